@@ -1,0 +1,88 @@
+package chela
+
+import (
+	"fmt"
+	"strings"
+)
+
+// AgentID names an agent: a persona with its own workspace and sessions.
+// It is lower case and matches [a-z0-9][a-z0-9_-]{0,63}.
+type AgentID string
+
+// DefaultAgent is the agent of a configuration that names none.
+const DefaultAgent AgentID = "main"
+
+// RunID identifies one run. A run started by a client's message has the
+// client's idempotency key as its id.
+type RunID string
+
+// AccountID is one configured identity on a channel, such as a bot token.
+type AccountID string
+
+// SessionKey is the bucket of context and concurrency, for example
+// "agent:main:main" or "agent:main:telegram:group:-1001". At most one run is
+// active for a key at any time.
+type SessionKey string
+
+// MainKey is the last part of the key of an agent's main session.
+const MainKey = "main"
+
+// MainSession returns the key of the agent's main session.
+func MainSession(a AgentID) SessionKey {
+	return SessionKey("agent:" + string(a) + ":" + MainKey)
+}
+
+// maxKey bounds a session key; longer ones are refused by [ParseSessionKey].
+const maxKey = 512
+
+// ParseSessionKey returns the canonical form of a key that a client wrote.
+// "main" and "" stand for the main session of def; a key without the prefix
+// "agent:", "cron:" or "hook:" belongs to def. It reports an error for keys
+// with control characters, blanks or more than 512 bytes.
+func ParseSessionKey(s string, def AgentID) (SessionKey, error) {
+	if len(s) > maxKey {
+		return "", fmt.Errorf("session key: %d bytes, at most %d", len(s), maxKey)
+	}
+	for _, r := range s {
+		if r <= ' ' || r == 0x7f {
+			return "", fmt.Errorf("session key %q: blanks and control characters are not allowed", s)
+		}
+	}
+	switch {
+	case s == "" || s == MainKey:
+		return MainSession(def), nil
+	case strings.HasPrefix(s, "cron:"), strings.HasPrefix(s, "hook:"):
+		return SessionKey(s), nil
+	case strings.HasPrefix(s, "agent:"):
+		parts := strings.SplitN(s, ":", 3)
+		if len(parts) < 3 || parts[2] == "" || !ValidAgentID(parts[1]) {
+			return "", fmt.Errorf("session key %q: want agent:<agent>:<name>", s)
+		}
+		return SessionKey(s), nil
+	}
+	return SessionKey("agent:" + string(def) + ":" + s), nil
+}
+
+// Agent returns the agent that the key belongs to, or [DefaultAgent] for keys
+// that name none (cron and hook keys).
+func (k SessionKey) Agent() AgentID {
+	rest, ok := strings.CutPrefix(string(k), "agent:")
+	if !ok {
+		return DefaultAgent
+	}
+	id, _, _ := strings.Cut(rest, ":")
+	return AgentID(id)
+}
+
+// ValidAgentID reports whether s may name an agent.
+func ValidAgentID(s string) bool {
+	if s == "" || len(s) > 64 || s[0] == '-' || s[0] == '_' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}

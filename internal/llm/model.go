@@ -1,0 +1,68 @@
+package llm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Model describes a model: what it can do and what it costs.
+type Model struct {
+	Provider  string  `json:"provider"`
+	ID        string  `json:"id"`
+	Name      string  `json:"name,omitempty"`
+	Context   int     `json:"contextWindow,omitempty"` // tokens; 0: unknown
+	MaxOutput int     `json:"maxTokens,omitempty"`     // tokens; 0: unknown
+	Images    bool    `json:"images,omitempty"`
+	Levels    []Level `json:"levels,omitempty"` // thinking levels it takes; nil: it does not think
+	Price     *Price  `json:"cost,omitempty"`   // nil: unknown
+}
+
+// Price is what a model costs, in US dollars per million tokens.
+type Price struct {
+	Input      float64 `json:"input"`
+	Output     float64 `json:"output"`
+	CacheRead  float64 `json:"cacheRead,omitempty"`
+	CacheWrite float64 `json:"cacheWrite,omitempty"`
+}
+
+// Cost returns the cost of u in billionths of a dollar.
+func (p *Price) Cost(u Usage) int64 {
+	return int64(float64(u.Input)*p.Input*1000 + float64(u.Output)*p.Output*1000 +
+		float64(u.CacheRead)*p.CacheRead*1000 + float64(u.CacheWrite)*p.CacheWrite*1000 + 0.5)
+}
+
+// Ref returns "provider/id".
+func (m Model) Ref() string { return m.Provider + "/" + m.ID }
+
+// Thinks reports whether m takes l. [Off] is taken by every model.
+func (m Model) Thinks(l Level) bool {
+	if l == "" || l == Off {
+		return true
+	}
+	for _, have := range m.Levels {
+		if have == l {
+			return true
+		}
+	}
+	return false
+}
+
+// Ref names a model of a provider.
+type Ref struct{ Provider, Model string }
+
+// String returns "provider/model".
+func (r Ref) String() string { return r.Provider + "/" + r.Model }
+
+// ParseRef splits s at its first slash; a model id may hold more of them.
+// Without a slash the provider is empty.
+func ParseRef(s string) (Ref, error) {
+	s = strings.TrimSpace(s)
+	p, m, ok := strings.Cut(s, "/")
+	if !ok {
+		p, m = "", s
+	}
+	if m == "" || ok && p == "" {
+		return Ref{}, fmt.Errorf("model %q: want provider/model, for example anthropic/claude-sonnet-4-5", s)
+	}
+	return Ref{Provider: strings.ToLower(p), Model: m}, nil
+}

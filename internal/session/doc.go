@@ -1,0 +1,8 @@
+// Package session is a conversation: its [Meta] under a key, the [Entry] rows
+// of its transcript, the [Call] rows of its tools, and [Compile], which makes
+// of entries the list that is sent to a model.
+//
+// The transcript only grows. What a model is sent is a pure function of it:
+// total (any entries give a list), and valid (any list is accepted by every
+// provider), so that no crash, cut or abort can break a conversation for good.
+package session

@@ -1,0 +1,59 @@
+// Package usage is what was spent: one [Row] per model call, sums of them, and
+// the [Budget] that ends a run.
+package usage
+
+import (
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+// Row is the usage of one model call.
+type Row struct {
+	Run      chela.RunID
+	Session  chela.SessionKey
+	Agent    chela.AgentID
+	Provider string
+	Model    string
+	Time     time.Time
+	Tokens   llm.Usage
+	NanoUSD  int64 // billionths of a dollar, at that time's price
+	Priced   bool  // false: no price known, NanoUSD is 0
+}
+
+// Sum is what several calls spent together.
+type Sum struct {
+	Day      string // YYYY-MM-DD in UTC; empty in a total
+	Provider string
+	Model    string
+	Calls    int64
+	Tokens   llm.Usage
+	NanoUSD  int64
+	Unpriced int64 // calls without a price
+}
+
+// Reader reads usage.
+type Reader interface {
+	// Daily returns sums by day and model since t, oldest first; of one
+	// session, or of all for the empty key.
+	Daily(key chela.SessionKey, since time.Time) ([]Sum, error)
+	// OfRun returns the total of one run.
+	OfRun(chela.RunID) (Sum, error)
+}
+
+// Table is the usage inside a transaction.
+type Table interface {
+	Reader
+	// Add stores a row.
+	Add(Row) error
+}
+
+// Budget bounds a run. Zero fields do not bound.
+type Budget struct {
+	ToolCalls int           // calls of tools
+	Rounds    int           // rounds of tool calls
+	Tokens    int64         // of all model calls
+	NanoUSD   int64         // of all model calls with a price
+	Time      time.Duration // wall time
+}
