@@ -18,7 +18,7 @@ const (
 	StreamMessage   Stream = "message"  // an entry was stored; phase is its role
 	StreamCommand   Stream = "command"  // the answer to a slash command; final text in Text
 	StreamApproval  Stream = "approval" // phases: requested, resolved
-	StreamSession   Stream = "session"  // phases: created, reset, patched, deleted, queued
+	StreamSession   Stream = "session"  // phases: created, reset, patched, deleted, queued, absorbed
 )
 
 // Phases of events.
@@ -30,6 +30,9 @@ const (
 	PhaseSuspended = "suspended" // a call waits for a decision
 	PhaseResume    = "resume"    // the run goes on, under its id
 	PhaseEnd       = "end"
+	PhaseAbsorbed  = "absorbed"  // on session: the message Run was taken into another run or dropped; it has no answer of its own
+	PhaseRequested = "requested" // on approval
+	PhaseResolved  = "resolved"  // on approval
 	PhaseError     = "error"
 )
 
@@ -61,13 +64,15 @@ type ToolEvent struct {
 	Details  json.RawMessage `json:"details,omitempty"` // on result; for surfaces only
 	IsError  bool            `json:"isError,omitempty"`
 	Duration time.Duration   `json:"durationNs,omitempty"`
+	Verbose  string          `json:"verbose,omitempty"` // on, full: channels get a line for the call
 }
 
 // EndEvent says how a run ended.
 type EndEvent struct {
-	Outcome  string    `json:"outcome"`         // ok, error, timeout, aborted, superseded, suspended
-	Text     string    `json:"text,omitempty"`  // the final answer; empty when silent
-	Error    string    `json:"error,omitempty"` // one sentence for people
+	Outcome  string    `json:"outcome"`          // ok, error, timeout, aborted, superseded, suspended
+	Text     string    `json:"text,omitempty"`   // the final answer; empty when silent
+	Footer   string    `json:"footer,omitempty"` // one line about usage that follows the answer
+	Error    string    `json:"error,omitempty"`  // one sentence for people
 	Started  time.Time `json:"startedAt"`
 	Ended    time.Time `json:"endedAt"`
 	Stop     string    `json:"stopReason,omitempty"`

@@ -52,7 +52,9 @@ type Run struct {
 	Model     string        // provider/model that answered last
 	Attempts  int           // how often it was begun: 1, and one more each time it was resumed after a crash
 	Error     string        // one sentence for people, of a run that failed
-	Text      string        // the final answer, of a run that ended
+	Text      string        // the final answer, of a run that ended; empty: nothing is delivered
+	Footer    string        // one line about usage that follows the answer; empty: none
+	Silent    bool          // the model chose to say nothing
 	Started   time.Time
 	Ended     time.Time
 	Fence     int64 // of the lease under which it runs
