@@ -1,0 +1,234 @@
+package json5
+
+import "math/big"
+
+// Kind says what a value is.
+type Kind int
+
+// The kinds of values.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// String returns the kind in words: "null", "boolean", "object" …
+func (k Kind) String() string {
+	return [...]string{"null", "boolean", "number", "string", "array", "object"}[min(max(k, 0), 5)]
+}
+
+// Node is a value of a document.
+type Node struct {
+	Kind  Kind
+	Pos   int    // first byte of the value
+	End   int    // byte after the value
+	Text  string // string: its characters; number: its JSON form, or Infinity, -Infinity, NaN; boolean: true, false
+	Slots []Slot // members of an object, elements of an array
+}
+
+// Slot is a member of an object or an element of an array.
+type Slot struct {
+	Key   string // of a member
+	Pos   int    // first byte of the key, or of the value in an array
+	Value *Node
+	Comma int // offset of the comma that follows; -1: none
+}
+
+// Document is a source with its tree. It is immutable: edits return a new
+// source.
+type Document struct {
+	src  []byte
+	Root *Node
+}
+
+// Parse reads a source of exactly one value. The error is an *[Error]. The
+// source must not be changed afterwards.
+func Parse(src []byte) (d *Document, err error) {
+	if len(src) > MaxSize {
+		return nil, errorAt(nil, 0, "%d bytes, at most %d", len(src), MaxSize)
+	}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *Error:
+			d, err = nil, r
+		default:
+			panic(r)
+		}
+	}()
+	s := &scanner{src: src}
+	s.blanks()
+	root := s.value()
+	s.blanks()
+	if r, n := s.rune(); n > 0 {
+		s.fail(s.pos, "%q after the end of the value", r)
+	}
+	return &Document{src: src, Root: root}, nil
+}
+
+// value reads a value.
+func (s *scanner) value() *Node {
+	n := &Node{Pos: s.pos}
+	r, size := s.rune()
+	switch {
+	case size == 0:
+		s.fail(s.pos, "the source ends where a value is expected")
+	case r == '{':
+		n.Kind, n.Slots = Object, s.slots('}', s.key)
+	case r == '[':
+		n.Kind, n.Slots = Array, s.slots(']', nil)
+	case r == '"' || r == '\'':
+		n.Kind, n.Text = String, s.quoted()
+	case r == '+' || r == '-' || r == '.' || r >= '0' && r <= '9' || r == 'I' || r == 'N':
+		n.Kind, n.Text = Number, s.number()
+	default:
+		n.Kind, n.Text = s.word()
+	}
+	n.End = s.pos
+	return n
+}
+
+// word reads true, false or null.
+func (s *scanner) word() (Kind, string) {
+	start := s.pos
+	switch word := s.ident(); word {
+	case "true", "false":
+		return Bool, word
+	case "null":
+		return Null, ""
+	case "":
+		r, _ := s.rune()
+		s.fail(start, "%q where a value is expected", r)
+	default:
+		s.fail(start, "%q is no value; text needs quotes", word)
+	}
+	return Null, ""
+}
+
+// slots reads the members or elements between brackets.
+func (s *scanner) slots(closing byte, key func() string) []Slot {
+	start := s.pos
+	if s.depth++; s.depth > MaxDepth {
+		s.fail(start, "nested deeper than %d", MaxDepth)
+	}
+	defer func() { s.depth-- }()
+	s.pos++
+	var slots []Slot
+	for {
+		s.blanks()
+		if s.peek(0) == closing && s.pos < len(s.src) {
+			s.pos++
+			return slots
+		}
+		if s.pos >= len(s.src) {
+			s.fail(start, "this %q is never closed", s.src[start])
+		}
+		if n := len(slots); n > 0 && slots[n-1].Comma < 0 {
+			r, _ := s.rune()
+			s.fail(s.pos, "%q where a comma or %q is expected", r, closing)
+		}
+		slot := Slot{Pos: s.pos, Comma: -1}
+		if key != nil {
+			slot.Key = key()
+		}
+		slot.Value = s.value()
+		s.blanks()
+		if s.peek(0) == ',' {
+			slot.Comma = s.pos
+			s.pos++
+		}
+		slots = append(slots, slot)
+	}
+}
+
+// key reads a member's key with its colon.
+func (s *scanner) key() string {
+	var k string
+	start := s.pos
+	if c := s.peek(0); c == '"' || c == '\'' {
+		k = s.quoted()
+	} else if k = s.ident(); k == "" {
+		r, _ := s.rune()
+		s.fail(start, "%q where a key is expected", r)
+	}
+	s.blanks()
+	if s.peek(0) != ':' {
+		s.fail(s.pos, "want a colon after the key %q", k)
+	}
+	s.pos++
+	s.blanks()
+	return k
+}
+
+// hexNumber reads 0x… and returns it in decimal.
+func (s *scanner) hexNumber() string {
+	start := s.pos
+	s.pos += 2
+	for hexDigit(s.peek(0)) >= 0 {
+		s.pos++
+	}
+	switch n := s.pos - start - 2; {
+	case n == 0:
+		s.fail(s.pos, "want hexadecimal digits here")
+	case n > 256:
+		s.fail(start, "a hexadecimal number of %d digits, at most 256", n)
+	}
+	if r, _ := s.rune(); isIdentPart(r) {
+		s.fail(s.pos, "%q cannot follow a number", r)
+	}
+	v, ok := new(big.Int).SetString(string(s.src[start+2:s.pos]), 16)
+	if !ok {
+		s.fail(start, "want a number here")
+	}
+	return v.String()
+}
+
+// Get returns the value at a path of keys, an array's element by its decimal
+// index; nil when there is none.
+func (d *Document) Get(path ...string) *Node {
+	n := d.Root
+	for _, step := range path {
+		i := n.find(step)
+		if i < 0 {
+			return nil
+		}
+		n = n.Slots[i].Value
+	}
+	return n
+}
+
+// find returns the index of the slot that a step of a path names, -1 when
+// there is none.
+func (n *Node) find(step string) int {
+	switch n.Kind {
+	case Object:
+		for i := len(n.Slots) - 1; i >= 0; i-- {
+			if n.Slots[i].Key == step {
+				return i
+			}
+		}
+	case Array:
+		if i, ok := index(step); ok && i < len(n.Slots) {
+			return i
+		}
+	}
+	return -1
+}
+
+// index reads an array's index.
+func index(step string) (int, bool) {
+	if step == "" || len(step) > 7 || len(step) > 1 && step[0] == '0' {
+		return 0, false
+	}
+	i := 0
+	for _, c := range []byte(step) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		i = i*10 + int(c-'0')
+	}
+	return i, true
+}

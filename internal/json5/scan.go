@@ -1,0 +1,304 @@
+package json5
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of a source.
+const (
+	MaxSize  = 16 << 20 // bytes
+	MaxDepth = 200      // arrays and objects inside one another
+)
+
+// scanner reads tokens of a source. Its methods report errors by panicking
+// with an *Error, which Parse recovers.
+type scanner struct {
+	src   []byte
+	pos   int
+	depth int
+}
+
+func (s *scanner) fail(off int, format string, args ...any) {
+	panic(errorAt(s.src, off, format, args...))
+}
+
+// rune returns the character at the position and its size; size 0 at the end.
+func (s *scanner) rune() (rune, int) {
+	if s.pos >= len(s.src) {
+		return 0, 0
+	}
+	if c := s.src[s.pos]; c < utf8.RuneSelf {
+		return rune(c), 1
+	}
+	return utf8.DecodeRune(s.src[s.pos:])
+}
+
+// peek returns the byte at the position plus n, 0 at the end.
+func (s *scanner) peek(n int) byte {
+	if s.pos+n < len(s.src) {
+		return s.src[s.pos+n]
+	}
+	return 0
+}
+
+// blanks skips white space and comments.
+func (s *scanner) blanks() {
+	for s.pos < len(s.src) {
+		r, n := s.rune()
+		switch {
+		case isBlank(r):
+			s.pos += n
+		case r == '/' && s.peek(1) == '/':
+			s.pos += lineComment(s.src[s.pos:])
+		case r == '/' && s.peek(1) == '*':
+			n := blockComment(s.src[s.pos:])
+			if n < 0 {
+				s.fail(s.pos, "this comment is never closed")
+			}
+			s.pos += n
+		default:
+			return
+		}
+	}
+}
+
+func isBlank(r rune) bool {
+	switch r {
+	case ' ', '\t', '\n', '\r', '\v', '\f', 0xa0, 0xfeff, 0x2028, 0x2029:
+		return true
+	}
+	return r > 0x7f && unicode.Is(unicode.Zs, r)
+}
+
+func isNewline(r rune) bool { return r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 }
+
+// lineComment returns the length of the line comment that b begins with,
+// without its line's end.
+func lineComment(b []byte) int {
+	for i := 2; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if isNewline(r) {
+			return i
+		}
+		i += n
+	}
+	return len(b)
+}
+
+// blockComment returns the length of the block comment that b begins with, -1
+// when it is never closed.
+func blockComment(b []byte) int {
+	i := bytes.Index(b[2:], []byte("*/"))
+	if i < 0 {
+		return -1
+	}
+	return i + 4
+}
+
+func isIdentStart(r rune) bool {
+	return r == '$' || r == '_' || unicode.IsLetter(r) || unicode.Is(unicode.Nl, r)
+}
+
+func isIdentPart(r rune) bool {
+	return isIdentStart(r) || r == 0x200c || r == 0x200d ||
+		unicode.In(r, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc)
+}
+
+// ident reads an identifier, "" when there is none.
+func (s *scanner) ident() string {
+	var b strings.Builder
+	for {
+		start := s.pos
+		r, n := s.rune()
+		if r == '\\' {
+			if s.peek(1) != 'u' {
+				s.fail(start, "only \\u escapes are allowed in a key without quotes")
+			}
+			s.pos += 2
+			r, n = s.hex(4), 0
+		}
+		if n == 0 && start == s.pos {
+			return b.String()
+		}
+		if ok := isIdentStart(r) || b.Len() > 0 && isIdentPart(r); !ok {
+			if start != s.pos {
+				s.fail(start, "%q cannot stand in a key without quotes", r)
+			}
+			return b.String()
+		}
+		s.pos += n
+		b.WriteRune(r)
+	}
+}
+
+// hex reads n hexadecimal digits.
+func (s *scanner) hex(n int) rune {
+	var r rune
+	for range n {
+		d := hexDigit(s.peek(0))
+		if d < 0 {
+			s.fail(s.pos, "want %d hexadecimal digits here", n)
+		}
+		r = r<<4 | rune(d)
+		s.pos++
+	}
+	return r
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// quoted reads a string with its quotes.
+func (s *scanner) quoted() string {
+	start, quote := s.pos, rune(s.src[s.pos])
+	s.pos++
+	var b strings.Builder
+	for {
+		r, n := s.rune()
+		switch {
+		case n == 0:
+			s.fail(start, "this string is never closed")
+		case r == quote:
+			s.pos++
+			return b.String()
+		case r == '\\':
+			s.escape(&b)
+		case r == '\n' || r == '\r':
+			s.fail(start, "this string is not closed in its line")
+		default:
+			b.WriteRune(r)
+			s.pos += n
+		}
+	}
+}
+
+// escapes are the escapes of one letter.
+const escapes = "b\bf\fn\nr\rt\tv\v"
+
+// escape reads an escape sequence.
+func (s *scanner) escape(b *strings.Builder) {
+	start := s.pos
+	s.pos++
+	r, n := s.rune()
+	s.pos += n
+	switch {
+	case n == 0:
+		s.fail(start, "this string is never closed")
+	case r == 'u':
+		b.WriteRune(s.surrogate(s.hex(4)))
+	case r == 'x':
+		b.WriteRune(s.hex(2))
+	case r == '\r':
+		if s.peek(0) == '\n' {
+			s.pos++
+		}
+	case isNewline(r):
+	case r == '0' && (s.peek(0) < '0' || s.peek(0) > '9'):
+		b.WriteByte(0)
+	case r >= '0' && r <= '9':
+		s.fail(start, "there is no escape \\%c", r)
+	default:
+		if i := strings.IndexRune(escapes, r); i >= 0 && i%2 == 0 {
+			r = rune(escapes[i+1])
+		}
+		b.WriteRune(r)
+	}
+}
+
+// surrogate joins r with the escape that follows when the two are a pair, and
+// replaces a half that stands alone.
+func (s *scanner) surrogate(r rune) rune {
+	if r < 0xd800 || r > 0xdfff {
+		return r
+	}
+	if r < 0xdc00 && s.peek(0) == '\\' && s.peek(1) == 'u' {
+		back := s.pos
+		s.pos += 2
+		if low := s.hex(4); low >= 0xdc00 && low <= 0xdfff {
+			return (r-0xd800)<<10 | (low - 0xdc00) + 0x10000
+		}
+		s.pos = back
+	}
+	return utf8.RuneError
+}
+
+// number reads a number and returns its JSON form; Infinity and NaN are
+// returned as they are, with their sign.
+func (s *scanner) number() string {
+	start, sign := s.pos, ""
+	if c := s.peek(0); c == '+' || c == '-' {
+		if c == '-' {
+			sign = "-"
+		}
+		s.pos++
+	}
+	switch c := s.peek(0); {
+	case c == 'I' || c == 'N':
+		at := s.pos
+		if word := s.ident(); word != "Infinity" && word != "NaN" {
+			s.fail(at, "%q is no number", word)
+		} else if word == "NaN" {
+			return word
+		}
+		return sign + "Infinity"
+	case c == '0' && (s.peek(1) == 'x' || s.peek(1) == 'X'):
+		return sign + s.hexNumber()
+	}
+	whole := s.digits()
+	if len(whole) > 1 && whole[0] == '0' {
+		s.fail(start, "a number does not begin with 0")
+	}
+	frac := ""
+	if s.peek(0) == '.' {
+		s.pos++
+		frac = s.digits()
+	}
+	if whole == "" && frac == "" {
+		s.fail(start, "want a number here")
+	}
+	exp := ""
+	if c := s.peek(0); c == 'e' || c == 'E' {
+		s.pos++
+		exp = "e"
+		if c := s.peek(0); c == '+' || c == '-' {
+			exp += string(c)
+			s.pos++
+		}
+		d := s.digits()
+		if d == "" {
+			s.fail(s.pos, "want the digits of the exponent here")
+		}
+		exp += d
+	}
+	if r, _ := s.rune(); isIdentStart(r) || r == '.' {
+		s.fail(s.pos, "%q cannot follow a number", r)
+	}
+	if whole == "" {
+		whole = "0"
+	}
+	if frac != "" {
+		frac = "." + frac
+	}
+	return sign + whole + frac + exp
+}
+
+// digits reads decimal digits, maybe none.
+func (s *scanner) digits() string {
+	start := s.pos
+	for c := s.peek(0); c >= '0' && c <= '9'; c = s.peek(0) {
+		s.pos++
+	}
+	return string(s.src[start:s.pos])
+}
