@@ -1,0 +1,33 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// Send sends a message to a session and returns the id of the run that answers
+// it. The run's chat events end with exactly one final, aborted or error.
+func (c *Client) Send(ctx context.Context, session, text string, files ...wire.Attachment) (run string, err error) {
+	p := wire.ChatSend{SessionKey: session, Message: text, IdempotencyKey: rand.Text(), Attachments: files}
+	var sent wire.ChatSent
+	err = c.Call(ctx, wire.MethodChatSend, p, &sent)
+	return sent.RunID, err
+}
+
+// History returns the newest messages of a session, at most limit (0: 200),
+// with what waits and the run in progress.
+func (c *Client) History(ctx context.Context, session string, limit int) (wire.History, error) {
+	var h wire.History
+	err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: limit}, &h)
+	return h, err
+}
+
+// Abort stops a run of a session; with an empty run everything of the session,
+// with what waits.
+func (c *Client) Abort(ctx context.Context, session, run string) (wire.ChatAborted, error) {
+	var a wire.ChatAborted
+	err := c.Call(ctx, wire.MethodChatAbort, wire.ChatAbort{SessionKey: session, RunID: run}, &a)
+	return a, err
+}

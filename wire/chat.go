@@ -1,0 +1,246 @@
+package wire
+
+import "encoding/json"
+
+// ChatSend is the parameters of chat.send. The run that answers has the
+// idempotency key as its id; sending again with the same key starts nothing.
+type ChatSend struct {
+	SessionKey     string       `json:"sessionKey"`
+	Message        string       `json:"message"`
+	IdempotencyKey string       `json:"idempotencyKey"`
+	AgentID        string       `json:"agentId,omitempty"`
+	SessionID      string       `json:"sessionId,omitempty"` // the transcript that the client shows; refused when it was left
+	Thinking       string       `json:"thinking,omitempty"`
+	QueueMode      string       `json:"queueMode,omitempty"` // steer, followup, collect, interrupt
+	Attachments    []Attachment `json:"attachments,omitempty"`
+}
+
+// Attachment is a file that goes with a message.
+type Attachment struct {
+	Type     string `json:"type,omitempty"` // image, audio, file
+	MIME     string `json:"mimeType,omitempty"`
+	FileName string `json:"fileName,omitempty"`
+	Content  []byte `json:"content"` // base64
+}
+
+// ChatSent is the result of chat.send.
+type ChatSent struct {
+	RunID  string `json:"runId"`
+	Status string `json:"status"` // StatusStarted, StatusInFlight, StatusOK, StatusError
+}
+
+// What became of a message or a run.
+const (
+	StatusStarted  = "started"   // taken
+	StatusInFlight = "in_flight" // known already, not answered yet
+	StatusAccepted = "accepted"  // the first answer of two
+	StatusOK       = "ok"
+	StatusError    = "error"
+	StatusTimeout  = "timeout"
+)
+
+// ChatAbort is the parameters of chat.abort. Without RunID everything of the
+// session is stopped, with what waits.
+type ChatAbort struct {
+	SessionKey string `json:"sessionKey"`
+	RunID      string `json:"runId,omitempty"`
+	AgentID    string `json:"agentId,omitempty"`
+}
+
+// ChatAborted is the result of chat.abort.
+type ChatAborted struct {
+	OK      bool     `json:"ok"`
+	Aborted bool     `json:"aborted"`
+	RunIDs  []string `json:"runIds"`
+}
+
+// ChatInject is the parameters of chat.inject.
+type ChatInject struct {
+	SessionKey string `json:"sessionKey"`
+	Message    string `json:"message"`
+	Label      string `json:"label,omitempty"`
+	AgentID    string `json:"agentId,omitempty"`
+}
+
+// ChatInjected is the result of chat.inject.
+type ChatInjected struct {
+	OK        bool   `json:"ok"`
+	MessageID string `json:"messageId"`
+}
+
+// ChatHistory is the parameters of chat.history. Offset counts from the newest
+// message; a Cursor asks for what came after an earlier answer.
+type ChatHistory struct {
+	SessionKey string `json:"sessionKey"`
+	AgentID    string `json:"agentId,omitempty"`
+	Limit      int    `json:"limit,omitempty"`    // messages; 0: 200
+	MaxBytes   int    `json:"maxBytes,omitempty"` // of all messages; 0: 6 MiB
+	Offset     int    `json:"offset,omitempty"`
+	Cursor     string `json:"cursor,omitempty"`
+}
+
+// History is the result of chat.history. With a cursor Kind is KindDelta, and
+// Deltas holds what is new, or KindReset: the transcript is another one, ask
+// again without a cursor.
+type History struct {
+	Kind       string        `json:"kind,omitempty"`
+	SessionKey string        `json:"sessionKey"`
+	SessionID  string        `json:"sessionId,omitempty"`
+	Messages   []Message     `json:"messages"`
+	Pending    PendingInputs `json:"pendingInputs"`
+	Cursor     string        `json:"deltaCursor,omitempty"`
+	HasMore    bool          `json:"hasMore"`
+	NextOffset int           `json:"nextOffset,omitempty"`
+	Total      int           `json:"totalMessages"`
+	Defaults   *SessionModel `json:"defaults,omitempty"`
+	Info       *Session      `json:"sessionInfo,omitempty"`
+	Thinking   string        `json:"thinkingLevel,omitempty"`
+	InFlight   *InFlight     `json:"inFlightRun,omitempty"`
+}
+
+// Kinds of a [History] that was asked for with a cursor.
+const (
+	KindDelta = "delta"
+	KindReset = "reset"
+)
+
+// InFlight is the run that is being answered.
+type InFlight struct {
+	RunID     string `json:"runId"`
+	Text      string `json:"text"`
+	StartedAt Millis `json:"startedAt"`
+}
+
+// PendingInputs is what waits for a session.
+type PendingInputs struct {
+	Items []PendingInput `json:"items"`
+	Total int            `json:"total"`
+}
+
+// PendingInput is a message that waits.
+type PendingInput struct {
+	ID         string  `json:"id"`
+	RunID      string  `json:"runId"`
+	State      string  `json:"state"` // queued
+	AcceptedAt Millis  `json:"acceptedAt"`
+	Message    Message `json:"message"`
+}
+
+// The roles of messages.
+const (
+	RoleUser       = "user"
+	RoleAssistant  = "assistant"
+	RoleToolResult = "toolResult"
+	RoleSystem     = "system" // a line for the person, never sent to a model
+)
+
+// Message is one message of a transcript.
+type Message struct {
+	Role           string          `json:"role"`
+	Content        []Content       `json:"content"`
+	Timestamp      Millis          `json:"timestamp"`
+	IdempotencyKey string          `json:"idempotencyKey,omitempty"` // of a person's message: "<run id>:user"
+	Provider       string          `json:"provider,omitempty"`
+	Model          string          `json:"model,omitempty"`
+	Usage          *Usage          `json:"usage,omitempty"`
+	StopReason     string          `json:"stopReason,omitempty"`
+	ToolCallID     string          `json:"toolCallId,omitempty"`
+	ToolName       string          `json:"toolName,omitempty"`
+	IsError        bool            `json:"isError,omitempty"`
+	Details        json.RawMessage `json:"details,omitempty"`
+	Abort          *Abort          `json:"openclawAbort,omitempty"` // of an answer that was cut
+	Meta           MessageMeta     `json:"__openclaw,omitzero"`
+}
+
+// Text returns the text parts, joined.
+func (m Message) Text() string {
+	var s string
+	for _, c := range m.Content {
+		if c.Type == ContentText {
+			s += c.Text
+		}
+	}
+	return s
+}
+
+// MessageMeta is where a message stands.
+type MessageMeta struct {
+	ID             string `json:"id,omitempty"`
+	Seq            int64  `json:"seq,omitempty"` // 1-based position in the transcript
+	RunID          string `json:"runId,omitempty"`
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	SenderIsOwner  bool   `json:"senderIsOwner,omitempty"`
+	Kind           string `json:"kind,omitempty"` // of RoleSystem: notice, command, cut, …
+	Truncated      bool   `json:"truncated,omitempty"`
+}
+
+// Abort says that an answer was cut, and by whom.
+type Abort struct {
+	Aborted bool   `json:"aborted"`
+	Origin  string `json:"origin"`
+	RunID   string `json:"runId"`
+}
+
+// The types of content.
+const (
+	ContentText     = "text"
+	ContentThinking = "thinking"
+	ContentCall     = "toolCall"
+	ContentImage    = "image"
+)
+
+// Content is a part of a message.
+type Content struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text,omitempty"`
+	Thinking  string          `json:"thinking,omitempty"`
+	ID        string          `json:"id,omitempty"`   // of a tool call
+	Name      string          `json:"name,omitempty"` // of a tool call
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	MIME      string          `json:"mimeType,omitempty"` // of an image
+	Data      []byte          `json:"data,omitempty"`     // of an image; left out when it is large
+	Bytes     int             `json:"bytes,omitempty"`    // of an image whose data was left out
+}
+
+// TextContent returns content of one text part.
+func TextContent(s string) []Content { return []Content{{Type: ContentText, Text: s}} }
+
+// UnmarshalJSON also takes a message whose content is a plain string.
+func (m *Message) UnmarshalJSON(b []byte) error {
+	type plain Message
+	aux := struct {
+		*plain
+		Content json.RawMessage `json:"content"`
+	}{plain: (*plain)(m)}
+	if err := json.Unmarshal(b, &aux); err != nil {
+		return err
+	}
+	m.Content = nil
+	if len(aux.Content) > 0 && aux.Content[0] == '"' {
+		var s string
+		if err := json.Unmarshal(aux.Content, &s); err != nil {
+			return err
+		}
+		m.Content = TextContent(s)
+		return nil
+	}
+	if len(aux.Content) == 0 {
+		return nil
+	}
+	return json.Unmarshal(aux.Content, &m.Content)
+}
+
+// Usage is the tokens of a model call.
+type Usage struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
+	Total      int64 `json:"totalTokens"`
+	Cost       *Cost `json:"cost,omitempty"` // nil: no price known
+}
+
+// Cost is money, in US dollars.
+type Cost struct {
+	Total float64 `json:"total"`
+}

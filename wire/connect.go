@@ -1,0 +1,177 @@
+package wire
+
+import "encoding/json"
+
+// The roles of a connection.
+const (
+	RoleOperator = "operator" // a person's client
+	RoleNode     = "node"     // a device that offers abilities
+)
+
+// The scopes of an operator. Admin holds all, write holds read.
+const (
+	ScopeRead      = "operator.read"
+	ScopeWrite     = "operator.write"
+	ScopeAdmin     = "operator.admin"
+	ScopeApprovals = "operator.approvals"
+	ScopePairing   = "operator.pairing"
+)
+
+// Abilities that a client names at connect.
+const (
+	CapToolEvents    = "tool-events"           // wants the tool stream of the runs it started
+	CapSessionScoped = "session-scoped-events" // wants chat and agent events of sessions it subscribed to only
+)
+
+// Challenge is the payload of connect.challenge, the first frame.
+type Challenge struct {
+	Nonce string `json:"nonce"`
+	Time  Millis `json:"ts"`
+}
+
+// Connect is the parameters of connect, a client's first request.
+type Connect struct {
+	MinProtocol int             `json:"minProtocol"`
+	MaxProtocol int             `json:"maxProtocol"`
+	Client      ClientInfo      `json:"client"`
+	Role        string          `json:"role,omitempty"` // "": operator
+	Scopes      []string        `json:"scopes,omitempty"`
+	Caps        []string        `json:"caps,omitempty"`
+	Auth        *Auth           `json:"auth,omitempty"`
+	Device      *Device         `json:"device,omitempty"`
+	Commands    []string        `json:"commands,omitempty"`    // of a node
+	Permissions map[string]bool `json:"permissions,omitempty"` // of a node
+	PathEnv     string          `json:"pathEnv,omitempty"`     // of a node
+	Locale      string          `json:"locale,omitempty"`
+	UserAgent   string          `json:"userAgent,omitempty"`
+}
+
+// ClientInfo says what a client is.
+type ClientInfo struct {
+	ID          string `json:"id"`
+	Version     string `json:"version"`
+	Platform    string `json:"platform"`
+	Mode        string `json:"mode"`
+	Family      string `json:"deviceFamily,omitempty"`
+	Instance    string `json:"instanceId,omitempty"`
+	DisplayName string `json:"displayName,omitempty"`
+	Build       string `json:"buildId,omitempty"`
+	TimeZone    string `json:"timeZone,omitempty"`
+	Model       string `json:"modelIdentifier,omitempty"`
+}
+
+// Modes of clients.
+const (
+	ModeCLI     = "cli"
+	ModeUI      = "ui"
+	ModeWebchat = "webchat"
+	ModeBackend = "backend"
+	ModeProbe   = "probe"
+	ModeNode    = "node"
+)
+
+// Auth is what a client shows to be let in.
+type Auth struct {
+	Token       string `json:"token,omitempty"`
+	Password    string `json:"password,omitempty"`
+	DeviceToken string `json:"deviceToken,omitempty"`
+	Bootstrap   string `json:"bootstrapToken,omitempty"`
+}
+
+// Device is a client's own identity: a key pair, with a signature over the
+// challenge.
+type Device struct {
+	ID        string `json:"id"`
+	PublicKey string `json:"publicKey"`
+	Signature string `json:"signature"`
+	SignedAt  Millis `json:"signedAt"`
+	Nonce     string `json:"nonce"`
+}
+
+// Hello is the result of connect.
+type Hello struct {
+	Type     string    `json:"type"` // hello-ok
+	Protocol int       `json:"protocol"`
+	Server   Server    `json:"server"`
+	Features Features  `json:"features"`
+	Snapshot Snapshot  `json:"snapshot"`
+	Auth     HelloAuth `json:"auth"`
+	Policy   Policy    `json:"policy"`
+}
+
+// HelloOK is the Type of a [Hello].
+const HelloOK = "hello-ok"
+
+// Server says who answers.
+type Server struct {
+	Name    string `json:"name,omitempty"` // "chela"
+	Version string `json:"version"`
+	ConnID  string `json:"connId"`
+	BootID  string `json:"bootId"` // differs after each start
+}
+
+// Features says what the gateway can do.
+type Features struct {
+	Methods      []string `json:"methods"`
+	Events       []string `json:"events"`
+	Capabilities []string `json:"capabilities,omitempty"`
+}
+
+// Snapshot is the state at the time of the hello.
+type Snapshot struct {
+	Presence []Presence      `json:"presence"`
+	Health   json.RawMessage `json:"health"` // a Health
+	State    StateVersion    `json:"stateVersion"`
+	UptimeMs int64           `json:"uptimeMs"`
+	Defaults SessionDefaults `json:"sessionDefaults"`
+	AuthMode string          `json:"authMode,omitempty"`   // these three: for admin scope only
+	Config   string          `json:"configPath,omitempty"` //
+	StateDir string          `json:"stateDir,omitempty"`
+}
+
+// SessionDefaults says which session a client shows first.
+type SessionDefaults struct {
+	Agent      string `json:"defaultAgentId"`
+	MainKey    string `json:"mainKey"`
+	MainSess   string `json:"mainSessionKey"`
+	Scope      string `json:"scope"`
+	Configured bool   `json:"modelConfigured"`
+}
+
+// HelloAuth says as whom the client was let in.
+type HelloAuth struct {
+	Method      string   `json:"method,omitempty"`
+	Role        string   `json:"role"`
+	Scopes      []string `json:"scopes"`
+	DeviceToken string   `json:"deviceToken,omitempty"`
+	IssuedAt    Millis   `json:"issuedAtMs,omitempty"`
+}
+
+// Policy is the limits of a connection.
+type Policy struct {
+	MaxPayload     int64        `json:"maxPayload"`
+	MaxBuffered    int64        `json:"maxBufferedBytes"`
+	TickIntervalMs int64        `json:"tickIntervalMs"`
+	Attachments    *Attachments `json:"attachments,omitempty"`
+}
+
+// Attachments is the limits of attachments.
+type Attachments struct {
+	MaxBytes      int64 `json:"maxBytes"`
+	MaxImageBytes int64 `json:"maxImageBytes"`
+}
+
+// Presence is one entry of the roster of clients.
+type Presence struct {
+	Host     string   `json:"host,omitempty"`
+	Version  string   `json:"version,omitempty"`
+	Platform string   `json:"platform,omitempty"`
+	Family   string   `json:"deviceFamily,omitempty"`
+	Mode     string   `json:"mode,omitempty"`
+	Reason   string   `json:"reason,omitempty"` // self, connect, disconnect
+	Text     string   `json:"text,omitempty"`
+	Time     Millis   `json:"ts"`
+	Instance string   `json:"instanceId,omitempty"`
+	Roles    []string `json:"roles,omitempty"`
+	Scopes   []string `json:"scopes,omitempty"`
+}

@@ -1,0 +1,187 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Version is the protocol version that this package speaks.
+const Version = 4
+
+// Limits that both sides keep.
+const (
+	MaxHandshake = 64 << 10 // bytes of a frame before the hello
+	MaxPayload   = 25 << 20 // bytes of a frame after it
+	MaxBuffered  = 50 << 20 // bytes that wait for one slow client
+	TickInterval = 30 * time.Second
+)
+
+// The types of frames.
+const (
+	TypeRequest  = "req"
+	TypeResponse = "res"
+	TypeEvent    = "event"
+)
+
+// Close codes of a connection, beside the standard ones.
+const (
+	CloseNormal   = 1000
+	CloseProtocol = 1002 // no common protocol version
+	ClosePolicy   = 1008 // not allowed, or too slow
+	CloseRestart  = 1012 // the gateway stops or restarts
+	CloseStarting = 1013
+)
+
+// Request asks for a method.
+type Request struct {
+	Type   string          `json:"type"`
+	ID     string          `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
+	Trace  string          `json:"traceparent,omitempty"`       // W3C trace context
+	Viewer string          `json:"expectedProfileId,omitempty"` // who the client believes to be
+}
+
+// Response answers a request.
+type Response struct {
+	Type    string          `json:"type"`
+	ID      string          `json:"id"`
+	OK      bool            `json:"ok"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Error   *Error          `json:"error,omitempty"`
+}
+
+// Event tells of something that happened.
+type Event struct {
+	Type    string          `json:"type"`
+	Name    string          `json:"event"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Seq     int64           `json:"seq,omitempty"` // per connection, from 1; 0: sent to this connection alone
+	State   *StateVersion   `json:"stateVersion,omitempty"`
+}
+
+// Decode stores the payload in v.
+func (e Event) Decode(v any) error {
+	if err := json.Unmarshal(e.Payload, v); err != nil {
+		return fmt.Errorf("event %s: %w", e.Name, err)
+	}
+	return nil
+}
+
+// StateVersion counts the changes of what the snapshot of a hello holds.
+type StateVersion struct {
+	Presence int64 `json:"presence"`
+	Health   int64 `json:"health"`
+}
+
+// ErrNotJSON says that a frame is not JSON at all.
+var ErrNotJSON = errors.New("frame is not JSON")
+
+// ParseRequest decodes a request strictly: other properties than those of
+// [Request] are refused. The request that is returned with an error holds the
+// id when it could be read, so that the error can be answered.
+func ParseRequest(b []byte) (Request, error) {
+	var r Request
+	if !json.Valid(b) {
+		return r, ErrNotJSON
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	err := d.Decode(&r)
+	switch {
+	case err != nil:
+		return Request{ID: looseID(b)}, err
+	case r.Type != TypeRequest:
+		return r, fmt.Errorf("type is %q, want %q", r.Type, TypeRequest)
+	case r.ID == "":
+		return r, errors.New("id is empty")
+	case r.Method == "":
+		return r, errors.New("method is empty")
+	}
+	return r, nil
+}
+
+// looseID returns the id of a frame that is not a request; "" when it has none.
+func looseID(b []byte) string {
+	var loose struct{ ID any }
+	if json.Unmarshal(b, &loose) != nil {
+		return ""
+	}
+	id, _ := loose.ID.(string)
+	return id
+}
+
+// Parse decodes a frame of any type: it returns a [Request], a [Response] or
+// an [Event]. Properties that it does not know are ignored.
+func Parse(b []byte) (any, error) {
+	var f struct {
+		Type string `json:"type"`
+
+		ID      string          `json:"id"`
+		Method  string          `json:"method"`
+		Params  json.RawMessage `json:"params"`
+		OK      bool            `json:"ok"`
+		Error   *Error          `json:"error"`
+		Payload json.RawMessage `json:"payload"`
+		Event   string          `json:"event"`
+		Seq     int64           `json:"seq"`
+		State   *StateVersion   `json:"stateVersion"`
+	}
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, fmt.Errorf("frame: %w", err)
+	}
+	switch f.Type {
+	case TypeRequest:
+		return Request{Type: f.Type, ID: f.ID, Method: f.Method, Params: f.Params}, nil
+	case TypeResponse:
+		return Response{Type: f.Type, ID: f.ID, OK: f.OK, Payload: f.Payload, Error: f.Error}, nil
+	case TypeEvent:
+		return Event{Type: f.Type, Name: f.Event, Payload: f.Payload, Seq: f.Seq, State: f.State}, nil
+	}
+	return nil, fmt.Errorf("frame: unknown type %q", f.Type)
+}
+
+// Encode returns v as JSON without escaping what is safe in a text frame and
+// without a line end.
+func Encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	if err := EncodeTo(&buf, v); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// EncodeTo writes v as [Encode] does.
+func EncodeTo(w io.Writer, v any) error {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("encode %T: %w", v, err)
+	}
+	_, err := w.Write(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
+	return err
+}
+
+// Millis is an instant in milliseconds since 1970, as the protocol writes it.
+type Millis int64
+
+// At returns t in milliseconds; 0 for the zero time.
+func At(t time.Time) Millis {
+	if t.IsZero() {
+		return 0
+	}
+	return Millis(t.UnixMilli())
+}
+
+// Time returns the instant; the zero time for 0.
+func (m Millis) Time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(m))
+}

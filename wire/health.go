@@ -1,0 +1,154 @@
+package wire
+
+// Health is the result of health and the payload of the event of that name.
+type Health struct {
+	OK               bool              `json:"ok"`
+	Time             Millis            `json:"ts"`
+	DurationMs       int64             `json:"durationMs"`
+	Channels         map[string]any    `json:"channels"`
+	ChannelOrder     []string          `json:"channelOrder"`
+	ChannelLabels    map[string]string `json:"channelLabels"`
+	HeartbeatSeconds int               `json:"heartbeatSeconds"`
+	DefaultAgent     string            `json:"defaultAgentId"`
+	Agents           []AgentHealth     `json:"agents"`
+	Sessions         SessionsHealth    `json:"sessions"`
+}
+
+// AgentHealth is one agent in [Health].
+type AgentHealth struct {
+	AgentID  string         `json:"agentId"`
+	Default  bool           `json:"isDefault"`
+	Sessions SessionsHealth `json:"sessions"`
+}
+
+// SessionsHealth counts sessions and names the newest.
+type SessionsHealth struct {
+	Path   string          `json:"path"`
+	Count  int             `json:"count"`
+	Recent []RecentSession `json:"recent"`
+}
+
+// RecentSession is a session in [SessionsHealth].
+type RecentSession struct {
+	Key       string `json:"key"`
+	UpdatedAt Millis `json:"updatedAt"`
+	AgeMs     int64  `json:"age"`
+}
+
+// Status is the result of status.
+type Status struct {
+	Version      string          `json:"runtimeVersion"`
+	UptimeMs     int64           `json:"uptimeMs"`
+	Heartbeat    HeartbeatStatus `json:"heartbeat"`
+	Channels     []string        `json:"channelSummary"`
+	SystemEvents []string        `json:"queuedSystemEvents"`
+	Sessions     StatusSessions  `json:"sessions"`
+	Runs         []ActiveRun     `json:"activeRuns"`
+	Queued       int             `json:"queuedMessages"`
+	Approvals    int             `json:"pendingApprovals"`
+	Undelivered  int             `json:"undeliveredParts"`
+	Memory       int64           `json:"memoryBytes"` // held by the process
+}
+
+// HeartbeatStatus says which agents wake by themselves.
+type HeartbeatStatus struct {
+	DefaultAgent string           `json:"defaultAgentId"`
+	Agents       []AgentHeartbeat `json:"agents"`
+}
+
+// AgentHeartbeat is one agent in [HeartbeatStatus].
+type AgentHeartbeat struct {
+	AgentID string `json:"agentId"`
+	Enabled bool   `json:"enabled"`
+	Every   string `json:"every"`
+	EveryMs int64  `json:"everyMs"`
+}
+
+// StatusSessions is the sessions in [Status].
+type StatusSessions struct {
+	Paths    []string       `json:"paths"`
+	Count    int            `json:"count"`
+	Defaults StatusDefaults `json:"defaults"`
+	Recent   []Session      `json:"recent"`
+	ByAgent  []AgentHealth  `json:"byAgent"`
+}
+
+// StatusDefaults is the model of new sessions.
+type StatusDefaults struct {
+	Model         string `json:"model"`
+	ContextWindow int64  `json:"contextTokens"`
+}
+
+// ActiveRun is a run that goes on.
+type ActiveRun struct {
+	RunID      string `json:"runId"`
+	SessionKey string `json:"sessionKey"`
+	State      string `json:"state"` // running, suspended
+	StartedAt  Millis `json:"startedAt"`
+}
+
+// SystemEvent is the parameters of system-event: a line that the next run of
+// the session is told.
+type SystemEvent struct {
+	Text       string `json:"text"`
+	SessionKey string `json:"sessionKey,omitempty"`
+}
+
+// UsageCost is the parameters of usage.cost.
+type UsageCost struct {
+	Days       int    `json:"days,omitempty"` // 0: 30
+	SessionKey string `json:"sessionKey,omitempty"`
+}
+
+// UsageReport is the result of usage.cost.
+type UsageReport struct {
+	UpdatedAt Millis     `json:"updatedAt"`
+	Days      int        `json:"days"`
+	Daily     []UsageDay `json:"daily"` // one per day, oldest first
+	Totals    UsageSum   `json:"totals"`
+	Models    []UsageOf  `json:"models"` // costliest first
+}
+
+// UsageSum is what several calls spent together.
+type UsageSum struct {
+	Calls      int64   `json:"calls"`
+	Input      int64   `json:"input"`
+	Output     int64   `json:"output"`
+	CacheRead  int64   `json:"cacheRead"`
+	CacheWrite int64   `json:"cacheWrite"`
+	Total      int64   `json:"totalTokens"`
+	Cost       float64 `json:"totalCost"`
+	Missing    int64   `json:"missingCostEntries"` // calls without a price
+}
+
+// UsageDay is one day.
+type UsageDay struct {
+	Date string `json:"date"`
+	UsageSum
+}
+
+// UsageOf is one model.
+type UsageOf struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	UsageSum
+}
+
+// UsageStatus is the result of usage.status.
+type UsageStatus struct {
+	UpdatedAt Millis          `json:"updatedAt"`
+	Providers []ProviderUsage `json:"providers"`
+}
+
+// ProviderUsage is what a provider says is left.
+type ProviderUsage struct {
+	Provider string        `json:"provider"`
+	Windows  []UsageWindow `json:"windows"`
+}
+
+// UsageWindow is a quota over a time.
+type UsageWindow struct {
+	Label       string  `json:"label"`
+	UsedPercent float64 `json:"usedPercent"`
+	ResetAt     Millis  `json:"resetAt,omitempty"`
+}
