@@ -37,7 +37,7 @@ func (d *Document) Set(path []string, value []byte) ([]byte, error) {
 	n := d.Root
 	for i, step := range path {
 		if n.Kind == Null {
-			return d.replace(n, wrap(path[i:], value)), nil
+			return checked(d.replace(n, wrap(path[i:], value)))
 		}
 		if n.Kind != Object && n.Kind != Array {
 			return nil, fmt.Errorf("set %s: there is a %s at %q", strings.Join(path, "."), n.Kind, strings.Join(path[:i], "."))
@@ -50,9 +50,15 @@ func (d *Document) Set(path []string, value []byte) ([]byte, error) {
 		if at, ok := index(step); n.Kind == Array && (!ok || at != len(n.Slots)) {
 			return nil, fmt.Errorf("set %s: %q is no element of the array, which has %d", strings.Join(path, "."), step, len(n.Slots))
 		}
-		return d.insert(n, step, wrap(path[i+1:], value)), nil
+		return checked(d.insert(n, step, wrap(path[i+1:], value)))
 	}
-	return d.replace(n, value), nil
+	return checked(d.replace(n, value))
+}
+
+// checked returns src when it can be read: an edit may pass the bounds.
+func checked(src []byte) ([]byte, error) {
+	_, err := Parse(src)
+	return src, err
 }
 
 // Unset returns the source without the value at a path, and whether there was
