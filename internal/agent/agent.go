@@ -12,7 +12,7 @@ import (
 // calls of the last assistant message that have no result yet.
 type Request struct {
 	Model  llm.Provider
-	Prompt llm.Request    // Messages is the conversation so far, with the message to answer
+	Prompt llm.Request    // Messages is the conversation so far, with the message to answer; Tools is set by the loop
 	Open   []llm.ToolCall // to be carried out before the model is asked
 	Tools  Tools          // nil: none
 
@@ -42,7 +42,9 @@ type Tools interface {
 	// Parallel reports whether the call may overlap with other parallel calls.
 	Parallel(llm.ToolCall) bool
 	// Invoke carries a call out. A failure of the tool is a result; errors
-	// are ctx's own, tool.ErrSuspended, and tool.ErrStop (with a result).
+	// are ctx's own, tool.ErrSuspended, and tool.ErrStop (with a result). Any
+	// other error says that the run cannot go on: it ends as Failed, and the
+	// call has no result.
 	Invoke(ctx context.Context, c llm.ToolCall, update func(string)) (tool.Result, error)
 }
 
@@ -54,7 +56,7 @@ const (
 	TurnStart  Kind = iota + 1 // a model call begins; Round counts from 1
 	Text                       // Delta is new text of the answer
 	Thinking                   // Delta is new thinking
-	Restarted                  // the deltas of this turn are void; the answer begins again
+	Restarted                  // the deltas of this turn are void, the answer begins again; Usage is what a void, empty answer used
 	Assistant                  // Message is complete, Usage is what the call used
 	Steered                    // Messages were taken into the run
 	ToolStart                  // Call begins
@@ -102,4 +104,8 @@ const (
 	LimitText = "The limit of tool calls for this turn is reached. Answer now with what you have, and say what is missing."
 	// OverLimitText answers calls of a group beyond Request.MaxCalls.
 	OverLimitText = "Not run: the limit of tool calls for this turn is reached."
+	// NotRunText answers the calls that follow one that stopped the run.
+	NotRunText = "Not run: the turn was stopped."
+	// WithheldText answers calls of tools that Request.ReadOnlyFirst withheld.
+	WithheldText = "Not run: until it is clear what happened before, only tools that read are available. Look first; ask again then if it is still needed."
 )

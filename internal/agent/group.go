@@ -1,0 +1,250 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+const (
+	maxParallel = 8               // calls of a group that run at the same time
+	grace       = 5 * time.Second // for tools that ignore that they were cancelled
+)
+
+// carry brings the calls of one message to their results, in order, and
+// returns the End event when the run ends there. A message that arrives makes
+// the calls void that were not begun.
+func (l *loop) carry(ctx context.Context, calls []llm.ToolCall) *Event {
+	run, over := calls, []llm.ToolCall(nil)
+	if n := l.req.MaxCalls - l.calls; l.req.MaxCalls > 0 && n < len(calls) {
+		run, over = calls[:max(n, 0)], calls[max(n, 0):]
+	}
+	var steered []*llm.Message
+	for len(run) > 0 {
+		ms, end := l.arrived(ctx)
+		if end != nil {
+			return end
+		}
+		if len(ms) > 0 {
+			l.skip(run, SkippedText)
+			steered = ms
+			break
+		}
+		n := l.next(run)
+		if l.withheld(run[0]) {
+			l.skip(run[:n], WithheldText)
+		} else if end := l.group(ctx, run[:n]); end != nil {
+			if end.Reason == Stopped {
+				l.skip(run[n:], NotRunText)
+				l.skip(over, NotRunText)
+			}
+			return end
+		}
+		run = run[n:]
+	}
+	l.skip(over, OverLimitText)
+	l.take(steered)
+	l.rounds++
+	l.closing = l.req.MaxRounds > 0 && l.rounds >= l.req.MaxRounds ||
+		l.req.MaxCalls > 0 && l.calls >= l.req.MaxCalls
+	return nil
+}
+
+// next returns how many of the calls, from the first, make one group.
+func (l *loop) next(calls []llm.ToolCall) int {
+	alone := func(c llm.ToolCall) bool {
+		return l.withheld(c) || l.req.Tools == nil || !l.req.Tools.Parallel(c)
+	}
+	if alone(calls[0]) {
+		return 1
+	}
+	if i := slices.IndexFunc(calls, alone); i > 0 {
+		return i
+	}
+	return len(calls)
+}
+
+// withheld reports whether c is a call that this model call was not offered
+// because its tool does more than read.
+func (l *loop) withheld(c llm.ToolCall) bool {
+	return l.held && !slices.ContainsFunc(l.offered, func(s llm.ToolSpec) bool { return s.Name == c.Name })
+}
+
+// skip answers calls that are not run.
+func (l *loop) skip(calls []llm.ToolCall, text string) {
+	for _, c := range calls {
+		l.answer(&Event{Call: c, Skipped: true}, tool.Result{Content: []llm.Part{llm.Text(text)}, IsError: true})
+	}
+}
+
+// answer yields the result of e.Call and appends it for the next model call.
+func (l *loop) answer(e *Event, r tool.Result) {
+	if len(r.Content) == 0 {
+		r.Content = []llm.Part{llm.Text("(no output)")}
+	}
+	e.Kind, e.Details = ToolEnd, r.Details
+	e.Result = &llm.Message{
+		Role: llm.RoleTool, CallID: e.Call.ID, ToolName: e.Call.Name, Parts: r.Content, IsError: r.IsError,
+	}
+	l.msgs = append(l.msgs, e.Result)
+	l.emit(e)
+}
+
+// report is what the goroutine of a call says to the loop.
+type report struct {
+	call   int
+	delta  string // new output, unless ended
+	ended  bool
+	result tool.Result
+	err    error
+	took   time.Duration
+}
+
+// group is calls that run side by side; a sequential call is a group of one.
+type group struct {
+	l       *loop
+	calls   []llm.ToolCall
+	reports chan report
+	over    chan struct{} // closed when nobody listens to reports any more
+
+	ended   []*report // by call; nil: runs, or was not begun
+	started int
+	running int
+	yielded int // calls whose end was yielded, from the first
+	reason  Reason
+	err     error
+}
+
+// group runs calls and yields their results in their order. It returns the
+// End event when one of them ends the run.
+func (l *loop) group(ctx context.Context, calls []llm.ToolCall) *Event {
+	g := &group{
+		l: l, calls: calls, ended: make([]*report, len(calls)),
+		reports: make(chan report), over: make(chan struct{}),
+	}
+	defer close(g.over)
+	g.wait(ctx)
+	switch {
+	case g.reason == Aborted:
+		return aborted(ctx)
+	case g.reason == Stopped:
+		l.skip(calls[g.started:], NotRunText)
+	case g.reason == "":
+		return nil
+	}
+	return &Event{Kind: End, Reason: g.reason, Err: g.err}
+}
+
+// wait starts the calls and returns when all that were started have ended, or
+// were given up.
+func (g *group) wait(ctx context.Context) {
+	done, late := ctx.Done(), (<-chan time.Time)(nil)
+	for g.start(ctx); g.running > 0; g.start(ctx) {
+		select {
+		case r := <-g.reports:
+			g.take(ctx, r)
+		case <-done:
+			done, late = nil, time.After(grace)
+		case <-late:
+			g.reason = Aborted
+			g.flush(true)
+			return
+		}
+	}
+}
+
+// start begins calls while there is room.
+func (g *group) start(ctx context.Context) {
+	for g.started < len(g.calls) && g.running < maxParallel && g.reason != Stopped && g.reason != Failed {
+		if ctx.Err() != nil {
+			g.reason = Aborted
+			return
+		}
+		i := g.started
+		g.l.emit(&Event{Kind: ToolStart, Call: g.calls[i]})
+		if ctx.Err() != nil {
+			g.reason = Aborted
+			return
+		}
+		g.started++
+		g.running++
+		g.l.calls++
+		go g.run(ctx, i)
+	}
+}
+
+// run carries one call out, on its own goroutine.
+func (g *group) run(ctx context.Context, i int) {
+	begun := time.Now()
+	r := report{call: i, ended: true}
+	defer func() {
+		if p := recover(); p != nil {
+			r.err = nil
+			r.result = tool.Result{Content: []llm.Part{llm.Text(fmt.Sprintf("the tool crashed: %v", p))}, IsError: true}
+		}
+		r.took = time.Since(begun)
+		g.say(r)
+	}()
+	r.result, r.err = g.l.req.Tools.Invoke(ctx, g.calls[i], func(s string) { g.say(report{call: i, delta: s}) })
+}
+
+// say hands r to the loop; when the loop has given the call up, r is dropped.
+func (g *group) say(r report) {
+	select {
+	case g.reports <- r:
+	case <-g.over:
+	}
+}
+
+// take handles a report.
+func (g *group) take(ctx context.Context, r report) {
+	if !r.ended {
+		if g.ended[r.call] == nil {
+			g.l.emit(&Event{Kind: ToolUpdate, Call: g.calls[r.call], Delta: r.delta})
+		}
+		return
+	}
+	g.running--
+	g.ended[r.call] = &r
+	switch {
+	case r.err == nil:
+	case errors.Is(r.err, tool.ErrStop):
+		g.end(Stopped, nil)
+	case errors.Is(r.err, tool.ErrSuspended):
+		g.end(Suspended, nil)
+	case ctx.Err() != nil:
+		g.end(Aborted, nil)
+	default:
+		g.end(Failed, r.err)
+	}
+	g.flush(false)
+}
+
+// end notes that the run ends after this group. Of several reasons the
+// heaviest counts: what cannot go on outweighs what waits.
+func (g *group) end(why Reason, err error) {
+	weight := []Reason{"", Suspended, Stopped, Failed, Aborted}
+	if slices.Index(weight, why) > slices.Index(weight, g.reason) {
+		g.reason, g.err = why, err
+	}
+}
+
+// flush yields the results that are next in order; with all, also those behind
+// a call that has not ended.
+func (g *group) flush(all bool) {
+	for ; g.yielded < g.started; g.yielded++ {
+		r := g.ended[g.yielded]
+		switch {
+		case r == nil && !all:
+			return
+		case r == nil:
+		case r.err == nil, errors.Is(r.err, tool.ErrStop):
+			g.l.answer(&Event{Call: g.calls[g.yielded], Duration: r.took}, r.result)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+// ErrEmpty says that the model answered twice with neither text nor a call.
+var ErrEmpty = errors.New("empty_response: the model answered with nothing")
+
+// errNoAnswer says that a stream broke its contract: it ended, and said neither
+// what the message is nor what went wrong.
+var errNoAnswer = errors.New("the model's stream ended without an answer")
+
+// Run carries a request to its end. The loop runs on the caller's goroutine;
+// only tools have their own. Cancelling ctx ends it with reason [Aborted]: what
+// ran is cancelled and, for at most five seconds, waited for. Breaking out of
+// the range does the same, without further events.
+func Run(ctx context.Context, r *Request) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		l := &loop{req: r, yield: yield, cancel: cancel, msgs: slices.Clip(r.Prompt.Messages)}
+		l.emit(l.run(ctx))
+	}
+}
+
+// loop is the state of one Run.
+type loop struct {
+	req    *Request
+	yield  func(Event) bool
+	cancel context.CancelFunc
+	left   bool // the caller broke out of the range; yield must not be called again
+
+	msgs    []*llm.Message // what the next model call is sent
+	round   int            // model calls so far
+	rounds  int            // rounds of tool calls so far
+	calls   int            // calls that were carried out so far
+	closing bool           // a bound is reached: the next model call is the last
+
+	specs   []llm.ToolSpec // what a model is told of tools, once it was asked for
+	offered []llm.ToolSpec // what this model call was told of
+	held    bool           // offered leaves out what does more than read
+}
+
+// emit hands e to the caller. When the caller leaves, everything is cancelled,
+// and the loop ends as if it had been aborted.
+func (l *loop) emit(e *Event) {
+	if l.left {
+		return
+	}
+	e.Round = l.round
+	if !l.yield(*e) {
+		l.left = true
+		l.cancel()
+	}
+}
+
+// run returns the End event.
+func (l *loop) run(ctx context.Context) *Event {
+	if len(l.req.Open) > 0 {
+		if end := l.carry(ctx, l.req.Open); end != nil {
+			return end
+		}
+	}
+	for {
+		if end := l.steer(ctx); end != nil {
+			return end
+		}
+		m, end := l.ask(ctx)
+		if end != nil {
+			return end
+		}
+		calls := m.Calls()
+		switch {
+		case len(calls) == 0:
+			return &Event{Kind: End, Reason: Done}
+		case l.closing:
+			return l.close(m, calls)
+		}
+		if end := l.carry(ctx, calls); end != nil {
+			return end
+		}
+	}
+}
+
+// close ends a run whose model asks for tools although it was told of none.
+func (l *loop) close(m *llm.Message, calls []llm.ToolCall) *Event {
+	l.skip(calls, OverLimitText)
+	if strings.TrimSpace(m.PlainText()) == "" {
+		return failed(ErrEmpty)
+	}
+	return &Event{Kind: End, Reason: Done}
+}
+
+// steer takes what arrived for the run into it.
+func (l *loop) steer(ctx context.Context) *Event {
+	ms, end := l.arrived(ctx)
+	if end == nil {
+		l.take(ms)
+	}
+	return end
+}
+
+// arrived asks for new messages.
+func (l *loop) arrived(ctx context.Context) ([]*llm.Message, *Event) {
+	if ctx.Err() != nil {
+		return nil, aborted(ctx)
+	}
+	if l.req.Steer == nil {
+		return nil, nil
+	}
+	ms, err := l.req.Steer(ctx)
+	switch {
+	case err == nil:
+		return ms, nil
+	case ctx.Err() != nil:
+		return nil, aborted(ctx)
+	}
+	return nil, failed(err)
+}
+
+// take appends messages that arrived.
+func (l *loop) take(ms []*llm.Message) {
+	if len(ms) == 0 {
+		return
+	}
+	l.msgs = append(l.msgs, ms...)
+	l.emit(&Event{Kind: Steered, Messages: ms})
+}
+
+// ask makes one model call and returns its message, or the End event. An empty
+// answer is asked for once more.
+func (l *loop) ask(ctx context.Context) (*llm.Message, *Event) {
+	req := l.request()
+	l.round++
+	l.emit(&Event{Kind: TurnStart})
+	for try := 0; ; try++ {
+		if ctx.Err() != nil {
+			return nil, aborted(ctx)
+		}
+		done, end := l.stream(ctx, req)
+		if end != nil {
+			return nil, end
+		}
+		if !empty(done.Message) {
+			l.msgs = append(l.msgs, done.Message)
+			l.emit(&Event{Kind: Assistant, Message: done.Message, Usage: done.Usage})
+			return done.Message, nil
+		}
+		l.emit(&Event{Kind: Restarted, Usage: done.Usage})
+		if try > 0 {
+			return nil, failed(ErrEmpty)
+		}
+	}
+}
+
+// request is what the next model call is sent. The note of the closing call is
+// in the request only: the conversation goes on without it.
+func (l *loop) request() *llm.Request {
+	req := l.req.Prompt
+	req.Messages, req.Tools = l.msgs, nil
+	l.held, l.offered = false, nil
+	switch {
+	case l.closing:
+		req.Messages = append(slices.Clip(l.msgs), llm.User(LimitText))
+	case l.req.Tools == nil:
+	case l.req.ReadOnlyFirst && l.round == 0:
+		l.held = true
+		req.Tools = l.req.Tools.Specs(true)
+	default:
+		if l.specs == nil {
+			l.specs = l.req.Tools.Specs(false)
+		}
+		req.Tools = l.specs
+	}
+	l.offered = req.Tools
+	return &req
+}
+
+// stream reads one answer: the Done event, or the End of the run. The text
+// that an abort cuts off is yielded.
+func (l *loop) stream(ctx context.Context, req *llm.Request) (llm.Event, *Event) {
+	var text strings.Builder
+	for e, err := range l.req.Model.Stream(ctx, req) {
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return e, failed(err)
+		case err != nil || l.left:
+			l.partial(text.String())
+			return e, aborted(ctx)
+		}
+		switch e.Kind {
+		case llm.TextDelta:
+			text.WriteString(e.Text)
+			l.emit(&Event{Kind: Text, Delta: e.Text})
+		case llm.ThinkingDelta:
+			l.emit(&Event{Kind: Thinking, Delta: e.Text})
+		case llm.Restart:
+			text.Reset()
+			l.emit(&Event{Kind: Restarted})
+		case llm.Done:
+			if e.Message == nil {
+				return e, failed(errNoAnswer)
+			}
+			return e, nil
+		}
+	}
+	if ctx.Err() != nil {
+		l.partial(text.String())
+		return llm.Event{}, aborted(ctx)
+	}
+	return llm.Event{}, failed(errNoAnswer)
+}
+
+// partial yields the text that had arrived when the run was aborted.
+func (l *loop) partial(text string) {
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	l.emit(&Event{Kind: Assistant, Partial: true, Message: &llm.Message{
+		Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(text)}, Model: l.req.Prompt.Model, Stop: llm.StopAborted,
+	}})
+}
+
+// empty reports whether m says nothing and asks for nothing.
+func empty(m *llm.Message) bool {
+	return len(m.Calls()) == 0 && strings.TrimSpace(m.PlainText()) == ""
+}
+
+func failed(err error) *Event { return &Event{Kind: End, Reason: Failed, Err: err} }
+
+func aborted(ctx context.Context) *Event {
+	return &Event{Kind: End, Reason: Aborted, Err: context.Cause(ctx)}
+}
