@@ -13,7 +13,7 @@ import (
 type Request struct {
 	Model  llm.Provider
 	Prompt llm.Request    // Messages is the conversation so far, with the message to answer; Tools is set by the loop
-	Open   []llm.ToolCall // to be carried out before the model is asked
+	Open   []llm.ToolCall // to be carried out before the model is asked; their results take the place of what stands for them in Messages
 	Tools  Tools          // nil: none
 
 	// Steer returns what arrived for the run since it was asked last, oldest

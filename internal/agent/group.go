@@ -91,8 +91,20 @@ func (l *loop) answer(e *Event, r tool.Result) {
 	e.Result = &llm.Message{
 		Role: llm.RoleTool, CallID: e.Call.ID, ToolName: e.Call.Name, Parts: r.Content, IsError: r.IsError,
 	}
-	l.msgs = append(l.msgs, e.Result)
+	l.settle(e.Result)
 	l.emit(e)
+}
+
+// settle puts a result into the list: in the place of the message that stands
+// for it, when the list had one because the call was open at the start.
+func (l *loop) settle(r *llm.Message) {
+	for i := len(l.msgs) - 1; i >= 0 && l.msgs[i].Role != llm.RoleAssistant; i-- {
+		if m := l.msgs[i]; m.Role == llm.RoleTool && m.CallID == r.CallID {
+			l.msgs[i] = r
+			return
+		}
+	}
+	l.msgs = append(l.msgs, r)
 }
 
 // report is what the goroutine of a call says to the loop.

@@ -25,7 +25,7 @@ func Run(ctx context.Context, r *Request) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		l := &loop{req: r, yield: yield, cancel: cancel, msgs: slices.Clip(r.Prompt.Messages)}
+		l := &loop{req: r, yield: yield, cancel: cancel, msgs: slices.Clone(r.Prompt.Messages)}
 		l.emit(l.run(ctx))
 	}
 }
