@@ -1,0 +1,89 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/gofrs/flock"
+
+	"github.com/chela-ai/chela/internal/chela"
+)
+
+const (
+	lockName   = "chela.lock"
+	socketName = "chela.sock"
+)
+
+// errOwned says that another process owns the state directory.
+var errOwned = errors.New("another process owns the state directory")
+
+// own takes the lock of the state directory, which the kernel releases when
+// the process ends in whatever way. errOwned: another process has it.
+func own(dir string) (*flock.Flock, error) {
+	if err := stateDir(dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, lockName)
+	l := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := l.TryLock()
+	switch {
+	case err != nil:
+		return nil, locksFail(dir, err)
+	case !ok:
+		return nil, errOwned
+	}
+	if err := proveLock(path); err != nil {
+		l.Unlock()
+		return nil, locksFail(dir, err)
+	}
+	return l, nil
+}
+
+// proveLock checks that a second lock on the file is refused: on some network
+// file systems every lock succeeds and none holds.
+func proveLock(path string) error {
+	second := flock.New(path)
+	defer second.Close()
+	ok, err := second.TryLock()
+	if err != nil {
+		return err
+	}
+	if ok {
+		return errors.New("the file system grants the same lock twice")
+	}
+	return nil
+}
+
+func locksFail(dir string, err error) error {
+	return &chela.Error{
+		Code:    chela.CodeUnavailable,
+		Message: fmt.Sprintf("state directory %s: locks do not work there, so two processes could damage it", dir),
+		Hint:    "choose a directory on a local disk: chela --state-dir DIR …",
+		Err:     err,
+	}
+}
+
+// stateDir makes the state directory, for its owner only.
+func stateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return &chela.Error{
+				Code:    chela.CodeForbidden,
+				Message: fmt.Sprintf("state directory %s is open to other users (%s)", dir, info.Mode().Perm()),
+				Hint:    "chmod 700 " + dir,
+				Err:     err,
+			}
+		}
+	}
+	return nil
+}
