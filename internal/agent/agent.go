@@ -81,7 +81,7 @@ type Event struct {
 	Partial  bool // on Assistant: cut by an abort; it holds what had arrived and no calls
 
 	Reason Reason // on End
-	Err    error  // on End: why, when Reason is Failed or Aborted
+	Err    error  // on End: why, when Reason is Failed, Stopped or Aborted
 }
 
 // Reason says why a run ended.

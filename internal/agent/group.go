@@ -226,7 +226,7 @@ func (g *group) take(ctx context.Context, r report) {
 	switch {
 	case r.err == nil:
 	case errors.Is(r.err, tool.ErrStop):
-		g.end(Stopped, nil)
+		g.end(Stopped, r.err)
 	case errors.Is(r.err, tool.ErrSuspended):
 		g.end(Suspended, nil)
 	case ctx.Err() != nil:

@@ -10,68 +10,68 @@ import (
 	"github.com/chela-ai/chela/internal/llm"
 )
 
-// Reset gives the session a new, empty transcript and returns it as it is now.
-// The old transcript is kept and listed as past, with the reason ("new",
-// "reset", "daily", "idle"). Counters begin at zero; what a person set (model,
-// thinking, footer, queue, label) stays.
+// defaultResetHour is the hour of the day at which a daily session ends.
+const defaultResetHour = 4
+
+// ResetPolicy says when a session is too old to go on.
+type ResetPolicy struct {
+	Mode        string `json:"mode,omitempty"`        // none (also ""), daily, idle
+	AtHour      *int   `json:"atHour,omitempty"`      // of daily, local time; nil: 4
+	IdleMinutes int    `json:"idleMinutes,omitempty"` // of idle, and of daily when it is set
+}
+
+// Expired returns why the session is over at now: "daily", "idle", or "" when
+// it is not. Only what a person does keeps a session from being idle, and
+// nothing postpones the daily end. The zone of now decides what a day is.
+func Expired(p ResetPolicy, m Meta, now time.Time) string {
+	if m.Started.IsZero() || p.Mode != "daily" && p.Mode != "idle" {
+		return ""
+	}
+	hour := defaultResetHour
+	if p.AtHour != nil {
+		hour = *p.AtHour
+	}
+	y, mo, d := now.Date()
+	end := time.Date(y, mo, d, hour, 0, 0, 0, now.Location())
+	if end.After(now) {
+		end = time.Date(y, mo, d-1, hour, 0, 0, 0, now.Location())
+	}
+	active := m.Active
+	if active.Before(m.Started) {
+		active = m.Started
+	}
+	switch {
+	case p.Mode == "daily" && m.Started.Before(end):
+		return "daily"
+	case p.IdleMinutes > 0 && now.Sub(active) > time.Duration(p.IdleMinutes)*time.Minute:
+		return "idle"
+	}
+	return ""
+}
+
+// Reset gives the session a new transcript and returns it. The old one stays,
+// listed by Past with the reason. Settings that a person pinned stay too; the
+// counters begin again.
 func Reset(t Table, key chela.SessionKey, reason string, now time.Time) (Meta, error) {
 	m, err := t.Get(key)
 	if err != nil {
 		return m, fmt.Errorf("reset session %s: %w", key, err)
 	}
-	if err := leave(t, m, reason, now); err != nil {
-		return m, err
-	}
-	m.Previous, m.ID = m.ID, uuid.NewString()
-	m.Title = ""
-	m.Started, m.Updated = now, now
-	m.clear()
-	return m, t.Put(m)
-}
-
-// UndoReset brings the transcript before the last reset back and returns the
-// session as it is now. What was written since is kept as past too. Its
-// counters begin at zero: what was spent on it before is in the usage rows.
-func UndoReset(t Table, key chela.SessionKey, now time.Time) (Meta, error) {
-	m, err := t.Get(key)
-	if err != nil {
-		return m, fmt.Errorf("undo reset of session %s: %w", key, err)
-	}
-	if m.Previous == "" {
-		return m, chela.Errorf(chela.CodeNotFound, "nothing to undo: the session was not reset")
-	}
-	past, err := t.Past(key)
-	if err != nil {
-		return m, err
-	}
-	back := m.Previous
-	started := now
-	for _, p := range past {
-		if p.ID == back {
-			started = p.Started
-		}
-	}
-	if err := t.Unarchive(key, back); err != nil {
-		return m, err
-	}
-	if err := leave(t, m, "undo", now); err != nil {
-		return m, err
-	}
-	m.Previous, m.ID = m.ID, back // undoing it again comes back here
-	m.Started, m.Updated = started, now
-	m.clear()
-	return m, t.Put(m)
-}
-
-// leave records that the session's transcript was left.
-func leave(t Table, m Meta, reason string, now time.Time) error {
 	n, err := t.Count(m.ID)
 	if err != nil {
-		return err
+		return m, fmt.Errorf("reset session %s: %w", key, err)
 	}
-	return t.Archive(m.Key, Past{ID: m.ID, Started: m.Started, Ended: now, Reason: reason, Entries: n})
-}
-
-func (m *Meta) clear() {
-	m.Tokens, m.Context, m.NanoUSD, m.Priced, m.Calls, m.Aborted = llm.Usage{}, 0, 0, false, 0, false
+	if n > 0 {
+		if err := t.Archive(key, Past{ID: m.ID, Started: m.Started, Ended: now, Reason: reason, Entries: n}); err != nil {
+			return m, fmt.Errorf("reset session %s: %w", key, err)
+		}
+		m.Previous = m.ID
+	}
+	m.ID, m.Started, m.Updated, m.Active = uuid.NewString(), now, now, now
+	m.Title, m.Tokens, m.Context, m.NanoUSD = "", llm.Usage{}, 0, 0
+	m.Priced, m.Calls, m.Aborted = false, 0, false
+	if err := t.Put(m); err != nil {
+		return m, fmt.Errorf("reset session %s: %w", key, err)
+	}
+	return m, nil
 }

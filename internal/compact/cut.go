@@ -1,0 +1,88 @@
+// Package compact makes a conversation fit into what a model can read.
+//
+// [Cut] drops whole turns from the front of what is sent. The transcript keeps
+// them: a cut is an entry of its own, and session.Compile honours it.
+package compact
+
+import (
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/session"
+)
+
+// Cut returns where a conversation that is too long should begin from now on:
+// the Seq of the first entry that is still sent, and how many turns are left
+// out by it. Of what is sent now it drops at least half, in whole turns, so
+// that asking again and again comes to an end soon. The last turn always
+// stays; ok is false when it is the only one.
+func Cut(entries []session.Entry) (first int64, turns int, ok bool) {
+	starts, sizes := split(entries)
+	if len(starts) < 2 {
+		return 0, 0, false
+	}
+	total := 0
+	for _, n := range sizes {
+		total += n
+	}
+	dropped := 0
+	for turns = 0; turns < len(starts)-1 && 2*dropped < total; turns++ {
+		dropped += sizes[turns]
+	}
+	return starts[turns], turns, true
+}
+
+// split returns where the turns begin that are sent now, and how large they
+// are. A turn begins with a message of a person that was not written into a
+// run in progress. What stands before the first one counts to it.
+func split(entries []session.Entry) (starts []int64, sizes []int) {
+	var from int64
+	for i := range entries {
+		if entries[i].Kind == session.KindCut {
+			from = entries[i].First
+		}
+	}
+	var prev *session.Entry
+	before := 0
+	for i := range entries {
+		e := &entries[i]
+		if e.Kind != session.KindMessage || e.Message == nil || e.Seq < from {
+			continue
+		}
+		if begins(e, prev) {
+			starts, sizes = append(starts, e.Seq), append(sizes, before)
+			before = 0
+		}
+		prev = e
+		if n := size(e.Message); len(sizes) > 0 {
+			sizes[len(sizes)-1] += n
+		} else {
+			before += n
+		}
+	}
+	return starts, sizes
+}
+
+// begins reports whether a turn begins with e, which follows on prev.
+func begins(e, prev *session.Entry) bool {
+	switch {
+	case e.Message.Role != llm.RoleUser:
+		return false
+	case prev == nil:
+		return true
+	case e.Run != "":
+		return e.Run != prev.Run
+	}
+	return prev.Message.Role != llm.RoleUser
+}
+
+// size estimates what a message takes of the context, in bytes.
+func size(m *llm.Message) int {
+	n := 16
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		n += len(p.Text) + len(p.Signature) + len(p.Redacted) + min(len(p.Data), 6000)
+		if p.Call != nil {
+			n += len(p.Call.Name) + len(p.Call.Args)
+		}
+	}
+	return n
+}
