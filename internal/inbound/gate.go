@@ -1,0 +1,321 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/route"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+// Bounds of a message.
+const (
+	MaxText  = 1 << 20  // bytes
+	MaxMedia = 16       // attachments
+	MaxBytes = 20 << 20 // bytes of all attachments
+	maxID    = 256      // bytes of an id or a part of an address
+)
+
+// Options is what a Gate works with.
+type Options struct {
+	Log   *slog.Logger
+	Store store.Store
+	Bus   *bus.Bus
+
+	// Route says which session answers an address. nil: the zero route.Table.
+	Route func(chela.Address) route.Route
+
+	// Access decides whether a principal may have the agent work, and as whom:
+	// it may return a principal with other scopes. An error refuses. nil: who
+	// holds the write scope may, others may not.
+	Access func(chela.Principal, chela.Inbound) (chela.Principal, error)
+
+	// Always reports whether a group's messages are answered without a
+	// mention. nil: none are.
+	Always func(chela.Address) bool
+
+	// Reset returns when the session begins anew by itself. nil: never.
+	Reset func(session.Meta) session.ResetPolicy
+
+	// Live reports whether a run of the session is in progress. nil: never.
+	Live func(chela.SessionKey) bool
+}
+
+// Gate admits messages. It is safe for concurrent use.
+type Gate struct{ o Options }
+
+// New returns a Gate.
+func New(o Options) *Gate {
+	if o.Route == nil {
+		o.Route = new(route.Table).Resolve
+	}
+	if o.Access == nil {
+		o.Access = writers
+	}
+	if o.Always == nil {
+		o.Always = func(chela.Address) bool { return false }
+	}
+	if o.Live == nil {
+		o.Live = func(chela.SessionKey) bool { return false }
+	}
+	return &Gate{o: o}
+}
+
+// writers is the access rule when none is given.
+func writers(p chela.Principal, _ chela.Inbound) (chela.Principal, error) {
+	if !p.May(chela.ScopeWrite) {
+		return p, chela.Errorf(chela.CodeForbidden, "%s may not write here", p.ID)
+	}
+	return p, nil
+}
+
+// Receipt says what became of a message.
+type Receipt struct {
+	Run     chela.RunID // of the run that the message starts, if it starts one
+	Session chela.SessionKey
+	New     bool        // false: it was taken before
+	State   queue.State // empty: it was heard and asks for nothing
+	Command bool
+	Reply   string // of a command
+}
+
+// Receive is Admit for channels: the sender of the message acts. A message
+// that is refused is dropped without a word, so that the channel goes on; an
+// error means that it is to be offered again.
+func (g *Gate) Receive(ctx context.Context, in chela.Inbound) error {
+	a := in.Address
+	if a.Local() || in.Sender.ID == "" {
+		g.o.Log.Warn("message without a sender was dropped", "channel", a.Channel, "account", a.Account)
+		return nil
+	}
+	in.Session = ""
+	ctx = chela.WithPrincipal(ctx, chela.Principal{
+		ID:         a.Channel + ":" + string(a.Account) + ":" + in.Sender.ID,
+		Credential: "channel",
+	})
+	_, err := g.Admit(ctx, in)
+	switch chela.CodeOf(err) {
+	case chela.CodeForbidden, chela.CodeInvalid:
+		g.o.Log.Info("message refused", "channel", a.Channel, "account", a.Account, "sender", in.Sender.ID, "err", err)
+		return nil
+	}
+	return err
+}
+
+// Admit takes a message that the principal of ctx sent. When it returned
+// without an error, the message is on disk and will be answered.
+func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
+	who := chela.PrincipalFrom(ctx)
+	if who.ID == "" {
+		return Receipt{}, chela.Errorf(chela.CodeForbidden, "message from nobody: no principal")
+	}
+	if err := check(in); err != nil {
+		return Receipt{}, err
+	}
+	who, err := g.o.Access(who, in)
+	if err != nil {
+		return Receipt{}, err
+	}
+	key, err := g.session(who, in)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if in.Time.IsZero() {
+		in.Time = time.Now()
+	}
+	if in.ID == "" {
+		in.ID = uuid.NewString()
+	}
+	if !g.addressed(in) {
+		return Receipt{Session: key}, nil
+	}
+	return g.enqueue(ctx, who, key, in)
+}
+
+// check refuses what is too large or malformed.
+func check(in chela.Inbound) error {
+	if len(in.Text) > MaxText {
+		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of text, at most %d", len(in.Text), MaxText)
+	}
+	if len(in.Media) > MaxMedia {
+		return chela.Errorf(chela.CodeInvalid, "message: %d attachments, at most %d", len(in.Media), MaxMedia)
+	}
+	n := 0
+	for _, m := range in.Media {
+		n += len(m.Data)
+	}
+	if n > MaxBytes {
+		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of attachments, at most %d", n, MaxBytes)
+	}
+	if strings.TrimSpace(in.Text) == "" && len(in.Media) == 0 {
+		return chela.Errorf(chela.CodeInvalid, "message: neither text nor attachment")
+	}
+	a := in.Address
+	for _, s := range [...]string{in.ID, a.Channel, string(a.Account), a.Peer.ID, a.Thread, in.Sender.ID, in.ReplyTo} {
+		if len(s) > maxID || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return chela.Errorf(chela.CodeInvalid, "message: id of more than %d bytes or with control characters", maxID)
+		}
+	}
+	return nil
+}
+
+// session returns the conversation that the message belongs to.
+func (g *Gate) session(who chela.Principal, in chela.Inbound) (chela.SessionKey, error) {
+	r := g.o.Route(in.Address)
+	if in.Session == "" {
+		return r.Session, nil
+	}
+	if !who.May(chela.ScopeWrite) {
+		return "", chela.Errorf(chela.CodeForbidden, "%s may not name a session", who.ID)
+	}
+	key, err := chela.ParseSessionKey(string(in.Session), r.Agent)
+	if err != nil {
+		return "", chela.Errorf(chela.CodeInvalid, "%w", err)
+	}
+	return key, nil
+}
+
+// addressed reports whether the message is meant for the agent.
+func (g *Gate) addressed(in chela.Inbound) bool {
+	a := in.Address
+	group := !a.Local() && (a.Peer.Kind == chela.Group || a.Peer.Kind == chela.Room)
+	return !group || in.Mentioned || g.o.Always(a)
+}
+
+// dedupe returns the key under which the message is taken once. No part holds
+// a control character (see check), so that different parts never make the same
+// key.
+func dedupe(key chela.SessionKey, in chela.Inbound) string {
+	a := in.Address
+	if a.Local() {
+		return "local\x1f" + string(key) + "\x1f" + in.ID
+	}
+	return strings.Join([]string{
+		string(key.Agent()), a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread, in.ID,
+	}, "\x1f")
+}
+
+// enqueue commits the message as work.
+func (g *Gate) enqueue(ctx context.Context, who chela.Principal, key chela.SessionKey, in chela.Inbound) (Receipt, error) {
+	now := time.Now()
+	it := queue.Item{
+		ID: in.ID, Key: dedupe(key, in), Session: key, Kind: queue.Message,
+		Principal: who, Inbound: in, State: queue.Waiting, Created: now,
+	}
+	if !in.Address.Local() {
+		it.ID = uuid.NewString()
+	}
+	var rec Receipt
+	var born bool
+	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		var err error
+		rec, born, err = g.put(tx, it, now)
+		return err
+	})
+	if err != nil {
+		return Receipt{}, fmt.Errorf("take message: %w", err)
+	}
+	if born {
+		g.o.Bus.Publish(chela.Event{Session: key, Stream: chela.StreamSession, Phase: "created"})
+	}
+	if rec.New && g.o.Live(key) {
+		g.o.Bus.Publish(chela.Event{Run: rec.Run, Session: key, Stream: chela.StreamSession, Phase: "queued"})
+	}
+	return rec, nil
+}
+
+// put stores the item with its session. born says that the session is new.
+func (g *Gate) put(tx store.Tx, it queue.Item, now time.Time) (rec Receipt, born bool, err error) {
+	if old, err := tx.Queue().Get(it.ID); err == nil && old.Key != it.Key {
+		return rec, false, chela.Errorf(chela.CodeInvalid, "message id %s: used in another session", it.ID)
+	}
+	r, err := tx.Queue().Put(it)
+	if err != nil {
+		return rec, false, err
+	}
+	rec = receipt(r)
+	if !r.New {
+		return rec, false, nil
+	}
+	m, born, err := g.open(tx, it.Session, now)
+	if err != nil {
+		return rec, born, err
+	}
+	m.Updated, m.Active = now, now
+	if !it.Inbound.Address.Local() {
+		m.Address = it.Inbound.Address
+	}
+	if m.Title == "" {
+		m.Title = title(it.Inbound.Text)
+	}
+	if err := tx.Sessions().Put(m); err != nil {
+		return rec, born, err
+	}
+	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: it.Session})
+	return rec, born, nil
+}
+
+func receipt(r queue.Receipt) Receipt {
+	rec := Receipt{Run: chela.RunID(r.Item.ID), Session: r.Item.Session, New: r.New, State: r.Item.State}
+	if r.Item.Kind == queue.Command {
+		rec.Command, rec.Reply = true, r.Item.Note
+	}
+	return rec
+}
+
+// open returns the session as the message finds it: made now if there is none,
+// begun anew if it has expired and nothing of it is in progress.
+func (g *Gate) open(tx store.Tx, key chela.SessionKey, now time.Time) (m session.Meta, born bool, err error) {
+	m, err = tx.Sessions().Get(key)
+	if errors.Is(err, chela.ErrNotFound) {
+		return session.Meta{
+			Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now,
+		}, true, nil
+	}
+	if err != nil || g.o.Reset == nil {
+		return m, false, err
+	}
+	active, err := tx.Runs().Active(key)
+	if err != nil || len(active) > 0 {
+		return m, false, err
+	}
+	if reason := session.Expired(g.o.Reset(m), m, now); reason != "" {
+		m, err = session.Reset(tx.Sessions(), key, reason, now)
+	}
+	return m, false, err
+}
+
+// title is the first words of a message.
+func title(text string) string {
+	const most = 60
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	words := strings.Fields(line)
+	var b strings.Builder
+	n := 0
+	for _, w := range words {
+		size := len([]rune(w))
+		if n > 0 && n+1+size > most {
+			return b.String() + "…"
+		}
+		if n > 0 {
+			b.WriteByte(' ')
+			n++
+		}
+		b.WriteString(w)
+		n += size
+	}
+	if rs := []rune(b.String()); len(rs) > most {
+		return string(rs[:most]) + "…"
+	}
+	return b.String()
+}

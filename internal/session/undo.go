@@ -1,0 +1,74 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+// UndoReset brings the transcript before the last reset back and returns the
+// session as it is now. What was written since is kept as past, so that
+// undoing again comes back to it. The counters are those of the transcript.
+func UndoReset(t Table, key chela.SessionKey, now time.Time) (Meta, error) {
+	m, err := t.Get(key)
+	if err != nil {
+		return m, fmt.Errorf("undo reset of session %s: %w", key, err)
+	}
+	if m.Previous == "" {
+		return m, chela.Errorf(chela.CodeNotFound, "nothing to undo: no earlier conversation is known")
+	}
+	past, err := t.Past(key)
+	if err != nil {
+		return m, fmt.Errorf("undo reset of session %s: %w", key, err)
+	}
+	n, err := t.Count(m.ID)
+	if err != nil {
+		return m, fmt.Errorf("undo reset of session %s: %w", key, err)
+	}
+	left := m.ID
+	if n > 0 {
+		if err := t.Archive(key, Past{ID: left, Started: m.Started, Ended: now, Reason: "undo", Entries: n}); err != nil {
+			return m, fmt.Errorf("undo reset of session %s: %w", key, err)
+		}
+	}
+	m.ID, m.Previous, m.Started = m.Previous, "", now
+	if n > 0 {
+		m.Previous = left
+	}
+	for _, p := range past {
+		if p.ID == m.ID {
+			m.Started = p.Started
+		}
+	}
+	if err := t.Unarchive(key, m.ID); err != nil {
+		return m, fmt.Errorf("undo reset of session %s: %w", key, err)
+	}
+	entries, err := t.Entries(m.ID, 0, 0)
+	if err != nil {
+		return m, fmt.Errorf("undo reset of session %s: %w", key, err)
+	}
+	m.count(entries)
+	m.Updated, m.Active = now, now
+	return m, t.Put(m)
+}
+
+// count sets the counters to what the entries of a transcript say.
+func (m *Meta) count(entries []Entry) {
+	m.Tokens, m.Context, m.NanoUSD, m.Priced, m.Calls, m.Aborted = llm.Usage{}, 0, 0, false, 0, false
+	priced := true
+	for _, e := range entries {
+		if e.Usage == nil {
+			continue
+		}
+		m.Tokens = m.Tokens.Add(*e.Usage)
+		m.Calls++
+		m.NanoUSD += max(e.NanoUSD, 0)
+		priced = priced && e.NanoUSD >= 0
+		if n := e.Usage.Prompt(); n > 0 {
+			m.Context = n
+		}
+	}
+	m.Priced = priced && m.Calls > 0
+}
