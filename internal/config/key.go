@@ -1,0 +1,254 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind says what a key takes.
+type Kind int
+
+// The kinds.
+const (
+	Any     Kind = iota // anything, also unknown keys below
+	Text                // a string
+	Secret              // a string, or {source, id}; never shown
+	Bool                // true or false
+	Int                 // a whole number
+	Number              // a number
+	Seconds             // a number of seconds, or "5m"
+	Millis              // a number of milliseconds, or "1.5s"
+	Bytes               // a number of bytes, or "10mb"
+	Texts               // an array of strings, or one string
+	List                // an array
+	Object              // an object
+	Model               // "provider/model", or {primary, fallbacks}
+)
+
+// String returns the kind in words.
+func (k Kind) String() string {
+	return [...]string{
+		"anything", "a string", "a string or {source, id}", "true or false", "a whole number", "a number",
+		`a number of seconds or a duration such as "5m"`, `a number of milliseconds or a duration such as "1.5s"`,
+		`a number of bytes or a size such as "10mb"`, "an array of strings", "an array", "an object",
+		`a string such as "anthropic/claude-sonnet-4-5" or an object with primary and fallbacks`,
+	}[min(max(k, 0), Model)]
+}
+
+// Key is what is known of a key.
+type Key struct {
+	Path    string   // * stands for any name, [] for each element
+	Kind    Kind     // of its value
+	Default string   // as JSON; empty: none
+	Values  []string // the strings that are taken; nil: any
+	Env     string   // its variable, without CHELA_ or OPENCLAW_ before it; empty: none
+	Doc     string   // one line; empty: known from OpenClaw and not used by this build
+}
+
+// Used reports whether this build reads the key.
+func (k Key) Used() bool { return k.Doc != "" }
+
+// node is a place in the tree of known keys.
+type node struct {
+	key  *Key // nil: an object that only holds others
+	kids map[string]*node
+	wild *node // any name
+	elem *node // each element
+}
+
+// known builds the tree of the known keys.
+func known() *node {
+	root := &node{}
+	for i := range table {
+		at := root
+		for _, step := range strings.Split(table[i].Path, ".") {
+			name, elem := strings.CutSuffix(step, "[]")
+			at = at.child(name)
+			if elem {
+				if at.elem == nil {
+					at.elem = &node{}
+				}
+				at = at.elem
+			}
+		}
+		at.key = &table[i]
+	}
+	return root
+}
+
+func (n *node) child(name string) *node {
+	if name == "*" {
+		if n.wild == nil {
+			n.wild = &node{}
+		}
+		return n.wild
+	}
+	if n.kids == nil {
+		n.kids = map[string]*node{}
+	}
+	if n.kids[name] == nil {
+		n.kids[name] = &node{}
+	}
+	return n.kids[name]
+}
+
+// at returns what is known at a path, nil when it is unknown. Below a key that
+// takes anything it returns that key's node.
+func (n *node) at(path []string) *node {
+	for _, step := range path {
+		switch {
+		case n.free():
+			return n
+		case n.kids[step] != nil:
+			n = n.kids[step]
+		case n.elem != nil && isIndex(step):
+			n = n.elem
+		case n.wild != nil:
+			n = n.wild
+		default:
+			return nil
+		}
+	}
+	return n
+}
+
+// free reports whether anything may stand below n.
+func (n *node) free() bool {
+	return n.kids == nil && n.wild == nil && n.elem == nil &&
+		(n.key == nil || n.key.Kind == Any || n.key.Kind == Object || n.key.Kind == List)
+}
+
+func isIndex(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 31)
+	return err == nil
+}
+
+// check returns v in the form that the parts read (durations and sizes as
+// numbers), and whether k takes it.
+func (k *Key) check(v any) (any, bool) {
+	switch v := v.(type) {
+	case string:
+		return k.checkText(v)
+	case json.Number:
+		switch k.Kind {
+		case Number, Seconds, Millis, Bytes:
+			return v, true
+		case Int:
+			_, err := strconv.ParseInt(v.String(), 10, 64)
+			f, ferr := v.Float64()
+			return v, err == nil || ferr == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53
+		}
+	case bool:
+		return v, k.Kind == Bool || k.Kind == Any
+	case []any:
+		if k.Kind == Texts {
+			return v, !slices.ContainsFunc(v, func(e any) bool { return !isText(e) })
+		}
+		return v, k.Kind == List || k.Kind == Any
+	case map[string]any:
+		return v, k.Kind == Object || k.Kind == Model || k.Kind == Secret || k.Kind == Any
+	}
+	return v, k.Kind == Any
+}
+
+// isText reports whether v may be an element of Texts: identifiers of
+// accounts are often written as numbers.
+func isText(v any) bool {
+	switch v.(type) {
+	case string, json.Number:
+		return true
+	}
+	return false
+}
+
+func (k *Key) checkText(s string) (any, bool) {
+	switch k.Kind {
+	case Any, Secret, Model:
+		return s, true
+	case Text:
+		return s, k.Values == nil || slices.Contains(k.Values, s)
+	case Texts:
+		return []any{s}, true
+	case Seconds, Millis:
+		d, err := ParseDuration(s)
+		if err != nil {
+			return s, unresolved(s)
+		}
+		unit := time.Second
+		if k.Kind == Millis {
+			unit = time.Millisecond
+		}
+		return json.Number(strconv.FormatFloat(float64(d)/float64(unit), 'f', -1, 64)), true
+	case Bytes:
+		n, err := ParseSize(s)
+		if err != nil {
+			return s, unresolved(s)
+		}
+		return json.Number(strconv.FormatInt(n, 10)), true
+	case Int, Number:
+		// A number that came from a variable is text.
+		n := json.Number(s)
+		if _, ok := k.check(n); ok && json.Valid([]byte(s)) {
+			return n, true
+		}
+	case Bool:
+		if s == "true" || s == "false" {
+			return s == "true", true
+		}
+	}
+	return s, unresolved(s)
+}
+
+// want says what k takes, for an error.
+func (k *Key) want() string {
+	if k.Values != nil {
+		return "one of " + strings.Join(k.Values, ", ")
+	}
+	return k.Kind.String()
+}
+
+// ParseDuration reads a duration: Go's form, also with d for days and w for
+// weeks, or a bare number of seconds.
+func ParseDuration(s string) (time.Duration, error) {
+	t := strings.ToLower(strings.TrimSpace(s))
+	if f, err := strconv.ParseFloat(t, 64); err == nil {
+		t = strconv.FormatFloat(f, 'f', -1, 64) + "s"
+	}
+	for suffix, hours := range map[string]float64{"d": 24, "w": 168} {
+		if n, ok := strings.CutSuffix(t, suffix); ok {
+			f, err := strconv.ParseFloat(n, 64)
+			if err != nil {
+				return 0, fmt.Errorf("duration %q: want a number and a unit, for example 5m", s)
+			}
+			t = strconv.FormatFloat(f*hours, 'f', -1, 64) + "h"
+		}
+	}
+	d, err := time.ParseDuration(t)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("duration %q: want a number and a unit, for example 5m", s)
+	}
+	return d, nil
+}
+
+// ParseSize reads a number of bytes: "512", "64k", "10mb", "1.5 GiB". Units
+// are powers of 1024.
+func ParseSize(s string) (int64, error) {
+	t := strings.ToLower(strings.TrimSpace(s))
+	t = strings.TrimSuffix(strings.TrimSuffix(t, "b"), "i")
+	factor := 1.0
+	if n := len(t); n > 0 {
+		if i := strings.IndexByte("kmgt", t[n-1]); i >= 0 {
+			factor, t = math.Pow(1024, float64(i+1)), t[:n-1]
+		}
+	}
+	f, err := strconv.ParseFloat(strings.TrimSpace(t), 64)
+	if err != nil || f < 0 || f*factor > 1<<60 || math.IsNaN(f) {
+		return 0, fmt.Errorf("size %q: want a number and a unit, for example 10mb", s)
+	}
+	return int64(f * factor), nil
+}

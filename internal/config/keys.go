@@ -1,0 +1,256 @@
+package config
+
+import "slices"
+
+// Keys returns what is known of every key, in the order of the paths.
+func Keys() []Key {
+	keys := slices.Clone(table[:])
+	slices.SortStableFunc(keys, func(a, b Key) int {
+		switch {
+		case a.Path < b.Path:
+			return -1
+		case a.Path > b.Path:
+			return 1
+		}
+		return 0
+	})
+	return keys
+}
+
+var (
+	thinking  = []string{"off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"}
+	verbose   = []string{"off", "on", "full"}
+	queueMode = []string{"steer", "followup", "collect", "steer-backlog", "steer+backlog", "interrupt", "queue"}
+	dropMode  = []string{"old", "new", "summarize"}
+	usageMode = []string{"off", "tokens", "full"}
+	resetMode = []string{"none", "daily", "idle"}
+	dmScope   = []string{"main", "per-peer", "per-channel-peer", "per-account-channel-peer"}
+	bindMode  = []string{"loopback", "lan", "tailnet", "auto", "custom"}
+	authMode  = []string{"none", "token", "password", "trusted-proxy"}
+	logLevel  = []string{"silent", "fatal", "error", "warn", "info", "debug", "trace"}
+	execHost  = []string{"auto", "sandbox", "gateway", "node"}
+	security  = []string{"deny", "allowlist", "full"}
+	askMode   = []string{"off", "on-miss", "always"}
+	execMode  = []string{"deny", "allowlist", "ask", "auto", "full"}
+	dialects  = []string{"anthropic-messages", "openai-completions", "openai-responses", "google-generative-ai", "ollama", "offline"}
+)
+
+// table is the known keys. A row without a Doc is a key of OpenClaw that this
+// build keeps and does not use.
+var table = [...]Key{
+	{Path: "$schema", Kind: Text, Doc: "schema for editors"},
+	{Path: "compat", Kind: Text, Values: []string{"chela", "openclaw"}, Default: `"chela"`, Doc: "openclaw: its permissive defaults"},
+	{Path: "env", Kind: Object, Doc: "environment variables for Chela and its tools"},
+	{Path: "env.*", Kind: Any, Doc: "a variable; the environment of the process goes first"},
+	{Path: "env.vars", Kind: Object, Doc: "variables by name"},
+	{Path: "env.vars.*", Kind: Text, Doc: "a variable; the environment of the process goes first"},
+	{Path: "env.shellEnv", Kind: Any},
+
+	// agents
+	{Path: "agents.defaults.workspace", Kind: Text, Env: "WORKSPACE_DIR", Default: `"workspace"`, Doc: "the agent's home folder, below the state directory unless absolute"},
+	{Path: "agents.defaults.model", Kind: Model, Doc: "model that answers, with fallbacks"},
+	{Path: "agents.defaults.model.primary", Kind: Text, Doc: "provider/model"},
+	{Path: "agents.defaults.model.fallbacks", Kind: Texts, Doc: "models to try when the primary one fails, in order"},
+	{Path: "agents.defaults.models", Kind: Object, Doc: "models that may be chosen, with alias and params"},
+	{Path: "agents.defaults.models.*", Kind: Any, Doc: "settings of a model: alias, params, streaming"},
+	{Path: "agents.defaults.maxConcurrent", Kind: Int, Doc: "runs at once; default: four a core"},
+	{Path: "agents.defaults.maxToolRounds", Kind: Int, Default: "40", Doc: "rounds of tool calls in a run"},
+	{Path: "agents.defaults.maxToolCallsPerTurn", Kind: Int, Doc: "single tool calls in a run; default: no bound"},
+	{Path: "agents.defaults.maxRunLoopIterations", Kind: Int, Doc: "model calls in a run; default: no bound"},
+	{Path: "agents.defaults.timeoutSeconds", Kind: Seconds, Default: "600", Doc: "longest run"},
+	{Path: "agents.defaults.thinkingDefault", Kind: Text, Values: thinking, Default: `"off"`, Doc: "thinking level of sessions that set none"},
+	{Path: "agents.defaults.verboseDefault", Kind: Text, Values: verbose, Default: `"off"`, Doc: "tool notices in chats that set none"},
+	{Path: "agents.defaults.contextTokens", Kind: Int, Doc: "context window to use at most; default: the model's"},
+	{Path: "agents.defaults.bootstrapMaxChars", Kind: Int, Default: "20000", Doc: "characters of one workspace file in the prompt"},
+	{Path: "agents.defaults.bootstrapTotalMaxChars", Kind: Int, Default: "150000", Doc: "characters of all workspace files in the prompt"},
+	{Path: "agents.defaults.skipBootstrap", Kind: Bool, Default: "false", Doc: "do not create workspace files"},
+	{Path: "agents.defaults.userTimezone", Kind: Text, Doc: "the person's time zone, for example Europe/Berlin; default: the host's"},
+	{Path: "agents.defaults.params", Kind: Any, Doc: "fields for the request to any model"},
+	{Path: "agents.list", Kind: List, Doc: "agents, as an array"},
+	{Path: "agents.list[].id", Kind: Text, Doc: "name of the agent"},
+	{Path: "agents.list[].agentId", Kind: Text, Doc: "name of the agent (older spelling)"},
+	{Path: "agents.entries", Kind: Object, Doc: "agents, by name"},
+
+	// session and messages
+	{Path: "session.dmScope", Kind: Text, Values: dmScope, Default: `"main"`, Doc: "which direct messages share a session"},
+	{Path: "session.mainKey", Kind: Text, Default: `"main"`, Doc: "name of the main session"},
+	{Path: "session.reset", Kind: Object, Doc: "when a session starts anew by itself"},
+	{Path: "session.reset.mode", Kind: Text, Values: resetMode, Default: `"none"`, Doc: "none, daily or idle"},
+	{Path: "session.reset.atHour", Kind: Int, Default: "4", Doc: "hour of the daily reset"},
+	{Path: "session.reset.idleMinutes", Kind: Number, Doc: "silence after which an idle session starts anew"},
+	{Path: "session.resetTriggers", Kind: Texts, Default: `["/new","/reset"]`, Doc: "messages that start a session anew"},
+	{Path: "session.identityLinks", Kind: Object, Doc: "one person's addresses on several channels, by name"},
+	{Path: "session.identityLinks.*", Kind: Texts, Doc: "addresses of a person: telegram:1, discord:2"},
+	{Path: "messages.queue", Kind: Object, Doc: "what a message does to a busy session"},
+	{Path: "messages.queue.mode", Kind: Text, Values: queueMode, Default: `"collect"`, Doc: "steer, followup, collect, steer-backlog or interrupt"},
+	{Path: "messages.queue.debounceMs", Kind: Millis, Default: "1000", Doc: "silence before a follow-up starts"},
+	{Path: "messages.queue.cap", Kind: Int, Default: "20", Doc: "messages that may wait in a session"},
+	{Path: "messages.queue.drop", Kind: Text, Values: dropMode, Default: `"summarize"`, Doc: "what happens beyond the cap"},
+	{Path: "messages.queue.byChannel", Kind: Object, Doc: "mode by channel"},
+	{Path: "messages.queue.byChannel.*", Kind: Text, Values: queueMode, Doc: "mode of a channel"},
+	{Path: "messages.responseUsage", Kind: Text, Values: usageMode, Default: `"off"`, Doc: "usage line below replies"},
+	{Path: "messages.responsePrefix", Kind: Text, Doc: "text before each reply; auto: [the agent's name]"},
+	{Path: "messages.inbound", Kind: Object, Doc: "how quick messages of one sender are joined"},
+	{Path: "messages.inbound.debounceMs", Kind: Millis, Doc: "silence that ends a message"},
+	{Path: "messages.inbound.byChannel", Kind: Object, Doc: "debounceMs by channel"},
+	{Path: "messages.inbound.byChannel.*", Kind: Millis, Doc: "debounceMs of a channel"},
+
+	// models
+	{Path: "models.mode", Kind: Text, Values: []string{"merge", "replace"}, Default: `"merge"`, Doc: "replace: only the providers given here"},
+	{Path: "models.providers", Kind: Object, Doc: "model services, by name"},
+	{Path: "models.providers.*.baseUrl", Kind: Text, Doc: "address of the service"},
+	{Path: "models.providers.*.apiKey", Kind: Secret, Doc: "key of the service: itself, ${NAME}, env:NAME or file:path"},
+	{Path: "models.providers.*.api", Kind: Text, Values: dialects, Doc: "protocol that the service speaks"},
+	{Path: "models.providers.*.headers", Kind: Object, Doc: "further HTTP headers"},
+	{Path: "models.providers.*.headers.*", Kind: Secret, Doc: "an HTTP header"},
+	{Path: "models.providers.*.timeoutSeconds", Kind: Seconds, Doc: "silence after which a call is given up"},
+	{Path: "models.providers.*.models", Kind: List, Doc: "models of the service: id, name, contextWindow, maxTokens, cost"},
+	{Path: "models.providers.*.auth", Kind: Any},
+	{Path: "models.providers.*.authHeader", Kind: Any},
+	{Path: "models.providers.*.params", Kind: Any},
+	{Path: "models.providers.*.request", Kind: Any},
+
+	// tools
+	{Path: "tools.profile", Kind: Text, Values: []string{"minimal", "coding", "messaging", "full"}, Doc: "set of tools to begin with"},
+	{Path: "tools.allow", Kind: Texts, Doc: "tools that may be used; default: all"},
+	{Path: "tools.alsoAllow", Kind: Texts, Doc: "tools beyond the profile"},
+	{Path: "tools.deny", Kind: Texts, Doc: "tools that may not be used; goes before allow"},
+	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
+	{Path: "tools.exec.host", Kind: Text, Values: execHost, Default: `"auto"`, Doc: "where commands run"},
+	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Doc: "what may run and what asks first"},
+	{Path: "tools.exec.security", Kind: Text, Values: security, Doc: "what may run outside of the sandbox"},
+	{Path: "tools.exec.ask", Kind: Text, Values: askMode, Doc: "when a person is asked first"},
+	{Path: "tools.exec.timeoutSec", Kind: Seconds, Default: "1800", Doc: "longest command"},
+	{Path: "tools.exec.timeoutSeconds", Kind: Seconds, Doc: "longest command (other spelling)"},
+	{Path: "tools.exec.backgroundMs", Kind: Millis, Default: "10000", Doc: "time after which a command goes on in the background"},
+	{Path: "tools.exec.cleanupMs", Kind: Millis, Default: "1800000", Doc: "how long an ended command is kept"},
+	{Path: "tools.exec.maxOutputChars", Kind: Int, Default: "200000", Doc: "output of a command that is kept"},
+	{Path: "tools.exec.pathPrepend", Kind: Texts, Doc: "folders before PATH"},
+	{Path: "tools.exec.safeBins", Kind: Texts, Doc: "programs that run without asking"},
+	{Path: "tools.exec.dangerousPatterns", Kind: Texts, Doc: "commands that are always refused, as patterns"},
+	{Path: "tools.exec.env", Kind: Object, Doc: "variables for commands"},
+	{Path: "tools.exec.env.*", Kind: Text, Doc: "a variable for commands"},
+	{Path: "tools.exec.node", Kind: Any},
+	{Path: "tools.exec.applyPatch", Kind: Any},
+	{Path: "tools.exec.notifyOnExit", Kind: Any},
+	{Path: "tools.exec.notifyOnExitEmptySuccess", Kind: Any},
+	{Path: "tools.exec.strictInlineEval", Kind: Any},
+	{Path: "tools.exec.safeBinTrustedDirs", Kind: Any},
+	{Path: "tools.exec.safeBinProfiles", Kind: Any},
+	{Path: "tools.exec.approvalRunningNoticeMs", Kind: Any},
+	{Path: "tools.loopDetection", Kind: Object, Doc: "stopping a model that goes in circles"},
+	{Path: "tools.loopDetection.enabled", Kind: Bool, Default: "true", Doc: "watch for loops"},
+	{Path: "tools.loopDetection.historySize", Kind: Int, Default: "30", Doc: "calls that are looked back at"},
+	{Path: "tools.loopDetection.warningThreshold", Kind: Int, Default: "10", Doc: "repetitions until the model is warned"},
+	{Path: "tools.loopDetection.criticalThreshold", Kind: Int, Default: "20", Doc: "repetitions until a call is refused"},
+	{Path: "tools.loopDetection.globalCircuitBreakerThreshold", Kind: Int, Default: "30", Doc: "repetitions until the run ends"},
+	{Path: "tools.loopDetection.detectors", Kind: Object, Doc: "which patterns are watched"},
+	{Path: "tools.loopDetection.detectors.*", Kind: Bool, Default: "true", Doc: "watch this pattern"},
+	{Path: "tools.loopDetection.postCompactionGuard", Kind: Any},
+	{Path: "tools.fs", Kind: Object, Doc: "reading and writing files"},
+	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "false", Doc: "keep file tools inside the workspace"},
+	{Path: "tools.fs.maxReadBytes", Kind: Bytes, Doc: "longest piece of a file that is read at once"},
+
+	// gateway
+	{Path: "gateway.port", Kind: Int, Env: "GATEWAY_PORT", Default: "18789", Doc: "port of the gateway"},
+	{Path: "gateway.bind", Kind: Text, Values: bindMode, Default: `"loopback"`, Doc: "addresses the gateway listens on"},
+	{Path: "gateway.customBindHost", Kind: Text, Doc: "address for bind custom"},
+	{Path: "gateway.mode", Kind: Text, Values: []string{"local", "remote"}, Default: `"local"`, Doc: "remote: use the gateway at gateway.remote"},
+	{Path: "gateway.auth", Kind: Object, Doc: "how clients prove themselves"},
+	{Path: "gateway.auth.mode", Kind: Text, Values: authMode, Default: `"token"`, Doc: "none, token, password or trusted-proxy"},
+	{Path: "gateway.auth.token", Kind: Secret, Env: "GATEWAY_TOKEN", Doc: "token of clients; made at first start"},
+	{Path: "gateway.auth.password", Kind: Secret, Env: "GATEWAY_PASSWORD", Doc: "password of clients"},
+	{Path: "gateway.auth.allowTailscale", Kind: Any},
+	{Path: "gateway.auth.trustedProxy", Kind: Any},
+	{Path: "gateway.auth.rateLimit", Kind: Any},
+	{Path: "gateway.reload", Kind: Object, Doc: "how edits of this file take effect"},
+	{Path: "gateway.reload.mode", Kind: Text, Values: []string{"off", "hot", "restart", "hybrid"}, Default: `"hybrid"`, Doc: "off, hot, restart or hybrid"},
+	{Path: "gateway.reload.debounceMs", Kind: Millis, Default: "300", Doc: "silence after an edit"},
+	{Path: "gateway.reload.deferralTimeoutMs", Kind: Any},
+	{Path: "gateway.tls", Kind: Object, Doc: "encryption of the gateway's port"},
+	{Path: "gateway.tls.enabled", Kind: Bool, Default: "false", Doc: "use TLS"},
+	{Path: "gateway.tls.certPath", Kind: Text, Doc: "certificate file"},
+	{Path: "gateway.tls.keyPath", Kind: Text, Doc: "key file"},
+	{Path: "gateway.tls.autoGenerate", Kind: Any},
+	{Path: "gateway.tls.caPath", Kind: Any},
+	{Path: "gateway.controlUi", Kind: Object, Doc: "the web page of the gateway"},
+	{Path: "gateway.controlUi.enabled", Kind: Bool, Default: "true", Doc: "serve it"},
+	{Path: "gateway.controlUi.basePath", Kind: Text, Doc: "path it is served under"},
+	{Path: "gateway.controlUi.allowedOrigins", Kind: Texts, Doc: "further origins that may connect"},
+	{Path: "gateway.controlUi.*", Kind: Any},
+	{Path: "gateway.remote", Kind: Object, Doc: "the gateway to use in mode remote"},
+	{Path: "gateway.remote.url", Kind: Text, Doc: "its address: ws://host:port"},
+	{Path: "gateway.remote.token", Kind: Secret, Doc: "its token"},
+	{Path: "gateway.remote.password", Kind: Secret, Doc: "its password"},
+	{Path: "gateway.remote.*", Kind: Any},
+	{Path: "gateway.trustedProxies", Kind: Texts, Doc: "proxies whose forwarded addresses are believed"},
+	{Path: "gateway.nodes", Kind: Any}, {Path: "gateway.tailscale", Kind: Any}, {Path: "gateway.http", Kind: Any},
+	{Path: "gateway.tools", Kind: Any}, {Path: "gateway.push", Kind: Any}, {Path: "gateway.handshakeTimeoutMs", Kind: Any},
+	{Path: "gateway.channelHealthCheckMinutes", Kind: Any}, {Path: "gateway.channelStaleEventThresholdMinutes", Kind: Any},
+	{Path: "gateway.channelMaxRestartsPerHour", Kind: Any}, {Path: "gateway.allowRealIpFallback", Kind: Any},
+	{Path: "gateway.webchat", Kind: Any}, {Path: "gateway.securityPathPrefixes", Kind: Any},
+
+	// logging and channels
+	{Path: "logging.level", Kind: Text, Env: "LOG_LEVEL", Values: logLevel, Default: `"info"`, Doc: "what is written to the log file"},
+	{Path: "logging.file", Kind: Text, Doc: "the log file; default: below the state directory"},
+	{Path: "logging.maxFileBytes", Kind: Bytes, Default: "104857600", Doc: "size at which the log file is rotated"},
+	{Path: "logging.consoleLevel", Kind: Text, Values: logLevel, Default: `"info"`, Doc: "what is written to the terminal"},
+	{Path: "logging.consoleStyle", Kind: Text, Values: []string{"pretty", "compact", "json"}, Default: `"pretty"`, Doc: "form of the terminal's log"},
+	{Path: "logging.redactSensitive", Kind: Text, Values: []string{"off", "tools"}, Default: `"tools"`, Doc: "take secrets out of tool notices"},
+	{Path: "logging.redactPatterns", Kind: Texts, Doc: "further patterns of secrets"},
+	{Path: "channels", Kind: Any, Doc: "chat apps, each with its own options"},
+
+	// OpenClaw's further keys below the ones above
+	{Path: "agents.defaults.blockStreamingBreak", Kind: Any}, {Path: "agents.defaults.blockStreamingChunk", Kind: Any},
+	{Path: "agents.defaults.blockStreamingCoalesce", Kind: Any}, {Path: "agents.defaults.blockStreamingDefault", Kind: Any},
+	{Path: "agents.defaults.bootstrapPromptTruncationWarning", Kind: Any}, {Path: "agents.defaults.cliBackends", Kind: Any},
+	{Path: "agents.defaults.compaction", Kind: Any}, {Path: "agents.defaults.contextInjection", Kind: Any},
+	{Path: "agents.defaults.contextLimits", Kind: Any}, {Path: "agents.defaults.contextPruning", Kind: Any},
+	{Path: "agents.defaults.elevatedDefault", Kind: Any}, {Path: "agents.defaults.embeddedPi", Kind: Any},
+	{Path: "agents.defaults.embeddedHarness", Kind: Any}, {Path: "agents.defaults.agentRuntime", Kind: Any},
+	{Path: "agents.defaults.envelopeElapsed", Kind: Any}, {Path: "agents.defaults.envelopeTimestamp", Kind: Any},
+	{Path: "agents.defaults.envelopeTimezone", Kind: Any}, {Path: "agents.defaults.experimental", Kind: Any},
+	{Path: "agents.defaults.fastModeDefault", Kind: Any}, {Path: "agents.defaults.heartbeat", Kind: Any},
+	{Path: "agents.defaults.humanDelay", Kind: Any}, {Path: "agents.defaults.imageGenerationModel", Kind: Any},
+	{Path: "agents.defaults.imageMaxDimensionPx", Kind: Any}, {Path: "agents.defaults.imageModel", Kind: Any},
+	{Path: "agents.defaults.maxHistoryMessages", Kind: Any}, {Path: "agents.defaults.mediaMaxMb", Kind: Any},
+	{Path: "agents.defaults.mediaModels", Kind: Any}, {Path: "agents.defaults.memorySearch", Kind: Any},
+	{Path: "agents.defaults.modelPolicy", Kind: Any}, {Path: "agents.defaults.musicGenerationModel", Kind: Any},
+	{Path: "agents.defaults.pdfModel", Kind: Any}, {Path: "agents.defaults.pdfMaxBytesMb", Kind: Any},
+	{Path: "agents.defaults.pdfMaxPages", Kind: Any}, {Path: "agents.defaults.reasoningDefault", Kind: Any},
+	{Path: "agents.defaults.repoRoot", Kind: Any}, {Path: "agents.defaults.sandbox", Kind: Any},
+	{Path: "agents.defaults.skills", Kind: Any}, {Path: "agents.defaults.skipOptionalBootstrapFiles", Kind: Any},
+	{Path: "agents.defaults.startupContext", Kind: Any}, {Path: "agents.defaults.subagents", Kind: Any},
+	{Path: "agents.defaults.systemPromptOverride", Kind: Any}, {Path: "agents.defaults.timeFormat", Kind: Any},
+	{Path: "agents.defaults.toolProgressDetail", Kind: Any}, {Path: "agents.defaults.typingIntervalSeconds", Kind: Any},
+	{Path: "agents.defaults.typingMode", Kind: Any}, {Path: "agents.defaults.utilityModel", Kind: Any},
+	{Path: "agents.defaults.videoGenerationModel", Kind: Any},
+	{Path: "session.agentToAgent", Kind: Any}, {Path: "session.groupScope", Kind: Any}, {Path: "session.idleMinutes", Kind: Any},
+	{Path: "session.maintenance", Kind: Any}, {Path: "session.parentForkMaxTokens", Kind: Any},
+	{Path: "session.reset.*", Kind: Any}, {Path: "session.resetByType", Kind: Any}, {Path: "session.resetByChannel", Kind: Any},
+	{Path: "session.scope", Kind: Any}, {Path: "session.sendPolicy", Kind: Any}, {Path: "session.store", Kind: Any},
+	{Path: "session.threadBindings", Kind: Any}, {Path: "session.typingIntervalSeconds", Kind: Any},
+	{Path: "session.typingMode", Kind: Any}, {Path: "session.writeLock", Kind: Any},
+	{Path: "messages.ackReaction", Kind: Any}, {Path: "messages.ackReactionScope", Kind: Any}, {Path: "messages.groupChat", Kind: Any},
+	{Path: "messages.messagePrefix", Kind: Any}, {Path: "messages.queue.debounceMsByChannel", Kind: Any},
+	{Path: "messages.removeAckAfterReply", Kind: Any}, {Path: "messages.statusReactions", Kind: Any},
+	{Path: "messages.suppressToolErrors", Kind: Any}, {Path: "messages.tts", Kind: Any},
+	{Path: "models.bedrockDiscovery", Kind: Any}, {Path: "models.pricing", Kind: Any},
+	{Path: "tools.agentToAgent", Kind: Any}, {Path: "tools.byProvider", Kind: Any}, {Path: "tools.codeMode", Kind: Any},
+	{Path: "tools.elevated", Kind: Any}, {Path: "tools.experimental", Kind: Any}, {Path: "tools.links", Kind: Any},
+	{Path: "tools.media", Kind: Any}, {Path: "tools.message", Kind: Any}, {Path: "tools.sandbox", Kind: Any},
+	{Path: "tools.sessions", Kind: Any}, {Path: "tools.sessions_spawn", Kind: Any}, {Path: "tools.subagents", Kind: Any},
+	{Path: "tools.swarm", Kind: Any}, {Path: "tools.toolSearch", Kind: Any}, {Path: "tools.toolsBySender", Kind: Any},
+	{Path: "tools.updatePlan", Kind: Any}, {Path: "tools.web", Kind: Any},
+	{Path: "logging.maxFiles", Kind: Any},
+
+	// and the roots
+	{Path: "accessGroups", Kind: Any}, {Path: "acp", Kind: Any}, {Path: "approvals", Kind: Any}, {Path: "audio", Kind: Any},
+	{Path: "auth", Kind: Any}, {Path: "bindings", Kind: Any}, {Path: "broadcast", Kind: Any}, {Path: "browser", Kind: Any},
+	{Path: "canvas", Kind: Any}, {Path: "canvasHost", Kind: Any}, {Path: "cli", Kind: Any}, {Path: "commands", Kind: Any},
+	{Path: "cron", Kind: Any}, {Path: "diagnostics", Kind: Any}, {Path: "discovery", Kind: Any}, {Path: "hooks", Kind: Any},
+	{Path: "mcp", Kind: Any}, {Path: "media", Kind: Any}, {Path: "memory", Kind: Any}, {Path: "meta", Kind: Any},
+	{Path: "nodeHost", Kind: Any}, {Path: "plugins", Kind: Any}, {Path: "routing", Kind: Any}, {Path: "secrets", Kind: Any},
+	{Path: "security", Kind: Any}, {Path: "skills", Kind: Any}, {Path: "talk", Kind: Any}, {Path: "tts", Kind: Any},
+	{Path: "ui", Kind: Any}, {Path: "update", Kind: Any}, {Path: "web", Kind: Any}, {Path: "wizard", Kind: Any},
+}

@@ -1,0 +1,168 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Problem is something that a person should know of the configuration.
+type Problem struct {
+	Path    string // of the key; empty: the whole
+	Message string
+	Fatal   bool // the configuration is not used
+	Unknown bool // the key is unknown
+}
+
+// String returns "path: message".
+func (p Problem) String() string {
+	if p.Path == "" {
+		return p.Message
+	}
+	return p.Path + ": " + p.Message
+}
+
+// Error is a configuration that cannot be used.
+type Error struct {
+	File     string
+	Problems []Problem // at least one
+}
+
+// Error returns the problems, one a line.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return fmt.Sprintf("configuration %s: %s", e.File, strings.Join(lines, "\n"))
+}
+
+// checker holds a tree against the known keys.
+type checker struct {
+	root     *node
+	problems []Problem
+	unused   []string
+}
+
+// walk checks v at path and returns it in the form that the parts read.
+func (c *checker) walk(v any, n *node, path []string) any {
+	if v == nil {
+		return nil
+	}
+	if n.key != nil {
+		if !n.key.Used() {
+			c.unused = append(c.unused, FormatPath(path))
+		}
+		checked, ok := n.key.check(v)
+		if !ok {
+			c.add(Problem{Path: FormatPath(path), Message: fmt.Sprintf("want %s, not %s", n.key.want(), describe(v, n.key.Kind)), Fatal: true})
+			return v
+		}
+		v = checked
+	} else if !n.free() {
+		if _, ok := v.(map[string]any); !ok {
+			c.add(Problem{Path: FormatPath(path), Message: "want an object, not " + describe(v, Object), Fatal: true})
+			return v
+		}
+	}
+	if n.free() {
+		return v
+	}
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			if n.elem != nil {
+				v[i] = c.walk(v[i], n.elem, join(path, strconv.Itoa(i)))
+			}
+		}
+	case map[string]any:
+		c.members(v, n, path)
+	}
+	return v
+}
+
+func (c *checker) members(v map[string]any, n *node, path []string) {
+	for _, k := range sortedKeys(v) {
+		next := n.kids[k]
+		if next == nil {
+			next = n.wild
+		}
+		switch {
+		case next != nil:
+			if v[k] = c.walk(v[k], next, join(path, k)); v[k] == nil {
+				delete(v, k) // null: the default
+			}
+		default:
+			c.add(Problem{Path: FormatPath(join(path, k)), Message: "unknown key" + c.suggest(k, n, path), Unknown: true})
+		}
+	}
+}
+
+func (c *checker) add(p Problem) { c.problems = append(c.problems, p) }
+
+// describe says what v is; a text is quoted unless it may be a secret.
+func describe(v any, k Kind) string {
+	switch v := v.(type) {
+	case string:
+		if k == Secret || len(v) > 60 {
+			return "a string"
+		}
+		return strconv.Quote(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	case nil:
+		return "null"
+	}
+	return fmt.Sprint(v)
+}
+
+// suggest names the known key that is most like an unknown one.
+func (c *checker) suggest(name string, n *node, path []string) string {
+	best, at := "", len(name)/3+2
+	for _, k := range slices.Sorted(maps.Keys(n.kids)) {
+		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < at {
+			best, at = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", FormatPath(join(path, best)))
+}
+
+// distance counts the letters to insert, delete, change or swap to make b of
+// a.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	var old, prev, cur [65]int
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], old[j-2]+1)
+			}
+		}
+		old, prev = prev, cur
+	}
+	return prev[len(b)]
+}
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+func itoa(i int) string { return strconv.Itoa(i) }
