@@ -1,0 +1,175 @@
+package prompt
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// templates are the files of a new workspace.
+//
+//go:embed files/*.md
+var templates embed.FS
+
+// seeded are the files that Seed writes, in the order of the prompt.
+var seeded = [...]string{"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"}
+
+// memoryFile is the curated memory, for private sessions only.
+const memoryFile = "MEMORY.md"
+
+// maxRead bounds what is read of one file; of a longer one the middle is left
+// out.
+const maxRead = 1 << 20
+
+// Seed creates dir with the files of a new workspace and returns the names of
+// those that it wrote. A file that is there is never touched. A workspace that
+// already has any of the files is not new: nothing is written.
+func Seed(dir string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	for _, name := range seeded {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return nil, nil
+		}
+	}
+	var wrote []string
+	for _, name := range seeded {
+		text, err := templates.ReadFile("files/" + name)
+		if err != nil {
+			return wrote, fmt.Errorf("workspace: %w", err)
+		}
+		err = create(filepath.Join(dir, name), text)
+		switch {
+		case errors.Is(err, fs.ErrExist):
+		case err != nil:
+			return wrote, fmt.Errorf("workspace: %w", err)
+		default:
+			wrote = append(wrote, name)
+		}
+	}
+	return wrote, nil
+}
+
+// create writes a new file.
+func create(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// File is a bootstrap file.
+type File struct {
+	Name    string
+	Text    string // valid UTF-8 with plain line ends; empty: blank
+	Missing bool
+	Problem string // why it could not be read; empty: it could, or is missing
+}
+
+// Workspace is an agent's folder. It is safe for concurrent use.
+type Workspace struct {
+	dir string
+
+	mu    sync.Mutex
+	known map[string]known
+}
+
+// known is a file as it was read last.
+type known struct {
+	size    int64
+	changed time.Time
+	text    string
+}
+
+// Open returns the workspace in dir, which need not exist.
+func Open(dir string) *Workspace { return &Workspace{dir: dir, known: map[string]known{}} }
+
+// Dir returns the folder.
+func (w *Workspace) Dir() string { return w.dir }
+
+// Files returns the bootstrap files as they are now, in the order of the
+// prompt; MEMORY.md only when it exists and the session is private.
+func (w *Workspace) Files(private bool) []File {
+	root, err := os.OpenRoot(w.dir)
+	if err != nil {
+		files := make([]File, len(seeded))
+		for i, name := range seeded {
+			files[i] = File{Name: name, Missing: true}
+		}
+		return files
+	}
+	defer root.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var files []File
+	for _, name := range seeded {
+		files = append(files, w.readLocked(root, name))
+	}
+	if private {
+		if f := w.readLocked(root, memoryFile); !f.Missing {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// readLocked returns a file, from memory when it has not changed.
+func (w *Workspace) readLocked(root *os.Root, name string) File {
+	fi, err := root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		delete(w.known, name)
+		return File{Name: name, Missing: true}
+	case err != nil:
+		return File{Name: name, Problem: "it cannot be read, or is a link that leaves the workspace"}
+	case !fi.Mode().IsRegular():
+		return File{Name: name, Problem: "it is no file"}
+	}
+	if k, ok := w.known[name]; ok && k.size == fi.Size() && k.changed.Equal(fi.ModTime()) {
+		return File{Name: name, Text: k.text}
+	}
+	text, err := readText(root, name, fi.Size())
+	if err != nil {
+		return File{Name: name, Problem: "it cannot be read"}
+	}
+	w.known[name] = known{fi.Size(), fi.ModTime(), text}
+	return File{Name: name, Text: text}
+}
+
+// readText reads a file's text: without a byte order mark and carriage
+// returns, with what is no UTF-8 replaced.
+func readText(root *os.Root, name string, size int64) (string, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxRead))
+	if err != nil {
+		return "", err
+	}
+	if size > maxRead {
+		tail := make([]byte, maxRead/2)
+		n, err := f.ReadAt(tail, size-int64(len(tail)))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		b = append(b[:maxRead/2], tail[:n]...)
+	}
+	s := strings.ToValidUTF8(string(b), "\ufffd")
+	s = strings.ReplaceAll(strings.TrimPrefix(s, "\ufeff"), "\r\n", "\n")
+	return strings.TrimSpace(s), nil
+}
