@@ -251,12 +251,8 @@ func (p Policy) group(bursts []burst, now time.Time) []burst {
 			head, last = i, i // the newest
 		}
 	}
-	blocked := map[target]bool{} // an earlier one of the target is not complete yet
 	for i := 0; i < len(bursts) && head < 0; i++ {
-		t := targetOf(bursts[i].items[0])
-		if bursts[i].ready.After(now) {
-			blocked[t] = true
-		} else if !blocked[t] {
+		if !bursts[i].ready.After(now) {
 			head = i
 		}
 	}
@@ -295,7 +291,8 @@ func (p Policy) quiet(group []burst) time.Time {
 	return group[len(group)-1].last().Created.Add(p.Debounce)
 }
 
-// bursts joins messages that were written in one go.
+// bursts joins messages that were written in one go. Only the last one of a
+// target may have to wait to be complete.
 func (p Policy) bursts(messages []Item) []burst {
 	var out []burst
 	open := map[target]int{} // burst that may still grow
@@ -305,6 +302,8 @@ func (p Policy) bursts(messages []Item) []burst {
 			out[i].items = append(out[i].items, it)
 			out[i].ready = p.ready(out[i].items)
 			continue
+		} else if ok {
+			out[i].ready = time.Time{}
 		}
 		open[t] = len(out)
 		out = append(out, burst{items: []Item{it}, mode: mode, ready: p.ready([]Item{it})})

@@ -1,0 +1,175 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// track counts what overlaps.
+type track struct {
+	mu    sync.Mutex
+	now   int
+	peak  int
+	order []string
+}
+
+func (tr *track) work(name string, d time.Duration) func(context.Context) error {
+	return func(context.Context) error {
+		tr.mu.Lock()
+		tr.now++
+		tr.peak = max(tr.peak, tr.now)
+		tr.order = append(tr.order, name)
+		tr.mu.Unlock()
+		time.Sleep(d)
+		tr.mu.Lock()
+		tr.now--
+		tr.mu.Unlock()
+		return nil
+	}
+}
+
+func TestLanes(t *testing.T) {
+	t.Run("LANE-12 a lane nobody set is one at a time, in order", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var l Lanes
+			var tr track
+			var wg sync.WaitGroup
+			for i := range 5 {
+				wg.Go(func() { _ = l.Do(t.Context(), "x", "", tr.work(fmt.Sprint(i), time.Second)) })
+				synctest.Wait()
+			}
+			wg.Wait()
+			if tr.peak != 1 || strings.Join(tr.order, "") != "01234" {
+				t.Errorf("got %d at once in order %v", tr.peak, tr.order)
+			}
+		})
+	})
+	t.Run("LANE-12 set to three, and back to one while they run", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var l Lanes
+			var tr track
+			var wg sync.WaitGroup
+			for i := range 5 {
+				wg.Go(func() { _ = l.Do(t.Context(), "x", "", tr.work(fmt.Sprint(i), time.Second)) })
+				synctest.Wait()
+			}
+			l.Set("x", 3)
+			synctest.Wait()
+			if tr.now != 3 {
+				t.Errorf("%d run after Set(3), want 3", tr.now)
+			}
+			l.Set("x", 1)
+			synctest.Wait()
+			if tr.now != 3 {
+				t.Errorf("%d run after Set(1): it stopped some", tr.now)
+			}
+			time.Sleep(1500 * time.Millisecond)
+			if tr.now != 1 {
+				t.Errorf("%d run later, want 1", tr.now)
+			}
+			wg.Wait()
+		})
+	})
+	t.Run("one of a key, whatever the lane allows", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var l Lanes
+			l.Set("main", 4)
+			var a, all track
+			var wg sync.WaitGroup
+			for i := range 3 {
+				wg.Go(func() { _ = l.Do(t.Context(), "main", "s", a.work(fmt.Sprint(i), time.Second)) })
+				wg.Go(func() { _ = l.Do(t.Context(), "main", fmt.Sprint(i), all.work("", time.Second)) })
+				synctest.Wait()
+			}
+			if a.now != 1 || all.now != 3 { // who waits for its key takes no room
+				t.Errorf("%d of the key and %d others run, want 1 and 3", a.now, all.now)
+			}
+			wg.Wait()
+			if a.peak != 1 || strings.Join(a.order, "") != "012" {
+				t.Errorf("got %d of a key at once in order %v", a.peak, a.order)
+			}
+			if len(l.keys) != 0 {
+				t.Errorf("%d keys are remembered", len(l.keys))
+			}
+		})
+	})
+}
+
+func TestContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Lanes
+		var tr track
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = l.Do(t.Context(), "x", "k", tr.work("a", time.Minute)) })
+		synctest.Wait()
+		for _, key := range []string{"k", "", "other"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := l.Do(ctx, "x", key, tr.work("never", 0))
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("key %q: got %v", key, err)
+			}
+		}
+		wg.Go(func() { _ = l.Do(t.Context(), "x", "k", tr.work("b", 0)) })
+		wg.Wait()
+		if !slices.Equal(tr.order, []string{"a", "b"}) {
+			t.Errorf("got %v: the one that gave up left a hole", tr.order)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Do(ended, "x", "k", tr.work("c", 0)); !errors.Is(err, context.Canceled) {
+			t.Errorf("ended context: got %v", err)
+		}
+		if len(l.keys) != 0 || l.lanes["x"].used != 0 {
+			t.Errorf("left: keys %v, lane %+v", l.keys, l.lanes["x"])
+		}
+	})
+}
+
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	var l Lanes
+	func() {
+		defer func() { _ = recover() }()
+		_ = l.Do(t.Context(), "x", "k", func(context.Context) error { panic("boom") })
+	}()
+	done := errors.New("ran")
+	if err := l.Do(t.Context(), "x", "k", func(context.Context) error { return done }); err != done {
+		t.Errorf("after a panic: got %v", err)
+	}
+}
+
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		l := Lanes{Slow: func(lane, key string, d time.Duration) {
+			said = append(said, fmt.Sprintf("%s %s %v", lane, key, d))
+		}}
+		var tr track
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = l.Do(t.Context(), "x", "a", tr.work("", 2*time.Second)) })
+		synctest.Wait()
+		wg.Go(func() { _ = l.Do(t.Context(), "x", "b", tr.work("", time.Second)) })
+		synctest.Wait()
+		wg.Go(func() { _ = l.Do(t.Context(), "x", "c", tr.work("", 0)) })
+		wg.Wait()
+		if !slices.Equal(said, []string{"x c 3s"}) {
+			t.Errorf("got %q", said)
+		}
+	})
+}
+
+func BenchmarkDo(b *testing.B) {
+	var l Lanes
+	f := func(context.Context) error { return nil }
+	for b.Loop() {
+		_ = l.Do(b.Context(), "main", "key", f)
+	}
+}
