@@ -1,0 +1,45 @@
+//go:build unix && !linux
+
+package host
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// tree is the processes of one program: its process group.
+type tree struct {
+	mark  string
+	group int
+}
+
+func (t *tree) prepare(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+}
+
+func (t *tree) started(p *os.Process) { t.group = p.Pid }
+
+func (t *tree) close() {}
+
+func (t *tree) term() { syscall.Kill(-t.group, syscall.SIGTERM) }
+
+func (t *tree) killAll() { syscall.Kill(-t.group, syscall.SIGKILL) }
+
+// reap ends what the program left in its group; how many processes that were
+// cannot be told here: 1 stands for some.
+func (t *tree) reap(grace time.Duration) int {
+	if syscall.Kill(-t.group, syscall.SIGTERM) != nil {
+		return 0
+	}
+	end := time.Now().Add(grace)
+	for wait := time.Millisecond; time.Now().Before(end); wait = min(2*wait, 50*time.Millisecond) {
+		time.Sleep(wait)
+		if syscall.Kill(-t.group, 0) != nil {
+			return 1
+		}
+	}
+	t.killAll()
+	return 1
+}
