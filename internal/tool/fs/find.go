@@ -1,0 +1,130 @@
+package fs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+const (
+	defaultFound = 200
+	maxFound     = 2000
+)
+
+type findArgs struct {
+	Pattern string `json:"pattern"`
+	Path    string `json:"path"`
+	Limit   int    `json:"limit"`
+}
+
+func newFind() tool.Tool {
+	return newTool(tool.Spec{
+		Name:     "find",
+		Label:    "Find files",
+		Effect:   tool.Reads,
+		Parallel: true,
+		Aliases:  map[string]string{"glob": "pattern", "name": "pattern", "dir": "path", "directory": "path"},
+		Schema: json.RawMessage(`{"type":"object","properties":{
+			"pattern":{"type":"string","minLength":1,"description":"glob: *, **, ?, [a-z], {a,b}"},
+			"path":{"type":"string","description":"folder to look in (default: the workspace)"},
+			"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"most results (default 200)"}},
+			"required":["pattern"],"additionalProperties":false}`),
+	}, find)
+}
+
+func find(ctx context.Context, w *workspace, a findArgs) (tool.Result, error) {
+	match, err := glob(a.Pattern)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	limit := a.Limit
+	if limit <= 0 {
+		limit = defaultFound
+	}
+	limit = min(limit, maxFound)
+	var b strings.Builder
+	n := 0
+	err = w.walk(ctx, a.Path, func(name, rel string, e fs.DirEntry) error {
+		if !match(rel) {
+			return nil
+		}
+		if n == limit {
+			return errEnough
+		}
+		n++
+		b.WriteString(show(name))
+		if e.IsDir() {
+			b.WriteByte('/')
+		}
+		b.WriteByte('\n')
+		return nil
+	})
+	more := errors.Is(err, errEnough)
+	if err != nil && !more {
+		return tool.Result{}, err
+	}
+	if n == 0 {
+		return tool.Text("Nothing matches " + show(a.Pattern) + "."), nil
+	}
+	if more {
+		fmt.Fprintf(&b, "\n[The first %d; there are more. Use a narrower pattern or a higher limit.]", n)
+	}
+	return tool.Text(strings.TrimSuffix(b.String(), "\n")), nil
+}
+
+// errEnough ends a walk that has what it wants.
+var errEnough = errors.New("enough")
+
+// glob returns what tells whether a path, relative to where the search began,
+// matches the pattern. A pattern without a slash is one for names.
+func glob(pattern string) (func(rel string) bool, error) {
+	pattern = strings.TrimPrefix(pattern, "./")
+	if !doublestar.ValidatePattern(pattern) {
+		return nil, fmt.Errorf("pattern %s is not a glob", show(pattern))
+	}
+	if !strings.Contains(pattern, "/") {
+		return func(rel string) bool { return doublestar.MatchUnvalidated(pattern, path.Base(rel)) }, nil
+	}
+	return func(rel string) bool { return doublestar.MatchUnvalidated(pattern, rel) }, nil
+}
+
+// walk calls f for everything under a path, in the order of names: with the
+// name in the workspace and the path relative to where the walk began. It
+// follows no links, skips .git and what cannot be read.
+func (w *workspace) walk(ctx context.Context, p string, f func(name, rel string, e fs.DirEntry) error) error {
+	start, err := w.name(p)
+	if err != nil {
+		return err
+	}
+	info, err := w.root.Stat(start)
+	if err != nil {
+		return w.fault(p, err)
+	}
+	if !info.IsDir() {
+		return f(start, path.Base(start), fs.FileInfoToDirEntry(info))
+	}
+	return fs.WalkDir(w.root.FS(), w.real(start), func(name string, e fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return nil //nolint:nilerr // a folder that cannot be read has nothing for us
+		}
+		if e.IsDir() && e.Name() == ".git" {
+			return fs.SkipDir
+		}
+		rel := strings.TrimPrefix(name, w.real(start)+"/")
+		if rel == "." || name == w.real(start) {
+			return nil
+		}
+		return f(name, rel, e)
+	})
+}

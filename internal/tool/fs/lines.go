@@ -1,0 +1,130 @@
+package fs
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// line is the beginning of a line of a file, without its end.
+type line struct {
+	text    string
+	cut     bool // there is more
+	endless bool // its end was not found within maxSkip
+}
+
+// lines reads a file line by line and holds no more than the beginning of one.
+type lines struct {
+	r   *bufio.Reader
+	max int // bytes that are kept
+}
+
+func newLines(r io.Reader) *lines {
+	return &lines{bufio.NewReaderSize(r, 64<<10), maxLine}
+}
+
+// next returns the next line, or io.EOF. Only a wanted line has a text, and
+// only for a wanted line the search for its end is bounded.
+func (l *lines) next(ctx context.Context, wanted bool) (line, error) {
+	var ln line
+	var text []byte
+	passed := 0
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if err == io.EOF && passed == 0 && len(part) == 0 {
+			return line{}, io.EOF
+		}
+		if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+			return line{}, err
+		}
+		passed += len(part)
+		if err == nil {
+			part = part[:len(part)-1]
+		}
+		keep := part[:min(len(part), l.max-len(text))]
+		text = append(text, keep...)
+		ln.cut = ln.cut || len(keep) < len(part)
+		if err != bufio.ErrBufferFull {
+			break
+		}
+		if ctx.Err() != nil {
+			return line{}, ctx.Err()
+		}
+		if wanted && passed > maxSkip {
+			ln.cut, ln.endless = true, true
+			break
+		}
+	}
+	if ln.cut {
+		text = whole(text)
+	}
+	ln.text = string(text)
+	return ln, nil
+}
+
+// whole returns b without a rune that was cut at its end.
+func whole(b []byte) []byte {
+	for i := 1; i <= min(3, len(b)); i++ {
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// printable replaces what would not survive on the way to a model: bytes that
+// are no UTF-8 and control characters other than tab.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return r
+		case r < 0x20:
+			return 0x2400 + r // the picture of the character
+		case r == utf8.RuneError || r == 0x7f || unicode.Is(unicode.Cc, r):
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+// binary reports whether the beginning of a file is no text. A run of NUL at
+// the end of it does not count: it is a hole.
+func binary(head []byte) bool {
+	for len(head) > 0 && head[len(head)-1] == 0 {
+		head = head[:len(head)-1]
+	}
+	if len(head) == 0 {
+		return true
+	}
+	odd := 0
+	for i := 0; i < len(head); {
+		r, n := utf8.DecodeRune(head[i:])
+		bad := r == utf8.RuneError && n == 1 && utf8.FullRune(head[i:])
+		if bad || r < 0x20 && r != '\n' && r != '\r' && r != '\t' && r != '\f' && r != 0x1b && r != '\b' {
+			odd++
+		}
+		i += n
+	}
+	return odd*10 > len(head)
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1000_000:
+		return fmt.Sprintf("%.1f KB", float64(n)/1e3)
+	case n < 1000_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+}

@@ -1,0 +1,135 @@
+package fs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+// maxEntries is how many entries of a folder are listed.
+const maxEntries = 1000
+
+type lsArgs struct {
+	Path string `json:"path"`
+}
+
+func newLs() tool.Tool {
+	return newTool(tool.Spec{
+		Name:     "ls",
+		Label:    "List folder",
+		Effect:   tool.Reads,
+		Parallel: true,
+		Aliases:  map[string]string{"dir": "path", "directory": "path", "file_path": "path"},
+		Schema: json.RawMessage(`{"type":"object","properties":{
+			"path":{"type":"string","description":"folder to list (default: the workspace)"}},
+			"additionalProperties":false}`),
+	}, ls)
+}
+
+func ls(ctx context.Context, w *workspace, a lsArgs) (tool.Result, error) {
+	name, err := w.name(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	info, err := w.root.Stat(name)
+	if err != nil {
+		return tool.Result{}, w.fault(a.Path, err)
+	}
+	if !info.IsDir() {
+		return tool.Result{}, fmt.Errorf("%s is not a folder; use read", show(a.Path))
+	}
+	sub, err := w.root.OpenRoot(name)
+	if err != nil {
+		return tool.Result{}, w.fault(a.Path, err)
+	}
+	defer sub.Close()
+	f, err := sub.Open(".")
+	if err != nil {
+		return tool.Result{}, w.fault(a.Path, err)
+	}
+	defer f.Close()
+	var entries []fs.DirEntry
+	total := 0
+	for ctx.Err() == nil {
+		batch, err := f.ReadDir(1024)
+		total += len(batch)
+		if room := 20*maxEntries - len(entries); room > 0 { // enough to sort before the cut
+			entries = append(entries, batch[:min(room, len(batch))]...)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return tool.Result{}, w.fault(a.Path, err)
+		}
+	}
+	if ctx.Err() != nil {
+		return tool.Result{}, ctx.Err()
+	}
+	if total == 0 {
+		return tool.Text("The folder is empty."), nil
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	var b strings.Builder
+	for _, e := range entries[:min(len(entries), maxEntries)] {
+		b.WriteString(w.entry(name, e))
+		b.WriteByte('\n')
+	}
+	if total > maxEntries {
+		fmt.Fprintf(&b, "\n[%d of %d entries. Use find with a pattern for the others.]", maxEntries, total)
+	}
+	return tool.Text(strings.TrimSuffix(b.String(), "\n")), nil
+}
+
+// entry writes a line for an entry of a folder.
+func (w *workspace) entry(dir string, e fs.DirEntry) string {
+	full, name := join(dir, e.Name()), show(e.Name())
+	if e.Type()&fs.ModeSymlink == 0 {
+		return kind(e.Type()) + " " + name + detail(e)
+	}
+	target, _ := w.root.Readlink(full)
+	info, err := w.root.Stat(full)
+	switch {
+	case err == nil:
+		return kind(info.Mode()) + " " + name + " -> " + show(target)
+	case strings.Contains(w.fault(full, err).Error(), "outside the workspace"):
+		return "[link] " + name + " -> " + show(target) + " (leads out of the workspace)"
+	}
+	return "[link] " + name + " -> " + show(target) + " (dangling)"
+}
+
+func kind(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "[folder]"
+	case m.IsRegular():
+		return "[file]"
+	case m&fs.ModeSocket != 0:
+		return "[socket]"
+	case m&fs.ModeNamedPipe != 0:
+		return "[pipe]"
+	}
+	return "[device]"
+}
+
+// detail is the size of a file.
+func detail(e fs.DirEntry) string {
+	info, err := e.Info()
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return " (" + size(info.Size()) + ")"
+}
+
+func join(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
+}

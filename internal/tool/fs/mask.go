@@ -1,0 +1,67 @@
+package fs
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// secretFile reports whether a file holds secrets by its name: .env and
+// .env.local, but not .env.example.
+func secretFile(name string) bool {
+	base := strings.ToLower(filepath.Base(name))
+	if base != ".env" && base != ".envrc" && !strings.HasPrefix(base, ".env.") {
+		return false
+	}
+	switch filepath.Ext(base) {
+	case ".example", ".sample", ".template", ".dist", ".md":
+		return false
+	}
+	return true
+}
+
+// masker hides the values of a .env file, line by line. A value in quotes may
+// go over several lines.
+type masker struct {
+	quote string // of the value that is open
+}
+
+const mask = "***"
+
+// line returns the line without values, and how many were hidden.
+func (m *masker) line(s string) (string, int) {
+	if m.quote != "" {
+		if strings.Contains(s, m.quote) {
+			m.quote = ""
+		}
+		return mask, 1
+	}
+	t := strings.TrimSpace(s)
+	if t == "" || t[0] == '#' && !strings.Contains(t, "=") {
+		return s, 0
+	}
+	key, value, ok := strings.Cut(s, "=")
+	if !ok {
+		return mask, 1 // no setting: whatever it is, it is in a file of secrets
+	}
+	value = strings.TrimSpace(value)
+	if plain(value) {
+		return s, 0
+	}
+	if q := value[:1]; q == `"` || q == "'" || q == "`" {
+		if !strings.Contains(value[1:], q) {
+			m.quote = q
+		}
+	}
+	return key + "=" + mask, 1
+}
+
+// plain reports whether a value is too small to be a secret.
+func plain(value string) bool {
+	switch strings.ToLower(value) {
+	case "", `""`, "''", "true", "false", "yes", "no", "on", "off":
+		return true
+	}
+	ok, _ := regexp.MatchString(`^[0-9]{1,5}$`, value)
+	return ok
+}

@@ -1,0 +1,195 @@
+package fs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+const (
+	defaultLines = 2000
+	maxLine      = 2000    // bytes of a line that are shown
+	maxRead      = 100_000 // bytes of text that one call gives
+	maxSkip      = 8 << 20 // bytes of a line that are passed over to reach its end
+	headSize     = 8 << 10 // bytes by which the kind of a file is told
+)
+
+type readArgs struct {
+	Path   string `json:"path"`
+	Offset int    `json:"offset"`
+	Limit  int    `json:"limit"`
+}
+
+func newRead(o Options) tool.Tool {
+	return newTool(tool.Spec{
+		Name:     "read",
+		Label:    "Read file",
+		Effect:   tool.Reads,
+		Parallel: true,
+		Aliases:  map[string]string{"file_path": "path", "filePath": "path", "file": "path"},
+		Schema: json.RawMessage(`{"type":"object","properties":{
+			"path":{"type":"string","description":"file to read"},
+			"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},
+			"limit":{"type":"integer","minimum":1,"description":"number of lines (default 2000)"}},
+			"required":["path"],"additionalProperties":false}`),
+	}, func(ctx context.Context, w *workspace, a readArgs) (tool.Result, error) {
+		return read(ctx, w, a, o.MaxImage)
+	})
+}
+
+func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.Result, error) {
+	name, err := w.name(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	f, info, err := w.openFile(a.Path, name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer f.Close()
+	head := make([]byte, headSize)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return tool.Result{}, w.fault(a.Path, err)
+	}
+	head = head[:n]
+	mime := http.DetectContentType(head)
+	switch {
+	case n == 0:
+		return tool.Text(show(a.Path) + " is empty."), nil
+	case isImage(mime):
+		return image(f, head, mime, a.Path, info.Size(), maxImage)
+	case binary(head):
+		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", show(a.Path), mime, size(info.Size()))), nil
+	}
+	p := &page{path: a.Path, first: max(a.Offset, 1), limit: a.Limit}
+	if p.limit <= 0 {
+		p.limit = defaultLines
+	}
+	if secretFile(w.real(name)) {
+		p.mask = &masker{}
+	}
+	if err := p.fill(ctx, newLines(io.MultiReader(bytes.NewReader(head), f))); err != nil {
+		return tool.Result{}, err
+	}
+	return p.result(), nil
+}
+
+func isImage(mime string) bool {
+	switch mime {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+func image(f *os.File, head []byte, mime, path string, n, most int64) (tool.Result, error) {
+	if n > most {
+		return tool.Text(fmt.Sprintf("%s is an image (%s, %s); images above %s are not shown. Make it smaller first.",
+			show(path), mime, size(n), size(most))), nil
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, most-int64(len(head))+1))
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("read %s: %w", show(path), err)
+	}
+	data := append(head, rest...)
+	return tool.Result{Content: []llm.Part{
+		llm.Text(fmt.Sprintf("%s (%s, %s)", show(path), mime, size(int64(len(data))))),
+		llm.Image(mime, data),
+	}}, nil
+}
+
+// page is the lines that one call gives.
+type page struct {
+	path         string
+	first, limit int
+	mask         *masker // of a file with secrets
+
+	text   strings.Builder
+	lines  int    // given
+	seen   int    // lines of the file that were passed
+	crlf   bool   // a line ended with CR LF
+	masked int    // values
+	more   string // why there is more, when there is
+}
+
+func (p *page) fill(ctx context.Context, l *lines) error {
+	for {
+		if p.seen%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		line, err := l.next(ctx, p.seen+1 >= p.first)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", show(p.path), err)
+		}
+		p.seen++
+		text := p.clean(line)
+		switch {
+		case p.seen < p.first:
+			continue
+		case p.lines == p.limit || p.text.Len()+len(text) > maxRead && p.lines > 0:
+			p.more = fmt.Sprintf("More lines follow: use offset %d.", p.seen)
+			return nil
+		}
+		fmt.Fprintf(&p.text, "%6d\t%s\n", p.seen, text)
+		p.lines++
+		if line.endless {
+			p.more = fmt.Sprintf("Line %d is longer than %s; what follows is not read.", p.seen, size(maxSkip))
+			return nil
+		}
+	}
+}
+
+// clean returns a line as it is shown.
+func (p *page) clean(line line) string {
+	text := line.text
+	if strings.HasSuffix(text, "\r") {
+		p.crlf = true
+		text = text[:len(text)-1]
+	}
+	if p.mask != nil {
+		var n int
+		text, n = p.mask.line(text)
+		p.masked += n
+	}
+	text = printable(text)
+	if line.cut {
+		text += " … [line cut]"
+	}
+	return text
+}
+
+func (p *page) result() tool.Result {
+	var notes []string
+	if p.lines == 0 {
+		notes = append(notes, fmt.Sprintf("%s has %d lines; offset %d is past its end.", show(p.path), p.seen, p.first))
+	}
+	if p.more != "" {
+		notes = append(notes, fmt.Sprintf("Lines %d-%d. %s", p.first, p.first+p.lines-1, p.more))
+	}
+	if p.crlf {
+		notes = append(notes, "Lines end with CR LF.")
+	}
+	if p.masked > 0 {
+		notes = append(notes, "Values are masked (***): the file may hold secrets.")
+	}
+	text := p.text.String()
+	if len(notes) > 0 {
+		if text != "" {
+			text += "\n"
+		}
+		text += "[" + strings.Join(notes, " ") + "]"
+	}
+	return tool.Text(text)
+}

@@ -1,0 +1,75 @@
+package fs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+type writeArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+func newWrite() tool.Tool {
+	return newTool(tool.Spec{
+		Name:    "write",
+		Label:   "Write file",
+		Effect:  tool.Writes,
+		Aliases: map[string]string{"file_path": "path", "filePath": "path", "file": "path", "text": "content"},
+		Schema: json.RawMessage(`{"type":"object","properties":{
+			"path":{"type":"string","minLength":1,"description":"file to write"},
+			"content":{"type":"string","description":"the whole content"}},
+			"required":["path","content"],"additionalProperties":false}`),
+	}, write)
+}
+
+func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
+	name, err := w.target(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	verb := "Created"
+	switch info, err := w.root.Lstat(name); {
+	case err == nil && regular(a.Path, info) != nil:
+		return tool.Result{}, regular(a.Path, info)
+	case err == nil && links(info) > 1:
+		return tool.Result{}, manyNames(a.Path)
+	case err == nil:
+		verb = "Replaced"
+	case !errors.Is(err, fs.ErrNotExist):
+		return tool.Result{}, w.fault(a.Path, err)
+	}
+	if dir := filepath.Dir(name); dir != "." {
+		if err := w.root.MkdirAll(dir, 0o755); err != nil {
+			return tool.Result{}, w.fault(a.Path, err)
+		}
+	}
+	if err := atomicfile.WriteIn(w.root, name, []byte(a.Content), 0o644); err != nil {
+		return tool.Result{}, w.fault(a.Path, err)
+	}
+	return tool.Text(fmt.Sprintf("%s %s (%s).", verb, show(a.Path), size(int64(len(a.Content))))), nil
+}
+
+// target returns the name of a file that may be written. The store of a
+// version control system is not: what is in there is run by its commands.
+func (w *workspace) target(path string) (string, error) {
+	name, err := w.name(path)
+	if err != nil {
+		return "", err
+	}
+	name = w.real(name)
+	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
+		if strings.EqualFold(part, ".git") {
+			return "", fmt.Errorf("%s is inside .git, which is not written by file tools; use git through exec", show(path))
+		}
+	}
+	return name, nil
+}
