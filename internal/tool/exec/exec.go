@@ -1,0 +1,185 @@
+package exec
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"time"
+
+	"github.com/chela-ai/chela/internal/sandbox"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+// Options are what the tool may do. Broker must be set.
+type Options struct {
+	Broker sandbox.Broker
+
+	Mode        Mode // "": ModeAsk
+	Interactive bool // somebody can be asked; without, what would ask is refused
+
+	Timeout    time.Duration // of a call that names none; 0: 30 s
+	MaxTimeout time.Duration // that a call may ask for; 0: 30 min
+	MaxOutput  int           // characters of output that the model is given; 0: 10 000
+
+	DangerousPatterns []string // regular expressions of commands that are never run, beside the built-in list
+	PathPrepend       []string // directories before those of PATH
+	Shell             string   // absolute path of a POSIX shell; "": bash, or sh
+	Environ           []string // where the variables that a command gets are taken from; nil: os.Environ()
+}
+
+//go:embed exec.md
+var description string
+
+// New returns the tool.
+func New(o Options) (tool.Tool, error) {
+	if o.Broker == nil {
+		return nil, errors.New("exec: no broker")
+	}
+	if o.Mode == "" {
+		o.Mode = ModeAsk
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.MaxTimeout == 0 {
+		o.MaxTimeout = 30 * time.Minute
+	}
+	if o.MaxOutput == 0 {
+		o.MaxOutput = 10_000
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	t := &execTool{Options: o}
+	for _, p := range o.DangerousPatterns {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			return nil, fmt.Errorf("exec: dangerous pattern: %w", err)
+		}
+		t.deny = append(t.deny, re)
+	}
+	if t.Shell == "" {
+		t.Shell = findShell()
+	}
+	return t, nil
+}
+
+// execTool is the tool.
+type execTool struct {
+	Options
+	deny []*regexp.Regexp
+}
+
+var (
+	_ tool.Tool    = (*execTool)(nil)
+	_ tool.Planner = (*execTool)(nil)
+)
+
+// args are the arguments of a call.
+type args struct {
+	Command string            `json:"command"`
+	Workdir string            `json:"workdir"`
+	Env     map[string]string `json:"env"`
+	Timeout float64           `json:"timeoutSeconds"`
+
+	// What a call may only make stricter.
+	Host     string `json:"host"`
+	Sandbox  bool   `json:"sandbox"`
+	Security string `json:"security"`
+	Ask      any    `json:"ask"` // a word or a boolean
+}
+
+func (t *execTool) Spec() tool.Spec {
+	return tool.Spec{
+		Name:        "exec",
+		Label:       "Run command",
+		Description: description,
+		Effect:      tool.Acts,
+		Aliases: map[string]string{
+			"cmd": "command", "cwd": "workdir", "dir": "workdir",
+			"timeoutSec": "timeoutSeconds", "timeout_seconds": "timeoutSeconds", "timeout": "timeoutSeconds",
+		},
+		Volatile: []string{"durationMs"},
+		Schema: json.RawMessage(`{"type":"object","properties":{
+			"command":{"type":"string","minLength":1,"description":"shell command"},
+			"workdir":{"type":"string","description":"folder to run in (default: the workspace)"},
+			"env":{"type":"object","additionalProperties":{"type":"string"},"description":"additional environment variables"},
+			"timeoutSeconds":{"type":"number","minimum":0,"description":"end the command after this time (default 30)"},
+			"host":{"type":"string","description":"auto, sandbox or gateway"},
+			"sandbox":{"type":"boolean","description":"same as host sandbox"},
+			"security":{"type":"string","enum":["deny","allowlist","full","off","ask","sudo","review"],"description":"may only be stricter than the configuration"},
+			"ask":{"type":["string","boolean"],"description":"always: ask a person first"}},
+			"required":["command"],"additionalProperties":false}`),
+	}
+}
+
+// Run runs what was planned.
+func (t *execTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	var j job
+	if c.Plan != nil {
+		j, _ = c.Plan.Value.(job)
+	}
+	if j.plan.Path == "" {
+		p, err := t.Plan(ctx, c)
+		switch {
+		case err != nil:
+			return tool.Result{}, err
+		case p.Deny != "":
+			return tool.Result{}, errors.New(p.Deny)
+		case p.Ask && (c.Plan == nil || c.Plan.Hash != p.Hash):
+			return tool.Result{}, errors.New("the command was not approved")
+		}
+		j = p.Value.(job)
+	}
+	return t.run(ctx, j, c.Update)
+}
+
+// run starts a job and waits for its end.
+func (t *execTool) run(ctx context.Context, j job, update func(string)) (tool.Result, error) {
+	limited, cancel := context.WithTimeout(ctx, j.timeout)
+	defer cancel()
+	out := newOutput(t.MaxOutput, update)
+	began := time.Now()
+	p, err := t.Broker.Start(limited, j.plan, out)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("exec: %w", err)
+	}
+	exit, err := p.Wait()
+	out.flush()
+	if err != nil && ctx.Err() == nil {
+		return tool.Result{}, fmt.Errorf("exec: %w", err)
+	}
+	r := report{
+		Exit:     exit,
+		duration: time.Since(began),
+		timedOut: ctx.Err() == nil && limited.Err() != nil,
+		timeout:  j.timeout,
+		out:      out,
+	}
+	return r.result(), ctx.Err()
+}
+
+// findShell returns the path of a POSIX shell, or "".
+func findShell() string {
+	paths := []string{
+		"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash", "/run/current-system/sw/bin/bash",
+		"/bin/sh", "/system/bin/sh",
+	}
+	if runtime.GOOS == "windows" {
+		paths = []string{`C:\Program Files\Git\bin\bash.exe`, `C:\Program Files\Git\usr\bin\sh.exe`, `C:\msys64\usr\bin\bash.exe`}
+	}
+	for _, p := range paths {
+		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
+			return p
+		}
+	}
+	return ""
+}
