@@ -1,6 +1,8 @@
 package app
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -86,4 +88,27 @@ func stateDir(dir string) error {
 		}
 	}
 	return nil
+}
+
+// socketPath is where the owner of the state directory listens. The path of a
+// socket is short by law of the kernel; a directory whose path is long has it
+// in a directory of the user's below the temporary one.
+func socketPath(dir string) (string, error) {
+	path := filepath.Join(dir, socketName)
+	if len(path) < 100 {
+		return path, nil
+	}
+	private := filepath.Join(os.TempDir(), fmt.Sprintf("chela-%d", os.Getuid()))
+	if err := os.MkdirAll(private, 0o700); err != nil {
+		return "", fmt.Errorf("socket: %w", err)
+	}
+	info, err := os.Lstat(private)
+	if err != nil {
+		return "", fmt.Errorf("socket: %w", err)
+	}
+	if !info.IsDir() || runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
+		return "", fmt.Errorf("socket: %s is not a directory of this user alone", private)
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(private, hex.EncodeToString(sum[:8])+".sock"), nil
 }

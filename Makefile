@@ -1,0 +1,31 @@
+# Nothing needs make: `go build ./cmd/chela` and `go test ./...` do everything.
+export CGO_ENABLED = 0
+FUZZTIME ?= 30s
+
+.PHONY: build test race lint fuzz bench kill ci
+
+build: ## one stripped binary
+	go build -trimpath -ldflags "-s -w" -o bin/chela ./cmd/chela
+
+test:
+	go test ./...
+
+race:
+	CGO_ENABLED=1 go test -race ./...
+
+lint:
+	golangci-lint run ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read d; do \
+		for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$d/*_test.go | sed 's/func //'); do \
+			echo "$$d $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$d || exit 1; done; done
+
+bench: ## the figures of docs/performance.md
+	go test -run '^$$' -bench . -benchmem ./internal/chelatest ./internal/store/sqlite ./internal/gateway ./internal/llm/...
+
+kill: ## 2,000 kills
+	CHELA_TEST_KILLS=2000 go test -run '^TestKill$$' -timeout 60m -v ./internal/chelatest
+
+ci:
+	bash .ci/run

@@ -1,0 +1,246 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/channel"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/deliver"
+	"github.com/chela-ai/chela/internal/dispatch"
+	"github.com/chela-ai/chela/internal/gateway"
+	"github.com/chela-ai/chela/internal/inbound"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/lane"
+	"github.com/chela-ai/chela/internal/route"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/sqlite"
+)
+
+// Version is what `chela version` prints.
+const Version = "0.1.0"
+
+// cacheBytes bounds the compiled transcripts of all sessions together.
+const cacheBytes = 48 << 20
+
+// Options is what an engine is made of. Tests give their own HTTP client,
+// channels and steps; the product leaves those out.
+type Options struct {
+	Log    *slog.Logger
+	State  string              // state directory, absolute
+	Config sections            // the configuration
+	Env    func(string) string // environment variables
+	HTTP   *http.Client        // nil: the default transport with bounded waits
+
+	// Channels are the messaging accounts by channel name.
+	Channels map[string]channel.Channel
+	Limits   map[string]channel.Limits
+
+	// Step is called at named points of a run; see dispatch.Options.
+	Step func(string)
+	// Wrap stands between the engine and its store; nil: nothing does.
+	Wrap func(store.Store) store.Store
+	// NoSocket keeps other processes from attaching.
+	NoSocket bool
+}
+
+// Engine is the running application.
+type Engine struct {
+	o     Options
+	db    *sqlite.DB
+	pipe  *pipe
+	sock  net.Listener
+	gate  *gateway.Server
+	lock  interface{ Unlock() error }
+	stop  context.CancelFunc // ends the conductor, deliverer and channels
+	parts sync.WaitGroup
+
+	started time.Time
+	boot    string
+	models  *models
+	profile *profiles
+}
+
+// New starts an engine on the state directory. errOwned is in the chain of the
+// error when another process owns it.
+func New(ctx context.Context, o Options) (_ *Engine, err error) {
+	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString()}
+	lock, err := own(o.State)
+	if err != nil {
+		return nil, err
+	}
+	e.lock = lock
+	defer func() {
+		if err != nil {
+			e.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	opts, err := readOptions(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	if e.o.HTTP == nil {
+		e.o.HTTP = httpClient()
+	}
+	e.db, err = sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(o.State, "chela.db"), Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	var st store.Store = e.db
+	if o.Wrap != nil {
+		st = o.Wrap(st)
+	}
+	e.models, err = newModels(ctx, &opts, o.Env, e.o.HTTP, o.State)
+	if err != nil {
+		return nil, err
+	}
+	e.profile, err = newProfiles(&opts, e.models, st, o)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.assemble(ctx, &opts, st)
+}
+
+// assemble makes the parts and starts them.
+func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) error {
+	log := e.o.Log
+	events := bus.New(log)
+	lanes := new(lane.Lanes)
+	lanes.Set("main", opts.concurrent())
+	cache := session.NewCache(cacheBytes)
+
+	post := deliver.New(deliver.Options{Log: log, Store: st, Bus: events, Channels: e.channel})
+	conductor := dispatch.New(dispatch.Options{
+		Log: log, Store: st, Bus: events, Owner: e.boot, Lanes: lanes, Cache: cache,
+		Door: invoke.New(invoke.Options{Log: log}), Profile: e.profile.of,
+		Ended: []dispatch.Ended{post.Ended}, Step: e.o.Step,
+	})
+	routes := &route.Table{}
+	gate := inbound.New(inbound.Options{
+		Log: log, Store: st, Bus: events, Route: routes.Resolve, Live: conductor.Live,
+		Reset: func(session.Meta) session.ResetPolicy { return opts.Session.Reset },
+	})
+	methods := e.methods(parts{opts: opts, store: st, bus: events, gate: gate, conductor: conductor, log: log})
+	e.gate = gateway.New(gateway.Options{Log: log, Bus: events, Methods: methods, Version: Version})
+
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	e.stop = stop
+	e.start("conductor", func() error { return conductor.Run(run) })
+	e.start("delivery", func() error { return post.Run(run) })
+	for name, ch := range e.o.Channels {
+		e.start("channel "+name, func() error {
+			return ch.Run(run, func(ctx context.Context, in chela.Inbound) error { return gate.Receive(ctx, in) })
+		})
+	}
+	e.pipe = newPipe()
+	e.start("gateway", func() error { return e.gate.Serve(e.pipe, owner("process")) })
+	if !e.o.NoSocket {
+		sock, err := listen(e.o.State)
+		if err != nil {
+			return err
+		}
+		e.sock = sock
+		e.start("gateway", func() error { return e.gate.Serve(sock, owner("socket")) })
+	}
+	return nil
+}
+
+// start runs a part until the engine is closed.
+func (e *Engine) start(name string, run func() error) {
+	e.parts.Go(func() {
+		if err := run(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+			e.o.Log.Error("part ended", "part", name, "err", err)
+		}
+	})
+}
+
+// owner says who a connection from inside the state directory is: the
+// directory is open to its owner only.
+func owner(credential string) func(net.Conn) (chela.Principal, error) {
+	return func(net.Conn) (chela.Principal, error) { return chela.Owner(credential), nil }
+}
+
+// channel returns a messaging account by the name of its channel.
+func (e *Engine) channel(name string, _ chela.AccountID) (channel.Channel, channel.Limits, bool) {
+	ch, ok := e.o.Channels[name]
+	return ch, e.o.Limits[name], ok
+}
+
+// Dial connects to the engine's gateway over memory.
+func (e *Engine) Dial(ctx context.Context) (net.Conn, error) { return e.pipe.Dial(ctx) }
+
+// Close stops the engine: clients are told, runs in progress get time to end,
+// and what is not done by then is resumed at the next start.
+func (e *Engine) Close(ctx context.Context) error {
+	if e.stop != nil {
+		e.stop()
+	}
+	var errs []error
+	if e.gate != nil {
+		done := make(chan struct{})
+		go func() { e.parts.Wait(); close(done) }()
+		errs = append(errs, e.gate.Shutdown(ctx))
+		if e.pipe != nil {
+			e.pipe.Close()
+		}
+		if e.sock != nil {
+			e.sock.Close()
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			errs = append(errs, fmt.Errorf("stop: %w", ctx.Err()))
+		}
+	}
+	if e.db != nil {
+		errs = append(errs, e.db.Close())
+	}
+	if e.lock != nil {
+		errs = append(errs, e.lock.Unlock())
+	}
+	return errors.Join(errs...)
+}
+
+// httpClient is the way out for providers: it keeps no connection longer than
+// it is useful and waits for no host for ever.
+func httpClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 64
+	t.IdleConnTimeout = 90 * time.Second
+	t.ForceAttemptHTTP2 = true
+	return &http.Client{Transport: t}
+}
+
+// listen opens the socket by which other processes reach the engine. A socket
+// that a dead process left is in the way and goes: the lock says that it is
+// ours.
+func listen(dir string) (net.Listener, error) {
+	path, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	return l, nil
+}

@@ -1,0 +1,222 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+// sections is where an option struct takes its values from: config.Tree, or a
+// map in tests.
+type sections interface {
+	// Section returns the JSON at a path of the configuration; nil: absent.
+	Section(path string) json.RawMessage
+}
+
+// options is the configuration as the parts need it. The keys are OpenClaw's.
+type options struct {
+	Agent    agentOptions
+	Session  sessionOptions
+	Messages messageOptions
+	Models   modelOptions
+	Tools    toolOptions
+}
+
+// agentOptions is agents.defaults.
+type agentOptions struct {
+	Workspace      string                   `json:"workspace"`
+	Model          modelRef                 `json:"model"`
+	Models         map[string]modelSettings `json:"models"`
+	MaxConcurrent  int                      `json:"maxConcurrent"` // 0: 4 × cores
+	MaxRounds      int                      `json:"maxToolRounds"`
+	MaxCalls       int                      `json:"maxToolCallsPerTurn"`
+	MaxLoops       int                      `json:"maxRunLoopIterations"`
+	TimeoutSeconds *int                     `json:"timeoutSeconds"` // nil: 48 h; 0: none
+	Think          string                   `json:"thinkingDefault"`
+	Verbose        string                   `json:"verboseDefault"`
+	ContextTokens  int                      `json:"contextTokens"`
+	FileChars      int                      `json:"bootstrapMaxChars"`
+	TotalChars     int                      `json:"bootstrapTotalMaxChars"`
+	SkipBootstrap  bool                     `json:"skipBootstrap"`
+	Timezone       string                   `json:"userTimezone"`
+	Params         json.RawMessage          `json:"params"`
+	Budget         budgetOptions            `json:"budget"`
+}
+
+// budgetOptions bounds a run.
+type budgetOptions struct {
+	Calls  int     `json:"toolCalls"`
+	Tokens int64   `json:"tokens"`
+	USD    float64 `json:"usd"`
+}
+
+// modelRef is a model, or a model with fallbacks, of which the first is used.
+type modelRef struct {
+	Primary string `json:"primary"`
+}
+
+// UnmarshalJSON accepts "provider/model" and {"primary": "provider/model"}.
+func (m *modelRef) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &m.Primary)
+	}
+	type plain modelRef
+	return json.Unmarshal(b, (*plain)(m))
+}
+
+type modelSettings struct {
+	Alias string `json:"alias"`
+}
+
+// sessionOptions is session.
+type sessionOptions struct {
+	DMScope       string              `json:"dmScope"`
+	MainKey       string              `json:"mainKey"`
+	IdentityLinks map[string][]string `json:"identityLinks"`
+	Reset         session.ResetPolicy `json:"reset"`
+}
+
+// messageOptions is messages.
+type messageOptions struct {
+	Queue struct {
+		Mode       string `json:"mode"`
+		DebounceMS *int   `json:"debounceMs"`
+		Cap        int    `json:"cap"`
+		Drop       string `json:"drop"`
+	} `json:"queue"`
+	Inbound struct {
+		DebounceMS int `json:"debounceMs"`
+	} `json:"inbound"`
+	ResponseUsage string `json:"responseUsage"`
+}
+
+// modelOptions is models.
+type modelOptions struct {
+	Mode      string                     `json:"mode"`
+	Providers map[string]providerOptions `json:"providers"`
+}
+
+// providerOptions is models.providers.<id>.
+type providerOptions struct {
+	BaseURL        string            `json:"baseUrl"`
+	APIKey         secret.Ref        `json:"apiKey"`
+	API            string            `json:"api"`
+	Headers        map[string]string `json:"headers"`
+	TimeoutSeconds int               `json:"timeoutSeconds"`
+	Models         []struct {
+		ID        string     `json:"id"`
+		Name      string     `json:"name"`
+		Reasoning bool       `json:"reasoning"`
+		Input     []string   `json:"input"`
+		Context   int        `json:"contextWindow"`
+		MaxTokens int        `json:"maxTokens"`
+		Cost      *llm.Price `json:"cost"`
+	} `json:"models"`
+}
+
+// toolOptions is tools.
+type toolOptions struct {
+	Exec execOptions `json:"exec"`
+	Loop loopOptions `json:"loopDetection"`
+}
+
+// execOptions is tools.exec.
+type execOptions struct {
+	Mode           string   `json:"mode"` // deny, ask, full; "": ask
+	TimeoutSeconds int      `json:"timeoutSeconds"`
+	MaxOutput      int      `json:"maxOutputChars"`
+	Dangerous      []string `json:"dangerousPatterns"`
+	PathPrepend    []string `json:"pathPrepend"`
+}
+
+// loopOptions is tools.loopDetection.
+type loopOptions struct {
+	Enabled  *bool `json:"enabled"`
+	History  int   `json:"historySize"`
+	Warning  int   `json:"warningThreshold"`
+	Critical int   `json:"criticalThreshold"`
+	Breaker  int   `json:"globalCircuitBreakerThreshold"`
+}
+
+// readOptions decodes the sections that the parts need.
+func readOptions(s sections) (options, error) {
+	var o options
+	for _, part := range [...]struct {
+		path string
+		into any
+	}{
+		{"agents.defaults", &o.Agent},
+		{"session", &o.Session},
+		{"messages", &o.Messages},
+		{"models", &o.Models},
+		{"tools", &o.Tools},
+	} {
+		raw := s.Section(part.path)
+		if raw == nil {
+			continue
+		}
+		if err := json.Unmarshal(raw, part.into); err != nil {
+			return o, fmt.Errorf("configuration, %s: %w", part.path, err)
+		}
+	}
+	return o, nil
+}
+
+// policy is how sessions treat messages, unless they say otherwise.
+func (o *options) policy() queue.Policy {
+	p := queue.Policy{Cap: o.Messages.Queue.Cap, Debounce: time.Second}
+	if m, ok := queue.ParseMode(o.Messages.Queue.Mode); ok {
+		p.Mode = m
+	}
+	if d, ok := queue.ParseDrop(o.Messages.Queue.Drop); ok {
+		p.Drop = d
+	}
+	if ms := o.Messages.Queue.DebounceMS; ms != nil {
+		p.Debounce = time.Duration(*ms) * time.Millisecond
+	}
+	p.Inbound = time.Duration(o.Messages.Inbound.DebounceMS) * time.Millisecond
+	return p
+}
+
+// concurrent is how many runs may be in progress at once.
+func (o *options) concurrent() int {
+	if o.Agent.MaxConcurrent > 0 {
+		return o.Agent.MaxConcurrent
+	}
+	return 4 * runtime.NumCPU()
+}
+
+// timeout bounds a run.
+func (o *options) timeout() time.Duration {
+	if o.Agent.TimeoutSeconds == nil {
+		return 48 * time.Hour
+	}
+	return time.Duration(*o.Agent.TimeoutSeconds) * time.Second
+}
+
+// budget bounds what a run may spend. Without configuration a run that nobody
+// stops ends after 500 calls of tools.
+func (o *options) budget() usage.Budget {
+	b := usage.Budget{ToolCalls: o.Agent.Budget.Calls, Tokens: o.Agent.Budget.Tokens, NanoUSD: int64(o.Agent.Budget.USD * 1e9)}
+	if b.ToolCalls == 0 {
+		b.ToolCalls = 500
+	}
+	return b
+}
+
+// loop is when repeated calls count as a loop.
+func (o *options) loop() invoke.LoopOptions {
+	l := o.Tools.Loop
+	return invoke.LoopOptions{
+		Disabled: l.Enabled != nil && !*l.Enabled,
+		History:  l.History, Warning: l.Warning, Critical: l.Critical, Breaker: l.Breaker,
+	}
+}

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/prompt"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/standard"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+// profiles makes the profile of a session's next run from the configuration.
+type profiles struct {
+	opts   *options
+	models *models
+	state  string
+	home   string
+	host   string
+	zone   *time.Location
+	tools  tool.Set
+	specs  []llm.ToolSpec // of tools, for the system prompt
+
+	mu    sync.Mutex
+	files map[string]*prompt.Workspace // by directory
+}
+
+func newProfiles(opts *options, m *models, st store.Store, o Options) (*profiles, error) {
+	p := &profiles{opts: opts, models: m, state: o.State, home: o.Env("HOME"), zone: time.Local, files: map[string]*prompt.Workspace{}}
+	p.host, _ = os.Hostname()
+	if name := opts.Agent.Timezone; name != "" {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			return nil, fmt.Errorf("agents.defaults.userTimezone: %w", err)
+		}
+		p.zone = zone
+	}
+	if err := opts.loop().Check(); err != nil {
+		return nil, fmt.Errorf("tools.loopDetection: %w", err)
+	}
+	ex := opts.Tools.Exec
+	p.tools = tool.NewSet(standard.Tools(standard.ToolConfig{
+		Env: o.Env, ExecMode: ex.Mode, Timeout: time.Duration(ex.TimeoutSeconds) * time.Second,
+		MaxOutput: ex.MaxOutput, Dangerous: ex.Dangerous, PathPrepend: ex.PathPrepend,
+		Status: func(ctx context.Context, c tool.Call) (string, error) { return p.status(ctx, st, c) },
+	})...)
+	for _, name := range p.tools.Names() {
+		t, _ := p.tools.Get(name)
+		spec := t.Spec()
+		p.specs = append(p.specs, llm.ToolSpec{Name: spec.Name, Description: spec.Description})
+	}
+	dir := p.workspace(chela.DefaultAgent)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	if !opts.Agent.SkipBootstrap {
+		if _, err := prompt.Seed(dir); err != nil {
+			o.Log.Warn("workspace files", "dir", dir, "err", err) // a read-only workspace still works
+		}
+	}
+	return p, nil
+}
+
+// workspace is the agent's home and working directory.
+func (p *profiles) workspace(id chela.AgentID) string {
+	if id != chela.DefaultAgent {
+		return filepath.Join(p.state, "workspace-"+string(id))
+	}
+	dir := p.opts.Agent.Workspace
+	switch {
+	case dir == "":
+		return filepath.Join(p.state, "workspace")
+	case dir == "~" || len(dir) > 1 && dir[:2] == "~/":
+		return filepath.Join(p.home, dir[1:])
+	case !filepath.IsAbs(dir):
+		return filepath.Join(p.state, dir)
+	}
+	return dir
+}
+
+// of is the dispatch.ProfileFunc.
+func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
+	info, provider, err := p.models.resolve(m.Model)
+	if err != nil {
+		if m.Model == "" {
+			return nil, err
+		}
+		return nil, fmt.Errorf("this session is pinned to %s (/model default takes it off): %w", m.Model, err)
+	}
+	if limit := p.opts.Agent.ContextTokens; limit > 0 && (info.Context == 0 || info.Context > limit) {
+		info.Context = limit
+	}
+	dir := p.workspace(m.Agent)
+	return &dispatch.Profile{
+		Provider: provider, Model: info, Tools: p.tools, Dir: dir,
+		System:    func(f dispatch.Facts) []llm.Block { return p.system(dir, f) },
+		Queue:     p.opts.policy(),
+		Budget:    p.opts.budget(),
+		Loop:      p.opts.loop(),
+		Timeout:   p.opts.timeout(),
+		MaxLoops:  p.opts.Agent.MaxLoops,
+		MaxRounds: p.opts.Agent.MaxRounds,
+		MaxCalls:  p.opts.Agent.MaxCalls,
+		MaxTokens: info.MaxOutput,
+		Think:     llm.Level(p.opts.Agent.Think),
+		Verbose:   p.opts.Agent.Verbose,
+		Usage:     p.opts.Messages.ResponseUsage,
+		Params:    p.opts.Agent.Params,
+	}, nil
+}
+
+// system is the system prompt of a run.
+func (p *profiles) system(dir string, f dispatch.Facts) []llm.Block {
+	private := f.Run.Address.Local() || f.Run.Address.Peer.Kind == chela.Direct
+	return prompt.Build(prompt.Input{
+		Tools: p.specs, Dir: dir, Files: p.folder(dir).Files(private),
+		MaxFile: p.opts.Agent.FileChars, MaxFiles: p.opts.Agent.TotalChars,
+		Now: f.Now.In(p.zone), Zone: p.zone.String(), Agent: string(f.Session.Agent), Host: p.host,
+		OS: runtime.GOOS, Arch: runtime.GOARCH, Model: f.Model.Ref(), Channel: f.Run.Address.Channel, Thinking: f.Think,
+	})
+}
+
+// folder returns the files of a workspace, which remember what they read.
+func (p *profiles) folder(dir string) *prompt.Workspace {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.files[dir]
+	if w == nil {
+		w = prompt.Open(dir)
+		p.files[dir] = w
+	}
+	return w
+}

@@ -1,0 +1,341 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/agent"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+// spent is what a run used so far, for its budget.
+type spent struct {
+	tokens llm.Usage
+	nano   int64
+	calls  int64
+	priced bool // every call so far had a price
+}
+
+// attempt carries the run on from what the transcript says, to the loop's end.
+// An error means that the rows could not be written: nothing was published
+// that is not stored.
+func (c *Conductor) attempt(ctx context.Context, s *served, j *job) (agent.Event, error) {
+	msgs, err := c.messages(ctx, j)
+	if err != nil {
+		return agent.Event{}, err
+	}
+	view := c.o.Door.For(c.scope(j))
+	req := &agent.Request{
+		Model: j.p.Provider,
+		Prompt: llm.Request{
+			Model: j.p.Model.ID, Messages: msgs, MaxTokens: j.p.MaxTokens,
+			System: j.p.System(Facts{
+				Session: j.meta, Run: j.r, Model: j.p.Model, Think: j.p.think(j.meta, j.r), Now: time.Now(),
+			}),
+			Thinking: j.p.think(j.meta, j.r), Cache: j.p.Cache, Session: j.meta.ID, Params: j.p.Params,
+		},
+		Tools:         view,
+		Steer:         func(ctx context.Context) ([]*llm.Message, error) { return c.steer(ctx, j) },
+		MaxRounds:     j.p.MaxRounds,
+		MaxCalls:      j.p.MaxCalls,
+		ReadOnlyFirst: j.unknown,
+	}
+	for _, k := range j.open {
+		req.Open = append(req.Open, k.Wire)
+	}
+	var end agent.Event
+	for ev := range agent.Run(ctx, req) {
+		if ev.Kind == agent.End {
+			end = ev
+			continue
+		}
+		if err := c.handle(ctx, j, ev); err != nil {
+			return end, err
+		}
+	}
+	j.open, j.unknown = nil, false
+	return end, nil
+}
+
+// scope is what the tool door knows of the run.
+func (c *Conductor) scope(j *job) invoke.Scope {
+	return invoke.Scope{
+		Agent: j.r.Agent, Session: j.r.Session, Run: j.r.ID, Dir: j.p.Dir,
+		Principal: j.r.Principal, Tools: j.p.Tools, Budget: j.p.Budget, Loop: j.p.Loop,
+		Ledger:  ledger{c, j},
+		Started: j.r.Started,
+		Spent: func() usage.Sum {
+			return usage.Sum{Tokens: j.spent.tokens, NanoUSD: j.spent.nano, Calls: j.spent.calls}
+		},
+	}
+}
+
+// handle commits what an event of the loop says, then publishes it.
+func (c *Conductor) handle(ctx context.Context, j *job, ev agent.Event) error {
+	if ev.Kind != agent.Text && ev.Kind != agent.Thinking && ev.Kind != agent.ToolUpdate {
+		if err := c.flush(ctx, j); err != nil {
+			return err
+		}
+	}
+	switch ev.Kind {
+	case agent.TurnStart:
+		j.shown = false
+		c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseModel, Data: j.p.Model.Ref()})
+	case agent.Text:
+		j.shown = true
+		c.publish(j, chela.Event{Stream: chela.StreamAssistant, Delta: ev.Delta})
+	case agent.Thinking:
+		c.publish(j, chela.Event{Stream: chela.StreamThinking, Delta: ev.Delta})
+	case agent.Restarted:
+		c.publish(j, chela.Event{Stream: chela.StreamAssistant})
+	case agent.Assistant:
+		return c.assistant(ctx, j, ev)
+	case agent.ToolStart:
+		c.publish(j, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{
+			ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Call.Args, Label: label(ev.Call),
+			Verbose: first(j.meta.Verbose, j.p.Verbose),
+		}})
+	case agent.ToolUpdate:
+		c.publish(j, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseUpdate, Tool: &chela.ToolEvent{
+			ID: ev.Call.ID, Name: ev.Call.Name, Output: ev.Delta,
+		}})
+	case agent.ToolEnd:
+		return c.toolEnd(ctx, j, ev)
+	}
+	return nil
+}
+
+// publish gives an event of the run to its observers.
+func (c *Conductor) publish(j *job, e chela.Event) {
+	e.Run, e.Session = j.r.ID, j.r.Session
+	c.o.Bus.Publish(e)
+}
+
+// assistant holds a complete message until the next event: the one that ends
+// the run is part of the commit that ends it, all others are a commit with the
+// calls that they ask for.
+func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error {
+	j.round++
+	now := time.Now()
+	u := ev.Usage
+	e := &session.Entry{
+		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: j.r.ID,
+		Message: ev.Message, Usage: &u, NanoUSD: -1, Partial: ev.Partial,
+	}
+	if p := j.p.Model.Price; p != nil {
+		e.NanoUSD = p.Cost(u)
+	}
+	j.r.Model = j.p.Model.Ref()
+	j.spent.tokens = j.spent.tokens.Add(u)
+	j.spent.priced = e.NanoUSD >= 0 && (j.spent.calls == 0 || j.spent.priced)
+	j.spent.nano += max(e.NanoUSD, 0)
+	j.spent.calls++
+
+	h := &held{entry: e}
+	j.calls = map[string]session.Call{}
+	for i, k := range ev.Message.Calls() {
+		call := session.Call{
+			ID:  fmt.Sprintf("%s:%d:%d:%d", j.r.ID, j.r.Attempts, j.round, i),
+			Run: j.r.ID, Session: j.r.Session, Wire: k, State: session.Planned, Updated: now,
+		}
+		j.calls[k.ID] = call
+		h.calls = append(h.calls, call)
+	}
+	j.final = h
+	if len(h.calls) > 0 {
+		return c.flush(ctx, j)
+	}
+	return nil
+}
+
+// flush commits the message that is held.
+func (c *Conductor) flush(ctx context.Context, j *job) error {
+	h := j.final
+	if h == nil {
+		return nil
+	}
+	c.o.Step("model.end")
+	var meta session.Meta
+	err := store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
+		var err error
+		meta, err = c.writeAssistant(tx, j, h)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.stored(j, meta, h.entry)
+	j.final = nil
+	return nil
+}
+
+// writeAssistant writes a model's message, its calls and its usage, and counts
+// it in the session.
+func (c *Conductor) writeAssistant(tx store.Tx, j *job, h *held) (session.Meta, error) {
+	meta, err := tx.Sessions().Get(j.r.Session)
+	if err != nil {
+		return meta, err
+	}
+	if err := tx.Sessions().Append(j.r.SessionID, h.entry); err != nil {
+		return meta, err
+	}
+	if len(h.calls) > 0 {
+		if err := tx.Calls().Plan(h.calls...); err != nil {
+			return meta, err
+		}
+	}
+	row := usage.Row{
+		Run: j.r.ID, Session: j.r.Session, Agent: j.r.Agent, Provider: j.p.Model.Provider, Model: j.p.Model.ID,
+		Time: h.entry.Time, Tokens: *h.entry.Usage, NanoUSD: max(h.entry.NanoUSD, 0), Priced: h.entry.NanoUSD >= 0,
+	}
+	if err := tx.Usage().Add(row); err != nil {
+		return meta, err
+	}
+	if meta.ID == j.r.SessionID { // a reset in between has counters of its own
+		meta.Priced = row.Priced && (meta.Calls == 0 || meta.Priced)
+		meta.Tokens = meta.Tokens.Add(row.Tokens)
+		meta.NanoUSD += row.NanoUSD
+		meta.Calls++
+		if n := row.Tokens.Prompt(); n > 0 {
+			meta.Context = n
+		}
+	}
+	meta.Updated = h.entry.Time
+	return meta, tx.Sessions().Put(meta)
+}
+
+// stored makes entries that were committed known: to the cache of transcripts
+// and to observers.
+func (c *Conductor) stored(j *job, meta session.Meta, entries ...*session.Entry) {
+	if meta.ID == j.meta.ID {
+		j.meta = meta
+	}
+	c.o.Cache.Append(j.r.SessionID, entries...)
+	c.announce(j, entries...)
+}
+
+// announce tells observers of entries in the transcript.
+func (c *Conductor) announce(j *job, entries ...*session.Entry) {
+	for _, e := range entries {
+		if e.Kind == session.KindMessage {
+			c.o.Bus.Publish(chela.Event{
+				Run: j.r.ID, Session: j.r.Session, Stream: chela.StreamMessage, Phase: string(e.Message.Role), Data: *e,
+			})
+		}
+	}
+}
+
+// toolEnd commits a result and closes its call.
+func (c *Conductor) toolEnd(ctx context.Context, j *job, ev agent.Event) error {
+	now := time.Now()
+	e := &session.Entry{
+		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: j.r.ID, Message: ev.Result,
+		Details: ev.Details,
+	}
+	if len(e.Details) > session.MaxDetails {
+		e.Details, e.Cut = cutDetails(e.Details), true
+	}
+	j.failed = ""
+	if ev.Result.IsError && !ev.Skipped {
+		j.failed = ev.Call.Name + ": " + oneLine(ev.Result.PlainText(), 200)
+	}
+	c.o.Step("tool.end")
+	err := store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
+		if err := tx.Sessions().Append(j.r.SessionID, e); err != nil {
+			return err
+		}
+		k, ok := j.calls[ev.Call.ID]
+		if !ok {
+			return nil
+		}
+		return tx.Calls().Move(k.ID, session.Closed)
+	})
+	if err != nil {
+		return err
+	}
+	c.stored(j, j.meta, e)
+	c.publish(j, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseResult, Tool: &chela.ToolEvent{
+		ID: ev.Call.ID, Name: ev.Call.Name, Label: label(ev.Call), Output: ev.Result.PlainText(), Details: e.Details,
+		IsError: ev.Result.IsError, Duration: ev.Duration, Verbose: first(j.meta.Verbose, j.p.Verbose),
+	}})
+	return nil
+}
+
+// cutDetails is what is kept of details that are too large.
+func cutDetails(d json.RawMessage) json.RawMessage {
+	b, err := json.Marshal(map[string]any{"truncated": true, "bytes": len(d), "head": string(d[:session.MaxDetails/2])})
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// label is a call in one line for people: the tool and its most telling
+// argument.
+func label(k llm.ToolCall) string {
+	var args map[string]any
+	if json.Unmarshal(k.Args, &args) != nil {
+		return k.Name
+	}
+	for _, name := range [...]string{"command", "path", "file_path", "pattern", "query", "url", "name", "text"} {
+		if s, ok := args[name].(string); ok && s != "" {
+			return k.Name + " " + oneLine(s, 100)
+		}
+	}
+	return k.Name
+}
+
+// messages returns what the model is sent: the compiled transcript, without
+// stand-ins for the results that the open calls will give.
+func (c *Conductor) messages(ctx context.Context, j *job) ([]*llm.Message, error) {
+	msgs, err := c.o.Cache.Messages(j.r.SessionID, func(after int64) ([]session.Entry, error) {
+		var es []session.Entry
+		err := c.o.Store.View(ctx, func(r store.Reader) error {
+			var err error
+			es, err = r.Sessions().Entries(j.r.SessionID, after, 0)
+			return err
+		})
+		return es, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("transcript %s: %w", j.r.SessionID, err)
+	}
+	if len(j.open) == 0 {
+		return msgs, nil
+	}
+	open := map[string]bool{}
+	for _, k := range j.open {
+		open[k.Wire.ID] = true
+	}
+	n := len(msgs)
+	for n > 0 && msgs[n-1].Role == llm.RoleTool {
+		n--
+	}
+	kept := append([]*llm.Message(nil), msgs[:n]...)
+	for _, m := range msgs[n:] {
+		if !open[m.CallID] {
+			kept = append(kept, m)
+		}
+	}
+	return kept, nil
+}
+
+var _ agent.Tools = (*invoke.View)(nil)
+
+// planned returns the session's call for the provider's id.
+func (j *job) planned(k llm.ToolCall) (session.Call, error) {
+	if call, ok := j.calls[k.ID]; ok {
+		return call, nil
+	}
+	return session.Call{}, fmt.Errorf("call %s (%s) is not in the transcript: %w", k.ID, k.Name, tool.ErrStop)
+}

@@ -1,0 +1,352 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+// job is a run in progress in this process.
+type job struct {
+	r       run.Run
+	lease   run.Lease
+	meta    session.Meta
+	p       *Profile
+	items   []queue.Item     // that the run answers, as they were taken
+	input   []*session.Entry // what was written when they were taken
+	open    []session.Call   // without a result, when it goes on
+	unknown bool             // the outcome of a call is unknown: read only, first
+	resumed bool
+
+	calls    map[string]session.Call // by the provider's id, of the last assistant message
+	round    int
+	spent    spent
+	failed   string // the last tool that failed: "name: what"
+	final    *held  // the last assistant message, not committed yet
+	shown    bool   // text of the current turn was published
+	answered bool   // the transcript ends with the answer: nothing is left to ask
+}
+
+// held is an entry that waits to be committed with what follows it.
+type held struct {
+	entry *session.Entry
+	calls []session.Call
+}
+
+// pendingRun is how a message looks to those who wait for its run before there
+// is one.
+func pendingRun(it queue.Item) run.Run {
+	r := run.Run{ID: chela.RunID(it.ID), Session: it.Session, State: run.Running, Started: it.Created}
+	switch it.State {
+	case queue.Cancelled:
+		r.State, r.Error, r.Ended = run.Aborted, first(it.Note, "cancelled before it began"), it.Created
+	case queue.Dropped:
+		r.State, r.Error, r.Ended = run.Aborted, first(it.Note, "dropped: too many messages were waiting"), it.Created
+	case queue.Done:
+		r.State, r.Ended = run.OK, it.Created
+	}
+	return r
+}
+
+// begin takes the items of d.Start into the transcript and starts a run for
+// them. What the cap dropped leaves the queue in the same commit, and is told
+// to the model in a summary.
+func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, d queue.Decision) (*job, error) {
+	meta, err := c.meta(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.o.Profile(meta)
+	if err != nil {
+		return nil, fmt.Errorf("settings of session %s: %w", key, err)
+	}
+	var j *job
+	var stored []*session.Entry
+	var sync store.Sync
+	notices := c.notices.Drain(key)
+	for {
+		c.o.Step("run.begin")
+		err = c.o.Store.Update(ctx, sync, func(tx store.Tx) error {
+			stored = nil
+			j = &job{p: p, items: d.Start}
+			if err := tx.Queue().Set(queue.Dropped, d.Drop...); err != nil {
+				return err
+			}
+			return c.beginTx(tx, j, &stored, sync, key, notices, d.Summary)
+		})
+		if !errors.Is(err, errOtherOwner) {
+			break
+		}
+		sync = store.Synced
+	}
+	if err != nil {
+		for _, n := range notices {
+			c.notices.Add(key, n)
+		}
+		return nil, err
+	}
+	j.input = stored
+	c.o.Cache.Append(j.meta.ID, stored...)
+	for _, it := range d.Start[1:] {
+		c.absorbed(it)
+	}
+	for _, it := range d.Drop {
+		c.absorbed(it)
+	}
+	return j, nil
+}
+
+// errOtherOwner says that a lease is taken from another process, which needs a
+// synced commit.
+var errOtherOwner = errors.New("the session's lease is another process's")
+
+func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync store.Sync, key chela.SessionKey, notices []string, summary string) error {
+	now := time.Now()
+	meta, err := sessionOf(tx, key, now)
+	if err != nil {
+		return err
+	}
+	lead := j.items[len(j.items)-1]
+	j.r = run.Run{
+		ID: chela.RunID(j.items[0].ID), Session: key, SessionID: meta.ID, Agent: meta.Agent,
+		Trigger: run.User, Lane: first(j.p.Lane, mainLane), State: run.Running,
+		Principal: principalOf(j.items), Address: lead.Inbound.Address, Think: lead.Inbound.Think,
+		Attempts: 1, Started: now,
+	}
+	if lead.Kind == queue.System {
+		j.r.Trigger = run.System
+		if lead.Inbound.Address == (chela.Address{}) {
+			j.r.Address = meta.Address
+		}
+	}
+	had, err := tx.Runs().Lease(key)
+	if err != nil {
+		return err
+	}
+	if had.Owner != "" && had.Owner != c.o.Owner && sync != store.Synced {
+		return errOtherOwner
+	}
+	if err := c.closeSuspended(tx, key, meta.ID, stored, now); err != nil {
+		return err
+	}
+	if j.lease, err = tx.Runs().Acquire(key, c.o.Owner, j.r.ID); err != nil {
+		return err
+	}
+	j.r.Fence = j.lease.Fence
+	for _, e := range entriesOf(j.items, notices, summary, j.r.ID, now) {
+		*stored = append(*stored, e)
+		if err := tx.Sessions().Append(meta.ID, e); err != nil {
+			return err
+		}
+	}
+	taken := make([]queue.Item, len(j.items))
+	for i, it := range j.items {
+		it.Run = j.r.ID
+		taken[i] = it
+	}
+	if err := tx.Queue().Set(queue.Taken, taken...); err != nil {
+		return err
+	}
+	meta.Updated = now
+	j.meta = meta
+	if err := tx.Sessions().Put(meta); err != nil {
+		return err
+	}
+	return tx.Runs().Put(j.r)
+}
+
+// sessionOf returns the session under the key, made now when there is none.
+func sessionOf(tx store.Tx, key chela.SessionKey, now time.Time) (session.Meta, error) {
+	m, err := tx.Sessions().Get(key)
+	if !errors.Is(err, chela.ErrNotFound) {
+		return m, err
+	}
+	return session.Meta{
+		Key: key, ID: uuid.NewString(), Agent: key.Agent(),
+		Created: now, Started: now, Updated: now, Active: now,
+	}, nil
+}
+
+func (c *Conductor) meta(ctx context.Context, key chela.SessionKey) (session.Meta, error) {
+	m := session.Meta{Key: key, Agent: key.Agent()}
+	err := c.o.Store.View(ctx, func(r store.Reader) error {
+		got, err := r.Sessions().Get(key)
+		switch {
+		case err == nil:
+			m = got
+		case !errors.Is(err, chela.ErrNotFound):
+			return err
+		}
+		return nil
+	})
+	return m, err
+}
+
+// closeSuspended lets the conversation go on without a run that waits for a
+// decision: its waiting calls are answered with the approval that they wait
+// for and are decided later, outside of the run; calls that had not begun are
+// skipped.
+func (c *Conductor) closeSuspended(tx store.Tx, key chela.SessionKey, sid string, stored *[]*session.Entry, now time.Time) error {
+	active, err := tx.Runs().Active(key)
+	if err != nil {
+		return err
+	}
+	for _, r := range active {
+		calls, err := tx.Calls().Open(r.ID)
+		if err != nil {
+			return err
+		}
+		for _, k := range calls {
+			text := "Skipped due to queued user message."
+			if k.State == session.Waiting || k.State == session.Approved || k.State == session.Denied {
+				text = "waiting for approval " + k.Approval
+				k.Detached = true
+			} else {
+				k.State = session.Closed
+			}
+			k.Updated = now
+			if err := tx.Calls().Put(k); err != nil {
+				return err
+			}
+			e := resultEntry(r.ID, k, text, now)
+			*stored = append(*stored, e)
+			if err := tx.Sessions().Append(sid, e); err != nil {
+				return err
+			}
+		}
+		r.State, r.Ended = run.Superseded, now
+		if err := tx.Runs().Put(r); err != nil {
+			return err
+		}
+		if err := doneItems(tx, r.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resultEntry is a tool result that Chela itself writes.
+func resultEntry(id chela.RunID, k session.Call, text string, now time.Time) *session.Entry {
+	return &session.Entry{
+		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: id,
+		Message: &llm.Message{
+			Role: llm.RoleTool, CallID: k.Wire.ID, ToolName: k.Wire.Name,
+			Parts: []llm.Part{llm.Text(text)}, IsError: !strings.HasPrefix(text, "waiting for approval"),
+		},
+	}
+}
+
+// entriesOf makes of items, system events and dropped texts what the model is
+// to read, in that order of reading: news first, the person's words last.
+func entriesOf(items []queue.Item, notices []string, summary string, id chela.RunID, now time.Time) []*session.Entry {
+	var out []*session.Entry
+	add := func(m *llm.Message) *session.Entry {
+		e := &session.Entry{ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: id, Message: m}
+		out = append(out, e)
+		return e
+	}
+	if len(notices) > 0 {
+		add(llm.User("[System events since the last turn]\n- " + strings.Join(notices, "\n- ")))
+	}
+	if summary != "" {
+		add(llm.User(summary))
+	}
+	for _, it := range items {
+		if it.Kind == queue.System {
+			add(llm.User("[System] " + it.Inbound.Text))
+			continue
+		}
+		e := add(messageOf(it.Inbound))
+		e.Sender, e.ItemID = it.Inbound.Sender, it.ID
+		if !it.Inbound.Time.IsZero() {
+			e.Time = it.Inbound.Time
+		}
+	}
+	return out
+}
+
+// messageOf is a person's message as the model reads it. In groups the text
+// carries the sender's name; what cannot be shown to a model is named.
+func messageOf(in chela.Inbound) *llm.Message {
+	text := in.Text
+	if in.Address.Peer.Kind != "" && in.Address.Peer.Kind != chela.Direct && in.Sender.Name != "" {
+		text = "[" + oneLine(in.Sender.Name, 64) + "] " + text
+	}
+	m := &llm.Message{Role: llm.RoleUser}
+	for _, a := range in.Media {
+		if strings.HasPrefix(a.Type, "image/") {
+			m.Parts = append(m.Parts, llm.Image(a.Type, a.Data))
+		} else {
+			text += fmt.Sprintf("\n[attachment %s, %s, %d bytes: not readable here]", oneLine(a.Name, 100), oneLine(a.Type, 60), len(a.Data))
+		}
+	}
+	if text != "" || len(m.Parts) == 0 {
+		m.Parts = append(m.Parts, llm.Text(text))
+	}
+	return m
+}
+
+// oneLine makes a name from outside safe to stand in a line of the prompt.
+func oneLine(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, s)
+	if rs := []rune(s); len(rs) > most {
+		s = string(rs[:most]) + "…"
+	}
+	return s
+}
+
+// doneItems closes the items that a run took.
+func doneItems(tx store.Tx, id chela.RunID) error {
+	items, err := tx.Queue().TakenBy(id)
+	if err != nil || len(items) == 0 {
+		return err
+	}
+	return tx.Queue().Set(queue.Done, items...)
+}
+
+// absorbed tells observers that a message has no answer of its own.
+func (c *Conductor) absorbed(it queue.Item) {
+	if it.Kind != queue.Message {
+		return
+	}
+	c.o.Bus.Publish(chela.Event{
+		Run: chela.RunID(it.ID), Session: it.Session, Stream: chela.StreamSession, Phase: chela.PhaseAbsorbed,
+	})
+}
+
+// withdraw closes the pending approvals of a run that was stopped.
+func withdraw(tx store.Tx, r run.Run, now time.Time) ([]approval.Request, error) {
+	pending, err := tx.Approvals().Pending(r.Session)
+	if err != nil {
+		return nil, err
+	}
+	var out []approval.Request
+	for _, q := range pending {
+		if q.Run != r.ID {
+			continue
+		}
+		q.Decision, q.Decided, q.By = approval.Withdrawn, now, "stop"
+		if err := tx.Approvals().Put(q); err != nil {
+			return nil, err
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}

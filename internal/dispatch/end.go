@@ -1,0 +1,232 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/agent"
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+// silentToken is the answer with which a model says nothing.
+const silentToken = "NO_REPLY"
+
+// outcome turns the loop's last event into the run's.
+func (j *job) outcome(ctx context.Context, end agent.Event) {
+	text := ""
+	if j.final != nil {
+		text = strings.TrimSpace(j.final.entry.Message.PlainText())
+	}
+	r := &j.r
+	r.Ended = time.Now()
+	switch cause := context.Cause(ctx); {
+	case end.Reason == agent.Suspended:
+		r.State, r.Ended = run.Suspended, time.Time{}
+		return
+	case end.Reason == agent.Aborted && errors.Is(cause, errTimeout):
+		r.State, r.Error = run.TimedOut, fmt.Sprintf("the run took longer than %s and was stopped", j.p.Timeout)
+	case end.Reason == agent.Aborted && errors.Is(cause, errSuperseded):
+		r.State, r.Error = run.Superseded, errSuperseded.Error()
+	case end.Reason == agent.Aborted:
+		r.State, r.Error = run.Aborted, "stopped"
+	case end.Reason == agent.Stopped:
+		r.State, r.Error = run.Failed, first(errText(end.Err), "the run reached one of its limits and was ended")
+	case end.Reason == agent.Failed && text == "" && j.failed != "" && llm.ClassOf(end.Err) == "":
+		r.State, r.Text = run.OK, "⚠️ "+j.failed // the model had nothing to say about a tool that failed
+	case end.Reason == agent.Failed:
+		r.State, r.Error = run.Failed, explain(end.Err)
+	default:
+		r.State = run.OK
+	}
+	if strings.EqualFold(text, silentToken) {
+		r.Silent = true
+		return
+	}
+	if text != "" {
+		r.Text = text
+	}
+	if r.State == run.OK && r.Text != "" {
+		if mode := first(j.meta.Usage, j.p.Usage); mode == "tokens" || mode == "full" {
+			r.Footer = usage.Footer(mode, j.spent.tokens, j.spent.nano, j.spent.priced)
+		}
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return oneLine(err.Error(), 400)
+}
+
+// finish writes the end of the run: the last entry, its outcome, the session's
+// counters, and what is owed because of it, in one commit; then it says so. A
+// run in which a call waits for a decision does not end.
+func (c *Conductor) finish(ctx context.Context, j *job, end agent.Event) error {
+	j.outcome(ctx, end)
+	if j.r.State == run.Suspended {
+		return c.suspend(ctx, j)
+	}
+	return c.close(ctx, j)
+}
+
+// close writes the end of a run whose outcome is known.
+func (c *Conductor) close(ctx context.Context, j *job) error {
+	var owed []func(store.Tx) error
+	for _, f := range c.o.Ended {
+		if g := f(j.r); g != nil {
+			owed = append(owed, g)
+		}
+	}
+	var (
+		meta      session.Meta
+		entries   []*session.Entry
+		withdrawn []approval.Request
+	)
+	c.o.Step("run.end")
+	err := store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Synced, func(tx store.Tx) error {
+		var err error
+		entries = nil
+		meta, err = c.finishTx(tx, j, &entries)
+		if err != nil {
+			return err
+		}
+		if withdrawn, err = withdraw(tx, j.r, j.r.Ended); err != nil {
+			return err
+		}
+		for _, f := range owed {
+			if err := f(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.o.Step("run.ended")
+	j.final = nil
+	c.stored(j, meta, entries...)
+	for _, q := range withdrawn {
+		c.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
+	}
+	c.publishEnd(j)
+	return nil
+}
+
+func (c *Conductor) finishTx(tx store.Tx, j *job, entries *[]*session.Entry) (session.Meta, error) {
+	var meta session.Meta
+	var err error
+	if h := j.final; h != nil && (len(h.entry.Message.Parts) > 0 || h.entry.Usage.Total() > 0) {
+		if meta, err = c.writeAssistant(tx, j, h); err != nil {
+			return meta, err
+		}
+		*entries = append(*entries, h.entry)
+	} else if meta, err = tx.Sessions().Get(j.r.Session); err != nil {
+		return meta, err
+	}
+	if j.r.Error != "" {
+		e := &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: j.r.Ended, Run: j.r.ID, Text: j.r.Error}
+		if err := tx.Sessions().Append(j.r.SessionID, e); err != nil {
+			return meta, err
+		}
+		*entries = append(*entries, e)
+	}
+	calls, err := tx.Calls().Open(j.r.ID)
+	if err != nil {
+		return meta, err
+	}
+	for _, k := range calls { // a stop: nobody goes on with them
+		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {
+			return meta, err
+		}
+	}
+	if err := doneItems(tx, j.r.ID); err != nil {
+		return meta, err
+	}
+	meta.Updated = j.r.Ended
+	meta.Aborted = j.r.State == run.Aborted
+	if err := tx.Sessions().Put(meta); err != nil {
+		return meta, err
+	}
+	return meta, tx.Runs().Put(j.r)
+}
+
+// suspend records that a call of the run waits for a decision.
+func (c *Conductor) suspend(ctx context.Context, j *job) error {
+	c.o.Step("run.suspend")
+	err := store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
+		return tx.Runs().Put(j.r)
+	})
+	if err != nil {
+		return err
+	}
+	c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseSuspended})
+	return nil
+}
+
+func (c *Conductor) publishEnd(j *job) {
+	phase := chela.PhaseEnd
+	if j.r.State == run.Failed || j.r.State == run.TimedOut {
+		phase = chela.PhaseError
+	}
+	c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: phase, Text: j.r.Error, End: &chela.EndEvent{
+		Outcome: string(j.r.State), Text: j.r.Text, Footer: j.r.Footer, Error: j.r.Error, Silent: j.r.Silent,
+		Started: j.r.Started, Ended: j.r.Ended, Model: j.r.Model,
+		Input: j.spent.tokens.Prompt(), Output: j.spent.tokens.Output,
+		NanoUSD: j.spent.nano, HasPrice: j.spent.priced,
+	}})
+}
+
+// explain says in one sentence what a failed run means for the person, and
+// what can be done about it.
+func explain(err error) string {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		return first(errText(err), "the model gave no answer")
+	}
+	who := e.Provider + "/" + e.Model
+	switch e.Class {
+	case llm.ClassAuth:
+		return fmt.Sprintf("%s refused the key: %s (set one with: chela config set models.providers.%s.apiKey …)", who, oneLine(e.Message, 200), e.Provider)
+	case llm.ClassBilling:
+		return fmt.Sprintf("the account at %s has no credit: %s", e.Provider, oneLine(e.Message, 200))
+	case llm.ClassRate:
+		if e.RetryAfter > 0 {
+			return fmt.Sprintf("%s limits the rate; try again in %s", who, e.RetryAfter.Round(time.Second))
+		}
+		return fmt.Sprintf("%s limits the rate; try again in a minute", who)
+	case llm.ClassOverload:
+		return fmt.Sprintf("%s is overloaded; try again in a minute", who)
+	case llm.ClassContext:
+		return fmt.Sprintf("the conversation is too long for %s; start a new one with /new", who)
+	case llm.ClassNoModel:
+		return fmt.Sprintf("%s does not exist or may not be used; /model list shows the others", who)
+	case llm.ClassTimeout:
+		return fmt.Sprintf("%s did not answer in time", who)
+	case llm.ClassNetwork:
+		return fmt.Sprintf("%s cannot be reached: %s", who, errText(first2(e)))
+	}
+	return fmt.Sprintf("%s refused the request: %s", who, oneLine(e.Message, 300))
+}
+
+func first2(e *llm.Error) error {
+	if e.Message != "" {
+		return errors.New(e.Message)
+	}
+	if e.Err != nil {
+		return e.Err
+	}
+	return errors.New("the connection broke")
+}

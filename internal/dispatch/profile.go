@@ -1,0 +1,114 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+// Profile is what a run works with. A run keeps the one it began with, whatever
+// the configuration becomes meanwhile. It is not changed after it was given.
+type Profile struct {
+	Provider llm.Provider
+	Model    llm.Model
+	System   func(Facts) []llm.Block // the system prompt: stable blocks first
+	Tools    tool.Set
+	Dir      string // the agent's workspace, absolute
+	Queue    queue.Policy
+	Budget   usage.Budget
+	Loop     invoke.LoopOptions
+
+	Lane      string        // "": main
+	Timeout   time.Duration // of a whole run; 0: none
+	MaxLoops  int           // attempts of one run; 0: 24
+	MaxRounds int           // rounds of tool calls; 0: no bound
+	MaxCalls  int           // tool calls; 0: no bound
+	MaxTokens int           // of one answer; 0: the dialect's default
+	Think     llm.Level     // when neither message nor session say one
+	Verbose   string        // likewise: off, on, full
+	Usage     string        // likewise: off, tokens, full
+	Cache     string        // prompt cache retention
+	Params    []byte        // JSON object merged into requests
+}
+
+// Facts are what the changing part of the system prompt says.
+type Facts struct {
+	Session session.Meta
+	Run     run.Run
+	Model   llm.Model
+	Think   llm.Level
+	Now     time.Time
+}
+
+// Ended is told of a run that is about to end. The outer part computes; the
+// function that it returns (nil: nothing) writes in the commit that ends the
+// run: what is owed to a channel, a parent run, a job.
+type Ended func(run.Run) func(store.Tx) error
+
+// ProfileFunc resolves what a session's next run works with.
+type ProfileFunc func(session.Meta) (*Profile, error)
+
+const (
+	defaultMaxLoops = 24
+	maxResumes      = 3             // attempts of a run across crashes
+	resumeWithin    = 2 * time.Hour // older runs are closed instead of resumed
+	mainLane        = "main"
+)
+
+// think returns the level in force: the message's, the session's, the
+// profile's, lowered to what the model takes.
+func (p *Profile) think(m session.Meta, r run.Run) llm.Level {
+	for _, l := range [...]string{r.Think, m.Think, string(p.Think)} {
+		if l == "" {
+			continue
+		}
+		return nearest(p.Model, llm.Level(l))
+	}
+	return llm.Off
+}
+
+// nearest returns the highest level not above want that the model takes.
+func nearest(m llm.Model, want llm.Level) llm.Level {
+	best := llm.Off
+	for _, l := range llm.Levels {
+		if m.Thinks(l) {
+			best = l
+		}
+		if l == want {
+			break
+		}
+	}
+	return best
+}
+
+func first(ss ...string) string {
+	for _, s := range ss {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// principalOf returns who the items of a run are carried out for: the one that
+// all of them share, or nobody.
+func principalOf(items []queue.Item) chela.Principal {
+	var p chela.Principal
+	for i, it := range items {
+		switch {
+		case i == 0:
+			p = it.Principal
+		case it.Principal.ID != p.ID:
+			return chela.Principal{}
+		}
+	}
+	return p
+}

@@ -1,0 +1,79 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+// steer takes what arrived for the run in progress into its transcript.
+func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
+	w, err := c.look(ctx, j.r.Session)
+	if err != nil || len(w.items) == 0 {
+		return nil, err
+	}
+	d := queue.Plan(policyOf(j.p, j.meta), true, w.items, time.Now())
+	// A run has the rights of one principal; another's words wait for their own.
+	steer := slices.DeleteFunc(d.Steer, func(it queue.Item) bool { return it.Principal.ID != j.r.Principal.ID })
+	if len(steer) == 0 {
+		return nil, nil
+	}
+	if err := c.flush(ctx, j); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	entries := entriesOf(steer, nil, "", j.r.ID, now)
+	r := j.r
+	r.Address = steer[len(steer)-1].Inbound.Address
+	c.o.Step("run.steer")
+	err = store.Held(ctx, c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
+		for _, e := range entries {
+			if err := tx.Sessions().Append(r.SessionID, e); err != nil {
+				return err
+			}
+		}
+		taken := make([]queue.Item, len(steer))
+		for i, it := range steer {
+			it.Run = r.ID
+			taken[i] = it
+		}
+		if err := tx.Queue().Set(queue.Taken, taken...); err != nil {
+			return err
+		}
+		for _, it := range d.Later {
+			if _, err := tx.Queue().Put(it); err != nil {
+				return err
+			}
+		}
+		return tx.Runs().Put(r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	j.r = r
+	c.stored(j, j.meta, entries...)
+	var msgs []*llm.Message
+	for _, e := range entries {
+		msgs = append(msgs, e.Message)
+	}
+	for _, it := range steer {
+		c.absorbed(it)
+	}
+	return msgs, nil
+}
+
+// announceInput tells observers of the messages that a run begins with.
+func (c *Conductor) announceInput(ctx context.Context, j *job) {
+	if j.resumed {
+		return
+	}
+	for _, e := range j.input {
+		c.announce(j, e)
+	}
+	c.o.Bus.Publish(chela.Event{Session: j.r.Session, Stream: chela.StreamSession, Phase: "patched", Data: j.meta})
+}
