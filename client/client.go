@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,7 +89,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	c := &Client{
 		ws:      ws,
 		hello:   hello,
-		events:  make(chan wire.Event, orInt(o.Buffer, 1024)),
+		events:  make(chan wire.Event, cmp.Or(o.Buffer, 1024)),
 		done:    make(chan struct{}),
 		pending: map[string]chan wire.Response{},
 	}
@@ -126,9 +127,9 @@ func connect(ctx context.Context, ws *websocket.Conn, o Options) (wire.Hello, er
 	p := wire.Connect{
 		MinProtocol: wire.Version, MaxProtocol: wire.Version,
 		Client: wire.ClientInfo{
-			ID: or(o.Name, "cli"), Version: or(o.Version, "dev"), Mode: or(o.Mode, wire.ModeCLI), Platform: runtime.GOOS,
+			ID: cmp.Or(o.Name, "cli"), Version: cmp.Or(o.Version, "dev"), Mode: cmp.Or(o.Mode, wire.ModeCLI), Platform: runtime.GOOS,
 		},
-		Role: or(o.Role, wire.RoleOperator), Scopes: o.Scopes, Caps: o.Caps, Auth: o.Auth,
+		Role: cmp.Or(o.Role, wire.RoleOperator), Scopes: o.Scopes, Caps: o.Caps, Auth: o.Auth,
 	}
 	if err := write(ctx, ws, "connect", wire.MethodConnect, p); err != nil {
 		return hello, err
@@ -231,7 +232,13 @@ func (c *Client) read() {
 	patience := max(2*time.Duration(c.hello.Policy.TickIntervalMs)*time.Millisecond, 2*time.Second)
 	silent := time.AfterFunc(patience, func() { c.end(ErrSilent) })
 	defer silent.Stop()
-	stop := context.AfterFunc(c.ctx, func() { c.ws.Close(websocket.StatusNormalClosure, "") })
+	stop := context.AfterFunc(c.ctx, func() {
+		if context.Cause(c.ctx) == ErrSilent { // it would not answer a close either
+			c.ws.CloseNow()
+			return
+		}
+		c.ws.Close(websocket.StatusNormalClosure, "")
+	})
 	defer stop()
 	for {
 		_, b, err := c.ws.Read(context.Background())
@@ -340,18 +347,4 @@ func (c *Client) forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.pending, id)
-}
-
-func or(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
-}
-
-func orInt(n, def int) int {
-	if n == 0 {
-		return def
-	}
-	return n
 }

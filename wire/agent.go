@@ -7,7 +7,6 @@ type AgentRun struct {
 	IdempotencyKey string       `json:"idempotencyKey"`
 	AgentID        string       `json:"agentId,omitempty"`
 	SessionKey     string       `json:"sessionKey,omitempty"` // "": the agent's main session
-	SessionID      string       `json:"sessionId,omitempty"`
 	Thinking       string       `json:"thinking,omitempty"`
 	Timeout        int          `json:"timeout,omitempty"` // seconds to wait for the end; 0: as long as it takes
 	Attachments    []Attachment `json:"attachments,omitempty"`

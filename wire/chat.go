@@ -9,7 +9,6 @@ type ChatSend struct {
 	Message        string       `json:"message"`
 	IdempotencyKey string       `json:"idempotencyKey"`
 	AgentID        string       `json:"agentId,omitempty"`
-	SessionID      string       `json:"sessionId,omitempty"` // the transcript that the client shows; refused when it was left
 	Thinking       string       `json:"thinking,omitempty"`
 	QueueMode      string       `json:"queueMode,omitempty"` // steer, followup, collect, interrupt
 	Attachments    []Attachment `json:"attachments,omitempty"`
@@ -54,20 +53,6 @@ type ChatAborted struct {
 	RunIDs  []string `json:"runIds"`
 }
 
-// ChatInject is the parameters of chat.inject.
-type ChatInject struct {
-	SessionKey string `json:"sessionKey"`
-	Message    string `json:"message"`
-	Label      string `json:"label,omitempty"`
-	AgentID    string `json:"agentId,omitempty"`
-}
-
-// ChatInjected is the result of chat.inject.
-type ChatInjected struct {
-	OK        bool   `json:"ok"`
-	MessageID string `json:"messageId"`
-}
-
 // ChatHistory is the parameters of chat.history. Offset counts from the newest
 // message; a Cursor asks for what came after an earlier answer.
 type ChatHistory struct {
@@ -79,11 +64,8 @@ type ChatHistory struct {
 	Cursor     string `json:"cursor,omitempty"`
 }
 
-// History is the result of chat.history. With a cursor Kind is KindDelta, and
-// Deltas holds what is new, or KindReset: the transcript is another one, ask
-// again without a cursor.
+// History is the result of chat.history.
 type History struct {
-	Kind       string        `json:"kind,omitempty"`
 	SessionKey string        `json:"sessionKey"`
 	SessionID  string        `json:"sessionId,omitempty"`
 	Messages   []Message     `json:"messages"`
@@ -98,7 +80,20 @@ type History struct {
 	InFlight   *InFlight     `json:"inFlightRun,omitempty"`
 }
 
-// Kinds of a [History] that was asked for with a cursor.
+// HistoryDelta is the result of chat.history with a cursor. KindReset says that
+// what the client has is of no use: it asks again without a cursor.
+type HistoryDelta struct {
+	Kind       string           `json:"kind"` // KindDelta, KindReset
+	SessionKey string           `json:"sessionKey"`
+	SessionID  string           `json:"sessionId,omitempty"`
+	Messages   []SessionMessage `json:"messages"`
+	Pending    PendingInputs    `json:"pendingInputs"`
+	Cursor     string           `json:"deltaCursor,omitempty"`
+	Info       *Session         `json:"sessionInfo,omitempty"`
+	InFlight   *InFlight        `json:"inFlightRun,omitempty"`
+}
+
+// The kinds of a [HistoryDelta].
 const (
 	KindDelta = "delta"
 	KindReset = "reset"

@@ -9,7 +9,6 @@ const (
 	MethodChatSend    = "chat.send"
 	MethodChatHistory = "chat.history"
 	MethodChatAbort   = "chat.abort"
-	MethodChatInject  = "chat.inject"
 
 	MethodAgent     = "agent"
 	MethodAgentWait = "agent.wait"

@@ -1,0 +1,262 @@
+package gateway
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/shape"
+	"github.com/chela-ai/chela/wire"
+)
+
+// observe turns what the bus publishes into frames. It is called in the
+// publisher's goroutine and never waits.
+func (s *Server) observe(e chela.Event) {
+	switch e.Stream {
+	case chela.StreamAssistant, chela.StreamThinking, chela.StreamLifecycle, chela.StreamTool, chela.StreamNotice:
+		s.streams.of(e).observe(e)
+	case chela.StreamMessage:
+		s.message(e)
+	case chela.StreamCommand:
+		s.streams.terminal(e.Run, func() { s.chat(commandChat(e)) })
+	case chela.StreamApproval:
+		s.approval(e)
+	case chela.StreamSession:
+		s.session(e)
+	}
+}
+
+// Who an event is for.
+type audience func(*conn) bool
+
+func everybody(*conn) bool  { return true }
+func readers(c *conn) bool  { return c.who.May(chela.ScopeRead) }
+func deciders(c *conn) bool { return c.who.May(chela.ScopeApprovals) }
+
+// followers are who may see what is said in the session: all readers, but of
+// those that want only sessions they subscribed to only these.
+func followers(key chela.SessionKey) audience {
+	return func(c *conn) bool {
+		return readers(c) && (!slices.Contains(c.caps, wire.CapSessionScoped) || c.watches(key))
+	}
+}
+
+// watchers are who asked for the session's messages and changes.
+func watchers(key chela.SessionKey) audience {
+	return func(c *conn) bool { return readers(c) && c.watches(key) }
+}
+
+// broadcast queues a frame for everyone that it is for.
+func (s *Server) broadcast(f frame, to audience) {
+	for _, c := range s.connected() {
+		if to(c) {
+			c.push(f, true)
+		}
+	}
+}
+
+// chat sends a chat event to those that follow its session.
+func (s *Server) chat(p wire.Chat) {
+	f := encode(wire.EventChat, p)
+	f.drop = p.State == wire.StateDelta
+	s.broadcast(f, followers(chela.SessionKey(p.SessionKey)))
+}
+
+// agent sends a step of a run.
+func (s *Server) agent(e chela.Event, drop bool, data any) {
+	f := encode(wire.EventAgent, agentEvent(e, data))
+	f.drop = drop
+	s.broadcast(f, followers(e.Session))
+}
+
+// tool sends what a tool does to the connection that started the run, and to
+// those that watch all sessions.
+func (s *Server) tool(e chela.Event) {
+	p := agentEvent(e, toolStep(e.Tool, e.Phase))
+	drop := e.Phase == chela.PhaseUpdate
+	var owner, other frame
+	for _, c := range s.connected() {
+		if !readers(c) {
+			continue
+		}
+		f, name := &other, wire.EventSessionTool
+		if c.owns(e.Run) {
+			f, name = &owner, wire.EventAgent
+		} else if !c.watchesAll() {
+			continue
+		}
+		if f.head == nil {
+			*f = encode(name, p)
+			f.drop = drop
+		}
+		c.push(*f, true)
+	}
+}
+
+// message sends a stored message.
+func (s *Server) message(e chela.Event) {
+	entry, ok := e.Data.(session.Entry)
+	if !ok {
+		return
+	}
+	m, ok := shape.Message(entry)
+	if !ok {
+		return
+	}
+	s.streams.settle(e.Run)
+	s.broadcast(encode(wire.EventSessionMessage, wire.SessionMessage{
+		SessionKey: string(e.Session), AgentID: string(e.Session.Agent()),
+		Message: m, MessageID: entry.ID, Seq: entry.Seq, UpdatedAt: wire.At(e.Time),
+	}), watchers(e.Session))
+}
+
+// approval sends a request for a decision, or the decision.
+func (s *Server) approval(e chela.Event) {
+	r, ok := e.Data.(approval.Request)
+	if !ok {
+		return
+	}
+	if e.Phase == chela.PhaseRequested {
+		s.broadcast(encode(wire.EventApprovalRequested, shape.Approval(r)), deciders)
+		return
+	}
+	s.broadcast(encode(wire.EventApprovalResolved, shape.Resolved(r)), deciders)
+}
+
+// session sends a change of a session.
+func (s *Server) session(e chela.Event) {
+	reason, known := reasons[e.Phase]
+	if e.Phase == chela.PhaseAbsorbed {
+		s.streams.terminal(e.Run, func() { s.chat(emptyFinal(e)) })
+		reason, known = "agent.input.settled", true
+	}
+	if !known {
+		reason = e.Phase
+	}
+	s.changes.add(change{key: e.Session, reason: reason, run: e.Run, time: e.Time})
+}
+
+// reasons are phases of stream session in the words of the protocol.
+var reasons = map[string]string{
+	"created": "create", "reset": "reset", "patched": "patch", "deleted": "delete", "queued": "send",
+}
+
+func agentEvent(e chela.Event, data any) wire.Agent {
+	return wire.Agent{
+		RunID: string(e.Run), SessionKey: string(e.Session), AgentID: string(e.Session.Agent()),
+		Stream: string(e.Stream), Data: raw(data), Seq: e.Seq, Time: wire.At(e.Time),
+	}
+}
+
+func chatEvent(e chela.Event, state string) wire.Chat {
+	return wire.Chat{
+		RunID: string(e.Run), SessionKey: string(e.Session), AgentID: string(e.Session.Agent()), Seq: max(e.Seq, 1), State: state,
+	}
+}
+
+func answer(e chela.Event, text string) *wire.Message {
+	return &wire.Message{Role: wire.RoleAssistant, Content: wire.TextContent(text), Timestamp: wire.At(e.Time)}
+}
+
+func emptyFinal(e chela.Event) wire.Chat { return chatEvent(e, wire.StateFinal) }
+
+func commandChat(e chela.Event) wire.Chat {
+	p := chatEvent(e, wire.StateFinal)
+	p.Command = true
+	p.Stop = "stop"
+	if e.Text != "" {
+		p.Message = answer(e, e.Text)
+	}
+	return p
+}
+
+// endChat is the chat event that ends a run of which shown was seen.
+func endChat(e chela.Event, shown string) wire.Chat {
+	end := endOf(e)
+	switch end.Outcome {
+	case "ok":
+		p := chatEvent(e, wire.StateFinal)
+		p.Stop, p.Footer = cmp.Or(end.Stop, "stop"), end.Footer
+		if end.Text != "" && !end.Silent {
+			p.Message = answer(e, end.Text)
+		}
+		return p
+	case "aborted", "superseded":
+		p := chatEvent(e, wire.StateAborted)
+		p.Stop = cmp.Or(end.Stop, "rpc")
+		if text := cmp.Or(end.Text, shown); text != "" {
+			p.Message = answer(e, text)
+		}
+		return p
+	}
+	p := chatEvent(e, wire.StateError)
+	p.ErrorMessage = cmp.Or(end.Error, e.Text)
+	if end.Outcome == "timeout" {
+		p.ErrorKind = "timeout"
+	}
+	if provider, model, ok := strings.Cut(end.Model, "/"); ok {
+		p.ErrorDetail = &wire.ErrorDetail{Provider: provider, Model: model}
+	}
+	return p
+}
+
+// endOf returns how a run ended; an end that says nothing is an error.
+func endOf(e chela.Event) chela.EndEvent {
+	if e.End != nil {
+		return *e.End
+	}
+	if e.Phase == chela.PhaseEnd {
+		return chela.EndEvent{Outcome: "ok", Text: e.Text}
+	}
+	return chela.EndEvent{Outcome: "error", Error: e.Text}
+}
+
+// lifecycle is the data of a lifecycle event.
+func lifecycle(e chela.Event) wire.Lifecycle {
+	l := wire.Lifecycle{Phase: e.Phase}
+	switch e.Phase {
+	case chela.PhaseStart, chela.PhaseResume:
+		l.StartedAt = wire.At(e.Time)
+	case chela.PhaseModel:
+		if ref, ok := e.Data.(string); ok {
+			l.Provider, l.Model, _ = strings.Cut(ref, "/")
+		}
+	case chela.PhaseEnd, chela.PhaseError:
+		end := endOf(e)
+		l.StartedAt, l.EndedAt, l.Error = wire.At(end.Started), wire.At(end.Ended), end.Error
+		l.Provider, l.Model, _ = strings.Cut(end.Model, "/")
+		l.Stop = end.Stop
+		switch end.Outcome {
+		case "ok":
+			l.Stop = cmp.Or(l.Stop, "stop")
+			l.Reply = shape.Reply(end.Text, end.Silent)
+		case "aborted", "superseded":
+			l.Aborted, l.Status, l.Stop = true, "cancelled", cmp.Or(l.Stop, "rpc")
+		}
+	}
+	return l
+}
+
+func toolStep(t *chela.ToolEvent, phase string) wire.ToolStep {
+	if t == nil {
+		return wire.ToolStep{Phase: phase}
+	}
+	step := wire.ToolStep{Phase: phase, Name: t.Name, CallID: t.ID, Meta: t.Label}
+	switch phase {
+	case chela.PhaseStart:
+		step.Args = t.Args
+	case chela.PhaseUpdate:
+		step.Partial = output(t.Output, nil)
+	case chela.PhaseResult:
+		step.Result, step.IsError, step.Ms = output(t.Output, t.Details), t.IsError, t.Duration.Milliseconds()
+	}
+	return step
+}
+
+func output(text string, details json.RawMessage) *wire.ToolOutput {
+	return &wire.ToolOutput{Content: wire.TextContent(text), Details: details}
+}

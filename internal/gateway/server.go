@@ -1,0 +1,231 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Authenticator decides who a client is that answered the challenge with the
+// nonce. An error, best a *wire.Error, refuses it.
+type Authenticator func(ctx context.Context, c net.Conn, nonce string, p wire.Connect) (chela.Principal, error)
+
+// Trust returns an Authenticator for a listener that only the owner reaches: a
+// pipe inside the process, or a socket in a directory of the owner's. Who
+// connects is p, with no more scopes than it asked for.
+func Trust(p chela.Principal) Authenticator {
+	return func(_ context.Context, _ net.Conn, _ string, c wire.Connect) (chela.Principal, error) {
+		return Narrow(p, c.Scopes), nil
+	}
+}
+
+// Narrow returns p with those of its scopes that were asked for; with all of
+// them when none were named.
+func Narrow(p chela.Principal, asked []string) chela.Principal {
+	if asked == nil {
+		return p
+	}
+	scopes := []chela.Scope{}
+	for _, s := range asked {
+		if p.May(chela.Scope(s)) {
+			scopes = append(scopes, chela.Scope(s))
+		}
+	}
+	p.Scopes = scopes
+	return p
+}
+
+// Options is what a Server works with. Log, Methods and Bus are required.
+type Options struct {
+	Log     *slog.Logger
+	Version string
+	Methods rpc.Set
+	Bus     *bus.Bus
+
+	// Health returns the state for the hello.
+	Health func(context.Context) (wire.Health, error)
+	// Defaults says which session a client shows first.
+	Defaults func() wire.SessionDefaults
+	// Session returns a session's row for sessions.changed; nil when there is
+	// no such session.
+	Session func(context.Context, chela.SessionKey) (*wire.Session, error)
+
+	ConfigPath string // told to connections with admin scope
+	StateDir   string // told to connections with admin scope
+
+	MaxBuffered int           // bytes that wait for one connection; 0: wire.MaxBuffered
+	Merge       time.Duration // how long deltas are joined; 0: 50 ms
+}
+
+// Merge is how long deltas of an answer are joined after the first one.
+const Merge = 50 * time.Millisecond
+
+// Server serves clients. Use [New].
+type Server struct {
+	o      Options
+	bootID string
+	start  time.Time
+
+	ctx    context.Context // of all connections
+	stop   context.CancelFunc
+	cancel func() // ends the subscription to the bus
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	closing bool
+	https   []*http.Server
+	conns   []*conn // replaced, never changed: ranged over without the lock
+	version int64   // of the roster
+
+	streams streams
+	changes changes
+}
+
+// New returns a Server that observes the bus. Shutdown ends it.
+func New(o Options) *Server {
+	if o.MaxBuffered == 0 {
+		o.MaxBuffered = wire.MaxBuffered
+	}
+	if o.Merge == 0 {
+		o.Merge = Merge
+	}
+	s := &Server{o: o, bootID: rand.Text(), start: time.Now()}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.streams.init(s)
+	s.changes.init(s)
+	s.cancel = o.Bus.Subscribe(s.observe)
+	s.wg.Go(s.tick)
+	s.wg.Go(s.changes.run)
+	return s
+}
+
+// Serve serves the connections of l until it is closed or the server is shut
+// down; it then returns nil. Several listeners may be served at once.
+func (s *Server) Serve(l net.Listener, auth Authenticator) error {
+	h := &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.accept(w, r, auth) }),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+	}
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return errors.Join(chela.ErrClosed, l.Close())
+	}
+	s.https = append(s.https, h)
+	s.mu.Unlock()
+	if err := h.Serve(batching{l}); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve clients on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+type connKey struct{}
+
+// accept upgrades a request and serves the connection until it ends.
+func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticator) {
+	ws, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		s.o.Log.Debug("no websocket", "err", err)
+		return // Accept answered
+	}
+	nc, _ := r.Context().Value(connKey{}).(*batch)
+	c := newConn(s, ws, nc)
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		ws.Close(wire.CloseRestart, "service restart")
+		return
+	}
+	s.wg.Add(1)
+	s.mu.Unlock()
+	defer s.wg.Done()
+	c.serve(auth)
+}
+
+// join adds a connection that got its hello; leave takes it away.
+func (s *Server) join(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.version++
+	s.conns = append(slices.Clip(s.conns), c)
+	return true
+}
+
+func (s *Server) leave(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.conns, c); i >= 0 {
+		s.version++
+		s.conns = slices.Concat(s.conns[:i], s.conns[i+1:])
+	}
+}
+
+// connected returns the connections that got their hello. The slice must not
+// be changed.
+func (s *Server) connected() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns
+}
+
+// tick tells all connections that the gateway lives.
+func (s *Server) tick() {
+	t := time.NewTicker(wire.TickInterval)
+	defer t.Stop()
+	for {
+		select {
+		case now := <-t.C:
+			s.broadcast(encode(wire.EventTick, wire.Tick{Time: wire.At(now)}).droppable(), everybody)
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// Shutdown tells clients that the gateway stops, closes their connections when
+// they have read what was sent, and returns when all have ended; when ctx ends
+// it cuts them off.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.closing = true
+	https, conns := s.https, s.conns
+	s.https = nil
+	s.mu.Unlock()
+	s.cancel()
+	s.streams.flush()
+	for _, h := range https {
+		h.Close()
+	}
+	s.broadcast(encode(wire.EventShutdown, wire.Shutdown{Reason: "gateway stopping"}), everybody)
+	for _, c := range conns {
+		c.close(wire.CloseRestart, "service restart")
+	}
+	cut := context.AfterFunc(ctx, func() {
+		for _, c := range conns {
+			c.ws.CloseNow()
+		}
+	})
+	defer cut()
+	s.stop()
+	s.wg.Wait()
+	return nil
+}

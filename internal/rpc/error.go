@@ -1,0 +1,52 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Failed is an error that is answered together with a payload.
+type Failed struct {
+	Payload any
+	Err     error
+}
+
+// Error returns the error's text.
+func (f *Failed) Error() string { return f.Err.Error() }
+
+// Unwrap returns the error.
+func (f *Failed) Unwrap() error { return f.Err }
+
+// Error returns err as it is answered.
+func Error(err error) *wire.Error {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return e
+	}
+	if _, ok := errors.AsType[*RoleError](err); ok {
+		return wire.Errorf(wire.InvalidRequest, "%v", err)
+	}
+	e := &wire.Error{Message: err.Error(), Code: wire.Unavailable}
+	if h := chela.HintOf(err); h != "" {
+		e.Message += " (" + h + ")"
+	}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, chela.ErrClosed):
+		e.Retryable = true
+		return e
+	case errors.Is(err, chela.ErrNotFound):
+		e.Code = wire.InvalidRequest
+		return e
+	}
+	switch chela.CodeOf(err) {
+	case chela.CodeInvalid, chela.CodeNotFound, chela.CodeConflict:
+		e.Code = wire.InvalidRequest
+	case chela.CodeForbidden:
+		e.Code = wire.Forbidden
+	case chela.CodeUnavailable:
+		e.Retryable = true
+	}
+	return e
+}

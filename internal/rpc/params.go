@@ -1,0 +1,119 @@
+package rpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// shape is the properties of a struct of parameters.
+type shape struct {
+	known    map[string]bool
+	required []string // in the struct's order
+}
+
+// shapeOf returns the shape of P, a struct.
+func shapeOf[P any](method string) shape {
+	t := reflect.TypeFor[P]()
+	if t.Kind() != reflect.Struct {
+		panic(fmt.Sprintf("rpc: parameters of %s are %v, want a struct", method, t))
+	}
+	s := shape{known: map[string]bool{}}
+	for f := range t.Fields() {
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			panic(fmt.Sprintf("rpc: parameters of %s: field %s has no json name", method, f.Name))
+		}
+		s.known[name] = true
+		if !strings.Contains(opts, "omit") {
+			s.required = append(s.required, name)
+		}
+	}
+	return s
+}
+
+// check reports properties that are missing and ones that are not known.
+func (s shape) check(method string, raw json.RawMessage) error {
+	props, err := object(raw)
+	if err != nil {
+		return bad(method, err.Error())
+	}
+	var faults []string
+	for _, name := range s.required {
+		if _, ok := props[name]; !ok {
+			faults = append(faults, fmt.Sprintf("must have required property '%s'", name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(props)) {
+		if !s.known[name] {
+			faults = append(faults, fmt.Sprintf("at root: unexpected property '%s'", name))
+		}
+	}
+	if faults != nil {
+		return bad(method, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// object returns the properties of raw; absent parameters have none.
+func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var props map[string]json.RawMessage
+	if json.Unmarshal(raw, &props) != nil {
+		return nil, errors.New("at root: must be object")
+	}
+	return props, nil
+}
+
+// decode stores raw in params.
+func decode(method string, raw json.RawMessage, params any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	err := json.Unmarshal(raw, params)
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return bad(method, fmt.Sprintf("at /%s: must be %s", strings.ReplaceAll(te.Field, ".", "/"), kind(te.Type)))
+	}
+	if err != nil {
+		return bad(method, err.Error())
+	}
+	return nil
+}
+
+// kind names a Go type in the words of JSON Schema.
+func kind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "base64 string"
+		}
+		return "array"
+	}
+	return "object"
+}
+
+func bad(method, fault string) error {
+	return wire.Errorf(wire.InvalidRequest, "invalid %s params: %s", method, fault)
+}
+
+// Invalid returns the error of a method whose parameters cannot be carried
+// out.
+func Invalid(method, format string, args ...any) error {
+	return bad(method, fmt.Sprintf(format, args...))
+}
