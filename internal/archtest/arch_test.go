@@ -57,6 +57,7 @@ var levels = []struct {
 	{"internal/inbound", 2},
 	{"internal/dispatch", 2},
 	{"internal/deliver", 2},
+	{"internal/shape", 2},
 
 	{"client", 3},
 	{"internal/rpc", 3},
