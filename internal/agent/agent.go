@@ -48,6 +48,12 @@ type Tools interface {
 	Invoke(ctx context.Context, c llm.ToolCall, update func(string)) (tool.Result, error)
 }
 
+// Turner is a Tools that is told when a model call begins: the calls that it
+// asks for are one batch.
+type Turner interface {
+	Turn()
+}
+
 // Kind says what an event is.
 type Kind int
 

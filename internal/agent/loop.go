@@ -139,6 +139,9 @@ func (l *loop) take(ms []*llm.Message) {
 func (l *loop) ask(ctx context.Context) (*llm.Message, *Event) {
 	req := l.request()
 	l.round++
+	if t, ok := l.req.Tools.(Turner); ok {
+		t.Turn()
+	}
 	l.emit(&Event{Kind: TurnStart})
 	for try := 0; ; try++ {
 		if ctx.Err() != nil {

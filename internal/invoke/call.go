@@ -1,0 +1,367 @@
+package invoke
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+// call is one call on its way through the door.
+type call struct {
+	v      *View
+	wire   llm.ToolCall
+	update func(string)
+	begun  time.Time
+
+	tool    tool.Tool
+	spec    tool.Spec
+	args    json.RawMessage // what is run; wire.Args is what the model wrote
+	plan    *tool.Plan
+	effect  tool.Effect
+	watched bool // loop detection was asked
+
+	decision string // for the audit: allowed, or what happened instead
+	rule     string // for the audit: what decided
+}
+
+// verdict is how a call ends before its tool runs.
+type verdict struct {
+	res tool.Result
+	err error
+}
+
+// Invoke carries a call out.
+func (v *View) Invoke(ctx context.Context, c llm.ToolCall, update func(string)) (tool.Result, error) {
+	if update == nil {
+		update = func(string) {}
+	}
+	k := &call{v: v, wire: c, update: update, begun: time.Now(), args: c.Args, decision: "allowed", rule: "default"}
+	ctx = chela.WithPrincipal(ctx, v.s.Principal)
+	res, err := k.carry(ctx)
+	if err == nil {
+		res, err = k.settle(ctx, res)
+	}
+	k.audit(ctx, res, err)
+	return res, err
+}
+
+// carry takes the call through the door to its tool.
+func (k *call) carry(ctx context.Context) (tool.Result, error) {
+	steps := [...]func(context.Context) *verdict{k.find, k.read, k.hook, k.watch, k.afford, k.allow, k.start}
+	for _, step := range steps {
+		if err := ctx.Err(); err != nil {
+			return tool.Result{}, err
+		}
+		if v := step(ctx); v != nil {
+			return v.res, v.err
+		}
+	}
+	begun := time.Now()
+	res, err := k.run(ctx)
+	if err != nil && ctx.Err() != nil {
+		return tool.Result{}, ctx.Err()
+	}
+	took := time.Since(begun)
+	if err != nil {
+		res = failure(k.spec.Name, err.Error())
+	}
+	res = bounded(res, k.v.s.MaxResult)
+	k.told(ctx, res, err, took)
+	return res, nil
+}
+
+// settle writes the call's outcome into the run's history, which may add a
+// warning to it. A call that was refused before loop detection was asked is
+// judged now: a mistake that is repeated for ever is a loop too.
+func (k *call) settle(ctx context.Context, res tool.Result) (tool.Result, error) {
+	if !k.watched {
+		if v := k.watch(ctx); v != nil {
+			return v.res, v.err
+		}
+	}
+	h := k.v.state.loop
+	if h == nil || k.rule == "loop-detection" {
+		return res, nil
+	}
+	if note := h.record(k.outcome(res)); note != "" {
+		res.Content = append(res.Content[:len(res.Content):len(res.Content)], llm.Text(note))
+	}
+	return res, nil
+}
+
+// refuse ends a call with an error result.
+func (k *call) refuse(decision, rule, text string) *verdict {
+	k.decision, k.rule = decision, rule
+	return &verdict{res: failure(k.name(), text)}
+}
+
+// halt ends a call and its run.
+func (k *call) halt(rule, text string) *verdict {
+	k.decision, k.rule = "stopped", rule
+	return &verdict{res: failure(k.name(), text), err: fmt.Errorf("%s: %w", text, tool.ErrStop)}
+}
+
+// name is the tool's name, or what the model called it.
+func (k *call) name() string {
+	if k.spec.Name != "" {
+		return k.spec.Name
+	}
+	return k.wire.Name
+}
+
+// find looks the tool up.
+func (k *call) find(context.Context) *verdict {
+	t, ok := k.v.lookup(k.wire.Name)
+	if ok {
+		k.tool, k.spec = t, t.Spec()
+		return nil
+	}
+	if _, ok := k.v.all.Get(k.wire.Name); ok {
+		return k.refuse("refused", "owner-only", "only the owner may use this tool")
+	}
+	text := fmt.Sprintf("there is no tool %q", k.wire.Name)
+	switch near := k.v.tools.Nearest(k.wire.Name); {
+	case len(near) > 0:
+		text += "; did you mean " + strings.Join(near, ", ") + "?"
+	case len(k.v.tools.Names()) > 0:
+		text += "; there are " + strings.Join(k.v.tools.Names(), ", ")
+	}
+	return k.refuse("refused", "unknown-tool", text)
+}
+
+// read repairs and validates the arguments.
+func (k *call) read(context.Context) *verdict {
+	s, err := k.v.d.schemas.of(k.spec)
+	if err != nil {
+		return k.refuse("refused", "schema", err.Error())
+	}
+	args, repairs, err := s.repair(k.wire, k.spec.Aliases)
+	if err == nil {
+		err = s.validate(args)
+	}
+	if len(repairs) > 0 {
+		k.v.d.log.Info("tool arguments repaired", "tool", k.spec.Name, "run", k.v.s.Run, "repairs", repairs)
+	}
+	if err != nil {
+		k.v.d.log.Info("tool arguments refused", "tool", k.spec.Name, "run", k.v.s.Run, "err", clip(err.Error(), 200))
+		return k.refuse("refused", "schema", err.Error())
+	}
+	k.args = args
+	return nil
+}
+
+// watch asks loop detection.
+func (k *call) watch(context.Context) *verdict {
+	k.watched = true
+	h := k.v.state.loop
+	if h == nil {
+		return nil
+	}
+	text, stop := h.judge(k.key(), k.name())
+	switch {
+	case stop:
+		return k.halt("loop-detection", text)
+	case text != "":
+		return k.refuse("blocked", "loop-detection", text)
+	}
+	return nil
+}
+
+// afford counts the call and holds the run's spending against its budget.
+func (k *call) afford(context.Context) *verdict {
+	s, b := &k.v.s, k.v.s.Budget
+	k.v.state.mu.Lock()
+	k.v.state.calls++
+	n := k.v.state.calls
+	k.v.state.mu.Unlock()
+	if b.ToolCalls > 0 && n > b.ToolCalls {
+		return k.halt("budget", fmt.Sprintf("the budget of this run is spent: %d tool calls", b.ToolCalls))
+	}
+	if b.Time > 0 && !s.Started.IsZero() && time.Since(s.Started) >= b.Time {
+		return k.halt("budget", fmt.Sprintf("the budget of this run is spent: %v", b.Time))
+	}
+	if s.Spent == nil {
+		return nil
+	}
+	spent := s.Spent()
+	if b.Tokens > 0 && spent.Tokens.Total() >= b.Tokens {
+		return k.halt("budget", fmt.Sprintf("the budget of this run is spent: %d of %d tokens", spent.Tokens.Total(), b.Tokens))
+	}
+	if b.NanoUSD > 0 && spent.NanoUSD >= b.NanoUSD {
+		return k.halt("budget", fmt.Sprintf("the budget of this run is spent: $%.4f of $%.4f", float64(spent.NanoUSD)/1e9, float64(b.NanoUSD)/1e9))
+	}
+	return nil
+}
+
+// allow makes the plan of a call that has one and gets it allowed.
+func (k *call) allow(ctx context.Context) *verdict {
+	k.effect = k.spec.Effect
+	p, ok := k.tool.(tool.Planner)
+	if !ok {
+		return nil
+	}
+	plan, err := k.planned(ctx, p)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &verdict{err: ctx.Err()}
+	case err != nil:
+		return k.refuse("refused", "plan", err.Error())
+	case plan.Deny != "":
+		return k.refuse("denied", "plan", plan.Deny)
+	}
+	if plan.Hash == "" {
+		plan.Hash = k.key()
+	}
+	k.plan, k.effect = &plan, plan.Effect
+	if !plan.Ask {
+		return nil
+	}
+	if k.v.s.Ledger == nil {
+		return k.refuse("denied", "approval", "this needs a person's approval, and there is nobody to ask here: "+plan.Reason)
+	}
+	return k.decided(ctx)
+}
+
+// planned asks the tool for its plan.
+func (k *call) planned(ctx context.Context, p tool.Planner) (plan tool.Plan, err error) {
+	defer k.recovered(&err)
+	return p.Plan(ctx, k.use())
+}
+
+// decided lets a call pass that a person has allowed, and suspends one that
+// nobody has decided.
+func (k *call) decided(ctx context.Context) *verdict {
+	l := k.v.s.Ledger
+	req, err := l.Decision(ctx, k.wire)
+	if err != nil {
+		return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
+	}
+	switch {
+	case req.ID == "":
+		return k.ask(ctx)
+	case req.Decision == approval.Pending:
+		k.decision, k.rule = "suspended", "approval"
+		return &verdict{err: tool.ErrSuspended}
+	case !req.Decision.Allows():
+		return k.refuse("denied", "approval", deniedText(req))
+	case req.Hash != k.plan.Hash:
+		return k.refuse("denied", "approval", "not run: what it would do now is not what was approved. Call the tool again to ask anew")
+	}
+	k.rule = "approval"
+	return nil
+}
+
+// ask suspends the call, unless the person has allowed its plan always.
+func (k *call) ask(ctx context.Context) *verdict {
+	l := k.v.s.Ledger
+	always, err := l.Always(ctx, k.spec.Name, k.plan.Hash)
+	if err != nil {
+		return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
+	}
+	if always {
+		k.rule = "allowed-always"
+		return nil
+	}
+	if err := l.Suspend(ctx, k.wire, *k.plan); err != nil {
+		return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
+	}
+	k.decision, k.rule = "suspended", "approval"
+	return &verdict{err: tool.ErrSuspended}
+}
+
+// deniedText tells the model why a call was not allowed.
+func deniedText(r approval.Request) string {
+	switch r.Decision {
+	case approval.Expired:
+		return "not run: nobody answered the request for approval in time. Ask the person whether it is still wanted, then call the tool again: a new request is made"
+	case approval.Withdrawn:
+		return "not run: the request for approval was withdrawn because the run was stopped. Call the tool again if it is still wanted"
+	}
+	by := r.By
+	if by == "" {
+		by = "the person"
+	}
+	return "not run: denied by " + by + ". Do not try it in another way; call the tool again only when the person asks for it"
+}
+
+// start records that the call begins, when it has an effect or was decided.
+func (k *call) start(ctx context.Context) *verdict {
+	if k.v.s.Ledger == nil || k.effect == tool.Reads && (k.plan == nil || !k.plan.Ask) {
+		return nil
+	}
+	err := k.v.s.Ledger.Start(ctx, k.wire, k.effect)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return &verdict{err: ctx.Err()}
+	case chela.CodeOf(err) == chela.CodeConflict && !errors.Is(err, chela.ErrFenced):
+		return k.refuse("refused", "ledger", "not run: "+err.Error())
+	}
+	return &verdict{res: failure(k.spec.Name, "not run: "+err.Error()), err: fmt.Errorf("begin %s: %w", k.spec.Name, err)}
+}
+
+// run runs the tool.
+func (k *call) run(ctx context.Context) (res tool.Result, err error) {
+	defer k.recovered(&err)
+	return k.tool.Run(ctx, k.use())
+}
+
+// use is the call as the tool gets it.
+func (k *call) use() tool.Call {
+	s := &k.v.s
+	return tool.Call{
+		ID: k.wire.ID, Args: k.args, Agent: s.Agent, Session: s.Session, Run: s.Run, Dir: s.Dir,
+		Plan: k.plan, Update: k.update,
+	}
+}
+
+// recovered turns a panic of a tool into an error with an id that is also in
+// the log.
+func (k *call) recovered(err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	id := strings.ToLower(rand.Text()[:8])
+	k.v.d.log.Error("tool panicked", "tool", k.name(), "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	*err = fmt.Errorf("the tool crashed (error %s in the log); its arguments may be the reason", id)
+}
+
+// key identifies the call by what it would do.
+func (k *call) key() string {
+	return digest(k.name(), canonical(k.args), k.wire.Raw)
+}
+
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// canonical returns the JSON value with sorted keys and without blanks.
+func canonical(b json.RawMessage) string {
+	v, err := decode(b)
+	if err != nil {
+		return string(b)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return string(b)
+	}
+	return string(out)
+}

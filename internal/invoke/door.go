@@ -1,0 +1,178 @@
+package invoke
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+// Options is what a Door works with. The zero value works.
+type Options struct {
+	Log    *slog.Logger // nil: nothing is logged
+	Before []Before
+	After  []After
+}
+
+// Ledger records what happens to the calls of one run, on disk. It is safe for
+// concurrent use.
+type Ledger interface {
+	// Start records that the call is about to have the effect. It fails with a
+	// chela.CodeConflict error when the call may not begin (any more).
+	Start(ctx context.Context, c llm.ToolCall, e tool.Effect) error
+	// Decision returns the call's approval request; the zero Request when
+	// nobody was asked.
+	Decision(ctx context.Context, c llm.ToolCall) (approval.Request, error)
+	// Always reports whether a plan with this hash was allowed always.
+	Always(ctx context.Context, toolName, hash string) (bool, error)
+	// Suspend asks for a decision about the plan.
+	Suspend(ctx context.Context, c llm.ToolCall, p tool.Plan) error
+}
+
+// Scope is whose calls a View carries out, and under which rules.
+type Scope struct {
+	Agent     chela.AgentID
+	Session   chela.SessionKey // empty: outside any session, without loop detection
+	Run       chela.RunID
+	Dir       string // the agent's workspace, absolute
+	Principal chela.Principal
+	Tools     tool.Set
+	Budget    usage.Budget
+	Loop      LoopOptions
+	Ledger    Ledger           // nil: nothing is recorded, and what must ask is refused
+	Started   time.Time        // of the run, for the budget of time
+	Spent     func() usage.Sum // of the run's model calls so far; nil: nothing
+	MaxResult int              // characters of one result; 0: 64,000
+}
+
+// Door is the one way to run a tool. It is safe for concurrent use.
+type Door struct {
+	log     *slog.Logger
+	before  []Before
+	after   []After
+	schemas schemas
+
+	mu    sync.Mutex
+	runs  map[chela.RunID]*state
+	order []chela.RunID // of runs, oldest first
+}
+
+// maxRuns bounds the runs whose state a Door keeps. One that comes back after
+// more than that begins to count anew.
+const maxRuns = 1024
+
+// New returns a Door.
+func New(o Options) *Door {
+	d := &Door{log: o.Log, before: slices.Clone(o.Before), after: o.After, runs: make(map[chela.RunID]*state)}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	slices.SortStableFunc(d.before, func(a, b Before) int { return b.Priority - a.Priority })
+	return d
+}
+
+// state is what a run's calls have in common.
+type state struct {
+	mu    sync.Mutex
+	calls int
+	loop  *history // nil: no detection
+}
+
+// For returns the door as one run sees it. Views of the same run count
+// together.
+func (d *Door) For(s Scope) *View {
+	v := &View{d: d, s: s, all: s.Tools, tools: s.Tools, state: d.state(s)}
+	if !s.Principal.IsOwner() {
+		v.tools = s.Tools.Filter(func(sp tool.Spec) bool { return !sp.OwnerOnly })
+	}
+	return v
+}
+
+func (d *Door) state(s Scope) *state {
+	fresh := func() *state {
+		st := &state{}
+		if s.Session != "" && s.Loop.on() {
+			st.loop = newHistory(s.Loop)
+		}
+		return st
+	}
+	if s.Run == "" {
+		return fresh()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if st := d.runs[s.Run]; st != nil {
+		return st
+	}
+	if len(d.order) >= maxRuns {
+		delete(d.runs, d.order[0])
+		d.order = d.order[1:]
+	}
+	st := fresh()
+	d.runs[s.Run] = st
+	d.order = append(d.order, s.Run)
+	return st
+}
+
+// View is the tools of one run. It is safe for concurrent use.
+type View struct {
+	d     *Door
+	s     Scope
+	all   tool.Set
+	tools tool.Set // without what the principal may not use
+	state *state
+}
+
+// Specs returns what the model is told of, sorted by name; only tools that
+// only read when readOnly is set.
+func (v *View) Specs(readOnly bool) []llm.ToolSpec {
+	var specs []llm.ToolSpec
+	for _, name := range v.tools.Names() {
+		t, _ := v.tools.Get(name)
+		sp := t.Spec()
+		if readOnly && sp.Effect > tool.Reads {
+			continue
+		}
+		specs = append(specs, llm.ToolSpec{Name: sp.Name, Description: sp.Description, Schema: sp.Schema})
+	}
+	return specs
+}
+
+// Parallel reports whether the call may overlap with other parallel calls.
+func (v *View) Parallel(c llm.ToolCall) bool {
+	t, ok := v.lookup(c.Name)
+	return ok && t.Spec().Parallel
+}
+
+// Turn notes that a model call begins: what it asks for is one batch.
+func (v *View) Turn() {
+	if h := v.state.loop; h != nil {
+		h.next()
+	}
+}
+
+// lookup returns the tool that name means, which is the one of that name, or
+// the only one whose name differs in case and dashes.
+func (v *View) lookup(name string) (tool.Tool, bool) {
+	if t, ok := v.tools.Get(name); ok {
+		return t, true
+	}
+	var found tool.Tool
+	for _, n := range v.tools.Names() {
+		if fold(n) != fold(name) {
+			continue
+		}
+		if found != nil {
+			return nil, false
+		}
+		found, _ = v.tools.Get(n)
+	}
+	return found, found != nil
+}

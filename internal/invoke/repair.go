@@ -1,0 +1,265 @@
+package invoke
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/chela-ai/chela/internal/json5"
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+// repair returns the arguments of a call as the schema has them, and what it
+// changed. It changes only what can be meant in one way: other spellings of
+// names, numbers and objects that were written as text, JSON with small
+// mistakes. What it cannot read is an error for the model.
+func (s *schema) repair(c llm.ToolCall, aliases map[string]string) (json.RawMessage, []string, error) {
+	r := repairer{}
+	args := bytes.TrimSpace(c.Args)
+	if c.Raw != "" {
+		fixed, err := fixJSON(c.Raw)
+		if err != nil {
+			return nil, nil, err
+		}
+		args = fixed
+		r.note("malformed JSON")
+	}
+	if len(args) == 0 || string(args) == "null" {
+		args = []byte("{}")
+	}
+	v, err := decode(args)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the arguments are no JSON: %w", err)
+	}
+	if text, ok := v.(string); ok {
+		if in, err := decode([]byte(text)); err == nil {
+			v = in
+			r.note("JSON in a text")
+		}
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return args, r.notes, nil // validation says what is wrong
+	}
+	r.names(s.top, m, aliases)
+	r.object("", s.top, m)
+	if len(r.notes) == 0 {
+		return args, nil, nil
+	}
+	out, err := json.Marshal(m)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the arguments cannot be used: %w", err)
+	}
+	return out, r.notes, nil
+}
+
+// repairer notes what it changes.
+type repairer struct{ notes []string }
+
+func (r *repairer) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+// names gives arguments the names that the schema has: by the tool's aliases,
+// then by what differs in case, dashes and underscores only. A name that is
+// taken, or that two arguments would get, is left alone.
+func (r *repairer) names(s *jsonschema.Schema, m map[string]any, aliases map[string]string) {
+	wants := make(map[string][]string) // name in the schema → arguments that mean it
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if _, ok := s.Properties[name]; ok {
+			continue
+		}
+		if target, ok := meant(s, name, aliases); ok {
+			wants[target] = append(wants[target], name)
+		}
+	}
+	for target, names := range wants {
+		if _, taken := m[target]; taken || len(names) > 1 {
+			continue
+		}
+		m[target] = m[names[0]]
+		delete(m, names[0])
+		r.note("%s → %s", names[0], target)
+	}
+	slices.Sort(r.notes)
+}
+
+// meant returns the one name of the schema that name stands for.
+func meant(s *jsonschema.Schema, name string, aliases map[string]string) (string, bool) {
+	if t, ok := aliases[name]; ok {
+		return t, s.Properties[t] != nil
+	}
+	var found []string
+	for alias, t := range aliases {
+		if fold(alias) == fold(name) && s.Properties[t] != nil && !slices.Contains(found, t) {
+			found = append(found, t)
+		}
+	}
+	for p := range s.Properties {
+		if fold(p) == fold(name) && !slices.Contains(found, p) {
+			found = append(found, p)
+		}
+	}
+	if len(found) != 1 {
+		return "", false
+	}
+	return found[0], true
+}
+
+// fold returns a name without what models get wrong in it.
+func fold(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '-' || c == '_' || c == ' ' {
+			return -1
+		}
+		return c
+	}, strings.ToLower(name))
+}
+
+// object repairs the values of an object in place.
+func (r *repairer) object(at string, s *jsonschema.Schema, m map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		p := s.Properties[name]
+		if p == nil {
+			continue
+		}
+		if m[name] == nil && !slices.Contains(s.Required, name) && len(types(p)) > 0 && !fits(types(p), nil) {
+			delete(m, name)
+			r.note("%s%s: null left out", at, name)
+			continue
+		}
+		m[name] = r.value(at+name, p, m[name])
+	}
+}
+
+// value returns v as p wants it, when there is one way to read it so.
+func (r *repairer) value(at string, p *jsonschema.Schema, v any) any {
+	if want := types(p); len(want) == 1 && !fits(want, v) {
+		if w, ok := coerce(want[0], v); ok {
+			r.note("%s: %s → %s", at, typeOf(v), want[0])
+			v = w
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		r.object(at+".", p, v)
+	case []any:
+		if p.Items == nil {
+			break
+		}
+		for i := range v {
+			v[i] = r.value(fmt.Sprintf("%s[%d]", at, i), p.Items, v[i])
+		}
+	}
+	return v
+}
+
+// coerce reads v as a value of the type.
+func coerce(want string, v any) (any, bool) {
+	switch v := v.(type) {
+	case string:
+		return parse(want, strings.TrimSpace(v))
+	case json.Number:
+		return v.String(), want == "string"
+	case bool:
+		return fmt.Sprint(v), want == "string"
+	}
+	return nil, false
+}
+
+// parse reads a text as a value of the type.
+func parse(want, text string) (any, bool) {
+	switch want {
+	case "boolean":
+		text = strings.ToLower(text)
+		return text == "true", text == "true" || text == "false"
+	case "integer", "number", "object", "array":
+		w, err := decode([]byte(text))
+		return w, err == nil && fits([]string{want}, w)
+	}
+	return nil, false
+}
+
+// errCut says that arguments end in the middle of a value: nobody knows what
+// would have followed.
+var errCut = errors.New("the arguments were cut off in the middle of a value; send them again, complete, in smaller pieces if they are long")
+
+// fixJSON makes JSON of what a model wrote instead: it takes off a code fence,
+// escapes line breaks in texts, closes what is open at the end, and reads
+// JSON5 (trailing commas, single quotes, bare names).
+func fixJSON(raw string) (json.RawMessage, error) {
+	text := unfence(raw)
+	if rest, ok := strings.CutPrefix(text, "{}"); ok && strings.HasPrefix(rest, "{") {
+		text = rest // the empty object of the stream's beginning
+	}
+	text, err := closed(text)
+	if err != nil {
+		return nil, err
+	}
+	out, err := json5.ToJSON([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("the arguments are no JSON (%w); send one JSON object", err)
+	}
+	return out, nil
+}
+
+// unfence returns what a Markdown code fence holds.
+func unfence(s string) string {
+	s = strings.TrimSpace(s)
+	if !strings.HasPrefix(s, "```") {
+		return s
+	}
+	_, s, _ = strings.Cut(s, "\n")
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), "```"))
+}
+
+// closed returns text with raw line breaks in its texts escaped, and with the
+// brackets that are open at its end closed.
+func closed(text string) (string, error) {
+	var b strings.Builder
+	var open []byte
+	var quote, last byte
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case quote != 0 && c == '\\' && i+1 < len(text):
+			b.WriteByte(c)
+			i++
+			c = text[i]
+		case quote != 0 && (c == '\n' || c == '\r' || c == '\t'):
+			b.WriteString(map[byte]string{'\n': `\n`, '\r': `\r`, '\t': `\t`}[c])
+			continue
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '{':
+			open = append(open, '}')
+		case c == '[':
+			open = append(open, ']')
+		case (c == '}' || c == ']') && len(open) > 0 && open[len(open)-1] == c:
+			open = open[:len(open)-1]
+		}
+		if c > ' ' {
+			last = c
+		}
+		b.WriteByte(c)
+	}
+	if len(open) == 0 && quote == 0 {
+		return b.String(), nil
+	}
+	// Behind a complete text, object, list or comma nothing of a value is lost.
+	if quote != 0 || !strings.ContainsRune(`"'}],`, rune(last)) {
+		return "", errCut
+	}
+	slices.Reverse(open)
+	b.Write(open)
+	return b.String(), nil
+}
