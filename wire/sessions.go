@@ -222,6 +222,14 @@ type SessionsSend struct {
 	Attachments    []Attachment `json:"attachments,omitempty"`
 }
 
+// SessionsAbort is the parameters of sessions.abort; the result is that of
+// chat.abort.
+type SessionsAbort struct {
+	Key     string `json:"key"`
+	RunID   string `json:"runId,omitempty"`
+	AgentID string `json:"agentId,omitempty"`
+}
+
 // Subscribed is the result of the subscribe methods.
 type Subscribed struct {
 	Subscribed bool   `json:"subscribed"`

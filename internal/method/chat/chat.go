@@ -1,0 +1,164 @@
+// Package chat is the methods of a conversation: sending, reading, stopping,
+// and the two-stage run of an agent.
+package chat
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/inbound"
+	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/shape"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Conductor carries out what was admitted.
+type Conductor interface {
+	// Abort stops a run of a session, or all of it for the empty id.
+	Abort(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error)
+	// Wait returns the run that answers a message when it is final, or ctx's
+	// error with the run as it is.
+	Wait(ctx context.Context, id chela.RunID) (run.Run, error)
+}
+
+// Options is what the methods work with. All fields are required.
+type Options struct {
+	Store     store.Store
+	Admit     func(context.Context, chela.Inbound) (inbound.Receipt, error)
+	Conductor Conductor
+	Live      func(chela.SessionKey) []bus.Live // runs in progress
+	Rows      shape.Rows
+	Default   chela.AgentID            // whose session "main" is
+	Agent     func(chela.AgentID) bool // reports whether the agent exists
+}
+
+// Methods returns the methods.
+func Methods(o Options) []rpc.Method {
+	m := methods{o}
+	const op = wire.RoleOperator
+	return []rpc.Method{
+		rpc.New(wire.MethodChatSend, op, chela.ScopeWrite, m.send).
+			Accepting("sessionId", "deliver", "timeoutMs", "expectedLeafEntryId", "mentions", "workContext", "originatingChannel"),
+		rpc.New(wire.MethodChatAbort, op, chela.ScopeWrite, m.abort).Accepting("preserveSideRuns"),
+		rpc.New(wire.MethodChatHistory, op, chela.ScopeRead, m.history).
+			Accepting("sessionId", "pendingBefore", "inputRunIds", "maxChars"),
+		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo).Accepting("timeoutMs", "mentions"),
+		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey).Accepting("clearQueued"),
+		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).Accepting("deliver", "sessionId", "lane", "bestEffortDeliver"),
+		rpc.New(wire.MethodAgentWait, op, chela.ScopeWrite, m.wait),
+	}
+}
+
+type methods struct{ o Options }
+
+// key returns the session that a client named.
+func (m methods) key(method, key, agent string) (chela.SessionKey, error) {
+	id := m.o.Default
+	if agent != "" {
+		id = chela.AgentID(agent)
+	}
+	k, err := chela.ParseSessionKey(key, id)
+	if err != nil {
+		return "", rpc.Invalid(method, "%v", err)
+	}
+	if !m.o.Agent(k.Agent()) {
+		return "", rpc.Invalid(method, "unknown agent id %q", k.Agent())
+	}
+	return k, nil
+}
+
+func (m methods) send(ctx context.Context, p rpc.Peer, in wire.ChatSend) (wire.ChatSent, error) {
+	rec, err := m.admit(ctx, p, wire.MethodChatSend, in)
+	if err != nil {
+		return wire.ChatSent{}, err
+	}
+	status, err := m.status(ctx, rec)
+	return wire.ChatSent{RunID: in.IdempotencyKey, Status: status}, err
+}
+
+func (m methods) sendTo(ctx context.Context, p rpc.Peer, in wire.SessionsSend) (wire.ChatSent, error) {
+	if in.IdempotencyKey == "" {
+		in.IdempotencyKey = rand.Text()
+	}
+	return m.send(ctx, p, wire.ChatSend{
+		SessionKey: in.Key, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
+		Thinking: in.Thinking, Attachments: in.Attachments,
+	})
+}
+
+// admit takes a message.
+func (m methods) admit(ctx context.Context, p rpc.Peer, method string, in wire.ChatSend) (inbound.Receipt, error) {
+	if in.IdempotencyKey == "" {
+		return inbound.Receipt{}, rpc.Invalid(method, "at /idempotencyKey: must NOT have fewer than 1 characters")
+	}
+	key, err := m.key(method, in.SessionKey, in.AgentID)
+	if err != nil {
+		return inbound.Receipt{}, err
+	}
+	run := chela.RunID(in.IdempotencyKey)
+	p.Owns(run) // before the run can begin
+	return m.o.Admit(ctx, chela.Inbound{
+		ID: in.IdempotencyKey, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
+		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: media(in.Attachments),
+		Mode: in.QueueMode, Think: in.Thinking,
+	})
+}
+
+func media(files []wire.Attachment) []chela.Media {
+	var out []chela.Media
+	for _, f := range files {
+		kind := f.MIME
+		if kind == "" {
+			kind = http.DetectContentType(f.Content)
+		}
+		out = append(out, chela.Media{Name: f.FileName, Type: kind, Data: f.Content})
+	}
+	return out
+}
+
+// status says what became of a message that was sent: of one that was taken
+// before, how far it is.
+func (m methods) status(ctx context.Context, rec inbound.Receipt) (string, error) {
+	switch {
+	case rec.New:
+		return wire.StatusStarted, nil
+	case rec.State == queue.Waiting || rec.State == queue.Taken:
+		return wire.StatusInFlight, nil
+	}
+	status := wire.StatusOK
+	err := m.o.Store.View(ctx, func(r store.Reader) error {
+		ended, err := r.Runs().Get(rec.Run)
+		if errors.Is(err, chela.ErrNotFound) {
+			return nil // a command, or taken into another run
+		}
+		if err == nil && (ended.State == run.Failed || ended.State == run.TimedOut) {
+			status = wire.StatusError
+		}
+		return err
+	})
+	return status, err
+}
+
+func (m methods) abort(ctx context.Context, _ rpc.Peer, in wire.ChatAbort) (wire.ChatAborted, error) {
+	key, err := m.key(wire.MethodChatAbort, in.SessionKey, in.AgentID)
+	if err != nil {
+		return wire.ChatAborted{}, err
+	}
+	ids, err := m.o.Conductor.Abort(ctx, key, chela.RunID(in.RunID))
+	out := wire.ChatAborted{OK: err == nil, Aborted: len(ids) > 0, RunIDs: []string{}}
+	for _, id := range ids {
+		out.RunIDs = append(out.RunIDs, string(id))
+	}
+	return out, err
+}
+
+func (m methods) abortKey(ctx context.Context, p rpc.Peer, in wire.SessionsAbort) (wire.ChatAborted, error) {
+	return m.abort(ctx, p, wire.ChatAbort{SessionKey: in.Key, RunID: in.RunID, AgentID: in.AgentID})
+}
