@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,20 +25,26 @@ const includeKey = "$include"
 
 // reader reads a file with its includes.
 type reader struct {
-	roots []string // directories that hold everything that may be included; resolved
-	files []string // what was read, for a watcher
+	roots  []string // directories that hold everything that may be included; resolved
+	edited map[string][]byte
+	files  []string // what was read, for a watcher
+	sum    hash.Hash
 }
 
 // file reads a file. chain are the files that include it, outermost first.
 func (r *reader) file(path string, chain []string) (any, error) {
-	src, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+	src, ok := r.edited[path]
+	if !ok {
+		var err error
+		if src, err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
 	}
 	if len(chain) > 0 && len(src) > maxIncludeSize {
 		return nil, fmt.Errorf("include %s: %d bytes, at most %d", path, len(src), maxIncludeSize)
 	}
 	r.files = append(r.files, path)
+	fmt.Fprintf(r.sum, "%q %q\n", path, src)
 	v, err := decode(src)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

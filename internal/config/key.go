@@ -78,6 +78,8 @@ func known() *node {
 		}
 		at.key = &table[i]
 	}
+	agents := root.child("agents")
+	agents.child("entries").wild = agents.child("list").elem
 	return root
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,21 +28,23 @@ func (p Problem) String() string {
 // Error is a configuration that cannot be used.
 type Error struct {
 	File     string
-	Problems []Problem // at least one
+	Problems []Problem // at least one is fatal
 }
 
-// Error returns the problems, one a line.
+// Error returns the fatal problems, one a line.
 func (e *Error) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
+	var lines []string
+	for _, p := range e.Problems {
+		if p.Fatal {
+			lines = append(lines, p.String())
+		}
 	}
 	return fmt.Sprintf("configuration %s: %s", e.File, strings.Join(lines, "\n"))
 }
 
 // checker holds a tree against the known keys.
 type checker struct {
-	root     *node
+	hidden   func(path string) bool // whether the value at a path is not to be shown
 	problems []Problem
 	unused   []string
 }
@@ -57,13 +60,13 @@ func (c *checker) walk(v any, n *node, path []string) any {
 		}
 		checked, ok := n.key.check(v)
 		if !ok {
-			c.add(Problem{Path: FormatPath(path), Message: fmt.Sprintf("want %s, not %s", n.key.want(), describe(v, n.key.Kind)), Fatal: true})
+			c.add(Problem{Path: FormatPath(path), Message: fmt.Sprintf("want %s, not %s", n.key.want(), c.describe(v, n, path)), Fatal: true})
 			return v
 		}
 		v = checked
 	} else if !n.free() {
 		if _, ok := v.(map[string]any); !ok {
-			c.add(Problem{Path: FormatPath(path), Message: "want an object, not " + describe(v, Object), Fatal: true})
+			c.add(Problem{Path: FormatPath(path), Message: "want an object, not " + c.describe(v, n, path), Fatal: true})
 			return v
 		}
 	}
@@ -95,19 +98,32 @@ func (c *checker) members(v map[string]any, n *node, path []string) {
 				delete(v, k) // null: the default
 			}
 		default:
-			c.add(Problem{Path: FormatPath(join(path, k)), Message: "unknown key" + c.suggest(k, n, path), Unknown: true})
+			c.add(Problem{Path: FormatPath(join(path, k)), Message: "unknown key" + suggest(k, n, path), Unknown: true})
 		}
 	}
 }
 
 func (c *checker) add(p Problem) { c.problems = append(c.problems, p) }
 
-// describe says what v is; a text is quoted unless it may be a secret.
-func describe(v any, k Kind) string {
+// describe says what v is. What may be a secret is not quoted.
+func (c *checker) describe(v any, n *node, path []string) string {
+	if n.key != nil && n.key.Kind == Secret || namedSecret(path) || c.hidden(FormatPath(path)) {
+		switch v.(type) {
+		case string:
+			return "a string"
+		case json.Number:
+			return "a number"
+		}
+	}
+	return describe(v)
+}
+
+// describe says what v is.
+func describe(v any) string {
 	switch v := v.(type) {
 	case string:
-		if k == Secret || len(v) > 60 {
-			return "a string"
+		if r := []rune(v); len(r) > 60 {
+			v = string(r[:60]) + "…"
 		}
 		return strconv.Quote(v)
 	case bool:
@@ -123,7 +139,7 @@ func describe(v any, k Kind) string {
 }
 
 // suggest names the known key that is most like an unknown one.
-func (c *checker) suggest(name string, n *node, path []string) string {
+func suggest(name string, n *node, path []string) string {
 	best, at := "", len(name)/3+2
 	for _, k := range slices.Sorted(maps.Keys(n.kids)) {
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < at {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,14 +33,14 @@ func (o Options) Load(path string) (*Tree, error) {
 	if o.Env == nil {
 		o.Env = os.Getenv
 	}
-	t, err := o.load(path, path)
+	t, err := o.load(path, path, nil)
 	if err == nil || o.LastGood == "" {
 		return t, err
 	}
 	if _, serr := os.Stat(o.LastGood); serr != nil {
 		return nil, err
 	}
-	good, gerr := o.load(path, o.LastGood)
+	good, gerr := o.load(path, o.LastGood, nil)
 	if gerr != nil {
 		return nil, err
 	}
@@ -50,7 +52,9 @@ func (o Options) Load(path string) (*Tree, error) {
 type Tree struct {
 	opts    Options
 	path    string
+	edited  map[string][]byte
 	files   []string
+	hash    string
 	raw     any            // the file with its includes, as written
 	root    map[string]any // what is in force
 	known   *node
@@ -60,34 +64,42 @@ type Tree struct {
 	broken  error
 }
 
-// load reads the configuration for path from file.
-func (o Options) load(path, file string) (*Tree, error) {
-	t := &Tree{opts: o, path: path, known: known(), sources: map[string]Source{}}
+// load reads the configuration for path from file. Files in edited are taken
+// from there and not from disk.
+func (o Options) load(path, file string, edited map[string][]byte) (*Tree, error) {
+	t := &Tree{opts: o, path: path, edited: edited, known: known(), sources: map[string]Source{}}
 	raw, err := t.read(file)
 	if err != nil {
 		return nil, &Error{File: file, Problems: []Problem{{Message: err.Error(), Fatal: true}}}
 	}
 	root, ok := raw.(map[string]any)
 	if !ok {
-		return nil, &Error{File: file, Problems: []Problem{{Message: "want an object, not " + describe(raw, Object), Fatal: true}}}
+		return nil, &Error{File: file, Problems: []Problem{{Message: "want an object, not " + describe(raw), Fatal: true}}}
 	}
 	t.raw = clone(raw)
 	t.root = t.substituted(root)
 	if err := t.layers(); err != nil {
 		return nil, &Error{File: file, Problems: []Problem{{Message: err.Error(), Fatal: true}}}
 	}
-	c := &checker{root: t.known}
+	c := &checker{hidden: func(path string) bool { return t.sources[path] == FromEnv }}
 	c.walk(t.root, t.known, nil)
 	t.issues = append(t.issues, c.problems...)
 	t.unused = c.unused
 	if slices.ContainsFunc(t.issues, func(p Problem) bool { return p.Fatal }) {
-		return nil, &Error{File: file, Problems: fatal(t.issues)}
+		return nil, &Error{File: file, Problems: t.issues}
 	}
 	return t, nil
 }
 
-func fatal(ps []Problem) []Problem {
-	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool { return !p.Fatal })
+// Validate returns everything that is to be said of a configuration. It can be
+// loaded when no problem is fatal.
+func (o Options) Validate(path string) []Problem {
+	o.LastGood = ""
+	t, err := o.Load(path)
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Problems
+	}
+	return t.Warnings()
 }
 
 // read reads a file with its includes.
@@ -96,7 +108,19 @@ func (t *Tree) read(file string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{}
+	r := &reader{edited: t.edited, sum: sha256.New(), roots: t.roots()}
+	v, err := r.file(abs, nil)
+	t.files, t.hash = r.files, hex.EncodeToString(r.sum.Sum(nil))
+	if errors.Is(err, fs.ErrNotExist) && len(r.files) == 0 {
+		t.files = []string{abs}
+		return map[string]any{}, nil
+	}
+	return v, err
+}
+
+// roots returns the directories that hold what may be included.
+func (t *Tree) roots() []string {
+	var roots []string
 	for _, root := range append([]string{filepath.Dir(t.path)}, t.opts.Roots...) {
 		abs, err := filepath.Abs(root)
 		if err != nil {
@@ -105,15 +129,9 @@ func (t *Tree) read(file string) (any, error) {
 		if real, err := filepath.EvalSymlinks(abs); err == nil {
 			abs = real
 		}
-		r.roots = append(r.roots, abs)
+		roots = append(roots, abs)
 	}
-	v, err := r.file(abs, nil)
-	t.files = r.files
-	if errors.Is(err, fs.ErrNotExist) && len(r.files) == 0 {
-		t.files = []string{abs}
-		return map[string]any{}, nil
-	}
-	return v, err
+	return roots
 }
 
 // substituted returns root with the variables replaced.
@@ -234,6 +252,9 @@ func (t *Tree) Path() string { return t.path }
 
 // Files returns all files that were read, the configuration's own first.
 func (t *Tree) Files() []string { return slices.Clone(t.files) }
+
+// Hash identifies the texts of the files as they were read.
+func (t *Tree) Hash() string { return t.hash }
 
 // Warnings returns what is wrong but does not stop anything.
 func (t *Tree) Warnings() []Problem { return slices.Clone(t.issues) }

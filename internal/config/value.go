@@ -57,8 +57,7 @@ func (t *Tree) Get(path string) (Value, error) {
 func (t *Tree) hint(steps []string) string {
 	for i := range steps {
 		if t.known.at(steps[:i+1]) == nil {
-			c := checker{root: t.known}
-			return c.suggest(steps[i], t.known.at(steps[:i]), steps[:i])
+			return suggest(steps[i], t.known.at(steps[:i]), steps[:i])
 		}
 	}
 	return ""

@@ -1,0 +1,291 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/json5"
+	"github.com/chela-ai/chela/internal/secret"
+)
+
+// backups is how many copies of earlier states of a file are kept.
+const backups = 5
+
+// Edit is one change.
+type Edit struct {
+	Path  string
+	Value json.RawMessage // nil: unset
+}
+
+// Set writes a value and returns the configuration with it.
+func (t *Tree) Set(path string, value json.RawMessage) (*Tree, error) {
+	return t.Edit("", Edit{path, value})
+}
+
+// Unset removes a value and returns the configuration without it.
+func (t *Tree) Unset(path string) (*Tree, error) { return t.Edit("", Edit{path, nil}) }
+
+// Edit writes changes to the files, all or none, and returns the configuration
+// with them; t is unchanged. With a base other than "" it fails with
+// [chela.CodeConflict] unless the files still have that [Tree.Hash]. The files
+// are read again first, so that nothing that a person wrote meanwhile is lost.
+//
+// Refused are: a result that could not be loaded, a new unknown key, a change
+// of what several included files make together, a file that is a link, and any
+// change while the file is broken. A value that reads [redacted], or is what
+// ${NAME} stands for, leaves what is written there as it is. Calls must not
+// overlap.
+func (t *Tree) Edit(base string, edits ...Edit) (*Tree, error) {
+	opts := t.opts
+	opts.LastGood = ""
+	now, err := opts.load(t.path, t.path, nil)
+	if err != nil {
+		return nil, chela.Errorf(chela.CodeInvalid, "the configuration is broken and must be mended by hand first: %w", err)
+	}
+	if base != "" && base != now.hash {
+		return nil, chela.Errorf(chela.CodeConflict, "the configuration was changed since it was read")
+	}
+	changed := map[string][]byte{}
+	for _, e := range edits {
+		if err := now.apply(changed, e); err != nil {
+			return nil, err
+		}
+	}
+	next, err := opts.load(t.path, t.path, changed)
+	if err != nil {
+		return nil, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
+	}
+	if err := newUnknown(now, next); err != nil {
+		return nil, err
+	}
+	for _, file := range slices.Sorted(maps.Keys(changed)) {
+		if err := replace(file, changed[file]); err != nil {
+			return nil, err
+		}
+	}
+	return t.opts.Load(t.path)
+}
+
+// newUnknown fails when next has an unknown key that now has not.
+func newUnknown(now, next *Tree) error {
+	for _, p := range next.issues {
+		if p.Unknown && !slices.Contains(now.issues, p) {
+			return chela.Errorf(chela.CodeInvalid, "refused: %s", p)
+		}
+	}
+	return nil
+}
+
+// apply makes one change to the texts of files.
+func (t *Tree) apply(changed map[string][]byte, e Edit) error {
+	steps, err := ParsePath(e.Path)
+	if err != nil {
+		return chela.Errorf(chela.CodeInvalid, "%w", err)
+	}
+	value := e.Value
+	if value != nil {
+		if value, err = t.restored(steps, value); err != nil {
+			return err
+		}
+	}
+	file, err := filepath.Abs(t.path)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	return t.applyIn(changed, file, steps, steps, value)
+}
+
+// applyIn makes a change in a file; rest is the part of the path that lies in
+// it.
+func (t *Tree) applyIn(changed map[string][]byte, file string, steps, rest []string, value []byte) error {
+	src, ok := changed[file]
+	if !ok {
+		b, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("configuration: %w", err)
+		}
+		src = b
+	}
+	if len(bytes.TrimSpace(src)) == 0 {
+		src = []byte("{}\n")
+	}
+	doc, err := json5.Parse(src)
+	if err != nil {
+		return chela.Errorf(chela.CodeInvalid, "%s: %w", file, err)
+	}
+	for i := range rest {
+		n := doc.Get(rest[:i]...)
+		if n == nil {
+			break
+		}
+		inc := doc.Get(join(rest[:i], includeKey)...)
+		if inc == nil || doc.Get(rest[:i+1]...) != nil {
+			continue
+		}
+		if inc.Kind != json5.String || len(n.Slots) != 1 {
+			return chela.Errorf(chela.CodeInvalid, "%s is made of several files; edit it by hand", FormatPath(steps))
+		}
+		r := &reader{roots: t.roots()}
+		next, err := r.locate(inc.Text, file)
+		if err != nil {
+			return chela.Errorf(chela.CodeInvalid, "include %q: %w", inc.Text, err)
+		}
+		return t.applyIn(changed, next, steps, rest[i:], value)
+	}
+	out, err := t.patched(doc, steps, rest, value)
+	if err == nil {
+		changed[file] = out
+	}
+	return err
+}
+
+// patched returns the document's text with one change.
+func (t *Tree) patched(doc *json5.Document, steps, rest []string, value []byte) ([]byte, error) {
+	if value == nil {
+		out, ok := doc.Unset(rest)
+		if !ok {
+			return nil, &chela.Error{Code: chela.CodeNotFound, Message: FormatPath(steps) + " is not set", Err: chela.ErrNotFound}
+		}
+		return out, nil
+	}
+	// The first element of an array that is not there yet makes the array.
+	for i := 1; i < len(rest); i++ {
+		at := len(steps) - len(rest) + i
+		n := t.known.at(steps[:at])
+		if rest[i] != "0" || doc.Get(rest[:i]...) != nil || n == nil || n.elem == nil && (n.key == nil || n.key.Kind != Texts) {
+			continue
+		}
+		for _, step := range slices.Backward(rest[i+1:]) {
+			value = encode(map[string]any{step: json.RawMessage(value)})
+		}
+		value, rest = encode([]json.RawMessage{value}), rest[:i]
+		break
+	}
+	out, err := doc.Set(rest, value)
+	if err != nil {
+		return nil, chela.Errorf(chela.CodeInvalid, "%w", err)
+	}
+	return out, nil
+}
+
+// restored returns a new value in which redacted and resolved texts are as
+// they stand in the file.
+func (t *Tree) restored(steps []string, value json.RawMessage) (json.RawMessage, error) {
+	v, err := decodeJSON(value)
+	if err != nil {
+		return nil, chela.Errorf(chela.CodeInvalid, "%s: the value is no JSON: %w", FormatPath(steps), err)
+	}
+	var lost []string
+	plain := encode(v)
+	v = t.restore(v, steps, &lost)
+	if lost != nil {
+		return nil, chela.Errorf(chela.CodeInvalid, "%s: %s is no value", strings.Join(lost, ", "), secret.Redacted)
+	}
+	if out := encode(v); !bytes.Equal(out, plain) {
+		return out, nil
+	}
+	return value, nil // in the order it was given in
+}
+
+func (t *Tree) restore(v any, path []string, lost *[]string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = t.restore(e, join(path, k), lost)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = t.restore(e, join(path, itoa(i)), lost)
+		}
+	case string:
+		raw, ok := lookup(t.raw, path)
+		if v == secret.Redacted {
+			if !ok {
+				*lost = append(*lost, FormatPath(path))
+			}
+			return raw
+		}
+		text, isText := raw.(string)
+		if now, _ := lookup(t.root, path); ok && isText && now == v && variable.MatchString(text) {
+			return raw
+		}
+	}
+	return v
+}
+
+// replace writes a file, after it made a copy of what is there.
+func replace(file string, text []byte) error {
+	switch fi, err := os.Lstat(file); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return fmt.Errorf("configuration: %w", err)
+		}
+	case err != nil:
+		return fmt.Errorf("configuration: %w", err)
+	case !fi.Mode().IsRegular():
+		return chela.Errorf(chela.CodeInvalid, "%s is a link and is not written through it", file)
+	default:
+		if err := backup(file); err != nil {
+			return fmt.Errorf("configuration: backup: %w", err)
+		}
+	}
+	if err := atomicfile.Write(file, text, 0o600); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	return nil
+}
+
+// backup copies a file to file.bak, and moves what is there to file.bak.1 and
+// so on.
+func backup(file string) error {
+	name := func(i int) string {
+		if i == 0 {
+			return file + ".bak"
+		}
+		return file + ".bak." + itoa(i)
+	}
+	for i := backups - 1; i > 0; i-- {
+		if err := os.Rename(name(i-1), name(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(name(0), old, 0o600)
+}
+
+// Keep writes the configuration, its includes merged and its variables as
+// they are written, to [Options.LastGood]. It is called when the configuration
+// is in force.
+func (t *Tree) Keep() error {
+	if t.opts.LastGood == "" || t.broken != nil {
+		return nil
+	}
+	b, err := json.MarshalIndent(t.raw, "", "  ")
+	if err != nil {
+		return fmt.Errorf("last good configuration: %w", err)
+	}
+	b = append(b, '\n')
+	if old, err := os.ReadFile(t.opts.LastGood); err == nil && bytes.Equal(old, b) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(t.opts.LastGood), 0o700); err != nil {
+		return fmt.Errorf("last good configuration: %w", err)
+	}
+	if err := atomicfile.Write(t.opts.LastGood, b, 0o600); err != nil {
+		return fmt.Errorf("last good configuration: %w", err)
+	}
+	return nil
+}
