@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/lane"
+	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/route"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
@@ -41,12 +42,20 @@ type Options struct {
 	Log    *slog.Logger
 	State  string              // state directory, absolute
 	Config sections            // the configuration
-	Env    func(string) string // environment variables
-	HTTP   *http.Client        // nil: the default transport with bounded waits
+	Env    func(string) string // environment variables: keys, the home directory
+	// Environ is where commands get their variables from; nil: os.Environ().
+	Environ []string
+	HTTP    *http.Client // nil: the default transport with bounded waits
 
 	// Channels are the messaging accounts by channel name.
 	Channels map[string]channel.Channel
 	Limits   map[string]channel.Limits
+
+	// Providers answer in place of those that the configuration describes, by
+	// their ids.
+	Providers map[string]llm.Provider
+	// NoProbe keeps the choice of a model from asking the ports of this machine.
+	NoProbe bool
 
 	// Step is called at named points of a run; see dispatch.Options.
 	Step func(string)
@@ -102,7 +111,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if o.Wrap != nil {
 		st = o.Wrap(st)
 	}
-	e.models, err = newModels(ctx, &opts, o.Env, e.o.HTTP, o.State)
+	e.models, err = newModels(ctx, &opts, e.o)
 	if err != nil {
 		return nil, err
 	}

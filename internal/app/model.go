@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -68,8 +69,11 @@ type models struct {
 
 // newModels chooses the default model: the configured one; a service whose key
 // is known; a model server on this machine; the built-in assistant.
-func newModels(ctx context.Context, o *options, env func(string) string, hc *http.Client, stateDir string) (*models, error) {
-	m := &models{opts: o.Models, env: env, http: hc, keys: filepath.Join(stateDir, "credentials"), made: map[string]llm.Provider{}}
+func newModels(ctx context.Context, o *options, a Options) (*models, error) {
+	m := &models{
+		opts: o.Models, env: a.Env, http: a.HTTP, keys: filepath.Join(a.State, "credentials"), made: map[string]llm.Provider{},
+	}
+	maps.Copy(m.made, a.Providers)
 	m.catalog = llm.Catalog{Models: m.known(), Aliases: map[string]string{}}
 	for ref, s := range o.Agent.Models {
 		if s.Alias != "" {
@@ -96,9 +100,11 @@ func newModels(ctx context.Context, o *options, env func(string) string, hc *htt
 			return m, nil
 		}
 	}
-	if ref, ok := m.findLocal(ctx); ok {
-		m.choice, m.why = ref, "a model server answers on this machine"
-		return m, nil
+	if !a.NoProbe {
+		if ref, ok := m.findLocal(ctx); ok {
+			m.choice, m.why = ref, "a model server answers on this machine"
+			return m, nil
+		}
 	}
 	m.choice, m.why = offlineRef, "no key, and no model server on this machine"
 	return m, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/internal/usage"
 )
 
@@ -124,8 +125,8 @@ type providerOptions struct {
 
 // toolOptions is tools.
 type toolOptions struct {
-	Exec execOptions `json:"exec"`
-	Loop loopOptions `json:"loopDetection"`
+	Exec execOptions        `json:"exec"`
+	Loop invoke.LoopOptions `json:"loopDetection"`
 }
 
 // execOptions is tools.exec.
@@ -135,15 +136,6 @@ type execOptions struct {
 	MaxOutput      int      `json:"maxOutputChars"`
 	Dangerous      []string `json:"dangerousPatterns"`
 	PathPrepend    []string `json:"pathPrepend"`
-}
-
-// loopOptions is tools.loopDetection.
-type loopOptions struct {
-	Enabled  *bool `json:"enabled"`
-	History  int   `json:"historySize"`
-	Warning  int   `json:"warningThreshold"`
-	Critical int   `json:"criticalThreshold"`
-	Breaker  int   `json:"globalCircuitBreakerThreshold"`
 }
 
 // readOptions decodes the sections that the parts need.
@@ -212,11 +204,15 @@ func (o *options) budget() usage.Budget {
 	return b
 }
 
-// loop is when repeated calls count as a loop.
-func (o *options) loop() invoke.LoopOptions {
-	l := o.Tools.Loop
-	return invoke.LoopOptions{
-		Disabled: l.Enabled != nil && !*l.Enabled,
-		History:  l.History, Warning: l.Warning, Critical: l.Critical, Breaker: l.Breaker,
+// exec is what the exec tool may do.
+func (o *options) exec(a Options) (exec.Options, error) {
+	e := o.Tools.Exec
+	mode, err := exec.ParseMode(e.Mode)
+	if err != nil {
+		return exec.Options{}, fmt.Errorf("tools.exec.mode: %w", err)
 	}
+	return exec.Options{
+		Mode: mode, Interactive: true, MaxTimeout: time.Duration(e.TimeoutSeconds) * time.Second,
+		MaxOutput: e.MaxOutput, DangerousPatterns: e.Dangerous, PathPrepend: e.PathPrepend, Environ: a.Environ,
+	}, nil
 }

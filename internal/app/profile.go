@@ -17,25 +17,27 @@ import (
 	"github.com/chela-ai/chela/internal/standard"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/tool/status"
 )
 
 // profiles makes the profile of a session's next run from the configuration.
 type profiles struct {
-	opts   *options
-	models *models
-	state  string
-	home   string
-	host   string
-	zone   *time.Location
-	tools  tool.Set
-	specs  []llm.ToolSpec // of tools, for the system prompt
+	opts    *options
+	models  *models
+	state   string
+	home    string
+	host    string
+	zone    *time.Location
+	started time.Time
+	tools   tool.Set
+	specs   []llm.ToolSpec // of tools, for the system prompt
 
 	mu    sync.Mutex
 	files map[string]*prompt.Workspace // by directory
 }
 
 func newProfiles(opts *options, m *models, st store.Store, o Options) (*profiles, error) {
-	p := &profiles{opts: opts, models: m, state: o.State, home: o.Env("HOME"), zone: time.Local, files: map[string]*prompt.Workspace{}}
+	p := &profiles{opts: opts, models: m, state: o.State, home: o.Env("HOME"), zone: time.Local, started: time.Now(), files: map[string]*prompt.Workspace{}}
 	p.host, _ = os.Hostname()
 	if name := opts.Agent.Timezone; name != "" {
 		zone, err := time.LoadLocation(name)
@@ -44,15 +46,23 @@ func newProfiles(opts *options, m *models, st store.Store, o Options) (*profiles
 		}
 		p.zone = zone
 	}
-	if err := opts.loop().Check(); err != nil {
+	if err := opts.Tools.Loop.Validate(); err != nil {
 		return nil, fmt.Errorf("tools.loopDetection: %w", err)
 	}
-	ex := opts.Tools.Exec
-	p.tools = tool.NewSet(standard.Tools(standard.ToolConfig{
-		Env: o.Env, ExecMode: ex.Mode, Timeout: time.Duration(ex.TimeoutSeconds) * time.Second,
-		MaxOutput: ex.MaxOutput, Dangerous: ex.Dangerous, PathPrepend: ex.PathPrepend,
-		Status: func(ctx context.Context, c tool.Call) (string, error) { return p.status(ctx, st, c) },
-	})...)
+	run, err := opts.exec(o)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := standard.Tools(standard.ToolConfig{
+		Exec: run,
+		Status: status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
+			return p.status(ctx, st, key)
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.tools = tool.NewSet(tools...)
 	for _, name := range p.tools.Names() {
 		t, _ := p.tools.Get(name)
 		spec := t.Spec()
@@ -105,7 +115,7 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 		System:    func(f dispatch.Facts) []llm.Block { return p.system(dir, f) },
 		Queue:     p.opts.policy(),
 		Budget:    p.opts.budget(),
-		Loop:      p.opts.loop(),
+		Loop:      p.opts.Tools.Loop,
 		Timeout:   p.opts.timeout(),
 		MaxLoops:  p.opts.Agent.MaxLoops,
 		MaxRounds: p.opts.Agent.MaxRounds,
@@ -116,6 +126,41 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 		Usage:     p.opts.Messages.ResponseUsage,
 		Params:    p.opts.Agent.Params,
 	}, nil
+}
+
+// status is what the model is told of its session.
+func (p *profiles) status(ctx context.Context, st store.Store, key chela.SessionKey) (status.Status, error) {
+	var m session.Meta
+	err := st.View(ctx, func(r store.Reader) error {
+		var err error
+		m, err = r.Sessions().Get(key)
+		return err
+	})
+	if err != nil {
+		return status.Status{}, fmt.Errorf("session %s: %w", key, err)
+	}
+	info, _, err := p.models.resolve(m.Model)
+	if err != nil {
+		return status.Status{}, err
+	}
+	s := status.Status{
+		Model: info.Ref(), Context: int(m.Context), Window: info.Context, Input: m.Tokens.Prompt(), Output: m.Tokens.Output,
+		Session: key, SessionID: m.ID, Queue: first(m.Queue.Mode, string(p.opts.policy().Mode), "collect"), Version: Version,
+		Uptime: time.Since(p.started),
+	}
+	if m.Priced {
+		s.Cost = float64(m.NanoUSD) / 1e9
+	}
+	return s, nil
+}
+
+func first(ss ...string) string {
+	for _, s := range ss {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // system is the system prompt of a run.

@@ -295,8 +295,8 @@ func label(k llm.ToolCall) string {
 	return k.Name
 }
 
-// messages returns what the model is sent: the compiled transcript, without
-// stand-ins for the results that the open calls will give.
+// messages returns what the model is sent: the compiled transcript. Calls that
+// are still open have stand-ins for their results in it.
 func (c *Conductor) messages(ctx context.Context, j *job) ([]*llm.Message, error) {
 	msgs, err := c.o.Cache.Messages(j.r.SessionID, func(after int64) ([]session.Entry, error) {
 		var es []session.Entry
@@ -310,24 +310,7 @@ func (c *Conductor) messages(ctx context.Context, j *job) ([]*llm.Message, error
 	if err != nil {
 		return nil, fmt.Errorf("transcript %s: %w", j.r.SessionID, err)
 	}
-	if len(j.open) == 0 {
-		return msgs, nil
-	}
-	open := map[string]bool{}
-	for _, k := range j.open {
-		open[k.Wire.ID] = true
-	}
-	n := len(msgs)
-	for n > 0 && msgs[n-1].Role == llm.RoleTool {
-		n--
-	}
-	kept := append([]*llm.Message(nil), msgs[:n]...)
-	for _, m := range msgs[n:] {
-		if !open[m.CallID] {
-			kept = append(kept, m)
-		}
-	}
-	return kept, nil
+	return msgs, nil
 }
 
 var _ agent.Tools = (*invoke.View)(nil)

@@ -1,0 +1,184 @@
+package chelatest
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app"
+	"github.com/chela-ai/chela/internal/channel"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Options is what a test's application is made of. The zero value has the
+// built-in offline assistant as its model.
+type Options struct {
+	Dir      string                     // state directory; "": a new one
+	Model    llm.Provider               // answers as mock/m; nil: the configuration's
+	Config   Config                     // sections; agents.defaults.model is set when Model is
+	Env      map[string]string          // environment variables, all there are
+	Channels map[string]channel.Channel // messaging accounts
+	Limits   map[string]channel.Limits
+	Step     func(string)
+	Wrap     func(store.Store) store.Store
+	Log      *slog.Logger // nil: the test's log, warnings and worse
+}
+
+// Gateway is the whole application, running.
+type Gateway struct {
+	*app.Engine
+	Dir string
+	t   testing.TB
+}
+
+// Start starts an application. It is stopped when the test ends.
+func Start(t testing.TB, o Options) *Gateway {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	c := Config{}
+	maps.Copy(c, o.Config)
+	ao := app.Options{
+		Log: o.Log, State: o.Dir, Env: func(name string) string { return o.Env[name] },
+		Environ:  []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir},
+		Channels: o.Channels, Limits: o.Limits, Step: o.Step, Wrap: o.Wrap, NoSocket: true, NoProbe: true,
+	}
+	if o.Model != nil {
+		ao.Providers = map[string]llm.Provider{"mock": o.Model}
+		c["models"] = merge(c["models"], `{"providers": {"mock": {"models": [{"id": "m", "contextWindow": 1000000, "input": ["text", "image"]}]}}}`)
+		c["agents.defaults"] = merge(c["agents.defaults"], `{"model": "mock/m"}`)
+	}
+	ao.Config = c
+	e, err := app.New(t.Context(), ao)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	g := &Gateway{Engine: e, Dir: o.Dir, t: t}
+	t.Cleanup(g.Stop)
+	return g
+}
+
+// merge puts the members of def into an object that lacks them.
+func merge(have json.RawMessage, def string) json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, b := range [...]json.RawMessage{json.RawMessage(def), have} {
+		var m map[string]json.RawMessage
+		if len(b) > 0 && json.Unmarshal(b, &m) == nil {
+			maps.Copy(out, m)
+		}
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Stop stops the application in good order. It may be called more than once.
+func (g *Gateway) Stop() {
+	if g.Engine == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := g.Engine.Close(ctx); err != nil {
+		g.t.Errorf("stop: %v", err)
+	}
+	g.Engine = nil
+}
+
+// Client connects a client that sees everything. It is closed when the test
+// ends.
+func (g *Gateway) Client() *Client {
+	g.t.Helper()
+	c, err := client.Dial(g.t.Context(), client.Options{
+		Dial: g.Dial, Caps: []string{wire.CapToolEvents},
+	})
+	if err != nil {
+		g.t.Fatalf("connect: %v", err)
+	}
+	g.t.Cleanup(func() { c.Close() })
+	return &Client{Client: c, t: g.t}
+}
+
+// Client is a connection with a terminal's habits.
+type Client struct {
+	*client.Client
+	t testing.TB
+}
+
+// Ended is how a message was answered, as a client sees it.
+type Ended struct {
+	Run   string
+	State string // final, aborted, error
+	Text  string // what a client shows in the end
+	Error string
+	Seen  []wire.Event // all events up to the end
+}
+
+// Send sends a message and returns the id of its run.
+func (c *Client) Send(session, text string) string {
+	c.t.Helper()
+	id, err := c.Client.Send(c.t.Context(), session, text)
+	if err != nil {
+		c.t.Fatalf("send %q: %v", text, err)
+	}
+	return id
+}
+
+// Ask sends a message and waits for the end of its run.
+func (c *Client) Ask(session, text string) Ended {
+	c.t.Helper()
+	return c.Await(c.Send(session, text))
+}
+
+// Await reads events until the run has ended.
+func (c *Client) Await(run string) Ended {
+	c.t.Helper()
+	end := Ended{Run: run}
+	for {
+		select {
+		case ev, ok := <-c.Events():
+			if !ok {
+				c.t.Fatalf("the connection ended while run %s went on: %v", run, c.Err())
+			}
+			end.Seen = append(end.Seen, ev)
+			if ev.Event != wire.EventChat {
+				continue
+			}
+			var chat wire.Chat
+			if err := ev.Decode(&chat); err != nil {
+				c.t.Fatalf("chat event: %v", err)
+			}
+			if chat.RunID != run || chat.State == wire.ChatDelta {
+				continue
+			}
+			end.State, end.Error = chat.State, chat.ErrorMessage
+			if chat.Message != nil {
+				end.Text = chat.Message.Text()
+			}
+			return end
+		case <-time.After(30 * time.Second):
+			c.t.Fatalf("run %s did not end in 30 s", run)
+		}
+	}
+}
+
+// testWriter writes lines to the test's log.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Helper()
+	w.t.Logf("%s", p)
+	return len(p), nil
+}
