@@ -133,22 +133,3 @@ type UsageOf struct {
 	Model    string `json:"model"`
 	UsageSum
 }
-
-// UsageStatus is the result of usage.status.
-type UsageStatus struct {
-	UpdatedAt Millis          `json:"updatedAt"`
-	Providers []ProviderUsage `json:"providers"`
-}
-
-// ProviderUsage is what a provider says is left.
-type ProviderUsage struct {
-	Provider string        `json:"provider"`
-	Windows  []UsageWindow `json:"windows"`
-}
-
-// UsageWindow is a quota over a time.
-type UsageWindow struct {
-	Label       string  `json:"label"`
-	UsedPercent float64 `json:"usedPercent"`
-	ResetAt     Millis  `json:"resetAt,omitempty"`
-}

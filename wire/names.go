@@ -35,7 +35,6 @@ const (
 	MethodCommandsList   = "commands.list"
 	MethodToolsCatalog   = "tools.catalog"
 	MethodUsageCost      = "usage.cost"
-	MethodUsageStatus    = "usage.status"
 	MethodSystemEvent    = "system-event"
 	MethodSystemPresence = "system-presence"
 

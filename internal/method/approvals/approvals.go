@@ -1,0 +1,75 @@
+// Package approvals is the methods by which a person decides what a tool may
+// do.
+package approvals
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/shape"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Options is what the methods work with.
+type Options struct {
+	Store store.Store
+	// Decide decides a request as the principal of ctx.
+	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
+}
+
+// Methods returns the methods.
+func Methods(o Options) []rpc.Method {
+	m := methods{o}
+	return []rpc.Method{
+		rpc.New(wire.MethodApprovalList, wire.RoleOperator, chela.ScopeApprovals, m.list),
+		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get),
+		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve),
+	}
+}
+
+type methods struct{ o Options }
+
+func (m methods) list(ctx context.Context, _ rpc.Peer, _ wire.None) ([]wire.Approval, error) {
+	out := []wire.Approval{}
+	err := m.o.Store.View(ctx, func(r store.Reader) error {
+		out = out[:0]
+		reqs, err := r.Approvals().Pending("")
+		for _, q := range reqs {
+			out = append(out, shape.Approval(q))
+		}
+		return err
+	})
+	return out, err
+}
+
+func (m methods) get(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire.Approval, error) {
+	var out wire.Approval
+	err := m.o.Store.View(ctx, func(r store.Reader) error {
+		q, err := r.Approvals().Get(in.ID)
+		out = shape.Approval(q)
+		return err
+	})
+	return out, unknown(in.ID, err)
+}
+
+func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.ApprovalResolve) (wire.OK, error) {
+	if !slices.Contains([]string{wire.AllowOnce, wire.AllowAlways, wire.Deny}, in.Decision) {
+		return wire.OK{}, rpc.Invalid(wire.MethodApprovalResolve, "at /decision: must be one of %s, %s, %s",
+			wire.AllowOnce, wire.AllowAlways, wire.Deny)
+	}
+	_, err := m.o.Decide(ctx, in.ID, in.Decision)
+	return wire.OK{OK: err == nil}, unknown(in.ID, err)
+}
+
+// unknown gives a request that does not exist the code that clients know.
+func unknown(id string, err error) error {
+	if errors.Is(err, chela.ErrNotFound) {
+		return wire.Errorf(wire.ApprovalNotFound, "no pending approval %s", id)
+	}
+	return err
+}
