@@ -1,0 +1,176 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/session"
+)
+
+// source is a transcript in a table, which counts how many entries were read.
+type source struct {
+	es   []session.Entry
+	read int
+}
+
+func (s *source) load(after int64) ([]session.Entry, error) {
+	s.read += len(s.es) - int(after)
+	return slices.Clone(s.es[after:]), nil
+}
+
+func TestCache(t *testing.T) {
+	t.Parallel()
+	t.Run("only what is new is read, and messages stay the same", func(t *testing.T) {
+		c := session.NewCache(1 << 20)
+		src := &source{es: history("u:hi", "a:ok")}
+		first, err := c.Messages("s", src.load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src.es = history("u:hi", "a:ok", "u:more", "a:yes")
+		c.Append("s", &src.es[2]) // as committed; the answer is not told
+		second, _ := c.Messages("s", src.load)
+		if src.read != 3 {
+			t.Errorf("%d entries read, want 2 and then 1", src.read)
+		}
+		if len(second) != 4 || first[0] != second[0] || second[2] != src.es[2].Message {
+			t.Errorf("second list %q", lines(second))
+		}
+	})
+	t.Run("an entry behind a gap is not taken", func(t *testing.T) {
+		c := session.NewCache(1 << 20)
+		src := &source{es: history("u:1")}
+		c.Messages("s", src.load)
+		src.es = history("u:1", "a:2", "u:3")
+		c.Append("s", &src.es[2], &src.es[0])
+		got, _ := c.Messages("s", src.load)
+		if d := cmp.Diff([]string{"user 1", "assistant 2", "user 3"}, lines(got)); d != "" {
+			t.Error(d)
+		}
+	})
+	t.Run("what was not used longest goes first", func(t *testing.T) {
+		big := "u:" + strings.Repeat("x", 10_000)
+		c := session.NewCache(50_000) // a message counts twice: two transcripts fit
+		srcs := map[string]*source{}
+		use := func(id string) {
+			if srcs[id] == nil {
+				srcs[id] = &source{es: history(big)}
+			}
+			if ms, err := c.Messages(id, srcs[id].load); err != nil || len(ms) != 1 {
+				t.Fatal(ms, err)
+			}
+		}
+		use("a")
+		use("b")
+		use("a")
+		use("c") // b goes
+		use("a")
+		use("b")
+		if a, b := srcs["a"].read, srcs["b"].read; a != 1 || b != 2 {
+			t.Errorf("a was read %d times, b %d times; want 1 and 2", a, b)
+		}
+	})
+	t.Run("a transcript above the limit is given, and not kept", func(t *testing.T) {
+		c := session.NewCache(10)
+		src := &source{es: history("u:hi")}
+		for range 2 {
+			if ms, err := c.Messages("s", src.load); err != nil || len(ms) != 1 {
+				t.Fatal(ms, err)
+			}
+		}
+		if src.read != 2 {
+			t.Errorf("read %d times, want 2", src.read)
+		}
+	})
+	t.Run("what cannot be read is an error, and Drop forgets", func(t *testing.T) {
+		c := session.NewCache(1 << 20)
+		want := errors.New("no disk")
+		if _, err := c.Messages("s", func(int64) ([]session.Entry, error) { return nil, want }); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+		src := &source{es: history("u:hi")}
+		c.Messages("s", src.load)
+		c.Drop("s")
+		c.Messages("s", src.load)
+		if src.read != 2 {
+			t.Errorf("read %d times, want 2", src.read)
+		}
+	})
+	t.Run("many at once", func(t *testing.T) {
+		c := session.NewCache(30_000)
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				for i := range 50 {
+					src := &source{es: history("u:hi", "a:"+strings.Repeat("y", 500))}
+					id := fmt.Sprint((g + i) % 16)
+					if ms, err := c.Messages(id, src.load); err != nil || len(ms) != 2 {
+						t.Error(len(ms), err)
+					}
+					c.Append(id, &src.es[1])
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	t.Run("SESS-09 of 25 the last 20 are drained, once", func(t *testing.T) {
+		n := session.NewNotices()
+		for i := range 25 {
+			n.Add("k", fmt.Sprint(i))
+		}
+		n.Add("other", "x")
+		got := n.Drain("k")
+		if len(got) != 20 || got[0] != "5" || got[19] != "24" {
+			t.Errorf("got %v", got)
+		}
+		if again := n.Drain("k"); len(again) != 0 {
+			t.Errorf("again: %v", again)
+		}
+	})
+}
+
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("here", 2*3600)
+	at := func(day, hour, min int) time.Time { return time.Date(2026, 3, day, hour, min, 0, 0, zone) }
+	six := 6
+	for _, c := range []struct {
+		name   string
+		p      session.ResetPolicy
+		m      session.Meta
+		now    time.Time
+		reason string
+	}{
+		{"none", session.ResetPolicy{Mode: "none", IdleMinutes: 1}, session.Meta{Started: at(1, 0, 0)}, at(9, 0, 0), ""},
+		{"no mode", session.ResetPolicy{}, session.Meta{Started: at(1, 0, 0)}, at(9, 0, 0), ""},
+		{"a new session", session.ResetPolicy{Mode: "daily"}, session.Meta{}, at(9, 0, 0), ""},
+		{"daily, before four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 9, 0)}, at(9, 3, 59), ""},
+		{"daily, at four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 9, 0)}, at(9, 4, 0), "daily"},
+		{"daily, activity does not postpone it", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 9, 0), Active: at(9, 3, 59), Updated: at(9, 3, 59)}, at(9, 8, 0), "daily"},
+		{"daily, begun after four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(9, 4, 1)}, at(9, 23, 0), ""},
+		{"daily, another hour", session.ResetPolicy{Mode: "daily", AtHour: &six}, session.Meta{Started: at(8, 9, 0)}, at(9, 5, 0), ""},
+		{"daily, in the zone of now", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(9, 3, 0).UTC()}, at(9, 5, 0), "daily"},
+		{"idle", session.ResetPolicy{Mode: "idle", IdleMinutes: 30}, session.Meta{Started: at(9, 1, 0), Active: at(9, 5, 0)}, at(9, 5, 31), "idle"},
+		{"idle, not yet", session.ResetPolicy{Mode: "idle", IdleMinutes: 30}, session.Meta{Started: at(9, 1, 0), Active: at(9, 5, 0)}, at(9, 5, 30), ""},
+		{"idle, what was written by others does not count", session.ResetPolicy{Mode: "idle", IdleMinutes: 30}, session.Meta{Started: at(9, 1, 0), Active: at(9, 5, 0), Updated: at(9, 6, 0)}, at(9, 6, 1), "idle"},
+		{"idle, never active", session.ResetPolicy{Mode: "idle", IdleMinutes: 30}, session.Meta{Started: at(9, 1, 0)}, at(9, 1, 20), ""},
+		{"both, idle first", session.ResetPolicy{Mode: "daily", IdleMinutes: 10}, session.Meta{Started: at(9, 5, 0), Active: at(9, 5, 0)}, at(9, 6, 0), "idle"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := session.Expired(c.p, c.m, c.now); got != c.reason {
+				t.Errorf("got %q, want %q", got, c.reason)
+			}
+		})
+	}
+}
