@@ -1,0 +1,63 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/chela"
+)
+
+// approvals is the table of approval requests.
+type approvals struct{ c *conn }
+
+var _ approval.Table = approvals{}
+
+func (t approvals) list(where string, args ...any) ([]approval.Request, error) {
+	var list []approval.Request
+	err := t.c.query(func(r *row) error {
+		var v approval.Request
+		err := decode(r.text(), &v)
+		list = append(list, v)
+		return err
+	}, "SELECT request FROM approval WHERE "+where, args...)
+	return list, err
+}
+
+// Get returns a request.
+func (t approvals) Get(id string) (approval.Request, error) {
+	list, err := t.list("id = ?", id)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("approval %s: %w", id, chela.ErrNotFound)
+	}
+	if err != nil {
+		return approval.Request{}, err
+	}
+	return list[0], nil
+}
+
+// Pending returns the undecided requests, oldest first; of all sessions for
+// the empty key.
+func (t approvals) Pending(key chela.SessionKey) ([]approval.Request, error) {
+	return t.list("decision = '' AND (?1 = '' OR session = ?1) ORDER BY created, n", str(key))
+}
+
+// Always reports whether a plan with this hash was allowed always in the
+// session.
+func (t approvals) Always(key chela.SessionKey, tool, hash string) (bool, error) {
+	n, err := t.c.number(`SELECT count(*) FROM approval
+WHERE session = ? AND tool = ? AND hash = ? AND decision = 'allow-always'`, str(key), tool, hash)
+	return n > 0, err
+}
+
+// Put stores a request by its id.
+func (t approvals) Put(v approval.Request) error {
+	request, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("approval %s: %w", v.ID, err)
+	}
+	_, err = t.c.exec(`INSERT INTO approval (id, session, run, tool, hash, decision, created, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET session = excluded.session, run = excluded.run, tool = excluded.tool, hash = excluded.hash,
+decision = excluded.decision, created = excluded.created, request = excluded.request`,
+		v.ID, str(v.Session), str(v.Run), v.Tool, v.Hash, str(v.Decision), v.Created, request)
+	return err
+}

@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// The schema, one file per version: migrations/001.sql leads to version 1.
+// Versions only go forward.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// schema returns the statements that lead to each version, from 1 on.
+func schema() ([]string, error) {
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]string, len(names))
+	for i := range names {
+		b, err := migrations.ReadFile(fmt.Sprintf("migrations/%03d.sql", i+1))
+		if err != nil {
+			return nil, err
+		}
+		steps[i] = string(b)
+	}
+	return steps, nil
+}
+
+// migrate brings the database to the version of the last step: each step in a
+// transaction of its own, after a copy of a database that holds something.
+func migrate(c *conn, path string, steps []string) error {
+	have, err := c.number("PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	if have > int64(len(steps)) {
+		return newerError(path, have, int64(len(steps)))
+	}
+	for ; have < int64(len(steps)); have++ {
+		if have > 0 {
+			if err := copyTo(context.Background(), c, fmt.Sprintf("%s.bak-v%d", path, have)); err != nil {
+				return fmt.Errorf("copy before migration %d: %w", have+1, err)
+			}
+		}
+		if err := step(c, steps[have], have+1); err != nil {
+			return fmt.Errorf("migration %d: %w", have+1, err)
+		}
+	}
+	return nil
+}
+
+func step(c *conn, sql string, version int64) error {
+	ctx := context.Background()
+	if err := c.script(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := c.script(ctx, sql)
+	if err == nil {
+		err = c.script(ctx, fmt.Sprintf("PRAGMA user_version = %d", version))
+	}
+	if err == nil {
+		err = c.script(ctx, "COMMIT")
+	}
+	if err != nil {
+		return errors.Join(err, c.script(ctx, "ROLLBACK"))
+	}
+	return nil
+}
+
+// copyTo writes what c sees as a database of its own to dst, whole or not at
+// all.
+func copyTo(ctx context.Context, c *conn, dst string) error {
+	temp := dst + ".part"
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	defer os.Remove(temp)
+	if err := c.script(ctx, "VACUUM INTO '"+strings.ReplaceAll(temp, "'", "''")+"'"); err != nil {
+		return err
+	}
+	return settle(temp, dst)
+}

@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/queue"
+)
+
+// items is the table of the queue.
+type items struct{ c *conn }
+
+var _ queue.Table = items{}
+
+const itemColumns = "seq, id, key, session, kind, principal, inbound, call, state, run, note, created"
+
+func scanItem(r *row) (queue.Item, error) {
+	it := queue.Item{Seq: r.int(), ID: r.text(), Key: r.text(), Session: chela.SessionKey(r.text()), Kind: queue.Kind(r.text())}
+	err := errors.Join(decode(r.text(), &it.Principal), decode(r.text(), &it.Inbound))
+	it.Call, it.State, it.Run = r.text(), queue.State(r.text()), chela.RunID(r.text())
+	it.Note, it.Created = r.text(), r.time()
+	return it, err
+}
+
+func (t items) list(where string, args ...any) ([]queue.Item, error) {
+	var list []queue.Item
+	err := t.c.query(func(r *row) error {
+		it, err := scanItem(r)
+		list = append(list, it)
+		return err
+	}, "SELECT "+itemColumns+" FROM item WHERE "+where, args...)
+	return list, err
+}
+
+func (t items) one(where, arg string) (queue.Item, error) {
+	list, err := t.list(where, arg)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("queue item %s: %w", arg, chela.ErrNotFound)
+	}
+	if err != nil {
+		return queue.Item{}, err
+	}
+	return list[0], nil
+}
+
+// Waiting returns the items of the session in state Waiting, by Seq.
+func (t items) Waiting(key chela.SessionKey) ([]queue.Item, error) {
+	return t.list("session = ? AND state = 'waiting' ORDER BY seq", str(key))
+}
+
+// TakenBy returns the items that a run took, by Seq.
+func (t items) TakenBy(id chela.RunID) ([]queue.Item, error) {
+	return t.list("run = ? AND run <> '' AND state IN ('taken', 'done') ORDER BY seq", str(id))
+}
+
+// Get returns an item by id.
+func (t items) Get(id string) (queue.Item, error) { return t.one("id = ?", id) }
+
+// ByKey returns an item by dedupe key.
+func (t items) ByKey(key string) (queue.Item, error) { return t.one("key = ?", key) }
+
+// Sessions returns the keys that have waiting items.
+func (t items) Sessions() ([]chela.SessionKey, error) {
+	var keys []chela.SessionKey
+	err := t.c.query(func(r *row) error {
+		keys = append(keys, chela.SessionKey(r.text()))
+		return nil
+	}, "SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session")
+	return keys, err
+}
+
+// Put stores a new item, or returns the receipt of its key. An item without a
+// key is always new.
+func (t items) Put(it queue.Item) (queue.Receipt, error) {
+	if it.Key != "" {
+		known, err := t.ByKey(it.Key)
+		if err == nil {
+			return queue.Receipt{Item: known}, nil
+		}
+		if !errors.Is(err, chela.ErrNotFound) {
+			return queue.Receipt{}, err
+		}
+	}
+	principal, err1 := encode(it.Principal)
+	inbound, err2 := encode(it.Inbound)
+	if err := errors.Join(err1, err2); err != nil {
+		return queue.Receipt{}, fmt.Errorf("queue item %s: %w", it.ID, err)
+	}
+	if it.State == "" {
+		it.State = queue.Waiting
+	}
+	ok, err := t.c.one(func(r *row) error { it.Seq = r.int(); return nil },
+		`INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING seq`,
+		it.ID, optional(it.Key), str(it.Session), str(it.Kind), principal, inbound, it.Call, str(it.State), str(it.Run), it.Note, it.Created)
+	if err == nil && !ok {
+		err = chela.Errorf(chela.CodeConflict, "queue item %s: another has this id", it.ID)
+	}
+	if err != nil {
+		return queue.Receipt{}, err
+	}
+	return queue.Receipt{Item: it, New: true}, nil
+}
+
+// Set moves items to a state, with their Run and Note as given.
+func (t items) Set(s queue.State, list ...queue.Item) error {
+	for _, it := range list {
+		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ?", str(s), str(it.Run), it.Note, it.ID)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("queue item %s: %w", it.ID, chela.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// Prune deletes final items created before tm and returns how many.
+func (t items) Prune(tm time.Time) (int, error) {
+	return t.c.exec("DELETE FROM item WHERE state IN ('done', 'dropped', 'cancelled') AND created < ?", tm)
+}

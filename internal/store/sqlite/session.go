@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/session"
+)
+
+// sessions is the tables of sessions and their transcripts.
+type sessions struct{ c *conn }
+
+var _ session.Table = sessions{}
+
+func scanMeta(r *row) (session.Meta, error) {
+	var m session.Meta
+	err := decode(r.text(), &m)
+	return m, err
+}
+
+// Get returns a session.
+func (t sessions) Get(key chela.SessionKey) (session.Meta, error) {
+	var m session.Meta
+	ok, err := t.c.one(func(r *row) (err error) {
+		m, err = scanMeta(r)
+		return err
+	}, "SELECT meta FROM session WHERE key = ?", str(key))
+	if err == nil && !ok {
+		err = fmt.Errorf("session %s: %w", key, chela.ErrNotFound)
+	}
+	return m, err
+}
+
+// listLimit is how many sessions a query without a limit gets.
+const listLimit = 100
+
+// List returns sessions, newest first, and how many match in all.
+func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
+	const where = ` FROM session WHERE updated >= ?1 AND (?2 = '' OR agent = ?2) AND (?3 = '' OR instr(search, ?3) > 0)`
+	limit := q.Limit
+	if limit == 0 {
+		limit = listLimit
+	}
+	args := []any{q.Since, str(q.Agent), strings.ToLower(q.Search)}
+	n, err := t.c.number("SELECT count(*)"+where, args...)
+	if err != nil || n == 0 {
+		return nil, 0, err
+	}
+	var list []session.Meta
+	err = t.c.query(func(r *row) error {
+		m, err := scanMeta(r)
+		list = append(list, m)
+		return err
+	}, "SELECT meta"+where+" ORDER BY updated DESC, key LIMIT ?4 OFFSET ?5", append(args, limit, q.Offset)...)
+	return list, int(n), err
+}
+
+// Put stores a session by its key, new or changed.
+func (t sessions) Put(m session.Meta) error {
+	meta, err := encode(m)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", m.Key, err)
+	}
+	search := strings.ToLower(string(m.Key) + "\n" + m.Label + "\n" + m.Title)
+	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, search, meta) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET id = excluded.id, agent = excluded.agent, updated = excluded.updated,
+search = excluded.search, meta = excluded.meta`, str(m.Key), m.ID, str(m.Agent), m.Updated, search, meta)
+	return err
+}
+
+// Past returns the transcripts that resets left, newest first.
+func (t sessions) Past(key chela.SessionKey) ([]session.Past, error) {
+	var list []session.Past
+	err := t.c.query(func(r *row) error {
+		list = append(list, session.Past{ID: r.text(), Started: r.time(), Ended: r.time(), Reason: r.text(), Entries: int(r.int())})
+		return nil
+	}, "SELECT id, started, ended, reason, entries FROM past WHERE session = ? ORDER BY ended DESC, n DESC", str(key))
+	return list, err
+}
+
+// Archive records that a transcript was left.
+func (t sessions) Archive(key chela.SessionKey, p session.Past) error {
+	_, err := t.c.exec(`INSERT INTO past (session, id, started, ended, reason, entries) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET started = excluded.started, ended = excluded.ended, reason = excluded.reason, entries = excluded.entries`,
+		str(key), p.ID, p.Started, p.Ended, p.Reason, p.Entries)
+	return err
+}
+
+// Unarchive takes a transcript out of the past again.
+func (t sessions) Unarchive(key chela.SessionKey, id string) error {
+	n, err := t.c.exec("DELETE FROM past WHERE session = ? AND id = ?", str(key), id)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("past transcript %s of session %s: %w", id, key, chela.ErrNotFound)
+	}
+	return err
+}
+
+// Delete removes a session with its past and all its rows. What stays says
+// nothing of what was talked about: the keys of the messages that were taken,
+// so that none is taken twice; the fence, so that a run in progress can write
+// no more; and what was spent.
+func (t sessions) Delete(key chela.SessionKey) error {
+	m, err := t.Get(key)
+	if err != nil {
+		return err
+	}
+	past, err := t.Past(key)
+	if err != nil {
+		return err
+	}
+	for _, p := range append(past, session.Past{ID: m.ID}) {
+		if err := t.drop(p.ID); err != nil {
+			return err
+		}
+	}
+	for _, sql := range [...]string{
+		"DELETE FROM past WHERE session = ?",
+		"DELETE FROM call WHERE session = ?",
+		"DELETE FROM approval WHERE session = ?",
+		"DELETE FROM outbox WHERE session = ?",
+		"DELETE FROM run WHERE session = ?",
+		"UPDATE item SET inbound = '{}', note = 'session deleted', state = iif(state IN ('waiting', 'taken'), 'cancelled', state) WHERE session = ?",
+		"UPDATE lease SET fence = fence + 1, owner = '', run = '' WHERE session = ?",
+		"DELETE FROM session WHERE key = ?",
+	} {
+		if _, err := t.c.exec(sql, str(key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/outbox"
+	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+// reader is the tables, to read.
+type reader struct{ c *conn }
+
+func (r reader) Queue() queue.Reader                 { return items(r) }
+func (r reader) Sessions() session.Reader            { return sessions(r) }
+func (r reader) Calls() session.CallReader           { return calls(r) }
+func (r reader) Runs() run.Reader                    { return runs(r) }
+func (r reader) Approvals() approval.Reader          { return approvals(r) }
+func (r reader) Outbox() outbox.Reader               { return outgoing(r) }
+func (r reader) Usage() usage.Reader                 { return spent(r) }
+func (r reader) Setting(name string) (string, error) { return setting(r.c, name) }
+
+// tx is the tables, in one transaction.
+type tx struct {
+	c     *conn
+	wakes *[]store.Topic
+}
+
+func (t tx) Queue() queue.Table                  { return items{t.c} }
+func (t tx) Sessions() session.Table             { return sessions{t.c} }
+func (t tx) Calls() session.Calls                { return calls{t.c} }
+func (t tx) Runs() run.Table                     { return runs{t.c} }
+func (t tx) Approvals() approval.Table           { return approvals{t.c} }
+func (t tx) Outbox() outbox.Table                { return outgoing{t.c} }
+func (t tx) Usage() usage.Table                  { return spent{t.c} }
+func (t tx) Setting(name string) (string, error) { return setting(t.c, name) }
+
+func (t tx) SetSetting(name, value string) error {
+	_, err := t.c.exec(`INSERT INTO setting (name, value) VALUES (?, ?)
+ON CONFLICT DO UPDATE SET value = excluded.value`, name, value)
+	return err
+}
+
+// Wake is told after the commit.
+func (t tx) Wake(topic store.Topic) { *t.wakes = append(*t.wakes, topic) }
+
+func setting(c *conn, name string) (string, error) {
+	return c.text("SELECT value FROM setting WHERE name = ?", name)
+}
+
+// encode returns v as JSON, with its text as it is.
+func encode(v any) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+func decode(s string, v any) error { return json.Unmarshal([]byte(s), v) }

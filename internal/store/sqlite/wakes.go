@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"context"
+	"sync"
+
+	"github.com/chela-ai/chela/internal/store"
+)
+
+// hub hands wakes to those who listen. The zero value is ready.
+type hub struct {
+	mu        sync.Mutex
+	listeners map[*listener]bool
+	closed    bool
+}
+
+// listener is one reader of wakes. What it has not taken yet stands once per
+// topic, so that a slow one costs little and loses no last wake.
+type listener struct {
+	mu      sync.Mutex
+	pending []store.Topic
+	bell    chan struct{} // holds a token when something is pending
+	done    chan struct{} // closed with the hub
+}
+
+// listen returns a channel that is closed when ctx ends or the hub is closed.
+func (h *hub) listen(ctx context.Context) <-chan store.Topic {
+	out := make(chan store.Topic)
+	l := &listener{bell: make(chan struct{}, 1), done: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		close(out)
+		return out
+	}
+	if h.listeners == nil {
+		h.listeners = make(map[*listener]bool)
+	}
+	h.listeners[l] = true
+	go func() {
+		defer close(out)
+		defer h.leave(l)
+		l.run(ctx, out)
+	}()
+	return out
+}
+
+func (h *hub) leave(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.listeners, l)
+}
+
+func (h *hub) wake(t store.Topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.listeners {
+		l.add(t)
+	}
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for l := range h.listeners {
+		close(l.done)
+	}
+	h.listeners = nil
+}
+
+func (l *listener) add(t store.Topic) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.pending {
+		if p == t {
+			return
+		}
+	}
+	l.pending = append(l.pending, t)
+	select {
+	case l.bell <- struct{}{}:
+	default:
+	}
+}
+
+// run sends what is pending, oldest first.
+func (l *listener) run(ctx context.Context, out chan<- store.Topic) {
+	for {
+		select {
+		case <-l.bell:
+		case <-l.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+		l.mu.Lock()
+		topics := l.pending
+		l.pending = nil
+		l.mu.Unlock()
+		for _, t := range topics {
+			select {
+			case out <- t:
+			case <-l.done:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}

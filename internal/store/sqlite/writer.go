@@ -1,0 +1,291 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/chela-ai/chela/internal/store"
+)
+
+// job is an Update that waits for its commit.
+type job struct {
+	ctx   context.Context
+	sync  store.Sync
+	f     func(store.Tx) error
+	wakes []store.Topic
+	err   error
+	done  chan struct{}
+}
+
+// writer is the goroutine that commits, and what waits for it.
+type writer struct {
+	d       *DB
+	c       *conn         // nil: it could not be opened again yet
+	synced  bool          // what the connection's synchronous is set to
+	suspect bool          // a write failed: settle the log before the next commit
+	gone    bool          // closed
+	err     error         // of the closing
+	ended   chan struct{} // closed when gone
+
+	mu      sync.Mutex
+	waiting []*job
+	closed  bool
+	bell    chan struct{} // holds a token when there is something to look at
+}
+
+func newWriter(d *DB, c *conn) *writer {
+	w := &writer{d: d, c: c, ended: make(chan struct{}), bell: make(chan struct{}, 1)}
+	go w.run()
+	return w
+}
+
+// do has f committed and waits for it.
+func (w *writer) do(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j := &job{ctx: ctx, sync: s, f: f, done: make(chan struct{})}
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return errClosed
+	}
+	w.waiting = append(w.waiting, j)
+	w.mu.Unlock()
+	w.ring()
+	<-j.done
+	return j.err
+}
+
+func (w *writer) ring() {
+	select {
+	case w.bell <- struct{}{}:
+	default:
+	}
+}
+
+// close commits what waits and closes the connection.
+func (w *writer) close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.ring()
+	<-w.ended
+	return w.err
+}
+
+// run joins whatever waits into one commit, until closed. It never waits for
+// more to come.
+func (w *writer) run() {
+	var group []*job
+	defer func() {
+		if !w.gone {
+			w.restart(group)
+		}
+	}()
+	for range w.bell {
+		w.mu.Lock()
+		closed := w.closed
+		group, w.waiting = w.waiting, nil
+		w.mu.Unlock()
+		if len(group) > 0 {
+			w.commit(group)
+			w.finish(group)
+			w.checkpoint()
+		}
+		if closed {
+			w.err, w.gone = w.shut(), true
+			close(w.ended)
+			return
+		}
+	}
+}
+
+// restart goes on in another goroutine when a function of a job ended this one
+// with runtime.Goexit, as a failing test does.
+func (w *writer) restart(group []*job) {
+	w.back(nil)
+	for _, j := range group {
+		j.err = errors.New("update: the function did not return")
+	}
+	w.finish(group)
+	w.ring()
+	go w.run()
+}
+
+// finish answers the callers, after the wakes of those that were committed.
+func (w *writer) finish(group []*job) {
+	for _, j := range group {
+		if j.err == nil {
+			for _, t := range j.wakes {
+				w.d.wakes.wake(t)
+			}
+		}
+		close(j.done)
+	}
+}
+
+// commit gives every job its outcome. When the transaction is lost in which
+// several were joined, each gets another try of its own.
+func (w *writer) commit(group []*job) {
+	group = begun(group)
+	if len(group) == 0 {
+		return
+	}
+	err := w.try(group)
+	if err == nil {
+		return
+	}
+	if len(group) > 1 {
+		for _, j := range group {
+			w.commit([]*job{j})
+		}
+		return
+	}
+	group[0].err = w.d.explain(err)
+}
+
+// begun returns the jobs whose context has not ended; they will be carried to
+// their end.
+func begun(group []*job) []*job {
+	kept := make([]*job, 0, len(group))
+	for _, j := range group {
+		if j.err = j.ctx.Err(); j.err == nil {
+			kept = append(kept, j)
+		}
+	}
+	return kept
+}
+
+// try commits the jobs in one transaction. An error says that none of them was
+// stored; errors of single jobs are left in them.
+func (w *writer) try(group []*job) error {
+	if err := w.ready(group); err != nil {
+		return err
+	}
+	if _, err := w.c.exec("BEGIN IMMEDIATE"); err != nil {
+		return w.back(err)
+	}
+	stored := 0
+	for _, j := range group {
+		err := w.one(j, len(group) > 1)
+		if w.c.lost != nil {
+			return w.back(w.c.lost)
+		}
+		if j.err = err; err == nil {
+			stored++
+		}
+	}
+	if stored == 0 {
+		w.back(nil)
+		return nil
+	}
+	if _, err := w.c.exec("COMMIT"); err != nil {
+		return w.back(err)
+	}
+	return nil
+}
+
+// one runs a job. Among others it gets a savepoint, so that it can fail alone.
+func (w *writer) one(j *job, among bool) error {
+	j.wakes = nil
+	if !among {
+		return w.call(j)
+	}
+	if _, err := w.c.exec("SAVEPOINT job"); err != nil {
+		return err
+	}
+	err := w.call(j)
+	if err != nil {
+		if _, rerr := w.c.exec("ROLLBACK TO job"); rerr != nil {
+			return errors.Join(err, rerr)
+		}
+	}
+	if _, rerr := w.c.exec("RELEASE job"); rerr != nil {
+		w.c.lost = rerr
+		return rerr
+	}
+	return err
+}
+
+// call runs the function of a job. A panic is its error: it must not take the
+// others, or the process, with it.
+func (w *writer) call(j *job) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.d.log.Error("panic in an update", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("update: panic: %v", p)
+		}
+	}()
+	return j.f(tx{w.c, &j.wakes})
+}
+
+// back takes the transaction back and returns why.
+func (w *writer) back(why error) error {
+	w.c.lost = nil
+	w.c.exec("ROLLBACK") // fails where SQLite has done it
+	w.c.lost = nil
+	if why != nil && fatal(why) {
+		w.d.log.Error("commit failed", "err", why)
+		w.suspect = w.suspect || unsynced(why)
+	}
+	return why
+}
+
+// ready makes the connection fit for the group's commit.
+func (w *writer) ready(group []*job) error {
+	if w.suspect || w.c == nil {
+		if err := w.mend(); err != nil {
+			return err
+		}
+	}
+	synced := false
+	for _, j := range group {
+		synced = synced || bool(j.sync)
+	}
+	return w.level(synced)
+}
+
+// level sets whether a commit waits for the disk. The frames of earlier
+// commits are in the same file: syncing it covers them.
+func (w *writer) level(synced bool) error {
+	if synced == w.synced {
+		return nil
+	}
+	sql := "PRAGMA synchronous = NORMAL"
+	if synced {
+		sql = "PRAGMA synchronous = FULL"
+	}
+	if err := w.c.script(context.Background(), sql); err != nil {
+		return err
+	}
+	w.synced = synced
+	return nil
+}
+
+// logLimit is the size of the log at which it is copied into the database.
+const logLimit = 4 << 20
+
+// checkpoint copies the log into the database when it has grown, as far as
+// readers allow.
+func (w *writer) checkpoint() {
+	fi, err := os.Stat(w.d.opts.Path + "-wal")
+	if err != nil || fi.Size() < logLimit || w.suspect || w.c == nil {
+		return
+	}
+	if err := w.c.script(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
+		w.suspect = unsynced(err)
+		w.d.log.Error("checkpoint failed", "err", err)
+	}
+}
+
+func (w *writer) shut() error {
+	if w.c == nil {
+		return nil
+	}
+	return w.c.close()
+}

@@ -1,0 +1,2 @@
+// Package storetest is the suite that every implementation of the store runs.
+package storetest

@@ -1,0 +1,571 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/outbox"
+	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+const (
+	keyA = chela.SessionKey("agent:main:main")
+	keyB = chela.SessionKey("agent:ops:telegram:group:-1001")
+)
+
+var address = chela.Address{Channel: "telegram", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "-1001"}, Thread: "7"}
+
+// item returns a waiting message.
+func item(key chela.SessionKey, n int) queue.Item {
+	return queue.Item{
+		ID: fmt.Sprintf("item-%d", n), Key: fmt.Sprintf("key-%d", n), Session: key, Kind: queue.Message,
+		Principal: chela.Owner("socket"), State: queue.Waiting, Created: at(n), Call: "call-1",
+		Inbound: chela.Inbound{
+			ID: fmt.Sprint(n), Address: address, Sender: chela.Sender{ID: "u1", Name: "Ada <a&b>"}, Text: "hello, 世界 \x00 \"<b>\"",
+			Media: []chela.Media{{Name: "a.png", Type: "image/png", Data: []byte{0, 1, 255}}}, ReplyTo: "3", Mode: "steer", Time: at(n), Mentioned: true,
+		},
+	}
+}
+
+func testQueue(t *testing.T, s store.Store) {
+	items := []queue.Item{item(keyA, 1), item(keyB, 2), item(keyA, 3)}
+	update(t, s, func(tx store.Tx) error {
+		for i := range items {
+			r, err := tx.Queue().Put(items[i])
+			if err != nil {
+				return err
+			}
+			if !r.New || r.Item.Seq <= 0 {
+				t.Errorf("receipt of a new item: new %v, seq %d", r.New, r.Item.Seq)
+			}
+			items[i].Seq = r.Item.Seq
+		}
+		return nil
+	})
+	same(t, "waiting of a", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[0], items[2]})
+	same(t, "sessions", get(t, s, func(r store.Reader) ([]chela.SessionKey, error) { return r.Queue().Sessions() }), []chela.SessionKey{keyA, keyB})
+	same(t, "by id", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get("item-2") }), items[1])
+	same(t, "by key", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().ByKey("key-3") }), items[2])
+
+	t.Run("a known key gives its receipt", func(t *testing.T) {
+		update(t, s, func(tx store.Tx) error {
+			again := item(keyB, 1)
+			again.ID, again.Inbound.Text = "other", "other"
+			r, err := tx.Queue().Put(again)
+			if err != nil {
+				return err
+			}
+			same(t, "receipt", r, queue.Receipt{Item: items[0]})
+			return nil
+		})
+	})
+	t.Run("the receipt tells the state", func(t *testing.T) {
+		items[0].Run, items[0].Note = "run-1", "taken by the test"
+		update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
+		items[0].State = queue.Taken
+		update(t, s, func(tx store.Tx) error {
+			r, err := tx.Queue().Put(item(keyA, 1))
+			same(t, "receipt", r, queue.Receipt{Item: items[0]})
+			return err
+		})
+		same(t, "taken", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().TakenBy("run-1") }), []queue.Item{items[0]})
+		same(t, "waiting", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[2]})
+	})
+	t.Run("items without a key are all new", func(t *testing.T) {
+		update(t, s, func(tx store.Tx) error {
+			for n := range 2 {
+				it := item(keyB, 10+n)
+				it.Key, it.Kind = "", queue.System
+				if r, err := tx.Queue().Put(it); err != nil || !r.New {
+					t.Errorf("put: %+v, %v", r, err)
+				}
+			}
+			return nil
+		})
+	})
+	t.Run("what is not there", func(t *testing.T) {
+		view(t, s, func(r store.Reader) error {
+			_, err := r.Queue().Get("none")
+			fails(t, "get", err, chela.ErrNotFound)
+			_, err = r.Queue().ByKey("none")
+			fails(t, "by key", err, chela.ErrNotFound)
+			return nil
+		})
+		err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, queue.Item{ID: "none"}) })
+		fails(t, "set", err, chela.ErrNotFound)
+	})
+	t.Run("prune takes old final items only", func(t *testing.T) {
+		update(t, s, func(tx store.Tx) error {
+			if err := tx.Queue().Set(queue.Done, items[1]); err != nil {
+				return err
+			}
+			n, err := tx.Queue().Prune(at(3))
+			same(t, "pruned", n, 1)
+			return err
+		})
+		update(t, s, func(tx store.Tx) error {
+			r, err := tx.Queue().Put(item(keyB, 2))
+			same(t, "a pruned key is new", r.New, true)
+			return err
+		})
+	})
+}
+
+// meta returns a session with every field set.
+func meta(key chela.SessionKey, n int) session.Meta {
+	return session.Meta{
+		Key: key, ID: fmt.Sprintf("transcript-%d", n), Previous: "before", Agent: key.Agent(), Label: "Label <&>", Title: "Первые слова",
+		Created: at(0), Started: at(1), Updated: at(n), Active: at(2), Address: address,
+		Model: "anthropic/x", Think: "low", Verbose: "on", Usage: "full",
+		Queue:  session.QueuePrefs{Mode: "steer", Debounce: time.Second, Cap: 3, Drop: "old"},
+		Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, Context: 5, NanoUSD: 6, Priced: true, Calls: 7, Aborted: true,
+	}
+}
+
+func testSessions(t *testing.T, s store.Store) {
+	a, b := meta(keyA, 1), meta(keyB, 2)
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Sessions().Put(a); err != nil {
+			return err
+		}
+		return tx.Sessions().Put(b)
+	})
+	same(t, "get", get(t, s, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(keyA) }), a)
+	a.Updated, a.Title = at(5), "changed"
+	update(t, s, func(tx store.Tx) error { return tx.Sessions().Put(a) })
+	for _, q := range []struct {
+		name string
+		q    session.Query
+		want []session.Meta
+		n    int
+	}{
+		{"all, newest first", session.Query{}, []session.Meta{a, b}, 2},
+		{"of an agent", session.Query{Agent: "ops"}, []session.Meta{b}, 1},
+		{"by key", session.Query{Search: "TELEGRAM"}, []session.Meta{b}, 1},
+		{"by title in another script", session.Query{Search: "ПЕРВЫЕ"}, []session.Meta{b}, 1},
+		{"by label", session.Query{Search: "label <&>"}, []session.Meta{a, b}, 2},
+		{"search is not a pattern", session.Query{Search: "%"}, nil, 0},
+		{"since", session.Query{Since: at(5)}, []session.Meta{a}, 1},
+		{"a page", session.Query{Limit: 1, Offset: 1}, []session.Meta{b}, 2},
+	} {
+		view(t, s, func(r store.Reader) error {
+			list, n, err := r.Sessions().List(q.q)
+			same(t, q.name, list, q.want)
+			same(t, q.name+": in all", n, q.n)
+			return err
+		})
+	}
+	t.Run("past", func(t *testing.T) {
+		p1 := session.Past{ID: "p1", Started: at(1), Ended: at(2), Reason: "new", Entries: 3}
+		p2 := session.Past{ID: "p2", Started: at(2), Ended: at(3), Reason: "daily", Entries: 0}
+		update(t, s, func(tx store.Tx) error {
+			if err := tx.Sessions().Archive(keyA, p1); err != nil {
+				return err
+			}
+			return tx.Sessions().Archive(keyA, p2)
+		})
+		past := func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past(keyA) }
+		same(t, "newest first", get(t, s, past), []session.Past{p2, p1})
+		p1.Reason, p1.Ended = "undo", at(9)
+		update(t, s, func(tx store.Tx) error {
+			if err := tx.Sessions().Unarchive(keyA, "p2"); err != nil {
+				return err
+			}
+			return tx.Sessions().Archive(keyA, p1) // again: replaced
+		})
+		same(t, "after undo", get(t, s, past), []session.Past{p1})
+		same(t, "of another", get(t, s, func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past(keyB) }), nil)
+	})
+	t.Run("what is not there", func(t *testing.T) {
+		view(t, s, func(r store.Reader) error {
+			_, err := r.Sessions().Get("none")
+			fails(t, "get", err, chela.ErrNotFound)
+			return nil
+		})
+		err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Sessions().Delete("none") })
+		fails(t, "delete", err, chela.ErrNotFound)
+	})
+}
+
+// entries returns entries of every kind with every field set.
+func entries() []*session.Entry {
+	assistant := &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Model: "m", Stop: llm.StopTools, Parts: []llm.Part{
+		{Kind: llm.PartThinking, Text: "hm", Signature: "sig", Redacted: "red"},
+		llm.Text("a <b> & \"c\""),
+		{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "c1", Name: "read", Args: json.RawMessage(`{ "path":  "<a>&\u00e9" }`), Raw: `{"pa`}},
+	}}
+	result := &llm.Message{Role: llm.RoleTool, CallID: "c1", ToolName: "read", IsError: true, Parts: []llm.Part{llm.Text("no such file\n")}}
+	return []*session.Entry{
+		{ID: "e1", Kind: session.KindMessage, Time: at(1), Run: "run-1", Message: llm.User("hello \x00 世界"), Sender: chela.Sender{ID: "u1", Name: "Ada"}, ItemID: "item-1"},
+		{
+			ID: "e2", Kind: session.KindMessage, Time: at(2), Run: "run-1", Message: assistant, NanoUSD: -1, Partial: true,
+			Usage: &llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true},
+		},
+		{ID: "e3", Kind: session.KindMessage, Time: at(3), Run: "run-1", Message: result, Details: json.RawMessage(`{"lines": [1,2]}`), Cut: true},
+		{ID: "e4", Kind: session.KindMessage, Time: at(4), Message: &llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("look"), llm.Image("image/png", []byte{0, 255, 7})}}},
+		{ID: "e5", Kind: session.KindMessage, Time: at(5), Message: &llm.Message{Role: llm.RoleAssistant}, Usage: &llm.Usage{}},
+		{ID: "e6", Kind: session.KindMessage, Time: at(6), Message: llm.User("")},
+		{ID: "e7", Kind: session.KindCut, Time: at(7), First: 3},
+		{ID: "e8", Kind: session.KindNotice, Time: at(8), Text: "resumed"},
+		{ID: "e9", Kind: session.KindCommand, Text: "/status\nok"},
+	}
+}
+
+func testTranscripts(t *testing.T, s store.Store) {
+	first := entries()
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Sessions().Append("t1", first[:4]...); err != nil {
+			return err
+		}
+		if err := tx.Sessions().Append("t2", &session.Entry{ID: "x", Kind: session.KindNotice}); err != nil {
+			return err
+		}
+		return tx.Sessions().Append("t1", first[4:]...)
+	})
+	var want []session.Entry
+	for i, e := range first {
+		if e.Seq != int64(i+1) {
+			t.Errorf("entry %d: seq %d", i+1, e.Seq)
+		}
+		want = append(want, *e)
+	}
+	read := func(id string, after int64, limit int) []session.Entry {
+		return get(t, s, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Entries(id, after, limit) })
+	}
+	same(t, "all", read("t1", 0, 0), want)
+	same(t, "after", read("t1", 7, 0), want[7:])
+	same(t, "a page", read("t1", 2, 3), want[2:5])
+	same(t, "beyond the end", read("t1", 99, 0), nil)
+	same(t, "of none", read("none", 0, 0), nil)
+	last := func(n int) []session.Entry {
+		return get(t, s, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Last("t1", n) })
+	}
+	same(t, "last", last(2), want[7:])
+	same(t, "last of more than there are", last(100), want)
+	same(t, "last none", last(0), nil)
+	count := func(id string) int {
+		return get(t, s, func(r store.Reader) (int, error) { return r.Sessions().Count(id) })
+	}
+	same(t, "count", count("t1"), len(want))
+	same(t, "count of none", count("none"), 0)
+
+	t.Run("a session is deleted with its transcripts", func(t *testing.T) {
+		var lease run.Lease
+		update(t, s, func(tx store.Tx) error {
+			m := meta(keyA, 1)
+			m.ID = "t1"
+			put := item(keyA, 1)
+			for _, f := range []func() error{
+				func() error { return tx.Sessions().Put(m) },
+				func() error { return tx.Sessions().Archive(keyA, session.Past{ID: "t2"}) },
+				func() error { return tx.Sessions().Append("t3", &session.Entry{ID: "y", Kind: session.KindNotice}) },
+				func() error { return tx.Runs().Put(run.Run{ID: "run-1", Session: keyA, State: run.Running}) },
+				func() error { return tx.Calls().Plan(session.Call{ID: "c", Run: "run-1", Session: keyA}) },
+				func() error {
+					return tx.Outbox().Put(outbox.Row{Key: "o", Run: "run-1", Session: keyA, State: outbox.Pending})
+				},
+				func() error { return tx.Approvals().Put(approval.Request{ID: "ap", Session: keyA}) },
+				func() error { _, err := tx.Queue().Put(put); return err },
+				func() (err error) { lease, err = tx.Runs().Acquire(keyA, "me", "run-1"); return err },
+			} {
+				if err := f(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		update(t, s, func(tx store.Tx) error { return tx.Sessions().Delete(keyA) })
+		same(t, "left of t1, t2, t3", []int{count("t1"), count("t2"), count("t3")}, []int{0, 0, 1})
+		view(t, s, func(r store.Reader) error {
+			_, err := r.Sessions().Get(keyA)
+			fails(t, "session", err, chela.ErrNotFound)
+			_, err = r.Runs().Get("run-1")
+			fails(t, "run", err, chela.ErrNotFound)
+			_, err = r.Calls().Call("c")
+			fails(t, "call", err, chela.ErrNotFound)
+			_, err = r.Outbox().Get("o")
+			fails(t, "outbox row", err, chela.ErrNotFound)
+			_, err = r.Approvals().Get("ap")
+			fails(t, "approval", err, chela.ErrNotFound)
+			it, err := r.Queue().ByKey("key-1")
+			same(t, "the key of its message", []string{it.ID, string(it.State), it.Inbound.Text}, []string{"item-1", "cancelled", ""})
+			return err
+		})
+		err := store.Held(t.Context(), s, lease, store.Ordered, func(store.Tx) error { return nil })
+		fails(t, "a run that goes on", err, chela.ErrFenced)
+	})
+}
+
+func testCalls(t *testing.T, s store.Store) {
+	c1 := session.Call{
+		ID: "run-1/1/0", Run: "run-1", Session: keyA, State: session.Planned, Effect: "acts", Approval: "ap-1", Updated: at(1),
+		Wire: llm.ToolCall{ID: "toolu_1", Name: "exec", Args: json.RawMessage(`{ "a": 1 }`), Raw: "raw"},
+	}
+	c2, c3 := c1, c1
+	c2.ID, c3.ID = "run-1/1/1", "run-1/2/0"
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Plan(c2, c1) })
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Plan(c3) })
+	openCalls := func() []string {
+		var ids []string
+		for _, c := range get(t, s, func(r store.Reader) ([]session.Call, error) { return r.Calls().Open("run-1") }) {
+			ids = append(ids, c.ID)
+		}
+		return ids
+	}
+	same(t, "open, in order of planning", openCalls(), []string{c2.ID, c1.ID, c3.ID})
+	same(t, "call", get(t, s, func(r store.Reader) (session.Call, error) { return r.Calls().Call(c1.ID) }), c1)
+
+	move := func(id string, to session.CallState, from ...session.CallState) error {
+		return s.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Calls().Move(id, to, from...) })
+	}
+	if err := move(c1.ID, session.Started, session.Planned, session.Approved); err != nil {
+		t.Errorf("move: %v", err)
+	}
+	if err := move(c1.ID, session.Started, session.Planned); chela.CodeOf(err) != chela.CodeConflict {
+		t.Errorf("move from a state it is not in: %v", err)
+	}
+	fails(t, "move of none", move("none", session.Closed), chela.ErrNotFound)
+	if err := move(c2.ID, session.Closed); err != nil {
+		t.Errorf("move from any: %v", err)
+	}
+	same(t, "open", openCalls(), []string{c1.ID, c3.ID})
+	if err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Calls().Plan(c1) }); err == nil {
+		t.Error("planned twice")
+	}
+	c3.Detached, c3.State, c3.Updated = true, session.Waiting, at(4)
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Put(c3) })
+	detached := func(r store.Reader) ([]session.Call, error) { return r.Calls().OpenDetached(keyA) }
+	same(t, "detached", get(t, s, detached), []session.Call{c3})
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Move(c3.ID, session.Closed) })
+	same(t, "detached and closed", get(t, s, detached), nil)
+}
+
+func testRuns(t *testing.T, s store.Store) {
+	r1 := run.Run{
+		ID: "run-1", Session: keyA, SessionID: "t1", Agent: "main", Trigger: run.User, Lane: "main", State: run.Running,
+		Principal: chela.Principal{ID: "u", Credential: "token", Scopes: []chela.Scope{chela.ScopeWrite}}, Address: address,
+		Think: "low", Model: "a/b", Attempts: 2, Error: "e", Text: "the answer", Footer: "1k tokens", Silent: true, Started: at(2), Fence: 4,
+	}
+	r2 := run.Run{ID: "run-2", Session: keyB, State: run.Suspended, Started: at(1)}
+	r3 := run.Run{ID: "run-3", Session: keyA, State: run.OK, Started: at(3), Ended: at(4)}
+	update(t, s, func(tx store.Tx) error {
+		for _, r := range []run.Run{r1, r2, r3} {
+			if err := tx.Runs().Put(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	same(t, "get", get(t, s, func(r store.Reader) (run.Run, error) { return r.Runs().Get("run-1") }), r1)
+	active := func(key chela.SessionKey) []run.Run {
+		return get(t, s, func(r store.Reader) ([]run.Run, error) { return r.Runs().Active(key) })
+	}
+	same(t, "active, oldest first", active(""), []run.Run{r2, r1})
+	same(t, "active of a session", active(keyA), []run.Run{r1})
+	recent := func(key chela.SessionKey, n int) []run.Run {
+		return get(t, s, func(r store.Reader) ([]run.Run, error) { return r.Runs().Recent(key, n) })
+	}
+	same(t, "recent", recent("", 2), []run.Run{r3, r1})
+	same(t, "recent of a session", recent(keyB, 9), []run.Run{r2})
+	r1.State, r1.Ended = run.Failed, at(5)
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Calls().Plan(session.Call{ID: "old", Run: "run-3", Session: keyA, State: session.Closed}, session.Call{ID: "new", Run: "run-1", Session: keyA}); err != nil {
+			return err
+		}
+		return tx.Runs().Put(r1)
+	})
+	same(t, "active after the end", active(""), []run.Run{r2})
+	update(t, s, func(tx store.Tx) error {
+		n, err := tx.Runs().Prune(at(5))
+		same(t, "pruned: ended before, and final", n, 1)
+		return err
+	})
+	same(t, "left", recent("", 9), []run.Run{r1, r2})
+	view(t, s, func(r store.Reader) error {
+		_, err := r.Calls().Call("old")
+		fails(t, "call of a pruned run", err, chela.ErrNotFound)
+		_, err = r.Runs().Get("run-3")
+		fails(t, "pruned run", err, chela.ErrNotFound)
+		_, err = r.Calls().Call("new")
+		return err
+	})
+}
+
+func testLeases(t *testing.T, s store.Store) {
+	same(t, "none", get(t, s, func(r store.Reader) (run.Lease, error) { return r.Runs().Lease(keyA) }), run.Lease{})
+	acquire := func(owner string, id chela.RunID) (l run.Lease) {
+		update(t, s, func(tx store.Tx) (err error) {
+			l, err = tx.Runs().Acquire(keyA, owner, id)
+			return err
+		})
+		return l
+	}
+	l1 := acquire("p1", "run-1")
+	same(t, "lease", get(t, s, func(r store.Reader) (run.Lease, error) { return r.Runs().Lease(keyA) }), l1)
+	held := func(l run.Lease, value string) error {
+		return store.Held(t.Context(), s, l, store.Synced, func(tx store.Tx) error { return tx.SetSetting("by", value) })
+	}
+	if err := held(l1, "1"); err != nil {
+		t.Errorf("held: %v", err)
+	}
+	l2 := acquire("p1", "run-2")
+	if l2.Fence <= l1.Fence {
+		t.Errorf("fence %d after %d", l2.Fence, l1.Fence)
+	}
+	fails(t, "superseded by a run", held(l1, "stale"), chela.ErrFenced)
+	l3 := acquire("p2", "run-2")
+	fails(t, "superseded by a process", held(l2, "stale"), chela.ErrFenced)
+	fails(t, "never held", held(run.Lease{Session: keyB, Owner: "p1", Fence: 1}, "stale"), chela.ErrFenced)
+	if err := held(l3, "3"); err != nil {
+		t.Errorf("held: %v", err)
+	}
+	same(t, "written", get(t, s, func(r store.Reader) (string, error) { return r.Setting("by") }), "3")
+}
+
+func testApprovals(t *testing.T, s store.Store) {
+	request := func(key chela.SessionKey, n int) approval.Request {
+		return approval.Request{
+			ID: fmt.Sprintf("ap-%d", n), Session: key, Run: "run-1", Call: "c", Tool: "exec", Text: "rm <x>", Reason: "outside", Hash: "h1",
+			Requester: chela.Owner("token"), Created: at(n), Expires: at(n + 30),
+		}
+	}
+	a, b, c := request(keyA, 3), request(keyB, 1), request(keyA, 2)
+	update(t, s, func(tx store.Tx) error {
+		for _, r := range []approval.Request{a, b, c} {
+			if err := tx.Approvals().Put(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	same(t, "get", get(t, s, func(r store.Reader) (approval.Request, error) { return r.Approvals().Get("ap-3") }), a)
+	pending := func(key chela.SessionKey) []approval.Request {
+		return get(t, s, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Pending(key) })
+	}
+	same(t, "pending, oldest first", pending(""), []approval.Request{b, c, a})
+	same(t, "pending of a session", pending(keyA), []approval.Request{c, a})
+	always := func(key chela.SessionKey, tool, hash string) bool {
+		return get(t, s, func(r store.Reader) (bool, error) { return r.Approvals().Always(key, tool, hash) })
+	}
+	same(t, "not yet", always(keyA, "exec", "h1"), false)
+	a.Decision, a.By, a.Decided = approval.AllowAlways, "owner", at(5)
+	c.Decision = approval.AllowOnce
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Approvals().Put(a); err != nil {
+			return err
+		}
+		return tx.Approvals().Put(c)
+	})
+	same(t, "pending", pending(""), []approval.Request{b})
+	same(t, "decided", get(t, s, func(r store.Reader) (approval.Request, error) { return r.Approvals().Get("ap-3") }), a)
+	same(t, "always: it, another session, tool, hash",
+		[]bool{always(keyA, "exec", "h1"), always(keyB, "exec", "h1"), always(keyA, "read", "h1"), always(keyA, "exec", "h2")},
+		[]bool{true, false, false, false})
+	view(t, s, func(r store.Reader) error {
+		_, err := r.Approvals().Get("none")
+		fails(t, "get of none", err, chela.ErrNotFound)
+		return nil
+	})
+}
+
+func testOutbox(t *testing.T, s store.Store) {
+	part := func(n int, state outbox.State) outbox.Row {
+		return outbox.Row{
+			Key: fmt.Sprintf("run-1/%d", n), Run: "run-1", Session: keyA, Address: address, ReplyTo: "9", Part: n, Text: "text <&>",
+			Media: []chela.Media{{Name: "a", Type: "image/png", Data: []byte{1}}}, State: state, Attempts: 1, NotBefore: at(n), PlatformID: "p", Error: "e", Created: at(n),
+		}
+	}
+	rows := []outbox.Row{part(2, outbox.Pending), part(0, outbox.Draft), part(1, outbox.Sent)}
+	update(t, s, func(tx store.Tx) error { return tx.Outbox().Put(rows...) })
+	ofRun := get(t, s, func(r store.Reader) ([]outbox.Row, error) { return r.Outbox().OfRun("run-1") })
+	for i, at := range []int{1, 2, 0} {
+		if len(ofRun) != 3 {
+			t.Fatalf("of run: %d rows, want 3", len(ofRun))
+		}
+		rows[at].Seq = ofRun[i].Seq
+	}
+	same(t, "of run, by part", ofRun, []outbox.Row{rows[1], rows[2], rows[0]})
+	if !(rows[0].Seq < rows[1].Seq && rows[1].Seq < rows[2].Seq) {
+		t.Errorf("order of writing: %d %d %d", rows[0].Seq, rows[1].Seq, rows[2].Seq)
+	}
+	openRows := func(n int) []outbox.Row {
+		return get(t, s, func(r store.Reader) ([]outbox.Row, error) { return r.Outbox().Open(n) })
+	}
+	same(t, "open, by seq", openRows(0), rows[:2])
+	same(t, "open, limited", openRows(1), rows[:1])
+	rows[0].State, rows[0].Text, rows[0].Media = outbox.Attempted, "changed", nil
+	update(t, s, func(tx store.Tx) error { return tx.Outbox().Put(rows[0]) })
+	same(t, "changed, at its place", openRows(0), rows[:2])
+	rows[0].State = outbox.Ambiguous
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Outbox().Put(rows[0]); err != nil {
+			return err
+		}
+		n, err := tx.Outbox().Prune(at(2))
+		same(t, "pruned: final and old", n, 1)
+		if err != nil {
+			return err
+		}
+		return tx.Outbox().Delete(rows[1].Key, "none")
+	})
+	same(t, "open", openRows(0), nil)
+	view(t, s, func(r store.Reader) error {
+		got, err := r.Outbox().Get(rows[0].Key)
+		same(t, "get", got, rows[0])
+		_, missing := r.Outbox().Get(rows[1].Key)
+		fails(t, "deleted", missing, chela.ErrNotFound)
+		return err
+	})
+}
+
+func testUsage(t *testing.T, s store.Store) {
+	same(t, "of a run that used nothing", get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("none") }), usage.Sum{})
+	day2 := epoch.Add(24 * time.Hour)
+	rows := []usage.Row{
+		{Run: "r1", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(0), Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, NanoUSD: 10, Priced: true},
+		{Run: "r1", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(1), Tokens: llm.Usage{Input: 10, Estimated: true}, NanoUSD: 5, Priced: true},
+		{Run: "r2", Session: keyB, Agent: "ops", Provider: "p", Model: "n", Time: at(2), Tokens: llm.Usage{Output: 7}},
+		{Run: "r3", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: day2, Tokens: llm.Usage{Input: 1}, Priced: true},
+	}
+	update(t, s, func(tx store.Tx) error {
+		for _, r := range rows {
+			if err := tx.Usage().Add(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	first := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "m", Calls: 2, Tokens: llm.Usage{Input: 11, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, NanoUSD: 15}
+	other := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "n", Calls: 1, Tokens: llm.Usage{Output: 7}, Unpriced: 1}
+	second := usage.Sum{Day: "2026-11-22", Provider: "p", Model: "m", Calls: 1, Tokens: llm.Usage{Input: 1}}
+	daily := func(key chela.SessionKey, since time.Time) []usage.Sum {
+		return get(t, s, func(r store.Reader) ([]usage.Sum, error) { return r.Usage().Daily(key, since) })
+	}
+	same(t, "all", daily("", time.Time{}), []usage.Sum{first, other, second})
+	same(t, "of a session", daily(keyA, at(0)), []usage.Sum{first, second})
+	same(t, "since", daily("", day2), []usage.Sum{second})
+	first.Day = ""
+	total := get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("r1") })
+	total.Provider, total.Model = "p", "m" // a total may leave them out
+	same(t, "of a run", total, first)
+}
+
+func testSettings(t *testing.T, s store.Store) {
+	read := func() string { return get(t, s, func(r store.Reader) (string, error) { return r.Setting("a") }) }
+	same(t, "none", read(), "")
+	long := strings.Repeat("x", 10_000)
+	for _, v := range []string{"1", long, ""} {
+		update(t, s, func(tx store.Tx) error { return tx.SetSetting("a", v) })
+		same(t, "set", read(), v)
+	}
+}

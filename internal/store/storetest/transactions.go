@@ -1,0 +1,326 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+func set(name, value string) func(store.Tx) error {
+	return func(tx store.Tx) error { return tx.SetSetting(name, value) }
+}
+
+func setting(t *testing.T, s store.Store, name string) string {
+	t.Helper()
+	return get(t, s, func(r store.Reader) (string, error) { return r.Setting(name) })
+}
+
+// hold makes the store busy with a commit until the function it returns is
+// called, so that what comes meanwhile is joined.
+func hold(t *testing.T, s store.Store) (release func()) {
+	t.Helper()
+	began, let := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Update(context.Background(), store.Ordered, func(store.Tx) error {
+			once.Do(func() { close(began) })
+			<-let
+			return nil
+		})
+	}()
+	<-began
+	return func() {
+		close(let)
+		if err := <-ended; err != nil {
+			t.Errorf("the commit that held the others: %v", err)
+		}
+	}
+}
+
+func testTransactions(t *testing.T, s store.Store) {
+	t.Run("an error is returned as it is and rolls back", func(t *testing.T) {
+		err := s.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+			if err := tx.SetSetting("rolled", "back"); err != nil {
+				return err
+			}
+			return errBoom
+		})
+		same(t, "error", err == errBoom, true)
+		same(t, "value", setting(t, s, "rolled"), "")
+	})
+	t.Run("a panic is the caller's error only", func(t *testing.T) {
+		err := s.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+			if err := tx.SetSetting("panic", "1"); err != nil {
+				return err
+			}
+			panic("oh")
+		})
+		if err == nil {
+			t.Error("no error")
+		}
+		same(t, "value", setting(t, s, "panic"), "")
+		update(t, s, set("after", "1"))
+	})
+	t.Run("a function that ends its goroutine", func(t *testing.T) {
+		done := make(chan error, 1)
+		go func() {
+			err := errBoom // what is returned when the store let it end the caller
+			defer func() { done <- err }()
+			err = s.Update(context.Background(), store.Ordered, func(tx store.Tx) error {
+				if err := tx.SetSetting("goexit", "1"); err != nil {
+					return err
+				}
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		if err := <-done; err == nil {
+			t.Error("no error")
+		}
+		same(t, "value", setting(t, s, "goexit"), "")
+		update(t, s, set("after", "2"))
+	})
+	t.Run("one of several joined fails alone", func(t *testing.T) {
+		release := hold(t, s)
+		var wg sync.WaitGroup
+		errs := make([]error, 5)
+		for i := range errs {
+			wg.Go(func() {
+				errs[i] = s.Update(context.Background(), store.Sync(i%2 == 0), func(tx store.Tx) error {
+					if err := tx.SetSetting(fmt.Sprintf("joined-%d", i), "1"); err != nil {
+						return err
+					}
+					switch i {
+					case 2:
+						return errBoom
+					case 3:
+						panic("oh")
+					}
+					return nil
+				})
+			})
+		}
+		time.Sleep(10 * time.Millisecond) // they join when they came in time; it holds either way
+		release()
+		wg.Wait()
+		for i, want := range []string{"1", "1", "", "", "1"} {
+			same(t, fmt.Sprintf("value %d", i), setting(t, s, fmt.Sprintf("joined-%d", i)), want)
+			same(t, fmt.Sprintf("error %d", i), errs[i] == nil, want == "1")
+		}
+		same(t, "the error as it is", errs[2] == errBoom, true)
+	})
+	t.Run("a function may run twice", func(t *testing.T) {
+		n := 0
+		update(t, s, func(tx store.Tx) error {
+			v, err := tx.Setting("twice")
+			if err != nil {
+				return err
+			}
+			n, _ = strconv.Atoi(v)
+			n++
+			return tx.SetSetting("twice", strconv.Itoa(n))
+		})
+		same(t, "value", setting(t, s, "twice"), strconv.Itoa(n))
+		same(t, "count", n, 1)
+	})
+	t.Run("a transaction sees its own writes, others do not yet", func(t *testing.T) {
+		update(t, s, set("seen", "old"))
+		began, let := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.Update(context.Background(), store.Ordered, func(tx store.Tx) error {
+				if err := tx.SetSetting("seen", "new"); err != nil {
+					return err
+				}
+				v, err := tx.Setting("seen")
+				if v != "new" {
+					err = fmt.Errorf("own write: have %q", v)
+				}
+				once.Do(func() { close(began) })
+				<-let
+				return err
+			})
+		}()
+		<-began
+		same(t, "by another", setting(t, s, "seen"), "old") // and it does not wait
+		close(let)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		same(t, "after", setting(t, s, "seen"), "new")
+	})
+	t.Run("a view is one state", func(t *testing.T) {
+		update(t, s, set("state", "1"))
+		view(t, s, func(r store.Reader) error {
+			first, err := r.Setting("state")
+			if err != nil {
+				return err
+			}
+			update(t, s, set("state", "2"))
+			second, err := r.Setting("state")
+			same(t, "second reading", second, first)
+			return err
+		})
+		same(t, "another view", setting(t, s, "state"), "2")
+	})
+	t.Run("an ended context", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		ran := false
+		err := s.Update(ctx, store.Ordered, func(store.Tx) error { ran = true; return nil })
+		fails(t, "update", err, context.Canceled)
+		fails(t, "view", s.View(ctx, func(store.Reader) error { ran = true; return nil }), context.Canceled)
+		same(t, "ran", ran, false)
+
+		// It waits behind another, and ends while it waits.
+		release := hold(t, s)
+		ctx, cancel = context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Update(ctx, store.Ordered, set("late", "1")) }()
+		time.Sleep(10 * time.Millisecond)
+		cancel()
+		release()
+		fails(t, "update that waited", <-ended, context.Canceled)
+		same(t, "value", setting(t, s, "late"), "")
+
+		// Once begun it is carried to its end.
+		ctx, cancel = context.WithCancel(t.Context())
+		if err := s.Update(ctx, store.Synced, func(tx store.Tx) error {
+			cancel()
+			return tx.SetSetting("begun", "1")
+		}); err != nil {
+			t.Errorf("begun: %v", err)
+		}
+		same(t, "value", setting(t, s, "begun"), "1")
+	})
+}
+
+// testConcurrency has 64 sessions write and read at once. Each sees its own
+// commits at once, in order, and nobody sees half of one.
+func testConcurrency(t *testing.T, s store.Store) {
+	const writers, rounds = 64, 8
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			id := fmt.Sprintf("t-%d", w)
+			for n := range rounds {
+				err := s.Update(t.Context(), store.Sync(n%4 == 0), func(tx store.Tx) error {
+					if err := tx.Sessions().Append(id,
+						&session.Entry{ID: fmt.Sprint(n, "u"), Kind: session.KindMessage, Message: llm.User("q")},
+						&session.Entry{ID: fmt.Sprint(n, "a"), Kind: session.KindMessage, Message: llm.User("a")}); err != nil {
+						return err
+					}
+					v, err := tx.Setting("total")
+					if err != nil {
+						return err
+					}
+					total, _ := strconv.Atoi(v)
+					return tx.SetSetting("total", strconv.Itoa(total+1))
+				})
+				if err != nil {
+					t.Errorf("writer %d: %v", w, err)
+					return
+				}
+				err = s.View(t.Context(), func(r store.Reader) error {
+					if have, err := r.Sessions().Count(id); err != nil || have != 2*(n+1) {
+						t.Errorf("writer %d, round %d: %d entries, %v", w, n, have, err)
+					}
+					other, err := r.Sessions().Count(fmt.Sprintf("t-%d", (w+1)%writers))
+					if other%2 != 0 {
+						t.Errorf("half a commit: %d entries", other)
+					}
+					return err
+				})
+				if err != nil {
+					t.Errorf("reader %d: %v", w, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	same(t, "no update is lost", setting(t, s, "total"), strconv.Itoa(writers*rounds))
+}
+
+func testWakes(t *testing.T, s store.Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	wakes := s.Wakes(ctx)
+	topic := func(key chela.SessionKey) store.Topic { return store.Topic{Kind: store.TopicQueue, Session: key} }
+
+	var committed atomic.Bool
+	if err := s.Update(ctx, store.Ordered, func(tx store.Tx) error { tx.Wake(topic("failed")); return errBoom }); err == nil {
+		t.Fatal("no error")
+	}
+	update(t, s, func(tx store.Tx) error {
+		tx.Wake(topic(keyA))
+		return tx.SetSetting("woken", "1")
+	})
+	committed.Store(true)
+	got := next(t, wakes)
+	same(t, "wake of a commit, none of one that failed", got, topic(keyA))
+	same(t, "its rows are there", setting(t, s, "woken"), "1")
+
+	t.Run("a slow reader loses no last one of a topic", func(t *testing.T) {
+		for range 1000 {
+			update(t, s, func(tx store.Tx) error { tx.Wake(topic(keyA)); tx.Wake(topic(keyB)); return nil })
+		}
+		update(t, s, func(tx store.Tx) error { tx.Wake(store.Topic{Kind: store.TopicOutbox}); return nil })
+		have := map[store.Topic]int{}
+		for n := 0; have[store.Topic{Kind: store.TopicOutbox}] == 0; n++ {
+			have[next(t, wakes)]++
+			if n > 2000 {
+				t.Fatal("wakes are not joined")
+			}
+		}
+		if have[topic(keyA)] == 0 || have[topic(keyB)] == 0 {
+			t.Errorf("lost: %v", have)
+		}
+	})
+	t.Run("every reader gets them", func(t *testing.T) {
+		other := s.Wakes(ctx)
+		update(t, s, func(tx store.Tx) error { tx.Wake(topic("c")); return nil })
+		for _, c := range []<-chan store.Topic{wakes, other} {
+			for got := next(t, c); got != topic("c"); got = next(t, c) {
+			}
+		}
+	})
+	t.Run("the end of the context closes the channel", func(t *testing.T) {
+		cancel()
+		for {
+			select {
+			case _, ok := <-wakes:
+				if !ok {
+					return
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatal("still open")
+			}
+		}
+	})
+}
+
+func next(t *testing.T, c <-chan store.Topic) store.Topic {
+	t.Helper()
+	select {
+	case got, ok := <-c:
+		if !ok {
+			t.Fatal("wakes are closed")
+		}
+		return got
+	case <-time.After(10 * time.Second):
+		t.Fatal("no wake")
+	}
+	return store.Topic{}
+}
