@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -92,9 +93,12 @@ func ParseRequest(b []byte) (Request, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	err := d.Decode(&r)
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("at /%s: must not be %s", te.Field, te.Value)
+	}
 	switch {
 	case err != nil:
-		return Request{ID: looseID(b)}, err
+		return Request{ID: looseID(b)}, errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	case r.Type != TypeRequest:
 		return r, fmt.Errorf("type is %q, want %q", r.Type, TypeRequest)
 	case r.ID == "":

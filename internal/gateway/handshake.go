@@ -1,14 +1,12 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/rpc"
@@ -87,11 +85,8 @@ func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req 
 // of the protocol are ignored.
 func parseConnect(raw json.RawMessage) (wire.Connect, error) {
 	var p wire.Connect
-	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return p, rpc.Invalid(wire.MethodConnect, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	if err := rpc.Decode(wire.MethodConnect, raw, &p); err != nil {
+		return p, err
 	}
 	switch {
 	case p.Client.ID == "":

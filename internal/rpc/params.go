@@ -73,8 +73,8 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return props, nil
 }
 
-// decode stores raw in params.
-func decode(method string, raw json.RawMessage, params any) error {
+// Decode stores raw in params; what does not fit is named in the error.
+func Decode(method string, raw json.RawMessage, params any) error {
 	if len(raw) == 0 {
 		return nil
 	}

@@ -25,7 +25,7 @@ func Message(e session.Entry) (wire.Message, bool) {
 	}
 	switch e.Kind {
 	case session.KindMessage:
-		if e.Message == nil {
+		if e.Message == nil || silent(e.Message) {
 			return m, false
 		}
 		message(&m, e)
@@ -37,6 +37,11 @@ func Message(e session.Entry) (wire.Message, bool) {
 		return m, false
 	}
 	return m, true
+}
+
+// silent reports whether a model said nothing, and nothing else.
+func silent(m *llm.Message) bool {
+	return m.Role == llm.RoleAssistant && len(m.Calls()) == 0 && Silent(m.PlainText(), true)
 }
 
 // message fills in what was said.

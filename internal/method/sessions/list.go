@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/wire"
 )
@@ -264,7 +265,11 @@ func said(e session.Entry) string {
 	if e.Kind != session.KindMessage || e.Message == nil || e.Message.Role == llm.RoleTool {
 		return ""
 	}
-	return strings.TrimSpace(e.Message.PlainText())
+	text := strings.TrimSpace(e.Message.PlainText())
+	if shape.Silent(text, true) {
+		return ""
+	}
+	return text
 }
 
 // cut returns at most n characters of s.

@@ -27,6 +27,8 @@ type Options struct {
 	Agents  func() []chela.AgentID
 	Rows    shape.Rows
 	Roster  func() []wire.Presence
+	Model   func() wire.ModelChoice // that answers when nobody chose another
+	Folder  string                  // the default agent's workspace
 	Notify  func(chela.SessionKey, string) // a line for the session's next run
 
 	// Channels returns the state of the messaging accounts by channel name;
