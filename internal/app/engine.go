@@ -40,9 +40,11 @@ const cacheBytes = 48 << 20
 // channels and steps; the product leaves those out.
 type Options struct {
 	Log    *slog.Logger
-	State  string              // state directory, absolute
-	Config sections            // the configuration
-	Env    func(string) string // environment variables: keys, the home directory
+	State  string   // state directory, absolute
+	Config sections // the configuration
+	// ConfigPath is its file, to be shown; empty: there is none.
+	ConfigPath string
+	Env        func(string) string // environment variables: keys, the home directory
 	// Environ is where commands get their variables from; nil: os.Environ().
 	Environ []string
 	HTTP    *http.Client // nil: the default transport with bounded waits
@@ -78,7 +80,7 @@ type Engine struct {
 
 	started time.Time
 	boot    string
-	models  *models
+	models  *modelSet
 	profile *profiles
 }
 
@@ -141,8 +143,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Log: log, Store: st, Bus: events, Route: routes.Resolve, Live: conductor.Live,
 		Reset: func(session.Meta) session.ResetPolicy { return opts.Session.Reset },
 	})
-	methods := e.methods(parts{opts: opts, store: st, bus: events, gate: gate, conductor: conductor, log: log})
-	e.gate = gateway.New(gateway.Options{Log: log, Bus: events, Methods: methods, Version: Version})
+	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
 
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.stop = stop
@@ -177,9 +178,7 @@ func (e *Engine) start(name string, run func() error) {
 
 // owner says who a connection from inside the state directory is: the
 // directory is open to its owner only.
-func owner(credential string) func(net.Conn) (chela.Principal, error) {
-	return func(net.Conn) (chela.Principal, error) { return chela.Owner(credential), nil }
-}
+func owner(credential string) gateway.Authenticator { return gateway.Trust(chela.Owner(credential)) }
 
 // channel returns a messaging account by the name of its channel.
 func (e *Engine) channel(name string, _ chela.AccountID) (channel.Channel, channel.Limits, bool) {

@@ -52,9 +52,9 @@ var locals = [...]local{
 // offlineRef is the built-in assistant.
 var offlineRef = llm.Ref{Provider: standard.Offline, Model: "assistant"}
 
-// models knows which models there are, which one answers by default and why,
+// modelSet knows which models there are, which one answers by default and why,
 // and makes their providers.
-type models struct {
+type modelSet struct {
 	opts    modelOptions
 	env     func(string) string
 	http    *http.Client
@@ -69,8 +69,8 @@ type models struct {
 
 // newModels chooses the default model: the configured one; a service whose key
 // is known; a model server on this machine; the built-in assistant.
-func newModels(ctx context.Context, o *options, a Options) (*models, error) {
-	m := &models{
+func newModels(ctx context.Context, o *options, a Options) (*modelSet, error) {
+	m := &modelSet{
 		opts: o.Models, env: a.Env, http: a.HTTP, keys: filepath.Join(a.State, "credentials"), made: map[string]llm.Provider{},
 	}
 	maps.Copy(m.made, a.Providers)
@@ -127,7 +127,7 @@ func sortedProviders(ps map[string]providerOptions) func(func(string, providerOp
 
 // known returns the models that can be named: the configured ones, the
 // built-in one, and the table of common ones.
-func (m *models) known() []llm.Model {
+func (m *modelSet) known() []llm.Model {
 	var out []llm.Model
 	for id, p := range sortedProviders(m.opts.Providers) {
 		for _, c := range p.Models {
@@ -150,7 +150,7 @@ func (m *models) known() []llm.Model {
 }
 
 // key returns the provider's key and where it was found; empty: nowhere.
-func (m *models) key(id string) (secret.Value, string) {
+func (m *modelSet) key(id string) (secret.Value, string) {
 	if v, err := m.opts.Providers[id].APIKey.Resolve(m.env); err == nil && !v.IsZero() {
 		return v, "the configuration"
 	}
@@ -174,7 +174,7 @@ func (m *models) key(id string) (secret.Value, string) {
 
 // findLocal asks the usual ports of this machine for a model server. A port
 // where nobody listens answers at once.
-func (m *models) findLocal(ctx context.Context) (llm.Ref, bool) {
+func (m *modelSet) findLocal(ctx context.Context) (llm.Ref, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	found := make([]string, len(locals))
@@ -191,7 +191,7 @@ func (m *models) findLocal(ctx context.Context) (llm.Ref, bool) {
 	return llm.Ref{}, false
 }
 
-func (m *models) firstModel(ctx context.Context, url string) string {
+func (m *modelSet) firstModel(ctx context.Context, url string) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/models", nil)
 	if err != nil {
 		return ""
@@ -215,7 +215,7 @@ func (m *models) firstModel(ctx context.Context, url string) string {
 
 // resolve returns the model that a session asks for ("": the default one) with
 // its provider.
-func (m *models) resolve(ref string) (llm.Model, llm.Provider, error) {
+func (m *modelSet) resolve(ref string) (llm.Model, llm.Provider, error) {
 	r := m.choice
 	if ref != "" {
 		info, err := m.catalog.Resolve(ref)
@@ -233,7 +233,7 @@ func (m *models) resolve(ref string) (llm.Model, llm.Provider, error) {
 }
 
 // provider returns the provider with the id, made at its first use.
-func (m *models) provider(id string) (llm.Provider, error) {
+func (m *modelSet) provider(id string) (llm.Provider, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.made[id]; p != nil {
@@ -257,7 +257,7 @@ func (m *models) provider(id string) (llm.Provider, error) {
 }
 
 // config is what the provider with the id is made of.
-func (m *models) config(id string) (standard.ProviderConfig, error) {
+func (m *modelSet) config(id string) (standard.ProviderConfig, error) {
 	key, _ := m.key(id)
 	c := standard.ProviderConfig{Name: id, Key: key, HTTP: m.http, Model: func(model string) llm.Model {
 		info, err := m.catalog.Resolve(id + "/" + model)

@@ -23,7 +23,7 @@ import (
 // profiles makes the profile of a session's next run from the configuration.
 type profiles struct {
 	opts    *options
-	models  *models
+	models  *modelSet
 	state   string
 	home    string
 	host    string
@@ -36,7 +36,7 @@ type profiles struct {
 	files map[string]*prompt.Workspace // by directory
 }
 
-func newProfiles(opts *options, m *models, st store.Store, o Options) (*profiles, error) {
+func newProfiles(opts *options, m *modelSet, st store.Store, o Options) (*profiles, error) {
 	p := &profiles{opts: opts, models: m, state: o.State, home: o.Env("HOME"), zone: time.Local, started: time.Now(), files: map[string]*prompt.Workspace{}}
 	p.host, _ = os.Hostname()
 	if name := opts.Agent.Timezone; name != "" {

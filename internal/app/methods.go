@@ -1,0 +1,148 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch"
+	"github.com/chela-ai/chela/internal/gateway"
+	"github.com/chela-ai/chela/internal/inbound"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/method/agents"
+	"github.com/chela-ai/chela/internal/method/approvals"
+	"github.com/chela-ai/chela/internal/method/chat"
+	"github.com/chela-ai/chela/internal/method/models"
+	"github.com/chela-ai/chela/internal/method/sessions"
+	"github.com/chela-ai/chela/internal/method/system"
+	"github.com/chela-ai/chela/internal/method/usage"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/shape"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/wire"
+)
+
+// parts are what the gateway's methods work with.
+type parts struct {
+	store     store.Store
+	bus       *bus.Bus
+	gate      *inbound.Gate
+	conductor *dispatch.Conductor
+}
+
+// server makes the gateway with all of its methods.
+func (e *Engine) server(p parts) *gateway.Server {
+	rows := shape.Rows{Model: e.sessionModel}
+	db := filepath.Join(e.o.State, "chela.db")
+	state := system.Options{
+		Store: p.store, Path: db, Version: Version, Started: e.started, Default: chela.DefaultAgent,
+		Agents: func() []chela.AgentID { return []chela.AgentID{chela.DefaultAgent} },
+		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
+		Roster: func() []wire.Presence { return e.gate.Roster() },
+		Model:  e.models.chosen, Folder: e.profile.workspace(chela.DefaultAgent),
+	}
+	known := func(id chela.AgentID) bool { return id == chela.DefaultAgent }
+	set := rpc.NewSet(
+		chat.Methods(chat.Options{
+			Store: p.store, Admit: p.gate.Admit, Conductor: p.conductor, Live: p.bus.Live, Rows: rows,
+			Default: chela.DefaultAgent, Agent: known,
+		}),
+		sessions.Methods(sessions.Options{
+			Store: p.store, Path: db, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
+			Default: chela.DefaultAgent, Agent: known, Model: e.models.name, Export: session.Export,
+		}),
+		agents.Methods(agents.Options{
+			Default: chela.DefaultAgent, Scope: "per-sender", Agents: e.agents, Commands: commandList,
+			Tools: func(chela.AgentID) tool.Set { return e.profile.tools },
+		}),
+		approvals.Methods(approvals.Options{Store: p.store, Decide: p.conductor.Decide}),
+		models.Methods(models.Options{List: func(context.Context) ([]llm.Model, string, error) {
+			return e.models.catalog.Models, e.models.choice.String(), nil
+		}}),
+		system.Methods(state),
+		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent}),
+	)
+	return gateway.New(gateway.Options{
+		Log: e.o.Log, Version: Version, Methods: set, Bus: p.bus, Health: state.Health,
+		Defaults: func() wire.SessionDefaults {
+			return wire.SessionDefaults{
+				Agent: string(chela.DefaultAgent), MainKey: chela.MainKey,
+				MainSess: string(chela.MainSession(chela.DefaultAgent)), Scope: "per-sender", Configured: true,
+			}
+		},
+		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
+			return row(ctx, p.store, rows, key)
+		},
+		ConfigPath: e.o.ConfigPath, StateDir: e.o.State,
+	})
+}
+
+// row returns a session as lists show it; nil when there is none.
+func row(ctx context.Context, st store.Store, rows shape.Rows, key chela.SessionKey) (*wire.Session, error) {
+	var out *wire.Session
+	err := st.View(ctx, func(r store.Reader) error {
+		m, err := r.Sessions().Get(key)
+		if err != nil {
+			return err
+		}
+		s, err := rows.Session(r, m)
+		out = &s
+		return err
+	})
+	if errors.Is(err, chela.ErrNotFound) {
+		return nil, nil
+	}
+	return out, err
+}
+
+// sessionModel is the model that the session's next run asks.
+func (e *Engine) sessionModel(m session.Meta) wire.SessionModel {
+	info, _, err := e.models.resolve(m.Model)
+	if err != nil {
+		return wire.SessionModel{Model: m.Model}
+	}
+	return wire.SessionModel{Provider: info.Provider, Model: info.ID, ContextWindow: int64(info.Context)}
+}
+
+func (e *Engine) agents() []agents.Agent {
+	return []agents.Agent{{
+		ID: chela.DefaultAgent, Name: "Chela", Avatar: "🦀",
+		Workspace: e.profile.workspace(chela.DefaultAgent), Primary: e.models.choice.String(),
+	}}
+}
+
+// accounts is the state of the messaging accounts.
+func (e *Engine) accounts() map[string]any {
+	out := map[string]any{}
+	for name := range e.o.Channels {
+		out[name] = map[string]any{"configured": true, "running": true}
+	}
+	return out
+}
+
+// commandList is the slash commands as clients show them.
+func commandList() []wire.Command {
+	var out []wire.Command
+	for _, c := range inbound.Commands() {
+		out = append(out, wire.Command{
+			Name: c.Name, NativeName: c.Name, Aliases: c.Aliases, Description: c.Help, Category: c.Group,
+			Source: "native", Scope: "both", AcceptsArgs: c.Args != "",
+		})
+	}
+	return out
+}
+
+// name returns the full name of a model that a person named.
+func (m *modelSet) name(s string) (string, error) {
+	info, err := m.catalog.Resolve(s)
+	return info.Ref(), err
+}
+
+// chosen says which model answers when nobody chose another, and why.
+func (m *modelSet) chosen() wire.ModelChoice {
+	return wire.ModelChoice{Ref: m.choice.String(), Why: m.why, Offline: m.choice == offlineRef}
+}
