@@ -86,8 +86,9 @@ type Finder interface {
 
 // Limits are what a platform allows.
 type Limits struct {
-	Text int           // characters of one message, in the platform's unit; 0: 4000
-	Edit time.Duration // least time between edits of one message; 0: 1 s
+	Text int            // characters of one message, in the platform's unit; 0: 4000
+	Size func(rune) int // characters of a rune in that unit; nil: 1
+	Edit time.Duration  // least time between edits of one message; 0: 1 s
 }
 
 // Factory makes channels of one kind from their own configuration.
