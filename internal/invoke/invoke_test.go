@@ -1,0 +1,667 @@
+package invoke_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+// fake is a tool made of a spec and a function. It keeps the arguments it got.
+type fake struct {
+	spec tool.Spec
+	run  func(context.Context, tool.Call) (tool.Result, error)
+
+	mu   sync.Mutex
+	args []string
+}
+
+func (f *fake) Spec() tool.Spec { return f.spec }
+
+func (f *fake) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
+	f.mu.Lock()
+	f.args = append(f.args, string(c.Args))
+	f.mu.Unlock()
+	if f.run == nil {
+		return tool.Text("ok"), nil
+	}
+	return f.run(ctx, c)
+}
+
+const schema = `{
+	"type": "object",
+	"properties": {
+		"path": {"type": "string"},
+		"limit": {"type": "integer"},
+		"deep": {"type": "boolean"},
+		"mode": {"enum": ["a", "b"]},
+		"options": {"type": "object", "properties": {"n": {"type": "number"}}},
+		"list": {"type": "array", "items": {"type": "integer"}}
+	},
+	"required": ["path"],
+	"additionalProperties": false
+}`
+
+// read is a tool with the schema above.
+func read() *fake {
+	return &fake{spec: tool.Spec{Name: "read", Schema: json.RawMessage(schema), Aliases: map[string]string{"file_path": "path"}, Parallel: true}}
+}
+
+// open is a tool that takes anything.
+func open(name string, run func(context.Context, tool.Call) (tool.Result, error)) *fake {
+	return &fake{spec: tool.Spec{Name: name}, run: run}
+}
+
+func scope(tools ...tool.Tool) invoke.Scope {
+	return invoke.Scope{
+		Agent: "main", Session: "agent:main:main", Run: "r", Principal: chela.Owner("process"), Tools: tool.NewSet(tools...),
+	}
+}
+
+func call(name, args string) llm.ToolCall {
+	return llm.ToolCall{ID: "c1", Name: name, Args: json.RawMessage(args)}
+}
+
+// do makes one call.
+func do(t *testing.T, v *invoke.View, c llm.ToolCall) tool.Result {
+	t.Helper()
+	res, err := v.Invoke(t.Context(), c, nil)
+	if err != nil {
+		t.Fatalf("%s %s: %v", c.Name, c.Args, err)
+	}
+	return res
+}
+
+func text(r tool.Result) string {
+	var b strings.Builder
+	for _, p := range r.Content {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// failed holds that r is an error result that contains all the words.
+func failed(t *testing.T, r tool.Result, words ...string) {
+	t.Helper()
+	var e struct{ Status, Tool, Error string }
+	if err := json.Unmarshal([]byte(text(r)), &e); err != nil || e.Status != "error" || !r.IsError {
+		t.Errorf("no error result: %q", text(r))
+	}
+	for _, w := range words {
+		if !strings.Contains(e.Error, w) {
+			t.Errorf("%q does not say %q", e.Error, w)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	t.Parallel()
+	owner := &fake{spec: tool.Spec{Name: "gateway", OwnerOnly: true, Effect: tool.Acts}}
+	door := invoke.New(invoke.Options{})
+
+	t.Run("TC-11 TOOL-08 an unknown tool names the nearest", func(t *testing.T) {
+		v := door.For(scope(read(), open("write_file", nil)))
+		failed(t, do(t, v, call("red", "{}")), `"red"`, "did you mean read")
+		failed(t, do(t, v, call("nope", "{}")), "there are read, write_file")
+	})
+	t.Run("a name in another case or with dashes is found", func(t *testing.T) {
+		f := open("write_file", nil)
+		do(t, door.For(scope(f)), call("Write-File", "{}"))
+		if len(f.args) != 1 {
+			t.Error("not run")
+		}
+	})
+	t.Run("TOOL-09 a tool for the owner is not listed for others, and refused", func(t *testing.T) {
+		s := scope(owner, read())
+		s.Principal = chela.Principal{ID: "telegram:1:2", Scopes: []chela.Scope{chela.ScopeWrite}}
+		v := door.For(s)
+		if specs := v.Specs(false); len(specs) != 1 || specs[0].Name != "read" {
+			t.Errorf("listed %v", specs)
+		}
+		failed(t, do(t, v, call("gateway", "{}")), "only the owner")
+		if len(owner.args) != 0 {
+			t.Error("it was run")
+		}
+		if len(door.For(scope(owner, read())).Specs(false)) != 2 {
+			t.Error("not listed for the owner")
+		}
+	})
+	t.Run("only what reads is listed when asked so", func(t *testing.T) {
+		if specs := door.For(scope(owner, read())).Specs(true); len(specs) != 1 || specs[0].Name != "read" {
+			t.Errorf("listed %v", specs)
+		}
+	})
+	t.Run("TC-10 SEED-01 excluding leaves the other set as it is", func(t *testing.T) {
+		s := tool.NewSet(open("a", nil), open("b", nil), open("c", nil))
+		if got := s.Exclude("b").Names(); !slices.Equal(got, []string{"a", "c"}) {
+			t.Errorf("new set: %v", got)
+		}
+		if got := s.Names(); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("old set: %v", got)
+		}
+	})
+	t.Run("TOOL-11 what may overlap is what its spec says", func(t *testing.T) {
+		v := door.For(scope(read(), open("write", nil)))
+		if !v.Parallel(call("read", "{}")) || v.Parallel(call("write", "{}")) || v.Parallel(call("none", "{}")) {
+			t.Error("wrong")
+		}
+	})
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, args, want string }{
+		{"as they are", `{"path": "a", "limit": 5}`, `{"path": "a", "limit": 5}`},
+		{"a number as text", `{"path":"a","limit":"5"}`, `{"limit":5,"path":"a"}`},
+		{"a truth as text", `{"path":"a","deep":"True"}`, `{"deep":true,"path":"a"}`},
+		{"a number for a text", `{"path":12345678901234567890}`, `{"path":"12345678901234567890"}`},
+		{"an alias", `{"file_path":"a"}`, `{"path":"a"}`},
+		{"an alias in another case", `{"filePath":"a"}`, `{"path":"a"}`},
+		{"a name in another case", `{"Path":"a","LIMIT":1}`, `{"limit":1,"path":"a"}`},
+		{"an object as text", `{"path":"a","options":"{\"n\":\"1.5\"}"}`, `{"options":{"n":1.5},"path":"a"}`},
+		{"a list as text", `{"path":"a","list":"[1,2]"}`, `{"list":[1,2],"path":"a"}`},
+		{"numbers in a list as text", `{"path":"a","list":["1",2]}`, `{"list":[1,2],"path":"a"}`},
+		{"null for what may be left out", `{"path":"a","limit":null}`, `{"path":"a"}`},
+		{"all of it as text", `"{\"path\":\"a\"}"`, `{"path":"a"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := read()
+			r := do(t, invoke.New(invoke.Options{}).For(scope(f)), call("read", c.args))
+			if r.IsError || !slices.Equal(f.args, []string{c.want}) {
+				t.Errorf("%s: ran with %q; %s", c.args, f.args, text(r))
+			}
+		})
+	}
+	for _, c := range []struct{ name, raw, want string }{
+		{"a code fence", "```json\n{\"path\": \"a\"}\n```", `{"path": "a"}`},
+		{"a comma too many", `{"path":"a",}`, ""},
+		{"an object that is not closed", `{"path":"a","options":{"n":1}`, ""},
+		{"a list that is not closed", `{"path":"a","list":[1,2],`, ""},
+		{"line breaks in a text", "{\"path\":\"a\nb\"}", `{"path":"a\nb"}`},
+		{"single quotes", `{'path': 'a'}`, ""},
+		{"an empty object in front", `{}{"path":"a"}`, ""},
+	} {
+		t.Run("repair "+c.name, func(t *testing.T) {
+			f := read()
+			r := do(t, invoke.New(invoke.Options{}).For(scope(f)), llm.ToolCall{Name: "read", Args: json.RawMessage("{}"), Raw: c.raw})
+			if r.IsError || len(f.args) != 1 || !strings.Contains(f.args[0], `"a`) {
+				t.Errorf("%s: ran with %q; %s", c.raw, f.args, text(r))
+			}
+		})
+	}
+	for _, raw := range []string{`{"path":"a`, `{"path":`, `{"path":"a","limit":12`, `{"path":"a","deep":tr`, `path=a`, `{"path":"a"]`} {
+		t.Run("refuse "+raw, func(t *testing.T) {
+			f := read()
+			failed(t, do(t, invoke.New(invoke.Options{}).For(scope(f)), llm.ToolCall{Name: "read", Args: json.RawMessage("{}"), Raw: raw}), "arguments")
+			if len(f.args) != 0 {
+				t.Errorf("ran with %q", f.args)
+			}
+		})
+	}
+	for _, c := range []struct {
+		args  string
+		words []string
+	}{
+		{`{}`, []string{`"path" is missing (string)`, "path (string, required)", "limit (integer)"}},
+		{`{"path":"a","limit":"many"}`, []string{`"limit" is string, want integer`}},
+		{`{"path":"a","limit":1.5}`, []string{`"limit" is number, want integer`}},
+		{`{"path":"a","colour":1}`, []string{`"colour" is not a field`, "Its fields are"}},
+		{`{"path":"a","mode":"c"}`, []string{`"mode" is c, want one of ["a","b"]`}},
+		{`{"path":"a","options":{"n":[]}}`, []string{"/properties/options", "number"}},
+		{`[1]`, []string{"array, want an object"}},
+		{`{"path":"a","PATH":"b"}`, []string{`"PATH" is not a field`}},
+		{`{"path":{"a":1}}`, []string{`"path" is object, want string`}},
+	} {
+		t.Run("TOOL-07 the field and its type are named: "+c.args, func(t *testing.T) {
+			f := read()
+			failed(t, do(t, invoke.New(invoke.Options{}).For(scope(f)), call("read", c.args)), c.words...)
+			if len(f.args) != 0 {
+				t.Errorf("ran with %q", f.args)
+			}
+		})
+	}
+	t.Run("a schema that cannot be used", func(t *testing.T) {
+		f := &fake{spec: tool.Spec{Name: "bad", Schema: json.RawMessage(`{"type":7}`)}}
+		failed(t, do(t, invoke.New(invoke.Options{}).For(scope(f)), call("bad", "{}")), "schema")
+	})
+}
+
+func FuzzArguments(f *testing.F) {
+	f.Add(`{"path":"a","limit":"5"}`, "")
+	f.Add(`{}`, `{"path":"a",}`)
+	f.Add(`{}`, "```json\n{'path':'a\n'}")
+	f.Add(`"{\"list\":\"[1,\\\"2\\\"]\"}"`, "")
+	door := invoke.New(invoke.Options{})
+	f.Fuzz(func(t *testing.T, args, raw string) {
+		if !json.Valid([]byte(args)) {
+			args = "{}"
+		}
+		tl := read()
+		s := scope(tl)
+		s.Session = ""
+		r, err := door.For(s).Invoke(t.Context(), llm.ToolCall{Name: "read", Args: json.RawMessage(args), Raw: raw}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.IsError {
+			return
+		}
+		var got struct {
+			Path  *string
+			Limit *json.Number
+			Deep  *bool
+		}
+		if err := json.Unmarshal([]byte(tl.args[0]), &got); err != nil || got.Path == nil {
+			t.Errorf("ran with %q: %v", tl.args[0], err)
+		}
+	})
+}
+
+func TestResults(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, f func(context.Context, tool.Call) (tool.Result, error)) tool.Result {
+		return do(t, invoke.New(invoke.Options{}).For(scope(open("x", f))), call("x", "{}"))
+	}
+	give := func(r tool.Result) func(context.Context, tool.Call) (tool.Result, error) {
+		return func(context.Context, tool.Call) (tool.Result, error) { return r, nil }
+	}
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{"42", "42"}, {42, "42"}, {map[string]int{"a": 1}, `{"a":1}`}, {nil, "(no output)"},
+		{[]llm.Part{llm.Text("x")}, "x"}, {"", "(no output)"}, {[]string{"a"}, `["a"]`}, {func() {}, "0x"},
+	} {
+		t.Run(fmt.Sprintf("TOOL-06 TH-05 %T is a valid result", c.value), func(t *testing.T) {
+			r := run(t, give(tool.Value(c.value)))
+			if len(r.Content) != 1 || r.Content[0].Kind != llm.PartText || !strings.HasPrefix(text(r), c.want) {
+				t.Errorf("got %+v, want %q", r.Content, c.want)
+			}
+		})
+	}
+	t.Run("TOOL-01 TH-06 an error is told to the model", func(t *testing.T) {
+		r := run(t, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("boom") })
+		if text(r) != `{"status":"error","tool":"x","error":"boom"}` || !r.IsError {
+			t.Errorf("got %q", text(r))
+		}
+	})
+	t.Run("a panic is an error whose id is in the log", func(t *testing.T) {
+		var log bytes.Buffer
+		d := invoke.New(invoke.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		r := do(t, d.For(scope(open("x", func(context.Context, tool.Call) (tool.Result, error) { panic("at the disco") }))), call("x", "{}"))
+		failed(t, r, "crashed")
+		_, id, _ := strings.Cut(text(r), "(error ")
+		id, _, _ = strings.Cut(id, " ")
+		if !strings.Contains(log.String(), "id="+id) || !strings.Contains(log.String(), "at the disco") {
+			t.Errorf("result %q, log %q", text(r), log.String())
+		}
+	})
+	t.Run("TOOL-02 TH-07 an abort is no failure of the tool", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		v := invoke.New(invoke.Options{}).For(scope(open("x", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			cancel()
+			return tool.Result{}, fmt.Errorf("exec: %w", ctx.Err())
+		})))
+		if r, err := v.Invoke(ctx, call("x", "{}"), nil); !errors.Is(err, context.Canceled) || len(r.Content) != 0 {
+			t.Errorf("got %v %v", r, err)
+		}
+	})
+	t.Run("a result that was there before the abort is kept", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		v := invoke.New(invoke.Options{}).For(scope(open("x", func(context.Context, tool.Call) (tool.Result, error) {
+			cancel()
+			return tool.Text("sent"), nil
+		})))
+		if r, err := v.Invoke(ctx, call("x", "{}"), nil); err != nil || text(r) != "sent" {
+			t.Errorf("got %v %v", r, err)
+		}
+	})
+	t.Run("a long result keeps its head and its tail", func(t *testing.T) {
+		long := "HEAD" + strings.Repeat("äöü", 50_000) + "TAIL"
+		r := text(run(t, give(tool.Text(long))))
+		if !strings.HasPrefix(r, "HEAD") || !strings.HasSuffix(r, "TAIL") || !strings.Contains(r, "86008 of 150008 characters left out") {
+			t.Errorf("%d bytes: %.40s … %s", len(r), r, r[len(r)-20:])
+		}
+		if n := len([]rune(r)); n > 64_200 {
+			t.Errorf("%d characters", n)
+		}
+	})
+	t.Run("blank and broken parts are left out", func(t *testing.T) {
+		r := run(t, give(tool.Result{
+			Content: []llm.Part{llm.Text(" "), llm.Image("image/png", nil), llm.Image("image/png", []byte{1}), llm.Text("a\xff")},
+			Details: json.RawMessage("{"),
+		}))
+		if len(r.Content) != 2 || r.Content[1].Text != "a\uFFFD" || r.Details != nil {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	spent := func() usage.Sum { return usage.Sum{Tokens: llm.Usage{Input: 900, Output: 100}, NanoUSD: 2e9} }
+	for _, c := range []struct {
+		name   string
+		budget usage.Budget
+		stops  string // empty: it does not
+	}{
+		{"no bound", usage.Budget{}, ""},
+		{"tokens", usage.Budget{Tokens: 1000}, "1000 of 1000 tokens"},
+		{"tokens left", usage.Budget{Tokens: 1001}, ""},
+		{"money", usage.Budget{NanoUSD: 1e9}, "$2.0000 of $1.0000"},
+		{"time", usage.Budget{Time: time.Minute}, "1m0s"},
+		{"time left", usage.Budget{Time: 3 * time.Minute}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := read()
+			s := scope(f)
+			s.Budget, s.Spent, s.Started = c.budget, spent, time.Now().Add(-2*time.Minute)
+			r, err := invoke.New(invoke.Options{}).For(s).Invoke(t.Context(), call("read", `{"path":"a"}`), nil)
+			if c.stops == "" {
+				if err != nil || r.IsError {
+					t.Errorf("stopped: %v %s", err, text(r))
+				}
+				return
+			}
+			failed(t, r, c.stops)
+			if !errors.Is(err, tool.ErrStop) || len(f.args) != 0 {
+				t.Errorf("error %v, ran %v", err, f.args)
+			}
+		})
+	}
+	t.Run("calls, counted over the views of a run", func(t *testing.T) {
+		d := invoke.New(invoke.Options{})
+		s := scope(read())
+		s.Budget.ToolCalls = 2
+		do(t, d.For(s), call("read", `{"path":"a"}`))
+		do(t, d.For(s), call("read", `{"path":"b"}`))
+		if _, err := d.For(s).Invoke(t.Context(), call("read", `{"path":"c"}`), nil); !errors.Is(err, tool.ErrStop) {
+			t.Errorf("third call: %v", err)
+		}
+		s.Run = "another"
+		do(t, d.For(s), call("read", `{"path":"a"}`))
+	})
+}
+
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	// before makes a door with the hooks, by name and function.
+	type f = func(context.Context, invoke.HookCall) (invoke.Verdict, error)
+	door := func(log *bytes.Buffer, hooks ...invoke.Before) *invoke.Door {
+		return invoke.New(invoke.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Before: hooks})
+	}
+	args := func(s string) f {
+		return func(context.Context, invoke.HookCall) (invoke.Verdict, error) {
+			return invoke.Verdict{Args: json.RawMessage(s)}, nil
+		}
+	}
+	t.Run("TH-01 TOOL-03 a block is not run and its reason told", func(t *testing.T) {
+		var log bytes.Buffer
+		tl := read()
+		d := door(&log, invoke.Before{Name: "p", Func: func(context.Context, invoke.HookCall) (invoke.Verdict, error) {
+			return invoke.Verdict{Block: true, Reason: "not on Sundays"}, nil
+		}})
+		failed(t, do(t, d.For(scope(tl)), call("read", `{"path":"a"}`)), "not on Sundays")
+		if len(tl.args) != 0 {
+			t.Error("it was run")
+		}
+	})
+	t.Run("TH-02 TOOL-04 rewritten arguments are run and both are logged", func(t *testing.T) {
+		var log bytes.Buffer
+		tl := read()
+		do(t, door(&log, invoke.Before{Name: "p", Func: args(`{"path":"safe"}`)}).For(scope(tl)), call("read", `{"path":"risky"}`))
+		if !slices.Equal(tl.args, []string{`{"path":"safe"}`}) {
+			t.Errorf("ran with %q", tl.args)
+		}
+		if !strings.Contains(log.String(), "risky") || !strings.Contains(log.String(), "safe") {
+			t.Errorf("log %q", log.String())
+		}
+	})
+	t.Run("rewritten arguments are validated", func(t *testing.T) {
+		var log bytes.Buffer
+		tl := read()
+		failed(t, do(t, door(&log, invoke.Before{Name: "p", Func: args(`{"path":1}`)}).For(scope(tl)), call("read", `{"path":"a"}`)), "hook p", "want string")
+		if len(tl.args) != 0 {
+			t.Error("it was run")
+		}
+	})
+	t.Run("TH-03 TOOL-05 a hook that fails or panics is passed over", func(t *testing.T) {
+		var log bytes.Buffer
+		tl := read()
+		d := door(&log,
+			invoke.Before{Name: "bad", Func: func(context.Context, invoke.HookCall) (invoke.Verdict, error) {
+				return invoke.Verdict{Block: true}, errors.New("no database")
+			}},
+			invoke.Before{Name: "worse", Func: func(context.Context, invoke.HookCall) (invoke.Verdict, error) { panic("oh") }})
+		do(t, d.For(scope(tl)), call("read", `{"path":"a"}`))
+		if !slices.Equal(tl.args, []string{`{"path":"a"}`}) || strings.Count(log.String(), "level=WARN") != 2 {
+			t.Errorf("ran with %q, log %q", tl.args, log.String())
+		}
+	})
+	t.Run("TH-04 a hook that takes too long blocks when it says so", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			for _, closed := range []bool{true, false} {
+				var log bytes.Buffer
+				tl := read()
+				d := door(&log, invoke.Before{Name: "slow", Timeout: 15 * time.Second, FailClosed: closed, Func: func(ctx context.Context, _ invoke.HookCall) (invoke.Verdict, error) {
+					time.Sleep(time.Minute) // it does not listen
+					return invoke.Verdict{}, nil
+				}})
+				r := do(t, d.For(scope(tl)), call("read", `{"path":"a"}`))
+				if closed {
+					failed(t, r, "did not answer within 15s")
+				}
+				if ran := len(tl.args) == 1; ran == closed {
+					t.Errorf("fail closed %v: ran %v", closed, ran)
+				}
+				time.Sleep(time.Minute)
+			}
+		})
+	})
+	t.Run("hooks run by priority, each on what the one before left", func(t *testing.T) {
+		var log bytes.Buffer
+		var order []string
+		hook := func(name string, prio int) invoke.Before {
+			return invoke.Before{Name: name, Priority: prio, Func: func(_ context.Context, c invoke.HookCall) (invoke.Verdict, error) {
+				var a struct{ Path string }
+				json.Unmarshal(c.Args, &a)
+				order = append(order, name+"("+a.Path+")")
+				return invoke.Verdict{Args: json.RawMessage(`{"path":"` + a.Path + name + `"}`)}, nil
+			}}
+		}
+		tl := read()
+		do(t, door(&log, hook("b", 0), hook("c", 0), hook("a", 9)).For(scope(tl)), call("read", `{"path":""}`))
+		if !slices.Equal(order, []string{"a()", "b(a)", "c(ab)"}) || tl.args[0] != `{"path":"abc"}` {
+			t.Errorf("order %v, ran with %v", order, tl.args)
+		}
+	})
+	t.Run("After hooks are told once, with the time, and change nothing", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var told []string
+			d := invoke.New(invoke.Options{After: []invoke.After{
+				func(_ context.Context, c invoke.HookCall, r tool.Result, err error, took time.Duration) {
+					told = append(told, fmt.Sprint(c.Tool, " ", r.IsError, " ", err, " ", took))
+				},
+				func(context.Context, invoke.HookCall, tool.Result, error, time.Duration) { panic("oh") },
+			}})
+			v := d.For(scope(
+				open("good", func(context.Context, tool.Call) (tool.Result, error) {
+					time.Sleep(200 * time.Millisecond)
+					return tool.Text("ok"), nil
+				}),
+				open("bad", func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("boom") })))
+			do(t, v, call("good", "{}"))
+			do(t, v, call("bad", "{}"))
+			if d := cmp.Diff([]string{"good false <nil> 200ms", "bad true boom 0s"}, told); d != "" {
+				t.Error(d)
+			}
+		})
+	})
+}
+
+// planner is a tool that says first what it would do.
+type planner struct {
+	fake
+	plan func() (tool.Plan, error)
+}
+
+func (p *planner) Plan(context.Context, tool.Call) (tool.Plan, error) { return p.plan() }
+
+// ledger keeps what the door does, and answers as it is told to.
+type ledger struct {
+	req    approval.Request
+	always string // hash that is allowed always
+	start  error
+	log    []string
+}
+
+func (l *ledger) Start(_ context.Context, c llm.ToolCall, e tool.Effect) error {
+	l.log = append(l.log, "start "+e.String())
+	return l.start
+}
+
+func (l *ledger) Decision(context.Context, llm.ToolCall) (approval.Request, error) { return l.req, nil }
+
+func (l *ledger) Always(_ context.Context, _, hash string) (bool, error) {
+	return hash == l.always, nil
+}
+
+func (l *ledger) Suspend(_ context.Context, _ llm.ToolCall, p tool.Plan) error {
+	l.log = append(l.log, "suspend "+p.Hash)
+	return nil
+}
+
+func TestApproval(t *testing.T) {
+	t.Parallel()
+	ask := tool.Plan{Effect: tool.Acts, Ask: true, Hash: "h", Text: "rm x", Reason: "outside"}
+	type want struct {
+		err   error
+		words []string // of the refusal
+		log   []string
+		ran   bool
+	}
+	suspended := want{err: tool.ErrSuspended}
+	ran := want{log: []string{"start acts"}, ran: true}
+	decided := func(d approval.Decision, hash string) approval.Request {
+		return approval.Request{ID: "a", Decision: d, Hash: hash, By: "owner"}
+	}
+	for _, c := range []struct {
+		name   string
+		plan   tool.Plan
+		ledger ledger
+		want   want
+	}{
+		{"nothing to ask", tool.Plan{Effect: tool.Acts}, ledger{}, ran},
+		{"what only reads is not recorded", tool.Plan{Effect: tool.Reads}, ledger{}, want{ran: true}},
+		{"denied by the plan", tool.Plan{Deny: "never"}, ledger{}, want{words: []string{"never"}}},
+		{"nobody was asked", ask, ledger{}, want{err: tool.ErrSuspended, log: []string{"suspend h"}}},
+		{"nobody has answered", ask, ledger{req: decided(approval.Pending, "h")}, suspended},
+		{"allowed always before", ask, ledger{always: "h"}, ran},
+		{"allowed once", ask, ledger{req: decided(approval.AllowOnce, "h")}, ran},
+		{"allowed, but for another plan", ask, ledger{req: decided(approval.AllowOnce, "g")}, want{words: []string{"not what was approved", "again"}}},
+		{"denied", ask, ledger{req: decided(approval.Deny, "h")}, want{words: []string{"denied by owner"}}},
+		{"expired", ask, ledger{req: decided(approval.Expired, "h")}, want{words: []string{"in time", "call the tool again"}}},
+		{"begun already", tool.Plan{Effect: tool.Acts}, ledger{start: chela.Errorf(chela.CodeConflict, "it is denied already")}, want{words: []string{"denied already"}, log: []string{"start acts"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &planner{fake: fake{spec: tool.Spec{Name: "exec", Effect: tool.Acts}}, plan: func() (tool.Plan, error) { return c.plan, nil }}
+			s := scope(p)
+			s.Ledger = &c.ledger
+			r, err := invoke.New(invoke.Options{}).For(s).Invoke(t.Context(), call("exec", "{}"), nil)
+			if !errors.Is(err, c.want.err) {
+				t.Errorf("error %v, want %v", err, c.want.err)
+			}
+			if c.want.words != nil {
+				failed(t, r, c.want.words...)
+			}
+			if got := len(p.args) == 1; got != c.want.ran || !slices.Equal(c.ledger.log, c.want.log) {
+				t.Errorf("ran %v, ledger %v", got, c.ledger.log)
+			}
+		})
+	}
+	t.Run("the tool gets its plan", func(t *testing.T) {
+		p := &planner{plan: func() (tool.Plan, error) { return tool.Plan{Value: 7}, nil }}
+		p.spec.Name = "x"
+		p.run = func(_ context.Context, c tool.Call) (tool.Result, error) { return tool.Value(c.Plan.Value), nil }
+		if r := do(t, invoke.New(invoke.Options{}).For(scope(p)), call("x", "{}")); text(r) != "7" {
+			t.Errorf("got %q", text(r))
+		}
+	})
+	t.Run("a plan that fails or panics is a result", func(t *testing.T) {
+		p := &planner{plan: func() (tool.Plan, error) { return tool.Plan{}, errors.New("no such file") }}
+		p.spec.Name = "x"
+		v := invoke.New(invoke.Options{}).For(scope(p))
+		failed(t, do(t, v, call("x", "{}")), "no such file")
+		p.plan = func() (tool.Plan, error) { panic("oh") }
+		failed(t, do(t, v, call("x", "{}")), "crashed")
+	})
+	t.Run("without anybody to ask it is refused", func(t *testing.T) {
+		p := &planner{plan: func() (tool.Plan, error) { return ask, nil }}
+		p.spec.Name = "x"
+		failed(t, do(t, invoke.New(invoke.Options{}).For(scope(p)), call("x", "{}")), "nobody to ask")
+	})
+	t.Run("a ledger that cannot write ends the run", func(t *testing.T) {
+		f := &fake{spec: tool.Spec{Name: "x", Effect: tool.Writes}}
+		s := scope(f)
+		s.Ledger = &ledger{start: chela.ErrFenced}
+		if _, err := invoke.New(invoke.Options{}).For(s).Invoke(t.Context(), call("x", "{}"), nil); !errors.Is(err, chela.ErrFenced) || len(f.args) != 0 {
+			t.Errorf("error %v, ran %v", err, f.args)
+		}
+	})
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	d := invoke.New(invoke.Options{Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	deny := &planner{plan: func() (tool.Plan, error) { return tool.Plan{Deny: "never"}, nil }}
+	deny.spec.Name = "deny"
+	v := d.For(scope(deny, open("good", nil), open("bad", func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{}, errors.New("boom")
+	})))
+	do(t, v, call("good", `{"apiKey":"s3cret","nested":{"Password":"s3cret"},"content":"`+strings.Repeat("x", 1000)+`"}`))
+	do(t, v, call("bad", "{}"))
+	do(t, v, call("deny", "{}"))
+	do(t, v, call("none", "{}"))
+	var rows []string
+	for l := range strings.Lines(log.String()) {
+		var r struct{ Msg, Principal, Tool, Decision, Rule, Outcome, Args string }
+		if err := json.Unmarshal([]byte(l), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Msg != "tool call" {
+			continue
+		}
+		rows = append(rows, strings.Join([]string{r.Principal, r.Tool, r.Decision, r.Rule, r.Outcome}, " "))
+		if len(r.Args) > 420 {
+			t.Errorf("%d bytes of arguments", len(r.Args))
+		}
+	}
+	want := []string{
+		"owner good allowed default ok", "owner bad allowed default error", "owner deny denied plan error",
+		"owner none refused unknown-tool error",
+	}
+	if d := cmp.Diff(want, rows); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if s := log.String(); strings.Contains(s, "s3cret") || strings.Contains(s, strings.Repeat("x", 200)) {
+		t.Errorf("log %s", s)
+	}
+}
