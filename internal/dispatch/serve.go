@@ -267,10 +267,11 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 	if j.resumed && phase == chela.PhaseStart {
 		c.publish(j, chela.Event{Stream: chela.StreamNotice, Text: "interrupted by a restart; going on"})
 	}
+	id, policy := j.r.ID, policyOf(j.p, j.meta)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		c.watch(ctx, s, j)
+		c.watch(ctx, s, id, policy)
 	}()
 	defer func() { cancel(nil); <-watched }()
 
@@ -322,8 +323,7 @@ func (c *Conductor) attempts(ctx context.Context, s *served, j *job) error {
 // watch looks at what arrives for the session while its run is in progress: a
 // message that interrupts ends the run; what the cap drops is dropped at once.
 // What steers the run is taken by the run itself.
-func (c *Conductor) watch(ctx context.Context, s *served, j *job) {
-	p, key := policyOf(j.p, j.meta), j.r.Session
+func (c *Conductor) watch(ctx context.Context, s *served, id chela.RunID, p queue.Policy) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -334,16 +334,16 @@ func (c *Conductor) watch(ctx context.Context, s *served, j *job) {
 		case <-s.hint:
 		case <-timer.C:
 		}
-		w, err := c.look(ctx, key)
+		w, err := c.look(ctx, s.key)
 		if err != nil {
 			continue
 		}
 		d := queue.Plan(p, true, w.items, time.Now())
 		if d.Interrupt {
-			s.stop(j.r.ID, errSuperseded)
+			s.stop(id, errSuperseded)
 		}
 		if err := c.drop(ctx, d.Drop); err != nil && ctx.Err() == nil {
-			c.o.Log.Error("drop messages over the cap", "session", key, "err", err)
+			c.o.Log.Error("drop messages over the cap", "session", s.key, "err", err)
 		}
 		if !d.Until.IsZero() {
 			timer.Reset(time.Until(d.Until))
