@@ -39,9 +39,10 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Provider)
-	if e.Model != "" {
-		b.WriteString("/" + e.Model)
+	if e.Provider != "" && e.Model != "" {
+		b.WriteByte('/')
 	}
+	b.WriteString(e.Model)
 	fmt.Fprintf(&b, ": %s", e.Class)
 	if e.Status != 0 {
 		fmt.Fprintf(&b, " (http %d)", e.Status)

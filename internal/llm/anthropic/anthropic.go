@@ -1,0 +1,93 @@
+// Package anthropic speaks the Messages format of Anthropic's API, which
+// several other services speak too.
+package anthropic
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/dialect"
+	"github.com/chela-ai/chela/internal/secret"
+)
+
+const (
+	host    = "api.anthropic.com"
+	version = "2023-06-01"
+)
+
+// Options are of one service. The zero Options are Anthropic's own, without a
+// key.
+type Options struct {
+	Name    string                    // the provider's id; "": anthropic
+	BaseURL string                    // with or without /v1; "": Anthropic's
+	Key     secret.Value              // an API key, or an OAuth token (sk-ant-oat…)
+	Header  http.Header               // sent with each request, in place of what is set here
+	HTTP    *http.Client              // nil: http.DefaultClient
+	Model   func(id string) llm.Model // what is known of a model; nil: nothing
+}
+
+// Provider is a service. It is safe for concurrent use.
+type Provider struct {
+	name   string
+	model  func(id string) llm.Model
+	client *dialect.Client
+	tools  dialect.Tools
+}
+
+var _ llm.Provider = (*Provider)(nil)
+
+// New returns a service. A base URL that is none is the error of each call.
+func New(o Options) *Provider {
+	p := &Provider{name: o.Name, model: o.Model}
+	if p.name == "" {
+		p.name = "anthropic"
+	}
+	if p.model == nil {
+		p.model = func(string) llm.Model { return llm.Model{} }
+	}
+	u, err := dialect.BaseURL(o.BaseURL, "https://"+host)
+	if err == nil {
+		u.Path = strings.TrimSuffix(u.Path, "/v1") + "/v1/messages"
+	}
+	p.client = dialect.NewClient(p.name, u, err, o.HTTP, header(o, u), o.Key)
+	return p
+}
+
+// header returns what goes with each request.
+func header(o Options, u *url.URL) http.Header {
+	h := http.Header{}
+	h.Set("Anthropic-Version", version)
+	switch key := o.Key.Reveal(); {
+	case strings.HasPrefix(key, "sk-ant-oat"):
+		h.Set("Authorization", "Bearer "+key)
+		if u != nil && u.Host == host {
+			h.Set("Anthropic-Beta", "oauth-2025-04-20")
+		}
+	case key != "":
+		h.Set("X-Api-Key", key)
+	}
+	for k, v := range o.Header {
+		h[http.CanonicalHeaderKey(k)] = v
+	}
+	return h
+}
+
+// Stream implements llm.Provider.
+func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(llm.Event{}, err)
+			return
+		}
+		body, err := p.body(r)
+		if err != nil {
+			yield(llm.Event{}, p.client.Error(r.Model, &llm.Error{Class: llm.ClassFormat, Message: err.Error()}))
+			return
+		}
+		p.client.Stream(ctx, r.Model, body, &decoder{})(yield)
+	}
+}

@@ -1,0 +1,188 @@
+package anthropic
+
+import (
+	"strings"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/dialect"
+)
+
+// maxImage is the size from which the service refuses an image: 5 MB in base 64.
+const maxImage = 5 << 20 / 4 * 3
+
+const maxID = 128 // characters of a call's id
+
+// Pieces between the content blocks.
+const (
+	openTurn     = `{"content":[`
+	closeUser    = `],"role":"user"}`
+	closeAnswer  = `],"role":"assistant"}`
+	opening      = `{"text":"(The conversation begins.)","type":"text"}`
+	continuation = `{"text":"(Continue.)","type":"text"}`
+)
+
+// encoder encodes messages as lists of content blocks.
+type encoder struct {
+	provider string
+	images   bool // the model takes them
+}
+
+// add appends the list of messages. Messages of one role in a row are one turn
+// of the service, whose blocks are joined; what would be empty is left out. It
+// reports whether there is a turn.
+func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker string) bool {
+	key := "anthropic " + e.provider
+	if !e.images {
+		key += " without images"
+	}
+	b.AddString("[")
+	begun, user := false, false
+	turn := func(asUser bool) {
+		switch {
+		case begun && user:
+			b.AddString(closeUser + ",")
+		case begun:
+			b.AddString(closeAnswer + ",")
+		}
+		b.AddString(openTurn)
+		begun, user = true, asUser
+	}
+	for _, m := range msgs {
+		blocks := m.Memo(key, func() []byte { return e.message(m) })
+		isUser := m.Role != llm.RoleAssistant
+		switch {
+		case len(blocks) == 0:
+			continue
+		case !begun && !isUser:
+			turn(true)
+			b.AddString(opening)
+			turn(false)
+		case !begun || isUser != user:
+			turn(isUser)
+		default:
+			b.AddString(",")
+		}
+		b.Add(blocks)
+	}
+	if !begun {
+		return false
+	}
+	if !user { // an answer to go on from is refused by newer models, and with thinking
+		turn(true)
+		b.AddString(continuation)
+	}
+	if marker != "" {
+		b.Trim(1)
+		b.AddString(marker + "}")
+	}
+	b.AddString(closeUser + "]}")
+	return true
+}
+
+// message returns the content blocks of m, separated by commas.
+func (e encoder) message(m *llm.Message) []byte {
+	switch m.Role {
+	case llm.RoleTool:
+		return e.result(m)
+	case llm.RoleAssistant:
+		return e.answer(m)
+	}
+	return e.content(m.Parts)
+}
+
+// content encodes texts and images.
+func (e encoder) content(parts []llm.Part) []byte {
+	var b []byte
+	for i := range parts {
+		p := &parts[i]
+		switch p.Kind {
+		case llm.PartText:
+			b = appendText(b, p.Text)
+		case llm.PartImage:
+			b = e.appendImage(b, p)
+		}
+	}
+	return b
+}
+
+func (e encoder) result(m *llm.Message) []byte {
+	b := []byte{'{'}
+	if content := e.content(m.Parts); len(content) > 0 {
+		b = append(append(append(b, `"content":[`...), content...), `],`...)
+	}
+	if m.IsError {
+		b = append(b, `"is_error":true,`...)
+	}
+	b = dialect.AppendString(append(b, `"tool_use_id":`...), dialect.CallID(m.CallID, maxID))
+	return append(b, `,"type":"tool_result"}`...)
+}
+
+func (e encoder) answer(m *llm.Message) []byte {
+	parts := m.Parts
+	for n := len(parts); n > 0 && (parts[n-1].Kind == llm.PartThinking || blank(&parts[n-1])); n-- {
+		parts = parts[:n-1] // an answer must not end with a thought
+	}
+	var b []byte
+	for i := range parts {
+		p := &parts[i]
+		switch {
+		case p.Kind == llm.PartText:
+			b = appendText(b, p.Text)
+		case p.Kind == llm.PartThinking && m.Provider == e.provider:
+			b = appendThinking(b, p)
+		case p.Kind == llm.PartCall && p.Call != nil:
+			b = dialect.AppendString(append(next(b), `{"id":`...), dialect.CallID(p.Call.ID, maxID))
+			b = append(append(b, `,"input":`...), dialect.Args(p.Call)...)
+			b = dialect.AppendString(append(b, `,"name":`...), dialect.ToolName(p.Call.Name))
+			b = append(b, `,"type":"tool_use"}`...)
+		}
+	}
+	return b
+}
+
+// next begins a block behind those in b.
+func next(b []byte) []byte {
+	if len(b) > 0 {
+		return append(b, ',')
+	}
+	return b
+}
+
+// blank reports whether p is a text that the service takes for empty.
+func blank(p *llm.Part) bool { return p.Kind == llm.PartText && strings.TrimSpace(p.Text) == "" }
+
+func appendText(b []byte, text string) []byte {
+	if strings.TrimSpace(text) == "" {
+		return b
+	}
+	b = dialect.AppendString(append(next(b), `{"text":`...), text)
+	return append(b, `,"type":"text"}`...)
+}
+
+func appendThinking(b []byte, p *llm.Part) []byte {
+	switch {
+	case p.Redacted != "":
+		b = dialect.AppendString(append(next(b), `{"data":`...), p.Redacted)
+		return append(b, `,"type":"redacted_thinking"}`...)
+	case p.Signature != "":
+		b = dialect.AppendString(append(next(b), `{"signature":`...), p.Signature)
+		b = dialect.AppendString(append(b, `,"thinking":`...), p.Text)
+		return append(b, `,"type":"thinking"}`...)
+	}
+	return b
+}
+
+func (e encoder) appendImage(b []byte, p *llm.Part) []byte {
+	mime, ok := dialect.ImageType(p.MIME)
+	switch {
+	case !e.images:
+		return appendText(b, dialect.ImageNote(p, "this model takes no images"))
+	case !ok:
+		return appendText(b, dialect.ImageNote(p, "this type is not taken"))
+	case len(p.Data) == 0 || len(p.Data) > maxImage:
+		return appendText(b, dialect.ImageNote(p, "this size is not taken"))
+	}
+	b = dialect.AppendBase64(append(next(b), `{"source":{"data":"`...), p.Data)
+	b = dialect.AppendString(append(b, `","media_type":`...), mime)
+	return append(b, `,"type":"base64"},"type":"image"}`...)
+}

@@ -1,0 +1,128 @@
+package anthropic
+
+import (
+	"fmt"
+
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+const (
+	unknownTokens = 8192  // of an answer, when nothing is known of the model
+	mostTokens    = 32000 // of an answer, unless the request says more
+	unknownLimit  = 64000 // of an answer with its thinking, likewise
+	minBudget     = 1024  // the least that the service takes
+)
+
+// budget returns the tokens that a level may take of models that want a number.
+func budget(l llm.Level) int {
+	switch l {
+	case llm.Low:
+		return 4096
+	case llm.Medium, llm.Adaptive:
+		return 10000
+	case llm.High:
+		return 16000
+	case llm.XHigh:
+		return 24000
+	case llm.Max:
+		return 32000
+	}
+	return minBudget
+}
+
+// effort returns a level in the words of models that decide for themselves;
+// "" for their own choice.
+func effort(l llm.Level, m llm.Model) string {
+	switch l {
+	case llm.Minimal, llm.Low:
+		return "low"
+	case llm.XHigh, llm.Max:
+		if m.Thinks(l) {
+			return string(l)
+		}
+		return "high"
+	case llm.Medium, llm.High:
+		return string(l)
+	}
+	return ""
+}
+
+// thinking is how a request bounds and allows thinking.
+type thinking struct {
+	maxTokens int
+	thinking  string // JSON; "": none
+	output    string // JSON; "": none
+}
+
+// think shapes r's thinking for the model. replays says that the history is
+// one that may go on with thinking.
+func think(r *llm.Request, m llm.Model, replays bool) thinking {
+	t := thinking{maxTokens: maxTokens(r, m)}
+	level := r.Thinking
+	if level == "" || level == llm.Off || m.ID != "" && len(m.Levels) == 0 {
+		return t
+	}
+	if m.ID != "" && m.Thinks(llm.Adaptive) {
+		t.thinking = `{"type":"adaptive"}`
+		if e := effort(level, m); e != "" {
+			t.output = fmt.Sprintf(`{"effort":%q}`, e)
+		}
+		return t
+	}
+	if !replays {
+		return t
+	}
+	limit := m.MaxOutput
+	if limit == 0 {
+		limit = unknownLimit
+	}
+	total := min(t.maxTokens+budget(level), max(limit, t.maxTokens))
+	tokens := min(budget(level), total-minBudget)
+	if tokens < minBudget {
+		return t
+	}
+	t.maxTokens = total
+	t.thinking = fmt.Sprintf(`{"budget_tokens":%d,"type":"enabled"}`, tokens)
+	return t
+}
+
+// maxTokens returns the bound of the answer, which the service wants always.
+func maxTokens(r *llm.Request, m llm.Model) int {
+	switch {
+	case r.MaxTokens > 0 && m.MaxOutput > 0:
+		return min(r.MaxTokens, m.MaxOutput)
+	case r.MaxTokens > 0:
+		return r.MaxTokens
+	case m.MaxOutput > 0:
+		return min(m.MaxOutput, mostTokens)
+	}
+	return unknownTokens
+}
+
+// replays reports whether thinking may go on. Where the history ends with
+// results, models that think to a budget want the turn that made the calls to
+// begin with its thinking, which another provider's turn does not have.
+func (p *Provider) replays(msgs []*llm.Message) bool {
+	if len(msgs) == 0 || msgs[len(msgs)-1].Role != llm.RoleTool {
+		return true
+	}
+	for i := len(msgs) - 1; i >= 0; i-- {
+		m := msgs[i]
+		if m.Role != llm.RoleAssistant {
+			continue
+		}
+		if m.Provider != p.name {
+			return false
+		}
+		for j := range m.Parts {
+			q := &m.Parts[j]
+			switch {
+			case q.Kind == llm.PartThinking && (q.Signature != "" || q.Redacted != ""):
+				return true
+			case q.Kind == llm.PartCall, q.Kind == llm.PartText && !blank(q):
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,213 @@
+package dialect
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+// maxPieces bounds the parts of a message: a part costs memory even when it is
+// empty.
+const maxPieces = 4096
+
+var (
+	errBroken = errors.New("the range was left")
+	errPieces = errors.New("the answer has too many parts")
+)
+
+// Answer is a message in the making. What is added is yielded at once.
+type Answer struct {
+	Model   string         // as the service calls it
+	Stop    llm.StopReason // "": not said yet
+	Usage   llm.Usage
+	Counted bool // the service reported Usage
+
+	yield  func(llm.Event, error) bool
+	pieces []*Piece
+	calls  int
+}
+
+// Piece is a part in the making.
+type Piece struct {
+	Kind     llm.PartKind
+	Redacted string
+	ID, Name string // of a call
+
+	text  []byte
+	sign  []byte
+	index int // of a call
+	begun bool
+}
+
+// Len returns the length of what p holds, in bytes.
+func (p *Piece) Len() int { return len(p.text) }
+
+// Sign appends to the signature of p.
+func (p *Piece) Sign(s string) { p.sign = append(p.sign, s...) }
+
+// Begin adds a piece. Text of the same kind that follows in the stream may go
+// to the same piece.
+func (a *Answer) Begin(kind llm.PartKind) (*Piece, error) {
+	if len(a.pieces) >= maxPieces {
+		return nil, errPieces
+	}
+	p := &Piece{Kind: kind}
+	if kind == llm.PartCall {
+		p.index = a.calls
+		a.calls++
+	}
+	a.pieces = append(a.pieces, p)
+	return p, nil
+}
+
+// Last returns the last piece if it is of the kind, else a new one.
+func (a *Answer) Last(kind llm.PartKind) (*Piece, error) {
+	if n := len(a.pieces); n > 0 && a.pieces[n-1].Kind == kind {
+		return a.pieces[n-1], nil
+	}
+	return a.Begin(kind)
+}
+
+// Empty reports whether nothing was said so far.
+func (a *Answer) Empty() bool { return len(a.pieces) == 0 }
+
+// Calls reports whether there is a call.
+func (a *Answer) Calls() bool { return a.calls > 0 }
+
+// Add appends text, or a piece of a call's arguments, to p.
+func (a *Answer) Add(p *Piece, text string) error {
+	if text == "" {
+		return nil
+	}
+	p.text = append(p.text, text...)
+	switch p.Kind {
+	case llm.PartText:
+		return a.emit(llm.Event{Kind: llm.TextDelta, Text: text})
+	case llm.PartThinking:
+		return a.emit(llm.Event{Kind: llm.ThinkingDelta, Text: text})
+	}
+	if !p.begun {
+		if p.Name == "" {
+			return nil // the name is still to come; Start sends what there is
+		}
+		return a.Start(p)
+	}
+	return a.emit(llm.Event{Kind: llm.CallDelta, Index: p.index, Text: text})
+}
+
+// Start says that the call has its id and name, and what of its arguments came
+// before them. An id that is missing, or is another call's, is replaced.
+func (a *Answer) Start(p *Piece) error {
+	if p.begun {
+		return nil
+	}
+	p.begun = true
+	for _, o := range a.pieces {
+		if o != p && o.Kind == llm.PartCall && o.begun && o.ID == p.ID {
+			p.ID = ""
+		}
+	}
+	if p.ID == "" {
+		p.ID = newID()
+	}
+	if p.Name == "" {
+		p.Name = "unknown"
+	}
+	call := &llm.ToolCall{ID: p.ID, Name: p.Name}
+	if err := a.emit(llm.Event{Kind: llm.CallStart, Index: p.index, Call: call}); err != nil {
+		return err
+	}
+	if len(p.text) == 0 {
+		return nil
+	}
+	return a.emit(llm.Event{Kind: llm.CallDelta, Index: p.index, Text: string(p.text)})
+}
+
+func newID() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return "call_" + hex.EncodeToString(b[:])
+}
+
+func (a *Answer) emit(e llm.Event) error {
+	if !a.yield(e, nil) {
+		return errBroken
+	}
+	return nil
+}
+
+// message returns what was said.
+func (a *Answer) message(provider, model string) *llm.Message {
+	m := &llm.Message{Role: llm.RoleAssistant, Stop: a.Stop, Provider: provider, Model: model}
+	for _, p := range a.pieces {
+		text := strings.ToValidUTF8(string(p.text), "\ufffd")
+		switch {
+		case p.Kind == llm.PartCall:
+			c := p.call(text)
+			m.Parts = append(m.Parts, llm.Part{Kind: p.Kind, Call: &c})
+		case p.Kind == llm.PartThinking && (text != "" || len(p.sign) > 0 || p.Redacted != ""):
+			m.Parts = append(m.Parts, llm.Part{Kind: p.Kind, Text: text, Signature: string(p.sign), Redacted: p.Redacted})
+		case p.Kind == llm.PartText && text != "":
+			m.Parts = append(m.Parts, llm.Text(text))
+		}
+	}
+	return m
+}
+
+// call returns the call that p became.
+func (p *Piece) call(text string) llm.ToolCall {
+	c := llm.ToolCall{ID: p.ID, Name: p.Name, Args: json.RawMessage("{}")}
+	switch raw := bytes.TrimSpace([]byte(text)); {
+	case len(raw) == 0:
+	case json.Valid(raw):
+		c.Args = raw
+	default:
+		c.Raw = text
+	}
+	return c
+}
+
+// done yields the last event. prompt is the size of the request in bytes, for
+// services that do not say what it used.
+func (a *Answer) done(provider, model string, prompt int) error {
+	for _, p := range a.pieces {
+		if p.Kind == llm.PartCall {
+			if err := a.Start(p); err != nil {
+				return err
+			}
+		}
+	}
+	if a.Calls() && (a.Stop == llm.StopEnd || a.Stop == "") {
+		a.Stop = llm.StopTools
+	}
+	if a.Stop == llm.StopTools && !a.Calls() || a.Stop == "" {
+		a.Stop = llm.StopEnd
+	}
+	return a.emit(llm.Event{Kind: llm.Done, Message: a.message(provider, model), Usage: a.usage(prompt)})
+}
+
+// absurd is more tokens than a call can use.
+const absurd = 1 << 32
+
+// usage returns what the call used, as reported if that can be.
+func (a *Answer) usage(prompt int) llm.Usage {
+	u := a.Usage
+	for _, n := range []int64{u.Input, u.Output, u.CacheRead, u.CacheWrite} {
+		if n < 0 || n > absurd {
+			a.Counted = false
+		}
+	}
+	if a.Counted {
+		return u
+	}
+	out := 0
+	for _, p := range a.pieces {
+		out += len(p.text) + len(p.Name)
+	}
+	return llm.Usage{Input: int64(prompt+3) / 4, Output: int64(out+3) / 4, Estimated: true}
+}

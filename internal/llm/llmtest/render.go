@@ -1,0 +1,215 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+// object is JSON that is written with its keys sorted.
+type object = map[string]any
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("llmtest: a step that is no JSON: %v", err))
+	}
+	return b
+}
+
+// errorJSON is the body of an HTTP error.
+func errorJSON(w Wire, f *Fault) []byte {
+	e := object{"type": f.kind(), "message": f.message()}
+	if w == OpenAI {
+		return encode(object{"error": e})
+	}
+	return encode(object{"type": "error", "error": e})
+}
+
+// modelOf returns the model that a request names.
+func modelOf(request []byte) string {
+	var r struct {
+		Model string `json:"model"`
+	}
+	_ = json.Unmarshal(request, &r) // it was validated
+	return r.Model
+}
+
+// anthropicEvents returns the events of a step in the Messages format.
+func anthropicEvents(request []byte, s *Step) [][]byte {
+	var all [][]byte
+	add := func(kind string, o object) {
+		o["type"] = kind
+		all = append(all, fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, encode(o)))
+	}
+	u := s.usage(len(request))
+	start := object{
+		"id": "msg_scripted", "type": "message", "role": "assistant", "model": modelOf(request),
+		"content": []any{}, "stop_reason": nil, "stop_sequence": nil,
+	}
+	if !s.Fault.NoUsage {
+		start["usage"] = object{
+			"input_tokens": u.Input, "output_tokens": 1,
+			"cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite,
+		}
+	}
+	add("message_start", object{"message": start})
+	for i := range s.Parts {
+		block, deltas := anthropicBlock(&s.Parts[i], s.Chunk)
+		add("content_block_start", object{"index": i, "content_block": block})
+		if i == 0 {
+			add("ping", object{})
+		}
+		for _, d := range deltas {
+			add("content_block_delta", object{"index": i, "delta": d})
+		}
+		add("content_block_stop", object{"index": i})
+	}
+	if f := &s.Fault; f.Error {
+		add("error", object{"error": object{"type": f.kind(), "message": f.message()}})
+		return all
+	}
+	end := object{"delta": object{"stop_reason": anthropicStop(s.stop()), "stop_sequence": nil}}
+	if !s.Fault.NoUsage {
+		end["usage"] = object{"output_tokens": u.Output}
+	}
+	add("message_delta", end)
+	add("message_stop", object{})
+	return all
+}
+
+func anthropicStop(r llm.StopReason) string {
+	switch r {
+	case llm.StopEnd:
+		return "end_turn"
+	case llm.StopLength:
+		return "max_tokens"
+	case llm.StopTools:
+		return "tool_use"
+	}
+	return string(r) // refusal, or a word of the service itself
+}
+
+func anthropicBlock(p *llm.Part, chunk int) (block object, deltas []object) {
+	switch {
+	case p.Kind == llm.PartCall:
+		for _, c := range chunks(argsOf(p.Call), chunk) {
+			deltas = append(deltas, object{"type": "input_json_delta", "partial_json": c})
+		}
+		return object{"type": "tool_use", "id": p.Call.ID, "name": p.Call.Name, "input": object{}}, deltas
+	case p.Redacted != "":
+		return object{"type": "redacted_thinking", "data": p.Redacted}, nil
+	case p.Kind == llm.PartThinking:
+		for _, c := range chunks(p.Text, chunk) {
+			deltas = append(deltas, object{"type": "thinking_delta", "thinking": c})
+		}
+		for _, c := range chunks(p.Signature, chunk) {
+			deltas = append(deltas, object{"type": "signature_delta", "signature": c})
+		}
+		return object{"type": "thinking", "thinking": "", "signature": ""}, deltas
+	}
+	for _, c := range chunks(p.Text, chunk) {
+		deltas = append(deltas, object{"type": "text_delta", "text": c})
+	}
+	return object{"type": "text", "text": ""}, deltas
+}
+
+// openaiEvents returns the events of a step in the Chat Completions format.
+func openaiEvents(request []byte, s *Step) [][]byte {
+	model, f, u := modelOf(request), &s.Fault, s.usage(len(request))
+	if f.Whole {
+		return [][]byte{encode(openaiWhole(model, s, u))}
+	}
+	var all [][]byte
+	send := func(o object) { all = append(all, fmt.Appendf(nil, "data: %s\n\n", encode(o))) }
+	choice := func(delta object, finish any) {
+		o := openaiHead(model, "chat.completion.chunk")
+		o["choices"] = []any{object{"index": 0, "delta": delta, "finish_reason": finish}}
+		send(o)
+	}
+	choice(object{"role": "assistant", "content": ""}, nil)
+	calls := 0
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		switch p.Kind {
+		case llm.PartThinking:
+			for _, c := range chunks(p.Text, s.Chunk) {
+				choice(object{"reasoning_content": c}, nil)
+			}
+		case llm.PartCall:
+			call := func(o object) { o["index"] = calls; choice(object{"tool_calls": []any{o}}, nil) }
+			call(object{"id": p.Call.ID, "type": "function", "function": object{"name": p.Call.Name, "arguments": ""}})
+			for _, c := range chunks(argsOf(p.Call), s.Chunk) {
+				call(object{"function": object{"arguments": c}})
+			}
+			calls++
+		default:
+			for _, c := range chunks(p.Text, s.Chunk) {
+				choice(object{"content": c}, nil)
+			}
+		}
+	}
+	if f.Error {
+		send(object{"error": object{"type": f.kind(), "message": f.message()}})
+		return all
+	}
+	choice(object{}, openaiStop(s.stop()))
+	if !f.NoUsage {
+		o := openaiHead(model, "chat.completion.chunk")
+		o["choices"], o["usage"] = []any{}, openaiUsage(u)
+		send(o)
+	}
+	return append(all, []byte("data: [DONE]\n\n"))
+}
+
+func openaiHead(model, kind string) object {
+	return object{"id": "chatcmpl-scripted", "object": kind, "created": 1, "model": model}
+}
+
+func openaiUsage(u llm.Usage) object {
+	return object{
+		"prompt_tokens": u.Prompt(), "completion_tokens": u.Output, "total_tokens": u.Total(),
+		"prompt_tokens_details": object{"cached_tokens": u.CacheRead},
+	}
+}
+
+func openaiStop(r llm.StopReason) string {
+	switch r {
+	case llm.StopEnd:
+		return "stop"
+	case llm.StopTools:
+		return "tool_calls"
+	case llm.StopRefusal:
+		return "content_filter"
+	}
+	return string(r) // length, or a word of the service itself
+}
+
+func openaiWhole(model string, s *Step, u llm.Usage) object {
+	message := object{"role": "assistant", "content": nil}
+	var calls []any
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		switch p.Kind {
+		case llm.PartText:
+			message["content"] = p.Text
+		case llm.PartThinking:
+			message["reasoning_content"] = p.Text
+		case llm.PartCall:
+			calls = append(calls, object{
+				"id": p.Call.ID, "type": "function",
+				"function": object{"name": p.Call.Name, "arguments": argsOf(p.Call)},
+			})
+		}
+	}
+	if calls != nil {
+		message["tool_calls"] = calls
+	}
+	o := openaiHead(model, "chat.completion")
+	o["choices"] = []any{object{"index": 0, "message": message, "finish_reason": openaiStop(s.stop())}}
+	if !s.Fault.NoUsage {
+		o["usage"] = openaiUsage(u)
+	}
+	return o
+}

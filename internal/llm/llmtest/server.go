@@ -1,0 +1,371 @@
+package llmtest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Wire is the wire format that a server speaks.
+type Wire string
+
+// The wire formats.
+const (
+	Anthropic Wire = "anthropic-messages"
+	OpenAI    Wire = "openai-completions"
+)
+
+// Received is a request that a server got.
+type Received struct {
+	Path   string
+	Header http.Header
+	Body   []byte
+	Err    error // why it was refused
+}
+
+// Server is a scripted model service: an http.Handler. A request that the real
+// service would refuse, and one for which there is no step, are answered with
+// status 400 and the reason, and fail the test. It is safe for concurrent use.
+type Server struct {
+	// Key is the API key that a request must bear; "": any or none.
+	Key string
+	// Lenient says that a refused request does not fail the test.
+	Lenient bool
+
+	t    testing.TB // nil: outside of a test
+	wire Wire
+	next func(n int, r Received) (Step, bool)
+	gone chan struct{} // closed by Close
+
+	mu       sync.Mutex
+	received []Received
+	active   int
+	opened   int
+	closers  []func()
+}
+
+// NewServer returns a server that answers requests with the steps in order.
+// It is closed when the test ends; t may be nil.
+func NewServer(t testing.TB, w Wire, steps ...Step) *Server {
+	return newServer(t, w, func(n int, _ Received) (Step, bool) {
+		if n >= len(steps) {
+			return Step{}, false
+		}
+		return steps[n], true
+	})
+}
+
+// ServerFunc returns a server that answers request n, counted from 0, with f's
+// step.
+func ServerFunc(t testing.TB, w Wire, f func(n int, r Received) Step) *Server {
+	return newServer(t, w, func(n int, r Received) (Step, bool) { return f(n, r), true })
+}
+
+func newServer(t testing.TB, w Wire, next func(int, Received) (Step, bool)) *Server {
+	s := &Server{t: t, wire: w, next: next, gone: make(chan struct{})}
+	if t != nil {
+		t.Cleanup(s.Close)
+	}
+	return s
+}
+
+// Listen serves on a loopback socket and returns the URL and a client for it.
+func (s *Server) Listen() (url string, hc *http.Client) {
+	hs := httptest.NewUnstartedServer(s)
+	hs.Config.ConnState = s.count
+	hs.Start()
+	s.onClose(hs.Close)
+	return hs.URL, hs.Client()
+}
+
+// Pipe serves over memory and returns the URL and a client for it. In a bubble
+// of testing/synctest, time is the bubble's.
+func (s *Server) Pipe() (url string, hc *http.Client) {
+	l := Pipe()
+	hs := &http.Server{Handler: s, ConnState: s.count}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = hs.Serve(l) // until Close
+	}()
+	hc = l.Client()
+	s.onClose(func() {
+		hc.CloseIdleConnections()
+		_ = hs.Close()
+		<-done
+	})
+	return "http://" + l.Addr().String(), hc
+}
+
+func (s *Server) onClose(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closers = append(s.closers, f)
+}
+
+// Close ends what hangs and stops serving.
+func (s *Server) Close() {
+	s.mu.Lock()
+	closers := s.closers
+	s.closers = nil
+	select {
+	case <-s.gone:
+	default:
+		close(s.gone)
+	}
+	s.mu.Unlock()
+	for _, f := range closers {
+		f()
+	}
+}
+
+// Requests returns the requests so far.
+func (s *Server) Requests() []Received {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.received)
+}
+
+// Connections returns how many connections were opened.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened
+}
+
+func (s *Server) count(_ net.Conn, state http.ConnState) {
+	if state == http.StateNew {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.opened++
+	}
+}
+
+// Active returns how many requests are being answered.
+func (s *Server) Active() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 256<<20))
+	if err != nil {
+		return // the client went
+	}
+	got := Received{Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Err: s.check(r, body)}
+	s.mu.Lock()
+	n := len(s.received)
+	s.received = append(s.received, got)
+	s.active++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.active--
+		s.mu.Unlock()
+	}()
+	if got.Err != nil {
+		s.refuse(w, n, http.StatusBadRequest, got.Err.Error())
+		return
+	}
+	if s.Key != "" && !s.authorised(r) {
+		s.fault(w, &Fault{Status: http.StatusUnauthorized, Message: "invalid key"})
+		return
+	}
+	step, ok := s.next(n, got)
+	if !ok {
+		s.refuse(w, n, http.StatusBadRequest, "the script has no step for this request")
+		return
+	}
+	s.answer(w, r, body, &step)
+}
+
+// check reports what is wrong with a request.
+func (s *Server) check(r *http.Request, body []byte) error {
+	path, validate := "/v1/messages", ValidateAnthropic
+	if s.wire == OpenAI {
+		path, validate = "/chat/completions", validateCompatible
+		if r.Host == "api.openai.com" {
+			validate = ValidateOpenAI
+		}
+	}
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, path) {
+		return fmt.Errorf("%s %s: want POST …%s", r.Method, r.URL.Path, path)
+	}
+	if t := r.Header.Get("Content-Type"); t != "application/json" {
+		return fmt.Errorf("content type %q", t)
+	}
+	if s.wire == Anthropic && r.Header.Get("Anthropic-Version") == "" {
+		return fmt.Errorf("no anthropic-version")
+	}
+	return validate(body)
+}
+
+func (s *Server) authorised(r *http.Request) bool {
+	return r.Header.Get("Authorization") == "Bearer "+s.Key || s.wire == Anthropic && r.Header.Get("X-Api-Key") == s.Key
+}
+
+// refuse answers a request that should not have been sent.
+func (s *Server) refuse(w http.ResponseWriter, n, status int, why string) {
+	if s.t != nil && !s.Lenient {
+		s.t.Errorf("request %d to the %s server: %s", n, s.wire, why)
+	}
+	s.fault(w, &Fault{Status: status, Message: why})
+}
+
+// fault answers with an HTTP error.
+func (s *Server) fault(w http.ResponseWriter, f *Fault) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	if f.RetryAfter != "" {
+		h.Set("Retry-After", f.RetryAfter)
+	}
+	if f.Header != nil {
+		f.Header(h.Set)
+	}
+	w.WriteHeader(f.Status)
+	data := errorJSON(s.wire, f)
+	if f.Body != nil {
+		data = f.Body(data)
+	}
+	_, _ = w.Write(data)
+}
+
+// answer plays a step.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, step *Step) {
+	f := &step.Fault
+	if f.Hang == HangHeaders {
+		s.hang(w, r, 0)
+		return
+	}
+	if !s.sleep(r, step.Delay) {
+		return
+	}
+	if f.Status != 0 {
+		s.fault(w, f)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	if f.Whole {
+		h.Set("Content-Type", "application/json")
+	}
+	if f.Header != nil {
+		f.Header(h.Set)
+	}
+	w.WriteHeader(http.StatusOK)
+	flush(w)
+	if f.Hang == HangBody {
+		s.hang(w, r, f.Ping)
+		return
+	}
+	s.play(w, r, step, s.events(body, step))
+}
+
+// events returns the body of the answer, in the pieces that are sent.
+func (s *Server) events(request []byte, step *Step) [][]byte {
+	f := &step.Fault
+	var all [][]byte
+	if s.wire == OpenAI {
+		all = openaiEvents(request, step)
+	} else {
+		all = anthropicEvents(request, step)
+	}
+	if f.Body != nil {
+		all = [][]byte{f.Body(bytes.Join(all, nil))}
+	}
+	if f.Cut {
+		left := f.CutAt
+		for i := range all {
+			n := min(left, len(all[i]))
+			all[i], left = all[i][:n], left-n
+		}
+	}
+	return all
+}
+
+// play sends the pieces.
+func (s *Server) play(w http.ResponseWriter, r *http.Request, step *Step, pieces [][]byte) {
+	f := &step.Fault
+	for i, piece := range pieces {
+		if i > 0 && !s.sleep(r, step.Gap) {
+			return
+		}
+		hang := f.Hang == HangMiddle && i == len(pieces)/2
+		if hang {
+			piece = piece[:len(piece)/2]
+		}
+		if !s.write(w, r, piece, f.Drip) {
+			return
+		}
+		if hang {
+			s.hang(w, r, 0)
+			return
+		}
+	}
+	if f.Abort {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// write sends a piece, byte by byte when there is a drip. It reports whether
+// the client is still there.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, piece []byte, drip time.Duration) bool {
+	if drip == 0 {
+		_, err := w.Write(piece)
+		flush(w)
+		return err == nil
+	}
+	for i := range piece {
+		if _, err := w.Write(piece[i : i+1]); err != nil || !s.sleep(r, drip) {
+			return false
+		}
+		flush(w)
+	}
+	return true
+}
+
+func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
+
+// hang sends nothing, or only keep-alives, until the client goes.
+func (s *Server) hang(w http.ResponseWriter, r *http.Request, ping time.Duration) {
+	for ping > 0 && s.sleep(r, ping) {
+		keep := ": keep-alive\n\n"
+		if s.wire == Anthropic {
+			keep = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+		}
+		if _, err := io.WriteString(w, keep); err != nil {
+			return
+		}
+		flush(w)
+	}
+	select {
+	case <-r.Context().Done():
+	case <-s.gone:
+	}
+}
+
+// sleep waits and reports whether the client is still there.
+func (s *Server) sleep(r *http.Request, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.gone:
+	case <-r.Context().Done():
+	}
+	return false
+}

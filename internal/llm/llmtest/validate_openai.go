@@ -1,0 +1,262 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+type openaiRequest struct {
+	Model         string          `json:"model"`
+	Stream        bool            `json:"stream"`
+	MaxTokens     *int            `json:"max_tokens"`
+	Temperature   *float64        `json:"temperature"`
+	TopP          *float64        `json:"top_p"`
+	Stop          json.RawMessage `json:"stop"`
+	ToolChoice    json.RawMessage `json:"tool_choice"`
+	StreamOptions *struct {
+		Usage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	Tools    *[]openaiTool   `json:"tools"`
+	Messages []openaiMessage `json:"messages"`
+
+	openaiOwn
+}
+
+// openaiOwn are the fields that only OpenAI's own host is sent.
+type openaiOwn struct {
+	Store        *bool           `json:"store"`
+	Tier         *string         `json:"service_tier"`
+	CacheKey     *string         `json:"prompt_cache_key"`
+	CacheKeep    *string         `json:"prompt_cache_retention"`
+	Effort       *string         `json:"reasoning_effort"`
+	MaxTokensNew *int            `json:"max_completion_tokens"`
+	Parallel     *bool           `json:"parallel_tool_calls"`
+	Metadata     json.RawMessage `json:"metadata"`
+}
+
+type openaiTool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      bool            `json:"strict"`
+	} `json:"function"`
+}
+
+type openaiMessage struct {
+	Role    string          `json:"role"`
+	Name    string          `json:"name"`
+	Content json.RawMessage `json:"content"`
+	CallID  string          `json:"tool_call_id"`
+	Calls   *[]openaiCall   `json:"tool_calls"`
+}
+
+type openaiCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+type openaiPart struct {
+	Type  string `json:"type"`
+	Text  string `json:"text"`
+	Image *struct {
+		URL    string `json:"url"`
+		Detail string `json:"detail"`
+	} `json:"image_url"`
+}
+
+// ValidateOpenAI reports why the Chat Completions API would refuse the body of
+// a request, and what a dialect of ours must not do beyond that: fields that
+// are not known here, no stream.
+func ValidateOpenAI(body []byte) error {
+	_, err := validOpenAI(body)
+	return err
+}
+
+// validateCompatible is ValidateOpenAI for a server that is not OpenAI's.
+func validateCompatible(body []byte) error {
+	r, err := validOpenAI(body)
+	if err != nil {
+		return err
+	}
+	if own, none := encode(r.openaiOwn), encode(openaiOwn{}); string(own) != string(none) {
+		return fmt.Errorf("PROV-10: fields that only OpenAI's own host knows: %s", own)
+	}
+	if r.Messages[0].Role == "developer" {
+		return errors.New("PROV-10: role developer")
+	}
+	return nil
+}
+
+func validOpenAI(body []byte) (*openaiRequest, error) {
+	r := &openaiRequest{}
+	if err := strict(body, r); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Model == "":
+		return nil, errors.New("model: missing")
+	case !r.Stream || r.StreamOptions == nil || !r.StreamOptions.Usage:
+		return nil, errors.New("stream: want true, with stream_options.include_usage")
+	case r.Temperature != nil && (*r.Temperature < 0 || *r.Temperature > 2):
+		return nil, errors.New("temperature: want 0 to 2")
+	case r.MaxTokens != nil && *r.MaxTokens < 1, r.MaxTokensNew != nil && *r.MaxTokensNew < 1:
+		return nil, errors.New("max_tokens: want at least 1")
+	}
+	if err := r.tools(); err != nil {
+		return nil, err
+	}
+	return r, r.messages()
+}
+
+func (r *openaiRequest) tools() error {
+	if r.Tools == nil {
+		return nil
+	}
+	if len(*r.Tools) == 0 {
+		return errors.New("tools: empty: leave the field out")
+	}
+	names := map[string]bool{}
+	for _, t := range *r.Tools {
+		name := t.Function.Name
+		if err := toolName(name, 64); err != nil || names[name] || t.Type != "function" {
+			return fmt.Errorf("tools: %s %q twice or not taken: %w", t.Type, name, err)
+		}
+		names[name] = true
+		if err := wireSchema(t.Function.Parameters); err != nil {
+			return fmt.Errorf("tool %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (r *openaiRequest) messages() error {
+	msgs := r.Messages
+	p := pairs{seen: map[string]bool{}}
+	first := true
+	for i := range msgs {
+		m := &msgs[i]
+		system := m.Role == "system" || m.Role == "developer"
+		if system && i > 0 {
+			return fmt.Errorf("messages.%d: role %s: want it first or not at all", i, m.Role)
+		}
+		if !system && first && m.Role != "user" {
+			return fmt.Errorf("messages.%d: role %s: want user", i, m.Role)
+		}
+		first = first && system
+		if err := m.valid(&p); err != nil {
+			return fmt.Errorf("messages.%d: %w", i, err)
+		}
+	}
+	if first {
+		return errors.New("messages: none of the user")
+	}
+	if len(p.open) > 0 {
+		return fmt.Errorf("messages: calls without result at the end: %s", strings.Join(p.open, ", "))
+	}
+	if msgs[len(msgs)-1].Role == "assistant" {
+		return errors.New("messages: the last one is the assistant's")
+	}
+	return nil
+}
+
+func (m *openaiMessage) valid(p *pairs) error {
+	if m.Role != "tool" && len(p.open) > 0 {
+		return fmt.Errorf("role %s: calls without result: %s", m.Role, strings.Join(p.open, ", "))
+	}
+	if m.Role != "tool" && m.CallID != "" || m.Role != "assistant" && m.Calls != nil {
+		return fmt.Errorf("role %s: tool_call_id or tool_calls", m.Role)
+	}
+	switch m.Role {
+	case "system", "developer":
+		return m.text()
+	case "tool":
+		if err := m.text(); err != nil {
+			return err
+		}
+		return p.result(m.CallID)
+	case "user":
+		return m.userContent()
+	case "assistant":
+		return m.assistant(p)
+	}
+	return fmt.Errorf("role %q", m.Role)
+}
+
+// text checks that the content is a string, and not empty.
+func (m *openaiMessage) text() error {
+	var s string
+	if err := json.Unmarshal(m.Content, &s); err != nil {
+		return fmt.Errorf("role %s: content: %w", m.Role, err)
+	}
+	if s == "" {
+		return fmt.Errorf("role %s: content: empty", m.Role)
+	}
+	return nil
+}
+
+func (m *openaiMessage) userContent() error {
+	if len(m.Content) > 0 && m.Content[0] == '"' {
+		return m.text()
+	}
+	var parts []openaiPart
+	if err := strict(m.Content, &parts); err != nil {
+		return fmt.Errorf("content: %w", err)
+	}
+	if len(parts) == 0 {
+		return errors.New("content: empty")
+	}
+	for _, c := range parts {
+		switch {
+		case c.Type == "text" && c.Text != "":
+		case c.Type == "image_url" && c.Image != nil:
+			media, data, ok := strings.Cut(strings.TrimPrefix(c.Image.URL, "data:"), ";base64,")
+			if !ok || !strings.HasPrefix(c.Image.URL, "data:") {
+				return errors.New("image_url: want a data URI")
+			}
+			if err := validImage(media, data); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("content: part of type %q, or empty", c.Type)
+		}
+	}
+	return nil
+}
+
+func (m *openaiMessage) assistant(p *pairs) error {
+	if m.Calls == nil {
+		return m.text()
+	}
+	if len(*m.Calls) == 0 {
+		return errors.New("tool_calls: empty: leave the field out")
+	}
+	if string(m.Content) != "null" && m.Content != nil {
+		if err := m.text(); err != nil {
+			return err
+		}
+	}
+	for _, c := range *m.Calls {
+		if c.ID == "" || len(c.ID) > 40 || c.Type != "function" {
+			return fmt.Errorf("tool_calls: id %q, type %q: want at most 40 characters, and function", c.ID, c.Type)
+		}
+		if err := toolName(c.Function.Name, 64); err != nil {
+			return fmt.Errorf("tool_calls: %w", err)
+		}
+		var args map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil || args == nil {
+			return fmt.Errorf("tool_calls: arguments %q: want an object", c.Function.Arguments)
+		}
+		if err := p.call(c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
