@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
@@ -27,11 +28,12 @@ details, sender, sender_name, item, input, output, cache_read, cache_write, cost
 // transcript returns the number of a transcript and how many entries it has;
 // 0 when it has none.
 func (t sessions) transcript(id string) (n, entries int64, err error) {
-	_, err = t.c.one(func(r *row) error {
-		n, entries = r.int(), r.int()
-		return nil
-	}, "SELECT n, entries FROM transcript WHERE id = ?", id)
-	return n, entries, err
+	n, err = t.c.number("SELECT n FROM transcript WHERE id = ?", id)
+	if err != nil || n == 0 {
+		return 0, 0, err
+	}
+	last, err := t.c.number("SELECT max(pos) FROM entry WHERE pos > ? AND pos < ?", n<<seqBits, (n+1)<<seqBits)
+	return n, max(0, last-n<<seqBits), err
 }
 
 // Count returns how many entries a transcript has.
@@ -80,7 +82,7 @@ func (t sessions) Append(id string, entries ...*session.Entry) error {
 		return err
 	}
 	if n == 0 {
-		if n, err = t.c.number("INSERT INTO transcript (id, entries) VALUES (?, 0) RETURNING n", id); err != nil {
+		if n, err = t.c.number("INSERT INTO transcript (id, created) VALUES (?, ?) RETURNING n", id, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -91,8 +93,7 @@ func (t sessions) Append(id string, entries ...*session.Entry) error {
 			return fmt.Errorf("entry %s: %w", e.ID, err)
 		}
 	}
-	_, err = t.c.exec("UPDATE transcript SET entries = ? WHERE n = ?", have, n)
-	return err
+	return nil
 }
 
 func (t sessions) insert(pos int64, e *session.Entry) error {

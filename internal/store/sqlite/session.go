@@ -63,9 +63,14 @@ func (t sessions) Put(m session.Meta) error {
 		return fmt.Errorf("session %s: %w", m.Key, err)
 	}
 	search := strings.ToLower(string(m.Key) + "\n" + m.Label + "\n" + m.Title)
-	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, search, meta) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET id = excluded.id, agent = excluded.agent, updated = excluded.updated,
-search = excluded.search, meta = excluded.meta`, str(m.Key), m.ID, str(m.Agent), m.Updated, search, meta)
+	entries, err := t.Count(m.ID)
+	if err != nil {
+		return err
+	}
+	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, entries, search, meta) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET id = excluded.id, agent = excluded.agent, updated = excluded.updated,
+entries = excluded.entries, search = excluded.search, meta = excluded.meta`,
+		str(m.Key), m.ID, str(m.Agent), m.Updated, entries, search, meta)
 	return err
 }
 

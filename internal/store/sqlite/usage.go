@@ -16,9 +16,13 @@ const sums = `count(*), sum(input), sum(output), sum(cache_read), sum(cache_writ
 
 // Add stores a row.
 func (t spent) Add(v usage.Row) error {
-	_, err := t.c.exec(`INSERT INTO usage (run, session, agent, provider, model, time, input, output, cache_read, cache_write, estimated, cost, priced)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		str(v.Run), str(v.Session), str(v.Agent), v.Provider, v.Model, v.Time, v.Tokens.Input, v.Tokens.Output,
+	last, err := t.c.number("SELECT max(n) FROM usage WHERE n >= ?", v.Time)
+	if err != nil {
+		return err
+	}
+	_, err = t.c.exec(`INSERT INTO usage (n, run, session, agent, provider, model, time, input, output, cache_read, cache_write, estimated, cost, priced)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		max(unixNano(v.Time), last+1), str(v.Run), str(v.Session), str(v.Agent), v.Provider, v.Model, v.Time, v.Tokens.Input, v.Tokens.Output,
 		v.Tokens.CacheRead, v.Tokens.CacheWrite, v.Tokens.Estimated, v.NanoUSD, v.Priced)
 	return err
 }
@@ -33,7 +37,7 @@ func scanSum(r *row, s *usage.Sum) {
 // Daily returns sums by day and model since tm, oldest first; of one session,
 // or of all for the empty key.
 func (t spent) Daily(key chela.SessionKey, since time.Time) ([]usage.Sum, error) {
-	const day = "SELECT date(time / 1000000000, 'unixepoch') AS day, provider, model, " + sums + " FROM usage WHERE time >= ?"
+	const day = "SELECT date(time / 1000000000, 'unixepoch') AS day, provider, model, " + sums + " FROM usage WHERE n >= ?1 AND time >= ?1"
 	const group = " GROUP BY day, provider, model ORDER BY day, provider, model"
 	var list []usage.Sum
 	add := func(r *row) error {
@@ -46,7 +50,7 @@ func (t spent) Daily(key chela.SessionKey, since time.Time) ([]usage.Sum, error)
 		err := t.c.query(add, day+group, since)
 		return list, err
 	}
-	err := t.c.query(add, day+" AND session = ?"+group, since, str(key))
+	err := t.c.query(add, day+" AND session = ?2"+group, since, str(key))
 	return list, err
 }
 

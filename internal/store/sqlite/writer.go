@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"sync"
 
@@ -26,6 +25,7 @@ type writer struct {
 	d       *DB
 	c       *conn         // nil: it could not be opened again yet
 	synced  bool          // what the connection's synchronous is set to
+	commits int           // so far
 	suspect bool          // a write failed: settle the log before the next commit
 	gone    bool          // closed
 	err     error         // of the closing
@@ -267,20 +267,40 @@ func (w *writer) level(synced bool) error {
 	return nil
 }
 
-// logLimit is the size of the log at which it is copied into the database.
-const logLimit = 4 << 20
+// The log is copied into the database when it holds this many pages, and
+// looked at once in so many commits.
+const (
+	logPages = 1000
+	logEvery = 32
+)
 
 // checkpoint copies the log into the database when it has grown, as far as
-// readers allow.
+// readers allow. It stands after the answers: nobody waits for it but the next
+// commit.
 func (w *writer) checkpoint() {
-	fi, err := os.Stat(w.d.opts.Path + "-wal")
-	if err != nil || fi.Size() < logLimit || w.suspect || w.c == nil {
+	if w.commits++; w.commits%logEvery != 0 || w.suspect || w.c == nil {
 		return
 	}
-	if err := w.c.script(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
-		w.suspect = unsynced(err)
+	pages, err := w.logged("PRAGMA wal_checkpoint(NOOP)")
+	if err == nil && pages >= logPages {
+		_, err = w.logged("PRAGMA wal_checkpoint(PASSIVE)")
+	}
+	if err != nil {
+		w.suspect = w.suspect || unsynced(err)
+		w.c.lost = nil
 		w.d.log.Error("checkpoint failed", "err", err)
 	}
+}
+
+// logged runs a checkpoint and returns how many pages are in the log only.
+func (w *writer) logged(sql string) (pages int64, err error) {
+	_, err = w.c.one(func(r *row) error {
+		r.skip(1) // whether a reader was in the way
+		pages = r.int()
+		pages -= r.int()
+		return nil
+	}, sql)
+	return pages, err
 }
 
 func (w *writer) shut() error {

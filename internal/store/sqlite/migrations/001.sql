@@ -11,7 +11,7 @@ CREATE TABLE setting (
 CREATE TABLE transcript (
   n       INTEGER PRIMARY KEY,
   id      TEXT NOT NULL UNIQUE,
-  entries INTEGER NOT NULL
+  created INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE lease (
@@ -21,11 +21,15 @@ CREATE TABLE lease (
   run     TEXT NOT NULL
 ) STRICT;
 
+-- entries is how many the transcript had when the row was written: salvage
+-- sees by it that the end of a transcript is missing.
 CREATE TABLE session (
-  key     TEXT NOT NULL PRIMARY KEY,
+  n       INTEGER PRIMARY KEY,
+  key     TEXT NOT NULL UNIQUE,
   id      TEXT NOT NULL,
   agent   TEXT NOT NULL,
   updated INTEGER NOT NULL,
+  entries INTEGER NOT NULL,
   search  TEXT NOT NULL,
   meta    TEXT NOT NULL
 ) STRICT;
@@ -93,6 +97,7 @@ CREATE TABLE call (
 CREATE INDEX call_run ON call (run);
 CREATE INDEX call_detached ON call (session) WHERE detached AND state <> 'closed';
 
+-- n is the time, moved on to be unique, so that a span of time needs no index.
 CREATE TABLE usage (
   n           INTEGER PRIMARY KEY,
   run         TEXT NOT NULL,
@@ -110,8 +115,6 @@ CREATE TABLE usage (
   priced      INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX usage_run ON usage (run);
-CREATE INDEX usage_session ON usage (session, time);
-CREATE INDEX usage_time ON usage (time);
 
 CREATE TABLE outbox (
   seq        INTEGER PRIMARY KEY,

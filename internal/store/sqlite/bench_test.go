@@ -1,0 +1,179 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+// modelCall is what the end of a model call commits: four statements and more.
+func modelCall(tx store.Tx, n int64) error {
+	now := time.Now()
+	if err := tx.Sessions().Append("t", &session.Entry{
+		ID: fmt.Sprint(n), Kind: session.KindMessage, Time: now, Run: "run-1",
+		Message: &llm.Message{Role: llm.RoleAssistant, Provider: "p", Model: "m", Stop: llm.StopEnd, Parts: []llm.Part{llm.Text("a short answer")}},
+		Usage:   &llm.Usage{Input: 100, Output: 10},
+	}); err != nil {
+		return err
+	}
+	return tx.Usage().Add(usage.Row{Run: "run-1", Session: "s", Agent: "main", Provider: "p", Model: "m", Time: now, Tokens: llm.Usage{Input: 100, Output: 10}})
+}
+
+// cpu reports the processor time of an operation, of all threads.
+func cpu(b *testing.B) func() {
+	used := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	start := used()
+	return func() { b.ReportMetric(float64((used()-start).Microseconds())/float64(b.N), "cpu-µs/op") }
+}
+
+func benchmarkUpdate(b *testing.B, sync store.Sync) {
+	d := open(b)
+	var lease run.Lease
+	if err := d.Update(b.Context(), store.Synced, func(tx store.Tx) (err error) {
+		lease, err = tx.Runs().Acquire("s", "me", "run-1")
+		return err
+	}); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	defer cpu(b)()
+	for n := int64(0); b.Loop(); n++ {
+		if err := store.Held(b.Context(), d, lease, sync, func(tx store.Tx) error { return modelCall(tx, n) }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkUpdateOrdered(b *testing.B) { benchmarkUpdate(b, store.Ordered) }
+func BenchmarkUpdateSynced(b *testing.B)  { benchmarkUpdate(b, store.Synced) }
+
+func BenchmarkUpdateGrouped64(b *testing.B) {
+	d := open(b)
+	var n atomic.Int64
+	defer cpu(b)()
+	b.SetParallelism(32) // times GOMAXPROCS
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			if err := d.Update(b.Context(), store.Synced, func(tx store.Tx) error { return modelCall(tx, n.Add(1)) }); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// fill makes a transcript of n entries and about size bytes, as a coding
+// session has them: prompts, answers with a call, results.
+func fill(tb testing.TB, d *DB, id string, n, size int) {
+	tb.Helper()
+	text := strings.Repeat("The quick brown fox jumps over the lazy dog.\n", size/n/45*3/2)
+	err := d.Update(tb.Context(), store.Synced, func(tx store.Tx) error {
+		for i := range n {
+			e := &session.Entry{ID: fmt.Sprintf("%032d", i), Kind: session.KindMessage, Time: time.Now(), Run: "run-1"}
+			switch i % 4 {
+			case 0:
+				e.Message = llm.User("Please read the next file and tell me what it does.")
+				e.Sender, e.ItemID = chela.Sender{ID: "owner"}, fmt.Sprintf("%036d", i)
+			case 1:
+				e.Message = &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Model: "claude", Stop: llm.StopTools, Parts: []llm.Part{
+					llm.Text("I will read it."),
+					{Kind: llm.PartCall, Call: &llm.ToolCall{ID: fmt.Sprintf("toolu_%024d", i), Name: "read", Args: json.RawMessage(`{"path":"/a/b/c.go"}`)}},
+				}}
+				e.Usage = &llm.Usage{Input: 1000, Output: 100}
+			case 2:
+				e.Message = &llm.Message{Role: llm.RoleTool, CallID: fmt.Sprintf("toolu_%024d", i-1), ToolName: "read", Parts: []llm.Part{llm.Text(text + text)}}
+			default:
+				e.Message = &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Model: "claude", Stop: llm.StopEnd, Parts: []llm.Part{llm.Text(text)}}
+				e.Usage = &llm.Usage{Input: 1000, Output: 100}
+			}
+			if err := tx.Sessions().Append(id, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func BenchmarkEntries2000(b *testing.B) {
+	d := open(b)
+	fill(b, d, "t", 2000, 5<<20)
+	b.ReportAllocs()
+	defer cpu(b)()
+	for b.Loop() {
+		err := d.View(b.Context(), func(r store.Reader) error {
+			list, err := r.Sessions().Entries("t", 0, 0)
+			if err == nil && len(list) != 2000 {
+				err = fmt.Errorf("%d entries", len(list))
+			}
+			size := 0
+			for _, e := range list {
+				size += len(e.Message.PlainText())
+			}
+			b.SetBytes(int64(size))
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "chela.db")
+	d, err := Open(b.Context(), Options{Path: path})
+	if err != nil {
+		b.Fatal(err)
+	}
+	fill(b, d, "t", 2000, 5<<20)
+	if err := d.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		d, err := Open(b.Context(), Options{Path: path})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := d.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+func BenchmarkOpenFresh(b *testing.B) {
+	dir := b.TempDir()
+	for n := 0; b.Loop(); n++ {
+		d, err := Open(b.Context(), Options{Path: filepath.Join(dir, fmt.Sprint(n))})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := d.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
