@@ -142,8 +142,8 @@ func (w *Worker) ambiguous(ctx context.Context, row outbox.Row, cause error) err
 // absent has a row wait for its channel, for a day.
 func (w *Worker) absent(ctx context.Context, row outbox.Row) (bool, error) {
 	err := fmt.Errorf("channel %s/%s is not running", row.Address.Channel, row.Address.Account)
-	if time.Since(row.Created) <= tooOld {
-		row.NotBefore, row.Error = time.Now().Add(absent), err.Error()
+	if age := time.Since(row.Created); age <= tooOld {
+		row.NotBefore, row.Error = time.Now().Add(min(max(age/2, absent), time.Hour)), err.Error()
 		return false, w.put(ctx, store.Ordered, row)
 	}
 	if row.State == outbox.Attempted {

@@ -19,7 +19,7 @@ const (
 	maxAttempts = 5
 	parallel    = 16               // addresses that are sent to at once
 	tooOld      = 24 * time.Hour   // a row that could not be tried since then is given up
-	absent      = time.Minute      // until a channel that is not running is looked for again
+	absent      = time.Minute      // at least, until a channel that is not running is looked for again
 	sendTime    = 60 * time.Second // of one call of a channel
 	grace       = 5 * time.Second  // for calls in progress when the worker is stopped
 )
