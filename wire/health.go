@@ -85,6 +85,8 @@ type StatusSessions struct {
 // StatusDefaults is the model of new sessions.
 type StatusDefaults struct {
 	Model         string `json:"model"`
+	Provider      string `json:"modelProvider,omitempty"`
+	Reason        string `json:"modelReason,omitempty"` // why this model is the one, in a few words
 	ContextWindow int64  `json:"contextTokens"`
 }
 

@@ -34,6 +34,10 @@ type Options struct {
 	// Channels returns the state of the messaging accounts by channel name;
 	// nil: there are none.
 	Channels func() map[string]any
+
+	// Reason says in a few words why new sessions have the model that they
+	// have; nil: nothing is said.
+	Reason func() string
 }
 
 // Methods returns the methods.
@@ -123,7 +127,10 @@ func (m methods) status(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Stat
 		Model: m.o.Model(), Workspace: m.o.Folder,
 	}
 	s.Sessions.Paths = []string{m.o.Path}
-	s.Sessions.Defaults = wire.StatusDefaults{Model: model.Model, ContextWindow: model.ContextWindow}
+	s.Sessions.Defaults = wire.StatusDefaults{Model: model.Model, Provider: model.Provider, ContextWindow: model.ContextWindow}
+	if m.o.Reason != nil {
+		s.Sessions.Defaults.Reason = m.o.Reason()
+	}
 	err := m.o.Store.View(ctx, func(r store.Reader) error { return m.read(r, &s, now) })
 	return s, err
 }
