@@ -1,6 +1,14 @@
 package shell
 
-import "regexp"
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
 
 // Verdict is what is to be done with a command.
 type Verdict int
@@ -25,25 +33,88 @@ type Plan struct {
 	Reasons  []string // for the verdict, none for ReadOnly
 }
 
-// Segment is one simple command.
+// Segment is one simple command, or the redirects of a compound one.
 type Segment struct {
-	Depth     int    // of nesting: 1 for what a wrapper or a substitution runs
-	Join      string // how it follows the segment before: "|", "&&", ";" …
+	Depth     int    // 0; more for what a wrapper, a substitution or a function runs
+	Join      string // how it follows what is before it: "|", "&&", …; "": in turn
 	Argv      []Word
 	Redirects []string // as written
 	Verdict   Verdict
-	Reason    string
+	Reason    string // for the verdict
 }
 
 // Word is an argument of a segment.
 type Word struct {
 	Text    string // its value; the source when it is not literal
-	Literal bool   // the value is known
+	Literal bool   // the value is known before the command runs
+	Glob    bool   // it stands for the files that match
 }
 
-// Parse judges a command. A command that one of the patterns matches is
-// denied, whatever else is said of it.
+// Limits of what is judged; beyond them a command is Ask.
+const (
+	maxCommand = 8 << 10 // bytes
+	maxDepth   = 8
+	maxSteps   = 4000 // simple commands that are looked at, in all readings
+)
+
+// Parse judges a command. One that a deny pattern matches is denied, whatever
+// else is said of it.
 func Parse(command string, deny ...*regexp.Regexp) Plan {
-	p := Plan{Command: command, Verdict: Ask, Reasons: []string{"not known to be read-only"}}
+	w := newWalker(deny)
+	if reason := unreadable(command); reason != "" {
+		w.add(Segment{Verdict: Ask, Reason: reason})
+	}
+	if len(command) <= maxCommand {
+		w.parse(command)
+	}
+	if *w.steps <= 0 {
+		w.add(Segment{Verdict: Ask, Reason: "it has too many parts"})
+	}
+	if len(w.segs) == 0 {
+		w.add(Segment{Verdict: Ask, Reason: "there is no command in it"})
+	}
+	p := Plan{Command: command, Segments: w.segs}
+	for _, re := range deny {
+		if re.MatchString(command) {
+			p.Verdict, p.Reasons = Deny, []string{"it matches the pattern " + re.String()}
+			return p
+		}
+	}
+	for _, s := range p.Segments {
+		if s.Verdict > p.Verdict {
+			p.Verdict, p.Reasons = s.Verdict, nil
+		}
+		if s.Verdict == p.Verdict && s.Reason != "" && !slices.Contains(p.Reasons, s.Reason) {
+			p.Reasons = append(p.Reasons, s.Reason)
+		}
+	}
 	return p
+}
+
+// unreadable says why a person could not see what a command is.
+func unreadable(command string) string {
+	if len(command) > maxCommand {
+		return "it is longer than 8 KB"
+	}
+	if !utf8.ValidString(command) {
+		return "it is no UTF-8"
+	}
+	for _, r := range command {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)) {
+			return "it has characters that cannot be seen"
+		}
+	}
+	return ""
+}
+
+// newParser returns a parser; one is needed for each text.
+func newParser() *syntax.Parser { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }
+
+// source writes a node as it is in the text.
+func source(n syntax.Node) string {
+	var b strings.Builder
+	if err := syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, n); err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(b.String())
 }

@@ -1,0 +1,143 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// hazard walks what a node runs on the way to its value (substitutions), and
+// adds a segment for a form of expansion that may run what is in a variable:
+// the shell's arithmetic does that, for one. With a text it adds a segment in
+// any case.
+func (w *walker) hazard(node syntax.Node, join, text string) {
+	seg := Segment{Join: join}
+	if text != "" {
+		seg.Argv = []Word{{Text: text}}
+	}
+	var inner [][]*syntax.Stmt
+	syntax.Walk(node, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			inner = append(inner, n.Stmts)
+			return false
+		case *syntax.ProcSubst:
+			inner = append(inner, n.Stmts)
+			return false
+		case *syntax.Stmt: // a body, which is walked by itself
+			return false
+		case *syntax.ParamExp:
+			if reason := odd(n); reason != "" {
+				seg.raise(Ask, reason)
+			}
+		case *syntax.ArithmExp:
+			if !numeric(n.X) {
+				seg.raise(Ask, "it computes with variables")
+			}
+		case *syntax.ArithmCmd:
+			if !numeric(n.X) {
+				seg.raise(Ask, "it computes with variables")
+			}
+		case *syntax.UnaryTest:
+			if n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar {
+				seg.raise(Ask, "it tests a computed variable")
+			}
+		case *syntax.BinaryTest:
+			if n.Op >= syntax.TsEql && n.Op <= syntax.TsGtr && !(number(n.X) && number(n.Y)) {
+				seg.raise(Ask, "it computes with variables")
+			}
+		case *syntax.DblQuoted:
+			if n.Dollar {
+				seg.raise(Ask, "it has a translated text")
+			}
+		}
+		return true
+	})
+	if text != "" || seg.Verdict > ReadOnly {
+		w.add(seg)
+	}
+	for _, stmts := range inner {
+		w.deeper(func() { w.elsewhere(func() { w.stmts(stmts) }) })
+	}
+}
+
+// odd says why a parameter expansion may do more than give a value.
+func odd(p *syntax.ParamExp) string {
+	switch {
+	case p.Excl:
+		return "it uses a reference to a variable"
+	case p.Slice != nil:
+		if !numeric(p.Slice.Offset) || p.Slice.Length != nil && !numeric(p.Slice.Length) {
+			return "it computes with variables"
+		}
+	case p.Index != nil && !index(p.Index):
+		return "it computes with variables"
+	case p.Exp != nil && p.Exp.Op == syntax.OtherParamOps:
+		return "it uses a form of expansion that is not judged"
+	case p.Exp != nil && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) && special(p.Param.Value):
+		return "it sets " + p.Param.Value
+	}
+	return ""
+}
+
+// index reports whether an array index is a number, @ or *.
+func index(x syntax.ArithmExpr) bool {
+	if word, ok := x.(*syntax.Word); ok && (word.Lit() == "@" || word.Lit() == "*") {
+		return true
+	}
+	return numeric(x)
+}
+
+// numeric reports whether an arithmetic expression has numbers only.
+func numeric(x syntax.ArithmExpr) bool {
+	if x == nil {
+		return true
+	}
+	ok := true
+	syntax.Walk(x, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Word:
+			ok = ok && number(n)
+			return false
+		}
+		return ok
+	})
+	return ok
+}
+
+// number reports whether a node is a word that is a decimal number.
+func number(n syntax.Node) bool {
+	word, ok := n.(*syntax.Word)
+	if !ok {
+		return false
+	}
+	lit := word.Lit()
+	return lit != "" && strings.Trim(lit, "0123456789") == ""
+}
+
+// harmless reports whether a variable may be given to commands without
+// changing what they do beyond their language and looks.
+func harmless(name string) bool {
+	switch name {
+	case "LANG", "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM",
+		"CI", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT", "DEBIAN_FRONTEND":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_")
+}
+
+// special reports whether the shell, or a command that gets it from the
+// shell, acts on a variable.
+func special(name string) bool {
+	switch name {
+	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "IFS", "CDPATH", "ENV", "PWD", "OLDPWD", "GLOBIGNORE", "POSIXLY_CORRECT",
+		"PROMPT_COMMAND", "PS4", "SHELLOPTS", "OPTIND", "EXECIGNORE", "FIGNORE", "TIMEFORMAT", "GCONV_PATH", "PAGER", "FUNCNEST":
+		return true
+	}
+	for _, p := range []string{"BASH", "LD_", "DYLD_", "GIT_", "CHELA_", "OPENCLAW_"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}

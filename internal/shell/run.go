@@ -1,0 +1,346 @@
+package shell
+
+import (
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// run judges a simple command and what it runs in its turn. The first env of
+// the segment's words are assignments. The segment is always added.
+func (w *walker) run(seg Segment, env int, in input) {
+	argv := seg.Argv[env:]
+	at := len(w.segs)
+	w.add(seg)
+	raise := func(v Verdict, reason string) { w.segs[at].raise(v, reason) }
+
+	name := argv[0]
+	if !name.Literal || name.Glob {
+		raise(Ask, "the name of a command is computed")
+		return
+	}
+	line := plain(argv)
+	for _, re := range w.deny {
+		if re.MatchString(line) {
+			raise(Deny, "it matches the pattern "+re.String())
+		}
+	}
+	if body := w.funcs[name.Text]; body != nil {
+		w.bind(argv[1:], func() { w.deeper(func() { w.stmt(body, "", in) }) })
+		return
+	}
+	if text, ok := w.aliases[name.Text]; ok {
+		w.nested(text + " " + quote(argv[1:]))
+		return
+	}
+	if reason := w.denied(argv); reason != "" {
+		raise(Deny, reason)
+		return
+	}
+	if v, reason, ok := w.runner(path.Base(name.Text), argv, in); ok {
+		raise(v, reason)
+		return
+	}
+	if reason := w.judge(argv); reason != "" {
+		raise(Ask, reason)
+		if reason := w.hidden(argv); reason != "" && !quotes(path.Base(name.Text)) {
+			raise(Deny, reason)
+		}
+	}
+}
+
+// hidden says why what looks like a command in the arguments of an unknown one
+// is denied; it may be a wrapper.
+func (w *walker) hidden(argv []Word) string {
+	for i := 1; i < len(argv); i++ {
+		if reason := w.denied(argv[i:]); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// quotes reports whether the arguments of a command are often texts about
+// commands.
+func quotes(name string) bool {
+	switch name {
+	case "git", "gh", "echo", "printf", "grep", "man", "say", "chela", "alias":
+		return true
+	}
+	return false
+}
+
+// runner follows a command that runs another one.
+func (w *walker) runner(base string, argv []Word, in input) (Verdict, string, bool) {
+	args := argv[1:]
+	switch base {
+	case "cd", "pushd":
+		w.chdir(args)
+	case "read":
+		for _, a := range args {
+			if syntax.ValidName(a.Text) {
+				w.set(a.Text, "", false)
+			}
+		}
+	case "alias":
+		for _, a := range args {
+			if name, text, ok := strings.Cut(a.Text, "="); ok {
+				w.aliases[name] = text
+			}
+		}
+		return Ask, "it defines an alias", true
+	case "eval":
+		if !literal(args) {
+			return Ask, "it evaluates a text that is not known", true
+		}
+		w.deeper(func() { w.parse(join(args)) })
+		return ReadOnly, "", true
+	case "source", ".":
+		return Ask, "it runs a file", true
+	case "trap":
+		if len(args) > 0 && literal(args[:1]) {
+			w.nested(args[0].Text)
+		}
+		return Ask, "it runs something later", true
+	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash":
+		v, reason := w.shell(args, in)
+		return v, reason, true
+	case "xargs":
+		v, reason := w.xargs(args, in)
+		return v, reason, true
+	case "find":
+		return w.find(args)
+	case "watch":
+		if wr, ok := wrapperOf(base); ok {
+			inner, _ := wr.unwrap(w, args)
+			w.nested(join(inner))
+		}
+		return Ask, "it runs a command again and again", true
+	}
+	wr, ok := wrapperOf(base)
+	if !ok || base == "env" && len(args) == 0 {
+		return ReadOnly, "", false
+	}
+	if (base == "command") && len(args) > 0 && strings.HasPrefix(args[0].Text, "-") && strings.ContainsAny(args[0].Text, "vV") {
+		return ReadOnly, "", false
+	}
+	inner, reason := wr.unwrap(w, args)
+	if len(inner) > 0 {
+		w.deeper(func() { w.run(Segment{Argv: inner}, 0, in) })
+	}
+	switch {
+	case reason != "":
+	case !wr.plain || program(argv[0].Text) == "":
+		reason = "it runs a command through " + base
+	case len(inner) == 0:
+		reason = base + " is not known to only read"
+	default:
+		return ReadOnly, "", true
+	}
+	return Ask, reason, true
+}
+
+// shell follows sh -c TEXT, or a text on the standard input.
+func (w *walker) shell(args []Word, in input) (Verdict, string) {
+	text, found, odd := "", false, false
+	i := 0
+	for ; i < len(args) && literal(args[i:i+1]) && len(args[i].Text) > 1 && strings.ContainsAny(args[i].Text[:1], "-+"); i++ {
+		a := args[i].Text
+		switch {
+		case a == "--":
+		case strings.HasPrefix(a, "--"):
+			odd = true
+			if a == "--rcfile" || a == "--init-file" {
+				i++
+			}
+		default:
+			found = found || a[0] == '-' && strings.Contains(a, "c")
+			odd = odd || strings.Trim(a[1:], "ceux") != ""
+			if strings.HasSuffix(a, "o") || strings.HasSuffix(a, "O") {
+				odd = odd || i+1 >= len(args) || args[i+1].Text != "pipefail"
+				i++
+			}
+		}
+	}
+	rest := args[min(i, len(args)):]
+	switch {
+	case found && len(rest) > 0:
+		if !literal(rest[:1]) {
+			return Ask, "it runs a text that is not known"
+		}
+		text, rest = rest[0].Text, rest[1:]
+	case len(rest) == 0 && in.known:
+		text = in.text
+	case len(rest) == 0:
+		return Ask, "it runs a text that is not known"
+	default:
+		return Ask, "it runs a file"
+	}
+	w.elsewhere(func() {
+		old := w.vars
+		w.vars = unsure(old)
+		var params []Word
+		if len(rest) > 1 {
+			params = rest[1:]
+		}
+		w.bind(params, func() { w.nested(text) })
+		w.vars = old
+	})
+	if odd {
+		return Ask, "it starts a shell with options"
+	}
+	return ReadOnly, ""
+}
+
+// unsure returns variables of which none is sure: another shell has only those
+// that were exported.
+func unsure(vars map[string]variable) map[string]variable {
+	out := make(map[string]variable, len(vars))
+	for name, v := range vars {
+		out[name] = variable{vals: v.vals}
+	}
+	return out
+}
+
+// xargs follows a command that gets further arguments from the input.
+func (w *walker) xargs(args []Word, in input) (Verdict, string) {
+	wr, _ := wrapperOf("xargs")
+	inner, reason := wr.unwrap(w, args)
+	if len(inner) == 0 {
+		inner = []Word{{Text: "echo", Literal: true}}
+	}
+	if in.known {
+		more := inner[:len(inner):len(inner)]
+		for _, f := range strings.Fields(in.text) {
+			more = append(more, Word{Text: f, Literal: true})
+		}
+		w.deeper(func() { w.run(Segment{Argv: more}, 0, input{}) })
+		return ReadOnly, reason
+	}
+	w.deeper(func() { w.run(Segment{Argv: append(inner[:len(inner):len(inner)], Word{Text: "…"})}, 0, input{}) })
+	if reason == "" && !freely(inner) {
+		reason = "it runs a command with arguments that are not known"
+	}
+	if reason != "" {
+		return Ask, reason
+	}
+	return ReadOnly, ""
+}
+
+// freely reports whether a command reads only, whatever further arguments it
+// gets.
+func freely(argv []Word) bool {
+	if !literal(argv[:1]) {
+		return false
+	}
+	r, ok := ruleOf(program(argv[0].Text))
+	return ok && r.free()
+}
+
+// find follows -exec.
+func (w *walker) find(args []Word) (Verdict, string, bool) {
+	acts := false
+	for i, a := range args {
+		switch a.Text {
+		case "-exec", "-execdir", "-ok", "-okdir":
+			acts = true
+			var inner []Word
+			for _, b := range args[i+1:] {
+				if b.Text == ";" || b.Text == "+" {
+					break
+				}
+				if b.Text == "{}" {
+					b = Word{Text: "{}"}
+				}
+				inner = append(inner, b)
+			}
+			if len(inner) == 0 {
+				return Ask, "it runs a command that is not known", true
+			}
+			w.deeper(func() { w.run(Segment{Argv: inner}, 0, input{}) })
+			if !freely(inner) {
+				return Ask, "it runs a command for each file", true
+			}
+		}
+	}
+	if !acts {
+		return ReadOnly, "", false
+	}
+	var rest []Word
+	for _, a := range args {
+		if !strings.HasPrefix(a.Text, "-exec") && !strings.HasPrefix(a.Text, "-ok") {
+			rest = append(rest, a)
+		}
+	}
+	if reason := w.judge(append([]Word{{Text: "find", Literal: true}}, computedAway(rest)...)); reason != "" {
+		return Ask, reason, true
+	}
+	return ReadOnly, "", true
+}
+
+// computedAway drops words that are not known; they were judged as arguments
+// of the inner command.
+func computedAway(words []Word) []Word {
+	var out []Word
+	for _, x := range words {
+		if x.Literal {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func literal(words []Word) bool {
+	for _, x := range words {
+		if !x.Literal {
+			return false
+		}
+	}
+	return true
+}
+
+func join(words []Word) string {
+	texts := make([]string, len(words))
+	for i, x := range words {
+		texts[i] = x.Text
+	}
+	return strings.Join(texts, " ")
+}
+
+// plain is a command without quotes, as patterns are written for.
+func plain(argv []Word) string { return join(argv) }
+
+// quote writes words so that a shell reads the same words.
+func quote(words []Word) string {
+	var b strings.Builder
+	for i, x := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(x.quoted())
+	}
+	return b.String()
+}
+
+func (x Word) quoted() string {
+	if !x.Literal || x.Glob {
+		return x.Text
+	}
+	q, err := syntax.Quote(x.Text, syntax.LangBash)
+	if err != nil {
+		return x.Text
+	}
+	return q
+}
+
+// program returns the name by which the table knows a command, or "" for one
+// that is not where programs of the system are.
+func program(name string) string {
+	dir, base := path.Split(name)
+	switch dir {
+	case "", "/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/", "/opt/homebrew/bin/":
+		return base
+	}
+	return ""
+}

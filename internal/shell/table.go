@@ -1,0 +1,326 @@
+package shell
+
+import (
+	"regexp"
+	"strings"
+)
+
+// rule says when a command of the table reads and does nothing else. The zero
+// rule: with any arguments that are known.
+type rule struct {
+	short    string              // short options that it may not have
+	long     string              // long options that it may not have, also shortened
+	exact    string              // words that it may not have
+	operands int                 // most operands; 0: any number, -1: none
+	anything bool                // its arguments are no files and do nothing: they need not be known
+	searches bool                // it goes through folders
+	check    func([]Word) string // further reasons to refuse
+}
+
+// free reports whether arguments that are not known do no harm: there is no
+// option that would.
+func (r rule) free() bool {
+	return r.short == "" && r.long == "" && r.exact == "" && r.operands == 0 && r.check == nil
+}
+
+// ruleOf returns the rule for a command: the table of commands that only read.
+func ruleOf(name string) (rule, bool) {
+	switch name {
+	case "echo", "true", "false", ":", "exit", "return", "break", "continue", "wait", "times":
+		return rule{anything: true}, true
+	case "printf":
+		return rule{anything: true, check: first("-v")}, true
+	case "pwd", "whoami", "id", "groups", "uname", "arch", "nproc", "uptime", "free", "tty", "logname", "users", "who", "w", "vmstat",
+		"lscpu", "lsblk", "lsmod", "lsusb", "lspci", "locale", "getconf", "cal", "sw_vers",
+		"which", "type", "whereis", "basename", "dirname", "seq", "sleep", "expr", "factor", "numfmt", "cd", "pushd", "popd", "dirs", "shift":
+		return rule{}, true
+	case "ls", "dir", "vdir", "cat", "head", "tail", "wc", "tac", "nl", "rev", "fold", "fmt", "expand", "unexpand", "cut", "paste", "join", "comm", "column",
+		"cmp", "diff", "stat", "readlink", "realpath", "df", "du", "od", "hexdump", "strings",
+		"md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum", "shasum", "md5", "tr", "jq", "pgrep", "pstree", "lsof", "colordiff", "tokei", "cloc":
+		return rule{}, true
+	case "grep", "egrep", "fgrep":
+		return rule{searches: true}, true
+	case "ps":
+		return rule{check: psPlain}, true
+	case "rg":
+		return rule{long: "pre hostname-bin search-zip", short: "z", searches: true}, true
+	case "fd", "fdfind":
+		return rule{short: "xX", long: "exec exec-batch"}, true
+	case "find":
+		return rule{exact: "-exec -execdir -ok -okdir -delete -fls -fprint -fprint0 -fprintf -files0-from", searches: true}, true
+	case "ss":
+		return rule{short: "KDEF", long: "kill diag events filter"}, true
+	case "tree":
+		return rule{short: "oR", long: "output"}, true
+	case "sort":
+		return rule{short: "oT", long: "output temporary-directory compress-program files0-from"}, true
+	case "uniq", "xxd":
+		return rule{operands: 1, short: "r", check: nil}, true
+	case "base64", "base32":
+		return rule{short: "o", long: "output"}, true
+	case "date":
+		return rule{short: "sr", long: "set", check: dateOnly}, true
+	case "hostname":
+		return rule{operands: -1, short: "FbB", long: "file boot"}, true
+	case "file":
+		return rule{short: "C", long: "compile"}, true
+	case "env", "printenv":
+		return rule{operands: -1}, true
+	case "command":
+		return rule{}, true
+	case "test", "[":
+		return rule{exact: "-v -R"}, true
+	case "set":
+		return rule{check: options}, true
+	case "read":
+		return rule{check: names}, true
+	case "sed":
+		return rule{check: sedPrints}, true
+	case "awk", "gawk", "mawk":
+		return rule{check: awkPrints}, true
+	case "tar", "bsdtar":
+		return rule{check: tarLists}, true
+	case "unzip":
+		return rule{check: need("-l")}, true
+	case "git":
+		return rule{check: gitReads}, true
+	case "go":
+		return rule{check: goReads}, true
+	case "systemctl":
+		return rule{check: sub("status", "is-active", "is-enabled", "is-failed", "list-units", "list-unit-files", "list-timers")}, true
+	case "docker", "podman":
+		return rule{check: sub("ps", "images", "version", "--version")}, true
+	case "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "java", "javac", "npm", "gcc", "g++", "clang", "cc", "make", "cmake",
+		"pip", "pip3", "uv", "gh", "kubectl", "terraform", "tmux", "vim", "nvim", "code", "curl", "wget", "ssh", "rsync", "ffmpeg", "chela", "sqlite3", "psql", "lua", "zig", "swift", "dotnet", "bash", "sh", "zsh":
+		return rule{check: version}, true
+	}
+	return rule{}, false
+}
+
+// judge says why a command is not known to only read, or "".
+func (w *walker) judge(argv []Word) string {
+	name := argv[0].Text
+	r, ok := ruleOf(program(name))
+	if !ok {
+		return Escape(name) + " is not known to only read"
+	}
+	args := argv[1:]
+	if r.anything && (r.check == nil || r.check(args) == "") {
+		return ""
+	}
+	operands := 0
+	for _, a := range args {
+		if reason := r.refuses(name, a); reason != "" {
+			return reason
+		}
+		if w.private(a) {
+			return "it reads private files"
+		}
+		if r.searches && w.everything(a.Text) {
+			return "it searches private files"
+		}
+		if !strings.HasPrefix(a.Text, "-") {
+			operands++
+		}
+	}
+	if r.operands < 0 && operands > 0 || r.operands > 0 && operands > r.operands {
+		return name + " with these arguments is not known to only read"
+	}
+	if r.searches && (w.cwd != "" && w.everything(".")) {
+		return "it searches private files"
+	}
+	if r.check != nil {
+		if reason := r.check(args); reason != "" {
+			return name + " " + reason
+		}
+	}
+	return ""
+}
+
+// refuses says why the rule refuses an argument.
+func (r rule) refuses(name string, a Word) string {
+	switch {
+	case !a.Literal && !r.free():
+		return "the arguments of " + name + " are not known"
+	case !a.Literal:
+		return ""
+	case a.Glob && !r.free() && strings.ContainsAny(a.Text[:min(1, len(a.Text))], "*?[@+!"):
+		return "a file name could be an option of " + name
+	case contains(r.exact, a.Text):
+		return name + " " + a.Text + " does more than read"
+	case strings.HasPrefix(a.Text, "--") && len(a.Text) > 2:
+		opt, _, _ := strings.Cut(a.Text[2:], "=")
+		for l := range strings.FieldsSeq(r.long) {
+			if opt != "" && strings.HasPrefix(l, opt) {
+				return name + " --" + l + " does more than read"
+			}
+		}
+	case len(a.Text) > 1 && a.Text[0] == '-' && strings.ContainsAny(a.Text[1:], r.short) && r.short != "":
+		return name + " " + a.Text + " may do more than read"
+	}
+	return ""
+}
+
+const unknownUse = "with these arguments is not known to only read"
+
+// first refuses one first argument, and one that is not known.
+func first(word string) func([]Word) string {
+	return func(args []Word) string {
+		if len(args) > 0 && (!args[0].Literal || args[0].Glob || strings.HasPrefix(args[0].Text, word)) {
+			return unknownUse
+		}
+		return ""
+	}
+}
+
+// need asks for one first argument.
+func need(word string) func([]Word) string {
+	return func(args []Word) string {
+		if len(args) > 0 && args[0].Text == word {
+			return ""
+		}
+		return unknownUse
+	}
+}
+
+// sub allows some subcommands.
+func sub(words ...string) func([]Word) string {
+	return func(args []Word) string {
+		if len(args) == 0 {
+			return unknownUse
+		}
+		for _, x := range words {
+			if args[0].Text == x {
+				return ""
+			}
+		}
+		return unknownUse
+	}
+}
+
+func version(args []Word) string {
+	if len(args) == 1 {
+		switch args[0].Text {
+		case "--version", "-V", "-version", "-v":
+			return ""
+		}
+	}
+	return unknownUse
+}
+
+// psPlain refuses what shows the environment of processes.
+func psPlain(args []Word) string {
+	for _, a := range args {
+		dash := strings.HasPrefix(a.Text, "-")
+		if strings.Contains(a.Text, "environ") || dash && strings.Contains(a.Text, "E") || !dash && strings.Contains(a.Text, "e") && !strings.Contains(a.Text, ",") {
+			return unknownUse
+		}
+	}
+	return ""
+}
+
+func dateOnly(args []Word) string {
+	value := false
+	for _, a := range args {
+		switch {
+		case value || strings.HasPrefix(a.Text, "+"):
+			value = false
+		case a.Text == "-d" || a.Text == "--date" || a.Text == "-v" || a.Text == "-f":
+			if a.Text == "-f" {
+				return unknownUse
+			}
+			value = true
+		case !strings.HasPrefix(a.Text, "-"):
+			return unknownUse
+		}
+	}
+	return ""
+}
+
+// options allows the options of set that change only when a command ends.
+func options(args []Word) string {
+	for i, a := range args {
+		if i > 0 && strings.HasSuffix(args[i-1].Text, "o") && a.Text == "pipefail" {
+			continue
+		}
+		if len(a.Text) < 2 || strings.Trim(a.Text[:1], "-+") != "" || strings.Trim(a.Text[1:], "euxo") != "" {
+			return unknownUse
+		}
+	}
+	return ""
+}
+
+func names(args []Word) string {
+	for _, a := range args {
+		if a.Text != "-r" && (!regexp.MustCompile(`^[a-z_][a-z0-9_]*$`).MatchString(a.Text)) {
+			return unknownUse
+		}
+	}
+	return ""
+}
+
+// sedPrints allows sed -n with scripts that print lines by number or pattern.
+func sedPrints(args []Word) string {
+	script := regexp.MustCompile(`^(\$|[0-9]+)(,(\$|\+?[0-9]+))?p$|^/[^/]*/(,/[^/]*/)?p$`)
+	if len(args) < 2 || args[0].Text != "-n" || !script.MatchString(args[1].Text) || !args[1].Literal {
+		return unknownUse
+	}
+	for _, a := range args[2:] {
+		if strings.HasPrefix(a.Text, "-") || a.Glob {
+			return unknownUse
+		}
+	}
+	return ""
+}
+
+// awkPrints allows programs that print fields.
+func awkPrints(args []Word) string {
+	prog := regexp.MustCompile(`^(/[^/]*/|NR *[=<>]=? *[0-9]+)? *\{ *print( *(\$[0-9]+|\$NF|NR|"[^"]*")( *,? *(\$[0-9]+|\$NF|NR|"[^"]*"))*)? *;? *\}$`)
+	i := 0
+	for i < len(args) && strings.HasPrefix(args[i].Text, "-F") {
+		if args[i].Text == "-F" {
+			i++
+		}
+		i++
+	}
+	if i >= len(args) || !prog.MatchString(args[i].Text) {
+		return unknownUse
+	}
+	for _, a := range args[i+1:] {
+		if strings.HasPrefix(a.Text, "-") || a.Glob || strings.Contains(a.Text, "=") {
+			return unknownUse
+		}
+	}
+	return ""
+}
+
+// tarLists allows the listing of an archive.
+func tarLists(args []Word) string {
+	if len(args) == 2 && regexp.MustCompile(`^-?[vzjJ]*t[vzjJ]*f$`).MatchString(args[0].Text) && !strings.HasPrefix(args[1].Text, "-") && !strings.Contains(args[1].Text, ":") {
+		return ""
+	}
+	return unknownUse
+}
+
+// goReads allows what tells about Go and this module.
+func goReads(args []Word) string {
+	if len(args) == 0 {
+		return unknownUse
+	}
+	switch args[0].Text {
+	case "version", "doc", "help":
+		return ""
+	case "env", "list":
+		for _, a := range args[1:] {
+			flag, _, _ := strings.Cut(strings.TrimLeft(a.Text, "-"), "=")
+			switch flag {
+			case "w", "u", "toolexec", "exec", "overlay", "mod", "modfile", "export", "compiled", "C", "vettool", "gcflags", "ldflags":
+				if strings.HasPrefix(a.Text, "-") {
+					return unknownUse
+				}
+			}
+		}
+		return ""
+	}
+	return unknownUse
+}
