@@ -169,11 +169,19 @@ func (c *Conductor) isClosing() bool {
 	return c.closing
 }
 
+// crashed is a panic that was caught.
+type crashed struct {
+	value any
+	stack []byte
+}
+
+func (c *crashed) Error() string { return fmt.Sprintf("internal error: %v", c.value) }
+
 // guard runs f and turns a panic into an error.
 func guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = &crashed{p, debug.Stack()}
 		}
 	}()
 	return f()

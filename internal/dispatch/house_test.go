@@ -161,24 +161,30 @@ func (h *house) view(f func(store.Reader) error) {
 	}
 }
 
-// lines is the transcript of the main session in short: "user: hi".
-func (h *house) lines() []string {
+// entries is the transcript of the main session.
+func (h *house) entries() []session.Entry {
 	h.t.Helper()
-	var out []string
+	var es []session.Entry
 	h.view(func(r store.Reader) error {
-		out = nil
 		m, err := r.Sessions().Get(key)
 		if errors.Is(err, chela.ErrNotFound) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		es, err := r.Sessions().Entries(m.ID, 0, 0)
-		for _, e := range es {
-			out = append(out, line(e))
-		}
+		es, err = r.Sessions().Entries(m.ID, 0, 0)
 		return err
 	})
+	return es
+}
+
+// lines is the transcript in short: "user: hi".
+func (h *house) lines() []string {
+	h.t.Helper()
+	var out []string
+	for _, e := range h.entries() {
+		out = append(out, line(e))
+	}
 	return out
 }
 

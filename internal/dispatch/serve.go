@@ -276,6 +276,11 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 	defer func() { cancel(nil); <-watched }()
 
 	err := guard(func() error { return c.attempts(ctx, s, j) })
+	if p, ok := errors.AsType[*crashed](err); ok {
+		c.o.Log.Error("run crashed", "session", s.key, "run", j.r.ID, "err", p, "stack", string(p.stack))
+		j.final = nil
+		err = c.finish(ctx, j, agent.Event{Kind: agent.End, Reason: agent.Failed, Err: p})
+	}
 	if err == nil || isFenced(err) || errors.Is(err, errShutdown) {
 		return err
 	}
