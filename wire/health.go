@@ -48,15 +48,7 @@ type Status struct {
 	Approvals    int             `json:"pendingApprovals"`
 	Undelivered  int             `json:"undeliveredParts"`
 	Memory       int64           `json:"memoryBytes"` // held by the process
-	Model        ModelChoice     `json:"model"`
 	Workspace    string          `json:"workspaceDir"`
-}
-
-// ModelChoice says which model answers when nobody chose another, and why.
-type ModelChoice struct {
-	Ref     string `json:"ref"` // provider/model
-	Why     string `json:"why"`
-	Offline bool   `json:"offline"` // it is the built-in assistant, not a language model
 }
 
 // HeartbeatStatus says which agents wake by themselves.

@@ -43,7 +43,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		Agents: func() []chela.AgentID { return []chela.AgentID{chela.DefaultAgent} },
 		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
 		Roster: func() []wire.Presence { return e.gate.Roster() },
-		Model:  e.models.chosen, Folder: e.profile.workspace(chela.DefaultAgent),
+		Reason: func() string { return e.models.why }, Folder: e.profile.workspace(chela.DefaultAgent),
 	}
 	known := func(id chela.AgentID) bool { return id == chela.DefaultAgent }
 	set := rpc.NewSet(
@@ -140,9 +140,4 @@ func commandList() []wire.Command {
 func (m *modelSet) name(s string) (string, error) {
 	info, err := m.catalog.Resolve(s)
 	return info.Ref(), err
-}
-
-// chosen says which model answers when nobody chose another, and why.
-func (m *modelSet) chosen() wire.ModelChoice {
-	return wire.ModelChoice{Ref: m.choice.String(), Why: m.why, Offline: m.choice == offlineRef}
 }

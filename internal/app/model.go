@@ -74,7 +74,7 @@ func newModels(ctx context.Context, o *options, a Options) (*modelSet, error) {
 		opts: o.Models, env: a.Env, http: a.HTTP, keys: filepath.Join(a.State, "credentials"), made: map[string]llm.Provider{},
 	}
 	maps.Copy(m.made, a.Providers)
-	m.catalog = llm.Catalog{Models: m.known(), Aliases: map[string]string{}}
+	m.catalog = m.known()
 	for ref, s := range o.Agent.Models {
 		if s.Alias != "" {
 			m.catalog.Aliases[s.Alias] = ref
@@ -127,8 +127,8 @@ func sortedProviders(ps map[string]providerOptions) func(func(string, providerOp
 
 // known returns the models that can be named: the configured ones, the
 // built-in one, and the table of common ones.
-func (m *modelSet) known() []llm.Model {
-	var out []llm.Model
+func (m *modelSet) known() llm.Catalog {
+	out := llm.Catalog{Aliases: map[string]string{}}
 	for id, p := range sortedProviders(m.opts.Providers) {
 		for _, c := range p.Models {
 			info := llm.Model{
@@ -138,15 +138,18 @@ func (m *modelSet) known() []llm.Model {
 			if c.Reasoning {
 				info.Levels = llm.Levels[:]
 			}
-			out = append(out, info)
+			out.Models = append(out.Models, info)
 		}
 	}
 	if m.opts.Mode != "replace" {
-		out = append(out, llm.Known()...)
+		common := llm.Known()
+		out.Models = append(out.Models, common.Models...)
+		maps.Copy(out.Aliases, common.Aliases)
 	}
-	return append(out, llm.Model{
+	out.Models = append(out.Models, llm.Model{
 		Provider: offlineRef.Provider, ID: offlineRef.Model, Name: "built-in assistant (not a language model)",
 	})
+	return out
 }
 
 // key returns the provider's key and where it was found; empty: nowhere.
@@ -287,7 +290,12 @@ func (m *modelSet) config(id string) (standard.ProviderConfig, error) {
 	if o.API != "" {
 		c.API = o.API
 	}
-	c.Headers = o.Headers
+	for k, v := range o.Headers {
+		if c.Header == nil {
+			c.Header = http.Header{}
+		}
+		c.Header.Set(k, v)
+	}
 	if c.API == "" && configured {
 		c.API = standard.OpenAI
 	}

@@ -33,7 +33,7 @@ type ProviderConfig struct {
 	BaseURL string
 	Key     secret.Value
 	HTTP    *http.Client
-	Headers map[string]string
+	Header  http.Header               // sent with each request, in place of what the dialect sets
 	Model   func(id string) llm.Model // what is known of a model
 }
 
@@ -42,11 +42,11 @@ func Provider(c ProviderConfig) (llm.Provider, error) {
 	switch c.API {
 	case Anthropic:
 		return anthropic.New(anthropic.Options{
-			Name: c.Name, BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, Headers: c.Headers, Model: c.Model,
+			Name: c.Name, BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, Header: c.Header, Model: c.Model,
 		}), nil
 	case OpenAI:
 		return openai.New(openai.Options{
-			Name: c.Name, BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, Headers: c.Headers, Model: c.Model,
+			Name: c.Name, BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, Header: c.Header, Model: c.Model,
 		}), nil
 	case Offline:
 		return offline.New(), nil

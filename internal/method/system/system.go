@@ -27,7 +27,6 @@ type Options struct {
 	Agents  func() []chela.AgentID
 	Rows    shape.Rows
 	Roster  func() []wire.Presence
-	Model   func() wire.ModelChoice        // that answers when nobody chose another
 	Folder  string                         // the default agent's workspace
 	Notify  func(chela.SessionKey, string) // a line for the session's next run
 
@@ -124,7 +123,7 @@ func (m methods) status(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Stat
 		Version: m.o.Version, UptimeMs: now.Sub(m.o.Started).Milliseconds(), Memory: memory(),
 		Heartbeat: wire.HeartbeatStatus{DefaultAgent: string(m.o.Default), Agents: []wire.AgentHeartbeat{}},
 		Channels:  []string{}, SystemEvents: []string{}, Runs: []wire.ActiveRun{},
-		Model: m.o.Model(), Workspace: m.o.Folder,
+		Workspace: m.o.Folder,
 	}
 	s.Sessions.Paths = []string{m.o.Path}
 	s.Sessions.Defaults = wire.StatusDefaults{Model: model.Model, Provider: model.Provider, ContextWindow: model.ContextWindow}
