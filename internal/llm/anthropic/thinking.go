@@ -101,23 +101,25 @@ func maxTokens(r *llm.Request, m llm.Model) int {
 
 // replays reports whether thinking may go on. Where the history ends with
 // results, models that think to a budget want the turn that made the calls to
-// begin with its thinking, which another provider's turn does not have.
+// begin with its thinking, which another provider's turn does not have. Answers
+// in a row are one turn.
 func (p *Provider) replays(msgs []*llm.Message) bool {
-	if len(msgs) == 0 || msgs[len(msgs)-1].Role != llm.RoleTool {
+	end := len(msgs)
+	if end == 0 || msgs[end-1].Role != llm.RoleTool {
 		return true
 	}
-	for i := len(msgs) - 1; i >= 0; i-- {
-		m := msgs[i]
-		if m.Role != llm.RoleAssistant {
-			continue
-		}
-		if m.Provider != p.name {
-			return false
-		}
+	for end > 0 && msgs[end-1].Role != llm.RoleAssistant {
+		end--
+	}
+	begin := end
+	for begin > 0 && msgs[begin-1].Role == llm.RoleAssistant {
+		begin--
+	}
+	for _, m := range msgs[begin:end] {
 		for j := range m.Parts {
 			q := &m.Parts[j]
 			switch {
-			case q.Kind == llm.PartThinking && (q.Signature != "" || q.Redacted != ""):
+			case q.Kind == llm.PartThinking && m.Provider == p.name && (q.Signature != "" || q.Redacted != ""):
 				return true
 			case q.Kind == llm.PartCall, q.Kind == llm.PartText && !blank(q):
 				return false
