@@ -520,6 +520,7 @@ func TestAbort(t *testing.T) {
 	// abortAt runs r and cancels it when an event of the kind is seen.
 	abortAt := func(t *testing.T, r *agent.Request, kind agent.Kind) (lines []string, end agent.Event) {
 		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
 		for e := range agent.Run(ctx, r) {
 			lines = append(lines, line(e))
 			if e.Kind == kind {
@@ -534,6 +535,26 @@ func TestAbort(t *testing.T) {
 		lines, end := abortAt(t, request(&script{steps: []step{hang("half a")}}, nil), agent.Text)
 		same(t, lines, []string{"turn 1", "text half a", "assistant half a partial", "end of run: aborted"})
 		same(t, end.Err, stopped, cmpErr)
+	})
+
+	t.Run("what a restart made void is not kept", func(t *testing.T) {
+		again := func(ctx context.Context, yield func(llm.Event, error) bool) {
+			yield(llm.Event{Kind: llm.TextDelta, Text: "wrong"}, nil)
+			yield(llm.Event{Kind: llm.Restart}, nil)
+			hang("right")(ctx, yield)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var kept string
+		for e := range agent.Run(ctx, request(&script{steps: []step{again}}, nil)) {
+			if e.Delta == "right" {
+				cancel()
+			}
+			if e.Partial {
+				kept = e.Message.PlainText()
+			}
+		}
+		same(t, kept, "right")
 	})
 
 	t.Run("TOOL-02 TH-07 an aborted tool has no result", func(t *testing.T) {
@@ -615,7 +636,7 @@ func TestLeave(t *testing.T) {
 				return tool.Text("ok"), nil
 			}
 			r := request(&script{steps: []step{use("p1:1", "p2:2", "w:3"), say("ok")}}, k)
-			seen := 0
+			seen, start := 0, time.Now()
 			for range agent.Run(t.Context(), r) {
 				if seen++; seen > n {
 					break
@@ -624,6 +645,10 @@ func TestLeave(t *testing.T) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			same(t, k.running, 0)
+			if n < 5 { // the second call's start was the last that was seen
+				same(t, slices.Contains(k.invoked, "w"), false)
+				same(t, time.Since(start), time.Duration(0))
+			}
 		})
 	}
 }

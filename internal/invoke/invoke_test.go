@@ -206,7 +206,7 @@ func TestArguments(t *testing.T) {
 			}
 		})
 	}
-	for _, raw := range []string{`{"path":"a`, `{"path":`, `{"path":"a","limit":12`, `{"path":"a","deep":tr`, `path=a`, `{"path":"a"]`} {
+	for _, raw := range []string{`{"path":"a`, `{"path":"a,`, `{"path":`, `{"path":"a","limit":12`, `{"path":"a","deep":tr`, `path=a`, `{"path":"a"]`} {
 		t.Run("refuse "+raw, func(t *testing.T) {
 			f := read()
 			failed(t, do(t, invoke.New(invoke.Options{}).For(scope(f)), llm.ToolCall{Name: "read", Args: json.RawMessage("{}"), Raw: raw}), "arguments")
@@ -227,6 +227,7 @@ func TestArguments(t *testing.T) {
 		{`{"path":"a","options":{"n":[]}}`, []string{"/properties/options", "number"}},
 		{`[1]`, []string{"array, want an object"}},
 		{`{"path":"a","PATH":"b"}`, []string{`"PATH" is not a field`}},
+		{`{"Path":"a","PATH":"b"}`, []string{`"path" is missing`, `"PATH" is not a field`, `"Path" is not a field`}},
 		{`{"path":{"a":1}}`, []string{`"path" is object, want string`}},
 	} {
 		t.Run("TOOL-07 the field and its type are named: "+c.args, func(t *testing.T) {
@@ -341,6 +342,12 @@ func TestResults(t *testing.T) {
 		}
 		if n := len([]rune(r)); n > 64_200 {
 			t.Errorf("%d characters", n)
+		}
+	})
+	t.Run("the parts of a result share its room", func(t *testing.T) {
+		long := llm.Text(strings.Repeat("x", 40_000))
+		if r := text(run(t, give(tool.Result{Content: []llm.Part{long, long, long}}))); len(r) > 65_000 {
+			t.Errorf("%d characters", len(r))
 		}
 	})
 	t.Run("blank and broken parts are left out", func(t *testing.T) {

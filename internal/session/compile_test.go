@@ -2,7 +2,10 @@ package session_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -10,16 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/anthropic"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/internal/llm/openai"
 	"github.com/chela-ai/chela/internal/session"
 )
 
 // history builds entries from short words:
 //
-//	u:text            a person's message          a:text   an answer
-//	c:id,id           an answer that asks for calls
-//	r:id              a result                    p:text   an answer that was cut off
-//	cut:n             a cut that keeps from n on  n:text   a notice
+//	u:text  a person's message              a:text   an answer
+//	c:id,id an answer that asks for calls   t:text   an answer with thinking
+//	r:id    a result                        tc:id    thinking and a call
+//	n:text  a notice                        p:text   an answer that was cut off
+//	cut:n   a cut that keeps from n on
 func history(words ...string) []session.Entry {
 	var es []session.Entry
 	for i, w := range words {
@@ -37,7 +43,11 @@ func history(words ...string) []session.Entry {
 		case "r":
 			m = &llm.Message{Role: llm.RoleTool, CallID: text, ToolName: "t", Parts: []llm.Part{llm.Text(fmt.Sprintf("result %d", i+1))}}
 		case "t":
+			m.Provider = "anthropic"
 			m.Parts = []llm.Part{{Kind: llm.PartThinking, Text: "hm", Signature: "sig"}, llm.Text(text)}
+		case "tc":
+			m.Provider = "anthropic"
+			m.Parts = []llm.Part{{Kind: llm.PartThinking, Text: "hm", Signature: "sig"}, callPart(text)}
 		case "p":
 			e.Partial = true
 			m.Parts = append(m.Parts, callPart("lost"))
@@ -194,6 +204,13 @@ func TestCompileParts(t *testing.T) {
 			t.Errorf("got %q", lines(got))
 		}
 	})
+	t.Run("an answer that its provider calls cut off has no calls", func(t *testing.T) {
+		es := history("u:hi", "c:1")
+		es[1].Message.Stop = llm.StopAborted
+		if d := cmp.Diff([]string{"user hi"}, lines(session.Compile(es))); d != "" {
+			t.Error(d)
+		}
+	})
 	t.Run("calls get what they lack", func(t *testing.T) {
 		got := session.Compile([]session.Entry{
 			entry(1, llm.RoleUser, llm.Text("hi")),
@@ -252,7 +269,7 @@ func fromBytes(data []byte) []session.Entry {
 	for i := 0; i+1 < len(data) && len(words) < 64; i += 2 {
 		n := int(data[i+1])
 		id := fmt.Sprint(n % 5)
-		switch data[i] % 12 {
+		switch data[i] % 13 {
 		case 0, 1:
 			words = append(words, "u:hello "+id)
 		case 2:
@@ -271,6 +288,8 @@ func fromBytes(data []byte) []session.Entry {
 			words = append(words, fmt.Sprintf("cut:%d", n%20))
 		case 10:
 			words = append(words, "t:thought "+id)
+		case 12:
+			words = append(words, "tc:"+id)
 		case 11:
 			words = append(words, "n:notice")
 		}
@@ -294,6 +313,7 @@ func FuzzCompile(f *testing.F) {
 		es := fromBytes(data)
 		whole := session.Compile(es)
 		accept(t, whole)
+		overWires(t, whole)
 		var tr session.Transcript
 		for _, e := range es {
 			tr.Append(e)
@@ -315,10 +335,64 @@ func TestHYG05(t *testing.T) {
 				seed = seed*1664525 + 1013904223
 				data[i] = byte(seed >> 24)
 			}
-			accept(t, session.Compile(fromBytes(data)))
+			ms := session.Compile(fromBytes(data))
+			accept(t, ms)
+			overWires(t, ms)
+			if t.Failed() {
+				t.Fatalf("history %x", data)
+			}
 		}
 	})
+	t.Run("HYG-04 two messages of a person in a row are accepted as they are", func(t *testing.T) {
+		ms := session.Compile(history("u:one", "u:two", "a:ok"))
+		if d := cmp.Diff([]string{"user one", "user two", "assistant ok"}, lines(ms)); d != "" {
+			t.Error(d)
+		}
+		overWires(t, ms)
+	})
 }
+
+// overWires fails the test when a service would refuse what a dialect makes of
+// the list, with thinking and without.
+func overWires(t *testing.T, ms []*llm.Message) {
+	t.Helper()
+	know := func(id string) llm.Model {
+		return llm.Model{ID: id, Context: 200_000, MaxOutput: 64_000, Images: true, Levels: []llm.Level{llm.Low, llm.High}}
+	}
+	for _, w := range []struct {
+		name  string
+		open  func(*http.Client) llm.Provider
+		valid func([]byte) error
+	}{
+		{"anthropic", func(c *http.Client) llm.Provider {
+			return anthropic.New(anthropic.Options{HTTP: c, Model: know})
+		}, llmtest.ValidateAnthropic},
+		{"openai", func(c *http.Client) llm.Provider { return openai.New(openai.Options{HTTP: c, Model: know}) }, llmtest.ValidateOpenAI},
+	} {
+		var body []byte
+		p := w.open(&http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			body, _ = io.ReadAll(r.Body)
+			return nil, errors.New("sent")
+		})})
+		for _, level := range []llm.Level{llm.Off, llm.High} {
+			list := ms
+			if n := len(ms); n == 0 || ms[n-1].Role == llm.RoleAssistant {
+				list = append(slices.Clone(ms), llm.User("next"))
+			}
+			r := &llm.Request{Model: "m", Messages: list, Thinking: level, MaxTokens: 8000}
+			body = nil
+			for range p.Stream(t.Context(), r) {
+			}
+			if err := w.valid(body); err != nil {
+				t.Errorf("%s, thinking %s: %v in\n%s\n%s", w.name, level, err, strings.Join(lines(list), "\n"), body)
+			}
+		}
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func BenchmarkAppendTurn(b *testing.B) {
 	var words []string

@@ -105,6 +105,13 @@ func TestExport(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("an answer that was cut off is aborted", func(t *testing.T) {
+		es := history("u:hi", "p:half")
+		got, err := session.Import(strings.NewReader(export(t, es)))
+		if err != nil || !got.Entries[1].Partial {
+			t.Errorf("%+v %v", got.Entries, err)
+		}
+	})
 	t.Run("ids of another form get one of eight digits, each its own", func(t *testing.T) {
 		es := history("u:1", "a:2", "u:3")
 		es[0].ID, es[1].ID, es[2].ID = "6f1c1f3e-long", "6f1c1f3e-long", ""
