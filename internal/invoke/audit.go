@@ -14,6 +14,9 @@ import (
 // audit logs what became of a call: who called what, what decided, and how it
 // ended. Arguments are short, and secrets in them are masked.
 func (k *call) audit(ctx context.Context, res tool.Result, err error) {
+	if !k.v.d.log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
 	outcome := "ok"
 	switch {
 	case err != nil && ctx.Err() != nil:

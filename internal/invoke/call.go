@@ -30,7 +30,8 @@ type call struct {
 	args    json.RawMessage // what is run; wire.Args is what the model wrote
 	plan    *tool.Plan
 	effect  tool.Effect
-	watched bool // loop detection was asked
+	watched bool   // loop detection was asked
+	id      string // see key
 
 	decision string // for the audit: allowed, or what happened instead
 	rule     string // for the audit: what decided
@@ -340,9 +341,13 @@ func (k *call) recovered(err *error) {
 	*err = fmt.Errorf("the tool crashed (error %s in the log); its arguments may be the reason", id)
 }
 
-// key identifies the call by what it would do.
+// key identifies the call by what it would do. It is asked for when the
+// arguments are final.
 func (k *call) key() string {
-	return digest(k.name(), canonical(k.args), k.wire.Raw)
+	if k.id == "" {
+		k.id = digest(k.name(), canonical(k.args), k.wire.Raw)
+	}
+	return k.id
 }
 
 func digest(parts ...string) string {

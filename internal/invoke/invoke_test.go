@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -670,5 +671,21 @@ func TestAudit(t *testing.T) {
 	}
 	if s := log.String(); strings.Contains(s, "s3cret") || strings.Contains(s, strings.Repeat("x", 200)) {
 		t.Errorf("log %s", s)
+	}
+}
+
+func BenchmarkInvoke(b *testing.B) {
+	var n int
+	v := invoke.New(invoke.Options{Log: slog.New(slog.NewJSONHandler(io.Discard, nil))}).For(scope(&fake{
+		spec: read().spec, run: func(context.Context, tool.Call) (tool.Result, error) {
+			n++
+			return tool.Text(fmt.Sprint(n)), nil
+		},
+	}))
+	c := call("read", `{"path": "internal/invoke/door.go", "limit": 200}`)
+	for b.Loop() {
+		if r, err := v.Invoke(b.Context(), c, nil); err != nil || r.IsError {
+			b.Fatal(text(r), err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/sqlite"
 )
 
 // source is a transcript in a table, which counts how many entries were read.
@@ -172,5 +177,64 @@ func TestExpired(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.reason)
 			}
 		})
+	}
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "chela.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	const key = "agent:main:main"
+	var was, now session.Meta
+	var past []session.Past
+	err = db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+		s := tx.Sessions()
+		was = session.Meta{
+			Key: key, ID: "old", Agent: "main", Title: "Hello", Model: "openai/gpt", Usage: "full",
+			Created: at, Started: at, Updated: at, Active: at, Calls: 3, NanoUSD: 5, Context: 100, Aborted: true,
+			Tokens: llm.Usage{Input: 9},
+		}
+		if err := s.Put(was); err != nil {
+			return err
+		}
+		es := history("u:hi", "a:ok")
+		if err := s.Append("old", &es[0], &es[1]); err != nil {
+			return err
+		}
+		var err error
+		if now, err = session.Reset(s, key, "new", at.Add(time.Hour)); err != nil {
+			return err
+		}
+		// One that is empty leaves nothing behind.
+		again, err := session.Reset(s, key, "new", at.Add(time.Hour))
+		if err == nil && (again.ID == now.ID || again.Previous != "old") {
+			t.Errorf("an empty session: %+v", again)
+		}
+		if past, err = s.Past(key); err != nil {
+			return err
+		}
+		_, err = session.Reset(s, "agent:main:none", "new", at)
+		if !errors.Is(err, chela.ErrNotFound) {
+			t.Errorf("no session: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := was
+	want.Title, want.Tokens, want.Calls, want.NanoUSD, want.Context, want.Aborted = "", llm.Usage{}, 0, 0, 0, false
+	want.ID, want.Previous = now.ID, "old"
+	want.Started, want.Updated, want.Active = at.Add(time.Hour), at.Add(time.Hour), at.Add(time.Hour)
+	if d := cmp.Diff(want, now); d != "" || now.ID == "old" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	wantPast := []session.Past{{ID: "old", Started: at, Ended: at.Add(time.Hour), Reason: "new", Entries: 2}}
+	if d := cmp.Diff(wantPast, past); d != "" {
+		t.Errorf("past (-want +got)\n%s", d)
 	}
 }
