@@ -13,7 +13,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
-	code := cli.Main(ctx, os.Args[1:], app.Start)
+	code := cli.Main(ctx, os.Args[1:], app.Commands())
 	stop()
 	os.Exit(code)
 }

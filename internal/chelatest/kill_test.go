@@ -166,26 +166,26 @@ func (d *driver) configure(url string) {
 }
 
 // spawn starts an engine and waits until it is ready.
-func (d *driver) spawn(step string) (*exec.Cmd, io.WriteCloser) {
-	d.t.Helper()
+func (d *driver) spawn(t testing.TB, step string) (*exec.Cmd, io.WriteCloser) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+d.dir, childStep+"="+step, "GORACE=halt_on_error=1")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	line := make([]byte, 6)
 	_, err = io.ReadFull(out, line) // a step may kill it before it is ready
 	if err != nil && step == "" {
-		d.t.Fatalf("the engine did not start: %v", cmd.Wait())
+		t.Fatalf("the engine did not start: %v", cmd.Wait())
 	}
 	return cmd, in
 }
@@ -196,7 +196,7 @@ func (d *driver) cycle(i int) {
 	if i%2 == 0 {
 		step = fmt.Sprintf("%s:%d", steps[(i/2)%len(steps)], 1+d.rnd.IntN(3))
 	}
-	cmd, in := d.spawn(step)
+	cmd, in := d.spawn(d.t, step)
 	defer in.Close()
 	after := time.Duration(1+d.rnd.IntN(90)) * time.Millisecond
 	if step != "" {
@@ -331,7 +331,7 @@ var asked = regexp.MustCompile(`(plain|read|effect) \d+`)
 // finish offers what was never acknowledged once more, and lets the engine
 // work until nothing is left to do.
 func (d *driver) finish() {
-	cmd, in := d.spawn("")
+	cmd, in := d.spawn(d.t, "")
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	c, err := client.Dial(ctx, client.Options{Dial: dial(d.dir)})

@@ -1,0 +1,137 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/config"
+)
+
+// Commands is the application as the command line needs it.
+func Commands() cli.App {
+	return cli.App{Version: Version, Start: Start, SaveKey: saveKey, Check: check, Store: maintenance{}}
+}
+
+// startLimit bounds how long Start waits for a process that owns the state
+// directory and does not answer yet.
+const startLimit = 5 * time.Second
+
+// Start returns an engine for the state directory: one in this process, or a
+// way to the one of the process that owns it.
+func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		e, err := begin(ctx, s)
+		if !errors.Is(err, errOwned) {
+			if err != nil {
+				return nil, err
+			}
+			return e, nil
+		}
+		a, err := attach(ctx, s.State)
+		if err == nil {
+			return a, nil
+		}
+		select { // its owner is starting, or ending
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, &chela.Error{
+				Code: chela.CodeUnavailable, Message: fmt.Sprintf("another process owns %s and does not answer", s.State),
+				Hint: "chela doctor", Err: err,
+			}
+		}
+	}
+}
+
+// begin starts an engine in this process.
+func begin(ctx context.Context, s cli.Start) (*Engine, error) {
+	o := config.Options{LastGood: s.LastGood}
+	tree, err := o.Load(s.Config)
+	if err != nil {
+		return nil, err
+	}
+	if err := tree.Broken(); err != nil {
+		s.Log.Warn("configuration is broken; going on with the last good one", "file", s.Config, "err", err)
+	}
+	for _, w := range tree.Warnings() {
+		s.Log.Warn("configuration", "file", s.Config, "problem", w.String())
+	}
+	e, err := New(ctx, Options{
+		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: environment(tree), Environ: os.Environ(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if tree.Broken() == nil {
+		if err := tree.Keep(); err != nil {
+			s.Log.Warn("keep the configuration as the last good one", "err", err)
+		}
+	}
+	return e, nil
+}
+
+// environment is the variables of the process, and those of env.vars in the
+// configuration that the process does not have.
+func environment(s sections) func(string) string {
+	var vars map[string]string
+	if raw := s.Section("env.vars"); raw != nil {
+		_ = json.Unmarshal(raw, &vars) // what is no text was reported when the file was loaded
+	}
+	return func(name string) string {
+		if v, ok := os.LookupEnv(name); ok {
+			return v
+		}
+		return vars[name]
+	}
+}
+
+// attached is the engine of another process.
+type attached struct{ path string }
+
+// attach finds the engine of the process that owns the state directory.
+func attach(ctx context.Context, dir string) (*attached, error) {
+	path, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	a := &attached{path}
+	conn, err := a.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a, conn.Close()
+}
+
+// Dial connects to the other process.
+func (a *attached) Dial(ctx context.Context) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "unix", a.path)
+}
+
+// Close does nothing: the engine is not ours.
+func (a *attached) Close(context.Context) error { return nil }
+
+// saveKey keeps the key of a provider in the state directory.
+func saveKey(s cli.Start, provider, key string) error {
+	if strings.ContainsAny(provider, "/\\.") || provider == "" {
+		return fmt.Errorf("provider %q: not a name", provider)
+	}
+	if err := stateDir(s.State); err != nil {
+		return err
+	}
+	dir := filepath.Join(s.State, "credentials")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	return atomicfile.Write(filepath.Join(dir, provider+".key"), []byte(strings.TrimSpace(key)+"\n"), 0o600)
+}

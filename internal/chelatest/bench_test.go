@@ -1,0 +1,361 @@
+//go:build unix
+
+package chelatest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/sqlite"
+	"github.com/chela-ai/chela/wire"
+)
+
+// cpu is the processor time that this process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// report adds quantiles of the times and the processor time of each to a
+// benchmark's figures.
+func report(b *testing.B, times []time.Duration, used time.Duration) {
+	slices.Sort(times)
+	q := func(f float64) float64 { return float64(times[int(f*float64(len(times)-1))]) / 1e6 }
+	b.ReportMetric(q(0.5), "p50-ms")
+	b.ReportMetric(q(0.95), "p95-ms")
+	b.ReportMetric(float64(used)/1e6/float64(len(times)), "cpu-ms/turn")
+	b.ReportMetric(0, "ns/op")
+}
+
+// echo is a model that answers the same at once.
+type echo string
+
+func (e echo) Stream(_ context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		m := &llm.Message{
+			Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(string(e))}, Provider: "mock", Model: r.Model, Stop: llm.StopEnd,
+		}
+		if yield(llm.Event{Kind: llm.TextDelta, Text: string(e)}, nil) {
+			yield(llm.Event{Kind: llm.Done, Message: m, Usage: llm.Usage{Input: 10, Output: 1}}, nil)
+		}
+	}
+}
+
+func quiet(b testing.TB, o Options) *Gateway {
+	o.Log = slog.New(slog.DiscardHandler)
+	return Start(b, o)
+}
+
+// BenchmarkTurn is a trivial turn of one session: chat.send to the final event,
+// with a model in this process that answers at once.
+func BenchmarkTurn(b *testing.B) {
+	c := quiet(b, Options{Model: echo("ok")}).Client()
+	c.Ask("main", "warm up")
+	var times []time.Duration
+	begun := cpu()
+	for b.Loop() {
+		at := time.Now()
+		c.Ask("main", "hi")
+		times = append(times, time.Since(at))
+	}
+	report(b, times, cpu()-begun)
+}
+
+// BenchmarkTurn64 is 64 sessions at once over one connection, turn after turn.
+func BenchmarkTurn64(b *testing.B) {
+	const n = 64
+	g := quiet(b, Options{Model: echo("ok"), Config: Config{
+		"agents.defaults": json.RawMessage(`{"maxConcurrent": 64}`),
+	}})
+	clients := make([]*Client, n)
+	for i := range clients {
+		clients[i] = g.Client()
+	}
+	var mu sync.Mutex
+	var times []time.Duration
+	worst := make([]time.Duration, n)
+	begun := cpu()
+	for b.Loop() {
+		var wg sync.WaitGroup
+		for i, c := range clients {
+			wg.Go(func() {
+				at := time.Now()
+				c.Ask("s"+strconv.Itoa(i), "hi")
+				took := time.Since(at)
+				mu.Lock()
+				defer mu.Unlock()
+				times = append(times, took)
+				worst[i] = max(worst[i], took)
+			})
+		}
+		wg.Wait()
+	}
+	report(b, times, cpu()-begun)
+	b.ReportMetric(float64(slices.Max(worst))/float64(slices.Min(worst)), "worst/best-session")
+}
+
+// seed writes a session of 2,000 messages and 5 MB into a state directory.
+func seed(b testing.TB, dir string) {
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(dir, "chela.db")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	now := time.Now()
+	err = db.Update(context.Background(), store.Synced, func(tx store.Tx) error {
+		m := session.Meta{Key: chela.MainSession(chela.DefaultAgent), ID: "long", Agent: chela.DefaultAgent, Created: now, Started: now, Updated: now, Active: now}
+		if err := tx.Sessions().Put(m); err != nil {
+			return err
+		}
+		text := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 56)
+		for i := range 2000 {
+			msg := llm.User(fmt.Sprintf("%d %s", i, text))
+			if i%2 == 1 {
+				msg.Role, msg.Provider, msg.Model, msg.Stop = llm.RoleAssistant, "mock", "m", llm.StopEnd
+			}
+			e := &session.Entry{ID: strconv.Itoa(i), Kind: session.KindMessage, Time: now, Message: msg}
+			if err := tx.Sessions().Append("long", e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// mock is a model server that answers "ok" at once, and says when a request
+// had arrived whole.
+func mock(b testing.TB) (url string, arrived *[]time.Time) {
+	arrived = new([]time.Time)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		*arrived = append(*arrived, time.Now())
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":null}]}`+"\n\n"+
+			`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+	}))
+	b.Cleanup(srv.Close)
+	return srv.URL, arrived
+}
+
+func served(url string) Config {
+	return Config{
+		"agents.defaults": json.RawMessage(`{"model": "mock/m"}`),
+		"models": json.RawMessage(fmt.Sprintf(
+			`{"providers": {"mock": {"baseUrl": %q, "api": "openai-completions", "models": [{"id": "m", "contextWindow": 10000000}]}}}`, url+"/v1")),
+	}
+}
+
+// BenchmarkLong is a turn in a session of 2,000 messages and 5 MB, over HTTP:
+// what the gateway adds before and after the model, warm and for the first
+// turn after a start.
+func BenchmarkLong(b *testing.B) {
+	b.Run("warm", func(b *testing.B) {
+		dir := b.TempDir()
+		seed(b, dir)
+		url, _ := mock(b)
+		c := quiet(b, Options{Dir: dir, Config: served(url)}).Client()
+		c.Ask("main", "warm up")
+		var times []time.Duration
+		begun := cpu()
+		for b.Loop() {
+			at := time.Now()
+			c.Ask("main", "hi")
+			times = append(times, time.Since(at))
+		}
+		report(b, times, cpu()-begun)
+	})
+	b.Run("first", func(b *testing.B) {
+		dir := b.TempDir()
+		seed(b, dir)
+		url, _ := mock(b)
+		var times []time.Duration
+		var used time.Duration
+		for b.Loop() {
+			b.StopTimer()
+			g := quiet(b, Options{Dir: dir, Config: served(url)})
+			c := g.Client()
+			b.StartTimer()
+			begun, at := cpu(), time.Now()
+			c.Ask("main", "hi")
+			times = append(times, time.Since(at))
+			used += cpu() - begun
+			b.StopTimer()
+			c.Close()
+			g.Stop()
+			b.StartTimer()
+		}
+		report(b, times, used)
+	})
+}
+
+// binary builds the product as it is shipped.
+func binary(b *testing.B) string {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "chela")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "../../cmd/chela")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("build: %v\n%s", err, out)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(info.Size())/1e6, "binary-MB")
+	return path
+}
+
+// home makes a state directory whose configuration names a model server.
+func home(b *testing.B, url string) []string {
+	b.Helper()
+	dir := b.TempDir()
+	conf := fmt.Sprintf(`{agents: {defaults: {model: "mock/m"}}, models: {providers: {mock: {baseUrl: %q, api: "openai-completions", models: [{id: "m"}]}}}}`, url+"/v1")
+	if err := os.WriteFile(filepath.Join(dir, "chela.json"), []byte(conf), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return append(os.Environ(), "CHELA_STATE_DIR="+dir)
+}
+
+// BenchmarkAgent is `chela agent -m hi` as a person starts it: a process from
+// its start to its end, on a state that exists.
+func BenchmarkAgent(b *testing.B) {
+	bin := binary(b)
+	url, _ := mock(b)
+	env := home(b, url)
+	ask := func() {
+		cmd := exec.Command(bin, "agent", "-m", "hi")
+		cmd.Env = env
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "ok") {
+			b.Fatalf("%v\n%s", err, out)
+		}
+	}
+	ask()
+	var times []time.Duration
+	for b.Loop() {
+		at := time.Now()
+		ask()
+		times = append(times, time.Since(at))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2])/1e6, "p50-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+var initTook = regexp.MustCompile(`init (\S+) @\S+ ms, (\S+) ms clock`)
+
+// BenchmarkInit is what the packages do before main: all of them together, and
+// the slowest.
+func BenchmarkInit(b *testing.B) {
+	bin := binary(b)
+	var sum, most []time.Duration
+	for b.Loop() {
+		cmd := exec.Command(bin, "version")
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+		var total, top time.Duration
+		for _, m := range initTook.FindAllSubmatch(out, -1) {
+			ms, err := strconv.ParseFloat(string(m[2]), 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			d := time.Duration(ms * 1e6)
+			total += d
+			top = max(top, d)
+		}
+		sum, most = append(sum, total), append(most, top)
+	}
+	slices.Sort(sum)
+	slices.Sort(most)
+	b.ReportMetric(float64(sum[len(sum)/2])/1e6, "all-ms")
+	b.ReportMetric(float64(most[len(most)/2])/1e6, "slowest-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkIdle is the memory of an engine that has answered ten messages and
+// then rests: anonymous, and resident in all.
+func BenchmarkIdle(b *testing.B) {
+	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
+		b.Skip("no /proc/self/smaps_rollup here")
+	}
+	url, _ := mock(b)
+	for b.Loop() {
+		dir := b.TempDir()
+		d := &driver{dir: dir}
+		c, err := json.Marshal(served(url))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "test.json"), c, 0o600); err != nil {
+			b.Fatal(err)
+		}
+		cmd, in := d.spawn(b, "")
+		cl, err := client.Dial(context.Background(), client.Options{Dial: dial(dir), Caps: []string{wire.CapToolEvents}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		tc := &Client{Client: cl, t: b}
+		for range 10 {
+			tc.Ask("main", "hi")
+		}
+		cl.Close()
+		time.Sleep(8 * time.Second) // what was needed for the turns is given back
+		b.ReportMetric(memory(b, cmd.Process.Pid, "Anonymous"), "anonymous-MB")
+		b.ReportMetric(memory(b, cmd.Process.Pid, "Rss"), "resident-MB")
+		in.Close()
+		cmd.Wait()
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// memory reads a figure of a process, in MB.
+func memory(b *testing.B, pid int, name string) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		if rest, ok := bytes.CutPrefix(line, []byte(name+":")); ok {
+			kb, err := strconv.Atoi(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))))
+			if err != nil {
+				b.Fatal(err)
+			}
+			return float64(kb) * 1024 / 1e6
+		}
+	}
+	b.Fatalf("no %s in smaps_rollup", name)
+	return 0
+}
