@@ -99,6 +99,13 @@ func (c *conn) serve(auth Authenticator) {
 
 // respond answers a request with a payload or an error.
 func (c *conn) respond(id string, payload any, err error) {
+	if b := c.response(id, payload, err); b != nil {
+		c.send(b)
+	}
+}
+
+// response returns the frame that answers a request.
+func (c *conn) response(id string, payload any, err error) []byte {
 	r := wire.Response{Type: wire.TypeResponse, ID: id, OK: err == nil}
 	if err != nil {
 		r.Error = rpc.Error(err)
@@ -117,9 +124,9 @@ func (c *conn) respond(id string, payload any, err error) {
 	b, err := wire.Encode(r)
 	if err != nil {
 		c.s.o.Log.Error("response cannot be encoded", "err", err)
-		return
+		return nil
 	}
-	c.send(b)
+	return b
 }
 
 // watches reports whether the connection asked for events of the session.

@@ -99,6 +99,7 @@ type table struct {
 type party struct {
 	name string
 	ws   *websocket.Conn
+	gate chan struct{} // empty: the client does not read
 
 	mu  sync.Mutex
 	got []string
@@ -283,10 +284,13 @@ func (tb *table) dial(name string) *party {
 		tb.t.Fatal(err)
 	}
 	ws.SetReadLimit(-1)
-	p := &party{name: name, ws: ws}
+	p := &party{name: name, ws: ws, gate: make(chan struct{}, 1)}
+	p.resume()
 	tb.clients = append(tb.clients, p)
 	go func() {
 		for {
+			<-p.gate
+			p.gate <- struct{}{}
 			_, b, err := ws.Read(context.Background())
 			if err != nil {
 				note := "! lost"
@@ -308,6 +312,10 @@ func (p *party) say(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 }
+
+// pause stops reading after the next frame, until resume.
+func (p *party) pause()  { <-p.gate }
+func (p *party) resume() { p.gate <- struct{}{} }
 
 func (p *party) note(s string) {
 	p.mu.Lock()

@@ -37,8 +37,7 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 	if err != nil {
 		return c.refuse(req.ID, rpc.Error(err))
 	}
-	c.respond(req.ID, hello, nil)
-	if !c.s.join(c) {
+	if !c.s.join(c, c.response(req.ID, hello, nil)) {
 		c.close(wire.CloseRestart, "service restart")
 		return false
 	}

@@ -178,6 +178,13 @@ func (o *out) abandon() {
 	o.ws.CloseNow()
 }
 
+// cut ends a connection whose close handshake takes too long.
+func (o *out) cut() {
+	if o.nc != nil {
+		o.nc.Close() // what it returns says nothing about a connection that is given up
+	}
+}
+
 // append writes the frame.
 func (it item) append(b []byte) []byte {
 	b = append(b, it.data...)

@@ -158,13 +158,16 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 	c.serve(auth)
 }
 
-// join adds a connection that got its hello; leave takes it away.
-func (s *Server) join(c *conn) bool {
+// join sends a connection its hello and adds it: what happens after the client
+// read the hello reaches it, and nothing comes before the hello. leave takes
+// it away.
+func (s *Server) join(c *conn, hello []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
 		return false
 	}
+	c.send(hello)
 	s.version++
 	s.conns = append(slices.Clip(s.conns), c)
 	return true
@@ -221,7 +224,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	cut := context.AfterFunc(ctx, func() {
 		for _, c := range conns {
-			c.ws.CloseNow()
+			c.cut()
 		}
 	})
 	defer cut()

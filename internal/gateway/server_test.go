@@ -1,0 +1,343 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/gateway"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/wire"
+)
+
+const mainSession chela.SessionKey = "agent:main:main"
+
+func start(id chela.RunID) chela.Event {
+	return chela.Event{Run: id, Session: mainSession, Stream: chela.StreamLifecycle, Phase: chela.PhaseStart}
+}
+
+func delta(id chela.RunID, s string) chela.Event {
+	return chela.Event{Run: id, Session: mainSession, Stream: chela.StreamAssistant, Delta: s}
+}
+
+func end(id chela.RunID, text string) chela.Event {
+	return chela.Event{
+		Run: id, Session: mainSession, Stream: chela.StreamLifecycle, Phase: chela.PhaseEnd,
+		End: &chela.EndEvent{Outcome: "ok", Text: text},
+	}
+}
+
+// dialTable connects a client to the table's gateway.
+func dialTable(t *testing.T, tb *table, o client.Options) *client.Client {
+	t.Helper()
+	o.Dial = tb.pipe.Dial
+	c, err := client.Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestMergedText: however text is cut and timed, a client that adds up the
+// deltas has all of it at the end, and no more than one delta per 50 ms.
+func TestMergedText(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			tb := newTable(t, nil)
+			c := dialTable(t, tb, client.Options{})
+			defer c.Close()
+			begin := time.Now()
+			tb.bus.Publish(start("r"))
+			var want strings.Builder
+			for range rnd.IntN(300) {
+				s := fmt.Sprint(rnd.IntN(1000), " ")
+				want.WriteString(s)
+				tb.bus.Publish(delta("r", s))
+				time.Sleep(time.Duration(rnd.IntN(30)) * time.Millisecond)
+			}
+			tb.bus.Publish(end("r", want.String()))
+			synctest.Wait()
+
+			var text string
+			deltas, finals := 0, 0
+			for len(c.Events()) > 0 {
+				e := <-c.Events()
+				if e.Name != wire.EventChat {
+					continue
+				}
+				var chat wire.Chat
+				if err := e.Decode(&chat); err != nil {
+					t.Fatal(err)
+				}
+				switch chat.State {
+				case wire.StateDelta:
+					deltas++
+					text += chat.Delta
+					if got := chat.Message.Text(); got != text {
+						t.Fatalf("message %q, deltas %q", got, text)
+					}
+				case wire.StateFinal:
+					finals++
+				}
+			}
+			if text != want.String() || finals != 1 {
+				t.Errorf("seed %d: %d finals and the text\n%q, want\n%q", seed, finals, text, want.String())
+			}
+			if most := int(time.Since(begin)/gateway.Merge) + 2; deltas > most {
+				t.Errorf("seed %d: %d deltas, want at most %d", seed, deltas, most)
+			}
+		})
+	}
+}
+
+func TestSlowConsumer(t *testing.T) {
+	t.Run("deltas are left out and their numbers are seen to miss", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			tb := newTable(t, func(o *gateway.Options) { o.MaxBuffered = 4 << 10 })
+			p := tb.dial("slow")
+			p.say(t, connectFrame(t, ""))
+			synctest.Wait()
+			p.take()
+
+			p.pause()
+			tb.bus.Publish(start("r"))
+			for i := range 200 {
+				tb.bus.Publish(delta("r", fmt.Sprintf("word%d ", i)))
+				time.Sleep(gateway.Merge)
+			}
+			p.resume()
+			synctest.Wait()
+			tb.bus.Publish(end("r", "done"))
+			synctest.Wait()
+
+			var seqs []int64
+			last := ""
+			for _, line := range p.take() {
+				var e wire.Event
+				unmarshal(t, strings.TrimPrefix(line, "< "), &e)
+				seqs = append(seqs, e.Seq)
+				last = string(e.Payload)
+			}
+			if n := seqs[len(seqs)-1]; int(n) <= len(seqs) {
+				t.Errorf("%d frames with numbers up to %d: nothing was left out", len(seqs), n)
+			}
+			if !strings.Contains(last, `"state":"final"`) {
+				t.Errorf("the last frame is %s, want the final", last)
+			}
+		})
+	})
+	t.Run("what may not be left out ends the connection", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			tb := newTable(t, func(o *gateway.Options) { o.MaxBuffered = 4 << 10 })
+			p := tb.dial("slow")
+			p.say(t, connectFrame(t, ""))
+			synctest.Wait()
+			p.take()
+
+			p.pause()
+			for i := range 100 {
+				id := chela.RunID(fmt.Sprint("r", i))
+				tb.bus.Publish(start(id))
+				tb.bus.Publish(end(id, "an answer"))
+			}
+			p.resume()
+			synctest.Wait()
+			got := p.take()
+			if want := "! 1008 slow consumer"; len(got) == 0 || got[len(got)-1] != want {
+				t.Errorf("the connection ended with %q, want %q", got[max(0, len(got)-1):], want)
+			}
+		})
+	})
+}
+
+func TestHandshakeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		p := tb.dial("a")
+		p.say(t, connectFrame(t, `{"locale":"`+strings.Repeat("x", wire.MaxHandshake)+`"}`))
+		synctest.Wait()
+		got := p.take()
+		if len(got) != 2 || !strings.HasPrefix(got[1], "! 1009") {
+			t.Errorf("got %q, want the connection closed with 1009", got)
+		}
+		tb.dial("b").say(t, connectFrame(t, ""))
+		synctest.Wait()
+		b := tb.client("b")
+		b.take()
+		b.say(t, `{"type":"req","id":"1","method":"echo","params":{"text":"`+strings.Repeat("x", 1<<20)+`"}}`)
+		synctest.Wait()
+		if got := b.take(); len(got) != 1 || len(got[0]) < 1<<20 {
+			t.Errorf("after the hello a frame of 1 MiB was answered with %.100q", got)
+		}
+	})
+}
+
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bus.New(slog.New(slog.DiscardHandler))
+	s := gateway.New(gateway.Options{Log: slog.New(slog.DiscardHandler), Bus: b, Methods: rpc.NewSet(testMethods())})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l, gateway.Trust(chela.Owner("socket"))) }()
+	c, err := client.Dial(t.Context(), client.Options{Dial: func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Hello().Auth; got.Method != "socket" || !cmp.Equal(got.Scopes, []string{
+		wire.ScopeAdmin, wire.ScopeRead, wire.ScopeWrite, wire.ScopeApprovals, wire.ScopePairing,
+	}) {
+		t.Errorf("let in as %+v", got)
+	}
+	var got echo
+	if err := c.Call(t.Context(), "echo", echo{Text: "over a socket"}, &got); err != nil || got.Text != "over a socket" {
+		t.Errorf("echo = %+v, %v", got, err)
+	}
+	b.Publish(start("r"))
+	b.Publish(delta("r", "Hello"))
+	b.Publish(end("r", "Hello"))
+	var states []string
+	for len(states) == 0 || states[len(states)-1] != wire.StateFinal {
+		e := <-c.Events()
+		if e.Name == wire.EventChat {
+			var chat wire.Chat
+			if err := e.Decode(&chat); err != nil {
+				t.Fatal(err)
+			}
+			states = append(states, chat.State)
+		}
+	}
+	if diff := cmp.Diff([]string{wire.StateDelta, wire.StateFinal}, states); diff != "" {
+		t.Error(diff)
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	<-c.Done()
+	ce, ok := errors.AsType[*client.CloseError](c.Err())
+	if !ok || ce.Code != wire.CloseRestart {
+		t.Errorf("Err() = %v, want close code %d", c.Err(), wire.CloseRestart)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+func TestShutdownCutsOffWhoDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		p := tb.dial("a")
+		p.say(t, connectFrame(t, ""))
+		synctest.Wait()
+		p.pause()
+		defer p.resume()
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if err := tb.server.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 3*time.Second {
+			t.Errorf("Shutdown took %v, want 2s", took)
+		}
+	})
+}
+
+func TestServeAfterShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		synctest.Wait()
+		if err := tb.server.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l := gateway.NewPipe()
+		if err := tb.server.Serve(l, gateway.Trust(chela.Owner("x"))); !errors.Is(err, chela.ErrClosed) {
+			t.Errorf("Serve after Shutdown: %v, want %v", err, chela.ErrClosed)
+		}
+		if _, err := l.Dial(t.Context()); !errors.Is(err, chela.ErrClosed) {
+			t.Errorf("Dial: %v, want %v", err, chela.ErrClosed)
+		}
+	})
+}
+
+func TestNarrow(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		have  []chela.Scope
+		asked []string
+		want  []chela.Scope
+	}{
+		{[]chela.Scope{chela.ScopeAdmin}, nil, []chela.Scope{chela.ScopeAdmin}},
+		{[]chela.Scope{chela.ScopeAdmin}, []string{}, []chela.Scope{}},
+		{[]chela.Scope{chela.ScopeAdmin}, []string{wire.ScopeRead, wire.ScopeWrite}, []chela.Scope{chela.ScopeRead, chela.ScopeWrite}},
+		{[]chela.Scope{chela.ScopeRead}, []string{wire.ScopeAdmin, wire.ScopeRead}, []chela.Scope{chela.ScopeRead}},
+		{[]chela.Scope{chela.ScopeWrite}, []string{wire.ScopeRead}, []chela.Scope{chela.ScopeRead}},
+		{nil, []string{wire.ScopeRead}, []chela.Scope{}},
+	} {
+		got := gateway.Narrow(chela.Principal{ID: "p", Scopes: tc.have}, tc.asked)
+		if diff := cmp.Diff(tc.want, got.Scopes); diff != "" {
+			t.Errorf("Narrow(%v, %v) (-want +got):\n%s", tc.have, tc.asked, diff)
+		}
+	}
+}
+
+// BenchmarkFanOut: 1,000 deltas of one answer to 200 clients that read.
+func BenchmarkFanOut(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	events := bus.New(slog.New(slog.DiscardHandler))
+	s := gateway.New(gateway.Options{Log: slog.New(slog.DiscardHandler), Bus: events, Methods: rpc.NewSet(testMethods())})
+	go s.Serve(l, gateway.Trust(chela.Owner("socket")))
+	defer s.Shutdown(context.Background())
+	finals := make(chan struct{}, 200)
+	for range 200 {
+		c, err := client.Dial(b.Context(), client.Options{Dial: func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		go func() {
+			for e := range c.Events() {
+				if strings.Contains(string(e.Payload), `"state":"final"`) {
+					finals <- struct{}{}
+				}
+			}
+		}()
+	}
+	b.ResetTimer()
+	for i := range b.N {
+		id := chela.RunID(fmt.Sprint("r", i))
+		events.Publish(start(id))
+		for range 1000 {
+			events.Publish(delta(id, "word "))
+			time.Sleep(time.Millisecond)
+		}
+		events.Publish(end(id, "done"))
+		for range 200 {
+			<-finals
+		}
+	}
+}
