@@ -10,8 +10,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/chunk"
+	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/route"
 	"github.com/chela-ai/chela/internal/session"
@@ -49,10 +52,42 @@ type Options struct {
 
 	// Live reports whether a run of the session is in progress. nil: never.
 	Live func(chela.SessionKey) bool
+
+	// Abort ends a run of the session. nil: runs end by themselves.
+	Abort func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error)
+	// Decide answers an approval as the principal of ctx. nil: nothing asks.
+	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
+
+	// Catalog is the models that can be chosen; Model is the one in force.
+	Catalog func() llm.Catalog
+	Model   func(session.Meta) llm.Model
+	// Inherit is what a session has where it sets nothing itself.
+	Inherit func(session.Meta) Settings
+
+	// Bot is our own name at an address, by which a command can be meant for
+	// us. nil, or empty: not known.
+	Bot func(chela.Address) string
+	// Chunks says how an answer is divided for an address. nil: as package
+	// chunk does it.
+	Chunks func(chela.Address) chunk.Options
+
+	Version string
+	Started time.Time // of the process; zero: not shown
+}
+
+// Settings are choices that a session may make for itself.
+type Settings struct {
+	Think   llm.Level
+	Verbose string
+	Usage   string
+	Queue   queue.Policy
 }
 
 // Gate admits messages. It is safe for concurrent use.
-type Gate struct{ o Options }
+type Gate struct {
+	o     Options
+	names map[string]Command // by name and alias
+}
 
 // New returns a Gate.
 func New(o Options) *Gate {
@@ -68,7 +103,34 @@ func New(o Options) *Gate {
 	if o.Live == nil {
 		o.Live = func(chela.SessionKey) bool { return false }
 	}
-	return &Gate{o: o}
+	if o.Abort == nil {
+		o.Abort = func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error) { return nil, nil }
+	}
+	if o.Catalog == nil {
+		o.Catalog = func() llm.Catalog { return llm.Catalog{} }
+	}
+	if o.Model == nil {
+		o.Model = pinned
+	}
+	if o.Inherit == nil {
+		o.Inherit = func(session.Meta) Settings { return Settings{} }
+	}
+	if o.Bot == nil {
+		o.Bot = func(chela.Address) string { return "" }
+	}
+	if o.Chunks == nil {
+		o.Chunks = func(chela.Address) chunk.Options { return chunk.Options{} }
+	}
+	return &Gate{o: o, names: names()}
+}
+
+// pinned is the model of a session when nobody knows which others there are.
+func pinned(m session.Meta) llm.Model {
+	r, err := llm.ParseRef(m.Model)
+	if err != nil {
+		return llm.Model{Provider: "unknown", ID: "unknown"}
+	}
+	return llm.Model{Provider: r.Provider, ID: r.Model}
 }
 
 // writers is the access rule when none is given.
@@ -136,10 +198,29 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	if in.ID == "" {
 		in.ID = uuid.NewString()
 	}
+	k := call{g: g, who: who, key: key, in: in}
+	if c, w, is := g.command(in); is != text {
+		k.args = w.args
+		return g.order(ctx, c, k, is)
+	}
 	if !g.addressed(in) {
 		return Receipt{Session: key}, nil
 	}
-	return g.enqueue(ctx, who, key, in)
+	return g.enqueue(ctx, k)
+}
+
+// order has a command carried out, unless it is not for us, not new, or not
+// for the person who wrote it.
+func (g *Gate) order(ctx context.Context, c Command, k call, is kind) (Receipt, error) {
+	switch {
+	case is == foreign || k.in.Edited:
+		return Receipt{Session: k.key}, nil
+	case c.allowed(k.who):
+		return g.carry(ctx, c, k)
+	case k.in.Address.Local():
+		return Receipt{}, chela.Errorf(chela.CodeForbidden, "/%s needs the scope %s", c.Name, c.Scope)
+	}
+	return Receipt{Session: k.key}, nil // strangers are not told what there is
 }
 
 // check refuses what is too large or malformed.
@@ -205,33 +286,70 @@ func dedupe(key chela.SessionKey, in chela.Inbound) string {
 	}, "\x1f")
 }
 
-// enqueue commits the message as work.
-func (g *Gate) enqueue(ctx context.Context, who chela.Principal, key chela.SessionKey, in chela.Inbound) (Receipt, error) {
-	now := time.Now()
+// item is the message as it is stored.
+func (g *Gate) item(who chela.Principal, key chela.SessionKey, in chela.Inbound, now time.Time) queue.Item {
 	it := queue.Item{
 		ID: in.ID, Key: dedupe(key, in), Session: key, Kind: queue.Message,
 		Principal: who, Inbound: in, State: queue.Waiting, Created: now,
 	}
-	if !in.Address.Local() {
+	if !in.Address.Local() { // ids of platforms are unique to a chat only
 		it.ID = uuid.NewString()
 	}
+	return it
+}
+
+// enqueue commits the message as work, with the commands inside its text.
+func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
+	var inside []string
+	if !k.in.Edited {
+		inside = g.strip(&k)
+	}
+	it := g.item(k.who, k.key, k.in, time.Now())
 	var rec Receipt
+	var done call
 	var born bool
 	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		done = k
+		done.tx, done.now = tx, it.Created
 		var err error
-		rec, born, err = g.put(tx, it, now)
-		return err
+		rec, born, err = g.put(tx, it, it.Created)
+		if err != nil || !rec.New || len(inside) == 0 {
+			return err
+		}
+		if done.meta, err = tx.Sessions().Get(k.key); err != nil {
+			return err
+		}
+		return done.shortcuts(it.ID, inside)
 	})
 	if err != nil {
 		return Receipt{}, fmt.Errorf("take message: %w", err)
 	}
 	if born {
-		g.o.Bus.Publish(chela.Event{Session: key, Stream: chela.StreamSession, Phase: "created"})
+		g.o.Bus.Publish(chela.Event{Session: k.key, Stream: chela.StreamSession, Phase: "created"})
 	}
-	if rec.New && g.o.Live(key) {
-		g.o.Bus.Publish(chela.Event{Run: rec.Run, Session: key, Stream: chela.StreamSession, Phase: "queued"})
+	for _, e := range done.events {
+		g.o.Bus.Publish(e)
+	}
+	if rec.New && g.o.Live(k.key) {
+		g.o.Bus.Publish(chela.Event{Run: rec.Run, Session: k.key, Stream: chela.StreamSession, Phase: "queued"})
 	}
 	return rec, nil
+}
+
+// strip takes directives out of the message and returns the commands that are
+// to be carried out beside it.
+func (g *Gate) strip(k *call) []string {
+	d := direct(k.in.Text, func(name string) bool {
+		c, ok := g.names[name]
+		return ok && c.inline && c.allowed(k.who)
+	})
+	if d.text == "" {
+		return nil
+	}
+	k.in.Text = d.text
+	k.in.Think = first(k.in.Think, string(d.think))
+	k.in.Mode = first(k.in.Mode, string(d.mode))
+	return d.names
 }
 
 // put stores the item with its session. born says that the session is new.

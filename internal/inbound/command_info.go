@@ -1,0 +1,255 @@
+package inbound
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/usage"
+)
+
+func infoCommands() []Command {
+	const group = "info"
+	return []Command{
+		{
+			Name: "help", Group: group, Help: "how to begin", inline: true,
+			run: func(*call) (string, error) {
+				return "Write what you want done. /status shows where things are, /stop ends what is in progress, " +
+					"/new begins a new conversation, /model and /think say who answers and how. /commands lists all.", nil
+			},
+		},
+		{
+			Name: "commands", Group: group, Help: "list the commands", inline: true,
+			run: func(k *call) (string, error) { return k.list(), nil },
+		},
+		{
+			Name: "status", Group: group, Help: "model, context, cost, queue", inline: true,
+			run: (*call).status,
+		},
+		{
+			Name: "usage", Group: group, Args: "[off | tokens | full | default | cost]", Scope: chela.ScopeWrite,
+			Help: "a line about usage under each answer; cost sums up what was spent",
+			run:  (*call).usage,
+		},
+		{
+			Name: "whoami", Aliases: []string{"id"}, Group: group, Help: "who you are here", inline: true,
+			run: func(k *call) (string, error) { return k.whoami(), nil },
+		},
+		{
+			Name: "approve", Group: group, Args: "[id] allow-once | allow-always | deny", Scope: chela.ScopeApprovals,
+			Help:   "decide what waits for you",
+			before: approve,
+		},
+	}
+}
+
+// list is the registry as people read it.
+func (k *call) list() string {
+	var b strings.Builder
+	group := ""
+	for _, c := range Commands() {
+		if c.Group != group {
+			if group = c.Group; b.Len() > 0 {
+				b.WriteString("\n\n")
+			}
+			b.WriteString(strings.ToUpper(group[:1]) + group[1:])
+		}
+		b.WriteString("\n" + c.usage() + ": " + c.Help)
+		if len(c.Aliases) > 0 {
+			b.WriteString(" (also /" + strings.Join(c.Aliases, ", /") + ")")
+		}
+		if !c.allowed(k.who) {
+			b.WriteString(" (not for you)")
+		}
+	}
+	return b.String()
+}
+
+// status is /status.
+func (k *call) status() (string, error) {
+	o, m := k.g.o, k.meta
+	model := o.Model(m)
+	in := o.Inherit(m)
+	p, _ := k.policy()
+	waiting, err := k.tx.Queue().Waiting(k.key)
+	if err != nil {
+		return "", err
+	}
+	active, err := k.tx.Runs().Active(k.key)
+	if err != nil {
+		return "", err
+	}
+	lines := []string{"Chela " + first(o.Version, "(unknown version)")}
+	if !o.Started.IsZero() {
+		lines[0] += ", up " + k.now.Sub(o.Started).Round(time.Second).String()
+	}
+	lines = append(lines, "Model: "+model.Ref())
+	fill := "Context: " + usage.Count(m.Context)
+	if model.Context > 0 {
+		fill += fmt.Sprintf(" of %s (%d%%)", usage.Count(int64(model.Context)), 100*m.Context/int64(model.Context))
+	}
+	lines = append(lines, fill)
+	tokens := "Tokens: " + usage.Tokens(m.Tokens)
+	if m.Priced && m.Calls > 0 {
+		tokens += " · " + usage.USD(m.NanoUSD)
+	}
+	lines = append(lines, tokens)
+	lines = append(lines, fmt.Sprintf("Thinking: %s · verbose: %s · usage: %s",
+		first(m.Think, string(in.Think), "off"), first(m.Verbose, in.Verbose, "off"), first(m.Usage, in.Usage, "off")))
+	state := "idle"
+	if len(active) > 0 {
+		state = "busy"
+		if !o.Live(k.key) {
+			state = string(active[0].State)
+		}
+	}
+	lines = append(lines,
+		fmt.Sprintf("Queue: %s, %s, %s waiting", p.Mode, state, plural(len(waiting), "message")),
+		"Session: "+string(k.key))
+	return strings.Join(lines, "\n"), nil
+}
+
+// usage is /usage.
+func (k *call) usage() (string, error) {
+	if strings.EqualFold(k.args, "cost") {
+		return k.cost()
+	}
+	return k.set(setting{"Usage line", &k.meta.Usage, k.g.o.Inherit(k.meta).Usage, []string{"off", "tokens", "full"}})
+}
+
+// cost sums up what this session spent.
+func (k *call) cost() (string, error) {
+	day := k.now.UTC().Truncate(24 * time.Hour)
+	since := day.AddDate(0, 0, -29)
+	sums, err := k.tx.Usage().Daily(k.key, since)
+	if err != nil {
+		return "", err
+	}
+	if len(sums) == 0 {
+		return "Nothing was used in the last 30 days.", nil
+	}
+	var lines []string
+	for _, span := range []struct {
+		name string
+		days int
+	}{{"Today", 1}, {"7 days", 7}, {"30 days", 30}} {
+		from := day.AddDate(0, 0, 1-span.days).Format(time.DateOnly)
+		var in []usage.Sum
+		for _, s := range sums {
+			if s.Day >= from {
+				in = append(in, s)
+			}
+		}
+		lines = append(lines, span.name+": "+spent(usage.Total(in...)))
+	}
+	lines = append(lines, "By model:")
+	for _, s := range byModel(sums) {
+		lines = append(lines, s.Provider+"/"+s.Model+": "+spent(s))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// byModel sums up the days, in order of the models' first use.
+func byModel(sums []usage.Sum) []usage.Sum {
+	var out []usage.Sum
+	at := map[string]int{}
+	for _, s := range sums {
+		ref := s.Provider + "/" + s.Model
+		i, ok := at[ref]
+		if !ok {
+			i = len(out)
+			at[ref] = i
+			out = append(out, usage.Sum{Provider: s.Provider, Model: s.Model})
+		}
+		t := usage.Total(out[i], s)
+		t.Provider, t.Model = s.Provider, s.Model
+		out[i] = t
+	}
+	return out
+}
+
+// spent is a sum in words. Money that is not known is not shown.
+func spent(s usage.Sum) string {
+	if s.Calls == 0 {
+		return "nothing"
+	}
+	out := plural(int(s.Calls), "call") + ", " + usage.Tokens(s.Tokens)
+	switch {
+	case s.Priced():
+		out += " · " + usage.USD(s.NanoUSD)
+	case s.Unpriced < s.Calls:
+		out += " · " + usage.USD(s.NanoUSD) + " and " + plural(int(s.Unpriced), "call") + " without a known price"
+	}
+	return out
+}
+
+// whoami is /whoami.
+func (k *call) whoami() string {
+	a := k.in.Address
+	lines := []string{"You are " + k.who.ID + "."}
+	if k.in.Sender.ID != "" && !a.Local() {
+		lines = append(lines, "On "+a.Channel+": "+strings.TrimSpace(k.in.Sender.ID+" "+k.in.Sender.Name))
+	}
+	var scopes []string
+	for _, s := range k.who.Scopes {
+		scopes = append(scopes, string(s))
+	}
+	if len(scopes) > 0 {
+		lines = append(lines, "You may: "+strings.Join(scopes, ", "))
+	}
+	return strings.Join(append(lines, "Session: "+string(k.key)), "\n")
+}
+
+// approve decides an approval. The decision is a commit of its own, and is
+// taken once; offered again, the command finds it decided.
+func approve(ctx context.Context, k *call) (string, error) {
+	if k.g.o.Decide == nil {
+		return "Nothing here asks for approval.", nil
+	}
+	id, decision := cut(k.args)
+	if id != "" && decision == "" { // only the decision: of the one that waits
+		id, decision = "", id
+	}
+	if decision == "" {
+		return "", refuse{"What is decided? /approve [id] allow-once, allow-always or deny"}
+	}
+	if id == "" {
+		var err error
+		if id, err = k.onlyPending(ctx); err != nil {
+			return "", err
+		}
+	}
+	req, err := k.g.o.Decide(chela.WithPrincipal(ctx, k.who), id, decision)
+	if err != nil {
+		return "", err
+	}
+	if req.Decision.Allows() {
+		return fmt.Sprintf("Allowed (%s): %s", req.Decision, req.Text), nil
+	}
+	return "Denied: " + req.Text, nil
+}
+
+// onlyPending returns the approval that waits in this session, if it is one.
+func (k *call) onlyPending(ctx context.Context) (string, error) {
+	var ids []string
+	err := k.g.o.Store.View(ctx, func(r store.Reader) error {
+		list, err := r.Approvals().Pending(k.key)
+		ids = nil
+		for _, q := range list {
+			ids = append(ids, q.ID)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", refuse{"Nothing waits for approval here."}
+	case len(ids) > 1:
+		return "", refuse{"Several wait: " + strings.Join(ids, ", ") + ". /approve <id> decides one."}
+	}
+	return ids[0], nil
+}
