@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/internal/tui/ansi"
+)
+
+func (c *console) backup() *cobra.Command {
+	return group("backup", "Copy the database, check a copy, bring one back", c.backupCreate(), c.backupVerify(), c.backupRestore())
+}
+
+// store calls f with what keeps the database safe.
+func (c *console) store(f func(Maintenance, Start) error) error {
+	if c.app.Store == nil {
+		return errors.New("this build cannot copy the database")
+	}
+	s, err := c.start()
+	if err != nil {
+		return err
+	}
+	return f(c.app.Store, s)
+}
+
+func (c *console) backupCreate() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "create [FILE]", Short: "Write a complete copy of the database, also while chela runs", Args: between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.store(func(m Maintenance, s Start) error {
+				file := filepath.Join(s.State, "backups", "chela-"+time.Now().Format("20060102-150405")+".db")
+				if len(args) > 0 {
+					file = args[0]
+				} else if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					return fmt.Errorf("backup: %w", err)
+				}
+				file, err := filepath.Abs(file)
+				if err != nil {
+					return fmt.Errorf("backup: %w", err)
+				}
+				if _, err := os.Lstat(file); err == nil {
+					return hinted{fmt.Errorf("backup: %s exists", file), c.command("backup create FILE")}
+				}
+				if err := m.Backup(cmd.Context(), s, file); err != nil {
+					return fmt.Errorf("backup: %w", err)
+				}
+				return c.verified(cmd.Context(), m, file, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// verified reads a copy and says what it holds.
+func (c *console) verified(ctx context.Context, m Maintenance, file string, asJSON bool) error {
+	summary, err := m.Verify(ctx, file)
+	if err != nil {
+		return fmt.Errorf("verify %s: %w", file, err)
+	}
+	if asJSON {
+		return c.printJSON(map[string]any{"file": file, "ok": true, "summary": summary})
+	}
+	fmt.Fprintf(c.out, "%s: %s\n", file, ansi.Line(summary))
+	return nil
+}
+
+func (c *console) backupVerify() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{Use: "verify FILE", Short: "Check a copy of the database", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.store(func(m Maintenance, _ Start) error { return c.verified(cmd.Context(), m, args[0], asJSON) })
+	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (c *console) backupRestore() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "restore FILE", Short: "Put a copy in the place of the database; what is there is kept beside it", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.store(func(m Maintenance, s Start) error {
+				summary, err := m.Verify(cmd.Context(), args[0])
+				if err != nil {
+					return fmt.Errorf("verify %s: %w", args[0], err)
+				}
+				fmt.Fprintln(c.err, args[0]+": "+ansi.Line(summary))
+				if !yes {
+					if err := c.confirm("restore it to "+s.State, "backup restore "+quote(args[0])+" --yes"); err != nil {
+						return err
+					}
+				}
+				kept, err := m.Restore(cmd.Context(), s, args[0])
+				if err != nil {
+					return fmt.Errorf("restore: %w", err)
+				}
+				fmt.Fprintln(c.out, "restored")
+				if kept != "" {
+					fmt.Fprintln(c.out, "what was there before is in "+kept)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}

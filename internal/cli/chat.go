@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/wire"
+)
+
+// chatFlags is what `chela chat` is told.
+type chatFlags struct {
+	session string
+	plain   bool
+	yes     bool
+}
+
+func (c *console) chat() *cobra.Command {
+	var f chatFlags
+	cmd := &cobra.Command{
+		Use:   "chat",
+		Short: "Begin or continue a conversation",
+		Long: "Begin or continue a conversation. In a terminal it is a screen of its own that\n" +
+			"leaves the conversation in the scrollback; with a pipe, or with --plain, each\n" +
+			"line of the input is a message, answers go to standard output and everything\n" +
+			"else to standard error.",
+		Example: "  chela chat\n  chela chat --session work\n  printf 'list the files here\\n' | chela chat",
+		Args:    exactly(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.converse(cmd.Context(), f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.session, "session", "main", "the session `KEY`")
+	fs.BoolVar(&f.plain, "plain", false, "read and write lines, also in a terminal")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "allow everything that asks")
+	return cmd
+}
+
+// converse begins a conversation.
+func (c *console) converse(ctx context.Context, f chatFlags) error {
+	s, err := c.start()
+	if err != nil {
+		return err
+	}
+	_, serr := os.Stat(filepath.Join(s.State, "chela.db"))
+	fresh := errors.Is(serr, os.ErrNotExist)
+	l, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { stop(ctx, l.engine) }()
+	defer func() { l.Close() }()
+	person := isTerminal(c.in) && isTerminal(c.err)
+	var lines []string
+	if person {
+		if l, lines, err = c.welcome(ctx, s, l, fresh); err != nil {
+			return err
+		}
+	}
+	for _, line := range lines {
+		fmt.Fprintln(c.err, line)
+	}
+	t, err := c.newTalk(l, f.session, f.yes)
+	if err != nil {
+		return err
+	}
+	defer func() { l = t.link }() // it may be another one now
+	t.lines = readLines(c.in)
+	t.pending(ctx)
+	return t.run(ctx)
+}
+
+// pending asks what was left unanswered before.
+func (t *talk) pending(ctx context.Context) {
+	var all []wire.Approval
+	if !t.person || t.link.Call(ctx, wire.MethodApprovalList, wire.None{}, &all) != nil || len(all) == 0 {
+		return
+	}
+	t.asked = all
+	t.question()
+}
+
+// welcome says which model answers and why, and on the first start without one
+// asks for a key. The link that it returns is another one when a key was
+// given.
+func (c *console) welcome(ctx context.Context, s Start, l *link, fresh bool) (*link, []string, error) {
+	var st wire.Status
+	if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &st); err != nil {
+		return l, nil, err
+	}
+	d := st.Sessions.Defaults
+	if fresh && offline(d) && c.app.SaveKey != nil {
+		saved, err := c.askKey(s)
+		if err != nil {
+			return l, nil, err
+		}
+		if saved {
+			l.Client.Close()
+			if err := stop(ctx, l.engine); err != nil {
+				return l, nil, err
+			}
+			next, err := c.connect(ctx)
+			if err != nil {
+				return l, nil, err
+			}
+			l = next
+			if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &st); err != nil {
+				return l, nil, err
+			}
+			d = st.Sessions.Defaults
+		}
+	}
+	return l, c.banner(d, fresh), nil
+}
+
+// offline reports whether the built-in assistant answers: there is no model.
+func offline(d wire.StatusDefaults) bool { return d.Provider == "offline" }
+
+// banner is what a person should know at the start, at most three lines.
+func (c *console) banner(d wire.StatusDefaults, fresh bool) []string {
+	p := c.palette(c.err)
+	model := strings.Trim(d.Provider+"/"+d.Model, "/")
+	if offline(d) {
+		model = "built-in assistant, which is not a language model"
+	}
+	line := p.Accent.Paint("chela "+c.app.Version) + " " + p.Dim.Paint("·") + " " + ansi.Line(model)
+	if d.Reason != "" {
+		line += p.Dim.Paint(" (" + ansi.Line(d.Reason) + ")")
+	}
+	lines := []string{line}
+	if offline(d) {
+		lines = append(lines, p.Dim.Paint("a model: ")+c.command("config set env.vars.ANTHROPIC_API_KEY KEY"))
+	} else if fresh {
+		lines = append(lines, p.Dim.Paint("another model: ")+c.command("config set agents.defaults.model PROVIDER/MODEL"))
+	}
+	if fresh || offline(d) {
+		lines = append(lines, p.Dim.Paint("/help shows what can be typed here"))
+	}
+	return lines
+}
+
+// askKey offers to take a key of a model provider. It is not shown while it is
+// typed.
+func (c *console) askKey(s Start) (bool, error) {
+	p := c.palette(c.err)
+	fmt.Fprintln(c.err, p.Accent.Paint("Welcome to chela.")+" No language model was found on this machine.")
+	fmt.Fprint(c.err, "Paste a key of Anthropic, OpenAI, OpenRouter, Google, Groq or xAI,\nor press Enter to go on with the built-in assistant: ")
+	b, err := term.ReadPassword(int(c.in.Fd()))
+	fmt.Fprintln(c.err)
+	if err != nil {
+		return false, errInterrupted
+	}
+	key := strings.TrimSpace(string(b))
+	if key == "" {
+		return false, nil
+	}
+	provider := providerOf(key)
+	if provider == "" {
+		c.report(errors.New("this is not a key of a provider that chela knows by its keys"), c.command("config set models.providers.NAME.apiKey KEY"))
+		return false, nil
+	}
+	if err := c.app.SaveKey(s, provider, key); err != nil {
+		return false, fmt.Errorf("key: %w", err)
+	}
+	fmt.Fprintln(c.err, p.Good.Paint("✓")+" key of "+provider+" saved in "+filepath.Join(s.State, "credentials"))
+	return true, nil
+}
+
+// providerOf tells by its beginning whose key it is; "" when nobody's.
+func providerOf(key string) string {
+	for _, k := range [...]struct{ prefix, provider string }{
+		{"sk-ant-", "anthropic"}, {"sk-or-", "openrouter"}, {"sk-", "openai"}, {"AIza", "google"}, {"gsk_", "groq"}, {"xai-", "xai"},
+	} {
+		if strings.HasPrefix(key, k.prefix) {
+			return k.provider
+		}
+	}
+	return ""
+}

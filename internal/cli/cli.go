@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"net"
+)
+
+// Start is what a command asks of the engine that it starts or finds.
+type Start struct {
+	State    string       // state directory, absolute
+	Config   string       // configuration file, absolute
+	LastGood string       // copy of the last configuration that could be used
+	Profile  string       // name of the profile; "": the default one
+	Log      *slog.Logger // where the engine logs
+}
+
+// Engine is a gateway that runs in this process or in another one.
+type Engine interface {
+	// Dial opens a connection to the gateway.
+	Dial(ctx context.Context) (net.Conn, error)
+	// Close stops the engine when it is in this process. What is in progress
+	// then is gone on with at the next start.
+	Close(ctx context.Context) error
+}
+
+// App is the application as the commands need it. Start is required; a command
+// whose function is nil says that this build lacks it.
+type App struct {
+	Version string
+	Start   func(context.Context, Start) (Engine, error)
+
+	// SaveKey keeps the key of a model provider in the state directory, for its
+	// owner only.
+	SaveKey func(s Start, provider, key string) error
+	// Check looks at an installation without starting an engine.
+	Check func(context.Context, Start) []Finding
+	// Store keeps the database safe.
+	Store Maintenance
+}
+
+// Maintenance makes copies of the database and brings them back.
+type Maintenance interface {
+	// Backup writes a complete copy to the file dst, which must not exist. The
+	// engine may run meanwhile.
+	Backup(ctx context.Context, s Start, dst string) error
+	// Verify reads a copy and says what it holds, or what is wrong with it.
+	Verify(ctx context.Context, file string) (summary string, err error)
+	// Restore puts a copy in the place of the database, of which it keeps a
+	// copy, and returns the name of that. No engine may run.
+	Restore(ctx context.Context, s Start, src string) (kept string, err error)
+}
+
+// Finding is one line of what a check found.
+type Finding struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // StatusOK, StatusWarn, StatusFail
+	Text   string `json:"text"`
+	Hint   string `json:"hint,omitempty"` // a command that can be typed
+}
+
+// How serious a [Finding] is.
+const (
+	StatusOK   = "ok"
+	StatusWarn = "warn"
+	StatusFail = "fail"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)

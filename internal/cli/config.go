@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/json5"
+	"github.com/chela-ai/chela/internal/tui/ansi"
+)
+
+func (c *console) configuration() *cobra.Command {
+	return group("config", "Read and change the configuration",
+		c.configGet(), c.configSet(), c.configUnset(), c.configValidate(), c.configPath())
+}
+
+// tree loads the configuration.
+func (c *console) tree() (*config.Tree, error) {
+	s, err := c.start()
+	if err != nil {
+		return nil, err
+	}
+	t, err := config.Options{Env: c.env}.Load(s.Config)
+	if err != nil {
+		return nil, hinted{err, c.command("config validate")}
+	}
+	return t, nil
+}
+
+func (c *console) configGet() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "get [PATH]", Short: "Show what is in force, or all that is set", Args: between(0, 1),
+		Example: "  chela config get agents.defaults.model",
+		RunE: func(_ *cobra.Command, args []string) error {
+			t, err := c.tree()
+			if err != nil {
+				return err
+			}
+			path := ""
+			if len(args) > 0 {
+				path = args[0]
+			}
+			v, err := t.Get(path)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.printJSON(map[string]any{"path": path, "value": v.JSON, "source": v.Source})
+			}
+			return c.printValue(v.JSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with where the value comes from")
+	cmd.ValidArgsFunction = keys
+	return cmd
+}
+
+// printValue prints a text as it is and everything else as JSON.
+func (c *console) printValue(raw json.RawMessage) error {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		_, err := fmt.Fprintln(c.out, ansi.Clean(s))
+		return err
+	}
+	return c.printJSON(raw)
+}
+
+// keys completes the path of a key.
+func keys(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, k := range config.Keys() {
+		if k.Used() && !strings.ContainsAny(k.Path, "*[") {
+			out = append(out, k.Path+"\t"+k.Doc)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (c *console) configSet() *cobra.Command {
+	var text bool
+	cmd := &cobra.Command{
+		Use: "set PATH VALUE", Short: "Set a value; what else the file says stays as it is written",
+		Long: "Set a value; what else the file says stays as it is written. VALUE is JSON5 when\n" +
+			"it can be read as that, and a text otherwise. VALUE - reads it from standard\n" +
+			"input, which keeps a key out of the shell's history.",
+		Example: "  chela config set agents.defaults.model anthropic/claude-sonnet-4-5\n" +
+			"  chela config set session.reset '{mode: \"daily\", atHour: 4}'\n" +
+			"  chela config set env.vars.ANTHROPIC_API_KEY - < key.txt",
+		Args: exactly(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			value, err := c.value(args[1], text)
+			if err != nil {
+				return err
+			}
+			t, err := c.tree()
+			if err != nil {
+				return err
+			}
+			next, err := t.Set(args[0], value)
+			if err != nil {
+				return err
+			}
+			c.wrote(next)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&text, "string", false, "VALUE is a text, whatever it looks like")
+	cmd.ValidArgsFunction = keys
+	return cmd
+}
+
+// value reads a value from the command line.
+func (c *console) value(arg string, text bool) (json.RawMessage, error) {
+	if arg == "-" {
+		b, err := io.ReadAll(c.in)
+		if err != nil {
+			return nil, fmt.Errorf("value: %w", err)
+		}
+		arg = strings.TrimRight(string(b), "\r\n")
+	}
+	if !text {
+		if v, err := json5.ToJSON([]byte(arg)); err == nil {
+			return v, nil
+		}
+		if s := strings.TrimSpace(arg); strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
+			_, err := json5.ToJSON([]byte(arg))
+			return nil, usageError{hinted{fmt.Errorf("value: %w", err), "--string takes it as a text"}}
+		}
+	}
+	return json.Marshal(arg)
+}
+
+func (c *console) configUnset() *cobra.Command {
+	cmd := &cobra.Command{Use: "unset PATH", Short: "Remove a value, so that its default is in force", Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
+		t, err := c.tree()
+		if err != nil {
+			return err
+		}
+		next, err := t.Unset(args[0])
+		if err != nil {
+			return err
+		}
+		c.wrote(next)
+		return nil
+	}}
+	cmd.ValidArgsFunction = keys
+	return cmd
+}
+
+// wrote says which file was changed, and what is to be said of it now.
+func (c *console) wrote(t *config.Tree) {
+	fmt.Fprintln(c.err, c.palette(c.err).Good.Paint("✓")+" "+t.Path()+" (a running chela reads it at its next start)")
+	for _, w := range t.Warnings() {
+		c.problem(w)
+	}
+}
+
+// problem writes one line.
+func (c *console) problem(p config.Problem) {
+	styles := c.palette(c.err)
+	mark := styles.Warn.Paint("!")
+	if p.Fatal {
+		mark = styles.Bad.Paint("✗")
+	}
+	fmt.Fprintln(c.err, mark+" "+ansi.Line(p.String()))
+}
+
+func (c *console) configValidate() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{Use: "validate", Short: "Check the configuration", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
+		s, err := c.start()
+		if err != nil {
+			return err
+		}
+		problems := config.Options{Env: c.env}.Validate(s.Config)
+		fatal := false
+		for _, p := range problems {
+			fatal = fatal || p.Fatal
+		}
+		if asJSON {
+			if err := c.printJSON(validation(s.Config, problems, !fatal)); err != nil {
+				return err
+			}
+		} else {
+			c.printProblems(s.Config, problems, fatal)
+		}
+		if fatal {
+			return errReported
+		}
+		return nil
+	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (c *console) printProblems(file string, problems []config.Problem, fatal bool) {
+	for _, p := range problems {
+		c.problem(p)
+	}
+	_, err := os.Stat(file)
+	switch {
+	case fatal:
+		fmt.Fprintln(c.err, file+" cannot be used")
+	case errors.Is(err, os.ErrNotExist):
+		fmt.Fprintln(c.out, "there is no "+file+": defaults are used")
+	default:
+		fmt.Fprintln(c.out, file+" can be used")
+	}
+}
+
+// validation is what config validate --json prints.
+func validation(file string, problems []config.Problem, valid bool) any {
+	type problem struct {
+		Path    string `json:"path,omitempty"`
+		Message string `json:"message"`
+		Fatal   bool   `json:"fatal"`
+		Unknown bool   `json:"unknown,omitempty"`
+	}
+	rows := []problem{}
+	for _, p := range problems {
+		rows = append(rows, problem(p))
+	}
+	return map[string]any{"path": file, "valid": valid, "problems": rows}
+}
+
+func (c *console) configPath() *cobra.Command {
+	return &cobra.Command{Use: "path", Short: "Show where the configuration is", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
+		s, err := c.start()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out, s.Config)
+		return nil
+	}}
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/wire"
+)
+
+// usageError is a command line that was not understood.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// hinted is an error with a command that can be typed.
+type hinted struct {
+	error
+	hint string
+}
+
+func (e hinted) Unwrap() error { return e.error }
+
+// errInterrupted says that the person stopped the command.
+var errInterrupted = errors.New("interrupted")
+
+// errReported is a failure of which everything is said already.
+var errReported = errors.New("reported")
+
+// fail says what went wrong, in one line and a hint, and returns the exit
+// code.
+func (c *console) fail(cmd *cobra.Command, err error) int {
+	usage, isUsage := errors.AsType[usageError](err)
+	switch {
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case isUsage:
+		hint := cmd.CommandPath() + " --help"
+		if h, ok := errors.AsType[hinted](usage.error); ok {
+			hint = h.hint
+		}
+		c.report(usage.error, hint)
+		return exitUsage
+	}
+	c.report(err, c.hint(err))
+	return exitFailed
+}
+
+// report writes an error and a hint for people.
+func (c *console) report(err error, hint string) {
+	p := c.palette(c.err)
+	fmt.Fprintln(c.err, p.Bad.Paint("chela:"), ansi.Line(err.Error()))
+	if hint != "" {
+		fmt.Fprintln(c.err, p.Dim.Paint("hint:"), ansi.Line(hint))
+	}
+}
+
+// hint returns what the person may type next; "" when nothing is known to
+// help.
+func (c *console) hint(err error) string {
+	if h, ok := errors.AsType[hinted](err); ok {
+		return h.hint
+	}
+	if h := chela.HintOf(err); h != "" {
+		return h
+	}
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.InvalidRequest && strings.Contains(e.Message, "session") {
+		return c.command("sessions list")
+	}
+	return ""
+}

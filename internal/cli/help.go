@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// help returns what a command does, takes and has below it.
+func help(cmd *cobra.Command) string {
+	var b strings.Builder
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short + "."
+	}
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", about)
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s <command>\n", cmd.CommandPath())
+	} else {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	var rows [][2]string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			rows = append(rows, [2]string{sub.Name(), sub.Short})
+		}
+	}
+	slices.SortFunc(rows, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	section(&b, "Commands", rows)
+	section(&b, "Flags", flags(cmd.LocalNonPersistentFlags()))
+	persistent := cmd.InheritedFlags()
+	if !cmd.HasParent() {
+		persistent = cmd.PersistentFlags()
+	}
+	section(&b, "Flags of all commands", flags(persistent))
+	return b.String()
+}
+
+// flags returns the visible flags, sorted by name.
+func flags(set *pflag.FlagSet) [][2]string {
+	var rows [][2]string
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		kind, usage := pflag.UnquoteUsage(f)
+		name := "    --" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", --" + f.Name
+		}
+		if f.Value.Type() != "bool" {
+			name += " " + kind
+		}
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
+			usage += " (default " + f.DefValue + ")"
+		}
+		rows = append(rows, [2]string{name, usage})
+	})
+	return rows
+}
+
+// section writes rows in two columns below a title.
+func section(b *strings.Builder, title string, rows [][2]string) {
+	if len(rows) == 0 {
+		return
+	}
+	wide := 0
+	for _, r := range rows {
+		wide = max(wide, len(r[0]))
+	}
+	fmt.Fprintf(b, "\n%s:\n", title)
+	for _, r := range rows {
+		fmt.Fprintf(b, "  %-*s  %s\n", wide, r[0], r[1])
+	}
+}

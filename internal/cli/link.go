@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/wire"
+)
+
+// patience is how long an engine may take to stop.
+const patience = 10 * time.Second
+
+// link is an engine and a connection to it.
+type link struct {
+	*client.Client
+	engine Engine
+}
+
+// connect starts or finds an engine and connects to it.
+func (c *console) connect(ctx context.Context) (*link, error) {
+	s, err := c.start()
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.app.Start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := client.Dial(ctx, client.Options{
+		Dial: e.Dial, Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Caps: []string{wire.CapToolEvents},
+	})
+	if err != nil {
+		stop(ctx, e)
+		return nil, err
+	}
+	return &link{cl, e}, nil
+}
+
+// close disconnects and stops the engine when it is in this process.
+func (l *link) close(ctx context.Context) error {
+	l.Client.Close()
+	return stop(ctx, l.engine)
+}
+
+func stop(ctx context.Context, e Engine) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := e.Close(ctx); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	return nil
+}
+
+// with connects, calls f and disconnects.
+func (c *console) with(ctx context.Context, f func(*link) error) (err error) {
+	l, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := l.close(ctx); err == nil {
+			err = cerr
+		}
+	}()
+	return f(l)
+}

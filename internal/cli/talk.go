@@ -1,0 +1,346 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/feed"
+	"github.com/chela-ai/chela/wire"
+)
+
+// talk is a conversation in lines.
+type talk struct {
+	c       *console
+	link    *link
+	session string
+	feed    *feed.Feed
+	print   printer
+	yes     bool            // allow what asks
+	lines   <-chan string   // what is typed; closed at the end of input
+	person  bool            // somebody sits there and can be asked
+	stop    chan os.Signal  // interrupts
+	asked   []wire.Approval // that wait for an answer
+	last    time.Time       // of the last interrupt
+}
+
+// newTalk begins a conversation in a session.
+func (c *console) newTalk(l *link, session string, yes bool) (*talk, error) {
+	key, err := sessionKey(l.Hello(), session)
+	if err != nil {
+		return nil, err
+	}
+	t := &talk{
+		c: c, link: l, session: key, feed: feed.New(key), yes: yes, person: isTerminal(c.in),
+		print: printer{out: c.out, err: c.err, styles: c.palette(c.err)},
+		stop:  make(chan os.Signal, 1),
+	}
+	return t, nil
+}
+
+// sessionKey returns the whole key of the session that a person named.
+func sessionKey(h wire.Hello, name string) (string, error) {
+	agent := chela.DefaultAgent
+	if a := h.Snapshot.Defaults.Agent; a != "" {
+		agent = chela.AgentID(a)
+	}
+	key, err := chela.ParseSessionKey(name, agent)
+	if err != nil {
+		return "", usageError{hinted{err, "--session main"}}
+	}
+	return string(key), nil
+}
+
+// readLines gives the lines of r and is closed at its end. It ends with the
+// process: a read from a terminal cannot be stopped.
+func readLines(r io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		in := bufio.NewReader(r)
+		for {
+			s, err := in.ReadString('\n')
+			if s != "" {
+				lines <- strings.TrimRight(s, "\r\n")
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// run has each line answered in turn, until the input ends or somebody says
+// /quit. It fails when the last message was not answered.
+func (t *talk) run(ctx context.Context) error {
+	signal.Notify(t.stop, os.Interrupt)
+	defer signal.Stop(t.stop)
+	var failed error
+	for {
+		t.prompt("› ")
+		line, ok, err := t.next(ctx)
+		if err != nil || !ok {
+			return errors.Join(err, failed)
+		}
+		switch strings.TrimSpace(line) {
+		case "":
+			continue
+		case "/quit", "/exit":
+			return failed
+		}
+		failed = nil
+		if err := t.answer(ctx, line); err != nil {
+			if !errors.Is(err, errReported) {
+				return err
+			}
+			failed = err
+		}
+	}
+}
+
+// prompt invites a person to type.
+func (t *talk) prompt(s string) {
+	if t.person && isTerminal(t.c.err) {
+		fmt.Fprint(t.c.err, t.print.styles.Accent.Paint(s))
+	}
+}
+
+// next waits for a line while nothing is in progress.
+func (t *talk) next(ctx context.Context) (string, bool, error) {
+	events := t.link.Events()
+	for {
+		select {
+		case line, ok := <-t.lines:
+			return line, ok, nil
+		case e, ok := <-events:
+			if !ok {
+				events = nil // found out when there is something to send
+			}
+			for _, s := range t.feed.Take(e) {
+				if err := t.approve(ctx, s); err != nil {
+					return "", false, err
+				}
+			}
+		case <-t.stop:
+			return "", false, errInterrupted
+		case <-ctx.Done():
+			return "", false, errInterrupted
+		}
+	}
+}
+
+// answer sends a message and shows what happens until it is answered.
+func (t *talk) answer(ctx context.Context, text string) error {
+	run := rand.Text()
+	t.feed.Own(run)
+	send := func() error {
+		p := wire.ChatSend{SessionKey: t.session, Message: text, IdempotencyKey: run}
+		return t.link.Call(ctx, wire.MethodChatSend, p, nil)
+	}
+	if err := send(); err != nil {
+		if t.link.Err() == nil {
+			return err
+		}
+		if err := t.again(ctx); err != nil {
+			return err
+		}
+		if err := send(); err != nil { // the key keeps it from being taken twice
+			return err
+		}
+	}
+	return t.await(ctx, run)
+}
+
+// await shows what happens until the run has ended.
+func (t *talk) await(ctx context.Context, run string) error {
+	for {
+		select {
+		case e, ok := <-t.link.Events():
+			if !ok {
+				if err := t.again(ctx); err != nil {
+					return err
+				}
+				if done, err := t.missed(ctx, run); done || err != nil {
+					return err
+				}
+				continue
+			}
+			for _, s := range t.feed.Take(e) {
+				if done, err := t.take(ctx, run, s); done || err != nil {
+					return err
+				}
+			}
+		case line, ok := <-t.decisions():
+			if err := t.decide(ctx, line, ok); err != nil {
+				return err
+			}
+		case <-t.stop:
+			if time.Since(t.last) < 2*time.Second {
+				return errInterrupted
+			}
+			t.last = time.Now()
+			if _, err := t.link.Abort(ctx, t.session, ""); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return errInterrupted
+		}
+	}
+}
+
+// take shows a step and reports whether it ended the run.
+func (t *talk) take(ctx context.Context, run string, s feed.Step) (bool, error) {
+	if err := t.approve(ctx, s); err != nil {
+		return false, err
+	}
+	if s.Run != run && s.Kind == feed.Ended && s.End.Text == "" {
+		return false, nil // of somebody else, or absorbed by this one
+	}
+	t.print.step(s)
+	if s.Kind != feed.Ended || s.Run != run {
+		return false, nil
+	}
+	if s.End.State != wire.StateFinal {
+		return true, errReported
+	}
+	return true, nil
+}
+
+// again connects anew after the connection was lost. The engine may have been
+// in a process that is gone: then this one takes over.
+func (t *talk) again(ctx context.Context) error {
+	t.print.warn("connection lost; connecting again")
+	stop(ctx, t.link.engine)
+	l, err := t.c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	t.link = l
+	return nil
+}
+
+// missed reports whether the run ended while there was no connection, and
+// shows its answer.
+func (t *talk) missed(ctx context.Context, run string) (bool, error) {
+	var w wire.Waited
+	if err := t.link.Call(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 1}, &w); err != nil {
+		return false, err
+	}
+	if w.Status == wire.StatusTimeout {
+		return false, nil
+	}
+	end := feed.End{State: wire.StateFinal, Error: w.Error}
+	if w.Status != wire.StatusOK {
+		end.State = wire.StateError
+	}
+	if w.Reply != nil {
+		end.Text = w.Reply.Text
+	}
+	return t.take(ctx, run, feed.Step{Kind: feed.Ended, Run: run, End: end})
+}
+
+// approve deals with a call that asks: it is allowed when everything is, shown
+// to a person when there is one, and refused otherwise, since nobody else will
+// answer for this run.
+func (t *talk) approve(ctx context.Context, s feed.Step) error {
+	switch {
+	case s.Kind == feed.Decided:
+		t.settled(s.Approval.ID)
+		return nil
+	case s.Kind != feed.Asked:
+		return nil
+	case t.yes && s.Approval.Request.SessionKey == t.session:
+		t.print.note("allowed (--yes): " + ansi.Line(s.Approval.Request.Command))
+		return t.resolve(ctx, s.Approval.ID, wire.AllowOnce)
+	case t.person:
+		t.asked = append(t.asked, s.Approval)
+		if len(t.asked) == 1 {
+			t.question()
+		}
+		return nil
+	case t.feed.Owns(s.Run):
+		t.print.warn("refused, nobody is here to be asked (--yes allows): " + ansi.Line(s.Approval.Request.Command))
+		return t.resolve(ctx, s.Approval.ID, wire.Deny)
+	}
+	return nil
+}
+
+// settled forgets a question that was answered, here or elsewhere.
+func (t *talk) settled(id string) {
+	for i, a := range t.asked {
+		if a.ID != id {
+			continue
+		}
+		t.asked = append(t.asked[:i], t.asked[i+1:]...)
+		if i == 0 && len(t.asked) > 0 {
+			t.question()
+		}
+		return
+	}
+}
+
+// question shows the first call that waits for the person.
+func (t *talk) question() {
+	t.print.line()
+	r, p := t.asked[0].Request, t.print.styles
+	fmt.Fprintln(t.c.err, p.Warn.Paint("? may "+ansi.Line(r.Tool)+" do this? ")+p.Dim.Paint(ansi.Line(r.Reason)))
+	for line := range strings.Lines(ansi.Clean(r.Command)) {
+		fmt.Fprintln(t.c.err, "  "+strings.TrimRight(line, "\n"))
+	}
+	fmt.Fprint(t.c.err, p.Warn.Paint("[y] once  [a] always in this session  [n] no: "))
+}
+
+// decisions is where answers to a question come from; nil: there is none.
+func (t *talk) decisions() <-chan string {
+	if len(t.asked) == 0 {
+		return nil
+	}
+	return t.lines
+}
+
+// decide takes a typed answer. The end of input is a no.
+func (t *talk) decide(ctx context.Context, line string, ok bool) error {
+	decision := wire.Deny
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		decision = wire.AllowOnce
+	case "a", "always":
+		decision = wire.AllowAlways
+	case "n", "no":
+	default:
+		if ok {
+			fmt.Fprint(t.c.err, t.print.styles.Warn.Paint("y, a or n: "))
+			return nil
+		}
+	}
+	if !ok {
+		t.person, t.lines = false, nil
+	}
+	id := t.asked[0].ID
+	t.asked = t.asked[1:]
+	err := t.resolve(ctx, id, decision)
+	if len(t.asked) > 0 {
+		t.question()
+	}
+	return err
+}
+
+// resolve decides a call. One that was decided meanwhile is no error.
+func (t *talk) resolve(ctx context.Context, id, decision string) error {
+	err := t.link.Call(ctx, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: id, Decision: decision}, nil)
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		t.print.warn(ansi.Line(e.Message))
+		return nil
+	}
+	return err
+}

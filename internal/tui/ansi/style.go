@@ -1,0 +1,78 @@
+package ansi
+
+import (
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// Style is how text looks: the parameters of a terminal's style sequence.
+type Style string
+
+// Over returns s with under below it.
+func (s Style) Over(under Style) Style {
+	switch {
+	case s == "":
+		return under
+	case under == "":
+		return s
+	}
+	return under + ";" + s
+}
+
+// Paint returns text in the style, line by line.
+func (s Style) Paint(text string) string {
+	if s == "" || text == "" {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = "\x1b[" + string(s) + "m" + l + "\x1b[m"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Palette is the styles of the terminal. They use the sixteen colours that a
+// person's terminal has a scheme for.
+type Palette struct {
+	Bold, Italic, Strike Style
+	Dim                  Style // what is there and need not be read
+	Accent               Style // who speaks, what is chosen
+	Head                 Style // headings
+	Code                 Style
+	Link                 Style
+	Good, Warn, Bad      Style
+}
+
+// Colours is the palette of a terminal with colours.
+func Colours() Palette {
+	return Palette{
+		Bold: "1", Italic: "3", Strike: "9", Dim: "2", Accent: "36", Head: "1;35", Code: "33", Link: "4;34",
+		Good: "32", Warn: "33", Bad: "31",
+	}
+}
+
+// Monochrome is the palette of a terminal without colours.
+func Monochrome() Palette {
+	return Palette{Bold: "1", Italic: "3", Strike: "9", Dim: "2", Accent: "1", Head: "1", Link: "4", Warn: "1", Bad: "1"}
+}
+
+// Width returns how many columns the widest line of s takes.
+func Width(s string) int { return lipgloss.Width(s) }
+
+// Wrap breaks lines that take more than width columns, at blanks where it can.
+// Styles go on across the breaks.
+func Wrap(s string, width int) string { return lipgloss.Wrap(s, max(width, 2), "") }
+
+// Truncate returns s, one line, cut to width columns with an ellipsis.
+func Truncate(s string, width int) string {
+	if Width(s) <= width {
+		return s
+	}
+	if width < 2 {
+		return strings.Repeat("…", max(width, 0))
+	}
+	return lipgloss.NewStyle().MaxWidth(width-1).Render(s) + "…"
+}
