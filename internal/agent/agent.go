@@ -19,7 +19,8 @@ type Request struct {
 	// Steer returns what arrived for the run since it was asked last, oldest
 	// first; nil: nothing ever arrives. What it returns is in the transcript
 	// already. It is asked before each sequential tool call, once before a
-	// parallel group, and before each model call.
+	// parallel group, and before each model call; while open calls are carried
+	// out it is not asked.
 	Steer func(context.Context) ([]*llm.Message, error)
 
 	// MaxRounds bounds the rounds of tool calls, MaxCalls the single calls; 0:
@@ -110,6 +111,8 @@ const (
 	LimitText = "The limit of tool calls for this turn is reached. Answer now with what you have, and say what is missing."
 	// OverLimitText answers calls of a group beyond Request.MaxCalls.
 	OverLimitText = "Not run: the limit of tool calls for this turn is reached."
+	// NoToolsText answers calls of a run that has no tools.
+	NoToolsText = "Not run: there are no tools here."
 	// NotRunText answers the calls that follow one that stopped the run.
 	NotRunText = "Not run: the turn was stopped."
 	// WithheldText answers calls of tools that Request.ReadOnlyFirst withheld.

@@ -440,6 +440,27 @@ func TestTools(t *testing.T) {
 		}
 	})
 
+	t.Run("a message does not make open calls void", func(t *testing.T) {
+		m := &script{steps: []step{say("ok")}}
+		k := tools("a")
+		r := request(m, k)
+		r.Open = toolCalls("a:1")
+		r.Steer = func(context.Context) ([]*llm.Message, error) {
+			if len(k.invoked) == 0 {
+				return nil, errors.New("asked before the open call ran")
+			}
+			return nil, nil
+		}
+		_, end := run(t.Context(), r)
+		same(t, end.Reason, agent.Done)
+	})
+
+	t.Run("calls where there are no tools are answered and end the run", func(t *testing.T) {
+		lines, end := run(t.Context(), request(&script{steps: []step{use("a:1")}}, nil))
+		same(t, lines[2], "end 1: "+agent.NoToolsText)
+		same(t, end.Reason, agent.Failed)
+	})
+
 	t.Run("ReadOnlyFirst withholds until one model call has passed", func(t *testing.T) {
 		m := &script{steps: []step{use("w:1", "r:2"), use("w:3"), say("ok")}}
 		k := tools("r", "w")

@@ -19,14 +19,14 @@ const (
 // carry brings the calls of one message to their results, in order, and
 // returns the End event when the run ends there. A message that arrives makes
 // the calls void that were not begun.
-func (l *loop) carry(ctx context.Context, calls []llm.ToolCall) *Event {
+func (l *loop) carry(ctx context.Context, calls []llm.ToolCall, arrived func(context.Context) ([]*llm.Message, *Event)) *Event {
 	run, over := calls, []llm.ToolCall(nil)
 	if n := l.req.MaxCalls - l.calls; l.req.MaxCalls > 0 && n < len(calls) {
 		run, over = calls[:max(n, 0)], calls[max(n, 0):]
 	}
 	var steered []*llm.Message
 	for len(run) > 0 {
-		ms, end := l.arrived(ctx)
+		ms, end := arrived(ctx)
 		if end != nil {
 			return end
 		}
@@ -58,7 +58,7 @@ func (l *loop) carry(ctx context.Context, calls []llm.ToolCall) *Event {
 // next returns how many of the calls, from the first, make one group.
 func (l *loop) next(calls []llm.ToolCall) int {
 	alone := func(c llm.ToolCall) bool {
-		return l.withheld(c) || l.req.Tools == nil || !l.req.Tools.Parallel(c)
+		return l.withheld(c) || !l.req.Tools.Parallel(c)
 	}
 	if alone(calls[0]) {
 		return 1

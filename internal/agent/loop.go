@@ -64,7 +64,7 @@ func (l *loop) emit(e *Event) {
 // run returns the End event.
 func (l *loop) run(ctx context.Context) *Event {
 	if len(l.req.Open) > 0 {
-		if end := l.carry(ctx, l.req.Open); end != nil {
+		if end := l.carry(ctx, l.req.Open, nothing); end != nil {
 			return end
 		}
 	}
@@ -80,18 +80,20 @@ func (l *loop) run(ctx context.Context) *Event {
 		switch {
 		case len(calls) == 0:
 			return &Event{Kind: End, Reason: Done}
+		case l.req.Tools == nil:
+			return l.close(m, calls, NoToolsText)
 		case l.closing:
-			return l.close(m, calls)
+			return l.close(m, calls, OverLimitText)
 		}
-		if end := l.carry(ctx, calls); end != nil {
+		if end := l.carry(ctx, calls, l.arrived); end != nil {
 			return end
 		}
 	}
 }
 
 // close ends a run whose model asks for tools although it was told of none.
-func (l *loop) close(m *llm.Message, calls []llm.ToolCall) *Event {
-	l.skip(calls, OverLimitText)
+func (l *loop) close(m *llm.Message, calls []llm.ToolCall, why string) *Event {
+	l.skip(calls, why)
 	if strings.TrimSpace(m.PlainText()) == "" {
 		return failed(ErrEmpty)
 	}
@@ -123,6 +125,15 @@ func (l *loop) arrived(ctx context.Context) ([]*llm.Message, *Event) {
 		return nil, aborted(ctx)
 	}
 	return nil, failed(err)
+}
+
+// nothing arrives while open calls are carried out: they were decided on before
+// what may have arrived since, and wait no longer.
+func nothing(ctx context.Context) ([]*llm.Message, *Event) {
+	if ctx.Err() != nil {
+		return nil, aborted(ctx)
+	}
+	return nil, nil
 }
 
 // take appends messages that arrived.

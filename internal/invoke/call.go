@@ -124,6 +124,9 @@ func (k *call) name() string {
 
 // find looks the tool up.
 func (k *call) find(context.Context) *verdict {
+	if k.v.s.Principal.ID == "" {
+		return k.refuse("refused", "principal", "nobody is named for whom this would act")
+	}
 	t, ok := k.v.lookup(k.wire.Name)
 	if ok {
 		k.tool, k.spec = t, t.Spec()

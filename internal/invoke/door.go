@@ -41,8 +41,8 @@ type Scope struct {
 	Agent     chela.AgentID
 	Session   chela.SessionKey // empty: outside any session, without loop detection
 	Run       chela.RunID
-	Dir       string // the agent's workspace, absolute
-	Principal chela.Principal
+	Dir       string          // the agent's workspace, absolute
+	Principal chela.Principal // the zero Principal may use no tool
 	Tools     tool.Set
 	Budget    usage.Budget
 	Loop      LoopOptions
@@ -89,7 +89,10 @@ type state struct {
 // together.
 func (d *Door) For(s Scope) *View {
 	v := &View{d: d, s: s, all: s.Tools, tools: s.Tools, state: d.state(s)}
-	if !s.Principal.IsOwner() {
+	switch {
+	case s.Principal.ID == "":
+		v.tools = tool.Set{}
+	case !s.Principal.IsOwner():
 		v.tools = s.Tools.Filter(func(sp tool.Spec) bool { return !sp.OwnerOnly })
 	}
 	return v

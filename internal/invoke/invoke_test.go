@@ -144,6 +144,16 @@ func TestLookup(t *testing.T) {
 			t.Error("not listed for the owner")
 		}
 	})
+	t.Run("without a principal there is no tool", func(t *testing.T) {
+		f := read()
+		s := scope(f)
+		s.Principal = chela.Principal{}
+		v := door.For(s)
+		failed(t, do(t, v, call("read", `{"path":"a"}`)), "nobody is named")
+		if len(f.args) != 0 || len(v.Specs(false)) != 0 {
+			t.Errorf("ran %v, listed %v", f.args, v.Specs(false))
+		}
+	})
 	t.Run("only what reads is listed when asked so", func(t *testing.T) {
 		if specs := door.For(scope(owner, read())).Specs(true); len(specs) != 1 || specs[0].Name != "read" {
 			t.Errorf("listed %v", specs)
@@ -171,6 +181,8 @@ func TestArguments(t *testing.T) {
 	for _, c := range []struct{ name, args, want string }{
 		{"as they are", `{"path": "a", "limit": 5}`, `{"path": "a", "limit": 5}`},
 		{"a number as text", `{"path":"a","limit":"5"}`, `{"limit":5,"path":"a"}`},
+		{"a whole number with a point", `{"path":"a","limit":5.0}`, `{"limit":5,"path":"a"}`},
+		{"a whole number with an exponent, as text", `{"path":"a","limit":"2e3"}`, `{"limit":2000,"path":"a"}`},
 		{"a truth as text", `{"path":"a","deep":"True"}`, `{"deep":true,"path":"a"}`},
 		{"a number for a text", `{"path":12345678901234567890}`, `{"path":"12345678901234567890"}`},
 		{"an alias", `{"file_path":"a"}`, `{"path":"a"}`},

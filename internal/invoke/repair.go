@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -146,6 +148,12 @@ func (r *repairer) value(at string, p *jsonschema.Schema, v any) any {
 			v = w
 		}
 	}
+	if n, ok := v.(json.Number); ok && slices.Contains(types(p), "integer") {
+		if whole := wholeNumber(n); whole != n {
+			r.note("%s: %s → %s", at, n, whole)
+			v = whole
+		}
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		r.object(at+".", p, v)
@@ -158,6 +166,15 @@ func (r *repairer) value(at string, p *jsonschema.Schema, v any) any {
 		}
 	}
 	return v
+}
+
+// wholeNumber writes 5.0 and 5e3 as Go's decoder wants whole numbers.
+func wholeNumber(n json.Number) json.Number {
+	f, err := n.Float64()
+	if _, isInt := n.Int64(); isInt == nil || err != nil || !isInteger(n) || math.Abs(f) >= 1<<53 {
+		return n
+	}
+	return json.Number(strconv.FormatInt(int64(f), 10))
 }
 
 // coerce reads v as a value of the type.
