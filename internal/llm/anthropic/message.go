@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/llm"
@@ -107,10 +108,12 @@ func (e encoder) content(parts []llm.Part) []byte {
 
 func (e encoder) result(m *llm.Message) []byte {
 	b := []byte{'{'}
-	if content := e.content(m.Parts); len(content) > 0 {
+	content := e.content(m.Parts)
+	if len(content) > 0 {
 		b = append(append(append(b, `"content":[`...), content...), `],`...)
 	}
-	if m.IsError {
+	// A result that is marked as an error may hold text only.
+	if m.IsError && !bytes.Contains(content, []byte(imageEnd)) {
 		b = append(b, `"is_error":true,`...)
 	}
 	b = dialect.AppendString(append(b, `"tool_use_id":`...), dialect.CallID(m.CallID, maxID))
@@ -172,6 +175,10 @@ func appendThinking(b []byte, p *llm.Part) []byte {
 	return b
 }
 
+// imageEnd ends the block of an image. In the text of another block its quotes
+// would be escaped.
+const imageEnd = `,"type":"image"}`
+
 func (e encoder) appendImage(b []byte, p *llm.Part) []byte {
 	mime, ok := dialect.ImageType(p.MIME)
 	switch {
@@ -184,5 +191,5 @@ func (e encoder) appendImage(b []byte, p *llm.Part) []byte {
 	}
 	b = dialect.AppendBase64(append(next(b), `{"source":{"data":"`...), p.Data)
 	b = dialect.AppendString(append(b, `","media_type":`...), mime)
-	return append(b, `,"type":"base64"},"type":"image"}`...)
+	return append(append(b, `,"type":"base64"}`...), imageEnd...)
 }

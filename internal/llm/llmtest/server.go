@@ -193,10 +193,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) check(r *http.Request, body []byte) error {
 	path, validate := "/v1/messages", ValidateAnthropic
 	if s.wire == OpenAI {
-		path, validate = "/chat/completions", validateCompatible
-		if r.Host == "api.openai.com" {
-			validate = ValidateOpenAI
-		}
+		path, validate = "/chat/completions", validatorOf(r.Host)
 	}
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, path) {
 		return fmt.Errorf("%s %s: want POST …%s", r.Method, r.URL.Path, path)

@@ -231,7 +231,7 @@ func userContent(blocks []wireBlock, p *pairs) error {
 			if err := p.result(b.ToolUse); err != nil {
 				return err
 			}
-			if err := resultContent(b.Content); err != nil {
+			if err := resultContent(b); err != nil {
 				return err
 			}
 		default:
@@ -244,9 +244,9 @@ func userContent(blocks []wireBlock, p *pairs) error {
 	return nil
 }
 
-func resultContent(blocks []wireBlock) error {
-	for i := range blocks {
-		b := &blocks[i]
+func resultContent(r *wireBlock) error {
+	for i := range r.Content {
+		b := &r.Content[i]
 		err := fmt.Errorf("block of type %q in a tool_result", b.Type)
 		switch b.Type {
 		case "text":
@@ -256,6 +256,9 @@ func resultContent(blocks []wireBlock) error {
 		}
 		if err != nil {
 			return err
+		}
+		if r.IsError && b.Type != "text" {
+			return errors.New("all content must be text if is_error is true")
 		}
 		if b.Cache != nil {
 			return errors.New("cache_control inside of a tool_result")

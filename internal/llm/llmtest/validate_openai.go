@@ -24,7 +24,8 @@ type openaiRequest struct {
 	openaiOwn
 }
 
-// openaiOwn are the fields that only OpenAI's own host is sent.
+// openaiOwn are the fields that only OpenAI's own host is sent, and one that
+// only a router is.
 type openaiOwn struct {
 	Store        *bool           `json:"store"`
 	Tier         *string         `json:"service_tier"`
@@ -34,6 +35,7 @@ type openaiOwn struct {
 	MaxTokensNew *int            `json:"max_completion_tokens"`
 	Parallel     *bool           `json:"parallel_tool_calls"`
 	Metadata     json.RawMessage `json:"metadata"`
+	Reasoning    json.RawMessage `json:"reasoning"`
 }
 
 type openaiTool struct {
@@ -52,6 +54,7 @@ type openaiMessage struct {
 	Content json.RawMessage `json:"content"`
 	CallID  string          `json:"tool_call_id"`
 	Calls   *[]openaiCall   `json:"tool_calls"`
+	Thought string          `json:"reasoning_content"`
 }
 
 type openaiCall struct {
@@ -80,7 +83,17 @@ func ValidateOpenAI(body []byte) error {
 	return err
 }
 
-// validateCompatible is ValidateOpenAI for a server that is not OpenAI's.
+// validatorOf returns what the service at host takes.
+func validatorOf(host string) func(body []byte) error {
+	for _, domain := range []string{"api.openai.com", "openrouter.ai", "deepseek.com", "moonshot.ai"} {
+		if host == domain || strings.HasSuffix(host, "."+domain) {
+			return ValidateOpenAI
+		}
+	}
+	return validateCompatible
+}
+
+// validateCompatible is ValidateOpenAI for a server of which nothing is known.
 func validateCompatible(body []byte) error {
 	r, err := validOpenAI(body)
 	if err != nil {
@@ -91,6 +104,11 @@ func validateCompatible(body []byte) error {
 	}
 	if r.Messages[0].Role == "developer" {
 		return errors.New("PROV-10: role developer")
+	}
+	for i := range r.Messages {
+		if r.Messages[i].Thought != "" {
+			return fmt.Errorf("messages.%d: reasoning_content", i)
+		}
 	}
 	return nil
 }
@@ -103,8 +121,8 @@ func validOpenAI(body []byte) (*openaiRequest, error) {
 	switch {
 	case r.Model == "":
 		return nil, errors.New("model: missing")
-	case !r.Stream || r.StreamOptions == nil || !r.StreamOptions.Usage:
-		return nil, errors.New("stream: want true, with stream_options.include_usage")
+	case !r.Stream:
+		return nil, errors.New("stream: want true")
 	case r.Temperature != nil && (*r.Temperature < 0 || *r.Temperature > 2):
 		return nil, errors.New("temperature: want 0 to 2")
 	case r.MaxTokens != nil && *r.MaxTokens < 1, r.MaxTokensNew != nil && *r.MaxTokensNew < 1:

@@ -246,7 +246,7 @@ func (e encoder) thought(m *llm.Message) string {
 }
 
 func (e encoder) callID(id string) string {
-	if e.quirks.shortIDs {
+	if e.quirks.mistral {
 		return dialect.ShortID(id, shortID)
 	}
 	return dialect.CallID(id, maxID)

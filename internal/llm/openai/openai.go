@@ -39,7 +39,7 @@ var _ llm.Provider = (*Provider)(nil)
 type quirks struct {
 	openai     bool // OpenAI's own host
 	openrouter bool // takes reasoning as an object, and cache markers for some models
-	shortIDs   bool // wants ids of calls of nine letters and digits
+	mistral    bool // wants ids of calls of nine letters and digits, and refuses stream_options
 	reasoning  bool // wants the reasoning back that led to calls
 }
 
@@ -48,7 +48,7 @@ func quirksOf(host string) quirks {
 	return quirks{
 		openai:     host == "api.openai.com",
 		openrouter: is("openrouter.ai"),
-		shortIDs:   is("mistral.ai"),
+		mistral:    is("mistral.ai"),
 		reasoning:  is("deepseek.com") || is("moonshot.ai") || is("moonshot.cn"),
 	}
 }

@@ -14,7 +14,7 @@ var errNoMessages = errors.New("the request has no message that could be sent")
 // body puts the request together. What changes with each turn is last, so that
 // two requests of a conversation begin with the same bytes.
 func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
-	o, err := dialect.NewObject(r.Params, "model", "messages", "stream", "stream_options")
+	o, err := dialect.NewObject(r.Params, "model", "messages", "stream")
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +22,9 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 	thinks := len(model.Levels) > 0
 	o.String("model", r.Model)
 	o.Raw("stream", "true")
-	o.Raw("stream_options", `{"include_usage":true}`)
+	if !p.quirks.mistral {
+		o.Raw("stream_options", `{"include_usage":true}`)
+	}
 	if r.MaxTokens > 0 {
 		o.Int(p.maxTokensField(), r.MaxTokens)
 	}
