@@ -65,6 +65,7 @@ var levels = []struct {
 	{"internal/gateway", 3},
 	{"internal/cli", 3},
 	{"internal/tui", 3},
+	{"internal/tui/*", 3},
 
 	{"internal/llm/*", 4},
 	{"internal/tool/*", 4},
@@ -82,8 +83,9 @@ var beside = map[string][]string{
 	"internal/dispatch": {"internal/agent", "internal/invoke"},
 	"internal/method/*": {"internal/rpc"},
 	"internal/gateway":  {"internal/rpc"},
-	"internal/cli":      {"client", "internal/tui"},
-	"internal/tui":      {"client"},
+	"internal/cli":      {"client", "internal/tui", "internal/tui/*"},
+	"internal/tui":      {"client", "internal/tui/*"},
+	"internal/tui/*":    {"internal/tui/ansi"},
 	"internal/compact":  {"internal/session"},
 	"internal/store":    {"internal/approval", "internal/outbox", "internal/queue", "internal/run", "internal/session", "internal/usage"},
 }
