@@ -1,9 +1,12 @@
 // Package host runs plans as ordinary processes of this machine: no
-// confinement, but a firm hold. A program gets a session of its own, and with
-// it a mark in its environment; when it ends or its time is up, everything
-// that carries the mark or belongs to the session is ended too, also what
-// forked twice, left the session and ignores TERM.
+// confinement, but a firm hold. When a program ends or its time is up,
+// everything that it left running is ended too.
 //
-// On Linux descendants are found in /proc. Elsewhere on Unix they are found by
-// process group; on Windows they are in a job object.
+// On Linux its descendants are found in /proc by four signs: the program's
+// session, a mark in the environment, a descriptor that all of them inherit,
+// and a parent that is one of them. A process that forked twice, left the
+// session and ignores TERM is found; one that also cleared its environment
+// and closed all descriptors before its parent ended is not, and only a
+// sandbox holds that. On other Unix systems the process group is ended, on
+// Windows a job object.
 package host

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chela-ai/chela/internal/sandbox"
@@ -47,30 +48,26 @@ func (Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandbox
 	if err != nil {
 		return nil, fmt.Errorf("output pipe: %w", err)
 	}
-	mark := markName + "=" + rand.Text()
+	defer w.Close()
+	t := &tree{mark: markName + "=" + rand.Text()}
 	cmd := &exec.Cmd{
 		Path:   p.Path,
 		Args:   p.Argv,
 		Dir:    p.Dir,
-		Env:    append(p.Env[:len(p.Env):len(p.Env)], mark),
+		Env:    append(p.Env[:len(p.Env):len(p.Env)], t.mark),
 		Stdin:  p.Stdin,
 		Stdout: w,
 		Stderr: w,
 		// A descendant that holds the standard input is no reason to wait.
 		WaitDelay: drainTime,
 	}
-	t := &tree{mark: mark}
-	t.prepare(cmd)
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", p.Path, err), r.Close(), w.Close())
+	if err := t.start(cmd); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", p.Path, err), r.Close())
 	}
-	w.Close()
-	t.started(cmd.Process)
-	grace := p.Grace
-	if grace == 0 {
-		grace = defaultGrace
+	pr := &process{cmd: cmd, tree: t, out: r, grace: p.Grace, ended: make(chan struct{}), drained: make(chan error, 1)}
+	if pr.grace == 0 {
+		pr.grace = defaultGrace
 	}
-	pr := &process{cmd: cmd, tree: t, out: r, grace: grace, ended: make(chan struct{}), drained: make(chan error, 1)}
 	go pr.drain(out)
 	go pr.watch(ctx)
 	return pr, nil
@@ -82,15 +79,23 @@ type process struct {
 	tree    *tree
 	out     *os.File
 	grace   time.Duration
-	ended   chan struct{} // closed when Wait has cleaned up
-	drained chan error    // the end of the output
+	killAt  atomic.Pointer[time.Time] // when the time of TERM is over, once ctx has ended
+	ended   chan struct{}             // closed when Wait has cleaned up
+	drained chan error                // the end of the output
 	kill    sync.Once
 }
 
 func (p *process) PID() int { return p.cmd.Process.Pid }
 
-// Kill ends all processes at once.
-func (p *process) Kill() { p.kill.Do(func() { p.tree.killAll() }) }
+// Kill ends all processes at once. When they have ended it does nothing: their
+// ids may be others' by then.
+func (p *process) Kill() {
+	select {
+	case <-p.ended:
+	default:
+		p.kill.Do(p.tree.kill)
+	}
+}
 
 // watch ends the processes when ctx ends: TERM, grace, KILL.
 func (p *process) watch(ctx context.Context) {
@@ -99,6 +104,8 @@ func (p *process) watch(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
+	at := time.Now().Add(p.grace)
+	p.killAt.Store(&at)
 	p.tree.term()
 	t := time.NewTimer(p.grace)
 	defer t.Stop()
@@ -112,10 +119,11 @@ func (p *process) watch(ctx context.Context) {
 // drain copies the output until every holder of the pipe is gone.
 func (p *process) drain(out io.Writer) {
 	_, err := io.Copy(out, p.out)
-	if err != nil && !errors.Is(err, os.ErrClosed) {
-		io.Copy(io.Discard, p.out) // the program is not to block on a writer that gave up
-	} else {
+	if errors.Is(err, os.ErrClosed) {
 		err = nil
+	}
+	if err != nil { // the program is not to block on a writer that gave up
+		io.Copy(io.Discard, p.out)
 	}
 	p.drained <- err
 }
@@ -124,12 +132,15 @@ func (p *process) drain(out io.Writer) {
 func (p *process) Wait() (sandbox.Exit, error) {
 	defer close(p.ended)
 	err := p.cmd.Wait()
-	exit := status(p.cmd.ProcessState)
-	exit.Left = p.tree.reap(p.grace)
-	p.tree.close()
 	if _, ok := errors.AsType[*exec.ExitError](err); ok || errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
+	exit := status(p.cmd.ProcessState)
+	grace := p.grace
+	if at := p.killAt.Load(); at != nil {
+		grace = max(0, time.Until(*at))
+	}
+	exit.Left = p.tree.reap(grace)
 	t := time.AfterFunc(drainTime, func() { p.out.Close() })
 	werr := <-p.drained
 	t.Stop()

@@ -2,8 +2,10 @@ package host
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -12,33 +14,52 @@ import (
 // tree is the processes of one program.
 type tree struct {
 	mark    string // NAME=value in their environment
-	session int    // id of the program's session
+	session int    // id of the program's session, and of the program
+	began   time.Time
+	life    *os.File // our end of a pipe whose other end they inherit
+	lifeID  string   // that pipe, as /proc names it
 }
 
-func (t *tree) prepare(cmd *exec.Cmd) {
+func (t *tree) start(cmd *exec.Cmd) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	var st syscall.Stat_t
+	if err := syscall.Fstat(int(w.Fd()), &st); err != nil {
+		r.Close()
+		return err
+	}
+	t.life, t.lifeID = r, fmt.Sprintf("pipe:[%d]", st.Ino)
+	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	t.began = time.Now()
+	if err := cmd.Start(); err != nil {
+		r.Close()
+		return err
+	}
+	t.session = cmd.Process.Pid
+	return nil
 }
-
-func (t *tree) started(p *os.Process) { t.session = p.Pid }
-
-func (t *tree) close() {}
 
 func (t *tree) term() { t.signal(syscall.SIGTERM) }
 
-// killAll kills until nobody is left: a process may have forked between the
-// look and the signal.
-func (t *tree) killAll() {
-	for range 100 {
-		if t.signal(syscall.SIGKILL) == 0 {
+// kill kills until nobody is left: a process may have forked between the look
+// and the signal.
+func (t *tree) kill() {
+	for range 200 {
+		if t.signal(syscall.SIGKILL) == 0 && t.signal(syscall.SIGKILL) == 0 {
 			return
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(time.Millisecond)
 	}
 }
 
 // reap ends what the program left behind, and returns how many processes that
 // were.
 func (t *tree) reap(grace time.Duration) int {
+	defer t.life.Close()
 	left := t.signal(syscall.SIGTERM)
 	if left == 0 {
 		return 0
@@ -46,11 +67,11 @@ func (t *tree) reap(grace time.Duration) int {
 	end := time.Now().Add(grace)
 	for wait := time.Millisecond; time.Now().Before(end); wait = min(2*wait, 50*time.Millisecond) {
 		time.Sleep(wait)
-		if len(t.alive()) == 0 {
+		if len(t.alive()) == 0 && len(t.alive()) == 0 {
 			return left
 		}
 	}
-	t.killAll()
+	t.kill()
 	return left
 }
 
@@ -63,8 +84,8 @@ func (t *tree) signal(s syscall.Signal) int {
 	return len(pids)
 }
 
-// alive returns the processes that belong to the session or carry the mark.
-// The program itself is counted until it is waited for.
+// alive returns the processes of the tree that run. The program is one of them
+// until it ends.
 func (t *tree) alive() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -72,35 +93,59 @@ func (t *tree) alive() []int {
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
-	var pids []int
+	least := t.oldest()
+	var ours, others []proc
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() {
+		if err != nil || pid < least || pid == os.Getpid() {
 			continue
 		}
-		if t.has(name) {
-			pids = append(pids, pid)
+		p, ok := look(pid)
+		switch {
+		case !ok:
+		case p.session == t.session || t.marked(pid) || t.holds(pid):
+			ours = append(ours, p)
+		default:
+			others = append(others, p)
+		}
+	}
+	return family(ours, others)
+}
+
+// family returns the ids of processes and of all their descendants.
+func family(ours, others []proc) []int {
+	pids := make([]int, 0, len(ours))
+	for _, p := range ours {
+		pids = append(pids, p.id)
+	}
+	for i := 0; i < len(pids); i++ {
+		for _, p := range others {
+			if p.parent == pids[i] && !slices.Contains(pids, p.id) {
+				pids = append(pids, p.id)
+			}
 		}
 	}
 	return pids
 }
 
-// has reports whether the process is one of the tree and not a zombie.
-func (t *tree) has(pid string) bool {
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		return false
+// oldest returns the least id that a descendant can have. Ids rise, but for a
+// wrap, which a short run cannot bring about unseen.
+func (t *tree) oldest() int {
+	if time.Since(t.began) > 2*time.Second {
+		return 1
 	}
-	// pid (name) state ppid pgrp session …; the name may hold anything
-	_, rest, ok := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
-	f := bytes.Fields(rest)
-	if !ok || len(f) < 4 || f[0][0] == 'Z' || f[0][0] == 'X' {
-		return false
+	load, err := os.ReadFile("/proc/loadavg") // its last field is the newest id
+	if f := bytes.Fields(load); err == nil && len(f) == 5 {
+		if last, err := strconv.Atoi(string(f[4])); err == nil && last >= t.session {
+			return t.session
+		}
 	}
-	if session, _ := strconv.Atoi(string(f[3])); session == t.session {
-		return true
-	}
-	env, err := os.ReadFile("/proc/" + pid + "/environ")
+	return 1
+}
+
+// marked reports whether a process has the mark in its environment.
+func (t *tree) marked(pid int) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		return false
 	}
@@ -110,4 +155,40 @@ func (t *tree) has(pid string) bool {
 		}
 	}
 	return false
+}
+
+// holds reports whether a process has the inherited descriptor.
+func (t *tree) holds(pid int) bool {
+	path := fmt.Sprintf("/proc/%d/fd", pid)
+	dir, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		if link, err := os.Readlink(path + "/" + name); err == nil && link == t.lifeID {
+			return true
+		}
+	}
+	return false
+}
+
+// proc is a process as /proc tells it.
+type proc struct{ id, parent, session int }
+
+// look reads a process; one that has ended and was not waited for is none.
+func look(pid int) (proc, bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return proc{}, false
+	}
+	// id (name) state parent group session …; the name may hold anything
+	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(f) < 4 || f[0][0] == 'Z' || f[0][0] == 'X' {
+		return proc{}, false
+	}
+	parent, _ := strconv.Atoi(string(f[1]))
+	session, _ := strconv.Atoi(string(f[3]))
+	return proc{pid, parent, session}, true
 }

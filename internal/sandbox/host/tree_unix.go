@@ -3,7 +3,6 @@
 package host
 
 import (
-	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -15,17 +14,18 @@ type tree struct {
 	group int
 }
 
-func (t *tree) prepare(cmd *exec.Cmd) {
+func (t *tree) start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	t.group = cmd.Process.Pid
+	return nil
 }
-
-func (t *tree) started(p *os.Process) { t.group = p.Pid }
-
-func (t *tree) close() {}
 
 func (t *tree) term() { syscall.Kill(-t.group, syscall.SIGTERM) }
 
-func (t *tree) killAll() { syscall.Kill(-t.group, syscall.SIGKILL) }
+func (t *tree) kill() { syscall.Kill(-t.group, syscall.SIGKILL) }
 
 // reap ends what the program left in its group; how many processes that were
 // cannot be told here: 1 stands for some.
@@ -40,6 +40,6 @@ func (t *tree) reap(grace time.Duration) int {
 			return 1
 		}
 	}
-	t.killAll()
+	t.kill()
 	return 1
 }

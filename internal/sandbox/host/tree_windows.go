@@ -3,6 +3,7 @@ package host
 import (
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -16,20 +17,28 @@ import (
 type tree struct {
 	mark string
 	root *os.Process
-	job  windows.Handle
+
+	mu  sync.Mutex
+	job windows.Handle // 0: there is none, or it is closed
 }
 
-func (t *tree) prepare(cmd *exec.Cmd) {
+// start starts the program and puts it into a job. What it started before that
+// moment is not in the job.
+func (t *tree) start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	t.root = cmd.Process
+	t.job = newJob(uint32(cmd.Process.Pid))
+	return nil
 }
 
-// started puts the program into a job. What it started before that moment is
-// not in the job.
-func (t *tree) started(p *os.Process) {
-	t.root = p
+// newJob returns a job with the process in it, or 0.
+func newJob(pid uint32) windows.Handle {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
-		return
+		return 0
 	}
 	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
 		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{
@@ -38,24 +47,17 @@ func (t *tree) started(p *os.Process) {
 	}
 	windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
-	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid))
+	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, pid)
 	if err != nil {
 		windows.CloseHandle(job)
-		return
+		return 0
 	}
 	defer windows.CloseHandle(h)
 	if windows.AssignProcessToJobObject(job, h) != nil {
 		windows.CloseHandle(job)
-		return
+		return 0
 	}
-	t.job = job
-}
-
-func (t *tree) close() {
-	if t.job != 0 {
-		windows.CloseHandle(t.job)
-		t.job = 0
-	}
+	return job
 }
 
 // term asks the program's group to end, as Ctrl+Break does.
@@ -63,7 +65,9 @@ func (t *tree) term() {
 	windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(t.root.Pid))
 }
 
-func (t *tree) killAll() {
+func (t *tree) kill() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.job != 0 {
 		windows.TerminateJobObject(t.job, 1)
 		return
@@ -74,8 +78,12 @@ func (t *tree) killAll() {
 // reap ends what is left in the job. How many processes that were is not
 // asked.
 func (t *tree) reap(time.Duration) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.job != 0 {
 		windows.TerminateJobObject(t.job, 1)
+		windows.CloseHandle(t.job)
+		t.job = 0
 	}
 	return 0
 }

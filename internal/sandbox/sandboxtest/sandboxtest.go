@@ -1,0 +1,395 @@
+// Package sandboxtest is the conformance suite of sandbox.Broker. It needs a
+// POSIX shell inside and a writable working directory; it asks nothing about
+// confinement.
+package sandboxtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/sandbox"
+)
+
+// Options say what a broker can do.
+type Options struct {
+	Shell string // path of a POSIX shell inside; "": /bin/sh
+	// Survives is why a broker cannot find a process that left its session;
+	// "": it finds all.
+	Survives string
+}
+
+// Run runs the suite on a broker.
+func Run(t *testing.T, b sandbox.Broker, o Options) {
+	if o.Shell == "" {
+		o.Shell = "/bin/sh"
+	}
+	t.Setenv("CHELA_TEST_SECRET", "hunter2") // which no program may see
+	s := suite{b, o}
+	for _, c := range []struct {
+		name string
+		f    func(*testing.T)
+	}{
+		{"has a name", s.name},
+		{"output comes in order, the exit code is told", s.output},
+		{"the environment is the plan's", s.environment},
+		{"runs in the plan's directory", s.directory},
+		{"arguments are not expanded", s.arguments},
+		{"standard input", s.stdin},
+		{"a signal is told", s.signal},
+		{"what cannot start is an error", s.cannotStart},
+		{"an ended context starts nothing", s.endedContext},
+		{"the end of the context ends the program", s.contextEnds},
+		{"a program that ignores TERM is killed after the grace", s.ignoresTerm},
+		{"TERM comes first", s.termFirst},
+		{"Kill ends at once", s.kill},
+		{"what is left running is ended", s.left},
+		{"a writer that fails does not block the program", s.writerFails},
+		{"much output needs little memory", s.muchOutput},
+		{"many at once", s.manyAtOnce},
+	} {
+		t.Run(c.name, func(t *testing.T) { t.Parallel(); c.f(t) })
+	}
+	for name, script := range escapes() {
+		t.Run("no survivor: "+name, func(t *testing.T) {
+			t.Parallel()
+			if o.Survives != "" && name != "background" {
+				t.Skip(o.Survives)
+			}
+			s.noSurvivor(t, script)
+		})
+	}
+}
+
+type suite struct {
+	b sandbox.Broker
+	o Options
+}
+
+func (s suite) plan(t *testing.T, script string) sandbox.Plan {
+	return sandbox.Plan{
+		Path:  s.o.Shell,
+		Argv:  []string{"sh", "-c", script},
+		Dir:   t.TempDir(),
+		Env:   []string{"PATH=/usr/local/bin:/usr/bin:/bin", "A=b c"},
+		Grace: 300 * time.Millisecond,
+	}
+}
+
+// run runs a plan to its end.
+func (s suite) run(ctx context.Context, t *testing.T, p sandbox.Plan) (string, sandbox.Exit) {
+	t.Helper()
+	var out bytes.Buffer
+	pr, err := s.b.Start(ctx, p, &out)
+	if err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	e, err := wait(t, pr)
+	if err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	return out.String(), e
+}
+
+// wait waits, but not for ever.
+func wait(t *testing.T, p sandbox.Process) (sandbox.Exit, error) {
+	t.Helper()
+	type end struct {
+		e   sandbox.Exit
+		err error
+	}
+	c := make(chan end, 1)
+	go func() {
+		e, err := p.Wait()
+		c <- end{e, err}
+	}()
+	select {
+	case e := <-c:
+		return e.e, e.err
+	case <-time.After(20 * time.Second):
+		t.Fatal("Wait does not return")
+		return sandbox.Exit{}, nil
+	}
+}
+
+func (s suite) name(t *testing.T) {
+	if n := s.b.Name(); n == "" || n != strings.ToLower(n) {
+		t.Errorf("Name() = %q, want a lower case word", n)
+	}
+}
+
+func (s suite) output(t *testing.T) {
+	out, e := s.run(t.Context(), t, s.plan(t, "echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 7"))
+	if out != "1\n2\n3\n4\n" || e.Code != 7 || e.Signal != "" || e.Left != 0 {
+		t.Errorf("got %q %+v", out, e)
+	}
+}
+
+func (s suite) environment(t *testing.T) {
+	out, _ := s.run(t.Context(), t, s.plan(t, "env; echo \"<$A>\""))
+	if !strings.Contains(out, "<b c>") {
+		t.Errorf("a variable of the plan is missing: %q", out)
+	}
+	allowed := []string{"PATH", "A", "PWD", "OLDPWD", "SHLVL", "_", "CHELA_RUN"}
+	for line := range strings.Lines(out) {
+		name, _, ok := strings.Cut(line, "=")
+		if ok && !slices.Contains(allowed, name) {
+			t.Errorf("the program has the variable %s", name)
+		}
+	}
+}
+
+func (s suite) directory(t *testing.T) {
+	p := s.plan(t, "pwd -P")
+	want, err := filepath.EvalSymlinks(p.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := s.run(t.Context(), t, p); strings.TrimSpace(out) != want {
+		t.Errorf("pwd = %q, want %q", out, want)
+	}
+}
+
+func (s suite) arguments(t *testing.T) {
+	p := s.plan(t, `printf '<%s>' "$@"`)
+	p.Argv = append(p.Argv, "sh", "a b", "$HOME", "*", "", "x\ny")
+	if out, _ := s.run(t.Context(), t, p); out != "<a b><$HOME><*><><x\ny>" {
+		t.Errorf("got %q", out)
+	}
+}
+
+func (s suite) stdin(t *testing.T) {
+	p := s.plan(t, "cat")
+	if out, e := s.run(t.Context(), t, p); out != "" || e.Code != 0 {
+		t.Errorf("without input: %q %+v, want nothing to read", out, e)
+	}
+	p.Stdin = strings.NewReader("some input")
+	if out, _ := s.run(t.Context(), t, p); out != "some input" {
+		t.Errorf("got %q", out)
+	}
+}
+
+func (s suite) signal(t *testing.T) {
+	_, e := s.run(t.Context(), t, s.plan(t, "kill -KILL $$"))
+	if e.Code != -1 || e.Signal != "SIGKILL" {
+		t.Errorf("got %+v, want code -1 and SIGKILL", e)
+	}
+}
+
+func (s suite) cannotStart(t *testing.T) {
+	missing := s.plan(t, "true")
+	missing.Path = "/no/such/program"
+	nowhere := s.plan(t, "true")
+	nowhere.Dir = filepath.Join(nowhere.Dir, "missing")
+	file := s.plan(t, "true")
+	file.Dir = filepath.Join(file.Dir, "file")
+	if err := os.WriteFile(file.Dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []sandbox.Plan{missing, nowhere, file} {
+		pr, err := s.b.Start(t.Context(), p, io.Discard)
+		if err == nil {
+			t.Errorf("Start of %s in %s: no error", p.Path, p.Dir)
+			wait(t, pr)
+		}
+	}
+}
+
+func (s suite) endedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := s.plan(t, "echo x > f")
+	if _, err := s.b.Start(ctx, p, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start: %v, want context.Canceled", err)
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir, "f")); err == nil {
+		t.Error("it ran")
+	}
+}
+
+func (s suite) contextEnds(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	out, e := s.run(ctx, t, s.plan(t, "echo partial; sleep 60"))
+	if out != "partial\n" || e.Code == 0 {
+		t.Errorf("got %q %+v", out, e)
+	}
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+}
+
+func (s suite) ignoresTerm(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, e := s.run(ctx, t, s.plan(t, "trap '' TERM; while :; do sleep 0.1; done"))
+	if e.Signal != "SIGKILL" {
+		t.Errorf("got %+v, want SIGKILL", e)
+	}
+	if d := time.Since(began); d < 400*time.Millisecond || d > 6*time.Second {
+		t.Errorf("killed after %v, want after the grace", d)
+	}
+}
+
+func (s suite) termFirst(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	p := s.plan(t, "trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done")
+	p.Grace = 5 * time.Second
+	out, e := s.run(ctx, t, p)
+	if !strings.HasSuffix(out, "bye\n") || e.Code != 5 { // the shell may tell of its child before
+		t.Errorf("got %q %+v, want the program's own end", out, e)
+	}
+}
+
+func (s suite) kill(t *testing.T) {
+	p := s.plan(t, "trap '' TERM; echo up; sleep 60 & sleep 60")
+	p.Grace = time.Minute
+	up := make(chan struct{})
+	pr, err := s.b.Start(t.Context(), p, writer(func(b []byte) (int, error) {
+		close(up)
+		return len(b), nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pr.PID() <= 0 {
+		t.Errorf("PID() = %d", pr.PID())
+	}
+	<-up
+	began := time.Now()
+	pr.Kill()
+	pr.Kill()
+	if e, err := wait(t, pr); err != nil || e.Signal != "SIGKILL" {
+		t.Errorf("got %+v, %v", e, err)
+	}
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	pr.Kill()
+}
+
+func (s suite) left(t *testing.T) {
+	out, e := s.run(t.Context(), t, s.plan(t, "sleep 60 & sleep 61 & echo started"))
+	if out != "started\n" || e.Code != 0 {
+		t.Errorf("got %q %+v", out, e)
+	}
+	if s.o.Survives == "" && e.Left != 2 {
+		t.Errorf("Left = %d, want 2", e.Left)
+	}
+}
+
+func (s suite) writerFails(t *testing.T) {
+	p := s.plan(t, "i=0; while [ $i -lt 2000 ]; do echo 0123456789012345678901234567890123456789012345678901234567890123456789; i=$((i+1)); done; echo x > done")
+	pr, err := s.b.Start(t.Context(), p, writer(func([]byte) (int, error) { return 0, errors.New("full") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wait(t, pr); err == nil || !strings.Contains(err.Error(), "full") {
+		t.Errorf("Wait: %v, want the writer's error", err)
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir, "done")); err != nil {
+		t.Error("the program did not come to its end")
+	}
+}
+
+func (s suite) muchOutput(t *testing.T) {
+	var n int64
+	pr, err := s.b.Start(t.Context(), s.plan(t, "head -c 200000000 /dev/zero"), writer(func(b []byte) (int, error) {
+		if len(b) > 1<<20 {
+			t.Errorf("a write of %d bytes", len(b))
+		}
+		n += int64(len(b))
+		return len(b), nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wait(t, pr); err != nil || n != 200_000_000 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+func (s suite) manyAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			if out, e := s.run(t.Context(), t, s.plan(t, fmt.Sprintf("sleep 60 & echo %d; exit %d", i, i))); out != fmt.Sprintf("%d\n", i) || e.Code != i {
+				t.Errorf("%d: got %q %+v", i, out, e)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// escapes are scripts that leave a process behind which adds to the file beat
+// for ever.
+func escapes() map[string]string {
+	const (
+		beat   = `while :; do echo x >> beat; sleep 0.05; done`
+		stoic  = `trap "" TERM HUP INT; ` + beat
+		detach = `exec </dev/null >/dev/null 2>&1; `
+	)
+	return map[string]string{
+		"background":                   "(" + beat + ") & sleep 0.2",
+		"ignores TERM":                 "(" + stoic + ") & sleep 0.2",
+		"a session of its own":         "setsid sh -c '" + beat + "' & sleep 0.2",
+		"forked twice":                 "setsid sh -c 'setsid sh -c \"" + beat + "\" & exit' & sleep 0.2",
+		"forked twice, ignores TERM":   "setsid sh -c '" + detach + `setsid sh -c "trap \"\" TERM HUP; ` + beat + "\" & exit' & sleep 0.2",
+		"no environment":               "env -i PATH=$PATH setsid sh -c '" + beat + "' & sleep 0.2",
+		"no environment and no output": "env -i PATH=$PATH setsid sh -c '" + detach + stoic + "' & sleep 0.2",
+		"holds the output":             "setsid sh -c '" + beat + "' 2>&1 & sleep 0.2; exit 3",
+		"disowned":                     "nohup setsid sh -c '" + beat + "' >/dev/null 2>&1 & sleep 0.2",
+	}
+}
+
+// noSurvivor runs a script that leaves a process, to its end and to the end of
+// a context, and looks whether the file still grows.
+func (s suite) noSurvivor(t *testing.T, script string) {
+	for _, how := range []string{"the program ends", "the context ends"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		text := script
+		if how == "the context ends" {
+			ctx, cancel = context.WithTimeout(t.Context(), 400*time.Millisecond)
+			text += "; sleep 60"
+		}
+		p := s.plan(t, text)
+		_, e := s.run(ctx, t, p)
+		cancel()
+		file := filepath.Join(p.Dir, "beat")
+		if size(file) == 0 {
+			t.Fatalf("%s: the script left nothing: the test shows nothing", how)
+		}
+		if how == "the program ends" && e.Left == 0 && s.o.Survives == "" {
+			t.Errorf("%s: Left = 0", how)
+		}
+		before := size(file)
+		time.Sleep(250 * time.Millisecond) // five beats
+		if after := size(file); after != before {
+			t.Errorf("%s: something still runs: %d bytes, then %d", how, before, after)
+		}
+	}
+}
+
+func size(file string) int64 {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
