@@ -104,7 +104,7 @@ func (k *kit) Specs(readOnly bool) []llm.ToolSpec {
 	var specs []llm.ToolSpec
 	for name := range k.do {
 		if !readOnly || name[0] != 'w' {
-			specs = append(specs, llm.ToolSpec{Name: name})
+			specs = append(specs, llm.ToolSpec{Name: name, Schema: json.RawMessage(`{"type":"object"}`)})
 		}
 	}
 	slices.SortFunc(specs, func(a, b llm.ToolSpec) int { return strings.Compare(a.Name, b.Name) })

@@ -143,7 +143,7 @@ func (v *View) Specs(readOnly bool) []llm.ToolSpec {
 		if readOnly && sp.Effect > tool.Reads {
 			continue
 		}
-		specs = append(specs, llm.ToolSpec{Name: sp.Name, Description: sp.Description, Schema: sp.Schema})
+		specs = append(specs, llm.ToolSpec{Name: sp.Name, Description: sp.Description, Schema: schemaOf(sp)})
 	}
 	return specs
 }

@@ -28,12 +28,17 @@ type schema struct {
 	compiled *jsonschema.Resolved
 }
 
+// schemaOf returns the tool's schema; one that has none takes any object.
+func schemaOf(spec tool.Spec) json.RawMessage {
+	if len(spec.Schema) == 0 {
+		return json.RawMessage(`{"properties":{},"type":"object"}`)
+	}
+	return spec.Schema
+}
+
 // of returns the compiled schema of a tool.
 func (ss *schemas) of(spec tool.Spec) (*schema, error) {
-	text := string(spec.Schema)
-	if text == "" {
-		text = `{"type":"object"}`
-	}
+	text := string(schemaOf(spec))
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if s := ss.kept[text]; s != nil {
