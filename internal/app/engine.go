@@ -138,10 +138,13 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Door: invoke.New(invoke.Options{Log: log}), Profile: e.profile.of,
 		Ended: []dispatch.Ended{post.Ended}, Step: e.o.Step,
 	})
-	routes := &route.Table{}
+	routes := route.Table{DMScope: route.DMScope(opts.Session.DMScope)}
 	gate := inbound.New(inbound.Options{
-		Log: log, Store: st, Bus: events, Route: routes.Resolve, Live: conductor.Live,
-		Reset: func(session.Meta) session.ResetPolicy { return opts.Session.Reset },
+		Log: log, Store: st, Bus: events, Route: routes.Resolve, Version: Version, Started: e.started,
+		Live: conductor.Live, Abort: conductor.Abort, Decide: conductor.Decide,
+		Reset:   func(session.Meta) session.ResetPolicy { return opts.Session.Reset },
+		Catalog: func() llm.Catalog { return e.models.catalog }, Model: e.profile.model, Inherit: e.profile.inherited,
+		Chunks: post.Chunks,
 	})
 	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
 

@@ -101,10 +101,7 @@ func row(ctx context.Context, st store.Store, rows shape.Rows, key chela.Session
 
 // sessionModel is the model that the session's next run asks.
 func (e *Engine) sessionModel(m session.Meta) wire.SessionModel {
-	info, _, err := e.models.resolve(m.Model)
-	if err != nil {
-		return wire.SessionModel{Model: m.Model}
-	}
+	info := e.profile.model(m)
 	return wire.SessionModel{Provider: info.Provider, Model: info.ID, ContextWindow: int64(info.Context)}
 }
 

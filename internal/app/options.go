@@ -79,10 +79,8 @@ type modelSettings struct {
 
 // sessionOptions is session.
 type sessionOptions struct {
-	DMScope       string              `json:"dmScope"`
-	MainKey       string              `json:"mainKey"`
-	IdentityLinks map[string][]string `json:"identityLinks"`
-	Reset         session.ResetPolicy `json:"reset"`
+	DMScope string              `json:"dmScope"`
+	Reset   session.ResetPolicy `json:"reset"`
 }
 
 // messageOptions is messages.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/dispatch"
+	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/internal/session"
@@ -126,6 +127,23 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 		Usage:     p.opts.Messages.ResponseUsage,
 		Params:    p.opts.Agent.Params,
 	}, nil
+}
+
+// model is the model that the session's next run asks.
+func (p *profiles) model(m session.Meta) llm.Model {
+	info, _, err := p.models.resolve(m.Model)
+	if err != nil {
+		return llm.Model{ID: m.Model}
+	}
+	return info
+}
+
+// inherited is what a session has where it sets nothing itself.
+func (p *profiles) inherited(session.Meta) inbound.Settings {
+	return inbound.Settings{
+		Think: llm.Level(p.opts.Agent.Think), Verbose: p.opts.Agent.Verbose,
+		Usage: p.opts.Messages.ResponseUsage, Queue: p.opts.policy(),
+	}
 }
 
 // status is what the model is told of its session.
