@@ -148,10 +148,7 @@ func (s *search) scan(ctx context.Context, name string, l *lines) error {
 	after := 0          // lines that are still to be shown
 	last := 0           // line that was shown
 	for i := 1; ; i++ {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		ln, err := l.next(ctx, true)
+		ln, err := l.next(ctx)
 		if err != nil {
 			return onlyContext(err)
 		}

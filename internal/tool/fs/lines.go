@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,18 +22,31 @@ type line struct {
 type lines struct {
 	r   *bufio.Reader
 	max int // bytes that are kept
+	n   int // lines that were read
 }
 
 func newLines(r io.Reader) *lines {
-	return &lines{bufio.NewReaderSize(r, 64<<10), maxLine}
+	return &lines{r: bufio.NewReaderSize(r, 64<<10), max: maxLine}
 }
 
-// next returns the next line, or io.EOF. Only a wanted line has a text, and
-// only for a wanted line the search for its end is bounded.
-func (l *lines) next(ctx context.Context, wanted bool) (line, error) {
+// next returns the next line, or io.EOF.
+func (l *lines) next(ctx context.Context) (line, error) { return l.read(ctx, l.max, maxSkip) }
+
+// skip passes over a line, however long it is.
+func (l *lines) skip(ctx context.Context) error {
+	_, err := l.read(ctx, 0, math.MaxInt)
+	return err
+}
+
+// read reads a line of which it keeps no more than most bytes, and whose end it
+// looks for within far bytes.
+func (l *lines) read(ctx context.Context, most, far int) (line, error) {
 	var ln line
 	var text []byte
 	passed := 0
+	if l.n++; l.n%1024 == 0 && ctx.Err() != nil {
+		return line{}, ctx.Err()
+	}
 	for {
 		part, err := l.r.ReadSlice('\n')
 		if err == io.EOF && passed == 0 && len(part) == 0 {
@@ -45,7 +59,7 @@ func (l *lines) next(ctx context.Context, wanted bool) (line, error) {
 		if err == nil {
 			part = part[:len(part)-1]
 		}
-		keep := part[:min(len(part), l.max-len(text))]
+		keep := part[:min(len(part), most-len(text))]
 		text = append(text, keep...)
 		ln.cut = ln.cut || len(keep) < len(part)
 		if err != bufio.ErrBufferFull {
@@ -54,7 +68,7 @@ func (l *lines) next(ctx context.Context, wanted bool) (line, error) {
 		if ctx.Err() != nil {
 			return line{}, ctx.Err()
 		}
-		if wanted && passed > maxSkip {
+		if passed > far {
 			ln.cut, ln.endless = true, true
 			break
 		}

@@ -122,16 +122,16 @@ type page struct {
 }
 
 func (p *page) fill(ctx context.Context, l *lines) error {
+	for p.mask == nil && p.seen+1 < p.first { // a masker has to see every line
+		if err := l.skip(ctx); err != nil {
+			return p.end(err)
+		}
+		p.seen++
+	}
 	for {
-		if p.seen%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		line, err := l.next(ctx, p.seen+1 >= p.first)
-		if err == io.EOF {
-			return nil
-		}
+		line, err := l.next(ctx)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", show(p.path), err)
+			return p.end(err)
 		}
 		p.seen++
 		text := p.clean(line)
@@ -149,6 +149,15 @@ func (p *page) fill(ctx context.Context, l *lines) error {
 			return nil
 		}
 	}
+}
+
+// end returns what is wrong with the end of the lines: nothing, when the file
+// has ended.
+func (p *page) end(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return fmt.Errorf("read %s: %w", show(p.path), err)
 }
 
 // clean returns a line as it is shown.

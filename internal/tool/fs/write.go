@@ -38,6 +38,8 @@ func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
 	}
 	verb := "Created"
 	switch info, err := w.root.Lstat(name); {
+	case err == nil && info.Mode()&fs.ModeSymlink != 0: // one that could be followed was
+		return tool.Result{}, w.outside(a.Path)
 	case err == nil && regular(a.Path, info) != nil:
 		return tool.Result{}, regular(a.Path, info)
 	case err == nil && links(info) > 1:
