@@ -153,14 +153,14 @@ func (c *Client) Await(run string) Ended {
 				c.t.Fatalf("the connection ended while run %s went on: %v", run, c.Err())
 			}
 			end.Seen = append(end.Seen, ev)
-			if ev.Event != wire.EventChat {
+			if ev.Name != wire.EventChat {
 				continue
 			}
 			var chat wire.Chat
 			if err := ev.Decode(&chat); err != nil {
 				c.t.Fatalf("chat event: %v", err)
 			}
-			if chat.RunID != run || chat.State == wire.ChatDelta {
+			if chat.RunID != run || chat.State == wire.StateDelta {
 				continue
 			}
 			end.State, end.Error = chat.State, chat.ErrorMessage

@@ -345,7 +345,7 @@ func (d *driver) finish() {
 	}
 	for n := range d.next {
 		var w wire.Waited
-		err := c.Call(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: "m" + strconv.Itoa(n), TimeoutMS: 30_000}, &w)
+		err := c.Call(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: "m" + strconv.Itoa(n), TimeoutMs: 30_000}, &w)
 		if err != nil || w.Status == "timeout" {
 			d.t.Errorf("message %d was not answered: %v %s", n, err, w.Status)
 		}
