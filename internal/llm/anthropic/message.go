@@ -28,14 +28,24 @@ type encoder struct {
 	images   bool // the model takes them
 }
 
-// add appends the list of messages. Messages of one role in a row are one turn
-// of the service, whose blocks are joined; what would be empty is left out. It
-// reports whether there is a turn.
-func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker string) bool {
+// encode returns the content blocks of each message; nothing for one that would
+// be empty.
+func (e encoder) encode(msgs []*llm.Message) [][]byte {
 	key := "anthropic " + e.provider
 	if !e.images {
 		key += " without images"
 	}
+	enc := make([][]byte, len(msgs))
+	for i, m := range msgs {
+		enc[i] = m.Memo(key, func() []byte { return e.message(m) })
+	}
+	return enc
+}
+
+// addMessages appends the list of messages. Messages of one role in a row are
+// one turn of the service, whose blocks are joined. It reports whether there is
+// a turn.
+func addMessages(b *dialect.Body, msgs []*llm.Message, enc [][]byte, marker string) bool {
 	b.AddString("[")
 	begun, user := false, false
 	turn := func(asUser bool) {
@@ -48,11 +58,10 @@ func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker string) bool {
 		b.AddString(openTurn)
 		begun, user = true, asUser
 	}
-	for _, m := range msgs {
-		blocks := m.Memo(key, func() []byte { return e.message(m) })
+	for i, m := range msgs {
 		isUser := m.Role != llm.RoleAssistant
 		switch {
-		case len(blocks) == 0:
+		case len(enc[i]) == 0:
 			continue
 		case !begun && !isUser:
 			turn(true)
@@ -63,7 +72,7 @@ func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker string) bool {
 		default:
 			b.AddString(",")
 		}
-		b.Add(blocks)
+		b.Add(enc[i])
 	}
 	if !begun {
 		return false
@@ -162,13 +171,19 @@ func appendText(b []byte, text string) []byte {
 	return append(b, `,"type":"text"}`...)
 }
 
+// No other blocks begin like these.
+const (
+	thinkingStart = `{"signature":`
+	redactedStart = `{"data":`
+)
+
 func appendThinking(b []byte, p *llm.Part) []byte {
 	switch {
 	case p.Redacted != "":
-		b = dialect.AppendString(append(next(b), `{"data":`...), p.Redacted)
+		b = dialect.AppendString(append(next(b), redactedStart...), p.Redacted)
 		return append(b, `,"type":"redacted_thinking"}`...)
 	case p.Signature != "":
-		b = dialect.AppendString(append(next(b), `{"signature":`...), p.Signature)
+		b = dialect.AppendString(append(next(b), thinkingStart...), p.Signature)
 		b = dialect.AppendString(append(b, `,"thinking":`...), p.Text)
 		return append(b, `,"type":"thinking"}`...)
 	}

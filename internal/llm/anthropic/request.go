@@ -20,7 +20,9 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 		return nil, err
 	}
 	model := p.model(r.Model)
-	t := think(r, model, p.replays(r.Messages))
+	e := encoder{provider: p.name, images: model.ID == "" || model.Images}
+	enc := e.encode(r.Messages)
+	t := think(r, model, replays(r.Messages, enc))
 	marker := cacheMarker(r.Cache)
 
 	o.String("model", r.Model)
@@ -45,8 +47,7 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 	}
 	body := &dialect.Body{}
 	body.Add(o.Open("messages"))
-	e := encoder{provider: p.name, images: model.ID == "" || model.Images}
-	if !e.add(body, r.Messages, marker) {
+	if !addMessages(body, r.Messages, enc, marker) {
 		return nil, errNoMessages
 	}
 	return body, nil

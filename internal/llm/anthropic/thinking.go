@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/chela-ai/chela/internal/llm"
@@ -99,32 +100,21 @@ func maxTokens(r *llm.Request, m llm.Model) int {
 	return unknownTokens
 }
 
-// replays reports whether thinking may go on. Where the history ends with
-// results, models that think to a budget want the turn that made the calls to
-// begin with its thinking, which another provider's turn does not have. Answers
-// in a row are one turn.
-func (p *Provider) replays(msgs []*llm.Message) bool {
-	end := len(msgs)
-	if end == 0 || msgs[end-1].Role != llm.RoleTool {
-		return true
-	}
-	for end > 0 && msgs[end-1].Role != llm.RoleAssistant {
-		end--
-	}
-	begin := end
-	for begin > 0 && msgs[begin-1].Role == llm.RoleAssistant {
-		begin--
-	}
-	for _, m := range msgs[begin:end] {
-		for j := range m.Parts {
-			q := &m.Parts[j]
-			switch {
-			case q.Kind == llm.PartThinking && m.Provider == p.name && (q.Signature != "" || q.Redacted != ""):
-				return true
-			case q.Kind == llm.PartCall, q.Kind == llm.PartText && !blank(q):
-				return false
-			}
+// replays reports whether a history that sends these encodings of msgs may go
+// on with thinking. A model that thinks to a budget wants the last turn of the
+// assistant, when it made calls, to begin with its thinking, which the turn of
+// another provider's model does not have.
+func replays(msgs []*llm.Message, enc [][]byte) bool {
+	first, calls := -1, false
+	for i := len(msgs) - 1; i >= 0; i-- {
+		switch {
+		case len(enc[i]) == 0:
+		case msgs[i].Role == llm.RoleAssistant:
+			first = i
+			calls = calls || len(msgs[i].Calls()) > 0
+		case first >= 0:
+			i = 0
 		}
 	}
-	return true
+	return !calls || bytes.HasPrefix(enc[first], []byte(thinkingStart)) || bytes.HasPrefix(enc[first], []byte(redactedStart))
 }

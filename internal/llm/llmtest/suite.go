@@ -365,7 +365,7 @@ func double(b []byte) []byte {
 // cut ends an answer at each byte: an error, or the whole answer.
 func (s suite) cut(t *testing.T) {
 	step := Think("Hm.", "c2ln", Call("a", "look", `{"at":1}`))
-	whole := len(bytes.Join(NewServer(nil, s.wire).events([]byte(`{"model":"scripted-1"}`), &step), nil))
+	whole := len(Body(s.wire, step))
 	synctest.Test(t, func(t *testing.T) {
 		at := 0
 		srv := ServerFunc(t, s.wire, func(int, Received) Step {

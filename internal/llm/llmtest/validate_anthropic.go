@@ -193,17 +193,18 @@ func (r *anthropicRequest) messages() error {
 	return r.thinkingTurn()
 }
 
-// thinkingTurn: with a thinking budget, the answer whose results are sent
-// begins with its thinking.
+// thinkingTurn: with a thinking budget, the last answer begins with its
+// thinking when it has calls.
 func (r *anthropicRequest) thinkingTurn() error {
 	n := len(r.Messages)
-	if r.Thinking == nil || r.Thinking.Type != "enabled" || n < 2 || r.Messages[n-1].Content[0].Type != "tool_result" {
+	if r.Thinking == nil || r.Thinking.Type != "enabled" || n < 2 {
 		return nil
 	}
-	if slices.ContainsFunc(r.Messages[n-1].Content, func(b wireBlock) bool { return b.Type != "tool_result" }) {
-		return nil // a new turn of the user
+	last := r.Messages[n-2].Content
+	if !slices.ContainsFunc(last, func(b wireBlock) bool { return b.Type == "tool_use" }) {
+		return nil
 	}
-	if t := r.Messages[n-2].Content[0].Type; t != "thinking" && t != "redacted_thinking" {
+	if t := last[0].Type; t != "thinking" && t != "redacted_thinking" {
 		return fmt.Errorf("messages.%d: expected thinking or redacted_thinking, but found %s", n-2, t)
 	}
 	return nil
