@@ -55,13 +55,15 @@ func newConn(s *Server, ws *websocket.Conn, nc *batch) *conn {
 	return c
 }
 
+// pipelined is how many requests of a connection may wait for the one before.
+const pipelined = 32
+
 // serve does the handshake and carries out requests until the connection ends.
 func (c *conn) serve(auth Authenticator) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var calls sync.WaitGroup
-	var writer sync.WaitGroup
-	writer.Go(c.write)
-	defer writer.Wait()
+	ctx, cancel := context.WithCancel(c.s.ctx)
+	var calls, ends sync.WaitGroup
+	ends.Go(c.write)
+	defer ends.Wait()
 	defer c.gone()
 	defer calls.Wait()
 	defer cancel()
@@ -71,12 +73,14 @@ func (c *conn) serve(auth Authenticator) {
 	defer c.s.leave(c)
 	ctx = chela.WithPrincipal(ctx, c.who)
 	c.ws.SetReadLimit(wire.MaxPayload)
+	frames := make(chan []byte, pipelined)
+	ends.Go(func() {
+		defer cancel() // nobody waits for the answers any more
+		defer close(frames)
+		c.read(ctx, frames)
+	})
 	roleErrors := 0
-	for {
-		_, b, err := c.ws.Read(ctx)
-		if err != nil {
-			return
-		}
+	for b := range frames {
 		req, err := wire.ParseRequest(b)
 		switch {
 		case errors.Is(err, wire.ErrNotJSON):
@@ -93,6 +97,21 @@ func (c *conn) serve(auth Authenticator) {
 				c.close(wire.ClosePolicy, "repeated unauthorized calls")
 				return
 			}
+		}
+	}
+}
+
+// read reads frames until the connection ends. It goes on when nobody takes
+// them any more: it is the reader that sees the other side close.
+func (c *conn) read(ctx context.Context, frames chan<- []byte) {
+	for {
+		_, b, err := c.ws.Read(context.Background())
+		if err != nil {
+			return
+		}
+		select {
+		case frames <- b:
+		case <-ctx.Done():
 		}
 	}
 }

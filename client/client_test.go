@@ -1,0 +1,251 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/gateway"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/wire"
+)
+
+// house is a gateway in this process.
+type house struct {
+	bus    *bus.Bus
+	server *gateway.Server
+	pipe   *gateway.Pipe
+}
+
+func newHouse(methods ...rpc.Method) *house {
+	quiet := slog.New(slog.DiscardHandler)
+	h := &house{bus: bus.New(quiet), pipe: gateway.NewPipe()}
+	h.server = gateway.New(gateway.Options{Log: quiet, Bus: h.bus, Version: "1.2.3", Methods: rpc.NewSet(methods)})
+	go h.server.Serve(h.pipe, gateway.Trust(chela.Owner("process")))
+	return h
+}
+
+// in runs f in a bubble with a gateway around it.
+func in(t *testing.T, f func(t *testing.T, h *house), methods ...rpc.Method) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(methods...)
+		f(t, h)
+		if err := h.server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func dial(t *testing.T, h *house, o client.Options) *client.Client {
+	t.Helper()
+	o.Dial = h.pipe.Dial
+	c, err := client.Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestHello(t *testing.T) {
+	in(t, func(t *testing.T, h *house) {
+		c := dial(t, h, client.Options{Scopes: []string{wire.ScopeRead}})
+		defer c.Close()
+		hello := c.Hello()
+		if hello.Protocol != wire.Version || hello.Server.Version != "1.2.3" || fmt.Sprint(hello.Auth.Scopes) != "[operator.read]" {
+			t.Errorf("hello %+v", hello)
+		}
+	})
+}
+
+func TestCall(t *testing.T) {
+	type text struct {
+		Text string `json:"text"`
+	}
+	methods := []rpc.Method{
+		rpc.New("echo", wire.RoleOperator, chela.ScopeRead, func(_ context.Context, _ rpc.Peer, p text) (text, error) { return p, nil }),
+		rpc.New("hang", wire.RoleOperator, chela.ScopeRead, func(ctx context.Context, p rpc.Peer, _ wire.None) (text, error) {
+			p.Yield()
+			<-ctx.Done()
+			return text{}, ctx.Err()
+		}),
+		rpc.New("twice", wire.RoleOperator, chela.ScopeRead, func(_ context.Context, p rpc.Peer, in text) (text, error) {
+			p.Accept(wire.Accepted{RunID: in.Text, Status: wire.StatusAccepted})
+			time.Sleep(time.Second)
+			if in.Text == "bad" {
+				return in, wire.Errorf(wire.Unavailable, "it went wrong")
+			}
+			return in, nil
+		}),
+	}
+	in(t, func(t *testing.T, h *house) {
+		c := dial(t, h, client.Options{})
+		defer c.Close()
+		ctx := t.Context()
+
+		var got text
+		if err := c.Call(ctx, "echo", text{"hi"}, &got); err != nil || got.Text != "hi" {
+			t.Errorf("echo = %+v, %v", got, err)
+		}
+		if err := c.Call(ctx, "echo", text{"hi"}, nil); err != nil {
+			t.Errorf("echo without a place for the result: %v", err)
+		}
+
+		err := c.Call(ctx, "echo", nil, nil)
+		we, ok := errors.AsType[*wire.Error](err)
+		if !ok || we.Code != wire.InvalidRequest || err.Error() != "echo: invalid echo params: must have required property 'text'" {
+			t.Errorf("echo without parameters: %v", err)
+		}
+
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := c.Call(short, "hang", wire.None{}, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("hang: %v, want the deadline", err)
+		}
+		if err := c.Call(ctx, "echo", text{"still there"}, &got); err != nil || got.Text != "still there" {
+			t.Errorf("echo after a call that was given up = %+v, %v", got, err)
+		}
+
+		var first wire.Accepted
+		if err := c.Call(ctx, "twice", text{"a"}, &first); err != nil || first.RunID != "a" {
+			t.Errorf("Call takes %+v, %v; want the first answer", first, err)
+		}
+		accepted := ""
+		err = c.Await(ctx, "twice", text{"b"}, func(a wire.Accepted) { accepted = a.RunID }, &got)
+		if err != nil || accepted != "b" || got.Text != "b" {
+			t.Errorf("Await: accepted %q, then %+v, %v", accepted, got, err)
+		}
+		if err := c.Await(ctx, "twice", text{"bad"}, nil, &got); err == nil || err.Error() != "twice: it went wrong" {
+			t.Errorf("Await of a run that fails: %v", err)
+		}
+	}, methods...)
+}
+
+func TestEventsThatNobodyReads(t *testing.T) {
+	ping := rpc.New("ping", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil })
+	in(t, func(t *testing.T, h *house) {
+		c := dial(t, h, client.Options{Buffer: 4})
+		defer c.Close()
+		for i := range 10 {
+			h.bus.Publish(chela.Event{Run: chela.RunID(fmt.Sprint(i)), Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
+		}
+		var ok wire.OK
+		if err := c.Call(t.Context(), "ping", nil, &ok); err != nil || !ok.OK {
+			t.Fatalf("ping behind unread events: %v, %v", ok, err)
+		}
+		var seqs []int64
+		for range 4 {
+			seqs = append(seqs, (<-c.Events()).Seq)
+		}
+		h.bus.Publish(chela.Event{Run: "last", Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
+		seqs = append(seqs, (<-c.Events()).Seq)
+		if got := fmt.Sprint(seqs); got != "[1 2 3 4 11]" {
+			t.Errorf("numbers of the events %v, want [1 2 3 4 11]", got)
+		}
+	}, ping)
+}
+
+func TestEnd(t *testing.T) {
+	hang := rpc.New("hang", wire.RoleOperator, "", func(ctx context.Context, p rpc.Peer, _ wire.None) (wire.OK, error) {
+		<-ctx.Done()
+		return wire.OK{}, ctx.Err()
+	})
+	t.Run("Close", func(t *testing.T) {
+		in(t, func(t *testing.T, h *house) {
+			c := dial(t, h, client.Options{})
+			if err := c.Err(); err != nil {
+				t.Errorf("Err of an open connection: %v", err)
+			}
+			failed := make(chan error, 1)
+			go func() { failed <- c.Call(t.Context(), "hang", nil, nil) }()
+			synctest.Wait()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-failed; !errors.Is(err, client.ErrClosed) {
+				t.Errorf("a call that waited: %v, want %v", err, client.ErrClosed)
+			}
+			if _, open := <-c.Events(); open || !errors.Is(c.Err(), client.ErrClosed) {
+				t.Errorf("events open: %v, Err: %v", open, c.Err())
+			}
+			if err := c.Call(t.Context(), "hang", nil, nil); !errors.Is(err, client.ErrClosed) {
+				t.Errorf("a call after Close: %v", err)
+			}
+			if err := c.Close(); err != nil {
+				t.Errorf("Close again: %v", err)
+			}
+		}, hang)
+	})
+	t.Run("the gateway stops", func(t *testing.T) {
+		in(t, func(t *testing.T, h *house) {
+			c := dial(t, h, client.Options{})
+			if err := h.server.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-c.Done()
+			ce, ok := errors.AsType[*client.CloseError](c.Err())
+			if !ok || ce.Code != wire.CloseRestart || ce.Reason != "service restart" {
+				t.Errorf("Err: %v", c.Err())
+			}
+		})
+	})
+	t.Run("refused", func(t *testing.T) {
+		in(t, func(t *testing.T, h *house) {
+			_, err := client.Dial(t.Context(), client.Options{Dial: h.pipe.Dial, Role: "guest"})
+			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.InvalidRequest {
+				t.Errorf("Dial in an unknown role: %v", err)
+			}
+		})
+	})
+	t.Run("nobody listens", func(t *testing.T) {
+		none := errors.New("no such socket")
+		_, err := client.Dial(t.Context(), client.Options{Dial: func(context.Context) (net.Conn, error) { return nil, none }})
+		if !errors.Is(err, none) {
+			t.Errorf("Dial: %v, want %v", err, none)
+		}
+	})
+}
+
+func TestSilentGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pipe := gateway.NewPipe()
+		// A gateway that says its hello and nothing after it.
+		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ws, err := websocket.Accept(w, r, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer ws.CloseNow()
+			say := func(s string) { ws.Write(context.Background(), websocket.MessageText, []byte(s)) }
+			say(`{"type":"event","event":"connect.challenge","payload":{"nonce":"n","ts":1}}`)
+			for {
+				if _, _, err := ws.Read(context.Background()); err != nil {
+					return
+				}
+				say(`{"type":"res","id":"connect","ok":true,"payload":{"policy":{"tickIntervalMs":30000}}}`)
+			}
+		})}
+		go srv.Serve(pipe)
+		defer srv.Close()
+		c, err := client.Dial(t.Context(), client.Options{Dial: pipe.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		<-c.Done()
+		if took := time.Since(begin); took != time.Minute || !errors.Is(c.Err(), client.ErrSilent) {
+			t.Errorf("after %v: %v; want %v after a minute", took, c.Err(), client.ErrSilent)
+		}
+	})
+}
