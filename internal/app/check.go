@@ -61,7 +61,7 @@ func (c *checkup) state(s cli.Start) (free bool) {
 	}
 	lock, err := own(s.State)
 	switch {
-	case errors.Is(err, errOwned):
+	case errors.Is(err, ErrOwned):
 		c.ok("lock", "a running process owns the state directory")
 		return false
 	case err != nil:

@@ -84,7 +84,7 @@ type Engine struct {
 	profile *profiles
 }
 
-// New starts an engine on the state directory. errOwned is in the chain of the
+// New starts an engine on the state directory. ErrOwned is in the chain of the
 // error when another process owns it.
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString()}

@@ -19,11 +19,12 @@ const (
 	socketName = "chela.sock"
 )
 
-// errOwned says that another process owns the state directory.
-var errOwned = errors.New("another process owns the state directory")
+// ErrOwned says that another process owns the state directory. A process that
+// was killed while it started a command may hold it for a moment longer.
+var ErrOwned = errors.New("another process owns the state directory")
 
 // own takes the lock of the state directory, which the kernel releases when
-// the process ends in whatever way. errOwned: another process has it.
+// the process ends in whatever way. ErrOwned: another process has it.
 func own(dir string) (*flock.Flock, error) {
 	if err := stateDir(dir); err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func own(dir string) (*flock.Flock, error) {
 	case err != nil:
 		return nil, locksFail(dir, err)
 	case !ok:
-		return nil, errOwned
+		return nil, ErrOwned
 	}
 	if err := proveLock(path); err != nil {
 		l.Unlock()

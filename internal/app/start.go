@@ -33,7 +33,7 @@ func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	defer cancel()
 	for {
 		e, err := begin(ctx, s)
-		if !errors.Is(err, errOwned) {
+		if !errors.Is(err, ErrOwned) {
 			if err != nil {
 				return nil, err
 			}

@@ -74,9 +74,12 @@ func child(dir string) error {
 		}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	e, err := app.New(context.Background(), app.Options{
-		Log: log, State: dir, Config: fileConfig(dir), Env: func(string) string { return "" }, Step: step,
-	})
+	o := app.Options{Log: log, State: dir, Config: fileConfig(dir), Env: func(string) string { return "" }, Step: step}
+	e, err := app.New(context.Background(), o)
+	for end := time.Now().Add(5 * time.Second); errors.Is(err, app.ErrOwned) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+		e, err = app.New(context.Background(), o)
+	}
 	if err != nil {
 		return err
 	}
