@@ -11,6 +11,8 @@
 // elsewhere it becomes ambiguous: it is not sent again, since an answer that is
 // missing can be asked for and one that came twice cannot be taken back.
 //
+// A run that waits for a decision has its channel asked for it, once.
+//
 // While a run is in progress its channel may show typing and a preview: a
 // message that is edited as the answer grows, and that is a row in state draft.
 // The end of the run makes it the first part of the answer, so that after a

@@ -32,15 +32,15 @@ type show struct {
 // observe follows the runs on the bus. It only takes notes.
 func (w *Worker) observe(ctx context.Context, e chela.Event) {
 	switch {
+	case e.Stream == chela.StreamApproval:
+		hint(w.asked)
+	case !w.o.Typing && w.o.Preview == nil:
 	case e.Stream == chela.StreamAssistant:
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if s := w.shows[e.Run]; s != nil {
 			s.text = e.Text
-			select {
-			case s.more <- struct{}{}:
-			default:
-			}
+			hint(s.more)
 		}
 	case e.Stream != chela.StreamLifecycle:
 	case e.Phase == chela.PhaseStart || e.Phase == chela.PhaseResume:

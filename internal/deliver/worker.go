@@ -43,6 +43,7 @@ type Worker struct {
 	o     Options
 	retry backoff.Policy
 	look  chan struct{} // cap 1: look at the rows again
+	asked chan struct{} // cap 1: a decision is waited for
 
 	mu    sync.Mutex
 	busy  map[chela.Address]bool // a goroutine talks to it
@@ -55,7 +56,7 @@ type Worker struct {
 func New(o Options) *Worker {
 	return &Worker{
 		o: o, retry: backoff.Policy{First: time.Second, Max: time.Minute, Jitter: 0.3},
-		look: make(chan struct{}, 1), busy: map[chela.Address]bool{}, shows: map[chela.RunID]*show{},
+		look: make(chan struct{}, 1), asked: make(chan struct{}, 1), busy: map[chela.Address]bool{}, shows: map[chela.RunID]*show{},
 	}
 }
 
@@ -63,10 +64,8 @@ func New(o Options) *Worker {
 // returns when everything it began is done.
 func (w *Worker) Run(ctx context.Context) error {
 	wakes := w.o.Store.Wakes(ctx)
-	unsubscribe := func() {}
-	if w.o.Typing || w.o.Preview != nil {
-		unsubscribe = w.o.Bus.Subscribe(func(e chela.Event) { w.observe(ctx, e) })
-	}
+	unsubscribe := w.o.Bus.Subscribe(func(e chela.Event) { w.observe(ctx, e) })
+	hint(w.asked) // by the process before, perhaps
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	slots := make(chan struct{}, parallel)
@@ -78,6 +77,11 @@ func (w *Worker) Run(ctx context.Context) error {
 			if !ok || t.Kind != store.TopicOutbox {
 				continue
 			}
+		case <-w.asked:
+			if err := w.ask(ctx); err != nil && ctx.Err() == nil {
+				w.o.Log.Error("ask channels for decisions", "err", err)
+			}
+			continue
 		case <-w.look:
 		case <-timer.C:
 		case <-ctx.Done():
@@ -100,9 +104,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-func (w *Worker) wake() {
+// hint signals a channel of capacity one; what is signalled already stays so.
+func hint(c chan struct{}) {
 	select {
-	case w.look <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -193,7 +198,7 @@ func (w *Worker) give(a chela.Address) {
 	w.mu.Lock()
 	delete(w.busy, a)
 	w.mu.Unlock()
-	w.wake()
+	hint(w.look)
 }
 
 // drain sends the rows of one address until one of them has to wait.
