@@ -40,7 +40,7 @@ type Item struct {
 	Call      string          // of Resume and System: the tool call it is about
 	State     State
 	Run       chela.RunID // the run that took it
-	Note      string      // why it was dropped or cancelled
+	Note      string      // why it was dropped or cancelled; of a command, its answer
 	Created   time.Time
 	Seq       int64 // order of arrival, given by the table
 }
