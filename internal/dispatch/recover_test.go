@@ -25,13 +25,15 @@ type crash struct {
 	step string
 	n    int64
 
-	at    atomic.Int64
-	dead  atomic.Bool
-	died  chan struct{}
+	at   atomic.Int64
+	dead atomic.Bool
+	died chan struct{}
 	store.Store
 }
 
-func newCrash(step string, n int64) *crash { return &crash{step: step, n: n, died: make(chan struct{})} }
+func newCrash(step string, n int64) *crash {
+	return &crash{step: step, n: n, died: make(chan struct{})}
+}
 
 var errDead = errors.New("the process is dead")
 
