@@ -39,10 +39,9 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Provider)
-	if e.Provider != "" && e.Model != "" {
-		b.WriteByte('/')
+	if e.Model != "" {
+		b.WriteString("/" + e.Model)
 	}
-	b.WriteString(e.Model)
 	fmt.Fprintf(&b, ": %s", e.Class)
 	if e.Status != 0 {
 		fmt.Fprintf(&b, " (http %d)", e.Status)

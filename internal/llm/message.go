@@ -158,12 +158,3 @@ func (m *Message) Calls() []ToolCall {
 func User(text string) *Message {
 	return &Message{Role: RoleUser, Parts: []Part{Text(text)}}
 }
-
-// Clone returns a copy of m that may be changed, without a kept encoding. The
-// parts' data are shared.
-func (m *Message) Clone() *Message {
-	return &Message{
-		Role: m.Role, Parts: append([]Part(nil), m.Parts...), Provider: m.Provider, Model: m.Model, Stop: m.Stop,
-		CallID: m.CallID, ToolName: m.ToolName, IsError: m.IsError,
-	}
-}

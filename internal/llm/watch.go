@@ -2,7 +2,6 @@ package llm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -20,7 +19,8 @@ type Timeouts struct {
 // Watch returns a provider that ends an answer of p when it takes too long,
 // with an *[Error] of class [ClassTimeout], and lets its connection go. Only
 // events count as progress: keep-alives do not. The time that the caller takes
-// over an event counts for the total alone.
+// over an event counts for the total alone. The error names the provider by
+// p's method Name, if it has one.
 func Watch(p Provider, t Timeouts) Provider { return watched{p, t} }
 
 type watched struct {
@@ -52,7 +52,7 @@ func (w watched) Stream(ctx context.Context, r *Request) iter.Seq2[Event, error]
 			first.Stop()
 			idle.Stop()
 			if why := late.Load(); err != nil && why != nil && ctx.Err() == nil {
-				err = &Error{Class: ClassTimeout, Provider: providerOf(err), Model: r.Model, Message: *why}
+				err = &Error{Class: ClassTimeout, Provider: w.name(), Model: r.Model, Message: *why}
 			}
 			if !yield(e, err) {
 				return
@@ -77,9 +77,10 @@ func timer(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, f)
 }
 
-func providerOf(err error) string {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Provider
+// name returns the provider's id, if it tells.
+func (w watched) name() string {
+	if n, ok := w.Provider.(interface{ Name() string }); ok {
+		return n.Name()
 	}
-	return ""
+	return "model"
 }

@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/dialect"
 	"github.com/chela-ai/chela/internal/llm"
-	"github.com/chela-ai/chela/internal/llm/dialect"
 	"github.com/chela-ai/chela/internal/secret"
 )
 
@@ -75,6 +75,9 @@ func header(o Options, u *url.URL) http.Header {
 	}
 	return h
 }
+
+// Name returns the provider's id.
+func (p *Provider) Name() string { return p.name }
 
 // Stream implements llm.Provider.
 func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {

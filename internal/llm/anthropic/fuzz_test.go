@@ -27,7 +27,7 @@ func BenchmarkRequest(b *testing.B) {
 				if tt.fresh {
 					b.StopTimer()
 					for i, m := range r.Messages {
-						r.Messages[i] = m.Clone()
+						r.Messages[i] = llmtest.Fresh(m)
 					}
 					b.StartTimer()
 				}

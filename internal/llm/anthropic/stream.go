@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/chela-ai/chela/internal/dialect"
 	"github.com/chela-ai/chela/internal/llm"
-	"github.com/chela-ai/chela/internal/llm/dialect"
 )
 
 // event is any event of a stream.

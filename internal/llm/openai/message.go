@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/dialect"
 	"github.com/chela-ai/chela/internal/llm"
-	"github.com/chela-ai/chela/internal/llm/dialect"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/dialect"
 	"github.com/chela-ai/chela/internal/llm"
-	"github.com/chela-ai/chela/internal/llm/dialect"
 	"github.com/chela-ai/chela/internal/secret"
 )
 
@@ -80,6 +80,9 @@ func New(o Options) *Provider {
 	p.client = dialect.NewClient(p.name, u, err, o.HTTP, h, o.Key)
 	return p
 }
+
+// Name returns the provider's id.
+func (p *Provider) Name() string { return p.name }
 
 // Stream implements llm.Provider.
 func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {

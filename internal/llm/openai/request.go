@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/dialect"
 	"github.com/chela-ai/chela/internal/llm"
-	"github.com/chela-ai/chela/internal/llm/dialect"
 )
 
 var errNoMessages = errors.New("the request has no message that could be sent")
