@@ -1,32 +1,532 @@
+//go:build unix
+
 package exec_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
+	"unicode/utf8"
 
+	"github.com/chela-ai/chela/internal/sandbox"
 	"github.com/chela-ai/chela/internal/sandbox/host"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/tool/exec"
+	"github.com/chela-ai/chela/internal/tool/tooltest"
 )
 
-func TestSmoke(t *testing.T) {
-	tl, err := exec.New(exec.Options{Broker: host.Broker{}, Mode: exec.ModeFull})
+type m = map[string]any
+
+// box is a workspace with the tool.
+type box struct {
+	t      *testing.T
+	tool   tool.Tool
+	dir    string
+	update func(string)
+}
+
+func newBox(t *testing.T, o exec.Options) *box {
+	t.Helper()
+	if o.Broker == nil {
+		o.Broker = host.Broker{}
+	}
+	if o.Mode == "" {
+		o.Mode = exec.ModeFull
+	}
+	tl, err := exec.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cmd := range []string{"pwd", "echo a; echo b >&2; exit 3", "true", "seq 1 20000", "sleep 100 & echo x"} {
-		args, _ := json.Marshal(map[string]string{"command": cmd})
-		c := tool.Call{Args: args, Dir: t.TempDir(), Update: func(s string) {}}
-		p, err := tl.(tool.Planner).Plan(t.Context(), c)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &box{t, tl, dir, func(string) {}}
+}
+
+func (b *box) plan(args m) (tool.Plan, tool.Call, error) {
+	b.t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	c := tool.Call{ID: "1", Args: raw, Dir: b.dir, Update: b.update}
+	p, err := b.tool.(tool.Planner).Plan(b.t.Context(), c)
+	c.Plan = &p
+	return p, c, err
+}
+
+type details struct {
+	ExitCode   int
+	Signal     string
+	DurationMs int64
+	TimedOut   bool
+	Truncated  bool
+	Left       int
+}
+
+// run plans and runs a call.
+func (b *box) run(ctx context.Context, args m) (string, details, error) {
+	b.t.Helper()
+	p, c, err := b.plan(args)
+	if err != nil {
+		b.t.Fatalf("plan %v: %v", args, err)
+	}
+	if p.Deny != "" {
+		b.t.Fatalf("plan %v: denied: %s", args, p.Deny)
+	}
+	r, err := b.tool.Run(ctx, c)
+	var d details
+	if r.Details != nil {
+		if err := json.Unmarshal(r.Details, &d); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if r.IsError {
+		b.t.Errorf("%v: the result is an error", args)
+	}
+	if len(r.Content) == 0 {
+		return "", d, err
+	}
+	if !utf8.ValidString(r.Content[0].Text) {
+		b.t.Errorf("%v: no UTF-8", args)
+	}
+	return r.Content[0].Text, d, err
+}
+
+// text runs a command that must run.
+func (b *box) text(args m) (string, details) {
+	b.t.Helper()
+	s, d, err := b.run(b.t.Context(), args)
+	if err != nil {
+		b.t.Fatalf("run %v: %v", args, err)
+	}
+	return s, d
+}
+
+func TestConformance(t *testing.T) {
+	b := newBox(t, exec.Options{})
+	tooltest.Run(t, b.tool, tooltest.Options{
+		Args: []string{
+			`{"command":"ls -la; cat a"}`, `{"command":"echo x > b; exit 3"}`, `{"command":"git status"}`, `{"command":"true","timeoutSeconds":5}`,
+			`{"command":"echo $X","env":{"X":"y"}}`, `{"command":"pwd","workdir":"."}`, `{"command":"printf '\\377\\000x'"}`,
+		},
+		Setup: func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+	})
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	t.Run("EX-01 pwd", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		if s, d := b.text(m{"command": "pwd"}); s != b.dir || d.ExitCode != 0 {
+			t.Errorf("got %q %+v", s, d)
+		}
+	})
+	t.Run("EX-02 both streams and the exit code", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		if s, d := b.text(m{"command": "echo a; echo b >&2; exit 3"}); s != "a\nb\n\n[exit code 3]" || d.ExitCode != 3 {
+			t.Errorf("got %q %+v", s, d)
+		}
+	})
+	t.Run("EX-03 long output is cut to its ends", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		s, d := b.text(m{"command": "head -c 12500 /dev/zero | tr '\\0' a; head -c 12500 /dev/zero | tr '\\0' z"})
+		if !strings.HasPrefix(s, strings.Repeat("a", 5000)+"\n\n[") || !strings.HasSuffix(s, "]\n\n"+strings.Repeat("z", 5000)) || !strings.Contains(s, "25000 characters") || !d.Truncated {
+			t.Errorf("got %d bytes, %q %+v", len(s), s[4990:len(s)-4990], d)
+		}
+	})
+	t.Run("EX-04 no output", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		if s, _ := b.text(m{"command": "true"}); s != "[succeeded, no output]" {
+			t.Errorf("got %q", s)
+		}
+		if s, _ := b.text(m{"command": "false"}); s != "[exit code 1; no output]" {
+			t.Errorf("got %q", s)
+		}
+	})
+	t.Run("EX-05 the time limit", func(t *testing.T) {
+		if p, _, err := newBox(t, exec.Options{}).plan(m{"command": "sleep 60"}); err != nil || !strings.Contains(p.Text, "at most 30s") {
+			t.Errorf("the default limit: %q, %v", p.Text, err)
+		}
+		b := newBox(t, exec.Options{Timeout: 300 * time.Millisecond})
+		began := time.Now()
+		s, d := b.text(m{"command": "echo partial; sleep 60"})
+		if !strings.HasPrefix(s, "partial\n\n[timed out after 300ms") || !d.TimedOut {
+			t.Errorf("got %q %+v", s, d)
+		}
+		if time.Since(began) > 5*time.Second {
+			t.Errorf("it took %v", time.Since(began))
+		}
+	})
+	t.Run("EX-08 the whole group ends in time", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		s, d := b.text(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & wait", "timeoutSeconds": 0.4})
+		if !d.TimedOut || !strings.Contains(s, "timed out") {
+			t.Errorf("got %q %+v", s, d)
+		}
+		still(t, filepath.Join(b.dir, "beat"))
+	})
+	t.Run("EX-11 the shell is named", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		if s, _ := b.text(m{"command": "echo $OPENCLAW_SHELL $CHELA_SHELL"}); s != "exec exec" {
+			t.Errorf("got %q", s)
+		}
+	})
+	t.Run("EX-18 an abort ends the group", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		b.update = func(string) { cancel() }
+		s, _, err := b.run(ctx, m{"command": "echo up; (while :; do echo x >> beat; sleep 0.05; done) & wait"})
+		if !errors.Is(err, context.Canceled) || !strings.HasPrefix(s, "up") {
+			t.Errorf("got %q, %v", s, err)
+		}
+		still(t, filepath.Join(b.dir, "beat"))
+	})
+	t.Run("EX-21 a cut splits no character", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		for _, c := range []string{"x", "你", "𝄞"} {
+			write := func(n int) string {
+				f := filepath.Join(b.dir, "f")
+				if err := os.WriteFile(f, []byte(strings.Repeat(c, n)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				s, _ := b.text(m{"command": "cat f"})
+				return s
+			}
+			if s := write(10_000); s != strings.Repeat(c, 10_000) {
+				t.Errorf("10 000 × %s: %d characters", c, utf8.RuneCountInString(s))
+			}
+			for _, n := range []int{10_001, 25_000, 100_000} {
+				half := strings.Repeat(c, 5000)
+				if s := write(n); !strings.HasPrefix(s, half+"\n") || !strings.HasSuffix(s, "\n"+half) || !strings.Contains(s, "characters in all") {
+					t.Errorf("%d × %s: %d characters", n, c, utf8.RuneCountInString(s))
+				}
+			}
+		}
+	})
+	t.Run("SEED-03 10 000 characters pass uncut, 10 001 are cut", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		if s, d := b.text(m{"command": "printf '%010000d' 1"}); len(s) != 10_000 || d.Truncated {
+			t.Errorf("%d characters, %+v", len(s), d)
+		}
+		if s, d := b.text(m{"command": "printf '%010001d' 1"}); !strings.Contains(s, "10001 characters") || !d.Truncated {
+			t.Errorf("%d characters, %+v", len(s), d)
+		}
+	})
+	t.Run("EX-22 each call starts in the workspace", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		os.Mkdir(filepath.Join(b.dir, "sub"), 0o755)
+		b.text(m{"command": "cd /tmp"})
+		if s, _ := b.text(m{"command": "pwd"}); s != b.dir {
+			t.Errorf("got %q", s)
+		}
+		for _, w := range []string{"sub", "./sub/", b.dir + "/sub"} {
+			if s, _ := b.text(m{"command": "pwd", "workdir": w}); s != b.dir+"/sub" {
+				t.Errorf("workdir %s: %q", w, s)
+			}
+		}
+		for _, w := range []string{"missing", "/no/such"} {
+			if _, _, err := b.plan(m{"command": "pwd", "workdir": w}); err == nil {
+				t.Errorf("workdir %s: no error", w)
+			}
+		}
+	})
+	t.Run("what is left running is ended and told", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		s, d := b.text(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) >/dev/null 2>&1 & sleep 0.2; echo started"})
+		if !strings.HasPrefix(s, "started\n\n[") || !strings.Contains(s, "were ended") || d.Left == 0 {
+			t.Errorf("got %q %+v", s, d)
+		}
+		still(t, filepath.Join(b.dir, "beat"))
+	})
+	t.Run("a signal is told", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		if s, d := b.text(m{"command": "kill -KILL $$"}); !strings.Contains(s, "ended by SIGKILL") || d.Signal != "SIGKILL" {
+			t.Errorf("got %q %+v", s, d)
+		}
+	})
+	t.Run("output that is no text", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		if s, _ := b.text(m{"command": "printf 'a\\377\\000b'"}); s != "a\ufffdb" {
+			t.Errorf("got %q", s)
+		}
+	})
+}
+
+// still fails when a file of heartbeats grows, or was never there.
+func still(t *testing.T, file string) {
+	t.Helper()
+	size := func() int64 {
+		info, err := os.Stat(file)
 		if err != nil {
-			t.Fatal(err)
+			return 0
 		}
-		c.Plan = &p
-		r, err := tl.Run(t.Context(), c)
-		s := ""
-		if len(r.Content) > 0 {
-			s = r.Content[0].Text
-		}
-		t.Logf("%s\n%v %d %s %s\n%.300s", p.Text, err, len(s), r.Details, p.Hash, s)
+		return info.Size()
+	}
+	before := size()
+	time.Sleep(250 * time.Millisecond)
+	if after := size(); after != before {
+		t.Errorf("something still runs: %d, then %d", before, after)
 	}
 }
+
+func TestMuchOutput(t *testing.T) {
+	b := newBox(t, exec.Options{})
+	var before, after runtime.MemStats
+	for _, size := range []string{"3000000", "1000000000"} {
+		t.Run("EX-16 "+size+" bytes in little memory", func(t *testing.T) {
+			b.t = t
+			if testing.Short() && len(size) > 8 {
+				t.Skip("long")
+			}
+			updates := 0
+			b.update = func(s string) { updates += len(s) }
+			runtime.ReadMemStats(&before)
+			s, d := b.text(m{"command": "head -c " + size + " /dev/zero | tr '\\0' x"})
+			runtime.ReadMemStats(&after)
+			if !strings.Contains(s, size+" characters in all") || !d.Truncated {
+				t.Errorf("the loss is not told: %q", s[5000:len(s)-5000])
+			}
+			if after.HeapAlloc > before.HeapAlloc+2<<20 {
+				t.Errorf("it holds %d bytes more", after.HeapAlloc-before.HeapAlloc)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+				t.Errorf("it took %d bytes", n)
+			}
+			if updates > 4<<20 {
+				t.Errorf("%d bytes of updates", updates)
+			}
+		})
+	}
+}
+
+func TestUpdates(t *testing.T) {
+	t.Parallel()
+	t.Run("EX-23 output comes while the command runs", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		var mu sync.Mutex
+		var updates []string
+		b.update = func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			updates = append(updates, s)
+		}
+		s, _ := b.text(m{"command": "for i in 1 2 3 4 5; do echo 你$i; sleep 0.15; done"})
+		if len(updates) < 3 || strings.TrimSpace(strings.Join(updates, "")) != s {
+			t.Errorf("updates %q, result %q", updates, s)
+		}
+	})
+	t.Run("fast output is merged, no character is split", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		var all strings.Builder
+		n := 0
+		b.update = func(s string) { n++; all.WriteString(s) }
+		s, _ := b.text(m{"command": "i=0; while [ $i -lt 2000 ]; do printf 你; i=$((i+1)); done"})
+		if all.String() != s || n > 20 {
+			t.Errorf("%d updates, %d of %d bytes", n, all.Len(), len(s))
+		}
+	})
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONPATH", "PERL5OPT", "RUBYOPT", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "path", "A=B", "1A", "", "BASH_FUNC_ls%%", "CHELA_STATE_DIR"} {
+		t.Run("EX-10 "+name+" is rejected", func(t *testing.T) {
+			b := newBox(t, exec.Options{})
+			if _, _, err := b.plan(m{"command": "true", "env": m{name: "/evil"}}); err == nil || !strings.Contains(err.Error(), "env:") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	t.Run("only listed variables come from the gateway", func(t *testing.T) {
+		b := newBox(t, exec.Options{Environ: []string{
+			"PATH=/usr/bin:/bin", "HOME=/home/x", "LANG=C", "LC_ALL=C", "ANTHROPIC_API_KEY=hunter2", "SSH_AUTH_SOCK=/x", "LD_PRELOAD=", "GIT_DIR=/x",
+		}, PathPrepend: []string{"/opt/first"}})
+		s, _ := b.text(m{"command": "env", "env": m{"MINE": "a b"}})
+		var names []string
+		for line := range strings.Lines(s) {
+			name, _, _ := strings.Cut(line, "=")
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		want := []string{"CHELA_RUN", "CHELA_SHELL", "HOME", "LANG", "LC_ALL", "MINE", "OPENCLAW_SHELL", "PATH", "PWD", "SHLVL", "_"}
+		if !slices.Equal(names, want) {
+			t.Errorf("got %v, want %v", names, want)
+		}
+		if !strings.Contains(s, "PATH=/opt/first:/usr/bin:/bin\n") || !strings.Contains(s, "MINE=a b\n") {
+			t.Errorf("got %s", s)
+		}
+	})
+}
+
+func TestJudgement(t *testing.T) {
+	t.Parallel()
+	const (
+		runs   = "runs"
+		asks   = "asks"
+		denied = "denied"
+	)
+	b := func(o exec.Options) *box { return newBox(t, o) }
+	ask := exec.Options{Mode: exec.ModeAsk, Interactive: true}
+	full := exec.Options{Mode: exec.ModeFull}
+	for _, tt := range []struct {
+		name string
+		o    exec.Options
+		args m
+		want string
+		says string // of the reason or the refusal
+	}{
+		{"a reading command runs", ask, m{"command": "ls -la | head"}, runs, ""},
+		{"others ask", ask, m{"command": "touch x"}, asks, "touch is not known to only read"},
+		{"nobody to ask", exec.Options{Mode: exec.ModeAsk}, m{"command": "touch x"}, denied, "--yes"},
+		{"nobody to ask, but it only reads", exec.Options{Mode: exec.ModeAsk}, m{"command": "ls"}, runs, ""},
+		{"full runs", full, m{"command": "touch x"}, runs, ""},
+		{"EX-14 deny", exec.Options{Mode: exec.ModeDeny, Interactive: true}, m{"command": "ls"}, denied, "tools.exec.mode"},
+		{"allowlist refuses without asking", exec.Options{Mode: exec.ModeAllowlist, Interactive: true}, m{"command": "touch x"}, denied, "known to read"},
+		{"allowlist runs what reads", exec.Options{Mode: exec.ModeAllowlist}, m{"command": "ls"}, runs, ""},
+		{"always asks for what reads", exec.Options{Mode: exec.ModeAlways, Interactive: true}, m{"command": "ls"}, asks, "every command"},
+		{"EX-09 a dangerous plan in full mode", full, m{"command": "rm -rf /"}, denied, "deletes a whole system"},
+		{"EX-09 a look-alike", full, m{"command": "rm -rf ./build"}, runs, ""},
+		{"EX-09 dd --help", full, m{"command": "dd --help"}, runs, ""},
+		{"a configured pattern", exec.Options{Mode: exec.ModeFull, DangerousPatterns: []string{"^shutdown"}}, m{"command": "shutdown now"}, denied, "pattern"},
+		{"EX-17 security ask hardens full", exec.Options{Mode: exec.ModeFull, Interactive: true}, m{"command": "touch x", "security": "ask"}, asks, "touch"},
+		{"EX-24 security off does not loosen", ask, m{"command": "touch x", "security": "off"}, asks, ""},
+		{"EX-24 ask false does not loosen", ask, m{"command": "touch x", "ask": false}, asks, ""},
+		{"EX-24 ask true asks always", ask, m{"command": "ls", "ask": true}, asks, ""},
+		{"EX-24 ask always", ask, m{"command": "ls", "ask": "always"}, asks, ""},
+		{"EX-24 security deny", full, m{"command": "ls", "security": "deny"}, denied, ""},
+		{"EX-24 security allowlist", full, m{"command": "touch x", "security": "allowlist"}, denied, ""},
+		{"EX-24 security review", exec.Options{Mode: exec.ModeFull, Interactive: true}, m{"command": "touch x", "security": "review"}, asks, ""},
+		{"EX-24 host local", full, m{"command": "ls", "host": "local"}, runs, ""},
+		{"outside the workspace even reading asks", ask, m{"command": "ls", "workdir": "/"}, asks, "outside the workspace"},
+		{"variables ask", ask, m{"command": "git log", "env": m{"X": "y"}}, asks, "environment"},
+		{"EX-19 signing in to a channel", full, m{"command": "openclaw channels login whatsapp"}, denied, "themselves"},
+		{"EX-19 signing in to a channel, by our name", full, m{"command": "cd /tmp && chela channels login x"}, denied, "themselves"},
+		{"EX-19 giving an approval", full, m{"command": "/approve 123 allow-always"}, denied, "by a person"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, c, err := b(tt.o).plan(tt.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, says := runs, p.Reason
+			switch {
+			case p.Deny != "":
+				got, says = denied, p.Deny
+			case p.Ask:
+				got = asks
+			}
+			if got != tt.want || !strings.Contains(says, tt.says) {
+				t.Errorf("%s: %q, want %s: %q", got, says, tt.want, tt.says)
+			}
+			if reads := p.Effect == tool.Reads; reads && got == asks && tt.o.Mode != exec.ModeAlways && tt.args["ask"] == nil {
+				t.Error("it asks for what only reads")
+			}
+			c.Plan = nil // what was not planned is judged again, and not run against the judgement
+			if tt.want != runs {
+				if _, err := b(tt.o).tool.Run(t.Context(), c); err == nil {
+					t.Error("it ran")
+				}
+			}
+		})
+	}
+	t.Run("EX-17 timeoutSec is timeoutSeconds", func(t *testing.T) {
+		if got := b(full).tool.Spec().Aliases["timeoutSec"]; got != "timeoutSeconds" {
+			t.Errorf("timeoutSec is taken as %q", got)
+		}
+		if p, _, err := b(ask).plan(m{"command": "ls", "timeoutSeconds": 5, "security": "ask"}); err != nil || !strings.Contains(p.Text, "at most 5s") {
+			t.Errorf("%q, %v", p.Text, err)
+		}
+	})
+	t.Run("EX-12 host sandbox without one", func(t *testing.T) {
+		for _, args := range []m{{"command": "ls", "host": "sandbox"}, {"command": "ls", "sandbox": true}, {"command": "ls", "host": "kitchen-pi"}} {
+			if _, _, err := b(full).plan(args); err == nil {
+				t.Errorf("%v: no error", args)
+			}
+		}
+	})
+	t.Run("EX-13 host gateway beside a sandbox", func(t *testing.T) {
+		o := full
+		o.Broker = confined{}
+		if _, _, err := b(o).plan(m{"command": "ls", "host": "gateway"}); err == nil {
+			t.Error("no error")
+		}
+		if _, _, err := b(o).plan(m{"command": "ls", "sandbox": true}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// confined is the host's broker under another name.
+type confined struct{ host.Broker }
+
+func (confined) Name() string { return "native" }
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, exec.Options{})
+	base, _, err := b.plan(m{"command": "echo a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Mkdir(filepath.Join(b.dir, "sub"), 0o755)
+	for _, args := range []m{{"command": "echo  a"}, {"command": "echo a", "workdir": "sub"}, {"command": "echo a", "env": m{"X": "1"}}} {
+		if p, _, err := b.plan(args); err != nil || p.Hash == base.Hash {
+			t.Errorf("%v has the same hash, %v", args, err)
+		}
+	}
+	p, c, err := b.plan(m{"command": "echo one && echo two > f", "env": m{"X": "a\nb"}, "timeoutSeconds": 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"echo one && echo two > f\n", "in " + b.dir, "at most 30m0s", `with X=a\nb`} {
+		if !strings.Contains(p.Text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, p.Text)
+		}
+	}
+	// What was planned is run, and nothing else.
+	c.Args = json.RawMessage(`{"command":"echo changed"}`)
+	r, err := b.tool.Run(t.Context(), c)
+	if err != nil || !strings.HasPrefix(r.Content[0].Text, "one") {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	t.Run("SEED-03 shown whole", func(t *testing.T) {
+		long := "echo " + strings.Repeat("x", 4000) + "; rm -r y"
+		if p, _, _ := b.plan(m{"command": long}); !strings.Contains(p.Text, long) {
+			t.Error("the command is cut")
+		}
+	})
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.New(exec.Options{}); err == nil {
+		t.Error("no broker: no error")
+	}
+	if _, err := exec.New(exec.Options{Broker: host.Broker{}, DangerousPatterns: []string{"("}}); err == nil {
+		t.Error("a bad pattern: no error")
+	}
+	for _, s := range []string{"full", "off", "ask", "auto", "review", "allowlist", "deny", "always", "", "on-miss"} {
+		if _, err := exec.ParseMode(s); err != nil {
+			t.Errorf("mode %q: %v", s, err)
+		}
+	}
+	if _, err := exec.ParseMode("yolo"); err == nil {
+		t.Error("mode yolo: no error")
+	}
+}
+
+var _ sandbox.Broker = confined{}

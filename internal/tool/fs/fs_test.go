@@ -175,12 +175,12 @@ func TestRead(t *testing.T) {
 			t.Errorf("it took %d bytes", n)
 		}
 	})
-	t.Run("a file of 100 MB", func(t *testing.T) {
+	t.Run("a file of 50 MB", func(t *testing.T) {
 		b := newBox(t)
-		b.write("f", strings.Repeat(strings.Repeat("x", 99)+"\n", 1_000_000))
+		b.write("f", strings.Repeat(strings.Repeat("x", 99)+"\n", 500_000))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		got := b.text("read", m{"path": "f", "offset": 999_999})
+		got := b.text("read", m{"path": "f", "offset": 499_999})
 		runtime.ReadMemStats(&after)
 		if n := strings.Count(got, "x\n"); n != 2 {
 			t.Errorf("%d lines", n)
@@ -600,7 +600,7 @@ func TestChangingFile(t *testing.T) {
 	stop := make(chan struct{})
 	go func() {
 		defer close(stop)
-		for i := range 200 {
+		for i := range 60 {
 			b.text("write", m{"path": "f", "content": []string{a, c}[i%2]})
 		}
 	}()
