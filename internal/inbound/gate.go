@@ -4,19 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/chela-ai/chela/internal/approval"
-	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/chunk"
-	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/queue"
-	"github.com/chela-ai/chela/internal/route"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
 )
@@ -28,118 +22,6 @@ const (
 	MaxBytes = 20 << 20 // bytes of all attachments
 	maxID    = 256      // bytes of an id or a part of an address
 )
-
-// Options is what a Gate works with.
-type Options struct {
-	Log   *slog.Logger
-	Store store.Store
-	Bus   *bus.Bus
-
-	// Route says which session answers an address. nil: the zero route.Table.
-	Route func(chela.Address) route.Route
-
-	// Access decides whether a principal may have the agent work, and as whom:
-	// it may return a principal with other scopes. An error refuses. nil: who
-	// holds the write scope may, others may not.
-	Access func(chela.Principal, chela.Inbound) (chela.Principal, error)
-
-	// Always reports whether a group's messages are answered without a
-	// mention. nil: none are.
-	Always func(chela.Address) bool
-
-	// Reset returns when the session begins anew by itself. nil: never.
-	Reset func(session.Meta) session.ResetPolicy
-
-	// Live reports whether a run of the session is in progress. nil: never.
-	Live func(chela.SessionKey) bool
-
-	// Abort ends a run of the session. nil: runs end by themselves.
-	Abort func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error)
-	// Decide answers an approval as the principal of ctx. nil: nothing asks.
-	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
-
-	// Catalog is the models that can be chosen; Model is the one in force.
-	Catalog func() llm.Catalog
-	Model   func(session.Meta) llm.Model
-	// Inherit is what a session has where it sets nothing itself.
-	Inherit func(session.Meta) Settings
-
-	// Bot is our own name at an address, by which a command can be meant for
-	// us. nil, or empty: not known.
-	Bot func(chela.Address) string
-	// Chunks says how an answer is divided for an address. nil: as package
-	// chunk does it.
-	Chunks func(chela.Address) chunk.Options
-
-	Version string
-	Started time.Time // of the process; zero: not shown
-}
-
-// Settings are choices that a session may make for itself.
-type Settings struct {
-	Think   llm.Level
-	Verbose string
-	Usage   string
-	Queue   queue.Policy
-}
-
-// Gate admits messages. It is safe for concurrent use.
-type Gate struct {
-	o     Options
-	names map[string]Command // by name and alias
-}
-
-// New returns a Gate.
-func New(o Options) *Gate {
-	if o.Route == nil {
-		o.Route = new(route.Table).Resolve
-	}
-	if o.Access == nil {
-		o.Access = writers
-	}
-	if o.Always == nil {
-		o.Always = func(chela.Address) bool { return false }
-	}
-	if o.Live == nil {
-		o.Live = func(chela.SessionKey) bool { return false }
-	}
-	if o.Abort == nil {
-		o.Abort = func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error) { return nil, nil }
-	}
-	if o.Catalog == nil {
-		o.Catalog = func() llm.Catalog { return llm.Catalog{} }
-	}
-	if o.Model == nil {
-		o.Model = pinned
-	}
-	if o.Inherit == nil {
-		o.Inherit = func(session.Meta) Settings { return Settings{} }
-	}
-	if o.Bot == nil {
-		o.Bot = func(chela.Address) string { return "" }
-	}
-	if o.Chunks == nil {
-		o.Chunks = func(chela.Address) chunk.Options { return chunk.Options{} }
-	}
-	return &Gate{o: o, names: names()}
-}
-
-// pinned is the model of a session when nobody knows which others there are.
-func pinned(m session.Meta) llm.Model {
-	r, err := llm.ParseRef(m.Model)
-	if err != nil {
-		return llm.Model{Provider: "unknown", ID: "unknown"}
-	}
-	return llm.Model{Provider: r.Provider, ID: r.Model}
-}
-
-// writers is the access rule when none is given.
-func writers(p chela.Principal, _ chela.Inbound) (chela.Principal, error) {
-	if !p.May(chela.ScopeWrite) {
-		return p, chela.Errorf(chela.CodeForbidden, "%s may not write here", p.ID)
-	}
-	return p, nil
-}
 
 // Receipt says what became of a message.
 type Receipt struct {

@@ -385,6 +385,22 @@ func TestAdmit(t *testing.T) {
 
 func b0(tx store.Tx) session.Meta { m, _ := tx.Sessions().Get(mainKey); return m }
 
+func BenchmarkAdmit(b *testing.B) {
+	db, err := sqlite.Open(b.Context(), sqlite.Options{Path: filepath.Join(b.TempDir(), "chela.db")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	log := slog.New(slog.DiscardHandler)
+	g := New(Options{Log: log, Store: db, Bus: bus.New(log)})
+	ctx := owner(b)
+	for b.Loop() {
+		if _, err := g.Admit(ctx, chela.Inbound{Address: chela.Address{Channel: chela.LocalChannel}, Text: "hello"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestTitle(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
