@@ -389,6 +389,22 @@ func TestTools(t *testing.T) {
 		})
 	})
 
+	t.Run("output that comes after the end of its call is dropped", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			k := tools("p1", "p2")
+			k.do["p1"] = func(_ context.Context, update func(string)) (tool.Result, error) {
+				time.AfterFunc(time.Second, func() { update("late") })
+				return tool.Text("ok"), nil
+			}
+			k.do["p2"] = func(context.Context, func(string)) (tool.Result, error) {
+				time.Sleep(2 * time.Second)
+				return tool.Text("ok"), nil
+			}
+			lines, _ := run(t.Context(), request(&script{steps: []step{use("p1:1", "p2:2"), say("ok")}}, k))
+			same(t, lines[4:6], []string{"end 1: ok", "end 2: ok"})
+		})
+	})
+
 	t.Run("updates come between start and end", func(t *testing.T) {
 		k := tools("a")
 		k.do["a"] = func(_ context.Context, update func(string)) (tool.Result, error) {
@@ -493,6 +509,21 @@ func TestSuspendAndStop(t *testing.T) {
 		lines, end := run(t.Context(), request(&script{steps: []step{use("stop:1", "w:2")}}, k))
 		same(t, lines[2:], []string{"start 1", "end 1: no money", "end 2: " + agent.NotRunText, "end of run: stopped"})
 		same(t, end.Err, why, cmpErr)
+	})
+}
+
+func TestStopInGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := tools("p", "pstop")
+		k.do["pstop"] = func(context.Context, func(string)) (tool.Result, error) { return tool.Text("no money"), tool.ErrStop }
+		k.do["p"] = func(context.Context, func(string)) (tool.Result, error) {
+			time.Sleep(time.Second)
+			return tool.Text("ok"), nil
+		}
+		lines, end := run(t.Context(), request(&script{steps: []step{use("pstop:0", "p:1", "p:2", "p:3", "p:4", "p:5", "p:6", "p:7", "p:8", "p:9")}}, k))
+		same(t, len(k.invoked), 8)
+		same(t, lines[len(lines)-4:], []string{"end 7: ok", "end 8: " + agent.NotRunText, "end 9: " + agent.NotRunText, "end of run: stopped"})
+		same(t, end.Reason, agent.Stopped)
 	})
 }
 
@@ -626,6 +657,27 @@ func TestAbort(t *testing.T) {
 		})
 	})
 
+	t.Run("no model is asked after it", func(t *testing.T) {
+		m := &script{steps: []step{say("ok")}}
+		lines, _ := abortAt(t, request(m, nil), agent.TurnStart)
+		same(t, lines, []string{"turn 1", "end of run: aborted"})
+		same(t, len(m.reqs), 0)
+	})
+
+	t.Run("what waits for room in its group is not begun", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			k := tools("p")
+			k.do["p"] = func(ctx context.Context, update func(string)) (tool.Result, error) {
+				update("x")
+				<-ctx.Done()
+				return tool.Result{}, ctx.Err()
+			}
+			lines, _ := abortAt(t, request(&script{steps: []step{use("p", "p", "p", "p", "p", "p", "p", "p", "p:late")}}, k), agent.ToolUpdate)
+			same(t, slices.Contains(lines, "start late"), false)
+			same(t, lines[len(lines)-1], "end of run: aborted")
+		})
+	})
+
 	t.Run("between the calls nothing more is begun", func(t *testing.T) {
 		k := tools("a", "b")
 		lines, _ := abortAt(t, request(&script{steps: []step{use("a:1", "b:2")}}, k), agent.ToolEnd)
@@ -671,6 +723,24 @@ func TestLeave(t *testing.T) {
 				same(t, time.Since(start), time.Duration(0))
 			}
 		})
+	}
+}
+
+// TestLeaveAnswer breaks out in the middle of an answer whose model does not
+// listen to its context: no more of it is read.
+func TestLeaveAnswer(t *testing.T) {
+	given := 0
+	m := &script{steps: []step{func(_ context.Context, yield func(llm.Event, error) bool) {
+		for given = 1; yield(llm.Event{Kind: llm.TextDelta, Text: "x"}, nil); given++ {
+		}
+	}}}
+	for e := range agent.Run(t.Context(), request(m, nil)) {
+		if e.Kind == agent.Text {
+			break
+		}
+	}
+	if given > 2 {
+		t.Errorf("%d deltas were read", given)
 	}
 }
 

@@ -122,6 +122,9 @@ func TestLookup(t *testing.T) {
 		failed(t, do(t, v, call("red", "{}")), `"red"`, "did you mean read")
 		failed(t, do(t, v, call("nope", "{}")), "there are read, write_file")
 	})
+	t.Run("a name that may mean two tools means none", func(t *testing.T) {
+		failed(t, do(t, door.For(scope(open("a_b", nil), open("ab", nil))), call("A-B", "{}")), "there is no tool")
+	})
 	t.Run("a name in another case or with dashes is found", func(t *testing.T) {
 		f := open("write_file", nil)
 		do(t, door.For(scope(f)), call("Write-File", "{}"))
@@ -219,10 +222,13 @@ func TestArguments(t *testing.T) {
 			}
 		})
 	}
-	for _, raw := range []string{`{"path":"a`, `{"path":"a,`, `{"path":`, `{"path":"a","limit":12`, `{"path":"a","deep":tr`, `path=a`, `{"path":"a"]`} {
+	for raw, word := range map[string]string{
+		`{"path":"a`: "cut off", `{"path":"a,`: "cut off", `{"path":"a}`: "cut off", `{"path":`: "cut off",
+		`{"path":"a","limit":12`: "cut off", `{"path":"a","deep":tr`: "cut off", `path=a`: "no JSON", `{"path":"a"]`: "no JSON",
+	} {
 		t.Run("refuse "+raw, func(t *testing.T) {
 			f := read()
-			failed(t, do(t, invoke.New(invoke.Options{}).For(scope(f)), llm.ToolCall{Name: "read", Args: json.RawMessage("{}"), Raw: raw}), "arguments")
+			failed(t, do(t, invoke.New(invoke.Options{}).For(scope(f)), llm.ToolCall{Name: "read", Args: json.RawMessage("{}"), Raw: raw}), "arguments", word)
 			if len(f.args) != 0 {
 				t.Errorf("ran with %q", f.args)
 			}
@@ -415,7 +421,11 @@ func TestBudget(t *testing.T) {
 		if _, err := d.For(s).Invoke(t.Context(), call("read", `{"path":"c"}`), nil); !errors.Is(err, tool.ErrStop) {
 			t.Errorf("third call: %v", err)
 		}
-		s.Run = "another"
+		for i := range 1024 {
+			s.Run = chela.RunID(fmt.Sprint(i))
+			do(t, d.For(s), call("read", `{"path":"a"}`))
+		}
+		s.Run = "r" // so many runs later it begins to count anew
 		do(t, d.For(s), call("read", `{"path":"a"}`))
 	})
 }
@@ -616,6 +626,21 @@ func TestApproval(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a plan without a hash is known by its call", func(t *testing.T) {
+		p := &planner{plan: func() (tool.Plan, error) { return tool.Plan{Ask: true}, nil }}
+		p.spec.Name = "x"
+		var hashes []string
+		for _, args := range []string{`{"a":1}`, `{"a":1}`, `{"a":2}`} {
+			l := &ledger{}
+			s := scope(p)
+			s.Ledger = l
+			invoke.New(invoke.Options{}).For(s).Invoke(t.Context(), call("x", args), nil)
+			hashes = append(hashes, l.log...)
+		}
+		if len(hashes) != 3 || len(hashes[0]) < 20 || hashes[0] != hashes[1] || hashes[1] == hashes[2] {
+			t.Errorf("suspended with %q", hashes)
+		}
+	})
 	t.Run("the tool gets its plan", func(t *testing.T) {
 		p := &planner{plan: func() (tool.Plan, error) { return tool.Plan{Value: 7}, nil }}
 		p.spec.Name = "x"

@@ -127,7 +127,7 @@ func (t *Transcript) appendLocked(e *Entry) {
 func (t *Transcript) cutLocked(e *Entry) {
 	t.first = e.First
 	done := len(t.blocks)
-	if done > 0 && (len(t.blocks[done-1].calls) > 0 || t.blocks[done-1].msg.Role == llm.RoleUser) {
+	if done > 0 && len(t.blocks[done-1].calls) > 0 {
 		for done > 0 && t.blocks[done-1].msg.Role != llm.RoleUser {
 			done--
 		}

@@ -166,6 +166,7 @@ func TestCompile(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 			accept(t, got)
+			overWires(t, got)
 		})
 	}
 }

@@ -230,6 +230,7 @@ func TestImport(t *testing.T) {
 		want       []string
 		skipped    int
 	}{
+		{"a compaction whose kept entry is missing cuts all before it", head + user("a", "null", "1") + "\n" + `{"type":"compaction","id":"b","parentId":"a","summary":"","firstKeptEntryId":"z"}` + "\n" + user("c", `"b"`, "2"), []string{"user 2"}, 0},
 		{"a half-written last line is ignored", head + user("a", "null", "hi") + "\n" + `{"type":"mess`, []string{"user hi"}, 0},
 		{"a damaged line in the middle is left out", head + user("a", "null", "1") + "\n{{{\n" + user("b", `"a"`, "2") + "\n", []string{"user 1", "user 2"}, 1},
 		{"a type that is not known is left out", head + `{"type":"mystery","id":"q"}` + "\n" + user("b", `"q"`, "2"), []string{"user 2"}, 1},
