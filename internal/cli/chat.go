@@ -63,6 +63,10 @@ func (c *console) converse(ctx context.Context, f chatFlags) error {
 			return err
 		}
 	}
+	if person && isTerminal(c.out) && !f.plain && c.getenv("TERM") != "dumb" {
+		l, err = c.screen(ctx, l, s, f, lines)
+		return err
+	}
 	for _, line := range lines {
 		fmt.Fprintln(c.err, line)
 	}

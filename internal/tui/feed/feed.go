@@ -64,6 +64,7 @@ type End struct {
 // Feed follows one session.
 type Feed struct {
 	Session string // its key
+	Seq     int64  // of the last stored message that was seen
 
 	mine  map[string]bool // runs whose messages this surface shows itself
 	known map[string]bool // runs that have ended
@@ -82,6 +83,10 @@ func (f *Feed) Own(run string) { f.mine[run] = true }
 
 // Owns reports whether the surface sent the message that the run answers.
 func (f *Feed) Owns(run string) bool { return f.mine[run] }
+
+// Resume says that a message of the run is in progress, of which the surface
+// has the text.
+func (f *Feed) Resume(run string) { f.open[run] = true }
 
 // Take returns what an event means for the conversation. Approvals of all
 // sessions are part of it: whoever sits at a terminal may decide.
@@ -194,7 +199,7 @@ func (f *Feed) close(run string) []Step {
 func (f *Feed) tool(run string, t wire.ToolStep) []Step {
 	c, known := f.tools[t.CallID]
 	if !known {
-		c = Tool{ID: t.CallID, Name: t.Name, Label: t.Name}
+		c = Tool{ID: t.CallID, Name: t.Name, Label: Label(t.Name, t.Args)}
 	}
 	if t.Meta != "" {
 		c.Label = t.Meta
@@ -222,11 +227,37 @@ func output(o *wire.ToolOutput) string {
 
 // message shows what others wrote; the assistant's messages come as text.
 func (f *Feed) message(m wire.SessionMessage) []Step {
-	run, _, _ := strings.Cut(m.Message.IdempotencyKey, ":user")
-	if m.SessionKey != f.Session || m.Message.Role != wire.RoleUser || f.mine[run] {
+	if m.SessionKey != f.Session {
+		return nil
+	}
+	f.Seq = m.Seq
+	run := Sender(m.Message)
+	if m.Message.Role != wire.RoleUser || f.mine[run] {
 		return nil
 	}
 	return []Step{{Kind: Said, Run: run, Text: m.Message.Text()}}
+}
+
+// Sender returns the run that a person's message began; "" when that is not
+// known.
+func Sender(m wire.Message) string {
+	run, _ := strings.CutSuffix(m.IdempotencyKey, ":user")
+	return run
+}
+
+// Label returns a call in one line for people: the tool and its most telling
+// argument.
+func Label(name string, args json.RawMessage) string {
+	var a map[string]any
+	if json.Unmarshal(args, &a) != nil {
+		return name
+	}
+	for _, key := range [...]string{"command", "path", "file_path", "pattern", "query", "url", "name", "text"} {
+		if s, ok := a[key].(string); ok && s != "" {
+			return name + " " + s
+		}
+	}
+	return name
 }
 
 func (f *Feed) changed(c wire.SessionsChanged) []Step {

@@ -1,0 +1,131 @@
+package tui
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/wire"
+)
+
+// grace is how long after a key, and after a question came up, keys still go
+// to the input: who is typing does not answer.
+const grace = 700 * time.Millisecond
+
+// ask shows a question. The whole plan goes to the scrollback, where it stays;
+// what can be answered stands above the input.
+func (s *screen) ask(a wire.Approval) tea.Cmd {
+	if slices.ContainsFunc(s.asked, func(b wire.Approval) bool { return b.ID == a.ID }) {
+		return nil
+	}
+	if s.o.Yes && a.Request.SessionKey == s.feed.Session {
+		s.notice("allowed: " + a.Request.Command)
+		return s.resolve(a.ID, wire.AllowOnce)
+	}
+	s.plan(a.Request)
+	s.asked = append(s.asked, a)
+	if len(s.asked) == 1 {
+		s.pinged = time.Now()
+	}
+	return nil
+}
+
+// plan prints what is to be allowed.
+func (s *screen) plan(r wire.ApprovalRequest) {
+	title := "? " + ansi.Line(first(r.Tool, "a tool")) + " asks"
+	if r.SessionKey != s.feed.Session {
+		title += " in session " + ansi.Line(r.SessionKey)
+	}
+	s.scroll.add(block, s.styles.Warn.Paint(title))
+	if r.Reason != "" {
+		s.scroll.more(s.styles.Dim.Paint(ansi.Wrap("  "+ansi.Line(r.Reason), s.columns())))
+	}
+	bar := s.styles.Warn.Paint("┃") + " "
+	for l := range strings.SplitSeq(ansi.Wrap(strings.TrimRight(ansi.Clean(r.Command), "\n"), s.columns()-2), "\n") {
+		s.scroll.more(bar + l)
+	}
+}
+
+// question is the line that asks; "" when nothing is asked.
+func (s *screen) question() string {
+	if len(s.asked) == 0 {
+		return ""
+	}
+	r := s.asked[0].Request
+	command, _, more := strings.Cut(strings.TrimSpace(ansi.Clean(r.Command)), "\n")
+	if more {
+		command += " …"
+	}
+	keys := s.styles.Bold.Paint("y") + " once  " + s.styles.Bold.Paint("a") + " always in this session  " + s.styles.Bold.Paint("n") + " no"
+	if s.input.Value() != "" {
+		keys = s.styles.Dim.Paint("send or clear the input to answer (y, a, n)")
+	}
+	if n := len(s.asked); n > 1 {
+		keys += s.styles.Dim.Paint("  (the first of " + itoa(n) + ")")
+	}
+	allow := s.styles.Warn.Paint("? allow ") + ansi.Truncate(ansi.Line(command), s.width-9)
+	return allow + "\n" + ansi.Truncate("  "+keys, s.width)
+}
+
+// answer takes a key as the answer to a question; false: it is none.
+func (s *screen) answer(key string) (tea.Cmd, bool) {
+	if len(s.asked) == 0 || s.input.Value() != "" || time.Since(s.typed) < grace || time.Since(s.pinged) < grace {
+		return nil, false
+	}
+	decision, ok := map[string]string{"y": wire.AllowOnce, "a": wire.AllowAlways, "n": wire.Deny}[key]
+	if !ok || s.lost {
+		return nil, false
+	}
+	return s.resolve(s.asked[0].ID, decision), true
+}
+
+func (s *screen) resolve(id, decision string) tea.Cmd {
+	return s.call(wire.MethodApprovalResolve, wire.ApprovalResolve{ID: id, Decision: decision}, func(err error) tea.Msg {
+		return resolved{id, err}
+	})
+}
+
+// decided takes note of what became of a decision. That it was made elsewhere
+// before is known by an event.
+func (s *screen) decided(r resolved) {
+	if r.err == nil {
+		return
+	}
+	s.note = ansi.Line(r.err.Error())
+	if _, refused := errors.AsType[*wire.Error](r.err); refused {
+		s.withdraw(r.id)
+	}
+}
+
+// settled shows a decision and takes the question away.
+func (s *screen) settled(a wire.Approval, decision string) {
+	if !s.withdraw(a.ID) {
+		return
+	}
+	words := map[string]string{
+		wire.AllowOnce: "✓ allowed once", wire.AllowAlways: "✓ allowed, always in this session", wire.Deny: "✗ not allowed",
+	}
+	s.scroll.more(s.styles.Dim.Paint(first(words[decision], decision) + ": " +
+		ansi.Truncate(ansi.Line(a.Request.Command), max(s.columns()-36, 8))))
+}
+
+// withdraw takes a question away and reports whether there was one.
+func (s *screen) withdraw(id string) bool {
+	n := len(s.asked)
+	s.asked = slices.DeleteFunc(s.asked, func(a wire.Approval) bool { return a.ID == id })
+	s.pinged = time.Now()
+	return len(s.asked) < n
+}
+
+func first(ss ...string) string {
+	for _, x := range ss {
+		if x != "" {
+			return x
+		}
+	}
+	return ""
+}

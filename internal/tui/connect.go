@@ -1,0 +1,433 @@
+package tui
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/feed"
+	"github.com/chela-ai/chela/wire"
+)
+
+// What calls and the connection give.
+type (
+	// attached says what the gateway knows of the session.
+	attached struct {
+		client    *client.Client
+		history   wire.History
+		commands  []wire.Command
+		approvals []wire.Approval
+		err       error
+	}
+	// events are what came over a connection.
+	events struct {
+		client *client.Client
+		list   []wire.Event
+		ended  bool
+	}
+	// sent says what became of an own message.
+	sent struct {
+		run string
+		err error
+	}
+	// resolved says what became of a decision.
+	resolved struct {
+		id  string
+		err error
+	}
+	failed struct{ err error }
+	// dialed is a new connection, or why there is none.
+	dialed struct {
+		client *client.Client
+		err    error
+	}
+)
+
+// callLimit bounds calls that are answered at once.
+const callLimit = 15 * time.Second
+
+// call returns a command that makes a call and gives its error to done.
+func (s *screen) call(method string, params any, done func(error) tea.Msg) tea.Cmd {
+	c := s.client
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(s.ctx, callLimit)
+		defer cancel()
+		return done(c.Call(ctx, method, params, nil))
+	}
+}
+
+// attach learns over a connection what there is to show.
+func (s *screen) attach(c *client.Client) tea.Cmd {
+	session := s.feed.Session
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(s.ctx, callLimit)
+		defer cancel()
+		a := attached{client: c}
+		var cs wire.CommandsList
+		a.err = errors.Join(
+			c.Call(ctx, wire.MethodSessionsSubscribe, wire.None{}, nil),
+			c.Call(ctx, wire.MethodCommandsList, wire.CommandsGet{SessionKey: session}, &cs),
+			c.Call(ctx, wire.MethodApprovalList, wire.None{}, &a.approvals),
+		)
+		if a.err == nil {
+			a.history, a.err = c.History(ctx, session, 200)
+		}
+		a.commands = cs.Commands
+		return a
+	}
+}
+
+// maxEvents bounds how many events are shown together.
+const maxEvents = 256
+
+// listen waits for events.
+func listen(c *client.Client) tea.Cmd {
+	return func() tea.Msg {
+		var list []wire.Event
+		e, ok := <-c.Events()
+		for ok {
+			list = append(list, e)
+			if len(list) == maxEvents {
+				break
+			}
+			select {
+			case e, ok = <-c.Events():
+			default:
+				return events{c, list, false}
+			}
+		}
+		return events{c, list, !ok}
+	}
+}
+
+// join shows what the gateway knows and begins to listen. After a reconnect it
+// shows only what is new.
+func (s *screen) join(a attached) tea.Cmd {
+	if a.err != nil {
+		if a.client.Err() != nil {
+			return s.drop()
+		}
+		return s.leave(a.err)
+	}
+	again := s.lost
+	s.lost, s.attempts = false, 0
+	s.commands = append(a.commands, leaveCommand())
+	if again {
+		s.scroll.add(bare, s.styles.Dim.Paint("connected again"))
+	}
+	s.catchUp(a.history)
+	s.asked = nil
+	for _, q := range a.approvals {
+		s.ask(q)
+	}
+	cmds := []tea.Cmd{listen(a.client)}
+	for _, m := range s.sent {
+		if !m.taken {
+			cmds = append(cmds, s.transmit(m))
+		}
+	}
+	return tea.Batch(cmds...)
+}
+
+// catchUp shows what the history has and the screen has not.
+func (s *screen) catchUp(h wire.History) {
+	if h.SessionID != s.id {
+		s.id, s.feed.Seq = h.SessionID, 0
+	}
+	if h.Info != nil {
+		s.session = h.Info
+	}
+	if h.Defaults != nil {
+		s.model = *h.Defaults
+	}
+	if h.HasMore && s.feed.Seq == 0 {
+		s.scroll.add(bare, s.styles.Dim.Paint(fmt.Sprintf("… %d earlier entries", h.NextOffset)))
+	}
+	cut := s.tail()
+	failedCalls := map[string]bool{}
+	for _, m := range h.Messages {
+		if m.Role == wire.RoleToolResult && m.IsError {
+			failedCalls[m.ToolCallID] = true
+		}
+	}
+	for _, m := range h.Messages {
+		if m.Meta.Seq <= s.feed.Seq {
+			continue
+		}
+		s.feed.Seq = m.Meta.Seq
+		s.arrived(feed.Sender(m))
+		if cut != nil && m.Role == wire.RoleAssistant {
+			s.rest(cut, m)
+			cut = nil
+			continue
+		}
+		s.past(m, failedCalls)
+	}
+	s.active, s.waits = "", false
+	if f := h.InFlight; f != nil {
+		s.active, s.since = f.RunID, f.StartedAt.Time()
+		if f.Text != "" {
+			s.feed.Resume(f.RunID)
+			s.text(f.Text)
+			return
+		}
+	}
+	s.finish()
+}
+
+// rest shows of a message that was cut by the loss of the connection what was
+// not shown.
+func (s *screen) rest(it *item, m wire.Message) {
+	s.text(m.Text())
+	it.done = true
+	s.flush()
+}
+
+// past shows an earlier message.
+func (s *screen) past(m wire.Message, failedCalls map[string]bool) {
+	switch m.Role {
+	case wire.RoleUser:
+		if !s.feed.Owns(feed.Sender(m)) {
+			s.said(m.Text())
+		}
+	case wire.RoleSystem:
+		s.notice(m.Text())
+	case wire.RoleAssistant:
+		if text := m.Text(); strings.TrimSpace(text) != "" {
+			s.scroll.add(block, s.markdown(text))
+		}
+		for _, c := range m.Content {
+			if c.Type == wire.ContentCall {
+				s.scroll.add(tools, s.toolLine(feed.Tool{Label: feed.Label(c.Name, c.Arguments), Failed: failedCalls[c.ID]}))
+			}
+		}
+	}
+}
+
+// arrived says that a run has taken an own message.
+func (s *screen) arrived(run string) {
+	for i, m := range s.sent {
+		if m.run == run {
+			s.sent = append(s.sent[:i], s.sent[i+1:]...)
+			return
+		}
+	}
+}
+
+// events shows what came over the connection.
+func (s *screen) events(e events) tea.Cmd {
+	if e.client != s.client {
+		return nil
+	}
+	var cmds []tea.Cmd
+	for _, ev := range e.list {
+		for _, st := range s.feed.Take(ev) {
+			cmds = append(cmds, s.step(st))
+		}
+	}
+	if e.ended {
+		return tea.Batch(append(cmds, s.drop())...)
+	}
+	return tea.Batch(append(cmds, listen(e.client))...)
+}
+
+// step shows what happened.
+func (s *screen) step(st feed.Step) tea.Cmd {
+	switch st.Kind {
+	case feed.Said:
+		s.said(st.Text)
+	case feed.Began:
+		s.began(st.Run)
+	case feed.Thinking:
+		s.thinking(st.Text)
+	case feed.Text:
+		s.text(st.Text)
+	case feed.Closed:
+		s.closed()
+	case feed.ToolBegan:
+		s.toolBegan(st.Tool)
+	case feed.ToolWrote:
+		s.toolWrote(st.Tool, st.Text)
+	case feed.ToolEnded:
+		s.toolEnded(st.Tool)
+	case feed.Waits:
+		s.waits = true
+	case feed.Noticed:
+		s.notice(st.Text)
+	case feed.Ended:
+		s.ended(st.Run, st.End)
+	case feed.Asked:
+		return s.ask(st.Approval)
+	case feed.Decided:
+		s.settled(st.Approval, st.Text)
+	case feed.Stopping:
+		s.notice("the gateway stops: " + st.Text)
+	case feed.Changed:
+		s.session = st.Session
+		if st.Session.SessionID != s.id {
+			s.id, s.feed.Seq = st.Session.SessionID, 0
+		}
+	}
+	return nil
+}
+
+func (s *screen) began(run string) {
+	s.arrived(run)
+	if run != s.active {
+		s.since, s.folded, s.last = time.Now(), nil, ""
+	}
+	s.active, s.waits = run, false
+}
+
+// said shows a person's message.
+func (s *screen) said(text string) {
+	lines := strings.Split(ansi.Wrap(ansi.Clean(text), s.columns()-2), "\n")
+	for i, l := range lines {
+		if i == 0 {
+			lines[i] = s.styles.Accent.Paint("❯") + " " + l
+		} else {
+			lines[i] = "  " + l
+		}
+	}
+	s.scroll.add(block, strings.Join(lines, "\n"))
+}
+
+// notice shows a line of the system.
+func (s *screen) notice(text string) {
+	s.scroll.add(bare, s.styles.Dim.Paint(ansi.Wrap(strings.TrimSpace(ansi.Clean(text)), s.columns())))
+}
+
+// ended shows how a run ended. The end of a message that was taken into
+// another run says nothing and ends nothing.
+func (s *screen) ended(run string, e feed.End) {
+	s.arrived(run)
+	if run != s.active && e.Text == "" && e.Error == "" {
+		return
+	}
+	if e.State == wire.StateFinal && e.Text != "" && e.Text != s.last {
+		s.text(e.Text)
+	}
+	s.finish()
+	switch {
+	case e.State == wire.StateAborted:
+		s.scroll.add(bare, s.styles.Dim.Paint("■ stopped"))
+	case e.State == wire.StateError:
+		s.problem(e)
+	}
+	if e.Footer != "" {
+		s.notice(e.Footer)
+	}
+	if run == s.active {
+		s.active, s.waits, s.last = "", false, ""
+	}
+}
+
+// problem shows why a run failed, and what can be done.
+func (s *screen) problem(e feed.End) {
+	why := ansi.Line(e.Error)
+	if e.Model != "" {
+		why = ansi.Line(e.Model) + ": " + why
+	}
+	s.scroll.add(bare, s.styles.Bad.Paint(ansi.Wrap("✗ "+why, s.columns())))
+	s.scroll.more(s.styles.Dim.Paint("  send the message again, or /model to choose another model"))
+}
+
+// send sends what was typed.
+func (s *screen) send(text string) tea.Cmd {
+	m := message{run: rand.Text(), text: text}
+	s.feed.Own(m.run)
+	if s.active == "" && len(s.sent) == 0 {
+		s.since = time.Now()
+	}
+	s.sent = append(s.sent, m)
+	s.said(text)
+	if s.lost {
+		return nil // sent when there is a connection again
+	}
+	return s.transmit(m)
+}
+
+func (s *screen) transmit(m message) tea.Cmd {
+	p := wire.ChatSend{SessionKey: s.feed.Session, Message: m.text, IdempotencyKey: m.run}
+	return s.call(wire.MethodChatSend, p, func(err error) tea.Msg { return sent{m.run, err} })
+}
+
+// settle takes note of what became of an own message. One that was lost with
+// the connection is sent again, under the same key.
+func (s *screen) settle(r sent) tea.Cmd {
+	_, refused := errors.AsType[*wire.Error](r.err)
+	switch {
+	case r.err == nil:
+		for i := range s.sent {
+			if s.sent[i].run == r.run {
+				s.sent[i].taken = true
+			}
+		}
+	case refused:
+		s.arrived(r.run)
+		s.scroll.add(bare, s.styles.Bad.Paint(ansi.Wrap("✗ not sent: "+ansi.Line(r.err.Error()), s.columns())))
+	}
+	return nil
+}
+
+// abort stops what is in progress.
+func (s *screen) abort() tea.Cmd {
+	s.note = "stopping; ctrl+c again leaves"
+	return s.call(wire.MethodChatAbort, wire.ChatAbort{SessionKey: s.feed.Session}, func(err error) tea.Msg {
+		if err != nil {
+			return failed{err}
+		}
+		return nil
+	})
+}
+
+// drop says that the connection is lost and begins to connect anew.
+func (s *screen) drop() tea.Cmd {
+	if s.leaving {
+		return nil
+	}
+	if !s.lost {
+		s.notice("connection lost; connecting again")
+	}
+	s.lost = true
+	return s.connect()
+}
+
+// connect asks for another connection, later when that failed before.
+func (s *screen) connect() tea.Cmd {
+	if s.o.Redial == nil {
+		return s.leave(s.client.Err())
+	}
+	wait := min(time.Duration(s.attempts)*500*time.Millisecond, 5*time.Second)
+	s.attempts++
+	return func() tea.Msg {
+		select {
+		case <-time.After(wait):
+		case <-s.ctx.Done():
+			return nil
+		}
+		c, err := s.o.Redial(s.ctx)
+		if err != nil {
+			return dialed{err: err}
+		}
+		return dialed{client: c}
+	}
+}
+
+// reconnected goes on with a new connection.
+func (s *screen) reconnected(d dialed) tea.Cmd {
+	if d.err != nil {
+		s.note = ansi.Line(d.err.Error())
+		return s.connect()
+	}
+	s.note = ""
+	s.client = d.client
+	return s.attach(d.client)
+}
