@@ -12,9 +12,12 @@ import (
 // calls of the last assistant message that have no result yet.
 type Request struct {
 	Model  llm.Provider
-	Prompt llm.Request    // Messages is the conversation so far, with the message to answer; Tools is set by the loop
-	Open   []llm.ToolCall // to be carried out before the model is asked; their results take the place of what stands for them in Messages
-	Tools  Tools          // nil: none
+	Prompt llm.Request // Messages is the conversation so far, with the message to answer; Tools is set by the loop
+	Tools  Tools       // nil: none
+
+	// Open are carried out before the model is asked. A result takes the place
+	// of the message that stands for it in Prompt.Messages, if there is one.
+	Open []llm.ToolCall
 
 	// Steer returns what arrived for the run since it was asked last, oldest
 	// first; nil: nothing ever arrives. What it returns is in the transcript
