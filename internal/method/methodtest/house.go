@@ -1,0 +1,200 @@
+// Package methodtest is the engine with all methods of the gateway around it,
+// on a real store and a model that follows a script, for the tests of methods.
+package methodtest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch"
+	"github.com/chela-ai/chela/internal/gateway"
+	"github.com/chela-ai/chela/internal/inbound"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/lane"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/method/agents"
+	"github.com/chela-ai/chela/internal/method/approvals"
+	"github.com/chela-ai/chela/internal/method/chat"
+	"github.com/chela-ai/chela/internal/method/models"
+	"github.com/chela-ai/chela/internal/method/sessions"
+	"github.com/chela-ai/chela/internal/method/system"
+	"github.com/chela-ai/chela/internal/method/usage"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/shape"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/sqlite"
+	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/wire"
+)
+
+// model is what the script plays.
+var model = llm.Model{
+	Provider: "mock", ID: "m1", Name: "Mock", Context: 100_000, Levels: []llm.Level{llm.Low, llm.High},
+	Price: &llm.Price{Input: 1, Output: 2},
+}
+
+// House is an engine and a client of it.
+type House struct {
+	*client.Client
+	Store  store.Store
+	Bus    *bus.Bus
+	Server *gateway.Server
+	Pipe   *gateway.Pipe
+
+	t testing.TB
+}
+
+// New starts an engine on a store of its own, and connects a client to it.
+func New(t testing.TB, p llm.Provider, tools ...tool.Tool) *House {
+	t.Helper()
+	return Open(t, filepath.Join(t.TempDir(), "chela.db"), p, tools...)
+}
+
+// Open is New on the store in a file. The engine is stopped with the test, or
+// .
+func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *House {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &House{t: t, Store: db, Bus: bus.New(log), Pipe: gateway.NewPipe()}
+	lanes := new(lane.Lanes)
+	lanes.Set("main", 8)
+	profile := dispatch.Profile{
+		Provider: p, Model: model, Tools: tool.NewSet(tools...), Dir: t.TempDir(),
+		System: func(dispatch.Facts) []llm.Block { return []llm.Block{{Text: "You are a test."}} },
+	}
+	conductor := dispatch.New(dispatch.Options{
+		Log: log, Store: db, Bus: h.Bus, Owner: "boot", Lanes: lanes, Cache: session.NewCache(1 << 20),
+		Door: invoke.New(invoke.Options{Log: log}), Drain: time.Second,
+		Profile: func(session.Meta) (*dispatch.Profile, error) { return &profile, nil },
+	})
+	gate := inbound.New(inbound.Options{Log: log, Store: db, Bus: h.Bus, Live: conductor.Live})
+	h.serve(log, path, conductor, gate, profile.Tools)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- conductor.Run(ctx) }()
+	t.Cleanup(func() {
+		h.Close()
+		stop, end := context.WithTimeout(context.Background(), 5*time.Second)
+		defer end()
+		err := h.Server.Shutdown(stop)
+		cancel()
+		if err := errors.Join(err, <-done, db.Close()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	h.Client = h.Dial(client.Options{Caps: []string{wire.CapToolEvents}})
+	return h
+}
+
+// serve makes the gateway.
+func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *inbound.Gate, tools tool.Set) {
+	const main = chela.DefaultAgent
+	known := func(id chela.AgentID) bool { return id == main }
+	rows := shape.Rows{Model: func(m session.Meta) wire.SessionModel {
+		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context)}
+	}}
+	state := system.Options{
+		Store: h.Store, Path: path, Version: "1.2.3", Started: time.Now(), Default: main, Rows: rows, Notify: c.Notify,
+		Agents: func() []chela.AgentID { return []chela.AgentID{main} },
+		Roster: func() []wire.Presence { return h.Server.Roster() },
+	}
+	set := rpc.NewSet(
+		chat.Methods(chat.Options{
+			Store: h.Store, Admit: g.Admit, Conductor: c, Live: h.Bus.Live, Rows: rows, Default: main, Agent: known,
+		}),
+		sessions.Methods(sessions.Options{
+			Store: h.Store, Path: path, Conductor: c, Publish: h.Bus.Publish, Admit: g.Admit, Rows: rows, Default: main,
+			Agent: known, Export: session.Export, Model: func(s string) (string, error) {
+				ref, err := llm.ParseRef(s)
+				return ref.String(), err
+			},
+		}),
+		agents.Methods(agents.Options{
+			Default: main, Scope: "per-sender", Tools: func(chela.AgentID) tool.Set { return tools },
+			Agents:   func() []agents.Agent { return []agents.Agent{{ID: main, Name: "Chela", Primary: model.Ref()}} },
+			Commands: func() []wire.Command { return []wire.Command{{Name: "status", Args: []wire.CommandArg{{Name: "x"}}}} },
+		}),
+		approvals.Methods(approvals.Options{Store: h.Store, Decide: c.Decide}),
+		models.Methods(models.Options{List: func(context.Context) ([]llm.Model, string, error) {
+			return []llm.Model{model}, model.Ref(), nil
+		}}),
+		system.Methods(state),
+		usage.Methods(usage.Options{Store: h.Store, Default: main}),
+	)
+	h.Server = gateway.New(gateway.Options{
+		Log: log, Version: "1.2.3", Methods: set, Bus: h.Bus, Health: state.Health,
+		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
+			return sessions.Options{Store: h.Store, Rows: rows}.Describe(ctx, key)
+		},
+	})
+	go h.Server.Serve(h.Pipe, gateway.Trust(chela.Owner("process")))
+}
+
+// Dial connects another client.
+func (h *House) Dial(o client.Options) *client.Client {
+	h.t.Helper()
+	o.Dial = h.Pipe.Dial
+	c, err := client.Dial(context.Background(), o)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// Do calls a method that must succeed.
+func Do[R any](t testing.TB, h *House, method string, params any) R {
+	t.Helper()
+	var r R
+	if err := h.Call(t.Context(), method, params, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// End reads events until the run has ended, and returns how.
+func (h *House) End(run string) wire.Chat {
+	h.t.Helper()
+	for e := range h.Events() {
+		if e.Name != wire.EventChat {
+			continue
+		}
+		var c wire.Chat
+		if err := e.Decode(&c); err != nil {
+			h.t.Fatal(err)
+		}
+		if c.RunID == run && c.State != wire.StateDelta {
+			return c
+		}
+	}
+	h.t.Fatalf("the connection ended before run %s: %v", run, h.Err())
+	return wire.Chat{}
+}
+
+// Put runs f in a transaction on the store.
+func (h *House) Put(f func(store.Tx) error) {
+	h.t.Helper()
+	if err := h.Store.Update(context.Background(), store.Synced, f); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+type logWriter struct{ t testing.TB }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s", strings.TrimSpace(string(p)))
+	return len(p), nil
+}
