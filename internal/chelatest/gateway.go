@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"net/http"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type Options struct {
 	Model    llm.Provider               // answers as mock/m; nil: the configuration's
 	Config   Config                     // sections; agents.defaults.model is set when Model is
 	Env      map[string]string          // environment variables, all there are
+	HTTP     *http.Client               // the way to model servers; nil: the network
 	Channels map[string]channel.Channel // messaging accounts
 	Limits   map[string]channel.Limits
 	Step     func(string)
@@ -49,7 +51,7 @@ func Start(t testing.TB, o Options) *Gateway {
 	c := Config{}
 	maps.Copy(c, o.Config)
 	ao := app.Options{
-		Log: o.Log, State: o.Dir, Env: func(name string) string { return o.Env[name] },
+		Log: o.Log, State: o.Dir, HTTP: o.HTTP, Env: func(name string) string { return o.Env[name] },
 		Environ:  []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir},
 		Channels: o.Channels, Limits: o.Limits, Step: o.Step, Wrap: o.Wrap, NoSocket: true, NoProbe: true,
 	}
@@ -168,8 +170,8 @@ func (c *Client) Await(run string) Ended {
 				end.Text = chat.Message.Text()
 			}
 			return end
-		case <-time.After(30 * time.Second):
-			c.t.Fatalf("run %s did not end in 30 s", run)
+		case <-time.After(5 * time.Minute):
+			c.t.Fatalf("run %s did not end in 5 min", run)
 		}
 	}
 }
