@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -231,6 +232,9 @@ func TestCompileParts(t *testing.T) {
 		if n := countThinking(got); n != 1 {
 			t.Errorf("%d thinking parts, want that of the answer after the cut", n)
 		}
+		if body := overWires(t, append(got, llm.User("next")))["anthropic"]; bytes.Count(body, []byte(`"signature"`)) != 1 {
+			t.Errorf("sent %s", body)
+		}
 	})
 	t.Run("a turn in progress keeps its thinking over a cut", func(t *testing.T) {
 		es := history("u:1", "t:1", "u:2", "c:1", "r:1", "cut:3")
@@ -344,19 +348,31 @@ func TestHYG05(t *testing.T) {
 			}
 		}
 	})
-	t.Run("HYG-04 two messages of a person in a row are accepted as they are", func(t *testing.T) {
+	t.Run("HYG-04 two messages of a person in a row are one turn for Anthropic", func(t *testing.T) {
 		ms := session.Compile(history("u:one", "u:two", "a:ok"))
 		if d := cmp.Diff([]string{"user one", "user two", "assistant ok"}, lines(ms)); d != "" {
 			t.Error(d)
 		}
-		overWires(t, ms)
+		var wire struct {
+			Messages []struct {
+				Role    string
+				Content []struct{ Text string }
+			}
+		}
+		if err := json.Unmarshal(overWires(t, ms)["anthropic"], &wire); err != nil {
+			t.Fatal(err)
+		}
+		if m := wire.Messages[0]; m.Role != "user" || len(m.Content) != 2 || m.Content[1].Text != "two" || wire.Messages[1].Role != "assistant" {
+			t.Errorf("sent %+v", wire)
+		}
 	})
 }
 
 // overWires fails the test when a service would refuse what a dialect makes of
-// the list, with thinking and without.
-func overWires(t *testing.T, ms []*llm.Message) {
+// the list, with thinking and without. It returns the bodies with thinking.
+func overWires(t *testing.T, ms []*llm.Message) map[string][]byte {
 	t.Helper()
+	bodies := make(map[string][]byte)
 	know := func(id string) llm.Model {
 		return llm.Model{ID: id, Context: 200_000, MaxOutput: 64_000, Images: true, Levels: []llm.Level{llm.Low, llm.High}}
 	}
@@ -388,7 +404,9 @@ func overWires(t *testing.T, ms []*llm.Message) {
 				t.Errorf("%s, thinking %s: %v in\n%s\n%s", w.name, level, err, strings.Join(lines(list), "\n"), body)
 			}
 		}
+		bodies[w.name] = body
 	}
+	return bodies
 }
 
 type transport func(*http.Request) (*http.Response, error)
