@@ -103,7 +103,7 @@ func (t *tree) alive() []int {
 		p, ok := look(pid)
 		switch {
 		case !ok:
-		case p.session == t.session || t.marked(pid) || t.holds(pid):
+		case p.session == t.session || t.marked(pid) || t.holds(pid) && !unborn(p):
 			ours = append(ours, p)
 		default:
 			others = append(others, p)
@@ -172,6 +172,17 @@ func (t *tree) holds(pid int) bool {
 		}
 	}
 	return false
+}
+
+// unborn reports whether a process is a fork of this one that has not become
+// another program yet: until then it has copies of all our descriptors.
+func unborn(p proc) bool {
+	if p.parent != os.Getpid() {
+		return false
+	}
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.id))
+	own, _ := os.Readlink("/proc/self/exe")
+	return err != nil || exe == own
 }
 
 // proc is a process as /proc tells it.

@@ -56,6 +56,7 @@ func Run(t *testing.T, b sandbox.Broker, o Options) {
 		{"a writer that fails does not block the program", s.writerFails},
 		{"much output needs little memory", s.muchOutput},
 		{"many at once", s.manyAtOnce},
+		{"neighbours are left alone", s.neighbours},
 	} {
 		t.Run(c.name, func(t *testing.T) { t.Parallel(); c.f(t) })
 	}
@@ -333,6 +334,21 @@ func (s suite) manyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+// neighbours starts programs while others end.
+func (s suite) neighbours(t *testing.T) {
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 40 {
+				if out, e := s.run(t.Context(), t, s.plan(t, "echo x")); out != "x\n" || e != (sandbox.Exit{}) {
+					t.Errorf("got %q %+v", out, e)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // escapes are scripts that leave a process behind which adds to the file beat
 // for ever.
 func escapes() map[string]string {
@@ -350,6 +366,7 @@ func escapes() map[string]string {
 		"no environment":               "env -i PATH=$PATH setsid sh -c '" + beat + "' & sleep 0.2",
 		"no environment and no output": "env -i PATH=$PATH setsid sh -c '" + detach + stoic + "' & sleep 0.2",
 		"holds the output":             "setsid sh -c '" + beat + "' 2>&1 & sleep 0.2; exit 3",
+		"closed descriptors":           "setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; setsid sh -c \"" + beat + "\" & exit' & sleep 0.2",
 		"disowned":                     "nohup setsid sh -c '" + beat + "' >/dev/null 2>&1 & sleep 0.2",
 	}
 }
@@ -357,29 +374,43 @@ func escapes() map[string]string {
 // noSurvivor runs a script that leaves a process, to its end and to the end of
 // a context, and looks whether the file still grows.
 func (s suite) noSurvivor(t *testing.T, script string) {
-	for _, how := range []string{"the program ends", "the context ends"} {
-		ctx, cancel := context.WithCancel(t.Context())
-		text := script
-		if how == "the context ends" {
-			ctx, cancel = context.WithTimeout(t.Context(), 400*time.Millisecond)
-			text += "; sleep 60"
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		if e := s.beats(t.Context(), t, script); e.Left == 0 && s.o.Survives == "" {
+			t.Error("the program ends: Left = 0")
 		}
-		p := s.plan(t, text)
-		_, e := s.run(ctx, t, p)
-		cancel()
-		file := filepath.Join(p.Dir, "beat")
-		if size(file) == 0 {
-			t.Fatalf("%s: the script left nothing: the test shows nothing", how)
-		}
-		if how == "the program ends" && e.Left == 0 && s.o.Survives == "" {
-			t.Errorf("%s: Left = 0", how)
-		}
-		before := size(file)
-		time.Sleep(250 * time.Millisecond) // five beats
-		if after := size(file); after != before {
-			t.Errorf("%s: something still runs: %d bytes, then %d", how, before, after)
-		}
+	})
+	wg.Go(func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+		defer cancel()
+		s.beats(ctx, t, script+"; sleep 60")
+	})
+}
+
+// beats runs a script and fails when the file of beats grows after its end.
+func (s suite) beats(ctx context.Context, t *testing.T, script string) sandbox.Exit {
+	p := s.plan(t, script)
+	var out bytes.Buffer
+	pr, err := s.b.Start(ctx, p, &out)
+	if err != nil {
+		t.Errorf("Start: %v", err)
+		return sandbox.Exit{}
 	}
+	e, err := pr.Wait()
+	if err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+	file := filepath.Join(p.Dir, "beat")
+	before := size(file)
+	if before == 0 {
+		t.Errorf("the script left nothing: the test shows nothing: %s", out.String())
+	}
+	time.Sleep(250 * time.Millisecond) // five beats
+	if after := size(file); after != before {
+		t.Errorf("something still runs: %d bytes, then %d", before, after)
+	}
+	return e
 }
 
 func size(file string) int64 {

@@ -329,7 +329,16 @@ func TestUpdates(t *testing.T) {
 			t.Errorf("updates %q, result %q", updates, s)
 		}
 	})
-	t.Run("fast output is merged, no character is split", func(t *testing.T) {
+	t.Run("a character that comes in pieces is passed on whole", func(t *testing.T) {
+		b := newBox(t, exec.Options{})
+		var all []string
+		b.update = func(s string) { all = append(all, s) }
+		s, _ := b.text(m{"command": `printf 'a\344'; sleep 0.3; printf '\275\240'`})
+		if s != "a你" || strings.Join(all, "") != s {
+			t.Errorf("updates %q, result %q", all, s)
+		}
+	})
+	t.Run("fast output is merged", func(t *testing.T) {
 		b := newBox(t, exec.Options{})
 		var all strings.Builder
 		n := 0
@@ -474,6 +483,35 @@ func TestJudgement(t *testing.T) {
 type confined struct{ host.Broker }
 
 func (confined) Name() string { return "native" }
+
+// A repository of the workspace can name programs that git runs; a command
+// that counts as reading runs none of them.
+func TestGitRunsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, exec.Options{})
+	script := `
+		git init -q . && git -c user.name=x -c user.email=x@y commit -q --allow-empty -m x || exit 99
+		printf '#!/bin/sh\ntouch "%s/ran"\n' "$PWD" > evil && chmod +x evil
+		git config core.fsmonitor ./evil
+		cp -r .git bare && git config -f bare/config core.worktree .. `
+	if s, d := b.text(m{"command": script}); d.ExitCode != 0 {
+		t.Skipf("no git: %s", s)
+	}
+	b.text(m{"command": "git -c core.fsmonitor=./evil status"})
+	if err := os.Remove(filepath.Join(b.dir, "ran")); err != nil {
+		t.Fatalf("the trap does not work: %v", err)
+	}
+	for _, c := range []m{{"command": "git status"}, {"command": "git diff"}, {"command": "cd bare && git status"}} {
+		p, _, err := b.plan(c)
+		if err != nil || p.Effect != tool.Reads {
+			t.Fatalf("%v: %+v, %v", c, p, err)
+		}
+		b.text(c)
+		if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
+			t.Errorf("%v ran a program of the repository", c)
+		}
+	}
+}
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
