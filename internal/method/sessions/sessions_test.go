@@ -1,0 +1,352 @@
+package sessions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/internal/method/methodtest"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/wire"
+)
+
+// fill makes n sessions; the last one is the newest.
+func fill(h *methodtest.House, n int) {
+	h.Put(func(tx store.Tx) error {
+		now := time.Now().Add(-time.Hour)
+		for i := range n {
+			at := now.Add(time.Duration(i) * time.Second)
+			m := session.Meta{
+				Key: chela.SessionKey(fmt.Sprintf("agent:main:s%d", i)), ID: fmt.Sprint("t", i), Agent: "main",
+				Title: fmt.Sprint("talk ", i), Created: at, Started: at, Updated: at, Active: at,
+			}
+			if err := tx.Sessions().Put(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func keys(rows []wire.Session) (out []string) {
+	for _, r := range rows {
+		out = append(out, strings.TrimPrefix(r.Key, "agent:main:"))
+	}
+	return out
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 5)
+	for _, tc := range []struct {
+		in   wire.SessionsList
+		want string
+		next int // -1: none
+	}{
+		{wire.SessionsList{}, "[s4 s3 s2 s1 s0]", -1},
+		{wire.SessionsList{Limit: 2}, "[s4 s3]", 2},
+		{wire.SessionsList{Limit: 2, Offset: 4}, "[s0]", -1},
+		{wire.SessionsList{Search: "TALK 3"}, "[s3]", -1},
+		{wire.SessionsList{AgentID: "other"}, "[]", -1},
+		{wire.SessionsList{ActiveMinutes: 5}, "[]", -1},
+	} {
+		got := methodtest.Do[wire.SessionList](t, h, wire.MethodSessionsList, tc.in)
+		next := -1
+		if got.Next != nil {
+			next = *got.Next
+		}
+		if s := fmt.Sprint(keys(got.Sessions)); s != tc.want || next != tc.next || got.HasMore != (next >= 0) || got.Count != len(got.Sessions) {
+			t.Errorf("%+v: %s, next %d; want %s, next %d", tc.in, s, next, tc.want, tc.next)
+		}
+	}
+	got := methodtest.Do[wire.SessionList](t, h, wire.MethodSessionsList, map[string]any{"includeGlobal": true, "includeDerivedTitles": true})
+	if diff := cmp.Diff(wire.SessionModel{Provider: "mock", Model: "m1", ContextWindow: 100_000}, got.Defaults); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("It is sunny."), llmtest.Say("NO_REPLY")))
+	for _, text := range []string{"what is the weather", "say nothing"} {
+		id, err := h.Send(t.Context(), "main", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.End(id)
+	}
+	got := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionKey{Key: "main"}).Session
+	if got == nil {
+		t.Fatal("no session")
+	}
+	if got.Title != "what is the weather" || got.Preview != "say nothing" || got.Active || got.Kind != "direct" ||
+		got.OutputTokens == 0 || got.TotalTokens == 0 || got.Cost == nil || got.ContextWindow != 100_000 {
+		t.Errorf("session %+v", got)
+	}
+	none := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionKey{Key: "nope"})
+	if none.Session != nil {
+		t.Errorf("a session that does not exist: %+v", none.Session)
+	}
+	p := methodtest.Do[wire.SessionPreviews](t, h, wire.MethodSessionsPreview, wire.SessionsPreview{Keys: []string{"main", "nope"}, MaxChars: 7})
+	want := []wire.SessionPreview{
+		{Key: "main", Status: "ok", Items: []wire.PreviewItem{
+			{Role: "user", Text: "what is…"}, {Role: "assistant", Text: "It is s…"}, {Role: "user", Text: "say not…"},
+		}},
+		{Key: "nope", Status: "missing", Items: []wire.PreviewItem{}},
+	}
+	if diff := cmp.Diff(want, p.Previews); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 3)
+	methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch,
+		wire.SessionsPatch{Key: "s1", Label: wire.Some("Kitchen")})
+	for _, tc := range []struct {
+		in   wire.SessionsResolve
+		want string // a key, or an error
+	}{
+		{wire.SessionsResolve{Key: "s0"}, "agent:main:s0"},
+		{wire.SessionsResolve{SessionID: "t2"}, "agent:main:s2"},
+		{wire.SessionsResolve{Label: "Kitchen"}, "agent:main:s1"},
+		{wire.SessionsResolve{Label: "Kitch"}, "sessions.resolve: no such session: not found"},
+		{wire.SessionsResolve{Key: "s9"}, "sessions.resolve: no session agent:main:s9: not found"},
+		{wire.SessionsResolve{}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId and label must be set"},
+	} {
+		var r wire.SessionResolved
+		got := ""
+		if err := h.Call(t.Context(), wire.MethodSessionsResolve, tc.in, &r); err != nil {
+			got = err.Error()
+		} else {
+			got = r.Key
+		}
+		if got != tc.want {
+			t.Errorf("%+v: %q, want %q", tc.in, got, tc.want)
+		}
+	}
+}
+
+func TestCreateAndPatch(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("Hello yourself")))
+	made := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate,
+		wire.SessionsCreate{Key: "work", Label: "Work", Thinking: "high", Message: "hello", SendKey: "k1"})
+	if made.Key != "agent:main:work" || made.SessionID == "" || made.Entry.Label != "Work" || !made.RunStarted || made.RunID != "k1" {
+		t.Errorf("created %+v", made)
+	}
+	if end := h.End("k1"); end.State != wire.StateFinal || end.SessionKey != "agent:main:work" {
+		t.Errorf("ended with %+v", end)
+	}
+	again := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "work"})
+	if again.SessionID != made.SessionID || again.Entry.Label != "Work" || again.RunStarted {
+		t.Errorf("created again %+v", again)
+	}
+	fresh := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{})
+	if !strings.HasPrefix(fresh.Key, "agent:main:chat-") {
+		t.Errorf("a session without a name has the key %q", fresh.Key)
+	}
+
+	patched := methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, map[string]any{
+		"key": "work", "label": nil, "model": "mock/m2", "verboseLevel": "full", "queueMode": "collect", "responseUsage": "tokens",
+	})
+	want := wire.SessionEntry{Model: "mock/m2", Thinking: "high", Verbose: "full", UsageLine: "tokens", QueueMode: "collect"}
+	if diff := cmp.Diff(want, patched.Entry, cmpopts.IgnoreFields(wire.SessionEntry{}, "SessionID", "CreatedAt", "StartedAt", "UpdatedAt")); diff != "" {
+		t.Errorf("patched (-want +got):\n%s", diff)
+	}
+
+	for _, tc := range []struct {
+		params map[string]any
+		want   string
+	}{
+		{map[string]any{"key": "work", "verboseLevel": "loud"}, "invalid sessions.patch params: at /verboseLevel: must be one of off, on, full"},
+		{map[string]any{"key": "work", "thinkingLevel": "hard"}, "invalid sessions.patch params: at /thinkingLevel: must be one of off, minimal, low, medium, high, xhigh, adaptive, max"},
+		{map[string]any{"key": "nope", "label": "x"}, "no session agent:main:nope: not found"},
+		{map[string]any{"key": "work", "mood": "x"}, "invalid sessions.patch params: at root: unexpected property 'mood'"},
+		{map[string]any{"key": "work", "label": strings.Repeat("x", 201)}, "invalid sessions.patch params: at /label: must NOT have more than 200 characters"},
+	} {
+		err := h.Call(t.Context(), wire.MethodSessionsPatch, tc.params, nil)
+		if we, ok := errors.AsType[*wire.Error](err); !ok || we.Message != tc.want {
+			t.Errorf("patch %v: %v, want %s", tc.params, err, tc.want)
+		}
+	}
+}
+
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 1)
+	reader := h.Dial(client.Options{Scopes: []string{wire.ScopeRead}})
+	defer reader.Close()
+	writer := h.Dial(client.Options{Scopes: []string{wire.ScopeWrite}})
+	defer writer.Close()
+	for _, tc := range []struct {
+		c      *client.Client
+		method string
+		params any
+		want   string // the scope that is missing; "": none
+	}{
+		{reader, wire.MethodSessionsList, nil, ""},
+		{reader, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Label: wire.Some("x")}, wire.ScopeWrite},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Label: wire.Some("x")}, ""},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Thinking: wire.Some("high")}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Model: "mock/m2"}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsReset, wire.SessionsReset{Key: "s0"}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsDelete, wire.SessionKey{Key: "s0"}, wire.ScopeAdmin},
+		{writer, wire.MethodApprovalList, nil, wire.ScopeApprovals},
+		{writer, wire.MethodSystemEvent, wire.SystemEvent{Text: "x"}, wire.ScopeAdmin},
+	} {
+		err := tc.c.Call(t.Context(), tc.method, tc.params, nil)
+		if tc.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", tc.method, err)
+			}
+			continue
+		}
+		if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.Forbidden || we.Message != "missing scope: "+tc.want {
+			t.Errorf("%s: %v, want missing scope %s", tc.method, err, tc.want)
+		}
+	}
+}
+
+func TestResetAndDelete(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(
+		llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}},
+		llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}},
+	))
+	methodtest.Do[wire.Subscribed](t, h, wire.MethodSessionsSubscribe, nil)
+	run := func() string {
+		id, err := h.Send(t.Context(), "work", "hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e := range h.Events() { // until it is asked
+			if e.Name == wire.EventAgent && strings.Contains(string(e.Payload), id) {
+				return id
+			}
+		}
+		return id
+	}
+	id := run()
+	before := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionKey{Key: "work"}).Session
+	reset := methodtest.Do[wire.SessionReset](t, h, wire.MethodSessionsReset, wire.SessionsReset{Key: "work", Reason: "new"})
+	if end := h.End(id); end.State != wire.StateAborted {
+		t.Errorf("the run that a reset stopped ended with %+v", end)
+	}
+	if reset.Entry.SessionID == before.SessionID {
+		t.Error("the transcript is the same after the reset")
+	}
+	hist := methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "work"})
+	if len(hist.Messages) != 0 || hist.SessionID != reset.Entry.SessionID {
+		t.Errorf("after the reset: %+v", hist)
+	}
+
+	id = run()
+	gone := methodtest.Do[wire.SessionDeleted](t, h, wire.MethodSessionsDelete, wire.SessionKey{Key: "work"})
+	if end := h.End(id); end.State != wire.StateAborted {
+		t.Errorf("the run that a deletion stopped ended with %+v", end)
+	}
+	if !gone.Deleted {
+		t.Errorf("deleted %+v", gone)
+	}
+	if s := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionKey{Key: "work"}); s.Session != nil {
+		t.Errorf("after the deletion: %+v", s.Session)
+	}
+	again := methodtest.Do[wire.SessionDeleted](t, h, wire.MethodSessionsDelete, wire.SessionKey{Key: "work"})
+	if again.Deleted {
+		t.Error("a session was deleted twice")
+	}
+	if err := h.Call(t.Context(), wire.MethodSessionsDelete, wire.SessionKey{Key: "main"}, nil); err == nil {
+		t.Error("the main session was deleted")
+	}
+}
+
+func TestChangesAreTold(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("Hello yourself")))
+	c := h.Dial(client.Options{})
+	defer c.Close()
+	if err := c.Call(t.Context(), wire.MethodSessionsMessagesSubscribe, wire.SessionKey{Key: "work"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Send(t.Context(), "work", "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Send(t.Context(), "other", "hello"); err != nil {
+		t.Fatal(err)
+	}
+	var roles []string
+	settled := false
+	for !settled {
+		e := <-c.Events()
+		switch e.Name {
+		case wire.EventSessionMessage:
+			var m wire.SessionMessage
+			if err := e.Decode(&m); err != nil {
+				t.Fatal(err)
+			}
+			if m.SessionKey != "agent:main:work" {
+				t.Errorf("told of a message in %s", m.SessionKey)
+			}
+			roles = append(roles, m.Message.Role)
+		case wire.EventSessionsChanged:
+			var s wire.SessionsChanged
+			if err := e.Decode(&s); err != nil {
+				t.Fatal(err)
+			}
+			if s.SessionKey != "agent:main:work" {
+				t.Errorf("told of a change in %s", s.SessionKey)
+			}
+			settled = s.Phase == wire.PhaseEnd && !s.Active && s.Session != nil && s.Session.OutputTokens > 0
+		}
+	}
+	if diff := cmp.Diff([]string{"user", "assistant"}, roles); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestExport(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 1)
+	h.Put(func(tx store.Tx) error {
+		return tx.Sessions().Append("t0", &session.Entry{
+			ID: "e1", Kind: session.KindMessage, Time: time.Now(), Message: llm.User("hello"), NanoUSD: -1,
+		})
+	})
+	got := methodtest.Do[wire.SessionExported](t, h, wire.MethodSessionsExport, wire.SessionKey{Key: "s0"})
+	lines := strings.Split(strings.TrimSpace(got.JSONL), "\n")
+	if got.FileName != "t0.jsonl" || len(lines) != 2 || !strings.Contains(lines[1], "hello") {
+		t.Errorf("export %+v", got)
+	}
+	if err := h.Call(t.Context(), wire.MethodSessionsExport, wire.SessionKey{Key: "nope"}, nil); err == nil {
+		t.Error("a session that does not exist was exported")
+	}
+}
+
+func BenchmarkList100Of10000(b *testing.B) {
+	h := methodtest.New(b, llmtest.NewScript())
+	fill(h, 10_000)
+	b.ResetTimer()
+	for range b.N {
+		var got wire.SessionList
+		if err := h.Call(context.Background(), wire.MethodSessionsList, wire.SessionsList{}, &got); err != nil || len(got.Sessions) != 100 {
+			b.Fatal(len(got.Sessions), err)
+		}
+	}
+}
