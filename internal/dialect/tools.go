@@ -26,11 +26,12 @@ func ObjectSchema(schema json.RawMessage) json.RawMessage {
 			mergeBranches(top, branches, k == "allOf")
 		}
 	}
-	if !union && string(top["type"]) == `"object"` && top["properties"] != nil {
+	properties := bytes.HasPrefix(top["properties"], []byte("{"))
+	if !union && string(top["type"]) == `"object"` && properties {
 		return schema
 	}
 	top["type"] = json.RawMessage(`"object"`)
-	if top["properties"] == nil {
+	if !properties {
 		top["properties"] = json.RawMessage("{}")
 	}
 	out, err := json.Marshal(top)

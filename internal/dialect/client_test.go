@@ -1,0 +1,218 @@
+package dialect
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/secret"
+)
+
+// plainText is a dialect whose events are text, and "end" the last one.
+type plainText struct{}
+
+func (plainText) Complete(*Answer) bool { return false }
+
+func (plainText) Decode(data []byte, a *Answer) (bool, error) {
+	if string(data) == "end" {
+		return true, nil
+	}
+	p, err := a.Last(llm.PartText)
+	if err != nil {
+		return false, err
+	}
+	return false, a.Add(p, string(data))
+}
+
+// ask returns the text of the answer and how it ended.
+func ask(ctx context.Context, t *testing.T, base string, hc *http.Client, key string) (string, error) {
+	t.Helper()
+	u, err := BaseURL(base, "")
+	h := http.Header{}
+	h.Set("X-Api-Key", key)
+	c := NewClient("lab", u, err, hc, h, secret.New(key))
+	body := &Body{}
+	body.AddString(`{"hello":"world"}`)
+	var text string
+	for e, err := range c.Stream(ctx, "m", body, plainText{}) {
+		if err != nil {
+			return text, err
+		}
+		text += e.Text
+		if e.Kind == llm.Done && e.Message.PlainText() != text {
+			t.Errorf("message %q, deltas %q", e.Message.PlainText(), text)
+		}
+	}
+	return text, nil
+}
+
+func TestTransports(t *testing.T) {
+	t.Parallel()
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Header.Get("Accept-Encoding") != "gzip" || string(body) != `{"hello":"world"}` || r.ContentLength != int64(len(body)) {
+			t.Errorf("request: %v, %s, length %d", r.Header, body, r.ContentLength)
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		_, _ = io.WriteString(z, "data: "+r.Proto+"\n\ndata: end\n\n")
+		_ = z.Close()
+	})
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run("PROV-19 gzip over "+proto, func(t *testing.T) {
+			srv := httptest.NewUnstartedServer(handler)
+			srv.EnableHTTP2 = proto == "HTTP/2.0"
+			srv.StartTLS()
+			defer srv.Close()
+			if got, err := ask(t.Context(), t, srv.URL, srv.Client(), "k"); got != proto || err != nil {
+				t.Errorf("answer = %q, %v; want %q", got, err, proto)
+			}
+		})
+	}
+}
+
+func TestRedirectKeepsTheKey(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the redirect was followed, with key %q", r.Header.Get("X-Api-Key"))
+	}))
+	defer elsewhere.Close()
+	srv := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer srv.Close()
+	_, err := ask(t.Context(), t, srv.URL, srv.Client(), "k")
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Status != http.StatusTemporaryRedirect || !strings.Contains(e.Message, "redirects") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// TestServerStaysOpen: a server that does not end its answer behind the last
+// event does not hold the caller up.
+func TestServerStaysOpen(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "data: x\n\ndata: end\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(gone)
+	}))
+	defer srv.Close()
+	if got, err := ask(t.Context(), t, srv.URL, srv.Client(), "k"); got != "x" || err != nil {
+		t.Errorf("answer = %q, %v", got, err)
+	}
+	select {
+	case <-gone:
+	case <-time.After(5 * time.Second):
+		t.Error("the connection is still open")
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(nil)
+	base := strings.Replace(srv.URL, "http://", "http://crab:password@", 1) + "?key=querykey"
+	srv.Close()
+	_, err := ask(t.Context(), t, base, srv.Client(), "k")
+	if llm.ClassOf(err) != llm.ClassNetwork || strings.Contains(err.Error(), "password") || strings.Contains(err.Error(), "querykey") {
+		t.Errorf("error = %v", err)
+	}
+	hc := &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: time.Millisecond}}
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer slow.Close()
+	if _, err := ask(t.Context(), t, slow.URL, hc, "k"); llm.ClassOf(err) != llm.ClassTimeout {
+		t.Errorf("late headers: %v, want class %s", err, llm.ClassTimeout)
+	}
+}
+
+func TestBaseURL(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                       "https://fallback",
+		" http://h/ ":            "http://h",
+		"https://h:8/v1//":       "https://h:8/v1",
+		"https://u:p@h/x?k=v#no": "https://u:p@h/x?k=v",
+		"h:8080":                 "",
+		"ftp://h":                "",
+		"http://":                "",
+		"http://h\x7f":           "",
+	} {
+		u, err := BaseURL(in, "https://fallback")
+		got := ""
+		if err == nil {
+			got = u.String()
+		}
+		if got != want {
+			t.Errorf("BaseURL(%q) = %q, %v; want %q", in, got, err, want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ in, kind, message string }{
+		{`{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}`, "overloaded_error", "Busy"},
+		{`{"error":{"message":"No","type":"x","code":"bad_key"}}`, "x bad_key", "No"},
+		{`{"error":{"message":"No","code":429}}`, "429", "No"},
+		{`[{"error":{"message":"No","code":400}}]`, "400", "No"},
+		{`{"error":"just words"}`, "", "just words"},
+		{`{"message":"flat"}`, "", "flat"},
+		{`{"detail":"validation"}`, "", "validation"},
+		{`{"detail":[{"loc":["x"]}]}`, "", "[map[loc:[x]]]"},
+		{`{"other":1}`, "", `{"other":1}`},
+		{`{"error":[1]}`, "", "[1]"},
+		{` plain `, "", "plain"},
+		{``, "", ""},
+	} {
+		if kind, message := Words([]byte(tt.in)); kind != tt.kind || message != tt.message {
+			t.Errorf("Words(%s) = %q, %q; want %q, %q", tt.in, kind, message, tt.kind, tt.message)
+		}
+	}
+}
+
+func TestErrorIsOneShortLine(t *testing.T) {
+	t.Parallel()
+	c := NewClient("lab", &url.URL{Scheme: "http", Host: "h"}, nil, nil, nil, secret.New("topsecret"))
+	e := c.Error("m", &llm.Error{Class: llm.ClassAuth, Message: "a\n\tb topsecret " + strings.Repeat("世", 400)})
+	if !strings.HasPrefix(e.Message, "a b [redacted] 世") || len(e.Message) > 510 || strings.Contains(e.Message, "\ufffd") {
+		t.Errorf("message = %q", e.Message)
+	}
+	if e.Provider != "lab" || e.Model != "m" {
+		t.Errorf("error = %+v", e)
+	}
+}
+
+// TestTooManyParts: parts that cost the sender little cost us little.
+func TestTooManyParts(t *testing.T) {
+	t.Parallel()
+	a := &Answer{yield: func(llm.Event, error) bool { return true }}
+	for i := range maxPieces + 1 {
+		if _, err := a.Begin(llm.PartText); (err != nil) != (i == maxPieces) {
+			t.Fatalf("part %d: %v", i, err)
+		}
+	}
+}
+
+func TestLimited(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		left int64
+		ok   bool
+	}{{10, false}, {11, true}} {
+		got, err := io.ReadAll(&limited{r: bytes.NewReader(make([]byte, 10)), left: tt.left})
+		if (err == nil) != tt.ok || len(got) != 10 {
+			t.Errorf("limit %d: %d bytes, %v", tt.left, len(got), err)
+		}
+	}
+}

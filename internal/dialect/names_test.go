@@ -1,0 +1,130 @@
+package dialect
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+func TestCallID(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 41)
+	for _, tt := range []struct {
+		id   string
+		keep bool
+	}{
+		{"call_1-A", true}, {strings.Repeat("x", 40), true}, {"", false}, {long, false}, {"a.b", false}, {"a|b", false}, {"é", false},
+	} {
+		got := CallID(tt.id, 40)
+		if (got == tt.id) != tt.keep || len(got) == 0 || len(got) > 40 || !plain(got) || got != CallID(tt.id, 40) {
+			t.Errorf("CallID(%q) = %q", tt.id, got)
+		}
+	}
+	if CallID("a.b", 40) == CallID("a|b", 40) || CallID(long+"1", 40) == CallID(long+"2", 40) {
+		t.Error("two ids became one")
+	}
+	for _, tt := range []struct {
+		id   string
+		keep bool
+	}{{"abcDEF123", true}, {"abc_EF123", false}, {"call_1", false}, {"", false}} {
+		got := ShortID(tt.id, 9)
+		if (got == tt.id) != tt.keep || len(got) != 9 || strings.ContainsAny(got, "_-") {
+			t.Errorf("ShortID(%q) = %q", tt.id, got)
+		}
+	}
+}
+
+func TestToolName(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"look": "look", "": "unknown", "functions.look": "functions_look", "a b/c": "a_b_c",
+		strings.Repeat("x", 70): strings.Repeat("x", 64),
+	} {
+		if got := ToolName(in); got != want {
+			t.Errorf("ToolName(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	have := []llm.Level{llm.Low, llm.High, llm.Max}
+	for want, level := range map[llm.Level]llm.Level{
+		llm.Minimal: llm.Low, llm.Low: llm.Low, llm.Medium: llm.Low, llm.High: llm.High, llm.XHigh: llm.High, llm.Adaptive: llm.Max, llm.Max: llm.Max,
+	} {
+		if got := Nearest(want, have); got != level {
+			t.Errorf("Nearest(%s) = %s, want %s", want, got, level)
+		}
+	}
+	if got := Nearest(llm.High, nil); got != "" {
+		t.Errorf("Nearest of none = %s", got)
+	}
+}
+
+func TestObjectSchema(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, in, want string }{
+		{"an object", `{ "type": "object", "properties": {"a": {}} }`, `{"type":"object","properties":{"a":{}}}`},
+		{"no type", `{"properties":{"a":{}}}`, `{"properties":{"a":{}},"type":"object"}`},
+		{"nothing", ``, `{"properties":{},"type":"object"}`},
+		{"null", `null`, `{"properties":{},"type":"object"}`},
+		{"another type", `{"type":"string"}`, `{"properties":{},"type":"object"}`},
+		{"properties null", `{"type":"object","properties":null}`, `{"properties":{},"type":"object"}`},
+		{
+			"PROV-06 anyOf at the top becomes an object",
+			`{"description":"d","anyOf":[{"properties":{"a":{"type":"string"},"k":{}},"required":["a","k"]},{"properties":{"b":{},"k":{}},"required":["k","b"]}]}`,
+			`{"description":"d","properties":{"a":{"type":"string"},"b":{},"k":{}},"required":["k"],"type":"object"}`,
+		},
+		{
+			"own properties stay", `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"oneOf":[{"properties":{"a":{}}},{}]}`,
+			`{"properties":{"a":{"type":"integer"}},"required":["a"],"type":"object"}`,
+		},
+		{
+			"allOf requires all", `{"allOf":[{"properties":{"a":{}},"required":["a"]},{"properties":{"b":{}},"required":["b"]}]}`,
+			`{"properties":{"a":{},"b":{}},"required":["a","b"],"type":"object"}`,
+		},
+		{"a union below stays", `{"type":"object","properties":{"a":{"anyOf":[{},{}]}}}`, `{"type":"object","properties":{"a":{"anyOf":[{},{}]}}}`},
+	} {
+		if got := string(AppendSchema(nil, json.RawMessage(tt.in))); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestTools(t *testing.T) {
+	t.Parallel()
+	var k Tools
+	encoded := 0
+	enc := func(s llm.ToolSpec) []byte { encoded++; return []byte(s.Name + string(s.Schema)) }
+	specs := []llm.ToolSpec{{Name: "a", Schema: json.RawMessage(`{}`)}, {Name: "b"}}
+	for range 3 {
+		if got := k.Encode(specs, enc); len(got) != 2 || string(got[0]) != "a{}" {
+			t.Errorf("tools = %q", got)
+		}
+	}
+	if encoded != 2 {
+		t.Errorf("encoded %d tools, want 2", encoded)
+	}
+	specs[0].Schema[1] = ' ' // changed in place: it must be seen
+	if got := k.Encode(specs, enc); string(got[0]) != "a{ " {
+		t.Errorf("tools = %q: a change was not seen", got)
+	}
+	if got := k.Encode(nil, enc); len(got) != 0 {
+		t.Errorf("no tools = %q", got)
+	}
+}
+
+func FuzzObjectSchema(f *testing.F) {
+	for _, s := range []string{`{}`, `{"anyOf":[{"properties":{"a":{}}}]}`, `{"oneOf":3,"required":"x","properties":[]}`, `[]`, `{"type":"object","properties":{}}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var top map[string]json.RawMessage
+		got := AppendSchema(nil, in)
+		if err := json.Unmarshal(got, &top); err != nil || string(top["type"]) != `"object"` || top["anyOf"] != nil || top["oneOf"] != nil || top["allOf"] != nil {
+			t.Errorf("AppendSchema(%q) = %s: %v", in, got, err)
+		}
+	})
+}
