@@ -2,6 +2,7 @@ package ansi
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
 )
@@ -64,7 +65,51 @@ func Width(s string) int { return lipgloss.Width(s) }
 
 // Wrap breaks lines that take more than width columns, at blanks where it can.
 // Styles go on across the breaks.
-func Wrap(s string, width int) string { return lipgloss.Wrap(s, max(width, 2), "") }
+func Wrap(s string, width int) string {
+	width = max(width, 2)
+	s = lipgloss.Wrap(s, width, "")
+	if Width(s) <= width {
+		return s
+	}
+	lines := strings.Split(s, "\n") // a break at a hyphen may be one column late
+	for i, l := range lines {
+		if Width(l) > width {
+			lines[i] = cut(l, width)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cut breaks a line every width columns.
+func cut(s string, width int) string {
+	var b strings.Builder
+	used, style := 0, ""
+	for s != "" {
+		if strings.HasPrefix(s, "\x1b[") {
+			n := strings.IndexByte(s, 'm') + 1
+			if n == 0 {
+				n = len(s)
+			}
+			style = s[:n]
+			b.WriteString(style)
+			s = s[n:]
+			continue
+		}
+		_, n := utf8.DecodeRuneInString(s)
+		w := Width(s[:n])
+		if used+w > width {
+			if style != "" {
+				b.WriteString("\x1b[m")
+			}
+			b.WriteString("\n" + style)
+			used = 0
+		}
+		b.WriteString(s[:n])
+		used += w
+		s = s[n:]
+	}
+	return b.String()
+}
 
 // Truncate returns s, one line, cut to width columns with an ellipsis.
 func Truncate(s string, width int) string {

@@ -136,7 +136,11 @@ func (r *renderer) indented(width, depth int, first, rest string, f func(width i
 }
 
 func (r *renderer) heading(n *ast.Heading, width int) []string {
-	lines := wrapped(r.inline(n, r.styles.Head), width)
+	text := r.inline(n, r.styles.Head)
+	if r.styles.Head == "" && text != "" { // nothing else would show it
+		return wrapped(strings.Repeat("#", n.Level)+" "+text, width)
+	}
+	lines := wrapped(text, width)
 	if n.Level != 1 || len(lines) == 0 {
 		return lines
 	}
@@ -206,10 +210,14 @@ func (r *renderer) list(n *ast.List, width, depth int) []string {
 			mark = strings.Repeat(" ", max(digits-len(s), 0)) + s + ". "
 			number++
 		}
+		rest := strings.Repeat(" ", ansi.Width(mark))
+		if isTask(item) { // its box is mark enough
+			mark = ""
+		}
 		if !n.IsTight && len(lines) > 0 {
 			lines = append(lines, "")
 		}
-		block := r.indented(width, depth, r.styles.Accent.Paint(mark), strings.Repeat(" ", ansi.Width(mark)), func(w int) []string {
+		block := r.indented(width, depth, r.styles.Accent.Paint(mark), rest, func(w int) []string {
 			if body := r.blocks(item, w, depth+1, !n.IsTight); len(body) > 0 {
 				return body
 			}
@@ -218,4 +226,10 @@ func (r *renderer) list(n *ast.List, width, depth int) []string {
 		lines = append(lines, block...)
 	}
 	return lines
+}
+
+// isTask reports whether an item of a list begins with a box.
+func isTask(item ast.Node) bool {
+	first := item.FirstChild()
+	return first != nil && first.FirstChild() != nil && first.FirstChild().Kind() == east.KindTaskCheckBox
 }
