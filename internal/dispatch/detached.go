@@ -28,7 +28,7 @@ func (c *Conductor) detached(ctx context.Context, s *served, it queue.Item, call
 		return err
 	}
 	j := &job{r: r, meta: meta, p: p, calls: map[string]session.Call{call.Wire.ID: call}}
-	err = c.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+	err = c.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
 		j.lease, err = tx.Runs().Acquire(s.key, c.o.Owner, r.ID)
 		return err
 	})

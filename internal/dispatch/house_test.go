@@ -30,7 +30,7 @@ const key = chela.SessionKey("agent:main:main")
 
 // house is the engine without its surfaces, on a real store.
 type house struct {
-	t    *testing.T
+	t    testing.TB
 	path string
 	p    dispatch.Profile // copied at each start
 
@@ -51,7 +51,7 @@ type house struct {
 	boots  int
 }
 
-func newHouse(t *testing.T, model llm.Provider, tools ...tool.Tool) *house {
+func newHouse(t testing.TB, model llm.Provider, tools ...tool.Tool) *house {
 	h := &house{t: t, path: filepath.Join(t.TempDir(), "chela.db"), p: dispatch.Profile{
 		Provider: model, Model: llm.Model{Provider: "mock", ID: "m", Context: 1 << 20},
 		System: func(dispatch.Facts) []llm.Block { return []llm.Block{{Text: "You are a test."}} },
@@ -68,10 +68,18 @@ func (h *house) open() *house {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.db, h.st = db, db
+	h.db = db
+	var st store.Store = db
 	if h.wrap != nil {
-		h.st = h.wrap(db)
+		st = h.wrap(db)
 	}
+	h.start(st, log, db.Close)
+	return h
+}
+
+// start starts the engine on a store, which shut closes.
+func (h *house) start(st store.Store, log *slog.Logger, shut func() error) {
+	h.st = st
 	h.bus = bus.New(log)
 	h.bus.Subscribe(func(e chela.Event) {
 		h.mu.Lock()
@@ -100,16 +108,15 @@ func (h *house) open() *house {
 		once.Do(func() {
 			cancel()
 			<-done
-			if err := db.Close(); err != nil {
+			if err := shut(); err != nil {
 				h.t.Errorf("close: %v", err)
 			}
 		})
 	}
 	h.t.Cleanup(h.stop)
-	return h
 }
 
-type logWriter struct{ t *testing.T }
+type logWriter struct{ t testing.TB }
 
 func (w logWriter) Write(p []byte) (int, error) {
 	w.t.Logf("%s", strings.TrimSpace(string(p)))

@@ -64,7 +64,8 @@ func (c *Conductor) orphan(ctx context.Context, key chela.SessionKey) (run.Run, 
 
 // again makes a job of a run that has begun before: one whose process died, or
 // one that was suspended, or one whose rows could not be written for a while.
-// crashed says that its process died, which is counted. It takes the lease anew, so that whoever still holds
+// crashed says that its process died, which is counted, and needs a synced
+// commit because the lease is another process's. It takes the lease anew, so that whoever still holds
 // the old one can write nothing, and settles the calls that had begun.
 func (c *Conductor) again(ctx context.Context, r run.Run, taken []queue.Item, crashed bool) (*job, error) {
 	meta, err := c.meta(ctx, r.Session)
@@ -78,7 +79,7 @@ func (c *Conductor) again(ctx context.Context, r run.Run, taken []queue.Item, cr
 	var j *job
 	var stored []*session.Entry
 	c.o.Step("run.again")
-	err = c.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+	err = c.o.Store.Update(ctx, store.Sync(crashed), func(tx store.Tx) error {
 		stored = nil
 		j = &job{r: r, p: p, meta: meta, resumed: true}
 		return c.againTx(tx, j, crashed, taken, &stored)
