@@ -180,18 +180,69 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-func TestReset(t *testing.T) {
-	t.Parallel()
+func database(t *testing.T) store.Store {
+	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "chela.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func TestUndoReset(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	const key = "agent:main:main"
+	err := database(t).Update(t.Context(), store.Synced, func(tx store.Tx) error {
+		s := tx.Sessions()
+		es := history("u:hi", "a:ok")
+		es[1].Usage, es[1].NanoUSD = &llm.Usage{Input: 9}, 5
+		m := session.Meta{Key: key, ID: "old", Agent: "main", Created: at, Started: at, Updated: at, Active: at}
+		if err := errors.Join(s.Put(m), s.Append("old", &es[0], &es[1])); err != nil {
+			return err
+		}
+		if _, err := session.UndoReset(s, key, at); !errors.Is(err, chela.ErrNotFound) && chela.CodeOf(err) != chela.CodeNotFound {
+			t.Errorf("nothing to undo: %v", err)
+		}
+		day := at.Add(24 * time.Hour)
+		fresh, err := session.Reset(s, key, "daily", day)
+		if err != nil {
+			return err
+		}
+		next := history("u:new")
+		if err := s.Append(fresh.ID, &next[0]); err != nil {
+			return err
+		}
+		back, err := session.UndoReset(s, key, day)
+		if err != nil {
+			return err
+		}
+		if back.ID != "old" || back.Previous != fresh.ID || back.Calls != 1 || back.NanoUSD != 5 || back.Tokens.Input != 9 {
+			t.Errorf("back to %+v", back)
+		}
+		if why := session.Expired(session.ResetPolicy{Mode: "daily"}, back, day.Add(time.Minute)); why != "" {
+			t.Errorf("what was brought back is over at once: %s", why)
+		}
+		again, err := session.UndoReset(s, key, day)
+		if err == nil && again.ID != fresh.ID {
+			t.Errorf("undone again: %+v", again)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	db := database(t)
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	const key = "agent:main:main"
 	var was, now session.Meta
 	var past []session.Past
-	err = db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+	err := db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
 		s := tx.Sessions()
 		was = session.Meta{
 			Key: key, ID: "old", Agent: "main", Title: "Hello", Model: "openai/gpt", Usage: "full",

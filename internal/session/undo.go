@@ -10,7 +10,9 @@ import (
 
 // UndoReset brings the transcript before the last reset back and returns the
 // session as it is now. What was written since is kept as past, so that
-// undoing again comes back to it. The counters are those of the transcript.
+// undoing again comes back to it. The counters are those of the transcript. It
+// counts as begun now: a reset that was due would else come with the next
+// message again.
 func UndoReset(t Table, key chela.SessionKey, now time.Time) (Meta, error) {
 	m, err := t.Get(key)
 	if err != nil {
@@ -18,10 +20,6 @@ func UndoReset(t Table, key chela.SessionKey, now time.Time) (Meta, error) {
 	}
 	if m.Previous == "" {
 		return m, chela.Errorf(chela.CodeNotFound, "nothing to undo: no earlier conversation is known")
-	}
-	past, err := t.Past(key)
-	if err != nil {
-		return m, fmt.Errorf("undo reset of session %s: %w", key, err)
 	}
 	n, err := t.Count(m.ID)
 	if err != nil {
@@ -36,11 +34,6 @@ func UndoReset(t Table, key chela.SessionKey, now time.Time) (Meta, error) {
 	m.ID, m.Previous, m.Started = m.Previous, "", now
 	if n > 0 {
 		m.Previous = left
-	}
-	for _, p := range past {
-		if p.ID == m.ID {
-			m.Started = p.Started
-		}
 	}
 	if err := t.Unarchive(key, m.ID); err != nil {
 		return m, fmt.Errorf("undo reset of session %s: %w", key, err)
