@@ -27,10 +27,11 @@ type Command struct {
 	// Scope is what its caller needs beside being allowed to write at all.
 	Scope chela.Scope
 
-	inline bool                                         // works inside a text too
-	within func(args string) bool                       // reports that args go on as a text: it is a directive in it
-	before func(context.Context, *call) (string, error) // instead of run: not part of the commit
-	run    func(*call) (string, error)
+	inline  bool                                         // works inside a text too
+	follows bool                                         // what stands behind it is a message, which may have attachments
+	within  func(args string) bool                       // reports that args go on as a text: it is a directive in it
+	before  func(context.Context, *call) (string, error) // instead of run: not part of the commit
+	run     func(*call) (string, error)
 }
 
 // Commands returns the registry: all there are, in the order of the list.
@@ -74,8 +75,9 @@ type call struct {
 	meta   session.Meta
 	stop   []chela.RunID // runs to be ended, after the commit
 	events []chela.Event // to be published, after the commit
-	then   string        // message that the rest of the command is; "": none
-	mode   queue.Mode    // of that message
+	follow bool          // the rest of the command is a message:
+	then   string        // its text
+	mode   queue.Mode    // its queue mode; "": the session's
 	did    string        // what a command did outside of the commit
 }
 
@@ -97,11 +99,8 @@ const (
 )
 
 // command returns the command that the whole message is, if it is one.
-func (g *Gate) command(in chela.Inbound) (Command, words, kind) {
-	if len(in.Media) > 0 {
-		return Command{}, words{}, text
-	}
-	if strings.EqualFold(strings.TrimSpace(in.Text), "stop") && g.addressed(in) {
+func (g *Gate) command(key chela.SessionKey, in chela.Inbound) (Command, words, kind) {
+	if strings.EqualFold(strings.TrimSpace(in.Text), "stop") && g.addressed(in) && g.o.Live(key) {
 		return g.names["stop"], words{}, ours
 	}
 	w, ok := parse(in.Text)
@@ -109,7 +108,7 @@ func (g *Gate) command(in chela.Inbound) (Command, words, kind) {
 		return Command{}, w, text
 	}
 	c, ok := g.names[w.name]
-	if !ok || c.within != nil && c.within(w.args) {
+	if !ok || c.within != nil && c.within(w.args) || len(in.Media) > 0 && !c.follows {
 		return Command{}, w, text
 	}
 	if w.bot == "" {
@@ -213,8 +212,8 @@ func (k *call) commit(c Command) (Receipt, error) {
 	if err := k.tx.Sessions().Put(k.meta); err != nil {
 		return Receipt{}, err
 	}
-	if k.then != "" {
-		return k.follow()
+	if k.follow {
+		return k.goOn()
 	}
 	it.Note = reply
 	r, err := k.tx.Queue().Put(it)
@@ -244,8 +243,8 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// follow puts the message that the rest of the command is.
-func (k *call) follow() (Receipt, error) {
+// goOn puts the message that the rest of the command is.
+func (k *call) goOn() (Receipt, error) {
 	in := k.in
 	in.Text = k.then
 	if k.mode != "" {

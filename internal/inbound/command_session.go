@@ -16,12 +16,12 @@ func sessionCommands() []Command {
 	const group = "session"
 	return []Command{
 		{
-			Name: "new", Group: group, Args: "[model] [text] | undo", Scope: chela.ScopeWrite,
+			Name: "new", follows: true, Group: group, Args: "[model] [text] | undo", Scope: chela.ScopeWrite,
 			Help: "begin a new conversation; undo brings the last one back",
 			run:  func(k *call) (string, error) { return k.fresh("new") },
 		},
 		{
-			Name: "reset", Group: group, Args: "[text]", Scope: chela.ScopeWrite,
+			Name: "reset", follows: true, Group: group, Args: "[text]", Scope: chela.ScopeWrite,
 			Help: "begin a new conversation with the same settings",
 			run:  func(k *call) (string, error) { return k.fresh("reset") },
 		},
@@ -31,7 +31,7 @@ func sessionCommands() []Command {
 			run:  (*call).halt,
 		},
 		{
-			Name: "steer", Aliases: []string{"tell"}, Group: group, Args: "<message>",
+			Name: "steer", follows: true, Aliases: []string{"tell"}, Group: group, Args: "<message>",
 			Help: "say something to the run in progress",
 			run:  (*call).steer,
 		},
@@ -76,7 +76,7 @@ func (k *call) fresh(reason string) (string, error) {
 		m.Model = model
 	}
 	k.meta = m
-	k.then = text
+	k.then, k.follow = text, text != "" || len(k.in.Media) > 0
 	k.tell(chela.Event{Stream: chela.StreamSession, Phase: "reset"})
 	reply := "New conversation, with " + k.g.o.Model(m).Ref() + "."
 	if m.Previous != "" {
@@ -133,10 +133,10 @@ func plural(n int, noun string) string {
 // steer is a message that goes into the run in progress, whatever the queue's
 // mode; to an idle session it is a message like others.
 func (k *call) steer() (string, error) {
-	if k.args == "" {
+	if k.args == "" && len(k.in.Media) == 0 {
 		return "", refuse{"What is to be said? /steer <message>"}
 	}
-	k.then, k.mode = k.args, queue.Steer
+	k.follow, k.then, k.mode = true, k.args, queue.Steer
 	return "", nil
 }
 

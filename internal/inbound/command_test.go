@@ -287,6 +287,30 @@ func TestSession(t *testing.T) {
 		b.waits("x =steer", "y z =steer")
 		b.replied("/steer", "What is to be said?")
 	})
+	t.Run("attachments go with the message behind a command", func(t *testing.T) {
+		b := newBench(t)
+		for text, want := range map[string]string{"/new what is this": "what is this", "/new": "", "/steer look": "look =steer", "/status": "/status"} {
+			b.replied("/new")
+			in := b.local(text)
+			in.Media = []chela.Media{{Type: "image/png", Data: []byte("x")}}
+			if r, err := b.gate.Admit(owner(t), in); err != nil || r.Command {
+				t.Errorf("%s: got %+v, %v", text, r, err)
+			}
+			b.waits(want)
+			b.view(func(r store.Reader) error {
+				items, err := r.Queue().Waiting(mainKey)
+				if len(items) == 1 && len(items[0].Inbound.Media) != 1 {
+					t.Errorf("%s: the attachment is lost", text)
+				}
+				return err
+			})
+		}
+	})
+	t.Run("the word stop is a word when nothing is in progress", func(t *testing.T) {
+		b := newBench(t)
+		b.say("stop")
+		b.waits("stop")
+	})
 	t.Run("name", func(t *testing.T) {
 		b := newBench(t)
 		b.replied("/name", "has no name")

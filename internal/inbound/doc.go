@@ -2,10 +2,11 @@
 // work. Nothing happens for a sender before [Gate.Admit]: no command, no
 // typing, no model call.
 //
-// In this order: size → principal → dedupe → access → mention → command →
-// queue. What is taken is one synced commit: the dedupe key, the queue item
+// In this order: principal → size → access → session → command → mention →
+// commit. What is taken is one synced commit: the dedupe key, the queue item
 // with its principal, and the session. Only then is the channel or the client
-// told "taken"; the commit wakes who carries it out.
+// told "taken"; the commit wakes who carries it out. A key that is known gives
+// the receipt of the first time, and changes nothing.
 //
 // A command never waits behind a run. It is carried out in the commit that
 // holds its dedupe key, so that it happens once however often it is offered;

@@ -81,7 +81,7 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 		in.ID = uuid.NewString()
 	}
 	k := call{g: g, who: who, key: key, in: in}
-	if c, w, is := g.command(in); is != text {
+	if c, w, is := g.command(key, in); is != text {
 		k.args = w.args
 		return g.order(ctx, c, k, is)
 	}
