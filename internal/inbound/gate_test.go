@@ -77,7 +77,7 @@ func newBench(t *testing.T) *bench {
 				p.Scopes = []chela.Scope{chela.ScopeAdmin}
 			case "friend": // who may write and nothing else
 			default:
-				return writers(p, in)
+				return Senders(nil).Access(p, in)
 			}
 			return p, nil
 		},

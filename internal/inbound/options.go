@@ -26,8 +26,8 @@ type Options struct {
 	Route func(chela.Address) route.Route
 
 	// Access decides whether a principal may have the agent work, and as whom:
-	// it may return a principal with other scopes. An error refuses. nil: who
-	// holds the write scope may, others may not.
+	// it may return a principal with other scopes. An error refuses. nil: the
+	// empty Senders.
 	Access func(chela.Principal, chela.Inbound) (chela.Principal, error)
 
 	// Always reports whether a group's messages are answered without a
@@ -82,7 +82,7 @@ func New(o Options) *Gate {
 		o.Route = new(route.Table).Resolve
 	}
 	if o.Access == nil {
-		o.Access = writers
+		o.Access = Senders(nil).Access
 	}
 	if o.Always == nil {
 		o.Always = func(chela.Address) bool { return false }
@@ -118,12 +118,4 @@ func pinned(m session.Meta) llm.Model {
 		return llm.Model{Provider: "unknown", ID: "unknown"}
 	}
 	return llm.Model{Provider: r.Provider, ID: r.Model}
-}
-
-// writers is the access rule when none is given.
-func writers(p chela.Principal, _ chela.Inbound) (chela.Principal, error) {
-	if !p.May(chela.ScopeWrite) {
-		return p, chela.Errorf(chela.CodeForbidden, "%s may not write here", p.ID)
-	}
-	return p, nil
 }
