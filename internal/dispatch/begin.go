@@ -74,23 +74,16 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, d queue.Dec
 	}
 	var j *job
 	var stored []*session.Entry
-	var sync store.Sync
 	notices := c.notices.Drain(key)
-	for {
-		c.o.Step("run.begin")
-		err = c.o.Store.Update(ctx, sync, func(tx store.Tx) error {
-			stored = nil
-			j = &job{p: p, items: d.Start}
-			if err := tx.Queue().Set(queue.Dropped, d.Drop...); err != nil {
-				return err
-			}
-			return c.beginTx(tx, j, &stored, sync, key, notices, d.Summary)
-		})
-		if !errors.Is(err, errOtherOwner) {
-			break
+	c.o.Step("run.begin")
+	err = c.taking(ctx, func(tx store.Tx, sync store.Sync) error {
+		stored = nil
+		j = &job{p: p, items: d.Start}
+		if err := tx.Queue().Set(queue.Dropped, d.Drop...); err != nil {
+			return err
 		}
-		sync = store.Synced
-	}
+		return c.beginTx(tx, j, &stored, sync, key, notices, d.Summary)
+	})
 	if err != nil {
 		for _, n := range notices {
 			c.notices.Add(key, n)
@@ -112,6 +105,28 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, d queue.Dec
 // synced commit.
 var errOtherOwner = errors.New("the session's lease is another process's")
 
+// taking runs f in a commit that takes a session's lease: an ordered one, and
+// a synced one when the lease is another process's.
+func (c *Conductor) taking(ctx context.Context, f func(store.Tx, store.Sync) error) error {
+	err := c.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error { return f(tx, store.Ordered) })
+	if errors.Is(err, errOtherOwner) {
+		err = c.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error { return f(tx, store.Synced) })
+	}
+	return err
+}
+
+// acquire takes the session's lease for the run.
+func (c *Conductor) acquire(tx store.Tx, sync store.Sync, key chela.SessionKey, id chela.RunID) (run.Lease, error) {
+	had, err := tx.Runs().Lease(key)
+	if err != nil {
+		return had, err
+	}
+	if had.Owner != "" && had.Owner != c.o.Owner && sync != store.Synced {
+		return had, errOtherOwner
+	}
+	return tx.Runs().Acquire(key, c.o.Owner, id)
+}
+
 func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync store.Sync, key chela.SessionKey, notices []string, summary string) error {
 	now := time.Now()
 	meta, err := sessionOf(tx, key, now)
@@ -131,17 +146,10 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 			j.r.Address = meta.Address
 		}
 	}
-	had, err := tx.Runs().Lease(key)
-	if err != nil {
-		return err
-	}
-	if had.Owner != "" && had.Owner != c.o.Owner && sync != store.Synced {
-		return errOtherOwner
-	}
 	if err := c.closeSuspended(tx, key, meta.ID, stored, now); err != nil {
 		return err
 	}
-	if j.lease, err = tx.Runs().Acquire(key, c.o.Owner, j.r.ID); err != nil {
+	if j.lease, err = c.acquire(tx, sync, key, j.r.ID); err != nil {
 		return err
 	}
 	j.r.Fence = j.lease.Fence

@@ -28,8 +28,8 @@ func (c *Conductor) detached(ctx context.Context, s *served, it queue.Item, call
 		return err
 	}
 	j := &job{r: r, meta: meta, p: p, calls: map[string]session.Call{call.Wire.ID: call}}
-	err = c.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
-		j.lease, err = tx.Runs().Acquire(s.key, c.o.Owner, r.ID)
+	err = c.taking(ctx, func(tx store.Tx, sync store.Sync) error {
+		j.lease, err = c.acquire(tx, sync, s.key, r.ID)
 		return err
 	})
 	if err != nil {

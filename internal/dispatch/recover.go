@@ -64,8 +64,7 @@ func (c *Conductor) orphan(ctx context.Context, key chela.SessionKey) (run.Run, 
 
 // again makes a job of a run that has begun before: one whose process died, or
 // one that was suspended, or one whose rows could not be written for a while.
-// crashed says that its process died, which is counted, and needs a synced
-// commit because the lease is another process's. It takes the lease anew, so that whoever still holds
+// crashed says that its process died, which is counted. It takes the lease anew, so that whoever still holds
 // the old one can write nothing, and settles the calls that had begun.
 func (c *Conductor) again(ctx context.Context, r run.Run, taken []queue.Item, crashed bool) (*job, error) {
 	meta, err := c.meta(ctx, r.Session)
@@ -79,9 +78,13 @@ func (c *Conductor) again(ctx context.Context, r run.Run, taken []queue.Item, cr
 	var j *job
 	var stored []*session.Entry
 	c.o.Step("run.again")
-	err = c.o.Store.Update(ctx, store.Sync(crashed), func(tx store.Tx) error {
+	err = c.taking(ctx, func(tx store.Tx, sync store.Sync) error {
 		stored = nil
 		j = &job{r: r, p: p, meta: meta, resumed: true}
+		var err error
+		if j.lease, err = c.acquire(tx, sync, r.Session, r.ID); err != nil {
+			return err
+		}
 		return c.againTx(tx, j, crashed, taken, &stored)
 	})
 	if err != nil {
@@ -94,12 +97,7 @@ func (c *Conductor) again(ctx context.Context, r run.Run, taken []queue.Item, cr
 
 func (c *Conductor) againTx(tx store.Tx, j *job, crashed bool, taken []queue.Item, stored *[]*session.Entry) error {
 	now := time.Now()
-	lease, err := tx.Runs().Acquire(j.r.Session, c.o.Owner, j.r.ID)
-	if err != nil {
-		return err
-	}
-	j.lease = lease
-	j.r.State, j.r.Fence = run.Running, lease.Fence
+	j.r.State, j.r.Fence = run.Running, j.lease.Fence
 	if crashed {
 		j.r.Attempts++
 	}
