@@ -15,7 +15,7 @@ import (
 
 // Script is a model in this process that answers by steps. A request that is
 // not valid, and one for which there is no step, are answered with an error
-// of class format. It is safe for concurrent use.
+// of class format; they take no step. It is safe for concurrent use.
 type Script struct {
 	Name string // of the provider in messages and errors; "": script
 
@@ -23,6 +23,7 @@ type Script struct {
 
 	mu       sync.Mutex
 	requests []*llm.Request
+	taken    int // steps
 }
 
 var _ llm.Provider = (*Script)(nil)
@@ -37,7 +38,8 @@ func NewScript(steps ...Step) *Script {
 	}}
 }
 
-// ScriptFunc returns a model that answers call n, counted from 0, with f's step.
+// ScriptFunc returns a model that answers its calls with f's steps; n counts
+// them from 0.
 func ScriptFunc(f func(n int, r *llm.Request) Step) *Script {
 	return &Script{next: func(n int, r *llm.Request) (Step, bool) { return f(n, r), true }}
 }
@@ -49,21 +51,29 @@ func (s *Script) Requests() []*llm.Request {
 	return slices.Clone(s.requests)
 }
 
-// note keeps a request and returns its number. What the caller may change
-// later is copied.
-func (s *Script) note(r *llm.Request) int {
+// note keeps a request. What the caller may change later is copied.
+func (s *Script) note(r *llm.Request) {
 	kept := *r
 	kept.Messages, kept.Tools, kept.System = slices.Clone(r.Messages), slices.Clone(r.Tools), slices.Clone(r.System)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, &kept)
-	return len(s.requests) - 1
+}
+
+// take returns the step for a request, and its number.
+func (s *Script) take(r *llm.Request) (Step, int, bool) {
+	s.mu.Lock()
+	n := s.taken
+	s.taken++
+	s.mu.Unlock()
+	step, ok := s.next(n, r)
+	return step, n, ok
 }
 
 // Stream implements llm.Provider.
 func (s *Script) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
-		n := s.note(r)
+		s.note(r)
 		fail := func(status int, message string) {
 			yield(llm.Event{}, &llm.Error{
 				Class: llm.Classify(status, "", message), Provider: s.name(), Model: r.Model,
@@ -78,9 +88,9 @@ func (s *Script) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event
 			fail(http.StatusBadRequest, err.Error())
 			return
 		}
-		step, ok := s.next(n, r)
+		step, n, ok := s.take(r)
 		if !ok {
-			fail(http.StatusBadRequest, fmt.Sprintf("the script has no step for request %d", n))
+			fail(http.StatusBadRequest, fmt.Sprintf("the script has no step %d", n))
 			return
 		}
 		s.play(ctx, r, step, yield)

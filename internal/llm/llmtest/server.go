@@ -47,6 +47,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	received []Received
+	taken    int // steps
 	active   int
 	opened   int
 	closers  []func()
@@ -63,8 +64,8 @@ func NewServer(t testing.TB, w Wire, steps ...Step) *Server {
 	})
 }
 
-// ServerFunc returns a server that answers request n, counted from 0, with f's
-// step.
+// ServerFunc returns a server that answers the requests with f's steps; n
+// counts them from 0.
 func ServerFunc(t testing.TB, w Wire, f func(n int, r Received) Step) *Server {
 	return newServer(t, w, func(n int, r Received) (Step, bool) { return f(n, r), true })
 }
@@ -164,7 +165,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	got := Received{Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Err: s.check(r, body)}
 	s.mu.Lock()
-	n := len(s.received)
 	s.received = append(s.received, got)
 	s.active++
 	s.mu.Unlock()
@@ -174,16 +174,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 	}()
 	if got.Err != nil {
-		s.refuse(w, n, http.StatusBadRequest, got.Err.Error())
+		s.refuse(w, got.Err.Error())
 		return
 	}
 	if s.Key != "" && !s.authorised(r) {
 		s.fault(w, &Fault{Status: http.StatusUnauthorized, Message: "invalid key"})
 		return
 	}
+	s.mu.Lock()
+	n := s.taken
+	s.taken++
+	s.mu.Unlock()
 	step, ok := s.next(n, got)
 	if !ok {
-		s.refuse(w, n, http.StatusBadRequest, "the script has no step for this request")
+		s.refuse(w, fmt.Sprintf("the script has no step %d", n))
 		return
 	}
 	s.answer(w, r, body, &step)
@@ -212,11 +216,11 @@ func (s *Server) authorised(r *http.Request) bool {
 }
 
 // refuse answers a request that should not have been sent.
-func (s *Server) refuse(w http.ResponseWriter, n, status int, why string) {
+func (s *Server) refuse(w http.ResponseWriter, why string) {
 	if s.t != nil && !s.Lenient {
-		s.t.Errorf("request %d to the %s server: %s", n, s.wire, why)
+		s.t.Errorf("a request to the %s server: %s", s.wire, why)
 	}
-	s.fault(w, &Fault{Status: status, Message: why})
+	s.fault(w, &Fault{Status: http.StatusBadRequest, Message: why})
 }
 
 // fault answers with an HTTP error.
