@@ -86,7 +86,7 @@ func onlyHelp(args []string) bool {
 }
 
 func (w *walker) anyRoot(args []string) bool {
-	return slices.ContainsFunc(args, func(a string) bool { p := w.below(a); return system(p) || home(p) })
+	return slices.ContainsFunc(args, func(a string) bool { p := w.below(a); return system(p) || w.home(p) })
 }
 
 func (w *walker) anySystem(args []string) bool {
@@ -123,7 +123,10 @@ func system(p string) bool {
 }
 
 // home reports whether a path is somebody's home folder.
-func home(p string) bool {
+func (w *walker) home(p string) bool {
+	if p == w.Home {
+		return true
+	}
 	if strings.HasPrefix(p, "~") {
 		return !strings.Contains(p, "/")
 	}

@@ -14,7 +14,12 @@ func (w *walker) private(x Word) bool {
 			word = value
 		}
 	}
-	p := strings.ToLower(w.join(word))
+	p := w.join(word)
+	if rest, ok := strings.CutPrefix(p+"/", w.Workspace+"/"); ok && w.Workspace != "" {
+		p = path.Clean(rest)
+	}
+	home := strings.ToLower(w.Home)
+	p = strings.ToLower(p)
 	for _, prefix := range []string{"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssl/private", "/dev/", "/var/lib/chela"} {
 		if strings.HasPrefix(p, prefix) && p != "/dev/null" && !strings.HasPrefix(p, "/dev/fd/") && !strings.HasPrefix(p, "/dev/std") {
 			return true
@@ -26,7 +31,7 @@ func (w *walker) private(x Word) bool {
 		return strings.ContainsAny(p, "*?[") || last == "environ" || last == "mem" || last == "cmdline" || strings.Contains(p, "/fd/") || strings.Contains(p, "/root") || strings.Contains(p, "/cwd")
 	}
 	for i, part := range parts {
-		if i > 0 && hidden(part) && home(strings.Join(parts[:i], "/")) || secretName(part) || x.Glob && hidden(part) && pattern(part) {
+		if at := strings.Join(parts[:i], "/"); i > 0 && hidden(part) && (at == home || w.home(at)) || secretName(part) || x.Glob && hidden(part) && pattern(part) {
 			return true
 		}
 	}
@@ -64,5 +69,5 @@ func secretName(part string) bool {
 // folders and all.
 func (w *walker) everything(word string) bool {
 	p := w.join(word)
-	return system(p) || home(p) || p == ".." || strings.HasSuffix(p, "/..")
+	return system(p) || w.home(p) || p == ".." || strings.HasSuffix(p, "/..")
 }

@@ -21,7 +21,7 @@ func (w *walker) run(seg Segment, env int, in input) {
 		return
 	}
 	line := plain(argv)
-	for _, re := range w.deny {
+	for _, re := range w.Deny {
 		if re.MatchString(line) {
 			raise(Deny, "it matches the pattern "+re.String())
 		}

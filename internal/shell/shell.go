@@ -57,10 +57,21 @@ const (
 	maxSteps   = 4000 // simple commands that are looked at, in all readings
 )
 
-// Parse judges a command. One that a deny pattern matches is denied, whatever
-// else is said of it.
-func Parse(command string, deny ...*regexp.Regexp) Plan {
-	w := newWalker(deny)
+// Judge is what a judgement depends on beside the command. The zero Judge is
+// ready.
+type Judge struct {
+	Deny      []*regexp.Regexp // commands that one of them matches are denied, whatever else is said of them
+	Dir       string           // where commands start
+	Workspace string           // a folder that is not private, wherever it is
+	Home      string           // the person's home folder
+}
+
+// Parse judges a command without knowing where it runs.
+func Parse(command string) Plan { return Judge{}.Parse(command) }
+
+// Parse judges a command.
+func (j Judge) Parse(command string) Plan {
+	w := newWalker(j)
 	if reason := unreadable(command); reason != "" {
 		w.add(Segment{Verdict: Ask, Reason: reason})
 	}
@@ -74,7 +85,7 @@ func Parse(command string, deny ...*regexp.Regexp) Plan {
 		w.add(Segment{Verdict: Ask, Reason: "there is no command in it"})
 	}
 	p := Plan{Command: command, Segments: w.segs}
-	for _, re := range deny {
+	for _, re := range j.Deny {
 		if re.MatchString(command) {
 			p.Verdict, p.Reasons = Deny, []string{"it matches the pattern " + re.String()}
 			return p

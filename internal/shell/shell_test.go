@@ -82,16 +82,16 @@ func TestDenied(t *testing.T) {
 
 func TestDangerousPatterns(t *testing.T) {
 	t.Parallel()
-	re := regexp.MustCompile(`shutdown\s+now`)
+	j := shell.Judge{Deny: []*regexp.Regexp{regexp.MustCompile(`shutdown\s+now`)}}
 	for _, c := range []string{"shutdown now", "shutdown   now", "'shut'down now", "sh -c 'shutdown now'", "X=shutdown; $X now"} {
-		if p := shell.Parse(c, re); p.Verdict != shell.Deny {
+		if p := j.Parse(c); p.Verdict != shell.Deny {
 			t.Errorf("Parse(%q): %v, want deny", c, p.Verdict)
 		}
 	}
-	if p := shell.Parse("rm -rf /", re); p.Verdict != shell.Deny {
+	if p := j.Parse("rm -rf /"); p.Verdict != shell.Deny {
 		t.Errorf("the built-in list is gone: %v", p.Verdict)
 	}
-	if p := shell.Parse("ls", re); p.Verdict != shell.ReadOnly {
+	if p := j.Parse("ls"); p.Verdict != shell.ReadOnly {
 		t.Errorf("Parse(ls): %v", p.Verdict)
 	}
 }
@@ -158,6 +158,43 @@ func TestFalseAskRate(t *testing.T) {
 	t.Logf("%d of %d everyday commands that only read ask", asks, len(everyday))
 	if asks*10 > len(everyday) {
 		t.Errorf("%d of %d ask; more than a tenth is too many", asks, len(everyday))
+	}
+}
+
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	j := shell.Judge{Dir: "/home/anna/.chela/workspace/sub/..", Workspace: "/home/anna/.chela/workspace", Home: "/home/anna"}
+	for _, tt := range []struct {
+		command string
+		want    shell.Verdict
+	}{
+		{"cat notes.md", shell.ReadOnly},
+		{"cat /home/anna/.chela/workspace/AGENTS.md", shell.ReadOnly},
+		{"cat ~/.chela/workspace/memory/x.md", shell.ReadOnly},
+		{"cat $HOME/.chela/workspace/x", shell.ReadOnly},
+		{"grep -r x .", shell.ReadOnly},
+		{"grep -r x /home/anna/.chela/workspace", shell.ReadOnly},
+		{"cat .env", shell.Ask},
+		{"cat ../credentials/x", shell.Ask},
+		{"cat ../chela.db", shell.Ask},
+		{"cat ~/.chela/chela.db", shell.Ask},
+		{"cd .. && cat chela.json", shell.Ask},
+		{"cat ../../.ssh/config", shell.Ask},
+		{"grep -r x ../..", shell.Ask},
+		{"cd ../..; grep -r x .", shell.Ask},
+		{"rm -rf ./*", shell.Ask},
+		{"rm -rf ../..", shell.Deny},
+		{"rm -rf ../../*", shell.Deny},
+		{"rm -rf ../../../../../..", shell.Deny},
+		{"rm -rf /home/anna", shell.Deny},
+		{"rm -rf ~", shell.Deny},
+	} {
+		if p := j.Parse(tt.command); p.Verdict != tt.want {
+			t.Errorf("Parse(%q): %v %q, want %v", tt.command, p.Verdict, p.Reasons, tt.want)
+		}
+	}
+	if p := (shell.Judge{Dir: "/srv/data", Workspace: "/srv/data", Home: "/srv/data"}).Parse("rm -rf *"); p.Verdict != shell.Deny {
+		t.Errorf("the home as a workspace: %v, want deny", p.Verdict)
 	}
 }
 

@@ -126,7 +126,7 @@ func (w *walker) judge(argv []Word) string {
 	if r.operands < 0 && operands > 0 || r.operands > 0 && operands > r.operands {
 		return name + " with these arguments is not known to only read"
 	}
-	if r.searches && (w.cwd != "" && w.everything(".")) {
+	if r.searches && w.cwd != "" && w.everything(".") {
 		return "it searches private files"
 	}
 	if r.check != nil {

@@ -83,7 +83,7 @@ func (r reading) Get(name string) expand.Variable {
 	}
 	switch {
 	case name == "HOME":
-		return str("~")
+		return str(r.w.Home)
 	case strings.HasPrefix(name, "HOME "): // ~user
 		return str("~" + name[5:])
 	case name == "PWD":

@@ -3,7 +3,6 @@ package shell
 import (
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 
 // walker goes through a command in the order in which it would run.
 type walker struct {
-	deny  []*regexp.Regexp
+	Judge
 	segs  []Segment
 	depth int
 	steps *int // left of maxSteps, shared by all readings
@@ -20,14 +19,18 @@ type walker struct {
 	vars    map[string]variable
 	aliases map[string]string
 	funcs   map[string]*syntax.Stmt
-	cwd     string // "": where the command began
+	cwd     string // "": not known
 	maybe   bool   // what is walked now may not run, or runs elsewhere, or again
 }
 
-func newWalker(deny []*regexp.Regexp) *walker {
+func newWalker(j Judge) *walker {
 	steps := maxSteps
+	if j.Home == "" {
+		j.Home = "~"
+	}
 	return &walker{
-		deny:    deny,
+		Judge:   j,
+		cwd:     j.Dir,
 		steps:   &steps,
 		vars:    map[string]variable{},
 		aliases: map[string]string{},
@@ -398,7 +401,7 @@ func (s *Segment) raise(v Verdict, reason string) {
 func (w *walker) chdir(args []Word) {
 	switch {
 	case len(args) == 0:
-		w.cwd = "~"
+		w.cwd = w.Home
 	case !args[0].Literal || args[0].Text == "-":
 		w.cwd = ""
 	default:
@@ -406,8 +409,11 @@ func (w *walker) chdir(args []Word) {
 	}
 }
 
-// join returns a path as it is from where the command began.
+// join returns the absolute path of a word, as far as it is known.
 func (w *walker) join(p string) string {
+	if p == "~" || strings.HasPrefix(p, "~/") {
+		return path.Join(w.Home, p[1:])
+	}
 	if path.IsAbs(p) || strings.HasPrefix(p, "~") {
 		return path.Clean(p)
 	}

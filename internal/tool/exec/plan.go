@@ -46,7 +46,8 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	sp := shell.Parse(a.Command, t.deny...)
+	home, _ := os.UserHomeDir() // without one, ~ is still somebody's
+	sp := shell.Judge{Deny: t.deny, Dir: dir, Workspace: c.Dir, Home: home}.Parse(a.Command)
 	p := t.judge(sp, mode, inside, len(own) > 0)
 	env := environment(t.Environ, t.PathPrepend)
 	if p.Effect == tool.Reads {
