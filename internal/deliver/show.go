@@ -110,6 +110,10 @@ func (w *Worker) keep(ctx context.Context, s *show, p *preview, typer channel.Ty
 	for {
 		select {
 		case <-typing.C:
+			typing.Reset(typingEvery)
+			if w.over(ctx, s) { // it was superseded, which nobody says
+				return
+			}
 			if typer == nil {
 				continue
 			}
@@ -119,7 +123,6 @@ func (w *Worker) keep(ctx context.Context, s *show, p *preview, typer channel.Ty
 			if err != nil {
 				w.o.Log.Debug("typing", "channel", p.row.Address.Channel, "err", err)
 			}
-			typing.Reset(typingEvery)
 		case <-s.more:
 			if !waiting && !p.off {
 				waiting = true
@@ -140,6 +143,53 @@ func (w *Worker) keep(ctx context.Context, s *show, p *preview, typer channel.Ty
 			return
 		}
 	}
+}
+
+// over reports whether the run has ended, and forgets it then.
+func (w *Worker) over(ctx context.Context, s *show) bool {
+	var final bool
+	err := w.o.Store.View(ctx, func(r store.Reader) error {
+		v, err := r.Runs().Get(s.run)
+		final = v.State.Final()
+		return err
+	})
+	if err != nil || !final {
+		return false
+	}
+	if err := w.tidy(ctx); err != nil {
+		w.o.Log.Error("previews of runs that were superseded", "err", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.shows[s.run] == s {
+		delete(w.shows, s.run)
+	}
+	return true
+}
+
+// tidy closes the previews of runs that ended without an answer of their own:
+// what was shown stays.
+func (w *Worker) tidy(ctx context.Context) error {
+	return w.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
+		rows, err := tx.Outbox().Open(0)
+		if err != nil {
+			return err
+		}
+		for _, d := range rows {
+			if d.State != outbox.Draft {
+				continue
+			}
+			r, err := tx.Runs().Get(d.Run)
+			if errors.Is(err, chela.ErrNotFound) || err == nil && r.State.Final() {
+				d.State = outbox.Sent
+				err = tx.Outbox().Put(d)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // preview is the message that grows with the answer.

@@ -210,6 +210,21 @@ func TestTyping(t *testing.T) {
 			t.Errorf("typing at %v, want %v", got, want)
 		}
 	})
+	on(t, "not for a run that was superseded", func(t *testing.T, b *bench) {
+		b.start()
+		synctest.Wait()
+		r := b.live(chela.PhaseStart)
+		b.delta("half an")
+		time.Sleep(2 * time.Second)
+		r.State = run.Superseded
+		b.update(func(tx store.Tx) error { return tx.Runs().Put(r) }) // and no event says so
+		time.Sleep(time.Minute)
+		if n := len(b.fake.Calls("typing")); n != 1 {
+			t.Errorf("typing was shown %d times", n)
+		}
+		b.shown("half an")
+		b.states("r1", "0 sent")
+	})
 	on(t, "not while a decision is waited for", func(t *testing.T, b *bench) {
 		b.start()
 		synctest.Wait()

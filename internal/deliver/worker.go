@@ -66,6 +66,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	wakes := w.o.Store.Wakes(ctx)
 	unsubscribe := w.o.Bus.Subscribe(func(e chela.Event) { w.observe(ctx, e) })
 	hint(w.asked) // by the process before, perhaps
+	if err := w.tidy(ctx); err != nil && ctx.Err() == nil {
+		w.o.Log.Error("previews of runs that were superseded", "err", err)
+	}
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	slots := make(chan struct{}, parallel)
