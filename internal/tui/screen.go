@@ -67,6 +67,7 @@ func newScreen(ctx context.Context, o Options) *screen {
 		o: o, ctx: ctx, client: o.Client, feed: feed.New(o.Session), styles: o.Styles, width: 80, height: 24,
 		input: newInput(o.Styles), history: openHistory(o.History),
 	}
+	s.scroll.busy = true // until the screen is drawn
 	for _, l := range o.Lines {
 		s.scroll.add(bare, l)
 	}
@@ -96,7 +97,7 @@ func (s *screen) handle(msg tea.Msg) tea.Cmd {
 		return s.key(msg)
 	case tea.PasteMsg:
 		return s.edit(tea.PasteMsg{Content: ansi.Clean(msg.Content)})
-	case printed:
+	case drawn, printed:
 		s.scroll.busy = false
 	case tick:
 		s.spins = false

@@ -55,7 +55,7 @@ func (s *screen) tailLines(most int) []string {
 		lines = append(lines, s.progress())
 	}
 	lines = lines[max(len(lines)-max(most, 0), 0):]
-	if len(lines) > 0 && s.scroll.last != 0 {
+	if s.scroll.last != 0 {
 		lines = append([]string{""}, lines...)
 	}
 	return lines

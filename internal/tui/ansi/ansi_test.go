@@ -96,7 +96,7 @@ func TestWrap(t *testing.T) {
 
 func TestWrapAtHyphens(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{strings.Repeat("0", 39) + "-", Style("1").Paint(strings.Repeat("你", 19) + "a-") + "b"} {
+	for _, in := range []string{strings.Repeat("0", 39) + "-", Style("1").Paint(strings.Repeat("你", 19)+"a-") + "b"} {
 		if got := Wrap(in, 39); Width(got) > 39 || strings.ReplaceAll(Clean(got), "\n", "") != Clean(in) {
 			t.Errorf("Wrap(%q) = %q", in, got)
 		}
