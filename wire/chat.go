@@ -132,7 +132,7 @@ const (
 // Message is one message of a transcript.
 type Message struct {
 	Role           string          `json:"role"`
-	Content        []Content       `json:"content"`
+	Content        Contents        `json:"content"`
 	Timestamp      Millis          `json:"timestamp"`
 	IdempotencyKey string          `json:"idempotencyKey,omitempty"` // of a person's message: "<run id>:user"
 	Provider       string          `json:"provider,omitempty"`
@@ -198,31 +198,22 @@ type Content struct {
 }
 
 // TextContent returns content of one text part.
-func TextContent(s string) []Content { return []Content{{Type: ContentText, Text: s}} }
+func TextContent(s string) Contents { return Contents{{Type: ContentText, Text: s}} }
 
-// UnmarshalJSON also takes a message whose content is a plain string.
-func (m *Message) UnmarshalJSON(b []byte) error {
-	type plain Message
-	aux := struct {
-		*plain
-		Content json.RawMessage `json:"content"`
-	}{plain: (*plain)(m)}
-	if err := json.Unmarshal(b, &aux); err != nil {
+// Contents is the parts of a message.
+type Contents []Content
+
+// UnmarshalJSON also takes a plain string: one text part.
+func (c *Contents) UnmarshalJSON(b []byte) error {
+	if len(b) == 0 || b[0] != '"' {
+		return json.Unmarshal(b, (*[]Content)(c))
+	}
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
 		return err
 	}
-	m.Content = nil
-	if len(aux.Content) > 0 && aux.Content[0] == '"' {
-		var s string
-		if err := json.Unmarshal(aux.Content, &s); err != nil {
-			return err
-		}
-		m.Content = TextContent(s)
-		return nil
-	}
-	if len(aux.Content) == 0 {
-		return nil
-	}
-	return json.Unmarshal(aux.Content, &m.Content)
+	*c = TextContent(s)
+	return nil
 }
 
 // Usage is the tokens of a model call.

@@ -114,7 +114,7 @@ type ToolStep struct {
 
 // ToolOutput is what a tool gave.
 type ToolOutput struct {
-	Content []Content       `json:"content"`
+	Content Contents        `json:"content"`
 	Details json.RawMessage `json:"details,omitempty"`
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 )
@@ -153,22 +152,62 @@ func Parse(b []byte) (any, error) {
 // without a line end.
 func Encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
-	if err := EncodeTo(&buf, v); err != nil {
+	if err := encodeTo(&buf, v); err != nil {
 		return nil, err
 	}
 	return buf.Bytes(), nil
 }
 
-// EncodeTo writes v as [Encode] does.
-func EncodeTo(w io.Writer, v any) error {
-	var buf bytes.Buffer
-	e := json.NewEncoder(&buf)
+func encodeTo(buf *bytes.Buffer, v any) error {
+	e := json.NewEncoder(buf)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encode %T: %w", v, err)
 	}
-	_, err := w.Write(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
-	return err
+	buf.Truncate(buf.Len() - 1) // the line end
+	return nil
+}
+
+// EncodeResponse returns a [Response] as a frame. It encodes a payload that is
+// not encoded yet once, and not once more as a part of the frame.
+func EncodeResponse(id string, payload any, fault *Error) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.WriteString(`{"type":"res","id":`)
+	if err := encodeTo(&buf, id); err != nil {
+		return nil, err
+	}
+	if fault == nil {
+		buf.WriteString(`,"ok":true`)
+	} else {
+		buf.WriteString(`,"ok":false,"error":`)
+		if err := encodeTo(&buf, fault); err != nil {
+			return nil, err
+		}
+	}
+	if payload != nil {
+		buf.WriteString(`,"payload":`)
+		if err := encodeTo(&buf, payload); err != nil {
+			return nil, err
+		}
+	}
+	buf.WriteByte('}')
+	return buf.Bytes(), nil
+}
+
+// EncodeEvent returns an [Event] without a sequence number as a frame, as
+// [EncodeResponse] does.
+func EncodeEvent(name string, payload any) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.WriteString(`{"type":"event","event":`)
+	if err := encodeTo(&buf, name); err != nil {
+		return nil, err
+	}
+	buf.WriteString(`,"payload":`)
+	if err := encodeTo(&buf, payload); err != nil {
+		return nil, err
+	}
+	buf.WriteByte('}')
+	return buf.Bytes(), nil
 }
 
 // Millis is an instant in milliseconds since 1970, as the protocol writes it.

@@ -118,32 +118,23 @@ func (c *conn) read(ctx context.Context, frames chan<- []byte) {
 
 // respond answers a request with a payload or an error.
 func (c *conn) respond(id string, payload any, err error) {
-	if b := c.response(id, payload, err); b != nil {
-		c.send(b)
-	}
+	c.send(c.response(id, payload, err))
 }
 
 // response returns the frame that answers a request.
 func (c *conn) response(id string, payload any, err error) []byte {
-	r := wire.Response{Type: wire.TypeResponse, ID: id, OK: err == nil}
+	var fault *wire.Error
 	if err != nil {
-		r.Error = rpc.Error(err)
+		fault = rpc.Error(err)
+		payload = nil
 		if f, ok := errors.AsType[*rpc.Failed](err); ok {
 			payload = f.Payload
 		}
 	}
-	if payload != nil {
-		b, err := wire.Encode(payload)
-		if err != nil {
-			c.s.o.Log.Error("result cannot be encoded", "err", err)
-			r.OK, r.Error = false, wire.Errorf(wire.Unavailable, "internal error")
-		}
-		r.Payload = b
-	}
-	b, err := wire.Encode(r)
+	b, err := wire.EncodeResponse(id, payload, fault)
 	if err != nil {
-		c.s.o.Log.Error("response cannot be encoded", "err", err)
-		return nil
+		c.s.o.Log.Error("result cannot be encoded", "err", err)
+		b, _ = wire.EncodeResponse(id, nil, wire.Errorf(wire.Unavailable, "internal error")) // a literal
 	}
 	return b
 }

@@ -19,7 +19,7 @@ type frame struct {
 
 // encode returns an event. Payloads are our own types, which always encode.
 func encode(name string, payload any) frame {
-	b, err := wire.Encode(wire.Event{Type: wire.TypeEvent, Name: name, Payload: raw(payload)})
+	b, err := wire.EncodeEvent(name, payload)
 	if err != nil {
 		panic(err)
 	}

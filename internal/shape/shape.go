@@ -88,8 +88,8 @@ func Usage(u llm.Usage) wire.Usage {
 func Dollars(nano int64) float64 { return float64(nano) / 1e9 }
 
 // contents returns the parts that people see.
-func contents(parts []llm.Part) []wire.Content {
-	out := make([]wire.Content, 0, len(parts))
+func contents(parts []llm.Part) wire.Contents {
+	out := make(wire.Contents, 0, len(parts))
 	for _, p := range parts {
 		switch p.Kind {
 		case llm.PartText:

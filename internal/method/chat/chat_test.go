@@ -301,7 +301,7 @@ func TestHistoryShapes(t *testing.T) {
 		},
 		{
 			Role: wire.RoleAssistant, Provider: "mock", Model: "m1", StopReason: "toolUse",
-			Content: []wire.Content{
+			Content: wire.Contents{
 				{Type: wire.ContentThinking, Thinking: "hm"}, {Type: wire.ContentText, Text: "Let me see."},
 				{Type: wire.ContentCall, ID: "c1", Name: "read", Arguments: []byte(`{"path":"a"}`)},
 			},
@@ -346,7 +346,7 @@ func TestHistoryImages(t *testing.T) {
 		}}
 	})
 	got := methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"})
-	want := []wire.Content{
+	want := wire.Contents{
 		{Type: wire.ContentImage, MIME: "image/png", Data: []byte("small")},
 		{Type: wire.ContentImage, MIME: "image/png", Bytes: 1 << 20},
 	}

@@ -235,8 +235,8 @@ func TestResetAndDelete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for e := range h.Events() { // until it is asked
-			if e.Name == wire.EventAgent && strings.Contains(string(e.Payload), id) {
+		for e := range h.Events() { // until the model is asked
+			if e.Name == wire.EventAgent && strings.Contains(string(e.Payload), `"phase":"model"`) {
 				return id
 			}
 		}
