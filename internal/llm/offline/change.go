@@ -15,7 +15,7 @@ func runCommand(t *turn, m match) *step {
 	c := strings.TrimSpace(m.get("c"))
 	first, rest, _ := strings.Cut(strings.ToLower(c), " ")
 	switch {
-	case c == "", slices.Contains([]string{"the", "a", "an", "my", "some", "this", "that", "it", "all", "tests", "command", "commands"}, first) && !strings.HasPrefix(m.groups["c"], "\ue300"):
+	case c == "", slices.Contains([]string{"the", "a", "an", "my", "some", "this", "that", "it", "all", "in", "tests", "command", "commands"}, first) && !strings.HasPrefix(m.groups["c"], "\ue300"):
 		return &step{ask: "command", answer: t.say(askCommand)}
 	case langOf(first) == chinese, strings.HasPrefix(rest, "is ") || strings.HasPrefix(rest, "are "):
 		return nil

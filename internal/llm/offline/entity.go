@@ -39,6 +39,13 @@ const (
 type clause struct {
 	text   string   // with marks
 	things []string // what the marks stand for
+	quoted []string // the same with the quotation marks
+}
+
+// with returns a clause of another text with the same things.
+func (c clause) with(text string) clause {
+	c.text = text
+	return c
 }
 
 // normal returns a text in normal form.
@@ -49,6 +56,7 @@ func normal(text string) clause {
 		}
 		return r
 	}, text)}
+	c.text = forms().quotient.ReplaceAllString(c.text, "$1 ÷ $2") // no path
 	c.mark(forms().codeForm, codeMark, nil)
 	c.mark(forms().urlForm, urlMark, nil)
 	c.mark(forms().quoteForm, quoteMark, nil)
@@ -61,7 +69,10 @@ func normal(text string) clause {
 		return v, s[len(v):]
 	})
 	c.mark(forms().tokenForm, pathMark, func(s string) (string, string) {
-		t := strings.TrimRight(s, ".")
+		t := s
+		if !strings.HasSuffix(s, "/...") && s != "." && s != ".." {
+			t = strings.TrimRight(s, ".")
+		}
 		if !isPath(t) {
 			return s, ""
 		}
@@ -92,7 +103,7 @@ func (c *clause) mark(form *regexp.Regexp, base rune, keep func(string) (stay, t
 				continue
 			}
 			b.WriteString(stay)
-			at = m[0] + len(stay) + len(thing)
+			at, whole = m[0]+len(stay)+len(thing), thing
 		}
 		kind := base
 		if base == quoteMark && isQuotedPath(thing) {
@@ -101,9 +112,9 @@ func (c *clause) mark(form *regexp.Regexp, base rune, keep func(string) (stay, t
 		if base == urlMark {
 			t := strings.TrimRight(thing, ".,;:!?)")
 			at -= len(thing) - len(t)
-			thing = t
+			thing, whole = t, t
 		}
-		b.WriteString(c.put(kind, c.expand(thing)))
+		b.WriteString(c.put(kind, c.expand(thing), c.expand(whole)))
 	}
 	c.text = b.String() + c.text[at:]
 }
@@ -120,25 +131,31 @@ func (c *clause) markSingle() {
 		if isQuotedPath(thing) {
 			kind = pathMark
 		}
-		c.text = c.text[:m[3]] + c.put(kind, thing) + c.text[m[6]:]
+		c.text = c.text[:m[3]] + c.put(kind, thing, "'"+thing+"'") + c.text[m[6]:]
 	}
 }
 
 // put keeps a thing and returns its mark.
-func (c *clause) put(kind rune, thing string) string {
+func (c *clause) put(kind rune, thing, quoted string) string {
 	if len(c.things) >= markRange {
-		return thing
+		return quoted
 	}
-	c.things = append(c.things, thing)
+	c.things, c.quoted = append(c.things, thing), append(c.quoted, quoted)
 	return string(kind + rune(len(c.things)-1))
 }
 
-// expand returns s with the things in place of their marks.
+// expand returns s with the things in place of their marks. A mark that stands
+// alone is the thing itself; within a text it keeps its quotation marks.
 func (c *clause) expand(s string) string {
+	if rs := []rune(strings.TrimSpace(s)); len(rs) == 1 && rs[0] >= pathMark && rs[0] < codeMark+markRange {
+		if i := int(rs[0]-pathMark) & (markRange - 1); i < len(c.things) {
+			return c.things[i]
+		}
+	}
 	var b strings.Builder
 	for _, r := range s {
 		if i := int(r-pathMark) & (markRange - 1); r >= pathMark && r < codeMark+markRange && i < len(c.things) {
-			b.WriteString(c.things[i])
+			b.WriteString(c.quoted[i])
 			continue
 		}
 		b.WriteRune(r)
@@ -166,7 +183,7 @@ func isPath(s string) bool {
 		return false
 	}
 	if strings.IndexFunc(s, unicode.IsLetter) < 0 {
-		return s == "." || s == ".." || s == "/" || s == "~" || s == "~/"
+		return s == "." || s == ".." || s == "./..." || s == "/" || s == "~" || s == "~/"
 	}
 	if langOf(s) == chinese {
 		return forms().hanForm.FindString(s) == s || strings.Contains(s, "/")
@@ -183,6 +200,9 @@ func (c clause) polish() clause {
 		before := c.text
 		if m := forms().politeHead.FindString(c.text); m != "" && len(m) < len(c.text) && wordEnds(c.text, len(m)) {
 			c.text = c.text[len(m):]
+		}
+		if m := forms().tellMe.FindStringSubmatch(c.text); m != nil {
+			c.text = m[1]
 		}
 		if loc := forms().politeTail.FindStringIndex(c.text); loc != nil && loc[0] > 0 {
 			c.text = c.text[:loc[0]]

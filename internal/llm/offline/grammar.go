@@ -68,7 +68,7 @@ var macros = strings.NewReplacer(
 	"{里}", `(?:里面|里边|里头|里|之中|中|下面|下边|下|内部|内|上)`,
 	"{夹}", `(?:文件夹|目录|子目录|路径)`,
 	"{dir}", `(?:the |this |my |our )?(?:folder |directory |dir )?(?:[\w./~\-]+|[\x{E000}-\x{E1FF}])(?: (?:folder|directory|dir|files?|project|repo|package|module|source|code|tree|workspace))*`,
-	"{text}", `(?:(?:the|a|an) )?(?:(?:exact )?(?:words?|text|strings?|phrase|pattern|term|keyword|expression|lines?|sentence) )?`,
+	"{text}", `(?:(?:the|a|an) )?(?:(?:exact )?(?:words?|text|typo|strings?|phrase|pattern|term|keyword|expression|lines?|sentence) )?`,
 )
 
 // compile builds the grammar.
@@ -109,7 +109,7 @@ func unique(p string) string {
 // understood.
 func (g *grammar) parse(t *turn, c clause, at *topic, talk bool) (*step, *row) {
 	soft := c.polish()
-	for _, v := range []clause{soft, {strings.TrimSpace(c.text), c.things}, g.spelled(soft)} {
+	for _, v := range []clause{soft, c.with(strings.TrimSpace(c.text)), soft.with(g.infinitive(soft.text)), soft.with(g.spelled(soft.text))} {
 		if v.text == "" {
 			continue
 		}
@@ -139,11 +139,12 @@ func (g *grammar) parse(t *turn, c clause, at *topic, talk bool) (*step, *row) {
 	return nil, nil
 }
 
-// spelled returns a clause with typing mistakes in known words mended.
-func (g *grammar) spelled(c clause) clause {
-	text := forms().latinWord.ReplaceAllStringFunc(c.text, func(w string) string {
+// spelled returns a text with typing mistakes in known words mended, "" when
+// there are none.
+func (g *grammar) spelled(text string) string {
+	out := forms().latinWord.ReplaceAllStringFunc(text, func(w string) string {
 		low := strings.ToLower(w)
-		if g.vocab[low] || low != w && strings.ToUpper(w) == w {
+		if g.vocab[low] || low != w && strings.ToUpper(w) == w || len(w) == 3 && slices.Contains(shortWords, low) {
 			return w
 		}
 		best := ""
@@ -157,10 +158,29 @@ func (g *grammar) spelled(c clause) clause {
 		}
 		return best
 	})
-	if text == c.text {
-		return clause{}
+	if out == text {
+		return ""
 	}
-	return clause{text, c.things}
+	return out
+}
+
+// shortWords are words of three letters that are no mistyped longer ones.
+var shortWords = strings.Fields("the and for you are can how was has did not any all get put run add new out its let use see who why say our one two")
+
+// infinitive returns a text that begins with "showing" with "show" in its
+// place, "" for others.
+func (g *grammar) infinitive(text string) string {
+	word, rest, _ := strings.Cut(text, " ")
+	stem, ok := strings.CutSuffix(strings.ToLower(word), "ing")
+	if !ok || len(stem) < 3 {
+		return ""
+	}
+	if !g.vocab[stem] && g.vocab[stem+"e"] {
+		stem += "e"
+	} else if n := len(stem); stem[n-1] == stem[n-2] && !g.vocab[stem] {
+		stem = stem[:n-1]
+	}
+	return stem + " " + rest
 }
 
 // near reports whether one letter was mistyped, left out, doubled or swapped.
@@ -221,20 +241,23 @@ func (g *grammar) split(t *turn, c clause, at *topic, by *regexp.Regexp, all boo
 		return nil
 	}
 	var steps []*step
-	for i := 0; i < len(parts); i++ {
+	var of []clause
+	for i := range parts {
 		s, r := g.parse(t, parts[i], at, false)
 		switch {
 		case s != nil && s.ask != "" && all:
 			return nil
-		case s == nil && i > 0 && !all && steps[i-1].open:
+		case s == nil && i > 0 && !all && steps[len(steps)-1].open:
 			return nil // free text that holds a joining word
 		case s == nil && (all || i == 0):
 			return nil
+		case s != nil && slices.ContainsFunc(steps, s.same):
+			continue
 		case s == nil:
 			s = &step{intent: "unknown", answer: t.say(partText, clip(parts[i].expand(parts[i].text), 200))}
 		}
 		s.open = r != nil && r.greedy
-		steps = append(steps, s)
+		steps, of = append(steps, s), append(of, parts[i])
 	}
 	if all {
 		return groups(steps)
@@ -243,7 +266,7 @@ func (g *grammar) split(t *turn, c clause, at *topic, by *regexp.Regexp, all boo
 	for i, s := range steps {
 		// A part may itself be several requests.
 		if s.intent != "unknown" && !s.open {
-			if more := g.split(t, parts[i], &topic{path: at.path}, forms().weakSplit, true); more != nil {
+			if more := g.split(t, of[i], &topic{path: at.path}, forms().weakSplit, true); more != nil {
 				out = append(out, more...)
 				continue
 			}
@@ -257,7 +280,7 @@ func (g *grammar) split(t *turn, c clause, at *topic, by *regexp.Regexp, all boo
 func cutAt(c clause, by *regexp.Regexp) []clause {
 	var parts []clause
 	for _, text := range by.Split(c.text, -1) {
-		if p := (clause{text, c.things}).polish(); strings.Trim(p.text, " \t.,，。!！?？") != "" {
+		if p := c.with(text).polish(); strings.Trim(p.text, " \t.,，。!！?？") != "" {
 			parts = append(parts, p)
 		}
 	}
@@ -275,6 +298,11 @@ func groups(steps []*step) [][]*step {
 		out = append(out, []*step{s})
 	}
 	return out
+}
+
+// same reports whether two steps ask for the same look at something.
+func (s *step) same(o *step) bool {
+	return s.intent == o.intent && s.reads() && o.reads() && s.about == o.about
 }
 
 // reads reports whether a step only looks.

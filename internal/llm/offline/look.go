@@ -40,7 +40,11 @@ func read(t *turn, m match) *step {
 		return listing(ps[0])
 	}
 	s := &step{about: t.say(words{"read ", "读取 "}) + strings.Join(ps, ", ")}
-	for _, p := range ps {
+	for i, p := range ps {
+		if strings.EqualFold(p, "readme") {
+			p = "README.md"
+			ps[i] = p
+		}
 		s.calls = append(s.calls, call{"read", map[string]any{"path": p}})
 		s.command += quoteShell(p) + " "
 	}
@@ -67,6 +71,9 @@ func plain(t *turn, s *step) string {
 // folderish reports whether what is named is a folder rather than a file.
 func folderish(m match, ps []string) bool {
 	words := strings.ToLower(m.text)
+	if strings.Contains(words, "content") && !strings.Contains(words, "folder") && !strings.Contains(words, "director") {
+		return false
+	}
 	folder := strings.Contains(words, "folder") || strings.Contains(words, "director") || strings.Contains(words, "files") ||
 		strings.Contains(words, "文件夹") || strings.Contains(words, "目录") || strings.Contains(words, "哪些文件") || strings.Contains(words, "什么文件")
 	for _, p := range ps {
@@ -157,6 +164,10 @@ func grep(t *turn, m match) *step {
 	target := "."
 	if p != "" {
 		args["path"], target = p, p
+		if strings.ContainsAny(p, "*?{") {
+			delete(args, "path")
+			args["glob"], target = p, "."
+		}
 	}
 	return &step{
 		about: t.say(words{"search for ", "搜索 "}) + q, calls: []call{{"grep", args}},

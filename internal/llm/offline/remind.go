@@ -10,10 +10,10 @@ import (
 
 // Forms of times in a reminder.
 var (
-	inForm    = lazy(`(?i)\b(?:in|after)\s+(?P<n>\d+|an?|one|two|three|four|five|six|ten|fifteen|twenty|thirty|half an)\s*(?P<u>sec(?:ond)?s?|min(?:ute)?s?|hours?|hrs?|days?|weeks?|[smhd])\b(?:\s+from now)?|(?P<n2>\d+|[一二两三四五六七八九十半]+)\s*个?(?P<u2>秒钟?|分钟?|小时|钟头|天|周|星期)(?:之?后|以后)`)
+	inForm    = lazy(`(?i)\b(?:in|after|for)\s+(?P<n>\d+|an?|one|two|three|four|five|six|ten|fifteen|twenty|thirty|half an)\s*(?P<u>sec(?:ond)?s?|min(?:ute)?s?|hours?|hrs?|days?|weeks?|[smhd])\b(?:\s+from now)?|(?P<n2>\d+|[一二两三四五六七八九十半]+)\s*个?(?P<u2>秒钟?|分钟?|小时|钟头|天|周|星期)(?:之?后|以后)`)
 	everyForm = lazy(`(?i)\bevery\s+(?:(?P<n>\d+|two|three|five|ten)\s*)?(?P<u>sec(?:ond)?s?|min(?:ute)?s?|hours?|hrs?)\b|每隔?\s*(?P<n2>\d+|[一二两三四五六七八九十]+)?\s*个?(?P<u2>秒钟?|分钟?|小时)`)
 	dayForm   = lazy(`(?i)\b(?:every|each|daily|weekly|on)\s*(?P<d>day|morning|evening|night|weekdays?|weekend|mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?)?\b|每(?P<d2>天早上|天晚上|天|日|个?工作日|周[一二三四五六日天]|个?星期[一二三四五六日天]|晚|早上?)`)
-	clockForm = lazy(`(?i)\b(?:at|by)\s+(?P<h>\d{1,2})(?::(?P<m>\d\d))?\s*(?P<ap>am|pm|a\.m\.|p\.m\.|o'clock)?\b|\b(?P<h2>\d{1,2}):(?P<m2>\d\d)\s*(?P<ap2>am|pm)?|\b(?P<h3>\d{1,2})\s*(?P<ap3>am|pm)\b|(?P<p>早上|上午|中午|下午|晚上|凌晨|傍晚)?\s*(?P<h4>\d{1,2}|[一二两三四五六七八九十]+)\s*[点:：时](?:钟)?\s*(?P<m4>\d{1,2}|半)?分?|\b(?P<word>noon|midnight)\b|(?P<word2>中午)`)
+	clockForm = lazy(`(?i)\b(?:at|by)\s+(?P<h>\d{1,2})(?::(?P<m>\d\d))?\s*(?P<ap>am|pm|a\.m\.|p\.m\.|o'clock)?\b|\b(?P<h2>\d{1,2}):(?P<m2>\d\d)\s*(?P<ap2>am|pm)?|\b(?P<h3>\d{1,2})\s*(?P<ap3>am|pm)\b|(?P<p>早上|上午|中午|下午|晚上|凌晨|傍晚)?\s*(?P<h4>\d{1,2}|[一二两三四五六七八九十]+)\s*[点:：时](?:钟)?\s*(?P<m4>\d{1,2}|半)?分?|(?:\bat )?\b(?P<word>noon|midnight)\b|(?P<word2>中午)`)
 	dateForm  = lazy(`(?i)\b(?P<w>tomorrow|today|tonight|next week|(?:next |on |this )?(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday))\b|(?P<w2>明天|后天|今天|今晚|明早|明晚|下?周[一二三四五六日天])`)
 	leadForm  = lazy(`(?i)^\s*(?:set|create|make|add|schedule|start)?\s*(?:me )?(?:an? |the )?(?:remind(?:er)?|alarm|timer|wake|notify|ping)?\s*(?:me|for me|us)?\s*(?:up)?\s*(?:for|to|that|about|of|saying|called)?\s*`)
 )
@@ -23,12 +23,13 @@ func remind(t *turn, m match) *step {
 	text := m.expand(m.text)
 	low := strings.ToLower(text)
 	if strings.HasPrefix(low, "list") || strings.HasPrefix(low, "show") || strings.HasPrefix(low, "what") || strings.HasPrefix(low, "which") ||
+		strings.HasPrefix(low, "cancel") || strings.HasPrefix(low, "delete") || strings.HasPrefix(low, "remove") || strings.Contains(text, "取消") ||
 		strings.Contains(text, "哪些提醒") || strings.Contains(text, "什么提醒") || strings.Contains(text, "列出") || strings.Contains(text, "查看") {
 		return &step{about: t.say(words{"list reminders", "查看提醒"}), calls: []call{{"cron", map[string]any{"action": "list"}}}}
 	}
 	schedule, rest := t.schedule(text)
 	what := clean(leadForm.get().ReplaceAllString(rest, ""))
-	for _, w := range []string{"提醒我", "提醒", "叫我", "通知我", "设置", "设", "一个", "个", "闹钟", "定时", "请", "我", "要", "去"} {
+	for _, w := range []string{"提醒我", "提醒", "叫我", "通知我", "设置", "设", "定", "一个", "的", "个", "闹钟", "定时", "请", "我", "要", "去"} {
 		what = strings.TrimSpace(strings.TrimPrefix(what, w))
 	}
 	for _, w := range []string{"remind me", "to ", "that ", "about "} {

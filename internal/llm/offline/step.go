@@ -30,7 +30,7 @@ type step struct {
 }
 
 // next returns the step's next calls.
-func (s *step) next(t *turn) []call {
+func (s *step) next(t *turn, made bool) []call {
 	var calls []call
 	switch {
 	case s.round == 0:
@@ -41,7 +41,7 @@ func (s *step) next(t *turn) []call {
 	s.round++
 	s.fresh = nil
 	for i, c := range calls {
-		if t.tools[c.tool] {
+		if made || t.tools[c.tool] {
 			continue
 		}
 		if s.command != "" && i == 0 && t.tools["exec"] {

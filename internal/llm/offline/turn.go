@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -132,7 +133,7 @@ func (t *turn) run(g *grammar) (string, []llm.ToolCall) {
 	round := 0
 	for i, group := range p {
 		for {
-			calls, owners := t.next(group)
+			calls, owners := t.next(group, round < len(t.rounds))
 			if len(calls) == 0 {
 				break
 			}
@@ -173,18 +174,29 @@ func failed(group []*step) bool {
 	return false
 }
 
-// next returns the next calls of a group, and which step each belongs to.
-func (t *turn) next(group []*step) ([]llm.ToolCall, []*step) {
+// next returns the next calls of a group, and which step each belongs to. Calls
+// that were made already need no tool to be offered now.
+func (t *turn) next(group []*step, made bool) ([]llm.ToolCall, []*step) {
 	var calls []llm.ToolCall
 	var owners []*step
 	for _, s := range group {
-		for _, c := range s.next(t) {
-			args, _ := json.Marshal(c.args) // texts and numbers
-			calls = append(calls, llm.ToolCall{ID: fmt.Sprintf("offline_%d_%d", t.count, len(calls)+1), Name: c.tool, Args: args})
+		for _, c := range s.next(t, made) {
+			calls = append(calls, llm.ToolCall{ID: fmt.Sprintf("offline_%d_%d", t.count, len(calls)+1), Name: c.tool, Args: encode(c.args)})
 			owners = append(owners, s)
 		}
 	}
 	return calls, owners
+}
+
+// encode returns arguments as JSON.
+func encode(args map[string]any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(args) != nil { // texts and numbers: it does not fail
+		return json.RawMessage("{}")
+	}
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // reply says what the steps gave.

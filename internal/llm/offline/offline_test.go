@@ -1,0 +1,431 @@
+package offline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+)
+
+// talk is a conversation with the assistant, with tools that are functions.
+type talk struct {
+	t        *testing.T
+	p        *Provider
+	tools    []string
+	files    map[string]string
+	exec     func(command string) (string, bool)
+	messages []*llm.Message
+	log      []string // the calls of the last turn
+}
+
+func newTalk(t *testing.T) *talk {
+	return &talk{t: t, p: fixed(), tools: []string{"edit", "exec", "find", "grep", "ls", "read", "session_status", "write"}, files: map[string]string{}}
+}
+
+// say sends a message and returns the reply.
+func (k *talk) say(text string) string {
+	k.t.Helper()
+	k.messages = append(k.messages, llm.User(text))
+	k.log = nil
+	for range 10 {
+		r := request(k.tools, k.messages...)
+		if err := llmtest.Validate(r); err != nil {
+			k.t.Fatalf("the request is not valid: %v", err)
+		}
+		m := collect(k.t, k.p, r)
+		k.messages = append(k.messages, m)
+		calls := m.Calls()
+		if len(calls) == 0 {
+			return m.PlainText()
+		}
+		for _, c := range calls {
+			k.log = append(k.log, c.Name+" "+string(c.Args))
+			out, ok := k.call(c)
+			k.messages = append(k.messages, &llm.Message{Role: llm.RoleTool, CallID: c.ID, ToolName: c.Name, IsError: !ok, Parts: []llm.Part{llm.Text(out)}})
+		}
+	}
+	k.t.Fatalf("%q never ends: %q", text, k.log)
+	return ""
+}
+
+// call is the tools.
+func (k *talk) call(c llm.ToolCall) (string, bool) {
+	var a struct {
+		Path, Pattern, OldText, NewText, Content, Command string
+		Offset, Limit                                     int
+	}
+	if err := json.Unmarshal(c.Args, &a); err != nil {
+		k.t.Fatalf("%s: %v", c.Args, err)
+	}
+	text, there := k.files[a.Path]
+	switch c.Name {
+	case "read":
+		if !there {
+			return a.Path + " does not exist", false
+		}
+		return shown(text, max(a.Offset, 1)), true
+	case "write":
+		k.files[a.Path] = a.Content
+		return "Created " + a.Path + ".", true
+	case "edit":
+		if strings.Count(text, a.OldText) != 1 {
+			return "oldText does not occur exactly once", false
+		}
+		k.files[a.Path] = strings.Replace(text, a.OldText, a.NewText, 1)
+		return "Edited " + a.Path + ".", true
+	case "ls":
+		return "[folder] src\n[file] a.txt (3 bytes)\n[file] b.txt (3 bytes)", true
+	case "grep":
+		return "a.txt:1: " + a.Pattern + "\nb.txt:7: " + a.Pattern, true
+	case "find":
+		return "x/one.go\nx/two.go", true
+	case "session_status":
+		return "Time: Wednesday, 4 March 2026, 12:00:00 +00:00 (UTC)\nModel: offline/assistant", true
+	case "exec":
+		if k.exec == nil {
+			return "ok", true
+		}
+		return k.exec(a.Command)
+	}
+	return "no such tool", false
+}
+
+// shown is a file as the read tool shows it, 200 lines at a time.
+func shown(text string, from int) string {
+	if text == "" {
+		return "f is empty."
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	var b strings.Builder
+	for i := from; i <= len(lines); i++ {
+		if i == from+200 {
+			fmt.Fprintf(&b, "\n[Lines %d-%d. More lines follow: use offset %d.]", from, i-1, i)
+			break
+		}
+		fmt.Fprintf(&b, "%6d\t%s\n", i, lines[i-1])
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// collect ranges over a stream and checks its form.
+func collect(t *testing.T, p *Provider, r *llm.Request) *llm.Message {
+	t.Helper()
+	var text strings.Builder
+	var m *llm.Message
+	args := map[int]string{}
+	for e, err := range p.Stream(t.Context(), r) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m != nil {
+			t.Fatal("an event follows Done")
+		}
+		switch e.Kind {
+		case llm.TextDelta:
+			text.WriteString(e.Text)
+			if n := len([]rune(e.Text)); n > deltaSize {
+				t.Errorf("a delta of %d characters", n)
+			}
+		case llm.CallDelta:
+			args[e.Index] += e.Text
+		case llm.Done:
+			m = e.Message
+			if u := e.Usage; !u.Estimated || u.Input == 0 {
+				t.Errorf("usage %+v, want an estimate", u)
+			}
+		}
+	}
+	if m == nil || m.PlainText() != text.String() || m.Provider != Name {
+		t.Fatalf("the deltas say %q, the message is %+v", text.String(), m)
+	}
+	for i, c := range m.Calls() {
+		if string(c.Args) != args[i] || m.Stop != llm.StopTools {
+			t.Errorf("call %d: deltas %s, message %s, stop %s", i, args[i], c.Args, m.Stop)
+		}
+	}
+	return m
+}
+
+// has fails when a reply lacks a text.
+func has(t *testing.T, reply string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(reply, w) {
+			t.Errorf("the reply lacks %q:\n%s", w, reply)
+		}
+	}
+}
+
+// calls fails when the last turn made other calls.
+func (k *talk) calls(want ...string) {
+	k.t.Helper()
+	if strings.Join(k.log, "\n") != strings.Join(want, "\n") {
+		k.t.Errorf("the calls are\n%s\nwant\n%s", strings.Join(k.log, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestTalk(t *testing.T) {
+	t.Parallel()
+	t.Run("it says first, and once, that it is no language model", func(t *testing.T) {
+		k := newTalk(t)
+		if line, _, _ := strings.Cut(k.say("list files"), "\n"); !strings.Contains(line, "not a language model") {
+			t.Errorf("the first line is %q", line)
+		}
+		if got := k.say("你好"); strings.Contains(got, "不是语言模型：") {
+			t.Errorf("it says so again: %s", got)
+		}
+		if line, _, _ := strings.Cut(newTalk(t).say("你好"), "\n"); !strings.Contains(line, "不是语言模型") {
+			t.Errorf("the first line in Chinese is %q", line)
+		}
+	})
+	t.Run("another model's words before do not count as its own", func(t *testing.T) {
+		k := newTalk(t)
+		k.messages = []*llm.Message{llm.User("hi"), {Role: llm.RoleAssistant, Provider: "openai", Parts: []llm.Part{llm.Text("Hello.")}}}
+		has(t, k.say("help"), "not a language model")
+	})
+	t.Run("files side by side", func(t *testing.T) {
+		k := newTalk(t)
+		k.files["a.txt"], k.files["b.txt"] = "alpha\n", "beta\n"
+		has(t, k.say("read a.txt and b.txt"), "alpha", "beta")
+		if len(k.messages) != 5 || len(k.messages[1].Calls()) != 2 {
+			t.Errorf("the calls do not stand in one message: %q", k.log)
+		}
+	})
+	t.Run("one after the other, and it is the file just made", func(t *testing.T) {
+		k := newTalk(t)
+		has(t, k.say("create hello.txt with 'hi' then show it"), "Created hello.txt", "hi")
+		k.calls(`write {"content":"hi\n","path":"hello.txt"}`, `read {"path":"hello.txt"}`)
+		has(t, k.say("现在再看看它"), "hello.txt")
+		k.calls(`read {"path":"hello.txt"}`)
+	})
+	t.Run("what failed is said, and nothing is built on it", func(t *testing.T) {
+		k := newTalk(t)
+		got := k.say("show gone.txt then list files")
+		has(t, got, "did not work", "gone.txt does not exist", "The rest was not done")
+		k.calls(`read {"path":"gone.txt"}`)
+		k.files["a.txt"] = "alpha\n"
+		has(t, k.say("看看 a.txt 和 gone.txt"), "alpha", "没有成功")
+	})
+	t.Run("a command's exit code and silence are told", func(t *testing.T) {
+		k := newTalk(t)
+		k.exec = func(c string) (string, bool) {
+			if c == "false" {
+				return "oh no\n\n[exit code 3]", true
+			}
+			return "[succeeded, no output]", true
+		}
+		has(t, k.say("run false"), "exit code 3", "oh no")
+		has(t, k.say("run true"), "printed nothing")
+	})
+	t.Run("a call that waits is no success", func(t *testing.T) {
+		k := newTalk(t)
+		k.exec = func(string) (string, bool) { return "waiting for approval ab12", true }
+		has(t, k.say("delete a.txt then list files"), "waits for your approval (ab12)", "The rest was not done")
+	})
+	t.Run("news of Chela are passed on", func(t *testing.T) {
+		has(t, newTalk(t).say("[System] the command rm a.txt ended: ok"), "the command rm a.txt ended: ok")
+	})
+	t.Run("appending changes nothing else", func(t *testing.T) {
+		k := newTalk(t)
+		k.files["l.txt"] = "a\nb\na\n\na\n"
+		k.say("append \"c\" to l.txt")
+		if got, want := k.files["l.txt"], "a\nb\na\n\na\nc\n"; got != want {
+			t.Errorf("the file is %q, want %q", got, want)
+		}
+		k.say("append 'new' to fresh.txt")
+		if got := k.files["fresh.txt"]; got != "new\n" {
+			t.Errorf("the new file is %q", got)
+		}
+		k.files["empty.txt"] = ""
+		k.say("在 empty.txt 末尾追加“行”")
+		if got := k.files["empty.txt"]; got != "行\n" {
+			t.Errorf("the empty file is %q", got)
+		}
+		k.files["long.txt"] = strings.Repeat("x\n", 500)
+		k.say("append 'end' to long.txt")
+		if last := k.log[len(k.log)-1]; !strings.Contains(last, ">> long.txt") {
+			t.Errorf("a long file is changed by %s", last)
+		}
+	})
+	t.Run("remember and recall", func(t *testing.T) {
+		k := newTalk(t)
+		has(t, k.say("what do you remember about my car?"), "nothing noted")
+		has(t, k.say("remember that my car is blue"), "my car is blue")
+		k.say("remember: Ann likes tea")
+		if got, want := k.files["MEMORY.md"], "# Memory\n\n- my car is blue\n- Ann likes tea\n"; got != want {
+			t.Errorf("MEMORY.md is %q, want %q", got, want)
+		}
+		got := k.say("what do you remember about my car?")
+		has(t, got, "my car is blue")
+		if strings.Contains(got, "tea") {
+			t.Errorf("the answer has more than was asked: %s", got)
+		}
+		has(t, k.say("what do you remember?"), "blue", "tea")
+		k.say("记住我的狗叫旺财")
+		has(t, k.say("我的狗叫什么名字？"), "旺财")
+	})
+	t.Run("more goes on where the reply ended", func(t *testing.T) {
+		k := newTalk(t)
+		var b strings.Builder
+		for i := 1; i <= 300; i++ {
+			fmt.Fprintf(&b, "line %d.\n", i)
+		}
+		k.files["long.txt"] = b.String()
+		got := k.say("show long.txt")
+		has(t, got, "line 120.", `from line 121 on: say "more"`)
+		if strings.Contains(got, "line 121.") {
+			t.Error("the first reply shows too much")
+		}
+		has(t, k.say("more"), "line 121.", "line 240.")
+		has(t, k.say("继续"), "line 241.", "line 300.")
+		has(t, k.say("more"), "no more")
+	})
+	t.Run("entries of a list", func(t *testing.T) {
+		k := newTalk(t)
+		k.files["b.txt"], k.files["x/two.go"] = "beta\n", "package two\n"
+		k.say("list files")
+		has(t, k.say("open the third one"), "beta")
+		k.say("find all .go files")
+		has(t, k.say("第二个"), "package two")
+		has(t, k.say("the 9th one"), "no list with such an entry")
+		k.say("list files")
+		k.say("show the first one")
+		k.calls(`ls {"path":"src/"}`)
+	})
+	t.Run("again", func(t *testing.T) {
+		k := newTalk(t)
+		has(t, k.say("again"), "nothing to repeat")
+		k.say("run date")
+		k.say("again")
+		k.calls(`exec {"command":"date"}`)
+		k.say("再来一次")
+		k.calls(`exec {"command":"date"}`)
+	})
+	t.Run("a question and its answer", func(t *testing.T) {
+		k := newTalk(t)
+		k.files["a.txt"] = "alpha\n"
+		if got := k.say("open the file"); !strings.HasSuffix(got, "Which file?") {
+			t.Fatalf("the reply is %q", got)
+		}
+		has(t, k.say("a.txt"), "alpha")
+		k.say("search")
+		k.say("TODO")
+		k.calls(`grep {"literal":true,"pattern":"TODO"}`)
+		k.say("remember")
+		k.say("list files")
+		k.calls(`ls {}`)
+	})
+	t.Run("a tool that is not offered is named", func(t *testing.T) {
+		k := newTalk(t)
+		has(t, k.say("remind me in 5 minutes to stand up"), "I understood", "`cron`")
+		has(t, k.say("启动一个子代理去检查链接"), "我明白", "`sessions_spawn`")
+		k.tools = []string{"exec"}
+		k.say("search for x1 in src")
+		k.calls(`exec {"command":"grep -rnF -- x1 src"}`)
+		k.say("fetch https://example.com/?a=1&b=2")
+		k.calls(`exec {"command":"curl -sSL --max-time 20 -- 'https://example.com/?a=1&b=2'"}`)
+		k.tools = nil
+		has(t, k.say("create a.txt with 'x'"), "`write`")
+	})
+	t.Run("a part that is not understood is owned up to", func(t *testing.T) {
+		k := newTalk(t)
+		k.files["a.txt"] = "alpha\n"
+		has(t, k.say("read a.txt then bake me a cake"), "alpha", "I did not understand this part", "bake me a cake")
+		has(t, k.say("write me a sonnet"), "I did not understand", "show notes.txt")
+	})
+	t.Run("it closes a run whose calls are used up", func(t *testing.T) {
+		k := newTalk(t)
+		r := request(nil, llm.User("list files then run date"),
+			&llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "ls", Args: json.RawMessage(`{}`)}}}},
+			&llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "ls", Parts: []llm.Part{llm.Text("[file] a.txt (1 byte)")}},
+			llm.User("The limit of tool calls for this turn is reached. Answer now with what you have, and say what is missing."))
+		has(t, collect(t, k.p, r).PlainText(), "a.txt", "`exec`")
+	})
+	t.Run("help shows every example, and each example is understood", func(t *testing.T) {
+		k := newTalk(t)
+		g := k.p.grammar()
+		en, zh := k.say("help"), k.say("帮助")
+		for _, r := range g.rows {
+			if r.example.en == "" {
+				continue
+			}
+			has(t, en, r.example.en)
+			has(t, zh, r.example.zh)
+			for _, say := range []string{r.example.en, r.example.zh} {
+				if got := intentOf(k.p, say); got != r.intent {
+					t.Errorf("%q is taken for %s, want %s", say, got, r.intent)
+				}
+			}
+		}
+	})
+}
+
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	var last error
+	r := request(nil, llm.User("help"))
+	for _, err := range fixed().Stream(ctx, r) {
+		last = err
+		if n++; n == 3 {
+			cancel()
+		}
+	}
+	if n != 4 || !errors.Is(last, context.Canceled) {
+		t.Errorf("the stream ended after %d events with %v, want ctx's error at once", n, last)
+	}
+}
+
+func TestDeterministic(t *testing.T) {
+	t.Parallel()
+	a, b := fixed(), fixed()
+	for _, tc := range corpus[:40] {
+		x, xs := a.answer(request(allTools, llm.User(tc.say)))
+		y, ys := b.answer(request(allTools, llm.User(tc.say)))
+		if x != y || fmt.Sprint(xs) != fmt.Sprint(ys) {
+			t.Errorf("%q has two answers", tc.say)
+		}
+	}
+}
+
+func TestCalculate(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"1+2*3": "7", "(1+2)*3": "9", "2^3^2": "512", "10/4": "2.5", "-3 + 5": "2", "50%": "0.5", "15% of 80": "12", "1,000 * 2": "2000", "0.1+0.2": "0.3",
+	} {
+		if got, err := calculate(in); err != nil || got != want {
+			t.Errorf("calculate(%q) = %s, %v; want %s", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"1/0", "(1", "1+", "2**", "a", strings.Repeat("(", 500), strings.Repeat("-", 5000), "9^9^9^9"} {
+		if got, err := calculate(in); err == nil {
+			t.Errorf("calculate(%.20q) = %s, want an error", in, got)
+		}
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	for _, tc := range corpus {
+		f.Add(tc.say)
+	}
+	f.Add("read \"unclosed and `code\n\n；；，，")
+	p := fixed()
+	f.Fuzz(func(t *testing.T, say string) {
+		text, calls := p.answer(request(allTools, llm.User(say)))
+		if text == "" && len(calls) == 0 {
+			t.Fatalf("%q has no answer", say)
+		}
+		for _, c := range calls {
+			if !json.Valid(c.Args) {
+				t.Fatalf("%q: the arguments %q are no JSON", say, c.Args)
+			}
+		}
+	})
+}
