@@ -194,7 +194,6 @@ func (k *call) commit(c Command) (Receipt, error) {
 		return Receipt{}, err
 	}
 	if born {
-		m.Active = k.now
 		k.tell(chela.Event{Stream: chela.StreamSession, Phase: "created"})
 		if err := k.tx.Sessions().Put(m); err != nil {
 			return Receipt{}, err
@@ -205,7 +204,7 @@ func (k *call) commit(c Command) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	k.meta.Updated = k.now
+	k.meta.Updated, k.meta.Active = k.now, k.now
 	if !k.in.Address.Local() {
 		k.meta.Address = k.in.Address
 	}

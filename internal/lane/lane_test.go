@@ -43,6 +43,37 @@ func (tr *track) running() int {
 }
 
 func TestLanes(t *testing.T) {
+	for _, width := range []int{1, 2} {
+		t.Run(fmt.Sprintf("LANE-01 two sessions, %d at once", width), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var l Lanes
+				l.Set("main", width)
+				var tr track
+				var wg sync.WaitGroup
+				for _, key := range []string{"a", "b"} {
+					wg.Go(func() { _ = l.Do(t.Context(), "main", key, tr.work(key, time.Second)) })
+				}
+				wg.Wait()
+				if tr.peak != width {
+					t.Errorf("%d ran at once, want %d", tr.peak, width)
+				}
+			})
+		})
+	}
+	t.Run("LANE-09 lanes do not hold up each other", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var l Lanes
+			var cron, chat track
+			var wg sync.WaitGroup
+			wg.Go(func() { _ = l.Do(t.Context(), "cron", "job", cron.work("", time.Hour)) })
+			synctest.Wait()
+			wg.Go(func() { _ = l.Do(t.Context(), "main", "session", chat.work("", time.Second)) })
+			if n := chat.running(); n != 1 {
+				t.Error("a chat message waits for a job")
+			}
+			wg.Wait()
+		})
+	})
 	t.Run("LANE-12 a lane nobody set is one at a time, in order", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var l Lanes
