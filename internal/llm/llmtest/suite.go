@@ -32,6 +32,7 @@ func Suite(t *testing.T, w Wire, open Open) {
 		{"text", s.text},
 		{"thinking", s.thinking},
 		{"tools", s.tools},
+		{"large", s.large},
 		{"images", s.images},
 		{"histories", s.histories},
 		{"faults", s.faults},
@@ -197,6 +198,33 @@ func (s suite) tools(t *testing.T) {
 		r.Tools = nil
 		answered(t, p, r) // the closing call of a run has none
 	}, step, Say("done"), Say("done"), Say("done"))
+}
+
+// large is answers at the edge of what is taken: a text of 10 MB in one event,
+// and many calls, of which two have the same id.
+func (s suite) large(t *testing.T) {
+	text := Say(strings.Repeat("0123456789", 1<<20))
+	text.Chunk = 10 << 20
+	var calls []llm.ToolCall
+	for i := range 200 {
+		calls = append(calls, ToolCall(fmt.Sprint("call_", i%199), "look", fmt.Sprintf(`{"at":%d}`, i)))
+	}
+	s.with(t, func(t *testing.T, _ *Server, p llm.Provider) {
+		if got := answered(t, p, Ask("Hi")).Message.PlainText(); got != text.Parts[0].Text {
+			t.Errorf("text of %d bytes, want %d", len(got), 10<<20)
+		}
+		seen := map[string]bool{}
+		got := answered(t, p, Ask("Hi")).Message.Calls()
+		for i, c := range got {
+			if seen[c.ID] || string(c.Args) != string(calls[i].Args) {
+				t.Errorf("call %d: id %s twice, or arguments %s", i, c.ID, c.Args)
+			}
+			seen[c.ID] = true
+		}
+		if len(got) != 200 {
+			t.Errorf("%d calls, want 200", len(got))
+		}
+	}, text, Calls(calls...))
 }
 
 // pixel is a PNG.

@@ -73,6 +73,7 @@ type openaiPart struct {
 		URL    string `json:"url"`
 		Detail string `json:"detail"`
 	} `json:"image_url"`
+	Cache *cacheControl `json:"cache_control"`
 }
 
 // ValidateOpenAI reports why the Chat Completions API would refuse the body of
@@ -106,8 +107,8 @@ func validateCompatible(body []byte) error {
 		return errors.New("PROV-10: role developer")
 	}
 	for i := range r.Messages {
-		if r.Messages[i].Thought != "" {
-			return fmt.Errorf("messages.%d: reasoning_content", i)
+		if m := &r.Messages[i]; m.Thought != "" || strings.Contains(string(m.Content), `"cache_control":{`) {
+			return fmt.Errorf("messages.%d: reasoning_content, or a cache marker", i)
 		}
 	}
 	return nil
@@ -194,7 +195,7 @@ func (m *openaiMessage) valid(p *pairs) error {
 	}
 	switch m.Role {
 	case "system", "developer":
-		return m.text()
+		return m.userContent()
 	case "tool":
 		if err := m.text(); err != nil {
 			return err

@@ -136,6 +136,7 @@ func TestValidateOpenAI(t *testing.T) {
 		change{"PROV-10 tier", `"stream":true`, `"stream":true,"service_tier":"auto"`, "only OpenAI"},
 		change{"PROV-10 key", `"stream":true`, `"stream":true,"prompt_cache_key":"x"`, "only OpenAI"},
 		change{"PROV-10 role", `"system"`, `"developer"`, "developer"},
+		change{"marker", `"text":"a"`, `"text":"a","cache_control":{"type":"ephemeral"}`, "cache marker"},
 		change{"reasoning", `"content":null`, `"content":null,"reasoning_content":"x"`, "reasoning_content"},
 	))
 }

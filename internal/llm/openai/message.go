@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/dialect"
@@ -39,9 +40,14 @@ func (e encoder) key() string {
 
 // add appends the messages and the end of the request; what would be empty is
 // left out. Images of results follow, in a message of the user, the last result
-// of their turn. It reports whether there is a message.
-func (e encoder) add(b *dialect.Body, msgs []*llm.Message) bool {
+// of their turn. The last text of the user bears the marker, if there is one. It
+// reports whether there is a message.
+func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker string) bool {
 	key := e.key()
+	marked := -1
+	if marker != "" {
+		marked = lastText(msgs)
+	}
 	var images [][]byte // of results, waiting for the turn's end
 	var last llm.Role
 	put := func(role llm.Role, enc []byte) {
@@ -57,10 +63,13 @@ func (e encoder) add(b *dialect.Body, msgs []*llm.Message) bool {
 			images = nil
 		}
 	}
-	for _, m := range msgs {
+	for i, m := range msgs {
 		enc := m.Memo(key, func() []byte { return e.message(m) })
 		if len(enc) == 0 {
 			continue
+		}
+		if i == marked {
+			enc = markText(enc, marker)
 		}
 		if m.Role != llm.RoleTool {
 			flush()
@@ -82,6 +91,30 @@ func (e encoder) add(b *dialect.Body, msgs []*llm.Message) bool {
 	}
 	b.AddString("]}")
 	return last != ""
+}
+
+// lastText returns where the last message of the user is that is text only; -1
+// for none.
+func lastText(msgs []*llm.Message) int {
+	for i := len(msgs) - 1; i >= 0; i-- {
+		if m := msgs[i]; m.Role == llm.RoleUser && !hasImage(m) && m.PlainText() != "" {
+			return i
+		}
+	}
+	return -1
+}
+
+// Around the text in a message of the user that is text only.
+const (
+	beforeText = `{"content":`
+	behindText = `,"role":"user"}`
+)
+
+// markText puts a cache marker to such a message.
+func markText(enc []byte, marker string) []byte {
+	text := enc[len(beforeText) : len(enc)-len(behindText)]
+	return slices.Concat(
+		[]byte(beforeText+`[{"text":`), text, []byte(`,"type":"text"`+marker+"}]"+behindText))
 }
 
 // separator stands, in what is kept of a result with images, between its
@@ -154,7 +187,7 @@ func (e encoder) user(m *llm.Message) []byte {
 		if text == "" {
 			return nil
 		}
-		return append(dialect.AppendString([]byte(`{"content":`), text), `,"role":"user"}`...)
+		return append(dialect.AppendString([]byte(beforeText), text), behindText...)
 	}
 	b := []byte(`{"content":[`)
 	if text != "" {

@@ -153,6 +153,32 @@ func TestThinkingLevels(t *testing.T) {
 	}
 }
 
+func TestRouterMarkers(t *testing.T) {
+	t.Parallel()
+	r := full()
+	r.System = []llm.Block{{Text: "Stays."}, {Text: "This too.", Cache: true}, {Text: "Changes."}}
+	o := openai.Options{BaseURL: "https://openrouter.ai/api/v1"}
+	for _, tt := range []struct{ model, cache, system, user string }{
+		{
+			"anthropic/claude-x", "", `[{"text":"Stays.\n\nThis too.","type":"text","cache_control":{"type":"ephemeral"}},{"text":"Changes.","type":"text"}]`,
+			`[{"text":"Hi","type":"text","cache_control":{"type":"ephemeral"}}]`,
+		},
+		{"anthropic/claude-x", "none", `"Stays.\n\nThis too.\n\nChanges."`, `"Hi"`},
+		{"openai/gpt-x", "", `"Stays.\n\nThis too.\n\nChanges."`, `"Hi"`},
+	} {
+		r.Model, r.Cache = tt.model, tt.cache
+		var got struct {
+			Messages []struct{ Content json.RawMessage }
+		}
+		if err := json.Unmarshal(sent(t, o, r).Body, &got); err != nil {
+			t.Fatal(err)
+		}
+		if s, u := string(got.Messages[0].Content), string(got.Messages[1].Content); s != tt.system || u != tt.user {
+			t.Errorf("%s, cache %q: system %s, user %s; want %s, %s", tt.model, tt.cache, s, u, tt.system, tt.user)
+		}
+	}
+}
+
 func TestKey(t *testing.T) {
 	t.Parallel()
 	if got := sent(t, openai.Options{}, llmtest.Ask("Hi")).Header["Authorization"]; got != nil {

@@ -38,10 +38,11 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 	if tools := p.tools.Encode(r.Tools, encodeTool); len(tools) > 0 {
 		o.Field("tools", func(b []byte) []byte { return appendTools(b, tools) })
 	}
+	marker := p.cacheMarker(r)
 	body := &dialect.Body{}
-	body.Add(appendSystem(append(o.Open("messages"), '['), p.systemRole(thinks), r.System))
+	body.Add(appendSystem(append(o.Open("messages"), '['), p.systemRole(thinks), r.System, marker))
 	e := encoder{provider: p.name, images: model.ID == "" || model.Images, quirks: p.quirks}
-	if !e.add(body, r.Messages) {
+	if !e.add(body, r.Messages, marker) {
 		return nil, errNoMessages
 	}
 	return body, nil
@@ -103,19 +104,47 @@ func appendTools(b []byte, tools [][]byte) []byte {
 	return append(b, ']')
 }
 
+// cacheMarker returns the field that marks the end of what is to be cached, with
+// a comma before it. Only the router takes it, for models that want to be told;
+// other services cache by themselves.
+func (p *Provider) cacheMarker(r *llm.Request) string {
+	switch {
+	case !p.quirks.openrouter || !strings.HasPrefix(r.Model, "anthropic/") || r.Cache == "none":
+		return ""
+	case r.Cache == "long":
+		return `,"cache_control":{"ttl":"1h","type":"ephemeral"}`
+	}
+	return `,"cache_control":{"type":"ephemeral"}`
+}
+
 // appendSystem appends the message that holds the system prompt, with a comma
-// behind it; nothing when there is none.
-func appendSystem(b []byte, role string, blocks []llm.Block) []byte {
-	var texts []string
+// behind it; nothing when there is none. With a marker, what stays the same
+// between turns is a part of its own.
+func appendSystem(b []byte, role string, blocks []llm.Block, marker string) []byte {
+	var stays, texts []string
 	for _, s := range blocks {
 		if strings.TrimSpace(s.Text) != "" {
 			texts = append(texts, s.Text)
 		}
+		if s.Cache && marker != "" {
+			stays, texts = append(stays, texts...), nil
+		}
 	}
-	if len(texts) == 0 {
+	if len(stays)+len(texts) == 0 {
 		return b
 	}
-	b = dialect.AppendString(append(b, `{"content":`...), strings.Join(texts, "\n\n"))
+	rest := strings.Join(texts, "\n\n")
+	b = append(b, `{"content":`...)
+	if len(stays) == 0 {
+		b = dialect.AppendString(b, rest)
+	} else {
+		b = dialect.AppendString(append(b, `[{"text":`...), strings.Join(stays, "\n\n"))
+		b = append(append(append(b, `,"type":"text"`...), marker...), '}')
+		if rest != "" {
+			b = append(dialect.AppendString(append(b, `,{"text":`...), rest), `,"type":"text"}`...)
+		}
+		b = append(b, ']')
+	}
 	b = dialect.AppendString(append(b, `,"role":`...), role)
 	return append(b, `},`...)
 }
