@@ -138,7 +138,7 @@ func TestKill(t *testing.T) {
 		t: t, dir: t.TempDir(), rnd: rand.New(rand.NewPCG(seed, 1)),
 		accepted: map[int]bool{}, offered: map[int]string{},
 	}
-	model := httptest.NewServer(http.HandlerFunc(d.model))
+	model := httptest.NewServer(modelHandler(d))
 	defer model.Close()
 	d.configure(model.URL)
 	for i := range cycles {
@@ -281,6 +281,8 @@ func (d *driver) offer(ctx context.Context, c *client.Client, n int) {
 		d.t.Errorf("message %d was refused: %v", n, we)
 	}
 }
+
+func modelHandler(d *driver) http.Handler { return http.HandlerFunc(d.model) }
 
 // model is the model server: it asks for the tool that the newest message
 // names, and answers "done N" when it has the result.

@@ -98,6 +98,7 @@ func (c *Conductor) handle(ctx context.Context, j *job, ev agent.Event) error {
 		c.publish(j, chela.Event{Stream: chela.StreamThinking, Delta: ev.Delta})
 	case agent.Restarted:
 		c.publish(j, chela.Event{Stream: chela.StreamAssistant})
+		return c.wasted(ctx, j, ev.Usage)
 	case agent.Assistant:
 		return c.assistant(ctx, j, ev)
 	case agent.ToolStart:
@@ -132,16 +133,11 @@ func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error
 		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: j.r.ID,
 		Message: ev.Message, Usage: &u, NanoUSD: -1, Partial: ev.Partial,
 	}
-	if p := j.p.Model.Price; p != nil {
-		e.NanoUSD = p.Cost(u)
+	h := &held{entry: e, usage: j.usage(u, now)}
+	if h.usage.Priced {
+		e.NanoUSD = h.usage.NanoUSD
 	}
 	j.r.Model = j.p.Model.Ref()
-	j.spent.tokens = j.spent.tokens.Add(u)
-	j.spent.priced = e.NanoUSD >= 0 && (j.spent.calls == 0 || j.spent.priced)
-	j.spent.nano += max(e.NanoUSD, 0)
-	j.spent.calls++
-
-	h := &held{entry: e}
 	j.calls = map[string]session.Call{}
 	for i, k := range ev.Message.Calls() {
 		call := session.Call{
@@ -156,6 +152,33 @@ func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error
 		return c.flush(ctx, j)
 	}
 	return nil
+}
+
+// wasted counts a model call whose answer was void.
+func (c *Conductor) wasted(ctx context.Context, j *job, u llm.Usage) error {
+	if u.Total() == 0 {
+		return nil
+	}
+	row := j.usage(u, time.Now())
+	return store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
+		return tx.Usage().Add(row)
+	})
+}
+
+// usage makes the row of a model call, and counts it in what the run spent.
+func (j *job) usage(u llm.Usage, now time.Time) usage.Row {
+	row := usage.Row{
+		Run: j.r.ID, Session: j.r.Session, Agent: j.r.Agent, Provider: j.p.Model.Provider, Model: j.p.Model.ID,
+		Time: now, Tokens: u, Priced: j.p.Model.Price != nil,
+	}
+	if row.Priced {
+		row.NanoUSD = j.p.Model.Price.Cost(u)
+	}
+	j.spent.priced = row.Priced && (j.spent.calls == 0 || j.spent.priced)
+	j.spent.tokens = j.spent.tokens.Add(u)
+	j.spent.nano += row.NanoUSD
+	j.spent.calls++
+	return row
 }
 
 // flush commits the message that is held.
@@ -194,10 +217,7 @@ func (c *Conductor) writeAssistant(tx store.Tx, j *job, h *held) (session.Meta, 
 			return meta, err
 		}
 	}
-	row := usage.Row{
-		Run: j.r.ID, Session: j.r.Session, Agent: j.r.Agent, Provider: j.p.Model.Provider, Model: j.p.Model.ID,
-		Time: h.entry.Time, Tokens: *h.entry.Usage, NanoUSD: max(h.entry.NanoUSD, 0), Priced: h.entry.NanoUSD >= 0,
-	}
+	row := h.usage
 	if err := tx.Usage().Add(row); err != nil {
 		return meta, err
 	}
@@ -242,9 +262,7 @@ func (c *Conductor) toolEnd(ctx context.Context, j *job, ev agent.Event) error {
 		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: j.r.ID, Message: ev.Result,
 		Details: ev.Details,
 	}
-	if len(e.Details) > session.MaxDetails {
-		e.Details, e.Cut = cutDetails(e.Details), true
-	}
+	e.Details, e.Cut = session.CutDetails(e.Details)
 	j.failed = ""
 	if ev.Result.IsError && !ev.Skipped {
 		j.failed = ev.Call.Name + ": " + oneLine(ev.Result.PlainText(), 200)
@@ -269,15 +287,6 @@ func (c *Conductor) toolEnd(ctx context.Context, j *job, ev agent.Event) error {
 		IsError: ev.Result.IsError, Duration: ev.Duration, Verbose: first(j.meta.Verbose, j.p.Verbose),
 	}})
 	return nil
-}
-
-// cutDetails is what is kept of details that are too large.
-func cutDetails(d json.RawMessage) json.RawMessage {
-	b, err := json.Marshal(map[string]any{"truncated": true, "bytes": len(d), "head": string(d[:session.MaxDetails/2])})
-	if err != nil {
-		return nil
-	}
-	return b
 }
 
 // label is a call in one line for people: the tool and its most telling

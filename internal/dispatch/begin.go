@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/usage"
 )
 
 // job is a run in progress in this process.
@@ -42,6 +43,7 @@ type job struct {
 // held is an entry that waits to be committed with what follows it.
 type held struct {
 	entry *session.Entry
+	usage usage.Row
 	calls []session.Call
 }
 

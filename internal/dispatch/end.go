@@ -26,7 +26,10 @@ const silentToken = "NO_REPLY"
 func (j *job) outcome(ctx context.Context, end agent.Event) {
 	text := ""
 	if j.final != nil {
-		text = strings.TrimSpace(j.final.entry.Message.PlainText())
+		text = j.final.entry.Message.PlainText()
+	}
+	if strings.TrimSpace(text) == "" {
+		text = ""
 	}
 	r := &j.r
 	r.Ended = time.Now()
@@ -49,7 +52,7 @@ func (j *job) outcome(ctx context.Context, end agent.Event) {
 	default:
 		r.State = run.OK
 	}
-	if strings.EqualFold(text, silentToken) {
+	if strings.EqualFold(strings.TrimSpace(text), silentToken) {
 		r.Silent = true
 		return
 	}
