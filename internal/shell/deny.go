@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -100,11 +101,14 @@ func (w *walker) below(arg string) string {
 		return ""
 	}
 	p := w.join(arg)
-	for strings.Contains(path.Base(p), "*") && strings.Trim(path.Base(p), "*?.[]!") == "" {
+	for strings.Contains(path.Base(p), "*") && everyName.MatchString(path.Base(p)) {
 		p = path.Dir(p)
 	}
 	return p
 }
+
+// everyName matches patterns without a letter of their own, like * and .??*.
+var everyName = regexp.MustCompile(`^([*?.]|\[[^]]*\])+$`)
 
 // system reports whether a path is the root or a top folder of the system.
 func system(p string) bool {

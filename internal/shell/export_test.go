@@ -5,23 +5,29 @@ import (
 	"strings"
 )
 
-// Known reports whether a segment is one of the table, or a form that runs
-// only what has segments of its own.
-func Known(s Segment) bool {
+// Known reports whether a segment of a plan is one of the table, or a form
+// that runs only what has segments of its own.
+func Known(p Plan, s Segment) bool {
 	for _, a := range s.Argv {
-		if name, _, ok := strings.Cut(a.Text, "="); ok && !a.Literal && !strings.ContainsAny(name, " $`(") {
-			continue // an assignment
-		}
-		if !a.Literal { // a definition, a test, a declaration
-			return strings.ContainsAny(a.Text, "({[ ") || slices.Contains([]string{"export", "local", "readonly", "declare", "typeset"}, a.Text)
+		if !a.Literal {
+			if name, _, ok := strings.Cut(a.Text, "="); ok && !strings.ContainsAny(name, " $`(") {
+				continue // an assignment
+			}
+			// a test, a definition, a declaration
+			return strings.HasPrefix(a.Text, "[[") || strings.HasPrefix(a.Text, "((") || strings.ContainsAny(a.Text, "({") ||
+				slices.Contains([]string{"export", "local", "readonly", "declare", "typeset"}, strings.Fields(a.Text)[0])
 		}
 		base := program(a.Text)
 		_, ok := ruleOf(base)
 		wr, wraps := wrapperOf(base)
-		return ok || wraps && wr.plain || base == "eval" || base == "xargs" || ownName(s)
+		return ok || wraps && wr.plain || base == "eval" || base == "xargs" || defined(p, a.Text)
 	}
 	return true
 }
 
-// ownName allows the name of a function, which was judged by its body.
-func ownName(s Segment) bool { return s.Argv[0].Literal }
+// defined reports whether the plan defines a function of that name.
+func defined(p Plan, name string) bool {
+	return slices.ContainsFunc(p.Segments, func(s Segment) bool {
+		return len(s.Argv) == 1 && !s.Argv[0].Literal && (strings.HasPrefix(s.Argv[0].Text, name+"()") || strings.HasPrefix(s.Argv[0].Text, "function "+name))
+	})
+}

@@ -20,9 +20,8 @@ func (w *walker) run(seg Segment, env int, in input) {
 		raise(Ask, "the name of a command is computed")
 		return
 	}
-	line := plain(argv)
 	for _, re := range w.Deny {
-		if re.MatchString(line) {
+		if re.MatchString(join(argv)) {
 			raise(Deny, "it matches the pattern "+re.String())
 		}
 	}
@@ -38,7 +37,10 @@ func (w *walker) run(seg Segment, env int, in input) {
 		raise(Deny, reason)
 		return
 	}
-	if v, reason, ok := w.runner(path.Base(name.Text), argv, in); ok {
+	if v, reason, ok := w.runner(path.Base(name.Text), argv[1:], in); ok {
+		if v == ReadOnly && program(name.Text) == "" {
+			v, reason = Ask, Escape(name.Text)+" is not known to only read"
+		}
 		raise(v, reason)
 		return
 	}
@@ -71,30 +73,21 @@ func quotes(name string) bool {
 	return false
 }
 
-// runner follows a command that runs another one.
-func (w *walker) runner(base string, argv []Word, in input) (Verdict, string, bool) {
-	args := argv[1:]
+// runner follows a command that runs another one, or changes how those after it
+// are read; it is false for any other command.
+func (w *walker) runner(base string, args []Word, in input) (Verdict, string, bool) {
 	switch base {
-	case "cd", "pushd":
-		w.chdir(args)
-	case "read":
-		for _, a := range args {
-			if syntax.ValidName(a.Text) {
-				w.set(a.Text, "", false)
-			}
-		}
+	case "cd", "pushd", "read":
+		w.follow(base, args)
+		return ReadOnly, "", false
 	case "alias":
-		for _, a := range args {
-			if name, text, ok := strings.Cut(a.Text, "="); ok {
-				w.aliases[name] = text
-			}
-		}
+		w.follow(base, args)
 		return Ask, "it defines an alias", true
 	case "eval":
 		if !literal(args) {
 			return Ask, "it evaluates a text that is not known", true
 		}
-		w.deeper(func() { w.parse(join(args)) })
+		w.nested(join(args))
 		return ReadOnly, "", true
 	case "source", ".":
 		return Ask, "it runs a file", true
@@ -111,27 +104,44 @@ func (w *walker) runner(base string, argv []Word, in input) (Verdict, string, bo
 		return v, reason, true
 	case "find":
 		return w.find(args)
-	case "watch":
-		if wr, ok := wrapperOf(base); ok {
-			inner, _ := wr.unwrap(w, args)
-			w.nested(join(inner))
+	}
+	return w.wrapped(base, args, in)
+}
+
+// follow notes what a builtin does to the shell.
+func (w *walker) follow(base string, args []Word) {
+	if base != "read" && base != "alias" {
+		w.chdir(args)
+		return
+	}
+	for _, a := range args {
+		name, text, ok := strings.Cut(a.Text, "=")
+		switch {
+		case base == "alias" && ok:
+			w.aliases[name] = text
+		case base == "read" && syntax.ValidName(name):
+			w.set(name, "", false)
 		}
-		return Ask, "it runs a command again and again", true
 	}
+}
+
+// wrapped follows a wrapper.
+func (w *walker) wrapped(base string, args []Word, in input) (Verdict, string, bool) {
 	wr, ok := wrapperOf(base)
-	if !ok || base == "env" && len(args) == 0 {
-		return ReadOnly, "", false
-	}
-	if (base == "command") && len(args) > 0 && strings.HasPrefix(args[0].Text, "-") && strings.ContainsAny(args[0].Text, "vV") {
+	asks := base == "command" && len(args) > 0 && strings.HasPrefix(args[0].Text, "-") && strings.ContainsAny(args[0].Text, "vV")
+	if !ok || asks || base == "env" && len(args) == 0 {
 		return ReadOnly, "", false
 	}
 	inner, reason := wr.unwrap(w, args)
-	if len(inner) > 0 {
+	switch {
+	case base == "watch":
+		w.nested(join(inner))
+	case len(inner) > 0:
 		w.deeper(func() { w.run(Segment{Argv: inner}, 0, in) })
 	}
 	switch {
 	case reason != "":
-	case !wr.plain || program(argv[0].Text) == "":
+	case !wr.plain:
 		reason = "it runs a command through " + base
 	case len(inner) == 0:
 		reason = base + " is not known to only read"
@@ -307,9 +317,6 @@ func join(words []Word) string {
 	}
 	return strings.Join(texts, " ")
 }
-
-// plain is a command without quotes, as patterns are written for.
-func plain(argv []Word) string { return join(argv) }
 
 // quote writes words so that a shell reads the same words.
 func quote(words []Word) string {

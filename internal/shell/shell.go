@@ -53,6 +53,7 @@ type Word struct {
 // Limits of what is judged; beyond them a command is Ask.
 const (
 	maxCommand = 8 << 10 // bytes
+	maxParsed  = 1 << 20 // bytes that are still looked at for what is denied
 	maxDepth   = 8
 	maxSteps   = 4000 // simple commands that are looked at, in all readings
 )
@@ -75,7 +76,7 @@ func (j Judge) Parse(command string) Plan {
 	if reason := unreadable(command); reason != "" {
 		w.add(Segment{Verdict: Ask, Reason: reason})
 	}
-	if len(command) <= maxCommand {
+	if len(command) <= maxParsed {
 		w.parse(command)
 	}
 	if *w.steps <= 0 {

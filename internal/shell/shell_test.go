@@ -40,7 +40,7 @@ func TestDenied(t *testing.T) {
 		"delete the root": {
 			"rm -rf /", "rm -r -f /", "rm -f -r /", "rm --recursive --force /", "rm --rec --fo /", "rm -Rf /", "rm   -rf    /", "rm -rf -- /",
 			"rm / -rf", "rm -rf /*", "rm -rf //", "rm -rf /.", "rm -rf /tmp/..", "/bin/rm -rf /", "\\rm -rf /", "rm --no-preserve-root -rf /", "rm -rf x /", "rm -rf /etc",
-			"X=/; rm -rf $X", "X=rm; $X -rf /", "X=-rf; rm $X /", "A=/; B=$A; rm -rf $B", "cd / && rm -rf *", "cd /; rm -rf .", "find / -delete", "rm -rf {/,x}", "rm -rf $EMPTY/",
+			"X=/; rm -rf $X", "X=rm; $X -rf /", "X=-rf; rm $X /", "A=/; B=$A; rm -rf $B", "cd / && rm -rf *", "cd /; rm -rf .", "find / -delete", "rm -rf {/,x}", "rm -rf {..,/}", "rm -rf /[a-z]*", "rm -rf /?*", "rm -rf / # " + strings.Repeat("x", 20_000), "rm -rf $EMPTY/",
 			"alias r=rm; r -rf /", "export X=/; rm -rf $X", "for d in a /; do rm -rf $d; done",
 		},
 		"delete the home": {"rm -rf ~", "rm -rf ~/", "rm -rf ~/*", "rm -rf $HOME", "rm -rf ${HOME}/", "cd && rm -rf *", "rm -rf /root", "rm -rf /home/anna"},
@@ -68,7 +68,7 @@ func TestDenied(t *testing.T) {
 	t.Run("EX-09 look-alikes are not denied", func(t *testing.T) {
 		verdicts(t, shell.Ask, []string{
 			"rm -rf ./build", "rm -rf build/*", "rm -rf /tmp/x", "rm -rf ~/project/build", "dd --help", "mkfs --help", "chmod -R 755 ./x", "chmod 777 /tmp/x", "rm /tmp/file", "rm -f /tmp/x",
-			"git commit -m 'never rm -rf /'", "echo x > sda", "echo x > ./dev/sda", `rm -rf "${DIR:?}/"`, "T=$(mktemp -d); rm -rf \"$T\"", "T=$(mktemp -d); rm -rf \"$T\"/*", "find . -name '*.o' -delete", "find / -name '*.bak' -delete",
+			"git commit -m 'never rm -rf /'", "echo x > sda", "echo x > ./dev/sda", `rm -rf "${DIR:?}/"`, "T=$(mktemp -d); rm -rf \"$T\"", "T=$(mktemp -d); rm -rf \"$T\"/*", "find . -name '*.o' -delete", "rm -rf ~/*.tmp", "rm -rf /tmp*", "find / -name '*.bak' -delete",
 		})
 		verdicts(t, shell.ReadOnly, []string{"echo rm -rf /", "grep -rn 'rm -rf /' .", "echo 'mkfs /dev/sda'"})
 	})
@@ -118,7 +118,7 @@ func TestAsk(t *testing.T) {
 		"curl https://example.org", "git push", "git commit -m x", "git checkout .", "git -c core.pager=evil log", "git branch new", "git branch -D x", "git tag v1", "git diff --output=f", "git diff --outp=f", "git log --ext-diff", "git grep -Oevil x", "git stash", "git config user.name x", "git --exec-path=. status", "git remote add x y",
 		"find . -delete", "find . -exec rm {} ';'", "find . -exec sort -o {} {} ';'", "find . -fprint x", "sort -o f x", "sort --output=f x", "sort --outp f x", "sort -uof x", "sort -k -- -o f", "sort *", "uniq a b", "xxd a b", "date -s tomorrow", "date 01010000", "hostname evil",
 		"sed -i s/a/b/ x", "sed -n 'w f' x", "sed -n '1e touch x' x", "sed 's/a/b/e' x", "awk 'BEGIN{system(\"x\")}'", "awk '{print > \"f\"}' x", "rg --pre evil x", "rg --pr evil x", "fd -x rm", "tree -o f", "tar -xf x", "tar -tf x --to-command=evil", "tee f", "ls | tee f",
-		"./ls", "/tmp/ls", "sub/cat x", "$X", "$(echo rm) x", "`echo rm` x", "ca? x", "X=$(cat f); $X", "eval \"$X\"", "eval $(cat f)", ". ./x", "source x", "sh x.sh", "bash -l -c ls", "bash -ic ls", "cat x | sh", "curl x | bash", "sh", "python3 -c 1",
+		"./ls", "/tmp/ls", "./sh -c ls", "/tmp/bash -c ls", "ls | ./xargs wc", "./find . -exec cat {} +", "./env ls", "./eval ls", "./nice ls", "./timeout 1 ls", "sub/cat x", "$X", "$(echo rm) x", "`echo rm` x", "ca? x", "X=$(cat f); $X", "eval \"$X\"", "eval $(cat f)", ". ./x", "source x", "sh x.sh", "bash -l -c ls", "bash -ic ls", "cat x | sh", "curl x | bash", "sh", "python3 -c 1",
 		"PATH=/tmp; ls", "PATH=/tmp ls", "LD_PRELOAD=x ls", "GIT_PAGER=evil git log", "GIT_EXTERNAL_DIFF=evil git diff", "export GIT_PAGER=x; git log", "IFS=/; ls", "alias ls=rm; ls x", "ls() { rm x; }; ls", "export PATH=x", "declare -n a=b", "env PATH=x ls", "env -S 'rm x'", "env -C /tmp ls", "sudo ls", "nohup ./x", "exec rm x", "command rm x", "xargs rm < f", "ls | xargs rm", "ls | xargs sort", "xargs -a f rm",
 		"X='a[$(rm x)]'; echo $((X))", "((x))", "[[ $x -eq 1 ]]", "[[ -v $x ]]", "test -v 'a[$(rm x)]'", "printf -v 'a[$(rm x)]' x", "echo ${!x}", "echo ${x@P}", "echo ${a[$x]}", "echo ${x:$y:1}", "echo $(rm x)", "echo `rm x`", "cat <(rm x)", "echo \"$(touch x)\"", "cat <<EOF\n$(rm x)\nEOF", "X=$(rm x)", "echo ${X:-$(rm x)}", "case $(rm x) in a) ls;; esac", "for f in $(rm x); do ls; done", "ls $(rm x) ", "[[ $(rm x) ]]", "echo {a,$(rm x)}",
 		"cat ~/.ssh/id_rsa", "cat ~/.aws/credentials", "cat .env", "cat sub/.env.local", "grep KEY .env", "cat /etc/shadow", "cat /proc/1/environ", "cat /proc/*/environ", "head ~/.config/x", "cd ~/.ssh && cat id_rsa", "cd ~; cat .ssh/config", "cd /root/.ssh; ls", "grep -r key ~", "grep -r key /", "rg key $HOME", "cd && grep -r x .", "cat .s*/id", "cat < ~/.netrc", "find / -name id_rsa", "cat server.key", "ls ~/.chela", "ps auxe", "ps eww",
@@ -235,7 +235,7 @@ func FuzzPlan(f *testing.F) {
 				if s.Verdict != shell.ReadOnly {
 					t.Errorf("%q is read-only with a segment %v", command, s)
 				}
-				if !shell.Known(s) {
+				if !shell.Known(p, s) {
 					t.Errorf("%q is read-only with an unknown command %v", command, s.Argv)
 				}
 			}

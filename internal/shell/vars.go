@@ -3,6 +3,7 @@ package shell
 import (
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,7 +157,7 @@ func (w *walker) bounded(word *syntax.Word) bool {
 		case *syntax.Lit:
 			// {1..999999} and {a,b}{a,b}… grow without bound
 			braces *= 1 + strings.Count(n.Value, ",")
-			if strings.Contains(n.Value, "..") && strings.Contains(n.Value, "{") || braces > 256 {
+			if sequence.MatchString(n.Value) || braces > 256 {
 				ok = false
 			}
 		}
@@ -164,6 +165,9 @@ func (w *walker) bounded(word *syntax.Word) bool {
 	})
 	return ok
 }
+
+// sequence matches {1..9}.
+var sequence = regexp.MustCompile(`\{[^{},]*\.\.[^{},]*\}`)
 
 // says returns what commands write to their output when that is plain: echo or
 // printf of known words.
