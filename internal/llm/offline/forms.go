@@ -20,6 +20,7 @@ type patterns struct {
 	wordPaths   *regexp.Regexp
 	noPaths     *regexp.Regexp
 	politeHead  *regexp.Regexp
+	groupName   *regexp.Regexp
 	tellMe      *regexp.Regexp
 	politeTail  *regexp.Regexp
 	latinWord   *regexp.Regexp
@@ -56,7 +57,8 @@ var forms = sync.OnceValue(func() *patterns {
 			`(?:i'd|i would) (?:like|love|want|need)(?: for)?(?: you)?(?: to)?|i (?:want|need|wish)(?: you)? to|i wanna|let's|let us|go ahead and|help me(?: to)?|try to|quickly|` +
 			`i was wondering if you could|is it possible to|` +
 			`首先|先|请问|请帮我|请给我|请你?|麻烦你?(?:一下)?|拜托你?|劳驾|帮我|帮忙|帮|能不能|能否|可不可以|可以|你?能(?:不能)?(?:帮我|给我)|你可以|请问|你好|那么|现在|给我|我想要?(?:让你|请你|你)?|我要你?|我需要你?|快|再)[\s,，:：]*`),
-		tellMe: regexp.MustCompile(`(?is)^(?:tell me|let me know|know|find out|i wonder|say|explain)\s+((?:what|how|which|where|who|when|whether|if)\b.*)$`),
+		groupName: regexp.MustCompile(`\(\?P<(\w+)>`),
+		tellMe:    regexp.MustCompile(`(?is)^(?:tell me|let me know|know|find out|i wonder|say|explain)\s+((?:what|how|which|where|who|when|whether|if)\b.*)$`),
 		politeTail: regexp.MustCompile(`(?i)[\s,，]*(?:please|pls|plz|thanks(?: a lot)?|thank you|thx|for me|if you (?:can|could|don't mind)|would you|could you|will you|right now|now|ok(?:ay)?|` +
 			`好吗|好么|可以吗|行吗|行不行|好不好|谢谢你?|多谢|谢了|吧|呗|呢|吗|嘛|啊|呀|哦|一下)?[\s.!?。！？~]*$`),
 		latinWord:   regexp.MustCompile(`[A-Za-z]{3,}`),

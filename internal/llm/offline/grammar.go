@@ -23,8 +23,8 @@ type row struct {
 // grammar is the compiled table.
 type grammar struct {
 	rows  []row
-	forms [][]*regexp.Regexp // by row
-	vocab map[string]bool    // words of the patterns, for typing mistakes
+	forms [][]form        // by row
+	vocab map[string]bool // words of the patterns, for typing mistakes
 }
 
 // match is a clause that fits a pattern.
@@ -71,18 +71,27 @@ var macros = strings.NewReplacer(
 	"{text}", `(?:(?:the|a|an) )?(?:(?:exact )?(?:words?|text|typo|strings?|phrase|pattern|term|keyword|expression|lines?|sentence) )?`,
 )
 
+// form is a pattern of a row. It is compiled when it is tried first.
+type form struct {
+	lazily
+	chinese bool // it fits no text without Chinese
+}
+
 // compile builds the grammar.
 func compile() *grammar {
 	g := &grammar{rows: table(), vocab: map[string]bool{}}
-	word := regexp.MustCompile(`[a-z]{4,}`)
+	word, short := regexp.MustCompile(`[a-z]{4,}`), regexp.MustCompile(`[a-z]{3,}`)
+	syntax := regexp.MustCompile(`\?P<\w+>|\\p\{Han\}|\{\w+\}`)
 	for _, r := range g.rows {
-		var forms []*regexp.Regexp
+		var forms []form
 		for _, p := range r.patterns {
-			p = unique(macros.Replace(p))
-			forms = append(forms, regexp.MustCompile("(?is)"+p))
+			plain := syntax.ReplaceAllString(p, "")
+			chinese := langOf(p) == chinese && !short.MatchString(plain)
+			p = macros.Replace(p)
 			for _, w := range word.FindAllString(p, -1) {
 				g.vocab[w] = true
 			}
+			forms = append(forms, form{lazy("(?is)" + unique(p)), chinese})
 		}
 		g.forms = append(g.forms, forms)
 	}
@@ -96,7 +105,7 @@ func compile() *grammar {
 // is q__2.
 func unique(p string) string {
 	seen := map[string]int{}
-	return regexp.MustCompile(`\(\?P<(\w+)>`).ReplaceAllStringFunc(p, func(g string) string {
+	return forms().groupName.ReplaceAllStringFunc(p, func(g string) string {
 		name := g[4 : len(g)-1]
 		if seen[name]++; seen[name] > 1 {
 			return "(?P<" + name + "__" + strconv.Itoa(seen[name]) + ">"
@@ -109,6 +118,7 @@ func unique(p string) string {
 // understood.
 func (g *grammar) parse(t *turn, c clause, at *topic, talk bool) (*step, *row) {
 	soft := c.polish()
+	han := langOf(c.text) == chinese
 	for _, v := range []clause{soft, c.with(strings.TrimSpace(c.text)), soft.with(g.infinitive(soft.text)), soft.with(g.spelled(soft.text))} {
 		if v.text == "" {
 			continue
@@ -118,12 +128,15 @@ func (g *grammar) parse(t *turn, c clause, at *topic, talk bool) (*step, *row) {
 				continue
 			}
 			for _, f := range g.forms[i] {
-				m := f.FindStringSubmatch(v.text)
+				if f.chinese && !han {
+					continue
+				}
+				m := f.get().FindStringSubmatch(v.text)
 				if m == nil {
 					continue
 				}
 				groups := map[string]string{}
-				for j, name := range f.SubexpNames() {
+				for j, name := range f.get().SubexpNames() {
 					if name != "" && m[j] != "" {
 						name, _, _ = strings.Cut(name, "__")
 						groups[name] = m[j]
@@ -202,8 +215,15 @@ func near(a, b string) bool {
 		i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
 }
 
+// maxRequest bounds a request that is looked at, in bytes: what is longer is a
+// document and not a plain request.
+const maxRequest = 8 << 10
+
 // plan makes the steps of a request, in groups that follow one another.
 func plan(g *grammar, t *turn, text string) [][]*step {
+	if len(text) > maxRequest {
+		return [][]*step{{{intent: "unknown", answer: t.say(unknownText)}}}
+	}
 	c := normal(text)
 	at := &topic{path: t.lastPath()}
 	if p := g.followUp(t, c, at); p != nil {
@@ -237,7 +257,7 @@ func (g *grammar) joined(t *turn, c clause, s *step) [][]*step {
 // understood; without, the first must be, and the others are owned up to.
 func (g *grammar) split(t *turn, c clause, at *topic, by *regexp.Regexp, all bool) [][]*step {
 	parts := cutAt(c, by)
-	if len(parts) < 2 {
+	if len(parts) < 2 || len(parts) > maxParts {
 		return nil
 	}
 	var steps []*step
@@ -275,6 +295,9 @@ func (g *grammar) split(t *turn, c clause, at *topic, by *regexp.Regexp, all boo
 	}
 	return out
 }
+
+// maxParts bounds the parts of a request.
+const maxParts = 20
 
 // cutAt splits a clause, without empty parts.
 func cutAt(c clause, by *regexp.Regexp) []clause {
