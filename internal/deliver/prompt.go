@@ -63,13 +63,18 @@ func (w *Worker) prompt(r store.Reader, q approval.Request) ([]outbox.Row, error
 // question is a request as people read it. The plan is shown whole: what is
 // allowed is what is read.
 func question(q approval.Request) string {
-	fence := "```"
-	for strings.Contains(q.Text, fence) {
-		fence += "`"
-	}
 	text := "Approval needed for " + q.Tool
 	if q.Reason != "" {
 		text += ": " + q.Reason
 	}
-	return fmt.Sprintf("%s\n%s\n%s\n%s\n/approve %s allow-once, allow-always or deny", text, fence, q.Text, fence, q.ID)
+	return fmt.Sprintf("%s\n%s\n/approve %s allow-once, allow-always or deny", text, fenced(q.Text), q.ID)
+}
+
+// fenced is a text as a block of code that nothing in it closes.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
 }

@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,42 +25,61 @@ const (
 type show struct {
 	run  chela.RunID
 	more chan struct{} // cap 1: text has grown
+	used chan struct{} // cap 1: there are lines
 	done chan struct{} // closed when the run has ended, or waits
 
-	text string // of the current message; guarded by Worker.mu
+	// Guarded by Worker.mu.
+	text  string   // of the current message
+	lines []string // about tools, to be sent
 }
 
 // observe follows the runs on the bus. It only takes notes.
 func (w *Worker) observe(ctx context.Context, e chela.Event) {
-	switch {
-	case e.Stream == chela.StreamApproval:
+	if e.Stream == chela.StreamApproval {
 		hint(w.asked)
-	case !w.o.Typing && w.o.Preview == nil:
-	case e.Stream == chela.StreamAssistant:
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if s := w.shows[e.Run]; s != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.shows[e.Run]
+	switch e.Stream {
+	case chela.StreamAssistant:
+		if s != nil {
 			s.text = e.Text
 			hint(s.more)
 		}
-	case e.Stream != chela.StreamLifecycle:
-	case e.Phase == chela.PhaseStart || e.Phase == chela.PhaseResume:
-		s := &show{run: e.Run, more: make(chan struct{}, 1), done: make(chan struct{})}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.shut || w.shows[e.Run] != nil {
-			return
+	case chela.StreamTool:
+		if line := toolLine(e); line != "" {
+			if s == nil {
+				s = w.beginLocked(ctx, e.Run)
+			}
+			s.text = ""
+			s.lines = append(s.lines, line)
+			hint(s.used)
 		}
-		w.shows[e.Run] = s
-		w.wg.Go(func() { w.follow(ctx, s) })
-	case e.Phase == chela.PhaseEnd || e.Phase == chela.PhaseError || e.Phase == chela.PhaseSuspended:
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if s := w.shows[e.Run]; s != nil {
-			close(s.done)
-			delete(w.shows, e.Run)
+	case chela.StreamLifecycle:
+		switch e.Phase {
+		case chela.PhaseStart, chela.PhaseResume:
+			if s == nil && (w.o.Typing || w.o.Preview != nil) {
+				w.beginLocked(ctx, e.Run)
+			}
+		case chela.PhaseEnd, chela.PhaseError, chela.PhaseSuspended:
+			if s != nil {
+				close(s.done)
+				delete(w.shows, e.Run)
+			}
 		}
 	}
+}
+
+// beginLocked begins to show a run.
+func (w *Worker) beginLocked(ctx context.Context, id chela.RunID) *show {
+	s := &show{run: id, more: make(chan struct{}, 1), used: make(chan struct{}, 1), done: make(chan struct{})}
+	if !w.shut {
+		w.shows[id] = s
+		w.wg.Go(func() { w.follow(ctx, s) })
+	}
+	return s
 }
 
 func (w *Worker) textOf(s *show) string {
@@ -137,6 +157,10 @@ func (w *Worker) keep(ctx context.Context, s *show, p *preview, typer channel.Ty
 				waiting = true
 				edit.Reset(again)
 			}
+		case <-s.used:
+			if err := p.tools(ctx); err != nil && ctx.Err() == nil {
+				w.o.Log.Error("lines about tools", "run", s.run, "err", err)
+			}
 		case <-s.done:
 			return
 		case <-ctx.Done():
@@ -201,9 +225,11 @@ type preview struct {
 	o      chunk.Options
 	every  time.Duration // least time between edits
 
-	row  outbox.Row
-	last time.Time // of the last call
-	off  bool      // no more of it
+	row    outbox.Row
+	last   time.Time // of the last call
+	off    bool      // no more of it
+	closed int       // previews before this one
+	lines  int       // about tools, so far
 }
 
 // update brings the preview to the text. It returns after which time to try
@@ -312,6 +338,9 @@ func previewKey(row outbox.Row) string { return row.Key + ":preview" }
 
 func (p *preview) send(ctx context.Context, row outbox.Row) error {
 	key := previewKey(row)
+	if p.closed > 0 {
+		key += strconv.Itoa(p.closed)
+	}
 	r, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
 		return p.ch.Send(ctx, channel.Part{Key: key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text})
 	})

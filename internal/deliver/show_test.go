@@ -193,6 +193,55 @@ func TestPreview(t *testing.T) {
 	})
 }
 
+// used is a tool that is used.
+func (b *bench) used(id, verbose string) {
+	t := chela.ToolEvent{ID: id, Name: "read", Label: "read " + id, Verbose: verbose}
+	b.event(chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &t})
+	done := t
+	done.Output = strings.Repeat("x", 2000)
+	b.event(chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseResult, Tool: &done})
+}
+
+func TestTools(t *testing.T) {
+	on(t, "THINK-03 one line for each tool, before what follows", func(t *testing.T, b *bench) {
+		b.start()
+		r := b.live(chela.PhaseStart)
+		b.delta("let me look")
+		time.Sleep(2 * time.Second)
+		b.used("a", "on")
+		b.used("b", "on")
+		b.event(chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseModel})
+		b.delta("here it")
+		time.Sleep(2 * time.Second)
+		r.Text = "here it is"
+		b.finish(r)
+		time.Sleep(time.Minute)
+		b.shown("let me look", "🔧 read a", "🔧 read b", "here it is")
+	})
+	on(t, "THINK-03 full adds a part of the output", func(t *testing.T, b *bench) {
+		b.w.o.Typing, b.w.o.Preview = false, nil // a line needs neither
+		b.start()
+		synctest.Wait()
+		b.live(chela.PhaseStart)
+		b.used("a", "full")
+		time.Sleep(time.Minute)
+		got := strings.Join(b.fake.Texts(at("1")), "\n")
+		if n := strings.Count(got, "x"); !strings.HasPrefix(got, "🔧 read a\n```\nxxx") || n != maxOutput || !strings.Contains(got, "…") {
+			t.Errorf("%d characters of output in %q", n, got)
+		}
+	})
+	on(t, "THINK-03 off shows nothing", func(t *testing.T, b *bench) {
+		b.start()
+		r := b.live(chela.PhaseStart)
+		b.used("a", "off")
+		b.used("b", "")
+		r.Text = "done"
+		b.finish(r)
+		time.Sleep(time.Minute)
+		b.shown("done")
+	})
+}
+
 func TestTyping(t *testing.T) {
 	on(t, "STREAM-10 at once, every six seconds, until the end", func(t *testing.T, b *bench) {
 		b.start()
