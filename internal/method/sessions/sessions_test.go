@@ -278,7 +278,7 @@ func TestResetAndDelete(t *testing.T) {
 
 func TestChangesAreTold(t *testing.T) {
 	t.Parallel()
-	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("Hello yourself")))
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("Hello yourself"), llmtest.Say("Hello yourself")))
 	c := h.Dial(client.Options{})
 	defer c.Close()
 	if err := c.Call(t.Context(), wire.MethodSessionsMessagesSubscribe, wire.SessionKey{Key: "work"}, nil); err != nil {

@@ -1,0 +1,94 @@
+package system_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/internal/method/methodtest"
+	"github.com/chela-ai/chela/wire"
+)
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("Hello yourself")))
+	id, err := h.Send(t.Context(), "work", "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.End(id)
+	got := methodtest.Do[wire.Health](t, h, wire.MethodHealth, nil)
+	if !got.OK || got.DefaultAgent != "main" || got.Sessions.Count != 1 || got.Sessions.Recent[0].Key != "agent:main:work" {
+		t.Errorf("health %+v", got)
+	}
+	if len(got.Agents) != 1 || !got.Agents[0].Default || got.Agents[0].Sessions.Count != 1 {
+		t.Errorf("agents %+v", got.Agents)
+	}
+	if got.Channels == nil || got.ChannelOrder == nil || got.ChannelLabels == nil {
+		t.Errorf("clients cannot read health without channels: %+v", got)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}))
+	for _, text := range []string{"hello", "and more"} {
+		p := wire.ChatSend{SessionKey: "main", Message: text, IdempotencyKey: text, QueueMode: "followup"}
+		methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, p)
+		for e := range h.Events() { // until it runs
+			if e.Name == wire.EventAgent || text != "hello" {
+				break
+			}
+		}
+		if text != "hello" {
+			break
+		}
+	}
+	got := methodtest.Do[wire.Status](t, h, wire.MethodStatus, nil)
+	if got.Version != "1.2.3" || got.Memory <= 0 || got.Sessions.Count != 1 || got.Sessions.Defaults.Model != "m1" {
+		t.Errorf("status %+v", got)
+	}
+	if len(got.Runs) != 1 || got.Runs[0].RunID != "hello" || got.Runs[0].State != "running" || got.Queued != 1 {
+		t.Errorf("runs %+v, %d queued; want hello, and 1", got.Runs, got.Queued)
+	}
+	if len(got.Sessions.Recent) != 1 || !got.Sessions.Recent[0].Active {
+		t.Errorf("recent sessions %+v", got.Sessions.Recent)
+	}
+}
+
+func TestSystemEvent(t *testing.T) {
+	t.Parallel()
+	script := llmtest.NewScript(llmtest.Say("I know."))
+	h := methodtest.New(t, script)
+	methodtest.Do[wire.OK](t, h, wire.MethodSystemEvent, wire.SystemEvent{Text: "the kettle boils"})
+	if err := h.Call(t.Context(), wire.MethodSystemEvent, wire.SystemEvent{Text: " "}, nil); err == nil {
+		t.Error("an event without a text was taken")
+	}
+	id, err := h.Send(t.Context(), "main", "what is new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.End(id)
+	asked := ""
+	for _, m := range script.Requests()[0].Messages {
+		asked += m.PlainText()
+	}
+	if want := "the kettle boils"; !strings.Contains(asked, want) {
+		t.Errorf("the model was asked %q, want it to be told that %q", asked, want)
+	}
+}
+
+func TestPresence(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	got := methodtest.Do[[]wire.Presence](t, h, wire.MethodSystemPresence, nil)
+	var modes []string
+	for _, p := range got {
+		modes = append(modes, p.Mode)
+	}
+	if diff := cmp.Diff([]string{"gateway", "cli"}, modes); diff != "" {
+		t.Error(diff)
+	}
+}
