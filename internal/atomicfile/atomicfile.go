@@ -24,7 +24,7 @@ func Write(path string, data []byte, perm fs.FileMode) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	return WriteIn(root, filepath.Base(path), data, perm)
 }
 
@@ -48,7 +48,7 @@ func writeIn(root *os.Root, name string, data []byte, perm fs.FileMode, reach fu
 	temp := filepath.Join(dir, ".tmp-"+rand.Text())
 	defer func() {
 		if err != nil {
-			root.Remove(temp)
+			_ = root.Remove(temp)
 			err = fmt.Errorf("write %s: %w", name, err)
 		}
 	}()

@@ -97,6 +97,14 @@ func ruleOf(name string) (rule, bool) {
 	return rule{}, false
 }
 
+// Arguments by which a command only reads.
+var (
+	sedScript  = regexp.MustCompile(`^(\$|[0-9]+)(,(\$|\+?[0-9]+))?p$|^/[^/]*/(,/[^/]*/)?p$`)
+	awkProgram = regexp.MustCompile(`^(/[^/]*/|NR *[=<>]=? *[0-9]+)? *\{ *print( *(\$[0-9]+|\$NF|NR|"[^"]*")( *,? *(\$[0-9]+|\$NF|NR|"[^"]*"))*)? *;? *\}$`)
+	tarList    = regexp.MustCompile(`^-?[vzjJ]*t[vzjJ]*f$`)
+	lowerName  = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+)
+
 // judge says why a command is not known to only read, or "".
 func (w *walker) judge(argv []Word) string {
 	name := argv[0].Text
@@ -252,7 +260,7 @@ func options(args []Word) string {
 
 func names(args []Word) string {
 	for _, a := range args {
-		if a.Text != "-r" && (!regexp.MustCompile(`^[a-z_][a-z0-9_]*$`).MatchString(a.Text)) {
+		if a.Text != "-r" && !lowerName.MatchString(a.Text) {
 			return unknownUse
 		}
 	}
@@ -261,8 +269,7 @@ func names(args []Word) string {
 
 // sedPrints allows sed -n with scripts that print lines by number or pattern.
 func sedPrints(args []Word) string {
-	script := regexp.MustCompile(`^(\$|[0-9]+)(,(\$|\+?[0-9]+))?p$|^/[^/]*/(,/[^/]*/)?p$`)
-	if len(args) < 2 || args[0].Text != "-n" || !script.MatchString(args[1].Text) || !args[1].Literal {
+	if len(args) < 2 || args[0].Text != "-n" || !sedScript.MatchString(args[1].Text) || !args[1].Literal {
 		return unknownUse
 	}
 	for _, a := range args[2:] {
@@ -275,7 +282,6 @@ func sedPrints(args []Word) string {
 
 // awkPrints allows programs that print fields.
 func awkPrints(args []Word) string {
-	prog := regexp.MustCompile(`^(/[^/]*/|NR *[=<>]=? *[0-9]+)? *\{ *print( *(\$[0-9]+|\$NF|NR|"[^"]*")( *,? *(\$[0-9]+|\$NF|NR|"[^"]*"))*)? *;? *\}$`)
 	i := 0
 	for i < len(args) && strings.HasPrefix(args[i].Text, "-F") {
 		if args[i].Text == "-F" {
@@ -283,7 +289,7 @@ func awkPrints(args []Word) string {
 		}
 		i++
 	}
-	if i >= len(args) || !prog.MatchString(args[i].Text) {
+	if i >= len(args) || !awkProgram.MatchString(args[i].Text) {
 		return unknownUse
 	}
 	for _, a := range args[i+1:] {
@@ -296,7 +302,7 @@ func awkPrints(args []Word) string {
 
 // tarLists allows the listing of an archive.
 func tarLists(args []Word) string {
-	if len(args) == 2 && regexp.MustCompile(`^-?[vzjJ]*t[vzjJ]*f$`).MatchString(args[0].Text) && !strings.HasPrefix(args[1].Text, "-") && !strings.Contains(args[1].Text, ":") {
+	if len(args) == 2 && tarList.MatchString(args[0].Text) && !strings.HasPrefix(args[1].Text, "-") && !strings.Contains(args[1].Text, ":") {
 		return ""
 	}
 	return unknownUse

@@ -123,7 +123,7 @@ func (p *process) drain(out io.Writer) {
 		err = nil
 	}
 	if err != nil { // the program is not to block on a writer that gave up
-		io.Copy(io.Discard, p.out)
+		_, _ = io.Copy(io.Discard, p.out)
 	}
 	p.drained <- err
 }

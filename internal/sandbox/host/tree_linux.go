@@ -49,7 +49,7 @@ func (t *tree) term() { t.signal(syscall.SIGTERM) }
 // and the signal.
 func (t *tree) kill() {
 	for range 200 {
-		if t.signal(syscall.SIGKILL) == 0 && t.signal(syscall.SIGKILL) == 0 {
+		if t.signal(syscall.SIGKILL) == 0 && t.gone() {
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -67,7 +67,7 @@ func (t *tree) reap(grace time.Duration) int {
 	end := time.Now().Add(grace)
 	for wait := time.Millisecond; time.Now().Before(end); wait = min(2*wait, 50*time.Millisecond) {
 		time.Sleep(wait)
-		if len(t.alive()) == 0 && len(t.alive()) == 0 {
+		if t.gone() {
 			return left
 		}
 	}
@@ -79,9 +79,20 @@ func (t *tree) reap(grace time.Duration) int {
 func (t *tree) signal(s syscall.Signal) int {
 	pids := t.alive()
 	for _, pid := range pids {
-		syscall.Kill(pid, s)
+		_ = syscall.Kill(pid, s) // it may be gone
 	}
 	return len(pids)
+}
+
+// gone reports whether nobody is left. It looks twice: one that forks and ends
+// at once can be missed by one look.
+func (t *tree) gone() bool {
+	for range 2 {
+		if len(t.alive()) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // alive returns the processes of the tree that run. The program is one of them

@@ -200,7 +200,7 @@ func (s suite) cannotStart(t *testing.T) {
 		pr, err := s.b.Start(t.Context(), p, io.Discard)
 		if err == nil {
 			t.Errorf("Start of %s in %s: no error", p.Path, p.Dir)
-			wait(t, pr)
+			_, _ = wait(t, pr)
 		}
 	}
 }

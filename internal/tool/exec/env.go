@@ -51,12 +51,13 @@ func readOnlyEnv() []string {
 	}
 }
 
+var varName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // callEnv checks the variables of a call and returns them sorted.
 func callEnv(vars map[string]string) ([]string, error) {
-	ok := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	var env []string
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		if !ok.MatchString(name) {
+		if !varName.MatchString(name) {
 			return nil, fmt.Errorf("env: %q is no name of a variable", name)
 		}
 		if loads(strings.ToUpper(name)) {

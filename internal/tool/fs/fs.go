@@ -57,6 +57,6 @@ func (t *fileTool[A]) Run(ctx context.Context, c tool.Call) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer w.root.Close()
+	defer func() { _ = w.root.Close() }()
 	return t.run(ctx, w, args)
 }

@@ -131,7 +131,7 @@ func (s *search) file(ctx context.Context, name string) error {
 	defer f.Close()
 	head := make([]byte, min(headSize, max(info.Size(), 1)))
 	n, err := io.ReadFull(f, head)
-	if n == 0 || err != nil && err != io.ErrUnexpectedEOF || binary(head[:n]) {
+	if n == 0 || err != nil && !errors.Is(err, io.ErrUnexpectedEOF) || binary(head[:n]) {
 		return nil
 	}
 	l := newLines(io.MultiReader(strings.NewReader(string(head[:n])), f))

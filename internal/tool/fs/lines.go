@@ -3,6 +3,7 @@ package fs
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -49,10 +50,10 @@ func (l *lines) read(ctx context.Context, most, far int) (line, error) {
 	}
 	for {
 		part, err := l.r.ReadSlice('\n')
-		if err == io.EOF && passed == 0 && len(part) == 0 {
+		if errors.Is(err, io.EOF) && passed == 0 && len(part) == 0 {
 			return line{}, io.EOF
 		}
-		if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 			return line{}, err
 		}
 		passed += len(part)
@@ -62,7 +63,7 @@ func (l *lines) read(ctx context.Context, most, far int) (line, error) {
 		keep := part[:min(len(part), most-len(text))]
 		text = append(text, keep...)
 		ln.cut = ln.cut || len(keep) < len(part)
-		if err != bufio.ErrBufferFull {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			break
 		}
 		if ctx.Err() != nil {

@@ -48,7 +48,7 @@ func ls(ctx context.Context, w *workspace, a lsArgs) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, w.fault(a.Path, err)
 	}
-	defer sub.Close()
+	defer func() { _ = sub.Close() }()
 	f, err := sub.Open(".")
 	if err != nil {
 		return tool.Result{}, w.fault(a.Path, err)

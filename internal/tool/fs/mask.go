@@ -56,12 +56,13 @@ func (m *masker) line(s string) (string, int) {
 	return key + "=" + mask, 1
 }
 
+var smallNumber = regexp.MustCompile(`^[0-9]{1,5}$`)
+
 // plain reports whether a value is too small to be a secret.
 func plain(value string) bool {
 	switch strings.ToLower(value) {
 	case "", `""`, "''", "true", "false", "yes", "no", "on", "off":
 		return true
 	}
-	ok, _ := regexp.MatchString(`^[0-9]{1,5}$`, value)
-	return ok
+	return smallNumber.MatchString(value)
 }

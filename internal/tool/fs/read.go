@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,7 +58,7 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 	defer f.Close()
 	head := make([]byte, headSize)
 	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return tool.Result{}, w.fault(a.Path, err)
 	}
 	head = head[:n]
@@ -154,7 +155,7 @@ func (p *page) fill(ctx context.Context, l *lines) error {
 // end returns what is wrong with the end of the lines: nothing, when the file
 // has ended.
 func (p *page) end(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return fmt.Errorf("read %s: %w", show(p.path), err)
