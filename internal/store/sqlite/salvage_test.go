@@ -1,0 +1,367 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+// talk is all that a session holds.
+type talk struct {
+	Meta    session.Meta
+	Entries []session.Entry
+	Past    []session.Past
+}
+
+// conversations fills the database with sessions of several lengths.
+func conversations(tb testing.TB, d *DB, from, to int) {
+	tb.Helper()
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	for n := from; n < to; n++ {
+		key := chela.SessionKey(fmt.Sprintf("agent:main:s-%02d", n))
+		id := fmt.Sprintf("transcript-%02d", n)
+		err := d.Update(tb.Context(), store.Synced, func(tx store.Tx) error {
+			r := run.Run{ID: chela.RunID(fmt.Sprint("run-", n)), Session: key, SessionID: id, Agent: "main", State: run.OK, Started: now, Ended: now}
+			if _, err := tx.Runs().Acquire(key, "me", r.ID); err != nil {
+				return err
+			}
+			for i := range 3 + n*n%11 {
+				size := 20 + (i*n*531)%1000
+				if i == 7 && n%5 == 0 {
+					size = 20_000 // flows over to pages of its own
+				}
+				e := &session.Entry{ID: fmt.Sprint(i), Kind: session.KindMessage, Time: now, Run: r.ID, Message: llm.User(strings.Repeat(fmt.Sprintf("%d.%d ", n, i), size/5))}
+				if err := tx.Sessions().Append(id, e); err != nil {
+					return err
+				}
+			}
+			return errors.Join(tx.Runs().Put(r), tx.Sessions().Put(session.Meta{Key: key, ID: id, Agent: "main", Updated: now, Label: "label"}))
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// talks reads all sessions.
+func talks(tb testing.TB, path string) map[chela.SessionKey]talk {
+	tb.Helper()
+	d := &DB{opts: Options{Path: path}}
+	c, err := d.openReader()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer c.close()
+	all := make(map[chela.SessionKey]talk)
+	err = func(r store.Reader) error {
+		list, _, err := r.Sessions().List(session.Query{Limit: 1000})
+		for _, m := range list {
+			entries, err1 := r.Sessions().Entries(m.ID, 0, 0)
+			past, err2 := r.Sessions().Past(m.Key)
+			all[m.Key] = talk{m, entries, past}
+			err = errors.Join(err, err1, err2)
+		}
+		return err
+	}(reader{c})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all
+}
+
+// damagedBase returns the directory of a database of 50 sessions, the last ten
+// of which are in the log only.
+func damagedBase(tb testing.TB) (db, log []byte) {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "chela.db")
+	d, err := Open(tb.Context(), Options{Path: path})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conversations(tb, d, 0, 40)
+	if err := d.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	if d, err = Open(tb.Context(), Options{Path: path}); err != nil {
+		tb.Fatal(err)
+	}
+	defer d.Close()
+	conversations(tb, d, 40, 50)
+	db, err1 := os.ReadFile(path)
+	log, err2 := os.ReadFile(path + "-wal")
+	if err := errors.Join(err1, err2); err != nil {
+		tb.Fatal(err)
+	}
+	return db, log
+}
+
+func put(tb testing.TB, db, log []byte) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "chela.db")
+	if err := os.WriteFile(path, db, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	if log != nil {
+		if err := os.WriteFile(path+"-wal", log, 0o600); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return path
+}
+
+// held returns the rows that are on the pages of a database, by table, rowid
+// and values.
+func held(tb testing.TB, path string) map[string]bool {
+	tb.Helper()
+	p, done, err := openPages(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer done()
+	rows := make(map[string]bool)
+	for r, err := range p.rows() {
+		if err == nil {
+			rows[fmt.Sprint(len(r.values), r.rowid, r.values)] = true
+		}
+	}
+	return rows
+}
+
+// owners returns, for each row, the session it is of.
+func owners(tb testing.TB, path string) map[string]chela.SessionKey {
+	tb.Helper()
+	p, done, err := openPages(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer done()
+	of := make(map[string]chela.SessionKey)
+	key := func(n int64) chela.SessionKey { return chela.SessionKey(fmt.Sprintf("agent:main:s-%02d", n)) }
+	for r, err := range p.rows() {
+		if err != nil {
+			continue
+		}
+		name := fmt.Sprint(len(r.values), r.rowid, r.values)
+		switch len(r.values) {
+		case 3, 4, 8, 20: // transcript, lease, session, run: written in the order of sessions
+			of[name] = key(r.rowid - 1)
+		case 25:
+			of[name] = key(r.rowid>>seqBits - 1)
+		}
+	}
+	return of
+}
+
+func TestSalvage(t *testing.T) {
+	t.Parallel()
+	db, log := damagedBase(t)
+	whole := put(t, db, log)
+	of := owners(t, whole)
+	want := talks(t, put(t, db, log))
+	if len(want) != 50 {
+		t.Fatalf("%d sessions, want 50", len(want))
+	}
+	pageCount := len(db) / 4096
+	const frame = frameHeader + 4096
+	type damage struct {
+		name string
+		do   func(r *rand.Rand, db, log []byte) ([]byte, []byte)
+	}
+	kinds := []damage{
+		{"a page zeroed", func(r *rand.Rand, db, log []byte) ([]byte, []byte) {
+			n := r.IntN(pageCount)
+			clear(db[n*4096 : (n+1)*4096])
+			return db, log
+		}},
+		{"a bit flipped", func(r *rand.Rand, db, log []byte) ([]byte, []byte) {
+			n := r.IntN(len(db))
+			db[n] ^= 1 << r.IntN(8)
+			return db, log
+		}},
+		{"the tail cut", func(r *rand.Rand, db, log []byte) ([]byte, []byte) {
+			return db[:len(db)-r.IntN(len(db)/4)], log
+		}},
+		{"the log gone", func(_ *rand.Rand, db, _ []byte) ([]byte, []byte) { return db, nil }},
+		{"the log cut", func(r *rand.Rand, db, log []byte) ([]byte, []byte) { return db, log[:r.IntN(len(log))] }},
+		{"a bit of the log flipped", func(r *rand.Rand, db, log []byte) ([]byte, []byte) {
+			n := r.IntN(len(log) / frame)
+			log[walHeader+n*frame+r.IntN(frame)] ^= 1 << r.IntN(8)
+			return db, log
+		}},
+		{"the first page zeroed", func(_ *rand.Rand, db, log []byte) ([]byte, []byte) {
+			clear(db[:4096])
+			return db, log
+		}},
+		{"nothing", func(_ *rand.Rand, db, log []byte) ([]byte, []byte) { return db, log }},
+	}
+	for seed := range uint64(200) {
+		kind := kinds[min(int(seed)%12, 11)%8]
+		if seed%12 > 7 {
+			kind = kinds[seed%2] // the common ones more often
+		}
+		t.Run(fmt.Sprintf("%d %s", seed, kind.name), func(t *testing.T) {
+			t.Parallel()
+			path := put(t, nil, nil)
+			d, l := kind.do(rand.New(rand.NewPCG(seed, 1)), slices.Clone(db), slices.Clone(log))
+			path = put(t, d, l)
+			dst := filepath.Join(t.TempDir(), "new.db")
+			report, err := Salvage(t.Context(), path, dst)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Verify(t.Context(), dst); err != nil {
+				t.Fatalf("what was salvaged: %v", err)
+			}
+			// A session is whole when each of its rows is.
+			left := held(t, path)
+			broken := make(map[chela.SessionKey]bool)
+			for row, key := range of {
+				if !left[row] {
+					broken[key] = true
+				}
+			}
+			got := talks(t, dst)
+			for key, w := range want {
+				named := slices.Contains(report.Damaged, key)
+				same := cmp.Equal(w, got[key], cmpopts.IgnoreUnexported(llm.Message{}), cmpopts.EquateEmpty())
+				switch {
+				case !broken[key] && !same:
+					t.Errorf("%s: its pages are whole, and it is not as it was", key)
+				case !broken[key] && named:
+					t.Errorf("%s: is named, and its pages are whole", key)
+				case !same && !named && strings.Contains(kind.name, "zeroed"):
+					t.Errorf("%s: is not as it was and not named", key)
+				}
+			}
+			switch kind.name {
+			case "nothing":
+				if len(broken)+len(report.Damaged)+report.Bad+len(report.Loose) > 0 {
+					t.Errorf("damage in a whole file: %v, %+v", broken, report)
+				}
+			case "a page zeroed", "a bit flipped":
+				if len(broken) > 49 {
+					t.Errorf("one page broke %d sessions", len(broken))
+				}
+			}
+		})
+	}
+}
+
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	db, log := damagedBase(t)
+	want := talks(t, put(t, db, log))
+	clear(db[:4096]) // header and schema
+	path := put(t, db, nil)
+	_, err := Open(t.Context(), Options{Path: path})
+	if !errors.As(err, new(*DamagedError)) || !strings.Contains(chela.HintOf(err), "salvage") {
+		t.Fatalf("open: have error %v (hint %q), want a *DamagedError with a hint", err, chela.HintOf(err))
+	}
+	report, err := Recover(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := talks(t, path)
+	for key, w := range want {
+		if w.Meta.ID < "transcript-40" && !cmp.Equal(w, got[key], cmpopts.IgnoreUnexported(llm.Message{}), cmpopts.EquateEmpty()) {
+			t.Errorf("%s is not as it was", key)
+		}
+	}
+	if kept, err := os.ReadFile(report.Kept); err != nil || string(kept) != string(db) {
+		t.Errorf("the damaged file is not kept: %v", err)
+	}
+	if len(report.Damaged) > 0 {
+		t.Errorf("damaged: %v", report.Damaged)
+	}
+}
+
+// TestSalvageClosesGaps takes an entry out of the middle.
+func TestSalvageClosesGaps(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "chela.db")
+	d, err := Open(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+		for i := range 6 {
+			e := &session.Entry{ID: fmt.Sprint(i), Kind: session.KindMessage, Message: llm.User("m")}
+			if i == 4 {
+				e = &session.Entry{ID: "cut", Kind: session.KindCut, First: 4}
+			}
+			if err := tx.Sessions().Append("t", e); err != nil {
+				return err
+			}
+		}
+		return tx.Sessions().Put(session.Meta{Key: "s", ID: "t"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.writer.c.exec("DELETE FROM entry WHERE pos = 1 << 32 | 2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(t.Context(), path); !errors.As(err, new(*DamagedError)) {
+		t.Errorf("verify: have %v, want a *DamagedError", err)
+	}
+	report, err := Recover(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]chela.SessionKey{"s"}, report.Damaged); diff != "" {
+		t.Errorf("damaged (-want +got):\n%s", diff)
+	}
+	entries := talks(t, path)["s"].Entries
+	var ids []string
+	for i, e := range entries {
+		ids = append(ids, e.ID)
+		if e.Seq != int64(i+1) {
+			t.Errorf("entry %s: seq %d, want %d", e.ID, e.Seq, i+1)
+		}
+		if e.Kind == session.KindCut && e.First != 3 {
+			t.Errorf("the cut is before %d, want 3", e.First)
+		}
+	}
+	if diff := cmp.Diff([]string{"0", "2", "3", "cut", "5", "lost-1"}, ids); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+// FuzzPages has the reader of pages meet any file.
+func FuzzPages(f *testing.F) {
+	db, log := damagedBase(f)
+	f.Add(db[:8192], log[:walHeader+frameHeader+4096])
+	f.Add(db[4096*3:4096*6], []byte{})
+	f.Add([]byte{leaf}, log[:40])
+	f.Fuzz(func(t *testing.T, db, log []byte) {
+		p := readPages(strings.NewReader(string(db)), int64(len(db)), strings.NewReader(string(log)))
+		for range maps.Collect(func(yield func(int, error) bool) {
+			for r, err := range p.rows() {
+				if !yield(r.page, err) {
+					return
+				}
+			}
+		}) {
+		}
+	})
+}
