@@ -71,7 +71,7 @@ func plain(t *turn, s *step) string {
 // folderish reports whether what is named is a folder rather than a file.
 func folderish(m match, ps []string) bool {
 	words := strings.ToLower(m.text)
-	if strings.Contains(words, "content") && !strings.Contains(words, "folder") && !strings.Contains(words, "director") {
+	if strings.Contains(words, "content") && !strings.HasPrefix(words, "list") && !strings.Contains(words, "folder") && !strings.Contains(words, "director") {
 		return false
 	}
 	folder := strings.Contains(words, "folder") || strings.Contains(words, "director") || strings.Contains(words, "files") ||
@@ -83,7 +83,7 @@ func folderish(m match, ps []string) bool {
 		}
 		folder = folder || strings.HasSuffix(p, "/") || strings.Trim(p, "./~") == ""
 	}
-	return folder || langOf(m.text) == chinese && strings.Contains(m.text, "有") || strings.HasPrefix(words, "what")
+	return folder || langOf(m.text) == chinese && strings.Contains(m.text, "有") || strings.HasPrefix(words, "what") || strings.HasPrefix(words, "list")
 }
 
 // place returns a folder as the tools take it, "" for the workspace.
