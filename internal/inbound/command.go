@@ -189,6 +189,9 @@ func (k *call) commit(c Command) (Receipt, error) {
 	if !errors.Is(err, chela.ErrNotFound) {
 		return Receipt{}, err
 	}
+	if err := unused(k.tx, it); err != nil {
+		return Receipt{}, err
+	}
 	m, born, err := k.g.open(k.tx, k.key, k.now)
 	if err != nil {
 		return Receipt{}, err
@@ -244,13 +247,15 @@ func explain(err error) string {
 
 // goOn puts the message that the rest of the command is.
 func (k *call) goOn() (Receipt, error) {
-	in := k.in
-	in.Text = k.then
-	if k.mode != "" {
-		in.Mode = string(k.mode)
+	k.in.Text = k.then
+	k.in.Mode = first(string(k.mode), k.in.Mode)
+	inside := k.g.strip(k)
+	it := k.g.item(k.who, k.key, k.in, k.now)
+	rec, _, err := k.g.put(k.tx, it, k.now)
+	if err != nil {
+		return rec, err
 	}
-	rec, _, err := k.g.put(k.tx, k.g.item(k.who, k.key, in, k.now), k.now)
-	return rec, err
+	return rec, k.shortcuts(it.ID, inside)
 }
 
 // say writes the answer into the transcript and for the channel, and has it

@@ -209,6 +209,13 @@ func TestSession(t *testing.T) {
 		b.update(func(tx store.Tx) error {
 			m := b0(tx)
 			m.Tokens, m.Context, m.NanoUSD, m.Calls, m.Priced = llm.Usage{Input: 5}, 5, 7, 1, true
+			e := &session.Entry{
+				ID: "e1", Kind: session.KindMessage, Time: time.Now(), Usage: &m.Tokens, NanoUSD: 7,
+				Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("hi")}},
+			}
+			if err := tx.Sessions().Append(m.ID, e); err != nil {
+				return err
+			}
 			return tx.Sessions().Put(m)
 		})
 		before := b.meta()
@@ -228,8 +235,8 @@ func TestSession(t *testing.T) {
 			return err
 		})
 		b.replied("/new undo", "back")
-		if b.meta().ID != before.ID {
-			t.Errorf("undo: got %s, want %s", b.meta().ID, before.ID)
+		if m := b.meta(); m.ID != before.ID || m.Tokens != before.Tokens || m.NanoUSD != 7 || m.Calls != 1 || !m.Priced || m.Context != 5 {
+			t.Errorf("undo: got %+v, want %+v", m, before)
 		}
 		b.replied("/new undo", "back")
 		if b.meta().ID != m.ID {
@@ -304,6 +311,14 @@ func TestSession(t *testing.T) {
 				}
 				return err
 			})
+		}
+	})
+	t.Run("directives in the message behind a command", func(t *testing.T) {
+		b := newBench(t)
+		b.say("/new fix /think high the tests /status")
+		b.waits("fix the tests ^high")
+		if got := b.replies(); len(got) != 1 || !strings.HasPrefix(got[0], "Chela 1.2.3") {
+			t.Errorf("replied %q", got)
 		}
 	})
 	t.Run("the word stop is a word when nothing is in progress", func(t *testing.T) {

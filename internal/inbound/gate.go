@@ -236,8 +236,8 @@ func (g *Gate) strip(k *call) []string {
 
 // put stores the item with its session. born says that the session is new.
 func (g *Gate) put(tx store.Tx, it queue.Item, now time.Time) (rec Receipt, born bool, err error) {
-	if old, err := tx.Queue().Get(it.ID); err == nil && old.Key != it.Key {
-		return rec, false, chela.Errorf(chela.CodeInvalid, "message id %s: used in another session", it.ID)
+	if err := unused(tx, it); err != nil {
+		return rec, false, err
 	}
 	r, err := tx.Queue().Put(it)
 	if err != nil {
@@ -263,6 +263,15 @@ func (g *Gate) put(tx store.Tx, it queue.Item, now time.Time) (rec Receipt, born
 	}
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: it.Session})
 	return rec, born, nil
+}
+
+// unused refuses an item whose id was given to another message: a run has one
+// id, wherever it is.
+func unused(tx store.Tx, it queue.Item) error {
+	if old, err := tx.Queue().Get(it.ID); err == nil && old.Key != it.Key {
+		return chela.Errorf(chela.CodeInvalid, "message id %s: used in another session", it.ID)
+	}
+	return nil
 }
 
 func receipt(r queue.Receipt) Receipt {

@@ -261,8 +261,10 @@ func TestAdmit(t *testing.T) {
 		_, err := b.gate.Admit(owner(t), in)
 		in.Session = "agent:main:other"
 		_, err2 := b.gate.Admit(owner(t), in)
-		if err != nil || chela.CodeOf(err2) != chela.CodeInvalid {
-			t.Errorf("got %v and %v", err, err2)
+		in.Text = "/status"
+		_, err3 := b.gate.Admit(owner(t), in)
+		if err != nil || chela.CodeOf(err2) != chela.CodeInvalid || chela.CodeOf(err3) != chela.CodeInvalid {
+			t.Errorf("got %v, %v and %v", err, err2, err3)
 		}
 	})
 	t.Run("who may not", func(t *testing.T) {
