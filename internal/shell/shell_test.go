@@ -270,3 +270,9 @@ func TestBoundedWork(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkParse(b *testing.B) {
+	for b.Loop() {
+		shell.Parse(`cd sub && git log --oneline | head -20; for f in *.go; do wc -l "$f"; done`)
+	}
+}

@@ -16,6 +16,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/chela-ai/chela/internal/sandbox"
 	"github.com/chela-ai/chela/internal/sandbox/host"
 	"github.com/chela-ai/chela/internal/tool"
@@ -509,6 +511,66 @@ func TestGitRunsNothing(t *testing.T) {
 		b.text(c)
 		if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
 			t.Errorf("%v ran a program of the repository", c)
+		}
+	}
+}
+
+// What is judged to read changes nothing when it is run.
+func TestReadingChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, exec.Options{Mode: exec.ModeAllowlist, Timeout: 10 * time.Second})
+	for name, text := range map[string]string{"a.txt": "one\ntwo\n", "b.txt": "two\n", "-o": "x", "-delete": "x", "sub/c.go": "package c\n"} {
+		path := filepath.Join(b.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := tooltest.Tree(t, b.dir)
+	ran := 0
+	for _, command := range []string{
+		"ls -la", "cat *", "cat ./* | head -3", "wc -l *", "grep -rn two .", "find . -name '*.txt' | xargs cat", "find . -type f -exec cat {} +", "sort a.txt b.txt | uniq -c", "sort *", "uniq a.txt b.txt", "uniq a.txt",
+		"sed -n '1,2p' a.txt", "sed -n 'w out' a.txt", "awk '{print $1}' a.txt", "awk '{print > \"out\"}' a.txt", "for f in *; do wc -c \"$f\"; done", "for f in *; do sort $f; done", "while read -r l; do echo \"$l\"; done < a.txt",
+		"diff <(sort a.txt) <(sort b.txt)", "cat <<EOF\n$(ls)\nEOF", "X=a.txt; cat $X; cat \"${X%.txt}.txt\"", "sh -c 'cat a.txt'", "eval 'ls'", "f() { cat \"$1\"; }; f a.txt", "test -f a.txt && echo yes", "[ -d sub ] && ls sub",
+		"cd sub && cat c.go", "(cd sub; ls) ; ls", "echo hi > /dev/null", "ls nosuch 2>&1", "timeout 5 cat a.txt", "env ls", "LC_ALL=C sort a.txt", "date; id; uname -a", "git status", "git log", "git diff --no-index a.txt b.txt", "tar -tf a.txt", "file a.txt", "echo $(cat a.txt) `cat b.txt`",
+		"true && false || cat a.txt", "case x in x) ls;; esac", "printf '%s\\n' a b", "xxd a.txt | head -1", "jq . a.txt", "tree", "du -sh .", "stat a.txt", "md5sum a.txt", "comm -12 a.txt b.txt", "cut -c1 a.txt | tr a-z A-Z",
+	} {
+		p, c, err := b.plan(m{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Deny != "" {
+			continue
+		}
+		ran++
+		if _, err := b.tool.Run(t.Context(), c); err != nil {
+			t.Errorf("%s: %v", command, err)
+		}
+		if diff := cmp.Diff(before, tooltest.Tree(t, b.dir)); diff != "" {
+			t.Fatalf("%s is judged to read and changed the workspace: %s", command, diff)
+		}
+	}
+	if ran < 40 {
+		t.Errorf("only %d commands ran", ran)
+	}
+}
+
+func BenchmarkPlanAndRun(b *testing.B) {
+	tl, err := exec.New(exec.Options{Broker: host.Broker{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := tool.Call{Args: json.RawMessage(`{"command":"echo hello"}`), Dir: b.TempDir(), Update: func(string) {}}
+	for b.Loop() {
+		p, err := tl.(tool.Planner).Plan(b.Context(), c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Plan = &p
+		if _, err := tl.Run(b.Context(), c); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -329,7 +329,7 @@ func TestWrite(t *testing.T) {
 		b.symlink(".git", "g")
 		b.fails("write", m{"path": ".", "content": ""}, "folder")
 		b.fails("write", m{"path": "f/x", "content": ""}, "f/x")
-		for _, p := range []string{".git/config", ".git/hooks/pre-commit", ".GIT/config", "sub/.git/config", "g/config", ".git"} {
+		for _, p := range []string{".git/config", ".git/hooks/pre-commit", ".GIT/config", "sub/.git/config", "g/config", ".git", ".g\u200cit/config", "GIT~1/config"} {
 			b.fails("write", m{"path": p, "content": "evil"}, ".git")
 		}
 		if b.content(".git/config") != "x" {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/tool"
@@ -69,9 +70,17 @@ func (w *workspace) target(path string) (string, error) {
 	}
 	name = w.real(name)
 	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
-		if strings.EqualFold(part, ".git") {
+		if part = strings.ToLower(strings.Map(visible, part)); part == ".git" || part == "git~1" {
 			return "", fmt.Errorf("%s is inside .git, which is not written by file tools; use git through exec", show(path))
 		}
 	}
 	return name, nil
+}
+
+// visible drops the characters that some file systems leave out of names.
+func visible(r rune) rune {
+	if unicode.Is(unicode.Cf, r) {
+		return -1
+	}
+	return r
 }
