@@ -37,9 +37,9 @@ type Fault struct {
 	Drip    time.Duration               // between two bytes of the body
 	NoUsage bool                        // usage is not reported
 	Cut     bool                        // the body ends after CutAt bytes
-	CutAt   int                         //
+	CutAt   int                         // see Cut
 	Abort   bool                        // where it ends, the connection breaks; else it ends in good order
-	Whole   bool                        // one JSON answer instead of a stream
+	Whole   bool                        // one JSON answer instead of a stream; of OpenAI's format only
 	Body    func(body []byte) []byte    // the last word on the body
 	Header  func(set func(k, v string)) // the last word on the headers
 }
