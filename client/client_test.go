@@ -216,6 +216,17 @@ func TestEnd(t *testing.T) {
 	})
 }
 
+func TestQuietGateway(t *testing.T) {
+	in(t, func(t *testing.T, h *house) {
+		c := dial(t, h, client.Options{})
+		defer c.Close()
+		time.Sleep(time.Hour) // nothing happens but ticks
+		if err := c.Err(); err != nil {
+			t.Errorf("after an hour: %v", err)
+		}
+	})
+}
+
 func TestSilentGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pipe := gateway.NewPipe()

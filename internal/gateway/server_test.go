@@ -174,10 +174,12 @@ func TestHandshakeLimit(t *testing.T) {
 		if len(got) != 2 || !strings.HasPrefix(got[1], "! 1009") {
 			t.Errorf("got %q, want the connection closed with 1009", got)
 		}
-		tb.dial("b").say(t, connectFrame(t, ""))
+		tb.dial("b").say(t, connectFrame(t, `{"locale":"`+strings.Repeat("x", wire.MaxHandshake-1000)+`"}`))
 		synctest.Wait()
 		b := tb.client("b")
-		b.take()
+		if got := b.take(); len(got) != 2 || !strings.Contains(got[1], wire.HelloOK) {
+			t.Fatalf("a connect of nearly 64 KiB was answered with %.200q", got)
+		}
 		b.say(t, `{"type":"req","id":"1","method":"echo","params":{"text":"`+strings.Repeat("x", 1<<20)+`"}}`)
 		synctest.Wait()
 		if got := b.take(); len(got) != 1 || len(got[0]) < 1<<20 {

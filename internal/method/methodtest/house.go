@@ -77,7 +77,7 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *House 
 	}
 	conductor := dispatch.New(dispatch.Options{
 		Log: log, Store: db, Bus: h.Bus, Owner: "boot", Lanes: lanes, Cache: session.NewCache(1 << 20),
-		Door: invoke.New(invoke.Options{Log: log}), Drain: time.Second,
+		Door: invoke.New(invoke.Options{Log: log}), Drain: 50 * time.Millisecond,
 		Profile: func(session.Meta) (*dispatch.Profile, error) { return &profile, nil },
 	})
 	gate := inbound.New(inbound.Options{Log: log, Store: db, Bus: h.Bus, Live: conductor.Live})
