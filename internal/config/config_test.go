@@ -141,11 +141,11 @@ func TestUnknownKeys(t *testing.T) {
 		}
 	})
 	t.Run("keys of OpenClaw are known and said to be unused", func(t *testing.T) {
-		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true}, agents: {defaults: {compaction: {mode: "auto"}, contextPruning: {mode: "cache-ttl"}}}, plugins: {}, gateway: {port: 1}}`)
+		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true}, agents: {defaults: {compaction: {mode: "auto"}, contextPruning: {mode: "cache-ttl"}}, list: [{id: "x"}]}, plugins: {}, gateway: {port: 1}, tools: {fs: {workspaceOnly: true}}, session: {dmScope: "main"}}`)
 		if got := tr.Warnings(); len(got) != 0 {
 			t.Errorf("warnings %v, want none", got)
 		}
-		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "browser", "meta", "plugins"}
+		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "gateway.port", "meta", "plugins", "tools.fs"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -312,9 +312,10 @@ func TestGet(t *testing.T) {
 		}
 	})
 	t.Run("durations and sizes are numbers for the parts", func(t *testing.T) {
-		tr := mustLoad(t, "{agents: {defaults: {timeoutSeconds: '5m'}}, messages: {queue: {debounceMs: '1.5s'}}, logging: {maxFileBytes: '10mb'}, tools: {allow: 'read'}}")
+		tr := mustLoad(t, "{agents: {defaults: {timeoutSeconds: '5m'}}, messages: {queue: {debounceMs: '1.5s'}}, logging: {maxFileBytes: '10mb'}, tools: {allow: 'read', exec: {timeoutSeconds: 1.5, maxOutputChars: 1e3}}}")
 		for path, want := range map[string]string{
 			"agents.defaults.timeoutSeconds": "300", "messages.queue.debounceMs": "1500", "logging.maxFileBytes": "10485760", "tools.allow": `["read"]`,
+			"tools.exec.timeoutSeconds": "2", "tools.exec.maxOutputChars": "1000",
 		} {
 			if got := string(tr.Section(path)); got != want {
 				t.Errorf("%s = %s, want %s", path, got, want)

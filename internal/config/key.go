@@ -47,11 +47,12 @@ type Key struct {
 	Default string   // as JSON; empty: none
 	Values  []string // the strings that are taken; nil: any
 	Env     string   // its variable, without CHELA_ or OPENCLAW_ before it; empty: none
-	Doc     string   // one line; empty: known from OpenClaw and not used by this build
+	Idle    bool     // it is checked and kept, and not used by this build
+	Doc     string   // one line; empty: known from OpenClaw, kept, and not used by this build
 }
 
 // Used reports whether this build reads the key.
-func (k Key) Used() bool { return k.Doc != "" }
+func (k Key) Used() bool { return k.Doc != "" && !k.Idle }
 
 // node is a place in the tree of known keys.
 type node struct {
@@ -137,13 +138,16 @@ func (k *Key) check(v any) (any, bool) {
 	case string:
 		return k.checkText(v)
 	case json.Number:
-		switch k.Kind {
-		case Number, Seconds, Millis, Bytes:
+		f, err := v.Float64()
+		switch {
+		case err != nil || math.Abs(f) >= 1<<53:
+			return v, k.Kind == Any
+		case k.Kind == Any || k.Kind == Number:
 			return v, true
-		case Int:
-			_, err := strconv.ParseInt(v.String(), 10, 64)
-			f, ferr := v.Float64()
-			return v, err == nil || ferr == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53
+		case k.Kind == Int:
+			return whole(f), f == math.Trunc(f)
+		case k.Kind == Seconds || k.Kind == Millis || k.Kind == Bytes:
+			return whole(f), f >= 0
 		}
 	case bool:
 		return v, k.Kind == Bool || k.Kind == Any
@@ -157,6 +161,10 @@ func (k *Key) check(v any) (any, bool) {
 	}
 	return v, k.Kind == Any
 }
+
+// whole returns a number without a fraction, the next higher one: the parts
+// read whole seconds and bytes.
+func whole(f float64) json.Number { return json.Number(strconv.FormatFloat(math.Ceil(f), 'f', -1, 64)) }
 
 // isText reports whether v may be an element of Texts: identifiers of
 // accounts are often written as numbers.
@@ -185,7 +193,7 @@ func (k *Key) checkText(s string) (any, bool) {
 		if k.Kind == Millis {
 			unit = time.Millisecond
 		}
-		return json.Number(strconv.FormatFloat(float64(d)/float64(unit), 'f', -1, 64)), true
+		return whole(float64(d) / float64(unit)), true
 	case Bytes:
 		n, err := ParseSize(s)
 		if err != nil {
@@ -194,8 +202,7 @@ func (k *Key) checkText(s string) (any, bool) {
 		return json.Number(strconv.FormatInt(n, 10)), true
 	case Int, Number:
 		// A number that came from a variable is text.
-		n := json.Number(s)
-		if _, ok := k.check(n); ok && json.Valid([]byte(s)) {
+		if n, ok := k.check(json.Number(s)); ok && json.Valid([]byte(s)) {
 			return n, true
 		}
 	case Bool:

@@ -56,7 +56,7 @@ func (c *checker) walk(v any, n *node, path []string) any {
 	}
 	if n.key != nil {
 		if !n.key.Used() {
-			c.unused = append(c.unused, FormatPath(path))
+			c.leave(FormatPath(path))
 		}
 		checked, ok := n.key.check(v)
 		if !ok {
@@ -84,6 +84,16 @@ func (c *checker) walk(v any, n *node, path []string) any {
 		c.members(v, n, path)
 	}
 	return v
+}
+
+// leave notes an unused key, unless the one that it stands below is noted.
+func (c *checker) leave(path string) {
+	if n := len(c.unused); n > 0 {
+		if rest, ok := strings.CutPrefix(path, c.unused[n-1]); ok && (rest[0] == '.' || rest[0] == '[') {
+			return
+		}
+	}
+	c.unused = append(c.unused, path)
 }
 
 func (c *checker) members(v map[string]any, n *node, path []string) {

@@ -259,8 +259,8 @@ func (t *Tree) Hash() string { return t.hash }
 // Warnings returns what is wrong but does not stop anything.
 func (t *Tree) Warnings() []Problem { return slices.Clone(t.issues) }
 
-// Unused returns the paths of keys that are set and known from OpenClaw, but
-// not used by this build.
+// Unused returns the paths of keys that are set and known, but not used by this
+// build.
 func (t *Tree) Unused() []string { return slices.Clone(t.unused) }
 
 // Broken returns why the file could not be used and the last good one is in
