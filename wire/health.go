@@ -136,3 +136,9 @@ type UsageOf struct {
 	Model    string `json:"model"`
 	UsageSum
 }
+
+// BackupCreate is the parameters of backup.create, a method of our own: the
+// gateway writes a complete copy of its database.
+type BackupCreate struct {
+	Path string `json:"path"` // absolute; nothing may be there
+}

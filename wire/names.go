@@ -36,6 +36,7 @@ const (
 	MethodToolsCatalog   = "tools.catalog"
 	MethodUsageCost      = "usage.cost"
 	MethodSystemEvent    = "system-event"
+	MethodBackupCreate   = "backup.create" // our own
 	MethodSystemPresence = "system-presence"
 
 	MethodApprovalList    = "exec.approval.list"

@@ -120,7 +120,7 @@ func (c *checkup) config(s cli.Start) *config.Tree {
 
 // database checks the file when nobody uses it.
 func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
-	path := filepath.Join(s.State, "chela.db")
+	path := filepath.Join(s.State, databaseName)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		c.ok("database", "made at the first start")
 		return
@@ -131,12 +131,12 @@ func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
 	}
 	db, err := sqlite.Open(ctx, sqlite.Options{Path: path, Log: s.Log})
 	if err != nil {
-		c.fail("database", "chela backup restore FILE", "%v", err)
+		c.fail("database", "chela backup salvage", "%v", err)
 		return
 	}
 	defer db.Close()
 	if err := db.Check(ctx); err != nil {
-		c.fail("database", "chela backup restore FILE", "%v", err)
+		c.fail("database", "chela backup salvage", "%v", err)
 		return
 	}
 	c.ok("database", "whole")

@@ -105,9 +105,9 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.o.HTTP == nil {
 		e.o.HTTP = httpClient()
 	}
-	e.db, err = sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(o.State, "chela.db"), Log: o.Log})
+	e.db, err = sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(o.State, databaseName), Log: o.Log})
 	if err != nil {
-		return nil, err
+		return nil, damaged(err)
 	}
 	var st store.Store = e.db
 	if o.Wrap != nil {
@@ -132,7 +132,10 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 	lanes.Set("main", opts.concurrent())
 	cache := session.NewCache(cacheBytes)
 
-	post := deliver.New(deliver.Options{Log: log, Store: st, Bus: events, Channels: e.channel})
+	post := deliver.New(deliver.Options{
+		Log: log, Store: st, Bus: events, Channels: e.channel, Typing: true,
+		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
+	})
 	conductor := dispatch.New(dispatch.Options{
 		Log: log, Store: st, Bus: events, Owner: e.boot, Lanes: lanes, Cache: cache,
 		Door: invoke.New(invoke.Options{Log: log}), Profile: e.profile.of,
@@ -144,7 +147,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Live: conductor.Live, Abort: conductor.Abort, Decide: conductor.Decide,
 		Reset:   func(session.Meta) session.ResetPolicy { return opts.Session.Reset },
 		Catalog: func() llm.Catalog { return e.models.catalog }, Model: e.profile.model, Inherit: e.profile.inherited,
-		Chunks: post.Chunks,
+		Chunks: post.Chunks, Access: opts.senders().Access,
 	})
 	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
 

@@ -37,12 +37,13 @@ type parts struct {
 // server makes the gateway with all of its methods.
 func (e *Engine) server(p parts) *gateway.Server {
 	rows := shape.Rows{Model: e.sessionModel}
-	db := filepath.Join(e.o.State, "chela.db")
+	db := filepath.Join(e.o.State, databaseName)
 	state := system.Options{
 		Store: p.store, Path: db, Version: Version, Started: e.started, Default: chela.DefaultAgent,
 		Agents: func() []chela.AgentID { return []chela.AgentID{chela.DefaultAgent} },
 		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
 		Roster: func() []wire.Presence { return e.gate.Roster() },
+		Backup: e.db.Backup,
 		Reason: func() string { return e.models.why }, Folder: e.profile.workspace(chela.DefaultAgent),
 	}
 	known := func(id chela.AgentID) bool { return id == chela.DefaultAgent }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/queue"
@@ -29,6 +30,24 @@ type options struct {
 	Messages messageOptions
 	Models   modelOptions
 	Tools    toolOptions
+	Channels map[string]channelOptions
+}
+
+// channelOptions is what Chela itself reads of channels.<name>; the rest is
+// the channel's own.
+type channelOptions struct {
+	AllowFrom []any `json:"allowFrom"` // ids of people, "*" for everybody
+}
+
+// senders is who may write on channels.
+func (o *options) senders() inbound.Senders {
+	s := inbound.Senders{}
+	for name, c := range o.Channels {
+		for _, id := range c.AllowFrom {
+			s[name] = append(s[name], fmt.Sprint(id))
+		}
+	}
+	return s
 }
 
 // agentOptions is agents.defaults.
@@ -148,6 +167,7 @@ func readOptions(s sections) (options, error) {
 		{"messages", &o.Messages},
 		{"models", &o.Models},
 		{"tools", &o.Tools},
+		{"channels", &o.Channels},
 	} {
 		raw := s.Section(part.path)
 		if raw == nil {

@@ -14,7 +14,8 @@ import (
 )
 
 func (c *console) backup() *cobra.Command {
-	return group("backup", "Copy the database, check a copy, bring one back", c.backupCreate(), c.backupVerify(), c.backupRestore())
+	return group("backup", "Copy the database, check a copy, bring one back, mend a damaged one",
+		c.backupCreate(), c.backupVerify(), c.backupRestore(), c.backupSalvage())
 }
 
 // store calls f with what keeps the database safe.
@@ -106,6 +107,29 @@ func (c *console) backupRestore() *cobra.Command {
 					fmt.Fprintln(c.out, "what was there before is in "+kept)
 				}
 				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (c *console) backupSalvage() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "salvage", Short: "Make a new database of what can be read of a damaged one, which is kept", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.store(func(m Maintenance, s Start) error {
+				if !yes {
+					if err := c.confirm("salvage the database in "+s.State, "backup salvage --yes"); err != nil {
+						return err
+					}
+				}
+				report, err := m.Salvage(cmd.Context(), s)
+				for _, line := range report {
+					fmt.Fprintln(c.out, ansi.Line(line))
+				}
+				return err
 			})
 		},
 	}

@@ -49,6 +49,9 @@ type Maintenance interface {
 	// Restore puts a copy in the place of the database, of which it keeps a
 	// copy, and returns the name of that. No engine may run.
 	Restore(ctx context.Context, s Start, src string) (kept string, err error)
+	// Salvage makes a new database of what can be read of a damaged one, which
+	// is kept, and says what was saved and what was lost. No engine may run.
+	Salvage(ctx context.Context, s Start) (report []string, err error)
 }
 
 // Finding is one line of what a check found.

@@ -94,8 +94,10 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, d queue.Dec
 	}
 	j.input = stored
 	c.o.Cache.Append(j.meta.ID, stored...)
-	for _, it := range d.Start[1:] {
-		c.absorbed(it)
+	for _, it := range d.Start {
+		if it.ID != string(j.r.ID) {
+			c.absorbed(it)
+		}
 	}
 	for _, it := range d.Drop {
 		c.absorbed(it)
@@ -137,7 +139,7 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 	}
 	lead := j.items[len(j.items)-1]
 	j.r = run.Run{
-		ID: chela.RunID(j.items[0].ID), Session: key, SessionID: meta.ID, Agent: meta.Agent,
+		ID: runID(j.items), Session: key, SessionID: meta.ID, Agent: meta.Agent,
 		Trigger: run.User, Lane: first(j.p.Lane, mainLane), State: run.Running,
 		Principal: principalOf(j.items), Address: lead.Inbound.Address, Think: lead.Inbound.Think,
 		Attempts: 1, Started: now,
@@ -175,6 +177,17 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 		return err
 	}
 	return tx.Runs().Put(j.r)
+}
+
+// runID is the id of the run that answers the items: that of the first message
+// among them, whose sender waits for it.
+func runID(items []queue.Item) chela.RunID {
+	for _, it := range items {
+		if it.Kind == queue.Message {
+			return chela.RunID(it.ID)
+		}
+	}
+	return chela.RunID(items[0].ID)
 }
 
 // sessionOf returns the session under the key, made now when there is none.

@@ -19,7 +19,9 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 	}
 	d := queue.Plan(policyOf(j.p, j.meta), true, w.items, time.Now())
 	// A run has the rights of one principal; another's words wait for their own.
-	steer := slices.DeleteFunc(d.Steer, func(it queue.Item) bool { return it.Principal.ID != j.r.Principal.ID })
+	foreign := func(it queue.Item) bool { return it.Principal.ID != j.r.Principal.ID }
+	steer := slices.DeleteFunc(d.Steer, foreign)
+	later := slices.DeleteFunc(d.Later, foreign)
 	if len(steer) == 0 {
 		return nil, nil
 	}
@@ -29,7 +31,11 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 	now := time.Now()
 	entries := entriesOf(steer, nil, "", j.r.ID, now)
 	r := j.r
-	r.Address = steer[len(steer)-1].Inbound.Address
+	for _, it := range steer {
+		if it.Kind == queue.Message {
+			r.Address = it.Inbound.Address // the answer goes where the latest message came from
+		}
+	}
 	c.o.Step("run.steer")
 	err = store.Held(ctx, c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
 		for _, e := range entries {
@@ -45,7 +51,7 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 		if err := tx.Queue().Set(queue.Taken, taken...); err != nil {
 			return err
 		}
-		for _, it := range d.Later {
+		for _, it := range later {
 			if _, err := tx.Queue().Put(it); err != nil {
 				return err
 			}

@@ -4,6 +4,8 @@ package system
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"runtime/metrics"
 	"strings"
 	"time"
@@ -30,6 +32,9 @@ type Options struct {
 	Folder  string                         // the default agent's workspace
 	Notify  func(chela.SessionKey, string) // a line for the session's next run
 
+	// Backup writes a copy of the store to a file that is not there.
+	Backup func(ctx context.Context, path string) error
+
 	// Channels returns the state of the messaging accounts by channel name;
 	// nil: there are none.
 	Channels func() map[string]any
@@ -51,6 +56,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSystemPresence, op, chela.ScopeRead, func(context.Context, rpc.Peer, wire.None) ([]wire.Presence, error) {
 			return o.Roster(), nil
 		}),
+		rpc.New(wire.MethodBackupCreate, op, chela.ScopeAdmin, m.backup),
 		rpc.New(wire.MethodSystemEvent, op, chela.ScopeAdmin, m.event),
 	}
 }
@@ -214,4 +220,15 @@ func (m methods) event(_ context.Context, _ rpc.Peer, in wire.SystemEvent) (wire
 	}
 	m.o.Notify(key, text)
 	return wire.OK{OK: true}, nil
+}
+
+// backup writes a copy of the store where the caller says.
+func (m methods) backup(ctx context.Context, _ rpc.Peer, p wire.BackupCreate) (wire.OK, error) {
+	if !filepath.IsAbs(p.Path) {
+		return wire.OK{}, rpc.Invalid(wire.MethodBackupCreate, "path %q is not absolute", p.Path)
+	}
+	if _, err := os.Lstat(p.Path); err == nil {
+		return wire.OK{}, rpc.Invalid(wire.MethodBackupCreate, "%s exists", p.Path)
+	}
+	return wire.OK{OK: true}, m.o.Backup(ctx, p.Path)
 }

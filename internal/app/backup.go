@@ -1,0 +1,115 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/store/sqlite"
+	"github.com/chela-ai/chela/wire"
+)
+
+const databaseName = "chela.db"
+
+// maintenance is the cli.Maintenance of the database in the state directory.
+type maintenance struct{}
+
+// Backup has the process that owns the state directory write the copy, or does
+// it itself when there is none: nobody else opens the database.
+func (maintenance) Backup(ctx context.Context, s cli.Start, dst string) error {
+	lock, err := own(s.State)
+	if errors.Is(err, ErrOwned) {
+		return askBackup(ctx, s, dst)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	db, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(s.State, databaseName), Log: s.Log})
+	if err != nil {
+		return damaged(err)
+	}
+	return errors.Join(db.Backup(ctx, dst), db.Close())
+}
+
+// askBackup asks the owner of the state directory for a copy.
+func askBackup(ctx context.Context, s cli.Start, dst string) error {
+	a, err := attach(ctx, s.State)
+	if err != nil {
+		return fmt.Errorf("reach the running process: %w", err)
+	}
+	c, err := client.Dial(ctx, client.Options{Dial: a.Dial, Name: "chela", Version: Version, Mode: wire.ModeCLI})
+	if err != nil {
+		return fmt.Errorf("reach the running process: %w", err)
+	}
+	defer c.Close()
+	return c.Call(ctx, wire.MethodBackupCreate, wire.BackupCreate{Path: dst}, nil)
+}
+
+// Verify says what a copy holds.
+func (maintenance) Verify(ctx context.Context, file string) (string, error) {
+	s, err := sqlite.Verify(ctx, file)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("whole; %d sessions, %d entries, %d runs, %d messages waiting, %d parts to be delivered",
+		s.Sessions, s.Entries, s.Runs, s.Waiting, s.Owed), nil
+}
+
+// Restore puts a copy in the place of the database.
+func (maintenance) Restore(ctx context.Context, s cli.Start, src string) (string, error) {
+	lock, err := ownAlone(s.State)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Unlock()
+	return sqlite.Restore(ctx, src, filepath.Join(s.State, databaseName), sqlite.RestoreOptions{Force: true})
+}
+
+// Salvage mends a damaged database.
+func (maintenance) Salvage(ctx context.Context, s cli.Start) ([]string, error) {
+	lock, err := ownAlone(s.State)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+	r, err := sqlite.Recover(ctx, filepath.Join(s.State, databaseName))
+	if err != nil {
+		return nil, err
+	}
+	rows := 0
+	for _, n := range r.Rows {
+		rows += n
+	}
+	report := []string{fmt.Sprintf("saved %d rows; %d of %d pages could not be read whole", rows, r.Bad, r.Pages)}
+	for _, key := range r.Damaged {
+		report = append(report, fmt.Sprintf("session %s is not complete", key))
+	}
+	for _, id := range r.Loose {
+		report = append(report, "transcript "+id+" belongs to a session that is lost")
+	}
+	return append(report, "the damaged file is kept as "+r.Kept), nil
+}
+
+// ownAlone takes the lock of a state directory that nobody may use meanwhile.
+func ownAlone(dir string) (interface{ Unlock() error }, error) {
+	lock, err := own(dir)
+	if errors.Is(err, ErrOwned) {
+		return nil, &chela.Error{
+			Code: chela.CodeConflict, Message: "a running process uses the database", Hint: "end it, and try again", Err: err,
+		}
+	}
+	return lock, err
+}
+
+// damaged adds to the error of a damaged database what can be typed.
+func damaged(err error) error {
+	if d, ok := errors.AsType[*sqlite.DamagedError](err); ok {
+		return &chela.Error{Code: chela.CodeInternal, Message: "the database is damaged", Hint: "chela backup salvage", Err: d}
+	}
+	return err
+}
