@@ -63,6 +63,7 @@ func (c *conn) serve(auth Authenticator) {
 	ctx, cancel := context.WithCancel(c.s.ctx)
 	var calls, ends sync.WaitGroup
 	ends.Go(c.write)
+	defer c.stuck.Wait()
 	defer ends.Wait()
 	defer c.gone()
 	defer calls.Wait()

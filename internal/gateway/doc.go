@@ -27,7 +27,7 @@
 //	lifecycle start, model       agent; sessions.changed (start)
 //	assistant                    agent, chat delta          (merged)
 //	tool start, update, result   agent, to the connection that started the run;
-//	                             session.tool, to those that watch the session
+//	                             session.tool, to others that watch all sessions
 //	lifecycle end, error         agent; chat final, aborted or error, exactly once; sessions.changed
 //	message                      session.message, to those that watch the session
 //	command                      chat final with the text

@@ -52,6 +52,8 @@ type out struct {
 	nc  *batch // may be nil: nothing is batched
 	max int
 
+	stuck sync.WaitGroup // closing a connection that does not read
+
 	omu    sync.Mutex
 	queue  []item
 	bytes  int
@@ -96,7 +98,7 @@ func (o *out) putLocked(it item, drop bool) {
 		if !drop {
 			o.queue, o.bytes = nil, 0
 			o.endLocked(wire.ClosePolicy, "slow consumer")
-			go o.ws.Close(wire.ClosePolicy, "slow consumer") // the writer is stuck
+			o.stuck.Go(func() { o.ws.Close(wire.ClosePolicy, "slow consumer") }) // the writer cannot
 		}
 		return
 	}

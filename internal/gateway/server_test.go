@@ -188,6 +188,30 @@ func TestHandshakeLimit(t *testing.T) {
 	})
 }
 
+func TestCallEndsWithItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		wait := rpc.New("wait", wire.RoleOperator, "", func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.OK, error) {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return wire.OK{}, ctx.Err()
+		})
+		tb := newTable(t, func(o *gateway.Options) { o.Methods = rpc.NewSet([]rpc.Method{wait}) })
+		p := tb.dial("a")
+		p.say(t, connectFrame(t, ""))
+		p.say(t, `{"type":"req","id":"1","method":"wait"}`)
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatal("the call ended while its client was there")
+		}
+		p.ws.CloseNow()
+		synctest.Wait()
+		if len(ended) == 0 {
+			t.Error("the call goes on without its client")
+		}
+	})
+}
+
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
