@@ -61,7 +61,7 @@ func (Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandbox
 		// A descendant that holds the standard input is no reason to wait.
 		WaitDelay: drainTime,
 	}
-	if err := t.start(cmd); err != nil {
+	if err := t.run(cmd); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", p.Path, err), r.Close())
 	}
 	pr := &process{cmd: cmd, tree: t, out: r, grace: p.Grace, ended: make(chan struct{}), drained: make(chan error, 1)}

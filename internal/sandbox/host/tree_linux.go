@@ -9,18 +9,21 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // tree is the processes of one program.
 type tree struct {
 	mark    string // NAME=value in their environment
 	session int    // id of the program's session, and of the program
-	began   time.Time
+	start   time.Time
+	began   uint64   // the same, as /proc tells it
 	life    *os.File // our end of a pipe whose other end they inherit
 	lifeID  string   // that pipe, as /proc names it
 }
 
-func (t *tree) start(cmd *exec.Cmd) error {
+func (t *tree) run(cmd *exec.Cmd) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -34,7 +37,7 @@ func (t *tree) start(cmd *exec.Cmd) error {
 	t.life, t.lifeID = r, fmt.Sprintf("pipe:[%d]", st.Ino)
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	t.began = time.Now()
+	t.start, t.began = time.Now(), ticks()
 	if err := cmd.Start(); err != nil {
 		r.Close()
 		return err
@@ -98,22 +101,11 @@ func (t *tree) gone() bool {
 // alive returns the processes of the tree that run. The program is one of them
 // until it ends.
 func (t *tree) alive() []int {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	least := t.oldest()
 	var ours, others []proc
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid < least || pid == os.Getpid() {
-			continue
-		}
+	for _, pid := range t.candidates() {
 		p, ok := look(pid)
 		switch {
-		case !ok:
+		case !ok || p.began < t.began || pid == os.Getpid():
 		case p.session == t.session || t.marked(pid) || t.holds(pid) && !unborn(p):
 			ours = append(ours, p)
 		default:
@@ -121,6 +113,56 @@ func (t *tree) alive() []int {
 		}
 	}
 	return family(ours, others)
+}
+
+// candidates returns the ids that descendants can have. Ids are given in turn,
+// so that after a short run there are few: those from the program's to the
+// newest.
+func (t *tree) candidates() []int {
+	newest := newestID()
+	if n := newest - t.session; n >= 0 && n < 200 && time.Since(t.start) < 2*time.Second {
+		var pids []int
+		for pid := t.session; pid <= newest; pid++ {
+			if leads(pid) {
+				pids = append(pids, pid)
+			}
+		}
+		return pids
+	}
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = dir.Close() }()
+	names, _ := dir.Readdirnames(-1)
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// leads reports whether an id is a process's and not one of its threads', which
+// /proc does not list but knows.
+func leads(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return err == nil && bytes.Contains(status, fmt.Appendf(nil, "\nTgid:\t%d\n", pid))
+}
+
+// newestID returns the process id that was given last, or -1.
+func newestID() int {
+	load, err := os.ReadFile("/proc/loadavg")
+	f := bytes.Fields(load)
+	if err != nil || len(f) < 5 {
+		return -1
+	}
+	id, err := strconv.Atoi(string(f[4]))
+	if err != nil {
+		return -1
+	}
+	return id
 }
 
 // family returns the ids of processes and of all their descendants.
@@ -137,21 +179,6 @@ func family(ours, others []proc) []int {
 		}
 	}
 	return pids
-}
-
-// oldest returns the least id that a descendant can have. Ids rise, but for a
-// wrap, which a short run cannot bring about unseen.
-func (t *tree) oldest() int {
-	if time.Since(t.began) > 2*time.Second {
-		return 1
-	}
-	load, err := os.ReadFile("/proc/loadavg") // its last field is the newest id
-	if f := bytes.Fields(load); err == nil && len(f) == 5 {
-		if last, err := strconv.Atoi(string(f[4])); err == nil && last >= t.session {
-			return t.session
-		}
-	}
-	return 1
 }
 
 // marked reports whether a process has the mark in its environment.
@@ -196,8 +223,21 @@ func unborn(p proc) bool {
 	return err != nil || exe == own
 }
 
+// ticks returns the time since the start of the system in hundredths of a
+// second, which is the unit of /proc, less one.
+func ticks() uint64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil || ts.Nano() < 1e7 {
+		return 0
+	}
+	return uint64(ts.Nano())/1e7 - 1
+}
+
 // proc is a process as /proc tells it.
-type proc struct{ id, parent, session int }
+type proc struct {
+	id, parent, session int
+	began               uint64
+}
 
 // look reads a process; one that has ended and was not waited for is none.
 func look(pid int) (proc, bool) {
@@ -205,12 +245,14 @@ func look(pid int) (proc, bool) {
 	if err != nil {
 		return proc{}, false
 	}
-	// id (name) state parent group session …; the name may hold anything
+	// id (name) state parent group session …; the name may hold anything. The
+	// start is the 22nd field.
 	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(f) < 4 || f[0][0] == 'Z' || f[0][0] == 'X' {
+	if len(f) < 20 || f[0][0] == 'Z' || f[0][0] == 'X' {
 		return proc{}, false
 	}
 	parent, _ := strconv.Atoi(string(f[1]))
 	session, _ := strconv.Atoi(string(f[3]))
-	return proc{pid, parent, session}, true
+	began, _ := strconv.ParseUint(string(f[19]), 10, 64)
+	return proc{pid, parent, session, began}, true
 }

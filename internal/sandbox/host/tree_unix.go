@@ -14,7 +14,7 @@ type tree struct {
 	group int
 }
 
-func (t *tree) start(cmd *exec.Cmd) error {
+func (t *tree) run(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err

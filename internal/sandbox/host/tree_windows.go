@@ -22,9 +22,9 @@ type tree struct {
 	job windows.Handle // 0: there is none, or it is closed
 }
 
-// start starts the program and puts it into a job. What it started before that
+// run starts the program and puts it into a job. What it started before that
 // moment is not in the job.
-func (t *tree) start(cmd *exec.Cmd) error {
+func (t *tree) run(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 	if err := cmd.Start(); err != nil {
 		return err
