@@ -60,7 +60,7 @@ func TestErrors(t *testing.T) {
 		{"010", 1, 1, "a number does not begin with 0"},
 		{"[1.2.3]", 1, 5, `'.' cannot follow a number`},
 		{"1e", 1, 3, "want the digits of the exponent here"},
-		{"0x", 1, 3, "want hexadecimal digits here"},
+		{"0x", 1, 3, "want 1 to 256 hexadecimal digits here"},
 		{".", 1, 1, "want a number here"},
 		{"+Inf", 1, 2, `"Inf" is no number`},
 		{"[1] 2", 1, 5, `'2' after the end of the value`},

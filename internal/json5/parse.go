@@ -1,6 +1,6 @@
 package json5
 
-import "math/big"
+import "strconv"
 
 // Kind says what a value is.
 type Kind int
@@ -163,29 +163,6 @@ func (s *scanner) key() string {
 	return k
 }
 
-// hexNumber reads 0x… and returns it in decimal.
-func (s *scanner) hexNumber() string {
-	start := s.pos
-	s.pos += 2
-	for hexDigit(s.peek(0)) >= 0 {
-		s.pos++
-	}
-	switch n := s.pos - start - 2; {
-	case n == 0:
-		s.fail(s.pos, "want hexadecimal digits here")
-	case n > 256:
-		s.fail(start, "a hexadecimal number of %d digits, at most 256", n)
-	}
-	if r, _ := s.rune(); isIdentPart(r) {
-		s.fail(s.pos, "%q cannot follow a number", r)
-	}
-	v, ok := new(big.Int).SetString(string(s.src[start+2:s.pos]), 16)
-	if !ok {
-		s.fail(start, "want a number here")
-	}
-	return v.String()
-}
-
 // Get returns the value at a path of keys, an array's element by its decimal
 // index; nil when there is none.
 func (d *Document) Get(path ...string) *Node {
@@ -220,15 +197,6 @@ func (n *Node) find(step string) int {
 
 // index reads an array's index.
 func index(step string) (int, bool) {
-	if step == "" || len(step) > 7 || len(step) > 1 && step[0] == '0' {
-		return 0, false
-	}
-	i := 0
-	for _, c := range []byte(step) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		i = i*10 + int(c-'0')
-	}
-	return i, true
+	i, err := strconv.Atoi(step)
+	return i, err == nil && i >= 0 && strconv.Itoa(i) == step
 }

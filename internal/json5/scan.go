@@ -148,16 +148,13 @@ func (s *scanner) hex(n int) rune {
 	return r
 }
 
-func hexDigit(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
+func hexDigit(c byte) int { return strings.IndexByte("0123456789abcdef", lower(c)) }
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'F' {
+		c += 'a' - 'A'
 	}
-	return -1
+	return c
 }
 
 // quoted reads a string with its quotes.
@@ -232,73 +229,4 @@ func (s *scanner) surrogate(r rune) rune {
 		s.pos = back
 	}
 	return utf8.RuneError
-}
-
-// number reads a number and returns its JSON form; Infinity and NaN are
-// returned as they are, with their sign.
-func (s *scanner) number() string {
-	start, sign := s.pos, ""
-	if c := s.peek(0); c == '+' || c == '-' {
-		if c == '-' {
-			sign = "-"
-		}
-		s.pos++
-	}
-	switch c := s.peek(0); {
-	case c == 'I' || c == 'N':
-		at := s.pos
-		if word := s.ident(); word != "Infinity" && word != "NaN" {
-			s.fail(at, "%q is no number", word)
-		} else if word == "NaN" {
-			return word
-		}
-		return sign + "Infinity"
-	case c == '0' && (s.peek(1) == 'x' || s.peek(1) == 'X'):
-		return sign + s.hexNumber()
-	}
-	whole := s.digits()
-	if len(whole) > 1 && whole[0] == '0' {
-		s.fail(start, "a number does not begin with 0")
-	}
-	frac := ""
-	if s.peek(0) == '.' {
-		s.pos++
-		frac = s.digits()
-	}
-	if whole == "" && frac == "" {
-		s.fail(start, "want a number here")
-	}
-	exp := ""
-	if c := s.peek(0); c == 'e' || c == 'E' {
-		s.pos++
-		exp = "e"
-		if c := s.peek(0); c == '+' || c == '-' {
-			exp += string(c)
-			s.pos++
-		}
-		d := s.digits()
-		if d == "" {
-			s.fail(s.pos, "want the digits of the exponent here")
-		}
-		exp += d
-	}
-	if r, _ := s.rune(); isIdentStart(r) || r == '.' {
-		s.fail(s.pos, "%q cannot follow a number", r)
-	}
-	if whole == "" {
-		whole = "0"
-	}
-	if frac != "" {
-		frac = "." + frac
-	}
-	return sign + whole + frac + exp
-}
-
-// digits reads decimal digits, maybe none.
-func (s *scanner) digits() string {
-	start := s.pos
-	for c := s.peek(0); c >= '0' && c <= '9'; c = s.peek(0) {
-		s.pos++
-	}
-	return string(s.src[start:s.pos])
 }
