@@ -307,9 +307,11 @@ func (c *Client) call(ctx context.Context, method string, params any, accepted f
 	for {
 		select {
 		case r := <-ch:
-			if first, ok := acceptance(r); ok && accepted != nil {
-				accepted(first)
-				continue
+			if accepted != nil {
+				if first, ok := acceptance(r); ok {
+					accepted(first)
+					continue
+				}
 			}
 			if err := result(r, v); err != nil {
 				return fmt.Errorf("%s: %w", method, err)
