@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
@@ -47,7 +48,7 @@ func (d *DB) explain(err error) error {
 	switch c := code(err); {
 	case err == nil:
 		return nil
-	case c&0xff == lib.SQLITE_FULL, c == lib.SQLITE_IOERR_SHMSIZE:
+	case c&0xff == lib.SQLITE_FULL, c == lib.SQLITE_IOERR_SHMSIZE, errors.Is(err, syscall.ENOSPC):
 		return &chela.Error{
 			Code: chela.CodeFull, Hint: "free some room on the disk of " + d.dir(),
 			Err: fmt.Errorf("%w: %w", chela.ErrFull, err),

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/store"
 )
 
@@ -240,7 +241,7 @@ func (w *writer) back(why error) error {
 func (w *writer) ready(group []*job) error {
 	if w.suspect || w.c == nil {
 		if err := w.mend(); err != nil {
-			return err
+			return &chela.Error{Code: chela.CodeUnavailable, Message: "storage is not sure of what is on disk", Err: err}
 		}
 	}
 	synced := false

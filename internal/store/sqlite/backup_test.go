@@ -1,0 +1,175 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+func mustSet(tb testing.TB, d *DB, name, value string) {
+	tb.Helper()
+	if err := d.Update(tb.Context(), store.Synced, func(tx store.Tx) error { return tx.SetSetting(name, value) }); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func settingOf(tb testing.TB, d *DB, name string) (v string) {
+	tb.Helper()
+	if err := d.View(tb.Context(), func(r store.Reader) (err error) {
+		v, err = r.Setting(name)
+		return err
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := openAt(t, filepath.Join(dir, "it's ä 100%?#.db")) // any name will do
+	conversations(t, d, 0, 5)
+	copied := filepath.Join(dir, "copy'.db")
+
+	// While it is written: each commit sets both, a backup has both.
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := d.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+				return errors.Join(tx.SetSetting("a", fmt.Sprint(n)), tx.SetSetting("b", fmt.Sprint(n)))
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 5 {
+		if err := d.Backup(t.Context(), copied); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Verify(t.Context(), copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Sessions != 5 || s.Version != 1 || s.Entries == 0 || s.Runs != 5 {
+			t.Errorf("summary: %+v", s)
+		}
+	}
+	close(stop)
+	wg.Wait()
+
+	t.Run("restored on another machine", func(t *testing.T) {
+		dst := filepath.Join(t.TempDir(), "chela.db")
+		if kept, err := Restore(t.Context(), copied, dst, RestoreOptions{}); err != nil || kept != "" {
+			t.Fatalf("restore: kept %q, %v", kept, err)
+		}
+		have := openAt(t, dst)
+		if a, b := settingOf(t, have, "a"), settingOf(t, have, "b"); a != b {
+			t.Errorf("half a commit: a %s, b %s", a, b)
+		}
+		if diff := cmp.Diff(fmt.Sprint(talks(t, d.opts.Path)), fmt.Sprint(talks(t, dst))); diff != "" {
+			t.Errorf("sessions (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("a database that holds something is replaced when told only, and kept", func(t *testing.T) {
+		dst := filepath.Join(t.TempDir(), "chela.db")
+		old := openAt(t, dst)
+		conversations(t, old, 7, 8)
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Restore(t.Context(), copied, dst, RestoreOptions{})
+		if chela.CodeOf(err) != chela.CodeConflict {
+			t.Fatalf("restore over something: %v", err)
+		}
+		kept, err := Restore(t.Context(), copied, dst, RestoreOptions{Force: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, m := len(talks(t, dst)), len(talks(t, kept)); n != 5 || m != 1 {
+			t.Errorf("%d sessions restored, %d kept; want 5 and 1", n, m)
+		}
+	})
+	t.Run("an empty database gives way", func(t *testing.T) {
+		dst := filepath.Join(t.TempDir(), "chela.db")
+		if err := openAt(t, dst).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(t.Context(), copied, dst, RestoreOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("what is no backup is refused", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "x")
+		dst := filepath.Join(t.TempDir(), "chela.db")
+		for _, c := range []struct {
+			name    string
+			content string
+		}{{"text", strings.Repeat("no database\n", 1000)}, {"nothing", ""}} {
+			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Restore(t.Context(), path, dst, RestoreOptions{}); err == nil {
+				t.Errorf("%s: no error", c.name)
+			}
+		}
+		if _, err := Verify(t.Context(), path+"none"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("none: %v", err)
+		}
+		if _, err := os.Stat(dst); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("something was restored: %v", err)
+		}
+	})
+	t.Run("a damaged one is found", func(t *testing.T) {
+		b, err := os.ReadFile(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(b[8192:20480])
+		path := put(t, b, nil)
+		if _, err := Verify(t.Context(), path); !errors.As(err, new(*DamagedError)) {
+			t.Errorf("verify: %v", err)
+		}
+	})
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	conversations(t, d, 0, 30)
+	if err := d.Check(t.Context()); err != nil {
+		t.Errorf("whole: %v", err)
+	}
+	if _, err := d.writer.c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(d.opts.Path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(make([]byte, 3*4096), fi.Size()-6*4096); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check(t.Context()); !errors.As(err, new(*DamagedError)) {
+		t.Errorf("damaged: have %v, want a *DamagedError", err)
+	}
+}

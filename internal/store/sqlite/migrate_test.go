@@ -1,0 +1,147 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/chela"
+)
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	steps, err := schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := int64(len(steps))
+	// prepare makes a database of this version with a setting in it.
+	prepare := func(t *testing.T) (string, *conn) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "chela.db")
+		d, err := Open(t.Context(), Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustSet(t, d, "a", "1")
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c, err := dial(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.close() })
+		return path, c
+	}
+	version := func(t *testing.T, c *conn) int64 {
+		t.Helper()
+		n, err := c.number("PRAGMA user_version")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	t.Run("a step keeps a copy of what was", func(t *testing.T) {
+		path, c := prepare(t)
+		next := append(steps, "CREATE TABLE x (a); INSERT INTO x VALUES (7)")
+		if err := migrate(c, path, next); err != nil {
+			t.Fatal(err)
+		}
+		if v := version(t, c); v != now+1 {
+			t.Errorf("version %d, want %d", v, now+1)
+		}
+		if n, err := c.number("SELECT a FROM x"); n != 7 {
+			t.Errorf("the step: %d, %v", n, err)
+		}
+		old := openAt(t, fmt.Sprintf("%s.bak-v%d", path, now))
+		if v := settingOf(t, old, "a"); v != "1" {
+			t.Errorf("in the copy: %q, want 1", v)
+		}
+	})
+	t.Run("a step that fails changes nothing", func(t *testing.T) {
+		path, c := prepare(t)
+		next := append(steps, "CREATE TABLE x (a); INSERT INTO nowhere VALUES (7)")
+		if err := migrate(c, path, next); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("migration %d", now+1)) {
+			t.Errorf("error: %v", err)
+		}
+		if v := version(t, c); v != now {
+			t.Errorf("version %d, want %d", v, now)
+		}
+		if n, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name = 'x'"); n != 0 || err != nil {
+			t.Errorf("half a step is there: %v", err)
+		}
+	})
+	t.Run("a newer database is refused", func(t *testing.T) {
+		path, c := prepare(t)
+		if err := c.script(t.Context(), "PRAGMA user_version = 99"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), Options{Path: path})
+		if err == nil || !strings.Contains(err.Error(), "version 99") || chela.HintOf(err) == "" {
+			t.Errorf("open: %v (hint %q)", err, chela.HintOf(err))
+		}
+	})
+	t.Run("a fresh one needs no copy", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "chela.db")
+		openAt(t, path)
+		names, err := filepath.Glob(path + ".bak*")
+		if err != nil || len(names) > 0 {
+			t.Errorf("copies: %v, %v", names, err)
+		}
+		fi, err := os.Stat(path)
+		if err != nil || fi.Mode().Perm() != 0o600 {
+			t.Errorf("mode: %v, %v", fi.Mode(), err)
+		}
+	})
+	t.Run("tables differ in their number of columns", func(t *testing.T) {
+		_, c := prepare(t)
+		byColumns, err := tables(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(byColumns) != 12 {
+			t.Errorf("%d tables, want 12", len(byColumns))
+		}
+		if byColumns[5] != nil {
+			t.Errorf("table %s has 5 columns, as the schema's own", byColumns[5].name)
+		}
+	})
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name string
+		make func(path string) error
+		want error
+	}{
+		{"no directory", func(string) error { return nil }, fs.ErrNotExist},
+		{"a directory", func(path string) error { return os.MkdirAll(path, 0o700) }, nil},
+		{"garbage", func(path string) error {
+			return os.WriteFile(path, []byte(strings.Repeat("garbage ", 5000)), 0o600)
+		}, &DamagedError{}},
+	} {
+		path := filepath.Join(dir, c.name, "chela.db")
+		if c.name != "no directory" {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.make(path); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), Options{Path: path})
+		if err == nil {
+			t.Errorf("%s: no error", c.name)
+		}
+		if _, ok := c.want.(*DamagedError); ok && !errors.As(err, new(*DamagedError)) {
+			t.Errorf("%s: have %v, want a *DamagedError", c.name, err)
+		}
+	}
+}
