@@ -49,6 +49,7 @@ var levels = []struct {
 	{"internal/shell", 1},
 	{"internal/sandbox", 1},
 	{"internal/compact", 1},
+	{"internal/dialect", 1},
 	{"internal/config", 1},
 	{"internal/store", 1},
 

@@ -148,7 +148,10 @@ func TestKill(t *testing.T) {
 		}
 	}
 	d.finish()
-	d.judge()
+	t.Run("REC-05 no accepted message lost, none answered twice, no effect twice", func(t *testing.T) {
+		d.t = t
+		d.judge()
+	})
 }
 
 func (d *driver) configure(url string) {

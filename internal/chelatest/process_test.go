@@ -103,6 +103,10 @@ func TestTakeover(t *testing.T) {
 // acknowledged that is not stored, the process stays up, and it goes on when
 // there is room again.
 func TestFullDisk(t *testing.T) {
+	t.Run("REC-08 what cannot be stored is refused with the reason, and it goes on when there is room", fullDisk)
+}
+
+func fullDisk(t *testing.T) {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		t.Skip("mounting a small file system needs root on Linux")
 	}
