@@ -124,16 +124,18 @@ func summary(s string) string {
 
 // clock says the date and the time zone. The time is left to a tool.
 func clock(in Input) string {
+	now, zone := in.Now, Name(in.Zone)
+	if loc, err := time.LoadLocation(in.Zone); err == nil && in.Zone != "" && in.Zone != "Local" {
+		now = now.In(loc)
+	} else if in.Zone == "Local" { // it has no name here
+		zone = now.Format("UTC-07:00")
+	}
 	var lines []string
-	if !in.Now.IsZero() {
-		now := in.Now
-		if loc, err := time.LoadLocation(in.Zone); err == nil && in.Zone != "" {
-			now = now.In(loc)
-		}
+	if !now.IsZero() {
 		lines = append(lines, "Today is "+now.Format("Monday, 2 January 2006")+". For the time of day ask a tool.")
 	}
-	if in.Zone != "" {
-		lines = append(lines, "Time zone: "+Name(in.Zone))
+	if zone != "" {
+		lines = append(lines, "Time zone: "+zone)
 	}
 	return strings.Join(lines, "\n")
 }

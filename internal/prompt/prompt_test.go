@@ -127,6 +127,12 @@ func TestBuild(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a zone without a name is told by its distance", func(t *testing.T) {
+		in := Input{Now: time.Date(2026, 3, 1, 23, 30, 0, 0, time.FixedZone("", -5*3600)), Zone: "Local"}
+		if got, want := text(in), "Sunday, 1 March 2026. For the time of day ask a tool.\nTime zone: UTC-05:00"; !strings.Contains(got, want) {
+			t.Errorf("the prompt lacks %q:\n%s", want, got)
+		}
+	})
 	t.Run("PROMPT-12 each tool once, in one line, sorted", func(t *testing.T) {
 		in := Input{}
 		for i := range 60 {
