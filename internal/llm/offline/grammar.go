@@ -276,7 +276,7 @@ func (g *grammar) split(t *turn, c clause, at *topic, by *regexp.Regexp, all boo
 		case s == nil:
 			s = &step{intent: "unknown", answer: t.say(partText, clip(parts[i].expand(parts[i].text), 200))}
 		}
-		s.open = r != nil && r.greedy
+		s.open = r != nil && (r.greedy || (r.intent == "write" || r.intent == "append") && len(parts[i].all(quoteMark)) == 0)
 		steps, of = append(steps, s), append(of, parts[i])
 	}
 	if all {

@@ -252,6 +252,21 @@ func TestTalk(t *testing.T) {
 			t.Errorf("a long file is changed by %s", last)
 		}
 	})
+	t.Run("a text of several lines", func(t *testing.T) {
+		k := newTalk(t)
+		k.say("create a.txt with the content:\nmilk and eggs\nthen bread")
+		if got, want := k.files["a.txt"], "milk and eggs\nthen bread\n"; got != want {
+			t.Errorf("the file is %q, want %q", got, want)
+		}
+		k.say("create b.txt with hello and list the files")
+		k.calls(`write {"content":"hello\n","path":"b.txt"}`, `ls {}`)
+	})
+	t.Run("messages that came together are all answered", func(t *testing.T) {
+		k := newTalk(t)
+		k.files["a.txt"] = "alpha\n"
+		k.messages = []*llm.Message{llm.User("show a.txt")}
+		has(t, k.say("what time is it?"), "alpha", "12:00:00")
+	})
 	t.Run("remember and recall", func(t *testing.T) {
 		k := newTalk(t)
 		has(t, k.say("what do you remember about my car?"), "nothing noted")
