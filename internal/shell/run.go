@@ -46,15 +46,15 @@ func (w *walker) run(seg Segment, env int, in input) {
 	}
 	if reason := w.judge(argv); reason != "" {
 		raise(Ask, reason)
-		if reason := w.hidden(argv); reason != "" && !quotes(path.Base(name.Text)) {
+		if reason := w.within(argv); reason != "" && !quotes(path.Base(name.Text)) {
 			raise(Deny, reason)
 		}
 	}
 }
 
-// hidden says why what looks like a command in the arguments of an unknown one
+// within says why what looks like a command in the arguments of an unknown one
 // is denied; it may be a wrapper.
-func (w *walker) hidden(argv []Word) string {
+func (w *walker) within(argv []Word) string {
 	for i := 1; i < len(argv); i++ {
 		if reason := w.denied(argv[i:]); reason != "" {
 			return reason

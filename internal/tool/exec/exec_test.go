@@ -603,6 +603,34 @@ func TestPlan(t *testing.T) {
 	if err != nil || !strings.HasPrefix(r.Content[0].Text, "one") {
 		t.Errorf("got %+v, %v", r, err)
 	}
+	t.Run("after a restart only what was approved is run", func(t *testing.T) {
+		b := newBox(t, exec.Options{Mode: exec.ModeAsk, Interactive: true})
+		p, c, err := b.plan(m{"command": "echo x > f"})
+		if err != nil || !p.Ask {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		c.Plan.Value = nil // it is not kept
+		approved := c.Args
+		c.Args = json.RawMessage(`{"command":"echo y > f"}`)
+		if _, err := b.tool.Run(t.Context(), c); err == nil {
+			t.Error("another command ran")
+		}
+		c.Args = approved
+		if _, err := b.tool.Run(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		if data, _ := os.ReadFile(filepath.Join(b.dir, "f")); string(data) != "x\n" {
+			t.Errorf("the file has %q", data)
+		}
+	})
+	t.Run("absurd time limits", func(t *testing.T) {
+		b := newBox(t, exec.Options{Timeout: time.Hour, MaxTimeout: time.Minute})
+		for _, s := range []float64{0, 1e300, -1, 61} {
+			if p, _, err := b.plan(m{"command": "ls", "timeoutSeconds": s}); err != nil || !strings.Contains(p.Text, "at most 1m0s") {
+				t.Errorf("%g: %q, %v", s, p.Text, err)
+			}
+		}
+	})
 	t.Run("SEED-03 shown whole", func(t *testing.T) {
 		long := "echo " + strings.Repeat("x", 4000) + "; rm -r y"
 		if p, _, _ := b.plan(m{"command": long}); !strings.Contains(p.Text, long) {

@@ -164,9 +164,9 @@ func workdir(workspace, dir string) (string, bool, error) {
 // timeout returns how long a call may run that asks for so many seconds.
 func (t *execTool) timeout(seconds float64) time.Duration {
 	if seconds <= 0 {
-		return t.Timeout
+		return min(t.Timeout, t.MaxTimeout)
 	}
-	return min(time.Duration(seconds*float64(time.Second)), t.MaxTimeout)
+	return time.Duration(min(seconds*float64(time.Second), float64(t.MaxTimeout)))
 }
 
 // ownCommand says why a command that steers Chela itself is not run by it.

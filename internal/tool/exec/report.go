@@ -35,7 +35,7 @@ func (r *report) result() tool.Result {
 	var notes []string
 	switch {
 	case r.timedOut:
-		notes = append(notes, fmt.Sprintf("timed out after %v; the command and its processes were ended", r.timeout))
+		notes = append(notes, fmt.Sprintf("timed out after %v; the command and its processes were ended (timeoutSeconds gives it more time)", r.timeout))
 	case r.Signal != "":
 		notes = append(notes, "ended by "+r.Signal)
 	case r.Code != 0:
