@@ -3,7 +3,6 @@ package shape
 import (
 	"cmp"
 	"strings"
-	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/run"
@@ -86,6 +85,3 @@ func Kind(key chela.SessionKey, a chela.Address) string {
 	}
 	return "direct"
 }
-
-// Age returns how long ago t was, in milliseconds.
-func Age(now, t time.Time) int64 { return now.Sub(t).Milliseconds() }
