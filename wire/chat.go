@@ -104,6 +104,7 @@ type InFlight struct {
 	RunID     string `json:"runId"`
 	Text      string `json:"text"`
 	StartedAt Millis `json:"startedAt"`
+	Seq       int64  `json:"seq,omitempty"` // of the run's last event that Text knows
 }
 
 // PendingInputs is what waits for a session.
