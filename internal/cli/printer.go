@@ -19,7 +19,7 @@ type printer struct {
 	quiet    bool         // only answers
 
 	shown string // of the message in progress, as it was written
-	wrote bool   // something of the run's answer was written
+	last  string // the last complete message of the run
 }
 
 // text writes what is new of a message that grows.
@@ -35,7 +35,7 @@ func (p *printer) text(all string) {
 		return
 	}
 	fmt.Fprint(p.out, rest)
-	p.shown, p.wrote = all, true
+	p.shown = all
 }
 
 // line ends the message in progress.
@@ -43,7 +43,9 @@ func (p *printer) line() {
 	if p.shown != "" && !strings.HasSuffix(p.shown, "\n") {
 		fmt.Fprintln(p.out)
 	}
-	p.shown = ""
+	if p.shown != "" {
+		p.last, p.shown = p.shown, ""
+	}
 }
 
 // note writes a dim line.
@@ -68,8 +70,7 @@ func (p *printer) tool(t feed.Tool, ended bool) {
 	case !ended:
 		p.note("· " + label)
 	case t.Failed:
-		first, _, _ := strings.Cut(strings.TrimSpace(ansi.Clean(t.Output)), "\n")
-		p.note("✗ " + label + ": " + first)
+		p.note("✗ " + label + ": " + ansi.Line(t.Why()))
 	case t.Took >= time.Second:
 		p.note("✓ " + label + " (" + t.Took.Round(100*time.Millisecond).String() + ")")
 	}
@@ -95,11 +96,11 @@ func (p *printer) step(s feed.Step) {
 
 // end shows how a run ended.
 func (p *printer) end(e feed.End) {
-	if e.State == wire.StateFinal && e.Text != "" {
+	if e.State == wire.StateFinal && e.Text != "" && ansi.Clean(e.Text) != p.last {
 		p.text(e.Text)
 	}
 	p.line()
-	p.wrote = false
+	p.last = ""
 	switch e.State {
 	case wire.StateAborted:
 		p.note("stopped")

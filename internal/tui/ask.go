@@ -109,8 +109,9 @@ func (s *screen) settled(a wire.Approval, decision string) {
 	words := map[string]string{
 		wire.AllowOnce: "✓ allowed once", wire.AllowAlways: "✓ allowed, always in this session", wire.Deny: "✗ not allowed",
 	}
-	s.scroll.more(s.styles.Dim.Paint(first(words[decision], decision) + ": " +
-		ansi.Truncate(ansi.Line(a.Request.Command), max(s.columns()-36, 8))))
+	command, _, _ := strings.Cut(strings.TrimSpace(ansi.Clean(a.Request.Command)), "\n")
+	line := first(words[decision], ansi.Line(decision)) + ": " + ansi.Line(command)
+	s.scroll.add(bare, s.styles.Dim.Paint(ansi.Truncate(line, s.columns())))
 }
 
 // withdraw takes a question away and reports whether there was one.

@@ -74,13 +74,30 @@ func (s *screen) attach(c *client.Client) tea.Cmd {
 		a.err = errors.Join(
 			c.Call(ctx, wire.MethodSessionsSubscribe, wire.None{}, nil),
 			c.Call(ctx, wire.MethodCommandsList, wire.CommandsGet{SessionKey: session}, &cs),
-			c.Call(ctx, wire.MethodApprovalList, wire.None{}, &a.approvals),
 		)
+		forget(c) // what happened so far is in the history
+		if a.err == nil {
+			a.err = c.Call(ctx, wire.MethodApprovalList, wire.None{}, &a.approvals)
+		}
 		if a.err == nil {
 			a.history, a.err = c.History(ctx, session, 200)
 		}
 		a.commands = cs.Commands
 		return a
+	}
+}
+
+// forget drops the events that wait.
+func forget(c *client.Client) {
+	for {
+		select {
+		case _, ok := <-c.Events():
+			if !ok {
+				return
+			}
+		default:
+			return
+		}
 	}
 }
 
@@ -124,10 +141,10 @@ func (s *screen) join(a attached) tea.Cmd {
 	}
 	s.catchUp(a.history)
 	s.asked = nil
-	for _, q := range a.approvals {
-		s.ask(q)
-	}
 	cmds := []tea.Cmd{listen(a.client)}
+	for _, q := range a.approvals {
+		cmds = append(cmds, s.ask(q))
+	}
 	for _, m := range s.sent {
 		if !m.taken {
 			cmds = append(cmds, s.transmit(m))
@@ -150,11 +167,11 @@ func (s *screen) catchUp(h wire.History) {
 	if h.HasMore && s.feed.Seq == 0 {
 		s.scroll.add(bare, s.styles.Dim.Paint(fmt.Sprintf("… %d earlier entries", h.NextOffset)))
 	}
-	cut := s.tail()
-	failedCalls := map[string]bool{}
+	cut := s.tail() != nil
+	results := map[string]wire.Message{}
 	for _, m := range h.Messages {
-		if m.Role == wire.RoleToolResult && m.IsError {
-			failedCalls[m.ToolCallID] = true
+		if m.Role == wire.RoleToolResult {
+			results[m.ToolCallID] = m
 		}
 	}
 	for _, m := range h.Messages {
@@ -163,18 +180,19 @@ func (s *screen) catchUp(h wire.History) {
 		}
 		s.feed.Seq = m.Meta.Seq
 		s.arrived(feed.Sender(m))
-		if cut != nil && m.Role == wire.RoleAssistant {
-			s.rest(cut, m)
-			cut = nil
+		if cut && m.Role == wire.RoleAssistant {
+			s.rest(m)
+			cut = false
 			continue
 		}
-		s.past(m, failedCalls)
+		s.past(m, results)
 	}
 	s.active, s.waits = "", false
+	s.feed.Rejoin()
 	if f := h.InFlight; f != nil {
 		s.active, s.since = f.RunID, f.StartedAt.Time()
+		s.feed.Resume(f.RunID, f.Seq, f.Text != "")
 		if f.Text != "" {
-			s.feed.Resume(f.RunID)
 			s.text(f.Text)
 			return
 		}
@@ -184,16 +202,17 @@ func (s *screen) catchUp(h wire.History) {
 
 // rest shows of a message that was cut by the loss of the connection what was
 // not shown.
-func (s *screen) rest(it *item, m wire.Message) {
+func (s *screen) rest(m wire.Message) {
 	s.text(m.Text())
-	it.done = true
-	s.flush()
+	s.closed()
 }
 
-// past shows an earlier message.
-func (s *screen) past(m wire.Message, failedCalls map[string]bool) {
+// past shows an earlier message with the results of its calls. A call without
+// one goes on: its end comes as an event.
+func (s *screen) past(m wire.Message, results map[string]wire.Message) {
 	switch m.Role {
 	case wire.RoleUser:
+		s.folded = nil
 		if !s.feed.Owns(feed.Sender(m)) {
 			s.said(m.Text())
 		}
@@ -202,10 +221,11 @@ func (s *screen) past(m wire.Message, failedCalls map[string]bool) {
 	case wire.RoleAssistant:
 		if text := m.Text(); strings.TrimSpace(text) != "" {
 			s.scroll.add(block, s.markdown(text))
+			s.last = text
 		}
 		for _, c := range m.Content {
-			if c.Type == wire.ContentCall {
-				s.scroll.add(tools, s.toolLine(feed.Tool{Label: feed.Label(c.Name, c.Arguments), Failed: failedCalls[c.ID]}))
+			if r, ok := results[c.ID]; ok && c.Type == wire.ContentCall {
+				s.printTool(feed.Tool{Label: feed.Label(c.Name, c.Arguments), Output: r.Text(), Failed: r.IsError})
 			}
 		}
 	}
@@ -248,6 +268,9 @@ func (s *screen) step(st feed.Step) tea.Cmd {
 	case feed.Thinking:
 		s.thinking(st.Text)
 	case feed.Text:
+		if st.Run != s.active && strings.HasPrefix(s.last, st.Text) {
+			return nil // it ended while the history was read, which has it
+		}
 		s.text(st.Text)
 	case feed.Closed:
 		s.closed()
@@ -332,7 +355,7 @@ func (s *screen) ended(run string, e feed.End) {
 // problem shows why a run failed, and what can be done.
 func (s *screen) problem(e feed.End) {
 	why := ansi.Line(e.Error)
-	if e.Model != "" {
+	if e.Model != "" && !strings.Contains(why, e.Model) {
 		why = ansi.Line(e.Model) + ": " + why
 	}
 	s.scroll.add(bare, s.styles.Bad.Paint(ansi.Wrap("✗ "+why, s.columns())))

@@ -61,7 +61,7 @@ func (s *screen) key(k tea.KeyPressMsg) tea.Cmd {
 			s.menu.close()
 			return nil
 		}
-		if s.busy() && !s.lost {
+		if s.turn() && !s.lost {
 			return s.abort()
 		}
 		return nil
@@ -92,7 +92,7 @@ func (s *screen) interrupt() tea.Cmd {
 		s.input.Reset()
 		s.menu.close()
 		return nil
-	case s.busy() && !s.lost:
+	case s.turn() && !s.lost:
 		s.stopped = time.Now()
 		return s.abort()
 	}

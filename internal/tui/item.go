@@ -184,8 +184,7 @@ func (s *screen) toolLine(t feed.Tool) string {
 	if !t.Failed {
 		return s.styles.Good.Paint("✓") + " " + ansi.Truncate(label, s.columns()-2-len(took)) + s.styles.Dim.Paint(took)
 	}
-	why, _, _ := strings.Cut(strings.TrimSpace(ansi.Clean(t.Output)), "\n")
-	return s.styles.Bad.Paint("✗") + " " + ansi.Truncate(label+": "+why, s.columns()-2-len(took)) + s.styles.Dim.Paint(took)
+	return s.styles.Bad.Paint("✗") + " " + ansi.Truncate(label+": "+ansi.Line(t.Why()), s.columns()-2-len(took)) + s.styles.Dim.Paint(took)
 }
 
 // output returns a tool's output with a gutter: its beginning and its end when

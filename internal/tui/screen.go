@@ -122,8 +122,8 @@ func (s *screen) handle(msg tea.Msg) tea.Cmd {
 
 func (s *screen) resize(width, height int) {
 	s.width, s.height = max(width, 4), max(height, 3)
-	s.input.SetWidth(s.width)
 	s.input.MaxHeight = max(min(8, s.height/4), 1)
+	s.input.SetWidth(s.width)
 	for _, it := range s.live {
 		it.stale = true
 	}
@@ -140,6 +140,9 @@ func (s *screen) room() int { return max(s.height/3, 1) }
 
 // busy reports whether an answer is awaited.
 func (s *screen) busy() bool { return s.active != "" && !s.waits || len(s.sent) > 0 && s.active == "" }
+
+// turn reports whether there is something to stop.
+func (s *screen) turn() bool { return s.active != "" || len(s.sent) > 0 }
 
 // leave ends the screen when everything is printed.
 func (s *screen) leave(err error) tea.Cmd {

@@ -85,6 +85,9 @@ func (s *screen) running(it *item) []string {
 	if it.done {
 		return []string{s.toolLine(*it.tool)}
 	}
+	if s.waits {
+		return []string{s.styles.Warn.Paint("?") + " " + ansi.Truncate(ansi.Line(it.tool.Label), s.columns()-2)}
+	}
 	took := "  " + elapsed(time.Since(it.began))
 	line := s.styles.Accent.Paint(s.spinner()) + " " + ansi.Truncate(ansi.Line(it.tool.Label), s.columns()-2-len(took)) + s.styles.Dim.Paint(took)
 	lines := []string{line}
@@ -121,7 +124,7 @@ type tick struct{}
 
 // spin returns the next tick while something is in progress.
 func (s *screen) spin() tea.Cmd {
-	if s.spins || s.leaving || !s.busy() && len(s.live) == 0 {
+	if s.spins || s.leaving || !s.busy() && (len(s.live) == 0 || s.waits) {
 		return nil
 	}
 	s.spins = true
@@ -162,7 +165,7 @@ func (s *screen) footer() string {
 		parts = append(parts, "ready")
 	}
 	parts = append(parts, s.usage()...)
-	parts = append(parts, "ctrl+o details", "ctrl+c "+map[bool]string{true: "stops", false: "leaves"}[s.busy()])
+	parts = append(parts, "ctrl+o details", "ctrl+c "+map[bool]string{true: "stops", false: "leaves"}[s.turn()])
 	return s.styles.Dim.Paint(ansi.Truncate(strings.Join(parts, " · "), s.width))
 }
 

@@ -51,6 +51,20 @@ type Tool struct {
 	Took   time.Duration
 }
 
+// Why returns the reason of a failure on one line, without the form that it is
+// given to a model in.
+func (t Tool) Why() string {
+	var e struct {
+		Error string `json:"error"`
+	}
+	why := strings.TrimSpace(t.Output)
+	if json.Unmarshal([]byte(why), &e) == nil && e.Error != "" {
+		why = e.Error
+	}
+	why, _, _ = strings.Cut(why, "\n")
+	return why
+}
+
 // End is how a run ended.
 type End struct {
 	State   string // wire.StateFinal, StateAborted, StateError
@@ -66,15 +80,16 @@ type Feed struct {
 	Session string // its key
 	Seq     int64  // of the last stored message that was seen
 
-	mine  map[string]bool // runs whose messages this surface shows itself
-	known map[string]bool // runs that have ended
-	tools map[string]Tool // calls in progress
-	open  map[string]bool // runs with a message in progress
+	mine  map[string]bool  // runs whose messages this surface shows itself
+	known map[string]bool  // runs that have ended
+	tools map[string]Tool  // calls in progress
+	open  map[string]bool  // runs with a message in progress
+	seen  map[string]int64 // up to which event a run is known
 }
 
 // New returns a Feed of the session with the key.
 func New(session string) *Feed {
-	return &Feed{Session: session, mine: map[string]bool{}, known: map[string]bool{}, tools: map[string]Tool{}, open: map[string]bool{}}
+	return &Feed{Session: session, mine: map[string]bool{}, known: map[string]bool{}, tools: map[string]Tool{}, open: map[string]bool{}, seen: map[string]int64{}}
 }
 
 // Own says that the surface sent the message that the run answers, and shows
@@ -84,9 +99,21 @@ func (f *Feed) Own(run string) { f.mine[run] = true }
 // Owns reports whether the surface sent the message that the run answers.
 func (f *Feed) Owns(run string) bool { return f.mine[run] }
 
-// Resume says that a message of the run is in progress, of which the surface
-// has the text.
-func (f *Feed) Resume(run string) { f.open[run] = true }
+// Rejoin forgets how far runs are: another engine may count anew.
+func (f *Feed) Rejoin() {
+	clear(f.seen)
+	clear(f.open)
+	clear(f.tools)
+}
+
+// Resume says that the surface has what the run did up to its event seq, and
+// whether a message was in progress then.
+func (f *Feed) Resume(run string, seq int64, open bool) {
+	f.seen[run] = seq
+	if open {
+		f.open[run] = true
+	}
+}
 
 // Take returns what an event means for the conversation. Approvals of all
 // sessions are part of it: whoever sits at a terminal may decide.
@@ -131,7 +158,7 @@ func (f *Feed) chat(c wire.Chat) []Step {
 		text = c.Message.Text()
 	}
 	if c.State == wire.StateDelta {
-		if text == "" && !f.open[c.RunID] {
+		if c.Seq <= f.seen[c.RunID] || text == "" && !f.open[c.RunID] {
 			return nil
 		}
 		f.open[c.RunID] = true
@@ -147,7 +174,7 @@ func (f *Feed) chat(c wire.Chat) []Step {
 }
 
 func (f *Feed) agent(a wire.Agent) []Step {
-	if a.SessionKey != f.Session || f.known[a.RunID] {
+	if a.SessionKey != f.Session || f.known[a.RunID] || a.Seq <= f.seen[a.RunID] {
 		return nil
 	}
 	switch a.Stream {
@@ -206,6 +233,9 @@ func (f *Feed) tool(run string, t wire.ToolStep) []Step {
 	}
 	switch t.Phase {
 	case wire.PhaseStart:
+		if known { // it waited for a decision
+			return nil
+		}
 		f.tools[t.CallID] = c
 		return append(f.close(run), Step{Kind: ToolBegan, Run: run, Tool: c})
 	case wire.PhaseUpdate:

@@ -1,0 +1,533 @@
+package tui_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/chelatest"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/internal/tui"
+	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/wire"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// terminal runs a screen without a program: it carries out its commands, keeps
+// what is printed above, and looks at what is drawn.
+type terminal struct {
+	t       *testing.T
+	model   tea.Model
+	msgs    chan tea.Msg
+	printed []string
+	width   int
+	height  int
+}
+
+// screen is what the tests know of the model.
+type screen interface {
+	Rest()
+	Left() (bool, error)
+	Busy() bool
+}
+
+// open shows a session of the gateway.
+func open(t *testing.T, g *chelatest.Gateway, change func(*tui.Options)) *terminal {
+	t.Helper()
+	o := tui.Options{Client: dial(t, g), Session: "agent:main:main"}
+	if change != nil {
+		change(&o)
+	}
+	term := &terminal{t: t, model: tui.New(t.Context(), o), msgs: make(chan tea.Msg, 1024)}
+	term.run(term.model.Init())
+	term.resize(80, 24)
+	term.update(tui.Drawn())
+	return term
+}
+
+func dial(t *testing.T, g *chelatest.Gateway) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), client.Options{Dial: g.Dial, Caps: []string{wire.CapToolEvents}})
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (x *terminal) resize(w, h int) {
+	x.width, x.height = w, h
+	x.update(tea.WindowSizeMsg{Width: w, Height: h})
+}
+
+// run carries out a command; its message comes later.
+func (x *terminal) run(c tea.Cmd) {
+	if c == nil {
+		return
+	}
+	go func() {
+		select {
+		case x.msgs <- c():
+		case <-x.t.Context().Done():
+		}
+	}()
+}
+
+// update gives a message to the model.
+func (x *terminal) update(msg tea.Msg) {
+	x.t.Helper()
+	switch v := reflect.ValueOf(msg); {
+	case msg == nil:
+		return
+	case v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd](): // a batch or a sequence
+		x.each(v)
+		return
+	case strings.HasSuffix(v.Type().Name(), "printLineMessage"):
+		x.printed = append(x.printed, v.Field(0).String())
+	}
+	var cmd tea.Cmd
+	x.model, cmd = x.model.Update(msg)
+	x.run(cmd)
+	x.check()
+}
+
+// each carries out the commands of a batch at once, those of a sequence one
+// after the other.
+func (x *terminal) each(v reflect.Value) {
+	cmds := make([]tea.Cmd, v.Len())
+	for i := range cmds {
+		cmds[i] = v.Index(i).Interface().(tea.Cmd)
+	}
+	if _, ok := v.Interface().(tea.BatchMsg); ok {
+		for _, c := range cmds {
+			x.run(c)
+		}
+		return
+	}
+	go func() {
+		for _, c := range cmds {
+			if c != nil {
+				x.msgs <- c()
+			}
+		}
+	}()
+}
+
+// check holds what is drawn against the terminal's size: a line too many would
+// be drawn into the scrollback.
+func (x *terminal) check() {
+	x.t.Helper()
+	lines := strings.Split(x.model.View().Content, "\n")
+	if most := x.height - max(x.height/3, 1); len(lines) > max(most, 4) {
+		x.t.Errorf("%d lines are drawn on a terminal of %d", len(lines), x.height)
+	}
+	for _, l := range lines {
+		if ansi.Width(l) > x.width {
+			x.t.Errorf("line %q is wider than %d columns", l, x.width)
+		}
+	}
+}
+
+// until runs the screen until f is true.
+func (x *terminal) until(what string, f func() bool) {
+	x.t.Helper()
+	limit := time.After(10 * time.Second)
+	for !f() {
+		select {
+		case m := <-x.msgs:
+			x.update(m)
+		case <-limit:
+			x.t.Fatalf("%s: not in 10 s\n%s", what, x.all())
+		}
+	}
+}
+
+// sees runs the screen until the text is to be seen, printed or drawn.
+func (x *terminal) sees(text string) {
+	x.t.Helper()
+	x.until("to see "+text, func() bool { return strings.Contains(x.all(), text) })
+}
+
+// rests runs the screen until nothing is in progress and all is printed.
+func (x *terminal) rests() {
+	x.t.Helper()
+	x.until("to rest", func() bool { return !x.model.(screen).Busy() })
+	for quiet := 0; quiet < 3; {
+		select {
+		case m := <-x.msgs:
+			x.update(m)
+			quiet = 0
+		case <-time.After(15 * time.Millisecond):
+			quiet++
+		}
+	}
+}
+
+// all is all that is to be seen, without styles.
+func (x *terminal) all() string {
+	all := ansi.Clean(strings.Join(x.printed, "\n") + "\n" + x.model.View().Content)
+	return blanks.ReplaceAllString(all, "")
+}
+
+func (x *terminal) press(keys ...tea.KeyPressMsg) {
+	x.t.Helper()
+	for _, k := range keys {
+		x.update(k)
+	}
+}
+
+// types types a text and presses enter.
+func (x *terminal) types(text string) {
+	x.t.Helper()
+	x.update(tea.PasteMsg{Content: text})
+	x.press(enter)
+}
+
+// answers presses a key as the answer to a question, after a while.
+func (x *terminal) answers(r rune) {
+	x.t.Helper()
+	x.model.(screen).Rest()
+	x.press(key(r))
+}
+
+var (
+	enter   = tea.KeyPressMsg{Code: tea.KeyEnter}
+	up      = tea.KeyPressMsg{Code: tea.KeyUp}
+	tab     = tea.KeyPressMsg{Code: tea.KeyTab}
+	newline = tea.KeyPressMsg{Code: tea.KeyEnter, Mod: tea.ModAlt}
+	ctrlC   = tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
+	ctrlO   = tea.KeyPressMsg{Code: 'o', Mod: tea.ModCtrl}
+)
+
+func key(r rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: r, Text: string(r)} }
+
+var blanks = regexp.MustCompile(`(?m) +$`)
+
+// prompts are as long as the name of the test's directory makes them.
+var prompts = regexp.MustCompile(`context [0-9.]+k`)
+
+var times = regexp.MustCompile(`  \d+\.\d+s`)
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	got = times.ReplaceAllString(got, "")
+	got = prompts.ReplaceAllString(got, "context Nk")
+	var lines []string
+	for l := range strings.SplitSeq(got, "\n") {
+		lines = append(lines, strings.TrimRight(l, " "))
+	}
+	got = strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// workspace returns a gateway whose model plays the steps, and its directory
+// of files.
+func workspace(t *testing.T, steps ...llmtest.Step) (*chelatest.Gateway, string) {
+	t.Helper()
+	dir := t.TempDir()
+	g := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(steps...)})
+	return g, filepath.Join(dir, "workspace")
+}
+
+func TestConversation(t *testing.T) {
+	g, dir := workspace(t,
+		llmtest.Calls(llmtest.ToolCall("c1", "read", `{"path": "notes.txt"}`), llmtest.ToolCall("c2", "read", `{"path": "none.txt"}`)),
+		llmtest.Say("# Notes\n\nThey say **hello**, 你好.\n\n- one\n- two\n\n```go\nfmt.Println(\"hi\")\n```\n\nThat is all."),
+	)
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := open(t, g, func(o *tui.Options) { o.Lines = []string{"chela · mock/m"} })
+	x.types("what do my notes say?\nboth of them")
+	x.sees("That is all.")
+	x.rests()
+	golden(t, "conversation", x.all())
+
+	t.Run("details of this turn are unfolded", func(t *testing.T) {
+		x.press(ctrlO)
+		x.rests()
+		if n := strings.Count(x.all(), "  │ "); n < 2 {
+			t.Errorf("%d lines of output\n%s", n, x.all())
+		}
+	})
+	t.Run("a later screen shows the same conversation", func(t *testing.T) {
+		y := open(t, g, nil)
+		y.sees("That is all.")
+		y.rests()
+		golden(t, "later", y.all())
+	})
+}
+
+func TestEscapesOfTheModelAreNotObeyed(t *testing.T) {
+	g, _ := workspace(t, llmtest.Say("safe \x1b]0;owned\x07\x1b[2Jtext \u202eevil"))
+	x := open(t, g, nil)
+	x.types("hi")
+	x.sees("safe text evil")
+	x.rests()
+	if all := strings.Join(x.printed, "\n"); strings.Contains(all, "\x1b]") || strings.Contains(all, "\x1b[2J") || strings.Contains(all, "\u202e") {
+		t.Errorf("printed: %q", all)
+	}
+}
+
+func TestApproval(t *testing.T) {
+	call := llmtest.Call("c1", "exec", `{"command": "touch made"}`)
+	for _, tt := range []struct {
+		name string
+		key  rune
+		made bool
+	}{
+		{"y allows once", 'y', true},
+		{"n refuses", 'n', false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, dir := workspace(t, call, llmtest.Say("done"))
+			x := open(t, g, nil)
+			x.types("make it")
+			x.sees("? allow touch made")
+			x.sees("┃ touch made") // the plan
+			x.answers(tt.key)
+			x.sees("done")
+			x.rests()
+			if _, err := os.Stat(filepath.Join(dir, "made")); (err == nil) != tt.made {
+				t.Errorf("the file: %v, want made %v", err, tt.made)
+			}
+			if strings.Contains(x.all(), "? allow") {
+				t.Errorf("the question is still there\n%s", x.all())
+			}
+		})
+	}
+	t.Run("who is typing does not answer", func(t *testing.T) {
+		g, _ := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow touch made")
+		x.press(key('y')) // at once
+		if !strings.Contains(x.all(), "› y") {
+			t.Errorf("the key did not go to the input\n%s", x.all())
+		}
+		x.answers('n')
+		if !strings.Contains(x.all(), "› yn") {
+			t.Errorf("a key after it did not\n%s", x.all())
+		}
+	})
+	t.Run("a question waits for the next screen, which may answer for another session", func(t *testing.T) {
+		g, dir := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow touch made")
+		y := open(t, g, func(o *tui.Options) { o.Session = "agent:main:other" })
+		y.sees("asks in session agent:main:main")
+		y.answers('y')
+		x.sees("done")
+		x.rests()
+		if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
+			t.Error(err)
+		}
+		y.until("the question to go", func() bool { return !strings.Contains(y.all(), "? allow") })
+	})
+	t.Run("yes asks nobody", func(t *testing.T) {
+		g, _ := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, func(o *tui.Options) { o.Yes = true })
+		x.types("make it")
+		x.sees("done")
+		if !strings.Contains(x.all(), "allowed: touch made") {
+			t.Errorf("what was allowed is not shown\n%s", x.all())
+		}
+	})
+}
+
+// slow answers and does not end.
+func slow() llmtest.Step {
+	s := llmtest.Say("begin of a long answer\n\nand more")
+	s.Fault.Hang = llmtest.HangMiddle
+	return s
+}
+
+func TestInterrupt(t *testing.T) {
+	g, _ := workspace(t, slow(), llmtest.Say("second answer"))
+	x := open(t, g, nil)
+	x.types("go on")
+	x.sees("begin of a long answer")
+	x.press(ctrlC)
+	x.sees("■ stopped")
+	x.rests()
+	if left, _ := x.model.(screen).Left(); left {
+		t.Fatal("the first interrupt left")
+	}
+	x.types("again")
+	x.sees("second answer")
+	x.rests()
+	x.update(tea.PasteMsg{Content: "draft"})
+	x.press(ctrlC)
+	if left, _ := x.model.(screen).Left(); left || strings.Contains(x.all(), "draft") {
+		t.Fatalf("with a draft: left %v\n%s", left, x.all())
+	}
+	x.press(ctrlC)
+	if left, err := x.model.(screen).Left(); !left || err != nil {
+		t.Fatalf("idle: left %v, %v", left, err)
+	}
+}
+
+func TestReconnect(t *testing.T) {
+	long := llmtest.Say("begin of a long answer\n\nand its end")
+	long.Gap = 300 * time.Millisecond
+	g, _ := workspace(t, long, llmtest.Say("third"))
+	next := make(chan *client.Client, 1)
+	first := dial(t, g)
+	x := open(t, g, func(o *tui.Options) {
+		o.Client = first
+		o.Redial = func(ctx context.Context) (*client.Client, error) {
+			select {
+			case c := <-next:
+				return c, nil
+			case <-ctx.Done():
+				return nil, errors.New("gone")
+			}
+		}
+	})
+	x.types("tell me")
+	x.sees("begin of a long answer")
+	first.Close()
+	x.sees("connection lost")
+	next <- dial(t, g)
+	x.sees("and its end")
+	x.rests()
+	all := x.all()
+	for _, once := range []string{"connection lost", "connected again", "❯ tell me", "begin of a long answer", "and its end"} {
+		if n := strings.Count(all, once); n != 1 {
+			t.Errorf("%q is shown %d times\n%s", once, n, all)
+		}
+	}
+	x.types("and then?")
+	x.sees("third")
+}
+
+// TestAnswerMissed loses the connection until the answer is complete.
+func TestAnswerMissed(t *testing.T) {
+	long := llmtest.Say("begin of a long answer\n\nand its end")
+	long.Gap = 100 * time.Millisecond
+	g, _ := workspace(t, long)
+	next := make(chan *client.Client, 1)
+	first := dial(t, g)
+	x := open(t, g, func(o *tui.Options) {
+		o.Client = first
+		o.Redial = func(context.Context) (*client.Client, error) { return <-next, nil }
+	})
+	x.types("tell me")
+	x.sees("begin of a long answer")
+	first.Close()
+	x.sees("connection lost")
+	x.types("and then?")
+	other := open(t, g, nil)
+	other.sees("and its end")
+	next <- dial(t, g)
+	x.sees("the script has no step") // to what was typed meanwhile
+	x.rests()
+	for _, once := range []string{"begin of a long answer", "and its end", "❯ and then?"} {
+		if n := strings.Count(x.all(), once); n != 1 {
+			t.Errorf("%q is shown %d times\n%s", once, n, x.all())
+		}
+	}
+}
+
+func TestInput(t *testing.T) {
+	g, dir := workspace(t, llmtest.Say("one"), llmtest.Say("two"))
+	file := filepath.Join(dir, "typed")
+	x := open(t, g, func(o *tui.Options) { o.History = file })
+	x.press(key('a'), newline, key('b'), enter)
+	x.sees("one")
+	x.rests()
+	if !strings.Contains(x.all(), "❯ a\n  b\n") {
+		t.Errorf("several lines\n%s", x.all())
+	}
+	x.update(tea.PasteMsg{Content: "draft"})
+	x.press(up)
+	if !strings.Contains(x.all(), "› a\n  b") {
+		t.Errorf("what was typed before\n%s", x.all())
+	}
+	x.press(ctrlC)
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("history file: %v, %v", info, err)
+	}
+	t.Run("a later screen remembers", func(t *testing.T) {
+		y := open(t, g, func(o *tui.Options) { o.History = file })
+		y.press(up)
+		if !strings.Contains(y.all(), "› a\n  b") {
+			t.Errorf("what was typed before\n%s", y.all())
+		}
+	})
+	t.Run("commands are completed", func(t *testing.T) {
+		x.press(key('/'))
+		x.sees("/new ")
+		x.press(key('s'), key('t'), key('a'))
+		if all := x.all(); !strings.Contains(all, "/status") || strings.Contains(all, "/new ") {
+			t.Errorf("menu\n%s", all)
+		}
+		x.press(tab)
+		if all := x.all(); !strings.Contains(all, "› /status") {
+			t.Errorf("completed\n%s", all)
+		}
+		x.press(enter)
+		x.sees("❯ /status")
+		x.rests()
+	})
+	t.Run("quit leaves", func(t *testing.T) {
+		x.types("/quit")
+		if left, err := x.model.(screen).Left(); !left || err != nil {
+			t.Errorf("left %v, %v", left, err)
+		}
+	})
+}
+
+func TestSizes(t *testing.T) {
+	long := strings.Repeat("a long line of code that is wider than most terminals are, and 宽的字符 too\n", 60)
+	step := llmtest.Say("```\n" + long + "```")
+	step.Fault.Hang = llmtest.HangMiddle
+	g, _ := workspace(t, step)
+	x := open(t, g, nil)
+	x.types("code")
+	x.sees("a long line")
+	for _, size := range [][2]int{{80, 24}, {30, 10}, {10, 5}, {200, 60}, {4, 3}, {80, 24}} {
+		x.resize(size[0], size[1])
+	}
+	x.update(tea.PasteMsg{Content: strings.Repeat("line\n", 30)})
+	x.resize(40, 12)
+	x.press(ctrlC, ctrlC) // the draft, the turn
+	x.sees("■ stopped")
+}
+
+func TestFailure(t *testing.T) {
+	g, _ := workspace(t, llmtest.Status(401, "bad key"))
+	x := open(t, g, nil)
+	x.types("hi")
+	x.sees("refused the key")
+	x.rests()
+	if !strings.Contains(x.all(), "/model") {
+		t.Errorf("no hint\n%s", x.all())
+	}
+}
