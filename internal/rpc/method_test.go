@@ -149,3 +149,39 @@ func TestError(t *testing.T) {
 		}
 	}
 }
+
+// FuzzCall: whatever the parameters are, the function is called only with an
+// object that has what is required and nothing that is unknown.
+func FuzzCall(f *testing.F) {
+	for _, s := range []string{
+		`{"key":"a","text":"b"}`, `{"key":"a","text":"b","legacy":1}`, `{"key":null,"text":""}`, `{"key":"a","key":"b","text":""}`,
+		`{"KEY":"a","text":"b"}`, `{"key":"a","text":"b","in":{"deep":true,"x":1}}`, `[]`, `null`, ``, `{`, `"x"`, `{"key":"a","text":"b","file":"%"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	s := set()
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		ctx := chela.WithPrincipal(t.Context(), chela.Owner("test"))
+		_, err := s.Call(ctx, wire.RoleOperator, nobody{}, "m", raw)
+		if err != nil {
+			if e := rpc.Error(err); e.Code != wire.InvalidRequest {
+				t.Errorf("%q: %v with code %s", raw, err, e.Code)
+			}
+			return
+		}
+		var props map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &props); err != nil {
+			t.Fatalf("%q was called: %v", raw, err)
+		}
+		if props["key"] == nil || props["text"] == nil {
+			t.Errorf("%q was called without what is required", raw)
+		}
+		for name := range props {
+			switch name {
+			case "key", "text", "limit", "tags", "file", "in", "legacy":
+			default:
+				t.Errorf("%q was called with %q", raw, name)
+			}
+		}
+	})
+}
