@@ -106,6 +106,9 @@ func TestBounds(t *testing.T) {
 	if _, err := Parse([]byte(strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth))); err != nil {
 		t.Errorf("depth %d: %v", MaxDepth, err)
 	}
+	if _, err := Parse([]byte(strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1))); err == nil {
+		t.Errorf("depth %d is read", MaxDepth+1)
+	}
 	if _, err := Parse([]byte(strings.Repeat("[", 1_000_000))); err == nil {
 		t.Error("a million brackets are read")
 	}

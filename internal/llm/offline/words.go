@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -101,7 +102,7 @@ const (
 func (t *turn) help(g *grammar) string {
 	var b strings.Builder
 	b.WriteString(t.say(words{"I understand requests like these:\n", "我能听懂这样的请求：\n"}))
-	for _, r := range g.rows {
+	for _, r := range slices.Backward(g.rows) { // files first
 		if example := t.say(r.example); example != "" {
 			b.WriteString("- " + example + "\n")
 		}
