@@ -31,6 +31,7 @@ type job struct {
 	unknown bool             // the outcome of a call is unknown: read only, first
 	resumed bool
 
+	over     func()                  // the run's rows say that it has ended: it is no more in progress
 	calls    map[string]session.Call // by the provider's id, of the last assistant message
 	round    int
 	spent    spent

@@ -120,6 +120,7 @@ func (c *Conductor) close(ctx context.Context, j *job) error {
 	}
 	c.o.Step("run.ended")
 	j.final = nil
+	j.ended()
 	c.stored(j, meta, entries...)
 	for _, q := range withdrawn {
 		c.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
@@ -175,8 +176,16 @@ func (c *Conductor) suspend(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
+	j.ended()
 	c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseSuspended})
 	return nil
+}
+
+// ended is told before observers are: who asks then finds nothing in progress.
+func (j *job) ended() {
+	if j.over != nil {
+		j.over()
+	}
 }
 
 func (c *Conductor) publishEnd(j *job) {

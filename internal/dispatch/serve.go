@@ -260,6 +260,7 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 	}
 	s.begun(j.r.ID, cancel)
 	defer s.ended()
+	j.over = s.ended
 	c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: phase})
 	if phase == chela.PhaseStart {
 		c.announceInput(ctx, j)
