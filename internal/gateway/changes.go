@@ -88,5 +88,5 @@ func (cs *changes) send(c change) {
 			p.Active, p.Runs = row.Active, row.Runs
 		}
 	}
-	cs.s.broadcast(encode(wire.EventSessionsChanged, p), to)
+	cs.s.broadcast(to, false, wire.EventSessionsChanged, func() any { return p })
 }

@@ -50,51 +50,40 @@ func watchers(key chela.SessionKey) audience {
 	return func(c *conn) bool { return readers(c) && c.watches(key) }
 }
 
-// broadcast queues a frame for everyone that it is for.
-func (s *Server) broadcast(f frame, to audience) {
+// broadcast queues an event for everyone that it is for. It is encoded for the
+// first one, and not at all when there is none.
+func (s *Server) broadcast(to audience, drop bool, name string, payload func() any) {
+	var f frame
 	for _, c := range s.connected() {
-		if to(c) {
-			c.push(f, true)
+		if !to(c) {
+			continue
 		}
+		if f.head == nil {
+			f = encode(name, payload())
+			f.drop = drop
+		}
+		c.push(f, true)
 	}
 }
 
 // chat sends a chat event to those that follow its session.
 func (s *Server) chat(p wire.Chat) {
-	f := encode(wire.EventChat, p)
-	f.drop = p.State == wire.StateDelta
-	s.broadcast(f, followers(chela.SessionKey(p.SessionKey)))
+	to := followers(chela.SessionKey(p.SessionKey))
+	s.broadcast(to, p.State == wire.StateDelta, wire.EventChat, func() any { return p })
 }
 
 // agent sends a step of a run.
 func (s *Server) agent(e chela.Event, drop bool, data any) {
-	f := encode(wire.EventAgent, agentEvent(e, data))
-	f.drop = drop
-	s.broadcast(f, followers(e.Session))
+	s.broadcast(followers(e.Session), drop, wire.EventAgent, func() any { return agentEvent(e, data) })
 }
 
 // tool sends what a tool does to the connection that started the run, and to
 // those that watch all sessions.
 func (s *Server) tool(e chela.Event) {
-	p := agentEvent(e, toolStep(e.Tool, e.Phase))
 	drop := e.Phase == chela.PhaseUpdate
-	var owner, other frame
-	for _, c := range s.connected() {
-		if !readers(c) {
-			continue
-		}
-		f, name := &other, wire.EventSessionTool
-		if c.owns(e.Run) {
-			f, name = &owner, wire.EventAgent
-		} else if !c.watchesAll() {
-			continue
-		}
-		if f.head == nil {
-			*f = encode(name, p)
-			f.drop = drop
-		}
-		c.push(*f, true)
-	}
+	step := func() any { return agentEvent(e, toolStep(e.Tool, e.Phase)) }
+	s.broadcast(func(c *conn) bool { return readers(c) && c.owns(e.Run) }, drop, wire.EventAgent, step)
+	s.broadcast(func(c *conn) bool { return readers(c) && !c.owns(e.Run) && c.watchesAll() }, drop, wire.EventSessionTool, step)
 }
 
 // message sends a stored message.
@@ -108,10 +97,12 @@ func (s *Server) message(e chela.Event) {
 		return
 	}
 	s.streams.settle(e.Run)
-	s.broadcast(encode(wire.EventSessionMessage, wire.SessionMessage{
-		SessionKey: string(e.Session), AgentID: string(e.Session.Agent()),
-		Message: m, MessageID: entry.ID, Seq: entry.Seq, UpdatedAt: wire.At(e.Time),
-	}), watchers(e.Session))
+	s.broadcast(watchers(e.Session), false, wire.EventSessionMessage, func() any {
+		return wire.SessionMessage{
+			SessionKey: string(e.Session), AgentID: string(e.Session.Agent()),
+			Message: m, MessageID: entry.ID, Seq: entry.Seq, UpdatedAt: wire.At(e.Time),
+		}
+	})
 }
 
 // approval sends a request for a decision, or the decision.
@@ -121,10 +112,10 @@ func (s *Server) approval(e chela.Event) {
 		return
 	}
 	if e.Phase == chela.PhaseRequested {
-		s.broadcast(encode(wire.EventApprovalRequested, shape.Approval(r)), deciders)
+		s.broadcast(deciders, false, wire.EventApprovalRequested, func() any { return shape.Approval(r) })
 		return
 	}
-	s.broadcast(encode(wire.EventApprovalResolved, shape.Resolved(r)), deciders)
+	s.broadcast(deciders, false, wire.EventApprovalResolved, func() any { return shape.Resolved(r) })
 }
 
 // session sends a change of a session.

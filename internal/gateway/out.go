@@ -34,12 +34,6 @@ func raw(payload any) []byte {
 	return b
 }
 
-// droppable returns f as an event that a later one replaces.
-func (f frame) droppable() frame {
-	f.drop = true
-	return f
-}
-
 // item is a frame on its way out.
 type item struct {
 	data []byte

@@ -197,7 +197,7 @@ func (s *Server) tick() {
 	for {
 		select {
 		case now := <-t.C:
-			s.broadcast(encode(wire.EventTick, wire.Tick{Time: wire.At(now)}).droppable(), everybody)
+			s.broadcast(everybody, true, wire.EventTick, func() any { return wire.Tick{Time: wire.At(now)} })
 		case <-s.ctx.Done():
 			return
 		}
@@ -218,7 +218,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, h := range https {
 		h.Close()
 	}
-	s.broadcast(encode(wire.EventShutdown, wire.Shutdown{Reason: "gateway stopping"}), everybody)
+	s.broadcast(everybody, false, wire.EventShutdown, func() any { return wire.Shutdown{Reason: "gateway stopping"} })
 	for _, c := range conns {
 		c.close(wire.CloseRestart, "service restart")
 	}
