@@ -342,6 +342,9 @@ func (s suite) faults(t *testing.T) {
 				if strings.ContainsAny(e.Message, "\n\r") || len(e.Message) > 600 || e.Message == "" {
 					t.Errorf("message = %q: want one short line", e.Message)
 				}
+				if name == "flood" && !strings.Contains(e.Message, "larger than") {
+					t.Errorf("message = %q: the flood was read to its end", e.Message)
+				}
 				if len(srv.Requests()) != 1 {
 					t.Errorf("%d requests, want 1", len(srv.Requests()))
 				}
@@ -477,7 +480,7 @@ func (s suite) leave(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Minute, cancel)
 			c, err := Collect(ctx, p, Ask("Hi"))
-			if err != nil || !errors.Is(c.Err, context.Canceled) {
+			if err != nil || !errors.Is(c.Err, context.Canceled) || llm.ClassOf(c.Err) != "" {
 				t.Errorf("error = %v (%v), want %v", c.Err, err, context.Canceled)
 			}
 			synctest.Wait()
