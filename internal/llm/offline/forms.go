@@ -53,7 +53,7 @@ var forms = sync.OnceValue(func() *patterns {
 		wordPaths:  regexp.MustCompile(`(?i)^(?:readme|makefile|dockerfile|license|changelog)$`),
 		noPaths:    regexp.MustCompile(`(?i)^(?:e\.g|i\.e|a\.m|p\.m|etc|vs|and/or|or/and|yes/no|he/she|his/her|either/or|on/off|n/a|w/o|tcp/ip|i/o)$`),
 		politeHead: regexp.MustCompile(`(?i)^(?:first(?: of all)?|to begin|please|pls|plz|kindly|hey|hi|hello|ok(?:ay)?|so|well|now|just|also|then|and|chela|` +
-			`(?:could|can|would|will) (?:you|u)(?: be so kind(?: as)? to| mind| possibly)?|would you be able to|are you able to|do you mind|may i ask you to|` +
+			`(?:could|can|may|might) i(?: please)?|(?:could|can|would|will) (?:you|u)(?: be so kind(?: as)? to| mind| possibly)?|would you be able to|are you able to|do you mind|may i ask you to|` +
 			`(?:i'd|i would) (?:like|love|want|need)(?: for)?(?: you)?(?: to)?|i (?:want|need|wish)(?: you)? to|i wanna|let's|let us|go ahead and|help me(?: to)?|try to|quickly|` +
 			`i was wondering if you could|is it possible to|` +
 			`首先|先|请问|请帮我|请给我|请你?|麻烦你?(?:一下)?|拜托你?|劳驾|帮我|帮忙|帮|能不能|能否|可不可以|可以|你?能(?:不能)?(?:帮我|给我)|你可以|请问|你好|那么|现在|给我|我想要?(?:让你|请你|你)?|我要你?|我需要你?|快|再)[\s,，:：]*`),
@@ -62,9 +62,9 @@ var forms = sync.OnceValue(func() *patterns {
 		politeTail: regexp.MustCompile(`(?i)[\s,，]*(?:please|pls|plz|thanks(?: a lot)?|thank you|thx|for me|if you (?:can|could|don't mind)|would you|could you|will you|right now|now|ok(?:ay)?|` +
 			`好吗|好么|可以吗|行吗|行不行|好不好|谢谢你?|多谢|谢了|吧|呗|呢|吗|嘛|啊|呀|哦|一下)?[\s.!?。！？~]*$`),
 		latinWord:   regexp.MustCompile(`[A-Za-z]{3,}`),
-		strongSplit: regexp.MustCompile(`(?i)[\s,;，；。.]*(?:\b(?:and then|then|after that|afterwards|after which|next,|and finally|finally)\b|然后再?|[，,]\s*(?:再|接着|然后)|接着再?|随后|之后再|最后再?|完成后|[;；\n]+|[.!?] +(?:now |please )?|[。！？])[\s,，]*`),
+		strongSplit: regexp.MustCompile(`(?i)[\s,;，；。.]*(?:\b(?:and then|then|after that|afterwards|after which|next,|and finally|finally)\b|然后再?|[，,]\s*(?:再|接着|然后)|接着再?|随后|之后再|[，,；。]\s*最后再?|完成后|[;；\n]+|[.!?] +(?:now |please )?|[。！？])[\s,，]*`),
 		weakSplit:   regexp.MustCompile(`(?i)\s*(?:,?\s+(?:and|&)(?: also)? |,\s*also |，|,\s+|并且|同时|以及|顺便|并|再)\s*`),
-		againForm:   regexp.MustCompile(`(?i)^(?:(?:do|run|try|say|repeat|show)?\s*(?:me )?(?:that|it|this)?\s*(?:once more|one more time|again)|repeat(?: that| it| the last (?:one|request|command))?|retry|redo(?: it| that)?|same again|(?:再|重新?)(?:来|试|做|执行|运行|跑|说|看|查)(?:一次|一遍|一下|一回|试)?|重试|重复(?:一次|一遍|一下)?|再一次|来一[次遍]|试一次|做一遍)$`),
+		againForm:   regexp.MustCompile(`(?i)^(?:(?:do|run|try|say|repeat|show)?\s*(?:me )?(?:that|it|this)?\s*(?:once more|one more time|again)|repeat(?: that| it| the last (?:one|request|command))?|retry|redo(?: it| that)?|same again|(?:再|重新?)(?:来|试|做|执行|运行|跑|说|看|查)(?:一次|一遍|一下|一回|试)?|重试|重复(?:一次|一遍|一下)?|再一次|(?:来|试|做|执行|运行|跑|查|看)一[次遍])$`),
 		moreForm:    regexp.MustCompile(`(?i)^(?:(?:show|give|read|see|tell)?\s*(?:me )?(?:some )?more(?: of it| lines| please)?|continue(?: reading)?|go on|keep (?:going|reading)|next(?: page| part| lines)?|(?:show )?(?:me )?the (?:rest|next (?:page|part))(?: of it)?|read on|(?:请)?继续(?:读|看|显示)?|更多|下一页|还有(?:呢|吗)?|接着(?:看|读)?|往下(?:看|读)?|(?:显示|看)?(?:剩下|其余|后面)的?(?:内容|部分)?|再多(?:看|显示)?一?点)$`),
 		nthForm:     regexp.MustCompile(macros.Replace(`(?i)^(?:{see}|{看}|what(?:'s| is) in|选|选择|pick|choose|use)?(?: me)?(?: at)?\s*(?:(?:the )?(?P<word>first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last)(?: (?:one|file|result|entry|item|match|folder|of them))?|(?:the )?(?P<num>\d+)(?:st|nd|rd|th)(?: (?:one|file|result|entry|item|match))?|(?:number|no\.?|#)\s*(?P<num2>\d+)|(?:一下)?第\s*(?P<zh>[一二两三四五六七八九十\d]+)\s*(?:个|条|项|份)?(?:文件|结果)?|(?P<zhlast>最后)(?:一个|那个|一项|一条)(?:文件)?)$`)),
 		numbered:    regexp.MustCompile(`(?m)^ *(\d+)\t`),

@@ -108,7 +108,7 @@ func place(s string) string {
 	case "parent", "parent folder", "上级", "上一级":
 		return ".."
 	}
-	return s
+	return clean(s)
 }
 
 // list lists a folder.
