@@ -13,7 +13,7 @@ func (w *walker) denied(argv []Word) string {
 	for i, a := range argv[1:] {
 		args[i] = a.Text
 	}
-	name := path.Base(argv[0].Text)
+	name := strings.ToLower(path.Base(argv[0].Text)) // on some systems RM is rm
 	switch {
 	case name == "rm" || name == "srm":
 		if recursive(args, "rR") && w.anyRoot(args) {

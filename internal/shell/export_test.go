@@ -20,7 +20,7 @@ func Known(p Plan, s Segment) bool {
 		base := program(a.Text)
 		_, ok := ruleOf(base)
 		wr, wraps := wrapperOf(base)
-		return ok || wraps && wr.plain || base == "eval" || base == "xargs" || defined(p, a.Text)
+		return ok || wraps && wr.plain || base == "eval" || base == "xargs" || base == "dash" || base == "ash" || defined(p, a.Text)
 	}
 	return true
 }

@@ -37,7 +37,7 @@ func gitReads(args []Word) string {
 func gitActs(arg string) bool {
 	name, ok := strings.CutPrefix(arg, "--")
 	if !ok {
-		return strings.HasPrefix(arg, "-O")
+		return strings.HasPrefix(arg, "-") && strings.Contains(arg, "O") // grep -nO PAGER
 	}
 	name, _, _ = strings.Cut(name, "=")
 	for _, l := range []string{"output", "ext-diff", "textconv", "open-files-in-pager", "show-signature", "filters", "exec", "upload-pack", "edit", "run"} {
@@ -59,7 +59,7 @@ func gitSub(name string, args []string) string {
 	ok := false
 	switch name {
 	case "status", "log", "diff", "show", "shortlog", "rev-parse", "rev-list", "ls-files", "ls-tree", "blame", "describe", "grep",
-		"merge-base", "name-rev", "count-objects", "for-each-ref", "show-ref", "whatchanged", "diff-tree", "cat-file", "version", "help", "show-branch",
+		"merge-base", "name-rev", "count-objects", "for-each-ref", "show-ref", "whatchanged", "diff-tree", "cat-file", "version", "show-branch",
 		"check-ignore", "check-attr", "cherry", "range-diff", "var":
 		ok = true
 	case "branch", "tag":

@@ -27,6 +27,9 @@ func (w *walker) hazard(node syntax.Node, join, text string) {
 		case *syntax.Stmt: // a body, which is walked by itself
 			return false
 		case *syntax.ParamExp:
+			if n.Param != nil && n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
+				w.set(n.Param.Value, "", false)
+			}
 			if reason := odd(n); reason != "" {
 				seg.raise(Ask, reason)
 			}
@@ -127,11 +130,12 @@ func harmless(name string) bool {
 }
 
 // special reports whether the shell, or a command that gets it from the
-// shell, acts on a variable.
+// shell, acts on a variable, or sets it by itself.
 func special(name string) bool {
 	switch name {
 	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "IFS", "CDPATH", "ENV", "PWD", "OLDPWD", "GLOBIGNORE", "POSIXLY_CORRECT",
-		"PROMPT_COMMAND", "PS4", "SHELLOPTS", "OPTIND", "EXECIGNORE", "FIGNORE", "TIMEFORMAT", "GCONV_PATH", "PAGER", "FUNCNEST":
+		"PROMPT_COMMAND", "PS4", "SHELLOPTS", "OPTIND", "EXECIGNORE", "FIGNORE", "TIMEFORMAT", "GCONV_PATH", "PAGER", "FUNCNEST",
+		"_", "REPLY", "OPTARG", "MAPFILE", "COPROC", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "DIRSTACK", "FUNCNAME", "PIPESTATUS", "GROUPS", "UID", "EUID", "PPID":
 		return true
 	}
 	for _, p := range []string{"BASH", "LD_", "DYLD_", "GIT_", "CHELA_", "OPENCLAW_"} {

@@ -58,8 +58,8 @@ func (w *walker) redirect(rd *syntax.Redirect, r *redirection) {
 		}
 		return
 	case syntax.WordHdoc:
-		if f, ok := w.expand(rd.Word, 0); ok && w.static(rd.Word) {
-			r.in = input{text: strings.Join(f, " ") + "\n", known: true}
+		if f, ok := w.expand(rd.Word, 0); ok {
+			r.in = input{text: strings.Join(f, " ") + "\n", known: w.static(rd.Word)}
 		}
 		return
 	}
@@ -108,8 +108,8 @@ func (w *walker) document(doc *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range doc.Parts {
 		lit, ok := p.(*syntax.Lit)
-		if !ok {
-			return "", false
+		if !ok || strings.Contains(lit.Value, `\`) { // what it escapes depends on the delimiter
+			return b.String(), false
 		}
 		b.WriteString(lit.Value)
 	}

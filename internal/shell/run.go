@@ -77,7 +77,7 @@ func quotes(name string) bool {
 // are read; it is false for any other command.
 func (w *walker) runner(base string, args []Word, in input) (Verdict, string, bool) {
 	switch base {
-	case "cd", "pushd", "read":
+	case "cd", "pushd", "popd", "read":
 		w.follow(base, args)
 		return ReadOnly, "", false
 	case "alias":
@@ -98,6 +98,9 @@ func (w *walker) runner(base string, args []Word, in input) (Verdict, string, bo
 		return Ask, "it runs something later", true
 	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash":
 		v, reason := w.shell(args, in)
+		if v == ReadOnly && base != "sh" && base != "bash" && base != "dash" && base != "ash" {
+			v, reason = Ask, "it runs a text in a language that is not judged"
+		}
 		return v, reason, true
 	case "xargs":
 		v, reason := w.xargs(args, in)
@@ -110,7 +113,11 @@ func (w *walker) runner(base string, args []Word, in input) (Verdict, string, bo
 
 // follow notes what a builtin does to the shell.
 func (w *walker) follow(base string, args []Word) {
-	if base != "read" && base != "alias" {
+	switch base {
+	case "popd":
+		w.cwd = ""
+		return
+	case "cd", "pushd":
 		w.chdir(args)
 		return
 	}
@@ -180,8 +187,8 @@ func (w *walker) shell(args []Word, in input) (Verdict, string) {
 			return Ask, "it runs a text that is not known"
 		}
 		text, rest = rest[0].Text, rest[1:]
-	case len(rest) == 0 && in.known:
-		text = in.text
+	case len(rest) == 0 && in.text != "":
+		text, odd = in.text, odd || !in.known
 	case len(rest) == 0:
 		return Ask, "it runs a text that is not known"
 	default:
@@ -198,7 +205,7 @@ func (w *walker) shell(args []Word, in input) (Verdict, string) {
 		w.vars = old
 	})
 	if odd {
-		return Ask, "it starts a shell with options"
+		return Ask, "it starts a shell with options, or with a text that is not known"
 	}
 	return ReadOnly, ""
 }
@@ -220,15 +227,16 @@ func (w *walker) xargs(args []Word, in input) (Verdict, string) {
 	if len(inner) == 0 {
 		inner = []Word{{Text: "echo", Literal: true}}
 	}
-	if in.known {
+	if in.text != "" {
 		more := inner[:len(inner):len(inner)]
 		for _, f := range strings.Fields(in.text) {
 			more = append(more, Word{Text: f, Literal: true})
 		}
 		w.deeper(func() { w.run(Segment{Argv: more}, 0, input{}) })
-		return ReadOnly, reason
+	} else {
+		w.deeper(func() { w.run(Segment{Argv: append(inner[:len(inner):len(inner)], Word{Text: "…"})}, 0, input{}) })
 	}
-	w.deeper(func() { w.run(Segment{Argv: append(inner[:len(inner):len(inner)], Word{Text: "…"})}, 0, input{}) })
+	// Even of a known text it is not known here how xargs splits it.
 	if reason == "" && !freely(inner) {
 		reason = "it runs a command with arguments that are not known"
 	}
@@ -283,22 +291,10 @@ func (w *walker) find(args []Word) (Verdict, string, bool) {
 			rest = append(rest, a)
 		}
 	}
-	if reason := w.judge(append([]Word{{Text: "find", Literal: true}}, computedAway(rest)...)); reason != "" {
+	if reason := w.judge(append([]Word{{Text: "find", Literal: true}}, rest...)); reason != "" {
 		return Ask, reason, true
 	}
 	return ReadOnly, "", true
-}
-
-// computedAway drops words that are not known; they were judged as arguments
-// of the inner command.
-func computedAway(words []Word) []Word {
-	var out []Word
-	for _, x := range words {
-		if x.Literal {
-			out = append(out, x)
-		}
-	}
-	return out
 }
 
 func literal(words []Word) bool {

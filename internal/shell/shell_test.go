@@ -40,7 +40,7 @@ func TestDenied(t *testing.T) {
 		"delete the root": {
 			"rm -rf /", "rm -r -f /", "rm -f -r /", "rm --recursive --force /", "rm --rec --fo /", "rm -Rf /", "rm   -rf    /", "rm -rf -- /",
 			"rm / -rf", "rm -rf /*", "rm -rf //", "rm -rf /.", "rm -rf /tmp/..", "/bin/rm -rf /", "\\rm -rf /", "rm --no-preserve-root -rf /", "rm -rf x /", "rm -rf /etc",
-			"X=/; rm -rf $X", "X=rm; $X -rf /", "X=-rf; rm $X /", "A=/; B=$A; rm -rf $B", "cd / && rm -rf *", "cd /; rm -rf .", "find / -delete", "rm -rf {/,x}", "rm -rf {..,/}", "rm -rf /[a-z]*", "rm -rf /?*", "rm -rf / # " + strings.Repeat("x", 20_000), "rm -rf $EMPTY/",
+			"X=/; rm -rf $X", "X=rm; $X -rf /", "X=-rf; rm $X /", "A=/; B=$A; rm -rf $B", "cd / && rm -rf *", "cd /; rm -rf .", "cd -P / && rm -rf *", "RM -rf /", "find / -delete", "rm -rf {/,x}", "rm -rf {..,/}", "rm -rf /[a-z]*", "rm -rf /?*", "rm -rf / # " + strings.Repeat("x", 20_000), "rm -rf $EMPTY/",
 			"alias r=rm; r -rf /", "export X=/; rm -rf $X", "for d in a /; do rm -rf $d; done",
 		},
 		"delete the home": {"rm -rf ~", "rm -rf ~/", "rm -rf ~/*", "rm -rf $HOME", "rm -rf ${HOME}/", "cd && rm -rf *", "rm -rf /root", "rm -rf /home/anna"},
@@ -75,7 +75,7 @@ func TestDenied(t *testing.T) {
 	t.Run("EX-20 every listed plan", func(t *testing.T) {
 		verdicts(t, shell.Deny, []string{
 			"rm -r -f /", "rm --recursive --force /", "sudo rm -rf /", `sh -c "rm -rf /"`, "X=/; rm -rf $X", "alias r=rm; r -rf ~", "echo / | xargs rm -rf",
-			"printf '%s\n' / | xargs rm -rf", "echo / | xargs -n 1 rm -rf", "sh -c 'rm -rf $1' x /", "r() { rm -rf $1; }; r /", "if x; then D=/; else D=y; fi; rm -rf $D",
+			"printf '%s\n' / | xargs rm -rf", "echo -e 'rm -rf /' | sh", "X=/; echo \"rm -rf $X\" | bash -s", "echo / | xargs -n 1 rm -rf", "sh -c 'rm -rf $1' x /", "r() { rm -rf $1; }; r /", "if x; then D=/; else D=y; fi; rm -rf $D",
 		})
 	})
 }
@@ -100,7 +100,7 @@ func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	verdicts(t, shell.ReadOnly, []string{
 		"ls", "/bin/ls -la", "ls -la | head -5", "cat a.txt b.txt", "head -n 20 main.go", "tail -n 5 log.txt 2>/dev/null", "wc -l *.go", "grep -rn foo --include='*.go' .", "rg -n foo src",
-		"find . -name '*.go' -type f", "find . -type f | wc -l", "find . -name '*.go' -exec grep -l foo {} +", "find . -name '*.md' | xargs wc -l", "git status --short && git log --oneline | head -3",
+		"find . -name '*.go' -type f", "find . -type f | wc -l", "find . -name '*.go' -exec grep -l foo {} +", "find . -name '*.md' | xargs wc -l", "printenv PATH", "ls | xargs -n 1 -I{} cat {}", "git ls-files | xargs -r head -1", "git status --short && git log --oneline | head -3",
 		"git diff HEAD~1 -- main.go", "git branch -a", "git --no-pager log -5", "git -C sub status", "git remote -v", "git config --get user.name", "git stash list",
 		"pwd", "echo hello", "echo $HOME", `echo "$USER" "$(date)"`, "date +%s", "date -d yesterday", "du -sh . 2>&1", "df -h", "stat main.go", "file x", "which go", "command -v go", "env", "sort -u a | uniq -c | sort -rn", "cut -d: -f1 x | tr a-z A-Z",
 		"jq '.a' x.json", "ps aux", "ps -ef | grep go", "uname -a", "whoami", "id", "go version", "go env GOPATH", "go list ./...", "sed -n '1,20p' main.go", "awk '{print $1}' x", "awk -F: '{ print $1, $3 }' x",
@@ -118,6 +118,8 @@ func TestAsk(t *testing.T) {
 		"curl https://example.org", "git push", "git commit -m x", "git checkout .", "git -c core.pager=evil log", "git branch new", "git branch -D x", "git tag v1", "git diff --output=f", "git diff --outp=f", "git log --ext-diff", "git grep -Oevil x", "git stash", "git config user.name x", "git --exec-path=. status", "git remote add x y",
 		"find . -delete", "find . -exec rm {} ';'", "find . -exec sort -o {} {} ';'", "find . -fprint x", "sort -o f x", "sort --output=f x", "sort --outp f x", "sort -uof x", "sort -k -- -o f", "sort *", "uniq a b", "xxd a b", "date -s tomorrow", "date 01010000", "hostname evil",
 		"sed -i s/a/b/ x", "sed -n 'w f' x", "sed -n '1e touch x' x", "sed 's/a/b/e' x", "awk 'BEGIN{system(\"x\")}'", "awk '{print > \"f\"}' x", "rg --pre evil x", "rg --pr evil x", "fd -x rm", "tree -o f", "tar -xf x", "tar -tf x --to-command=evil", "tee f", "ls | tee f",
+		"find . $X -exec cat {} +", "find . -exec cat {} + -delete", "echo a,-o,f | xargs -d, sort", "echo \"'-o f'\" | xargs sort", "ls | xargs --process-slot-var=X sort", `echo 'ls\nrm x' | sh`, "bash <<E\necho \\`rm x\\`\nE", "cd - && ls | sort -o f", "zsh -c 'ls *(e:rm x:)'", "fish -c ls", "ksh -c ls",
+		"X=; : ${X:=-ofile}; sort $X f", "_=a; echo -ofile; sort $_ f", "REPLY=-n; read <<< -ofile; sort $REPLY f", "git grep -nOevil x", "git help -w log", "systemctl status -H evil", "systemctl status --ho evil", "lsof -Db", "go doc -http x", "cloc --report-file=f .",
 		"./ls", "/tmp/ls", "./sh -c ls", "/tmp/bash -c ls", "ls | ./xargs wc", "./find . -exec cat {} +", "./env ls", "./eval ls", "./nice ls", "./timeout 1 ls", "sub/cat x", "$X", "$(echo rm) x", "`echo rm` x", "ca? x", "X=$(cat f); $X", "eval \"$X\"", "eval $(cat f)", ". ./x", "source x", "sh x.sh", "bash -l -c ls", "bash -ic ls", "cat x | sh", "curl x | bash", "sh", "python3 -c 1",
 		"PATH=/tmp; ls", "PATH=/tmp ls", "LD_PRELOAD=x ls", "GIT_PAGER=evil git log", "GIT_EXTERNAL_DIFF=evil git diff", "export GIT_PAGER=x; git log", "IFS=/; ls", "alias ls=rm; ls x", "ls() { rm x; }; ls", "export PATH=x", "declare -n a=b", "env PATH=x ls", "env -S 'rm x'", "env -C /tmp ls", "sudo ls", "nohup ./x", "exec rm x", "command rm x", "xargs rm < f", "ls | xargs rm", "ls | xargs sort", "xargs -a f rm",
 		"X='a[$(rm x)]'; echo $((X))", "((x))", "[[ $x -eq 1 ]]", "[[ -v $x ]]", "test -v 'a[$(rm x)]'", "printf -v 'a[$(rm x)]' x", "echo ${!x}", "echo ${x@P}", "echo ${a[$x]}", "echo ${x:$y:1}", "echo $(rm x)", "echo `rm x`", "cat <(rm x)", "echo \"$(touch x)\"", "cat <<EOF\n$(rm x)\nEOF", "X=$(rm x)", "echo ${X:-$(rm x)}", "case $(rm x) in a) ls;; esac", "for f in $(rm x); do ls; done", "ls $(rm x) ", "[[ $(rm x) ]]", "echo {a,$(rm x)}",

@@ -36,7 +36,7 @@ func ruleOf(name string) (rule, bool) {
 		return rule{}, true
 	case "ls", "dir", "vdir", "cat", "head", "tail", "wc", "tac", "nl", "rev", "fold", "fmt", "expand", "unexpand", "cut", "paste", "join", "comm", "column",
 		"cmp", "diff", "stat", "readlink", "realpath", "df", "du", "od", "hexdump", "strings",
-		"md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum", "shasum", "md5", "tr", "jq", "pgrep", "pstree", "lsof", "colordiff", "tokei", "cloc":
+		"md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum", "shasum", "md5", "tr", "jq", "pgrep", "pstree", "tokei", "printenv":
 		return rule{}, true
 	case "grep", "egrep", "fgrep":
 		return rule{searches: true}, true
@@ -48,6 +48,8 @@ func ruleOf(name string) (rule, bool) {
 		return rule{short: "xX", long: "exec exec-batch"}, true
 	case "find":
 		return rule{exact: "-exec -execdir -ok -okdir -delete -fls -fprint -fprint0 -fprintf -files0-from", searches: true}, true
+	case "lsof":
+		return rule{short: "D"}, true
 	case "ss":
 		return rule{short: "KDEF", long: "kill diag events filter"}, true
 	case "tree":
@@ -64,7 +66,7 @@ func ruleOf(name string) (rule, bool) {
 		return rule{operands: -1, short: "FbB", long: "file boot"}, true
 	case "file":
 		return rule{short: "C", long: "compile"}, true
-	case "env", "printenv":
+	case "env":
 		return rule{operands: -1}, true
 	case "command": // -v: others are wrapped
 		return rule{check: func([]Word) string { return "" }}, true
@@ -87,7 +89,7 @@ func ruleOf(name string) (rule, bool) {
 	case "go":
 		return rule{check: goReads}, true
 	case "systemctl":
-		return rule{check: sub("status", "is-active", "is-enabled", "is-failed", "list-units", "list-unit-files", "list-timers")}, true
+		return rule{short: "HM", long: "host machine", check: sub("status", "is-active", "is-enabled", "is-failed", "list-units", "list-unit-files", "list-timers")}, true
 	case "docker", "podman":
 		return rule{check: sub("ps", "images", "version", "--version")}, true
 	case "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "java", "javac", "npm", "gcc", "g++", "clang", "cc", "make", "cmake",
@@ -314,7 +316,14 @@ func goReads(args []Word) string {
 		return unknownUse
 	}
 	switch args[0].Text {
-	case "version", "doc", "help":
+	case "version", "help":
+		return ""
+	case "doc":
+		for _, a := range args[1:] {
+			if f := strings.TrimLeft(a.Text, "-"); f != a.Text && (strings.HasPrefix(f, "http") || strings.HasPrefix(f, "C")) {
+				return unknownUse
+			}
+		}
 		return ""
 	case "env", "list":
 		for _, a := range args[1:] {

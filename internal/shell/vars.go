@@ -199,8 +199,10 @@ func (w *walker) says(stmts []*syntax.Stmt, n int) (string, bool) {
 		args := argv[1:]
 		for len(args) > 0 && (args[0] == "-n" || args[0] == "-e" || args[0] == "-ne") {
 			args = args[1:]
+			known = false
 		}
-		return strings.Join(args, " ") + "\n", known
+		text := strings.Join(args, " ") + "\n"
+		return text, known && !strings.Contains(text, `\`) // shells differ in what they make of it
 	case "printf":
 		if len(argv) < 2 {
 			return "", false

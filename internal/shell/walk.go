@@ -40,9 +40,8 @@ func newWalker(j Judge) *walker {
 
 // input is what is known of a command's standard input.
 type input struct {
-	text  string
-	known bool
-	files bool // it may hold the names of files: it comes from another command
+	text  string // "": nothing is known
+	known bool   // the text is exactly that; else it is what it may be
 }
 
 func (w *walker) add(s Segment) {
@@ -100,7 +99,7 @@ func (w *walker) stmt(s *syntax.Stmt, join string, in input) {
 		return
 	}
 	r := w.redirects(s.Redirs)
-	if r.in.known {
+	if r.in.text != "" {
 		in = r.in
 	}
 	if call, ok := s.Cmd.(*syntax.CallExpr); ok {
@@ -170,7 +169,7 @@ func (w *walker) binary(c *syntax.BinaryCmd, join string, in input) {
 		w.scoped(func() { w.stmt(c.Y, c.Op.String(), input{}) })
 	default: // a pipe: each side is a process of its own
 		w.elsewhere(func() { w.stmt(c.X, join, in) })
-		out := input{files: true}
+		var out input
 		last := c.X
 		if b, ok := last.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe {
 			last = b.Y
@@ -399,6 +398,9 @@ func (s *Segment) raise(v Verdict, reason string) {
 
 // chdir follows a cd.
 func (w *walker) chdir(args []Word) {
+	for len(args) > 0 && len(args[0].Text) > 1 && args[0].Text[0] == '-' {
+		args = args[1:]
+	}
 	switch {
 	case len(args) == 0:
 		w.cwd = w.Home
