@@ -71,7 +71,7 @@ type Options struct {
 type Engine struct {
 	o     Options
 	db    *sqlite.DB
-	pipe  *pipe
+	pipe  *gateway.Pipe
 	sock  net.Listener
 	gate  *gateway.Server
 	lock  interface{ Unlock() error }
@@ -160,7 +160,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 			return ch.Run(run, func(ctx context.Context, in chela.Inbound) error { return gate.Receive(ctx, in) })
 		})
 	}
-	e.pipe = newPipe()
+	e.pipe = gateway.NewPipe()
 	e.start("gateway", func() error { return e.gate.Serve(e.pipe, owner("process")) })
 	if !e.o.NoSocket {
 		sock, err := listen(e.o.State)

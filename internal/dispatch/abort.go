@@ -57,7 +57,9 @@ func (c *Conductor) Abort(ctx context.Context, key chela.SessionKey, id chela.Ru
 		c.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
 	}
 	for _, r := range ended {
-		c.publishEnd(&job{r: r})
+		j := &job{r: r}
+		c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseResume}) // observers of a new process do not know it
+		c.publishEnd(j)
 	}
 	c.mu.Lock()
 	s := c.live[key]

@@ -30,7 +30,7 @@ type spent struct {
 // An error means that the rows could not be written: nothing was published
 // that is not stored.
 func (c *Conductor) attempt(ctx context.Context, s *served, j *job) (agent.Event, error) {
-	msgs, err := c.messages(ctx, j)
+	msgs, err := c.messages(context.WithoutCancel(ctx), j) // a stop is the loop's to see
 	if err != nil {
 		return agent.Event{}, err
 	}

@@ -58,6 +58,7 @@ func (c *Conductor) mend(ctx context.Context, j *job, err error, retries *int) (
 // cut takes whole turns off the front of what is sent, because the model said
 // that it is too long. The transcript keeps them.
 func (c *Conductor) cut(ctx context.Context, j *job) (bool, error) {
+	ctx = context.WithoutCancel(ctx)
 	if err := c.flush(ctx, j); err != nil {
 		return false, err
 	}
