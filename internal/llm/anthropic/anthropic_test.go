@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,43 @@ func TestThinking(t *testing.T) {
 				t.Errorf("thinking, output_config, max_tokens, temperature = %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// TestThinkingGoesOn: only the last turn of the assistant decides whether a
+// model may think to a budget.
+func TestThinkingGoesOn(t *testing.T) {
+	t.Parallel()
+	turn := func(provider, id string, thought bool) []*llm.Message {
+		call := llmtest.ToolCall(id, "look", `{}`)
+		m := &llm.Message{Role: llm.RoleAssistant, Provider: provider}
+		if thought {
+			m.Parts = append(m.Parts, llm.Part{Kind: llm.PartThinking, Text: "Hm.", Signature: "c2ln"})
+		}
+		m.Parts = append(m.Parts, llm.Part{Kind: llm.PartCall, Call: &call})
+		return []*llm.Message{m, llmtest.Result(id, "x")}
+	}
+	said := []*llm.Message{{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("Done.")}}, llm.User("Next")}
+	user := []*llm.Message{llm.User("Hi")}
+	for _, tt := range []struct {
+		name string
+		msgs []*llm.Message
+		want bool
+	}{
+		{"its own", slices.Concat(user, turn("anthropic", "a", true)), true},
+		{"its own, and the user", slices.Concat(user, turn("anthropic", "a", true), user), true},
+		{"its own without a thought", slices.Concat(user, turn("anthropic", "a", false)), false},
+		{"another's", slices.Concat(user, turn("openai", "a", true)), false},
+		{"another's, and the user", slices.Concat(user, turn("openai", "a", true), user), false},
+		{"another's before", slices.Concat(user, turn("openai", "a", true), said), true},
+		{"its own after another's", slices.Concat(user, turn("openai", "a", true), turn("anthropic", "b", true)), true},
+		{"another's after its own", slices.Concat(user, turn("anthropic", "a", true), turn("openai", "b", true)), false},
+	} {
+		r := llmtest.Ask("")
+		r.Messages, r.Thinking = tt.msgs, llm.High
+		if got := field(t, sent(t, anthropic.Options{}, r).Body, "thinking") != ""; got != tt.want {
+			t.Errorf("%s: thinks %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 

@@ -105,16 +105,17 @@ func maxTokens(r *llm.Request, m llm.Model) int {
 // assistant, when it made calls, to begin with its thinking, which the turn of
 // another provider's model does not have.
 func replays(msgs []*llm.Message, enc [][]byte) bool {
-	first, calls := -1, false
+	turn := -1 // where the last turn of the assistant begins
+	calls := false
 	for i := len(msgs) - 1; i >= 0; i-- {
-		switch {
-		case len(enc[i]) == 0:
-		case msgs[i].Role == llm.RoleAssistant:
-			first = i
-			calls = calls || len(msgs[i].Calls()) > 0
-		case first >= 0:
-			i = 0
+		if len(enc[i]) == 0 {
+			continue
+		}
+		if msgs[i].Role == llm.RoleAssistant {
+			turn, calls = i, calls || len(msgs[i].Calls()) > 0
+		} else if turn >= 0 {
+			break
 		}
 	}
-	return !calls || bytes.HasPrefix(enc[first], []byte(thinkingStart)) || bytes.HasPrefix(enc[first], []byte(redactedStart))
+	return !calls || bytes.HasPrefix(enc[turn], []byte(thinkingStart)) || bytes.HasPrefix(enc[turn], []byte(redactedStart))
 }
