@@ -15,7 +15,7 @@ var (
 	dayForm   = lazy(`(?i)\b(?:every|each|daily|weekly|on)\s*(?P<d>day|morning|evening|night|weekdays?|weekend|mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?)?\b|每(?P<d2>天早上|天晚上|天|日|个?工作日|周[一二三四五六日天]|个?星期[一二三四五六日天]|晚|早上?)`)
 	clockForm = lazy(`(?i)\b(?:at|by)\s+(?P<h>\d{1,2})(?::(?P<m>\d\d))?\s*(?P<ap>am|pm|a\.m\.|p\.m\.|o'clock)?\b|\b(?P<h2>\d{1,2}):(?P<m2>\d\d)\s*(?P<ap2>am|pm)?|\b(?P<h3>\d{1,2})\s*(?P<ap3>am|pm)\b|(?P<p>早上|上午|中午|下午|晚上|凌晨|傍晚)?\s*(?P<h4>\d{1,2}|[一二两三四五六七八九十]+)\s*[点:：时](?:钟)?\s*(?P<m4>\d{1,2}|半)?分?|(?:\bat )?\b(?P<word>noon|midnight)\b|(?P<word2>中午)`)
 	dateForm  = lazy(`(?i)\b(?P<w>tomorrow|today|tonight|next week|(?:next |on |this )?(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday))\b|(?P<w2>明天|后天|今天|今晚|明早|明晚|下?周[一二三四五六日天])`)
-	leadForm  = lazy(`(?i)^\s*(?:set|create|make|add|schedule|start)?\s*(?:me )?(?:an? |the )?(?:remind(?:er)?|alarm|timer|wake|notify|ping)?\s*(?:me|for me|us)?\s*(?:up)?\s*(?:for|to|that|about|of|saying|called)?\s*`)
+	leadForm  = lazy(`(?i)^\s*(?:set|create|make|add|schedule|start)?\s*(?:me )?(?:an? |the )?(?:remind(?:er)?|alarm|timer|wake|notify|ping|alert)?\s*(?:me|for me|us)?\s*(?:up)?\s*(?:for|to|that|about|of|saying|called)?\s*`)
 )
 
 // remind sets a reminder, or lists those that are set.
