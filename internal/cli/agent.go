@@ -96,7 +96,7 @@ func (c *console) answer(out answered, err error, asJSON bool) error {
 		return err
 	}
 	if err != nil {
-		out.Error = err.Error()
+		out.Error = said(err)
 	}
 	if perr := c.printJSON(out); perr != nil {
 		return perr

@@ -54,8 +54,10 @@ func (c *console) converse(ctx context.Context, f chatFlags) error {
 	if err != nil {
 		return err
 	}
-	defer func() { stop(ctx, l.engine) }()
-	defer func() { l.Close() }()
+	defer func() {
+		l.Client.Close()
+		part(ctx, l.engine)
+	}()
 	person := isTerminal(c.in) && isTerminal(c.err)
 	var lines []string
 	if person {

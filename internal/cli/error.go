@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -56,10 +57,25 @@ func (c *console) fail(cmd *cobra.Command, err error) int {
 // report writes an error and a hint for people.
 func (c *console) report(err error, hint string) {
 	p := c.palette(c.err)
-	fmt.Fprintln(c.err, p.Bad.Paint("chela:"), ansi.Line(err.Error()))
+	fmt.Fprintln(c.err, p.Bad.Paint("chela:"), ansi.Line(said(err)))
 	if hint != "" {
 		fmt.Fprintln(c.err, p.Dim.Paint("hint:"), ansi.Line(hint))
 	}
+}
+
+// said returns what err says to people: of an answer of the gateway not which
+// method it was about.
+func said(err error) string {
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	if rest, ok := strings.CutPrefix(e.Error(), "invalid "); ok {
+		if _, why, ok := strings.Cut(rest, " params: "); ok {
+			return why
+		}
+	}
+	return e.Error()
 }
 
 // hint returns what the person may type next; "" when nothing is known to
@@ -70,6 +86,9 @@ func (c *console) hint(err error) string {
 	}
 	if h := chela.HintOf(err); h != "" {
 		return h
+	}
+	if _, ok := errors.AsType[*config.Error](err); ok {
+		return c.command("config validate")
 	}
 	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.InvalidRequest && strings.Contains(e.Message, "session") {
 		return c.command("sessions list")

@@ -9,8 +9,12 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// patience is how long an engine may take to stop.
-const patience = 10 * time.Second
+// How long an engine may take to stop. Who leaves a conversation does not wait
+// for what is in progress: it is gone on with at the next start.
+const (
+	patience = 10 * time.Second
+	parting  = time.Second
+)
 
 // link is an engine and a connection to it.
 type link struct {
@@ -44,6 +48,14 @@ func (l *link) close(ctx context.Context) error {
 	return stop(ctx, l.engine)
 }
 
+// part stops an engine whose runs may be in progress.
+func part(ctx context.Context, e Engine) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
+	defer cancel()
+	e.Close(ctx)
+}
+
+// stop stops an engine.
 func stop(ctx context.Context, e Engine) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

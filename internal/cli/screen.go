@@ -19,7 +19,7 @@ func (c *console) screen(ctx context.Context, l *link, s Start, f chatFlags, lin
 		Client: l.Client, Session: key, Yes: f.yes, Styles: c.palette(c.out), Lines: lines,
 		History: filepath.Join(s.State, "history"), In: c.in, Out: c.out,
 		Redial: func(ctx context.Context) (*client.Client, error) {
-			stop(ctx, l.engine)
+			part(ctx, l.engine)
 			next, err := c.connect(ctx)
 			if err != nil {
 				return nil, err

@@ -220,7 +220,7 @@ func (t *talk) take(ctx context.Context, run string, s feed.Step) (bool, error) 
 // in a process that is gone: then this one takes over.
 func (t *talk) again(ctx context.Context) error {
 	t.print.warn("connection lost; connecting again")
-	stop(ctx, t.link.engine)
+	part(ctx, t.link.engine)
 	l, err := t.c.connect(ctx)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ type item struct {
 	began time.Time
 	out   string // of a tool, so far
 	done  bool
+	cut   bool // it was ended before its own end
 
 	stale bool // lines are to be made again
 	lines []string
@@ -115,6 +116,7 @@ func (s *screen) closed() {
 // finish ends everything that is in progress.
 func (s *screen) finish() {
 	for _, it := range s.live {
+		it.cut = !it.done
 		it.done = true
 	}
 	s.flush()
@@ -130,7 +132,10 @@ func (s *screen) flush() {
 				s.scroll.add(block, s.styles.Dim.Paint(ansi.Wrap(strings.TrimSpace(ansi.Clean(it.text)), s.columns())))
 			}
 		case it.tool != nil:
-			if it.done {
+			switch {
+			case it.cut:
+				s.scroll.add(tools, s.styles.Dim.Paint(ansi.Truncate("■ "+ansi.Line(it.tool.Label), s.columns())))
+			case it.done:
 				s.printTool(*it.tool)
 			}
 		default:
