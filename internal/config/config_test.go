@@ -597,6 +597,35 @@ func TestSample(t *testing.T) {
 	}
 }
 
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ text, path, want string }{
+		"CF-19 gateway": {
+			`{"gateway": {"port": 1, "bind": "lan", "mode": "local", "auth": {"mode": "token", "token": "t"}, "tls": {"enabled": true, "certPath": "/c", "keyPath": "/k"}, "reload": {"mode": "hot", "debounceMs": 9}}}`,
+			"gateway.reload", `{"debounceMs":9,"mode":"hot"}`,
+		},
+		"CF-19 limits of workspace files": {`{"agents": {"defaults": {"bootstrapMaxChars": 5, /* all */ "bootstrapTotalMaxChars": 6}}}`, "agents.defaults", `{"bootstrapMaxChars":5,"bootstrapTotalMaxChars":6}`},
+		"CF-19 context": {
+			`{"agents": {"defaults": {"contextTokens": 7, "compaction": {"mode": "auto", "targetTokens": 0.7}, "contextPruning": {"ttl": "5m"}}}, "models": {"providers": {"a": {"models": [{"id": "m", "contextWindow": 8}]}}}}`,
+			"agents.defaults.compaction", `{"mode":"auto","targetTokens":0.7}`,
+		},
+		"CF-19 subagents": {
+			`{"agents": {"defaults": {"subagents": {"maxSpawnDepth": 2}}, "list": [{"agentId": "x", "subagents": {"allowAgents": ["y"]}}]}, "tools": {"subagents": {"tools": {"deny": ["z"]}}}}`,
+			"agents.list[0].agentId", `"x"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := mustLoad(t, tc.text)
+			if got := tr.Warnings(); len(got) != 0 {
+				t.Errorf("warnings %v, want none", got)
+			}
+			if got := string(tr.Section(tc.path)); got != tc.want {
+				t.Errorf("%s = %s, want %s", tc.path, got, tc.want)
+			}
+		})
+	}
+}
+
 // TestMutations loads broken forms of the sample: nothing panics, and what
 // validates is what loads.
 func TestMutations(t *testing.T) {
