@@ -89,8 +89,11 @@ func (t *talk) run(ctx context.Context) error {
 	for {
 		t.prompt("› ")
 		line, ok, err := t.next(ctx)
-		if err != nil || !ok {
-			return errors.Join(err, failed)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return failed
 		}
 		switch strings.TrimSpace(line) {
 		case "":
