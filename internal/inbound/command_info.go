@@ -57,7 +57,7 @@ func (k *call) list() string {
 			}
 			b.WriteString(strings.ToUpper(group[:1]) + group[1:])
 		}
-		b.WriteString("\n" + c.usage() + ": " + c.Help)
+		b.WriteString("\n- " + c.usage() + ": " + c.Help)
 		if len(c.Aliases) > 0 {
 			b.WriteString(" (also /" + strings.Join(c.Aliases, ", /") + ")")
 		}
@@ -109,7 +109,7 @@ func (k *call) status() (string, error) {
 	lines = append(lines,
 		fmt.Sprintf("Queue: %s, %s, %s waiting", p.Mode, state, plural(len(waiting), "message")),
 		"Session: "+string(k.key))
-	return strings.Join(lines, "\n"), nil
+	return strings.Join(lines, "\n- "), nil
 }
 
 // usage is /usage.
@@ -143,11 +143,11 @@ func (k *call) cost() (string, error) {
 				in = append(in, s)
 			}
 		}
-		lines = append(lines, span.name+": "+spent(usage.Total(in...)))
+		lines = append(lines, "- "+span.name+": "+spent(usage.Total(in...)))
 	}
-	lines = append(lines, "By model:")
+	lines = append(lines, "", "By model:")
 	for _, s := range byModel(sums) {
-		lines = append(lines, s.Provider+"/"+s.Model+": "+spent(s))
+		lines = append(lines, "- "+s.Provider+"/"+s.Model+": "+spent(s))
 	}
 	return strings.Join(lines, "\n"), nil
 }
@@ -200,7 +200,7 @@ func (k *call) whoami() string {
 	if len(scopes) > 0 {
 		lines = append(lines, "You may: "+strings.Join(scopes, ", "))
 	}
-	return strings.Join(append(lines, "Session: "+string(k.key)), "\n")
+	return strings.Join(append(lines, "Session: "+string(k.key)), "\n- ")
 }
 
 // approve decides an approval. The decision is a commit of its own, and is

@@ -114,9 +114,9 @@ func (k *call) listModels() string {
 		}
 	}
 	if n := len(cat.Models) - most; n > 0 {
-		fmt.Fprintf(&b, "\nand %d more", n)
+		fmt.Fprintf(&b, "\n\nand %d more", n)
 	}
-	b.WriteString("\n/model <name or number> chooses one.")
+	b.WriteString("\n\n/model <name or number> chooses one.")
 	return b.String()
 }
 

@@ -91,7 +91,7 @@ func TestCommands(t *testing.T) {
 		b := newBench(t)
 		got := b.replied("/commands")
 		for _, c := range Commands() {
-			if !strings.Contains(got, "\n"+c.usage()+": "+c.Help) {
+			if !strings.Contains(got, "\n- "+c.usage()+": "+c.Help) {
 				t.Errorf("/%s is not in the list", c.Name)
 			}
 		}
