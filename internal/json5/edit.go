@@ -181,7 +181,7 @@ func (d *Document) fill(n *Node, text, base, inner string, multi bool, st style)
 	if !multi {
 		return apply(d.src, patch{n.Pos + 1, n.End - 1, text})
 	}
-	return apply(d.src, patch{n.Pos + 1, n.End - 1, st.newline + inner + text + "," + st.newline + base})
+	return apply(d.src, patch{n.Pos + 1, n.End - 1, st.newline + inner + text + st.newline + base})
 }
 
 // afterComment returns the end of the comments that follow off in its line.

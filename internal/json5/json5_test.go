@@ -129,7 +129,7 @@ func TestSet(t *testing.T) {
 		{"double quotes", `{"a": "x"}`, "b", `"y"`, `{"a": "x", "b": "y"}`},
 		{"a key that needs quotes", "{a: 1}", "b-c", "2", `{a: 1, "b-c": 2}`},
 		{"objects on the way", "{\n\ta: {\n\t\tb: 1,\n\t},\n}", "a/c/d", "true", "{\n\ta: {\n\t\tb: 1,\n\t\tc: {\n\t\t\td: true\n\t\t},\n\t},\n}"},
-		{"empty document", "{}", "a", "1", "{\n  \"a\": 1,\n}"},
+		{"empty document", "{}", "a", "1", "{\n  \"a\": 1\n}"},
 		{"empty with comment", "{\n  // nothing yet\n}", "a", "1", "{\n  // nothing yet\n  \"a\": 1\n}"},
 		{"empty object in a line", "{a: {}}", "a/b", "1", "{a: {b: 1}}"},
 		{"null in the way", "{a: null}", "a/b", "1", "{a: {\n  b: 1\n}}"},
