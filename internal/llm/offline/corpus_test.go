@@ -195,6 +195,7 @@ var corpus = []struct {
 	{"记住我的车是蓝色的", []string{`read {"path":"MEMORY.md"}`}},
 	{"what do you remember about my car?", []string{`read {"path":"MEMORY.md"}`}},
 	{"你还记得我的车吗", []string{`read {"path":"MEMORY.md"}`}},
+	{"what color is my car?", []string{`read {"path":"MEMORY.md"}`}},
 	{"what's my favorite color?", []string{`read {"path":"MEMORY.md"}`}},
 	// outside and later
 	{"fetch https://example.com/a?b=c", []string{`web_fetch {"url":"https://example.com/a?b=c"}`}},
