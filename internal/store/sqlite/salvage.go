@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store/sqlite/page"
 )
 
 // Report says what a salvage found.
@@ -34,12 +34,12 @@ func Salvage(ctx context.Context, src, dst string) (Report, error) {
 	if _, err := os.Stat(dst); !errors.Is(err, fs.ErrNotExist) {
 		return report, fmt.Errorf("salvage: %s is there", dst)
 	}
-	p, done, err := openPages(src)
+	p, err := page.Open(src)
 	if err != nil {
 		return report, fmt.Errorf("salvage: %w", err)
 	}
-	defer done()
-	report.Pages = p.n
+	defer p.Close()
+	report.Pages = p.Pages()
 	temp := dst + ".part"
 	if err := removeDatabase(temp); err != nil {
 		return report, err
@@ -68,22 +68,6 @@ func Recover(ctx context.Context, path string) (Report, error) {
 	return report, settle(temp, path)
 }
 
-func openPages(path string) (*pages, func(), error) {
-	db, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	fi, err := db.Stat()
-	if err != nil {
-		return nil, nil, errors.Join(err, db.Close())
-	}
-	log, err := os.Open(path + "-wal")
-	if err != nil {
-		return readPages(db, fi.Size(), nil), func() { db.Close() }, nil
-	}
-	return readPages(db, fi.Size(), io.ReaderAt(log)), func() { db.Close(); log.Close() }, nil
-}
-
 func removeDatabase(path string) error {
 	for _, suffix := range [...]string{"-wal", "-shm", ""} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -95,12 +79,12 @@ func removeDatabase(path string) error {
 
 // rebuild makes a database of the version that the rows were written in, fills
 // it, and brings it up to date.
-func rebuild(ctx context.Context, p *pages, path string, report *Report) error {
+func rebuild(ctx context.Context, p *page.File, path string, report *Report) error {
 	steps, err := schema()
 	if err != nil {
 		return err
 	}
-	version := p.version()
+	version := p.Version()
 	if version < 1 || version > int64(len(steps)) {
 		version = int64(len(steps))
 	}
@@ -179,12 +163,12 @@ WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, i.cid`)
 }
 
 // fillFrom puts the rows where they belong.
-func fillFrom(ctx context.Context, p *pages, c *conn, report *Report) error {
+func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error {
 	byColumns, err := tables(c)
 	if err != nil {
 		return err
 	}
-	for r, err := range p.rows() {
+	for r, err := range p.Rows() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -192,7 +176,7 @@ func fillFrom(ctx context.Context, p *pages, c *conn, report *Report) error {
 			report.Bad++
 			continue
 		}
-		t := byColumns[len(r.values)]
+		t := byColumns[len(r.Values)]
 		if t == nil { // of the schema
 			continue
 		}
@@ -200,7 +184,7 @@ func fillFrom(ctx context.Context, p *pages, c *conn, report *Report) error {
 			report.Bad++
 			continue
 		}
-		n, err := c.exec(t.insert, r.values...)
+		n, err := c.exec(t.insert, r.Values...)
 		if err != nil && fatal(err) {
 			return err
 		}
@@ -215,14 +199,14 @@ func fillFrom(ctx context.Context, p *pages, c *conn, report *Report) error {
 
 // takes reports whether the values are of the columns' types, and puts the
 // rowid where it belongs.
-func (t *table) takes(r *record) bool {
+func (t *table) takes(r *page.Row) bool {
 	if t.key >= 0 {
-		if r.values[t.key] != nil {
+		if r.Values[t.key] != nil {
 			return false
 		}
-		r.values[t.key] = r.rowid
+		r.Values[t.key] = r.ID
 	}
-	for i, v := range r.values {
+	for i, v := range r.Values {
 		_, number := v.(int64)
 		if v != nil && number != (t.types[i] == "INTEGER") {
 			return false

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/sqlite/page"
 )
 
 // talk is all that a session holds.
@@ -139,15 +139,15 @@ func put(tb testing.TB, db, log []byte) string {
 // and values.
 func held(tb testing.TB, path string) map[string]bool {
 	tb.Helper()
-	p, done, err := openPages(path)
+	p, err := page.Open(path)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer done()
+	defer p.Close()
 	rows := make(map[string]bool)
-	for r, err := range p.rows() {
+	for r, err := range p.Rows() {
 		if err == nil {
-			rows[fmt.Sprint(len(r.values), r.rowid, r.values)] = true
+			rows[fmt.Sprint(len(r.Values), r.ID, r.Values)] = true
 		}
 	}
 	return rows
@@ -156,23 +156,23 @@ func held(tb testing.TB, path string) map[string]bool {
 // owners returns, for each row, the session it is of.
 func owners(tb testing.TB, path string) map[string]chela.SessionKey {
 	tb.Helper()
-	p, done, err := openPages(path)
+	p, err := page.Open(path)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer done()
+	defer p.Close()
 	of := make(map[string]chela.SessionKey)
 	key := func(n int64) chela.SessionKey { return chela.SessionKey(fmt.Sprintf("agent:main:s-%02d", n)) }
-	for r, err := range p.rows() {
+	for r, err := range p.Rows() {
 		if err != nil {
 			continue
 		}
-		name := fmt.Sprint(len(r.values), r.rowid, r.values)
-		switch len(r.values) {
+		name := fmt.Sprint(len(r.Values), r.ID, r.Values)
+		switch len(r.Values) {
 		case 3, 4, 8, 20: // transcript, lease, session, run: written in the order of sessions
-			of[name] = key(r.rowid - 1)
+			of[name] = key(r.ID - 1)
 		case 25:
-			of[name] = key(r.rowid>>seqBits - 1)
+			of[name] = key(r.ID>>seqBits - 1)
 		}
 	}
 	return of
@@ -191,7 +191,7 @@ func TestSalvage(t *testing.T) {
 		t.Fatalf("%d sessions, want 50", len(want))
 	}
 	pageCount := len(db) / 4096
-	const frame = frameHeader + 4096
+	const header, frame = 32, 24 + 4096 // of the log
 	type damage struct {
 		name string
 		do   func(r *rand.Rand, db, log []byte) ([]byte, []byte)
@@ -214,7 +214,7 @@ func TestSalvage(t *testing.T) {
 		{"the log cut", func(r *rand.Rand, db, log []byte) ([]byte, []byte) { return db, log[:r.IntN(len(log))] }},
 		{"a bit of the log flipped", func(r *rand.Rand, db, log []byte) ([]byte, []byte) {
 			n := r.IntN(len(log) / frame)
-			log[walHeader+n*frame+r.IntN(frame)] ^= 1 << r.IntN(8)
+			log[header+n*frame+r.IntN(frame)] ^= 1 << r.IntN(8)
 			return db, log
 		}},
 		{"the first page zeroed", func(_ *rand.Rand, db, log []byte) ([]byte, []byte) {
@@ -230,12 +230,16 @@ func TestSalvage(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%d %s", seed, kind.name), func(t *testing.T) {
 			t.Parallel()
-			path := put(t, nil, nil)
 			d, l := kind.do(rand.New(rand.NewPCG(seed, 1)), slices.Clone(db), slices.Clone(log))
-			path = put(t, d, l)
+			path := put(t, d, l)
 			dst := filepath.Join(t.TempDir(), "new.db")
-			report, err := Salvage(t.Context(), path, dst)
+			p, err := page.Open(path)
 			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			report := Report{Rows: make(map[string]int)}
+			if err := rebuild(t.Context(), p, dst, &report); err != nil { // Salvage, and the disk is not waited for
 				t.Fatal(err)
 			}
 			if _, err := Verify(t.Context(), dst); err != nil {
@@ -357,23 +361,4 @@ func TestSalvageClosesGaps(t *testing.T) {
 	if diff := cmp.Diff([]string{"0", "2", "3", "cut", "5", "lost-1"}, ids); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
-}
-
-// FuzzPages has the reader of pages meet any file.
-func FuzzPages(f *testing.F) {
-	db, log := damagedBase(f)
-	f.Add(db[:8192], log[:walHeader+frameHeader+4096])
-	f.Add(db[4096*3:4096*6], []byte{})
-	f.Add([]byte{leaf}, log[:40])
-	f.Fuzz(func(t *testing.T, db, log []byte) {
-		p := readPages(strings.NewReader(string(db)), int64(len(db)), strings.NewReader(string(log)))
-		for range maps.Collect(func(yield func(int, error) bool) {
-			for r, err := range p.rows() {
-				if !yield(r.page, err) {
-					return
-				}
-			}
-		}) {
-		}
-	})
 }

@@ -1,4 +1,7 @@
-package sqlite
+// Package page reads the rows of a SQLite file from its pages, without SQLite,
+// schema or index: what can still be read of a file that is damaged. The
+// format is that of https://www.sqlite.org/fileformat2.html.
+package page
 
 import (
 	"encoding/binary"
@@ -7,58 +10,88 @@ import (
 	"io"
 	"iter"
 	"math/bits"
+	"os"
 )
 
-// This file reads pages of a database and its log without SQLite, for salvage:
-// https://www.sqlite.org/fileformat2.html.
-
 const (
-	headerSize   = 100  // of the file, at the start of page 1
-	leaf         = 0x0d // a page with rows of a table
-	walHeader    = 32
+	fileHeader   = 100  // at the start of page 1
+	leaf         = 0x0d // first byte of a page with rows of a table
+	logHeader    = 32
 	frameHeader  = 24
 	versionAt    = 60
-	defaultPage  = 4096
+	defaultSize  = 4096 // of a page
 	maxPayload   = 1 << 30
 	maxOverflows = maxPayload / 512
 )
 
-// pages is the pages of a database, those in its log first.
-type pages struct {
+// ErrUnreadable says that a page or a row is not what was written.
+var ErrUnreadable = errors.New("not readable")
+
+// File is the pages of a database, those in its log first. The log is as the
+// last commit in it left it.
+type File struct {
 	db, log io.ReaderAt
-	size    int            // of a page
-	n       int            // pages of the file
-	logged  map[int]int64  // offset in the log of a page's newest version
-	bad     map[int]string // pages known to be unreadable, and why
+	close   func() error
+	size    int           // of a page
+	n       int           // pages
+	logged  map[int]int64 // offset in the log of a page's newest version
+	bad     map[int]bool  // pages whose newest version is unreadable
 }
 
-// readPages looks at the headers of the file and the log (nil: none), and at
-// the log's frames.
-func readPages(db io.ReaderAt, dbSize int64, log io.ReaderAt) *pages {
-	p := &pages{db: db, log: log, size: defaultPage, logged: make(map[int]int64), bad: make(map[int]string)}
-	var h [headerSize]byte
+// Open opens the database in the file path, with its log when there is one.
+func Open(path string) (*File, error) {
+	db, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	fi, err := db.Stat()
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	log, err := os.Open(path + "-wal")
+	if err != nil {
+		f := read(db, fi.Size(), nil)
+		f.close = db.Close
+		return f, nil
+	}
+	f := read(db, fi.Size(), log)
+	f.close = func() error { return errors.Join(db.Close(), log.Close()) }
+	return f, nil
+}
+
+// Close closes the file and its log.
+func (f *File) Close() error { return f.close() }
+
+// Pages returns how many pages there are.
+func (f *File) Pages() int { return f.n }
+
+// read looks at the headers of the file and the log (nil: none), and at the
+// log's frames.
+func read(db io.ReaderAt, dbSize int64, log io.ReaderAt) *File {
+	f := &File{db: db, log: log, size: defaultSize, logged: make(map[int]int64), bad: make(map[int]bool)}
+	var h [fileHeader]byte
 	if _, err := db.ReadAt(h[:], 0); err == nil {
 		if n := int(binary.BigEndian.Uint16(h[16:])); n >= 512 && bits.OnesCount(uint(n)) == 1 {
-			p.size = n
+			f.size = n
 		}
 	}
-	p.n = int((dbSize + int64(p.size) - 1) / int64(p.size))
+	f.n = int((dbSize + int64(f.size) - 1) / int64(f.size))
 	if log != nil {
-		p.readLog()
+		f.readLog()
 	}
-	return p
+	return f
 }
 
 // readLog notes the frames of commits. A frame that is not what was written
 // makes its page unreadable; those after it are checked from its checksum on,
 // and hold.
-func (p *pages) readLog() {
-	var h [walHeader]byte
-	if _, err := p.log.ReadAt(h[:], 0); err != nil {
+func (f *File) readLog() {
+	var h [logHeader]byte
+	if _, err := f.log.ReadAt(h[:], 0); err != nil {
 		return
 	}
 	magic := binary.BigEndian.Uint32(h[:])
-	if magic&^1 != 0x377f0682 || int(binary.BigEndian.Uint32(h[8:])) != p.size {
+	if magic&^1 != 0x377f0682 || int(binary.BigEndian.Uint32(h[8:])) != f.size {
 		return
 	}
 	var order binary.ByteOrder = binary.LittleEndian
@@ -66,11 +99,11 @@ func (p *pages) readLog() {
 		order = binary.BigEndian
 	}
 	sum := checksum{binary.BigEndian.Uint32(h[24:]), binary.BigEndian.Uint32(h[28:])}
-	frame := make([]byte, frameHeader+p.size)
+	frame := make([]byte, frameHeader+f.size)
 	pending := make(map[int]int64) // offset, negative: bad
 	misses := 0
-	for off := int64(walHeader); ; off += int64(len(frame)) {
-		if _, err := p.log.ReadAt(frame, off); err != nil {
+	for off := int64(logHeader); ; off += int64(len(frame)) {
+		if _, err := f.log.ReadAt(frame, off); err != nil {
 			return
 		}
 		if string(frame[8:16]) != string(h[16:24]) { // of an older log
@@ -91,21 +124,21 @@ func (p *pages) readLog() {
 		}
 		sum = stored
 		if size := binary.BigEndian.Uint32(frame[4:]); size != 0 && misses == 0 {
-			p.commit(pending)
+			f.commit(pending)
 			clear(pending)
 		}
 	}
 }
 
-func (p *pages) commit(pending map[int]int64) {
+func (f *File) commit(pending map[int]int64) {
 	for n, off := range pending {
-		delete(p.bad, n)
+		delete(f.bad, n)
 		if off < 0 {
-			p.bad[n] = "its frame in the log is not what was written"
+			f.bad[n] = true
 			continue
 		}
-		p.logged[n] = off
-		p.n = max(p.n, n)
+		f.logged[n] = off
+		f.n = max(f.n, n)
 	}
 }
 
@@ -119,77 +152,75 @@ func (s *checksum) add(order binary.ByteOrder, b []byte) {
 	}
 }
 
-var errPage = errors.New("not readable")
-
 // page returns page n, from 1.
-func (p *pages) page(n int) ([]byte, error) {
-	if n < 1 || n > p.n || p.bad[n] != "" {
-		return nil, fmt.Errorf("page %d: %w", n, errPage)
+func (f *File) page(n int) ([]byte, error) {
+	if n < 1 || n > f.n || f.bad[n] {
+		return nil, fmt.Errorf("page %d: %w", n, ErrUnreadable)
 	}
-	b := make([]byte, p.size)
-	src, off := p.db, int64(n-1)*int64(p.size)
-	if at, ok := p.logged[n]; ok {
-		src, off = p.log, at
+	b := make([]byte, f.size)
+	src, off := f.db, int64(n-1)*int64(f.size)
+	if at, ok := f.logged[n]; ok {
+		src, off = f.log, at
 	}
 	if _, err := src.ReadAt(b, off); err != nil {
-		return nil, fmt.Errorf("page %d: %w", n, errPage)
+		return nil, fmt.Errorf("page %d: %w", n, ErrUnreadable)
 	}
 	return b, nil
 }
 
-// version returns the version of the schema that the file names, 0 if it
+// Version returns the version of the schema that the file names, 0 when it
 // cannot be read.
-func (p *pages) version() int64 {
-	b, err := p.page(1)
+func (f *File) Version() int64 {
+	b, err := f.page(1)
 	if err != nil || string(b[:16]) != "SQLite format 3\x00" {
 		return 0
 	}
 	return int64(binary.BigEndian.Uint32(b[versionAt:]))
 }
 
-// record is a row as it is stored.
-type record struct {
-	page   int
-	rowid  int64
-	values []any // int64, string or nil
+// Row is a row as it is stored.
+type Row struct {
+	Page   int
+	ID     int64 // its rowid; where a column is the rowid, its value is nil
+	Values []any // int64, string or nil
 }
 
-// rows gives the rows on all pages with rows of tables, whatever leads to
+// Rows gives the rows on all pages that hold rows of tables, whatever leads to
 // them, and an error for each page or row that cannot be read.
-func (p *pages) rows() iter.Seq2[record, error] {
-	return func(yield func(record, error) bool) {
-		for n := 1; n <= p.n; n++ {
-			b, err := p.page(n)
+func (f *File) Rows() iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for n := 1; n <= f.n; n++ {
+			b, err := f.page(n)
 			if err == nil {
-				err = suspicious(b)
+				err = blank(b)
 			}
 			if err != nil {
-				if !yield(record{page: n}, err) {
+				if !yield(Row{Page: n}, err) {
 					return
 				}
 				continue
 			}
-			if !p.leaf(n, b, yield) {
+			if !f.leaf(n, b, yield) {
 				return
 			}
 		}
 	}
 }
 
-// suspicious reports a page that is no page: all zero.
-func suspicious(b []byte) error {
+// blank reports a page that holds nothing, which no page in use is.
+func blank(b []byte) error {
 	for _, c := range b {
 		if c != 0 {
 			return nil
 		}
 	}
-	return errPage
+	return ErrUnreadable
 }
 
-func (p *pages) leaf(n int, b []byte, yield func(record, error) bool) bool {
+func (f *File) leaf(n int, b []byte, yield func(Row, error) bool) bool {
 	h := b
 	if n == 1 {
-		h = b[headerSize:]
+		h = b[fileHeader:]
 	}
 	if h[0] != leaf {
 		return true
@@ -197,10 +228,10 @@ func (p *pages) leaf(n int, b []byte, yield func(record, error) bool) bool {
 	cells := int(binary.BigEndian.Uint16(h[3:]))
 	for i := range cells {
 		if 8+2*i+2 > len(h) {
-			return yield(record{page: n}, errPage)
+			return yield(Row{Page: n}, ErrUnreadable)
 		}
-		r, err := p.cell(b, int(binary.BigEndian.Uint16(h[8+2*i:])))
-		r.page = n
+		r, err := f.cell(b, int(binary.BigEndian.Uint16(h[8+2*i:])))
+		r.Page = n
 		if !yield(r, err) {
 			return false
 		}
@@ -209,36 +240,36 @@ func (p *pages) leaf(n int, b []byte, yield func(record, error) bool) bool {
 }
 
 // cell reads the row at an offset of a page.
-func (p *pages) cell(b []byte, at int) (record, error) {
-	var r record
+func (f *File) cell(b []byte, at int) (Row, error) {
+	var r Row
 	if at >= len(b) {
-		return r, errPage
+		return r, ErrUnreadable
 	}
 	size, n := varint(b[at:])
 	rowid, m := varint(b[at+n:])
-	r.rowid = rowid
+	r.ID = rowid
 	if n == 0 || m == 0 || size < 0 || size > maxPayload {
-		return r, errPage
+		return r, ErrUnreadable
 	}
-	payload, err := p.payload(b[at+n+m:], int(size))
+	payload, err := f.payload(b[at+n+m:], int(size))
 	if err != nil {
 		return r, err
 	}
-	r.values, err = values(payload)
+	r.Values, err = values(payload)
 	return r, err
 }
 
 // payload collects a row from its page and those it flows over to.
-func (p *pages) payload(b []byte, size int) ([]byte, error) {
+func (f *File) payload(b []byte, size int) ([]byte, error) {
 	local := size
-	if most := p.size - 35; size > most {
-		least := (p.size-12)*32/255 - 23
-		if local = least + (size-least)%(p.size-4); local > most {
+	if most := f.size - 35; size > most {
+		least := (f.size-12)*32/255 - 23
+		if local = least + (size-least)%(f.size-4); local > most {
 			local = least
 		}
 	}
 	if local > len(b) || local < size && local+4 > len(b) {
-		return nil, errPage
+		return nil, ErrUnreadable
 	}
 	out := append(make([]byte, 0, min(size, 1<<20)), b[:local]...)
 	if local == size {
@@ -246,9 +277,9 @@ func (p *pages) payload(b []byte, size int) ([]byte, error) {
 	}
 	next := int(binary.BigEndian.Uint32(b[local:]))
 	for range maxOverflows {
-		over, err := p.page(next)
+		over, err := f.page(next)
 		if err == nil {
-			err = suspicious(over)
+			err = blank(over)
 		}
 		if err != nil {
 			return nil, err
@@ -259,21 +290,21 @@ func (p *pages) payload(b []byte, size int) ([]byte, error) {
 		}
 		next = int(binary.BigEndian.Uint32(over))
 	}
-	return nil, errPage
+	return nil, ErrUnreadable
 }
 
 // values decodes a record.
 func values(b []byte) ([]any, error) {
 	size, n := varint(b)
 	if n == 0 || size < int64(n) || size > int64(len(b)) {
-		return nil, errPage
+		return nil, ErrUnreadable
 	}
 	types, body := b[n:size], b[size:]
 	var list []any
 	for len(types) > 0 {
 		t, n := varint(types)
 		if n == 0 {
-			return nil, errPage
+			return nil, ErrUnreadable
 		}
 		types = types[n:]
 		v, rest, err := serial(t, body)
@@ -283,7 +314,7 @@ func values(b []byte) ([]any, error) {
 		list, body = append(list, v), rest
 	}
 	if len(body) > 0 {
-		return nil, errPage
+		return nil, ErrUnreadable
 	}
 	return list, nil
 }
@@ -312,7 +343,7 @@ func serial(t int64, b []byte) (any, []byte, error) {
 		}
 		return string(b[:n]), b[n:], nil
 	}
-	return nil, nil, errPage
+	return nil, nil, ErrUnreadable
 }
 
 // varint decodes SQLite's variable-length integer and returns its length, 0

@@ -1,0 +1,199 @@
+package sqlite
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	mustSet(t, d, "a", "1")
+	wakes := d.Wakes(t.Context())
+
+	began, let := make(chan struct{}), make(chan struct{})
+	viewed, updated := make(chan error, 1), make(chan error, 1)
+	go func() {
+		viewed <- d.View(t.Context(), func(r store.Reader) error {
+			close(began)
+			<-let
+			_, err := r.Setting("a")
+			return err
+		})
+	}()
+	<-began
+	go func() {
+		updated <- d.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.SetSetting("b", "2") })
+	}()
+	if err := <-updated; err != nil {
+		t.Errorf("update: %v", err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- d.Close() }()
+	close(let)
+	if err := errors.Join(<-viewed, <-closed); err != nil {
+		t.Errorf("what began is finished: %v", err)
+	}
+	for range wakes { // is closed
+	}
+	if err := d.Update(t.Context(), store.Ordered, func(store.Tx) error { return nil }); !errors.Is(err, chela.ErrClosed) {
+		t.Errorf("update: have %v, want %v", err, chela.ErrClosed)
+	}
+	if err := d.View(t.Context(), func(store.Reader) error { return nil }); !errors.Is(err, chela.ErrClosed) {
+		t.Errorf("view: have %v, want %v", err, chela.ErrClosed)
+	}
+	if _, ok := <-d.Wakes(t.Context()); ok {
+		t.Error("a wake from a closed database")
+	}
+	if v := settingOf(t, openAt(t, d.opts.Path), "b"); v != "2" {
+		t.Errorf("after opening again: %q, want 2", v)
+	}
+}
+
+func TestReadersGoWhenIdle(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chela.db")
+	synctest.Test(t, func(t *testing.T) {
+		d, err := Open(t.Context(), Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		idle := func() int {
+			d.readers.mu.Lock()
+			defer d.readers.mu.Unlock()
+			return len(d.readers.idle)
+		}
+		for range 3 {
+			settingOf(t, d, "a")
+			if n := idle(); n != 1 {
+				t.Errorf("%d connections after reading, want 1", n)
+			}
+			time.Sleep(idleReader - time.Second)
+			settingOf(t, d, "a") // in use: it stays
+			time.Sleep(idleReader - time.Second)
+			if n := idle(); n != 1 {
+				t.Errorf("%d connections, want 1", n)
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if n := idle(); n != 0 {
+				t.Errorf("%d connections when idle, want 0", n)
+			}
+		}
+	})
+}
+
+// TestManyItems has a queue of 100,000 final items: what is asked of it all
+// the time stays fast after a start, and old ones can be pruned.
+func TestManyItems(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "chela.db")
+	d, err := Open(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const total = 100_000
+	base := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	if _, err := d.writer.c.exec(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
+INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created)
+SELECT 'id-' || n, 'key-' || n, 's-' || (n % 100), 'message', '{}', '{}', '', iif(n % 1000 = 0, 'waiting', 'done'), 'run-' || n, '', ?2 + n FROM n`,
+		total, base.UnixNano()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = openAt(t, path)
+	start := time.Now()
+	err = d.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+		q := tx.Queue()
+		r, err := q.Put(queue.Item{ID: "x", Key: "key-77777", Session: "s-1"})
+		if err != nil || r.New {
+			t.Errorf("a known key: %+v, %v", r, err)
+		}
+		keys, err1 := q.Sessions()
+		waiting, err2 := q.Waiting("s-0")
+		taken, err3 := q.TakenBy("run-5")
+		if len(keys) != 1 || len(waiting) != total/1000 || len(taken) != 1 {
+			t.Errorf("%d sessions, %d waiting, %d taken", len(keys), len(waiting), len(taken))
+		}
+		return errors.Join(err1, err2, err3)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 250*time.Millisecond {
+		t.Errorf("took %v: an index is missing", took)
+	}
+	err = d.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+		n, err := tx.Queue().Prune(base.Add(50_001 * time.Nanosecond))
+		if want := 50_000 - 50; n != want {
+			t.Errorf("pruned %d, want %d", n, want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPlans has SQLite name the index of each query that runs all the time.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	for _, sql := range []string{
+		"SELECT " + itemColumns + " FROM item WHERE session = 's' AND state = 'waiting' ORDER BY seq",
+		"SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session",
+		"SELECT n FROM call WHERE run = 'r' AND state <> 'closed' ORDER BY n",
+		"SELECT n FROM call WHERE session = 's' AND detached AND state <> 'closed' ORDER BY n",
+		"SELECT n FROM run WHERE state IN ('running', 'suspended') AND session = 's' ORDER BY started, n",
+		"SELECT n FROM run WHERE session = 's' ORDER BY started DESC, n DESC LIMIT 5",
+		"SELECT n FROM run ORDER BY started DESC, n DESC LIMIT 5",
+		"SELECT seq FROM outbox WHERE state IN ('draft', 'pending', 'attempted') ORDER BY seq LIMIT -1",
+		"SELECT seq FROM outbox WHERE run = 'r' ORDER BY part, seq",
+		"SELECT max(pos) FROM entry WHERE pos > 1 AND pos < 2",
+		"SELECT n FROM usage WHERE run = 'r'",
+		"SELECT n FROM approval WHERE decision = '' ORDER BY created, n",
+	} {
+		err := d.writer.c.query(func(r *row) error {
+			r.skip(3)
+			if plan := r.text(); strings.HasPrefix(plan, "SCAN") && !strings.Contains(plan, "INDEX") {
+				t.Errorf("%s\n%s", plan, sql)
+			}
+			return nil
+		}, "EXPLAIN QUERY PLAN "+sql)
+		if err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
+// TestMemory has the connection that writes hold little, whatever it wrote.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	conversations(t, d, 0, 40)
+	total := 0
+	for _, op := range []sqlite.DBStatusOp{sqlite.DBStatusCacheUsed, sqlite.DBStatusSchemaUsed, sqlite.DBStatusStmtUsed} {
+		n, _, err := d.writer.c.c.(sqlite.DBStatus).Status(op, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	const limit = 1600 << 10
+	if total > limit {
+		t.Errorf("holds %d bytes, want at most %d", total, limit)
+	}
+	t.Logf("holds %d bytes", total)
+}
