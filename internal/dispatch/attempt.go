@@ -63,6 +63,9 @@ func (c *Conductor) attempt(ctx context.Context, s *served, j *job) (agent.Event
 			return end, err
 		}
 	}
+	if err := j.broken.Load(); err != nil {
+		return end, *err
+	}
 	j.open, j.unknown = nil, false
 	return end, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +32,7 @@ type job struct {
 	unknown bool             // the outcome of a call is unknown: read only, first
 	resumed bool
 
+	broken   atomic.Pointer[error]   // why a row about a call could not be written
 	over     func()                  // the run's rows say that it has ended: it is no more in progress
 	calls    map[string]session.Call // by the provider's id, of the last assistant message
 	round    int

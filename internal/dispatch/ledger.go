@@ -47,6 +47,15 @@ func (l ledger) Start(ctx context.Context, k llm.ToolCall, effect tool.Effect) e
 	if err == nil {
 		l.c.o.Step("tool.run")
 	}
+	return l.kept(ctx, err)
+}
+
+// kept notes that a row could not be written. It is not the call's fault: the
+// run is gone on with when it can be.
+func (l ledger) kept(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil && chela.CodeOf(err) != chela.CodeConflict {
+		l.j.broken.CompareAndSwap(nil, &err)
+	}
 	return err
 }
 
@@ -102,7 +111,7 @@ func (l ledger) Suspend(ctx context.Context, k llm.ToolCall, p tool.Plan) error 
 		return tx.Calls().Put(call)
 	})
 	if err != nil {
-		return err
+		return l.kept(ctx, err)
 	}
 	l.c.o.Bus.Publish(chela.Event{
 		Session: req.Session, Stream: chela.StreamApproval, Phase: chela.PhaseRequested, Data: req,
