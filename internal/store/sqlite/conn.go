@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"path/filepath"
 	"time"
 
 	"modernc.org/sqlite"
@@ -29,8 +30,11 @@ type conn struct {
 
 // dial opens a connection to the file.
 func dial(path, vfs string) (*conn, error) {
-	// A relative file:// URI would begin with an authority.
-	name := "file:" + (&url.URL{Path: path}).EscapedPath()
+	slashed := filepath.ToSlash(path)
+	if filepath.VolumeName(path) != "" {
+		slashed = "/" + slashed
+	}
+	name := "file:" + (&url.URL{Path: slashed}).EscapedPath()
 	if vfs != "" {
 		name += "?vfs=" + url.QueryEscape(vfs)
 	}

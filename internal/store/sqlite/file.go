@@ -1,11 +1,21 @@
 package sqlite
 
 import (
-	"io"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 )
+
+// create makes an empty file that nobody else may read. SQLite gives its log
+// the same mode. One that is there is left as it is: fs.ErrExist.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), syncDir(filepath.Dir(path)))
+}
 
 // settle makes temp durable and gives it its name.
 func settle(temp, dst string) error {
@@ -24,9 +34,6 @@ func syncFile(path string) error {
 		return err
 	}
 	defer f.Close()
-	if err := f.Chmod(0o600); err != nil {
-		return err
-	}
 	return f.Sync()
 }
 
@@ -41,25 +48,4 @@ func syncDir(dir string) error {
 	}
 	defer f.Close()
 	return f.Sync()
-}
-
-// copyFile copies src to dst, which must not exist, and syncs it.
-func copyFile(src, dst string) error {
-	in, err := os.Open(src)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if _, err := io.Copy(out, in); err != nil {
-		return err
-	}
-	if err := out.Sync(); err != nil {
-		return err
-	}
-	return out.Close()
 }

@@ -82,6 +82,9 @@ func copyTo(ctx context.Context, c *conn, dst string) error {
 		return err
 	}
 	defer os.Remove(temp)
+	if err := create(temp); err != nil {
+		return err
+	}
 	if err := c.script(ctx, "VACUUM INTO '"+strings.ReplaceAll(temp, "'", "''")+"'"); err != nil {
 		return err
 	}

@@ -93,9 +93,11 @@ func TestMigrate(t *testing.T) {
 		if err != nil || len(names) > 0 {
 			t.Errorf("copies: %v, %v", names, err)
 		}
-		fi, err := os.Stat(path)
-		if err != nil || fi.Mode().Perm() != 0o600 {
-			t.Errorf("mode: %v, %v", fi.Mode(), err)
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			fi, err := os.Stat(path + suffix)
+			if err != nil || fi.Mode().Perm() != 0o600 {
+				t.Errorf("%q: mode %v, %v", suffix, fi.Mode(), err)
+			}
 		}
 	})
 	t.Run("tables differ in their number of columns", func(t *testing.T) {
@@ -115,33 +117,17 @@ func TestMigrate(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for _, c := range []struct {
-		name string
-		make func(path string) error
-		want error
-	}{
-		{"no directory", func(string) error { return nil }, fs.ErrNotExist},
-		{"a directory", func(path string) error { return os.MkdirAll(path, 0o700) }, nil},
-		{"garbage", func(path string) error {
-			return os.WriteFile(path, []byte(strings.Repeat("garbage ", 5000)), 0o600)
-		}, &DamagedError{}},
-	} {
-		path := filepath.Join(dir, c.name, "chela.db")
-		if c.name != "no directory" {
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := c.make(path); err != nil {
-			t.Fatal(err)
-		}
-		_, err := Open(t.Context(), Options{Path: path})
-		if err == nil {
-			t.Errorf("%s: no error", c.name)
-		}
-		if _, ok := c.want.(*DamagedError); ok && !errors.As(err, new(*DamagedError)) {
-			t.Errorf("%s: have %v, want a *DamagedError", c.name, err)
-		}
+	none := filepath.Join(t.TempDir(), "none", "chela.db")
+	if _, err := Open(t.Context(), Options{Path: none}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no directory: have %v, want %v", err, fs.ErrNotExist)
 	}
+	if _, err := Open(t.Context(), Options{Path: t.TempDir()}); err == nil {
+		t.Error("a directory: no error")
+	}
+	garbage := put(t, []byte(strings.Repeat("garbage ", 5000)), nil)
+	if _, err := Open(t.Context(), Options{Path: garbage}); !errors.As(err, new(*DamagedError)) {
+		t.Errorf("garbage: have %v, want a *DamagedError", err)
+	}
+	empty := put(t, nil, nil)
+	mustSet(t, openAt(t, empty), "a", "1")
 }

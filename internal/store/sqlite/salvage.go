@@ -88,6 +88,9 @@ func rebuild(ctx context.Context, p *page.File, path string, report *Report) err
 	if version < 1 || version > int64(len(steps)) {
 		version = int64(len(steps))
 	}
+	if err := create(path); err != nil {
+		return err
+	}
 	c, err := dial(path, "")
 	if err != nil {
 		return err

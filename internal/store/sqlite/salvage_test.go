@@ -37,7 +37,7 @@ func conversations(tb testing.TB, d *DB, from, to int) {
 	for n := from; n < to; n++ {
 		key := chela.SessionKey(fmt.Sprintf("agent:main:s-%02d", n))
 		id := fmt.Sprintf("transcript-%02d", n)
-		err := d.Update(tb.Context(), store.Synced, func(tx store.Tx) error {
+		err := d.Update(tb.Context(), store.Ordered, func(tx store.Tx) error {
 			r := run.Run{ID: chela.RunID(fmt.Sprint("run-", n)), Session: key, SessionID: id, Agent: "main", State: run.OK, Started: now, Ended: now}
 			if _, err := tx.Runs().Acquire(key, "me", r.ID); err != nil {
 				return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -44,16 +43,12 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	_, err := os.Stat(o.Path)
-	fresh := errors.Is(err, fs.ErrNotExist)
+	if err := create(o.Path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
 	c, err := d.openWriter()
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", o.Path, d.explain(err))
-	}
-	if fresh {
-		if err := errors.Join(os.Chmod(o.Path, 0o600), syncDir(d.dir())); err != nil {
-			return nil, errors.Join(fmt.Errorf("open database: %w", err), c.close())
-		}
 	}
 	d.readers = newReaders(d)
 	d.writer = newWriter(d, c)
