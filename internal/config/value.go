@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/secret"
 )
@@ -103,10 +104,14 @@ func redact(v any, known *node, path []string) any {
 
 // secretAt reports whether a text at path is a secret.
 func secretAt(known *node, path []string) bool {
-	if n := known.at(path); n != nil && n.key != nil && n.key.Kind != Any && n.key.Kind != Object {
-		return n.key.Kind == Secret
+	n := known.at(path)
+	if n == nil || n.key == nil || n.key.Kind == Any || n.key.Kind == Object {
+		return namedSecret(path)
 	}
-	return namedSecret(path)
+	if n.key.Kind == Text && strings.HasSuffix(n.key.Path, ".*") { // the name is the person's
+		return namedSecret(path)
+	}
+	return n.key.Kind == Secret
 }
 
 // namedSecret reports whether a name on the path tells of a secret.
