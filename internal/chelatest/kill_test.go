@@ -157,7 +157,7 @@ func TestKill(t *testing.T) {
 func (d *driver) configure(url string) {
 	c := Config{
 		"agents.defaults": json.RawMessage(`{"model": "mock/m", "skipBootstrap": true}`),
-		"messages":        json.RawMessage(`{"queue": {"mode": "followup"}}`),
+		"messages":        json.RawMessage(`{"queue": {"mode": "followup", "cap": 10000}}`),
 		"tools":           json.RawMessage(`{"exec": {"mode": "full"}}`),
 		"models": json.RawMessage(fmt.Sprintf(
 			`{"providers": {"mock": {"baseUrl": %q, "api": "openai-completions", "models": [{"id": "m", "contextWindow": 1000000}]}}}`, url+"/v1")),

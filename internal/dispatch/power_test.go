@@ -53,6 +53,7 @@ func TestPower(t *testing.T) {
 		}
 		turn("m1", "act", func() {})
 		turn("m2", "danger", func() {
+			h.until("the question is told", func() bool { return len(h.seen(chela.StreamApproval, chela.PhaseRequested)) > 0 })
 			q := h.pending()
 			tell(asked(q.ID))
 			h.suspended()
