@@ -36,7 +36,21 @@ type options struct {
 // channelOptions is what Chela itself reads of channels.<name>; the rest is
 // the channel's own.
 type channelOptions struct {
-	AllowFrom []any `json:"allowFrom"` // ids of people, "*" for everybody
+	AllowFrom []person `json:"allowFrom"` // "*" for everybody
+}
+
+// person is the id of a person on a channel.
+type person string
+
+// UnmarshalJSON accepts texts, and numbers as they are written.
+func (p *person) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, (*string)(p)) == nil {
+		return nil
+	}
+	var n json.Number
+	err := json.Unmarshal(b, &n)
+	*p = person(n)
+	return err
 }
 
 // senders is who may write on channels.
@@ -44,7 +58,7 @@ func (o *options) senders() inbound.Senders {
 	s := inbound.Senders{}
 	for name, c := range o.Channels {
 		for _, id := range c.AllowFrom {
-			s[name] = append(s[name], fmt.Sprint(id))
+			s[name] = append(s[name], string(id))
 		}
 	}
 	return s
@@ -148,7 +162,7 @@ type toolOptions struct {
 
 // execOptions is tools.exec.
 type execOptions struct {
-	Mode           string   `json:"mode"` // deny, ask, full; "": ask
+	Mode           string   `json:"mode"` // deny, allowlist, ask, always, full; "": ask
 	TimeoutSeconds int      `json:"timeoutSeconds"`
 	MaxOutput      int      `json:"maxOutputChars"`
 	Dangerous      []string `json:"dangerousPatterns"`
