@@ -64,7 +64,7 @@ func (c *console) backupCreate() *cobra.Command {
 func (c *console) verified(ctx context.Context, m Maintenance, file string, asJSON bool) error {
 	summary, err := m.Verify(ctx, file)
 	if err != nil {
-		return fmt.Errorf("verify %s: %w", file, err)
+		return hinted{fmt.Errorf("verify %s: %w", file, err), ""} // what mends a database mends no copy
 	}
 	if asJSON {
 		return c.printJSON(map[string]any{"file": file, "ok": true, "summary": summary})
@@ -90,7 +90,7 @@ func (c *console) backupRestore() *cobra.Command {
 			return c.store(func(m Maintenance, s Start) error {
 				summary, err := m.Verify(cmd.Context(), args[0])
 				if err != nil {
-					return fmt.Errorf("verify %s: %w", args[0], err)
+					return hinted{fmt.Errorf("verify %s: %w", args[0], err), ""}
 				}
 				fmt.Fprintln(c.err, args[0]+": "+ansi.Line(summary))
 				if !yes {
