@@ -78,7 +78,7 @@ func (e *DamagedError) Error() string {
 func (e *DamagedError) Unwrap() error {
 	return &chela.Error{
 		Code: chela.CodeUnavailable, Message: "damaged",
-		Hint: "chela backup restore, or chela doctor --salvage", Err: e.Err,
+		Hint: "chela backup salvage", Err: e.Err,
 	}
 }
 
