@@ -99,17 +99,17 @@ func socketPath(dir string) (string, error) {
 	if len(path) < 100 {
 		return path, nil
 	}
-	private := filepath.Join(os.TempDir(), fmt.Sprintf("chela-%d", os.Getuid()))
-	if err := os.MkdirAll(private, 0o700); err != nil {
+	short := filepath.Join(os.TempDir(), fmt.Sprintf("chela-%d", os.Getuid()))
+	if err := os.MkdirAll(short, 0o700); err != nil {
 		return "", fmt.Errorf("socket: %w", err)
 	}
-	info, err := os.Lstat(private)
+	info, err := os.Lstat(short)
 	if err != nil {
 		return "", fmt.Errorf("socket: %w", err)
 	}
-	if !info.IsDir() || runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
-		return "", fmt.Errorf("socket: %s is not a directory of this user alone", private)
+	if !info.IsDir() || !private(info) {
+		return "", fmt.Errorf("socket: %s is not a directory of this user alone", short)
 	}
 	sum := sha256.Sum256([]byte(dir))
-	return filepath.Join(private, hex.EncodeToString(sum[:8])+".sock"), nil
+	return filepath.Join(short, hex.EncodeToString(sum[:8])+".sock"), nil
 }
