@@ -305,6 +305,13 @@ func (m *modelSet) config(id string) (standard.ProviderConfig, error) {
 			Hint: "chela config set models.providers." + id + ".baseUrl URL",
 		}
 	}
+	if key.IsZero() && !o.APIKey.IsZero() {
+		_, err := o.APIKey.Resolve(m.env)
+		return c, &chela.Error{
+			Code: chela.CodeInvalid, Message: "the key of " + id,
+			Hint: "chela config set models.providers." + id + ".apiKey KEY", Err: err,
+		}
+	}
 	if needsKey(id) && key.IsZero() && o.BaseURL == "" {
 		return c, &chela.Error{
 			Code: chela.CodeInvalid, Message: fmt.Sprintf("there is no key for %s", id),

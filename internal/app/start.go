@@ -81,12 +81,19 @@ func begin(ctx context.Context, s cli.Start) (*Engine, error) {
 	return e, nil
 }
 
-// environment is the variables of the process, and those of env.vars in the
-// configuration that the process does not have.
+// environment is the variables of the process, and those that the
+// configuration sets where the process does not have them: env.vars, and texts
+// directly in env.
 func environment(s sections) func(string) string {
-	var vars map[string]string
-	if raw := s.Section("env.vars"); raw != nil {
-		_ = json.Unmarshal(raw, &vars) // what is no text was reported when the file was loaded
+	vars := map[string]string{}
+	for _, path := range [...]string{"env", "env.vars"} {
+		var section map[string]any
+		_ = json.Unmarshal(s.Section(path), &section) // what is no object was reported when the file was loaded
+		for name, v := range section {
+			if text, ok := v.(string); ok {
+				vars[name] = text
+			}
+		}
 	}
 	return func(name string) string {
 		if v, ok := os.LookupEnv(name); ok {
