@@ -1,0 +1,174 @@
+package app
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/standard"
+)
+
+const listed = `{"object":"list","data":[{"id":"first:7b"},{"id":"second"}]}`
+
+func TestChoice(t *testing.T) {
+	keys := map[string]string{"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
+	ollama := answers{"http://127.0.0.1:11434/v1/models": listed}
+	tests := []struct {
+		name string
+		conf conf
+		env  map[string]string
+		net  answers
+		want string
+		why  string
+	}{
+		{"the configured one goes before keys and servers", conf{"agents.defaults": `{"model": "openai/gpt-5-mini"}`}, keys, ollama, "openai/gpt-5-mini", "configured"},
+		{"with fallbacks", conf{"agents.defaults": `{"model": {"primary": "mine/m", "fallbacks": ["a/b"]}}`}, keys, nil, "mine/m", "configured"},
+		{"by its alias", conf{"agents.defaults": `{"model": "quick", "models": {"mine/small": {"alias": "quick"}}}`}, nil, nil, "mine/small", "configured"},
+		{"a configured provider goes before keys", conf{"models": `{"providers": {"zeta": {"models": [{"id": "z"}]}, "beta": {"models": [{"id": "b"}, {"id": "c"}]}, "alpha": {}}}`}, keys, ollama, "beta/b", "provider beta"},
+		{"keys in the order of the services", nil, keys, ollama, "anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"},
+		{"a server on this machine", nil, nil, ollama, "ollama/first:7b", "on this machine"},
+		{"of two servers the first", nil, nil, answers{"http://127.0.0.1:8080/v1/models": listed, "http://127.0.0.1:1234/v1/models": listed}, "lmstudio/first:7b", "on this machine"},
+		{"a server without models is none", nil, nil, answers{"http://127.0.0.1:11434/v1/models": `{"data":[]}`, "http://127.0.0.1:8080/v1/models": listed}, "llamacpp/first:7b", "on this machine"},
+		{"what is no model server is none", nil, nil, answers{"http://127.0.0.1:8080/v1/models": `<html>`}, "offline/assistant", "no key"},
+		{"nothing", nil, nil, nil, "offline/assistant", "no key"},
+	}
+	for _, s := range services {
+		for _, name := range s.env {
+			tests = append(tests, struct {
+				name string
+				conf conf
+				env  map[string]string
+				net  answers
+				want string
+				why  string
+			}{"a key in " + name, nil, map[string]string{name: "k"}, ollama, s.id + "/" + s.model, name})
+		}
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m, err := newModels(t.Context(), read(t, tt.conf), on(t, tt.env, tt.net))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.choice.String(); got != tt.want {
+				t.Errorf("chose %s (%s), want %s", got, m.why, tt.want)
+			}
+			if !strings.Contains(m.why, tt.why) {
+				t.Errorf("because %q, want %q", m.why, tt.why)
+			}
+			info, p, err := m.resolve("")
+			if (err != nil) != strings.HasPrefix(tt.want, "mine/") && !strings.HasPrefix(tt.want, "beta/") {
+				t.Errorf("its provider: %v", err)
+			}
+			if err == nil && (p == nil || info.Ref() != tt.want) {
+				t.Errorf("resolved to %s, %v", info.Ref(), p)
+			}
+		})
+	}
+	t.Run("a model without a name that can be read is an error with a hint", func(t *testing.T) {
+		_, err := newModels(t.Context(), read(t, conf{"agents.defaults": `{"model": "nonsense"}`}), on(t, nil, nil))
+		if err == nil || !strings.Contains(err.Error(), `agents.defaults.model: model "nonsense"`) || !strings.HasPrefix(chela.HintOf(err), "chela config set agents.defaults.model") {
+			t.Errorf("%v (%s)", err, chela.HintOf(err))
+		}
+	})
+	t.Run("of the models of replace only the configured ones are listed", func(t *testing.T) {
+		m, err := newModels(t.Context(), read(t, conf{"models": `{"mode": "replace", "providers": {"p": {"models": [{"id": "m", "reasoning": true, "input": ["text", "image"]}]}}}`}), on(t, nil, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(m.catalog.Models); n != 2 || !m.catalog.Models[0].Images || len(m.catalog.Models[0].Levels) == 0 {
+			t.Errorf("%d models: %+v", n, m.catalog.Models)
+		}
+	})
+}
+
+func TestKeys(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "key.txt")
+	write(t, file, "from-file\n")
+	provider := func(ref string) conf {
+		return conf{"models": `{"providers": {"openai": {"apiKey": ` + ref + `}}}`}
+	}
+	env := map[string]string{"OPENAI_API_KEY": "from-env", "OTHER": "from-other", "GOOGLE_API_KEY": "second"}
+	tests := []struct {
+		name string
+		id   string
+		conf conf
+		want string
+		from string
+	}{
+		{"in the configuration", "openai", provider(`"plain-text"`), "plain-text", "the configuration"},
+		{"a reference to a variable", "openai", provider(`"env:OTHER"`), "from-other", "the configuration"},
+		{"a reference as an object", "openai", provider(`{"source": "env", "id": "OTHER"}`), "from-other", "the configuration"},
+		{"a reference to a file", "openai", provider(`"file:` + file + `"`), "from-file", "the configuration"},
+		{"in the environment", "openai", nil, "from-env", "OPENAI_API_KEY"},
+		{"in the second of two variables", "google", nil, "second", "GOOGLE_API_KEY"},
+		{"saved", "anthropic", nil, "from-saved", "the saved keys"},
+		{"nowhere", "groq", nil, "", ""},
+	}
+	o := on(t, env, nil)
+	if err := saveKey(cli.Start{State: o.State}, "anthropic", " from-saved \n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := newModels(t.Context(), read(t, tt.conf), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, from := m.key(tt.id)
+			if v.Reveal() != tt.want || from != tt.from {
+				t.Errorf("%q from %q, want %q from %q", v.Reveal(), from, tt.want, tt.from)
+			}
+		})
+	}
+}
+
+func TestProviderErrors(t *testing.T) {
+	tests := []struct {
+		name string
+		conf conf
+		id   string
+		want string
+		hint string
+	}{
+		{"no key", nil, "openai", "there is no key for openai", "chela config set models.providers.openai.apiKey KEY"},
+		{"not known", nil, "acme", `provider "acme" is not known`, "chela config set models.providers.acme.baseUrl URL"},
+		{"a key that is not where it should be", conf{"models": `{"providers": {"acme": {"baseUrl": "http://h", "apiKey": "env:GONE"}}}`}, "acme", "the key of acme: secret env:GONE: the variable is not set", "chela config set models.providers.acme.apiKey KEY"},
+		{"an api that there is not", conf{"models": `{"providers": {"acme": {"baseUrl": "http://h", "api": "telepathy"}}}`}, "acme", `provider acme: api "telepathy": want ` + standard.Anthropic + " or " + standard.OpenAI, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := newModels(t.Context(), read(t, tt.conf), on(t, nil, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = m.provider(tt.id)
+			if err == nil || err.Error() != tt.want || chela.HintOf(err) != tt.hint {
+				t.Errorf("%v (%s), want %s (%s)", err, chela.HintOf(err), tt.want, tt.hint)
+			}
+		})
+	}
+	t.Run("a server of one's own needs no key", func(t *testing.T) {
+		m, err := newModels(t.Context(), read(t, conf{"models": `{"providers": {"openai": {"baseUrl": "http://h/v1"}, "acme": {"baseUrl": "http://h/v1", "headers": {"X-Team": "a"}}}}`}), on(t, nil, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"openai", "acme", "ollama", "offline"} {
+			if _, err := m.provider(id); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		c, err := m.config("acme")
+		if err != nil || c.API != standard.OpenAI || c.BaseURL != "http://h/v1" || c.Header.Get("X-Team") != "a" {
+			t.Errorf("%+v %v", c, err)
+		}
+		a, _ := m.provider("acme")
+		if b, _ := m.provider("acme"); a != b {
+			t.Error("a provider was made twice")
+		}
+	})
+}
