@@ -90,6 +90,7 @@ func (c *conn) exec(sql string, args ...any) (int, error) {
 		return 0, err
 	}
 	r, err := s.(driver.StmtExecContext).ExecContext(context.Background(), values)
+	clear(values) // they may be large
 	if err != nil {
 		return 0, c.note(err)
 	}
@@ -104,6 +105,7 @@ func (c *conn) query(f func(*row) error, sql string, args ...any) error {
 		return err
 	}
 	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), values)
+	clear(values)
 	if err != nil {
 		return c.note(err)
 	}

@@ -14,14 +14,12 @@ import (
 )
 
 const (
-	fileHeader   = 100  // at the start of page 1
-	leaf         = 0x0d // first byte of a page with rows of a table
-	logHeader    = 32
-	frameHeader  = 24
-	versionAt    = 60
-	defaultSize  = 4096 // of a page
-	maxPayload   = 1 << 30
-	maxOverflows = maxPayload / 512
+	fileHeader  = 100  // at the start of page 1
+	leaf        = 0x0d // first byte of a page with rows of a table
+	logHeader   = 32
+	frameHeader = 24
+	versionAt   = 60
+	defaultSize = 4096 // of a page
 )
 
 // ErrUnreadable says that a page or a row is not what was written.
@@ -248,7 +246,7 @@ func (f *File) cell(b []byte, at int) (Row, error) {
 	size, n := varint(b[at:])
 	rowid, m := varint(b[at+n:])
 	r.ID = rowid
-	if n == 0 || m == 0 || size < 0 || size > maxPayload {
+	if n == 0 || m == 0 || size < 0 || size > int64(f.n)*int64(f.size) {
 		return r, ErrUnreadable
 	}
 	payload, err := f.payload(b[at+n+m:], int(size))
@@ -276,7 +274,7 @@ func (f *File) payload(b []byte, size int) ([]byte, error) {
 		return out, nil
 	}
 	next := int(binary.BigEndian.Uint32(b[local:]))
-	for range maxOverflows {
+	for range f.n { // a chain may be a ring
 		over, err := f.page(next)
 		if err == nil {
 			err = blank(over)

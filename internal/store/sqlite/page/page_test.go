@@ -128,8 +128,8 @@ func TestLog(t *testing.T) {
 }
 
 func FuzzRows(f *testing.F) {
-	path := write(f, "PRAGMA journal_mode = WAL", "CREATE TABLE t (n INTEGER PRIMARY KEY, a INTEGER, b TEXT)",
-		"INSERT INTO t VALUES (1, 2, 'x')", "INSERT INTO t VALUES (2, -7, hex(zeroblob(5000)))")
+	path := write(f, "PRAGMA page_size = 512", "PRAGMA journal_mode = WAL", "CREATE TABLE t (n INTEGER PRIMARY KEY, a INTEGER, b TEXT)",
+		"INSERT INTO t VALUES (1, 2, 'x')", "INSERT INTO t VALUES (2, -7, hex(zeroblob(500)))")
 	db, err := os.ReadFile(path)
 	if err != nil {
 		f.Fatal(err)
