@@ -66,7 +66,7 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 	switch c.Name {
 	case "read":
 		if !there {
-			return a.Path + " does not exist", false
+			return `{"status":"error","tool":"read","error":"` + a.Path + ` does not exist"}`, false // as the door says it
 		}
 		return shown(text, max(a.Offset, 1)), true
 	case "write":
@@ -206,7 +206,7 @@ func TestTalk(t *testing.T) {
 	t.Run("what failed is said, and nothing is built on it", func(t *testing.T) {
 		k := newTalk(t)
 		got := k.say("show gone.txt then list files")
-		has(t, got, "did not work", "gone.txt does not exist", "The rest was not done")
+		has(t, got, "did not work", ": gone.txt does not exist", "The rest was not done")
 		k.calls(`read {"path":"gone.txt"}`)
 		k.files["a.txt"] = "alpha\n"
 		has(t, k.say("看看 a.txt 和 gone.txt"), "alpha", "没有成功")

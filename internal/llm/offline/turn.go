@@ -103,9 +103,22 @@ func answers(calls []llm.ToolCall, results map[string]*llm.Message) []result {
 		out[i] = result{call: c, bad: true, text: "there is no result"}
 		if m := results[c.ID]; m != nil {
 			out[i].text, out[i].bad = strings.TrimRight(m.PlainText(), "\n"), m.IsError
+			if m.IsError {
+				out[i].text = reason(out[i].text)
+			}
 		}
 	}
 	return out
+}
+
+// reason is why a call went wrong, for a person: of an error in the form that
+// models are given, what it says.
+func reason(text string) string {
+	var e struct{ Error string }
+	if json.Unmarshal([]byte(text), &e) == nil && e.Error != "" {
+		return e.Error
+	}
+	return text
 }
 
 // arg returns a text argument of a call.
