@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,7 +135,7 @@ func (s *screen) join(a attached) tea.Cmd {
 		return s.leave(a.err)
 	}
 	again := s.lost
-	s.lost, s.attempts = false, 0
+	s.lost, s.joined, s.attempts = false, true, 0
 	s.commands = append(a.commands, leaveCommand())
 	if again {
 		s.scroll.add(bare, s.styles.Dim.Paint("connected again"))
@@ -189,15 +190,37 @@ func (s *screen) catchUp(h wire.History) {
 	}
 	s.active, s.waits = "", false
 	s.feed.Rejoin()
-	if f := h.InFlight; f != nil {
-		s.active, s.since = f.RunID, f.StartedAt.Time()
-		s.feed.Resume(f.RunID, f.Seq, f.Text != "")
-		if f.Text != "" {
-			s.text(f.Text)
-			return
+	if !s.inFlight(h) {
+		s.finish()
+	}
+}
+
+// inFlight shows what the run in progress has written, and says of other runs
+// whose last message is there that they are over: events may still tell of
+// them. It reports whether a message is in progress.
+func (s *screen) inFlight(h wire.History) bool {
+	f := h.InFlight
+	stored := "" // run of the last message
+	for _, m := range h.Messages {
+		if m.Role != wire.RoleAssistant {
+			continue
+		}
+		stored = m.Meta.RunID
+		calls := slices.ContainsFunc(m.Content, func(c wire.Content) bool { return c.Type == wire.ContentCall })
+		if !calls && (f == nil || f.RunID != stored) {
+			s.feed.Over(stored)
 		}
 	}
-	s.finish()
+	if f == nil {
+		return false
+	}
+	s.active, s.since = f.RunID, f.StartedAt.Time()
+	open := f.Text != "" && !(stored == f.RunID && strings.HasPrefix(s.last, f.Text)) // stored meanwhile
+	s.feed.Resume(f.RunID, f.Seq, open)
+	if open {
+		s.text(f.Text)
+	}
+	return open
 }
 
 // rest shows of a message that was cut by the loss of the connection what was
@@ -371,8 +394,8 @@ func (s *screen) send(text string) tea.Cmd {
 	}
 	s.sent = append(s.sent, m)
 	s.said(text)
-	if s.lost {
-		return nil // sent when there is a connection again
+	if s.lost || !s.joined {
+		return nil // sent when the history is there
 	}
 	return s.transmit(m)
 }

@@ -46,6 +46,7 @@ type screen struct {
 	menu     menu
 	commands []wire.Command
 
+	joined   bool // the history is there
 	lost     bool // the connection
 	spins    bool // a tick is on its way
 	frame    int  // of the spinner

@@ -395,7 +395,7 @@ func TestInterrupt(t *testing.T) {
 func TestReconnect(t *testing.T) {
 	long := llmtest.Say("begin of a long answer\n\nand its end")
 	long.Gap = 300 * time.Millisecond
-	g, _ := workspace(t, long, llmtest.Say("third"))
+	g, _ := workspace(t, llmtest.Say("zeroth"), long, llmtest.Say("third"))
 	next := make(chan *client.Client, 1)
 	first := dial(t, g)
 	x := open(t, g, func(o *tui.Options) {
@@ -409,6 +409,9 @@ func TestReconnect(t *testing.T) {
 			}
 		}
 	})
+	x.types("before")
+	x.sees("zeroth")
+	x.rests()
 	x.types("tell me")
 	x.sees("begin of a long answer")
 	first.Close()
@@ -417,7 +420,7 @@ func TestReconnect(t *testing.T) {
 	x.sees("and its end")
 	x.rests()
 	all := x.all()
-	for _, once := range []string{"connection lost", "connected again", "❯ tell me", "begin of a long answer", "and its end"} {
+	for _, once := range []string{"connection lost", "connected again", "zeroth", "❯ tell me", "begin of a long answer", "and its end"} {
 		if n := strings.Count(all, once); n != 1 {
 			t.Errorf("%q is shown %d times\n%s", once, n, all)
 		}

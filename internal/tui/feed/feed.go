@@ -106,6 +106,9 @@ func (f *Feed) Rejoin() {
 	clear(f.tools)
 }
 
+// Over says that the surface has all of a run.
+func (f *Feed) Over(run string) { f.known[run] = true }
+
 // Resume says that the surface has what the run did up to its event seq, and
 // whether a message was in progress then.
 func (f *Feed) Resume(run string, seq int64, open bool) {
