@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -196,4 +198,57 @@ func TestMemory(t *testing.T) {
 		t.Errorf("holds %d bytes, want at most %d", total, limit)
 	}
 	t.Logf("holds %d bytes", total)
+}
+
+// TestLogStaysSmall has many commits write the log many times over.
+func TestLogStaysSmall(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	for n := range 3000 {
+		err := d.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+			return tx.SetSetting(strconv.Itoa(n%50), strings.Repeat(strconv.Itoa(n%10), 10_000))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fi, err := os.Stat(d.opts.Path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fi.Size() > 8<<20 {
+		t.Errorf("the log has %d bytes", fi.Size())
+	}
+}
+
+// TestDeletedIsGone has the text of a deleted session be in no page, so that
+// neither a reader of the disk nor a salvage finds it.
+func TestDeletedIsGone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "chela.db")
+	d, err := Open(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conversations(t, d, 0, 20)
+	if err := d.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Sessions().Delete("agent:main:s-15") }); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), "14.2 14.2") || strings.Contains(string(b), "15.2 15.2") {
+		t.Error("its text is still there, or that of another is not")
+	}
+	report, err := Recover(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(talks(t, path)); n != 19 || len(report.Damaged)+len(report.Loose) > 0 {
+		t.Errorf("%d sessions, want 19; %+v", n, report)
+	}
 }

@@ -280,7 +280,7 @@ func testWakes(t *testing.T, s store.Store) {
 		have := map[store.Topic]int{}
 		for n := 0; have[store.Topic{Kind: store.TopicOutbox}] == 0; n++ {
 			have[next(t, wakes)]++
-			if n > 2000 {
+			if n > 100 {
 				t.Fatal("wakes are not joined")
 			}
 		}
