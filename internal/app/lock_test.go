@@ -1,0 +1,168 @@
+package app
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/chela"
+)
+
+func TestOwn(t *testing.T) {
+	t.Run("once, and again when it is given back", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "state")
+		first, err := own(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := own(dir); !errors.Is(err, ErrOwned) {
+			t.Errorf("a second owner: %v", err)
+		}
+		if err := first.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := own(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Unlock()
+	})
+	t.Run("a directory that is open to others is closed", func(t *testing.T) {
+		if runtime.GOOS == "windows" {
+			t.Skip("modes do not say who may")
+		}
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		l, err := own(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Unlock()
+		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, lockName): 0o600} {
+			info, err := os.Stat(path)
+			if err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s has mode %v (%v), want %v", path, info.Mode().Perm(), err, want)
+			}
+		}
+	})
+	t.Run("a lock that can be taken twice is none", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), lockName)
+		write(t, path, "")
+		// Nobody holds it: so it looks where locks succeed and do not hold.
+		cause := proveLock(path)
+		if cause == nil {
+			t.Fatal("the lock was taken for one that holds")
+		}
+		err := locksFail("/net/home", cause)
+		if !strings.Contains(err.Error(), "/net/home") || !strings.Contains(err.Error(), "same lock twice") || !strings.Contains(chela.HintOf(err), "--state-dir") {
+			t.Errorf("%v (%s)", err, chela.HintOf(err))
+		}
+		if chela.CodeOf(err) != chela.CodeUnavailable {
+			t.Errorf("code %s", chela.CodeOf(err))
+		}
+	})
+	t.Run("a lock that cannot be taken says why", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, lockName), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		_, err := own(dir)
+		if err == nil || errors.Is(err, ErrOwned) || !strings.Contains(err.Error(), dir) || chela.HintOf(err) == "" {
+			t.Errorf("%v (%s)", err, chela.HintOf(err))
+		}
+	})
+	t.Run("a file in the place of the directory", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "state")
+		write(t, path, "")
+		if _, err := own(path); err == nil || !strings.Contains(err.Error(), "state directory") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestSocketPath(t *testing.T) {
+	t.Run("in the directory when its path is short", func(t *testing.T) {
+		if got, err := socketPath("/home/p/.chela"); err != nil || got != filepath.FromSlash("/home/p/.chela/chela.sock") {
+			t.Errorf("%s %v", got, err)
+		}
+	})
+	if runtime.GOOS == "windows" {
+		t.Skip("what follows is about modes")
+	}
+	long := "/home/p/" + strings.Repeat("deep/", 30)
+	short := func(t *testing.T) string {
+		tmp, err := os.MkdirTemp("/tmp", "chela-test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(tmp) })
+		t.Setenv("TMPDIR", tmp)
+		return tmp
+	}
+	t.Run("in a private directory when it is long, and one can listen there", func(t *testing.T) {
+		tmp := short(t)
+		path, err := socketPath(long)
+		if err != nil || !strings.HasPrefix(path, tmp) {
+			t.Fatalf("%s %v", path, err)
+		}
+		if other, _ := socketPath(long + "x"); other == path {
+			t.Error("two directories have one socket")
+		}
+		if same, _ := socketPath(long); same != path {
+			t.Error("one directory has two sockets")
+		}
+		info, err := os.Stat(filepath.Dir(path))
+		if err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("its directory: %v %v", info.Mode(), err)
+		}
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+	})
+	refused := func(t *testing.T) {
+		t.Helper()
+		if _, err := socketPath(long); err == nil || !strings.Contains(err.Error(), "this user alone") {
+			t.Errorf("error %v", err)
+		}
+	}
+	t.Run("not in a directory that others can enter", func(t *testing.T) {
+		tmp := short(t)
+		dir := filepath.Join(tmp, "chela-"+uid())
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		refused(t)
+	})
+	t.Run("not in another user's directory", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("giving a directory away needs root")
+		}
+		tmp := short(t)
+		dir := filepath.Join(tmp, "chela-"+uid())
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(dir, 4711, 4711); err != nil {
+			t.Fatal(err)
+		}
+		refused(t)
+	})
+	t.Run("not behind a link", func(t *testing.T) {
+		tmp := short(t)
+		if err := os.Symlink(t.TempDir(), filepath.Join(tmp, "chela-"+uid())); err != nil {
+			t.Fatal(err)
+		}
+		refused(t)
+	})
+}

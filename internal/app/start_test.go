@@ -1,0 +1,183 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/wire"
+)
+
+func uid() string { return strconv.Itoa(os.Getuid()) }
+
+// home is a state directory with a configuration.
+func home(t *testing.T, text string) cli.Start {
+	t.Helper()
+	dir := t.TempDir()
+	s := cli.Start{
+		State: dir, Config: filepath.Join(dir, "chela.json"), LastGood: filepath.Join(dir, "last-good"),
+		Log: slog.New(slog.DiscardHandler),
+	}
+	write(t, s.Config, text)
+	return s
+}
+
+const offlineConf = `{agents: {defaults: {model: "offline/assistant", skipBootstrap: true}}}`
+
+func begun(t *testing.T, s cli.Start) cli.Engine {
+	t.Helper()
+	e, err := Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close(context.Background()) })
+	return e
+}
+
+func health(t *testing.T, e cli.Engine) {
+	t.Helper()
+	c, err := client.Dial(t.Context(), client.Options{Dial: e.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Call(t.Context(), wire.MethodHealth, nil, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStart(t *testing.T) {
+	t.Run("a second one attaches to the first, and is an engine when that has ended", func(t *testing.T) {
+		s := home(t, offlineConf)
+		first, second := begun(t, s), begun(t, s)
+		if _, ok := first.(*Engine); !ok {
+			t.Errorf("the first is a %T", first)
+		}
+		if _, ok := second.(*attached); !ok {
+			t.Errorf("the second is a %T", second)
+		}
+		health(t, second)
+		if err := second.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		health(t, first) // it was not the second's to close
+		if err := first.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		third := begun(t, s)
+		if _, ok := third.(*Engine); !ok {
+			t.Errorf("the third is a %T", third)
+		}
+		health(t, third)
+	})
+	t.Run("LOOP-14 an owner that does not answer is told of, in time", func(t *testing.T) {
+		s := home(t, offlineConf)
+		l, err := own(s.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err = Start(ctx, s)
+		if err == nil || !strings.Contains(err.Error(), "another process owns "+s.State) || chela.HintOf(err) != "chela doctor" {
+			t.Errorf("%v (%s)", err, chela.HintOf(err))
+		}
+	})
+	t.Run("a configuration that broke is replaced by the last good one, and said", func(t *testing.T) {
+		s := home(t, offlineConf)
+		if err := begun(t, s).Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		write(t, s.Config, `{agents: {`)
+		var log bytes.Buffer
+		s.Log = slog.New(slog.NewTextHandler(&log, nil))
+		e, ok := begun(t, s).(*Engine)
+		if !ok || e.models.choice != offlineRef || e.models.why != "configured" {
+			t.Fatalf("%T", e)
+		}
+		if !strings.Contains(log.String(), "configuration is broken") {
+			t.Errorf("log: %s", log.String())
+		}
+	})
+	t.Run("a configuration that cannot be used leaves nothing behind", func(t *testing.T) {
+		s := home(t, `{agents: {defaults: {userTimezone: "Mars/Base"}}}`)
+		if _, err := Start(t.Context(), s); err == nil {
+			t.Fatal("it started")
+		}
+		l, err := own(s.State)
+		if err != nil {
+			t.Fatalf("the lock is still held: %v", err)
+		}
+		l.Unlock()
+	})
+	t.Run("sockets of the dead are in nobody's way", func(t *testing.T) {
+		s := home(t, offlineConf)
+		path, err := socketPath(s.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, "")
+		begun(t, s)
+		health(t, begun(t, s))
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+	})
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("CHELA_TEST_HERE", "process")
+	t.Setenv("CHELA_TEST_EMPTY", "")
+	env := environment(conf{
+		"env": `{"CHELA_TEST_BARE": "bare", "CHELA_TEST_BOTH": "bare", "shellEnv": {"enabled": true}, "vars": {}}`,
+		"env.vars": `{"CHELA_TEST_HERE": "file", "CHELA_TEST_EMPTY": "file", "CHELA_TEST_ONLY": "file", "CHELA_TEST_BOTH": "file",
+			"CHELA_TEST_NUMBER": 5}`,
+	})
+	for name, want := range map[string]string{
+		"CHELA_TEST_HERE": "process", "CHELA_TEST_EMPTY": "", "CHELA_TEST_ONLY": "file", "CHELA_TEST_BARE": "bare",
+		"CHELA_TEST_BOTH": "file", "CHELA_TEST_NUMBER": "", "shellEnv": "", "CHELA_TEST_GONE": "",
+	} {
+		if got := env(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if got := environment(conf{})("CHELA_TEST_HERE"); got != "process" {
+		t.Errorf("without configuration %q", got)
+	}
+}
+
+func TestSaveKey(t *testing.T) {
+	s := cli.Start{State: filepath.Join(t.TempDir(), "new")}
+	if err := saveKey(s, "openai", "sk-canary\n"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(s.State, "credentials", "openai.key")
+	for path, want := range map[string]os.FileMode{s.State: 0o700, filepath.Dir(file): 0o700, file: 0o600} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v", path, info.Mode().Perm(), err)
+		}
+	}
+	for _, name := range []string{"", "../openai", "a/b", `a\b`, "a.b"} {
+		if err := saveKey(s, name, "sk-canary"); err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("provider %q: %v", name, err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Dir(file)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Dir(file), "a file")
+	if err := saveKey(s, "openai", "sk-canary"); err == nil || strings.Contains(err.Error(), "canary") {
+		t.Errorf("error %v", err)
+	}
+}
