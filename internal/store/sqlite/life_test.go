@@ -206,7 +206,7 @@ func TestLogStaysSmall(t *testing.T) {
 	d := open(t)
 	for n := range 3000 {
 		err := d.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
-			return tx.SetSetting(strconv.Itoa(n%50), strings.Repeat(strconv.Itoa(n%10), 10_000))
+			return tx.SetSetting(strconv.Itoa(n%50), strings.Repeat(strconv.Itoa(n/50%10), 10_000))
 		})
 		if err != nil {
 			t.Fatal(err)
