@@ -190,6 +190,43 @@ func TestBrokenDisk(t *testing.T) {
 	}
 }
 
+// TestCloseAfterAFault closes a store whose last sync failed: what was
+// confirmed before stays, also when the power is cut right after.
+func TestCloseAfterAFault(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{false, true} {
+		d := power.New(t)
+		db := openOn(t, d)
+		for n := range 3 {
+			if err := db.Update(t.Context(), store.Sync(n == 0), appendEntry(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.Fail(func(_ int, op power.Op, _ string) power.Fault {
+			if op == power.Sync {
+				return power.Broken
+			}
+			return power.None
+		})
+		if err := db.Update(t.Context(), store.Synced, appendEntry(3)); err == nil {
+			t.Fatal("no error")
+		}
+		if !again {
+			d.Fail(nil)
+		}
+		if err := db.Close(); (err != nil) != again {
+			t.Errorf("close: %v", err)
+		}
+		have := stored(t, d.Kept().Disk(t).Open(t))
+		if !have["0"] || !have["1"] || !have["2"] {
+			t.Errorf("after the process: %v", have)
+		}
+		if have := stored(t, d.Cut().Disk(t).Open(t)); !have["0"] || !again && !have["2"] {
+			t.Errorf("after a cut: %v", have)
+		}
+	}
+}
+
 func TestKill(t *testing.T) {
 	t.Parallel()
 	t.Run("SESS-06 a kill in the middle of an append: the session loads and continues", func(t *testing.T) {

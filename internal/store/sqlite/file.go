@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,7 +13,7 @@ func create(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), syncDir(filepath.Dir(path)))
+	return f.Close()
 }
 
 // settle makes temp durable and gives it its name.

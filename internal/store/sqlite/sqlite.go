@@ -43,7 +43,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	if err := create(o.Path); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := create(o.Path)
+	if err == nil {
+		err = syncDir(d.dir())
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	c, err := d.openWriter()

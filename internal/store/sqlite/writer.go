@@ -304,7 +304,15 @@ func (w *writer) logged(sql string) (pages int64, err error) {
 	return pages, err
 }
 
+// shut closes the connection, which copies the log into the database. A log
+// that may not be on disk is not copied: the connection is left to the end of
+// the process, and the log to the next start.
 func (w *writer) shut() error {
+	if w.suspect {
+		if err := w.mend(); err != nil {
+			return w.d.explain(err)
+		}
+	}
 	if w.c == nil {
 		return nil
 	}
