@@ -121,9 +121,20 @@ func damagedBase(tb testing.TB) (db, log []byte) {
 	return db, log
 }
 
+// tempDir is tb.TempDir in memory, where the system has such a place.
+func tempDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "chela-test-")
+	if err != nil {
+		return tb.TempDir()
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 func put(tb testing.TB, db, log []byte) string {
 	tb.Helper()
-	path := filepath.Join(tb.TempDir(), "chela.db")
+	path := filepath.Join(tempDir(tb), "chela.db")
 	if err := os.WriteFile(path, db, 0o600); err != nil {
 		tb.Fatal(err)
 	}
@@ -232,7 +243,7 @@ func TestSalvage(t *testing.T) {
 			t.Parallel()
 			d, l := kind.do(rand.New(rand.NewPCG(seed, 1)), slices.Clone(db), slices.Clone(log))
 			path := put(t, d, l)
-			dst := filepath.Join(t.TempDir(), "new.db")
+			dst := filepath.Join(filepath.Dir(path), "new.db")
 			p, err := page.Open(path)
 			if err != nil {
 				t.Fatal(err)

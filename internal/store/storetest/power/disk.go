@@ -63,10 +63,26 @@ type Disk struct {
 // New returns an empty disk that goes with the test.
 func New(t testing.TB) *Disk {
 	t.Helper()
-	d := &Disk{t: t, dir: t.TempDir(), files: make(map[string]*file)}
+	d := &Disk{t: t, dir: tempDir(t), files: make(map[string]*file)}
 	d.vfs = register(d)
 	t.Cleanup(d.vfs.unregister)
 	return d
+}
+
+// tempDir is t.TempDir in memory, where the system has such a place: sweeps
+// make and remove many files.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "chela-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove: %v", err)
+		}
+	})
+	return dir
 }
 
 // Path returns the path of the database on the disk.
