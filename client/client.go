@@ -233,7 +233,7 @@ func (c *Client) read() {
 	silent := time.AfterFunc(patience, func() { c.end(ErrSilent) })
 	defer silent.Stop()
 	stop := context.AfterFunc(c.ctx, func() {
-		if context.Cause(c.ctx) == ErrSilent { // it would not answer a close either
+		if errors.Is(context.Cause(c.ctx), ErrSilent) { // it would not answer a close either
 			c.ws.CloseNow()
 			return
 		}

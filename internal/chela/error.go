@@ -31,7 +31,7 @@ type Error struct {
 
 // Error returns the message, with the cause when there is one.
 func (e *Error) Error() string {
-	if _, ok := e.Err.(quiet); ok || e.Err == nil {
+	if _, ok := e.Err.(quiet); ok || e.Err == nil { //nolint:errorlint // the cause itself, not what it wraps
 		return e.Message
 	}
 	if e.Message == "" {

@@ -182,7 +182,7 @@ func (t *talk) aside(ctx context.Context, e wire.Event) error {
 func (t *talk) abort(ctx context.Context, run string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	t.link.Abort(ctx, t.session, run)
+	_, _ = t.link.Abort(ctx, t.session, run) // we leave in any case
 }
 
 // with returns a with the result of its run.

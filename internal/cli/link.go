@@ -36,7 +36,7 @@ func (c *console) connect(ctx context.Context) (*link, error) {
 		Dial: e.Dial, Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Caps: []string{wire.CapToolEvents},
 	})
 	if err != nil {
-		stop(ctx, e)
+		_ = stop(ctx, e) // err says more
 		return nil, err
 	}
 	return &link{cl, e}, nil

@@ -218,11 +218,9 @@ func (c *console) confirm(what, command string) error {
 		return hinted{errors.New(what + ": nobody is here to confirm it"), c.command(command)}
 	}
 	fmt.Fprintf(c.err, "%s? [y/N] ", what)
-	for line := range readLines(c.in) {
-		if s := strings.ToLower(strings.TrimSpace(line)); s == "y" || s == "yes" {
-			return nil
-		}
-		break
+	line := <-readLines(c.in)
+	if s := strings.ToLower(strings.TrimSpace(line)); s == "y" || s == "yes" {
+		return nil
 	}
 	return errors.New("nothing was done")
 }

@@ -45,23 +45,6 @@ func (c *Conductor) recover(ctx context.Context) error {
 	return err
 }
 
-// orphan returns the session's run that is marked running though no goroutine
-// carries it: its process died.
-func (c *Conductor) orphan(ctx context.Context, key chela.SessionKey) (run.Run, bool, error) {
-	var found run.Run
-	var ok bool
-	err := c.o.Store.View(ctx, func(r store.Reader) error {
-		active, err := r.Runs().Active(key)
-		for _, a := range active {
-			if a.State == run.Running {
-				found, ok = a, true
-			}
-		}
-		return err
-	})
-	return found, ok, err
-}
-
 // again makes a job of a run that has begun before: one whose process died, or
 // one that was suspended, or one whose rows could not be written for a while.
 // crashed says that its process died, which is counted. It takes the lease anew, so that whoever still holds

@@ -177,7 +177,7 @@ func TestPanic(t *testing.T) {
 		_ = l.Do(t.Context(), "x", "k", func(context.Context) error { panic("boom") })
 	}()
 	done := errors.New("ran")
-	if err := l.Do(t.Context(), "x", "k", func(context.Context) error { return done }); err != done {
+	if err := l.Do(t.Context(), "x", "k", func(context.Context) error { return done }); !errors.Is(err, done) {
 		t.Errorf("after a panic: got %v", err)
 	}
 }

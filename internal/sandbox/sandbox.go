@@ -30,7 +30,7 @@ type Plan struct {
 func (p *Plan) Hash() string {
 	h := sha256.New()
 	for _, s := range [...]string{p.Path, strings.Join(p.Argv, "\x00"), p.Dir, strings.Join(p.Env, "\x00")} {
-		io.WriteString(h, s)
+		_, _ = io.WriteString(h, s) // a hash takes everything
 		h.Write([]byte{0xff})
 	}
 	return hex.EncodeToString(h.Sum(nil))

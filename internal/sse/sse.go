@@ -42,7 +42,7 @@ func Read(r io.Reader, limit int) iter.Seq2[Event, error] {
 		p := parser{lines: lines{r: r, limit: limit, lf: -1}}
 		for {
 			line, err := p.lines.next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return
 			}
 			if err != nil {

@@ -228,7 +228,7 @@ func (h *history) keep(s string) {
 		return
 	}
 	defer f.Close()
-	f.Write(append(b, '\n'))
+	_, _ = f.Write(append(b, '\n')) // the history of what was typed is a comfort
 }
 
 // move returns the line before or after the one that is shown.

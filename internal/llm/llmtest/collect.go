@@ -36,7 +36,7 @@ func Collect(ctx context.Context, p llm.Provider, r *llm.Request) (*Collected, e
 	for e, err := range p.Stream(ctx, r) {
 		switch {
 		case ended > 0:
-			return c, fmt.Errorf("an event follows the end: %+v, %v", e, err)
+			return c, fmt.Errorf("an event follows the end: %+v, %w", e, err)
 		case err != nil:
 			c.Err = err
 			ended++

@@ -233,7 +233,8 @@ func pending(items []queue.Item) wire.PendingInputs {
 
 // inFlight returns the run that is being answered.
 func (m methods) inFlight(key chela.SessionKey) *wire.InFlight {
-	for _, l := range m.o.Live(key) {
+	if live := m.o.Live(key); len(live) > 0 {
+		l := live[0]
 		f := &wire.InFlight{RunID: string(l.Run), Text: l.Text, StartedAt: wire.At(l.Started), Seq: l.Seq}
 		if shape.Silent(l.Text, false) {
 			f.Text = ""

@@ -129,7 +129,7 @@ func TestResolve(t *testing.T) {
 		{wire.SessionsResolve{}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId and label must be set"},
 	} {
 		var r wire.SessionResolved
-		got := ""
+		var got string
 		if err := h.Call(t.Context(), wire.MethodSessionsResolve, tc.in, &r); err != nil {
 			got = err.Error()
 		} else {

@@ -44,7 +44,7 @@ func Salvage(ctx context.Context, src, dst string) (Report, error) {
 	if err := removeDatabase(temp); err != nil {
 		return report, err
 	}
-	defer removeDatabase(temp)
+	defer func() { _ = removeDatabase(temp) }()
 	if err := rebuild(ctx, p, temp, &report); err != nil {
 		return report, fmt.Errorf("salvage: %w", err)
 	}

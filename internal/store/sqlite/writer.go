@@ -109,7 +109,7 @@ func (w *writer) run() {
 // restart goes on in another goroutine when a function of a job ended this one
 // with runtime.Goexit, as a failing test does.
 func (w *writer) restart(group []*job) {
-	w.back(nil)
+	_ = w.back(nil)
 	for _, j := range group {
 		j.err = errors.New("update: the function did not return")
 	}
@@ -182,7 +182,7 @@ func (w *writer) try(group []*job) error {
 		}
 	}
 	if stored == 0 {
-		w.back(nil)
+		_ = w.back(nil)
 		return nil
 	}
 	if _, err := w.c.exec("COMMIT"); err != nil {
@@ -228,7 +228,7 @@ func (w *writer) call(j *job) (err error) {
 // back takes the transaction back and returns why.
 func (w *writer) back(why error) error {
 	w.c.lost = nil
-	w.c.exec("ROLLBACK") // fails where SQLite has done it
+	_, _ = w.c.exec("ROLLBACK") // fails where SQLite has done it
 	w.c.lost = nil
 	if why != nil && fatal(why) {
 		w.d.log.Error("commit failed", "err", why)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -56,7 +57,7 @@ func testTransactions(t *testing.T, s store.Store) {
 			}
 			return errBoom
 		})
-		same(t, "error", err == errBoom, true)
+		same(t, "error", errors.Is(err, errBoom), true)
 		same(t, "value", setting(t, s, "rolled"), "")
 	})
 	t.Run("a panic is the caller's error only", func(t *testing.T) {
@@ -118,7 +119,7 @@ func testTransactions(t *testing.T, s store.Store) {
 			same(t, fmt.Sprintf("value %d", i), setting(t, s, fmt.Sprintf("joined-%d", i)), want)
 			same(t, fmt.Sprintf("error %d", i), errs[i] == nil, want == "1")
 		}
-		same(t, "the error as it is", errs[2] == errBoom, true)
+		same(t, "the error as it is", errors.Is(errs[2], errBoom), true)
 	})
 	t.Run("a function may run twice", func(t *testing.T) {
 		n := 0
