@@ -148,6 +148,7 @@ func (c *Client) Ask(session, text string) Ended {
 func (c *Client) Await(run string) Ended {
 	c.t.Helper()
 	end := Ended{Run: run}
+	limit := time.After(5 * time.Minute)
 	for {
 		select {
 		case ev, ok := <-c.Events():
@@ -170,7 +171,7 @@ func (c *Client) Await(run string) Ended {
 				end.Text = chat.Message.Text()
 			}
 			return end
-		case <-time.After(5 * time.Minute):
+		case <-limit:
 			c.t.Fatalf("run %s did not end in 5 min", run)
 		}
 	}

@@ -1,0 +1,143 @@
+package chelatest
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// section is a configuration of one section.
+func section(name, text string) Config { return Config{name: json.RawMessage(text)} }
+
+// full lets commands run without asking.
+func full() Config { return section("tools", `{"exec": {"mode": "full"}}`) }
+
+// trace is a run's agent events, decoded.
+type trace struct {
+	all       []wire.Agent
+	lifecycle []wire.Lifecycle
+	tools     []wire.ToolStep
+}
+
+// traceOf reads a run's steps out of what a client saw.
+func traceOf(t *testing.T, seen []wire.Event, run string) trace {
+	t.Helper()
+	var out trace
+	for _, ev := range seen {
+		var a wire.Agent
+		if ev.Name != wire.EventAgent || ev.Decode(&a) != nil || a.RunID != run {
+			continue
+		}
+		out.all = append(out.all, a)
+		var err error
+		switch a.Stream {
+		case wire.StreamLifecycle:
+			var l wire.Lifecycle
+			err = json.Unmarshal(a.Data, &l)
+			out.lifecycle = append(out.lifecycle, l)
+		case wire.StreamTool:
+			var s wire.ToolStep
+			err = json.Unmarshal(a.Data, &s)
+			out.tools = append(out.tools, s)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", a.Stream, err)
+		}
+	}
+	return out
+}
+
+// ends counts the events that end a run.
+func (s trace) ends() int {
+	n := 0
+	for _, l := range s.lifecycle {
+		if l.Phase == wire.PhaseEnd || l.Phase == wire.PhaseError {
+			n++
+		}
+	}
+	return n
+}
+
+// final returns the chat event that ended a run.
+func final(t *testing.T, end Ended) wire.Chat {
+	t.Helper()
+	var chat wire.Chat
+	if len(end.Seen) == 0 || end.Seen[len(end.Seen)-1].Decode(&chat) != nil || chat.RunID != end.Run {
+		t.Fatalf("run %s did not end with a chat event", end.Run)
+	}
+	return chat
+}
+
+// awaitAll reads events until all of the runs have ended, in any order.
+func (c *Client) awaitAll(runs ...string) []wire.Event {
+	c.t.Helper()
+	left := map[string]bool{}
+	for _, run := range runs {
+		left[run] = true
+	}
+	var seen []wire.Event
+	limit := time.After(time.Minute)
+	for len(left) > 0 {
+		select {
+		case ev, ok := <-c.Events():
+			if !ok {
+				c.t.Fatalf("the connection ended while runs went on: %v", c.Err())
+			}
+			seen = append(seen, ev)
+			var chat wire.Chat
+			if ev.Name == wire.EventChat && ev.Decode(&chat) == nil && chat.State != wire.StateDelta {
+				delete(left, chat.RunID)
+			}
+		case <-limit:
+			c.t.Fatalf("runs did not end: %v", left)
+		}
+	}
+	return seen
+}
+
+// messages is the transcript of a session.
+func (c *Client) messages(session string) []wire.Message {
+	c.t.Helper()
+	h, err := c.History(c.t.Context(), session, 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return h.Messages
+}
+
+// lines is a transcript in short: "user: hi".
+func (c *Client) lines(session string) []string {
+	c.t.Helper()
+	var out []string
+	for _, m := range c.messages(session) {
+		line := m.Role + ": " + m.Text()
+		for _, p := range m.Content {
+			if p.Type == wire.ContentCall {
+				line += "<" + p.Name + ">"
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// must calls a method that succeeds.
+func (c *Client) must(method string, params, result any) {
+	c.t.Helper()
+	if err := c.Call(c.t.Context(), method, params, result); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// describe returns a session as lists show it.
+func (c *Client) describe(key string) wire.Session {
+	c.t.Helper()
+	var d wire.SessionDescribed
+	c.must(wire.MethodSessionsDescribe, wire.SessionKey{Key: key}, &d)
+	if d.Session == nil {
+		c.t.Fatalf("there is no session %s", key)
+	}
+	return *d.Session
+}
