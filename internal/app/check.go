@@ -112,6 +112,9 @@ func (c *checkup) config(s cli.Start) *config.Tree {
 	} else {
 		c.ok("configuration", "valid")
 	}
+	for _, p := range tree.Unguarded() {
+		c.warn("protection", "", "%s", p)
+	}
 	if un := tree.Unused(); len(un) > 0 {
 		c.warn("configuration", "", "known but without effect in this version: %s", strings.Join(un, ", "))
 	}

@@ -67,6 +67,9 @@ func begin(ctx context.Context, s cli.Start) (*Engine, error) {
 	for _, w := range tree.Warnings() {
 		s.Log.Warn("configuration", "file", s.Config, "problem", w.String())
 	}
+	if keys := unguarded(tree); len(keys) > 0 {
+		s.Log.Warn("these keys protect nothing in this version", "file", s.Config, "keys", strings.Join(keys, ", "), "hint", "chela doctor")
+	}
 	e, err := New(ctx, Options{
 		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: environment(tree), Environ: os.Environ(),
 	})
@@ -79,6 +82,15 @@ func begin(ctx context.Context, s cli.Start) (*Engine, error) {
 		}
 	}
 	return e, nil
+}
+
+// unguarded is the keys that are set to protect somebody and do not.
+func unguarded(t *config.Tree) []string {
+	var keys []string
+	for _, p := range t.Unguarded() {
+		keys = append(keys, p.Path)
+	}
+	return keys
 }
 
 // environment is the variables of the process, and those that the

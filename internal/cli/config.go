@@ -160,7 +160,7 @@ func (c *console) configUnset() *cobra.Command {
 // wrote says which file was changed, and what is to be said of it now.
 func (c *console) wrote(t *config.Tree) {
 	fmt.Fprintln(c.err, c.palette(c.err).Good.Paint("✓")+" "+t.Path()+" (a running chela reads it at its next start)")
-	for _, w := range t.Warnings() {
+	for _, w := range append(t.Warnings(), t.Unguarded()...) {
 		c.problem(w)
 	}
 }

@@ -48,6 +48,7 @@ type Key struct {
 	Values  []string // the strings that are taken; nil: any
 	Env     string   // its variable, without CHELA_ or OPENCLAW_ before it; empty: none
 	Idle    bool     // it is checked and kept, and not used by this build
+	Guards  string   // what it would do to protect somebody, if it were used: "keep …"
 	Doc     string   // one line; empty: known from OpenClaw, kept, and not used by this build
 }
 

@@ -31,16 +31,33 @@ var (
 	execHost  = []string{"auto", "sandbox", "gateway", "node"}
 	security  = []string{"deny", "allowlist", "full"}
 	askMode   = []string{"off", "on-miss", "always"}
-	execMode  = []string{"deny", "allowlist", "ask", "auto", "full"}
+	execMode  = []string{"deny", "allowlist", "always", "ask", "auto", "full"}
 	dialects  = []string{"anthropic-messages", "openai-completions", "openai-responses", "google-generative-ai", "ollama", "offline"}
+)
+
+// What keys that guard something do; see [Key.Guards].
+const (
+	guardTools      = "keep any tool from being used"
+	guardSandboxes  = "put anything into a sandbox"
+	guardCommands   = "keep any command from running"
+	guardAsking     = "make any command wait for a person"
+	guardFiles      = "keep any file from being written"
+	guardAgents     = "keep sessions apart"
+	guardSending    = "keep any message from being sent"
+	guardSenders    = "keep anybody from writing to the assistant"
+	guardClients    = "keep any client from connecting"
+	guardEncryption = "encrypt anything"
+	guardNodes      = "keep any device or any of its commands out"
+	guardSecrets    = "take anything out of what is shown"
+	guardSettings   = "protect anything"
 )
 
 // table is the known keys. A row without a Doc is a key of OpenClaw whose value
 // is kept and not looked at; an idle one is checked, too.
 var table = [...]Key{
 	{Path: "$schema", Kind: Text, Doc: "schema for editors"},
-	{Path: "compat", Kind: Text, Values: []string{"chela", "openclaw"}, Default: `"chela"`, Doc: "openclaw: its permissive defaults"},
-	{Path: "env", Kind: Object, Doc: "environment variables for Chela and its tools"},
+	{Path: "compat", Kind: Text, Values: []string{"chela", "openclaw"}, Default: `"chela"`, Idle: true, Doc: "openclaw: its permissive defaults"},
+	{Path: "env", Kind: Object, Doc: "environment variables for Chela"},
 	{Path: "env.*", Kind: Any, Doc: "a variable; the environment of the process goes first"},
 	{Path: "env.vars", Kind: Object, Doc: "variables by name"},
 	{Path: "env.vars.*", Kind: Text, Doc: "a variable; the environment of the process goes first"},
@@ -51,12 +68,12 @@ var table = [...]Key{
 	{Path: "agents.defaults.model", Kind: Model, Doc: "model that answers, with fallbacks"},
 	{Path: "agents.defaults.model.primary", Kind: Text, Doc: "provider/model"},
 	{Path: "agents.defaults.model.fallbacks", Kind: Texts, Idle: true, Doc: "models to try when the primary one fails, in order"},
-	{Path: "agents.defaults.models", Kind: Object, Doc: "models that may be chosen, with alias and params"},
-	{Path: "agents.defaults.models.*", Kind: Any, Doc: "settings of a model: alias, params, streaming"},
+	{Path: "agents.defaults.models", Kind: Object, Doc: "settings of models, by provider/model"},
+	{Path: "agents.defaults.models.*", Kind: Any, Doc: "settings of a model: alias, a short name for /model"},
 	{Path: "agents.defaults.maxConcurrent", Kind: Int, Doc: "runs at once; default: four a core"},
 	{Path: "agents.defaults.maxToolRounds", Kind: Int, Doc: "rounds of tool calls in a run; default: no bound"},
 	{Path: "agents.defaults.maxToolCallsPerTurn", Kind: Int, Doc: "single tool calls in a run; default: no bound"},
-	{Path: "agents.defaults.maxRunLoopIterations", Kind: Int, Doc: "model calls in a run; default: no bound"},
+	{Path: "agents.defaults.maxRunLoopIterations", Kind: Int, Default: "24", Doc: "attempts of a run that fails in a way that can be mended"},
 	{Path: "agents.defaults.timeoutSeconds", Kind: Seconds, Default: "172800", Doc: "longest run; 0: no bound"},
 	{Path: "agents.defaults.thinkingDefault", Kind: Text, Values: thinking, Default: `"off"`, Doc: "thinking level of sessions that set none"},
 	{Path: "agents.defaults.verboseDefault", Kind: Text, Values: verbose, Default: `"off"`, Doc: "tool notices in chats that set none"},
@@ -82,7 +99,7 @@ var table = [...]Key{
 	{Path: "agents.list[].thinkingDefault", Kind: Text, Values: thinking, Idle: true, Doc: "its thinking level"},
 	{Path: "agents.list[].verboseDefault", Kind: Text, Values: verbose, Idle: true, Doc: "its tool notices"},
 	{Path: "agents.list[].params", Kind: Any, Idle: true, Doc: "fields for its requests"},
-	{Path: "agents.list[].tools", Kind: Any, Idle: true, Doc: "its tools: profile, allow, alsoAllow, deny"},
+	{Path: "agents.list[].tools", Kind: Any, Idle: true, Guards: guardTools, Doc: "its tools: profile, allow, alsoAllow, deny"},
 	{Path: "agents.list[].agentDir", Kind: Any}, {Path: "agents.list[].contextTokens", Kind: Any},
 	{Path: "agents.list[].contextLimits", Kind: Any}, {Path: "agents.list[].compaction", Kind: Any},
 	{Path: "agents.list[].description", Kind: Any}, {Path: "agents.list[].fastModeDefault", Kind: Any},
@@ -90,13 +107,13 @@ var table = [...]Key{
 	{Path: "agents.list[].humanDelay", Kind: Any}, {Path: "agents.list[].identity", Kind: Any},
 	{Path: "agents.list[].memorySearch", Kind: Any}, {Path: "agents.list[].models", Kind: Any},
 	{Path: "agents.list[].reasoningDefault", Kind: Any}, {Path: "agents.list[].runtime", Kind: Any},
-	{Path: "agents.list[].sandbox", Kind: Any}, {Path: "agents.list[].skills", Kind: Any},
+	{Path: "agents.list[].sandbox", Kind: Any, Guards: guardSandboxes}, {Path: "agents.list[].skills", Kind: Any},
 	{Path: "agents.list[].subagents", Kind: Any}, {Path: "agents.list[].systemPromptOverride", Kind: Any},
 	{Path: "agents.list[].typingMode", Kind: Any}, {Path: "agents.list[].userTimezone", Kind: Any},
 	{Path: "agents.entries", Kind: Object, Idle: true, Doc: "agents, by name, with the keys of agents.list"},
 
 	// session and messages
-	{Path: "session.dmScope", Kind: Text, Values: dmScope, Default: `"main"`, Doc: "which direct messages share a session"},
+	{Path: "session.dmScope", Kind: Text, Values: dmScope, Default: `"main"`, Idle: true, Guards: guardAgents, Doc: "which direct messages share a session"},
 	{Path: "session.mainKey", Kind: Text, Default: `"main"`, Idle: true, Doc: "name of the main session"},
 	{Path: "session.reset", Kind: Object, Doc: "when a session starts anew by itself"},
 	{Path: "session.reset.mode", Kind: Text, Values: resetMode, Default: `"none"`, Doc: "none, daily or idle"},
@@ -114,8 +131,8 @@ var table = [...]Key{
 	{Path: "messages.queue.byChannel.*", Kind: Text, Values: queueMode, Idle: true, Doc: "mode of a channel"},
 	{Path: "messages.responseUsage", Kind: Text, Values: usageMode, Default: `"off"`, Doc: "usage line below replies"},
 	{Path: "messages.responsePrefix", Kind: Text, Idle: true, Doc: "text before each reply; auto: [the agent's name]"},
-	{Path: "messages.inbound", Kind: Object, Doc: "how quick messages of one sender are joined"},
-	{Path: "messages.inbound.debounceMs", Kind: Millis, Doc: "silence that ends a message"},
+	{Path: "messages.inbound", Kind: Object, Idle: true, Doc: "how quick messages of one sender are joined"},
+	{Path: "messages.inbound.debounceMs", Kind: Millis, Idle: true, Doc: "silence that ends a message"},
 	{Path: "messages.inbound.byChannel", Kind: Object, Idle: true, Doc: "debounceMs by channel"},
 	{Path: "messages.inbound.byChannel.*", Kind: Millis, Idle: true, Doc: "debounceMs of a channel"},
 
@@ -135,30 +152,30 @@ var table = [...]Key{
 	{Path: "models.providers.*.request", Kind: Any},
 
 	// tools
-	{Path: "tools.profile", Kind: Text, Values: []string{"minimal", "coding", "messaging", "full"}, Doc: "set of tools to begin with"},
-	{Path: "tools.allow", Kind: Texts, Idle: true, Doc: "tools that may be used; default: all"},
+	{Path: "tools.profile", Kind: Text, Values: []string{"minimal", "coding", "messaging", "full"}, Idle: true, Guards: guardTools, Doc: "set of tools to begin with"},
+	{Path: "tools.allow", Kind: Texts, Idle: true, Guards: guardTools, Doc: "tools that may be used; default: all"},
 	{Path: "tools.alsoAllow", Kind: Texts, Idle: true, Doc: "tools beyond the profile"},
-	{Path: "tools.deny", Kind: Texts, Idle: true, Doc: "tools that may not be used; goes before allow"},
+	{Path: "tools.deny", Kind: Texts, Idle: true, Guards: guardTools, Doc: "tools that may not be used; goes before allow"},
 	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
-	{Path: "tools.exec.host", Kind: Text, Values: execHost, Default: `"auto"`, Idle: true, Doc: "where commands run"},
-	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Doc: "what may run and what asks first"},
-	{Path: "tools.exec.security", Kind: Text, Values: security, Idle: true, Doc: "what may run outside of the sandbox"},
-	{Path: "tools.exec.ask", Kind: Text, Values: askMode, Idle: true, Doc: "when a person is asked first"},
+	{Path: "tools.exec.host", Kind: Text, Values: execHost, Default: `"auto"`, Idle: true, Guards: guardSandboxes, Doc: "where commands run"},
+	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Default: `"ask"`, Doc: "what may run and what asks first"},
+	{Path: "tools.exec.security", Kind: Text, Values: security, Idle: true, Guards: guardCommands, Doc: "what may run outside of the sandbox"},
+	{Path: "tools.exec.ask", Kind: Text, Values: askMode, Idle: true, Guards: guardAsking, Doc: "when a person is asked first"},
 	{Path: "tools.exec.timeoutSec", Kind: Seconds, Idle: true, Doc: "longest command (other spelling)"},
-	{Path: "tools.exec.timeoutSeconds", Kind: Seconds, Doc: "longest command"},
+	{Path: "tools.exec.timeoutSeconds", Kind: Seconds, Default: "1800", Doc: "longest time that a command may ask for"},
 	{Path: "tools.exec.backgroundMs", Kind: Millis, Default: "10000", Idle: true, Doc: "time after which a command goes on in the background"},
 	{Path: "tools.exec.cleanupMs", Kind: Millis, Default: "1800000", Idle: true, Doc: "how long an ended command is kept"},
-	{Path: "tools.exec.maxOutputChars", Kind: Int, Default: "200000", Doc: "output of a command that is kept"},
+	{Path: "tools.exec.maxOutputChars", Kind: Int, Default: "10000", Doc: "characters of a command's output that the model is given"},
 	{Path: "tools.exec.pathPrepend", Kind: Texts, Doc: "folders before PATH"},
 	{Path: "tools.exec.safeBins", Kind: Texts, Idle: true, Doc: "programs that run without asking"},
 	{Path: "tools.exec.dangerousPatterns", Kind: Texts, Doc: "commands that are always refused, as patterns"},
 	{Path: "tools.exec.env", Kind: Object, Idle: true, Doc: "variables for commands"},
 	{Path: "tools.exec.env.*", Kind: Text, Idle: true, Doc: "a variable for commands"},
 	{Path: "tools.exec.node", Kind: Any},
-	{Path: "tools.exec.applyPatch", Kind: Any},
+	{Path: "tools.exec.applyPatch", Kind: Any, Guards: guardFiles},
 	{Path: "tools.exec.notifyOnExit", Kind: Any},
 	{Path: "tools.exec.notifyOnExitEmptySuccess", Kind: Any},
-	{Path: "tools.exec.strictInlineEval", Kind: Any},
+	{Path: "tools.exec.strictInlineEval", Kind: Any, Guards: guardCommands},
 	{Path: "tools.exec.safeBinTrustedDirs", Kind: Any},
 	{Path: "tools.exec.safeBinProfiles", Kind: Any},
 	{Path: "tools.exec.approvalRunningNoticeMs", Kind: Any},
@@ -172,15 +189,15 @@ var table = [...]Key{
 	{Path: "tools.loopDetection.detectors.*", Kind: Bool, Default: "true", Doc: "watch this pattern"},
 	{Path: "tools.loopDetection.postCompactionGuard", Kind: Any},
 	{Path: "tools.fs", Kind: Object, Idle: true, Doc: "reading and writing files"},
-	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "false", Idle: true, Doc: "keep file tools inside the workspace"},
+	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "false", Idle: true, Guards: guardFiles, Doc: "keep file tools inside the workspace"},
 	{Path: "tools.fs.maxReadBytes", Kind: Bytes, Idle: true, Doc: "longest piece of a file that is read at once"},
 
 	// gateway
 	{Path: "gateway.port", Kind: Int, Env: "GATEWAY_PORT", Default: "18789", Idle: true, Doc: "port of the gateway"},
 	{Path: "gateway.bind", Kind: Text, Values: bindMode, Default: `"loopback"`, Idle: true, Doc: "addresses the gateway listens on"},
 	{Path: "gateway.customBindHost", Kind: Text, Idle: true, Doc: "address for bind custom"},
-	{Path: "gateway.mode", Kind: Text, Values: []string{"local", "remote"}, Default: `"local"`, Doc: "remote: use the gateway at gateway.remote"},
-	{Path: "gateway.auth", Kind: Object, Idle: true, Doc: "how clients prove themselves"},
+	{Path: "gateway.mode", Kind: Text, Values: []string{"local", "remote"}, Default: `"local"`, Idle: true, Doc: "remote: use the gateway at gateway.remote"},
+	{Path: "gateway.auth", Kind: Object, Idle: true, Guards: guardClients, Doc: "how clients prove themselves"},
 	{Path: "gateway.auth.mode", Kind: Text, Values: authMode, Default: `"token"`, Idle: true, Doc: "none, token, password or trusted-proxy"},
 	{Path: "gateway.auth.token", Kind: Secret, Env: "GATEWAY_TOKEN", Idle: true, Doc: "token of clients; made at first start"},
 	{Path: "gateway.auth.password", Kind: Secret, Env: "GATEWAY_PASSWORD", Idle: true, Doc: "password of clients"},
@@ -188,10 +205,10 @@ var table = [...]Key{
 	{Path: "gateway.auth.trustedProxy", Kind: Any},
 	{Path: "gateway.auth.rateLimit", Kind: Any},
 	{Path: "gateway.reload", Kind: Object, Idle: true, Doc: "how edits of this file take effect"},
-	{Path: "gateway.reload.mode", Kind: Text, Values: []string{"off", "hot", "restart", "hybrid"}, Default: `"hybrid"`, Doc: "off, hot, restart or hybrid"},
+	{Path: "gateway.reload.mode", Kind: Text, Values: []string{"off", "hot", "restart", "hybrid"}, Default: `"hybrid"`, Idle: true, Doc: "off, hot, restart or hybrid"},
 	{Path: "gateway.reload.debounceMs", Kind: Millis, Default: "300", Idle: true, Doc: "silence after an edit"},
 	{Path: "gateway.reload.deferralTimeoutMs", Kind: Any},
-	{Path: "gateway.tls", Kind: Object, Idle: true, Doc: "encryption of the gateway's port"},
+	{Path: "gateway.tls", Kind: Object, Idle: true, Guards: guardEncryption, Doc: "encryption of the gateway's port"},
 	{Path: "gateway.tls.enabled", Kind: Bool, Default: "false", Idle: true, Doc: "use TLS"},
 	{Path: "gateway.tls.certPath", Kind: Text, Idle: true, Doc: "certificate file"},
 	{Path: "gateway.tls.keyPath", Kind: Text, Idle: true, Doc: "key file"},
@@ -200,29 +217,37 @@ var table = [...]Key{
 	{Path: "gateway.controlUi", Kind: Object, Idle: true, Doc: "the web page of the gateway"},
 	{Path: "gateway.controlUi.enabled", Kind: Bool, Default: "true", Idle: true, Doc: "serve it"},
 	{Path: "gateway.controlUi.basePath", Kind: Text, Idle: true, Doc: "path it is served under"},
-	{Path: "gateway.controlUi.allowedOrigins", Kind: Texts, Idle: true, Doc: "further origins that may connect"},
+	{Path: "gateway.controlUi.allowedOrigins", Kind: Texts, Idle: true, Guards: guardClients, Doc: "further origins that may connect"},
 	{Path: "gateway.controlUi.*", Kind: Any},
 	{Path: "gateway.remote", Kind: Object, Idle: true, Doc: "the gateway to use in mode remote"},
 	{Path: "gateway.remote.url", Kind: Text, Idle: true, Doc: "its address: ws://host:port"},
 	{Path: "gateway.remote.token", Kind: Secret, Idle: true, Doc: "its token"},
 	{Path: "gateway.remote.password", Kind: Secret, Idle: true, Doc: "its password"},
 	{Path: "gateway.remote.*", Kind: Any},
-	{Path: "gateway.trustedProxies", Kind: Texts, Idle: true, Doc: "proxies whose forwarded addresses are believed"},
-	{Path: "gateway.nodes", Kind: Any}, {Path: "gateway.tailscale", Kind: Any}, {Path: "gateway.http", Kind: Any},
-	{Path: "gateway.tools", Kind: Any}, {Path: "gateway.push", Kind: Any}, {Path: "gateway.handshakeTimeoutMs", Kind: Any},
+	{Path: "gateway.trustedProxies", Kind: Texts, Idle: true, Guards: guardClients, Doc: "proxies whose forwarded addresses are believed"},
+	{Path: "gateway.nodes", Kind: Any, Guards: guardNodes}, {Path: "gateway.tailscale", Kind: Any}, {Path: "gateway.http", Kind: Any},
+	{Path: "gateway.tools", Kind: Any, Guards: guardTools}, {Path: "gateway.push", Kind: Any}, {Path: "gateway.handshakeTimeoutMs", Kind: Any},
 	{Path: "gateway.channelHealthCheckMinutes", Kind: Any}, {Path: "gateway.channelStaleEventThresholdMinutes", Kind: Any},
 	{Path: "gateway.channelMaxRestartsPerHour", Kind: Any}, {Path: "gateway.allowRealIpFallback", Kind: Any},
-	{Path: "gateway.webchat", Kind: Any}, {Path: "gateway.securityPathPrefixes", Kind: Any},
+	{Path: "gateway.webchat", Kind: Any}, {Path: "gateway.securityPathPrefixes", Kind: Any, Guards: guardClients},
 
 	// logging and channels
 	{Path: "logging.level", Kind: Text, Env: "LOG_LEVEL", Values: logLevel, Default: `"info"`, Idle: true, Doc: "what is written to the log file"},
 	{Path: "logging.file", Kind: Text, Idle: true, Doc: "the log file; default: below the state directory"},
 	{Path: "logging.maxFileBytes", Kind: Bytes, Default: "104857600", Idle: true, Doc: "size at which the log file is rotated"},
 	{Path: "logging.consoleLevel", Kind: Text, Values: logLevel, Default: `"info"`, Idle: true, Doc: "what is written to the terminal"},
-	{Path: "logging.consoleStyle", Kind: Text, Values: []string{"pretty", "compact", "json"}, Default: `"pretty"`, Doc: "form of the terminal's log"},
-	{Path: "logging.redactSensitive", Kind: Text, Values: []string{"off", "tools"}, Default: `"tools"`, Doc: "take secrets out of tool notices"},
-	{Path: "logging.redactPatterns", Kind: Texts, Idle: true, Doc: "further patterns of secrets"},
+	{Path: "logging.consoleStyle", Kind: Text, Values: []string{"pretty", "compact", "json"}, Default: `"pretty"`, Idle: true, Doc: "form of the terminal's log"},
+	{Path: "logging.redactSensitive", Kind: Text, Values: []string{"off", "tools"}, Default: `"tools"`, Idle: true, Guards: guardSecrets, Doc: "take secrets out of tool notices"},
+	{Path: "logging.redactPatterns", Kind: Texts, Idle: true, Guards: guardSecrets, Doc: "further patterns of secrets"},
 	{Path: "channels", Kind: Any, Idle: true, Doc: "chat apps, each with its own options"},
+	{Path: "channels.*", Kind: Any}, {Path: "channels.*.*", Kind: Any},
+	{Path: "channels.*.dmPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.dm", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.groupPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.groupAllowFrom", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.groups", Kind: Any, Guards: guardSenders}, {Path: "channels.*.guilds", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.accounts", Kind: Any}, {Path: "channels.*.accounts.*", Kind: Any}, {Path: "channels.*.accounts.*.*", Kind: Any},
+	{Path: "channels.*.accounts.*.dmPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.accounts.*.dm", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.accounts.*.groupPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.accounts.*.groups", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.accounts.*.allowFrom", Kind: Any, Guards: guardSenders}, {Path: "channels.*.accounts.*.groupAllowFrom", Kind: Any, Guards: guardSenders},
 
 	// OpenClaw's further keys below the ones above
 	{Path: "agents.defaults.blockStreamingBreak", Kind: Any}, {Path: "agents.defaults.blockStreamingChunk", Kind: Any},
@@ -230,7 +255,7 @@ var table = [...]Key{
 	{Path: "agents.defaults.bootstrapPromptTruncationWarning", Kind: Any}, {Path: "agents.defaults.cliBackends", Kind: Any},
 	{Path: "agents.defaults.compaction", Kind: Any}, {Path: "agents.defaults.contextInjection", Kind: Any},
 	{Path: "agents.defaults.contextLimits", Kind: Any}, {Path: "agents.defaults.contextPruning", Kind: Any},
-	{Path: "agents.defaults.elevatedDefault", Kind: Any}, {Path: "agents.defaults.embeddedPi", Kind: Any},
+	{Path: "agents.defaults.elevatedDefault", Kind: Any, Guards: guardCommands}, {Path: "agents.defaults.embeddedPi", Kind: Any},
 	{Path: "agents.defaults.embeddedHarness", Kind: Any}, {Path: "agents.defaults.agentRuntime", Kind: Any},
 	{Path: "agents.defaults.envelopeElapsed", Kind: Any}, {Path: "agents.defaults.envelopeTimestamp", Kind: Any},
 	{Path: "agents.defaults.envelopeTimezone", Kind: Any}, {Path: "agents.defaults.experimental", Kind: Any},
@@ -242,7 +267,7 @@ var table = [...]Key{
 	{Path: "agents.defaults.modelPolicy", Kind: Any}, {Path: "agents.defaults.musicGenerationModel", Kind: Any},
 	{Path: "agents.defaults.pdfModel", Kind: Any}, {Path: "agents.defaults.pdfMaxBytesMb", Kind: Any},
 	{Path: "agents.defaults.pdfMaxPages", Kind: Any}, {Path: "agents.defaults.reasoningDefault", Kind: Any},
-	{Path: "agents.defaults.repoRoot", Kind: Any}, {Path: "agents.defaults.sandbox", Kind: Any},
+	{Path: "agents.defaults.repoRoot", Kind: Any}, {Path: "agents.defaults.sandbox", Kind: Any, Guards: guardSandboxes},
 	{Path: "agents.defaults.skills", Kind: Any}, {Path: "agents.defaults.skipOptionalBootstrapFiles", Kind: Any},
 	{Path: "agents.defaults.startupContext", Kind: Any}, {Path: "agents.defaults.subagents", Kind: Any},
 	{Path: "agents.defaults.systemPromptOverride", Kind: Any}, {Path: "agents.defaults.timeFormat", Kind: Any},
@@ -252,7 +277,7 @@ var table = [...]Key{
 	{Path: "session.agentToAgent", Kind: Any}, {Path: "session.groupScope", Kind: Any}, {Path: "session.idleMinutes", Kind: Any},
 	{Path: "session.maintenance", Kind: Any}, {Path: "session.parentForkMaxTokens", Kind: Any},
 	{Path: "session.reset.*", Kind: Any}, {Path: "session.resetByType", Kind: Any}, {Path: "session.resetByChannel", Kind: Any},
-	{Path: "session.scope", Kind: Any}, {Path: "session.sendPolicy", Kind: Any}, {Path: "session.store", Kind: Any},
+	{Path: "session.scope", Kind: Any}, {Path: "session.sendPolicy", Kind: Any, Guards: guardSending}, {Path: "session.store", Kind: Any},
 	{Path: "session.threadBindings", Kind: Any}, {Path: "session.typingIntervalSeconds", Kind: Any},
 	{Path: "session.typingMode", Kind: Any}, {Path: "session.writeLock", Kind: Any},
 	{Path: "messages.ackReaction", Kind: Any}, {Path: "messages.ackReactionScope", Kind: Any}, {Path: "messages.groupChat", Kind: Any},
@@ -260,21 +285,21 @@ var table = [...]Key{
 	{Path: "messages.removeAckAfterReply", Kind: Any}, {Path: "messages.statusReactions", Kind: Any},
 	{Path: "messages.suppressToolErrors", Kind: Any}, {Path: "messages.tts", Kind: Any},
 	{Path: "models.bedrockDiscovery", Kind: Any}, {Path: "models.pricing", Kind: Any},
-	{Path: "tools.agentToAgent", Kind: Any}, {Path: "tools.byProvider", Kind: Any}, {Path: "tools.codeMode", Kind: Any},
-	{Path: "tools.elevated", Kind: Any}, {Path: "tools.experimental", Kind: Any}, {Path: "tools.links", Kind: Any},
-	{Path: "tools.media", Kind: Any}, {Path: "tools.message", Kind: Any}, {Path: "tools.sandbox", Kind: Any},
-	{Path: "tools.sessions", Kind: Any}, {Path: "tools.sessions_spawn", Kind: Any}, {Path: "tools.subagents", Kind: Any},
-	{Path: "tools.swarm", Kind: Any}, {Path: "tools.toolSearch", Kind: Any}, {Path: "tools.toolsBySender", Kind: Any},
+	{Path: "tools.agentToAgent", Kind: Any, Guards: guardAgents}, {Path: "tools.byProvider", Kind: Any, Guards: guardTools}, {Path: "tools.codeMode", Kind: Any},
+	{Path: "tools.elevated", Kind: Any, Guards: guardCommands}, {Path: "tools.experimental", Kind: Any}, {Path: "tools.links", Kind: Any},
+	{Path: "tools.media", Kind: Any}, {Path: "tools.message", Kind: Any, Guards: guardSending}, {Path: "tools.sandbox", Kind: Any, Guards: guardSandboxes},
+	{Path: "tools.sessions", Kind: Any, Guards: guardAgents}, {Path: "tools.sessions_spawn", Kind: Any}, {Path: "tools.subagents", Kind: Any, Guards: guardTools},
+	{Path: "tools.swarm", Kind: Any}, {Path: "tools.toolSearch", Kind: Any}, {Path: "tools.toolsBySender", Kind: Any, Guards: guardTools},
 	{Path: "tools.updatePlan", Kind: Any}, {Path: "tools.web", Kind: Any},
 	{Path: "logging.maxFiles", Kind: Any},
 
 	// and the roots
-	{Path: "accessGroups", Kind: Any}, {Path: "acp", Kind: Any}, {Path: "approvals", Kind: Any}, {Path: "audio", Kind: Any},
+	{Path: "accessGroups", Kind: Any, Guards: guardSenders}, {Path: "acp", Kind: Any}, {Path: "approvals", Kind: Any}, {Path: "audio", Kind: Any},
 	{Path: "auth", Kind: Any}, {Path: "bindings", Kind: Any}, {Path: "broadcast", Kind: Any}, {Path: "browser", Kind: Any},
-	{Path: "canvas", Kind: Any}, {Path: "canvasHost", Kind: Any}, {Path: "cli", Kind: Any}, {Path: "commands", Kind: Any},
+	{Path: "canvas", Kind: Any}, {Path: "canvasHost", Kind: Any}, {Path: "cli", Kind: Any}, {Path: "commands", Kind: Any, Guards: guardSenders},
 	{Path: "cron", Kind: Any}, {Path: "diagnostics", Kind: Any}, {Path: "discovery", Kind: Any}, {Path: "hooks", Kind: Any},
 	{Path: "mcp", Kind: Any}, {Path: "media", Kind: Any}, {Path: "memory", Kind: Any}, {Path: "meta", Kind: Any},
 	{Path: "nodeHost", Kind: Any}, {Path: "plugins", Kind: Any}, {Path: "routing", Kind: Any}, {Path: "secrets", Kind: Any},
-	{Path: "security", Kind: Any}, {Path: "skills", Kind: Any}, {Path: "talk", Kind: Any}, {Path: "tts", Kind: Any},
+	{Path: "security", Kind: Any, Guards: guardSettings}, {Path: "skills", Kind: Any}, {Path: "talk", Kind: Any}, {Path: "tts", Kind: Any},
 	{Path: "ui", Kind: Any}, {Path: "update", Kind: Any}, {Path: "web", Kind: Any}, {Path: "wizard", Kind: Any},
 }

@@ -44,9 +44,10 @@ func (e *Error) Error() string {
 
 // checker holds a tree against the known keys.
 type checker struct {
-	hidden   func(path string) bool // whether the value at a path is not to be shown
-	problems []Problem
-	unused   []string
+	hidden    func(path string) bool // whether the value at a path is not to be shown
+	problems  []Problem
+	unused    []string
+	unguarded []Problem
 }
 
 // walk checks v at path and returns it in the form that the parts read.
@@ -56,7 +57,7 @@ func (c *checker) walk(v any, n *node, path []string) any {
 	}
 	if n.key != nil {
 		if !n.key.Used() {
-			c.leave(FormatPath(path))
+			c.leave(n.key, FormatPath(path))
 		}
 		checked, ok := n.key.check(v)
 		if !ok {
@@ -86,14 +87,25 @@ func (c *checker) walk(v any, n *node, path []string) any {
 	return v
 }
 
-// leave notes an unused key, unless the one that it stands below is noted.
-func (c *checker) leave(path string) {
-	if n := len(c.unused); n > 0 {
-		if rest, ok := strings.CutPrefix(path, c.unused[n-1]); ok && (rest[0] == '.' || rest[0] == '[') {
-			return
-		}
+// leave notes an unused key, unless the one that it stands below is noted. One
+// that guards something is noted also below one that does not.
+func (c *checker) leave(k *Key, path string) {
+	if n := len(c.unguarded); n > 0 && below(path, c.unguarded[n-1].Path) {
+		return
 	}
-	c.unused = append(c.unused, path)
+	if k.Guards != "" {
+		c.unguarded = append(c.unguarded, Problem{Path: path, Message: "has no effect in this version: it does not " + k.Guards})
+		return
+	}
+	if n := len(c.unused); n == 0 || !below(path, c.unused[n-1]) {
+		c.unused = append(c.unused, path)
+	}
+}
+
+// below reports whether path is one below parent.
+func below(path, parent string) bool {
+	rest, ok := strings.CutPrefix(path, parent)
+	return ok && (rest[0] == '.' || rest[0] == '[')
 }
 
 func (c *checker) members(v map[string]any, n *node, path []string) {

@@ -50,18 +50,19 @@ func (o Options) Load(path string) (*Tree, error) {
 
 // Tree is a configuration. It is immutable and safe for concurrent use.
 type Tree struct {
-	opts    Options
-	path    string
-	edited  map[string][]byte
-	files   []string
-	hash    string
-	raw     any            // the file with its includes, as written
-	root    map[string]any // what is in force
-	known   *node
-	sources map[string]Source // by path, where it is not File
-	unused  []string
-	issues  []Problem
-	broken  error
+	opts      Options
+	path      string
+	edited    map[string][]byte
+	files     []string
+	hash      string
+	raw       any            // the file with its includes, as written
+	root      map[string]any // what is in force
+	known     *node
+	sources   map[string]Source // by path, where it is not File
+	unused    []string
+	unguarded []Problem
+	issues    []Problem
+	broken    error
 }
 
 // load reads the configuration for path from file. Files in edited are taken
@@ -84,7 +85,7 @@ func (o Options) load(path, file string, edited map[string][]byte) (*Tree, error
 	c := &checker{hidden: func(path string) bool { return t.sources[path] == FromEnv }}
 	c.walk(t.root, t.known, nil)
 	t.issues = append(t.issues, c.problems...)
-	t.unused = c.unused
+	t.unused, t.unguarded = c.unused, c.unguarded
 	if slices.ContainsFunc(t.issues, func(p Problem) bool { return p.Fatal }) {
 		return nil, &Error{File: file, Problems: t.issues}
 	}
@@ -99,7 +100,7 @@ func (o Options) Validate(path string) []Problem {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Problems
 	}
-	return t.Warnings()
+	return append(t.Warnings(), t.Unguarded()...)
 }
 
 // read reads a file with its includes.
@@ -260,8 +261,12 @@ func (t *Tree) Hash() string { return t.hash }
 func (t *Tree) Warnings() []Problem { return slices.Clone(t.issues) }
 
 // Unused returns the paths of keys that are set and known, but not used by this
-// build.
+// build, without those of [Tree.Unguarded].
 func (t *Tree) Unused() []string { return slices.Clone(t.unused) }
+
+// Unguarded names the keys that are set and should protect somebody, but are
+// not used by this build. People must be told: they may rely on them.
+func (t *Tree) Unguarded() []Problem { return slices.Clone(t.unguarded) }
 
 // Broken returns why the file could not be used and the last good one is in
 // force instead; nil when all is well.

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/cli"
+)
+
+func TestUnguarded(t *testing.T) {
+	s := home(t, `{agents: {defaults: {model: "offline/assistant", skipBootstrap: true}}, tools: {deny: ["exec"], allow: ["read"]}, gateway: {auth: {token: "sk-canary"}}}`)
+	t.Run("the check names each key", func(t *testing.T) {
+		var got []string
+		for _, f := range check(t.Context(), s) {
+			if f.Name == "protection" && f.Status == cli.StatusWarn {
+				got = append(got, f.Text)
+			}
+		}
+		all := strings.Join(got, "\n")
+		for _, want := range []string{"gateway.auth: has no effect", "tools.allow: has no effect", "tools.deny: has no effect in this version: it does not keep any tool from being used"} {
+			if !strings.Contains(all, want) {
+				t.Errorf("%q is not said:\n%s", want, all)
+			}
+		}
+		if len(got) != 3 || strings.Contains(all, "canary") {
+			t.Errorf("findings:\n%s", all)
+		}
+	})
+	t.Run("the engine says it once at its start", func(t *testing.T) {
+		var log bytes.Buffer
+		s.Log = slog.New(slog.NewTextHandler(&log, nil))
+		begun(t, s)
+		if n := strings.Count(log.String(), `keys="gateway.auth, tools.allow, tools.deny"`); n != 1 || strings.Contains(log.String(), "canary") {
+			t.Errorf("said %d times:\n%s", n, log.String())
+		}
+	})
+	t.Run("nothing is said where nothing of the kind is set", func(t *testing.T) {
+		s := home(t, offlineConf)
+		var log bytes.Buffer
+		s.Log = slog.New(slog.NewTextHandler(&log, nil))
+		begun(t, s)
+		if strings.Contains(log.String(), "protect") {
+			t.Errorf("log:\n%s", log.String())
+		}
+	})
+}
