@@ -81,6 +81,9 @@ func (c *Conductor) expire(ctx context.Context) {
 		}
 		return err
 	})
+	if ctx.Err() != nil {
+		return
+	}
 	if err != nil {
 		c.o.Log.Error("look for expired approvals", "err", err)
 		return
