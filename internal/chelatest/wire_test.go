@@ -2,6 +2,8 @@ package chelatest
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -140,4 +142,12 @@ func (c *Client) describe(key string) wire.Session {
 		c.t.Fatalf("there is no session %s", key)
 	}
 	return *d.Session
+}
+
+// writeFile puts a file into the workspace.
+func writeFile(t *testing.T, g *Gateway, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(g.Dir, "workspace", name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,0 +1,186 @@
+package chelatest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chela-ai/chela/internal/channel"
+	"github.com/chela-ai/chela/internal/channel/channeltest"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/internal/usage"
+	"github.com/chela-ai/chela/wire"
+)
+
+func TestCommands(t *testing.T) {
+	t.Run("CMD-03 status while a run is in progress answers at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			slow := llmtest.Say("at last")
+			slow.Delay = 3 * time.Minute
+			model := llmtest.NewScript(slow)
+			g := Start(t, Options{Model: model})
+			c := g.Client()
+			run := c.Send("main", "think about it")
+			time.Sleep(time.Minute)
+			at := time.Now()
+			end := c.Ask("main", "/status")
+			if took := time.Since(at); took > time.Second || !final(t, end).Command || !strings.Contains(end.Text, "mock/m") {
+				t.Errorf("after %s: %q", took, end.Text)
+			}
+			if end := c.Await(run); end.Text != "at last" {
+				t.Errorf("the run ended %s with %q", end.State, end.Text)
+			}
+			c.Close()
+			g.Stop()
+		})
+	})
+	t.Run("STEER-03 steer of an idle session is a turn", func(t *testing.T) {
+		model := echoing()
+		c := Start(t, Options{Model: model}).Client()
+		if end := c.Ask("main", "/steer go left"); end.Text != "re: go left" || final(t, end).Command {
+			t.Errorf("%s %q", end.State, end.Text)
+		}
+	})
+	t.Run("THINK-02 a model that does not think refuses, with what it takes", func(t *testing.T) {
+		c := Start(t, Options{Model: echoing()}).Client()
+		c.Ask("main", "hi")
+		end := c.Ask("main", "/think high")
+		if !strings.Contains(end.Text, "mock/m does not take the thinking level high") || !strings.Contains(end.Text, "off") {
+			t.Errorf("answer %q", end.Text)
+		}
+		if s := c.describe("main"); s.Thinking == "high" {
+			t.Error("it was stored")
+		}
+	})
+	t.Run("THINK-04 default shows the inherited level", func(t *testing.T) {
+		model := echoing()
+		c := Start(t, Options{Model: model, Config: Config{
+			"agents.defaults": json.RawMessage(`{"model": "mock/m", "thinkingDefault": "low"}`),
+			"models":          json.RawMessage(`{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}]}}}`),
+		}}).Client()
+		for _, step := range []struct {
+			say, answer string
+			level       llm.Level
+		}{
+			{"/think high", "Thinking: high.", "high"},
+			{"/think default", "Thinking: low (default).", "low"},
+		} {
+			if end := c.Ask("main", step.say); end.Text != step.answer {
+				t.Errorf("%s: %q", step.say, end.Text)
+			}
+			c.Ask("main", "hi")
+			rs := model.Requests()
+			if got := rs[len(rs)-1].Thinking; got != step.level {
+				t.Errorf("after %s the request thinks %q", step.say, got)
+			}
+		}
+	})
+	t.Run("THINK-03 verbose tells a channel of tools: on their labels, full their output, too", think03)
+}
+
+// think03 has a person write on a channel.
+func think03(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("word ", 400)
+		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			s := llmtest.Call(fmt.Sprint("c", n), "read", `{"path":"long.txt"}`)
+			if last := r.Messages[len(r.Messages)-1]; last.Role == llm.RoleTool {
+				s = llmtest.Say("done")
+			}
+			s.Delay = time.Second // lines are told while the run goes on
+			return s
+		})
+		fake := &channeltest.Fake{}
+		g := Start(t, Options{
+			Model: model, Channels: map[string]channel.Channel{"fake": fake},
+			Config: section("channels", `{"fake": {"allowFrom": ["p"]}}`),
+		})
+		writeFile(t, g, "long.txt", long)
+		here := chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
+		n := 0
+		say := func(text string) []string {
+			before := len(fake.Texts(here))
+			n++
+			err := fake.Say(t.Context(), chela.Inbound{ID: string(rune('a' + n)), Address: here, Sender: chela.Sender{ID: "p"}, Text: text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			return fake.Texts(here)[before:]
+		}
+		if got := say("go"); !slices.Equal(got, []string{"done"}) {
+			t.Errorf("quiet: %q", got)
+		}
+		say("/verbose on")
+		if got := say("go"); len(got) != 2 || !strings.HasPrefix(got[0], "🔧 ") || strings.Contains(got[0], "word") || got[1] != "done" {
+			t.Errorf("on: %q", got)
+		}
+		say("/verbose full")
+		got := say("go")
+		if len(got) != 3 || !strings.HasPrefix(got[0], "🔧 ") || !strings.Contains(got[1], "word") || len(got[1]) > len(long)/2 || got[2] != "done" {
+			t.Errorf("full: %q", got)
+		}
+		g.Stop()
+	})
+}
+
+func TestUsage(t *testing.T) {
+	t.Run("USAGE-01 what services report in their own terms is stored in ours", func(t *testing.T) {
+		told := llm.Usage{Input: 120, Output: 30, CacheRead: 500}
+		var stored []wire.Usage
+		for _, w := range []llmtest.Wire{llmtest.Anthropic, llmtest.OpenAI} {
+			say := llmtest.Say("ok")
+			say.Usage = &told
+			url, hc := llmtest.NewServer(t, w, say).Listen()
+			c := Start(t, Options{HTTP: hc, Config: speaks(w, url)}).Client()
+			if end := c.Ask("main", "hi"); end.Text != "ok" {
+				t.Fatalf("%s: %q", w, end.Error)
+			}
+			ms := c.messages("main")
+			u := ms[len(ms)-1].Usage
+			if u == nil {
+				t.Fatalf("%s: no usage", w)
+			}
+			u.Cost = nil
+			stored = append(stored, *u)
+			s := c.describe("main")
+			if s.OutputTokens != told.Output || s.CacheRead != told.CacheRead || s.TotalTokens != told.Prompt() {
+				t.Errorf("%s: session %+v", w, s)
+			}
+		}
+		if stored[0] != stored[1] || stored[0].Input != told.Input || stored[0].Output != told.Output || stored[0].CacheRead != told.CacheRead {
+			t.Errorf("stored %+v and %+v, told %+v", stored[0], stored[1], told)
+		}
+	})
+	t.Run("USAGE-07 after /usage tokens each of three replies ends with what is stored", func(t *testing.T) {
+		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			s := llmtest.Say("ok")
+			s.Usage = &llm.Usage{Input: int64(100 * (n + 1)), Output: int64(n + 1), CacheRead: int64(1000 * n)}
+			return s
+		})
+		c := Start(t, Options{Model: model}).Client()
+		if end := c.Ask("main", "hi"); final(t, end).Footer != "" {
+			t.Errorf("a footer that nobody asked for: %q", final(t, end).Footer)
+		}
+		c.Ask("main", "/usage tokens")
+		for i := range 3 {
+			got := final(t, c.Ask("main", "again")).Footer
+			ms := c.messages("main")
+			u := ms[len(ms)-1].Usage
+			want := usage.Tokens(llm.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
+			if got != want || strings.Contains(got, "\n") || u.Input != int64(100*(i+2)) {
+				t.Errorf("reply %d: footer %q, stored %q", i, got, want)
+			}
+		}
+		c.Ask("main", "/usage off")
+		if end := c.Ask("main", "again"); final(t, end).Footer != "" {
+			t.Errorf("a footer after off: %q", final(t, end).Footer)
+		}
+	})
+}
