@@ -1,0 +1,100 @@
+//go:build unix
+
+package chelatest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/wire"
+)
+
+// TestCrash kills an engine in the middle of a tool, and has strict services of
+// each wire format judge what the next engine sends.
+func TestCrash(t *testing.T) {
+	for _, w := range []llmtest.Wire{llmtest.Anthropic, llmtest.OpenAI} {
+		t.Run("HYG-01 HYG-07 "+string(w)+" accepts what follows a crash, with calls, arguments and results", func(t *testing.T) {
+			srv := llmtest.NewServer(t, w,
+				llmtest.Calls(
+					llmtest.ToolCall("call_1", "write", `{"path":"a.txt","content":"alpha and omega"}`),
+					llmtest.ToolCall("call_2", "read", `{"path":"a.txt"}`),
+				),
+				llmtest.Say("first answer"),
+				llmtest.Call("call_3", "write", `{"path":"b.txt","content":"beta"}`), // killed in it
+				llmtest.Say("second answer"),
+				llmtest.Say("third answer"),
+			)
+			url, hc := srv.Listen()
+			dir := t.TempDir()
+			conf := speaks(w, url)
+			b, err := json.Marshal(conf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "test.json"), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			crash(t, dir)
+
+			c := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client()
+			var waited wire.Waited
+			c.must(wire.MethodAgentWait, wire.AgentWait{RunID: "second", TimeoutMs: 20_000}, &waited)
+			if waited.Status != wire.StatusOK {
+				t.Errorf("the run that was cut ended %s: %s", waited.Status, waited.Error)
+			}
+			if end := c.Ask("main", "third"); end.Text != "third answer" {
+				t.Errorf("next: %s %q %s", end.State, end.Text, end.Error)
+			}
+			rs := srv.Requests()
+			last := string(rs[len(rs)-1].Body)
+			at := 0
+			for _, part := range []string{
+				`alpha and omega`, `1\talpha and omega`, `first answer`, `second`, `beta`, `outcome is unknown`, `second answer`, `third`,
+			} {
+				i := strings.Index(last[at:], part)
+				if i < 0 {
+					t.Fatalf("%q is not in its place in the last request", part)
+				}
+				at += i
+			}
+			for _, id := range []string{"call_1", "call_2", "call_3"} {
+				if n := strings.Count(last, id); n != 2 {
+					t.Errorf("%s is in the last request %d times, want a call and a result", id, n)
+				}
+			}
+		})
+	}
+}
+
+// crash has an engine of its own answer one message, and die in the tool of the
+// next one.
+func crash(t *testing.T, dir string) {
+	t.Helper()
+	d := &driver{t: t, dir: dir}
+	cmd, in := d.spawn(t, "tool.run:2") // calls that only read are no step
+	defer in.Close()
+	cl, err := client.Dial(t.Context(), client.Options{Dial: dial(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{Client: cl, t: t}
+	defer c.Close()
+	if end := c.Ask("main", "first"); end.Text != "first answer" {
+		t.Fatalf("first: %s %q %s", end.State, end.Text, end.Error)
+	}
+	c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "second", IdempotencyKey: "second"}, nil)
+	for ev := range c.Events() { // until it is dead
+		var chat wire.Chat
+		if ev.Name == wire.EventChat && ev.Decode(&chat) == nil && chat.RunID == "second" && chat.State != wire.StateDelta {
+			t.Fatalf("the engine lives: %s", chat.State)
+		}
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the engine ended in good order")
+	}
+}
