@@ -1,70 +1,77 @@
 package json5
 
 import (
-	"strings"
+	"fmt"
 	"unicode/utf8"
 )
 
-// ToJSON returns the plain JSON form of a source.
+// ToJSON returns a source as plain JSON, without blanks. The error is an
+// *[Error], also where a number has no JSON form.
 func ToJSON(src []byte) ([]byte, error) {
 	d, err := Parse(src)
 	if err != nil {
 		return nil, err
 	}
-	return d.JSON()
+	if d.odd != nil {
+		return nil, errorAt(src, d.odd.Pos, "%s has no JSON form", d.odd.Text)
+	}
+	plain := style{colon: ":", keyQ: '"', textQ: '"'}
+	return plain.append(make([]byte, 0, len(src)), d.Root, ""), nil
 }
 
-// JSON returns the document as plain JSON, without blanks. The error, an
-// *[Error], names the first number that has no JSON form.
-func (d *Document) JSON() ([]byte, error) { return d.NodeJSON(d.Root) }
-
-// NodeJSON returns a value of the document like [Document.JSON].
-func (d *Document) NodeJSON(n *Node) ([]byte, error) {
-	b, bad := appendJSON(make([]byte, 0, n.End-n.Pos), n)
-	if bad != nil {
-		return nil, errorAt(d.src, bad.Pos, "%s has no JSON form", bad.Text)
-	}
-	return b, nil
+// style is how values are written.
+type style struct {
+	newline string
+	unit    string // indentation of one level
+	colon   string // after keys
+	bare    bool   // keys without quotes
+	keyQ    byte   // quote of keys
+	textQ   byte   // quote of strings
 }
 
-// appendJSON appends n. It returns the first number that has no JSON form.
-func appendJSON(b []byte, n *Node) (out []byte, bad *Node) {
-	switch n.Kind {
-	case Null:
-		return append(b, "null"...), nil
-	case Bool:
-		return append(b, n.Text...), nil
-	case Number:
-		if strings.HasSuffix(n.Text, "y") || n.Text == "NaN" {
-			return b, n
-		}
-		return append(b, n.Text...), nil
-	case String:
-		return appendString(b, n.Text, '"'), nil
-	}
+// append appends n, which stands in a line with the given indentation.
+func (st style) append(b []byte, n *Node, indent string) []byte {
 	brackets := "{}"
-	if n.Kind == Array {
+	switch n.Kind {
+	case Object:
+	case Array:
 		brackets = "[]"
+	case String:
+		return appendString(b, n.Text, st.textQ)
+	default:
+		return append(b, n.Text...)
 	}
 	b = append(b, brackets[0])
+	inner := indent + st.unit
 	for i, s := range n.Slots {
 		if i > 0 {
 			b = append(b, ',')
 		}
+		b = append(append(b, st.newline...), inner...)
 		if n.Kind == Object {
-			b = append(appendString(b, s.Key, '"'), ':')
+			b = st.appendKey(b, s.Key)
 		}
-		if b, bad = appendJSON(b, s.Value); bad != nil {
-			return b, bad
-		}
+		b = st.append(b, s.Value, inner)
 	}
-	return append(b, brackets[1]), nil
+	if len(n.Slots) > 0 {
+		b = append(append(b, st.newline...), indent...)
+	}
+	return append(b, brackets[1])
+}
+
+// appendKey appends a key and its colon.
+func (st style) appendKey(b []byte, k string) []byte {
+	if st.bare && isIdent(k) {
+		b = append(b, k...)
+	} else {
+		b = appendString(b, k, st.keyQ)
+	}
+	return append(b, st.colon...)
 }
 
 // appendString appends s in quotes, with the escapes that JSON and JSON5
 // share.
 func appendString(b []byte, s string, quote byte) []byte {
-	const hexDigits = "0123456789abcdef"
 	b = append(b, quote)
 	for _, r := range s {
 		switch {
@@ -77,7 +84,7 @@ func appendString(b []byte, s string, quote byte) []byte {
 		case r == '\t':
 			b = append(b, '\\', 't')
 		case r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 || r == 0xfeff:
-			b = append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+			b = fmt.Appendf(b, `\u%04x`, r)
 		default:
 			b = utf8.AppendRune(b, r)
 		}

@@ -84,23 +84,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestExcerpt(t *testing.T) {
-	t.Parallel()
-	_, err := Parse([]byte("{\n\tport: x,\n}"))
-	var e *Error
-	if !errors.As(err, &e) {
-		t.Fatal(err)
-	}
-	if got, want := e.Excerpt(), " port: x,\n       ^"; got != want {
-		t.Errorf("Excerpt() = %q, want %q", got, want)
-	}
-	_, err = Parse([]byte("[" + strings.Repeat("'长', ", 200) + "!]"))
-	errors.As(err, &e)
-	if n := len([]rune(e.Text)); n > 120 {
-		t.Errorf("the excerpt of a long line has %d characters, want at most 120", n)
-	}
-}
-
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	if _, err := Parse([]byte(strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth))); err != nil {

@@ -1,18 +1,20 @@
 package json5
 
-import "math/big"
+import (
+	"cmp"
+	"math/big"
+	"strings"
+)
 
 // number reads a number and returns its JSON form; Infinity and NaN are
 // returned as they are, with their sign.
 func (s *scanner) number() string {
 	sign := ""
-	switch s.peek(0) {
-	case '-':
-		sign = "-"
-		fallthrough
-	case '+':
+	if c := s.peek(0); c == '-' || c == '+' {
+		sign = strings.Trim(string(c), "+")
 		s.pos++
 	}
+	var digits string
 	switch c := s.peek(0); {
 	case c == 'I' || c == 'N':
 		at := s.pos
@@ -25,73 +27,66 @@ func (s *scanner) number() string {
 			s.fail(at, "%q is no number", word)
 		}
 	case c == '0' && (s.peek(1) == 'x' || s.peek(1) == 'X'):
-		return sign + s.hexNumber()
+		digits = s.hexNumber()
+	default:
+		digits = s.decimal()
 	}
-	return sign + s.decimal()
+	if r, _ := s.rune(); isIdentPart(r) || r == '.' {
+		s.fail(s.pos, "%q cannot follow a number", r)
+	}
+	return sign + digits
 }
 
 // decimal reads a decimal number without its sign.
 func (s *scanner) decimal() string {
 	start := s.pos
-	whole, frac, exp := s.digits(), "", ""
+	whole, frac, exp := s.run(decimals), "", ""
 	if len(whole) > 1 && whole[0] == '0' {
 		s.fail(start, "a number does not begin with 0")
 	}
 	if s.peek(0) == '.' {
 		s.pos++
-		frac = s.digits()
+		frac = s.run(decimals)
 	}
 	if whole == "" && frac == "" {
 		s.fail(start, "want a number here")
 	}
-	if lower(s.peek(0)) == 'e' {
+	if c := s.peek(0); c == 'e' || c == 'E' {
 		s.pos++
-		exp = "e"
+		at := s.pos
 		if c := s.peek(0); c == '+' || c == '-' {
-			exp += string(c)
 			s.pos++
 		}
-		d := s.digits()
-		if d == "" {
+		if s.run(decimals) == "" {
 			s.fail(s.pos, "want the digits of the exponent here")
 		}
-		exp += d
-	}
-	if r, _ := s.rune(); isIdentStart(r) || r == '.' {
-		s.fail(s.pos, "%q cannot follow a number", r)
-	}
-	if whole == "" {
-		whole = "0"
+		exp = "e" + string(s.src[at:s.pos])
 	}
 	if frac != "" {
 		frac = "." + frac
 	}
-	return whole + frac + exp
-}
-
-// digits reads decimal digits, maybe none.
-func (s *scanner) digits() string {
-	start := s.pos
-	for c := s.peek(0); c >= '0' && c <= '9'; c = s.peek(0) {
-		s.pos++
-	}
-	return string(s.src[start:s.pos])
+	return cmp.Or(whole, "0") + frac + exp
 }
 
 // hexNumber reads 0x… and returns it in decimal.
 func (s *scanner) hexNumber() string {
-	start := s.pos
 	s.pos += 2
-	for hexDigit(s.peek(0)) >= 0 {
-		s.pos++
-	}
-	digits := string(s.src[start+2 : s.pos])
+	start := s.pos
+	digits := s.run(decimals + "abcdefABCDEF")
 	if digits == "" || len(digits) > 256 {
-		s.fail(start+2, "want 1 to 256 hexadecimal digits here")
+		s.fail(start, "want 1 to 256 hexadecimal digits here")
 	}
 	v, _ := new(big.Int).SetString(digits, 16)
-	if r, _ := s.rune(); isIdentPart(r) {
-		s.fail(s.pos, "%q cannot follow a number", r)
-	}
 	return v.String()
+}
+
+const decimals = "0123456789"
+
+// run reads bytes of a set, maybe none.
+func (s *scanner) run(set string) string {
+	start := s.pos
+	for s.pos < len(s.src) && strings.IndexByte(set, s.src[s.pos]) >= 0 {
+		s.pos++
+	}
+	return string(s.src[start:s.pos])
 }

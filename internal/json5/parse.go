@@ -1,6 +1,9 @@
 package json5
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Kind says what a value is.
 type Kind int
@@ -25,7 +28,7 @@ type Node struct {
 	Kind  Kind
 	Pos   int    // first byte of the value
 	End   int    // byte after the value
-	Text  string // string: its characters; number: its JSON form, or Infinity, -Infinity, NaN; boolean: true, false
+	Text  string // string: its characters; number: its JSON form, or Infinity, -Infinity, NaN; else as in JSON
 	Slots []Slot // members of an object, elements of an array
 }
 
@@ -42,6 +45,7 @@ type Slot struct {
 type Document struct {
 	src  []byte
 	Root *Node
+	odd  *Node // first number that has no JSON form, nil: none
 }
 
 // Parse reads a source of exactly one value. The error is an *[Error]. The
@@ -66,7 +70,7 @@ func Parse(src []byte) (d *Document, err error) {
 	if r, n := s.rune(); n > 0 {
 		s.fail(s.pos, "%q after the end of the value", r)
 	}
-	return &Document{src: src, Root: root}, nil
+	return &Document{src: src, Root: root, odd: s.odd}, nil
 }
 
 // value reads a value.
@@ -84,6 +88,9 @@ func (s *scanner) value() *Node {
 		n.Kind, n.Text = String, s.quoted()
 	case r == '+' || r == '-' || r == '.' || r >= '0' && r <= '9' || r == 'I' || r == 'N':
 		n.Kind, n.Text = Number, s.number()
+		if s.odd == nil && strings.ContainsAny(n.Text, "IN") {
+			s.odd = n
+		}
 	default:
 		n.Kind, n.Text = s.word()
 	}
@@ -98,7 +105,7 @@ func (s *scanner) word() (Kind, string) {
 	case "true", "false":
 		return Bool, word
 	case "null":
-		return Null, ""
+		return Null, word
 	case "":
 		r, _ := s.rune()
 		s.fail(start, "%q where a value is expected", r)
@@ -119,7 +126,7 @@ func (s *scanner) slots(closing byte, key func() string) []Slot {
 	var slots []Slot
 	for {
 		s.blanks()
-		if s.peek(0) == closing && s.pos < len(s.src) {
+		if s.peek(0) == closing {
 			s.pos++
 			return slots
 		}
@@ -180,14 +187,15 @@ func (d *Document) Get(path ...string) *Node {
 // find returns the index of the slot that a step of a path names, -1 when
 // there is none.
 func (n *Node) find(step string) int {
-	switch n.Kind {
-	case Object:
+	switch {
+	case n == nil:
+	case n.Kind == Object:
 		for i := len(n.Slots) - 1; i >= 0; i-- {
 			if n.Slots[i].Key == step {
 				return i
 			}
 		}
-	case Array:
+	case n.Kind == Array:
 		if i, ok := index(step); ok && i < len(n.Slots) {
 			return i
 		}

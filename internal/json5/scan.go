@@ -2,8 +2,10 @@ package json5
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -19,6 +21,7 @@ type scanner struct {
 	src   []byte
 	pos   int
 	depth int
+	odd   *Node // see Document
 }
 
 func (s *scanner) fail(off int, format string, args ...any) {
@@ -73,17 +76,14 @@ func isBlank(r rune) bool {
 	return r > 0x7f && unicode.Is(unicode.Zs, r)
 }
 
-func isNewline(r rune) bool { return r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 }
+// newlines end a line comment, and may be escaped in a string.
+const newlines = "\n\r\u2028\u2029"
 
 // lineComment returns the length of the line comment that b begins with,
 // without its line's end.
 func lineComment(b []byte) int {
-	for i := 2; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if isNewline(r) {
-			return i
-		}
-		i += n
+	if i := bytes.IndexAny(b, newlines); i >= 0 {
+		return i
 	}
 	return len(b)
 }
@@ -91,11 +91,10 @@ func lineComment(b []byte) int {
 // blockComment returns the length of the block comment that b begins with, -1
 // when it is never closed.
 func blockComment(b []byte) int {
-	i := bytes.Index(b[2:], []byte("*/"))
-	if i < 0 {
-		return -1
+	if i := bytes.Index(b[2:], []byte("*/")); i >= 0 {
+		return i + 4
 	}
-	return i + 4
+	return -1
 }
 
 func isIdentStart(r rune) bool {
@@ -120,9 +119,6 @@ func (s *scanner) ident() string {
 			s.pos += 2
 			r, n = s.hex(4), 0
 		}
-		if n == 0 && start == s.pos {
-			return b.String()
-		}
 		if ok := isIdentStart(r) || b.Len() > 0 && isIdentPart(r); !ok {
 			if start != s.pos {
 				s.fail(start, "%q cannot stand in a key without quotes", r)
@@ -136,25 +132,13 @@ func (s *scanner) ident() string {
 
 // hex reads n hexadecimal digits.
 func (s *scanner) hex(n int) rune {
-	var r rune
-	for range n {
-		d := hexDigit(s.peek(0))
-		if d < 0 {
-			s.fail(s.pos, "want %d hexadecimal digits here", n)
-		}
-		r = r<<4 | rune(d)
-		s.pos++
+	start := s.pos
+	s.pos = min(start+n, len(s.src))
+	v, err := strconv.ParseUint(string(s.src[start:s.pos]), 16, 32)
+	if err != nil || s.pos < start+n {
+		s.fail(start, "want %d hexadecimal digits here", n)
 	}
-	return r
-}
-
-func hexDigit(c byte) int { return strings.IndexByte("0123456789abcdef", lower(c)) }
-
-func lower(c byte) byte {
-	if c >= 'A' && c <= 'F' {
-		c += 'a' - 'A'
-	}
-	return c
+	return rune(v)
 }
 
 // quoted reads a string with its quotes.
@@ -197,11 +181,10 @@ func (s *scanner) escape(b *strings.Builder) {
 		b.WriteRune(s.surrogate(s.hex(4)))
 	case r == 'x':
 		b.WriteRune(s.hex(2))
-	case r == '\r':
-		if s.peek(0) == '\n' {
+	case strings.ContainsRune(newlines, r):
+		if r == '\r' && s.peek(0) == '\n' {
 			s.pos++
 		}
-	case isNewline(r):
 	case r == '0' && (s.peek(0) < '0' || s.peek(0) > '9'):
 		b.WriteByte(0)
 	case r >= '0' && r <= '9':
@@ -217,14 +200,13 @@ func (s *scanner) escape(b *strings.Builder) {
 // surrogate joins r with the escape that follows when the two are a pair, and
 // replaces a half that stands alone.
 func (s *scanner) surrogate(r rune) rune {
-	if r < 0xd800 || r > 0xdfff {
+	if !utf16.IsSurrogate(r) {
 		return r
 	}
-	if r < 0xdc00 && s.peek(0) == '\\' && s.peek(1) == 'u' {
-		back := s.pos
+	if back := s.pos; s.peek(0) == '\\' && s.peek(1) == 'u' {
 		s.pos += 2
-		if low := s.hex(4); low >= 0xdc00 && low <= 0xdfff {
-			return (r-0xd800)<<10 | (low - 0xdc00) + 0x10000
+		if pair := utf16.DecodeRune(r, s.hex(4)); pair != utf8.RuneError {
+			return pair
 		}
 		s.pos = back
 	}
