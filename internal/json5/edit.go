@@ -16,14 +16,14 @@ type patch struct {
 	text     string
 }
 
-// apply returns src with the patches, which do not overlap.
+// apply returns src with the patches. What two of them remove may overlap.
 func apply(src []byte, patches ...patch) []byte {
 	slices.SortStableFunc(patches, func(a, b patch) int { return a.from - b.from })
 	var out []byte
 	at := 0
 	for _, p := range patches {
-		out = append(append(out, src[at:p.from]...), p.text...)
-		at = p.to
+		out = append(append(out, src[at:max(at, p.from)]...), p.text...)
+		at = max(at, p.to)
 	}
 	return append(out, src[at:]...)
 }

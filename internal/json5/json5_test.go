@@ -166,6 +166,7 @@ func TestUnset(t *testing.T) {
 		{"comments stay", "{\n  // one\n  a: 1, // uno\n  b: 2\n}", "a", "{\n  // one\n   // uno\n  b: 2\n}"},
 		{"comment before the comma", "{a: 1 /* x */, b: 2}", "a", "{ /* x */ b: 2}"},
 		{"equal keys", "{a: 1, b: 2, a: 3}", "a", "{b: 2,}"},
+		{"equal keys in a row", "{a: 1, a: 2}", "a", "{}"},
 		{"element", "[1, 2, 3]", "1", "[1, 3]"},
 		{"only", "{a: {b: 1}}", "a/b", "{a: {}}"},
 	} {
