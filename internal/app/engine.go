@@ -26,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/route"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/standard"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/store/sqlite"
 )
@@ -153,6 +154,10 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.stop = stop
+	e.start("sweep", func() error {
+		_, err := standard.Sweep(run, log, e.o.State)
+		return err
+	})
 	e.start("conductor", func() error { return conductor.Run(run) })
 	e.start("delivery", func() error { return post.Run(run) })
 	for name, ch := range e.o.Channels {

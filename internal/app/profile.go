@@ -55,7 +55,8 @@ func newProfiles(opts *options, m *modelSet, st store.Store, o Options) (*profil
 		return nil, err
 	}
 	tools, err := standard.Tools(standard.ToolConfig{
-		Exec: run,
+		State: o.State,
+		Exec:  run,
 		Status: status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
 			return p.status(ctx, st, key)
 		}},

@@ -4,7 +4,9 @@
 package standard
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 
 	"github.com/chela-ai/chela/internal/llm"
@@ -56,16 +58,39 @@ func Provider(c ProviderConfig) (llm.Provider, error) {
 
 // ToolConfig is what the tools are made of.
 type ToolConfig struct {
+	State  string       // directory whose mark commands carry, for Sweep; "": none
 	Exec   exec.Options // without its broker
 	Status status.Options
 }
 
 // Tools makes the tools.
 func Tools(c ToolConfig) ([]tool.Tool, error) {
-	c.Exec.Broker = host.Broker{}
+	mark, err := markOf(c.State)
+	if err != nil {
+		return nil, err
+	}
+	c.Exec.Broker = host.Broker{Mark: mark}
 	run, err := exec.New(c.Exec)
 	if err != nil {
 		return nil, err
 	}
 	return append(fs.New(fs.Options{}), run, status.New(c.Status)), nil
+}
+
+// Sweep ends the commands that the tools of a process which was killed left
+// running, and returns how many processes those were. state is the directory
+// that the tools were made with; a lock on it is the caller's.
+func Sweep(ctx context.Context, log *slog.Logger, state string) (int, error) {
+	mark, err := markOf(state)
+	if err != nil {
+		return 0, err
+	}
+	return host.Sweep(ctx, log, mark)
+}
+
+func markOf(state string) (string, error) {
+	if state == "" {
+		return "", nil
+	}
+	return host.Mark(state)
 }

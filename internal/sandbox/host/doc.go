@@ -9,4 +9,12 @@
 // and closed all descriptors before its parent ended is not, and only a
 // sandbox holds that. On other Unix systems the process group is ended, on
 // Windows a job object.
+//
+// When this process is killed itself, nobody is there to end anything. On
+// Windows the job objects die with it. On Linux the mark names the owner and
+// the process that ran the command, and [Sweep] ends at the next start what
+// carries the mark of an owner and of a process that is no more; what cleared
+// its environment and lost its parent is not found. Other Unix systems do not
+// show the environment of their own shells to anybody, and a sweep finds
+// nothing there.
 package host

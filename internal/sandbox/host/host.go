@@ -27,7 +27,11 @@ const (
 )
 
 // Broker is a sandbox.Broker without confinement. The zero Broker is ready.
-type Broker struct{}
+type Broker struct {
+	// Mark names the owner of the programs, for Sweep; see the function Mark.
+	// Empty: what outlives this process is not found.
+	Mark string
+}
 
 var _ sandbox.Broker = Broker{}
 
@@ -35,7 +39,7 @@ var _ sandbox.Broker = Broker{}
 func (Broker) Name() string { return "host" }
 
 // Start starts the plan.
-func (Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandbox.Process, error) {
+func (b Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandbox.Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -49,7 +53,7 @@ func (Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandbox
 		return nil, fmt.Errorf("output pipe: %w", err)
 	}
 	defer w.Close()
-	t := &tree{mark: markName + "=" + rand.Text()}
+	t := &tree{mark: b.mark()}
 	cmd := &exec.Cmd{
 		Path:   p.Path,
 		Args:   p.Argv,
@@ -71,6 +75,15 @@ func (Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandbox
 	go pr.drain(out)
 	go pr.watch(ctx)
 	return pr, nil
+}
+
+// mark returns NAME=value for the environment of one program: the owner, this
+// process, the program.
+func (b Broker) mark() string {
+	if b.Mark == "" {
+		return markName + "=" + rand.Text()
+	}
+	return markName + "=" + b.Mark + "." + self() + "." + rand.Text()
 }
 
 // process is a started plan.

@@ -129,6 +129,11 @@ func (t *tree) candidates() []int {
 		}
 		return pids
 	}
+	return processes()
+}
+
+// processes returns the ids of all processes.
+func processes() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
