@@ -72,9 +72,9 @@ func (s *seat) seen() string {
 // sees waits until the text is on the terminal.
 func (s *seat) sees(text string) {
 	s.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(s.seen(), text); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(s.seen(), text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("%q was not seen in 10 s\n%q", text, s.seen())
+			s.t.Fatalf("%q was not seen in 30 s\n%q", text, s.seen())
 		}
 	}
 }
@@ -96,8 +96,8 @@ func (s *seat) leaves(code int) {
 		if got := s.cmd.ProcessState.ExitCode(); got != code {
 			s.t.Errorf("exit code %d, want %d\n%q", got, code, s.seen())
 		}
-	case <-time.After(10 * time.Second):
-		s.t.Fatalf("chela did not end in 10 s\n%q", s.seen())
+	case <-time.After(30 * time.Second):
+		s.t.Fatalf("chela did not end in 30 s\n%q", s.seen())
 	}
 }
 
@@ -109,7 +109,7 @@ func TestFirstStart(t *testing.T) {
 	s.sees("built-in assistant: ")
 	s.types(secret + "\n")
 	s.sees("key of anthropic saved")
-	s.sees("── main · anthropic/")
+	s.sees("· anthropic/") // the screen is drawn in pieces
 	s.types("\x03")
 	s.leaves(0)
 	if strings.Contains(s.seen(), secret) {
@@ -128,7 +128,7 @@ func TestScreen(t *testing.T) {
 	s.sees("built-in assistant: ")
 	s.types("\n") // no key
 	s.sees("not a language model")
-	s.sees("── main · offline/")
+	s.sees("· offline/")
 	s.types("hello\r")
 	s.sees("What shall I do?")
 	s.sees("ready")
