@@ -154,7 +154,8 @@ func (m *modelSet) known() llm.Catalog {
 
 // key returns the provider's key and where it was found; empty: nowhere.
 func (m *modelSet) key(id string) (secret.Value, string) {
-	if v, err := m.opts.Providers[id].APIKey.Resolve(m.env); err == nil && !v.IsZero() {
+	// A variable that is not set stays in the text as it was written.
+	if v, err := m.opts.Providers[id].APIKey.Resolve(m.env); err == nil && !v.IsZero() && !strings.Contains(v.Reveal(), "${") {
 		return v, "the configuration"
 	}
 	for _, s := range services {
