@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -308,6 +309,9 @@ func (m *modelSet) config(id string) (standard.ProviderConfig, error) {
 	}
 	if key.IsZero() && !o.APIKey.IsZero() {
 		_, err := o.APIKey.Resolve(m.env)
+		if err == nil {
+			err = errors.New("it names a variable that is not set")
+		}
 		return c, &chela.Error{
 			Code: chela.CodeInvalid, Message: "the key of " + id,
 			Hint: "chela config set models.providers." + id + ".apiKey KEY", Err: err,
