@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -41,14 +43,11 @@ func Sweep(ctx context.Context, log *slog.Logger, mark string) (int, error) {
 		case <-time.After(wait):
 		case <-grace.Done():
 		}
-		// One that was forked while we looked gets its TERM now. Nobody is left
-		// when two looks say so: one that forks and ends at once can be missed
-		// by one.
-		if !s.signal(syscall.SIGTERM) && !s.signal(syscall.SIGTERM) {
+		if s.gone(syscall.SIGTERM) { // one that was forked meanwhile gets its TERM
 			return len(s.found), nil
 		}
 	}
-	for end := time.Now().Add(killTime); s.signal(syscall.SIGKILL); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(killTime); !s.gone(syscall.SIGKILL); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			return len(s.found), errors.New("sweep: a command of a process that was killed does not die")
 		}
@@ -61,6 +60,17 @@ type sweep struct {
 	log    *slog.Logger
 	prefix string               // how the mark begins
 	found  map[proc]*os.Process // by what they were when they were found
+}
+
+// gone signals who is left, and reports whether nobody is. It looks twice: one
+// that forks and ends at once can be missed by one look.
+func (s *sweep) gone(sig syscall.Signal) bool {
+	for range 2 {
+		if s.signal(sig) {
+			return false
+		}
+	}
+	return true
 }
 
 // signal sends a signal to all that run, TERM once, and reports whether there
@@ -142,6 +152,9 @@ func (s *sweep) orphans() []proc {
 			others = append(others, p)
 		}
 	}
+	// The oldest first: a shell whose command was ended before itself would go
+	// on to its next one.
+	slices.SortFunc(ours, func(a, b proc) int { return cmp.Or(cmp.Compare(a.began, b.began), a.id-b.id) })
 	var orphans []proc
 	for _, pid := range family(ours, others) {
 		orphans = append(orphans, all[pid])

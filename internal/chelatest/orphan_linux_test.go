@@ -1,0 +1,84 @@
+package chelatest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/wire"
+)
+
+// TestOrphan kills an engine whose command runs: the next one ends the command.
+func TestOrphan(t *testing.T) {
+	srv := llmtest.NewServer(t, llmtest.OpenAI,
+		llmtest.Call("call_1", "exec", `{"command":"echo $$ >sh.pid; sleep 300 & echo $! >sleep.pid; wait; touch done","timeoutSeconds":600}`),
+		llmtest.Say("I will look"),
+	)
+	url, hc := srv.Listen()
+	dir := t.TempDir()
+	conf := speaks(llmtest.OpenAI, url)
+	conf["tools"] = json.RawMessage(`{"exec": {"mode": "full"}}`)
+	b, err := json.Marshal(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "test.json"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{t: t, dir: dir}
+	cmd, in := d.spawn(t, "")
+	defer in.Close()
+	cl, err := client.Dial(t.Context(), client.Options{Dial: dial(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{Client: cl, t: t}
+	defer c.Close()
+	c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "wait", IdempotencyKey: "wait"}, nil)
+	var pids []int
+	for _, name := range []string{"sh.pid", "sleep.pid"} {
+		pid := number(t, filepath.Join(dir, "workspace", name))
+		t.Cleanup(func() { syscall.Kill(pid, syscall.SIGKILL) })
+		pids = append(pids, pid)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if !alive(pids[1]) {
+		t.Fatal("the command ended with its engine: there is nothing to find")
+	}
+
+	next := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client()
+	for end := time.Now().Add(10 * time.Second); alive(pids[0]) || alive(pids[1]); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the command goes on")
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "workspace", "done")); err == nil {
+		t.Error("the command went on to its end")
+	}
+	var waited wire.Waited
+	next.must(wire.MethodAgentWait, wire.AgentWait{RunID: "wait", TimeoutMs: 20_000}, &waited)
+	if waited.Status != wire.StatusOK {
+		t.Errorf("the run that was cut ended %s: %s", waited.Status, waited.Error)
+	}
+}
+
+// number waits for a file with a number.
+func number(t *testing.T, path string) int {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		b, _ := os.ReadFile(path)
+		if n, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
+			return n
+		}
+	}
+	t.Fatalf("%s: no number in it", path)
+	return 0
+}
