@@ -14,7 +14,9 @@
 // Windows the job objects die with it. On Linux the mark names the owner and
 // the process that ran the command, and [Sweep] ends at the next start what
 // carries the mark of an owner and of a process that is no more; what cleared
-// its environment and lost its parent is not found. Other Unix systems do not
-// show the environment of their own shells to anybody, and a sweep finds
-// nothing there.
+// its environment and lost its parent is not found. The kernel could end the
+// program together with us (Pdeathsig), but nothing else of its tree, and what
+// is found by its parent would be lost with it. Other Unix systems do not show
+// the environment of their own shells to anybody, and a sweep finds nothing
+// there.
 package host
