@@ -159,6 +159,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		return err
 	})
 	e.start("conductor", func() error { return conductor.Run(run) })
+	e.start("rest", func() error { return rest(run, events) })
 	e.start("delivery", func() error { return post.Run(run) })
 	for name, ch := range e.o.Channels {
 		e.start("channel "+name, func() error {
