@@ -142,6 +142,8 @@ func (c *console) env(name string) string {
 		return c.state
 	case name == "CHELA_CONFIG_PATH" && c.config != "":
 		return c.config
+	case c.profile != "" && c.state == "" && (name == "CHELA_STATE_DIR" || name == "OPENCLAW_STATE_DIR"):
+		return "" // a flag goes before a variable
 	}
 	return c.getenv(name)
 }
