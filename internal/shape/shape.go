@@ -50,6 +50,10 @@ func message(m *wire.Message, e session.Entry) {
 	m.Content = contents(e.Message.Parts)
 	switch e.Message.Role {
 	case llm.RoleUser:
+		if e.ItemID == "" && strings.HasPrefix(e.Message.PlainText(), "[System") { // Chela's own words to the model
+			m.Role, m.Meta.Kind = wire.RoleSystem, string(session.KindNotice)
+			return
+		}
 		if e.ItemID != "" {
 			m.IdempotencyKey = e.ItemID + ":user"
 			m.Meta.IdempotencyKey = m.IdempotencyKey
