@@ -239,7 +239,7 @@ func binary(b *testing.B) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(float64(info.Size())/1e6, "binary-MB")
+	b.Cleanup(func() { b.ReportMetric(float64(info.Size())/1e6, "binary-MB") })
 	return path
 }
 
