@@ -143,8 +143,8 @@ func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error
 	j.r.Model = j.p.Model.Ref()
 	j.calls = map[string]session.Call{}
 	for i, k := range ev.Message.Calls() {
-		call := session.Call{
-			ID:  fmt.Sprintf("%s:%d:%d:%d", j.r.ID, j.r.Attempts, j.round, i),
+		call := session.Call{ // rounds are counted from one whenever the run is begun or gone on with, under a new fence
+			ID:  fmt.Sprintf("%s:%d:%d:%d", j.r.ID, j.lease.Fence, j.round, i),
 			Run: j.r.ID, Session: j.r.Session, Wire: k, State: session.Planned, Updated: now,
 		}
 		j.calls[k.ID] = call
