@@ -19,12 +19,40 @@ import (
 // one, first what waits and then the run, also one that waits for a decision.
 // It does not wait until the run has ended.
 func (c *Conductor) Abort(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error) {
-	var ids []chela.RunID
+	ids, running, err := c.abortRows(ctx, key, id)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	s := c.live[key]
+	c.mu.Unlock()
+	if s == nil {
+		return ids, nil
+	}
+	if running == "" { // a call that was decided late may be in progress
+		if rid, ok := s.stop(id, errStopped); ok {
+			ids = append(ids, rid)
+		}
+		return ids, nil
+	}
+	ids = append(ids, running)
+	if s.halt(running) {
+		return ids, nil
+	}
+	// It is about to begin, or it has come to its end or to a question since:
+	// what is left of it then is in its rows.
+	_, _, err = c.abortRows(ctx, key, running)
+	return ids, err
+}
+
+// abortRows stops what only rows know of, and returns the ids of that and of
+// the run that is running.
+func (c *Conductor) abortRows(ctx context.Context, key chela.SessionKey, id chela.RunID) (ids []chela.RunID, running chela.RunID, err error) {
 	var cancelled []queue.Item
 	var ended []run.Run
 	var withdrawn []approval.Request
-	err := c.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		ids, cancelled, ended, withdrawn = nil, nil, nil, nil
+	err = c.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		ids, running, cancelled, ended, withdrawn = nil, "", nil, nil, nil
 		items, err := tx.Queue().Waiting(key)
 		if err != nil {
 			return err
@@ -36,9 +64,16 @@ func (c *Conductor) Abort(ctx context.Context, key chela.SessionKey, id chela.Ru
 				ids = append(ids, chela.RunID(it.ID))
 			}
 		}
-		if len(cancelled) > 0 {
-			if err := tx.Queue().Set(queue.Cancelled, cancelled...); err != nil {
-				return err
+		if err := tx.Queue().Set(queue.Cancelled, cancelled...); err != nil {
+			return err
+		}
+		active, err := tx.Runs().Active(key)
+		if err != nil {
+			return err
+		}
+		for _, r := range active {
+			if r.State == run.Running && (id == "" || r.ID == id) {
+				running = r.ID
 			}
 		}
 		ended, withdrawn, err = stopSuspended(tx, key, id)
@@ -48,28 +83,30 @@ func (c *Conductor) Abort(ctx context.Context, key chela.SessionKey, id chela.Ru
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for _, it := range cancelled {
 		c.absorbed(it)
 	}
-	for _, q := range withdrawn {
-		c.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
-	}
-	for _, r := range ended {
+	c.leftBehind(ended, withdrawn)
+	return ids, running, nil
+}
+
+// leftBehind says that suspended runs have ended, and with them what they asked.
+// Observers of a new process do not know the runs yet.
+func (c *Conductor) leftBehind(runs []run.Run, withdrawn []approval.Request) {
+	c.publishWithdrawn(withdrawn)
+	for _, r := range runs {
 		j := &job{r: r}
-		c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseResume}) // observers of a new process do not know it
+		c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseResume})
 		c.publishEnd(j)
 	}
-	c.mu.Lock()
-	s := c.live[key]
-	c.mu.Unlock()
-	if s != nil {
-		if rid, ok := s.stop(id, errStopped); ok {
-			ids = append(ids, rid)
-		}
+}
+
+func (c *Conductor) publishWithdrawn(list []approval.Request) {
+	for _, q := range list {
+		c.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
 	}
-	return ids, nil
 }
 
 // stopSuspended ends the runs of a session that wait for a decision.
@@ -85,33 +122,38 @@ func stopSuspended(tx store.Tx, key chela.SessionKey, id chela.RunID) ([]run.Run
 		if r.State != run.Suspended || id != "" && r.ID != id {
 			continue
 		}
-		calls, err := tx.Calls().Open(r.ID)
+		w, err := stopOne(tx, &r, now)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, k := range calls {
-			if err := tx.Sessions().Append(r.SessionID, resultEntry(r.ID, k, "Not run: the person stopped this.", now)); err != nil {
-				return nil, nil, err
-			}
-			if err := tx.Calls().Move(k.ID, session.Closed); err != nil {
-				return nil, nil, err
-			}
-		}
-		w, err := withdraw(tx, r, now)
-		if err != nil {
-			return nil, nil, err
-		}
-		withdrawn = append(withdrawn, w...)
-		r.State, r.Error, r.Ended = run.Aborted, "stopped", now
-		if err := tx.Runs().Put(r); err != nil {
-			return nil, nil, err
-		}
-		if err := doneItems(tx, r.ID); err != nil {
-			return nil, nil, err
-		}
-		ended = append(ended, r)
+		withdrawn, ended = append(withdrawn, w...), append(ended, r)
 	}
 	return ended, withdrawn, nil
+}
+
+// stopOne ends a run that waits for a decision, and withdraws its questions.
+func stopOne(tx store.Tx, r *run.Run, now time.Time) ([]approval.Request, error) {
+	calls, err := tx.Calls().Open(r.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range calls {
+		if err := tx.Sessions().Append(r.SessionID, resultEntry(r.ID, k, "Not run: the person stopped this.", now)); err != nil {
+			return nil, err
+		}
+		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {
+			return nil, err
+		}
+	}
+	withdrawn, err := withdraw(tx, *r, now)
+	if err != nil {
+		return nil, err
+	}
+	r.State, r.Error, r.Ended = run.Aborted, "stopped", now
+	if err := tx.Runs().Put(*r); err != nil {
+		return nil, err
+	}
+	return withdrawn, doneItems(tx, r.ID)
 }
 
 func asLLM(err error) (*llm.Error, bool) { return errors.AsType[*llm.Error](err) }

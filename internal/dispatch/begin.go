@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,15 +23,18 @@ import (
 
 // job is a run in progress in this process.
 type job struct {
-	r       run.Run
-	lease   run.Lease
-	meta    session.Meta
-	p       *Profile
-	items   []queue.Item     // that the run answers, as they were taken
-	input   []*session.Entry // what was written when they were taken
-	open    []session.Call   // without a result, when it goes on
-	unknown bool             // the outcome of a call is unknown: read only, first
-	resumed bool
+	r     run.Run
+	lease run.Lease
+	meta  session.Meta
+	p     *Profile
+	items []queue.Item     // that the run answers, as they were taken
+	input []*session.Entry // what was written when they were taken
+	left  []run.Run        // that waited for a decision, and ended when it began
+
+	withdrawn []approval.Request // that runs of a conversation that was left had asked
+	open      []session.Call     // without a result, when it goes on
+	unknown   bool               // the outcome of a call is unknown: read only, first
+	resumed   bool
 
 	broken   atomic.Pointer[error]   // why a row about a call could not be written
 	over     func()                  // the run's rows say that it has ended: it is no more in progress
@@ -84,6 +88,9 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, d queue.Dec
 	err = c.taking(ctx, func(tx store.Tx, sync store.Sync) error {
 		stored = nil
 		j = &job{p: p, items: d.Start}
+		if err := stillWaiting(tx, key, slices.Concat(d.Start, d.Drop)); err != nil {
+			return err
+		}
 		if err := tx.Queue().Set(queue.Dropped, d.Drop...); err != nil {
 			return err
 		}
@@ -95,6 +102,7 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, d queue.Dec
 		}
 		return nil, err
 	}
+	c.leftBehind(j.left, j.withdrawn)
 	j.input = stored
 	c.o.Cache.Append(j.meta.ID, stored...)
 	for _, it := range d.Start {
@@ -111,6 +119,24 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, d queue.Dec
 // errOtherOwner says that a lease is taken from another process, which needs a
 // synced commit.
 var errOtherOwner = errors.New("the session's lease is another process's")
+
+// errMoved says that what was to be done was stopped or deleted since it was
+// looked at: look again.
+var errMoved = errors.New("what waits for the session has changed")
+
+// stillWaiting returns errMoved unless all items wait.
+func stillWaiting(tx store.Tx, key chela.SessionKey, items []queue.Item) error {
+	waiting, err := tx.Queue().Waiting(key)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		if !slices.ContainsFunc(waiting, func(w queue.Item) bool { return w.ID == it.ID }) {
+			return errMoved
+		}
+	}
+	return nil
+}
 
 // taking runs f in a commit that takes a session's lease: an ordered one, and
 // a synced one when the lease is another process's.
@@ -153,7 +179,7 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 			j.r.Address = meta.Address
 		}
 	}
-	if err := c.closeSuspended(tx, key, meta.ID, stored, now); err != nil {
+	if err := closeSuspended(tx, j, meta, stored, now); err != nil {
 		return err
 	}
 	if j.lease, err = c.acquire(tx, sync, key, j.r.ID); err != nil {
@@ -223,13 +249,21 @@ func (c *Conductor) meta(ctx context.Context, key chela.SessionKey) (session.Met
 // closeSuspended lets the conversation go on without a run that waits for a
 // decision: its waiting calls are answered with the approval that they wait
 // for and are decided later, outside of the run; calls that had not begun are
-// skipped.
-func (c *Conductor) closeSuspended(tx store.Tx, key chela.SessionKey, sid string, stored *[]*session.Entry, now time.Time) error {
-	active, err := tx.Runs().Active(key)
+// skipped. A run of a conversation that was left is stopped.
+func closeSuspended(tx store.Tx, j *job, meta session.Meta, stored *[]*session.Entry, now time.Time) error {
+	active, err := tx.Runs().Active(meta.Key)
 	if err != nil {
 		return err
 	}
 	for _, r := range active {
+		if r.SessionID != meta.ID {
+			w, err := stopOne(tx, &r, now)
+			if err != nil {
+				return err
+			}
+			j.left, j.withdrawn = append(j.left, r), append(j.withdrawn, w...)
+			continue
+		}
 		calls, err := tx.Calls().Open(r.ID)
 		if err != nil {
 			return err
@@ -248,7 +282,7 @@ func (c *Conductor) closeSuspended(tx store.Tx, key chela.SessionKey, sid string
 			}
 			e := resultEntry(r.ID, k, text, now)
 			*stored = append(*stored, e)
-			if err := tx.Sessions().Append(sid, e); err != nil {
+			if err := tx.Sessions().Append(meta.ID, e); err != nil {
 				return err
 			}
 		}
@@ -259,6 +293,7 @@ func (c *Conductor) closeSuspended(tx store.Tx, key chela.SessionKey, sid string
 		if err := doneItems(tx, r.ID); err != nil {
 			return err
 		}
+		j.left = append(j.left, r)
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ type served struct {
 	mu     sync.Mutex
 	active chela.RunID // run in progress; empty: none
 	cancel context.CancelCauseFunc
+	halted chela.RunID // run that is to be stopped as soon as it is active
 }
 
 // Causes of a run's cancellation.
@@ -192,12 +193,28 @@ func (s *served) begun(id chela.RunID, stop context.CancelCauseFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active, s.cancel = id, stop
+	if s.halted == id {
+		stop(errStopped)
+	}
 }
 
 func (s *served) ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active, s.cancel = "", nil
+}
+
+// halt stops the run if it is active, and else when it becomes so. It reports
+// whether it was.
+func (s *served) halt(id chela.RunID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active == id {
+		s.cancel(errStopped)
+		return true
+	}
+	s.halted = id
+	return false
 }
 
 // stop cancels the active run if it is id, or whatever it is for the empty id.

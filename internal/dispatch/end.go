@@ -122,9 +122,7 @@ func (c *Conductor) close(ctx context.Context, j *job) error {
 	j.final = nil
 	j.ended()
 	c.stored(j, meta, entries...)
-	for _, q := range withdrawn {
-		c.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
-	}
+	c.publishWithdrawn(withdrawn)
 	c.publishEnd(j)
 	return nil
 }
@@ -178,7 +176,10 @@ func (c *Conductor) suspend(ctx context.Context, j *job) error {
 	}
 	j.ended()
 	c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseSuspended})
-	return nil
+	if errors.Is(context.Cause(ctx), errStopped) { // it was stopped while this was written
+		_, _, err = c.abortRows(context.WithoutCancel(ctx), j.r.Session, j.r.ID)
+	}
+	return err
 }
 
 // ended is told before observers are: who asks then finds nothing in progress.

@@ -47,8 +47,9 @@ func (c *Conductor) recover(ctx context.Context) error {
 
 // again makes a job of a run that has begun before: one whose process died, or
 // one that was suspended, or one whose rows could not be written for a while.
-// crashed says that its process died, which is counted. It takes the lease anew, so that whoever still holds
-// the old one can write nothing, and settles the calls that had begun.
+// crashed says that its process died, which is counted. It takes the lease
+// anew, so that whoever still holds the old one can write nothing, and settles
+// the calls that had begun. A run that was stopped meanwhile is errMoved.
 func (c *Conductor) again(ctx context.Context, r run.Run, taken []queue.Item, crashed bool) (*job, error) {
 	meta, err := c.meta(ctx, r.Session)
 	if err != nil {
@@ -63,8 +64,14 @@ func (c *Conductor) again(ctx context.Context, r run.Run, taken []queue.Item, cr
 	c.o.Step("run.again")
 	err = c.taking(ctx, func(tx store.Tx, sync store.Sync) error {
 		stored = nil
+		r, err := tx.Runs().Get(r.ID)
+		switch {
+		case errors.Is(err, chela.ErrNotFound) || err == nil && r.State.Final():
+			return errMoved
+		case err != nil:
+			return err
+		}
 		j = &job{r: r, p: p, meta: meta, resumed: true}
-		var err error
 		if j.lease, err = c.acquire(tx, sync, r.Session, r.ID); err != nil {
 			return err
 		}

@@ -32,6 +32,8 @@ func (c *Conductor) serve(ctx context.Context, s *served) {
 		switch {
 		case err != nil && (c.isClosing() || ctx.Err() != nil):
 			again = time.Time{}
+		case errors.Is(err, errMoved):
+			again = time.Now()
 		case err != nil && isFenced(err):
 			c.o.Log.Warn("run was superseded", "session", s.key, "err", err)
 			again = time.Time{}
@@ -258,6 +260,7 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 		ctx, stop = context.WithDeadlineCause(ctx, j.r.Started.Add(j.p.Timeout), errTimeout)
 		defer stop()
 	}
+	c.o.Step("run.carry")
 	s.begun(j.r.ID, cancel)
 	defer s.ended()
 	j.over = s.ended

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -38,6 +39,9 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 	}
 	c.o.Step("run.steer")
 	err = store.Held(ctx, c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
+		if err := stillWaiting(tx, r.Session, steer); err != nil {
+			return err
+		}
 		for _, e := range entries {
 			if err := tx.Sessions().Append(r.SessionID, e); err != nil {
 				return err
@@ -58,6 +62,9 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 		}
 		return tx.Runs().Put(r)
 	})
+	if errors.Is(err, errMoved) {
+		return nil, nil // the next look finds what is left
+	}
 	if err != nil {
 		return nil, err
 	}

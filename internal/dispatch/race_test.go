@@ -1,0 +1,154 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+// at has f run once, when a run first comes to the named point.
+func (h *house) at(point string, f func()) {
+	done := false
+	h.step = func(name string) {
+		if name == point && !done {
+			done = true
+			f()
+		}
+	}
+}
+
+// stopAll stops what the session has, in the middle of something else.
+func (h *house) stopAll() {
+	if _, err := h.con.Abort(h.t.Context(), key, ""); err != nil {
+		h.t.Errorf("stop: %v", err)
+	}
+}
+
+func TestSecondQuestion(t *testing.T) {
+	t.Parallel()
+	act := mustAsk("act")
+	h := newHouse(t, llmtest.ScriptFunc(func(n int, _ *llm.Request) llmtest.Step {
+		if n < 2 {
+			return llmtest.Call(fmt.Sprint("c", n), "act", fmt.Sprintf(`{"x":"%d"}`, n))
+		}
+		return llmtest.Say("both")
+	}), act).open()
+	id := h.send("m1", "use it twice")
+	first := h.pending().ID
+	h.decide(first, "allow-once")
+	h.until("another question", func() bool { return h.pending().ID != first })
+	h.decide(h.pending().ID, "allow-once")
+	if r := h.wait(id); r.Text != "both" || act.count() != 2 {
+		t.Errorf("answer %q (%s), ran %d times", r.Text, r.Error, act.count())
+	}
+}
+
+// TestStopBetween stops everything at the points between a look at the rows
+// and what is done about them.
+func TestStopBetween(t *testing.T) {
+	t.Parallel()
+	t.Run("a message that is about to be taken is not answered", func(t *testing.T) {
+		t.Parallel()
+		h := newHouse(t, asksOnce("act"))
+		h.at("run.begin", h.stopAll)
+		h.open()
+		if r := h.ask("m1", "hello"); r.State != run.Aborted {
+			t.Errorf("run is %s with %q", r.State, r.Text)
+		}
+		if r := h.ask("m2", "again"); r.Text != "heard: again" {
+			t.Errorf("answer %q (%s)", r.Text, r.Error)
+		}
+		if diff := cmp.Diff([]string{"user: again", "assistant: heard: again"}, h.lines()); diff != "" {
+			t.Errorf("transcript: %s", diff)
+		}
+	})
+	t.Run("a run that is about to go on stays stopped", func(t *testing.T) {
+		t.Parallel()
+		act := mustAsk("act")
+		h := newHouse(t, asksOnce("act"), act)
+		h.at("run.again", h.stopAll)
+		h.open()
+		id := h.send("m1", "use it")
+		h.decide(h.pending().ID, "allow-once")
+		h.wait(id)
+		h.until("nothing waits", func() bool { return len(h.waiting()) == 0 })
+		if r := h.ask("m2", "hello"); r.Text != "heard: hello" {
+			t.Errorf("answer %q (%s)", r.Text, r.Error)
+		}
+		if r := h.wait(id); r.State != run.Aborted || act.count() != 0 {
+			t.Errorf("run is %s, ran %d times", r.State, act.count())
+		}
+	})
+	t.Run("a run that is about to wait for a decision is stopped", func(t *testing.T) {
+		t.Parallel()
+		h := newHouse(t, asksOnce("act"), mustAsk("act"))
+		h.at("run.suspend", h.stopAll)
+		h.open()
+		if r := h.ask("m1", "use it"); r.State != run.Aborted {
+			t.Errorf("run is %s", r.State)
+		}
+		if n := len(h.seen(chela.StreamApproval, chela.PhaseResolved)); n != 1 {
+			t.Errorf("%d questions were withdrawn, want 1", n)
+		}
+	})
+	t.Run("a run that was taken and is not in progress yet is stopped", func(t *testing.T) {
+		t.Parallel()
+		h := newHouse(t, asksOnce("act"))
+		h.at("run.carry", h.stopAll)
+		h.open()
+		if r := h.ask("m1", "hello"); r.State != run.Aborted {
+			t.Errorf("run is %s with %q", r.State, r.Text)
+		}
+	})
+}
+
+func TestSupersededIsTold(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, asksOnce("act"), mustAsk("act")).open()
+	id := h.send("m1", "use it")
+	h.pending()
+	h.suspended()
+	h.ask("m2", "hello")
+	for _, e := range h.seen(chela.StreamLifecycle, chela.PhaseEnd) {
+		if e.Run == id && e.End.Outcome == string(run.Superseded) {
+			return
+		}
+	}
+	t.Error("nobody was told that the run ended")
+}
+
+// TestLeftBehind resets a session between a question and the next message.
+func TestLeftBehind(t *testing.T) {
+	t.Parallel()
+	act := mustAsk("act")
+	h := newHouse(t, asksOnce("act"), act).open()
+	id := h.send("m1", "use it")
+	q := h.pending()
+	h.suspended()
+	err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+		_, err := session.Reset(tx.Sessions(), key, "idle", time.Now())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.ask("m2", "hello")
+	if diff := cmp.Diff([]string{"user: hello", "assistant: heard: hello"}, h.lines()); diff != "" {
+		t.Errorf("the new conversation: %s", diff)
+	}
+	if r := h.wait(id); r.State != run.Aborted {
+		t.Errorf("the run of the old one is %s", r.State)
+	}
+	if _, err := h.con.Decide(owner(t.Context()), q.ID, "allow-once"); chela.CodeOf(err) != chela.CodeConflict {
+		t.Errorf("the old question could still be answered: %v", err)
+	}
+}
