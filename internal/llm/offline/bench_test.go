@@ -6,14 +6,14 @@ import (
 	"github.com/chela-ai/chela/internal/llm"
 )
 
-func BenchmarkCompile(b *testing.B) {
+func BenchmarkNew(b *testing.B) {
 	for b.Loop() {
-		compile()
+		New()
 	}
 }
 
 func BenchmarkAnswer(b *testing.B) {
-	p := fixed()
+	p := New()
 	r := request(allTools, llm.User("look for \"apple pie\" in notes.txt, then show it"))
 	for b.Loop() {
 		p.answer(r)

@@ -1,10 +1,12 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,7 +26,7 @@ type talk struct {
 }
 
 func newTalk(t *testing.T) *talk {
-	return &talk{t: t, p: fixed(), tools: []string{"edit", "exec", "find", "grep", "ls", "read", "session_status", "write"}, files: map[string]string{}}
+	return &talk{t: t, p: New(), tools: []string{"edit", "exec", "find", "grep", "ls", "read", "session_status", "write"}, files: map[string]string{}}
 }
 
 // say sends a message and returns the reply.
@@ -81,6 +83,12 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 	case "ls":
 		return "[folder] src\n[file] a.txt (3 bytes)\n[file] b.txt (3 bytes)", true
 	case "grep":
+		if there {
+			return matches(a.Path, text, a.Pattern), true
+		}
+		if a.Path == memoryFile {
+			return a.Path + " does not exist", false
+		}
 		return "a.txt:1: " + a.Pattern + "\nb.txt:7: " + a.Pattern, true
 	case "find":
 		return "x/one.go\nx/two.go", true
@@ -93,6 +101,18 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 		return k.exec(a.Command)
 	}
 	return "no such tool", false
+}
+
+// matches are the lines of a file that fit a pattern.
+func matches(path, text, pattern string) string {
+	re, n := regexp.MustCompile("(?i)"+pattern), 0
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if n++; re.MatchString(line) {
+			fmt.Fprintf(&b, "%s:%d: %s", path, n, line)
+		}
+	}
+	return cmp.Or(strings.TrimSuffix(b.String(), "\n"), "No match.")
 }
 
 // shown is a file as the read tool shows it, 200 lines at a time.
@@ -220,12 +240,12 @@ func TestTalk(t *testing.T) {
 			return "[succeeded, no output]", true
 		}
 		has(t, k.say("run false"), "exit code 3", "oh no")
-		has(t, k.say("run true"), "printed nothing")
+		has(t, k.say("run true"), "succeeded, no output")
 	})
 	t.Run("a call that waits is no success", func(t *testing.T) {
 		k := newTalk(t)
 		k.exec = func(string) (string, bool) { return "waiting for approval ab12", true }
-		has(t, k.say("delete a.txt then list files"), "waits for your approval (ab12)", "The rest was not done")
+		has(t, k.say("run rm a.txt then list files"), "waits for your approval (ab12)", "The rest was not done")
 	})
 	t.Run("news of Chela are passed on", func(t *testing.T) {
 		has(t, newTalk(t).say("[System] the command rm a.txt ended: ok"), "the command rm a.txt ended: ok")
@@ -246,11 +266,6 @@ func TestTalk(t *testing.T) {
 		if got := k.files["empty.txt"]; got != "行\n" {
 			t.Errorf("the empty file is %q", got)
 		}
-		k.files["long.txt"] = strings.Repeat("x\n", 500)
-		k.say("append 'end' to long.txt")
-		if last := k.log[len(k.log)-1]; !strings.Contains(last, ">> long.txt") {
-			t.Errorf("a long file is changed by %s", last)
-		}
 	})
 	t.Run("a text of several lines", func(t *testing.T) {
 		k := newTalk(t)
@@ -258,7 +273,7 @@ func TestTalk(t *testing.T) {
 		if got, want := k.files["a.txt"], "milk and eggs\nthen bread\n"; got != want {
 			t.Errorf("the file is %q, want %q", got, want)
 		}
-		k.say("create b.txt with hello and list the files")
+		k.say("create b.txt with 'hello' and list the files")
 		k.calls(`write {"content":"hello\n","path":"b.txt"}`, `ls {}`)
 	})
 	t.Run("messages that came together are all answered", func(t *testing.T) {
@@ -272,7 +287,7 @@ func TestTalk(t *testing.T) {
 		has(t, k.say("what do you remember about my car?"), "nothing noted")
 		has(t, k.say("remember that my car is blue"), "my car is blue")
 		k.say("remember: Ann likes tea")
-		if got, want := k.files["MEMORY.md"], "# Memory\n\n- my car is blue\n- Ann likes tea\n"; got != want {
+		if got, want := k.files["MEMORY.md"], "- my car is blue\n- Ann likes tea\n"; got != want {
 			t.Errorf("MEMORY.md is %q, want %q", got, want)
 		}
 		got := k.say("what do you remember about my car?")
@@ -284,64 +299,11 @@ func TestTalk(t *testing.T) {
 		k.say("记住我的狗叫旺财")
 		has(t, k.say("我的狗叫什么名字？"), "旺财")
 	})
-	t.Run("more goes on where the reply ended", func(t *testing.T) {
-		k := newTalk(t)
-		var b strings.Builder
-		for i := 1; i <= 300; i++ {
-			fmt.Fprintf(&b, "line %d.\n", i)
-		}
-		k.files["long.txt"] = b.String()
-		got := k.say("show long.txt")
-		has(t, got, "line 120.", `from line 121 on: say "more"`)
-		if strings.Contains(got, "line 121.") {
-			t.Error("the first reply shows too much")
-		}
-		has(t, k.say("more"), "line 121.", "line 240.")
-		has(t, k.say("继续"), "line 241.", "line 300.")
-		has(t, k.say("more"), "no more")
-	})
-	t.Run("entries of a list", func(t *testing.T) {
-		k := newTalk(t)
-		k.files["b.txt"], k.files["x/two.go"] = "beta\n", "package two\n"
-		k.say("list files")
-		has(t, k.say("open the third one"), "beta")
-		k.say("find all .go files")
-		has(t, k.say("第二个"), "package two")
-		has(t, k.say("the 9th one"), "no list with such an entry")
-		k.say("list files")
-		k.say("show the first one")
-		k.calls(`ls {"path":"src/"}`)
-	})
-	t.Run("again", func(t *testing.T) {
-		k := newTalk(t)
-		has(t, k.say("again"), "nothing to repeat")
-		k.say("run date")
-		k.say("again")
-		k.calls(`exec {"command":"date"}`)
-		k.say("再来一次")
-		k.calls(`exec {"command":"date"}`)
-	})
-	t.Run("a question and its answer", func(t *testing.T) {
-		k := newTalk(t)
-		k.files["a.txt"] = "alpha\n"
-		if got := k.say("open the file"); !strings.HasSuffix(got, "Which file?") {
-			t.Fatalf("the reply is %q", got)
-		}
-		has(t, k.say("a.txt"), "alpha")
-		k.say("search")
-		k.say("TODO")
-		k.calls(`grep {"literal":true,"pattern":"TODO"}`)
-		k.say("remember")
-		k.say("list files")
-		k.calls(`ls {}`)
-	})
 	t.Run("a tool that is not offered is named", func(t *testing.T) {
 		k := newTalk(t)
 		has(t, k.say("remind me in 5 minutes to stand up"), "I understood", "`cron`")
 		has(t, k.say("启动一个子代理去检查链接"), "我明白", "`sessions_spawn`")
 		k.tools = []string{"exec"}
-		k.say("search for x1 in src")
-		k.calls(`exec {"command":"grep -rnF -- x1 src"}`)
 		k.say("fetch https://example.com/?a=1&b=2")
 		k.calls(`exec {"command":"curl -sSL --max-time 20 -- 'https://example.com/?a=1&b=2'"}`)
 		k.tools = nil
@@ -356,16 +318,15 @@ func TestTalk(t *testing.T) {
 	t.Run("it closes a run whose calls are used up", func(t *testing.T) {
 		k := newTalk(t)
 		r := request(nil, llm.User("list files then run date"),
-			&llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "ls", Args: json.RawMessage(`{}`)}}}},
+			&llm.Message{Role: llm.RoleAssistant, Provider: Name, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "ls", Args: json.RawMessage(`{}`)}}}},
 			&llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "ls", Parts: []llm.Part{llm.Text("[file] a.txt (1 byte)")}},
 			llm.User("The limit of tool calls for this turn is reached. Answer now with what you have, and say what is missing."))
 		has(t, collect(t, k.p, r).PlainText(), "a.txt", "`exec`")
 	})
 	t.Run("help shows every example, and each example is understood", func(t *testing.T) {
 		k := newTalk(t)
-		g := k.p.grammar()
 		en, zh := k.say("help"), k.say("帮助")
-		for _, r := range g.rows {
+		for _, r := range k.p.rows {
 			if r.example.en == "" {
 				continue
 			}
@@ -387,7 +348,7 @@ func TestCancelled(t *testing.T) {
 	n := 0
 	var last error
 	r := request(nil, llm.User("help"))
-	for _, err := range fixed().Stream(ctx, r) {
+	for _, err := range New().Stream(ctx, r) {
 		last = err
 		if n++; n == 3 {
 			cancel()
@@ -400,7 +361,7 @@ func TestCancelled(t *testing.T) {
 
 func TestDeterministic(t *testing.T) {
 	t.Parallel()
-	a, b := fixed(), fixed()
+	a, b := New(), New()
 	for _, tc := range corpus[:40] {
 		x, xs := a.answer(request(allTools, llm.User(tc.say)))
 		y, ys := b.answer(request(allTools, llm.User(tc.say)))
@@ -410,28 +371,12 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-func TestCalculate(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"1+2*3": "7", "(1+2)*3": "9", "2^3^2": "512", "10/4": "2.5", "-3 + 5": "2", "50%": "0.5", "15% of 80": "12", "1,000 * 2": "2000", "0.1+0.2": "0.3",
-	} {
-		if got, err := calculate(in); err != nil || got != want {
-			t.Errorf("calculate(%q) = %s, %v; want %s", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"1/0", "(1", "1+", "2**", "a", strings.Repeat("(", 500), strings.Repeat("-", 5000), "9^9^9^9"} {
-		if got, err := calculate(in); err == nil {
-			t.Errorf("calculate(%.20q) = %s, want an error", in, got)
-		}
-	}
-}
-
 func FuzzAnswer(f *testing.F) {
 	for _, tc := range corpus {
 		f.Add(tc.say)
 	}
 	f.Add("read \"unclosed and `code\n\n；；，，")
-	p := fixed()
+	p := New()
 	f.Fuzz(func(t *testing.T, say string) {
 		text, calls := p.answer(request(allTools, llm.User(say)))
 		if text == "" && len(calls) == 0 {
