@@ -158,6 +158,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		_, err := standard.Sweep(run, log, e.o.State)
 		return err
 	})
+	e.start("upkeep", func() error { return upkeep{log, st, e.db.Check}.run(run) })
 	e.start("conductor", func() error { return conductor.Run(run) })
 	e.start("rest", func() error { return rest(run, events) })
 	e.start("delivery", func() error { return post.Run(run) })
