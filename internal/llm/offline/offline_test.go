@@ -247,6 +247,32 @@ func TestTalk(t *testing.T) {
 		k.exec = func(string) (string, bool) { return "waiting for approval ab12", true }
 		has(t, k.say("run rm a.txt then list files"), "waits for your approval (ab12)", "The rest was not done")
 	})
+	t.Run("what is denied or takes too long is told, and ends the request", func(t *testing.T) {
+		k := newTalk(t)
+		k.exec = func(string) (string, bool) {
+			return `{"status":"error","error":"not run: denied by ann. Do not try it in another way"}`, false
+		}
+		got := k.say("run make clean then list files")
+		has(t, got, "`make clean`: not run: denied by ann", "The rest was not done")
+		if strings.Contains(got, "another way") {
+			t.Errorf("it tells the person what is for models: %s", got)
+		}
+		k.exec = func(string) (string, bool) { return "half\n\n[timed out after 1m0s; ended]", true }
+		has(t, k.say("执行 make all，然后列出文件"), "half", "没有正常结束", "timed out after 1m0s", "没有执行")
+	})
+	t.Run("the second step in Chinese needs no name", func(t *testing.T) {
+		k := newTalk(t)
+		has(t, k.say("新建 todo.md，写上买牛奶，然后给我看看"), "买牛奶")
+		k.calls(`write {"content":"买牛奶\n","path":"todo.md"}`, `read {"path":"todo.md"}`)
+	})
+	t.Run("another model's calls are not taken for its own", func(t *testing.T) {
+		r := request(allTools, llm.User("list files"),
+			&llm.Message{Role: llm.RoleAssistant, Provider: "lab", Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "read", Args: json.RawMessage(`{}`)}}}},
+			&llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "read", Parts: []llm.Part{llm.Text("x")}})
+		if calls := collect(t, New(), r).Calls(); len(calls) != 1 || calls[0].Name != "ls" {
+			t.Errorf("the calls are %v, want ls", calls)
+		}
+	})
 	t.Run("news of Chela are passed on", func(t *testing.T) {
 		has(t, newTalk(t).say("[System] the command rm a.txt ended: ok"), "the command rm a.txt ended: ok")
 	})
@@ -274,7 +300,7 @@ func TestTalk(t *testing.T) {
 			t.Errorf("the file is %q, want %q", got, want)
 		}
 		k.say("create b.txt with 'hello' and list the files")
-		k.calls(`write {"content":"hello\n","path":"b.txt"}`, `ls {}`)
+		k.calls(`write {"content":"hello\n","path":"b.txt"}`, `ls {"path":"."}`)
 	})
 	t.Run("messages that came together are all answered", func(t *testing.T) {
 		k := newTalk(t)

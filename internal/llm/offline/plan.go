@@ -241,7 +241,7 @@ func list(_ *turn, m match) *step {
 	if fileName().MatchString(dir) || strings.Count(dir, " ") > 1 {
 		return nil
 	}
-	return does("ls", "?path", dir)
+	return does("ls", "path", cmp.Or(dir, "."))
 }
 
 var (

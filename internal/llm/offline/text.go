@@ -144,7 +144,7 @@ var (
 	weakSplit = lazy(`(?i)\s*(?:,?\s+(?:and|&)(?: also)?\s+|,\s+|，|并且|同时|以及|顺便|并)\s*`)
 	// Parts that ask for nothing more.
 	noRequest = lazy(`(?i)^(?:(?:and )?(?:tell|show|give) me (?:the |what |its )?(?:results?|output|text|it prints|happens)|i (?:told|said)\b.*|` +
-		`(?:把)?(?:结果)?(?:告诉我?|看看|给我看?)(?:一下)?(?:结果|输出)?|改一下|我们.*继续)$`)
+		`把?(?:结果|输出)?告诉我?(?:一下)?(?:结果|输出)?|(?:给我)?看看?(?:结果|输出)|改一下|我们.*继续)$`)
 )
 
 // polish returns a clause without politeness.

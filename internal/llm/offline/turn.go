@@ -75,10 +75,10 @@ func newTurn(rows []row, r *llm.Request) *turn {
 	return t
 }
 
-// topic returns the file or folder that a call makes "it" stand for.
+// topic returns the file that a call makes "it" stand for.
 func topic(c llm.ToolCall) string {
 	p := result{call: c}.arg("path")
-	if p == memoryFile || !slices.Contains([]string{"read", "write", "edit", "ls"}, c.Name) {
+	if p == memoryFile || !slices.Contains([]string{"read", "write", "edit"}, c.Name) {
 		return ""
 	}
 	return p
