@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/chela-ai/chela/internal/approval"
@@ -90,8 +89,13 @@ func (c *Conductor) expire(ctx context.Context) {
 	}
 	for _, q := range due {
 		_, err := c.decide(ctx, chela.Owner("expiry"), q.ID, string(approval.Deny))
-		if err != nil && !errors.Is(err, context.Canceled) {
+		switch {
+		case ctx.Err() != nil:
+			return
+		case chela.CodeOf(err) == chela.CodeConflict:
 			c.o.Log.Info("approval expired", "approval", q.ID, "session", q.Session)
+		case err != nil:
+			c.o.Log.Error("approval expired; it is looked at again", "approval", q.ID, "session", q.Session, "err", err)
 		}
 	}
 }
