@@ -77,10 +77,7 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, d queue.Dec
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.o.Profile(meta)
-	if err != nil {
-		return nil, fmt.Errorf("settings of session %s: %w", key, err)
-	}
+	p := c.profile(meta)
 	var j *job
 	var stored []*session.Entry
 	notices := c.notices.Drain(key)

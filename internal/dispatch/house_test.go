@@ -41,10 +41,11 @@ type house struct {
 	con  *dispatch.Conductor
 	stop func()
 
-	wrap  func(store.Store) store.Store
-	step  func(string)
-	ended []dispatch.Ended
-	drain time.Duration
+	wrap   func(store.Store) store.Store
+	refuse error // why there is no profile
+	step   func(string)
+	ended  []dispatch.Ended
+	drain  time.Duration
 
 	mu     sync.Mutex
 	events []chela.Event
@@ -92,7 +93,7 @@ func (h *house) start(st store.Store, log *slog.Logger, shut func() error) {
 	h.con = dispatch.New(dispatch.Options{
 		Log: log, Store: h.st, Bus: h.bus, Owner: fmt.Sprint("boot", h.boots), Lanes: lanes, Cache: session.NewCache(1 << 20),
 		Door: invoke.New(invoke.Options{Log: log}), Ended: h.ended, Step: h.step, Drain: h.drain,
-		Profile: func(session.Meta) (*dispatch.Profile, error) { p := h.p; return &p, nil },
+		Profile: func(session.Meta) (*dispatch.Profile, error) { p := h.p; return &p, h.refuse },
 	})
 	h.gate = inbound.New(inbound.Options{Log: log, Store: h.st, Bus: h.bus, Live: h.con.Live})
 	ctx, cancel := context.WithCancel(context.Background())

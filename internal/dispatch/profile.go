@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"context"
+	"iter"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -55,6 +57,23 @@ type Ended func(run.Run) func(store.Tx) error
 
 // ProfileFunc resolves what a session's next run works with.
 type ProfileFunc func(session.Meta) (*Profile, error)
+
+// profile is what a new run of the session works with. Where none can be made,
+// as of a model that is gone, the run's one answer is why.
+func (c *Conductor) profile(m session.Meta) *Profile {
+	p, err := c.o.Profile(m)
+	if err != nil {
+		return &Profile{Provider: unusable{err}, System: func(Facts) []llm.Block { return nil }}
+	}
+	return p
+}
+
+// unusable is a model that cannot be asked.
+type unusable struct{ why error }
+
+func (u unusable) Stream(context.Context, *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) { yield(llm.Event{}, u.why) }
+}
 
 const (
 	defaultMaxLoops = 24

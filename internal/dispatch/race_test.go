@@ -1,8 +1,11 @@
 package dispatch_test
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/storetest/power"
 )
 
 // at has f run once, when a run first comes to the named point.
@@ -150,5 +154,54 @@ func TestLeftBehind(t *testing.T) {
 	}
 	if _, err := h.con.Decide(owner(t.Context()), q.ID, "allow-once"); chela.CodeOf(err) != chela.CodeConflict {
 		t.Errorf("the old question could still be answered: %v", err)
+	}
+}
+
+func TestNoProfile(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, asksOnce("act"))
+	h.refuse = errors.New("this session is pinned to a model that is gone")
+	h.open()
+	if r := h.ask("m1", "hello"); r.State != run.Failed || r.Error != h.refuse.Error() {
+		t.Errorf("run is %s: %q", r.State, r.Error)
+	}
+}
+
+func TestDecisionTakesNoTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		act := mustAsk("act")
+		h := newHouse(t, asksOnce("act"), act)
+		h.p.Timeout = time.Minute
+		h.start(power.New(t).Open(t), slog.New(slog.DiscardHandler), func() error { return nil })
+		defer h.stop()
+		id := h.send("m1", "use it")
+		q := h.pending()
+		h.suspended()
+		time.Sleep(10 * time.Minute)
+		h.decide(q.ID, "allow-once")
+		if r := h.wait(id); r.State != run.OK || act.count() != 1 {
+			t.Errorf("run is %s (%s), ran %d times", r.State, r.Error, act.count())
+		}
+	})
+}
+
+func TestDeletedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, asksOnce("act"))
+	h.at("run.end", func() {
+		err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Sessions().Delete(key) })
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	h.open()
+	h.send("m1", "hello")
+	h.until("observers are told of the end", func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseEnd)) == 1 })
+	if n := len(h.bus.Live("")); n != 0 {
+		t.Errorf("%d runs are still live", n)
+	}
+	if ls := h.lines(); len(ls) != 0 {
+		t.Errorf("written after it was deleted: %q", ls)
 	}
 }

@@ -107,10 +107,7 @@ func (c *Conductor) step(ctx context.Context, s *served) (time.Time, error) {
 	if err != nil || w.orphan.ID == "" && len(w.items) == 0 {
 		return time.Time{}, err
 	}
-	p, err := c.o.Profile(meta)
-	if err != nil {
-		return time.Time{}, err
-	}
+	p := c.profile(meta)
 	if w.orphan.ID == "" && !hasKind(w.items, queue.Resume) {
 		d := queue.Plan(policyOf(p, meta), false, w.items, time.Now())
 		if len(d.Start) == 0 && len(d.Drop) == 0 {
@@ -257,7 +254,11 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 	defer cancel(nil)
 	if j.p.Timeout > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithDeadlineCause(ctx, j.r.Started.Add(j.p.Timeout), errTimeout)
+		from := j.r.Started
+		if phase == chela.PhaseResume { // what a person took to decide is not the run's
+			from = time.Now()
+		}
+		ctx, stop = context.WithDeadlineCause(ctx, from.Add(j.p.Timeout), errTimeout)
 		defer stop()
 	}
 	c.o.Step("run.carry")
@@ -284,6 +285,10 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 		c.o.Log.Error("run crashed", "session", s.key, "run", j.r.ID, "err", p, "stack", string(p.stack))
 		j.final = nil
 		err = c.finish(ctx, j, agent.Event{Kind: agent.End, Reason: agent.Failed, Err: p})
+	}
+	if isFenced(err) { // its session was deleted: nothing more is written, and observers need not wait
+		j.r.State, j.r.Error, j.r.Ended = run.Superseded, errText(err), time.Now()
+		c.publishEnd(j)
 	}
 	if err == nil || isFenced(err) || errors.Is(err, errShutdown) {
 		return err
