@@ -160,6 +160,7 @@ var corpus = []struct {
 	{"记住我的车是蓝色的", []string{`read {"path":"MEMORY.md"}`}},
 	{"what do you remember about my car?", []string{`grep {"ignoreCase":true,"path":"MEMORY.md","pattern":"car"}`}},
 	{"你还记得我的车吗", []string{`grep {"ignoreCase":true,"path":"MEMORY.md","pattern":"车"}`}},
+	{"what did I say about Ann?", []string{`grep {"ignoreCase":true,"path":"MEMORY.md","pattern":"Ann"}`}},
 	{"what color is my car?", []string{`grep {"ignoreCase":true,"path":"MEMORY.md","pattern":"color|car"}`}},
 	{"what's my favorite color?", []string{`grep {"ignoreCase":true,"path":"MEMORY.md","pattern":"color"}`}},
 	// outside and later

@@ -71,7 +71,7 @@ func table() []row {
 			(?:启动|开|派|安排|让|叫|用|找|新建|创建|起).{0,12}(?:子任务|后台任务|代理|智能体)(?:去|来|帮我|在后台|[，,：:\s])*(?P<task>.*?)(?:[，,]\s*我们.*)?$
 			^在?后台(?P<task>.+)$`},
 		{intent: "recall", free: true, example: words{"what do you remember about my car?", "你还记得我的车吗？"}, plan: recall, patterns: `
-			\bwhat\b.*\b(?:do you|you|did i|have i|i(?:'ve)?) (?:know|remember|recall|told|tell|said?|noted?)\b(?: you| me)?(?:\s*(?:about|of|on
+			\bwhat\b.*\b(?:do you|you|did i|have i|i(?:'ve)?) (?:know|remember|recall|told|tell|say|said|noted?)\b(?: you| me)?(?:\s*(?:about|of|on
 			|regarding))?\s*(?P<q>.*)$
 			^(?:do|can|did) you (?:still )?(?:remember|recall|know)\s+(?:anything |what |when |where |who |that |about |if )*(?P<q>.+)$
 			^recall\b(?:\s*(?:what|everything|anything|about))*\s*(?P<q>.*)$|^(?:show|list|read|open)(?: me)? (?:your|my|the) (?:memory|memories
