@@ -44,8 +44,11 @@ func (c *Conductor) attempt(ctx context.Context, s *served, j *job) (agent.Event
 			}),
 			Thinking: j.p.think(j.meta, j.r), Cache: j.p.Cache, Session: j.meta.ID, Params: j.p.Params,
 		},
-		Tools:         view,
-		Steer:         func(ctx context.Context) ([]*llm.Message, error) { return c.steer(ctx, j) },
+		Tools: view,
+		Steer: func(ctx context.Context) ([]*llm.Message, error) {
+			msgs, err := c.steer(ctx, j)
+			return msgs, ledger{c, j}.kept(ctx, err)
+		},
 		MaxRounds:     j.p.MaxRounds,
 		MaxCalls:      j.p.MaxCalls,
 		ReadOnlyFirst: j.unknown,

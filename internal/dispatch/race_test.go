@@ -1,9 +1,11 @@
 package dispatch_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/store/storetest/power"
+	"github.com/chela-ai/chela/internal/tool"
 )
 
 // at has f run once, when a run first comes to the named point.
@@ -203,5 +206,40 @@ func TestDeletedWhileItRuns(t *testing.T) {
 	}
 	if ls := h.lines(); len(ls) != 0 {
 		t.Errorf("written after it was deleted: %q", ls)
+	}
+}
+
+// failing is a store whose next write fails when it is told so.
+type failing struct {
+	store.Store
+	next atomic.Bool
+}
+
+func (f *failing) Update(ctx context.Context, s store.Sync, g func(store.Tx) error) error {
+	if f.next.Swap(false) {
+		return errors.New("the disk stumbled")
+	}
+	return f.Store.Update(ctx, s, g)
+}
+
+func TestSteerNotStored(t *testing.T) {
+	t.Parallel()
+	var h *house
+	look := newTool("look", tool.Reads, func(context.Context, tool.Call) (tool.Result, error) {
+		h.send("m2", "and this", mode("steer"))
+		return tool.Text("seen"), nil
+	})
+	h = newHouse(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+		if n == 0 {
+			return llmtest.Call("c1", "look", `{}`)
+		}
+		return llmtest.Say("heard: " + r.Messages[len(r.Messages)-1].PlainText())
+	}), look)
+	f := new(failing)
+	h.wrap = func(s store.Store) store.Store { f.Store = s; return f }
+	h.at("run.steer", func() { f.next.Store(true) })
+	h.open()
+	if r := h.ask("m1", "use it"); r.State != run.OK || r.Text != "heard: and this" {
+		t.Errorf("run is %s: %q (%s)", r.State, r.Text, r.Error)
 	}
 }
