@@ -42,6 +42,7 @@ type live struct {
 	text    strings.Builder // of the current message
 
 	suspended bool // it waits for a decision and goes on under the same id
+	over      bool // its end was published
 }
 
 // Live is a run in progress, for those who join late.
@@ -58,8 +59,8 @@ func New(log *slog.Logger) *Bus {
 	return &Bus{log: log, runs: map[chela.RunID]*live{}}
 }
 
-// Subscribe calls f for every event from now on, until cancel is called. After
-// cancel returned no further call begins.
+// Subscribe calls f for every event from now on, until cancel is called. Of an
+// event that is being published then, f may still be told afterwards.
 func (b *Bus) Subscribe(f func(chela.Event)) (cancel func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,6 +107,9 @@ func (b *Bus) Publish(e chela.Event) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over { // while this event waited for its turn
+		return
+	}
 	r.seq++
 	e.Seq = r.seq
 	switch e.Stream {
@@ -124,6 +128,7 @@ func (b *Bus) Publish(e chela.Event) {
 		case chela.PhaseResume:
 			r.suspended = false
 		case chela.PhaseEnd, chela.PhaseError:
+			r.over = true
 			b.mu.Lock()
 			delete(b.runs, e.Run)
 			b.mu.Unlock()
