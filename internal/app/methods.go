@@ -43,9 +43,10 @@ func (e *Engine) server(p parts) *gateway.Server {
 		Agents: func() []chela.AgentID { return []chela.AgentID{chela.DefaultAgent} },
 		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
 		Roster: func() []wire.Presence { return e.gate.Roster() },
-		Backup: e.db.Backup,
+		Backup: e.db.Backup, URL: e.URL,
 		Reason: func() string { return e.models.why }, Folder: e.profile.workspace(chela.DefaultAgent),
 	}
+	e.state = state
 	known := func(id chela.AgentID) bool { return id == chela.DefaultAgent }
 	set := rpc.NewSet(
 		chat.Methods(chat.Options{

@@ -59,11 +59,13 @@ var levels = []struct {
 	{"internal/dispatch", 2},
 	{"internal/deliver", 2},
 	{"internal/shape", 2},
+	{"internal/access", 2},
 
 	{"client", 3},
 	{"internal/rpc", 3},
 	{"internal/method/*", 3},
 	{"internal/gateway", 3},
+	{"internal/httpapi", 3},
 	{"internal/cli", 3},
 	{"internal/tui", 3},
 	{"internal/tui/*", 3},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -8,19 +9,30 @@ import (
 	"sync"
 )
 
-// maxLog is the size from which a log file is begun anew; one older file is
-// kept.
-const maxLog = 8 << 20
+// maxLog is the size from which a log file is begun anew; that many older files
+// are kept.
+const (
+	maxLog  = 8 << 20
+	oldLogs = 5
+)
 
 // logger returns the engine's log: a file in the state directory, so that it
 // does not disturb a conversation.
 func (c *console) logger(state string) (*slog.Logger, error) {
+	file, err := c.logHandler(state)
+	if err != nil {
+		return nil, err
+	}
+	return slog.New(file), nil
+}
+
+func (c *console) logHandler(state string) (slog.Handler, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
 		return nil, usageError{hinted{fmt.Errorf("--log-level %s: unknown level", c.logLevel), "--log-level debug, info, warn or error"}}
 	}
 	f := &logFile{path: filepath.Join(state, "logs", "chela.log")}
-	return slog.New(slog.NewJSONHandler(f, &slog.HandlerOptions{Level: level})), nil
+	return slog.NewJSONHandler(f, &slog.HandlerOptions{Level: level}), nil
 }
 
 // logFile is a log that comes into being with its first line, so that commands
@@ -56,6 +68,11 @@ func (l *logFile) openLocked() error {
 		return err
 	}
 	if info, err := os.Stat(l.path); err == nil && info.Size() > maxLog {
+		for n := oldLogs - 1; n > 0; n-- {
+			if err := os.Rename(fmt.Sprintf("%s.%d", l.path, n), fmt.Sprintf("%s.%d", l.path, n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
 		if err := os.Rename(l.path, l.path+".1"); err != nil {
 			return err
 		}

@@ -145,7 +145,7 @@ func TestUnknownKeys(t *testing.T) {
 		if got := tr.Warnings(); len(got) != 0 {
 			t.Errorf("warnings %v, want none", got)
 		}
-		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "gateway.port", "meta", "plugins", "tools.fs"}
+		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "meta", "plugins", "tools.fs"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

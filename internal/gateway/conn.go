@@ -15,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/wire"
@@ -33,8 +34,12 @@ type conn struct {
 	ws *websocket.Conn
 	out
 
+	from access.From
+
 	// Set by the handshake, and not changed after it.
 	who   chela.Principal
+	grant access.Grant
+	proto int // protocol version
 	role  string
 	caps  []string
 	info  wire.ClientInfo
@@ -48,7 +53,7 @@ type conn struct {
 
 func newConn(s *Server, ws *websocket.Conn, nc *batch) *conn {
 	c := &conn{
-		s: s, id: rand.Text(), ws: ws, role: wire.RoleOperator,
+		s: s, id: rand.Text(), ws: ws, role: wire.RoleOperator, proto: wire.Version,
 		watched: map[chela.SessionKey]bool{}, owned: map[chela.RunID]bool{},
 	}
 	c.out.init(ws, nc, s.o.MaxBuffered)
@@ -127,6 +132,9 @@ func (c *conn) response(id string, payload any, err error) []byte {
 	var fault *wire.Error
 	if err != nil {
 		fault = rpc.Error(err)
+		if c.proto < wire.Version {
+			fault = olderError(fault)
+		}
 		payload = nil
 		if f, ok := errors.AsType[*rpc.Failed](err); ok {
 			payload = f.Payload

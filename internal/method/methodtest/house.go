@@ -141,7 +141,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 			return sessions.Options{Store: h.Store, Rows: rows}.Describe(ctx, key)
 		},
 	})
-	go h.Server.Serve(h.Pipe, gateway.Trust(chela.Owner("process")))
+	go h.Server.Serve(h.Pipe, h.Server.Upgrade(gateway.Trust(chela.Owner("process"))))
 }
 
 // Dial connects another client.
