@@ -40,6 +40,7 @@ var levels = []struct {
 	{"internal/outbox", 1},
 	{"internal/session", 1},
 	{"internal/approval", 1},
+	{"internal/pairing", 1},
 	{"internal/usage", 1},
 	{"internal/route", 1},
 	{"internal/tool", 1},
@@ -90,7 +91,7 @@ var beside = map[string][]string{
 	"internal/tui":      {"client", "internal/tui/*"},
 	"internal/tui/*":    {"internal/tui/ansi"},
 	"internal/compact":  {"internal/session"},
-	"internal/store":    {"internal/approval", "internal/outbox", "internal/queue", "internal/run", "internal/session", "internal/usage"},
+	"internal/store":    {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},
 }
 
 // only narrows what some packages import of ours, below what the level allows.
