@@ -1,10 +1,16 @@
 package access
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -12,7 +18,7 @@ import (
 const OriginRefused = "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi.allowedOrigins)"
 
 // Connect decides who a client is that answered the challenge.
-func (d *Door) Connect(_ context.Context, a Attempt) (Grant, error) {
+func (d *Door) Connect(ctx context.Context, a Attempt) (Grant, error) {
 	p := a.Connect
 	if isPage(p.Client) && !a.From.Browser {
 		return Grant{}, wire.Errorf(wire.InvalidRequest, "%s", OriginRefused).With(map[string]any{
@@ -33,9 +39,80 @@ func (d *Door) Connect(_ context.Context, a Attempt) (Grant, error) {
 	if p.Device == nil {
 		return d.anonymous(a, auth)
 	}
-	return Grant{}, wire.Errorf(wire.NotPaired, "pairing required: device is not approved yet").With(map[string]any{
-		"code": "PAIRING_REQUIRED", "reason": "not-paired", "deviceId": p.Device.ID,
+	return d.device(ctx, a, auth)
+}
+
+// device lets in a client that has a key of its own.
+func (d *Door) device(ctx context.Context, a Attempt, auth wire.Auth) (Grant, error) {
+	now := time.Now()
+	id, err := pairing.Verify(a.Connect, a.Nonce, now)
+	if err != nil {
+		if e, ok := errors.AsType[*wire.Error](err); ok && e.Detail() == pairing.CodeSignatureInvalid {
+			d.failed(a.From)
+		}
+		return Grant{}, err
+	}
+	token := cmp.Or(auth.DeviceToken, auth.Token)
+	shared := d.shared(auth.Token, auth.Password) || d.o.Mode == ModeNone && a.From.Local
+	if !shared && token == "" {
+		if auth.Password != "" {
+			d.failed(a.From)
+			return Grant{}, d.mismatch(true)
+		}
+		return Grant{}, d.missing()
+	}
+	var in pairing.Admission
+	err = d.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) (err error) {
+		if shared {
+			proof := pairing.Proof{Local: a.From.Local, Authority: []chela.Scope{chela.ScopeAdmin}}
+			in, err = pairing.Admit(tx.Devices(), id, proof, now)
+		} else {
+			in, err = pairing.Redeem(tx.Devices(), id, token, now)
+		}
+		return err
 	})
+	if err != nil {
+		return Grant{}, fmt.Errorf("device: %w", err)
+	}
+	if d.o.Asked != nil && (in.Requested != nil || in.Superseded != nil) {
+		d.o.Asked(in)
+	}
+	if in.Refusal != nil {
+		return Grant{}, d.refused(a, auth, in.Refusal)
+	}
+	g := Grant{
+		Who: in.Pass.Principal(), Method: d.o.Mode, Mode: d.o.Mode, Token: in.Pass.Token, Issued: in.Pass.Issued,
+		Check: func(ctx context.Context) error {
+			return d.o.Store.View(ctx, func(r store.Reader) error { return pairing.Check(r.Devices(), in.Pass) })
+		},
+	}
+	if !shared {
+		g.Method = "device-token"
+	}
+	return g, nil
+}
+
+// refused counts a wrong token of a device. Who showed it as the shared secret
+// is told that this is what it is not.
+func (d *Door) refused(a Attempt, auth wire.Auth, e *wire.Error) error {
+	if e.Detail() != pairing.CodeTokenMismatch {
+		return e
+	}
+	d.failed(a.From)
+	if auth.DeviceToken == "" {
+		return d.mismatch(true)
+	}
+	return e
+}
+
+// missing says that a shared secret must be shown.
+func (d *Door) missing() error {
+	code, reason, what := "AUTH_TOKEN_MISSING", "token_missing", "token"
+	if d.o.Mode == ModePassword {
+		code, reason, what = "AUTH_PASSWORD_MISSING", "password_missing", "password"
+	}
+	return wire.Errorf(wire.InvalidRequest, "unauthorized: gateway %s missing (use this gateway's gateway.auth.%s or pair the device)", what, what).
+		With(map[string]any{"code": code, "authReason": reason, "canRetryWithDeviceToken": false, "recommendedNextStep": "update_auth_configuration"})
 }
 
 // anonymous lets in a client that has no device.

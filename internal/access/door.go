@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -22,10 +25,11 @@ const (
 	ModeNone     = "none"
 )
 
-// Options is what a Door knows. Log is required.
+// Options is what a Door knows. Log and Store are required.
 type Options struct {
 	Log      *slog.Logger
-	Mode     string // "": token
+	Store    store.Store // of the devices
+	Mode     string      // "": token
 	Token    secret.Value
 	Password secret.Value
 
@@ -34,6 +38,9 @@ type Options struct {
 
 	Origins []string // of web pages that may ask, beside the gateway's own
 	Hosts   []string // names of this machine, lower case
+
+	// Asked is called when a device asks to be paired; it may be nil.
+	Asked func(pairing.Admission)
 }
 
 // ProxyOptions is gateway.auth.trustedProxy: how a proxy names its user.
@@ -77,8 +84,10 @@ type Grant struct {
 	Who    chela.Principal
 	Method string // by which it proved itself
 	Mode   string // how clients prove themselves here; told to admins
-	Token  string // of its device, when a new one was made
+	Token  string // of its device
 	Issued time.Time
+	// Check says whether the grant is still good; nil: it cannot be taken away.
+	Check func(context.Context) error
 }
 
 // shared reports whether the credential is the shared secret.
@@ -156,8 +165,7 @@ func (d *Door) proxied(f From, asked []string) (Grant, error) {
 func known(asked []string) []chela.Scope {
 	out := []chela.Scope{}
 	for _, s := range asked {
-		switch s := chela.Scope(s); s {
-		case chela.ScopeRead, chela.ScopeWrite, chela.ScopeAdmin, chela.ScopeApprovals, chela.ScopePairing:
+		if s := chela.Scope(s); s.Known() && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}

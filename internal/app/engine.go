@@ -191,7 +191,7 @@ func (e *Engine) open(ctx context.Context, st store.Store, events *bus.Bus) erro
 	if e.o.Listen == nil {
 		return nil
 	}
-	p, g, err := e.listen(ctx)
+	p, g, err := e.listen(ctx, st)
 	if err != nil {
 		return err
 	}

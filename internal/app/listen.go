@@ -18,7 +18,9 @@ import (
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/store"
 )
 
 // DefaultPort is where the gateway listens.
@@ -189,8 +191,8 @@ const tokenName = "gateway.token"
 func tokenPath(state string) string { return filepath.Join(state, "credentials", tokenName) }
 
 // door returns who may come in. made says that a token was made for it.
-func (g *gatewayOptions) door(o Options) (_ *access.Door, token secret.Value, made bool, _ error) {
-	a := access.Options{Log: o.Log, Mode: g.Auth.Mode, Origins: g.UI.Origins, Proxy: g.Auth.Proxy, Hosts: names()}
+func (g *gatewayOptions) door(o Options, st store.Store, asked func(pairing.Admission)) (_ *access.Door, token secret.Value, made bool, _ error) {
+	a := access.Options{Log: o.Log, Store: st, Asked: asked, Mode: g.Auth.Mode, Origins: g.UI.Origins, Proxy: g.Auth.Proxy, Hosts: names()}
 	var err error
 	if a.Proxies, err = prefixes(g.Proxies); err != nil {
 		return nil, token, false, err

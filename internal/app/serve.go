@@ -13,8 +13,11 @@ import (
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/httpapi"
+	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/wire"
 )
 
 // port is where other programs reach the gateway.
@@ -27,7 +30,7 @@ type port struct {
 }
 
 // listen opens the port. Nobody is served yet.
-func (e *Engine) listen(ctx context.Context) (*port, gatewayOptions, error) {
+func (e *Engine) listen(ctx context.Context, st store.Store) (*port, gatewayOptions, error) {
 	g, err := e.gatewayOptions()
 	if err != nil {
 		return nil, g, err
@@ -43,7 +46,7 @@ func (e *Engine) listen(ctx context.Context) (*port, gatewayOptions, error) {
 	if p.l, err = g.open(ctx, host); err != nil {
 		return nil, g, err
 	}
-	if p.door, p.token, p.made, err = g.door(e.o); err != nil {
+	if p.door, p.token, p.made, err = g.door(e.o, st, e.asked); err != nil {
 		p.l.Close()
 		return nil, g, err
 	}
@@ -161,6 +164,18 @@ func (e *Engine) metrics(ctx context.Context, p *port, st store.Store, runs *run
 		one("chela_memory_bytes", "Memory that the process has from the system.", httpapi.Gauge, float64(sample[0].Value.Uint64()-sample[1].Value.Uint64())),
 		one("chela_goroutines", "Goroutines.", httpapi.Gauge, float64(sample[2].Value.Uint64())),
 	}, nil
+}
+
+// asked tells who may decide that a device asks to be paired.
+func (e *Engine) asked(a pairing.Admission) {
+	if old := a.Superseded; old != nil {
+		e.gate.Tell(chela.ScopePairing, wire.EventPairResolved, wire.PairResolved{
+			ID: old.ID, Device: old.Device, Decision: "rejected", Time: wire.At(time.Now()),
+		})
+	}
+	if r := a.Requested; r != nil {
+		e.gate.Tell(chela.ScopePairing, wire.EventPairRequested, shape.PairRequest(*r))
+	}
 }
 
 // URL returns where the port is; "" when there is none.

@@ -45,6 +45,8 @@ type conn struct {
 	info  wire.ClientInfo
 	since time.Time
 
+	dropped atomic.Bool // the credential is no longer good
+
 	mu      sync.Mutex
 	all     bool // watches all sessions
 	watched map[chela.SessionKey]bool
@@ -87,6 +89,9 @@ func (c *conn) serve(auth Authenticator) {
 	})
 	roleErrors := 0
 	for b := range frames {
+		if c.dropped.Load() {
+			return
+		}
 		req, err := wire.ParseRequest(b)
 		switch {
 		case errors.Is(err, wire.ErrNotJSON):
@@ -105,6 +110,13 @@ func (c *conn) serve(auth Authenticator) {
 			}
 		}
 	}
+}
+
+// drop ends a connection whose credential is no longer good: none of its
+// frames is looked at any more.
+func (c *conn) drop() {
+	c.dropped.Store(true)
+	c.close(wire.CloseAuth, "gateway auth changed")
 }
 
 // read reads frames until the connection ends. It goes on when nobody takes

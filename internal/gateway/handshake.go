@@ -42,6 +42,11 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 		c.close(wire.CloseRestart, "service restart")
 		return false
 	}
+	// The grant may have been taken away before the connection was one that
+	// Drop finds.
+	if c.grant.Check != nil && c.grant.Check(ctx) != nil {
+		c.drop()
+	}
 	return true
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -13,7 +14,7 @@ import (
 var events = [...]string{
 	wire.EventChallenge, wire.EventTick, wire.EventShutdown, wire.EventChat, wire.EventAgent,
 	wire.EventSessionMessage, wire.EventSessionTool, wire.EventSessionsChanged,
-	wire.EventApprovalRequested, wire.EventApprovalResolved, wire.EventPresence, wire.EventHealth,
+	wire.EventApprovalRequested, wire.EventApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
 }
 
 // hello returns what a connection is told when it is let in.
@@ -60,6 +61,11 @@ func scopes(p chela.Principal) []string {
 	out := []string{}
 	for _, s := range []chela.Scope{chela.ScopeAdmin, chela.ScopeRead, chela.ScopeWrite, chela.ScopeApprovals, chela.ScopePairing} {
 		if p.May(s) {
+			out = append(out, string(s))
+		}
+	}
+	for _, s := range p.Scopes {
+		if !slices.Contains(out, string(s)) {
 			out = append(out, string(s))
 		}
 	}

@@ -227,9 +227,14 @@ func (s *Server) tick() {
 func (s *Server) Drop(credential string) {
 	for _, c := range s.connected() {
 		if c.who.Credential == credential {
-			c.close(wire.CloseAuth, "gateway auth changed")
+			c.drop()
 		}
 	}
+}
+
+// Tell sends an event to all clients that hold the scope.
+func (s *Server) Tell(scope chela.Scope, name string, payload any) {
+	s.broadcast(func(c *conn) bool { return c.who.May(scope) }, false, name, func() any { return payload })
 }
 
 // Clients returns how many clients are connected.
