@@ -10,30 +10,6 @@ const (
 	MethodDeviceTokenRevoke = "device.token.revoke"
 )
 
-// Events of pairing, for those who hold the scope pairing.
-const (
-	EventDevicePairRequested = "device.pair.requested" // a DeviceRequest
-	EventDevicePairResolved  = "device.pair.resolved"  // a DeviceResolved
-)
-
-// DeviceRequest is a device that waits for approval.
-type DeviceRequest struct {
-	ID          string   `json:"requestId"`
-	Device      string   `json:"deviceId"`
-	PublicKey   string   `json:"publicKey"`
-	DisplayName string   `json:"displayName,omitempty"`
-	Platform    string   `json:"platform,omitempty"`
-	Family      string   `json:"deviceFamily,omitempty"`
-	ClientID    string   `json:"clientId,omitempty"`
-	ClientMode  string   `json:"clientMode,omitempty"`
-	Role        string   `json:"role"`
-	Roles       []string `json:"roles"`
-	Scopes      []string `json:"scopes"`
-	Silent      bool     `json:"silent"`
-	Repair      bool     `json:"isRepair"` // it was approved before
-	Time        Millis   `json:"ts"`
-}
-
 // PairedDevice is a device that was approved.
 type PairedDevice struct {
 	ID          string        `json:"deviceId"`
@@ -68,8 +44,8 @@ type DeviceToken struct {
 
 // DevicePairs is the result of device.pair.list.
 type DevicePairs struct {
-	Pending []DeviceRequest `json:"pending"`
-	Paired  []PairedDevice  `json:"paired"`
+	Pending []PairRequest  `json:"pending"`
+	Paired  []PairedDevice `json:"paired"`
 }
 
 // DeviceRequestID is the parameters of device.pair.approve and
@@ -95,18 +71,10 @@ type DeviceID struct {
 	ID string `json:"deviceId"`
 }
 
-// DeviceResolved is the payload of device.pair.resolved.
-type DeviceResolved struct {
-	ID       string `json:"requestId"`
-	Device   string `json:"deviceId"`
-	Decision string `json:"decision"` // DeviceIsApproved, DeviceIsRejected
-	Time     Millis `json:"ts"`
-}
-
-// What was decided about a device.
+// The decisions of a [PairResolved].
 const (
-	DeviceIsApproved = "approved"
-	DeviceIsRejected = "rejected"
+	PairApproved = "approved"
+	PairRejected = "rejected"
 )
 
 // DeviceRotate is the parameters of device.token.rotate. With Scopes the grant
@@ -130,7 +98,7 @@ type DeviceRotated struct {
 
 // What became of a new token.
 const (
-	TokenReturned = "returned"
+	TokenReturned = "in-band"
 	TokenWithheld = "withheld-cross-device"
 )
 

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/method/agents"
 	"github.com/chela-ai/chela/internal/method/approvals"
 	"github.com/chela-ai/chela/internal/method/chat"
+	"github.com/chela-ai/chela/internal/method/devices"
 	"github.com/chela-ai/chela/internal/method/models"
 	"github.com/chela-ai/chela/internal/method/sessions"
 	"github.com/chela-ai/chela/internal/method/system"
@@ -65,6 +66,12 @@ func (e *Engine) server(p parts) *gateway.Server {
 		models.Methods(models.Options{List: func(context.Context) ([]llm.Model, string, error) {
 			return e.models.catalog.Models, e.models.choice.String(), nil
 		}}),
+		devices.Methods(devices.Options{
+			Store:     p.store,
+			Announce:  func(event string, payload any) { e.gate.Tell(chela.ScopePairing, event, payload) },
+			Drop:      func(credential string) { e.gate.Drop(credential) },
+			Connected: func(credential string) bool { return e.gate.Connected(credential) },
+		}),
 		system.Methods(state),
 		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent}),
 	)

@@ -170,7 +170,7 @@ func (e *Engine) metrics(ctx context.Context, p *port, st store.Store, runs *run
 func (e *Engine) asked(a pairing.Admission) {
 	if old := a.Superseded; old != nil {
 		e.gate.Tell(chela.ScopePairing, wire.EventPairResolved, wire.PairResolved{
-			ID: old.ID, Device: old.Device, Decision: "rejected", Time: wire.At(time.Now()),
+			ID: old.ID, Device: old.Device, Decision: wire.PairRejected, Time: wire.At(time.Now()),
 		})
 	}
 	if r := a.Requested; r != nil {

@@ -232,6 +232,11 @@ func (s *Server) Drop(credential string) {
 	}
 }
 
+// Connected reports whether a credential let in a client that is connected.
+func (s *Server) Connected(credential string) bool {
+	return slices.ContainsFunc(s.connected(), func(c *conn) bool { return c.who.Credential == credential })
+}
+
 // Tell sends an event to all clients that hold the scope.
 func (s *Server) Tell(scope chela.Scope, name string, payload any) {
 	s.broadcast(func(c *conn) bool { return c.who.May(scope) }, false, name, func() any { return payload })

@@ -10,6 +10,7 @@ import (
 	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/wire"
 )
@@ -38,33 +39,20 @@ func Methods(o Options) []rpc.Method {
 	}
 }
 
-// Asked returns a function that announces what a device asked for when it
-// connected.
-func Asked(announce func(event string, payload any)) func(pairing.Admission) {
-	return func(a pairing.Admission) {
-		if a.Superseded != nil {
-			announce(wire.EventDevicePairResolved, resolved(*a.Superseded, wire.DeviceIsRejected, time.Now()))
-		}
-		if a.Requested != nil {
-			announce(wire.EventDevicePairRequested, request(*a.Requested))
-		}
-	}
-}
-
 type methods struct{ o Options }
 
 func (m methods) list(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.DevicePairs, error) {
 	var out wire.DevicePairs
 	who, now := chela.PrincipalFrom(ctx), time.Now()
 	err := m.o.Store.View(ctx, func(r store.Reader) error {
-		out = wire.DevicePairs{Pending: []wire.DeviceRequest{}, Paired: []wire.PairedDevice{}}
+		out = wire.DevicePairs{Pending: []wire.PairRequest{}, Paired: []wire.PairedDevice{}}
 		waiting, err := r.Devices().Requests()
 		if err != nil {
 			return err
 		}
 		for _, q := range waiting {
 			if !q.Expired(now) && pairing.Sees(who, q.Device) {
-				out.Pending = append(out.Pending, request(q))
+				out.Pending = append(out.Pending, shape.PairRequest(q))
 			}
 		}
 		all, err := r.Devices().Devices()
@@ -95,7 +83,7 @@ func (m methods) approve(ctx context.Context, _ rpc.Peer, in wire.DeviceRequestI
 	if err != nil {
 		return wire.DeviceApproved{}, err
 	}
-	m.o.Announce(wire.EventDevicePairResolved, resolved(q, wire.DeviceIsApproved, d.Approved))
+	m.o.Announce(wire.EventPairResolved, resolved(q, wire.PairApproved, d.Approved))
 	return wire.DeviceApproved{ID: q.ID, Device: m.device(d)}, nil
 }
 
@@ -108,7 +96,7 @@ func (m methods) reject(ctx context.Context, _ rpc.Peer, in wire.DeviceRequestID
 	if err != nil {
 		return wire.DeviceRejected{}, err
 	}
-	m.o.Announce(wire.EventDevicePairResolved, resolved(q, wire.DeviceIsRejected, time.Now()))
+	m.o.Announce(wire.EventPairResolved, resolved(q, wire.PairRejected, time.Now()))
 	return wire.DeviceRejected{ID: q.ID, Device: q.Device}, nil
 }
 
@@ -124,7 +112,7 @@ func (m methods) remove(ctx context.Context, p rpc.Peer, in wire.DeviceID) (wire
 		return wire.DeviceID{}, err
 	}
 	if q != nil {
-		m.o.Announce(wire.EventDevicePairResolved, resolved(*q, wire.DeviceIsRejected, time.Now()))
+		m.o.Announce(wire.EventPairResolved, resolved(*q, wire.PairRejected, time.Now()))
 	}
 	m.drop(ctx, p, in.ID, in)
 	return in, nil
@@ -206,16 +194,8 @@ func cancel(t queue.Table, device string) error {
 	return nil
 }
 
-func request(q pairing.Request) wire.DeviceRequest {
-	return wire.DeviceRequest{
-		ID: q.ID, Device: q.Device, PublicKey: q.PublicKey, DisplayName: q.DisplayName, Platform: q.Platform, Family: q.Family,
-		ClientID: q.ClientID, ClientMode: q.ClientMode, Role: q.Role, Roles: []string{q.Role}, Scopes: words(q.Scopes),
-		Silent: q.Silent, Repair: q.Repair, Time: wire.At(q.Time),
-	}
-}
-
-func resolved(q pairing.Request, decision string, now time.Time) wire.DeviceResolved {
-	return wire.DeviceResolved{ID: q.ID, Device: q.Device, Decision: decision, Time: wire.At(now)}
+func resolved(q pairing.Request, decision string, now time.Time) wire.PairResolved {
+	return wire.PairResolved{ID: q.ID, Device: q.Device, Decision: decision, Time: wire.At(now)}
 }
 
 func (m methods) device(d pairing.Device) wire.PairedDevice {
