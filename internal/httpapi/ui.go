@@ -72,7 +72,7 @@ func (u *UI) routes(mux *http.ServeMux, door *access.Door) {
 	}
 	mux.HandleFunc("GET "+u.Base+"/", u.file)
 	for _, other := range [...]string{"/api/", "/mcp", "/v1/", "/hooks/", "/tools/", "/__openclaw__/"} {
-		mux.HandleFunc(other, http.NotFound)
+		mux.HandleFunc("GET "+other, http.NotFound)
 	}
 }
 
