@@ -60,6 +60,9 @@ type App struct {
 	SaveKey func(s Start, provider, key string) error
 	// Check looks at an installation without starting an engine.
 	Check func(context.Context, Start) []Finding
+	// Audit lists what makes an installation easier to take over. With fix,
+	// modes of files that are too wide are narrowed.
+	Audit func(ctx context.Context, s Start, fix bool) ([]Weakness, error)
 	// Store keeps the database safe.
 	Store Maintenance
 }
