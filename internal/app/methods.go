@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/method/approvals"
 	"github.com/chela-ai/chela/internal/method/chat"
 	"github.com/chela-ai/chela/internal/method/devices"
+	"github.com/chela-ai/chela/internal/method/logs"
 	"github.com/chela-ai/chela/internal/method/models"
 	"github.com/chela-ai/chela/internal/method/sessions"
 	"github.com/chela-ai/chela/internal/method/system"
@@ -74,6 +75,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		}),
 		system.Methods(state),
 		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent}),
+		logs.Methods(logs.Options{Path: filepath.Join(e.o.State, "logs", "chela.log")}),
 	)
 	return gateway.New(gateway.Options{
 		Log: e.o.Log, Version: Version, Methods: set, Bus: p.bus, Health: state.Health,

@@ -114,15 +114,8 @@ func (t *logTail) follow(ctx context.Context) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err := t.more(); err != nil {
+		if err := t.turn(); err != nil {
 			return err
-		}
-		if t.rotated() {
-			if err := t.more(); err != nil {
-				return err
-			}
-			t.close()
-			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -130,6 +123,16 @@ func (t *logTail) follow(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// turn shows what is new in the file, and leaves it when it was rotated away.
+func (t *logTail) turn() error {
+	rotated := t.rotated()
+	if err := t.more(); err != nil || !rotated {
+		return err
+	}
+	t.close()
+	return t.more()
 }
 
 // more shows the lines that are there now.
