@@ -65,8 +65,9 @@ func newConn(s *Server, ws *websocket.Conn, nc *batch) *conn {
 // pipelined is how many requests of a connection may wait for the one before.
 const pipelined = 32
 
-// serve does the handshake and carries out requests until the connection ends.
-func (c *conn) serve(auth Authenticator) {
+// serve does the handshake, calls admitted after it, and carries out requests
+// until the connection ends.
+func (c *conn) serve(auth Authenticator, admitted func()) {
 	ctx, cancel := context.WithCancel(c.s.ctx)
 	var calls, ends sync.WaitGroup
 	ends.Go(c.write)
@@ -79,6 +80,7 @@ func (c *conn) serve(auth Authenticator) {
 		return
 	}
 	defer c.s.leave(c)
+	admitted()
 	ctx = chela.WithPrincipal(ctx, c.who)
 	c.ws.SetReadLimit(wire.MaxPayload)
 	frames := make(chan []byte, pipelined)

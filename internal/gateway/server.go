@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -86,6 +87,8 @@ type Server struct {
 	cancel func() // ends the subscription to the bus
 	wg     sync.WaitGroup
 
+	pending atomic.Int64 // connections without a hello yet
+
 	mu      sync.Mutex
 	closing bool
 	https   []*http.Server
@@ -145,6 +148,9 @@ func (s *Server) Serve(l net.Listener, handler http.Handler) error {
 
 type connKey struct{}
 
+// maxPending bounds the connections that did not get their hello yet.
+const maxPending = 512
+
 // Upgrade returns the handler that makes requests connections of clients whom
 // auth lets in. Origins were checked before, or the listener is one that no
 // browser reaches.
@@ -154,6 +160,13 @@ func (s *Server) Upgrade(auth Authenticator) http.Handler {
 
 // accept upgrades a request and serves the connection until it ends.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticator) {
+	if s.pending.Add(1) > maxPending {
+		s.pending.Add(-1)
+		http.Error(w, "too many clients connect at once", http.StatusServiceUnavailable)
+		return
+	}
+	pending := sync.OnceFunc(func() { s.pending.Add(-1) })
+	defer pending()
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		s.o.Log.Debug("no websocket", "err", err)
@@ -171,7 +184,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 	s.wg.Add(1)
 	s.mu.Unlock()
 	defer s.wg.Done()
-	c.serve(auth)
+	c.serve(auth, pending)
 }
 
 // join sends a connection its hello and adds it: what happens after the client

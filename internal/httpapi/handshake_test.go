@@ -2,10 +2,13 @@ package httpapi_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/chela"
@@ -226,6 +229,52 @@ func TestGuessing(t *testing.T) {
 		time.Sleep(5*time.Minute + time.Second)
 		if got, _ := s.connect(try{}); got != "ok 4 token "+readWrite {
 			t.Errorf("after five minutes: %s, want it let in", got)
+		}
+	})
+}
+
+// TestCrowd: clients that connect and say nothing take no more than their
+// share, and not for longer than a handshake may take.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(t, nil)
+		refused := 0
+		for range 600 {
+			ws, res, err := websocket.Dial(t.Context(), "ws://127.0.0.1/", &websocket.DialOptions{HTTPClient: s.http(local)})
+			if err != nil {
+				if res == nil || res.StatusCode != 503 {
+					t.Fatal(err)
+				}
+				refused++
+				continue
+			}
+			t.Cleanup(func() { ws.CloseNow() })
+			var challenge any
+			s.read(ws, &challenge)
+		}
+		if refused != 600-512 {
+			t.Errorf("%d of 600 were refused, want 88", refused)
+		}
+		time.Sleep(16 * time.Second)
+		if got, _ := s.connect(try{}); got != "ok 4 token "+readWrite {
+			t.Errorf("after the time of a handshake: %s, want it let in", got)
+		}
+	})
+}
+
+// TestReplay: what a device signed for one connection is worth nothing in
+// another one.
+func TestReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, dev := newStand(t, nil), newDevice('a')
+		var seen map[string]any
+		first, _ := s.connect(try{device: &dev, break_: func(d map[string]any) { seen = maps.Clone(d) }})
+		if first != "ok 4 token "+readWrite {
+			t.Fatal(first)
+		}
+		again, _ := s.connect(try{device: &dev, break_: func(d map[string]any) { maps.Copy(d, seen) }})
+		if want := "1008 INVALID_REQUEST DEVICE_AUTH_NONCE_MISMATCH device nonce mismatch"; again != want {
+			t.Errorf("got %s, want %s", again, want)
 		}
 	})
 }
