@@ -12,8 +12,8 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// maxRoster bounds the roster that is shown.
-const maxRoster = 200
+// maxRoster bounds the roster that is shown: everybody is told of everybody.
+const maxRoster = 64
 
 func (s *Server) state() wire.StateVersion {
 	s.mu.Lock()
