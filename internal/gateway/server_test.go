@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/gateway"
@@ -348,4 +349,30 @@ func TestNarrow(t *testing.T) {
 			t.Errorf("Narrow(%v, %v) (-want +got):\n%s", tc.have, tc.asked, diff)
 		}
 	}
+}
+
+// TestGrantTakenAway: a grant that is taken away while its connection is let
+// in ends the connection, which Drop did not find yet.
+func TestGrantTakenAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		pipe := gateway.NewPipe()
+		defer pipe.Close()
+		auth := func(context.Context, access.Attempt) (access.Grant, error) {
+			return access.Grant{Who: chela.Owner("device:x"), Check: func(context.Context) error { return errors.New("revoked") }}, nil
+		}
+		go tb.server.Serve(pipe, tb.server.Upgrade(auth))
+		c, err := client.Dial(t.Context(), client.Options{Dial: pipe.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		select {
+		case <-c.Done():
+		case <-time.After(time.Second):
+		}
+		if ce, ok := errors.AsType[*client.CloseError](c.Err()); !ok || ce.Code != wire.CloseAuth {
+			t.Errorf("the connection ended with %v, want code %d", c.Err(), wire.CloseAuth)
+		}
+	})
 }

@@ -168,6 +168,10 @@ func TestDeviceToken(t *testing.T) {
 		if got := s.call(first, "read"); got != "closed 4001" && got != "closed" {
 			t.Errorf("a dropped device's next frame: %s, want the connection closed", got)
 		}
+		synctest.Wait()
+		if n := s.calls.Load(); n != 1 {
+			t.Errorf("%d calls were carried out, want the one before", n)
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -47,6 +48,7 @@ type stand struct {
 	gate  *gateway.Server
 	door  *access.Door
 	parts map[string]string // of readiness
+	calls atomic.Int64      // of methods
 }
 
 func newStand(t *testing.T, change func(*access.Options)) *stand {
@@ -64,7 +66,7 @@ func newStand(t *testing.T, change func(*access.Options)) *stand {
 		t: t, conns: make(chan net.Conn), done: make(chan struct{}), door: access.New(o),
 		parts: map[string]string{"store": "ok", "model": "ok"},
 	}
-	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(methods())})
+	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(s.methods())})
 	h := httpapi.New(httpapi.Options{
 		Log: log, Door: s.door, Upgrade: s.gate.Upgrade(s.door.Connect), Started: time.Now(),
 		Ready:   func(context.Context) map[string]string { return s.parts },
@@ -90,8 +92,11 @@ func newStand(t *testing.T, change func(*access.Options)) *stand {
 
 const page = `<html><script>boot()</script><script src="./assets/app.js"></script></html>`
 
-func methods() []rpc.Method {
-	ok := func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil }
+func (s *stand) methods() []rpc.Method {
+	ok := func(context.Context, rpc.Peer, wire.None) (wire.OK, error) {
+		s.calls.Add(1)
+		return wire.OK{OK: true}, nil
+	}
 	return []rpc.Method{
 		rpc.New("read", wire.RoleOperator, chela.ScopeRead, ok),
 		rpc.New("write", wire.RoleOperator, chela.ScopeWrite, ok),
