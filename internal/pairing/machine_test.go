@@ -138,7 +138,9 @@ func (m *machine) caller() chela.Principal {
 	}
 }
 
-func (m *machine) say(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
+func (m *machine) say(format string, args ...any) {
+	m.log = append(m.log, fmt.Sprintf(format, args...))
+}
 
 func (m *machine) admit(id string) {
 	in := m.identity(id)
@@ -310,7 +312,10 @@ func (m *machine) rotate(id string) {
 		scopes = pick(m, some)
 	}
 	var tok string
-	err := m.do(func(t pairing.Table) (err error) { _, tok, err = pairing.Rotate(t, who, id, role, scopes, m.now); return err })
+	err := m.do(func(t pairing.Table) (err error) {
+		_, tok, err = pairing.Rotate(t, who, id, role, scopes, m.now)
+		return err
+	})
 	m.say("%s rotate %s %v by %s %v: %v", id, role, scopes, who.Credential, who.Scopes, err)
 	left := g.scopes
 	if scopes != nil {

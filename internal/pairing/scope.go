@@ -33,6 +33,9 @@ func Cut(have, want []chela.Scope) []chela.Scope {
 	return scopes
 }
 
+// Meet returns what both cover.
+func Meet(a, b []chela.Scope) []chela.Scope { return join(Cut(a, b), Cut(b, a)) }
+
 // join returns the scopes of both.
 func join(a, b []chela.Scope) []chela.Scope {
 	all := slices.Concat(a, b)
