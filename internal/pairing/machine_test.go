@@ -3,6 +3,7 @@ package pairing_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,7 @@ import (
 // machine carries out operations on two devices, and on a model of them.
 type machine struct {
 	t      *testing.T
-	db     store.Store
+	do     func(func(pairing.Table) error) error // in a transaction, taken back when it returns an error
 	now    time.Time
 	next   func(n int) int // chooses below n
 	models map[string]*model
@@ -56,7 +57,8 @@ var some = [][]chela.Scope{
 	{chela.ScopePairing, chela.ScopeRead}, {chela.ScopeAdmin}, {chela.ScopeApprovals, chela.ScopePairing, chela.ScopeWrite},
 }
 
-func newMachine(t *testing.T, next func(int) int) *machine {
+// stored is the machine on a real store.
+func stored(t *testing.T, next func(int) int) *machine {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "chela.db")})
 	if err != nil {
@@ -67,11 +69,67 @@ func newMachine(t *testing.T, next func(int) int) *machine {
 			t.Error(err)
 		}
 	})
-	m := &machine{t: t, db: db, now: now, next: next, models: map[string]*model{}}
+	return newMachine(t, next, func(f func(pairing.Table) error) error {
+		return db.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return f(tx.Devices()) })
+	})
+}
+
+func newMachine(t *testing.T, next func(int) int, do func(func(pairing.Table) error) error) *machine {
+	m := &machine{t: t, do: do, now: now, next: next, models: map[string]*model{}}
 	for _, id := range [...]string{"a", "b"} {
 		m.models[id] = &model{grants: map[string]*grantModel{wire.RoleOperator: {}, wire.RoleNode: {}}}
 	}
 	return m
+}
+
+// memory is the tables without a store: opening one takes longer than all that
+// a fuzz run does with it.
+type memory struct {
+	devices  map[string]pairing.Device
+	requests map[string]pairing.Request // by device
+}
+
+func (m *memory) update(f func(pairing.Table) error) error {
+	next := &memory{maps.Clone(m.devices), maps.Clone(m.requests)}
+	err := f(next)
+	if err == nil {
+		*m = *next
+	}
+	return err
+}
+
+func (m *memory) Device(id string) (pairing.Device, error) {
+	d, ok := m.devices[id]
+	if !ok {
+		return d, chela.ErrNotFound
+	}
+	return d, nil
+}
+
+func (m *memory) Devices() ([]pairing.Device, error) {
+	return slices.Collect(maps.Values(m.devices)), nil
+}
+
+func (m *memory) Request(id string) (pairing.Request, error) {
+	for _, r := range m.requests {
+		if r.ID == id {
+			return r, nil
+		}
+	}
+	return pairing.Request{}, chela.ErrNotFound
+}
+
+func (m *memory) Requests() ([]pairing.Request, error) {
+	return slices.Collect(maps.Values(m.requests)), nil
+}
+
+func (m *memory) PutDevice(d pairing.Device) error { m.devices[d.ID] = d; return nil }
+
+func (m *memory) PutRequest(r pairing.Request) error { m.requests[r.Device] = r; return nil }
+
+func (m *memory) DropRequest(id string) error {
+	maps.DeleteFunc(m.requests, func(_ string, r pairing.Request) bool { return r.ID == id })
+	return nil
 }
 
 func (m *machine) fail(format string, args ...any) {
@@ -80,11 +138,6 @@ func (m *machine) fail(format string, args ...any) {
 		m.t.Log(l)
 	}
 	m.t.Fatalf(format, args...)
-}
-
-// do runs f in a transaction, which is taken back when f returns an error.
-func (m *machine) do(f func(pairing.Table) error) error {
-	return m.db.Update(m.t.Context(), store.Ordered, func(tx store.Tx) error { return f(tx.Devices()) })
 }
 
 func pick[T any](m *machine, list []T) T { return list[m.next(len(list))] }
@@ -424,7 +477,7 @@ func TestMachine(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(t, rand.New(rand.NewPCG(seed, 1)).IntN)
+			m := stored(t, rand.New(rand.NewPCG(seed, 1)).IntN)
 			for range 80 {
 				m.step()
 			}
@@ -444,7 +497,7 @@ func FuzzMachine(f *testing.F) {
 				return 0
 			}
 			return int(choices[at-1]) % n
-		})
+		}, (&memory{map[string]pairing.Device{}, map[string]pairing.Request{}}).update)
 		for at < len(choices) && at < 400 {
 			m.step()
 		}
