@@ -34,6 +34,7 @@ var levels = []struct {
 	{"internal/atomicfile", 0},
 	{"internal/backoff", 0},
 	{"internal/secret", 0},
+	{"internal/logfile", 0},
 
 	{"internal/queue", 1},
 	{"internal/run", 1},

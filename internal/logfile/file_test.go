@@ -1,4 +1,4 @@
-package cli
+package logfile
 
 import (
 	"fmt"
@@ -8,22 +8,22 @@ import (
 	"testing"
 )
 
-func TestLogs(t *testing.T) {
+func TestLogFile(t *testing.T) {
 	t.Run("LG-02 rotation at the limit keeps 5", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "logs", "chela.log")
 		for n := range 8 {
-			l := &logFile{path: path}
+			l := New(path)
 			if _, err := l.Write([]byte(fmt.Sprintln("file", n))); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.file.Truncate(maxLog + 1); err != nil {
+			if err := l.file.Truncate(maxSize + 1); err != nil {
 				t.Fatal(err)
 			}
 			l.file.Close()
 		}
 		files, err := os.ReadDir(filepath.Dir(path))
-		if err != nil || len(files) != 1+oldLogs {
-			t.Fatalf("%d files, %v; want the log and %d older ones", len(files), err, oldLogs)
+		if err != nil || len(files) != 1+keep {
+			t.Fatalf("%d files, %v; want the log and %d older ones", len(files), err, keep)
 		}
 		for n, want := range map[string]string{"": "file 7", ".1": "file 6", ".5": "file 2"} {
 			b, err := os.ReadFile(path + n)
@@ -46,8 +46,8 @@ func TestLogs(t *testing.T) {
 			}
 		}
 		var got []string
-		tail := logTail{path: path, show: func(b []byte) { got = append(got, string(b)) }}
-		defer tail.close()
+		tail := NewTail(path, func(b []byte) { got = append(got, string(b)) })
+		defer tail.Close()
 		step := func() {
 			t.Helper()
 			for range 2 {
@@ -57,7 +57,7 @@ func TestLogs(t *testing.T) {
 			}
 		}
 		write("1\n2\n3\nfo")
-		if err := tail.last(2); err != nil {
+		if err := tail.Last(2); err != nil {
 			t.Fatal(err)
 		}
 		write("ur\n5\n")
