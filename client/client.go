@@ -18,12 +18,17 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// Options says how to connect and as what. Only Dial is required.
+// Options says how to connect and as what. Only URL or Dial is required.
 type Options struct {
-	// Dial opens the transport: a TCP or unix socket, or one end of a pipe.
+	// URL is where the gateway is: ws://host:port or wss://host:port. "": Dial
+	// knows.
+	URL string
+	// Dial opens the transport: a TCP or unix socket, or one end of a pipe. nil:
+	// the network.
 	Dial func(ctx context.Context) (net.Conn, error)
 
-	Name    string   // of the client; "": cli
+	ID      string   // kind of client, one that the protocol knows; "": cli
+	Name    string   // shown to people
 	Version string   // of the client; "": dev
 	Mode    string   // wire.ModeCLI, …; "": cli
 	Role    string   // "": operator
@@ -100,11 +105,14 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 
 // open makes a WebSocket over the transport.
 func open(ctx context.Context, o Options) (*websocket.Conn, error) {
-	if o.Dial == nil {
-		return nil, errors.New("client: Options.Dial is not set")
+	if o.Dial == nil && o.URL == "" {
+		return nil, errors.New("client: neither Options.URL nor Options.Dial is set")
 	}
-	t := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }}
-	ws, _, err := websocket.Dial(ctx, "ws://gateway/", &websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
+	t := &http.Transport{}
+	if o.Dial != nil {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
+	}
+	ws, _, err := websocket.Dial(ctx, cmp.Or(o.URL, "ws://localhost/"), &websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
 	if err != nil {
 		return nil, fmt.Errorf("connect to gateway: %w", err)
 	}
@@ -127,7 +135,7 @@ func connect(ctx context.Context, ws *websocket.Conn, o Options) (wire.Hello, er
 	p := wire.Connect{
 		MinProtocol: wire.Version, MaxProtocol: wire.Version,
 		Client: wire.ClientInfo{
-			ID: cmp.Or(o.Name, "cli"), Version: cmp.Or(o.Version, "dev"), Mode: cmp.Or(o.Mode, wire.ModeCLI), Platform: runtime.GOOS,
+			ID: cmp.Or(o.ID, "cli"), DisplayName: o.Name, Version: cmp.Or(o.Version, "dev"), Mode: cmp.Or(o.Mode, wire.ModeCLI), Platform: runtime.GOOS,
 		},
 		Role: cmp.Or(o.Role, wire.RoleOperator), Scopes: o.Scopes, Caps: o.Caps, Auth: o.Auth,
 	}

@@ -32,7 +32,7 @@ func newHouse(methods ...rpc.Method) *house {
 	quiet := slog.New(slog.DiscardHandler)
 	h := &house{bus: bus.New(quiet), pipe: gateway.NewPipe()}
 	h.server = gateway.New(gateway.Options{Log: quiet, Bus: h.bus, Version: "1.2.3", Methods: rpc.NewSet(methods)})
-	go h.server.Serve(h.pipe, gateway.Trust(chela.Owner("process")))
+	go h.server.Serve(h.pipe, h.server.Upgrade(gateway.Trust(chela.Owner("process"))))
 	return h
 }
 

@@ -39,9 +39,10 @@ type Connect struct {
 	Caps        []string        `json:"caps,omitempty"`
 	Auth        *Auth           `json:"auth,omitempty"`
 	Device      *Device         `json:"device,omitempty"`
-	Commands    []string        `json:"commands,omitempty"`    // of a node
-	Permissions map[string]bool `json:"permissions,omitempty"` // of a node
-	PathEnv     string          `json:"pathEnv,omitempty"`     // of a node
+	Catalog     json.RawMessage `json:"modelCatalog,omitempty"` // of which session models are asked for
+	Commands    []string        `json:"commands,omitempty"`     // of a node
+	Permissions map[string]bool `json:"permissions,omitempty"`  // of a node
+	PathEnv     string          `json:"pathEnv,omitempty"`      // of a node
 	Locale      string          `json:"locale,omitempty"`
 	UserAgent   string          `json:"userAgent,omitempty"`
 }
@@ -76,6 +77,8 @@ type Auth struct {
 	Password    string `json:"password,omitempty"`
 	DeviceToken string `json:"deviceToken,omitempty"`
 	Bootstrap   string `json:"bootstrapToken,omitempty"`
+	Approval    string `json:"approvalRuntimeToken,omitempty"`
+	Runtime     string `json:"agentRuntimeIdentityToken,omitempty"`
 }
 
 // Device is a client's own identity: a key pair, with a signature over the

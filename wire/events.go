@@ -211,3 +211,8 @@ type OK struct {
 
 // None is the parameters of methods that take none.
 type None struct{}
+
+// PresenceChanged is the payload of presence: the whole roster.
+type PresenceChanged struct {
+	Presence []Presence `json:"presence"`
+}

@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// Version is the protocol version that this package speaks.
-const Version = 4
+// Version is the protocol version that this package speaks, and Oldest the one
+// that the gateway speaks with clients of former times.
+const (
+	Version = 4
+	Oldest  = 3
+)
 
 // Limits that both sides keep.
 const (
@@ -34,6 +38,7 @@ const (
 	ClosePolicy   = 1008 // not allowed, or too slow
 	CloseRestart  = 1012 // the gateway stops or restarts
 	CloseStarting = 1013
+	CloseAuth     = 4001 // the credential is no longer good
 )
 
 // Request asks for a method.

@@ -49,6 +49,7 @@ type Status struct {
 	Undelivered  int             `json:"undeliveredParts"`
 	Memory       int64           `json:"memoryBytes"` // held by the process
 	Workspace    string          `json:"workspaceDir"`
+	URL          string          `json:"gatewayUrl,omitempty"` // of the port; "": there is none
 }
 
 // HeartbeatStatus says which agents wake by themselves.

@@ -20,10 +20,12 @@ import (
 	"github.com/chela-ai/chela/internal/deliver"
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/gateway"
+	"github.com/chela-ai/chela/internal/httpapi"
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/lane"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/method/system"
 	"github.com/chela-ai/chela/internal/route"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/standard"
@@ -66,6 +68,8 @@ type Options struct {
 	Wrap func(store.Store) store.Store
 	// NoSocket keeps other processes from attaching.
 	NoSocket bool
+	// Listen opens the gateway's port; nil: there is none.
+	Listen *Listen
 }
 
 // Engine is the running application.
@@ -74,6 +78,8 @@ type Engine struct {
 	db    *sqlite.DB
 	pipe  *gateway.Pipe
 	sock  net.Listener
+	port  *port    // nil: there is none
+	ui    *os.Root // files of the Control UI; may be nil
 	gate  *gateway.Server
 	lock  interface{ Unlock() error }
 	stop  context.CancelFunc // ends the conductor, deliverer and channels
@@ -83,12 +89,16 @@ type Engine struct {
 	boot    string
 	models  *modelSet
 	profile *profiles
+	state   system.Options
+
+	mu    sync.Mutex
+	ended map[string]error // parts that ended though they should not
 }
 
 // New starts an engine on the state directory. ErrOwned is in the chain of the
 // error when another process owns it.
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
-	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString()}
+	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), ended: map[string]error{}}
 	lock, err := own(o.State)
 	if err != nil {
 		return nil, err
@@ -151,6 +161,9 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Chunks: post.Chunks, Access: opts.senders().Access,
 	})
 	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
+	if err := e.open(ctx, st, events); err != nil {
+		return err
+	}
 
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.stop = stop
@@ -168,15 +181,34 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		})
 	}
 	e.pipe = gateway.NewPipe()
-	e.start("gateway", func() error { return e.gate.Serve(e.pipe, owner("process")) })
+	e.start("gateway", func() error { return e.gate.Serve(e.pipe, e.gate.Upgrade(owner("process"))) })
 	if !e.o.NoSocket {
-		sock, err := listen(e.o.State)
+		sock, err := listenSocket(e.o.State)
 		if err != nil {
 			return err
 		}
 		e.sock = sock
-		e.start("gateway", func() error { return e.gate.Serve(sock, owner("socket")) })
+		e.start("gateway", func() error { return e.gate.Serve(sock, e.gate.Upgrade(owner("socket"))) })
 	}
+	return nil
+}
+
+// open serves other programs on the gateway's port.
+func (e *Engine) open(ctx context.Context, st store.Store, events *bus.Bus) error {
+	if e.o.Listen == nil {
+		return nil
+	}
+	p, g, err := e.listen(ctx, st)
+	if err != nil {
+		return err
+	}
+	e.port = p
+	routes, err := e.routes(p, g, st, newRunCounter(events))
+	if err != nil {
+		return err
+	}
+	e.start("port", func() error { return e.gate.Serve(p.l, httpapi.New(routes)) })
+	e.o.Log.Info("gateway listens", "url", p.url, "auth", p.door.Mode())
 	return nil
 }
 
@@ -185,6 +217,9 @@ func (e *Engine) start(name string, run func() error) {
 	e.parts.Go(func() {
 		if err := run(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
 			e.o.Log.Error("part ended", "part", name, "err", err)
+			e.mu.Lock()
+			e.ended[name] = err
+			e.mu.Unlock()
 		}
 	})
 }
@@ -219,6 +254,12 @@ func (e *Engine) Close(ctx context.Context) error {
 		if e.sock != nil {
 			e.sock.Close()
 		}
+		if e.port != nil {
+			e.port.l.Close()
+		}
+		if e.ui != nil {
+			e.ui.Close()
+		}
 		select {
 		case <-done:
 		case <-ctx.Done():
@@ -244,10 +285,10 @@ func httpClient() *http.Client {
 	return &http.Client{Transport: t}
 }
 
-// listen opens the socket by which other processes reach the engine. A socket
+// listenSocket opens the socket by which other processes reach the engine. A socket
 // that a dead process left is in the way and goes: the lock says that it is
 // ours.
-func listen(dir string) (net.Listener, error) {
+func listenSocket(dir string) (net.Listener, error) {
 	path, err := socketPath(dir)
 	if err != nil {
 		return nil, err

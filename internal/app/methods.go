@@ -14,6 +14,8 @@ import (
 	"github.com/chela-ai/chela/internal/method/agents"
 	"github.com/chela-ai/chela/internal/method/approvals"
 	"github.com/chela-ai/chela/internal/method/chat"
+	"github.com/chela-ai/chela/internal/method/devices"
+	"github.com/chela-ai/chela/internal/method/logs"
 	"github.com/chela-ai/chela/internal/method/models"
 	"github.com/chela-ai/chela/internal/method/sessions"
 	"github.com/chela-ai/chela/internal/method/system"
@@ -43,9 +45,10 @@ func (e *Engine) server(p parts) *gateway.Server {
 		Agents: func() []chela.AgentID { return []chela.AgentID{chela.DefaultAgent} },
 		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
 		Roster: func() []wire.Presence { return e.gate.Roster() },
-		Backup: e.db.Backup,
+		Backup: e.db.Backup, URL: e.URL,
 		Reason: func() string { return e.models.why }, Folder: e.profile.workspace(chela.DefaultAgent),
 	}
+	e.state = state
 	known := func(id chela.AgentID) bool { return id == chela.DefaultAgent }
 	set := rpc.NewSet(
 		chat.Methods(chat.Options{
@@ -64,8 +67,15 @@ func (e *Engine) server(p parts) *gateway.Server {
 		models.Methods(models.Options{List: func(context.Context) ([]llm.Model, string, error) {
 			return e.models.catalog.Models, e.models.choice.String(), nil
 		}}),
+		devices.Methods(devices.Options{
+			Store:     p.store,
+			Announce:  func(event string, payload any) { e.gate.Tell(chela.ScopePairing, event, payload) },
+			Drop:      func(credential string) { e.gate.Drop(credential) },
+			Connected: func(credential string) bool { return e.gate.Connected(credential) },
+		}),
 		system.Methods(state),
 		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent}),
+		logs.Methods(logs.Options{Path: filepath.Join(e.o.State, "logs", "chela.log")}),
 	)
 	return gateway.New(gateway.Options{
 		Log: e.o.Log, Version: Version, Methods: set, Bus: p.bus, Health: state.Health,

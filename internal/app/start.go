@@ -6,20 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/wire"
 )
 
 // Commands is the application as the command line needs it.
 func Commands() cli.App {
-	return cli.App{Version: Version, Start: Start, SaveKey: saveKey, Check: check, Store: maintenance{}}
+	return cli.App{Version: Version, Start: Start, Attach: Attach, Serve: Serve, Local: Local, SaveKey: saveKey, Check: check, Audit: auditInstallation, Store: maintenance{}}
 }
 
 // startLimit bounds how long Start waits for a process that owns the state
@@ -32,7 +36,7 @@ func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		e, err := begin(ctx, s)
+		e, err := begin(ctx, s, nil)
 		if !errors.Is(err, ErrOwned) {
 			if err != nil {
 				return nil, err
@@ -54,8 +58,69 @@ func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	}
 }
 
-// begin starts an engine in this process.
-func begin(ctx context.Context, s cli.Start) (*Engine, error) {
+// Attach returns a way to the engine of the process that owns the state
+// directory.
+func Attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
+	a, err := attach(ctx, s.State)
+	if err != nil {
+		return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no gateway is running", Hint: "chela gateway run", Err: err}
+	}
+	return a, nil
+}
+
+// Serve starts an engine that also serves its port.
+func Serve(ctx context.Context, s cli.Start, l cli.Listen) (cli.Gateway, error) {
+	e, err := begin(ctx, s, &Listen{Port: l.Port, Bind: l.Bind, Insecure: l.Insecure})
+	if errors.Is(err, ErrOwned) {
+		return nil, &chela.Error{
+			Code: chela.CodeConflict, Message: fmt.Sprintf("another process serves %s already", s.State), Hint: "chela gateway status", Err: err,
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Local returns where the configuration puts the gateway's port, and the
+// credential for it.
+func Local(s cli.Start) (url string, auth wire.Auth, err error) {
+	tree, err := (config.Options{LastGood: s.LastGood}).Load(s.Config)
+	if err != nil {
+		return "", auth, err
+	}
+	e := &Engine{o: Options{State: s.State, Config: tree, Env: environment(tree), Listen: &Listen{}}}
+	g, err := e.gatewayOptions()
+	if err != nil {
+		return "", auth, err
+	}
+	host, err := g.host()
+	if err != nil {
+		return "", auth, err
+	}
+	if host.IsUnspecified() {
+		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	url = "ws://" + net.JoinHostPort(host.String(), strconv.Itoa(*g.Port))
+	if g.TLS.Enabled {
+		url = "wss" + url[2:]
+	}
+	switch g.Auth.Mode {
+	case access.ModeToken:
+		v, err := g.known(e.o)
+		if err == nil && !v.IsZero() {
+			auth.Token = v.Reveal()
+		}
+	case access.ModePassword:
+		if v, err := g.Auth.Password.Resolve(e.o.Env); err == nil && !v.IsZero() {
+			auth.Password = v.Reveal()
+		}
+	}
+	return url, auth, nil
+}
+
+// begin starts an engine in this process, with a port unless l is nil.
+func begin(ctx context.Context, s cli.Start, l *Listen) (*Engine, error) {
 	o := config.Options{LastGood: s.LastGood}
 	tree, err := o.Load(s.Config)
 	if err != nil {
@@ -72,6 +137,7 @@ func begin(ctx context.Context, s cli.Start) (*Engine, error) {
 	}
 	e, err := New(ctx, Options{
 		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: environment(tree), Environ: os.Environ(),
+		Listen: l,
 	})
 	if err != nil {
 		return nil, err

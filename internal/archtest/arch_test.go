@@ -35,12 +35,15 @@ var levels = []struct {
 	{"internal/backoff", 0},
 	{"internal/secret", 0},
 	{"internal/store/sqlite/page", 0},
+	{"internal/store/wake", 2},
+	{"internal/logfile", 0},
 
 	{"internal/queue", 1},
 	{"internal/run", 1},
 	{"internal/outbox", 1},
 	{"internal/session", 1},
 	{"internal/approval", 1},
+	{"internal/pairing", 1},
 	{"internal/usage", 1},
 	{"internal/route", 1},
 	{"internal/tool", 1},
@@ -60,11 +63,13 @@ var levels = []struct {
 	{"internal/dispatch", 2},
 	{"internal/deliver", 2},
 	{"internal/shape", 2},
+	{"internal/access", 2},
 
 	{"client", 3},
 	{"internal/rpc", 3},
 	{"internal/method/*", 3},
 	{"internal/gateway", 3},
+	{"internal/httpapi", 3},
 	{"internal/cli", 3},
 	{"internal/tui", 3},
 	{"internal/tui/*", 3},
@@ -89,7 +94,7 @@ var beside = map[string][]string{
 	"internal/tui":      {"client", "internal/tui/*"},
 	"internal/tui/*":    {"internal/tui/ansi"},
 	"internal/compact":  {"internal/session"},
-	"internal/store":    {"internal/approval", "internal/outbox", "internal/queue", "internal/run", "internal/session", "internal/usage"},
+	"internal/store":    {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},
 }
 
 // only narrows what some packages import of ours, below what the level allows.

@@ -29,6 +29,7 @@ type Options struct {
 	Limits   map[string]channel.Limits
 	Step     func(string)
 	Wrap     func(store.Store) store.Store
+	Listen   *app.Listen  // opens the port; nil: there is none
 	Log      *slog.Logger // nil: the test's log, warnings and worse
 }
 
@@ -54,6 +55,7 @@ func Start(t testing.TB, o Options) *Gateway {
 		Log: o.Log, State: o.Dir, HTTP: o.HTTP, Env: func(name string) string { return o.Env[name] },
 		Environ:  []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir},
 		Channels: o.Channels, Limits: o.Limits, Step: o.Step, Wrap: o.Wrap, NoSocket: true, NoProbe: true,
+		Listen: o.Listen,
 	}
 	if o.Model != nil {
 		ao.Providers = map[string]llm.Provider{"mock": o.Model}

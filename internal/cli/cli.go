@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+
+	"github.com/chela-ai/chela/wire"
 )
 
 // Start is what a command asks of the engine that it starts or finds.
@@ -24,17 +26,43 @@ type Engine interface {
 	Close(ctx context.Context) error
 }
 
+// Listen is where a gateway serves its port. What is empty comes from the
+// configuration.
+type Listen struct {
+	Port     int
+	Bind     string // loopback, lan, tailnet, auto, custom
+	Insecure bool   // without encryption also to other machines
+}
+
+// Gateway is an engine with a port.
+type Gateway interface {
+	Engine
+	URL() string      // where it is
+	NewToken() string // that was made at this start; "": there was one, or none is needed
+}
+
 // App is the application as the commands need it. Start is required; a command
 // whose function is nil says that this build lacks it.
 type App struct {
 	Version string
 	Start   func(context.Context, Start) (Engine, error)
 
+	// Attach finds the engine that runs already.
+	Attach func(context.Context, Start) (Engine, error)
+	// Serve starts an engine in this process that also serves a port.
+	Serve func(context.Context, Start, Listen) (Gateway, error)
+	// Local returns where the port is according to the configuration, and the
+	// credential for it.
+	Local func(Start) (url string, auth wire.Auth, err error)
+
 	// SaveKey keeps the key of a model provider in the state directory, for its
 	// owner only.
 	SaveKey func(s Start, provider, key string) error
 	// Check looks at an installation without starting an engine.
 	Check func(context.Context, Start) []Finding
+	// Audit lists what makes an installation easier to take over. With fix,
+	// modes of files that are too wide are narrowed.
+	Audit func(ctx context.Context, s Start, fix bool) ([]Weakness, error)
 	// Store keeps the database safe.
 	Store Maintenance
 }

@@ -32,11 +32,20 @@ func (c *console) connect(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
+	l, err := c.dial(ctx, e)
+	if err != nil {
+		_ = stop(ctx, e) // err says more
+		return nil, err
+	}
+	return l, nil
+}
+
+// dial connects to an engine.
+func (c *console) dial(ctx context.Context, e Engine) (*link, error) {
 	cl, err := client.Dial(ctx, client.Options{
 		Dial: e.Dial, Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Caps: []string{wire.CapToolEvents},
 	})
 	if err != nil {
-		_ = stop(ctx, e) // err says more
 		return nil, err
 	}
 	return &link{cl, e}, nil

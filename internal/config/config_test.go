@@ -145,7 +145,7 @@ func TestUnknownKeys(t *testing.T) {
 		if got := tr.Warnings(); len(got) != 0 {
 			t.Errorf("warnings %v, want none", got)
 		}
-		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "gateway.port", "meta", "plugins", "tools.fs"}
+		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "meta", "plugins", "tools.fs"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -160,7 +160,7 @@ func TestUnknownKeys(t *testing.T) {
 			"agents.list[0].tools: has no effect in this version: it does not keep any tool from being used",
 			"channels.telegram.accounts.work.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
 			"channels.telegram.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
-			"gateway.auth: has no effect in this version: it does not keep any client from connecting",
+			"gateway.auth.rateLimit: has no effect in this version: it does not keep any client from connecting",
 			"tools.deny: has no effect in this version: it does not keep any tool from being used",
 			"tools.elevated: has no effect in this version: it does not keep any command from running",
 			"tools.fs.workspaceOnly: has no effect in this version: it does not keep any file from being written",
@@ -168,7 +168,7 @@ func TestUnknownKeys(t *testing.T) {
 		if diff := cmp.Diff(want, texts(tr.Unguarded())); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		want = []string{"agents.entries", "agents.list", "channels", "gateway.port", "logging.level", "tools.alsoAllow", "tools.fs"}
+		want = []string{"agents.entries", "agents.list", "channels", "logging.level", "tools.alsoAllow", "tools.fs"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("unused: -want +got:\n%s", diff)
 		}

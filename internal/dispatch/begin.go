@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
@@ -158,8 +159,15 @@ func (c *Conductor) acquire(tx store.Tx, sync store.Sync, key chela.SessionKey, 
 }
 
 func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync store.Sync, key chela.SessionKey, notices []string, summary string) error {
+	if err := stand(tx, j.items); err != nil {
+		return err
+	}
 	now := time.Now()
 	meta, err := sessionOf(tx, key, now)
+	if err != nil {
+		return err
+	}
+	who, err := pairing.Current(tx.Devices(), principalOf(j.items))
 	if err != nil {
 		return err
 	}
@@ -167,7 +175,7 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 	j.r = run.Run{
 		ID: runID(j.items), Session: key, SessionID: meta.ID, Agent: meta.Agent,
 		Trigger: run.User, Lane: first(j.p.Lane, mainLane), State: run.Running,
-		Principal: principalOf(j.items), Address: lead.Inbound.Address, Think: lead.Inbound.Think,
+		Principal: who, Address: lead.Inbound.Address, Think: lead.Inbound.Think,
 		Attempts: 1, Started: now,
 	}
 	if lead.Kind == queue.System {

@@ -8,6 +8,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
@@ -127,6 +128,8 @@ func principalOf(items []queue.Item) chela.Principal {
 			p = it.Principal
 		case it.Principal.ID != p.ID:
 			return chela.Principal{}
+		case it.Kind == queue.Message:
+			p.Scopes = pairing.Meet(p.Scopes, it.Principal.Scopes)
 		}
 	}
 	return p

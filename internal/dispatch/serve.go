@@ -146,6 +146,9 @@ func (c *Conductor) next(ctx context.Context, s *served, p *Profile, meta sessio
 		return d.Until, c.drop(ctx, d.Drop)
 	}
 	j, err := c.begin(ctx, s.key, d)
+	if errors.Is(err, errTakenBack) {
+		return now, c.takeBack(ctx, s.key)
+	}
 	if err != nil {
 		return now, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/store"
 )
@@ -19,8 +20,11 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 		return nil, err
 	}
 	d := queue.Plan(policyOf(j.p, j.meta), true, w.items, time.Now())
-	// A run has the rights of one principal; another's words wait for their own.
-	foreign := func(it queue.Item) bool { return it.Principal.ID != j.r.Principal.ID }
+	// A run has the rights of one principal; the words of another, or of a
+	// device with fewer scopes, wait for their own.
+	foreign := func(it queue.Item) bool {
+		return it.Principal.ID != j.r.Principal.ID || it.Kind == queue.Message && !pairing.Within(it.Principal.Scopes, j.r.Principal.Scopes)
+	}
 	steer := slices.DeleteFunc(d.Steer, foreign)
 	later := slices.DeleteFunc(d.Later, foreign)
 	if len(steer) == 0 {
@@ -40,6 +44,9 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 	c.o.Step("run.steer")
 	err = store.Held(ctx, c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
 		if err := stillWaiting(tx, r.Session, steer); err != nil {
+			return err
+		}
+		if err := stand(tx, steer); err != nil {
 			return err
 		}
 		for _, e := range entries {
@@ -64,6 +71,9 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 	})
 	if errors.Is(err, errMoved) {
 		return nil, nil // the next look finds what is left
+	}
+	if errors.Is(err, errTakenBack) {
+		return nil, c.takeBack(ctx, j.r.Session) // what is left is steered the next time
 	}
 	if err != nil {
 		return nil, err

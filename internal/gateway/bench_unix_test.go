@@ -32,7 +32,7 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 	events := bus.New(slog.New(slog.DiscardHandler))
 	s := gateway.New(gateway.Options{Log: slog.New(slog.DiscardHandler), Bus: events, Methods: rpc.NewSet(testMethods())})
-	go s.Serve(l, gateway.Trust(chela.Owner("socket")))
+	go s.Serve(l, s.Upgrade(gateway.Trust(chela.Owner("socket"))))
 	defer s.Shutdown(context.Background())
 	finals := make(chan struct{}, 200)
 	for range 200 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/wire"
@@ -33,12 +34,18 @@ type conn struct {
 	ws *websocket.Conn
 	out
 
+	from access.From
+
 	// Set by the handshake, and not changed after it.
 	who   chela.Principal
+	grant access.Grant
+	proto int // protocol version
 	role  string
 	caps  []string
 	info  wire.ClientInfo
 	since time.Time
+
+	dropped atomic.Bool // the credential is no longer good
 
 	mu      sync.Mutex
 	all     bool // watches all sessions
@@ -48,7 +55,7 @@ type conn struct {
 
 func newConn(s *Server, ws *websocket.Conn, nc *batch) *conn {
 	c := &conn{
-		s: s, id: rand.Text(), ws: ws, role: wire.RoleOperator,
+		s: s, id: rand.Text(), ws: ws, role: wire.RoleOperator, proto: wire.Version,
 		watched: map[chela.SessionKey]bool{}, owned: map[chela.RunID]bool{},
 	}
 	c.out.init(ws, nc, s.o.MaxBuffered)
@@ -58,8 +65,9 @@ func newConn(s *Server, ws *websocket.Conn, nc *batch) *conn {
 // pipelined is how many requests of a connection may wait for the one before.
 const pipelined = 32
 
-// serve does the handshake and carries out requests until the connection ends.
-func (c *conn) serve(auth Authenticator) {
+// serve does the handshake, calls admitted after it, and carries out requests
+// until the connection ends.
+func (c *conn) serve(auth Authenticator, admitted func()) {
 	ctx, cancel := context.WithCancel(c.s.ctx)
 	var calls, ends sync.WaitGroup
 	ends.Go(c.write)
@@ -72,6 +80,7 @@ func (c *conn) serve(auth Authenticator) {
 		return
 	}
 	defer c.s.leave(c)
+	admitted()
 	ctx = chela.WithPrincipal(ctx, c.who)
 	c.ws.SetReadLimit(wire.MaxPayload)
 	frames := make(chan []byte, pipelined)
@@ -82,6 +91,9 @@ func (c *conn) serve(auth Authenticator) {
 	})
 	roleErrors := 0
 	for b := range frames {
+		if c.dropped.Load() {
+			return
+		}
 		req, err := wire.ParseRequest(b)
 		switch {
 		case errors.Is(err, wire.ErrNotJSON):
@@ -100,6 +112,13 @@ func (c *conn) serve(auth Authenticator) {
 			}
 		}
 	}
+}
+
+// drop ends a connection whose credential is no longer good: none of its
+// frames is looked at any more.
+func (c *conn) drop() {
+	c.dropped.Store(true)
+	c.close(wire.CloseAuth, "gateway auth changed")
 }
 
 // read reads frames until the connection ends. It goes on when nobody takes
@@ -127,6 +146,9 @@ func (c *conn) response(id string, payload any, err error) []byte {
 	var fault *wire.Error
 	if err != nil {
 		fault = rpc.Error(err)
+		if c.proto < wire.Version {
+			fault = olderError(fault)
+		}
 		payload = nil
 		if f, ok := errors.AsType[*rpc.Failed](err); ok {
 			payload = f.Payload

@@ -122,7 +122,7 @@ func newTable(t *testing.T, change func(*gateway.Options)) *table {
 	}
 	tb.server = gateway.New(o)
 	served := make(chan error, 1)
-	go func() { served <- tb.server.Serve(tb.pipe, gateway.Trust(chela.Owner("process"))) }()
+	go func() { served <- tb.server.Serve(tb.pipe, tb.server.Upgrade(gateway.Trust(chela.Owner("process")))) }()
 	t.Cleanup(func() {
 		for _, p := range tb.clients {
 			p.ws.CloseNow()

@@ -51,18 +51,39 @@ func watchers(key chela.SessionKey) audience {
 }
 
 // broadcast queues an event for everyone that it is for. It is encoded for the
-// first one, and not at all when there is none.
+// first one of each protocol version, and not at all when there is none.
 func (s *Server) broadcast(to audience, drop bool, name string, payload func() any) {
-	var f frame
+	s.spread(to, drop, func(proto int) frame {
+		p := payload()
+		if proto < wire.Version {
+			p = older(p)
+		}
+		return encode(name, p)
+	})
+}
+
+// broadcastState queues an event that says how the gateway is, for readers.
+func (s *Server) broadcastState(name string, v wire.StateVersion, payload func() any) {
+	s.spread(readers, true, func(int) frame {
+		f := encode(name, payload())
+		f.head = append(append(f.head, `,"stateVersion":`...), raw(v)...)
+		return f
+	})
+}
+
+// spread queues what make returns for a protocol version.
+func (s *Server) spread(to audience, drop bool, make func(proto int) frame) {
+	var frames [wire.Version - wire.Oldest + 1]frame
 	for _, c := range s.connected() {
 		if !to(c) {
 			continue
 		}
+		f := &frames[c.proto-wire.Oldest]
 		if f.head == nil {
-			f = encode(name, payload())
+			*f = make(c.proto)
 			f.drop = drop
 		}
-		c.push(f, true)
+		c.push(*f, true)
 	}
 }
 

@@ -6,9 +6,10 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"net"
+	"slices"
 	"time"
 
+	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/wire"
 )
@@ -41,6 +42,11 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 		c.close(wire.CloseRestart, "service restart")
 		return false
 	}
+	// The grant may have been taken away before the connection was one that
+	// Drop finds.
+	if c.grant.Check != nil && c.grant.Check(ctx) != nil {
+		c.drop()
+	}
 	return true
 }
 
@@ -65,40 +71,83 @@ func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req 
 	if err != nil {
 		return wire.Hello{}, err
 	}
-	if p.MinProtocol > wire.Version || p.MaxProtocol < wire.Version {
+	switch {
+	case p.MinProtocol <= wire.Version && wire.Version <= p.MaxProtocol:
+	case p.MinProtocol <= wire.Oldest && wire.Oldest <= p.MaxProtocol:
+		c.proto = wire.Oldest
+	default:
 		return wire.Hello{}, mismatch(p)
 	}
-	var nc net.Conn
-	if c.nc != nil {
-		nc = c.nc.Conn
+	switch p.Role {
+	case "":
+		p.Role = wire.RoleOperator
+	case wire.RoleOperator, wire.RoleNode:
+	default:
+		return wire.Hello{}, wire.Errorf(wire.InvalidRequest, "invalid role")
 	}
-	c.who, err = auth(ctx, nc, nonce, p)
+	c.grant, err = auth(ctx, access.Attempt{From: c.from, Nonce: nonce, Connect: p})
 	if err != nil {
 		return wire.Hello{}, err
 	}
+	c.who, c.role = c.grant.Who, p.Role
 	c.caps, c.info, c.since = p.Caps, p.Client, time.Now()
 	return c.s.hello(ctx, c)
 }
 
-// parseConnect decodes the parameters of connect. Properties of other versions
-// of the protocol are ignored.
+// parseConnect decodes the parameters of connect, as strictly as the clients'
+// own gateways do: a property that nobody knows is one that would be ignored
+// where it matters.
 func parseConnect(raw json.RawMessage) (wire.Connect, error) {
-	var p wire.Connect
-	if err := rpc.Decode(wire.MethodConnect, raw, &p); err != nil {
+	const name = wire.MethodConnect
+	p, err := rpc.Params[wire.Connect](name, raw, "")
+	if err != nil {
 		return p, err
 	}
+	var parts struct{ Client, Auth, Device json.RawMessage }
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return p, rpc.Invalid(name, "%v", err) // cannot be: it was decoded above
+	}
+	if _, err := rpc.Params[wire.ClientInfo](name, parts.Client, "client"); err != nil {
+		return p, err
+	}
+	if p.Auth != nil {
+		if _, err := rpc.Params[wire.Auth](name, parts.Auth, "auth"); err != nil {
+			return p, err
+		}
+	}
+	if p.Device != nil {
+		if _, err := rpc.Params[wire.Device](name, parts.Device, "device"); err != nil {
+			return p, err
+		}
+	}
 	switch {
-	case p.Client.ID == "":
-		return p, rpc.Invalid(wire.MethodConnect, "at /client: must have required property 'id'")
-	case p.Role != "" && p.Role != wire.RoleOperator:
-		return p, rpc.Invalid(wire.MethodConnect, "at /role: must be equal to one of the allowed values")
+	case !slices.Contains(clientIDs[:], p.Client.ID):
+		return p, rpc.Invalid(name, "at /client/id: must be equal to one of the allowed values")
+	case !slices.Contains(clientModes[:], p.Client.Mode):
+		return p, rpc.Invalid(name, "at /client/mode: must be equal to one of the allowed values")
+	case p.MinProtocol < 1:
+		return p, rpc.Invalid(name, "at /minProtocol: must be >= 1")
+	case p.MaxProtocol < 1:
+		return p, rpc.Invalid(name, "at /maxProtocol: must be >= 1")
 	}
 	return p, nil
+}
+
+// clientIDs are the clients that there are.
+var clientIDs = [...]string{
+	"chela", "cli", "gateway-client", "webchat", "webchat-ui", "openclaw-control-ui", "openclaw-browser-copilot", "openclaw-tui",
+	"openclaw-macos", "openclaw-linux", "openclaw-ios", "openclaw-watchos", "openclaw-android", "node-host", "openclaw-worker",
+	"test", "fingerprint", "openclaw-probe",
+}
+
+// clientModes are the ways in which clients are used.
+var clientModes = [...]string{
+	wire.ModeWebchat, wire.ModeCLI, wire.ModeUI, wire.ModeBackend, wire.ModeNode, "worker", wire.ModeProbe, "test",
 }
 
 func mismatch(p wire.Connect) error {
 	return wire.Errorf(wire.InvalidRequest, "protocol mismatch").With(map[string]any{
 		"code": wire.DetailProtocol, "clientMinProtocol": p.MinProtocol, "clientMaxProtocol": p.MaxProtocol,
-		"expectedProtocol": wire.Version, "minimumProbeProtocol": wire.Version,
+		"expectedProtocol": wire.Version, "minimumProbeProtocol": wire.Oldest,
 	})
 }

@@ -3,8 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"runtime"
+	"slices"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -15,19 +14,24 @@ import (
 var events = [...]string{
 	wire.EventChallenge, wire.EventTick, wire.EventShutdown, wire.EventChat, wire.EventAgent,
 	wire.EventSessionMessage, wire.EventSessionTool, wire.EventSessionsChanged,
-	wire.EventApprovalRequested, wire.EventApprovalResolved,
+	wire.EventApprovalRequested, wire.EventApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
 }
 
 // hello returns what a connection is told when it is let in.
 func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 	h := wire.Hello{
-		Type: wire.HelloOK, Protocol: wire.Version,
+		Type: wire.HelloOK, Protocol: c.proto,
 		Server:   wire.Server{Name: "chela", Version: s.o.Version, ConnID: c.id, BootID: s.bootID},
 		Features: wire.Features{Methods: s.o.Methods.Names(), Events: events[:], Capabilities: []string{"published-model-catalog"}},
-		Auth:     wire.HelloAuth{Method: c.who.Credential, Role: c.role, Scopes: scopes(c.who)},
+		Auth: wire.HelloAuth{
+			Method: c.grant.Method, Role: c.role, Scopes: scopes(c.who), DeviceToken: c.grant.Token, IssuedAt: wire.At(c.grant.Issued),
+		},
 		Policy: wire.Policy{
 			MaxPayload: wire.MaxPayload, MaxBuffered: int64(s.o.MaxBuffered), TickIntervalMs: wire.TickInterval.Milliseconds(),
 		},
+	}
+	if c.proto < wire.Version {
+		h.Auth.Method, h.Features.Capabilities = "", nil
 	}
 	health := json.RawMessage("{}")
 	if s.o.Health != nil {
@@ -40,13 +44,13 @@ func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 		}
 	}
 	h.Snapshot = wire.Snapshot{
-		Presence: s.roster(), Health: health, State: s.state(), UptimeMs: time.Since(s.start).Milliseconds(),
+		Presence: s.roster(c.who), Health: health, State: s.state(), UptimeMs: time.Since(s.start).Milliseconds(),
 	}
 	if s.o.Defaults != nil {
 		h.Snapshot.Defaults = s.o.Defaults()
 	}
 	if c.who.May(chela.ScopeAdmin) {
-		h.Snapshot.AuthMode, h.Snapshot.Config, h.Snapshot.StateDir = c.who.Credential, s.o.ConfigPath, s.o.StateDir
+		h.Snapshot.AuthMode, h.Snapshot.Config, h.Snapshot.StateDir = c.grant.Mode, s.o.ConfigPath, s.o.StateDir
 	}
 	return h, nil
 }
@@ -60,31 +64,10 @@ func scopes(p chela.Principal) []string {
 			out = append(out, string(s))
 		}
 	}
-	return out
-}
-
-func (s *Server) state() wire.StateVersion {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return wire.StateVersion{Presence: s.version, Health: 1}
-}
-
-// roster returns who is connected: the gateway first.
-func (s *Server) roster() []wire.Presence {
-	host, _ := os.Hostname() // "" is shown as it is
-	out := []wire.Presence{{
-		Host: host, Version: s.o.Version, Platform: runtime.GOOS, Mode: "gateway", Reason: "self",
-		Text: "Gateway: " + host, Time: wire.At(s.start), Instance: s.bootID,
-	}}
-	for _, c := range s.connected() {
-		out = append(out, wire.Presence{
-			Host: c.info.DisplayName, Version: c.info.Version, Platform: c.info.Platform, Family: c.info.Family,
-			Mode: c.info.Mode, Reason: "connect", Text: c.info.ID, Time: wire.At(c.since), Instance: c.info.Instance,
-			Roles: []string{c.role}, Scopes: scopes(c.who),
-		})
+	for _, s := range p.Scopes {
+		if !slices.Contains(out, string(s)) {
+			out = append(out, string(s))
+		}
 	}
 	return out
 }
-
-// Roster returns who is connected: the gateway first.
-func (s *Server) Roster() []wire.Presence { return s.roster() }

@@ -147,7 +147,7 @@ func (o *out) write() {
 			o.abandon()
 			return
 		}
-		if cap(buf) > 1<<20 {
+		if cap(buf) > maxKept {
 			buf = nil
 		}
 		if code != 0 {
@@ -238,7 +238,7 @@ func (b *batch) flushLocked() error {
 func (b *batch) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held && len(b.buf)+len(p) <= maxHeld {
+	if b.held && len(p) <= maxKept && len(b.buf)+len(p) <= maxHeld {
 		b.buf = append(b.buf, p...)
 		return len(p), nil
 	}

@@ -10,26 +10,28 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/wire"
 )
 
-// Authenticator decides who a client is that answered the challenge with the
-// nonce. An error, best a *wire.Error, refuses it.
-type Authenticator func(ctx context.Context, c net.Conn, nonce string, p wire.Connect) (chela.Principal, error)
+// Authenticator decides who a client is that answered the challenge. An error,
+// best a *wire.Error, refuses it.
+type Authenticator func(context.Context, access.Attempt) (access.Grant, error)
 
 // Trust returns an Authenticator for a listener that only the owner reaches: a
 // pipe inside the process, or a socket in a directory of the owner's. Who
 // connects is p, with no more scopes than it asked for.
 func Trust(p chela.Principal) Authenticator {
-	return func(_ context.Context, _ net.Conn, _ string, c wire.Connect) (chela.Principal, error) {
-		return Narrow(p, c.Scopes), nil
+	return func(_ context.Context, a access.Attempt) (access.Grant, error) {
+		return access.Grant{Who: Narrow(p, a.Connect.Scopes), Method: p.Credential, Mode: p.Credential}, nil
 	}
 }
 
@@ -85,14 +87,18 @@ type Server struct {
 	cancel func() // ends the subscription to the bus
 	wg     sync.WaitGroup
 
+	pending atomic.Int64 // connections without a hello yet
+
 	mu      sync.Mutex
 	closing bool
 	https   []*http.Server
 	conns   []*conn // replaced, never changed: ranged over without the lock
 	version int64   // of the roster
 
-	streams streams
-	changes changes
+	streams  streams
+	changes  changes
+	presence presence
+	pulse    pulse
 }
 
 // New returns a Server that observes the bus. Shutdown ends it.
@@ -107,18 +113,23 @@ func New(o Options) *Server {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.streams.init(s)
 	s.changes.init(s)
+	s.presence.init(s)
 	s.cancel = o.Bus.Subscribe(s.observe)
 	s.wg.Go(s.tick)
 	s.wg.Go(s.changes.run)
+	s.wg.Go(s.presence.run)
+	s.wg.Go(func() { s.pulse.run(s) })
 	return s
 }
 
-// Serve serves the connections of l until it is closed or the server is shut
-// down; it then returns nil. Several listeners may be served at once.
-func (s *Server) Serve(l net.Listener, auth Authenticator) error {
+// Serve serves the requests of l with handler until l is closed or the server
+// is shut down; it then returns nil. Several listeners may be served at once.
+func (s *Server) Serve(l net.Listener, handler http.Handler) error {
 	h := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.accept(w, r, auth) }),
+		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
@@ -137,15 +148,33 @@ func (s *Server) Serve(l net.Listener, auth Authenticator) error {
 
 type connKey struct{}
 
+// maxPending bounds the connections that did not get their hello yet.
+const maxPending = 512
+
+// Upgrade returns the handler that makes requests connections of clients whom
+// auth lets in. Origins were checked before, or the listener is one that no
+// browser reaches.
+func (s *Server) Upgrade(auth Authenticator) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.accept(w, r, auth) })
+}
+
 // accept upgrades a request and serves the connection until it ends.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticator) {
-	ws, err := websocket.Accept(w, r, nil)
+	if s.pending.Add(1) > maxPending {
+		s.pending.Add(-1)
+		http.Error(w, "too many clients connect at once", http.StatusServiceUnavailable)
+		return
+	}
+	pending := sync.OnceFunc(func() { s.pending.Add(-1) })
+	defer pending()
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		s.o.Log.Debug("no websocket", "err", err)
 		return // Accept answered
 	}
 	nc, _ := r.Context().Value(connKey{}).(*batch)
 	c := newConn(s, ws, nc)
+	c.from = access.FromContext(r.Context())
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
@@ -155,7 +184,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 	s.wg.Add(1)
 	s.mu.Unlock()
 	defer s.wg.Done()
-	c.serve(auth)
+	c.serve(auth, pending)
 }
 
 // join sends a connection its hello and adds it: what happens after the client
@@ -170,6 +199,7 @@ func (s *Server) join(c *conn, hello []byte) bool {
 	c.send(hello)
 	s.version++
 	s.conns = append(slices.Clip(s.conns), c)
+	s.presence.changed()
 	return true
 }
 
@@ -179,6 +209,7 @@ func (s *Server) leave(c *conn) {
 	if i := slices.Index(s.conns, c); i >= 0 {
 		s.version++
 		s.conns = slices.Concat(s.conns[:i], s.conns[i+1:])
+		s.presence.changed()
 	}
 }
 
@@ -203,6 +234,29 @@ func (s *Server) tick() {
 		}
 	}
 }
+
+// Drop closes the connections that a credential let in, which is no longer
+// good.
+func (s *Server) Drop(credential string) {
+	for _, c := range s.connected() {
+		if c.who.Credential == credential {
+			c.drop()
+		}
+	}
+}
+
+// Connected reports whether a credential let in a client that is connected.
+func (s *Server) Connected(credential string) bool {
+	return slices.ContainsFunc(s.connected(), func(c *conn) bool { return c.who.Credential == credential })
+}
+
+// Tell sends an event to all clients that hold the scope.
+func (s *Server) Tell(scope chela.Scope, name string, payload any) {
+	s.broadcast(func(c *conn) bool { return c.who.May(scope) }, false, name, func() any { return payload })
+}
+
+// Clients returns how many clients are connected.
+func (s *Server) Clients() int { return len(s.connected()) }
 
 // Shutdown tells clients that the gateway stops, closes their connections when
 // they have read what was sent, and returns when all have ended; when ctx ends

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/gateway"
@@ -164,28 +165,52 @@ func TestSlowConsumer(t *testing.T) {
 	})
 }
 
-func TestHandshakeLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tb := newTable(t, nil)
-		p := tb.dial("a")
-		p.say(t, connectFrame(t, `{"locale":"`+strings.Repeat("x", wire.MaxHandshake)+`"}`))
-		synctest.Wait()
-		got := p.take()
-		if len(got) != 2 || !strings.HasPrefix(got[1], "! 1009") {
-			t.Errorf("got %q, want the connection closed with 1009", got)
+// TestFrameLimits: a frame may be as long as the limit, and not a byte longer,
+// before the hello and after it.
+func TestFrameLimits(t *testing.T) {
+	pad := func(t *testing.T, frame func(pad string) string, size int) string {
+		t.Helper()
+		out := frame(strings.Repeat("x", size-len(frame(""))))
+		if len(out) != size {
+			t.Fatalf("the frame has %d bytes, want %d", len(out), size)
 		}
-		tb.dial("b").say(t, connectFrame(t, `{"locale":"`+strings.Repeat("x", wire.MaxHandshake-1000)+`"}`))
-		synctest.Wait()
-		b := tb.client("b")
-		if got := b.take(); len(got) != 2 || !strings.Contains(got[1], wire.HelloOK) {
-			t.Fatalf("a connect of nearly 64 KiB was answered with %.200q", got)
-		}
-		b.say(t, `{"type":"req","id":"1","method":"echo","params":{"text":"`+strings.Repeat("x", 1<<20)+`"}}`)
-		synctest.Wait()
-		if got := b.take(); len(got) != 1 || len(got[0]) < 1<<20 {
-			t.Errorf("after the hello a frame of 1 MiB was answered with %.100q", got)
-		}
-	})
+		return out
+	}
+	connect := func(pad string) string { return connectFrame(t, `{"locale":"`+pad+`"}`) }
+	echo := func(pad string) string {
+		return `{"type":"req","id":"1","method":"echo","params":{"text":"` + pad + `"}}`
+	}
+	for _, tt := range []struct {
+		name  string
+		frame func(string) string
+		size  int
+		ok    bool
+	}{
+		{"before the hello, one less", connect, wire.MaxHandshake - 1, true},
+		{"before the hello, the limit", connect, wire.MaxHandshake, true},
+		{"before the hello, one more", connect, wire.MaxHandshake + 1, false},
+		{"after the hello, one less", echo, wire.MaxPayload - 1, true},
+		{"after the hello, the limit", echo, wire.MaxPayload, true},
+		{"after the hello, one more", echo, wire.MaxPayload + 1, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newTable(t, nil).dial("a")
+				synctest.Wait()
+				if tt.size > wire.MaxHandshake+1 {
+					p.say(t, connectFrame(t, ""))
+					synctest.Wait()
+				}
+				p.take()
+				p.say(t, pad(t, tt.frame, tt.size))
+				synctest.Wait()
+				got := p.take()
+				if len(got) != 1 || strings.Contains(got[0], `"ok":true`) != tt.ok || strings.HasPrefix(got[0], "! 1009") == tt.ok {
+					t.Errorf("got %.200q, want it let through: %v", got, tt.ok)
+				}
+			})
+		})
+	}
 }
 
 func TestCallEndsWithItsClient(t *testing.T) {
@@ -222,7 +247,7 @@ func TestUnixSocket(t *testing.T) {
 	b := bus.New(slog.New(slog.DiscardHandler))
 	s := gateway.New(gateway.Options{Log: slog.New(slog.DiscardHandler), Bus: b, Methods: rpc.NewSet(testMethods())})
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(l, gateway.Trust(chela.Owner("socket"))) }()
+	go func() { served <- s.Serve(l, s.Upgrade(gateway.Trust(chela.Owner("socket")))) }()
 	c, err := client.Dial(t.Context(), client.Options{Dial: func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}})
@@ -296,7 +321,7 @@ func TestServeAfterShutdown(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := gateway.NewPipe()
-		if err := tb.server.Serve(l, gateway.Trust(chela.Owner("x"))); !errors.Is(err, chela.ErrClosed) {
+		if err := tb.server.Serve(l, tb.server.Upgrade(gateway.Trust(chela.Owner("x")))); !errors.Is(err, chela.ErrClosed) {
 			t.Errorf("Serve after Shutdown: %v, want %v", err, chela.ErrClosed)
 		}
 		if _, err := l.Dial(t.Context()); !errors.Is(err, chela.ErrClosed) {
@@ -324,4 +349,30 @@ func TestNarrow(t *testing.T) {
 			t.Errorf("Narrow(%v, %v) (-want +got):\n%s", tc.have, tc.asked, diff)
 		}
 	}
+}
+
+// TestGrantTakenAway: a grant that is taken away while its connection is let
+// in ends the connection, which Drop did not find yet.
+func TestGrantTakenAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		pipe := gateway.NewPipe()
+		defer pipe.Close()
+		auth := func(context.Context, access.Attempt) (access.Grant, error) {
+			return access.Grant{Who: chela.Owner("device:x"), Check: func(context.Context) error { return errors.New("revoked") }}, nil
+		}
+		go tb.server.Serve(pipe, tb.server.Upgrade(auth))
+		c, err := client.Dial(t.Context(), client.Options{Dial: pipe.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		select {
+		case <-c.Done():
+		case <-time.After(time.Second):
+		}
+		if ce, ok := errors.AsType[*client.CloseError](c.Err()); !ok || ce.Code != wire.CloseAuth {
+			t.Errorf("the connection ended with %v, want code %d", c.Err(), wire.CloseAuth)
+		}
+	})
 }

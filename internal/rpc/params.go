@@ -38,8 +38,25 @@ func shapeOf[P any](method string) shape {
 	return s
 }
 
+// Params decodes parameters, or the object at a path of them, and refuses what
+// is missing in it and what is not known.
+func Params[P any](method string, raw json.RawMessage, path string) (P, error) {
+	var p P
+	if err := shapeOf[P](method).checkAt(method, raw, path); err != nil {
+		return p, err
+	}
+	return p, Decode(method, raw, &p)
+}
+
 // check reports properties that are missing and ones that are not known.
-func (s shape) check(method string, raw json.RawMessage) error {
+func (s shape) check(method string, raw json.RawMessage) error { return s.checkAt(method, raw, "") }
+
+func (s shape) checkAt(method string, raw json.RawMessage, path string) error {
+	missing, unknown := "", "at root: "
+	if path != "" {
+		missing = "at /" + path + ": "
+		unknown = missing
+	}
 	props, err := object(raw)
 	if err != nil {
 		return bad(method, err.Error())
@@ -47,12 +64,12 @@ func (s shape) check(method string, raw json.RawMessage) error {
 	var faults []string
 	for _, name := range s.required {
 		if _, ok := props[name]; !ok {
-			faults = append(faults, fmt.Sprintf("must have required property '%s'", name))
+			faults = append(faults, fmt.Sprintf("%smust have required property '%s'", missing, name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		if !s.known[name] {
-			faults = append(faults, fmt.Sprintf("at root: unexpected property '%s'", name))
+			faults = append(faults, fmt.Sprintf("%sunexpected property '%s'", unknown, name))
 		}
 	}
 	if faults != nil {

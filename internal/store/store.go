@@ -26,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/outbox"
+	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
@@ -78,6 +79,7 @@ type Reader interface {
 	Approvals() approval.Reader
 	Outbox() outbox.Reader
 	Usage() usage.Reader
+	Devices() pairing.Reader
 	// Setting returns a value of the small table of facts that belong to no
 	// noun ("" when there is none).
 	Setting(name string) (string, error)
@@ -92,6 +94,7 @@ type Tx interface {
 	Approvals() approval.Table
 	Outbox() outbox.Table
 	Usage() usage.Table
+	Devices() pairing.Table
 	Setting(name string) (string, error)
 	SetSetting(name, value string) error
 	// Wake tells the readers of Wakes after the commit.

@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/method/agents"
 	"github.com/chela-ai/chela/internal/method/approvals"
 	"github.com/chela-ai/chela/internal/method/chat"
+	"github.com/chela-ai/chela/internal/method/devices"
 	"github.com/chela-ai/chela/internal/method/models"
 	"github.com/chela-ai/chela/internal/method/sessions"
 	"github.com/chela-ai/chela/internal/method/system"
@@ -132,6 +133,12 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		models.Methods(models.Options{List: func(context.Context) ([]llm.Model, string, error) {
 			return []llm.Model{model}, model.Ref(), nil
 		}}),
+		devices.Methods(devices.Options{
+			Store:     h.Store,
+			Announce:  func(event string, payload any) { h.Server.Tell(chela.ScopePairing, event, payload) },
+			Drop:      func(credential string) { h.Server.Drop(credential) },
+			Connected: func(credential string) bool { return h.Server.Connected(credential) },
+		}),
 		system.Methods(state),
 		usage.Methods(usage.Options{Store: h.Store, Default: main}),
 	)
@@ -141,7 +148,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 			return sessions.Options{Store: h.Store, Rows: rows}.Describe(ctx, key)
 		},
 	})
-	go func() { _ = h.Server.Serve(h.Pipe, gateway.Trust(chela.Owner("process"))) }()
+	go func() { _ = h.Server.Serve(h.Pipe, h.Server.Upgrade(gateway.Trust(chela.Owner("process")))) }()
 }
 
 // Dial connects another client.

@@ -32,6 +32,9 @@ type Options struct {
 	Folder  string                         // the default agent's workspace
 	Notify  func(chela.SessionKey, string) // a line for the session's next run
 
+	// URL returns where the gateway's port is; nil: there is none.
+	URL func() string
+
 	// Backup writes a copy of the store to a file that is not there.
 	Backup func(ctx context.Context, path string) error
 
@@ -52,7 +55,9 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodHealth, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Health, error) {
 			return o.Health(ctx)
 		}).Accepting("probe", "timeoutMs"),
-		rpc.New(wire.MethodStatus, op, chela.ScopeRead, m.status),
+		rpc.New(wire.MethodStatus, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Status, error) {
+			return o.Status(ctx)
+		}),
 		rpc.New(wire.MethodSystemPresence, op, chela.ScopeRead, func(context.Context, rpc.Peer, wire.None) ([]wire.Presence, error) {
 			return o.Roster(), nil
 		}),
@@ -122,7 +127,9 @@ func (o Options) sessions(r store.Reader, agent chela.AgentID, now time.Time) (w
 	return out, err
 }
 
-func (m methods) status(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Status, error) {
+// Status returns what runs and what waits.
+func (o Options) Status(ctx context.Context) (wire.Status, error) {
+	m := methods{o}
 	now := time.Now()
 	model := m.o.Rows.Model(session.Meta{Agent: m.o.Default})
 	s := wire.Status{
@@ -130,6 +137,9 @@ func (m methods) status(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Stat
 		Heartbeat: wire.HeartbeatStatus{DefaultAgent: string(m.o.Default), Agents: []wire.AgentHeartbeat{}},
 		Channels:  []string{}, SystemEvents: []string{}, Runs: []wire.ActiveRun{},
 		Workspace: m.o.Folder,
+	}
+	if m.o.URL != nil {
+		s.URL = m.o.URL()
 	}
 	s.Sessions.Paths = []string{m.o.Path}
 	s.Sessions.Defaults = wire.StatusDefaults{Model: model.Model, Provider: model.Provider, ContextWindow: model.ContextWindow}

@@ -34,7 +34,7 @@ func schema() ([]string, error) {
 }
 
 // migrate brings the database to the version of the last step: each step in a
-// transaction of its own, after a copy of a database that holds something.
+// transaction of its own, all after one copy of a database that was there.
 func migrate(c *conn, path string, steps []string) error {
 	have, err := c.number("PRAGMA user_version")
 	if err != nil {
@@ -43,12 +43,12 @@ func migrate(c *conn, path string, steps []string) error {
 	if have > int64(len(steps)) {
 		return newerError(path, have, int64(len(steps)))
 	}
-	for ; have < int64(len(steps)); have++ {
-		if have > 0 {
-			if err := copyTo(context.Background(), c, fmt.Sprintf("%s.bak-v%d", path, have)); err != nil {
-				return fmt.Errorf("copy before migration %d: %w", have+1, err)
-			}
+	if have > 0 && have < int64(len(steps)) {
+		if err := copyTo(context.Background(), c, fmt.Sprintf("%s.bak-v%d", path, have)); err != nil {
+			return fmt.Errorf("copy before migration %d: %w", have+1, err)
 		}
+	}
+	for ; have < int64(len(steps)); have++ {
 		if err := step(c, steps[have], have+1); err != nil {
 			return fmt.Errorf("migration %d: %w", have+1, err)
 		}

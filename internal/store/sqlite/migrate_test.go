@@ -106,8 +106,8 @@ func TestMigrate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(byColumns) != 12 {
-			t.Errorf("%d tables, want 12", len(byColumns))
+		if len(byColumns) != 13 {
+			t.Errorf("%d tables, want 13", len(byColumns))
 		}
 		if byColumns[5] != nil {
 			t.Errorf("table %s has 5 columns, as the schema's own", byColumns[5].name)

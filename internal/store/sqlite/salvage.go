@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -130,6 +131,7 @@ type table struct {
 	name   string
 	insert string
 	types  []string // of the columns
+	json   []bool   // columns that hold JSON, or nothing
 	key    int      // column that is the rowid, -1: none
 }
 
@@ -147,6 +149,7 @@ func tables(c *conn) (map[int]*table, error) {
 			t.key = len(t.types)
 		}
 		t.types = append(t.types, kind)
+		t.json = append(t.json, slices.Contains(jsonColumns[:], column))
 		t.insert += ", " + column
 		return nil
 	}, `SELECT m.name, i.name, i.type, i.pk FROM sqlite_schema m, pragma_table_info(m.name) i
@@ -200,8 +203,12 @@ func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error 
 	return nil
 }
 
+// jsonColumns are the names of the columns that hold JSON, in every table.
+var jsonColumns = [...]string{"address", "device", "inbound", "media", "meta", "parts", "principal", "request"}
+
 // takes reports whether the values are of the columns' types, and puts the
-// rowid where it belongs.
+// rowid where it belongs. JSON that a flipped bit broke would be met by every
+// reader of the table.
 func (t *table) takes(r *page.Row) bool {
 	if t.key >= 0 {
 		if r.Values[t.key] != nil {
@@ -214,6 +221,9 @@ func (t *table) takes(r *page.Row) bool {
 		if v != nil && number != (t.types[i] == "INTEGER") {
 			return false
 		}
+		if text, ok := v.(string); ok && t.json[i] && text != "" && !json.Valid([]byte(text)) {
+			return false
+		}
 	}
 	return true
 }
@@ -224,7 +234,7 @@ const lostText = "A part of this conversation was lost when the database was dam
 // mendSessions makes of the saved rows what the program relies on, and names
 // the sessions of which something is missing.
 func mendSessions(c *conn, report *Report) error {
-	for _, f := range [...]func(*conn, *Report) error{nameTranscripts, restoreSessions, closeGaps} {
+	for _, f := range [...]func(*conn, *Report) error{nameTranscripts, restoreSessions, closeGaps, forgetDevices} {
 		if err := f(c, report); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/wake"
 )
 
 // Options say which database to open. Path is needed.
@@ -26,7 +27,7 @@ type DB struct {
 	log     *slog.Logger
 	writer  *writer
 	readers *readers
-	wakes   hub
+	wakes   wake.Hub
 	close   func() error
 	rewrite func(path string) error // rewriteFile; tests have disks of their own
 }
@@ -57,7 +58,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.readers = newReaders(d)
 	d.writer = newWriter(d, c)
 	d.close = sync.OnceValue(func() error {
-		d.wakes.close()
+		d.wakes.Close()
 		// The writer is last, so that its closing tidies the files up.
 		return errors.Join(d.readers.close(), d.writer.close())
 	})
@@ -132,7 +133,7 @@ func (d *DB) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) e
 
 // Wakes returns a channel of what commits woke, until ctx ends or the database
 // is closed.
-func (d *DB) Wakes(ctx context.Context) <-chan store.Topic { return d.wakes.listen(ctx) }
+func (d *DB) Wakes(ctx context.Context) <-chan store.Topic { return d.wakes.Listen(ctx) }
 
 // end ends the transaction of a reader, whatever came before.
 func (c *conn) end(sql string) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/outbox"
+	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
@@ -23,6 +24,7 @@ func (r reader) Runs() run.Reader                    { return runs(r) }
 func (r reader) Approvals() approval.Reader          { return approvals(r) }
 func (r reader) Outbox() outbox.Reader               { return outgoing(r) }
 func (r reader) Usage() usage.Reader                 { return spent(r) }
+func (r reader) Devices() pairing.Reader             { return devices(r) }
 func (r reader) Setting(name string) (string, error) { return setting(r.c, name) }
 
 // tx is the tables, in one transaction.
@@ -38,6 +40,7 @@ func (t tx) Runs() run.Table                     { return runs{t.c} }
 func (t tx) Approvals() approval.Table           { return approvals{t.c} }
 func (t tx) Outbox() outbox.Table                { return outgoing{t.c} }
 func (t tx) Usage() usage.Table                  { return spent{t.c} }
+func (t tx) Devices() pairing.Table              { return devices{t.c} }
 func (t tx) Setting(name string) (string, error) { return setting(t.c, name) }
 
 func (t tx) SetSetting(name, value string) error {

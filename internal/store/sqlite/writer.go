@@ -123,7 +123,7 @@ func (w *writer) finish(group []*job) {
 	for _, j := range group {
 		if j.err == nil {
 			for _, t := range j.wakes {
-				w.d.wakes.wake(t)
+				w.d.wakes.Wake(t)
 			}
 		}
 		close(j.done)

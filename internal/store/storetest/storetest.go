@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"approvals", testApprovals},
 		{"outbox", testOutbox},
 		{"usage", testUsage},
+		{"devices", testDevices},
 		{"settings", testSettings},
 		{"transactions", testTransactions},
 		{"concurrency", testConcurrency},

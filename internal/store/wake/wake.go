@@ -1,4 +1,6 @@
-package sqlite
+// Package wake hands the wakes of a store's commits to those who listen: what
+// any implementation of store.Store needs for its Wakes.
+package wake
 
 import (
 	"context"
@@ -7,8 +9,9 @@ import (
 	"github.com/chela-ai/chela/internal/store"
 )
 
-// hub hands wakes to those who listen. The zero value is ready.
-type hub struct {
+// Hub hands wakes to those who listen. The zero value is ready; it is safe for
+// concurrent use.
+type Hub struct {
 	mu        sync.Mutex
 	listeners map[*listener]bool
 	closed    bool
@@ -23,8 +26,8 @@ type listener struct {
 	done    chan struct{} // closed with the hub
 }
 
-// listen returns a channel that is closed when ctx ends or the hub is closed.
-func (h *hub) listen(ctx context.Context) <-chan store.Topic {
+// Listen returns a channel that is closed when ctx ends or the hub is closed.
+func (h *Hub) Listen(ctx context.Context) <-chan store.Topic {
 	out := make(chan store.Topic)
 	l := &listener{bell: make(chan struct{}, 1), done: make(chan struct{})}
 	h.mu.Lock()
@@ -45,13 +48,14 @@ func (h *hub) listen(ctx context.Context) <-chan store.Topic {
 	return out
 }
 
-func (h *hub) leave(l *listener) {
+func (h *Hub) leave(l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.listeners, l)
 }
 
-func (h *hub) wake(t store.Topic) {
+// Wake tells every listener. It does not wait for them.
+func (h *Hub) Wake(t store.Topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for l := range h.listeners {
@@ -59,7 +63,8 @@ func (h *hub) wake(t store.Topic) {
 	}
 }
 
-func (h *hub) close() {
+// Close ends all listening.
+func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true

@@ -1,0 +1,182 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/config"
+)
+
+// minToken is how long a token is that cannot be guessed.
+const minToken = 24
+
+// audit collects weaknesses.
+type audit struct {
+	fix   bool
+	found []cli.Weakness
+}
+
+func (a *audit) add(id, severity, hint, format string, args ...any) {
+	a.found = append(a.found, cli.Weakness{ID: id, Severity: severity, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// auditInstallation lists what makes an installation easier to take over. With
+// fix, modes of files that are too wide are narrowed.
+func auditInstallation(_ context.Context, s cli.Start, fix bool) ([]cli.Weakness, error) {
+	a := &audit{fix: fix, found: []cli.Weakness{}}
+	if err := a.files(s); err != nil {
+		return nil, err
+	}
+	tree, err := config.Options{LastGood: s.LastGood}.Load(s.Config)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{o: Options{State: s.State, Config: tree, Env: environment(tree), Listen: &Listen{}}}
+	g, err := e.gatewayOptions()
+	if err != nil {
+		return nil, err
+	}
+	a.gateway(&g, e.o)
+	return a.found, nil
+}
+
+// files looks at who else may read and write what the program keeps.
+func (a *audit) files(s cli.Start) error {
+	if runtime.GOOS == "windows" {
+		return nil // modes say nothing there
+	}
+	errs := []error{a.mode(s.State, "fs.state_dir", 0o700), a.mode(s.Config, "fs.config", 0o600)}
+	if info, err := os.Lstat(s.Config); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		a.add("fs.config.symlink", cli.SeverityWarn, "", "%s is a link: who may write its target decides what runs here", s.Config)
+	}
+	credentials := filepath.Join(s.State, "credentials")
+	errs = append(errs, a.mode(credentials, "fs.credentials_dir", 0o700), a.inside(credentials, "fs.credentials"))
+	for _, suffix := range [...]string{"", "-wal", "-shm"} {
+		errs = append(errs, a.mode(filepath.Join(s.State, databaseName+suffix), "fs.sessions_store", 0o600))
+	}
+	errs = append(errs, a.inside(filepath.Join(s.State, "logs"), "fs.log_file"))
+	return errors.Join(errs...)
+}
+
+// inside looks at the files of a directory.
+func (a *audit) inside(dir, id string) error {
+	list, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, e := range list {
+		if e.Type().IsRegular() {
+			errs = append(errs, a.mode(filepath.Join(dir, e.Name()), id, 0o600))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// mode looks at a file or directory that nobody but its owner is to reach. What
+// is not there is no weakness.
+func (a *audit) mode(path, id string, want fs.FileMode) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	have := info.Mode().Perm()
+	kind, severity := wide(have)
+	if kind == "" {
+		return nil
+	}
+	a.add(id+".perms_"+kind, severity, fmt.Sprintf("chmod %o %s", want, path), "%s is open to other users (%s)", path, have)
+	if !a.fix {
+		return nil
+	}
+	if err := os.Chmod(path, want); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	a.found[len(a.found)-1].Fixed = true
+	return nil
+}
+
+// wide names the worst that a mode lets others do.
+func wide(m fs.FileMode) (kind, severity string) {
+	switch {
+	case m&0o002 != 0:
+		return "world_writable", cli.SeverityCritical
+	case m&0o004 != 0:
+		return "world_readable", cli.SeverityCritical
+	case m&0o020 != 0:
+		return "group_writable", cli.SeverityWarn
+	case m&0o077 != 0:
+		return "group_readable", cli.SeverityWarn
+	}
+	return "", ""
+}
+
+// gateway looks at who may connect.
+func (a *audit) gateway(g *gatewayOptions, o Options) {
+	host, err := g.host()
+	if err != nil {
+		a.add("gateway.bind_invalid", cli.SeverityWarn, "chela config validate", "%v", err)
+		return
+	}
+	local := host.IsLoopback()
+	switch {
+	case g.Auth.Mode == access.ModeNone && !local:
+		a.add("gateway.bind_no_auth", cli.SeverityCritical, "chela config set gateway.auth.mode token",
+			"the gateway would listen on %s without authentication; it refuses to start", host)
+	case g.Auth.Mode == access.ModeNone:
+		a.add("gateway.loopback_no_auth", cli.SeverityCritical, "chela config set gateway.auth.mode token",
+			"every program of this machine, of every user, may connect to the gateway")
+	}
+	if !local && !g.TLS.Enabled && g.Auth.Mode != access.ModeProxy {
+		a.add("gateway.bind_no_tls", cli.SeverityCritical, "set gateway.tls.enabled, certPath and keyPath",
+			"the gateway would listen on %s without TLS: its credential could be read on the way", host)
+	}
+	a.secrets(g, o)
+	if slices.Contains(g.UI.Origins, "*") {
+		a.add("gateway.control_ui.allowed_origins_wildcard", cli.SeverityCritical, "name the origins in gateway.controlUi.allowedOrigins",
+			"any web page may open a connection to the gateway")
+	}
+	if g.Auth.Mode == access.ModeProxy && len(g.Proxies) == 0 {
+		a.add("gateway.trusted_proxies_missing", cli.SeverityCritical, "set gateway.trustedProxies",
+			"gateway.auth.mode is trusted-proxy, and no proxy is trusted")
+	}
+	if slices.ContainsFunc(g.Proxies, func(p string) bool { return strings.HasSuffix(p, "/0") }) {
+		a.add("gateway.trusted_proxies_everybody", cli.SeverityCritical, "name the proxy's address in gateway.trustedProxies",
+			"every address is trusted to say who its user is")
+	}
+}
+
+// secrets looks at the credential of the gateway.
+func (a *audit) secrets(g *gatewayOptions, o Options) {
+	switch g.Auth.Mode {
+	case access.ModeToken:
+		v, err := g.known(o)
+		if err == nil && !v.IsZero() && len(v.Reveal()) < minToken {
+			a.add("gateway.token_too_short", cli.SeverityWarn, "openssl rand -hex 24",
+				"the gateway's token has fewer than %d characters", minToken)
+		}
+	case access.ModePassword:
+		var raw struct {
+			Auth struct{ Password any }
+		}
+		if b := o.Config.Section("gateway"); b != nil && json.Unmarshal(b, &raw) == nil {
+			if s, ok := raw.Auth.Password.(string); ok && !strings.HasPrefix(s, "${") {
+				a.add("config.secrets.gateway_password_in_config", cli.SeverityWarn, "refer to a variable: ${CHELA_GATEWAY_PASSWORD}",
+					"the gateway's password is written in the configuration")
+			}
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+// DefaultPort is where the gateway listens.
+const DefaultPort = 18789
+
+// gatewayOptions is gateway.
+type gatewayOptions struct {
+	Port       *int   `json:"port"`
+	Bind       string `json:"bind"` // loopback, lan, tailnet, auto, custom
+	CustomHost string `json:"customBindHost"`
+	Auth       struct {
+		Mode     string              `json:"mode"`
+		Token    secret.Ref          `json:"token"`
+		Password secret.Ref          `json:"password"`
+		Proxy    access.ProxyOptions `json:"trustedProxy"`
+	} `json:"auth"`
+	TLS struct {
+		Enabled bool   `json:"enabled"`
+		Cert    string `json:"certPath"`
+		Key     string `json:"keyPath"`
+	} `json:"tls"`
+	UI struct {
+		Enabled *bool    `json:"enabled"`
+		Base    string   `json:"basePath"`
+		Root    string   `json:"root"`
+		Origins []string `json:"allowedOrigins"`
+	} `json:"controlUi"`
+	Proxies []string `json:"trustedProxies"`
+}
+
+// Listen is where the gateway serves other programs than this one. What is
+// empty comes from the configuration.
+type Listen struct {
+	Port     int    // 0: gateway.port; -1: any that is free
+	Bind     string // loopback, lan, tailnet, auto, custom
+	Insecure bool   // without encryption also to other machines
+}
+
+// gatewayOptions reads the section, with what was said at the start before it.
+func (e *Engine) gatewayOptions() (gatewayOptions, error) {
+	var g gatewayOptions
+	if raw := e.o.Config.Section("gateway"); raw != nil {
+		if err := json.Unmarshal(raw, &g); err != nil {
+			return g, fmt.Errorf("configuration, gateway: %w", err)
+		}
+	}
+	port := DefaultPort
+	switch {
+	case e.o.Listen.Port < 0:
+		port = 0
+	case e.o.Listen.Port > 0:
+		port = e.o.Listen.Port
+	case g.Port != nil:
+		port = *g.Port
+	}
+	if port < 0 || port > 65535 {
+		return g, fmt.Errorf("gateway.port: %d is not a port", port)
+	}
+	g.Port = &port
+	if e.o.Listen.Bind != "" {
+		g.Bind = e.o.Listen.Bind
+	}
+	if g.Auth.Mode == "" {
+		g.Auth.Mode = access.ModeToken
+		if g.Auth.Token.IsZero() && !g.Auth.Password.IsZero() {
+			g.Auth.Mode = access.ModePassword
+		}
+	}
+	return g, nil
+}
+
+// host returns the address that a bind mode stands for.
+func (g *gatewayOptions) host() (netip.Addr, error) {
+	switch g.Bind {
+	case "", "loopback":
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	case "lan":
+		return netip.IPv4Unspecified(), nil
+	case "auto":
+		if inContainer() {
+			return netip.IPv4Unspecified(), nil
+		}
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	case "custom":
+		a, err := netip.ParseAddr(g.CustomHost)
+		if err != nil {
+			return a, fmt.Errorf("gateway.customBindHost: %w", err)
+		}
+		return a, nil
+	case "tailnet":
+		addrs, err := net.InterfaceAddrs()
+		if err != nil {
+			return netip.Addr{}, fmt.Errorf("gateway.bind tailnet: %w", err)
+		}
+		return tailnet(addrs)
+	}
+	return netip.Addr{}, fmt.Errorf("gateway.bind: want loopback, lan, tailnet, auto or custom, not %q", g.Bind)
+}
+
+// tailnet returns this machine's address in a Tailscale network.
+func tailnet(addrs []net.Addr) (netip.Addr, error) {
+	shared := netip.MustParsePrefix("100.64.0.0/10")
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && shared.Contains(p.Addr()) {
+			return p.Addr(), nil
+		}
+	}
+	return netip.Addr{}, errors.New("gateway.bind tailnet: this machine has no address of a tailnet")
+}
+
+func inContainer() bool {
+	for _, path := range [...]string{"/.dockerenv", "/run/.containerenv"} {
+		if _, err := os.Stat(path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// safe refuses to serve other machines without a secret, or one that anybody
+// on the way could read.
+func (g *gatewayOptions) safe(host netip.Addr, insecure bool) error {
+	if host.IsLoopback() {
+		return nil
+	}
+	if g.Auth.Mode == access.ModeNone {
+		return &chela.Error{
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("refusing to listen on %s without authentication: everybody on the network would own this assistant", host),
+			Hint: "chela config set gateway.auth.mode token",
+		}
+	}
+	if !g.TLS.Enabled && !insecure && g.Auth.Mode != access.ModeProxy {
+		return &chela.Error{
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("refusing to listen on %s without TLS: the credential could be read on the way", host),
+			Hint: "set gateway.tls.enabled, certPath and keyPath, or: chela gateway run --allow-insecure",
+		}
+	}
+	return nil
+}
+
+// open listens.
+func (g *gatewayOptions) open(ctx context.Context, host netip.Addr) (net.Listener, error) {
+	addr := net.JoinHostPort(host.String(), strconv.Itoa(*g.Port))
+	var secure *tls.Config
+	if g.TLS.Enabled {
+		cert, err := tls.LoadX509KeyPair(g.TLS.Cert, g.TLS.Key)
+		if err != nil {
+			return nil, fmt.Errorf("gateway.tls: %w", err)
+		}
+		secure = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, &chela.Error{
+			Code: chela.CodeUnavailable, Message: fmt.Sprintf("port %d cannot be used", *g.Port), Err: err,
+			Hint: fmt.Sprintf("chela gateway run --port %d", *g.Port%65535+1),
+		}
+	}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	return l, nil
+}
+
+// tokenName is the file of the token that was made at the first start.
+const tokenName = "gateway.token"
+
+func tokenPath(state string) string { return filepath.Join(state, "credentials", tokenName) }
+
+// door returns who may come in. made says that a token was made for it.
+func (g *gatewayOptions) door(o Options, st store.Store, asked func(pairing.Admission)) (_ *access.Door, token secret.Value, made bool, _ error) {
+	a := access.Options{Log: o.Log, Store: st, Asked: asked, Mode: g.Auth.Mode, Origins: g.UI.Origins, Proxy: g.Auth.Proxy, Hosts: names()}
+	var err error
+	if a.Proxies, err = prefixes(g.Proxies); err != nil {
+		return nil, token, false, err
+	}
+	switch g.Auth.Mode {
+	case access.ModeToken:
+		if token, made, err = g.token(o); err != nil {
+			return nil, token, false, err
+		}
+		a.Token = token
+	case access.ModePassword:
+		if a.Password, err = g.Auth.Password.Resolve(o.Env); err != nil {
+			return nil, token, false, fmt.Errorf("gateway.auth.password: %w", err)
+		}
+		if a.Password.IsZero() {
+			return nil, token, false, errors.New("gateway.auth.mode is password, and gateway.auth.password is not set")
+		}
+	case access.ModeProxy:
+		if a.Proxy.UserHeader == "" || len(a.Proxies) == 0 {
+			return nil, token, false, errors.New("gateway.auth.mode is trusted-proxy: set gateway.auth.trustedProxy.userHeader and gateway.trustedProxies")
+		}
+	}
+	return access.New(a), token, made, nil
+}
+
+// known returns the token of the configuration, or the one of the state
+// directory; the zero Value when there is none.
+func (g *gatewayOptions) known(o Options) (secret.Value, error) {
+	if !g.Auth.Token.IsZero() {
+		v, err := g.Auth.Token.Resolve(o.Env)
+		if err == nil && v.IsZero() {
+			err = errors.New("is empty")
+		}
+		if err != nil {
+			return v, fmt.Errorf("gateway.auth.token: %w", err)
+		}
+		return v, nil
+	}
+	b, err := os.ReadFile(tokenPath(o.State))
+	if text := strings.TrimSpace(string(b)); err == nil && text != "" {
+		return secret.New(text), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return secret.Value{}, fmt.Errorf("token of the gateway: %w", err)
+	}
+	return secret.Value{}, nil
+}
+
+// token returns the token, which is made when there is none.
+func (g *gatewayOptions) token(o Options) (secret.Value, bool, error) {
+	v, err := g.known(o)
+	if err != nil || !v.IsZero() {
+		return v, false, err
+	}
+	path := tokenPath(o.State)
+	var raw [24]byte
+	rand.Read(raw[:]) // never fails
+	text := hex.EncodeToString(raw[:])
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return secret.Value{}, false, fmt.Errorf("token of the gateway: %w", err)
+	}
+	if err := atomicfile.Write(path, []byte(text+"\n"), 0o600); err != nil {
+		return secret.Value{}, false, fmt.Errorf("token of the gateway: %w", err)
+	}
+	return secret.New(text), true, nil
+}
+
+// names are the names of this machine.
+func names() []string {
+	h, err := os.Hostname()
+	if err != nil || h == "" {
+		return nil
+	}
+	h = strings.ToLower(h)
+	return []string{h, h + ".local"}
+}
+
+func prefixes(texts []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range texts {
+		if a, err := netip.ParseAddr(s); err == nil {
+			out = append(out, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, fmt.Errorf("gateway.trustedProxies: %w", err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}

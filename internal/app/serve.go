@@ -1,0 +1,196 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/httpapi"
+	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/shape"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/wire"
+)
+
+// port is where other programs reach the gateway.
+type port struct {
+	l     net.Listener
+	door  *access.Door
+	token secret.Value
+	made  bool // the token was made at this start
+	url   string
+}
+
+// listen opens the port. Nobody is served yet.
+func (e *Engine) listen(ctx context.Context, st store.Store) (*port, gatewayOptions, error) {
+	g, err := e.gatewayOptions()
+	if err != nil {
+		return nil, g, err
+	}
+	host, err := g.host()
+	if err != nil {
+		return nil, g, err
+	}
+	if err := g.safe(host, e.o.Listen.Insecure); err != nil {
+		return nil, g, err
+	}
+	var p port
+	if p.l, err = g.open(ctx, host); err != nil {
+		return nil, g, err
+	}
+	if p.door, p.token, p.made, err = g.door(e.o, st, e.asked); err != nil {
+		p.l.Close()
+		return nil, g, err
+	}
+	scheme := "ws"
+	if g.TLS.Enabled {
+		scheme = "wss"
+	}
+	p.url = scheme + "://" + p.l.Addr().String()
+	return &p, g, nil
+}
+
+// routes returns what the port answers.
+func (e *Engine) routes(p *port, g gatewayOptions, st store.Store, runs *runCounter) (httpapi.Options, error) {
+	o := httpapi.Options{
+		Log: e.o.Log, Door: p.door, Upgrade: e.gate.Upgrade(p.door.Connect), Started: e.started,
+		Ready:   func(ctx context.Context) map[string]string { return e.ready(ctx, st) },
+		Metrics: func(ctx context.Context) ([]httpapi.Metric, error) { return e.metrics(ctx, p, st, runs) },
+	}
+	if g.UI.Root == "" || g.UI.Enabled != nil && !*g.UI.Enabled {
+		return o, nil
+	}
+	root, err := os.OpenRoot(g.UI.Root) // links do not lead out of it
+	if err != nil {
+		return o, fmt.Errorf("gateway.controlUi.root: %w", err)
+	}
+	e.ui = root
+	o.UI = &httpapi.UI{Files: root.FS(), Base: g.UI.Base, Bootstrap: func() httpapi.Bootstrap {
+		a := e.agents()[0]
+		return httpapi.Bootstrap{Name: a.Name, Avatar: a.Avatar, Agent: string(a.ID), Version: Version}
+	}}
+	return o, nil
+}
+
+// ready returns how the parts are: "ok", or what is wrong.
+func (e *Engine) ready(ctx context.Context, st store.Store) map[string]string {
+	out := map[string]string{"gateway": "ok", "store": "ok", "model": "ok"}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := st.View(ctx, func(r store.Reader) error { _, err := r.Runs().Active(""); return err }); err != nil {
+		out["store"] = err.Error()
+	}
+	if e.models.choice.String() == "" {
+		out["model"] = "no model"
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name, err := range e.ended {
+		out[name] = err.Error()
+	}
+	return out
+}
+
+// runCounter counts runs that ended, by how.
+type runCounter struct {
+	mu     sync.Mutex
+	ended  map[string]float64
+	tokens map[string]float64
+}
+
+func newRunCounter(b *bus.Bus) *runCounter {
+	c := &runCounter{ended: map[string]float64{}, tokens: map[string]float64{"input": 0, "output": 0}}
+	for _, o := range [...]string{"ok", "error", "timeout", "aborted", "superseded", "suspended"} {
+		c.ended[o] = 0
+	}
+	b.Subscribe(func(e chela.Event) {
+		if e.Stream != chela.StreamLifecycle || e.End == nil {
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if _, known := c.ended[e.End.Outcome]; known { // labels stay few
+			c.ended[e.End.Outcome]++
+		}
+		c.tokens["input"] += float64(e.End.Input)
+		c.tokens["output"] += float64(e.End.Output)
+	})
+	return c
+}
+
+func (c *runCounter) snapshot() (ended, tokens map[string]float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ended, tokens = map[string]float64{}, map[string]float64{}
+	for k, v := range c.ended {
+		ended[k] = v
+	}
+	for k, v := range c.tokens {
+		tokens[k] = v
+	}
+	return ended, tokens
+}
+
+// metrics returns what is counted and measured.
+func (e *Engine) metrics(ctx context.Context, p *port, st store.Store, runs *runCounter) ([]httpapi.Metric, error) {
+	ended, tokens := runs.snapshot()
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/sched/goroutines:goroutines"}}
+	metrics.Read(sample)
+	status, err := e.state.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	one := httpapi.One
+	return []httpapi.Metric{
+		{Name: "chela_info", Help: "The version that runs.", Kind: httpapi.Gauge, Label: "version", Values: map[string]float64{Version: 1}},
+		one("chela_uptime_seconds", "How long the gateway runs.", httpapi.Gauge, time.Since(e.started).Seconds()),
+		one("chela_clients", "Connected clients.", httpapi.Gauge, float64(e.gate.Clients())),
+		one("chela_sessions", "Sessions that are stored.", httpapi.Gauge, float64(status.Sessions.Count)),
+		one("chela_runs_active", "Runs in progress.", httpapi.Gauge, float64(len(status.Runs))),
+		one("chela_messages_queued", "Messages that wait for a run.", httpapi.Gauge, float64(status.Queued)),
+		one("chela_approvals_pending", "Calls that wait for a decision.", httpapi.Gauge, float64(status.Approvals)),
+		one("chela_deliveries_open", "Parts of answers that are not delivered yet.", httpapi.Gauge, float64(status.Undelivered)),
+		{Name: "chela_runs_total", Help: "Runs that ended, by how.", Kind: httpapi.Counter, Label: "outcome", Values: ended},
+		{Name: "chela_tokens_total", Help: "Tokens of runs that ended.", Kind: httpapi.Counter, Label: "direction", Values: tokens},
+		one("chela_auth_failures_total", "Wrong credentials that were shown.", httpapi.Counter, float64(p.door.Failures())),
+		one("chela_memory_bytes", "Memory that the process has from the system.", httpapi.Gauge, float64(sample[0].Value.Uint64()-sample[1].Value.Uint64())),
+		one("chela_goroutines", "Goroutines.", httpapi.Gauge, float64(sample[2].Value.Uint64())),
+	}, nil
+}
+
+// asked tells who may decide that a device asks to be paired.
+func (e *Engine) asked(a pairing.Admission) {
+	if old := a.Superseded; old != nil {
+		e.gate.Tell(chela.ScopePairing, wire.EventPairResolved, wire.PairResolved{
+			ID: old.ID, Device: old.Device, Decision: wire.PairRejected, Time: wire.At(time.Now()),
+		})
+	}
+	if r := a.Requested; r != nil {
+		e.gate.Tell(chela.ScopePairing, wire.EventPairRequested, shape.PairRequest(*r))
+	}
+}
+
+// URL returns where the port is; "" when there is none.
+func (e *Engine) URL() string {
+	if e.port == nil {
+		return ""
+	}
+	return e.port.url
+}
+
+// NewToken returns the token of the port when it was made at this start, to be
+// shown once; "" otherwise.
+func (e *Engine) NewToken() string {
+	if e.port == nil || !e.port.made {
+		return ""
+	}
+	return e.port.token.Reveal()
+}

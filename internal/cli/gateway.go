@@ -1,0 +1,313 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/wire"
+)
+
+func (c *console) gateway() *cobra.Command {
+	cmd := c.gatewayRun()
+	cmd.Use, cmd.Short = "gateway", "Run the gateway in the foreground, or ask the one that runs"
+	cmd.Args = noCommand
+	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayCall())
+	return cmd
+}
+
+func (c *console) gatewayRun() *cobra.Command {
+	var l Listen
+	cmd := &cobra.Command{
+		Use: "run", Short: "Run the gateway in the foreground", Args: exactly(0),
+		Long: "The gateway serves programs on this machine at 127.0.0.1:18789 until it is told to stop\n" +
+			"(Ctrl-C, or SIGTERM). What is in progress then is gone on with at the next start.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), l) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&l.Port, "port", 0, "listen on port `N` instead of gateway.port")
+	f.StringVar(&l.Bind, "bind", "", "listen on `WHERE` instead of gateway.bind: loopback, lan, tailnet, auto or custom")
+	f.BoolVar(&l.Insecure, "allow-insecure", false, "serve other machines without encryption")
+	return cmd
+}
+
+// serve runs a gateway until it is told to stop.
+func (c *console) serve(ctx context.Context, l Listen) error {
+	ctx, done := signal.NotifyContext(ctx, os.Interrupt)
+	defer done()
+	s, err := c.start()
+	if err != nil {
+		return err
+	}
+	if s.Log, err = c.loudly(s.State); err != nil {
+		return err
+	}
+	g, err := c.app.Serve(ctx, s, l)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.out, "chela "+c.app.Version+" listens on "+g.URL())
+	if t := g.NewToken(); t != "" {
+		fmt.Fprintln(c.out, "token (shown once, kept in the state directory): "+t)
+	}
+	<-ctx.Done()
+	s.Log.Info("gateway stops")
+	return stop(ctx, g)
+}
+
+// loudly returns the log of a gateway in the foreground: its file, and lines
+// for people.
+func (c *console) loudly(state string) (*slog.Logger, error) {
+	file, err := c.logHandler(state)
+	if err != nil {
+		return nil, err
+	}
+	return slog.New(slog.NewMultiHandler(file, slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelInfo}))), nil
+}
+
+// attached connects to the gateway that runs and calls f.
+func (c *console) attached(ctx context.Context, f func(*link) error) error {
+	s, err := c.start()
+	if err != nil {
+		return err
+	}
+	e, err := c.app.Attach(ctx, s)
+	if err != nil {
+		return err
+	}
+	l, err := c.dial(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return f(l)
+}
+
+// gatewayState is what `gateway status` says.
+type gatewayState struct {
+	Running bool   `json:"running"`
+	Version string `json:"version,omitempty"`
+	Uptime  int64  `json:"uptimeMs,omitempty"`
+	Clients int    `json:"clients"`
+	State   string `json:"stateDir"`
+	Config  string `json:"configPath"`
+	URL     string `json:"url"`
+	Port    string `json:"port"` // open, closed; none: an engine of a conversation, without a port
+}
+
+func (c *console) gatewayStatus() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{Use: "status", Short: "Say whether a gateway runs, and where", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		st, err := c.gatewayState(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = c.printJSON(st)
+		} else {
+			c.printGateway(st)
+		}
+		if err == nil && !st.Running {
+			return errReported
+		}
+		return err
+	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (c *console) gatewayState(ctx context.Context) (gatewayState, error) {
+	s, err := c.start()
+	if err != nil {
+		return gatewayState{}, err
+	}
+	st := gatewayState{State: s.State, Config: s.Config}
+	if st.URL, _, err = c.app.Local(s); err != nil {
+		return st, err
+	}
+	if e, err := c.app.Attach(ctx, s); err == nil { // otherwise none runs: that is the answer
+		l, err := c.dial(ctx, e)
+		if err != nil {
+			return st, err
+		}
+		defer l.Close()
+		var now wire.Status
+		if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &now); err != nil {
+			return st, err
+		}
+		st.Running, st.Version, st.Uptime, st.Clients = true, now.Version, now.UptimeMs, len(l.Hello().Snapshot.Presence)-1
+		st.URL = now.URL
+	}
+	st.Port = reachable(ctx, st.URL)
+	return st, nil
+}
+
+// reachable says whether something listens at a URL.
+func reachable(ctx context.Context, address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "none"
+	}
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return "closed"
+	}
+	conn.Close()
+	return "open"
+}
+
+func (c *console) printGateway(st gatewayState) {
+	p := c.palette(c.out)
+	row := func(name, text string) {
+		fmt.Fprintf(c.out, "%s %s\n", p.Dim.Paint(fmt.Sprintf("%-10s", name)), ansi.Line(text))
+	}
+	if st.Running {
+		row("gateway", fmt.Sprintf("runs, version %s, up %s, %d clients", st.Version, (time.Duration(st.Uptime)*time.Millisecond).Round(time.Second), st.Clients))
+	} else {
+		row("gateway", "does not run")
+	}
+	row("port", st.URL+" ("+st.Port+")")
+	row("state", st.State)
+	row("config", st.Config)
+}
+
+// remote is a gateway that is reached over its port.
+type remote struct{ url, token, password string }
+
+func (r *remote) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&r.url, "url", "", "ask the gateway at `URL` (ws://host:port) instead of the one that runs here")
+	f.StringVar(&r.token, "token", "", "its `TOKEN`")
+	f.StringVar(&r.password, "password", "", "its `PASSWORD`")
+}
+
+// dialURL connects to the gateway at a URL.
+func (c *console) dialURL(ctx context.Context, address string, auth wire.Auth) (*client.Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil, usageError{hinted{fmt.Errorf("--url %s: not an address", address), "--url ws://127.0.0.1:18789"}}
+	}
+	if u.Scheme != "ws" && u.Scheme != "wss" {
+		return nil, usageError{hinted{fmt.Errorf("--url %s: want ws:// or wss://", address), "--url ws://127.0.0.1:18789"}}
+	}
+	if u.Scheme == "ws" && !near(u.Hostname()) {
+		return nil, hinted{fmt.Errorf("--url %s: refusing to send a credential without encryption", address), "--url wss://" + u.Host}
+	}
+	return client.Dial(ctx, client.Options{
+		URL: u.String(), Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Auth: &auth,
+		Scopes: []string{wire.ScopeAdmin},
+	})
+}
+
+// near reports whether a host is on this machine or in a private network.
+func near(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && (a.IsLoopback() || a.IsPrivate())
+}
+
+func (c *console) gatewayProbe() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{Use: "probe", Short: "Connect to the gateway's port as other programs do", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		s, err := c.start()
+		if err != nil {
+			return err
+		}
+		auth := wire.Auth{Token: r.token, Password: r.password}
+		if r.url == "" {
+			var local wire.Auth
+			if r.url, local, err = c.app.Local(s); err != nil {
+				return err
+			}
+			if auth == (wire.Auth{}) {
+				auth = local
+			}
+		}
+		begin := time.Now()
+		cl, err := c.dialURL(cmd.Context(), r.url, auth)
+		if err != nil {
+			return hinted{err, c.command("gateway status")}
+		}
+		defer cl.Close()
+		h := cl.Hello()
+		fmt.Fprintf(c.out, "%s answers in %s: version %s, protocol %d, %d methods, let in by %s as %s with %v\n", r.url,
+			time.Since(begin).Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
+		return nil
+	}}
+	r.flags(cmd)
+	return cmd
+}
+
+func (c *console) gatewayCall() *cobra.Command {
+	var r remote
+	var params string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "call METHOD", Short: "Call a method of the gateway that runs and print its result", Args: exactly(1),
+		Example: "  chela gateway call sessions.list --params '{\"limit\": 5}'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !json.Valid([]byte(params)) {
+				return usageError{hinted{errors.New("--params: not JSON"), `--params '{"key": "value"}'`}}
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			call := func(cl *client.Client) error {
+				var out json.RawMessage
+				if err := cl.Call(ctx, args[0], json.RawMessage(params), &out); err != nil {
+					return err
+				}
+				return c.printJSON(out)
+			}
+			if r.url == "" {
+				return c.attached(ctx, func(l *link) error { return call(l.Client) })
+			}
+			cl, err := c.dialURL(ctx, r.url, wire.Auth{Token: r.token, Password: r.password})
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			return call(cl)
+		},
+	}
+	cmd.Flags().StringVar(&params, "params", "{}", "its parameters as `JSON`")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "wait at most `DURATION`")
+	r.flags(cmd)
+	return cmd
+}
+
+func (c *console) health() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{Use: "health", Short: "Ask the gateway that runs how it is", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.attached(cmd.Context(), func(l *link) error {
+			var h wire.Health
+			if err := l.Call(cmd.Context(), wire.MethodHealth, wire.None{}, &h); err != nil {
+				return err
+			}
+			if asJSON {
+				return c.printJSON(h)
+			}
+			word := "ok"
+			if !h.OK {
+				word = "not well"
+			}
+			fmt.Fprintf(c.out, "%s: %d sessions, %d channels, answered in %d ms\n", word, h.Sessions.Count, len(h.Channels), h.DurationMs)
+			if !h.OK {
+				return errReported
+			}
+			return nil
+		})
+	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

@@ -1,0 +1,175 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/chela-ai/chela/internal/access"
+)
+
+// TestOrigins tries every origin with every host on every route, and the
+// upgrade: what may ask is the same everywhere.
+func TestOrigins(t *testing.T) {
+	hosts := map[string]bool{ // that the gateway goes by
+		"127.0.0.1:18789": true, "localhost:18789": true, "[::1]:18789": true, "box:18789": true, "box.local": true, "ui.example": true,
+		"evil.example:18789": false, "127.0.0.1.evil.example": false,
+	}
+	origins := []string{
+		"", "http://127.0.0.1:18789", "http://localhost:3000", "https://ui.example", "http://box:18789",
+		"https://evil.example", "null", "file://", "http://127.0.0.1.evil.example", "https://ui.example.evil.example",
+	}
+	routes := map[string]int{
+		"/healthz": 200, "/health": 200, "/readyz": 200, "/ready": 200, "/metrics": 200, "/": 200, "/chat/main": 200, "/assets/app.js": 200,
+		"/control-ui-config.json": 401, "/__openclaw__/control-ui-config.json": 401, "/nothing.js": 404,
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(t, func(o *access.Options) { o.Origins = []string{"https://ui.example"} })
+		n := 0
+		for host, known := range hosts {
+			local := known && (strings.Contains(host, "127.0.0.1") || strings.Contains(host, "localhost") || strings.Contains(host, "::1"))
+			for _, origin := range origins {
+				n++
+				may := false
+				switch origin {
+				case "", "https://ui.example":
+					may = known
+				case "http://127.0.0.1:18789", "http://localhost:3000": // this machine's pages, under this machine's names
+					may = local
+				case "http://box:18789":
+					may = host == "box:18789"
+				}
+				header := map[string]string{}
+				if origin != "" {
+					header["Origin"] = origin
+				}
+				for path, want := range routes {
+					if path == "/metrics" && !local {
+						want = 401
+					}
+					if !may {
+						want = 403
+					}
+					if got, body, _ := s.get("127.0.0.1:40000", host, path, header); got != want {
+						t.Errorf("host %s, origin %s, %s: %d %s, want %d", host, origin, path, got, body, want)
+					}
+				}
+				if said, _ := s.connect(try{host: host, header: header}); (said != "HTTP 403") != may {
+					t.Errorf("host %s, origin %s, upgrade: %s, want it let through: %v", host, origin, said, may)
+				}
+			}
+		}
+		if n != 80 {
+			t.Errorf("%d combinations, want 80", n)
+		}
+	})
+}
+
+func TestGuard(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		addr   string
+		path   string
+		header map[string]string
+		want   int
+	}{
+		{"a token in the URL", local, "/healthz?token=" + token, nil, 400},
+		{"a password in the URL", local, "/?password=x", nil, 400},
+		{"forwarded by nobody we know", local, "/healthz", map[string]string{"X-Forwarded-For": "127.0.0.1"}, 403},
+		{"Forwarded by nobody we know", local, "/healthz", map[string]string{"Forwarded": "for=127.0.0.1"}, 403},
+		{"X-Real-IP by nobody we know", local, "/healthz", map[string]string{"X-Real-IP": "127.0.0.1"}, 403},
+		{"two origins", local, "/healthz", map[string]string{"Origin": "http://127.0.0.1:18789, http://evil.example"}, 403},
+		{"metrics from elsewhere", remote, "/metrics", nil, 401},
+		{"metrics from elsewhere with the token", remote, "/metrics", map[string]string{"Authorization": "Bearer " + token}, 200},
+		{"metrics from elsewhere with a wrong token", remote, "/metrics", map[string]string{"Authorization": "Bearer x"}, 401},
+		{"the bootstrap with the token", local, "/control-ui-config.json", map[string]string{"Authorization": "Bearer " + token}, 200},
+		{"a way out of the directory", local, "/assets/../../etc/passwd.txt", nil, 404},
+		{"another interface", local, "/v1/models", nil, 404},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if got, body, _ := newStand(t, nil).get(tt.addr, "127.0.0.1:18789", tt.path, tt.header); got != tt.want {
+					t.Errorf("status %d: %s, want %d", got, body, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestReady(t *testing.T) {
+	t.Run("HL-01 live without a credential, not ready while a channel fails, detail hidden elsewhere", func(t *testing.T) {
+		synctest.Test(t, testReady)
+	})
+}
+
+func testReady(t *testing.T) {
+	s := newStand(t, nil)
+	ask := func(addr, path string) (status int, parts map[string]string, failing []string) {
+		status, body, _ := s.get(addr, "127.0.0.1:18789", path, nil)
+		var r struct {
+			Failing []string
+			Parts   map[string]string
+		}
+		if err := json.Unmarshal([]byte(body), &r); err != nil {
+			t.Fatal(err)
+		}
+		return status, r.Parts, r.Failing
+	}
+	if status, parts, _ := ask(local, "/readyz"); status != 200 || parts["store"] != "ok" {
+		t.Errorf("status %d, parts %v; want 200 with the store ok", status, parts)
+	}
+	s.parts["channel telegram"] = "not connected"
+	if status, _, _ := ask(remote, "/healthz"); status != 200 {
+		t.Errorf("/healthz: %d, want 200", status)
+	}
+	if status, _, failing := ask(local, "/readyz"); status != 503 || fmt.Sprint(failing) != "[channel telegram]" {
+		t.Errorf("/readyz: %d, failing %v; want 503 for the channel", status, failing)
+	}
+	if status, parts, failing := ask(remote, "/ready"); status != 503 || parts != nil || failing != nil {
+		t.Errorf("/ready elsewhere: %d, %v, %v; want 503 and no detail", status, parts, failing)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	const want = `# HELP chela_clients Connected clients.
+# TYPE chela_clients gauge
+chela_clients 2
+# HELP chela_runs_total Runs.
+# TYPE chela_runs_total counter
+chela_runs_total{outcome="a\"b\\\n"} 1
+chela_runs_total{outcome="ok"} 3
+`
+	synctest.Test(t, func(t *testing.T) {
+		_, got, h := newStand(t, nil).get(local, "localhost", "/metrics", nil)
+		if got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		if ct := h.Get("Content-Type"); !strings.HasPrefix(ct, "text/plain; version=0.0.4") {
+			t.Errorf("Content-Type %q", ct)
+		}
+	})
+}
+
+func TestUI(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(t, nil)
+		for path, want := range map[string]string{
+			"/": page, "/chat/agent:main:main": page, "/index.html": page, "/settings": page,
+			"/assets/app.js": "run()", "/chat/assets/app.js": "run()", "/favicon.ico": "icon", "/missing.js": "404 page not found\n",
+		} {
+			_, got, h := s.get(local, "localhost", path, nil)
+			if got != want {
+				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+			csp := h.Get("Content-Security-Policy")
+			if want == page && (!strings.Contains(csp, "'sha256-") || strings.Contains(csp, "script-src 'self' 'unsafe")) {
+				t.Errorf("%s: the page's script is not named in %q", path, csp)
+			}
+			if h.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s: types may be guessed", path)
+			}
+		}
+	})
+}

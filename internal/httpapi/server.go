@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/access"
+)
+
+// Options is what the routes work with. Log, Door and Upgrade are required.
+type Options struct {
+	Log     *slog.Logger
+	Door    *access.Door
+	Upgrade http.Handler // takes requests for a WebSocket
+	Started time.Time
+
+	// Ready returns the parts that are not usable and why.
+	Ready func(context.Context) map[string]string
+	// Metrics returns what is counted and measured.
+	Metrics func(context.Context) ([]Metric, error)
+	// UI is the Control UI; nil: there is none.
+	UI *UI
+}
+
+// New returns the handler of all routes, behind the door's guard.
+func New(o Options) http.Handler {
+	s := server{o}
+	mux := http.NewServeMux()
+	for _, path := range [...]string{"/healthz", "/health"} {
+		mux.HandleFunc("GET "+path, s.live)
+	}
+	for _, path := range [...]string{"/readyz", "/ready"} {
+		mux.HandleFunc("GET "+path, s.ready)
+	}
+	mux.HandleFunc("GET /metrics", s.metrics)
+	if o.UI != nil {
+		o.UI.routes(mux, o.Door)
+	}
+	return o.Door.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			o.Upgrade.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+}
+
+type server struct{ o Options }
+
+func (s server) live(w http.ResponseWriter, _ *http.Request) {
+	s.write(w, http.StatusOK, map[string]any{"ok": true, "status": "live"})
+}
+
+// readiness is what /readyz answers.
+type readiness struct {
+	Ready   bool              `json:"ready"`
+	Failing []string          `json:"failing,omitzero"`
+	Parts   map[string]string `json:"parts,omitempty"` // "ok", or what is wrong
+	Uptime  int64             `json:"uptimeMs,omitempty"`
+}
+
+func (s server) ready(w http.ResponseWriter, r *http.Request) {
+	parts := s.o.Ready(r.Context())
+	out, status := readiness{Ready: true}, http.StatusOK
+	failing := []string{}
+	for name, state := range parts {
+		if state != "ok" {
+			failing = append(failing, name)
+			out.Ready, status = false, http.StatusServiceUnavailable
+		}
+	}
+	if s.trusts(r) {
+		out.Failing, out.Parts, out.Uptime = failing, parts, time.Since(s.o.Started).Milliseconds()
+	}
+	s.write(w, status, out)
+}
+
+func (s server) metrics(w http.ResponseWriter, r *http.Request) {
+	if !s.trusts(r) {
+		access.Error(w, http.StatusUnauthorized, "unauthorized", "Unauthorized")
+		return
+	}
+	all, err := s.o.Metrics(r.Context())
+	if err != nil {
+		s.o.Log.Warn("metrics are not known", "err", err)
+		access.Error(w, http.StatusServiceUnavailable, "unavailable", "metrics are not known now")
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write(expose(all)) // a client that went away needs no answer
+}
+
+// trusts reports whether the client may see how the gateway is: it is on this
+// machine, or shows a credential.
+func (s server) trusts(r *http.Request) bool {
+	if access.FromContext(r.Context()).Local {
+		return true
+	}
+	_, ok := s.o.Door.Bearer(r)
+	return ok
+}
+
+func (s server) write(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // our own types
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n'))
+}

@@ -1,0 +1,76 @@
+// Package logfile writes a log file that is begun anew when it is large, and
+// reads one while it is written.
+package logfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// maxSize is the size from which a log file is begun anew; that many older files
+// are kept.
+const (
+	maxSize = 8 << 20
+	keep    = 5
+)
+
+// File is a log file that comes into being with its first line, so that commands
+// that have nothing to say leave no trace.
+type File struct {
+	path string
+
+	mu   sync.Mutex
+	file *os.File
+	size int64
+}
+
+// New returns the log at path.
+func New(path string) *File { return &File{path: path} }
+
+// Write appends a line.
+func (f *File) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file != nil && f.size > maxSize {
+		f.file.Close()
+		f.file = nil
+	}
+	if f.file == nil {
+		if err := f.openLocked(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := f.file.Write(p)
+	f.size += int64(n)
+	return n, err
+}
+
+func (f *File) openLocked() error {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	if info, err := os.Stat(f.path); err == nil && info.Size() > maxSize {
+		for n := keep - 1; n > 0; n-- {
+			if err := os.Rename(fmt.Sprintf("%s.%d", f.path, n), fmt.Sprintf("%s.%d", f.path, n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+		if err := os.Rename(f.path, f.path+".1"); err != nil {
+			return err
+		}
+	}
+	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return err
+	}
+	f.file, f.size = file, info.Size()
+	return nil
+}

@@ -1,0 +1,92 @@
+// Package logs is the method that reads the gateway's log.
+package logs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Options is what the method works with.
+type Options struct {
+	Path string // of the log file
+}
+
+// How much is read at most, and without a wish.
+const (
+	maxLines, someLines = 5000, 500
+	maxBytes, someBytes = 1_000_000, 250_000
+)
+
+// Methods returns the methods.
+func Methods(o Options) []rpc.Method {
+	return []rpc.Method{
+		rpc.New(wire.MethodLogsTail, wire.RoleOperator, chela.ScopeRead, func(_ context.Context, _ rpc.Peer, p wire.LogsTail) (wire.LogTail, error) {
+			return o.tail(p)
+		}),
+	}
+}
+
+// tail returns the whole lines after the cursor, or the newest ones. A cursor
+// beyond the end is one of a file that was begun anew since.
+func (o Options) tail(p wire.LogsTail) (wire.LogTail, error) {
+	out := wire.LogTail{File: o.Path, Lines: []string{}}
+	f, err := os.Open(o.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		out.Reset = p.Cursor != nil && *p.Cursor > 0
+		return out, nil
+	}
+	if err != nil {
+		return out, fmt.Errorf("log: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return out, fmt.Errorf("log: %w", err)
+	}
+	out.Size = info.Size()
+	most := bound(int64(p.MaxBytes), someBytes, maxBytes)
+	begin := max(0, out.Size-most)
+	switch {
+	case p.Cursor == nil:
+		out.Truncated = begin > 0
+	case *p.Cursor < 0 || *p.Cursor > out.Size:
+		out.Reset, out.Truncated = true, begin > 0
+	case *p.Cursor < begin:
+		out.Truncated = true
+	default:
+		begin = *p.Cursor
+	}
+	b, err := io.ReadAll(io.NewSectionReader(f, begin, out.Size-begin))
+	if err != nil {
+		return out, fmt.Errorf("log: %w", err)
+	}
+	end := bytes.LastIndexByte(b, '\n') + 1 // what follows is not written to its end yet
+	out.Cursor = begin + int64(end)
+	b = b[:end]
+	if out.Truncated {
+		_, b, _ = bytes.Cut(b, []byte("\n")) // the first line has no beginning
+	}
+	for line := range bytes.Lines(b) {
+		out.Lines = append(out.Lines, string(bytes.TrimSuffix(line, []byte("\n"))))
+	}
+	if n := len(out.Lines) - int(bound(int64(p.Limit), someLines, maxLines)); n > 0 {
+		out.Lines, out.Truncated = out.Lines[n:], true
+	}
+	return out, nil
+}
+
+// bound returns n, or def without a wish, and limit at most.
+func bound(n, def, limit int64) int64 {
+	if n <= 0 {
+		return def
+	}
+	return min(n, limit)
+}

@@ -1,0 +1,505 @@
+package pairing_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/sqlite"
+	"github.com/chela-ai/chela/wire"
+)
+
+// machine carries out operations on two devices, and on a model of them.
+type machine struct {
+	t      *testing.T
+	do     func(func(pairing.Table) error) error // in a transaction, taken back when it returns an error
+	now    time.Time
+	next   func(n int) int // chooses below n
+	models map[string]*model
+	asked  []string // ids of requests, old ones too
+	log    []string
+}
+
+// model is what must be true of a device.
+type model struct {
+	known, removed bool
+	grants         map[string]*grantModel
+	tokens         []token
+	passes         []pairing.Pass
+	request        *pairing.Request
+}
+
+// grantModel is what must be true of a grant. Its epoch ends what was given out
+// in the one before.
+type grantModel struct {
+	live, held bool
+	scopes     []chela.Scope
+	epoch      int
+}
+
+type token struct {
+	text, role string
+	epoch      int
+}
+
+var roles = []string{wire.RoleOperator, wire.RoleNode}
+
+var some = [][]chela.Scope{
+	{}, {chela.ScopeRead}, {chela.ScopeWrite}, {chela.ScopePairing}, {chela.ScopeRead, chela.ScopeWrite},
+	{chela.ScopePairing, chela.ScopeRead}, {chela.ScopeAdmin}, {chela.ScopeApprovals, chela.ScopePairing, chela.ScopeWrite},
+}
+
+// stored is the machine on a real store.
+func stored(t *testing.T, next func(int) int) *machine {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "chela.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newMachine(t, next, func(f func(pairing.Table) error) error {
+		return db.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return f(tx.Devices()) })
+	})
+}
+
+func newMachine(t *testing.T, next func(int) int, do func(func(pairing.Table) error) error) *machine {
+	m := &machine{t: t, do: do, now: now, next: next, models: map[string]*model{}}
+	for _, id := range [...]string{"a", "b"} {
+		m.models[id] = &model{grants: map[string]*grantModel{wire.RoleOperator: {}, wire.RoleNode: {}}}
+	}
+	return m
+}
+
+// memory is the tables without a store: opening one takes longer than all that
+// a fuzz run does with it.
+type memory struct {
+	devices  map[string]pairing.Device
+	requests map[string]pairing.Request // by device
+}
+
+func (m *memory) update(f func(pairing.Table) error) error {
+	next := &memory{maps.Clone(m.devices), maps.Clone(m.requests)}
+	err := f(next)
+	if err == nil {
+		*m = *next
+	}
+	return err
+}
+
+func (m *memory) Device(id string) (pairing.Device, error) {
+	d, ok := m.devices[id]
+	if !ok {
+		return d, chela.ErrNotFound
+	}
+	return d, nil
+}
+
+func (m *memory) Devices() ([]pairing.Device, error) {
+	return slices.Collect(maps.Values(m.devices)), nil
+}
+
+func (m *memory) Request(id string) (pairing.Request, error) {
+	for _, r := range m.requests {
+		if r.ID == id {
+			return r, nil
+		}
+	}
+	return pairing.Request{}, chela.ErrNotFound
+}
+
+func (m *memory) Requests() ([]pairing.Request, error) {
+	return slices.Collect(maps.Values(m.requests)), nil
+}
+
+func (m *memory) PutDevice(d pairing.Device) error { m.devices[d.ID] = d; return nil }
+
+func (m *memory) PutRequest(r pairing.Request) error { m.requests[r.Device] = r; return nil }
+
+func (m *memory) DropRequest(id string) error {
+	maps.DeleteFunc(m.requests, func(_ string, r pairing.Request) bool { return r.ID == id })
+	return nil
+}
+
+func (m *machine) fail(format string, args ...any) {
+	m.t.Helper()
+	for _, l := range m.log {
+		m.t.Log(l)
+	}
+	m.t.Fatalf(format, args...)
+}
+
+func pick[T any](m *machine, list []T) T { return list[m.next(len(list))] }
+
+// live reports whether the model's device has a grant that counts.
+func (d *model) live() bool {
+	return d.known && !d.removed && (d.grants[wire.RoleOperator].live || d.grants[wire.RoleNode].live)
+}
+
+// step does one operation, and holds that afterwards the store says what the
+// model says.
+func (m *machine) step() {
+	m.now = m.now.Add(time.Duration(m.next(40)) * time.Second)
+	id := pick(m, []string{"a", "b"})
+	switch m.next(9) {
+	case 0, 1, 2:
+		m.admit(id)
+	case 3:
+		m.redeem(id)
+	case 4, 5:
+		m.approve()
+	case 6:
+		m.rotate(id)
+	case 7:
+		m.revoke(id)
+	case 8:
+		if m.next(2) == 0 {
+			m.remove(id)
+		} else {
+			m.reject()
+		}
+	}
+	m.check()
+}
+
+func (m *machine) identity(id string) pairing.Identity {
+	return pairing.Identity{ID: id, Key: "k", Role: pick(m, roles), Scopes: pick(m, some), Client: wire.ClientInfo{ID: "cli"}}
+}
+
+// caller is who decides: the owner, a person with few scopes, a device.
+func (m *machine) caller() chela.Principal {
+	switch scopes := pick(m, some); m.next(4) {
+	case 0:
+		return chela.Owner("socket")
+	case 3:
+		return chela.Owner(pairing.Credential(pick(m, []string{"a", "b"})))
+	case 1:
+		return chela.Principal{ID: "owner", Credential: "token", Scopes: scopes}
+	default:
+		return chela.Principal{ID: "owner", Credential: pairing.Credential(pick(m, []string{"a", "b"})), Scopes: scopes}
+	}
+}
+
+func (m *machine) say(format string, args ...any) {
+	m.log = append(m.log, fmt.Sprintf(format, args...))
+}
+
+func (m *machine) admit(id string) {
+	in := m.identity(id)
+	p := pairing.Proof{Local: m.next(2) == 0, Authority: pick(m, some)}
+	var a pairing.Admission
+	if err := m.do(func(t pairing.Table) (err error) { a, err = pairing.Admit(t, in, p, m.now); return err }); err != nil {
+		m.fail("admit: %v", err)
+	}
+	m.say("%s admit %s %v local=%v %v: %v", id, in.Role, in.Scopes, p.Local, p.Authority, a.Refusal)
+	d, g := m.models[id], m.models[id].grants[in.Role]
+	covered := d.live() && g.live && pairing.Within(g.scopes, in.Scopes)
+	wider := d.live() && g.live && !g.held && !covered
+	silent := p.Local && (!d.known || wider) && pairing.Within(p.Authority, in.Scopes)
+	if (a.Refusal == nil) != (covered || silent) {
+		m.fail("let in: %v, want %v", a.Refusal == nil, covered || silent)
+	}
+	if a.Refusal != nil {
+		m.ask(d, in, a)
+		return
+	}
+	if silent {
+		d.known = true
+		if !g.live {
+			g.epoch++
+		}
+		g.scopes, g.live = union(g.scopes, in.Scopes), true
+	}
+	if !pairing.Within(p.Authority, a.Pass.Scopes) || !pairing.Within(g.scopes, a.Pass.Scopes) || !pairing.Within(in.Scopes, a.Pass.Scopes) {
+		m.fail("pass %v is above %v, %v or %v", a.Pass.Scopes, p.Authority, g.scopes, in.Scopes)
+	}
+	d.give(a.Pass, g.epoch)
+}
+
+// give remembers a pass, with the epoch in place of its time.
+func (d *model) give(p pairing.Pass, epoch int) {
+	p.Issued = time.Unix(int64(epoch), 0)
+	d.passes = append(d.passes, p)
+	d.tokens = append(d.tokens, token{p.Token, p.Role, epoch})
+}
+
+func union(a, b []chela.Scope) []chela.Scope {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// ask holds that a refused device waits, once.
+func (m *machine) ask(d *model, in pairing.Identity, a pairing.Admission) {
+	old := d.request
+	if old != nil && old.Expired(m.now) {
+		old = nil
+	}
+	same := old != nil && old.Role == in.Role && slices.Equal(old.Scopes, in.Scopes)
+	switch {
+	case same != (a.Requested == nil):
+		m.fail("a new request: %v, want %v", a.Requested != nil, !same)
+	case (old != nil && !same) != (a.Superseded != nil):
+		m.fail("superseded %v, had %v", a.Superseded, old)
+	case same:
+		old.Time = m.now
+		return
+	}
+	if a.Requested.Repair != d.known {
+		m.fail("repair: %v, want %v", a.Requested.Repair, d.known)
+	}
+	d.request = a.Requested
+	m.asked = append(m.asked, a.Requested.ID)
+}
+
+func (m *machine) redeem(id string) {
+	d := m.models[id]
+	if len(d.tokens) == 0 {
+		return
+	}
+	in, tok := m.identity(id), pick(m, d.tokens)
+	var a pairing.Admission
+	if err := m.do(func(t pairing.Table) (err error) { a, err = pairing.Redeem(t, in, tok.text, m.now); return err }); err != nil {
+		m.fail("redeem: %v", err)
+	}
+	m.say("%s redeem %s %v: %v", id, in.Role, in.Scopes, a.Refusal)
+	g := d.grants[in.Role]
+	want := tok.role == in.Role && m.opens(d, tok) && pairing.Within(g.scopes, in.Scopes)
+	if (a.Refusal == nil) != want {
+		m.fail("redeemed: %v, want %v", a.Refusal == nil, want)
+	}
+	if want {
+		d.passes = append(d.passes, pairing.Pass{
+			Device: id, Role: in.Role, Generation: a.Pass.Generation, Scopes: a.Pass.Scopes, Issued: time.Unix(int64(g.epoch), 0),
+		})
+	}
+}
+
+// opens reports whether a token works: it is of the grant's epoch, and one of
+// the last four of it.
+func (m *machine) opens(d *model, tok token) bool {
+	g := d.grants[tok.role]
+	if !d.live() || !g.live || tok.epoch != g.epoch {
+		return false
+	}
+	var of []string
+	for _, t := range d.tokens {
+		if t.role == tok.role && t.epoch == tok.epoch {
+			of = append(of, t.text)
+		}
+	}
+	return slices.Contains(of[max(0, len(of)-4):], tok.text)
+}
+
+// waits returns the device whose request this is, when it can be decided.
+func (m *machine) waits(request string) (string, *model) {
+	for id, d := range m.models {
+		if d.request != nil && d.request.ID == request && !d.request.Expired(m.now) {
+			return id, d
+		}
+	}
+	return "", nil
+}
+
+func (m *machine) approve() {
+	if len(m.asked) == 0 {
+		return
+	}
+	who, req := m.caller(), m.asked[max(0, len(m.asked)-1-m.next(3))]
+	err := m.do(func(t pairing.Table) error { _, _, err := pairing.Approve(t, who, req, m.now); return err })
+	id, d := m.waits(req)
+	m.say("%s approve by %s %v: %v", id, who.Credential, who.Scopes, err)
+	want := d != nil && who.May(chela.ScopePairing) && pairing.Within(who.Scopes, d.request.Scopes)
+	if (err == nil) != want {
+		m.fail("approved: %v, want %v", err, want)
+	}
+	if !want {
+		return
+	}
+	g := d.grants[d.request.Role]
+	if !g.live || d.removed {
+		*g = grantModel{epoch: g.epoch + 1}
+	}
+	g.live, g.scopes = true, union(g.scopes, d.request.Scopes)
+	d.known, d.removed, d.request = true, false, nil
+}
+
+func (m *machine) reject() {
+	if len(m.asked) == 0 {
+		return
+	}
+	who, req := m.caller(), m.asked[len(m.asked)-1]
+	err := m.do(func(t pairing.Table) error { _, err := pairing.Reject(t, who, req, m.now); return err })
+	_, d := m.waits(req)
+	m.say("reject by %v: %v", who.Scopes, err)
+	if want := d != nil && who.May(chela.ScopePairing); (err == nil) != want {
+		m.fail("rejected: %v, want %v", err, want)
+	}
+	if err == nil {
+		d.request = nil
+	}
+}
+
+// may reports whether who may change the device.
+func (m *machine) may(who chela.Principal, id string) bool {
+	self, isDevice := pairing.DeviceOf(who)
+	return m.models[id].live() && who.May(chela.ScopePairing) && (!isDevice || self == id || who.IsOwner())
+}
+
+func (m *machine) rotate(id string) {
+	who, role := m.caller(), pick(m, roles)
+	d, g := m.models[id], m.models[id].grants[role]
+	var scopes []chela.Scope
+	if m.next(2) == 0 {
+		scopes = pick(m, some)
+	}
+	var tok string
+	err := m.do(func(t pairing.Table) (err error) {
+		_, tok, err = pairing.Rotate(t, who, id, role, scopes, m.now)
+		return err
+	})
+	m.say("%s rotate %s %v by %s %v: %v", id, role, scopes, who.Credential, who.Scopes, err)
+	left := g.scopes
+	if scopes != nil {
+		left = scopes
+	}
+	want := m.may(who, id) && g.live && pairing.Within(g.scopes, left) && pairing.Within(who.Scopes, left)
+	if (err == nil) != want {
+		m.fail("rotated: %v, want %v", err, want)
+	}
+	self, _ := pairing.DeviceOf(who)
+	if (tok != "") != (want && self == id) {
+		m.fail("token %q for %s", tok, who.Credential)
+	}
+	if !want {
+		return
+	}
+	g.scopes, g.held = union(nil, left), g.held || scopes != nil
+	g.epoch++
+	if tok != "" {
+		d.tokens = append(d.tokens, token{tok, role, g.epoch})
+	}
+}
+
+func (m *machine) revoke(id string) {
+	who, role := m.caller(), pick(m, roles)
+	g := m.models[id].grants[role]
+	want := m.may(who, id) && g.live
+	err := m.do(func(t pairing.Table) error { _, err := pairing.Revoke(t, who, id, role, m.now); return err })
+	m.say("%s revoke %s by %s %v: %v", id, role, who.Credential, who.Scopes, err)
+	if (err == nil) != want {
+		m.fail("revoked: %v, want %v", err, want)
+	}
+	if want {
+		g.live = false
+		g.epoch++
+	}
+}
+
+func (m *machine) remove(id string) {
+	who, d := m.caller(), m.models[id]
+	want := m.may(who, id)
+	err := m.do(func(t pairing.Table) error { _, _, err := pairing.Remove(t, who, id, m.now); return err })
+	m.say("%s remove by %s %v: %v", id, who.Credential, who.Scopes, err)
+	if (err == nil) != want {
+		m.fail("removed: %v, want %v", err, want)
+	}
+	if !want {
+		return
+	}
+	d.removed, d.request = true, nil
+	for _, g := range d.grants {
+		g.live = false
+		g.epoch++
+	}
+}
+
+// check holds that every token and every pass that was ever given is worth what
+// the model says, and every grant what it says.
+func (m *machine) check() {
+	undo := errors.New("undo")
+	err := m.do(func(t pairing.Table) error {
+		for id, d := range m.models {
+			m.checkDevice(t, id, d)
+		}
+		return undo
+	})
+	if !errors.Is(err, undo) {
+		m.fail("check: %v", err)
+	}
+}
+
+func (m *machine) checkDevice(t pairing.Table, id string, d *model) {
+	have, err := t.Device(id)
+	if err != nil && (d.known || !errors.Is(err, chela.ErrNotFound)) {
+		m.fail("device %s: %v", id, err)
+	}
+	if have.Live() != d.live() {
+		m.fail("device %s is live: %v, want %v", id, have.Live(), d.live())
+	}
+	for role, g := range d.grants {
+		if got := have.Grant(role); got.Live() != g.live || g.live && !slices.Equal(got.Scopes, g.scopes) {
+			m.fail("device %s as %s: %+v, want %+v", id, role, got, *g)
+		}
+	}
+	for _, tok := range d.tokens {
+		a, err := pairing.Redeem(t, pairing.Identity{ID: id, Role: tok.role}, tok.text, m.now)
+		if want := m.opens(d, tok); err != nil || (a.Refusal == nil) != want {
+			m.fail("device %s: token of epoch %d opens: %v, want %v (%v)", id, tok.epoch, a.Refusal == nil, want, err)
+		}
+	}
+	for _, p := range d.passes {
+		g := d.grants[p.Role]
+		if want, err := g.live && p.Issued.Unix() == int64(g.epoch), pairing.Check(t, p); (err == nil) != want {
+			m.fail("device %s: pass of epoch %d stands: %v, want %v", id, p.Issued.Unix(), err, want)
+		}
+		who, err := pairing.Current(t, p.Principal())
+		op := d.grants[wire.RoleOperator]
+		if err != nil || !op.live && who.ID != "" || !pairing.Within(op.scopes, who.Scopes) {
+			m.fail("device %s: %+v may act today, grant %+v (%v)", id, who, *op, err)
+		}
+	}
+}
+
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(24) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			m := stored(t, rand.New(rand.NewPCG(seed, 1)).IntN)
+			for range 80 {
+				m.step()
+			}
+		})
+	}
+}
+
+// FuzzMachine lets the bytes choose the operations.
+func FuzzMachine(f *testing.F) {
+	f.Add([]byte("pair, approve, rotate, revoke, reconnect, replay"))
+	f.Add([]byte{0, 0, 0, 0, 0, 6, 0, 6, 30, 4, 0, 0, 0, 8, 0, 7, 0, 0, 9, 9, 9, 9})
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		at := 0
+		m := newMachine(t, func(n int) int {
+			at++
+			if at > len(choices) {
+				return 0
+			}
+			return int(choices[at-1]) % n
+		}, (&memory{map[string]pairing.Device{}, map[string]pairing.Request{}}).update)
+		for at < len(choices) && at < 400 {
+			m.step()
+		}
+	})
+}

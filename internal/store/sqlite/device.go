@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/pairing"
+)
+
+// devices is the table of paired devices and of what they ask for.
+type devices struct{ c *conn }
+
+var _ pairing.Table = devices{}
+
+// Device returns a device, a tombstone too.
+func (t devices) Device(id string) (pairing.Device, error) {
+	list, err := many[pairing.Device](t.c, "SELECT device FROM device WHERE id = ? AND device <> ''", id)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("device %s: %w", id, chela.ErrNotFound)
+	}
+	if err != nil {
+		return pairing.Device{}, err
+	}
+	return list[0], nil
+}
+
+// Devices returns all devices, tombstones too, by time of creation.
+func (t devices) Devices() ([]pairing.Device, error) {
+	return many[pairing.Device](t.c, "SELECT device FROM device WHERE device <> '' ORDER BY created, n")
+}
+
+// Request returns a request. Those that wait are few.
+func (t devices) Request(id string) (pairing.Request, error) {
+	waiting, err := t.Requests()
+	if err != nil {
+		return pairing.Request{}, err
+	}
+	i := slices.IndexFunc(waiting, func(r pairing.Request) bool { return r.ID == id })
+	if i < 0 {
+		return pairing.Request{}, fmt.Errorf("request %s: %w", id, chela.ErrNotFound)
+	}
+	return waiting[i], nil
+}
+
+// Requests returns all requests, the oldest first.
+func (t devices) Requests() ([]pairing.Request, error) {
+	list, err := many[pairing.Request](t.c, "SELECT request FROM device WHERE request <> '' ORDER BY n")
+	slices.SortStableFunc(list, func(a, b pairing.Request) int { return a.Time.Compare(b.Time) })
+	return list, err
+}
+
+// PutDevice stores a device by its id.
+func (t devices) PutDevice(v pairing.Device) error {
+	device, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", v.ID, err)
+	}
+	_, err = t.c.exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, ?, ?, ?, '')
+ON CONFLICT (id) DO UPDATE SET created = excluded.created, removed = excluded.removed, device = excluded.device`,
+		v.ID, v.Created, v.Removed, device)
+	return err
+}
+
+// PutRequest stores a request in the place of another one of its device.
+func (t devices) PutRequest(v pairing.Request) error {
+	request, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("request %s: %w", v.ID, err)
+	}
+	_, err = t.c.exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, 0, 0, '', ?)
+ON CONFLICT (id) DO UPDATE SET request = excluded.request`, v.Device, request)
+	return err
+}
+
+// DropRequest deletes a request, when there is one.
+func (t devices) DropRequest(id string) error {
+	waiting, err := t.Requests()
+	if err != nil {
+		return err
+	}
+	for _, r := range waiting {
+		if r.ID != id {
+			continue
+		}
+		if _, err := t.c.exec("UPDATE device SET request = '' WHERE id = ?", r.Device); err != nil {
+			return err
+		}
+		_, err := t.c.exec("DELETE FROM device WHERE id = ? AND device = ''", r.Device)
+		return err
+	}
+	return nil
+}
+
+// many returns the values that a query of one JSON column selects.
+func many[T any](c *conn, query string, args ...any) ([]T, error) {
+	var list []T
+	err := c.query(func(r *row) error {
+		var v T
+		err := decode(r.text(), &v)
+		list = append(list, v)
+		return err
+	}, query, args...)
+	return list, err
+}
+
+// forgetDevices deletes what was saved of devices that may connect. A row may
+// be one from before a grant was taken away, and nothing tells; tombstones stay
+// true.
+func forgetDevices(c *conn, report *Report) error {
+	n, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name = 'device'")
+	if err != nil || n == 0 {
+		return err
+	}
+	gone, err := c.exec("DELETE FROM device WHERE removed = 0")
+	if report.Rows["device"] -= gone; report.Rows["device"] <= 0 {
+		delete(report.Rows, "device")
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+func testDevices(t *testing.T, s store.Store) {
+	device := func(id string, n int) pairing.Device {
+		return pairing.Device{
+			ID: id, PublicKey: "k-" + id, DisplayName: "<" + id + ">", Platform: "linux", Family: "Linux", ClientID: "cli", ClientMode: "cli",
+			Grants: []pairing.Grant{
+				{Role: "operator", Scopes: []chela.Scope{chela.ScopeRead}, Generation: 2, Created: at(n), Rotated: at(n + 1), Held: true, Tokens: []string{"h1", "h2"}},
+				{Role: "node", Generation: 3, Created: at(n), Revoked: at(n + 2)},
+			},
+			Generation: 3, Via: pairing.ViaOwner, Created: at(n), Approved: at(n), LastSeen: at(n + 3),
+		}
+	}
+	request := func(id, device string, n int) pairing.Request {
+		return pairing.Request{
+			ID: id, Device: device, PublicKey: "k", ClientID: "tui", ClientMode: "ui", Role: "operator",
+			Scopes: []chela.Scope{chela.ScopeAdmin, chela.ScopeRead}, Repair: true, Time: at(n),
+		}
+	}
+	all := func() []pairing.Device {
+		return get(t, s, func(r store.Reader) ([]pairing.Device, error) { return r.Devices().Devices() })
+	}
+	waiting := func() []pairing.Request {
+		return get(t, s, func(r store.Reader) ([]pairing.Request, error) { return r.Devices().Requests() })
+	}
+	same(t, "no devices", all(), nil)
+	late, early := device("a", 9), device("b", 1)
+	first, second := request("r1", "a", 5), request("r2", "b", 4)
+	update(t, s, func(tx store.Tx) error {
+		for _, d := range []pairing.Device{late, early} {
+			if err := tx.Devices().PutDevice(d); err != nil {
+				return err
+			}
+		}
+		for _, r := range []pairing.Request{first, second} {
+			if err := tx.Devices().PutRequest(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	same(t, "devices by creation", all(), []pairing.Device{early, late})
+	same(t, "requests, the oldest first", waiting(), []pairing.Request{second, first})
+	same(t, "a device", get(t, s, func(r store.Reader) (pairing.Device, error) { return r.Devices().Device("a") }), late)
+	same(t, "a request", get(t, s, func(r store.Reader) (pairing.Request, error) { return r.Devices().Request("r2") }), second)
+
+	late.Removed, late.Grants = at(20), late.Grants[:1]
+	newer := request("r3", "a", 6)
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Devices().PutDevice(late); err != nil {
+			return err
+		}
+		if err := tx.Devices().PutRequest(newer); err != nil {
+			return err
+		}
+		if err := tx.Devices().DropRequest("none"); err != nil {
+			return err
+		}
+		return tx.Devices().DropRequest("r2")
+	})
+	same(t, "a tombstone is kept", all(), []pairing.Device{early, late})
+	same(t, "a device waits once", waiting(), []pairing.Request{newer})
+	view(t, s, func(r store.Reader) error {
+		_, err := r.Devices().Device("none")
+		fails(t, "a device that is not known", err, chela.ErrNotFound)
+		_, err = r.Devices().Request("r1")
+		fails(t, "a request that was replaced", err, chela.ErrNotFound)
+		return nil
+	})
+}

@@ -1,0 +1,116 @@
+package wire
+
+// The methods that decide which devices may connect.
+const (
+	MethodDevicePairList    = "device.pair.list"
+	MethodDevicePairApprove = "device.pair.approve"
+	MethodDevicePairReject  = "device.pair.reject"
+	MethodDevicePairRemove  = "device.pair.remove"
+	MethodDeviceTokenRotate = "device.token.rotate"
+	MethodDeviceTokenRevoke = "device.token.revoke"
+)
+
+// PairedDevice is a device that was approved.
+type PairedDevice struct {
+	ID          string        `json:"deviceId"`
+	PublicKey   string        `json:"publicKey"`
+	DisplayName string        `json:"displayName,omitempty"`
+	Platform    string        `json:"platform,omitempty"`
+	Family      string        `json:"deviceFamily,omitempty"`
+	ClientID    string        `json:"clientId,omitempty"`
+	ClientMode  string        `json:"clientMode,omitempty"`
+	Role        string        `json:"role,omitempty"`
+	Roles       []string      `json:"roles"`
+	Scopes      []string      `json:"scopes"`
+	ApprovedVia string        `json:"approvedVia,omitempty"` // owner, silent
+	CreatedAt   Millis        `json:"createdAtMs"`
+	ApprovedAt  Millis        `json:"approvedAtMs"`
+	LastSeenAt  Millis        `json:"lastSeenAtMs,omitempty"`
+	LastSeen    string        `json:"lastSeenReason,omitempty"` // connect
+	Connected   bool          `json:"connected"`
+	Tokens      []DeviceToken `json:"tokens"`
+}
+
+// DeviceToken says what a device may do in one role. The token itself is told
+// to the device only.
+type DeviceToken struct {
+	Role      string   `json:"role"`
+	Scopes    []string `json:"scopes"`
+	CreatedAt Millis   `json:"createdAtMs"`
+	RotatedAt Millis   `json:"rotatedAtMs,omitempty"`
+	RevokedAt Millis   `json:"revokedAtMs,omitempty"`
+	UsedAt    Millis   `json:"lastUsedAtMs,omitempty"`
+}
+
+// DevicePairs is the result of device.pair.list.
+type DevicePairs struct {
+	Pending []PairRequest  `json:"pending"`
+	Paired  []PairedDevice `json:"paired"`
+}
+
+// DeviceRequestID is the parameters of device.pair.approve and
+// device.pair.reject.
+type DeviceRequestID struct {
+	ID string `json:"requestId"`
+}
+
+// DeviceApproved is the result of device.pair.approve.
+type DeviceApproved struct {
+	ID     string       `json:"requestId"`
+	Device PairedDevice `json:"device"`
+}
+
+// DeviceRejected is the result of device.pair.reject.
+type DeviceRejected struct {
+	ID     string `json:"requestId"`
+	Device string `json:"deviceId"`
+}
+
+// DeviceID is the parameters and the result of device.pair.remove.
+type DeviceID struct {
+	ID string `json:"deviceId"`
+}
+
+// The decisions of a [PairResolved].
+const (
+	PairApproved = "approved"
+	PairRejected = "rejected"
+)
+
+// DeviceRotate is the parameters of device.token.rotate. With Scopes the grant
+// is cut down to them.
+type DeviceRotate struct {
+	ID     string    `json:"deviceId"`
+	Role   string    `json:"role"`
+	Scopes *[]string `json:"scopes,omitempty"`
+}
+
+// DeviceRotated is the result of device.token.rotate. The token is there when
+// the device itself asked.
+type DeviceRotated struct {
+	ID        string   `json:"deviceId"`
+	Role      string   `json:"role"`
+	Scopes    []string `json:"scopes"`
+	RotatedAt Millis   `json:"rotatedAtMs"`
+	Token     string   `json:"token,omitempty"`
+	Delivery  string   `json:"tokenDelivery"` // TokenReturned, TokenWithheld
+}
+
+// What became of a new token.
+const (
+	TokenReturned = "in-band"
+	TokenWithheld = "withheld-cross-device"
+)
+
+// DeviceRole is the parameters of device.token.revoke.
+type DeviceRole struct {
+	ID   string `json:"deviceId"`
+	Role string `json:"role"`
+}
+
+// DeviceRevoked is the result of device.token.revoke.
+type DeviceRevoked struct {
+	ID        string `json:"deviceId"`
+	Role      string `json:"role"`
+	RevokedAt Millis `json:"revokedAtMs"`
+}
