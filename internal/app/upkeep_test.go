@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,30 +57,30 @@ func TestUpkeep(t *testing.T) {
 		put("new")
 
 		var log bytes.Buffer
-		checks := 0
+		var checks atomic.Int64
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
 			done <- upkeep{log: slog.New(slog.NewTextHandler(&log, nil)), store: db, check: func(context.Context) error {
-				checks++
+				checks.Add(1)
 				return errors.New("page 7 is torn")
 			}}.run(ctx)
 		}()
 		time.Sleep(afterStart - time.Second)
 		synctest.Wait()
-		if checks != 0 || left("old") != 3 {
-			t.Errorf("in the first minute: %d checks, %d old rows, want 0 and 3", checks, left("old"))
+		if checks.Load() != 0 || left("old") != 3 {
+			t.Errorf("in the first minute: %d checks, %d old rows, want 0 and 3", checks.Load(), left("old"))
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if checks != 1 || left("old") != 0 || left("new") != 3 {
-			t.Errorf("after it: %d checks, %d old and %d new rows, want 1, 0 and 3", checks, left("old"), left("new"))
+		if checks.Load() != 1 || left("old") != 0 || left("new") != 3 {
+			t.Errorf("after it: %d checks, %d old and %d new rows, want 1, 0 and 3", checks.Load(), left("old"), left("new"))
 		}
 		time.Sleep(retention)
 		time.Sleep(pruneEvery)
 		synctest.Wait()
-		if checks != 1 || left("new") != 0 {
-			t.Errorf("a month later: %d checks, %d rows, want 1 and 0", checks, left("new"))
+		if checks.Load() != 1 || left("new") != 0 {
+			t.Errorf("a month later: %d checks, %d rows, want 1 and 0", checks.Load(), left("new"))
 		}
 		cancel()
 		if err := <-done; err != nil {
