@@ -48,7 +48,7 @@ const (
 )
 
 // steps are the points of a run before which the process is killed.
-var steps = [...]string{"run.begin", "model.end", "tool.start", "tool.run", "tool.end", "run.end", "run.ended", "run.again"}
+var steps = [...]string{"run.begin", "run.carry", "model.end", "tool.start", "tool.run", "tool.end", "run.end", "run.ended", "run.again"}
 
 // TestMain lets the test binary be the engine that is killed.
 func TestMain(m *testing.M) {
