@@ -296,8 +296,10 @@ func TestMuchOutput(t *testing.T) {
 			}
 			updates := 0
 			b.update = func(s string) { updates += len(s) }
+			runtime.GC() // what is held is what is reachable
 			runtime.ReadMemStats(&before)
 			s, d := b.text(m{"command": "head -c " + size + " /dev/zero | tr '\\0' x"})
+			runtime.GC()
 			runtime.ReadMemStats(&after)
 			if !strings.Contains(s, size+" characters in all") || !d.Truncated {
 				t.Errorf("the loss is not told: %q", s[5000:len(s)-5000])
