@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -164,22 +165,13 @@ func (p *profiles) status(ctx context.Context, st store.Store, key chela.Session
 	}
 	s := status.Status{
 		Model: info.Ref(), Context: int(m.Context), Window: info.Context, Input: m.Tokens.Prompt(), Output: m.Tokens.Output,
-		Session: key, SessionID: m.ID, Queue: first(m.Queue.Mode, string(p.opts.policy().Mode), "collect"), Version: Version,
+		Session: key, SessionID: m.ID, Queue: cmp.Or(m.Queue.Mode, string(p.opts.policy().Mode), "collect"), Version: Version,
 		Uptime: time.Since(p.started),
 	}
 	if m.Priced {
 		s.Cost = float64(m.NanoUSD) / 1e9
 	}
 	return s, nil
-}
-
-func first(ss ...string) string {
-	for _, s := range ss {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // system is the system prompt of a run.

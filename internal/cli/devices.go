@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func short(id string) string { return id[:min(len(id), 12)] }
 
 // onWhat names a client and its machine.
 func onWhat(name, id, platform string) string {
-	s := ansi.Truncate(ansi.Line(first(name, id)), 30)
+	s := ansi.Truncate(ansi.Line(cmp.Or(name, id)), 30)
 	if platform != "" {
 		s += " on " + ansi.Truncate(ansi.Line(platform), 16)
 	}

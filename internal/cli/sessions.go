@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (c *console) printSessions(list wire.SessionList) {
 		if s.Cost != nil {
 			cost = fmt.Sprintf("$%.4f", *s.Cost)
 		}
-		rows = append(rows, []string{ansi.Line(s.Key), ago(s.UpdatedAt.Time()), tokens(s.TotalTokens), cost, ansi.Truncate(ansi.Line(first(s.Label, s.Title, s.Preview)), 60)})
+		rows = append(rows, []string{ansi.Line(s.Key), ago(s.UpdatedAt.Time()), tokens(s.TotalTokens), cost, ansi.Truncate(ansi.Line(cmp.Or(s.Label, s.Title, s.Preview)), 60)})
 	}
 	c.table(rows)
 	if list.HasMore {
@@ -223,15 +224,6 @@ func (c *console) confirm(what, command string) error {
 		return nil
 	}
 	return errors.New("nothing was done")
-}
-
-func first(ss ...string) string {
-	for _, s := range ss {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // ago returns how long ago t was, in one unit.

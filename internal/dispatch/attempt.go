@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -110,7 +111,7 @@ func (c *Conductor) handle(ctx context.Context, j *job, ev agent.Event) error {
 	case agent.ToolStart:
 		c.publish(j, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{
 			ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Call.Args, Label: label(ev.Call),
-			Verbose: first(j.meta.Verbose, j.p.Verbose),
+			Verbose: cmp.Or(j.meta.Verbose, j.p.Verbose),
 		}})
 	case agent.ToolUpdate:
 		c.publish(j, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseUpdate, Tool: &chela.ToolEvent{
@@ -290,7 +291,7 @@ func (c *Conductor) toolEnd(ctx context.Context, j *job, ev agent.Event) error {
 	c.stored(j, j.meta, e)
 	c.publish(j, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseResult, Tool: &chela.ToolEvent{
 		ID: ev.Call.ID, Name: ev.Call.Name, Label: label(ev.Call), Output: ev.Result.PlainText(), Details: e.Details,
-		IsError: ev.Result.IsError, Duration: ev.Duration, Verbose: first(j.meta.Verbose, j.p.Verbose),
+		IsError: ev.Result.IsError, Duration: ev.Duration, Verbose: cmp.Or(j.meta.Verbose, j.p.Verbose),
 	}})
 	return nil
 }

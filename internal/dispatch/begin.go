@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,9 +62,9 @@ func pendingRun(it queue.Item) run.Run {
 	r := run.Run{ID: chela.RunID(it.ID), Session: it.Session, State: run.Running, Started: it.Created}
 	switch it.State {
 	case queue.Cancelled:
-		r.State, r.Error, r.Ended = run.Aborted, first(it.Note, "cancelled before it began"), it.Created
+		r.State, r.Error, r.Ended = run.Aborted, cmp.Or(it.Note, "cancelled before it began"), it.Created
 	case queue.Dropped:
-		r.State, r.Error, r.Ended = run.Aborted, first(it.Note, "dropped: too many messages were waiting"), it.Created
+		r.State, r.Error, r.Ended = run.Aborted, cmp.Or(it.Note, "dropped: too many messages were waiting"), it.Created
 	case queue.Done:
 		r.State, r.Ended = run.OK, it.Created
 	}
@@ -174,7 +175,7 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 	lead := j.items[len(j.items)-1]
 	j.r = run.Run{
 		ID: runID(j.items), Session: key, SessionID: meta.ID, Agent: meta.Agent,
-		Trigger: run.User, Lane: first(j.p.Lane, mainLane), State: run.Running,
+		Trigger: run.User, Lane: cmp.Or(j.p.Lane, mainLane), State: run.Running,
 		Principal: who, Address: lead.Inbound.Address, Think: lead.Inbound.Think,
 		Attempts: 1, Started: now,
 	}

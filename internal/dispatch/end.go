@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (j *job) outcome(ctx context.Context, end agent.Event) {
 	case end.Reason == agent.Aborted:
 		r.State, r.Error = run.Aborted, "stopped"
 	case end.Reason == agent.Stopped:
-		r.State, r.Error = run.Failed, first(errText(end.Err), "the run reached one of its limits and was ended")
+		r.State, r.Error = run.Failed, cmp.Or(errText(end.Err), "the run reached one of its limits and was ended")
 	case end.Reason == agent.Failed && text == "" && j.failed != "" && llm.ClassOf(end.Err) == "":
 		r.State, r.Text = run.OK, "⚠️ "+j.failed // the model had nothing to say about a tool that failed
 	case end.Reason == agent.Failed:
@@ -60,7 +61,7 @@ func (j *job) outcome(ctx context.Context, end agent.Event) {
 		r.Text = text
 	}
 	if r.State == run.OK && r.Text != "" {
-		if mode := first(j.meta.Usage, j.p.Usage); mode == "tokens" || mode == "full" {
+		if mode := cmp.Or(j.meta.Usage, j.p.Usage); mode == "tokens" || mode == "full" {
 			r.Footer = usage.Footer(mode, j.spent.tokens, j.spent.nano, j.spent.priced)
 		}
 	}
@@ -207,7 +208,7 @@ func (c *Conductor) publishEnd(j *job) {
 func explain(err error) string {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
-		return first(errText(err), "the model gave no answer")
+		return cmp.Or(errText(err), "the model gave no answer")
 	}
 	who := e.Provider + "/" + e.Model
 	switch e.Class {
@@ -229,17 +230,7 @@ func explain(err error) string {
 	case llm.ClassTimeout:
 		return fmt.Sprintf("%s did not answer in time", who)
 	case llm.ClassNetwork:
-		return fmt.Sprintf("%s cannot be reached: %s", who, errText(first2(e)))
+		return fmt.Sprintf("%s cannot be reached: %s", who, cmp.Or(oneLine(e.Message, 400), errText(e.Err), "the connection broke"))
 	}
 	return fmt.Sprintf("%s refused the request: %s", who, oneLine(e.Message, 300))
-}
-
-func first2(e *llm.Error) error {
-	if e.Message != "" {
-		return errors.New(e.Message)
-	}
-	if e.Err != nil {
-		return e.Err
-	}
-	return errors.New("the connection broke")
 }

@@ -109,15 +109,6 @@ func nearest(m llm.Model, want llm.Level) llm.Level {
 	return best
 }
 
-func first(ss ...string) string {
-	for _, s := range ss {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 // principalOf returns who the items of a run are carried out for: the one that
 // all of them share, or nobody.
 func principalOf(items []queue.Item) chela.Principal {

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ func (c *Conductor) step(ctx context.Context, s *served) (time.Time, error) {
 		}
 	}
 	var again time.Time
-	err = c.o.Lanes.Do(ctx, first(p.Lane, mainLane), string(s.key), func(ctx context.Context) error {
+	err = c.o.Lanes.Do(ctx, cmp.Or(p.Lane, mainLane), string(s.key), func(ctx context.Context) error {
 		if c.isClosing() {
 			return nil
 		}

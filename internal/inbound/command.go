@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,7 +249,7 @@ func explain(err error) string {
 // goOn puts the message that the rest of the command is.
 func (k *call) goOn() (Receipt, error) {
 	k.in.Text = k.then
-	k.in.Mode = first(string(k.mode), k.in.Mode)
+	k.in.Mode = cmp.Or(string(k.mode), k.in.Mode)
 	inside := k.g.strip(k)
 	it := k.g.item(k.who, k.key, k.in, k.now)
 	rec, _, err := k.g.put(k.tx, it, k.now)

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -82,7 +83,7 @@ func (k *call) status() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lines := []string{"Chela " + first(o.Version, "(unknown version)")}
+	lines := []string{"Chela " + cmp.Or(o.Version, "(unknown version)")}
 	if !o.Started.IsZero() {
 		lines[0] += ", up " + k.now.Sub(o.Started).Round(time.Second).String()
 	}
@@ -98,7 +99,7 @@ func (k *call) status() (string, error) {
 	}
 	lines = append(lines, tokens)
 	lines = append(lines, fmt.Sprintf("Thinking: %s · verbose: %s · usage: %s",
-		first(m.Think, string(in.Think), "off"), first(m.Verbose, in.Verbose, "off"), first(m.Usage, in.Usage, "off")))
+		cmp.Or(m.Think, string(in.Think), "off"), cmp.Or(m.Verbose, in.Verbose, "off"), cmp.Or(m.Usage, in.Usage, "off")))
 	state := "idle"
 	if len(active) > 0 {
 		state = "busy"

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -146,7 +147,7 @@ func (k *call) think() (string, error) {
 	if err != nil || k.meta.Think == before {
 		return reply, err
 	}
-	return reply, k.note(session.KindThink, first(k.meta.Think, s.inherited))
+	return reply, k.note(session.KindThink, cmp.Or(k.meta.Think, s.inherited))
 }
 
 // setting is a choice that a session may make for itself.
@@ -177,16 +178,7 @@ func (k *call) set(s setting) (string, error) {
 
 func (s setting) state() string {
 	if *s.own == "" {
-		return fmt.Sprintf("%s: %s (default).", s.name, first(s.inherited, "off"))
+		return fmt.Sprintf("%s: %s (default).", s.name, cmp.Or(s.inherited, "off"))
 	}
 	return fmt.Sprintf("%s: %s.", s.name, *s.own)
-}
-
-func first(ss ...string) string {
-	for _, s := range ss {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }

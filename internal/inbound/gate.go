@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -229,8 +230,8 @@ func (g *Gate) strip(k *call) []string {
 		return nil
 	}
 	k.in.Text = d.text
-	k.in.Think = first(k.in.Think, string(d.think))
-	k.in.Mode = first(k.in.Mode, string(d.mode))
+	k.in.Think = cmp.Or(k.in.Think, string(d.think))
+	k.in.Mode = cmp.Or(k.in.Mode, string(d.mode))
 	return d.names
 }
 

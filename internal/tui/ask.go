@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func (s *screen) ask(a wire.Approval) tea.Cmd {
 
 // plan prints what is to be allowed.
 func (s *screen) plan(r wire.ApprovalRequest) {
-	title := "? " + ansi.Line(first(r.Tool, "a tool")) + " asks"
+	title := "? " + ansi.Line(cmp.Or(r.Tool, "a tool")) + " asks"
 	if r.SessionKey != s.feed.Session {
 		title += " in session " + ansi.Line(r.SessionKey)
 	}
@@ -110,7 +111,7 @@ func (s *screen) settled(a wire.Approval, decision string) {
 		wire.AllowOnce: "✓ allowed once", wire.AllowAlways: "✓ allowed, always in this session", wire.Deny: "✗ not allowed",
 	}
 	command, _, _ := strings.Cut(strings.TrimSpace(ansi.Clean(a.Request.Command)), "\n")
-	line := first(words[decision], ansi.Line(decision)) + ": " + ansi.Line(command)
+	line := cmp.Or(words[decision], ansi.Line(decision)) + ": " + ansi.Line(command)
 	s.scroll.add(bare, s.styles.Dim.Paint(ansi.Truncate(line, s.columns())))
 }
 
@@ -120,13 +121,4 @@ func (s *screen) withdraw(id string) bool {
 	s.asked = slices.DeleteFunc(s.asked, func(a wire.Approval) bool { return a.ID == id })
 	s.pinged = time.Now()
 	return len(s.asked) < n
-}
-
-func first(ss ...string) string {
-	for _, x := range ss {
-		if x != "" {
-			return x
-		}
-	}
-	return ""
 }

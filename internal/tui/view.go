@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -137,10 +138,10 @@ func (s *screen) rule() string {
 	label := ""
 	provider, model := s.model.Provider, s.model.Model
 	if s.session != nil {
-		provider, model = first(s.session.Provider, provider), first(s.session.Model, model)
+		provider, model = cmp.Or(s.session.Provider, provider), cmp.Or(s.session.Model, model)
 		label = s.session.Label
 	}
-	text := ansi.Line(first(label, name))
+	text := ansi.Line(cmp.Or(label, name))
 	if m := strings.Trim(provider+"/"+model, "/"); m != "" {
 		text += " · " + ansi.Line(m)
 	}
