@@ -74,17 +74,12 @@ func pendingRun(it queue.Item) run.Run {
 // begin takes the items of d.Start into the transcript and starts a run for
 // them. What the cap dropped leaves the queue in the same commit, and is told
 // to the model in a summary.
-func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, d queue.Decision) (*job, error) {
-	meta, err := c.meta(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	p := c.profile(meta)
+func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, p *Profile, d queue.Decision) (*job, error) {
 	var j *job
 	var stored []*session.Entry
 	notices := c.notices.Drain(key)
 	c.o.Step("run.begin")
-	err = c.taking(ctx, func(tx store.Tx, sync store.Sync) error {
+	err := c.taking(ctx, func(tx store.Tx, sync store.Sync) error {
 		stored = nil
 		j = &job{p: p, items: d.Start}
 		if err := stillWaiting(tx, key, slices.Concat(d.Start, d.Drop)); err != nil {
@@ -238,17 +233,22 @@ func sessionOf(tx store.Tx, key chela.SessionKey, now time.Time) (session.Meta, 
 }
 
 func (c *Conductor) meta(ctx context.Context, key chela.SessionKey) (session.Meta, error) {
-	m := session.Meta{Key: key, Agent: key.Agent()}
+	var m session.Meta
 	err := c.o.Store.View(ctx, func(r store.Reader) error {
-		got, err := r.Sessions().Get(key)
-		switch {
-		case err == nil:
-			m = got
-		case !errors.Is(err, chela.ErrNotFound):
-			return err
-		}
-		return nil
+		var err error
+		m, err = metaOf(r.Sessions(), key)
+		return err
 	})
+	return m, err
+}
+
+// metaOf returns the session under the key; one that is not stored yet has its
+// key and agent only.
+func metaOf(r session.Reader, key chela.SessionKey) (session.Meta, error) {
+	m, err := r.Get(key)
+	if errors.Is(err, chela.ErrNotFound) {
+		return session.Meta{Key: key, Agent: key.Agent()}, nil
+	}
 	return m, err
 }
 

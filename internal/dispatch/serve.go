@@ -70,6 +70,7 @@ func (s *served) rest(ctx context.Context, t time.Time) {
 
 // waiting is what is to be done for a session, as its rows say.
 type waiting struct {
+	meta   session.Meta
 	orphan run.Run // a run without a process
 	items  []queue.Item
 }
@@ -79,6 +80,10 @@ func (c *Conductor) look(ctx context.Context, key chela.SessionKey) (waiting, er
 	var w waiting
 	err := c.o.Store.View(ctx, func(r store.Reader) error {
 		w = waiting{}
+		var err error
+		if w.meta, err = metaOf(r.Sessions(), key); err != nil {
+			return err
+		}
 		active, err := r.Runs().Active(key)
 		if err != nil {
 			return err
@@ -94,23 +99,30 @@ func (c *Conductor) look(ctx context.Context, key chela.SessionKey) (waiting, er
 	return w, err
 }
 
+// arrived reads the messages that wait, for a run in progress.
+func (c *Conductor) arrived(ctx context.Context, key chela.SessionKey) ([]queue.Item, error) {
+	var items []queue.Item
+	err := c.o.Store.View(ctx, func(r store.Reader) error {
+		var err error
+		items, err = r.Queue().Waiting(key)
+		return err
+	})
+	return items, err
+}
+
 // step does the next thing for the session. It returns when the session is to
 // be looked at again; zero: when something wakes it.
 func (c *Conductor) step(ctx context.Context, s *served) (time.Time, error) {
 	if c.isClosing() {
 		return time.Time{}, nil
 	}
-	meta, err := c.meta(ctx, s.key)
-	if err != nil {
-		return time.Time{}, err
-	}
 	w, err := c.look(ctx, s.key)
 	if err != nil || w.orphan.ID == "" && len(w.items) == 0 {
 		return time.Time{}, err
 	}
-	p := c.profile(meta)
+	p := c.profile(w.meta)
 	if w.orphan.ID == "" && !hasKind(w.items, queue.Resume) {
-		d := queue.Plan(policyOf(p, meta), false, w.items, time.Now())
+		d := queue.Plan(policyOf(p, w.meta), false, w.items, time.Now())
 		if len(d.Start) == 0 && len(d.Drop) == 0 {
 			return d.Until, nil
 		}
@@ -120,7 +132,7 @@ func (c *Conductor) step(ctx context.Context, s *served) (time.Time, error) {
 		if c.isClosing() {
 			return nil
 		}
-		again, err = c.next(ctx, s, p, meta)
+		again, err = c.next(ctx, s)
 		return err
 	})
 	return again, err
@@ -128,7 +140,7 @@ func (c *Conductor) step(ctx context.Context, s *served) (time.Time, error) {
 
 // next carries out, inside the session's lane, what is first: a run that was
 // interrupted, a call that was decided, or new messages.
-func (c *Conductor) next(ctx context.Context, s *served, p *Profile, meta session.Meta) (time.Time, error) {
+func (c *Conductor) next(ctx context.Context, s *served) (time.Time, error) {
 	now := time.Now()
 	w, err := c.look(ctx, s.key)
 	if err != nil {
@@ -142,11 +154,12 @@ func (c *Conductor) next(ctx context.Context, s *served, p *Profile, meta sessio
 			return now, c.decided(ctx, s, it)
 		}
 	}
-	d := queue.Plan(policyOf(p, meta), false, w.items, now)
+	p := c.profile(w.meta)
+	d := queue.Plan(policyOf(p, w.meta), false, w.items, now)
 	if len(d.Start) == 0 {
 		return d.Until, c.drop(ctx, d.Drop)
 	}
-	j, err := c.begin(ctx, s.key, d)
+	j, err := c.begin(ctx, s.key, p, d)
 	if errors.Is(err, errTakenBack) {
 		return now, c.takeBack(ctx, s.key)
 	}
@@ -352,11 +365,11 @@ func (c *Conductor) watch(ctx context.Context, s *served, id chela.RunID, p queu
 		case <-s.hint:
 		case <-timer.C:
 		}
-		w, err := c.look(ctx, s.key)
+		items, err := c.arrived(ctx, s.key)
 		if err != nil {
 			continue
 		}
-		d := queue.Plan(p, true, w.items, time.Now())
+		d := queue.Plan(p, true, items, time.Now())
 		if d.Interrupt {
 			s.stop(id, errSuperseded)
 		}

@@ -15,11 +15,11 @@ import (
 
 // steer takes what arrived for the run in progress into its transcript.
 func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
-	w, err := c.look(ctx, j.r.Session)
-	if err != nil || len(w.items) == 0 {
+	items, err := c.arrived(ctx, j.r.Session)
+	if err != nil || len(items) == 0 {
 		return nil, err
 	}
-	d := queue.Plan(policyOf(j.p, j.meta), true, w.items, time.Now())
+	d := queue.Plan(policyOf(j.p, j.meta), true, items, time.Now())
 	// A run has the rights of one principal; the words of another, or of a
 	// device with fewer scopes, wait for their own.
 	foreign := func(it queue.Item) bool {
