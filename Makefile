@@ -2,7 +2,7 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
-.PHONY: build test race lint fuzz bench kill ci
+.PHONY: build test race lint fuzz bench kill conformance ci
 
 build: ## one stripped binary
 	go build -trimpath -ldflags "-s -w" -o bin/chela ./cmd/chela
@@ -26,6 +26,9 @@ bench: ## the figures of docs/performance.md
 
 kill: ## 2,000 kills
 	CHELA_TEST_KILLS=2000 go test -run '^TestKill$$' -timeout 60m -v ./internal/chelatest
+
+conformance: ## OpenClaw's own clients against the gateway; they come from npm
+	go test -tags conformance -timeout 15m -v ./internal/conformance
 
 ci:
 	bash .ci/run

@@ -112,7 +112,7 @@ var onlyBy = map[string][]string{
 // suites are test packages: they may import what they test and are imported by
 // tests only.
 func isSuite(p string) bool {
-	return strings.HasSuffix(p, "test") || strings.HasPrefix(p, "internal/chelatest") || strings.HasPrefix(p, "internal/store/storetest")
+	return strings.HasSuffix(p, "test") || p == "internal/conformance" || strings.HasPrefix(p, "internal/chelatest") || strings.HasPrefix(p, "internal/store/storetest")
 }
 
 type pkg struct {
