@@ -2,23 +2,34 @@ package wire
 
 // Health is the result of health and the payload of the event of that name.
 type Health struct {
-	OK               bool              `json:"ok"`
-	Time             Millis            `json:"ts"`
-	DurationMs       int64             `json:"durationMs"`
-	Channels         map[string]any    `json:"channels"`
-	ChannelOrder     []string          `json:"channelOrder"`
-	ChannelLabels    map[string]string `json:"channelLabels"`
-	HeartbeatSeconds int               `json:"heartbeatSeconds"`
-	DefaultAgent     string            `json:"defaultAgentId"`
-	Agents           []AgentHealth     `json:"agents"`
-	Sessions         SessionsHealth    `json:"sessions"`
+	OK               bool                    `json:"ok"`
+	Time             Millis                  `json:"ts"`
+	DurationMs       int64                   `json:"durationMs"`
+	Channels         map[string]ChannelState `json:"channels"`
+	ChannelOrder     []string                `json:"channelOrder"`
+	ChannelLabels    map[string]string       `json:"channelLabels"`
+	HeartbeatSeconds int                     `json:"heartbeatSeconds"`
+	DefaultAgent     string                  `json:"defaultAgentId"`
+	Agents           []AgentHealth           `json:"agents"`
+	Sessions         SessionsHealth          `json:"sessions"`
 }
 
 // AgentHealth is one agent in [Health].
 type AgentHealth struct {
-	AgentID  string         `json:"agentId"`
-	Default  bool           `json:"isDefault"`
-	Sessions SessionsHealth `json:"sessions"`
+	AgentID   string         `json:"agentId"`
+	Default   bool           `json:"isDefault"`
+	Heartbeat AgentPulse     `json:"heartbeat"`
+	Sessions  SessionsHealth `json:"sessions"`
+}
+
+// AgentPulse says whether an agent wakes by itself.
+type AgentPulse struct {
+	Enabled bool   `json:"enabled"`
+	Every   string `json:"every"`
+	EveryMs *int64 `json:"everyMs"` // nil: never
+	Prompt  string `json:"prompt"`
+	Target  string `json:"target"`
+	AckMax  int    `json:"ackMaxChars"`
 }
 
 // SessionsHealth counts sessions and names the newest.

@@ -10,15 +10,19 @@ import (
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/inbound"
+	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/method/agents"
 	"github.com/chela-ai/chela/internal/method/approvals"
+	"github.com/chela-ai/chela/internal/method/channels"
 	"github.com/chela-ai/chela/internal/method/chat"
+	"github.com/chela-ai/chela/internal/method/commands"
 	"github.com/chela-ai/chela/internal/method/devices"
 	"github.com/chela-ai/chela/internal/method/logs"
 	"github.com/chela-ai/chela/internal/method/models"
 	"github.com/chela-ai/chela/internal/method/sessions"
 	"github.com/chela-ai/chela/internal/method/system"
+	"github.com/chela-ai/chela/internal/method/tools"
 	"github.com/chela-ai/chela/internal/method/usage"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/session"
@@ -45,34 +49,41 @@ func (e *Engine) server(p parts) *gateway.Server {
 		Agents: func() []chela.AgentID { return []chela.AgentID{chela.DefaultAgent} },
 		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
 		Roster: func() []wire.Presence { return e.gate.Roster() },
-		Backup: e.db.Backup, URL: e.URL,
+		Backup: e.db.Backup, URL: e.URL, Port: e.portNumber, Instance: e.boot,
 		Reason: func() string { return e.models.why }, Folder: e.profile.workspace(chela.DefaultAgent),
 	}
 	e.state = state
 	known := func(id chela.AgentID) bool { return id == chela.DefaultAgent }
 	set := rpc.NewSet(
 		chat.Methods(chat.Options{
-			Store: p.store, Admit: p.gate.Admit, Conductor: p.conductor, Live: p.bus.Live, Rows: rows,
-			Default: chela.DefaultAgent, Agent: known,
+			Store: p.store, Admit: p.gate.Admit, Conductor: p.conductor, Publish: p.bus.Publish, Live: p.bus.Live, Rows: rows,
+			Default: chela.DefaultAgent, Agent: known, Metadata: func() wire.ChatMetadata {
+				return wire.ChatMetadata{Models: e.catalog().List(false).Models, Commands: commands.List(true).Commands}
+			},
 		}),
 		sessions.Methods(sessions.Options{
 			Store: p.store, Path: db, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
 			Default: chela.DefaultAgent, Agent: known, Model: e.models.name, Export: session.Export,
 		}),
-		agents.Methods(agents.Options{
-			Default: chela.DefaultAgent, Scope: "per-sender", Agents: e.agents, Commands: commandList,
+		agents.Methods(agents.Options{Default: chela.DefaultAgent, Scope: "per-sender", Agents: e.agents}),
+		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: known}),
+		tools.Methods(tools.Options{
+			Default: chela.DefaultAgent, Agent: known,
 			Tools: func(chela.AgentID) tool.Set { return e.profile.tools },
+			Effective: func(who chela.Principal, _ chela.SessionKey) (tool.Set, error) {
+				return invoke.Offered(e.profile.tools, who), nil
+			},
 		}),
 		approvals.Methods(approvals.Options{Store: p.store, Decide: p.conductor.Decide}),
-		models.Methods(models.Options{List: func(context.Context) ([]llm.Model, string, error) {
-			return e.models.catalog.Models, e.models.choice.String(), nil
-		}}),
+		models.Methods(e.catalog()),
 		devices.Methods(devices.Options{
 			Store:     p.store,
 			Announce:  func(event string, payload any) { e.gate.Tell(chela.ScopePairing, event, payload) },
 			Drop:      func(credential string) { e.gate.Drop(credential) },
 			Connected: func(credential string) bool { return e.gate.Connected(credential) },
 		}),
+		channels.Methods(channels.Options{States: e.accounts}),
+		e.configMethods(),
 		system.Methods(state),
 		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent}),
 		logs.Methods(logs.Options{Path: filepath.Join(e.o.State, "logs", "chela.log")}),
@@ -112,34 +123,21 @@ func row(ctx context.Context, st store.Store, rows shape.Rows, key chela.Session
 
 // sessionModel is the model that the session's next run asks.
 func (e *Engine) sessionModel(m session.Meta) wire.SessionModel {
-	info := e.profile.model(m)
-	return wire.SessionModel{Provider: info.Provider, Model: info.ID, ContextWindow: int64(info.Context)}
-}
-
-func (e *Engine) agents() []agents.Agent {
-	return []agents.Agent{{
-		ID: chela.DefaultAgent, Name: "Chela", Avatar: "🦀",
-		Workspace: e.profile.workspace(chela.DefaultAgent), Primary: e.models.choice.String(),
-	}}
+	return shape.SessionModel(e.profile.model(m), llm.Level(e.profile.opts.Agent.Think))
 }
 
 // accounts is the state of the messaging accounts.
-func (e *Engine) accounts() map[string]any {
-	out := map[string]any{}
+func (e *Engine) accounts() map[string]wire.ChannelState {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := map[string]wire.ChannelState{}
 	for name := range e.o.Channels {
-		out[name] = map[string]any{"configured": true, "running": true}
-	}
-	return out
-}
-
-// commandList is the slash commands as clients show them.
-func commandList() []wire.Command {
-	var out []wire.Command
-	for _, c := range inbound.Commands() {
-		out = append(out, wire.Command{
-			Name: c.Name, NativeName: c.Name, Aliases: c.Aliases, Description: c.Help, Category: c.Group,
-			Source: "native", Scope: "both", AcceptsArgs: c.Args != "",
-		})
+		s := wire.ChannelState{Configured: true, Running: true}
+		if err := e.ended["channel "+name]; err != nil {
+			text := err.Error()
+			s.Running, s.Error = false, &text
+		}
+		out[name] = s
 	}
 	return out
 }

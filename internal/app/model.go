@@ -153,11 +153,17 @@ func (m *modelSet) known() llm.Catalog {
 	return out
 }
 
+// Where a key was found, unless in a variable.
+const (
+	fromConfig = "the configuration"
+	fromSaved  = "the saved keys"
+)
+
 // key returns the provider's key and where it was found; empty: nowhere.
 func (m *modelSet) key(id string) (secret.Value, string) {
 	// A variable that is not set stays in the text as it was written.
 	if v, err := m.opts.Providers[id].APIKey.Resolve(m.env); err == nil && !v.IsZero() && !strings.Contains(v.Reveal(), "${") {
-		return v, "the configuration"
+		return v, fromConfig
 	}
 	for _, s := range services {
 		if s.id != id {
@@ -171,7 +177,7 @@ func (m *modelSet) key(id string) (secret.Value, string) {
 	}
 	if b, err := os.ReadFile(filepath.Join(m.keys, id+".key")); err == nil {
 		if v := strings.TrimSpace(string(b)); v != "" {
-			return secret.New(v), "the saved keys"
+			return secret.New(v), fromSaved
 		}
 	}
 	return secret.Value{}, ""

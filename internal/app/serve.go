@@ -75,7 +75,7 @@ func (e *Engine) routes(p *port, g gatewayOptions, st store.Store, runs *runCoun
 	e.ui = root
 	o.UI = &httpapi.UI{Files: root.FS(), Base: g.UI.Base, Bootstrap: func() httpapi.Bootstrap {
 		a := e.agents()[0]
-		return httpapi.Bootstrap{Name: a.Name, Avatar: a.Avatar, Agent: string(a.ID), Version: Version}
+		return httpapi.Bootstrap{Name: a.Name, Avatar: a.Emoji, Agent: string(a.ID), Version: Version}
 	}}
 	return o, nil
 }
@@ -184,6 +184,18 @@ func (e *Engine) URL() string {
 		return ""
 	}
 	return e.port.url
+}
+
+// portNumber returns the number of the port; 0 when there is none.
+func (e *Engine) portNumber() int {
+	if e.port == nil {
+		return 0
+	}
+	a, ok := e.port.l.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0
+	}
+	return a.Port
 }
 
 // NewToken returns the token of the port when it was made at this start, to be

@@ -88,14 +88,18 @@ type state struct {
 // For returns the door as one run sees it. Views of the same run count
 // together.
 func (d *Door) For(s Scope) *View {
-	v := &View{d: d, s: s, all: s.Tools, tools: s.Tools, state: d.state(s)}
+	return &View{d: d, s: s, all: s.Tools, tools: Offered(s.Tools, s.Principal), state: d.state(s)}
+}
+
+// Offered returns the tools of the set that a run of who is given.
+func Offered(set tool.Set, who chela.Principal) tool.Set {
 	switch {
-	case s.Principal.ID == "":
-		v.tools = tool.Set{}
-	case !s.Principal.IsOwner():
-		v.tools = s.Tools.Filter(func(sp tool.Spec) bool { return !sp.OwnerOnly })
+	case who.ID == "":
+		return tool.Set{}
+	case !who.IsOwner():
+		return set.Filter(func(sp tool.Spec) bool { return !sp.OwnerOnly })
 	}
-	return v
+	return set
 }
 
 func (d *Door) state(s Scope) *state {

@@ -1,5 +1,5 @@
-// Package agents is the methods that say which agents there are and what they
-// can do: their names, commands and tools.
+// Package agents is the methods that say which agents there are, who they are,
+// and what stands in the files of their workspaces.
 package agents
 
 import (
@@ -8,28 +8,30 @@ import (
 	"slices"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/internal/rpc"
-	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/wire"
 )
 
 // Agent is what is told of an agent.
 type Agent struct {
-	ID        chela.AgentID
-	Name      string // "": the id
-	Avatar    string // an emoji or a picture's address; "": first letter of the name
-	Workspace string
-	Primary   string // model asked first, provider/model
-	Fallbacks []string
+	ID     chela.AgentID
+	Name   string // "": the id
+	Source string // where the name is from: config, workspace, default
+	Emoji  string // "": none
+	Files  *prompt.Workspace
+	Git    bool      // the workspace is a Git repository
+	Model  llm.Model // asked first
+	Think  llm.Level // of sessions that set none
 }
 
 // Options is what the methods work with. All fields are required.
 type Options struct {
-	Default  chela.AgentID
-	Scope    string // how direct messages split: per-sender
-	Agents   func() []Agent
-	Commands func() []wire.Command
-	Tools    func(chela.AgentID) tool.Set
+	Default chela.AgentID
+	Scope   string // how direct messages split: per-sender
+	Agents  func() []Agent
 }
 
 // Methods returns the methods.
@@ -39,8 +41,9 @@ func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodAgentsList, op, chela.ScopeRead, m.list),
 		rpc.New(wire.MethodAgentIdentity, op, chela.ScopeRead, m.identity),
-		rpc.New(wire.MethodCommandsList, op, chela.ScopeRead, m.commands).Accepting("provider", "scope"),
-		rpc.New(wire.MethodToolsCatalog, op, chela.ScopeRead, m.tools).Accepting("includePlugins"),
+		rpc.New(wire.MethodAgentsFilesList, op, chela.ScopeRead, m.files),
+		rpc.New(wire.MethodAgentsFilesGet, op, chela.ScopeRead, m.file),
+		rpc.New(wire.MethodAgentsFilesSet, op, chela.ScopeAdmin, m.write),
 	}
 }
 
@@ -50,35 +53,41 @@ func (m methods) list(context.Context, rpc.Peer, wire.None) (wire.AgentsList, er
 	out := wire.AgentsList{
 		DefaultID: string(m.o.Default), MainKey: chela.MainKey, Scope: m.o.Scope, Agents: []wire.AgentInfo{},
 	}
-	for _, a := range m.o.Agents() {
-		out.Agents = append(out.Agents, wire.AgentInfo{
-			ID: string(a.ID), Name: name(a), Kind: "agent", Workspace: a.Workspace,
-			Model: wire.AgentModel{Primary: a.Primary, Fallbacks: a.Fallbacks},
-		})
+	all := m.o.Agents()
+	if len(all) == 1 {
+		out.Ownership = "sole"
+	}
+	for _, a := range all {
+		out.Agents = append(out.Agents, info(a))
 	}
 	return out, nil
 }
 
+// info returns an agent as lists show it.
+func info(a Agent) wire.AgentInfo {
+	out := wire.AgentInfo{
+		ID: string(a.ID), Name: name(a), Kind: "agent", Identity: &wire.AgentPortrait{Name: name(a), Emoji: a.Emoji},
+		Workspace: a.Files.Dir(), Git: a.Git, Model: wire.AgentModel{Primary: a.Model.Ref()}, Levels: shape.Levels(a.Model),
+		DefaultLevel: string(cmp.Or(a.Think, llm.Off)),
+	}
+	for _, l := range out.Levels {
+		out.Options = append(out.Options, l.ID)
+	}
+	return out
+}
+
 func name(a Agent) string { return cmp.Or(a.Name, string(a.ID)) }
 
-// find returns the agent that a client means: the named one, that of the
-// session, or the default one.
+// find returns the agent that a client means.
 func (m methods) find(method, id, session string) (Agent, error) {
-	want := m.o.Default
-	if session != "" {
-		key, err := chela.ParseSessionKey(session, m.o.Default)
-		if err != nil {
-			return Agent{}, rpc.Invalid(method, "%v", err)
-		}
-		want = key.Agent()
-	}
-	if id != "" {
-		want = chela.AgentID(id)
+	want, err := shape.AgentOf(id, session, m.o.Default)
+	if err != nil {
+		return Agent{}, rpc.Invalid(method, "%v", err)
 	}
 	all := m.o.Agents()
 	i := slices.IndexFunc(all, func(a Agent) bool { return a.ID == want })
 	if i < 0 {
-		return Agent{}, rpc.Invalid(method, "unknown agent id %q", want)
+		return Agent{}, shape.UnknownAgent(want)
 	}
 	return all[i], nil
 }
@@ -88,51 +97,12 @@ func (m methods) identity(_ context.Context, _ rpc.Peer, in wire.AgentIdentityGe
 	if err != nil {
 		return wire.AgentIdentity{}, err
 	}
-	avatar := a.Avatar
+	avatar := a.Emoji
 	for _, r := range name(a) {
 		avatar = cmp.Or(avatar, string(r))
 		break
 	}
-	return wire.AgentIdentity{AgentID: string(a.ID), Name: name(a), Avatar: avatar}, nil
-}
-
-func (m methods) commands(_ context.Context, _ rpc.Peer, in wire.CommandsGet) (wire.CommandsList, error) {
-	out := wire.CommandsList{Commands: []wire.Command{}}
-	for _, c := range m.o.Commands() {
-		if !in.IncludeArgs {
-			c.Args = nil
-		}
-		out.Commands = append(out.Commands, c)
-	}
-	return out, nil
-}
-
-// groups are the tools by what they can do, in the order of danger.
-var groups = [...]struct {
-	effect tool.Effect
-	label  string
-}{{tool.Reads, "Read"}, {tool.Writes, "Change files and state"}, {tool.Acts, "Act"}}
-
-func (m methods) tools(_ context.Context, _ rpc.Peer, in wire.ToolsGet) (wire.ToolsCatalog, error) {
-	a, err := m.find(wire.MethodToolsCatalog, in.AgentID, "")
-	if err != nil {
-		return wire.ToolsCatalog{}, err
-	}
-	set := m.o.Tools(a.ID)
-	out := wire.ToolsCatalog{AgentID: string(a.ID), Groups: []wire.ToolGroup{}}
-	for _, g := range groups {
-		group := wire.ToolGroup{ID: g.effect.String(), Label: g.label, Source: "core"}
-		for _, n := range set.Names() {
-			t, _ := set.Get(n)
-			if s := t.Spec(); s.Effect == g.effect {
-				group.Tools = append(group.Tools, wire.ToolInfo{
-					ID: s.Name, Label: cmp.Or(s.Label, s.Name), Description: s.Description, Source: "core", Effect: s.Effect.String(),
-				})
-			}
-		}
-		if group.Tools != nil {
-			out.Groups = append(out.Groups, group)
-		}
-	}
-	return out, nil
+	return wire.AgentIdentity{
+		AgentID: string(a.ID), Name: name(a), Source: cmp.Or(a.Source, "default"), Avatar: avatar, Emoji: a.Emoji,
+	}, nil
 }

@@ -1,70 +1,93 @@
 package agents_test
 
 import (
-	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/internal/method/methodtest"
-	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/wire"
 )
 
-// named is a tool that does nothing.
-type named tool.Spec
-
-func (n named) Spec() tool.Spec                                   { return tool.Spec(n) }
-func (named) Run(context.Context, tool.Call) (tool.Result, error) { return tool.Text("done"), nil }
-
 func TestAgents(t *testing.T) {
 	t.Parallel()
-	h := methodtest.New(t, llmtest.NewScript(),
-		named{Name: "write", Effect: tool.Writes, Label: "Write file", Description: "Writes."},
-		named{Name: "exec", Effect: tool.Acts}, named{Name: "read"}, named{Name: "edit", Effect: tool.Writes})
-
+	h := methodtest.New(t, llmtest.NewScript())
 	list := methodtest.Do[wire.AgentsList](t, h, wire.MethodAgentsList, nil)
-	want := wire.AgentsList{DefaultID: "main", MainKey: "main", Scope: "per-sender", Agents: []wire.AgentInfo{
-		{ID: "main", Name: "Chela", Kind: "agent", Model: wire.AgentModel{Primary: "mock/m1"}},
-	}}
+	levels := []wire.Level{{ID: "off", Label: "off"}, {ID: "low", Label: "low"}, {ID: "high", Label: "high"}}
+	want := wire.AgentsList{DefaultID: "main", Ownership: "sole", MainKey: "main", Scope: "per-sender", Agents: []wire.AgentInfo{{
+		ID: "main", Name: "Chela", Kind: "agent", Identity: &wire.AgentPortrait{Name: "Chela"}, Workspace: h.Workspace,
+		Model: wire.AgentModel{Primary: "mock/m1"}, Levels: levels, Options: []string{"off", "low", "high"}, DefaultLevel: "off",
+	}}}
 	if diff := cmp.Diff(want, list); diff != "" {
 		t.Error(diff)
 	}
-
 	id := methodtest.Do[wire.AgentIdentity](t, h, wire.MethodAgentIdentity, wire.AgentIdentityGet{SessionKey: "agent:main:x"})
-	if diff := cmp.Diff(wire.AgentIdentity{AgentID: "main", Name: "Chela", Avatar: "C"}, id); diff != "" {
+	if diff := cmp.Diff(wire.AgentIdentity{AgentID: "main", Name: "Chela", Source: "default", Avatar: "C"}, id); diff != "" {
 		t.Error(diff)
 	}
-	if err := h.Call(t.Context(), wire.MethodAgentIdentity, wire.AgentIdentityGet{AgentID: "nope"}, nil); err == nil {
-		t.Error("an agent that does not exist has an identity")
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	list := methodtest.Do[wire.AgentFiles](t, h, wire.MethodAgentsFilesList, wire.AgentID{ID: "main"})
+	if len(list.Files) != len(prompt.Names()) || list.Workspace != h.Workspace || !list.Files[0].Missing || list.Files[0].Expected {
+		t.Errorf("files of an empty workspace: %+v", list)
+	}
+	if last := list.Files[len(list.Files)-1]; last.Name != "MEMORY.md" || !last.Expected {
+		t.Errorf("the last file is %+v, want a MEMORY.md that need not be there", last)
 	}
 
-	tools := methodtest.Do[wire.ToolsCatalog](t, h, wire.MethodToolsCatalog, map[string]any{"includePlugins": true})
-	groups := map[string][]string{}
-	for _, g := range tools.Groups {
-		for _, x := range g.Tools {
-			groups[g.ID] = append(groups[g.ID], x.ID)
+	set := methodtest.Do[wire.AgentFileWritten](t, h, wire.MethodAgentsFilesSet, wire.AgentFileSet{AgentID: "main", Name: "SOUL.md", Content: "be kind\n"})
+	got := methodtest.Do[wire.AgentFileGot](t, h, wire.MethodAgentsFilesGet, wire.AgentFileGet{AgentID: "main", Name: "SOUL.md"})
+	if diff := cmp.Diff(set.File, got.File); diff != "" || *got.File.Content != "be kind\n" || got.File.Size != 8 || got.File.UpdatedAt == 0 {
+		t.Errorf("written %+v, got %+v", set.File, got.File)
+	}
+	if b, err := os.ReadFile(filepath.Join(h.Workspace, "SOUL.md")); err != nil || string(b) != "be kind\n" {
+		t.Errorf("on disk: %q, %v", b, err)
+	}
+	if got := methodtest.Do[wire.AgentFileGot](t, h, wire.MethodAgentsFilesGet, wire.AgentFileGet{AgentID: "main", Name: "USER.md"}); !got.File.Missing || got.File.Content != nil {
+		t.Errorf("a file that is not there: %+v", got.File)
+	}
+
+	outside := filepath.Join(t.TempDir(), "secret")
+	if err := errors.Join(os.WriteFile(outside, []byte("hidden"), 0o600), os.Symlink(outside, filepath.Join(h.Workspace, "TOOLS.md"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		method string
+		params any
+		want   string
+	}{
+		{wire.MethodAgentIdentity, wire.AgentIdentityGet{AgentID: "nope"}, `unknown agent id "nope"`},
+		{wire.MethodAgentsFilesList, wire.AgentID{ID: "nope"}, `unknown agent id "nope"`},
+		{wire.MethodAgentsFilesList, nil, "must have required property 'agentId'"},
+		{wire.MethodAgentsFilesGet, wire.AgentFileGet{AgentID: "main", Name: "../x"}, `unsupported file "../x"`},
+		{wire.MethodAgentsFilesGet, wire.AgentFileGet{AgentID: "main", Name: "AGENTS.md/."}, "unsupported file"},
+		{wire.MethodAgentsFilesGet, wire.AgentFileGet{AgentID: "main", Name: "TOOLS.md"}, "escapes"},
+		{wire.MethodAgentsFilesSet, wire.AgentFileSet{AgentID: "main", Name: "TOOLS.md", Content: "x"}, "escapes"},
+		{wire.MethodAgentsFilesSet, wire.AgentFileSet{AgentID: "main", Name: "notes.md", Content: "x"}, "unsupported file"},
+		{wire.MethodAgentsFilesSet, wire.AgentFileSet{AgentID: "main", Name: "SOUL.md", Content: strings.Repeat("x", prompt.MaxWrite+1)}, "more than"},
+	} {
+		err := h.Call(t.Context(), tt.method, tt.params, nil)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s %+.40v: %v, want %q", tt.method, tt.params, err, tt.want)
 		}
 	}
-	if diff := cmp.Diff(map[string][]string{"reads": {"read"}, "writes": {"edit", "write"}, "acts": {"exec"}}, groups); diff != "" {
-		t.Error(diff)
+	if b, err := os.ReadFile(outside); err != nil || string(b) != "hidden" {
+		t.Errorf("the file that a link leads to: %q, %v", b, err)
 	}
-
-	for _, withArgs := range []bool{false, true} {
-		got := methodtest.Do[wire.CommandsList](t, h, wire.MethodCommandsList, wire.CommandsGet{IncludeArgs: withArgs})
-		if len(got.Commands) != 1 || (got.Commands[0].Args != nil) != withArgs {
-			t.Errorf("commands, with arguments %v: %+v", withArgs, got.Commands)
-		}
-	}
-
-	models := methodtest.Do[wire.ModelsList](t, h, wire.MethodModelsList, map[string]any{"view": "all"})
-	wantModels := []wire.Model{{
-		ID: "m1", Name: "Mock", Provider: "mock", Context: 100_000, Reasoning: true, Available: true, Tags: []string{"default"},
-		Levels: []wire.Level{{ID: "off", Label: "off"}, {ID: "low", Label: "low"}, {ID: "high", Label: "high"}},
-		Cost:   &wire.Price{Input: 1, Output: 2},
-	}}
-	if diff := cmp.Diff(wantModels, models.Models); diff != "" {
-		t.Error(diff)
+	reader := h.Dial(client.Options{Scopes: []string{"operator.read"}})
+	defer reader.Close()
+	err := reader.Call(t.Context(), wire.MethodAgentsFilesSet, wire.AgentFileSet{AgentID: "main", Name: "SOUL.md", Content: "x"}, nil)
+	if we, ok := errors.AsType[*wire.Error](err); !ok || we.Detail() != wire.DetailMissingScope {
+		t.Errorf("who may read writes: %v", err)
 	}
 }

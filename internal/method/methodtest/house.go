@@ -22,12 +22,16 @@ import (
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/method/agents"
 	"github.com/chela-ai/chela/internal/method/approvals"
+	"github.com/chela-ai/chela/internal/method/channels"
 	"github.com/chela-ai/chela/internal/method/chat"
+	"github.com/chela-ai/chela/internal/method/commands"
 	"github.com/chela-ai/chela/internal/method/devices"
 	"github.com/chela-ai/chela/internal/method/models"
 	"github.com/chela-ai/chela/internal/method/sessions"
 	"github.com/chela-ai/chela/internal/method/system"
+	toolmethods "github.com/chela-ai/chela/internal/method/tools"
 	"github.com/chela-ai/chela/internal/method/usage"
+	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/shape"
@@ -50,6 +54,10 @@ type House struct {
 	Bus    *bus.Bus
 	Server *gateway.Server
 	Pipe   *gateway.Pipe
+	// Workspace is the agent's folder.
+	Workspace string
+	// Channels is the messaging accounts that channels.status tells of.
+	Channels map[string]wire.ChannelState
 
 	t testing.TB
 }
@@ -69,11 +77,11 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *House 
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &House{t: t, Store: db, Bus: bus.New(log), Pipe: gateway.NewPipe()}
+	h := &House{t: t, Store: db, Bus: bus.New(log), Pipe: gateway.NewPipe(), Workspace: t.TempDir()}
 	lanes := new(lane.Lanes)
 	lanes.Set("main", 8)
 	profile := dispatch.Profile{
-		Provider: p, Model: model, Tools: tool.NewSet(tools...), Dir: t.TempDir(),
+		Provider: p, Model: model, Tools: tool.NewSet(tools...), Dir: h.Workspace,
 		System: func(dispatch.Facts) []llm.Block { return []llm.Block{{Text: "You are a test."}} },
 	}
 	conductor := dispatch.New(dispatch.Options{
@@ -115,7 +123,10 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 	}
 	set := rpc.NewSet(
 		chat.Methods(chat.Options{
-			Store: h.Store, Admit: g.Admit, Conductor: c, Live: h.Bus.Live, Rows: rows, Default: main, Agent: known,
+			Store: h.Store, Admit: g.Admit, Conductor: c, Publish: h.Bus.Publish, Live: h.Bus.Live, Rows: rows, Default: main,
+			Agent: known, Metadata: func() wire.ChatMetadata {
+				return wire.ChatMetadata{Models: []wire.Model{shape.Model(model, "", true)}, Commands: []wire.Command{}}
+			},
 		}),
 		sessions.Methods(sessions.Options{
 			Store: h.Store, Path: path, Conductor: c, Publish: h.Bus.Publish, Admit: g.Admit, Rows: rows, Default: main,
@@ -124,28 +135,41 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 				return ref.String(), err
 			},
 		}),
-		agents.Methods(agents.Options{
-			Default: main, Scope: "per-sender", Tools: func(chela.AgentID) tool.Set { return tools },
-			Agents:   func() []agents.Agent { return []agents.Agent{{ID: main, Name: "Chela", Primary: model.Ref()}} },
-			Commands: func() []wire.Command { return []wire.Command{{Name: "status", Args: []wire.CommandArg{{Name: "x"}}}} },
+		agents.Methods(agents.Options{Default: main, Scope: "per-sender", Agents: func() []agents.Agent {
+			return []agents.Agent{{ID: main, Name: "Chela", Files: prompt.Open(h.Workspace), Model: model}}
+		}}),
+		commands.Methods(commands.Options{Default: main, Agent: known}),
+		toolmethods.Methods(toolmethods.Options{
+			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return tools },
+			Effective: func(who chela.Principal, _ chela.SessionKey) (tool.Set, error) {
+				return invoke.Offered(tools, who), nil
+			},
 		}),
 		approvals.Methods(approvals.Options{Store: h.Store, Decide: c.Decide}),
-		models.Methods(models.Options{List: func(context.Context) ([]llm.Model, string, error) {
-			return []llm.Model{model}, model.Ref(), nil
-		}}),
+		models.Methods(models.Options{
+			Default: main, Agent: known, Main: func() llm.Ref { return llm.Ref{Provider: model.Provider, Model: model.ID} },
+			Catalog: func() llm.Catalog {
+				other := llm.Model{Provider: "far", ID: "m2"}
+				return llm.Catalog{Models: []llm.Model{other, model}, Aliases: map[string]string{"mm": model.Ref()}}
+			},
+			Providers: func() []models.Provider {
+				return []models.Provider{{ID: "mock", Ready: true, Key: true, From: "env", Env: "MOCK_KEY"}, {ID: "far", Known: true}}
+			},
+		}),
 		devices.Methods(devices.Options{
 			Store:     h.Store,
 			Announce:  func(event string, payload any) { h.Server.Tell(chela.ScopePairing, event, payload) },
 			Drop:      func(credential string) { h.Server.Drop(credential) },
 			Connected: func(credential string) bool { return h.Server.Connected(credential) },
 		}),
+		channels.Methods(channels.Options{States: func() map[string]wire.ChannelState { return h.Channels }}),
 		system.Methods(state),
 		usage.Methods(usage.Options{Store: h.Store, Default: main}),
 	)
 	h.Server = gateway.New(gateway.Options{
 		Log: log, Version: "1.2.3", Methods: set, Bus: h.Bus, Health: state.Health,
 		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
-			return sessions.Options{Store: h.Store, Rows: rows}.Describe(ctx, key)
+			return sessions.Options{Store: h.Store, Rows: rows}.Describe(ctx, key, true)
 		},
 	})
 	go func() { _ = h.Server.Serve(h.Pipe, h.Server.Upgrade(gateway.Trust(chela.Owner("process")))) }()

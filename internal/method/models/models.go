@@ -1,54 +1,121 @@
-// Package models is the method that says which models can be asked.
+// Package models is the methods that say which models there are, and which of
+// their providers have a key.
 package models
 
 import (
-	"cmp"
 	"context"
+	"slices"
+	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/wire"
 )
 
-// Options is what the method works with.
+// Options is what the methods work with. All fields are required.
 type Options struct {
-	// List returns the models that can be asked, and the name
-	// (provider/model) of the one that is asked when nobody chose.
-	List func(context.Context) (all []llm.Model, main string, err error)
+	Default chela.AgentID
+	Agent   func(chela.AgentID) bool // whether there is such an agent
+
+	Catalog func() llm.Catalog
+	// Main returns the model that is asked when nobody chose.
+	Main func() llm.Ref
+	// Think is the thinking level of sessions that set none.
+	Think llm.Level
+	// Providers returns the providers, in the order in which they are shown.
+	Providers func() []Provider
 }
 
-// Methods returns the method.
+// Provider says whether a provider can be asked. Its key is not part of it.
+type Provider struct {
+	ID    string
+	Ready bool // it can be asked: it has a key, or needs none
+	Key   bool // it has a key
+	Env   string
+	From  string // where the key is: config, env, profile
+	Known bool   // of a service that is known: a key is all it needs
+}
+
+// Methods returns the methods.
 func Methods(o Options) []rpc.Method {
-	list := func(ctx context.Context, _ rpc.Peer, _ wire.ModelsGet) (wire.ModelsList, error) {
-		all, main, err := o.List(ctx)
-		out := wire.ModelsList{Models: []wire.Model{}}
-		for _, m := range all {
-			out.Models = append(out.Models, model(m, main))
-		}
-		return out, err
-	}
+	const op = wire.RoleOperator
 	return []rpc.Method{
-		rpc.New(wire.MethodModelsList, wire.RoleOperator, chela.ScopeRead, list).
-			Accepting("view", "includeDetails", "preparedOnly", "refresh"),
+		rpc.New(wire.MethodModelsList, op, chela.ScopeRead, o.list).
+			Accepting("includeDetails", "includeProviderCapabilities", "preparedOnly", "refresh"),
+		rpc.New(wire.MethodModelsAuthStatus, op, chela.ScopeRead, o.auth).Accepting("refresh"),
 	}
 }
 
-func model(m llm.Model, main string) wire.Model {
-	w := wire.Model{
-		ID: m.ID, Name: cmp.Or(m.Name, m.ID), Provider: m.Provider, Context: m.Context,
-		Reasoning: len(m.Levels) > 0, Available: true, Levels: []wire.Level{{ID: string(llm.Off), Label: string(llm.Off)}},
+// views are what may be asked for.
+var views = []string{"", wire.ModelsDefault, wire.ModelsConfigured, wire.ModelsProvider, wire.ModelsAll}
+
+func (o Options) list(_ context.Context, _ rpc.Peer, in wire.ModelsGet) (wire.ModelsList, error) {
+	const method = wire.MethodModelsList
+	if !slices.Contains(views, in.View) {
+		return wire.ModelsList{}, rpc.Invalid(method, "at /view: must be equal to one of the allowed values")
 	}
-	for _, l := range m.Levels {
-		if l != llm.Off {
-			w.Levels = append(w.Levels, wire.Level{ID: string(l), Label: string(l)})
+	id, err := shape.AgentOf(in.AgentID, in.SessionKey, o.Default)
+	if err != nil {
+		return wire.ModelsList{}, rpc.Invalid(method, "%v", err)
+	}
+	if !o.Agent(id) {
+		return wire.ModelsList{}, shape.UnknownAgent(id)
+	}
+	return o.List(in.View == wire.ModelsAll), nil
+}
+
+// List returns the models that can be asked now; with all set the others too.
+// The one that is asked when nobody chose is among them and comes first.
+func (o Options) List(all bool) wire.ModelsList {
+	ready := map[string]bool{}
+	for _, p := range o.Providers() {
+		ready[p.ID] = p.Ready
+	}
+	catalog, main := o.Catalog(), o.Main()
+	aliases := map[string]string{}
+	for alias, ref := range catalog.Aliases {
+		if old, ok := aliases[ref]; !ok || alias < old {
+			aliases[ref] = alias
 		}
 	}
-	if m.Ref() == main {
-		w.Tags = []string{"default"}
+	first, ok := catalog.Lookup(main.String())
+	if !ok {
+		first = llm.Model{Provider: main.Provider, ID: main.Model}
 	}
-	if p := m.Price; p != nil {
-		w.Cost = &wire.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
+	out := wire.ModelsList{Models: []wire.Model{}}
+	for i, m := range slices.Concat([]llm.Model{first}, catalog.Models) {
+		if m.ID == "" || i > 0 && m.Ref() == first.Ref() || !all && i > 0 && !ready[m.Provider] {
+			continue
+		}
+		w := shape.Model(m, o.Think, ready[m.Provider])
+		w.Alias = aliases[m.Ref()]
+		if i == 0 {
+			w.Tags = []string{"default"}
+		}
+		out.Models = append(out.Models, w)
 	}
-	return w
+	return out
+}
+
+func (o Options) auth(_ context.Context, _ rpc.Peer, in wire.ModelsAuthGet) (wire.ModelsAuth, error) {
+	if in.AgentID != "" && !o.Agent(chela.AgentID(in.AgentID)) {
+		return wire.ModelsAuth{}, shape.UnknownAgent(chela.AgentID(in.AgentID))
+	}
+	out := wire.ModelsAuth{Time: wire.At(time.Now()), Providers: []wire.ProviderAuth{}, Capabilities: []wire.ProviderCapability{}}
+	for _, p := range o.Providers() {
+		a := wire.ProviderAuth{Provider: p.ID, Auth: p.ID, Name: p.ID, Status: wire.AuthMissing, Profiles: []string{}}
+		if p.Key {
+			a.Key = &wire.KeyPlace{Source: p.From, Env: p.Env}
+		}
+		if p.Ready {
+			a.Status = wire.AuthStatic
+		}
+		if p.Ready || p.Key {
+			out.Providers = append(out.Providers, a)
+		}
+		out.Capabilities = append(out.Capabilities, wire.ProviderCapability{Provider: p.ID, Key: true, Quick: p.Known})
+	}
+	return out, nil
 }

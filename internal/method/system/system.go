@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,15 +33,20 @@ type Options struct {
 	Folder  string                         // the default agent's workspace
 	Notify  func(chela.SessionKey, string) // a line for the session's next run
 
+	// Instance names this run of the process; "": nothing is said.
+	Instance string
 	// URL returns where the gateway's port is; nil: there is none.
 	URL func() string
+	// Port returns the number of the gateway's port, 0 when there is none; nil:
+	// there is none.
+	Port func() int
 
 	// Backup writes a copy of the store to a file that is not there.
 	Backup func(ctx context.Context, path string) error
 
 	// Channels returns the state of the messaging accounts by channel name;
 	// nil: there are none.
-	Channels func() map[string]any
+	Channels func() map[string]wire.ChannelState
 
 	// Reason says in a few words why new sessions have the model that they
 	// have; nil: nothing is said.
@@ -51,7 +57,7 @@ type Options struct {
 func Methods(o Options) []rpc.Method {
 	m := methods{o}
 	const op = wire.RoleOperator
-	return []rpc.Method{
+	return append(m.facts(), []rpc.Method{
 		rpc.New(wire.MethodHealth, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Health, error) {
 			return o.Health(ctx)
 		}).Accepting("probe", "timeoutMs"),
@@ -63,7 +69,7 @@ func Methods(o Options) []rpc.Method {
 		}),
 		rpc.New(wire.MethodBackupCreate, op, chela.ScopeAdmin, m.backup),
 		rpc.New(wire.MethodSystemEvent, op, chela.ScopeAdmin, m.event),
-	}
+	}...)
 }
 
 type methods struct{ o Options }
@@ -76,15 +82,16 @@ const recent = 5
 func (o Options) Health(ctx context.Context) (wire.Health, error) {
 	now := time.Now()
 	h := wire.Health{
-		OK: true, Time: wire.At(now), Channels: map[string]any{}, ChannelOrder: []string{}, ChannelLabels: map[string]string{},
+		OK: true, Time: wire.At(now), Channels: map[string]wire.ChannelState{}, ChannelOrder: []string{}, ChannelLabels: map[string]string{},
 		DefaultAgent: string(o.Default),
 	}
 	if o.Channels != nil {
 		h.Channels = o.Channels()
 		for name := range h.Channels {
 			h.ChannelOrder = append(h.ChannelOrder, name)
-			h.ChannelLabels[name] = strings.ToUpper(name[:1]) + name[1:]
+			h.ChannelLabels[name] = shape.Label(name)
 		}
+		slices.Sort(h.ChannelOrder)
 	}
 	err := o.Store.View(ctx, func(r store.Reader) error {
 		var err error
@@ -111,7 +118,10 @@ func (o Options) agents(r store.Reader, now time.Time, all wire.SessionsHealth) 
 				return nil, err
 			}
 		}
-		out = append(out, wire.AgentHealth{AgentID: string(id), Default: id == o.Default, Sessions: of})
+		out = append(out, wire.AgentHealth{
+			AgentID: string(id), Default: id == o.Default, Sessions: of,
+			Heartbeat: wire.AgentPulse{Every: "off", Target: "none"}, // agents do not wake by themselves yet
+		})
 	}
 	return out, nil
 }

@@ -1,0 +1,110 @@
+package wire
+
+// The methods about models, and the event that tells of them unasked.
+const (
+	MethodModelsList       = "models.list"
+	MethodModelsAuthStatus = "models.authStatus"
+	EventModelsSnapshot    = "models.snapshot"
+)
+
+// Views of the models.
+const (
+	ModelsDefault    = "default"
+	ModelsConfigured = "configured"
+	ModelsProvider   = "provider-config"
+	ModelsAll        = "all" // also those that cannot be asked now
+)
+
+// ModelsGet is the parameters of models.list.
+type ModelsGet struct {
+	View       string `json:"view,omitempty"` // "": default
+	AgentID    string `json:"agentId,omitempty"`
+	SessionKey string `json:"sessionKey,omitempty"`
+}
+
+// ModelsList is the result of models.list.
+type ModelsList struct {
+	Models []Model `json:"models"`
+}
+
+// Model describes a model.
+type Model struct {
+	ID           string   `json:"id"`
+	Name         string   `json:"name"`
+	Provider     string   `json:"provider"`
+	Alias        string   `json:"alias,omitempty"`
+	Tags         []string `json:"tags,omitempty"` // default
+	Available    bool     `json:"available"`
+	Unavailable  string   `json:"unavailableReason,omitempty"` // missing-auth
+	Context      int      `json:"contextWindow,omitempty"`
+	Reasoning    bool     `json:"reasoning"`
+	Levels       []Level  `json:"thinkingLevels,omitempty"`
+	DefaultLevel string   `json:"thinkingDefault,omitempty"`
+	Input        []string `json:"input,omitempty"` // text, image
+}
+
+// MissingAuth says that a model cannot be asked because its provider has no
+// key.
+const MissingAuth = "missing-auth"
+
+// Level is a thinking level.
+type Level struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+}
+
+// ModelsSnapshot is the payload of models.snapshot: the models as a client that
+// asked for them with its connect is told of them.
+type ModelsSnapshot struct {
+	Target  ModelsScope `json:"target"`
+	Scope   ModelsScope `json:"scope"`
+	Catalog ModelsList  `json:"catalog"`
+}
+
+// ModelsScope says for whom models are listed.
+type ModelsScope struct {
+	SessionKey string `json:"sessionKey,omitempty"`
+	AgentID    string `json:"agentId,omitempty"`
+}
+
+// ModelsAuthGet is the parameters of models.authStatus.
+type ModelsAuthGet struct {
+	AgentID string `json:"agentId,omitempty"`
+}
+
+// ModelsAuth is the result of models.authStatus: which providers have a key.
+// Keys themselves are never part of it.
+type ModelsAuth struct {
+	Time         Millis               `json:"ts"`
+	Providers    []ProviderAuth       `json:"providers"`
+	Capabilities []ProviderCapability `json:"providerCapabilities"`
+}
+
+// ProviderAuth says how a provider is asked.
+type ProviderAuth struct {
+	Provider string    `json:"provider"`
+	Auth     string    `json:"authProvider"`
+	Name     string    `json:"displayName"`
+	Status   string    `json:"status"`   // static: a key that does not expire; missing
+	Profiles []string  `json:"profiles"` // accounts; none in this version
+	Key      *KeyPlace `json:"apiKey,omitempty"`
+}
+
+// The states of a [ProviderAuth].
+const (
+	AuthStatic  = "static"
+	AuthMissing = "missing"
+)
+
+// KeyPlace says where a key is.
+type KeyPlace struct {
+	Source string `json:"source"` // config, env, profile
+	Env    string `json:"envVar,omitempty"`
+}
+
+// ProviderCapability says what can be set up for a provider.
+type ProviderCapability struct {
+	Provider string `json:"provider"`
+	Key      bool   `json:"apiKeySupported"`
+	Quick    bool   `json:"quickApiKeySetup"` // a key is all it needs
+}
