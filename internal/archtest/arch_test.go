@@ -54,6 +54,7 @@ var levels = []struct {
 	{"internal/sandbox", 1},
 	{"internal/compact", 1},
 	{"internal/dialect", 1},
+	{"internal/egress", 1},
 	{"internal/config", 1},
 	{"internal/store", 1},
 

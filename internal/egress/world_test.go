@@ -1,0 +1,151 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/egress"
+)
+
+// memory is a listener whose connections are pipes.
+type memory struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newMemory() *memory { return &memory{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (m *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.conns:
+		return c, nil
+	case <-m.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (m *memory) Close() error { m.once.Do(func() { close(m.done) }); return nil }
+
+func (m *memory) Addr() net.Addr { return &net.UnixAddr{Net: "memory"} }
+
+func (m *memory) dial(ctx context.Context) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case m.conns <- theirs:
+		return ours, nil
+	case <-m.done:
+		return nil, errors.New("connection refused")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// world is a network: names that lead to addresses, and servers at some.
+type world struct {
+	t       *testing.T
+	mu      sync.Mutex
+	names   map[string][][]string // answers in turn; the last one stays
+	servers map[string]*memory
+	dials   []string
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{t: t, names: map[string][][]string{}, servers: map[string]*memory{}}
+}
+
+// name makes a name lead to addresses, then to others.
+func (w *world) name(name string, answers ...[]string) { w.names[name] = answers }
+
+// serve starts a server at an address with its port.
+func (w *world) serve(addr string, h http.HandlerFunc) *httptest.Server {
+	s := httptest.NewUnstartedServer(h)
+	_ = s.Listener.Close()
+	m := newMemory()
+	s.Listener = m
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	w.servers[addr] = m
+	if netip.MustParseAddrPort(addr).Port() == 443 {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	w.t.Cleanup(s.Close)
+	return s
+}
+
+func (w *world) resolve(_ context.Context, host string) ([]netip.Addr, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	answers := w.names[host]
+	if len(answers) == 0 {
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	if len(answers) > 1 {
+		w.names[host] = answers[1:]
+	}
+	var out []netip.Addr
+	for _, a := range answers[0] {
+		out = append(out, netip.MustParseAddr(a))
+	}
+	return out, nil
+}
+
+func (w *world) dial(ctx context.Context, _, addr string) (net.Conn, error) {
+	w.mu.Lock()
+	w.dials = append(w.dials, addr)
+	m := w.servers[addr]
+	w.mu.Unlock()
+	if m == nil {
+		return nil, fmt.Errorf("dial %s: connection refused", addr)
+	}
+	return m.dial(ctx)
+}
+
+func (w *world) client(o egress.Options) *http.Client {
+	o.Resolve, o.Dial = w.resolve, w.dial
+	c := egress.Client(o)
+	w.t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+// get returns the body at a URL.
+func get(t *testing.T, c *http.Client, url string, header ...string) (string, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return string(b), err
+}
+
+func says(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+}
+
+func to(url string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, url, http.StatusFound) }
+}
+
+func refused(err error) bool {
+	_, ok := errors.AsType[*egress.Refused](err)
+	return ok
+}
