@@ -158,7 +158,7 @@ func (c *Conductor) finishTx(tx store.Tx, j *job, entries *[]*session.Entry) (se
 	if err := doneItems(tx, j.r.ID); err != nil {
 		return meta, err
 	}
-	meta.Updated = j.r.Ended
+	meta.Updated, meta.Answered = j.r.Ended, j.r.Ended
 	meta.Aborted = j.r.State == run.Aborted
 	if err := tx.Sessions().Put(meta); err != nil {
 		return meta, err

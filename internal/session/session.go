@@ -20,8 +20,18 @@ type Meta struct {
 	Created  time.Time        `json:"createdAt"`
 	Started  time.Time        `json:"sessionStartedAt"` // of the current ID
 	Updated  time.Time        `json:"updatedAt"`
-	Active   time.Time        `json:"lastInteractionAt"` // last message of a person
+	Active   time.Time        `json:"lastInteractionAt"`     // last message of a person
+	Answered time.Time        `json:"lastAnswerAt,omitzero"` // end of the last run
 	Address  chela.Address    `json:"lastAddress,omitzero"`
+
+	// How lists show it.
+	Category string    `json:"category,omitempty"`
+	Icon     string    `json:"icon,omitempty"`
+	Color    string    `json:"color,omitempty"`
+	Pinned   time.Time `json:"pinnedAt,omitzero"`   // zero: it is not
+	Archived time.Time `json:"archivedAt,omitzero"` // put away; zero: it is not
+	Read     time.Time `json:"lastReadAt,omitzero"`
+	Unread   time.Time `json:"markedUnreadAt,omitzero"` // by a person; zero: it is not
 
 	// Settings of this session; empty: inherited.
 	Model   string     `json:"model,omitempty"` // provider/model, pinned by a person
@@ -125,12 +135,40 @@ type Call struct {
 
 // Query selects sessions for a list.
 type Query struct {
-	Agent  chela.AgentID // "": any
-	Search string        // in key, label, title; case-insensitive; "": any
-	Since  time.Time     // updated at or after; zero: any
-	Limit  int           // 0: 100
-	Offset int
+	Agent    chela.AgentID // "": any
+	ID       string        // of the current transcript; "": any
+	Search   string        // in key, label, title; case-insensitive; "": any
+	Label    string        // exactly; "": any
+	Category string        // exactly; "": any
+	Since    time.Time     // updated at or after; zero: any
+	Archived Archived
+	Pinned   *bool    // nil: any
+	Spoken   bool     // a person wrote to it
+	Running  bool     // a run of it is in progress
+	Without  []string // parts of keys, as ":subagent:", of which it has none
+	Order    Order
+	Limit    int // 0: 100
+	Offset   int
 }
+
+// Archived says whether a query finds sessions that were put away.
+type Archived string
+
+// The values of [Archived].
+const (
+	Present      Archived = "" // only those that were not
+	ArchivedOnly Archived = "only"
+	ArchivedToo  Archived = "too"
+)
+
+// Order is what a list is sorted by, the newest first.
+type Order string
+
+// The orders.
+const (
+	ByUpdate Order = ""
+	ByActive Order = "active" // when a person wrote last
+)
 
 // Reader reads sessions and their transcripts.
 type Reader interface {

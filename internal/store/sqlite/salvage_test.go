@@ -180,7 +180,7 @@ func owners(tb testing.TB, path string) map[string]chela.SessionKey {
 		}
 		name := fmt.Sprint(len(r.Values), r.ID, r.Values)
 		switch len(r.Values) {
-		case 3, 4, 8, 20: // transcript, lease, session, run: written in the order of sessions
+		case 3, 4, 10, 20: // transcript, lease, session, run: written in the order of sessions
 			of[name] = key(r.ID - 1)
 		case 25:
 			of[name] = key(r.ID>>seqBits - 1)

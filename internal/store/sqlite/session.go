@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
 )
 
@@ -37,23 +38,52 @@ const listLimit = 100
 
 // List returns sessions, newest first, and how many match in all.
 func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
-	const where = ` FROM session WHERE updated >= ?1 AND (?2 = '' OR agent = ?2) AND (?3 = '' OR instr(search, ?3) > 0)`
+	where, args := selected(q)
+	n, err := t.c.number("SELECT count(*) FROM session WHERE "+where, args...)
+	if err != nil || n == 0 {
+		return nil, 0, err
+	}
 	limit := q.Limit
 	if limit == 0 {
 		limit = listLimit
 	}
-	args := []any{q.Since, str(q.Agent), strings.ToLower(q.Search)}
-	n, err := t.c.number("SELECT count(*)"+where, args...)
-	if err != nil || n == 0 {
-		return nil, 0, err
+	order := "updated"
+	if q.Order == session.ByActive {
+		order = "active"
 	}
 	var list []session.Meta
 	err = t.c.query(func(r *row) error {
 		m, err := scanMeta(r)
 		list = append(list, m)
 		return err
-	}, "SELECT meta"+where+" ORDER BY updated DESC, key LIMIT ?4 OFFSET ?5", append(args, limit, q.Offset)...)
+	}, "SELECT meta FROM session WHERE "+where+" ORDER BY "+order+" DESC, key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
 	return list, int(n), err
+}
+
+// selected returns the condition of a query.
+func selected(q session.Query) (where string, args []any) {
+	all := []string{"updated >= ?"}
+	args = []any{q.Since}
+	add := func(on bool, cond string, arg ...any) {
+		if on {
+			all, args = append(all, cond), append(args, arg...)
+		}
+	}
+	add(q.Archived == session.Present, "archived = 0")
+	add(q.Archived == session.ArchivedOnly, "archived > 0")
+	add(q.Agent != "", "agent = ?", str(q.Agent))
+	add(q.ID != "", "id = ?", q.ID)
+	add(q.Search != "", "instr(search, ?) > 0", strings.ToLower(q.Search))
+	add(q.Label != "", "json_extract(meta, '$.label') = ?", q.Label)
+	add(q.Category != "", "json_extract(meta, '$.category') = ?", q.Category)
+	add(q.Pinned != nil && *q.Pinned, "json_extract(meta, '$.pinnedAt') IS NOT NULL")
+	add(q.Pinned != nil && !*q.Pinned, "json_extract(meta, '$.pinnedAt') IS NULL")
+	add(q.Spoken, "active > 0")
+	add(q.Running, "key IN (SELECT session FROM run WHERE state = ?)", str(run.Running))
+	for _, part := range q.Without {
+		add(true, "instr(key, ?) = 0", part)
+	}
+	return strings.Join(all, " AND "), args
 }
 
 // Put stores a session by its key, new or changed.
@@ -67,10 +97,10 @@ func (t sessions) Put(m session.Meta) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, entries, search, meta) VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (key) DO UPDATE SET id = excluded.id, agent = excluded.agent, updated = excluded.updated,
-entries = excluded.entries, search = excluded.search, meta = excluded.meta`,
-		str(m.Key), m.ID, str(m.Agent), m.Updated, entries, search, meta)
+	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, entries, search, meta, active, archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET id = excluded.id, agent = excluded.agent, updated = excluded.updated, entries = excluded.entries,
+search = excluded.search, meta = excluded.meta, active = excluded.active, archived = excluded.archived`,
+		str(m.Key), m.ID, str(m.Agent), m.Updated, entries, search, meta, m.Active, m.Archived)
 	return err
 }
 

@@ -125,7 +125,8 @@ func testQueue(t *testing.T, s store.Store) {
 func meta(key chela.SessionKey, n int) session.Meta {
 	return session.Meta{
 		Key: key, ID: fmt.Sprintf("transcript-%d", n), Previous: "before", Agent: key.Agent(), Label: "Label <&>", Title: "Первые слова",
-		Created: at(0), Started: at(1), Updated: at(n), Active: at(2), Address: address,
+		Created: at(0), Started: at(1), Updated: at(n), Active: at(2), Answered: at(3), Address: address,
+		Category: "work", Icon: "x", Color: "red", Pinned: at(1), Read: at(2), Unread: at(3),
 		Model: "anthropic/x", Think: "low", Verbose: "on", Usage: "full",
 		Queue:  session.QueuePrefs{Mode: "steer", Debounce: time.Second, Cap: 3, Drop: "old"},
 		Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, Context: 5, NanoUSD: 6, Priced: true, Calls: 7, Aborted: true,
@@ -142,7 +143,17 @@ func testSessions(t *testing.T, s store.Store) {
 	})
 	same(t, "get", get(t, s, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(keyA) }), a)
 	a.Updated, a.Title = at(5), "changed"
-	update(t, s, func(tx store.Tx) error { return tx.Sessions().Put(a) })
+	away := session.Meta{Key: "agent:main:subagent:1", ID: "t-away", Agent: "main", Label: "away", Updated: at(4), Archived: at(9)}
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Sessions().Put(away); err != nil {
+			return err
+		}
+		if err := tx.Runs().Put(run.Run{ID: "active", Session: keyB, State: run.Running, Started: at(1)}); err != nil {
+			return err
+		}
+		return tx.Sessions().Put(a)
+	})
+	yes, no := true, false
 	for _, q := range []struct {
 		name string
 		q    session.Query
@@ -157,6 +168,18 @@ func testSessions(t *testing.T, s store.Store) {
 		{"search is not a pattern", session.Query{Search: "%"}, nil, 0},
 		{"since", session.Query{Since: at(5)}, []session.Meta{a}, 1},
 		{"a page", session.Query{Limit: 1, Offset: 1}, []session.Meta{b}, 2},
+		{"put away too", session.Query{Archived: session.ArchivedToo}, []session.Meta{a, away, b}, 3},
+		{"put away only", session.Query{Archived: session.ArchivedOnly}, []session.Meta{away}, 1},
+		{"by the time of the last message", session.Query{Archived: session.ArchivedToo, Order: session.ByActive}, []session.Meta{a, b, away}, 3},
+		{"spoken to", session.Query{Archived: session.ArchivedToo, Spoken: true}, []session.Meta{a, b}, 2},
+		{"by id", session.Query{ID: b.ID}, []session.Meta{b}, 1},
+		{"with a label", session.Query{Label: "Label <&>"}, []session.Meta{a, b}, 2},
+		{"with a part of a label", session.Query{Label: "Label"}, nil, 0},
+		{"of a category", session.Query{Category: "work", Archived: session.ArchivedToo}, []session.Meta{a, b}, 2},
+		{"pinned", session.Query{Pinned: &yes, Archived: session.ArchivedToo}, []session.Meta{a, b}, 2},
+		{"not pinned", session.Query{Pinned: &no, Archived: session.ArchivedToo}, []session.Meta{away}, 1},
+		{"with a run", session.Query{Running: true}, []session.Meta{b}, 1},
+		{"without children", session.Query{Archived: session.ArchivedToo, Without: []string{":subagent:"}}, []session.Meta{a, b}, 2},
 	} {
 		view(t, s, func(r store.Reader) error {
 			list, n, err := r.Sessions().List(q.q)
