@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+)
 
 // ChatSend is the parameters of chat.send. The run that answers has the
 // idempotency key as its id; sending again with the same key starts nothing.
@@ -12,6 +16,13 @@ type ChatSend struct {
 	Thinking       string       `json:"thinking,omitempty"`
 	QueueMode      string       `json:"queueMode,omitempty"` // steer, followup, collect, interrupt
 	Attachments    []Attachment `json:"attachments,omitempty"`
+
+	// SessionID and Leaf say what the client saw when the message was written:
+	// the transcript and its last entry, null for an empty one. A message that
+	// was written to something else is refused; one that steers is not, as the
+	// run goes on meanwhile.
+	SessionID string           `json:"sessionId,omitempty"`
+	Leaf      Optional[string] `json:"expectedLeafEntryId,omitzero"`
 }
 
 // Attachment is a file that goes with a message.
@@ -19,7 +30,22 @@ type Attachment struct {
 	Type     string `json:"type,omitempty"` // image, audio, file
 	MIME     string `json:"mimeType,omitempty"`
 	FileName string `json:"fileName,omitempty"`
-	Content  []byte `json:"content"` // base64
+	Content  Base64 `json:"content"`
+}
+
+// Base64 is bytes that are base64 in JSON.
+type Base64 []byte
+
+// UnmarshalJSON also takes a data URL.
+func (b *Base64) UnmarshalJSON(raw []byte) error {
+	if bytes.HasPrefix(raw, []byte(`"data:`)) {
+		_, data, ok := bytes.Cut(raw, []byte(";base64,"))
+		if !ok {
+			return errors.New("data URL is not base64")
+		}
+		raw = append([]byte{'"'}, data...)
+	}
+	return json.Unmarshal(raw, (*[]byte)(b))
 }
 
 // ChatSent is the result of chat.send.
@@ -53,50 +79,76 @@ type ChatAborted struct {
 	RunIDs  []string `json:"runIds"`
 }
 
-// ChatHistory is the parameters of chat.history. Offset counts from the newest
-// message; a Cursor asks for what came after an earlier answer.
+// ChatHistory is the parameters of chat.history and chat.startup. Offset counts
+// from the newest message; a Cursor asks for what came after an earlier answer.
 type ChatHistory struct {
-	SessionKey string `json:"sessionKey"`
-	AgentID    string `json:"agentId,omitempty"`
-	Limit      int    `json:"limit,omitempty"`    // messages; 0: 200
-	MaxBytes   int    `json:"maxBytes,omitempty"` // of all messages; 0: 6 MiB
-	Offset     int    `json:"offset,omitempty"`
-	Cursor     string `json:"cursor,omitempty"`
+	SessionKey string   `json:"sessionKey,omitempty"`
+	ShortID    string   `json:"shortId,omitempty"`  // of chat.startup, instead of SessionKey: see SessionsResolve
+	SlugHint   string   `json:"slugHint,omitempty"` // goes with ShortID
+	AgentID    string   `json:"agentId,omitempty"`
+	SessionID  string   `json:"sessionId,omitempty"` // of a transcript that a reset left; "": the current one
+	Limit      int      `json:"limit,omitempty"`     // messages; 0: 200
+	MaxBytes   int      `json:"maxBytes,omitempty"`  // of all messages; 0: 6 MiB
+	MaxChars   int      `json:"maxChars,omitempty"`  // of a text; 0: all of it
+	Offset     int      `json:"offset,omitempty"`
+	Cursor     string   `json:"cursor,omitempty"`
+	MessageID  string   `json:"messageId,omitempty"`     // the page that ends with the message's turn; goes before Offset
+	Inputs     []string `json:"inputRunIds,omitempty"`   // messages of the client's of which it asks whether they were taken
+	Before     int64    `json:"pendingBefore,omitempty"` // of pending inputs: those that stand before this one
 }
 
-// History is the result of chat.history.
+// History is the result of chat.history and chat.startup.
 type History struct {
-	SessionKey string        `json:"sessionKey"`
-	SessionID  string        `json:"sessionId,omitempty"`
-	Messages   []Message     `json:"messages"`
-	Pending    PendingInputs `json:"pendingInputs"`
-	Cursor     string        `json:"deltaCursor,omitempty"`
-	HasMore    bool          `json:"hasMore"`
-	NextOffset int           `json:"nextOffset,omitempty"`
-	Total      int           `json:"totalMessages"`
-	Defaults   *SessionModel `json:"defaults,omitempty"`
-	Info       *Session      `json:"sessionInfo,omitempty"`
-	Thinking   string        `json:"thinkingLevel,omitempty"`
-	InFlight   *InFlight     `json:"inFlightRun,omitempty"`
+	SessionKey   string        `json:"sessionKey"`
+	SessionID    string        `json:"sessionId,omitempty"`
+	Messages     []Message     `json:"messages"`
+	Pending      PendingInputs `json:"pendingInputs"`
+	Receipts     []Receipt     `json:"inputReceipts,omitempty"`
+	Consumptions []Receipt     `json:"inputConsumptions,omitempty"` // without State
+	Cursor       string        `json:"deltaCursor,omitempty"`
+	HasMore      bool          `json:"hasMore"`
+	Offset       int           `json:"offset,omitempty"`
+	NextOffset   int           `json:"nextOffset,omitempty"`
+	Total        int           `json:"totalMessages"`
+	Defaults     *SessionModel `json:"defaults,omitempty"`
+	Info         *Session      `json:"sessionInfo,omitempty"`
+	Thinking     string        `json:"thinkingLevel,omitempty"`
+	Verbose      string        `json:"verboseLevel,omitempty"`
+	InFlight     *InFlight     `json:"inFlightRun,omitempty"`
+	Metadata     *ChatMetadata `json:"metadata,omitempty"` // of chat.startup
 }
 
 // HistoryDelta is the result of chat.history with a cursor. KindReset says that
-// what the client has is of no use: it asks again without a cursor.
+// what the client has is of no use: it asks again without a cursor, and nothing
+// else is set.
 type HistoryDelta struct {
-	Kind       string           `json:"kind"` // KindDelta, KindReset
-	SessionKey string           `json:"sessionKey"`
-	SessionID  string           `json:"sessionId,omitempty"`
-	Messages   []SessionMessage `json:"messages"`
-	Pending    PendingInputs    `json:"pendingInputs"`
-	Cursor     string           `json:"deltaCursor,omitempty"`
-	Info       *Session         `json:"sessionInfo,omitempty"`
-	InFlight   *InFlight        `json:"inFlightRun,omitempty"`
+	Kind         string           `json:"kind"` // KindDelta, KindReset
+	Messages     []SessionMessage `json:"messages,omitzero"`
+	Pending      *PendingInputs   `json:"pendingInputs,omitempty"`
+	Receipts     []Receipt        `json:"inputReceipts,omitempty"`
+	Consumptions []Receipt        `json:"inputConsumptions,omitempty"`
+	Cursor       string           `json:"deltaCursor,omitempty"`
+	Info         *Session         `json:"sessionInfo,omitempty"`
+	InFlight     *InFlight        `json:"inFlightRun,omitempty"`
 }
 
 // The kinds of a [HistoryDelta].
 const (
 	KindDelta = "delta"
 	KindReset = "reset"
+)
+
+// Receipt says what became of a message that a client sent.
+type Receipt struct {
+	RunID    string `json:"runId"`
+	State    string `json:"state,omitempty"`             // InputPending, InputConsumed
+	Consumed string `json:"consumedByEventId,omitempty"` // the entry that it became
+}
+
+// The states of a [Receipt].
+const (
+	InputPending  = "pending"
+	InputConsumed = "consumed"
 )
 
 // InFlight is the run that is being answered.
@@ -107,10 +159,14 @@ type InFlight struct {
 	Seq       int64  `json:"seq,omitempty"` // of the run's last event that Text knows
 }
 
-// PendingInputs is what waits for a session.
+// MaxPending bounds the items of a [PendingInputs].
+const MaxPending = 20
+
+// PendingInputs is what waits for a session, the oldest first.
 type PendingInputs struct {
 	Items []PendingInput `json:"items"`
 	Total int            `json:"total"`
+	Next  int64          `json:"nextBefore,omitempty"` // asks for those that came before Items
 }
 
 // PendingInput is a message that waits.
@@ -120,6 +176,51 @@ type PendingInput struct {
 	State      string  `json:"state"` // queued
 	AcceptedAt Millis  `json:"acceptedAt"`
 	Message    Message `json:"message"`
+}
+
+// ChatMetadataGet is the parameters of chat.metadata.
+type ChatMetadataGet struct {
+	AgentID    string `json:"agentId,omitempty"`
+	SessionKey string `json:"sessionKey,omitempty"`
+}
+
+// ChatMetadata is the result of chat.metadata: what a person can choose from
+// where messages are written.
+type ChatMetadata struct {
+	Models   []Model   `json:"models"`
+	Commands []Command `json:"commands"`
+	Swarm    bool      `json:"swarmEnabled"`
+	Locked   bool      `json:"runtimeSelectionLocked"`
+}
+
+// ChatMessageGet is the parameters of chat.message.get.
+type ChatMessageGet struct {
+	SessionKey string `json:"sessionKey"`
+	AgentID    string `json:"agentId,omitempty"`
+	MessageID  string `json:"messageId"`
+	MaxChars   int    `json:"maxChars,omitempty"`
+}
+
+// ChatMessage is the result of chat.message.get.
+type ChatMessage struct {
+	OK      bool     `json:"ok"`
+	Message *Message `json:"message,omitempty"`
+	Why     string   `json:"unavailableReason,omitempty"` // not_found, oversized, not_visible
+}
+
+// ChatInject is the parameters of chat.inject: a note that stands in the
+// transcript as the assistant's and is not sent to a model.
+type ChatInject struct {
+	SessionKey string `json:"sessionKey"`
+	AgentID    string `json:"agentId,omitempty"`
+	Message    string `json:"message"`
+	Label      string `json:"label,omitempty"`
+}
+
+// ChatInjected is the result of chat.inject.
+type ChatInjected struct {
+	OK        bool   `json:"ok"`
+	MessageID string `json:"messageId"`
 }
 
 // The roles of messages.

@@ -95,8 +95,9 @@ type Reply struct {
 
 // Assistant is the data of streams assistant and thinking.
 type Assistant struct {
-	Text  string `json:"text"` // of the message so far
-	Delta string `json:"delta"`
+	Text    string `json:"text"` // of the message so far
+	Delta   string `json:"delta"`
+	Replace bool   `json:"replace,omitempty"` // Delta is the whole text
 }
 
 // ToolStep is the data of stream tool.
@@ -145,6 +146,19 @@ type SessionsChanged struct {
 	Active     bool     `json:"hasActiveRun"`
 	Runs       []string `json:"activeRunIds"`
 	Session    *Session `json:"session,omitempty"`
+}
+
+// SessionOperation is the payload of session.operation: work on a session that
+// is no run.
+type SessionOperation struct {
+	ID         string `json:"operationId"`
+	Operation  string `json:"operation"` // compact
+	Phase      string `json:"phase"`     // PhaseStart, PhaseEnd
+	SessionKey string `json:"sessionKey"`
+	AgentID    string `json:"agentId,omitempty"`
+	Time       Millis `json:"ts"`
+	Completed  bool   `json:"completed,omitempty"` // at the end: it was done
+	Reason     string `json:"reason,omitempty"`    // why it was not
 }
 
 // Tick is the payload of tick.

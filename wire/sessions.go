@@ -1,9 +1,17 @@
 package wire
 
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
 // Session is a session as lists show it.
 type Session struct {
 	Key         string `json:"key"`
-	Kind        string `json:"kind"` // direct, group, global, unknown
+	Kind        string `json:"kind"`               // direct, group, global, unknown
+	ChatType    string `json:"chatType,omitempty"` // direct, group, channel
+	Class       string `json:"classification,omitempty"`
 	AgentID     string `json:"agentId"`
 	SessionID   string `json:"sessionId"`
 	Label       string `json:"label,omitempty"`
@@ -11,19 +19,37 @@ type Session struct {
 	Title       string `json:"derivedTitle,omitempty"`
 	Preview     string `json:"lastMessagePreview,omitempty"`
 	Channel     string `json:"channel,omitempty"`
+	AccountID   string `json:"accountId,omitempty"`
+	Category    string `json:"category,omitempty"`
+	Icon        string `json:"icon,omitempty"`
+	Color       string `json:"color,omitempty"`
+	Main        bool   `json:"isMain"`
+	Background  bool   `json:"isBackground"`
 
-	CreatedAt Millis `json:"createdAt,omitempty"`
-	StartedAt Millis `json:"sessionStartedAt,omitempty"`
-	UpdatedAt Millis `json:"updatedAt"`
-	ActiveAt  Millis `json:"lastInteractionAt,omitempty"`
+	CreatedAt  Millis `json:"createdAt,omitempty"`
+	SinceAt    Millis `json:"sessionStartedAt,omitempty"` // of the current transcript
+	UpdatedAt  Millis `json:"updatedAt"`
+	ActiveAt   Millis `json:"lastInteractionAt,omitempty"` // a person wrote
+	AnsweredAt Millis `json:"lastActivityAt,omitempty"`    // a run ended
+	Archived   bool   `json:"archived"`
+	ArchivedAt Millis `json:"archivedAt,omitempty"`
+	Pinned     bool   `json:"pinned"`
+	PinnedAt   Millis `json:"pinnedAt,omitempty"`
+	Unread     bool   `json:"unread"`
+	ReadAt     Millis `json:"lastReadAt,omitempty"`
+	UnreadAt   Millis `json:"markedUnreadAt,omitempty"`
 
-	Provider      string `json:"modelProvider,omitempty"`
-	Model         string `json:"model,omitempty"`
-	ContextWindow int64  `json:"contextTokens,omitempty"` // of the model
-	Thinking      string `json:"thinkingLevel,omitempty"`
-	Verbose       string `json:"verboseLevel,omitempty"`
-	UsageLine     string `json:"responseUsage,omitempty"`
-	QueueMode     string `json:"queueMode,omitempty"`
+	Provider      string   `json:"modelProvider,omitempty"`
+	Model         string   `json:"model,omitempty"`
+	Override      string   `json:"modelOverrideSource,omitempty"` // user: a person chose the model for this session
+	ContextWindow int64    `json:"contextTokens,omitempty"`       // of the model
+	Levels        []Level  `json:"thinkingLevels,omitempty"`
+	Options       []string `json:"thinkingOptions,omitempty"`
+	Default       string   `json:"thinkingDefault,omitempty"`
+	Thinking      string   `json:"thinkingLevel,omitempty"`
+	Verbose       string   `json:"verboseLevel,omitempty"`
+	UsageLine     string   `json:"responseUsage,omitempty"`
+	QueueMode     string   `json:"queueMode,omitempty"`
 
 	InputTokens  int64    `json:"inputTokens"`
 	OutputTokens int64    `json:"outputTokens"`
@@ -33,34 +59,84 @@ type Session struct {
 	TotalFresh   bool     `json:"totalTokensFresh"`
 	Cost         *float64 `json:"estimatedCostUsd,omitempty"` // nil: some call had no price
 
-	Active  bool     `json:"hasActiveRun"`
-	Runs    []string `json:"activeRunIds"`
-	Status  string   `json:"status,omitempty"` // running, waiting
-	Aborted bool     `json:"abortedLastRun"`
-	Queued  int      `json:"queuedMessages,omitempty"`
+	Active    bool     `json:"hasActiveRun"`
+	Runs      []string `json:"activeRunIds"`
+	Status    string   `json:"status,omitempty"`    // running
+	Waiting   bool     `json:"waiting,omitempty"`   // a call waits for a person's decision
+	StartedAt Millis   `json:"startedAt,omitempty"` // of the run in progress
+	Aborted   bool     `json:"abortedLastRun"`
+	Queued    int      `json:"queuedMessages,omitempty"`
+	Leaf      string   `json:"activeLeafEntryId,omitempty"` // the transcript's last entry; in chat.history
 }
 
-// SessionModel names a model.
+// SessionModel names a model and how it can think.
 type SessionModel struct {
-	Provider      string `json:"modelProvider,omitempty"`
-	Model         string `json:"model,omitempty"`
-	ContextWindow int64  `json:"contextTokens,omitempty"`
+	Provider      string   `json:"modelProvider,omitempty"`
+	Model         string   `json:"model,omitempty"`
+	ContextWindow int64    `json:"contextTokens,omitempty"`
+	Levels        []Level  `json:"thinkingLevels,omitempty"`
+	Options       []string `json:"thinkingOptions,omitempty"` // labels of Levels
+	Default       string   `json:"thinkingDefault,omitempty"`
 }
 
 // SessionsList is the parameters of sessions.list.
 type SessionsList struct {
-	Limit          int    `json:"limit,omitempty"` // 0: 100
-	Offset         int    `json:"offset,omitempty"`
-	ActiveMinutes  int    `json:"activeMinutes,omitempty"` // updated in the last so many minutes
-	AgentID        string `json:"agentId,omitempty"`
-	Search         string `json:"search,omitempty"` // in key, label and title
-	IncludePreview bool   `json:"includeLastMessage,omitempty"`
+	Limit         int      `json:"limit,omitempty"` // 0: 100
+	Offset        int      `json:"offset,omitempty"`
+	AgentID       string   `json:"agentId,omitempty"`
+	Search        string   `json:"search,omitempty"`                 // in key, label and title
+	Label         string   `json:"label,omitempty"`                  // exactly
+	Category      string   `json:"group,omitempty"`                  // exactly
+	ActiveMinutes int      `json:"activeMinutes,omitempty"`          // updated in the last so many minutes
+	ActiveOnly    bool     `json:"activeOnly,omitempty"`             // with a run in progress
+	Spoken        bool     `json:"requireLastInteraction,omitempty"` // a person wrote to it
+	SortBy        string   `json:"sortBy,omitempty"`                 // updatedAt, lastInteractionAt, activity
+	Archived      Archived `json:"archived,omitzero"`
+	Pinned        *bool    `json:"pinned,omitempty"`
+	SpawnedBy     string   `json:"spawnedBy,omitempty"` // children of this session
+	NoSubagents   bool     `json:"excludeSubagents,omitempty"`
+	NoCron        bool     `json:"excludeCron,omitempty"`
+	Preview       bool     `json:"includeLastMessage,omitempty"`
+}
+
+// Archived says which sessions are listed: true, false or "all". The zero value
+// lists those that are not put away.
+type Archived string
+
+// The values of [Archived].
+const (
+	ArchivedOnly Archived = "true"
+	ArchivedAll  Archived = "all"
+)
+
+// MarshalJSON writes true, false or "all".
+func (a Archived) MarshalJSON() ([]byte, error) {
+	if a == ArchivedAll {
+		return []byte(`"all"`), nil
+	}
+	return strconv.AppendBool(nil, a == ArchivedOnly), nil
+}
+
+// UnmarshalJSON takes true, false or "all".
+func (a *Archived) UnmarshalJSON(b []byte) error {
+	switch s := string(b); s {
+	case "true":
+		*a = ArchivedOnly
+	case "false", "null":
+		*a = ""
+	case `"all"`:
+		*a = ArchivedAll
+	default:
+		return fmt.Errorf("archived: %s, want true, false or \"all\"", s)
+	}
+	return nil
 }
 
 // SessionList is the result of sessions.list.
 type SessionList struct {
 	Time     Millis       `json:"ts"`
 	Path     string       `json:"path"`
+	Owners   []string     `json:"owners"` // none: sessions have no owners here
 	Count    int          `json:"count"`
 	Total    int          `json:"totalCount"`
 	Limit    int          `json:"limitApplied"`
@@ -76,50 +152,84 @@ type SessionKey struct {
 	AgentID string `json:"agentId,omitempty"`
 }
 
+// SessionsDescribe is the parameters of sessions.describe.
+type SessionsDescribe struct {
+	Key     string `json:"key"`
+	AgentID string `json:"agentId,omitempty"`
+	Preview bool   `json:"includeLastMessage,omitempty"`
+}
+
 // SessionDescribed is the result of sessions.describe.
 type SessionDescribed struct {
 	Session *Session `json:"session"` // nil: there is none
 }
 
-// SessionsResolve is the parameters of sessions.resolve: one of the first
-// three is set.
+// SessionsResolve is the parameters of sessions.resolve: one of the first four
+// is set.
 type SessionsResolve struct {
 	Key       string `json:"key,omitempty"`
 	SessionID string `json:"sessionId,omitempty"`
 	Label     string `json:"label,omitempty"`
+	ShortID   string `json:"shortId,omitempty"` // first hexadecimal digits of the UUID that ends the key
 	AgentID   string `json:"agentId,omitempty"`
+	Missing   bool   `json:"allowMissing,omitempty"` // answer that there is none instead of an error
 }
 
-// SessionResolved is the result of sessions.resolve.
+// SessionResolved is the result of sessions.resolve. When it is not OK, there
+// is no such session, or there are the candidates.
 type SessionResolved struct {
-	OK      bool   `json:"ok"`
+	OK         bool               `json:"ok"`
+	Key        string             `json:"key,omitempty"`
+	AgentID    string             `json:"agentId,omitempty"`
+	Name       string             `json:"displayName,omitempty"`
+	Candidates []SessionCandidate `json:"candidates,omitempty"`
+}
+
+// MaxCandidates bounds the candidates of a [SessionResolved].
+const MaxCandidates = 10
+
+// SessionCandidate is a session that may be meant.
+type SessionCandidate struct {
 	Key     string `json:"key"`
 	AgentID string `json:"agentId"`
+	Name    string `json:"displayName,omitempty"`
 }
 
 // SessionsCreate is the parameters of sessions.create.
 type SessionsCreate struct {
-	Key      string `json:"key,omitempty"` // "": a new one
-	AgentID  string `json:"agentId,omitempty"`
-	Label    string `json:"label,omitempty"`
-	Model    string `json:"model,omitempty"`
-	Thinking string `json:"thinkingLevel,omitempty"`
-	Message  string `json:"message,omitempty"` // sent to it at once
-	SendKey  string `json:"idempotencyKey,omitempty"`
+	Key         string       `json:"key,omitempty"` // "": a new one
+	AgentID     string       `json:"agentId,omitempty"`
+	Label       string       `json:"label,omitempty"`
+	DisplayName string       `json:"displayName,omitempty"` // the label, when there is none
+	Category    string       `json:"category,omitempty"`
+	Model       string       `json:"model,omitempty"`
+	Thinking    string       `json:"thinkingLevel,omitempty"`
+	Parent      string       `json:"parentSessionKey,omitempty"` // whose settings it begins with
+	Message     string       `json:"message,omitempty"`          // sent to it at once
+	Task        string       `json:"task,omitempty"`             // the message, when there is none
+	Attachments []Attachment `json:"attachments,omitempty"`      // of the message
+	SendKey     string       `json:"idempotencyKey,omitempty"`
 }
 
 // SessionEntry is a session as methods that change it return it.
 type SessionEntry struct {
-	SessionID string `json:"sessionId"`
-	Label     string `json:"label,omitempty"`
-	Model     string `json:"modelOverride,omitempty"`
-	Thinking  string `json:"thinkingLevel,omitempty"`
-	Verbose   string `json:"verboseLevel,omitempty"`
-	UsageLine string `json:"responseUsage,omitempty"`
-	QueueMode string `json:"queueMode,omitempty"`
-	CreatedAt Millis `json:"createdAt,omitempty"`
-	StartedAt Millis `json:"sessionStartedAt,omitempty"`
-	UpdatedAt Millis `json:"updatedAt"`
+	SessionID  string `json:"sessionId"`
+	Label      string `json:"label,omitempty"`
+	Category   string `json:"category,omitempty"`
+	Icon       string `json:"icon,omitempty"`
+	Color      string `json:"color,omitempty"`
+	Model      string `json:"modelOverride,omitempty"`
+	Thinking   string `json:"thinkingLevel,omitempty"`
+	Verbose    string `json:"verboseLevel,omitempty"`
+	UsageLine  string `json:"responseUsage,omitempty"`
+	QueueMode  string `json:"queueMode,omitempty"`
+	CreatedAt  Millis `json:"createdAt,omitempty"`
+	SinceAt    Millis `json:"sessionStartedAt,omitempty"`
+	UpdatedAt  Millis `json:"updatedAt"`
+	ArchivedAt Millis `json:"archivedAt,omitempty"`
+	PinnedAt   Millis `json:"pinnedAt,omitempty"`
+	ReadAt     Millis `json:"lastReadAt,omitempty"`
+	UnreadAt   Millis `json:"markedUnreadAt,omitempty"`
 }
 
 // SessionCreated is the result of sessions.create.
@@ -130,6 +240,7 @@ type SessionCreated struct {
 	Entry      SessionEntry `json:"entry"`
 	RunStarted bool         `json:"runStarted"`
 	RunID      string       `json:"runId,omitempty"`
+	RunError   *Error       `json:"runError,omitempty"` // why the message was not taken
 	Resolved   SessionModel `json:"resolved"`
 }
 
@@ -138,12 +249,45 @@ type SessionCreated struct {
 type SessionsPatch struct {
 	Key       string           `json:"key"`
 	AgentID   string           `json:"agentId,omitempty"`
+	SessionID string           `json:"expectedSessionId,omitempty"` // refused when it is another transcript
 	Label     Optional[string] `json:"label,omitzero"`
+	Category  Optional[string] `json:"category,omitzero"`
+	Icon      Optional[string] `json:"icon,omitzero"`
+	Color     Optional[string] `json:"color,omitzero"`
+	Archived  Optional[bool]   `json:"archived,omitzero"`
+	Pinned    Optional[bool]   `json:"pinned,omitzero"`
+	Unread    Optional[bool]   `json:"unread,omitzero"`
 	Model     Optional[string] `json:"model,omitzero"`
 	Thinking  Optional[string] `json:"thinkingLevel,omitzero"`
 	Verbose   Optional[string] `json:"verboseLevel,omitzero"`
 	UsageLine Optional[string] `json:"responseUsage,omitzero"`
 	QueueMode Optional[string] `json:"queueMode,omitzero"`
+}
+
+// SessionsPatchMany is the parameters of sessions.patchMany.
+type SessionsPatchMany struct {
+	Targets []SessionTarget `json:"targets"`
+	Patch   json.RawMessage `json:"patch"` // properties of SessionsPatch
+}
+
+// SessionTarget is a session of sessions.patchMany.
+type SessionTarget struct {
+	Key       string `json:"key"`
+	AgentID   string `json:"agentId,omitempty"`
+	SessionID string `json:"expectedSessionId,omitempty"`
+}
+
+// SessionsPatchedMany is the result of sessions.patchMany, in the order of the
+// targets.
+type SessionsPatchedMany struct {
+	Outcomes []SessionOutcome `json:"outcomes"`
+}
+
+// SessionOutcome says whether a session was changed.
+type SessionOutcome struct {
+	OK    bool   `json:"ok"`
+	Key   string `json:"key"`
+	Error *Error `json:"error,omitempty"`
 }
 
 // SessionPatched is the result of sessions.patch.
@@ -157,9 +301,26 @@ type SessionPatched struct {
 
 // SessionsReset is the parameters of sessions.reset.
 type SessionsReset struct {
-	Key     string `json:"key"`
-	AgentID string `json:"agentId,omitempty"`
-	Reason  string `json:"reason,omitempty"` // new, reset
+	Key       string `json:"key"`
+	AgentID   string `json:"agentId,omitempty"`
+	Reason    string `json:"reason,omitempty"`            // new, reset
+	SessionID string `json:"expectedSessionId,omitempty"` // refused when it is another transcript
+}
+
+// SessionsDelete is the parameters of sessions.delete.
+type SessionsDelete struct {
+	Key       string `json:"key"`
+	AgentID   string `json:"agentId,omitempty"`
+	SessionID string `json:"expectedSessionId,omitempty"` // refused when it is another transcript
+	Archived  bool   `json:"archivedOnly,omitempty"`      // refused when it was not put away
+}
+
+// SessionCompacted is the result of sessions.compact.
+type SessionCompacted struct {
+	OK        bool   `json:"ok"`
+	Key       string `json:"key"`
+	Compacted bool   `json:"compacted"`
+	Reason    string `json:"reason,omitempty"` // why it was not
 }
 
 // SessionReset is the result of sessions.reset.
@@ -222,10 +383,10 @@ type SessionsSend struct {
 	Attachments    []Attachment `json:"attachments,omitempty"`
 }
 
-// SessionsAbort is the parameters of sessions.abort; the result is that of
-// chat.abort.
+// SessionsAbort is the parameters of sessions.abort: Key or RunID is set. The
+// result is that of chat.abort.
 type SessionsAbort struct {
-	Key     string `json:"key"`
+	Key     string `json:"key,omitempty"`
 	RunID   string `json:"runId,omitempty"`
 	AgentID string `json:"agentId,omitempty"`
 }

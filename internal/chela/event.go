@@ -13,12 +13,13 @@ const (
 	StreamLifecycle Stream = "lifecycle" // phases: start, model, suspended, resume, end, error
 	StreamAssistant Stream = "assistant" // text as it comes
 	StreamThinking  Stream = "thinking"
-	StreamTool      Stream = "tool"     // phases: start, update, result
-	StreamNotice    Stream = "notice"   // a line for the person: a cut history, a resumed run
-	StreamMessage   Stream = "message"  // an entry was stored; phase is its role
-	StreamCommand   Stream = "command"  // the answer to a slash command; final text in Text
-	StreamApproval  Stream = "approval" // phases: requested, resolved
-	StreamSession   Stream = "session"  // phases: created, reset, patched, deleted, queued, absorbed
+	StreamTool      Stream = "tool"      // phases: start, update, result
+	StreamNotice    Stream = "notice"    // a line for the person: a cut history, a resumed run
+	StreamMessage   Stream = "message"   // an entry was stored; phase is its role
+	StreamCommand   Stream = "command"   // the answer to a slash command; final text in Text
+	StreamApproval  Stream = "approval"  // phases: requested, resolved
+	StreamOperation Stream = "operation" // phases: start, end; work on a session that is no run, in Data
+	StreamSession   Stream = "session"   // phases: created, reset, patched, deleted, queued, absorbed
 )
 
 // Phases of events.

@@ -25,6 +25,8 @@ func (s *Server) observe(e chela.Event) {
 		s.streams.terminal(e.Run, func() { s.chat(commandChat(e)) })
 	case chela.StreamApproval:
 		s.approval(e)
+	case chela.StreamOperation:
+		s.operation(e)
 	case chela.StreamSession:
 		s.session(e)
 	}
@@ -139,6 +141,16 @@ func (s *Server) approval(e chela.Event) {
 	s.broadcast(deciders, false, wire.EventApprovalResolved, func() any { return shape.Resolved(r) })
 }
 
+// operation sends what is done with a session beside its runs.
+func (s *Server) operation(e chela.Event) {
+	op, ok := e.Data.(wire.SessionOperation)
+	if !ok {
+		return
+	}
+	op.Phase, op.SessionKey, op.AgentID, op.Time = e.Phase, string(e.Session), string(e.Session.Agent()), wire.At(e.Time)
+	s.broadcast(watchers(e.Session), false, wire.EventSessionOperation, func() any { return op })
+}
+
 // session sends a change of a session.
 func (s *Server) session(e chela.Event) {
 	reason, known := reasons[e.Phase]
@@ -154,7 +166,7 @@ func (s *Server) session(e chela.Event) {
 
 // reasons are phases of stream session in the words of the protocol.
 var reasons = map[string]string{
-	"created": "create", "reset": "reset", "patched": "patch", "deleted": "delete", "queued": "send",
+	"created": "create", "compacted": "compact", "reset": "reset", "patched": "patch", "deleted": "delete", "queued": "send",
 }
 
 func agentEvent(e chela.Event, data any) wire.Agent {

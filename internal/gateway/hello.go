@@ -13,7 +13,7 @@ import (
 // events are the names of the events that clients may get.
 var events = [...]string{
 	wire.EventChallenge, wire.EventTick, wire.EventShutdown, wire.EventChat, wire.EventAgent,
-	wire.EventSessionMessage, wire.EventSessionTool, wire.EventSessionsChanged,
+	wire.EventSessionMessage, wire.EventSessionTool, wire.EventSessionOperation, wire.EventSessionsChanged,
 	wire.EventApprovalRequested, wire.EventApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
 }
 

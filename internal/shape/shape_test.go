@@ -43,13 +43,13 @@ func TestRow(t *testing.T) {
 	t.Parallel()
 	rows := shape.Rows{Model: func(session.Meta) wire.SessionModel { return wire.SessionModel{Provider: "mock", Model: "m1"} }}
 	m := session.Meta{Key: "agent:main:telegram:group:-1", ID: "t1", Updated: time.UnixMilli(7), NanoUSD: 5e8, Priced: true}
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		active []run.Run
 		status string
 		ids    []string
 	}{
 		{nil, "", []string{}},
-		{[]run.Run{{ID: "s", State: run.Suspended}}, "waiting", []string{}},
+		{[]run.Run{{ID: "s", State: run.Suspended}}, "", []string{}},
 		{[]run.Run{{ID: "s", State: run.Suspended}, {ID: "r", State: run.Running}}, "running", []string{"r"}},
 		{[]run.Run{{ID: "r", State: run.Running}, {ID: "s", State: run.Suspended}}, "running", []string{"r"}},
 	} {
@@ -57,7 +57,7 @@ func TestRow(t *testing.T) {
 		cost := 0.5
 		want := wire.Session{
 			Key: string(m.Key), Kind: "group", AgentID: "main", SessionID: "t1", UpdatedAt: 7, Provider: "mock", Model: "m1",
-			Cost: &cost, Active: len(tc.ids) > 0, Runs: tc.ids, Status: tc.status, Queued: 2,
+			Cost: &cost, Active: len(tc.ids) > 0, Runs: tc.ids, Status: tc.status, Queued: 2, ChatType: "group", Waiting: i > 0,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("with runs %v (-want +got):\n%s", tc.active, diff)

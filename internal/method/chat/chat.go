@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net/http"
 
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
@@ -33,8 +32,10 @@ type Options struct {
 	Store     store.Store
 	Admit     func(context.Context, chela.Inbound) (inbound.Receipt, error)
 	Conductor Conductor
+	Publish   func(chela.Event)
 	Live      func(chela.SessionKey) []bus.Live // runs in progress
 	Rows      shape.Rows
+	Metadata  func() wire.ChatMetadata // what can be chosen
 	Default   chela.AgentID            // whose session "main" is
 	Agent     func(chela.AgentID) bool // reports whether the agent exists
 }
@@ -45,11 +46,18 @@ func Methods(o Options) []rpc.Method {
 	const op = wire.RoleOperator
 	return []rpc.Method{
 		rpc.New(wire.MethodChatSend, op, chela.ScopeWrite, m.send).
-			Accepting("sessionId", "deliver", "timeoutMs", "expectedLeafEntryId", "mentions", "workContext", "originatingChannel"),
+			Accepting("deliver", "timeoutMs", "mentions", "workContext", "originatingChannel", "originatingTo",
+				"originatingAccountId", "originatingThreadId", "replyToId", "fastMode", "fastAutoOnSeconds",
+				"expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
 		rpc.New(wire.MethodChatAbort, op, chela.ScopeWrite, m.abort).Accepting("preserveSideRuns"),
-		rpc.New(wire.MethodChatHistory, op, chela.ScopeRead, m.history).
-			Accepting("sessionId", "pendingBefore", "inputRunIds", "maxChars"),
-		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo).Accepting("timeoutMs", "mentions"),
+		rpc.New(wire.MethodChatHistory, op, chela.ScopeRead, m.history),
+		rpc.New(wire.MethodChatStartup, op, chela.ScopeRead, m.startup),
+		rpc.New(wire.MethodChatMetadata, op, chela.ScopeRead, m.metadata).Accepting("authProfileId"),
+		rpc.New(wire.MethodChatMessageGet, op, chela.ScopeRead, m.message),
+		rpc.New(wire.MethodChatInject, op, chela.ScopeAdmin, m.inject),
+		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSend, "")).Accepting("timeoutMs", "mentions"),
+		rpc.New(wire.MethodSessionsSteer, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSteer, string(queue.Steer))).
+			Accepting("timeoutMs", "mentions"),
 		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey).Accepting("clearQueued"),
 		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).Accepting("deliver", "sessionId", "lane", "bestEffortDeliver"),
 		rpc.New(wire.MethodAgentWait, op, chela.ScopeWrite, m.wait),
@@ -83,14 +91,22 @@ func (m methods) send(ctx context.Context, p rpc.Peer, in wire.ChatSend) (wire.C
 	return wire.ChatSent{RunID: in.IdempotencyKey, Status: status}, err
 }
 
-func (m methods) sendTo(ctx context.Context, p rpc.Peer, in wire.SessionsSend) (wire.ChatSent, error) {
-	if in.IdempotencyKey == "" {
-		in.IdempotencyKey = rand.Text()
+// sendTo sends to a session that is named as the methods of sessions do.
+func (m methods) sendTo(method, mode string) func(context.Context, rpc.Peer, wire.SessionsSend) (wire.ChatSent, error) {
+	return func(ctx context.Context, p rpc.Peer, in wire.SessionsSend) (wire.ChatSent, error) {
+		if in.IdempotencyKey == "" {
+			in.IdempotencyKey = rand.Text()
+		}
+		rec, err := m.admit(ctx, p, method, wire.ChatSend{
+			SessionKey: in.Key, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
+			Thinking: in.Thinking, QueueMode: mode, Attachments: in.Attachments,
+		})
+		if err != nil {
+			return wire.ChatSent{}, err
+		}
+		status, err := m.status(ctx, rec)
+		return wire.ChatSent{RunID: in.IdempotencyKey, Status: status}, err
 	}
-	return m.send(ctx, p, wire.ChatSend{
-		SessionKey: in.Key, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
-		Thinking: in.Thinking, Attachments: in.Attachments,
-	})
 }
 
 // admit takes a message.
@@ -102,25 +118,16 @@ func (m methods) admit(ctx context.Context, p rpc.Peer, method string, in wire.C
 	if err != nil {
 		return inbound.Receipt{}, err
 	}
+	if err := m.current(ctx, key, in); err != nil {
+		return inbound.Receipt{}, err
+	}
 	run := chela.RunID(in.IdempotencyKey)
 	p.Owns(run) // before the run can begin
 	return m.o.Admit(ctx, chela.Inbound{
 		ID: in.IdempotencyKey, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
-		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: media(in.Attachments),
+		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: shape.Media(in.Attachments),
 		Mode: in.QueueMode, Think: in.Thinking,
 	})
-}
-
-func media(files []wire.Attachment) []chela.Media {
-	var out []chela.Media
-	for _, f := range files {
-		kind := f.MIME
-		if kind == "" {
-			kind = http.DetectContentType(f.Content)
-		}
-		out = append(out, chela.Media{Name: f.FileName, Type: kind, Data: f.Content})
-	}
-	return out
 }
 
 // status says what became of a message that was sent: of one that was taken
@@ -159,6 +166,24 @@ func (m methods) abort(ctx context.Context, _ rpc.Peer, in wire.ChatAbort) (wire
 	return out, err
 }
 
+// abortKey aborts in a session that is named as the methods of sessions do, or
+// by a run of it.
 func (m methods) abortKey(ctx context.Context, p rpc.Peer, in wire.SessionsAbort) (wire.ChatAborted, error) {
+	if in.Key == "" && in.RunID == "" {
+		return wire.ChatAborted{}, rpc.Invalid(wire.MethodSessionsAbort, "key or runId must be set")
+	}
+	if in.Key == "" {
+		err := m.o.Store.View(ctx, func(r store.Reader) error {
+			it, err := r.Queue().Get(in.RunID)
+			in.Key = string(it.Session)
+			return err
+		})
+		if errors.Is(err, chela.ErrNotFound) {
+			return wire.ChatAborted{OK: true, RunIDs: []string{}}, nil
+		}
+		if err != nil {
+			return wire.ChatAborted{}, err
+		}
+	}
 	return m.abort(ctx, p, wire.ChatAbort{SessionKey: in.Key, RunID: in.RunID, AgentID: in.AgentID})
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,20 +27,68 @@ const (
 
 // page is a piece of a transcript with what surrounds it.
 type page struct {
-	meta    session.Meta
-	entries []session.Entry
-	total   int
-	pending []queue.Item
-	row     *wire.Session // nil: there is no session yet
+	meta     session.Meta
+	entries  []session.Entry
+	total    int
+	offset   int // of the newest entry, counted from the end
+	pending  []queue.Item
+	row      wire.Session
+	all      []wire.Receipt
+	consumed []wire.Receipt
 }
 
 func (m methods) history(ctx context.Context, _ rpc.Peer, in wire.ChatHistory) (any, error) {
-	key, err := m.key(wire.MethodChatHistory, in.SessionKey, in.AgentID)
+	const method = wire.MethodChatHistory
+	if in.SessionKey == "" || in.ShortID != "" {
+		return nil, rpc.Invalid(method, "must have required property 'sessionKey'")
+	}
+	return m.read(ctx, method, in)
+}
+
+// startup is the history, and what else a client needs before it shows it.
+func (m methods) startup(ctx context.Context, _ rpc.Peer, in wire.ChatHistory) (any, error) {
+	if in.ShortID != "" {
+		var err error
+		if in.SessionKey, err = m.byShortID(ctx, in); err != nil {
+			return nil, err
+		}
+	}
+	out, err := m.read(ctx, wire.MethodChatStartup, in)
+	if h, ok := out.(wire.History); ok {
+		meta := m.o.Metadata()
+		h.Metadata = &meta
+		return h, err
+	}
+	return out, err
+}
+
+// byShortID returns the session whose key ends with a UUID that begins with the
+// short id.
+func (m methods) byShortID(ctx context.Context, in wire.ChatHistory) (string, error) {
+	key := ""
+	err := m.o.Store.View(ctx, func(r store.Reader) error {
+		found, err := shape.ByShortID(r.Sessions(), chela.AgentID(in.AgentID), in.ShortID)
+		if err == nil && len(found) > 0 {
+			key = string(found[0].Key)
+		}
+		return err
+	})
+	if err == nil && key == "" {
+		err = wire.Errorf(wire.InvalidRequest, "no session found: %s", in.ShortID)
+	}
+	return key, err
+}
+
+func (m methods) read(ctx context.Context, method string, in wire.ChatHistory) (any, error) {
+	key, err := m.key(method, in.SessionKey, in.AgentID)
 	if err != nil {
 		return nil, err
 	}
-	if in.Limit < 0 || in.Offset < 0 || in.MaxBytes < 0 {
-		return nil, rpc.Invalid(wire.MethodChatHistory, "limit, offset and maxBytes must be >= 0")
+	if in.Limit < 0 || in.Offset < 0 || in.MaxBytes < 0 || in.MaxChars < 0 {
+		return nil, rpc.Invalid(method, "limit, offset, maxBytes and maxChars must be >= 0")
+	}
+	if len(in.Inputs) > maxInputs {
+		return nil, rpc.Invalid(method, "at /inputRunIds: must NOT have more than %d items", maxInputs)
 	}
 	limit := defaultLimit
 	if in.Limit > 0 {
@@ -49,41 +98,59 @@ func (m methods) history(ctx context.Context, _ rpc.Peer, in wire.ChatHistory) (
 	// page and in the text, and never in neither.
 	flight := m.inFlight(key)
 	if in.Cursor != "" {
-		return m.since(ctx, key, in.Cursor, limit, flight)
+		return m.since(ctx, key, in, limit, flight)
 	}
-	pg, err := m.read(ctx, key, func(total int) (after, n int) {
-		after = max(0, total-in.Offset-limit)
-		return after, max(0, total-in.Offset-after)
+	pg, err := m.load(ctx, key, in, func(r session.Reader, id string, total int) (after, n, offset int, err error) {
+		offset = in.Offset
+		if in.MessageID != "" {
+			seq, err := locate(r, id, in.MessageID)
+			if err != nil {
+				return 0, 0, 0, fmt.Errorf("message %s: %w", in.MessageID, err)
+			}
+			offset = max(0, total-int(seq)-limit/2) // what follows on it too
+		}
+		after = max(0, total-offset-limit)
+		return after, max(0, total-offset-after), offset, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("history of %s: %w", key, err)
 	}
+	return m.page(key, in, pg, flight), nil
+}
+
+// page is the answer that shows a piece of a transcript.
+func (m methods) page(key chela.SessionKey, in wire.ChatHistory, pg page, flight *wire.InFlight) wire.History {
 	most := maxBytes
 	if in.MaxBytes > 0 {
 		most = min(in.MaxBytes, maxBytes)
 	}
 	kept := fit(pg.entries, most)
 	h := wire.History{
-		SessionKey: string(key), SessionID: pg.meta.ID, Messages: []wire.Message{}, Pending: pending(pg.pending),
-		Total: pg.total, Info: pg.row, Thinking: pg.meta.Think, InFlight: flight,
+		SessionKey: string(key), SessionID: pg.meta.ID, Messages: []wire.Message{}, Pending: pending(pg.pending, in.Before),
+		Receipts: pg.all, Consumptions: pg.consumed, Total: pg.total, Offset: pg.offset,
+		Info: &pg.row, Thinking: cmp.Or(pg.row.Thinking, pg.row.Default), Verbose: pg.row.Verbose, InFlight: flight,
 		Cursor: cursor(pg.meta.ID, pg.total),
 	}
 	for i, e := range kept {
 		msg, ok := shape.Message(e)
 		if ok {
-			h.Messages = append(h.Messages, lighten(msg, i == 0, most))
+			msg = lighten(msg, i == 0, most)
+			shorten(&msg, in.MaxChars)
+			h.Messages = append(h.Messages, msg)
 		}
 	}
 	defaults := m.o.Rows.Model(session.Meta{Key: key, Agent: key.Agent()})
 	h.Defaults = &defaults
-	if next := in.Offset + len(kept); next < pg.total && len(kept) > 0 {
+	if next := pg.offset + len(kept); next < pg.total && len(kept) > 0 {
 		h.HasMore, h.NextOffset = true, next
 	}
-	return h, nil
+	return h
 }
 
-// read reads a piece of the session's transcript: the n entries after a place.
-func (m methods) read(ctx context.Context, key chela.SessionKey, piece func(total int) (after, n int)) (page, error) {
+// load reads a piece of the session's transcript: the n entries after a place.
+func (m methods) load(ctx context.Context, key chela.SessionKey, in wire.ChatHistory,
+	piece func(r session.Reader, id string, total int) (after, n, offset int, err error),
+) (page, error) {
 	var pg page
 	err := m.o.Store.View(ctx, func(r store.Reader) error {
 		pg = page{}
@@ -93,49 +160,84 @@ func (m methods) read(ctx context.Context, key chela.SessionKey, piece func(tota
 		}
 		pg.meta, err = r.Sessions().Get(key)
 		if errors.Is(err, chela.ErrNotFound) {
-			return nil
+			pg.row = m.o.Rows.Row(session.Meta{Key: key, Agent: key.Agent()}, nil, len(pg.pending))
+			pg.all, pg.consumed, err = receipts(r, "", in.Inputs)
+			return err
 		}
 		if err != nil {
 			return err
 		}
-		row, err := m.o.Rows.Session(r, pg.meta)
+		if pg.row, err = m.o.Rows.Session(r, pg.meta); err != nil {
+			return err
+		}
+		id, err := transcript(r.Sessions(), pg.meta, in.SessionID)
 		if err != nil {
 			return err
 		}
-		pg.row = &row
-		if pg.total, err = r.Sessions().Count(pg.meta.ID); err != nil {
+		pg.meta.ID = id
+		if pg.row.Leaf, err = lastID(r.Sessions(), id); err != nil {
 			return err
 		}
-		after, n := piece(pg.total)
-		if n <= 0 {
-			return nil
+		if pg.all, pg.consumed, err = receipts(r, id, in.Inputs); err != nil {
+			return err
 		}
-		pg.entries, err = r.Sessions().Entries(pg.meta.ID, int64(after), n)
+		if pg.total, err = r.Sessions().Count(id); err != nil {
+			return err
+		}
+		after, n, offset, err := piece(r.Sessions(), id, pg.total)
+		pg.offset = offset
+		if err != nil || n <= 0 {
+			return err
+		}
+		pg.entries, err = r.Sessions().Entries(id, int64(after), n)
 		return err
 	})
 	return pg, err
 }
 
+// transcript returns the transcript that a client asks for: the session's, or
+// one that a reset left.
+func transcript(r session.Reader, meta session.Meta, id string) (string, error) {
+	if id == "" || id == meta.ID {
+		return meta.ID, nil
+	}
+	past, err := r.Past(meta.Key)
+	if err != nil {
+		return "", err
+	}
+	for _, p := range past {
+		if p.ID == id {
+			return id, nil
+		}
+	}
+	return meta.ID, nil // of another session, or deleted: what there is now
+}
+
 // since answers with what is new after a cursor.
-func (m methods) since(ctx context.Context, key chela.SessionKey, cur string, limit int, flight *wire.InFlight) (wire.HistoryDelta, error) {
-	reset := wire.HistoryDelta{Kind: wire.KindReset, SessionKey: string(key), Messages: []wire.SessionMessage{}, Pending: pending(nil)}
-	id, seq, ok := parseCursor(cur)
+func (m methods) since(ctx context.Context, key chela.SessionKey, in wire.ChatHistory, limit int, flight *wire.InFlight) (wire.HistoryDelta, error) {
+	reset := wire.HistoryDelta{Kind: wire.KindReset}
+	id, seq, ok := parseCursor(in.Cursor)
 	if !ok {
 		return reset, nil
 	}
-	pg, err := m.read(ctx, key, func(total int) (int, int) { return seq, total - seq })
+	in.SessionID = ""
+	pg, err := m.load(ctx, key, in, func(_ session.Reader, _ string, total int) (int, int, int, error) {
+		return seq, total - seq, 0, nil
+	})
 	if err != nil {
 		return reset, fmt.Errorf("history of %s: %w", key, err)
 	}
 	if pg.meta.ID != id || seq > pg.total || pg.total-seq > limit || len(fit(pg.entries, maxBytes)) < len(pg.entries) {
 		return reset, nil
 	}
+	waiting := pending(pg.pending, in.Before)
 	d := wire.HistoryDelta{
-		Kind: wire.KindDelta, SessionKey: string(key), SessionID: id, Messages: []wire.SessionMessage{},
-		Pending: pending(pg.pending), Cursor: cursor(id, pg.total), Info: pg.row, InFlight: flight,
+		Kind: wire.KindDelta, Messages: []wire.SessionMessage{}, Pending: &waiting, Receipts: pg.all, Consumptions: pg.consumed,
+		Cursor: cursor(id, pg.total), Info: &pg.row, InFlight: flight,
 	}
 	for _, e := range pg.entries {
 		if msg, ok := shape.Message(e); ok {
+			shorten(&msg, in.MaxChars)
 			d.Messages = append(d.Messages, wire.SessionMessage{
 				SessionKey: string(key), SessionID: id, AgentID: string(key.Agent()),
 				Message: msg, MessageID: e.ID, Seq: e.Seq, UpdatedAt: wire.At(e.Time),
@@ -212,23 +314,20 @@ func lighten(m wire.Message, only bool, most int) wire.Message {
 	return m
 }
 
-// pending returns the messages that wait.
-func pending(items []queue.Item) wire.PendingInputs {
-	out := wire.PendingInputs{Items: []wire.PendingInput{}}
-	for _, it := range items {
-		if it.Kind != queue.Message {
-			continue
-		}
-		out.Items = append(out.Items, wire.PendingInput{
-			ID: it.ID, RunID: it.ID, State: "queued", AcceptedAt: wire.At(it.Created),
-			Message: wire.Message{
-				Role: wire.RoleUser, Content: wire.TextContent(it.Inbound.Text), Timestamp: wire.At(it.Created),
-				IdempotencyKey: it.ID + ":user", Meta: wire.MessageMeta{ID: "pending:" + it.ID},
-			},
-		})
+// shorten cuts texts to so many characters; 0 leaves them.
+func shorten(m *wire.Message, most int) {
+	if most <= 0 {
+		return
 	}
-	out.Total = len(out.Items)
-	return out
+	for i := range m.Content {
+		c := &m.Content[i]
+		for _, text := range [...]*string{&c.Text, &c.Thinking} {
+			if rs := []rune(*text); len(*text) > most && len(rs) > most {
+				*text = string(rs[:most]) + "\n… (cut)"
+				m.Meta.Truncated = true
+			}
+		}
+	}
 }
 
 // inFlight returns the run that is being answered.

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -40,8 +41,9 @@ func (m methods) create(ctx context.Context, p rpc.Peer, in wire.SessionsCreate)
 		return wire.SessionCreated{}, rpc.Invalid(wire.MethodSessionsCreate, "unknown agent id %q", key.Agent())
 	}
 	changes := wire.SessionsPatch{Key: string(key)}
-	changes.Label, changes.Model, changes.Thinking = some(in.Label), some(in.Model), some(in.Thinking)
-	meta, born, err := m.change(ctx, wire.MethodSessionsCreate, key, changes, true)
+	changes.Label, changes.Category = some(cmp.Or(in.Label, in.DisplayName)), some(in.Category)
+	changes.Model, changes.Thinking = some(in.Model), some(in.Thinking)
+	meta, born, err := m.change(ctx, wire.MethodSessionsCreate, key, changes, true, in.Parent)
 	if err != nil {
 		return wire.SessionCreated{}, err
 	}
@@ -53,31 +55,36 @@ func (m methods) create(ctx context.Context, p rpc.Peer, in wire.SessionsCreate)
 	out := wire.SessionCreated{
 		OK: true, Key: string(key), SessionID: meta.ID, Entry: shape.Entry(meta), Resolved: m.o.Rows.Model(meta),
 	}
-	if in.Message == "" {
+	if in.Message = cmp.Or(in.Message, in.Task); in.Message == "" && len(in.Attachments) == 0 {
 		return out, nil
 	}
-	id := in.SendKey
-	if id == "" {
-		id = rand.Text()
-	}
+	id := cmp.Or(in.SendKey, rand.Text())
 	p.Owns(chela.RunID(id))
 	rec, err := m.o.Admit(ctx, chela.Inbound{
 		ID: id, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
-		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message,
+		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: shape.Media(in.Attachments),
 	})
+	if err != nil {
+		out.RunError = rpc.Error(err) // the session is there all the same
+		return out, nil
+	}
 	out.RunStarted, out.RunID = rec.New, string(rec.Run)
-	return out, err
+	return out, nil
 }
 
 // some returns a property that is set when s is not empty.
 func some(s string) wire.Optional[string] { return wire.Optional[string]{Set: s != "", Value: s} }
 
 func (m methods) patch(ctx context.Context, _ rpc.Peer, in wire.SessionsPatch) (wire.SessionPatched, error) {
-	key, err := m.key(wire.MethodSessionsPatch, in.Key, in.AgentID)
+	return m.patchOne(ctx, wire.MethodSessionsPatch, in)
+}
+
+func (m methods) patchOne(ctx context.Context, method string, in wire.SessionsPatch) (wire.SessionPatched, error) {
+	key, err := m.key(method, in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionPatched{}, err
 	}
-	meta, _, err := m.change(ctx, wire.MethodSessionsPatch, key, in, false)
+	meta, _, err := m.change(ctx, method, key, in, false, "")
 	if err != nil {
 		return wire.SessionPatched{}, err
 	}
@@ -87,9 +94,48 @@ func (m methods) patch(ctx context.Context, _ rpc.Peer, in wire.SessionsPatch) (
 	}, nil
 }
 
+// maxMany bounds the sessions of one sessions.patchMany.
+const maxMany = 100
+
+// patchMany changes several sessions alike; that one cannot be changed does not
+// keep the others from it.
+func (m methods) patchMany(ctx context.Context, _ rpc.Peer, in wire.SessionsPatchMany) (wire.SessionsPatchedMany, error) {
+	const method = wire.MethodSessionsPatchMany
+	if n := len(in.Targets); n == 0 || n > maxMany {
+		return wire.SessionsPatchedMany{}, rpc.Invalid(method, "at /targets: must have 1 to %d items", maxMany)
+	}
+	type patch struct { // the properties of SessionsPatch that say what changes
+		Label    wire.Optional[string] `json:"label,omitzero"`
+		Category wire.Optional[string] `json:"category,omitzero"`
+		Archived wire.Optional[bool]   `json:"archived,omitzero"`
+		Pinned   wire.Optional[bool]   `json:"pinned,omitzero"`
+		Unread   wire.Optional[bool]   `json:"unread,omitzero"`
+		Model    wire.Optional[string] `json:"model,omitzero"`
+		Thinking wire.Optional[string] `json:"thinkingLevel,omitzero"`
+	}
+	p, err := rpc.Params[patch](method, in.Patch, "patch")
+	if err != nil {
+		return wire.SessionsPatchedMany{}, err
+	}
+	out := wire.SessionsPatchedMany{Outcomes: []wire.SessionOutcome{}}
+	for _, t := range in.Targets {
+		_, err := m.patchOne(ctx, method, wire.SessionsPatch{
+			Key: t.Key, AgentID: t.AgentID, SessionID: t.SessionID, Label: p.Label, Category: p.Category,
+			Archived: p.Archived, Pinned: p.Pinned, Unread: p.Unread, Model: p.Model, Thinking: p.Thinking,
+		})
+		o := wire.SessionOutcome{OK: err == nil, Key: t.Key}
+		if err != nil {
+			o.Error = rpc.Error(err)
+		}
+		out.Outcomes = append(out.Outcomes, o)
+	}
+	return out, nil
+}
+
 // change stores changes of a session. A session that does not exist is made
-// when mayMake is set, and refused otherwise.
-func (m methods) change(ctx context.Context, method string, key chela.SessionKey, in wire.SessionsPatch, mayMake bool) (meta session.Meta, born bool, err error) {
+// when mayMake is set, with the settings of its parent if it has one, and
+// refused otherwise.
+func (m methods) change(ctx context.Context, method string, key chela.SessionKey, in wire.SessionsPatch, mayMake bool, parent string) (meta session.Meta, born bool, err error) {
 	if in, err = m.check(ctx, method, in); err != nil {
 		return meta, false, err
 	}
@@ -102,29 +148,65 @@ func (m methods) change(ctx context.Context, method string, key chela.SessionKey
 			if !mayMake {
 				return missing(key)
 			}
-			born, err = true, nil
-			meta = session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Active: now}
+			born = true
+			meta, err = m.newborn(tx.Sessions(), key, parent, now)
 		}
 		if err != nil {
 			return err
 		}
-		apply(&meta, in)
-		meta.Updated = now
+		if err := same(meta, in.SessionID); err != nil {
+			return err
+		}
+		if apply(&meta, in, now) {
+			meta.Updated = now
+		}
 		return tx.Sessions().Put(meta)
 	})
 	return meta, born, err
 }
 
+// newborn returns a session that is not stored yet.
+func (m methods) newborn(r session.Reader, key chela.SessionKey, parent string, now time.Time) (session.Meta, error) {
+	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now}
+	if parent == "" {
+		return meta, nil
+	}
+	from, err := m.key(wire.MethodSessionsCreate, parent, string(key.Agent()))
+	if err != nil {
+		return meta, err
+	}
+	old, err := r.Get(from)
+	if errors.Is(err, chela.ErrNotFound) {
+		return meta, nil
+	}
+	meta.Model, meta.Think, meta.Verbose, meta.Usage, meta.Queue = old.Model, old.Think, old.Verbose, old.Usage, old.Queue
+	return meta, err
+}
+
+// same refuses a change that was meant for another transcript.
+func same(meta session.Meta, want string) error {
+	if want == "" || want == meta.ID {
+		return nil
+	}
+	return wire.Errorf(wire.InvalidRequest, "session %s changed: it has another transcript now; look at it and retry", meta.Key).
+		With(map[string]any{"reason": "session-changed"})
+}
+
 // check refuses values that mean nothing, and settings that the caller may not
-// change: a label is anybody's who writes, what a run does is the owner's.
+// change: how a session is shown and which model it asks is anybody's who
+// writes, the rest is the owner's.
 func (m methods) check(ctx context.Context, method string, in wire.SessionsPatch) (wire.SessionsPatch, error) {
-	if in.Model.Set || in.Thinking.Set || in.Verbose.Set || in.UsageLine.Set || in.QueueMode.Set {
+	if in.Verbose.Set || in.UsageLine.Set || in.QueueMode.Set {
 		if err := rpc.Need(ctx, chela.ScopeAdmin); err != nil {
 			return in, err
 		}
 	}
-	if len(in.Label.Value) > maxLabel {
-		return in, rpc.Invalid(method, "at /label: must NOT have more than %d characters", maxLabel)
+	for _, f := range []struct{ name, value string }{
+		{"label", in.Label.Value}, {"category", in.Category.Value}, {"icon", in.Icon.Value}, {"color", in.Color.Value},
+	} {
+		if len(f.value) > maxLabel {
+			return in, rpc.Invalid(method, "at /%s: must NOT have more than %d characters", f.name, maxLabel)
+		}
 	}
 	if in.Model.Value != "" {
 		ref, err := m.o.Model(in.Model.Value)
@@ -158,23 +240,45 @@ func names[S ~string](values []S) []string {
 	return out
 }
 
-func apply(meta *session.Meta, in wire.SessionsPatch) {
+// apply changes a session and reports whether more than a mark was changed.
+func apply(meta *session.Meta, in wire.SessionsPatch, now time.Time) bool {
+	changed := false
 	for _, f := range []struct {
 		to   *string
 		from wire.Optional[string]
 	}{
-		{&meta.Label, in.Label}, {&meta.Model, in.Model}, {&meta.Think, in.Thinking},
+		{&meta.Label, in.Label}, {&meta.Category, in.Category}, {&meta.Icon, in.Icon}, {&meta.Color, in.Color},
+		{&meta.Model, in.Model}, {&meta.Think, in.Thinking},
 		{&meta.Verbose, in.Verbose}, {&meta.Usage, in.UsageLine}, {&meta.Queue.Mode, in.QueueMode},
 	} {
 		if f.from.Set {
-			*f.to = f.from.Value
+			*f.to, changed = f.from.Value, true
 		}
 	}
+	mark := func(to *time.Time, from wire.Optional[bool]) {
+		switch {
+		case !from.Set:
+		case !from.Value:
+			*to = time.Time{}
+		case to.IsZero():
+			*to = now
+		}
+	}
+	mark(&meta.Pinned, in.Pinned)
+	mark(&meta.Archived, in.Archived)
+	mark(&meta.Unread, in.Unread)
+	if in.Unread.Set && !in.Unread.Value {
+		meta.Read = now
+	}
+	return changed
 }
 
 func (m methods) reset(ctx context.Context, _ rpc.Peer, in wire.SessionsReset) (wire.SessionReset, error) {
 	key, err := m.key(wire.MethodSessionsReset, in.Key, in.AgentID)
 	if err != nil {
+		return wire.SessionReset{}, err
+	}
+	if err := m.expect(ctx, key, func(meta session.Meta) error { return same(meta, in.SessionID) }); err != nil {
 		return wire.SessionReset{}, err
 	}
 	if err := m.quiet(ctx, key); err != nil {
@@ -184,39 +288,64 @@ func (m methods) reset(ctx context.Context, _ rpc.Peer, in wire.SessionsReset) (
 	if in.Reason == "new" {
 		reason = in.Reason
 	}
-	var meta session.Meta
+	var out session.Meta
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		if _, err := find(tx.Sessions(), key); err != nil {
+		meta, err := find(tx.Sessions(), key)
+		if err == nil {
+			err = same(meta, in.SessionID)
+		}
+		if err != nil {
 			return err
 		}
-		var err error
-		meta, err = session.Reset(tx.Sessions(), key, reason, time.Now())
+		out, err = session.Reset(tx.Sessions(), key, reason, time.Now())
 		return err
 	})
 	if err != nil {
 		return wire.SessionReset{}, err
 	}
 	m.tell(key, "reset")
-	return wire.SessionReset{OK: true, Key: string(key), Entry: shape.Entry(meta), Resolved: m.o.Rows.Model(meta)}, nil
+	return wire.SessionReset{OK: true, Key: string(key), Entry: shape.Entry(out), Resolved: m.o.Rows.Model(out)}, nil
 }
 
-func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (wire.SessionDeleted, error) {
+// delete removes a session. One that was put away before is anybody's to
+// delete who writes.
+func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete) (wire.SessionDeleted, error) {
 	key, err := m.key(wire.MethodSessionsDelete, in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionDeleted{}, err
 	}
+	if !in.Archived {
+		if err := rpc.Need(ctx, chela.ScopeAdmin); err != nil {
+			return wire.SessionDeleted{}, err
+		}
+	}
 	if key == chela.MainSession(m.o.Default) {
 		return wire.SessionDeleted{}, rpc.Invalid(wire.MethodSessionsDelete, "cannot delete the main session (%s); reset it instead", key)
+	}
+	may := func(meta session.Meta) error {
+		if in.Archived && meta.Archived.IsZero() {
+			return wire.Errorf(wire.InvalidRequest, "session %s is not archived", key)
+		}
+		return same(meta, in.SessionID)
+	}
+	out := wire.SessionDeleted{OK: true, Key: string(key), Archived: []string{}}
+	switch err := m.expect(ctx, key, may); {
+	case errors.Is(err, chela.ErrNotFound):
+		return out, nil
+	case err != nil:
+		return wire.SessionDeleted{}, err
 	}
 	if err := m.quiet(ctx, key); err != nil {
 		return wire.SessionDeleted{}, err
 	}
-	out := wire.SessionDeleted{OK: true, Key: string(key), Archived: []string{}}
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		out.Deleted = false
-		_, err := tx.Sessions().Get(key)
+		meta, err := tx.Sessions().Get(key)
 		if errors.Is(err, chela.ErrNotFound) {
 			return nil
+		}
+		if err == nil {
+			err = may(meta)
 		}
 		if err != nil {
 			return err
@@ -228,6 +357,17 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (wi
 		m.tell(key, "deleted")
 	}
 	return out, err
+}
+
+// expect looks at a session before anything of it is stopped.
+func (m methods) expect(ctx context.Context, key chela.SessionKey, ok func(session.Meta) error) error {
+	return m.o.Store.View(ctx, func(r store.Reader) error {
+		meta, err := find(r.Sessions(), key)
+		if err != nil {
+			return err
+		}
+		return ok(meta)
+	})
 }
 
 // quiet stops what goes on in a session and waits until it has ended.

@@ -29,19 +29,18 @@ const (
 
 func (m methods) list(ctx context.Context, _ rpc.Peer, in wire.SessionsList) (wire.SessionList, error) {
 	now := time.Now()
-	q := session.Query{
-		Agent: chela.AgentID(in.AgentID), Search: in.Search, Offset: max(0, in.Offset), Limit: defaultList,
-	}
-	if in.Limit > 0 {
-		q.Limit = min(in.Limit, maxList)
-	}
-	if in.ActiveMinutes > 0 {
-		q.Since = now.Add(-time.Duration(in.ActiveMinutes) * time.Minute)
+	q, err := query(in, now)
+	if err != nil {
+		return wire.SessionList{}, err
 	}
 	out := wire.SessionList{
-		Time: wire.At(now), Path: m.o.Path, Limit: q.Limit, Defaults: m.o.Rows.Model(session.Meta{Agent: m.o.Default}),
+		Time: wire.At(now), Path: m.o.Path, Owners: []string{}, Limit: q.Limit, Sessions: []wire.Session{},
+		Defaults: m.o.Rows.Model(session.Meta{Agent: m.o.Default}),
 	}
-	err := m.o.Store.View(ctx, func(r store.Reader) error {
+	if in.SpawnedBy != "" {
+		return out, nil // no session has children
+	}
+	err = m.o.Store.View(ctx, func(r store.Reader) error {
 		out.Sessions = []wire.Session{}
 		metas, total, err := r.Sessions().List(q)
 		if err != nil {
@@ -54,7 +53,7 @@ func (m methods) list(ctx context.Context, _ rpc.Peer, in wire.SessionsList) (wi
 		}
 		for _, meta := range metas {
 			row := m.o.Rows.Row(meta, state.active[meta.Key], state.waiting[meta.Key])
-			if in.IncludePreview {
+			if in.Preview {
 				if row.Preview, err = lastText(r.Sessions(), meta.ID); err != nil {
 					return err
 				}
@@ -68,6 +67,40 @@ func (m methods) list(ctx context.Context, _ rpc.Peer, in wire.SessionsList) (wi
 		out.HasMore, out.Next = true, &next
 	}
 	return out, err
+}
+
+// query returns what a list asks for.
+func query(in wire.SessionsList, now time.Time) (session.Query, error) {
+	q := session.Query{
+		Agent: chela.AgentID(in.AgentID), Search: in.Search, Label: in.Label, Category: in.Category,
+		Pinned: in.Pinned, Spoken: in.Spoken, Running: in.ActiveOnly, Offset: max(0, in.Offset), Limit: defaultList,
+	}
+	if in.Limit > 0 {
+		q.Limit = min(in.Limit, maxList)
+	}
+	if in.ActiveMinutes > 0 {
+		q.Since = now.Add(-time.Duration(in.ActiveMinutes) * time.Minute)
+	}
+	switch in.Archived {
+	case wire.ArchivedOnly:
+		q.Archived = session.ArchivedOnly
+	case wire.ArchivedAll:
+		q.Archived = session.ArchivedToo
+	}
+	switch in.SortBy {
+	case "", "updatedAt", "activity":
+	case "lastInteractionAt":
+		q.Order = session.ByActive
+	default:
+		return q, rpc.Invalid(wire.MethodSessionsList, "at /sortBy: must be equal to one of the allowed values")
+	}
+	if in.NoSubagents {
+		q.Without = append(q.Without, ":subagent:")
+	}
+	if in.NoCron {
+		q.Without = append(q.Without, ":cron:")
+	}
+	return q, nil
 }
 
 // state is what goes on in all sessions.
@@ -109,17 +142,18 @@ func count(items []queue.Item) int {
 	return n
 }
 
-func (m methods) describe(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (wire.SessionDescribed, error) {
+func (m methods) describe(ctx context.Context, _ rpc.Peer, in wire.SessionsDescribe) (wire.SessionDescribed, error) {
 	key, err := m.key(wire.MethodSessionsDescribe, in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionDescribed{}, err
 	}
-	row, err := m.o.Describe(ctx, key)
+	row, err := m.o.Describe(ctx, key, in.Preview)
 	return wire.SessionDescribed{Session: row}, err
 }
 
-// Describe returns a session's row; nil when there is no such session.
-func (o Options) Describe(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
+// Describe returns a session's row, with the last that was said in it if it is
+// asked for; nil when there is no such session.
+func (o Options) Describe(ctx context.Context, key chela.SessionKey, preview bool) (*wire.Session, error) {
 	var row *wire.Session
 	err := o.Store.View(ctx, func(r store.Reader) error {
 		row = nil
@@ -134,60 +168,13 @@ func (o Options) Describe(ctx context.Context, key chela.SessionKey) (*wire.Sess
 		if err != nil {
 			return err
 		}
-		if s.Preview, err = lastText(r.Sessions(), meta.ID); err != nil {
-			return err
+		if preview {
+			s.Preview, err = lastText(r.Sessions(), meta.ID)
 		}
 		row = &s
-		return nil
-	})
-	return row, err
-}
-
-func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.SessionsResolve) (wire.SessionResolved, error) {
-	var found session.Meta
-	err := m.o.Store.View(ctx, func(r store.Reader) error {
-		var err error
-		switch {
-		case in.Key != "":
-			key, err := m.key(wire.MethodSessionsResolve, in.Key, in.AgentID)
-			if err != nil {
-				return err
-			}
-			found, err = find(r.Sessions(), key)
-			return err
-		case in.SessionID != "":
-			found, err = search(r.Sessions(), session.Query{Agent: chela.AgentID(in.AgentID)},
-				func(s session.Meta) bool { return s.ID == in.SessionID })
-		case in.Label != "":
-			found, err = search(r.Sessions(), session.Query{Agent: chela.AgentID(in.AgentID), Search: in.Label},
-				func(s session.Meta) bool { return s.Label == in.Label })
-		default:
-			return rpc.Invalid(wire.MethodSessionsResolve, "one of key, sessionId and label must be set")
-		}
 		return err
 	})
-	if err != nil {
-		return wire.SessionResolved{}, err
-	}
-	return wire.SessionResolved{OK: true, Key: string(found.Key), AgentID: string(found.Key.Agent())}, nil
-}
-
-// search returns the newest session of a query for which ok holds.
-func search(r session.Reader, q session.Query, ok func(session.Meta) bool) (session.Meta, error) {
-	q.Limit = 500
-	for {
-		metas, total, err := r.List(q)
-		if err != nil {
-			return session.Meta{}, err
-		}
-		if i := slices.IndexFunc(metas, ok); i >= 0 {
-			return metas[i], nil
-		}
-		q.Offset += len(metas)
-		if len(metas) == 0 || q.Offset >= total {
-			return session.Meta{}, chela.Errorf(chela.CodeNotFound, "no such session: %w", chela.ErrNotFound)
-		}
-	}
+	return row, err
 }
 
 func (m methods) preview(ctx context.Context, _ rpc.Peer, in wire.SessionsPreview) (wire.SessionPreviews, error) {

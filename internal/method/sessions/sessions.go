@@ -49,17 +49,23 @@ func Methods(o Options) []rpc.Method {
 	m := methods{o}
 	const op = wire.RoleOperator
 	return []rpc.Method{
-		rpc.New(wire.MethodSessionsList, op, chela.ScopeRead, m.list).Accepting(
-			"includeGlobal", "includeUnknown", "includeDerivedTitles", "includeActivitySummary", "configuredAgentsOnly",
-			"requireLastInteraction", "sortBy", "excludeSubagents", "excludeCron", "excludeSystem"),
-		rpc.New(wire.MethodSessionsDescribe, op, chela.ScopeRead, m.describe).Accepting("includeDerivedTitles", "includeLastMessage"),
-		rpc.New(wire.MethodSessionsResolve, op, chela.ScopeRead, m.resolve).Accepting("includeGlobal", "includeUnknown"),
+		rpc.New(wire.MethodSessionsList, op, chela.ScopeRead, m.list).Accepting( // what concerns people, projects and boards, which there are not
+			"includeGlobal", "includeUnknown", "includeDerivedTitles", "includeActivitySummary", "configuredAgentsOnly", "excludeSystem",
+			"includePeople", "creatorId", "ownerId", "ownerFirst", "involvingMe", "involvingProfileId", "boardFace", "projectId", "workspaceDir"),
+		rpc.New(wire.MethodSessionsDescribe, op, chela.ScopeRead, m.describe).Accepting("includeDerivedTitles"),
+		rpc.New(wire.MethodSessionsResolve, op, chela.ScopeRead, m.resolve).
+			Accepting("includeGlobal", "includeUnknown", "slugHint", "spawnedBy"),
 		rpc.New(wire.MethodSessionsPreview, op, chela.ScopeRead, m.preview),
 		rpc.New(wire.MethodSessionsExport, op, chela.ScopeRead, m.export),
-		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).Accepting("parentSessionKey", "displayName", "titleSource"),
-		rpc.New(wire.MethodSessionsPatch, op, chela.ScopeWrite, m.patch),
+		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).
+			Accepting("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth"),
+		rpc.New(wire.MethodSessionsPatch, op, chela.ScopeWrite, m.patch).
+			Accepting("expectedLifecycleRevision", "expectedPermissionMode", "expectedMarkedUnreadAt", "expectedToolOverrides"),
+		rpc.New(wire.MethodSessionsPatchMany, op, chela.ScopeWrite, m.patchMany),
 		rpc.New(wire.MethodSessionsReset, op, chela.ScopeAdmin, m.reset),
-		rpc.New(wire.MethodSessionsDelete, op, chela.ScopeAdmin, m.delete).Accepting("deleteTranscript", "emitLifecycleHooks"),
+		rpc.New(wire.MethodSessionsDelete, op, chela.ScopeWrite, m.delete).
+			Accepting("deleteTranscript", "emitLifecycleHooks", "expectedLifecycleRevision", "expectedSessionUpdatedAt"),
+		rpc.New(wire.MethodSessionsCompact, op, chela.ScopeAdmin, m.compact).Accepting("maxLines"),
 		rpc.New(wire.MethodSessionsSubscribe, op, chela.ScopeRead, m.subscribe(true)),
 		rpc.New(wire.MethodSessionsUnsubscribe, op, chela.ScopeRead, m.subscribe(false)),
 		rpc.New(wire.MethodSessionsMessagesSubscribe, op, chela.ScopeRead, m.follow(wire.MethodSessionsMessagesSubscribe, true)).

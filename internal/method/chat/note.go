@@ -1,0 +1,110 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/shape"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/wire"
+)
+
+func (m methods) metadata(_ context.Context, _ rpc.Peer, in wire.ChatMetadataGet) (wire.ChatMetadata, error) {
+	id, err := shape.AgentOf(in.AgentID, in.SessionKey, m.o.Default)
+	if err != nil {
+		return wire.ChatMetadata{}, rpc.Invalid(wire.MethodChatMetadata, "%v", err)
+	}
+	if !m.o.Agent(id) {
+		return wire.ChatMetadata{}, shape.UnknownAgent(id)
+	}
+	return m.o.Metadata(), nil
+}
+
+// maxMessage bounds a message that is asked for alone.
+const maxMessage = wire.MaxPayload - 1<<20
+
+// message returns one message, whole.
+func (m methods) message(ctx context.Context, _ rpc.Peer, in wire.ChatMessageGet) (wire.ChatMessage, error) {
+	key, err := m.key(wire.MethodChatMessageGet, in.SessionKey, in.AgentID)
+	if err != nil {
+		return wire.ChatMessage{}, err
+	}
+	var entries []session.Entry
+	err = m.o.Store.View(ctx, func(r store.Reader) error {
+		meta, err := r.Sessions().Get(key)
+		if err != nil {
+			return err
+		}
+		seq, err := locate(r.Sessions(), meta.ID, in.MessageID)
+		if err != nil {
+			return err
+		}
+		entries, err = r.Sessions().Entries(meta.ID, seq-1, 1)
+		return err
+	})
+	if errors.Is(err, chela.ErrNotFound) {
+		return wire.ChatMessage{Why: "not_found"}, nil
+	}
+	if err != nil {
+		return wire.ChatMessage{}, err
+	}
+	msg, ok := shape.Message(entries[0])
+	if !ok {
+		return wire.ChatMessage{Why: "not_visible"}, nil
+	}
+	if size(entries[0]) > maxMessage {
+		return wire.ChatMessage{Why: "oversized"}, nil
+	}
+	shorten(&msg, in.MaxChars)
+	return wire.ChatMessage{OK: true, Message: &msg}, nil
+}
+
+// maxLabel bounds the label of a note.
+const maxLabel = 100
+
+// inject writes a note into the transcript. It is shown, and never sent to a
+// model: nobody can put words into its mouth.
+func (m methods) inject(ctx context.Context, _ rpc.Peer, in wire.ChatInject) (wire.ChatInjected, error) {
+	const method = wire.MethodChatInject
+	key, err := m.key(method, in.SessionKey, in.AgentID)
+	if err != nil {
+		return wire.ChatInjected{}, err
+	}
+	if strings.TrimSpace(in.Message) == "" {
+		return wire.ChatInjected{}, rpc.Invalid(method, "at /message: must NOT have fewer than 1 characters")
+	}
+	if len(in.Label) > maxLabel {
+		return wire.ChatInjected{}, rpc.Invalid(method, "at /label: must NOT have more than %d characters", maxLabel)
+	}
+	text := in.Message
+	if in.Label != "" {
+		text = "[" + in.Label + "]\n\n" + text
+	}
+	e := session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Text: text, NanoUSD: -1}
+	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		meta, err := tx.Sessions().Get(key)
+		if errors.Is(err, chela.ErrNotFound) {
+			return wire.Errorf(wire.InvalidRequest, "session not found")
+		}
+		if err != nil {
+			return err
+		}
+		if err := tx.Sessions().Append(meta.ID, &e); err != nil {
+			return err
+		}
+		meta.Updated = e.Time
+		return tx.Sessions().Put(meta)
+	})
+	if err != nil {
+		return wire.ChatInjected{}, err
+	}
+	m.o.Publish(chela.Event{Session: key, Stream: chela.StreamMessage, Phase: wire.RoleSystem, Data: e})
+	return wire.ChatInjected{OK: true, MessageID: e.ID}, nil
+}
