@@ -107,7 +107,6 @@ const HelloOK = "hello-ok"
 
 // Server says who answers.
 type Server struct {
-	Name    string `json:"name,omitempty"` // "chela"
 	Version string `json:"version"`
 	ConnID  string `json:"connId"`
 	BootID  string `json:"bootId"` // differs after each start

@@ -21,7 +21,7 @@ var events = [...]string{
 func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 	h := wire.Hello{
 		Type: wire.HelloOK, Protocol: c.proto,
-		Server:   wire.Server{Name: "chela", Version: s.o.Version, ConnID: c.id, BootID: s.bootID},
+		Server:   wire.Server{Version: s.o.Version, ConnID: c.id, BootID: s.bootID},
 		Features: wire.Features{Methods: s.o.Methods.Names(), Events: events[:], Capabilities: []string{"published-model-catalog"}},
 		Auth: wire.HelloAuth{
 			Method: c.grant.Method, Role: c.role, Scopes: scopes(c.who), DeviceToken: c.grant.Token, IssuedAt: wire.At(c.grant.Issued),
