@@ -49,6 +49,7 @@ var levels = []struct {
 	{"internal/tool", 1},
 	{"internal/channel", 1},
 	{"internal/prompt", 1},
+	{"internal/policy", 1},
 	{"internal/bus", 1},
 	{"internal/shell", 1},
 	{"internal/sandbox", 1},

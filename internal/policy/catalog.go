@@ -1,0 +1,108 @@
+package policy
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// groups are tools by the name of their group. A tool that this build does not
+// have is here all the same: a list that names it is no mistake.
+var groups = map[string][]string{
+	"group:fs":         {"read", "write", "edit", "apply_patch", "ls", "find", "grep"},
+	"group:runtime":    {"exec", "process", "code_execution", "terminal"},
+	"group:web":        {"web_search", "web_fetch", "x_search"},
+	"group:memory":     {"memory_search", "memory_get"},
+	"group:sessions":   {"sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "sessions_search", "sessions_yield", "subagents", "session_status"},
+	"group:ui":         {"browser", "canvas", "screen", "dashboard", "show_widget", "portal"},
+	"group:automation": {"cron", "gateway", "heartbeat_respond"},
+	"group:messaging":  {"message"},
+	"group:nodes":      {"nodes", "computer", "mobile_ui"},
+	"group:agents":     {"agents_list", "get_goal", "create_goal", "update_goal", "progress_card", "ask_user", "skill_workshop"},
+	"group:media":      {"image", "image_generate", "tts", "music_generate", "video_generate"},
+}
+
+// built returns the tools that are neither files nor commands: "group:openclaw".
+func built() []string {
+	var names []string
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		if group != "group:fs" && group != "group:runtime" {
+			names = append(names, groups[group]...)
+		}
+	}
+	return slices.DeleteFunc(names, func(n string) bool { return n == "canvas" })
+}
+
+// profiles are what the names of a profile allow; "full" and "" allow
+// everything.
+var profiles = map[string][]string{
+	"minimal": {"session_status"},
+	"coding": {"group:fs", "group:runtime", "group:web", "group:sessions", "group:memory", "group:agents",
+		"cron", "image", "image_generate", "music_generate", "video_generate"},
+	"messaging": {"group:messaging", "sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "subagents", "session_status"},
+}
+
+// Profiles returns the names of the profiles.
+func Profiles() []string { return []string{"minimal", "coding", "messaging", "full"} }
+
+// Groups returns the names of the groups, sorted.
+func Groups() []string {
+	return slices.Sorted(maps.Keys(groups))
+}
+
+// aliases are other names of tools.
+var aliases = map[string]string{"bash": "exec", "shell": "exec", "automations": "cron", "view_image": "image", "list_dir": "ls"}
+
+// fold returns the name of a tool as it is compared.
+func fold(name string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if real, ok := aliases[name]; ok {
+		return real
+	}
+	return name
+}
+
+// expand puts the tools of a group in its place.
+func expand(patterns []string) []string {
+	var out []string
+	for _, p := range patterns {
+		p = fold(p)
+		switch {
+		case p == "":
+		case p == "group:openclaw" || p == "group:chela":
+			out = append(out, built()...)
+		case groups[p] != nil:
+			out = append(out, groups[p]...)
+		default:
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// match returns the pattern that matches the name; "" when there is none.
+func match(patterns []string, name string) string {
+	for _, p := range patterns {
+		if p == name {
+			return p
+		}
+		if !strings.ContainsAny(p, `*?[`) {
+			continue
+		}
+		if ok, err := path.Match(p, name); ok && err == nil {
+			return p
+		}
+	}
+	return ""
+}
+
+// known reports whether the pattern names a tool that Chela knows of.
+func known(pattern string) bool {
+	for _, names := range groups {
+		if slices.ContainsFunc(names, func(n string) bool { return match([]string{pattern}, n) != "" }) {
+			return true
+		}
+	}
+	return false
+}
