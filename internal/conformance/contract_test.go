@@ -58,11 +58,11 @@ type call struct {
 type golden struct {
 	*stand
 	*line
+	other    *line // another connection that watches all sessions
 	t        testing.TB
-	session  wire.SessionList
 	approval string // the id of one that waits
 	pending  []wire.PairRequest
-	paired   string // id of a device
+	paired   string // id of a device, of the last request too
 }
 
 const (
@@ -77,10 +77,12 @@ func newGolden(t testing.TB) *golden {
 	t.Helper()
 	s := newStand(t, section{"tools": section{"exec": section{"mode": "ask"}}})
 	s.File("notes.txt", "the tide turns at six\n")
-	g := &golden{stand: s, line: s.operator(t), t: t}
+	g := &golden{stand: s, line: s.operator(t), other: s.operator(t), t: t}
 	g.Must("sessions.subscribe", wire.None{}, nil)
+	g.other.Must("sessions.subscribe", wire.None{}, nil)
 	g.chat(talked, "text", "count", wire.StateFinal)
 	g.chat(talked, "tool", "read notes.txt", wire.StateFinal)
+	g.chat(talked, "command", "/status", wire.StateFinal)
 	g.chat(aside, "failed", "fail", wire.StateError)
 	g.aborted()
 	g.asked()
@@ -130,29 +132,27 @@ func (g *golden) asked() {
 	}
 }
 
-// devices are one that is paired and those that wait to be.
+// devices are some of this machine, which are paired without a question, and
+// then ask to be nodes too, which needs an answer.
 func (g *golden) devices() {
 	g.t.Helper()
-	d := newDevice(g.t)
-	p := hello(wire.ScopeRead)
-	if _, f := d.Connect(g.t, g.stand, p); !f.OK {
-		g.t.Fatalf("a device of this machine: %v", f.Error)
-	}
-	g.paired = d.ID
-	p.Role, p.Scopes, p.Client.Mode, p.Client.ID = wire.RoleNode, nil, wire.ModeNode, "node-host"
-	for range 4 {
-		n := len(g.Frames())
-		_, f := newDevice(g.t).Connect(g.t, g.stand, p)
-		if f.OK || f.Error.Code != wire.NotPaired {
-			g.t.Fatalf("a new node: %s", f.raw)
+	person, node := hello(wire.ScopeRead), hello()
+	node.Role, node.Client.Mode, node.Client.ID = wire.RoleNode, wire.ModeNode, "node-host"
+	for range 3 {
+		d, n := newDevice(g.t), len(g.Frames())
+		if _, f := d.Connect(g.t, g.stand, person); !f.OK {
+			g.t.Fatalf("a device of this machine: %v", f.Error)
+		}
+		if _, f := d.Connect(g.t, g.stand, node); f.OK || f.Error.Code != wire.NotPaired {
+			g.t.Fatalf("a new role: %s", f.raw)
 		}
 		var q wire.PairRequest
 		if err := json.Unmarshal(g.Event(wire.EventPairRequested, n).Payload, &q); err != nil {
 			g.t.Fatal(err)
 		}
 		g.pending = append(g.pending, q)
+		g.paired = d.ID
 	}
-	g.Must("device.pair.reject", wire.DeviceRequestID{ID: g.pending[3].ID}, nil)
 }
 
 // calls are all methods, in the order in which they are called.
@@ -203,7 +203,7 @@ func (g *golden) calls() []call {
 		{"device.pair.reject", m{"requestId": g.pending[1].ID}, nil},
 		{"device.token.rotate", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
 		{"device.token.revoke", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
-		{"device.pair.remove", m{"deviceId": g.paired}, nil},
+		{"device.pair.remove", m{"deviceId": g.pending[0].Device}, nil},
 
 		{"backup.create", m{"path": g.State + "/copy.db"}, nil},
 	}
@@ -363,7 +363,7 @@ func (s *schema) checkEvents(t *testing.T, g *golden, advertised []string) {
 	g.Event(wire.EventShutdown, 0)
 	seen, defined := map[string]bool{}, events()
 	told := map[string]bool{} // one of a kind is told
-	for _, f := range g.Frames() {
+	for _, f := range append(g.Frames(), g.other.Frames()...) {
 		if f.Event == "" {
 			continue
 		}

@@ -34,7 +34,18 @@ func newSchema(t testing.TB) *schema {
 	if err := json.Unmarshal(b, s); err != nil {
 		t.Fatal(err)
 	}
+	for d, names := range added() {
+		for _, name := range names {
+			s.Definitions[d].Properties[name] = &jsonschema.Schema{}
+		}
+	}
 	return s
+}
+
+// added are the properties that definitions without any others do get: those
+// that OpenClaw's gateway sends too, and its clients need.
+func added() map[string][]string {
+	return map[string][]string{"AgentEvent": {"sessionKey", "agentId"}}
 }
 
 // named returns the definition of that name for a method, as in

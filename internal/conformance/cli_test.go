@@ -1,0 +1,149 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// command is something that a person types, and what becomes of it.
+type command struct {
+	args  []string
+	fails bool     // with exit code 1
+	shows []string // what is among its output, whatever else
+}
+
+func typed(line string, shows ...string) command {
+	return command{args: strings.Fields(line), shows: shows}
+}
+
+// refused is a command of what this gateway does not have: the person is told.
+func refused(line, method string) command {
+	return command{args: strings.Fields(line), fails: true, shows: []string{"unknown method: " + method}}
+}
+
+// TestCommandLine has OpenClaw's command line talk to our gateway, from this
+// machine and as from another one.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, nil)
+	s.Chela("agent", "-m", "echo before")
+	for name, conf := range map[string]section{"local": s.beside(), "remote": s.away()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPerson(t, current(), conf)
+			for _, c := range append(battery(), special(name)...) {
+				t.Run(strings.Join(c.args, " "), func(t *testing.T) { p.t = t; p.try(c) })
+			}
+		})
+	}
+	t.Run("logs --follow", func(t *testing.T) {
+		t.Parallel()
+		follow(t, s)
+	})
+}
+
+// battery is what works alike from everywhere.
+func battery() []command {
+	return []command{
+		typed("gateway call health", `"ok": true`, `"defaultAgentId": "main"`),
+		typed("gateway call chat.history --params {\"sessionKey\":\"main\"}", `"before"`),
+		typed("gateway health", "OK"),
+		typed("health", "Agents: main (default)", "agent:main:main"),
+		typed("status", "reachable"),
+		typed("status --json", `"reachable": true`),
+		typed("gateway probe", "Reachable: yes", "Connect: ok"),
+		typed("channels status", "Gateway reachable"),
+		typed("logs --limit 5", "gateway listens url=ws://127.0.0.1:"),
+		typed("nodes status", "Known: 0"),
+		typed("nodes list", "Pending: 0"),
+		typed("nodes pending", "No pending"),
+		typed("devices list", "No device pairing entries"),
+		typed("approvals get --gateway", "exec-approvals"),
+		typed("system presence", `"mode": "gateway"`, `"mode": "cli"`),
+		typed("system event --text rain"),
+		typed("system heartbeat last"),
+		typed("agent --agent main -m", greeting),
+		typed("gateway usage-cost", "Usage cost"),
+		refused("gateway call no.such.method", "no.such.method"),
+		refused("cron list", "cron.list"),
+		refused("skills list", "skills.status"),
+	}
+}
+
+func special(where string) []command {
+	if where == "local" {
+		return []command{typed("gateway status", "Connectivity probe: ok")}
+	}
+	return []command{typed("models list", "mock/m")}
+}
+
+// try runs a command and looks at what it shows.
+func (p *person) try(c command) {
+	p.t.Helper()
+	if c.args[0] == "agent" {
+		c.args = append(c.args, "hello there")
+	}
+	a := p.Run(c.args...)
+	code := 0
+	if c.fails {
+		code = 1
+	}
+	if a.Code != code {
+		p.t.Errorf("exit code %d, want %d", a.Code, code)
+	}
+	all := a.Out + a.Err
+	for _, want := range c.shows {
+		if !strings.Contains(all, want) {
+			p.t.Errorf("it does not show %q", want)
+		}
+	}
+	if p.t.Failed() {
+		p.t.Logf("%s", all)
+	}
+	if a.Took > 30*time.Second {
+		p.t.Errorf("it took %s", a.Took)
+	}
+}
+
+// follow sees a line of the log appear.
+func follow(t *testing.T, s *stand) {
+	p := newPerson(t, current(), s.away())
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	var out output
+	cmd := p.command(ctx, "logs", "--follow", "--interval", "200")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Await(ctx, "gateway listens"); err != nil {
+		t.Error(err)
+	}
+	s.Chela("agent", "-m", "run true")
+	if err := out.Await(ctx, `tool=exec`); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	_ = cmd.Wait() // it was killed
+}
+
+// TestOlder has a client of protocol 3 talk to our gateway.
+func TestOlder(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, nil)
+	p := newPerson(t, older(), s.beside())
+	for _, c := range []command{
+		typed("health", "Agents: main (default)"),
+		typed("status", "reachable"),
+		typed("gateway call health", `"ok": true`),
+		typed("agent --agent main -m", greeting),
+		typed("devices list", "Paired"),
+		refused("gateway call no.such.method", "no.such.method"),
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) { p.t = t; p.try(c) })
+	}
+}
