@@ -109,46 +109,6 @@ type SystemEvent struct {
 	SessionKey string `json:"sessionKey,omitempty"`
 }
 
-// UsageCost is the parameters of usage.cost.
-type UsageCost struct {
-	Days       int    `json:"days,omitempty"` // 0: 30
-	SessionKey string `json:"sessionKey,omitempty"`
-}
-
-// UsageReport is the result of usage.cost.
-type UsageReport struct {
-	UpdatedAt Millis     `json:"updatedAt"`
-	Days      int        `json:"days"`
-	Daily     []UsageDay `json:"daily"` // one per day, oldest first
-	Totals    UsageSum   `json:"totals"`
-	Models    []UsageOf  `json:"models"` // costliest first
-}
-
-// UsageSum is what several calls spent together.
-type UsageSum struct {
-	Calls      int64   `json:"calls"`
-	Input      int64   `json:"input"`
-	Output     int64   `json:"output"`
-	CacheRead  int64   `json:"cacheRead"`
-	CacheWrite int64   `json:"cacheWrite"`
-	Total      int64   `json:"totalTokens"`
-	Cost       float64 `json:"totalCost"`
-	Missing    int64   `json:"missingCostEntries"` // calls without a price
-}
-
-// UsageDay is one day.
-type UsageDay struct {
-	Date string `json:"date"`
-	UsageSum
-}
-
-// UsageOf is one model.
-type UsageOf struct {
-	Provider string `json:"provider"`
-	Model    string `json:"model"`
-	UsageSum
-}
-
 // BackupCreate is the parameters of backup.create, a method of our own: the
 // gateway writes a complete copy of its database.
 type BackupCreate struct {

@@ -85,7 +85,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		channels.Methods(channels.Options{States: e.accounts}),
 		e.configMethods(),
 		system.Methods(state),
-		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent}),
+		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent, Agent: known}),
 		logs.Methods(logs.Options{Path: filepath.Join(e.o.State, "logs", "chela.log")}),
 	)
 	return gateway.New(gateway.Options{

@@ -93,7 +93,7 @@ func TestTurn(t *testing.T) {
 			if got := es[1].NanoUSD; got != 4_500_000 {
 				t.Errorf("first call cost %d nano-dollars, want 0.0045 $", got)
 			}
-			sums, err := rd.Usage().Daily(key, time.Time{})
+			sums, err := rd.Usage().Sums(usage.Query{Session: key})
 			if total := usage.Total(sums...); total.NanoUSD != m.NanoUSD || total.Tokens != u.Add(last) {
 				t.Errorf("sum %+v, session %d", total, m.NanoUSD)
 			}

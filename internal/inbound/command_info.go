@@ -125,7 +125,7 @@ func (k *call) usage() (string, error) {
 func (k *call) cost() (string, error) {
 	day := k.now.UTC().Truncate(24 * time.Hour)
 	since := day.AddDate(0, 0, -29)
-	sums, err := k.tx.Usage().Daily(k.key, since)
+	sums, err := k.tx.Usage().Sums(usage.Query{Session: k.key, Since: since})
 	if err != nil {
 		return "", err
 	}

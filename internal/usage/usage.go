@@ -24,7 +24,8 @@ type Row struct {
 
 // Sum is what several calls spent together.
 type Sum struct {
-	Day      string // YYYY-MM-DD in UTC; empty in a total
+	Day      string           // YYYY-MM-DD; empty in a total
+	Session  chela.SessionKey // with Query.BySession only
 	Provider string
 	Model    string
 	Calls    int64
@@ -33,11 +34,19 @@ type Sum struct {
 	Unpriced int64 // calls without a price
 }
 
+// Query says what is summed up. The zero Query sums up all that was ever used.
+type Query struct {
+	Session   chela.SessionKey // empty: all
+	Since     time.Time
+	Until     time.Time     // the first moment that does not count; zero: none
+	Offset    time.Duration // by which days begin before those of UTC
+	BySession bool          // sums of each session, by its key first
+}
+
 // Reader reads usage.
 type Reader interface {
-	// Daily returns sums by day and model since t, oldest first; of one
-	// session, or of all for the empty key.
-	Daily(key chela.SessionKey, since time.Time) ([]Sum, error)
+	// Sums returns sums by day and model, oldest first.
+	Sums(Query) ([]Sum, error)
 	// OfRun returns the total of one run.
 	OfRun(chela.RunID) (Sum, error)
 }

@@ -164,7 +164,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		}),
 		channels.Methods(channels.Options{States: func() map[string]wire.ChannelState { return h.Channels }}),
 		system.Methods(state),
-		usage.Methods(usage.Options{Store: h.Store, Default: main}),
+		usage.Methods(usage.Options{Store: h.Store, Default: main, Agent: known}),
 	)
 	h.Server = gateway.New(gateway.Options{
 		Log: log, Version: "1.2.3", Methods: set, Bus: h.Bus, Health: state.Health,

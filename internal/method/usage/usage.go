@@ -1,9 +1,10 @@
-// Package usage is the method that says what was spent.
+// Package usage is the methods that say what was spent.
 package usage
 
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,78 +16,89 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// Options is what the method works with.
+// Options is what the methods work with.
 type Options struct {
 	Store   store.Store
 	Default chela.AgentID
+	Agent   func(chela.AgentID) bool // whether there is such an agent
 }
 
-// Bounds of a report.
-const (
-	defaultDays = 30
-	maxDays     = 366
-)
-
-// Methods returns the method.
+// Methods returns the methods.
 func Methods(o Options) []rpc.Method {
 	m := methods{o}
+	const op = wire.RoleOperator
 	return []rpc.Method{
-		rpc.New(wire.MethodUsageCost, wire.RoleOperator, chela.ScopeRead, m.cost).Accepting("startDate", "endDate", "mode", "utcOffset"),
+		rpc.New(wire.MethodUsageCost, op, chela.ScopeRead, m.cost),
+		rpc.New(wire.MethodUsageStatus, op, chela.ScopeRead, m.status),
+		rpc.New(wire.MethodSessionsUsage, op, chela.ScopeRead, m.sessions).
+			Accepting("agentScope", "creatorKey", "groupBy", "includeHistorical", "includeContextWeight", "timeZone"),
 	}
 }
 
 type methods struct{ o Options }
 
+// status tells of quotas. No provider of this version reports one.
+func (m methods) status(context.Context, rpc.Peer, wire.None) (wire.UsageStatus, error) {
+	return wire.UsageStatus{UpdatedAt: wire.At(time.Now()), Providers: []wire.ProviderQuota{}}, nil
+}
+
 func (m methods) cost(ctx context.Context, _ rpc.Peer, in wire.UsageCost) (wire.UsageReport, error) {
-	days := defaultDays
-	if in.Days > 0 {
-		days = min(in.Days, maxDays)
+	const method = wire.MethodUsageCost
+	now := time.Now()
+	if in.Days < 0 {
+		return wire.UsageReport{}, rpc.Invalid(method, "at /days: must be >= 0")
 	}
-	var key chela.SessionKey
+	s, err := spanOf(in.Start, in.End, in.Mode, in.Offset, cmp.Or(in.Days, defaultDays), now)
+	if err != nil {
+		return wire.UsageReport{}, rpc.Invalid(method, "%v", err)
+	}
+	q := usage.Query{Since: s.first, Until: s.until(), Offset: s.offset}
 	if in.SessionKey != "" {
-		var err error
-		if key, err = chela.ParseSessionKey(in.SessionKey, m.o.Default); err != nil {
-			return wire.UsageReport{}, rpc.Invalid(wire.MethodUsageCost, "%v", err)
+		if q.Session, err = chela.ParseSessionKey(in.SessionKey, m.o.Default); err != nil {
+			return wire.UsageReport{}, rpc.Invalid(method, "%v", err)
 		}
 	}
-	now := time.Now().UTC()
-	first := time.Date(now.Year(), now.Month(), now.Day()-days+1, 0, 0, 0, 0, time.UTC)
 	var sums []usage.Sum
-	err := m.o.Store.View(ctx, func(r store.Reader) error {
+	err = m.o.Store.View(ctx, func(r store.Reader) error {
 		var err error
-		sums, err = r.Usage().Daily(key, first)
+		sums, err = r.Usage().Sums(q)
 		return err
 	})
-	return report(sums, first, days, now), err
+	return report(sums, s, now), err
 }
 
 // report lays sums out over the days, with those on which nothing was spent.
-func report(sums []usage.Sum, first time.Time, days int, now time.Time) wire.UsageReport {
-	out := wire.UsageReport{UpdatedAt: wire.At(now), Days: days, Models: []wire.UsageOf{}}
+func report(sums []usage.Sum, s span, now time.Time) wire.UsageReport {
+	out := wire.UsageReport{UpdatedAt: wire.At(now), Days: s.days, Daily: []wire.UsageDay{}, Models: []wire.UsageOf{}}
 	at := map[string]int{}
-	for i := range days {
-		date := first.AddDate(0, 0, i).Format(time.DateOnly)
-		at[date] = i
-		out.Daily = append(out.Daily, wire.UsageDay{Date: date})
+	for i := range s.days {
+		at[s.day(i)] = i
+		out.Daily = append(out.Daily, wire.UsageDay{Date: s.day(i)})
 	}
-	models := map[[2]string]*wire.UsageOf{}
+	for _, x := range sums {
+		if i, ok := at[x.Day]; ok {
+			add(&out.Daily[i].UsageSum, x)
+		}
+	}
+	out.Totals = total(sums)
+	for _, g := range groups(sums, func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }) {
+		out.Models = append(out.Models, wire.UsageOf{Provider: g.Provider, Model: g.Model, UsageSum: g.Totals})
+	}
+	return out
+}
+
+// total returns the sum of sums, with the models that have no price.
+func total(sums []usage.Sum) wire.UsageSum {
+	var out wire.UsageSum
 	for _, s := range sums {
-		if i, ok := at[s.Day]; ok {
-			add(&out.Daily[i].UsageSum, s)
+		add(&out, s)
+		if s.Unpriced > 0 {
+			if out.Unpriced == nil {
+				out.Unpriced = map[string]int64{}
+			}
+			out.Unpriced[s.Provider+"/"+s.Model] += s.Unpriced
 		}
-		add(&out.Totals, s)
-		id := [2]string{s.Provider, s.Model}
-		if models[id] == nil {
-			models[id] = &wire.UsageOf{Provider: s.Provider, Model: s.Model}
-		}
-		add(&models[id].UsageSum, s)
 	}
-	for _, of := range models {
-		out.Models = append(out.Models, *of)
-	}
-	slices.SortFunc(out.Models, func(a, b wire.UsageOf) int {
-		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Model, b.Model))
-	})
 	return out
 }
 
@@ -99,4 +111,44 @@ func add(to *wire.UsageSum, s usage.Sum) {
 	to.Total += s.Tokens.Total()
 	to.Cost += shape.Dollars(s.NanoUSD)
 	to.Missing += s.Unpriced
+}
+
+// groups returns the sums of those that of gives the same name, costliest
+// first.
+func groups(sums []usage.Sum, of func(usage.Sum) wire.UsageGroup) []wire.UsageGroup {
+	by := map[[2]string][]usage.Sum{}
+	for _, s := range sums {
+		g := of(s)
+		id := [2]string{g.Provider, g.Model}
+		by[id] = append(by[id], s)
+	}
+	out := []wire.UsageGroup{}
+	for id, in := range by {
+		t := total(in)
+		out = append(out, wire.UsageGroup{Provider: id[0], Model: id[1], Count: t.Calls, Totals: t})
+	}
+	slices.SortFunc(out, func(a, b wire.UsageGroup) int {
+		return cmp.Or(costlier(a.Totals, b.Totals), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
+	})
+	return out
+}
+
+// costlier orders sums by what they cost.
+func costlier(a, b wire.UsageSum) int {
+	return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.Total, a.Total))
+}
+
+// points returns the sums by day, oldest first.
+func points(sums []usage.Sum) []wire.UsagePoint {
+	by := map[string]wire.UsagePoint{}
+	for _, s := range sums {
+		p := by[s.Day]
+		p.Date, p.Tokens, p.Cost = s.Day, p.Tokens+s.Tokens.Total(), p.Cost+shape.Dollars(s.NanoUSD)
+		by[s.Day] = p
+	}
+	out := []wire.UsagePoint{}
+	for _, day := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, by[day])
+	}
+	return out
 }

@@ -34,23 +34,18 @@ func scanSum(r *row, s *usage.Sum) {
 	s.NanoUSD, s.Unpriced = r.int(), r.int()
 }
 
-// Daily returns sums by day and model since tm, oldest first; of one session,
-// or of all for the empty key.
-func (t spent) Daily(key chela.SessionKey, since time.Time) ([]usage.Sum, error) {
-	const day = "SELECT date(time / 1000000000, 'unixepoch') AS day, provider, model, " + sums + " FROM usage WHERE n >= ?1 AND time >= ?1"
-	const group = " GROUP BY day, provider, model ORDER BY day, provider, model"
+// Sums returns sums by day and model, oldest first.
+func (t spent) Sums(q usage.Query) ([]usage.Sum, error) {
+	const query = "SELECT date(time / 1000000000 + ?1, 'unixepoch') AS day, CASE WHEN ?2 THEN session ELSE '' END AS of, provider, model, " + sums +
+		" FROM usage WHERE n >= ?3 AND time >= ?3 AND (?4 = 0 OR time < ?4) AND (?5 = '' OR session = ?5)" +
+		" GROUP BY of, day, provider, model ORDER BY of, day, provider, model"
 	var list []usage.Sum
-	add := func(r *row) error {
-		s := usage.Sum{Day: r.text(), Provider: r.text(), Model: r.text()}
+	err := t.c.query(func(r *row) error {
+		s := usage.Sum{Day: r.text(), Session: chela.SessionKey(r.text()), Provider: r.text(), Model: r.text()}
 		scanSum(r, &s)
 		list = append(list, s)
 		return nil
-	}
-	if key == "" {
-		err := t.c.query(add, day+group, since)
-		return list, err
-	}
-	err := t.c.query(add, day+" AND session = ?2"+group, since, str(key))
+	}, query, int64(q.Offset/time.Second), q.BySession, q.Since, unixNano(q.Until), str(q.Session))
 	return list, err
 }
 

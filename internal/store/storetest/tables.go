@@ -571,12 +571,19 @@ func testUsage(t *testing.T, s store.Store) {
 	first := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "m", Calls: 2, Tokens: llm.Usage{Input: 11, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, NanoUSD: 15}
 	other := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "n", Calls: 1, Tokens: llm.Usage{Output: 7}, Unpriced: 1}
 	second := usage.Sum{Day: "2026-11-22", Provider: "p", Model: "m", Calls: 1, Tokens: llm.Usage{Input: 1}}
-	daily := func(key chela.SessionKey, since time.Time) []usage.Sum {
-		return get(t, s, func(r store.Reader) ([]usage.Sum, error) { return r.Usage().Daily(key, since) })
+	sums := func(q usage.Query) []usage.Sum {
+		return get(t, s, func(r store.Reader) ([]usage.Sum, error) { return r.Usage().Sums(q) })
 	}
-	same(t, "all", daily("", time.Time{}), []usage.Sum{first, other, second})
-	same(t, "of a session", daily(keyA, at(0)), []usage.Sum{first, second})
-	same(t, "since", daily("", day2), []usage.Sum{second})
+	same(t, "all", sums(usage.Query{}), []usage.Sum{first, other, second})
+	same(t, "of a session", sums(usage.Query{Session: keyA, Since: at(0)}), []usage.Sum{first, second})
+	same(t, "since", sums(usage.Query{Since: day2}), []usage.Sum{second})
+	same(t, "until", sums(usage.Query{Until: day2}), []usage.Sum{first, other})
+	a, b, c := first, second, other
+	a.Session, b.Session, c.Session = keyA, keyA, keyB
+	same(t, "by session", sums(usage.Query{BySession: true}), []usage.Sum{a, b, c})
+	late := second
+	late.Day = "2026-11-23"
+	same(t, "of days that begin earlier", sums(usage.Query{Since: day2, Offset: 16 * time.Hour}), []usage.Sum{late})
 	first.Day = ""
 	total := get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("r1") })
 	total.Provider, total.Model = "p", "m" // a total may leave them out
