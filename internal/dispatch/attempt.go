@@ -47,6 +47,10 @@ func (c *Conductor) attempt(ctx context.Context, s *served, j *job) (agent.Event
 		},
 		Tools: view,
 		Steer: func(ctx context.Context) ([]*llm.Message, error) {
+			if j.alone {
+				j.alone = false
+				return nil, nil
+			}
 			msgs, err := c.steer(ctx, j)
 			return msgs, ledger{c, j}.kept(ctx, err)
 		},
@@ -314,7 +318,9 @@ func label(k llm.ToolCall) string {
 // messages returns what the model is sent: the compiled transcript. Calls that
 // are still open have stand-ins for their results in it.
 func (c *Conductor) messages(ctx context.Context, j *job) ([]*llm.Message, error) {
-	msgs, err := c.o.Cache.Messages(j.r.SessionID, func(after int64) ([]session.Entry, error) {
+	newest := j.newest
+	j.newest = 0
+	msgs, err := c.o.Cache.Messages(j.r.SessionID, newest, func(after int64) ([]session.Entry, error) {
 		var es []session.Entry
 		err := c.o.Store.View(ctx, func(r store.Reader) error {
 			var err error

@@ -33,6 +33,13 @@ type job struct {
 	input []*session.Entry // what was written when they were taken
 	left  []run.Run        // that waited for a decision, and ended when it began
 
+	// newest is the Seq of the transcript's last entry, as the commit that began
+	// the run left it; 0 when more may have been written since.
+	newest int64
+	// alone says that no other message waited when the run began: what comes
+	// later is hinted at, so that there is nothing to look for yet.
+	alone bool
+
 	withdrawn []approval.Request // that runs of a conversation that was left had asked
 	open      []session.Call     // without a result, when it goes on
 	unknown   bool               // the outcome of a call is unknown: read only, first
@@ -98,6 +105,9 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, p *Profile,
 	}
 	c.leftBehind(j.left, j.withdrawn)
 	j.input = stored
+	if n := len(stored); n > 0 {
+		j.newest = stored[n-1].Seq
+	}
 	c.o.Cache.Append(j.meta.ID, stored...)
 	for _, it := range d.Start {
 		if it.ID != string(j.r.ID) {

@@ -80,10 +80,6 @@ func (c *Conductor) look(ctx context.Context, key chela.SessionKey) (waiting, er
 	var w waiting
 	err := c.o.Store.View(ctx, func(r store.Reader) error {
 		w = waiting{}
-		var err error
-		if w.meta, err = metaOf(r.Sessions(), key); err != nil {
-			return err
-		}
 		active, err := r.Runs().Active(key)
 		if err != nil {
 			return err
@@ -93,11 +89,17 @@ func (c *Conductor) look(ctx context.Context, key chela.SessionKey) (waiting, er
 				w.orphan = a
 			}
 		}
-		w.items, err = r.Queue().Waiting(key)
+		if w.items, err = r.Queue().Waiting(key); err != nil || w.none() {
+			return err
+		}
+		w.meta, err = metaOf(r.Sessions(), key)
 		return err
 	})
 	return w, err
 }
+
+// none reports whether nothing is to be done.
+func (w *waiting) none() bool { return w.orphan.ID == "" && len(w.items) == 0 }
 
 // arrived reads the messages that wait, for a run in progress.
 func (c *Conductor) arrived(ctx context.Context, key chela.SessionKey) ([]queue.Item, error) {
@@ -117,7 +119,7 @@ func (c *Conductor) step(ctx context.Context, s *served) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	w, err := c.look(ctx, s.key)
-	if err != nil || w.orphan.ID == "" && len(w.items) == 0 {
+	if err != nil || w.none() {
 		return time.Time{}, err
 	}
 	p := c.profile(w.meta)
@@ -127,25 +129,33 @@ func (c *Conductor) step(ctx context.Context, s *served) (time.Time, error) {
 			return d.Until, nil
 		}
 	}
+	looked := time.Now()
 	var again time.Time
 	err = c.o.Lanes.Do(ctx, cmp.Or(p.Lane, mainLane), string(s.key), func(ctx context.Context) error {
 		if c.isClosing() {
 			return nil
 		}
-		again, err = c.next(ctx, s)
+		if time.Since(looked) > fresh {
+			if w, err = c.look(ctx, s.key); err != nil {
+				return err
+			}
+			p = c.profile(w.meta)
+		}
+		again, err = c.next(ctx, s, w, p)
 		return err
 	})
 	return again, err
 }
 
+// fresh is how old a look at the rows may be to be acted upon: a session that
+// had to wait for its lane looks again. What is done checks its rows in its own
+// commit, so that this bounds how much is done in vain and nothing else.
+const fresh = 10 * time.Millisecond
+
 // next carries out, inside the session's lane, what is first: a run that was
 // interrupted, a call that was decided, or new messages.
-func (c *Conductor) next(ctx context.Context, s *served) (time.Time, error) {
+func (c *Conductor) next(ctx context.Context, s *served, w waiting, p *Profile) (time.Time, error) {
 	now := time.Now()
-	w, err := c.look(ctx, s.key)
-	if err != nil {
-		return now, err
-	}
 	if w.orphan.ID != "" {
 		return now, c.orphaned(ctx, s, w.orphan)
 	}
@@ -154,7 +164,6 @@ func (c *Conductor) next(ctx context.Context, s *served) (time.Time, error) {
 			return now, c.decided(ctx, s, it)
 		}
 	}
-	p := c.profile(w.meta)
 	d := queue.Plan(policyOf(p, w.meta), false, w.items, now)
 	if len(d.Start) == 0 {
 		return d.Until, c.drop(ctx, d.Drop)
@@ -166,6 +175,7 @@ func (c *Conductor) next(ctx context.Context, s *served) (time.Time, error) {
 	if err != nil {
 		return now, err
 	}
+	j.alone = len(w.items) == len(d.Start)+len(d.Drop)
 	return now, c.carry(ctx, s, j, chela.PhaseStart)
 }
 
@@ -289,11 +299,11 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 	if j.resumed && phase == chela.PhaseStart {
 		c.publish(j, chela.Event{Stream: chela.StreamNotice, Text: "interrupted by a restart; going on"})
 	}
-	id, policy := j.r.ID, policyOf(j.p, j.meta)
+	id, policy, look := j.r.ID, policyOf(j.p, j.meta), !j.alone
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		c.watch(ctx, s, id, policy)
+		c.watch(ctx, s, id, policy, look)
 	}()
 	defer func() { cancel(nil); <-watched }()
 
@@ -353,10 +363,14 @@ func (c *Conductor) attempts(ctx context.Context, s *served, j *job) error {
 
 // watch looks at what arrives for the session while its run is in progress: a
 // message that interrupts ends the run; what the cap drops is dropped at once.
-// What steers the run is taken by the run itself.
-func (c *Conductor) watch(ctx context.Context, s *served, id chela.RunID, p queue.Policy) {
+// What steers the run is taken by the run itself. look says that it looks before
+// anything is hinted at.
+func (c *Conductor) watch(ctx context.Context, s *served, id chela.RunID, p queue.Policy, look bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	if !look {
+		timer.Stop()
+	}
 	for {
 		select {
 		case <-ctx.Done():

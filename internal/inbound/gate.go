@@ -237,10 +237,10 @@ func (g *Gate) strip(k *call) []string {
 
 // put stores the item with its session. born says that the session is new.
 func (g *Gate) put(tx store.Tx, it queue.Item, now time.Time) (rec Receipt, born bool, err error) {
-	if err := unused(tx, it); err != nil {
-		return rec, false, err
-	}
 	r, err := tx.Queue().Put(it)
+	if chela.CodeOf(err) == chela.CodeConflict { // a run has one id, wherever it is
+		err = chela.Errorf(chela.CodeInvalid, "message id %s: used in another session", it.ID)
+	}
 	if err != nil {
 		return rec, false, err
 	}
@@ -295,13 +295,15 @@ func (g *Gate) open(tx store.Tx, key chela.SessionKey, now time.Time) (m session
 	if err != nil || g.o.Reset == nil {
 		return m, false, err
 	}
+	reason := session.Expired(g.o.Reset(m), m, now)
+	if reason == "" {
+		return m, false, nil
+	}
 	active, err := tx.Runs().Active(key)
 	if err != nil || len(active) > 0 {
 		return m, false, err
 	}
-	if reason := session.Expired(g.o.Reset(m), m, now); reason != "" {
-		m, err = session.Reset(tx.Sessions(), key, reason, now)
-	}
+	m, err = session.Reset(tx.Sessions(), key, reason, now)
 	return m, false, err
 }
 

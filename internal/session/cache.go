@@ -32,16 +32,20 @@ func NewCache(limit int) *Cache {
 
 // Messages returns the compiled list of the transcript with the id. load
 // returns its entries with Seq > after, so that only what the cache does not
-// have is read.
-func (c *Cache) Messages(id string, load func(after int64) ([]Entry, error)) ([]*llm.Message, error) {
+// have is read: nothing, when it has the entry newest. Entries follow on one
+// another and never change, so that a cache with this one has all before it; 0
+// says that the newest is not known.
+func (c *Cache) Messages(id string, newest int64, load func(after int64) ([]Entry, error)) ([]*llm.Message, error) {
 	it := c.use(id)
 	it.mu.Lock()
 	defer it.mu.Unlock()
-	entries, err := load(it.t.Last())
-	if err != nil {
-		return nil, err
+	if last := it.t.Last(); newest == 0 || last < newest {
+		entries, err := load(last)
+		if err != nil {
+			return nil, err
+		}
+		it.t.Append(entries...)
 	}
-	it.t.Append(entries...)
 	c.count(it)
 	return it.t.Messages(), nil
 }

@@ -35,13 +35,13 @@ func TestCache(t *testing.T) {
 	t.Run("only what is new is read, and messages stay the same", func(t *testing.T) {
 		c := session.NewCache(1 << 20)
 		src := &source{es: history("u:hi", "a:ok")}
-		first, err := c.Messages("s", src.load)
+		first, err := c.Messages("s", 0, src.load)
 		if err != nil {
 			t.Fatal(err)
 		}
 		src.es = history("u:hi", "a:ok", "u:more", "a:yes")
 		c.Append("s", &src.es[2]) // as committed; the answer is not told
-		second, _ := c.Messages("s", src.load)
+		second, _ := c.Messages("s", 0, src.load)
 		if src.read != 3 {
 			t.Errorf("%d entries read, want 2 and then 1", src.read)
 		}
@@ -49,13 +49,26 @@ func TestCache(t *testing.T) {
 			t.Errorf("second list %q", lines(second))
 		}
 	})
+	t.Run("nothing is read when the newest entry is there", func(t *testing.T) {
+		c := session.NewCache(1 << 20)
+		src := &source{es: history("u:hi")}
+		c.Messages("s", 0, src.load)
+		src.es = history("u:hi", "a:ok", "u:more")
+		c.Append("s", &src.es[1]) // the third is not told
+		if ms, err := c.Messages("s", 2, src.load); err != nil || len(ms) != 2 || src.read != 1 {
+			t.Errorf("%d messages, %d entries read, %v; want 2 and 1", len(ms), src.read, err)
+		}
+		if ms, err := c.Messages("s", 3, src.load); err != nil || len(ms) != 3 || src.read != 2 {
+			t.Errorf("%d messages, %d entries read, %v; want 3 and 2", len(ms), src.read, err)
+		}
+	})
 	t.Run("an entry behind a gap is not taken", func(t *testing.T) {
 		c := session.NewCache(1 << 20)
 		src := &source{es: history("u:1")}
-		c.Messages("s", src.load)
+		c.Messages("s", 0, src.load)
 		src.es = history("u:1", "a:2", "u:3")
 		c.Append("s", &src.es[2], &src.es[0])
-		got, _ := c.Messages("s", src.load)
+		got, _ := c.Messages("s", 0, src.load)
 		if d := cmp.Diff([]string{"user 1", "assistant 2", "user 3"}, lines(got)); d != "" {
 			t.Error(d)
 		}
@@ -68,7 +81,7 @@ func TestCache(t *testing.T) {
 			if srcs[id] == nil {
 				srcs[id] = &source{es: history(big)}
 			}
-			if ms, err := c.Messages(id, srcs[id].load); err != nil || len(ms) != 1 {
+			if ms, err := c.Messages(id, 0, srcs[id].load); err != nil || len(ms) != 1 {
 				t.Fatal(ms, err)
 			}
 		}
@@ -86,7 +99,7 @@ func TestCache(t *testing.T) {
 		c := session.NewCache(10)
 		src := &source{es: history("u:hi")}
 		for range 2 {
-			if ms, err := c.Messages("s", src.load); err != nil || len(ms) != 1 {
+			if ms, err := c.Messages("s", 0, src.load); err != nil || len(ms) != 1 {
 				t.Fatal(ms, err)
 			}
 		}
@@ -97,13 +110,13 @@ func TestCache(t *testing.T) {
 	t.Run("what cannot be read is an error, and Drop forgets", func(t *testing.T) {
 		c := session.NewCache(1 << 20)
 		want := errors.New("no disk")
-		if _, err := c.Messages("s", func(int64) ([]session.Entry, error) { return nil, want }); !errors.Is(err, want) {
+		if _, err := c.Messages("s", 0, func(int64) ([]session.Entry, error) { return nil, want }); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 		src := &source{es: history("u:hi")}
-		c.Messages("s", src.load)
+		c.Messages("s", 0, src.load)
 		c.Drop("s")
-		c.Messages("s", src.load)
+		c.Messages("s", 0, src.load)
 		if src.read != 2 {
 			t.Errorf("read %d times, want 2", src.read)
 		}
@@ -116,7 +129,7 @@ func TestCache(t *testing.T) {
 				for i := range 50 {
 					src := &source{es: history("u:hi", "a:"+strings.Repeat("y", 500))}
 					id := fmt.Sprint((g + i) % 16)
-					if ms, err := c.Messages(id, src.load); err != nil || len(ms) != 2 {
+					if ms, err := c.Messages(id, 0, src.load); err != nil || len(ms) != 2 {
 						t.Error(len(ms), err)
 					}
 					c.Append(id, &src.es[1])

@@ -177,3 +177,31 @@ func BenchmarkOpenFresh(b *testing.B) {
 		b.StartTimer()
 	}
 }
+
+// BenchmarkActive asks for the runs in progress of a session that had many.
+func BenchmarkActive(b *testing.B) {
+	d := open(b)
+	now := time.Now()
+	err := d.Update(b.Context(), store.Synced, func(tx store.Tx) error {
+		for i := range 5000 {
+			at := now.Add(time.Duration(i) * time.Second)
+			r := run.Run{ID: chela.RunID(fmt.Sprint(i)), Session: "s", State: run.OK, Started: at, Ended: at}
+			if err := tx.Runs().Put(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		err := d.View(b.Context(), func(r store.Reader) error {
+			_, err := r.Runs().Active("s")
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

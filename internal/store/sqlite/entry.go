@@ -28,12 +28,12 @@ details, sender, sender_name, item, input, output, cache_read, cache_write, cost
 // transcript returns the number of a transcript and how many entries it has;
 // 0 when it has none.
 func (t sessions) transcript(id string) (n, entries int64, err error) {
-	n, err = t.c.number("SELECT n FROM transcript WHERE id = ?", id)
-	if err != nil || n == 0 {
-		return 0, 0, err
-	}
-	last, err := t.c.number("SELECT max(pos) FROM entry WHERE pos > ? AND pos < ?", n<<seqBits, (n+1)<<seqBits)
-	return n, max(0, last-n<<seqBits), err
+	_, err = t.c.one(func(r *row) error {
+		n = r.int()
+		entries = r.int() & (1<<seqBits - 1)
+		return nil
+	}, "SELECT n, (SELECT max(pos) FROM entry WHERE pos > n << 32 AND pos < (n + 1) << 32) FROM transcript WHERE id = ?", id)
+	return n, entries, err
 }
 
 // Count returns how many entries a transcript has.

@@ -74,15 +74,6 @@ func (t items) Sessions() ([]chela.SessionKey, error) {
 // Put stores a new item, or returns the receipt of its key. An item without a
 // key is always new.
 func (t items) Put(it queue.Item) (queue.Receipt, error) {
-	if it.Key != "" {
-		known, err := t.ByKey(it.Key)
-		if err == nil {
-			return queue.Receipt{Item: known}, nil
-		}
-		if !errors.Is(err, chela.ErrNotFound) {
-			return queue.Receipt{}, err
-		}
-	}
 	principal, err1 := encode(it.Principal)
 	inbound, err2 := encode(it.Inbound)
 	if err := errors.Join(err1, err2); err != nil {
@@ -93,15 +84,19 @@ func (t items) Put(it queue.Item) (queue.Receipt, error) {
 	}
 	ok, err := t.c.one(func(r *row) error { it.Seq = r.int(); return nil },
 		`INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING seq`,
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq`,
 		it.ID, optional(it.Key), str(it.Session), str(it.Kind), principal, inbound, it.Call, str(it.State), str(it.Run), it.Note, it.Created)
-	if err == nil && !ok {
-		err = chela.Errorf(chela.CodeConflict, "queue item %s: another has this id", it.ID)
-	}
 	if err != nil {
 		return queue.Receipt{}, err
 	}
-	return queue.Receipt{Item: it, New: true}, nil
+	if ok {
+		return queue.Receipt{Item: it, New: true}, nil
+	}
+	known, err := t.ByKey(it.Key)
+	if errors.Is(err, chela.ErrNotFound) {
+		err = chela.Errorf(chela.CodeConflict, "queue item %s: another has this id", it.ID)
+	}
+	return queue.Receipt{Item: known}, err
 }
 
 // Set moves items to a state, with their Run and Note as given.

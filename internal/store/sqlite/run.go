@@ -47,7 +47,9 @@ func (t runs) Get(id chela.RunID) (run.Run, error) {
 // Active returns the running and suspended runs of a session, oldest first; of
 // all sessions for the empty key.
 func (t runs) Active(key chela.SessionKey) ([]run.Run, error) {
-	const active, order = "WHERE state IN ('running', 'suspended')", " ORDER BY started, n"
+	// Without its index named, the query is answered from the one that has the
+	// order: it would read every run that the session ever had.
+	const active, order = "INDEXED BY run_active WHERE state IN ('running', 'suspended')", " ORDER BY started, n"
 	if key == "" {
 		return t.list(active + order)
 	}

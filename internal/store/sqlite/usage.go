@@ -16,13 +16,9 @@ const sums = `count(*), sum(input), sum(output), sum(cache_read), sum(cache_writ
 
 // Add stores a row.
 func (t spent) Add(v usage.Row) error {
-	last, err := t.c.number("SELECT max(n) FROM usage WHERE n >= ?", v.Time)
-	if err != nil {
-		return err
-	}
-	_, err = t.c.exec(`INSERT INTO usage (n, run, session, agent, provider, model, time, input, output, cache_read, cache_write, estimated, cost, priced)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		max(unixNano(v.Time), last+1), str(v.Run), str(v.Session), str(v.Agent), v.Provider, v.Model, v.Time, v.Tokens.Input, v.Tokens.Output,
+	_, err := t.c.exec(`INSERT INTO usage (time, run, session, agent, provider, model, input, output, cache_read, cache_write, estimated, cost, priced, n)
+VALUES (?1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ifnull((SELECT max(n) + 1 FROM usage WHERE n >= ?1), ?1))`,
+		v.Time, str(v.Run), str(v.Session), str(v.Agent), v.Provider, v.Model, v.Tokens.Input, v.Tokens.Output,
 		v.Tokens.CacheRead, v.Tokens.CacheWrite, v.Tokens.Estimated, v.NanoUSD, v.Priced)
 	return err
 }
