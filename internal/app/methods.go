@@ -10,7 +10,6 @@ import (
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/inbound"
-	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/method/agents"
 	"github.com/chela-ai/chela/internal/method/approvals"
@@ -70,8 +69,8 @@ func (e *Engine) server(p parts) *gateway.Server {
 		tools.Methods(tools.Options{
 			Default: chela.DefaultAgent, Agent: known,
 			Tools: func(chela.AgentID) tool.Set { return e.profile.tools },
-			Effective: func(who chela.Principal, _ chela.SessionKey) (tool.Set, error) {
-				return invoke.Offered(e.profile.tools, who), nil
+			Effective: func(ctx context.Context, who chela.Principal, key chela.SessionKey) (tool.Set, error) {
+				return e.profile.offered(ctx, p.store, who, key)
 			},
 		}),
 		approvals.Methods(approvals.Options{Store: p.store, Decide: p.conductor.Decide}),

@@ -1,14 +1,17 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
 	"time"
 
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/session"
@@ -26,6 +29,7 @@ type sections interface {
 // options is the configuration as the parts need it. The keys are OpenClaw's.
 type options struct {
 	Agent    agentOptions
+	Agents   agentsOptions
 	Session  sessionOptions
 	Messages messageOptions
 	Models   modelOptions
@@ -83,6 +87,32 @@ type agentOptions struct {
 	Timezone       string                   `json:"userTimezone"`
 	Params         json.RawMessage          `json:"params"`
 	Budget         budgetOptions            `json:"budget"`
+}
+
+// agentsOptions is agents: what is said of single ones.
+type agentsOptions struct {
+	Entries map[string]namedOptions `json:"entries"`
+	List    []namedOptions          `json:"list"`
+}
+
+// namedOptions is agents.entries.<id>, or one of agents.list.
+type namedOptions struct {
+	ID    string        `json:"id"`
+	Older string        `json:"agentId"` // the older spelling of ID
+	Tools policy.Config `json:"tools"`
+}
+
+// agent returns what is said of an agent, and where.
+func (a agentsOptions) agent(id chela.AgentID) (namedOptions, string) {
+	if o, ok := a.Entries[string(id)]; ok {
+		return o, "agents.entries." + string(id)
+	}
+	for i, o := range a.List {
+		if cmp.Or(o.ID, o.Older) == string(id) {
+			return o, fmt.Sprintf("agents.list[%d]", i)
+		}
+	}
+	return namedOptions{}, "agents.entries." + string(id)
 }
 
 // budgetOptions bounds a run.
@@ -156,6 +186,7 @@ type providerOptions struct {
 
 // toolOptions is tools.
 type toolOptions struct {
+	policy.Config
 	Exec execOptions        `json:"exec"`
 	Loop invoke.LoopOptions `json:"loopDetection"`
 }
@@ -177,6 +208,7 @@ func readOptions(s sections) (options, error) {
 		into any
 	}{
 		{"agents.defaults", &o.Agent},
+		{"agents", &o.Agents},
 		{"session", &o.Session},
 		{"messages", &o.Messages},
 		{"models", &o.Models},

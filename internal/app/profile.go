@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/standard"
@@ -32,7 +33,6 @@ type profiles struct {
 	zone    *time.Location
 	started time.Time
 	tools   tool.Set
-	specs   []llm.ToolSpec // of tools, for the system prompt
 
 	mu    sync.Mutex
 	files map[string]*prompt.Workspace // by directory
@@ -51,6 +51,9 @@ func newProfiles(opts *options, m *modelSet, st store.Store, o Options) (*profil
 	if err := opts.Tools.Loop.Validate(); err != nil {
 		return nil, fmt.Errorf("tools.loopDetection: %w", err)
 	}
+	if err := opts.checkTools(); err != nil {
+		return nil, err
+	}
 	run, err := opts.exec(o)
 	if err != nil {
 		return nil, err
@@ -66,11 +69,6 @@ func newProfiles(opts *options, m *modelSet, st store.Store, o Options) (*profil
 		return nil, err
 	}
 	p.tools = tool.NewSet(tools...)
-	for _, name := range p.tools.Names() {
-		t, _ := p.tools.Get(name)
-		spec := t.Spec()
-		p.specs = append(p.specs, llm.ToolSpec{Name: spec.Name, Description: spec.Description})
-	}
 	dir := p.workspace(chela.DefaultAgent)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
@@ -115,6 +113,7 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 	dir := p.workspace(m.Agent)
 	return &dispatch.Profile{
 		Provider: provider, Model: info, Tools: p.tools, Dir: dir,
+		Policy:    func(who chela.Principal) policy.Pipeline { return p.rules(m, info, who) },
 		System:    func(f dispatch.Facts) []llm.Block { return p.system(dir, f) },
 		Queue:     p.opts.policy(),
 		Budget:    p.opts.budget(),
@@ -178,7 +177,7 @@ func (p *profiles) status(ctx context.Context, st store.Store, key chela.Session
 func (p *profiles) system(dir string, f dispatch.Facts) []llm.Block {
 	private := f.Run.Address.Local() || f.Run.Address.Peer.Kind == chela.Direct
 	return prompt.Build(prompt.Input{
-		Tools: p.specs, Dir: dir, Files: p.folder(dir).Files(private),
+		Tools: f.Tools, Dir: dir, Files: p.folder(dir).Files(private),
 		MaxFile: p.opts.Agent.FileChars, MaxFiles: p.opts.Agent.TotalChars,
 		Now: f.Now.In(p.zone), Zone: p.zone.String(), Agent: string(f.Session.Agent), Host: p.host,
 		OS: runtime.GOOS, Arch: runtime.GOARCH, Model: f.Model.Ref(), Channel: f.Run.Address.Channel, Thinking: f.Think,

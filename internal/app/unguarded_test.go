@@ -10,7 +10,7 @@ import (
 )
 
 func TestUnguarded(t *testing.T) {
-	s := home(t, `{agents: {defaults: {model: "offline/assistant", skipBootstrap: true}}, tools: {deny: ["exec"], allow: ["read"]}, gateway: {auth: {token: "sk-canary", rateLimit: {maxAttempts: 3}}}}`)
+	s := home(t, `{agents: {defaults: {model: "offline/assistant", skipBootstrap: true}}, tools: {sandbox: {tools: {deny: ["exec"]}}, subagents: {tools: {deny: ["exec"]}}}, gateway: {auth: {token: "sk-canary", rateLimit: {maxAttempts: 3}}}}`)
 	t.Run("the check names each key", func(t *testing.T) {
 		var got []string
 		for _, f := range check(t.Context(), s) {
@@ -19,7 +19,7 @@ func TestUnguarded(t *testing.T) {
 			}
 		}
 		all := strings.Join(got, "\n")
-		for _, want := range []string{"gateway.auth.rateLimit: has no effect", "tools.allow: has no effect", "tools.deny: has no effect in this version: it does not keep any tool from being used"} {
+		for _, want := range []string{"gateway.auth.rateLimit: has no effect", "tools.sandbox: has no effect", "tools.subagents: has no effect in this version: it does not keep any tool from being used"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("%q is not said:\n%s", want, all)
 			}
@@ -32,7 +32,7 @@ func TestUnguarded(t *testing.T) {
 		var log bytes.Buffer
 		s.Log = slog.New(slog.NewTextHandler(&log, nil))
 		begun(t, s)
-		if n := strings.Count(log.String(), `keys="gateway.auth.rateLimit, tools.allow, tools.deny"`); n != 1 || strings.Contains(log.String(), "canary") {
+		if n := strings.Count(log.String(), `keys="gateway.auth.rateLimit, tools.sandbox, tools.subagents"`); n != 1 || strings.Contains(log.String(), "canary") {
 			t.Errorf("said %d times:\n%s", n, log.String())
 		}
 	})

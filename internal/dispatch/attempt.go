@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
@@ -41,7 +42,7 @@ func (c *Conductor) attempt(ctx context.Context, s *served, j *job) (agent.Event
 		Prompt: llm.Request{
 			Model: j.p.Model.ID, Messages: msgs, MaxTokens: j.p.MaxTokens,
 			System: j.p.System(Facts{
-				Session: j.meta, Run: j.r, Model: j.p.Model, Think: j.p.think(j.meta, j.r), Now: time.Now(),
+				Session: j.meta, Run: j.r, Model: j.p.Model, Tools: view.Specs(false), Think: j.p.think(j.meta, j.r), Now: time.Now(),
 			}),
 			Thinking: j.p.think(j.meta, j.r), Cache: j.p.Cache, Session: j.meta.ID, Params: j.p.Params,
 		},
@@ -80,9 +81,13 @@ func (c *Conductor) attempt(ctx context.Context, s *served, j *job) (agent.Event
 
 // scope is what the tool door knows of the run.
 func (c *Conductor) scope(j *job) invoke.Scope {
+	var rules policy.Pipeline
+	if j.p.Policy != nil {
+		rules = j.p.Policy(j.r.Principal)
+	}
 	return invoke.Scope{
 		Agent: j.r.Agent, Session: j.r.Session, Run: j.r.ID, Dir: j.p.Dir,
-		Principal: j.r.Principal, Tools: j.p.Tools, Budget: j.p.Budget, Loop: j.p.Loop,
+		Principal: j.r.Principal, Tools: j.p.Tools, Policy: rules, Budget: j.p.Budget, Loop: j.p.Loop,
 		Ledger:  ledger{c, j},
 		Started: j.r.Started,
 		Spent: func() usage.Sum {

@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
@@ -24,7 +25,8 @@ type Profile struct {
 	Model    llm.Model
 	System   func(Facts) []llm.Block // the system prompt: stable blocks first
 	Tools    tool.Set
-	Dir      string // the agent's workspace, absolute
+	Policy   func(chela.Principal) policy.Pipeline // which of them a run of somebody is offered; nil: all
+	Dir      string                                // the agent's workspace, absolute
 	Queue    queue.Policy
 	Budget   usage.Budget
 	Loop     invoke.LoopOptions
@@ -47,6 +49,7 @@ type Facts struct {
 	Session session.Meta
 	Run     run.Run
 	Model   llm.Model
+	Tools   []llm.ToolSpec // that the run is offered
 	Think   llm.Level
 	Now     time.Time
 }

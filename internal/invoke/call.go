@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -132,8 +133,8 @@ func (k *call) find(context.Context) *verdict {
 		k.tool, k.spec = t, t.Spec()
 		return nil
 	}
-	if _, ok := k.v.all.Get(k.wire.Name); ok {
-		return k.refuse("refused", "owner-only", "only the owner may use this tool")
+	if _, ok := k.v.s.Tools.Get(k.wire.Name); ok {
+		return k.withheld()
 	}
 	text := fmt.Sprintf("there is no tool %q", k.wire.Name)
 	switch near := k.v.tools.Nearest(k.wire.Name); {
@@ -143,6 +144,17 @@ func (k *call) find(context.Context) *verdict {
 		text += "; there are " + strings.Join(k.v.tools.Names(), ", ")
 	}
 	return k.refuse("refused", "unknown-tool", text)
+}
+
+// withheld refuses a tool that there is and that is not offered.
+func (k *call) withheld() *verdict {
+	set := k.v.s.Tools
+	e := Rules(set, k.v.s.Policy, k.v.s.Principal).Explain(k.wire.Name, set.Names())
+	if e.Offered || e.By == policy.Owner {
+		return k.refuse("refused", "owner-only", "only the owner may use this tool")
+	}
+	last := e.Steps[len(e.Steps)-1]
+	return k.refuse("refused", strings.TrimSpace("policy "+last.Label+" "+last.Key), "the configuration does not offer this tool here")
 }
 
 // read repairs and validates the arguments.

@@ -10,6 +10,7 @@ import (
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/usage"
 )
@@ -44,6 +45,7 @@ type Scope struct {
 	Dir       string          // the agent's workspace, absolute
 	Principal chela.Principal // the zero Principal may use no tool
 	Tools     tool.Set
+	Policy    policy.Pipeline // which of them are offered; the zero Pipeline: all
 	Budget    usage.Budget
 	Loop      LoopOptions
 	Ledger    Ledger           // nil: nothing is recorded, and what must ask is refused
@@ -88,18 +90,38 @@ type state struct {
 // For returns the door as one run sees it. Views of the same run count
 // together.
 func (d *Door) For(s Scope) *View {
-	return &View{d: d, s: s, all: s.Tools, tools: Offered(s.Tools, s.Principal), state: d.state(s)}
+	return &View{d: d, s: s, tools: Offered(s.Tools, s.Policy, s.Principal), state: d.state(s)}
 }
 
 // Offered returns the tools of the set that a run of who is given.
-func Offered(set tool.Set, who chela.Principal) tool.Set {
+func Offered(set tool.Set, p policy.Pipeline, who chela.Principal) tool.Set {
+	p = Rules(set, p, who)
 	switch {
 	case who.ID == "":
 		return tool.Set{}
-	case !who.IsOwner():
-		return set.Filter(func(sp tool.Spec) bool { return !sp.OwnerOnly })
+	case len(p) == 0:
+		return set
 	}
-	return set
+	kept := p.Apply(set.Names()).Kept
+	return set.Filter(func(sp tool.Spec) bool { return slices.Contains(kept, sp.Name) })
+}
+
+// Rules returns the pipeline that holds for who: the door's own rule, that
+// some tools are the owner's, comes after what is configured.
+func Rules(set tool.Set, p policy.Pipeline, who chela.Principal) policy.Pipeline {
+	if who.IsOwner() {
+		return p
+	}
+	var own []string
+	for _, n := range set.Names() {
+		if t, _ := set.Get(n); t.Spec().OwnerOnly {
+			own = append(own, n)
+		}
+	}
+	if own == nil {
+		return p
+	}
+	return append(slices.Clip(p), policy.OwnerOnly(own...))
 }
 
 func (d *Door) state(s Scope) *state {
@@ -132,8 +154,7 @@ func (d *Door) state(s Scope) *state {
 type View struct {
 	d     *Door
 	s     Scope
-	all   tool.Set
-	tools tool.Set // without what the principal may not use
+	tools tool.Set // of the scope's those that are offered
 	state *state
 }
 

@@ -18,7 +18,7 @@
 //	sender              agents.<id>.tools.toolsBySender, else tools.toolsBySender
 //	sandbox             tools.sandbox.tools, for a conversation in a sandbox
 //	subagent            what no child may do; tools.subagents.tools
-//	owner               tools that only the owner may use
+//	owner               tools that only the owner may use: see OwnerOnly
 //
 // Names are compared without regard to case, * matches any text, and
 // "group:fs" stands for the tools of a group.

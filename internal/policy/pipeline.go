@@ -12,8 +12,6 @@ type Conversation struct {
 	Sandboxed bool
 	Depth     int // of a subagent; 0: not one
 	MaxDepth  int // to which subagents may have children
-	Owner     bool
-	OwnerOnly []string // tools that only the owner may use
 }
 
 // New returns the steps that hold for a conversation: global is tools, agent
@@ -37,11 +35,14 @@ func New(global, agent Config, agentKey string, c Conversation) Pipeline {
 	if c.Depth > 0 {
 		p = append(p, Step{Label: "subagent", Deny: childless(c)}, lists("subagent", all.subagents()), lists("subagent", own.subagents()))
 	}
-	if !c.Owner {
-		p = append(p, Step{Label: "owner", Deny: expand(c.OwnerOnly)})
-	}
 	return slices.DeleteFunc(p, Step.empty)
 }
+
+// Owner is the label of the step that OwnerOnly makes.
+const Owner = "owner"
+
+// OwnerOnly is the step that keeps tools from everybody but the owner.
+func OwnerOnly(names ...string) Step { return Step{Label: Owner, Deny: expand(names)} }
 
 // scope is a configuration, and where it stands.
 type scope struct {

@@ -42,21 +42,19 @@ func offered(t *testing.T, global, agent string, c Conversation) ([]string, map[
 	return o.Kept, by
 }
 
-func owner() Conversation { return Conversation{Provider: "anthropic", Model: "opus", Owner: true} }
+func talk() Conversation { return Conversation{Provider: "anthropic", Model: "opus"} }
 
 func TestOffered(t *testing.T) {
 	t.Parallel()
 	child := func(depth, most int) Conversation {
-		c := owner()
+		c := talk()
 		c.Depth, c.MaxDepth = depth, most
 		return c
 	}
-	boxed := owner()
+	boxed := talk()
 	boxed.Sandboxed = true
-	openai := owner()
+	openai := talk()
 	openai.Provider = "openai"
-	stranger := owner()
-	stranger.Owner, stranger.OwnerOnly = false, []string{"cron", "gateway", "nodes"}
 	for _, tt := range []struct {
 		name          string
 		global, agent string
@@ -65,26 +63,25 @@ func TestOffered(t *testing.T) {
 		not           string // these are not
 		only          bool   // has is everything
 	}{
-		{name: "TC-01 no configuration: everything", c: owner(), has: strings.Join(house, " "), only: true},
-		{name: "TC-02 minimal", global: `{"profile":"minimal"}`, c: owner(), has: "session_status", only: true},
+		{name: "TC-01 no configuration: everything", c: talk(), has: strings.Join(house, " "), only: true},
+		{name: "TC-02 minimal", global: `{"profile":"minimal"}`, c: talk(), has: "session_status", only: true},
 		{
-			name: "TC-03 coding", global: `{"profile":"coding"}`, c: owner(),
+			name: "TC-03 coding", global: `{"profile":"coding"}`, c: talk(),
 			has: "read write edit apply_patch exec process web_search web_fetch sessions_list sessions_send memory_search cron", not: "browser message nodes",
 		},
-		{name: "TC-04 messaging", global: `{"profile":"messaging"}`, c: owner(), has: "message sessions_list sessions_send", not: "exec read write"},
-		{name: "TC-05 a group allowed", global: `{"allow":["group:web"]}`, c: owner(), has: "web_search web_fetch", only: true},
-		{name: "TC-06 who may write may patch", global: `{"allow":["write"]}`, c: owner(), has: "write apply_patch", only: true},
-		{name: "TC-07 who may not write may patch", global: `{"deny":["write"]}`, c: owner(), has: "apply_patch read", not: "write"},
-		{name: "TC-07 unless the group is denied", global: `{"deny":["group:fs"]}`, c: owner(), has: "exec", not: "write apply_patch"},
-		{name: "TC-08 case and globs", global: `{"allow":["Exec","brow*"],"deny":["BROWS*"]}`, c: owner(), has: "exec", only: true},
-		{name: "TC-12 bash is exec", global: `{"allow":["bash"]}`, c: owner(), has: "exec", only: true},
-		{name: "TC-13 owner only, for another", c: stranger, has: "exec", not: "cron gateway nodes"},
-		{name: "TP-01 a provider's profile", global: `{"profile":"coding","byProvider":{"anthropic":{"profile":"minimal"}}}`, c: owner(), has: "session_status", only: true},
+		{name: "TC-04 messaging", global: `{"profile":"messaging"}`, c: talk(), has: "message sessions_list sessions_send", not: "exec read write"},
+		{name: "TC-05 a group allowed", global: `{"allow":["group:web"]}`, c: talk(), has: "web_search web_fetch", only: true},
+		{name: "TC-06 who may write may patch", global: `{"allow":["write"]}`, c: talk(), has: "write apply_patch", only: true},
+		{name: "TC-07 who may not write may patch", global: `{"deny":["write"]}`, c: talk(), has: "apply_patch read", not: "write"},
+		{name: "TC-07 unless the group is denied", global: `{"deny":["group:fs"]}`, c: talk(), has: "exec", not: "write apply_patch"},
+		{name: "TC-08 case and globs", global: `{"allow":["Exec","brow*"],"deny":["BROWS*"]}`, c: talk(), has: "exec", only: true},
+		{name: "TC-12 bash is exec", global: `{"allow":["bash"]}`, c: talk(), has: "exec", only: true},
+		{name: "TP-01 a provider's profile", global: `{"profile":"coding","byProvider":{"anthropic":{"profile":"minimal"}}}`, c: talk(), has: "session_status", only: true},
 		{name: "TP-01 not for another provider", global: `{"profile":"coding","byProvider":{"anthropic":{"profile":"minimal"}}}`, c: openai, has: "read exec", not: "browser"},
-		{name: "TP-01 the model goes before its provider", global: `{"byProvider":{"Anthropic":{"deny":["exec"]},"anthropic/opus":{"deny":["read"]}}}`, c: owner(), has: "exec", not: "read"},
-		{name: "TP-02 two lists: what both allow", global: `{"allow":["read","exec"]}`, agent: `{"allow":["read","write"]}`, c: owner(), has: "read", only: true},
-		{name: "TP-03 a denied tool stays denied", global: `{"deny":["exec"]}`, agent: `{"allow":["exec","read"]}`, c: owner(), has: "read", only: true},
-		{name: "TP-04 a profile and more", global: `{"profile":"coding","alsoAllow":["browser"]}`, c: owner(), has: "browser read", not: "message"},
+		{name: "TP-01 the model goes before its provider", global: `{"byProvider":{"Anthropic":{"deny":["exec"]},"anthropic/opus":{"deny":["read"]}}}`, c: talk(), has: "exec", not: "read"},
+		{name: "TP-02 two lists: what both allow", global: `{"allow":["read","exec"]}`, agent: `{"allow":["read","write"]}`, c: talk(), has: "read", only: true},
+		{name: "TP-03 a denied tool stays denied", global: `{"deny":["exec"]}`, agent: `{"allow":["exec","read"]}`, c: talk(), has: "read", only: true},
+		{name: "TP-04 a profile and more", global: `{"profile":"coding","alsoAllow":["browser"]}`, c: talk(), has: "browser read", not: "message"},
 		{name: "TP-06 in a sandbox", c: boxed, has: "exec process read write", not: "browser canvas nodes cron gateway"},
 		{name: "TP-06 the sandbox's own list", global: `{"sandbox":{"tools":{"allow":["read"]}}}`, c: boxed, has: "read", only: true},
 		{name: "TP-07 allowed in the sandbox by name", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, c: boxed, has: "browser exec", not: "canvas"},
@@ -131,7 +128,7 @@ func TestChatsAndSenders(t *testing.T) {
 	t.Parallel()
 	chat := Place{Tools: &Rules{Deny: []string{"exec"}}, BySender: map[string]Rules{"id:7": {AlsoAllow: []string{"exec"}}, "username:ada": {Allow: []string{"read"}}}}
 	in := func(s Sender) Conversation {
-		c := owner()
+		c := talk()
 		c.Chat, c.ChatKey, c.Sender = chat, "channels.telegram.groups.-100", s
 		return c
 	}
@@ -155,7 +152,7 @@ func TestChatsAndSenders(t *testing.T) {
 	}
 	t.Run("an agent's rules for a sender go before those for all", func(t *testing.T) {
 		t.Parallel()
-		c := owner()
+		c := talk()
 		c.Sender = Sender{Channel: "irc", ID: "9"}
 		got, _ := offered(t, `{"toolsBySender":{"*":{"deny":["exec"]}}}`, `{"toolsBySender":{"channel:irc:9":{}}}`, c)
 		if !slices.Contains(got, "exec") {
@@ -167,7 +164,7 @@ func TestChatsAndSenders(t *testing.T) {
 // Each place of the configuration removes exec, and says so.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	full := owner()
+	full := talk()
 	full.Sandboxed, full.Depth, full.MaxDepth, full.Sender = true, 1, 1, Sender{ID: "7"}
 	full.ChatKey = "channels.telegram.groups.-100"
 	group := full
@@ -240,7 +237,7 @@ func TestUnknownNames(t *testing.T) {
 		{`["raed","exec"]`, 1, "tools: no tool is named raed"},
 		{`["x_search"]`, 0, ""}, // a tool that this machine does not have: a list like any other
 	} {
-		o := New(config(t, `{"allow":`+tt.allow+`}`), Config{}, "agents.entries.main", owner()).Apply(house)
+		o := New(config(t, `{"allow":`+tt.allow+`}`), Config{}, "agents.entries.main", talk()).Apply(house)
 		if len(o.Kept) != tt.kept || strings.Join(o.Warnings, "|") != tt.warns {
 			t.Errorf("%s: kept %d, warns %q", tt.allow, len(o.Kept), o.Warnings)
 		}
@@ -257,8 +254,8 @@ func FuzzPipeline(f *testing.F) {
 		if json.Unmarshal([]byte(global), &g) != nil || json.Unmarshal([]byte(agent), &a) != nil {
 			t.Skip()
 		}
-		c := owner()
-		c.Sandboxed, c.Depth, c.MaxDepth, c.Owner, c.Sender.ID = bits&1 != 0, int(bits>>1&1), 1, bits&4 != 0, "7"
+		c := talk()
+		c.Sandboxed, c.Depth, c.MaxDepth, c.Sender.ID = bits&1 != 0, int(bits>>1&1), 1, "7"
 		p := New(g, a, "agents.list[0]", c)
 		o := p.Apply(house)
 		if diff := cmp.Diff(o, p.Apply(house)); diff != "" {
@@ -287,6 +284,6 @@ func BenchmarkApply(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		New(g, Config{}, "agents.entries.main", owner()).Apply(house)
+		New(g, Config{}, "agents.entries.main", talk()).Apply(house)
 	}
 }

@@ -141,8 +141,8 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		commands.Methods(commands.Options{Default: main, Agent: known}),
 		toolmethods.Methods(toolmethods.Options{
 			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return tools },
-			Effective: func(who chela.Principal, _ chela.SessionKey) (tool.Set, error) {
-				return invoke.Offered(tools, who), nil
+			Effective: func(_ context.Context, who chela.Principal, _ chela.SessionKey) (tool.Set, error) {
+				return invoke.Offered(tools, nil, who), nil
 			},
 		}),
 		approvals.Methods(approvals.Options{Store: h.Store, Decide: c.Decide}),

@@ -21,7 +21,7 @@ type Options struct {
 	// Tools returns the tools that the agent may be given.
 	Tools func(chela.AgentID) tool.Set
 	// Effective returns the tools of a run that who starts in the session.
-	Effective func(who chela.Principal, key chela.SessionKey) (tool.Set, error)
+	Effective func(ctx context.Context, who chela.Principal, key chela.SessionKey) (tool.Set, error)
 }
 
 // Methods returns the methods.
@@ -84,7 +84,7 @@ func (o Options) effective(ctx context.Context, _ rpc.Peer, in wire.ToolsEffecti
 	case in.AgentID != "" && chela.AgentID(in.AgentID) != id:
 		return wire.ToolsEffective{}, rpc.Invalid(method, "agent id %q does not match session key agent %q", in.AgentID, id)
 	}
-	set, err := o.Effective(chela.PrincipalFrom(ctx), key)
+	set, err := o.Effective(ctx, chela.PrincipalFrom(ctx), key)
 	if err != nil {
 		return wire.ToolsEffective{}, err
 	}

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/policy"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+// checkTools returns what is wrong with the rules about tools.
+func (o *options) checkTools() error {
+	errs := []error{o.Tools.Check("tools")}
+	for id, a := range o.Agents.Entries {
+		errs = append(errs, a.Tools.Check("agents.entries."+id+".tools"))
+	}
+	for i, a := range o.Agents.List {
+		errs = append(errs, a.Tools.Check(fmt.Sprintf("agents.list[%d].tools", i)))
+	}
+	return errors.Join(errs...)
+}
+
+// rules are the rules about tools that hold for who in the session.
+func (p *profiles) rules(m session.Meta, model llm.Model, who chela.Principal) policy.Pipeline {
+	return p.pipeline(m.Agent, policy.Conversation{Provider: model.Provider, Model: model.ID, Sender: sender(who)})
+}
+
+// pipeline is the rules that hold for a conversation of an agent.
+func (p *profiles) pipeline(id chela.AgentID, c policy.Conversation) policy.Pipeline {
+	a, key := p.opts.Agents.agent(id)
+	return policy.New(p.opts.Tools.Config, a.Tools, key, c)
+}
+
+// sender is who a principal is on a channel: its id is channel:account:sender.
+func sender(who chela.Principal) policy.Sender {
+	parts := strings.SplitN(who.ID, ":", 3)
+	if len(parts) < 3 {
+		return policy.Sender{}
+	}
+	return policy.Sender{Channel: parts[0], ID: parts[2]}
+}
+
+// offered returns the tools of a run that who starts in the session.
+func (p *profiles) offered(ctx context.Context, st store.Store, who chela.Principal, key chela.SessionKey) (tool.Set, error) {
+	m := session.Meta{Key: key, Agent: key.Agent()}
+	err := st.View(ctx, func(r store.Reader) error {
+		stored, err := r.Sessions().Get(key)
+		if errors.Is(err, chela.ErrNotFound) {
+			return nil // one that begins with the next message
+		}
+		m = stored
+		return err
+	})
+	if err != nil {
+		return tool.Set{}, fmt.Errorf("session %s: %w", key, err)
+	}
+	return invoke.Offered(p.tools, p.rules(m, p.model(m), who), who), nil
+}
