@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store/sqlite"
 	"github.com/chela-ai/chela/wire"
 )
@@ -21,8 +22,8 @@ type maintenance struct{}
 // Backup has the process that owns the state directory write the copy, or does
 // it itself when there is none: nobody else opens the database.
 func (maintenance) Backup(ctx context.Context, s cli.Start, dst string) error {
-	lock, err := own(s.State)
-	if errors.Is(err, ErrOwned) {
+	lock, err := statedir.Own(s.State)
+	if errors.Is(err, statedir.ErrOwned) {
 		return askBackup(ctx, s, dst)
 	}
 	if err != nil {
@@ -97,8 +98,8 @@ func (maintenance) Salvage(ctx context.Context, s cli.Start) ([]string, error) {
 
 // ownAlone takes the lock of a state directory that nobody may use meanwhile.
 func ownAlone(dir string) (interface{ Unlock() error }, error) {
-	lock, err := own(dir)
-	if errors.Is(err, ErrOwned) {
+	lock, err := statedir.Own(dir)
+	if errors.Is(err, statedir.ErrOwned) {
 		return nil, &chela.Error{
 			Code: chela.CodeConflict, Message: "a running process uses the database", Hint: "end it, and try again", Err: err,
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store/sqlite"
 )
 
@@ -59,9 +60,9 @@ func (c *checkup) state(s cli.Start) (free bool) {
 	default:
 		c.ok("state directory", "%s", s.State)
 	}
-	lock, err := own(s.State)
+	lock, err := statedir.Own(s.State)
 	switch {
-	case errors.Is(err, ErrOwned):
+	case errors.Is(err, statedir.ErrOwned):
 		c.ok("lock", "a running process owns the state directory")
 		return false
 	case err != nil:

@@ -3,13 +3,13 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,8 +29,10 @@ import (
 	"github.com/chela-ai/chela/internal/route"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/standard"
+	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/store/sqlite"
+	"github.com/chela-ai/chela/wire"
 )
 
 // Version is what `chela version` prints.
@@ -82,8 +84,10 @@ type Engine struct {
 	ui    *os.Root // files of the Control UI; may be nil
 	gate  *gateway.Server
 	lock  interface{ Unlock() error }
-	stop  context.CancelFunc // ends the conductor, deliverer and channels
-	parts sync.WaitGroup
+	stop  context.CancelFunc // ends what takes messages and works on them
+	quit  context.CancelFunc // ends what sends answers
+	work  sync.WaitGroup     // parts that stop before clients are told
+	parts sync.WaitGroup     // parts that stop after it
 
 	started time.Time
 	boot    string
@@ -91,15 +95,17 @@ type Engine struct {
 	profile *profiles
 	state   system.Options
 
+	draining atomic.Bool // it is about to end
+
 	mu    sync.Mutex
 	ended map[string]error // parts that ended though they should not
 }
 
-// New starts an engine on the state directory. ErrOwned is in the chain of the
+// New starts an engine on the state directory. statedir.ErrOwned is in the chain of the
 // error when another process owns it.
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), ended: map[string]error{}}
-	lock, err := own(o.State)
+	lock, err := statedir.Own(o.State)
 	if err != nil {
 		return nil, err
 	}
@@ -166,29 +172,30 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 	}
 
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	e.stop = stop
-	e.start("sweep", func() error {
+	send, quit := context.WithCancel(context.WithoutCancel(ctx))
+	e.stop, e.quit = stop, quit
+	e.start(&e.work, "sweep", func() error {
 		_, err := standard.Sweep(run, log, e.o.State)
 		return err
 	})
-	e.start("upkeep", func() error { return upkeep{log, st, e.db.Check}.run(run) })
-	e.start("conductor", func() error { return conductor.Run(run) })
-	e.start("rest", func() error { return rest(run, events) })
-	e.start("delivery", func() error { return post.Run(run) })
+	e.start(&e.work, "upkeep", func() error { return upkeep{log, st, e.db.Check}.run(run) })
+	e.start(&e.work, "conductor", func() error { return conductor.Run(run) })
+	e.start(&e.work, "rest", func() error { return rest(run, events) })
 	for name, ch := range e.o.Channels {
-		e.start("channel "+name, func() error {
+		e.start(&e.work, "channel "+name, func() error {
 			return ch.Run(run, func(ctx context.Context, in chela.Inbound) error { return gate.Receive(ctx, in) })
 		})
 	}
+	e.start(&e.parts, "delivery", func() error { return post.Run(send) })
 	e.pipe = gateway.NewPipe()
-	e.start("gateway", func() error { return e.gate.Serve(e.pipe, e.gate.Upgrade(owner("process"))) })
+	e.start(&e.parts, "gateway", func() error { return e.gate.Serve(e.pipe, e.gate.Upgrade(owner("process"))) })
 	if !e.o.NoSocket {
-		sock, err := listenSocket(e.o.State)
+		sock, err := statedir.Listen(e.o.State)
 		if err != nil {
 			return err
 		}
 		e.sock = sock
-		e.start("gateway", func() error { return e.gate.Serve(sock, e.gate.Upgrade(owner("socket"))) })
+		e.start(&e.parts, "gateway", func() error { return e.gate.Serve(sock, e.gate.Upgrade(owner("socket"))) })
 	}
 	return nil
 }
@@ -207,14 +214,15 @@ func (e *Engine) open(ctx context.Context, st store.Store, events *bus.Bus) erro
 	if err != nil {
 		return err
 	}
-	e.start("port", func() error { return e.gate.Serve(p.l, httpapi.New(routes)) })
+	e.start(&e.parts, "port", func() error { return e.gate.Serve(p.l, httpapi.New(routes)) })
 	e.o.Log.Info("gateway listens", "url", p.url, "auth", p.door.Mode())
 	return nil
 }
 
-// start runs a part until the engine is closed.
-func (e *Engine) start(name string, run func() error) {
-	e.parts.Go(func() {
+// start runs a part until the engine is closed, in the group with which it
+// stops.
+func (e *Engine) start(group *sync.WaitGroup, name string, run func() error) {
+	group.Go(func() {
 		if err := run(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
 			e.o.Log.Error("part ended", "part", name, "err", err)
 			e.mu.Lock()
@@ -237,33 +245,43 @@ func (e *Engine) channel(name string, _ chela.AccountID) (channel.Channel, chann
 // Dial connects to the engine's gateway over memory.
 func (e *Engine) Dial(ctx context.Context) (net.Conn, error) { return e.pipe.Dial(ctx) }
 
-// Close stops the engine: clients are told, runs in progress get time to end,
-// and what is not done by then is resumed at the next start.
+// Close stops the engine. Runs in progress get time to end, and their clients
+// see it; then clients are told, and what is not done by then is resumed at the
+// next start. It takes little longer than ctx lasts.
 func (e *Engine) Close(ctx context.Context) error {
+	return e.close(ctx, wire.Shutdown{Reason: "gateway stopping"})
+}
+
+// Renew is Close for an engine that is started again at once: clients are told
+// that it comes back.
+func (e *Engine) Renew(ctx context.Context) error {
+	return e.close(ctx, wire.Shutdown{Reason: "gateway restarting", RestartMs: back.Milliseconds()})
+}
+
+// back is how long a restart takes at most, as clients are told.
+const back = 2 * time.Second
+
+// parting is how long clients may take to hear that the gateway stops, when
+// there is no other time left.
+const parting = 500 * time.Millisecond
+
+func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
+	e.draining.Store(true)
+	var errs []error
 	if e.stop != nil {
 		e.stop()
+		if !ends(ctx, &e.work) {
+			e.o.Log.Warn("work did not end in time; it is gone on with at the next start")
+		}
+		e.quit()
 	}
-	var errs []error
 	if e.gate != nil {
-		done := make(chan struct{})
-		go func() { e.parts.Wait(); close(done) }()
-		errs = append(errs, e.gate.Shutdown(ctx))
-		if e.pipe != nil {
-			e.pipe.Close()
-		}
-		if e.sock != nil {
-			e.sock.Close()
-		}
-		if e.port != nil {
-			e.port.l.Close()
-		}
-		if e.ui != nil {
-			e.ui.Close()
-		}
-		select {
-		case <-done:
-		case <-ctx.Done():
-			errs = append(errs, fmt.Errorf("stop: %w", ctx.Err()))
+		last, cancel := longer(ctx, parting)
+		defer cancel()
+		errs = append(errs, e.gate.Leave(last, why))
+		e.closeListeners()
+		if !ends(last, &e.parts) {
+			errs = append(errs, errors.New("stop: a part of the gateway does not end"))
 		}
 	}
 	if e.db != nil {
@@ -275,6 +293,42 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// longer returns a context that ends with ctx, but not before d has passed.
+func longer(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(d)
+	if t, ok := ctx.Deadline(); ok && t.After(end) {
+		end = t
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), end)
+}
+
+// ends waits for a group of parts, and reports whether it ended before ctx.
+func ends(ctx context.Context, group *sync.WaitGroup) bool {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (e *Engine) closeListeners() {
+	if e.pipe != nil {
+		e.pipe.Close()
+	}
+	if e.sock != nil {
+		e.sock.Close()
+	}
+	if e.port != nil {
+		e.port.l.Close()
+	}
+	if e.ui != nil {
+		e.ui.Close()
+	}
+}
+
 // httpClient is the way out for providers: it keeps no connection longer than
 // it is useful and waits for no host for ever.
 func httpClient() *http.Client {
@@ -283,26 +337,4 @@ func httpClient() *http.Client {
 	t.IdleConnTimeout = 90 * time.Second
 	t.ForceAttemptHTTP2 = true
 	return &http.Client{Transport: t}
-}
-
-// listenSocket opens the socket by which other processes reach the engine. A socket
-// that a dead process left is in the way and goes: the lock says that it is
-// ours.
-func listenSocket(dir string) (net.Listener, error) {
-	path, err := socketPath(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	return l, nil
 }

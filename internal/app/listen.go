@@ -14,11 +14,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/process"
 	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/store"
 )
@@ -174,15 +176,29 @@ func (g *gatewayOptions) open(ctx context.Context, host netip.Addr) (net.Listene
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, &chela.Error{
-			Code: chela.CodeUnavailable, Message: fmt.Sprintf("port %d cannot be used", *g.Port), Err: err,
-			Hint: fmt.Sprintf("chela gateway run --port %d", *g.Port%65535+1),
-		}
+		return nil, g.taken(host, err)
 	}
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
 	return l, nil
+}
+
+// taken says why the port cannot be used, and by whom it is.
+func (g *gatewayOptions) taken(host netip.Addr, err error) error {
+	out := &chela.Error{
+		Code: chela.CodeUnavailable, Message: fmt.Sprintf("port %d cannot be used", *g.Port), Err: err,
+		Hint: fmt.Sprintf("chela gateway run --port %d", *g.Port%65535+1),
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return out
+	}
+	who := process.Listener(netip.AddrPortFrom(host, uint16(*g.Port)))
+	out.Message, out.Err = fmt.Sprintf("port %d is used by %s", *g.Port, who), nil
+	if who.Ours() {
+		out.Hint += ", or: chela gateway run --force"
+	}
+	return &occupied{who, out}
 }
 
 // tokenName is the file of the token that was made at the first start.

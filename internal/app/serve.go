@@ -88,6 +88,9 @@ func (e *Engine) ready(ctx context.Context, st store.Store) map[string]string {
 	if err := st.View(ctx, func(r store.Reader) error { _, err := r.Runs().Active(""); return err }); err != nil {
 		out["store"] = err.Error()
 	}
+	if e.draining.Load() {
+		out["gateway"] = "draining"
+	}
 	if e.models.choice.String() == "" {
 		out["model"] = "no model"
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/process"
+	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -37,7 +39,7 @@ func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	defer cancel()
 	for {
 		e, err := begin(ctx, s, nil)
-		if !errors.Is(err, ErrOwned) {
+		if !errors.Is(err, statedir.ErrOwned) {
 			if err != nil {
 				return nil, err
 			}
@@ -51,7 +53,7 @@ func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 			return nil, &chela.Error{
-				Code: chela.CodeUnavailable, Message: fmt.Sprintf("another process owns %s and does not answer", s.State),
+				Code: chela.CodeUnavailable, Message: fmt.Sprintf("%s owns %s and does not answer", statedir.Owner(s.State), s.State),
 				Hint: "chela doctor", Err: err,
 			}
 		}
@@ -68,18 +70,51 @@ func Attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	return a, nil
 }
 
-// Serve starts an engine that also serves its port.
+// Serve starts an engine that also serves its port. With l.Force it ends
+// another chela of this user that is in the way.
 func Serve(ctx context.Context, s cli.Start, l cli.Listen) (cli.Gateway, error) {
-	e, err := begin(ctx, s, &Listen{Port: l.Port, Bind: l.Bind, Insecure: l.Insecure})
-	if errors.Is(err, ErrOwned) {
-		return nil, &chela.Error{
-			Code: chela.CodeConflict, Message: fmt.Sprintf("another process serves %s already", s.State), Hint: "chela gateway status", Err: err,
+	listen := &Listen{Port: l.Port, Bind: l.Bind, Insecure: l.Insecure}
+	const most = 2 // one may own the directory, and another one the port
+	for ended := 0; ; ended++ {
+		e, err := soleOwner(ctx, s, listen)
+		if err == nil {
+			return e, nil
+		}
+		o, ok := errors.AsType[*occupied](err)
+		switch {
+		case !ok, !l.Force, ended == most:
+			return nil, err
+		case !o.who.Ours():
+			o.err.Message += ", which --force does not end: it is not a chela of yours"
+			return nil, err
+		}
+		s.Log.Warn("end what is in the way", "process", o.who.String())
+		if err := o.who.End(ctx); err != nil {
+			return nil, err
 		}
 	}
-	if err != nil {
-		return nil, err
+}
+
+// soleOwner starts an engine on a state directory that no other process owns.
+// It waits for one that does not answer any more: that is about to end.
+func soleOwner(ctx context.Context, s cli.Start, l *Listen) (*Engine, error) {
+	for limit := time.Now().Add(startLimit); ; {
+		e, err := begin(ctx, s, l)
+		if !errors.Is(err, statedir.ErrOwned) {
+			return e, err
+		}
+		if _, aerr := attach(ctx, s.State); aerr == nil || time.Now().After(limit) {
+			who := statedir.Owner(s.State)
+			return nil, &occupied{who, &chela.Error{
+				Code: chela.CodeConflict, Message: fmt.Sprintf("%s serves %s already", who, s.State), Hint: "chela gateway status",
+			}}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	return e, nil
 }
 
 // Local returns where the configuration puts the gateway's port, and the
@@ -118,6 +153,15 @@ func Local(s cli.Start) (url string, auth wire.Auth, err error) {
 	}
 	return url, auth, nil
 }
+
+// occupied says which process has what a gateway needs.
+type occupied struct {
+	who process.Process
+	err *chela.Error
+}
+
+func (o *occupied) Error() string { return o.err.Error() }
+func (o *occupied) Unwrap() error { return o.err }
 
 // begin starts an engine in this process, with a port unless l is nil.
 func begin(ctx context.Context, s cli.Start, l *Listen) (*Engine, error) {
@@ -186,7 +230,7 @@ type attached struct{ path string }
 
 // attach finds the engine of the process that owns the state directory.
 func attach(ctx context.Context, dir string) (*attached, error) {
-	path, err := socketPath(dir)
+	path, err := statedir.Socket(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +255,7 @@ func saveKey(s cli.Start, provider, key string) error {
 	if strings.ContainsAny(provider, "/\\.") || provider == "" {
 		return fmt.Errorf("provider %q: not a name", provider)
 	}
-	if err := stateDir(s.State); err != nil {
+	if err := statedir.Make(s.State); err != nil {
 		return err
 	}
 	dir := filepath.Join(s.State, "credentials")

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,10 +13,9 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/wire"
 )
-
-func uid() string { return strconv.Itoa(os.Getuid()) }
 
 // home is a state directory with a configuration.
 func home(t *testing.T, text string) cli.Start {
@@ -81,7 +79,7 @@ func TestStart(t *testing.T) {
 	})
 	t.Run("LOOP-14 an owner that does not answer is told of, in time", func(t *testing.T) {
 		s := home(t, offlineConf)
-		l, err := own(s.State)
+		l, err := statedir.Own(s.State)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +87,7 @@ func TestStart(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err = Start(ctx, s)
-		if err == nil || !strings.Contains(err.Error(), "another process owns "+s.State) || chela.HintOf(err) != "chela doctor" {
+		if err == nil || !strings.Contains(err.Error(), " owns "+s.State+" and does not answer") || chela.HintOf(err) != "chela doctor" {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
 		}
 	})
@@ -114,7 +112,7 @@ func TestStart(t *testing.T) {
 		if _, err := Start(t.Context(), s); err == nil {
 			t.Fatal("it started")
 		}
-		l, err := own(s.State)
+		l, err := statedir.Own(s.State)
 		if err != nil {
 			t.Fatalf("the lock is still held: %v", err)
 		}
@@ -122,7 +120,7 @@ func TestStart(t *testing.T) {
 	})
 	t.Run("sockets of the dead are in nobody's way", func(t *testing.T) {
 		s := home(t, offlineConf)
-		path, err := socketPath(s.State)
+		path, err := statedir.Socket(s.State)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,7 @@ var levels = []struct {
 	{"internal/store/sqlite/page", 0},
 	{"internal/store/wake", 2},
 	{"internal/logfile", 0},
+	{"internal/process", 0},
 
 	{"internal/queue", 1},
 	{"internal/run", 1},
@@ -58,6 +59,7 @@ var levels = []struct {
 	{"internal/egress", 1},
 	{"internal/config", 1},
 	{"internal/store", 1},
+	{"internal/statedir", 1},
 
 	{"internal/agent", 2},
 	{"internal/invoke", 2},
@@ -94,7 +96,7 @@ var beside = map[string][]string{
 	"internal/gateway":  {"internal/rpc"},
 	"internal/cli":      {"client", "internal/tui", "internal/tui/*"},
 	"internal/tui":      {"client", "internal/tui/*"},
-	"internal/tui/*":    {"internal/tui/ansi"},
+	"internal/tui/*":    {"internal/tui/ansi", "internal/tui/feed"},
 	"internal/compact":  {"internal/session"},
 	"internal/store":    {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},
 }

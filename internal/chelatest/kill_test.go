@@ -31,6 +31,7 @@ import (
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/store/sqlite"
 	"github.com/chela-ai/chela/wire"
@@ -76,7 +77,7 @@ func child(dir string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	o := app.Options{Log: log, State: dir, Config: fileConfig(dir), Env: func(string) string { return "" }, Step: step}
 	e, err := app.New(context.Background(), o)
-	for end := time.Now().Add(5 * time.Second); errors.Is(err, app.ErrOwned) && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Second); errors.Is(err, statedir.ErrOwned) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 		e, err = app.New(context.Background(), o)
 	}

@@ -6,15 +6,117 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/chelatest"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/wire"
 )
+
+// TestDrain stops an application in the middle of a turn.
+func TestDrain(t *testing.T) {
+	t.Run("GW-06 a run in progress ends first, and its client sees it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := chelatest.Start(t, chelatest.Options{Model: llmtest.NewScript(llmtest.Step{Delay: 3 * time.Second, Parts: []llm.Part{llm.Text("in time")}})})
+			c := g.Client()
+			run := c.Send("main", "hi")
+			synctest.Wait()
+			stopped := make(chan error, 1)
+			go func() { stopped <- g.Close(t.Context()) }()
+			if end := c.Await(run); end.State != wire.StateFinal || end.Text != "in time" {
+				t.Errorf("the run ended %s %q %s", end.State, end.Text, end.Error)
+			}
+			if err := <-stopped; err != nil {
+				t.Error(err)
+			}
+			last := ""
+			for e := range c.Events() {
+				last = e.Name
+			}
+			if last != wire.EventShutdown {
+				t.Errorf("the last event is %s, want shutdown", last)
+			}
+			g.Engine = nil
+		})
+	})
+	t.Run("GW-06 one that takes too long is given up in time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := chelatest.Start(t, chelatest.Options{Model: llmtest.NewScript(llmtest.Step{Delay: time.Hour, Parts: []llm.Part{llm.Text("late")}})})
+			g.Client().Send("main", "hi")
+			synctest.Wait()
+			begin := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := g.Close(ctx); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			g.Engine = nil
+		})
+	})
+}
+
+// TestRestart restarts an application that has a client.
+func TestRestart(t *testing.T) {
+	t.Run("GW-07 clients are told, come back, and find their sessions", func(t *testing.T) {
+		o := chelatest.Options{
+			Dir: t.TempDir(), Listen: &app.Listen{Port: -1},
+			Config: chelatest.Config{"gateway": json.RawMessage(`{"auth": {"token": "a-token"}}`)},
+		}
+		g := chelatest.Start(t, o)
+		u, err := url.Parse(g.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Listen.Port, err = strconv.Atoi(u.Port()); err != nil {
+			t.Fatal(err)
+		}
+		dial := func() *client.Client {
+			t.Helper()
+			c, err := client.Dial(t.Context(), client.Options{
+				URL: u.String(), ID: "gateway-client", Mode: wire.ModeBackend, Scopes: []string{wire.ScopeAdmin}, Auth: &wire.Auth{Token: "a-token"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		c := dial()
+		g.Client().Ask("main", "hello")
+		if err := g.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g.Engine = nil
+		var told wire.Shutdown
+		for e := range c.Events() {
+			if e.Name == wire.EventShutdown {
+				if err := e.Decode(&told); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if ce, ok := errors.AsType[*client.CloseError](c.Err()); told.RestartMs <= 0 || !ok || ce.Code != wire.CloseRestart {
+			t.Errorf("told %+v, closed with %v; want when it is back, and 1012", told, c.Err())
+		}
+		chelatest.Start(t, o)
+		c = dial()
+		defer c.Close()
+		h, err := c.History(t.Context(), "main", 10)
+		if err != nil || len(h.Messages) != 2 {
+			t.Errorf("%d messages, %v; want the two from before", len(h.Messages), err)
+		}
+	})
+}
 
 // TestPort talks to the whole application over a real port of this machine.
 func TestPort(t *testing.T) {
@@ -69,7 +171,11 @@ func TestPort(t *testing.T) {
 	}
 	t.Run("ME-01 one turn adds one to the runs", func(t *testing.T) {
 		for _, want := range []string{"chela_runs_total{outcome=\"ok\"} 1\n", "chela_auth_failures_total 1\n", "chela_sessions 1\n"} {
-			if got := get("/metrics"); !strings.Contains(got, want) {
+			got := get("/metrics")
+			for end := time.Now().Add(5 * time.Second); !strings.Contains(got, want) && time.Now().Before(end); { // it is counted after it is stored
+				got = get("/metrics")
+			}
+			if !strings.Contains(got, want) {
 				t.Errorf("no %q in\n%s", want, got)
 			}
 		}

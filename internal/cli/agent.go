@@ -77,8 +77,8 @@ func (c *console) ask(ctx context.Context, f agentFlags) error {
 		if err != nil {
 			return err
 		}
-		t.print.quiet = !isTerminal(c.err)
-		t.person = t.person && !t.print.quiet
+		t.print.Quiet = !isTerminal(c.err)
+		t.person = t.person && !t.print.Quiet
 		if t.person {
 			t.lines = readLines(c.in)
 		}
@@ -171,7 +171,7 @@ func (t *talk) aside(ctx context.Context, e wire.Event) error {
 			return err
 		}
 		if t.feed.Owns(s.Run) && s.Tool.ID != "" {
-			t.print.step(s)
+			t.print.Step(s)
 		}
 	}
 	return nil

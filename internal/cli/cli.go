@@ -32,6 +32,7 @@ type Listen struct {
 	Port     int
 	Bind     string // loopback, lan, tailnet, auto, custom
 	Insecure bool   // without encryption also to other machines
+	Force    bool   // ends another chela of this user that is in the way
 }
 
 // Gateway is an engine with a port.
@@ -39,6 +40,9 @@ type Gateway interface {
 	Engine
 	URL() string      // where it is
 	NewToken() string // that was made at this start; "": there was one, or none is needed
+	// Renew is Close before a start in the same process: clients are told that
+	// the gateway comes back.
+	Renew(ctx context.Context) error
 }
 
 // App is the application as the commands need it. Start is required; a command

@@ -7,7 +7,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,7 +23,11 @@ var update = flag.Bool("update", false, "write what the scripts compare with")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"chela": func() { os.Exit(cli.Main(context.Background(), os.Args[1:], app.Commands())) },
+		"chela": func() {
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+			defer stop()
+			os.Exit(cli.Main(ctx, os.Args[1:], app.Commands()))
+		},
 	})
 }
 
@@ -32,6 +38,8 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		UpdateScripts:       *update,
 		RequireExplicitExec: false,
+		// A command that hangs shows where when it is ended.
+		Deadline: time.Now().Add(time.Minute),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TERM", "dumb")

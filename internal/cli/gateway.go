@@ -39,14 +39,20 @@ func (c *console) gatewayRun() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&l.Port, "port", 0, "listen on port `N` instead of gateway.port")
 	f.StringVar(&l.Bind, "bind", "", "listen on `WHERE` instead of gateway.bind: loopback, lan, tailnet, auto or custom")
+	f.BoolVar(&l.Force, "force", false, "end another chela of yours that has the port or the state directory")
 	f.BoolVar(&l.Insecure, "allow-insecure", false, "serve other machines without encryption")
 	return cmd
 }
 
-// serve runs a gateway until it is told to stop.
+// serve runs a gateway until it is told to stop; told to restart, it begins
+// anew with the configuration as it is then. A second signal ends it at once.
 func (c *console) serve(ctx context.Context, l Listen) error {
 	ctx, done := signal.NotifyContext(ctx, os.Interrupt)
 	defer done()
+	context.AfterFunc(ctx, done)
+	again := make(chan os.Signal, 1)
+	onRestart(again)
+	defer signal.Stop(again)
 	s, err := c.start()
 	if err != nil {
 		return err
@@ -54,17 +60,26 @@ func (c *console) serve(ctx context.Context, l Listen) error {
 	if s.Log, err = c.loudly(s.State); err != nil {
 		return err
 	}
-	g, err := c.app.Serve(ctx, s, l)
-	if err != nil {
-		return err
+	for {
+		g, err := c.app.Serve(ctx, s, l)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out, "chela "+c.app.Version+" listens on "+g.URL())
+		if t := g.NewToken(); t != "" {
+			fmt.Fprintln(c.out, "token (shown once, kept in the state directory): "+t)
+		}
+		select {
+		case <-ctx.Done():
+			s.Log.Info("gateway stops")
+			return stop(ctx, g)
+		case <-again:
+			s.Log.Info("gateway restarts")
+			if err := within(ctx, g.Renew); err != nil {
+				return err
+			}
+		}
 	}
-	fmt.Fprintln(c.out, "chela "+c.app.Version+" listens on "+g.URL())
-	if t := g.NewToken(); t != "" {
-		fmt.Fprintln(c.out, "token (shown once, kept in the state directory): "+t)
-	}
-	<-ctx.Done()
-	s.Log.Info("gateway stops")
-	return stop(ctx, g)
 }
 
 // loudly returns the log of a gateway in the foreground: its file, and lines

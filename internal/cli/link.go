@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,13 +66,23 @@ func part(ctx context.Context, e Engine) {
 }
 
 // stop stops an engine.
-func stop(ctx context.Context, e Engine) error {
+func stop(ctx context.Context, e Engine) error { return within(ctx, e.Close) }
+
+// within ends what f ends, and does not wait longer than that may take.
+func within(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if err := e.Close(ctx); err != nil {
-		return fmt.Errorf("stop: %w", err)
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("stop: %w", err)
+		}
+		return nil
+	case <-time.After(patience + parting):
+		return errors.New("stop: it does not end; what is in progress is gone on with at the next start")
 	}
-	return nil
 }
 
 // with connects, calls f and disconnects.

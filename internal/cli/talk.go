@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/feed"
+	"github.com/chela-ai/chela/internal/tui/lines"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -24,7 +25,7 @@ type talk struct {
 	link    *link
 	session string
 	feed    *feed.Feed
-	print   printer
+	print   lines.Printer
 	yes     bool            // allow what asks
 	lines   <-chan string   // what is typed; closed at the end of input
 	person  bool            // somebody sits there and can be asked
@@ -41,7 +42,7 @@ func (c *console) newTalk(l *link, session string, yes bool) (*talk, error) {
 	}
 	t := &talk{
 		c: c, link: l, session: key, feed: feed.New(key), yes: yes, person: isTerminal(c.in),
-		print: printer{out: c.out, err: c.err, styles: c.palette(c.err)},
+		print: lines.Printer{Out: c.out, Err: c.err, Styles: c.palette(c.err)},
 		stop:  make(chan os.Signal, 1),
 	}
 	return t, nil
@@ -114,7 +115,7 @@ func (t *talk) run(ctx context.Context) error {
 // prompt invites a person to type.
 func (t *talk) prompt(s string) {
 	if t.person && isTerminal(t.c.err) {
-		fmt.Fprint(t.c.err, t.print.styles.Accent.Paint(s))
+		fmt.Fprint(t.c.err, t.print.Styles.Accent.Paint(s))
 	}
 }
 
@@ -209,7 +210,7 @@ func (t *talk) take(ctx context.Context, run string, s feed.Step) (bool, error) 
 	if s.Run != run && s.Kind == feed.Ended && s.End.Text == "" {
 		return false, nil // of somebody else, or absorbed by this one
 	}
-	t.print.step(s)
+	t.print.Step(s)
 	if s.Kind != feed.Ended || s.Run != run {
 		return false, nil
 	}
@@ -222,7 +223,7 @@ func (t *talk) take(ctx context.Context, run string, s feed.Step) (bool, error) 
 // again connects anew after the connection was lost. The engine may have been
 // in a process that is gone: then this one takes over.
 func (t *talk) again(ctx context.Context) error {
-	t.print.warn("connection lost; connecting again")
+	t.print.Warn("connection lost; connecting again")
 	part(ctx, t.link.engine)
 	l, err := t.c.connect(ctx)
 	if err != nil {
@@ -263,7 +264,7 @@ func (t *talk) approve(ctx context.Context, s feed.Step) error {
 	case s.Kind != feed.Asked:
 		return nil
 	case t.yes && s.Approval.Request.SessionKey == t.session:
-		t.print.note("allowed (--yes): " + ansi.Line(s.Approval.Request.Command))
+		t.print.Note("allowed (--yes): " + ansi.Line(s.Approval.Request.Command))
 		return t.resolve(ctx, s.Approval.ID, wire.AllowOnce)
 	case t.person:
 		t.asked = append(t.asked, s.Approval)
@@ -272,7 +273,7 @@ func (t *talk) approve(ctx context.Context, s feed.Step) error {
 		}
 		return nil
 	case t.feed.Owns(s.Run):
-		t.print.warn("refused, nobody is here to be asked (--yes allows): " + ansi.Line(s.Approval.Request.Command))
+		t.print.Warn("refused, nobody is here to be asked (--yes allows): " + ansi.Line(s.Approval.Request.Command))
 		return t.resolve(ctx, s.Approval.ID, wire.Deny)
 	}
 	return nil
@@ -294,8 +295,8 @@ func (t *talk) settled(id string) {
 
 // question shows the first call that waits for the person.
 func (t *talk) question() {
-	t.print.line()
-	r, p := t.asked[0].Request, t.print.styles
+	t.print.Line()
+	r, p := t.asked[0].Request, t.print.Styles
 	fmt.Fprintln(t.c.err, p.Warn.Paint("? may "+ansi.Line(r.Tool)+" do this? ")+p.Dim.Paint(ansi.Line(r.Reason)))
 	for line := range strings.Lines(ansi.Clean(r.Command)) {
 		fmt.Fprintln(t.c.err, "  "+strings.TrimRight(line, "\n"))
@@ -322,7 +323,7 @@ func (t *talk) decide(ctx context.Context, line string, ok bool) error {
 	case "n", "no":
 	default:
 		if ok {
-			fmt.Fprint(t.c.err, t.print.styles.Warn.Paint("y, a or n: "))
+			fmt.Fprint(t.c.err, t.print.Styles.Warn.Paint("y, a or n: "))
 			return nil
 		}
 	}
@@ -342,7 +343,7 @@ func (t *talk) decide(ctx context.Context, line string, ok bool) error {
 func (t *talk) resolve(ctx context.Context, id, decision string) error {
 	err := t.link.Call(ctx, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: id, Decision: decision}, nil)
 	if e, ok := errors.AsType[*wire.Error](err); ok {
-		t.print.warn(ansi.Line(e.Message))
+		t.print.Warn(ansi.Line(e.Message))
 		return nil
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,6 +76,16 @@ func (s *seat) sees(text string) {
 	for end := time.Now().Add(30 * time.Second); !strings.Contains(s.seen(), text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("%q was not seen in 30 s\n%q", text, s.seen())
+		}
+	}
+}
+
+// counts waits until the text is n times on the terminal.
+func (s *seat) counts(text string, n int) {
+	s.t.Helper()
+	for end := time.Now().Add(30 * time.Second); strings.Count(s.seen(), text) < n; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%q was not seen %d times in 30 s\n%q", text, n, s.seen())
 		}
 	}
 }
@@ -161,4 +172,25 @@ func TestPlainConversation(t *testing.T) {
 	s.sees("stopped")
 	s.types("\x03")
 	s.leaves(130)
+}
+
+func TestGatewaySignals(t *testing.T) {
+	t.Parallel()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const listens = "listens on ws://"
+	t.Run("GW-07 told to restart, it begins anew in its process", func(t *testing.T) {
+		s := sit(t, "gateway", "run", "--port", port)
+		s.sees(listens)
+		if err := s.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		s.sees("gateway restarts")
+		s.counts(listens, 2)
+		s.types("\x03")
+		s.sees("gateway stops")
+		s.leaves(0)
+	})
 }

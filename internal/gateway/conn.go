@@ -206,6 +206,8 @@ var _ rpc.Peer = (*call)(nil)
 
 // run carries the request out and answers it.
 func (c *call) run(ctx context.Context, req wire.Request) {
+	c.s.calls.Add(1)
+	defer c.s.calls.Add(-1)
 	defer c.Yield()
 	res, err := c.try(ctx, req.Method, req.Params)
 	if _, ok := errors.AsType[*rpc.RoleError](err); ok {

@@ -88,6 +88,7 @@ type Server struct {
 	wg     sync.WaitGroup
 
 	pending atomic.Int64 // connections without a hello yet
+	calls   atomic.Int64 // in progress
 
 	mu      sync.Mutex
 	closing bool
@@ -258,10 +259,34 @@ func (s *Server) Tell(scope chela.Scope, name string, payload any) {
 // Clients returns how many clients are connected.
 func (s *Server) Clients() int { return len(s.connected()) }
 
-// Shutdown tells clients that the gateway stops, closes their connections when
-// they have read what was sent, and returns when all have ended; when ctx ends
-// it cuts them off.
+// Shutdown is Leave for good.
 func (s *Server) Shutdown(ctx context.Context) error {
+	return s.Leave(ctx, wire.Shutdown{Reason: "gateway stopping"})
+}
+
+// lastWord is how long calls in progress may take when the gateway stops: what
+// they waited for may just have ended.
+const lastWord = 200 * time.Millisecond
+
+// settle waits for the calls in progress.
+func (s *Server) settle(ctx context.Context) {
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for end := time.After(lastWord); s.calls.Load() > 0; {
+		select {
+		case <-look.C:
+		case <-end:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Leave tells clients why the gateway stops, closes their connections when they
+// have read what was sent, and returns when all have ended; when ctx ends it
+// cuts them off.
+func (s *Server) Leave(ctx context.Context, why wire.Shutdown) error {
 	s.mu.Lock()
 	s.closing = true
 	https, conns := s.https, s.conns
@@ -272,17 +297,26 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, h := range https {
 		h.Close()
 	}
-	s.broadcast(everybody, false, wire.EventShutdown, func() any { return wire.Shutdown{Reason: "gateway stopping"} })
+	s.settle(ctx)
+	s.broadcast(everybody, false, wire.EventShutdown, func() any { return why })
 	for _, c := range conns {
 		c.close(wire.CloseRestart, "service restart")
 	}
-	cut := context.AfterFunc(ctx, func() {
-		for _, c := range conns {
-			c.cut()
-		}
-	})
-	defer cut()
 	s.stop()
-	s.wg.Wait()
-	return nil
+	done := make(chan struct{})
+	go func() { s.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, c := range conns {
+		c.cut()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-time.After(time.Second):
+		return errors.New("stop clients: a connection does not end")
+	}
 }

@@ -1,4 +1,4 @@
-package app
+package statedir
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,17 +16,17 @@ import (
 func TestOwn(t *testing.T) {
 	t.Run("once, and again when it is given back", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "state")
-		first, err := own(dir)
+		first, err := Own(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := own(dir); !errors.Is(err, ErrOwned) {
+		if _, err := Own(dir); !errors.Is(err, ErrOwned) {
 			t.Errorf("a second owner: %v", err)
 		}
 		if err := first.Unlock(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := own(dir)
+		again, err := Own(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +40,7 @@ func TestOwn(t *testing.T) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		l, err := own(dir)
+		l, err := Own(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func TestOwn(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, lockName), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		_, err := own(dir)
+		_, err := Own(dir)
 		if err == nil || errors.Is(err, ErrOwned) || !strings.Contains(err.Error(), dir) || chela.HintOf(err) == "" {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
 		}
@@ -80,15 +81,15 @@ func TestOwn(t *testing.T) {
 	t.Run("a file in the place of the directory", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state")
 		write(t, path, "")
-		if _, err := own(path); err == nil || !strings.Contains(err.Error(), "state directory") {
+		if _, err := Own(path); err == nil || !strings.Contains(err.Error(), "state directory") {
 			t.Errorf("error %v", err)
 		}
 	})
 }
 
-func TestSocketPath(t *testing.T) {
+func TestSocket(t *testing.T) {
 	t.Run("in the directory when its path is short", func(t *testing.T) {
-		if got, err := socketPath("/home/p/.chela"); err != nil || got != filepath.FromSlash("/home/p/.chela/chela.sock") {
+		if got, err := Socket("/home/p/.chela"); err != nil || got != filepath.FromSlash("/home/p/.chela/chela.sock") {
 			t.Errorf("%s %v", got, err)
 		}
 	})
@@ -107,14 +108,14 @@ func TestSocketPath(t *testing.T) {
 	}
 	t.Run("in a private directory when it is long, and one can listen there", func(t *testing.T) {
 		tmp := short(t)
-		path, err := socketPath(long)
+		path, err := Socket(long)
 		if err != nil || !strings.HasPrefix(path, tmp) {
 			t.Fatalf("%s %v", path, err)
 		}
-		if other, _ := socketPath(long + "x"); other == path {
+		if other, _ := Socket(long + "x"); other == path {
 			t.Error("two directories have one socket")
 		}
-		if same, _ := socketPath(long); same != path {
+		if same, _ := Socket(long); same != path {
 			t.Error("one directory has two sockets")
 		}
 		info, err := os.Stat(filepath.Dir(path))
@@ -129,13 +130,13 @@ func TestSocketPath(t *testing.T) {
 	})
 	refused := func(t *testing.T) {
 		t.Helper()
-		if _, err := socketPath(long); err == nil || !strings.Contains(err.Error(), "this user alone") {
+		if _, err := Socket(long); err == nil || !strings.Contains(err.Error(), "this user alone") {
 			t.Errorf("error %v", err)
 		}
 	}
 	t.Run("not in a directory that others can enter", func(t *testing.T) {
 		tmp := short(t)
-		dir := filepath.Join(tmp, "chela-"+uid())
+		dir := filepath.Join(tmp, "chela-"+strconv.Itoa(os.Getuid()))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func TestSocketPath(t *testing.T) {
 			t.Skip("giving a directory away needs root")
 		}
 		tmp := short(t)
-		dir := filepath.Join(tmp, "chela-"+uid())
+		dir := filepath.Join(tmp, "chela-"+strconv.Itoa(os.Getuid()))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -160,9 +161,16 @@ func TestSocketPath(t *testing.T) {
 	})
 	t.Run("not behind a link", func(t *testing.T) {
 		tmp := short(t)
-		if err := os.Symlink(t.TempDir(), filepath.Join(tmp, "chela-"+uid())); err != nil {
+		if err := os.Symlink(t.TempDir(), filepath.Join(tmp, "chela-"+strconv.Itoa(os.Getuid()))); err != nil {
 			t.Fatal(err)
 		}
 		refused(t)
 	})
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

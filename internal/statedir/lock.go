@@ -1,17 +1,24 @@
-package app
+// Package statedir keeps the directory in which Chela keeps its state: for its
+// owner only, owned by one process at a time, with a socket by which other
+// processes reach that one.
+package statedir
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 
 	"github.com/gofrs/flock"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/process"
 )
 
 const (
@@ -23,10 +30,10 @@ const (
 // was killed while it started a command may hold it for a moment longer.
 var ErrOwned = errors.New("another process owns the state directory")
 
-// own takes the lock of the state directory, which the kernel releases when
+// Own takes the lock of the state directory, which the kernel releases when
 // the process ends in whatever way. ErrOwned: another process has it.
-func own(dir string) (*flock.Flock, error) {
-	if err := stateDir(dir); err != nil {
+func Own(dir string) (*flock.Flock, error) {
+	if err := Make(dir); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, lockName)
@@ -42,7 +49,26 @@ func own(dir string) (*flock.Flock, error) {
 		l.Unlock()
 		return nil, locksFail(dir, err)
 	}
+	notePID(path)
 	return l, nil
+}
+
+// notePID writes into the lock file whose it is, for messages: who owns the
+// directory is decided by the lock. Where a locked file cannot be written,
+// messages do without.
+func notePID(path string) { _ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600) }
+
+// Owner returns the process that owns a state directory.
+func Owner(dir string) process.Process {
+	b, err := os.ReadFile(filepath.Join(dir, lockName))
+	if err != nil {
+		return process.Process{}
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return process.Process{}
+	}
+	return process.Of(pid)
 }
 
 // proveLock checks that a second lock on the file is refused: on some network
@@ -69,8 +95,8 @@ func locksFail(dir string, err error) error {
 	}
 }
 
-// stateDir makes the state directory, for its owner only.
-func stateDir(dir string) error {
+// Make makes the state directory, for its owner only.
+func Make(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
@@ -91,10 +117,10 @@ func stateDir(dir string) error {
 	return nil
 }
 
-// socketPath is where the owner of the state directory listens. The path of a
+// Socket is the path where the owner of the state directory listens. The path of a
 // socket is short by law of the kernel; a directory whose path is long has it
 // in a directory of the user's below the temporary one.
-func socketPath(dir string) (string, error) {
+func Socket(dir string) (string, error) {
 	path := filepath.Join(dir, socketName)
 	if len(path) < 100 {
 		return path, nil
@@ -112,4 +138,25 @@ func socketPath(dir string) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(dir))
 	return filepath.Join(short, hex.EncodeToString(sum[:8])+".sock"), nil
+}
+
+// Listen opens the socket. One that a dead process left is in the way and goes:
+// the lock says that it is ours.
+func Listen(dir string) (net.Listener, error) {
+	path, err := Socket(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	return l, nil
 }
