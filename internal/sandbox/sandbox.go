@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"strings"
 	"time"
@@ -15,11 +16,18 @@ import (
 // Plan is a command that is ready to start: nothing in it is looked up or
 // expanded later.
 type Plan struct {
-	Path  string   // absolute path of the program
-	Argv  []string // with argv[0]
-	Dir   string   // absolute working directory
-	Env   []string // the whole environment
-	Stdin io.Reader
+	Path  string    // absolute path of the program
+	Argv  []string  // with argv[0]
+	Dir   string    // absolute working directory
+	Env   []string  // the whole environment
+	Stdin io.Reader // nil: there is nothing to read
+
+	// Stderr gets the standard error; nil: it goes where the output goes, in
+	// order.
+	Stderr io.Writer
+	// Terminal gives the program a terminal of that size in place of Stdin and
+	// Stderr; the Process is then a Terminal.
+	Terminal *Size
 
 	// Grace is how long the processes have between TERM and KILL; 0: 2 s.
 	Grace time.Duration
@@ -39,7 +47,7 @@ func (p *Plan) Hash() string {
 // Broker starts plans in one kind of confinement.
 //
 // Start returns when the program runs. out gets stdout and stderr in the order
-// they come; writes to it are serialised. When ctx ends, every process that
+// they come; writes to it are serialised, and so are those to Plan.Stderr. When ctx ends, every process that
 // the program left behind is told to end and then killed.
 type Broker interface {
 	// Name is "host", "native", "docker", …
@@ -57,6 +65,22 @@ type Process interface {
 	// PID is the process id of the program.
 	PID() int
 }
+
+// Size is how large a terminal is, in characters.
+type Size struct{ Rows, Cols int }
+
+// Terminal is the Process of a program that has a terminal. What is written is
+// typed; it may be written from any goroutine.
+type Terminal interface {
+	Process
+	io.Writer
+	// SetWriteDeadline bounds writes: a program that reads nothing takes some
+	// thousand bytes and no more.
+	SetWriteDeadline(time.Time) error
+}
+
+// ErrNoTerminal says that a broker has no terminals.
+var ErrNoTerminal = errors.New("there are no terminals here")
 
 // Exit is how a program ended.
 type Exit struct {

@@ -48,32 +48,36 @@ func (b Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandb
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("working directory: %s is not a directory", p.Dir)
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("output pipe: %w", err)
-	}
-	defer w.Close()
-	t := &tree{mark: b.mark()}
+	t := &tree{mark: b.mark(), tty: p.Terminal != nil}
 	cmd := &exec.Cmd{
-		Path:   p.Path,
-		Args:   p.Argv,
-		Dir:    p.Dir,
-		Env:    append(p.Env[:len(p.Env):len(p.Env)], t.mark),
-		Stdin:  p.Stdin,
-		Stdout: w,
-		Stderr: w,
+		Path:  p.Path,
+		Args:  p.Argv,
+		Dir:   p.Dir,
+		Env:   append(p.Env[:len(p.Env):len(p.Env)], t.mark),
+		Stdin: p.Stdin,
 		// A descendant that holds the standard input is no reason to wait.
 		WaitDelay: drainTime,
 	}
-	if err := t.run(cmd); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", p.Path, err), r.Close())
+	c, err := connect(cmd, p, out)
+	if err != nil {
+		return nil, err
 	}
-	pr := &process{cmd: cmd, tree: t, out: r, grace: p.Grace, ended: make(chan struct{}), drained: make(chan error, 1)}
+	defer c.started()
+	if err := t.run(cmd); err != nil {
+		c.close()
+		return nil, fmt.Errorf("start %s: %w", p.Path, err)
+	}
+	pr := &process{cmd: cmd, tree: t, conn: c, grace: p.Grace, ended: make(chan struct{}), drained: make(chan error, len(c.flows))}
 	if pr.grace == 0 {
 		pr.grace = defaultGrace
 	}
-	go pr.drain(out)
+	for _, f := range c.flows {
+		go pr.drain(f)
+	}
 	go pr.watch(ctx)
+	if p.Terminal != nil {
+		return terminal{pr, c.flows[0].from}, nil
+	}
 	return pr, nil
 }
 
@@ -90,11 +94,11 @@ func (b Broker) mark() string {
 type process struct {
 	cmd     *exec.Cmd
 	tree    *tree
-	out     *os.File
+	conn    *conn
 	grace   time.Duration
 	killAt  atomic.Pointer[time.Time] // when the time of TERM is over, once ctx has ended
 	ended   chan struct{}             // closed when Wait has cleaned up
-	drained chan error                // the end of the output
+	drained chan error                // the end of each flow
 	kill    sync.Once
 }
 
@@ -129,14 +133,14 @@ func (p *process) watch(ctx context.Context) {
 	}
 }
 
-// drain copies the output until every holder of the pipe is gone.
-func (p *process) drain(out io.Writer) {
-	_, err := io.Copy(out, p.out)
-	if errors.Is(err, os.ErrClosed) {
+// drain copies a flow until every holder of its other end is gone.
+func (p *process) drain(f flow) {
+	_, err := io.Copy(f.to, f.from)
+	if hungUp(err) {
 		err = nil
 	}
 	if err != nil { // the program is not to block on a writer that gave up
-		_, _ = io.Copy(io.Discard, p.out)
+		_, _ = io.Copy(io.Discard, f.from)
 	}
 	p.drained <- err
 }
@@ -154,12 +158,13 @@ func (p *process) Wait() (sandbox.Exit, error) {
 		grace = max(0, time.Until(*at))
 	}
 	exit.Left = p.tree.reap(grace)
-	t := time.AfterFunc(drainTime, func() { p.out.Close() })
-	werr := <-p.drained
-	t.Stop()
-	p.out.Close()
-	if werr != nil {
-		werr = fmt.Errorf("output: %w", werr)
+	t := time.AfterFunc(drainTime, p.conn.close)
+	for range p.conn.flows {
+		if werr := <-p.drained; werr != nil {
+			err = errors.Join(err, fmt.Errorf("output: %w", werr))
+		}
 	}
-	return exit, errors.Join(err, werr)
+	t.Stop()
+	p.conn.close()
+	return exit, err
 }

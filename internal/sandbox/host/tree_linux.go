@@ -16,6 +16,7 @@ import (
 // tree is the processes of one program.
 type tree struct {
 	mark    string // NAME=value in their environment
+	tty     bool   // the standard input is their terminal
 	session int    // id of the program's session, and of the program
 	start   time.Time
 	began   uint64   // the same, as /proc tells it
@@ -36,7 +37,7 @@ func (t *tree) run(cmd *exec.Cmd) error {
 	}
 	t.life, t.lifeID = r, fmt.Sprintf("pipe:[%d]", st.Ino)
 	cmd.ExtraFiles = []*os.File{w}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: t.tty}
 	t.start, t.began = time.Now(), ticks()
 	if err := cmd.Start(); err != nil {
 		r.Close()

@@ -11,11 +11,12 @@ import (
 // tree is the processes of one program: its process group.
 type tree struct {
 	mark  string
+	tty   bool // the standard input is their terminal
 	group int
 }
 
 func (t *tree) run(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: t.tty}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

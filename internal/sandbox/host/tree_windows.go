@@ -16,6 +16,7 @@ import (
 // tree is the processes of one program: a job object that dies with us.
 type tree struct {
 	mark string
+	tty  bool // never
 	root *os.Process
 
 	mu  sync.Mutex

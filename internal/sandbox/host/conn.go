@@ -1,0 +1,96 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/chela-ai/chela/internal/sandbox"
+)
+
+// conn is what a program is connected to us by.
+type conn struct {
+	flows  []flow
+	theirs []*os.File // the program's ends
+}
+
+// flow is one way out of the program.
+type flow struct {
+	from *os.File
+	to   io.Writer
+}
+
+// connect gives the command its standard files.
+func connect(cmd *exec.Cmd, p sandbox.Plan, out io.Writer) (*conn, error) {
+	c := &conn{}
+	if p.Terminal != nil {
+		ours, theirs, err := openTerminal(*p.Terminal)
+		if err != nil {
+			return nil, err
+		}
+		c.flows = []flow{{ours, out}}
+		c.theirs = []*os.File{theirs}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+		return c, nil
+	}
+	w, err := c.pipe(out)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	if p.Stderr != nil {
+		if w, err = c.pipe(p.Stderr); err != nil {
+			c.started()
+			c.close()
+			return nil, err
+		}
+		cmd.Stderr = w
+	}
+	return c, nil
+}
+
+// pipe adds a flow and returns the program's end of it.
+func (c *conn) pipe(to io.Writer) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("output pipe: %w", err)
+	}
+	c.flows = append(c.flows, flow{r, to})
+	c.theirs = append(c.theirs, w)
+	return w, nil
+}
+
+// started closes what the program has now, or never will.
+func (c *conn) started() {
+	for _, f := range c.theirs {
+		_ = f.Close() // nothing was written through it
+	}
+}
+
+// close ends the flows. It may be called more than once.
+func (c *conn) close() {
+	for _, f := range c.flows {
+		_ = f.from.Close() // it was only read, or typed into
+	}
+}
+
+// terminal is a process that has a terminal.
+type terminal struct {
+	*process
+	keys *os.File
+}
+
+var _ sandbox.Terminal = terminal{}
+
+func (t terminal) Write(b []byte) (int, error) {
+	n, err := t.keys.Write(b)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("terminal: %w", err)
+	}
+	return n, err
+}
+
+func (t terminal) SetWriteDeadline(at time.Time) error { return t.keys.SetWriteDeadline(at) }
