@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"sort"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,21 +38,14 @@ func (c *console) logs() *cobra.Command {
 
 // printLog shows a line: time, level, message, and the rest as key=value.
 func (c *console) printLog(line []byte, asJSON bool) {
-	var attrs map[string]any
-	if asJSON || json.Unmarshal(line, &attrs) != nil {
+	l, ok := logfile.Parse(line)
+	if asJSON || !ok {
 		fmt.Fprintln(c.out, ansi.Line(string(line)))
 		return
 	}
-	take := func(key string) string { s, _ := attrs[key].(string); delete(attrs, key); return s }
-	at, level, msg := take("time"), take("level"), take("msg")
-	if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
-		at = t.Local().Format("2006-01-02 15:04:05.000")
+	if t, err := time.Parse(time.RFC3339Nano, l.Time); err == nil {
+		l.Time = t.Local().Format("2006-01-02 15:04:05.000")
 	}
-	var rest []string
-	for k, v := range attrs {
-		rest = append(rest, fmt.Sprintf("%s=%v", k, v))
-	}
-	sort.Strings(rest)
 	p := c.palette(c.out)
-	fmt.Fprintln(c.out, p.Dim.Paint(at), fmt.Sprintf("%-5s", level), ansi.Line(msg), p.Dim.Paint(ansi.Line(strings.Join(rest, " "))))
+	fmt.Fprintln(c.out, p.Dim.Paint(l.Time), fmt.Sprintf("%-5s", l.Level), ansi.Line(l.Message), p.Dim.Paint(ansi.Line(l.Attrs)))
 }

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/logfile"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/wire"
 )
@@ -75,12 +77,26 @@ func (o Options) tail(p wire.LogsTail) (wire.LogTail, error) {
 		_, b, _ = bytes.Cut(b, []byte("\n")) // the first line has no beginning
 	}
 	for line := range bytes.Lines(b) {
-		out.Lines = append(out.Lines, string(bytes.TrimSuffix(line, []byte("\n"))))
+		out.Lines = append(out.Lines, shown(bytes.TrimSuffix(line, []byte("\n"))))
 	}
 	if n := len(out.Lines) - int(bound(int64(p.Limit), someLines, maxLines)); n > 0 {
 		out.Lines, out.Truncated = out.Lines[n:], true
 	}
 	return out, nil
+}
+
+// shown returns a line with what clients show of it as one text, its message:
+// its words and its attributes.
+func shown(line []byte) string {
+	l, ok := logfile.Parse(line)
+	if !ok {
+		return string(line)
+	}
+	b, err := wire.Encode(strings.TrimSpace(l.Message + " " + l.Attrs))
+	if err != nil {
+		return string(line)
+	}
+	return `{"message":` + string(b) + "," + string(line[1:])
 }
 
 // bound returns n, or def without a wish, and limit at most.

@@ -26,6 +26,10 @@ func TestTail(t *testing.T) {
 		{"after the cursor", "a\nb\n", wire.LogsTail{Cursor: at(2)}, wire.LogTail{Cursor: 4, Size: 4, Lines: []string{"b"}}},
 		{"nothing new", "a\nb\n", wire.LogsTail{Cursor: at(4)}, wire.LogTail{Cursor: 4, Size: 4}},
 		{"a file begun anew", "c\n", wire.LogsTail{Cursor: at(4)}, wire.LogTail{Cursor: 2, Size: 2, Lines: []string{"c"}, Reset: true}},
+		{
+			"a record", `{"time":"t","level":"INFO","msg":"up","url":"ws://x"}` + "\n", wire.LogsTail{},
+			wire.LogTail{Cursor: 54, Size: 54, Lines: []string{`{"message":"up url=ws://x","time":"t","level":"INFO","msg":"up","url":"ws://x"}`}},
+		},
 		{"the newest lines", "a\nb\nc\n", wire.LogsTail{Limit: 2}, wire.LogTail{Cursor: 6, Size: 6, Lines: []string{"b", "c"}, Truncated: true}},
 		{"the newest bytes", "aaaa\nb\nc\n", wire.LogsTail{MaxBytes: 5}, wire.LogTail{Cursor: 9, Size: 9, Lines: []string{"b", "c"}, Truncated: true}},
 	} {
