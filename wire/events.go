@@ -218,6 +218,12 @@ type ApprovalResolve struct {
 	Decision string `json:"decision"`
 }
 
+// Questions is the result of question.list: what a model asked a person, beside
+// decisions.
+type Questions struct {
+	Questions []json.RawMessage `json:"questions"`
+}
+
 // OK is the result of methods that have nothing else to say.
 type OK struct {
 	OK bool `json:"ok"`

@@ -43,6 +43,7 @@ const (
 	MethodApprovalList    = "exec.approval.list"
 	MethodApprovalGet     = "exec.approval.get"
 	MethodApprovalResolve = "exec.approval.resolve"
+	MethodQuestionList    = "question.list"
 )
 
 // The events.

@@ -223,7 +223,7 @@ func (k *call) commit(c Command) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	return receipt(r), k.say(chela.RunID(it.ID), reply)
+	return receipt(r), k.say(chela.RunID(it.ID), it.ID, reply)
 }
 
 // answer runs the command; a refusal is its answer.
@@ -260,13 +260,14 @@ func (k *call) goOn() (Receipt, error) {
 }
 
 // say writes the answer into the transcript and for the channel, and has it
-// published.
-func (k *call) say(id chela.RunID, reply string) error {
+// published. item is the message that is the command, empty when the command
+// only stands in it.
+func (k *call) say(id chela.RunID, item, reply string) error {
 	if reply == "" {
 		return nil
 	}
 	e := &session.Entry{
-		ID: uuid.NewString(), Kind: session.KindCommand, Time: k.now, Sender: k.in.Sender,
+		ID: uuid.NewString(), Kind: session.KindCommand, Time: k.now, Sender: k.in.Sender, ItemID: item,
 		Text: strings.TrimSpace(k.in.Text) + "\n" + reply,
 	}
 	if err := k.tx.Sessions().Append(k.meta.ID, e); err != nil {
@@ -331,7 +332,7 @@ func (k *call) shortcuts(id string, list []string) error {
 		if err != nil {
 			return err
 		}
-		if err := k.say(chela.RunID(id+":"+c.Name), reply); err != nil {
+		if err := k.say(chela.RunID(id+":"+c.Name), "", reply); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,24 @@ import (
 // only the size is.
 const MaxImage = 512 << 10
 
+// Messages returns an entry of a transcript as clients show it: none when it is
+// not shown, two for a slash command and its answer.
+func Messages(e session.Entry) []wire.Message {
+	m, ok := Message(e)
+	if !ok {
+		return nil
+	}
+	word, reply, split := strings.Cut(e.Text, "\n")
+	if e.Kind != session.KindCommand || e.ItemID == "" || !split {
+		return []wire.Message{m}
+	}
+	asked := m
+	asked.Role, asked.Content, asked.IdempotencyKey = wire.RoleUser, wire.TextContent(word), e.ItemID+":user"
+	asked.Meta.ID, asked.Meta.IdempotencyKey = e.ID+":command", asked.IdempotencyKey
+	m.Role, m.Content = wire.RoleAssistant, wire.TextContent(reply)
+	return []wire.Message{asked, m}
+}
+
 // Message returns an entry of a transcript; false for entries that are not
 // shown.
 func Message(e session.Entry) (wire.Message, bool) {

@@ -4,6 +4,7 @@ package approvals
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -29,6 +30,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodApprovalList, wire.RoleOperator, chela.ScopeApprovals, m.list),
 		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get),
 		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve),
+		rpc.New(wire.MethodQuestionList, wire.RoleOperator, chela.ScopeQuestions, m.questions),
 	}
 }
 
@@ -45,6 +47,13 @@ func (m methods) list(ctx context.Context, _ rpc.Peer, _ wire.None) ([]wire.Appr
 		return err
 	})
 	return out, err
+}
+
+// questions says that a model asked nothing: a decision is all that it can ask
+// a person for. Clients that look for questions do so again and again until
+// they are answered.
+func (m methods) questions(context.Context, rpc.Peer, wire.None) (wire.Questions, error) {
+	return wire.Questions{Questions: []json.RawMessage{}}, nil
 }
 
 func (m methods) get(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire.Approval, error) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
@@ -117,7 +119,7 @@ func TestRefused(t *testing.T) {
 		{wire.MethodChatSend, wire.ChatSend{SessionKey: "a b", Message: "x", IdempotencyKey: "k"}, `invalid chat.send params: session key "a b": blanks and control characters are not allowed`},
 		{wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "  ", IdempotencyKey: "k"}, "message: neither text nor attachment"},
 		{wire.MethodAgent, wire.AgentRun{AgentID: "nope", Message: "x", IdempotencyKey: "k"}, `invalid agent params: unknown agent id "nope"`},
-		{wire.MethodChatHistory, map[string]any{"sessionKey": "main", "limit": -1}, "invalid chat.history params: limit, offset and maxBytes must be >= 0"},
+		{wire.MethodChatHistory, map[string]any{"sessionKey": "main", "limit": -1}, "invalid chat.history params: limit, offset, maxBytes and maxChars must be >= 0"},
 	} {
 		err := h.Call(t.Context(), tc.method, tc.params, nil)
 		we, ok := errors.AsType[*wire.Error](err)
@@ -175,6 +177,96 @@ func TestAgent(t *testing.T) {
 	if failed.Status != wire.StatusError || failed.Error == "" {
 		t.Errorf("agent.wait for a run that failed: %+v", failed)
 	}
+}
+
+// late is a model that answers when it is told to.
+func late(answer <-chan struct{}) llm.Provider {
+	return llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+		<-answer
+		return llmtest.Say("Late")
+	})
+}
+
+func TestAgentWaits(t *testing.T) {
+	t.Parallel()
+	t.Run("LOOP-05 accepted before the model answers, ok after it", func(t *testing.T) {
+		t.Parallel()
+		answer := make(chan struct{})
+		h := methodtest.New(t, late(answer))
+		var res wire.AgentResult
+		accepted := func(a wire.Accepted) {
+			if a.RunID != "a1" || a.AcceptedAt == 0 {
+				t.Errorf("accepted %+v", a)
+			}
+			w := methodtest.Do[wire.Waited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a1", TimeoutMs: 1})
+			if w.Status != wire.StatusTimeout {
+				t.Errorf("before the model answers: %+v", w)
+			}
+			close(answer)
+		}
+		if err := h.Await(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "hello", IdempotencyKey: "a1"}, accepted, &res); err != nil {
+			t.Fatal(err)
+		}
+		if w := methodtest.Do[wire.Waited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a1"}); w.Status != wire.StatusOK {
+			t.Errorf("after it: %+v", w)
+		}
+	})
+	t.Run("LOOP-06 a wait that is too short leaves the run", func(t *testing.T) {
+		t.Parallel()
+		answer := make(chan struct{})
+		h := methodtest.New(t, late(answer))
+		methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "hello", IdempotencyKey: "a1"})
+		if w := methodtest.Do[wire.Waited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a1", TimeoutMs: 50}); w.Status != wire.StatusTimeout {
+			t.Errorf("while it goes on: %+v", w)
+		}
+		close(answer)
+		if end := h.End("a1"); end.State != wire.StateFinal || end.Message.Text() != "Late" {
+			t.Errorf("the run ended with %+v", end)
+		}
+	})
+}
+
+func TestReconnect(t *testing.T) {
+	t.Parallel()
+	t.Run("SEED-06 who comes back in the middle of an answer gets the text so far", func(t *testing.T) {
+		t.Parallel()
+		const answer = "A long answer that takes its time, because every word of it has to be thought of first."
+		h := methodtest.New(t, llmtest.NewScript(llmtest.Step{Parts: []llm.Part{llm.Text(answer)}, Chunk: 4, Gap: 20 * time.Millisecond}))
+		methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "hello", IdempotencyKey: "k1"})
+		for e := range h.Events() {
+			if e.Name == wire.EventChat { // the first delta
+				break
+			}
+		}
+		c := h.Dial(client.Options{})
+		defer c.Close()
+		hist, err := c.History(t.Context(), "main", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := hist.InFlight
+		if f == nil || f.RunID != "k1" || f.Text == "" || !strings.HasPrefix(answer, f.Text) || f.StartedAt == 0 || !hist.Info.Active {
+			t.Fatalf("in flight: %+v of %+v", f, hist.Info)
+		}
+		text := f.Text
+		for e := range c.Events() {
+			var ev wire.Chat
+			if e.Name != wire.EventChat || e.Decode(&ev) != nil || ev.Seq <= f.Seq {
+				continue
+			}
+			if ev.State == wire.StateFinal {
+				text = ev.Message.Text()
+				break
+			}
+			if got := ev.Message.Text(); !strings.HasPrefix(got, text) {
+				t.Errorf("%q is followed by %q", text, got)
+			}
+			text = ev.Message.Text()
+		}
+		if text != answer {
+			t.Errorf("got %q, want %q", text, answer)
+		}
+	})
 }
 
 func TestAgentTimeout(t *testing.T) {
@@ -254,6 +346,10 @@ func TestHistoryOfNothing(t *testing.T) {
 	want := wire.History{
 		SessionKey: "agent:main:new", Messages: []wire.Message{}, Pending: wire.PendingInputs{Items: []wire.PendingInput{}},
 		Defaults: &wire.SessionModel{Provider: "mock", Model: "m1", ContextWindow: 100_000},
+		Info: &wire.Session{
+			Key: "agent:main:new", Kind: "direct", ChatType: "direct", AgentID: "main", Provider: "mock", Model: "m1",
+			ContextWindow: 100_000, Runs: []string{},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -383,6 +479,194 @@ func TestHistoryCursor(t *testing.T) {
 	}
 	if d := since(first.Cursor, 1); d.Kind != wire.KindReset {
 		t.Errorf("more is new than was asked for: %+v, want a reset", d)
+	}
+}
+
+func TestStartup(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 3, nil)
+	h.Put(func(tx store.Tx) error {
+		now := time.Now()
+		return tx.Sessions().Put(session.Meta{
+			Key: "agent:main:dashboard:0f8fad5b-d9cb-469f-a165-70867728950e", ID: "t2", Agent: "main", Created: now, Started: now, Updated: now,
+		})
+	})
+	got := methodtest.Do[wire.History](t, h, wire.MethodChatStartup, wire.ChatHistory{SessionKey: "main"})
+	if fmt.Sprint(texts(got.Messages)) != "[m0 m1 m2]" || got.Metadata == nil || len(got.Metadata.Models) != 1 || got.Info.Leaf != "e2" {
+		t.Errorf("startup: %+v", got)
+	}
+	short := methodtest.Do[wire.History](t, h, wire.MethodChatStartup, wire.ChatHistory{ShortID: "0f8fad5bd9", AgentID: "main"})
+	if short.SessionID != "t2" {
+		t.Errorf("by a short id: %+v", short)
+	}
+	for _, id := range []string{"0f8fad5bd8", "0f8fad5", "xyzxyzxyz"} {
+		if err := h.Call(t.Context(), wire.MethodChatStartup, wire.ChatHistory{ShortID: id}, nil); err == nil {
+			t.Errorf("short id %s: found", id)
+		}
+	}
+	if err := h.Call(t.Context(), wire.MethodChatHistory, wire.ChatHistory{}, nil); err == nil {
+		t.Error("history of no session")
+	}
+}
+
+func TestHistoryOfParts(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 10, func(i int, e *session.Entry) { e.ItemID = fmt.Sprint("k", i) })
+	h.Put(func(tx store.Tx) error {
+		if _, err := session.Reset(tx.Sessions(), key, "new", time.Now()); err != nil {
+			return err
+		}
+		return tx.Sessions().Archive("agent:main:other", session.Past{ID: "foreign", Reason: "new"})
+	})
+	read := func(in wire.ChatHistory) wire.History {
+		in.SessionKey = "main"
+		return methodtest.Do[wire.History](t, h, wire.MethodChatHistory, in)
+	}
+	for _, tc := range []struct {
+		name string
+		in   wire.ChatHistory
+		want string
+	}{
+		{"the current transcript", wire.ChatHistory{}, "[]"},
+		{"one that a reset left", wire.ChatHistory{SessionID: "t1", Limit: 2}, "[m8 m9]"},
+		{"one of another session", wire.ChatHistory{SessionID: "foreign"}, "[]"},
+		{"around a message", wire.ChatHistory{SessionID: "t1", MessageID: "e4", Limit: 4}, "[m3 m4 m5 m6]"},
+		{"around the last one", wire.ChatHistory{SessionID: "t1", MessageID: "e9", Limit: 2}, "[m8 m9]"},
+		{"short", wire.ChatHistory{SessionID: "t1", MaxChars: 1, Limit: 1}, "[m\n… (cut)]"},
+	} {
+		if got := fmt.Sprint(texts(read(tc.in).Messages)); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	got := read(wire.ChatHistory{SessionID: "t1", Inputs: []string{"k3", "nope"}})
+	if diff := cmp.Diff([]wire.Receipt{{RunID: "k3", State: wire.InputConsumed, Consumed: "e3"}}, got.Receipts); diff != "" {
+		t.Error(diff)
+	}
+	msg := func(id string) wire.ChatMessage {
+		return methodtest.Do[wire.ChatMessage](t, h, wire.MethodChatMessageGet, wire.ChatMessageGet{SessionKey: "main", MessageID: id})
+	}
+	if m := msg("e1"); m.OK || m.Why != "not_found" {
+		t.Errorf("a message of an earlier transcript: %+v", m)
+	}
+	note := methodtest.Do[wire.ChatInjected](t, h, wire.MethodChatInject,
+		wire.ChatInject{SessionKey: "main", Message: "the lamp is on", Label: "house"})
+	if m := msg(note.MessageID); !m.OK || m.Message.Text() != "[house]\n\nthe lamp is on" || m.Message.Role != wire.RoleSystem {
+		t.Errorf("a note: %+v", m)
+	}
+	if err := h.Call(t.Context(), wire.MethodChatInject, wire.ChatInject{SessionKey: "nope", Message: "x"}, nil); err == nil {
+		t.Error("a note in a session that does not exist")
+	}
+}
+
+func TestPendingPages(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}))
+	for i := range 31 {
+		methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{
+			SessionKey: "main", Message: fmt.Sprint("m", i), IdempotencyKey: fmt.Sprint("k", i), QueueMode: "followup",
+		})
+	}
+	var seen []string
+	for before, n := int64(0), 0; ; n++ {
+		got := methodtest.Do[wire.History](t, h, wire.MethodChatHistory,
+			wire.ChatHistory{SessionKey: "main", Before: before, Inputs: []string{"k30"}}).Pending
+		if len(got.Items) > wire.MaxPending || n > 3 {
+			t.Fatalf("page %d: %d items", n, len(got.Items))
+		}
+		var page []string
+		for _, it := range got.Items {
+			page = append(page, it.RunID)
+		}
+		seen = append(page, seen...)
+		if before = got.Next; before == 0 {
+			break
+		}
+	}
+	if len(seen) != len(slices.Compact(slices.Clone(seen))) || !slices.Contains(seen, "k30") || len(seen) < wire.MaxPending {
+		t.Errorf("waiting: %v", seen)
+	}
+}
+
+func TestExpectedLeaf(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("ok") }))
+	fill(h, 3, nil)
+	for i, tc := range []struct {
+		leaf    any // nil: null
+		absent  bool
+		session string
+		mode    string
+		refused bool
+	}{
+		{leaf: "e1", refused: true},
+		{leaf: "e1", mode: "steer"},
+		{leaf: "e1", session: "t1"},
+		{leaf: "e9", session: "t1", refused: true},
+		{leaf: nil, refused: true},
+		{leaf: nil, session: "t1", refused: true},
+		{absent: true, session: "t1"},
+		{absent: true, session: "t0", refused: true},
+	} {
+		id := fmt.Sprint("k", i)
+		p := map[string]any{"sessionKey": "main", "message": "x", "idempotencyKey": id}
+		if !tc.absent {
+			p["expectedLeafEntryId"] = tc.leaf
+		}
+		if tc.session != "" {
+			p["sessionId"] = tc.session
+		}
+		if tc.mode != "" {
+			p["queueMode"] = tc.mode
+		}
+		err := h.Call(t.Context(), wire.MethodChatSend, p, nil)
+		we, _ := errors.AsType[*wire.Error](err)
+		if refused := we != nil && strings.Contains(string(we.Details), "active-leaf-changed"); refused != tc.refused || err != nil && !refused {
+			t.Errorf("%+v: %v", tc, err)
+		}
+		if err == nil {
+			h.End(id)
+			if err := h.Call(t.Context(), wire.MethodChatSend, p, nil); err != nil {
+				t.Errorf("%+v, sent again: %v", tc, err)
+			}
+		}
+	}
+}
+
+func TestAttachmentForms(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("a dot"), llmtest.Say("a dot")))
+	for i, content := range []string{"AAECAw==", "data:image/png;base64,AAECAw=="} {
+		id := fmt.Sprint("k", i)
+		methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, map[string]any{
+			"sessionKey": "main", "message": "what is it", "idempotencyKey": id,
+			"attachments": []any{map[string]any{"type": "image", "mimeType": "image/png", "fileName": "dot.png", "content": content, "sizeBytes": 4}},
+		})
+		h.End(id)
+		hist := methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"})
+		msg := hist.Messages[2*i]
+		if n := len(msg.Content); n != 2 || string(msg.Content[0].Data) != "\x00\x01\x02\x03" {
+			t.Errorf("%s: %+v", content, msg.Content)
+		}
+	}
+}
+
+func TestCommandInHistory(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "/help", IdempotencyKey: "k1"})
+	end := h.End("k1")
+	hist := methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"})
+	if len(hist.Messages) != 2 {
+		t.Fatalf("messages: %+v", hist.Messages)
+	}
+	asked, answer := hist.Messages[0], hist.Messages[1]
+	if asked.Role != wire.RoleUser || asked.Text() != "/help" || asked.IdempotencyKey != "k1:user" {
+		t.Errorf("the command: %+v", asked)
+	}
+	if answer.Role != wire.RoleAssistant || answer.Text() != end.Message.Text() || answer.Text() == "" || answer.Meta.ID == asked.Meta.ID {
+		t.Errorf("its answer: %+v", answer)
 	}
 }
 

@@ -132,8 +132,7 @@ func (m methods) page(key chela.SessionKey, in wire.ChatHistory, pg page, flight
 		Cursor: cursor(pg.meta.ID, pg.total),
 	}
 	for i, e := range kept {
-		msg, ok := shape.Message(e)
-		if ok {
+		for _, msg := range shape.Messages(e) {
 			msg = lighten(msg, i == 0, most)
 			shorten(&msg, in.MaxChars)
 			h.Messages = append(h.Messages, msg)
@@ -236,11 +235,11 @@ func (m methods) since(ctx context.Context, key chela.SessionKey, in wire.ChatHi
 		Cursor: cursor(id, pg.total), Info: &pg.row, InFlight: flight,
 	}
 	for _, e := range pg.entries {
-		if msg, ok := shape.Message(e); ok {
+		for _, msg := range shape.Messages(e) {
 			shorten(&msg, in.MaxChars)
 			d.Messages = append(d.Messages, wire.SessionMessage{
 				SessionKey: string(key), SessionID: id, AgentID: string(key.Agent()),
-				Message: msg, MessageID: e.ID, Seq: e.Seq, UpdatedAt: wire.At(e.Time),
+				Message: msg, MessageID: msg.Meta.ID, Seq: e.Seq, UpdatedAt: wire.At(e.Time),
 			})
 		}
 	}

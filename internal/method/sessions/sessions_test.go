@@ -87,7 +87,7 @@ func TestDescribe(t *testing.T) {
 		}
 		h.End(id)
 	}
-	got := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionKey{Key: "main"}).Session
+	got := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionsDescribe{Key: "main", Preview: true}).Session
 	if got == nil {
 		t.Fatal("no session")
 	}
@@ -124,9 +124,12 @@ func TestResolve(t *testing.T) {
 		{wire.SessionsResolve{Key: "s0"}, "agent:main:s0"},
 		{wire.SessionsResolve{SessionID: "t2"}, "agent:main:s2"},
 		{wire.SessionsResolve{Label: "Kitchen"}, "agent:main:s1"},
+		{wire.SessionsResolve{Label: "Kitchen", AgentID: "other"}, "sessions.resolve: no such session: not found"},
+		{wire.SessionsResolve{Label: "Kitchens", Missing: true}, ""},
+		{wire.SessionsResolve{Key: "s0", Label: "Kitchen"}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId, label and shortId must be set"},
 		{wire.SessionsResolve{Label: "Kitch"}, "sessions.resolve: no such session: not found"},
-		{wire.SessionsResolve{Key: "s9"}, "sessions.resolve: no session agent:main:s9: not found"},
-		{wire.SessionsResolve{}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId and label must be set"},
+		{wire.SessionsResolve{Key: "s9"}, "sessions.resolve: no such session: not found"},
+		{wire.SessionsResolve{}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId, label and shortId must be set"},
 	} {
 		var r wire.SessionResolved
 		var got string
@@ -165,7 +168,7 @@ func TestCreateAndPatch(t *testing.T) {
 		"key": "work", "label": nil, "model": "mock/m2", "verboseLevel": "full", "queueMode": "collect", "responseUsage": "tokens",
 	})
 	want := wire.SessionEntry{Model: "mock/m2", Thinking: "high", Verbose: "full", UsageLine: "tokens", QueueMode: "collect"}
-	if diff := cmp.Diff(want, patched.Entry, cmpopts.IgnoreFields(wire.SessionEntry{}, "SessionID", "CreatedAt", "StartedAt", "UpdatedAt")); diff != "" {
+	if diff := cmp.Diff(want, patched.Entry, cmpopts.IgnoreFields(wire.SessionEntry{}, "SessionID", "CreatedAt", "SinceAt", "UpdatedAt", "ReadAt")); diff != "" {
 		t.Errorf("patched (-want +got):\n%s", diff)
 	}
 
@@ -203,8 +206,10 @@ func TestScopes(t *testing.T) {
 		{reader, wire.MethodSessionsList, nil, ""},
 		{reader, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Label: wire.Some("x")}, wire.ScopeWrite},
 		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Label: wire.Some("x")}, ""},
-		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Thinking: wire.Some("high")}, wire.ScopeAdmin},
-		{writer, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Model: "mock/m2"}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Thinking: wire.Some("high")}, ""},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Verbose: wire.Some("on")}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Model: "mock/m2"}, ""},
+		{writer, wire.MethodSessionsCompact, wire.SessionKey{Key: "s0"}, wire.ScopeAdmin},
 		{writer, wire.MethodSessionsReset, wire.SessionsReset{Key: "s0"}, wire.ScopeAdmin},
 		{writer, wire.MethodSessionsDelete, wire.SessionKey{Key: "s0"}, wire.ScopeAdmin},
 		{writer, wire.MethodApprovalList, nil, wire.ScopeApprovals},
@@ -273,6 +278,157 @@ func TestResetAndDelete(t *testing.T) {
 	}
 	if err := h.Call(t.Context(), wire.MethodSessionsDelete, wire.SessionKey{Key: "main"}, nil); err == nil {
 		t.Error("the main session was deleted")
+	}
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok")))
+	fill(h, 3)
+	row := func(key string) *wire.Session {
+		return methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionKey{Key: key}).Session
+	}
+	patch := func(p map[string]any) {
+		t.Helper()
+		methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, p)
+	}
+	keys := func(in wire.SessionsList) string {
+		var names []string
+		for _, s := range methodtest.Do[wire.SessionList](t, h, wire.MethodSessionsList, in).Sessions {
+			names = append(names, strings.TrimPrefix(s.Key, "agent:main:"))
+		}
+		return strings.Join(names, " ")
+	}
+	at := row("s1").UpdatedAt
+	patch(map[string]any{"key": "s1", "pinned": true, "category": "House", "icon": "lamp"})
+	patch(map[string]any{"key": "s2", "archived": true, "unread": true})
+	if s := row("s1"); !s.Pinned || s.PinnedAt == 0 || s.Category != "House" || s.Icon != "lamp" || s.UpdatedAt <= at {
+		t.Errorf("s1: %+v", s)
+	}
+	if s := row("s2"); !s.Archived || !s.Unread || s.UnreadAt == 0 {
+		t.Errorf("s2: %+v", s)
+	}
+	yes := true
+	for _, tc := range []struct {
+		in   wire.SessionsList
+		want string
+	}{
+		{wire.SessionsList{}, "s1 s0"},
+		{wire.SessionsList{Archived: wire.ArchivedOnly}, "s2"},
+		{wire.SessionsList{Archived: wire.ArchivedAll}, "s1 s2 s0"},
+		{wire.SessionsList{Pinned: &yes}, "s1"},
+		{wire.SessionsList{Category: "House"}, "s1"},
+		{wire.SessionsList{SpawnedBy: "agent:main:s1"}, ""},
+		{wire.SessionsList{ActiveOnly: true}, ""},
+	} {
+		if got := keys(tc.in); got != tc.want {
+			t.Errorf("%+v: %q, want %q", tc.in, got, tc.want)
+		}
+	}
+	if err := h.Call(t.Context(), wire.MethodSessionsList, map[string]any{"archived": "some"}, nil); err == nil {
+		t.Error("archived: some: taken")
+	}
+	if err := h.Call(t.Context(), wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s0", Archived: true}, nil); err == nil {
+		t.Error("a session that was not put away was deleted as one")
+	}
+	writer := h.Dial(client.Options{Scopes: []string{wire.ScopeWrite}})
+	defer writer.Close()
+	if err := writer.Call(t.Context(), wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s2", Archived: true}, nil); err != nil {
+		t.Errorf("a session that was put away: %v", err)
+	}
+
+	t.Run("what was answered is unread until somebody looks", func(t *testing.T) {
+		for range 2 {
+			id, err := h.Send(t.Context(), "s0", "hello")
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.End(id)
+			if !row("s0").Unread {
+				t.Error("after an answer: read")
+			}
+			before := row("s0").UpdatedAt
+			patch(map[string]any{"key": "s0", "unread": false})
+			if s := row("s0"); s.Unread || s.ReadAt == 0 || s.UpdatedAt != before {
+				t.Errorf("after a look: %+v", s)
+			}
+		}
+	})
+	t.Run("several at once", func(t *testing.T) {
+		got := methodtest.Do[wire.SessionsPatchedMany](t, h, wire.MethodSessionsPatchMany, map[string]any{
+			"targets": []any{map[string]any{"key": "s0"}, map[string]any{"key": "nope"}, map[string]any{"key": "s1", "expectedSessionId": "t9"}},
+			"patch":   map[string]any{"category": "Old"},
+		}).Outcomes
+		if len(got) != 3 || !got[0].OK || got[1].OK || got[2].OK || got[1].Error == nil || row("s0").Category != "Old" || row("s1").Category != "House" {
+			t.Errorf("outcomes: %+v", got)
+		}
+	})
+	t.Run("not what somebody else changed", func(t *testing.T) {
+		for _, tc := range []struct {
+			method string
+			params any
+		}{
+			{wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", SessionID: "t9", Label: wire.Some("x")}},
+			{wire.MethodSessionsReset, wire.SessionsReset{Key: "s0", SessionID: "t9"}},
+			{wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s0", SessionID: "t9"}},
+		} {
+			if err := h.Call(t.Context(), tc.method, tc.params, nil); err == nil || !strings.Contains(err.Error(), "changed") {
+				t.Errorf("%s: %v", tc.method, err)
+			}
+		}
+	})
+}
+
+func TestParent(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 1)
+	methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Thinking: wire.Some("high"), Label: wire.Some("old")})
+	got := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Parent: "s0", DisplayName: "Child"})
+	if got.Entry.Thinking != "high" || got.Entry.Label != "Child" {
+		t.Errorf("created: %+v", got.Entry)
+	}
+	failed := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new2", Message: strings.Repeat("x", 2<<20)})
+	if failed.RunStarted || failed.RunError == nil {
+		t.Errorf("created with a message that is too long: %+v", failed)
+	}
+}
+
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok"), llmtest.Say("ok")))
+	c := h.Dial(client.Options{})
+	defer c.Close()
+	if err := c.Call(t.Context(), wire.MethodSessionsSubscribe, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	compact := func() wire.SessionCompacted {
+		return methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact, wire.SessionKey{Key: "work"})
+	}
+	for i := range 2 {
+		id, err := h.Send(t.Context(), "work", "hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.End(id)
+		if got := compact(); got.Compacted != (i > 0) || got.Compacted == (got.Reason != "") {
+			t.Errorf("after %d turns: %+v", i+1, got)
+		}
+	}
+	var phases []string
+	for e := range c.Events() {
+		var op wire.SessionOperation
+		if e.Name != wire.EventSessionOperation || e.Decode(&op) != nil {
+			continue
+		}
+		phases = append(phases, fmt.Sprint(op.Operation, " ", op.Phase, " ", op.Completed))
+		if op.Completed {
+			break
+		}
+	}
+	want := []string{"compact start false", "compact end false", "compact start false", "compact end true"}
+	if diff := cmp.Diff(want, phases); diff != "" {
+		t.Error(diff)
 	}
 }
 
