@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -24,6 +25,7 @@ const (
 	ReasonNotPaired    = "not-paired"
 	ReasonRoleUpgrade  = "role-upgrade"
 	ReasonScopeUpgrade = "scope-upgrade"
+	ReasonMetadata     = "metadata-upgrade"
 )
 
 // Proof is what a connection showed beside its key, as the gateway judged it.
@@ -43,6 +45,9 @@ type Admission struct {
 	Refusal    *wire.Error // set: the answer, and there is no Pass
 	Requested  *Request    // a new request waits, to be published
 	Superseded *Request    // the request that it replaced, to be published as rejected
+
+	NodeRequested  *NodeRequest // what a node asks to be able to do, to be published
+	NodeSuperseded *NodeRequest // what it asked for before, to be published as rejected
 }
 
 // Pass is who a connection is.
@@ -53,6 +58,7 @@ type Pass struct {
 	Generation int64         // of the grant
 	Token      string        // of the device, to tell it in the hello
 	Issued     time.Time     // of the grant
+	Others     []Handoff     // what an invitation grants beside it
 }
 
 // Principal returns who acts in the calls of the connection.
@@ -73,7 +79,7 @@ func Admit(t Table, id Identity, p Proof, now time.Time) (Admission, error) {
 		return Admission{}, err
 	}
 	g := d.Grant(id.Role)
-	reason := missing(d, g, id.Scopes)
+	reason := missing(d, g, id)
 	switch {
 	case reason != "" && !silently(d, g, reason, id, p):
 		return ask(t, d, id, reason, p.Local, now)
@@ -103,6 +109,8 @@ func Redeem(t Table, id Identity, token string, now time.Time) (Admission, error
 	case !Within(g.Scopes, id.Scopes):
 		return refuseToken(CodeScopeMismatch, "scope_mismatch", "review_auth_configuration",
 			"unauthorized: device token scope mismatch (re-pair or approve scope upgrade)"), nil
+	case changed(d, id.Client):
+		return ask(t, d, id, ReasonMetadata, false, now)
 	}
 	g.Used = now
 	return enter(t, d, g, id, token, id.Scopes, now)
@@ -154,23 +162,47 @@ func find(r Reader, id string) (Device, error) {
 }
 
 // missing says why the device may not have what it asks for; "" when it may.
-func missing(d Device, g Grant, scopes []chela.Scope) string {
+func missing(d Device, g Grant, id Identity) string {
 	switch {
 	case !d.Live():
 		return ReasonNotPaired
 	case !g.Live():
 		return ReasonRoleUpgrade
-	case !Within(g.Scopes, scopes):
+	case !Within(g.Scopes, id.Scopes):
 		return ReasonScopeUpgrade
+	case changed(d, id.Client):
+		return ReasonMetadata
 	}
 	return ""
 }
 
+// changed reports whether the client says that it is on another kind of machine
+// than the one that was approved: its key may have been carried there. What it
+// does not say it does not change, and neither does another version.
+func changed(d Device, c wire.ClientInfo) bool {
+	return other(system(d.Platform), system(c.Platform)) || other(fold(d.Family), fold(c.Family))
+}
+
+func other(was, is string) bool { return was != "" && is != "" && was != is }
+
+// system returns the name of a platform without its version.
+func system(platform string) string {
+	name, _, _ := strings.Cut(fold(platform), " ")
+	switch name {
+	case "darwin":
+		return "macos"
+	case "win32":
+		return "windows"
+	}
+	return name
+}
+
 // silently reports whether the device may be granted what it asks for without
-// a question: one that was never seen, or one whose grant nobody cut down and
-// that asks for more. What was taken away only a person gives back.
+// a question: one that was never seen, one whose grant nobody cut down and that
+// asks for more, and one that changed on this machine, with the secret. What was
+// taken away only a person gives back.
 func silently(d Device, g Grant, reason string, id Identity, p Proof) bool {
-	fresh := d.ID == "" || reason == ReasonScopeUpgrade && !g.Held
+	fresh := d.ID == "" || reason == ReasonScopeUpgrade && !g.Held || reason == ReasonMetadata
 	return p.Local && fresh && Within(p.Authority, id.Scopes)
 }
 
@@ -250,6 +282,7 @@ func pairingRequired(d Device, r Request, reason string) *wire.Error {
 		ReasonNotPaired:    {"device is not approved yet", "Approve this device from the pending pairing requests."},
 		ReasonRoleUpgrade:  {"device is asking for a higher role than currently approved", "Review the requested role upgrade, then approve the pending request."},
 		ReasonScopeUpgrade: {"device is asking for more scopes than currently approved", "Review the requested scopes, then approve the pending upgrade."},
+		ReasonMetadata:     {"device identity changed and must be re-approved", "Review the refreshed device details, then approve the pending request."},
 	}[reason]
 	details := map[string]any{
 		"code": CodePairingRequired, "reason": reason, "requestId": r.ID, "remediationHint": said.remedy,

@@ -31,11 +31,13 @@ type Device struct {
 	ID          string    `json:"id"`        // hex SHA-256 of the key
 	PublicKey   string    `json:"publicKey"` // base64url
 	DisplayName string    `json:"displayName,omitempty"`
+	Label       string    `json:"label,omitempty"` // the name that a person gave it
 	Platform    string    `json:"platform,omitempty"`
 	Family      string    `json:"deviceFamily,omitempty"`
 	ClientID    string    `json:"clientId,omitempty"`
 	ClientMode  string    `json:"clientMode,omitempty"`
-	Grants      []Grant   `json:"grants"` // one per role, revoked ones too
+	Node        *Node     `json:"node,omitempty"` // nil: it never was one
+	Grants      []Grant   `json:"grants"`         // one per role, revoked ones too
 	Generation  int64     `json:"generation"`
 	Via         string    `json:"approvedVia"`
 	Created     time.Time `json:"createdAt"`
@@ -148,6 +150,8 @@ type Reader interface {
 	Request(id string) (Request, error)
 	// Requests returns all requests, the oldest first.
 	Requests() ([]Request, error)
+	// Invites returns the invitations as they were put.
+	Invites() ([]Invite, error)
 }
 
 // Table is the devices inside a transaction.
@@ -160,4 +164,6 @@ type Table interface {
 	PutRequest(Request) error
 	// DropRequest deletes a request, when there is one.
 	DropRequest(id string) error
+	// PutInvites stores the invitations in the place of all that there were.
+	PutInvites([]Invite) error
 }

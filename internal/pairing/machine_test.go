@@ -87,10 +87,11 @@ func newMachine(t *testing.T, next func(int) int, do func(func(pairing.Table) er
 type memory struct {
 	devices  map[string]pairing.Device
 	requests map[string]pairing.Request // by device
+	invites  []pairing.Invite
 }
 
 func (m *memory) update(f func(pairing.Table) error) error {
-	next := &memory{maps.Clone(m.devices), maps.Clone(m.requests)}
+	next := &memory{maps.Clone(m.devices), maps.Clone(m.requests), m.invites}
 	err := f(next)
 	if err == nil {
 		*m = *next
@@ -122,6 +123,10 @@ func (m *memory) Request(id string) (pairing.Request, error) {
 func (m *memory) Requests() ([]pairing.Request, error) {
 	return slices.Collect(maps.Values(m.requests)), nil
 }
+
+func (m *memory) Invites() ([]pairing.Invite, error) { return slices.Clone(m.invites), nil }
+
+func (m *memory) PutInvites(all []pairing.Invite) error { m.invites = all; return nil }
 
 func (m *memory) PutDevice(d pairing.Device) error { m.devices[d.ID] = d; return nil }
 
@@ -497,7 +502,7 @@ func FuzzMachine(f *testing.F) {
 				return 0
 			}
 			return int(choices[at-1]) % n
-		}, (&memory{map[string]pairing.Device{}, map[string]pairing.Request{}}).update)
+		}, (&memory{devices: map[string]pairing.Device{}, requests: map[string]pairing.Request{}}).update)
 		for at < len(choices) && at < 400 {
 			m.step()
 		}

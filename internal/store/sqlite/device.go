@@ -92,6 +92,30 @@ func (t devices) DropRequest(id string) error {
 	return nil
 }
 
+// invitesKey is the setting that holds the invitations: they are few, and soon
+// forgotten.
+const invitesKey = "device.invites"
+
+// Invites returns the invitations as they were put.
+func (t devices) Invites() ([]pairing.Invite, error) {
+	text, err := setting(t.c, invitesKey)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	var list []pairing.Invite
+	return list, decode(text, &list)
+}
+
+// PutInvites stores the invitations.
+func (t devices) PutInvites(list []pairing.Invite) error {
+	text, err := encode(list)
+	if err != nil {
+		return fmt.Errorf("invitations: %w", err)
+	}
+	_, err = t.c.exec("INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", invitesKey, text)
+	return err
+}
+
 // many returns the values that a query of one JSON column selects.
 func many[T any](c *conn, query string, args ...any) ([]T, error) {
 	var list []T
@@ -110,6 +134,9 @@ func many[T any](c *conn, query string, args ...any) ([]T, error) {
 func forgetDevices(c *conn, report *Report) error {
 	n, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name = 'device'")
 	if err != nil || n == 0 {
+		return err
+	}
+	if _, err := c.exec("DELETE FROM setting WHERE name = ?", invitesKey); err != nil {
 		return err
 	}
 	gone, err := c.exec("DELETE FROM device WHERE removed = 0")

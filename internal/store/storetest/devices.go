@@ -52,6 +52,16 @@ func testDevices(t *testing.T, s store.Store) {
 	same(t, "a device", get(t, s, func(r store.Reader) (pairing.Device, error) { return r.Devices().Device("a") }), late)
 	same(t, "a request", get(t, s, func(r store.Reader) (pairing.Request, error) { return r.Devices().Request("r2") }), second)
 
+	invited := []pairing.Invite{{ID: "i", Hash: "h", Roles: []string{"node"}, Scopes: []chela.Scope{}, By: "owner", Created: at(3), Used: at(4), Device: "a"}}
+	invites := func() []pairing.Invite {
+		return get(t, s, func(r store.Reader) ([]pairing.Invite, error) { return r.Devices().Invites() })
+	}
+	same(t, "no invitations", invites(), nil)
+	update(t, s, func(tx store.Tx) error { return tx.Devices().PutInvites(invited) })
+	same(t, "an invitation", invites(), invited)
+
+	late.Label = "named"
+	late.Node = &pairing.Node{Version: "1", Declared: pairing.Surface{Caps: []string{"x"}, Commands: []string{"y"}}, Created: at(1), Asked: &pairing.NodeRequest{ID: "n", Time: at(2)}}
 	late.Removed, late.Grants = at(20), late.Grants[:1]
 	newer := request("r3", "a", 6)
 	update(t, s, func(tx store.Tx) error {
