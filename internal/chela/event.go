@@ -10,7 +10,7 @@ type Stream string
 
 // The streams of run events.
 const (
-	StreamLifecycle Stream = "lifecycle" // phases: start, model, suspended, resume, end, error
+	StreamLifecycle Stream = "lifecycle" // phases: start and resume (Data: the run's Address), model, suspended, end, error
 	StreamAssistant Stream = "assistant" // text as it comes
 	StreamThinking  Stream = "thinking"
 	StreamTool      Stream = "tool"      // phases: start, update, result

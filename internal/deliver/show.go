@@ -60,7 +60,8 @@ func (w *Worker) observe(ctx context.Context, e chela.Event) {
 	case chela.StreamLifecycle:
 		switch e.Phase {
 		case chela.PhaseStart, chela.PhaseResume:
-			if s == nil && (w.o.Typing || w.o.Preview != nil) {
+			at, known := e.Data.(chela.Address)
+			if s == nil && (w.o.Typing || w.o.Preview != nil) && !(known && at.Local()) {
 				w.beginLocked(ctx, e.Run)
 			}
 		case chela.PhaseEnd, chela.PhaseError, chela.PhaseSuspended:

@@ -63,7 +63,7 @@ func New(o Options) *Worker {
 // Run sends until ctx ends. Calls in progress are then given a moment; it
 // returns when everything it began is done.
 func (w *Worker) Run(ctx context.Context) error {
-	wakes := w.o.Store.Wakes(ctx)
+	wakes := w.o.Store.Wakes(ctx, store.TopicOutbox)
 	unsubscribe := w.o.Bus.Subscribe(func(e chela.Event) { w.observe(ctx, e) })
 	hint(w.asked) // by the process before, perhaps
 	if err := w.tidy(ctx); err != nil && ctx.Err() == nil {
@@ -76,8 +76,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		select {
-		case t, ok := <-wakes:
-			if !ok || t.Kind != store.TopicOutbox {
+		case _, ok := <-wakes:
+			if !ok {
 				continue
 			}
 		case <-w.asked:

@@ -153,7 +153,7 @@ func stopOne(tx store.Tx, r *run.Run, now time.Time) ([]approval.Request, error)
 	if err := tx.Runs().Put(*r); err != nil {
 		return nil, err
 	}
-	return withdrawn, doneItems(tx, r.ID)
+	return withdrawn, tx.Queue().Finish(r.ID)
 }
 
 func asLLM(err error) (*llm.Error, bool) { return errors.AsType[*llm.Error](err) }

@@ -173,6 +173,7 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 	if err != nil {
 		return err
 	}
+	j.meta = meta
 	who, err := pairing.Current(tx.Devices(), principalOf(j.items))
 	if err != nil {
 		return err
@@ -211,11 +212,6 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 	if err := tx.Queue().Set(queue.Taken, taken...); err != nil {
 		return err
 	}
-	meta.Updated = now
-	j.meta = meta
-	if err := tx.Sessions().Put(meta); err != nil {
-		return err
-	}
 	return tx.Runs().Put(j.r)
 }
 
@@ -236,10 +232,11 @@ func sessionOf(tx store.Tx, key chela.SessionKey, now time.Time) (session.Meta, 
 	if !errors.Is(err, chela.ErrNotFound) {
 		return m, err
 	}
-	return session.Meta{
+	m = session.Meta{
 		Key: key, ID: uuid.NewString(), Agent: key.Agent(),
 		Created: now, Started: now, Updated: now, Active: now,
-	}, nil
+	}
+	return m, tx.Sessions().Put(m)
 }
 
 func (c *Conductor) meta(ctx context.Context, key chela.SessionKey) (session.Meta, error) {
@@ -306,7 +303,7 @@ func closeSuspended(tx store.Tx, j *job, meta session.Meta, stored *[]*session.E
 		if err := tx.Runs().Put(r); err != nil {
 			return err
 		}
-		if err := doneItems(tx, r.ID); err != nil {
+		if err := tx.Queue().Finish(r.ID); err != nil {
 			return err
 		}
 		j.left = append(j.left, r)
@@ -387,15 +384,6 @@ func oneLine(s string, most int) string {
 		s = string(rs[:most]) + "…"
 	}
 	return s
-}
-
-// doneItems closes the items that a run took.
-func doneItems(tx store.Tx, id chela.RunID) error {
-	items, err := tx.Queue().TakenBy(id)
-	if err != nil || len(items) == 0 {
-		return err
-	}
-	return tx.Queue().Set(queue.Done, items...)
 }
 
 // absorbed tells observers that a message has no answer of its own.

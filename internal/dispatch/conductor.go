@@ -92,7 +92,7 @@ func (c *Conductor) Run(ctx context.Context) error {
 	c.work = work
 	c.mu.Unlock()
 
-	wakes := c.o.Store.Wakes(ctx)
+	wakes := c.o.Store.Wakes(ctx, store.TopicQueue)
 	if err := c.recover(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("look for interrupted runs: %w", err)
 	}
@@ -101,7 +101,7 @@ func (c *Conductor) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
 		case t, ok := <-wakes:
-			if ok && t.Kind == store.TopicQueue {
+			if ok {
 				c.wake(t.Session)
 			}
 		case <-tick.C:

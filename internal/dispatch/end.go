@@ -155,7 +155,7 @@ func (c *Conductor) finishTx(tx store.Tx, j *job, entries *[]*session.Entry) (se
 			return meta, err
 		}
 	}
-	if err := doneItems(tx, j.r.ID); err != nil {
+	if err := tx.Queue().Finish(j.r.ID); err != nil {
 		return meta, err
 	}
 	meta.Updated, meta.Answered = j.r.Ended, j.r.Ended

@@ -292,7 +292,7 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 	s.begun(j.r.ID, cancel)
 	defer s.ended()
 	j.over = s.ended
-	c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: phase})
+	c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: phase, Data: j.r.Address})
 	if phase == chela.PhaseStart {
 		c.announceInput(ctx, j)
 	}

@@ -55,8 +55,6 @@ type Receipt struct {
 type Reader interface {
 	// Waiting returns the items of the session in state Waiting, by Seq.
 	Waiting(chela.SessionKey) ([]Item, error)
-	// TakenBy returns the items that a run took, by Seq.
-	TakenBy(chela.RunID) ([]Item, error)
 	// Get returns an item by id, or chela.ErrNotFound.
 	Get(id string) (Item, error)
 	// ByKey returns an item by dedupe key, or chela.ErrNotFound.
@@ -72,6 +70,8 @@ type Table interface {
 	Put(Item) (Receipt, error)
 	// Set moves items to a state, with their Run and Note as given.
 	Set(State, ...Item) error
+	// Finish moves the items that a run took to Done.
+	Finish(chela.RunID) error
 	// Prune deletes final items created before t and returns how many.
 	Prune(t time.Time) (int, error)
 }

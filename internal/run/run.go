@@ -85,7 +85,8 @@ type Reader interface {
 // Table is the runs inside a transaction.
 type Table interface {
 	Reader
-	// Put stores a run by its id, new or changed.
+	// Put stores a run by its id, new or changed: all but whose it is and when it
+	// began, which stays as it was.
 	Put(Run) error
 	// Acquire takes the session's lease for owner and run with the next fence.
 	Acquire(key chela.SessionKey, owner string, run chela.RunID) (Lease, error)

@@ -65,9 +65,9 @@ type Store interface {
 	// returned as it is; chela.ErrFull says that nothing was stored for lack
 	// of room.
 	Update(ctx context.Context, s Sync, f func(Tx) error) error
-	// Wakes returns a channel of what commits woke, until ctx ends. A slow
-	// reader loses wakes but never the last one of a topic.
-	Wakes(ctx context.Context) <-chan Topic
+	// Wakes returns a channel of what commits woke of a kind, until ctx ends. A
+	// slow reader loses wakes but never the last one of a topic.
+	Wakes(ctx context.Context, kind TopicKind) <-chan Topic
 }
 
 // Reader is the tables, to read.

@@ -50,11 +50,6 @@ func (t items) Waiting(key chela.SessionKey) ([]queue.Item, error) {
 	return t.list("session = ? AND state = 'waiting' ORDER BY seq", str(key))
 }
 
-// TakenBy returns the items that a run took, by Seq.
-func (t items) TakenBy(id chela.RunID) ([]queue.Item, error) {
-	return t.list("run = ? AND run <> '' AND state IN ('taken', 'done') ORDER BY seq", str(id))
-}
-
 // Get returns an item by id.
 func (t items) Get(id string) (queue.Item, error) { return t.one("id = ?", id) }
 
@@ -111,6 +106,12 @@ func (t items) Set(s queue.State, list ...queue.Item) error {
 		}
 	}
 	return nil
+}
+
+// Finish moves the items that a run took to Done.
+func (t items) Finish(id chela.RunID) error {
+	_, err := t.c.exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND state = 'taken'", str(id))
+	return err
 }
 
 // Prune deletes final items created before tm and returns how many.

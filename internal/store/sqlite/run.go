@@ -66,7 +66,8 @@ func (t runs) Recent(key chela.SessionKey, n int) ([]run.Run, error) {
 	return t.list("WHERE session = ?"+order, str(key), n)
 }
 
-// Put stores a run by its id, new or changed.
+// Put stores a run by its id, new or changed. Whose run it is and when it began
+// never changes: setting those again would write their indexes again.
 func (t runs) Put(v run.Run) error {
 	principal, err1 := encode(v.Principal)
 	address, err2 := encode(v.Address)
@@ -74,11 +75,10 @@ func (t runs) Put(v run.Run) error {
 		return fmt.Errorf("run %s: %w", v.ID, err)
 	}
 	_, err := t.c.exec("INSERT INTO run ("+runColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET session = excluded.session, transcript = excluded.transcript, agent = excluded.agent,
-trigger = excluded.trigger, lane = excluded.lane, state = excluded.state, principal = excluded.principal,
+ON CONFLICT (id) DO UPDATE SET lane = excluded.lane, state = excluded.state, principal = excluded.principal,
 address = excluded.address, think = excluded.think, model = excluded.model, attempts = excluded.attempts,
 error = excluded.error, text = excluded.text, footer = excluded.footer, silent = excluded.silent,
-started = excluded.started, ended = excluded.ended, fence = excluded.fence`,
+ended = excluded.ended, fence = excluded.fence`,
 		str(v.ID), str(v.Session), v.SessionID, str(v.Agent), str(v.Trigger), v.Lane, str(v.State), principal, address,
 		v.Think, v.Model, v.Attempts, v.Error, v.Text, v.Footer, v.Silent, v.Started, v.Ended, v.Fence)
 	return err

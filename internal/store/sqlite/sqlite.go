@@ -131,9 +131,11 @@ func (d *DB) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) e
 	return d.writer.do(ctx, s, f)
 }
 
-// Wakes returns a channel of what commits woke, until ctx ends or the database
-// is closed.
-func (d *DB) Wakes(ctx context.Context) <-chan store.Topic { return d.wakes.Listen(ctx) }
+// Wakes returns a channel of what commits woke of a kind, until ctx ends or the
+// database is closed.
+func (d *DB) Wakes(ctx context.Context, kind store.TopicKind) <-chan store.Topic {
+	return d.wakes.Listen(ctx, kind)
+}
 
 // end ends the transaction of a reader, whatever came before.
 func (c *conn) end(sql string) {

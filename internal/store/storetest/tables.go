@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -78,8 +79,14 @@ func testQueue(t *testing.T, s store.Store) {
 			same(t, "receipt", r, queue.Receipt{Item: items[0]})
 			return err
 		})
-		same(t, "taken", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().TakenBy("run-1") }), []queue.Item{items[0]})
 		same(t, "waiting", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[2]})
+		update(t, s, func(tx store.Tx) error { return errors.Join(tx.Queue().Finish("none"), tx.Queue().Finish("")) })
+		same(t, "not finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
+		update(t, s, func(tx store.Tx) error { return tx.Queue().Finish("run-1") })
+		items[0].State = queue.Done
+		same(t, "finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
+		items[0].State = queue.Taken
+		update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
 	})
 	t.Run("items without a key are all new", func(t *testing.T) {
 		update(t, s, func(tx store.Tx) error {

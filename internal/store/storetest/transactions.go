@@ -257,7 +257,7 @@ func testConcurrency(t *testing.T, s store.Store) {
 func testWakes(t *testing.T, s store.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	wakes := s.Wakes(ctx)
+	wakes := s.Wakes(ctx, store.TopicQueue)
 	topic := func(key chela.SessionKey) store.Topic { return store.Topic{Kind: store.TopicQueue, Session: key} }
 
 	var committed atomic.Bool
@@ -277,9 +277,9 @@ func testWakes(t *testing.T, s store.Store) {
 		for range 1000 {
 			update(t, s, func(tx store.Tx) error { tx.Wake(topic(keyA)); tx.Wake(topic(keyB)); return nil })
 		}
-		update(t, s, func(tx store.Tx) error { tx.Wake(store.Topic{Kind: store.TopicOutbox}); return nil })
+		update(t, s, func(tx store.Tx) error { tx.Wake(topic("last")); return nil })
 		have := map[store.Topic]int{}
-		for n := 0; have[store.Topic{Kind: store.TopicOutbox}] == 0; n++ {
+		for n := 0; have[topic("last")] == 0; n++ {
 			have[next(t, wakes)]++
 			if n > 100 {
 				t.Fatal("wakes are not joined")
@@ -290,12 +290,21 @@ func testWakes(t *testing.T, s store.Store) {
 		}
 	})
 	t.Run("every reader gets them", func(t *testing.T) {
-		other := s.Wakes(ctx)
+		other := s.Wakes(ctx, store.TopicQueue)
 		update(t, s, func(tx store.Tx) error { tx.Wake(topic("c")); return nil })
 		for _, c := range []<-chan store.Topic{wakes, other} {
 			for got := next(t, c); got != topic("c"); got = next(t, c) {
 			}
 		}
+	})
+	t.Run("a reader gets its kind only", func(t *testing.T) {
+		outbox := s.Wakes(ctx, store.TopicOutbox)
+		update(t, s, func(tx store.Tx) error {
+			tx.Wake(topic(keyA))
+			tx.Wake(store.Topic{Kind: store.TopicOutbox})
+			return nil
+		})
+		same(t, "wake", next(t, outbox), store.Topic{Kind: store.TopicOutbox})
 	})
 	t.Run("the end of the context closes the channel", func(t *testing.T) {
 		cancel()

@@ -20,16 +20,20 @@ type Hub struct {
 // listener is one reader of wakes. What it has not taken yet stands once per
 // topic, so that a slow one costs little and loses no last wake.
 type listener struct {
+	kind store.TopicKind
+	out  chan store.Topic
+
 	mu      sync.Mutex
 	pending []store.Topic
 	bell    chan struct{} // holds a token when something is pending
 	done    chan struct{} // closed with the hub
 }
 
-// Listen returns a channel that is closed when ctx ends or the hub is closed.
-func (h *Hub) Listen(ctx context.Context) <-chan store.Topic {
+// Listen returns a channel of the wakes of a kind. It is closed when ctx ends or
+// the hub is closed.
+func (h *Hub) Listen(ctx context.Context, kind store.TopicKind) <-chan store.Topic {
 	out := make(chan store.Topic)
-	l := &listener{bell: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &listener{kind: kind, out: out, bell: make(chan struct{}, 1), done: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -43,7 +47,7 @@ func (h *Hub) Listen(ctx context.Context) <-chan store.Topic {
 	go func() {
 		defer close(out)
 		defer h.leave(l)
-		l.run(ctx, out)
+		l.run(ctx)
 	}()
 	return out
 }
@@ -54,12 +58,14 @@ func (h *Hub) leave(l *listener) {
 	delete(h.listeners, l)
 }
 
-// Wake tells every listener. It does not wait for them.
+// Wake tells every listener of the kind. It does not wait for them.
 func (h *Hub) Wake(t store.Topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for l := range h.listeners {
-		l.add(t)
+		if l.kind == t.Kind {
+			l.add(t)
+		}
 	}
 }
 
@@ -74,9 +80,16 @@ func (h *Hub) Close() {
 	h.listeners = nil
 }
 
+// add hands t to the reader when it waits for one, which is the rule, and else
+// keeps it for later. The hub is locked: the channel is not closed meanwhile.
 func (l *listener) add(t store.Topic) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	select {
+	case l.out <- t:
+		return
+	default:
+	}
 	for _, p := range l.pending {
 		if p == t {
 			return
@@ -90,7 +103,7 @@ func (l *listener) add(t store.Topic) {
 }
 
 // run sends what is pending, oldest first.
-func (l *listener) run(ctx context.Context, out chan<- store.Topic) {
+func (l *listener) run(ctx context.Context) {
 	for {
 		select {
 		case <-l.bell:
@@ -105,7 +118,7 @@ func (l *listener) run(ctx context.Context, out chan<- store.Topic) {
 		l.mu.Unlock()
 		for _, t := range topics {
 			select {
-			case out <- t:
+			case l.out <- t:
 			case <-l.done:
 				return
 			case <-ctx.Done():
