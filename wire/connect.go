@@ -21,6 +21,7 @@ const (
 const (
 	CapToolEvents    = "tool-events"           // wants the tool stream of the runs it started
 	CapSessionScoped = "session-scoped-events" // wants chat and agent events of sessions it subscribed to only
+	CapCursor        = "event-cursor"          // wants to be told with each event where it stands, to go on from there
 )
 
 // Challenge is the payload of connect.challenge, the first frame.
@@ -43,9 +44,34 @@ type Connect struct {
 	Commands    []string        `json:"commands,omitempty"`     // of a node
 	Permissions map[string]bool `json:"permissions,omitempty"`  // of a node
 	PathEnv     string          `json:"pathEnv,omitempty"`      // of a node
+	Resume      *Resume         `json:"resume,omitempty"`       // goes with CapCursor
 	Locale      string          `json:"locale,omitempty"`
 	UserAgent   string          `json:"userAgent,omitempty"`
 }
+
+// Resume asks to go on where an earlier connection of the client ended: with
+// its subscriptions, and with the events that it would have got since.
+type Resume struct {
+	BootID string `json:"bootId"` // of the hello of that connection
+	ConnID string `json:"connId"` // of the same
+	Cursor int64  `json:"cursor"` // of the last event that the client has, or of the hello
+}
+
+// Resumed says what became of a [Resume]. Events that were missed follow the
+// hello; the text of an answer that grows comes as one delta that replaces what
+// the client has of it.
+type Resumed struct {
+	Missed int    `json:"missed"`          // events that follow
+	Reset  string `json:"reset,omitempty"` // why nothing can be gone on with: ResetBoot, …; subscriptions are gone, too
+}
+
+// Why nothing can be gone on with: the client subscribes again, and reads the
+// history.
+const (
+	ResetBoot = "boot" // the gateway was started again
+	ResetGone = "gone" // the connection ended too long ago, or was let in as somebody else
+	ResetOld  = "old"  // more was missed than is kept
+)
 
 // ClientInfo says what a client is.
 type ClientInfo struct {
@@ -100,6 +126,11 @@ type Hello struct {
 	Snapshot Snapshot  `json:"snapshot"`
 	Auth     HelloAuth `json:"auth"`
 	Policy   Policy    `json:"policy"`
+
+	// For clients with CapCursor, of a gateway that has it among its
+	// capabilities.
+	Cursor  int64    `json:"cursor,omitempty"`  // of the last event before the hello
+	Resumed *Resumed `json:"resumed,omitempty"` // when the client asked for it
 }
 
 // HelloOK is the Type of a [Hello].
@@ -147,6 +178,16 @@ type HelloAuth struct {
 	Scopes      []string `json:"scopes"`
 	DeviceToken string   `json:"deviceToken,omitempty"`
 	IssuedAt    Millis   `json:"issuedAtMs,omitempty"`
+
+	DeviceTokens []DeviceHandoff `json:"deviceTokens,omitempty"` // of further roles, for a device that was invited
+}
+
+// DeviceHandoff is a token of a device for a role other than the connection's.
+type DeviceHandoff struct {
+	Token    string   `json:"deviceToken"`
+	Role     string   `json:"role"`
+	Scopes   []string `json:"scopes"`
+	IssuedAt Millis   `json:"issuedAtMs"`
 }
 
 // Policy is the limits of a connection.

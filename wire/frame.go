@@ -67,6 +67,7 @@ type Event struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	Seq     int64           `json:"seq,omitempty"` // per connection, from 1; 0: sent to this connection alone
 	State   *StateVersion   `json:"stateVersion,omitempty"`
+	Cursor  int64           `json:"cursor,omitempty"` // where a client with CapCursor may go on; 0: of an event that is not kept
 }
 
 // Decode stores the payload in v.
@@ -138,6 +139,7 @@ func Parse(b []byte) (any, error) {
 		Event   string          `json:"event"`
 		Seq     int64           `json:"seq"`
 		State   *StateVersion   `json:"stateVersion"`
+		Cursor  int64           `json:"cursor"`
 	}
 	if err := json.Unmarshal(b, &f); err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
@@ -148,7 +150,7 @@ func Parse(b []byte) (any, error) {
 	case TypeResponse:
 		return Response{Type: f.Type, ID: f.ID, OK: f.OK, Payload: f.Payload, Error: f.Error}, nil
 	case TypeEvent:
-		return Event{Type: f.Type, Name: f.Event, Payload: f.Payload, Seq: f.Seq, State: f.State}, nil
+		return Event{Type: f.Type, Name: f.Event, Payload: f.Payload, Seq: f.Seq, State: f.State, Cursor: f.Cursor}, nil
 	}
 	return nil, fmt.Errorf("frame: unknown type %q", f.Type)
 }

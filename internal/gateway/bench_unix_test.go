@@ -65,7 +65,7 @@ func watch(b *testing.B, path string, finals chan<- struct{}) {
 		b.Fatal(err)
 	}
 	ws.SetReadLimit(-1)
-	hello := []byte(`{"type":"req","id":"c","method":"connect","params":{"minProtocol":4,"maxProtocol":4,"client":{"id":"cli"}}}`)
+	hello := []byte(`{"type":"req","id":"c","method":"connect","params":{"minProtocol":4,"maxProtocol":4,"client":{"id":"cli","version":"1","platform":"linux","mode":"cli"}}}`)
 	if err := ws.Write(b.Context(), websocket.MessageText, hello); err != nil {
 		b.Fatal(err)
 	}

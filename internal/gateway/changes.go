@@ -68,11 +68,7 @@ func (cs *changes) run() {
 
 func (cs *changes) send(c change) {
 	to := watchers(c.key)
-	watched := false
-	for _, conn := range cs.s.connected() {
-		watched = watched || to(conn)
-	}
-	if !watched {
+	if !cs.s.anyone(to) {
 		return
 	}
 	p := wire.SessionsChanged{

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,91 +26,63 @@ const handshake = 15 * time.Second
 // maxRoleErrors is how often a client may ask for methods of another role.
 const maxRoleErrors = 10
 
+// patience is how long a client may take to answer a ping, and stalls how many
+// ticks may pass in which nothing that waits for it can be sent.
+const (
+	patience = 15 * time.Second
+	stalls   = 3
+)
+
 // conn is a client's connection.
 type conn struct {
 	s  *Server
-	id string
 	ws *websocket.Conn
+	*viewer
 	out
 
-	from access.From
-
-	// Set by the handshake, and not changed after it.
-	who   chela.Principal
-	grant access.Grant
-	proto int // protocol version
-	role  string
-	caps  []string
+	from  access.From // until the hello
 	info  wire.ClientInfo
 	since time.Time
 
-	dropped atomic.Bool // the credential is no longer good
+	dropped    atomic.Bool // nothing of it is carried out any more
+	roleErrors atomic.Int32
+	calls      sync.WaitGroup
+	inbox      inbox
 
-	mu      sync.Mutex
-	all     bool // watches all sessions
-	watched map[chela.SessionKey]bool
-	owned   map[chela.RunID]bool
+	heard   atomic.Bool // something was read since the last tick
+	stalled int         // ticks in which nothing was sent
+	written int64       // frames, at the last tick
 }
 
 func newConn(s *Server, ws *websocket.Conn, nc *batch) *conn {
-	c := &conn{
-		s: s, id: rand.Text(), ws: ws, role: wire.RoleOperator, proto: wire.Version,
-		watched: map[chela.SessionKey]bool{}, owned: map[chela.RunID]bool{},
-	}
-	c.out.init(ws, nc, s.o.MaxBuffered)
+	c := &conn{s: s, ws: ws, viewer: &viewer{id: rand.Text(), role: wire.RoleOperator, proto: wire.Version}}
+	c.out.ws, c.out.nc, c.max, c.scratch = ws, nc, s.o.MaxBuffered, &s.scratch
 	return c
 }
 
-// pipelined is how many requests of a connection may wait for the one before.
-const pipelined = 32
-
-// serve does the handshake, calls admitted after it, and carries out requests
-// until the connection ends.
-func (c *conn) serve(auth Authenticator, admitted func()) {
+// open does the handshake, calls settled after it, and has the connection
+// served by another goroutine: the stack of this one has grown.
+func (c *conn) open(auth Authenticator, settled func()) {
 	ctx, cancel := context.WithCancel(c.s.ctx)
-	var calls, ends sync.WaitGroup
-	ends.Go(c.write)
-	defer c.stuck.Wait()
-	defer ends.Wait()
-	defer c.gone()
-	defer calls.Wait()
-	defer cancel()
-	if !c.handshake(ctx, auth) {
+	in := c.handshake(ctx, auth)
+	settled()
+	if !in {
+		cancel()
+		c.gone()
+		c.work.Wait()
 		return
 	}
-	defer c.s.leave(c)
-	admitted()
-	ctx = chela.WithPrincipal(ctx, c.who)
+	c.from = access.From{}
 	c.ws.SetReadLimit(wire.MaxPayload)
-	frames := make(chan []byte, pipelined)
-	ends.Go(func() {
+	ctx = chela.WithPrincipal(ctx, c.who)
+	c.s.wg.Go(func() {
+		defer c.work.Wait()
+		defer c.gone()
+		defer c.calls.Wait()
+		defer c.s.leave(c)
 		defer cancel() // nobody waits for the answers any more
-		defer close(frames)
-		c.read(ctx, frames)
+		c.read(ctx)
 	})
-	roleErrors := 0
-	for b := range frames {
-		if c.dropped.Load() {
-			return
-		}
-		req, err := wire.ParseRequest(b)
-		switch {
-		case errors.Is(err, wire.ErrNotJSON):
-			continue
-		case err != nil:
-			c.respond(cmp.Or(req.ID, "invalid"), nil, wire.Errorf(wire.InvalidRequest, "invalid request frame: %v", err))
-			continue
-		}
-		call := &call{conn: c, id: req.ID, next: make(chan struct{})}
-		calls.Go(func() { call.run(ctx, req) })
-		<-call.next
-		if call.wrongRole.Load() {
-			if roleErrors++; roleErrors > maxRoleErrors {
-				c.close(wire.ClosePolicy, "repeated unauthorized calls")
-				return
-			}
-		}
-	}
 }
 
 // drop ends a connection whose credential is no longer good: none of its
@@ -121,19 +92,121 @@ func (c *conn) drop() {
 	c.close(wire.CloseAuth, "gateway auth changed")
 }
 
-// read reads frames until the connection ends. It goes on when nobody takes
-// them any more: it is the reader that sees the other side close.
-func (c *conn) read(ctx context.Context, frames chan<- []byte) {
+// read reads frames until the connection ends. It goes on while requests are
+// carried out: it is the reader that sees the other side close.
+func (c *conn) read(ctx context.Context) {
 	for {
 		_, b, err := c.ws.Read(context.Background())
 		if err != nil {
 			return
 		}
+		c.heard.Store(true)
+		c.take(ctx, b)
+	}
+}
+
+// pipelined is how many requests of a connection may wait for the one before.
+const pipelined = 32
+
+// inbox is the requests that wait for the one before them.
+type inbox struct {
+	mu     sync.Mutex
+	frames [][]byte
+	busy   bool          // a request is carried out, and the next one waits
+	room   chan struct{} // closed when the reader may go on; nil: it does not wait
+}
+
+// take has a frame carried out, now or after those before it. It waits when
+// there are too many.
+func (c *conn) take(ctx context.Context, b []byte) {
+	in := &c.inbox
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.busy {
+		in.busy = true
+		c.calls.Go(func() { c.handle(ctx, b) })
+		return
+	}
+	for len(in.frames) >= pipelined && ctx.Err() == nil {
+		room := make(chan struct{})
+		in.room = room
+		in.mu.Unlock()
 		select {
-		case frames <- b:
+		case <-room:
 		case <-ctx.Done():
 		}
+		in.mu.Lock()
 	}
+	if in.busy {
+		in.frames = append(in.frames, b)
+		return
+	}
+	in.busy = true
+	c.calls.Go(func() { c.handle(ctx, b) })
+}
+
+// next lets the next request begin.
+func (c *conn) next(ctx context.Context) {
+	in := &c.inbox
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.room != nil {
+		close(in.room)
+		in.room = nil
+	}
+	if len(in.frames) == 0 || ctx.Err() != nil {
+		in.busy, in.frames = false, nil
+		return
+	}
+	b := in.frames[0]
+	in.frames = in.frames[1:]
+	c.calls.Go(func() { c.handle(ctx, b) })
+}
+
+// handle carries out the request in a frame.
+func (c *conn) handle(ctx context.Context, b []byte) {
+	req, err := wire.ParseRequest(b)
+	switch {
+	case c.dropped.Load(), errors.Is(err, wire.ErrNotJSON):
+		c.next(ctx)
+		return
+	case err != nil:
+		c.respond(cmp.Or(req.ID, "invalid"), nil, wire.Errorf(wire.InvalidRequest, "invalid request frame: %v", err))
+		c.next(ctx)
+		return
+	}
+	call := &call{conn: c, id: req.ID, next: sync.OnceFunc(func() { c.next(ctx) })}
+	call.run(ctx, req)
+}
+
+// probe looks whether there is somebody at the other end. It is called at each
+// tick: who says nothing is asked, and who cannot be written to for several
+// ticks is given up.
+func (c *conn) probe() {
+	c.omu.Lock()
+	writing, ended := c.writing, c.ended
+	c.omu.Unlock()
+	if ended {
+		return
+	}
+	sent := c.sent.Load()
+	if writing && sent == c.written {
+		if c.stalled++; c.stalled == stalls {
+			c.s.wg.Go(c.abandon)
+		}
+		return
+	}
+	c.stalled, c.written = 0, sent
+	if c.heard.Swap(false) || writing {
+		return
+	}
+	c.s.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(c.s.ctx, patience)
+		defer cancel()
+		if c.ws.Ping(ctx) != nil && c.s.ctx.Err() == nil {
+			c.abandon()
+		}
+	})
 }
 
 // respond answers a request with a payload or an error.
@@ -162,44 +235,11 @@ func (c *conn) response(id string, payload any, err error) []byte {
 	return b
 }
 
-// watches reports whether the connection asked for events of the session.
-func (c *conn) watches(key chela.SessionKey) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.all || c.watched[key]
-}
-
-// watchesAll reports whether the connection asked for events of all sessions.
-func (c *conn) watchesAll() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.all
-}
-
-// owns reports whether the connection started the run and wants to see its
-// tools.
-func (c *conn) owns(id chela.RunID) bool {
-	if !slices.Contains(c.caps, wire.CapToolEvents) {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.owned[id]
-}
-
-func (c *conn) disown(id chela.RunID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.owned, id)
-}
-
 // call is one request.
 type call struct {
 	*conn
-	id        string
-	once      sync.Once
-	next      chan struct{} // closed when the next request may begin
-	wrongRole atomic.Bool
+	id   string
+	next func() // lets the next request begin
 }
 
 var _ rpc.Peer = (*call)(nil)
@@ -210,13 +250,14 @@ func (c *call) run(ctx context.Context, req wire.Request) {
 	defer c.s.calls.Add(-1)
 	defer c.Yield()
 	res, err := c.try(ctx, req.Method, req.Params)
-	if _, ok := errors.AsType[*rpc.RoleError](err); ok {
-		c.wrongRole.Store(true)
-	}
 	if err != nil && chela.CodeOf(err) == chela.CodeInternal && !isAnswer(err) && ctx.Err() == nil {
 		c.s.o.Log.Warn("method did not succeed", "method", req.Method, "err", err)
 	}
 	c.respond(req.ID, res, err)
+	if _, ok := errors.AsType[*rpc.RoleError](err); ok && c.roleErrors.Add(1) > maxRoleErrors {
+		c.dropped.Store(true)
+		c.close(wire.ClosePolicy, "repeated unauthorized calls")
+	}
 }
 
 // isAnswer reports whether err was made to be answered, so that nobody needs
@@ -245,25 +286,10 @@ func (c *call) Accept(payload any) {
 }
 
 // Yield implements rpc.Peer.
-func (c *call) Yield() { c.once.Do(func() { close(c.next) }) }
+func (c *call) Yield() { c.next() }
 
 // Owns implements rpc.Peer.
-func (c *call) Owns(id chela.RunID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.owned[id] = true
-}
+func (c *call) Owns(id chela.RunID) { c.own(id) }
 
 // Watch implements rpc.Peer.
-func (c *call) Watch(key chela.SessionKey, on bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case key == "":
-		c.all = on
-	case on:
-		c.watched[key] = true
-	default:
-		delete(c.watched, key)
-	}
-}
+func (c *call) Watch(key chela.SessionKey, on bool) { c.watch(key, on) }

@@ -33,51 +33,86 @@ func (s *Server) observe(e chela.Event) {
 }
 
 // Who an event is for.
-type audience func(*conn) bool
+type audience func(*viewer) bool
 
-func everybody(*conn) bool  { return true }
-func readers(c *conn) bool  { return c.who.May(chela.ScopeRead) }
-func deciders(c *conn) bool { return c.who.May(chela.ScopeApprovals) }
+func everybody(*viewer) bool  { return true }
+func readers(v *viewer) bool  { return v.who.May(chela.ScopeRead) }
+func deciders(v *viewer) bool { return v.who.May(chela.ScopeApprovals) }
 
 // followers are who may see what is said in the session: all readers, but of
 // those that want only sessions they subscribed to only these.
 func followers(key chela.SessionKey) audience {
-	return func(c *conn) bool {
-		return readers(c) && (!slices.Contains(c.caps, wire.CapSessionScoped) || c.watches(key))
+	return func(v *viewer) bool {
+		return readers(v) && (!slices.Contains(v.caps, wire.CapSessionScoped) || v.watches(key))
 	}
 }
 
 // watchers are who asked for the session's messages and changes.
 func watchers(key chela.SessionKey) audience {
-	return func(c *conn) bool { return readers(c) && c.watches(key) }
+	return func(v *viewer) bool { return readers(v) && v.watches(key) }
 }
 
 // broadcast queues an event for everyone that it is for. It is encoded for the
-// first one of each protocol version, and not at all when there is none.
+// first one of each protocol version, and not at all when there is none. One
+// that may not be left out is kept for clients that come back.
 func (s *Server) broadcast(to audience, drop bool, name string, payload func() any) {
-	s.spread(to, drop, func(proto int) frame {
-		p := payload()
-		if proto < wire.Version {
-			p = older(p)
-		}
-		return encode(name, p)
-	})
+	var k *keeping
+	if !drop {
+		k = new(keeping)
+	}
+	s.spread(to, drop, func(proto int) frame { return encode(name, suited(payload(), proto)) }, k)
+}
+
+// grow queues a part of a text that grows. For clients that come back the
+// event with all of the text is kept, in the place of what is in slot.
+func (s *Server) grow(slot **kept, e chela.Event, name string, payload func(all bool) any) {
+	k := &keeping{slot: slot, bytes: 2 * len(e.Text), make: func() frame { return encode(name, payload(true)) }}
+	s.spread(followers(e.Session), true, func(proto int) frame { return encode(name, suited(payload(false), proto)) }, k)
+}
+
+// suited returns a payload for a protocol version.
+func suited(payload any, proto int) any {
+	if proto < wire.Version {
+		return older(payload)
+	}
+	return payload
 }
 
 // broadcastState queues an event that says how the gateway is, for readers.
-func (s *Server) broadcastState(name string, v wire.StateVersion, payload func() any) {
+// Clients that come back are told in their hello.
+func (s *Server) broadcastState(name string, v wire.StateVersion, payload any) {
 	s.spread(readers, true, func(int) frame {
-		f := encode(name, payload())
+		f := encode(name, payload)
 		f.head = append(append(f.head, `,"stateVersion":`...), raw(v)...)
 		return f
-	})
+	}, nil)
 }
 
-// spread queues what make returns for a protocol version.
-func (s *Server) spread(to audience, drop bool, make func(proto int) frame) {
+// passing queues an event that says something to those only who are there now.
+func (s *Server) passing(drop bool, name string, payload any) {
+	s.spread(everybody, drop, func(int) frame { return encode(name, payload) }, nil)
+}
+
+// keeping says how an event is kept. The zero value keeps the event itself.
+type keeping struct {
+	slot  **kept       // of what it takes the place of
+	make  func() frame // instead of the event
+	bytes int
+}
+
+// spread queues what make returns for a protocol version. Connections get
+// events in the order in which they are kept.
+func (s *Server) spread(to audience, drop bool, make func(proto int) frame, k *keeping) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var pos int64
+	if k != nil && s.record.wanted(to, s.conns) {
+		s.record.pos++
+		pos = s.record.pos
+	}
 	var frames [wire.Version - wire.Oldest + 1]frame
-	for _, c := range s.connected() {
-		if !to(c) {
+	for _, c := range s.conns {
+		if !to(c.viewer) {
 			continue
 		}
 		f := &frames[c.proto-wire.Oldest]
@@ -85,14 +120,37 @@ func (s *Server) spread(to audience, drop bool, make func(proto int) frame) {
 			*f = make(c.proto)
 			f.drop = drop
 		}
-		c.push(*f, true)
+		if c.marks {
+			c.push(*f, true, pos)
+		} else {
+			c.push(*f, true, 0)
+		}
+	}
+	if pos > 0 {
+		s.keep(to, k, frames[len(frames)-1], make)
 	}
 }
 
-// chat sends a chat event to those that follow its session.
+// keep puts an event into the record. now is the event, when somebody got it.
+func (s *Server) keep(to audience, k *keeping, now frame, make func(proto int) frame) {
+	e := &kept{to: to, make: k.make, bytes: k.bytes}
+	if e.make == nil {
+		if now.head == nil {
+			now = make(wire.Version)
+		}
+		e.make, e.bytes = func() frame { return now }, len(now.head)
+	}
+	if k.slot == nil {
+		s.record.add(e, nil)
+		return
+	}
+	s.record.add(e, *k.slot)
+	*k.slot = e
+}
+
+// chat sends a chat event that ends a run to those that follow its session.
 func (s *Server) chat(p wire.Chat) {
-	to := followers(chela.SessionKey(p.SessionKey))
-	s.broadcast(to, p.State == wire.StateDelta, wire.EventChat, func() any { return p })
+	s.broadcast(followers(chela.SessionKey(p.SessionKey)), false, wire.EventChat, func() any { return p })
 }
 
 // agent sends a step of a run.
@@ -105,8 +163,8 @@ func (s *Server) agent(e chela.Event, drop bool, data any) {
 func (s *Server) tool(e chela.Event) {
 	drop := e.Phase == chela.PhaseUpdate
 	step := func() any { return agentEvent(e, toolStep(e.Tool, e.Phase)) }
-	s.broadcast(func(c *conn) bool { return readers(c) && c.owns(e.Run) }, drop, wire.EventAgent, step)
-	s.broadcast(func(c *conn) bool { return readers(c) && !c.owns(e.Run) && c.watchesAll() }, drop, wire.EventSessionTool, step)
+	s.broadcast(func(v *viewer) bool { return readers(v) && v.owns(e.Run) }, drop, wire.EventAgent, step)
+	s.broadcast(func(v *viewer) bool { return readers(v) && !v.owns(e.Run) && v.watchesAll() }, drop, wire.EventSessionTool, step)
 }
 
 // message sends a stored message.

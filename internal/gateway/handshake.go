@@ -20,7 +20,7 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 	defer cancel()
 	c.ws.SetReadLimit(wire.MaxHandshake)
 	nonce := rand.Text()
-	c.push(encode(wire.EventChallenge, wire.Challenge{Nonce: nonce, Time: wire.At(time.Now())}), false)
+	c.push(encode(wire.EventChallenge, wire.Challenge{Nonce: nonce, Time: wire.At(time.Now())}), false, 0)
 
 	_, b, err := c.ws.Read(ctx)
 	if err != nil {
@@ -34,11 +34,12 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 	if err != nil {
 		return c.refuse(cmp.Or(req.ID, "invalid"), wire.Errorf(wire.InvalidRequest, "invalid request frame: %v", err))
 	}
-	hello, err := c.admit(ctx, auth, nonce, req)
+	hello, resume, err := c.admit(ctx, auth, nonce, req)
 	if err != nil {
 		return c.refuse(req.ID, rpc.Error(err))
 	}
-	if !c.s.join(c, c.response(req.ID, hello, nil)) {
+	c.heard.Store(true)
+	if !c.s.join(c, req.ID, hello, resume) {
 		c.close(wire.CloseRestart, "service restart")
 		return false
 	}
@@ -62,36 +63,39 @@ func (c *conn) refuse(id string, e *wire.Error) bool {
 	return false
 }
 
-// admit decides who the client is and returns its hello.
-func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req wire.Request) (wire.Hello, error) {
+// admit decides who the client is and returns its hello, and where it wants to
+// go on.
+func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req wire.Request) (hello wire.Hello, resume *wire.Resume, err error) {
 	if req.Method != wire.MethodConnect {
-		return wire.Hello{}, wire.Errorf(wire.InvalidRequest, "invalid handshake: first request must be connect")
+		return hello, nil, wire.Errorf(wire.InvalidRequest, "invalid handshake: first request must be connect")
 	}
 	p, err := parseConnect(req.Params)
 	if err != nil {
-		return wire.Hello{}, err
+		return hello, nil, err
 	}
 	switch {
 	case p.MinProtocol <= wire.Version && wire.Version <= p.MaxProtocol:
 	case p.MinProtocol <= wire.Oldest && wire.Oldest <= p.MaxProtocol:
 		c.proto = wire.Oldest
 	default:
-		return wire.Hello{}, mismatch(p)
+		return hello, nil, mismatch(p)
 	}
 	switch p.Role {
 	case "":
 		p.Role = wire.RoleOperator
 	case wire.RoleOperator, wire.RoleNode:
 	default:
-		return wire.Hello{}, wire.Errorf(wire.InvalidRequest, "invalid role")
+		return hello, nil, wire.Errorf(wire.InvalidRequest, "invalid role")
 	}
 	c.grant, err = auth(ctx, access.Attempt{From: c.from, Nonce: nonce, Connect: p})
 	if err != nil {
-		return wire.Hello{}, err
+		return hello, nil, err
 	}
 	c.who, c.role = c.grant.Who, p.Role
 	c.caps, c.info, c.since = p.Caps, p.Client, time.Now()
-	return c.s.hello(ctx, c)
+	c.marks = c.proto == wire.Version && slices.Contains(p.Caps, wire.CapCursor)
+	hello, err = c.s.hello(ctx, c)
+	return hello, p.Resume, err
 }
 
 // parseConnect decodes the parameters of connect, as strictly as the clients'
@@ -103,7 +107,7 @@ func parseConnect(raw json.RawMessage) (wire.Connect, error) {
 	if err != nil {
 		return p, err
 	}
-	var parts struct{ Client, Auth, Device json.RawMessage }
+	var parts struct{ Client, Auth, Device, Resume json.RawMessage }
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return p, rpc.Invalid(name, "%v", err) // cannot be: it was decoded above
 	}
@@ -117,6 +121,11 @@ func parseConnect(raw json.RawMessage) (wire.Connect, error) {
 	}
 	if p.Device != nil {
 		if _, err := rpc.Params[wire.Device](name, parts.Device, "device"); err != nil {
+			return p, err
+		}
+	}
+	if p.Resume != nil {
+		if _, err := rpc.Params[wire.Resume](name, parts.Resume, "resume"); err != nil {
 			return p, err
 		}
 	}

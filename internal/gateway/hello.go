@@ -22,7 +22,7 @@ func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 	h := wire.Hello{
 		Type: wire.HelloOK, Protocol: c.proto,
 		Server:   wire.Server{Version: s.o.Version, ConnID: c.id, BootID: s.bootID},
-		Features: wire.Features{Methods: s.o.Methods.Names(), Events: events[:], Capabilities: []string{"published-model-catalog"}},
+		Features: wire.Features{Methods: s.o.Methods.Names(), Events: events[:], Capabilities: []string{"published-model-catalog", wire.CapCursor}},
 		Auth: wire.HelloAuth{
 			Method: c.grant.Method, Role: c.role, Scopes: scopes(c.who), DeviceToken: c.grant.Token, IssuedAt: wire.At(c.grant.Issued),
 		},
@@ -32,6 +32,11 @@ func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 	}
 	if c.proto < wire.Version {
 		h.Auth.Method, h.Features.Capabilities = "", nil
+	}
+	for _, o := range c.grant.Others {
+		h.Auth.DeviceTokens = append(h.Auth.DeviceTokens, wire.DeviceHandoff{
+			Token: o.Token, Role: o.Role, Scopes: scopeNames(o.Scopes), IssuedAt: wire.At(o.Issued),
+		})
 	}
 	health := json.RawMessage("{}")
 	if s.o.Health != nil {
@@ -53,6 +58,14 @@ func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 		h.Snapshot.AuthMode, h.Snapshot.Config, h.Snapshot.StateDir = c.grant.Mode, s.o.ConfigPath, s.o.StateDir
 	}
 	return h, nil
+}
+
+func scopeNames(scopes []chela.Scope) []string {
+	out := make([]string, len(scopes))
+	for i, s := range scopes {
+		out[i] = string(s)
+	}
+	return out
 }
 
 // scopes returns the scopes of p with those that they imply, as clients look

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coder/websocket"
 
@@ -38,39 +39,44 @@ func raw(payload any) []byte {
 type item struct {
 	data []byte
 	seq  int64 // of an event to everybody; -1: data is a whole frame
+	pos  int64 // where a client that is told may go on after it; 0: nowhere
 }
 
-// out is the queue of what is sent to a connection.
+// out is the queue of what is sent to a connection. A goroutine writes while
+// there is something to write; an idle connection has none.
 type out struct {
-	ws  *websocket.Conn
-	nc  *batch // may be nil: nothing is batched
-	max int
+	ws      *websocket.Conn
+	nc      *batch // may be nil: nothing is batched
+	max     int
+	scratch *sync.Pool // of *scratch
 
-	stuck sync.WaitGroup // closing a connection that does not read
+	work sync.WaitGroup // the writer, and what waits for the other side
+	sent atomic.Int64   // frames that were written
 
-	omu    sync.Mutex
-	queue  []item
-	bytes  int
-	seq    int64
-	ready  chan struct{} // cap 1: there is something to do
-	ended  bool          // nothing more is taken
-	code   int           // to close with, when the queue is empty; 0: none
-	reason string
+	omu     sync.Mutex
+	queue   []item
+	bytes   int
+	seq     int64
+	writing bool // a goroutine writes
+	ended   bool // nothing more is taken
+	code    int  // to close with, when the queue is empty; 0: none
+	reason  string
 }
 
-func (o *out) init(ws *websocket.Conn, nc *batch, limit int) {
-	o.ws, o.nc, o.max, o.ready = ws, nc, limit, make(chan struct{}, 1)
-}
+// scratch is memory of a writer.
+type scratch struct{ frame, held []byte }
+
+func newScratch() any { return new(scratch) }
 
 // push queues an event. Counted events have a sequence number, also when they
 // are left out.
-func (o *out) push(f frame, counted bool) {
+func (o *out) push(f frame, counted bool, pos int64) {
 	o.omu.Lock()
 	defer o.omu.Unlock()
 	if o.ended {
 		return
 	}
-	it := item{data: f.head}
+	it := item{data: f.head, pos: pos}
 	if counted {
 		o.seq++
 		it.seq = o.seq
@@ -92,7 +98,7 @@ func (o *out) putLocked(it item, drop bool) {
 		if !drop {
 			o.queue, o.bytes = nil, 0
 			o.endLocked(wire.ClosePolicy, "slow consumer")
-			o.stuck.Go(func() { o.ws.Close(wire.ClosePolicy, "slow consumer") }) // the writer cannot
+			o.work.Go(func() { o.ws.Close(wire.ClosePolicy, "slow consumer") }) // the writer cannot
 		}
 		return
 	}
@@ -102,18 +108,18 @@ func (o *out) putLocked(it item, drop bool) {
 }
 
 func (o *out) wakeLocked() {
-	select {
-	case o.ready <- struct{}{}:
-	default:
+	if !o.writing {
+		o.writing = true
+		o.work.Go(o.write)
 	}
 }
 
 func (o *out) endLocked(code int, reason string) {
 	if o.code == 0 {
 		o.code, o.reason = code, reason
+		o.wakeLocked()
 	}
 	o.ended = true
-	o.wakeLocked()
 }
 
 // close closes the connection when everything that was queued is sent.
@@ -126,29 +132,22 @@ func (o *out) close(code int, reason string) {
 // gone ends the queue of a connection whose reader ended.
 func (o *out) gone() { o.close(wire.CloseNormal, "") }
 
-// write sends what is queued until the connection ends.
+// write sends what is queued, and closes the connection when that is asked
+// for.
 func (o *out) write() {
-	var buf []byte
-	for range o.ready {
-		items, code, reason := o.take()
-		if o.nc != nil {
-			o.nc.hold()
-		}
-		for _, it := range items {
-			buf = it.append(buf[:0])
-			// The background context: a deadline would cost a timer for each
-			// frame, and the queue's bound ends connections that do not read.
-			if o.ws.Write(context.Background(), websocket.MessageText, buf) != nil {
-				o.abandon()
-				return
-			}
-		}
-		if o.nc != nil && o.nc.release() != nil {
-			o.abandon()
+	mem := o.scratch.Get().(*scratch)
+	defer func() {
+		mem.trim()
+		o.scratch.Put(mem)
+	}()
+	for {
+		items, code, reason, more := o.take()
+		if !more {
 			return
 		}
-		if cap(buf) > maxKept {
-			buf = nil
+		if o.writeAll(mem, items) != nil {
+			o.abandon()
+			return
 		}
 		if code != 0 {
 			o.ws.Close(websocket.StatusCode(code), reason)
@@ -157,13 +156,40 @@ func (o *out) write() {
 	}
 }
 
-// take returns what is queued, and with which code to close after it.
-func (o *out) take() ([]item, int, string) {
+// writeAll writes frames together.
+func (o *out) writeAll(mem *scratch, items []item) error {
+	if o.nc != nil {
+		o.nc.hold(mem.held)
+	}
+	for _, it := range items {
+		mem.frame = it.append(mem.frame[:0])
+		// The background context: a deadline would cost a timer for each frame,
+		// and the queue's bound and the ping end connections that do not read.
+		if err := o.ws.Write(context.Background(), websocket.MessageText, mem.frame); err != nil {
+			return err
+		}
+		o.sent.Add(1)
+	}
+	if o.nc == nil {
+		return nil
+	}
+	var err error
+	mem.held, err = o.nc.release()
+	return err
+}
+
+// take returns what is queued, and with which code to close after it. When
+// there is nothing to do the writer ends; another one begins when there is.
+func (o *out) take() (items []item, code int, reason string, more bool) {
 	o.omu.Lock()
 	defer o.omu.Unlock()
-	items := o.queue
+	items = o.queue
 	o.queue, o.bytes = nil, 0
-	return items, o.code, o.reason
+	if len(items) == 0 && o.code == 0 {
+		o.writing = false
+		return nil, 0, "", false
+	}
+	return items, o.code, o.reason, true
 }
 
 // abandon ends a connection that cannot be written to.
@@ -181,6 +207,16 @@ func (o *out) cut() {
 	}
 }
 
+// trim gives back what is large.
+func (m *scratch) trim() {
+	if cap(m.frame) > maxScratch {
+		m.frame = nil
+	}
+	if cap(m.held) > maxScratch {
+		m.held = nil
+	}
+}
+
 // append writes the frame.
 func (it item) append(b []byte) []byte {
 	b = append(b, it.data...)
@@ -190,6 +226,10 @@ func (it item) append(b []byte) []byte {
 	if it.seq > 0 {
 		b = append(b, `,"seq":`...)
 		b = strconv.AppendInt(b, it.seq, 10)
+	}
+	if it.pos > 0 {
+		b = append(b, `,"cursor":`...)
+		b = strconv.AppendInt(b, it.pos, 10)
 	}
 	return append(b, '}')
 }
@@ -204,22 +244,26 @@ type batch struct {
 }
 
 const (
-	maxHeld = 64 << 10 // bounds what is held back
-	maxKept = 8 << 10  // bounds the memory that an idle connection keeps
+	maxHeld    = 64 << 10 // bounds what is held back
+	maxWhole   = 8 << 10  // what is longer is not held back
+	maxScratch = 64 << 10 // bounds the memory that writers keep
 )
 
-func (b *batch) hold() {
+// hold begins to hold back what is written, in buf.
+func (b *batch) hold(buf []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held = true
+	b.held, b.buf = true, buf[:0]
 }
 
-// release sends what was held back.
-func (b *batch) release() error {
+// release sends what was held back, and returns the memory.
+func (b *batch) release() ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held = false
-	return b.flushLocked()
+	err := b.flushLocked()
+	buf := b.buf
+	b.held, b.buf = false, nil
+	return buf, err
 }
 
 func (b *batch) flushLocked() error {
@@ -228,9 +272,6 @@ func (b *batch) flushLocked() error {
 	}
 	_, err := b.Conn.Write(b.buf)
 	b.buf = b.buf[:0]
-	if cap(b.buf) > maxKept {
-		b.buf = nil
-	}
 	return err
 }
 
@@ -238,7 +279,7 @@ func (b *batch) flushLocked() error {
 func (b *batch) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held && len(p) <= maxKept && len(b.buf)+len(p) <= maxHeld {
+	if b.held && len(p) <= maxWhole && len(b.buf)+len(p) <= maxHeld {
 		b.buf = append(b.buf, p...)
 		return len(p), nil
 	}

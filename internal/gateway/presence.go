@@ -78,8 +78,9 @@ func (p *presence) run() {
 		case <-p.ready: // what came meanwhile is in this one
 		default:
 		}
-		state := p.s.state()
-		p.s.broadcastState(wire.EventPresence, state, func() any { return wire.PresenceChanged{Presence: p.s.Roster()} })
+		if p.s.Clients() > 0 {
+			p.s.broadcastState(wire.EventPresence, p.s.state(), wire.PresenceChanged{Presence: p.s.Roster()})
+		}
 	}
 }
 
@@ -127,5 +128,5 @@ func (p *pulse) see(s *Server, h wire.Health) {
 	}
 	p.last = b
 	p.version.Add(1)
-	s.broadcastState(wire.EventHealth, s.state(), func() any { return h })
+	s.broadcastState(wire.EventHealth, s.state(), h)
 }

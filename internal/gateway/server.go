@@ -89,12 +89,14 @@ type Server struct {
 
 	pending atomic.Int64 // connections without a hello yet
 	calls   atomic.Int64 // in progress
+	scratch sync.Pool    // of *scratch
 
-	mu      sync.Mutex
+	mu      sync.Mutex // held while an event is given to all
 	closing bool
 	https   []*http.Server
 	conns   []*conn // replaced, never changed: ranged over without the lock
 	version int64   // of the roster
+	record  record
 
 	streams  streams
 	changes  changes
@@ -110,7 +112,7 @@ func New(o Options) *Server {
 	if o.Merge == 0 {
 		o.Merge = Merge
 	}
-	s := &Server{o: o, bootID: rand.Text(), start: time.Now()}
+	s := &Server{o: o, bootID: rand.Text(), start: time.Now(), scratch: sync.Pool{New: newScratch}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.streams.init(s)
 	s.changes.init(s)
@@ -159,7 +161,8 @@ func (s *Server) Upgrade(auth Authenticator) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.accept(w, r, auth) })
 }
 
-// accept upgrades a request and serves the connection until it ends.
+// accept upgrades a request. The connection is served by goroutines of its own:
+// that of the request keeps what the request needed.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticator) {
 	if s.pending.Add(1) > maxPending {
 		s.pending.Add(-1)
@@ -167,9 +170,9 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 		return
 	}
 	pending := sync.OnceFunc(func() { s.pending.Add(-1) })
-	defer pending()
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	ws, err := websocket.Accept(slim{w}, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
+		pending()
 		s.o.Log.Debug("no websocket", "err", err)
 		return // Accept answered
 	}
@@ -177,41 +180,91 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 	c := newConn(s, ws, nc)
 	c.from = access.FromContext(r.Context())
 	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		ws.Close(wire.CloseRestart, "service restart")
-		return
+	closing := s.closing
+	if !closing {
+		s.wg.Go(func() { c.open(auth, pending) })
 	}
-	s.wg.Add(1)
 	s.mu.Unlock()
-	defer s.wg.Done()
-	c.serve(auth, pending)
+	if closing {
+		pending()
+		ws.Close(wire.CloseRestart, "service restart")
+	}
 }
 
 // join sends a connection its hello and adds it: what happens after the client
-// read the hello reaches it, and nothing comes before the hello. leave takes
-// it away.
-func (s *Server) join(c *conn, hello []byte) bool {
+// read the hello reaches it, and nothing comes before the hello but what the
+// client missed. leave takes it away.
+func (s *Server) join(c *conn, id string, hello wire.Hello, resume *wire.Resume) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
 		return false
 	}
-	c.send(hello)
+	var missed []*kept
+	if c.marks {
+		hello.Cursor = s.record.pos
+		if resume != nil {
+			missed, hello.Resumed = s.resumeLocked(c, *resume)
+		}
+	}
+	c.send(c.response(id, hello, nil))
+	for _, k := range missed {
+		c.push(k.make(), true, k.pos)
+	}
 	s.version++
 	s.conns = append(slices.Clip(s.conns), c)
 	s.presence.changed()
 	return true
 }
 
+// leave takes a connection away that ended.
 func (s *Server) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.conns, c); i >= 0 {
-		s.version++
-		s.conns = slices.Concat(s.conns[:i], s.conns[i+1:])
-		s.presence.changed()
+	s.leaveLocked(c)
+}
+
+func (s *Server) leaveLocked(c *conn) {
+	i := slices.Index(s.conns, c)
+	if i < 0 {
+		return
 	}
+	s.version++
+	s.conns = slices.Concat(s.conns[:i], s.conns[i+1:])
+	s.presence.changed()
+	if c.marks && !c.dropped.Load() {
+		s.record.leave(c.viewer, time.Now())
+	}
+}
+
+// sweep forgets what nobody comes back for.
+func (s *Server) sweep(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record.expire(now)
+	if len(s.record.away) == 0 && !slices.ContainsFunc(s.conns, func(c *conn) bool { return c.marks }) {
+		s.record.clear()
+	}
+}
+
+// disown says that a run ended.
+func (s *Server) disown(id chela.RunID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		c.disown(id)
+	}
+	for _, d := range s.record.away {
+		d.disown(id)
+	}
+}
+
+// anyone reports whether there is somebody, or may come back, that an event is
+// for.
+func (s *Server) anyone(to audience) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.conns, func(c *conn) bool { return to(c.viewer) }) || s.record.wanted(to, nil)
 }
 
 // connected returns the connections that got their hello. The slice must not
@@ -222,14 +275,18 @@ func (s *Server) connected() []*conn {
 	return s.conns
 }
 
-// tick tells all connections that the gateway lives.
+// tick tells all connections that the gateway lives, and looks whether they do.
 func (s *Server) tick() {
 	t := time.NewTicker(wire.TickInterval)
 	defer t.Stop()
 	for {
 		select {
 		case now := <-t.C:
-			s.broadcast(everybody, true, wire.EventTick, func() any { return wire.Tick{Time: wire.At(now)} })
+			s.sweep(now)
+			for _, c := range s.connected() {
+				c.probe()
+			}
+			s.passing(true, wire.EventTick, wire.Tick{Time: wire.At(now)})
 		case <-s.ctx.Done():
 			return
 		}
@@ -239,7 +296,10 @@ func (s *Server) tick() {
 // Drop closes the connections that a credential let in, which is no longer
 // good.
 func (s *Server) Drop(credential string) {
-	for _, c := range s.connected() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record.away = slices.DeleteFunc(s.record.away, func(d departed) bool { return d.who.Credential == credential })
+	for _, c := range s.conns {
 		if c.who.Credential == credential {
 			c.drop()
 		}
@@ -253,7 +313,7 @@ func (s *Server) Connected(credential string) bool {
 
 // Tell sends an event to all clients that hold the scope.
 func (s *Server) Tell(scope chela.Scope, name string, payload any) {
-	s.broadcast(func(c *conn) bool { return c.who.May(scope) }, false, name, func() any { return payload })
+	s.broadcast(func(v *viewer) bool { return v.who.May(scope) }, false, name, func() any { return payload })
 }
 
 // Clients returns how many clients are connected.
@@ -298,7 +358,7 @@ func (s *Server) Leave(ctx context.Context, why wire.Shutdown) error {
 		h.Close()
 	}
 	s.settle(ctx)
-	s.broadcast(everybody, false, wire.EventShutdown, func() any { return why })
+	s.passing(false, wire.EventShutdown, why)
 	for _, c := range conns {
 		c.close(wire.CloseRestart, "service restart")
 	}

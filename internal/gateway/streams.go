@@ -45,9 +45,7 @@ func (ss *streams) terminal(id chela.RunID, send func()) {
 		return
 	}
 	send()
-	for _, c := range ss.s.connected() {
-		c.disown(id)
-	}
+	ss.s.disown(id)
 }
 
 // settle sends the text of a run that is held back for joining: the message
@@ -114,7 +112,11 @@ type merged struct {
 	event chela.Event // the latest, with the text of the whole message
 	sent  string      // the text that clients have
 	dirty bool
+	kept  [2]*kept // what clients find that come back: agent, chat
 }
+
+// close says that what comes now is another message.
+func (m *merged) close() { m.kept = [2]*kept{} }
 
 // delta returns what is new since text was sent; replace says that it is a
 // whole new text.
@@ -143,6 +145,8 @@ func (st *stream) observe(e chela.Event) {
 		return
 	}
 	st.sendLocked(true)
+	st.text.close()
+	st.think.close()
 	switch e.Stream {
 	case chela.StreamTool:
 		st.s.tool(e)
@@ -216,7 +220,7 @@ func (st *stream) sendLocked(whole bool) {
 		st.last = time.Now()
 		e := st.think.event
 		delta, _ := st.think.delta()
-		st.s.agent(e, true, wire.Assistant{Text: e.Text, Delta: delta})
+		st.grow(&st.think.kept[0], e, delta)
 	}
 	e := st.text.event
 	if !st.text.dirty || shape.Silent(e.Text, whole) {
@@ -224,8 +228,23 @@ func (st *stream) sendLocked(whole bool) {
 	}
 	st.last = time.Now()
 	delta, replace := st.text.delta()
-	st.s.agent(e, true, wire.Assistant{Text: e.Text, Delta: delta})
-	p := chatEvent(e, wire.StateDelta)
-	p.Delta, p.Replace, p.Message = delta, replace, answer(e, e.Text)
-	st.s.chat(p)
+	st.grow(&st.text.kept[0], e, delta)
+	st.s.grow(&st.text.kept[1], e, wire.EventChat, func(all bool) any {
+		p := chatEvent(e, wire.StateDelta)
+		p.Delta, p.Replace, p.Message = delta, replace, answer(e, e.Text)
+		if all {
+			p.Delta, p.Replace = e.Text, true
+		}
+		return p
+	})
+}
+
+// grow sends text of the stream as a step of the run.
+func (st *stream) grow(slot **kept, e chela.Event, delta string) {
+	st.s.grow(slot, e, wire.EventAgent, func(all bool) any {
+		if all {
+			return agentEvent(e, wire.Assistant{Text: e.Text, Delta: e.Text, Replace: true})
+		}
+		return agentEvent(e, wire.Assistant{Text: e.Text, Delta: delta})
+	})
 }
