@@ -52,53 +52,104 @@ func (d *Door) device(ctx context.Context, a Attempt, auth wire.Auth) (Grant, er
 		}
 		return Grant{}, err
 	}
-	token := cmp.Or(auth.DeviceToken, auth.Token)
-	shared := d.shared(auth.Token, auth.Password) || d.o.Mode == ModeNone && a.From.Local
-	if !shared && token == "" {
+	by := d.proof(a, auth)
+	if by == "" {
 		if auth.Password != "" {
 			d.failed(a.From)
 			return Grant{}, d.mismatch(true)
 		}
 		return Grant{}, d.missing()
 	}
+	surface, err := pairing.NewSurface(a.Connect.Caps, a.Connect.Commands)
+	if err != nil && id.Role == wire.RoleNode {
+		return Grant{}, wire.Errorf(wire.InvalidRequest, "invalid connect params: %v", err)
+	}
+	sync := store.Ordered
+	if by == byInvite {
+		sync = store.Synced // what is used up stays so
+	}
 	var in pairing.Admission
-	err = d.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) (err error) {
-		if shared {
-			proof := pairing.Proof{Local: a.From.Local, Authority: []chela.Scope{chela.ScopeAdmin}}
-			in, err = pairing.Admit(tx.Devices(), id, proof, now)
-		} else {
-			in, err = pairing.Redeem(tx.Devices(), id, token, now)
+	err = d.o.Store.Update(ctx, sync, func(tx store.Tx) (err error) {
+		if in, err = d.admission(tx.Devices(), a, auth, id, by, now); err != nil || in.Refusal != nil || id.Role != wire.RoleNode {
+			return err
 		}
+		in, err = pairing.Declare(tx.Devices(), in, surface, a.Connect.Client.Version, now)
 		return err
 	})
 	if err != nil {
 		return Grant{}, fmt.Errorf("device: %w", err)
 	}
-	if d.o.Asked != nil && (in.Requested != nil || in.Superseded != nil) {
+	if d.o.Asked != nil && in.News() {
 		d.o.Asked(in)
 	}
 	if in.Refusal != nil {
 		return Grant{}, d.refused(a, auth, in.Refusal)
 	}
+	return d.grant(in, by), nil
+}
+
+// How a device proves itself.
+const (
+	byShared = "shared"
+	byInvite = "bootstrap-token"
+	byToken  = "device-token"
+)
+
+// proof says with what a device proves itself; "" with nothing. The shared
+// secret goes before an invitation, and that before a token of the device's own.
+func (d *Door) proof(a Attempt, auth wire.Auth) string {
+	switch {
+	case d.shared(auth.Token, auth.Password) || d.o.Mode == ModeNone && a.From.Local:
+		return byShared
+	case auth.Bootstrap != "":
+		return byInvite
+	case auth.DeviceToken != "" || auth.Token != "":
+		return byToken
+	}
+	return ""
+}
+
+// admission looks the device up by its proof. A device that was invited before
+// and shows its own token, too, is let in with that.
+func (d *Door) admission(t pairing.Table, a Attempt, auth wire.Auth, id pairing.Identity, by string, now time.Time) (pairing.Admission, error) {
+	switch by {
+	case byShared:
+		return pairing.Admit(t, id, pairing.Proof{Local: a.From.Local, Authority: []chela.Scope{chela.ScopeAdmin}}, now)
+	case byInvite:
+		in, err := pairing.Accept(t, id, auth.Bootstrap, now)
+		if err != nil || in.Refusal == nil || in.Refusal.Detail() != pairing.CodeInviteInvalid || auth.DeviceToken == "" {
+			return in, err
+		}
+	}
+	return pairing.Redeem(t, id, cmp.Or(auth.DeviceToken, auth.Token), now)
+}
+
+// grant returns what a device is let in as.
+func (d *Door) grant(in pairing.Admission, by string) Grant {
 	g := Grant{
-		Who: in.Pass.Principal(), Method: d.o.Mode, Mode: d.o.Mode, Token: in.Pass.Token, Issued: in.Pass.Issued,
+		Who: in.Pass.Principal(), Method: by, Mode: d.o.Mode, Token: in.Pass.Token, Issued: in.Pass.Issued, Others: in.Pass.Others,
 		Check: func(ctx context.Context) error {
 			return d.o.Store.View(ctx, func(r store.Reader) error { return pairing.Check(r.Devices(), in.Pass) })
 		},
 	}
-	if !shared {
-		g.Method = "device-token"
+	if by == byShared {
+		g.Method = d.o.Mode
 	}
-	return g, nil
+	return g
 }
 
 // refused counts a wrong token of a device. Who showed it as the shared secret
 // is told that this is what it is not.
 func (d *Door) refused(a Attempt, auth wire.Auth, e *wire.Error) error {
-	if e.Detail() != pairing.CodeTokenMismatch {
+	switch e.Detail() {
+	case pairing.CodeInviteInvalid:
+		d.failed(a.From)
+		return e
+	case pairing.CodeTokenMismatch:
+		d.failed(a.From)
+	default:
 		return e
 	}
-	d.failed(a.From)
 	if auth.DeviceToken == "" {
 		return d.mismatch(true)
 	}

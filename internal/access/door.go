@@ -86,6 +86,7 @@ type Grant struct {
 	Mode   string // how clients prove themselves here; told to admins
 	Token  string // of its device
 	Issued time.Time
+	Others []pairing.Handoff // tokens of further roles, for a device that was invited
 	// Check says whether the grant is still good; nil: it cannot be taken away.
 	Check func(context.Context) error
 }

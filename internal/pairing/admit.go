@@ -50,6 +50,11 @@ type Admission struct {
 	NodeSuperseded *NodeRequest // what it asked for before, to be published as rejected
 }
 
+// News reports whether there is something to be published.
+func (a Admission) News() bool {
+	return a.Requested != nil || a.Superseded != nil || a.NodeRequested != nil || a.NodeSuperseded != nil
+}
+
 // Pass is who a connection is.
 type Pass struct {
 	Device     string
