@@ -40,7 +40,7 @@ func older() kit {
 	return kit{
 		name: "older", Needs: map[string]string{"openclaw": "2026.3.13"},
 		Overrides: map[string]string{
-			"libsignal": "npm:empty-npm-package@1.0.0",
+			"libsignal": "6.0.0",
 			"cssomnom":  "npm:empty-npm-package@1.0.0",
 			"linkedom":  "0.18.12",
 		},

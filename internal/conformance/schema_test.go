@@ -34,18 +34,25 @@ func newSchema(t testing.TB) *schema {
 	if err := json.Unmarshal(b, s); err != nil {
 		t.Fatal(err)
 	}
-	for d, names := range added() {
-		for _, name := range names {
-			s.Definitions[d].Properties[name] = &jsonschema.Schema{}
-		}
-	}
+	s.allow()
 	return s
 }
 
-// added are the properties that definitions without any others do get: those
-// that OpenClaw's gateway sends too, and its clients need.
-func added() map[string][]string {
-	return map[string][]string{"AgentEvent": {"sessionKey", "agentId"}}
+// allow adds properties to definitions that do not have them, and take no
+// other: some that OpenClaw's gateway sends too, and some of ours.
+func (s *schema) allow() {
+	add := func(d *jsonschema.Schema, names ...string) {
+		for _, name := range names {
+			d.Properties[name] = &jsonschema.Schema{}
+		}
+	}
+	// Sent by OpenClaw: how a client was let in, and where a run is at home.
+	add(s.Definitions["HelloOk"].Properties["auth"], "method")
+	add(s.Definitions["AgentEvent"], "sessionKey", "agentId")
+	// Ours: that an answer is a command's, and a line about usage below it.
+	for _, d := range s.Definitions["ChatEvent"].AnyOf {
+		add(d, "command", "footer")
+	}
 }
 
 // named returns the definition of that name for a method, as in

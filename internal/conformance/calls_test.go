@@ -1,0 +1,148 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"strings"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// ours are methods that the published schema does not know, and why we have
+// them.
+var ours = map[string]string{
+	"backup.create":        "ours: a copy of the database while it is in use",
+	"sessions.export":      "ours: a conversation in the file format of OpenClaw",
+	"sessions.unsubscribe": "OpenClaw has it too, and leaves it out of the schema",
+}
+
+// resultless are methods whose parameters alone the schema defines. Parts of
+// their results that it does define are named with the calls.
+var resultless = []string{
+	"agent", "agent.wait", "chat.abort", "chat.history", "chat.inject", "chat.metadata", "chat.send", "chat.startup",
+	"config.get", "device.pair.approve", "device.pair.list", "device.pair.reject", "device.pair.remove",
+	"device.token.revoke", "exec.approval.get", "exec.approval.list", "exec.approval.resolve", "health",
+	"models.authStatus", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.list",
+	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
+	"sessions.reset", "sessions.send", "sessions.steer", "sessions.subscribe", "sessions.usage", "status",
+	"system-event", "system-presence", "usage.cost", "usage.status",
+}
+
+// irregular are the definitions that are not named as their method is.
+var irregular = map[string]string{
+	"agent.identity.get params": "AgentIdentityParams",
+	"agent.identity.get result": "AgentIdentityResult",
+	"config.schema result":      "ConfigSchemaResponse",
+	"sessions.steer params":     "SessionsSendParams",
+	"chat.startup params":       "ChatHistoryParams",
+}
+
+// definition returns what the schema calls a method's parameters or result.
+func (s *schema) definition(method, of string) string {
+	if d, ok := irregular[method+" "+of]; ok {
+		return d
+	}
+	return s.named(method, strings.ToUpper(of[:1])+of[1:])
+}
+
+// call is a method with what it is called with.
+type call struct {
+	method string
+	params any
+	parts  []part // of the result
+}
+
+// calls are all methods, in the order in which they are called.
+func (g *golden) calls() []call {
+	row := []part{{"session", "SessionRow"}, {"sessions[]", "SessionRow"}, {"sessionInfo", "SessionRow"}}
+	type m = map[string]any
+	return []call{
+		{"health", m{}, nil},
+		{"status", m{}, nil},
+		{"system-presence", m{}, []part{{"[]", "PresenceEntry"}}},
+		{"system-event", m{"text": "the door opened"}, nil},
+		{"system.info", m{}, nil},
+		{"logs.tail", m{"limit": 20}, nil},
+		{"channels.status", m{"probe": false}, nil},
+		{"config.get", m{}, nil},
+		{"config.schema", m{}, nil},
+		{"config.schema.lookup", m{"path": "gateway"}, nil},
+		{"agents.list", m{}, nil},
+		{"agent.identity.get", m{}, nil},
+		{"agents.files.list", m{"agentId": "main"}, nil},
+		{"agents.files.set", m{"agentId": "main", "name": "USER.md", "content": "Likes tea.\n"}, nil},
+		{"agents.files.get", m{"agentId": "main", "name": "USER.md"}, nil},
+		{"models.list", m{}, nil},
+		{"models.authStatus", m{}, nil},
+		{"commands.list", m{}, nil},
+		{"tools.catalog", m{}, nil},
+		{"tools.effective", m{"sessionKey": talked}, nil},
+		{"usage.cost", m{}, nil},
+		{"usage.status", m{}, nil},
+		{"sessions.usage", m{}, nil},
+
+		{"chat.history", m{"sessionKey": talked, "limit": 50}, row},
+		{"chat.startup", m{"sessionKey": talked}, row},
+		{"chat.metadata", m{"sessionKey": talked}, []part{{"models[]", "ModelChoice"}, {"commands[]", "CommandEntry"}}},
+		{"chat.message.get", m{"sessionKey": talked, "messageId": g.message}, nil},
+		{"chat.inject", m{"sessionKey": talked, "message": "noted", "label": "Note"}, nil},
+		{"chat.send", m{"sessionKey": talked, "message": "echo sent", "idempotencyKey": "sent"}, nil},
+		{"agent.wait", m{"runId": "sent", "timeoutMs": 20_000}, nil},
+		{"agent", m{"message": "echo hi", "idempotencyKey": "agent", "sessionKey": talked}, nil},
+		{"chat.abort", m{"sessionKey": talked}, nil},
+
+		{"sessions.subscribe", m{}, nil},
+		{"sessions.list", m{"includeDerivedTitles": true, "includeLastMessage": true}, row},
+		{"sessions.describe", m{"key": talked}, row},
+		{"sessions.resolve", m{"key": "main"}, nil},
+		{"sessions.preview", m{"keys": []string{talked, aside}}, nil},
+		{"sessions.create", m{"key": "agent:main:made", "label": "Made"}, nil},
+		{"sessions.patch", m{"key": "agent:main:made", "label": "Made anew"}, nil},
+		{"sessions.send", m{"key": "agent:main:made", "message": "echo sent", "idempotencyKey": "sent2"}, nil},
+		{"sessions.abort", m{"key": "agent:main:made"}, nil},
+		{"sessions.steer", m{"key": "agent:main:made", "message": "echo steered", "idempotencyKey": "steered"}, nil},
+		{"sessions.patchMany", m{"targets": []m{{"key": "agent:main:made"}}, "patch": m{"archived": true}}, nil},
+		{"sessions.compact", m{"key": talked}, nil},
+		{"sessions.messages.subscribe", m{"key": talked, "includeApprovals": true}, []part{{"approvalReplay", "SessionApprovalReplay"}}},
+		{"sessions.messages.unsubscribe", m{"key": talked}, nil},
+		{"sessions.export", m{"key": talked}, nil},
+		{"sessions.reset", m{"key": "agent:main:made"}, nil},
+		{"sessions.delete", m{"key": "agent:main:made"}, nil},
+		{"sessions.unsubscribe", m{}, nil},
+
+		{"exec.approval.list", m{}, nil},
+		{"exec.approval.get", m{"id": g.approval}, nil},
+		{"exec.approval.resolve", m{"id": g.approval, "decision": "deny"}, nil},
+
+		{"device.pair.list", m{}, []part{{"pending[]", "DevicePairRequestedEvent"}}},
+		{"device.pair.approve", m{"requestId": g.pending[0].ID}, nil},
+		{"device.pair.reject", m{"requestId": g.pending[1].ID}, nil},
+		{"device.token.rotate", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
+		{"device.token.revoke", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
+		{"device.pair.remove", m{"deviceId": g.pending[0].Device}, nil},
+
+		{"backup.create", m{"path": g.State + "/copy.db"}, nil},
+	}
+}
+
+// events are the definitions of what events carry.
+func events() map[string][]part {
+	row := []part{{"session", "SessionRow"}}
+	return map[string][]part{
+		wire.EventChallenge:         nil,
+		wire.EventTick:              {{"", "TickEvent"}},
+		wire.EventShutdown:          {{"", "ShutdownEvent"}},
+		wire.EventChat:              {{"", "ChatEvent"}},
+		wire.EventAgent:             {{"", "AgentEvent"}},
+		wire.EventSessionMessage:    row,
+		wire.EventSessionTool:       {{"", "AgentEvent"}},
+		wire.EventSessionsChanged:   row,
+		wire.EventPresence:          {{"presence[]", "PresenceEntry"}},
+		wire.EventHealth:            nil,
+		wire.EventSessionOperation:  {{"", "SessionOperationEvent"}},
+		wire.EventApprovalRequested: nil,
+		wire.EventApprovalResolved:  nil,
+		wire.EventPairRequested:     {{"", "DevicePairRequestedEvent"}},
+		wire.EventPairResolved:      {{"", "DevicePairResolvedEvent"}},
+	}
+}

@@ -1,0 +1,116 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// golden is a gateway with something of everything, and a connection that saw
+// it come to be.
+type golden struct {
+	*stand
+	*line
+	other    *line // another connection that watches all sessions
+	t        testing.TB
+	approval string // the id of one that waits
+	pending  []wire.PairRequest
+	message  string // id of a message of the session talked
+	paired   string // id of a device, of the last request too
+}
+
+const (
+	talked  = "agent:main:main"
+	aside   = "agent:main:aside"
+	waiting = "agent:main:waiting"
+)
+
+// newGolden lets a gateway live through a text, a tool call, an abort, an
+// error, a question, a reset, a patch and pairings.
+func newGolden(t testing.TB) *golden {
+	t.Helper()
+	s := newStand(t, section{"tools": section{"exec": section{"mode": "ask"}}})
+	s.File("notes.txt", "the tide turns at six\n")
+	g := &golden{stand: s, line: s.operator(t), other: s.operator(t), t: t}
+	g.Must("sessions.subscribe", wire.None{}, nil)
+	g.other.Must("sessions.subscribe", wire.None{}, nil)
+	g.chat(talked, "text", "count", wire.StateFinal)
+	g.chat(talked, "tool", "read notes.txt", wire.StateFinal)
+	g.chat(talked, "command", "/status", wire.StateFinal)
+	g.chat(aside, "failed", "fail", wire.StateError)
+	g.aborted()
+	g.asked()
+	g.Must("sessions.patch", map[string]any{"key": aside, "label": "Aside"}, nil)
+	g.Must("sessions.reset", map[string]any{"key": aside}, nil)
+	g.devices()
+	var h wire.History
+	g.Must("chat.history", wire.ChatHistory{SessionKey: talked}, &h)
+	g.message = h.Messages[0].Meta.ID
+	return g
+}
+
+func (g *golden) chat(session, run, text, state string) {
+	g.t.Helper()
+	g.Must("chat.send", wire.ChatSend{SessionKey: session, Message: text, IdempotencyKey: run}, nil)
+	if end := g.Ended(run); end.State != state {
+		g.t.Fatalf("%q ended as %s: %s", text, end.State, end.ErrorMessage)
+	}
+}
+
+// aborted is a run that is stopped in the middle of its answer.
+func (g *golden) aborted() {
+	g.t.Helper()
+	g.Must("chat.send", wire.ChatSend{SessionKey: aside, Message: "wait", IdempotencyKey: "aborted"}, nil)
+	g.Await("a delta of the run to abort", 0, func(f frame) bool {
+		var c wire.Chat
+		return f.Event == wire.EventChat && json.Unmarshal(f.Payload, &c) == nil && c.RunID == "aborted" && c.State == wire.StateDelta
+	})
+	g.Must("chat.abort", wire.ChatAbort{SessionKey: aside, RunID: "aborted"}, nil)
+	if end := g.Ended("aborted"); end.State != wire.StateAborted {
+		g.t.Fatalf("an aborted run ended as %s", end.State)
+	}
+}
+
+// asked is a question that is answered, and one that waits.
+func (g *golden) asked() {
+	g.t.Helper()
+	for _, run := range []string{"allowed", "open"} {
+		n := len(g.Frames())
+		g.Must("chat.send", wire.ChatSend{SessionKey: waiting, Message: "run touch " + run, IdempotencyKey: run}, nil)
+		var asks struct{ ID string }
+		if err := json.Unmarshal(g.Event(wire.EventApprovalRequested, n).Payload, &asks); err != nil {
+			g.t.Fatal(err)
+		}
+		g.approval = asks.ID
+		if run == "allowed" {
+			g.Must("exec.approval.resolve", map[string]any{"id": asks.ID, "decision": "allow-once"}, nil)
+			g.Ended(run)
+		}
+	}
+}
+
+// devices are some of this machine, which are paired without a question, and
+// then ask to be nodes too, which needs an answer.
+func (g *golden) devices() {
+	g.t.Helper()
+	person, node := hello(wire.ScopeRead), hello()
+	node.Role, node.Client.Mode, node.Client.ID = wire.RoleNode, wire.ModeNode, "node-host"
+	for range 3 {
+		d, n := newDevice(g.t), len(g.Frames())
+		if _, f := d.Connect(g.t, g.stand, person); !f.OK {
+			g.t.Fatalf("a device of this machine: %v", f.Error)
+		}
+		if _, f := d.Connect(g.t, g.stand, node); f.OK || f.Error.Code != wire.NotPaired {
+			g.t.Fatalf("a new role: %s", f.raw)
+		}
+		var q wire.PairRequest
+		if err := json.Unmarshal(g.Event(wire.EventPairRequested, n).Payload, &q); err != nil {
+			g.t.Fatal(err)
+		}
+		g.pending = append(g.pending, q)
+		g.paired = d.ID
+	}
+}
