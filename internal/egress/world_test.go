@@ -14,53 +14,20 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/internal/egress"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
 )
-
-// memory is a listener whose connections are pipes.
-type memory struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newMemory() *memory { return &memory{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (m *memory) Accept() (net.Conn, error) {
-	select {
-	case c := <-m.conns:
-		return c, nil
-	case <-m.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (m *memory) Close() error { m.once.Do(func() { close(m.done) }); return nil }
-
-func (m *memory) Addr() net.Addr { return &net.UnixAddr{Net: "memory"} }
-
-func (m *memory) dial(ctx context.Context) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case m.conns <- theirs:
-		return ours, nil
-	case <-m.done:
-		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // world is a network: names that lead to addresses, and servers at some.
 type world struct {
 	t       *testing.T
 	mu      sync.Mutex
 	names   map[string][][]string // answers in turn; the last one stays
-	servers map[string]*memory
+	servers map[string]*llmtest.Listener
 	dials   []string
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, names: map[string][][]string{}, servers: map[string]*memory{}}
+	return &world{t: t, names: map[string][][]string{}, servers: map[string]*llmtest.Listener{}}
 }
 
 // name makes a name lead to addresses, then to others.
@@ -70,7 +37,7 @@ func (w *world) name(name string, answers ...[]string) { w.names[name] = answers
 func (w *world) serve(addr string, h http.HandlerFunc) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	_ = s.Listener.Close()
-	m := newMemory()
+	m := llmtest.Pipe()
 	s.Listener = m
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.servers[addr] = m
@@ -108,7 +75,7 @@ func (w *world) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	if m == nil {
 		return nil, fmt.Errorf("dial %s: connection refused", addr)
 	}
-	return m.dial(ctx)
+	return m.Dial(ctx)
 }
 
 func (w *world) client(o egress.Options) *http.Client {
