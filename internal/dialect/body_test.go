@@ -12,18 +12,26 @@ import (
 
 func TestBody(t *testing.T) {
 	t.Parallel()
+	long := []byte(strings.Repeat("x", 2<<10) + "!")
 	b := &Body{}
 	b.Add([]byte("one "))
 	b.Add(nil)
-	b.AddString("two ")
-	b.Add([]byte("three!"))
+	b.AddString("two!")
 	b.Trim(1)
-	for range 50 { // the scratch grows and moves
-		b.AddString(" and on")
+	b.AddString(" ")
+	b.Add(long)
+	b.Trim(1)
+	b.AddString("?") // not into what belongs to others
+	b.AddString(strings.Repeat("y", 100<<10))
+	for range 5000 { // the chunk is full several times
+		b.AddString(" and on and on")
 	}
-	want := "one two three" + strings.Repeat(" and on", 50)
+	want := "one two " + strings.Repeat("x", 2<<10) + "?" + strings.Repeat("y", 100<<10) + strings.Repeat(" and on and on", 5000)
 	if got := string(b.Bytes()); got != want || b.Size() != len(want) {
-		t.Errorf("body = %q, size %d; want %q, size %d", got, b.Size(), want, len(want))
+		t.Errorf("body of %d bytes, size %d; want %d", len(got), b.Size(), len(want))
+	}
+	if long[len(long)-1] != '!' {
+		t.Error("a piece of others was changed")
 	}
 	for range 2 {
 		if err := iotest.TestReader(b.Reader(), []byte(want)); err != nil {
