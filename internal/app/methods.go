@@ -19,10 +19,13 @@ import (
 	"github.com/chela-ai/chela/internal/method/devices"
 	"github.com/chela-ai/chela/internal/method/logs"
 	"github.com/chela-ai/chela/internal/method/models"
+	"github.com/chela-ai/chela/internal/method/nodes"
 	"github.com/chela-ai/chela/internal/method/sessions"
 	"github.com/chela-ai/chela/internal/method/system"
 	"github.com/chela-ai/chela/internal/method/tools"
 	"github.com/chela-ai/chela/internal/method/usage"
+	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/shape"
@@ -69,17 +72,19 @@ func (e *Engine) server(p parts) *gateway.Server {
 		tools.Methods(tools.Options{
 			Default: chela.DefaultAgent, Agent: known,
 			Tools: func(chela.AgentID) tool.Set { return e.profile.tools },
-			Effective: func(ctx context.Context, who chela.Principal, key chela.SessionKey) (tool.Set, error) {
-				return e.profile.offered(ctx, p.store, who, key)
+			Rules: func(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
+				return e.profile.ask(ctx, p.store, who, key, c)
 			},
 		}),
 		approvals.Methods(approvals.Options{Store: p.store, Decide: p.conductor.Decide}),
 		models.Methods(e.catalog()),
 		devices.Methods(devices.Options{
-			Store:     p.store,
-			Announce:  func(event string, payload any) { e.gate.Tell(chela.ScopePairing, event, payload) },
-			Drop:      func(credential string) { e.gate.Drop(credential) },
-			Connected: func(credential string) bool { return e.gate.Connected(credential) },
+			Store: p.store, Announce: e.announce, Drop: func(credential string) { e.gate.Drop(credential) }, Place: e.place,
+			Connected: func(device string) bool { return e.gate.Connected(pairing.Credential(device), "") },
+		}),
+		nodes.Methods(nodes.Options{
+			Store: p.store, Announce: e.announce, Drop: func(credential string) { e.gate.Drop(credential) },
+			Connected: func(device, role string) bool { return e.gate.Connected(pairing.Credential(device), role) },
 		}),
 		channels.Methods(channels.Options{States: e.accounts}),
 		e.configMethods(),

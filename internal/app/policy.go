@@ -7,12 +7,10 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
-	"github.com/chela-ai/chela/internal/tool"
 )
 
 // checkTools returns what is wrong with the rules about tools.
@@ -47,8 +45,9 @@ func sender(who chela.Principal) policy.Sender {
 	return policy.Sender{Channel: parts[0], ID: parts[2]}
 }
 
-// offered returns the tools of a run that who starts in the session.
-func (p *profiles) offered(ctx context.Context, st store.Store, who chela.Principal, key chela.SessionKey) (tool.Set, error) {
+// ask returns the rules for a run that who starts in the session, and the
+// model that answers; what c says goes before what the session says.
+func (p *profiles) ask(ctx context.Context, st store.Store, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
 	m := session.Meta{Key: key, Agent: key.Agent()}
 	err := st.View(ctx, func(r store.Reader) error {
 		stored, err := r.Sessions().Get(key)
@@ -59,7 +58,14 @@ func (p *profiles) offered(ctx context.Context, st store.Store, who chela.Princi
 		return err
 	})
 	if err != nil {
-		return tool.Set{}, fmt.Errorf("session %s: %w", key, err)
+		return nil, llm.Ref{}, fmt.Errorf("session %s: %w", key, err)
 	}
-	return invoke.Offered(p.tools, p.rules(m, p.model(m), who), who), nil
+	if c.Provider == "" {
+		model := p.model(m)
+		c.Provider, c.Model = model.Provider, model.ID
+	}
+	if c.Sender == (policy.Sender{}) {
+		c.Sender = sender(who)
+	}
+	return p.pipeline(m.Agent, c), llm.Ref{Provider: c.Provider, Model: c.Model}, nil
 }

@@ -151,29 +151,28 @@ func TestUnknownKeys(t *testing.T) {
 		}
 	})
 	t.Run("keys that should protect somebody and do not are named one by one", func(t *testing.T) {
-		tr := mustLoad(t, `{tools: {deny: ["exec"], alsoAllow: ["x"], elevated: {enabled: false}, fs: {workspaceOnly: true}}, gateway: {port: 1, auth: {mode: "token", rateLimit: {}}},
+		tr := mustLoad(t, `{tools: {subagents: {tools: {deny: ["exec"]}}, alsoAllow: ["x"], elevated: {enabled: false}, fs: {workspaceOnly: true}}, gateway: {port: 1, auth: {mode: "token", rateLimit: {}}},
 			agents: {defaults: {sandbox: {mode: "all"}}, list: [{id: "x", tools: {deny: ["exec"]}}], entries: {ann: {sandbox: {mode: "all"}}}},
 			channels: {telegram: {dmPolicy: "allowlist", allowFrom: [1], accounts: {work: {dmPolicy: "pairing", name: "w"}}}}, commands: null}`, "CHELA_LOG_LEVEL", "info")
 		want := []string{
 			"agents.defaults.sandbox: has no effect in this version: it does not put anything into a sandbox",
 			"agents.entries.ann.sandbox: has no effect in this version: it does not put anything into a sandbox",
-			"agents.list[0].tools: has no effect in this version: it does not keep any tool from being used",
 			"channels.telegram.accounts.work.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
 			"channels.telegram.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
 			"gateway.auth.rateLimit: has no effect in this version: it does not keep any client from connecting",
-			"tools.deny: has no effect in this version: it does not keep any tool from being used",
 			"tools.elevated: has no effect in this version: it does not keep any command from running",
 			"tools.fs.workspaceOnly: has no effect in this version: it does not keep any file from being written",
+			"tools.subagents: has no effect in this version: it does not keep any tool from being used",
 		}
 		if diff := cmp.Diff(want, texts(tr.Unguarded())); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		want = []string{"agents.entries", "agents.list", "channels", "logging.level", "tools.alsoAllow", "tools.fs"}
+		want = []string{"agents.entries", "agents.list", "channels", "logging.level", "tools.fs"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("unused: -want +got:\n%s", diff)
 		}
-		if got := texts((Options{Env: env()}).Validate(tr.Path())); len(got) != 9 {
-			t.Errorf("Validate says %v, want the nine", got)
+		if got := texts((Options{Env: env()}).Validate(tr.Path())); len(got) != 8 {
+			t.Errorf("Validate says %v, want the eight", got)
 		}
 		if got := mustLoad(t, `{tools: {exec: {mode: "deny"}, loopDetection: {enabled: true}}}`).Unguarded(); len(got) != 0 {
 			t.Errorf("keys that do protect: %v", got)

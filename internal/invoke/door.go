@@ -62,6 +62,7 @@ type Door struct {
 	schemas schemas
 
 	mu    sync.Mutex
+	said  map[chela.AgentID]string // what the rules about tools last did
 	runs  map[chela.RunID]*state
 	order []chela.RunID // of runs, oldest first
 }
@@ -72,7 +73,7 @@ const maxRuns = 1024
 
 // New returns a Door.
 func New(o Options) *Door {
-	d := &Door{log: o.Log, before: slices.Clone(o.Before), after: o.After, runs: make(map[chela.RunID]*state)}
+	d := &Door{log: o.Log, before: slices.Clone(o.Before), after: o.After, runs: make(map[chela.RunID]*state), said: make(map[chela.AgentID]string)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -90,38 +91,7 @@ type state struct {
 // For returns the door as one run sees it. Views of the same run count
 // together.
 func (d *Door) For(s Scope) *View {
-	return &View{d: d, s: s, tools: Offered(s.Tools, s.Policy, s.Principal), state: d.state(s)}
-}
-
-// Offered returns the tools of the set that a run of who is given.
-func Offered(set tool.Set, p policy.Pipeline, who chela.Principal) tool.Set {
-	p = Rules(set, p, who)
-	switch {
-	case who.ID == "":
-		return tool.Set{}
-	case len(p) == 0:
-		return set
-	}
-	kept := p.Apply(set.Names()).Kept
-	return set.Filter(func(sp tool.Spec) bool { return slices.Contains(kept, sp.Name) })
-}
-
-// Rules returns the pipeline that holds for who: the door's own rule, that
-// some tools are the owner's, comes after what is configured.
-func Rules(set tool.Set, p policy.Pipeline, who chela.Principal) policy.Pipeline {
-	if who.IsOwner() {
-		return p
-	}
-	var own []string
-	for _, n := range set.Names() {
-		if t, _ := set.Get(n); t.Spec().OwnerOnly {
-			own = append(own, n)
-		}
-	}
-	if own == nil {
-		return p
-	}
-	return append(slices.Clip(p), policy.OwnerOnly(own...))
+	return &View{d: d, s: s, tools: d.offered(s), state: d.state(s)}
 }
 
 func (d *Door) state(s Scope) *state {

@@ -46,16 +46,20 @@ var profiles = map[string][]string{
 // Profiles returns the names of the profiles.
 func Profiles() []string { return []string{"minimal", "coding", "messaging", "full"} }
 
-// Groups returns the names of the groups, sorted.
-func Groups() []string {
-	return slices.Sorted(maps.Keys(groups))
+// ProfilesOf returns the names of the profiles that have the tool.
+func ProfilesOf(name string) []string {
+	return slices.DeleteFunc(Profiles(), func(p string) bool {
+		allow, limited := profiles[p]
+		return limited && match(expand(allow), Name(name)) == ""
+	})
 }
 
 // aliases are other names of tools.
 var aliases = map[string]string{"bash": "exec", "shell": "exec", "automations": "cron", "view_image": "image", "list_dir": "ls"}
 
-// fold returns the name of a tool as it is compared.
-func fold(name string) string {
+// Name returns the name of the tool that is meant: lower case, and none of its
+// other names.
+func Name(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if real, ok := aliases[name]; ok {
 		return real
@@ -67,7 +71,7 @@ func fold(name string) string {
 func expand(patterns []string) []string {
 	var out []string
 	for _, p := range patterns {
-		p = fold(p)
+		p = Name(p)
 		switch {
 		case p == "":
 		case p == "group:openclaw" || p == "group:chela":

@@ -83,11 +83,12 @@ func profile(label string, places ...place) Step {
 	if i < 0 {
 		return Step{}
 	}
-	allow, limited := profiles[places[i].profile()]
+	name := places[i].profile()
+	allow, limited := profiles[name]
 	if !limited {
 		return Step{}
 	}
-	s := Step{Label: label, Key: places[i].key + ".profile", Allow: expand(allow)}
+	s := Step{Label: label, Key: places[i].key + ".profile", Profile: name, Allow: expand(allow)}
 	if j := slices.IndexFunc(places, func(p place) bool { return len(p.AlsoAllow) > 0 }); j >= 0 {
 		s.Allow = append(s.Allow, expand(places[j].AlsoAllow)...)
 	}

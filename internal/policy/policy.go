@@ -7,10 +7,11 @@ import (
 
 // Step is one rule of a pipeline.
 type Step struct {
-	Label string   // "profile", "global", …
-	Key   string   // of the configuration that says so; "": built in
-	Allow []string // when there are any, everything else is removed
-	Deny  []string // removed, also when it is allowed
+	Label   string   // "profile", "global", …
+	Key     string   // of the configuration that says so; "": built in
+	Profile string   // the profile that it stands for; "": none
+	Allow   []string // when there are any, everything else is removed
+	Deny    []string // removed, also when it is allowed
 }
 
 // keeps reports whether the step keeps the tool, and because of which pattern;
@@ -35,6 +36,16 @@ func (s Step) empty() bool { return len(s.Allow) == 0 && len(s.Deny) == 0 }
 // Pipeline is the steps that hold for a conversation, in order. The zero
 // Pipeline removes nothing.
 type Pipeline []Step
+
+// Profile returns the name of the profile that holds; "full" when none does.
+func (p Pipeline) Profile() string {
+	for _, s := range p {
+		if s.Profile != "" {
+			return s.Profile
+		}
+	}
+	return "full"
+}
 
 // Removal is what one step removed.
 type Removal struct {
@@ -62,7 +73,7 @@ func (p Pipeline) Apply(names []string) Outcome {
 		}
 		r := Removal{Label: s.Label, Key: s.Key}
 		o.Kept = slices.DeleteFunc(o.Kept, func(n string) bool {
-			keep, _ := s.keeps(fold(n))
+			keep, _ := s.keeps(Name(n))
 			if !keep {
 				r.Names = append(r.Names, n)
 			}
@@ -80,7 +91,7 @@ func (p Pipeline) Apply(names []string) Outcome {
 func (s Step) sensible(names []string) (Step, string) {
 	var unknown []string
 	for _, p := range s.Allow {
-		if !known(p) && !slices.ContainsFunc(names, func(n string) bool { return match([]string{p}, fold(n)) != "" }) {
+		if !known(p) && !slices.ContainsFunc(names, func(n string) bool { return match([]string{p}, Name(n)) != "" }) {
 			unknown = append(unknown, p)
 		}
 	}
@@ -113,7 +124,7 @@ type Explanation struct {
 
 // Explain says what becomes of one of the tools.
 func (p Pipeline) Explain(name string, names []string) Explanation {
-	name = fold(name)
+	name = Name(name)
 	e := Explanation{Name: name, Offered: true}
 	for _, s := range p {
 		s, _ = s.sensible(names)

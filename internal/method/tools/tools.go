@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/internal/tool"
@@ -20,8 +23,9 @@ type Options struct {
 	Agent   func(chela.AgentID) bool // whether there is such an agent
 	// Tools returns the tools that the agent may be given.
 	Tools func(chela.AgentID) tool.Set
-	// Effective returns the tools of a run that who starts in the session.
-	Effective func(ctx context.Context, who chela.Principal, key chela.SessionKey) (tool.Set, error)
+	// Rules returns the rules for a run that who starts in the session, and the
+	// model that answers. What c says goes before what the session says.
+	Rules func(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error)
 }
 
 // Methods returns the methods.
@@ -29,11 +33,9 @@ func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodToolsCatalog, wire.RoleOperator, chela.ScopeRead, o.catalog).Accepting("includePlugins"),
 		rpc.New(wire.MethodToolsEffective, wire.RoleOperator, chela.ScopeRead, o.effective),
+		rpc.New(wire.MethodToolsExplain, wire.RoleOperator, chela.ScopeRead, o.explain),
 	}
 }
-
-// full is the one set of tools to begin with: all of them.
-const full = "full"
 
 // groups are the tools by what they can do, in the order of danger.
 var groups = [...]struct {
@@ -52,7 +54,10 @@ func (o Options) catalog(_ context.Context, _ rpc.Peer, in wire.ToolsGet) (wire.
 	}
 	set := o.Tools(id)
 	out := wire.ToolsCatalog{
-		AgentID: string(id), Profiles: []wire.ToolProfile{{ID: full, Label: "Full"}}, Groups: []wire.ToolGroup{},
+		AgentID: string(id), Groups: []wire.ToolGroup{},
+	}
+	for _, p := range policy.Profiles() {
+		out.Profiles = append(out.Profiles, wire.ToolProfile{ID: p, Label: strings.ToUpper(p[:1]) + p[1:]})
 	}
 	for _, g := range groups {
 		group := wire.ToolGroup{ID: g.effect.String(), Label: g.label, Source: "core"}
@@ -61,7 +66,7 @@ func (o Options) catalog(_ context.Context, _ rpc.Peer, in wire.ToolsGet) (wire.
 			if s := t.Spec(); s.Effect == g.effect {
 				group.Tools = append(group.Tools, wire.ToolInfo{
 					ID: s.Name, Label: cmp.Or(s.Label, s.Name), Description: summary(s.Description), Source: "core",
-					Risk: g.risk, Profiles: []string{full},
+					Risk: g.risk, Profiles: policy.ProfilesOf(s.Name),
 				})
 			}
 		}
@@ -74,21 +79,17 @@ func (o Options) catalog(_ context.Context, _ rpc.Peer, in wire.ToolsGet) (wire.
 
 func (o Options) effective(ctx context.Context, _ rpc.Peer, in wire.ToolsEffectiveGet) (wire.ToolsEffective, error) {
 	const method = wire.MethodToolsEffective
-	key, err := chela.ParseSessionKey(in.SessionKey, cmp.Or(chela.AgentID(in.AgentID), o.Default))
-	if err != nil {
-		return wire.ToolsEffective{}, rpc.Invalid(method, "%v", err)
-	}
-	switch id := key.Agent(); {
-	case !o.Agent(id):
-		return wire.ToolsEffective{}, shape.UnknownAgent(id)
-	case in.AgentID != "" && chela.AgentID(in.AgentID) != id:
-		return wire.ToolsEffective{}, rpc.Invalid(method, "agent id %q does not match session key agent %q", in.AgentID, id)
-	}
-	set, err := o.Effective(ctx, chela.PrincipalFrom(ctx), key)
+	key, err := o.session(method, in.SessionKey, in.AgentID)
 	if err != nil {
 		return wire.ToolsEffective{}, err
 	}
-	out := wire.ToolsEffective{AgentID: string(key.Agent()), Profile: full, Groups: []wire.EffectiveGroup{}}
+	who := chela.PrincipalFrom(ctx)
+	rules, _, err := o.Rules(ctx, who, key, policy.Conversation{})
+	if err != nil {
+		return wire.ToolsEffective{}, err
+	}
+	set, _ := invoke.Offered(o.Tools(key.Agent()), rules, who)
+	out := wire.ToolsEffective{AgentID: string(key.Agent()), Profile: rules.Profile(), Groups: []wire.EffectiveGroup{}}
 	group := wire.EffectiveGroup{ID: "core", Label: "Built-in tools", Source: "core"}
 	for _, n := range set.Names() {
 		t, _ := set.Get(n)
@@ -101,6 +102,22 @@ func (o Options) effective(ctx context.Context, _ rpc.Peer, in wire.ToolsEffecti
 		out.Groups = append(out.Groups, group)
 	}
 	return out, nil
+}
+
+// session returns the session that the parameters name, of an agent that
+// there is.
+func (o Options) session(method, key, agent string) (chela.SessionKey, error) {
+	k, err := chela.ParseSessionKey(key, cmp.Or(chela.AgentID(agent), o.Default))
+	if err != nil {
+		return "", rpc.Invalid(method, "%v", err)
+	}
+	switch id := k.Agent(); {
+	case !o.Agent(id):
+		return "", shape.UnknownAgent(id)
+	case agent != "" && chela.AgentID(agent) != id:
+		return "", rpc.Invalid(method, "agent id %q does not match session key agent %q", agent, id)
+	}
+	return k, nil
 }
 
 // maxSummary bounds a summary, in characters.

@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/internal/method/methodtest"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/wire"
 )
@@ -32,7 +34,7 @@ func TestTools(t *testing.T) {
 	for _, g := range all.Groups {
 		for _, x := range g.Tools {
 			groups[g.ID] = append(groups[g.ID], x.ID+" "+x.Risk)
-			if len(x.Profiles) != 1 || len([]rune(x.Description)) > 201 {
+			if !slices.Contains(x.Profiles, "full") || len([]rune(x.Description)) > 201 {
 				t.Errorf("%+v", x)
 			}
 		}
@@ -68,6 +70,50 @@ func TestTools(t *testing.T) {
 	} {
 		if err := h.Call(t.Context(), tt.method, tt.params, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %+v: %v, want %q", tt.method, tt.params, err, tt.want)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(), named{Name: "read", Description: "Reads."}, named{Name: "exec", Effect: tool.Acts}, named{Name: "nodes", OwnerOnly: true})
+	h.ToolRules = policy.Config{
+		Rules:      policy.Rules{Profile: "coding", Deny: []string{"E*"}},
+		ByProvider: map[string]policy.Rules{"openai": {Allow: []string{"raed"}}},
+		BySender:   map[string]policy.Rules{"channel:irc:7": {Deny: []string{"group:fs"}}},
+	}
+	type row struct{ Name, By, Key string }
+	for _, tt := range []struct {
+		in   wire.ToolsExplainGet
+		want []row
+	}{
+		{wire.ToolsExplainGet{}, []row{{"exec", "global", "tools"}, {"nodes", "profile", "tools.profile"}, {"read", "", ""}}},
+		{wire.ToolsExplainGet{Name: "Bash"}, []row{{"exec", "global", "tools"}}},
+		{wire.ToolsExplainGet{Name: "read", Sender: "irc:7"}, []row{{"read", "sender", "tools.toolsBySender.channel:irc:7"}}},
+		{wire.ToolsExplainGet{Name: "read", Sandboxed: true, Depth: 1}, []row{{"read", "", ""}}},
+	} {
+		e := methodtest.Do[wire.ToolsExplained](t, h, wire.MethodToolsExplain, tt.in)
+		var got []row
+		for _, x := range e.Tools {
+			got = append(got, row{x.Name, x.By, x.Key})
+			if x.Offered != (x.By == "") {
+				t.Errorf("%+v", x)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || e.Profile != "coding" || e.Model != "mock/m1" || len(e.Warnings) != 0 {
+			t.Errorf("%+v: %+v\n%s", tt.in, e, diff)
+		}
+	}
+	if e := methodtest.Do[wire.ToolsExplained](t, h, wire.MethodToolsExplain, wire.ToolsExplainGet{Model: "openai/gpt"}); len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "tools.byProvider.openai: no tool is named raed") {
+		t.Errorf("warnings %q", e.Warnings)
+	}
+	for want, in := range map[string]wire.ToolsExplainGet{
+		`there is no tool "raed"; did you mean read`: {Name: "raed"},
+		"between 0 and 100":                          {Depth: -1},
+		`unknown agent id "nope"`:                    {AgentID: "nope"},
+	} {
+		if err := h.Call(t.Context(), wire.MethodToolsExplain, in, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", in, err, want)
 		}
 	}
 }

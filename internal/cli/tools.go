@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/wire"
+)
+
+func (c *console) tools() *cobra.Command {
+	return group("tools", "Show which tools there are, and which rule says so", c.toolsList(), c.toolsExplain())
+}
+
+// conversation adds the flags that describe a conversation.
+func conversation(cmd *cobra.Command, p *wire.ToolsExplainGet) {
+	f := cmd.Flags()
+	f.StringVar(&p.AgentID, "agent", "", "of the agent `ID`")
+	f.StringVar(&p.SessionKey, "session", "", "in the session `KEY` (default main)")
+	f.StringVar(&p.Model, "model", "", "when `PROVIDER/MODEL` answers")
+	f.StringVar(&p.Sender, "sender", "", "when `CHANNEL:ID` writes")
+	f.BoolVar(&p.Sandboxed, "sandboxed", false, "in a sandbox")
+	f.IntVar(&p.Depth, "subagent", 0, "for a subagent of depth `N`")
+	f.IntVar(&p.MaxDepth, "max-depth", 0, "when subagents may have children down to depth `N` (default 1)")
+}
+
+func (c *console) toolsList() *cobra.Command {
+	var p wire.ToolsExplainGet
+	var asJSON bool
+	cmd := &cobra.Command{Use: "list", Short: "List the tools, and what keeps some from being offered", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.explained(cmd.Context(), p, asJSON, func(e wire.ToolsExplained) {
+			rows := [][]string{{"TOOL", "OFFERED", "DOES"}}
+			for _, t := range e.Tools {
+				offered := "yes"
+				if !t.Offered {
+					offered = "no: " + rule(t.By, t.Key)
+				}
+				rows = append(rows, []string{t.Name, offered, ansi.Truncate(ansi.Line(t.Summary), 70)})
+			}
+			c.table(rows)
+		})
+	}}
+	conversation(cmd, &p)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (c *console) toolsExplain() *cobra.Command {
+	var p wire.ToolsExplainGet
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "explain NAME", Short: "Say which rule decides about a tool",
+		Long: "Say which rule decides about a tool. The rules are shown in the order in which\nthey are asked; what one removed no later one brings back.",
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p.Name = args[0]
+			return c.explained(cmd.Context(), p, asJSON, func(e wire.ToolsExplained) {
+				for _, t := range e.Tools {
+					c.printTool(e, t)
+				}
+			})
+		},
+	}
+	conversation(cmd, &p)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// explained asks for the explanation and shows it; what is wrong with the
+// configuration is said on standard error.
+func (c *console) explained(ctx context.Context, p wire.ToolsExplainGet, asJSON bool, show func(wire.ToolsExplained)) error {
+	return c.with(ctx, func(l *link) error {
+		var e wire.ToolsExplained
+		if err := l.Call(ctx, wire.MethodToolsExplain, p, &e); err != nil {
+			return err
+		}
+		for _, w := range e.Warnings {
+			fmt.Fprintln(c.err, "warning: "+ansi.Line(w))
+		}
+		if asJSON {
+			return c.printJSON(e)
+		}
+		show(e)
+		return nil
+	})
+}
+
+func (c *console) printTool(e wire.ToolsExplained, t wire.ToolExplained) {
+	verdict := "is offered"
+	if !t.Offered {
+		verdict = "is not offered"
+	}
+	fmt.Fprintf(c.out, "%s %s (agent %s, %s)\n", t.Name, verdict, e.AgentID, e.Model)
+	if len(t.Steps) == 0 {
+		fmt.Fprintln(c.out, "no rule says anything about tools")
+		return
+	}
+	rows := [][]string{{"RULE", "SAYS", "BECAUSE OF"}}
+	for _, s := range t.Steps {
+		says, why := "keeps it", "nothing there is against it"
+		switch {
+		case !s.Keeps && s.Pattern == "":
+			says, why = "removes it", "it is not among those allowed"
+		case !s.Keeps:
+			says, why = "removes it", ansi.Line(s.Pattern)+" is denied"
+		case s.Pattern != "":
+			why = ansi.Line(s.Pattern) + " is allowed"
+		}
+		rows = append(rows, []string{rule(s.Label, s.Key), says, why})
+	}
+	c.table(rows)
+}
+
+// rule names a rule and the key that it comes from.
+func rule(label, key string) string {
+	if key == "" {
+		return label
+	}
+	return strings.TrimSpace(label + " (" + ansi.Line(key) + ")")
+}

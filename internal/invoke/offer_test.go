@@ -1,0 +1,54 @@
+package invoke_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/policy"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+func TestOffered(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	exec := open("exec", func(context.Context, tool.Call) (tool.Result, error) { ran++; return tool.Text("ran"), nil })
+	var log bytes.Buffer
+	door := invoke.New(invoke.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s := scope(read(), exec, &fake{spec: tool.Spec{Name: "nodes", OwnerOnly: true}})
+	s.Policy = policy.New(policy.Config{Rules: policy.Rules{Deny: []string{"exec"}}}, policy.Config{}, "agents.entries.main", policy.Conversation{})
+
+	t.Run("TP-12 a tool that a rule removed is refused when it is called", func(t *testing.T) {
+		v := door.For(s)
+		for _, sp := range v.Specs(false) {
+			if sp.Name == "exec" {
+				t.Error("exec is offered")
+			}
+		}
+		failed(t, do(t, v, call("exec", "{}")), "the configuration does not offer this tool here")
+		if ran != 0 {
+			t.Error("exec ran")
+		}
+		if !strings.Contains(log.String(), `rule="policy global tools"`) {
+			t.Errorf("audit:\n%s", log.String())
+		}
+	})
+	t.Run("TP-11 what a rule removed is logged once, with its key", func(t *testing.T) {
+		door.For(s)
+		if n := strings.Count(log.String(), `msg="tools not offered" agent=main rule=global key=tools tools=exec`); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, log.String())
+		}
+	})
+	t.Run("TC-13 a tool of the owner's is not offered to another", func(t *testing.T) {
+		s := s
+		s.Principal = chela.Principal{ID: "irc:main:7", Scopes: []chela.Scope{chela.ScopeWrite}}
+		failed(t, do(t, door.For(s), call("nodes", "{}")), "only the owner")
+		if !strings.Contains(log.String(), "rule=owner key=\"\" tools=nodes") {
+			t.Errorf("log:\n%s", log.String())
+		}
+	})
+}

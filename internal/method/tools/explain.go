@@ -1,0 +1,91 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/policy"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/wire"
+)
+
+// explain says of each tool whether a run would be offered it, and why.
+func (o Options) explain(ctx context.Context, _ rpc.Peer, in wire.ToolsExplainGet) (wire.ToolsExplained, error) {
+	const method = wire.MethodToolsExplain
+	key, err := o.session(method, cmp.Or(in.SessionKey, chela.MainKey), in.AgentID)
+	if err != nil {
+		return wire.ToolsExplained{}, err
+	}
+	c, err := conversation(in)
+	if err != nil {
+		return wire.ToolsExplained{}, rpc.Invalid(method, "%v", err)
+	}
+	set, who := o.Tools(key.Agent()), chela.PrincipalFrom(ctx)
+	names := set.Names()
+	if in.Name != "" {
+		if _, ok := set.Get(policy.Name(in.Name)); !ok {
+			return wire.ToolsExplained{}, rpc.Invalid(method, "%s", unknown(set, in.Name))
+		}
+		names = []string{policy.Name(in.Name)}
+	}
+	rules, model, err := o.Rules(ctx, who, key, c)
+	if err != nil {
+		return wire.ToolsExplained{}, err
+	}
+	rules = invoke.Rules(set, rules, who)
+	out := wire.ToolsExplained{
+		AgentID: string(key.Agent()), Model: model.String(), Profile: rules.Profile(), Tools: []wire.ToolExplained{},
+		Warnings: rules.Apply(set.Names()).Warnings,
+	}
+	for _, n := range names {
+		t, _ := set.Get(n)
+		out.Tools = append(out.Tools, explained(rules.Explain(n, set.Names()), summary(t.Spec().Description)))
+	}
+	return out, nil
+}
+
+// conversation is the one that the parameters describe.
+func conversation(in wire.ToolsExplainGet) (policy.Conversation, error) {
+	if in.Depth < 0 || in.Depth > 100 || in.MaxDepth < 0 || in.MaxDepth > 100 {
+		return policy.Conversation{}, fmt.Errorf("subagent and maxSpawnDepth must be between 0 and 100")
+	}
+	c := policy.Conversation{Sandboxed: in.Sandboxed, Depth: in.Depth, MaxDepth: max(in.MaxDepth, 1)}
+	if in.Model != "" {
+		ref, err := llm.ParseRef(in.Model)
+		if err != nil {
+			return c, err
+		}
+		c.Provider, c.Model = ref.Provider, ref.Model
+	}
+	c.Sender.ID = in.Sender
+	if channel, id, ok := strings.Cut(in.Sender, ":"); ok {
+		c.Sender.Channel, c.Sender.ID = channel, id
+	}
+	return c, nil
+}
+
+func explained(e policy.Explanation, summary string) wire.ToolExplained {
+	out := wire.ToolExplained{Name: e.Name, Summary: summary, Offered: e.Offered, By: e.By, Steps: []wire.ToolRule{}}
+	for _, d := range e.Steps {
+		out.Steps = append(out.Steps, wire.ToolRule{Label: d.Label, Key: d.Key, Keeps: d.Keeps, Pattern: d.Pattern})
+		if !d.Keeps {
+			out.Key = d.Key
+		}
+	}
+	return out
+}
+
+// unknown says that there is no such tool, and which there is that it may mean.
+func unknown(set tool.Set, name string) string {
+	text := fmt.Sprintf("there is no tool %q", name)
+	if near := set.Nearest(name); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, ", ") + "?"
+	}
+	return text
+}
