@@ -114,3 +114,68 @@ type DeviceRevoked struct {
 	Role      string `json:"role"`
 	RevokedAt Millis `json:"revokedAtMs"`
 }
+
+// The methods that name devices and invite new ones.
+const (
+	MethodDevicePairRename = "device.pair.rename"
+	MethodDeviceSetupCode  = "device.pair.setupCode"
+	MethodDeviceSetupState = "device.pair.setupStatus"
+)
+
+// DeviceRename is the parameters and the result of device.pair.rename.
+type DeviceRename struct {
+	ID    string `json:"deviceId"`
+	Label string `json:"label"`
+}
+
+// What an invited device is granted.
+const (
+	AccessFull    = "full"    // all but deciding about devices
+	AccessLimited = "limited" // reading, writing, deciding what tools may do
+	AccessNode    = "node"    // the role of a node only
+)
+
+// DeviceSetup is the parameters of device.pair.setupCode.
+type DeviceSetup struct {
+	URL     string `json:"publicUrl,omitempty"`        // of the gateway; "": the one that it listens on
+	Profile string `json:"bootstrapProfile,omitempty"` // limited, node; "": full
+}
+
+// DeviceSetupCode is the result of device.pair.setupCode: an invitation for one
+// device. The code is the base64url of a [SetupPayload].
+type DeviceSetupCode struct {
+	ID         string `json:"setupId"`
+	Code       string `json:"setupCode"`
+	URL        string `json:"gatewayUrl"`
+	Auth       string `json:"auth"`      // token, password
+	Source     string `json:"urlSource"` // request.publicUrl, gateway.bind
+	Access     string `json:"access"`
+	Downgraded bool   `json:"accessDowngraded,omitempty"` // full was asked for, over a way that can be read
+	Expires    Millis `json:"expiresAtMs"`
+}
+
+// SetupPayload is what a setup code tells a device.
+type SetupPayload struct {
+	URL     string `json:"url"`
+	Token   string `json:"bootstrapToken"` // auth.bootstrapToken of its first connection
+	Expires Millis `json:"expiresAtMs"`
+}
+
+// DeviceSetupID is the parameters of device.pair.setupStatus.
+type DeviceSetupID struct {
+	ID string `json:"setupId"`
+}
+
+// DeviceSetupState is the result of device.pair.setupStatus.
+type DeviceSetupState struct {
+	Done *DeviceSetupDone `json:"completion,omitempty"` // nil: nobody used the code
+}
+
+// DeviceSetupDone says who used a setup code.
+type DeviceSetupDone struct {
+	ID     string `json:"setupId"`
+	Device string `json:"deviceId"`
+	Name   string `json:"deviceName,omitempty"`
+	Access string `json:"access"`
+	Time   Millis `json:"ts"`
+}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"runtime/metrics"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -169,16 +171,66 @@ func (e *Engine) metrics(ctx context.Context, p *port, st store.Store, runs *run
 	}, nil
 }
 
-// asked tells who may decide that a device asks to be paired.
+// announce tells who may decide about devices.
+func (e *Engine) announce(event string, payload any) { e.gate.Tell(chela.ScopePairing, event, payload) }
+
+// asked tells who may decide that a device asks to be paired, and what a node
+// asks to be able to do.
 func (e *Engine) asked(a pairing.Admission) {
+	now := wire.At(time.Now())
 	if old := a.Superseded; old != nil {
-		e.gate.Tell(chela.ScopePairing, wire.EventPairResolved, wire.PairResolved{
-			ID: old.ID, Device: old.Device, Decision: wire.PairRejected, Time: wire.At(time.Now()),
-		})
+		e.announce(wire.EventPairResolved, wire.PairResolved{ID: old.ID, Device: old.Device, Decision: wire.PairRejected, Time: now})
 	}
 	if r := a.Requested; r != nil {
-		e.gate.Tell(chela.ScopePairing, wire.EventPairRequested, shape.PairRequest(*r))
+		e.announce(wire.EventPairRequested, shape.PairRequest(*r))
 	}
+	if old := a.NodeSuperseded; old != nil {
+		e.announce(wire.EventNodePairResolved, wire.NodePairResolved{ID: old.ID, Node: a.Pass.Device, Decision: wire.PairRejected, Time: now})
+	}
+	if r := a.NodeRequested; r != nil {
+		e.announce(wire.EventNodePairRequested, shape.NodeRequest(a.Device, *r))
+	}
+}
+
+// place says how clients prove themselves, and where other machines reach the
+// port.
+func (e *Engine) place() (mode, url string) {
+	if e.port == nil {
+		return "", ""
+	}
+	mode = e.port.door.Mode()
+	a, ok := e.port.l.Addr().(*net.TCPAddr)
+	if !ok || a.IP.IsLoopback() {
+		return mode, ""
+	}
+	host := a.IP
+	if host.IsUnspecified() {
+		if host = lanAddress(); host == nil {
+			return mode, ""
+		}
+	}
+	scheme, _, _ := strings.Cut(e.port.url, "://")
+	return mode, scheme + "://" + net.JoinHostPort(host.String(), strconv.Itoa(a.Port))
+}
+
+// lanAddress returns an address of this machine in a private network, or any
+// that is not its own loop; nil when there is none.
+func lanAddress() net.IP {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var found net.IP
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		if !ok || n.IP.IsLoopback() || n.IP.IsLinkLocalUnicast() || n.IP.To4() == nil {
+			continue
+		}
+		if found == nil || n.IP.IsPrivate() && !found.IsPrivate() {
+			found = n.IP
+		}
+	}
+	return found
 }
 
 // URL returns where the port is; "" when there is none.

@@ -15,6 +15,7 @@ var events = [...]string{
 	wire.EventChallenge, wire.EventTick, wire.EventShutdown, wire.EventChat, wire.EventAgent,
 	wire.EventSessionMessage, wire.EventSessionTool, wire.EventSessionOperation, wire.EventSessionsChanged,
 	wire.EventApprovalRequested, wire.EventApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
+	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot,
 }
 
 // hello returns what a connection is told when it is let in.

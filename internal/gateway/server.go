@@ -306,9 +306,12 @@ func (s *Server) Drop(credential string) {
 	}
 }
 
-// Connected reports whether a credential let in a client that is connected.
-func (s *Server) Connected(credential string) bool {
-	return slices.ContainsFunc(s.connected(), func(c *conn) bool { return c.who.Credential == credential })
+// Connected reports whether a credential let in a client that is connected, in
+// a role; "": in any.
+func (s *Server) Connected(credential, role string) bool {
+	return slices.ContainsFunc(s.connected(), func(c *conn) bool {
+		return c.who.Credential == credential && (role == "" || c.role == role)
+	})
 }
 
 // Tell sends an event to all clients that hold the scope.

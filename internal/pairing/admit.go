@@ -46,6 +46,7 @@ type Admission struct {
 	Requested  *Request    // a new request waits, to be published
 	Superseded *Request    // the request that it replaced, to be published as rejected
 
+	Device         Device       // the node; only with one of the next two
 	NodeRequested  *NodeRequest // what a node asks to be able to do, to be published
 	NodeSuperseded *NodeRequest // what it asked for before, to be published as rejected
 }

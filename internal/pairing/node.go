@@ -125,6 +125,7 @@ func Declare(t Table, a Admission, s Surface, version string, now time.Time) (Ad
 	}
 	a.NodeSuperseded = old
 	d.Node = &n
+	a.Device = d
 	if err := t.PutDevice(d); err != nil {
 		return a, fmt.Errorf("device %s: %w", d.ID, err)
 	}

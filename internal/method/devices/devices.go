@@ -3,6 +3,7 @@
 package devices
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -22,8 +23,11 @@ type Options struct {
 	Announce func(event string, payload any)
 	// Drop ends the connections that a credential let in.
 	Drop func(credential string)
-	// Connected reports whether a credential let in a connection that lasts.
-	Connected func(credential string) bool
+	// Connected reports whether a device is connected.
+	Connected func(device string) bool
+	// Place says how clients prove themselves, and where other machines reach
+	// the gateway; "": they do not.
+	Place func() (mode, url string)
 }
 
 // Methods returns the methods.
@@ -34,6 +38,9 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodDevicePairApprove, wire.RoleOperator, chela.ScopePairing, m.approve),
 		rpc.New(wire.MethodDevicePairReject, wire.RoleOperator, chela.ScopePairing, m.reject),
 		rpc.New(wire.MethodDevicePairRemove, wire.RoleOperator, chela.ScopePairing, m.remove),
+		rpc.New(wire.MethodDevicePairRename, wire.RoleOperator, chela.ScopePairing, m.rename),
+		rpc.New(wire.MethodDeviceSetupCode, wire.RoleOperator, chela.ScopeAdmin, m.setup).Accepting("preferRemoteUrl", "includeQr"),
+		rpc.New(wire.MethodDeviceSetupState, wire.RoleOperator, chela.ScopeAdmin, m.setupState),
 		rpc.New(wire.MethodDeviceTokenRotate, wire.RoleOperator, chela.ScopePairing, m.rotate),
 		rpc.New(wire.MethodDeviceTokenRevoke, wire.RoleOperator, chela.ScopePairing, m.revoke),
 	}
@@ -136,7 +143,7 @@ func (m methods) rotate(ctx context.Context, p rpc.Peer, in wire.DeviceRotate) (
 		return wire.DeviceRotated{}, err
 	}
 	out := wire.DeviceRotated{
-		ID: in.ID, Role: g.Role, Scopes: words(g.Scopes), RotatedAt: wire.At(g.Rotated), Token: token, Delivery: wire.TokenWithheld,
+		ID: in.ID, Role: g.Role, Scopes: shape.Scopes(g.Scopes), RotatedAt: wire.At(g.Rotated), Token: token, Delivery: wire.TokenWithheld,
 	}
 	if token != "" {
 		out.Delivery = wire.TokenReturned
@@ -200,10 +207,10 @@ func resolved(q pairing.Request, decision string, now time.Time) wire.PairResolv
 
 func (m methods) device(d pairing.Device) wire.PairedDevice {
 	out := wire.PairedDevice{
-		ID: d.ID, PublicKey: d.PublicKey, DisplayName: d.DisplayName, Platform: d.Platform, Family: d.Family,
-		ClientID: d.ClientID, ClientMode: d.ClientMode, Roles: d.Roles(), Scopes: words(d.Scopes()), ApprovedVia: d.Via,
+		ID: d.ID, PublicKey: d.PublicKey, DisplayName: cmp.Or(d.Label, d.DisplayName), Platform: d.Platform, Family: d.Family,
+		ClientID: d.ClientID, ClientMode: d.ClientMode, Roles: d.Roles(), Scopes: shape.Scopes(d.Scopes()), ApprovedVia: d.Via,
 		CreatedAt: wire.At(d.Created), ApprovedAt: wire.At(d.Approved), LastSeenAt: wire.At(d.LastSeen),
-		Connected: m.o.Connected(pairing.Credential(d.ID)), Tokens: []wire.DeviceToken{},
+		Connected: m.o.Connected(d.ID), Tokens: []wire.DeviceToken{},
 	}
 	if len(out.Roles) > 0 {
 		out.Role = out.Roles[len(out.Roles)-1]
@@ -213,17 +220,9 @@ func (m methods) device(d pairing.Device) wire.PairedDevice {
 	}
 	for _, g := range d.Grants {
 		out.Tokens = append(out.Tokens, wire.DeviceToken{
-			Role: g.Role, Scopes: words(g.Scopes), CreatedAt: wire.At(g.Created), RotatedAt: wire.At(g.Rotated),
+			Role: g.Role, Scopes: shape.Scopes(g.Scopes), CreatedAt: wire.At(g.Created), RotatedAt: wire.At(g.Rotated),
 			RevokedAt: wire.At(g.Revoked), UsedAt: wire.At(g.Used),
 		})
-	}
-	return out
-}
-
-func words(scopes []chela.Scope) []string {
-	out := make([]string, len(scopes))
-	for i, s := range scopes {
-		out[i] = string(s)
 	}
 	return out
 }

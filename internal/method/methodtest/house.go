@@ -27,10 +27,13 @@ import (
 	"github.com/chela-ai/chela/internal/method/commands"
 	"github.com/chela-ai/chela/internal/method/devices"
 	"github.com/chela-ai/chela/internal/method/models"
+	"github.com/chela-ai/chela/internal/method/nodes"
 	"github.com/chela-ai/chela/internal/method/sessions"
 	"github.com/chela-ai/chela/internal/method/system"
 	toolmethods "github.com/chela-ai/chela/internal/method/tools"
 	"github.com/chela-ai/chela/internal/method/usage"
+	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/session"
@@ -58,6 +61,11 @@ type House struct {
 	Workspace string
 	// Channels is the messaging accounts that channels.status tells of.
 	Channels map[string]wire.ChannelState
+	// ToolRules is the configuration's rules about tools.
+	ToolRules policy.Config
+
+	// Place is where other machines reach the gateway; "": they do not.
+	Place string
 
 	t testing.TB
 }
@@ -141,8 +149,8 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		commands.Methods(commands.Options{Default: main, Agent: known}),
 		toolmethods.Methods(toolmethods.Options{
 			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return tools },
-			Effective: func(_ context.Context, who chela.Principal, _ chela.SessionKey) (tool.Set, error) {
-				return invoke.Offered(tools, nil, who), nil
+			Rules: func(_ context.Context, _ chela.Principal, _ chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
+				return policy.New(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
 			},
 		}),
 		approvals.Methods(approvals.Options{Store: h.Store, Decide: c.Decide}),
@@ -157,10 +165,13 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 			},
 		}),
 		devices.Methods(devices.Options{
-			Store:     h.Store,
-			Announce:  func(event string, payload any) { h.Server.Tell(chela.ScopePairing, event, payload) },
-			Drop:      func(credential string) { h.Server.Drop(credential) },
-			Connected: func(credential string) bool { return h.Server.Connected(credential) },
+			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) },
+			Place:     func() (string, string) { return "token", h.Place },
+			Connected: func(device string) bool { return h.Server.Connected(pairing.Credential(device), "") },
+		}),
+		nodes.Methods(nodes.Options{
+			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) },
+			Connected: func(device, role string) bool { return h.Server.Connected(pairing.Credential(device), role) },
 		}),
 		channels.Methods(channels.Options{States: func() map[string]wire.ChannelState { return h.Channels }}),
 		system.Methods(state),
@@ -173,6 +184,10 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		},
 	})
 	go func() { _ = h.Server.Serve(h.Pipe, h.Server.Upgrade(gateway.Trust(chela.Owner("process")))) }()
+}
+
+func (h *House) announce(event string, payload any) {
+	h.Server.Tell(chela.ScopePairing, event, payload)
 }
 
 // Dial connects another client.

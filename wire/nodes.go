@@ -1,0 +1,124 @@
+package wire
+
+// The methods about nodes: devices that can do something for an agent.
+const (
+	MethodNodeList        = "node.list"
+	MethodNodeDescribe    = "node.describe"
+	MethodNodeRename      = "node.rename"
+	MethodNodePairList    = "node.pair.list"
+	MethodNodePairApprove = "node.pair.approve"
+	MethodNodePairReject  = "node.pair.reject"
+	MethodNodePairRemove  = "node.pair.remove"
+)
+
+// The events about what nodes ask to be able to do.
+const (
+	EventNodePairRequested = "node.pair.requested"
+	EventNodePairResolved  = "node.pair.resolved"
+)
+
+// Whether what a node can do is approved.
+const (
+	NodeUnapproved = "unapproved"
+	NodePending    = "pending-approval"
+	NodeReapproval = "pending-reapproval" // something is approved, and it asks for more
+	NodeApproved   = "approved"
+)
+
+// Nodes is the result of node.list.
+type Nodes struct {
+	Time  Millis `json:"ts"`
+	Nodes []Node `json:"nodes"`
+}
+
+// Node describes a node. Caps and Commands are what is approved of what it
+// declares.
+type Node struct {
+	NodeClient
+	Caps       []string `json:"caps"`
+	Commands   []string `json:"commands"`
+	Approval   string   `json:"approvalState"`
+	Pending    string   `json:"pendingRequestId,omitempty"`
+	LastSeenAt Millis   `json:"lastSeenAtMs,omitempty"`
+	LastSeen   string   `json:"lastSeenReason,omitempty"` // connect
+	ApprovedAt Millis   `json:"approvedAtMs,omitempty"`
+	Paired     bool     `json:"paired"`
+	Connected  bool     `json:"connected"`
+}
+
+// NodeClient is what a node says about itself.
+type NodeClient struct {
+	ID          string `json:"nodeId"`
+	DisplayName string `json:"displayName,omitempty"`
+	Platform    string `json:"platform,omitempty"`
+	Version     string `json:"version,omitempty"`
+	ClientID    string `json:"clientId,omitempty"`
+	ClientMode  string `json:"clientMode,omitempty"`
+	Family      string `json:"deviceFamily,omitempty"`
+}
+
+// NodeID is the parameters of node.describe and node.pair.remove, and the
+// result of the latter.
+type NodeID struct {
+	ID string `json:"nodeId"`
+}
+
+// NodeDescription is the result of node.describe.
+type NodeDescription struct {
+	Time Millis `json:"ts"`
+	Node
+}
+
+// NodeRename is the parameters and the result of node.rename.
+type NodeRename struct {
+	ID   string `json:"nodeId"`
+	Name string `json:"displayName"`
+}
+
+// NodePairs is the result of node.pair.list.
+type NodePairs struct {
+	Pending []NodeRequest `json:"pending"`
+	Paired  []PairedNode  `json:"paired"`
+}
+
+// NodeRequest is what a node asks to be able to do: the payload of
+// node.pair.requested.
+type NodeRequest struct {
+	ID string `json:"requestId"`
+	NodeClient
+	Caps     []string `json:"caps"`
+	Commands []string `json:"commands"`
+	Required []string `json:"requiredApproveScopes"` // of who approves it
+	Time     Millis   `json:"ts"`
+}
+
+// PairedNode is a node of which something is approved.
+type PairedNode struct {
+	NodeClient
+	Caps       []string `json:"caps"`
+	Commands   []string `json:"commands"`
+	CreatedAt  Millis   `json:"createdAtMs"`
+	ApprovedAt Millis   `json:"approvedAtMs"`
+	LastSeenAt Millis   `json:"lastSeenAtMs,omitempty"`
+	LastSeen   string   `json:"lastSeenReason,omitempty"`
+}
+
+// NodeApprovedResult is the result of node.pair.approve.
+type NodeApprovedResult struct {
+	ID   string     `json:"requestId"`
+	Node PairedNode `json:"node"`
+}
+
+// NodeRejected is the result of node.pair.reject.
+type NodeRejected struct {
+	ID   string `json:"requestId"`
+	Node string `json:"nodeId"`
+}
+
+// NodePairResolved is the payload of node.pair.resolved.
+type NodePairResolved struct {
+	ID       string `json:"requestId"`
+	Node     string `json:"nodeId"`
+	Decision string `json:"decision"` // approved, rejected
+	Time     Millis `json:"ts"`
+}
