@@ -262,6 +262,11 @@ type SessionsPatch struct {
 	Verbose   Optional[string] `json:"verboseLevel,omitzero"`
 	UsageLine Optional[string] `json:"responseUsage,omitzero"`
 	QueueMode Optional[string] `json:"queueMode,omitzero"`
+
+	// What sessions do not have here: a value that sets it is refused.
+	Runtime    any `json:"agentRuntime,omitempty"`
+	Fast       any `json:"fastMode,omitempty"`
+	Permission any `json:"permissionMode,omitempty"`
 }
 
 // SessionsPatchMany is the parameters of sessions.patchMany.

@@ -201,6 +201,14 @@ func (m methods) check(ctx context.Context, method string, in wire.SessionsPatch
 			return in, err
 		}
 	}
+	for _, f := range []struct {
+		name  string
+		value any
+	}{{"agentRuntime", in.Runtime}, {"fastMode", in.Fast}, {"permissionMode", in.Permission}} {
+		if f.value != nil && f.value != false {
+			return in, rpc.Invalid(method, "at /%s: sessions have none of their own in this gateway", f.name)
+		}
+	}
 	for _, f := range []struct{ name, value string }{
 		{"label", in.Label.Value}, {"category", in.Category.Value}, {"icon", in.Icon.Value}, {"color", in.Color.Value},
 	} {

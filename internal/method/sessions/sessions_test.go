@@ -165,7 +165,7 @@ func TestCreateAndPatch(t *testing.T) {
 	}
 
 	patched := methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, map[string]any{
-		"key": "work", "label": nil, "model": "mock/m2", "verboseLevel": "full", "queueMode": "collect", "responseUsage": "tokens",
+		"key": "work", "label": nil, "model": "mock/m2", "agentRuntime": nil, "fastMode": false, "verboseLevel": "full", "queueMode": "collect", "responseUsage": "tokens",
 	})
 	want := wire.SessionEntry{Model: "mock/m2", Thinking: "high", Verbose: "full", UsageLine: "tokens", QueueMode: "collect"}
 	if diff := cmp.Diff(want, patched.Entry, cmpopts.IgnoreFields(wire.SessionEntry{}, "SessionID", "CreatedAt", "SinceAt", "UpdatedAt", "ReadAt")); diff != "" {
@@ -177,6 +177,7 @@ func TestCreateAndPatch(t *testing.T) {
 		want   string
 	}{
 		{map[string]any{"key": "work", "verboseLevel": "loud"}, "invalid sessions.patch params: at /verboseLevel: must be one of off, on, full"},
+		{map[string]any{"key": "work", "permissionMode": "full"}, "invalid sessions.patch params: at /permissionMode: sessions have none of their own in this gateway"},
 		{map[string]any{"key": "work", "thinkingLevel": "hard"}, "invalid sessions.patch params: at /thinkingLevel: must be one of off, minimal, low, medium, high, xhigh, adaptive, max"},
 		{map[string]any{"key": "nope", "label": "x"}, "no session agent:main:nope: not found"},
 		{map[string]any{"key": "work", "mood": "x"}, "invalid sessions.patch params: at root: unexpected property 'mood'"},
