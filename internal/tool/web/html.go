@@ -1,0 +1,127 @@
+package web
+
+import (
+	"bytes"
+	"io"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"codeberg.org/readeck/go-readability"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/transform"
+)
+
+const (
+	maxWeight = 1_250_000 // of a page of which a tree is made: that takes up to 16 MB
+	leastMain = 200       // characters that make a main part
+)
+
+// decoded reads body as UTF-8. Its encoding is what a mark at its start says,
+// the header, or the page itself; without any of them UTF-8.
+func decoded(body []byte, contentType string) io.Reader {
+	enc, _, certain := charset.DetermineEncoding(body, contentType)
+	if !certain && utf8.Valid(trimRune(body)) {
+		enc = encoding.Nop
+	}
+	for _, mark := range []string{"\uFEFF", "\xFF\xFE", "\xFE\xFF"} {
+		body = bytes.TrimPrefix(body, []byte(mark))
+	}
+	if enc == encoding.Nop {
+		return bytes.NewReader(body)
+	}
+	return transform.NewReader(bytes.NewReader(body), enc.NewDecoder())
+}
+
+// trimRune takes off the piece of a character at the end of text that was cut.
+func trimRune(b []byte) []byte {
+	for i := len(b) - 1; i >= 0 && i >= len(b)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:]) {
+				return b[:i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// extract makes text of a page: of its main part, unless it is not to be looked
+// for or there is none. markdown keeps the structure.
+func extract(body []byte, contentType string, at *url.URL, markdown, main bool) (title, text, by string) {
+	if weight(body) > maxWeight {
+		title, text = skim(decoded(body, contentType), at, markdown)
+		return title, text, "html"
+	}
+	if main {
+		if title, text = article(body, contentType, at, markdown); text != "" {
+			return title, text, "readability"
+		}
+	}
+	title, text = skim(decoded(body, contentType), at, markdown)
+	if markdown {
+		if doc, err := html.Parse(decoded(body, contentType)); err == nil {
+			if whole := toMarkdown(doc, at); whole != "" {
+				text = whole
+			}
+		}
+	}
+	return title, text, "html"
+}
+
+// weight estimates what it takes to make a tree of a page and look through it:
+// its bytes without scripts, and what an element takes beside its text.
+func weight(body []byte) int {
+	z := html.NewTokenizer(bytes.NewReader(body))
+	n, hidden := 0, false
+	for {
+		switch kind := z.Next(); kind {
+		case html.ErrorToken:
+			return n
+		case html.TextToken:
+			if !hidden {
+				n += 2 * len(z.Raw())
+			}
+		case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
+			n += 2*len(z.Raw()) + 50
+			name, _ := z.TagName()
+			tag := atom.Lookup(name)
+			hidden = kind == html.StartTagToken && (tag == atom.Script || tag == atom.Style)
+		}
+	}
+}
+
+// article returns the main part of a page; no text when there is none.
+func article(body []byte, contentType string, at *url.URL, markdown bool) (title, text string) {
+	doc, err := html.Parse(decoded(body, contentType))
+	if err != nil { // it is too deep
+		return "", ""
+	}
+	p := readability.NewParser()
+	a, err := p.ParseAndMutate(doc, at)
+	switch {
+	case err != nil || a.Node == nil || a.Length < leastMain:
+		return "", ""
+	case markdown:
+		return a.Title, toMarkdown(a.Node, at)
+	}
+	_, text = skim(strings.NewReader(a.Content), at, false)
+	return a.Title, text
+}
+
+// toMarkdown returns the Markdown of a tree; empty when there is none.
+func toMarkdown(n *html.Node, at *url.URL) string {
+	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+	b, err := c.ConvertNode(n, converter.WithDomain(at.Scheme+"://"+at.Host))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

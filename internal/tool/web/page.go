@@ -1,0 +1,165 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// fetch gets a page and makes text of it.
+func (f *fetcher) fetch(ctx context.Context, u *url.URL, markdown bool) (*page, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header = f.header.Clone()
+	resp, err := f.HTTP.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, more, err := readSome(resp, f.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{final: resp.Request.URL.Redacted(), status: resp.StatusCode, fetchedAt: time.Now()}
+	if more {
+		p.warning = fmt.Sprintf("only the first %d bytes were read", len(body))
+	}
+	p.kind, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if p.kind == "" || p.kind == "application/octet-stream" {
+		p.kind, _, _ = mime.ParseMediaType(http.DetectContentType(body))
+	}
+	f.read(p, body, resp.Header.Get("Content-Type"), resp.Request.URL, markdown)
+	if p.status >= 400 {
+		p.text, _ = part(p.text, 0, maxErrorText)
+		p.image = nil
+	}
+	p.title, _ = part(p.title, 0, 256)
+	p.text = strings.ToValidUTF8(p.text, "\uFFFD")
+	return p, nil
+}
+
+// readSome reads at most n bytes of an answer, and reports whether there are
+// more. What came before an answer broke off is as good as what was read up
+// to a bound.
+func readSome(resp *http.Response, n int64) (body []byte, more bool, err error) {
+	var b bytes.Buffer
+	if l := min(resp.ContentLength, n); l > 0 && !resp.Uncompressed {
+		b.Grow(int(l) + bytes.MinRead)
+	}
+	_, err = b.ReadFrom(io.LimitReader(resp.Body, n+1))
+	if err != nil && b.Len() == 0 {
+		return nil, false, err
+	}
+	if more = err != nil || int64(b.Len()) > n; more {
+		b.Truncate(int(min(int64(b.Len()), n)))
+	}
+	return b.Bytes(), more, nil
+}
+
+// read makes text of a body, by its type.
+func (f *fetcher) read(p *page, body []byte, contentType string, at *url.URL, markdown bool) {
+	switch kind := p.kind; {
+	case kind == "text/html", kind == "application/xhtml+xml":
+		p.title, p.text, p.by = extract(body, contentType, at, markdown, !f.Whole)
+		if p.text == "" && len(body) > 0 {
+			p.note("the page has no text without its scripts")
+		}
+	case kind == "application/json", strings.HasSuffix(kind, "+json"):
+		p.text, p.by = pretty(body), "json"
+	case kind == "application/pdf":
+		p.pdf(body)
+	case shown(kind, body):
+		p.image, p.by = body, "image"
+		if p.warning != "" {
+			p.image = nil
+			p.note("the image is too large to be shown")
+		}
+	case strings.HasPrefix(kind, "text/"), isText(kind), !looksBinary(body) && !strings.Contains(kind, "/"):
+		b, err := io.ReadAll(decoded(body, contentType))
+		if err != nil {
+			p.note(err.Error())
+		}
+		p.text, p.by = string(b), "raw"
+	default:
+		p.by = "none"
+		p.note(fmt.Sprintf("%s, %d bytes: no text that could be read", cmp.Or(kind, "an unknown type"), len(body)))
+	}
+}
+
+func (p *page) note(s string) {
+	if p.warning != "" {
+		s = p.warning + "; " + s
+	}
+	p.warning = s
+}
+
+// shown reports whether a body is an image of a type that models see.
+func shown(kind string, body []byte) bool {
+	switch kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return http.DetectContentType(body) == kind
+	}
+	return false
+}
+
+// isText reports whether a type that does not say so is text.
+func isText(kind string) bool {
+	switch kind {
+	case "application/xml", "application/javascript", "application/x-javascript", "application/ecmascript", "application/yaml", "application/x-yaml",
+		"application/toml", "application/sql", "application/x-sh", "application/x-ndjson", "application/graphql", "application/x-www-form-urlencoded",
+		"image/svg+xml":
+		return true
+	}
+	return strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
+}
+
+func looksBinary(b []byte) bool {
+	return bytes.IndexByte(b, 0) >= 0 || !utf8.Valid(trimRune(b))
+}
+
+// pretty returns JSON with line breaks; what is no JSON, was cut, or would grow
+// much, stays.
+func pretty(body []byte) string {
+	body = bytes.TrimPrefix(body, []byte("\uFEFF"))
+	var b bytes.Buffer
+	if blanks(body) > 3*len(body)+1000 || json.Indent(&b, body, "", "  ") != nil {
+		return string(body)
+	}
+	return b.String()
+}
+
+// blanks returns how much line breaks and indentation would add to JSON.
+func blanks(body []byte) int {
+	n, depth, quoted := 0, 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[', c == '{':
+			depth++
+			n += 1 + 2*depth
+		case c == ']', c == '}':
+			depth--
+			n += 1 + 2*depth
+		case c == ',':
+			n += 1 + 2*depth
+		}
+	}
+	return n
+}

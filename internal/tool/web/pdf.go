@@ -1,0 +1,3 @@
+package web
+
+func (p *page) pdf(body []byte) { p.by = "none"; p.note("PDF") }

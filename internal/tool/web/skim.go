@@ -1,0 +1,264 @@
+package web
+
+import (
+	"bytes"
+	"io"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// skim makes text of HTML in one pass and without a tree, whatever the HTML
+// is: what is never shown is left out, blocks become lines. As Markdown it has
+// headings, lists, links and code. It is for pages that are too large, or too
+// broken, for more.
+func skim(r io.Reader, at *url.URL, markdown bool) (title, text string) {
+	s := skimmer{z: html.NewTokenizer(r), at: at, markdown: markdown}
+	s.z.SetMaxBuf(4 << 20)
+	for len(s.out) < maxText && s.next() {
+	}
+	return strings.Join(strings.Fields(s.title.String()), " "), tidy(s.out)
+}
+
+type skimmer struct {
+	z        *html.Tokenizer
+	at       *url.URL
+	markdown bool
+
+	out     []byte
+	title   strings.Builder
+	inTitle bool
+	hidden  atom.Atom // the element that is left out; 0: none
+	depth   int       // how often it is open
+	pre     int       // how often pre is open
+	href    string    // of the link that is open
+	link    int       // where its text begins
+}
+
+// maxText bounds the text of one page, in bytes.
+const maxText = 1 << 20
+
+// verbatim begins a line that is kept as it is.
+const verbatim = '\x00'
+
+func (s *skimmer) next() bool {
+	kind := s.z.Next()
+	switch kind {
+	case html.ErrorToken:
+		return false
+	case html.TextToken:
+		s.text(s.z.Text())
+		return true
+	case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
+	default:
+		return true
+	}
+	name, _ := s.z.TagName()
+	tag := atom.Lookup(name)
+	switch {
+	case tag == atom.Title && s.title.Len() == 0 || s.inTitle:
+		s.inTitle = kind == html.StartTagToken
+	case s.hidden != 0:
+		if tag == s.hidden && kind == html.StartTagToken {
+			s.depth++
+		} else if tag == s.hidden && kind == html.EndTagToken {
+			s.depth--
+		}
+		if s.depth == 0 {
+			s.hidden = 0
+		}
+	case kind == html.StartTagToken && unseen(tag):
+		s.hidden, s.depth = tag, 1
+	case kind == html.EndTagToken:
+		s.end(tag)
+	default:
+		s.start(tag)
+	}
+	return true
+}
+
+func (s *skimmer) text(b []byte) {
+	switch {
+	case s.inTitle:
+		s.title.Write(b[:min(len(b), 1000)])
+	case s.hidden != 0:
+	case s.pre > 0:
+		for _, c := range b {
+			if c != verbatim {
+				s.out = append(s.out, c)
+			}
+			if c == '\n' {
+				s.out = append(s.out, verbatim)
+			}
+		}
+	default:
+		if n := len(s.out); n == 0 || s.out[n-1] == '\n' {
+			b = bytes.TrimLeft(b, " \t\r\n")
+		}
+		for _, c := range b {
+			switch c {
+			case '\n', verbatim:
+				c = ' '
+			}
+			s.out = append(s.out, c)
+		}
+	}
+}
+
+func (s *skimmer) start(tag atom.Atom) {
+	switch tag {
+	case atom.Br:
+		s.out = append(s.out, '\n')
+		s.keep()
+	case atom.Hr:
+		s.lines(2)
+	case atom.Td, atom.Th:
+		s.out = append(s.out, ' ')
+	case atom.Pre:
+		if s.pre++; s.pre == 1 {
+			s.lines(2)
+			s.mark("```\n")
+			s.keep()
+		}
+	case atom.Li:
+		s.lines(1)
+		s.mark("- ")
+	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		s.lines(2)
+		s.mark("######"[:tag.String()[1]-'0'] + " ")
+	case atom.A:
+		s.open()
+	}
+}
+
+func (s *skimmer) end(tag atom.Atom) {
+	switch tag {
+	case atom.Pre:
+		if s.pre == 0 {
+			return
+		}
+		if s.pre--; s.pre == 0 {
+			s.lines(1)
+			s.mark("```")
+			s.lines(2)
+		}
+	case atom.A:
+		s.close()
+	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Dl, atom.Table, atom.Blockquote, atom.Section, atom.Article:
+		s.lines(2)
+	case atom.Div, atom.Li, atom.Tr, atom.Header, atom.Footer, atom.Nav, atom.Main, atom.Aside, atom.Dd, atom.Dt, atom.Figcaption:
+		s.lines(1)
+	}
+}
+
+// lines ends the line, with n breaks in all.
+func (s *skimmer) lines(n int) {
+	out := bytes.TrimRight(s.out, " \x00")
+	for n > 0 && bytes.HasSuffix(out, []byte("\n")) {
+		n, out = n-1, out[:len(out)-1]
+	}
+	s.out = append(s.out, "\n\n"[:n]...)
+	s.keep()
+}
+
+// keep has the line that begins kept as it is, within pre.
+func (s *skimmer) keep() {
+	if s.pre > 0 {
+		s.out = append(s.out, verbatim)
+	}
+}
+
+// mark adds what only Markdown has.
+func (s *skimmer) mark(text string) {
+	if s.markdown {
+		s.out = append(s.out, text...)
+	}
+}
+
+// open begins a link that leads somewhere.
+func (s *skimmer) open() {
+	s.href = ""
+	for more := s.markdown && s.pre == 0; more; {
+		var key, val []byte
+		key, val, more = s.z.TagAttr()
+		if string(key) != "href" || len(val) > 2000 {
+			continue
+		}
+		if u, err := s.at.Parse(string(val)); err == nil && (u.Scheme == "http" || u.Scheme == "https") && val[0] != '#' {
+			s.href = u.String()
+		}
+	}
+	if s.href != "" {
+		s.mark("[")
+		s.link = len(s.out)
+	}
+}
+
+// close ends the link that is open; one without text goes.
+func (s *skimmer) close() {
+	if s.href == "" {
+		return
+	}
+	if text := bytes.TrimSpace(s.out[s.link:]); len(text) == 0 {
+		s.out = s.out[:s.link-1]
+	} else {
+		text = squeeze(text)
+		s.out = append(append(s.out[:s.link], text...), "]("+s.href+")"...)
+	}
+	s.href = ""
+}
+
+// unseen reports whether the content of an element is never shown.
+func unseen(tag atom.Atom) bool {
+	switch tag {
+	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg, atom.Iframe, atom.Object, atom.Textarea, atom.Select:
+		return true
+	}
+	return false
+}
+
+// tidy trims lines, joins runs of blanks, and leaves at most one empty line
+// between others. It changes text.
+func tidy(text []byte) string {
+	out := text[:0] // never longer than what has been read
+	empty := 0
+	for line := range bytes.Lines(text) {
+		if line[0] == verbatim {
+			line = bytes.TrimRight(line[1:], " \t\r\n")
+		} else {
+			line = squeeze(line)
+		}
+		if len(line) == 0 {
+			empty++
+			continue
+		}
+		if len(out) > 0 {
+			out = append(out, "\n\n"[:1+min(empty, 1)]...)
+		}
+		empty = 0
+		out = append(out, line...)
+	}
+	return string(out)
+}
+
+// squeeze trims text and makes one blank of each run of them, in place.
+func squeeze(text []byte) []byte {
+	out, blank := text[:0], false
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if unicode.IsSpace(r) {
+			blank = len(out) > 0
+		} else {
+			if blank {
+				out, blank = append(out, ' '), false
+			}
+			out = append(out, text[:n]...)
+		}
+		text = text[n:]
+	}
+	return out
+}
