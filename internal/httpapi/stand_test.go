@@ -202,10 +202,11 @@ func (d device) sign(p map[string]any, nonce string) {
 	for _, s := range p["scopes"].([]any) {
 		scopes = append(scopes, s.(string))
 	}
+	family, _ := cl["deviceFamily"].(string)
 	at := time.Now().UnixMilli()
 	text := strings.Join([]string{
 		"v3", d.id(), cl["id"].(string), cl["mode"].(string), p["role"].(string), strings.Join(scopes, ","), fmt.Sprint(at), tok, nonce,
-		"linux", "",
+		strings.ToLower(cl["platform"].(string)), strings.ToLower(family),
 	}, "|")
 	b64 := base64.RawURLEncoding.EncodeToString
 	p["device"] = map[string]any{
