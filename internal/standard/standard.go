@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/internal/tool/fs"
 	"github.com/chela-ai/chela/internal/tool/status"
+	"github.com/chela-ai/chela/internal/tool/web"
 )
 
 // The dialects, as the configuration names them (models.providers.<id>.api).
@@ -61,6 +62,8 @@ type ToolConfig struct {
 	State  string       // directory whose mark commands carry, for Sweep; "": none
 	Exec   exec.Options // without its broker
 	Status status.Options
+	Fetch  *web.FetchOptions  // nil: the tool is off
+	Search *web.SearchOptions // nil: the tool is off
 }
 
 // Tools makes the tools.
@@ -74,7 +77,18 @@ func Tools(c ToolConfig) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(fs.New(fs.Options{}), run, status.New(c.Status)), nil
+	tools := append(fs.New(fs.Options{}), run, status.New(c.Status))
+	if c.Fetch != nil {
+		tools = append(tools, web.NewFetch(*c.Fetch))
+	}
+	if c.Search != nil {
+		search, err := web.NewSearch(*c.Search)
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, search)
+	}
+	return tools, nil
 }
 
 // Sweep ends the commands that the tools of a process which was killed left

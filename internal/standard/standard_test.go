@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/standard"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/tool/exec"
+	"github.com/chela-ai/chela/internal/tool/web"
 )
 
 func TestProvider(t *testing.T) {
@@ -30,12 +31,12 @@ func TestProvider(t *testing.T) {
 }
 
 func TestTools(t *testing.T) {
-	tools, err := standard.Tools(standard.ToolConfig{})
+	tools, err := standard.Tools(standard.ToolConfig{Fetch: &web.FetchOptions{}, Search: &web.SearchOptions{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	set := tool.NewSet(tools...)
-	want := []string{"edit", "exec", "find", "grep", "ls", "read", "session_status", "write"}
+	want := []string{"edit", "exec", "find", "grep", "ls", "read", "session_status", "web_fetch", "web_search", "write"}
 	got := slices.Sorted(slices.Values(set.Names()))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tools: %s", diff)
@@ -60,6 +61,12 @@ func TestTools(t *testing.T) {
 		if s.Parallel && s.Effect != tool.Reads {
 			t.Errorf("%s overlaps with others and %s", s.Name, s.Effect)
 		}
+	}
+	if _, err := standard.Tools(standard.ToolConfig{Search: &web.SearchOptions{Provider: "altavista"}}); err == nil {
+		t.Error("a search service that there is not was taken")
+	}
+	if tools, err := standard.Tools(standard.ToolConfig{}); err != nil || len(tools) != len(want)-2 {
+		t.Errorf("%d tools without the web, %v", len(tools), err)
 	}
 	if _, err := standard.Tools(standard.ToolConfig{Exec: exec.Options{DangerousPatterns: []string{"("}}}); err == nil {
 		t.Error("a pattern that is none was taken")
