@@ -26,8 +26,9 @@ const (
 
 // Challenge is the payload of connect.challenge, the first frame.
 type Challenge struct {
-	Nonce string `json:"nonce"`
-	Time  Millis `json:"ts"`
+	Nonce        string   `json:"nonce"`
+	Time         Millis   `json:"ts"`
+	Capabilities []string `json:"capabilities,omitempty"`
 }
 
 // Connect is the parameters of connect, a client's first request.

@@ -43,6 +43,9 @@ type conn struct {
 	from  access.From // until the hello
 	info  wire.ClientInfo
 	since time.Time
+	// catalog says of which session the client wants to be told the models; nil:
+	// of none.
+	catalog json.RawMessage
 
 	dropped    atomic.Bool // nothing of it is carried out any more
 	roleErrors atomic.Int32

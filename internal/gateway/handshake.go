@@ -20,7 +20,7 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 	defer cancel()
 	c.ws.SetReadLimit(wire.MaxHandshake)
 	nonce := rand.Text()
-	c.push(encode(wire.EventChallenge, wire.Challenge{Nonce: nonce, Time: wire.At(time.Now())}), false, 0)
+	c.push(encode(wire.EventChallenge, c.s.challenge(nonce)), false, 0)
 
 	_, b, err := c.ws.Read(ctx)
 	if err != nil {
@@ -43,6 +43,7 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 		c.close(wire.CloseRestart, "service restart")
 		return false
 	}
+	c.snapshot(ctx)
 	// The grant may have been taken away before the connection was one that
 	// Drop finds.
 	if c.grant.Check != nil && c.grant.Check(ctx) != nil {
@@ -93,6 +94,7 @@ func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req 
 	}
 	c.who, c.role = c.grant.Who, p.Role
 	c.caps, c.info, c.since = p.Caps, p.Client, time.Now()
+	c.catalog = p.Catalog
 	c.marks = c.proto == wire.Version && slices.Contains(p.Caps, wire.CapCursor)
 	hello, err = c.s.hello(ctx, c)
 	return hello, p.Resume, err

@@ -66,6 +66,10 @@ type Options struct {
 	// no such session.
 	Session func(context.Context, chela.SessionKey) (*wire.Session, error)
 
+	// Models returns the models for a client that asks for them with its connect;
+	// nil: no client is told unasked.
+	Models func(context.Context, wire.ModelsScope) (wire.ModelsList, error)
+
 	ConfigPath string // told to connections with admin scope
 	StateDir   string // told to connections with admin scope
 

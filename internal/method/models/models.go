@@ -56,14 +56,31 @@ func (o Options) list(_ context.Context, _ rpc.Peer, in wire.ModelsGet) (wire.Mo
 	if !slices.Contains(views, in.View) {
 		return wire.ModelsList{}, rpc.Invalid(method, "at /view: must be equal to one of the allowed values")
 	}
-	id, err := shape.AgentOf(in.AgentID, in.SessionKey, o.Default)
-	if err != nil {
-		return wire.ModelsList{}, rpc.Invalid(method, "%v", err)
-	}
-	if !o.Agent(id) {
-		return wire.ModelsList{}, shape.UnknownAgent(id)
+	if err := o.known(method, in.AgentID, in.SessionKey); err != nil {
+		return wire.ModelsList{}, err
 	}
 	return o.List(in.View == wire.ModelsAll), nil
+}
+
+// known returns an error when there is no such agent.
+func (o Options) known(method, agent, session string) error {
+	id, err := shape.AgentOf(agent, session, o.Default)
+	if err != nil {
+		return rpc.Invalid(method, "%v", err)
+	}
+	if !o.Agent(id) {
+		return shape.UnknownAgent(id)
+	}
+	return nil
+}
+
+// Snapshot returns the models for a client that asked for them when it
+// connected.
+func (o Options) Snapshot(_ context.Context, s wire.ModelsScope) (wire.ModelsList, error) {
+	if err := o.known(wire.MethodConnect, s.AgentID, s.SessionKey); err != nil {
+		return wire.ModelsList{}, err
+	}
+	return o.List(false), nil
 }
 
 // List returns the models that can be asked now; with all set the others too.
