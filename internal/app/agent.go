@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
@@ -32,42 +31,18 @@ func (e *Engine) agents() []agents.Agent {
 func (e *Engine) catalog() models.Options {
 	return models.Options{
 		Default: chela.DefaultAgent, Agent: func(id chela.AgentID) bool { return id == chela.DefaultAgent },
-		Catalog:   func() llm.Catalog { return e.models.catalog },
-		Main:      func() llm.Ref { return e.models.choice },
+		Catalog:   e.models.Catalog,
+		Main:      func() llm.Ref { ref, _ := e.models.Default(); return ref },
 		Think:     llm.Level(e.profile.opts.Agent.Think),
-		Providers: e.models.providers,
+		Providers: e.providers,
 	}
 }
 
-// providers says which providers can be asked: those that are configured, the
-// known services, the model server that was found on this machine and the
-// built-in assistant.
-func (m *modelSet) providers() []models.Provider {
-	var ids []string
-	for id := range sortedProviders(m.opts.Providers) {
-		ids = append(ids, id)
-	}
-	for _, s := range services {
-		ids = append(ids, s.id)
-	}
-	ids = append(ids, m.choice.Provider, offlineRef.Provider)
+// providers says which providers can be asked.
+func (e *Engine) providers() []models.Provider {
 	var out []models.Provider
-	for i, id := range ids {
-		if slices.Index(ids, id) != i {
-			continue
-		}
-		key, from := m.key(id)
-		_, err := m.config(id)
-		p := models.Provider{ID: id, Ready: err == nil, Key: !key.IsZero(), Known: needsKey(id)}
-		switch {
-		case from == fromConfig:
-			p.From = "config"
-		case from == fromSaved:
-			p.From = "profile"
-		case p.Key:
-			p.From, p.Env = "env", from
-		}
-		out = append(out, p)
+	for _, s := range e.models.Providers() {
+		out = append(out, models.Provider{ID: s.ID, Ready: s.Err == nil, Key: s.Key, Env: s.Env, From: s.From, Known: s.Service})
 	}
 	return out
 }

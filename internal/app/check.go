@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store/sqlite"
 )
@@ -153,22 +154,23 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 		c.fail("configuration", "chela config validate", "%v", err)
 		return
 	}
-	m, err := newModels(ctx, &opts, Options{Log: s.Log, State: s.State, Env: environment(tree), HTTP: httpClient()})
+	m, err := openModels(ctx, &opts, Options{Log: s.Log, State: s.State, Env: environment(tree), HTTP: httpClient()})
 	if err != nil {
 		c.fail("model", chela.HintOf(err), "%v", err)
 		return
 	}
-	key, from := m.key(m.choice.Provider)
+	ref, why := m.Default()
+	state := m.Provider(ref.Provider)
 	switch {
-	case m.choice == offlineRef:
+	case ref == model.Offline:
 		c.warn("model", "chela config set models.providers.anthropic.apiKey KEY",
-			"%s (%s): the built-in assistant answers, which is not a language model", m.choice, m.why)
-	case needsKey(m.choice.Provider) && key.IsZero() && m.opts.Providers[m.choice.Provider].BaseURL == "":
-		c.fail("model", "chela config set models.providers."+m.choice.Provider+".apiKey KEY", "%s (%s): there is no key", m.choice, m.why)
-	case key.IsZero():
-		c.ok("model", "%s (%s)", m.choice, m.why)
+			"%s (%s): the built-in assistant answers, which is not a language model", ref, why)
+	case state.Err != nil:
+		c.fail("model", chela.HintOf(state.Err), "%s (%s): %v", ref, why, state.Err)
+	case state.Key:
+		c.ok("model", "%s (%s); key from %s", ref, why, state.Where)
 	default:
-		c.ok("model", "%s (%s); key from %s", m.choice, m.why, from)
+		c.ok("model", "%s (%s)", ref, why)
 	}
 	p := profiles{opts: &opts, state: s.State}
 	if u, err := user.Current(); err == nil {

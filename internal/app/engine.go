@@ -26,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/lane"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/method/system"
+	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/route"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/standard"
@@ -91,7 +92,7 @@ type Engine struct {
 
 	started time.Time
 	boot    string
-	models  *modelSet
+	models  *model.Set
 	profile *profiles
 	state   system.Options
 
@@ -130,7 +131,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if o.Wrap != nil {
 		st = o.Wrap(st)
 	}
-	e.models, err = newModels(ctx, &opts, e.o)
+	e.models, err = openModels(ctx, &opts, e.o)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Log: log, Store: st, Bus: events, Route: routes.Resolve, Version: Version, Started: e.started,
 		Live: conductor.Live, Abort: conductor.Abort, Decide: conductor.Decide,
 		Reset:   func(session.Meta) session.ResetPolicy { return opts.Session.Reset },
-		Catalog: func() llm.Catalog { return e.models.catalog }, Model: e.profile.model, Inherit: e.profile.inherited,
+		Catalog: e.models.Catalog, Model: e.profile.model, Inherit: e.profile.inherited,
 		Chunks: post.Chunks, Access: opts.senders().Access,
 	})
 	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})

@@ -52,7 +52,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
 		Roster: func() []wire.Presence { return e.gate.Roster() },
 		Backup: e.db.Backup, URL: e.URL, Port: e.portNumber, Instance: e.boot,
-		Reason: func() string { return e.models.why }, Folder: e.profile.workspace(chela.DefaultAgent),
+		Reason: func() string { _, why := e.models.Default(); return why }, Folder: e.profile.workspace(chela.DefaultAgent),
 	}
 	e.state = state
 	known := func(id chela.AgentID) bool { return id == chela.DefaultAgent }
@@ -65,7 +65,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		}),
 		sessions.Methods(sessions.Options{
 			Store: p.store, Path: db, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
-			Default: chela.DefaultAgent, Agent: known, Model: e.models.name, Export: session.Export,
+			Default: chela.DefaultAgent, Agent: known, Model: e.models.Name, Export: session.Export,
 		}),
 		agents.Methods(agents.Options{Default: chela.DefaultAgent, Scope: "per-sender", Agents: e.agents}),
 		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: known}),
@@ -103,7 +103,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
 			return row(ctx, p.store, rows, key)
 		},
-		ConfigPath: e.o.ConfigPath, StateDir: e.o.State,
+		Models: e.catalog().Snapshot, ConfigPath: e.o.ConfigPath, StateDir: e.o.State,
 	})
 }
 
@@ -144,10 +144,4 @@ func (e *Engine) accounts() map[string]wire.ChannelState {
 		out[name] = s
 	}
 	return out
-}
-
-// name returns the full name of a model that a person named.
-func (m *modelSet) name(s string) (string, error) {
-	info, err := m.catalog.Resolve(s)
-	return info.Ref(), err
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/invoke"
-	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/queue"
-	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/internal/usage"
@@ -32,7 +31,7 @@ type options struct {
 	Agents   agentsOptions
 	Session  sessionOptions
 	Messages messageOptions
-	Models   modelOptions
+	Models   model.Config
 	Tools    toolOptions
 	Channels map[string]channelOptions
 }
@@ -70,23 +69,23 @@ func (o *options) senders() inbound.Senders {
 
 // agentOptions is agents.defaults.
 type agentOptions struct {
-	Workspace      string                   `json:"workspace"`
-	Model          modelRef                 `json:"model"`
-	Models         map[string]modelSettings `json:"models"`
-	MaxConcurrent  int                      `json:"maxConcurrent"` // 0: 4 × cores
-	MaxRounds      int                      `json:"maxToolRounds"`
-	MaxCalls       int                      `json:"maxToolCallsPerTurn"`
-	MaxLoops       int                      `json:"maxRunLoopIterations"`
-	TimeoutSeconds *int                     `json:"timeoutSeconds"` // nil: 48 h; 0: none
-	Think          string                   `json:"thinkingDefault"`
-	Verbose        string                   `json:"verboseDefault"`
-	ContextTokens  int                      `json:"contextTokens"`
-	FileChars      int                      `json:"bootstrapMaxChars"`
-	TotalChars     int                      `json:"bootstrapTotalMaxChars"`
-	SkipBootstrap  bool                     `json:"skipBootstrap"`
-	Timezone       string                   `json:"userTimezone"`
-	Params         json.RawMessage          `json:"params"`
-	Budget         budgetOptions            `json:"budget"`
+	Workspace      string                    `json:"workspace"`
+	Model          model.Choice              `json:"model"`
+	Models         map[string]model.Settings `json:"models"`
+	MaxConcurrent  int                       `json:"maxConcurrent"` // 0: 4 × cores
+	MaxRounds      int                       `json:"maxToolRounds"`
+	MaxCalls       int                       `json:"maxToolCallsPerTurn"`
+	MaxLoops       int                       `json:"maxRunLoopIterations"`
+	TimeoutSeconds *int                      `json:"timeoutSeconds"` // nil: 48 h; 0: none
+	Think          string                    `json:"thinkingDefault"`
+	Verbose        string                    `json:"verboseDefault"`
+	ContextTokens  int                       `json:"contextTokens"`
+	FileChars      int                       `json:"bootstrapMaxChars"`
+	TotalChars     int                       `json:"bootstrapTotalMaxChars"`
+	SkipBootstrap  bool                      `json:"skipBootstrap"`
+	Timezone       string                    `json:"userTimezone"`
+	Params         json.RawMessage           `json:"params"`
+	Budget         budgetOptions             `json:"budget"`
 }
 
 // agentsOptions is agents: what is said of single ones.
@@ -122,24 +121,6 @@ type budgetOptions struct {
 	USD    float64 `json:"usd"`
 }
 
-// modelRef is a model, or a model with fallbacks, of which the first is used.
-type modelRef struct {
-	Primary string `json:"primary"`
-}
-
-// UnmarshalJSON accepts "provider/model" and {"primary": "provider/model"}.
-func (m *modelRef) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '"' {
-		return json.Unmarshal(b, &m.Primary)
-	}
-	type plain modelRef
-	return json.Unmarshal(b, (*plain)(m))
-}
-
-type modelSettings struct {
-	Alias string `json:"alias"`
-}
-
 // sessionOptions is session.
 type sessionOptions struct {
 	DMScope string              `json:"dmScope"`
@@ -158,30 +139,6 @@ type messageOptions struct {
 		DebounceMS int `json:"debounceMs"`
 	} `json:"inbound"`
 	ResponseUsage string `json:"responseUsage"`
-}
-
-// modelOptions is models.
-type modelOptions struct {
-	Mode      string                     `json:"mode"`
-	Providers map[string]providerOptions `json:"providers"`
-}
-
-// providerOptions is models.providers.<id>.
-type providerOptions struct {
-	BaseURL        string            `json:"baseUrl"`
-	APIKey         secret.Ref        `json:"apiKey"`
-	API            string            `json:"api"`
-	Headers        map[string]string `json:"headers"`
-	TimeoutSeconds int               `json:"timeoutSeconds"`
-	Models         []struct {
-		ID        string     `json:"id"`
-		Name      string     `json:"name"`
-		Reasoning bool       `json:"reasoning"`
-		Input     []string   `json:"input"`
-		Context   int        `json:"contextWindow"`
-		MaxTokens int        `json:"maxTokens"`
-		Cost      *llm.Price `json:"cost"`
-	} `json:"models"`
 }
 
 // toolOptions is tools.

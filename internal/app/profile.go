@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/internal/session"
@@ -26,7 +27,7 @@ import (
 // profiles makes the profile of a session's next run from the configuration.
 type profiles struct {
 	opts    *options
-	models  *modelSet
+	models  *model.Set
 	state   string
 	home    string
 	host    string
@@ -38,7 +39,15 @@ type profiles struct {
 	files map[string]*prompt.Workspace // by directory
 }
 
-func newProfiles(opts *options, m *modelSet, st store.Store, o Options) (*profiles, error) {
+// openModels chooses the model that answers.
+func openModels(ctx context.Context, o *options, a Options) (*model.Set, error) {
+	return model.Open(ctx, model.Options{
+		Config: o.Models, Default: o.Agent.Model, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
+		Keys: filepath.Join(a.State, "credentials"), NoProbe: a.NoProbe, Made: a.Providers,
+	})
+}
+
+func newProfiles(opts *options, m *model.Set, st store.Store, o Options) (*profiles, error) {
 	p := &profiles{opts: opts, models: m, state: o.State, home: o.Env("HOME"), zone: time.Local, started: time.Now(), files: map[string]*prompt.Workspace{}}
 	p.host, _ = os.Hostname()
 	if name := opts.Agent.Timezone; name != "" {
@@ -100,7 +109,7 @@ func (p *profiles) workspace(id chela.AgentID) string {
 
 // of is the dispatch.ProfileFunc.
 func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
-	info, provider, err := p.models.resolve(m.Model)
+	info, provider, err := p.models.Resolve(m.Model)
 	if err != nil {
 		if m.Model == "" {
 			return nil, err
@@ -132,7 +141,7 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 
 // model is the model that the session's next run asks.
 func (p *profiles) model(m session.Meta) llm.Model {
-	info, _, err := p.models.resolve(m.Model)
+	info, _, err := p.models.Resolve(m.Model)
 	if err != nil {
 		return llm.Model{ID: m.Model}
 	}
@@ -158,7 +167,7 @@ func (p *profiles) status(ctx context.Context, st store.Store, key chela.Session
 	if err != nil {
 		return status.Status{}, fmt.Errorf("session %s: %w", key, err)
 	}
-	info, _, err := p.models.resolve(m.Model)
+	info, _, err := p.models.Resolve(m.Model)
 	if err != nil {
 		return status.Status{}, err
 	}

@@ -93,7 +93,7 @@ func (e *Engine) ready(ctx context.Context, st store.Store) map[string]string {
 	if e.draining.Load() {
 		out["gateway"] = "draining"
 	}
-	if e.models.choice.String() == "" {
+	if ref, _ := e.models.Default(); ref.String() == "" {
 		out["model"] = "no model"
 	}
 	e.mu.Lock()

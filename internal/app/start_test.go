@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/wire"
 )
@@ -100,8 +101,11 @@ func TestStart(t *testing.T) {
 		var log bytes.Buffer
 		s.Log = slog.New(slog.NewTextHandler(&log, nil))
 		e, ok := begun(t, s).(*Engine)
-		if !ok || e.models.choice != offlineRef || e.models.why != "configured" {
+		if !ok {
 			t.Fatalf("%T", e)
+		}
+		if ref, why := e.models.Default(); ref != model.Offline || why != "configured" {
+			t.Errorf("%s (%s)", ref, why)
 		}
 		if !strings.Contains(log.String(), "configuration is broken") {
 			t.Errorf("log: %s", log.String())

@@ -85,6 +85,7 @@ var levels = []struct {
 	{"internal/channel/*", 4},
 
 	{"internal/standard", 5},
+	{"internal/model", 5},
 	{"internal/app", 6},
 	{"cmd/*", 7},
 }
@@ -97,6 +98,7 @@ var beside = map[string][]string{
 	"internal/cli":      {"client", "internal/tui", "internal/tui/*"},
 	"internal/tui":      {"client", "internal/tui/*"},
 	"internal/tui/*":    {"internal/tui/ansi", "internal/tui/feed"},
+	"internal/model":    {"internal/standard"},
 	"internal/compact":  {"internal/session"},
 	"internal/store":    {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},
 }

@@ -1,16 +1,65 @@
-package app
+package model
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/standard"
 )
 
 const listed = `{"object":"list","data":[{"id":"first:7b"},{"id":"second"}]}`
+
+// conf is a configuration by sections.
+type conf map[string]string
+
+// answers is an HTTP client that is answered by URL; where nothing is said,
+// nobody listens.
+type answers map[string]string
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, ok := a[r.URL.String()]
+	if !ok {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// on returns the options of a machine.
+func on(t *testing.T, env map[string]string, net answers) Options {
+	t.Helper()
+	return Options{Env: func(name string) string { return env[name] }, HTTP: &http.Client{Transport: net}, Keys: t.TempDir()}
+}
+
+// begin opens the models of a configuration that can be read.
+func begin(t *testing.T, c conf, o Options) (*Set, error) {
+	t.Helper()
+	var defaults struct {
+		Model  Choice              `json:"model"`
+		Models map[string]Settings `json:"models"`
+	}
+	for section, into := range map[string]any{"agents.defaults": &defaults, "models": &o.Config} {
+		if text, ok := c[section]; ok {
+			if err := json.Unmarshal([]byte(text), into); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	o.Default, o.Models = defaults.Model, defaults.Models
+	return Open(t.Context(), o)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestChoice(t *testing.T) {
 	keys := map[string]string{"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
@@ -49,7 +98,7 @@ func TestChoice(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			m, err := newModels(t.Context(), read(t, tt.conf), on(t, tt.env, tt.net))
+			m, err := begin(t, tt.conf, on(t, tt.env, tt.net))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +108,7 @@ func TestChoice(t *testing.T) {
 			if !strings.Contains(m.why, tt.why) {
 				t.Errorf("because %q, want %q", m.why, tt.why)
 			}
-			info, p, err := m.resolve("")
+			info, p, err := m.Resolve("")
 			if (err != nil) != strings.HasPrefix(tt.want, "mine/") && !strings.HasPrefix(tt.want, "beta/") {
 				t.Errorf("its provider: %v", err)
 			}
@@ -69,13 +118,13 @@ func TestChoice(t *testing.T) {
 		})
 	}
 	t.Run("a model without a name that can be read is an error with a hint", func(t *testing.T) {
-		_, err := newModels(t.Context(), read(t, conf{"agents.defaults": `{"model": "nonsense"}`}), on(t, nil, nil))
+		_, err := begin(t, conf{"agents.defaults": `{"model": "nonsense"}`}, on(t, nil, nil))
 		if err == nil || !strings.Contains(err.Error(), `agents.defaults.model: model "nonsense"`) || !strings.HasPrefix(chela.HintOf(err), "chela config set agents.defaults.model") {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
 		}
 	})
 	t.Run("of the models of replace only the configured ones are listed", func(t *testing.T) {
-		m, err := newModels(t.Context(), read(t, conf{"models": `{"mode": "replace", "providers": {"p": {"models": [{"id": "m", "reasoning": true, "input": ["text", "image"]}]}}}`}), on(t, nil, nil))
+		m, err := begin(t, conf{"models": `{"mode": "replace", "providers": {"p": {"models": [{"id": "m", "reasoning": true, "input": ["text", "image"]}]}}}`}, on(t, nil, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,12 +159,10 @@ func TestKeys(t *testing.T) {
 		{"nowhere", "groq", nil, "", ""},
 	}
 	o := on(t, env, nil)
-	if err := saveKey(cli.Start{State: o.State}, "anthropic", " from-saved \n"); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(o.Keys, "anthropic.key"), " from-saved \n")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := newModels(t.Context(), read(t, tt.conf), o)
+			m, err := begin(t, tt.conf, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +189,7 @@ func TestProviderErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := newModels(t.Context(), read(t, tt.conf), on(t, nil, nil))
+			m, err := begin(t, tt.conf, on(t, nil, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +200,7 @@ func TestProviderErrors(t *testing.T) {
 		})
 	}
 	t.Run("a server of one's own needs no key", func(t *testing.T) {
-		m, err := newModels(t.Context(), read(t, conf{"models": `{"providers": {"openai": {"baseUrl": "http://h/v1"}, "acme": {"baseUrl": "http://h/v1", "headers": {"X-Team": "a"}}}}`}), on(t, nil, nil))
+		m, err := begin(t, conf{"models": `{"providers": {"openai": {"baseUrl": "http://h/v1"}, "acme": {"baseUrl": "http://h/v1", "headers": {"X-Team": "a"}}}}`}, on(t, nil, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

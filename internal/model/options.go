@@ -1,0 +1,65 @@
+package model
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/secret"
+)
+
+// Options is what a Set is made of.
+type Options struct {
+	Config
+	Default Choice
+	Models  map[string]Settings     // by provider/model
+	Env     func(string) string     // the environment
+	HTTP    *http.Client            // for providers
+	Keys    string                  // directory of saved keys
+	NoProbe bool                    // do not look for model servers on this machine
+	Made    map[string]llm.Provider // answer in place of those that are configured, by id
+}
+
+// Choice is the default model, or one with fallbacks, of which the first is
+// used.
+type Choice struct {
+	Primary string `json:"primary"` // provider/model, or an alias; "": none is configured
+}
+
+// UnmarshalJSON accepts "provider/model" and {"primary": "provider/model"}.
+func (m *Choice) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &m.Primary)
+	}
+	type plain Choice
+	return json.Unmarshal(b, (*plain)(m))
+}
+
+// Settings is what the configuration says of one model.
+type Settings struct {
+	Alias string `json:"alias"`
+}
+
+// Config is models.
+type Config struct {
+	Mode      string              `json:"mode"`
+	Providers map[string]Provider `json:"providers"`
+}
+
+// Provider is models.providers.<id>.
+type Provider struct {
+	BaseURL        string            `json:"baseUrl"`
+	APIKey         secret.Ref        `json:"apiKey"`
+	API            string            `json:"api"`
+	Headers        map[string]string `json:"headers"`
+	TimeoutSeconds int               `json:"timeoutSeconds"`
+	Models         []struct {
+		ID        string     `json:"id"`
+		Name      string     `json:"name"`
+		Reasoning bool       `json:"reasoning"`
+		Input     []string   `json:"input"`
+		Context   int        `json:"contextWindow"`
+		MaxTokens int        `json:"maxTokens"`
+		Cost      *llm.Price `json:"cost"`
+	} `json:"models"`
+}

@@ -1,0 +1,45 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/standard"
+)
+
+// service is a provider that is known without configuration.
+type service struct {
+	id    string
+	api   string
+	url   string
+	env   []string // variables that may hold its key
+	model string   // the one to begin with
+}
+
+// services are tried in this order when no model is configured.
+var services = [...]service{
+	{"anthropic", standard.Anthropic, "https://api.anthropic.com", []string{"ANTHROPIC_API_KEY"}, "claude-sonnet-4-5"},
+	{"openai", standard.OpenAI, "https://api.openai.com/v1", []string{"OPENAI_API_KEY"}, "gpt-5"},
+	{"google", standard.OpenAI, "https://generativelanguage.googleapis.com/v1beta/openai", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "gemini-2.5-flash"},
+	{"openrouter", standard.OpenAI, "https://openrouter.ai/api/v1", []string{"OPENROUTER_API_KEY"}, "openrouter/auto"},
+	{"groq", standard.OpenAI, "https://api.groq.com/openai/v1", []string{"GROQ_API_KEY"}, "llama-3.3-70b-versatile"},
+	{"deepseek", standard.OpenAI, "https://api.deepseek.com/v1", []string{"DEEPSEEK_API_KEY"}, "deepseek-chat"},
+	{"mistral", standard.OpenAI, "https://api.mistral.ai/v1", []string{"MISTRAL_API_KEY"}, "mistral-large-latest"},
+	{"xai", standard.OpenAI, "https://api.x.ai/v1", []string{"XAI_API_KEY"}, "grok-4"},
+}
+
+// local is a model server that people run on their own machine.
+type local struct{ id, url string }
+
+var locals = [...]local{
+	{"ollama", "http://127.0.0.1:11434/v1"},
+	{"lmstudio", "http://127.0.0.1:1234/v1"},
+	{"llamacpp", "http://127.0.0.1:8080/v1"},
+}
+
+// Offline is the built-in assistant.
+var Offline = llm.Ref{Provider: standard.Offline, Model: "assistant"}
+
+func needsKey(id string) bool {
+	return slices.ContainsFunc(services[:], func(s service) bool { return s.id == id })
+}

@@ -1,0 +1,231 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/standard"
+)
+
+// Set knows which models there are, which one answers by default and why,
+// and makes their providers. It is safe for concurrent use.
+type Set struct {
+	o       Options
+	catalog llm.Catalog
+	choice  llm.Ref
+	why     string
+
+	mu   sync.Mutex
+	made map[string]llm.Provider
+}
+
+// Open chooses the default model: the configured one; a service whose key is
+// known; a model server on this machine; the built-in assistant.
+func Open(ctx context.Context, o Options) (*Set, error) {
+	m := &Set{o: o, made: map[string]llm.Provider{}}
+	maps.Copy(m.made, o.Made)
+	m.catalog = m.known()
+	for ref, s := range o.Models {
+		if s.Alias != "" {
+			m.catalog.Aliases[s.Alias] = ref
+		}
+	}
+	if want := o.Default.Primary; want != "" {
+		info, err := m.catalog.Resolve(want)
+		if err != nil {
+			return nil, &chela.Error{Code: chela.CodeInvalid, Message: "agents.defaults.model", Hint: "chela config set agents.defaults.model PROVIDER/MODEL", Err: err}
+		}
+		m.choice, m.why = llm.Ref{Provider: info.Provider, Model: info.ID}, "configured"
+		return m, nil
+	}
+	for id, p := range sorted(o.Providers) {
+		if len(p.Models) > 0 {
+			m.choice, m.why = llm.Ref{Provider: id, Model: p.Models[0].ID}, "the first model of the configured provider "+id
+			return m, nil
+		}
+	}
+	for _, s := range services {
+		if key, from := m.key(s.id); !key.IsZero() {
+			m.choice, m.why = llm.Ref{Provider: s.id, Model: s.model}, "key found in "+from
+			return m, nil
+		}
+	}
+	if !o.NoProbe {
+		if ref, ok := m.findLocal(ctx); ok {
+			m.choice, m.why = ref, "a model server answers on this machine"
+			return m, nil
+		}
+	}
+	m.choice, m.why = Offline, "no key, and no model server on this machine"
+	return m, nil
+}
+
+func sorted(ps map[string]Provider) func(func(string, Provider) bool) {
+	return func(yield func(string, Provider) bool) {
+		ids := make([]string, 0, len(ps))
+		for id := range ps {
+			ids = append(ids, id)
+		}
+		slices.Sort(ids)
+		for _, id := range ids {
+			if !yield(id, ps[id]) {
+				return
+			}
+		}
+	}
+}
+
+// Catalog returns the models that can be named.
+func (m *Set) Catalog() llm.Catalog { return m.catalog }
+
+// Default returns the model that answers where nobody chose another, and why.
+func (m *Set) Default() (ref llm.Ref, why string) { return m.choice, m.why }
+
+// Name returns the full name of a model that a person named.
+func (m *Set) Name(s string) (string, error) {
+	info, err := m.catalog.Resolve(s)
+	return info.Ref(), err
+}
+
+// known returns the models that can be named: the configured ones, the
+// built-in one, and the table of common ones.
+func (m *Set) known() llm.Catalog {
+	out := llm.Catalog{Aliases: map[string]string{}}
+	for id, p := range sorted(m.o.Providers) {
+		for _, c := range p.Models {
+			info := llm.Model{
+				Provider: id, ID: c.ID, Name: c.Name, Context: c.Context, MaxOutput: c.MaxTokens,
+				Images: slices.Contains(c.Input, "image"), Price: c.Cost,
+			}
+			if c.Reasoning {
+				info.Levels = llm.Levels[:]
+			}
+			out.Models = append(out.Models, info)
+		}
+	}
+	if m.o.Mode != "replace" {
+		common := llm.Known()
+		out.Models = append(out.Models, common.Models...)
+		maps.Copy(out.Aliases, common.Aliases)
+	}
+	out.Models = append(out.Models, llm.Model{
+		Provider: Offline.Provider, ID: Offline.Model, Name: "built-in assistant (not a language model)",
+	})
+	return out
+}
+
+// Resolve returns the model that a session asks for ("": the default one) with
+// its provider.
+func (m *Set) Resolve(ref string) (llm.Model, llm.Provider, error) {
+	r := m.choice
+	if ref != "" {
+		info, err := m.catalog.Resolve(ref)
+		if err != nil {
+			return llm.Model{}, nil, err
+		}
+		r = llm.Ref{Provider: info.Provider, Model: info.ID}
+	}
+	info, err := m.catalog.Resolve(r.String())
+	if err != nil {
+		info = llm.Model{Provider: r.Provider, ID: r.Model}
+	}
+	p, err := m.provider(r.Provider)
+	return info, p, err
+}
+
+// provider returns the provider with the id, made at its first use.
+func (m *Set) provider(id string) (llm.Provider, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.made[id]; p != nil {
+		return p, nil
+	}
+	c, err := m.config(id)
+	if err != nil {
+		return nil, err
+	}
+	p, err := standard.Provider(c)
+	if err != nil {
+		return nil, err
+	}
+	first := 120 * time.Second
+	if s := m.o.Providers[id].TimeoutSeconds; s > 0 {
+		first = time.Duration(s) * time.Second
+	}
+	p = llm.Watch(p, llm.Timeouts{First: first, Idle: first})
+	m.made[id] = p
+	return p, nil
+}
+
+// config is what the provider with the id is made of.
+func (m *Set) config(id string) (standard.ProviderConfig, error) {
+	key, _ := m.key(id)
+	c := standard.ProviderConfig{Name: id, Key: key, HTTP: m.o.HTTP, Model: func(model string) llm.Model {
+		info, err := m.catalog.Resolve(id + "/" + model)
+		if err != nil {
+			return llm.Model{Provider: id, ID: model}
+		}
+		return info
+	}}
+	if id == Offline.Provider {
+		c.API = standard.Offline
+		return c, nil
+	}
+	for _, s := range services {
+		if s.id == id {
+			c.API, c.BaseURL = s.api, s.url
+		}
+	}
+	for _, l := range locals {
+		if l.id == id {
+			c.API, c.BaseURL = standard.OpenAI, l.url
+		}
+	}
+	o, configured := m.o.Providers[id]
+	if o.BaseURL != "" {
+		c.BaseURL = o.BaseURL
+	}
+	if o.API != "" {
+		c.API = o.API
+	}
+	for k, v := range o.Headers {
+		if c.Header == nil {
+			c.Header = http.Header{}
+		}
+		c.Header.Set(k, v)
+	}
+	if c.API == "" && configured {
+		c.API = standard.OpenAI
+	}
+	if c.API == "" {
+		return c, &chela.Error{
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("provider %q is not known", id),
+			Hint: "chela config set models.providers." + id + ".baseUrl URL",
+		}
+	}
+	if key.IsZero() && !o.APIKey.IsZero() {
+		_, err := o.APIKey.Resolve(m.o.Env)
+		if err == nil {
+			err = errors.New("it names a variable that is not set")
+		}
+		return c, &chela.Error{
+			Code: chela.CodeInvalid, Message: "the key of " + id,
+			Hint: "chela config set models.providers." + id + ".apiKey KEY", Err: err,
+		}
+	}
+	if needsKey(id) && key.IsZero() && o.BaseURL == "" {
+		return c, &chela.Error{
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("there is no key for %s", id),
+			Hint: "chela config set models.providers." + id + ".apiKey KEY",
+		}
+	}
+	return c, nil
+}
