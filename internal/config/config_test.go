@@ -141,11 +141,11 @@ func TestUnknownKeys(t *testing.T) {
 		}
 	})
 	t.Run("keys of OpenClaw are known and said to be unused", func(t *testing.T) {
-		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true}, agents: {defaults: {compaction: {mode: "auto"}, contextPruning: {mode: "cache-ttl"}}, list: [{id: "x"}]}, plugins: {}, gateway: {port: 1}, tools: {fs: {workspaceOnly: true}}, session: {dmScope: "main"}}`)
+		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true}, agents: {defaults: {compaction: {mode: "auto"}, contextPruning: {mode: "cache-ttl"}}, list: [{id: "x"}]}, plugins: {allow: ["x"]}, gateway: {port: 1}, tools: {fs: {workspaceOnly: true}}, session: {dmScope: "main"}}`)
 		if got := tr.Warnings(); len(got) != 0 {
 			t.Errorf("warnings %v, want none", got)
 		}
-		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "meta", "plugins", "tools.fs"}
+		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "meta", "plugins.allow", "tools.fs"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

@@ -27,6 +27,7 @@ var (
 	dmScope   = []string{"main", "per-peer", "per-channel-peer", "per-account-channel-peer"}
 	bindMode  = []string{"loopback", "lan", "tailnet", "auto", "custom"}
 	authMode  = []string{"none", "token", "password", "trusted-proxy"}
+	search    = []string{"brave", "tavily", "searxng", "duckduckgo"}
 	logLevel  = []string{"silent", "fatal", "error", "warn", "info", "debug", "trace"}
 	execHost  = []string{"auto", "sandbox", "gateway", "node"}
 	security  = []string{"deny", "allowlist", "full"}
@@ -188,6 +189,35 @@ var table = [...]Key{
 	{Path: "tools.loopDetection.detectors", Kind: Object, Doc: "which patterns are watched"},
 	{Path: "tools.loopDetection.detectors.*", Kind: Bool, Default: "true", Doc: "watch this pattern"},
 	{Path: "tools.loopDetection.postCompactionGuard", Kind: Any},
+	{Path: "tools.web", Kind: Object, Doc: "the web"},
+	{Path: "tools.web.fetch", Kind: Object, Doc: "fetching pages"},
+	{Path: "tools.web.fetch.enabled", Kind: Bool, Default: "true", Doc: "offer web_fetch"},
+	{Path: "tools.web.fetch.maxChars", Kind: Int, Default: "20000", Doc: "characters of a page that the model is given at once"},
+	{Path: "tools.web.fetch.maxCharsCap", Kind: Int, Default: "20000", Doc: "characters that a call may ask for"},
+	{Path: "tools.web.fetch.maxResponseBytes", Kind: Bytes, Default: "750000", Doc: "bytes of an answer that are read, 32000 to 10000000"},
+	{Path: "tools.web.fetch.timeoutSeconds", Kind: Seconds, Default: "30", Doc: "longest time of a call"},
+	{Path: "tools.web.fetch.cacheTtlMinutes", Kind: Number, Default: "15", Doc: "how long a page is kept; 0: not at all"},
+	{Path: "tools.web.fetch.maxRedirects", Kind: Int, Default: "3", Doc: "redirects that are followed"},
+	{Path: "tools.web.fetch.readability", Kind: Bool, Default: "true", Doc: "take the main part of a page only"},
+	{Path: "tools.web.fetch.userAgent", Kind: Text, Doc: "how web_fetch introduces itself"},
+	{Path: "tools.web.fetch.headers", Kind: Object, Doc: "further HTTP headers"},
+	{Path: "tools.web.fetch.headers.*", Kind: Secret, Doc: "an HTTP header"},
+	{Path: "tools.web.fetch.useTrustedEnvProxy", Kind: Bool, Default: "false", Doc: "leave names that cannot be looked up here to the proxy of the environment"},
+	{Path: "tools.web.fetch.ssrfPolicy", Kind: Object, Doc: "what may be reached beside the public internet"},
+	{Path: "tools.web.fetch.ssrfPolicy.dangerouslyAllowPrivateNetwork", Kind: Bool, Default: "false", Doc: "this machine and private networks"},
+	{Path: "tools.web.fetch.ssrfPolicy.allowedHostnames", Kind: Texts, Doc: "hosts, wherever they lead"},
+	{Path: "tools.web.fetch.ssrfPolicy.allowRfc2544BenchmarkRange", Kind: Bool, Default: "false", Doc: "198.18.0.0/15, which some proxies use for names"},
+	{Path: "tools.web.fetch.ssrfPolicy.allowIpv6UniqueLocalRange", Kind: Bool, Default: "false", Doc: "fc00::/7"},
+	{Path: "tools.web.search", Kind: Object, Doc: "searching the web"},
+	{Path: "tools.web.search.enabled", Kind: Bool, Default: "true", Doc: "offer web_search"},
+	{Path: "tools.web.search.provider", Kind: Text, Values: search, Doc: "the service; default: the first that has what it needs"},
+	{Path: "tools.web.search.apiKey", Kind: Secret, Doc: "key of the service; also of Brave when none is named"},
+	{Path: "tools.web.search.maxResults", Kind: Int, Default: "5", Doc: "results of a call that names no number"},
+	{Path: "tools.web.search.timeoutSeconds", Kind: Seconds, Default: "30", Doc: "longest time of a call"},
+	{Path: "tools.web.search.cacheTtlMinutes", Kind: Number, Default: "15", Doc: "how long results are kept; 0: not at all"},
+	{Path: "plugins", Kind: Object, Doc: "what parts of their own need"},
+	{Path: "plugins.entries.*.config.webSearch.apiKey", Kind: Secret, Doc: "key of a search service"},
+	{Path: "plugins.entries.*.config.webSearch.baseUrl", Kind: Text, Doc: "address of a search service"},
 	{Path: "tools.fs", Kind: Object, Idle: true, Doc: "reading and writing files"},
 	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "false", Idle: true, Guards: guardFiles, Doc: "keep file tools inside the workspace"},
 	{Path: "tools.fs.maxReadBytes", Kind: Bytes, Idle: true, Doc: "longest piece of a file that is read at once"},
@@ -295,7 +325,10 @@ var table = [...]Key{
 	{Path: "tools.media", Kind: Any}, {Path: "tools.message", Kind: Any, Guards: guardSending}, {Path: "tools.sandbox", Kind: Any, Guards: guardSandboxes},
 	{Path: "tools.sessions", Kind: Any, Guards: guardAgents}, {Path: "tools.sessions_spawn", Kind: Any}, {Path: "tools.subagents", Kind: Any, Guards: guardTools},
 	{Path: "tools.swarm", Kind: Any}, {Path: "tools.toolSearch", Kind: Any}, {Path: "tools.toolsBySender", Kind: Any, Doc: "allow and deny by sender: id:7, channel:telegram:7, username:ada, *"},
-	{Path: "tools.updatePlan", Kind: Any}, {Path: "tools.web", Kind: Any},
+	{Path: "tools.updatePlan", Kind: Any},
+	{Path: "tools.web.*", Kind: Any}, {Path: "tools.web.fetch.*", Kind: Any}, {Path: "tools.web.search.*", Kind: Any},
+	{Path: "plugins.*", Kind: Any}, {Path: "plugins.entries.*.*", Kind: Any}, {Path: "plugins.entries.*.config.*", Kind: Any},
+	{Path: "plugins.entries.*.config.webSearch.*", Kind: Any},
 	{Path: "logging.maxFiles", Kind: Any},
 
 	// and the roots
@@ -304,7 +337,7 @@ var table = [...]Key{
 	{Path: "canvas", Kind: Any}, {Path: "canvasHost", Kind: Any}, {Path: "cli", Kind: Any}, {Path: "commands", Kind: Any, Guards: guardSenders},
 	{Path: "cron", Kind: Any}, {Path: "diagnostics", Kind: Any}, {Path: "discovery", Kind: Any}, {Path: "hooks", Kind: Any},
 	{Path: "mcp", Kind: Any}, {Path: "media", Kind: Any}, {Path: "memory", Kind: Any}, {Path: "meta", Kind: Any},
-	{Path: "nodeHost", Kind: Any}, {Path: "plugins", Kind: Any}, {Path: "routing", Kind: Any}, {Path: "secrets", Kind: Any},
+	{Path: "nodeHost", Kind: Any}, {Path: "routing", Kind: Any}, {Path: "secrets", Kind: Any},
 	{Path: "security", Kind: Any, Guards: guardSettings}, {Path: "skills", Kind: Any}, {Path: "talk", Kind: Any}, {Path: "tts", Kind: Any},
 	{Path: "ui", Kind: Any}, {Path: "update", Kind: Any}, {Path: "web", Kind: Any}, {Path: "wizard", Kind: Any},
 }
