@@ -33,6 +33,7 @@ type options struct {
 	Messages messageOptions
 	Models   model.Config
 	Tools    toolOptions
+	Plugins  pluginOptions
 	Channels map[string]channelOptions
 }
 
@@ -146,6 +147,7 @@ type toolOptions struct {
 	policy.Config
 	Exec execOptions        `json:"exec"`
 	Loop invoke.LoopOptions `json:"loopDetection"`
+	Web  webOptions         `json:"web"`
 }
 
 // execOptions is tools.exec.
@@ -170,6 +172,7 @@ func readOptions(s sections) (options, error) {
 		{"messages", &o.Messages},
 		{"models", &o.Models},
 		{"tools", &o.Tools},
+		{"plugins", &o.Plugins},
 		{"channels", &o.Channels},
 	} {
 		raw := s.Section(part.path)

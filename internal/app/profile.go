@@ -67,9 +67,12 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options) (*profi
 	if err != nil {
 		return nil, err
 	}
+	search, err := opts.search(o)
+	if err != nil {
+		return nil, err
+	}
 	tools, err := standard.Tools(standard.ToolConfig{
-		State: o.State,
-		Exec:  run,
+		State: o.State, Exec: run, Fetch: opts.fetch(o), Search: search,
 		Status: status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
 			return p.status(ctx, st, key)
 		}},
