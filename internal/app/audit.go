@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/secret"
 )
 
 // minToken is how long a token is that cannot be guessed.
@@ -47,6 +49,10 @@ func auditInstallation(_ context.Context, s cli.Start, fix bool) ([]cli.Weakness
 		return nil, err
 	}
 	a.gateway(&g, e.o)
+	a.hooks(&g, e.o)
+	if err := a.elevated(tree); err != nil {
+		return nil, err
+	}
 	return a.found, nil
 }
 
@@ -179,4 +185,69 @@ func (a *audit) secrets(g *gatewayOptions, o Options) {
 			}
 		}
 	}
+}
+
+// hooks looks at the secret of hooks: who knows it must not be a client.
+func (a *audit) hooks(g *gatewayOptions, o Options) {
+	token := hooksToken(o)
+	switch {
+	case token.IsZero():
+		return
+	case g.opens(o, token):
+		a.add("hooks.token_reuse_gateway_token", cli.SeverityCritical, "openssl rand -hex 24",
+			"hooks.token is the credential of the gateway: whoever may call a hook may do everything")
+	case len(token.Reveal()) < minToken:
+		a.add("hooks.token_too_short", cli.SeverityWarn, "openssl rand -hex 24", "hooks.token has fewer than %d characters", minToken)
+	}
+}
+
+// hooksToken returns the secret of hooks; the zero Value when there is none.
+func hooksToken(o Options) secret.Value {
+	var h struct {
+		Token secret.Ref `json:"token"`
+	}
+	raw := o.Config.Section("hooks")
+	if raw == nil || json.Unmarshal(raw, &h) != nil {
+		return secret.Value{}
+	}
+	v, err := h.Token.Resolve(o.Env)
+	if err != nil {
+		return secret.Value{}
+	}
+	return v
+}
+
+// opens reports whether v is the gateway's own credential.
+func (g *gatewayOptions) opens(o Options, v secret.Value) bool {
+	if g.Auth.Mode == access.ModePassword {
+		p, err := g.Auth.Password.Resolve(o.Env)
+		return err == nil && p.Equal(v)
+	}
+	t, err := g.known(o)
+	return err == nil && t.Equal(v)
+}
+
+// crowd is how many people who may leave the sandbox are too many to be known.
+const crowd = 25
+
+// elevated looks at who may have commands run outside of the sandbox.
+func (a *audit) elevated(s sections) error {
+	raw := s.Section("tools.elevated.allowFrom")
+	if raw == nil {
+		return nil
+	}
+	var from map[string][]person
+	if err := json.Unmarshal(raw, &from); err != nil {
+		return fmt.Errorf("configuration, tools.elevated.allowFrom: %w", err)
+	}
+	for _, channel := range slices.Sorted(maps.Keys(from)) {
+		id := "tools.elevated.allowFrom." + channel
+		if slices.Contains(from[channel], "*") {
+			a.add(id+".wildcard", cli.SeverityCritical, "name the people in "+id,
+				"everybody who writes over %s may have commands run outside of the sandbox", channel)
+		} else if n := len(from[channel]); n > crowd {
+			a.add(id+".large", cli.SeverityWarn, "", "%d people may have commands run outside of the sandbox over %s", n, channel)
+		}
+	}
+	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/deliver"
 	"github.com/chela-ai/chela/internal/dispatch"
+	"github.com/chela-ai/chela/internal/egress"
 	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/httpapi"
 	"github.com/chela-ai/chela/internal/inbound"
@@ -53,7 +54,7 @@ type Options struct {
 	Env        func(string) string // environment variables: keys, the home directory
 	// Environ is where commands get their variables from; nil: os.Environ().
 	Environ []string
-	HTTP    *http.Client // nil: the default transport with bounded waits
+	HTTP    *http.Client // the way to models; nil: the network
 
 	// Channels are the messaging accounts by channel name.
 	Channels map[string]channel.Channel
@@ -121,7 +122,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		return nil, err
 	}
 	if e.o.HTTP == nil {
-		e.o.HTTP = httpClient()
+		e.o.HTTP = opts.modelClient(o.Env)
 	}
 	e.db, err = sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(o.State, databaseName), Log: o.Log})
 	if err != nil {
@@ -211,6 +212,9 @@ func (e *Engine) open(ctx context.Context, st store.Store, events *bus.Bus) erro
 		return err
 	}
 	e.port = p
+	if g.opens(e.o, hooksToken(e.o)) {
+		e.o.Log.Warn("hooks.token is the credential of the gateway: whoever may call a hook may do everything", "hint", "openssl rand -hex 24")
+	}
 	routes, err := e.routes(p, g, st, newRunCounter(events))
 	if err != nil {
 		return err
@@ -330,12 +334,11 @@ func (e *Engine) closeListeners() {
 	}
 }
 
-// httpClient is the way out for providers: it keeps no connection longer than
-// it is useful and waits for no host for ever.
-func httpClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 64
-	t.IdleConnTimeout = 90 * time.Second
-	t.ForceAttemptHTTP2 = true
-	return &http.Client{Transport: t}
+// modelClient is the way out for providers: to their services, wherever those
+// are. It waits for no host for ever, and for an answer as long as its caller.
+func (o *options) modelClient(env func(string) string) *http.Client {
+	return egress.Client(egress.Options{
+		Policy: egress.Policy{Hosts: o.Models.Hosts()}, Proxy: egress.Proxies(env), ProxyResolves: true,
+		Connect: 30 * time.Second, Idle: 64,
+	})
 }

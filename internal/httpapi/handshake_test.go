@@ -237,6 +237,38 @@ func TestGuessing(t *testing.T) {
 	})
 }
 
+// TestBadTokens: an address that shows ten wrong tokens is locked out, and no
+// other.
+func TestBadTokens(t *testing.T) {
+	t.Run("SE-13 ten wrong tokens of a remote address, and the right one", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStand(t, nil)
+			away := try{addr: remote, host: "192.168.1.5:18789"}
+			bad := away
+			bad.merge = `{"auth":{"token":"bad"}}`
+			for i := range 10 {
+				if got, _ := s.connect(bad); got != "1008 "+tokenMismatch {
+					t.Fatalf("guess %d: %s", i, got)
+				}
+			}
+			if got, _ := s.connect(away); got != "HTTP 429" {
+				t.Errorf("the right token: %s, want it refused", got)
+			}
+			if got, _ := s.connect(try{}); got != "ok 4 token "+readWrite {
+				t.Errorf("from this machine: %s", got)
+			}
+			time.Sleep(5*time.Minute - time.Second)
+			if got, _ := s.connect(away); got != "HTTP 429" {
+				t.Errorf("before five minutes have passed: %s", got)
+			}
+			time.Sleep(2 * time.Second)
+			if got, _ := s.connect(away); got != "ok 4 token" {
+				t.Errorf("after five minutes: %s", got)
+			}
+		})
+	})
+}
+
 // TestCrowd: clients that connect and say nothing take no more than their
 // share, and not for longer than a handshake may take.
 func TestCrowd(t *testing.T) {

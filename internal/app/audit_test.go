@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/cli"
+)
+
+// weak runs the audit on an installation with the configuration, and returns
+// what it finds by id.
+func weak(t *testing.T, config string, fix bool, prepare func(s cli.Start)) (map[string]cli.Weakness, cli.Start) {
+	t.Helper()
+	dir := t.TempDir()
+	s := cli.Start{State: filepath.Join(dir, "state"), Config: filepath.Join(dir, "chela.json"), Log: slog.New(slog.DiscardHandler)}
+	if err := os.Mkdir(s.State, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.Config, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if prepare != nil {
+		prepare(s)
+	}
+	return found(t, s, fix), s
+}
+
+func found(t *testing.T, s cli.Start, fix bool) map[string]cli.Weakness {
+	t.Helper()
+	list, err := auditInstallation(context.Background(), s, fix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]cli.Weakness{}
+	for _, w := range list {
+		by[w.ID] = w
+	}
+	return by
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	t.Run("SE-11 open modes are found and fixed", func(t *testing.T) {
+		t.Parallel()
+		by, s := weak(t, "{}", true, func(s cli.Start) {
+			if err := os.Chmod(s.State, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(s.Config, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+		for _, id := range []string{"fs.state_dir.perms_world_writable", "fs.config.perms_world_readable"} {
+			if w := by[id]; w.Severity != cli.SeverityCritical || !w.Fixed {
+				t.Errorf("%s: %+v", id, w)
+			}
+		}
+		for path, want := range map[string]os.FileMode{s.State: 0o700, s.Config: 0o600} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s has mode %v, %v; want %v", path, info.Mode().Perm(), err, want)
+			}
+		}
+		if again := found(t, s, false); len(again) != 0 {
+			t.Errorf("after the fix: %+v", again)
+		}
+	})
+	const token = "0123456789abcdef0123456789abcdef"
+	for _, tt := range []struct{ name, config, id, severity string }{
+		{"SE-12 an open bind without authentication", `{gateway:{bind:"lan", auth:{mode:"none"}}}`, "gateway.bind_no_auth", cli.SeverityCritical},
+		{"SE-15 the token of hooks is the gateway's", `{gateway:{auth:{token:"` + token + `"}}, hooks:{token:"` + token + `"}}`, "hooks.token_reuse_gateway_token", cli.SeverityCritical},
+		{"SE-15 the token of hooks is the gateway's password", `{gateway:{auth:{mode:"password", password:"` + token + `"}}, hooks:{token:"` + token + `"}}`, "hooks.token_reuse_gateway_token", cli.SeverityCritical},
+		{"a token of hooks that can be guessed", `{gateway:{auth:{token:"` + token + `"}}, hooks:{token:"short"}}`, "hooks.token_too_short", cli.SeverityWarn},
+		{"a token of hooks of its own", `{gateway:{auth:{token:"` + token + `"}}, hooks:{token:"x` + token + `"}}`, "", ""},
+		{"SE-16 everybody may leave the sandbox", `{tools:{elevated:{allowFrom:{telegram:["*"]}}}}`, "tools.elevated.allowFrom.telegram.wildcard", cli.SeverityCritical},
+		{"SE-16 a few may leave the sandbox", `{tools:{elevated:{allowFrom:{telegram:["1", 2]}}}}`, "", ""},
+		{"a crowd may leave the sandbox", `{tools:{elevated:{allowFrom:{irc:[` + strings.Repeat(`"a",`, 26) + `]}}}}`, "tools.elevated.allowFrom.irc.large", cli.SeverityWarn},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			by, _ := weak(t, tt.config, false, nil)
+			for id := range by {
+				if tt.id == "" && (strings.HasPrefix(id, "hooks.") || strings.HasPrefix(id, "tools.")) {
+					t.Errorf("found %s", id)
+				}
+			}
+			if tt.id != "" && by[tt.id].Severity != tt.severity {
+				t.Errorf("found %+v, want %s %s", by, tt.severity, tt.id)
+			}
+		})
+	}
+}
