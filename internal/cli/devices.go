@@ -15,7 +15,7 @@ import (
 
 func (c *console) devices() *cobra.Command {
 	return group("devices", "Decide which devices may connect",
-		c.devicesList(), c.devicesApprove(), c.devicesReject(), c.devicesRemove(), c.devicesRotate(), c.devicesRevoke())
+		c.devicesList(), c.devicesInvite(), c.devicesApprove(), c.devicesReject(), c.devicesRename(), c.devicesRemove(), c.devicesRotate(), c.devicesRevoke())
 }
 
 func (c *console) devicesList() *cobra.Command {

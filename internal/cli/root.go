@@ -81,7 +81,7 @@ func (c *console) root() *cobra.Command {
 	f.StringVar(&c.logLevel, "log-level", "info", "log `LEVEL`: debug, info, warn or error")
 	f.BoolVar(&c.noColor, "no-color", false, "write without colours")
 
-	root.AddCommand(c.chat(), c.agent(), c.sessions(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.devices(), c.tools(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
+	root.AddCommand(c.chat(), c.agent(), c.sessions(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.devices(), c.nodes(), c.tools(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
 	return root
 }
 

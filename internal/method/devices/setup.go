@@ -52,6 +52,9 @@ func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wi
 		return wire.DeviceSetupCode{}, rpc.Invalid(method, "at /bootstrapProfile: must be equal to one of the allowed values")
 	}
 	mode, own := m.o.Place()
+	if mode == "" {
+		return wire.DeviceSetupCode{}, wire.Errorf(wire.Unavailable, "the gateway serves no port")
+	}
 	if mode != "token" && mode != "password" {
 		return wire.DeviceSetupCode{}, wire.Errorf(wire.InvalidRequest, "a setup code needs gateway.auth.mode token or password, not %q", mode)
 	}
@@ -59,7 +62,7 @@ func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wi
 	text := in.URL
 	if text == "" {
 		if text, out.Source = own, "gateway.bind"; text == "" {
-			return out, wire.Errorf(wire.InvalidRequest, "the gateway listens on this machine only: set gateway.bind, or say how it is reached with publicUrl")
+			return out, wire.Errorf(wire.InvalidRequest, "the gateway listens on this machine only: set gateway.bind, or say how other machines reach it")
 		}
 	}
 	u, err := gatewayURL(text)
