@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 
@@ -10,17 +11,25 @@ import (
 // Send sends a message to a session and returns the id of the run that answers
 // it. The run's chat events end with exactly one final, aborted or error.
 func (c *Client) Send(ctx context.Context, session, text string, files ...wire.Attachment) (run string, err error) {
-	p := wire.ChatSend{SessionKey: session, Message: text, IdempotencyKey: rand.Text(), Attachments: files}
-	var sent wire.ChatSent
-	err = c.Call(ctx, wire.MethodChatSend, p, &sent)
+	sent, err := c.Chat(ctx, wire.ChatSend{SessionKey: session, Message: text, Attachments: files})
 	return sent.RunID, err
+}
+
+// Chat sends a message. It is taken exactly once, also when the connection is
+// lost before that is known: the message is sent again under the same
+// idempotency key, which is made when there is none.
+func (c *Client) Chat(ctx context.Context, p wire.ChatSend) (wire.ChatSent, error) {
+	p.IdempotencyKey = cmp.Or(p.IdempotencyKey, rand.Text())
+	var sent wire.ChatSent
+	err := c.Repeat(ctx, wire.MethodChatSend, p, &sent)
+	return sent, err
 }
 
 // History returns the newest messages of a session, at most limit (0: 200),
 // with what waits and the run in progress.
 func (c *Client) History(ctx context.Context, session string, limit int) (wire.History, error) {
 	var h wire.History
-	err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: limit}, &h)
+	err := c.Repeat(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: limit}, &h)
 	return h, err
 }
 

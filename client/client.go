@@ -3,17 +3,12 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
-	"net/http"
-	"runtime"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"github.com/chela-ai/chela/wire"
 )
@@ -21,10 +16,11 @@ import (
 // Options says how to connect and as what. Only URL or Dial is required.
 type Options struct {
 	// URL is where the gateway is: ws://host:port or wss://host:port. "": Dial
-	// knows.
+	// knows. Without encryption only machines of a private network are
+	// connected to: a credential is shown.
 	URL string
-	// Dial opens the transport: a TCP or unix socket, or one end of a pipe. nil:
-	// the network.
+	// Dial opens the transport, for each connection: a TCP or unix socket, or one
+	// end of a pipe. nil: the network.
 	Dial func(ctx context.Context) (net.Conn, error)
 
 	ID      string   // kind of client, one that the protocol knows; "": cli
@@ -35,188 +31,78 @@ type Options struct {
 	Scopes  []string // asked for; nil: all that the gateway gives
 	Caps    []string // wire.CapToolEvents, …
 	Auth    *wire.Auth
-	Buffer  int // events that may wait to be read; 0: 1024
+	// Key is the device's own: the client signs the challenge with it. nil: the
+	// client is no device. The caller keeps it, where only its owner reads.
+	Key    ed25519.PrivateKey
+	Buffer int // events that may wait to be read; 0: 1024
+
+	// Once says that the client ends with its first connection.
+	Once bool
+	// NoWait lets calls fail with ErrOffline while there is no connection.
+	// Otherwise they wait for one, as long as their context does.
+	NoWait bool
+	// Delay returns how long to wait before an attempt to connect again, counted
+	// from 1, after err; nil: [Backoff].
+	Delay func(attempt int, err error) time.Duration
 }
 
-// Errors that Err and Call give.
-var (
-	// ErrClosed says that Close was called.
-	ErrClosed = errors.New("client is closed")
-	// ErrSilent says that the gateway was not heard of for two ticks.
-	ErrSilent = errors.New("gateway is silent")
-)
-
-// CloseError says with which code the gateway closed the connection.
-type CloseError struct {
-	Code   int // wire.CloseRestart, …
-	Reason string
-}
-
-// Error names the reason, or the code when there is none.
-func (e *CloseError) Error() string {
-	if e.Reason == "" {
-		return fmt.Sprintf("gateway closed the connection (code %d)", e.Code)
-	}
-	return "gateway closed the connection: " + e.Reason
-}
-
-// Client is a connection to a gateway. It is safe for concurrent use.
+// Client speaks with a gateway. It is safe for concurrent use.
 type Client struct {
-	ws     *websocket.Conn
-	hello  wire.Hello
-	events chan wire.Event
-	ctx    context.Context // of the connection; its cause is what Err gives
+	o      Options
+	events chan wire.Event // has room for one more than Options.Buffer: see put
+	ctx    context.Context // its cause is what Err gives
 	end    context.CancelCauseFunc
-	done   chan struct{} // closed when the reader has ended
+	done   chan struct{}
+	tasks  sync.WaitGroup // that follow a connect
 
-	mu      sync.Mutex
-	next    int
-	pending map[string]chan wire.Response
+	emu sync.Mutex // guards what is put into events
+	gap bool       // events were left out, and the reader is told
+
+	mu     sync.Mutex
+	link   *link         // nil: there is no connection
+	up     chan struct{} // closed when there is one
+	hello  wire.Hello
+	cursor int64 // of the last event that was read
+	subs   subscriptions
+	auth   *wire.Auth
 }
-
-// handshake bounds the time until the hello, when ctx has no deadline.
-const handshake = 15 * time.Second
 
 // Dial connects and waits for the hello. An error of the gateway is a
-// *[wire.Error] in the chain.
+// *[wire.Error] in the chain. When the connection is lost later, the client
+// connects again.
 func Dial(ctx context.Context, o Options) (*Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, handshake)
-	defer cancel()
-	ws, err := open(ctx, o)
+	o.Buffer = cmp.Or(o.Buffer, 1024)
+	c := &Client{
+		o: o, events: make(chan wire.Event, o.Buffer+1), done: make(chan struct{}), up: make(chan struct{}),
+		subs: subscriptions{sessions: map[string]json.RawMessage{}},
+	}
+	if o.Auth != nil {
+		auth := *o.Auth
+		c.auth = &auth
+	}
+	ws, hello, err := c.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	hello, err := connect(ctx, ws, o)
-	if err != nil {
-		ws.CloseNow()
-		return nil, fmt.Errorf("connect to gateway: %w", err)
-	}
-	c := &Client{
-		ws:      ws,
-		hello:   hello,
-		events:  make(chan wire.Event, cmp.Or(o.Buffer, 1024)),
-		done:    make(chan struct{}),
-		pending: map[string]chan wire.Response{},
-	}
 	c.ctx, c.end = context.WithCancelCause(context.Background())
-	go c.read()
+	l := newLink(c.ctx, ws, hello)
+	c.know(hello)
+	c.attach(l)
+	go c.run(l)
 	return c, nil
 }
 
-// open makes a WebSocket over the transport.
-func open(ctx context.Context, o Options) (*websocket.Conn, error) {
-	if o.Dial == nil && o.URL == "" {
-		return nil, errors.New("client: neither Options.URL nor Options.Dial is set")
-	}
-	t := &http.Transport{}
-	if o.Dial != nil {
-		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
-	}
-	ws, _, err := websocket.Dial(ctx, cmp.Or(o.URL, "ws://localhost/"), &websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
-	if err != nil {
-		return nil, fmt.Errorf("connect to gateway: %w", err)
-	}
-	ws.SetReadLimit(wire.MaxBuffered)
-	return ws, nil
+// Hello returns what the gateway said at the last connect.
+func (c *Client) Hello() wire.Hello {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hello
 }
 
-// connect answers the challenge and returns the hello.
-func connect(ctx context.Context, ws *websocket.Conn, o Options) (wire.Hello, error) {
-	var hello wire.Hello
-	for {
-		f, err := next(ctx, ws)
-		if err != nil {
-			return hello, err
-		}
-		if e, ok := f.(wire.Event); ok && e.Name == wire.EventChallenge {
-			break
-		}
-	}
-	p := wire.Connect{
-		MinProtocol: wire.Version, MaxProtocol: wire.Version,
-		Client: wire.ClientInfo{
-			ID: cmp.Or(o.ID, "cli"), DisplayName: o.Name, Version: cmp.Or(o.Version, "dev"), Mode: cmp.Or(o.Mode, wire.ModeCLI), Platform: runtime.GOOS,
-		},
-		Role: cmp.Or(o.Role, wire.RoleOperator), Scopes: o.Scopes, Caps: o.Caps, Auth: o.Auth,
-	}
-	if err := write(ctx, ws, "connect", wire.MethodConnect, p); err != nil {
-		return hello, err
-	}
-	for {
-		f, err := next(ctx, ws)
-		if err != nil {
-			return hello, err
-		}
-		r, ok := f.(wire.Response)
-		if !ok {
-			continue
-		}
-		return hello, result(r, &hello)
-	}
-}
-
-// next reads a frame.
-func next(ctx context.Context, ws *websocket.Conn) (any, error) {
-	_, b, err := ws.Read(ctx)
-	if err != nil {
-		return nil, closed(err)
-	}
-	return wire.Parse(b)
-}
-
-// closed turns the error of a connection that the gateway closed into a
-// *CloseError.
-func closed(err error) error {
-	if ce, ok := errors.AsType[websocket.CloseError](err); ok {
-		return &CloseError{int(ce.Code), ce.Reason}
-	}
-	return err
-}
-
-func write(ctx context.Context, ws *websocket.Conn, id, method string, params any) error {
-	b, err := wire.Encode(params)
-	if err != nil {
-		return fmt.Errorf("%s: %w", method, err)
-	}
-	if params == nil {
-		b = nil
-	}
-	f, err := wire.Encode(wire.Request{Type: wire.TypeRequest, ID: id, Method: method, Params: b})
-	if err != nil {
-		return fmt.Errorf("%s: %w", method, err)
-	}
-	return ws.Write(ctx, websocket.MessageText, f)
-}
-
-// result stores the payload of r in v, which may be nil, or returns its error.
-func result(r wire.Response, v any) error {
-	if !r.OK {
-		if r.Error == nil {
-			return &wire.Error{Code: wire.Unavailable, Message: "gateway answered with an error and did not say which"}
-		}
-		return r.Error
-	}
-	if v == nil || len(r.Payload) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(r.Payload, v); err != nil {
-		return fmt.Errorf("result: %w", err)
-	}
-	return nil
-}
-
-// Hello returns what the gateway said at the connect.
-func (c *Client) Hello() wire.Hello { return c.hello }
-
-// Events returns the events, in order. The channel is closed when the
-// connection ends.
-func (c *Client) Events() <-chan wire.Event { return c.events }
-
-// Done is closed when the connection ended.
+// Done is closed when the client has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err says why the connection ended: nil while it is open, ErrClosed after
-// Close.
+// Err says why the client ended: nil while it has not, ErrClosed after Close.
 func (c *Client) Err() error {
 	select {
 	case <-c.done:
@@ -226,135 +112,87 @@ func (c *Client) Err() error {
 	}
 }
 
-// Close ends the connection and waits until it has ended.
+// Close ends the client and waits until it has ended.
 func (c *Client) Close() error {
 	c.end(ErrClosed)
 	<-c.done
 	return nil
 }
 
-// read hands out frames until the connection ends.
-func (c *Client) read() {
+// run reads from one connection after the other.
+func (c *Client) run(l *link) {
 	defer close(c.done)
 	defer close(c.events)
-	patience := max(2*time.Duration(c.hello.Policy.TickIntervalMs)*time.Millisecond, 2*time.Second)
-	silent := time.AfterFunc(patience, func() { c.end(ErrSilent) })
-	defer silent.Stop()
-	stop := context.AfterFunc(c.ctx, func() {
-		if errors.Is(context.Cause(c.ctx), ErrSilent) { // it would not answer a close either
-			c.ws.CloseNow()
+	defer c.tasks.Wait()
+	for l != nil {
+		l.read(c.take)
+		err := context.Cause(l.ctx)
+		c.detach(l)
+		if c.ctx.Err() != nil {
 			return
 		}
-		c.ws.Close(websocket.StatusNormalClosure, "")
-	})
-	defer stop()
-	for {
-		_, b, err := c.ws.Read(context.Background())
-		if err != nil {
-			c.end(closed(err))
-			c.ws.CloseNow()
+		if c.o.Once || final(err) {
+			c.end(err)
 			return
 		}
-		silent.Reset(patience)
-		f, err := wire.Parse(b)
-		if err != nil {
-			continue // of a later version of the protocol
-		}
-		switch f := f.(type) {
-		case wire.Response:
-			c.answer(f)
-		case wire.Event:
-			select {
-			case c.events <- f:
-			default: // the gap in Seq tells
-			}
-		}
+		c.tell(EventLost, Outage{Reason: err.Error()})
+		l = c.again(err)
 	}
 }
 
-// answer gives a response to the call that waits for it.
-func (c *Client) answer(r wire.Response) {
+// attach lets calls use a connection.
+func (c *Client) attach(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ch := c.pending[r.ID]; ch != nil {
-		select {
-		case ch <- r:
-		default: // more answers than the protocol knows
-		}
+	if l.ctx.Err() == nil {
+		c.link = l
+		close(c.up)
 	}
 }
 
-// Call asks for a method and stores its result in result, which may be nil. A
-// failure that the gateway answered is a *[wire.Error]. Of a method that
-// answers twice it takes the first answer; see [Client.Await].
-func (c *Client) Call(ctx context.Context, method string, params, result any) error {
-	return c.call(ctx, method, params, nil, result)
+// detach ends a connection: calls that wait for an answer of it fail.
+func (c *Client) detach(l *link) {
+	c.mu.Lock()
+	if c.link == l {
+		c.link, c.up = nil, make(chan struct{})
+	}
+	c.mu.Unlock()
+	close(l.done)
 }
 
-// Await asks for a method that answers twice: accepted, when it is not nil, is
-// called with the first answer, and result holds the last one.
-func (c *Client) Await(ctx context.Context, method string, params any, accepted func(wire.Accepted), result any) error {
-	if accepted == nil {
-		accepted = func(wire.Accepted) {}
+// know notes what a hello says.
+func (c *Client) know(hello wire.Hello) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hello = hello
+	if hello.Resumed == nil || hello.Resumed.Reset != "" {
+		c.cursor = hello.Cursor
 	}
-	return c.call(ctx, method, params, accepted, result)
+	if t := hello.Auth.DeviceToken; t != "" && c.auth != nil && c.auth.DeviceToken != "" {
+		c.auth.DeviceToken = t
+	}
 }
 
-func (c *Client) call(ctx context.Context, method string, params any, accepted func(wire.Accepted), v any) error {
-	id, ch := c.expect()
-	defer c.forget(id)
-	// Not ctx: a write that is cut would end the connection.
-	wctx, cancel := context.WithTimeout(c.ctx, handshake)
-	defer cancel()
-	if err := write(wctx, c.ws, id, method, params); err != nil {
-		if cause := context.Cause(c.ctx); cause != nil {
-			err = cause
-		}
-		return fmt.Errorf("%s: %w", method, err)
-	}
+// connected returns the connection; when there is none it waits for one, or
+// fails.
+func (c *Client) connected(ctx context.Context, wait bool) (*link, error) {
 	for {
+		c.mu.Lock()
+		l, up := c.link, c.up
+		c.mu.Unlock()
+		switch {
+		case c.ctx.Err() != nil:
+			return nil, context.Cause(c.ctx)
+		case l != nil:
+			return l, nil
+		case !wait:
+			return nil, ErrOffline
+		}
 		select {
-		case r := <-ch:
-			if accepted != nil {
-				if first, ok := acceptance(r); ok {
-					accepted(first)
-					continue
-				}
-			}
-			if err := result(r, v); err != nil {
-				return fmt.Errorf("%s: %w", method, err)
-			}
-			return nil
+		case <-up:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", method, context.Cause(ctx))
-		case <-c.done:
-			return fmt.Errorf("%s: %w", method, context.Cause(c.ctx))
+			return nil, errors.Join(ErrOffline, context.Cause(ctx))
+		case <-c.ctx.Done():
 		}
 	}
-}
-
-// acceptance returns the first answer of two, when r is one.
-func acceptance(r wire.Response) (wire.Accepted, bool) {
-	var a wire.Accepted
-	if !r.OK || json.Unmarshal(r.Payload, &a) != nil {
-		return a, false
-	}
-	return a, a.Status == wire.StatusAccepted
-}
-
-// expect registers a call and returns its id.
-func (c *Client) expect() (string, chan wire.Response) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.next++
-	id := strconv.Itoa(c.next)
-	ch := make(chan wire.Response, 2)
-	c.pending[id] = ch
-	return id, ch
-}
-
-func (c *Client) forget(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.pending, id)
 }

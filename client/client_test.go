@@ -147,6 +147,9 @@ func TestEventsThatNobodyReads(t *testing.T) {
 		for range 4 {
 			seqs = append(seqs, (<-c.Events()).Seq)
 		}
+		if e := <-c.Events(); e.Name != client.EventReset {
+			t.Errorf("after what there was room for: %s, want %s", e.Name, client.EventReset)
+		}
 		h.bus.Publish(chela.Event{Run: "last", Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
 		seqs = append(seqs, (<-c.Events()).Seq)
 		if got := fmt.Sprint(seqs); got != "[1 2 3 4 11]" {
@@ -188,7 +191,7 @@ func TestEnd(t *testing.T) {
 	})
 	t.Run("the gateway stops", func(t *testing.T) {
 		in(t, func(t *testing.T, h *house) {
-			c := dial(t, h, client.Options{})
+			c := dial(t, h, client.Options{Once: true})
 			if err := h.server.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +252,7 @@ func TestSilentGateway(t *testing.T) {
 		})}
 		go srv.Serve(pipe)
 		defer srv.Close()
-		c, err := client.Dial(t.Context(), client.Options{Dial: pipe.Dial})
+		c, err := client.Dial(t.Context(), client.Options{Dial: pipe.Dial, Once: true})
 		if err != nil {
 			t.Fatal(err)
 		}
