@@ -43,7 +43,7 @@ func askBackup(ctx context.Context, s cli.Start, dst string) error {
 	if err != nil {
 		return fmt.Errorf("reach the running process: %w", err)
 	}
-	c, err := client.Dial(ctx, client.Options{Dial: a.Dial, Name: "chela", Version: Version, Mode: wire.ModeCLI})
+	c, err := client.Dial(ctx, client.Options{Dial: a.Dial, Name: "chela", Version: Version, Mode: wire.ModeCLI, Once: true})
 	if err != nil {
 		return fmt.Errorf("reach the running process: %w", err)
 	}

@@ -78,7 +78,7 @@ func crash(t *testing.T, dir string) {
 	d := &driver{t: t, dir: dir}
 	cmd, in := d.spawn(t, "tool.run:2") // calls that only read are no step
 	defer in.Close()
-	cl, err := client.Dial(t.Context(), client.Options{Dial: dial(dir)})
+	cl, err := client.Dial(t.Context(), client.Options{Dial: dial(dir), Once: true})
 	if err != nil {
 		t.Fatal(err)
 	}

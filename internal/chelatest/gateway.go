@@ -106,7 +106,7 @@ func (g *Gateway) Stop() {
 func (g *Gateway) Client() *Client {
 	g.t.Helper()
 	c, err := client.Dial(g.t.Context(), client.Options{
-		Dial: g.Dial, Caps: []string{wire.CapToolEvents},
+		Dial: g.Dial, Caps: []string{wire.CapToolEvents}, Once: true,
 	})
 	if err != nil {
 		g.t.Fatalf("connect: %v", err)

@@ -231,7 +231,7 @@ func dial(dir string) func(context.Context) (net.Conn, error) {
 // flood sends messages, some of them twice, and those again that were never
 // acknowledged, until the engine is gone.
 func (d *driver) flood(ctx context.Context, died <-chan struct{}) {
-	c, err := client.Dial(ctx, client.Options{Dial: dial(d.dir)})
+	c, err := client.Dial(ctx, client.Options{Dial: dial(d.dir), Once: true})
 	if err != nil {
 		return
 	}
@@ -343,7 +343,7 @@ func (d *driver) finish() {
 	cmd, in := d.spawn(d.t, "")
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	c, err := client.Dial(ctx, client.Options{Dial: dial(d.dir)})
+	c, err := client.Dial(ctx, client.Options{Dial: dial(d.dir), Once: true})
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestOrphan(t *testing.T) {
 	d := &driver{t: t, dir: dir}
 	cmd, in := d.spawn(t, "")
 	defer in.Close()
-	cl, err := client.Dial(t.Context(), client.Options{Dial: dial(dir)})
+	cl, err := client.Dial(t.Context(), client.Options{Dial: dial(dir), Once: true})
 	if err != nil {
 		t.Fatal(err)
 	}

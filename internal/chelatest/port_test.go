@@ -84,7 +84,7 @@ func TestRestart(t *testing.T) {
 		dial := func() *client.Client {
 			t.Helper()
 			c, err := client.Dial(t.Context(), client.Options{
-				URL: u.String(), ID: "gateway-client", Mode: wire.ModeBackend, Scopes: []string{wire.ScopeAdmin}, Auth: &wire.Auth{Token: "a-token"},
+				URL: u.String(), ID: "gateway-client", Mode: wire.ModeBackend, Scopes: []string{wire.ScopeAdmin}, Auth: &wire.Auth{Token: "a-token"}, Once: true,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -150,7 +150,7 @@ func TestPort(t *testing.T) {
 	dial := func(token string) (*client.Client, error) {
 		return client.Dial(t.Context(), client.Options{
 			URL: g.URL(), ID: "gateway-client", Mode: wire.ModeBackend, Scopes: []string{wire.ScopeAdmin},
-			Auth: &wire.Auth{Token: token},
+			Auth: &wire.Auth{Token: token}, Once: true,
 		})
 	}
 	if _, err := dial("wrong"); err == nil || !strings.Contains(err.Error(), "token mismatch") {

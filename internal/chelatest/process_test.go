@@ -46,7 +46,7 @@ func open(t testing.TB, dir string) (cli.Engine, *Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.Dial(t.Context(), client.Options{Dial: e.Dial, Caps: []string{wire.CapToolEvents}})
+	c, err := client.Dial(t.Context(), client.Options{Dial: e.Dial, Caps: []string{wire.CapToolEvents}, Once: true})
 	if err != nil {
 		t.Fatal(err)
 	}

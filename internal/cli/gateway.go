@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"os/signal"
@@ -217,19 +216,14 @@ func (c *console) dialURL(ctx context.Context, address string, auth wire.Auth) (
 	if u.Scheme != "ws" && u.Scheme != "wss" {
 		return nil, usageError{hinted{fmt.Errorf("--url %s: want ws:// or wss://", address), "--url ws://127.0.0.1:18789"}}
 	}
-	if u.Scheme == "ws" && !near(u.Hostname()) {
-		return nil, hinted{fmt.Errorf("--url %s: refusing to send a credential without encryption", address), "--url wss://" + u.Host}
-	}
-	return client.Dial(ctx, client.Options{
+	cl, err := client.Dial(ctx, client.Options{
 		URL: u.String(), Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Auth: &auth,
-		Scopes: []string{wire.ScopeAdmin},
+		Scopes: []string{wire.ScopeAdmin}, Once: true,
 	})
-}
-
-// near reports whether a host is on this machine or in a private network.
-func near(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && (a.IsLoopback() || a.IsPrivate())
+	if errors.Is(err, client.ErrInsecure) {
+		return nil, hinted{fmt.Errorf("--url %s: %w", address, err), "--url wss://" + u.Host}
+	}
+	return cl, err
 }
 
 func (c *console) gatewayProbe() *cobra.Command {

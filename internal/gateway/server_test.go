@@ -248,7 +248,7 @@ func TestUnixSocket(t *testing.T) {
 	s := gateway.New(gateway.Options{Log: slog.New(slog.DiscardHandler), Bus: b, Methods: rpc.NewSet(testMethods())})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l, s.Upgrade(gateway.Trust(chela.Owner("socket")))) }()
-	c, err := client.Dial(t.Context(), client.Options{Dial: func(ctx context.Context) (net.Conn, error) {
+	c, err := client.Dial(t.Context(), client.Options{Once: true, Dial: func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}})
 	if err != nil {

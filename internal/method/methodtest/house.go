@@ -193,7 +193,7 @@ func (h *House) announce(event string, payload any) {
 // Dial connects another client.
 func (h *House) Dial(o client.Options) *client.Client {
 	h.t.Helper()
-	o.Dial = h.Pipe.Dial
+	o.Dial, o.Once = h.Pipe.Dial, true
 	c, err := client.Dial(context.Background(), o)
 	if err != nil {
 		h.t.Fatal(err)
