@@ -29,6 +29,7 @@ import (
 	"github.com/chela-ai/chela/internal/method/system"
 	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/route"
+	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/standard"
 	"github.com/chela-ai/chela/internal/statedir"
@@ -65,6 +66,9 @@ type Options struct {
 	Providers map[string]llm.Provider
 	// NoProbe keeps the choice of a model from asking the ports of this machine.
 	NoProbe bool
+
+	// Secrets is told the secrets that are known; nil: a Redactor of its own.
+	Secrets *secret.Redactor
 
 	// Step is called at named points of a run; see dispatch.Options.
 	Step func(string)
@@ -124,6 +128,9 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.o.HTTP == nil {
 		e.o.HTTP = opts.modelClient(o.Env)
 	}
+	if e.o.Secrets == nil {
+		e.o.Secrets = new(secret.Redactor)
+	}
 	e.db, err = sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(o.State, databaseName), Log: o.Log})
 	if err != nil {
 		return nil, damaged(err)
@@ -136,6 +143,9 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	e.o.Secrets.Add(e.models.Keys()...)
+	ref, why := e.models.Default()
+	o.Log.Debug("model chosen", "model", ref.String(), "why", why)
 	e.profile, err = newProfiles(&opts, e.models, st, o)
 	if err != nil {
 		return nil, err
@@ -157,7 +167,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 	})
 	conductor := dispatch.New(dispatch.Options{
 		Log: log, Store: st, Bus: events, Owner: e.boot, Lanes: lanes, Cache: cache,
-		Door: invoke.New(invoke.Options{Log: log}), Profile: e.profile.of,
+		Door: invoke.New(invoke.Options{Log: log, Redact: e.o.Secrets.Redact}), Profile: e.profile.of,
 		Ended: []dispatch.Ended{post.Ended}, Step: e.o.Step,
 	})
 	routes := route.Table{DMScope: route.DMScope(opts.Session.DMScope)}

@@ -223,6 +223,9 @@ func (g *gatewayOptions) door(o Options, st store.Store, asked func(pairing.Admi
 		if a.Password, err = g.Auth.Password.Resolve(o.Env); err != nil {
 			return nil, token, false, fmt.Errorf("gateway.auth.password: %w", err)
 		}
+		if o.Secrets != nil {
+			o.Secrets.Add(a.Password)
+		}
 		if a.Password.IsZero() {
 			return nil, token, false, errors.New("gateway.auth.mode is password, and gateway.auth.password is not set")
 		}

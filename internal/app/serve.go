@@ -52,6 +52,7 @@ func (e *Engine) listen(ctx context.Context, st store.Store) (*port, gatewayOpti
 		p.l.Close()
 		return nil, g, err
 	}
+	e.o.Secrets.Add(p.token)
 	scheme := "ws"
 	if g.TLS.Enabled {
 		scheme = "wss"

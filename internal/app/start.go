@@ -181,7 +181,7 @@ func begin(ctx context.Context, s cli.Start, l *Listen) (*Engine, error) {
 	}
 	e, err := New(ctx, Options{
 		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: environment(tree), Environ: os.Environ(),
-		Listen: l,
+		Listen: l, Secrets: s.Secrets,
 	})
 	if err != nil {
 		return nil, err

@@ -110,3 +110,60 @@ func leak(t *testing.T, w llmtest.Wire, name string, fault llmtest.Fault) {
 		t.Error(err)
 	}
 }
+
+// TestToolSecret has a tool give a key that is known.
+func TestToolSecret(t *testing.T) {
+	t.Run("LG-01 a known secret that a tool gives is in no transcript, event, log or request", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			state := t.TempDir()
+			file := filepath.Join(state, "workspace", "found.txt")
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte("the key is "+canary+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args, err := json.Marshal(map[string]string{"path": "found.txt"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			model := llmtest.NewScript(
+				llmtest.Step{Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "t1", Name: "read", Args: args}}}},
+				llmtest.Step{Parts: []llm.Part{llm.Text("read")}},
+			)
+			log := &logged{}
+			g := Start(t, Options{
+				Dir: state, Model: model, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Config: Config{"models": json.RawMessage(fmt.Sprintf(`{"providers": {"other": {"baseUrl": "http://127.0.0.1:1", "apiKey": %q}}}`, canary))},
+			})
+			c := g.Client()
+			end := c.Ask("main", "what is in the file?")
+			if end.Text != "read" {
+				t.Fatalf("%s %q %s", end.State, end.Text, end.Error)
+			}
+			all := log.buf.Bytes()
+			for _, e := range end.Seen {
+				all = append(all, e.Payload...)
+			}
+			for _, r := range model.Requests() {
+				b, err := json.Marshal(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, b...)
+			}
+			c.Close()
+			g.Stop()
+			for _, name := range []string{"chela.db", "chela.db-wal"} {
+				b, _ := os.ReadFile(filepath.Join(state, name)) // it may be gone
+				all = append(all, b...)
+			}
+			if i := bytes.Index(all, []byte(canary)); i >= 0 {
+				t.Errorf("…%s…", all[max(0, i-200):i+len(canary)])
+			}
+			if !bytes.Contains(all, []byte("the key is [redacted]")) {
+				t.Error("the rest of the result is gone, too")
+			}
+		})
+	})
+}

@@ -5,16 +5,18 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/wire"
 )
 
 // Start is what a command asks of the engine that it starts or finds.
 type Start struct {
-	State    string       // state directory, absolute
-	Config   string       // configuration file, absolute
-	LastGood string       // copy of the last configuration that could be used
-	Profile  string       // name of the profile; "": the default one
-	Log      *slog.Logger // where the engine logs
+	State    string           // state directory, absolute
+	Config   string           // configuration file, absolute
+	LastGood string           // copy of the last configuration that could be used
+	Profile  string           // name of the profile; "": the default one
+	Log      *slog.Logger     // where the engine logs
+	Secrets  *secret.Redactor // is told the secrets that must not be in the log
 }
 
 // Engine is a gateway that runs in this process or in another one.

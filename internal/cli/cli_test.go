@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -47,7 +49,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PORT", port)
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines},
 	})
 }
 
@@ -74,6 +76,18 @@ func waits(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	ts.Fatalf("%v does not succeed", args)
+}
+
+// lines checks that each line that was written is JSON: lines json.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || args[0] != "json" {
+		ts.Fatalf("usage: lines json")
+	}
+	for line := range strings.Lines(ts.ReadFile("stdout") + ts.ReadFile("stderr")) {
+		if !json.Valid([]byte(line)) {
+			ts.Fatalf("no JSON: %s", line)
+		}
+	}
 }
 
 // exits runs a command that must exit with a code: exits 2 chela nonsense.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -39,6 +38,7 @@ func (c *console) gatewayRun() *cobra.Command {
 	f.IntVar(&l.Port, "port", 0, "listen on port `N` instead of gateway.port")
 	f.StringVar(&l.Bind, "bind", "", "listen on `WHERE` instead of gateway.bind: loopback, lan, tailnet, auto or custom")
 	f.BoolVar(&l.Force, "force", false, "end another chela of yours that has the port or the state directory")
+	f.BoolVar(&c.verbose, "verbose", false, "show debug lines of the log, too")
 	f.BoolVar(&l.Insecure, "allow-insecure", false, "serve other machines without encryption")
 	return cmd
 }
@@ -52,11 +52,9 @@ func (c *console) serve(ctx context.Context, l Listen) error {
 	again := make(chan os.Signal, 1)
 	onRestart(again)
 	defer signal.Stop(again)
+	c.aloud = true
 	s, err := c.start()
 	if err != nil {
-		return err
-	}
-	if s.Log, err = c.loudly(s.State); err != nil {
 		return err
 	}
 	for {
@@ -64,10 +62,7 @@ func (c *console) serve(ctx context.Context, l Listen) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(c.out, "chela "+c.app.Version+" listens on "+g.URL())
-		if t := g.NewToken(); t != "" {
-			fmt.Fprintln(c.out, "token (shown once, kept in the state directory): "+t)
-		}
+		c.announce(g)
 		select {
 		case <-ctx.Done():
 			s.Log.Info("gateway stops")
@@ -81,14 +76,20 @@ func (c *console) serve(ctx context.Context, l Listen) error {
 	}
 }
 
-// loudly returns the log of a gateway in the foreground: its file, and lines
-// for people.
-func (c *console) loudly(state string) (*slog.Logger, error) {
-	file, err := c.logHandler(state)
-	if err != nil {
-		return nil, err
+// announce says where the gateway is. In JSON the log says that.
+func (c *console) announce(g Gateway) {
+	t := g.NewToken()
+	if c.log.ConsoleStyle == "json" {
+		if t != "" {
+			b, _ := json.Marshal(map[string]string{"msg": "token made, shown once", "token": t}) // of texts
+			fmt.Fprintln(c.out, string(b))
+		}
+		return
 	}
-	return slog.New(slog.NewMultiHandler(file, slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelInfo}))), nil
+	fmt.Fprintln(c.out, "chela "+c.app.Version+" listens on "+g.URL())
+	if t != "" {
+		fmt.Fprintln(c.out, "token (shown once, kept in the state directory): "+t)
+	}
 }
 
 // attached connects to the gateway that runs and calls f.

@@ -1,28 +1,91 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
+	"sync"
 
+	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/logfile"
+	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/tui/lines"
 )
 
-// logger returns the engine's log: a file in the state directory, so that it
-// does not disturb a conversation.
-func (c *console) logger(state string) (*slog.Logger, error) {
-	file, err := c.logHandler(state)
-	if err != nil {
-		return nil, err
-	}
-	return slog.New(file), nil
+// logOptions is logging of the configuration.
+type logOptions struct {
+	Level        string   `json:"level"`
+	ConsoleLevel string   `json:"consoleLevel"`
+	ConsoleStyle string   `json:"consoleStyle"` // pretty, compact or json
+	MaxBytes     int64    `json:"maxFileBytes"`
+	Redact       string   `json:"redactSensitive"` // off, or tools
+	Patterns     []string `json:"redactPatterns"`
 }
 
-func (c *console) logHandler(state string) (slog.Handler, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
-		return nil, usageError{hinted{fmt.Errorf("--log-level %s: unknown level", c.logLevel), "--log-level debug, info, warn or error"}}
+// logging reads what is configured. A flag goes before it, and a configuration
+// that cannot be read says nothing about the log.
+func (c *console) logging(p config.Paths) (logOptions, error) {
+	var o logOptions
+	if t, err := (config.Options{Env: c.env, LastGood: p.LastGood}).Load(p.Config); err == nil {
+		_ = json.Unmarshal(t.Section("logging"), &o) // of checked types
 	}
-	f := logfile.New(filepath.Join(state, "logs", "chela.log"))
-	return slog.NewJSONHandler(f, &slog.HandlerOptions{Level: level}), nil
+	if c.logLevel != "" {
+		if _, ok := logfile.Level(c.logLevel); !ok {
+			return o, usageError{hinted{fmt.Errorf("--log-level %s: unknown level", c.logLevel), "--log-level silent, error, warn, info, debug or trace"}}
+		}
+		o.Level, o.ConsoleLevel = c.logLevel, c.logLevel
+	}
+	if c.verbose {
+		o.ConsoleLevel = "debug"
+	}
+	o.Level, o.ConsoleLevel = cmp.Or(o.Level, "info"), cmp.Or(o.ConsoleLevel, "info")
+	return o, nil
+}
+
+// journal is the log of a process: a file, so that it does not disturb a
+// conversation, and for a gateway in the foreground the terminal, too.
+func (c *console) journal(state string) (*slog.Logger, error) {
+	o := c.log
+	hide := func(line []byte) []byte { return []byte(c.secrets.Redact(string(line))) }
+	if o.Redact != "off" {
+		m, err := secret.NewMasker(o.Patterns...)
+		if err != nil {
+			return nil, hinted{fmt.Errorf("logging.redactPatterns: %w", err), c.command("config set logging.redactPatterns '[]'")}
+		}
+		known := hide
+		hide = func(line []byte) []byte { return m.Mask(known(line)) }
+	}
+	handler := func(w io.Writer, level string) slog.Handler {
+		l, _ := logfile.Level(level) // checked
+		return slog.NewJSONHandler(logfile.Filter(w, hide), &slog.HandlerOptions{Level: l})
+	}
+	file := handler(logfile.New(filepath.Join(state, "logs", "chela.log"), o.MaxBytes), o.Level)
+	if !c.aloud {
+		return slog.New(file), nil
+	}
+	return slog.New(slog.NewMultiHandler(file, handler(&terminal{c: c, style: o.ConsoleStyle}, o.ConsoleLevel))), nil
+}
+
+// terminal shows lines of a log to who runs a gateway.
+type terminal struct {
+	c     *console
+	style string
+	mu    sync.Mutex
+}
+
+func (t *terminal) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.style == "json" {
+		return t.c.err.Write(p)
+	}
+	line := lines.Log(bytes.TrimSpace(p), t.c.palette(t.c.err), t.style == "compact")
+	if _, err := io.WriteString(t.c.err, line+"\n"); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }

@@ -3,12 +3,12 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/internal/logfile"
 	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/lines"
 )
 
 func (c *console) logs() *cobra.Command {
@@ -36,16 +36,11 @@ func (c *console) logs() *cobra.Command {
 	return cmd
 }
 
-// printLog shows a line: time, level, message, and the rest as key=value.
+// printLog shows a line of the log.
 func (c *console) printLog(line []byte, asJSON bool) {
-	l, ok := logfile.Parse(line)
-	if asJSON || !ok {
+	if asJSON {
 		fmt.Fprintln(c.out, ansi.Line(string(line)))
 		return
 	}
-	if t, err := time.Parse(time.RFC3339Nano, l.Time); err == nil {
-		l.Time = t.Local().Format("2006-01-02 15:04:05.000")
-	}
-	p := c.palette(c.out)
-	fmt.Fprintln(c.out, p.Dim.Paint(l.Time), fmt.Sprintf("%-5s", l.Level), ansi.Line(l.Message), p.Dim.Paint(ansi.Line(l.Attrs)))
+	fmt.Fprintln(c.out, lines.Log(line, c.palette(c.out), false))
 }

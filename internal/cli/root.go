@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 )
 
@@ -35,6 +36,11 @@ type console struct {
 	config   string
 	logLevel string
 	noColor  bool
+
+	log     logOptions
+	aloud   bool            // the log is shown, too
+	verbose bool            // all of it
+	secrets secret.Redactor // what must not be in it
 }
 
 func (c *console) run(ctx context.Context, args []string) int {
@@ -78,7 +84,7 @@ func (c *console) root() *cobra.Command {
 	f.StringVar(&c.profile, "profile", "", "use the state directory ~/.chela-`NAME`")
 	f.StringVar(&c.state, "state-dir", "", "use the state directory `DIR`")
 	f.StringVar(&c.config, "config", "", "use the configuration `FILE`")
-	f.StringVar(&c.logLevel, "log-level", "info", "log `LEVEL`: debug, info, warn or error")
+	f.StringVar(&c.logLevel, "log-level", "", "log `LEVEL` instead of logging.level: silent, error, warn, info, debug or trace")
 	f.BoolVar(&c.noColor, "no-color", false, "write without colours")
 
 	root.AddCommand(c.chat(), c.agent(), c.sessions(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.devices(), c.nodes(), c.tools(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
@@ -131,8 +137,13 @@ func (c *console) start() (Start, error) {
 	if err != nil {
 		return Start{}, err
 	}
-	log, err := c.logger(p.State)
-	return Start{State: p.State, Config: p.Config, LastGood: p.LastGood, Profile: p.Profile, Log: log}, err
+	if c.log, err = c.logging(p); err != nil {
+		return Start{}, err
+	}
+	log, err := c.journal(p.State)
+	return Start{
+		State: p.State, Config: p.Config, LastGood: p.LastGood, Profile: p.Profile, Log: log, Secrets: &c.secrets,
+	}, err
 }
 
 // env is the environment, with the flags that stand for variables.

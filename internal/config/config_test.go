@@ -167,7 +167,7 @@ func TestUnknownKeys(t *testing.T) {
 		if diff := cmp.Diff(want, texts(tr.Unguarded())); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		want = []string{"agents.entries", "agents.list", "channels", "logging.level", "tools.fs"}
+		want = []string{"agents.entries", "agents.list", "channels", "tools.fs"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("unused: -want +got:\n%s", diff)
 		}

@@ -49,7 +49,6 @@ const (
 	guardClients    = "keep any client from connecting"
 	guardEncryption = "encrypt anything"
 	guardNodes      = "keep any device or any of its commands out"
-	guardSecrets    = "take anything out of what is shown"
 	guardSettings   = "protect anything"
 )
 
@@ -267,13 +266,13 @@ var table = [...]Key{
 	{Path: "gateway.webchat", Kind: Any}, {Path: "gateway.securityPathPrefixes", Kind: Any, Guards: guardClients},
 
 	// logging and channels
-	{Path: "logging.level", Kind: Text, Env: "LOG_LEVEL", Values: logLevel, Default: `"info"`, Idle: true, Doc: "what is written to the log file"},
+	{Path: "logging.level", Kind: Text, Env: "LOG_LEVEL", Values: logLevel, Default: `"info"`, Doc: "what is written to the log file"},
 	{Path: "logging.file", Kind: Text, Idle: true, Doc: "the log file; default: below the state directory"},
-	{Path: "logging.maxFileBytes", Kind: Bytes, Default: "104857600", Idle: true, Doc: "size at which the log file is rotated"},
-	{Path: "logging.consoleLevel", Kind: Text, Values: logLevel, Default: `"info"`, Idle: true, Doc: "what is written to the terminal"},
-	{Path: "logging.consoleStyle", Kind: Text, Values: []string{"pretty", "compact", "json"}, Default: `"pretty"`, Idle: true, Doc: "form of the terminal's log"},
-	{Path: "logging.redactSensitive", Kind: Text, Values: []string{"off", "tools"}, Default: `"tools"`, Idle: true, Guards: guardSecrets, Doc: "take secrets out of tool notices"},
-	{Path: "logging.redactPatterns", Kind: Texts, Idle: true, Guards: guardSecrets, Doc: "further patterns of secrets"},
+	{Path: "logging.maxFileBytes", Kind: Bytes, Default: "8388608", Doc: "size at which the log file is rotated"},
+	{Path: "logging.consoleLevel", Kind: Text, Values: logLevel, Default: `"info"`, Doc: "what is written to the terminal"},
+	{Path: "logging.consoleStyle", Kind: Text, Values: []string{"pretty", "compact", "json"}, Default: `"pretty"`, Doc: "form of the terminal's log"},
+	{Path: "logging.redactSensitive", Kind: Text, Values: []string{"off", "tools"}, Default: `"tools"`, Doc: "hide what looks like a secret in the log"},
+	{Path: "logging.redactPatterns", Kind: Texts, Doc: "further patterns of secrets, as regular expressions"},
 	{Path: "channels", Kind: Any, Idle: true, Doc: "chat apps, each with its own options"},
 	{Path: "channels.*", Kind: Any}, {Path: "channels.*.*", Kind: Any},
 	{Path: "channels.*.dmPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.dm", Kind: Any, Guards: guardSenders},

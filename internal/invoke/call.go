@@ -49,11 +49,16 @@ func (v *View) Invoke(ctx context.Context, c llm.ToolCall, update func(string)) 
 	if update == nil {
 		update = func(string) {}
 	}
+	if redact := v.d.redact; redact != nil {
+		show := update
+		update = func(s string) { show(redact(s)) }
+	}
 	k := &call{v: v, wire: c, update: update, begun: time.Now(), args: c.Args, decision: "allowed", rule: "default"}
 	ctx = chela.WithPrincipal(ctx, v.s.Principal)
 	res, err := k.carry(ctx)
 	if err == nil {
 		res, err = k.settle(ctx, res)
+		res = v.d.clean(res)
 	}
 	k.audit(ctx, res, err)
 	return res, err

@@ -20,6 +20,8 @@ type Options struct {
 	Log    *slog.Logger // nil: nothing is logged
 	Before []Before
 	After  []After
+	// Redact takes known secrets out of what tools give; nil: nothing is known.
+	Redact func(string) string
 }
 
 // Ledger records what happens to the calls of one run, on disk. It is safe for
@@ -59,6 +61,7 @@ type Door struct {
 	log     *slog.Logger
 	before  []Before
 	after   []After
+	redact  func(string) string // may be nil
 	schemas schemas
 
 	mu    sync.Mutex
@@ -73,7 +76,7 @@ const maxRuns = 1024
 
 // New returns a Door.
 func New(o Options) *Door {
-	d := &Door{log: o.Log, before: slices.Clone(o.Before), after: o.After, runs: make(map[chela.RunID]*state), said: make(map[chela.AgentID]string)}
+	d := &Door{log: o.Log, before: slices.Clone(o.Before), after: o.After, redact: o.Redact, runs: make(map[chela.RunID]*state), said: make(map[chela.AgentID]string)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

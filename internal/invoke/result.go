@@ -3,6 +3,7 @@ package invoke
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -26,6 +27,23 @@ func failure(name, text string) tool.Result {
 		b = []byte(text)
 	}
 	return tool.Result{Content: []llm.Part{llm.Text(string(b))}, IsError: true}
+}
+
+// clean returns r without known secrets: it is stored, shown and sent to a
+// model.
+func (d *Door) clean(r tool.Result) tool.Result {
+	if d.redact == nil {
+		return r
+	}
+	parts := slices.Clone(r.Content)
+	for i := range parts {
+		parts[i].Text = d.redact(parts[i].Text)
+	}
+	r.Content = parts
+	if r.Details != nil {
+		r.Details = json.RawMessage(d.redact(string(r.Details)))
+	}
+	return r
 }
 
 // bounded returns r with content that can be sent: never empty, and with at

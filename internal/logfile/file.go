@@ -3,6 +3,7 @@
 package logfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,10 +11,10 @@ import (
 	"sync"
 )
 
-// maxSize is the size from which a log file is begun anew; that many older files
-// are kept.
+// MaxSize is the size from which a log file is begun anew, where nothing else is
+// said; that many older files are kept.
 const (
-	maxSize = 8 << 20
+	MaxSize = 8 << 20
 	keep    = 5
 )
 
@@ -21,20 +22,22 @@ const (
 // that have nothing to say leave no trace.
 type File struct {
 	path string
+	max  int64
 
 	mu   sync.Mutex
 	file *os.File
 	size int64
 }
 
-// New returns the log at path.
-func New(path string) *File { return &File{path: path} }
+// New returns the log at path, which is begun anew when it has more than max
+// bytes; 0: MaxSize.
+func New(path string, max int64) *File { return &File{path: path, max: cmp.Or(max, MaxSize)} }
 
 // Write appends a line.
 func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file != nil && f.size > maxSize {
+	if f.file != nil && f.size > f.max {
 		f.file.Close()
 		f.file = nil
 	}
@@ -52,7 +55,7 @@ func (f *File) openLocked() error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
 	}
-	if info, err := os.Stat(f.path); err == nil && info.Size() > maxSize {
+	if info, err := os.Stat(f.path); err == nil && info.Size() > f.max {
 		for n := keep - 1; n > 0; n-- {
 			if err := os.Rename(fmt.Sprintf("%s.%d", f.path, n), fmt.Sprintf("%s.%d", f.path, n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err

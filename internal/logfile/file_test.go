@@ -12,11 +12,11 @@ func TestLogFile(t *testing.T) {
 	t.Run("LG-02 rotation at the limit keeps 5", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "logs", "chela.log")
 		for n := range 8 {
-			l := New(path)
+			l := New(path, 0)
 			if _, err := fmt.Fprintln(l, "file", n); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.file.Truncate(maxSize + 1); err != nil {
+			if err := l.file.Truncate(MaxSize + 1); err != nil {
 				t.Fatal(err)
 			}
 			l.file.Close()

@@ -14,6 +14,20 @@ const (
 	inSaved  = "the saved keys"
 )
 
+// Keys returns the keys of providers that are known.
+func (m *Set) Keys() []secret.Value {
+	var out []secret.Value
+	for _, s := range services {
+		key, _ := m.key(s.id)
+		out = append(out, key)
+	}
+	for id := range m.o.Providers {
+		key, _ := m.key(id)
+		out = append(out, key)
+	}
+	return out
+}
+
 // key returns the provider's key and where it was found; empty: nowhere.
 func (m *Set) key(id string) (secret.Value, string) {
 	// A variable that is not set stays in the text as it was written.

@@ -1,0 +1,67 @@
+package secret
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestMask(t *testing.T) {
+	m, err := NewMasker(`ticket ([a-z0-9]+)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const long = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+	for in, want := range map[string]string{
+		"key sk-ant-" + long + " refused":         "key sk-ant…ABCD refused",
+		"sk-12345678":                             "***",
+		"Authorization: Bearer " + long:           "Authorization: Bearer abcdef…ABCD",
+		"OPENAI_API_KEY=" + long + " run":         "OPENAI_API_KEY=abcdef…ABCD run",
+		"X_TOKEN='hunter2'":                       "X_TOKEN='***'",
+		"curl --token " + long:                    "curl --token abcdef…ABCD",
+		`{"apiKey": "hunter22"}`:                  `{"apiKey": "***"}`,
+		`{"args":"{\"password\":\"hunter22\"}"}`:  `{"args":"{\"password\":\"***\"}"}`,
+		"https://me:hunter2@example.org/":         "https://me:***@example.org/",
+		"ghp_" + long:                             "ghp_ab…ABCD",
+		"xoxb-1234567890-abc":                     "xoxb-1…-abc",
+		"123456789:" + long:                       "123456…ABCD",
+		"ticket 4711":                             "ticket ***",
+		"-----BEGIN PRIVATE KEY-----MIIE-----END": "-----BEGIN PRIVATE KEY-----***",
+
+		`{"sessionKey":"agent:main:main","key":"m7"}`: `{"sessionKey":"agent:main:main","key":"m7"}`,
+		"the token mismatch of run 12345678:9":        "the token mismatch of run 12345678:9",
+		"risk-based masking of tokens=5":              "risk-based masking of tokens=5",
+	} {
+		if got := string(m.Mask([]byte(in))); got != want {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+	if _, err := NewMasker("("); err == nil {
+		t.Error("a pattern that is none was taken")
+	}
+}
+
+// FuzzMask: a key does not get through in whatever words, and a line of JSON
+// stays one.
+func FuzzMask(f *testing.F) {
+	m, err := NewMasker()
+	if err != nil {
+		f.Fatal(err)
+	}
+	const key = "sk-canary0123456789abcdefghij"
+	for _, s := range []string{"", "key=", "Bearer ", "--token ", "{\"token\":\"", "://a:", "\xff", "-----BEGIN PRIVATE KEY-----"} {
+		f.Add(s, " x")
+	}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		if got := string(m.Mask([]byte(before + " " + key + " " + after))); strings.Contains(got, key) {
+			t.Fatalf("%q", got)
+		}
+		line, err := json.Marshal(map[string]string{"msg": before + " " + key, "a": after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Mask(line); !json.Valid(got) {
+			t.Fatalf("%s is no JSON any more: %s", line, got)
+		}
+	})
+}
