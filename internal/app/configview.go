@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/method/approvals"
 	methods "github.com/chela-ai/chela/internal/method/config"
 	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -26,6 +28,16 @@ func (e *Engine) configMethods() []rpc.Method {
 	}
 	v := configView{tree: tree, boot: e.boot, started: e.started}
 	return methods.Methods(methods.Options{Snapshot: v.snapshot, Schema: v.schema, Lookup: lookupKey})
+}
+
+// commandPolicy says what the exec tool may do, and where that is set.
+func (e *Engine) commandPolicy() approvals.Policy {
+	mode, _ := exec.ParseMode(e.profile.opts.Tools.Exec.Mode) // was checked at the start
+	p := approvals.Policy{Mode: string(mode), Path: e.o.ConfigPath}
+	if tree, ok := e.o.Config.(*config.Tree); ok {
+		p.Path, p.Exists = tree.Path(), tree.Exists()
+	}
+	return p
 }
 
 // configView shows a configuration to clients.

@@ -76,7 +76,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 				return e.profile.ask(ctx, p.store, who, key, c)
 			},
 		}),
-		approvals.Methods(approvals.Options{Store: p.store, Decide: p.conductor.Decide}),
+		approvals.Methods(approvals.Options{Store: p.store, Decide: p.conductor.Decide, Policy: e.commandPolicy}),
 		models.Methods(e.catalog()),
 		devices.Methods(devices.Options{
 			Store: p.store, Announce: e.announce, Drop: func(credential string) { e.gate.Drop(credential) }, Place: e.place,

@@ -21,6 +21,8 @@ type Options struct {
 	Store store.Store
 	// Decide decides a request as the principal of ctx.
 	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
+	// Policy returns what commands may do without a question.
+	Policy func() Policy
 }
 
 // Methods returns the methods.
@@ -30,6 +32,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodApprovalList, wire.RoleOperator, chela.ScopeApprovals, m.list),
 		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get),
 		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve),
+		rpc.New(wire.MethodExecPolicy, wire.RoleOperator, chela.ScopeAdmin, m.policy),
 		rpc.New(wire.MethodQuestionList, wire.RoleOperator, chela.ScopeQuestions, m.questions),
 	}
 }
