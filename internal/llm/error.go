@@ -65,6 +65,44 @@ func ClassOf(err error) Class {
 	return ""
 }
 
+// Attempt is a call that did not give an answer.
+type Attempt struct {
+	Provider string
+	Model    string
+	Key      string // the id of the key, which is not secret; "": it was not asked
+	Err      error
+}
+
+// Exhausted says that nobody of those that could be asked answered. Its cause
+// is why the first did not.
+type Exhausted struct {
+	Attempts []Attempt // in order; at least one
+	Retry    time.Time // when the first of them may be asked again; zero: now
+}
+
+// Error names each attempt and its class.
+func (x *Exhausted) Error() string {
+	var b strings.Builder
+	for i, a := range x.Attempts {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%s/%s: %s", a.Provider, a.Model, cause(a.Err))
+	}
+	return "no model answered: " + b.String()
+}
+
+// cause is an attempt's error, short.
+func cause(err error) string {
+	if c := ClassOf(err); c != "" {
+		return string(c)
+	}
+	return err.Error()
+}
+
+// Unwrap returns why the first attempt failed.
+func (x *Exhausted) Unwrap() error { return x.Attempts[0].Err }
+
 // overflowWords mark a refused request as too long, in the words of the
 // providers that have no code for it.
 var overflowWords = [...]string{

@@ -83,8 +83,10 @@ type Event struct {
 	Text    string
 	Index   int
 	Call    *ToolCall
-	Message *Message // on Done: the whole assistant message, with Stop, Provider and Model
-	Usage   Usage    // on Done
+	Message *Message  // on Done: the whole assistant message, with Stop, Provider and Model
+	Usage   Usage     // on Done
+	By      *Model    // on Done: the model that answered in place of the one that was asked; nil: that one
+	Tried   []Attempt // on Done, with By: who did not answer
 }
 
 // Usage counts tokens of one call, in every provider's case in these terms:

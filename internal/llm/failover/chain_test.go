@@ -1,0 +1,343 @@
+package failover_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/failover"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+)
+
+// bench is services and who of them was asked, in order.
+type bench struct {
+	t      *testing.T
+	health *failover.Health
+	saved  []byte
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t}
+	b.health = failover.NewHealth(nil, func(s []byte) { b.saved = s })
+	return b
+}
+
+// key is a key whose service answers with the steps in order, then with its id.
+func (b *bench) key(id string, steps ...llmtest.Step) failover.Key {
+	return failover.Key{ID: id, Provider: llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+		b.mu.Lock()
+		b.asked = append(b.asked, id+" "+r.Model)
+		b.mu.Unlock()
+		if n < len(steps) {
+			return steps[n]
+		}
+		return llmtest.Say("from " + id)
+	})}
+}
+
+// since returns who was asked since the last time.
+func (b *bench) since() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := strings.Join(b.asked, ", ")
+	b.asked = nil
+	return s
+}
+
+func model(ref string, keys ...failover.Key) failover.Candidate {
+	p, id, _ := strings.Cut(ref, "/")
+	return failover.Candidate{Model: llm.Model{Provider: p, ID: id}, Keys: keys}
+}
+
+func hi(session string) *llm.Request {
+	return &llm.Request{Model: "m1", Session: session, Messages: []*llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("hi")}}}}
+}
+
+// ask returns the text that a caller ends with, and how the stream ended.
+func ask(p llm.Provider, session string) (string, llm.Event, error) {
+	var text string
+	for e, err := range p.Stream(context.Background(), hi(session)) {
+		switch {
+		case err != nil:
+			return text, e, err
+		case e.Kind == llm.TextDelta:
+			text += e.Text
+		case e.Kind == llm.Restart:
+			text = ""
+		case e.Kind == llm.Done:
+			return text, e, nil
+		}
+	}
+	return text, llm.Event{}, errors.New("the stream ended without an end")
+}
+
+func status(code int, text string) llmtest.Step { return llmtest.Status(code, text) }
+
+func TestChain(t *testing.T) {
+	t.Parallel()
+	slow := status(429, "slow down")
+	slow.Fault.RetryAfter = "120"
+	died := llmtest.Step{Parts: []llm.Part{llm.Text("half an ans")}, Fault: llmtest.Fault{Error: true, Kind: "api_error", Message: "gone"}}
+	for _, tt := range []struct {
+		name  string
+		run   func(b *bench) llm.Provider
+		text  string // of the first turn
+		asked string // in the first turn
+		next  string // in the second one
+		err   string
+		rests string
+	}{
+		{
+			"FAIL-01 of two keys the second serves the turn, and the next one", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(429, "slow")), b.key("b")))
+			}, "from b", "a m1, b m1", "b m1", "", "a m1 rate_limit 1m0s",
+		},
+		{
+			"FAIL-02 an account without credit rests for five hours", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(403, "insufficient credit")), b.key("b")))
+			}, "from b", "a m1, b m1", "b m1", "", "a billing 5h0m0s",
+		},
+		{
+			"FAIL-04 a service that asks for two minutes is not waited for", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", slow)), model("q/m2", b.key("c")))
+			}, "from c", "a m1, c m2", "c m2", "", "a m1 rate_limit 2m0s",
+		},
+		{
+			"FAIL-05 a prompt that is too long is nobody's fault", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(400, "prompt is too long")), b.key("b")), model("q/m2", b.key("c")))
+			}, "", "a m1", "a m1", "context_overflow", "",
+		},
+		{
+			"a request that is refused for what it says counts against no key", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(400, "tool_use without tool_result")), b.key("b")))
+			}, "", "a m1", "a m1", "format", "",
+		},
+		{
+			"FAIL-08 a rate limit on one model leaves the other to the key", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(429, "slow"))), model("p/m2", b.key("a")))
+			}, "from a", "a m1, a m2", "a m2", "", "a m1 rate_limit 1m0s",
+		},
+		{
+			"FAIL-12 a key that is refused rests, and the other one serves", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(401, "no")), b.key("b")))
+			}, "from b", "a m1, b m1", "b m1", "", "a auth 1m0s",
+		},
+		{
+			"a refused key rests for all its models", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(401, "no"))), model("p/m2", b.key("a")), model("q/m3", b.key("c")))
+			}, "from c", "a m1, c m3", "c m3", "", "a auth 1m0s",
+		},
+		{
+			"a model that there is not is asked for with one key only", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(404, "no such model")), b.key("b")), model("q/m2", b.key("c")))
+			}, "from c", "a m1, c m2", "a m1", "", "",
+		},
+		{
+			"what is too long for the stand-in may be right for the next", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(500, "oops"))), model("q/m2", b.key("b", status(400, "prompt is too long"))), model("r/m3", b.key("c")))
+			}, "from c", "a m1, b m2, c m3", "b m2", "", "a m1 network 1m0s",
+		},
+		{
+			"an answer that dies in the middle goes on from another, from its beginning", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", died)), model("q/m2", b.key("c")))
+			}, "from c", "a m1, c m2", "c m2", "", "a m1 network 1m0s",
+		},
+		{
+			"FAIL-09 with nobody else, what was shown is followed by the error and no second answer", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", died)))
+			}, "half an ans", "a m1", "a m1", "network", "a m1 network 1m0s",
+		},
+		{
+			"FAIL-06 when all fail there is one error, which names each", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", slow)), model("q/m2", b.key("c", status(500, "down"))))
+			}, "", "a m1, c m2", "c m2", "no model answered: p/m1: rate_limit; q/m2: network", "a m1 rate_limit 2m0s, c m2 network 1m0s",
+		},
+		{
+			"a candidate that cannot be asked is passed over", func(b *bench) llm.Provider {
+				gone := failover.Candidate{Model: llm.Model{Provider: "x", ID: "y"}, Err: errors.New("there is no key for x")}
+				return failover.New(b.health, gone, model("q/m2", b.key("c")))
+			}, "from c", "c m2", "c m2", "", "",
+		},
+		{
+			"nobody that can be asked", func(b *bench) llm.Provider {
+				return failover.New(b.health, failover.Candidate{Model: llm.Model{Provider: "x", ID: "y"}, Err: errors.New("there is no key for x")})
+			}, "", "", "", "there is no key for x", "",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				p := tt.run(b)
+				text, _, err := ask(p, "s")
+				if text != tt.text || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("%q, %v; want %q, %q", text, err, tt.text, tt.err)
+				}
+				if got := b.since(); got != tt.asked {
+					t.Errorf("asked %s, want %s", got, tt.asked)
+				}
+				var rests []string
+				for _, place := range []string{"a", "a m1", "b", "c m2"} {
+					if r, ok := b.health.Rests()[place]; ok {
+						rests = append(rests, fmt.Sprintf("%s %s %s", place, r.Reason, time.Until(r.Until)))
+					}
+				}
+				if got := strings.Join(rests, ", "); got != tt.rests {
+					t.Errorf("rests %q, want %q", got, tt.rests)
+				}
+				ask(p, "s")
+				if got := b.since(); !strings.HasPrefix(got, tt.next) {
+					t.Errorf("in the next turn asked %s, want %s", got, tt.next)
+				}
+			})
+		})
+	}
+}
+
+func TestRests(t *testing.T) {
+	t.Parallel()
+	down := status(503, "busy")
+	t.Run("FAIL-03 rests grow with failures in a row, to an hour", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			p := failover.New(b.health, model("p/m1", b.key("a", down, down, down, down, down)), model("q/m2", b.key("c")))
+			for _, want := range []time.Duration{time.Minute, 5 * time.Minute, 25 * time.Minute, time.Hour, time.Hour} {
+				ask(p, "s")
+				rest := time.Until(b.health.Rests()["a m1"].Until)
+				if rest != want {
+					t.Errorf("rests %v, want %v", rest, want)
+				}
+				time.Sleep(rest - time.Second)
+				if _, e, err := ask(p, "s"); err != nil || e.By == nil || e.By.Ref() != "q/m2" {
+					t.Errorf("a second before the end: %v %v", e.By, err)
+				}
+				time.Sleep(2 * time.Second)
+			}
+			if _, e, err := ask(p, "s"); err != nil || e.By != nil || len(b.health.Rests()) != 0 {
+				t.Errorf("it answers again: by %v, %v, rests %v", e.By, err, b.health.Rests())
+			}
+		})
+	})
+	t.Run("FAIL-10 rests are in force after a restart", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			ask(failover.New(b.health, model("p/m1", b.key("a", down)), model("q/m2", b.key("c"))), "s")
+			b.since()
+			again := failover.NewHealth(b.saved, nil)
+			if diff := cmp.Diff(b.health.Rests(), again.Rests()); diff != "" || len(again.Rests()) != 1 {
+				t.Error(diff)
+			}
+			ask(failover.New(again, model("p/m1", b.key("a")), model("q/m2", b.key("c"))), "s")
+			if got := b.since(); got != "c m2" {
+				t.Errorf("asked %s", got)
+			}
+		})
+	})
+	t.Run("FAIL-07 a conversation stays with its key until that rests", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			p := failover.New(b.health, model("p/m1", b.key("a", down), b.key("b", llmtest.Say("1"), llmtest.Say("2"), down)))
+			ask(p, "s") // a fails, b answers
+			time.Sleep(2 * time.Minute)
+			b.since()
+			ask(p, "s")
+			ask(p, "other")
+			ask(p, "s")
+			if got := b.since(); got != "b m1, a m1, b m1, a m1" {
+				t.Errorf("asked %s", got)
+			}
+		})
+	})
+	t.Run("when a rest is over one call tries and the others wait for it", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			late := llmtest.Say("late")
+			late.Delay = time.Second
+			p := failover.New(b.health, model("p/m1", b.key("a", down, late)), model("q/m2", b.key("c")))
+			ask(p, "")
+			time.Sleep(time.Minute + time.Second)
+			b.since()
+			go ask(p, "")
+			synctest.Wait()
+			ask(p, "")
+			if got := b.since(); got != "a m1, c m2" {
+				t.Errorf("asked %s", got)
+			}
+			time.Sleep(2 * time.Second)
+			ask(p, "")
+			if got := b.since(); got != "a m1" {
+				t.Errorf("after the probe asked %s", got)
+			}
+		})
+	})
+	t.Run("when all rest, the one that rests shortest is asked", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			p := failover.New(b.health, model("p/m1", b.key("a", status(402, "no money"))), model("q/m2", b.key("c", down)))
+			if _, _, err := ask(p, ""); err == nil {
+				t.Fatal("an answer")
+			} else if x, ok := errors.AsType[*llm.Exhausted](err); !ok || time.Until(x.Retry) != time.Minute {
+				t.Errorf("%v %+v", err, x)
+			}
+			b.since()
+			if text, _, err := ask(p, ""); err != nil || text != "from c" || b.since() != "c m2" {
+				t.Errorf("%q %v", text, err)
+			}
+		})
+	})
+	t.Run("damaged state is forgotten", func(t *testing.T) {
+		t.Parallel()
+		if got := failover.NewHealth([]byte(`{"a":`), nil).Rests(); len(got) != 0 {
+			t.Error(got)
+		}
+	})
+}
+
+// A stop ends the chain: nobody else is asked.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		hang := llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}
+		p := failover.New(b.health, model("p/m1", b.key("a", hang)), model("q/m2", b.key("c")))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for _, err := range p.Stream(ctx, hi("")) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+		}
+		if got := b.since(); got != "a m1" || len(b.health.Rests()) != 0 {
+			t.Errorf("asked %s, rests %v", got, b.health.Rests())
+		}
+	})
+}
+
+// BenchmarkNext is the time from a failure to the call of the next key.
+func BenchmarkNext(b *testing.B) {
+	h := failover.NewHealth(nil, nil)
+	bad := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return status(404, "no") })
+	good := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("ok") })
+	p := failover.New(h, model("p/m1", failover.Key{ID: "a", Provider: bad}), model("q/m2", failover.Key{ID: "b", Provider: good}))
+	for b.Loop() {
+		if _, _, err := ask(p, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package failover
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+// Rest says how long a key, or one model under it, is not asked, and why.
+type Rest struct {
+	Until  time.Time `json:"until"`
+	Reason llm.Class `json:"reason"`
+	Count  int       `json:"count"` // failures, one after the other
+	Last   time.Time `json:"last"`  // the latest of them
+}
+
+// Health is what is known of keys. It is safe for concurrent use, and shared
+// by all chains.
+type Health struct {
+	save func([]byte)
+
+	mu      sync.Mutex
+	rests   map[string]Rest // by place
+	probing map[string]bool // places that one call tries now
+	sticky  map[string]string
+	order   []string // of sticky, oldest first
+}
+
+// NewHealth returns what was saved as state (nil: nothing), and calls save
+// with each new state; nil: it is not kept. State that cannot be read is
+// forgotten: it is worth no more than a few failed calls.
+func NewHealth(state []byte, save func([]byte)) *Health {
+	h := &Health{save: save, rests: map[string]Rest{}, probing: map[string]bool{}, sticky: map[string]string{}}
+	if json.Unmarshal(state, &h.rests) != nil || h.rests == nil {
+		h.rests = map[string]Rest{}
+	}
+	return h
+}
+
+// Steps of rests.
+var steps = [...]time.Duration{time.Minute, 5 * time.Minute, 25 * time.Minute, time.Hour}
+
+const (
+	broke     = 5 * time.Hour  // the first rest of an account without credit
+	brokeMost = 24 * time.Hour // its longest
+	forgiven  = 24 * time.Hour // without a failure, the count begins anew
+	longest   = 24 * time.Hour // that a service may ask for
+)
+
+// place is what rests: a key, or one model under it.
+func place(key, model string) string {
+	if model == "" {
+		return key
+	}
+	return key + " " + model
+}
+
+// Rests returns what rests now, by key, or key and model.
+func (h *Health) Rests() map[string]Rest {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[string]Rest{}
+	now := time.Now()
+	for p, r := range h.rests {
+		if r.Until.After(now) {
+			out[p] = r
+		}
+	}
+	return out
+}
+
+// until returns when the key may be asked for the model; the zero time: now.
+func (h *Health) until(key, model string, now time.Time) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var t time.Time
+	for _, p := range [...]string{place(key, ""), place(key, model)} {
+		r, ok := h.rests[p]
+		switch {
+		case !ok:
+		case r.Until.After(now):
+			t = later(t, r.Until)
+		case h.probing[p]:
+			t = later(t, now.Add(time.Nanosecond)) // rests until the probe is back
+		}
+	}
+	return t
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// begin notes that a call is made, which is a probe of what has rested, and
+// returns what ends the probe.
+func (h *Health) begin(key, model string) (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var probes []string
+	for _, p := range [...]string{place(key, ""), place(key, model)} {
+		if _, ok := h.rests[p]; ok && !h.probing[p] {
+			h.probing[p] = true
+			probes = append(probes, p)
+		}
+	}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, p := range probes {
+			delete(h.probing, p)
+		}
+	}
+}
+
+// worked notes that the key answered.
+func (h *Health) worked(key, model, session string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, k := h.rests[place(key, "")]
+	_, m := h.rests[place(key, model)]
+	delete(h.rests, place(key, ""))
+	delete(h.rests, place(key, model))
+	if k || m {
+		h.saveLocked()
+	}
+	h.stickLocked(session, key)
+}
+
+// failed notes that the key did not answer, and reports whether the error says
+// anything about the key.
+func (h *Health) failed(key, model string, e *llm.Error, now time.Time) bool {
+	p := place(key, model)
+	switch e.Class {
+	case llm.ClassAuth, llm.ClassBilling:
+		p = place(key, "")
+	case llm.ClassRate, llm.ClassOverload, llm.ClassNetwork, llm.ClassTimeout:
+	default:
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rests[p]
+	if now.Sub(r.Last) > forgiven {
+		r.Count = 0
+	}
+	rest := steps[min(r.Count, len(steps)-1)]
+	if e.Class == llm.ClassBilling {
+		rest = min(broke<<min(r.Count, 8), brokeMost)
+	}
+	if e.RetryAfter > 0 {
+		rest = min(e.RetryAfter, longest)
+	}
+	h.rests[p] = Rest{Until: now.Add(rest), Reason: e.Class, Count: r.Count + 1, Last: now}
+	h.saveLocked()
+	return true
+}
+
+// saveLocked keeps the state, without what is too old to matter.
+func (h *Health) saveLocked() {
+	maps.DeleteFunc(h.rests, func(_ string, r Rest) bool { return time.Since(r.Last) > 2*forgiven })
+	if h.save == nil {
+		return
+	}
+	b, err := json.Marshal(h.rests)
+	if err != nil {
+		panic(fmt.Sprintf("failover: %v", err)) // plain fields
+	}
+	h.save(b)
+}
+
+// maxSticky bounds the conversations whose key is remembered.
+const maxSticky = 4096
+
+func (h *Health) stickLocked(session, key string) {
+	if session == "" {
+		return
+	}
+	if _, known := h.sticky[session]; !known {
+		h.order = append(h.order, session)
+		if len(h.order) > maxSticky {
+			delete(h.sticky, h.order[0])
+			h.order = h.order[1:]
+		}
+	}
+	h.sticky[session] = key
+}
+
+// favourite returns the key that answered the conversation last.
+func (h *Health) favourite(session string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sticky[session]
+}
