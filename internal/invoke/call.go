@@ -345,7 +345,7 @@ func (k *call) use() tool.Call {
 	s := &k.v.s
 	return tool.Call{
 		ID: k.wire.ID, Args: k.args, Agent: s.Agent, Session: s.Session, Run: s.Run, Dir: s.Dir,
-		Plan: k.plan, Update: k.update,
+		Plan: k.plan, Update: k.update, Offered: k.v.offers,
 	}
 }
 

@@ -159,6 +159,12 @@ func (v *View) Turn() {
 	}
 }
 
+// offers reports whether the run has a tool of that name.
+func (v *View) offers(name string) bool {
+	_, ok := v.tools.Get(name)
+	return ok
+}
+
 // lookup returns the tool that name means, which is the one of that name, or
 // the only one whose name differs in case and dashes.
 func (v *View) lookup(name string) (tool.Tool, bool) {

@@ -51,6 +51,9 @@ type Call struct {
 	Dir     string       // the agent's workspace, absolute
 	Plan    *Plan        // what the tool's Planner said, when it is one
 	Update  func(string) // new output while the call runs; never nil, may be called from any goroutine
+
+	// Offered reports whether the run has a tool; nil: it has all.
+	Offered func(name string) bool
 }
 
 // Result is what a call gave.
@@ -66,7 +69,7 @@ func Text(s string) Result { return Result{Content: []llm.Part{llm.Text(s)}} }
 // Tool is something that a model can call.
 //
 // Run is safe for concurrent use, honours ctx, and leaves nothing running when
-// it returns. An error is told to the model as the call's result, except ctx's
+// it returns but what its result says. An error is told to the model as the call's result, except ctx's
 // own error, which means that the run was aborted.
 type Tool interface {
 	Spec() Spec

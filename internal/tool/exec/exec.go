@@ -22,8 +22,12 @@ type Options struct {
 	Mode        Mode // "": ModeAsk
 	Interactive bool // somebody can be asked; without, what would ask is refused
 
-	Timeout    time.Duration // of a call that names none; 0: 30 s
-	MaxTimeout time.Duration // that a call may ask for; 0: 30 min
+	// Commands keeps what goes on in the background; nil: nothing does.
+	Commands *Commands
+	Yield    time.Duration // after which a command goes to the background; 0: 10 s
+
+	Timeout    time.Duration // of a call in the foreground that names none; 0: 30 s
+	MaxTimeout time.Duration // that a call may ask for, and has in the background; 0: 30 min
 	MaxOutput  int           // characters of output that the model is given; 0: 10 000
 
 	DangerousPatterns []string // regular expressions of commands that are never run, beside the built-in list
@@ -48,6 +52,9 @@ func New(o Options) (tool.Tool, error) {
 	}
 	if o.MaxTimeout == 0 {
 		o.MaxTimeout = 30 * time.Minute
+	}
+	if o.Yield == 0 {
+		o.Yield = 10 * time.Second
 	}
 	if o.MaxOutput == 0 {
 		o.MaxOutput = 10_000
@@ -85,7 +92,11 @@ type args struct {
 	Command string            `json:"command"`
 	Workdir string            `json:"workdir"`
 	Env     map[string]string `json:"env"`
-	Timeout float64           `json:"timeoutSeconds"`
+	Timeout *float64          `json:"timeoutSeconds"` // 0: none, in the background
+
+	Background bool     `json:"background"`
+	Yield      *float64 `json:"yieldMs"`
+	PTY        bool     `json:"pty"`
 
 	// What a call may only make stricter.
 	Host     string `json:"host"`
@@ -103,13 +114,17 @@ func (t *execTool) Spec() tool.Spec {
 		Aliases: map[string]string{
 			"cmd": "command", "cwd": "workdir", "dir": "workdir",
 			"timeoutSec": "timeoutSeconds", "timeout_seconds": "timeoutSeconds", "timeout": "timeoutSeconds",
+			"backgroundMs": "yieldMs", "yield_ms": "yieldMs", "run_in_background": "background", "tty": "pty",
 		},
-		Volatile: []string{"durationMs"},
+		Volatile: []string{"durationMs", "sessionId", "pid", "startedAt"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"command":{"type":"string","minLength":1,"description":"shell command"},
 			"workdir":{"type":"string","description":"folder to run in (default: the workspace)"},
 			"env":{"type":"object","additionalProperties":{"type":"string"},"description":"additional environment variables"},
-			"timeoutSeconds":{"type":"number","minimum":0,"description":"end the command after this time (default 30)"},
+			"timeoutSeconds":{"type":"number","minimum":0,"description":"end the command after this time; 0 for a server in the background: never"},
+			"background":{"type":"boolean","description":"return at once and let it run; see process"},
+			"yieldMs":{"type":"number","minimum":0,"description":"let it run in the background when it takes longer (default 10000)"},
+			"pty":{"type":"boolean","description":"run it in a terminal: for programs that need one"},
 			"host":{"type":"string","description":"auto, sandbox or gateway"},
 			"sandbox":{"type":"boolean","description":"same as host sandbox"},
 			"security":{"type":"string","enum":["deny","allowlist","full","off","ask","sudo","review"],"description":"may only be stricter than the configuration"},
@@ -139,32 +154,74 @@ func (t *execTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		}
 		j = p.Value.(job)
 	}
-	return t.run(ctx, j, c.Update)
+	return t.run(ctx, j, c)
 }
 
-// run starts a job and waits for its end.
-func (t *execTool) run(ctx context.Context, j job, update func(string)) (tool.Result, error) {
-	limited, cancel := context.WithTimeout(ctx, j.timeout)
-	defer cancel()
-	out := newOutput(t.MaxOutput, update)
-	began := time.Now()
-	p, err := t.Broker.Start(limited, j.plan, out)
+// run starts a job and waits for its end, or until it goes on in the
+// background.
+func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, error) {
+	if j.background {
+		if err := t.Commands.room(); err != nil {
+			return tool.Result{}, fmt.Errorf("exec: %w", err)
+		}
+	}
+	k, err := t.begin(ctx, j, c)
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("exec: %w", err)
+		return tool.Result{}, err
 	}
-	exit, err := p.Wait()
-	out.flush()
-	if err != nil && ctx.Err() == nil {
-		return tool.Result{}, fmt.Errorf("exec: %w", err)
+	if j.note != "" {
+		k.note = j.note
 	}
-	r := report{
-		Exit:     exit,
-		duration: time.Since(began),
-		timedOut: ctx.Err() == nil && limited.Err() != nil,
-		timeout:  j.timeout,
-		out:      out,
+	var yield <-chan time.Time
+	switch {
+	case j.background:
+		return t.leave(ctx, k, c)
+	case j.yield > 0:
+		timer := time.NewTimer(j.yield)
+		defer timer.Stop()
+		yield = timer.C
 	}
-	return r.result(), ctx.Err()
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		k.cancel()
+	case <-yield:
+		if t.Commands.room() == nil {
+			return t.leave(ctx, k, c)
+		}
+	}
+	select { // one that could not go to the background
+	case <-k.done:
+	case <-ctx.Done():
+		k.cancel()
+		<-k.done
+	}
+	if k.err != nil && ctx.Err() == nil {
+		return tool.Result{}, fmt.Errorf("exec: %w", k.err)
+	}
+	return t.finished(k, j), ctx.Err()
+}
+
+// leave lets a command go on in the background.
+func (t *execTool) leave(ctx context.Context, k *command, c tool.Call) (tool.Result, error) {
+	if err := t.Commands.adopt(ctx, c, k); err != nil {
+		k.end()
+		return tool.Result{}, fmt.Errorf("exec: the command was ended: %w", err)
+	}
+	return k.left(), nil
+}
+
+// finished returns the result of a command that has ended. When not all of its
+// output is in it, the output is kept.
+func (t *execTool) finished(k *command, j job) tool.Result {
+	text, cut := k.out.text()
+	if cut && j.yield > 0 {
+		t.Commands.keep(k)
+	} else {
+		k.record.drop()
+	}
+	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note}
+	return r.result()
 }
 
 // findShell returns the path of a POSIX shell, or "".

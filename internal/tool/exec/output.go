@@ -18,6 +18,7 @@ const (
 type output struct {
 	half   int // characters that are shown of each end
 	update func(string)
+	clean  func([]byte) string // the bytes as text; set before the first
 
 	mu      sync.Mutex
 	head    []byte // the first bytes, up to room
@@ -28,13 +29,14 @@ type output struct {
 	skipped bool   // pending lost its beginning
 	timer   *time.Timer
 	last    time.Time
+	closed  bool // nothing is kept any more
 }
 
 func newOutput(most int, update func(string)) *output {
 	if update == nil {
 		update = func(string) {}
 	}
-	return &output{half: most / 2, update: update}
+	return &output{half: most / 2, update: update, clean: clean}
 }
 
 // room is how many bytes of each end are kept: enough for its characters.
@@ -44,11 +46,10 @@ func (o *output) room() int { return 2 * o.half * utf8.UTFMax }
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, c := range p {
-		if utf8.RuneStart(c) {
-			o.chars++
-		}
+	if o.closed {
+		return len(p), nil
 	}
+	o.chars += starts(p)
 	rest := p
 	if free := o.room() - len(o.head); free > 0 {
 		n := min(free, len(rest))
@@ -90,12 +91,12 @@ func (o *output) passLocked(p []byte) {
 func (o *output) sendLocked(end bool) {
 	n := len(o.pending)
 	if !end {
-		n -= partial(o.pending)
+		n -= unfinished(o.pending)
 	}
 	if n == 0 {
 		return
 	}
-	text := clean(o.pending[:n])
+	text := o.clean(o.pending[:n])
 	if o.skipped {
 		text = "…" + text
 	}
@@ -116,12 +117,21 @@ func (o *output) flush() {
 	o.update = func(string) {}
 }
 
+// release passes on what is left and forgets all: somebody else keeps the
+// output from now on.
+func (o *output) release() {
+	o.flush()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.head, o.tail, o.pending, o.closed = nil, nil, nil, true
+}
+
 // text returns the output for the model, and whether it was cut.
 func (o *output) text() (string, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.lost {
-		s := clean(append(o.head[:len(o.head):len(o.head)], o.tail...))
+		s := o.clean(append(o.head[:len(o.head):len(o.head)], o.tail...))
 		total := utf8.RuneCountInString(s)
 		if total <= 2*o.half {
 			return s, false
@@ -133,7 +143,7 @@ func (o *output) text() (string, bool) {
 		tail = tail[1:]
 	}
 	head := o.head[:len(o.head)-partial(o.head)]
-	return o.ends(clean(head), clean(tail), o.chars), true
+	return o.ends(o.clean(head), o.clean(tail), o.chars), true
 }
 
 // ends joins the beginning of head and the end of tail.

@@ -19,7 +19,13 @@ import (
 // job is a resolved call.
 type job struct {
 	plan    sandbox.Plan
-	timeout time.Duration
+	text    string        // the command as it was given
+	timeout time.Duration // 0: none
+	tty     bool          // in a terminal
+
+	background bool          // from the beginning
+	yield      time.Duration // after which it goes to the background; 0: never
+	note       string        // what is not as it was asked for
 }
 
 // Plan judges a call and resolves what it would run.
@@ -49,18 +55,22 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	home, _ := os.UserHomeDir() // without one, ~ is still somebody's
 	sp := shell.Judge{Deny: t.deny, Dir: dir, Workspace: c.Dir, Home: home}.Parse(a.Command)
 	p := t.judge(sp, mode, inside, len(own) > 0)
+	j := t.job(a, c)
+	if j.background && p.Effect == tool.Reads {
+		p.Effect = tool.Acts // it leaves something running
+	}
 	env := environment(t.Environ, t.PathPrepend)
 	if p.Effect == tool.Reads {
 		env = append(env, readOnlyEnv()...)
 	}
-	j := job{
-		plan: sandbox.Plan{
-			Path: t.Shell,
-			Argv: []string{filepath.Base(t.Shell), "-c", a.Command},
-			Dir:  dir,
-			Env:  append(env, own...),
-		},
-		timeout: t.timeout(a.Timeout),
+	if j.tty {
+		env = append(env, "TERM=xterm-256color") // in place of ours
+	}
+	j.plan = sandbox.Plan{
+		Path: t.Shell,
+		Argv: []string{filepath.Base(t.Shell), "-c", a.Command},
+		Dir:  dir,
+		Env:  append(env, own...),
 	}
 	p.Value = j
 	p.Text = text(sp, j, own)
@@ -161,12 +171,39 @@ func workdir(workspace, dir string) (string, bool, error) {
 	return abs, err == nil && filepath.IsLocal(rel), nil
 }
 
-// timeout returns how long a call may run that asks for so many seconds.
-func (t *execTool) timeout(seconds float64) time.Duration {
-	if seconds <= 0 {
-		return min(t.Timeout, t.MaxTimeout)
+// maxYield bounds how long a call waits for a command that may go on without
+// it.
+const maxYield = 2 * time.Minute
+
+// job returns how a call's command is run.
+func (t *execTool) job(a args, c tool.Call) job {
+	j := job{text: a.Command, tty: a.PTY}
+	if t.Commands == nil || c.Offered != nil && !c.Offered("process") {
+		if a.Background || a.PTY {
+			j.tty = false
+			j.note = "without the tool process commands run in the foreground, without a terminal"
+		}
+		j.timeout = t.timeout(a.Timeout, t.Timeout)
+		return j
 	}
-	return time.Duration(min(seconds*float64(time.Second), float64(t.MaxTimeout)))
+	j.background = a.Background
+	j.yield = t.Yield
+	if a.Yield != nil {
+		j.yield = time.Duration(max(0, min(*a.Yield, float64(maxYield.Milliseconds()))) * float64(time.Millisecond))
+		j.background = j.background || j.yield == 0
+	}
+	if a.Timeout == nil || *a.Timeout != 0 {
+		j.timeout = t.timeout(a.Timeout, t.MaxTimeout)
+	}
+	return j
+}
+
+// timeout returns how long a call may run that asks for so many seconds.
+func (t *execTool) timeout(seconds *float64, otherwise time.Duration) time.Duration {
+	if seconds == nil || *seconds <= 0 {
+		return min(otherwise, t.MaxTimeout)
+	}
+	return time.Duration(min(*seconds*float64(time.Second), float64(t.MaxTimeout)))
 }
 
 // ownCommand says why a command that steers Chela itself is not run by it.
@@ -190,7 +227,18 @@ func ownCommand(sp shell.Plan) string {
 func text(sp shell.Plan, j job, own []string) string {
 	var b strings.Builder
 	b.WriteString(sp.Text())
-	fmt.Fprintf(&b, "in %s, for at most %v", shell.Escape(j.plan.Dir), j.timeout)
+	fmt.Fprintf(&b, "in %s, ", shell.Escape(j.plan.Dir))
+	if j.timeout > 0 {
+		fmt.Fprintf(&b, "for at most %v", j.timeout)
+	} else {
+		b.WriteString("without a time limit")
+	}
+	switch {
+	case j.tty:
+		b.WriteString(", in a terminal that can be typed into while it runs")
+	case j.background:
+		b.WriteString(", in the background; it can be written to while it runs")
+	}
 	for _, v := range own {
 		b.WriteString("\nwith " + shell.Escape(v))
 	}

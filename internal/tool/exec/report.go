@@ -16,7 +16,10 @@ type report struct {
 	duration time.Duration
 	timedOut bool
 	timeout  time.Duration
-	out      *output
+	text     string // the output
+	cut      bool   // not all of it
+	id       string // by which all of it can be had; "": it cannot
+	note     string
 }
 
 // details are the report for surfaces.
@@ -26,13 +29,16 @@ type details struct {
 	DurationMS int64  `json:"durationMs"`
 	TimedOut   bool   `json:"timedOut,omitempty"`
 	Truncated  bool   `json:"truncated,omitempty"`
-	Left       int    `json:"left,omitempty"` // processes that outlived the command and were ended
+	Left       int    `json:"left,omitempty"`      // processes that outlived the command and were ended
+	ID         string `json:"sessionId,omitempty"` // of the output
 }
 
 func (r *report) result() tool.Result {
-	text, cut := r.out.text()
-	text = strings.TrimRight(text, "\n")
+	text := strings.TrimRight(r.text, "\n")
 	var notes []string
+	if r.note != "" {
+		notes = append(notes, r.note)
+	}
 	switch {
 	case r.timedOut:
 		notes = append(notes, fmt.Sprintf("timed out after %v; the command and its processes were ended (timeoutSeconds gives it more time)", r.timeout))
@@ -40,7 +46,7 @@ func (r *report) result() tool.Result {
 		notes = append(notes, "ended by "+r.Signal)
 	case r.Code != 0:
 		notes = append(notes, fmt.Sprintf("exit code %d", r.Code))
-	case text == "":
+	case strings.TrimSpace(text) == "":
 		notes = append(notes, "succeeded, no output")
 	}
 	if text == "" && len(notes) > 0 && (r.timedOut || r.Signal != "" || r.Code != 0) {
@@ -49,6 +55,9 @@ func (r *report) result() tool.Result {
 	if r.Left > 0 && !r.timedOut {
 		notes = append(notes, fmt.Sprintf("%d background processes were still running and were ended", r.Left))
 	}
+	if r.id != "" {
+		notes = append(notes, fmt.Sprintf("all of the output: process log, sessionId %s", r.id))
+	}
 	if len(notes) > 0 {
 		if text != "" {
 			text += "\n\n"
@@ -56,7 +65,31 @@ func (r *report) result() tool.Result {
 		text += "[" + strings.Join(notes, "; ") + "]"
 	}
 	res := tool.Text(text)
-	d := details{r.Code, r.Signal, r.duration.Milliseconds(), r.timedOut, cut, r.Left}
+	d := details{r.Code, r.Signal, r.duration.Milliseconds(), r.timedOut, r.cut, r.Left, r.id}
 	res.Details, _ = json.Marshal(d) // a struct of numbers and strings
 	return res
+}
+
+// left is the result of a call whose command goes on in the background.
+func (k *command) left() tool.Result {
+	text, _, err := k.record.news(false)
+	if err != nil {
+		text = ""
+	}
+	tail := strings.TrimRight(text, "\n")
+	if text = tail; text != "" {
+		text += "\n\n"
+	}
+	note := fmt.Sprintf("still running in the background as sessionId %s, pid %d; process polls, writes to and ends it", k.id, k.process.PID())
+	if k.note != "" {
+		note += "; " + k.note
+	}
+	return detailed(text+"["+note+"]", struct {
+		Status string    `json:"status"`
+		ID     string    `json:"sessionId"`
+		PID    int       `json:"pid"`
+		Began  time.Time `json:"startedAt"`
+		Dir    string    `json:"cwd"`
+		Tail   string    `json:"tail"`
+	}{"running", k.id, k.process.PID(), k.began, k.dir, tail})
 }

@@ -1,0 +1,253 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/sandbox"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+// typeTime is how long a command may take to read what is typed.
+const typeTime = 5 * time.Second
+
+// command is a program that runs, or has run.
+type command struct {
+	id      string // once it goes on without its call
+	session chela.SessionKey
+	text    string // as it was given
+	dir     string
+	began   time.Time
+	tty     bool
+	idle    time.Duration // of silence, after which it seems to wait for input
+	note    string        // what is not as it was asked for
+
+	cancel  context.CancelFunc
+	process sandbox.Process
+	record  *record
+	out     *output
+	done    chan struct{} // closed when it has ended and all is written
+
+	mu    sync.Mutex
+	input input // nil: there is none, or it is closed
+	polls int   // that wait for the end, and will tell it
+	told  bool  // somebody knows of the end
+
+	// After done.
+	exit     sandbox.Exit
+	err      error
+	ended    time.Time
+	timedOut bool
+}
+
+// input is where a command reads from.
+type input interface {
+	io.Writer
+	SetWriteDeadline(time.Time) error
+}
+
+// begin starts a job. Its life is its own, and not the context's.
+func (t *execTool) begin(ctx context.Context, j job, c tool.Call) (*command, error) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if j.timeout > 0 {
+		life, cancel = context.WithTimeout(life, j.timeout)
+	}
+	k := &command{
+		session: c.Session, text: j.text, dir: j.plan.Dir, began: time.Now(), tty: j.tty, cancel: cancel,
+		done: make(chan struct{}), record: &record{clean: clean}, out: newOutput(t.MaxOutput, c.Update),
+	}
+	if t.Commands != nil {
+		k.record.spool.dir, k.idle = t.Commands.o.Dir, t.Commands.o.Idle
+	}
+	err := k.start(life, t.Broker, j)
+	if j.tty && errors.Is(err, sandbox.ErrNoTerminal) {
+		k.tty, k.note = false, "there are no terminals here: it has pipes"
+		err = k.start(life, t.Broker, j)
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("exec: %w", err)
+	}
+	go k.wait(life)
+	return k, nil
+}
+
+// start starts the program.
+func (k *command) start(life context.Context, b sandbox.Broker, j job) (err error) {
+	p := j.plan
+	out := pipe{k.record, both, k.out}
+	switch {
+	case k.tty:
+		k.record.clean, k.out.clean = plain, plain
+		p.Terminal = &sandbox.Size{Rows: 30, Cols: 120}
+	case j.background || j.tty:
+		k.record.clean, k.out.clean = clean, clean
+		r, w, err := os.Pipe()
+		if err != nil {
+			return fmt.Errorf("input pipe: %w", err)
+		}
+		defer r.Close()
+		p.Stdin, k.input = r, w
+		out.of = stdout
+		p.Stderr = pipe{k.record, stderr, k.out}
+	}
+	if k.process, err = b.Start(life, p, out); err != nil {
+		k.closeInput()
+		return err
+	}
+	if term, ok := k.process.(sandbox.Terminal); ok && k.tty {
+		k.input = term
+	}
+	return nil
+}
+
+// wait waits for the end.
+func (k *command) wait(life context.Context) {
+	k.exit, k.err = k.process.Wait()
+	k.timedOut = errors.Is(life.Err(), context.DeadlineExceeded)
+	k.ended = time.Now()
+	k.out.flush()
+	k.cancel()
+	k.mu.Lock()
+	k.closeInput()
+	k.mu.Unlock()
+	close(k.done)
+}
+
+// closeInput closes what the command reads from: a terminal goes with its
+// program.
+func (k *command) closeInput() {
+	if f, ok := k.input.(*os.File); ok {
+		_ = f.Close() // nothing is buffered
+	}
+	k.input = nil
+}
+
+// running reports whether the command has not ended.
+func (k *command) running() bool {
+	select {
+	case <-k.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// waits reports whether the command seems to wait for input.
+func (k *command) waits() bool {
+	if !k.running() {
+		return false
+	}
+	k.mu.Lock()
+	open := k.input != nil
+	k.mu.Unlock()
+	k.record.mu.Lock()
+	defer k.record.mu.Unlock()
+	last := k.record.last
+	if last.IsZero() {
+		last = k.began
+	}
+	return open && time.Since(last) >= k.idle
+}
+
+// send writes to the command's input.
+func (k *command) send(b []byte, end bool) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case !k.running():
+		return fmt.Errorf("%s has ended", k.id)
+	case k.input == nil:
+		return fmt.Errorf("the input of %s is closed; a command reads what is written when it is started with background or pty", k.id)
+	}
+	if end && k.tty {
+		b = append(b, 4) // what the key C-d sends
+	}
+	k.record.touch()
+	if err := k.input.SetWriteDeadline(time.Now().Add(typeTime)); err != nil {
+		return fmt.Errorf("input of %s: %w", k.id, err)
+	}
+	n, err := k.input.Write(b)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%s does not read its input; %d of %d bytes were taken", k.id, n, len(b))
+	case err != nil:
+		return fmt.Errorf("input of %s: %w", k.id, err)
+	}
+	if end && !k.tty {
+		k.closeInput()
+	}
+	return nil
+}
+
+// touch notes that the command has something to do.
+func (r *record) touch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = time.Now()
+}
+
+// status says how the command is, in a few words. Of one that runs it is the
+// same as long as nothing changes.
+func (k *command) status() string {
+	if k.running() {
+		return "running"
+	}
+	var s string
+	switch {
+	case k.timedOut:
+		s = "timed out"
+	case k.err != nil:
+		s = "lost: " + k.err.Error()
+	case k.exit.Signal != "":
+		s = "ended by " + k.exit.Signal
+	default:
+		s = fmt.Sprintf("exit code %d", k.exit.Code)
+	}
+	return s + " after " + span(k.ended.Sub(k.began))
+}
+
+// span writes a duration for people.
+func span(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// name returns a short name: the program and what it is about.
+func (k *command) name() string {
+	var words []string
+	for _, w := range strings.Fields(k.text) {
+		if len(words) == 0 && strings.Contains(w, "=") {
+			continue // a variable
+		}
+		if len(words) > 0 && strings.HasPrefix(w, "-") {
+			continue
+		}
+		if len(words) == 0 {
+			w = filepath.Base(w)
+		}
+		if words = append(words, w); len(words) == 2 {
+			break
+		}
+	}
+	return clip(strings.Join(words, " "), 60)
+}
+
+// clip returns the beginning of a text as one line.
+func clip(s string, most int) string {
+	s = strings.Join(strings.Fields(clean([]byte(s))), " ")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
