@@ -76,7 +76,10 @@ func (e *Engine) server(p parts) *gateway.Server {
 				return e.profile.ask(ctx, p.store, who, key, c)
 			},
 		}),
-		approvals.Methods(approvals.Options{Store: p.store, Decide: p.conductor.Decide, Policy: e.commandPolicy}),
+		approvals.Methods(approvals.Options{
+			Store: p.store, Default: chela.DefaultAgent, Agent: known, Publish: p.bus.Publish, Subscribe: p.bus.Subscribe,
+			Decide: p.conductor.Decide, Policy: e.commandPolicy,
+		}),
 		models.Methods(e.catalog()),
 		devices.Methods(devices.Options{
 			Store: p.store, Announce: e.announce, Drop: func(credential string) { e.gate.Drop(credential) }, Place: e.place,

@@ -46,6 +46,9 @@ func (c *Conductor) decide(ctx context.Context, who chela.Principal, id, decisio
 // resume moves the call of a decided request on and puts the item that lets
 // its run go on.
 func resume(tx store.Tx, req approval.Request, now time.Time) error {
+	if req.Call == "" {
+		return nil // a client asked for something of its own
+	}
 	to := session.Denied
 	if req.Decision.Allows() {
 		to = session.Approved

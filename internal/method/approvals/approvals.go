@@ -16,9 +16,14 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// Options is what the methods work with.
+// Options is what the methods work with. All of it is required.
 type Options struct {
-	Store store.Store
+	Store   store.Store
+	Default chela.AgentID
+	Agent   func(chela.AgentID) bool // whether there is such an agent
+	// Publish and Subscribe are those of the bus.
+	Publish   func(chela.Event)
+	Subscribe func(func(chela.Event)) (stop func())
 	// Decide decides a request as the principal of ctx.
 	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
 	// Policy returns what commands may do without a question.
@@ -33,6 +38,10 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get),
 		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve),
 		rpc.New(wire.MethodExecPolicy, wire.RoleOperator, chela.ScopeAdmin, m.policy),
+		rpc.New(wire.MethodApprovalAsk, wire.RoleOperator, chela.ScopeApprovals, m.ask).
+			Accepting("security", "ask", "resolvedPath", "sessionId", "runId", "toolCallId", "turnSourceChannel", "turnSourceTo",
+				"turnSourceAccountId", "turnSourceThreadId", "commandSpans", "suppressDelivery", "deliverToApprovalClientsOnly"),
+		rpc.New(wire.MethodApprovalWait, wire.RoleOperator, chela.ScopeApprovals, m.wait).Accepting("timeoutMs"),
 		rpc.New(wire.MethodQuestionList, wire.RoleOperator, chela.ScopeQuestions, m.questions),
 	}
 }

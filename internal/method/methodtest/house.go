@@ -153,9 +153,10 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 				return policy.New(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
 			},
 		}),
-		approvals.Methods(approvals.Options{Store: h.Store, Decide: c.Decide, Policy: func() approvals.Policy {
-			return approvals.Policy{Mode: "ask", Path: "/state/chela.json", Exists: true}
-		}}),
+		approvals.Methods(approvals.Options{
+			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: c.Decide,
+			Policy: func() approvals.Policy { return approvals.Policy{Mode: "ask", Path: "/state/chela.json", Exists: true} },
+		}),
 		models.Methods(models.Options{
 			Default: main, Agent: known, Main: func() llm.Ref { return llm.Ref{Provider: model.Provider, Model: model.ID} },
 			Catalog: func() llm.Catalog {
