@@ -63,6 +63,9 @@ func (c *Client) again(err error) *link {
 			return nil
 		}
 		err = derr
+		if c.ctx.Err() == nil {
+			c.tell(EventLost, Outage{Reason: err.Error(), Attempt: attempt})
+		}
 	}
 }
 
@@ -120,7 +123,10 @@ func (c *Client) open(ctx context.Context) (*websocket.Conn, error) {
 	ws, res, err := websocket.Dial(ctx, cmp.Or(c.o.URL, "ws://localhost/"), &websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
 	if err != nil {
 		if res != nil && res.StatusCode != http.StatusSwitchingProtocols {
-			err = &StatusError{res.StatusCode}
+			return nil, &StatusError{res.StatusCode}
+		}
+		if ue, ok := errors.AsType[*url.Error](err); ok { // what is around it says nothing more
+			err = ue.Err
 		}
 		return nil, err
 	}

@@ -19,8 +19,9 @@ var (
 	// ErrLost says that the connection was lost before the answer came: what was
 	// asked for may have been done. See [Client.Repeat].
 	ErrLost = errors.New("connection lost before the answer")
-	// ErrInsecure says that a credential would be shown without encryption.
-	ErrInsecure = errors.New("refusing to connect without encryption to a machine that is not of a private network")
+	// ErrInsecure says that a credential would be sent without encryption to a
+	// machine that is not of a private network.
+	ErrInsecure = errors.New("refusing to send a credential without encryption")
 )
 
 // CloseError says with which code the gateway closed the connection.

@@ -11,7 +11,8 @@ import (
 // Events that the client itself puts among those of the gateway; their payload
 // is an [Outage].
 const (
-	// EventLost says that the connection was lost and the client connects again.
+	// EventLost says that the connection was lost and the client connects again,
+	// and then, with Attempt, that it could not.
 	EventLost = "client.lost"
 	// EventResumed says that there is a connection again; what was missed
 	// follows, and nothing else is missing.
@@ -24,8 +25,9 @@ const (
 
 // Outage is the payload of the events of the client itself.
 type Outage struct {
-	Reason string `json:"reason,omitempty"`
-	Missed int    `json:"missed,omitempty"` // events that follow
+	Reason  string `json:"reason,omitempty"`
+	Attempt int    `json:"attempt,omitempty"` // to connect again, that failed
+	Missed  int    `json:"missed,omitempty"`  // events that follow
 }
 
 // Events returns the events, in order. The channel is closed when the client

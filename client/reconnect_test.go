@@ -82,7 +82,13 @@ func seen(c *client.Client) []string {
 		e := <-c.Events()
 		switch e.Name {
 		case client.EventLost, client.EventResumed, client.EventReset:
-			out = append(out, e.Name)
+			var o client.Outage
+			if err := e.Decode(&o); err != nil {
+				panic(err)
+			}
+			if o.Attempt == 0 {
+				out = append(out, e.Name)
+			}
 		case wire.EventChat:
 			var chat wire.Chat
 			if err := e.Decode(&chat); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -131,9 +132,12 @@ func (t *talk) once(ctx context.Context, f agentFlags) (answered, error) {
 	var res wire.AgentResult
 	done := make(chan error, 1)
 	go func() {
-		done <- t.link.Await(ctx, wire.MethodAgent, wire.AgentRun{
-			Message: f.message, IdempotencyKey: run, SessionKey: t.session, Thinking: f.think,
-		}, nil, &res)
+		p := wire.AgentRun{Message: f.message, IdempotencyKey: run, SessionKey: t.session, Thinking: f.think}
+		err := t.link.Await(ctx, wire.MethodAgent, p, nil, &res)
+		for errors.Is(err, client.ErrLost) { // the key keeps it from being taken twice
+			err = t.link.Await(ctx, wire.MethodAgent, p, nil, &res)
+		}
+		done <- err
 	}()
 	events := t.link.Events()
 	for {

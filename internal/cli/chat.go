@@ -54,10 +54,7 @@ func (c *console) converse(ctx context.Context, f chatFlags) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		l.Client.Close()
-		part(ctx, l.engine)
-	}()
+	defer func() { l.part(ctx) }()
 	person := isTerminal(c.in) && isTerminal(c.err)
 	var lines []string
 	if person {
@@ -66,8 +63,7 @@ func (c *console) converse(ctx context.Context, f chatFlags) error {
 		}
 	}
 	if person && isTerminal(c.out) && !f.plain && c.getenv("TERM") != "dumb" {
-		l, err = c.screen(ctx, l, s, f, lines)
-		return err
+		return c.screen(ctx, l, s, f, lines)
 	}
 	for _, line := range lines {
 		fmt.Fprintln(c.err, line)
@@ -76,7 +72,6 @@ func (c *console) converse(ctx context.Context, f chatFlags) error {
 	if err != nil {
 		return err
 	}
-	defer func() { l = t.link }() // it may be another one now
 	t.lines = readLines(c.in)
 	t.pending(ctx)
 	return t.run(ctx)
@@ -107,8 +102,7 @@ func (c *console) welcome(ctx context.Context, s Start, l *link, fresh bool) (*l
 			return l, nil, err
 		}
 		if saved {
-			l.Client.Close()
-			if err := stop(ctx, l.engine); err != nil {
+			if err := l.close(ctx); err != nil {
 				return l, nil, err
 			}
 			next, err := c.connect(ctx)

@@ -93,7 +93,7 @@ func (c *console) announce(g Gateway) {
 }
 
 // attached connects to the gateway that runs and calls f.
-func (c *console) attached(ctx context.Context, f func(*link) error) error {
+func (c *console) attached(ctx context.Context, f func(*client.Client) error) error {
 	s, err := c.start()
 	if err != nil {
 		return err
@@ -280,7 +280,7 @@ func (c *console) gatewayCall() *cobra.Command {
 				return c.printJSON(out)
 			}
 			if r.url == "" {
-				return c.attached(ctx, func(l *link) error { return call(l.Client) })
+				return c.attached(ctx, call)
 			}
 			cl, err := c.dialURL(ctx, r.url, wire.Auth{Token: r.token, Password: r.password})
 			if err != nil {
@@ -299,7 +299,7 @@ func (c *console) gatewayCall() *cobra.Command {
 func (c *console) health() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{Use: "health", Short: "Ask the gateway that runs how it is", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.attached(cmd.Context(), func(l *link) error {
+		return c.attached(cmd.Context(), func(l *client.Client) error {
 			var h wire.Health
 			if err := l.Call(cmd.Context(), wire.MethodHealth, wire.None{}, &h); err != nil {
 				return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/client"
@@ -17,45 +19,89 @@ const (
 	parting  = time.Second
 )
 
-// link is an engine and a connection to it.
+// link is a client, and the engine that it speaks with: when that was in a
+// process that is gone, another one.
 type link struct {
 	*client.Client
+	c *console
+
+	mu     sync.Mutex
 	engine Engine
 }
 
 // connect starts or finds an engine and connects to it.
 func (c *console) connect(ctx context.Context) (*link, error) {
-	s, err := c.start()
+	e, err := c.launch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	e, err := c.app.Start(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	l, err := c.dial(ctx, e)
-	if err != nil {
-		_ = stop(ctx, e) // err says more
+	l := &link{c: c, engine: e}
+	o := c.options(l.reach)
+	o.Delay = soon
+	if l.Client, err = client.Dial(ctx, o); err != nil {
+		_ = stop(ctx, l.engine) // err says more
 		return nil, err
 	}
 	return l, nil
 }
 
-// dial connects to an engine.
-func (c *console) dial(ctx context.Context, e Engine) (*link, error) {
-	cl, err := client.Dial(ctx, client.Options{
-		Dial: e.Dial, Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Caps: []string{wire.CapToolEvents},
-	})
+// launch starts or finds an engine.
+func (c *console) launch(ctx context.Context) (Engine, error) {
+	s, err := c.start()
 	if err != nil {
 		return nil, err
 	}
-	return &link{cl, e}, nil
+	return c.app.Start(ctx, s)
+}
+
+// reach opens a connection to the engine. When it is gone, another one is
+// found, or started here.
+func (l *link) reach(ctx context.Context) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	conn, err := l.engine.Dial(ctx)
+	if err == nil {
+		return conn, nil
+	}
+	part(ctx, l.engine)
+	next, err := l.c.launch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.engine = next
+	return next.Dial(ctx)
+}
+
+// soon is how long to wait before connecting again: the engine is on this
+// machine.
+func soon(attempt int, _ error) time.Duration {
+	return min(time.Duration(attempt-1)*500*time.Millisecond, 5*time.Second)
+}
+
+// options is how commands connect.
+func (c *console) options(dial func(context.Context) (net.Conn, error)) client.Options {
+	return client.Options{
+		Dial: dial, Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Caps: []string{wire.CapToolEvents},
+	}
+}
+
+// dial connects to an engine that runs, for one command.
+func (c *console) dial(ctx context.Context, e Engine) (*client.Client, error) {
+	o := c.options(e.Dial)
+	o.Once = true
+	return client.Dial(ctx, o)
 }
 
 // close disconnects and stops the engine when it is in this process.
 func (l *link) close(ctx context.Context) error {
 	l.Client.Close()
-	return stop(ctx, l.engine)
+	return stop(ctx, l.engine) // the client has ended: nobody changes it
+}
+
+// part disconnects from an engine whose runs may be in progress.
+func (l *link) part(ctx context.Context) {
+	l.Client.Close()
+	part(ctx, l.engine)
 }
 
 // part stops an engine whose runs may be in progress.

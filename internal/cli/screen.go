@@ -4,29 +4,17 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/tui"
 )
 
-// screen shows the conversation on the terminal. The link that it returns is
-// another one when the connection was lost meanwhile.
-func (c *console) screen(ctx context.Context, l *link, s Start, f chatFlags, lines []string) (*link, error) {
+// screen shows the conversation on the terminal.
+func (c *console) screen(ctx context.Context, l *link, s Start, f chatFlags, lines []string) error {
 	key, err := sessionKey(l.Hello(), f.session)
 	if err != nil {
-		return l, err
+		return err
 	}
-	err = tui.Run(ctx, tui.Options{
+	return tui.Run(ctx, tui.Options{
 		Client: l.Client, Session: key, Yes: f.yes, Styles: c.palette(c.out), Lines: lines,
 		History: filepath.Join(s.State, "history"), In: c.in, Out: c.out,
-		Redial: func(ctx context.Context) (*client.Client, error) {
-			part(ctx, l.engine)
-			next, err := c.connect(ctx)
-			if err != nil {
-				return nil, err
-			}
-			l = next
-			return l.Client, nil
-		},
 	})
-	return l, err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/feed"
@@ -128,7 +129,7 @@ func (t *talk) next(ctx context.Context) (string, bool, error) {
 			return line, ok, nil
 		case e, ok := <-events:
 			if !ok {
-				events = nil // found out when there is something to send
+				return "", false, t.link.Err()
 			}
 			for _, s := range t.feed.Take(e) {
 				if err := t.approve(ctx, s); err != nil {
@@ -143,24 +144,16 @@ func (t *talk) next(ctx context.Context) (string, bool, error) {
 	}
 }
 
+// attempts is how often in a row connecting may fail before a conversation in
+// lines ends: nobody may be there to end it.
+const attempts = 12
+
 // answer sends a message and shows what happens until it is answered.
 func (t *talk) answer(ctx context.Context, text string) error {
 	run := rand.Text()
 	t.feed.Own(run)
-	send := func() error {
-		p := wire.ChatSend{SessionKey: t.session, Message: text, IdempotencyKey: run}
-		return t.link.Call(ctx, wire.MethodChatSend, p, nil)
-	}
-	if err := send(); err != nil {
-		if t.link.Err() == nil {
-			return err
-		}
-		if err := t.again(ctx); err != nil {
-			return err
-		}
-		if err := send(); err != nil { // the key keeps it from being taken twice
-			return err
-		}
+	if _, err := t.link.Chat(ctx, wire.ChatSend{SessionKey: t.session, Message: text, IdempotencyKey: run}); err != nil {
+		return err
 	}
 	return t.await(ctx, run)
 }
@@ -171,18 +164,10 @@ func (t *talk) await(ctx context.Context, run string) error {
 		select {
 		case e, ok := <-t.link.Events():
 			if !ok {
-				if err := t.again(ctx); err != nil {
-					return err
-				}
-				if done, err := t.missed(ctx, run); done || err != nil {
-					return err
-				}
-				continue
+				return t.link.Err()
 			}
-			for _, s := range t.feed.Take(e) {
-				if done, err := t.take(ctx, run, s); done || err != nil {
-					return err
-				}
+			if done, err := t.event(ctx, run, e); done || err != nil {
+				return err
 			}
 		case line, ok := <-t.decisions():
 			if err := t.decide(ctx, line, ok); err != nil {
@@ -200,6 +185,28 @@ func (t *talk) await(ctx context.Context, run string) error {
 			return errInterrupted
 		}
 	}
+}
+
+// event shows what an event tells and reports whether it ended the run.
+func (t *talk) event(ctx context.Context, run string, e wire.Event) (bool, error) {
+	switch e.Name {
+	case client.EventLost:
+		var o client.Outage
+		if e.Decode(&o) == nil && o.Attempt == 0 {
+			t.print.Warn("connection lost; connecting again")
+		} else if o.Attempt == attempts {
+			return false, errors.New(o.Reason)
+		}
+	case client.EventReset:
+		t.feed.Rejoin()
+		return t.missed(ctx, run)
+	}
+	for _, s := range t.feed.Take(e) {
+		if done, err := t.take(ctx, run, s); done || err != nil {
+			return done, err
+		}
+	}
+	return false, nil
 }
 
 // take shows a step and reports whether it ended the run.
@@ -220,24 +227,11 @@ func (t *talk) take(ctx context.Context, run string, s feed.Step) (bool, error) 
 	return true, nil
 }
 
-// again connects anew after the connection was lost. The engine may have been
-// in a process that is gone: then this one takes over.
-func (t *talk) again(ctx context.Context) error {
-	t.print.Warn("connection lost; connecting again")
-	part(ctx, t.link.engine)
-	l, err := t.c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	t.link = l
-	return nil
-}
-
 // missed reports whether the run ended while there was no connection, and
 // shows its answer.
 func (t *talk) missed(ctx context.Context, run string) (bool, error) {
 	var w wire.Waited
-	if err := t.link.Call(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 1}, &w); err != nil {
+	if err := t.link.Repeat(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 1}, &w); err != nil {
 		return false, err
 	}
 	if w.Status == wire.StatusTimeout {

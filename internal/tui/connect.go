@@ -21,17 +21,15 @@ import (
 type (
 	// attached says what the gateway knows of the session.
 	attached struct {
-		client    *client.Client
 		history   wire.History
 		commands  []wire.Command
 		approvals []wire.Approval
 		err       error
 	}
-	// events are what came over a connection.
+	// events are what came from the gateway.
 	events struct {
-		client *client.Client
-		list   []wire.Event
-		ended  bool
+		list  []wire.Event
+		ended bool
 	}
 	// sent says what became of an own message.
 	sent struct {
@@ -44,11 +42,6 @@ type (
 		err error
 	}
 	failed struct{ err error }
-	// dialed is a new connection, or why there is none.
-	dialed struct {
-		client *client.Client
-		err    error
-	}
 )
 
 // callLimit bounds calls that are answered at once.
@@ -64,21 +57,21 @@ func (s *screen) call(method string, params any, done func(error) tea.Msg) tea.C
 	}
 }
 
-// attach learns over a connection what there is to show.
-func (s *screen) attach(c *client.Client) tea.Cmd {
-	session := s.feed.Session
+// attach learns what there is to show.
+func (s *screen) attach() tea.Cmd {
+	session, c := s.feed.Session, s.client
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(s.ctx, callLimit)
 		defer cancel()
-		a := attached{client: c}
+		var a attached
 		var cs wire.CommandsList
 		a.err = errors.Join(
-			c.Call(ctx, wire.MethodSessionsSubscribe, wire.None{}, nil),
-			c.Call(ctx, wire.MethodCommandsList, wire.CommandsGet{SessionKey: session}, &cs),
+			c.Repeat(ctx, wire.MethodSessionsSubscribe, wire.None{}, nil),
+			c.Repeat(ctx, wire.MethodCommandsList, wire.CommandsGet{SessionKey: session}, &cs),
 		)
 		forget(c) // what happened so far is in the history
 		if a.err == nil {
-			a.err = c.Call(ctx, wire.MethodApprovalList, wire.None{}, &a.approvals)
+			a.err = c.Repeat(ctx, wire.MethodApprovalList, wire.None{}, &a.approvals)
 		}
 		if a.err == nil {
 			a.history, a.err = c.History(ctx, session, 200)
@@ -118,40 +111,35 @@ func listen(c *client.Client) tea.Cmd {
 			select {
 			case e, ok = <-c.Events():
 			default:
-				return events{c, list, false}
+				return events{list, false}
 			}
 		}
-		return events{c, list, !ok}
+		return events{list, !ok}
 	}
 }
 
-// join shows what the gateway knows and begins to listen. After a reconnect it
-// shows only what is new.
+// join shows what the gateway knows and the screen does not, and begins to
+// listen.
 func (s *screen) join(a attached) tea.Cmd {
-	if a.err != nil {
-		if a.client.Err() != nil {
-			return s.drop()
-		}
+	_, refused := errors.AsType[*wire.Error](a.err)
+	switch {
+	case s.client.Err() != nil:
+		return s.leave(s.client.Err())
+	case refused:
 		return s.leave(a.err)
+	case a.err != nil: // there is no connection, or not for long
+		return s.attach()
 	}
-	again := s.lost
-	s.lost, s.joined, s.attempts = false, true, 0
+	s.joined = true
 	s.commands = append(a.commands, leaveCommand())
-	if again {
-		s.scroll.add(bare, s.styles.Dim.Paint("connected again"))
-	}
+	s.found()
 	s.catchUp(a.history)
 	s.asked = nil
-	cmds := []tea.Cmd{listen(a.client)}
+	cmds := []tea.Cmd{listen(s.client)}
 	for _, q := range a.approvals {
 		cmds = append(cmds, s.ask(q))
 	}
-	for _, m := range s.sent {
-		if !m.taken {
-			cmds = append(cmds, s.transmit(m))
-		}
-	}
-	return tea.Batch(cmds...)
+	return tea.Batch(append(cmds, s.transmit())...)
 }
 
 // catchUp shows what the history has and the screen has not.
@@ -264,21 +252,47 @@ func (s *screen) arrived(run string) {
 	}
 }
 
-// events shows what came over the connection.
+// events shows what came from the gateway.
 func (s *screen) events(e events) tea.Cmd {
-	if e.client != s.client {
-		return nil
-	}
 	var cmds []tea.Cmd
 	for _, ev := range e.list {
+		switch ev.Name {
+		case client.EventLost:
+			s.outage(ev)
+		case client.EventResumed:
+			s.found()
+			cmds = append(cmds, s.transmit())
+		case client.EventReset: // what follows is in the history, too
+			return tea.Batch(append(cmds, s.attach())...)
+		}
 		for _, st := range s.feed.Take(ev) {
 			cmds = append(cmds, s.step(st))
 		}
 	}
 	if e.ended {
-		return tea.Batch(append(cmds, s.drop())...)
+		return tea.Batch(append(cmds, s.leave(s.client.Err()))...)
 	}
-	return tea.Batch(append(cmds, listen(e.client))...)
+	return tea.Batch(append(cmds, listen(s.client))...)
+}
+
+// outage says that there is no connection.
+func (s *screen) outage(e wire.Event) {
+	var o client.Outage
+	if e.Decode(&o) == nil && o.Attempt > 0 {
+		s.note = ansi.Line(o.Reason)
+	}
+	if !s.lost {
+		s.notice("connection lost; connecting again")
+	}
+	s.lost = true
+}
+
+// found says that there is a connection again.
+func (s *screen) found() {
+	if s.lost {
+		s.lost, s.note = false, ""
+		s.scroll.add(bare, s.styles.Dim.Paint("connected again"))
+	}
 }
 
 // step shows what happened.
@@ -394,20 +408,28 @@ func (s *screen) send(text string) tea.Cmd {
 	}
 	s.sent = append(s.sent, m)
 	s.said(text)
-	if s.lost || !s.joined {
-		return nil // sent when the history is there
+	return s.transmit()
+}
+
+// transmit sends the first own message that the gateway does not have. The
+// next one follows it.
+func (s *screen) transmit() tea.Cmd {
+	i := slices.IndexFunc(s.sent, func(m message) bool { return !m.taken })
+	if s.sending || s.lost || !s.joined || i < 0 {
+		return nil
 	}
-	return s.transmit(m)
+	s.sending = true
+	c, ctx := s.client, s.ctx
+	p := wire.ChatSend{SessionKey: s.feed.Session, Message: s.sent[i].text, IdempotencyKey: s.sent[i].run}
+	return func() tea.Msg {
+		_, err := c.Chat(ctx, p)
+		return sent{p.IdempotencyKey, err}
+	}
 }
 
-func (s *screen) transmit(m message) tea.Cmd {
-	p := wire.ChatSend{SessionKey: s.feed.Session, Message: m.text, IdempotencyKey: m.run}
-	return s.call(wire.MethodChatSend, p, func(err error) tea.Msg { return sent{m.run, err} })
-}
-
-// settle takes note of what became of an own message. One that was lost with
-// the connection is sent again, under the same key.
+// settle takes note of what became of an own message.
 func (s *screen) settle(r sent) tea.Cmd {
+	s.sending = false
 	_, refused := errors.AsType[*wire.Error](r.err)
 	switch {
 	case r.err == nil:
@@ -419,8 +441,10 @@ func (s *screen) settle(r sent) tea.Cmd {
 	case refused:
 		s.arrived(r.run)
 		s.scroll.add(bare, s.styles.Bad.Paint(ansi.Wrap("✗ not sent: "+ansi.Line(r.err.Error()), s.columns())))
+	default:
+		return nil // the client has ended
 	}
-	return nil
+	return s.transmit()
 }
 
 // abort stops what is in progress.
@@ -432,48 +456,4 @@ func (s *screen) abort() tea.Cmd {
 		}
 		return nil
 	})
-}
-
-// drop says that the connection is lost and begins to connect anew.
-func (s *screen) drop() tea.Cmd {
-	if s.leaving {
-		return nil
-	}
-	if !s.lost {
-		s.notice("connection lost; connecting again")
-	}
-	s.lost = true
-	return s.connect()
-}
-
-// connect asks for another connection, later when that failed before.
-func (s *screen) connect() tea.Cmd {
-	if s.o.Redial == nil {
-		return s.leave(s.client.Err())
-	}
-	wait := min(time.Duration(s.attempts)*500*time.Millisecond, 5*time.Second)
-	s.attempts++
-	return func() tea.Msg {
-		select {
-		case <-time.After(wait):
-		case <-s.ctx.Done():
-			return nil
-		}
-		c, err := s.o.Redial(s.ctx)
-		if err != nil {
-			return dialed{err: err}
-		}
-		return dialed{client: c}
-	}
-}
-
-// reconnected goes on with a new connection.
-func (s *screen) reconnected(d dialed) tea.Cmd {
-	if d.err != nil {
-		s.note = ansi.Line(d.err.Error())
-		return s.connect()
-	}
-	s.note = ""
-	s.client = d.client
-	return s.attach(d.client)
 }

@@ -6,6 +6,7 @@
 // is printed as soon as nothing can change it any more.
 //
 // The screen is one goroutine's: events, keys and results of calls come to it
-// as messages. It speaks to the gateway through package client; when the
-// connection is lost it asks for another one and goes on where it was.
+// as messages. It speaks to the gateway through package client, which connects
+// again by itself; where that says that events are missing, the screen reads
+// the history and shows what is new in it.
 package tui

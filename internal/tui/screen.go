@@ -46,15 +46,15 @@ type screen struct {
 	menu     menu
 	commands []wire.Command
 
-	joined   bool // the history is there
-	lost     bool // the connection
-	spins    bool // a tick is on its way
-	frame    int  // of the spinner
-	typed    time.Time
-	stopped  time.Time // of the last ctrl+c
-	note     string    // short-lived line below the input
-	leaving  bool
-	attempts int // at connecting
+	joined  bool // the history is there
+	lost    bool // the connection
+	spins   bool // a tick is on its way
+	frame   int  // of the spinner
+	typed   time.Time
+	stopped time.Time // of the last ctrl+c
+	note    string    // short-lived line below the input
+	leaving bool
+	sending bool // an own message is on its way
 }
 
 // message is a message of this screen's person.
@@ -77,7 +77,7 @@ func newScreen(ctx context.Context, o Options) *screen {
 
 // Init begins to follow the session.
 func (s *screen) Init() tea.Cmd {
-	return tea.Batch(s.input.Focus(), s.attach(s.client))
+	return tea.Batch(s.input.Focus(), s.attach())
 }
 
 // Update takes a message.
@@ -113,8 +113,6 @@ func (s *screen) handle(msg tea.Msg) tea.Cmd {
 		s.decided(msg)
 	case failed:
 		s.note = ansi.Line(msg.err.Error())
-	case dialed:
-		return s.reconnected(msg)
 	default:
 		return s.edit(msg)
 	}

@@ -15,12 +15,11 @@ import (
 	"github.com/chela-ai/chela/internal/tui/ansi"
 )
 
-// Options says what a screen shows. Client, Redial and Session are required.
+// Options says what a screen shows. Client and Session are required.
 type Options struct {
-	Client  *client.Client
-	Redial  func(context.Context) (*client.Client, error) // after the connection was lost
-	Session string                                        // whole key
-	Yes     bool                                          // allow everything that asks in this session
+	Client  *client.Client // connects again by itself
+	Session string         // whole key
+	Yes     bool           // allow everything that asks in this session
 	Styles  ansi.Palette
 	Lines   []string // shown first
 	History string   // file with what was typed before; "": none
@@ -72,8 +71,8 @@ func (w watched) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// Run shows the conversation until the person leaves. The connections stay
-// open: they are whose who dialed.
+// Run shows the conversation until the person leaves, or the client ends. It
+// does not close the client.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

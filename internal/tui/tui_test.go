@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -392,31 +394,68 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// line is a way to a gateway that can be cut.
+type line struct {
+	mu    sync.Mutex
+	to    func(context.Context) (net.Conn, error) // nil: nobody answers
+	conns []net.Conn
+}
+
+func (l *line) dial(ctx context.Context) (net.Conn, error) {
+	l.mu.Lock()
+	to := l.to
+	l.mu.Unlock()
+	if to == nil {
+		return nil, errors.New("nobody answers")
+	}
+	c, err := to(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns = append(l.conns, c)
+	return c, nil
+}
+
+// cut ends the connections.
+func (l *line) cut(to func(context.Context) (net.Conn, error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		c.Close()
+	}
+	l.conns, l.to = nil, to
+}
+
+// client connects over the line, and again soon after a cut.
+func (l *line) client(t *testing.T) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), client.Options{
+		Dial: l.dial, Caps: []string{wire.CapToolEvents}, Delay: func(int, error) time.Duration { return 5 * time.Millisecond },
+	})
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
 func TestReconnect(t *testing.T) {
 	long := llmtest.Say("begin of a long answer\n\nand its end")
 	long.Gap = 300 * time.Millisecond
 	g, _ := workspace(t, llmtest.Say("zeroth"), long, llmtest.Say("third"))
-	next := make(chan *client.Client, 1)
-	first := dial(t, g)
-	x := open(t, g, func(o *tui.Options) {
-		o.Client = first
-		o.Redial = func(ctx context.Context) (*client.Client, error) {
-			select {
-			case c := <-next:
-				return c, nil
-			case <-ctx.Done():
-				return nil, errors.New("gone")
-			}
-		}
-	})
+	l := &line{to: g.Dial}
+	x := open(t, g, func(o *tui.Options) { o.Client = l.client(t) })
 	x.types("before")
 	x.sees("zeroth")
 	x.rests()
 	x.types("tell me")
 	x.sees("begin of a long answer")
-	first.Close()
+	l.cut(nil)
 	x.sees("connection lost")
-	next <- dial(t, g)
+	x.sees("nobody answers")
+	l.cut(g.Dial)
 	x.sees("and its end")
 	x.rests()
 	all := x.all()
@@ -434,23 +473,42 @@ func TestAnswerMissed(t *testing.T) {
 	long := llmtest.Say("begin of a long answer\n\nand its end")
 	long.Gap = 100 * time.Millisecond
 	g, _ := workspace(t, long)
-	next := make(chan *client.Client, 1)
-	first := dial(t, g)
-	x := open(t, g, func(o *tui.Options) {
-		o.Client = first
-		o.Redial = func(context.Context) (*client.Client, error) { return <-next, nil }
-	})
+	l := &line{to: g.Dial}
+	x := open(t, g, func(o *tui.Options) { o.Client = l.client(t) })
 	x.types("tell me")
 	x.sees("begin of a long answer")
-	first.Close()
+	l.cut(nil)
 	x.sees("connection lost")
 	x.types("and then?")
 	other := open(t, g, nil)
 	other.sees("and its end")
-	next <- dial(t, g)
+	l.cut(g.Dial)
 	x.sees("the script has no step") // to what was typed meanwhile
 	x.rests()
 	for _, once := range []string{"begin of a long answer", "and its end", "❯ and then?"} {
+		if n := strings.Count(x.all(), once); n != 1 {
+			t.Errorf("%q is shown %d times\n%s", once, n, x.all())
+		}
+	}
+}
+
+// TestAnotherGateway starts the gateway again while the screen is open.
+func TestAnotherGateway(t *testing.T) {
+	dir := t.TempDir()
+	g := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(llmtest.Say("first answer"))})
+	l := &line{to: g.Dial}
+	x := open(t, g, func(o *tui.Options) { o.Client = l.client(t) })
+	x.types("tell me")
+	x.sees("first answer")
+	x.rests()
+	g.Stop()
+	x.sees("connection lost")
+	x.types("and then?")
+	next := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(llmtest.Say("second answer"))})
+	l.cut(next.Dial)
+	x.sees("second answer")
+	x.rests()
+	for _, once := range []string{"❯ tell me", "❯ and then?", "first answer", "second answer", "connection lost", "connected again"} {
 		if n := strings.Count(x.all(), once); n != 1 {
 			t.Errorf("%q is shown %d times\n%s", once, n, x.all())
 		}
