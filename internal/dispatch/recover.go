@@ -20,10 +20,26 @@ import (
 const unknownText = "Interrupted by a restart while this was running: its outcome is unknown. It was not repeated. " +
 	"Look at the current state before you decide what to do."
 
-// recover wakes every session in which something is left to do.
+// recover wakes every session in which something is left to do. What is owed
+// was promised by a process that is no more.
 func (c *Conductor) recover(ctx context.Context) error {
 	keys := map[chela.SessionKey]bool{}
+	var owed []queue.Item
 	err := c.o.Store.View(ctx, func(r store.Reader) error {
+		var err error
+		owed, err = r.Queue().Owed()
+		return err
+	})
+	if err == nil && len(owed) > 0 {
+		err = c.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
+			_, err := queue.Release(tx.Queue())
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	err = c.o.Store.View(ctx, func(r store.Reader) error {
 		waiting, err := r.Queue().Sessions()
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ type State string
 
 // The states. The last three are final.
 const (
+	Owed      State = "owed" // what it tells of has not happened yet; see Tell and Release
 	Waiting   State = "waiting"
 	Taken     State = "taken" // by the run Item.Run; it becomes Done with the run's end
 	Done      State = "done"
@@ -59,6 +60,8 @@ type Reader interface {
 	Get(id string) (Item, error)
 	// ByKey returns an item by dedupe key, or chela.ErrNotFound.
 	ByKey(key string) (Item, error)
+	// Owed returns the items of all sessions in state Owed, by Seq.
+	Owed() ([]Item, error)
 	// Sessions returns the keys that have waiting items.
 	Sessions() ([]chela.SessionKey, error)
 }

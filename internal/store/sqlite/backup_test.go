@@ -65,7 +65,7 @@ func TestBackup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Sessions != 5 || s.Version != 3 || s.Entries == 0 || s.Runs != 5 {
+		if s.Sessions != 5 || s.Version != 4 || s.Entries == 0 || s.Runs != 5 {
 			t.Errorf("summary: %+v", s)
 		}
 	}

@@ -56,6 +56,9 @@ func (t items) Get(id string) (queue.Item, error) { return t.one("id = ?", id) }
 // ByKey returns an item by dedupe key.
 func (t items) ByKey(key string) (queue.Item, error) { return t.one("key = ?", key) }
 
+// Owed returns the items of all sessions in state Owed, by Seq.
+func (t items) Owed() ([]queue.Item, error) { return t.list("state = 'owed' ORDER BY seq") }
+
 // Sessions returns the keys that have waiting items.
 func (t items) Sessions() ([]chela.SessionKey, error) {
 	var keys []chela.SessionKey

@@ -155,7 +155,7 @@ func (t sessions) Delete(key chela.SessionKey) error {
 		"DELETE FROM approval WHERE session = ?",
 		"DELETE FROM outbox WHERE session = ?",
 		"DELETE FROM run WHERE session = ?",
-		"UPDATE item SET inbound = '{}', note = 'session deleted', state = iif(state IN ('waiting', 'taken'), 'cancelled', state) WHERE session = ?",
+		"UPDATE item SET inbound = '{}', note = 'session deleted', state = iif(state IN ('owed', 'waiting', 'taken'), 'cancelled', state) WHERE session = ?",
 		"UPDATE lease SET fence = fence + 1, owner = '', run = '' WHERE session = ?",
 		"DELETE FROM session WHERE key = ?",
 	} {

@@ -88,6 +88,49 @@ func testQueue(t *testing.T, s store.Store) {
 		items[0].State = queue.Taken
 		update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
 	})
+	t.Run("what is owed waits when it is told", func(t *testing.T) {
+		var ids []string
+		for n := range 3 {
+			it := item(keyB, 20+n)
+			it.Kind, it.State = queue.System, queue.Owed
+			ids = append(ids, it.ID)
+			update(t, s, func(tx store.Tx) error { _, err := tx.Queue().Put(it); return err })
+		}
+		list := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, it := range append(get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Owed() }),
+				get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyB) })...) {
+				if it.Kind == queue.System {
+					got = append(got, string(it.State)+" "+it.ID)
+				}
+			}
+			same(t, "items", got, want)
+		}
+		list("owed item-20", "owed item-21", "owed item-22")
+		tell := func(id, text string, want bool) {
+			t.Helper()
+			update(t, s, func(tx store.Tx) error {
+				waits, err := queue.Tell(tx.Queue(), id, text, at(30))
+				same(t, "tell "+id, waits, want)
+				return err
+			})
+		}
+		tell(ids[0], "the end", true)
+		tell(ids[0], "again", false)
+		tell(ids[1], "", false)
+		list("owed item-22", "waiting item-20:told")
+		same(t, "text", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get("item-20:told") }).Inbound.Text, "the end")
+		update(t, s, func(tx store.Tx) error {
+			items, err := queue.Release(tx.Queue())
+			same(t, "released", len(items), 1)
+			return err
+		})
+		list("waiting item-22", "waiting item-20:told")
+		update(t, s, func(tx store.Tx) error {
+			return tx.Queue().Set(queue.Done, queue.Item{ID: "item-22"}, queue.Item{ID: "item-20:told"})
+		})
+	})
 	t.Run("items without a key are all new", func(t *testing.T) {
 		update(t, s, func(tx store.Tx) error {
 			for n := range 2 {

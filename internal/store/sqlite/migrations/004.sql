@@ -1,0 +1,1 @@
+CREATE INDEX item_owed ON item (seq) WHERE state = 'owed';
