@@ -90,6 +90,11 @@ type Event struct {
 	Skipped  bool // on ToolEnd: Call was not run
 	Partial  bool // on Assistant: cut by an abort; it holds what had arrived and no calls
 
+	// On Assistant, when another model answered in place of the one that was
+	// asked: which, and who did not answer.
+	By    *llm.Model
+	Tried []llm.Attempt
+
 	Reason Reason // on End
 	Err    error  // on End: why, when Reason is Failed, Stopped or Aborted
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/standard"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/internal/tool/status"
 )
 
@@ -35,6 +36,8 @@ type profiles struct {
 	started time.Time
 	tools   tool.Set
 
+	commands *exec.Commands // that go on in the background
+
 	mu    sync.Mutex
 	files map[string]*prompt.Workspace // by directory
 }
@@ -43,7 +46,7 @@ type profiles struct {
 func openModels(ctx context.Context, o *options, a Options) (*model.Set, error) {
 	return model.Open(ctx, model.Options{
 		Config: o.Models, Default: o.Agent.Model, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
-		Keys: filepath.Join(a.State, "credentials"), NoProbe: a.NoProbe, Made: a.Providers,
+		Keys: filepath.Join(a.State, "credentials"), Rests: filepath.Join(a.State, "cache", "rests.json"), Log: a.Log, NoProbe: a.NoProbe, Made: a.Providers,
 	})
 }
 
@@ -67,6 +70,8 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options) (*profi
 	if err != nil {
 		return nil, err
 	}
+	p.commands = opts.commands(st, o)
+	run.Commands = p.commands
 	search, err := opts.search(o)
 	if err != nil {
 		return nil, err

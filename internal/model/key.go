@@ -1,8 +1,10 @@
 package model
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/secret"
@@ -14,40 +16,75 @@ const (
 	inSaved  = "the saved keys"
 )
 
+// key is a key of a provider.
+type key struct {
+	id    string // stable, and not secret: openai:OPENAI_API_KEY
+	value secret.Value
+	from  string // inConfig, inSaved, or the variable
+}
+
 // Keys returns the keys of providers that are known.
 func (m *Set) Keys() []secret.Value {
 	var out []secret.Value
-	for _, s := range services {
-		key, _ := m.key(s.id)
-		out = append(out, key)
-	}
-	for id := range m.o.Providers {
-		key, _ := m.key(id)
-		out = append(out, key)
+	for _, s := range m.Providers() {
+		for _, k := range m.keys(s.ID) {
+			out = append(out, k.value)
+		}
 	}
 	return out
 }
 
-// key returns the provider's key and where it was found; empty: nowhere.
-func (m *Set) key(id string) (secret.Value, string) {
+// keys returns the provider's keys: the one that is configured, else those of
+// the environment and then the saved ones.
+func (m *Set) keys(id string) []key {
 	// A variable that is not set stays in the text as it was written.
 	if v, err := m.o.Providers[id].APIKey.Resolve(m.o.Env); err == nil && !v.IsZero() && !strings.Contains(v.Reveal(), "${") {
-		return v, inConfig
+		return []key{{id + ":config", v, inConfig}}
+	}
+	var out []key
+	add := func(name, text, from string) {
+		v := secret.New(strings.TrimSpace(text))
+		if !v.IsZero() && !slices.ContainsFunc(out, func(k key) bool { return k.value.Reveal() == v.Reveal() }) {
+			out = append(out, key{id + ":" + name, v, from})
+		}
 	}
 	for _, s := range services {
 		if s.id != id {
 			continue
 		}
 		for _, name := range s.env {
-			if v := m.o.Env(name); v != "" {
-				return secret.New(v), name
+			for i, text := range strings.FieldsFunc(m.o.Env(name+"S"), func(r rune) bool { return strings.ContainsRune(",; \n", r) }) {
+				add(fmt.Sprintf("%sS/%d", name, i+1), text, name+"S")
 			}
+			add(name, m.o.Env(name), name)
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(m.o.Keys, id+".key")); err == nil {
-		if v := strings.TrimSpace(string(b)); v != "" {
-			return secret.New(v), inSaved
+	for _, file := range m.saved(id) {
+		if b, err := os.ReadFile(file); err == nil {
+			_, name, named := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".key"), ".")
+			if !named {
+				name = "default"
+			}
+			add(name, string(b), inSaved)
 		}
 	}
-	return secret.Value{}, ""
+	return out
+}
+
+// saved returns the files of a provider's saved keys: ID.key, and ID.NAME.key
+// in the order of the names.
+func (m *Set) saved(id string) []string {
+	if m.o.Keys == "" || strings.ContainsAny(id, `/\*?[.`) {
+		return nil
+	}
+	named, _ := filepath.Glob(filepath.Join(m.o.Keys, id+".*.key")) // the pattern is good
+	return append([]string{filepath.Join(m.o.Keys, id+".key")}, named...)
+}
+
+// first returns the first of the provider's keys; the zero key: there is none.
+func (m *Set) first(id string) key {
+	if keys := m.keys(id); len(keys) > 0 {
+		return keys[0]
+	}
+	return key{}
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 
 	"github.com/chela-ai/chela/internal/llm"
@@ -16,14 +17,16 @@ type Options struct {
 	Env     func(string) string     // the environment
 	HTTP    *http.Client            // for providers
 	Keys    string                  // directory of saved keys
+	Rests   string                  // file that keeps which keys rest; "": they are forgotten with the process
+	Log     *slog.Logger            // nil: nothing is logged
 	NoProbe bool                    // do not look for model servers on this machine
 	Made    map[string]llm.Provider // answer in place of those that are configured, by id
 }
 
-// Choice is the default model, or one with fallbacks, of which the first is
-// used.
+// Choice is the default model, and those that answer when it does not.
 type Choice struct {
-	Primary string `json:"primary"` // provider/model, or an alias; "": none is configured
+	Primary   string   `json:"primary"` // provider/model, or an alias; "": none is configured
+	Fallbacks []string `json:"fallbacks"`
 }
 
 // UnmarshalJSON accepts "provider/model" and {"primary": "provider/model"}.

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/failover"
 	"github.com/chela-ai/chela/internal/standard"
 )
 
@@ -22,21 +22,25 @@ type Set struct {
 	catalog llm.Catalog
 	choice  llm.Ref
 	why     string
+	health  *failover.Health
 
-	mu   sync.Mutex
-	made map[string]llm.Provider
+	mu       sync.Mutex
+	made     map[string]llm.Provider // by key
+	resolved map[string]resolved     // by what was asked for
 }
 
 // Open chooses the default model: the configured one; a service whose key is
 // known; a model server on this machine; the built-in assistant.
 func Open(ctx context.Context, o Options) (*Set, error) {
-	m := &Set{o: o, made: map[string]llm.Provider{}}
-	maps.Copy(m.made, o.Made)
+	m := &Set{o: o, made: map[string]llm.Provider{}, resolved: map[string]resolved{}, health: openHealth(o)}
 	m.catalog = m.known()
 	for ref, s := range o.Models {
 		if s.Alias != "" {
 			m.catalog.Aliases[s.Alias] = ref
 		}
+	}
+	if err := m.checkFallbacks(); err != nil {
+		return nil, err
 	}
 	if want := o.Default.Primary; want != "" {
 		info, err := m.catalog.Resolve(want)
@@ -53,8 +57,8 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 		}
 	}
 	for _, s := range services {
-		if key, from := m.key(s.id); !key.IsZero() {
-			m.choice, m.why = llm.Ref{Provider: s.id, Model: s.model}, "key found in "+from
+		if k := m.first(s.id); !k.value.IsZero() {
+			m.choice, m.why = llm.Ref{Provider: s.id, Model: s.model}, "key found in "+k.from
 			return m, nil
 		}
 	}
@@ -122,53 +126,9 @@ func (m *Set) known() llm.Catalog {
 	return out
 }
 
-// Resolve returns the model that a session asks for ("": the default one) with
-// its provider.
-func (m *Set) Resolve(ref string) (llm.Model, llm.Provider, error) {
-	r := m.choice
-	if ref != "" {
-		info, err := m.catalog.Resolve(ref)
-		if err != nil {
-			return llm.Model{}, nil, err
-		}
-		r = llm.Ref{Provider: info.Provider, Model: info.ID}
-	}
-	info, err := m.catalog.Resolve(r.String())
-	if err != nil {
-		info = llm.Model{Provider: r.Provider, ID: r.Model}
-	}
-	p, err := m.provider(r.Provider)
-	return info, p, err
-}
-
-// provider returns the provider with the id, made at its first use.
-func (m *Set) provider(id string) (llm.Provider, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p := m.made[id]; p != nil {
-		return p, nil
-	}
-	c, err := m.config(id)
-	if err != nil {
-		return nil, err
-	}
-	p, err := standard.Provider(c)
-	if err != nil {
-		return nil, err
-	}
-	first := 120 * time.Second
-	if s := m.o.Providers[id].TimeoutSeconds; s > 0 {
-		first = time.Duration(s) * time.Second
-	}
-	p = llm.Watch(p, llm.Timeouts{First: first, Idle: first})
-	m.made[id] = p
-	return p, nil
-}
-
-// config is what the provider with the id is made of.
-func (m *Set) config(id string) (standard.ProviderConfig, error) {
-	key, _ := m.key(id)
-	c := standard.ProviderConfig{Name: id, Key: key, HTTP: m.o.HTTP, Model: func(model string) llm.Model {
+// config is what the provider with the id is made of, under one of its keys.
+func (m *Set) config(id string, k key) (standard.ProviderConfig, error) {
+	c := standard.ProviderConfig{Name: id, Key: k.value, HTTP: m.o.HTTP, Model: func(model string) llm.Model {
 		info, err := m.catalog.Resolve(id + "/" + model)
 		if err != nil {
 			return llm.Model{Provider: id, ID: model}
@@ -211,7 +171,7 @@ func (m *Set) config(id string) (standard.ProviderConfig, error) {
 			Hint: "chela config set models.providers." + id + ".baseUrl URL",
 		}
 	}
-	if key.IsZero() && !o.APIKey.IsZero() {
+	if k.value.IsZero() && !o.APIKey.IsZero() {
 		_, err := o.APIKey.Resolve(m.o.Env)
 		if err == nil {
 			err = errors.New("it names a variable that is not set")
@@ -221,7 +181,7 @@ func (m *Set) config(id string) (standard.ProviderConfig, error) {
 			Hint: "chela config set models.providers." + id + ".apiKey KEY", Err: err,
 		}
 	}
-	if needsKey(id) && key.IsZero() && o.BaseURL == "" {
+	if needsKey(id) && k.value.IsZero() && o.BaseURL == "" {
 		return c, &chela.Error{
 			Code: chela.CodeInvalid, Message: fmt.Sprintf("there is no key for %s", id),
 			Hint: "chela config set models.providers." + id + ".apiKey KEY",

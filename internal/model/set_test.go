@@ -166,9 +166,8 @@ func TestKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, from := m.key(tt.id)
-			if v.Reveal() != tt.want || from != tt.from {
-				t.Errorf("%q from %q, want %q from %q", v.Reveal(), from, tt.want, tt.from)
+			if k := m.first(tt.id); k.value.Reveal() != tt.want || k.from != tt.from {
+				t.Errorf("%q from %q, want %q from %q", k.value.Reveal(), k.from, tt.want, tt.from)
 			}
 		})
 	}
@@ -193,7 +192,7 @@ func TestProviderErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = m.provider(tt.id)
+			_, _, err = m.Resolve(tt.id + "/m")
 			if err == nil || err.Error() != tt.want || chela.HintOf(err) != tt.hint {
 				t.Errorf("%v (%s), want %s (%s)", err, chela.HintOf(err), tt.want, tt.hint)
 			}
@@ -205,16 +204,16 @@ func TestProviderErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"openai", "acme", "ollama", "offline"} {
-			if _, err := m.provider(id); err != nil {
+			if _, _, err := m.Resolve(id + "/m"); err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
-		c, err := m.config("acme")
+		c, err := m.config("acme", key{})
 		if err != nil || c.API != standard.OpenAI || c.BaseURL != "http://h/v1" || c.Header.Get("X-Team") != "a" {
 			t.Errorf("%+v %v", c, err)
 		}
-		a, _ := m.provider("acme")
-		if b, _ := m.provider("acme"); a != b {
+		_, a, _ := m.Resolve("acme/m")
+		if _, b, _ := m.Resolve("acme/m"); a != b {
 			t.Error("a provider was made twice")
 		}
 	})

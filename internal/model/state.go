@@ -5,12 +5,13 @@ import "slices"
 // State says whether a provider can be asked. Its key is not part of it.
 type State struct {
 	ID      string
-	Err     error  // why it cannot be asked; nil: it can
-	Key     bool   // it has a key
-	From    string // where the key is: FromConfig, FromEnv, FromSaved
-	Env     string // the variable, FromEnv
-	Where   string // the same in words
-	Service bool   // it is known: a key is all that it needs
+	Err     error    // why it cannot be asked; nil: it can
+	Key     bool     // it has a key
+	From    string   // where the key is: FromConfig, FromEnv, FromSaved
+	Env     string   // the variable, FromEnv
+	Where   string   // the same in words
+	Keys    []string // the ids of its keys
+	Service bool     // it is known: a key is all that it needs
 }
 
 // Where a key is.
@@ -22,9 +23,14 @@ const (
 
 // Provider returns the state of a provider.
 func (m *Set) Provider(id string) State {
-	key, from := m.key(id)
-	_, err := m.config(id)
-	s := State{ID: id, Err: err, Key: !key.IsZero(), Where: from, Service: needsKey(id)}
+	keys := m.keys(id)
+	_, err := m.config(id, m.first(id))
+	s := State{ID: id, Err: err, Key: len(keys) > 0, Service: needsKey(id)}
+	for _, k := range keys {
+		s.Keys = append(s.Keys, k.id)
+	}
+	from := m.first(id).from
+	s.Where = from
 	switch {
 	case from == inConfig:
 		s.From = FromConfig
