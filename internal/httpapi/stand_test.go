@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -66,7 +67,7 @@ func newStand(t *testing.T, change func(*access.Options)) *stand {
 		t: t, conns: make(chan net.Conn), done: make(chan struct{}), door: access.New(o),
 		parts: map[string]string{"store": "ok", "model": "ok"},
 	}
-	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(s.methods())})
+	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(s.methods()), Models: catalog})
 	h := httpapi.New(httpapi.Options{
 		Log: log, Door: s.door, Upgrade: s.gate.Upgrade(s.door.Connect), Started: time.Now(),
 		Ready:   func(context.Context) map[string]string { return s.parts },
@@ -103,6 +104,14 @@ func (s *stand) methods() []rpc.Method {
 		rpc.New("admin", wire.RoleOperator, chela.ScopeAdmin, ok),
 		rpc.New("node", wire.RoleNode, "", ok),
 	}
+}
+
+// catalog is the models of the session main.
+func catalog(_ context.Context, of wire.ModelsScope) (wire.ModelsList, error) {
+	if of.SessionKey != "main" {
+		return wire.ModelsList{}, errors.New("no such session")
+	}
+	return wire.ModelsList{Models: []wire.Model{{ID: "m1", Name: "m1", Provider: "mock"}}}, nil
 }
 
 func metrics() []httpapi.Metric {
