@@ -267,9 +267,13 @@ type MessageMeta struct {
 	RunID          string `json:"runId,omitempty"`
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 	SenderIsOwner  bool   `json:"senderIsOwner,omitempty"`
-	Kind           string `json:"kind,omitempty"` // of RoleSystem: notice, command, cut, …
+	Kind           string `json:"kind,omitempty"`   // notice, command, …: not said by a person or a model
+	Footer         string `json:"footer,omitempty"` // in chat events: one line about usage that follows the answer
 	Truncated      bool   `json:"truncated,omitempty"`
 }
+
+// KindCommand is the Kind of a slash command and of its answer.
+const KindCommand = "command"
 
 // Abort says that an answer was cut, and by whom.
 type Abort struct {

@@ -29,8 +29,6 @@ type Chat struct {
 	ErrorMessage string       `json:"errorMessage,omitempty"`
 	ErrorKind    string       `json:"errorKind,omitempty"`
 	ErrorDetail  *ErrorDetail `json:"errorDetail,omitempty"`
-	Command      bool         `json:"command,omitempty"` // the answer of a slash command
-	Footer       string       `json:"footer,omitempty"`  // one line about usage that follows the answer
 }
 
 // ErrorDetail says which model failed.
@@ -124,18 +122,22 @@ type Notice struct {
 	Text string `json:"text"`
 }
 
-// SessionMessage is the payload of session.message: a stored message.
+// SessionMessage is the payload of session.message: a stored message. What is
+// known of its session stands in Row, and again beside what is above it.
 type SessionMessage struct {
-	SessionKey string  `json:"sessionKey"`
-	SessionID  string  `json:"sessionId"`
-	AgentID    string  `json:"agentId"`
-	Message    Message `json:"message"`
-	MessageID  string  `json:"messageId"`
-	Seq        int64   `json:"messageSeq"`
-	UpdatedAt  Millis  `json:"updatedAt"`
+	SessionKey string   `json:"sessionKey"`
+	SessionID  string   `json:"sessionId"`
+	AgentID    string   `json:"agentId"`
+	Message    Message  `json:"message"`
+	MessageID  string   `json:"messageId"`
+	Seq        int64    `json:"messageSeq"`
+	UpdatedAt  Millis   `json:"updatedAt"`
+	Row        *Session `json:"session,omitempty"`
+	*Session
 }
 
-// SessionsChanged is the payload of sessions.changed.
+// SessionsChanged is the payload of sessions.changed. The session stands in Row,
+// and its properties again beside those above it.
 type SessionsChanged struct {
 	SessionKey string   `json:"sessionKey"`
 	AgentID    string   `json:"agentId"`
@@ -145,7 +147,8 @@ type SessionsChanged struct {
 	Time       Millis   `json:"ts"`
 	Active     bool     `json:"hasActiveRun"`
 	Runs       []string `json:"activeRunIds"`
-	Session    *Session `json:"session,omitempty"`
+	Row        *Session `json:"session,omitempty"` // nil: there is none any more
+	*Session
 }
 
 // SessionOperation is the payload of session.operation: work on a session that

@@ -50,6 +50,8 @@ type Event struct {
 	Delta string `json:"delta,omitempty"` // assistant, thinking: what is new
 	Text  string `json:"text,omitempty"`  // assistant: all of this message so far; notice, command, error: the text
 
+	Transcript string `json:"transcript,omitempty"` // on message: the id of the one that the entry is in
+
 	Tool *ToolEvent `json:"tool,omitempty"` // on stream tool
 	End  *EndEvent  `json:"end,omitempty"`  // on lifecycle end and error
 	Data any        `json:"data,omitempty"` // what else the stream carries; see the publisher

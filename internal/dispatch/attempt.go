@@ -265,7 +265,8 @@ func (c *Conductor) announce(j *job, entries ...*session.Entry) {
 	for _, e := range entries {
 		if e.Kind == session.KindMessage {
 			c.o.Bus.Publish(chela.Event{
-				Run: j.r.ID, Session: j.r.Session, Stream: chela.StreamMessage, Phase: string(e.Message.Role), Data: *e,
+				Run: j.r.ID, Session: j.r.Session, Stream: chela.StreamMessage, Phase: string(e.Message.Role),
+				Transcript: j.r.SessionID, Data: *e,
 			})
 		}
 	}

@@ -24,11 +24,15 @@ type changes struct {
 
 	mu      sync.Mutex
 	waiting []change
-	ready   chan struct{} // cap 1
+	rows    map[chela.SessionKey]wire.Session // as they were told last
+	ready   chan struct{}                     // cap 1
 }
 
 // maxChanges bounds what waits; clients see a session's latest state anyway.
 const maxChanges = 1024
+
+// maxRows bounds the rows that are remembered.
+const maxRows = 256
 
 func (cs *changes) init(s *Server) { cs.s, cs.ready = s, make(chan struct{}, 1) }
 
@@ -80,9 +84,39 @@ func (cs *changes) send(c change) {
 		if err != nil {
 			cs.s.o.Log.Debug("session row for a change", "session", string(c.key), "err", err)
 		}
-		if p.Session = row; row != nil {
+		if p.Row, p.Session = row, row; row != nil {
 			p.Active, p.Runs = row.Active, row.Runs
 		}
 	}
+	cs.remember(c.key, p.Row)
 	cs.s.broadcast(to, false, wire.EventSessionsChanged, func() any { return p })
+}
+
+// remember keeps a row for the session's messages; nil: there is none.
+func (cs *changes) remember(key chela.SessionKey, row *wire.Session) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if row == nil {
+		delete(cs.rows, key)
+		return
+	}
+	if cs.rows == nil || len(cs.rows) >= maxRows {
+		cs.rows = map[chela.SessionKey]wire.Session{}
+	}
+	cs.rows[key] = *row
+}
+
+// known returns a session as it was told last, with what is known now of a run
+// of it; nil when it was not told.
+func (cs *changes) known(key chela.SessionKey, run chela.RunID, active bool) *wire.Session {
+	cs.mu.Lock()
+	row, ok := cs.rows[key]
+	cs.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	if active {
+		row.Active, row.Status, row.Runs = true, "running", []string{string(run)}
+	}
+	return &row
 }

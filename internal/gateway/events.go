@@ -179,9 +179,10 @@ func (s *Server) message(e chela.Event) {
 	}
 	s.streams.settle(e.Run)
 	s.broadcast(watchers(e.Session), false, wire.EventSessionMessage, func() any {
+		row := s.changes.known(e.Session, e.Run, s.streams.goesOn(e.Run))
 		return wire.SessionMessage{
-			SessionKey: string(e.Session), AgentID: string(e.Session.Agent()),
-			Message: m, MessageID: entry.ID, Seq: entry.Seq, UpdatedAt: wire.At(e.Time),
+			SessionKey: string(e.Session), SessionID: e.Transcript, AgentID: string(e.Session.Agent()),
+			Message: m, MessageID: entry.ID, Seq: entry.Seq, UpdatedAt: wire.At(e.Time), Row: row, Session: row,
 		}
 	})
 }
@@ -248,10 +249,10 @@ func emptyFinal(e chela.Event) wire.Chat { return chatEvent(e, wire.StateFinal) 
 
 func commandChat(e chela.Event) wire.Chat {
 	p := chatEvent(e, wire.StateFinal)
-	p.Command = true
 	p.Stop = "stop"
 	if e.Text != "" {
 		p.Message = answer(e, e.Text)
+		p.Message.Meta.Kind = wire.KindCommand
 	}
 	return p
 }
@@ -262,9 +263,10 @@ func endChat(e chela.Event, shown string) wire.Chat {
 	switch end.Outcome {
 	case "ok":
 		p := chatEvent(e, wire.StateFinal)
-		p.Stop, p.Footer = cmp.Or(end.Stop, "stop"), end.Footer
+		p.Stop = cmp.Or(end.Stop, "stop")
 		if end.Text != "" && !end.Silent {
 			p.Message = answer(e, end.Text)
+			p.Message.Meta.Footer = end.Footer
 		}
 		return p
 	case "aborted", "superseded":

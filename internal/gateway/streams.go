@@ -48,6 +48,13 @@ func (ss *streams) terminal(id chela.RunID, send func()) {
 	ss.s.disown(id)
 }
 
+// goesOn reports whether a run has begun and not ended.
+func (ss *streams) goesOn(id chela.RunID) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.runs[id] != nil
+}
+
 // settle sends the text of a run that is held back for joining: the message
 // that it is part of was stored.
 func (ss *streams) settle(id chela.RunID) {

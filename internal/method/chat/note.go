@@ -87,6 +87,7 @@ func (m methods) inject(ctx context.Context, _ rpc.Peer, in wire.ChatInject) (wi
 	if in.Label != "" {
 		text = "[" + in.Label + "]\n\n" + text
 	}
+	transcript := ""
 	e := session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Text: text, NanoUSD: -1}
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		meta, err := tx.Sessions().Get(key)
@@ -99,12 +100,12 @@ func (m methods) inject(ctx context.Context, _ rpc.Peer, in wire.ChatInject) (wi
 		if err := tx.Sessions().Append(meta.ID, &e); err != nil {
 			return err
 		}
-		meta.Updated = e.Time
+		meta.Updated, transcript = e.Time, meta.ID
 		return tx.Sessions().Put(meta)
 	})
 	if err != nil {
 		return wire.ChatInjected{}, err
 	}
-	m.o.Publish(chela.Event{Session: key, Stream: chela.StreamMessage, Phase: wire.RoleSystem, Data: e})
+	m.o.Publish(chela.Event{Session: key, Stream: chela.StreamMessage, Phase: wire.RoleSystem, Transcript: transcript, Data: e})
 	return wire.ChatInjected{OK: true, MessageID: e.ID}, nil
 }

@@ -25,7 +25,7 @@ func (m methods) compact(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (w
 	op := wire.SessionOperation{ID: uuid.NewString(), Operation: "compact"}
 	m.operation(key, chela.PhaseStart, op)
 	out := wire.SessionCompacted{OK: true, Key: string(key)}
-	var stored []*session.Entry
+	var stored cut
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		var err error
 		stored, out.Reason, err = cutTx(tx, key, time.Now())
@@ -37,8 +37,10 @@ func (m methods) compact(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (w
 	if err != nil {
 		return wire.SessionCompacted{}, fmt.Errorf("compact session %s: %w", key, err)
 	}
-	for _, e := range stored {
-		m.o.Publish(chela.Event{Session: key, Stream: chela.StreamMessage, Phase: wire.RoleSystem, Data: *e})
+	for _, e := range stored.entries {
+		m.o.Publish(chela.Event{
+			Session: key, Stream: chela.StreamMessage, Phase: wire.RoleSystem, Transcript: stored.transcript, Data: *e,
+		})
 	}
 	if out.Compacted {
 		m.tell(key, "compacted")
@@ -46,34 +48,40 @@ func (m methods) compact(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (w
 	return out, nil
 }
 
+// cut is what a compaction wrote.
+type cut struct {
+	transcript string
+	entries    []*session.Entry
+}
+
 // cutTx writes the cut, or says why there is none.
-func cutTx(tx store.Tx, key chela.SessionKey, now time.Time) ([]*session.Entry, string, error) {
+func cutTx(tx store.Tx, key chela.SessionKey, now time.Time) (cut, string, error) {
 	meta, err := find(tx.Sessions(), key)
 	if err != nil {
-		return nil, "", err
+		return cut{}, "", err
 	}
 	active, err := tx.Runs().Active(key)
 	if err != nil || len(active) > 0 {
-		return nil, "a run is in progress", err
+		return cut{}, "a run is in progress", err
 	}
 	entries, err := tx.Sessions().Entries(meta.ID, 0, 0)
 	if err != nil {
-		return nil, "", err
+		return cut{}, "", err
 	}
 	from, turns, ok := compact.Cut(entries)
 	if !ok {
-		return nil, "there is only one turn", nil
+		return cut{}, "there is only one turn", nil
 	}
 	text := fmt.Sprintf("the oldest %d turns are left out from now on (they stay in the history)", turns)
-	cut := []*session.Entry{
+	c := cut{meta.ID, []*session.Entry{
 		{ID: uuid.NewString(), Kind: session.KindCut, Time: now, First: from, NanoUSD: -1},
 		{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Text: text, NanoUSD: -1},
-	}
+	}}
 	meta.Updated = now
-	if err := tx.Sessions().Append(meta.ID, cut...); err != nil {
-		return nil, "", err
+	if err := tx.Sessions().Append(meta.ID, c.entries...); err != nil {
+		return cut{}, "", err
 	}
-	return cut, "", tx.Sessions().Put(meta)
+	return c, "", tx.Sessions().Put(meta)
 }
 
 func (m methods) operation(key chela.SessionKey, phase string, op wire.SessionOperation) {

@@ -222,7 +222,7 @@ func (m methods) previewOf(r session.Reader, name string, limit, chars int) (wir
 	}
 	for _, e := range entries {
 		if text := said(e); text != "" {
-			p.Items = append(p.Items, wire.PreviewItem{Role: string(e.Message.Role), Text: cut(text, chars)})
+			p.Items = append(p.Items, wire.PreviewItem{Role: string(e.Message.Role), Text: clip(text, chars)})
 		}
 	}
 	p.Items = p.Items[max(0, len(p.Items)-limit):]
@@ -241,7 +241,7 @@ func lastText(r session.Reader, id string) (string, error) {
 	}
 	for _, e := range slices.Backward(entries) {
 		if text := said(e); text != "" {
-			return cut(text, previewChars), nil
+			return clip(text, previewChars), nil
 		}
 	}
 	return "", nil
@@ -259,8 +259,8 @@ func said(e session.Entry) string {
 	return text
 }
 
-// cut returns at most n characters of s.
-func cut(s string, n int) string {
+// clip returns at most n characters of s.
+func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -169,7 +169,10 @@ func (f *Feed) chat(c wire.Chat) []Step {
 	}
 	f.known[c.RunID] = true
 	delete(f.open, c.RunID)
-	end := End{State: c.State, Text: text, Error: c.ErrorMessage, Footer: c.Footer, Command: c.Command}
+	end := End{State: c.State, Text: text, Error: c.ErrorMessage}
+	if c.Message != nil {
+		end.Footer, end.Command = c.Message.Meta.Footer, c.Message.Meta.Kind == wire.KindCommand
+	}
 	if d := c.ErrorDetail; d != nil {
 		end.Model = strings.Trim(d.Provider+"/"+d.Model, "/")
 	}
