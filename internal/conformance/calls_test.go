@@ -13,6 +13,7 @@ import (
 var ours = map[string]string{
 	"backup.create":        "ours: a copy of the database while it is in use",
 	"sessions.export":      "ours: a conversation in the file format of OpenClaw",
+	"tools.explain":        "ours: which rule decided about a tool",
 	"sessions.unsubscribe": "OpenClaw has it too, and leaves it out of the schema",
 }
 
@@ -21,8 +22,9 @@ var ours = map[string]string{
 var resultless = []string{
 	"agent", "agent.wait", "chat.abort", "chat.history", "chat.inject", "chat.metadata", "chat.send", "chat.startup",
 	"config.get", "device.pair.approve", "device.pair.list", "device.pair.reject", "device.pair.remove",
-	"device.token.revoke", "exec.approval.get", "exec.approval.list", "exec.approval.resolve", "health",
-	"models.authStatus", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.list",
+	"device.pair.rename", "device.token.revoke", "exec.approval.get", "exec.approval.list", "exec.approval.request",
+	"exec.approval.resolve", "exec.approval.waitDecision", "health", "models.authStatus", "node.describe", "node.list",
+	"node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.list",
 	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
 	"sessions.reset", "sessions.send", "sessions.steer", "sessions.subscribe", "sessions.usage", "status",
 	"system-event", "system-presence", "usage.cost", "usage.status",
@@ -33,6 +35,7 @@ var irregular = map[string]string{
 	"agent.identity.get params": "AgentIdentityParams",
 	"agent.identity.get result": "AgentIdentityResult",
 	"config.schema result":      "ConfigSchemaResponse",
+	"exec.approvals.get result": "ExecApprovalsSnapshot",
 	"sessions.steer params":     "SessionsSendParams",
 	"chat.startup params":       "ChatHistoryParams",
 }
@@ -76,6 +79,7 @@ func (g *golden) calls() []call {
 		{"models.authStatus", m{}, nil},
 		{"commands.list", m{}, nil},
 		{"tools.catalog", m{}, nil},
+		{"tools.explain", m{"sessionKey": talked}, nil},
 		{"tools.effective", m{"sessionKey": talked}, nil},
 		{"usage.cost", m{}, nil},
 		{"usage.status", m{}, nil},
@@ -110,16 +114,31 @@ func (g *golden) calls() []call {
 		{"sessions.delete", m{"key": "agent:main:made"}, nil},
 		{"sessions.unsubscribe", m{}, nil},
 
+		{"question.list", m{}, nil},
+		{"exec.approvals.get", m{}, nil},
 		{"exec.approval.list", m{}, nil},
 		{"exec.approval.get", m{"id": g.approval}, nil},
 		{"exec.approval.resolve", m{"id": g.approval, "decision": "deny"}, nil},
+		{"exec.approval.waitDecision", m{"id": g.approval}, nil},
+		{"exec.approval.request", m{"command": "make tea", "timeoutMs": 50}, nil},
 
 		{"device.pair.list", m{}, []part{{"pending[]", "DevicePairRequestedEvent"}}},
 		{"device.pair.approve", m{"requestId": g.pending[0].ID}, nil},
 		{"device.pair.reject", m{"requestId": g.pending[1].ID}, nil},
+		{"device.pair.rename", m{"deviceId": g.paired, "label": "Tablet"}, nil},
+		{"device.pair.setupCode", m{"bootstrapProfile": "limited", "publicUrl": "wss://home.example"}, nil},
+		{"device.pair.setupStatus", m{"setupId": "none"}, nil},
 		{"device.token.rotate", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
 		{"device.token.revoke", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
 		{"device.pair.remove", m{"deviceId": g.pending[0].Device}, nil},
+
+		{"node.list", m{}, nil},
+		{"node.describe", m{"nodeId": g.nodes[0].NodeClient.ID}, nil},
+		{"node.rename", m{"nodeId": g.nodes[0].NodeClient.ID, "displayName": "Kitchen"}, nil},
+		{"node.pair.list", m{}, nil},
+		{"node.pair.approve", m{"requestId": g.nodes[0].ID}, nil},
+		{"node.pair.reject", m{"requestId": g.nodes[1].ID}, nil},
+		{"node.pair.remove", m{"nodeId": g.nodes[0].NodeClient.ID}, nil},
 
 		{"backup.create", m{"path": g.State + "/copy.db"}, nil},
 	}
@@ -142,6 +161,9 @@ func events() map[string][]part {
 		wire.EventSessionOperation:  {{"", "SessionOperationEvent"}},
 		wire.EventApprovalRequested: nil,
 		wire.EventApprovalResolved:  nil,
+		wire.EventNodePairRequested: nil,
+		wire.EventNodePairResolved:  nil,
+		wire.EventModelsSnapshot:    {{"catalog.models[]", "ModelChoice"}},
 		wire.EventPairRequested:     {{"", "DevicePairRequestedEvent"}},
 		wire.EventPairResolved:      {{"", "DevicePairResolvedEvent"}},
 	}

@@ -18,6 +18,7 @@ type golden struct {
 	t        testing.TB
 	approval string // the id of one that waits
 	pending  []wire.PairRequest
+	nodes    []wire.NodeRequest
 	message  string // id of a message of the session talked
 	paired   string // id of a device, of the last request too
 }
@@ -34,7 +35,10 @@ func newGolden(t testing.TB) *golden {
 	t.Helper()
 	s := newStand(t, section{"tools": section{"exec": section{"mode": "ask"}}})
 	s.File("notes.txt", "the tide turns at six\n")
-	g := &golden{stand: s, line: s.operator(t), other: s.operator(t), t: t}
+	g := &golden{stand: s, line: s.operator(t), t: t}
+	p := hello(wire.ScopeAdmin)
+	p.Catalog = json.RawMessage(`{"sessionKey":"main"}`)
+	g.other = s.connect(t, p)
 	g.Must("sessions.subscribe", wire.None{}, nil)
 	g.other.Must("sessions.subscribe", wire.None{}, nil)
 	g.chat(talked, "text", "count", wire.StateFinal)
@@ -96,9 +100,8 @@ func (g *golden) asked() {
 // then ask to be nodes too, which needs an answer.
 func (g *golden) devices() {
 	g.t.Helper()
-	person, node := hello(wire.ScopeRead), hello()
-	node.Role, node.Client.Mode, node.Client.ID = wire.RoleNode, wire.ModeNode, "node-host"
-	for range 3 {
+	person, node := hello(wire.ScopeRead), asNode()
+	for range 5 {
 		d, n := newDevice(g.t), len(g.Frames())
 		if _, f := d.Connect(g.t, g.stand, person); !f.OK {
 			g.t.Fatalf("a device of this machine: %v", f.Error)
@@ -110,7 +113,26 @@ func (g *golden) devices() {
 		if err := json.Unmarshal(g.Event(wire.EventPairRequested, n).Payload, &q); err != nil {
 			g.t.Fatal(err)
 		}
+		if len(g.pending) == 3 {
+			g.node(d, q)
+			continue
+		}
 		g.pending = append(g.pending, q)
 		g.paired = d.ID
 	}
+}
+
+// node lets a device be a node, which then asks for what it can do.
+func (g *golden) node(d device, q wire.PairRequest) {
+	g.t.Helper()
+	g.Must("device.pair.approve", wire.DeviceRequestID{ID: q.ID}, nil)
+	n := len(g.Frames())
+	if _, f := d.Connect(g.t, g.stand, asNode()); !f.OK {
+		g.t.Fatalf("an approved node: %v", f.Error)
+	}
+	var r wire.NodeRequest
+	if err := json.Unmarshal(g.Event(wire.EventNodePairRequested, n).Payload, &r); err != nil {
+		g.t.Fatal(err)
+	}
+	g.nodes = append(g.nodes, r)
 }

@@ -28,7 +28,6 @@ type person struct {
 type answer struct {
 	Code     int
 	Out, Err string
-	Took     time.Duration
 }
 
 // newPerson returns somebody with a kit's openclaw and a configuration.
@@ -72,21 +71,20 @@ func (p *person) env() []string {
 	}
 }
 
-// Run runs a command to its end, which is killed when it takes longer than a
-// minute.
+// Run runs a command to its end. One that hangs is killed: the limit is wide,
+// as the program loads for seconds on a busy machine.
 func (p *person) Run(args ...string) answer {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := p.command(ctx, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	begin := time.Now()
 	err := cmd.Run()
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok || ctx.Err() != nil {
 		p.t.Fatalf("openclaw %s: %v\n%s%s", strings.Join(args, " "), errors.Join(err, ctx.Err()), out.String(), errs.String())
 	}
-	return answer{Code: cmd.ProcessState.ExitCode(), Out: out.String(), Err: errs.String(), Took: time.Since(begin)}
+	return answer{Code: cmd.ProcessState.ExitCode(), Out: out.String(), Err: errs.String()}
 }
 
 // TestStand is that what the other tests stand on is there.

@@ -198,10 +198,24 @@ func (s *stand) operator(t testing.TB, scopes ...string) *line {
 	if len(scopes) == 0 {
 		scopes = []string{wire.ScopeAdmin}
 	}
+	return s.connect(t, hello(scopes...))
+}
+
+// connect connects with the parameters.
+func (s *stand) connect(t testing.TB, p wire.Connect) *line {
+	t.Helper()
 	l := s.dial(t)
 	l.Event(wire.EventChallenge, 0)
-	l.Must(wire.MethodConnect, hello(scopes...), nil)
+	l.Must(wire.MethodConnect, p, nil)
 	return l
+}
+
+// asNode is the parameters of a node of the owner's on this machine.
+func asNode() wire.Connect {
+	p := hello()
+	p.Role, p.Client.Mode, p.Client.ID = wire.RoleNode, wire.ModeNode, "node-host"
+	p.Caps, p.Commands = []string{"camera"}, []string{"camera.snap"}
+	return p
 }
 
 // device is a client with a key of its own.
