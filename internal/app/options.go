@@ -157,6 +157,10 @@ type execOptions struct {
 	MaxOutput      int      `json:"maxOutputChars"`
 	Dangerous      []string `json:"dangerousPatterns"`
 	PathPrepend    []string `json:"pathPrepend"`
+	BackgroundMS   int      `json:"backgroundMs"`
+	CleanupMS      int      `json:"cleanupMs"`
+	Notify         *bool    `json:"notifyOnExit"` // nil: yes
+	NotifyQuiet    bool     `json:"notifyOnExitEmptySuccess"`
 }
 
 // readOptions decodes the sections that the parts need.
@@ -237,6 +241,6 @@ func (o *options) exec(a Options) (exec.Options, error) {
 	}
 	return exec.Options{
 		Mode: mode, Interactive: true, MaxTimeout: time.Duration(e.TimeoutSeconds) * time.Second,
-		MaxOutput: e.MaxOutput, DangerousPatterns: e.Dangerous, PathPrepend: e.PathPrepend, Environ: a.Environ,
+		Yield: time.Duration(e.BackgroundMS) * time.Millisecond, MaxOutput: e.MaxOutput, DangerousPatterns: e.Dangerous, PathPrepend: e.PathPrepend, Environ: a.Environ,
 	}, nil
 }

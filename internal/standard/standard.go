@@ -60,7 +60,7 @@ func Provider(c ProviderConfig) (llm.Provider, error) {
 // ToolConfig is what the tools are made of.
 type ToolConfig struct {
 	State  string       // directory whose mark commands carry, for Sweep; "": none
-	Exec   exec.Options // without its broker
+	Exec   exec.Options // without its broker; with its Commands there is the tool process
 	Status status.Options
 	Fetch  *web.FetchOptions  // nil: the tool is off
 	Search *web.SearchOptions // nil: the tool is off
@@ -78,6 +78,9 @@ func Tools(c ToolConfig) ([]tool.Tool, error) {
 		return nil, err
 	}
 	tools := append(fs.New(fs.Options{}), run, status.New(c.Status))
+	if c.Exec.Commands != nil {
+		tools = append(tools, c.Exec.Commands.Tool())
+	}
 	if c.Fetch != nil {
 		tools = append(tools, web.NewFetch(*c.Fetch))
 	}

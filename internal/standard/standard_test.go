@@ -31,12 +31,12 @@ func TestProvider(t *testing.T) {
 }
 
 func TestTools(t *testing.T) {
-	tools, err := standard.Tools(standard.ToolConfig{Fetch: &web.FetchOptions{}, Search: &web.SearchOptions{}})
+	tools, err := standard.Tools(standard.ToolConfig{Exec: exec.Options{Commands: exec.NewCommands(exec.CommandOptions{})}, Fetch: &web.FetchOptions{}, Search: &web.SearchOptions{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	set := tool.NewSet(tools...)
-	want := []string{"edit", "exec", "find", "grep", "ls", "read", "session_status", "web_fetch", "web_search", "write"}
+	want := []string{"edit", "exec", "find", "grep", "ls", "process", "read", "session_status", "web_fetch", "web_search", "write"}
 	got := slices.Sorted(slices.Values(set.Names()))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tools: %s", diff)
@@ -65,8 +65,8 @@ func TestTools(t *testing.T) {
 	if _, err := standard.Tools(standard.ToolConfig{Search: &web.SearchOptions{Provider: "altavista"}}); err == nil {
 		t.Error("a search service that there is not was taken")
 	}
-	if tools, err := standard.Tools(standard.ToolConfig{}); err != nil || len(tools) != len(want)-2 {
-		t.Errorf("%d tools without the web, %v", len(tools), err)
+	if tools, err := standard.Tools(standard.ToolConfig{}); err != nil || len(tools) != len(want)-3 {
+		t.Errorf("%d tools without the web and the background, %v", len(tools), err)
 	}
 	if _, err := standard.Tools(standard.ToolConfig{Exec: exec.Options{DangerousPatterns: []string{"("}}}); err == nil {
 		t.Error("a pattern that is none was taken")

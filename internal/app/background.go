@@ -1,0 +1,23 @@
+package app
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/chela-ai/chela/internal/dispatch"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool/exec"
+)
+
+// commands keeps the commands that go on in the background, of all sessions.
+func (o *options) commands(st store.Store, a Options) *exec.Commands {
+	e := o.Tools.Exec
+	c := exec.CommandOptions{
+		Log: a.Log, Dir: filepath.Join(a.State, "cache", "output"),
+		TTL: time.Duration(e.CleanupMS) * time.Millisecond, TellQuiet: e.NotifyQuiet,
+	}
+	if e.Notify == nil || *e.Notify {
+		c.Owe = dispatch.Owe(st)
+	}
+	return exec.NewCommands(c)
+}
