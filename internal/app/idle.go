@@ -15,28 +15,17 @@ const restAfter = 3 * time.Second
 // rest gives the memory that runs needed back to the system when none has been
 // in progress for a while. It returns when ctx ends.
 func rest(ctx context.Context, b *bus.Bus) error {
-	ended := make(chan struct{}, 1)
-	defer b.Subscribe(func(e chela.Event) {
-		if e.End == nil {
-			return
+	timer := time.AfterFunc(restAfter, func() {
+		if len(b.Live("")) == 0 {
+			debug.FreeOSMemory()
 		}
-		select {
-		case ended <- struct{}{}:
-		default:
+	})
+	defer timer.Stop()
+	defer b.Subscribe(func(e chela.Event) {
+		if e.End != nil {
+			timer.Reset(restAfter)
 		}
 	})()
-	timer := time.NewTimer(restAfter)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ended:
-			timer.Reset(restAfter)
-		case <-timer.C:
-			if len(b.Live("")) == 0 {
-				debug.FreeOSMemory()
-			}
-		}
-	}
+	<-ctx.Done()
+	return nil
 }

@@ -165,6 +165,7 @@ func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error
 	}
 	j.final = h
 	if len(h.calls) > 0 {
+		j.called = true
 		return c.flush(ctx, j)
 	}
 	return nil
@@ -207,8 +208,10 @@ func (c *Conductor) flush(ctx context.Context, j *job) error {
 	var meta session.Meta
 	err := store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
 		var err error
-		meta, err = c.writeAssistant(tx, j, h)
-		return err
+		if meta, err = c.writeAssistant(tx, j, h); err != nil {
+			return err
+		}
+		return tx.Sessions().Put(meta)
 	})
 	if err != nil {
 		return err
@@ -218,8 +221,8 @@ func (c *Conductor) flush(ctx context.Context, j *job) error {
 	return nil
 }
 
-// writeAssistant writes a model's message, its calls and its usage, and counts
-// it in the session.
+// writeAssistant writes a model's message, its calls and its usage, and returns
+// the session in which it is counted.
 func (c *Conductor) writeAssistant(tx store.Tx, j *job, h *held) (session.Meta, error) {
 	meta, err := tx.Sessions().Get(j.r.Session)
 	if err != nil {
@@ -247,7 +250,7 @@ func (c *Conductor) writeAssistant(tx store.Tx, j *job, h *held) (session.Meta, 
 		}
 	}
 	meta.Updated = h.entry.Time
-	return meta, tx.Sessions().Put(meta)
+	return meta, nil
 }
 
 // stored makes entries that were committed known: to the cache of transcripts

@@ -52,6 +52,8 @@ type job struct {
 	spent    spent
 	failed   string // the last tool that failed: "name: what"
 	final    *held  // the last assistant message, not committed yet
+	called   bool   // calls of it, and what they ask, may be open
+	idle     bool   // nothing waited for the session when the run ended
 	shown    bool   // text of the current turn was published
 	answered bool   // the transcript ends with the answer: nothing is left to ask
 }
@@ -89,10 +91,7 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, p *Profile,
 	err := c.taking(ctx, func(tx store.Tx, sync store.Sync) error {
 		stored = nil
 		j = &job{p: p, items: d.Start}
-		if err := stillWaiting(tx, key, slices.Concat(d.Start, d.Drop)); err != nil {
-			return err
-		}
-		if err := tx.Queue().Set(queue.Dropped, d.Drop...); err != nil {
+		if err := take(tx, queue.Dropped, d.Drop); err != nil {
 			return err
 		}
 		return c.beginTx(tx, j, &stored, sync, key, notices, d.Summary)
@@ -128,18 +127,22 @@ var errOtherOwner = errors.New("the session's lease is another process's")
 // looked at: look again.
 var errMoved = errors.New("what waits for the session has changed")
 
-// stillWaiting returns errMoved unless all items wait.
-func stillWaiting(tx store.Tx, key chela.SessionKey, items []queue.Item) error {
-	waiting, err := tx.Queue().Waiting(key)
-	if err != nil {
-		return err
+// take moves items to a state, or returns errMoved unless all of them wait.
+func take(tx store.Tx, to queue.State, items []queue.Item) error {
+	ok, err := tx.Queue().Take(to, items...)
+	if err == nil && !ok {
+		return errMoved
 	}
-	for _, it := range items {
-		if !slices.ContainsFunc(waiting, func(w queue.Item) bool { return w.ID == it.ID }) {
-			return errMoved
-		}
+	return err
+}
+
+// takenBy returns the items as the run takes them.
+func takenBy(id chela.RunID, items []queue.Item) []queue.Item {
+	taken := slices.Clone(items)
+	for i := range taken {
+		taken[i].Run = id
 	}
-	return nil
+	return taken
 }
 
 // taking runs f in a commit that takes a session's lease: an ordered one, and
@@ -165,6 +168,10 @@ func (c *Conductor) acquire(tx store.Tx, sync store.Sync, key chela.SessionKey, 
 }
 
 func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync store.Sync, key chela.SessionKey, notices []string, summary string) error {
+	id := runID(j.items)
+	if err := take(tx, queue.Taken, takenBy(id, j.items)); err != nil {
+		return err
+	}
 	if err := stand(tx, j.items); err != nil {
 		return err
 	}
@@ -180,7 +187,7 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 	}
 	lead := j.items[len(j.items)-1]
 	j.r = run.Run{
-		ID: runID(j.items), Session: key, SessionID: meta.ID, Agent: meta.Agent,
+		ID: id, Session: key, SessionID: meta.ID, Agent: meta.Agent,
 		Trigger: run.User, Lane: cmp.Or(j.p.Lane, mainLane), State: run.Running,
 		Principal: who, Address: lead.Inbound.Address, Think: lead.Inbound.Think,
 		Attempts: 1, Started: now,
@@ -203,14 +210,6 @@ func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync 
 		if err := tx.Sessions().Append(meta.ID, e); err != nil {
 			return err
 		}
-	}
-	taken := make([]queue.Item, len(j.items))
-	for i, it := range j.items {
-		it.Run = j.r.ID
-		taken[i] = it
-	}
-	if err := tx.Queue().Set(queue.Taken, taken...); err != nil {
-		return err
 	}
 	return tx.Runs().Put(j.r)
 }

@@ -58,6 +58,7 @@ type served struct {
 	hint chan struct{} // cap 1: look again
 
 	mu     sync.Mutex
+	watch  func()      // has somebody look at hints during the run; nil: none is in progress
 	active chela.RunID // run in progress; empty: none
 	cancel context.CancelCauseFunc
 	halted chela.RunID // run that is to be stopped as soon as it is active
@@ -150,6 +151,22 @@ func (s *served) look() {
 	select {
 	case s.hint <- struct{}{}:
 	default:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watch != nil {
+		s.watch()
+	}
+}
+
+// watched sets what is called at hints; it is not called any more when this
+// returns.
+func (s *served) watched(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch = f
+	if f != nil && len(s.hint) > 0 {
+		f()
 	}
 }
 

@@ -106,8 +106,10 @@ func (c *Conductor) close(ctx context.Context, j *job) error {
 		if err != nil {
 			return err
 		}
-		if withdrawn, err = withdraw(tx, j.r, j.r.Ended); err != nil {
-			return err
+		if j.called {
+			if withdrawn, err = c.leaveCalls(tx, j); err != nil {
+				return err
+			}
 		}
 		for _, f := range owed {
 			if err := f(tx); err != nil {
@@ -146,24 +148,35 @@ func (c *Conductor) finishTx(tx store.Tx, j *job, entries *[]*session.Entry) (se
 		}
 		*entries = append(*entries, e)
 	}
-	calls, err := tx.Calls().Open(j.r.ID)
-	if err != nil {
-		return meta, err
-	}
-	for _, k := range calls { // a stop: nobody goes on with them
-		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {
-			return meta, err
-		}
-	}
 	if err := tx.Queue().Finish(j.r.ID); err != nil {
 		return meta, err
 	}
+	waiting, err := tx.Queue().Waiting(j.r.Session)
+	if err != nil {
+		return meta, err
+	}
+	j.idle = len(waiting) == 0
 	meta.Updated, meta.Answered = j.r.Ended, j.r.Ended
 	meta.Aborted = j.r.State == run.Aborted
 	if err := tx.Sessions().Put(meta); err != nil {
 		return meta, err
 	}
 	return meta, tx.Runs().Put(j.r)
+}
+
+// leaveCalls closes calls that a stop left open, and what they asked: nobody
+// goes on with them.
+func (c *Conductor) leaveCalls(tx store.Tx, j *job) ([]approval.Request, error) {
+	calls, err := tx.Calls().Open(j.r.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range calls {
+		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {
+			return nil, err
+		}
+	}
+	return withdraw(tx, j.r, j.r.Ended)
 }
 
 // suspend records that a call of the run waits for a decision.

@@ -87,7 +87,7 @@ func (c *Conductor) again(ctx context.Context, r run.Run, taken []queue.Item, cr
 		case err != nil:
 			return err
 		}
-		j = &job{r: r, p: p, meta: meta, resumed: true}
+		j = &job{r: r, p: p, meta: meta, resumed: true, called: true}
 		if j.lease, err = c.acquire(tx, sync, r.Session, r.ID); err != nil {
 			return err
 		}

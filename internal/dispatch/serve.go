@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/agent"
@@ -176,7 +177,10 @@ func (c *Conductor) next(ctx context.Context, s *served, w waiting, p *Profile) 
 		return now, err
 	}
 	j.alone = len(w.items) == len(d.Start)+len(d.Drop)
-	return now, c.carry(ctx, s, j, chela.PhaseStart)
+	if err := c.carry(ctx, s, j, chela.PhaseStart); err != nil || !j.idle {
+		return now, err
+	}
+	return time.Time{}, nil // what came since has left a hint
 }
 
 func hasKind(items []queue.Item, k queue.Kind) bool {
@@ -299,13 +303,15 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 	if j.resumed && phase == chela.PhaseStart {
 		c.publish(j, chela.Event{Stream: chela.StreamNotice, Text: "interrupted by a restart; going on"})
 	}
-	id, policy, look := j.r.ID, policyOf(j.p, j.meta), !j.alone
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		c.watch(ctx, s, id, policy, look)
-	}()
-	defer func() { cancel(nil); <-watched }()
+	id, policy := j.r.ID, policyOf(j.p, j.meta)
+	var watching sync.WaitGroup
+	s.watched(sync.OnceFunc(func() {
+		watching.Go(func() { c.watch(ctx, s, id, policy) })
+	}))
+	defer func() { s.watched(nil); cancel(nil); watching.Wait() }()
+	if !j.alone {
+		s.look()
+	}
 
 	err := guard(func() error { return c.attempts(ctx, s, j) })
 	if p, ok := errors.AsType[*crashed](err); ok {
@@ -363,21 +369,16 @@ func (c *Conductor) attempts(ctx context.Context, s *served, j *job) error {
 
 // watch looks at what arrives for the session while its run is in progress: a
 // message that interrupts ends the run; what the cap drops is dropped at once.
-// What steers the run is taken by the run itself. look says that it looks before
-// anything is hinted at.
-func (c *Conductor) watch(ctx context.Context, s *served, id chela.RunID, p queue.Policy, look bool) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	if !look {
-		timer.Stop()
-	}
+// What steers the run is taken by the run itself. It begins with the first hint.
+func (c *Conductor) watch(ctx context.Context, s *served, id chela.RunID, p queue.Policy) {
+	var due <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			s.look() // what was hinted at is looked at after the run
+			s.look() // what was hinted at is looked at after the run, too
 			return
 		case <-s.hint:
-		case <-timer.C:
+		case <-due:
 		}
 		items, err := c.arrived(ctx, s.key)
 		if err != nil {
@@ -391,7 +392,7 @@ func (c *Conductor) watch(ctx context.Context, s *served, id chela.RunID, p queu
 			c.o.Log.Error("drop messages over the cap", "session", s.key, "err", err)
 		}
 		if !d.Until.IsZero() {
-			timer.Reset(time.Until(d.Until))
+			due = time.After(time.Until(d.Until))
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 	}
 	c.o.Step("run.steer")
 	err = store.Held(ctx, c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
-		if err := stillWaiting(tx, r.Session, steer); err != nil {
+		if err := take(tx, queue.Taken, takenBy(r.ID, steer)); err != nil {
 			return err
 		}
 		if err := stand(tx, steer); err != nil {
@@ -53,14 +53,6 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 			if err := tx.Sessions().Append(r.SessionID, e); err != nil {
 				return err
 			}
-		}
-		taken := make([]queue.Item, len(steer))
-		for i, it := range steer {
-			it.Run = r.ID
-			taken[i] = it
-		}
-		if err := tx.Queue().Set(queue.Taken, taken...); err != nil {
-			return err
 		}
 		for _, it := range later {
 			if _, err := tx.Queue().Put(it); err != nil {

@@ -36,9 +36,10 @@ const maxRows = 256
 
 func (cs *changes) init(s *Server) { cs.s, cs.ready = s, make(chan struct{}, 1) }
 
-// add takes a change. It is called by observers and never waits.
+// add takes a change that somebody watches. It is called by observers and never
+// waits.
 func (cs *changes) add(c change) {
-	if c.key == "" {
+	if c.key == "" || !cs.s.anyone(watchers(c.key)) {
 		return
 	}
 	cs.mu.Lock()
@@ -71,10 +72,6 @@ func (cs *changes) run() {
 }
 
 func (cs *changes) send(c change) {
-	to := watchers(c.key)
-	if !cs.s.anyone(to) {
-		return
-	}
 	p := wire.SessionsChanged{
 		SessionKey: string(c.key), AgentID: string(c.key.Agent()), Reason: c.reason, Phase: c.phase, RunID: string(c.run),
 		Time: wire.At(c.time), Runs: []string{},
@@ -89,7 +86,7 @@ func (cs *changes) send(c change) {
 		}
 	}
 	cs.remember(c.key, p.Row)
-	cs.s.broadcast(to, false, wire.EventSessionsChanged, func() any { return p })
+	cs.s.broadcast(watchers(c.key), false, wire.EventSessionsChanged, func() any { return p })
 }
 
 // remember keeps a row for the session's messages; nil: there is none.

@@ -73,6 +73,8 @@ type Table interface {
 	Put(Item) (Receipt, error)
 	// Set moves items to a state, with their Run and Note as given.
 	Set(State, ...Item) error
+	// Take is Set for items that wait. It reports whether all of them did.
+	Take(State, ...Item) (bool, error)
 	// Finish moves the items that a run took to Done.
 	Finish(chela.RunID) error
 	// Prune deletes final items created before t and returns how many.

@@ -25,14 +25,17 @@ const (
 const entryColumns = `pos, id, kind, time, run, role, text, parts, provider, model, stop, call, tool, flags, note, first,
 details, sender, sender_name, item, input, output, cache_read, cache_write, cost`
 
+// seqOfLast is how many entries the transcript n has; NULL for none.
+const seqOfLast = "(SELECT max(pos) FROM entry WHERE pos > n << 32 AND pos < (n + 1) << 32) & 0xffffffff"
+
 // transcript returns the number of a transcript and how many entries it has;
 // 0 when it has none.
 func (t sessions) transcript(id string) (n, entries int64, err error) {
 	_, err = t.c.one(func(r *row) error {
 		n = r.int()
-		entries = r.int() & (1<<seqBits - 1)
+		entries = r.int()
 		return nil
-	}, "SELECT n, (SELECT max(pos) FROM entry WHERE pos > n << 32 AND pos < (n + 1) << 32) FROM transcript WHERE id = ?", id)
+	}, "SELECT n, "+seqOfLast+" FROM transcript WHERE id = ?", id)
 	return n, entries, err
 }
 

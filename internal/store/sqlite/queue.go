@@ -111,6 +111,17 @@ func (t items) Set(s queue.State, list ...queue.Item) error {
 	return nil
 }
 
+// Take is Set for items that wait. It reports whether all of them did.
+func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
+	for _, it := range list {
+		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ? AND state = 'waiting'", str(s), str(it.Run), it.Note, it.ID)
+		if err != nil || n == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // Finish moves the items that a run took to Done.
 func (t items) Finish(id chela.RunID) error {
 	_, err := t.c.exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND state = 'taken'", str(id))

@@ -93,14 +93,11 @@ func (t sessions) Put(m session.Meta) error {
 		return fmt.Errorf("session %s: %w", m.Key, err)
 	}
 	search := strings.ToLower(string(m.Key) + "\n" + m.Label + "\n" + m.Title)
-	entries, err := t.Count(m.ID)
-	if err != nil {
-		return err
-	}
-	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, entries, search, meta, active, archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, search, meta, active, archived, entries)
+VALUES (?1, ?2, ?, ?, ?, ?, ?, ?, ifnull((SELECT `+seqOfLast+` FROM transcript WHERE id = ?2), 0))
 ON CONFLICT (key) DO UPDATE SET id = excluded.id, agent = excluded.agent, updated = excluded.updated, entries = excluded.entries,
 search = excluded.search, meta = excluded.meta, active = excluded.active, archived = excluded.archived`,
-		str(m.Key), m.ID, str(m.Agent), m.Updated, entries, search, meta, m.Active, m.Archived)
+		str(m.Key), m.ID, str(m.Agent), m.Updated, search, meta, m.Active, m.Archived)
 	return err
 }
 

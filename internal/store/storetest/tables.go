@@ -72,7 +72,14 @@ func testQueue(t *testing.T, s store.Store) {
 	})
 	t.Run("the receipt tells the state", func(t *testing.T) {
 		items[0].Run, items[0].Note = "run-1", "taken by the test"
-		update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
+		take := func(tx store.Tx) (bool, error) { return tx.Queue().Take(queue.Taken, items[0]) }
+		for _, want := range []bool{true, false} { // the second time it does not wait any more
+			update(t, s, func(tx store.Tx) error {
+				ok, err := take(tx)
+				same(t, "take", ok, want)
+				return err
+			})
+		}
 		items[0].State = queue.Taken
 		update(t, s, func(tx store.Tx) error {
 			r, err := tx.Queue().Put(item(keyA, 1))
