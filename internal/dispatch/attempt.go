@@ -113,6 +113,7 @@ func (c *Conductor) handle(ctx context.Context, j *job, ev agent.Event) error {
 	case agent.Thinking:
 		c.publish(j, chela.Event{Stream: chela.StreamThinking, Delta: ev.Delta})
 	case agent.Restarted:
+		j.shown = false
 		c.publish(j, chela.Event{Stream: chela.StreamAssistant})
 		return c.wasted(ctx, j, ev.Usage)
 	case agent.Assistant:
@@ -149,11 +150,15 @@ func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error
 		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: j.r.ID,
 		Message: ev.Message, Usage: &u, NanoUSD: -1, Partial: ev.Partial,
 	}
-	h := &held{entry: e, usage: j.usage(u, now)}
+	answered, fallback := j.p.Model, ""
+	if ev.By != nil {
+		answered, fallback = *ev.By, ev.By.Ref()
+	}
+	h := &held{entry: e, usage: j.usage(answered, u, now), fallback: fallback, notice: j.replaced(fallback, ev.Tried, now)}
 	if h.usage.Priced {
 		e.NanoUSD = h.usage.NanoUSD
 	}
-	j.r.Model = j.p.Model.Ref()
+	j.r.Model = answered.Ref()
 	j.calls = map[string]session.Call{}
 	for i, k := range ev.Message.Calls() {
 		call := session.Call{ // rounds are counted from one whenever the run is begun or gone on with, under a new fence
@@ -176,20 +181,20 @@ func (c *Conductor) wasted(ctx context.Context, j *job, u llm.Usage) error {
 	if u.Total() == 0 {
 		return nil
 	}
-	row := j.usage(u, time.Now())
+	row := j.usage(j.p.Model, u, time.Now())
 	return store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
 		return tx.Usage().Add(row)
 	})
 }
 
 // usage makes the row of a model call, and counts it in what the run spent.
-func (j *job) usage(u llm.Usage, now time.Time) usage.Row {
+func (j *job) usage(m llm.Model, u llm.Usage, now time.Time) usage.Row {
 	row := usage.Row{
-		Run: j.r.ID, Session: j.r.Session, Agent: j.r.Agent, Provider: j.p.Model.Provider, Model: j.p.Model.ID,
-		Time: now, Tokens: u, Priced: j.p.Model.Price != nil,
+		Run: j.r.ID, Session: j.r.Session, Agent: j.r.Agent, Provider: m.Provider, Model: m.ID,
+		Time: now, Tokens: u, Priced: m.Price != nil,
 	}
 	if row.Priced {
-		row.NanoUSD = j.p.Model.Price.Cost(u)
+		row.NanoUSD = m.Price.Cost(u)
 	}
 	j.spent.priced = row.Priced && (j.spent.calls == 0 || j.spent.priced)
 	j.spent.tokens = j.spent.tokens.Add(u)
@@ -216,7 +221,8 @@ func (c *Conductor) flush(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	c.stored(j, meta, h.entry)
+	c.stored(j, meta, h.entries()...)
+	c.told(j, h)
 	j.final = nil
 	return nil
 }
@@ -228,7 +234,7 @@ func (c *Conductor) writeAssistant(tx store.Tx, j *job, h *held) (session.Meta, 
 	if err != nil {
 		return meta, err
 	}
-	if err := tx.Sessions().Append(j.r.SessionID, h.entry); err != nil {
+	if err := tx.Sessions().Append(j.r.SessionID, h.entries()...); err != nil {
 		return meta, err
 	}
 	if len(h.calls) > 0 {
@@ -249,7 +255,7 @@ func (c *Conductor) writeAssistant(tx store.Tx, j *job, h *held) (session.Meta, 
 			meta.Context = n
 		}
 	}
-	meta.Updated = h.entry.Time
+	meta.Updated, meta.Fallback = h.entry.Time, h.fallback
 	return meta, nil
 }
 

@@ -60,9 +60,19 @@ type job struct {
 
 // held is an entry that waits to be committed with what follows it.
 type held struct {
-	entry *session.Entry
-	usage usage.Row
-	calls []session.Call
+	entry    *session.Entry
+	usage    usage.Row
+	calls    []session.Call
+	fallback string         // the model that answered in place of the one that was asked
+	notice   *session.Entry // says so, before the message; nil: it was said before
+}
+
+// entries are what goes into the transcript.
+func (h *held) entries() []*session.Entry {
+	if h.notice == nil {
+		return []*session.Entry{h.entry}
+	}
+	return []*session.Entry{h.notice, h.entry}
 }
 
 // pendingRun is how a message looks to those who wait for its run before there

@@ -122,9 +122,13 @@ func (c *Conductor) close(ctx context.Context, j *job) error {
 		return err
 	}
 	c.o.Step("run.ended")
+	last := j.final
 	j.final = nil
 	j.ended()
 	c.stored(j, meta, entries...)
+	if last != nil {
+		c.told(j, last)
+	}
 	c.publishWithdrawn(withdrawn)
 	c.publishEnd(j)
 	return nil
@@ -137,7 +141,7 @@ func (c *Conductor) finishTx(tx store.Tx, j *job, entries *[]*session.Entry) (se
 		if meta, err = c.writeAssistant(tx, j, h); err != nil {
 			return meta, err
 		}
-		*entries = append(*entries, h.entry)
+		*entries = append(*entries, h.entries()...)
 	} else if meta, err = tx.Sessions().Get(j.r.Session); err != nil {
 		return meta, err
 	}
@@ -222,6 +226,9 @@ func explain(err error) string {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
 		return cmp.Or(errText(err), "the model gave no answer")
+	}
+	if x, ok := errors.AsType[*llm.Exhausted](err); ok {
+		return exhausted(x)
 	}
 	who := e.Provider + "/" + e.Model
 	switch e.Class {

@@ -47,6 +47,10 @@ type Meta struct {
 	Priced  bool      `json:"priced,omitempty"` // every call of it had a price
 	Calls   int64     `json:"modelCalls,omitempty"`
 	Aborted bool      `json:"abortedLastRun,omitempty"`
+
+	// Fallback is the model that answered last, in place of the one that was
+	// asked; empty: that one did.
+	Fallback string `json:"fallbackModel,omitempty"`
 }
 
 // QueuePrefs are a session's own queue settings; zero fields are inherited.

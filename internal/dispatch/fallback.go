@@ -1,0 +1,63 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/session"
+)
+
+// replaced returns the notice that another model answers from now on, or that
+// the chosen one does again; nil: nothing changed, or several people read it,
+// whom it is no concern of.
+func (j *job) replaced(by string, tried []llm.Attempt, now time.Time) *session.Entry {
+	if by == j.meta.Fallback || j.r.Address.Peer.Kind == chela.Group {
+		return nil
+	}
+	chosen := j.p.Model.Ref()
+	text := fmt.Sprintf("↪️ Model Fallback cleared: %s (was %s)", chosen, j.meta.Fallback)
+	if by != "" {
+		why := "it did not answer"
+		if len(tried) > 0 {
+			why = reason(tried[0].Err)
+		}
+		text = fmt.Sprintf("↪️ Model Fallback: %s (selected %s; %s)", by, chosen, why)
+	}
+	return &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: j.r.ID, Text: text, NanoUSD: -1}
+}
+
+// reason says in few words why a model did not answer.
+func reason(err error) string {
+	if c := llm.ClassOf(err); c != "" {
+		return string(c)
+	}
+	return oneLine(errText(err), 80)
+}
+
+// told gives the notice of a message that was stored to those who watch.
+func (c *Conductor) told(j *job, h *held) {
+	if h.notice != nil {
+		c.publish(j, chela.Event{Stream: chela.StreamNotice, Text: h.notice.Text})
+	}
+}
+
+// exhausted says that no model answered, why each did not, and when it is
+// worth another try.
+func exhausted(x *llm.Exhausted) string {
+	var b strings.Builder
+	for i, a := range x.Attempts {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s/%s (%s)", a.Provider, a.Model, reason(a.Err))
+	}
+	if wait := time.Until(x.Retry); wait > 0 {
+		fmt.Fprintf(&b, "; try again in %s", wait.Round(time.Second))
+	}
+	return "no model answered: " + b.String()
+}
