@@ -135,7 +135,7 @@ func (r *record) clear() {
 // returned takes a connection that ended out of the record; nil: it is not
 // known.
 func (r *record) returned(id string) *viewer {
-	i := slices.IndexFunc(r.away, func(d departed) bool { return d.id == id })
+	i := slices.IndexFunc(r.away, func(d departed) bool { return d.called(id) })
 	if i < 0 {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (s *Server) resumeLocked(c *conn, q wire.Resume) ([]*kept, *wire.Resumed) {
 	}
 	s.record.expire(time.Now())
 	// The client may know of the end of its connection before this side does.
-	if i := slices.IndexFunc(s.conns, func(old *conn) bool { return old.id == q.ConnID && old.marks }); i >= 0 && c.same(s.conns[i].viewer) {
+	if i := slices.IndexFunc(s.conns, func(old *conn) bool { return old.marks && old.called(q.ConnID) }); i >= 0 && c.same(s.conns[i].viewer) {
 		old := s.conns[i]
 		s.leaveLocked(old)
 		s.wg.Go(old.abandon)
@@ -165,6 +165,7 @@ func (s *Server) resumeLocked(c *conn, q wire.Resume) ([]*kept, *wire.Resumed) {
 		return nil, &wire.Resumed{Reset: wire.ResetOld}
 	}
 	c.inherit(old)
+	c.alias = q.ConnID
 	missed := s.record.since(q.Cursor, c.viewer)
 	return missed, &wire.Resumed{Missed: len(missed)}
 }

@@ -12,7 +12,8 @@ import (
 // viewer is what decides which events a connection gets. For a while it
 // outlives the connection: see record.
 type viewer struct {
-	id string // of the connection
+	id    string // of the connection
+	alias string // of the one that it went on with: the client may not have read its hello
 
 	// Set by the handshake, and not changed after it.
 	who   chela.Principal
@@ -90,6 +91,9 @@ func (v *viewer) inherit(old *viewer) {
 	v.all, v.watched, v.owned = old.all, old.watched, old.owned
 	old.watched, old.owned = nil, nil
 }
+
+// called reports whether a client means the viewer by the id of a connection.
+func (v *viewer) called(id string) bool { return v.id == id || v.alias == id && id != "" }
 
 // same reports whether both were let in as the same and with the same
 // abilities, so that what one may see the other may.
