@@ -1,0 +1,196 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// withUI is the configuration of a gateway that serves the published Control
+// UI.
+func withUI(t testing.TB) section {
+	t.Helper()
+	root := filepath.Join(packages(t, current()), "openclaw", "dist", "control-ui")
+	return section{"gateway": section{"controlUi": section{"root": root}}}
+}
+
+const composer = `textarea[placeholder^="Message"]`
+
+// say writes a message and sends it.
+func (b *browser) say(text string) {
+	b.t.Helper()
+	b.do("write "+text, chromedp.WaitVisible(composer), chromedp.Click(composer), chromedp.SendKeys(composer, text), chromedp.KeyEvent("\r"))
+}
+
+func TestControlUI(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, merge(withUI(t), section{"tools": section{"exec": section{"mode": "ask"}}}))
+	s.File("notes.txt", "the tide turns at six\n")
+	b := newBrowser(t)
+	b.Open(s.HTTP() + "/#token=" + url.QueryEscape(token))
+
+	step := func(name string, f func(t *testing.T)) {
+		if !t.Run(name, f) {
+			t.FailNow()
+		}
+	}
+	step("it connects, and its device is paired without a question", func(t *testing.T) {
+		b.Await("no place to write in", `!!document.querySelector('`+composer+`')`)
+		b.Shows("What can you do?")
+		if list := s.Chela("devices", "list"); !strings.Contains(list, "openclaw-control-ui") {
+			t.Errorf("devices:\n%s", list)
+		}
+	})
+	step("an answer is shown as it comes", func(t *testing.T) {
+		b.say("count")
+		b.Await("nothing of the answer is shown before its end",
+			`document.body.innerText.includes("1 2 3 4 5") && !document.body.innerText.includes("39 40")`)
+		b.Shows("39 40")
+		b.Await("it still sends", `!document.body.innerText.includes("Sending message")`)
+	})
+	step("a tool call and its result are shown", func(t *testing.T) {
+		b.say("read notes.txt")
+		b.Shows("The tool said: ")
+		b.Await("no tool call is shown", `!!document.querySelector(".chat-tool-row, .chat-tool-msg-summary")`)
+		b.do("open the call", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".chat-tool-msg-summary")].at(-1).click()`))
+		b.Await("no result is shown", `[...document.querySelectorAll("[class*=tool]")].some(e => e.innerText.includes("the tide turns at six"))`)
+	})
+	step("a call that must be allowed is shown, and allowed there", func(t *testing.T) {
+		b.say("run touch made-by-a-click")
+		b.Shows("touch made-by-a-click")
+		b.Await("nothing to allow it with", `[...document.querySelectorAll("button")].some(e => /allow once/i.test(e.innerText))`)
+		b.do("allow", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("button")].find(e => /allow once/i.test(e.innerText)).click()`))
+		b.Await("it was not run", `[...document.querySelectorAll(".chat-bubble, .chat-text")].some(e => e.innerText.includes("The tool said")) && document.body.innerText.split("The tool said").length > 2`)
+	})
+	step("a run is stopped", func(t *testing.T) {
+		b.say("wait")
+		b.Await("no way to stop", `[...document.querySelectorAll("button")].some(e => /stop/i.test(e.getAttribute("aria-label") || e.title))`)
+		b.do("stop", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("button")].find(e => /stop/i.test(e.getAttribute("aria-label") || e.title)).click()`))
+		b.Shows("Interrupted")
+	})
+	step("all is there after a reload", func(t *testing.T) {
+		b.do("reload", chromedp.Reload())
+		b.Shows("39 40")
+		b.Shows("The tool said: ")
+	})
+	step("at rest it does not ask again and again", func(t *testing.T) {
+		time.Sleep(5 * time.Second)
+		n := len(b.Frames(0))
+		time.Sleep(12 * time.Second)
+		asked := map[string]int{}
+		for _, f := range b.Frames(n) {
+			if f.Sent && f.Type == wire.TypeRequest {
+				asked[f.Method]++
+			}
+		}
+		for method, n := range asked {
+			if n > 2 {
+				t.Errorf("%s was called %d times in 12 s", method, n)
+			}
+		}
+	})
+	t.Run("methods that are advertised succeed", func(t *testing.T) {
+		method := map[string]string{}
+		for _, f := range b.Frames(0) {
+			if f.Sent {
+				method[f.ID] = f.Method
+			} else if f.Type == wire.TypeResponse && f.Error != nil && !strings.HasPrefix(f.Error.Message, "unknown method: ") {
+				t.Errorf("%s: %v", method[f.ID], f.Error)
+			}
+		}
+	})
+}
+
+// attempt is what a page of another origin got.
+type attempt struct {
+	What string
+	Got  string // "": nothing
+}
+
+// evil is a page that tries all that a page can.
+const evil = `<!doctype html><title>evil</title><script>
+async function all(gateway, ws, paths) {
+	const out = [];
+	for (const path of paths) for (const method of ["GET", "POST"]) for (const headers of [{}, {"Authorization": "Bearer x"}]) {
+		let got = "";
+		try {
+			const r = await fetch(gateway + path, {method, headers, credentials: "include", body: method == "POST" ? "{}" : undefined});
+			got = r.status + " " + (await r.text()).slice(0, 80);
+		} catch (e) {}
+		out.push({What: method + " " + path, Got: got});
+	}
+	for (const path of ["/", "/ws", "/chat/main"]) out.push({What: "WebSocket " + path, Got: await new Promise(done => {
+		let got = "";
+		try {
+			const c = new WebSocket(ws + path);
+			c.onopen = () => got += "open ";
+			c.onmessage = m => { got += m.data.slice(0, 80); c.close(); };
+			c.onclose = () => done(got);
+			setTimeout(() => done(got), 3000);
+		} catch (e) { done(got); }
+	})});
+	return out;
+}
+</script>`
+
+func TestEvilOrigin(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, withUI(t))
+	b := newBrowser(t, "evil.example")
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, evil)
+	}))
+	defer page.Close()
+	at, err := url.Parse(page.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := json.Marshal([]string{
+		"/", "/healthz", "/readyz", "/metrics", "/control-ui-config.json", "/__openclaw__/control-ui-config.json", "/chat/main", "/favicon.ico",
+		"/v1/models", "/v1/chat/completions", "/v1/responses", "/tools/invoke", "/hooks/wake", "/hooks/agent", "/sessions/main/history", "/api/x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{"evil.example:" + at.Port(), "localhost:" + at.Port()} {
+		for _, to := range []string{fmt.Sprintf("127.0.0.1:%d", s.Port), fmt.Sprintf("evil.example:%d", s.Port)} {
+			t.Run("a page of "+strings.TrimSuffix(from, ":"+at.Port())+" gets nothing of "+to[:strings.Index(to, ":")], func(t *testing.T) {
+				if strings.HasPrefix(from, "localhost") && strings.HasPrefix(to, "127") {
+					t.Skip("a page of this machine is trusted as far as its credential goes")
+				}
+				b.Open("http://" + from + "/")
+				for _, a := range evaluate[[]attempt](b, fmt.Sprintf("all(%s, %s, %s)", quote("http://"+to), quote("ws://"+to), paths)) {
+					if a.Got != "" {
+						t.Errorf("%s: %s", a.What, a.Got)
+					}
+				}
+			})
+		}
+	}
+	t.Run("a name that was pointed at this machine gets nothing", func(t *testing.T) {
+		b.Open(fmt.Sprintf("http://evil.example:%d/", s.Port))
+		if text := evaluate[string](b, "document.documentElement.innerText"); !strings.Contains(text, "host") {
+			t.Errorf("the page: %s", text)
+		}
+		if n := evaluate[int](b, "document.scripts.length"); n != 0 {
+			t.Errorf("the page has %d scripts", n)
+		}
+	})
+	if slices.ContainsFunc(b.Frames(0), func(f sight) bool { return f.Event == wire.EventChallenge }) {
+		t.Error("a challenge was sent")
+	}
+}
