@@ -41,7 +41,7 @@ func (f *fetcher) fetch(ctx context.Context, u *url.URL, markdown bool) (*page, 
 	if p.kind == "" || p.kind == "application/octet-stream" {
 		p.kind, _, _ = mime.ParseMediaType(http.DetectContentType(body))
 	}
-	f.read(p, body, resp.Header.Get("Content-Type"), resp.Request.URL, markdown)
+	f.read(ctx, p, body, resp.Header.Get("Content-Type"), resp.Request.URL, markdown)
 	if p.status >= 400 {
 		p.text, _ = part(p.text, 0, maxErrorText)
 		p.image = nil
@@ -70,7 +70,7 @@ func readSome(resp *http.Response, n int64) (body []byte, more bool, err error) 
 }
 
 // read makes text of a body, by its type.
-func (f *fetcher) read(p *page, body []byte, contentType string, at *url.URL, markdown bool) {
+func (f *fetcher) read(ctx context.Context, p *page, body []byte, contentType string, at *url.URL, markdown bool) {
 	switch kind := p.kind; {
 	case kind == "text/html", kind == "application/xhtml+xml":
 		p.title, p.text, p.by = extract(body, contentType, at, markdown, !f.Whole)
@@ -80,7 +80,7 @@ func (f *fetcher) read(p *page, body []byte, contentType string, at *url.URL, ma
 	case kind == "application/json", strings.HasSuffix(kind, "+json"):
 		p.text, p.by = pretty(body), "json"
 	case kind == "application/pdf":
-		p.pdf(body)
+		p.pdf(ctx, body)
 	case shown(kind, body):
 		p.image, p.by = body, "image"
 		if p.warning != "" {
