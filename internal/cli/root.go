@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/chela-ai/chela/internal/cli/devices"
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/tui/ansi"
@@ -87,7 +88,8 @@ func (c *console) root() *cobra.Command {
 	f.StringVar(&c.logLevel, "log-level", "", "log `LEVEL` instead of logging.level: silent, error, warn, info, debug or trace")
 	f.BoolVar(&c.noColor, "no-color", false, "write without colours")
 
-	root.AddCommand(c.chat(), c.agent(), c.sessions(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.devices(), c.nodes(), c.tools(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
+	root.AddCommand(c.chat(), c.agent(), c.sessions(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.tools(), c.models(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
+	root.AddCommand(devices.Commands(c.forDevices())...)
 	return root
 }
 
@@ -113,6 +115,17 @@ func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: noCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(subs...)
 	return cmd
+}
+
+// forDevices is what the commands about devices work with.
+func (c *console) forDevices() devices.Options {
+	return devices.Options{
+		Out: c.out, Table: c.table, JSON: c.printJSON, Ago: ago, Args: between, Group: group,
+		Hint: func(err error, command string) error { return hinted{err, c.command(command)} },
+		With: func(ctx context.Context, f func(devices.Caller) error) error {
+			return c.with(ctx, func(l *link) error { return f(l) })
+		},
+	}
 }
 
 // exactly accepts n arguments.

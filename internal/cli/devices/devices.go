@@ -1,11 +1,15 @@
-package cli
+// Package devices is the commands by which a person decides which devices may
+// connect, and what nodes may do.
+package devices
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,17 +17,50 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-func (c *console) devices() *cobra.Command {
-	return group("devices", "Decide which devices may connect",
+// Options is what the commands need of the command line. All of it is required.
+type Options struct {
+	Out io.Writer
+	// With connects to the gateway and calls the function.
+	With func(context.Context, func(Caller) error) error
+	// Table prints rows, of which the first one is the heading.
+	Table func(rows [][]string)
+	// JSON prints a value.
+	JSON func(any) error
+	// Hint adds a command that can be typed to an error.
+	Hint func(err error, command string) error
+	// Ago says how long ago something was.
+	Ago func(time.Time) string
+	// Args accepts from lo to hi arguments.
+	Args func(lo, hi int) cobra.PositionalArgs
+	// Group makes a command that only holds others.
+	Group func(use, short string, subs ...*cobra.Command) *cobra.Command
+}
+
+// Caller calls methods of the gateway.
+type Caller interface {
+	// Call calls a method and stores its result.
+	Call(ctx context.Context, method string, params, result any) error
+}
+
+// Commands returns the commands: devices and nodes.
+func Commands(o Options) []*cobra.Command {
+	c := commands{o}
+	return []*cobra.Command{c.devices(), c.nodes()}
+}
+
+type commands struct{ Options }
+
+func (c commands) devices() *cobra.Command {
+	return c.Group("devices", "Decide which devices may connect",
 		c.devicesList(), c.devicesInvite(), c.devicesApprove(), c.devicesReject(), c.devicesRename(), c.devicesRemove(), c.devicesRotate(), c.devicesRevoke())
 }
 
-func (c *console) devicesList() *cobra.Command {
+func (c commands) devicesList() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "List devices that wait for approval and those that have it", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.paired(cmd.Context(), func(_ *link, list wire.DevicePairs) error {
+	cmd := &cobra.Command{Use: "list", Short: "List devices that wait for approval and those that have it", Args: c.Args(0, 0), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.paired(cmd.Context(), func(_ Caller, list wire.DevicePairs) error {
 			if asJSON {
-				return c.printJSON(list)
+				return c.JSON(list)
 			}
 			c.printDevices(list)
 			return nil
@@ -34,8 +71,8 @@ func (c *console) devicesList() *cobra.Command {
 }
 
 // paired connects and calls f with the devices.
-func (c *console) paired(ctx context.Context, f func(*link, wire.DevicePairs) error) error {
-	return c.with(ctx, func(l *link) error {
+func (c commands) paired(ctx context.Context, f func(Caller, wire.DevicePairs) error) error {
+	return c.With(ctx, func(l Caller) error {
 		var list wire.DevicePairs
 		if err := l.Call(ctx, wire.MethodDevicePairList, wire.None{}, &list); err != nil {
 			return err
@@ -44,34 +81,34 @@ func (c *console) paired(ctx context.Context, f func(*link, wire.DevicePairs) er
 	})
 }
 
-func (c *console) printDevices(list wire.DevicePairs) {
+func (c commands) printDevices(list wire.DevicePairs) {
 	if len(list.Pending) > 0 {
-		fmt.Fprintln(c.out, "Waiting for approval")
+		fmt.Fprintln(c.Out, "Waiting for approval")
 		rows := [][]string{{"REQUEST", "DEVICE", "CLIENT", "ROLE", "SCOPES", "ASKED"}}
 		for _, r := range list.Pending {
 			rows = append(rows, []string{
-				r.ID, short(r.Device), onWhat(r.DisplayName, r.ClientID, r.Platform), ansi.Line(r.Role), scopeList(r.Scopes), ago(r.Time.Time()),
+				r.ID, short(r.Device), onWhat(r.DisplayName, r.ClientID, r.Platform), ansi.Line(r.Role), scopeList(r.Scopes), c.Ago(r.Time.Time()),
 			})
 		}
-		c.table(rows)
-		fmt.Fprintln(c.out)
+		c.Table(rows)
+		fmt.Fprintln(c.Out)
 	}
 	if len(list.Paired) == 0 {
-		fmt.Fprintln(c.out, "No device is paired.")
+		fmt.Fprintln(c.Out, "No device is paired.")
 		return
 	}
 	rows := [][]string{{"DEVICE", "CLIENT", "ROLES", "SCOPES", "APPROVED", "SEEN"}}
 	for _, d := range list.Paired {
-		seen := ago(d.LastSeenAt.Time())
+		seen := c.Ago(d.LastSeenAt.Time())
 		if d.Connected {
 			seen = "connected"
 		}
 		rows = append(rows, []string{
 			short(d.ID), onWhat(d.DisplayName, d.ClientID, d.Platform), strings.Join(d.Roles, ","), scopeList(d.Scopes),
-			ago(d.ApprovedAt.Time()) + " (" + d.ApprovedVia + ")", seen,
+			c.Ago(d.ApprovedAt.Time()) + " (" + d.ApprovedVia + ")", seen,
 		})
 	}
-	c.table(rows)
+	c.Table(rows)
 }
 
 // short returns the beginning of a device's id, by which commands know it.
@@ -98,14 +135,14 @@ func scopeList(scopes []string) string {
 	return strings.Join(out, ",")
 }
 
-func (c *console) devicesApprove() *cobra.Command {
+func (c commands) devicesApprove() *cobra.Command {
 	var latest bool
 	cmd := &cobra.Command{
 		Use: "approve [REQUEST]", Short: "Let a device in, with the scopes that it asks for",
 		Long: "Let a device in, with the scopes that it asks for. `chela devices list` shows them.",
-		Args: between(0, 1),
+		Args: c.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.paired(cmd.Context(), func(l *link, list wire.DevicePairs) error {
+			return c.paired(cmd.Context(), func(l Caller, list wire.DevicePairs) error {
 				id, err := c.request(list.Pending, args, latest)
 				if err != nil {
 					return err
@@ -114,7 +151,7 @@ func (c *console) devicesApprove() *cobra.Command {
 				if err := l.Call(cmd.Context(), wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: id}, &a); err != nil {
 					return err
 				}
-				fmt.Fprintf(c.out, "approved %s: %s\n", short(a.Device.ID), scopeList(a.Device.Scopes))
+				fmt.Fprintf(c.Out, "approved %s: %s\n", short(a.Device.ID), scopeList(a.Device.Scopes))
 				return nil
 			})
 		},
@@ -124,43 +161,43 @@ func (c *console) devicesApprove() *cobra.Command {
 }
 
 // request returns the id of the request that is meant.
-func (c *console) request(waiting []wire.PairRequest, args []string, latest bool) (string, error) {
+func (c commands) request(waiting []wire.PairRequest, args []string, latest bool) (string, error) {
 	switch {
 	case len(args) == 1:
 		return args[0], nil
 	case len(waiting) == 0:
 		return "", errors.New("no device waits for approval")
 	case !latest:
-		return "", hinted{errors.New("which request?"), c.command("devices list")}
+		return "", c.Hint(errors.New("which request?"), "devices list")
 	}
 	return waiting[len(waiting)-1].ID, nil // they are in order of time
 }
 
-func (c *console) devicesReject() *cobra.Command {
-	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.with(cmd.Context(), func(l *link) error {
+func (c commands) devicesReject() *cobra.Command {
+	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: c.Args(1, 1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.With(cmd.Context(), func(l Caller) error {
 			var r wire.DeviceRejected
 			if err := l.Call(cmd.Context(), wire.MethodDevicePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
 				return err
 			}
-			fmt.Fprintln(c.out, "rejected "+short(r.Device))
+			fmt.Fprintln(c.Out, "rejected "+short(r.Device))
 			return nil
 		})
 	}}
 }
 
-func (c *console) devicesRemove() *cobra.Command {
+func (c commands) devicesRemove() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove DEVICE", Short: "Take a device's access away",
 		Long: "Take a device's access away. Its connections end at once, and it comes back only\nwhen it is approved again.",
-		Args: exactly(1),
+		Args: c.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.device(cmd.Context(), args[0], func(l *link, id string) error {
+			return c.device(cmd.Context(), args[0], func(l Caller, id string) error {
 				var d wire.DeviceID
 				if err := l.Call(cmd.Context(), wire.MethodDevicePairRemove, wire.DeviceID{ID: id}, &d); err != nil {
 					return err
 				}
-				fmt.Fprintln(c.out, "removed "+short(d.ID))
+				fmt.Fprintln(c.Out, "removed "+short(d.ID))
 				return nil
 			})
 		},
@@ -169,8 +206,8 @@ func (c *console) devicesRemove() *cobra.Command {
 
 // device connects and calls f with the whole id of a paired device that begins
 // with name.
-func (c *console) device(ctx context.Context, name string, f func(*link, string) error) error {
-	return c.paired(ctx, func(l *link, list wire.DevicePairs) error {
+func (c commands) device(ctx context.Context, name string, f func(Caller, string) error) error {
+	return c.paired(ctx, func(l Caller, list wire.DevicePairs) error {
 		var ids []string
 		for _, d := range list.Paired {
 			if name != "" && strings.HasPrefix(d.ID, strings.ToLower(name)) {
@@ -179,15 +216,15 @@ func (c *console) device(ctx context.Context, name string, f func(*link, string)
 		}
 		switch len(ids) {
 		case 0:
-			return hinted{fmt.Errorf("no device %s is paired", name), c.command("devices list")}
+			return c.Hint(fmt.Errorf("no device %s is paired", name), "devices list")
 		case 1:
 			return f(l, ids[0])
 		}
-		return hinted{fmt.Errorf("%d devices begin with %s", len(ids), name), c.command("devices list --json")}
+		return c.Hint(fmt.Errorf("%d devices begin with %s", len(ids), name), "devices list --json")
 	})
 }
 
-func (c *console) devicesRotate() *cobra.Command {
+func (c commands) devicesRotate() *cobra.Command {
 	var device, role string
 	var scopes []string
 	var none bool
@@ -195,7 +232,7 @@ func (c *console) devicesRotate() *cobra.Command {
 		Use: "rotate --device DEVICE", Short: "Make a device's token worthless",
 		Long: "Make a device's token worthless and end its connections. The device is told a new\n" +
 			"one when it next connects with the gateway's token. With --scope, it keeps only\nthese scopes.",
-		Args: exactly(0),
+		Args: c.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := wire.DeviceRotate{Role: role}
 			if none {
@@ -204,13 +241,13 @@ func (c *console) devicesRotate() *cobra.Command {
 			if none || cmd.Flags().Changed("scope") {
 				p.Scopes = &scopes
 			}
-			return c.device(cmd.Context(), device, func(l *link, id string) error {
+			return c.device(cmd.Context(), device, func(l Caller, id string) error {
 				p.ID = id
 				var r wire.DeviceRotated
 				if err := l.Call(cmd.Context(), wire.MethodDeviceTokenRotate, p, &r); err != nil {
 					return err
 				}
-				fmt.Fprintf(c.out, "rotated %s as %s: %s\n", short(r.ID), r.Role, scopeList(r.Scopes))
+				fmt.Fprintf(c.Out, "rotated %s as %s: %s\n", short(r.ID), r.Role, scopeList(r.Scopes))
 				return nil
 			})
 		},
@@ -222,17 +259,17 @@ func (c *console) devicesRotate() *cobra.Command {
 	return cmd
 }
 
-func (c *console) devicesRevoke() *cobra.Command {
+func (c commands) devicesRevoke() *cobra.Command {
 	var device, role string
 	cmd := &cobra.Command{
-		Use: "revoke --device DEVICE", Short: "Take away what a device may do in one role", Args: exactly(0),
+		Use: "revoke --device DEVICE", Short: "Take away what a device may do in one role", Args: c.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.device(cmd.Context(), device, func(l *link, id string) error {
+			return c.device(cmd.Context(), device, func(l Caller, id string) error {
 				var r wire.DeviceRevoked
 				if err := l.Call(cmd.Context(), wire.MethodDeviceTokenRevoke, wire.DeviceRole{ID: id, Role: role}, &r); err != nil {
 					return err
 				}
-				fmt.Fprintf(c.out, "revoked %s as %s\n", short(r.ID), r.Role)
+				fmt.Fprintf(c.Out, "revoked %s as %s\n", short(r.ID), r.Role)
 				return nil
 			})
 		},
@@ -241,7 +278,7 @@ func (c *console) devicesRevoke() *cobra.Command {
 	return cmd
 }
 
-func (c *console) roleFlags(cmd *cobra.Command, device, role *string) {
+func (c commands) roleFlags(cmd *cobra.Command, device, role *string) {
 	cmd.Flags().StringVar(device, "device", "", "the `DEVICE`, or how its id begins")
 	cmd.Flags().StringVar(role, "role", wire.RoleOperator, "the `ROLE`: operator or node")
 	_ = cmd.MarkFlagRequired("device") // it was made above

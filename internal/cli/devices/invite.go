@@ -1,4 +1,4 @@
-package cli
+package devices
 
 import (
 	"encoding/base64"
@@ -12,16 +12,16 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-func (c *console) devicesInvite() *cobra.Command {
+func (c commands) devicesInvite() *cobra.Command {
 	var url, profile string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "invite", Short: "Make a code with which one device comes in without approval",
 		Long: "Make a code with which one device comes in without approval. It is used up by the\n" +
 			"first device that shows it, and ends after ten minutes.",
-		Args: exactly(0),
+		Args: c.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.with(cmd.Context(), func(l *link) error {
+			return c.With(cmd.Context(), func(l Caller) error {
 				p := wire.DeviceSetup{URL: url, Profile: profile}
 				if profile == wire.AccessFull {
 					p.Profile = ""
@@ -30,14 +30,14 @@ func (c *console) devicesInvite() *cobra.Command {
 				err := l.Call(cmd.Context(), wire.MethodDeviceSetupCode, p, &s)
 				switch e, ok := errors.AsType[*wire.Error](err); {
 				case ok && e.Code == wire.Unavailable:
-					return hinted{err, c.command("gateway run")}
+					return c.Hint(err, "gateway run")
 				case ok && url == "":
-					return hinted{err, c.command("devices invite --url wss://HOST:PORT")}
+					return c.Hint(err, "devices invite --url wss://HOST:PORT")
 				case err != nil:
 					return err
 				}
 				if asJSON {
-					return c.printJSON(s)
+					return c.JSON(s)
 				}
 				return c.printInvite(s)
 			})
@@ -50,28 +50,28 @@ func (c *console) devicesInvite() *cobra.Command {
 	return cmd
 }
 
-func (c *console) printInvite(s wire.DeviceSetupCode) error {
+func (c commands) printInvite(s wire.DeviceSetupCode) error {
 	b, err := base64.RawURLEncoding.DecodeString(s.Code)
 	var p wire.SetupPayload
 	if err != nil || json.Unmarshal(b, &p) != nil {
 		return errors.New("the gateway answered with a code that cannot be read")
 	}
-	fmt.Fprintf(c.out, "setup code  %s\ntoken       %s\ngateway     %s\naccess      %s\nends        in %v\n",
+	fmt.Fprintf(c.Out, "setup code  %s\ntoken       %s\ngateway     %s\naccess      %s\nends        in %v\n",
 		s.Code, p.Token, s.URL, s.Access, time.Until(s.Expires.Time()).Round(time.Minute))
 	if s.Downgraded {
-		fmt.Fprintln(c.out, "note        full access is granted only over wss:// or to this machine")
+		fmt.Fprintln(c.Out, "note        full access is granted only over wss:// or to this machine")
 	}
 	return nil
 }
 
-func (c *console) devicesRename() *cobra.Command {
-	return &cobra.Command{Use: "rename DEVICE NAME", Short: "Give a device a name", Args: exactly(2), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.device(cmd.Context(), args[0], func(l *link, id string) error {
+func (c commands) devicesRename() *cobra.Command {
+	return &cobra.Command{Use: "rename DEVICE NAME", Short: "Give a device a name", Args: c.Args(2, 2), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.device(cmd.Context(), args[0], func(l Caller, id string) error {
 			var r wire.DeviceRename
 			if err := l.Call(cmd.Context(), wire.MethodDevicePairRename, wire.DeviceRename{ID: id, Label: args[1]}, &r); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.out, "%s is %s\n", short(r.ID), r.Label)
+			fmt.Fprintf(c.Out, "%s is %s\n", short(r.ID), r.Label)
 			return nil
 		})
 	}}
