@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // prose is a page of about n bytes as sites have them: scripts, a menu, and
@@ -60,24 +61,120 @@ func peak(f func()) uint64 {
 	return most - min(most, before)
 }
 
+// TestMemory holds what a large page may take. A tree of it is not made.
 func TestMemory(t *testing.T) {
 	at, _ := url.Parse("https://site.example/page")
 	pages := map[string][]byte{
-		"2 MB of prose":    prose(2 << 20),
-		"750 kB of prose":  prose(750_000),
-		"2 MB of items":    []byte("<title>x</title><ul>" + strings.Repeat(`<li><a href="/x">word</a></li>`, 2<<20/30)),
-		"2 MB of script":   append([]byte("<script>"+strings.Repeat("x=1;", 300_000)+"</script>"), prose(900_000)...),
-		"2 MB of text":     []byte("<p>" + strings.Repeat("some words ", 2<<20/11)),
-		"1.1 MB of text":   []byte("<p>" + strings.Repeat("some words ", 1_150_000/11)),
-		"2 MB of nesting":  []byte(strings.Repeat("<div>", 2<<20/5)),
-		"300 kB of tables": []byte(strings.Repeat("<table><tr><td>", 20_000)),
+		"prose":   prose(2 << 20),
+		"items":   []byte("<title>x</title><ul>" + strings.Repeat(`<li><a href="/x">word</a></li>`, 2<<20/30)),
+		"script":  append([]byte("<script>"+strings.Repeat("x=1;", 300_000)+"</script>"), prose(900_000)...),
+		"text":    []byte("<p>" + strings.Repeat("some words ", 2<<20/11)),
+		"nesting": []byte(strings.Repeat("<div>", 2<<20/5)),
 	}
 	for name, page := range pages {
-		for _, mode := range []string{"markdown", "text"} {
-			began := time.Now()
-			var text, by string
-			got := peak(func() { _, text, by = extract(page, "text/html", at, mode == "markdown", true) })
-			t.Logf("%-18s %-9s %-12s: %8d characters, %4.1f × the page, %v", name, mode, by, len(text), float64(got)/float64(len(page)), time.Since(began).Round(time.Millisecond))
+		for _, markdown := range []bool{true, false} {
+			var text string
+			got := float64(peak(func() { _, text, _ = extract(page, "text/html", at, markdown, true) })) / float64(len(page))
+			t.Logf("%-8s markdown=%-5v: %8d characters, %4.1f × the page", name, markdown, len(text), got)
+			if got > 10 { // what is collected when is not in our hands
+				t.Errorf("%s takes %.1f × the page, want 8", name, got)
+			}
 		}
+	}
+}
+
+// TestHostile makes text of pages that are made to cost much.
+func TestHostile(t *testing.T) {
+	at, _ := url.Parse("https://site.example/page")
+	const n = 400_000
+	words := strings.Repeat("some words, and more of them. ", 20)
+	for name, page := range map[string]string{
+		"nested blocks":      strings.Repeat("<div>", 500) + strings.Repeat("<p>"+words+"</p>", n/700) + strings.Repeat("</div>", 500),
+		"nested too deep":    strings.Repeat("<div>", n/5) + words,
+		"nested lists":       strings.Repeat("<ul><li>a", n/9),
+		"nested tables":      strings.Repeat("<table><tr><td>a", n/16),
+		"misnested":          strings.Repeat("<b><i><p></b></i>", n/17),
+		"formatting":         strings.Repeat("<b>", 250) + strings.Repeat("<p>x</p>", n/8),
+		"attributes":         "<p " + strings.Repeat("a=b ", n/4) + ">" + words,
+		"many attributes":    "<p " + manyAttributes(n/12) + ">" + words,
+		"open tags":          strings.Repeat("<", n),
+		"entities":           "<p>" + strings.Repeat("&amp;&#x1F600;", n/14),
+		"one link":           `<a href="` + strings.Repeat("/..", n/3) + `">x</a>` + words,
+		"links":              strings.Repeat(`<a href="x">[](</a>`, n/19),
+		"marks of Markdown":  "<p>" + strings.Repeat("*_`[]()#\\", n/9),
+		"line breaks":        "<pre>" + strings.Repeat("\n", n),
+		"brs":                "<p>" + strings.Repeat("x<br>", n/5),
+		"cells":              "<table><tr>" + strings.Repeat("<td>x", n/5),
+		"rows":               "<table>" + strings.Repeat("<tr><td>x", n/9),
+		"wide and long":      "<table><tr>" + strings.Repeat("<td>x", 2000) + strings.Repeat("<tr><td>y", n/12),
+		"headings":           strings.Repeat("<h1>x</h1>", n/10),
+		"comments":           strings.Repeat("<!--", n/4),
+		"linked data":        `<script type="application/ld+json">` + strings.Repeat("[", n) + "</script>" + words,
+		"spaces":             "<p>" + strings.Repeat(" ", n) + "x",
+		"a title":            "<title>" + strings.Repeat("a | b - ", n/8) + "</title><p>" + words,
+		"classes":            strings.Repeat(`<div class="article body content comment">`+words+"</div>", n/650),
+		"paragraphs":         strings.Repeat("<p>a, b, c, d", n/13),
+		"images in noscript": strings.Repeat(`<img src="x"><noscript><img src="y"></noscript>`, n/47),
+		"fonts":              strings.Repeat("<font>x</font>", n/14),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			_, _, by := extract([]byte(page), "text/html", at, true, true)
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("%d bytes by %s take %v", len(page), by, took)
+			} else if took > 500*time.Millisecond {
+				t.Logf("%d bytes by %s take %v", len(page), by, took)
+			}
+		})
+	}
+}
+
+func manyAttributes(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "a%d=b ", i)
+	}
+	return b.String()
+}
+
+func FuzzExtract(f *testing.F) {
+	for _, s := range []string{
+		"<p>x", "<title>a</title><article><h1>b</h1><p>c <b>d</b> <a href='/e'>f</a></p></article>", "<pre><code>a\n b</code></pre>", "<ul><li>a<ol><li>b",
+		"<table><tr><th>a<th>b<tr><td>c<td>d|e</table>", "<script>x</script><style>y</style><!-- z -->", "<p>&lt;script&gt; &amp;&#0;&#xd800;", "\xff\xfe<\x00p\x00>\x00",
+		"<a href='javascript:x'>y</a><a href='http://['>z</a><a><a href=''>", "<svg><title>x</title></svg><math><mi>", "<base href='http://evil/'><img src=x>",
+	} {
+		f.Add([]byte(s), "text/html")
+	}
+	f.Add([]byte("<p>\x93\xfa"), "text/html; charset=shift_jis")
+	at, _ := url.Parse("https://site.example/page")
+	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		for _, markdown := range []bool{true, false} {
+			began := time.Now()
+			_, text, by := extract(body, contentType, at, markdown, true)
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("%d bytes by %s take %v", len(body), by, took)
+			}
+			if !utf8.ValidString(text) {
+				t.Errorf("no UTF-8 by %s: %q", by, text)
+			}
+		}
+		if _, text := skim(bytes.NewReader(body), at, false); strings.Contains(text, "\n\n\n") || strings.ContainsRune(text, verbatim) {
+			t.Errorf("untidy: %q", text)
+		}
+	})
+}
+
+func BenchmarkExtract(b *testing.B) {
+	at, _ := url.Parse("https://site.example/page")
+	for _, n := range []int{50_000, 450_000, 2 << 20} {
+		page := prose(n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.SetBytes(int64(n))
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _, _ = extract(page, "text/html", at, true, true)
+			}
+		})
 	}
 }

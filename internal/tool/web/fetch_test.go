@@ -310,6 +310,10 @@ func TestFetch(t *testing.T) {
 	})
 }
 
+const onePage = "%PDF-1.4\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj 2 0 obj << /Kids [3 0 R] >> endobj " +
+	"3 0 obj << /Type /Page /Contents 4 0 R /Resources << /Font << /F << /Subtype /Type1 >> >> >> >> endobj " +
+	"4 0 obj << >> stream\nBT /F 9 Tf (Hello) Tj ET\nendstream endobj trailer << /Root 1 0 R >>"
+
 func TestKinds(t *testing.T) {
 	var picture bytes.Buffer
 	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 8, 8))); err != nil {
@@ -336,6 +340,10 @@ func TestKinds(t *testing.T) {
 		{"no type, but text", "", "just text", "raw", "just text"},
 		{"octets that are text", "application/octet-stream", "just text", "raw", "just text"},
 		{"octets that are a page", "application/octet-stream", "<!doctype html><p>hi</p>", "html", "hi"},
+		{"a PDF", "application/pdf", onePage, "pdf", "Hello"},
+		{"a PDF that is none", "application/pdf", "hello", "none", ""},
+		{"a PDF without text", "application/pdf", strings.Replace(onePage, "(Hello) Tj", "", 1), "none", ""},
+		{"octets that are a PDF", "application/octet-stream", onePage, "pdf", "Hello"},
 		{"an archive", "application/zip", "PK\x03\x04\x00\x00", "none", ""},
 		{"octets", "application/octet-stream", "\x00\x01\x02", "none", ""},
 		{"a film", "video/mp4", "\x00\x00\x00\x18ftypmp42", "none", ""},

@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	maxWeight = 1_250_000 // of a page of which a tree is made: that takes up to 16 MB
-	leastMain = 200       // characters that make a main part
+	maxWeight  = 1_250_000 // of a page of which a tree is made: that takes up to 16 MB
+	leastMain  = 200       // characters that make a main part
+	maxNesting = 120
 )
 
 // decoded reads body as UTF-8. Its encoding is what a mark at its start says,
 // the header, or the page itself; without any of them UTF-8.
 func decoded(body []byte, contentType string) io.Reader {
 	enc, _, certain := charset.DetermineEncoding(body, contentType)
-	if !certain && utf8.Valid(trimRune(body)) {
-		enc = encoding.Nop
+	if whole := trimRune(body); !certain && utf8.Valid(whole) {
+		enc, body = encoding.Nop, whole
 	}
 	for _, mark := range []string{"\uFEFF", "\xFF\xFE", "\xFE\xFF"} {
 		body = bytes.TrimPrefix(body, []byte(mark))
@@ -67,7 +68,7 @@ func extract(body []byte, contentType string, at *url.URL, markdown, main bool) 
 	}
 	title, text = skim(decoded(body, contentType), at, markdown)
 	if markdown {
-		if doc, err := html.Parse(decoded(body, contentType)); err == nil {
+		if doc := tree(body, contentType); doc != nil {
 			if whole := toMarkdown(doc, at); whole != "" {
 				text = whole
 			}
@@ -98,10 +99,31 @@ func weight(body []byte) int {
 	}
 }
 
+// tree parses a page. It returns nil for one whose elements nest so deep that
+// work with it, which grows with the depth, would take long.
+func tree(body []byte, contentType string) *html.Node {
+	doc, err := html.Parse(decoded(body, contentType))
+	if err != nil || deeper(doc, maxNesting) {
+		return nil
+	}
+	return doc
+}
+
+// deeper reports whether there is something more than n levels below an
+// element.
+func deeper(e *html.Node, n int) bool {
+	for c := range e.ChildNodes() {
+		if n == 0 || deeper(c, n-1) {
+			return true
+		}
+	}
+	return false
+}
+
 // article returns the main part of a page; no text when there is none.
 func article(body []byte, contentType string, at *url.URL, markdown bool) (title, text string) {
-	doc, err := html.Parse(decoded(body, contentType))
-	if err != nil { // it is too deep
+	doc := tree(body, contentType)
+	if doc == nil {
 		return "", ""
 	}
 	p := readability.NewParser()

@@ -82,9 +82,12 @@ func (s *skimmer) next() bool {
 }
 
 func (s *skimmer) text(b []byte) {
+	if room := max(maxText-len(s.out), 0); len(b) > room {
+		b = trimRune(b[:room])
+	}
 	switch {
 	case s.inTitle:
-		s.title.Write(b[:min(len(b), 1000)])
+		s.title.Write(trimRune(b[:min(len(b), 1000)]))
 	case s.hidden != 0:
 	case s.pre > 0:
 		for _, c := range b {
@@ -157,9 +160,9 @@ func (s *skimmer) end(tag atom.Atom) {
 
 // lines ends the line, with n breaks in all.
 func (s *skimmer) lines(n int) {
-	out := bytes.TrimRight(s.out, " \x00")
-	for n > 0 && bytes.HasSuffix(out, []byte("\n")) {
-		n, out = n-1, out[:len(out)-1]
+	s.out = bytes.TrimRight(s.out, " \x00")
+	for rest := s.out; n > 0 && bytes.HasSuffix(rest, []byte("\n")); n-- {
+		rest = rest[:len(rest)-1]
 	}
 	s.out = append(s.out, "\n\n"[:n]...)
 	s.keep()
@@ -167,7 +170,7 @@ func (s *skimmer) lines(n int) {
 
 // keep has the line that begins kept as it is, within pre.
 func (s *skimmer) keep() {
-	if s.pre > 0 {
+	if s.pre > 0 && !bytes.HasSuffix(s.out, []byte{verbatim}) {
 		s.out = append(s.out, verbatim)
 	}
 }
@@ -188,7 +191,7 @@ func (s *skimmer) open() {
 		if string(key) != "href" || len(val) > 2000 {
 			continue
 		}
-		if u, err := s.at.Parse(string(val)); err == nil && (u.Scheme == "http" || u.Scheme == "https") && val[0] != '#' {
+		if u, err := s.at.Parse(string(val)); err == nil && (u.Scheme == "http" || u.Scheme == "https") && !bytes.HasPrefix(val, []byte("#")) {
 			s.href = u.String()
 		}
 	}
