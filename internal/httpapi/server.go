@@ -30,15 +30,8 @@ type Options struct {
 func New(o Options) http.Handler {
 	s := server{o}
 	mux := http.NewServeMux()
-	for _, path := range [...]string{"/healthz", "/health"} {
-		mux.HandleFunc("GET "+path, s.live)
-	}
-	for _, path := range [...]string{"/readyz", "/ready"} {
-		mux.HandleFunc("GET "+path, s.ready)
-	}
-	mux.HandleFunc("GET /metrics", s.metrics)
-	if o.UI != nil {
-		o.UI.routes(mux, o.Door)
+	for _, r := range Routes(o) {
+		mux.HandleFunc(r.Pattern, s.admit(r))
 	}
 	return o.Door.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
@@ -80,10 +73,6 @@ func (s server) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s server) metrics(w http.ResponseWriter, r *http.Request) {
-	if !s.trusts(r) {
-		access.Error(w, http.StatusUnauthorized, "unauthorized", "Unauthorized")
-		return
-	}
 	all, err := s.o.Metrics(r.Context())
 	if err != nil {
 		s.o.Log.Warn("metrics are not known", "err", err)

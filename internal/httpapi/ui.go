@@ -45,35 +45,37 @@ type Bootstrap struct {
 // relatively.
 var folders = [...]string{"assets", "fonts", "themes", "provider-icons"}
 
-func (u *UI) routes(mux *http.ServeMux, door *access.Door) {
+// routes returns what the UI asks for.
+func (u *UI) routes() []Route {
 	u.Base = "/" + strings.Trim(u.Base, "/")
 	if u.Base == "/" {
 		u.Base = ""
 	}
-	boot := func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := door.Bearer(r); !ok {
-			access.Error(w, http.StatusUnauthorized, "unauthorized", "Unauthorized")
-			return
-		}
-		v := u.Bootstrap()
-		v.BasePath, v.Sandbox, v.PluginFrames = u.Base, "scripts", []string{}
-		b, err := json.Marshal(v)
-		if err != nil {
-			panic(err) // strings and booleans
-		}
-		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write(b) // a client that went away needs no answer
+	out := []Route{
+		{"GET " + u.Base + "/control-ui-config.json", Credential, u.boot},
+		{"GET " + u.Base + "/__openclaw/control-ui-config.json", Credential, u.boot},
+		{"GET " + u.Base + "/", Anyone, u.file},
 	}
-	mux.HandleFunc("GET "+u.Base+"/control-ui-config.json", boot)
-	mux.HandleFunc("GET "+u.Base+"/__openclaw/control-ui-config.json", boot)
 	if u.Base == "" {
-		mux.HandleFunc("GET /__openclaw__/control-ui-config.json", boot)
+		out = append(out, Route{"GET /__openclaw__/control-ui-config.json", Credential, u.boot})
 	}
-	mux.HandleFunc("GET "+u.Base+"/", u.file)
 	for _, other := range [...]string{"/api/", "/mcp", "/v1/", "/hooks/", "/tools/", "/__openclaw__/"} {
-		mux.HandleFunc("GET "+other, http.NotFound)
+		out = append(out, Route{"GET " + other, Anyone, http.NotFound})
 	}
+	return out
+}
+
+// boot answers the first request of the UI.
+func (u *UI) boot(w http.ResponseWriter, _ *http.Request) {
+	v := u.Bootstrap()
+	v.BasePath, v.Sandbox, v.PluginFrames = u.Base, "scripts", []string{}
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and booleans
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(b) // a client that went away needs no answer
 }
 
 // file serves a file of the UI, or its page for a path that the page itself

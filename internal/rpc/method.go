@@ -81,6 +81,25 @@ func NewSet(groups ...[]Method) Set {
 	return s
 }
 
+// Door is what a method asks of who calls it.
+type Door struct {
+	Method   string
+	Role     string
+	Scope    chela.Scope // "": the method looks itself, by its parameters
+	Params   []string    // properties that it knows, sorted
+	Required []string    // those that must be there
+}
+
+// Doors returns what the methods ask of who calls them, sorted by name.
+func (s Set) Doors() []Door {
+	var out []Door
+	for _, name := range s.Names() {
+		m := s.methods[name]
+		out = append(out, Door{name, m.role, m.scope, slices.Sorted(maps.Keys(m.shape.known)), slices.Clone(m.shape.required)})
+	}
+	return out
+}
+
 // Names returns the names, sorted.
 func (s Set) Names() []string { return slices.Sorted(maps.Keys(s.methods)) }
 
