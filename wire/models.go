@@ -4,6 +4,7 @@ package wire
 const (
 	MethodModelsList       = "models.list"
 	MethodModelsAuthStatus = "models.authStatus"
+	MethodModelsStatus     = "models.status" // our own
 	EventModelsSnapshot    = "models.snapshot"
 )
 
@@ -107,4 +108,36 @@ type ProviderCapability struct {
 	Provider string `json:"provider"`
 	Key      bool   `json:"apiKeySupported"`
 	Quick    bool   `json:"quickApiKeySetup"` // a key is all it needs
+}
+
+// ModelsStatus is the result of models.status: which model answers, which do
+// when it does not, and which keys rest.
+type ModelsStatus struct {
+	Default   string            `json:"default"` // provider/model
+	Reason    string            `json:"reason"`  // why that one
+	Fallbacks []string          `json:"fallbacks"`
+	Aliases   map[string]string `json:"aliases"` // that the configuration gives
+	Providers []ProviderStatus  `json:"providers"`
+}
+
+// ProviderStatus says whether a provider can be asked.
+type ProviderStatus struct {
+	ID    string      `json:"id"`
+	Ready bool        `json:"ready"`
+	Error string      `json:"error,omitempty"` // why it cannot be asked
+	Hint  string      `json:"hint,omitempty"`  // what can be done about it
+	Keys  []KeyStatus `json:"keys"`
+}
+
+// KeyStatus is a key, without its value.
+type KeyStatus struct {
+	ID    string    `json:"id"` // openai:OPENAI_API_KEY
+	Rests []KeyRest `json:"rests,omitempty"`
+}
+
+// KeyRest says that a key is not asked for a while.
+type KeyRest struct {
+	Model  string `json:"model,omitempty"` // for this model only; "": for all
+	Until  Millis `json:"until"`
+	Reason string `json:"reason"`
 }

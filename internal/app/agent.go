@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/failover"
 	"github.com/chela-ai/chela/internal/method/agents"
 	"github.com/chela-ai/chela/internal/method/models"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/wire"
 )
 
 // agents is what clients are told of the agents: there is one.
@@ -35,7 +39,49 @@ func (e *Engine) catalog() models.Options {
 		Main:      func() llm.Ref { ref, _ := e.models.Default(); return ref },
 		Think:     llm.Level(e.profile.opts.Agent.Think),
 		Providers: e.providers,
+		Status:    e.modelsStatus,
 	}
+}
+
+// modelsStatus says which model answers, which do when it does not, and which
+// keys rest.
+func (e *Engine) modelsStatus() wire.ModelsStatus {
+	ref, why := e.models.Default()
+	out := wire.ModelsStatus{
+		Default: ref.String(), Reason: why, Fallbacks: []string{}, Aliases: map[string]string{}, Providers: []wire.ProviderStatus{},
+	}
+	for _, f := range e.models.Fallbacks() {
+		out.Fallbacks = append(out.Fallbacks, f.String())
+	}
+	for name, s := range e.profile.opts.Agent.Models {
+		if s.Alias != "" {
+			out.Aliases[s.Alias] = name
+		}
+	}
+	rests := e.models.Rests()
+	for _, s := range e.models.Providers() {
+		p := wire.ProviderStatus{ID: s.ID, Ready: s.Err == nil, Keys: []wire.KeyStatus{}}
+		if s.Err != nil {
+			p.Error, p.Hint = s.Err.Error(), chela.HintOf(s.Err)
+		}
+		for _, id := range s.Keys {
+			p.Keys = append(p.Keys, wire.KeyStatus{ID: id, Rests: restsOf(rests, id)})
+		}
+		out.Providers = append(out.Providers, p)
+	}
+	return out
+}
+
+// restsOf returns the rests of one key.
+func restsOf(rests map[failover.Place]failover.Rest, id string) []wire.KeyRest {
+	var out []wire.KeyRest
+	for place, r := range rests {
+		if place.Key == id {
+			out = append(out, wire.KeyRest{Model: place.Model, Until: wire.At(r.Until), Reason: string(r.Reason)})
+		}
+	}
+	slices.SortFunc(out, func(a, b wire.KeyRest) int { return strings.Compare(a.Model, b.Model) })
+	return out
 }
 
 // providers says which providers can be asked.

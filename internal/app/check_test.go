@@ -70,7 +70,7 @@ func TestCheck(t *testing.T) {
 		s := home(t, `{agents: {defaults: {model: "openai/gpt-5"}}}`)
 		t.Setenv("OPENAI_API_KEY", "")
 		os.Unsetenv("OPENAI_API_KEY")
-		if err := saveKey(s, "openai", "sk-canary"); err != nil {
+		if err := saveKey(s, "openai", "", "sk-canary"); err != nil {
 			t.Fatal(err)
 		}
 		got, all := found(t, s)

@@ -46,7 +46,7 @@ type profiles struct {
 func openModels(ctx context.Context, o *options, a Options) (*model.Set, error) {
 	return model.Open(ctx, model.Options{
 		Config: o.Models, Default: o.Agent.Model, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
-		Keys: filepath.Join(a.State, "credentials"), Rests: filepath.Join(a.State, "cache", "rests.json"), Log: a.Log, NoProbe: a.NoProbe, Made: a.Providers,
+		Keys: keyDir(a.State), Rests: filepath.Join(a.State, "cache", "rests.json"), Log: a.Log, NoProbe: a.NoProbe, Made: a.Providers,
 	})
 }
 

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/access"
-	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/process"
 	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/wire"
@@ -250,17 +250,13 @@ func (a *attached) Dial(ctx context.Context) (net.Conn, error) {
 // Close does nothing: the engine is not ours.
 func (a *attached) Close(context.Context) error { return nil }
 
-// saveKey keeps the key of a provider in the state directory.
-func saveKey(s cli.Start, provider, key string) error {
-	if strings.ContainsAny(provider, "/\\.") || provider == "" {
-		return fmt.Errorf("provider %q: not a name", provider)
-	}
+// saveKey keeps a key of a provider in the state directory.
+func saveKey(s cli.Start, provider, name, key string) error {
 	if err := statedir.Make(s.State); err != nil {
 		return err
 	}
-	dir := filepath.Join(s.State, "credentials")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("keys: %w", err)
-	}
-	return atomicfile.Write(filepath.Join(dir, provider+".key"), []byte(strings.TrimSpace(key)+"\n"), 0o600)
+	return model.SaveKey(keyDir(s.State), provider, name, key)
 }
+
+// keyDir is where keys are kept.
+func keyDir(state string) string { return filepath.Join(state, "credentials") }

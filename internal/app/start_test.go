@@ -160,7 +160,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestSaveKey(t *testing.T) {
 	s := cli.Start{State: filepath.Join(t.TempDir(), "new")}
-	if err := saveKey(s, "openai", "sk-canary\n"); err != nil {
+	if err := saveKey(s, "openai", "", "sk-canary\n"); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(s.State, "credentials", "openai.key")
@@ -171,7 +171,7 @@ func TestSaveKey(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "../openai", "a/b", `a\b`, "a.b"} {
-		if err := saveKey(s, name, "sk-canary"); err == nil || strings.Contains(err.Error(), "canary") {
+		if err := saveKey(s, name, "", "sk-canary"); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("provider %q: %v", name, err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestSaveKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Dir(file), "a file")
-	if err := saveKey(s, "openai", "sk-canary"); err == nil || strings.Contains(err.Error(), "canary") {
+	if err := saveKey(s, "openai", "", "sk-canary"); err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("error %v", err)
 	}
 }

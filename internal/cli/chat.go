@@ -151,25 +151,30 @@ func (c *console) askKey(s Start) (bool, error) {
 	p := c.palette(c.err)
 	fmt.Fprintln(c.err, p.Accent.Paint("Welcome to chela.")+" No language model was found on this machine.")
 	fmt.Fprint(c.err, "Paste a key of Anthropic, OpenAI, OpenRouter, Google, Groq or xAI,\nor press Enter to go on with the built-in assistant: ")
-	b, err := term.ReadPassword(int(c.in.Fd()))
-	fmt.Fprintln(c.err)
-	if err != nil {
-		return false, errInterrupted
-	}
-	key := strings.TrimSpace(string(b))
-	if key == "" {
-		return false, nil
+	key, err := c.hidden()
+	if key == "" || err != nil {
+		return false, err
 	}
 	provider := providerOf(key)
 	if provider == "" {
 		c.report(errors.New("this is not a key of a provider that chela knows by its keys"), c.command("config set models.providers.NAME.apiKey KEY"))
 		return false, nil
 	}
-	if err := c.app.SaveKey(s, provider, key); err != nil {
+	if err := c.app.SaveKey(s, provider, "", key); err != nil {
 		return false, fmt.Errorf("key: %w", err)
 	}
 	fmt.Fprintln(c.err, p.Good.Paint("✓")+" key of "+provider+" saved in "+filepath.Join(s.State, "credentials"))
 	return true, nil
+}
+
+// hidden reads a line that is not shown while it is typed.
+func (c *console) hidden() (string, error) {
+	b, err := term.ReadPassword(int(c.in.Fd()))
+	fmt.Fprintln(c.err)
+	if err != nil {
+		return "", errInterrupted
+	}
+	return strings.TrimSpace(string(b)), nil
 }
 
 // providerOf tells by its beginning whose key it is; "" when nobody's.

@@ -62,8 +62,8 @@ type App struct {
 	Local func(Start) (url string, auth wire.Auth, err error)
 
 	// SaveKey keeps the key of a model provider in the state directory, for its
-	// owner only.
-	SaveKey func(s Start, provider, key string) error
+	// owner only. A name keeps it beside the provider's other keys.
+	SaveKey func(s Start, provider, name, key string) error
 	// Check looks at an installation without starting an engine.
 	Check func(context.Context, Start) []Finding
 	// Audit lists what makes an installation easier to take over. With fix,

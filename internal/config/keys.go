@@ -67,7 +67,7 @@ var table = [...]Key{
 	{Path: "agents.defaults.workspace", Kind: Text, Env: "WORKSPACE_DIR", Default: `"workspace"`, Doc: "the agent's home folder, below the state directory unless absolute"},
 	{Path: "agents.defaults.model", Kind: Model, Doc: "model that answers, with fallbacks"},
 	{Path: "agents.defaults.model.primary", Kind: Text, Doc: "provider/model"},
-	{Path: "agents.defaults.model.fallbacks", Kind: Texts, Idle: true, Doc: "models to try when the primary one fails, in order"},
+	{Path: "agents.defaults.model.fallbacks", Kind: Texts, Doc: "models that answer when the primary one does not, in order"},
 	{Path: "agents.defaults.models", Kind: Object, Doc: "settings of models, by provider/model"},
 	{Path: "agents.defaults.models.*", Kind: Any, Doc: "settings of a model: alias, a short name for /model"},
 	{Path: "agents.defaults.maxConcurrent", Kind: Int, Doc: "runs at once; default: four a core"},

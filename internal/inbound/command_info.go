@@ -87,7 +87,11 @@ func (k *call) status() (string, error) {
 	if !o.Started.IsZero() {
 		lines[0] += ", up " + k.now.Sub(o.Started).Round(time.Second).String()
 	}
-	lines = append(lines, "Model: "+model.Ref())
+	name := "Model: " + model.Ref()
+	if m.Fallback != "" {
+		name += " (" + m.Fallback + " answered in its place)"
+	}
+	lines = append(lines, name)
 	fill := "Context: " + usage.Count(m.Context)
 	if model.Context > 0 {
 		fill += fmt.Sprintf(" of %s (%d%%)", usage.Count(int64(model.Context)), 100*m.Context/int64(model.Context))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/secret"
 )
 
@@ -87,4 +88,23 @@ func (m *Set) first(id string) key {
 		return keys[0]
 	}
 	return key{}
+}
+
+// SaveKey keeps a key of a provider in dir, for its owner only. A name keeps
+// it beside the provider's other keys.
+func SaveKey(dir, provider, name, key string) error {
+	if provider == "" || strings.ContainsAny(provider, "/\\.*?[") {
+		return fmt.Errorf("provider %q: not a name", provider)
+	}
+	if strings.ContainsAny(name, "/\\.*?[: ") {
+		return fmt.Errorf("key %q: not a name", name)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	file := provider + ".key"
+	if name != "" {
+		file = provider + "." + name + ".key"
+	}
+	return atomicfile.Write(filepath.Join(dir, file), []byte(strings.TrimSpace(key)+"\n"), 0o600)
 }

@@ -33,7 +33,7 @@ func openHealth(o Options) *failover.Health {
 }
 
 // Rests returns which keys are not asked now, and why.
-func (m *Set) Rests() map[string]failover.Rest { return m.health.Rests() }
+func (m *Set) Rests() map[failover.Place]failover.Rest { return m.health.Rests() }
 
 // Resolve returns the model that a session asks for with what asks it: with
 // each of its keys, and for the default model ("") its fallbacks after it. A

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/failover"
 )
 
 // desk is services behind an HTTP client: by key, the status that they answer
@@ -151,7 +152,7 @@ func TestResolve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := again.Rests()["one:config"]; r.Reason != llm.ClassBilling {
+		if r := again.Rests()[failover.Place{Key: "one:config"}]; r.Reason != llm.ClassBilling {
 			t.Errorf("rests %v", again.Rests())
 		}
 		if _, by, err := turn(t, again, ""); err != nil || by == nil {

@@ -188,9 +188,9 @@ func TestChain(t *testing.T) {
 					t.Errorf("asked %s, want %s", got, tt.asked)
 				}
 				var rests []string
-				for _, place := range []string{"a", "a m1", "b", "c m2"} {
+				for _, place := range []failover.Place{{Key: "a"}, {Key: "a", Model: "m1"}, {Key: "b"}, {Key: "c", Model: "m2"}} {
 					if r, ok := b.health.Rests()[place]; ok {
-						rests = append(rests, fmt.Sprintf("%s %s %s", place, r.Reason, time.Until(r.Until)))
+						rests = append(rests, fmt.Sprintf("%s %s %s", strings.TrimSpace(place.Key+" "+place.Model), r.Reason, time.Until(r.Until)))
 					}
 				}
 				if got := strings.Join(rests, ", "); got != tt.rests {
@@ -215,7 +215,7 @@ func TestRests(t *testing.T) {
 			p := failover.New(b.health, model("p/m1", b.key("a", down, down, down, down, down)), model("q/m2", b.key("c")))
 			for _, want := range []time.Duration{time.Minute, 5 * time.Minute, 25 * time.Minute, time.Hour, time.Hour} {
 				ask(p, "s")
-				rest := time.Until(b.health.Rests()["a m1"].Until)
+				rest := time.Until(b.health.Rests()[failover.Place{Key: "a", Model: "m1"}].Until)
 				if rest != want {
 					t.Errorf("rests %v, want %v", rest, want)
 				}

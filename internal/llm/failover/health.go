@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,8 +25,8 @@ type Health struct {
 	save func([]byte)
 
 	mu      sync.Mutex
-	rests   map[string]Rest // by place
-	probing map[string]bool // places that one call tries now
+	rests   map[Place]Rest // by place
+	probing map[Place]bool // places that one call tries now
 	sticky  map[string]string
 	order   []string // of sticky, oldest first
 }
@@ -34,9 +35,9 @@ type Health struct {
 // with each new state; nil: it is not kept. State that cannot be read is
 // forgotten: it is worth no more than a few failed calls.
 func NewHealth(state []byte, save func([]byte)) *Health {
-	h := &Health{save: save, rests: map[string]Rest{}, probing: map[string]bool{}, sticky: map[string]string{}}
+	h := &Health{save: save, rests: map[Place]Rest{}, probing: map[Place]bool{}, sticky: map[string]string{}}
 	if json.Unmarshal(state, &h.rests) != nil || h.rests == nil {
-		h.rests = map[string]Rest{}
+		h.rests = map[Place]Rest{}
 	}
 	return h
 }
@@ -51,19 +52,25 @@ const (
 	longest   = 24 * time.Hour // that a service may ask for
 )
 
-// place is what rests: a key, or one model under it.
-func place(key, model string) string {
-	if model == "" {
-		return key
-	}
-	return key + " " + model
+// Place is what rests: a key, or one model under it.
+type Place struct{ Key, Model string }
+
+// MarshalText returns "key", or "key model".
+func (p Place) MarshalText() ([]byte, error) {
+	return []byte(strings.TrimSpace(p.Key + " " + p.Model)), nil
 }
 
-// Rests returns what rests now, by key, or key and model.
-func (h *Health) Rests() map[string]Rest {
+// UnmarshalText reads what MarshalText wrote.
+func (p *Place) UnmarshalText(b []byte) error {
+	p.Key, p.Model, _ = strings.Cut(string(b), " ")
+	return nil
+}
+
+// Rests returns what rests now.
+func (h *Health) Rests() map[Place]Rest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := map[string]Rest{}
+	out := map[Place]Rest{}
 	now := time.Now()
 	for p, r := range h.rests {
 		if r.Until.After(now) {
@@ -78,7 +85,7 @@ func (h *Health) until(key, model string, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var t time.Time
-	for _, p := range [...]string{place(key, ""), place(key, model)} {
+	for _, p := range [...]Place{{key, ""}, {key, model}} {
 		r, ok := h.rests[p]
 		switch {
 		case !ok:
@@ -103,8 +110,8 @@ func later(a, b time.Time) time.Time {
 func (h *Health) begin(key, model string) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var probes []string
-	for _, p := range [...]string{place(key, ""), place(key, model)} {
+	var probes []Place
+	for _, p := range [...]Place{{key, ""}, {key, model}} {
 		if _, ok := h.rests[p]; ok && !h.probing[p] {
 			h.probing[p] = true
 			probes = append(probes, p)
@@ -123,10 +130,10 @@ func (h *Health) begin(key, model string) (end func()) {
 func (h *Health) worked(key, model, session string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, k := h.rests[place(key, "")]
-	_, m := h.rests[place(key, model)]
-	delete(h.rests, place(key, ""))
-	delete(h.rests, place(key, model))
+	_, k := h.rests[Place{Key: key}]
+	_, m := h.rests[Place{key, model}]
+	delete(h.rests, Place{Key: key})
+	delete(h.rests, Place{key, model})
 	if k || m {
 		h.saveLocked()
 	}
@@ -136,10 +143,10 @@ func (h *Health) worked(key, model, session string) {
 // failed notes that the key did not answer, and reports whether the error says
 // anything about the key.
 func (h *Health) failed(key, model string, e *llm.Error, now time.Time) bool {
-	p := place(key, model)
+	p := Place{key, model}
 	switch e.Class {
 	case llm.ClassAuth, llm.ClassBilling:
-		p = place(key, "")
+		p = Place{Key: key}
 	case llm.ClassRate, llm.ClassOverload, llm.ClassNetwork, llm.ClassTimeout:
 	default:
 		return false
@@ -164,7 +171,7 @@ func (h *Health) failed(key, model string, e *llm.Error, now time.Time) bool {
 
 // saveLocked keeps the state, without what is too old to matter.
 func (h *Health) saveLocked() {
-	maps.DeleteFunc(h.rests, func(_ string, r Rest) bool { return time.Since(r.Last) > 2*forgiven })
+	maps.DeleteFunc(h.rests, func(_ Place, r Rest) bool { return time.Since(r.Last) > 2*forgiven })
 	if h.save == nil {
 		return
 	}

@@ -26,6 +26,8 @@ type Options struct {
 	Think llm.Level
 	// Providers returns the providers, in the order in which they are shown.
 	Providers func() []Provider
+	// Status returns which model answers, and which keys rest.
+	Status func() wire.ModelsStatus
 }
 
 // Provider says whether a provider can be asked. Its key is not part of it.
@@ -44,6 +46,9 @@ func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodModelsList, op, chela.ScopeRead, o.list).
 			Accepting("includeDetails", "includeProviderCapabilities", "preparedOnly", "refresh"),
+		rpc.New(wire.MethodModelsStatus, op, chela.ScopeRead, func(context.Context, rpc.Peer, wire.None) (wire.ModelsStatus, error) {
+			return o.Status(), nil
+		}),
 		rpc.New(wire.MethodModelsAuthStatus, op, chela.ScopeRead, o.auth).Accepting("refresh"),
 	}
 }
