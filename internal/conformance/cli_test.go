@@ -44,7 +44,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	t.Run("devices", func(t *testing.T) {
 		t.Parallel()
-		approve(t, s)
+		approve(t)
 	})
 	t.Run("logs --follow", func(t *testing.T) {
 		t.Parallel()
@@ -115,9 +115,9 @@ func (p *person) try(c command) {
 	}
 }
 
-// approve lets a device in that waits.
-func approve(t *testing.T, s *stand) {
-	d := newDevice(t)
+// approve lets a device be a node, and then do what it can.
+func approve(t *testing.T) {
+	s, d := newStand(t, nil), newDevice(t)
 	if _, f := d.Connect(t, s, hello(wire.ScopeRead)); !f.OK {
 		t.Fatalf("a device of this machine: %v", f.Error)
 	}
@@ -138,6 +138,15 @@ func approve(t *testing.T, s *stand) {
 	if _, f := d.Connect(t, s, asNode()); !f.OK {
 		t.Errorf("an approved node: %v", f.Error)
 	}
+	p.try(typed("nodes list", "Pending: 1", "Paired: 1"))
+	var nodes wire.NodePairs
+	s.operator(t).Must("node.pair.list", wire.None{}, &nodes)
+	if len(nodes.Pending) != 1 {
+		t.Fatalf("%+v", nodes)
+	}
+	p.try(typed("nodes approve "+nodes.Pending[0].ID, d.ID))
+	p.try(typed("nodes status", "Known: 1 · Paired: 1 · Connected: 1"))
+	p.try(typed("nodes describe --node "+d.ID, "camera.snap"))
 }
 
 // follow sees a line of the log appear.

@@ -144,6 +144,7 @@ func (s *schema) checkEvents(t *testing.T, g *golden, advertised []string) {
 	told := map[string]bool{} // one of a kind is told
 	for _, f := range append(g.Frames(), g.other.Frames()...) {
 		if f.Event == "" {
+			s.checkFrame(t, f, "ResponseFrame")
 			continue
 		}
 		parts, known := defined[f.Event]

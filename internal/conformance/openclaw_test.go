@@ -63,11 +63,13 @@ func (p *person) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// env is the environment of the person's program. What it keeps for later runs
+// is beside its packages.
 func (p *person) env() []string {
-	compiled := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(p.main))), "compiled")
+	kept := filepath.Dir(filepath.Dir(filepath.Dir(p.main)))
 	return []string{
-		"PATH=" + filepath.Dir(p.node) + ":" + os.Getenv("PATH"), "HOME=" + p.Home, "TERM=xterm-256color", "NO_COLOR=1",
-		"LANG=C.UTF-8", "NODE_COMPILE_CACHE=" + compiled, "OPENCLAW_HIDE_BANNER=1",
+		"PATH=" + filepath.Dir(p.node) + ":" + os.Getenv("PATH"), "HOME=" + p.Home, "TERM=xterm-256color", "NO_COLOR=1", "LANG=C.UTF-8",
+		"NODE_COMPILE_CACHE=" + filepath.Join(kept, "compiled"), "TMPDIR=" + filepath.Join(kept, "tmp"), "OPENCLAW_HIDE_BANNER=1",
 	}
 }
 
