@@ -36,7 +36,7 @@ func TestTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := tool.NewSet(tools...)
-	want := []string{"edit", "exec", "find", "grep", "ls", "process", "read", "session_status", "web_fetch", "web_search", "write"}
+	want := []string{"apply_patch", "edit", "exec", "find", "grep", "ls", "process", "read", "session_status", "web_fetch", "web_search", "write"}
 	got := slices.Sorted(slices.Values(set.Names()))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tools: %s", diff)

@@ -1,4 +1,5 @@
-// Package fs is the tools for files: read, write, edit, ls, find and grep.
+// Package fs is the tools for files: read, write, edit, apply_patch, ls, find
+// and grep.
 //
 // A tool opens the agent's workspace as an os.Root and does everything through
 // it, so that no path, absolute or with "..", no symbolic link and no race

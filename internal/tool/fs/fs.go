@@ -12,19 +12,22 @@ import (
 // Options are what the tools may do. The zero value is ready.
 type Options struct {
 	MaxImage int64 // largest image that a model is shown, in bytes; 0: 3.75 MB
+	NoPatch  bool  // leaves out apply_patch
 }
 
 //go:embed *.md
 var texts embed.FS
 
-// New returns the tools: read, write, edit, ls, find, grep.
+// New returns the tools: read, write, edit, apply_patch, ls, find, grep.
 func New(o Options) []tool.Tool {
 	if o.MaxImage == 0 {
 		o.MaxImage = 3_750_000 // what providers take, once it is base64
 	}
-	return []tool.Tool{
-		newRead(o), newWrite(), newEdit(), newLs(), newFind(), newGrep(),
+	tools := []tool.Tool{newRead(o), newWrite(), newEdit(), newLs(), newFind(), newGrep()}
+	if !o.NoPatch {
+		tools = append(tools, newPatch())
 	}
+	return tools
 }
 
 // fileTool is a tool with decoded arguments and an open workspace.

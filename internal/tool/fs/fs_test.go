@@ -116,12 +116,13 @@ func TestConformance(t *testing.T) {
 		b.write("bin", "\x7fELF\x00\x01\x02\x03")
 	}
 	args := map[string][]string{
-		"read":  {`{"path":"a.txt"}`, `{"path":"a.txt","offset":2,"limit":1}`, `{"path":"bin"}`},
-		"write": {`{"path":"new/c.txt","content":"x"}`, `{"path":"a.txt","content":""}`},
-		"edit":  {`{"path":"a.txt","oldText":"two","newText":"zwei"}`},
-		"ls":    {`{}`, `{"path":"sub"}`},
-		"find":  {`{"pattern":"*.go"}`, `{"pattern":"**/*","path":"sub","limit":5}`, `{"pattern":"nothing"}`},
-		"grep":  {`{"pattern":"t[wh]"}`, `{"pattern":"TWO","ignoreCase":true,"literal":true,"glob":"*.go","context":1}`},
+		"read":        {`{"path":"a.txt"}`, `{"path":"a.txt","offset":2,"limit":1}`, `{"path":"bin"}`},
+		"write":       {`{"path":"new/c.txt","content":"x"}`, `{"path":"a.txt","content":""}`},
+		"edit":        {`{"path":"a.txt","oldText":"two","newText":"zwei"}`},
+		"apply_patch": {`{"input":"*** Begin Patch\n*** Add File: d/e\n+x\n*** Update File: a.txt\n@@\n-two\n+2\n*** Delete File: sub/b.go\n*** End Patch"}`},
+		"ls":          {`{}`, `{"path":"sub"}`},
+		"find":        {`{"pattern":"*.go"}`, `{"pattern":"**/*","path":"sub","limit":5}`, `{"pattern":"nothing"}`},
+		"grep":        {`{"pattern":"t[wh]"}`, `{"pattern":"TWO","ignoreCase":true,"literal":true,"glob":"*.go","context":1}`},
 	}
 	for _, tl := range fs.New(fs.Options{}) {
 		name := tl.Spec().Name

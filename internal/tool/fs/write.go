@@ -37,18 +37,13 @@ func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+	had, err := w.replaceable(a.Path, name)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	verb := "Created"
-	switch info, err := w.root.Lstat(name); {
-	case err == nil && info.Mode()&fs.ModeSymlink != 0: // one that could be followed was
-		return tool.Result{}, w.outside(a.Path)
-	case err == nil && regular(a.Path, info) != nil:
-		return tool.Result{}, regular(a.Path, info)
-	case err == nil && links(info) > 1:
-		return tool.Result{}, manyNames(a.Path)
-	case err == nil:
+	if had != nil {
 		verb = "Replaced"
-	case !errors.Is(err, fs.ErrNotExist):
-		return tool.Result{}, w.fault(a.Path, err)
 	}
 	if dir := filepath.Dir(name); dir != "." {
 		if err := w.root.MkdirAll(dir, 0o755); err != nil {
@@ -59,6 +54,24 @@ func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
 		return tool.Result{}, w.fault(a.Path, err)
 	}
 	return tool.Text(fmt.Sprintf("%s %s (%s).", verb, show(a.Path), size(int64(len(a.Content))))), nil
+}
+
+// replaceable returns what a file that is to be written is now; nil: nothing.
+func (w *workspace) replaceable(path, name string) (fs.FileInfo, error) {
+	info, err := w.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, w.fault(path, err)
+	case info.Mode()&fs.ModeSymlink != 0: // one that could be followed was
+		return nil, w.outside(path)
+	case regular(path, info) != nil:
+		return nil, regular(path, info)
+	case links(info) > 1:
+		return nil, manyNames(path)
+	}
+	return info, nil
 }
 
 // target returns the name of a file that may be written. The store of a

@@ -1,0 +1,254 @@
+package fs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// maxPatch is the longest patch, in bytes.
+const maxPatch = 8 << 20
+
+// The lines of a patch that are not of a file.
+const (
+	beginPatch = "*** Begin Patch"
+	endPatch   = "*** End Patch"
+	addFile    = "*** Add File:"
+	updateFile = "*** Update File:"
+	deleteFile = "*** Delete File:"
+	moveTo     = "*** Move to:"
+	endOfFile  = "*** End of File"
+)
+
+// section is what a patch says of one file.
+type section struct {
+	op    string // addFile, updateFile or deleteFile
+	path  string
+	to    string   // where it moves; "": it does not
+	text  []string // of a new file
+	hunks []hunk
+}
+
+// hunk is one change of a file.
+type hunk struct {
+	line    int    // of the patch, from 1
+	context string // a line before the change
+	anchor  bool   // there is a context
+	lines   []change
+	end     bool // it reaches the end of the file
+}
+
+// change is a line that stays (' '), goes ('-') or comes ('+').
+type change struct {
+	kind byte
+	text string
+}
+
+// reader goes through the lines of a patch.
+type patchReader struct {
+	lines []string
+	n     int // lines that were read
+}
+
+func (r *patchReader) peek() (string, bool) {
+	if r.n == len(r.lines) {
+		return "", false
+	}
+	return r.lines[r.n], true
+}
+
+func (r *patchReader) errorf(format string, args ...any) error {
+	return fmt.Errorf("patch, line %d: "+format, append([]any{r.n + 1}, args...)...)
+}
+
+// parsePatch reads a patch.
+func parsePatch(input string) ([]section, error) {
+	if len(input) > maxPatch {
+		return nil, fmt.Errorf("the patch is too long (%s; the limit is %s)", size(int64(len(input))), size(maxPatch))
+	}
+	r := &patchReader{lines: strings.Split(unwrap(input), "\n")}
+	for i, l := range r.lines {
+		r.lines[i] = strings.TrimSuffix(l, "\r")
+	}
+	if l, _ := r.peek(); strings.TrimSpace(l) != beginPatch {
+		return nil, fmt.Errorf("the first line of a patch is %q", beginPatch)
+	}
+	r.n++
+	var out []section
+	for {
+		l, ok := r.peek()
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("the last line of a patch is %q", endPatch)
+		case strings.TrimSpace(l) == endPatch:
+			if r.n != len(r.lines)-1 {
+				r.n++
+				return nil, r.errorf("there is something after %q", endPatch)
+			}
+			if len(out) == 0 {
+				return nil, errors.New("the patch is empty")
+			}
+			return out, nil
+		case strings.TrimSpace(l) == "":
+			r.n++
+			continue
+		}
+		s, err := r.section(l)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+}
+
+// unwrap takes off what models put around a patch: blank lines, a fence, a
+// here-document.
+func unwrap(s string) string {
+	s = strings.TrimSpace(s)
+	first, rest, ok := strings.Cut(s, "\n")
+	first = strings.TrimSpace(first)
+	if !ok || first == beginPatch {
+		return s
+	}
+	i := strings.LastIndexByte(rest, '\n')
+	if i < 0 {
+		return s
+	}
+	body, last := strings.TrimSpace(rest[:i]), strings.TrimSpace(rest[i+1:])
+	_, word, here := strings.Cut(first, "<<")
+	if word = strings.Trim(word, `-'" `); here && word != "" && last == word || strings.HasPrefix(first, "```") && last == "```" {
+		return body
+	}
+	return s
+}
+
+// section reads what is said of a file; l is its first line.
+func (r *patchReader) section(l string) (section, error) {
+	for _, op := range [...]string{addFile, updateFile, deleteFile} {
+		path, ok := strings.CutPrefix(strings.TrimLeft(l, " "), op)
+		if !ok {
+			continue
+		}
+		s := section{op: op, path: strings.TrimSpace(path)}
+		if s.path == "" {
+			return s, r.errorf("there is no path")
+		}
+		r.n++
+		switch op {
+		case addFile:
+			return s, r.text(&s)
+		case updateFile:
+			return s, r.update(&s)
+		}
+		return s, nil
+	}
+	return section{}, r.errorf("%q begins no file; want %q, %q or %q", clipped(l), addFile, updateFile, deleteFile)
+}
+
+// text reads the lines of a new file.
+func (r *patchReader) text(s *section) error {
+	for {
+		l, ok := r.peek()
+		if !ok || strings.HasPrefix(l, "*** ") {
+			return nil
+		}
+		if l == "" || l[0] != '+' {
+			return r.errorf("a line of a new file begins with +")
+		}
+		s.text = append(s.text, l[1:])
+		r.n++
+	}
+}
+
+// update reads the hunks of a file.
+func (r *patchReader) update(s *section) error {
+	if l, ok := r.peek(); ok && strings.HasPrefix(l, moveTo) {
+		if s.to = strings.TrimSpace(l[len(moveTo):]); s.to == "" {
+			return r.errorf("there is no path")
+		}
+		r.n++
+	}
+	for {
+		l, ok := r.peek()
+		if !ok || strings.HasPrefix(l, "*** ") && l != endOfFile {
+			break
+		}
+		if strings.TrimSpace(l) == "" && r.blank() {
+			continue
+		}
+		h, err := r.hunk(len(s.hunks) == 0)
+		if err != nil {
+			return err
+		}
+		s.hunks = append(s.hunks, h)
+	}
+	if len(s.hunks) == 0 && s.to == "" {
+		return r.errorf("nothing is said about %s", show(s.path))
+	}
+	return nil
+}
+
+// blank passes over empty lines when a new file follows them, or the end.
+func (r *patchReader) blank() bool {
+	i := r.n
+	for i < len(r.lines) && strings.TrimSpace(r.lines[i]) == "" {
+		i++
+	}
+	if i < len(r.lines) && (!strings.HasPrefix(r.lines[i], "*** ") || r.lines[i] == endOfFile) {
+		return false
+	}
+	r.n = i
+	return true
+}
+
+// hunk reads one change. The first of a file needs no @@.
+func (r *patchReader) hunk(first bool) (hunk, error) {
+	h := hunk{line: r.n + 1}
+	l, _ := r.peek()
+	switch {
+	case l == "@@":
+		r.n++
+	case strings.HasPrefix(l, "@@ "):
+		h.context, h.anchor = l[3:], true
+		r.n++
+	case !first:
+		return h, r.errorf("a change begins with @@")
+	}
+	for {
+		l, ok := r.peek()
+		switch {
+		case ok && strings.TrimRight(l, " ") == endOfFile:
+			h.end = true
+			r.n++
+			ok = false
+		case !ok, l == "@@", strings.HasPrefix(l, "@@ "), strings.HasPrefix(l, "*** "):
+			ok = false
+		case l == "":
+			if r.blank() {
+				ok = false
+				break
+			}
+			h.lines = append(h.lines, change{' ', ""})
+		case l[0] == ' ' || l[0] == '-' || l[0] == '+':
+			h.lines = append(h.lines, change{l[0], l[1:]})
+		default:
+			return h, r.errorf("%q: a line begins with a blank, - or +", clipped(l))
+		}
+		if !ok {
+			break
+		}
+		r.n++
+	}
+	if len(h.lines) == 0 {
+		return h, r.errorf("the change is empty")
+	}
+	return h, nil
+}
+
+// clipped is the beginning of a line of a patch.
+func clipped(l string) string {
+	if r := []rune(l); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return l
+}
