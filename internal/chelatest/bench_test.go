@@ -160,6 +160,69 @@ func seed(b testing.TB, dir string) {
 	}
 }
 
+// BenchmarkSessions is sessions.list of 100 among 10,000 sessions: the newest,
+// and those that a search finds.
+func BenchmarkSessions(b *testing.B) {
+	dir := b.TempDir()
+	populate(b, dir, 10_000)
+	c := quiet(b, Options{Dir: dir, Model: echo("ok")}).Client()
+	b.Run("newest", func(b *testing.B) {
+		call(b, c, wire.MethodSessionsList, wire.SessionsList{Limit: 100}, `"key":`, 100)
+	})
+	b.Run("search", func(b *testing.B) {
+		call(b, c, wire.MethodSessionsList, wire.SessionsList{Limit: 100, Search: "harbour"}, `"key":`, 100)
+	})
+}
+
+// call measures calls of a method, in whose results a text is so many times.
+func call(b *testing.B, c *Client, method string, params any, text string, want int) {
+	var times []time.Duration
+	var result json.RawMessage
+	begun := cpu()
+	for b.Loop() {
+		at := time.Now()
+		if err := c.Call(b.Context(), method, params, &result); err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, time.Since(at))
+	}
+	report(b, times, cpu()-begun)
+	if n := bytes.Count(result, []byte(text)); n != want {
+		b.Errorf("%s: %d of %s, want %d", method, n, text, want)
+	}
+}
+
+// populate writes sessions into a state directory; every tenth is about a
+// harbour.
+func populate(b testing.TB, dir string, n int) {
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(dir, "chela.db")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	now := time.Now().Add(-24 * time.Hour)
+	err = db.Update(context.Background(), store.Synced, func(tx store.Tx) error {
+		for i := range n {
+			at := now.Add(time.Duration(i) * time.Second)
+			m := session.Meta{
+				Key: chela.SessionKey(fmt.Sprintf("agent:main:s-%d", i)), ID: strconv.Itoa(i), Agent: chela.DefaultAgent,
+				Title: "What is the weather like at sea", Created: at, Started: at, Updated: at, Active: at,
+				Tokens: llm.Usage{Input: 12_345, Output: 678}, Context: 4321, Calls: 7,
+			}
+			if i%10 == 0 {
+				m.Title = "What is the weather like in the Harbour"
+			}
+			if err := tx.Sessions().Put(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
 // mock is a model server that answers "ok" at once, and says when a request
 // had arrived whole.
 func mock(b testing.TB) (url string, arrived *[]time.Time) {
