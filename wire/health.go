@@ -102,13 +102,6 @@ type ActiveRun struct {
 	StartedAt  Millis `json:"startedAt"`
 }
 
-// SystemEvent is the parameters of system-event: a line that the next run of
-// the session is told.
-type SystemEvent struct {
-	Text       string `json:"text"`
-	SessionKey string `json:"sessionKey,omitempty"`
-}
-
 // BackupCreate is the parameters of backup.create, a method of our own: the
 // gateway writes a complete copy of its database.
 type BackupCreate struct {

@@ -36,7 +36,6 @@ const (
 	MethodSessionsMessagesSubscribe   = "sessions.messages.subscribe"
 	MethodSessionsMessagesUnsubscribe = "sessions.messages.unsubscribe"
 
-	MethodSystemEvent    = "system-event"
 	MethodBackupCreate   = "backup.create" // our own
 	MethodSystemPresence = "system-presence"
 

@@ -1,7 +1,33 @@
 package wire
 
-// MethodSystemInfo describes the machine that the gateway runs on.
-const MethodSystemInfo = "system.info"
+// The methods about what happens outside of conversations.
+const (
+	MethodSystemEvent = "system-event"
+	MethodWake        = "wake"
+	MethodSystemInfo  = "system.info" // the machine that the gateway runs on
+)
+
+// SystemEvent is the parameters of system-event: a line that the next run of
+// the session is told.
+type SystemEvent struct {
+	Text       string `json:"text"`
+	SessionKey string `json:"sessionKey,omitempty"`
+}
+
+// Wake is the parameters of wake: a line that the session is told, now or with
+// its next run.
+type Wake struct {
+	Mode       string `json:"mode"` // WakeNow, WakeNext
+	Text       string `json:"text"`
+	SessionKey string `json:"sessionKey,omitempty"`
+	AgentID    string `json:"agentId,omitempty"`
+}
+
+// When a session is told.
+const (
+	WakeNow  = "now" // a run begins for it
+	WakeNext = "next-heartbeat"
+)
 
 // SystemInfo is the result of system.info. What is not known of a machine is
 // left out.

@@ -20,9 +20,10 @@ import (
 var needs = map[chela.Scope][]string{
 	chela.ScopeRead: {
 		"health", "status", "system-presence", "system.info", "channels.status", "agents.list", "agent.identity.get",
-		"agents.files.list", "agents.files.get", "models.list", "models.authStatus", "commands.list", "tools.catalog", "tools.effective",
+		"agents.files.list", "agents.files.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
 		"tools.explain", "usage.cost", "usage.status", "sessions.usage", "node.list", "node.describe",
 	},
+	chela.ScopeWrite: {"wake"},
 	chela.ScopePairing: {
 		"device.pair.list", "device.pair.approve", "device.pair.reject", "device.pair.remove", "device.pair.rename", "device.token.rotate",
 		"device.token.revoke", "node.rename", "node.pair.list", "node.pair.approve", "node.pair.reject", "node.pair.remove",

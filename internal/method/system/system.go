@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime/metrics"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -69,6 +68,7 @@ func Methods(o Options) []rpc.Method {
 		}),
 		rpc.New(wire.MethodBackupCreate, op, chela.ScopeAdmin, m.backup),
 		rpc.New(wire.MethodSystemEvent, op, chela.ScopeAdmin, m.event),
+		rpc.New(wire.MethodWake, op, chela.ScopeWrite, m.wake),
 	}...)
 }
 
@@ -227,19 +227,6 @@ func memory() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(sample)
 	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
-}
-
-func (m methods) event(_ context.Context, _ rpc.Peer, in wire.SystemEvent) (wire.OK, error) {
-	text := strings.TrimSpace(in.Text)
-	if text == "" {
-		return wire.OK{}, rpc.Invalid(wire.MethodSystemEvent, "at /text: must NOT have fewer than 1 characters")
-	}
-	key, err := chela.ParseSessionKey(in.SessionKey, m.o.Default)
-	if err != nil {
-		return wire.OK{}, rpc.Invalid(wire.MethodSystemEvent, "%v", err)
-	}
-	m.o.Notify(key, text)
-	return wire.OK{OK: true}, nil
 }
 
 // backup writes a copy of the store where the caller says.

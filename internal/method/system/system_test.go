@@ -1,6 +1,8 @@
 package system_test
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +79,70 @@ func TestSystemEvent(t *testing.T) {
 	}
 	if want := "the kettle boils"; !strings.Contains(asked, want) {
 		t.Errorf("the model was asked %q, want it to be told that %q", asked, want)
+	}
+}
+
+func TestWake(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{wire.WakeNow, wire.WakeNext} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			script := llmtest.NewScript(llmtest.Say("I know."))
+			h := methodtest.New(t, script)
+			methodtest.Do[wire.OK](t, h, wire.MethodWake, wire.Wake{Mode: mode, Text: "the kettle boils"})
+			if mode == wire.WakeNext {
+				id, err := h.Send(t.Context(), "main", "what is new")
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.End(id)
+			} else {
+				for e := range h.Events() {
+					var c wire.Chat
+					if e.Name == wire.EventChat && e.Decode(&c) == nil && c.State == wire.StateFinal {
+						if c.SessionKey != "agent:main:main" || c.Message.Text() != "I know." {
+							t.Errorf("the run said %+v", c)
+						}
+						break
+					}
+				}
+			}
+			asked := ""
+			for _, m := range script.Requests()[0].Messages {
+				asked += m.PlainText()
+			}
+			if want := "the kettle boils"; !strings.Contains(asked, want) {
+				t.Errorf("the model was asked %q, want it to be told that %q", asked, want)
+			}
+		})
+	}
+	h := methodtest.New(t, llmtest.NewScript())
+	for want, in := range map[string]wire.Wake{
+		"at /mode":              {Mode: "later", Text: "x"},
+		"at /text: must NOT":    {Mode: wire.WakeNow, Text: " "},
+		"have more than":        {Mode: wire.WakeNow, Text: strings.Repeat("x", 1<<15)},
+		"unknown agent id":      {Mode: wire.WakeNow, Text: "x", AgentID: "nope"},
+		`agent id "other"`:      {Mode: wire.WakeNow, Text: "x", SessionKey: "agent:other:main"},
+		"invalid wake params: ": {Mode: wire.WakeNow, Text: "x", SessionKey: "agent:main:\n"},
+	} {
+		if err := h.Call(t.Context(), wire.MethodWake, in, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+.60v: %v, want %s", in, err, want)
+		}
+	}
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	if !slices.Contains(h.Hello().Features.Methods, wire.MethodSystemInfo) {
+		t.Skip("nothing can be told of this machine")
+	}
+	i := methodtest.Do[wire.SystemInfo](t, h, wire.MethodSystemInfo, nil)
+	if i.PID != os.Getpid() || i.CPUs < 1 || i.MemoryTotal < 1 || i.MemoryFree > i.MemoryTotal || i.UptimeMs < 0 || i.Label == "" || i.Runtime == "" {
+		t.Errorf("this machine is %+v", i)
+	}
+	if i.Load != nil && len(i.Load) != 3 {
+		t.Errorf("load %v", i.Load)
 	}
 }
 
