@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/tool/exec"
+	"github.com/chela-ai/chela/internal/tool/web"
 	"github.com/chela-ai/chela/internal/usage"
 )
 
@@ -33,7 +34,7 @@ type options struct {
 	Messages messageOptions
 	Models   model.Config
 	Tools    toolOptions
-	Plugins  pluginOptions
+	Plugins  web.Plugins
 	Channels map[string]channelOptions
 }
 
@@ -147,7 +148,7 @@ type toolOptions struct {
 	policy.Config
 	Exec execOptions        `json:"exec"`
 	Loop invoke.LoopOptions `json:"loopDetection"`
-	Web  webOptions         `json:"web"`
+	Web  web.Config         `json:"web"`
 }
 
 // execOptions is tools.exec.
@@ -157,10 +158,14 @@ type execOptions struct {
 	MaxOutput      int      `json:"maxOutputChars"`
 	Dangerous      []string `json:"dangerousPatterns"`
 	PathPrepend    []string `json:"pathPrepend"`
-	BackgroundMS   int      `json:"backgroundMs"`
-	CleanupMS      int      `json:"cleanupMs"`
-	Notify         *bool    `json:"notifyOnExit"` // nil: yes
-	NotifyQuiet    bool     `json:"notifyOnExitEmptySuccess"`
+	Patch          struct {
+		Enabled *bool    `json:"enabled"` // nil: yes
+		Models  []string `json:"allowModels"`
+	} `json:"applyPatch"`
+	BackgroundMS int   `json:"backgroundMs"`
+	CleanupMS    int   `json:"cleanupMs"`
+	Notify       *bool `json:"notifyOnExit"` // nil: yes
+	NotifyQuiet  bool  `json:"notifyOnExitEmptySuccess"`
 }
 
 // readOptions decodes the sections that the parts need.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/tool/exec"
+	"github.com/chela-ai/chela/internal/tool/fs"
 	"github.com/chela-ai/chela/internal/tool/status"
 )
 
@@ -72,12 +74,12 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options) (*profi
 	}
 	p.commands = opts.commands(st, o)
 	run.Commands = p.commands
-	search, err := opts.search(o)
+	search, err := opts.Tools.Web.Search.Options(opts.Plugins, o.Env)
 	if err != nil {
 		return nil, err
 	}
 	tools, err := standard.Tools(standard.ToolConfig{
-		State: o.State, Exec: run, Fetch: opts.fetch(o), Search: search,
+		State: o.State, Exec: run, Files: fs.Options{NoPatch: opts.Tools.Exec.Patch.Enabled != nil && !*opts.Tools.Exec.Patch.Enabled}, Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env), Search: search,
 		Status: status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
 			return p.status(ctx, st, key)
 		}},
@@ -129,7 +131,7 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 	}
 	dir := p.workspace(m.Agent)
 	return &dispatch.Profile{
-		Provider: provider, Model: info, Tools: p.tools, Dir: dir,
+		Provider: provider, Model: info, Tools: p.offered(info), Dir: dir,
 		Policy:    func(who chela.Principal) policy.Pipeline { return p.rules(m, info, who) },
 		System:    func(f dispatch.Facts) []llm.Block { return p.system(dir, f) },
 		Queue:     p.opts.policy(),
@@ -145,6 +147,15 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 		Usage:     p.opts.Messages.ResponseUsage,
 		Params:    p.opts.Agent.Params,
 	}, nil
+}
+
+// offered is the tools that a model can be offered at all.
+func (p *profiles) offered(m llm.Model) tool.Set {
+	models := p.opts.Tools.Exec.Patch.Models
+	if len(models) == 0 || slices.Contains(models, m.ID) || slices.Contains(models, m.Ref().String()) {
+		return p.tools
+	}
+	return p.tools.Exclude("apply_patch")
 }
 
 // model is the model that the session's next run asks.

@@ -1,25 +1,25 @@
-package app
+package web
 
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"net/url"
 	"time"
 
 	"github.com/chela-ai/chela/internal/egress"
 	"github.com/chela-ai/chela/internal/secret"
-	"github.com/chela-ai/chela/internal/tool/web"
 )
 
-// webOptions is tools.web.
-type webOptions struct {
-	Fetch  fetchOptions  `json:"fetch"`
-	Search searchOptions `json:"search"`
+// Config is tools.web of the configuration.
+type Config struct {
+	Fetch  FetchConfig  `json:"fetch"`
+	Search SearchConfig `json:"search"`
 }
 
-// fetchOptions is tools.web.fetch.
-type fetchOptions struct {
+// FetchConfig is tools.web.fetch.
+type FetchConfig struct {
 	Enabled       *bool                 `json:"enabled"` // nil: true
 	MaxChars      int                   `json:"maxChars"`
 	MaxCap        int                   `json:"maxCharsCap"`
@@ -39,8 +39,8 @@ type fetchOptions struct {
 	} `json:"ssrfPolicy"`
 }
 
-// searchOptions is tools.web.search.
-type searchOptions struct {
+// SearchConfig is tools.web.search.
+type SearchConfig struct {
 	Enabled      *bool      `json:"enabled"` // nil: true
 	Provider     string     `json:"provider"`
 	Key          secret.Ref `json:"apiKey"`
@@ -49,8 +49,8 @@ type searchOptions struct {
 	CacheMinutes *float64   `json:"cacheTtlMinutes"` // nil: 15
 }
 
-// pluginOptions is plugins.
-type pluginOptions struct {
+// Plugins is what plugins of the configuration says of search services.
+type Plugins struct {
 	Entries map[string]struct {
 		Config struct {
 			Search struct {
@@ -61,9 +61,8 @@ type pluginOptions struct {
 	} `json:"entries"`
 }
 
-// fetch is what web_fetch may do; nil: nothing.
-func (o *options) fetch(a Options) *web.FetchOptions {
-	f := o.Tools.Web.Fetch
+// Options is what web_fetch may do; nil: nothing. env looks variables up.
+func (f FetchConfig) Options(log *slog.Logger, env func(string) string) *FetchOptions {
 	if !isOn(f.Enabled) {
 		return nil
 	}
@@ -76,24 +75,24 @@ func (o *options) fetch(a Options) *web.FetchOptions {
 	}
 	header := map[string]secret.Value{}
 	for name, ref := range f.Headers {
-		v, err := ref.Resolve(a.Env)
+		v, err := ref.Resolve(env)
 		if err != nil {
-			a.Log.Warn("web_fetch: header left out", "name", name, "err", err)
+			log.Warn("web_fetch: header left out", "name", name, "err", err)
 			continue
 		}
 		header[name] = v
 	}
-	return &web.FetchOptions{
+	return &FetchOptions{
 		HTTP: egress.Client(egress.Options{
-			Policy: f.policy(), Proxy: egress.Proxies(a.Env), ProxyResolves: f.ProxyResolves, Redirects: redirects,
+			Policy: f.policy(), Proxy: egress.Proxies(env), ProxyResolves: f.ProxyResolves, Redirects: redirects,
 		}),
-		Log: a.Log, MaxChars: f.MaxChars, MaxCap: f.MaxCap, MaxBytes: f.MaxBytes, Timeout: seconds(f.Timeout), CacheTTL: ttl(f.CacheMinutes),
+		Log: log, MaxChars: f.MaxChars, MaxCap: f.MaxCap, MaxBytes: f.MaxBytes, Timeout: seconds(f.Timeout), CacheTTL: ttl(f.CacheMinutes),
 		Whole: !isOn(f.Readability), UserAgent: f.UserAgent, Header: header,
 	}
 }
 
 // policy is what web_fetch may reach.
-func (f *fetchOptions) policy() egress.Policy {
+func (f *FetchConfig) policy() egress.Policy {
 	p := egress.Policy{Hosts: f.Policy.Hosts, Private: f.Policy.Private}
 	if f.Policy.Benchmark {
 		p.Networks = append(p.Networks, netip.MustParsePrefix("198.18.0.0/15"))
@@ -104,40 +103,39 @@ func (f *fetchOptions) policy() egress.Policy {
 	return p
 }
 
-// search is what web_search may do; nil: nothing. The error names the key that
-// cannot be used.
-func (o *options) search(a Options) (*web.SearchOptions, error) {
-	s := o.Tools.Web.Search
+// Options is what web_search may do; nil: nothing. The error names the key of
+// the configuration that cannot be used.
+func (s SearchConfig) Options(p Plugins, env func(string) string) (*SearchOptions, error) {
 	if !isOn(s.Enabled) {
 		return nil, nil
 	}
-	out := &web.SearchOptions{
-		Provider: s.Provider, Services: map[string]web.Service{}, MaxResults: s.MaxResults, Timeout: seconds(s.Timeout), CacheTTL: ttl(s.CacheMinutes),
+	out := &SearchOptions{
+		Provider: s.Provider, Services: map[string]Service{}, MaxResults: s.MaxResults, Timeout: seconds(s.Timeout), CacheTTL: ttl(s.CacheMinutes),
 	}
-	env := map[string]web.Service{
-		"brave": {Key: secret.New(a.Env("BRAVE_API_KEY"))}, "tavily": {Key: secret.New(a.Env("TAVILY_API_KEY"))},
-		"searxng": {BaseURL: a.Env("SEARXNG_BASE_URL")},
+	found := map[string]Service{
+		"brave": {Key: secret.New(env("BRAVE_API_KEY"))}, "tavily": {Key: secret.New(env("TAVILY_API_KEY"))},
+		"searxng": {BaseURL: env("SEARXNG_BASE_URL")},
 	}
 	var hosts []string
-	for _, name := range web.Providers() {
-		own := o.Plugins.Entries[name].Config.Search
+	for _, name := range Providers() {
+		own := p.Entries[name].Config.Search
 		ref, path := own.Key, "plugins.entries."+name+".config.webSearch.apiKey"
 		if ref.IsZero() && name == cmp.Or(s.Provider, "brave") {
 			ref, path = s.Key, "tools.web.search.apiKey"
 		}
-		key, err := ref.Resolve(a.Env)
+		key, err := ref.Resolve(env)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if key.IsZero() {
-			key = env[name].Key
+			key = found[name].Key
 		}
-		out.Services[name] = web.Service{Key: key, BaseURL: cmp.Or(own.BaseURL, env[name].BaseURL)}
+		out.Services[name] = Service{Key: key, BaseURL: cmp.Or(own.BaseURL, found[name].BaseURL)}
 		if u, err := url.Parse(out.Services[name].BaseURL); err == nil && u.Host != "" {
 			hosts = append(hosts, u.Host)
 		}
 	}
-	out.HTTP = egress.Client(egress.Options{Policy: egress.Policy{Hosts: hosts}, Proxy: egress.Proxies(a.Env), ProxyResolves: true})
+	out.HTTP = egress.Client(egress.Options{Policy: egress.Policy{Hosts: hosts}, Proxy: egress.Proxies(env), ProxyResolves: true})
 	return out, nil
 }
 

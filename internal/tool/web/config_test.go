@@ -1,7 +1,8 @@
-package app
+package web_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -10,20 +11,39 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/tool/web"
 )
 
-// fetched calls web_fetch as it is configured.
-func fetched(t *testing.T, c conf, env map[string]string, url string) (string, error) {
+// read decodes tools.web and plugins.
+func read(t *testing.T, tools, plugins string) (c web.Config, p web.Plugins) {
 	t.Helper()
-	opts, err := readOptions(c)
-	if err != nil {
-		t.Fatal(err)
+	for _, part := range []struct {
+		text string
+		into any
+	}{{tools, &c}, {plugins, &p}} {
+		if part.text == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(part.text), part.into); err != nil {
+			t.Fatal(err)
+		}
 	}
-	f := opts.fetch(Options{Log: slog.New(slog.DiscardHandler), Env: func(name string) string { return env[name] }})
+	return c, p
+}
+
+// variables is an environment.
+func variables(m map[string]string) func(string) string {
+	return func(name string) string { return m[name] }
+}
+
+// fetched calls web_fetch as it is configured.
+func fetched(t *testing.T, config string, env map[string]string, url string) (string, error) {
+	t.Helper()
+	c, _ := read(t, config, "")
+	f := c.Fetch.Options(slog.New(slog.DiscardHandler), variables(env))
 	defer f.HTTP.CloseIdleConnections()
 	args, err := json.Marshal(map[string]string{"url": url})
 	if err != nil {
@@ -36,7 +56,7 @@ func fetched(t *testing.T, c conf, env map[string]string, url string) (string, e
 	return r.Content[0].Text, nil
 }
 
-func TestWebFetch(t *testing.T) {
+func TestFetchConfig(t *testing.T) {
 	var got []*http.Request
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r)
@@ -62,7 +82,7 @@ func TestWebFetch(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got = nil
-			text, err := fetched(t, conf{"tools": `{"web": {"fetch": ` + tt.config + `}}`}, nil, s.URL+tt.path)
+			text, err := fetched(t, `{"fetch": `+tt.config+`}`, nil, s.URL+tt.path)
 			if err != nil {
 				text = err.Error()
 			}
@@ -74,7 +94,7 @@ func TestWebFetch(t *testing.T) {
 	t.Run("headers and the agent's name", func(t *testing.T) {
 		got = nil
 		config := `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}, "userAgent": "me", "headers": {"X-Key": "env:KEY", "X-Lost": "env:NONE"}}`
-		if _, err := fetched(t, conf{"tools": `{"web": {"fetch": ` + config + `}}`}, map[string]string{"KEY": "k"}, s.URL); err != nil {
+		if _, err := fetched(t, `{"fetch": `+config+`}`, map[string]string{"KEY": "k"}, s.URL); err != nil {
 			t.Fatal(err)
 		}
 		if h := got[0].Header; h.Get("X-Key") != "k" || h.Get("User-Agent") != "me" || h.Get("X-Lost") != "" {
@@ -84,7 +104,7 @@ func TestWebFetch(t *testing.T) {
 	t.Run("the proxy of the environment", func(t *testing.T) {
 		got = nil
 		env := map[string]string{"HTTP_PROXY": s.URL}
-		config := conf{"tools": `{"web": {"fetch": {"useTrustedEnvProxy": true}}}`}
+		config := `{"fetch": {"useTrustedEnvProxy": true}}`
 		if _, err := fetched(t, config, env, "http://name.invalid/"); err != nil || len(got) != 1 || got[0].RequestURI != "http://name.invalid/" {
 			t.Errorf("%v, %d requests", err, len(got))
 		}
@@ -93,40 +113,34 @@ func TestWebFetch(t *testing.T) {
 		}
 	})
 	t.Run("off", func(t *testing.T) {
-		opts, err := readOptions(conf{"tools": `{"web": {"fetch": {"enabled": false}, "search": {"enabled": false}}}`})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s, err := opts.search(Options{}); opts.fetch(Options{}) != nil || s != nil || err != nil {
+		c, p := read(t, `{"fetch": {"enabled": false}, "search": {"enabled": false}}`, "")
+		if s, err := c.Search.Options(p, variables(nil)); c.Fetch.Options(nil, variables(nil)) != nil || s != nil || err != nil {
 			t.Errorf("there is one: %v", err)
 		}
 	})
 }
 
-func TestWebSearch(t *testing.T) {
+func TestSearchConfig(t *testing.T) {
 	type service struct{ Key, URL string }
 	tests := []struct {
 		name   string
-		config conf
+		config string
+		plugin string
 		env    map[string]string
 		want   map[string]service
 	}{
-		{"from the environment", conf{}, map[string]string{"BRAVE_API_KEY": "b", "TAVILY_API_KEY": "t", "SEARXNG_BASE_URL": "http://localhost:8888"},
+		{"from the environment", "", "", map[string]string{"BRAVE_API_KEY": "b", "TAVILY_API_KEY": "t", "SEARXNG_BASE_URL": "http://localhost:8888"},
 			map[string]service{"brave": {Key: "b"}, "tavily": {Key: "t"}, "searxng": {URL: "http://localhost:8888"}}},
-		{"one key for Brave", conf{"tools": `{"web": {"search": {"apiKey": "k"}}}`}, map[string]string{"BRAVE_API_KEY": "b"}, map[string]service{"brave": {Key: "k"}}},
-		{"or for the one that is named", conf{"tools": `{"web": {"search": {"apiKey": "k", "provider": "tavily"}}}`}, nil, map[string]service{"tavily": {Key: "k"}}},
-		{"its own goes first", conf{
-			"tools":   `{"web": {"search": {"apiKey": "k"}}}`,
-			"plugins": `{"entries": {"brave": {"enabled": true, "config": {"webSearch": {"apiKey": "env:OWN", "baseUrl": "https://b.example"}}}, "other": {"config": {"x": 1}}}}`,
-		}, map[string]string{"OWN": "own"}, map[string]service{"brave": {Key: "own", URL: "https://b.example"}}},
+		{"one key for Brave", `{"search": {"apiKey": "k"}}`, "", map[string]string{"BRAVE_API_KEY": "b"}, map[string]service{"brave": {Key: "k"}}},
+		{"or for the one that is named", `{"search": {"apiKey": "k", "provider": "tavily"}}`, "", nil, map[string]service{"tavily": {Key: "k"}}},
+		{"its own goes first", `{"search": {"apiKey": "k"}}`,
+			`{"entries": {"brave": {"enabled": true, "config": {"webSearch": {"apiKey": "env:OWN", "baseUrl": "https://b.example"}}}, "other": {"config": {"x": 1}}}}`,
+			map[string]string{"OWN": "own"}, map[string]service{"brave": {Key: "own", URL: "https://b.example"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			opts, err := readOptions(tt.config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			o, err := opts.search(Options{Env: func(name string) string { return tt.env[name] }})
+			c, p := read(t, tt.config, tt.plugin)
+			o, err := c.Search.Options(p, variables(tt.env))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,25 +150,22 @@ func TestWebSearch(t *testing.T) {
 					got[name] = s
 				}
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if diff := gocmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 	t.Run("a key that cannot be found is an error that says where", func(t *testing.T) {
-		opts, err := readOptions(conf{"tools": `{"web": {"search": {"apiKey": "env:NONE"}}}`})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := opts.search(Options{Env: func(string) string { return "" }}); err == nil || !strings.Contains(err.Error(), "tools.web.search.apiKey: ") {
+		c, p := read(t, `{"search": {"apiKey": "env:NONE"}}`, "")
+		if _, err := c.Search.Options(p, variables(nil)); err == nil || !strings.Contains(err.Error(), "tools.web.search.apiKey: ") {
 			t.Error(err)
 		}
 	})
 	t.Run("how long is kept", func(t *testing.T) {
-		half, none := 0.5, 0.0
-		for want, minutes := range map[time.Duration]*float64{0: nil, -1: &none, 30 * time.Second: &half} {
-			if got := ttl(minutes); got != want {
-				t.Errorf("got %v, want %v", got, want)
+		for config, want := range map[string]time.Duration{"": 0, `{"cacheTtlMinutes": 0}`: -1, `{"cacheTtlMinutes": 0.5}`: 30 * time.Second} {
+			c, _ := read(t, `{"fetch": `+cmp.Or(config, "{}")+`}`, "")
+			if got := c.Fetch.Options(nil, variables(nil)).CacheTTL; got != want {
+				t.Errorf("%s: got %v, want %v", config, got, want)
 			}
 		}
 	})
@@ -163,11 +174,8 @@ func TestWebSearch(t *testing.T) {
 			_, _ = w.Write([]byte(`{"results": [{"title": "a", "url": "https://a.example"}]}`))
 		}))
 		defer s.Close()
-		opts, err := readOptions(conf{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := opts.search(Options{Env: func(name string) string { return map[string]string{"SEARXNG_BASE_URL": s.URL}[name] }})
+		c, p := read(t, "", "")
+		o, err := c.Search.Options(p, variables(map[string]string{"SEARXNG_BASE_URL": s.URL}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,26 +189,4 @@ func TestWebSearch(t *testing.T) {
 			t.Errorf("%v %v", r, err)
 		}
 	})
-}
-
-func TestModelClient(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
-	defer s.Close()
-	for config, reached := range map[string]bool{
-		`{}`: false, `{"providers": {"mine": {"baseUrl": "` + s.URL + `/v1"}}}`: true, `{"providers": {"mine": {"baseUrl": "http://127.0.0.1:1/v1"}}}`: false,
-	} {
-		opts, err := readOptions(conf{"models": config})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := opts.modelClient(func(string) string { return "" })
-		resp, err := c.Get(s.URL)
-		if (err == nil) != reached {
-			t.Errorf("%s: %v", config, err)
-		}
-		if err == nil {
-			resp.Body.Close()
-		}
-		c.CloseIdleConnections()
-	}
 }
