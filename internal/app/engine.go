@@ -88,6 +88,7 @@ type Engine struct {
 	sock  net.Listener
 	port  *port    // nil: there is none
 	ui    *os.Root // files of the Control UI; may be nil
+	web   []httpapi.Route
 	gate  *gateway.Server
 	lock  interface{ Unlock() error }
 	stop  context.CancelFunc // ends what takes messages and works on them
@@ -230,6 +231,7 @@ func (e *Engine) open(ctx context.Context, st store.Store, events *bus.Bus) erro
 	if err != nil {
 		return err
 	}
+	e.web = httpapi.Routes(routes)
 	e.start(&e.parts, "port", func() error { return e.gate.Serve(p.l, httpapi.New(routes)) })
 	e.o.Log.Info("gateway listens", "url", p.url, "auth", p.door.Mode())
 	return nil

@@ -323,6 +323,9 @@ func (s *Server) Tell(scope chela.Scope, name string, payload any) {
 	s.broadcast(func(v *viewer) bool { return v.who.May(scope) }, false, name, func() any { return payload })
 }
 
+// Doors returns what the methods ask of who calls them.
+func (s *Server) Doors() []rpc.Door { return s.o.Methods.Doors() }
+
 // Clients returns how many clients are connected.
 func (s *Server) Clients() int { return len(s.connected()) }
 

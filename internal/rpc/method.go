@@ -32,6 +32,7 @@ type Method struct {
 	name  string
 	role  string
 	scope chela.Scope
+	works bool
 	shape shape
 	call  func(context.Context, Peer, json.RawMessage) (any, error)
 }
@@ -61,6 +62,12 @@ func (m Method) Accepting(names ...string) Method {
 	return m
 }
 
+// Works returns m as a method that may have a model or a tool work.
+func (m Method) Works() Method {
+	m.works = true
+	return m
+}
+
 // Name returns the method's name.
 func (m Method) Name() string { return m.name }
 
@@ -86,6 +93,7 @@ type Door struct {
 	Method   string
 	Role     string
 	Scope    chela.Scope // "": the method looks itself, by its parameters
+	Works    bool        // a model or a tool may work for who calls it
 	Params   []string    // properties that it knows, sorted
 	Required []string    // those that must be there
 }
@@ -95,7 +103,7 @@ func (s Set) Doors() []Door {
 	var out []Door
 	for _, name := range s.Names() {
 		m := s.methods[name]
-		out = append(out, Door{name, m.role, m.scope, slices.Sorted(maps.Keys(m.shape.known)), slices.Clone(m.shape.required)})
+		out = append(out, Door{name, m.role, m.scope, m.works, slices.Sorted(maps.Keys(m.shape.known)), slices.Clone(m.shape.required)})
 	}
 	return out
 }

@@ -36,7 +36,7 @@ func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodApprovalList, wire.RoleOperator, chela.ScopeApprovals, m.list),
 		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get),
-		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve),
+		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve).Works(),
 		rpc.New(wire.MethodExecPolicy, wire.RoleOperator, chela.ScopeAdmin, m.policy),
 		rpc.New(wire.MethodApprovalAsk, wire.RoleOperator, chela.ScopeApprovals, m.ask).
 			Accepting("security", "ask", "resolvedPath", "sessionId", "runId", "toolCallId", "turnSourceChannel", "turnSourceTo",

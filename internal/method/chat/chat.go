@@ -45,7 +45,7 @@ func Methods(o Options) []rpc.Method {
 	m := methods{o}
 	const op = wire.RoleOperator
 	return []rpc.Method{
-		rpc.New(wire.MethodChatSend, op, chela.ScopeWrite, m.send).
+		rpc.New(wire.MethodChatSend, op, chela.ScopeWrite, m.send).Works().
 			Accepting("deliver", "timeoutMs", "mentions", "workContext", "originatingChannel", "originatingTo",
 				"originatingAccountId", "originatingThreadId", "replyToId", "fastMode", "fastAutoOnSeconds",
 				"expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
@@ -55,11 +55,11 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodChatMetadata, op, chela.ScopeRead, m.metadata).Accepting("authProfileId"),
 		rpc.New(wire.MethodChatMessageGet, op, chela.ScopeRead, m.message),
 		rpc.New(wire.MethodChatInject, op, chela.ScopeAdmin, m.inject),
-		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSend, "")).Accepting("timeoutMs", "mentions"),
-		rpc.New(wire.MethodSessionsSteer, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSteer, string(queue.Steer))).
+		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSend, "")).Works().Accepting("timeoutMs", "mentions"),
+		rpc.New(wire.MethodSessionsSteer, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSteer, string(queue.Steer))).Works().
 			Accepting("timeoutMs", "mentions"),
 		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey).Accepting("clearQueued"),
-		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).Accepting("deliver", "sessionId", "lane", "bestEffortDeliver"),
+		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).Works().Accepting("deliver", "sessionId", "lane", "bestEffortDeliver"),
 		rpc.New(wire.MethodAgentWait, op, chela.ScopeWrite, m.wait),
 	}
 }

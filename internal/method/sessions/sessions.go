@@ -57,7 +57,7 @@ func Methods(o Options) []rpc.Method {
 			Accepting("includeGlobal", "includeUnknown", "slugHint", "spawnedBy"),
 		rpc.New(wire.MethodSessionsPreview, op, chela.ScopeRead, m.preview),
 		rpc.New(wire.MethodSessionsExport, op, chela.ScopeRead, m.export),
-		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).
+		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).Works().
 			Accepting("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth"),
 		rpc.New(wire.MethodSessionsPatch, op, chela.ScopeWrite, m.patch).
 			Accepting("expectedLifecycleRevision", "expectedPermissionMode", "expectedMarkedUnreadAt", "expectedToolOverrides"),
@@ -65,7 +65,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSessionsReset, op, chela.ScopeAdmin, m.reset),
 		rpc.New(wire.MethodSessionsDelete, op, chela.ScopeWrite, m.delete).
 			Accepting("deleteTranscript", "emitLifecycleHooks", "expectedLifecycleRevision", "expectedSessionUpdatedAt"),
-		rpc.New(wire.MethodSessionsCompact, op, chela.ScopeAdmin, m.compact).Accepting("maxLines"),
+		rpc.New(wire.MethodSessionsCompact, op, chela.ScopeAdmin, m.compact).Works().Accepting("maxLines"),
 		rpc.New(wire.MethodSessionsSubscribe, op, chela.ScopeRead, m.subscribe(true)),
 		rpc.New(wire.MethodSessionsUnsubscribe, op, chela.ScopeRead, m.subscribe(false)),
 		rpc.New(wire.MethodSessionsMessagesSubscribe, op, chela.ScopeRead, m.follow(wire.MethodSessionsMessagesSubscribe, true)).
