@@ -152,7 +152,7 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 // offered is the tools that a model can be offered at all.
 func (p *profiles) offered(m llm.Model) tool.Set {
 	models := p.opts.Tools.Exec.Patch.Models
-	if len(models) == 0 || slices.Contains(models, m.ID) || slices.Contains(models, m.Ref().String()) {
+	if len(models) == 0 || slices.Contains(models, m.ID) || slices.Contains(models, m.Ref()) {
 		return p.tools
 	}
 	return p.tools.Exclude("apply_patch")

@@ -161,7 +161,6 @@ func TestUnknownKeys(t *testing.T) {
 			"channels.telegram.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
 			"gateway.auth.rateLimit: has no effect in this version: it does not keep any client from connecting",
 			"tools.elevated: has no effect in this version: it does not keep any command from running",
-			"tools.fs.workspaceOnly: has no effect in this version: it does not keep any file from being written",
 			"tools.subagents: has no effect in this version: it does not keep any tool from being used",
 		}
 		if diff := cmp.Diff(want, texts(tr.Unguarded())); diff != "" {
@@ -171,8 +170,8 @@ func TestUnknownKeys(t *testing.T) {
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("unused: -want +got:\n%s", diff)
 		}
-		if got := texts((Options{Env: env()}).Validate(tr.Path())); len(got) != 8 {
-			t.Errorf("Validate says %v, want the eight", got)
+		if got := texts((Options{Env: env()}).Validate(tr.Path())); len(got) != 7 {
+			t.Errorf("Validate says %v, want the seven", got)
 		}
 		if got := mustLoad(t, `{tools: {exec: {mode: "deny"}, loopDetection: {enabled: true}}}`).Unguarded(); len(got) != 0 {
 			t.Errorf("keys that do protect: %v", got)

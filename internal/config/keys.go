@@ -172,7 +172,10 @@ var table = [...]Key{
 	{Path: "tools.exec.env", Kind: Object, Idle: true, Doc: "variables for commands"},
 	{Path: "tools.exec.env.*", Kind: Text, Idle: true, Doc: "a variable for commands"},
 	{Path: "tools.exec.node", Kind: Any},
-	{Path: "tools.exec.applyPatch", Kind: Any, Guards: guardFiles},
+	{Path: "tools.exec.applyPatch", Kind: Object, Doc: "the tool apply_patch"},
+	{Path: "tools.exec.applyPatch.enabled", Kind: Bool, Default: "true", Doc: "offer the tool `apply_patch`"},
+	{Path: "tools.exec.applyPatch.allowModels", Kind: Texts, Doc: "only to these models: ids, or `provider/model`"},
+	{Path: "tools.exec.applyPatch.workspaceOnly", Kind: Bool, Default: "true", Idle: true, Doc: "it stays inside the workspace, whatever this says"},
 	{Path: "tools.exec.notifyOnExit", Kind: Bool, Default: "true", Doc: "tell the session when a background command ends"},
 	{Path: "tools.exec.notifyOnExitEmptySuccess", Kind: Bool, Default: "false", Doc: "also of one that succeeded without output"},
 	{Path: "tools.exec.strictInlineEval", Kind: Any, Guards: guardCommands},
@@ -218,7 +221,7 @@ var table = [...]Key{
 	{Path: "plugins.entries.*.config.webSearch.apiKey", Kind: Secret, Doc: "key of a search service"},
 	{Path: "plugins.entries.*.config.webSearch.baseUrl", Kind: Text, Doc: "address of a search service"},
 	{Path: "tools.fs", Kind: Object, Idle: true, Doc: "reading and writing files"},
-	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "false", Idle: true, Guards: guardFiles, Doc: "keep file tools inside the workspace"},
+	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "true", Idle: true, Doc: "file tools stay inside the workspace, whatever this says"},
 	{Path: "tools.fs.maxReadBytes", Kind: Bytes, Idle: true, Doc: "longest piece of a file that is read at once"},
 
 	// gateway

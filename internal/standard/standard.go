@@ -61,6 +61,7 @@ func Provider(c ProviderConfig) (llm.Provider, error) {
 type ToolConfig struct {
 	State  string       // directory whose mark commands carry, for Sweep; "": none
 	Exec   exec.Options // without its broker; with its Commands there is the tool process
+	Files  fs.Options
 	Status status.Options
 	Fetch  *web.FetchOptions  // nil: the tool is off
 	Search *web.SearchOptions // nil: the tool is off
@@ -77,7 +78,7 @@ func Tools(c ToolConfig) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := append(fs.New(fs.Options{}), run, status.New(c.Status))
+	tools := append(fs.New(c.Files), run, status.New(c.Status))
 	if c.Exec.Commands != nil {
 		tools = append(tools, c.Exec.Commands.Tool())
 	}
