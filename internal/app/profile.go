@@ -74,12 +74,9 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options) (*profi
 	}
 	p.commands = opts.commands(st, o)
 	run.Commands = p.commands
-	search, err := opts.Tools.Web.Search.Options(opts.Plugins, o.Env)
-	if err != nil {
-		return nil, err
-	}
 	tools, err := standard.Tools(standard.ToolConfig{
-		State: o.State, Exec: run, Files: fs.Options{NoPatch: opts.Tools.Exec.Patch.Enabled != nil && !*opts.Tools.Exec.Patch.Enabled}, Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env), Search: search,
+		State: o.State, Exec: run, Files: fs.Options{NoPatch: opts.Tools.Exec.Patch.Enabled != nil && !*opts.Tools.Exec.Patch.Enabled}, Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env),
+		Search: opts.Tools.Web.Search.Options(opts.Plugins, o.Env),
 		Status: status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
 			return p.status(ctx, st, key)
 		}},

@@ -103,11 +103,11 @@ func (f *FetchConfig) policy() egress.Policy {
 	return p
 }
 
-// Options is what web_search may do; nil: nothing. The error names the key of
-// the configuration that cannot be used.
-func (s SearchConfig) Options(p Plugins, env func(string) string) (*SearchOptions, error) {
+// Options is what web_search may do; nil: nothing. A key that cannot be found
+// is its Problem.
+func (s SearchConfig) Options(p Plugins, env func(string) string) *SearchOptions {
 	if !isOn(s.Enabled) {
-		return nil, nil
+		return nil
 	}
 	out := &SearchOptions{
 		Provider: s.Provider, Services: map[string]Service{}, MaxResults: s.MaxResults, Timeout: seconds(s.Timeout), CacheTTL: ttl(s.CacheMinutes),
@@ -125,7 +125,7 @@ func (s SearchConfig) Options(p Plugins, env func(string) string) (*SearchOption
 		}
 		key, err := ref.Resolve(env)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			out.Problem = fmt.Errorf("%s: %w", path, err)
 		}
 		if key.IsZero() {
 			key = found[name].Key
@@ -136,7 +136,7 @@ func (s SearchConfig) Options(p Plugins, env func(string) string) (*SearchOption
 		}
 	}
 	out.HTTP = egress.Client(egress.Options{Policy: egress.Policy{Hosts: hosts}, Proxy: egress.Proxies(env), ProxyResolves: true})
-	return out, nil
+	return out
 }
 
 // isOn reports whether what is on by default is.

@@ -114,8 +114,8 @@ func TestFetchConfig(t *testing.T) {
 	})
 	t.Run("off", func(t *testing.T) {
 		c, p := read(t, `{"fetch": {"enabled": false}, "search": {"enabled": false}}`, "")
-		if s, err := c.Search.Options(p, variables(nil)); c.Fetch.Options(nil, variables(nil)) != nil || s != nil || err != nil {
-			t.Errorf("there is one: %v", err)
+		if c.Search.Options(p, variables(nil)) != nil || c.Fetch.Options(nil, variables(nil)) != nil {
+			t.Error("there is one")
 		}
 	})
 }
@@ -140,10 +140,7 @@ func TestSearchConfig(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c, p := read(t, tt.config, tt.plugin)
-			o, err := c.Search.Options(p, variables(tt.env))
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := c.Search.Options(p, variables(tt.env))
 			got := map[string]service{}
 			for name, s := range o.Services {
 				if s := (service{s.Key.Reveal(), s.BaseURL}); s != (service{}) {
@@ -155,9 +152,13 @@ func TestSearchConfig(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a key that cannot be found is an error that says where", func(t *testing.T) {
+	t.Run("a key that cannot be found is what calls say", func(t *testing.T) {
 		c, p := read(t, `{"search": {"apiKey": "env:NONE"}}`, "")
-		if _, err := c.Search.Options(p, variables(nil)); err == nil || !strings.Contains(err.Error(), "tools.web.search.apiKey: ") {
+		tl, err := web.NewSearch(*c.Search.Options(p, variables(nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := search(t, tl, map[string]any{"query": "x"}); err == nil || !strings.Contains(err.Error(), "tools.web.search.apiKey: ") {
 			t.Error(err)
 		}
 	})
@@ -175,10 +176,7 @@ func TestSearchConfig(t *testing.T) {
 		}))
 		defer s.Close()
 		c, p := read(t, "", "")
-		o, err := c.Search.Options(p, variables(map[string]string{"SEARXNG_BASE_URL": s.URL}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := c.Search.Options(p, variables(map[string]string{"SEARXNG_BASE_URL": s.URL}))
 		defer o.HTTP.CloseIdleConnections()
 		tl, err := web.NewSearch(*o)
 		if err != nil {

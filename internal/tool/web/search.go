@@ -28,6 +28,7 @@ type SearchOptions struct {
 	MaxResults int                // of a call that names no number; 0: 5
 	Timeout    time.Duration      // of a call; 0: 30 s
 	CacheTTL   time.Duration      // 0: 15 min; negative: nothing is kept
+	Problem    error              // why nothing can be searched, which every call says
 }
 
 // Service is what a search service needs.
@@ -109,8 +110,8 @@ type hit struct {
 	Site      string `json:"siteName,omitempty"`
 }
 
-// NewSearch returns the tool web_search. The error says which part of the
-// options cannot be.
+// NewSearch returns the tool web_search. The error says that there is no such
+// provider.
 func NewSearch(o SearchOptions) (tool.Tool, error) {
 	o.MaxResults = min(cmp.Or(max(o.MaxResults, 0), 5), mostResults)
 	o.Timeout = cmp.Or(o.Timeout, defaultTime)
@@ -123,8 +124,8 @@ func NewSearch(o SearchOptions) (tool.Tool, error) {
 			continue
 		}
 		base := cmp.Or(has.BaseURL, e.base)
-		if err := checkBase(base); base != "" && err != nil {
-			return nil, fmt.Errorf("web_search: %s: %w", e.name, err)
+		if err := checkBase(base); base != "" && err != nil && s.Problem == nil {
+			s.Problem = fmt.Errorf("the search service %s: %w", e.name, err)
 		}
 		s.engine, s.base, s.key = e, strings.TrimRight(base, "/"), has.Key
 		return s, nil
@@ -247,6 +248,8 @@ func (s *searcher) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 // ready says what is missing.
 func (s *searcher) ready() error {
 	switch e := s.engine; {
+	case s.Problem != nil:
+		return s.Problem
 	case e.name == "":
 		return errors.New("no search service is configured. The person can give Brave's key (https://brave.com/search/api): " +
 			"chela config set tools.web.search.apiKey -; or take DuckDuckGo, which needs none: chela config set tools.web.search.provider duckduckgo")

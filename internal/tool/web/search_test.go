@@ -366,8 +366,13 @@ func TestSearch(t *testing.T) {
 			"http://searx.lan": true, "http://a.b.internal": true, "https://searx.example": true,
 			"http://searx.example": false, "http://8.8.8.8": false, "ftp://localhost": false, "localhost": false, "https://u:p@searx.example": false, "https://x/?q": false,
 		} {
-			_, err := web.NewSearch(web.SearchOptions{Provider: "searxng", Services: map[string]web.Service{"searxng": {BaseURL: base}}})
-			if (err == nil) != ok {
+			tl, err := web.NewSearch(web.SearchOptions{
+				HTTP: &http.Client{Transport: refusing{}}, Provider: "searxng", Services: map[string]web.Service{"searxng": {BaseURL: base}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err = search(t, tl, map[string]any{"query": "x"}); (err == nil) != ok {
 				t.Errorf("%s: %v", base, err)
 			}
 		}
