@@ -115,3 +115,59 @@ type AgentFileWritten struct {
 	Workspace string    `json:"workspace"`
 	File      AgentFile `json:"file"`
 }
+
+// The methods that show the workspace of an agent. They change nothing.
+const (
+	MethodWorkspaceList = "agents.workspace.list"
+	MethodWorkspaceGet  = "agents.workspace.get"
+)
+
+// WorkspaceList is the parameters of agents.workspace.list.
+type WorkspaceList struct {
+	AgentID string `json:"agentId"`
+	Path    string `json:"path,omitempty"` // of a folder, below the workspace
+	Offset  int    `json:"offset,omitempty"`
+	Limit   int    `json:"limit,omitempty"` // 0: 200
+}
+
+// WorkspaceEntries is the result of agents.workspace.list.
+type WorkspaceEntries struct {
+	AgentID string           `json:"agentId"`
+	Path    string           `json:"path"`
+	Parent  *string          `json:"parentPath,omitempty"`
+	Entries []WorkspaceEntry `json:"entries"` // folders first
+	Total   int              `json:"totalEntries"`
+	Offset  int              `json:"offset"`
+}
+
+// WorkspaceEntry is a file or a folder.
+type WorkspaceEntry struct {
+	Path      string `json:"path"`
+	Name      string `json:"name"`
+	Kind      string `json:"kind"` // file, directory
+	Size      int64  `json:"size,omitempty"`
+	UpdatedAt Millis `json:"updatedAtMs,omitempty"`
+}
+
+// WorkspaceGet is the parameters of agents.workspace.get.
+type WorkspaceGet struct {
+	AgentID string `json:"agentId"`
+	Path    string `json:"path"`
+}
+
+// WorkspaceGot is the result of agents.workspace.get.
+type WorkspaceGot struct {
+	AgentID string        `json:"agentId"`
+	File    WorkspaceFile `json:"file"`
+}
+
+// WorkspaceFile is a file with its content.
+type WorkspaceFile struct {
+	Path      string `json:"path"`
+	Name      string `json:"name"`
+	Size      int64  `json:"size"`
+	UpdatedAt Millis `json:"updatedAtMs"`
+	MIME      string `json:"mimeType"`
+	Encoding  string `json:"encoding"` // utf8, base64
+	Content   string `json:"content"`
+}

@@ -20,7 +20,7 @@ import (
 var needs = map[chela.Scope][]string{
 	chela.ScopeRead: {
 		"health", "status", "system-presence", "system.info", "channels.status", "agents.list", "agent.identity.get",
-		"agents.files.list", "agents.files.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
+		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
 		"tools.explain", "usage.cost", "usage.status", "sessions.usage", "node.list", "node.describe",
 	},
 	chela.ScopeWrite: {"wake"},
