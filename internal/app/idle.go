@@ -12,9 +12,17 @@ import (
 // restAfter is how long the engine is idle before it gives memory back.
 const restAfter = 3 * time.Second
 
+// garbage is how much of it may pile up before it is collected, in percent of
+// what is held. A turn leaves little and holds little, so that the runtime's own
+// 100 collects all the time; what piles up goes when the engine rests.
+const garbage = 200
+
 // rest gives the memory that runs needed back to the system when none has been
 // in progress for a while. It returns when ctx ends.
 func rest(ctx context.Context, b *bus.Bus) error {
+	if was := debug.SetGCPercent(garbage); was != 100 { // somebody has set it: GOGC
+		debug.SetGCPercent(was)
+	}
 	timer := time.AfterFunc(restAfter, func() {
 		if len(b.Live("")) == 0 {
 			debug.FreeOSMemory()
