@@ -94,6 +94,8 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 		return "x/one.go\nx/two.go", true
 	case "session_status":
 		return "Time: Wednesday, 4 March 2026, 12:00:00 +00:00 (UTC)\nModel: offline/assistant", true
+	case "web_fetch":
+		return "https://a.example (200 OK, text/html)\n<untrusted-content id=\"1\" source=\"web_fetch\">\nText from the web.\n---\nTitle: A\n\nHello.\n</untrusted-content id=\"1\">", true
 	case "exec":
 		if k.exec == nil {
 			return "ok", true
@@ -207,6 +209,15 @@ func TestTalk(t *testing.T) {
 		k := newTalk(t)
 		k.messages = []*llm.Message{llm.User("hi"), {Role: llm.RoleAssistant, Provider: "openai", Parts: []llm.Part{llm.Text("Hello.")}}}
 		has(t, k.say("help"), "not a language model")
+	})
+	t.Run("a page without the mark that is for models", func(t *testing.T) {
+		k := newTalk(t)
+		k.tools = append(k.tools, "web_fetch")
+		got := k.say("fetch https://a.example")
+		has(t, got, "(200 OK, text/html)\n\nTitle: A\n\nHello.\n```")
+		if strings.Contains(got, "untrusted") {
+			t.Error(got)
+		}
 	})
 	t.Run("files side by side", func(t *testing.T) {
 		k := newTalk(t)

@@ -56,8 +56,19 @@ func (t *turn) show(r result) string {
 	case r.call.Name == "read", !ok: // what is empty, binary or an image says so
 		return t.say(doneText, firstLine(text))
 	default:
-		return t.say(w, about, t.fence(text))
+		return t.say(w, about, t.fence(unmarked(text)))
 	}
+}
+
+// unmarked takes the mark off text from the web, which is for models.
+func unmarked(s string) string {
+	head, rest, ok := strings.Cut(s, "\n<untrusted-content ")
+	if !ok {
+		return s
+	}
+	_, rest, _ = strings.Cut(rest, "\n---\n")
+	rest, _, _ = strings.Cut(rest, "\n</untrusted-content ")
+	return head + "\n\n" + rest
 }
 
 // fence puts text between marks that do not occur in it.
