@@ -1,0 +1,494 @@
+package chelatest_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"iter"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/chelatest"
+	"github.com/chela-ai/chela/internal/httpapi"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/wire"
+)
+
+var update = flag.Bool("update", false, "write docs/doors.md anew")
+
+// forAnyone are the routes that answer everybody who passes the guard. One that
+// is not here fails the test.
+var forAnyone = []string{
+	"GET /healthz", "GET /health", "GET /readyz", "GET /ready", "GET /",
+	"GET /api/", "GET /mcp", "GET /v1/", "GET /hooks/", "GET /tools/", "GET /__openclaw__/",
+}
+
+// counted is a model that counts how often it is asked.
+type counted struct{ n atomic.Int64 }
+
+// Stream implements llm.Provider.
+func (c *counted) Stream(context.Context, *llm.Request) iter.Seq2[llm.Event, error] {
+	c.n.Add(1)
+	return func(yield func(llm.Event, error) bool) { yield(llm.Event{}, errors.New("nobody should ask")) }
+}
+
+// entry is the application behind its doors.
+type entry struct {
+	t       *testing.T
+	g       *chelatest.Gateway
+	model   *counted
+	methods []rpc.Door
+	routes  []httpapi.Route
+	url     string // of the port, http
+	key     ed25519.PrivateKey
+}
+
+const doorToken = "the-token-of-the-doors"
+
+// TestDoors tries everything that is forbidden at every door of the real
+// application, as the doors are served. What is refused has no effect: nothing
+// in the state directory changes, and no model is asked.
+func TestDoors(t *testing.T) {
+	ui := t.TempDir()
+	if err := os.WriteFile(filepath.Join(ui, "index.html"), []byte("<html></html>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := &entry{t: t, model: new(counted)}
+	e.g = chelatest.Start(t, chelatest.Options{
+		Model: e.model, Listen: &app.Listen{Port: -1},
+		Config: chelatest.Config{"gateway": json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}, "controlUi": {"root": %q}}`, doorToken, ui))},
+	})
+	e.methods, e.routes = e.g.Doors()
+	e.url = "http" + strings.TrimPrefix(e.g.URL(), "ws")
+	var err error
+	if _, e.key, err = ed25519.GenerateKey(rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	e.settle()
+	t.Run("A5 each door says whom it is for", e.declared)
+	t.Run("A5 no scope, no call", e.withoutScope)
+	t.Run("A5 another role", e.wrongRole)
+	t.Run("A5 another agent's session", e.otherAgent)
+	t.Run("A5 a page of somebody else's, a name of somebody else's", e.foreign)
+	t.Run("A5 no credential", e.noCredential)
+	t.Run("what is allowed has an effect", e.control)
+	t.Run("A5 a wrong credential", e.wrongCredential) // the last: it locks this machine out
+	t.Run("the page on doors is theirs", e.page)
+}
+
+// control shows that effects would be seen.
+func (e *entry) control(t *testing.T) {
+	before := e.state()
+	c := e.dial(t, wire.RoleOperator, []chela.Scope{chela.ScopeWrite})
+	run, err := c.Send(t.Context(), "main", "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w wire.Waited
+	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 30_000}, &w); err != nil {
+		t.Fatal(err)
+	}
+	if e.state() == before || e.model.n.Load() == 0 {
+		t.Error("a message that was taken has no effect that is seen")
+	}
+	e.settle()
+}
+
+// settle waits until nothing writes.
+func (e *entry) settle() {
+	for last := e.state(); ; {
+		time.Sleep(150 * time.Millisecond)
+		now := e.state()
+		if now == last {
+			return
+		}
+		last = now
+	}
+}
+
+// state is a digest of the state directory, without what is only logged.
+func (e *entry) state() string {
+	sum := sha256.New()
+	err := filepath.WalkDir(e.g.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, "-shm") || strings.HasSuffix(path, ".log") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		fmt.Fprintf(sum, "%s %d\n", path, len(b))
+		sum.Write(b)
+		return err
+	})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// quiet calls f, which must have no effect.
+func (e *entry) quiet(t *testing.T, what string, f func()) {
+	t.Helper()
+	before, asked := e.state(), e.model.n.Load()
+	f()
+	if e.state() != before {
+		t.Errorf("%s: the state directory is another one", what)
+	}
+	if e.model.n.Load() != asked {
+		t.Errorf("%s: a model was asked", what)
+	}
+}
+
+// dial connects with the right token.
+func (e *entry) dial(t *testing.T, role string, scopes []chela.Scope) *client.Client {
+	t.Helper()
+	o := client.Options{
+		URL: e.g.URL(), ID: "gateway-client", Mode: wire.ModeBackend, Auth: &wire.Auth{Token: doorToken}, Once: true,
+		Role: role, Scopes: []string{},
+	}
+	for _, s := range scopes {
+		o.Scopes = append(o.Scopes, string(s))
+	}
+	if role == wire.RoleNode {
+		o.ID, o.Mode, o.Key = "node-host", wire.ModeNode, e.key
+	}
+	c, err := client.Dial(t.Context(), o)
+	if err != nil {
+		t.Fatalf("as %s with %v: %v", role, scopes, err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (e *entry) declared(t *testing.T) {
+	if len(e.methods) < 50 || len(e.routes) < 5 {
+		t.Fatalf("%d methods and %d routes: these are not all", len(e.methods), len(e.routes))
+	}
+	for _, m := range e.methods {
+		if m.Scope == "" && m.Role == wire.RoleOperator {
+			t.Errorf("method %s has no scope: nobody shows here that it looks itself", m.Method)
+		}
+		if m.Works && (m.Scope == chela.ScopeRead || m.Scope == "") {
+			t.Errorf("method %s has a model or tool work for who may only read", m.Method)
+		}
+		if m.Role != wire.RoleOperator && m.Role != wire.RoleNode {
+			t.Errorf("method %s is for role %q", m.Method, m.Role)
+		}
+	}
+	for _, r := range e.routes {
+		if !strings.HasPrefix(r.Pattern, "GET ") {
+			t.Errorf("route %s: only GET has no effect", r.Pattern)
+		}
+		if r.For == httpapi.Anyone && !slices.Contains(forAnyone, r.Pattern) {
+			t.Errorf("route %s is for anyone, and is not among those", r.Pattern)
+		}
+	}
+}
+
+var allScopes = []chela.Scope{
+	chela.ScopeRead, chela.ScopeWrite, chela.ScopeAdmin, chela.ScopeApprovals, chela.ScopeQuestions, chela.ScopePairing,
+	chela.ScopeTalk, chela.ScopeTalkSecrets, chela.ScopeSessionsRead, chela.ScopeSessionsWrite,
+}
+
+func (e *entry) withoutScope(t *testing.T) {
+	clients := map[chela.Scope]*client.Client{}
+	for _, m := range e.methods {
+		if m.Role != wire.RoleOperator || m.Scope == "" {
+			continue
+		}
+		c := clients[m.Scope]
+		if c == nil {
+			others := slices.DeleteFunc(slices.Clone(allScopes), func(s chela.Scope) bool {
+				return chela.Principal{Scopes: []chela.Scope{s}}.May(m.Scope)
+			})
+			c = e.dial(t, wire.RoleOperator, others)
+			clients[m.Scope] = c
+		}
+		e.quiet(t, m.Method, func() {
+			err := c.Call(t.Context(), m.Method, plausible(m), nil)
+			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.Forbidden || we.Detail() != wire.DetailMissingScope {
+				t.Errorf("%s without %s: %v", m.Method, m.Scope, err)
+			}
+		})
+	}
+}
+
+// plausible returns parameters that a method would take.
+func plausible(m rpc.Door) map[string]any {
+	p := map[string]any{}
+	for _, name := range m.Required {
+		p[name] = "x"
+	}
+	for _, name := range m.Params {
+		switch name {
+		case "sessionKey", "key":
+			p[name] = "agent:main:main"
+		case "message":
+			p[name] = "do something"
+		}
+	}
+	return p
+}
+
+func (e *entry) wrongRole(t *testing.T) {
+	var node *client.Client
+	const before = 8 // calls, until the connection is closed for them
+	n := 0
+	for _, m := range e.methods {
+		if m.Role == wire.RoleNode {
+			c := e.dial(t, wire.RoleOperator, []chela.Scope{chela.ScopeAdmin})
+			e.quiet(t, m.Method, func() { refusedRole(t, c, m, wire.RoleOperator) })
+			continue
+		}
+		if n%before == 0 {
+			node = e.dial(t, wire.RoleNode, nil)
+			e.settle() // the device is known now
+		}
+		n++
+		e.quiet(t, m.Method, func() { refusedRole(t, node, m, wire.RoleNode) })
+	}
+}
+
+func refusedRole(t *testing.T, c *client.Client, m rpc.Door, role string) {
+	t.Helper()
+	err := c.Call(t.Context(), m.Method, plausible(m), nil)
+	if we, ok := errors.AsType[*wire.Error](err); !ok || we.Message != "unauthorized role: "+role {
+		t.Errorf("%s as %s: %v", m.Method, role, err)
+	}
+}
+
+// otherAgent names the session of an agent that is not the caller's.
+func (e *entry) otherAgent(t *testing.T) {
+	c := e.dial(t, wire.RoleOperator, []chela.Scope{chela.ScopeAdmin})
+	for _, m := range e.methods {
+		p := plausible(m)
+		named := false
+		for _, name := range m.Params {
+			switch name {
+			case "sessionKey", "key":
+				p[name], named = "agent:stranger:main", true
+			case "agentId":
+				p[name], named = "stranger", true
+			case "keys":
+				p[name], named = []string{"agent:stranger:main"}, true
+			}
+		}
+		if !named || m.Role != wire.RoleOperator {
+			continue
+		}
+		e.quiet(t, m.Method, func() {
+			var out json.RawMessage
+			err := c.Call(t.Context(), m.Method, p, &out)
+			if err == nil && m.Scope != chela.ScopeRead && !bytes.Contains(out, []byte(`"deleted":false`)) {
+				t.Errorf("%s for an agent that is not there: %s", m.Method, out)
+			}
+		})
+	}
+}
+
+// refusedHTTP makes a request that must be refused with one of the statuses.
+func (e *entry) refusedHTTP(t *testing.T, what, path string, change func(*http.Request), statuses ...int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(req)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if !slices.Contains(statuses, res.StatusCode) {
+		t.Errorf("%s: %d, want %v", what, res.StatusCode, statuses)
+	}
+}
+
+// path is where a route is.
+func path(r httpapi.Route) string { return strings.TrimPrefix(r.Pattern, "GET ") }
+
+// upgrade makes a request one for a WebSocket.
+func upgrade(r *http.Request) {
+	for name, value := range map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+		"Authorization": "Bearer " + doorToken,
+	} {
+		r.Header.Set(name, value)
+	}
+}
+
+// foreign asks as a page of another site, and by a name that somebody else
+// gave to this machine. All methods are behind the one request for a
+// WebSocket, which may be made at any path.
+func (e *entry) foreign(t *testing.T) {
+	ways := map[string]func(*http.Request){
+		"foreign origin":       func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
+		"no origin at all":     func(r *http.Request) { r.Header.Set("Origin", "null") },
+		"rebinding host":       func(r *http.Request) { r.Host = "evil.example:80" },
+		"said to be forwarded": func(r *http.Request) { r.Header.Set("X-Forwarded-For", "127.0.0.1") },
+	}
+	e.quiet(t, "foreign requests", func() {
+		for what, way := range ways {
+			for _, r := range e.routes {
+				e.refusedHTTP(t, r.Pattern+", "+what, path(r), func(r *http.Request) {
+					r.Header.Set("Authorization", "Bearer "+doorToken)
+					way(r)
+				}, http.StatusForbidden)
+				e.refusedHTTP(t, r.Pattern+" as a WebSocket, "+what, path(r), func(r *http.Request) {
+					upgrade(r)
+					way(r)
+				}, http.StatusForbidden)
+			}
+		}
+		for _, r := range e.routes {
+			e.refusedHTTP(t, r.Pattern+" with a token in the URL", path(r)+"?token="+doorToken, func(*http.Request) {}, http.StatusBadRequest)
+		}
+	})
+}
+
+// raw opens a WebSocket and reads the challenge.
+func (e *entry) raw(t *testing.T) (*websocket.Conn, bool) {
+	t.Helper()
+	ws, res, err := websocket.Dial(t.Context(), e.g.URL(), nil)
+	if err != nil {
+		if res != nil && res.StatusCode == http.StatusTooManyRequests {
+			return nil, false
+		}
+		t.Fatal(err)
+	}
+	if _, _, err := ws.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return ws, true
+}
+
+// silent sends frames and checks that nothing but refusals answers, and that
+// the connection is closed.
+func silent(t *testing.T, ws *websocket.Conn, what string, frames ...string) {
+	t.Helper()
+	defer ws.CloseNow()
+	for _, f := range frames {
+		if err := ws.Write(t.Context(), websocket.MessageText, []byte(f)); err != nil {
+			break // it was closed already
+		}
+	}
+	for {
+		_, b, err := ws.Read(t.Context())
+		if err != nil {
+			if websocket.CloseStatus(err) != wire.ClosePolicy {
+				t.Errorf("%s: the connection ended with %v", what, err)
+			}
+			return
+		}
+		if bytes.Contains(b, []byte(`"ok":true`)) || !bytes.Contains(b, []byte(`"ok":false`)) {
+			t.Errorf("%s: answered %s", what, b)
+		}
+	}
+}
+
+func request(t *testing.T, method string, params any) string {
+	t.Helper()
+	p, err := wire.Encode(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := wire.Encode(wire.Request{Type: wire.TypeRequest, ID: "1", Method: method, Params: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// noCredential asks for each method instead of connecting.
+func (e *entry) noCredential(t *testing.T) {
+	connect := wire.Connect{MinProtocol: 4, MaxProtocol: 4, Client: wire.ClientInfo{ID: "cli", Version: "1", Platform: "linux", Mode: wire.ModeCLI}}
+	e.quiet(t, "without a credential", func() {
+		for _, m := range e.methods {
+			call := request(t, m.Method, plausible(m))
+			for what, frames := range map[string][]string{
+				"at once":                {call},
+				"after an empty connect": {request(t, wire.MethodConnect, connect), call},
+			} {
+				if ws, ok := e.raw(t); ok {
+					silent(t, ws, m.Method+" "+what, frames...)
+				}
+			}
+		}
+		for _, r := range e.routes {
+			if r.For == httpapi.Credential {
+				e.refusedHTTP(t, r.Pattern, path(r), func(*http.Request) {}, http.StatusUnauthorized)
+			}
+		}
+	})
+}
+
+// wrongCredential shows a wrong token at each door. After some of them this
+// machine is locked out, which refuses, too.
+func (e *entry) wrongCredential(t *testing.T) {
+	connect := wire.Connect{
+		MinProtocol: 4, MaxProtocol: 4, Client: wire.ClientInfo{ID: "cli", Version: "1", Platform: "linux", Mode: wire.ModeCLI},
+		Scopes: []string{wire.ScopeAdmin}, Auth: &wire.Auth{Token: doorToken + "x"},
+	}
+	e.quiet(t, "with a wrong credential", func() {
+		for _, r := range e.routes {
+			if r.For == httpapi.Credential {
+				e.refusedHTTP(t, r.Pattern, path(r), func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, http.StatusUnauthorized, http.StatusTooManyRequests)
+			}
+		}
+		for _, m := range e.methods {
+			if ws, ok := e.raw(t); ok {
+				silent(t, ws, m.Method, request(t, wire.MethodConnect, connect), request(t, m.Method, plausible(m)))
+			}
+		}
+	})
+}
+
+// page holds docs/doors.md to what is served.
+func (e *entry) page(t *testing.T) {
+	const file = "../../docs/doors.md"
+	var b strings.Builder
+	b.WriteString("# Doors\n\nAll ways into a gateway from outside, as it serves them. A test writes this page (`go test ./internal/chelatest -run TestDoors -update`)\n" +
+		"and tries at each door everything that is forbidden there.\n\n" +
+		"Before each of them stands the guard of the port: the request's `Host` is a name or address of this gateway, its `Origin`, if it has one, is the gateway's\n" +
+		"own or one of `gateway.controlUi.allowedOrigins`, no credential is in the URL, and whoever showed too many wrong credentials waits.\n\n" +
+		"## Routes\n\nA request for a WebSocket, at any path, leads to the handshake, and from there to the methods.\n\n| route | answers |\n|---|---|\n")
+	for _, r := range e.routes {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", r.Pattern, r.For)
+	}
+	b.WriteString("\n## Methods\n\nThe handshake lets in who shows the shared credential or a token of its device; a role and scopes are what it is let in with.\n\n" +
+		"| method | role | scope | a model or tool may work |\n|---|---|---|---|\n")
+	for _, m := range e.methods {
+		works := ""
+		if m.Works {
+			works = "yes"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Method, m.Role, strings.TrimPrefix(string(m.Scope), "operator."), works)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(file)
+	if err != nil || string(have) != b.String() {
+		t.Errorf("%s is not what is served: -update writes it (%v)", file, err)
+	}
+}
