@@ -13,6 +13,7 @@ import (
 var ours = map[string]string{
 	"backup.create":        "ours: a copy of the database while it is in use",
 	"sessions.export":      "ours: a conversation in the file format of OpenClaw",
+	"models.status":        "ours: which models answer, and with which keys",
 	"tools.explain":        "ours: which rule decided about a tool",
 	"sessions.unsubscribe": "OpenClaw has it too, and leaves it out of the schema",
 }
@@ -27,7 +28,7 @@ var resultless = []string{
 	"node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.list",
 	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
 	"sessions.reset", "sessions.send", "sessions.steer", "sessions.subscribe", "sessions.usage", "status",
-	"system-event", "system-presence", "usage.cost", "usage.status",
+	"system-event", "system-presence", "usage.cost", "usage.status", "wake",
 }
 
 // irregular are the definitions that are not named as their method is.
@@ -64,6 +65,7 @@ func (g *golden) calls() []call {
 		{"status", m{}, nil},
 		{"system-presence", m{}, []part{{"[]", "PresenceEntry"}}},
 		{"system-event", m{"text": "the door opened"}, nil},
+		{"wake", m{"mode": "now", "text": "echo the door closed", "sessionKey": aside}, nil},
 		{"system.info", m{}, nil},
 		{"logs.tail", m{"limit": 20}, nil},
 		{"channels.status", m{"probe": false}, nil},
@@ -77,6 +79,7 @@ func (g *golden) calls() []call {
 		{"agents.files.get", m{"agentId": "main", "name": "USER.md"}, nil},
 		{"models.list", m{}, nil},
 		{"models.authStatus", m{}, nil},
+		{"models.status", m{}, nil},
 		{"commands.list", m{}, nil},
 		{"tools.catalog", m{}, nil},
 		{"tools.explain", m{"sessionKey": talked}, nil},

@@ -71,7 +71,7 @@ func battery() []command {
 		typed("system presence", `"mode": "gateway"`, `"mode": "cli"`),
 		typed("agent --agent main -m hello", greeting),
 		refused("gateway call no.such.method", "no.such.method"),
-		refused("system event --text rain", "wake"),
+		typed("system event --text rain --mode now --json", `"ok": true`),
 		refused("system heartbeat last", "last-heartbeat"),
 		refused("cron list", "cron.list"),
 		refused("secrets reload", "secrets.reload"),
