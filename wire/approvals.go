@@ -31,6 +31,14 @@ type ApprovalAsked struct {
 	Expires Millis `json:"expiresAtMs"`
 }
 
+// ApprovalShown is the result of exec.approval.get.
+type ApprovalShown struct {
+	Approval
+	Command string   `json:"commandText"`
+	Allowed []string `json:"allowedDecisions"`
+	AgentID string   `json:"agentId"`
+}
+
 // ApprovalDecided is the result of exec.approval.request and of
 // exec.approval.waitDecision.
 type ApprovalDecided struct {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
@@ -68,14 +69,20 @@ func (m methods) questions(context.Context, rpc.Peer, wire.None) (wire.Questions
 	return wire.Questions{Questions: []json.RawMessage{}}, nil
 }
 
-func (m methods) get(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire.Approval, error) {
-	var out wire.Approval
-	err := m.o.Store.View(ctx, func(r store.Reader) error {
-		q, err := r.Approvals().Get(in.ID)
-		out = shape.Approval(q)
-		return err
-	})
-	return out, unknown(in.ID, err)
+// get returns a request that still waits: of a decided one, the decision is
+// asked for.
+func (m methods) get(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire.ApprovalShown, error) {
+	q, err := m.request(ctx, in.ID)
+	if err == nil && (q.Decision != approval.Pending || !time.Now().Before(q.Expires)) {
+		err = chela.ErrNotFound
+	}
+	if err != nil {
+		return wire.ApprovalShown{}, unknown(in.ID, err)
+	}
+	return wire.ApprovalShown{
+		Approval: shape.Approval(q), Command: q.Text, AgentID: string(q.Session.Agent()),
+		Allowed: []string{wire.AllowOnce, wire.AllowAlways, wire.Deny},
+	}, nil
 }
 
 func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.ApprovalResolve) (wire.OK, error) {

@@ -61,11 +61,19 @@ func TestAsk(t *testing.T) {
 			if err := asker.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "ls"}, nil); err == nil || !strings.Contains(err.Error(), "already pending") {
 				t.Errorf("the same id again: %v", err)
 			}
+			shown := methodtest.Do[wire.ApprovalShown](t, h, wire.MethodApprovalGet, wire.ApprovalID{ID: "mine"})
+			if shown.Command != asked.Request.Command || len(shown.Allowed) != 3 || shown.AgentID != "main" || shown.Approval != asked {
+				t.Errorf("shown %+v", shown)
+			}
 			methodtest.Do[wire.OK](t, h, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: "mine", Decision: tt.decision})
 			for range 2 {
 				if c := <-done; c.err != nil || c.got.ID != "mine" || c.got.Decision == nil || *c.got.Decision != tt.want {
 					t.Errorf("got %+v, %v; want %s", c.got, c.err, tt.want)
 				}
+			}
+			err := h.Call(t.Context(), wire.MethodApprovalGet, wire.ApprovalID{ID: "mine"}, nil)
+			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.ApprovalNotFound {
+				t.Errorf("a decided one is shown: %v", err)
 			}
 			late := methodtest.Do[wire.ApprovalDecided](t, h, wire.MethodApprovalWait, wire.ApprovalID{ID: "mine"})
 			if late.Decision == nil || *late.Decision != tt.want {
