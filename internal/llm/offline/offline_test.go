@@ -212,7 +212,7 @@ func TestTalk(t *testing.T) {
 	})
 	t.Run("a page without the mark that is for models", func(t *testing.T) {
 		k := newTalk(t)
-		k.tools = append(k.tools, "web_fetch")
+		k.tools = append(k.tools[:7:7], "web_fetch", "write")
 		got := k.say("fetch https://a.example")
 		has(t, got, "(200 OK, text/html)\n\nTitle: A\n\nHello.\n```")
 		if strings.Contains(got, "untrusted") {
