@@ -442,18 +442,46 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-func BenchmarkCheck(b *testing.B) {
-	w := newWorld(&testing.T{})
-	w.name("site.example", []string{public})
-	tr := egress.New(egress.Options{Resolve: w.resolve, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }})
-	r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1/", nil)
-	if err != nil {
-		b.Fatal(err)
+// BenchmarkRoundTrip compares requests on a kept connection with those of a
+// transport that checks nothing.
+func BenchmarkRoundTrip(b *testing.B) {
+	s := httptest.NewServer(says("hello"))
+	defer s.Close()
+	door := egress.New(egress.Options{Policy: egress.Policy{Hosts: []string{strings.TrimPrefix(s.URL, "http://")}}})
+	defer door.CloseIdleConnections()
+	plain := &http.Transport{}
+	defer plain.CloseIdleConnections()
+	for name, rt := range map[string]http.RoundTripper{"door": door, "plain": plain} {
+		b.Run(name, func(b *testing.B) {
+			c := &http.Client{Transport: rt}
+			b.ReportAllocs()
+			for b.Loop() {
+				resp, err := c.Get(s.URL)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		})
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := tr.RoundTrip(r); err == nil {
-			b.Fatal("not refused")
+}
+
+// BenchmarkRefuse is the check alone.
+func BenchmarkRefuse(b *testing.B) {
+	tr := egress.New(egress.Options{})
+	for _, u := range []string{"http://127.0.0.1/", "http://localhost/", "http://münchen.localhost/"} {
+		r, err := http.NewRequest(http.MethodGet, u, nil)
+		if err != nil {
+			b.Fatal(err)
 		}
+		b.Run(r.URL.Hostname(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := tr.RoundTrip(r); err == nil {
+					b.Fatal("not refused")
+				}
+			}
+		})
 	}
 }
