@@ -112,6 +112,9 @@ func (d *Door) failed(f From) {
 // that is anybody.
 func (d *Door) Bearer(r *http.Request) (chela.Principal, bool) {
 	f := FromContext(r.Context())
+	if f.locked > 0 {
+		return chela.Principal{}, false
+	}
 	switch d.o.Mode {
 	case ModeNone:
 		return chela.Owner("none"), f.Local

@@ -21,6 +21,7 @@ type From struct {
 	Browser bool       // a web page asks
 	Proxied bool       // a trusted proxy asks
 	header  http.Header
+	locked  time.Duration // out, after too many failures; its credentials are not looked at
 }
 
 type fromKey struct{}
@@ -40,14 +41,19 @@ type refusal struct {
 	after  time.Duration
 }
 
-// Guard returns a handler that gives to next what may pass.
-func (d *Door) Guard(next http.Handler) http.Handler {
+// Guard returns a handler that gives to next what may pass. The paths of probes
+// are answered also to addresses that are locked out: a load balancer must not
+// take a gateway for dead because somebody behind the same address guesses.
+func (d *Door) Guard(next http.Handler, probes ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Permissions-Policy", "camera=(), geolocation=()")
 		from, no := d.inspect(r)
+		if no == nil && from.locked > 0 && (!slices.Contains(probes, r.URL.Path) || r.Header.Get("Upgrade") != "") {
+			no = &refusal{http.StatusTooManyRequests, "rate_limited", "too many failed authentication attempts (retry later)", from.locked}
+		}
 		if no != nil {
 			d.o.Log.Info("request refused", "from", from.Addr.String(), "path", r.URL.Path, "why", no.text)
 			no.write(w)
@@ -88,9 +94,7 @@ func (d *Door) inspect(r *http.Request) (From, *refusal) {
 	if no := d.forwarded(r, &f); no != nil {
 		return f, no
 	}
-	if wait := d.limit.locked(f.Addr); wait > 0 {
-		return f, &refusal{http.StatusTooManyRequests, "rate_limited", "too many failed authentication attempts (retry later)", wait}
-	}
+	f.locked = d.limit.locked(f.Addr)
 	for _, name := range [...]string{"token", "password", "access_token", "deviceToken", "bootstrapToken"} {
 		if r.URL.Query().Has(name) {
 			return f, &refusal{http.StatusBadRequest, "invalid_request_error", "credentials in a URL are not accepted: URLs are logged", 0}

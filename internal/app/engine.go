@@ -132,6 +132,9 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.o.Secrets == nil {
 		e.o.Secrets = new(secret.Redactor)
 	}
+	if err := e.listen(ctx); err != nil {
+		return nil, err
+	}
 	e.db, err = sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(o.State, databaseName), Log: o.Log})
 	if err != nil {
 		return nil, damaged(err)
@@ -180,7 +183,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Chunks: post.Chunks, Access: opts.senders().Access,
 	})
 	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
-	if err := e.open(ctx, st, events); err != nil {
+	if err := e.open(st, events); err != nil {
 		return err
 	}
 
@@ -215,25 +218,31 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 }
 
 // open serves other programs on the gateway's port.
-func (e *Engine) open(ctx context.Context, st store.Store, events *bus.Bus) error {
-	if e.o.Listen == nil {
+func (e *Engine) open(st store.Store, events *bus.Bus) error {
+	if e.port == nil {
 		return nil
 	}
-	p, g, err := e.listen(ctx, st)
-	if err != nil {
+	p := e.port
+	var err error
+	if p.door, p.token, p.made, err = p.o.door(e.o, st, e.asked); err != nil {
 		return err
 	}
-	e.port = p
-	if g.opens(e.o, hooksToken(e.o)) {
+	e.o.Secrets.Add(p.token)
+	if p.o.opens(e.o, hooksToken(e.o)) {
 		e.o.Log.Warn("hooks.token is the credential of the gateway: whoever may call a hook may do everything", "hint", "openssl rand -hex 24")
 	}
-	routes, err := e.routes(p, g, st, newRunCounter(events))
+	routes, err := e.routes(p, st, newRunCounter(events))
 	if err != nil {
 		return err
 	}
 	e.web = httpapi.Routes(routes)
-	e.start(&e.parts, "port", func() error { return e.gate.Serve(p.l, httpapi.New(routes)) })
-	e.o.Log.Info("gateway listens", "url", p.url, "auth", p.door.Mode())
+	l := p.lobby.next()
+	e.start(&e.parts, "port", func() error { return e.gate.Serve(l, httpapi.New(routes)) })
+	attrs := []any{"url", p.url, "auth", p.door.Mode()}
+	if p.pin != "" {
+		attrs = append(attrs, "certificate", p.pin)
+	}
+	e.o.Log.Info("gateway listens", attrs...)
 	return nil
 }
 
@@ -302,6 +311,9 @@ func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 			errs = append(errs, errors.New("stop: a part of the gateway does not end"))
 		}
 	}
+	if e.gate == nil {
+		e.closeListeners()
+	}
 	if e.db != nil {
 		errs = append(errs, e.db.Close())
 	}
@@ -340,7 +352,7 @@ func (e *Engine) closeListeners() {
 		e.sock.Close()
 	}
 	if e.port != nil {
-		e.port.l.Close()
+		e.port.lobby.close()
 	}
 	if e.ui != nil {
 		e.ui.Close()

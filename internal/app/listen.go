@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/cert"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/process"
@@ -43,6 +45,7 @@ type gatewayOptions struct {
 		Enabled bool   `json:"enabled"`
 		Cert    string `json:"certPath"`
 		Key     string `json:"keyPath"`
+		Make    bool   `json:"autoGenerate"`
 	} `json:"tls"`
 	UI struct {
 		Enabled *bool    `json:"enabled"`
@@ -157,31 +160,61 @@ func (g *gatewayOptions) safe(host netip.Addr, insecure bool) error {
 	if !g.TLS.Enabled && !insecure && g.Auth.Mode != access.ModeProxy {
 		return &chela.Error{
 			Code: chela.CodeForbidden, Message: fmt.Sprintf("refusing to listen on %s without TLS: the credential could be read on the way", host),
-			Hint: "set gateway.tls.enabled, certPath and keyPath, or: chela gateway run --allow-insecure",
+			Hint: `chela config set gateway.tls '{enabled: true, autoGenerate: true}'`,
 		}
 	}
 	return nil
 }
 
-// open listens.
-func (g *gatewayOptions) open(ctx context.Context, host netip.Addr) (net.Listener, error) {
-	addr := net.JoinHostPort(host.String(), strconv.Itoa(*g.Port))
+// pair returns the files of the certificate and its key: without configuration
+// those that are made, in the state directory.
+func (g *gatewayOptions) pair(state string) (certPath, keyPath string) {
+	dir := filepath.Join(state, "credentials")
+	return cmp.Or(g.TLS.Cert, filepath.Join(dir, "gateway-cert.pem")), cmp.Or(g.TLS.Key, filepath.Join(dir, "gateway-key.pem"))
+}
+
+// certificate returns the certificate of the port. With autoGenerate one is
+// made when there is none, and again when that is out of date.
+func (g *gatewayOptions) certificate(o Options, host netip.Addr) (tls.Certificate, error) {
+	certPath, keyPath := g.pair(o.State)
+	c, err := cert.Load(certPath, keyPath)
+	if g.TLS.Make && (errors.Is(err, os.ErrNotExist) || errors.Is(err, cert.ErrExpired) && g.TLS.Cert == "") {
+		if err := cert.Make(certPath, keyPath, append(names(), "localhost", "127.0.0.1", "::1", host.String())); err != nil {
+			return c, fmt.Errorf("gateway.tls: %w", err)
+		}
+		c, err = cert.Load(certPath, keyPath)
+	}
+	if err != nil {
+		return c, &chela.Error{
+			Code: chela.CodeInvalid, Message: "gateway.tls", Err: err, Hint: "chela config set gateway.tls.autoGenerate true",
+		}
+	}
+	return c, nil
+}
+
+// open listens. The fingerprint is that of the certificate; "" without TLS.
+func (g *gatewayOptions) open(ctx context.Context, o Options, host netip.Addr) (l net.Listener, fingerprint string, err error) {
 	var secure *tls.Config
 	if g.TLS.Enabled {
-		cert, err := tls.LoadX509KeyPair(g.TLS.Cert, g.TLS.Key)
+		c, err := g.certificate(o, host)
 		if err != nil {
-			return nil, fmt.Errorf("gateway.tls: %w", err)
+			return nil, "", err
 		}
-		secure = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+		fingerprint = cert.Fingerprint(c.Leaf.Raw)
+		secure = &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	network := "tcp6"
+	if host.Is4() {
+		network = "tcp4" // 0.0.0.0 is not all addresses there are
+	}
+	l, err = new(net.ListenConfig).Listen(ctx, network, net.JoinHostPort(host.String(), strconv.Itoa(*g.Port)))
 	if err != nil {
-		return nil, g.taken(host, err)
+		return nil, "", g.taken(host, err)
 	}
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	return l, nil
+	return l, fingerprint, nil
 }
 
 // taken says why the port cannot be used, and by whom it is.
@@ -206,13 +239,20 @@ const tokenName = "gateway.token"
 
 func tokenPath(state string) string { return filepath.Join(state, "credentials", tokenName) }
 
+// guard returns what is looked at before anybody shows a credential.
+func (g *gatewayOptions) guard(o Options) (a access.Options, err error) {
+	a = access.Options{Log: o.Log, Mode: g.Auth.Mode, Origins: g.UI.Origins, Proxy: g.Auth.Proxy, Hosts: names()}
+	a.Proxies, err = prefixes(g.Proxies)
+	return a, err
+}
+
 // door returns who may come in. made says that a token was made for it.
 func (g *gatewayOptions) door(o Options, st store.Store, asked func(pairing.Admission)) (_ *access.Door, token secret.Value, made bool, _ error) {
-	a := access.Options{Log: o.Log, Store: st, Asked: asked, Mode: g.Auth.Mode, Origins: g.UI.Origins, Proxy: g.Auth.Proxy, Hosts: names()}
-	var err error
-	if a.Proxies, err = prefixes(g.Proxies); err != nil {
+	a, err := g.guard(o)
+	if err != nil {
 		return nil, token, false, err
 	}
+	a.Store, a.Asked = st, asked
 	switch g.Auth.Mode {
 	case access.ModeToken:
 		if token, made, err = g.token(o); err != nil {

@@ -24,47 +24,54 @@ import (
 
 // port is where other programs reach the gateway.
 type port struct {
-	l     net.Listener
-	door  *access.Door
+	lobby *lobby
+	o     gatewayOptions
+	door  *access.Door // of the gateway; nil until it is up
 	token secret.Value
 	made  bool // the token was made at this start
 	url   string
+	pin   string // fingerprint of the certificate; "" without TLS
 }
 
-// listen opens the port. Nobody is served yet.
-func (e *Engine) listen(ctx context.Context, st store.Store) (*port, gatewayOptions, error) {
+// listen opens the port. Who comes is told that the gateway is starting.
+func (e *Engine) listen(ctx context.Context) error {
+	if e.o.Listen == nil {
+		return nil
+	}
 	g, err := e.gatewayOptions()
 	if err != nil {
-		return nil, g, err
+		return err
 	}
 	host, err := g.host()
 	if err != nil {
-		return nil, g, err
+		return err
 	}
 	if err := g.safe(host, e.o.Listen.Insecure); err != nil {
-		return nil, g, err
+		return err
 	}
-	var p port
-	if p.l, err = g.open(ctx, host); err != nil {
-		return nil, g, err
+	guard, err := g.guard(e.o)
+	if err != nil {
+		return err
 	}
-	if p.door, p.token, p.made, err = g.door(e.o, st, e.asked); err != nil {
-		p.l.Close()
-		return nil, g, err
+	p := &port{o: g}
+	l, pin, err := g.open(ctx, e.o, host)
+	if err != nil {
+		return err
 	}
-	e.o.Secrets.Add(p.token)
-	scheme := "ws"
+	p.lobby, p.pin, p.url = newLobby(l, e.o.Log, access.New(guard), e.started), pin, "ws://"+l.Addr().String()
 	if g.TLS.Enabled {
-		scheme = "wss"
+		p.url = "wss" + p.url[2:]
 	}
-	p.url = scheme + "://" + p.l.Addr().String()
-	return &p, g, nil
+	e.port = p
+	return nil
 }
 
 // routes returns what the port answers.
-func (e *Engine) routes(p *port, g gatewayOptions, st store.Store, runs *runCounter) (httpapi.Options, error) {
+func (e *Engine) routes(p *port, st store.Store, runs *runCounter) (httpapi.Options, error) {
+	g := &p.o
 	o := httpapi.Options{
 		Log: e.o.Log, Door: p.door, Upgrade: e.gate.Upgrade(p.door.Connect), Started: e.started,
+		Stage:   e.stage,
 		Ready:   func(ctx context.Context) map[string]string { return e.ready(ctx, st) },
 		Metrics: func(ctx context.Context) ([]httpapi.Metric, error) { return e.metrics(ctx, p, st, runs) },
 	}
@@ -83,6 +90,13 @@ func (e *Engine) routes(p *port, g gatewayOptions, st store.Store, runs *runCoun
 	return o, nil
 }
 
+func (e *Engine) stage() httpapi.Stage {
+	if e.draining.Load() {
+		return httpapi.Draining
+	}
+	return httpapi.Started
+}
+
 // ready returns how the parts are: "ok", or what is wrong.
 func (e *Engine) ready(ctx context.Context, st store.Store) map[string]string {
 	out := map[string]string{"gateway": "ok", "store": "ok", "model": "ok"}
@@ -90,9 +104,6 @@ func (e *Engine) ready(ctx context.Context, st store.Store) map[string]string {
 	defer cancel()
 	if err := st.View(ctx, func(r store.Reader) error { _, err := r.Runs().Active(""); return err }); err != nil {
 		out["store"] = err.Error()
-	}
-	if e.draining.Load() {
-		out["gateway"] = "draining"
 	}
 	if ref, _ := e.models.Default(); ref.String() == "" {
 		out["model"] = "no model"
@@ -200,7 +211,7 @@ func (e *Engine) place() (mode, url string) {
 		return "", ""
 	}
 	mode = e.port.door.Mode()
-	a, ok := e.port.l.Addr().(*net.TCPAddr)
+	a, ok := e.port.lobby.l.Addr().(*net.TCPAddr)
 	if !ok || a.IP.IsLoopback() {
 		return mode, ""
 	}
@@ -247,7 +258,7 @@ func (e *Engine) portNumber() int {
 	if e.port == nil {
 		return 0
 	}
-	a, ok := e.port.l.Addr().(*net.TCPAddr)
+	a, ok := e.port.lobby.l.Addr().(*net.TCPAddr)
 	if !ok {
 		return 0
 	}

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/cert"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/process"
 	"github.com/chela-ai/chela/internal/statedir"
-	"github.com/chela-ai/chela/wire"
 )
 
 // Commands is the application as the command line needs it.
@@ -119,39 +119,43 @@ func soleOwner(ctx context.Context, s cli.Start, l *Listen) (*Engine, error) {
 
 // Local returns where the configuration puts the gateway's port, and the
 // credential for it.
-func Local(s cli.Start) (url string, auth wire.Auth, err error) {
+func Local(s cli.Start) (cli.Port, error) {
+	var p cli.Port
 	tree, err := (config.Options{LastGood: s.LastGood}).Load(s.Config)
 	if err != nil {
-		return "", auth, err
+		return p, err
 	}
 	e := &Engine{o: Options{State: s.State, Config: tree, Env: environment(tree), Listen: &Listen{}}}
 	g, err := e.gatewayOptions()
 	if err != nil {
-		return "", auth, err
+		return p, err
 	}
 	host, err := g.host()
 	if err != nil {
-		return "", auth, err
+		return p, err
 	}
 	if host.IsUnspecified() {
 		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	url = "ws://" + net.JoinHostPort(host.String(), strconv.Itoa(*g.Port))
+	p.URL = "ws://" + net.JoinHostPort(host.String(), strconv.Itoa(*g.Port))
 	if g.TLS.Enabled {
-		url = "wss" + url[2:]
+		p.URL = "wss" + p.URL[2:]
+		if c, err := cert.Load(g.pair(s.State)); err == nil { // otherwise it is not known, and the port says why
+			p.Fingerprint = cert.Fingerprint(c.Leaf.Raw)
+		}
 	}
 	switch g.Auth.Mode {
 	case access.ModeToken:
 		v, err := g.known(e.o)
 		if err == nil && !v.IsZero() {
-			auth.Token = v.Reveal()
+			p.Auth.Token = v.Reveal()
 		}
 	case access.ModePassword:
 		if v, err := g.Auth.Password.Resolve(e.o.Env); err == nil && !v.IsZero() {
-			auth.Password = v.Reveal()
+			p.Auth.Password = v.Reveal()
 		}
 	}
-	return url, auth, nil
+	return p, nil
 }
 
 // occupied says which process has what a gateway needs.

@@ -38,6 +38,7 @@ var levels = []struct {
 	{"internal/store/wake", 2},
 	{"internal/logfile", 0},
 	{"internal/process", 0},
+	{"internal/cert", 0},
 
 	{"internal/queue", 1},
 	{"internal/run", 1},

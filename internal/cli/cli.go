@@ -47,6 +47,13 @@ type Gateway interface {
 	Renew(ctx context.Context) error
 }
 
+// Port is where programs reach a gateway, and how.
+type Port struct {
+	URL         string
+	Auth        wire.Auth
+	Fingerprint string // of its certificate; "": whoever signed it is trusted
+}
+
 // App is the application as the commands need it. Start is required; a command
 // whose function is nil says that this build lacks it.
 type App struct {
@@ -59,7 +66,7 @@ type App struct {
 	Serve func(context.Context, Start, Listen) (Gateway, error)
 	// Local returns where the port is according to the configuration, and the
 	// credential for it.
-	Local func(Start) (url string, auth wire.Auth, err error)
+	Local func(Start) (Port, error)
 
 	// SaveKey keeps the key of a model provider in the state directory, for its
 	// owner only. A name keeps it beside the provider's other keys.

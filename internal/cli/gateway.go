@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/cert"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -149,9 +153,11 @@ func (c *console) gatewayState(ctx context.Context) (gatewayState, error) {
 		return gatewayState{}, err
 	}
 	st := gatewayState{State: s.State, Config: s.Config}
-	if st.URL, _, err = c.app.Local(s); err != nil {
+	local, err := c.app.Local(s)
+	if err != nil {
 		return st, err
 	}
+	st.URL = local.URL
 	if e, err := c.app.Attach(ctx, s); err == nil { // otherwise none runs: that is the answer
 		l, err := c.dial(ctx, e)
 		if err != nil {
@@ -199,17 +205,26 @@ func (c *console) printGateway(st gatewayState) {
 }
 
 // remote is a gateway that is reached over its port.
-type remote struct{ url, token, password string }
+type remote struct{ url, token, password, pin string }
 
 func (r *remote) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.url, "url", "", "ask the gateway at `URL` (ws://host:port) instead of the one that runs here")
 	f.StringVar(&r.token, "token", "", "its `TOKEN`")
 	f.StringVar(&r.password, "password", "", "its `PASSWORD`")
+	f.StringVar(&r.pin, "tls-fingerprint", "", "trust the certificate with the `SHA-256` fingerprint, whoever signed it")
 }
 
+func (r *remote) port() Port {
+	return Port{URL: r.url, Auth: wire.Auth{Token: r.token, Password: r.password}, Fingerprint: r.pin}
+}
+
+// connectLimit bounds how long a gateway may take to answer who connects.
+const connectLimit = 10 * time.Second
+
 // dialURL connects to the gateway at a URL.
-func (c *console) dialURL(ctx context.Context, address string, auth wire.Auth) (*client.Client, error) {
+func (c *console) dialURL(ctx context.Context, p Port) (*client.Client, error) {
+	address := p.URL
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return nil, usageError{hinted{fmt.Errorf("--url %s: not an address", address), "--url ws://127.0.0.1:18789"}}
@@ -217,12 +232,29 @@ func (c *console) dialURL(ctx context.Context, address string, auth wire.Auth) (
 	if u.Scheme != "ws" && u.Scheme != "wss" {
 		return nil, usageError{hinted{fmt.Errorf("--url %s: want ws:// or wss://", address), "--url ws://127.0.0.1:18789"}}
 	}
-	cl, err := client.Dial(ctx, client.Options{
-		URL: u.String(), Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Auth: &auth,
+	o := client.Options{
+		URL: u.String(), Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Auth: &p.Auth,
 		Scopes: []string{wire.ScopeAdmin}, Once: true,
-	})
+	}
+	if u.Scheme == "wss" && p.Fingerprint != "" {
+		host := u.Host
+		if u.Port() == "" {
+			host = net.JoinHostPort(u.Hostname(), "443")
+		}
+		u.Scheme = "ws" // what is dialled is encrypted
+		o.URL = u.String()
+		o.Dial = func(ctx context.Context) (net.Conn, error) {
+			return (&tls.Dialer{Config: cert.Pinned(p.Fingerprint)}).DialContext(ctx, "tcp", host)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	cl, err := client.Dial(ctx, o)
 	if errors.Is(err, client.ErrInsecure) {
 		return nil, hinted{fmt.Errorf("--url %s: %w", address, err), "--url wss://" + u.Host}
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return nil, hinted{err, "--tls-fingerprint SHA256, which that gateway's log has as its certificate"}
 	}
 	return cl, err
 }
@@ -234,24 +266,25 @@ func (c *console) gatewayProbe() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		auth := wire.Auth{Token: r.token, Password: r.password}
-		if r.url == "" {
-			var local wire.Auth
-			if r.url, local, err = c.app.Local(s); err != nil {
+		at := r.port()
+		if at.URL == "" {
+			local, err := c.app.Local(s)
+			if err != nil {
 				return err
 			}
-			if auth == (wire.Auth{}) {
-				auth = local
+			if at.Auth != (wire.Auth{}) {
+				local.Auth = at.Auth
 			}
+			at = local
 		}
 		begin := time.Now()
-		cl, err := c.dialURL(cmd.Context(), r.url, auth)
+		cl, err := c.dialURL(cmd.Context(), at)
 		if err != nil {
-			return hinted{err, c.command("gateway status")}
+			return hinted{err, cmp.Or(c.hint(err), c.command("gateway status"))}
 		}
 		defer cl.Close()
 		h := cl.Hello()
-		fmt.Fprintf(c.out, "%s answers in %s: version %s, protocol %d, %d methods, let in by %s as %s with %v\n", r.url,
+		fmt.Fprintf(c.out, "%s answers in %s: version %s, protocol %d, %d methods, let in by %s as %s with %v\n", at.URL,
 			time.Since(begin).Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
 		return nil
 	}}
@@ -282,7 +315,7 @@ func (c *console) gatewayCall() *cobra.Command {
 			if r.url == "" {
 				return c.attached(ctx, call)
 			}
-			cl, err := c.dialURL(ctx, r.url, wire.Auth{Token: r.token, Password: r.password})
+			cl, err := c.dialURL(ctx, r.port())
 			if err != nil {
 				return err
 			}

@@ -248,7 +248,7 @@ var table = [...]Key{
 	{Path: "gateway.tls.enabled", Kind: Bool, Default: "false", Doc: "use TLS"},
 	{Path: "gateway.tls.certPath", Kind: Text, Doc: "certificate file"},
 	{Path: "gateway.tls.keyPath", Kind: Text, Doc: "key file"},
-	{Path: "gateway.tls.autoGenerate", Kind: Any},
+	{Path: "gateway.tls.autoGenerate", Kind: Bool, Default: "false", Doc: "make a certificate that is signed by itself when there is none"},
 	{Path: "gateway.tls.caPath", Kind: Any},
 	{Path: "gateway.controlUi", Kind: Object, Doc: "the web page of the gateway"},
 	{Path: "gateway.controlUi.enabled", Kind: Bool, Default: "true", Doc: "serve it"},

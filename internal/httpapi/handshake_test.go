@@ -227,8 +227,16 @@ func TestGuessing(t *testing.T) {
 		if got, _ := s.connect(try{addr: "127.0.0.2:1"}); got != "ok 4 token "+readWrite {
 			t.Errorf("another address: %s, want it let in", got)
 		}
-		if status, _, h := s.get(local, "127.0.0.1", "/healthz", nil); status != 429 || h.Get("Retry-After") == "" {
+		if status, _, h := s.get(local, "127.0.0.1", "/", nil); status != 429 || h.Get("Retry-After") == "" {
 			t.Errorf("status %d, Retry-After %q", status, h.Get("Retry-After"))
+		}
+		for _, path := range []string{"/healthz", "/readyz", "/startupz"} {
+			if status, body, _ := s.get(local, "127.0.0.1", path, nil); status != 200 {
+				t.Errorf("%s: %d %s; a probe is answered also to who is locked out", path, status, body)
+			}
+		}
+		if status, _, _ := s.get(local, "127.0.0.1", "/healthz", map[string]string{"Upgrade": "websocket", "Connection": "Upgrade"}); status != 429 {
+			t.Errorf("a connection at the path of a probe: %d, want it refused", status)
 		}
 		time.Sleep(5*time.Minute + time.Second)
 		if got, _ := s.connect(try{}); got != "ok 4 token "+readWrite {

@@ -21,8 +21,12 @@ type Route struct {
 	serve http.HandlerFunc
 }
 
+// probes are the paths that are answered also to who is locked out.
+var probes = [...]string{"/healthz", "/health", "/readyz", "/ready", "/startupz", "/startup"}
+
 // Routes returns all routes. Requests for a WebSocket, at any path, are not
-// among them.
+// among them. While the gateway is starting, only probes get another answer
+// than that, and Metrics, Ready and UI are not used.
 func Routes(o Options) []Route {
 	s := server{o}
 	out := []Route{
@@ -30,8 +34,13 @@ func Routes(o Options) []Route {
 		{"GET /health", Anyone, s.live},
 		{"GET /readyz", Anyone, s.ready}, // details only for who is near
 		{"GET /ready", Anyone, s.ready},
-		{"GET /metrics", Near, s.metrics},
+		{"GET /startupz", Anyone, s.startup},
+		{"GET /startup", Anyone, s.startup},
 	}
+	if s.stage() == Starting {
+		return append(out, Route{"/", Anyone, s.later})
+	}
+	out = append(out, Route{"GET /metrics", Near, s.metrics})
 	if o.UI != nil {
 		out = append(out, o.UI.routes()...)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/httpapi"
 )
 
 // TestOrigins tries every origin with every host on every route, and the
@@ -171,5 +172,45 @@ func TestUI(t *testing.T) {
 				t.Errorf("%s: types may be guessed", path)
 			}
 		}
+	})
+}
+
+// TestStages asks a gateway that is not up yet, and one that is about to end.
+func TestStages(t *testing.T) {
+	ask := func(t *testing.T, s *stand, path, want string, wantStatus int) {
+		t.Helper()
+		if status, body, _ := s.get(local, "127.0.0.1", path, nil); status != wantStatus || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s, want %d and %s", path, status, body, wantStatus, want)
+		}
+	}
+	t.Run("draining", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStand(t, nil)
+			ask(t, s, "/startupz", `"started"`, 200)
+			s.stage = httpapi.Draining
+			ask(t, s, "/startupz", `"draining"`, 503)
+			ask(t, s, "/readyz", `{"gateway":"draining"}`, 503)
+			ask(t, s, "/healthz", "live", 200)
+		})
+	})
+	t.Run("starting", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStand(t, nil)
+			s.early.Store(true)
+			ask(t, s, "/healthz", "live", 200)
+			ask(t, s, "/startupz", `"starting"`, 503)
+			ask(t, s, "/readyz", `{"gateway":"starting"}`, 503)
+			ask(t, s, "/metrics", "gateway starting", 503)
+			ask(t, s, "/", "gateway starting; retry shortly", 503)
+			if got, _ := s.connect(try{}); got != "1013 UNAVAILABLE gateway starting; retry shortly" {
+				t.Errorf("a client: %s", got)
+			}
+			if got, _ := s.connect(try{frame: "nonsense"}); got != "1013 UNAVAILABLE gateway starting; retry shortly" {
+				t.Errorf("nonsense: %s", got)
+			}
+			if got, _ := s.connect(try{header: map[string]string{"Origin": "http://evil.example"}}); got != "HTTP 403" {
+				t.Errorf("a page of somebody else: %s", got)
+			}
+		})
 	})
 }

@@ -18,6 +18,9 @@ type Options struct {
 	Upgrade http.Handler // takes requests for a WebSocket
 	Started time.Time
 
+	// Stage is where the gateway is between its start and its end; nil: it is
+	// Started.
+	Stage func() Stage
 	// Ready returns the parts that are not usable and why.
 	Ready func(context.Context) map[string]string
 	// Metrics returns what is counted and measured.
@@ -25,6 +28,16 @@ type Options struct {
 	// UI is the Control UI; nil: there is none.
 	UI *UI
 }
+
+// Stage is where a gateway is between its start and its end.
+type Stage string
+
+// The stages.
+const (
+	Starting Stage = "starting"
+	Started  Stage = "started"
+	Draining Stage = "draining"
+)
 
 // New returns the handler of all routes, behind the door's guard.
 func New(o Options) http.Handler {
@@ -39,13 +52,34 @@ func New(o Options) http.Handler {
 			return
 		}
 		mux.ServeHTTP(w, r)
-	}))
+	}), probes[:]...)
 }
 
 type server struct{ o Options }
 
 func (s server) live(w http.ResponseWriter, _ *http.Request) {
 	s.write(w, http.StatusOK, map[string]any{"ok": true, "status": "live"})
+}
+
+func (s server) stage() Stage {
+	if s.o.Stage == nil {
+		return Started
+	}
+	return s.o.Stage()
+}
+
+func (s server) startup(w http.ResponseWriter, _ *http.Request) {
+	stage, status := s.stage(), http.StatusOK
+	if stage != Started {
+		status = http.StatusServiceUnavailable
+	}
+	s.write(w, status, map[string]Stage{"status": stage})
+}
+
+// later answers what cannot be answered yet.
+func (s server) later(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	access.Error(w, http.StatusServiceUnavailable, "unavailable", "gateway starting; retry shortly")
 }
 
 // readiness is what /readyz answers.
@@ -57,7 +91,12 @@ type readiness struct {
 }
 
 func (s server) ready(w http.ResponseWriter, r *http.Request) {
-	parts := s.o.Ready(r.Context())
+	var parts map[string]string
+	if stage := s.stage(); stage == Started {
+		parts = s.o.Ready(r.Context())
+	} else {
+		parts = map[string]string{"gateway": string(stage)}
+	}
 	out, status := readiness{Ready: true}, http.StatusOK
 	failing := []string{}
 	for name, state := range parts {

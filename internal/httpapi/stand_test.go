@@ -49,7 +49,9 @@ type stand struct {
 	gate  *gateway.Server
 	door  *access.Door
 	parts map[string]string // of readiness
-	calls atomic.Int64      // of methods
+	stage httpapi.Stage
+	early atomic.Bool  // requests are answered as before the gateway is up
+	calls atomic.Int64 // of methods
 }
 
 func newStand(t *testing.T, change func(*access.Options)) *stand {
@@ -65,20 +67,32 @@ func newStand(t *testing.T, change func(*access.Options)) *stand {
 	}
 	s := &stand{
 		t: t, conns: make(chan net.Conn), done: make(chan struct{}), door: access.New(o),
-		parts: map[string]string{"store": "ok", "model": "ok"},
+		parts: map[string]string{"store": "ok", "model": "ok"}, stage: httpapi.Started,
 	}
 	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(s.methods()), Models: catalog})
 	h := httpapi.New(httpapi.Options{
 		Log: log, Door: s.door, Upgrade: s.gate.Upgrade(s.door.Connect), Started: time.Now(),
 		Ready:   func(context.Context) map[string]string { return s.parts },
+		Stage:   func() httpapi.Stage { return s.stage },
 		Metrics: func(context.Context) ([]httpapi.Metric, error) { return metrics(), nil },
 		UI: &httpapi.UI{
 			Files:     fstest.MapFS{"index.html": {Data: []byte(page)}, "assets/app.js": {Data: []byte("run()")}, "favicon.ico": {Data: []byte("icon")}},
 			Bootstrap: func() httpapi.Bootstrap { return httpapi.Bootstrap{Name: "Chela", Version: "1"} },
 		},
 	})
+	early := httpapi.New(httpapi.Options{
+		Log: log, Door: s.door, Upgrade: gateway.Starting(), Stage: func() httpapi.Stage { return httpapi.Starting },
+	})
 	served := make(chan error, 1)
-	go func() { served <- s.gate.Serve(s, h) }()
+	go func() {
+		served <- s.gate.Serve(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if s.early.Load() {
+				early.ServeHTTP(w, r)
+				return
+			}
+			h.ServeHTTP(w, r)
+		}))
+	}()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
