@@ -285,6 +285,7 @@ func checkDecls(t *testing.T, fset *token.FileSet, from string, f *ast.File) {
 			}
 		}
 	}
+	checkDoor(t, fset, from, f)
 	if strings.HasPrefix(from, "cmd/") {
 		return
 	}
@@ -296,6 +297,28 @@ func checkDecls(t *testing.T, fset *token.FileSet, from string, f *ast.File) {
 		x, ok := sel.X.(*ast.Ident)
 		if ok && (x.Name == "os" && sel.Sel.Name == "Exit" || x.Name == "log" && strings.HasPrefix(sel.Sel.Name, "Fatal")) {
 			t.Errorf("%s: %s.%s outside of cmd", fset.Position(n.Pos()), x.Name, sel.Sel.Name)
+		}
+		return true
+	})
+}
+
+// checkDoor finds ways out that are not the door's: what is fetched is fetched
+// by a client of package egress.
+func checkDoor(t *testing.T, fset *token.FileSet, from string, f *ast.File) {
+	t.Helper()
+	if isSuite(from) || from == "internal/egress" {
+		return
+	}
+	ways := map[string][]string{
+		"http": {"DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
+		"net":  {"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "DefaultResolver"},
+		"tls":  {"Dial", "DialWithDialer"},
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(ways[x.Name], sel.Sel.Name) {
+				t.Errorf("%s: %s.%s: a client of internal/egress is the way out", fset.Position(n.Pos()), x.Name, sel.Sel.Name)
+			}
 		}
 		return true
 	})

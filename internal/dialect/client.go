@@ -62,7 +62,7 @@ func NewClient(name string, u *url.URL, err error, hc *http.Client, h http.Heade
 		c.header.Set("User-Agent", "chela")
 	}
 	if hc == nil {
-		hc = http.DefaultClient
+		hc = &http.Client{Transport: noWay{}}
 	}
 	own := *hc
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -75,6 +75,13 @@ func NewClient(name string, u *url.URL, err error, hc *http.Client, h http.Heade
 		}
 	}
 	return c
+}
+
+// noWay is the transport of a client that was given none.
+type noWay struct{}
+
+func (noWay) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("the provider was made without an HTTP client")
 }
 
 // BaseURL parses the base URL of a service; empty takes fallback.

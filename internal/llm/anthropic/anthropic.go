@@ -26,7 +26,7 @@ type Options struct {
 	BaseURL string                    // with or without /v1; "": Anthropic's
 	Key     secret.Value              // an API key, or an OAuth token (sk-ant-oat…)
 	Header  http.Header               // sent with each request, in place of what is set here
-	HTTP    *http.Client              // nil: http.DefaultClient
+	HTTP    *http.Client              // the way out; nil: none
 	Model   func(id string) llm.Model // what is known of a model; nil: nothing
 }
 

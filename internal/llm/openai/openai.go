@@ -20,7 +20,7 @@ type Options struct {
 	BaseURL string                    // a host alone gets /v1; "": OpenAI's
 	Key     secret.Value              // none for most local servers
 	Header  http.Header               // sent with each request, in place of what is set here
-	HTTP    *http.Client              // nil: http.DefaultClient
+	HTTP    *http.Client              // the way out; nil: none
 	Model   func(id string) llm.Model // what is known of a model; nil: nothing
 }
 
