@@ -559,24 +559,6 @@ func TestReadingChangesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkPlanAndRun(b *testing.B) {
-	tl, err := exec.New(exec.Options{Broker: host.Broker{}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	c := tool.Call{Args: json.RawMessage(`{"command":"echo hello"}`), Dir: b.TempDir(), Update: func(string) {}}
-	for b.Loop() {
-		p, err := tl.(tool.Planner).Plan(b.Context(), c)
-		if err != nil {
-			b.Fatal(err)
-		}
-		c.Plan = &p
-		if _, err := tl.Run(b.Context(), c); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, exec.Options{})

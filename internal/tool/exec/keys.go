@@ -29,7 +29,7 @@ func named() map[string]string {
 func key(name string, arrows bool) (string, error) {
 	rest, mods := name, 0
 	for len(rest) > 2 && rest[1] == '-' {
-		bit := map[byte]int{'S': 1, 's': 1, 'M': 2, 'm': 2, 'A': 2, 'a': 2, 'C': 4, 'c': 4}[rest[0]]
+		bit := map[byte]int{'S': 1, 's': 1, 'M': 2, 'm': 2, 'C': 4, 'c': 4}[rest[0]]
 		if bit == 0 {
 			break
 		}

@@ -11,6 +11,7 @@ const (
 	esc      = 0x1b
 	maxOrder = 256  // bytes of an order to a terminal; what is longer is none
 	maxCol   = 4096 // columns of a line
+	maxMove  = 240  // columns that an order moves to
 )
 
 // plain returns what a terminal would show of b as lines of text: orders are
@@ -95,6 +96,9 @@ func (s *screen) leave() {
 
 // obey carries out an order.
 func (s *screen) obey(b []byte) {
+	if len(b) < 2 || b[1] == '[' && len(b) < 3 {
+		return // it was broken off
+	}
 	if b[1] != '[' {
 		if b[1] == 'E' || b[1] == 'D' || b[1] == 'c' {
 			s.leave()
@@ -104,11 +108,11 @@ func (s *screen) obey(b []byte) {
 	n, given := number(b[2 : len(b)-1])
 	switch b[len(b)-1] {
 	case 'C':
-		s.col = min(s.col+max(n, 1), maxCol)
+		s.col = max(s.col, min(s.col+max(n, 1), maxMove))
 	case 'D':
 		s.col = max(0, s.col-max(n, 1))
 	case 'G', '`':
-		s.col = min(max(n, 1)-1, maxCol)
+		s.col = min(max(n, 1)-1, maxMove)
 	case 'K':
 		s.erase(n)
 	case 'P':

@@ -45,15 +45,15 @@ func (s *spool) write(p []byte) {
 	for len(p) > 0 {
 		at := s.size % s.room()
 		n := min(int64(len(p)), s.room()-at)
-		switch {
-		case s.file != nil:
+		if s.file != nil {
 			if _, err := s.file.WriteAt(p[:n], at); err != nil {
 				s.retreat()
 				continue
 			}
-		case at == int64(len(s.mem)):
-			s.mem = append(s.mem, p[:n]...)
-		default:
+		} else {
+			if more := at + n - int64(len(s.mem)); more > 0 {
+				s.mem = append(s.mem, make([]byte, more)...)
+			}
 			copy(s.mem[at:], p[:n])
 		}
 		s.size += n
@@ -86,7 +86,6 @@ func (s *spool) spill() {
 func (s *spool) retreat() {
 	s.close()
 	s.dir, s.first = "", s.size
-	s.mem = make([]byte, memRoom) // the next byte may belong anywhere in it
 }
 
 // close drops what is kept.
