@@ -126,11 +126,25 @@ func (d *Door) Bearer(r *http.Request) (chela.Principal, bool) {
 	if !strings.EqualFold(word, "Bearer") || text == "" {
 		return chela.Principal{}, false
 	}
-	if text = strings.TrimSpace(text); !d.shared(text, text) {
+	text = strings.TrimSpace(text)
+	if d.shared(text, text) {
+		return chela.Owner(d.o.Mode), true
+	}
+	var pass pairing.Pass
+	var ok bool
+	err := d.o.Store.View(r.Context(), func(rd store.Reader) error {
+		var err error
+		pass, ok, err = pairing.Bearer(rd.Devices(), text)
+		return err
+	})
+	switch {
+	case err != nil:
+		return chela.Principal{}, false
+	case !ok:
 		d.failed(f)
 		return chela.Principal{}, false
 	}
-	return chela.Owner(d.o.Mode), true
+	return pass.Principal(), true
 }
 
 // proxied returns the user whom a proxy names.

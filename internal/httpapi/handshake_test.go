@@ -12,6 +12,8 @@ import (
 
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/pairing"
+	"github.com/chela-ai/chela/internal/store"
 )
 
 const (
@@ -171,6 +173,38 @@ func TestDeviceToken(t *testing.T) {
 		synctest.Wait()
 		if n := s.calls.Load(); n != 1 {
 			t.Errorf("%d calls were carried out, want the one before", n)
+		}
+	})
+}
+
+// TestDeviceBearer: the Control UI shows its device's token to be told what it
+// asks first, and is not taken for somebody who guesses.
+func TestDeviceBearer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(t, nil)
+		dev := newDevice('a')
+		_, first := s.connect(try{merge: `{` + tui + `}`, device: &dev})
+		get := func() int {
+			status, _, _ := s.get(local, "127.0.0.1", "/control-ui-config.json", map[string]string{"Authorization": "Bearer " + first.hello.Auth.DeviceToken})
+			return status
+		}
+		for range 20 {
+			if status := get(); status != 200 {
+				t.Fatalf("status %d, want 200", status)
+			}
+		}
+		if n := s.door.Failures(); n != 0 {
+			t.Errorf("%d failures were counted, want none", n)
+		}
+		err := s.store.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+			_, _, err := pairing.Remove(tx.Devices(), chela.Owner("test"), dev.id(), time.Now())
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status := get(); status != 401 || s.door.Failures() != 1 {
+			t.Errorf("after the device was removed: status %d and %d failures, want 401 and 1", status, s.door.Failures())
 		}
 	})
 }

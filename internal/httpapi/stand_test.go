@@ -30,6 +30,7 @@ import (
 	"github.com/chela-ai/chela/internal/httpapi"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/store/sqlite"
 	"github.com/chela-ai/chela/wire"
 )
@@ -46,6 +47,7 @@ type stand struct {
 	t     *testing.T
 	conns chan net.Conn
 	done  chan struct{}
+	store store.Store
 	gate  *gateway.Server
 	door  *access.Door
 	parts map[string]string // of readiness
@@ -66,7 +68,7 @@ func newStand(t *testing.T, change func(*access.Options)) *stand {
 		change(&o)
 	}
 	s := &stand{
-		t: t, conns: make(chan net.Conn), done: make(chan struct{}), door: access.New(o),
+		t: t, store: db, conns: make(chan net.Conn), done: make(chan struct{}), door: access.New(o),
 		parts: map[string]string{"store": "ok", "model": "ok"}, stage: httpapi.Started,
 	}
 	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(s.methods()), Models: catalog})

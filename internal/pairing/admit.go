@@ -122,6 +122,19 @@ func Redeem(t Table, id Identity, token string, now time.Time) (Admission, error
 	return enter(t, d, g, id, token, id.Scopes, now)
 }
 
+// Bearer returns what a token of a device is good for by itself: who holds it
+// shows no key, so that it is good for an operator's requests over HTTP, and for
+// no connection. ok is false when no device has it.
+func Bearer(r Reader, token string) (p Pass, ok bool, err error) {
+	all, err := r.Devices()
+	for _, d := range all {
+		if g := d.Grant(wire.RoleOperator); g.takes(token) && d.Live() {
+			p, ok = Pass{Device: d.ID, Role: g.Role, Scopes: g.Scopes, Generation: g.Generation, Issued: cmp.Or(g.Rotated, g.Created)}, true
+		}
+	}
+	return p, ok, err
+}
+
 // Check returns an error when a grant was rotated or taken away since the Pass
 // was given.
 func Check(r Reader, p Pass) error {
