@@ -94,6 +94,8 @@ type SessionsList struct {
 	Archived      Archived `json:"archived,omitzero"`
 	Pinned        *bool    `json:"pinned,omitempty"`
 	SpawnedBy     string   `json:"spawnedBy,omitempty"` // children of this session
+	HasBoard      bool     `json:"hasBoard,omitempty"`  // with a board: none has
+	BoardFace     string   `json:"boardFace,omitempty"` // shown as chat or dashboard: all as chat
 	NoSubagents   bool     `json:"excludeSubagents,omitempty"`
 	NoCron        bool     `json:"excludeCron,omitempty"`
 	Preview       bool     `json:"includeLastMessage,omitempty"`

@@ -37,8 +37,8 @@ func (m methods) list(ctx context.Context, _ rpc.Peer, in wire.SessionsList) (wi
 		Time: wire.At(now), Path: m.o.Path, Owners: []string{}, Limit: q.Limit, Sessions: []wire.Session{},
 		Defaults: m.o.Rows.Model(session.Meta{Agent: m.o.Default}),
 	}
-	if in.SpawnedBy != "" {
-		return out, nil // no session has children
+	if in.SpawnedBy != "" || in.HasBoard || in.BoardFace == "dashboard" {
+		return out, nil // no session has children or a board
 	}
 	err = m.o.Store.View(ctx, func(r store.Reader) error {
 		out.Sessions = []wire.Session{}

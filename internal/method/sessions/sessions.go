@@ -51,7 +51,7 @@ func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodSessionsList, op, chela.ScopeRead, m.list).Accepting( // what concerns people, projects and boards, which there are not
 			"includeGlobal", "includeUnknown", "includeDerivedTitles", "includeActivitySummary", "configuredAgentsOnly", "excludeSystem",
-			"includePeople", "creatorId", "ownerId", "ownerFirst", "involvingMe", "involvingProfileId", "boardFace", "projectId", "workspaceDir"),
+			"includePeople", "creatorId", "ownerId", "ownerFirst", "involvingMe", "involvingProfileId", "projectId", "workspaceDir"),
 		rpc.New(wire.MethodSessionsDescribe, op, chela.ScopeRead, m.describe).Accepting("includeDerivedTitles"),
 		rpc.New(wire.MethodSessionsResolve, op, chela.ScopeRead, m.resolve).
 			Accepting("includeGlobal", "includeUnknown", "slugHint", "spawnedBy"),

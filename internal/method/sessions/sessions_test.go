@@ -320,6 +320,8 @@ func TestMarks(t *testing.T) {
 		{wire.SessionsList{Pinned: &yes}, "s1"},
 		{wire.SessionsList{Category: "House"}, "s1"},
 		{wire.SessionsList{SpawnedBy: "agent:main:s1"}, ""},
+		{wire.SessionsList{HasBoard: true}, ""},
+		{wire.SessionsList{BoardFace: "chat"}, "s1 s0"},
 		{wire.SessionsList{ActiveOnly: true}, ""},
 	} {
 		if got := keys(tc.in); got != tc.want {
