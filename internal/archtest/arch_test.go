@@ -101,7 +101,7 @@ var beside = map[string][]string{
 	"internal/cli":      {"client", "internal/tui", "internal/tui/*", "internal/cli/*"},
 	"internal/cli/*":    {"internal/tui/ansi"},
 	"internal/tui":      {"client", "internal/tui/*"},
-	"internal/tui/*":    {"internal/tui/ansi", "internal/tui/feed"},
+	"internal/tui/*":    {"client", "internal/tui/ansi", "internal/tui/feed", "internal/tui/lines"},
 	"internal/model":    {"internal/standard"},
 	"internal/compact":  {"internal/session"},
 	"internal/store":    {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},

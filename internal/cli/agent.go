@@ -2,21 +2,17 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/tui/ansi"
-	"github.com/chela-ai/chela/wire"
+	"github.com/chela-ai/chela/internal/tui/talk"
 )
 
 // agentFlags is what `chela agent` is told.
@@ -50,17 +46,6 @@ func (c *console) agent() *cobra.Command {
 	return cmd
 }
 
-// answered is what --json prints.
-type answered struct {
-	RunID      string      `json:"runId"`
-	Session    string      `json:"sessionKey"`
-	Text       string      `json:"text"`
-	Model      string      `json:"model,omitempty"`
-	DurationMs int64       `json:"durationMs,omitempty"`
-	Usage      *wire.Usage `json:"usage,omitempty"`
-	Error      string      `json:"error,omitempty"`
-}
-
 // ask has a message answered.
 func (c *console) ask(ctx context.Context, f agentFlags) error {
 	if f.message == "-" {
@@ -74,22 +59,21 @@ func (c *console) ask(ctx context.Context, f agentFlags) error {
 		return usageError{hinted{errors.New("there is no message"), c.command("agent -m 'hello'")}}
 	}
 	return c.with(ctx, func(l *link) error {
-		t, err := c.newTalk(l, f.session, f.yes)
+		o, err := c.talk(l, f.session, f.yes)
 		if err != nil {
 			return err
 		}
-		t.print.Quiet = !isTerminal(c.err)
-		t.person = t.person && !t.print.Quiet
-		if t.person {
-			t.lines = readLines(c.in)
+		o.Print.Quiet = !isTerminal(c.err)
+		if o.Person = o.Person && !o.Print.Quiet; o.Person {
+			o.Lines = talk.Lines(c.in)
 		}
-		out, err := t.once(ctx, f)
+		out, err := talk.New(o).Once(ctx, talk.Question{Message: f.message, Think: f.think, Timeout: f.timeout})
 		return c.answer(out, err, f.json)
 	})
 }
 
 // answer prints what was answered.
-func (c *console) answer(out answered, err error, asJSON bool) error {
+func (c *console) answer(out talk.Answer, err error, asJSON bool) error {
 	if !asJSON {
 		if err == nil && out.Text != "" {
 			fmt.Fprintln(c.out, strings.TrimRight(ansi.Clean(out.Text), "\n"))
@@ -114,93 +98,4 @@ func (c *console) printJSON(v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-// once has one message answered, deals with what asks meanwhile, and stops the
-// run when the person or the time says so.
-func (t *talk) once(ctx context.Context, f agentFlags) (answered, error) {
-	signal.Notify(t.stop, os.Interrupt)
-	defer signal.Stop(t.stop)
-	run := rand.Text()
-	t.feed.Own(run)
-	out := answered{RunID: run, Session: t.session}
-
-	var timeout <-chan time.Time
-	if f.timeout > 0 {
-		timeout = time.After(f.timeout)
-	}
-	var res wire.AgentResult
-	done := make(chan error, 1)
-	go func() {
-		p := wire.AgentRun{Message: f.message, IdempotencyKey: run, SessionKey: t.session, Thinking: f.think}
-		err := t.link.Await(ctx, wire.MethodAgent, p, nil, &res)
-		for errors.Is(err, client.ErrLost) { // the key keeps it from being taken twice
-			err = t.link.Await(ctx, wire.MethodAgent, p, nil, &res)
-		}
-		done <- err
-	}()
-	events := t.link.Events()
-	for {
-		select {
-		case err := <-done:
-			return out.with(res), err
-		case e, ok := <-events:
-			if !ok {
-				events = nil // done says why
-				continue
-			}
-			if err := t.aside(ctx, e); err != nil {
-				return out, err
-			}
-		case line, ok := <-t.decisions():
-			if err := t.decide(ctx, line, ok); err != nil {
-				return out, err
-			}
-		case <-timeout:
-			t.abort(ctx, run)
-			return out, fmt.Errorf("no answer in %v: the run was stopped", f.timeout)
-		case <-t.stop:
-			t.abort(ctx, run)
-			return out, errInterrupted
-		case <-ctx.Done():
-			return out, errInterrupted
-		}
-	}
-}
-
-// aside shows what happens on the way to the answer.
-func (t *talk) aside(ctx context.Context, e wire.Event) error {
-	for _, s := range t.feed.Take(e) {
-		if err := t.approve(ctx, s); err != nil {
-			return err
-		}
-		if t.feed.Owns(s.Run) && s.Tool.ID != "" {
-			t.print.Step(s)
-		}
-	}
-	return nil
-}
-
-// abort stops a run; that it cannot be stopped changes nothing for who gives
-// up.
-func (t *talk) abort(ctx context.Context, run string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_, _ = t.link.Abort(ctx, t.session, run) // we leave in any case
-}
-
-// with returns a with the result of its run.
-func (a answered) with(r wire.AgentResult) answered {
-	if r.Result == nil {
-		return a
-	}
-	var texts []string
-	for _, p := range r.Result.Payloads {
-		texts = append(texts, p.Text)
-	}
-	a.Text = strings.Join(texts, "\n\n")
-	m := r.Result.Meta
-	a.DurationMs, a.Usage = m.DurationMs, m.Agent.Usage
-	a.Model = strings.Trim(m.Agent.Provider+"/"+m.Agent.Model, "/")
-	return a
 }

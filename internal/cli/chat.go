@@ -11,7 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/lines"
+	"github.com/chela-ai/chela/internal/tui/talk"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -68,23 +71,36 @@ func (c *console) converse(ctx context.Context, f chatFlags) error {
 	for _, line := range lines {
 		fmt.Fprintln(c.err, line)
 	}
-	t, err := c.newTalk(l, f.session, f.yes)
+	o, err := c.talk(l, f.session, f.yes)
 	if err != nil {
 		return err
 	}
-	t.lines = readLines(c.in)
-	t.pending(ctx)
-	return t.run(ctx)
+	o.Lines, o.Prompt = talk.Lines(c.in), isTerminal(c.err)
+	t := talk.New(o)
+	t.Pending(ctx)
+	return t.Run(ctx)
 }
 
-// pending asks what was left unanswered before.
-func (t *talk) pending(ctx context.Context) {
-	var all []wire.Approval
-	if !t.person || t.link.Call(ctx, wire.MethodApprovalList, wire.None{}, &all) != nil || len(all) == 0 {
-		return
+// talk is a conversation in a session, in lines.
+func (c *console) talk(l *link, session string, yes bool) (talk.Options, error) {
+	key, err := sessionKey(l.Hello(), session)
+	return talk.Options{
+		Client: l.Client, Session: key, Yes: yes, Person: isTerminal(c.in),
+		Print: lines.Printer{Out: c.out, Err: c.err, Styles: c.palette(c.err)},
+	}, err
+}
+
+// sessionKey returns the whole key of the session that a person named.
+func sessionKey(h wire.Hello, name string) (string, error) {
+	agent := chela.DefaultAgent
+	if a := h.Snapshot.Defaults.Agent; a != "" {
+		agent = chela.AgentID(a)
 	}
-	t.asked = all
-	t.question()
+	key, err := chela.ParseSessionKey(name, agent)
+	if err != nil {
+		return "", usageError{hinted{err, "--session main"}}
+	}
+	return string(key), nil
 }
 
 // welcome says which model answers and why, and on the first start without one

@@ -11,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/talk"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -28,10 +29,10 @@ type hinted struct {
 func (e hinted) Unwrap() error { return e.error }
 
 // errInterrupted says that the person stopped the command.
-var errInterrupted = errors.New("interrupted")
+var errInterrupted = talk.ErrInterrupted
 
 // errReported is a failure of which everything is said already.
-var errReported = errors.New("reported")
+var errReported = talk.ErrReported
 
 // fail says what went wrong, in one line and a hint, and returns the exit
 // code.

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/markdown"
+	"github.com/chela-ai/chela/internal/tui/talk"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -219,7 +220,7 @@ func (c *console) confirm(what, command string) error {
 		return hinted{errors.New(what + ": nobody is here to confirm it"), c.command(command)}
 	}
 	fmt.Fprintf(c.err, "%s? [y/N] ", what)
-	line := <-readLines(c.in)
+	line := <-talk.Lines(c.in)
 	if s := strings.ToLower(strings.TrimSpace(line)); s == "y" || s == "yes" {
 		return nil
 	}

@@ -1,4 +1,7 @@
-package cli
+// Package talk is a conversation in lines: what is typed is answered in turn,
+// what asks for approval is asked of who sits there, and an interrupt stops what
+// is in progress.
+package talk
 
 import (
 	"bufio"
@@ -13,78 +16,77 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
-	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/feed"
 	"github.com/chela-ai/chela/internal/tui/lines"
 	"github.com/chela-ai/chela/wire"
 )
 
-// talk is a conversation in lines.
-type talk struct {
-	c       *console
-	link    *link
+// Errors of a conversation.
+var (
+	// ErrInterrupted says that the person stopped it.
+	ErrInterrupted = errors.New("interrupted")
+	// ErrReported is a failure of which everything is said already.
+	ErrReported = errors.New("reported")
+)
+
+// Options is what a conversation is made of.
+type Options struct {
+	Client  *client.Client
+	Session string        // its whole key
+	Yes     bool          // allow what asks
+	Person  bool          // somebody sits there and can be asked
+	Prompt  bool          // and is invited to type
+	Lines   <-chan string // what is typed; closed at the end of input
+	Print   lines.Printer // where it is shown
+}
+
+// Talk is a conversation in lines. Use [New].
+type Talk struct {
+	link    *client.Client
 	session string
 	feed    *feed.Feed
 	print   lines.Printer
-	yes     bool            // allow what asks
-	lines   <-chan string   // what is typed; closed at the end of input
-	person  bool            // somebody sits there and can be asked
+	yes     bool
+	lines   <-chan string
+	person  bool
+	invite  bool
 	stop    chan os.Signal  // interrupts
 	asked   []wire.Approval // that wait for an answer
 	last    time.Time       // of the last interrupt
 }
 
-// newTalk begins a conversation in a session.
-func (c *console) newTalk(l *link, session string, yes bool) (*talk, error) {
-	key, err := sessionKey(l.Hello(), session)
-	if err != nil {
-		return nil, err
+// New begins a conversation.
+func New(o Options) *Talk {
+	return &Talk{
+		link: o.Client, session: o.Session, feed: feed.New(o.Session), print: o.Print, yes: o.Yes, lines: o.Lines,
+		person: o.Person, invite: o.Person && o.Prompt, stop: make(chan os.Signal, 1),
 	}
-	t := &talk{
-		c: c, link: l, session: key, feed: feed.New(key), yes: yes, person: isTerminal(c.in),
-		print: lines.Printer{Out: c.out, Err: c.err, Styles: c.palette(c.err)},
-		stop:  make(chan os.Signal, 1),
-	}
-	return t, nil
 }
 
-// sessionKey returns the whole key of the session that a person named.
-func sessionKey(h wire.Hello, name string) (string, error) {
-	agent := chela.DefaultAgent
-	if a := h.Snapshot.Defaults.Agent; a != "" {
-		agent = chela.AgentID(a)
-	}
-	key, err := chela.ParseSessionKey(name, agent)
-	if err != nil {
-		return "", usageError{hinted{err, "--session main"}}
-	}
-	return string(key), nil
-}
-
-// readLines gives the lines of r and is closed at its end. It ends with the
+// Lines gives the lines of r and is closed at its end. It ends with the
 // process: a read from a terminal cannot be stopped.
-func readLines(r io.Reader) <-chan string {
-	lines := make(chan string)
+func Lines(r io.Reader) <-chan string {
+	out := make(chan string)
 	go func() {
-		defer close(lines)
+		defer close(out)
 		in := bufio.NewReader(r)
 		for {
 			s, err := in.ReadString('\n')
 			if s != "" {
-				lines <- strings.TrimRight(s, "\r\n")
+				out <- strings.TrimRight(s, "\r\n")
 			}
 			if err != nil {
 				return
 			}
 		}
 	}()
-	return lines
+	return out
 }
 
-// run has each line answered in turn, until the input ends or somebody says
+// Run has each line answered in turn, until the input ends or somebody says
 // /quit. It fails when the last message was not answered.
-func (t *talk) run(ctx context.Context) error {
+func (t *Talk) Run(ctx context.Context) error {
 	signal.Notify(t.stop, os.Interrupt)
 	defer signal.Stop(t.stop)
 	var failed error
@@ -105,7 +107,7 @@ func (t *talk) run(ctx context.Context) error {
 		}
 		failed = nil
 		if err := t.answer(ctx, line); err != nil {
-			if !errors.Is(err, errReported) {
+			if !errors.Is(err, ErrReported) {
 				return err
 			}
 			failed = err
@@ -114,14 +116,14 @@ func (t *talk) run(ctx context.Context) error {
 }
 
 // prompt invites a person to type.
-func (t *talk) prompt(s string) {
-	if t.person && isTerminal(t.c.err) {
-		fmt.Fprint(t.c.err, t.print.Styles.Accent.Paint(s))
+func (t *Talk) prompt(s string) {
+	if t.invite {
+		fmt.Fprint(t.print.Err, t.print.Styles.Accent.Paint(s))
 	}
 }
 
 // next waits for a line while nothing is in progress.
-func (t *talk) next(ctx context.Context) (string, bool, error) {
+func (t *Talk) next(ctx context.Context) (string, bool, error) {
 	events := t.link.Events()
 	for {
 		select {
@@ -137,9 +139,9 @@ func (t *talk) next(ctx context.Context) (string, bool, error) {
 				}
 			}
 		case <-t.stop:
-			return "", false, errInterrupted
+			return "", false, ErrInterrupted
 		case <-ctx.Done():
-			return "", false, errInterrupted
+			return "", false, ErrInterrupted
 		}
 	}
 }
@@ -149,7 +151,7 @@ func (t *talk) next(ctx context.Context) (string, bool, error) {
 const attempts = 12
 
 // answer sends a message and shows what happens until it is answered.
-func (t *talk) answer(ctx context.Context, text string) error {
+func (t *Talk) answer(ctx context.Context, text string) error {
 	run := rand.Text()
 	t.feed.Own(run)
 	if _, err := t.link.Chat(ctx, wire.ChatSend{SessionKey: t.session, Message: text, IdempotencyKey: run}); err != nil {
@@ -159,7 +161,7 @@ func (t *talk) answer(ctx context.Context, text string) error {
 }
 
 // await shows what happens until the run has ended.
-func (t *talk) await(ctx context.Context, run string) error {
+func (t *Talk) await(ctx context.Context, run string) error {
 	for {
 		select {
 		case e, ok := <-t.link.Events():
@@ -175,20 +177,20 @@ func (t *talk) await(ctx context.Context, run string) error {
 			}
 		case <-t.stop:
 			if time.Since(t.last) < 2*time.Second {
-				return errInterrupted
+				return ErrInterrupted
 			}
 			t.last = time.Now()
 			if _, err := t.link.Abort(ctx, t.session, ""); err != nil {
 				return err
 			}
 		case <-ctx.Done():
-			return errInterrupted
+			return ErrInterrupted
 		}
 	}
 }
 
 // event shows what an event tells and reports whether it ended the run.
-func (t *talk) event(ctx context.Context, run string, e wire.Event) (bool, error) {
+func (t *Talk) event(ctx context.Context, run string, e wire.Event) (bool, error) {
 	switch e.Name {
 	case client.EventLost:
 		var o client.Outage
@@ -210,7 +212,7 @@ func (t *talk) event(ctx context.Context, run string, e wire.Event) (bool, error
 }
 
 // take shows a step and reports whether it ended the run.
-func (t *talk) take(ctx context.Context, run string, s feed.Step) (bool, error) {
+func (t *Talk) take(ctx context.Context, run string, s feed.Step) (bool, error) {
 	if err := t.approve(ctx, s); err != nil {
 		return false, err
 	}
@@ -222,14 +224,14 @@ func (t *talk) take(ctx context.Context, run string, s feed.Step) (bool, error) 
 		return false, nil
 	}
 	if s.End.State != wire.StateFinal {
-		return true, errReported
+		return true, ErrReported
 	}
 	return true, nil
 }
 
 // missed reports whether the run ended while there was no connection, and
 // shows its answer.
-func (t *talk) missed(ctx context.Context, run string) (bool, error) {
+func (t *Talk) missed(ctx context.Context, run string) (bool, error) {
 	var w wire.Waited
 	if err := t.link.Repeat(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 1}, &w); err != nil {
 		return false, err
@@ -250,7 +252,7 @@ func (t *talk) missed(ctx context.Context, run string) (bool, error) {
 // approve deals with a call that asks: it is allowed when everything is, shown
 // to a person when there is one, and refused otherwise, since nobody else will
 // answer for this run.
-func (t *talk) approve(ctx context.Context, s feed.Step) error {
+func (t *Talk) approve(ctx context.Context, s feed.Step) error {
 	switch {
 	case s.Kind == feed.Decided:
 		t.settled(s.Approval.ID)
@@ -274,7 +276,7 @@ func (t *talk) approve(ctx context.Context, s feed.Step) error {
 }
 
 // settled forgets a question that was answered, here or elsewhere.
-func (t *talk) settled(id string) {
+func (t *Talk) settled(id string) {
 	for i, a := range t.asked {
 		if a.ID != id {
 			continue
@@ -288,18 +290,18 @@ func (t *talk) settled(id string) {
 }
 
 // question shows the first call that waits for the person.
-func (t *talk) question() {
+func (t *Talk) question() {
 	t.print.Line()
 	r, p := t.asked[0].Request, t.print.Styles
-	fmt.Fprintln(t.c.err, p.Warn.Paint("? may "+ansi.Line(r.Tool)+" do this? ")+p.Dim.Paint(ansi.Line(r.Reason)))
+	fmt.Fprintln(t.print.Err, p.Warn.Paint("? may "+ansi.Line(r.Tool)+" do this? ")+p.Dim.Paint(ansi.Line(r.Reason)))
 	for line := range strings.Lines(ansi.Clean(r.Command)) {
-		fmt.Fprintln(t.c.err, "  "+strings.TrimRight(line, "\n"))
+		fmt.Fprintln(t.print.Err, "  "+strings.TrimRight(line, "\n"))
 	}
-	fmt.Fprint(t.c.err, p.Warn.Paint("[y] once  [a] always in this session  [n] no: "))
+	fmt.Fprint(t.print.Err, p.Warn.Paint("[y] once  [a] always in this session  [n] no: "))
 }
 
 // decisions is where answers to a question come from; nil: there is none.
-func (t *talk) decisions() <-chan string {
+func (t *Talk) decisions() <-chan string {
 	if len(t.asked) == 0 {
 		return nil
 	}
@@ -307,7 +309,7 @@ func (t *talk) decisions() <-chan string {
 }
 
 // decide takes a typed answer. The end of input is a no.
-func (t *talk) decide(ctx context.Context, line string, ok bool) error {
+func (t *Talk) decide(ctx context.Context, line string, ok bool) error {
 	decision := wire.Deny
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
@@ -317,7 +319,7 @@ func (t *talk) decide(ctx context.Context, line string, ok bool) error {
 	case "n", "no":
 	default:
 		if ok {
-			fmt.Fprint(t.c.err, t.print.Styles.Warn.Paint("y, a or n: "))
+			fmt.Fprint(t.print.Err, t.print.Styles.Warn.Paint("y, a or n: "))
 			return nil
 		}
 	}
@@ -334,11 +336,21 @@ func (t *talk) decide(ctx context.Context, line string, ok bool) error {
 }
 
 // resolve decides a call. One that was decided meanwhile is no error.
-func (t *talk) resolve(ctx context.Context, id, decision string) error {
+func (t *Talk) resolve(ctx context.Context, id, decision string) error {
 	err := t.link.Call(ctx, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: id, Decision: decision}, nil)
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		t.print.Warn(ansi.Line(e.Message))
 		return nil
 	}
 	return err
+}
+
+// Pending asks what was left unanswered before.
+func (t *Talk) Pending(ctx context.Context) {
+	var all []wire.Approval
+	if !t.person || t.link.Call(ctx, wire.MethodApprovalList, wire.None{}, &all) != nil || len(all) == 0 {
+		return
+	}
+	t.asked = all
+	t.question()
 }
