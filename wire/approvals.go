@@ -47,3 +47,79 @@ type ApprovalDecided struct {
 	Created  Millis  `json:"createdAtMs"`
 	Expires  Millis  `json:"expiresAtMs"`
 }
+
+// The methods about requests for a decision of any kind. All requests of this
+// gateway are of kind [ApprovalExec], so that the lists of the others are empty.
+const (
+	MethodAnyApprovalGet     = "approval.get"
+	MethodAnyApprovalResolve = "approval.resolve"
+	MethodPluginApprovals    = "plugin.approval.list"
+	MethodSystemApprovals    = "openclaw.approval.list"
+)
+
+// ApprovalExec is the kind of a request of a tool.
+const ApprovalExec = "exec"
+
+// What became of a request.
+const (
+	ApprovalPending   = "pending"
+	ApprovalAllowed   = "allowed"
+	ApprovalDenied    = "denied"
+	ApprovalExpired   = "expired"
+	ApprovalCancelled = "cancelled"
+)
+
+// ApprovalFound is the result of approval.get.
+type ApprovalFound struct {
+	Approval ApprovalSnapshot `json:"approval"`
+}
+
+// AnyApprovalResolve is the parameters of approval.resolve.
+type AnyApprovalResolve struct {
+	ID       string `json:"id"`
+	Kind     string `json:"kind"`
+	Decision string `json:"decision"`
+}
+
+// ApprovalSettled is the result of approval.resolve.
+type ApprovalSettled struct {
+	Applied  bool             `json:"applied"` // false: it was decided before
+	Approval ApprovalSnapshot `json:"approval"`
+}
+
+// ApprovalSnapshot is a request, and what became of it.
+type ApprovalSnapshot struct {
+	ID       string            `json:"id"`
+	Path     string            `json:"urlPath"` // of the page of the Control UI
+	Created  Millis            `json:"createdAtMs"`
+	Expires  Millis            `json:"expiresAtMs"`
+	Shown    ApprovalPresented `json:"presentation"`
+	Status   string            `json:"status"`
+	Session  string            `json:"sourceSessionKey,omitempty"` // while it waits
+	Resolved Millis            `json:"resolvedAtMs,omitempty"`     // these: when it does not wait any more
+	Decision string            `json:"decision,omitempty"`
+	Reason   string            `json:"reason,omitempty"` // user, timeout, run-aborted
+	Source   *ApprovalSource   `json:"source,omitempty"`
+	Resolver *ApprovalResolver `json:"resolver,omitempty"`
+}
+
+// ApprovalPresented is what a person is shown of a request.
+type ApprovalPresented struct {
+	Kind    string   `json:"kind"`
+	Command string   `json:"commandText"` // the whole plan
+	Warning string   `json:"warningText,omitempty"`
+	AgentID string   `json:"agentId,omitempty"`
+	Allowed []string `json:"allowedDecisions"`
+}
+
+// ApprovalSource says where a request came from.
+type ApprovalSource struct {
+	AgentID string `json:"agentId,omitempty"`
+	Session string `json:"sessionKey,omitempty"`
+}
+
+// ApprovalResolver says who decided.
+type ApprovalResolver struct {
+	Kind string `json:"kind"` // device, channel, system
+	ID   string `json:"id,omitempty"`
+}

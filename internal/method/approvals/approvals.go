@@ -34,7 +34,7 @@ type Options struct {
 // Methods returns the methods.
 func Methods(o Options) []rpc.Method {
 	m := methods{o}
-	return []rpc.Method{
+	return append(m.anyKind(), []rpc.Method{
 		rpc.New(wire.MethodApprovalList, wire.RoleOperator, chela.ScopeApprovals, m.list),
 		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get),
 		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve).Works(),
@@ -44,7 +44,7 @@ func Methods(o Options) []rpc.Method {
 				"turnSourceAccountId", "turnSourceThreadId", "commandSpans", "suppressDelivery", "deliverToApprovalClientsOnly"),
 		rpc.New(wire.MethodApprovalWait, wire.RoleOperator, chela.ScopeApprovals, m.wait).Accepting("timeoutMs"),
 		rpc.New(wire.MethodQuestionList, wire.RoleOperator, chela.ScopeQuestions, m.questions),
-	}
+	}...)
 }
 
 type methods struct{ o Options }
@@ -86,12 +86,28 @@ func (m methods) get(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire.
 }
 
 func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.ApprovalResolve) (wire.OK, error) {
-	if !slices.Contains([]string{wire.AllowOnce, wire.AllowAlways, wire.Deny}, in.Decision) {
-		return wire.OK{}, rpc.Invalid(wire.MethodApprovalResolve, "at /decision: must be one of %s, %s, %s",
-			wire.AllowOnce, wire.AllowAlways, wire.Deny)
+	if err := valid(wire.MethodApprovalResolve, in.Decision); err != nil {
+		return wire.OK{}, err
 	}
 	_, err := m.o.Decide(ctx, in.ID, in.Decision)
 	return wire.OK{OK: err == nil}, unknown(in.ID, err)
+}
+
+// valid reports that a decision is none.
+func valid(method, decision string) error {
+	if slices.Contains([]string{wire.AllowOnce, wire.AllowAlways, wire.Deny}, decision) {
+		return nil
+	}
+	return rpc.Invalid(method, "at /decision: must be one of %s, %s, %s", wire.AllowOnce, wire.AllowAlways, wire.Deny)
+}
+
+// absent gives a request of any kind that does not exist the words that clients
+// look for.
+func absent(id string, err error) error {
+	if errors.Is(err, chela.ErrNotFound) {
+		return wire.Errorf(wire.ApprovalNotFound, "approval not found: %s", id)
+	}
+	return err
 }
 
 // unknown gives a request that does not exist the code that clients know.
