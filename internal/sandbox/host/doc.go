@@ -10,6 +10,9 @@
 // sandbox holds that. On other Unix systems the process group is ended, on
 // Windows a job object.
 //
+// A program may have a terminal of its own, on Unix. What still holds it when
+// the program has ended is ended like what holds its output.
+//
 // When this process is killed itself, nobody is there to end anything. On
 // Windows the job objects die with it. On Linux the mark names the owner and
 // the process that ran the command, and [Sweep] ends at the next start what

@@ -584,3 +584,24 @@ func (b plainBroker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (
 	}
 	return b.Broker.Start(ctx, p, out)
 }
+
+// What may be typed into is more than what may not: it is allowed anew.
+func TestInputIsAllowedAnew(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t, exec.CommandOptions{}, exec.Options{Mode: exec.ModeAsk, Interactive: true})
+	hashes := map[string]bool{}
+	for _, args := range []m{{}, {"background": true}, {"yieldMs": 500}, {"timeoutSeconds": 5}} {
+		args["command"] = "bash"
+		p, _, err := r.plan(args)
+		if err != nil || !p.Ask {
+			t.Fatalf("%v: %+v, %v", args, p, err)
+		}
+		hashes[p.Hash] = true
+		if typed := strings.Contains(p.Text, "while it runs"); typed != (args["background"] == true) {
+			t.Errorf("%v: the text is %q", args, p.Text)
+		}
+	}
+	if len(hashes) != 2 {
+		t.Errorf("%d hashes, want one for the foreground and one for the background", len(hashes))
+	}
+}

@@ -77,6 +77,9 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	// What a person decides on: not the variables that every command gets.
 	shown := j.plan
 	shown.Env = slices.Concat(own, env[:min(1, len(env))])
+	if j.tty || j.background { // it can be typed into, which is more
+		shown.Argv = append(slices.Clone(shown.Argv), "with input")
+	}
 	p.Hash = shown.Hash()
 	return p, nil
 }
