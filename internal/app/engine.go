@@ -236,7 +236,7 @@ func (e *Engine) open(st store.Store, events *bus.Bus) error {
 		return err
 	}
 	e.web = httpapi.Routes(routes)
-	l := p.lobby.next()
+	l := p.lobby.Next()
 	e.start(&e.parts, "port", func() error { return e.gate.Serve(l, httpapi.New(routes)) })
 	attrs := []any{"url", p.url, "auth", p.door.Mode()}
 	if p.pin != "" {
@@ -352,7 +352,7 @@ func (e *Engine) closeListeners() {
 		e.sock.Close()
 	}
 	if e.port != nil {
-		e.port.lobby.close()
+		e.port.lobby.Close()
 	}
 	if e.ui != nil {
 		e.ui.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"runtime/metrics"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/httpapi"
 	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/secret"
@@ -24,7 +26,7 @@ import (
 
 // port is where other programs reach the gateway.
 type port struct {
-	lobby *lobby
+	lobby *httpapi.Lobby
 	o     gatewayOptions
 	door  *access.Door // of the gateway; nil until it is up
 	token secret.Value
@@ -58,12 +60,20 @@ func (e *Engine) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.lobby, p.pin, p.url = newLobby(l, e.o.Log, access.New(guard), e.started), pin, "ws://"+l.Addr().String()
+	p.lobby, p.pin, p.url = httpapi.NewLobby(l, e.o.Log, e.early(access.New(guard))), pin, "ws://"+l.Addr().String()
 	if g.TLS.Enabled {
 		p.url = "wss" + p.url[2:]
 	}
 	e.port = p
 	return nil
+}
+
+// early returns what the port answers before the engine is up.
+func (e *Engine) early(door *access.Door) http.Handler {
+	return httpapi.New(httpapi.Options{
+		Log: e.o.Log, Door: door, Upgrade: gateway.Starting(), Started: e.started,
+		Stage: func() httpapi.Stage { return httpapi.Starting },
+	})
 }
 
 // routes returns what the port answers.
@@ -211,7 +221,7 @@ func (e *Engine) place() (mode, url string) {
 		return "", ""
 	}
 	mode = e.port.door.Mode()
-	a, ok := e.port.lobby.l.Addr().(*net.TCPAddr)
+	a, ok := e.port.lobby.Addr().(*net.TCPAddr)
 	if !ok || a.IP.IsLoopback() {
 		return mode, ""
 	}
@@ -258,7 +268,7 @@ func (e *Engine) portNumber() int {
 	if e.port == nil {
 		return 0
 	}
-	a, ok := e.port.lobby.l.Addr().(*net.TCPAddr)
+	a, ok := e.port.lobby.Addr().(*net.TCPAddr)
 	if !ok {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package app
+package httpapi
 
 import (
 	"context"
@@ -8,20 +8,16 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/chela-ai/chela/internal/access"
-	"github.com/chela-ai/chela/internal/gateway"
-	"github.com/chela-ai/chela/internal/httpapi"
 )
 
-// lobby serves the port before the engine is up: it tells that the gateway is
-// starting. Then the same listener is the gateway's.
-type lobby struct {
+// Lobby serves a listener before the gateway is up, for those who come too
+// early. Then the same listener is the gateway's. Use [NewLobby].
+type Lobby struct {
 	l     net.Listener
 	conns chan net.Conn
 	gone  chan struct{} // closed when nothing more is accepted
 	why   error         // set before gone is closed
-	shut  chan struct{} // closed by close
+	shut  chan struct{} // closed by Close
 	early http.Server
 	first *turn
 	wg    sync.WaitGroup
@@ -29,21 +25,17 @@ type lobby struct {
 
 // turn is the listener as one of its two servers sees it.
 type turn struct {
-	*lobby
+	*Lobby
 	once sync.Once
 	over chan struct{}
 }
 
-// newLobby begins to serve l.
-func newLobby(l net.Listener, log *slog.Logger, door *access.Door, started time.Time) *lobby {
-	b := &lobby{l: l, conns: make(chan net.Conn), gone: make(chan struct{}), shut: make(chan struct{})}
+// NewLobby begins to serve l with a handler.
+func NewLobby(l net.Listener, log *slog.Logger, early http.Handler) *Lobby {
+	b := &Lobby{l: l, conns: make(chan net.Conn), gone: make(chan struct{}), shut: make(chan struct{})}
 	b.first = b.turn()
 	b.early = http.Server{
-		Handler: httpapi.New(httpapi.Options{
-			Log: log, Door: door, Upgrade: gateway.Starting(), Started: started,
-			Stage: func() httpapi.Stage { return httpapi.Starting },
-		}),
-		ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: early, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	b.wg.Go(b.accept)
 	b.wg.Go(func() { _ = b.early.Serve(b.first) }) // it ends with its turn
@@ -51,7 +43,7 @@ func newLobby(l net.Listener, log *slog.Logger, door *access.Door, started time.
 }
 
 // accept hands out connections to whose turn it is.
-func (b *lobby) accept() {
+func (b *Lobby) accept() {
 	defer close(b.gone)
 	for {
 		c, err := b.l.Accept()
@@ -71,11 +63,11 @@ func (b *lobby) accept() {
 	}
 }
 
-func (b *lobby) turn() *turn { return &turn{lobby: b, over: make(chan struct{})} }
+func (b *Lobby) turn() *turn { return &turn{Lobby: b, over: make(chan struct{})} }
 
-// next ends the first server when it has answered, and returns the listener for
+// Next ends the first server when it has answered, and returns the listener for
 // the second one.
-func (b *lobby) next() net.Listener {
+func (b *Lobby) Next() net.Listener {
 	t := b.turn()
 	b.first.Close()
 	b.wg.Go(func() {
@@ -88,8 +80,11 @@ func (b *lobby) next() net.Listener {
 	return t
 }
 
-// close closes the port.
-func (b *lobby) close() {
+// Addr returns the address of the listener.
+func (b *Lobby) Addr() net.Addr { return b.l.Addr() }
+
+// Close closes the listener and waits for who is still served.
+func (b *Lobby) Close() {
 	b.l.Close()
 	close(b.shut)
 	b.first.Close()
@@ -119,6 +114,3 @@ func (t *turn) Close() error {
 	t.once.Do(func() { close(t.over) })
 	return nil
 }
-
-// Addr returns the listener's address.
-func (t *turn) Addr() net.Addr { return t.l.Addr() }

@@ -1,4 +1,4 @@
-package app
+package httpapi
 
 import (
 	"io"
@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/access"
 )
@@ -19,7 +18,9 @@ func TestLobby(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	b := newLobby(l, log, access.New(access.Options{Log: log}), time.Now())
+	b := NewLobby(l, log, New(Options{
+		Log: log, Door: access.New(access.Options{Log: log}), Stage: func() Stage { return Starting },
+	}))
 	get := func(path string) string {
 		t.Helper()
 		res, err := http.Get("http://" + l.Addr().String() + path)
@@ -36,7 +37,7 @@ func TestLobby(t *testing.T) {
 	if got := get("/readyz"); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "starting") {
 		t.Errorf("before: %s", got)
 	}
-	next := b.next()
+	next := b.Next()
 	served := make(chan error, 1)
 	srv := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up") })}
 	go func() { served <- srv.Serve(next) }()
@@ -46,7 +47,7 @@ func TestLobby(t *testing.T) {
 	}
 	srv.Close()
 	<-served
-	b.close()
+	b.Close()
 	if got := get("/"); !strings.Contains(got, "refused") {
 		t.Errorf("when it is closed: %s", got)
 	}
