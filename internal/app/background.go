@@ -1,9 +1,12 @@
 package app
 
 import (
+	"context"
 	"path/filepath"
 	"time"
 
+	"github.com/chela-ai/chela/internal/bus"
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool/exec"
@@ -20,4 +23,15 @@ func (o *options) commands(st store.Store, a Options) *exec.Commands {
 		c.Owe = dispatch.Owe(st)
 	}
 	return exec.NewCommands(c)
+}
+
+// serveCommands ends commands with the engine, and with their session.
+func (p *profiles) serveCommands(ctx context.Context, b *bus.Bus) error {
+	cancel := b.Subscribe(func(e chela.Event) {
+		if e.Stream == chela.StreamSession && e.Phase == "deleted" {
+			p.commands.Forget(e.Session)
+		}
+	})
+	defer cancel()
+	return p.commands.Run(ctx)
 }

@@ -196,7 +196,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 	})
 	e.start(&e.work, "upkeep", func() error { return upkeep{log, st, e.db.Check}.run(run) })
 	e.start(&e.work, "conductor", func() error { return conductor.Run(run) })
-	e.start(&e.work, "commands", func() error { return e.profile.commands.Run(run) })
+	e.start(&e.work, "commands", func() error { return e.profile.serveCommands(run, events) })
 	e.start(&e.work, "rest", func() error { return rest(run, events) })
 	for name, ch := range e.o.Channels {
 		e.start(&e.work, "channel "+name, func() error {

@@ -309,6 +309,20 @@ func TestBackground(t *testing.T) {
 			t.Error("a command was begun afterwards")
 		}
 	})
+	t.Run("commands end with their session", func(t *testing.T) {
+		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
+		id := r.start(m{"command": "echo $$ > pid; exec sleep 60"})
+		pid, _ := strconv.Atoi(file(t, filepath.Join(r.dir, "pid")))
+		r.session = "agent:main:other"
+		other := r.start(m{"command": "sleep 60"})
+		r.commands.Forget("agent:main:main")
+		if told := r.await(1); told[0] != "" || lives(pid) {
+			t.Errorf("told %q; it lives: %v", told, lives(pid))
+		}
+		r.poll(other, 0)
+		r.session = "agent:main:main"
+		r.fails(m{"action": "poll", "sessionId": id}, "there is no command")
+	})
 	t.Run("the end of the run that began it does not end it", func(t *testing.T) {
 		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -36,6 +36,8 @@ type command struct {
 	out     *output
 	done    chan struct{} // closed when it has ended and all is written
 
+	typing sync.Mutex // held while something is written to the input
+
 	mu    sync.Mutex
 	input input // nil: there is none, or it is closed
 	polls int   // that wait for the end, and will tell it
@@ -160,22 +162,25 @@ func (k *command) waits() bool {
 
 // send writes to the command's input.
 func (k *command) send(b []byte, end bool) error {
+	k.typing.Lock()
+	defer k.typing.Unlock()
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	in := k.input
+	k.mu.Unlock()
 	switch {
 	case !k.running():
 		return fmt.Errorf("%s has ended", k.id)
-	case k.input == nil:
+	case in == nil:
 		return fmt.Errorf("the input of %s is closed; a command reads what is written when it is started with background or pty", k.id)
 	}
 	if end && k.tty {
 		b = append(b, 4) // what the key C-d sends
 	}
 	k.record.touch()
-	if err := k.input.SetWriteDeadline(time.Now().Add(typeTime)); err != nil {
+	if err := in.SetWriteDeadline(time.Now().Add(typeTime)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
 		return fmt.Errorf("input of %s: %w", k.id, err)
 	}
-	n, err := k.input.Write(b)
+	n, err := in.Write(b)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%s does not read its input; %d of %d bytes were taken", k.id, n, len(b))
@@ -183,6 +188,8 @@ func (k *command) send(b []byte, end bool) error {
 		return fmt.Errorf("input of %s: %w", k.id, err)
 	}
 	if end && !k.tty {
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		k.closeInput()
 	}
 	return nil

@@ -216,6 +216,22 @@ func (s *Commands) remove(k *command) {
 	}
 }
 
+// Forget ends and forgets the commands of a session that is no more. It does
+// not wait for their end.
+func (s *Commands) Forget(key chela.SessionKey) {
+	for _, k := range s.of(key) {
+		k.mu.Lock()
+		k.told = true
+		k.mu.Unlock()
+		k.cancel()
+		s.mu.Lock()
+		if s.byID[k.id] == k {
+			s.dropLocked(k.id)
+		}
+		s.mu.Unlock()
+	}
+}
+
 // end ends the command and waits for that. Nobody needs to be told.
 func (k *command) end() {
 	k.mu.Lock()
