@@ -87,29 +87,3 @@ func TestConfigGet(t *testing.T) {
 		t.Errorf("removed: %+v", s)
 	}
 }
-
-func TestLookup(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		path, reload, child string
-		sensitive           bool
-	}{
-		{"gateway", wire.ReloadRestart, "auth", false},
-		{"gateway.auth.token", wire.ReloadRestart, "", true},
-		{"tools.swarm", wire.ReloadNone, "", false},
-		{"models.providers.mine", wire.ReloadRestart, "apiKey", false},
-		{"models.providers.*.apiKey", wire.ReloadRestart, "", true},
-	} {
-		p, ok := lookupKey(tt.path)
-		has := tt.child == ""
-		for _, c := range p.Children {
-			has = has || c.Key == tt.child && c.Path == tt.path+"."+tt.child
-		}
-		if !ok || p.Reload != tt.reload || !has || p.Hint != nil && p.Hint.Sensitive != tt.sensitive {
-			t.Errorf("%s: %+v, %v", tt.path, p, ok)
-		}
-	}
-	if _, ok := lookupKey("gateway.bogus"); ok {
-		t.Error("a key that there is not is known")
-	}
-}

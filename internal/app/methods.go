@@ -7,6 +7,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/inbound"
@@ -16,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/method/channels"
 	"github.com/chela-ai/chela/internal/method/chat"
 	"github.com/chela-ai/chela/internal/method/commands"
+	configmethods "github.com/chela-ai/chela/internal/method/config"
 	"github.com/chela-ai/chela/internal/method/devices"
 	"github.com/chela-ai/chela/internal/method/logs"
 	"github.com/chela-ai/chela/internal/method/models"
@@ -31,6 +33,7 @@ import (
 	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -147,4 +150,25 @@ func (e *Engine) accounts() map[string]wire.ChannelState {
 		out[name] = s
 	}
 	return out
+}
+
+// configMethods returns the methods that show the configuration; none when
+// there is no file that it comes from.
+func (e *Engine) configMethods() []rpc.Method {
+	tree, ok := e.o.Config.(*config.Tree)
+	if !ok {
+		return nil
+	}
+	v := config.View{Tree: tree, Boot: e.boot, Started: e.started, Version: Version}
+	return configmethods.Methods(configmethods.Options{Snapshot: v.Snapshot, Schema: v.Schema, Lookup: config.Lookup})
+}
+
+// commandPolicy says what the exec tool may do, and where that is set.
+func (e *Engine) commandPolicy() approvals.Policy {
+	mode, _ := exec.ParseMode(e.profile.opts.Tools.Exec.Mode) // was checked at the start
+	p := approvals.Policy{Mode: string(mode), Path: e.o.ConfigPath}
+	if tree, ok := e.o.Config.(*config.Tree); ok {
+		p.Path, p.Exists = tree.Path(), tree.Exists()
+	}
+	return p
 }

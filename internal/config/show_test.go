@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/wire"
 )
 
 const canary = "canary-51d0f3"
@@ -207,5 +208,31 @@ func TestSchema(t *testing.T) {
 		if at == nil || len(at.Enum) != len(k.Values) {
 			t.Errorf("the schema has no %s, or other values: %+v", k.Path, at)
 		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		path, reload, child string
+		sensitive           bool
+	}{
+		{"gateway", wire.ReloadRestart, "auth", false},
+		{"gateway.auth.token", wire.ReloadRestart, "", true},
+		{"tools.swarm", wire.ReloadNone, "", false},
+		{"models.providers.mine", wire.ReloadRestart, "apiKey", false},
+		{"models.providers.*.apiKey", wire.ReloadRestart, "", true},
+	} {
+		p, ok := config.Lookup(tt.path)
+		has := tt.child == ""
+		for _, c := range p.Children {
+			has = has || c.Key == tt.child && c.Path == tt.path+"."+tt.child
+		}
+		if !ok || p.Reload != tt.reload || !has || p.Hint != nil && p.Hint.Sensitive != tt.sensitive {
+			t.Errorf("%s: %+v, %v", tt.path, p, ok)
+		}
+	}
+	if _, ok := config.Lookup("gateway.bogus"); ok {
+		t.Error("a key that there is not is known")
 	}
 }

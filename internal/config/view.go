@@ -1,0 +1,138 @@
+package config
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// View shows a configuration to clients of the gateway, without its secrets.
+type View struct {
+	Tree    *Tree  // in force
+	Boot    string // names this run of the process
+	Started time.Time
+	Version string
+}
+
+// Snapshot reads the files again: they may have been edited since the start.
+func (v View) Snapshot() (wire.ConfigSnapshot, error) {
+	out := wire.ConfigSnapshot{
+		Path: v.Tree.Path(), Included: []string{}, Exists: v.Tree.Exists(), Valid: true, Applied: v.hash(v.Tree.Hash()),
+		Runtime: v.Tree.InForce(), Issues: []wire.ConfigIssue{}, Warnings: []wire.ConfigIssue{}, Legacy: []wire.ConfigIssue{},
+	}
+	out.Config = out.Runtime
+	now, err := Load(v.Tree.Path())
+	if err != nil {
+		// What cannot be read cannot be shown without showing too much.
+		empty := json.RawMessage("{}")
+		out.Parsed, out.Source, out.Resolved, out.Raw, out.Valid = empty, empty, empty, "{}\n", false
+		out.Issues = issues(err)
+		return out, nil
+	}
+	out.Hash = v.hash(now.Hash())
+	if files := now.Files(); len(files) > 1 {
+		out.Included = files[1:]
+	}
+	out.Parsed, out.Resolved = now.Written(), now.InForce()
+	out.Source = out.Parsed
+	for _, p := range append(now.Warnings(), now.Unguarded()...) {
+		out.Warnings = append(out.Warnings, issue(p))
+	}
+	var text bytes.Buffer
+	if err := json.Indent(&text, out.Parsed, "", "  "); err != nil {
+		return out, err
+	}
+	out.Raw = text.String() + "\n"
+	return out, nil
+}
+
+// hash returns what stands for the hash of the files. The hash itself would let
+// a reader try out what is left of a text of which all but a secret is known.
+func (v View) hash(sum string) string {
+	if sum == "" {
+		return ""
+	}
+	m := hmac.New(sha256.New, []byte(v.Boot))
+	m.Write([]byte(sum))
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+// issues says why a configuration cannot be used.
+func issues(err error) []wire.ConfigIssue {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return []wire.ConfigIssue{{Message: Concealed(err.Error())}}
+	}
+	out := []wire.ConfigIssue{}
+	for _, p := range e.Problems {
+		if p.Fatal {
+			out = append(out, issue(p))
+		}
+	}
+	return out
+}
+
+func issue(p Problem) wire.ConfigIssue {
+	return wire.ConfigIssue{Path: p.Path, Message: Concealed(p.Message)}
+}
+
+// Schema returns what is known of all keys.
+func (v View) Schema() wire.ConfigSchema {
+	out := wire.ConfigSchema{
+		Schema: Schema(), Hints: map[string]wire.ConfigHint{}, Version: v.Version, Generated: v.Started.UTC().Format(time.RFC3339),
+	}
+	for _, k := range Keys() {
+		out.Hints[strings.ReplaceAll(k.Path, "[]", ".*")] = *hintOf(&k)
+	}
+	return out
+}
+
+// Lookup returns what is known of one key; false when nothing is.
+func Lookup(path string) (wire.ConfigPlace, bool) {
+	p, ok := Describe(path)
+	if !ok {
+		return wire.ConfigPlace{}, false
+	}
+	out := wire.ConfigPlace{Path: p.Path, Schema: p.Schema(), Reload: reloadOf(p), Children: []wire.ConfigChild{}}
+	if p.Key != nil {
+		out.Hint, out.HintPath = hintOf(p.Key), p.Key.Path
+	}
+	for _, kid := range p.Kids {
+		c := wire.ConfigChild{
+			Key: kid.Name, Path: kid.Path, Type: kid.Types(), Children: len(kid.Kids) > 0, Reload: reloadOf(kid),
+		}
+		if kid.Key != nil {
+			c.Hint, c.HintPath = hintOf(kid.Key), kid.Key.Path
+		}
+		out.Children = append(out.Children, c)
+	}
+	return out, true
+}
+
+// hintOf says how a key is shown.
+func hintOf(k *Key) *wire.ConfigHint {
+	h := &wire.ConfigHint{Label: k.Path[strings.LastIndexByte(k.Path, '.')+1:], Help: k.Doc, Sensitive: k.Kind == Secret}
+	h.Group, _, _ = strings.Cut(k.Path, ".")
+	if !k.Used() {
+		h.Advanced = true
+		h.Help = strings.TrimPrefix(h.Help+" (kept, and not used by this version)", " ")
+	}
+	return h
+}
+
+// reloadOf says when a change takes effect: the file is read at the start.
+func reloadOf(p Place) string {
+	used := p.Key != nil && p.Key.Used() || slices.ContainsFunc(p.Kids, func(k Place) bool { return reloadOf(k) == wire.ReloadRestart })
+	if used {
+		return wire.ReloadRestart
+	}
+	return wire.ReloadNone
+}
