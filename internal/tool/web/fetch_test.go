@@ -333,6 +333,7 @@ func TestKinds(t *testing.T) {
 		{"the charset of the page", "text/html", fmt.Sprintf(latin, "windows-1252"), "html", "grüße"},
 		{"the header's charset goes first", "text/html; charset=latin1", fmt.Sprintf(latin, "utf-8"), "html", "grüße"},
 		{"UTF-8 without a word", "text/html", "<p>grüße 你好</p>", "html", "grüße 你好"},
+		{"UTF-8 that is seen late", "text/plain", strings.Repeat("x", 2000) + "ü", "raw", strings.Repeat("x", 2000) + "ü"},
 		{"UTF-16 with its mark", "text/plain", "\xff\xfeh\x00i\x00", "raw", "hi"},
 		{"Shift JIS", "text/plain; charset=Shift_JIS", "\x93\xfa\x96\x7b", "raw", "日本"},
 		{"GBK", "text/html; charset=gb2312", "<p>\xc4\xe3\xba\xc3</p>", "html", "你好"},
