@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -49,16 +50,28 @@ type SearchConfig struct {
 	CacheMinutes *float64   `json:"cacheTtlMinutes"` // nil: 15
 }
 
-// Plugins is what plugins of the configuration says of search services.
+// Plugins is plugins of the configuration, of which the entries of search
+// services are read.
 type Plugins struct {
-	Entries map[string]struct {
-		Config struct {
-			Search struct {
-				Key     secret.Ref `json:"apiKey"`
-				BaseURL string     `json:"baseUrl"`
-			} `json:"webSearch"`
-		} `json:"config"`
-	} `json:"entries"`
+	Entries map[string]json.RawMessage `json:"entries"`
+}
+
+// plugin is plugins.entries.<service>.
+type plugin struct {
+	Config struct {
+		Search struct {
+			Key     secret.Ref `json:"apiKey"`
+			BaseURL string     `json:"baseUrl"`
+		} `json:"webSearch"`
+	} `json:"config"`
+}
+
+// plugin returns what there is of a service.
+func (p Plugins) plugin(name string) (out plugin, err error) {
+	if raw := p.Entries[name]; raw != nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	return out, err
 }
 
 // Options is what web_fetch may do; nil: nothing. env looks variables up.
@@ -118,7 +131,11 @@ func (s SearchConfig) Options(p Plugins, env func(string) string) *SearchOptions
 	}
 	var hosts []string
 	for _, name := range Providers() {
-		own := p.Entries[name].Config.Search
+		entry, err := p.plugin(name)
+		if err != nil {
+			out.Problem = fmt.Errorf("plugins.entries.%s: %w", name, err)
+		}
+		own := entry.Config.Search
 		ref, path := own.Key, "plugins.entries."+name+".config.webSearch.apiKey"
 		if ref.IsZero() && name == cmp.Or(s.Provider, "brave") {
 			ref, path = s.Key, "tools.web.search.apiKey"

@@ -162,6 +162,16 @@ func TestSearchConfig(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("entries of others are not looked at, one that makes no sense is what calls say", func(t *testing.T) {
+		c, p := read(t, "", `{"entries": {"other": [1], "brave": {"config": {"webSearch": {"apiKey": {"source": "exec"}}}}}}`)
+		tl, err := web.NewSearch(*c.Search.Options(p, variables(nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := search(t, tl, map[string]any{"query": "x"}); err == nil || !strings.Contains(err.Error(), "plugins.entries.brave: ") {
+			t.Error(err)
+		}
+	})
 	t.Run("how long is kept", func(t *testing.T) {
 		for config, want := range map[string]time.Duration{"": 0, `{"cacheTtlMinutes": 0}`: -1, `{"cacheTtlMinutes": 0.5}`: 30 * time.Second} {
 			c, _ := read(t, `{"fetch": `+cmp.Or(config, "{}")+`}`, "")
