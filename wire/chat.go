@@ -102,6 +102,7 @@ type History struct {
 	SessionKey   string        `json:"sessionKey"`
 	SessionID    string        `json:"sessionId,omitempty"`
 	Messages     []Message     `json:"messages"`
+	Activity     []Activity    `json:"activity,omitempty"`
 	Pending      PendingInputs `json:"pendingInputs"`
 	Receipts     []Receipt     `json:"inputReceipts,omitempty"`
 	Consumptions []Receipt     `json:"inputConsumptions,omitempty"` // without State
@@ -116,6 +117,24 @@ type History struct {
 	Verbose      string        `json:"verboseLevel,omitempty"`
 	InFlight     *InFlight     `json:"inFlightRun,omitempty"`
 	Metadata     *ChatMetadata `json:"metadata,omitempty"` // of chat.startup
+}
+
+// Activity is what was done by a message of the role RoleToolResult, for
+// clients that show one line of it.
+type Activity struct {
+	MessageID string         `json:"messageId"`
+	Items     []ActivityItem `json:"items"`
+}
+
+// ActivityItem is a tool call that has ended.
+type ActivityItem struct {
+	ID     string `json:"itemId"`
+	Phase  string `json:"phase"` // PhaseEnd
+	Kind   string `json:"kind"`  // tool
+	Title  string `json:"title"`
+	Status string `json:"status"` // completed, failed
+	Name   string `json:"name"`
+	CallID string `json:"toolCallId"`
 }
 
 // HistoryDelta is the result of chat.history with a cursor. KindReset says that

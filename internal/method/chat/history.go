@@ -138,6 +138,7 @@ func (m methods) page(key chela.SessionKey, in wire.ChatHistory, pg page, flight
 			h.Messages = append(h.Messages, msg)
 		}
 	}
+	h.Activity = shape.Activity(h.Messages)
 	defaults := m.o.Rows.Model(session.Meta{Key: key, Agent: key.Agent()})
 	h.Defaults = &defaults
 	if next := pg.offset + len(kept); next < pg.total && len(kept) > 0 {

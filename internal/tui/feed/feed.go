@@ -297,8 +297,8 @@ func Label(name string, args json.RawMessage) string {
 }
 
 func (f *Feed) changed(c wire.SessionsChanged) []Step {
-	if c.SessionKey != f.Session || c.Session == nil {
+	if c.SessionKey != f.Session || c.Row == nil {
 		return nil
 	}
-	return []Step{{Kind: Changed, Session: c.Session}}
+	return []Step{{Kind: Changed, Session: c.Row}}
 }
