@@ -167,5 +167,12 @@ func (s *Server) resumeLocked(c *conn, q wire.Resume) ([]*kept, *wire.Resumed) {
 	c.inherit(old)
 	c.alias = q.ConnID
 	missed := s.record.since(q.Cursor, c.viewer)
+	size := 0
+	for _, k := range missed {
+		size += k.bytes
+	}
+	if size > c.max/2 { // it would be too slow at once
+		return nil, &wire.Resumed{Reset: wire.ResetOld}
+	}
 	return missed, &wire.Resumed{Missed: len(missed)}
 }
