@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
 )
 
@@ -134,7 +135,7 @@ func Restore(ctx context.Context, src, dst string, o RestoreOptions) (kept strin
 	if kept, err = aside(dst); err != nil {
 		return "", fmt.Errorf("restore: keep the old database: %w", err)
 	}
-	return kept, settle(temp, dst)
+	return kept, atomicfile.Settle(temp, dst)
 }
 
 // takeOver copies a database with what its log holds.

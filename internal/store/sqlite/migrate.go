@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/atomicfile"
 )
 
 // The schema, one file per version: migrations/001.sql leads to version 1.
@@ -82,11 +84,11 @@ func copyTo(ctx context.Context, c *conn, dst string) error {
 		return err
 	}
 	defer os.Remove(temp)
-	if err := create(temp); err != nil {
+	if err := atomicfile.Create(temp); err != nil {
 		return err
 	}
 	if err := c.script(ctx, "VACUUM INTO '"+strings.ReplaceAll(temp, "'", "''")+"'"); err != nil {
 		return err
 	}
-	return settle(temp, dst)
+	return atomicfile.Settle(temp, dst)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store/sqlite/page"
@@ -49,7 +50,7 @@ func Salvage(ctx context.Context, src, dst string) (Report, error) {
 	if err := rebuild(ctx, p, temp, &report); err != nil {
 		return report, fmt.Errorf("salvage: %w", err)
 	}
-	return report, settle(temp, dst)
+	return report, atomicfile.Settle(temp, dst)
 }
 
 // Recover salvages the damaged database in the file path, which nobody has
@@ -66,7 +67,7 @@ func Recover(ctx context.Context, path string) (Report, error) {
 	if report.Kept, err = aside(path); err != nil {
 		return report, fmt.Errorf("keep the damaged database: %w", err)
 	}
-	return report, settle(temp, path)
+	return report, atomicfile.Settle(temp, path)
 }
 
 func removeDatabase(path string) error {
@@ -89,7 +90,7 @@ func rebuild(ctx context.Context, p *page.File, path string, report *Report) err
 	if version < 1 || version > int64(len(steps)) {
 		version = int64(len(steps))
 	}
-	if err := create(path); err != nil {
+	if err := atomicfile.Create(path); err != nil {
 		return err
 	}
 	c, err := dial(path, "")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/store/wake"
@@ -44,9 +45,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	err := create(o.Path)
+	err := atomicfile.Create(o.Path)
 	if err == nil {
-		err = syncDir(d.dir())
+		err = atomicfile.SyncDir(d.dir())
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("open database: %w", err)
