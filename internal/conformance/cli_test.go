@@ -4,6 +4,9 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +45,10 @@ func TestCommandLine(t *testing.T) {
 			}
 		})
 	}
+	t.Run("approvals", func(t *testing.T) {
+		t.Parallel()
+		decide(t)
+	})
 	t.Run("devices", func(t *testing.T) {
 		t.Parallel()
 		approve(t)
@@ -113,6 +120,27 @@ func (p *person) try(c command) {
 	if p.t.Failed() {
 		p.t.Logf("%.4000s", all)
 	}
+}
+
+// decide allows a command that waits.
+func decide(t *testing.T) {
+	s := newStand(t, section{"tools": section{"exec": section{"mode": "ask"}}})
+	l := s.operator(t)
+	l.Must("chat.send", wire.ChatSend{SessionKey: "main", Message: "run echo allowed > made.txt", IdempotencyKey: "asks"}, nil)
+	var asks wire.Approval
+	if err := json.Unmarshal(l.Event(wire.EventApprovalRequested, 0).Payload, &asks); err != nil {
+		t.Fatal(err)
+	}
+	p := newPerson(t, current(), s.away())
+	p.try(typed("approvals pending", "made.txt", "agent:main:main"))
+	p.try(typed("approvals resolve "+asks.ID+" allow-once", "resolved allow-once"))
+	if end := l.Ended("asks"); end.State != wire.StateFinal {
+		t.Errorf("it ended as %s: %s", end.State, end.ErrorMessage)
+	}
+	if b, err := os.ReadFile(filepath.Join(s.Work, "made.txt")); err != nil || string(b) != "allowed\n" {
+		t.Errorf("what was allowed made %q, %v", b, err)
+	}
+	p.try(typed("approvals resolve "+asks.ID+" allow-once", "already resolved"))
 }
 
 // approve lets a device be a node, and then do what it can.
