@@ -424,6 +424,22 @@ func TestBounds(t *testing.T) {
 	})
 }
 
+// TestHTTP2 speaks it where the server does: model services send many answers
+// over one connection.
+func TestHTTP2(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { says(r.Proto)(w, r) }))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	c := egress.Client(egress.Options{
+		Policy: egress.Policy{Private: true}, TLS: s.Client().Transport.(*http.Transport).TLSClientConfig,
+	})
+	defer c.CloseIdleConnections()
+	if got, err := get(t, c, s.URL); err != nil || got != "HTTP/2.0" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestSocket does over sockets what the other tests do in memory.
 func TestSocket(t *testing.T) {
 	s := httptest.NewServer(says("hello"))
