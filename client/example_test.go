@@ -2,8 +2,10 @@ package client_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/chela"
@@ -40,6 +42,65 @@ func Example() {
 		}
 	}
 	// Output: hello yourself
+}
+
+// The connection is lost while an answer is given. The client connects again,
+// and is told the rest of it.
+func Example_outage() {
+	h := newParrot()
+	ctx := context.Background()
+	l := &line{house: h}
+	c, err := client.Dial(ctx, client.Options{
+		Dial: l.dial, Delay: func(int, error) time.Duration { return time.Millisecond },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	h.begins("run")
+	h.says("run", "one ")
+	l.cut(nil) // nobody answers any more
+	h.says("run", "two")
+	l.cut(h)
+	h.ends("run", "one two")
+
+	for e := range c.Events() {
+		switch e.Name {
+		case client.EventLost:
+			var o client.Outage
+			if e.Decode(&o) == nil && o.Attempt == 0 {
+				fmt.Println("connection lost")
+			}
+		case client.EventResumed:
+			fmt.Println("connected again, and nothing is missing")
+		case client.EventReset:
+			fmt.Println("connected again: read the history")
+		case wire.EventChat:
+			var chat wire.Chat
+			if e.Decode(&chat) == nil && chat.State == wire.StateFinal {
+				fmt.Println(chat.Message.Text())
+				return
+			}
+		}
+	}
+	// Output:
+	// connection lost
+	// connected again, and nothing is missing
+	// one two
+}
+
+// A device is a client with a key of its own, which the caller keeps. Its
+// credential can be taken away without changing the gateway's.
+func ExampleDeviceID() {
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) // of crypto/rand, and from a file
+	fmt.Println(client.DeviceID(key))
+
+	_, err := client.Dial(context.Background(), client.Options{URL: "ws://gateway.example.com:18789", Key: key})
+	fmt.Println(err)
+	// Output:
+	// 139e3940e64b5491722088d9a0d741628fc826e09475d341a780acde3c4b8070
+	// connect to gateway: refusing to send a credential without encryption
 }
 
 // newParrot returns a gateway whose only method answers a message with itself.

@@ -20,6 +20,11 @@
 // each connection, from 1. A client that sees a gap has missed something and
 // reads again what it shows. Nothing is sent twice.
 //
+// Our own addition for clients that come back is [CapCursor]: with it events
+// have a cursor, a [Resume] in the parameters of connect names the last one,
+// and the [Hello] says in [Resumed] what follows. Who does not name the
+// capability is told none of it.
+//
 // A field without omitempty in a type of parameters is required. Readers
 // ignore properties that they do not know.
 package wire

@@ -10,6 +10,11 @@
 // messages are taken in the order in which they were sent; a method that takes
 // long lets the next one begin.
 //
+// An idle connection is one goroutine that reads, with small buffers; one that
+// writes, or carries a request out, is there while there is something to do. A
+// client that says nothing is asked with a ping, and one that does not answer,
+// or cannot be written to for some ticks, is gone.
+//
 // A connection has one queue of frames to send, bounded in bytes. Events that
 // a later one replaces (deltas, ticks) are left out when it is full, and their
 // sequence number with them, so that the client sees the gap; when anything
@@ -22,6 +27,15 @@
 // number, is put at the end of the frame when it is sent. The text of an
 // answer is sent at once when it begins, and then joined over [Merge]: no text
 // is lost, and what ends an answer comes after all of it.
+//
+// Clients that name the capability event-cursor are told with each event where
+// it stands. For them, and for those of them whose connection ended not long
+// ago, events are kept, within bounds: of a text that grows only all of it as
+// it is now, of tools what they began with and what came out. Such a client
+// names with its connect the connection that it lost and the last event that it
+// has, gets its subscriptions back and what it missed, once and in order, or
+// is told that this cannot be known any more. State (presence, health, ticks)
+// is not kept: it is in the hello.
 //
 //	bus                          clients
 //	lifecycle start, model       agent; sessions.changed (start)

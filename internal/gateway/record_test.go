@@ -445,7 +445,7 @@ func TestHalfOpen(t *testing.T) {
 			synctest.Wait()
 			p.pause()
 			defer p.resume()
-			time.Sleep((3+3) * wire.TickInterval)
+			time.Sleep((3 + 3) * wire.TickInterval)
 			if n := tb.server.Clients(); n != 0 {
 				t.Errorf("%d clients, want none", n)
 			}
