@@ -68,7 +68,7 @@ func Methods(o Options) []rpc.Method {
 		}),
 		rpc.New(wire.MethodBackupCreate, op, chela.ScopeAdmin, m.backup),
 		rpc.New(wire.MethodSystemEvent, op, chela.ScopeAdmin, m.event),
-		rpc.New(wire.MethodWake, op, chela.ScopeWrite, m.wake),
+		rpc.New(wire.MethodWake, op, chela.ScopeWrite, m.wake).Works(),
 	}...)
 }
 
