@@ -162,6 +162,16 @@ func TestFetch(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
+	t.Run("an image in the page itself is left out", func(t *testing.T) {
+		tl := web.NewFetch(web.FetchOptions{Whole: true, HTTP: site(t, answers("text/html", `<p>a <img alt="b" src=" data:image/png;base64,AAAA"> <a href="data:text/html,x">c</a> <img alt="d" src="/d.png">`))})
+		r, _, err := call(t, tl, map[string]any{"url": "http://site.example/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := inner(t, r); strings.Contains(got, "data:") || !strings.Contains(got, "![d](http://site.example/d.png)") {
+			t.Error(got)
+		}
+	})
 	t.Run("a page without a main part is taken whole", func(t *testing.T) {
 		tl := web.NewFetch(web.FetchOptions{HTTP: site(t, answers("text/html", `<title>Index</title><ul><li><a href="/a">A</a></li><li><a href="b">B</a></li></ul>`))})
 		r, d, err := call(t, tl, map[string]any{"url": "http://site.example/x/"})

@@ -138,8 +138,16 @@ func article(body []byte, contentType string, at *url.URL, markdown bool) (title
 	return a.Title, text
 }
 
-// toMarkdown returns the Markdown of a tree; empty when there is none.
+// toMarkdown returns the Markdown of a tree, which it changes; empty when there
+// is none. Images that are in the page itself would be long lines of nothing.
 func toMarkdown(n *html.Node, at *url.URL) string {
+	for d := range n.Descendants() {
+		for i, a := range d.Attr {
+			if (a.Key == "src" || a.Key == "href") && strings.HasPrefix(strings.TrimSpace(a.Val), "data:") {
+				d.Attr[i].Val = ""
+			}
+		}
+	}
 	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
 	b, err := c.ConvertNode(n, converter.WithDomain(at.Scheme+"://"+at.Host))
 	if err != nil {
