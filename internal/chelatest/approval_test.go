@@ -154,7 +154,7 @@ func TestApprovals(t *testing.T) {
 		c := g.Client()
 		run := c.Send("main", append1)
 		q := c.question()
-		if end := c.Ask("main", "/approve "+q.ID+" allow-once"); !final(t, end).Command {
+		if end := c.Ask("main", "/approve "+q.ID+" allow-once"); !isCommand(final(t, end)) {
 			t.Errorf("answer %q", end.Text)
 		}
 		var w wire.Waited

@@ -30,7 +30,7 @@ func TestCommands(t *testing.T) {
 			time.Sleep(time.Minute)
 			at := time.Now()
 			end := c.Ask("main", "/status")
-			if took := time.Since(at); took > time.Second || !final(t, end).Command || !strings.Contains(end.Text, "mock/m") {
+			if took := time.Since(at); took > time.Second || !isCommand(final(t, end)) || !strings.Contains(end.Text, "mock/m") {
 				t.Errorf("after %s: %q", took, end.Text)
 			}
 			if end := c.Await(run); end.Text != "at last" {
@@ -43,7 +43,7 @@ func TestCommands(t *testing.T) {
 	t.Run("STEER-03 steer of an idle session is a turn", func(t *testing.T) {
 		model := echoing()
 		c := Start(t, Options{Model: model}).Client()
-		if end := c.Ask("main", "/steer go left"); end.Text != "re: go left" || final(t, end).Command {
+		if end := c.Ask("main", "/steer go left"); end.Text != "re: go left" || isCommand(final(t, end)) {
 			t.Errorf("%s %q", end.State, end.Text)
 		}
 	})
@@ -165,12 +165,12 @@ func TestUsage(t *testing.T) {
 			return s
 		})
 		c := Start(t, Options{Model: model}).Client()
-		if end := c.Ask("main", "hi"); final(t, end).Footer != "" {
-			t.Errorf("a footer that nobody asked for: %q", final(t, end).Footer)
+		if end := c.Ask("main", "hi"); footer(final(t, end)) != "" {
+			t.Errorf("a footer that nobody asked for: %q", footer(final(t, end)))
 		}
 		c.Ask("main", "/usage tokens")
 		for i, shown := range []string{"in 200 · out 2 · cached 1k", "in 300 · out 3 · cached 2k", "in 400 · out 4 · cached 3k"} {
-			got := final(t, c.Ask("main", "again")).Footer
+			got := footer(final(t, c.Ask("main", "again")))
 			ms := c.messages("main")
 			u := ms[len(ms)-1].Usage
 			want := usage.Tokens(llm.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
@@ -179,8 +179,8 @@ func TestUsage(t *testing.T) {
 			}
 		}
 		c.Ask("main", "/usage off")
-		if end := c.Ask("main", "again"); final(t, end).Footer != "" {
-			t.Errorf("a footer after off: %q", final(t, end).Footer)
+		if end := c.Ask("main", "again"); footer(final(t, end)) != "" {
+			t.Errorf("a footer after off: %q", footer(final(t, end)))
 		}
 	})
 }

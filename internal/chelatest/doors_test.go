@@ -38,7 +38,7 @@ var update = flag.Bool("update", false, "write docs/doors.md anew")
 // forAnyone are the routes that answer everybody who passes the guard. One that
 // is not here fails the test.
 var forAnyone = []string{
-	"GET /healthz", "GET /health", "GET /readyz", "GET /ready", "GET /",
+	"GET /healthz", "GET /health", "GET /readyz", "GET /ready", "GET /startupz", "GET /startup", "GET /",
 	"GET /api/", "GET /mcp", "GET /v1/", "GET /hooks/", "GET /tools/", "GET /__openclaw__/",
 }
 

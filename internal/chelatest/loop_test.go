@@ -124,7 +124,7 @@ func loop07(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		at := time.Now()
 		stop := c.Ask("main", "/stop")
-		if !final(t, stop).Command || !strings.Contains(stop.Text, "Stopped") {
+		if !isCommand(final(t, stop)) || !strings.Contains(stop.Text, "Stopped") {
 			t.Errorf("answer %q", stop.Text)
 		}
 		end := c.Await(run)

@@ -94,7 +94,7 @@ func sess05(t *testing.T) {
 		t.Fatalf("no counters: %+v", old)
 	}
 	end := c.Ask("main", "/new")
-	if chat := final(t, end); !chat.Command || !strings.Contains(end.Text, "mock/m") {
+	if chat := final(t, end); !isCommand(chat) || !strings.Contains(end.Text, "mock/m") {
 		t.Errorf("answer %q", end.Text)
 	}
 	fresh := c.describe("main")

@@ -151,3 +151,14 @@ func writeFile(t *testing.T, g *Gateway, name, text string) {
 		t.Fatal(err)
 	}
 }
+
+// isCommand reports whether a chat event is the answer of a slash command.
+func isCommand(c wire.Chat) bool { return c.Message != nil && c.Message.Meta.Kind == wire.KindCommand }
+
+// footer returns the line about usage that follows an answer.
+func footer(c wire.Chat) string {
+	if c.Message == nil {
+		return ""
+	}
+	return c.Message.Meta.Footer
+}
