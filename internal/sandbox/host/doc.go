@@ -10,6 +10,9 @@
 // sandbox holds that. On other Unix systems the process group is ended, on
 // Windows a job object.
 //
+// Where this process is the first of a container, those that lost their parent
+// become its children; it waits for the ones that it ended.
+//
 // A program may have a terminal of its own, on Unix. What still holds it when
 // the program has ended is ended like what holds its output.
 //

@@ -24,6 +24,7 @@ const (
 	ownerEnv = "HOST_TEST_OWNER" // directory; runs the script in ownerScript
 	sweepEnv = "HOST_TEST_SWEEP" // directory; sweeps and leaves its name in it
 	script   = "HOST_TEST_SCRIPT"
+	adoptEnv = "HOST_TEST_ADOPT" // directory; runs the script many times as a reaper, and prints who is left
 )
 
 func TestMain(m *testing.M) {
@@ -37,6 +38,11 @@ func TestMain(m *testing.M) {
 		dir := os.Getenv(sweepEnv)
 		n, err := sweepDir(context.Background(), io.Discard, dir)
 		if err := os.WriteFile(filepath.Join(dir, "swept"), fmt.Append(nil, n, " ", err), 0o600); err != nil {
+			os.Exit(1)
+		}
+	case os.Getenv(adoptEnv) != "":
+		if err := runReaper(os.Getenv(adoptEnv)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	default:

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +23,9 @@ type tree struct {
 	began   uint64   // the same, as /proc tells it
 	life    *os.File // our end of a pipe whose other end they inherit
 	lifeID  string   // that pipe, as /proc names it
+
+	mu   sync.Mutex
+	seen map[int]bool // processes of it that were signalled
 }
 
 func (t *tree) run(cmd *exec.Cmd) error {
@@ -64,6 +68,9 @@ func (t *tree) kill() {
 // were.
 func (t *tree) reap(grace time.Duration) int {
 	defer t.life.Close()
+	if adopts() {
+		defer t.bury()
+	}
 	left := t.signal(syscall.SIGTERM)
 	if left == 0 {
 		return 0
@@ -82,7 +89,13 @@ func (t *tree) reap(grace time.Duration) int {
 // signal signals every process of the tree and returns how many there are.
 func (t *tree) signal(s syscall.Signal) int {
 	pids := t.alive()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, pid := range pids {
+		if t.seen == nil {
+			t.seen = map[int]bool{}
+		}
+		t.seen[pid] = true
 		_ = syscall.Kill(pid, s) // it may be gone
 	}
 	return len(pids)
