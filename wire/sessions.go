@@ -207,6 +207,7 @@ type SessionsCreate struct {
 	Model       string       `json:"model,omitempty"`
 	Thinking    string       `json:"thinkingLevel,omitempty"`
 	Parent      string       `json:"parentSessionKey,omitempty"` // whose settings it begins with
+	Fork        bool         `json:"fork,omitempty"`             // and whose transcript
 	Message     string       `json:"message,omitempty"`          // sent to it at once
 	Task        string       `json:"task,omitempty"`             // the message, when there is none
 	Attachments []Attachment `json:"attachments,omitempty"`      // of the message

@@ -43,7 +43,11 @@ func (m methods) create(ctx context.Context, p rpc.Peer, in wire.SessionsCreate)
 	changes := wire.SessionsPatch{Key: string(key)}
 	changes.Label, changes.Category = some(cmp.Or(in.Label, in.DisplayName)), some(in.Category)
 	changes.Model, changes.Thinking = some(in.Model), some(in.Thinking)
-	meta, born, err := m.change(ctx, wire.MethodSessionsCreate, key, changes, true, in.Parent)
+	from := origin{make: true, parent: in.Parent, fork: in.Fork}
+	if in.Fork && in.Parent == "" {
+		return wire.SessionCreated{}, rpc.Invalid(wire.MethodSessionsCreate, "fork requires parentSessionKey")
+	}
+	meta, born, err := m.change(ctx, wire.MethodSessionsCreate, key, changes, from)
 	if err != nil {
 		return wire.SessionCreated{}, err
 	}
@@ -84,7 +88,7 @@ func (m methods) patchOne(ctx context.Context, method string, in wire.SessionsPa
 	if err != nil {
 		return wire.SessionPatched{}, err
 	}
-	meta, _, err := m.change(ctx, method, key, in, false, "")
+	meta, _, err := m.change(ctx, method, key, in, origin{})
 	if err != nil {
 		return wire.SessionPatched{}, err
 	}
@@ -132,10 +136,16 @@ func (m methods) patchMany(ctx context.Context, _ rpc.Peer, in wire.SessionsPatc
 	return out, nil
 }
 
-// change stores changes of a session. A session that does not exist is made
-// when mayMake is set, with the settings of its parent if it has one, and
-// refused otherwise.
-func (m methods) change(ctx context.Context, method string, key chela.SessionKey, in wire.SessionsPatch, mayMake bool, parent string) (meta session.Meta, born bool, err error) {
+// origin says what becomes of a session that does not exist. The zero origin
+// refuses it.
+type origin struct {
+	make   bool
+	parent string // whose settings it begins with; "": nobody's
+	fork   bool   // it begins with the parent's transcript too
+}
+
+// change stores changes of a session.
+func (m methods) change(ctx context.Context, method string, key chela.SessionKey, in wire.SessionsPatch, from origin) (meta session.Meta, born bool, err error) {
 	if in, err = m.check(ctx, method, in); err != nil {
 		return meta, false, err
 	}
@@ -144,12 +154,15 @@ func (m methods) change(ctx context.Context, method string, key chela.SessionKey
 		var err error
 		born = false
 		meta, err = tx.Sessions().Get(key)
-		if errors.Is(err, chela.ErrNotFound) {
-			if !mayMake {
+		switch {
+		case errors.Is(err, chela.ErrNotFound):
+			if !from.make {
 				return missing(key)
 			}
 			born = true
-			meta, err = m.newborn(tx.Sessions(), key, parent, now)
+			meta, err = m.newborn(tx.Sessions(), key, from, now)
+		case err == nil && from.fork:
+			return rpc.Invalid(method, "session %s exists: it cannot begin as a fork", key)
 		}
 		if err != nil {
 			return err
@@ -166,21 +179,43 @@ func (m methods) change(ctx context.Context, method string, key chela.SessionKey
 }
 
 // newborn returns a session that is not stored yet.
-func (m methods) newborn(r session.Reader, key chela.SessionKey, parent string, now time.Time) (session.Meta, error) {
+func (m methods) newborn(t session.Table, key chela.SessionKey, from origin, now time.Time) (session.Meta, error) {
 	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now}
-	if parent == "" {
+	if from.parent == "" {
 		return meta, nil
 	}
-	from, err := m.key(wire.MethodSessionsCreate, parent, string(key.Agent()))
+	parent, err := m.key(wire.MethodSessionsCreate, from.parent, string(key.Agent()))
 	if err != nil {
 		return meta, err
 	}
-	old, err := r.Get(from)
-	if errors.Is(err, chela.ErrNotFound) {
+	old, err := t.Get(parent)
+	if errors.Is(err, chela.ErrNotFound) && !from.fork {
 		return meta, nil
 	}
+	if err != nil {
+		return meta, err
+	}
 	meta.Model, meta.Think, meta.Verbose, meta.Usage, meta.Queue = old.Model, old.Think, old.Verbose, old.Usage, old.Queue
-	return meta, err
+	if !from.fork {
+		return meta, nil
+	}
+	meta.Title, meta.Context, meta.Active = old.Title, old.Context, old.Active
+	return meta, copyEntries(t, old.ID, meta.ID)
+}
+
+// copyEntries gives a transcript the entries of another one. What a run in
+// progress has not answered yet is not answered in the copy either: what a
+// model is sent of it is valid all the same.
+func copyEntries(t session.Table, from, to string) error {
+	entries, err := t.Entries(from, 0, 0)
+	if err != nil {
+		return err
+	}
+	all := make([]*session.Entry, len(entries))
+	for i := range entries {
+		all[i] = &entries[i]
+	}
+	return t.Append(to, all...)
 }
 
 // same refuses a change that was meant for another transcript.

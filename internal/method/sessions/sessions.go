@@ -58,7 +58,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSessionsPreview, op, chela.ScopeRead, m.preview),
 		rpc.New(wire.MethodSessionsExport, op, chela.ScopeRead, m.export),
 		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).Works().
-			Accepting("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth"),
+			Accepting("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth", "forkFrom"),
 		rpc.New(wire.MethodSessionsPatch, op, chela.ScopeWrite, m.patch).
 			Accepting("expectedLifecycleRevision", "expectedPermissionMode", "expectedMarkedUnreadAt", "expectedToolOverrides"),
 		rpc.New(wire.MethodSessionsPatchMany, op, chela.ScopeWrite, m.patchMany),

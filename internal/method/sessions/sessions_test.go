@@ -397,6 +397,40 @@ func TestParent(t *testing.T) {
 	}
 }
 
+func TestFork(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("one"), llmtest.Say("two")))
+	send := func(key string) {
+		id, err := h.Send(t.Context(), key, "hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.End(id)
+	}
+	send("old")
+	got := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Parent: "old", Fork: true})
+	send("new")
+	for key, want := range map[string]string{"old": "hello one", "new": "hello one hello two"} {
+		var words []string
+		for _, m := range methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: key}).Messages {
+			words = append(words, m.Text())
+		}
+		if s := strings.Join(words, " "); s != want {
+			t.Errorf("%s: %q, want %q", key, s, want)
+		}
+	}
+	if !got.OK || got.SessionID == "" {
+		t.Errorf("created: %+v", got)
+	}
+	for _, in := range []wire.SessionsCreate{
+		{Key: "x", Fork: true}, {Key: "x", Fork: true, Parent: "nope"}, {Key: "new", Fork: true, Parent: "old"},
+	} {
+		if err := h.Call(t.Context(), wire.MethodSessionsCreate, in, nil); err == nil {
+			t.Errorf("%+v: taken", in)
+		}
+	}
+}
+
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok"), llmtest.Say("ok")))
