@@ -166,15 +166,23 @@ type SessionDescribed struct {
 	Session *Session `json:"session"` // nil: there is none
 }
 
-// SessionsResolve is the parameters of sessions.resolve: one of the first four
+// SessionsResolve is the parameters of sessions.resolve: one of the first five
 // is set.
 type SessionsResolve struct {
-	Key       string `json:"key,omitempty"`
-	SessionID string `json:"sessionId,omitempty"`
-	Label     string `json:"label,omitempty"`
-	ShortID   string `json:"shortId,omitempty"` // first hexadecimal digits of the UUID that ends the key
-	AgentID   string `json:"agentId,omitempty"`
-	Missing   bool   `json:"allowMissing,omitempty"` // answer that there is none instead of an error
+	Key       string            `json:"key,omitempty"`
+	SessionID string            `json:"sessionId,omitempty"`
+	Label     string            `json:"label,omitempty"`
+	ShortID   string            `json:"shortId,omitempty"` // first hexadecimal digits of the UUID that ends the key
+	Reference *SessionReference `json:"reference,omitempty"`
+	AgentID   string            `json:"agentId,omitempty"`
+	Missing   bool              `json:"allowMissing,omitempty"` // answer that there is none instead of an error
+}
+
+// SessionReference is a session as an address in a browser names it: by its
+// key, or by words of its label.
+type SessionReference struct {
+	Key  string `json:"key"`
+	Slug string `json:"slug,omitempty"`
 }
 
 // SessionResolved is the result of sessions.resolve. When it is not OK, there

@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/rpc"
@@ -20,8 +21,11 @@ func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.SessionsResolv
 			named++
 		}
 	}
+	if in.Reference != nil {
+		named++
+	}
 	if named != 1 {
-		return wire.SessionResolved{}, rpc.Invalid(wire.MethodSessionsResolve, "one of key, sessionId, label and shortId must be set")
+		return wire.SessionResolved{}, rpc.Invalid(wire.MethodSessionsResolve, "one of key, sessionId, label, shortId and reference must be set")
 	}
 	var found []session.Meta
 	err := m.o.Store.View(ctx, func(r store.Reader) error {
@@ -50,15 +54,13 @@ func (m methods) find(r session.Reader, in wire.SessionsResolve) ([]session.Meta
 	agent := chela.AgentID(in.AgentID)
 	switch {
 	case in.Key != "":
-		key, err := m.key(wire.MethodSessionsResolve, in.Key, in.AgentID)
-		if err != nil {
-			return nil, err
+		return m.byKey(r, in.Key, in.AgentID)
+	case in.Reference != nil:
+		found, err := m.byKey(r, in.Reference.Key, in.AgentID)
+		if err != nil || len(found) > 0 || in.Reference.Slug == "" {
+			return found, err
 		}
-		meta, err := r.Get(key)
-		if errors.Is(err, chela.ErrNotFound) {
-			return nil, nil
-		}
-		return []session.Meta{meta}, err
+		return bySlug(r, agent, in.Reference.Slug)
 	case in.ShortID != "":
 		return shape.ByShortID(r, agent, in.ShortID)
 	case in.Label != "":
@@ -67,4 +69,35 @@ func (m methods) find(r session.Reader, in wire.SessionsResolve) ([]session.Meta
 	}
 	list, _, err := r.List(session.Query{Agent: agent, ID: in.SessionID, Archived: session.ArchivedToo, Limit: 1})
 	return list, err
+}
+
+func (m methods) byKey(r session.Reader, name, agent string) ([]session.Meta, error) {
+	key, err := m.key(wire.MethodSessionsResolve, name, agent)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := r.Get(key)
+	if errors.Is(err, chela.ErrNotFound) {
+		return nil, nil
+	}
+	return []session.Meta{meta}, err
+}
+
+// bySlug returns the sessions whose label has the words of an address.
+func bySlug(r session.Reader, agent chela.AgentID, want string) ([]session.Meta, error) {
+	list, _, err := r.List(session.Query{Agent: agent, Archived: session.ArchivedToo, Limit: maxList})
+	var out []session.Meta
+	for _, meta := range list {
+		if meta.Label != "" && slug(meta.Label) == want {
+			out = append(out, meta)
+		}
+	}
+	return out, err
+}
+
+// slug returns the letters and digits of a label, in lower case, with a hyphen
+// in the place of all else.
+func slug(label string) string {
+	words := strings.FieldsFunc(strings.ToLower(label), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	return strings.Join(words, "-")
 }

@@ -126,10 +126,13 @@ func TestResolve(t *testing.T) {
 		{wire.SessionsResolve{Label: "Kitchen"}, "agent:main:s1"},
 		{wire.SessionsResolve{Label: "Kitchen", AgentID: "other"}, "sessions.resolve: no such session: not found"},
 		{wire.SessionsResolve{Label: "Kitchens", Missing: true}, ""},
-		{wire.SessionsResolve{Key: "s0", Label: "Kitchen"}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId, label and shortId must be set"},
+		{wire.SessionsResolve{Key: "s0", Label: "Kitchen"}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId, label, shortId and reference must be set"},
+		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:s2", Slug: "s2"}, AgentID: "main"}, "agent:main:s2"},
+		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:kitchen", Slug: "kitchen"}}, "agent:main:s1"},
+		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:cellar", Slug: "cellar"}, Missing: true}, ""},
 		{wire.SessionsResolve{Label: "Kitch"}, "sessions.resolve: no such session: not found"},
 		{wire.SessionsResolve{Key: "s9"}, "sessions.resolve: no such session: not found"},
-		{wire.SessionsResolve{}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId, label and shortId must be set"},
+		{wire.SessionsResolve{}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId, label, shortId and reference must be set"},
 	} {
 		var r wire.SessionResolved
 		var got string
