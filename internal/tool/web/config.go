@@ -86,6 +86,9 @@ func (f FetchConfig) Options(log *slog.Logger, env func(string) string) *FetchOp
 	if f.MaxBytes != 0 {
 		f.MaxBytes = min(max(f.MaxBytes, 32_000), 10_000_000)
 	}
+	if f.Policy.Private {
+		log.Warn("web_fetch may reach this machine and private networks", "key", "tools.web.fetch.ssrfPolicy.dangerouslyAllowPrivateNetwork")
+	}
 	header := map[string]secret.Value{}
 	for name, ref := range f.Headers {
 		v, err := ref.Resolve(env)
