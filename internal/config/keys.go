@@ -207,7 +207,7 @@ var table = [...]Key{
 	{Path: "tools.web.fetch.useTrustedEnvProxy", Kind: Bool, Default: "false", Doc: "leave names that cannot be looked up here to the proxy of the environment"},
 	{Path: "tools.web.fetch.ssrfPolicy", Kind: Object, Doc: "what may be reached beside the public internet"},
 	{Path: "tools.web.fetch.ssrfPolicy.dangerouslyAllowPrivateNetwork", Kind: Bool, Default: "false", Doc: "this machine and private networks"},
-	{Path: "tools.web.fetch.ssrfPolicy.allowedHostnames", Kind: Texts, Doc: "hosts, wherever they lead"},
+	{Path: "tools.web.fetch.ssrfPolicy.allowedHostnames", Kind: Texts, Doc: "hosts, wherever they lead, and networks"},
 	{Path: "tools.web.fetch.ssrfPolicy.allowRfc2544BenchmarkRange", Kind: Bool, Default: "false", Doc: "198.18.0.0/15, which some proxies use for names"},
 	{Path: "tools.web.fetch.ssrfPolicy.allowIpv6UniqueLocalRange", Kind: Bool, Default: "false", Doc: "fc00::/7"},
 	{Path: "tools.web.search", Kind: Object, Doc: "searching the web"},

@@ -34,7 +34,7 @@ type FetchConfig struct {
 	ProxyResolves bool                  `json:"useTrustedEnvProxy"`
 	Policy        struct {
 		Private   bool     `json:"dangerouslyAllowPrivateNetwork"`
-		Hosts     []string `json:"allowedHostnames"`
+		Hosts     []string `json:"allowedHostnames"` // also networks
 		Benchmark bool     `json:"allowRfc2544BenchmarkRange"`
 		Unique    bool     `json:"allowIpv6UniqueLocalRange"`
 	} `json:"ssrfPolicy"`
@@ -109,7 +109,14 @@ func (f FetchConfig) Options(log *slog.Logger, env func(string) string) *FetchOp
 
 // policy is what web_fetch may reach.
 func (f *FetchConfig) policy() egress.Policy {
-	p := egress.Policy{Hosts: f.Policy.Hosts, Private: f.Policy.Private}
+	p := egress.Policy{Private: f.Policy.Private}
+	for _, h := range f.Policy.Hosts {
+		if network, err := netip.ParsePrefix(h); err == nil {
+			p.Networks = append(p.Networks, network)
+		} else {
+			p.Hosts = append(p.Hosts, h)
+		}
+	}
 	if f.Policy.Benchmark {
 		p.Networks = append(p.Networks, netip.MustParsePrefix("198.18.0.0/15"))
 	}

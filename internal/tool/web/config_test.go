@@ -74,6 +74,8 @@ func TestFetchConfig(t *testing.T) {
 	}{
 		{"WF-03 this machine is refused", `{}`, "/", "not allowed", 0},
 		{"WF-05 a host that is allowed is not", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}}`, "/", "Characters 0 to 20000 of 40000", 1},
+		{"a network that is allowed is, too", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.0/31"]}}`, "/", "Characters 0 to 20000 of 40000", 1},
+		{"another network is not", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.2/31"]}}`, "/", "not allowed", 0},
 		{"private networks, when that is wanted", `{"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": true}, "maxChars": 500}`, "/", "Characters 0 to 500 of 40000", 1},
 		{"a bound below the least is the least", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}, "maxResponseBytes": 5}`, "/", "only the first 32000 bytes", 1},
 		{"redirects are followed", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}}`, "/from", "/to (200 OK", 2},
