@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,7 +51,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PORT", port)
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys},
 	})
 }
 
@@ -87,6 +89,18 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 		if !json.Valid([]byte(line)) {
 			ts.Fatalf("no JSON: %s", line)
 		}
+	}
+}
+
+// keys checks which members the object has that was written: keys a b c.
+func keys(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: keys name...")
+	}
+	var object map[string]json.RawMessage
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &object))
+	if got := slices.Sorted(maps.Keys(object)); !slices.Equal(got, args) {
+		ts.Fatalf("the members are\n%v, want\n%v", got, args)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -91,7 +92,16 @@ func (c *console) hint(err error) string {
 	if _, ok := errors.AsType[*config.Error](err); ok {
 		return c.command("config validate")
 	}
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.InvalidRequest && strings.Contains(e.Message, "session") {
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok {
+		return ""
+	}
+	switch {
+	case strings.HasPrefix(e.Detail(), "AUTH_TOKEN_") || e.Detail() == "DEVICE_IDENTITY_REQUIRED":
+		return `--token "$(cat ` + filepath.Join("STATE", "credentials", "gateway.token") + `)" with the state directory of that gateway`
+	case strings.HasPrefix(e.Detail(), "AUTH_PASSWORD_"):
+		return "--password PASSWORD, which is gateway.auth.password there"
+	case e.Code == wire.InvalidRequest && strings.Contains(e.Message, "session"):
 		return c.command("sessions list")
 	}
 	return ""

@@ -219,9 +219,6 @@ func (r *remote) port() Port {
 	return Port{URL: r.url, Auth: wire.Auth{Token: r.token, Password: r.password}, Fingerprint: r.pin}
 }
 
-// connectLimit bounds how long a gateway may take to answer who connects.
-const connectLimit = 10 * time.Second
-
 // dialURL connects to the gateway at a URL.
 func (c *console) dialURL(ctx context.Context, p Port) (*client.Client, error) {
 	address := p.URL
@@ -247,9 +244,12 @@ func (c *console) dialURL(ctx context.Context, p Port) (*client.Client, error) {
 			return (&tls.Dialer{Config: cert.Pinned(p.Fingerprint)}).DialContext(ctx, "tcp", host)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	limited, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	cl, err := client.Dial(ctx, o)
+	cl, err := client.Dial(limited, o)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil, hinted{fmt.Errorf("%s does not answer: something else may listen there", address), c.command("gateway status")}
+	}
 	if errors.Is(err, client.ErrInsecure) {
 		return nil, hinted{fmt.Errorf("--url %s: %w", address, err), "--url wss://" + u.Host}
 	}
@@ -261,6 +261,7 @@ func (c *console) dialURL(ctx context.Context, p Port) (*client.Client, error) {
 
 func (c *console) gatewayProbe() *cobra.Command {
 	var r remote
+	var asJSON bool
 	cmd := &cobra.Command{Use: "probe", Short: "Connect to the gateway's port as other programs do", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		s, err := c.start()
 		if err != nil {
@@ -283,11 +284,18 @@ func (c *console) gatewayProbe() *cobra.Command {
 			return hinted{err, cmp.Or(c.hint(err), c.command("gateway status"))}
 		}
 		defer cl.Close()
-		h := cl.Hello()
+		h, took := cl.Hello(), time.Since(begin)
+		if asJSON {
+			return c.printJSON(map[string]any{
+				"url": at.URL, "latencyMs": float64(took.Microseconds()) / 1000, "version": h.Server.Version, "protocol": h.Protocol,
+				"methods": len(h.Features.Methods), "authMethod": h.Auth.Method, "role": h.Auth.Role, "scopes": h.Auth.Scopes,
+			})
+		}
 		fmt.Fprintf(c.out, "%s answers in %s: version %s, protocol %d, %d methods, let in by %s as %s with %v\n", at.URL,
-			time.Since(begin).Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
+			took.Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
 		return nil
 	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	r.flags(cmd)
 	return cmd
 }
@@ -332,13 +340,16 @@ func (c *console) gatewayCall() *cobra.Command {
 func (c *console) health() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{Use: "health", Short: "Ask the gateway that runs how it is", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.attached(cmd.Context(), func(l *client.Client) error {
+		err := c.attached(cmd.Context(), func(l *client.Client) error {
 			var h wire.Health
 			if err := l.Call(cmd.Context(), wire.MethodHealth, wire.None{}, &h); err != nil {
 				return err
 			}
 			if asJSON {
-				return c.printJSON(h)
+				if err := c.printJSON(h); err != nil || h.OK {
+					return err
+				}
+				return errReported
 			}
 			word := "ok"
 			if !h.OK {
@@ -350,6 +361,10 @@ func (c *console) health() *cobra.Command {
 			}
 			return nil
 		})
+		if err != nil && asJSON && !errors.Is(err, errReported) {
+			return cmp.Or(c.printJSON(map[string]any{"ok": false, "error": said(err)}), errReported)
+		}
+		return err
 	}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

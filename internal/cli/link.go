@@ -19,6 +19,9 @@ const (
 	parting  = time.Second
 )
 
+// connectLimit bounds how long a gateway may take to answer who connects.
+const connectLimit = 5 * time.Second
+
 // link is a client, and the engine that it speaks with: when that was in a
 // process that is gone, another one.
 type link struct {
@@ -40,7 +43,7 @@ func (c *console) connect(ctx context.Context) (*link, error) {
 	o.Delay = soon
 	if l.Client, err = client.Dial(ctx, o); err != nil {
 		_ = stop(ctx, l.engine) // err says more
-		return nil, err
+		return nil, c.unanswered(ctx, err)
 	}
 	return l, nil
 }
@@ -89,7 +92,19 @@ func (c *console) options(dial func(context.Context) (net.Conn, error)) client.O
 func (c *console) dial(ctx context.Context, e Engine) (*client.Client, error) {
 	o := c.options(e.Dial)
 	o.Once = true
-	return client.Dial(ctx, o)
+	limited, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	cl, err := client.Dial(limited, o)
+	return cl, c.unanswered(ctx, err)
+}
+
+// unanswered says of an engine of this machine that did not answer in time what
+// can be done.
+func (c *console) unanswered(ctx context.Context, err error) error {
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return hinted{errors.New("a process owns the state directory and does not answer"), c.command("gateway run --force")}
+	}
+	return err
 }
 
 // close disconnects and stops the engine when it is in this process.
