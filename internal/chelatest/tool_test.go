@@ -92,7 +92,7 @@ func TestTools(t *testing.T) {
 	t.Run("a command that prints 1 GB is cut, in little memory", func(t *testing.T) {
 		c := Start(t, Options{Model: uses(), Config: full()}).Client()
 		grown := growth()
-		end := c.Ask("main", `exec {"command":"echo begin; yes | head -c 1000000000; echo end"}`)
+		end := c.Ask("main", `exec {"command":"echo begin; yes | head -c 1000000000; echo end","yieldMs":120000}`)
 		if mb := grown(); mb > 64 {
 			t.Errorf("the heap grew by %d MB", mb)
 		}

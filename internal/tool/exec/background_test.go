@@ -200,6 +200,16 @@ func TestBackground(t *testing.T) {
 			t.Errorf("poll: %q", text)
 		}
 	})
+	t.Run("EX-06 of much output it gives the ends, and the next poll what is new", func(t *testing.T) {
+		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
+		text, d, err := r.call(r.tool, m{"command": "seq 20000; sleep 0.6; echo later", "yieldMs": 400})
+		if err != nil || len(text) > 10_300 || !strings.HasPrefix(text, "1\n2\n") || !strings.Contains(text, "20000\n\n[still running") {
+			t.Fatalf("%d bytes, %v", len(text), err)
+		}
+		if text, _ := r.poll(d["sessionId"].(string), 20_000); !strings.HasPrefix(text, "later\n\n[exit code 0") {
+			t.Errorf("poll: %q", text)
+		}
+	})
 	t.Run("EX-07 background returns at once", func(t *testing.T) {
 		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
 		began := time.Now()

@@ -204,11 +204,16 @@ func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, er
 
 // leave lets a command go on in the background.
 func (t *execTool) leave(ctx context.Context, k *command, c tool.Call) (tool.Result, error) {
-	if err := t.Commands.adopt(ctx, c, k); err != nil {
+	_, _, err := k.record.news(false) // the next look gives what comes after
+	text, _ := k.out.text()
+	if err == nil {
+		err = t.Commands.adopt(ctx, c, k)
+	}
+	if err != nil {
 		k.end()
 		return tool.Result{}, fmt.Errorf("exec: the command was ended: %w", err)
 	}
-	return k.left(), nil
+	return k.left(text), nil
 }
 
 // finished returns the result of a command that has ended. When not all of its

@@ -3,6 +3,7 @@ package exec
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
@@ -67,6 +68,17 @@ func (r *record) write(of stream, p []byte) {
 
 // starts returns how many characters begin in p.
 func starts(p []byte) (n int64) {
+	for ; len(p) >= 8; p = p[8:] {
+		n += 8
+		if binary.LittleEndian.Uint64(p)&0x8080808080808080 == 0 {
+			continue // ASCII
+		}
+		for _, c := range p[:8] {
+			if !utf8.RuneStart(c) {
+				n--
+			}
+		}
+	}
 	for _, c := range p {
 		if utf8.RuneStart(c) {
 			n++

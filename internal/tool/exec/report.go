@@ -71,11 +71,7 @@ func (r *report) result() tool.Result {
 }
 
 // left is the result of a call whose command goes on in the background.
-func (k *command) left() tool.Result {
-	text, _, err := k.record.news(false)
-	if err != nil {
-		text = ""
-	}
+func (k *command) left(text string) tool.Result {
 	tail := strings.TrimRight(text, "\n")
 	if text = tail; text != "" {
 		text += "\n\n"
