@@ -180,7 +180,7 @@ func approve(t *testing.T) {
 // follow sees a line of the log appear.
 func follow(t *testing.T, s *stand) {
 	p := newPerson(t, current(), s.away())
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var out output
 	cmd := p.command(ctx, "logs", "--follow", "--interval", "200")
