@@ -14,6 +14,7 @@
 //	shared secret, another client without a device                    none: it may connect
 //	a user interface without a device                                 refused
 //	a device                                                          what it was granted (package pairing)
+//	a device with an invitation                                       what that grants, once
 //	mode none                                                         as with the shared secret, on this machine only
 //	mode trusted-proxy                                                the proxy's user, no more scopes than it names
 //

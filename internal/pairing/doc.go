@@ -11,10 +11,12 @@
 //	err = st.Update(ctx, store.Ordered, func(tx store.Tx) (err error) {
 //		a, err = pairing.Admit(tx.Devices(), id, proof, now)   // it showed the secret: which grant has it?
 //		a, err = pairing.Redeem(tx.Devices(), id, token, now)  // or: it shows a device token
+//		a, err = pairing.Accept(tx.Devices(), id, token, now)  // or: it was invited; Synced
+//		a, err = pairing.Declare(tx.Devices(), a, surface, …)  // and of a node: what it says it can do
 //		return err
 //	})
 //
-// Both return an [Admission], and store what they decide; an error of theirs
+// All return an [Admission], and store what they decide; an error of theirs
 // is a fault of the store. When a.Refusal is set it is the answer, and the
 // connection is closed: a request for pairing may have been stored, which is
 // why a refusal is no error. Otherwise a.Pass says who the connection is:
