@@ -86,6 +86,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		models.Methods(e.catalog()),
 		devices.Methods(devices.Options{
 			Store: p.store, Announce: e.announce, Drop: func(credential string) { e.gate.Drop(credential) }, Place: e.place,
+			Stop:      p.conductor.Revoke,
 			Connected: func(device string) bool { return e.gate.Connected(pairing.Credential(device), "") },
 		}),
 		nodes.Methods(nodes.Options{

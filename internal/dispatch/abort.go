@@ -45,6 +45,23 @@ func (c *Conductor) Abort(ctx context.Context, key chela.SessionKey, id chela.Ru
 	return ids, err
 }
 
+// Revoke stops the runs that a credential began, in progress or waiting for a
+// decision: who lost it does not act through them any longer.
+func (c *Conductor) Revoke(ctx context.Context, credential string) error {
+	var active []run.Run
+	err := c.o.Store.View(ctx, func(r store.Reader) (err error) {
+		active, err = r.Runs().Active("")
+		return err
+	})
+	for _, r := range active {
+		if r.Principal.Credential == credential {
+			_, aerr := c.Abort(ctx, r.Session, r.ID)
+			err = errors.Join(err, aerr)
+		}
+	}
+	return err
+}
+
 // abortRows stops what only rows know of, and returns the ids of that and of
 // the run that is running.
 func (c *Conductor) abortRows(ctx context.Context, key chela.SessionKey, id chela.RunID) (ids []chela.RunID, running chela.RunID, err error) {

@@ -5,6 +5,7 @@ package devices
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -23,6 +24,8 @@ type Options struct {
 	Announce func(event string, payload any)
 	// Drop ends the connections that a credential let in.
 	Drop func(credential string)
+	// Stop ends the runs that a credential began.
+	Stop func(ctx context.Context, credential string) error
 	// Connected reports whether a device is connected.
 	Connected func(device string) bool
 	// Place says how clients prove themselves, and where other machines reach
@@ -122,7 +125,7 @@ func (m methods) remove(ctx context.Context, p rpc.Peer, in wire.DeviceID) (wire
 		m.o.Announce(wire.EventPairResolved, resolved(*q, wire.PairRejected, time.Now()))
 	}
 	m.drop(ctx, p, in.ID, in)
-	return in, nil
+	return in, m.stop(ctx, in.ID)
 }
 
 func (m methods) rotate(ctx context.Context, p rpc.Peer, in wire.DeviceRotate) (wire.DeviceRotated, error) {
@@ -165,7 +168,10 @@ func (m methods) revoke(ctx context.Context, p rpc.Peer, in wire.DeviceRole) (wi
 	}
 	out := wire.DeviceRevoked{ID: in.ID, Role: g.Role, RevokedAt: wire.At(g.Revoked)}
 	m.drop(ctx, p, in.ID, out)
-	return out, nil
+	if in.Role != wire.RoleOperator {
+		return out, nil
+	}
+	return out, m.stop(ctx, in.ID)
 }
 
 // drop ends the device's connections. One that asked for this itself is
@@ -175,6 +181,15 @@ func (m methods) drop(ctx context.Context, p rpc.Peer, device string, answer any
 		p.Accept(answer)
 	}
 	m.o.Drop(pairing.Credential(device))
+}
+
+// stop ends the runs that a device began. Its own connection may have ended by
+// now, and ctx with it.
+func (m methods) stop(ctx context.Context, device string) error {
+	if err := m.o.Stop(context.WithoutCancel(ctx), pairing.Credential(device)); err != nil {
+		return fmt.Errorf("device %s: its credential is gone, and its runs go on: %w", device, err)
+	}
+	return nil
 }
 
 // cancel takes back what the device asked for and nothing has begun with.

@@ -169,7 +169,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 			},
 		}),
 		devices.Methods(devices.Options{
-			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) },
+			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) }, Stop: c.Revoke,
 			Place:     func() (string, string) { return "token", h.Place },
 			Connected: func(device string) bool { return h.Server.Connected(pairing.Credential(device), "") },
 		}),
