@@ -461,6 +461,38 @@ func TestProcess(t *testing.T) {
 			t.Errorf("it is %v", d["status"])
 		}
 	})
+	t.Run("PR-05 in a group each has their own commands, and the owner all", func(t *testing.T) {
+		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
+		ann := chela.Principal{ID: "telegram:bot:ann", Scopes: []chela.Scope{chela.ScopeWrite}}
+		call := func(who chela.Principal, tl tool.Tool, args string) (string, error) {
+			res, err := tl.Run(chela.WithPrincipal(t.Context(), who), tool.Call{Args: json.RawMessage(args), Dir: r.dir, Session: r.session, Update: func(string) {}})
+			if err != nil {
+				return "", err
+			}
+			return res.Content[0].Text, nil
+		}
+		text, err := call(chela.Owner("socket"), r.tool, `{"command":"cat","background":true}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, id, _ := strings.Cut(text, "sessionId ")
+		id = id[:6]
+		if text, err := call(ann, r.process, `{"action":"write","data":"x\n","sessionId":"`+id+`"}`); err == nil {
+			t.Errorf("another types into the owner's command: %q", text)
+		}
+		if text, _ := call(ann, r.process, `{"action":"list"}`); strings.Contains(text, id) {
+			t.Errorf("another sees %q", text)
+		}
+		if text, err := call(chela.Owner("device:1"), r.process, `{"action":"poll","sessionId":"`+id+`"}`); err != nil || !strings.Contains(text, "[running]") {
+			t.Errorf("the owner: %q, %v", text, err)
+		}
+		if _, err := call(ann, r.tool, `{"command":"sleep 60","background":true}`); err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := call(chela.Owner("socket"), r.process, `{"action":"list"}`); strings.Count(text, "\n") != 1 {
+			t.Errorf("the owner sees %q", text)
+		}
+	})
 	t.Run("PR-06 what ended 31 minutes ago is gone", func(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {

@@ -23,6 +23,7 @@ const typeTime = 5 * time.Second
 type command struct {
 	id      string // once it goes on without its call
 	session chela.SessionKey
+	who     string // the id of the principal that began it
 	text    string // as it was given
 	dir     string
 	began   time.Time
@@ -63,7 +64,7 @@ func (t *execTool) begin(ctx context.Context, j job, c tool.Call) (*command, err
 		life, cancel = context.WithTimeout(life, j.timeout)
 	}
 	k := &command{
-		session: c.Session, text: j.text, dir: j.plan.Dir, began: time.Now(), tty: j.tty, cancel: cancel,
+		session: c.Session, who: chela.PrincipalFrom(ctx).ID, text: j.text, dir: j.plan.Dir, began: time.Now(), tty: j.tty, cancel: cancel,
 		done: make(chan struct{}), record: &record{clean: clean}, out: newOutput(t.MaxOutput, c.Update),
 	}
 	if t.Commands != nil {
@@ -132,6 +133,10 @@ func (k *command) closeInput() {
 	}
 	k.input = nil
 }
+
+// shownTo reports whether a principal may see the command and type into it: in
+// a group each has their own, and the owner has all.
+func (k *command) shownTo(who chela.Principal) bool { return k.who == who.ID || who.IsOwner() }
 
 // running reports whether the command has not ended.
 func (k *command) running() bool {

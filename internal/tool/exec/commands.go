@@ -246,11 +246,11 @@ func (s *Commands) dropLocked(id string) {
 	delete(s.byID, id)
 }
 
-// get returns a command of a session.
-func (s *Commands) get(key chela.SessionKey, id string) (*command, error) {
+// get returns a command of a session that is shown to the principal of ctx.
+func (s *Commands) get(ctx context.Context, key chela.SessionKey, id string) (*command, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.byID[id]; k != nil && k.session == key {
+	if k := s.byID[id]; k != nil && k.session == key && k.shownTo(chela.PrincipalFrom(ctx)) {
 		return k, nil
 	}
 	return nil, fmt.Errorf("there is no command %q; see the action list (those that ended are kept for %v, and none over a restart)", id, s.o.TTL)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -103,12 +104,12 @@ func (t processTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) 
 		return tool.Result{}, fmt.Errorf("arguments: %w", err)
 	}
 	if a.Action == "list" {
-		return t.list(c), nil
+		return t.list(ctx, c), nil
 	}
 	if a.ID == "" {
 		return tool.Result{}, fmt.Errorf("%s: sessionId is missing; see the action list", a.Action)
 	}
-	k, err := t.c.get(c.Session, a.ID)
+	k, err := t.c.get(ctx, c.Session, a.ID)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -151,10 +152,13 @@ func (k *command) listed() listed {
 	return l
 }
 
-func (t processTool) list(c tool.Call) tool.Result {
+func (t processTool) list(ctx context.Context, c tool.Call) tool.Result {
 	var lines []string
 	all := []listed{}
 	for _, k := range t.c.of(c.Session) {
+		if !k.shownTo(chela.PrincipalFrom(ctx)) {
+			continue
+		}
 		l := k.listed()
 		all = append(all, l)
 		line := fmt.Sprintf("%s  %s  %s", k.id, k.status(), l.Name)
