@@ -88,7 +88,7 @@ func (c *console) root() *cobra.Command {
 	f.StringVar(&c.logLevel, "log-level", "", "log `LEVEL` instead of logging.level: silent, error, warn, info, debug or trace")
 	f.BoolVar(&c.noColor, "no-color", false, "write without colours")
 
-	root.AddCommand(c.chat(), c.agent(), c.sessions(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.tools(), c.models(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
+	root.AddCommand(c.chat(), c.agent(), c.sessions(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.tools(), c.approvals(), c.models(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
 	root.AddCommand(devices.Commands(c.forDevices())...)
 	return root
 }
