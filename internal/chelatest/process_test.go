@@ -56,6 +56,10 @@ func open(t testing.TB, dir string) (cli.Engine, *Client) {
 // TestTakeover has a second process attach to the first one, and take over
 // when that is killed in the middle of a turn.
 func TestTakeover(t *testing.T) {
+	t.Run("GW-12 the lock of a process that was killed is free, and its turn is gone on with", takeover)
+}
+
+func takeover(t *testing.T) {
 	dir := t.TempDir()
 	d := &driver{t: t, dir: dir}
 	configured(t, dir, d)

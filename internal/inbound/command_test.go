@@ -46,6 +46,19 @@ func TestCommands(t *testing.T) {
 			t.Errorf("a client without the scope: got %v", err)
 		}
 	})
+	t.Run("SE-17 a switch that there is not is text, and changes nothing", func(t *testing.T) {
+		b := newBench(t)
+		if err := b.gate.Receive(t.Context(), dm("1", "friend", "/elevated on hi")); err != nil {
+			t.Error(err)
+		}
+		if got := b.replies(); len(got) > 0 {
+			t.Errorf("replied %q", got)
+		}
+		b.waits("/elevated on hi")
+		if m := b.meta(); m.Think+m.Verbose+m.Usage+m.Model != "" {
+			t.Errorf("the session was changed: %+v", m)
+		}
+	})
 	t.Run("CMD-03 a run in progress does not hold it up", func(t *testing.T) {
 		b := newBench(t)
 		b.running("r1")
