@@ -446,6 +446,13 @@ func TestProcess(t *testing.T) {
 			t.Errorf("after the end of input: %q", text)
 		}
 	})
+	t.Run("a program that asks where the cursor is gets an answer", func(t *testing.T) {
+		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
+		id := r.start(m{"command": `stty -echo; for i in 1 2; do printf '\033[6n'; read -rsd R x; echo "<${x#*[}>"; done`, "pty": true, "background": true})
+		if text, _ := r.poll(id, 20_000); !strings.HasPrefix(text, "<1;1>\n<1;1>\n\n[exit code 0") {
+			t.Errorf("got %q", text)
+		}
+	})
 	t.Run("PR-05 another session's command is not found", func(t *testing.T) {
 		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "sleep 60"})

@@ -89,10 +89,10 @@ func (k *command) start(life context.Context, b sandbox.Broker, j job) (err erro
 	out := pipe{k.record, both, k.out}
 	switch {
 	case k.tty:
-		k.record.clean, k.out.clean = plain, plain
+		k.record.clean, k.out.clean, k.record.asked = plain, plain, k.answer
 		p.Terminal = &sandbox.Size{Rows: 30, Cols: 120}
 	case j.background || j.tty:
-		k.record.clean, k.out.clean = clean, clean
+		k.record.clean, k.out.clean, k.record.asked = clean, clean, nil
 		r, w, err := os.Pipe()
 		if err != nil {
 			return fmt.Errorf("input pipe: %w", err)
@@ -107,9 +107,27 @@ func (k *command) start(life context.Context, b sandbox.Broker, j job) (err erro
 		return err
 	}
 	if term, ok := k.process.(sandbox.Terminal); ok && k.tty {
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		k.input = term
 	}
 	return nil
+}
+
+// answer says where the cursor is: always in the corner, since no screen is
+// kept. A program that does not read what it asked for is not waited for, nor
+// is one that is being typed into.
+func (k *command) answer() {
+	if !k.typing.TryLock() {
+		return
+	}
+	defer k.typing.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.input == nil || k.input.SetWriteDeadline(time.Now().Add(50*time.Millisecond)) != nil {
+		return
+	}
+	_, _ = k.input.Write([]byte("\x1b[1;1R")) // see above
 }
 
 // wait waits for the end.

@@ -38,6 +38,7 @@ type mark struct {
 // record is what a command wrote, as far as it is kept.
 type record struct {
 	clean func([]byte) string // the bytes as text
+	asked func()              // is called when the program asks where the cursor is; nil: nobody answers
 
 	mu    sync.Mutex
 	spool spool
@@ -52,6 +53,12 @@ type record struct {
 
 // write keeps p.
 func (r *record) write(of stream, p []byte) {
+	if asked := r.keep(of, p); asked > 0 && r.asked != nil {
+		r.asked()
+	}
+}
+
+func (r *record) keep(of stream, p []byte) (asked int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = time.Now()
@@ -62,8 +69,8 @@ func (r *record) write(of stream, p []byte) {
 		r.marks = append(r.marks, mark{r.spool.size, of})
 	}
 	r.chars += starts(p)
-	r.modes.look(p)
 	r.spool.write(p)
+	return r.modes.look(p)
 }
 
 // starts returns how many characters begin in p.

@@ -219,12 +219,16 @@ type modes struct {
 	rest   []byte
 }
 
-// look finds the orders in what the program writes.
-func (m *modes) look(p []byte) {
+// look finds the orders in what the program writes, and returns how often it
+// asks where the cursor is. There are programs that wait for an answer.
+func (m *modes) look(p []byte) (asked int) {
 	if len(m.rest) == 0 && bytes.IndexByte(p, esc) < 0 {
-		return
+		return 0
 	}
-	b := append(m.rest, p[max(0, len(p)-64<<10):]...)
+	p = p[max(0, len(p)-64<<10):]
+	b := append(m.rest, p...)
+	const where = "\x1b[6n"
+	asked = bytes.Count(b, []byte(where)) - bytes.Count(m.rest, []byte(where))
 	for _, x := range [...]struct {
 		order string
 		flag  *bool
@@ -235,4 +239,5 @@ func (m *modes) look(p []byte) {
 		}
 	}
 	m.rest = append([]byte(nil), b[max(0, len(b)-8):]...)
+	return asked
 }
