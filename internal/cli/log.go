@@ -61,13 +61,21 @@ func (c *console) journal(state string) (*slog.Logger, error) {
 	}
 	handler := func(w io.Writer, level string) slog.Handler {
 		l, _ := logfile.Level(level) // checked
-		return slog.NewJSONHandler(logfile.Filter(w, hide), &slog.HandlerOptions{Level: l})
+		return slog.NewJSONHandler(logfile.Filter(w, hide), &slog.HandlerOptions{Level: l, ReplaceAttr: readable})
 	}
 	file := handler(logfile.New(filepath.Join(state, "logs", "chela.log"), o.MaxBytes), o.Level)
 	if !c.aloud {
 		return slog.New(file), nil
 	}
 	return slog.New(slog.NewMultiHandler(file, handler(&terminal{c: c, style: o.ConsoleStyle}, o.ConsoleLevel))), nil
+}
+
+// readable writes durations as people do.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // terminal shows lines of a log to who runs a gateway.
