@@ -86,7 +86,7 @@ func TestMemory(t *testing.T) {
 // TestHostile makes text of pages that are made to cost much.
 func TestHostile(t *testing.T) {
 	at, _ := url.Parse("https://site.example/page")
-	const n = 400_000
+	const n = 200_000
 	words := strings.Repeat("some words, and more of them. ", 20)
 	for name, page := range map[string]string{
 		"nested blocks":      strings.Repeat("<div>", 500) + strings.Repeat("<p>"+words+"</p>", n/700) + strings.Repeat("</div>", 500),
@@ -118,10 +118,9 @@ func TestHostile(t *testing.T) {
 		"fonts":              strings.Repeat("<font>x</font>", n/14),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			began := time.Now()
 			_, _, by := extract([]byte(page), "text/html", at, true, true)
-			if took := time.Since(began); took > 4*time.Second {
+			if took := time.Since(began); took > slow*6*time.Second {
 				t.Errorf("%d bytes by %s take %v", len(page), by, took)
 			} else if took > 500*time.Millisecond {
 				t.Logf("%d bytes by %s take %v", len(page), by, took)
@@ -152,7 +151,7 @@ func FuzzExtract(f *testing.F) {
 		for _, markdown := range []bool{true, false} {
 			began := time.Now()
 			_, text, by := extract(body, contentType, at, markdown, true)
-			if took := time.Since(began); took > 2*time.Second {
+			if took := time.Since(began); took > slow*10*time.Second {
 				t.Errorf("%d bytes by %s take %v", len(body), by, took)
 			}
 			if !utf8.ValidString(text) {
