@@ -238,10 +238,15 @@ func (it item) append(b []byte) []byte {
 type batch struct {
 	net.Conn
 
-	mu   sync.Mutex
+	mu   chan struct{} // cap 1; held while it is written, which may take long
 	held bool
 	buf  []byte
 }
+
+func newBatch(c net.Conn) *batch { return &batch{Conn: c, mu: make(chan struct{}, 1)} }
+
+func (b *batch) lock()   { b.mu <- struct{}{} }
+func (b *batch) unlock() { <-b.mu }
 
 const (
 	maxHeld    = 64 << 10 // bounds what is held back
@@ -251,15 +256,15 @@ const (
 
 // hold begins to hold back what is written, in buf.
 func (b *batch) hold(buf []byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.lock()
+	defer b.unlock()
 	b.held, b.buf = true, buf[:0]
 }
 
 // release sends what was held back, and returns the memory.
 func (b *batch) release() ([]byte, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.lock()
+	defer b.unlock()
 	err := b.flushLocked()
 	buf := b.buf
 	b.held, b.buf = false, nil
@@ -277,8 +282,8 @@ func (b *batch) flushLocked() error {
 
 // Write sends p, or holds it back.
 func (b *batch) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.lock()
+	defer b.unlock()
 	if b.held && len(p) <= maxWhole && len(b.buf)+len(p) <= maxHeld {
 		b.buf = append(b.buf, p...)
 		return len(p), nil
@@ -297,5 +302,5 @@ func (l batching) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &batch{Conn: c}, nil
+	return newBatch(c), nil
 }
