@@ -35,6 +35,36 @@ func (b *browser) say(text string) {
 	b.do("write "+text, chromedp.WaitVisible(composer), chromedp.Click(composer), chromedp.SendKeys(composer, text), chromedp.KeyEvent("\r"))
 }
 
+// write writes into a field, which loses what was written when the page draws
+// itself anew, and presses Enter.
+func (b *browser) write(field, text string) {
+	b.t.Helper()
+	for range 50 {
+		if evaluate[string](b, fmt.Sprintf("(e => (e.focus(), e.value))(%s)", field)) == text {
+			b.do("enter "+text, chromedp.KeyEvent("\r"))
+			return
+		}
+		b.do("write "+text, chromedp.Evaluate[chromedp.Void](field+".select()"), chromedp.KeyEvent(text), chromedp.Sleep(200*time.Millisecond))
+	}
+	b.t.Fatalf("%q cannot be written", text)
+}
+
+// menu chooses from the menu of the session that is open. The menu closes when
+// the page draws itself anew, and is then opened again.
+func (b *browser) menu(item string) {
+	b.t.Helper()
+	chosen := fmt.Sprintf(`[...document.querySelectorAll("[role=menuitem]")].find(e => e.getClientRects().length && e.innerText.trim().startsWith(%s))`, quote(item))
+	b.Await("no "+item+" in the menu", fmt.Sprintf(`(() => {
+		const item = %s;
+		if (item) { item.click(); return true; }
+		if (Date.now() - (window.opened || 0) > 2000) {
+			window.opened = Date.now();
+			[...document.querySelectorAll('button[aria-label^="Actions for"]')].filter(e => e.getClientRects().length).at(-1)?.click();
+		}
+		return false;
+	})()`, chosen))
+}
+
 func TestControlUI(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, merge(withUI(t), section{"tools": section{"exec": section{"mode": "ask"}}}))
@@ -85,6 +115,27 @@ func TestControlUI(t *testing.T) {
 		b.do("reload", chromedp.Reload())
 		b.Shows("39 40")
 		b.Shows("The tool said: ")
+	})
+	step("another session is begun, renamed, found again and deleted", func(t *testing.T) {
+		b.do("begin", chromedp.Click(".sidebar-new-session"))
+		b.Await("no page for it", `location.pathname == "/new" && [...document.querySelectorAll("textarea")].some(e => e.offsetParent)`)
+		b.write(`[...document.querySelectorAll("textarea")].filter(e => e.offsetParent).at(-1)`, "echo in another one")
+		b.Await("it was not begun", `location.pathname.startsWith("/chat/main/chat-")`)
+		b.Await("no answer in it", `document.body.innerText.split("\n").some(line => line.trim() == "in another one")`)
+		b.menu("Rename")
+		b.Await("nothing to write the name in", `document.activeElement.matches("input, textarea")`)
+		b.do("rename", chromedp.Evaluate[chromedp.Void](`document.activeElement.select()`), chromedp.KeyEvent("Tea talk"), chromedp.KeyEvent("\r"))
+		b.Shows("Tea talk")
+		b.do("reload", chromedp.Reload())
+		b.Shows("in another one")
+		b.Shows("Tea talk")
+		b.menu("Delete")
+		b.Await("it does not ask whether to delete", `!!document.querySelector("button.btn.danger")`)
+		b.do("delete", chromedp.Evaluate[chromedp.Void](`document.querySelector("button.btn.danger").click()`))
+		b.Await("it is still shown", `!document.body.innerText.includes("Tea talk")`)
+		if list := s.Chela("sessions", "list"); strings.Contains(list, "Tea talk") {
+			t.Errorf("sessions:\n%s", list)
+		}
 	})
 	step("at rest it does not ask again and again", func(t *testing.T) {
 		time.Sleep(5 * time.Second)

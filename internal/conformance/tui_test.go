@@ -116,7 +116,7 @@ func TestTerminal(t *testing.T) {
 		w.Say("/verbose on")
 		w.Await(`verbose on`)
 		w.Say("read notes.txt")
-		w.Await(`Read`)
+		w.Await(`read notes\.txt \(completed\)`)
 		w.Await(`The tool said:.*the tide turns at six`)
 	})
 	step("an answer is shown as it comes, and Esc stops it", func() {
