@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,7 @@ func only(v url.Values, want map[string]string) error {
 // fake is a search service that is as strict as the real one.
 type fake struct {
 	provider string
+	mu       sync.Mutex // calls run side by side
 	requests []*http.Request
 	status   int    // when it is not 200
 	body     string // with that status
@@ -50,6 +52,8 @@ type fake struct {
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.requests = append(f.requests, r)
 	if f.status != 0 {
 		w.WriteHeader(f.status)
