@@ -31,6 +31,7 @@ type room struct {
 	process  tool.Tool
 	commands *exec.Commands
 	session  chela.SessionKey
+	begun    string // what the command that was started last had written by then
 
 	mu    sync.Mutex
 	owed  []string
@@ -121,6 +122,7 @@ func (r *room) start(args m) string {
 	if err != nil || d["status"] != "running" || !strings.Contains(text, fmt.Sprint("sessionId ", d["sessionId"])) {
 		r.t.Fatalf("%v: %q %v, %v", args, text, d, err)
 	}
+	r.begun = d["tail"].(string)
 	return d["sessionId"].(string)
 }
 
@@ -139,10 +141,11 @@ func (r *room) poll(id string, timeout int) (string, m) {
 	return r.do(m{"action": "poll", "sessionId": id, "timeout": timeout})
 }
 
-// see polls until the output has a piece.
+// see polls until the output of the command that was started last has a piece.
 func (r *room) see(id, piece string) string {
 	r.t.Helper()
-	all := ""
+	all := r.begun
+	r.begun = ""
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		text, _ := r.poll(id, 0)
 		if !strings.Contains(text, "(no new output)") {
@@ -448,7 +451,7 @@ func TestProcess(t *testing.T) {
 	})
 	t.Run("a program that asks where the cursor is gets an answer", func(t *testing.T) {
 		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": `stty -echo; for i in 1 2; do printf '\033[6n'; read -rsd R x; echo "<${x#*[}>"; done`, "pty": true, "background": true})
+		id := r.start(m{"command": `stty -echo; sleep 0.5; for i in 1 2; do printf '\033[6n'; read -rsd R x; echo "<${x#*[}>"; done`, "pty": true, "background": true})
 		if text, _ := r.poll(id, 20_000); !strings.HasPrefix(text, "<1;1>\n<1;1>\n\n[exit code 0") {
 			t.Errorf("got %q", text)
 		}
@@ -590,7 +593,7 @@ func TestProcess(t *testing.T) {
 	})
 	t.Run("PR-11 the newest of much output, the streams apart", func(t *testing.T) {
 		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "head -c 69999 /dev/zero | tr '\\0' a; echo; echo bad >&2; sleep 0.1; head -c 29995 /dev/zero | tr '\\0' z; printf 你"})
+		id := r.start(m{"command": "sleep 0.5; head -c 69999 /dev/zero | tr '\\0' a; echo; echo bad >&2; sleep 0.1; head -c 29995 /dev/zero | tr '\\0' z; printf 你"})
 		r.await(1)
 		text, d := r.poll(id, 0)
 		first, rest, _ := strings.Cut(text, "\n")

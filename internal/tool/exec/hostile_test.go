@@ -5,7 +5,6 @@ package exec_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +50,7 @@ func TestHostile(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, terminal %v", c.name, terminal), func(t *testing.T) {
 					r.t = t
 					text, d := r.poll(id, 30_000)
+					text = r.begun + text
 					began, _ := time.Parse(time.RFC3339Nano, d["startedAt"].(string))
 					ended, _ := time.Parse(time.RFC3339Nano, d["endedAt"].(string))
 					if took := ended.Sub(began); took > c.within {
@@ -80,19 +80,6 @@ func TestHostile(t *testing.T) {
 		text, _ := r.poll(id, 30_000)
 		if !strings.Contains(text, "end\n\n[exit code 0") || time.Since(began) > 30*time.Second {
 			t.Errorf("after %v: %q", time.Since(began), text[max(0, len(text)-100):])
-		}
-	})
-	t.Run("R18 0 survivors and 0 zombies after many runs", func(t *testing.T) {
-		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
-		for range 20 {
-			r.text(m{"command": "echo $$ >> pids; (setsid sh -c 'echo $$ >> pids; sleep 60' &); (sleep 60 & echo $! >> pids)", "timeoutSeconds": 5})
-		}
-		for line := range strings.Lines(file(t, filepath.Join(r.dir, "pids"))) {
-			stat, err := os.ReadFile("/proc/" + strings.TrimSpace(line) + "/stat")
-			_, state, _ := strings.Cut(string(stat), ") ")
-			if err == nil && (state[0] != 'Z' || strings.HasPrefix(state, fmt.Sprintf("Z %d ", os.Getpid()))) { // those of init are init's
-				t.Errorf("left: %s", stat)
-			}
 		}
 	})
 	t.Run("an abort in the foreground, of one that ignores TERM", func(t *testing.T) {
