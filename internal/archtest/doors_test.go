@@ -24,7 +24,7 @@ var doors = []struct {
 	{"net/http", "HandleFunc", nil},
 	{"net/http", "ListenAndServe", nil},
 	{"net/http", "Serve", nil},
-	{"net/http", "Server", []string{"internal/gateway"}},
+	{"net/http", "Server", []string{"internal/gateway", "internal/httpapi"}},
 	{"net", "Listen", []string{"internal/app", "internal/statedir"}},
 	{"net", "ListenConfig", []string{"internal/app"}},
 	{"net", "ListenPacket", nil},
