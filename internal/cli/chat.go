@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/tui"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/lines"
 	"github.com/chela-ai/chela/internal/tui/talk"
@@ -101,6 +102,18 @@ func sessionKey(h wire.Hello, name string) (string, error) {
 		return "", usageError{hinted{err, "--session main"}}
 	}
 	return string(key), nil
+}
+
+// screen shows the conversation on the terminal.
+func (c *console) screen(ctx context.Context, l *link, s Start, f chatFlags, lines []string) error {
+	key, err := sessionKey(l.Hello(), f.session)
+	if err != nil {
+		return err
+	}
+	return tui.Run(ctx, tui.Options{
+		Client: l.Client, Session: key, Yes: f.yes, Styles: c.palette(c.out), Lines: lines,
+		History: filepath.Join(s.State, "history"), In: c.in, Out: c.out,
+	})
 }
 
 // welcome says which model answers and why, and on the first start without one
