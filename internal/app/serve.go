@@ -26,7 +26,7 @@ import (
 
 // port is where other programs reach the gateway.
 type port struct {
-	lobby *httpapi.Lobby
+	lobby *gateway.Lobby
 	o     gatewayOptions
 	door  *access.Door // of the gateway; nil until it is up
 	token secret.Value
@@ -60,7 +60,7 @@ func (e *Engine) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.lobby, p.pin, p.url = httpapi.NewLobby(l, e.o.Log, e.early(access.New(guard))), pin, "ws://"+l.Addr().String()
+	p.lobby, p.pin, p.url = gateway.NewLobby(l, e.o.Log, e.early(access.New(guard))), pin, "ws://"+l.Addr().String()
 	if g.TLS.Enabled {
 		p.url = "wss" + p.url[2:]
 	}

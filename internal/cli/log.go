@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
-	"sync"
 
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/logfile"
@@ -67,7 +65,7 @@ func (c *console) journal(state string) (*slog.Logger, error) {
 	if !c.aloud {
 		return slog.New(file), nil
 	}
-	return slog.New(slog.NewMultiHandler(file, handler(&terminal{c: c, style: o.ConsoleStyle}, o.ConsoleLevel))), nil
+	return slog.New(slog.NewMultiHandler(file, handler(lines.Writer(c.err, c.palette(c.err), o.ConsoleStyle), o.ConsoleLevel))), nil
 }
 
 // readable writes durations as people do.
@@ -76,24 +74,4 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 		a.Value = slog.StringValue(a.Value.Duration().String())
 	}
 	return a
-}
-
-// terminal shows lines of a log to who runs a gateway.
-type terminal struct {
-	c     *console
-	style string
-	mu    sync.Mutex
-}
-
-func (t *terminal) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.style == "json" {
-		return t.c.err.Write(p)
-	}
-	line := lines.Log(bytes.TrimSpace(p), t.c.palette(t.c.err), t.style == "compact")
-	if _, err := io.WriteString(t.c.err, line+"\n"); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

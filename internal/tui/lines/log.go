@@ -1,7 +1,9 @@
 package lines
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -40,4 +42,26 @@ func weight(p ansi.Palette, level string) ansi.Style {
 		return p.Warn
 	}
 	return p.Dim
+}
+
+// Writer returns a writer of a log's lines, each one Write, that shows them on w
+// in a style: json as they are, compact without the date, otherwise with it.
+func Writer(w io.Writer, p ansi.Palette, style string) io.Writer {
+	if style == "json" {
+		return w
+	}
+	return &writer{w: w, styles: p, short: style == "compact"}
+}
+
+type writer struct {
+	w      io.Writer
+	styles ansi.Palette
+	short  bool
+}
+
+func (w *writer) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(w.w, Log(bytes.TrimSpace(line), w.styles, w.short)+"\n"); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }

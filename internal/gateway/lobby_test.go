@@ -1,4 +1,4 @@
-package httpapi
+package gateway_test
 
 import (
 	"io"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/gateway"
+	"github.com/chela-ai/chela/internal/httpapi"
 )
 
 // TestLobby asks a port before and after its gateway is up.
@@ -18,8 +20,8 @@ func TestLobby(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	b := NewLobby(l, log, New(Options{
-		Log: log, Door: access.New(access.Options{Log: log}), Stage: func() Stage { return Starting },
+	b := gateway.NewLobby(l, log, httpapi.New(httpapi.Options{
+		Log: log, Door: access.New(access.Options{Log: log}), Stage: func() httpapi.Stage { return httpapi.Starting },
 	}))
 	get := func(path string) string {
 		t.Helper()
