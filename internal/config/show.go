@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/chela-ai/chela/internal/secret"
 )
@@ -78,33 +79,40 @@ func refers(object map[string]any, key, s string) bool {
 	case "source":
 		return s == "env" || s == "file"
 	case "id":
-		return source == "file" || source == "env" && name.MatchString(s)
+		return source == "file" || source == "env" && name().MatchString(s)
 	}
 	return false
 }
 
+// Patterns are compiled when a configuration is shown first: most processes
+// never do.
 var (
-	name      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	reference = regexp.MustCompile(`^(\$\{[A-Z_][A-Z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:.+)$`)
+	name      = pattern(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	reference = pattern(`^(\$\{[A-Z_][A-Z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:.+)$`)
 	// hiding matches names below which nothing is shown.
-	hiding = regexp.MustCompile(`(?i)(token|passw(or)?d|passphrase|secret|key|credential|authorization|cookie|signature|webhook|dsn|(^|_)(pass|pwd|pin|auth))s?$`)
+	hiding = pattern(`(?i)(token|passw(or)?d|passphrase|secret|key|credential|authorization|cookie|signature|webhook|dsn|(^|_)(pass|pwd|pin|auth))s?$`)
 	// user is the user of an address, and what follows a name that tells of a
 	// secret in its query.
-	user  = regexp.MustCompile(`://[^/?#\s]*@`)
-	query = regexp.MustCompile(`(?i)([?&#][^=&\s]*(token|key|secret|password|auth|sig)[^=&\s]*=)[^&\s]+`)
+	user  = pattern(`://[^/?#\s]*@`)
+	query = pattern(`(?i)([?&#][^=&\s]*(token|key|secret|password|auth|sig)[^=&\s]*=)[^&\s]+`)
 	// credential matches what services give out as keys, anywhere in a text.
-	credential = regexp.MustCompile(`(?i)\b(sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[a-z]|xapp|hf|gsk|xai|key|pat)[-_][A-Za-z0-9_\-]{8,}|\bAKIA[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_\-]{20,}|\bey[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-.]+|\b(bearer|basic)\s+\S{6,}|\b\d{6,}:[A-Za-z0-9_\-]{20,}|-----BEGIN[^-]*PRIVATE KEY`)
+	credential = pattern(`(?i)\b(sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[a-z]|xapp|hf|gsk|xai|key|pat)[-_][A-Za-z0-9_\-]{8,}|\bAKIA[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_\-]{20,}|\bey[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-.]+|\b(bearer|basic)\s+\S{6,}|\b\d{6,}:[A-Za-z0-9_\-]{20,}|-----BEGIN[^-]*PRIVATE KEY`)
 )
+
+// pattern is an expression that is compiled at its first use.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // text returns s, or what stands in its place.
 func (w viewer) text(s string, path []string, hidden bool) string {
 	switch {
-	case s == "" || !w.used && reference.MatchString(s):
+	case s == "" || !w.used && reference().MatchString(s):
 		return s
-	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), credential.MatchString(s):
+	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), credential().MatchString(s):
 		return secret.Redacted
 	}
-	return query.ReplaceAllString(user.ReplaceAllString(s, "://"+secret.Redacted+"@"), "${1}"+secret.Redacted)
+	return query().ReplaceAllString(user().ReplaceAllString(s, "://"+secret.Redacted+"@"), "${1}"+secret.Redacted)
 }
 
 // open reports whether a text may stand at the path that is no secret.
@@ -127,7 +135,7 @@ func (w viewer) secret(path []string) bool {
 		return k.Kind == Secret
 	}
 	last := path[len(path)-1]
-	return !isIndex(last) && hiding.MatchString(last)
+	return !isIndex(last) && hiding().MatchString(last)
 }
 
 // key returns the key that this build knows at the path itself.
@@ -143,4 +151,4 @@ func (w viewer) key(path []string) *Key {
 }
 
 // Concealed returns a text for people without what looks like a credential.
-func Concealed(s string) string { return credential.ReplaceAllString(s, secret.Redacted) }
+func Concealed(s string) string { return credential().ReplaceAllString(s, secret.Redacted) }
