@@ -93,23 +93,9 @@ func (p *Profile) think(m session.Meta, r run.Run) llm.Level {
 		if l == "" {
 			continue
 		}
-		return nearest(p.Model, llm.Level(l))
+		return p.Model.Level(llm.Level(l))
 	}
 	return llm.Off
-}
-
-// nearest returns the highest level not above want that the model takes.
-func nearest(m llm.Model, want llm.Level) llm.Level {
-	best := llm.Off
-	for _, l := range llm.Levels {
-		if m.Thinks(l) {
-			best = l
-		}
-		if l == want {
-			break
-		}
-	}
-	return best
 }
 
 // principalOf returns who the items of a run are carried out for: the one that

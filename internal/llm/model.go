@@ -47,6 +47,20 @@ func (m Model) Thinks(l Level) bool {
 	return false
 }
 
+// Level returns the highest level not above want that m takes.
+func (m Model) Level(want Level) Level {
+	best := Off
+	for _, l := range Levels {
+		if m.Thinks(l) {
+			best = l
+		}
+		if l == want || want == "" {
+			break
+		}
+	}
+	return best
+}
+
 // Ref names a model of a provider.
 type Ref struct{ Provider, Model string }
 
