@@ -44,8 +44,17 @@ type try struct {
 func (ch *Chain) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		a := &answer{ch: ch, r: r, yield: yield}
-		for _, t := range ch.tries(r.Session) {
+		defer ch.health.keep()
+		tries := ch.tries(r.Session)
+		for _, t := range tries {
 			if done := a.ask(ctx, t); done {
+				return
+			}
+		}
+		able := slices.IndexFunc(tries, func(t try) bool { return t.c.Err == nil })
+		if able >= 0 && !a.asked { // others began to try them just now: there is nothing to lose
+			tries[able].until = time.Now()
+			if done := a.ask(ctx, tries[able]); done {
 				return
 			}
 		}
@@ -98,6 +107,7 @@ type answer struct {
 	ch       *Chain
 	r        *llm.Request
 	yield    func(llm.Event, error) bool
+	asked    bool // somebody
 	given    bool // the caller has something of an answer that failed
 	attempts []llm.Attempt
 	skip     *Candidate // cannot answer this, whatever the key
@@ -118,6 +128,7 @@ func (a *answer) ask(ctx context.Context, t try) (done bool) {
 			return true
 		}
 	}
+	a.asked = true
 	r := t.c.request(a.r)
 	end := a.ch.health.begin(t.key.ID, t.c.Model.ID)
 	defer end()
@@ -147,13 +158,11 @@ func (a *answer) ask(ctx context.Context, t try) (done bool) {
 }
 
 // request is the request in the terms of the candidate: another model may think
-// less and say less.
+// less and say less. What it cannot see or read is the dialect's to leave out.
 func (c *Candidate) request(r *llm.Request) *llm.Request {
 	own := *r
 	own.Model = c.Model.ID
-	if !c.Model.Thinks(r.Thinking) {
-		own.Thinking = llm.Off
-	}
+	own.Thinking = c.Model.Level(r.Thinking)
 	if c.Model.MaxOutput > 0 && own.MaxTokens > c.Model.MaxOutput {
 		own.MaxTokens = c.Model.MaxOutput
 	}
@@ -169,8 +178,9 @@ func (a *answer) fail(ctx context.Context, t try, err error) (done bool) {
 		return true
 	}
 	counts := a.ch.health.failed(t.key.ID, t.c.Model.ID, e, time.Now())
-	// What is too long for a stand-in may be right for the next one.
-	unfit := e.Class == llm.ClassNoModel || e.Class == llm.ClassContext && t.c != &a.ch.candidates[0]
+	// What a stand-in cannot take may be right for the next one.
+	unfit := e.Class == llm.ClassNoModel ||
+		(e.Class == llm.ClassContext || e.Class == llm.ClassFormat) && t.c != &a.ch.candidates[0]
 	if !counts && !unfit {
 		a.yield(llm.Event{}, err)
 		return true
@@ -182,20 +192,47 @@ func (a *answer) fail(ctx context.Context, t try, err error) (done bool) {
 	return false
 }
 
-// exhausted is the error when nobody answered: that of the only attempt, or
-// all of them.
+// exhausted is the error when nobody answered: that of the only one that there
+// is to ask, or why each of them did not, also those that were not asked because
+// they rest.
 func (a *answer) exhausted() error {
-	if len(a.attempts) == 1 {
-		return a.attempts[0].Err
-	}
-	x := &llm.Exhausted{Attempts: a.attempts}
-	now := time.Now()
-	for _, c := range a.ch.candidates {
-		for _, k := range c.Keys {
-			if t := a.ch.health.until(k.ID, c.Model.ID, now); x.Retry.IsZero() || t.Before(x.Retry) {
-				x.Retry = t
+	x := &llm.Exhausted{}
+	rests := a.ch.health.Rests()
+	for i := range a.ch.candidates {
+		m := a.ch.candidates[i].Model
+		asked := slices.IndexFunc(a.attempts, func(t llm.Attempt) bool { return t.Provider == m.Provider && t.Model == m.ID })
+		for _, t := range a.attempts {
+			if t.Provider == m.Provider && t.Model == m.ID {
+				x.Attempts = append(x.Attempts, t)
+			}
+		}
+		for _, k := range a.ch.candidates[i].Keys {
+			why, ok := rest(rests, k.ID, m.ID)
+			if !ok {
+				continue
+			}
+			if x.Retry.IsZero() || why.Until.Before(x.Retry) {
+				x.Retry = why.Until
+			}
+			if asked < 0 {
+				x.Attempts = append(x.Attempts, llm.Attempt{Provider: m.Provider, Model: m.ID, Key: k.ID, Err: &llm.Error{
+					Class: why.Reason, Provider: m.Provider, Model: m.ID, Message: "it failed before, and rests",
+				}})
 			}
 		}
 	}
+	if len(x.Attempts) == 1 {
+		return x.Attempts[0].Err
+	}
 	return x
+}
+
+// rest returns the longer of the rests of a key and of a model under it.
+func rest(rests map[Place]Rest, key, model string) (Rest, bool) {
+	r, ok := rests[Place{Key: key}]
+	m, also := rests[Place{key, model}]
+	if m.Until.After(r.Until) {
+		r = m
+	}
+	return r, ok || also
 }

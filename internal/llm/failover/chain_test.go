@@ -149,6 +149,18 @@ func TestChain(t *testing.T) {
 			}, "from c", "a m1, b m2, c m3", "b m2", "", "a m1 network 1m0s",
 		},
 		{
+			"what a stand-in refuses for what it says may be right for the next", func(b *bench) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", status(500, "oops"))), model("q/m2", b.key("b", status(400, "no"))), model("r/m3", b.key("c")))
+			}, "from c", "a m1, b m2, c m3", "b m2", "", "a m1 network 1m0s",
+		},
+		{
+			"what a service asks for does not shorten the rest of an account without credit", func(b *bench) llm.Provider {
+				broke := status(429, "insufficient_quota")
+				broke.Fault.RetryAfter = "2"
+				return failover.New(b.health, model("p/m1", b.key("a", broke), b.key("b")))
+			}, "from b", "a m1, b m1", "b m1", "", "a billing 5h0m0s",
+		},
+		{
 			"an answer that dies in the middle goes on from another, from its beginning", func(b *bench) llm.Provider {
 				return failover.New(b.health, model("p/m1", b.key("a", died)), model("q/m2", b.key("c")))
 			}, "from c", "a m1, c m2", "c m2", "", "a m1 network 1m0s",
@@ -301,12 +313,103 @@ func TestRests(t *testing.T) {
 			}
 		})
 	})
+	t.Run("FAIL-06 who was not asked because he rests is named too, with the earliest time", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			p := failover.New(b.health, model("p/m1", b.key("a", status(402, "no money"))), model("q/m2", b.key("c", down, down, status(404, "gone"))))
+			for range 2 {
+				_, _, err := ask(p, "")
+				x, ok := errors.AsType[*llm.Exhausted](err)
+				if want := "no model answered: p/m1: billing; q/m2: overloaded"; !ok || err.Error() != want || time.Until(x.Retry) != time.Minute {
+					t.Errorf("%v %+v; want %s", err, x, want)
+				}
+			}
+			if got := b.since(); got != "a m1, c m2, c m2" {
+				t.Errorf("asked %s", got)
+			}
+			if _, _, err := ask(p, ""); llm.ClassOf(err) != llm.ClassBilling || !strings.Contains(err.Error(), "q/m2: model_not_found") {
+				t.Errorf("%v", err)
+			}
+		})
+	})
+	t.Run("a failure during a rest, when there is nobody else, is no further step", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			p := failover.New(b.health, model("p/m1", b.key("a", down, down, down)))
+			for range 3 {
+				ask(p, "")
+				if r := b.health.Rests()[failover.Place{Key: "a", Model: "m1"}]; r.Count != 1 || time.Until(r.Until) != time.Minute {
+					t.Errorf("%+v", r)
+				}
+			}
+		})
+	})
+	t.Run("of many that find a rest over at once each is answered", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			for range 200 {
+				b := newBench(t)
+				p := failover.New(b.health, model("p/m1", b.key("a", down)))
+				ask(p, "")
+				time.Sleep(2 * time.Minute)
+				var wg sync.WaitGroup
+				for range 4 {
+					wg.Go(func() {
+						if text, _, err := ask(p, ""); text != "from a" {
+							t.Errorf("%q, %v", text, err)
+						}
+					})
+				}
+				wg.Wait()
+			}
+		})
+	})
+	t.Run("the next key does not wait for the disk", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			kept := 0
+			h := failover.NewHealth(nil, func([]byte) { time.Sleep(time.Second); kept++ })
+			b := newBench(t)
+			begun := time.Now()
+			for e, err := range failover.New(h, model("p/m1", b.key("a", down), b.key("b"))).Stream(t.Context(), hi("")) {
+				if took := time.Since(begun); took > 0 || err != nil {
+					t.Errorf("%v after %v, %v", e, took, err)
+				}
+			}
+			if kept != 1 {
+				t.Errorf("kept %d times", kept)
+			}
+		})
+	})
 	t.Run("damaged state is forgotten", func(t *testing.T) {
 		t.Parallel()
 		if got := failover.NewHealth([]byte(`{"a":`), nil).Rests(); len(got) != 0 {
 			t.Error(got)
 		}
 	})
+}
+
+// A stand-in that thinks less is asked to think as much as it can.
+func TestThinking(t *testing.T) {
+	t.Parallel()
+	var asked []llm.Level
+	key := failover.Key{ID: "a", Provider: llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+		asked = append(asked, r.Thinking)
+		return status(500, "no")
+	})}
+	with := func(id string, levels ...llm.Level) failover.Candidate {
+		return failover.Candidate{Model: llm.Model{Provider: id, ID: id, Levels: levels}, Keys: []failover.Key{{ID: id, Provider: key.Provider}}}
+	}
+	p := failover.New(failover.NewHealth(nil, nil), with("1", llm.Levels[:]...), with("2", llm.Low, llm.Medium), with("3"), with("4", llm.XHigh))
+	r := hi("")
+	r.Thinking = llm.High
+	for range p.Stream(t.Context(), r) {
+	}
+	if diff := cmp.Diff([]llm.Level{llm.High, llm.Medium, llm.Off, llm.Off}, asked); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // A stop ends the chain: nobody else is asked.

@@ -22,9 +22,11 @@ type Rest struct {
 // Health is what is known of keys. It is safe for concurrent use, and shared
 // by all chains.
 type Health struct {
-	save func([]byte)
+	save   func([]byte)
+	saving sync.Mutex // held while save runs, so that the newest state is the last one kept
 
 	mu      sync.Mutex
+	dirty   bool           // the state differs from the one that was kept
 	rests   map[Place]Rest // by place
 	probing map[Place]bool // places that one call tries now
 	sticky  map[string]string
@@ -134,9 +136,7 @@ func (h *Health) worked(key, model, session string) {
 	_, m := h.rests[Place{key, model}]
 	delete(h.rests, Place{Key: key})
 	delete(h.rests, Place{key, model})
-	if k || m {
-		h.saveLocked()
-	}
+	h.dirty = h.dirty || k || m
 	h.stickLocked(session, key)
 }
 
@@ -154,32 +154,49 @@ func (h *Health) failed(key, model string, e *llm.Error, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.rests[p]
-	if now.Sub(r.Last) > forgiven {
+	switch {
+	case now.Sub(r.Last) > forgiven:
 		r.Count = 0
+	case r.Until.After(now): // it was asked for want of another, or by several at once: that is one failure
+		r.Count--
 	}
 	rest := steps[min(r.Count, len(steps)-1)]
 	if e.Class == llm.ClassBilling {
 		rest = min(broke<<min(r.Count, 8), brokeMost)
 	}
-	if e.RetryAfter > 0 {
+	if e.RetryAfter > 0 && e.Class != llm.ClassBilling {
 		rest = min(e.RetryAfter, longest)
 	}
-	h.rests[p] = Rest{Until: now.Add(rest), Reason: e.Class, Count: r.Count + 1, Last: now}
-	h.saveLocked()
+	h.rests[p] = Rest{Until: later(r.Until, now.Add(rest)), Reason: e.Class, Count: r.Count + 1, Last: now}
+	h.dirty = true
 	return true
 }
 
-// saveLocked keeps the state, without what is too old to matter.
-func (h *Health) saveLocked() {
-	maps.DeleteFunc(h.rests, func(_ Place, r Rest) bool { return time.Since(r.Last) > 2*forgiven })
-	if h.save == nil {
-		return
+// keep saves the state if it has changed, without what is too old to matter.
+// It is called when an answer has ended, so that the next key need not wait for
+// the disk.
+func (h *Health) keep() {
+	h.saving.Lock()
+	defer h.saving.Unlock()
+	if b := h.changed(); b != nil && h.save != nil {
+		h.save(b)
 	}
+}
+
+// changed returns the state, or nil when it is the one that was kept.
+func (h *Health) changed() []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.dirty {
+		return nil
+	}
+	h.dirty = false
+	maps.DeleteFunc(h.rests, func(_ Place, r Rest) bool { return time.Since(r.Last) > 2*forgiven })
 	b, err := json.Marshal(h.rests)
 	if err != nil {
 		panic(fmt.Sprintf("failover: %v", err)) // plain fields
 	}
-	h.save(b)
+	return b
 }
 
 // maxSticky bounds the conversations whose key is remembered.
