@@ -90,8 +90,8 @@ type Event struct {
 	Skipped  bool // on ToolEnd: Call was not run
 	Partial  bool // on Assistant: cut by an abort; it holds what had arrived and no calls
 
-	// On Assistant, when another model answered in place of the one that was
-	// asked: which, and who did not answer.
+	// On Assistant, and on Restarted with a Usage, when another model answered in
+	// place of the one that was asked: which, and who did not answer.
 	By    *llm.Model
 	Tried []llm.Attempt
 

@@ -167,7 +167,7 @@ func (l *loop) ask(ctx context.Context) (*llm.Message, *Event) {
 			l.emit(&Event{Kind: Assistant, Message: done.Message, Usage: done.Usage, By: done.By, Tried: done.Tried})
 			return done.Message, nil
 		}
-		l.emit(&Event{Kind: Restarted, Usage: done.Usage})
+		l.emit(&Event{Kind: Restarted, Usage: done.Usage, By: done.By})
 		if try > 0 {
 			return nil, failed(ErrEmpty)
 		}

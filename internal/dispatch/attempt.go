@@ -115,7 +115,7 @@ func (c *Conductor) handle(ctx context.Context, j *job, ev agent.Event) error {
 	case agent.Restarted:
 		j.shown = false
 		c.publish(j, chela.Event{Stream: chela.StreamAssistant})
-		return c.wasted(ctx, j, ev.Usage)
+		return c.wasted(ctx, j, ev)
 	case agent.Assistant:
 		return c.assistant(ctx, j, ev)
 	case agent.ToolStart:
@@ -151,8 +151,11 @@ func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error
 		Message: ev.Message, Usage: &u, NanoUSD: -1, Partial: ev.Partial,
 	}
 	answered, fallback := j.p.Model, ""
-	if ev.By != nil {
+	switch {
+	case ev.By != nil:
 		answered, fallback = *ev.By, ev.By.Ref()
+	case ev.Partial: // who was about to answer is not known
+		fallback = j.meta.Fallback
 	}
 	h := &held{entry: e, usage: j.usage(answered, u, now), fallback: fallback, notice: j.replaced(fallback, ev.Tried, now)}
 	if h.usage.Priced {
@@ -177,11 +180,15 @@ func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error
 }
 
 // wasted counts a model call whose answer was void.
-func (c *Conductor) wasted(ctx context.Context, j *job, u llm.Usage) error {
-	if u.Total() == 0 {
+func (c *Conductor) wasted(ctx context.Context, j *job, ev agent.Event) error {
+	if ev.Usage.Total() == 0 {
 		return nil
 	}
-	row := j.usage(j.p.Model, u, time.Now())
+	answered := j.p.Model
+	if ev.By != nil {
+		answered = *ev.By
+	}
+	row := j.usage(answered, ev.Usage, time.Now())
 	return store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
 		return tx.Usage().Add(row)
 	})

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,15 +50,15 @@ func (c *Conductor) told(j *job, h *held) {
 // exhausted says that no model answered, why each did not, and when it is
 // worth another try.
 func exhausted(x *llm.Exhausted) string {
-	var b strings.Builder
-	for i, a := range x.Attempts {
-		if i > 0 {
-			b.WriteString(", ")
+	var who []string
+	for _, a := range x.Attempts { // of several keys with the same reason one is enough
+		if s := fmt.Sprintf("%s/%s (%s)", a.Provider, a.Model, reason(a.Err)); !slices.Contains(who, s) {
+			who = append(who, s)
 		}
-		fmt.Fprintf(&b, "%s/%s (%s)", a.Provider, a.Model, reason(a.Err))
 	}
+	text := "no model answered: " + strings.Join(who, ", ")
 	if wait := time.Until(x.Retry); wait > 0 {
-		fmt.Fprintf(&b, "; try again in %s", wait.Round(time.Second))
+		text += fmt.Sprintf("; try again in %s", wait.Round(time.Second))
 	}
-	return "no model answered: " + b.String()
+	return text
 }
