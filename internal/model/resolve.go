@@ -130,6 +130,9 @@ func (m *Set) candidateLocked(r llm.Ref) failover.Candidate {
 	return c
 }
 
+// longestAnswer bounds an answer that comes drop by drop.
+const longestAnswer = time.Hour
+
 // providerLocked returns the provider with the id under one of its keys, made
 // at its first use.
 func (m *Set) providerLocked(id string, k key) (llm.Provider, error) {
@@ -148,7 +151,7 @@ func (m *Set) providerLocked(id string, k key) (llm.Provider, error) {
 	if s := m.o.Providers[id].TimeoutSeconds; s > 0 {
 		first = time.Duration(s) * time.Second
 	}
-	p = llm.Watch(p, llm.Timeouts{First: first, Idle: first})
+	p = llm.Watch(p, llm.Timeouts{First: first, Idle: first, Total: max(longestAnswer, 2*first)})
 	m.made[k.id] = p
 	return p, nil
 }
