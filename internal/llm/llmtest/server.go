@@ -313,6 +313,10 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, step *Step, pieces
 			return
 		}
 	}
+	if f.Hang == HangEnd {
+		s.hang(w, r, f.Ping)
+		return
+	}
 	if f.Abort {
 		panic(http.ErrAbortHandler)
 	}

@@ -53,6 +53,7 @@ const (
 	HangHeaders      // before the headers
 	HangBody         // behind the headers
 	HangMiddle       // in the middle of an event
+	HangEnd          // where the body ends (see Cut); of servers only
 )
 
 // Say answers with a text.
