@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package cli_test
 
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 )
 
 // seat is a person at a terminal in which chela runs.
@@ -90,6 +91,23 @@ func (s *seat) counts(text string, n int) {
 	}
 }
 
+// hides waits until the terminal does not show what is typed.
+func (s *seat) hides() {
+	s.t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		m, err := unix.IoctlGetTermios(int(s.tty.Fd()), getTermios)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if m.Lflag&unix.ECHO == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatal("what is typed is shown")
+		}
+	}
+}
+
 func (s *seat) types(text string) {
 	s.t.Helper()
 	if _, err := s.tty.WriteString(text); err != nil {
@@ -118,6 +136,7 @@ func TestFirstStart(t *testing.T) {
 	s := sit(t, "chat")
 	s.sees("Welcome to chela.")
 	s.sees("built-in assistant: ")
+	s.hides()
 	s.types(secret + "\n")
 	s.sees("key of anthropic saved")
 	s.sees("· anthropic/") // the screen is drawn in pieces

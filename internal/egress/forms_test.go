@@ -89,13 +89,10 @@ func TestForms(t *testing.T) {
 			urls = append(urls, "http://"+h+":"+port+"/x")
 		}
 	}
-	for _, u := range []string{
+	urls = append(urls,
 		"ftp://127.0.0.1/", "file:///etc/passwd", "file://localhost/etc/passwd", "gopher://127.0.0.1:70/x", "data:text/plain,x", "javascript:1",
 		"ws://127.0.0.1/", "unix:///tmp/s", "//127.0.0.1/", "127.0.0.1", "/x", "", "http:", "http:/127.0.0.1", "http:127.0.0.1", "http:///x", "https://",
-		"http://127.0.0.1:" + port, "https://127.0.0.1:" + port, "https://localhost:" + port, "http:\\\\127.0.0.1", "jar:http://127.0.0.1!/",
-	} {
-		urls = append(urls, u)
-	}
+		"http://127.0.0.1:"+port, "https://127.0.0.1:"+port, "https://localhost:"+port, "http:\\\\127.0.0.1", "jar:http://127.0.0.1!/")
 	if len(urls) < 300 {
 		t.Fatalf("%d forms, want 300", len(urls))
 	}

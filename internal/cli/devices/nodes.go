@@ -73,7 +73,7 @@ func commandNames(names []string) string {
 func (c commands) nodesApprove() *cobra.Command {
 	return &cobra.Command{Use: "approve [REQUEST]", Short: "Let a node do what it asks for", Args: c.Args(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
 		return c.With(cmd.Context(), func(l Caller) error {
-			id := ""
+			var id string
 			if len(args) == 1 {
 				id = args[0]
 			} else {

@@ -158,7 +158,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 			Policy: func() approvals.Policy { return approvals.Policy{Mode: "ask", Path: "/state/chela.json", Exists: true} },
 		}),
 		models.Methods(models.Options{
-			Status: func() wire.ModelsStatus { return wire.ModelsStatus{Default: model.Ref(), Reason: "the test says so"} },
+			Status:  func() wire.ModelsStatus { return wire.ModelsStatus{Default: model.Ref(), Reason: "the test says so"} },
 			Default: main, Agent: known, Main: func() llm.Ref { return llm.Ref{Provider: model.Provider, Model: model.ID} },
 			Catalog: func() llm.Catalog {
 				other := llm.Model{Provider: "far", ID: "m2"}

@@ -5,6 +5,7 @@ package exec_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -311,7 +312,7 @@ func TestBackground(t *testing.T) {
 		file(t, filepath.Join(r.dir, "beat"))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := c.Run(ctx); err != context.Canceled {
+		if err := c.Run(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("Run: %v", err)
 		}
 		still(t, filepath.Join(r.dir, "beat"))

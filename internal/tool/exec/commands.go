@@ -91,7 +91,7 @@ func (s *Commands) room() error {
 
 func (s *Commands) roomLocked() error {
 	if s.closed {
-		return errors.New("Chela is ending; nothing is left running")
+		return errors.New("the gateway is ending; nothing is left running")
 	}
 	n := 0
 	for _, k := range s.byID {

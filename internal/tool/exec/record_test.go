@@ -2,6 +2,7 @@ package exec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -177,7 +178,7 @@ func TestSpool(t *testing.T) {
 		s.write([]byte("after"))
 		s.write([]byte(" that"))
 		b := make([]byte, 20)
-		if n, err := s.readAt(b, s.start()); err != nil && err != io.EOF || string(b[:n]) != "after that"[:n] {
+		if n, err := s.readAt(b, s.start()); err != nil && !errors.Is(err, io.EOF) || string(b[:n]) != "after that"[:n] {
 			t.Errorf("%q, %v", b[:n], err)
 		}
 	})

@@ -493,7 +493,7 @@ func TestOutcome(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if _, err := tl.Run(ctx, tool.Call{Args: []byte(`{"url":"http://site.example/"}`), Update: func(string) {}}); err != ctx.Err() {
+			if _, err := tl.Run(ctx, tool.Call{Args: []byte(`{"url":"http://site.example/"}`), Update: func(string) {}}); !errors.Is(err, ctx.Err()) {
 				t.Errorf("an aborted call: %v", err)
 			}
 		})

@@ -160,7 +160,7 @@ func (f *file) object(n int) object {
 	f.depth++
 	defer func() { f.depth-- }()
 	f.cache[n] = object{} // what refers to itself ends here
-	p := parser{where.data, where.at}
+	p := parser(where)
 	v, _ := p.next(true)
 	f.left -= p.at - where.at // they may be made to overlap
 	o := object{value: v}
