@@ -163,7 +163,7 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 	state := m.Provider(ref.Provider)
 	switch {
 	case ref == model.Offline:
-		c.warn("model", "chela config set models.providers.anthropic.apiKey KEY",
+		c.warn("model", "chela models auth anthropic",
 			"%s (%s): the built-in assistant answers, which is not a language model", ref, why)
 	case state.Err != nil:
 		c.fail("model", chela.HintOf(state.Err), "%s (%s): %v", ref, why, state.Err)

@@ -164,9 +164,9 @@ func (c *console) banner(d wire.StatusDefaults, fresh bool) []string {
 	}
 	lines := []string{line}
 	if offline(d) {
-		lines = append(lines, p.Dim.Paint("a model: ")+c.command("config set env.vars.ANTHROPIC_API_KEY KEY"))
+		lines = append(lines, p.Dim.Paint("a model: ")+c.command("models auth anthropic"))
 	} else if fresh {
-		lines = append(lines, p.Dim.Paint("another model: ")+c.command("config set agents.defaults.model PROVIDER/MODEL"))
+		lines = append(lines, p.Dim.Paint("another model: ")+c.command("models set PROVIDER/MODEL"))
 	}
 	if fresh || offline(d) {
 		lines = append(lines, p.Dim.Paint("/help shows what can be typed here"))
