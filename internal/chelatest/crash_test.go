@@ -5,6 +5,7 @@ package chelatest
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,19 +72,37 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// crash has an engine of its own answer one message, and die in the tool of the
-// next one.
-func crash(t *testing.T, dir string) {
+// mortal starts an engine in a process of its own, which is to be killed, and
+// returns a client of it. With a configuration it has that one; with a step it
+// dies there by itself.
+func mortal(t *testing.T, dir string, conf Config, step string) (*exec.Cmd, *Client) {
 	t.Helper()
+	if conf != nil {
+		b, err := json.Marshal(conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "test.json"), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	d := &driver{t: t, dir: dir}
-	cmd, in := d.spawn(t, "tool.run:2") // calls that only read are no step
-	defer in.Close()
+	cmd, in := d.spawn(t, step)
+	t.Cleanup(func() { in.Close() })
 	cl, err := client.Dial(t.Context(), client.Options{Dial: dial(dir), Once: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &Client{Client: cl, t: t}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
+	return cmd, c
+}
+
+// crash has an engine of its own answer one message, and die in the tool of the
+// next one.
+func crash(t *testing.T, dir string) {
+	t.Helper()
+	cmd, c := mortal(t, dir, nil, "tool.run:2") // calls that only read are no step
 	if end := c.Ask("main", "first"); end.Text != "first answer" {
 		t.Fatalf("first: %s %q %s", end.State, end.Text, end.Error)
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -25,22 +24,7 @@ func TestOrphan(t *testing.T) {
 	dir := t.TempDir()
 	conf := speaks(llmtest.OpenAI, url)
 	conf["tools"] = json.RawMessage(`{"exec": {"mode": "full"}}`)
-	b, err := json.Marshal(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "test.json"), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d := &driver{t: t, dir: dir}
-	cmd, in := d.spawn(t, "")
-	defer in.Close()
-	cl, err := client.Dial(t.Context(), client.Options{Dial: dial(dir), Once: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &Client{Client: cl, t: t}
-	defer c.Close()
+	cmd, c := mortal(t, dir, conf, "")
 	c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "wait", IdempotencyKey: "wait"}, nil)
 	var pids []int
 	for _, name := range []string{"sh.pid", "sleep.pid"} {
