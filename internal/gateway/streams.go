@@ -143,6 +143,9 @@ func (st *stream) observe(e chela.Event) {
 	switch e.Stream {
 	case chela.StreamAssistant:
 		st.text.event, st.text.dirty = e, true
+		if e.Text == "" { // the answer begins again, and with it the thinking
+			st.think.event.Text = ""
+		}
 		st.joinLocked()
 		return
 	case chela.StreamThinking:
