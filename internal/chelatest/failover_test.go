@@ -1,0 +1,438 @@
+package chelatest
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/wire"
+)
+
+// trouble is something that a service does wrong.
+type trouble struct {
+	name  string
+	class llm.Class // what it is taken for
+	fault llmtest.Fault
+	takes time.Duration // until it is noticed
+	rests time.Duration // until the key is asked again; 0: longer than the test lasts
+}
+
+// rotates reports whether another key may help.
+func (f *trouble) rotates() bool {
+	return !slices.Contains([]llm.Class{llm.ClassFormat, llm.ClassContext, llm.ClassNoModel}, f.class)
+}
+
+// refusals are the answers of another status.
+func refusals() []trouble {
+	var all []trouble
+	for _, r := range []struct {
+		status         int
+		message, after string
+		class          llm.Class
+	}{
+		{400, "tool_use ids were found without tool_result", "", llm.ClassFormat},
+		{400, "prompt is too long: 250000 tokens", "", llm.ClassContext},
+		{401, "", "", llm.ClassAuth},
+		{403, "", "", llm.ClassAuth},
+		{404, "", "", llm.ClassNoModel},
+		{408, "", "", llm.ClassTimeout},
+		{413, "", "", llm.ClassContext},
+		{422, "", "", llm.ClassFormat},
+		{429, "", "", llm.ClassRate},
+		{429, "", "120", llm.ClassRate},
+		{429, "", "Fri, 31 Dec 1999 23:59:59 GMT", llm.ClassRate},
+		{429, "", "soon", llm.ClassRate},
+		{500, "", "", llm.ClassNetwork},
+		{502, "", "", llm.ClassNetwork},
+		{503, "", "", llm.ClassOverload},
+		{503, "", "90", llm.ClassOverload},
+		{529, "", "", llm.ClassOverload},
+	} {
+		f := trouble{
+			name: strings.TrimSpace(fmt.Sprintf("%d %s %s", r.status, r.message, r.after)), class: r.class, rests: time.Minute,
+			fault: llmtest.Fault{Status: r.status, Message: r.message, RetryAfter: r.after},
+		}
+		if r.after != "" {
+			f.rests = 2 * time.Minute
+		}
+		all = append(all, f)
+	}
+	return append(all,
+		trouble{
+			name: "429 until a date", class: llm.ClassRate, rests: 90 * time.Second,
+			fault: llmtest.Fault{Status: 429, Header: func(set func(k, v string)) {
+				set("Retry-After", time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))
+			}},
+		},
+		trouble{
+			name: "breaks before the headers", class: llm.ClassNetwork, rests: time.Minute,
+			fault: llmtest.Fault{Header: func(func(k, v string)) { panic(http.ErrAbortHandler) }},
+		},
+		trouble{
+			name: "hangs before the headers", class: llm.ClassTimeout, takes: silence, rests: time.Minute,
+			fault: llmtest.Fault{Hang: llmtest.HangHeaders},
+		},
+	)
+}
+
+// broke is an account without credit: its key is not asked for hours, which is
+// why it comes last.
+func broke() trouble {
+	return trouble{name: "402", class: llm.ClassBilling, fault: llmtest.Fault{Status: http.StatusPaymentRequired}}
+}
+
+const silence = 20 * time.Second // after which the test's configuration gives a call up
+
+// phase is a place in an answer: behind the first event that has the mark.
+type phase struct {
+	name string
+	mark map[llmtest.Wire]string // "": at the beginning
+	torn bool                    // and a piece of the next event
+}
+
+func phases() []phase {
+	same := func(s string) map[llmtest.Wire]string {
+		return map[llmtest.Wire]string{llmtest.Anthropic: s, llmtest.OpenAI: s}
+	}
+	return []phase{
+		{"behind the headers", same(""), false},
+		{"before the first content", map[llmtest.Wire]string{llmtest.Anthropic: "content_block_start", llmtest.OpenAI: `"role":"assistant"`}, false},
+		{"behind the first content", same("PARTIAL-ONE"), false},
+		{"in the text", same("PARTIAL-TWO"), true},
+		{"in the arguments of a call", same("ghost.txt"), true},
+		{"before the end", same("-ghost-end-"), false},
+	}
+}
+
+// stumbles are what goes wrong inside of an answer, at each of its phases.
+func stumbles(w llmtest.Wire) []trouble {
+	event := func(data string) string { return "data: " + data + "\n\n" }
+	overloaded := event(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
+	var all []trouble
+	for _, p := range phases() {
+		for _, f := range []struct {
+			trouble
+			tail string // a whole event, in place of what is torn
+		}{
+			{trouble{name: "hangs", class: llm.ClassTimeout, takes: silence, fault: llmtest.Fault{Hang: llmtest.HangEnd}}, ""},
+			{trouble{name: "sends keep-alives only", class: llm.ClassTimeout, takes: silence, fault: llmtest.Fault{Hang: llmtest.HangEnd, Ping: time.Second}}, ":\n\n"},
+			{trouble{name: "ends in good order", class: llm.ClassNetwork}, ""},
+			{trouble{name: "breaks", class: llm.ClassNetwork, fault: llmtest.Fault{Abort: true}}, ""},
+			{trouble{name: "is overloaded", class: llm.ClassOverload}, overloaded},
+			{trouble{name: "talks nonsense", class: llm.ClassNetwork}, event("{]")},
+		} {
+			t := f.trouble
+			t.name, t.rests = t.name+" "+p.name, time.Minute
+			t.fault.Body = func(body []byte) []byte { return append(p.cut(body, w, f.tail == ""), f.tail...) }
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// cut returns the body up to the phase.
+func (p *phase) cut(body []byte, w llmtest.Wire, torn bool) []byte {
+	mark := p.mark[w]
+	if mark == "" {
+		return nil
+	}
+	at := bytes.Index(body, []byte(mark))
+	if at < 0 {
+		panic("the answer has no " + mark)
+	}
+	end := at + bytes.Index(body[at:], []byte("\n\n")) + 2
+	if torn && p.torn {
+		end += 30
+	}
+	return slices.Clone(body[:end])
+}
+
+// The ways in which somebody else may answer.
+const (
+	alone  = "one key"
+	second = "two keys"
+	other  = "a fallback of the other dialect"
+)
+
+// TestFaults puts every fault of a service into the middle of a turn, behind a
+// tool call that was carried out: with nobody to help, with a second key, and
+// with a fallback that speaks the other wire format. Each turn ends in time, by
+// the right one, with one answer and without a trace of the failed one; the
+// tool is not run again; the next message is answered, and when the rest is
+// over the chosen model is back.
+func TestFaults(t *testing.T) {
+	for i, s := range both() {
+		faults := append(append(refusals(), stumbles(s.wire)...), broke())
+		for _, help := range []string{alone, second, other} {
+			t.Run(s.name+" with "+help, func(t *testing.T) {
+				t.Parallel()
+				wrong := make([][]string, len(faults))
+				synctest.Test(t, func(t *testing.T) {
+					b := newBout(t, s, both()[1-i], help)
+					for n := range faults {
+						wrong[n] = b.fight(n, &faults[n])
+					}
+					b.end()
+				})
+				for n := range faults {
+					t.Run(faults[n].name, func(t *testing.T) {
+						for _, w := range wrong[n] {
+							t.Error(w)
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// bout is an application on a service that is in trouble, time and again.
+type bout struct {
+	t        *testing.T
+	first    service
+	standIn  service
+	help     string
+	services services
+	g        *Gateway
+	c        *Client
+
+	mu    sync.Mutex
+	fault *trouble // nil: all is well
+	id    string   // of the call of this case
+
+	wrong []string
+}
+
+func newBout(t *testing.T, first, standIn service, help string) *bout {
+	b := &bout{t: t, first: first, standIn: standIn, help: help}
+	var hc *http.Client
+	b.services, hc = network(t, b.answer)
+	models, env := []string{first.ref()}, keys(nil)
+	switch help {
+	case second:
+		env = keys(map[string]string{strings.ToUpper(first.name) + "_API_KEYS": "k1;k2"})
+	case other:
+		models = append(models, standIn.ref())
+	}
+	b.g = Start(t, Options{HTTP: hc, Env: env, Config: asks(`{"thinkingDefault": "low"}`, models...)})
+	b.c = b.g.Client()
+	return b
+}
+
+func (b *bout) end() {
+	b.c.Close()
+	b.g.Stop()
+	b.services.close()
+}
+
+// ghost is what a call would do that is part of an answer that fails. It comes
+// in several pieces.
+const ghost = `{"path":"ghost.txt", "content":"nothing that anybody will ever read, nor should -ghost-end-"}`
+
+// each answer of a model costs as much.
+const costs = 10
+
+// answer is what the services answer.
+func (b *bout) answer(name string, _ int, got llmtest.Received) llmtest.Step {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := llmtest.Think("It is decided.", "sig-of-"+name, llmtest.Say("fine from "+name+" "+keyOf(got)))
+	if !bytes.Contains(got.Body, []byte(b.id)) {
+		s = llmtest.Think("Let me see.", "sig-of-"+name, llmtest.Call(b.id, "write", fmt.Sprintf(`{"path":"%s.txt","content":"x"}`, b.id)))
+	} else if b.fault != nil && name == b.first.name && keyOf(got) == "k1" {
+		s = llmtest.Think("MUSING about the matter.", "sig-of-"+name, llmtest.Step{Chunk: 60, Fault: b.fault.fault, Parts: []llm.Part{
+			llm.Text(fmt.Sprintf("%-60s%-60s%-60s", "PARTIAL-ONE", "PARTIAL-TWO", "PARTIAL-END")),
+			{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "ghost", Name: "write", Args: []byte(ghost)}},
+		}})
+	}
+	s.Usage = &llm.Usage{Input: costs, Output: costs}
+	return s
+}
+
+// errorf notes what is wrong with the case.
+func (b *bout) errorf(format string, args ...any) {
+	b.wrong = append(b.wrong, fmt.Sprintf(format, args...))
+}
+
+// fight is one case. It returns what is wrong.
+func (b *bout) fight(n int, f *trouble) []string {
+	b.wrong = nil
+	session := fmt.Sprintf("case-%d", n)
+	b.mu.Lock()
+	b.fault, b.id = f, fmt.Sprintf("call_%d_", n)
+	b.mu.Unlock()
+	asked := b.asked()
+	begun := time.Now()
+	end := b.c.Ask(session, "do it")
+	took := time.Since(begun)
+	b.mu.Lock()
+	b.fault = nil
+	b.mu.Unlock()
+
+	who := b.answers(f)
+	b.judge(f, end, took, who)
+	b.judgeAsked(f, who, asked, b.asked())
+	b.judgeTranscript(session, end, who)
+	synctest.Wait()
+	for name, s := range b.services {
+		if s.Active() > 0 {
+			b.errorf("a connection to %s is still in use", name)
+		}
+	}
+	b.judgeNext(f, session, who)
+	return b.wrong
+}
+
+// answers returns what is answered in the end; "": an error.
+func (b *bout) answers(f *trouble) string {
+	switch {
+	case b.help == second && f.rotates():
+		return "fine from " + b.first.name + " k2"
+	case b.help == other && (f.rotates() || f.class == llm.ClassNoModel):
+		return "fine from " + b.standIn.name + " k1"
+	}
+	return ""
+}
+
+// judge looks at how the turn ended.
+func (b *bout) judge(f *trouble, end Ended, took time.Duration, who string) {
+	limit := f.takes + time.Second
+	if b.help == alone {
+		limit += 8 * time.Second // for the same service is asked again
+	}
+	if took > limit {
+		b.errorf("took %s, want at most %s", took, limit)
+	}
+	switch {
+	case who != "" && (end.State != wire.StateFinal || end.Text != who):
+		b.errorf("ended %s: %q %s; want %q", end.State, end.Text, end.Error, who)
+	case who == "" && (end.State != wire.StateError || end.Error == "" || strings.ContainsAny(end.Error, "\n{}")):
+		b.errorf("ended %s: %q %q; want an error for people", end.State, end.Text, end.Error)
+	}
+	for _, ev := range end.Seen {
+		mixed := func(a, b string) bool {
+			return bytes.Contains(ev.Payload, []byte(a)) && bytes.Contains(ev.Payload, []byte(b))
+		}
+		if mixed("PARTIAL", "fine") || mixed("MUSING", "decided") {
+			b.errorf("what clients show of two answers in one: %s", ev.Payload)
+		}
+	}
+	steps := traceOf(b.t, end.Seen, end.Run)
+	begun := 0
+	for _, s := range steps.tools {
+		if s.Phase == wire.PhaseStart {
+			begun++
+		}
+	}
+	if begun != 1 || steps.ends() != 1 {
+		b.errorf("%d calls were begun, and the run ended %d times; want one each", begun, steps.ends())
+	}
+	if _, err := os.Stat(filepath.Join(b.g.Dir, "workspace", "ghost.txt")); err == nil {
+		b.errorf("a call of an answer that failed was run")
+	}
+}
+
+// asked returns how often each service was asked so far.
+func (b *bout) asked() map[string]int {
+	n := map[string]int{}
+	for name, s := range b.services {
+		n[name] = len(s.Requests())
+	}
+	return n
+}
+
+// judgeAsked looks at who was asked in the turn.
+func (b *bout) judgeAsked(f *trouble, who string, before, after map[string]int) {
+	first, standIn := after[b.first.name]-before[b.first.name], after[b.standIn.name]-before[b.standIn.name]
+	least, most := 2, 2 // the call, and what failed
+	switch {
+	case b.help == second && who != "":
+		least, most = 3, 3
+	case b.help == alone && f.rotates():
+		most = 5 // three times more
+	}
+	if first < least || first > most {
+		b.errorf("%s was asked %d times, want %d to %d", b.first.name, first, least, most)
+	}
+	want := 0
+	if b.help == other && who != "" {
+		want = 1
+	}
+	if standIn != want {
+		b.errorf("%s was asked %d times, want %d", b.standIn.name, standIn, want)
+	}
+}
+
+// judgeTranscript looks at what is left of the turn.
+func (b *bout) judgeTranscript(session string, end Ended, who string) {
+	lines := b.c.lines(session)
+	all := strings.Join(lines, "\n")
+	if strings.Contains(all, "PARTIAL") || strings.Contains(all, "ghost") {
+		b.errorf("something is left of an answer that failed:\n%s", all)
+	}
+	answers, notices := 0, 0
+	for _, l := range lines {
+		if strings.HasPrefix(l, "assistant: fine") {
+			answers++
+		}
+		if strings.Contains(l, "↪️ Model Fallback: "+b.standIn.ref()) {
+			notices++
+		}
+	}
+	want, note := 0, 0
+	if who != "" {
+		want = 1
+	}
+	if b.help == other && who != "" {
+		note = 1
+	}
+	if answers != want || notices != note || strings.Count(all, "<write>") != 1 {
+		b.errorf("%d answers and %d notices, want %d and %d, and one call:\n%s", answers, notices, want, note, all)
+	}
+	b.judgeTokens(session, 1+want)
+}
+
+// judgeTokens looks at what the session used in so many answers.
+func (b *bout) judgeTokens(session string, answers int) {
+	if d := b.c.describe(session); d.InputTokens != int64(answers*costs) || d.OutputTokens != int64(answers*costs) {
+		b.errorf("%d tokens in, %d out; want %d each", d.InputTokens, d.OutputTokens, answers*costs)
+	}
+}
+
+// judgeNext looks at the next message, and at the one when all have rested.
+func (b *bout) judgeNext(f *trouble, session, who string) {
+	answers := 1
+	if who != "" {
+		answers++
+	}
+	healthy := "fine from " + b.first.name + " k1"
+	next := healthy
+	if who != "" && f.rotates() {
+		next = who
+	}
+	if end := b.c.Ask(session, "and now?"); end.Text != next {
+		b.errorf("the next message: %s %q %s; want %q", end.State, end.Text, end.Error, next)
+	}
+	last := healthy
+	if f.rests == 0 {
+		last = next
+	}
+	time.Sleep(f.rests + time.Second)
+	if b.help == second {
+		last = next // a conversation stays with its key
+	}
+	if end := b.c.Ask(session, "and later?"); end.Text != last {
+		b.errorf("when all have rested: %s %q %s; want %q", end.State, end.Text, end.Error, last)
+	}
+	b.judgeTokens(session, answers+2)
+}
