@@ -71,6 +71,6 @@ func load(s string) []float64 {
 func disk(i *wire.SystemInfo, dir string) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) == nil {
-		i.DiskPath, i.DiskTotal, i.DiskFree = dir, int64(s.Blocks)*s.Bsize, int64(s.Bavail)*s.Bsize
+		i.DiskPath, i.DiskTotal, i.DiskFree = dir, int64(s.Blocks)*int64(s.Bsize), int64(s.Bavail)*int64(s.Bsize)
 	}
 }
