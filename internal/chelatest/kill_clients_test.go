@@ -54,7 +54,11 @@ func TestKillClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")
 	}
-	const clients, messages, kills = 200, 5, 6
+	const messages = 5
+	clients, kills, limit := 200, 6, time.Minute
+	if raced {
+		clients, kills, limit = 40, 3, 4*time.Minute
+	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -62,7 +66,7 @@ func TestKillClients(t *testing.T) {
 	model := httptest.NewServer(modelHandler(d))
 	defer model.Close()
 	d.configure(model.URL)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 
 	cmd, in := d.spawn(t, "")

@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: false,
 		// A command that hangs shows where when it is ended.
-		Deadline: time.Now().Add(time.Minute),
+		Deadline: time.Now().Add(5 * time.Minute),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TERM", "dumb")
