@@ -27,8 +27,8 @@ type key struct {
 // Keys returns the keys of providers that are known.
 func (m *Set) Keys() []secret.Value {
 	var out []secret.Value
-	for _, s := range m.Providers() {
-		for _, k := range m.keys(s.ID) {
+	for _, id := range m.ids() {
+		for _, k := range m.keys(id) {
 			out = append(out, k.value)
 		}
 	}

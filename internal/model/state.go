@@ -24,28 +24,38 @@ const (
 // Provider returns the state of a provider.
 func (m *Set) Provider(id string) State {
 	keys := m.keys(id)
-	_, err := m.config(id, m.first(id))
-	s := State{ID: id, Err: err, Key: len(keys) > 0, Service: needsKey(id)}
+	var first key // none: some need none
+	if len(keys) > 0 {
+		first = keys[0]
+	}
+	_, err := m.config(id, first)
+	s := State{ID: id, Err: err, Key: len(keys) > 0, Where: first.from, Service: needsKey(id)}
 	for _, k := range keys {
 		s.Keys = append(s.Keys, k.id)
 	}
-	from := m.first(id).from
-	s.Where = from
 	switch {
-	case from == inConfig:
+	case first.from == inConfig:
 		s.From = FromConfig
-	case from == inSaved:
+	case first.from == inSaved:
 		s.From = FromSaved
 	case s.Key:
-		s.From, s.Env = FromEnv, from
+		s.From, s.Env = FromEnv, first.from
 	}
 	return s
 }
 
-// Providers returns the state of the providers: those that are configured, the
-// known services, the model server that was found on this machine, and the
-// built-in assistant.
+// Providers returns the state of the providers.
 func (m *Set) Providers() []State {
+	var out []State
+	for _, id := range m.ids() {
+		out = append(out, m.Provider(id))
+	}
+	return out
+}
+
+// ids are the providers: those that are configured, the known services, the
+// model server that was found on this machine, and the built-in assistant.
+func (m *Set) ids() []string {
 	var ids []string
 	for id := range sorted(m.o.Providers) {
 		ids = append(ids, id)
@@ -54,10 +64,10 @@ func (m *Set) Providers() []State {
 		ids = append(ids, s.id)
 	}
 	ids = append(ids, m.choice.Provider, Offline.Provider)
-	var out []State
-	for i, id := range ids {
-		if slices.Index(ids, id) == i {
-			out = append(out, m.Provider(id))
+	var out []string
+	for _, id := range ids {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
 		}
 	}
 	return out
