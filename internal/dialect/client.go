@@ -96,18 +96,29 @@ func BaseURL(base, fallback string) (*url.URL, error) {
 	return u, nil
 }
 
-// Stream sends the body and yields what d makes of the answer.
-func (c *Client) Stream(ctx context.Context, model string, body *Body, d Decoder) iter.Seq2[llm.Event, error] {
+// Stream sends the body that build makes of the request, and yields what d
+// makes of the answer: it is all of an llm.Provider's Stream. A request of which
+// no body can be made is refused as its format.
+func (c *Client) Stream(ctx context.Context, r *llm.Request, build func(*llm.Request) (*Body, error), d Decoder) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(llm.Event{}, err)
+			return
+		}
+		body, err := build(r)
+		if err != nil {
+			yield(llm.Event{}, c.Error(r.Model, &llm.Error{Class: llm.ClassFormat, Message: err.Error()}))
+			return
+		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		err := c.stream(inner, cancel, model, body, d, yield)
+		err = c.stream(inner, cancel, r.Model, body, d, yield)
 		switch {
 		case err == nil, errors.Is(err, errBroken):
 		case ctx.Err() != nil:
 			yield(llm.Event{}, ctx.Err())
 		default:
-			yield(llm.Event{}, c.Error(model, err))
+			yield(llm.Event{}, c.Error(r.Model, err))
 		}
 	}
 }

@@ -43,7 +43,7 @@ func ask(ctx context.Context, t *testing.T, base string, hc *http.Client, key st
 	body := &Body{}
 	body.AddString(`{"hello":"world"}`)
 	var text string
-	for e, err := range c.Stream(ctx, "m", body, plainText{}) {
+	for e, err := range c.Stream(ctx, &llm.Request{Model: "m"}, func(*llm.Request) (*Body, error) { return body, nil }, plainText{}) {
 		if err != nil {
 			return text, err
 		}

@@ -81,16 +81,5 @@ func (p *Provider) Name() string { return p.name }
 
 // Stream implements llm.Provider.
 func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
-	return func(yield func(llm.Event, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(llm.Event{}, err)
-			return
-		}
-		body, err := p.body(r)
-		if err != nil {
-			yield(llm.Event{}, p.client.Error(r.Model, &llm.Error{Class: llm.ClassFormat, Message: err.Error()}))
-			return
-		}
-		p.client.Stream(ctx, r.Model, body, &decoder{})(yield)
-	}
+	return p.client.Stream(ctx, r, p.body, &decoder{})
 }
