@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -33,7 +34,12 @@ func (p *profiles) rules(m session.Meta, model llm.Model, who chela.Principal) p
 // pipeline is the rules that hold for a conversation of an agent.
 func (p *profiles) pipeline(id chela.AgentID, c policy.Conversation) policy.Pipeline {
 	a, key := p.opts.Agents.agent(id)
-	return policy.New(p.opts.Tools.Config, a.Tools, key, c)
+	rules := policy.New(p.opts.Tools.Config, a.Tools, key, c)
+	models := p.opts.Tools.Exec.Patch.Models
+	if len(models) == 0 || slices.Contains(models, c.Model) || slices.Contains(models, c.Provider+"/"+c.Model) {
+		return rules
+	}
+	return append(rules, policy.Step{Label: "model", Key: "tools.exec.applyPatch.allowModels", Deny: []string{"apply_patch"}})
 }
 
 // sender is who a principal is on a channel: its id is channel:account:sender.
@@ -48,13 +54,10 @@ func sender(who chela.Principal) policy.Sender {
 // ask returns the rules for a run that who starts in the session, and the
 // model that answers; what c says goes before what the session says.
 func (p *profiles) ask(ctx context.Context, st store.Store, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
-	m := session.Meta{Key: key, Agent: key.Agent()}
+	var m session.Meta
 	err := st.View(ctx, func(r store.Reader) error {
-		stored, err := r.Sessions().Get(key)
-		if errors.Is(err, chela.ErrNotFound) {
-			return nil // one that begins with the next message
-		}
-		m = stored
+		var err error
+		m, err = session.Lookup(r.Sessions(), key)
 		return err
 	})
 	if err != nil {

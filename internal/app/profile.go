@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -128,7 +127,7 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 	}
 	dir := p.workspace(m.Agent)
 	return &dispatch.Profile{
-		Provider: provider, Model: info, Tools: p.offered(info), Dir: dir,
+		Provider: provider, Model: info, Tools: p.tools, Dir: dir,
 		Policy:    func(who chela.Principal) policy.Pipeline { return p.rules(m, info, who) },
 		System:    func(f dispatch.Facts) []llm.Block { return p.system(dir, f) },
 		Queue:     p.opts.policy(),
@@ -144,15 +143,6 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 		Usage:     p.opts.Messages.ResponseUsage,
 		Params:    p.opts.Agent.Params,
 	}, nil
-}
-
-// offered is the tools that a model can be offered at all.
-func (p *profiles) offered(m llm.Model) tool.Set {
-	models := p.opts.Tools.Exec.Patch.Models
-	if len(models) == 0 || slices.Contains(models, m.ID) || slices.Contains(models, m.Ref()) {
-		return p.tools
-	}
-	return p.tools.Exclude("apply_patch")
 }
 
 // model is the model that the session's next run asks.
