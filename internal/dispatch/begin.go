@@ -252,19 +252,9 @@ func (c *Conductor) meta(ctx context.Context, key chela.SessionKey) (session.Met
 	var m session.Meta
 	err := c.o.Store.View(ctx, func(r store.Reader) error {
 		var err error
-		m, err = metaOf(r.Sessions(), key)
+		m, err = session.Lookup(r.Sessions(), key)
 		return err
 	})
-	return m, err
-}
-
-// metaOf returns the session under the key; one that is not stored yet has its
-// key and agent only.
-func metaOf(r session.Reader, key chela.SessionKey) (session.Meta, error) {
-	m, err := r.Get(key)
-	if errors.Is(err, chela.ErrNotFound) {
-		return session.Meta{Key: key, Agent: key.Agent()}, nil
-	}
 	return m, err
 }
 

@@ -93,7 +93,7 @@ func (c *Conductor) look(ctx context.Context, key chela.SessionKey) (waiting, er
 		if w.items, err = r.Queue().Waiting(key); err != nil || w.none() {
 			return err
 		}
-		w.meta, err = metaOf(r.Sessions(), key)
+		w.meta, err = session.Lookup(r.Sessions(), key)
 		return err
 	})
 	return w, err

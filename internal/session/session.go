@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -189,6 +190,16 @@ type Reader interface {
 	Last(id string, n int) ([]Entry, error)
 	// Count returns how many entries a transcript has.
 	Count(id string) (int, error)
+}
+
+// Lookup returns the session under the key; one that is not stored yet, which
+// its first message will begin, has its key and agent only.
+func Lookup(r Reader, key chela.SessionKey) (Meta, error) {
+	m, err := r.Get(key)
+	if errors.Is(err, chela.ErrNotFound) {
+		return Meta{Key: key, Agent: key.Agent()}, nil
+	}
+	return m, err
 }
 
 // Table is the sessions inside a transaction.
