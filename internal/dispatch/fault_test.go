@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,12 +44,13 @@ func TestFaults(t *testing.T) {
 
 // faultAt runs a turn in which the nth operation of the kind fails, and
 // reports whether there was such an operation.
-func faultAt(t *testing.T, n int, op power.Op, fault power.Fault) (hit bool) {
+func faultAt(t *testing.T, n int, op power.Op, fault power.Fault) bool {
 	act := newTool("act", tool.Acts, nil)
 	h := newHouse(t, asksOnce("act"), act)
 	d := power.New(t)
 	db := d.Open(t)
 	at := 0
+	var hit atomic.Bool
 	d.Fail(func(_ int, o power.Op, _ string) power.Fault {
 		if o != op {
 			return power.None
@@ -57,7 +59,7 @@ func faultAt(t *testing.T, n int, op power.Op, fault power.Fault) (hit bool) {
 		if at-1 != n {
 			return power.None
 		}
-		hit = true
+		hit.Store(true)
 		return fault
 	})
 	h.start(db, slog.New(slog.DiscardHandler), func() error { return nil })
@@ -87,5 +89,5 @@ func faultAt(t *testing.T, n int, op power.Op, fault power.Fault) (hit bool) {
 	if asked != 1 {
 		t.Errorf("fault %d: the message is in the transcript %d times", n, asked)
 	}
-	return hit
+	return hit.Load()
 }

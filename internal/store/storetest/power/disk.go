@@ -54,6 +54,8 @@ type Disk struct {
 	dir string
 	vfs *vfs
 
+	asking sync.Mutex // held while fault is asked
+
 	mu    sync.Mutex
 	files map[string]*file // by name in dir
 	ops   int
@@ -103,7 +105,8 @@ func (d *Disk) Open(t testing.TB) *sqlite.DB {
 func (d *Disk) Options() sqlite.Options { return sqlite.Options{Path: d.Path(), VFS: d.vfs.name} }
 
 // Fail asks f before each following operation, numbered from 0, how it fails.
-// f nil: none does. f may look at the disk.
+// f nil: none does. f may look at the disk; it is asked by one operation at a
+// time.
 func (d *Disk) Fail(f func(n int, op Op, name string) Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,6 +237,8 @@ func (d *Disk) fileLocked(name string) *file {
 
 // ask returns how an operation is to fail.
 func (d *Disk) ask(op Op, name string) Fault {
+	d.asking.Lock()
+	defer d.asking.Unlock()
 	d.mu.Lock()
 	n, fault := d.ops, d.fault
 	d.ops++
