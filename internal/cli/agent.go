@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/talk"
 )
@@ -25,7 +25,7 @@ type agentFlags struct {
 	yes     bool
 }
 
-func (c *console) agent() *cobra.Command {
+func (c *commands) agent() *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
 		Use:   "agent -m TEXT",
@@ -33,7 +33,7 @@ func (c *console) agent() *cobra.Command {
 		Long: "Have one message answered and print the answer. The exit code is 0 only when\n" +
 			"there is one. With -m - the message is read from standard input.",
 		Example: "  chela agent -m 'what is in this directory?'\n  git diff | chela agent -m - --json",
-		Args:    exactly(0),
+		Args:    console.Exactly(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.ask(cmd.Context(), f) },
 	}
 	fs := cmd.Flags()
@@ -47,25 +47,25 @@ func (c *console) agent() *cobra.Command {
 }
 
 // ask has a message answered.
-func (c *console) ask(ctx context.Context, f agentFlags) error {
+func (c *commands) ask(ctx context.Context, f agentFlags) error {
 	if f.message == "-" {
-		b, err := io.ReadAll(c.in)
+		b, err := io.ReadAll(c.In)
 		if err != nil {
 			return fmt.Errorf("message: %w", err)
 		}
 		f.message = string(b)
 	}
 	if strings.TrimSpace(f.message) == "" {
-		return usageError{hinted{errors.New("there is no message"), c.command("agent -m 'hello'")}}
+		return console.Usage(c.Hint(errors.New("there is no message"), "agent -m 'hello'"))
 	}
 	return c.with(ctx, func(l *link) error {
 		o, err := c.talk(l, f.session, f.yes)
 		if err != nil {
 			return err
 		}
-		o.Print.Quiet = !isTerminal(c.err)
+		o.Print.Quiet = !console.IsTerminal(c.Err)
 		if o.Person = o.Person && !o.Print.Quiet; o.Person {
-			o.Lines = talk.Lines(c.in)
+			o.Lines = talk.Lines(c.In)
 		}
 		out, err := talk.New(o).Once(ctx, talk.Question{Message: f.message, Think: f.think, Timeout: f.timeout})
 		return c.answer(out, err, f.json)
@@ -73,29 +73,21 @@ func (c *console) ask(ctx context.Context, f agentFlags) error {
 }
 
 // answer prints what was answered.
-func (c *console) answer(out talk.Answer, err error, asJSON bool) error {
+func (c *commands) answer(out talk.Answer, err error, asJSON bool) error {
 	if !asJSON {
 		if err == nil && out.Text != "" {
-			fmt.Fprintln(c.out, strings.TrimRight(ansi.Clean(out.Text), "\n"))
+			fmt.Fprintln(c.Out, strings.TrimRight(ansi.Clean(out.Text), "\n"))
 		}
 		return err
 	}
 	if err != nil {
-		out.Error = said(err)
+		out.Error = console.Said(err)
 	}
-	if perr := c.printJSON(out); perr != nil {
+	if perr := c.JSON(out); perr != nil {
 		return perr
 	}
-	if err != nil && !errors.Is(err, errInterrupted) {
-		return errReported
+	if err != nil && !errors.Is(err, console.ErrInterrupted) {
+		return console.ErrReported
 	}
 	return err
-}
-
-// printJSON prints v as one indented object.
-func (c *console) printJSON(v any) error {
-	e := json.NewEncoder(c.out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

@@ -10,16 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 )
 
-func (c *console) backup() *cobra.Command {
-	return group("backup", "Copy the database, check a copy, bring one back, mend a damaged one",
+func (c *commands) backup() *cobra.Command {
+	return console.Group("backup", "Copy the database, check a copy, bring one back, mend a damaged one",
 		c.backupCreate(), c.backupVerify(), c.backupRestore(), c.backupSalvage())
 }
 
 // store calls f with what keeps the database safe.
-func (c *console) store(f func(Maintenance, Start) error) error {
+func (c *commands) store(f func(Maintenance, Start) error) error {
 	if c.app.Store == nil {
 		return errors.New("this build cannot copy the database")
 	}
@@ -30,10 +31,10 @@ func (c *console) store(f func(Maintenance, Start) error) error {
 	return f(c.app.Store, s)
 }
 
-func (c *console) backupCreate() *cobra.Command {
+func (c *commands) backupCreate() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "create [FILE]", Short: "Write a complete copy of the database, also while chela runs", Args: between(0, 1),
+		Use: "create [FILE]", Short: "Write a complete copy of the database, also while chela runs", Args: console.Between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.store(func(m Maintenance, s Start) error {
 				file := filepath.Join(s.State, "backups", "chela-"+time.Now().Format("20060102-150405")+".db")
@@ -47,7 +48,7 @@ func (c *console) backupCreate() *cobra.Command {
 					return fmt.Errorf("backup: %w", err)
 				}
 				if _, err := os.Lstat(file); err == nil {
-					return hinted{fmt.Errorf("backup: %s exists", file), c.command("backup create FILE")}
+					return c.Hint(fmt.Errorf("backup: %s exists", file), "backup create FILE")
 				}
 				if err := m.Backup(cmd.Context(), s, file); err != nil {
 					return fmt.Errorf("backup: %w", err)
@@ -61,40 +62,40 @@ func (c *console) backupCreate() *cobra.Command {
 }
 
 // verified reads a copy and says what it holds.
-func (c *console) verified(ctx context.Context, m Maintenance, file string, asJSON bool) error {
+func (c *commands) verified(ctx context.Context, m Maintenance, file string, asJSON bool) error {
 	summary, err := m.Verify(ctx, file)
 	if err != nil {
-		return hinted{fmt.Errorf("verify %s: %w", file, err), ""} // what mends a database mends no copy
+		return console.Hint(fmt.Errorf("verify %s: %w", file, err), "") // what mends a database mends no copy
 	}
 	if asJSON {
-		return c.printJSON(map[string]any{"file": file, "ok": true, "summary": summary})
+		return c.JSON(map[string]any{"file": file, "ok": true, "summary": summary})
 	}
-	fmt.Fprintf(c.out, "%s: %s\n", file, ansi.Line(summary))
+	fmt.Fprintf(c.Out, "%s: %s\n", file, ansi.Line(summary))
 	return nil
 }
 
-func (c *console) backupVerify() *cobra.Command {
+func (c *commands) backupVerify() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "verify FILE", Short: "Check a copy of the database", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := &cobra.Command{Use: "verify FILE", Short: "Check a copy of the database", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		return c.store(func(m Maintenance, _ Start) error { return c.verified(cmd.Context(), m, args[0], asJSON) })
 	}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func (c *console) backupRestore() *cobra.Command {
+func (c *commands) backupRestore() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "Put a copy in the place of the database; what is there is kept beside it", Args: exactly(1),
+		Use: "restore FILE", Short: "Put a copy in the place of the database; what is there is kept beside it", Args: console.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.store(func(m Maintenance, s Start) error {
 				summary, err := m.Verify(cmd.Context(), args[0])
 				if err != nil {
-					return hinted{fmt.Errorf("verify %s: %w", args[0], err), ""}
+					return console.Hint(fmt.Errorf("verify %s: %w", args[0], err), "")
 				}
-				fmt.Fprintln(c.err, args[0]+": "+ansi.Line(summary))
+				fmt.Fprintln(c.Err, args[0]+": "+ansi.Line(summary))
 				if !yes {
-					if err := c.confirm("restore it to "+s.State, "backup restore "+quote(args[0])+" --yes"); err != nil {
+					if err := c.Confirm("restore it to "+s.State, "backup restore "+console.Quote(args[0])+" --yes"); err != nil {
 						return err
 					}
 				}
@@ -102,9 +103,9 @@ func (c *console) backupRestore() *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("restore: %w", err)
 				}
-				fmt.Fprintln(c.out, "restored")
+				fmt.Fprintln(c.Out, "restored")
 				if kept != "" {
-					fmt.Fprintln(c.out, "what was there before is in "+kept)
+					fmt.Fprintln(c.Out, "what was there before is in "+kept)
 				}
 				return nil
 			})
@@ -114,20 +115,20 @@ func (c *console) backupRestore() *cobra.Command {
 	return cmd
 }
 
-func (c *console) backupSalvage() *cobra.Command {
+func (c *commands) backupSalvage() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "salvage", Short: "Make a new database of what can be read of a damaged one, which is kept", Args: exactly(0),
+		Use: "salvage", Short: "Make a new database of what can be read of a damaged one, which is kept", Args: console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.store(func(m Maintenance, s Start) error {
 				if !yes {
-					if err := c.confirm("salvage the database in "+s.State, "backup salvage --yes"); err != nil {
+					if err := c.Confirm("salvage the database in "+s.State, "backup salvage --yes"); err != nil {
 						return err
 					}
 				}
 				report, err := m.Salvage(cmd.Context(), s)
 				for _, line := range report {
-					fmt.Fprintln(c.out, ansi.Line(line))
+					fmt.Fprintln(c.Out, ansi.Line(line))
 				}
 				return err
 			})

@@ -9,9 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/tui"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/lines"
@@ -26,7 +25,7 @@ type chatFlags struct {
 	yes     bool
 }
 
-func (c *console) chat() *cobra.Command {
+func (c *commands) chat() *cobra.Command {
 	var f chatFlags
 	cmd := &cobra.Command{
 		Use:   "chat",
@@ -36,7 +35,7 @@ func (c *console) chat() *cobra.Command {
 			"line of the input is a message, answers go to standard output and everything\n" +
 			"else to standard error.",
 		Example: "  chela chat\n  chela chat --session work\n  printf 'list the files here\\n' | chela chat",
-		Args:    exactly(0),
+		Args:    console.Exactly(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.converse(cmd.Context(), f) },
 	}
 	fs := cmd.Flags()
@@ -47,7 +46,7 @@ func (c *console) chat() *cobra.Command {
 }
 
 // converse begins a conversation.
-func (c *console) converse(ctx context.Context, f chatFlags) error {
+func (c *commands) converse(ctx context.Context, f chatFlags) error {
 	s, err := c.start()
 	if err != nil {
 		return err
@@ -59,67 +58,54 @@ func (c *console) converse(ctx context.Context, f chatFlags) error {
 		return err
 	}
 	defer func() { l.part(ctx) }()
-	person := isTerminal(c.in) && isTerminal(c.err)
+	person := console.IsTerminal(c.In) && console.IsTerminal(c.Err)
 	var lines []string
 	if person {
 		if l, lines, err = c.welcome(ctx, s, l, fresh); err != nil {
 			return err
 		}
 	}
-	if person && isTerminal(c.out) && !f.plain && c.getenv("TERM") != "dumb" {
+	if person && console.IsTerminal(c.Out) && !f.plain && c.Getenv("TERM") != "dumb" {
 		return c.screen(ctx, l, s, f, lines)
 	}
 	for _, line := range lines {
-		fmt.Fprintln(c.err, line)
+		fmt.Fprintln(c.Err, line)
 	}
 	o, err := c.talk(l, f.session, f.yes)
 	if err != nil {
 		return err
 	}
-	o.Lines, o.Prompt = talk.Lines(c.in), isTerminal(c.err)
+	o.Lines, o.Prompt = talk.Lines(c.In), console.IsTerminal(c.Err)
 	t := talk.New(o)
 	t.Pending(ctx)
 	return t.Run(ctx)
 }
 
 // talk is a conversation in a session, in lines.
-func (c *console) talk(l *link, session string, yes bool) (talk.Options, error) {
-	key, err := sessionKey(l.Hello(), session)
+func (c *commands) talk(l *link, session string, yes bool) (talk.Options, error) {
+	key, err := console.SessionKey(l.Hello(), session)
 	return talk.Options{
-		Client: l.Client, Session: key, Yes: yes, Person: isTerminal(c.in),
-		Print: lines.Printer{Out: c.out, Err: c.err, Styles: c.palette(c.err)},
+		Client: l.Client, Session: key, Yes: yes, Person: console.IsTerminal(c.In),
+		Print: lines.Printer{Out: c.Out, Err: c.Err, Styles: c.Palette(c.Err)},
 	}, err
 }
 
-// sessionKey returns the whole key of the session that a person named.
-func sessionKey(h wire.Hello, name string) (string, error) {
-	agent := chela.DefaultAgent
-	if a := h.Snapshot.Defaults.Agent; a != "" {
-		agent = chela.AgentID(a)
-	}
-	key, err := chela.ParseSessionKey(name, agent)
-	if err != nil {
-		return "", usageError{hinted{err, "--session main"}}
-	}
-	return string(key), nil
-}
-
 // screen shows the conversation on the terminal.
-func (c *console) screen(ctx context.Context, l *link, s Start, f chatFlags, lines []string) error {
-	key, err := sessionKey(l.Hello(), f.session)
+func (c *commands) screen(ctx context.Context, l *link, s Start, f chatFlags, lines []string) error {
+	key, err := console.SessionKey(l.Hello(), f.session)
 	if err != nil {
 		return err
 	}
 	return tui.Run(ctx, tui.Options{
-		Client: l.Client, Session: key, Yes: f.yes, Styles: c.palette(c.out), Lines: lines,
-		History: filepath.Join(s.State, "history"), In: c.in, Out: c.out,
+		Client: l.Client, Session: key, Yes: f.yes, Styles: c.Palette(c.Out), Lines: lines,
+		History: filepath.Join(s.State, "history"), In: c.In, Out: c.Out,
 	})
 }
 
 // welcome says which model answers and why, and on the first start without one
 // asks for a key. The link that it returns is another one when a key was
 // given.
-func (c *console) welcome(ctx context.Context, s Start, l *link, fresh bool) (*link, []string, error) {
+func (c *commands) welcome(ctx context.Context, s Start, l *link, fresh bool) (*link, []string, error) {
 	var st wire.Status
 	if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &st); err != nil {
 		return l, nil, err
@@ -152,8 +138,8 @@ func (c *console) welcome(ctx context.Context, s Start, l *link, fresh bool) (*l
 func offline(d wire.StatusDefaults) bool { return d.Provider == "offline" }
 
 // banner is what a person should know at the start, at most three lines.
-func (c *console) banner(d wire.StatusDefaults, fresh bool) []string {
-	p := c.palette(c.err)
+func (c *commands) banner(d wire.StatusDefaults, fresh bool) []string {
+	p := c.Palette(c.Err)
 	model := strings.Trim(d.Provider+"/"+d.Model, "/")
 	if offline(d) {
 		model = "built-in assistant, which is not a language model"
@@ -164,9 +150,9 @@ func (c *console) banner(d wire.StatusDefaults, fresh bool) []string {
 	}
 	lines := []string{line}
 	if offline(d) {
-		lines = append(lines, p.Dim.Paint("a model: ")+c.command("models auth anthropic"))
+		lines = append(lines, p.Dim.Paint("a model: ")+c.Command("models auth anthropic"))
 	} else if fresh {
-		lines = append(lines, p.Dim.Paint("another model: ")+c.command("models set PROVIDER/MODEL"))
+		lines = append(lines, p.Dim.Paint("another model: ")+c.Command("models set PROVIDER/MODEL"))
 	}
 	if fresh || offline(d) {
 		lines = append(lines, p.Dim.Paint("/help shows what can be typed here"))
@@ -176,34 +162,24 @@ func (c *console) banner(d wire.StatusDefaults, fresh bool) []string {
 
 // askKey offers to take a key of a model provider. It is not shown while it is
 // typed.
-func (c *console) askKey(s Start) (bool, error) {
-	p := c.palette(c.err)
-	fmt.Fprintln(c.err, p.Accent.Paint("Welcome to chela.")+" No language model was found on this machine.")
-	fmt.Fprint(c.err, "Paste a key of Anthropic, OpenAI, OpenRouter, Google, Groq or xAI,\nor press Enter to go on with the built-in assistant: ")
-	key, err := c.hidden()
+func (c *commands) askKey(s Start) (bool, error) {
+	p := c.Palette(c.Err)
+	fmt.Fprintln(c.Err, p.Accent.Paint("Welcome to chela.")+" No language model was found on this machine.")
+	fmt.Fprint(c.Err, "Paste a key of Anthropic, OpenAI, OpenRouter, Google, Groq or xAI,\nor press Enter to go on with the built-in assistant: ")
+	key, err := c.Hidden()
 	if key == "" || err != nil {
 		return false, err
 	}
 	provider := providerOf(key)
 	if provider == "" {
-		c.report(errors.New("this is not a key of a provider that chela knows by its keys"), c.command("config set models.providers.NAME.apiKey KEY"))
+		c.Report(errors.New("this is not a key of a provider that chela knows by its keys"), c.Command("config set models.providers.NAME.apiKey KEY"))
 		return false, nil
 	}
 	if err := c.app.SaveKey(s, provider, "", key); err != nil {
 		return false, fmt.Errorf("key: %w", err)
 	}
-	fmt.Fprintln(c.err, p.Good.Paint("✓")+" key of "+provider+" saved in "+filepath.Join(s.State, "credentials"))
+	fmt.Fprintln(c.Err, p.Good.Paint("✓")+" key of "+provider+" saved in "+filepath.Join(s.State, "credentials"))
 	return true, nil
-}
-
-// hidden reads a line that is not shown while it is typed.
-func (c *console) hidden() (string, error) {
-	b, err := term.ReadPassword(int(c.in.Fd()))
-	fmt.Fprintln(c.err)
-	if err != nil {
-		return "", errInterrupted
-	}
-	return strings.TrimSpace(string(b)), nil
 }
 
 // providerOf tells by its beginning whose key it is; "" when nobody's.

@@ -10,33 +10,34 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/json5"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 )
 
-func (c *console) configuration() *cobra.Command {
-	return group("config", "Read and change the configuration",
+func (c *commands) configuration() *cobra.Command {
+	return console.Group("config", "Read and change the configuration",
 		c.configGet(), c.configSet(), c.configUnset(), c.configValidate(), c.configPath())
 }
 
 // tree loads the configuration.
-func (c *console) tree() (*config.Tree, error) {
+func (c *commands) tree() (*config.Tree, error) {
 	s, err := c.start()
 	if err != nil {
 		return nil, err
 	}
 	t, err := config.Options{Env: c.env}.Load(s.Config)
 	if err != nil {
-		return nil, hinted{err, c.command("config validate")}
+		return nil, c.Hint(err, "config validate")
 	}
 	return t, nil
 }
 
-func (c *console) configGet() *cobra.Command {
+func (c *commands) configGet() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "get [PATH]", Short: "Show what is in force, or all that is set", Args: between(0, 1),
+		Use: "get [PATH]", Short: "Show what is in force, or all that is set", Args: console.Between(0, 1),
 		Example: "  chela config get agents.defaults.model",
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := c.tree()
@@ -52,7 +53,7 @@ func (c *console) configGet() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return c.printJSON(map[string]any{"path": path, "value": v.JSON, "source": v.Source})
+				return c.JSON(map[string]any{"path": path, "value": v.JSON, "source": v.Source})
 			}
 			return c.printValue(v.JSON)
 		},
@@ -63,13 +64,13 @@ func (c *console) configGet() *cobra.Command {
 }
 
 // printValue prints a text as it is and everything else as JSON.
-func (c *console) printValue(raw json.RawMessage) error {
+func (c *commands) printValue(raw json.RawMessage) error {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
-		_, err := fmt.Fprintln(c.out, ansi.Clean(s))
+		_, err := fmt.Fprintln(c.Out, ansi.Clean(s))
 		return err
 	}
-	return c.printJSON(raw)
+	return c.JSON(raw)
 }
 
 // keys completes the path of a key.
@@ -86,7 +87,7 @@ func keys(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompD
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c *console) configSet() *cobra.Command {
+func (c *commands) configSet() *cobra.Command {
 	var text bool
 	cmd := &cobra.Command{
 		Use: "set PATH VALUE", Short: "Set a value; what else the file says stays as it is written",
@@ -96,7 +97,7 @@ func (c *console) configSet() *cobra.Command {
 		Example: "  chela config set agents.defaults.model anthropic/claude-sonnet-4-5\n" +
 			"  chela config set session.reset '{mode: \"daily\", atHour: 4}'\n" +
 			"  chela config set env.vars.ANTHROPIC_API_KEY - < key.txt",
-		Args: exactly(2),
+		Args: console.Exactly(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			value, err := c.value(args[1], text)
 			if err != nil {
@@ -120,9 +121,9 @@ func (c *console) configSet() *cobra.Command {
 }
 
 // value reads a value from the command line.
-func (c *console) value(arg string, text bool) (json.RawMessage, error) {
+func (c *commands) value(arg string, text bool) (json.RawMessage, error) {
 	if arg == "-" {
-		b, err := io.ReadAll(c.in)
+		b, err := io.ReadAll(c.In)
 		if err != nil {
 			return nil, fmt.Errorf("value: %w", err)
 		}
@@ -134,14 +135,14 @@ func (c *console) value(arg string, text bool) (json.RawMessage, error) {
 		}
 		if s := strings.TrimSpace(arg); strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
 			_, err := json5.ToJSON([]byte(arg))
-			return nil, usageError{hinted{fmt.Errorf("value: %w", err), "--string takes it as a text"}}
+			return nil, console.Usage(console.Hint(fmt.Errorf("value: %w", err), "--string takes it as a text"))
 		}
 	}
 	return json.Marshal(arg)
 }
 
-func (c *console) configUnset() *cobra.Command {
-	cmd := &cobra.Command{Use: "unset PATH", Short: "Remove a value, so that its default is in force", Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
+func (c *commands) configUnset() *cobra.Command {
+	cmd := &cobra.Command{Use: "unset PATH", Short: "Remove a value, so that its default is in force", Args: console.Exactly(1), RunE: func(_ *cobra.Command, args []string) error {
 		t, err := c.tree()
 		if err != nil {
 			return err
@@ -158,26 +159,26 @@ func (c *console) configUnset() *cobra.Command {
 }
 
 // wrote says which file was changed, and what is to be said of it now.
-func (c *console) wrote(t *config.Tree) {
-	fmt.Fprintln(c.err, c.palette(c.err).Good.Paint("✓")+" "+t.Path()+" (a running chela reads it at its next start)")
+func (c *commands) wrote(t *config.Tree) {
+	fmt.Fprintln(c.Err, c.Palette(c.Err).Good.Paint("✓")+" "+t.Path()+" (a running chela reads it at its next start)")
 	for _, w := range append(t.Warnings(), t.Unguarded()...) {
 		c.problem(w)
 	}
 }
 
 // problem writes one line.
-func (c *console) problem(p config.Problem) {
-	styles := c.palette(c.err)
+func (c *commands) problem(p config.Problem) {
+	styles := c.Palette(c.Err)
 	mark := styles.Warn.Paint("!")
 	if p.Fatal {
 		mark = styles.Bad.Paint("✗")
 	}
-	fmt.Fprintln(c.err, mark+" "+ansi.Line(p.String()))
+	fmt.Fprintln(c.Err, mark+" "+ansi.Line(p.String()))
 }
 
-func (c *console) configValidate() *cobra.Command {
+func (c *commands) configValidate() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "validate", Short: "Check the configuration", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
+	cmd := &cobra.Command{Use: "validate", Short: "Check the configuration", Args: console.Exactly(0), RunE: func(*cobra.Command, []string) error {
 		s, err := c.start()
 		if err != nil {
 			return err
@@ -188,14 +189,14 @@ func (c *console) configValidate() *cobra.Command {
 			fatal = fatal || p.Fatal
 		}
 		if asJSON {
-			if err := c.printJSON(validation(s.Config, problems, !fatal)); err != nil {
+			if err := c.JSON(validation(s.Config, problems, !fatal)); err != nil {
 				return err
 			}
 		} else {
 			c.printProblems(s.Config, problems, fatal)
 		}
 		if fatal {
-			return errReported
+			return console.ErrReported
 		}
 		return nil
 	}}
@@ -203,18 +204,18 @@ func (c *console) configValidate() *cobra.Command {
 	return cmd
 }
 
-func (c *console) printProblems(file string, problems []config.Problem, fatal bool) {
+func (c *commands) printProblems(file string, problems []config.Problem, fatal bool) {
 	for _, p := range problems {
 		c.problem(p)
 	}
 	_, err := os.Stat(file)
 	switch {
 	case fatal:
-		fmt.Fprintln(c.err, file+" cannot be used")
+		fmt.Fprintln(c.Err, file+" cannot be used")
 	case errors.Is(err, os.ErrNotExist):
-		fmt.Fprintln(c.out, "there is no "+file+": defaults are used")
+		fmt.Fprintln(c.Out, "there is no "+file+": defaults are used")
 	default:
-		fmt.Fprintln(c.out, file+" can be used")
+		fmt.Fprintln(c.Out, file+" can be used")
 	}
 }
 
@@ -233,13 +234,13 @@ func validation(file string, problems []config.Problem, valid bool) any {
 	return map[string]any{"path": file, "valid": valid, "problems": rows}
 }
 
-func (c *console) configPath() *cobra.Command {
-	return &cobra.Command{Use: "path", Short: "Show where the configuration is", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
+func (c *commands) configPath() *cobra.Command {
+	return &cobra.Command{Use: "path", Short: "Show where the configuration is", Args: console.Exactly(0), RunE: func(*cobra.Command, []string) error {
 		s, err := c.start()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(c.out, s.Config)
+		fmt.Fprintln(c.Out, s.Config)
 		return nil
 	}}
 }

@@ -18,22 +18,23 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/cert"
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
 
-func (c *console) gateway() *cobra.Command {
+func (c *commands) gateway() *cobra.Command {
 	cmd := c.gatewayRun()
 	cmd.Use, cmd.Short = "gateway", "Run the gateway in the foreground, or ask the one that runs"
-	cmd.Args = noCommand
+	cmd.Args = console.NoCommand
 	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayCall())
 	return cmd
 }
 
-func (c *console) gatewayRun() *cobra.Command {
+func (c *commands) gatewayRun() *cobra.Command {
 	var l Listen
 	cmd := &cobra.Command{
-		Use: "run", Short: "Run the gateway in the foreground", Args: exactly(0),
+		Use: "run", Short: "Run the gateway in the foreground", Args: console.Exactly(0),
 		Long: "The gateway serves programs on this machine at 127.0.0.1:18789 until it is told to stop\n" +
 			"(Ctrl-C, or SIGTERM). What is in progress then is gone on with at the next start.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), l) },
@@ -49,7 +50,7 @@ func (c *console) gatewayRun() *cobra.Command {
 
 // serve runs a gateway until it is told to stop; told to restart, it begins
 // anew with the configuration as it is then. A second signal ends it at once.
-func (c *console) serve(ctx context.Context, l Listen) error {
+func (c *commands) serve(ctx context.Context, l Listen) error {
 	ctx, done := signal.NotifyContext(ctx, os.Interrupt)
 	defer done()
 	context.AfterFunc(ctx, done)
@@ -81,23 +82,23 @@ func (c *console) serve(ctx context.Context, l Listen) error {
 }
 
 // announce says where the gateway is. In JSON the log says that.
-func (c *console) announce(g Gateway) {
+func (c *commands) announce(g Gateway) {
 	t := g.NewToken()
 	if c.log.ConsoleStyle == "json" {
 		if t != "" {
 			b, _ := json.Marshal(map[string]string{"msg": "token made, shown once", "token": t}) // of texts
-			fmt.Fprintln(c.out, string(b))
+			fmt.Fprintln(c.Out, string(b))
 		}
 		return
 	}
-	fmt.Fprintln(c.out, "chela "+c.app.Version+" listens on "+g.URL())
+	fmt.Fprintln(c.Out, "chela "+c.app.Version+" listens on "+g.URL())
 	if t != "" {
-		fmt.Fprintln(c.out, "token (shown once, kept in the state directory): "+t)
+		fmt.Fprintln(c.Out, "token (shown once, kept in the state directory): "+t)
 	}
 }
 
 // attached connects to the gateway that runs and calls f.
-func (c *console) attached(ctx context.Context, f func(*client.Client) error) error {
+func (c *commands) attached(ctx context.Context, f func(*client.Client) error) error {
 	s, err := c.start()
 	if err != nil {
 		return err
@@ -126,20 +127,20 @@ type gatewayState struct {
 	Port    string `json:"port"` // open, closed; none: an engine of a conversation, without a port
 }
 
-func (c *console) gatewayStatus() *cobra.Command {
+func (c *commands) gatewayStatus() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "status", Short: "Say whether a gateway runs, and where", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "status", Short: "Say whether a gateway runs, and where", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		st, err := c.gatewayState(cmd.Context())
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			err = c.printJSON(st)
+			err = c.JSON(st)
 		} else {
 			c.printGateway(st)
 		}
 		if err == nil && !st.Running {
-			return errReported
+			return console.ErrReported
 		}
 		return err
 	}}
@@ -147,7 +148,7 @@ func (c *console) gatewayStatus() *cobra.Command {
 	return cmd
 }
 
-func (c *console) gatewayState(ctx context.Context) (gatewayState, error) {
+func (c *commands) gatewayState(ctx context.Context) (gatewayState, error) {
 	s, err := c.start()
 	if err != nil {
 		return gatewayState{}, err
@@ -189,10 +190,10 @@ func reachable(ctx context.Context, address string) string {
 	return "open"
 }
 
-func (c *console) printGateway(st gatewayState) {
-	p := c.palette(c.out)
+func (c *commands) printGateway(st gatewayState) {
+	p := c.Palette(c.Out)
 	row := func(name, text string) {
-		fmt.Fprintf(c.out, "%s %s\n", p.Dim.Paint(fmt.Sprintf("%-10s", name)), ansi.Line(text))
+		fmt.Fprintf(c.Out, "%s %s\n", p.Dim.Paint(fmt.Sprintf("%-10s", name)), ansi.Line(text))
 	}
 	if st.Running {
 		row("gateway", fmt.Sprintf("runs, version %s, up %s, %d clients", st.Version, (time.Duration(st.Uptime)*time.Millisecond).Round(time.Second), st.Clients))
@@ -220,14 +221,14 @@ func (r *remote) port() Port {
 }
 
 // dialURL connects to the gateway at a URL.
-func (c *console) dialURL(ctx context.Context, p Port) (*client.Client, error) {
+func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) {
 	address := p.URL
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, usageError{hinted{fmt.Errorf("--url %s: not an address", address), "--url ws://127.0.0.1:18789"}}
+		return nil, console.Usage(console.Hint(fmt.Errorf("--url %s: not an address", address), "--url ws://127.0.0.1:18789"))
 	}
 	if u.Scheme != "ws" && u.Scheme != "wss" {
-		return nil, usageError{hinted{fmt.Errorf("--url %s: want ws:// or wss://", address), "--url ws://127.0.0.1:18789"}}
+		return nil, console.Usage(console.Hint(fmt.Errorf("--url %s: want ws:// or wss://", address), "--url ws://127.0.0.1:18789"))
 	}
 	o := client.Options{
 		URL: u.String(), Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Auth: &p.Auth,
@@ -248,21 +249,21 @@ func (c *console) dialURL(ctx context.Context, p Port) (*client.Client, error) {
 	defer cancel()
 	cl, err := client.Dial(limited, o)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return nil, hinted{fmt.Errorf("%s does not answer: something else may listen there", address), c.command("gateway status")}
+		return nil, c.Hint(fmt.Errorf("%s does not answer: something else may listen there", address), "gateway status")
 	}
 	if errors.Is(err, client.ErrInsecure) {
-		return nil, hinted{fmt.Errorf("--url %s: %w", address, err), "--url wss://" + u.Host}
+		return nil, console.Hint(fmt.Errorf("--url %s: %w", address, err), "--url wss://"+u.Host)
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return nil, hinted{err, "--tls-fingerprint SHA256, which that gateway's log has as its certificate"}
+		return nil, console.Hint(err, "--tls-fingerprint SHA256, which that gateway's log has as its certificate")
 	}
 	return cl, err
 }
 
-func (c *console) gatewayProbe() *cobra.Command {
+func (c *commands) gatewayProbe() *cobra.Command {
 	var r remote
 	var asJSON bool
-	cmd := &cobra.Command{Use: "probe", Short: "Connect to the gateway's port as other programs do", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "probe", Short: "Connect to the gateway's port as other programs do", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		s, err := c.start()
 		if err != nil {
 			return err
@@ -281,17 +282,17 @@ func (c *console) gatewayProbe() *cobra.Command {
 		begin := time.Now()
 		cl, err := c.dialURL(cmd.Context(), at)
 		if err != nil {
-			return hinted{err, cmp.Or(c.hint(err), c.command("gateway status"))}
+			return console.Hint(err, cmp.Or(c.hint(err), c.Command("gateway status")))
 		}
 		defer cl.Close()
 		h, took := cl.Hello(), time.Since(begin)
 		if asJSON {
-			return c.printJSON(map[string]any{
+			return c.JSON(map[string]any{
 				"url": at.URL, "latencyMs": float64(took.Microseconds()) / 1000, "version": h.Server.Version, "protocol": h.Protocol,
 				"methods": len(h.Features.Methods), "authMethod": h.Auth.Method, "role": h.Auth.Role, "scopes": h.Auth.Scopes,
 			})
 		}
-		fmt.Fprintf(c.out, "%s answers in %s: version %s, protocol %d, %d methods, let in by %s as %s with %v\n", at.URL,
+		fmt.Fprintf(c.Out, "%s answers in %s: version %s, protocol %d, %d methods, let in by %s as %s with %v\n", at.URL,
 			took.Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
 		return nil
 	}}
@@ -300,16 +301,16 @@ func (c *console) gatewayProbe() *cobra.Command {
 	return cmd
 }
 
-func (c *console) gatewayCall() *cobra.Command {
+func (c *commands) gatewayCall() *cobra.Command {
 	var r remote
 	var params string
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "call METHOD", Short: "Call a method of the gateway that runs and print its result", Args: exactly(1),
+		Use: "call METHOD", Short: "Call a method of the gateway that runs and print its result", Args: console.Exactly(1),
 		Example: "  chela gateway call sessions.list --params '{\"limit\": 5}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !json.Valid([]byte(params)) {
-				return usageError{hinted{errors.New("--params: not JSON"), `--params '{"key": "value"}'`}}
+				return console.Usage(console.Hint(errors.New("--params: not JSON"), `--params '{"key": "value"}'`))
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
@@ -318,7 +319,7 @@ func (c *console) gatewayCall() *cobra.Command {
 				if err := cl.Call(ctx, args[0], json.RawMessage(params), &out); err != nil {
 					return err
 				}
-				return c.printJSON(out)
+				return c.JSON(out)
 			}
 			if r.url == "" {
 				return c.attached(ctx, call)
@@ -337,32 +338,32 @@ func (c *console) gatewayCall() *cobra.Command {
 	return cmd
 }
 
-func (c *console) health() *cobra.Command {
+func (c *commands) health() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "health", Short: "Ask the gateway that runs how it is", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "health", Short: "Ask the gateway that runs how it is", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		err := c.attached(cmd.Context(), func(l *client.Client) error {
 			var h wire.Health
 			if err := l.Call(cmd.Context(), wire.MethodHealth, wire.None{}, &h); err != nil {
 				return err
 			}
 			if asJSON {
-				if err := c.printJSON(h); err != nil || h.OK {
+				if err := c.JSON(h); err != nil || h.OK {
 					return err
 				}
-				return errReported
+				return console.ErrReported
 			}
 			word := "ok"
 			if !h.OK {
 				word = "not well"
 			}
-			fmt.Fprintf(c.out, "%s: %d sessions, %d channels, answered in %d ms\n", word, h.Sessions.Count, len(h.Channels), h.DurationMs)
+			fmt.Fprintf(c.Out, "%s: %d sessions, %d channels, answered in %d ms\n", word, h.Sessions.Count, len(h.Channels), h.DurationMs)
 			if !h.OK {
-				return errReported
+				return console.ErrReported
 			}
 			return nil
 		})
-		if err != nil && asJSON && !errors.Is(err, errReported) {
-			return cmp.Or(c.printJSON(map[string]any{"ok": false, "error": said(err)}), errReported)
+		if err != nil && asJSON && !errors.Is(err, console.ErrReported) {
+			return cmp.Or(c.JSON(map[string]any{"ok": false, "error": console.Said(err)}), console.ErrReported)
 		}
 		return err
 	}}

@@ -26,14 +26,14 @@ const connectLimit = 5 * time.Second
 // process that is gone, another one.
 type link struct {
 	*client.Client
-	c *console
+	c *commands
 
 	mu     sync.Mutex
 	engine Engine
 }
 
 // connect starts or finds an engine and connects to it.
-func (c *console) connect(ctx context.Context) (*link, error) {
+func (c *commands) connect(ctx context.Context) (*link, error) {
 	e, err := c.launch(ctx)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (c *console) connect(ctx context.Context) (*link, error) {
 }
 
 // launch starts or finds an engine.
-func (c *console) launch(ctx context.Context) (Engine, error) {
+func (c *commands) launch(ctx context.Context) (Engine, error) {
 	s, err := c.start()
 	if err != nil {
 		return nil, err
@@ -82,14 +82,14 @@ func soon(attempt int, _ error) time.Duration {
 }
 
 // options is how commands connect.
-func (c *console) options(dial func(context.Context) (net.Conn, error)) client.Options {
+func (c *commands) options(dial func(context.Context) (net.Conn, error)) client.Options {
 	return client.Options{
 		Dial: dial, Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Caps: []string{wire.CapToolEvents},
 	}
 }
 
 // dial connects to an engine that runs, for one command.
-func (c *console) dial(ctx context.Context, e Engine) (*client.Client, error) {
+func (c *commands) dial(ctx context.Context, e Engine) (*client.Client, error) {
 	o := c.options(e.Dial)
 	o.Once = true
 	limited, cancel := context.WithTimeout(ctx, connectLimit)
@@ -100,9 +100,9 @@ func (c *console) dial(ctx context.Context, e Engine) (*client.Client, error) {
 
 // unanswered says of an engine of this machine that did not answer in time what
 // can be done.
-func (c *console) unanswered(ctx context.Context, err error) error {
+func (c *commands) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return hinted{errors.New("a process owns the state directory and does not answer"), c.command("gateway run --force")}
+		return c.Hint(errors.New("a process owns the state directory and does not answer"), "gateway run --force")
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func within(ctx context.Context, f func(context.Context) error) error {
 }
 
 // with connects, calls f and disconnects.
-func (c *console) with(ctx context.Context, f func(*link) error) (err error) {
+func (c *commands) with(ctx context.Context, f func(*link) error) (err error) {
 	l, err := c.connect(ctx)
 	if err != nil {
 		return err

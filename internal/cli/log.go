@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/logfile"
 	"github.com/chela-ai/chela/internal/secret"
@@ -26,14 +27,14 @@ type logOptions struct {
 
 // logging reads what is configured. A flag goes before it, and a configuration
 // that cannot be read says nothing about the log.
-func (c *console) logging(p config.Paths) (logOptions, error) {
+func (c *commands) logging(p config.Paths) (logOptions, error) {
 	var o logOptions
 	if t, err := (config.Options{Env: c.env, LastGood: p.LastGood}).Load(p.Config); err == nil {
 		_ = json.Unmarshal(t.Section("logging"), &o) // of checked types
 	}
 	if c.logLevel != "" {
 		if _, ok := logfile.Level(c.logLevel); !ok {
-			return o, usageError{hinted{fmt.Errorf("--log-level %s: unknown level", c.logLevel), "--log-level silent, error, warn, info, debug or trace"}}
+			return o, console.Usage(console.Hint(fmt.Errorf("--log-level %s: unknown level", c.logLevel), "--log-level silent, error, warn, info, debug or trace"))
 		}
 		o.Level, o.ConsoleLevel = c.logLevel, c.logLevel
 	}
@@ -46,13 +47,13 @@ func (c *console) logging(p config.Paths) (logOptions, error) {
 
 // journal is the log of a process: a file, so that it does not disturb a
 // conversation, and for a gateway in the foreground the terminal, too.
-func (c *console) journal(state string) (*slog.Logger, error) {
+func (c *commands) journal(state string) (*slog.Logger, error) {
 	o := c.log
 	hide := func(line []byte) []byte { return []byte(c.secrets.Redact(string(line))) }
 	if o.Redact != "off" {
 		m, err := secret.NewMasker(o.Patterns...)
 		if err != nil {
-			return nil, hinted{fmt.Errorf("logging.redactPatterns: %w", err), c.command("config set logging.redactPatterns '[]'")}
+			return nil, c.Hint(fmt.Errorf("logging.redactPatterns: %w", err), "config set logging.redactPatterns '[]'")
 		}
 		known := hide
 		hide = func(line []byte) []byte { return m.Mask(known(line)) }
@@ -65,7 +66,7 @@ func (c *console) journal(state string) (*slog.Logger, error) {
 	if !c.aloud {
 		return slog.New(file), nil
 	}
-	return slog.New(slog.NewMultiHandler(file, handler(lines.Writer(c.err, c.palette(c.err), o.ConsoleStyle), o.ConsoleLevel))), nil
+	return slog.New(slog.NewMultiHandler(file, handler(lines.Writer(c.Err, c.Palette(c.Err), o.ConsoleStyle), o.ConsoleLevel))), nil
 }
 
 // readable writes durations as people do.

@@ -6,15 +6,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/logfile"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/lines"
 )
 
-func (c *console) logs() *cobra.Command {
+func (c *commands) logs() *cobra.Command {
 	var follow, asJSON bool
 	var limit int
-	cmd := &cobra.Command{Use: "logs", Short: "Show the log of the gateway", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "logs", Short: "Show the log of the gateway", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		s, err := c.start()
 		if err != nil {
 			return err
@@ -37,10 +38,10 @@ func (c *console) logs() *cobra.Command {
 }
 
 // printLog shows a line of the log.
-func (c *console) printLog(line []byte, asJSON bool) {
+func (c *commands) printLog(line []byte, asJSON bool) {
 	if asJSON {
-		fmt.Fprintln(c.out, ansi.Line(string(line)))
+		fmt.Fprintln(c.Out, ansi.Line(string(line)))
 		return
 	}
-	fmt.Fprintln(c.out, lines.Log(line, c.palette(c.out), false))
+	fmt.Fprintln(c.Out, lines.Log(line, c.Palette(c.Out), false))
 }

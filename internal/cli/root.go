@@ -3,40 +3,42 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/cli/approvals"
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/cli/devices"
+	"github.com/chela-ai/chela/internal/cli/models"
+	"github.com/chela-ai/chela/internal/cli/sessions"
+	"github.com/chela-ai/chela/internal/cli/tools"
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/secret"
-	"github.com/chela-ai/chela/internal/tui/ansi"
 )
 
 // Main carries out a command line, without the program's name, and returns the
 // exit code.
 func Main(ctx context.Context, args []string, app App) int {
-	c := &console{app: app, in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	c := &commands{app: app, Console: console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}}
+	c.Command = c.command
+	c.Dial = func(ctx context.Context, f func(*client.Client) error) error {
+		return c.with(ctx, func(l *link) error { return f(l.Client) })
+	}
 	return c.run(ctx, args)
 }
 
-// console is what commands work with.
-type console struct {
-	app    App
-	in     *os.File
-	out    io.Writer
-	err    io.Writer
-	getenv func(string) string
+// commands is what the commands of this package work with.
+type commands struct {
+	console.Console
+	app App
 
 	// Global flags.
 	profile  string
 	state    string
 	config   string
 	logLevel string
-	noColor  bool
 
 	log     logOptions
 	aloud   bool            // the log is shown, too
@@ -44,7 +46,7 @@ type console struct {
 	secrets secret.Redactor // what must not be in it
 }
 
-func (c *console) run(ctx context.Context, args []string) int {
+func (c *commands) run(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -55,23 +57,23 @@ func (c *console) run(ctx context.Context, args []string) int {
 }
 
 // root returns the tree of commands.
-func (c *console) root() *cobra.Command {
+func (c *commands) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chela",
 		Short: "A personal AI assistant",
 		Long: "Chela is a personal AI assistant. `chela chat` begins a conversation;\n" +
 			"it works without any configuration.",
-		Args:          noCommand,
+		Args:          console.NoCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetIn(c.in)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(c.out, help(cmd)) })
-	root.SetUsageFunc(func(cmd *cobra.Command) error { _, err := fmt.Fprint(c.err, help(cmd)); return err })
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(c.Out, help(cmd)) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error { _, err := fmt.Fprint(c.Err, help(cmd)); return err })
 	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Show what a command does", RunE: func(cmd *cobra.Command, args []string) error {
 		about, _, err := root.Find(args)
 		if err != nil {
@@ -79,73 +81,24 @@ func (c *console) root() *cobra.Command {
 		}
 		return about.Help()
 	}})
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Usage(err) })
 
 	f := root.PersistentFlags()
 	f.StringVar(&c.profile, "profile", "", "use the state directory ~/.chela-`NAME`")
 	f.StringVar(&c.state, "state-dir", "", "use the state directory `DIR`")
 	f.StringVar(&c.config, "config", "", "use the configuration `FILE`")
 	f.StringVar(&c.logLevel, "log-level", "", "log `LEVEL` instead of logging.level: silent, error, warn, info, debug or trace")
-	f.BoolVar(&c.noColor, "no-color", false, "write without colours")
+	f.BoolVar(&c.NoColor, "no-color", false, "write without colours")
 
-	root.AddCommand(c.chat(), c.agent(), c.sessions(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.tools(), c.approvals(), c.models(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
-	root.AddCommand(devices.Commands(c.forDevices())...)
+	root.AddCommand(c.chat(), c.agent(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
+	root.AddCommand(sessions.Commands(&c.Console), tools.Commands(&c.Console), approvals.Commands(&c.Console))
+	root.AddCommand(models.Commands(&c.Console, settings{c}))
+	root.AddCommand(devices.Commands(&c.Console)...)
 	return root
 }
 
-// noCommand refuses arguments of a command that only has subcommands, and
-// names the one that was probably meant.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	err := fmt.Errorf("unknown command %q", cmd.CommandPath()+" "+args[0])
-	hint := cmd.CommandPath() + " --help"
-	if cmd.SuggestionsMinimumDistance <= 0 {
-		cmd.SuggestionsMinimumDistance = 2
-	}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = cmd.CommandPath() + " " + near[0]
-	}
-	return usageError{hinted{err, hint}}
-}
-
-// group returns a command that only has subcommands.
-func group(use, short string, subs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: noCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(subs...)
-	return cmd
-}
-
-// forDevices is what the commands about devices work with.
-func (c *console) forDevices() devices.Options {
-	return devices.Options{
-		Out: c.out, Table: c.table, JSON: c.printJSON, Ago: ago, Args: between, Group: group,
-		Hint: func(err error, command string) error { return hinted{err, c.command(command)} },
-		With: func(ctx context.Context, f func(devices.Caller) error) error {
-			return c.with(ctx, func(l *link) error { return f(l) })
-		},
-	}
-}
-
-// exactly accepts n arguments.
-func exactly(n int) cobra.PositionalArgs { return between(n, n) }
-
-// between accepts from lo to hi arguments.
-func between(lo, hi int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < lo:
-			return usageError{hinted{fmt.Errorf("%s: an argument is missing", cmd.CommandPath()), cmd.UseLine()}}
-		case len(args) > hi:
-			return usageError{hinted{fmt.Errorf("%s: too many arguments: %q", cmd.CommandPath(), args[hi]), cmd.UseLine()}}
-		}
-		return nil
-	}
-}
-
 // start returns what commands ask of an engine.
-func (c *console) start() (Start, error) {
+func (c *commands) start() (Start, error) {
 	p, err := config.Resolve(c.env, config.Flags{Profile: c.profile})
 	if err != nil {
 		return Start{}, err
@@ -160,7 +113,7 @@ func (c *console) start() (Start, error) {
 }
 
 // env is the environment, with the flags that stand for variables.
-func (c *console) env(name string) string {
+func (c *commands) env(name string) string {
 	switch {
 	case name == "CHELA_STATE_DIR" && c.state != "":
 		return c.state
@@ -169,43 +122,17 @@ func (c *console) env(name string) string {
 	case c.profile != "" && c.state == "" && (name == "CHELA_STATE_DIR" || name == "OPENCLAW_STATE_DIR"):
 		return "" // a flag goes before a variable
 	}
-	return c.getenv(name)
+	return c.Getenv(name)
 }
 
 // command returns how a person types a subcommand of chela for this state
 // directory.
-func (c *console) command(rest string) string {
+func (c *commands) command(rest string) string {
 	s := "chela "
 	for _, f := range [...]struct{ name, value string }{{"profile", c.profile}, {"state-dir", c.state}, {"config", c.config}} {
 		if f.value != "" {
-			s += "--" + f.name + " " + quote(f.value) + " "
+			s += "--" + f.name + " " + console.Quote(f.value) + " "
 		}
 	}
 	return s + rest
-}
-
-// quote returns s as a shell reads it.
-func quote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@~+,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// palette returns the styles for w.
-func (c *console) palette(w io.Writer) ansi.Palette {
-	switch {
-	case !isTerminal(w):
-		return ansi.Palette{}
-	case c.noColor, c.getenv("NO_COLOR") != "", c.getenv("TERM") == "dumb":
-		return ansi.Monochrome()
-	}
-	return ansi.Colours()
-}
-
-// isTerminal reports whether a person sees what is written to f, or types what
-// is read from it.
-func isTerminal(f any) bool {
-	file, ok := f.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }

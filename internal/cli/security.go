@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 )
 
@@ -25,16 +26,16 @@ const (
 	SeverityInfo     = "info"
 )
 
-func (c *console) security() *cobra.Command {
-	return group("security", "Look for weaknesses", c.securityAudit())
+func (c *commands) security() *cobra.Command {
+	return console.Group("security", "Look for weaknesses", c.securityAudit())
 }
 
-func (c *console) securityAudit() *cobra.Command {
+func (c *commands) securityAudit() *cobra.Command {
 	var asJSON, fix bool
 	cmd := &cobra.Command{
 		Use: "audit", Short: "List what makes this installation easier to take over",
 		Long: "List what makes this installation easier to take over. With --fix, modes of files\nthat are too wide are narrowed; nothing else is changed.",
-		Args: exactly(0),
+		Args: console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.app.Audit == nil {
 				return errors.New("this build cannot audit an installation")
@@ -48,7 +49,7 @@ func (c *console) securityAudit() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return c.printJSON(map[string]any{"summary": summary(found), "findings": found})
+				return c.JSON(map[string]any{"summary": summary(found), "findings": found})
 			}
 			c.printWeaknesses(found)
 			return nil
@@ -70,8 +71,8 @@ func summary(found []Weakness) map[string]int {
 	return n
 }
 
-func (c *console) printWeaknesses(found []Weakness) {
-	p := c.palette(c.out)
+func (c *commands) printWeaknesses(found []Weakness) {
+	p := c.Palette(c.Out)
 	marks := map[string]string{
 		SeverityCritical: p.Bad.Paint("✗ critical"), SeverityWarn: p.Warn.Paint("! warn    "), SeverityInfo: p.Dim.Paint("· info    "),
 	}
@@ -80,11 +81,11 @@ func (c *console) printWeaknesses(found []Weakness) {
 		if w.Fixed {
 			mark = p.Good.Paint("✓ fixed   ")
 		}
-		fmt.Fprintf(c.out, "%s  %s\n            %s\n", mark, w.ID, ansi.Line(w.Text))
+		fmt.Fprintf(c.Out, "%s  %s\n            %s\n", mark, w.ID, ansi.Line(w.Text))
 		if w.Hint != "" && !w.Fixed {
-			fmt.Fprintf(c.out, "            %s\n", p.Dim.Paint(ansi.Line(w.Hint)))
+			fmt.Fprintf(c.Out, "            %s\n", p.Dim.Paint(ansi.Line(w.Hint)))
 		}
 	}
 	n := summary(found)
-	fmt.Fprintf(c.out, "%d critical, %d warnings, %d notes\n", n[SeverityCritical], n[SeverityWarn], n[SeverityInfo])
+	fmt.Fprintf(c.Out, "%d critical, %d warnings, %d notes\n", n[SeverityCritical], n[SeverityWarn], n[SeverityInfo])
 }

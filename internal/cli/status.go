@@ -7,20 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
 
-func (c *console) status() *cobra.Command {
+func (c *commands) status() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "status", Short: "Show the model, what runs and what waits", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "status", Short: "Show the model, what runs and what waits", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		return c.with(cmd.Context(), func(l *link) error {
 			var s wire.Status
 			if err := l.Call(cmd.Context(), wire.MethodStatus, wire.None{}, &s); err != nil {
 				return err
 			}
 			if asJSON {
-				return c.printJSON(s)
+				return c.JSON(s)
 			}
 			c.printStatus(s, l.Hello())
 			return nil
@@ -30,9 +31,9 @@ func (c *console) status() *cobra.Command {
 	return cmd
 }
 
-func (c *console) printStatus(s wire.Status, h wire.Hello) {
-	p := c.palette(c.out)
-	row := func(name, text string) { fmt.Fprintf(c.out, "%s %s\n", p.Dim.Paint(fmt.Sprintf("%-10s", name)), text) }
+func (c *commands) printStatus(s wire.Status, h wire.Hello) {
+	p := c.Palette(c.Out)
+	row := func(name, text string) { fmt.Fprintf(c.Out, "%s %s\n", p.Dim.Paint(fmt.Sprintf("%-10s", name)), text) }
 	d := s.Sessions.Defaults
 	model := ansi.Line(strings.Trim(d.Provider+"/"+d.Model, "/"))
 	if d.Reason != "" {
@@ -46,19 +47,19 @@ func (c *console) printStatus(s wire.Status, h wire.Hello) {
 	row("sessions", fmt.Sprint(s.Sessions.Count))
 	row("runs", fmt.Sprint(len(s.Runs)))
 	for _, r := range s.Runs {
-		row("", fmt.Sprintf("%s %s, since %s", ansi.Line(r.SessionKey), r.State, ago(r.StartedAt.Time())))
+		row("", fmt.Sprintf("%s %s, since %s", ansi.Line(r.SessionKey), r.State, console.Ago(r.StartedAt.Time())))
 	}
 	row("waiting", fmt.Sprintf("%d messages, %d approvals, %d deliveries", s.Queued, s.Approvals, s.Undelivered))
 	row("memory", fmt.Sprintf("%.1f MB", float64(s.Memory)/1e6))
 }
 
-func (c *console) version() *cobra.Command {
+func (c *commands) version() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "version", Short: "Show the version", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
+	cmd := &cobra.Command{Use: "version", Short: "Show the version", Args: console.Exactly(0), RunE: func(*cobra.Command, []string) error {
 		if asJSON {
-			return c.printJSON(map[string]any{"version": c.app.Version, "protocol": wire.Version})
+			return c.JSON(map[string]any{"version": c.app.Version, "protocol": wire.Version})
 		}
-		fmt.Fprintln(c.out, "chela "+c.app.Version)
+		fmt.Fprintln(c.Out, "chela "+c.app.Version)
 		return nil
 	}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -66,22 +67,22 @@ func (c *console) version() *cobra.Command {
 }
 
 // completion writes what a shell reads to complete commands.
-func (c *console) completion() *cobra.Command {
+func (c *commands) completion() *cobra.Command {
 	shells := map[string]func(*cobra.Command) error{
-		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(c.out, true) },
-		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(c.out) },
-		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(c.out, true) },
-		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(c.out) },
+		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(c.Out, true) },
+		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(c.Out) },
+		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(c.Out, true) },
+		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(c.Out) },
 	}
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "Write the completion script of bash, zsh, fish or powershell",
 		Example:   "  chela completion bash > ~/.local/share/bash-completion/completions/chela",
-		Args:      exactly(1),
+		Args:      console.Exactly(1),
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write := shells[args[0]]
 			if write == nil {
-				return usageError{hinted{fmt.Errorf("completion: unknown shell %q", args[0]), "chela completion bash"}}
+				return console.Usage(console.Hint(fmt.Errorf("completion: unknown shell %q", args[0]), "chela completion bash"))
 			}
 			return write(cmd.Root())
 		},

@@ -7,58 +7,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
 
-// Options is what the commands need of the command line. All of it is required.
-type Options struct {
-	Out io.Writer
-	// With connects to the gateway and calls the function.
-	With func(context.Context, func(Caller) error) error
-	// Table prints rows, of which the first one is the heading.
-	Table func(rows [][]string)
-	// JSON prints a value.
-	JSON func(any) error
-	// Hint adds a command that can be typed to an error.
-	Hint func(err error, command string) error
-	// Ago says how long ago something was.
-	Ago func(time.Time) string
-	// Args accepts from lo to hi arguments.
-	Args func(lo, hi int) cobra.PositionalArgs
-	// Group makes a command that only holds others.
-	Group func(use, short string, subs ...*cobra.Command) *cobra.Command
-}
-
-// Caller calls methods of the gateway.
-type Caller interface {
-	// Call calls a method and stores its result.
-	Call(ctx context.Context, method string, params, result any) error
-}
-
 // Commands returns the commands: devices and nodes.
-func Commands(o Options) []*cobra.Command {
-	c := commands{o}
+func Commands(k *console.Console) []*cobra.Command {
+	c := commands{k}
 	return []*cobra.Command{c.devices(), c.nodes()}
 }
 
-type commands struct{ Options }
+type commands struct{ *console.Console }
 
 func (c commands) devices() *cobra.Command {
-	return c.Group("devices", "Decide which devices may connect",
+	return console.Group("devices", "Decide which devices may connect",
 		c.devicesList(), c.devicesInvite(), c.devicesApprove(), c.devicesReject(), c.devicesRename(), c.devicesRemove(), c.devicesRotate(), c.devicesRevoke())
 }
 
 func (c commands) devicesList() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "List devices that wait for approval and those that have it", Args: c.Args(0, 0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.paired(cmd.Context(), func(_ Caller, list wire.DevicePairs) error {
+	cmd := &cobra.Command{Use: "list", Short: "List devices that wait for approval and those that have it", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.paired(cmd.Context(), func(_ *client.Client, list wire.DevicePairs) error {
 			if asJSON {
 				return c.JSON(list)
 			}
@@ -71,8 +46,8 @@ func (c commands) devicesList() *cobra.Command {
 }
 
 // paired connects and calls f with the devices.
-func (c commands) paired(ctx context.Context, f func(Caller, wire.DevicePairs) error) error {
-	return c.With(ctx, func(l Caller) error {
+func (c commands) paired(ctx context.Context, f func(*client.Client, wire.DevicePairs) error) error {
+	return c.Dial(ctx, func(l *client.Client) error {
 		var list wire.DevicePairs
 		if err := l.Call(ctx, wire.MethodDevicePairList, wire.None{}, &list); err != nil {
 			return err
@@ -87,7 +62,7 @@ func (c commands) printDevices(list wire.DevicePairs) {
 		rows := [][]string{{"REQUEST", "DEVICE", "CLIENT", "ROLE", "SCOPES", "ASKED"}}
 		for _, r := range list.Pending {
 			rows = append(rows, []string{
-				r.ID, short(r.Device), onWhat(r.DisplayName, r.ClientID, r.Platform), ansi.Line(r.Role), scopeList(r.Scopes), c.Ago(r.Time.Time()),
+				r.ID, short(r.Device), onWhat(r.DisplayName, r.ClientID, r.Platform), ansi.Line(r.Role), scopeList(r.Scopes), console.Ago(r.Time.Time()),
 			})
 		}
 		c.Table(rows)
@@ -99,13 +74,13 @@ func (c commands) printDevices(list wire.DevicePairs) {
 	}
 	rows := [][]string{{"DEVICE", "CLIENT", "ROLES", "SCOPES", "APPROVED", "SEEN"}}
 	for _, d := range list.Paired {
-		seen := c.Ago(d.LastSeenAt.Time())
+		seen := console.Ago(d.LastSeenAt.Time())
 		if d.Connected {
 			seen = "connected"
 		}
 		rows = append(rows, []string{
 			short(d.ID), onWhat(d.DisplayName, d.ClientID, d.Platform), strings.Join(d.Roles, ","), scopeList(d.Scopes),
-			c.Ago(d.ApprovedAt.Time()) + " (" + d.ApprovedVia + ")", seen,
+			console.Ago(d.ApprovedAt.Time()) + " (" + d.ApprovedVia + ")", seen,
 		})
 	}
 	c.Table(rows)
@@ -140,9 +115,9 @@ func (c commands) devicesApprove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "approve [REQUEST]", Short: "Let a device in, with the scopes that it asks for",
 		Long: "Let a device in, with the scopes that it asks for. `chela devices list` shows them.",
-		Args: c.Args(0, 1),
+		Args: console.Between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.paired(cmd.Context(), func(l Caller, list wire.DevicePairs) error {
+			return c.paired(cmd.Context(), func(l *client.Client, list wire.DevicePairs) error {
 				id, err := c.request(list.Pending, args, latest)
 				if err != nil {
 					return err
@@ -174,15 +149,13 @@ func (c commands) request(waiting []wire.PairRequest, args []string, latest bool
 }
 
 func (c commands) devicesReject() *cobra.Command {
-	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: c.Args(1, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.With(cmd.Context(), func(l Caller) error {
-			var r wire.DeviceRejected
-			if err := l.Call(cmd.Context(), wire.MethodDevicePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
-				return err
-			}
-			fmt.Fprintln(c.Out, "rejected "+short(r.Device))
-			return nil
-		})
+	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		var r wire.DeviceRejected
+		if err := c.Call(cmd.Context(), wire.MethodDevicePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.Out, "rejected "+short(r.Device))
+		return nil
 	}}
 }
 
@@ -190,9 +163,9 @@ func (c commands) devicesRemove() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove DEVICE", Short: "Take a device's access away",
 		Long: "Take a device's access away. Its connections end at once, and it comes back only\nwhen it is approved again.",
-		Args: c.Args(1, 1),
+		Args: console.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.device(cmd.Context(), args[0], func(l Caller, id string) error {
+			return c.device(cmd.Context(), args[0], func(l *client.Client, id string) error {
 				var d wire.DeviceID
 				if err := l.Call(cmd.Context(), wire.MethodDevicePairRemove, wire.DeviceID{ID: id}, &d); err != nil {
 					return err
@@ -206,8 +179,8 @@ func (c commands) devicesRemove() *cobra.Command {
 
 // device connects and calls f with the whole id of a paired device that begins
 // with name.
-func (c commands) device(ctx context.Context, name string, f func(Caller, string) error) error {
-	return c.paired(ctx, func(l Caller, list wire.DevicePairs) error {
+func (c commands) device(ctx context.Context, name string, f func(*client.Client, string) error) error {
+	return c.paired(ctx, func(l *client.Client, list wire.DevicePairs) error {
 		var ids []string
 		for _, d := range list.Paired {
 			if name != "" && strings.HasPrefix(d.ID, strings.ToLower(name)) {
@@ -232,7 +205,7 @@ func (c commands) devicesRotate() *cobra.Command {
 		Use: "rotate --device DEVICE", Short: "Make a device's token worthless",
 		Long: "Make a device's token worthless and end its connections. The device is told a new\n" +
 			"one when it next connects with the gateway's token. With --scope, it keeps only\nthese scopes.",
-		Args: c.Args(0, 0),
+		Args: console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := wire.DeviceRotate{Role: role}
 			if none {
@@ -241,7 +214,7 @@ func (c commands) devicesRotate() *cobra.Command {
 			if none || cmd.Flags().Changed("scope") {
 				p.Scopes = &scopes
 			}
-			return c.device(cmd.Context(), device, func(l Caller, id string) error {
+			return c.device(cmd.Context(), device, func(l *client.Client, id string) error {
 				p.ID = id
 				var r wire.DeviceRotated
 				if err := l.Call(cmd.Context(), wire.MethodDeviceTokenRotate, p, &r); err != nil {
@@ -262,9 +235,9 @@ func (c commands) devicesRotate() *cobra.Command {
 func (c commands) devicesRevoke() *cobra.Command {
 	var device, role string
 	cmd := &cobra.Command{
-		Use: "revoke --device DEVICE", Short: "Take away what a device may do in one role", Args: c.Args(0, 0),
+		Use: "revoke --device DEVICE", Short: "Take away what a device may do in one role", Args: console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.device(cmd.Context(), device, func(l Caller, id string) error {
+			return c.device(cmd.Context(), device, func(l *client.Client, id string) error {
 				var r wire.DeviceRevoked
 				if err := l.Call(cmd.Context(), wire.MethodDeviceTokenRevoke, wire.DeviceRole{ID: id, Role: role}, &r); err != nil {
 					return err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -19,9 +21,9 @@ func (c commands) devicesInvite() *cobra.Command {
 		Use: "invite", Short: "Make a code with which one device comes in without approval",
 		Long: "Make a code with which one device comes in without approval. It is used up by the\n" +
 			"first device that shows it, and ends after ten minutes.",
-		Args: c.Args(0, 0),
+		Args: console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.With(cmd.Context(), func(l Caller) error {
+			return c.Dial(cmd.Context(), func(l *client.Client) error {
 				p := wire.DeviceSetup{URL: url, Profile: profile}
 				if profile == wire.AccessFull {
 					p.Profile = ""
@@ -65,8 +67,8 @@ func (c commands) printInvite(s wire.DeviceSetupCode) error {
 }
 
 func (c commands) devicesRename() *cobra.Command {
-	return &cobra.Command{Use: "rename DEVICE NAME", Short: "Give a device a name", Args: c.Args(2, 2), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.device(cmd.Context(), args[0], func(l Caller, id string) error {
+	return &cobra.Command{Use: "rename DEVICE NAME", Short: "Give a device a name", Args: console.Exactly(2), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.device(cmd.Context(), args[0], func(l *client.Client, id string) error {
 			var r wire.DeviceRename
 			if err := l.Call(cmd.Context(), wire.MethodDevicePairRename, wire.DeviceRename{ID: id, Label: args[1]}, &r); err != nil {
 				return err

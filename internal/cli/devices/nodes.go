@@ -7,17 +7,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/wire"
 )
 
 func (c commands) nodes() *cobra.Command {
-	return c.Group("nodes", "Decide what devices may do for an agent", c.nodesList(), c.nodesApprove(), c.nodesReject(), c.nodesRemove())
+	return console.Group("nodes", "Decide what devices may do for an agent", c.nodesList(), c.nodesApprove(), c.nodesReject(), c.nodesRemove())
 }
 
 func (c commands) nodesList() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "List nodes, what they may do, and what they ask for", Args: c.Args(0, 0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.With(cmd.Context(), func(l Caller) error {
+	cmd := &cobra.Command{Use: "list", Short: "List nodes, what they may do, and what they ask for", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.Dial(cmd.Context(), func(l *client.Client) error {
 			var list wire.Nodes
 			var pairs wire.NodePairs
 			if err := l.Call(cmd.Context(), wire.MethodNodeList, wire.None{}, &list); err != nil {
@@ -42,7 +44,7 @@ func (c commands) printNodes(nodes []wire.Node, pending []wire.NodeRequest) {
 		fmt.Fprintln(c.Out, "Waiting for approval")
 		rows := [][]string{{"REQUEST", "NODE", "CLIENT", "COMMANDS", "ASKED"}}
 		for _, r := range pending {
-			rows = append(rows, []string{r.ID, short(r.NodeClient.ID), onWhat(r.DisplayName, r.ClientID, r.Platform), commandNames(r.Commands), c.Ago(r.Time.Time())})
+			rows = append(rows, []string{r.ID, short(r.NodeClient.ID), onWhat(r.DisplayName, r.ClientID, r.Platform), commandNames(r.Commands), console.Ago(r.Time.Time())})
 		}
 		c.Table(rows)
 		fmt.Fprintln(c.Out)
@@ -53,7 +55,7 @@ func (c commands) printNodes(nodes []wire.Node, pending []wire.NodeRequest) {
 	}
 	rows := [][]string{{"NODE", "CLIENT", "MAY", "STATE", "SEEN"}}
 	for _, n := range nodes {
-		seen := c.Ago(n.LastSeenAt.Time())
+		seen := console.Ago(n.LastSeenAt.Time())
 		if n.Connected {
 			seen = "connected"
 		}
@@ -71,8 +73,8 @@ func commandNames(names []string) string {
 }
 
 func (c commands) nodesApprove() *cobra.Command {
-	return &cobra.Command{Use: "approve [REQUEST]", Short: "Let a node do what it asks for", Args: c.Args(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.With(cmd.Context(), func(l Caller) error {
+	return &cobra.Command{Use: "approve [REQUEST]", Short: "Let a node do what it asks for", Args: console.Between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.Dial(cmd.Context(), func(l *client.Client) error {
 			var id string
 			if len(args) == 1 {
 				id = args[0]
@@ -100,21 +102,19 @@ func (c commands) nodesApprove() *cobra.Command {
 }
 
 func (c commands) nodesReject() *cobra.Command {
-	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: c.Args(1, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.With(cmd.Context(), func(l Caller) error {
-			var r wire.NodeRejected
-			if err := l.Call(cmd.Context(), wire.MethodNodePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
-				return err
-			}
-			fmt.Fprintln(c.Out, "rejected "+short(r.Node))
-			return nil
-		})
+	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		var r wire.NodeRejected
+		if err := c.Call(cmd.Context(), wire.MethodNodePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.Out, "rejected "+short(r.Node))
+		return nil
 	}}
 }
 
 func (c commands) nodesRemove() *cobra.Command {
-	return &cobra.Command{Use: "remove NODE", Short: "Take a node's access away", Args: c.Args(1, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.device(cmd.Context(), args[0], func(l Caller, id string) error {
+	return &cobra.Command{Use: "remove NODE", Short: "Take a node's access away", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.device(cmd.Context(), args[0], func(l *client.Client, id string) error {
 			var n wire.NodeID
 			if err := l.Call(cmd.Context(), wire.MethodNodePairRemove, wire.NodeID{ID: id}, &n); err != nil {
 				return err

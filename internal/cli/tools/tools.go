@@ -1,4 +1,5 @@
-package cli
+// Package tools is the commands that show which tools there are, and why.
+package tools
 
 import (
 	"context"
@@ -7,13 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
 
-func (c *console) tools() *cobra.Command {
-	return group("tools", "Show which tools there are, and which rule says so", c.toolsList(), c.toolsExplain())
+// Commands returns the command tools with those below it.
+func Commands(k *console.Console) *cobra.Command {
+	c := commands{k}
+	return console.Group("tools", "Show which tools there are, and which rule says so", c.list(), c.explain())
 }
+
+type commands struct{ *console.Console }
 
 // conversation adds the flags that describe a conversation.
 func conversation(cmd *cobra.Command, p *wire.ToolsExplainGet) {
@@ -27,10 +33,10 @@ func conversation(cmd *cobra.Command, p *wire.ToolsExplainGet) {
 	f.IntVar(&p.MaxDepth, "max-depth", 0, "when subagents may have children down to depth `N` (default 1)")
 }
 
-func (c *console) toolsList() *cobra.Command {
+func (c commands) list() *cobra.Command {
 	var p wire.ToolsExplainGet
 	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "List the tools, and what keeps some from being offered", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "list", Short: "List the tools, and what keeps some from being offered", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		return c.explained(cmd.Context(), p, asJSON, func(e wire.ToolsExplained) {
 			rows := [][]string{{"TOOL", "OFFERED", "DOES"}}
 			for _, t := range e.Tools {
@@ -40,7 +46,7 @@ func (c *console) toolsList() *cobra.Command {
 				}
 				rows = append(rows, []string{t.Name, offered, ansi.Truncate(ansi.Line(t.Summary), 70)})
 			}
-			c.table(rows)
+			c.Table(rows)
 		})
 	}}
 	conversation(cmd, &p)
@@ -48,13 +54,13 @@ func (c *console) toolsList() *cobra.Command {
 	return cmd
 }
 
-func (c *console) toolsExplain() *cobra.Command {
+func (c commands) explain() *cobra.Command {
 	var p wire.ToolsExplainGet
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "explain NAME", Short: "Say which rule decides about a tool",
 		Long: "Say which rule decides about a tool. The rules are shown in the order in which\nthey are asked; what one removed no later one brings back.",
-		Args: exactly(1),
+		Args: console.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Name = args[0]
 			return c.explained(cmd.Context(), p, asJSON, func(e wire.ToolsExplained) {
@@ -71,31 +77,29 @@ func (c *console) toolsExplain() *cobra.Command {
 
 // explained asks for the explanation and shows it; what is wrong with the
 // configuration is said on standard error.
-func (c *console) explained(ctx context.Context, p wire.ToolsExplainGet, asJSON bool, show func(wire.ToolsExplained)) error {
-	return c.with(ctx, func(l *link) error {
-		var e wire.ToolsExplained
-		if err := l.Call(ctx, wire.MethodToolsExplain, p, &e); err != nil {
-			return err
-		}
-		for _, w := range e.Warnings {
-			fmt.Fprintln(c.err, "warning: "+ansi.Line(w))
-		}
-		if asJSON {
-			return c.printJSON(e)
-		}
-		show(e)
-		return nil
-	})
+func (c commands) explained(ctx context.Context, p wire.ToolsExplainGet, asJSON bool, show func(wire.ToolsExplained)) error {
+	var e wire.ToolsExplained
+	if err := c.Call(ctx, wire.MethodToolsExplain, p, &e); err != nil {
+		return err
+	}
+	for _, w := range e.Warnings {
+		fmt.Fprintln(c.Err, "warning: "+ansi.Line(w))
+	}
+	if asJSON {
+		return c.JSON(e)
+	}
+	show(e)
+	return nil
 }
 
-func (c *console) printTool(e wire.ToolsExplained, t wire.ToolExplained) {
+func (c commands) printTool(e wire.ToolsExplained, t wire.ToolExplained) {
 	verdict := "is offered"
 	if !t.Offered {
 		verdict = "is not offered"
 	}
-	fmt.Fprintf(c.out, "%s %s (agent %s, %s)\n", t.Name, verdict, e.AgentID, e.Model)
+	fmt.Fprintf(c.Out, "%s %s (agent %s, %s)\n", t.Name, verdict, e.AgentID, e.Model)
 	if len(t.Steps) == 0 {
-		fmt.Fprintln(c.out, "no rule says anything about tools")
+		fmt.Fprintln(c.Out, "no rule says anything about tools")
 		return
 	}
 	rows := [][]string{{"RULE", "SAYS", "BECAUSE OF"}}
@@ -111,7 +115,7 @@ func (c *console) printTool(e wire.ToolsExplained, t wire.ToolExplained) {
 		}
 		rows = append(rows, []string{rule(s.Label, s.Key), says, why})
 	}
-	c.table(rows)
+	c.Table(rows)
 }
 
 // rule names a rule and the key that it comes from.

@@ -1,0 +1,202 @@
+// Package sessions is the commands that list, show, export, reset and delete
+// sessions.
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/markdown"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Commands returns the command sessions with those below it.
+func Commands(k *console.Console) *cobra.Command {
+	c := commands{k}
+	return console.Group("sessions", "List, show, export, reset and delete sessions",
+		c.list(), c.show(), c.export(), c.reset(), c.delete())
+}
+
+type commands struct{ *console.Console }
+
+func (c commands) list() *cobra.Command {
+	var asJSON bool
+	var p wire.SessionsList
+	cmd := &cobra.Command{Use: "list", Short: "List sessions, the latest first", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		var list wire.SessionList
+		if err := c.Call(cmd.Context(), wire.MethodSessionsList, p, &list); err != nil {
+			return err
+		}
+		if asJSON {
+			return c.JSON(list.Sessions)
+		}
+		c.printSessions(list)
+		return nil
+	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVar(&p.Limit, "limit", 50, "at most `N` sessions")
+	cmd.Flags().StringVar(&p.Search, "search", "", "only those with `TEXT` in key, label or title")
+	return cmd
+}
+
+func (c commands) printSessions(list wire.SessionList) {
+	if len(list.Sessions) == 0 {
+		fmt.Fprintln(c.Out, "There are no sessions yet.")
+		return
+	}
+	rows := [][]string{{"KEY", "ACTIVE", "CONTEXT", "COST", "TITLE"}}
+	for _, s := range list.Sessions {
+		cost := "?"
+		if s.Cost != nil {
+			cost = fmt.Sprintf("$%.4f", *s.Cost)
+		}
+		rows = append(rows, []string{ansi.Line(s.Key), console.Ago(s.UpdatedAt.Time()), tokens(s.TotalTokens), cost, ansi.Truncate(ansi.Line(cmp.Or(s.Label, s.Title, s.Preview)), 60)})
+	}
+	c.Table(rows)
+	if list.HasMore {
+		fmt.Fprintf(c.Out, "and %d more\n", list.Total-list.Count)
+	}
+}
+
+func (c commands) show() *cobra.Command {
+	var asJSON bool
+	var limit int
+	cmd := &cobra.Command{Use: "show KEY", Short: "Show the conversation of a session", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.session(cmd.Context(), args[0], func(l *client.Client, key string) error {
+			h, err := l.History(cmd.Context(), key, limit)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.JSON(h)
+			}
+			c.printHistory(h)
+			return nil
+		})
+	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVar(&limit, "limit", 200, "the newest `N` messages")
+	return cmd
+}
+
+func (c commands) printHistory(h wire.History) {
+	p := c.Palette(c.Out)
+	if h.HasMore {
+		fmt.Fprintln(c.Out, p.Dim.Paint(fmt.Sprintf("… %d earlier entries", h.Total-len(h.Messages))))
+	}
+	for _, m := range h.Messages {
+		text := m.Text()
+		switch m.Role {
+		case wire.RoleUser:
+			fmt.Fprintf(c.Out, "%s %s\n\n", p.Accent.Paint("❯"), ansi.Clean(text))
+		case wire.RoleAssistant:
+			for _, k := range m.Content {
+				if k.Type == wire.ContentCall {
+					fmt.Fprintln(c.Out, p.Dim.Paint("· "+ansi.Truncate(ansi.Line(k.Name+" "+string(k.Arguments)), 100)))
+				}
+			}
+			if text != "" {
+				fmt.Fprintf(c.Out, "%s\n\n", markdown.Render(text, markdown.Options{Width: 100, Styles: p}))
+			}
+		case wire.RoleSystem:
+			fmt.Fprintln(c.Out, p.Dim.Paint(ansi.Clean(text)))
+		}
+	}
+}
+
+// session connects and calls f with the whole key of an existing session.
+func (c commands) session(ctx context.Context, name string, f func(l *client.Client, key string) error) error {
+	return c.Dial(ctx, func(l *client.Client) error {
+		key, err := console.SessionKey(l.Hello(), name)
+		if err != nil {
+			return err
+		}
+		var d wire.SessionDescribed
+		if err := l.Call(ctx, wire.MethodSessionsDescribe, wire.SessionKey{Key: key}, &d); err != nil {
+			return err
+		}
+		if d.Session == nil {
+			return c.Hint(fmt.Errorf("there is no session %s", key), "sessions list")
+		}
+		return f(l, key)
+	})
+}
+
+func (c commands) export() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{Use: "export KEY", Short: "Write the transcript of a session as JSON lines", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.session(cmd.Context(), args[0], func(l *client.Client, key string) error {
+			var e wire.SessionExported
+			if err := l.Call(cmd.Context(), wire.MethodSessionsExport, wire.SessionKey{Key: key}, &e); err != nil {
+				return err
+			}
+			if out == "" {
+				_, err := fmt.Fprint(c.Out, e.JSONL)
+				return err
+			}
+			if _, err := os.Lstat(out); err == nil {
+				return c.Hint(fmt.Errorf("%s exists", out), "sessions export "+console.Quote(args[0])+" --output FILE")
+			}
+			if err := atomicfile.Write(out, []byte(e.JSONL), 0o600); err != nil {
+				return fmt.Errorf("export: %w", err)
+			}
+			fmt.Fprintln(c.Out, out)
+			return nil
+		})
+	}}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
+	return cmd
+}
+
+func (c commands) reset() *cobra.Command {
+	return &cobra.Command{Use: "reset KEY", Short: "Begin a session anew; what was said is kept", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.session(cmd.Context(), args[0], func(l *client.Client, key string) error {
+			var r wire.SessionReset
+			if err := l.Call(cmd.Context(), wire.MethodSessionsReset, wire.SessionsReset{Key: key, Reason: "reset"}, &r); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Out, "%s begins anew (%s)\n", r.Key, r.Entry.SessionID)
+			return nil
+		})
+	}}
+}
+
+func (c commands) delete() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{Use: "delete KEY", Short: "Delete a session with what was said", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.session(cmd.Context(), args[0], func(l *client.Client, key string) error {
+			if !yes {
+				if err := c.Confirm("delete "+key, "sessions delete "+console.Quote(args[0])+" --yes"); err != nil {
+					return err
+				}
+			}
+			var d wire.SessionDeleted
+			if err := l.Call(cmd.Context(), wire.MethodSessionsDelete, wire.SessionKey{Key: key}, &d); err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Out, "deleted "+d.Key)
+			return nil
+		})
+	}}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// tokens returns a number of tokens in three digits.
+func tokens(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.3gk", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.3gM", float64(n)/1e6)
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// settings is the configuration and the keys, as commands of other packages
+// change them.
+type settings struct{ c *commands }
+
+func (s settings) Section(path string) (json.RawMessage, error) {
+	t, err := s.c.tree()
+	if err != nil {
+		return nil, err
+	}
+	return t.Section(path), nil
+}
+
+func (s settings) Set(path string, value any) error {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	t, err := s.c.tree()
+	if err != nil {
+		return err
+	}
+	next, err := t.Set(path, b)
+	if err != nil {
+		return err
+	}
+	s.c.wrote(next)
+	return nil
+}
+
+func (s settings) SaveKey(provider, name, key string) error {
+	at, err := s.c.start()
+	if err != nil {
+		return err
+	}
+	return s.c.app.SaveKey(at, provider, name, key)
+}
