@@ -15,6 +15,7 @@ type Model struct {
 	Images    bool    `json:"images,omitempty"`
 	Levels    []Level `json:"levels,omitempty"` // thinking levels it takes; nil: it does not think
 	Price     *Price  `json:"cost,omitempty"`   // nil: unknown
+	Compat    Compat  `json:"-"`                // what its service does differently
 }
 
 // Price is what a model costs, in US dollars per million tokens.

@@ -64,5 +64,6 @@ type Provider struct {
 		Context   int        `json:"contextWindow"`
 		MaxTokens int        `json:"maxTokens"`
 		Cost      *llm.Price `json:"cost"`
+		Compat    llm.Compat `json:"compat"`
 	} `json:"models"`
 }

@@ -107,7 +107,7 @@ func (m *Set) known() llm.Catalog {
 		for _, c := range p.Models {
 			info := llm.Model{
 				Provider: id, ID: c.ID, Name: c.Name, Context: c.Context, MaxOutput: c.MaxTokens,
-				Images: slices.Contains(c.Input, "image"), Price: c.Cost,
+				Images: slices.Contains(c.Input, "image"), Price: c.Cost, Compat: c.Compat,
 			}
 			if c.Reasoning {
 				info.Levels = llm.Levels[:]
