@@ -35,9 +35,11 @@ var levels = []struct {
 	{"internal/backoff", 0},
 	{"internal/secret", 0},
 	{"internal/store/sqlite/page", 0},
+	{"internal/store/parts", 1},
 	{"internal/store/wake", 2},
 	{"internal/logfile", 0},
 	{"internal/process", 0},
+	{"internal/spelling", 0},
 	{"internal/cert", 0},
 
 	{"internal/queue", 1},
@@ -52,6 +54,7 @@ var levels = []struct {
 	{"internal/channel", 1},
 	{"internal/prompt", 1},
 	{"internal/policy", 1},
+	{"internal/hook", 1},
 	{"internal/bus", 1},
 	{"internal/shell", 1},
 	{"internal/sandbox", 1},
@@ -61,6 +64,7 @@ var levels = []struct {
 	{"internal/tool/web/pdf", 1},
 	{"internal/config", 1},
 	{"internal/store", 1},
+	{"internal/media", 1},
 	{"internal/statedir", 1},
 
 	{"internal/agent", 2},
@@ -95,6 +99,7 @@ var levels = []struct {
 
 // beside names the imports within a level.
 var beside = map[string][]string{
+	"internal/llm":      {"internal/spelling"},
 	"internal/dispatch": {"internal/agent", "internal/invoke"},
 	"internal/method/*": {"internal/rpc"},
 	"internal/gateway":  {"internal/rpc"},

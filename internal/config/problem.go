@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/spelling"
 )
 
 // Problem is something that a person should know of the configuration.
@@ -164,7 +166,7 @@ func describe(v any) string {
 func suggest(name string, n *node, path []string) string {
 	best, at := "", len(name)/3+2
 	for _, k := range slices.Sorted(maps.Keys(n.kids)) {
-		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < at {
+		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(k)); d < at {
 			best, at = k, d
 		}
 	}
@@ -172,33 +174,6 @@ func suggest(name string, n *node, path []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %s?", FormatPath(join(path, best)))
-}
-
-// distance counts the letters to insert, delete, change or swap to make b of
-// a.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	var old, prev, cur [65]int
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], old[j-2]+1)
-			}
-		}
-		old, prev = prev, cur
-	}
-	return prev[len(b)]
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

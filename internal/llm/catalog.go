@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/spelling"
 )
 
 // Catalog is the models that are known and the short names for them. A model
@@ -77,7 +79,7 @@ func (c Catalog) Near(name string) []string {
 	var ns []near
 	add := func(shown, id string) {
 		id = strings.ToLower(id)
-		d := distance(name, id)
+		d := spelling.Distance(name, id)
 		if name != "" && (strings.Contains(id, name) || strings.Contains(name, id)) {
 			d = min(d, 2)
 		}
@@ -97,29 +99,6 @@ func (c Catalog) Near(name string) []string {
 		names = append(names, n.name)
 	}
 	return names
-}
-
-// distance is the Levenshtein distance of two short names.
-func distance(a, b string) int {
-	if len(a) > 80 || len(b) > 80 {
-		return 80
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diag
-			if a[i] != b[j] {
-				change++
-			}
-			diag, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, change)
-		}
-	}
-	return row[len(b)]
 }
 
 // Known returns the models of common providers as of early 2026, and aliases

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/spelling"
 )
 
 // Set is an immutable set of tools by name. The zero Set is empty.
@@ -65,7 +67,7 @@ func (s Set) Nearest(name string) []string {
 	var ns []near
 	name = strings.ToLower(name)
 	for _, n := range s.Names() {
-		d := distance(name, n)
+		d := spelling.Distance(name, n)
 		if strings.Contains(n, name) || strings.Contains(name, n) {
 			d = min(d, 2)
 		}
@@ -79,27 +81,4 @@ func (s Set) Nearest(name string) []string {
 		out = append(out, n.name)
 	}
 	return out
-}
-
-// distance is the Levenshtein distance of two short names.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	prev := make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := range len(a) {
-		diag := prev[0]
-		prev[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diag, prev[j+1] = prev[j+1], min(prev[j+1]+1, prev[j]+1, diag+cost)
-		}
-	}
-	return prev[len(b)]
 }
