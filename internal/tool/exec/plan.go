@@ -80,7 +80,17 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	if j.tty || j.background { // it can be typed into, which is more
 		shown.Argv = append(slices.Clone(shown.Argv), "with input")
 	}
-	p.Hash = shown.Hash()
+	var files []source
+	if p.Ask {
+		if shown.Dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return tool.Plan{}, fmt.Errorf("working directory: %w", err)
+		}
+		files = sources(sp, dir)
+		for _, f := range files {
+			p.Text += fmt.Sprintf("\nwith %s as it is now (sha256 %.12s)", shell.Escape(f.path), f.sum)
+		}
+	}
+	p.Hash = bound(shown.Hash(), files)
 	return p, nil
 }
 
