@@ -26,6 +26,7 @@ type screen struct {
 	width, height int
 
 	scroll  scroll
+	drawing drawing
 	live    []*item           // what is not printed yet, in order
 	active  string            // run in progress
 	since   time.Time         // when it began
@@ -72,6 +73,7 @@ func newScreen(ctx context.Context, o Options) *screen {
 	for _, l := range o.Lines {
 		s.scroll.add(bare, l)
 	}
+	s.drawing.give(s.draw(), s.height-s.room())
 	return s
 }
 
@@ -83,7 +85,8 @@ func (s *screen) Init() tea.Cmd {
 // Update takes a message.
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmds := []tea.Cmd{s.handle(msg)}
-	if s.leaving && s.scroll.empty() {
+	cmds = append(cmds, s.drawing.give(s.draw(), s.height-s.room()))
+	if s.leaving && s.scroll.empty() && s.drawing.still() {
 		return s, tea.Sequence(append(cmds, tea.Quit)...)
 	}
 	cmds = append(cmds, s.scroll.flush(s.room(), s.width), s.spin())
@@ -98,8 +101,13 @@ func (s *screen) handle(msg tea.Msg) tea.Cmd {
 		return s.key(msg)
 	case tea.PasteMsg:
 		return s.edit(tea.PasteMsg{Content: ansi.Clean(msg.Content)})
-	case drawn, printed:
+	case drawn:
 		s.scroll.busy = false
+	case printed:
+		s.scroll.busy = false
+		s.drawing.printed()
+	case settled:
+		s.drawing.settle()
 	case tick:
 		s.spins = false
 		s.frame++

@@ -36,6 +36,7 @@ type terminal struct {
 	printed []string
 	width   int
 	height  int
+	row     int // of the cursor in what was drawn last
 }
 
 // screen is what the tests know of the model.
@@ -70,7 +71,7 @@ func dial(t *testing.T, g *chelatest.Gateway) *client.Client {
 }
 
 func (x *terminal) resize(w, h int) {
-	x.width, x.height = w, h
+	x.width, x.height, x.row = w, h, 0
 	x.update(tea.WindowSizeMsg{Width: w, Height: h})
 }
 
@@ -128,10 +129,18 @@ func (x *terminal) each(v reflect.Value) {
 }
 
 // check holds what is drawn against the terminal's size: a line too many would
-// be drawn into the scrollback.
+// be drawn into the scrollback. And against the cursor: without the row where
+// that was, the renderer would not find the top of what it drew.
 func (x *terminal) check() {
 	x.t.Helper()
-	lines := strings.Split(x.model.View().Content, "\n")
+	v := x.model.View()
+	lines := strings.Split(v.Content, "\n")
+	if len(lines) <= x.row {
+		x.t.Errorf("%d lines are drawn, with the cursor in row %d of what was drawn before", len(lines), x.row)
+	}
+	if x.row = len(lines) - 1; v.Cursor != nil {
+		x.row = v.Cursor.Y
+	}
 	if most := x.height - max(x.height/3, 1); len(lines) > max(most, 4) {
 		x.t.Errorf("%d lines are drawn on a terminal of %d", len(lines), x.height)
 	}

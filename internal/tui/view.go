@@ -12,11 +12,16 @@ import (
 	"github.com/chela-ai/chela/internal/tui/ansi"
 )
 
-// View draws what still changes: the tail of the turn, what is asked, the
+// View returns what was drawn last.
+func (s *screen) View() tea.View { return s.drawing.view }
+
+// draw draws what still changes: the tail of the turn, what is asked, the
 // input, and a line about the session.
-func (s *screen) View() tea.View {
+func (s *screen) draw() tea.View {
 	if s.leaving {
-		return tea.NewView("")
+		v := tea.NewView(" ") // one row: of none the renderer loses the place
+		v.Cursor = tea.NewCursor(0, 0)
+		return v
 	}
 	below := []string{s.rule()}
 	input := strings.Split(s.input.View(), "\n")
