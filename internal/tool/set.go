@@ -11,6 +11,7 @@ import (
 // Set is an immutable set of tools by name. The zero Set is empty.
 type Set struct {
 	tools map[string]Tool
+	specs []Spec // of the tools, by name: a run asks for them again and again
 }
 
 // NewSet returns a set of the tools. A later tool of the same name replaces an
@@ -26,27 +27,28 @@ func (s Set) With(tools ...Tool) Set {
 	for _, t := range tools {
 		m[t.Spec().Name] = t
 	}
-	return Set{m}
+	specs := make([]Spec, 0, len(m))
+	for _, n := range slices.Sorted(maps.Keys(m)) {
+		specs = append(specs, m[n].Spec())
+	}
+	return Set{m, specs}
 }
 
 // Exclude returns a set without the named tools; s is unchanged.
 func (s Set) Exclude(names ...string) Set {
-	m := maps.Clone(s.tools)
-	for _, n := range names {
-		delete(m, n)
-	}
-	return Set{m}
+	return s.Filter(func(sp Spec) bool { return !slices.Contains(names, sp.Name) })
 }
 
 // Filter returns a set of the tools that keep allows; s is unchanged.
 func (s Set) Filter(keep func(Spec) bool) Set {
-	m := make(map[string]Tool, len(s.tools))
-	for n, t := range s.tools {
-		if keep(t.Spec()) {
-			m[n] = t
+	f := Set{tools: make(map[string]Tool, len(s.tools))}
+	for _, sp := range s.specs {
+		if keep(sp) {
+			f.tools[sp.Name] = s.tools[sp.Name]
+			f.specs = append(f.specs, sp)
 		}
 	}
-	return Set{m}
+	return f
 }
 
 // Get returns the tool of that name.
@@ -56,7 +58,16 @@ func (s Set) Get(name string) (Tool, bool) {
 }
 
 // Names returns the names, sorted.
-func (s Set) Names() []string { return slices.Sorted(maps.Keys(s.tools)) }
+func (s Set) Names() []string {
+	names := make([]string, len(s.specs))
+	for i, sp := range s.specs {
+		names[i] = sp.Name
+	}
+	return names
+}
+
+// Specs returns what the tools say of themselves, by name. Nobody changes it.
+func (s Set) Specs() []Spec { return s.specs }
 
 // Nearest returns up to three names of the set that are like name, best first.
 func (s Set) Nearest(name string) []string {
