@@ -135,9 +135,7 @@ type View struct {
 // only read when readOnly is set.
 func (v *View) Specs(readOnly bool) []llm.ToolSpec {
 	var specs []llm.ToolSpec
-	for _, name := range v.tools.Names() {
-		t, _ := v.tools.Get(name)
-		sp := t.Spec()
+	for _, sp := range v.tools.Specs() {
 		if readOnly && sp.Effect > tool.Reads {
 			continue
 		}

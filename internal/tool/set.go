@@ -59,9 +59,9 @@ func (s Set) Get(name string) (Tool, bool) {
 
 // Names returns the names, sorted.
 func (s Set) Names() []string {
-	names := make([]string, len(s.specs))
-	for i, sp := range s.specs {
-		names[i] = sp.Name
+	var names []string
+	for _, sp := range s.specs {
+		names = append(names, sp.Name)
 	}
 	return names
 }
