@@ -43,11 +43,22 @@ type Sender struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Media is an attachment of a message.
+// Media is an attachment of a message. One that is kept elsewhere has a Ref in
+// the place of Data; Bytes is then its size.
 type Media struct {
-	Name string `json:"name,omitempty"` // file name as the sender gave it; not to be trusted as a path
-	Type string `json:"type"`           // MIME type
-	Data []byte `json:"data,omitempty"`
+	Name  string `json:"name,omitempty"` // file name as the sender gave it; not to be trusted as a path
+	Type  string `json:"type"`           // MIME type
+	Data  []byte `json:"data,omitempty"`
+	Ref   string `json:"ref,omitempty"`
+	Bytes int    `json:"bytes,omitempty"`
+}
+
+// Size returns the size in bytes.
+func (m Media) Size() int {
+	if m.Ref != "" {
+		return m.Bytes
+	}
+	return len(m.Data)
 }
 
 // Inbound is a message on its way in, from a channel or a client. It becomes

@@ -37,8 +37,12 @@ type Part struct {
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"`
 
-	MIME string `json:"mimeType,omitempty"` // image
-	Data []byte `json:"data,omitempty"`     // image
+	// Of an image: its type, and what it is. An image that is kept elsewhere has
+	// a Ref in the place of Data; Bytes is then its size.
+	MIME  string `json:"mimeType,omitempty"`
+	Data  []byte `json:"data,omitempty"`
+	Ref   string `json:"ref,omitempty"`
+	Bytes int    `json:"bytes,omitempty"`
 
 	Call *ToolCall `json:"call,omitempty"` // toolCall
 }
@@ -49,6 +53,14 @@ func Text(s string) Part { return Part{Kind: PartText, Text: s} }
 // Image returns an image part.
 func Image(mime string, data []byte) Part {
 	return Part{Kind: PartImage, MIME: mime, Data: data}
+}
+
+// Size returns the size of an image in bytes.
+func (p *Part) Size() int {
+	if p.Ref != "" {
+		return p.Bytes
+	}
+	return len(p.Data)
 }
 
 // ToolCall is a model's request to run a tool.

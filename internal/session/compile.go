@@ -318,7 +318,7 @@ func withParts(m *llm.Message, parts []llm.Part) *llm.Message {
 }
 
 func isText(p *llm.Part) bool    { return p.Kind == llm.PartText && strings.TrimSpace(p.Text) != "" }
-func isImage(p *llm.Part) bool   { return p.Kind == llm.PartImage && len(p.Data) > 0 && p.MIME != "" }
+func isImage(p *llm.Part) bool   { return p.Kind == llm.PartImage && p.Size() > 0 && p.MIME != "" }
 func isThinking(p llm.Part) bool { return p.Kind == llm.PartThinking }
 func hasThinking(m *llm.Message) bool {
 	return slices.ContainsFunc(m.Parts, isThinking)

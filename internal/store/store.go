@@ -80,6 +80,9 @@ type Reader interface {
 	Outbox() outbox.Reader
 	Usage() usage.Reader
 	Devices() pairing.Reader
+	// Media returns the references to files (see package media) that rows hold,
+	// some of them more than once.
+	Media() ([]string, error)
 	// Setting returns a value of the small table of facts that belong to no
 	// noun ("" when there is none).
 	Setting(name string) (string, error)

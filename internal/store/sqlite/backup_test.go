@@ -57,6 +57,10 @@ func TestBackup(t *testing.T) {
 			}
 		}
 	})
+	steps, err := schema()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 5 {
 		if err := d.Backup(t.Context(), copied); err != nil {
 			t.Fatal(err)
@@ -65,7 +69,7 @@ func TestBackup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Sessions != 5 || s.Version != 4 || s.Entries == 0 || s.Runs != 5 {
+		if s.Sessions != 5 || s.Version != int64(len(steps)) || s.Entries == 0 || s.Runs != 5 {
 			t.Errorf("summary: %+v", s)
 		}
 	}

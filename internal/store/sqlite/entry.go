@@ -7,6 +7,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/session"
+	stored "github.com/chela-ai/chela/internal/store/parts"
 )
 
 // The position of an entry is the number of its transcript and its Seq: a
@@ -20,6 +21,7 @@ const (
 	flagPartial
 	flagUsage
 	flagEstimated
+	flagMedia // it refers to files: see refs
 )
 
 const entryColumns = `pos, id, kind, time, run, role, text, parts, provider, model, stop, call, tool, flags, note, first,
@@ -110,14 +112,15 @@ func (t sessions) insert(pos int64, e *session.Entry) error {
 	}
 	if e.Message != nil {
 		role = str(e.Message.Role)
-		if isPlain(e.Message.Parts) {
+		if stored.Plain(e.Message.Parts) {
 			text = e.Message.Parts[0].Text
 		} else {
-			s, err := encodeParts(e.Message.Parts)
+			s, refers, err := stored.Encode(e.Message.Parts)
 			if err != nil {
 				return err
 			}
 			parts = s
+			set(refers, flagMedia)
 		}
 		m.Provider, m.Model, m.Stop = e.Message.Provider, e.Message.Model, e.Message.Stop
 		m.CallID, m.ToolName = e.Message.CallID, e.Message.ToolName
@@ -197,7 +200,7 @@ func (in interned) message(r *row) (*llm.Message, error) {
 	}
 	if parts := r.text(); parts != "" {
 		var err error
-		if m.Parts, err = decodeParts(parts); err != nil {
+		if m.Parts, err = stored.Decode(parts); err != nil {
 			return nil, err
 		}
 	}

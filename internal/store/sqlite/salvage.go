@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
@@ -222,7 +223,7 @@ func (t *table) takes(r *page.Row) bool {
 		if v != nil && number != (t.types[i] == "INTEGER") {
 			return false
 		}
-		if text, ok := v.(string); ok && t.json[i] && text != "" && !json.Valid([]byte(text)) {
+		if text, ok := v.(string); ok && t.json[i] && text != "" && !(json.Valid([]byte(text)) && utf8.ValidString(text)) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/chela-ai/chela/internal/approval"
+	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/outbox"
 	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
@@ -25,6 +26,7 @@ func (r reader) Approvals() approval.Reader          { return approvals(r) }
 func (r reader) Outbox() outbox.Reader               { return outgoing(r) }
 func (r reader) Usage() usage.Reader                 { return spent(r) }
 func (r reader) Devices() pairing.Reader             { return devices(r) }
+func (r reader) Media() ([]string, error)            { return refs(r.c) }
 func (r reader) Setting(name string) (string, error) { return setting(r.c, name) }
 
 // tx is the tables, in one transaction.
@@ -56,6 +58,18 @@ func setting(c *conn, name string) (string, error) {
 	return c.text("SELECT value FROM setting WHERE name = ?", name)
 }
 
+// refs returns the references that rows hold. Of entries an index knows those
+// that have some.
+func refs(c *conn) ([]string, error) {
+	var list []string
+	err := c.query(func(r *row) error {
+		list = media.Refs(list, r.text())
+		return nil
+	}, `SELECT parts FROM entry WHERE flags & 32 UNION ALL SELECT inbound FROM item WHERE instr(inbound, '"ref":"')
+UNION ALL SELECT media FROM outbox WHERE media <> ''`)
+	return list, err
+}
+
 // encode returns v as JSON, with its text as it is.
 func encode(v any) (string, error) {
 	var b bytes.Buffer
@@ -68,3 +82,10 @@ func encode(v any) (string, error) {
 }
 
 func decode(s string, v any) error { return json.Unmarshal([]byte(s), v) }
+
+func raw(s string) json.RawMessage {
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
+}

@@ -1,0 +1,2 @@
+-- Entries that refer to files: bit 5 of their flags.
+CREATE INDEX entry_media ON entry (flags) WHERE flags & 32;
