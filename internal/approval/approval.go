@@ -42,7 +42,8 @@ type Request struct {
 	Created   time.Time        `json:"createdAt"`
 	Expires   time.Time        `json:"expiresAt"`
 	Decision  Decision         `json:"decision,omitempty"`
-	By        string           `json:"by,omitempty"` // principal that decided
+	By        string           `json:"by,omitempty"`  // principal that decided
+	Via       string           `json:"via,omitempty"` // its credential
 	Decided   time.Time        `json:"decidedAt,omitzero"`
 }
 
@@ -53,6 +54,9 @@ type Reader interface {
 	// Pending returns the undecided requests, oldest first; of all sessions
 	// for the empty key.
 	Pending(chela.SessionKey) ([]Request, error)
+	// Decided returns at most n requests that do not wait any more, the one that
+	// was made last first; those made before the one of the id, when there is one.
+	Decided(before string, n int) ([]Request, error)
 	// Always reports whether a plan with this hash was allowed always in the session.
 	Always(key chela.SessionKey, tool, hash string) (bool, error)
 }

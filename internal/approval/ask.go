@@ -19,8 +19,8 @@ const ToolOutside = "(client)"
 
 // Bounds of requests from outside.
 const (
-	maxAsked = 64       // that wait at the same time
-	maxText  = 16 << 10 // bytes of one: it is shown whole
+	maxAsked   = 64       // that wait at the same time
+	maxOutside = 16 << 10 // bytes of one: it is shown whole
 )
 
 // Ask stores a request that a client makes for something that it will do
@@ -32,8 +32,15 @@ func Ask(t Table, who chela.Principal, r Request, now time.Time) (Request, error
 		return Request{}, chela.Errorf(chela.CodeForbidden, "missing scope: %s", chela.ScopeApprovals)
 	case r.Text == "":
 		return Request{}, chela.Errorf(chela.CodeInvalid, "command is required")
-	case len(r.Text)+len(r.Reason) > maxText:
+	case len(r.Text)+len(r.Reason) > maxOutside:
 		return Request{}, chela.Errorf(chela.CodeInvalid, "command exceeds exec approval display limit")
+	}
+	sum := sha256.Sum256([]byte(r.Text))
+	for _, s := range []*string{&r.Text, &r.Reason} {
+		var err error
+		if *s, err = Show(*s); err != nil {
+			return Request{}, err
+		}
 	}
 	waiting, err := t.Pending("")
 	if err != nil {
@@ -53,9 +60,8 @@ func Ask(t Table, who chela.Principal, r Request, now time.Time) (Request, error
 	if !errors.Is(err, chela.ErrNotFound) {
 		return Request{}, fmt.Errorf("approval %s: %w", r.ID, err)
 	}
-	sum := sha256.Sum256([]byte(r.Text))
 	r.Run, r.Call, r.Tool, r.Hash, r.Requester, r.Created = "", "", ToolOutside, hex.EncodeToString(sum[:]), who, now
-	r.Decision, r.By, r.Decided = Pending, "", time.Time{}
+	r.Decision, r.By, r.Via, r.Decided = Pending, "", "", time.Time{}
 	if !r.Expires.After(now) || r.Expires.After(now.Add(Lifetime)) {
 		r.Expires = now.Add(Lifetime)
 	}

@@ -45,9 +45,9 @@ func Resolve(t Table, who chela.Principal, id, decision string, now time.Time) (
 	if r.Decision != Pending {
 		return r, conflict(r)
 	}
-	r.Decision, r.By, r.Decided = d, who.ID, now
+	r.Decision, r.By, r.Via, r.Decided = d, who.ID, who.Credential, now
 	if !r.Expires.IsZero() && !now.Before(r.Expires) {
-		r.Decision, r.By = Expired, "expiry"
+		r.Decision, r.By, r.Via = Expired, "expiry", ""
 	}
 	if err := t.Put(r); err != nil {
 		return Request{}, fmt.Errorf("approval %s: %w", id, err)
@@ -58,6 +58,14 @@ func Resolve(t Table, who chela.Principal, id, decision string, now time.Time) (
 	return r, nil
 }
 
+// Decider names who decided: the owner may have many devices.
+func (r Request) Decider() string {
+	if device, ok := strings.CutPrefix(r.Via, "device:"); ok {
+		return fmt.Sprintf("%s (device %.12s)", r.By, device)
+	}
+	return r.By
+}
+
 // conflict says what became of a request that cannot be decided any more.
 func conflict(r Request) error {
 	switch r.Decision {
@@ -66,5 +74,5 @@ func conflict(r Request) error {
 	case Withdrawn:
 		return chela.Errorf(chela.CodeConflict, "approval %s: withdrawn at %s, its run was stopped", r.ID, r.Decided.UTC().Format(time.RFC3339))
 	}
-	return chela.Errorf(chela.CodeConflict, "approval %s: %s decided %s at %s", r.ID, r.By, r.Decision, r.Decided.UTC().Format(time.RFC3339))
+	return chela.Errorf(chela.CodeConflict, "approval %s: %s decided %s at %s", r.ID, r.Decider(), r.Decision, r.Decided.UTC().Format(time.RFC3339))
 }

@@ -20,6 +20,7 @@ func (m memory) Get(id string) (Request, error) {
 }
 func (m memory) Pending(chela.SessionKey) ([]Request, error)           { return nil, nil }
 func (m memory) Always(chela.SessionKey, string, string) (bool, error) { return false, nil }
+func (m memory) Decided(string, int) ([]Request, error)                { return nil, nil }
 func (m memory) Put(r Request) error                                   { m[r.ID] = r; return nil }
 
 func TestResolve(t *testing.T) {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/chela-ai/chela/internal/approval"
@@ -26,11 +27,8 @@ func (t approvals) list(where string, args ...any) ([]approval.Request, error) {
 // Get returns a request.
 func (t approvals) Get(id string) (approval.Request, error) {
 	list, err := t.list("id = ?", id)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("approval %s: %w", id, chela.ErrNotFound)
-	}
-	if err != nil {
-		return approval.Request{}, err
+	if err != nil || len(list) == 0 {
+		return approval.Request{}, cmp.Or(err, fmt.Errorf("approval %s: %w", id, chela.ErrNotFound))
 	}
 	return list[0], nil
 }
@@ -41,8 +39,12 @@ func (t approvals) Pending(key chela.SessionKey) ([]approval.Request, error) {
 	return t.list("decision = '' AND (?1 = '' OR session = ?1) ORDER BY created, n", str(key))
 }
 
-// Always reports whether a plan with this hash was allowed always in the
-// session.
+// Decided returns requests that do not wait any more, the newest first.
+func (t approvals) Decided(before string, n int) ([]approval.Request, error) {
+	return t.list("decision <> '' AND (?1 = '' OR n < (SELECT n FROM approval WHERE id = ?1)) ORDER BY n DESC LIMIT ?2", before, n)
+}
+
+// Always reports whether a plan with this hash was allowed always in the session.
 func (t approvals) Always(key chela.SessionKey, tool, hash string) (bool, error) {
 	n, err := t.c.number(`SELECT count(*) FROM approval
 WHERE session = ? AND tool = ? AND hash = ? AND decision = 'allow-always'`, str(key), tool, hash)
