@@ -3,7 +3,6 @@ package dispatch
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -120,7 +119,7 @@ func (c *Conductor) handle(ctx context.Context, j *job, ev agent.Event) error {
 		return c.assistant(ctx, j, ev)
 	case agent.ToolStart:
 		c.publish(j, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{
-			ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Call.Args, Label: label(ev.Call),
+			ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Call.Args, Label: chela.CallTitle(ev.Call.Name, ev.Call.Args),
 			Verbose: cmp.Or(j.meta.Verbose, j.p.Verbose),
 		}})
 	case agent.ToolUpdate:
@@ -316,25 +315,10 @@ func (c *Conductor) toolEnd(ctx context.Context, j *job, ev agent.Event) error {
 	}
 	c.stored(j, j.meta, e)
 	c.publish(j, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseResult, Tool: &chela.ToolEvent{
-		ID: ev.Call.ID, Name: ev.Call.Name, Label: label(ev.Call), Output: ev.Result.PlainText(), Details: e.Details,
+		ID: ev.Call.ID, Name: ev.Call.Name, Label: chela.CallTitle(ev.Call.Name, ev.Call.Args), Output: ev.Result.PlainText(), Details: e.Details,
 		IsError: ev.Result.IsError, Duration: ev.Duration, Verbose: cmp.Or(j.meta.Verbose, j.p.Verbose),
 	}})
 	return nil
-}
-
-// label is a call in one line for people: the tool and its most telling
-// argument.
-func label(k llm.ToolCall) string {
-	var args map[string]any
-	if json.Unmarshal(k.Args, &args) != nil {
-		return k.Name
-	}
-	for _, name := range [...]string{"command", "path", "file_path", "pattern", "query", "url", "name", "text"} {
-		if s, ok := args[name].(string); ok && s != "" {
-			return k.Name + " " + oneLine(s, 100)
-		}
-	}
-	return k.Name
 }
 
 // messages returns what the model is sent: the compiled transcript. Calls that

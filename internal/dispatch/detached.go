@@ -60,7 +60,7 @@ func (c *Conductor) detached(ctx context.Context, s *served, it queue.Item, call
 // runDetached returns what is to be told of the call. It is cancelled by a stop
 // of the session.
 func (c *Conductor) runDetached(ctx context.Context, s *served, j *job, call session.Call) (string, error) {
-	what := fmt.Sprintf("The call %s that waited for approval %s", label(call.Wire), call.Approval)
+	what := fmt.Sprintf("The call %s that waited for approval %s", chela.CallTitle(call.Wire.Name, call.Wire.Args), call.Approval)
 	if call.State == session.Started {
 		return what + " was allowed and had begun when Chela was interrupted: its outcome is unknown. It was not repeated.", nil
 	}

@@ -1,7 +1,6 @@
 package shape_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,21 +29,5 @@ func TestActivity(t *testing.T) {
 	want := []wire.Activity{item("m1", "c1", "read", "read a", "completed"), item("m2", "c2", "exec", "exec false", "failed")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestCallTitle(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct{ args, want string }{
-		{`{"command":"ls -l"}`, "x ls -l"},
-		{`{"command":" a\nb"}`, "x a…"},
-		{`{"n":1}`, "x"},
-		{`{"command":7,"path":"p"}`, "x p"},
-		{`[`, "x"},
-		{`{"text":"` + strings.Repeat("ä", 121) + `"}`, "x " + strings.Repeat("ä", 120) + "…"},
-	} {
-		if got := shape.CallTitle("x", []byte(tc.args)); got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.args, got, tc.want)
-		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/feed"
 	"github.com/chela-ai/chela/wire"
@@ -236,7 +237,7 @@ func (s *screen) past(m wire.Message, results map[string]wire.Message) {
 		}
 		for _, c := range m.Content {
 			if r, ok := results[c.ID]; ok && c.Type == wire.ContentCall {
-				s.printTool(feed.Tool{Label: feed.Label(c.Name, c.Arguments), Output: r.Text(), Failed: r.IsError})
+				s.printTool(feed.Tool{Label: chela.CallTitle(c.Name, c.Arguments), Output: r.Text(), Failed: r.IsError})
 			}
 		}
 	}

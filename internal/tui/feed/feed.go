@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -232,7 +233,7 @@ func (f *Feed) close(run string) []Step {
 func (f *Feed) tool(run string, t wire.ToolStep) []Step {
 	c, known := f.tools[t.CallID]
 	if !known {
-		c = Tool{ID: t.CallID, Name: t.Name, Label: Label(t.Name, t.Args)}
+		c = Tool{ID: t.CallID, Name: t.Name, Label: chela.CallTitle(t.Name, t.Args)}
 	}
 	if t.Meta != "" {
 		c.Label = t.Meta
@@ -279,21 +280,6 @@ func (f *Feed) message(m wire.SessionMessage) []Step {
 func Sender(m wire.Message) string {
 	run, _ := strings.CutSuffix(m.IdempotencyKey, ":user")
 	return run
-}
-
-// Label returns a call in one line for people: the tool and its most telling
-// argument.
-func Label(name string, args json.RawMessage) string {
-	var a map[string]any
-	if json.Unmarshal(args, &a) != nil {
-		return name
-	}
-	for _, key := range [...]string{"command", "path", "file_path", "pattern", "query", "url", "name", "text"} {
-		if s, ok := a[key].(string); ok && s != "" {
-			return name + " " + s
-		}
-	}
-	return name
 }
 
 func (f *Feed) changed(c wire.SessionsChanged) []Step {
