@@ -92,6 +92,7 @@ type Plan struct {
 	Reason string // why a person is asked
 	Text   string // the whole plan for people, never cut
 	Hash   string // identifies the plan; an approval is bound to it
+	Once   bool   // an approval holds for this call alone, and is never remembered
 	Value  any    // the tool's own resolved plan, for Run
 }
 
