@@ -71,7 +71,7 @@ const (
 	Steered                    // Messages were taken into the run
 	ToolStart                  // Call begins
 	ToolUpdate                 // Delta is new output of Call
-	ToolEnd                    // Call has Result
+	ToolEnd                    // Call, with the arguments that were used, has Result
 	End                        // the last event
 )
 

@@ -88,6 +88,9 @@ func (l *loop) answer(e *Event, r tool.Result) {
 		r.Content = []llm.Part{llm.Text("(no output)")}
 	}
 	e.Kind, e.Details = ToolEnd, r.Details
+	if r.Args != nil {
+		e.Call.Args = r.Args
+	}
 	e.Result = &llm.Message{
 		Role: llm.RoleTool, CallID: e.Call.ID, ToolName: e.Call.Name, Parts: r.Content, IsError: r.IsError,
 	}

@@ -308,7 +308,7 @@ func (c *Conductor) toolEnd(ctx context.Context, j *job, ev agent.Event) error {
 		if !ok {
 			return nil
 		}
-		return tx.Calls().Move(k.ID, session.Closed)
+		return j.closed(tx, k.ID)
 	})
 	if err != nil {
 		return err

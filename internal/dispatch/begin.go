@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,6 +47,7 @@ type job struct {
 	resumed   bool
 
 	broken   atomic.Pointer[error]   // why a row about a call could not be written
+	became   sync.Map                // what became of calls that ended: session.Outcome by Call.ID
 	over     func()                  // the run's rows say that it has ended: it is no more in progress
 	calls    map[string]session.Call // by the provider's id, of the last assistant message
 	round    int

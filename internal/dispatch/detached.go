@@ -41,7 +41,7 @@ func (c *Conductor) detached(ctx context.Context, s *served, it queue.Item, call
 	}
 	c.o.Step("detached.end")
 	return store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Synced, func(tx store.Tx) error {
-		if err := tx.Calls().Move(call.ID, session.Closed); err != nil {
+		if err := j.closed(tx, call.ID); err != nil {
 			return err
 		}
 		if err := tx.Queue().Set(queue.Done, it); err != nil {
@@ -69,6 +69,7 @@ func (c *Conductor) runDetached(ctx context.Context, s *served, j *job, call ses
 		return "", err
 	}
 	if !req.Decision.Allows() {
+		ledger{c, j}.Ended(call.Wire, session.Outcome{Who: j.r.Principal.ID, Decision: "denied", Rule: "approval", Result: "error"})
 		return fmt.Sprintf("%s was not allowed (%s).", what, orDenied(req.Decision)), nil
 	}
 	ctx, cancel := context.WithCancelCause(chela.WithPrincipal(ctx, j.r.Principal))

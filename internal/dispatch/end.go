@@ -176,7 +176,7 @@ func (c *Conductor) leaveCalls(tx store.Tx, j *job) ([]approval.Request, error) 
 		return nil, err
 	}
 	for _, k := range calls {
-		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {
+		if err := j.closed(tx, k.ID); err != nil {
 			return nil, err
 		}
 	}

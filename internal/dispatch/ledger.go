@@ -89,6 +89,20 @@ func (l ledger) Always(ctx context.Context, toolName, hash string) (bool, error)
 	return ok, err
 }
 
+// Ended keeps what became of the call for the commit that closes it.
+func (l ledger) Ended(k llm.ToolCall, o session.Outcome) {
+	if call, err := l.j.planned(k); err == nil {
+		l.j.became.Store(call.ID, o)
+	}
+}
+
+// closed closes a call with what became of it.
+func (j *job) closed(tx store.Tx, id string) error {
+	v, _ := j.became.Load(id)
+	o, _ := v.(session.Outcome)
+	return tx.Calls().Close(id, o)
+}
+
 // Suspend asks for a decision: the request and the call's new state are one
 // commit, on disk before anybody is asked.
 func (l ledger) Suspend(ctx context.Context, k llm.ToolCall, p tool.Plan) error {

@@ -142,7 +142,7 @@ func (c *Conductor) againTx(tx store.Tx, j *job, crashed bool, taken []queue.Ite
 		if err := write(resultEntry(j.r.ID, k, unknownText, now)); err != nil {
 			return err
 		}
-		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {
+		if err := tx.Calls().Close(k.ID, session.Outcome{Who: j.r.Principal.ID, Decision: "allowed", Rule: "default", Result: "unknown"}); err != nil {
 			return err
 		}
 	}

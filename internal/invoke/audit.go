@@ -8,34 +8,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
-// audit logs what became of a call: who called what, what decided, and how it
-// ended. Arguments are short, and secrets in them are masked.
-func (k *call) audit(ctx context.Context, res tool.Result, err error) {
-	if !k.v.d.log.Enabled(ctx, slog.LevelInfo) {
+// record gives what became of a call to the ledger and the log: who called
+// what, what decided, and how it ended. Arguments are short, and secrets in
+// them are masked.
+func (k *call) record(ctx context.Context, res tool.Result, err error) {
+	d, s := k.v.d, &k.v.s
+	waits := errors.Is(err, tool.ErrSuspended)
+	logs := d.log.Enabled(ctx, slog.LevelInfo)
+	if !logs && (s.Ledger == nil || waits) {
 		return
 	}
-	outcome := "ok"
+	o := session.Outcome{
+		Who: s.Principal.ID, Ran: d.short(k.args), Decision: k.decision, Rule: k.rule, Result: "ok", Took: time.Since(k.begun),
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		outcome = "aborted"
-	case errors.Is(err, tool.ErrSuspended):
-		outcome = "suspended"
+		o.Result = "aborted"
+	case waits:
+		o.Result = "suspended"
 	case err != nil:
-		outcome = "stopped"
+		o.Result = "stopped"
 	case res.IsError:
-		outcome = "error"
+		o.Result = "error"
 	}
-	s := &k.v.s
-	k.v.d.log.LogAttrs(ctx, slog.LevelInfo, "tool call",
-		slog.String("principal", s.Principal.ID), slog.String("agent", string(s.Agent)),
+	if s.Ledger != nil && !waits {
+		s.Ledger.Ended(k.wire, o)
+	}
+	d.log.LogAttrs(ctx, slog.LevelInfo, "tool call",
+		slog.String("principal", o.Who), slog.String("agent", string(s.Agent)),
 		slog.String("session", string(s.Session)), slog.String("run", string(s.Run)),
-		slog.String("tool", k.name()), slog.String("args", masked(k.args)),
-		slog.String("decision", k.decision), slog.String("rule", k.rule),
-		slog.String("outcome", outcome), slog.Duration("took", time.Since(k.begun)))
+		slog.String("tool", k.name()), slog.String("args", o.Ran),
+		slog.String("decision", o.Decision), slog.String("rule", o.Rule),
+		slog.String("outcome", o.Result), slog.Duration("took", o.Took))
 }
+
+// short returns arguments for the record.
+func (d *Door) short(args json.RawMessage) string { return d.redact(masked(args)) }
 
 // secretWords mark an argument whose value is not logged.
 var secretWords = [...]string{"key", "token", "secret", "password", "passwd", "auth", "credential", "cookie"}

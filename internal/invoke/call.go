@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/tool"
@@ -34,6 +36,9 @@ type call struct {
 	watched bool   // loop detection was asked
 	id      string // see key
 
+	asks    []hook.Ask // hooks that want a person to allow it
+	changed []string   // hooks that changed the arguments
+
 	decision string // for the audit: allowed, or what happened instead
 	rule     string // for the audit: what decided
 }
@@ -49,24 +54,20 @@ func (v *View) Invoke(ctx context.Context, c llm.ToolCall, update func(string)) 
 	if update == nil {
 		update = func(string) {}
 	}
-	if redact := v.d.redact; redact != nil {
-		show := update
-		update = func(s string) { show(redact(s)) }
-	}
-	k := &call{v: v, wire: c, update: update, begun: time.Now(), args: c.Args, decision: "allowed", rule: "default"}
+	k := &call{v: v, wire: c, update: func(s string) { update(v.d.redact(s)) }, begun: time.Now(), args: c.Args, decision: "allowed", rule: "default"}
 	ctx = chela.WithPrincipal(ctx, v.s.Principal)
 	res, err := k.carry(ctx)
 	if err == nil {
 		res, err = k.settle(ctx, res)
 		res = v.d.clean(res)
 	}
-	k.audit(ctx, res, err)
+	k.record(ctx, res, err)
 	return res, err
 }
 
 // carry takes the call through the door to its tool.
 func (k *call) carry(ctx context.Context) (tool.Result, error) {
-	steps := [...]func(context.Context) *verdict{k.find, k.read, k.hook, k.watch, k.afford, k.allow, k.start}
+	steps := [...]func(context.Context) *verdict{k.afford, k.find, k.read, k.hook, k.watch, k.repeat, k.allow, k.start}
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil {
 			return tool.Result{}, err
@@ -86,26 +87,24 @@ func (k *call) carry(ctx context.Context) (tool.Result, error) {
 	}
 	res = bounded(res, k.v.s.MaxResult)
 	k.told(ctx, res, err, took)
-	return res, nil
+	return k.shown(res), nil
 }
 
 // settle writes the call's outcome into the run's history, which may add a
-// warning to it. A call that was refused before loop detection was asked is
-// judged now: a mistake that is repeated for ever is a loop too.
+// warning to it or end the run. A call that was refused before loop detection
+// was asked is judged now: a mistake that is repeated for ever is a loop too.
 func (k *call) settle(ctx context.Context, res tool.Result) (tool.Result, error) {
 	if !k.watched {
 		if v := k.watch(ctx); v != nil {
 			return v.res, v.err
 		}
 	}
-	h := k.v.state.loop
-	if h == nil || k.rule == "loop-detection" {
-		return res, nil
+	if h := k.v.state.loop; h != nil && k.rule != "loop-detection" {
+		if note := h.record(k.outcome(res)); note != "" {
+			res.Content = append(res.Content[:len(res.Content):len(res.Content)], llm.Text(note))
+		}
 	}
-	if note := h.record(k.outcome(res)); note != "" {
-		res.Content = append(res.Content[:len(res.Content):len(res.Content)], llm.Text(note))
-	}
-	return res, nil
+	return res, k.failing(res.IsError)
 }
 
 // refuse ends a call with an error result.
@@ -116,9 +115,20 @@ func (k *call) refuse(decision, rule, text string) *verdict {
 
 // halt ends a call and its run.
 func (k *call) halt(rule, text string) *verdict {
-	k.decision, k.rule = "stopped", rule
-	return &verdict{res: failure(k.name(), text), err: fmt.Errorf("%s: %w", text, tool.ErrStop)}
+	return &verdict{res: failure(k.name(), text), err: k.stop(rule, text)}
 }
+
+// stop ends the run, for the reason that is its one message to the person.
+func (k *call) stop(rule, why string) error {
+	k.decision, k.rule = "stopped", rule
+	return stopped(why)
+}
+
+// stopped is tool.ErrStop with its reason for people.
+type stopped string
+
+func (s stopped) Error() string { return string(s) }
+func (stopped) Unwrap() error   { return tool.ErrStop }
 
 // name is the tool's name, or what the model called it.
 func (k *call) name() string {
@@ -200,57 +210,28 @@ func (k *call) watch(context.Context) *verdict {
 	return nil
 }
 
-// afford counts the call and holds the run's spending against its budget.
-func (k *call) afford(context.Context) *verdict {
-	s, b := &k.v.s, k.v.s.Budget
-	k.v.state.mu.Lock()
-	k.v.state.calls++
-	n := k.v.state.calls
-	k.v.state.mu.Unlock()
-	if b.ToolCalls > 0 && n > b.ToolCalls {
-		return k.halt("budget", fmt.Sprintf("the budget of this run is spent: %d tool calls", b.ToolCalls))
-	}
-	if b.Time > 0 && !s.Started.IsZero() && time.Since(s.Started) >= b.Time {
-		return k.halt("budget", fmt.Sprintf("the budget of this run is spent: %v", b.Time))
-	}
-	if s.Spent == nil {
-		return nil
-	}
-	spent := s.Spent()
-	if b.Tokens > 0 && spent.Tokens.Total() >= b.Tokens {
-		return k.halt("budget", fmt.Sprintf("the budget of this run is spent: %d of %d tokens", spent.Tokens.Total(), b.Tokens))
-	}
-	if b.NanoUSD > 0 && spent.NanoUSD >= b.NanoUSD {
-		return k.halt("budget", fmt.Sprintf("the budget of this run is spent: $%.4f of $%.4f", float64(spent.NanoUSD)/1e9, float64(b.NanoUSD)/1e9))
-	}
-	return nil
-}
-
 // allow makes the plan of a call that has one and gets it allowed.
 func (k *call) allow(ctx context.Context) *verdict {
 	k.effect = k.spec.Effect
-	p, ok := k.tool.(tool.Planner)
-	if !ok {
-		return nil
+	if p, ok := k.tool.(tool.Planner); ok {
+		plan, err := k.planned(ctx, p)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return &verdict{err: ctx.Err()}
+		case err != nil:
+			return k.refuse("refused", "plan", err.Error())
+		case plan.Deny != "":
+			return k.refuse("denied", "plan", plan.Deny)
+		}
+		plan.Hash = cmp.Or(plan.Hash, k.key())
+		k.plan, k.effect = &plan, plan.Effect
 	}
-	plan, err := k.planned(ctx, p)
+	k.wanted()
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return &verdict{err: ctx.Err()}
-	case err != nil:
-		return k.refuse("refused", "plan", err.Error())
-	case plan.Deny != "":
-		return k.refuse("denied", "plan", plan.Deny)
-	}
-	if plan.Hash == "" {
-		plan.Hash = k.key()
-	}
-	k.plan, k.effect = &plan, plan.Effect
-	if !plan.Ask {
+	case k.plan == nil || !k.plan.Ask:
 		return nil
-	}
-	if k.v.s.Ledger == nil {
-		return k.refuse("denied", "approval", "this needs a person's approval, and there is nobody to ask here: "+plan.Reason)
+	case k.v.s.Ledger == nil:
+		return k.refuse("denied", "approval", "this needs a person's approval, and there is nobody to ask here: "+k.plan.Reason)
 	}
 	return k.decided(ctx)
 }
@@ -295,7 +276,9 @@ func (k *call) ask(ctx context.Context) *verdict {
 		k.rule = "allowed-always"
 		return nil
 	}
-	if err := l.Suspend(ctx, k.wire, *k.plan); err != nil {
+	plan := *k.plan
+	plan.Text, plan.Reason = k.v.d.redact(plan.Text), k.v.d.redact(plan.Reason) // stored, and shown
+	if err := l.Suspend(ctx, k.wire, plan); err != nil {
 		return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
 	}
 	k.decision, k.rule = "suspended", "approval"

@@ -3,14 +3,15 @@ package invoke
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/policy"
+	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/usage"
 )
@@ -18,8 +19,8 @@ import (
 // Options is what a Door works with. The zero value works.
 type Options struct {
 	Log    *slog.Logger // nil: nothing is logged
-	Before []Before
-	After  []After
+	Before []hook.Before
+	After  []hook.After
 	// Redact takes known secrets out of what tools give; nil: nothing is known.
 	Redact func(string) string
 }
@@ -37,6 +38,9 @@ type Ledger interface {
 	Always(ctx context.Context, toolName, hash string) (bool, error)
 	// Suspend asks for a decision about the plan.
 	Suspend(ctx context.Context, c llm.ToolCall, p tool.Plan) error
+	// Ended takes what became of the call, which is to be on disk no later than
+	// its result. It is not called for one that waits for a decision.
+	Ended(c llm.ToolCall, o session.Outcome)
 }
 
 // Scope is whose calls a View carries out, and under which rules.
@@ -59,9 +63,8 @@ type Scope struct {
 // Door is the one way to run a tool. It is safe for concurrent use.
 type Door struct {
 	log     *slog.Logger
-	before  []Before
-	after   []After
-	redact  func(string) string // may be nil
+	hooks   *hook.Chain
+	redact  func(string) string // never nil
 	schemas schemas
 
 	mu    sync.Mutex
@@ -76,18 +79,24 @@ const maxRuns = 1024
 
 // New returns a Door.
 func New(o Options) *Door {
-	d := &Door{log: o.Log, before: slices.Clone(o.Before), after: o.After, redact: o.Redact, runs: make(map[chela.RunID]*state), said: make(map[chela.AgentID]string)}
+	d := &Door{log: o.Log, redact: o.Redact, runs: make(map[chela.RunID]*state), said: make(map[chela.AgentID]string)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	slices.SortStableFunc(d.before, func(a, b Before) int { return b.Priority - a.Priority })
+	if d.redact == nil {
+		d.redact = func(s string) string { return s }
+	}
+	d.hooks = hook.New(d.log, o.Before, o.After)
 	return d
 }
 
+// Wait returns when the After hooks have been told of every call that ended, or
+// with ctx.
+func (d *Door) Wait(ctx context.Context) { d.hooks.Wait(ctx) }
+
 // state is what a run's calls have in common.
 type state struct {
-	mu    sync.Mutex
-	calls int
+	tally tally
 	loop  *history // nil: no detection
 }
 

@@ -19,8 +19,10 @@ import (
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/usage"
 )
@@ -412,6 +414,34 @@ func TestBudget(t *testing.T) {
 			}
 		})
 	}
+	t.Run("R22 failures in a row", func(t *testing.T) {
+		s := scope(read(), open("ok", nil))
+		s.Budget.Failures = 3
+		v := invoke.New(invoke.Options{}).For(s)
+		for i, name := range strings.Fields("none none ok none none") {
+			do(t, v, call(name, fmt.Sprintf(`{"n":%d}`, i)))
+		}
+		r, err := v.Invoke(t.Context(), call("none", `{"n":9}`), nil)
+		failed(t, r, "there is no tool")
+		if !errors.Is(err, tool.ErrStop) || !strings.Contains(err.Error(), "3 tool calls in a row failed") {
+			t.Errorf("third failure: %v", err)
+		}
+	})
+	t.Run("R22 the same call with changing results", func(t *testing.T) {
+		n := 0
+		count := func(context.Context, tool.Call) (tool.Result, error) { n++; return tool.Value(n), nil }
+		s := scope(open("x", count))
+		s.Budget.Identical = 40
+		v := invoke.New(invoke.Options{}).For(s)
+		for range 40 {
+			do(t, v, call("x", `{"a":1}`))
+			do(t, v, call("x", `{"action":"poll"}`))
+		}
+		if _, err := v.Invoke(t.Context(), call("x", `{"a":1}`), nil); !errors.Is(err, tool.ErrStop) || n != 80 {
+			t.Errorf("after %d calls: %v", n, err)
+		}
+		do(t, v, call("x", `{"action":"poll"}`))
+	})
 	t.Run("calls, counted over the views of a run", func(t *testing.T) {
 		d := invoke.New(invoke.Options{})
 		s := scope(read())
@@ -433,20 +463,20 @@ func TestBudget(t *testing.T) {
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	// before makes a door with the hooks, by name and function.
-	type f = func(context.Context, invoke.HookCall) (invoke.Verdict, error)
-	door := func(log *bytes.Buffer, hooks ...invoke.Before) *invoke.Door {
+	type f = func(context.Context, hook.Call) (hook.Verdict, error)
+	door := func(log *bytes.Buffer, hooks ...hook.Before) *invoke.Door {
 		return invoke.New(invoke.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Before: hooks})
 	}
 	args := func(s string) f {
-		return func(context.Context, invoke.HookCall) (invoke.Verdict, error) {
-			return invoke.Verdict{Args: json.RawMessage(s)}, nil
+		return func(context.Context, hook.Call) (hook.Verdict, error) {
+			return hook.Verdict{Args: json.RawMessage(s)}, nil
 		}
 	}
 	t.Run("TH-01 TOOL-03 a block is not run and its reason told", func(t *testing.T) {
 		var log bytes.Buffer
 		tl := read()
-		d := door(&log, invoke.Before{Name: "p", Func: func(context.Context, invoke.HookCall) (invoke.Verdict, error) {
-			return invoke.Verdict{Block: true, Reason: "not on Sundays"}, nil
+		d := door(&log, hook.Before{Name: "p", Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+			return hook.Verdict{Block: true, Reason: "not on Sundays"}, nil
 		}})
 		failed(t, do(t, d.For(scope(tl)), call("read", `{"path":"a"}`)), "not on Sundays")
 		if len(tl.args) != 0 {
@@ -456,9 +486,12 @@ func TestHooks(t *testing.T) {
 	t.Run("TH-02 TOOL-04 rewritten arguments are run and both are logged", func(t *testing.T) {
 		var log bytes.Buffer
 		tl := read()
-		do(t, door(&log, invoke.Before{Name: "p", Func: args(`{"path":"safe"}`)}).For(scope(tl)), call("read", `{"path":"risky"}`))
+		r := do(t, door(&log, hook.Before{Name: "p", Func: args(`{"path":"safe"}`)}).For(scope(tl)), call("read", `{"path":"risky"}`))
 		if !slices.Equal(tl.args, []string{`{"path":"safe"}`}) {
 			t.Errorf("ran with %q", tl.args)
+		}
+		if want := "[Run with other arguments, from the hook p: {\"path\":\"safe\"}]ok"; text(r) != want || string(r.Args) != `{"path":"safe"}` {
+			t.Errorf("the result is %q with %s, want %q", text(r), r.Args, want)
 		}
 		if !strings.Contains(log.String(), "risky") || !strings.Contains(log.String(), "safe") {
 			t.Errorf("log %q", log.String())
@@ -467,7 +500,7 @@ func TestHooks(t *testing.T) {
 	t.Run("rewritten arguments are validated", func(t *testing.T) {
 		var log bytes.Buffer
 		tl := read()
-		failed(t, do(t, door(&log, invoke.Before{Name: "p", Func: args(`{"path":1}`)}).For(scope(tl)), call("read", `{"path":"a"}`)), "hook p", "want string")
+		failed(t, do(t, door(&log, hook.Before{Name: "p", Func: args(`{"path":1}`)}).For(scope(tl)), call("read", `{"path":"a"}`)), "hook p", "want string")
 		if len(tl.args) != 0 {
 			t.Error("it was run")
 		}
@@ -476,44 +509,39 @@ func TestHooks(t *testing.T) {
 		var log bytes.Buffer
 		tl := read()
 		d := door(&log,
-			invoke.Before{Name: "bad", Func: func(context.Context, invoke.HookCall) (invoke.Verdict, error) {
-				return invoke.Verdict{Block: true}, errors.New("no database")
+			hook.Before{Name: "bad", Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+				return hook.Verdict{Block: true}, errors.New("no database")
 			}},
-			invoke.Before{Name: "worse", Func: func(context.Context, invoke.HookCall) (invoke.Verdict, error) { panic("oh") }})
+			hook.Before{Name: "worse", Func: func(context.Context, hook.Call) (hook.Verdict, error) { panic("oh") }})
 		do(t, d.For(scope(tl)), call("read", `{"path":"a"}`))
 		if !slices.Equal(tl.args, []string{`{"path":"a"}`}) || strings.Count(log.String(), "level=WARN") != 2 {
 			t.Errorf("ran with %q, log %q", tl.args, log.String())
 		}
 	})
-	t.Run("TH-04 a hook that takes too long blocks when it says so", func(t *testing.T) {
+	t.Run("TH-04 a hook that takes too long blocks", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			for _, closed := range []bool{true, false} {
-				var log bytes.Buffer
-				tl := read()
-				d := door(&log, invoke.Before{Name: "slow", Timeout: 15 * time.Second, FailClosed: closed, Func: func(ctx context.Context, _ invoke.HookCall) (invoke.Verdict, error) {
-					time.Sleep(time.Minute) // it does not listen
-					return invoke.Verdict{}, nil
-				}})
-				r := do(t, d.For(scope(tl)), call("read", `{"path":"a"}`))
-				if closed {
-					failed(t, r, "did not answer within 15s")
-				}
-				if ran := len(tl.args) == 1; ran == closed {
-					t.Errorf("fail closed %v: ran %v", closed, ran)
-				}
-				time.Sleep(time.Minute)
+			var log bytes.Buffer
+			tl := read()
+			d := door(&log, hook.Before{Name: "slow", Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+				time.Sleep(time.Minute) // it does not listen
+				return hook.Verdict{}, nil
+			}})
+			failed(t, do(t, d.For(scope(tl)), call("read", `{"path":"a"}`)), "did not answer within 15s")
+			if len(tl.args) != 0 {
+				t.Errorf("ran %v", tl.args)
 			}
+			time.Sleep(time.Minute)
 		})
 	})
 	t.Run("hooks run by priority, each on what the one before left", func(t *testing.T) {
 		var log bytes.Buffer
 		var order []string
-		hook := func(name string, prio int) invoke.Before {
-			return invoke.Before{Name: name, Priority: prio, Func: func(_ context.Context, c invoke.HookCall) (invoke.Verdict, error) {
+		hook := func(name string, prio int) hook.Before {
+			return hook.Before{Name: name, Priority: prio, Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
 				var a struct{ Path string }
 				json.Unmarshal(c.Args, &a)
 				order = append(order, name+"("+a.Path+")")
-				return invoke.Verdict{Args: json.RawMessage(`{"path":"` + a.Path + name + `"}`)}, nil
+				return hook.Verdict{Args: json.RawMessage(`{"path":"` + a.Path + name + `"}`)}, nil
 			}}
 		}
 		tl := read()
@@ -522,27 +550,118 @@ func TestHooks(t *testing.T) {
 			t.Errorf("order %v, ran with %v", order, tl.args)
 		}
 	})
-	t.Run("After hooks are told once, with the time, and change nothing", func(t *testing.T) {
+	t.Run("TH-12 After hooks are told once, with the time, and change nothing", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			var told []string
-			d := invoke.New(invoke.Options{After: []invoke.After{
-				func(_ context.Context, c invoke.HookCall, r tool.Result, err error, took time.Duration) {
-					told = append(told, fmt.Sprint(c.Tool, " ", r.IsError, " ", err, " ", took))
-				},
-				func(context.Context, invoke.HookCall, tool.Result, error, time.Duration) { panic("oh") },
+			var told, failures []string
+			d := invoke.New(invoke.Options{After: []hook.After{
+				{Name: "all", Func: func(_ context.Context, c hook.Call, r hook.Done) error {
+					told = append(told, fmt.Sprint(c.Tool, " ", r.IsError, " ", r.Err, " ", r.Took))
+					return nil
+				}},
+				{Name: "failures", Failures: true, Func: func(_ context.Context, c hook.Call, r hook.Done) error {
+					failures = append(failures, fmt.Sprint(c.Tool, " ", string(c.Args), " ", r.Err))
+					return nil
+				}},
+				{Name: "bad", Func: func(context.Context, hook.Call, hook.Done) error { panic("oh") }},
 			}})
 			v := d.For(scope(
 				open("good", func(context.Context, tool.Call) (tool.Result, error) {
 					time.Sleep(200 * time.Millisecond)
 					return tool.Text("ok"), nil
 				}),
-				open("bad", func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("boom") })))
-			do(t, v, call("good", "{}"))
-			do(t, v, call("bad", "{}"))
-			if d := cmp.Diff([]string{"good false <nil> 200ms", "bad true boom 0s"}, told); d != "" {
+				open("bad", func(context.Context, tool.Call) (tool.Result, error) {
+					time.Sleep(200 * time.Millisecond)
+					return tool.Result{}, errors.New("boom")
+				})))
+			if r := do(t, v, call("good", "{}")); text(r) != "ok" {
+				t.Errorf("the result is %q", text(r))
+			}
+			do(t, v, call("bad", `{"a":1}`))
+			failed(t, do(t, v, call("none", "{}")), "there is no tool")
+			d.Wait(t.Context())
+			if d := cmp.Diff([]string{"good false <nil> 200ms", "bad true boom 200ms"}, told); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff([]string{`bad {"a":1} boom`}, failures); d != "" {
 				t.Error(d)
 			}
 		})
+	})
+	t.Run("HOOK-10 SEED-10 a cancelled call is no failure that hooks are told of", func(t *testing.T) {
+		told := 0
+		d := invoke.New(invoke.Options{After: []hook.After{{Name: "f", Failures: true, Func: func(context.Context, hook.Call, hook.Done) error {
+			told++
+			return nil
+		}}}})
+		ctx, cancel := context.WithCancel(t.Context())
+		v := d.For(scope(open("x", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			cancel()
+			return tool.Result{}, ctx.Err()
+		})))
+		if _, err := v.Invoke(ctx, call("x", "{}"), nil); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		d.Wait(t.Context())
+		if told != 0 {
+			t.Errorf("told %d times", told)
+		}
+	})
+}
+
+// TestAsked is a hook that wants a person to allow the call.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	d := invoke.New(invoke.Options{
+		Redact: func(s string) string { return strings.ReplaceAll(s, "s3cret", "[redacted]") },
+		Before: []hook.Before{
+			{Name: "change", Priority: 1, Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+				return hook.Verdict{Args: json.RawMessage(`{"path":"s3cret"}`)}, nil
+			}},
+			{Name: "careful", Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+				return hook.Verdict{Ask: true, Reason: "it looks odd"}, nil
+			}},
+		},
+	})
+	planned := &planner{fake: fake{spec: read().spec}, plan: func() (tool.Plan, error) {
+		return tool.Plan{Effect: tool.Acts, Ask: true, Reason: "outside", Text: "all of it", Hash: "h"}, nil
+	}}
+	for _, tt := range []struct {
+		name         string
+		tool         tool.Tool
+		text, reason string
+	}{
+		{"a tool without a plan", read(), `read {"path":"[redacted]"}`, "it looks odd"},
+		{"a tool that asks itself", planned, "all of it", "outside; it looks odd"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := &ledger{}
+			s := scope(tt.tool)
+			s.Ledger = l
+			if _, err := d.For(s).Invoke(t.Context(), call("read", `{"path":"a"}`), nil); !errors.Is(err, tool.ErrSuspended) {
+				t.Fatalf("error %v", err)
+			}
+			if l.plan.Text != tt.text || l.plan.Reason != tt.reason || l.plan.Hash == "" {
+				t.Errorf("asked with %+v", l.plan)
+			}
+			for decision, words := range map[approval.Decision]string{approval.Expired: "nobody answered", approval.Deny: "denied by owner"} {
+				l.req = approval.Request{ID: "a", Decision: decision, Hash: l.plan.Hash, By: "owner"}
+				failed(t, do(t, d.For(s), call("read", `{"path":"a"}`)), words)
+			}
+			l.req.Decision = approval.AllowOnce
+			if r := do(t, d.For(s), call("read", `{"path":"a"}`)); r.IsError || !strings.HasSuffix(text(r), "ok") {
+				t.Errorf("allowed: %s", text(r))
+			}
+			if want := []string{"denied approval error", "denied approval error", "allowed approval ok"}; !slices.Equal(l.ended, want) {
+				t.Errorf("became %q, want %q", l.ended, want)
+			}
+		})
+	}
+	t.Run("without anybody to ask it is refused", func(t *testing.T) {
+		tl := read()
+		failed(t, do(t, d.For(scope(tl)), call("read", `{"path":"a"}`)), "nobody to ask", "it looks odd")
+		if len(tl.args) != 0 {
+			t.Error("it was run")
+		}
 	})
 }
 
@@ -560,6 +679,8 @@ type ledger struct {
 	always string // hash that is allowed always
 	start  error
 	log    []string
+	plan   tool.Plan // that was asked for
+	ended  []string
 }
 
 func (l *ledger) Start(_ context.Context, c llm.ToolCall, e tool.Effect) error {
@@ -574,8 +695,12 @@ func (l *ledger) Always(_ context.Context, _, hash string) (bool, error) {
 }
 
 func (l *ledger) Suspend(_ context.Context, _ llm.ToolCall, p tool.Plan) error {
-	l.log = append(l.log, "suspend "+p.Hash)
+	l.log, l.plan = append(l.log, "suspend "+p.Hash), p
 	return nil
+}
+
+func (l *ledger) Ended(_ llm.ToolCall, o session.Outcome) {
+	l.ended = append(l.ended, strings.Join([]string{o.Decision, o.Rule, o.Result}, " "))
 }
 
 func TestApproval(t *testing.T) {

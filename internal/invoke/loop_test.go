@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/tool"
@@ -198,8 +199,8 @@ func TestLoopDetection(t *testing.T) {
 		want(t, fs, blocked, 21)
 	})
 	t.Run("LOOPDET-09 the arguments that a hook leaves are what counts", func(t *testing.T) {
-		d := invoke.New(invoke.Options{Before: []invoke.Before{{Func: func(context.Context, invoke.HookCall) (invoke.Verdict, error) {
-			return invoke.Verdict{Args: json.RawMessage(`{"x":0}`)}, nil
+		d := invoke.New(invoke.Options{Before: []hook.Before{{Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+			return hook.Verdict{Args: json.RawMessage(`{"x":0}`)}, nil
 		}}}})
 		var cs []llm.ToolCall
 		for i := range 21 {

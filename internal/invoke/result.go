@@ -32,9 +32,6 @@ func failure(name, text string) tool.Result {
 // clean returns r without known secrets: it is stored, shown and sent to a
 // model.
 func (d *Door) clean(r tool.Result) tool.Result {
-	if d.redact == nil {
-		return r
-	}
 	parts := slices.Clone(r.Content)
 	for i := range parts {
 		parts[i].Text = d.redact(parts[i].Text)
@@ -42,6 +39,9 @@ func (d *Door) clean(r tool.Result) tool.Result {
 	r.Content = parts
 	if r.Details != nil {
 		r.Details = json.RawMessage(d.redact(string(r.Details)))
+	}
+	if r.Args != nil {
+		r.Args = json.RawMessage(d.redact(string(r.Args)))
 	}
 	return r
 }

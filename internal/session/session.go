@@ -136,6 +136,32 @@ type Call struct {
 	// with "waiting for approval" and the real one comes as a queue item.
 	Detached bool
 	Updated  time.Time
+
+	Seq     int64   // position among all calls, given by the table
+	Outcome Outcome // what became of it
+}
+
+// Outcome says what became of a call. Together with the call it is the record
+// of who had what done: no secret is in it, and no content of a file.
+type Outcome struct {
+	Who      string        // the principal for whom it was made
+	Ran      string        // the arguments it was made with, short
+	Decision string        // allowed, refused, denied, blocked, stopped; empty: it did not come to one
+	Rule     string        // that decided
+	Result   string        // ok, error, aborted, stopped; empty: it is not known, or was not begun
+	Took     time.Duration // from the question whether it may run to its end
+}
+
+// CallQuery selects calls for a list.
+type CallQuery struct {
+	Session  chela.SessionKey // empty: any
+	Run      chela.RunID      // empty: any
+	Tool     string           // as the model called it; empty: any
+	Decision string           // empty: any
+	Result   string           // empty: any
+	Since    time.Time        // changed at or after; zero: any
+	Before   int64            // older than the call with that Seq; 0: the newest
+	Limit    int
 }
 
 // Query selects sessions for a list.
@@ -213,7 +239,8 @@ type Table interface {
 	Archive(key chela.SessionKey, p Past) error
 	// Unarchive takes a transcript out of the past again.
 	Unarchive(key chela.SessionKey, id string) error
-	// Delete removes a session with its past and all its rows.
+	// Delete removes a session with its past and all its rows. Its calls stay,
+	// closed, without their arguments.
 	Delete(chela.SessionKey) error
 }
 
@@ -225,6 +252,8 @@ type CallReader interface {
 	Open(chela.RunID) ([]Call, error)
 	// OpenDetached returns the detached calls of a session that are not Closed.
 	OpenDetached(chela.SessionKey) ([]Call, error)
+	// Recent returns calls, the newest first.
+	Recent(CallQuery) ([]Call, error)
 }
 
 // Calls is the tool calls inside a transaction.
@@ -235,6 +264,8 @@ type Calls interface {
 	// Move changes a call's state. It fails with a chela.CodeConflict error
 	// when the call is in none of the from states (any, when none is given).
 	Move(id string, to CallState, from ...CallState) error
-	// Put stores a call by its id.
+	// Close writes what became of a call, which is Closed now.
+	Close(id string, o Outcome) error
+	// Put stores a call by its id, all but its Outcome and Seq.
 	Put(Call) error
 }

@@ -61,6 +61,9 @@ type Result struct {
 	Content []llm.Part      // text and images for the model
 	Details json.RawMessage // for surfaces; never sent to a model; nil: none
 	IsError bool
+	// Args is what the tool was run with when that is not what was asked for.
+	// The door sets it.
+	Args json.RawMessage
 }
 
 // Text returns a result of one text part.

@@ -58,9 +58,11 @@ type Table interface {
 	Add(Row) error
 }
 
-// Budget bounds a run. Zero fields do not bound.
+// Budget bounds a run. Fields that are not positive do not bound.
 type Budget struct {
 	ToolCalls int           // calls of tools
+	Failures  int           // calls of tools that failed, one after the other
+	Identical int           // calls of one tool with the same arguments, other than polls
 	Rounds    int           // rounds of tool calls
 	Tokens    int64         // of all model calls
 	NanoUSD   int64         // of all model calls with a price

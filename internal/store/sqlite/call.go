@@ -19,13 +19,14 @@ const callColumns = "id, run, session, wire, name, args, raw, state, effect, app
 func (t calls) list(where string, args ...any) ([]session.Call, error) {
 	var list []session.Call
 	err := t.c.query(func(r *row) error {
-		c := session.Call{ID: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
+		c := session.Call{Seq: r.int(), ID: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
 		c.Wire.ID, c.Wire.Name, c.Wire.Args, c.Wire.Raw = r.text(), r.text(), raw(r.text()), r.text()
 		c.State, c.Effect, c.Approval = session.CallState(r.text()), r.text(), r.text()
 		c.Detached, c.Updated = r.bool(), r.time()
+		c.Outcome = session.Outcome{Who: r.text(), Ran: r.text(), Decision: r.text(), Rule: r.text(), Result: r.text(), Took: time.Duration(r.int())}
 		list = append(list, c)
 		return nil
-	}, "SELECT "+callColumns+" FROM call WHERE "+where, args...)
+	}, "SELECT n, "+callColumns+", who, ran, decision, rule, outcome, took FROM call WHERE "+where, args...)
 	return list, err
 }
 
@@ -49,6 +50,24 @@ func (t calls) Open(id chela.RunID) ([]session.Call, error) {
 // OpenDetached returns the detached calls of a session that are not Closed.
 func (t calls) OpenDetached(key chela.SessionKey) ([]session.Call, error) {
 	return t.list("session = ? AND detached AND state <> 'closed' ORDER BY n", str(key))
+}
+
+// Recent returns the newest calls of a query.
+func (t calls) Recent(q session.CallQuery) ([]session.Call, error) {
+	where, args := "updated >= ?", []any{q.Since}
+	for _, f := range [...]struct {
+		on   bool
+		cond string
+		arg  any
+	}{
+		{q.Before > 0, "n < ?", q.Before}, {q.Session != "", "session = ?", str(q.Session)}, {q.Run != "", "run = ?", str(q.Run)},
+		{q.Tool != "", "name = ?", q.Tool}, {q.Decision != "", "decision = ?", q.Decision}, {q.Result != "", "outcome = ?", q.Result},
+	} {
+		if f.on {
+			where, args = where+" AND "+f.cond, append(args, f.arg)
+		}
+	}
+	return t.list(where+" ORDER BY n DESC LIMIT ?", append(args, max(q.Limit, 0))...)
 }
 
 const insertCall = "INSERT INTO call (" + callColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -88,7 +107,17 @@ func (t calls) Move(id string, to session.CallState, from ...session.CallState) 
 	return err
 }
 
-// Put stores a call by its id.
+// Close writes what became of a call.
+func (t calls) Close(id string, o session.Outcome) error {
+	n, err := t.c.exec("UPDATE call SET state = 'closed', updated = ?, who = ?, ran = ?, decision = ?, rule = ?, outcome = ?, took = ? WHERE id = ?",
+		time.Now(), o.Who, o.Ran, o.Decision, o.Rule, o.Result, int64(o.Took), id)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("tool call %s: %w", id, chela.ErrNotFound)
+	}
+	return err
+}
+
+// Put stores a call by its id, all but what became of it.
 func (t calls) Put(c session.Call) error {
 	_, err := t.insert(insertCall+`ON CONFLICT (id) DO UPDATE SET run = excluded.run, session = excluded.session,
 wire = excluded.wire, name = excluded.name, args = excluded.args, raw = excluded.raw, state = excluded.state,

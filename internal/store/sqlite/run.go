@@ -108,12 +108,12 @@ ON CONFLICT DO UPDATE SET owner = excluded.owner, fence = fence + 1, run = exclu
 }
 
 // Prune deletes final runs that ended before tm, with their calls and the
-// approvals that were decided for them, and returns how many. What a person
-// allowed always stays.
+// approvals that were decided for them, and returns how many; likewise the
+// calls that belong to no run. What a person allowed always stays.
 func (t runs) Prune(tm time.Time) (int, error) {
 	const old = "(SELECT id FROM run WHERE started < ?1 AND ended < ?1 AND state NOT IN ('running', 'suspended'))"
 	for _, sql := range [...]string{
-		"DELETE FROM call WHERE (state = 'closed' OR NOT detached) AND run IN " + old,
+		"DELETE FROM call WHERE (state = 'closed' OR NOT detached) AND (run IN " + old + " OR updated < ?1 AND run NOT IN (SELECT id FROM run))",
 		"DELETE FROM approval WHERE decision NOT IN ('', 'allow-always') AND run IN " + old,
 	} {
 		if _, err := t.c.exec(sql, tm); err != nil {

@@ -131,7 +131,7 @@ func (t sessions) Unarchive(key chela.SessionKey, id string) error {
 // Delete removes a session with its past and all its rows. What stays says
 // nothing of what was talked about: the keys of the messages that were taken,
 // so that none is taken twice; the fence, so that a run in progress can write
-// no more; and what was spent.
+// no more; what was spent; and which tools were called, and who decided.
 func (t sessions) Delete(key chela.SessionKey) error {
 	m, err := t.Get(key)
 	if err != nil {
@@ -148,7 +148,7 @@ func (t sessions) Delete(key chela.SessionKey) error {
 	}
 	for _, sql := range [...]string{
 		"DELETE FROM past WHERE session = ?",
-		"DELETE FROM call WHERE session = ?",
+		"UPDATE call SET args = NULL, raw = '', ran = '', approval = '', state = 'closed' WHERE session = ?",
 		"DELETE FROM approval WHERE session = ?",
 		"DELETE FROM outbox WHERE session = ?",
 		"DELETE FROM run WHERE session = ?",

@@ -350,7 +350,9 @@ func testTranscripts(t *testing.T, s store.Store) {
 				func() error { return tx.Sessions().Archive(keyA, session.Past{ID: "t2"}) },
 				func() error { return tx.Sessions().Append("t3", &session.Entry{ID: "y", Kind: session.KindNotice}) },
 				func() error { return tx.Runs().Put(run.Run{ID: "run-1", Session: keyA, State: run.Running}) },
-				func() error { return tx.Calls().Plan(session.Call{ID: "c", Run: "run-1", Session: keyA}) },
+				func() error {
+					return tx.Calls().Plan(session.Call{ID: "c", Run: "run-1", Session: keyA, Wire: llm.ToolCall{Name: "exec", Args: json.RawMessage(`{"a":1}`)}})
+				},
 				func() error {
 					return tx.Outbox().Put(outbox.Row{Key: "o", Run: "run-1", Session: keyA, State: outbox.Pending})
 				},
@@ -371,8 +373,11 @@ func testTranscripts(t *testing.T, s store.Store) {
 			fails(t, "session", err, chela.ErrNotFound)
 			_, err = r.Runs().Get("run-1")
 			fails(t, "run", err, chela.ErrNotFound)
-			_, err = r.Calls().Call("c")
-			fails(t, "call", err, chela.ErrNotFound)
+			c, err := r.Calls().Call("c")
+			same(t, "what stays of a call", []string{c.Wire.Name, string(c.Wire.Args), string(c.State)}, []string{"exec", "", "closed"})
+			if err != nil {
+				return err
+			}
 			_, err = r.Outbox().Get("o")
 			fails(t, "outbox row", err, chela.ErrNotFound)
 			_, err = r.Approvals().Get("ap")
@@ -403,7 +408,11 @@ func testCalls(t *testing.T, s store.Store) {
 		return ids
 	}
 	same(t, "open, in order of planning", openCalls(), []string{c2.ID, c1.ID, c3.ID})
-	same(t, "call", get(t, s, func(r store.Reader) (session.Call, error) { return r.Calls().Call(c1.ID) }), c1)
+	call := func(id string) session.Call {
+		return get(t, s, func(r store.Reader) (session.Call, error) { return r.Calls().Call(id) })
+	}
+	c1.Seq, c2.Seq, c3.Seq = 2, 1, 3
+	same(t, "call", call(c1.ID), c1)
 
 	move := func(id string, to session.CallState, from ...session.CallState) error {
 		return s.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Calls().Move(id, to, from...) })
@@ -428,6 +437,32 @@ func testCalls(t *testing.T, s store.Store) {
 	same(t, "detached", get(t, s, detached), []session.Call{c3})
 	update(t, s, func(tx store.Tx) error { return tx.Calls().Move(c3.ID, session.Closed) })
 	same(t, "detached and closed", get(t, s, detached), nil)
+
+	o := session.Outcome{Who: "owner", Ran: `{"a":1}`, Decision: "allowed", Rule: "default", Result: "ok", Took: time.Second}
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Close(c1.ID, o) })
+	same(t, "what became of it", call(c1.ID).Outcome, o)
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Put(c1) })
+	same(t, "what became of it, after it was stored again", call(c1.ID).Outcome, o)
+	err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Calls().Close("none", o) })
+	fails(t, "close of none", err, chela.ErrNotFound)
+	for _, q := range []struct {
+		what  string
+		query session.CallQuery
+		want  []string
+	}{
+		{"all", session.CallQuery{Limit: 9}, []string{c3.ID, c1.ID, c2.ID}},
+		{"the newest", session.CallQuery{Limit: 1}, []string{c3.ID}},
+		{"older ones", session.CallQuery{Before: 3, Limit: 9}, []string{c1.ID, c2.ID}},
+		{"by outcome", session.CallQuery{Result: "ok", Decision: "allowed", Tool: "exec", Run: "run-1", Session: keyA, Limit: 9}, []string{c1.ID}},
+		{"of another session", session.CallQuery{Session: keyB, Limit: 9}, nil},
+		{"of later", session.CallQuery{Since: time.Now().Add(time.Hour), Limit: 9}, nil},
+	} {
+		var ids []string
+		for _, c := range get(t, s, func(r store.Reader) ([]session.Call, error) { return r.Calls().Recent(q.query) }) {
+			ids = append(ids, c.ID)
+		}
+		same(t, q.what, ids, q.want)
+	}
 }
 
 func testRuns(t *testing.T, s store.Store) {
@@ -459,7 +494,9 @@ func testRuns(t *testing.T, s store.Store) {
 	same(t, "recent of a session", recent(keyB, 9), []run.Run{r2})
 	r1.State, r1.Ended = run.Failed, at(5)
 	update(t, s, func(tx store.Tx) error {
-		if err := tx.Calls().Plan(session.Call{ID: "old", Run: "run-3", Session: keyA, State: session.Closed}, session.Call{ID: "new", Run: "run-1", Session: keyA}); err != nil {
+		if err := tx.Calls().Plan(session.Call{ID: "old", Run: "run-3", Session: keyA, State: session.Closed}, session.Call{ID: "new", Run: "run-1", Session: keyA},
+			session.Call{ID: "alone, old", Run: "none", Session: keyA, State: session.Closed, Updated: at(4)},
+			session.Call{ID: "alone, new", Run: "none", Session: keyA, State: session.Closed, Updated: at(6)}); err != nil {
 			return err
 		}
 		return tx.Runs().Put(r1)
@@ -474,6 +511,11 @@ func testRuns(t *testing.T, s store.Store) {
 	view(t, s, func(r store.Reader) error {
 		_, err := r.Calls().Call("old")
 		fails(t, "call of a pruned run", err, chela.ErrNotFound)
+		_, err = r.Calls().Call("alone, old")
+		fails(t, "call without a run", err, chela.ErrNotFound)
+		if _, err := r.Calls().Call("alone, new"); err != nil {
+			t.Error(err)
+		}
 		_, err = r.Runs().Get("run-3")
 		fails(t, "pruned run", err, chela.ErrNotFound)
 		_, err = r.Calls().Call("new")
