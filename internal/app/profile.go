@@ -39,6 +39,8 @@ type profiles struct {
 
 	commands *exec.Commands // that go on in the background
 
+	prompt prompt.Builder
+
 	mu    sync.Mutex
 	files map[string]*prompt.Workspace // by directory
 }
@@ -191,7 +193,7 @@ func (p *profiles) status(ctx context.Context, st store.Store, key chela.Session
 // system is the system prompt of a run.
 func (p *profiles) system(dir string, f dispatch.Facts) []llm.Block {
 	private := f.Run.Address.Local() || f.Run.Address.Peer.Kind == chela.Direct
-	return prompt.Build(prompt.Input{
+	return p.prompt.Build(prompt.Input{
 		Tools: f.Tools, Dir: dir, Files: p.folder(dir).Files(private),
 		MaxFile: p.opts.Agent.FileChars, MaxFiles: p.opts.Agent.TotalChars,
 		Now: f.Now.In(p.zone), Zone: p.zone.String(), Agent: string(f.Session.Agent), Host: p.host,

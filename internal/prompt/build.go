@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/chela-ai/chela/internal/llm"
@@ -56,31 +57,65 @@ type Input struct {
 	Thinking llm.Level // empty: off
 }
 
+// Builder builds system prompts. It keeps the part that stays the same from one
+// to the next, which is most of a prompt and most of the work. The zero value
+// works; it is safe for concurrent use.
+type Builder struct{ last atomic.Pointer[kept] }
+
+// kept is the stable part of a prompt, and what it was made of.
+type kept struct {
+	from Input
+	text string
+}
+
 // Build returns the system prompt: the part that stays the same, marked for
 // the cache, and the part that changes.
-func Build(in Input) []llm.Block {
-	var stable, volatile strings.Builder
-	stable.WriteString("You are a personal assistant running inside Chela.\n")
-	if len(in.Tools) > 0 {
-		section(&stable, "Tooling", tooling(in.Tools))
-		section(&stable, "Tool call style", styleText)
+func (b *Builder) Build(in Input) []llm.Block {
+	k := b.last.Load()
+	if k == nil || !sameStable(k.from, in) {
+		k = &kept{in, stable(in)}
+		b.last.Store(k)
 	}
-	section(&stable, "Safety", safetyText)
+	return []llm.Block{{Text: k.text, Cache: true}, {Text: volatile(in)}}
+}
+
+// Build is that of a Builder which has built nothing yet.
+func Build(in Input) []llm.Block { return new(Builder).Build(in) }
+
+// sameStable reports whether the stable parts of two prompts are the same: all
+// that stable reads is compared here.
+func sameStable(a, b Input) bool {
+	return a.Dir == b.Dir && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && slices.Equal(a.Files, b.Files) &&
+		slices.EqualFunc(a.Tools, b.Tools, func(a, b llm.ToolSpec) bool { return a.Name == b.Name && a.Description == b.Description })
+}
+
+func stable(in Input) string {
+	var b strings.Builder
+	b.WriteString("You are a personal assistant running inside Chela.\n")
+	if len(in.Tools) > 0 {
+		section(&b, "Tooling", tooling(in.Tools))
+		section(&b, "Tool call style", styleText)
+	}
+	section(&b, "Safety", safetyText)
 	if in.Dir != "" {
-		section(&stable, "Workspace", "Your working directory is: "+Name(in.Dir)+
+		section(&b, "Workspace", "Your working directory is: "+Name(in.Dir)+
 			"\nTreat it as the place for all files unless told otherwise.")
 	}
-	section(&stable, "Workspace files", files(in))
+	section(&b, "Workspace files", files(in))
+	return b.String()
+}
 
+func volatile(in Input) string {
+	var b strings.Builder
 	if zone := clock(in); zone != "" {
-		section(&volatile, "Date and time", zone)
+		section(&b, "Date and time", zone)
 	}
 	if len(in.Notices) > 0 {
-		section(&volatile, "Notices", "- "+strings.Join(in.Notices, "\n- "))
+		section(&b, "Notices", "- "+strings.Join(in.Notices, "\n- "))
 	}
-	section(&volatile, "Context", in.Extra)
-	section(&volatile, "Runtime", runtimeLine(in))
-	return []llm.Block{{Text: stable.String(), Cache: true}, {Text: strings.TrimLeft(volatile.String(), "\n")}}
+	section(&b, "Context", in.Extra)
+	section(&b, "Runtime", runtimeLine(in))
+	return strings.TrimLeft(b.String(), "\n")
 }
 
 // section writes a section, nothing when it is empty.
@@ -125,10 +160,14 @@ func summary(s string) string {
 // clock says the date and the time zone. The time is left to a tool.
 func clock(in Input) string {
 	now, zone := in.Now, Name(in.Zone)
-	if loc, err := time.LoadLocation(in.Zone); err == nil && in.Zone != "" && in.Zone != "Local" {
-		now = now.In(loc)
-	} else if in.Zone == "Local" { // it has no name here
+	switch in.Zone {
+	case "Local": // it has no name here
 		zone = now.Format("UTC-07:00")
+	case "", now.Location().String(): // loading a zone reads a file
+	default:
+		if loc, err := time.LoadLocation(in.Zone); err == nil {
+			now = now.In(loc)
+		}
 	}
 	var lines []string
 	if !now.IsZero() {

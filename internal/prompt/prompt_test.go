@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,48 @@ func text(in Input) string {
 		s += b.Text
 	}
 	return s
+}
+
+// TestBuilder has one Builder build prompts that differ in one thing from the
+// one before: what it keeps must not show.
+func TestBuilder(t *testing.T) {
+	t.Parallel()
+	var b Builder
+	in := input()
+	for _, change := range []func(){
+		func() {},
+		func() { in.Now, in.Zone, in.Model = in.Now.AddDate(0, 0, 1), "UTC", "a/b" },
+		func() { in.Dir = "/elsewhere" },
+		func() { in.Files = append(slices.Clone(in.Files[:3]), File{Name: "TOOLS.md", Text: "New."}) },
+		func() { in.Files = in.Files[:2] },
+		func() { in.MaxFile = 3 },
+		func() { in.MaxFiles = 2 },
+		func() { in.Tools = slices.Clone(in.Tools); in.Tools[0].Description = "Look." },
+		func() { in.Tools = slices.Clone(in.Tools); in.Tools[0].Name = "look" },
+		func() { in.Tools = nil },
+	} {
+		change()
+		if diff := cmp.Diff(Build(in), b.Build(in)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	in := input()
+	b.Run("again", func(b *testing.B) {
+		var kept Builder
+		b.ReportAllocs()
+		for b.Loop() {
+			kept.Build(in)
+		}
+	})
+	b.Run("anew", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			Build(in)
+		}
+	})
 }
 
 func TestGolden(t *testing.T) {
