@@ -57,14 +57,40 @@ func TestObject(t *testing.T) {
 		o.String("empty", "")
 		o.Int("n", 1)
 		o.Float("f", 0.5)
-		o.Raw("r", "{}")
+		o.Piece("r", []byte("{}"))
 		o.Raw("none", "")
 		if got := string(o.Open("list")); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
+	o, err := NewObject(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 2<<10)
+	o.Piece("long", []byte(`"`+long+`"`))
+	o.Int("n", 1)
+	if got, want := string(o.Body("list").Bytes()), `{"long":"`+long+`","n":1,"list":`; got != want {
+		t.Errorf("with a long piece: %s, want %s", got, want)
+	}
 	if _, err := NewObject(json.RawMessage(`[]`)); err == nil {
 		t.Error("params that are a list: no error")
+	}
+}
+
+func TestKept(t *testing.T) {
+	t.Parallel()
+	var k Kept[string]
+	n := 0
+	enc := func(s string) []byte { n++; return []byte("<" + s + ">") }
+	same := func(a, b string) bool { return a == b }
+	for i, c := range []struct {
+		s    string
+		made int
+	}{{"a", 1}, {"a", 1}, {"b", 2}, {"a", 3}} {
+		if got := string(k.Encode(c.s, same, enc)); got != "<"+c.s+">" || n != c.made {
+			t.Errorf("%d: got %s, made %d times, want %d", i, got, n, c.made)
+		}
 	}
 }
 

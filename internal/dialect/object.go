@@ -11,7 +11,9 @@ import (
 // Object writes the head of a request: fields in the order they are added,
 // except where params say something else.
 type Object struct {
-	buf    []byte
+	body   Body   // what came before buf
+	buf    []byte // not in body yet
+	begun  bool   // there is a field
 	params map[string]json.RawMessage
 }
 
@@ -19,7 +21,7 @@ type Object struct {
 // written in the place of a field of the same name, or at the end; null leaves
 // the field out. The fields that are owned cannot be replaced.
 func NewObject(params json.RawMessage, owned ...string) (*Object, error) {
-	o := &Object{buf: append(make([]byte, 0, 1024), '{')}
+	o := &Object{buf: append(make([]byte, 0, 512), '{')}
 	if len(params) > 0 {
 		if err := json.Unmarshal(params, &o.params); err != nil {
 			return nil, fmt.Errorf("params: %w", err)
@@ -33,12 +35,29 @@ func NewObject(params json.RawMessage, owned ...string) (*Object, error) {
 
 // Field adds a field; value appends its JSON.
 func (o *Object) Field(name string, value func([]byte) []byte) {
-	if v, ok := o.params[name]; ok {
+	if !o.replaced(name) {
+		o.buf = value(o.name(name))
+	}
+}
+
+// Piece adds a field whose JSON is there already, as a piece of the body: see
+// [Body.Add].
+func (o *Object) Piece(name string, value []byte) {
+	if !o.replaced(name) {
+		o.buf = o.name(name)
+		o.flush()
+		o.body.Add(value)
+	}
+}
+
+// replaced writes what the params hold in the place of a field, if they do.
+func (o *Object) replaced(name string) bool {
+	v, ok := o.params[name]
+	if ok {
 		delete(o.params, name)
 		o.raw(name, v)
-		return
 	}
-	o.buf = value(o.name(name))
+	return ok
 }
 
 // raw writes a value of the params.
@@ -53,10 +72,17 @@ func (o *Object) raw(name string, v json.RawMessage) {
 }
 
 func (o *Object) name(name string) []byte {
-	if len(o.buf) > 1 {
+	if o.begun {
 		o.buf = append(o.buf, ',')
 	}
+	o.begun = true
 	return append(AppendString(o.buf, name), ':')
+}
+
+// flush moves buf into the body.
+func (o *Object) flush() {
+	o.body.Add(o.buf)
+	o.buf = nil // a long one is the body's now
 }
 
 // String adds a text field, unless s is empty.
@@ -83,9 +109,9 @@ func (o *Object) Raw(name, value string) {
 	}
 }
 
-// Open writes what is left of the params and begins the last field. Its value
-// and the closing brace are the caller's. It returns the head.
-func (o *Object) Open(name string) []byte {
+// Body writes what is left of the params and begins the last field. Its value
+// and the closing brace are the caller's, who adds them to what this returns.
+func (o *Object) Body(name string) *Body {
 	rest := make([]string, 0, len(o.params))
 	for k := range o.params {
 		rest = append(rest, k)
@@ -94,5 +120,10 @@ func (o *Object) Open(name string) []byte {
 	for _, k := range rest {
 		o.raw(k, o.params[k])
 	}
-	return o.name(name)
+	o.buf = o.name(name)
+	o.flush()
+	return &o.body
 }
+
+// Open is Body for those who want the head in one piece.
+func (o *Object) Open(name string) []byte { return o.Body(name).Bytes() }

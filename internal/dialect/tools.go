@@ -81,8 +81,28 @@ func mergeBranches(top map[string]json.RawMessage, raw json.RawMessage, all bool
 	}
 }
 
-// Tools keeps the encoding of the last list of tools: a conversation sends the
-// same one with each request.
+// Kept keeps the encoding that was made last of something that seldom changes:
+// a conversation sends the same tools and the same system prompt with each
+// request. The zero value works; it is safe for concurrent use.
+type Kept[T any] struct{ last atomic.Pointer[kept[T]] }
+
+type kept[T any] struct {
+	of  T
+	enc []byte
+}
+
+// Encode returns the encoding of v: the kept one when it is of the same. Nobody
+// changes v or what is returned afterwards.
+func (k *Kept[T]) Encode(v T, same func(a, b T) bool, enc func(T) []byte) []byte {
+	if last := k.last.Load(); last != nil && same(last.of, v) {
+		return last.enc
+	}
+	fresh := &kept[T]{v, enc(v)}
+	k.last.Store(fresh)
+	return fresh.enc
+}
+
+// Tools keeps the encoding of the last list of tools.
 type Tools struct{ last atomic.Pointer[tools] }
 
 type tools struct {
@@ -93,10 +113,7 @@ type tools struct {
 // Encode returns each tool's encoding by enc, kept from the call before when
 // the tools are the same. It must always be given the same enc.
 func (t *Tools) Encode(specs []llm.ToolSpec, enc func(llm.ToolSpec) []byte) [][]byte {
-	same := func(a, b llm.ToolSpec) bool {
-		return a.Name == b.Name && a.Description == b.Description && string(a.Schema) == string(b.Schema)
-	}
-	if k := t.last.Load(); k != nil && slices.EqualFunc(k.specs, specs, same) {
+	if k := t.last.Load(); k != nil && SameTools(k.specs, specs) {
 		return k.enc
 	}
 	k := &tools{specs: slices.Clone(specs), enc: make([][]byte, len(specs))}
@@ -106,6 +123,13 @@ func (t *Tools) Encode(specs []llm.ToolSpec, enc func(llm.ToolSpec) []byte) [][]
 	}
 	t.last.Store(k)
 	return k.enc
+}
+
+// SameTools reports whether a model is told the same with both lists.
+func SameTools(a, b []llm.ToolSpec) bool {
+	return slices.EqualFunc(a, b, func(a, b llm.ToolSpec) bool {
+		return a.Name == b.Name && a.Description == b.Description && string(a.Schema) == string(b.Schema)
+	})
 }
 
 // AppendSchema appends a tool's schema by [ObjectSchema], in one line.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/dialect"
@@ -35,7 +36,28 @@ type Provider struct {
 	name   string
 	model  func(id string) llm.Model
 	client *dialect.Client
-	tools  dialect.Tools
+	tools  dialect.Kept[offer]
+	system dialect.Kept[prompt]
+}
+
+// offer and prompt are what a request says before the conversation, with the
+// marker of what is to be cached.
+type offer struct {
+	tools  []llm.ToolSpec
+	marker string
+}
+
+type prompt struct {
+	blocks []llm.Block
+	marker string
+}
+
+func sameOffer(a, b offer) bool {
+	return a.marker == b.marker && dialect.SameTools(a.tools, b.tools)
+}
+
+func samePrompt(a, b prompt) bool {
+	return a.marker == b.marker && slices.Equal(a.blocks, b.blocks)
 }
 
 var _ llm.Provider = (*Provider)(nil)

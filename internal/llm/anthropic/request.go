@@ -39,14 +39,13 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 			o.Raw("tool_choice", `{"type":"none"}`)
 		}
 	}
-	if tools := p.tools.Encode(specs, encodeTool); len(tools) > 0 {
-		o.Field("tools", func(b []byte) []byte { return appendTools(b, tools, marker) })
+	if len(specs) > 0 {
+		o.Piece("tools", p.tools.Encode(offer{specs, marker}, sameOffer, encodeTools))
 	}
 	if system := texts(r.System); len(system) > 0 {
-		o.Field("system", func(b []byte) []byte { return appendSystem(b, system, marker) })
+		o.Piece("system", p.system.Encode(prompt{system, marker}, samePrompt, encodeSystem))
 	}
-	body := &dialect.Body{}
-	body.Add(o.Open("messages"))
+	body := o.Body("messages")
 	if !addMessages(body, r.Messages, enc, marker) {
 		return nil, errNoMessages
 	}
@@ -81,23 +80,24 @@ func calledTools(msgs []*llm.Message) []llm.ToolSpec {
 	return specs
 }
 
-func encodeTool(t llm.ToolSpec) []byte {
-	b := []byte{'{'}
-	if t.Description != "" {
-		b = append(dialect.AppendString(append(b, `"description":`...), t.Description), ',')
+func encodeTools(o offer) []byte {
+	b := []byte{'['}
+	for i, t := range o.tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '{')
+		if t.Description != "" {
+			b = append(dialect.AppendString(append(b, `"description":`...), t.Description), ',')
+		}
+		b = dialect.AppendSchema(append(b, `"input_schema":`...), t.Schema)
+		b = dialect.AppendString(append(b, `,"name":`...), t.Name)
+		if i == len(o.tools)-1 {
+			b = append(b, o.marker...)
+		}
+		b = append(b, '}')
 	}
-	b = dialect.AppendSchema(append(b, `"input_schema":`...), t.Schema)
-	b = dialect.AppendString(append(b, `,"name":`...), t.Name)
-	return append(b, '}')
-}
-
-func appendTools(b []byte, tools [][]byte, marker string) []byte {
-	b = append(b, '[')
-	for _, t := range tools {
-		b = append(append(b, t...), ',')
-	}
-	b = append(b[:len(b)-2], marker...) // in the place of the last "},"
-	return append(b, '}', ']')
+	return append(b, ']')
 }
 
 // maxSystemMarkers leaves two of the four markers that a request may have: one
@@ -126,15 +126,15 @@ func texts(blocks []llm.Block) []llm.Block {
 	return kept
 }
 
-func appendSystem(b []byte, blocks []llm.Block, marker string) []byte {
-	b = append(b, '[')
-	for i, s := range blocks {
+func encodeSystem(p prompt) []byte {
+	b := []byte{'['}
+	for i, s := range p.blocks {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(dialect.AppendString(append(b, `{"text":`...), s.Text), `,"type":"text"`...)
 		if s.Cache {
-			b = append(b, marker...)
+			b = append(b, p.marker...)
 		}
 		b = append(b, '}')
 	}
