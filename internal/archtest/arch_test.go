@@ -41,6 +41,7 @@ var levels = []struct {
 	{"internal/process", 0},
 	{"internal/spelling", 0},
 	{"internal/cert", 0},
+	{"internal/schema", 0},
 
 	{"internal/queue", 1},
 	{"internal/run", 1},
