@@ -65,7 +65,7 @@ func (t *execTool) begin(ctx context.Context, j job, c tool.Call) (*command, err
 	}
 	k := &command{
 		session: c.Session, who: chela.PrincipalFrom(ctx).ID, text: j.text, dir: j.plan.Dir, began: time.Now(), tty: j.tty, cancel: cancel,
-		done: make(chan struct{}), record: &record{clean: clean}, out: newOutput(t.MaxOutput, c.Update),
+		done: make(chan struct{}), record: &record{}, out: newOutput(t.MaxOutput, c.Update),
 	}
 	if t.Commands != nil {
 		k.record.spool.dir, k.idle = t.Commands.o.Dir, t.Commands.o.Idle
@@ -89,10 +89,10 @@ func (k *command) start(life context.Context, b sandbox.Broker, j job) (err erro
 	out := pipe{k.record, both, k.out}
 	switch {
 	case k.tty:
-		k.record.clean, k.out.clean, k.record.asked = plain, plain, k.answer
+		k.record.asked = k.answer
 		p.Terminal = &sandbox.Size{Rows: 30, Cols: 120}
 	case j.background || j.tty:
-		k.record.clean, k.out.clean, k.record.asked = clean, clean, nil
+		k.record.asked = nil
 		r, w, err := os.Pipe()
 		if err != nil {
 			return fmt.Errorf("input pipe: %w", err)
@@ -275,7 +275,7 @@ func (k *command) name() string {
 
 // clip returns the beginning of a text as one line.
 func clip(s string, most int) string {
-	s = strings.Join(strings.Fields(clean([]byte(s))), " ")
+	s = strings.Join(strings.Fields(plain([]byte(s))), " ")
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}

@@ -2,7 +2,6 @@ package exec
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -18,7 +17,6 @@ const (
 type output struct {
 	half   int // characters that are shown of each end
 	update func(string)
-	clean  func([]byte) string // the bytes as text; set before the first
 
 	mu      sync.Mutex
 	head    []byte // the first bytes, up to room
@@ -36,7 +34,7 @@ func newOutput(most int, update func(string)) *output {
 	if update == nil {
 		update = func(string) {}
 	}
-	return &output{half: most / 2, update: update, clean: clean}
+	return &output{half: most / 2, update: update}
 }
 
 // room is how many bytes of each end are kept: enough for its characters.
@@ -96,7 +94,7 @@ func (o *output) sendLocked(end bool) {
 	if n == 0 {
 		return
 	}
-	text := o.clean(o.pending[:n])
+	text := plain(o.pending[:n])
 	if o.skipped {
 		text = "…" + text
 	}
@@ -131,7 +129,7 @@ func (o *output) text() (string, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.lost {
-		s := o.clean(append(o.head[:len(o.head):len(o.head)], o.tail...))
+		s := plain(append(o.head[:len(o.head):len(o.head)], o.tail...))
 		total := utf8.RuneCountInString(s)
 		if total <= 2*o.half {
 			return s, false
@@ -143,7 +141,7 @@ func (o *output) text() (string, bool) {
 		tail = tail[1:]
 	}
 	head := o.head[:len(o.head)-partial(o.head)]
-	return o.ends(o.clean(head), o.clean(tail), o.chars), true
+	return o.ends(plain(head), plain(tail), o.chars), true
 }
 
 // ends joins the beginning of head and the end of tail.
@@ -174,9 +172,4 @@ func partial(b []byte) int {
 		}
 	}
 	return 0
-}
-
-// clean returns b as text: what is no UTF-8 is replaced, NUL is dropped.
-func clean(b []byte) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "")
 }

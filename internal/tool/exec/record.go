@@ -37,8 +37,7 @@ type mark struct {
 
 // record is what a command wrote, as far as it is kept.
 type record struct {
-	clean func([]byte) string // the bytes as text
-	asked func()              // is called when the program asks where the cursor is; nil: nobody answers
+	asked func() // is called when the program asks where the cursor is; nil: nobody answers
 
 	mu    sync.Mutex
 	spool spool
@@ -122,7 +121,7 @@ func (r *record) news(ended bool) (text string, dropped int64, err error) {
 	b = b[len(b)-lastRunes(b, maxPending):]
 	dropped = max(0, seen-r.polledChars-starts(b))
 	r.polledChars = seen
-	return r.clean(b), dropped, nil
+	return plain(b), dropped, nil
 }
 
 // lastRunes returns how many bytes the last n characters of b are.
@@ -154,7 +153,7 @@ func (r *record) end(n int) string {
 	for len(b) > 0 && from > 0 && !utf8.RuneStart(b[0]) {
 		b = b[1:]
 	}
-	s := []rune(strings.TrimSpace(r.clean(b)))
+	s := []rune(strings.TrimSpace(plain(b)))
 	if len(s) > n {
 		return "…" + string(s[len(s)-n:])
 	}
@@ -268,7 +267,7 @@ func (r *record) scan(of stream, f func(n int, text func() string) bool) error {
 		case !some:
 			return nil
 		}
-		if !f(n, func() string { return r.clean(bytes.TrimRight(line, "\r\n")) }) || err != nil {
+		if !f(n, func() string { return plain(bytes.TrimRight(line, "\r\n")) }) || err != nil {
 			return nil
 		}
 		n++

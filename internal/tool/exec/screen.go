@@ -2,6 +2,7 @@ package exec
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,10 +17,10 @@ const (
 
 // plain returns what a terminal would show of b as lines of text: orders are
 // carried out as far as they change the line that is written, and dropped
-// otherwise.
+// otherwise. What reads otherwise than it stands is spelt out.
 func plain(b []byte) string {
 	if !bytes.ContainsFunc(b, func(r rune) bool {
-		return r < ' ' && r != '\n' && r != '\t' || r == utf8.RuneError || r >= 0x7f && r < 0xa0
+		return r < ' ' && r != '\n' && r != '\t' || r == utf8.RuneError || r >= 0x7f && r < 0xa0 || disguise(r)
 	}) {
 		return string(b)
 	}
@@ -36,10 +37,22 @@ func plain(b []byte) string {
 		}
 		r, n := utf8.DecodeRune(b)
 		b = b[n:]
+		if disguise(r) {
+			for _, c := range fmt.Sprintf("\\u{%x}", r) {
+				s.put(c)
+			}
+			continue
+		}
 		s.put(r)
 	}
 	s.text.WriteString(string(s.line))
 	return s.text.String()
+}
+
+// disguise reports whether a character reorders the text around it, or is text
+// that no person sees.
+func disguise(r rune) bool {
+	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r >= 0xe0000 && r <= 0xe0fff
 }
 
 // screen is one line of a terminal, and the text above it.
