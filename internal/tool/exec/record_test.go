@@ -231,7 +231,7 @@ func FuzzRecord(f *testing.F) {
 			}
 			apart += len(x)
 		}
-		if apart != len(b) {
+		if apart != len(b) && len(b)/n < maxMarks { // of more changes the first are forgotten
 			t.Fatalf("%d bytes of %d in both streams", apart, len(b))
 		}
 	})
