@@ -44,18 +44,20 @@ type Sender struct {
 }
 
 // Media is an attachment of a message. One that is kept elsewhere has a Ref in
-// the place of Data; Bytes is then its size.
+// the place of Data; Bytes is then its size, and that of one whose content is
+// lost.
 type Media struct {
 	Name  string `json:"name,omitempty"` // file name as the sender gave it; not to be trusted as a path
 	Type  string `json:"type"`           // MIME type
 	Data  []byte `json:"data,omitempty"`
 	Ref   string `json:"ref,omitempty"`
 	Bytes int    `json:"bytes,omitempty"`
+	Lost  string `json:"lost,omitempty"` // why its content was not taken; empty: it was
 }
 
 // Size returns the size in bytes.
 func (m Media) Size() int {
-	if m.Ref != "" {
+	if m.Ref != "" || m.Lost != "" {
 		return m.Bytes
 	}
 	return len(m.Data)

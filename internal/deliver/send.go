@@ -51,9 +51,13 @@ func (w *Worker) carry(ctx context.Context, key string) (done bool, err error) {
 
 // send hands the row over.
 func (w *Worker) send(ctx context.Context, ch channel.Channel, row outbox.Row) (bool, error) {
+	media, err := w.media(row)
+	if err != nil {
+		return w.fail(ctx, row, err)
+	}
 	r, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
 		return ch.Send(ctx, channel.Part{
-			Key: row.Key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text, Media: row.Media,
+			Key: row.Key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text, Media: media,
 		})
 	})
 	if ctx.Err() != nil && err != nil {
@@ -63,6 +67,21 @@ func (w *Worker) send(ctx context.Context, ch channel.Channel, row outbox.Row) (
 		return w.lookUp(ctx, ch, row, err)
 	}
 	return w.outcome(ctx, row, r, err)
+}
+
+// media returns the attachments of a row with their content.
+func (w *Worker) media(row outbox.Row) ([]chela.Media, error) {
+	if w.o.Load == nil || len(row.Media) == 0 {
+		return row.Media, nil
+	}
+	out := make([]chela.Media, len(row.Media))
+	for i, m := range row.Media {
+		var err error
+		if out[i], err = w.o.Load(m); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // replace makes a preview what the row says, or takes it away when it says

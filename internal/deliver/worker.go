@@ -33,6 +33,10 @@ type Options struct {
 	// Channels returns the channel of an account that is running.
 	Channels func(name string, account chela.AccountID) (channel.Channel, channel.Limits, bool)
 
+	// Load returns an attachment with its content, for those that rows refer
+	// to; nil: rows carry it.
+	Load func(chela.Media) (chela.Media, error)
+
 	// Typing and Preview show a run in progress where the channel can do it.
 	Typing  bool
 	Preview func(chela.Address) bool // nil: nowhere

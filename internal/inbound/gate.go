@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -181,8 +182,33 @@ func (g *Gate) item(who chela.Principal, key chela.SessionKey, in chela.Inbound,
 	return it
 }
 
+// keep keeps the attachments, which are on disk before the row that refers to
+// them. A client is told of one that is not taken; on a channel the message goes
+// on without it, and says so.
+func (g *Gate) keep(in *chela.Inbound) error {
+	if g.o.Keep == nil || len(in.Media) == 0 {
+		return nil
+	}
+	in.Media = slices.Clone(in.Media)
+	for i, m := range in.Media {
+		kept, err := g.o.Keep(m)
+		switch {
+		case err == nil:
+			in.Media[i] = kept
+		case chela.CodeOf(err) != chela.CodeInvalid || in.Address.Local():
+			return err
+		default:
+			in.Media[i] = chela.Media{Name: m.Name, Type: m.Type, Bytes: len(m.Data), Lost: err.Error()}
+		}
+	}
+	return nil
+}
+
 // enqueue commits the message as work, with the commands inside its text.
 func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
+	if err := g.keep(&k.in); err != nil {
+		return Receipt{}, err
+	}
 	var inside []string
 	if !k.in.Edited {
 		inside = g.strip(&k)

@@ -51,6 +51,11 @@ type Options struct {
 	// Inherit is what a session has where it sets nothing itself.
 	Inherit func(session.Meta) Settings
 
+	// Keep keeps the content of an attachment and returns it with a reference
+	// in its place; chela.CodeInvalid says that it is not taken. nil: the
+	// message carries it.
+	Keep func(chela.Media) (chela.Media, error)
+
 	// Bot is our own name at an address, by which a command can be meant for
 	// us. nil, or empty: not known.
 	Bot func(chela.Address) string

@@ -23,6 +23,9 @@ type Options struct {
 	After  []hook.After
 	// Redact takes known secrets out of what tools give; nil: nothing is known.
 	Redact func(string) string
+	// Keep takes the pictures out of what tools give and leaves references to
+	// them, which are stored; nil: results carry them.
+	Keep func(llm.Part) llm.Part
 }
 
 // Ledger records what happens to the calls of one run, on disk. It is safe for
@@ -55,6 +58,7 @@ type Scope struct {
 	Budget    usage.Budget
 	Loop      LoopOptions
 	Ledger    Ledger           // nil: nothing is recorded, and what must ask is refused
+	Alone     bool             // nobody is asked; what must ask is refused
 	Started   time.Time        // of the run, for the budget of time
 	Spent     func() usage.Sum // of the run's model calls so far; nil: nothing
 	MaxResult int              // characters of one result; 0: 64,000
@@ -65,6 +69,7 @@ type Door struct {
 	log     *slog.Logger
 	hooks   *hook.Chain
 	redact  func(string) string // never nil
+	keep    func(llm.Part) llm.Part
 	schemas schemas
 
 	mu    sync.Mutex
@@ -79,7 +84,7 @@ const maxRuns = 1024
 
 // New returns a Door.
 func New(o Options) *Door {
-	d := &Door{log: o.Log, redact: o.Redact, runs: make(map[chela.RunID]*state), said: make(map[chela.AgentID]string)}
+	d := &Door{log: o.Log, redact: o.Redact, keep: o.Keep, runs: make(map[chela.RunID]*state), said: make(map[chela.AgentID]string)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

@@ -197,7 +197,7 @@ func (k *call) outcome(res tool.Result) outcome {
 		case llm.PartText:
 			parts = append(parts, p.Text)
 		case llm.PartImage:
-			parts = append(parts, string(p.Data))
+			parts = append(parts, p.Ref, string(p.Data))
 		}
 	}
 	return outcome{call: k.key(), tool: k.name(), poll: polls(k.args), result: digest(parts...)}

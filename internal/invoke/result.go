@@ -29,12 +29,15 @@ func failure(name, text string) tool.Result {
 	return tool.Result{Content: []llm.Part{llm.Text(string(b))}, IsError: true}
 }
 
-// clean returns r without known secrets: it is stored, shown and sent to a
-// model.
+// clean returns r without known secrets and without the content of pictures: it
+// is stored, shown and sent to a model.
 func (d *Door) clean(r tool.Result) tool.Result {
 	parts := slices.Clone(r.Content)
 	for i := range parts {
 		parts[i].Text = d.redact(parts[i].Text)
+		if d.keep != nil && parts[i].Kind == llm.PartImage {
+			parts[i] = d.keep(parts[i])
+		}
 	}
 	r.Content = parts
 	if r.Details != nil {
@@ -56,7 +59,7 @@ func bounded(r tool.Result, limit int) tool.Result {
 	var parts []llm.Part
 	for _, p := range r.Content {
 		switch {
-		case p.Kind == llm.PartImage && len(p.Data) > 0:
+		case p.Kind == llm.PartImage && p.Size() > 0:
 			parts = append(parts, p)
 		case p.Kind == llm.PartText && strings.TrimSpace(p.Text) != "":
 			p.Text = strings.ToValidUTF8(p.Text, "\uFFFD")

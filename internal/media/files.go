@@ -2,6 +2,7 @@ package media
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -32,12 +33,19 @@ const maxFile = 64 << 20
 // for concurrent use.
 type Files struct {
 	root *os.Root
+	side int
 	// mu keeps Sweep from removing a file that Put has just found to be there.
-	mu sync.RWMutex
+	mu  sync.RWMutex
+	fit sync.Mutex
 }
 
-// Open returns the files in a directory, which is made when there is none.
-func Open(dir string) (*Files, error) {
+// MaxSide is how many pixels the longer side of a picture has at most where it is
+// sent to a model or shown, unless something else is configured.
+const MaxSide = 1200
+
+// Open returns the files in a directory, which is made when there is none. side
+// is what stands in the place of [MaxSide]; 0: that.
+func Open(dir string, side int) (*Files, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("media: %w", err)
 	}
@@ -45,7 +53,7 @@ func Open(dir string) (*Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("media: %w", err)
 	}
-	return &Files{root: root}, nil
+	return &Files{root: root, side: cmp.Or(side, MaxSide)}, nil
 }
 
 // Close ends the use of the directory.
@@ -114,6 +122,35 @@ func (f *Files) Open(ref string) (*os.File, error) {
 	return file, nil
 }
 
+// Fitted returns the picture that ref refers to as models are sent it: not
+// larger than need be, with its type. What was made smaller is kept beside it,
+// to be made once.
+func (f *Files) Fitted(ref string) (data []byte, kind string, err error) {
+	name := fmt.Sprintf("%s-%d", ref, f.side)
+	if !isRef(ref) {
+		return nil, "", fmt.Errorf("media %q: %w", ref, fs.ErrNotExist)
+	}
+	if data, err := f.root.ReadFile(name); err == nil {
+		if i, err := Probe(data); err == nil {
+			return data, i.Type, nil
+		}
+	}
+	whole, err := f.Read(ref)
+	if err != nil {
+		return nil, "", err
+	}
+	f.fit.Lock() // a picture in memory is large
+	data, kind, err = Fit(whole, f.side)
+	f.fit.Unlock()
+	if err != nil {
+		return nil, "", err
+	}
+	if len(data) != len(whole) {
+		_ = atomicfile.WriteIn(f.root, name, data, 0o600) // it is only saved work
+	}
+	return data, kind, nil
+}
+
 // Sweep removes files that no row refers to and that are older than [Grace],
 // and returns how many. rows returns the references that rows hold.
 func (f *Files) Sweep(ctx context.Context, rows func(context.Context) ([]string, error)) (n int, err error) {
@@ -134,7 +171,8 @@ func (f *Files) Sweep(ctx context.Context, rows func(context.Context) ([]string,
 		if ctx.Err() != nil {
 			return n, ctx.Err()
 		}
-		if live[name] || !isRef(name) && !strings.HasPrefix(name, ".tmp-") {
+		ref, _, _ := strings.Cut(name, "-") // of what was made smaller too
+		if live[ref] || !isRef(ref) && !strings.HasPrefix(name, ".tmp-") {
 			continue
 		}
 		gone, err := f.remove(name, before)

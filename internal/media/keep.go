@@ -65,9 +65,10 @@ func (f *Files) KeepPart(p llm.Part) llm.Part {
 	if p.Kind != llm.PartImage || p.Ref != "" {
 		return p
 	}
-	m, err := f.Keep(chela.Media{Type: p.MIME, Data: p.Data})
-	if err == nil && !strings.HasPrefix(m.Type, "image/") {
-		err = ErrNotPicture
+	_, err := Probe(p.Data)
+	var m chela.Media
+	if err == nil {
+		m, err = f.Keep(chela.Media{Type: p.MIME, Data: p.Data})
 	}
 	if err != nil {
 		return llm.Text(fmt.Sprintf("[image, %s: left out: %v]", size(len(p.Data)), err))
@@ -90,23 +91,47 @@ func Part(m chela.Media) llm.Part {
 	return llm.Part{Kind: llm.PartImage, MIME: m.Type, Data: m.Data, Ref: m.Ref, Bytes: m.Bytes}
 }
 
-// Fill returns the message with the content of its pictures of at most so many
-// bytes; the message itself when it has none. Those that are gone stay
+// Fill returns the message with the content of its pictures in the place of the
+// references; the message itself when it has none. Those that are gone stay
 // references.
-func (f *Files) Fill(m *llm.Message, most int) *llm.Message {
+func (f *Files) Fill(m *llm.Message) *llm.Message {
+	return fill(m, func(p *llm.Part) ([]byte, string, error) {
+		data, err := f.Read(p.Ref)
+		return data, p.MIME, err
+	})
+}
+
+// Show is Fill for people: pictures of more than so many bytes are shown smaller,
+// and stay references where that is not enough.
+func (f *Files) Show(m *llm.Message, most int) *llm.Message {
+	return fill(m, func(p *llm.Part) ([]byte, string, error) {
+		if p.Bytes <= most {
+			data, err := f.Read(p.Ref)
+			return data, p.MIME, err
+		}
+		data, kind, err := f.Fitted(p.Ref)
+		if len(data) > most {
+			return nil, "", nil
+		}
+		return data, kind, err
+	})
+}
+
+func fill(m *llm.Message, load func(*llm.Part) ([]byte, string, error)) *llm.Message {
 	var parts []llm.Part
-	for i, p := range m.Parts {
-		if p.Kind != llm.PartImage || p.Ref == "" || p.Bytes > most {
+	for i := range m.Parts {
+		p := m.Parts[i]
+		if p.Kind != llm.PartImage || p.Ref == "" {
 			continue
 		}
-		data, err := f.Read(p.Ref)
-		if err != nil {
+		data, kind, err := load(&p)
+		if err != nil || len(data) == 0 {
 			continue
 		}
 		if parts == nil {
 			parts = append(parts, m.Parts...)
 		}
-		parts[i].Data, parts[i].Ref, parts[i].Bytes = data, "", 0
+		parts[i] = llm.Image(kind, data)
 	}
 	if parts == nil {
 		return m

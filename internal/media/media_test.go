@@ -13,6 +13,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,6 +40,16 @@ func picture(w, h int) *image.RGBA {
 			}
 			m.SetRGBA(x, y, c)
 		}
+	}
+	return m
+}
+
+// noise is a picture that does not compress.
+func noise(w, h int) *image.RGBA {
+	m := image.NewRGBA(image.Rect(0, 0, w, h))
+	_, _ = rand.NewChaCha8([32]byte{}).Read(m.Pix)
+	for i := 3; i < len(m.Pix); i += 4 {
+		m.Pix[i] = 255
 	}
 	return m
 }
@@ -206,7 +217,7 @@ func TestTurn(t *testing.T) {
 func open(t testing.TB) (*media.Files, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), media.Dir)
-	f, err := media.Open(dir)
+	f, err := media.Open(dir, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,17 +417,36 @@ func TestParts(t *testing.T) {
 		}
 	}
 	m := &llm.Message{Role: llm.RoleTool, CallID: "c", Parts: []llm.Part{llm.Text("see"), p}}
-	full := f.Fill(m, len(pic))
+	full := f.Fill(m)
 	if !bytes.Equal(full.Parts[1].Data, pic) || m.Parts[1].Data != nil || full.CallID != "c" {
 		t.Errorf("filled %+v, was %+v", full, m)
 	}
-	if f.Fill(m, len(pic)-1) != m {
-		t.Error("a picture that is too large was read")
+	if f.Show(m, len(pic)-1) != m {
+		t.Error("a picture that cannot be made small enough was read")
 	}
+	large := encoded(t, media.PNG, noise(300, 300))
+	m.Parts[1] = f.KeepPart(llm.Image("image/png", large))
+	shown := f.Show(m, 100_000).Parts[1]
+	if i, err := media.Probe(shown.Data); err != nil || i.Width != 100 || shown.MIME != media.JPEG || shown.Ref != "" || len(large) < 100_000 {
+		t.Errorf("shown: %+v, %v", i, err)
+	}
+	again, kind, err := f.Fitted(m.Parts[1].Ref)
+	if err != nil || kind != media.JPEG || !bytes.Equal(again, shown.Data) {
+		t.Errorf("made smaller again: %d bytes of %s, %v", len(again), kind, err)
+	}
+	age(t, dir)
+	if n, err := f.Sweep(t.Context(), rows(m.Parts[1].Ref)); n != 1 || err != nil { // the first one
+		t.Errorf("%d swept, %v", n, err)
+	}
+	if n, err := f.Sweep(t.Context(), rows()); n != 2 || err != nil {
+		t.Errorf("%d swept, %v", n, err)
+	}
+	p = f.KeepPart(llm.Image("image/png", pic))
+	m.Parts[1] = p
 	if err := os.RemoveAll(filepath.Join(dir, p.Ref)); err != nil {
 		t.Fatal(err)
 	}
-	if f.Fill(m, len(pic)) != m {
+	if f.Fill(m) != m {
 		t.Error("a picture that is gone was filled in")
 	}
 }
