@@ -51,7 +51,7 @@ func (c *checkup) state(s cli.Start) (free bool) {
 	info, err := os.Stat(s.State)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		c.ok("state directory", "%s is made at the first start", s.State)
+		c.home(s.State)
 		return true
 	case err != nil:
 		c.fail("state directory", "", "%v", err)
@@ -76,6 +76,24 @@ func (c *checkup) state(s cli.Start) (free bool) {
 	}
 	c.room(s.State)
 	return true
+}
+
+// home checks that a directory that does not exist can be made.
+func (c *checkup) home(dir string) {
+	above := filepath.Dir(dir)
+	for above != filepath.Dir(above) {
+		if _, err := os.Stat(above); err == nil {
+			break
+		}
+		above = filepath.Dir(above)
+	}
+	try, err := os.MkdirTemp(above, ".chela-*")
+	if err != nil {
+		c.fail("state directory", "chela --state-dir DIR doctor", "%s cannot be made: %v", dir, err)
+		return
+	}
+	_ = os.Remove(try)
+	c.ok("state directory", "%s is made at the first start", dir)
 }
 
 // room checks that the directory can be written to.
@@ -132,6 +150,13 @@ func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
 	}
 	if !free {
 		c.ok("database", "in use; it is checked in the background")
+		return
+	}
+	if f, err := os.OpenFile(path, os.O_RDWR, 0); err != nil {
+		c.fail("database", "chmod u+rw "+path+"*", "%v", err)
+		return
+	} else if err := f.Close(); err != nil {
+		c.fail("database", "", "%v", err)
 		return
 	}
 	db, err := sqlite.Open(ctx, sqlite.Options{Path: path, Log: s.Log})

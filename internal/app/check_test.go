@@ -66,6 +66,16 @@ func TestCheck(t *testing.T) {
 			t.Error("a key was printed")
 		}
 	})
+	t.Run("a place where no directory can be made", func(t *testing.T) {
+		if _, err := os.Stat("/proc/self"); err != nil {
+			t.Skip("no such place here")
+		}
+		s := home(t, "{}")
+		s.State = "/proc/none/chela"
+		if got, all := found(t, s); got["state directory"] != fail || !strings.Contains(all, "/proc/none/chela cannot be made") {
+			t.Error(all)
+		}
+	})
 	t.Run("a key is said to be there, not what it is", func(t *testing.T) {
 		s := home(t, `{agents: {defaults: {model: "openai/gpt-5"}}}`)
 		t.Setenv("OPENAI_API_KEY", "")
