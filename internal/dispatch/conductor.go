@@ -97,6 +97,7 @@ func (c *Conductor) Run(ctx context.Context) error {
 	if err := c.recover(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("look for interrupted runs: %w", err)
 	}
+	c.expire(ctx)
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
@@ -22,7 +23,10 @@ func (c *Conductor) decide(ctx context.Context, who chela.Principal, id, decisio
 	var expired error
 	c.o.Step("approval.decide")
 	err := c.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		var err error
+		who, err := pairing.Current(tx.Devices(), who) // its device may have been revoked since it connected
+		if err != nil {
+			return err
+		}
 		now := time.Now()
 		req, err = approval.Resolve(tx.Approvals(), who, id, decision, now)
 		expired = nil
