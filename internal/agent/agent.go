@@ -94,6 +94,7 @@ type Event struct {
 	// place of the one that was asked: which, and who did not answer.
 	By    *llm.Model
 	Tried []llm.Attempt
+	Note  string // on Assistant: what the person is to know of how the answer came about
 
 	Reason Reason // on End
 	Err    error  // on End: why, when Reason is Failed, Stopped or Aborted

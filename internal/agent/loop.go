@@ -164,7 +164,7 @@ func (l *loop) ask(ctx context.Context) (*llm.Message, *Event) {
 		}
 		if !empty(done.Message) {
 			l.msgs = append(l.msgs, done.Message)
-			l.emit(&Event{Kind: Assistant, Message: done.Message, Usage: done.Usage, By: done.By, Tried: done.Tried})
+			l.emit(&Event{Kind: Assistant, Message: done.Message, Usage: done.Usage, By: done.By, Tried: done.Tried, Note: done.Note})
 			return done.Message, nil
 		}
 		l.emit(&Event{Kind: Restarted, Usage: done.Usage, By: done.By})

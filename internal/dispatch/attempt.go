@@ -156,7 +156,7 @@ func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error
 	case ev.Partial: // who was about to answer is not known
 		fallback = j.meta.Fallback
 	}
-	h := &held{entry: e, usage: j.usage(answered, u, now), fallback: fallback, notice: j.replaced(fallback, ev.Tried, now)}
+	h := &held{entry: e, usage: j.usage(answered, u, now), fallback: fallback, notice: j.notice(fallback, ev, now)}
 	if h.usage.Priced {
 		e.NanoUSD = h.usage.NanoUSD
 	}

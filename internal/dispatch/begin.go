@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
@@ -361,10 +362,10 @@ func messageOf(in chela.Inbound) *llm.Message {
 	}
 	m := &llm.Message{Role: llm.RoleUser}
 	for _, a := range in.Media {
-		if strings.HasPrefix(a.Type, "image/") {
-			m.Parts = append(m.Parts, llm.Image(a.Type, a.Data))
+		if strings.HasPrefix(a.Type, "image/") && a.Lost == "" {
+			m.Parts = append(m.Parts, media.Part(a))
 		} else {
-			text += fmt.Sprintf("\n[attachment %s, %s, %d bytes: not readable here]", oneLine(a.Name, 100), oneLine(a.Type, 60), len(a.Data))
+			text += fmt.Sprintf("\n[attachment %s, %s, %d bytes: %s]", oneLine(a.Name, 100), oneLine(a.Type, 60), a.Size(), cmp.Or(oneLine(a.Lost, 200), "not readable here"))
 		}
 	}
 	if text != "" || len(m.Parts) == 0 {

@@ -8,17 +8,28 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/chela-ai/chela/internal/agent"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/session"
 )
 
-// replaced returns the notice that another model answers from now on, or that
-// the chosen one does again; nil: nothing changed, or several people read it,
-// whom it is no concern of.
-func (j *job) replaced(by string, tried []llm.Attempt, now time.Time) *session.Entry {
-	if by == j.meta.Fallback || j.r.Address.Peer.Kind == chela.Group {
+// notice returns what the person is told of how an answer came about; nil:
+// nothing.
+func (j *job) notice(by string, ev agent.Event, now time.Time) *session.Entry {
+	text := strings.TrimSpace(j.replaced(by, ev.Tried) + "\n" + ev.Note)
+	if text == "" {
 		return nil
+	}
+	return &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: j.r.ID, Text: text, NanoUSD: -1}
+}
+
+// replaced says that another model answers from now on, or that the chosen one
+// does again; "": nothing changed, or several people read it, whom it is no
+// concern of.
+func (j *job) replaced(by string, tried []llm.Attempt) string {
+	if by == j.meta.Fallback || j.r.Address.Peer.Kind == chela.Group {
+		return ""
 	}
 	chosen := j.p.Model.Ref()
 	text := fmt.Sprintf("↪️ Model Fallback cleared: %s (was %s)", chosen, j.meta.Fallback)
@@ -29,7 +40,7 @@ func (j *job) replaced(by string, tried []llm.Attempt, now time.Time) *session.E
 		}
 		text = fmt.Sprintf("↪️ Model Fallback: %s (selected %s; %s)", by, chosen, why)
 	}
-	return &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: j.r.ID, Text: text, NanoUSD: -1}
+	return text
 }
 
 // reason says in few words why a model did not answer.

@@ -44,6 +44,7 @@ type ToolSpec struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of the arguments: an object schema
+	Strict      *bool           // whether the service is to hold the model to it; nil: it is not told
 }
 
 // Level is how much a model may think.
@@ -87,6 +88,7 @@ type Event struct {
 	Usage   Usage     // on Done
 	By      *Model    // on Done: the model that answered in place of the one that was asked; nil: that one
 	Tried   []Attempt // on Done, with By: who did not answer
+	Note    string    // on Done: what the person is to know of how the answer came about; "": nothing
 }
 
 // Usage counts tokens of one call, in every provider's case in these terms:
