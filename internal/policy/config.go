@@ -75,7 +75,7 @@ func (s Sender) of(rules map[string]Rules) (Rules, string, bool) {
 		return Rules{}, "", false
 	}
 	for _, key := range []struct{ prefix, value string }{
-		{"channel:" + s.Channel + ":", s.ID}, {"id:", s.ID}, {"", s.ID}, {"e164:", s.Phone},
+		{"channel:" + s.Channel + ":", s.ID}, {s.Channel + ":", s.ID}, {"id:", s.ID}, {"", s.ID}, {"e164:", s.Phone},
 		{"username:", strings.TrimPrefix(s.Username, "@")}, {"name:", s.Name},
 	} {
 		if key.value == "" {

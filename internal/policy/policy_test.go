@@ -150,6 +150,17 @@ func TestChatsAndSenders(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a sender as channel and id, without a word before it", func(t *testing.T) {
+		t.Parallel()
+		c := talk()
+		c.Sender = Sender{Channel: "irc", ID: "9"}
+		for entry, want := range map[string]bool{"irc:9": false, "IRC:9": false, "xmpp:9": true, "irc:8": true} {
+			got, _ := offered(t, `{"toolsBySender":{"`+entry+`":{"deny":["exec"]}}}`, "", c)
+			if slices.Contains(got, "exec") != want {
+				t.Errorf("%s: exec is offered: %v", entry, !want)
+			}
+		}
+	})
 	t.Run("an agent's rules for a sender go before those for all", func(t *testing.T) {
 		t.Parallel()
 		c := talk()
