@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/llm/anthropic"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/internal/llm/openai"
+	"github.com/chela-ai/chela/internal/llm/wiretest"
 	"github.com/chela-ai/chela/internal/session"
 )
 
@@ -383,8 +384,8 @@ func overWires(t *testing.T, ms []*llm.Message) map[string][]byte {
 	}{
 		{"anthropic", func(c *http.Client) llm.Provider {
 			return anthropic.New(anthropic.Options{HTTP: c, Model: know})
-		}, llmtest.ValidateAnthropic},
-		{"openai", func(c *http.Client) llm.Provider { return openai.New(openai.Options{HTTP: c, Model: know}) }, llmtest.ValidateOpenAI},
+		}, wiretest.Anthropic},
+		{"openai", func(c *http.Client) llm.Provider { return openai.New(openai.Options{HTTP: c, Model: know}) }, wiretest.OpenAI},
 	} {
 		var body []byte
 		p := w.open(&http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/wiretest"
 )
 
 // Answering returns a client that is answered with the body, whatever it asks,
@@ -59,14 +60,14 @@ func (d discarding) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // Body returns the body with which a server answers by the step.
 func Body(w Wire, step Step) []byte {
-	return bytes.Join(NewServer(nil, w).events([]byte(`{"model":"scripted-1"}`), &step), nil)
+	return bytes.Join(NewServer(nil, w).events([]byte(`{"model":"scripted-1"}`), &step, nil), nil)
 }
 
 func validator(w Wire) func([]byte) error {
 	if w == OpenAI {
-		return validateCompatible
+		return wiretest.Compatible
 	}
-	return ValidateAnthropic
+	return wiretest.Anthropic
 }
 
 // FuzzDecode is that no stream makes a dialect panic or break the contract of

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chela-ai/chela/internal/llm/wiretest"
 )
 
 // Wire is the wire format that a server speaks.
@@ -39,6 +41,9 @@ type Server struct {
 	Key string
 	// Lenient says that a refused request does not fail the test.
 	Lenient bool
+	// Service has ways of its own; nil: the one at the host that is asked, if it
+	// is known.
+	Service *wiretest.Service
 
 	t    testing.TB // nil: outside of a test
 	wire Wire
@@ -174,11 +179,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 	}()
 	if got.Err != nil {
-		s.refuse(w, got.Err.Error())
+		s.refuse(w, r, got.Err.Error())
 		return
 	}
 	if s.Key != "" && !s.authorised(r) {
-		s.fault(w, &Fault{Status: http.StatusUnauthorized, Message: "invalid key"})
+		s.fault(w, r, &Fault{Status: http.StatusUnauthorized, Message: "invalid key"})
 		return
 	}
 	s.mu.Lock()
@@ -187,7 +192,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	step, ok := s.next(n, got)
 	if !ok {
-		s.refuse(w, fmt.Sprintf("the script has no step %d", n))
+		s.refuse(w, r, fmt.Sprintf("the script has no step %d", n))
 		return
 	}
 	s.answer(w, r, body, &step)
@@ -195,9 +200,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // check reports what is wrong with a request.
 func (s *Server) check(r *http.Request, body []byte) error {
-	path, validate := "/v1/messages", ValidateAnthropic
+	path := "/v1/messages"
 	if s.wire == OpenAI {
-		path, validate = "/chat/completions", validatorOf(r.Host)
+		path = "/chat/completions"
 	}
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, path) {
 		return fmt.Errorf("%s %s: want POST …%s", r.Method, r.URL.Path, path)
@@ -208,7 +213,29 @@ func (s *Server) check(r *http.Request, body []byte) error {
 	if s.wire == Anthropic && r.Header.Get("Anthropic-Version") == "" {
 		return fmt.Errorf("no anthropic-version")
 	}
-	return validate(body)
+	return s.valid(r, body)
+}
+
+// valid reports why the service that is asked would refuse the body.
+func (s *Server) valid(r *http.Request, body []byte) error {
+	at := s.service(r)
+	switch {
+	case s.wire == Anthropic:
+		return wiretest.Anthropic(body)
+	case at != nil:
+		return at.Valid(r.Header, body)
+	case r.Host == "api.openai.com":
+		return wiretest.OpenAI(body)
+	}
+	return wiretest.Compatible(body)
+}
+
+// service returns the service that is asked, if it has ways of its own.
+func (s *Server) service(r *http.Request) *wiretest.Service {
+	if s.Service != nil || s.wire == Anthropic {
+		return s.Service
+	}
+	return wiretest.At(r.Host)
 }
 
 func (s *Server) authorised(r *http.Request) bool {
@@ -216,15 +243,19 @@ func (s *Server) authorised(r *http.Request) bool {
 }
 
 // refuse answers a request that should not have been sent.
-func (s *Server) refuse(w http.ResponseWriter, why string) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why string) {
 	if s.t != nil && !s.Lenient {
 		s.t.Errorf("a request to the %s server: %s", s.wire, why)
 	}
-	s.fault(w, &Fault{Status: http.StatusBadRequest, Message: why})
+	s.fault(w, r, &Fault{Status: http.StatusBadRequest, Message: why})
 }
 
 // fault answers with an HTTP error.
-func (s *Server) fault(w http.ResponseWriter, f *Fault) {
+func (s *Server) fault(w http.ResponseWriter, r *http.Request, f *Fault) {
+	status, data := f.Status, errorJSON(s.wire, f)
+	if at := s.service(r); at != nil {
+		status, data = at.Refusal(f.Status, f.kind(), f.message())
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	if f.RetryAfter != "" {
@@ -233,8 +264,7 @@ func (s *Server) fault(w http.ResponseWriter, f *Fault) {
 	if f.Header != nil {
 		f.Header(h.Set)
 	}
-	w.WriteHeader(f.Status)
-	data := errorJSON(s.wire, f)
+	w.WriteHeader(status)
 	if f.Body != nil {
 		data = f.Body(data)
 	}
@@ -252,7 +282,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, ste
 		return
 	}
 	if f.Status != 0 {
-		s.fault(w, f)
+		s.fault(w, r, f)
 		return
 	}
 	h := w.Header()
@@ -269,15 +299,15 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, ste
 		s.hang(w, r, f.Ping)
 		return
 	}
-	s.play(w, r, step, s.events(body, step))
+	s.play(w, r, step, s.events(body, step, s.service(r)))
 }
 
 // events returns the body of the answer, in the pieces that are sent.
-func (s *Server) events(request []byte, step *Step) [][]byte {
+func (s *Server) events(request []byte, step *Step, at *wiretest.Service) [][]byte {
 	f := &step.Fault
 	var all [][]byte
 	if s.wire == OpenAI {
-		all = openaiEvents(request, step)
+		all = openaiEvents(request, step, at)
 	} else {
 		all = anthropicEvents(request, step)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/wiretest"
 )
 
 // Validate reports what is wrong with a request before any dialect saw it: the
@@ -20,14 +21,14 @@ func Validate(r *llm.Request) error {
 		if t.Name == "" || i > 0 && r.Tools[i-1].Name >= t.Name {
 			return fmt.Errorf("tool %d: %q: want names that rise", i, t.Name)
 		}
-		if err := objectSchema(t.Schema); err != nil {
+		if err := wiretest.ObjectSchema(t.Schema); err != nil {
 			return fmt.Errorf("tool %s: %w", t.Name, err)
 		}
 	}
 	if len(r.Messages) == 0 {
 		return errors.New("no messages")
 	}
-	p := pairs{seen: map[string]bool{}}
+	p := &wiretest.Pairs{}
 	for i, m := range r.Messages {
 		if err := validMessage(m); err != nil {
 			return fmt.Errorf("message %d: %w", i, err)
@@ -35,12 +36,12 @@ func Validate(r *llm.Request) error {
 		if i == 0 && m.Role != llm.RoleUser {
 			return fmt.Errorf("message 0: role %s: want user", m.Role)
 		}
-		if err := p.message(m); err != nil {
+		if err := pair(p, m); err != nil {
 			return fmt.Errorf("message %d: %w", i, err)
 		}
 	}
-	if len(p.open) > 0 {
-		return fmt.Errorf("calls without result at the end: %s", strings.Join(p.open, ", "))
+	if len(p.Open) > 0 {
+		return fmt.Errorf("calls without result at the end: %s", strings.Join(p.Open, ", "))
 	}
 	if r.Messages[len(r.Messages)-1].Role == llm.RoleAssistant {
 		return errors.New("the last message is the assistant's")
@@ -71,60 +72,21 @@ func validMessage(m *llm.Message) error {
 	return nil
 }
 
-// pairs holds calls and results together.
-type pairs struct {
-	seen map[string]bool
-	open []string
-}
-
-func (p *pairs) message(m *llm.Message) error {
+// pair notes the calls and results of a message.
+func pair(p *wiretest.Pairs, m *llm.Message) error {
 	switch m.Role {
 	case llm.RoleTool:
-		return p.result(m.CallID)
+		return p.Result(m.CallID)
 	case llm.RoleUser, llm.RoleAssistant:
-		if len(p.open) > 0 {
-			return fmt.Errorf("calls without result: %s", strings.Join(p.open, ", "))
+		if len(p.Open) > 0 {
+			return fmt.Errorf("calls without result: %s", strings.Join(p.Open, ", "))
 		}
 		for _, c := range m.Calls() {
-			if err := p.call(c.ID); err != nil {
+			if err := p.Call(c.ID); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	return fmt.Errorf("role %q", m.Role)
-}
-
-func (p *pairs) call(id string) error {
-	if p.seen[id] {
-		return fmt.Errorf("call id %q twice", id)
-	}
-	p.seen[id] = true
-	p.open = append(p.open, id)
-	return nil
-}
-
-func (p *pairs) result(id string) error {
-	for i, o := range p.open {
-		if o == id {
-			p.open = append(p.open[:i:i], p.open[i+1:]...)
-			return nil
-		}
-	}
-	return fmt.Errorf("result of %q: no call of the message before has that id, or it has a result", id)
-}
-
-// objectSchema reports why s is not the schema of an object.
-func objectSchema(s json.RawMessage) error {
-	var o struct {
-		Type       json.RawMessage `json:"type"`
-		Properties json.RawMessage `json:"properties"`
-	}
-	if err := json.Unmarshal(s, &o); err != nil {
-		return fmt.Errorf("schema: %w", err)
-	}
-	if string(o.Type) != `"object"` {
-		return fmt.Errorf("schema: type %s: want object", o.Type)
-	}
-	return nil
 }

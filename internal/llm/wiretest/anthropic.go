@@ -1,4 +1,4 @@
-package llmtest
+package wiretest
 
 import (
 	"bytes"
@@ -80,10 +80,10 @@ type wireBlock struct {
 	} `json:"source"`
 }
 
-// ValidateAnthropic reports why the Messages API would refuse the body of a
+// Anthropic reports why the Messages API would refuse the body of a
 // request, and what a dialect of ours must not do beyond that: strings in the
 // place of content blocks, fields that are not known here, no stream.
-func ValidateAnthropic(body []byte) error {
+func Anthropic(body []byte) error {
 	var r anthropicRequest
 	if err := strict(body, &r); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (r *anthropicRequest) messages() error {
 	if len(r.Messages) == 0 {
 		return errors.New("messages: empty")
 	}
-	p := pairs{seen: map[string]bool{}}
+	p := Pairs{}
 	for i, m := range r.Messages {
 		want := [...]string{"user", "assistant"}[i%2]
 		if m.Role != want {
@@ -210,7 +210,7 @@ func (r *anthropicRequest) thinkingTurn() error {
 	return nil
 }
 
-func userContent(blocks []wireBlock, p *pairs) error {
+func userContent(blocks []wireBlock, p *Pairs) error {
 	others := false
 	for i := range blocks {
 		b := &blocks[i]
@@ -229,7 +229,7 @@ func userContent(blocks []wireBlock, p *pairs) error {
 			if others {
 				return errors.New("tool_result behind other content")
 			}
-			if err := p.result(b.ToolUse); err != nil {
+			if err := p.Result(b.ToolUse); err != nil {
 				return err
 			}
 			if err := resultContent(b); err != nil {
@@ -239,8 +239,8 @@ func userContent(blocks []wireBlock, p *pairs) error {
 			return fmt.Errorf("block of type %q in a user message", b.Type)
 		}
 	}
-	if len(p.open) > 0 {
-		return fmt.Errorf("calls without result: %s", strings.Join(p.open, ", "))
+	if len(p.Open) > 0 {
+		return fmt.Errorf("calls without result: %s", strings.Join(p.Open, ", "))
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func resultContent(r *wireBlock) error {
 	return nil
 }
 
-func assistantContent(blocks []wireBlock, p *pairs) error {
+func assistantContent(blocks []wireBlock, p *Pairs) error {
 	for i := range blocks {
 		b := &blocks[i]
 		var err error
@@ -326,7 +326,7 @@ func validImage(media, data string) error {
 	return nil
 }
 
-func (b *wireBlock) validCall(p *pairs) error {
+func (b *wireBlock) validCall(p *Pairs) error {
 	if err := toolName(b.ID, 256); err != nil {
 		return fmt.Errorf("tool_use id: %w", err)
 	}
@@ -336,7 +336,7 @@ func (b *wireBlock) validCall(p *pairs) error {
 	if in := bytes.TrimSpace(b.Input); len(in) == 0 || in[0] != '{' {
 		return errors.New("tool_use input: want an object")
 	}
-	return p.call(b.ID)
+	return p.Call(b.ID)
 }
 
 // toolName checks a name or an id.
@@ -354,11 +354,11 @@ func toolName(s string, limit int) error {
 
 // wireSchema checks the schema of a tool as services want it.
 func wireSchema(s json.RawMessage) error {
-	if err := objectSchema(s); err != nil {
+	if err := ObjectSchema(s); err != nil {
 		return err
 	}
 	var top map[string]json.RawMessage
-	_ = json.Unmarshal(s, &top) // objectSchema did
+	_ = json.Unmarshal(s, &top) // ObjectSchema did
 	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
 		if top[k] != nil {
 			return fmt.Errorf("schema: %s at the top", k)

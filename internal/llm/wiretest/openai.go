@@ -1,9 +1,11 @@
-package llmtest
+package wiretest
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -22,10 +24,24 @@ type openaiRequest struct {
 	Messages []openaiMessage `json:"messages"`
 
 	openaiOwn
+	others
 }
 
-// openaiOwn are the fields that only OpenAI's own host is sent, and one that
-// only a router is.
+// others are the fields that OpenAI's own host does not know, and some other
+// service does.
+type others struct {
+	Reasoning *struct {
+		Effort  string `json:"effort"`
+		Enabled *bool  `json:"enabled"`
+	} `json:"reasoning"`
+	Thinking *struct {
+		Type string `json:"type"`
+	} `json:"thinking"`
+	Template map[string]any `json:"chat_template_kwargs"`
+}
+
+// openaiOwn are the fields that only OpenAI's own host is sent, and services
+// that say so.
 type openaiOwn struct {
 	Store        *bool           `json:"store"`
 	Tier         *string         `json:"service_tier"`
@@ -35,7 +51,6 @@ type openaiOwn struct {
 	MaxTokensNew *int            `json:"max_completion_tokens"`
 	Parallel     *bool           `json:"parallel_tool_calls"`
 	Metadata     json.RawMessage `json:"metadata"`
-	Reasoning    json.RawMessage `json:"reasoning"`
 }
 
 type openaiTool struct {
@@ -54,7 +69,8 @@ type openaiMessage struct {
 	Content json.RawMessage `json:"content"`
 	CallID  string          `json:"tool_call_id"`
 	Calls   *[]openaiCall   `json:"tool_calls"`
-	Thought string          `json:"reasoning_content"`
+	Thought *string         `json:"reasoning_content"`
+	Details json.RawMessage `json:"reasoning_details"`
 }
 
 type openaiCall struct {
@@ -76,43 +92,69 @@ type openaiPart struct {
 	Cache *cacheControl `json:"cache_control"`
 }
 
-// ValidateOpenAI reports why the Chat Completions API would refuse the body of
-// a request, and what a dialect of ours must not do beyond that: fields that
-// are not known here, no stream.
-func ValidateOpenAI(body []byte) error {
-	_, err := validOpenAI(body)
-	return err
-}
-
-// validatorOf returns what the service at host takes.
-func validatorOf(host string) func(body []byte) error {
-	for _, domain := range []string{"api.openai.com", "openrouter.ai", "deepseek.com", "moonshot.ai"} {
-		if host == domain || strings.HasSuffix(host, "."+domain) {
-			return ValidateOpenAI
-		}
-	}
-	return validateCompatible
-}
-
-// validateCompatible is ValidateOpenAI for a server of which nothing is known.
-func validateCompatible(body []byte) error {
+// OpenAI reports why the Chat Completions API would refuse the body of a
+// request, and what a dialect of ours must not do beyond that: fields that are
+// not known here, no stream.
+func OpenAI(body []byte) error {
 	r, err := validOpenAI(body)
 	if err != nil {
 		return err
 	}
-	if own, none := encode(r.openaiOwn), encode(openaiOwn{}); string(own) != string(none) {
-		return fmt.Errorf("PROV-10: fields that only OpenAI's own host knows: %s", own)
+	return r.foreign(nil)
+}
+
+// Compatible is OpenAI for a server of which nothing is known.
+func Compatible(body []byte) error {
+	r, err := validOpenAI(body)
+	if err != nil {
+		return err
 	}
 	if r.Messages[0].Role == "developer" {
 		return errors.New("PROV-10: role developer")
 	}
+	if field := given(r.openaiOwn, nil); field != "" {
+		return fmt.Errorf("PROV-10: a field that only OpenAI's own host knows: %s", field)
+	}
+	return r.foreign(nil)
+}
+
+// foreign reports a field or a piece of a message that is not the format's, and
+// is not taken either.
+func (r *openaiRequest) foreign(takes []string) error {
+	if field := given(r.others, takes); field != "" {
+		return &Refusal{field, "extra inputs are not permitted"}
+	}
 	for i := range r.Messages {
-		if m := &r.Messages[i]; m.Thought != "" || strings.Contains(string(m.Content), `"cache_control":{`) {
-			return fmt.Errorf("messages.%d: reasoning_content, or a cache marker", i)
+		m := &r.Messages[i]
+		for field, is := range map[string]bool{
+			"reasoning_content": m.Thought != nil, "reasoning_details": m.Details != nil,
+			"cache_control": strings.Contains(string(m.Content), `"cache_control":{`), "name": m.Name != "",
+		} {
+			if is && !slices.Contains(takes, "messages."+field) {
+				return &Refusal{fmt.Sprintf("messages.%d.%s", i, field), "is unsupported"}
+			}
 		}
 	}
 	return nil
 }
+
+// given returns the name of a field of v that is set and not taken; "": none.
+func given(v any, takes []string) string {
+	r := reflect.ValueOf(v)
+	for i := range r.NumField() {
+		name := r.Type().Field(i).Tag.Get("json")
+		if !r.Field(i).IsZero() && !slices.Contains(takes, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Refusal is an answer that names the field which is not taken.
+type Refusal struct{ Field, Message string }
+
+// Error returns "field: message".
+func (r *Refusal) Error() string { return r.Field + ": " + r.Message }
 
 func validOpenAI(body []byte) (*openaiRequest, error) {
 	r := &openaiRequest{}
@@ -158,7 +200,7 @@ func (r *openaiRequest) tools() error {
 
 func (r *openaiRequest) messages() error {
 	msgs := r.Messages
-	p := pairs{seen: map[string]bool{}}
+	p := Pairs{}
 	first := true
 	for i := range msgs {
 		m := &msgs[i]
@@ -177,8 +219,8 @@ func (r *openaiRequest) messages() error {
 	if first {
 		return errors.New("messages: none of the user")
 	}
-	if len(p.open) > 0 {
-		return fmt.Errorf("messages: calls without result at the end: %s", strings.Join(p.open, ", "))
+	if len(p.Open) > 0 {
+		return fmt.Errorf("messages: calls without result at the end: %s", strings.Join(p.Open, ", "))
 	}
 	if msgs[len(msgs)-1].Role == "assistant" {
 		return errors.New("messages: the last one is the assistant's")
@@ -186,9 +228,9 @@ func (r *openaiRequest) messages() error {
 	return nil
 }
 
-func (m *openaiMessage) valid(p *pairs) error {
-	if m.Role != "tool" && len(p.open) > 0 {
-		return fmt.Errorf("role %s: calls without result: %s", m.Role, strings.Join(p.open, ", "))
+func (m *openaiMessage) valid(p *Pairs) error {
+	if m.Role != "tool" && len(p.Open) > 0 {
+		return fmt.Errorf("role %s: calls without result: %s", m.Role, strings.Join(p.Open, ", "))
 	}
 	if m.Role != "tool" && m.CallID != "" || m.Role != "assistant" && m.Calls != nil {
 		return fmt.Errorf("role %s: tool_call_id or tool_calls", m.Role)
@@ -200,7 +242,7 @@ func (m *openaiMessage) valid(p *pairs) error {
 		if err := m.text(); err != nil {
 			return err
 		}
-		return p.result(m.CallID)
+		return p.Result(m.CallID)
 	case "user":
 		return m.userContent()
 	case "assistant":
@@ -250,14 +292,14 @@ func (m *openaiMessage) userContent() error {
 	return nil
 }
 
-func (m *openaiMessage) assistant(p *pairs) error {
+func (m *openaiMessage) assistant(p *Pairs) error {
 	if m.Calls == nil {
 		return m.text()
 	}
 	if len(*m.Calls) == 0 {
 		return errors.New("tool_calls: empty: leave the field out")
 	}
-	if string(m.Content) != "null" && m.Content != nil {
+	if c := string(m.Content); c != "null" && c != "" && c != `""` {
 		if err := m.text(); err != nil {
 			return err
 		}
@@ -273,7 +315,7 @@ func (m *openaiMessage) assistant(p *pairs) error {
 		if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil || args == nil {
 			return fmt.Errorf("tool_calls: arguments %q: want an object", c.Function.Arguments)
 		}
-		if err := p.call(c.ID); err != nil {
+		if err := p.Call(c.ID); err != nil {
 			return err
 		}
 	}
