@@ -2,6 +2,8 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -11,7 +13,6 @@ import (
 
 const (
 	maxID    = 40       // characters of a call's id
-	shortID  = 9        // where that is the rule
 	maxImage = 15 << 20 // bytes; in base 64 the service takes 20 MB
 )
 
@@ -19,6 +20,7 @@ const (
 const (
 	opening      = `{"content":"(The conversation begins.)","role":"user"}`
 	continuation = `{"content":"(Continue.)","role":"user"}`
+	bridge       = `{"content":"(Noted.)","role":"assistant"}`
 	noOutput     = "(no output)"
 )
 
@@ -26,14 +28,21 @@ const (
 type encoder struct {
 	provider string
 	images   bool // the model takes them
-	quirks   quirks
+	thinks   bool // the model is told to think
+	quirks   *quirks
 }
 
 // key names the encoding of e for llm.Message.Memo.
 func (e encoder) key() string {
 	k := "openai " + e.provider
-	if !e.images {
-		k += " without images"
+	q := e.quirks
+	for _, w := range [...]struct {
+		is   bool
+		word string
+	}{{!e.images, " without images"}, {e.thinks && q.demands, " thinking"}, {q.named, " named"}, {q.replay != "", " " + q.replay}} {
+		if w.is {
+			k += w.word
+		}
 	}
 	return k
 }
@@ -43,25 +52,11 @@ func (e encoder) key() string {
 // of their turn. The last text of the user bears the marker, if there is one. It
 // reports whether there is a message.
 func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker string) bool {
+	t := turns{body: b, quirks: e.quirks}
 	key := e.key()
 	marked := -1
 	if marker != "" {
 		marked = lastText(msgs)
-	}
-	var images [][]byte // of results, waiting for the turn's end
-	var last llm.Role
-	put := func(role llm.Role, enc []byte) {
-		if last != "" {
-			b.AddString(",")
-		}
-		b.Add(enc)
-		last = role
-	}
-	flush := func() {
-		if len(images) > 0 {
-			put(llm.RoleUser, imageMessage(images))
-			images = nil
-		}
 	}
 	for i, m := range msgs {
 		enc := m.Memo(key, func() []byte { return e.message(m) })
@@ -71,26 +66,121 @@ func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker string) bool {
 		if i == marked {
 			enc = markText(enc, marker)
 		}
-		if m.Role != llm.RoleTool {
-			flush()
-		} else if hasImage(m) {
-			var parts []byte
-			enc, parts, _ = bytes.Cut(enc, separator)
-			if len(parts) > 0 {
-				images = append(images, parts)
-			}
-		}
-		if last == "" && m.Role != llm.RoleUser {
-			put(llm.RoleUser, []byte(opening))
-		}
-		put(m.Role, enc)
+		t.add(m, enc)
 	}
-	flush()
-	if last == llm.RoleAssistant {
-		put(llm.RoleUser, []byte(continuation))
+	t.flush()
+	if t.last == llm.RoleAssistant {
+		t.put(llm.RoleUser, []byte(continuation))
 	}
+	t.write()
 	b.AddString("]}")
-	return last != ""
+	return t.last != ""
+}
+
+// turns puts encoded messages in an order that the service takes.
+type turns struct {
+	body   *dialect.Body
+	quirks *quirks
+
+	images [][]byte // of results, waiting for the turn's end
+	last   llm.Role // of the last message
+	calls  bool     // that one calls
+	held   []byte   // the last message, not written yet: what follows may join it
+	begun  bool     // a message is written
+}
+
+func (t *turns) add(m *llm.Message, enc []byte) {
+	if m.Role != llm.RoleTool {
+		t.flush()
+	} else if hasImage(m) {
+		var parts []byte
+		enc, parts, _ = bytes.Cut(enc, separator)
+		if len(parts) > 0 {
+			t.images = append(t.images, parts)
+		}
+	}
+	if t.last == "" && m.Role != llm.RoleUser {
+		t.put(llm.RoleUser, []byte(opening))
+	}
+	t.put(m.Role, enc)
+	t.calls = m.Role == llm.RoleAssistant && len(m.Calls()) > 0
+}
+
+// flush ends the results of a turn with their images.
+func (t *turns) flush() {
+	if len(t.images) > 0 {
+		t.put(llm.RoleUser, imageMessage(t.images))
+		t.images = nil
+	}
+}
+
+// put adds a message, or joins it to the last one.
+func (t *turns) put(role llm.Role, enc []byte) {
+	switch {
+	case t.quirks.bridge && role == llm.RoleUser && t.last == llm.RoleTool:
+		t.write()
+		t.held, t.last = []byte(bridge), llm.RoleAssistant
+	case t.quirks.merge && role == t.last && role != llm.RoleTool && !t.calls:
+		if joined, ok := join(t.held, enc); ok {
+			t.held = joined
+			return
+		}
+	}
+	t.write()
+	t.held, t.last, t.calls = enc, role, false
+}
+
+// write writes what is held.
+func (t *turns) write() {
+	if t.held == nil {
+		return
+	}
+	if t.begun {
+		t.body.AddString(",")
+	}
+	t.body.Add(t.held)
+	t.held, t.begun = nil, true
+}
+
+// contentStart begins each message but some results.
+const contentStart = `{"content":`
+
+// join makes one message of two of the same role. What follows the content is
+// the second one's. It reports whether it could.
+func join(a, b []byte) ([]byte, bool) {
+	head, _, ok := parts(a)
+	more, tail, also := parts(b)
+	switch {
+	case !ok || !also || head[0] == 'n':
+		return nil, false
+	case more[0] == 'n' || len(more) == len(`""`):
+		return slices.Concat([]byte(contentStart), head, tail), true
+	case head[0] == '"' && more[0] == '"':
+		return slices.Concat([]byte(contentStart), head[:len(head)-1], []byte(`\n\n`), more[1:], tail), true
+	}
+	return slices.Concat([]byte(contentStart+"["), asParts(head), []byte(","), asParts(more), []byte("]"), tail), true
+}
+
+// parts cuts an encoded message into its content and what follows it.
+func parts(enc []byte) (content, rest []byte, ok bool) {
+	body, ok := bytes.CutPrefix(enc, []byte(contentStart))
+	if !ok {
+		return nil, nil, false
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	var raw json.RawMessage
+	if d.Decode(&raw) != nil {
+		return nil, nil, false
+	}
+	return raw, body[d.InputOffset():], true
+}
+
+// asParts returns a content as parts, without the brackets.
+func asParts(content []byte) []byte {
+	if content[0] == '[' {
+		return content[1 : len(content)-1]
+	}
+	return slices.Concat([]byte(`{"text":`), content, []byte(`,"type":"text"}`))
 }
 
 // lastText returns where the last message of the user is that is text only; -1
@@ -104,17 +194,14 @@ func lastText(msgs []*llm.Message) int {
 	return -1
 }
 
-// Around the text in a message of the user that is text only.
-const (
-	beforeText = `{"content":`
-	behindText = `,"role":"user"}`
-)
+// behindText follows the text in a message of the user.
+const behindText = `,"role":"user"}`
 
 // markText puts a cache marker to such a message.
 func markText(enc []byte, marker string) []byte {
-	text := enc[len(beforeText) : len(enc)-len(behindText)]
+	text := enc[len(contentStart) : len(enc)-len(behindText)]
 	return slices.Concat(
-		[]byte(beforeText+`[{"text":`), text, []byte(`,"type":"text"`+marker+"}]"+behindText))
+		[]byte(contentStart+`[{"text":`), text, []byte(`,"type":"text"`+marker+"}]"+behindText))
 }
 
 // separator stands, in what is kept of a result with images, between its
@@ -187,7 +274,7 @@ func (e encoder) user(m *llm.Message) []byte {
 		if text == "" {
 			return nil
 		}
-		return append(dialect.AppendString([]byte(beforeText), text), behindText...)
+		return append(dialect.AppendString([]byte(contentStart), text), behindText...)
 	}
 	b := []byte(`{"content":[`)
 	if text != "" {
@@ -222,7 +309,10 @@ func (e encoder) result(m *llm.Message) []byte {
 	case text == "":
 		text = noOutput
 	}
-	b := dialect.AppendString([]byte(`{"content":`), text)
+	b := dialect.AppendString([]byte(contentStart), text)
+	if e.quirks.named {
+		b = dialect.AppendString(append(b, `,"name":`...), dialect.ToolName(m.ToolName))
+	}
 	b = dialect.AppendString(append(b, `,"role":"tool","tool_call_id":`...), e.callID(m.CallID))
 	b = append(b, '}')
 	if len(images) > 0 {
@@ -236,15 +326,13 @@ func (e encoder) answer(m *llm.Message) []byte {
 	if text == "" && len(calls) == 0 {
 		return nil
 	}
-	b := []byte(`{"content":`)
+	b := []byte(contentStart)
 	if text == "" {
-		b = append(b, "null"...)
+		b = append(b, cmp.Or(e.quirks.empty, "null")...)
 	} else {
 		b = dialect.AppendString(b, text)
 	}
-	if thought := e.thought(m); thought != "" && len(calls) > 0 {
-		b = dialect.AppendString(append(b, `,"reasoning_content":`...), thought)
-	}
+	b = e.appendThought(b, m, len(calls) > 0)
 	b = append(b, `,"role":"assistant"`...)
 	for i := range calls {
 		c := &calls[i]
@@ -264,11 +352,30 @@ func (e encoder) answer(m *llm.Message) []byte {
 	return append(b, '}')
 }
 
-// thought returns the thinking of m for hosts that want it back.
-func (e encoder) thought(m *llm.Message) string {
-	if !e.quirks.reasoning || m.Provider != e.provider {
-		return ""
+// appendThought appends the field with the thinking of m, for services that
+// want it back.
+func (e encoder) appendThought(b []byte, m *llm.Message, calls bool) []byte {
+	q := e.quirks
+	own := m.Provider == e.provider
+	switch {
+	case q.replay == details:
+		if own {
+			return appendDetails(b, m)
+		}
+	case q.demands && e.thinks, q.replay != "" && !q.demands && calls:
+		var text string
+		if own {
+			text = thoughtOf(m)
+		}
+		if text != "" || q.demands {
+			return dialect.AppendString(append(b, `,"`+q.replay+`":`...), text)
+		}
 	}
+	return b
+}
+
+// thoughtOf returns the thinking of m.
+func thoughtOf(m *llm.Message) string {
 	var b strings.Builder
 	for i := range m.Parts {
 		if m.Parts[i].Kind == llm.PartThinking {
@@ -279,8 +386,23 @@ func (e encoder) thought(m *llm.Message) string {
 }
 
 func (e encoder) callID(id string) string {
-	if e.quirks.mistral {
-		return dialect.ShortID(id, shortID)
+	if n := e.quirks.callID; n > 0 {
+		return dialect.ShortID(id, n)
 	}
 	return dialect.CallID(id, maxID)
+}
+
+// replays reports whether the last turn of the model, if it called, bears the
+// thinking that led to its calls.
+func (e encoder) replays(msgs []*llm.Message) bool {
+	for i := len(msgs) - 1; i >= 0; i-- {
+		m := msgs[i]
+		if m.Role == llm.RoleAssistant && len(m.Calls()) > 0 {
+			return m.Provider == e.provider && len(appendDetails(nil, m)) > 0
+		}
+		if m.Role == llm.RoleAssistant {
+			return true
+		}
+	}
+	return true
 }

@@ -6,6 +6,7 @@ package openai
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -22,55 +23,50 @@ type Options struct {
 	Header  http.Header               // sent with each request, in place of what is set here
 	HTTP    *http.Client              // the way out; nil: none
 	Model   func(id string) llm.Model // what is known of a model; nil: nothing
+	Log     *slog.Logger              // of tools that a model is not told of; nil: nothing is logged
+	Compat  func(model string) Compat // what is configured of the service's ways with a model; nil: nothing
+	// Image returns the content of an image that a message refers to, and its
+	// type; nil: there is none to be had.
+	Image func(ref string) (data []byte, mime string, err error)
 }
 
 // Provider is a service. It is safe for concurrent use.
 type Provider struct {
 	name   string
 	model  func(id string) llm.Model
-	quirks quirks
+	compat func(model string) Compat // nil: nothing is configured
+	quirks quirks                    // of the service
 	client *dialect.Client
+	offers dialect.Offers
+	schema string // the profile of the service's schemas
 	tools  dialect.Tools
 }
 
 var _ llm.Provider = (*Provider)(nil)
 
-// quirks are what one host does differently.
-type quirks struct {
-	openai     bool // OpenAI's own host
-	openrouter bool // takes reasoning as an object, and cache markers for some models
-	mistral    bool // wants ids of calls of nine letters and digits, and refuses stream_options
-	reasoning  bool // wants the reasoning back that led to calls
-}
-
-func quirksOf(host string) quirks {
-	is := func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) }
-	return quirks{
-		openai:     host == "api.openai.com",
-		openrouter: is("openrouter.ai"),
-		mistral:    is("mistral.ai"),
-		reasoning:  is("deepseek.com") || is("moonshot.ai") || is("moonshot.cn"),
-	}
-}
-
 // New returns a service. A base URL that is none is the error of each call.
 func New(o Options) *Provider {
-	p := &Provider{name: o.Name, model: o.Model}
+	p := &Provider{name: o.Name, model: o.Model, compat: o.Compat}
 	if p.name == "" {
 		p.name = "openai"
 	}
 	if p.model == nil {
 		p.model = func(string) llm.Model { return llm.Model{} }
 	}
+	p.offers.Ways, p.offers.Log = p.tells, o.Log
 	u, err := dialect.BaseURL(o.BaseURL, "https://api.openai.com")
 	if err == nil {
-		p.quirks = quirksOf(strings.ToLower(u.Hostname()))
+		p.quirks = quirksOf(p.name, u.Hostname())
+		p.schema = profileOf(p.name, u.Hostname())
 		if u.Path == "" {
 			u.Path = "/v1"
 		}
 		u.Path = strings.TrimSuffix(u.Path, "/chat/completions") + "/chat/completions"
 	}
 	h := http.Header{}
+	for k, v := range p.quirks.header {
+		h.Set(k, v)
+	}
 	if !o.Key.IsZero() {
 		h.Set("Authorization", "Bearer "+o.Key.Reveal())
 	}
@@ -78,6 +74,7 @@ func New(o Options) *Provider {
 		h[http.CanonicalHeaderKey(k)] = v
 	}
 	p.client = dialect.NewClient(p.name, u, err, o.HTTP, h, o.Key)
+	p.client.Images.Load, p.client.Images.Seen = o.Image, p.sees
 	return p
 }
 
@@ -86,5 +83,23 @@ func (p *Provider) Name() string { return p.name }
 
 // Stream implements llm.Provider.
 func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
-	return p.client.Stream(ctx, r, p.body, &decoder{})
+	q := p.ways(r.Model)
+	body := func(r *llm.Request) (*dialect.Body, error) { return p.body(r, q) }
+	return p.client.Stream(ctx, r, body, &decoder{tags: q.tags, entities: p.encodes(r.Model)})
+}
+
+// sees reports whether a model takes images, as far as is known.
+func (p *Provider) sees(id string) bool {
+	m := p.model(id)
+	return (m.ID == "" || m.Images) && !p.ways(id).texts
+}
+
+// ways returns the service's quirks with a model.
+func (p *Provider) ways(model string) *quirks {
+	q := p.quirks
+	if p.compat != nil {
+		c := p.compat(model)
+		q = c.over(q)
+	}
+	return &q
 }

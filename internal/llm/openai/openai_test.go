@@ -94,7 +94,7 @@ func TestHosts(t *testing.T) {
 		},
 		{
 			"deepseek wants reasoning back", "https://api.deepseek.com", "/v1/chat/completions",
-			[]string{`"reasoning_content":"Thought."`}, []string{"reasoning_effort"},
+			[]string{`"reasoning_content":"Thought."`, `"thinking":{"type":"enabled"},"reasoning_effort":"high"`}, []string{"max_completion_tokens"},
 		},
 		{
 			"openrouter takes reasoning as an object", "https://openrouter.ai/api/v1", "/api/v1/chat/completions",

@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"cmp"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/dialect"
@@ -13,74 +15,74 @@ var errNoMessages = errors.New("the request has no message that could be sent")
 
 // body puts the request together. What changes with each turn is last, so that
 // two requests of a conversation begin with the same bytes.
-func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
+func (p *Provider) body(r *llm.Request, q *quirks) (*dialect.Body, error) {
 	o, err := dialect.NewObject(r.Params, "model", "messages", "stream")
 	if err != nil {
 		return nil, err
 	}
+	r = p.offers.Fit(r)
 	model := p.model(r.Model)
-	thinks := len(model.Levels) > 0
+	e := encoder{provider: p.name, images: (model.ID == "" || model.Images) && !q.texts, quirks: q}
+	w := q.think(r, model)
+	if w.on && q.form == router && strings.HasPrefix(r.Model, anthropicModels) && !e.replays(r.Messages) {
+		w = thought{} // the model refuses to think on where its last turn was another's
+	}
+	e.thinks = w.on
 	o.String("model", r.Model)
 	o.Raw("stream", "true")
-	if !p.quirks.mistral {
+	if !q.noUsage {
 		o.Raw("stream_options", `{"include_usage":true}`)
 	}
 	if r.MaxTokens > 0 {
-		o.Int(p.maxTokensField(), r.MaxTokens)
+		o.Int(cmp.Or(q.limit, "max_tokens"), r.MaxTokens)
 	}
-	if r.HasTemp && !math.IsNaN(r.Temperature) && !math.IsInf(r.Temperature, 0) && !(p.quirks.openai && thinks) {
-		o.Float("temperature", r.Temperature)
+	if t := r.Temperature; r.HasTemp && q.warm(model, w) && !math.IsNaN(t) && !math.IsInf(t, 0) {
+		o.Float("temperature", q.temperature(t))
 	}
-	p.thinking(o, r, model)
-	if p.quirks.openai && r.Session != "" && r.Cache != "none" {
+	for _, f := range w.fields {
+		o.Raw(f.name, f.value)
+	}
+	if q.cacheKey && r.Session != "" && r.Cache != "none" {
 		o.String("prompt_cache_key", dialect.CallID(r.Session, 64))
 	}
-	if tools := p.tools.Encode(r.Tools, encodeTool); len(tools) > 0 {
+	if tools := p.tools.Encode(r.Tools, encodeTool); len(tools) > 0 && !q.noTools {
 		o.Field("tools", func(b []byte) []byte { return appendTools(b, tools) })
 	}
-	marker := p.cacheMarker(r)
+	marker := q.cacheMarker(r)
 	body := &dialect.Body{}
-	body.Add(appendSystem(append(o.Open("messages"), '['), p.systemRole(thinks), r.System, marker))
-	e := encoder{provider: p.name, images: model.ID == "" || model.Images, quirks: p.quirks}
+	body.Add(appendSystem(append(o.Open("messages"), '['), q.systemRole(model), r.System, marker))
 	if !e.add(body, r.Messages, marker) {
 		return nil, errNoMessages
 	}
 	return body, nil
 }
 
-func (p *Provider) maxTokensField() string {
-	if p.quirks.openai {
-		return "max_completion_tokens"
-	}
-	return "max_tokens"
-}
+// anthropicModels is how a router names the models of Anthropic.
+const anthropicModels = "anthropic/"
 
-func (p *Provider) systemRole(thinks bool) string {
-	if p.quirks.openai && thinks {
+func (q *quirks) systemRole(m llm.Model) string {
+	if q.developer && len(m.Levels) > 0 {
 		return "developer"
 	}
 	return "system"
 }
 
-// thinking says how much the model may think, to hosts that are known to take
-// it. A level that the model does not list becomes the nearest one.
-func (p *Provider) thinking(o *dialect.Object, r *llm.Request, m llm.Model) {
-	level := r.Thinking
-	if level == "" || level == llm.Off || m.ID != "" && len(m.Levels) == 0 {
-		return
+// warm reports whether the model takes a temperature.
+func (q *quirks) warm(m llm.Model, t thought) bool {
+	switch {
+	case q.noTemp:
+		return false
+	case q.ownTemp && q.developer:
+		return len(m.Levels) == 0
 	}
-	have := []llm.Level{llm.Minimal, llm.Low, llm.Medium, llm.High}
-	if len(m.Levels) > 0 {
-		have = m.Levels
+	return !q.ownTemp || !t.on
+}
+
+func (q *quirks) temperature(t float64) float64 {
+	if q.maxTemp > 0 {
+		return min(t, q.maxTemp)
 	}
-	switch effort := string(dialect.Nearest(level, have)); {
-	case p.quirks.openai:
-		o.String("reasoning_effort", effort)
-	case p.quirks.openrouter:
-		o.Field("reasoning", func(b []byte) []byte {
-			return append(dialect.AppendString(append(b, `{"effort":`...), effort), '}')
-		})
-	}
+	return t
 }
 
 func encodeTool(t llm.ToolSpec) []byte {
@@ -90,6 +92,9 @@ func encodeTool(t llm.ToolSpec) []byte {
 	}
 	b = dialect.AppendString(append(b, `"name":`...), t.Name)
 	b = dialect.AppendSchema(append(b, `,"parameters":`...), t.Schema)
+	if t.Strict != nil {
+		b = strconv.AppendBool(append(b, `,"strict":`...), *t.Strict)
+	}
 	return append(b, `},"type":"function"}`...)
 }
 
@@ -105,11 +110,11 @@ func appendTools(b []byte, tools [][]byte) []byte {
 }
 
 // cacheMarker returns the field that marks the end of what is to be cached, with
-// a comma before it. Only the router takes it, for models that want to be told;
+// a comma before it. Only a router takes it, for models that want to be told;
 // other services cache by themselves.
-func (p *Provider) cacheMarker(r *llm.Request) string {
+func (q *quirks) cacheMarker(r *llm.Request) string {
 	switch {
-	case !p.quirks.openrouter || !strings.HasPrefix(r.Model, "anthropic/") || r.Cache == "none":
+	case !q.markers || !strings.HasPrefix(r.Model, anthropicModels) || r.Cache == "none":
 		return ""
 	case r.Cache == "long":
 		return `,"cache_control":{"ttl":"1h","type":"ephemeral"}`

@@ -11,24 +11,38 @@ import (
 // chunk is an event of a stream, or a whole answer of a server that does not
 // stream.
 type chunk struct {
-	Model   string `json:"model"`
-	Choices []struct {
-		Index   int     `json:"index"`
-		Delta   delta   `json:"delta"`
-		Message delta   `json:"message"`
-		Finish  *string `json:"finish_reason"`
-		Usage   *usage  `json:"usage"` // some servers put it here
-	} `json:"choices"`
-	Usage *usage             `json:"usage"`
+	Model   string   `json:"model"`
+	Choices []choice `json:"choices"`
+	Usage   *usage   `json:"usage"`
+	Timings *timings `json:"timings"`
+	Groq    struct {
+		Usage *usage `json:"usage"`
+	} `json:"x_groq"`
+
 	Error *dialect.ErrorBody `json:"error"`
+	// Of servers whose errors have no object around them.
+	Object  string `json:"object"` // error
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	Code    any    `json:"code"`
+}
+
+type choice struct {
+	Index   int                `json:"index"`
+	Delta   delta              `json:"delta"`
+	Message delta              `json:"message"`
+	Finish  *string            `json:"finish_reason"`
+	Usage   *usage             `json:"usage"` // some servers put it here
+	Error   *dialect.ErrorBody `json:"error"` // and this
 }
 
 type delta struct {
-	Content          content `json:"content"`
-	Refusal          string  `json:"refusal"`
-	ReasoningContent content `json:"reasoning_content"`
-	Reasoning        content `json:"reasoning"`
-	Calls            []call  `json:"tool_calls"`
+	Content          content  `json:"content"`
+	Refusal          string   `json:"refusal"`
+	ReasoningContent content  `json:"reasoning_content"`
+	Reasoning        content  `json:"reasoning"`
+	Details          []detail `json:"reasoning_details"`
+	Calls            []call   `json:"tool_calls"`
 }
 
 type call struct {
@@ -40,24 +54,27 @@ type call struct {
 	} `json:"function"`
 }
 
-// content is text: a string, or in some servers a list of parts.
-type content string
+// content is text: a string, or in some services a list of parts, which may
+// hold thinking too.
+type content struct{ text, thought string }
 
 // UnmarshalJSON takes both forms.
 func (c *content) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '[' {
 		var parts []struct {
-			Text string `json:"text"`
+			Text     string  `json:"text"`
+			Thinking content `json:"thinking"`
 		}
 		if err := json.Unmarshal(b, &parts); err != nil {
 			return err
 		}
 		for _, p := range parts {
-			*c += content(p.Text)
+			c.text += p.Text
+			c.thought += p.Thinking.text
 		}
 		return nil
 	}
-	return json.Unmarshal(b, (*string)(c))
+	return json.Unmarshal(b, &c.text)
 }
 
 // arguments are JSON in a string, or in some servers the object itself.
@@ -84,8 +101,21 @@ type usage struct {
 	Cached   int64 `json:"cached_tokens"`           // Moonshot
 }
 
+// timings is usage in the words of a server that people run, which tells the
+// other only when it is asked, and in some builds not even then.
+type timings struct {
+	Prompt     int64 `json:"prompt_n"`
+	Cached     int64 `json:"cache_n"`
+	Completion int64 `json:"predicted_n"`
+}
+
 // decoder reads one stream.
 type decoder struct {
+	tags     bool // thinking may stand between tags
+	entities bool // texts in arguments have &amp; for &
+
+	split    tags
+	details  []*kept
 	calls    map[int]*dialect.Piece
 	last     *dialect.Piece // the call of the last delta
 	finished bool
@@ -97,45 +127,88 @@ func (d *decoder) Complete(*dialect.Answer) bool { return d.finished }
 
 // Decode implements dialect.Decoder.
 func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
+	a.Entities = d.entities
 	if string(data) == "[DONE]" {
-		return d.finished || !a.Empty(), nil
+		err := d.end(a)
+		return d.finished || !a.Empty(), err
 	}
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
 		return false, fmt.Errorf("an event makes no sense: %w", err)
 	}
-	if c.Error != nil && (c.Error.Message != "" || c.Error.Type != "") {
-		return false, c.Error.Err()
+	if err := c.err(); err != nil {
+		return false, err
 	}
 	if a.Model == "" {
 		a.Model = c.Model
 	}
-	count(c.Usage, a)
+	c.count(a)
 	for i := range c.Choices {
 		o := &c.Choices[i]
 		if o.Index != 0 {
 			continue // a second answer, which nobody asked for
 		}
-		count(o.Usage, a)
-		for _, m := range []*delta{&o.Delta, &o.Message} {
-			if err := d.delta(m, a); err != nil {
-				return false, err
-			}
-		}
-		if o.Finish != nil && *o.Finish != "" {
-			if *o.Finish == "error" {
-				return false, &llm.Error{Class: llm.ClassNetwork, Message: "the service ended its answer with an error"}
-			}
-			d.finished = true
-			a.Stop = stopReason(*o.Finish)
+		if err := d.choice(o, a); err != nil {
+			return false, err
 		}
 	}
 	return false, nil
 }
 
+// err returns the error that the event is.
+func (c *chunk) err() error {
+	e := c.Error
+	if e == nil && c.Object == "error" {
+		e = &dialect.ErrorBody{Type: c.Type, Code: c.Code, Message: c.Message}
+	}
+	if e != nil && (e.Message != "" || e.Type != "" || e.Code != nil) {
+		return e.Err()
+	}
+	return nil
+}
+
+// choice takes what is new of the answer.
+func (d *decoder) choice(o *choice, a *dialect.Answer) error {
+	count(o.Usage, a)
+	for _, m := range []*delta{&o.Delta, &o.Message} {
+		if err := d.delta(m, a); err != nil {
+			return err
+		}
+	}
+	if o.Finish == nil || *o.Finish == "" {
+		return nil
+	}
+	if err := broken(o); err != nil {
+		return err
+	}
+	d.finished = true
+	a.Stop = stopReason(*o.Finish)
+	return d.end(a)
+}
+
+// broken returns the error that a reason to stop is.
+func broken(o *choice) error {
+	if o.Error != nil {
+		return o.Error.Err()
+	}
+	switch *o.Finish {
+	case "error", "abort":
+		return &llm.Error{Class: llm.ClassNetwork, Message: "the service ended its answer with an error"}
+	case "insufficient_system_resource":
+		return &llm.Error{Class: llm.ClassOverload, Message: "the service broke its answer off for want of resources"}
+	}
+	return nil
+}
+
+// end gives what was held of the text, now that nothing follows.
+func (d *decoder) end(a *dialect.Answer) error {
+	d.sign()
+	return d.flush(a)
+}
+
 func stopReason(s string) llm.StopReason {
 	switch s {
-	case "length":
+	case "length", "model_length", "max_tokens":
 		return llm.StopLength
 	case "tool_calls", "function_call":
 		return llm.StopTools
@@ -143,6 +216,16 @@ func stopReason(s string) llm.StopReason {
 		return llm.StopRefusal
 	}
 	return llm.StopEnd // stop, and other words for it
+}
+
+// count takes what the event says of usage, wherever it says it.
+func (c *chunk) count(a *dialect.Answer) {
+	count(c.Groq.Usage, a)
+	count(c.Usage, a)
+	if t := c.Timings; t != nil && !a.Counted && t.Prompt+t.Completion > 0 {
+		a.Usage = llm.Usage{Input: t.Prompt, Output: t.Completion, CacheRead: t.Cached}
+		a.Counted = true
+	}
 }
 
 // count takes what u says; the last one counts.
@@ -159,15 +242,19 @@ func count(u *usage, a *dialect.Answer) {
 }
 
 func (d *decoder) delta(m *delta, a *dialect.Answer) error {
-	thought := string(m.ReasoningContent)
-	if thought == "" {
-		thought = string(m.Reasoning)
-	}
-	if err := say(a, llm.PartThinking, thought); err != nil {
+	if err := d.think(m, a); err != nil {
 		return err
 	}
-	if err := say(a, llm.PartText, string(m.Content)+m.Refusal); err != nil {
+	if err := d.text(m.Content.text, a); err != nil {
 		return err
+	}
+	if err := say(a, llm.PartText, m.Refusal); err != nil {
+		return err
+	}
+	if len(m.Calls) > 0 {
+		if err := d.flush(a); err != nil {
+			return err
+		}
 	}
 	for i := range m.Calls {
 		if err := d.call(&m.Calls[i], a); err != nil {
@@ -175,6 +262,46 @@ func (d *decoder) delta(m *delta, a *dialect.Answer) error {
 		}
 	}
 	return nil
+}
+
+// think takes the thinking of a delta. A router tells it twice: in details, and
+// in words.
+func (d *decoder) think(m *delta, a *dialect.Answer) error {
+	thought := m.ReasoningContent.text
+	if thought == "" {
+		thought = m.Reasoning.text
+	}
+	for i := range m.Details {
+		in := &m.Details[i]
+		if err := d.detail(in, a); err != nil {
+			return err
+		}
+		if in.Text+in.Summary != "" {
+			thought = ""
+		}
+	}
+	return say(a, llm.PartThinking, thought+m.Content.thought)
+}
+
+// text takes text that may begin with thinking.
+func (d *decoder) text(s string, a *dialect.Answer) error {
+	if s == "" || !d.tags {
+		return say(a, llm.PartText, s)
+	}
+	thought, text := d.split.take(s)
+	if err := say(a, llm.PartThinking, thought); err != nil {
+		return err
+	}
+	return say(a, llm.PartText, text)
+}
+
+// flush gives what was held of the text.
+func (d *decoder) flush(a *dialect.Answer) error {
+	thought, text := d.split.flush()
+	if err := say(a, llm.PartThinking, thought); err != nil {
+		return err
+	}
+	return say(a, llm.PartText, text)
 }
 
 func say(a *dialect.Answer, kind llm.PartKind, text string) error {
