@@ -169,7 +169,7 @@ func TestWords(t *testing.T) {
 		{`{"error":"just words"}`, "", "just words"},
 		{`{"message":"flat"}`, "", "flat"},
 		{`{"detail":"validation"}`, "", "validation"},
-		{`{"detail":[{"loc":["x"]}]}`, "", "[map[loc:[x]]]"},
+		{`{"detail":[{"loc":["x"]}]}`, "", "x"},
 		{`{"other":1}`, "", `{"other":1}`},
 		{`{"error":[1]}`, "", "[1]"},
 		{` plain `, "", "plain"},

@@ -108,6 +108,12 @@ func (x *Exhausted) Unwrap() error { return x.Attempts[0].Err }
 var overflowWords = [...]string{
 	"context length", "context_length", "context window", "maximum context", "prompt is too long",
 	"input is too long", "request_too_large", "too many tokens", "exceeds the model's maximum",
+	"available context size", "exceed_context_size", "context the overflows", "too large for model with",
+}
+
+// modelWords mark a refused request as one for a model that there is not.
+var modelWords = [...]string{
+	"model_not_found", "model not exist", "invalid model", "not a valid model", "decommissioned", "model_decommissioned",
 }
 
 // billingWords mark an error as a matter of money.
@@ -138,9 +144,9 @@ func Classify(status int, kind, message string) Class {
 		return ClassOverload
 	case status == 408:
 		return ClassTimeout
-	case status == 413, (status == 400 || status == 422 || status == 0) && has(overflowWords[:]):
+	case status == 413, (status == 400 || status == 422 || status == 500 || status == 0) && has(overflowWords[:]):
 		return ClassContext
-	case status == 404:
+	case status == 404, (status == 400 || status == 422) && has(modelWords[:]):
 		return ClassNoModel
 	case status >= 500, status == 0:
 		return ClassNetwork
