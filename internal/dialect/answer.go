@@ -27,6 +27,8 @@ type Answer struct {
 	Usage   llm.Usage
 	Counted bool // the service reported Usage
 
+	Entities bool // texts in arguments have &amp; for &
+
 	yield  func(llm.Event, error) bool
 	pieces []*Piece
 	calls  int
@@ -149,6 +151,9 @@ func (a *Answer) message(provider, model string) *llm.Message {
 		switch {
 		case p.Kind == llm.PartCall:
 			c := p.call(text)
+			if a.Entities {
+				c.Args = unescaped(c.Args)
+			}
 			m.Parts = append(m.Parts, llm.Part{Kind: p.Kind, Call: &c})
 		case p.Kind == llm.PartThinking && (text != "" || len(p.sign) > 0 || p.Redacted != ""):
 			m.Parts = append(m.Parts, llm.Part{Kind: p.Kind, Text: text, Signature: string(p.sign), Redacted: p.Redacted})

@@ -63,36 +63,6 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-func TestObjectSchema(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, in, want string }{
-		{"an object", `{ "type": "object", "properties": {"a": {}} }`, `{"type":"object","properties":{"a":{}}}`},
-		{"no type", `{"properties":{"a":{}}}`, `{"properties":{"a":{}},"type":"object"}`},
-		{"nothing", ``, `{"properties":{},"type":"object"}`},
-		{"null", `null`, `{"properties":{},"type":"object"}`},
-		{"another type", `{"type":"string"}`, `{"properties":{},"type":"object"}`},
-		{"properties null", `{"type":"object","properties":null}`, `{"properties":{},"type":"object"}`},
-		{
-			"PROV-06 anyOf at the top becomes an object",
-			`{"description":"d","anyOf":[{"properties":{"a":{"type":"string"},"k":{}},"required":["a","k"]},{"properties":{"b":{},"k":{}},"required":["k","b"]}]}`,
-			`{"description":"d","properties":{"a":{"type":"string"},"b":{},"k":{}},"required":["k"],"type":"object"}`,
-		},
-		{
-			"own properties stay", `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"oneOf":[{"properties":{"a":{}}},{}]}`,
-			`{"properties":{"a":{"type":"integer"}},"required":["a"],"type":"object"}`,
-		},
-		{
-			"allOf requires all", `{"allOf":[{"properties":{"a":{}},"required":["a"]},{"properties":{"b":{}},"required":["b"]}]}`,
-			`{"properties":{"a":{},"b":{}},"required":["a","b"],"type":"object"}`,
-		},
-		{"a union below stays", `{"type":"object","properties":{"a":{"anyOf":[{},{}]}}}`, `{"type":"object","properties":{"a":{"anyOf":[{},{}]}}}`},
-	} {
-		if got := string(AppendSchema(nil, json.RawMessage(tt.in))); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
-	}
-}
-
 func TestTools(t *testing.T) {
 	t.Parallel()
 	var k Tools
@@ -114,17 +84,4 @@ func TestTools(t *testing.T) {
 	if got := k.Encode(nil, enc); len(got) != 0 {
 		t.Errorf("no tools = %q", got)
 	}
-}
-
-func FuzzObjectSchema(f *testing.F) {
-	for _, s := range []string{`{}`, `{"anyOf":[{"properties":{"a":{}}}]}`, `{"oneOf":3,"required":"x","properties":[]}`, `[]`, `{"type":"object","properties":{}}`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		var top map[string]json.RawMessage
-		got := AppendSchema(nil, in)
-		if err := json.Unmarshal(got, &top); err != nil || string(top["type"]) != `"object"` || top["anyOf"] != nil || top["oneOf"] != nil || top["allOf"] != nil {
-			t.Errorf("AppendSchema(%q) = %s: %v", in, got, err)
-		}
-	})
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 )
 
@@ -43,9 +44,10 @@ func fromFlat(m node) (node, bool) {
 }
 
 // lift moves what properties say of being required to the lists of the objects
-// that have them, and reports whether there was something to move.
+// that have them, takes off keywords without a value, and reports whether
+// there was something to do.
 func lift(m node) bool {
-	moved := false
+	moved := dropNull(m)
 	_ = each(m, func(_ string, s any) (any, error) {
 		if sub, ok := s.(node); ok {
 			moved = lift(sub) || moved
@@ -70,6 +72,16 @@ func lift(m node) bool {
 		m["required"] = list(uniq(append(required, names(own)...)))
 	}
 	return moved
+}
+
+// dropNull takes off keywords that are null, where null says nothing, and
+// reports whether there were any.
+func dropNull(m node) bool {
+	n := len(m)
+	maps.DeleteFunc(m, func(k string, v any) bool {
+		return v == nil && k != "const" && k != "default"
+	})
+	return len(m) < n
 }
 
 // isFlat reports whether m is a flat definition: all its values are objects

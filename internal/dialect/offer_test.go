@@ -1,0 +1,89 @@
+package dialect
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/schema"
+)
+
+func TestOffers(t *testing.T) { // not in parallel: it counts allocations
+	var said bytes.Buffer
+	ways := map[string]Ways{
+		"gemini": {Schema: schema.Rules{Profile: schema.Gemini}},
+		"strict": {Schema: schema.Rules{Profile: schema.OpenAI}, Strict: true},
+		"none":   {None: true},
+	}
+	asked := 0
+	o := &Offers{
+		Ways: func(model string) Ways { asked++; return ways[model] },
+		Log:  slog.New(slog.NewTextHandler(&said, nil)),
+	}
+	specs := []llm.ToolSpec{
+		{Name: "bad", Schema: json.RawMessage(`{"type":"string"}`)},
+		{Name: "flat", Schema: json.RawMessage(`{"a":{"type":"string","format":"uri"}}`)},
+		{Name: "tight", Schema: json.RawMessage(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`)},
+	}
+	fit := func(model string) []llm.ToolSpec { return o.Fit(&llm.Request{Model: model, Tools: specs}).Tools }
+
+	t.Run("PROV-06 a tool that cannot be made acceptable is left out with one warning", func(t *testing.T) {
+		for range 3 {
+			got := fit("gemini")
+			if len(got) != 2 || string(got[0].Schema) != `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}` || got[0].Strict != nil {
+				t.Fatalf("tools = %+v", got)
+			}
+		}
+		if n := strings.Count(said.String(), "level=WARN"); n != 1 || !strings.Contains(said.String(), "tool=bad") {
+			t.Errorf("%d warnings: %s", n, &said)
+		}
+	})
+	t.Run("PROV-06 what was made of a set for a model's ways is kept", func(t *testing.T) {
+		a, b, other := fit("gemini"), fit("gemini"), fit("strict")
+		if &a[0] != &b[0] || &a[0] == &other[0] {
+			t.Error("the same set was made anew, or taken for another model's")
+		}
+		specs[1].Schema[2] = 'b' // changed in place: it must be seen
+		if got := fit("gemini"); !bytes.Contains(got[0].Schema, []byte(`"b"`)) {
+			t.Errorf("a change was not seen: %s", got[0].Schema)
+		}
+		if n := testing.AllocsPerRun(100, func() { fit("gemini") }); n > 3 {
+			t.Errorf("%v allocations a request", n)
+		}
+		if len(o.kept) > maxOffers {
+			t.Errorf("%d sets are kept", len(o.kept))
+		}
+	})
+	t.Run("compat.supportsStrictMode says of each tool whether it is held to", func(t *testing.T) {
+		got := fit("strict")
+		if len(got) != 2 || got[0].Strict == nil || *got[0].Strict || got[1].Strict == nil || !*got[1].Strict {
+			t.Errorf("tools = %+v", got)
+		}
+	})
+	t.Run("compat.supportsTools false leaves no tools", func(t *testing.T) {
+		if got := fit("none"); got != nil {
+			t.Errorf("tools = %+v", got)
+		}
+	})
+	r := &llm.Request{Model: "gemini"}
+	if was := asked; o.Fit(r) != r || asked != was {
+		t.Error("a request without tools was changed")
+	}
+}
+
+func TestUnescaped(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"a":"x &amp;&amp; y","b":["&lt;p&gt;",1.50],"&amp;":{"c":"&amp;lt;"}}`: `{"&amp;":{"c":"&lt;"},"a":"x && y","b":["<p>",1.50]}`,
+		`{"a":"\u0026quot;"}`: `{"a":"\""}`,
+		`{ "a" : "plain" }`:   `{ "a" : "plain" }`,
+		`{"a":"&amp;"`:        `{"a":"&amp;"`,
+	} {
+		if got := string(unescaped(json.RawMessage(in))); got != want {
+			t.Errorf("%s is %s, want %s", in, got, want)
+		}
+	}
+}
