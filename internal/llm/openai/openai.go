@@ -24,7 +24,6 @@ type Options struct {
 	HTTP    *http.Client              // the way out; nil: none
 	Model   func(id string) llm.Model // what is known of a model; nil: nothing
 	Log     *slog.Logger              // of tools that a model is not told of; nil: nothing is logged
-	Compat  func(model string) Compat // what is configured of the service's ways with a model; nil: nothing
 	// Image returns the content of an image that a message refers to, and its
 	// type; nil: there is none to be had.
 	Image func(ref string) (data []byte, mime string, err error)
@@ -34,8 +33,7 @@ type Options struct {
 type Provider struct {
 	name   string
 	model  func(id string) llm.Model
-	compat func(model string) Compat // nil: nothing is configured
-	quirks quirks                    // of the service
+	quirks quirks // of the service
 	client *dialect.Client
 	offers dialect.Offers
 	schema string // the profile of the service's schemas
@@ -46,7 +44,7 @@ var _ llm.Provider = (*Provider)(nil)
 
 // New returns a service. A base URL that is none is the error of each call.
 func New(o Options) *Provider {
-	p := &Provider{name: o.Name, model: o.Model, compat: o.Compat}
+	p := &Provider{name: o.Name, model: o.Model}
 	if p.name == "" {
 		p.name = "openai"
 	}
@@ -96,10 +94,6 @@ func (p *Provider) sees(id string) bool {
 
 // ways returns the service's quirks with a model.
 func (p *Provider) ways(model string) *quirks {
-	q := p.quirks
-	if p.compat != nil {
-		c := p.compat(model)
-		q = c.over(q)
-	}
-	return &q
+	c := p.model(model).Compat
+	return p.quirks.with(&c)
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -20,7 +21,6 @@ type quirks struct {
 	noTemp    bool                  // takes no temperature
 	maxTemp   float64               // the highest temperature; 0: 2
 	ownTemp   bool                  // what thinks has a temperature of its own
-	noTools   bool                  // takes no tools
 	form      form                  // how a model is told to think
 	words     map[llm.Level]string  // its words for levels; a level without one is its own
 	of        map[string]quirkWords // likewise, for the models whose ids begin so
@@ -124,84 +124,64 @@ func hosted(host string) bool {
 	})
 }
 
-// Compat is what the configuration says of a service's ways, in place of what
-// is known of them. What it leaves out stays.
-type Compat struct {
-	MaxTokensField string `json:"maxTokensField"` // max_tokens or max_completion_tokens
-	ThinkingFormat string `json:"thinkingFormat"` // openai, openrouter, deepseek, zai, qwen, qwen-chat-template, together
-
-	UsageInStreaming *bool `json:"supportsUsageInStreaming"`
-	DeveloperRole    *bool `json:"supportsDeveloperRole"`
-	PromptCacheKey   *bool `json:"supportsPromptCacheKey"`
-	ReasoningEffort  *bool `json:"supportsReasoningEffort"`
-	Temperature      *bool `json:"supportsTemperature"`
-	Tools            *bool `json:"supportsTools"`
-
-	StringContent    *bool `json:"requiresStringContent"`
-	ToolResultName   *bool `json:"requiresToolResultName"`
-	AssistantAfter   *bool `json:"requiresAssistantAfterToolResult"`
-	ReasoningContent *bool `json:"requiresReasoningContentOnAssistantMessages"`
-
-	Efforts   []string          `json:"supportedReasoningEfforts"`
-	EffortMap map[string]string `json:"reasoningEffortMap"` // a level's word
-}
-
-// forms are the words that ThinkingFormat may be.
+// forms are the words that compat.thinkingFormat may be.
 var forms = [...]form{effort, router, deepseek, switched, enabled, templated, reasoningOff}
 
-// over returns q with what c says instead.
-func (c *Compat) over(q quirks) quirks {
+// with returns q with what is configured of a model in place of what is known of
+// the service.
+func (q quirks) with(c *llm.Compat) *quirks {
 	set := func(to, from *bool, not bool) {
 		if from != nil {
 			*to = *from != not
 		}
 	}
-	set(&q.noUsage, c.UsageInStreaming, true)
-	set(&q.developer, c.DeveloperRole, false)
-	set(&q.cacheKey, c.PromptCacheKey, false)
-	set(&q.noTemp, c.Temperature, true)
-	set(&q.noTools, c.Tools, true)
-	set(&q.texts, c.StringContent, false)
-	set(&q.named, c.ToolResultName, false)
-	set(&q.bridge, c.AssistantAfter, false)
-	if c.MaxTokensField != "" {
-		q.limit = c.MaxTokensField
-	}
-	if r := c.ReasoningContent; r != nil {
+	set(&q.noUsage, c.SupportsUsageInStreaming, true)
+	set(&q.developer, c.SupportsDeveloperRole, false)
+	set(&q.cacheKey, c.SupportsPromptCacheKey, false)
+	set(&q.noTemp, c.SupportsTemperature, true)
+	set(&q.texts, c.RequiresStringContent, false)
+	set(&q.named, c.RequiresToolResultName, false)
+	set(&q.bridge, c.RequiresAssistantAfterToolResult, false)
+	q.limit = cmp.Or(c.MaxTokensField, q.limit)
+	if r := c.RequiresReasoningContent; r != nil {
 		if q.replay, q.demands = "", *r; *r {
 			q.replay = "reasoning_content"
 		}
 	}
-	switch f := form(c.ThinkingFormat); {
-	case slices.Contains(forms[:], f):
-		q.form = f
-	case c.ReasoningEffort != nil && !*c.ReasoningEffort && q.form == effort:
-		q.form = untold
-	case c.ReasoningEffort != nil && *c.ReasoningEffort && q.form == untold, len(c.Efforts)+len(c.EffortMap) > 0 && q.form == untold:
-		q.form = effort
+	q.form = q.formOf(c)
+	if len(c.SupportedReasoningEfforts)+len(c.ReasoningEffortMap) > 0 {
+		q.words, q.of = q.wordsOf(c), nil
 	}
-	return c.overWords(q)
+	return &q
 }
 
-// overWords replaces the words for levels.
-func (c *Compat) overWords(q quirks) quirks {
-	if len(c.Efforts) == 0 && len(c.EffortMap) == 0 {
-		return q
+func (q *quirks) formOf(c *llm.Compat) form {
+	said := c.SupportsReasoningEffort
+	switch f := form(c.ThinkingFormat); {
+	case slices.Contains(forms[:], f):
+		return f
+	case said != nil && !*said && q.form == effort:
+		return untold
+	case said != nil && *said && q.form == untold, len(c.SupportedReasoningEfforts)+len(c.ReasoningEffortMap) > 0 && q.form == untold:
+		return effort
 	}
+	return q.form
+}
+
+func (q *quirks) wordsOf(c *llm.Compat) map[llm.Level]string {
 	words := maps.Clone(q.words)
-	if len(c.Efforts) > 0 || words == nil {
+	if len(c.SupportedReasoningEfforts) > 0 || words == nil {
 		words = map[llm.Level]string{}
 	}
-	for _, e := range c.Efforts {
+	for _, e := range c.SupportedReasoningEfforts {
 		if e == "none" {
 			words[llm.Off] = e
 		} else {
 			words[llm.Level(e)] = e
 		}
 	}
-	for level, word := range c.EffortMap {
+	for level, word := range c.ReasoningEffortMap {
 		words[llm.Level(level)] = word
 	}
-	q.words, q.of = words, nil
-	return q
+	return words
 }

@@ -45,7 +45,7 @@ func (p *Provider) body(r *llm.Request, q *quirks) (*dialect.Body, error) {
 	if q.cacheKey && r.Session != "" && r.Cache != "none" {
 		o.String("prompt_cache_key", dialect.CallID(r.Session, 64))
 	}
-	if tools := p.tools.Encode(r.Tools, encodeTool); len(tools) > 0 && !q.noTools {
+	if tools := p.tools.Encode(r.Tools, encodeTool); len(tools) > 0 {
 		o.Field("tools", func(b []byte) []byte { return appendTools(b, tools) })
 	}
 	marker := q.cacheMarker(r)

@@ -311,16 +311,13 @@ func TestCompat(t *testing.T) {
 				Name: "mine", BaseURL: tt.base, HTTP: hc,
 				Model: func(id string) llm.Model {
 					m := llm.Model{ID: id, Images: true}
+					if err := json.Unmarshal([]byte(tt.compat), &m.Compat); err != nil || id != "m" {
+						t.Errorf("%s: %v", id, err)
+					}
 					if tt.thinks {
 						m.Levels = llm.Levels[:]
 					}
 					return m
-				},
-				Compat: func(model string) (c Compat) {
-					if err := json.Unmarshal([]byte(tt.compat), &c); err != nil || model != "m" {
-						t.Errorf("%s: %v", model, err)
-					}
-					return c
 				},
 			})
 			r := places[0].long(nil)
