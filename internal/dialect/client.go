@@ -1,10 +1,8 @@
 package dialect
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +38,8 @@ type Decoder interface {
 
 // Client calls one endpoint of a service.
 type Client struct {
+	Images Images // set before the first call
+
 	name   string
 	url    string
 	err    error // why url is none
@@ -105,14 +105,20 @@ func (c *Client) Stream(ctx context.Context, r *llm.Request, build func(*llm.Req
 			yield(llm.Event{}, err)
 			return
 		}
-		body, err := build(r)
-		if err != nil {
-			yield(llm.Event{}, c.Error(r.Model, &llm.Error{Class: llm.ClassFormat, Message: err.Error()}))
-			return
-		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		err = c.stream(inner, cancel, r.Model, body, d, yield)
+		r = c.Images.fill(r)
+		body, err := build(r)
+		if err == nil {
+			err = c.stream(inner, cancel, r.Model, body, d, yield)
+		} else {
+			err = &llm.Error{Class: llm.ClassFormat, Message: err.Error()}
+		}
+		if again, note := c.Images.without(r, body, c.refusal(err)); again != nil {
+			if body, berr := build(again); berr == nil {
+				err = c.stream(inner, cancel, r.Model, body, d, noted(note, yield))
+			}
+		}
 		switch {
 		case err == nil, errors.Is(err, errBroken):
 		case ctx.Err() != nil:
@@ -120,6 +126,28 @@ func (c *Client) Stream(ctx context.Context, r *llm.Request, build func(*llm.Req
 		default:
 			yield(llm.Event{}, c.Error(r.Model, err))
 		}
+	}
+}
+
+// refusal is what the service answered in place of an answer, in words that may
+// be shown; nil: err is something else.
+func (c *Client) refusal(err error) *llm.Error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		return nil
+	}
+	clean := *e
+	clean.Message = c.line(e.Message)
+	return &clean
+}
+
+// noted adds to the answer what the person is to know of it.
+func noted(note string, yield func(llm.Event, error) bool) func(llm.Event, error) bool {
+	return func(e llm.Event, err error) bool {
+		if e.Kind == llm.Done {
+			e.Note = note
+		}
+		return yield(e, err)
 	}
 }
 
@@ -253,32 +281,4 @@ func (c *Client) line(s string) string {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
-}
-
-// Words returns the type and the text of an error in the shapes that services
-// give it; what is no JSON is its own text.
-func Words(data []byte) (kind, message string) {
-	var e struct {
-		Error   ErrorBody `json:"error"`
-		Message string    `json:"message"`
-		Detail  any       `json:"detail"`
-	}
-	data = bytes.TrimSpace(data)
-	if len(data) > 0 && data[0] == '[' { // one service wraps its errors in a list
-		data = bytes.TrimSuffix(bytes.TrimPrefix(data, []byte("[")), []byte("]"))
-	}
-	if err := json.Unmarshal(data, &e); err != nil {
-		return "", string(data)
-	}
-	kind, message = e.Error.Kind(), e.Error.Message
-	if message == "" {
-		message = e.Message
-	}
-	if message == "" && e.Detail != nil {
-		message = fmt.Sprint(e.Detail)
-	}
-	if message == "" {
-		message = string(data)
-	}
-	return kind, message
 }

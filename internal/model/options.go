@@ -13,12 +13,14 @@ import (
 type Options struct {
 	Config
 	Default Choice
-	Models  map[string]Settings     // by provider/model
-	Env     func(string) string     // the environment
-	HTTP    *http.Client            // for providers
-	Keys    string                  // directory of saved keys
-	Rests   string                  // file that keeps which keys rest; "": they are forgotten with the process
-	Log     *slog.Logger            // nil: nothing is logged
+	Models  map[string]Settings // by provider/model
+	Env     func(string) string // the environment
+	HTTP    *http.Client        // for providers
+	Keys    string              // directory of saved keys
+	Rests   string              // file that keeps which keys rest; "": they are forgotten with the process
+	Log     *slog.Logger        // nil: nothing is logged
+	// Image returns the content of an image that a message refers to, and its type.
+	Image   func(ref string) (data []byte, mime string, err error)
 	NoProbe bool                    // do not look for model servers on this machine
 	Made    map[string]llm.Provider // answer in place of those that are configured, by id
 }

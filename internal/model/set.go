@@ -7,11 +7,13 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/llm/failover"
+	"github.com/chela-ai/chela/internal/schema"
 	"github.com/chela-ai/chela/internal/standard"
 )
 
@@ -105,6 +107,11 @@ func (m *Set) known() llm.Catalog {
 	out := llm.Catalog{Aliases: map[string]string{}}
 	for id, p := range sorted(m.o.Providers) {
 		for _, c := range p.Models {
+			if name := c.Compat.ToolSchemaProfile; name != "" && !slices.Contains(schema.Profiles(), name) && m.o.Log != nil {
+				m.o.Log.Warn("no such profile for the schemas of tools; the service's own is used", "model", id+"/"+c.ID,
+					"toolSchemaProfile", name, "want", strings.Join(schema.Profiles(), ", "))
+				c.Compat.ToolSchemaProfile = ""
+			}
 			info := llm.Model{
 				Provider: id, ID: c.ID, Name: c.Name, Context: c.Context, MaxOutput: c.MaxTokens,
 				Images: slices.Contains(c.Input, "image"), Price: c.Cost, Compat: c.Compat,
@@ -128,7 +135,7 @@ func (m *Set) known() llm.Catalog {
 
 // config is what the provider with the id is made of, under one of its keys.
 func (m *Set) config(id string, k key) (standard.ProviderConfig, error) {
-	c := standard.ProviderConfig{Name: id, Key: k.value, HTTP: m.o.HTTP, Model: func(model string) llm.Model {
+	c := standard.ProviderConfig{Name: id, Key: k.value, HTTP: m.o.HTTP, Image: m.o.Image, Log: m.o.Log, Model: func(model string) llm.Model {
 		info, err := m.catalog.Resolve(id + "/" + model)
 		if err != nil {
 			return llm.Model{Provider: id, ID: model}

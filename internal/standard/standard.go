@@ -38,6 +38,9 @@ type ProviderConfig struct {
 	HTTP    *http.Client
 	Header  http.Header               // sent with each request, in place of what the dialect sets
 	Model   func(id string) llm.Model // what is known of a model
+	Log     *slog.Logger              // nil: nothing is logged
+	// Image returns the content of an image that a message refers to, and its type.
+	Image func(ref string) (data []byte, mime string, err error)
 }
 
 // Provider makes a provider that speaks c.API.
@@ -45,11 +48,11 @@ func Provider(c ProviderConfig) (llm.Provider, error) {
 	switch c.API {
 	case Anthropic:
 		return anthropic.New(anthropic.Options{
-			Name: c.Name, BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, Header: c.Header, Model: c.Model,
+			Name: c.Name, BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, Header: c.Header, Model: c.Model, Log: c.Log, Image: c.Image,
 		}), nil
 	case OpenAI:
 		return openai.New(openai.Options{
-			Name: c.Name, BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, Header: c.Header, Model: c.Model,
+			Name: c.Name, BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, Header: c.Header, Model: c.Model, Log: c.Log, Image: c.Image,
 		}), nil
 	case Offline:
 		return offline.New(), nil

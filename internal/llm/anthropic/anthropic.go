@@ -3,8 +3,10 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/dialect"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/schema"
 	"github.com/chela-ai/chela/internal/secret"
 )
 
@@ -29,6 +32,10 @@ type Options struct {
 	Header  http.Header               // sent with each request, in place of what is set here
 	HTTP    *http.Client              // the way out; nil: none
 	Model   func(id string) llm.Model // what is known of a model; nil: nothing
+	Log     *slog.Logger              // of tools that a model is not told of; nil: nothing is logged
+	// Image returns the content of an image that a message refers to, and its
+	// type; nil: there is none to be had.
+	Image func(ref string) (data []byte, mime string, err error)
 }
 
 // Provider is a service. It is safe for concurrent use.
@@ -36,6 +43,7 @@ type Provider struct {
 	name   string
 	model  func(id string) llm.Model
 	client *dialect.Client
+	offers dialect.Offers
 	tools  dialect.Kept[offer]
 	system dialect.Kept[prompt]
 }
@@ -71,12 +79,29 @@ func New(o Options) *Provider {
 	if p.model == nil {
 		p.model = func(string) llm.Model { return llm.Model{} }
 	}
+	p.offers.Ways, p.offers.Log = p.ways, o.Log
 	u, err := dialect.BaseURL(o.BaseURL, "https://"+host)
 	if err == nil {
 		u.Path = strings.TrimSuffix(u.Path, "/v1") + "/v1/messages"
 	}
 	p.client = dialect.NewClient(p.name, u, err, o.HTTP, header(o, u), o.Key)
+	p.client.Images.Load, p.client.Images.Seen = o.Image, p.sees
 	return p
+}
+
+// sees reports whether a model takes images, as far as is known.
+func (p *Provider) sees(id string) bool {
+	m := p.model(id)
+	return m.ID == "" || m.Images
+}
+
+// ways returns what a model takes of tools.
+func (p *Provider) ways(id string) dialect.Ways {
+	c := p.model(id).Compat
+	return dialect.Ways{
+		Schema: schema.Rules{Profile: cmp.Or(c.ToolSchemaProfile, schema.Full), Without: c.UnsupportedToolSchemaKeywords},
+		None:   !c.Tools(),
+	}
 }
 
 // header returns what goes with each request.

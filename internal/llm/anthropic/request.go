@@ -19,8 +19,9 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 	if err != nil {
 		return nil, err
 	}
+	r = p.offers.Fit(r)
 	model := p.model(r.Model)
-	e := encoder{provider: p.name, images: model.ID == "" || model.Images}
+	e := encoder{provider: p.name, images: p.sees(r.Model)}
 	enc := e.encode(r.Messages)
 	t := think(r, model, replays(r.Messages, enc))
 	marker := cacheMarker(r.Cache)
