@@ -16,10 +16,11 @@ type Decision string
 const (
 	Pending     Decision = ""
 	AllowOnce   Decision = "allow-once"
-	AllowAlways Decision = "allow-always" // this plan, from now on, in this session
+	AllowAlways Decision = "allow-always" // this plan, from now on, for this agent
 	Deny        Decision = "deny"
 	Expired     Decision = "expired"
 	Withdrawn   Decision = "withdrawn" // the run was stopped
+	Revoked     Decision = "revoked"   // it was AllowAlways, and is not any more
 )
 
 // Allows reports whether d lets the call run.
@@ -35,9 +36,10 @@ type Request struct {
 	Run       chela.RunID      `json:"runId"`
 	Call      string           `json:"callId"` // session.Call.ID
 	Tool      string           `json:"tool"`
-	Text      string           `json:"text"`   // the whole plan, as it is shown
-	Reason    string           `json:"reason"` // why it asks
-	Hash      string           `json:"hash"`   // of the plan; the call runs only with this one
+	Text      string           `json:"text"`           // the whole plan, as it is shown
+	Reason    string           `json:"reason"`         // why it asks
+	Hash      string           `json:"hash"`           // of the plan; the call runs only with this one
+	Once      bool             `json:"once,omitempty"` // AllowAlways is not offered
 	Requester chela.Principal  `json:"requester"`
 	Created   time.Time        `json:"createdAt"`
 	Expires   time.Time        `json:"expiresAt"`
@@ -57,8 +59,9 @@ type Reader interface {
 	// Decided returns at most n requests that do not wait any more, the one that
 	// was made last first; those made before the one of the id, when there is one.
 	Decided(before string, n int) ([]Request, error)
-	// Always reports whether a plan with this hash was allowed always in the session.
-	Always(key chela.SessionKey, tool, hash string) (bool, error)
+	// Always returns the requests for a tool that were allowed always, of all
+	// sessions of an agent, oldest first; of all agents or tools for empty ones.
+	Always(agent chela.AgentID, tool string) ([]Request, error)
 }
 
 // Table is the requests inside a transaction.

@@ -23,7 +23,8 @@ func ParseDecision(s string) (Decision, bool) {
 	return "", false
 }
 
-// Resolve decides the request as who, who needs the approvals scope. A request
+// Resolve decides the request as who, who needs the approvals scope. One that
+// holds once is allowed once, also when it is to be allowed always. A request
 // is decided once: a second answer is a [chela.CodeConflict] error that says
 // who decided and when. One that is answered too late is stored as [Expired],
 // and returned so with an error of the same code; its Decided is then now.
@@ -44,6 +45,9 @@ func Resolve(t Table, who chela.Principal, id, decision string, now time.Time) (
 	}
 	if r.Decision != Pending {
 		return r, conflict(r)
+	}
+	if r.Once && d == AllowAlways {
+		d = AllowOnce
 	}
 	r.Decision, r.By, r.Via, r.Decided = d, who.ID, who.Credential, now
 	if !r.Expires.IsZero() && !now.Before(r.Expires) {

@@ -18,10 +18,10 @@ func (m memory) Get(id string) (Request, error) {
 	}
 	return r, nil
 }
-func (m memory) Pending(chela.SessionKey) ([]Request, error)           { return nil, nil }
-func (m memory) Always(chela.SessionKey, string, string) (bool, error) { return false, nil }
-func (m memory) Decided(string, int) ([]Request, error)                { return nil, nil }
-func (m memory) Put(r Request) error                                   { m[r.ID] = r; return nil }
+func (m memory) Pending(chela.SessionKey) ([]Request, error)     { return nil, nil }
+func (m memory) Always(chela.AgentID, string) ([]Request, error) { return nil, nil }
+func (m memory) Decided(string, int) ([]Request, error)          { return nil, nil }
+func (m memory) Put(r Request) error                             { m[r.ID] = r; return nil }
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
@@ -41,6 +41,7 @@ func TestResolve(t *testing.T) {
 		{"yes", "a", "Yes ", owner, AllowOnce, "", ""},
 		{"no", "a", "no", owner, Deny, "", ""},
 		{"short always", "a", "always", owner, AllowAlways, "", ""},
+		{"AP-15 always of one that holds once", "single", "allow-always", owner, AllowOnce, "", ""},
 		{"a word nobody knows", "a", "perhaps", owner, Pending, chela.CodeInvalid, "allow-once"},
 		{"expired is no answer", "a", "expired", owner, Pending, chela.CodeInvalid, ""},
 		{"nobody", "a", "allow-once", chela.Principal{}, Pending, chela.CodeForbidden, ""},
@@ -54,10 +55,11 @@ func TestResolve(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := memory{
-				"a":    {ID: "a", Expires: now.Add(time.Minute)},
-				"done": {ID: "done", Expires: now.Add(time.Minute), Decision: AllowOnce, By: "ann", Decided: now.Add(-10 * time.Minute)},
-				"late": {ID: "late", Expires: now},
-				"gone": {ID: "gone", Decision: Withdrawn, Decided: now},
+				"a":      {ID: "a", Expires: now.Add(time.Minute)},
+				"single": {ID: "single", Once: true, Expires: now.Add(time.Minute)},
+				"done":   {ID: "done", Expires: now.Add(time.Minute), Decision: AllowOnce, By: "ann", Decided: now.Add(-10 * time.Minute)},
+				"late":   {ID: "late", Expires: now},
+				"gone":   {ID: "gone", Decision: Withdrawn, Decided: now},
 			}
 			r, err := Resolve(m, c.who, c.id, c.decision, now)
 			if (err != nil) != (c.code != "") || err != nil && (chela.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.says)) {
@@ -73,5 +75,34 @@ func TestResolve(t *testing.T) {
 				t.Errorf("got %+v, want it expired now", r)
 			}
 		})
+	}
+}
+
+func TestRevoke(t *testing.T) {
+	t.Parallel()
+	owner := chela.Owner("token")
+	approver := chela.Principal{ID: "ann", Scopes: []chela.Scope{chela.ScopeApprovals}}
+	for _, c := range []struct {
+		name, id string
+		who      chela.Principal
+		want     Decision
+		code     chela.Code
+	}{
+		{"the owner", "a", owner, Revoked, ""},
+		{"an approver may not", "a", approver, AllowAlways, chela.CodeForbidden},
+		{"nobody may not", "a", chela.Principal{}, AllowAlways, chela.CodeForbidden},
+		{"allowed once", "once", owner, AllowOnce, chela.CodeConflict},
+		{"waits", "waits", owner, Pending, chela.CodeConflict},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := memory{"a": {ID: "a", Decision: AllowAlways}, "once": {ID: "once", Decision: AllowOnce}, "waits": {ID: "waits"}}
+			_, err := Revoke(m, c.who, c.id)
+			if got := m[c.id].Decision; got != c.want || chela.CodeOf(err) != c.code && c.code != "" || c.code == "" && err != nil {
+				t.Errorf("%q, %v; want %q, %s", got, err, c.want, c.code)
+			}
+		})
+	}
+	if _, err := Revoke(memory{}, owner, "none"); err == nil {
+		t.Error("what is not there was taken back")
 	}
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -78,12 +79,12 @@ func (l ledger) Decision(ctx context.Context, k llm.ToolCall) (approval.Request,
 	return req, err
 }
 
-// Always reports whether a plan with this hash was allowed for the session.
+// Always reports whether a plan with this hash was allowed always for the agent.
 func (l ledger) Always(ctx context.Context, toolName, hash string) (bool, error) {
 	var ok bool
 	err := l.c.o.Store.View(ctx, func(r store.Reader) error {
-		var err error
-		ok, err = r.Approvals().Always(l.j.r.Session, toolName, hash)
+		list, err := r.Approvals().Always(l.j.r.Session.Agent(), toolName)
+		ok = slices.ContainsFunc(list, func(q approval.Request) bool { return q.Hash == hash })
 		return err
 	})
 	return ok, err
@@ -113,7 +114,7 @@ func (l ledger) Suspend(ctx context.Context, k llm.ToolCall, p tool.Plan) error 
 	now := time.Now()
 	req := approval.Request{
 		ID: uuid.NewString(), Session: l.j.r.Session, Run: l.j.r.ID, Call: call.ID, Tool: k.Name,
-		Text: p.Text, Reason: p.Reason, Hash: p.Hash, Requester: l.j.r.Principal,
+		Text: p.Text, Reason: p.Reason, Hash: p.Hash, Once: p.Once, Requester: l.j.r.Principal,
 		Created: now, Expires: now.Add(approval.Lifetime),
 	}
 	l.c.o.Step("approval.ask")

@@ -268,13 +268,15 @@ func (k *call) decided(ctx context.Context) *verdict {
 // ask suspends the call, unless the person has allowed its plan always.
 func (k *call) ask(ctx context.Context) *verdict {
 	l := k.v.s.Ledger
-	always, err := l.Always(ctx, k.spec.Name, k.plan.Hash)
-	if err != nil {
-		return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
-	}
-	if always {
-		k.rule = "allowed-always"
-		return nil
+	if !k.plan.Once {
+		always, err := l.Always(ctx, k.spec.Name, k.plan.Hash)
+		if err != nil {
+			return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
+		}
+		if always {
+			k.rule = "allowed-always"
+			return nil
+		}
 	}
 	plan := *k.plan
 	plan.Text, plan.Reason = k.v.d.redact(plan.Text), k.v.d.redact(plan.Reason) // stored, and shown

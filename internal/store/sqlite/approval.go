@@ -44,11 +44,13 @@ func (t approvals) Decided(before string, n int) ([]approval.Request, error) {
 	return t.list("decision <> '' AND (?1 = '' OR n < (SELECT n FROM approval WHERE id = ?1)) ORDER BY n DESC LIMIT ?2", before, n)
 }
 
-// Always reports whether a plan with this hash was allowed always in the session.
-func (t approvals) Always(key chela.SessionKey, tool, hash string) (bool, error) {
-	n, err := t.c.number(`SELECT count(*) FROM approval
-WHERE session = ? AND tool = ? AND hash = ? AND decision = 'allow-always'`, str(key), tool, hash)
-	return n > 0, err
+// Always returns the requests that were allowed always, oldest first.
+func (t approvals) Always(agent chela.AgentID, tool string) ([]approval.Request, error) {
+	prefix := ""
+	if agent != "" {
+		prefix = "agent:" + string(agent) + ":"
+	}
+	return t.list("decision = 'allow-always' AND substr(session, 1, length(?1)) = ?1 AND (?2 = '' OR tool = ?2) ORDER BY n", prefix, tool)
 }
 
 // Put stores a request by its id.

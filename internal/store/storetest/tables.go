@@ -576,23 +576,32 @@ func testApprovals(t *testing.T, s store.Store) {
 	}
 	same(t, "pending, oldest first", pending(""), []approval.Request{b, c, a})
 	same(t, "pending of a session", pending(keyA), []approval.Request{c, a})
-	always := func(key chela.SessionKey, tool, hash string) bool {
-		return get(t, s, func(r store.Reader) (bool, error) { return r.Approvals().Always(key, tool, hash) })
+	always := func(agent chela.AgentID, tool string) []approval.Request {
+		return get(t, s, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Always(agent, tool) })
 	}
-	same(t, "not yet", always(keyA, "exec", "h1"), false)
+	same(t, "not yet", len(always("main", "exec")), 0)
 	a.Decision, a.By, a.Decided = approval.AllowAlways, "owner", at(5)
-	c.Decision = approval.AllowOnce
+	b.Decision, c.Decision = approval.AllowAlways, approval.AllowOnce
 	update(t, s, func(tx store.Tx) error {
-		if err := tx.Approvals().Put(a); err != nil {
-			return err
+		for _, r := range []approval.Request{a, b, c} {
+			if err := tx.Approvals().Put(r); err != nil {
+				return err
+			}
 		}
-		return tx.Approvals().Put(c)
+		return nil
 	})
-	same(t, "pending", pending(""), []approval.Request{b})
+	same(t, "pending", len(pending("")), 0)
 	same(t, "decided", get(t, s, func(r store.Reader) (approval.Request, error) { return r.Approvals().Get("ap-3") }), a)
-	same(t, "always: it, another session, tool, hash",
-		[]bool{always(keyA, "exec", "h1"), always(keyB, "exec", "h1"), always(keyA, "read", "h1"), always(keyA, "exec", "h2")},
-		[]bool{true, false, false, false})
+	same(t, "always, of an agent", always("main", "exec"), []approval.Request{a})
+	same(t, "always, of another", always("ops", "exec"), []approval.Request{b})
+	same(t, "always, of one whose name begins so", len(always("mai", "exec")), 0)
+	same(t, "always, of another tool", len(always("main", "read")), 0)
+	same(t, "always, of all", always("", ""), []approval.Request{a, b})
+	update(t, s, func(tx store.Tx) error {
+		_, err := approval.Revoke(tx.Approvals(), chela.Owner("token"), "ap-3")
+		return err
+	})
+	same(t, "always, after it was taken back", len(always("main", "exec")), 0)
 	view(t, s, func(r store.Reader) error {
 		_, err := r.Approvals().Get("none")
 		fails(t, "get of none", err, chela.ErrNotFound)
