@@ -278,13 +278,25 @@ func (k *call) ask(ctx context.Context) *verdict {
 			return nil
 		}
 	}
-	plan := *k.plan
-	plan.Text, plan.Reason = k.v.d.redact(plan.Text), k.v.d.redact(plan.Reason) // stored, and shown
+	plan, err := k.legible()
+	if err != nil {
+		return k.refuse("refused", "approval", "not asked about: "+err.Error()+". Make it shorter, or write what is long to a file first")
+	}
 	if err := l.Suspend(ctx, k.wire, plan); err != nil {
 		return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
 	}
 	k.decision, k.rule = "suspended", "approval"
 	return &verdict{err: tool.ErrSuspended}
+}
+
+// legible is the plan as it is stored, and shown to people.
+func (k *call) legible() (plan tool.Plan, err error) {
+	plan = *k.plan
+	if plan.Text, err = approval.Show(k.v.d.redact(plan.Text)); err != nil {
+		return plan, err
+	}
+	plan.Reason, err = approval.Show(k.v.d.redact(plan.Reason))
+	return plan, err
 }
 
 // deniedText tells the model why a call was not allowed.

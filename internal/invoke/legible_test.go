@@ -1,0 +1,41 @@
+package invoke_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+// TestLegible holds what people are asked about: all of it, and nothing unseen.
+func TestLegible(t *testing.T) {
+	t.Parallel()
+	ask := func(text, reason string) (*ledger, tool.Result, error) {
+		p := &planner{fake: fake{spec: tool.Spec{Name: "act", Effect: tool.Acts}}, plan: func() (tool.Plan, error) {
+			return tool.Plan{Effect: tool.Acts, Ask: true, Text: text, Reason: reason, Hash: "h"}, nil
+		}}
+		l := &ledger{}
+		s := scope(p)
+		s.Ledger = l
+		r, err := invoke.New(invoke.Options{}).For(s).Invoke(t.Context(), call("act", "{}"), nil)
+		return l, r, err
+	}
+	long := strings.Repeat("a line of a plan\n", 3000)
+	for _, tt := range []struct{ name, text, reason, wantText, wantReason string }{
+		{"as it is", "rm x\n  in /tmp", "outside", "rm x\n  in /tmp", "outside"},
+		{"what cannot be seen is escaped", "rm \u202ex\x1b[8m", "a\u200b", `rm \u202ex\x1b[8m`, `a\u200b`},
+		{"a long one is whole", long, "", long, ""},
+	} {
+		l, _, err := ask(tt.text, tt.reason)
+		if !errors.Is(err, tool.ErrSuspended) || l.plan.Text != tt.wantText || l.plan.Reason != tt.wantReason {
+			t.Errorf("%s: asked with %.200q, %q, %v", tt.name, l.plan.Text, l.plan.Reason, err)
+		}
+	}
+	l, r, err := ask(strings.Repeat(long, 2), "")
+	if err != nil || len(l.log) != 0 {
+		t.Errorf("one that is too long: %v, %v", err, l.log)
+	}
+	failed(t, r, "too long to be shown whole", "shorter")
+}
