@@ -173,7 +173,7 @@ func (s *Server) message(e chela.Event) {
 	if !ok {
 		return
 	}
-	m, ok := shape.Message(entry)
+	m, ok := shape.Message(s.o.Show.Entry(entry))
 	if !ok {
 		return
 	}

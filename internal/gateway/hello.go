@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -17,6 +18,10 @@ var events = [...]string{
 	wire.EventApprovalRequested, wire.EventApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
 	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot,
 }
+
+// maxAttachment is how large a file may be that goes with a message: one frame
+// holds it in base 64, with the message.
+const maxAttachment = (wire.MaxPayload - 256<<10) / 4 * 3
 
 // hello returns what a connection is told when it is let in.
 func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
@@ -29,10 +34,11 @@ func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 		},
 		Policy: wire.Policy{
 			MaxPayload: wire.MaxPayload, MaxBuffered: int64(s.o.MaxBuffered), TickIntervalMs: wire.TickInterval.Milliseconds(),
+			Attachments: &wire.Attachments{MaxBytes: maxAttachment, MaxImageBytes: media.MaxPicture},
 		},
 	}
 	if c.proto < wire.Version {
-		h.Auth.Method, h.Features.Capabilities = "", nil
+		h.Auth.Method, h.Features.Capabilities, h.Policy.Attachments = "", nil, nil
 	}
 	for _, o := range c.grant.Others {
 		h.Auth.DeviceTokens = append(h.Auth.DeviceTokens, wire.DeviceHandoff{

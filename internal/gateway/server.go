@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -65,6 +66,9 @@ type Options struct {
 	// Session returns a session's row for sessions.changed; nil when there is
 	// no such session.
 	Session func(context.Context, chela.SessionKey) (*wire.Session, error)
+
+	// Show has the pictures of messages shown.
+	Show shape.Show
 
 	// Models returns the models for a client that asks for them with its connect;
 	// nil: no client is told unasked.

@@ -16,6 +16,8 @@ import (
 type Rows struct {
 	// Model returns the model that the session's next run asks first.
 	Model func(session.Meta) wire.SessionModel
+	// Show has the pictures of messages shown.
+	Show Show
 }
 
 // Session returns a session as lists show it, as r knows it.

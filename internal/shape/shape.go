@@ -123,8 +123,8 @@ func contents(parts []llm.Part) wire.Contents {
 		case llm.PartCall:
 			out = append(out, wire.Content{Type: wire.ContentCall, ID: p.Call.ID, Name: p.Call.Name, Arguments: p.Call.Args})
 		case llm.PartImage:
-			c := wire.Content{Type: wire.ContentImage, MIME: p.MIME, Bytes: len(p.Data)}
-			if len(p.Data) <= MaxImage {
+			c := wire.Content{Type: wire.ContentImage, MIME: p.MIME, Bytes: p.Size()}
+			if len(p.Data) <= MaxImage && len(p.Data) > 0 {
 				c.Data, c.Bytes = p.Data, 0
 			}
 			out = append(out, c)
@@ -141,7 +141,7 @@ func Approval(r approval.Request) wire.Approval {
 // Resolved returns a request that was decided.
 func Resolved(r approval.Request) wire.ApprovalResolved {
 	return wire.ApprovalResolved{
-		ID: r.ID, Decision: string(r.Decision), By: r.By, Time: wire.At(r.Decided), Request: approvalRequest(r),
+		ID: r.ID, Decision: string(r.Decision), By: r.Decider(), Time: wire.At(r.Decided), Request: approvalRequest(r),
 	}
 }
 

@@ -125,6 +125,7 @@ func (m methods) page(key chela.SessionKey, in wire.ChatHistory, pg page, flight
 		most = min(in.MaxBytes, maxBytes)
 	}
 	kept := fit(pg.entries, most)
+	m.o.Rows.Show.Entries(kept, most-sizes(kept))
 	h := wire.History{
 		SessionKey: string(key), SessionID: pg.meta.ID, Messages: []wire.Message{}, Pending: pending(pg.pending, in.Before),
 		Receipts: pg.all, Consumptions: pg.consumed, Total: pg.total, Offset: pg.offset,
@@ -230,6 +231,7 @@ func (m methods) since(ctx context.Context, key chela.SessionKey, in wire.ChatHi
 	if pg.meta.ID != id || seq > pg.total || pg.total-seq > limit || len(fit(pg.entries, maxBytes)) < len(pg.entries) {
 		return reset, nil
 	}
+	m.o.Rows.Show.Entries(pg.entries, maxBytes-sizes(pg.entries))
 	waiting := pending(pg.pending, in.Before)
 	d := wire.HistoryDelta{
 		Kind: wire.KindDelta, Messages: []wire.SessionMessage{}, Pending: &waiting, Receipts: pg.all, Consumptions: pg.consumed,
@@ -274,6 +276,14 @@ func fit(entries []session.Entry, most int) []session.Entry {
 		}
 	}
 	return entries
+}
+
+func sizes(entries []session.Entry) int {
+	n := 0
+	for _, e := range entries {
+		n += size(e)
+	}
+	return n
 }
 
 // size estimates how many bytes an entry takes as JSON.

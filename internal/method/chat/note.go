@@ -55,7 +55,7 @@ func (m methods) message(ctx context.Context, _ rpc.Peer, in wire.ChatMessageGet
 	if err != nil {
 		return wire.ChatMessage{}, err
 	}
-	msg, ok := shape.Message(entries[0])
+	msg, ok := shape.Message(m.o.Rows.Show.Entry(entries[0]))
 	if !ok {
 		return wire.ChatMessage{Why: "not_visible"}, nil
 	}
