@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store/sqlite"
 	"github.com/chela-ai/chela/wire"
@@ -68,6 +69,9 @@ func (maintenance) Restore(ctx context.Context, s cli.Start, src string) (string
 		return "", err
 	}
 	defer lock.Unlock()
+	if _, err := media.Copy(besides(src), filepath.Join(s.State, media.Dir)); err != nil {
+		return "", err
+	}
 	return sqlite.Restore(ctx, src, filepath.Join(s.State, databaseName), sqlite.RestoreOptions{Force: true})
 }
 

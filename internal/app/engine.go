@@ -26,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/lane"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/method/system"
 	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/route"
@@ -84,6 +85,7 @@ type Options struct {
 type Engine struct {
 	o     Options
 	db    *sqlite.DB
+	files *media.Files
 	pipe  *gateway.Pipe
 	sock  net.Listener
 	port  *port    // nil: there is none
@@ -143,7 +145,10 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if o.Wrap != nil {
 		st = o.Wrap(st)
 	}
-	e.models, err = openModels(ctx, &opts, e.o)
+	if e.files, err = opts.openMedia(o.State); err != nil {
+		return nil, err
+	}
+	e.models, err = openModels(ctx, &opts, e.o, e.files)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +171,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 	cache := session.NewCache(cacheBytes)
 
 	post := deliver.New(deliver.Options{
-		Log: log, Store: st, Bus: events, Channels: e.channel, Typing: true,
+		Log: log, Store: st, Bus: events, Channels: e.channel, Load: e.files.Load, Typing: true,
 		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
 	})
 	conductor := dispatch.New(dispatch.Options{
@@ -180,7 +185,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Live: conductor.Live, Abort: conductor.Abort, Decide: conductor.Decide,
 		Reset:   func(session.Meta) session.ResetPolicy { return opts.Session.Reset },
 		Catalog: e.models.Catalog, Model: e.profile.model, Inherit: e.profile.inherited,
-		Chunks: post.Chunks, Access: opts.senders().Access,
+		Chunks: post.Chunks, Access: opts.senders().Access, Keep: e.files.Keep,
 	})
 	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
 	if err := e.open(st, events); err != nil {
@@ -194,7 +199,9 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		_, err := standard.Sweep(run, log, e.o.State)
 		return err
 	})
-	e.start(&e.work, "upkeep", func() error { return upkeep{log, st, e.db.Check}.run(run) })
+	e.start(&e.work, "upkeep", func() error {
+		return upkeep{log, st, e.db.Check, sweeper{e.files, st}.sweep, deletions(run, events)}.run(run)
+	})
 	e.start(&e.work, "conductor", func() error { return conductor.Run(run) })
 	e.start(&e.work, "commands", func() error { return e.profile.serveCommands(run, events) })
 	e.start(&e.work, "rest", func() error { return rest(run, events) })
@@ -321,6 +328,9 @@ func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 		errs = append(errs, e.lock.Unlock())
 	}
 	return errors.Join(errs...)
+	if e.files != nil {
+		errs = append(errs, e.files.Close())
+	}
 }
 
 // longer returns a context that ends with ctx, but not before d has passed.

@@ -47,14 +47,14 @@ type parts struct {
 
 // server makes the gateway with all of its methods.
 func (e *Engine) server(p parts) *gateway.Server {
-	rows := shape.Rows{Model: e.sessionModel}
+	rows := shape.Rows{Model: e.sessionModel, Show: e.files.Show}
 	db := filepath.Join(e.o.State, databaseName)
 	state := system.Options{
 		Store: p.store, Path: db, Version: Version, Started: e.started, Default: chela.DefaultAgent,
 		Agents: func() []chela.AgentID { return []chela.AgentID{chela.DefaultAgent} },
 		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
 		Roster: func() []wire.Presence { return e.gate.Roster() },
-		Backup: e.db.Backup, URL: e.URL, Port: e.portNumber, Instance: e.boot,
+		Backup: e.backup, URL: e.URL, Port: e.portNumber, Instance: e.boot,
 		Reason: func() string { _, why := e.models.Default(); return why }, Folder: e.profile.workspace(chela.DefaultAgent),
 	}
 	e.state = state
@@ -68,7 +68,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		}),
 		sessions.Methods(sessions.Options{
 			Store: p.store, Path: db, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
-			Default: chela.DefaultAgent, Agent: known, Model: e.models.Name, Export: session.Export,
+			Default: chela.DefaultAgent, Agent: known, Model: e.models.Name, Export: export(e.files),
 		}),
 		agents.Methods(agents.Options{Default: chela.DefaultAgent, Scope: "per-sender", Agents: e.agents}),
 		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: known}),
@@ -110,7 +110,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
 			return row(ctx, p.store, rows, key)
 		},
-		Models: e.catalog().Snapshot, ConfigPath: e.o.ConfigPath, StateDir: e.o.State,
+		Show: e.files.Show, Models: e.catalog().Snapshot, ConfigPath: e.o.ConfigPath, StateDir: e.o.State,
 	})
 }
 

@@ -89,6 +89,8 @@ type agentOptions struct {
 	Params         json.RawMessage           `json:"params"`
 	Budget         budgetOptions             `json:"budget"`
 }
+	ImageModel     model.Choice              `json:"imageModel"`
+	ImageSide      int                       `json:"imageMaxDimensionPx"` // 0: 1200
 
 // agentsOptions is agents: what is said of single ones.
 type agentsOptions struct {
