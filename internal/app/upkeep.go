@@ -22,25 +22,44 @@ type upkeep struct {
 	log   *slog.Logger
 	store store.Store
 	check func(context.Context) error // reads the whole database
+
+	sweep   func(context.Context) (int, error) // removes files that no row refers to
+	deleted <-chan struct{}                    // tells when it is worth it at once
 }
 
 // run goes on until ctx ends.
 func (u upkeep) run(ctx context.Context) error {
 	t := time.NewTimer(afterStart)
 	defer t.Stop()
-	for checked := false; ; checked = true {
+	for checked := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-u.deleted:
+			u.clean(ctx)
+			continue
 		case <-t.C:
 		}
 		if !checked {
 			u.inspect(ctx)
+			checked = true
 		}
 		if err := u.prune(ctx, time.Now().Add(-retention)); err != nil && ctx.Err() == nil {
 			u.log.Warn("forget what is old; trying again later", "err", err, "in", pruneEvery)
 		}
+		u.clean(ctx)
 		t.Reset(pruneEvery)
+	}
+}
+
+// clean removes the files that no row refers to.
+func (u upkeep) clean(ctx context.Context) {
+	n, err := u.sweep(ctx)
+	if err != nil && ctx.Err() == nil {
+		u.log.Warn("remove files that nothing refers to; trying again later", "err", err)
+	}
+	if n > 0 {
+		u.log.Debug("removed files that nothing refers to", "files", n)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestUpkeep(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- upkeep{log: slog.New(slog.NewTextHandler(&log, nil)), store: db, check: func(context.Context) error {
+			done <- upkeep{log: slog.New(slog.NewTextHandler(&log, nil)), store: db, sweep: func(context.Context) (int, error) { return 0, nil }, check: func(context.Context) error {
 				checks.Add(1)
 				return errors.New("page 7 is torn")
 			}}.run(ctx)
