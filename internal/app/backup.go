@@ -35,7 +35,7 @@ func (maintenance) Backup(ctx context.Context, s cli.Start, dst string) error {
 	if err != nil {
 		return damaged(err)
 	}
-	return errors.Join(db.Backup(ctx, dst), db.Close())
+	return errors.Join(withMedia(s.State, dst, func() error { return db.Backup(ctx, dst) }), db.Close())
 }
 
 // askBackup asks the owner of the state directory for a copy.
