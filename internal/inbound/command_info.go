@@ -2,13 +2,11 @@ package inbound
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/usage"
 )
 
@@ -206,55 +204,4 @@ func (k *call) whoami() string {
 		lines = append(lines, "You may: "+strings.Join(scopes, ", "))
 	}
 	return strings.Join(append(lines, "Session: "+string(k.key)), "\n- ")
-}
-
-// approve decides an approval. The decision is a commit of its own, and is
-// taken once; offered again, the command finds it decided.
-func approve(ctx context.Context, k *call) (string, error) {
-	if k.g.o.Decide == nil {
-		return "Nothing here asks for approval.", nil
-	}
-	id, decision := cut(k.args)
-	if id != "" && decision == "" { // only the decision: of the one that waits
-		id, decision = "", id
-	}
-	if decision == "" {
-		return "", refuse{"What is decided? /approve [id] allow-once, allow-always or deny"}
-	}
-	if id == "" {
-		var err error
-		if id, err = k.onlyPending(ctx); err != nil {
-			return "", err
-		}
-	}
-	req, err := k.g.o.Decide(chela.WithPrincipal(ctx, k.who), id, decision)
-	if err != nil {
-		return "", err
-	}
-	if req.Decision.Allows() {
-		return fmt.Sprintf("Allowed (%s): %s", req.Decision, req.Text), nil
-	}
-	return "Denied: " + req.Text, nil
-}
-
-// onlyPending returns the approval that waits in this session, if it is one.
-func (k *call) onlyPending(ctx context.Context) (string, error) {
-	var ids []string
-	err := k.g.o.Store.View(ctx, func(r store.Reader) error {
-		list, err := r.Approvals().Pending(k.key)
-		ids = nil
-		for _, q := range list {
-			ids = append(ids, q.ID)
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return "", err
-	case len(ids) == 0:
-		return "", refuse{"Nothing waits for approval here."}
-	case len(ids) > 1:
-		return "", refuse{"Several wait: " + strings.Join(ids, ", ") + ". /approve <id> decides one."}
-	}
-	return ids[0], nil
 }

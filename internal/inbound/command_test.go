@@ -468,6 +468,8 @@ func TestInfo(t *testing.T) {
 			})
 		}
 		b.replied("/approve yes", "Several wait: a1, a2")
+		b.replied("/approve a yes", "Several wait: a1, a2")
+		b.replied("/approve a1 yes please", "What is decided?")
 		in := b.local("/approve a1 allow-once")
 		for range 2 {
 			r, err := b.gate.Admit(owner(t), in)
@@ -479,6 +481,11 @@ func TestInfo(t *testing.T) {
 			t.Errorf("decided %q", asked)
 		}
 		b.replied("/approve a1 deny", "owner decided allow-once")
+		b.update(func(tx store.Tx) error {
+			return tx.Approvals().Put(approval.Request{ID: "b77", Session: "agent:main:other", Text: "make tea", Expires: time.Now().Add(time.Hour)})
+		})
+		b.replied("/approve b7 deny", "Denied: make tea") // of another conversation, by how it begins
+		b.replied("/approve b1 yes", "not found")
 		b.replied("/approve no", "Denied: rm -rf build")
 	})
 }
