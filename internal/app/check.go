@@ -179,7 +179,7 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 		c.fail("configuration", "chela config validate", "%v", err)
 		return
 	}
-	m, err := openModels(ctx, &opts, Options{Log: s.Log, State: s.State, Env: environment(tree), HTTP: opts.modelClient(environment(tree))})
+	m, err := openModels(ctx, &opts, Options{Log: s.Log, State: s.State, Env: environment(tree), HTTP: opts.modelClient(environment(tree))}, nil)
 	if err != nil {
 		c.fail("model", chela.HintOf(err), "%v", err)
 		return

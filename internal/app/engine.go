@@ -148,7 +148,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.files, err = opts.openMedia(o.State); err != nil {
 		return nil, err
 	}
-	e.models, err = openModels(ctx, &opts, e.o, e.files)
+	e.models, err = openModels(ctx, &opts, e.o, e.files.Fitted)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/model"
-	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/internal/session"
@@ -47,10 +46,11 @@ type profiles struct {
 }
 
 // openModels chooses the model that answers.
-func openModels(ctx context.Context, o *options, a Options, files *media.Files) (*model.Set, error) {
+func openModels(ctx context.Context, o *options, a Options, image model.Image) (*model.Set, error) {
 	return model.Open(ctx, model.Options{
 		Config: o.Models, Default: o.Agent.Model, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
 		Keys: keyDir(a.State), Rests: filepath.Join(a.State, "cache", "rests.json"), Log: a.Log, NoProbe: a.NoProbe, Made: a.Providers,
+		Image:  image,
 		Image:  files.Fitted,
 	})
 }

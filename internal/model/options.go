@@ -13,14 +13,16 @@ import (
 type Options struct {
 	Config
 	Default Choice
-	Models  map[string]Settings // by provider/model
-	Env     func(string) string // the environment
-	HTTP    *http.Client        // for providers
-	Keys    string              // directory of saved keys
-	Rests   string              // file that keeps which keys rest; "": they are forgotten with the process
-	Log     *slog.Logger        // nil: nothing is logged
-	// Image returns the content of an image that a message refers to, and its type.
-	Image   func(ref string) (data []byte, mime string, err error)
+	// Params are fields of requests: to any model, and over those of a model, of
+	// the agent.
+	Params, AgentParams json.RawMessage
+	Models  map[string]Settings     // by provider/model
+	Env     func(string) string     // the environment
+	HTTP    *http.Client            // for providers
+	Keys    string                  // directory of saved keys
+	Rests   string                  // file that keeps which keys rest; "": they are forgotten with the process
+	Log     *slog.Logger            // nil: nothing is logged
+	Image   Image                   // of messages that refer to some; nil: there are none
 	NoProbe bool                    // do not look for model servers on this machine
 	Made    map[string]llm.Provider // answer in place of those that are configured, by id
 }
@@ -28,6 +30,9 @@ type Options struct {
 // Choice is the default model, and those that answer when it does not.
 type Choice struct {
 	Primary   string   `json:"primary"` // provider/model, or an alias; "": none is configured
+// Image returns the content of an image that a message refers to, and its type.
+type Image = func(ref string) (data []byte, mime string, err error)
+
 	Fallbacks []string `json:"fallbacks"`
 }
 
