@@ -53,12 +53,17 @@ type ApprovalDecided struct {
 const (
 	MethodAnyApprovalGet     = "approval.get"
 	MethodAnyApprovalResolve = "approval.resolve"
+	MethodApprovalHistory    = "approval.history"
 	MethodPluginApprovals    = "plugin.approval.list"
 	MethodSystemApprovals    = "openclaw.approval.list"
 )
 
 // ApprovalExec is the kind of a request of a tool.
 const ApprovalExec = "exec"
+
+// ApprovalAlreadyResolved is the reason, in the details of an error, that a
+// request was decided before.
+const ApprovalAlreadyResolved = "APPROVAL_ALREADY_RESOLVED"
 
 // What became of a request.
 const (
@@ -85,6 +90,20 @@ type AnyApprovalResolve struct {
 type ApprovalSettled struct {
 	Applied  bool             `json:"applied"` // false: it was decided before
 	Approval ApprovalSnapshot `json:"approval"`
+}
+
+// ApprovalHistoryGet is the parameters of approval.history.
+type ApprovalHistoryGet struct {
+	Cursor string `json:"cursor,omitempty"` // of the page before; "": the latest
+	Limit  int    `json:"limit,omitempty"`  // 1 to 100; 0: 50
+	Kind   string `json:"kind,omitempty"`
+}
+
+// ApprovalHistory is the result of approval.history: requests that do not wait
+// any more, the latest first.
+type ApprovalHistory struct {
+	Items []ApprovalSnapshot `json:"items"`
+	Next  string             `json:"nextCursor,omitempty"` // "": there are no more
 }
 
 // ApprovalSnapshot is a request, and what became of it.

@@ -192,6 +192,8 @@ type ApprovalRequest struct {
 	AgentID    string `json:"agentId,omitempty"`
 	SessionKey string `json:"sessionKey,omitempty"`
 	RunID      string `json:"runId,omitempty"`
+	// Once says that it is not offered to allow it always.
+	Once bool `json:"once,omitempty"`
 }
 
 // ApprovalResolved is the payload of exec.approval.resolved.

@@ -75,6 +75,8 @@ func conflict(r Request) error {
 	switch r.Decision {
 	case Expired:
 		return chela.Errorf(chela.CodeConflict, "approval %s: expired at %s", r.ID, r.Expires.UTC().Format(time.RFC3339))
+	case Revoked:
+		return chela.Errorf(chela.CodeConflict, "approval %s: %s decided %s at %s, and it was taken back since", r.ID, r.Decider(), AllowAlways, r.Decided.UTC().Format(time.RFC3339))
 	case Withdrawn:
 		return chela.Errorf(chela.CodeConflict, "approval %s: withdrawn at %s, its run was stopped", r.ID, r.Decided.UTC().Format(time.RFC3339))
 	}

@@ -127,6 +127,7 @@ func (g *golden) calls() []call {
 		{"approval.get", m{"id": g.approval}, nil},
 		{"exec.approval.resolve", m{"id": g.approval, "decision": "deny"}, nil},
 		{"approval.resolve", m{"id": g.approval, "kind": "exec", "decision": "deny"}, nil},
+		{"approval.history", m{"limit": 5}, nil},
 		{"plugin.approval.list", m{}, nil},
 		{"openclaw.approval.list", m{}, nil},
 		{"exec.approval.waitDecision", m{"id": g.approval}, nil},

@@ -15,7 +15,7 @@ func ApprovalSnapshot(r approval.Request) wire.ApprovalSnapshot {
 		Status: wire.ApprovalPending, Session: string(r.Session),
 		Shown: wire.ApprovalPresented{
 			Kind: wire.ApprovalExec, Command: r.Text, Warning: r.Reason, AgentID: string(r.Session.Agent()),
-			Allowed: []string{wire.AllowOnce, wire.AllowAlways, wire.Deny},
+			Allowed: AllowedDecisions(r),
 		},
 	}
 	if r.Decision == approval.Pending {
@@ -28,20 +28,34 @@ func ApprovalSnapshot(r approval.Request) wire.ApprovalSnapshot {
 		s.Status, s.Reason = wire.ApprovalExpired, "timeout"
 	case approval.Withdrawn:
 		s.Status, s.Reason = wire.ApprovalCancelled, "run-aborted"
+	case approval.Revoked: // it was decided so
+		s.Status, s.Reason, s.Decision = wire.ApprovalAllowed, "user", wire.AllowAlways
+		s.Resolver = resolver(r)
 	default:
 		s.Status, s.Reason, s.Decision = wire.ApprovalAllowed, "user", string(r.Decision)
 		if r.Decision == approval.Deny {
 			s.Status = wire.ApprovalDenied
 		}
-		s.Resolver = resolver(r.By)
+		s.Resolver = resolver(r)
 	}
 	return s
 }
 
-// resolver says what a principal that decided is.
-func resolver(by string) *wire.ApprovalResolver {
-	if strings.Contains(by, ":") {
-		return &wire.ApprovalResolver{Kind: "channel", ID: by}
+// AllowedDecisions returns the decisions that are offered.
+func AllowedDecisions(r approval.Request) []string {
+	if r.Once {
+		return []string{wire.AllowOnce, wire.Deny}
 	}
-	return &wire.ApprovalResolver{Kind: "device", ID: by}
+	return []string{wire.AllowOnce, wire.AllowAlways, wire.Deny}
+}
+
+// resolver says what a principal that decided is.
+func resolver(r approval.Request) *wire.ApprovalResolver {
+	if device, ok := strings.CutPrefix(r.Via, "device:"); ok {
+		return &wire.ApprovalResolver{Kind: "device", ID: device}
+	}
+	if strings.Contains(r.By, ":") {
+		return &wire.ApprovalResolver{Kind: "channel", ID: r.By}
+	}
+	return &wire.ApprovalResolver{Kind: "device", ID: r.By}
 }

@@ -20,7 +20,7 @@ import (
 func Commands(k *console.Console) *cobra.Command {
 	c := commands{k}
 	return console.Group("approvals", "Decide about what waits for a person",
-		c.list(), c.get(), c.decide("allow"), c.decide("deny"))
+		c.list(), c.get(), c.allow(), c.deny())
 }
 
 type commands struct{ *console.Console }
@@ -36,50 +36,25 @@ func (c commands) waiting(ctx context.Context, f func(*client.Client, []wire.App
 	})
 }
 
-func (c commands) list() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "List what waits for a decision", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.waiting(cmd.Context(), func(_ *client.Client, list []wire.Approval) error {
-			switch {
-			case asJSON:
-				return c.JSON(list)
-			case len(list) == 0:
-				fmt.Fprintln(c.Out, "Nothing waits for a decision.")
-				return nil
-			}
-			rows := [][]string{{"ID", "TOOL", "SESSION", "ASKED", "FOR"}}
-			for _, a := range list {
-				first, _, more := strings.Cut(a.Request.Command, "\n")
-				if more {
-					first += " …"
-				}
-				rows = append(rows, []string{
-					a.ID, a.Request.Tool, ansi.Line(a.Request.SessionKey), console.Ago(a.Created.Time()), ansi.Truncate(ansi.Line(first), 60),
-				})
-			}
-			c.Table(rows)
-			fmt.Fprintln(c.Err, "the whole of one: "+c.Command("approvals get ID"))
-			return nil
-		})
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
 func (c commands) get() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "get [ID]", Short: "Show the whole of what waits; without ID, when one thing waits, that", Args: console.Between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.waiting(cmd.Context(), func(_ *client.Client, list []wire.Approval) error {
+			return c.waiting(cmd.Context(), func(l *client.Client, list []wire.Approval) error {
 				a, err := c.meant(list, args)
+				if err != nil && len(args) > 0 {
+					if past, ok := decided(cmd.Context(), l, args[0]); ok {
+						return c.showPast(past, asJSON)
+					}
+				}
 				if err != nil {
 					return err
 				}
 				if asJSON {
 					return c.JSON(a)
 				}
-				c.printApproval(a)
+				c.show(a)
 				return nil
 			})
 		},
@@ -88,24 +63,10 @@ func (c commands) get() *cobra.Command {
 	return cmd
 }
 
-// printApproval shows all of a request: what is not shown is not decided about.
-func (c commands) printApproval(a wire.Approval) {
-	r := a.Request
-	fmt.Fprintf(c.Out, "%s of %s, in %s\n", a.ID, r.Tool, ansi.Line(r.SessionKey))
-	if r.Reason != "" {
-		fmt.Fprintln(c.Out, ansi.Line(r.Reason))
-	}
-	fmt.Fprintln(c.Out)
-	for line := range strings.Lines(r.Command) {
-		fmt.Fprintln(c.Out, "  "+ansi.Line(strings.TrimRight(line, "\n")))
-	}
-	fmt.Fprintf(c.Out, "\nexpires in %s\n", time.Until(a.Expires.Time()).Round(time.Second))
-}
-
 // meant returns the request that is meant: the one with the id, or the only one.
 func (c commands) meant(list []wire.Approval, args []string) (wire.Approval, error) {
 	switch {
-	case len(list) == 0:
+	case len(args) == 0 && len(list) == 0:
 		return wire.Approval{}, errors.New("nothing waits for a decision")
 	case len(args) == 0 && len(list) == 1:
 		return list[0], nil
@@ -121,40 +82,99 @@ func (c commands) meant(list []wire.Approval, args []string) (wire.Approval, err
 			found = append(found, a)
 		}
 	}
-	if len(found) != 1 {
+	switch len(found) {
+	case 0:
 		return wire.Approval{}, c.Hint(fmt.Errorf("no request %s waits", args[0]), "approvals list")
+	case 1:
+		return found[0], nil
 	}
-	return found[0], nil
+	return wire.Approval{}, c.Hint(fmt.Errorf("%d requests begin with %s", len(found), args[0]), "approvals list")
 }
 
-// approvalsDecide is allow or deny.
-func (c commands) decide(verb string) *cobra.Command {
-	var always bool
-	cmd := &cobra.Command{Use: verb + " [ID]", Args: console.Between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
+// decided returns a request that was decided before.
+func decided(ctx context.Context, l *client.Client, id string) (wire.ApprovalSnapshot, bool) {
+	var f wire.ApprovalFound
+	err := l.Call(ctx, wire.MethodAnyApprovalGet, wire.ApprovalID{ID: id}, &f)
+	return f.Approval, err == nil && f.Approval.Status != wire.ApprovalPending
+}
+
+func (c commands) allow() *cobra.Command {
+	var always, yes bool
+	cmd := &cobra.Command{
+		Use: "allow [ID]", Short: "Allow what waits, once", Args: console.Between(0, 1),
+		Long: "Allow what waits, once. Without ID it is shown first, and a person is asked.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.waiting(cmd.Context(), func(l *client.Client, list []wire.Approval) error {
+				a, err := c.meant(list, args)
+				if err != nil {
+					return c.late(cmd.Context(), l, args, err)
+				}
+				if len(args) == 0 { // another one than was looked at may wait now
+					c.show(a)
+					if !yes {
+						if err := c.Confirm("allow it", "approvals allow "+a.ID); err != nil {
+							return err
+						}
+					}
+				}
+				if always {
+					return c.decide(cmd.Context(), l, a.ID, wire.AllowAlways)
+				}
+				return c.decide(cmd.Context(), l, a.ID, wire.AllowOnce)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&always, "always", false, "and the same again in that session")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (c commands) deny() *cobra.Command {
+	return &cobra.Command{Use: "deny [ID]", Short: "Refuse what waits", Args: console.Between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
 		return c.waiting(cmd.Context(), func(l *client.Client, list []wire.Approval) error {
 			a, err := c.meant(list, args)
 			if err != nil {
-				return err
+				return c.late(cmd.Context(), l, args, err)
 			}
-			p := wire.ApprovalResolve{ID: a.ID, Decision: wire.Deny}
-			if verb == "allow" {
-				p.Decision = wire.AllowOnce
-			}
-			if always {
-				p.Decision = wire.AllowAlways
-			}
-			if err := l.Call(cmd.Context(), wire.MethodApprovalResolve, p, nil); err != nil {
-				return err
-			}
-			fmt.Fprintf(c.Out, "%s %s\n", p.Decision, a.ID)
-			return nil
+			return c.decide(cmd.Context(), l, a.ID, wire.Deny)
 		})
 	}}
-	if verb == "deny" {
-		cmd.Short = "Refuse what waits"
-		return cmd
+}
+
+func (c commands) decide(ctx context.Context, l *client.Client, id, decision string) error {
+	if err := l.Call(ctx, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: id, Decision: decision}, nil); err != nil {
+		return err
 	}
-	cmd.Short = "Allow what waits, once"
-	cmd.Flags().BoolVar(&always, "always", false, "and the same again in that session")
-	return cmd
+	fmt.Fprintf(c.Out, "%s %s\n", decision, id)
+	return nil
+}
+
+// late says of a request that does not wait any more what became of it.
+func (c commands) late(ctx context.Context, l *client.Client, args []string, err error) error {
+	if len(args) == 0 {
+		return err
+	}
+	if past, ok := decided(ctx, l, args[0]); ok {
+		return c.Hint(fmt.Errorf("request %s does not wait: %s, %s", past.ID, outcome(past), console.Ago(past.Resolved.Time())), "approvals list --all")
+	}
+	return err
+}
+
+// outcome says what became of a request, and by whom.
+func outcome(s wire.ApprovalSnapshot) string {
+	by := ""
+	if s.Resolver != nil && s.Resolver.ID != "" {
+		by = " by " + ansi.Truncate(ansi.Line(s.Resolver.ID), 24)
+	}
+	switch s.Status {
+	case wire.ApprovalPending:
+		return "waits, for " + time.Until(s.Expires.Time()).Round(time.Second).String()
+	case wire.ApprovalAllowed:
+		return map[string]string{wire.AllowOnce: "allowed once", wire.AllowAlways: "allowed always"}[s.Decision] + by
+	case wire.ApprovalDenied:
+		return "denied" + by
+	case wire.ApprovalExpired:
+		return "expired"
+	}
+	return "withdrawn"
 }

@@ -2,10 +2,14 @@ package approvals_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/internal/method/methodtest"
+	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -60,5 +64,54 @@ func TestAnyKind(t *testing.T) {
 	}
 	if a := found(); a.Status != wire.ApprovalDenied || a.Resolved == 0 || a.Source.Session != "agent:main:main" {
 		t.Errorf("after it: %+v", a)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	history := func(in wire.ApprovalHistoryGet) wire.ApprovalHistory {
+		t.Helper()
+		return methodtest.Do[wire.ApprovalHistory](t, h, wire.MethodApprovalHistory, in)
+	}
+	if got := history(wire.ApprovalHistoryGet{}); got.Items == nil || len(got.Items) != 0 {
+		t.Errorf("nothing was asked: %+v, want an empty list", got)
+	}
+	h.Put(func(tx store.Tx) error {
+		for _, id := range []string{"a", "b", "open", "c"} {
+			r := approval.Request{ID: id, Session: "agent:main:main", Tool: "exec", Text: "ls", Created: time.Now(), Expires: time.Now().Add(time.Hour)}
+			if id != "open" {
+				r.Decision, r.By, r.Via, r.Decided = approval.Deny, "owner", "device:abc", time.Now()
+			}
+			if err := tx.Approvals().Put(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var got []string
+	page := wire.ApprovalHistoryGet{Limit: 2, Kind: wire.ApprovalExec}
+	for {
+		p := history(page)
+		for _, s := range p.Items {
+			got = append(got, s.ID)
+			if s.Status != wire.ApprovalDenied || s.Resolver == nil || s.Resolver.ID != "abc" || s.Resolved == 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+		if page.Cursor = p.Next; p.Next == "" {
+			break
+		}
+	}
+	if want := []string{"c", "b", "a"}; !slices.Equal(got, want) {
+		t.Errorf("decided: %v, want %v", got, want)
+	}
+	if got := history(wire.ApprovalHistoryGet{Kind: "plugin"}); got.Items == nil || len(got.Items) != 0 {
+		t.Errorf("of another kind: %+v", got)
+	}
+	for _, limit := range []int{-1, 101} {
+		if err := h.Call(t.Context(), wire.MethodApprovalHistory, wire.ApprovalHistoryGet{Limit: limit}, nil); err == nil {
+			t.Errorf("a limit of %d is taken", limit)
+		}
 	}
 }

@@ -81,7 +81,7 @@ func (m methods) get(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire.
 	}
 	return wire.ApprovalShown{
 		Approval: shape.Approval(q), Command: q.Text, AgentID: string(q.Session.Agent()),
-		Allowed: []string{wire.AllowOnce, wire.AllowAlways, wire.Deny},
+		Allowed: shape.AllowedDecisions(q),
 	}, nil
 }
 
@@ -89,8 +89,21 @@ func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.ApprovalResolv
 	if err := valid(wire.MethodApprovalResolve, in.Decision); err != nil {
 		return wire.OK{}, err
 	}
-	_, err := m.o.Decide(ctx, in.ID, in.Decision)
+	q, err := m.o.Decide(ctx, in.ID, in.Decision)
+	if chela.CodeOf(err) == chela.CodeConflict && q.Decision != approval.Pending {
+		return wire.OK{}, late(q, err)
+	}
 	return wire.OK{OK: err == nil}, unknown(in.ID, err)
+}
+
+// late says of a request that was decided before by whom and how, also in the
+// words that clients look for.
+func late(q approval.Request, err error) error {
+	if s := shape.ApprovalSnapshot(q); s.Decision != "" {
+		return wire.Errorf(wire.InvalidRequest, "%v", err).
+			With(map[string]any{"reason": wire.ApprovalAlreadyResolved, "decision": s.Decision, "resolvedBy": q.Decider()})
+	}
+	return wire.Errorf(wire.InvalidRequest, "%v", err).With(map[string]any{"reason": wire.ApprovalNotFound})
 }
 
 // valid reports that a decision is none.

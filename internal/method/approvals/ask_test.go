@@ -83,6 +83,24 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// TestAskUnseen asks for what cannot be seen: it is shown so that it can be.
+func TestAskUnseen(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	go h.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "rm \u202ex\x1b[2J", Warning: "\u200bhm", TimeoutMs: 60_000}, nil)
+	for e := range h.Events() {
+		var asked wire.Approval
+		if e.Name != wire.EventApprovalRequested {
+			continue
+		}
+		if err := e.Decode(&asked); err != nil || asked.Request.Command != `rm \u202ex\x1b[2J` || asked.Request.Reason != `\u200bhm` {
+			t.Errorf("asked for %+v, %v", asked, err)
+		}
+		break
+	}
+	methodtest.Do[wire.OK](t, h, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: "mine", Decision: wire.Deny})
+}
+
 func TestAskInTime(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
