@@ -153,7 +153,9 @@ func (v *View) Specs(readOnly bool) []llm.ToolSpec {
 		if readOnly && sp.Effect > tool.Reads {
 			continue
 		}
-		specs = append(specs, llm.ToolSpec{Name: sp.Name, Description: sp.Description, Schema: schemaOf(sp)})
+		if takes, ok := v.d.schemas.offered(sp, v.d.log); ok {
+			specs = append(specs, llm.ToolSpec{Name: sp.Name, Description: sp.Description, Schema: takes})
+		}
 	}
 	return specs
 }

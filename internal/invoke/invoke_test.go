@@ -245,7 +245,7 @@ func TestArguments(t *testing.T) {
 		{`{"path":"a","limit":1.5}`, []string{`"limit" is number, want integer`}},
 		{`{"path":"a","colour":1}`, []string{`"colour" is not a field`, "Its fields are"}},
 		{`{"path":"a","mode":"c"}`, []string{`"mode" is c, want one of ["a","b"]`}},
-		{`{"path":"a","options":{"n":[]}}`, []string{"/properties/options", "number"}},
+		{`{"path":"a","options":{"n":[]}}`, []string{`"options.n" is array, want number`, "number"}},
 		{`[1]`, []string{"array, want an object"}},
 		{`{"path":"a","PATH":"b"}`, []string{`"PATH" is not a field`}},
 		{`{"Path":"a","PATH":"b"}`, []string{`"path" is missing`, `"PATH" is not a field`, `"Path" is not a field`}},

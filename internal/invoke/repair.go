@@ -21,7 +21,7 @@ import (
 // changed. It changes only what can be meant in one way: other spellings of
 // names, numbers and objects that were written as text, JSON with small
 // mistakes. What it cannot read is an error for the model.
-func (s *schema) repair(c llm.ToolCall, aliases map[string]string) (json.RawMessage, []string, error) {
+func (a *arguments) repair(c llm.ToolCall, aliases map[string]string) (json.RawMessage, []string, error) {
 	r := repairer{}
 	args := bytes.TrimSpace(c.Args)
 	if c.Raw != "" {
@@ -49,8 +49,8 @@ func (s *schema) repair(c llm.ToolCall, aliases map[string]string) (json.RawMess
 	if !ok {
 		return args, r.notes, nil // validation says what is wrong
 	}
-	r.names(s.top, m, aliases)
-	r.object("", s.top, m)
+	r.names(a.top, m, aliases)
+	r.object("", a.top, m)
 	if len(r.notes) == 0 {
 		return args, nil, nil
 	}
@@ -69,7 +69,8 @@ func (r *repairer) note(format string, args ...any) {
 }
 
 // names gives arguments the names that the schema has: by the tool's aliases,
-// then by what differs in case, dashes and underscores only. A name that is
+// then by what differs in case, dashes and underscores only, then by what they
+// are usually called elsewhere. A name that is
 // taken, or that two arguments would get, is left alone.
 func (r *repairer) names(s *jsonschema.Schema, m map[string]any, aliases map[string]string) {
 	wants := make(map[string][]string) // name in the schema → arguments that mean it
@@ -108,10 +109,13 @@ func meant(s *jsonschema.Schema, name string, aliases map[string]string) (string
 			found = append(found, p)
 		}
 	}
-	if len(found) != 1 {
-		return "", false
+	switch len(found) {
+	case 0:
+		return usualOf(s, name)
+	case 1:
+		return found[0], true
 	}
-	return found[0], true
+	return "", false
 }
 
 // fold returns a name without what models get wrong in it.
