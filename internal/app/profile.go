@@ -88,6 +88,9 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options) (*profi
 		return nil, err
 	}
 	p.tools = tool.NewSet(tools...)
+	for _, note := range p.tools.Notes() {
+		o.Log.Warn("tools", "note", note)
+	}
 	dir := p.workspace(chela.DefaultAgent)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,51 @@ func TestOffered(t *testing.T) {
 		failed(t, do(t, door.For(s), call("nodes", "{}")), "only the owner")
 		if !strings.Contains(log.String(), "rule=owner key=\"\" tools=nodes") {
 			t.Errorf("log:\n%s", log.String())
+		}
+	})
+}
+
+// TestNames is the names under which tools are offered.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	planned := &planner{fake: fake{spec: tool.Spec{Name: "MyPlanner"}}, plan: func() (tool.Plan, error) { return tool.Plan{Deny: "never"}, nil }}
+	named := func(name, description string) *fake {
+		return &fake{spec: tool.Spec{Name: name, Description: description}}
+	}
+	late := named("exec", "the later one")
+	s := scope(named("exec", "the first one"), named("bad name!", ""), named("MyTool", "mine"), late, planned)
+	v := invoke.New(invoke.Options{}).For(s)
+	t.Run("TC-14 of two tools of one name the later one is offered, once", func(t *testing.T) {
+		var got []string
+		for _, sp := range v.Specs(false) {
+			if sp.Name == "exec" {
+				got = append(got, sp.Description)
+			}
+		}
+		if !slices.Equal(got, []string{"the later one"}) {
+			t.Errorf("offered %q", got)
+		}
+		do(t, v, call("exec", "{}"))
+		if len(late.args) != 1 {
+			t.Error("another one was called")
+		}
+	})
+	t.Run("TC-17 names are folded, and one that nobody could call is left out", func(t *testing.T) {
+		if got := s.Tools.Names(); !slices.Equal(got, []string{"exec", "myplanner", "mytool"}) {
+			t.Errorf("offered %q", got)
+		}
+		for _, name := range []string{"mytool", "MyTool", "my-tool"} {
+			if r := do(t, v, call(name, "{}")); r.IsError {
+				t.Errorf("%s: %s", name, text(r))
+			}
+		}
+		failed(t, do(t, v, call("myplanner", "{}")), "never")
+		want := []string{
+			`tool "bad name!" is left out: a name is at most 64 letters, digits, dashes and underscores`,
+			"tool exec was there: the later one takes its place",
+		}
+		if got := s.Tools.Notes(); !slices.Equal(got, want) {
+			t.Errorf("notes %q, want %q", got, want)
 		}
 	})
 }

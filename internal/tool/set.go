@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,27 +13,46 @@ import (
 type Set struct {
 	tools map[string]Tool
 	specs []Spec // of the tools, by name: a run asks for them again and again
+	notes []string
 }
 
-// NewSet returns a set of the tools. A later tool of the same name replaces an
-// earlier one.
+// NewSet returns a set of the tools, as With does.
 func NewSet(tools ...Tool) Set { return Set{}.With(tools...) }
 
-// With returns a set that also has the tools; s is unchanged.
+// With returns a set that also has the tools; s is unchanged. Names are folded
+// to lower case. A later tool of the same name replaces an earlier one, and one
+// whose name no model could call is left out: Notes says so.
 func (s Set) With(tools ...Tool) Set {
 	m := maps.Clone(s.tools)
 	if m == nil {
 		m = make(map[string]Tool, len(tools))
 	}
+	notes := slices.Clip(s.notes)
 	for _, t := range tools {
-		m[t.Spec().Name] = t
+		said := t.Spec().Name
+		name := strings.ToLower(said)
+		switch {
+		case !callable(name):
+			notes = append(notes, fmt.Sprintf("tool %q is left out: a name is at most %d letters, digits, dashes and underscores", said, maxName))
+			continue
+		case m[name] != nil:
+			notes = append(notes, fmt.Sprintf("tool %s was there: the later one takes its place", name))
+		}
+		if name != said {
+			t = rename(t, name)
+		}
+		m[name] = t
 	}
 	specs := make([]Spec, 0, len(m))
 	for _, n := range slices.Sorted(maps.Keys(m)) {
 		specs = append(specs, m[n].Spec())
 	}
-	return Set{m, specs}
+	return Set{m, specs, notes}
 }
+
+// Notes returns what there is to be said about how the set was made, for the
+// log.
+func (s Set) Notes() []string { return s.notes }
 
 // Exclude returns a set without the named tools; s is unchanged.
 func (s Set) Exclude(names ...string) Set {
