@@ -9,9 +9,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/chela-ai/chela/internal/tool/exec"
 )
+
+// harmful reports whether a character steers a terminal, or makes text read
+// otherwise than it stands.
+func harmful(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.In(r, unicode.Bidi_Control) || r >= 0xe0000 && r <= 0xe0fff
+}
 
 // Commands that do what commands should not: each ends within its bound, and
 // nothing of it is left.
@@ -29,18 +36,24 @@ func TestHostile(t *testing.T) {
 		{"ignores TERM", "trap '' TERM HUP INT; " + beat, true, "timed out", 12 * time.Second},
 		{"forks twice and ignores TERM", "(setsid sh -c 'trap \"\" TERM HUP; setsid sh -c \"trap \\\"\\\" TERM HUP; " + beat + "\" & exit' &); sleep 0.3; exec sleep 60", true, "timed out", 12 * time.Second},
 		{"writes without end", "cat /dev/zero | tr '\\0' x", false, "timed out", 12 * time.Second},
-		{"writes one line of 100 MB", "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo end", false, "end", 20 * time.Second},
-		{"waits for input", "read x; echo \"<$x>\"", false, "<>", 5 * time.Second},
-		{"changes its terminal", "stty raw -echo -isig 2>/dev/null; printf '\\033[?1049h\\033[2J\\033c'; echo here", false, "here", 5 * time.Second},
+		{"writes one line of 20 MB", "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end", false, "end", 20 * time.Second},
+		{"waits for input", "read x; echo \"<$x>\"", false, "<>", 12 * time.Second},
+		{"changes its terminal", "stty raw -echo -isig 2>/dev/null; printf '\\033[?1049h\\033[2J\\033c'; echo here", false, "here", 12 * time.Second},
 		{"ends while a grandchild holds the output", "(setsid sh -c '" + beat + "' &) ; sleep 0.2; echo first", true, "first", 12 * time.Second},
 		{"stops itself", "kill -STOP $$; echo woken", false, "timed out", 12 * time.Second},
 		{"forks many", "for i in $(seq 50); do (sleep 60; true) & done; wait", false, "timed out", 10 * time.Second},
+		{"forks and forks", "echo '[ $1 = 0 ] && { [ $2 ] && { " + beat + "; }; exec sleep 60; }; sh $0 $(($1-1)) $2 & sh $0 $(($1-1)) & wait' > f.sh; sh f.sh 5 x", true, "timed out", 15 * time.Second},
+		{"closes its output and lives on", "echo first; exec >/dev/null 2>&1 </dev/null; exec >&- 2>&- <&-; " + beat, true, "timed out", 12 * time.Second},
+		{"closes its output and leaves", "echo first; (exec >&- 2>&- <&-; trap '' TERM HUP; setsid sh -c '" + beat + "') & sleep 0.3; exec >&- 2>&-", true, "first", 12 * time.Second},
+		{"dies of KILL", "echo here; kill -KILL $$", false, "ended by SIGKILL", 12 * time.Second},
+		{"dies of SEGV", "ulimit -c 0; echo here; kill -SEGV $$; sleep 60", false, "ended by SIGSEGV", 12 * time.Second},
+		{"dies of TERM with children", "sh -c 'trap \"\" TERM; " + beat + "' & sleep 0.2; kill -TERM $$; sleep 60", true, "ended by SIGTERM", 12 * time.Second},
 	} {
 		for _, terminal := range []bool{false, true} {
 			r := newRoom(t, exec.CommandOptions{}, exec.Options{})
-			args := m{"command": c.command, "timeoutSeconds": 1.5, "pty": terminal, "background": true}
-			if strings.Contains(c.command, "100000000") {
-				args["timeoutSeconds"] = 15
+			args := m{"command": c.command, "timeoutSeconds": 30, "pty": terminal, "background": true}
+			if c.says == "timed out" {
+				args["timeoutSeconds"] = 1.5
 			}
 			id := r.start(args)
 			if strings.HasPrefix(c.command, "read") {
@@ -56,6 +69,9 @@ func TestHostile(t *testing.T) {
 					if took := ended.Sub(began); took > c.within {
 						t.Errorf("it took %v", took)
 					}
+					if strings.ContainsFunc(text, harmful) {
+						t.Errorf("a terminal would obey %q", text[:min(len(text), 300)])
+					}
 					if !strings.Contains(text, c.says) {
 						t.Errorf("%q is missing in %q", c.says, text[max(0, len(text)-300):])
 					}
@@ -70,6 +86,23 @@ func TestHostile(t *testing.T) {
 	for _, test := range tests { // all run side by side already
 		test()
 	}
+	t.Run("R18 a terminal that is changed, and text in disguise: neither a model nor a person is deceived", func(t *testing.T) {
+		const deceit = `stty raw -echo 2>/dev/null; printf '\033[?1049h\033[2J\033c\033]0;a title\007\033]2;another\033\\\033]52;c;Y2FuYXJ5\007\033[5i\033[?1000h` +
+			`\033P$qm\033\\\033[21t\033[6n\033[c\0335;A\016\033(0\233\235canary\n` +
+			`before\342\200\256after\342\201\246x\363\240\201\201y\r\n\007\010\177\0\001end\033]0;open'; sleep 0.1`
+		for _, terminal := range []bool{false, true} {
+			r := newRoom(t, exec.CommandOptions{}, exec.Options{})
+			seen := ""
+			r.update = func(s string) { seen += s }
+			text, _, err := r.run(t.Context(), m{"command": deceit, "pty": terminal})
+			for where, text := range map[string]string{"the result": text, "the updates": seen} {
+				if err != nil || strings.ContainsFunc(text, harmful) || strings.Contains(text, "title") || strings.Contains(text, "Y2FuYXJ5") ||
+					!strings.Contains(text, `before\u{202e}after\u{2066}x\u{e0041}y`) || !strings.Contains(text, "end") {
+					t.Errorf("terminal %v: %s: %q, %v", terminal, where, text, err)
+				}
+			}
+		}
+	})
 	t.Run("a flood of 1 GB", func(t *testing.T) {
 		if testing.Short() {
 			t.Skip("long")
