@@ -33,7 +33,6 @@ import (
 	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
-	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -81,7 +80,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		}),
 		approvals.Methods(approvals.Options{
 			Store: p.store, Default: chela.DefaultAgent, Agent: known, Publish: p.bus.Publish, Subscribe: p.bus.Subscribe,
-			Decide: p.conductor.Decide, Policy: e.commandPolicy,
+			Decide: p.conductor.Decide, Rules: e.profile.allowed,
 		}),
 		models.Methods(e.catalog()),
 		devices.Methods(devices.Options{
@@ -162,14 +161,4 @@ func (e *Engine) configMethods() []rpc.Method {
 	}
 	v := config.View{Tree: tree, Boot: e.boot, Started: e.started, Version: Version}
 	return configmethods.Methods(configmethods.Options{Snapshot: v.Snapshot, Schema: v.Schema, Lookup: config.Lookup})
-}
-
-// commandPolicy says what the exec tool may do, and where that is set.
-func (e *Engine) commandPolicy() approvals.Policy {
-	mode, _ := exec.ParseMode(e.profile.opts.Tools.Exec.Mode) // was checked at the start
-	p := approvals.Policy{Mode: string(mode), Path: e.o.ConfigPath}
-	if tree, ok := e.o.Config.(*config.Tree); ok {
-		p.Path, p.Exists = tree.Path(), tree.Exists()
-	}
-	return p
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/invoke"
@@ -28,6 +29,7 @@ type sections interface {
 
 // options is the configuration as the parts need it. The keys are OpenClaw's.
 type options struct {
+	Compat   string // "openclaw": its permissive defaults
 	Agent    agentOptions
 	Agents   agentsOptions
 	Session  sessionOptions
@@ -88,9 +90,9 @@ type agentOptions struct {
 	Timezone       string                    `json:"userTimezone"`
 	Params         json.RawMessage           `json:"params"`
 	Budget         budgetOptions             `json:"budget"`
-}
 	ImageModel     model.Choice              `json:"imageModel"`
 	ImageSide      int                       `json:"imageMaxDimensionPx"` // 0: 1200
+}
 
 // agentsOptions is agents: what is said of single ones.
 type agentsOptions struct {
@@ -100,9 +102,12 @@ type agentsOptions struct {
 
 // namedOptions is agents.entries.<id>, or one of agents.list.
 type namedOptions struct {
-	ID    string        `json:"id"`
-	Older string        `json:"agentId"` // the older spelling of ID
-	Tools policy.Config `json:"tools"`
+	ID    string `json:"id"`
+	Older string `json:"agentId"` // the older spelling of ID
+	Tools struct {
+		policy.Config
+		Exec allowlist.Config `json:"exec"`
+	} `json:"tools"`
 }
 
 // agent returns what is said of an agent, and where.
@@ -155,7 +160,7 @@ type toolOptions struct {
 
 // execOptions is tools.exec.
 type execOptions struct {
-	Mode           string   `json:"mode"` // deny, allowlist, ask, always, full; "": ask
+	allowlist.Config
 	TimeoutSeconds int      `json:"timeoutSeconds"`
 	MaxOutput      int      `json:"maxOutputChars"`
 	Dangerous      []string `json:"dangerousPatterns"`
@@ -177,6 +182,7 @@ func readOptions(s sections) (options, error) {
 		path string
 		into any
 	}{
+		{"compat", &o.Compat},
 		{"agents.defaults", &o.Agent},
 		{"agents", &o.Agents},
 		{"session", &o.Session},
@@ -240,14 +246,10 @@ func (o *options) budget() usage.Budget {
 }
 
 // exec is what the exec tool may do.
-func (o *options) exec(a Options) (exec.Options, error) {
+func (o *options) exec(a Options) exec.Options {
 	e := o.Tools.Exec
-	mode, err := exec.ParseMode(e.Mode)
-	if err != nil {
-		return exec.Options{}, fmt.Errorf("tools.exec.mode: %w", err)
-	}
 	return exec.Options{
-		Mode: mode, Interactive: true, MaxTimeout: time.Duration(e.TimeoutSeconds) * time.Second,
+		Interactive: true, MaxTimeout: time.Duration(e.TimeoutSeconds) * time.Second,
 		Yield: time.Duration(e.BackgroundMS) * time.Millisecond, MaxOutput: e.MaxOutput, DangerousPatterns: e.Dangerous, PathPrepend: e.PathPrepend, Environ: a.Environ,
-	}, nil
+	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/queue"
-	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/internal/usage"
 )
 
@@ -24,6 +24,8 @@ func TestBadOptions(t *testing.T) {
 		{"models", `{"providers": {"p": {"timeoutSeconds": "1m"}}}`, "timeoutSeconds"},
 		{"models", `{"providers": {"p": {"apiKey": {"source": "vault", "id": "x"}}}}`, "vault"},
 		{"tools", `{"exec": {"dangerousPatterns": "rm"}}`, "dangerousPatterns"},
+		{"tools", `{"exec": {"security": "yolo"}}`, "tools.exec: security"},
+		{"agents", `{"list": [{"id": "a", "tools": {"exec": {"ask": "never"}}}]}`, "agents.list[0].tools.exec: ask"},
 		{"channels", `{"telegram": {"allowFrom": "me"}}`, "allowFrom"},
 		{"channels", `{"telegram": {"allowFrom": [{"id": 5}]}}`, "allowFrom"},
 	}
@@ -78,12 +80,59 @@ func TestDefaults(t *testing.T) {
 	if got := o.concurrent(); got != 4*runtime.NumCPU() {
 		t.Errorf("concurrent %d", got)
 	}
-	e, err := o.exec(Options{})
-	if err != nil || e.Mode != exec.ModeAsk || !e.Interactive {
-		t.Errorf("exec %+v %v", e, err)
+	if e := o.exec(Options{}); !e.Interactive {
+		t.Errorf("exec %+v", e)
+	}
+	if got := policyOf(t, o, "main"); got != allowlist.Default() {
+		t.Errorf("commands %+v", got)
 	}
 	if got := o.senders(); len(got) != 0 {
 		t.Errorf("senders %v", got)
+	}
+}
+
+// policyOf is the policy about an agent's commands, without a document.
+func policyOf(t *testing.T, o *options, id chela.AgentID) allowlist.Policy {
+	t.Helper()
+	r, err := o.commandRules(t.TempDir(), "").Rules(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Policy
+}
+
+func TestCommandRules(t *testing.T) {
+	fresh := allowlist.Default()
+	with := func(s allowlist.Security, a allowlist.Ask, reads bool) allowlist.Policy {
+		return allowlist.Policy{Security: s, Ask: a, Fallback: allowlist.Deny, Reads: reads}
+	}
+	for _, tt := range []struct {
+		name  string
+		conf  conf
+		agent chela.AgentID
+		want  allowlist.Policy
+	}{
+		{"nothing is set", nil, "main", fresh},
+		{"EX-24 mode off", conf{"tools": `{"exec": {"mode": "full"}}`}, "main", allowlist.Open()},
+		{"EX-24 security off", conf{"tools": `{"exec": {"security": "off"}}`}, "main", with("full", "off", true)},
+		{"EX-24 security ask", conf{"tools": `{"exec": {"security": "ask"}}`}, "main", fresh},
+		{"EX-24 security review", conf{"tools": `{"exec": {"security": "review"}}`}, "main", fresh},
+		{"EX-24 security sudo", conf{"tools": `{"exec": {"security": "sudo"}}`}, "main", fresh},
+		{"EX-24 ask true", conf{"tools": `{"exec": {"ask": true}}`}, "main", with("allowlist", "always", true)},
+		{"EX-24 ask false is no wish", conf{"tools": `{"exec": {"ask": false}}`}, "main", fresh},
+		{"the list alone", conf{"tools": `{"exec": {"security": "allowlist", "ask": "off"}}`}, "main", with("allowlist", "off", false)},
+		{"of a mode and a pair the stricter", conf{"tools": `{"exec": {"mode": "full", "ask": "always"}}`}, "main", with("full", "always", true)},
+		{"of an agent", conf{"tools": `{"exec": {"mode": "full"}}`, "agents": `{"list": [{"id": "ops", "tools": {"exec": {"mode": "deny"}}}]}`}, "ops", with("deny", "off", true)},
+		{"of another agent", conf{"tools": `{"exec": {"mode": "full"}}`, "agents": `{"list": [{"id": "ops", "tools": {"exec": {"mode": "deny"}}}]}`}, "main", allowlist.Open()},
+		{"an agent's ask over the pair of all", conf{"tools": `{"exec": {"security": "full", "ask": "off"}}`, "agents": `{"entries": {"ops": {"tools": {"exec": {"ask": "always"}}}}}`}, "ops", with("full", "always", true)},
+		{"compat openclaw", conf{"compat": `"openclaw"`}, "main", allowlist.Open()},
+		{"compat openclaw with a wish", conf{"compat": `"openclaw"`, "tools": `{"exec": {"ask": "always"}}`}, "main", with("full", "always", true)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := policyOf(t, read(t, tt.conf), tt.agent); got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
 	}
 }
 
@@ -107,9 +156,11 @@ func TestSet(t *testing.T) {
 	if got := o.concurrent(); got != 3 {
 		t.Errorf("concurrent %d", got)
 	}
-	e, err := o.exec(Options{})
-	if err != nil || e.Mode != exec.ModeFull || e.MaxTimeout != time.Minute || e.MaxOutput != 500 {
-		t.Errorf("exec %+v %v", e, err)
+	if e := o.exec(Options{}); e.MaxTimeout != time.Minute || e.MaxOutput != 500 {
+		t.Errorf("exec %+v", e)
+	}
+	if got := policyOf(t, o, "main"); got.Security != allowlist.Full || got.Ask != allowlist.Off {
+		t.Errorf("commands %+v", got)
 	}
 	if diff := cmp.Diff(map[string][]string{"telegram": {"*"}, "signal": {"+49", "12345678901"}}, map[string][]string(o.senders())); diff != "" {
 		t.Errorf("senders: %s", diff)

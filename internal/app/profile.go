@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/inbound"
@@ -38,6 +39,7 @@ type profiles struct {
 	tools   tool.Set
 
 	commands *exec.Commands // that go on in the background
+	allowed  *allowlist.Source
 
 	prompt prompt.Builder
 
@@ -50,8 +52,7 @@ func openModels(ctx context.Context, o *options, a Options, image model.Image) (
 	return model.Open(ctx, model.Options{
 		Config: o.Models, Default: o.Agent.Model, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
 		Keys: keyDir(a.State), Rests: filepath.Join(a.State, "cache", "rests.json"), Log: a.Log, NoProbe: a.NoProbe, Made: a.Providers,
-		Image:  image,
-		Image:  files.Fitted,
+		Image: image,
 	})
 }
 
@@ -71,9 +72,16 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options) (*profi
 	if err := opts.checkTools(); err != nil {
 		return nil, err
 	}
-	run, err := opts.exec(o)
-	if err != nil {
-		return nil, err
+	run := opts.exec(o)
+	p.allowed = opts.commandRules(o.State, p.home)
+	run.Rules = p.allowed.Rules
+	run.Used = func(uses []allowlist.Use, command string) {
+		if err := p.allowed.Used(uses, command, time.Now()); err != nil {
+			o.Log.Warn("note that an entry of the allowlist was used", "err", err)
+		}
+	}
+	if opts.Compat == "openclaw" {
+		o.Log.Warn(`compat is "openclaw": commands run without a question unless tools.exec says otherwise`)
 	}
 	p.commands = opts.commands(st, o)
 	run.Commands = p.commands

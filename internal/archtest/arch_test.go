@@ -58,6 +58,7 @@ var levels = []struct {
 	{"internal/hook", 1},
 	{"internal/bus", 1},
 	{"internal/shell", 1},
+	{"internal/allowlist", 1},
 	{"internal/sandbox", 1},
 	{"internal/compact", 1},
 	{"internal/dialect", 1},
@@ -100,17 +101,18 @@ var levels = []struct {
 
 // beside names the imports within a level.
 var beside = map[string][]string{
-	"internal/llm":      {"internal/spelling"},
-	"internal/dispatch": {"internal/agent", "internal/invoke"},
-	"internal/method/*": {"internal/rpc"},
-	"internal/gateway":  {"internal/rpc"},
-	"internal/cli":      {"client", "internal/tui", "internal/tui/*", "internal/cli/*"},
-	"internal/cli/*":    {"client", "internal/cli/console", "internal/tui/ansi", "internal/tui/markdown", "internal/tui/talk"},
-	"internal/tui":      {"client", "internal/tui/*"},
-	"internal/tui/*":    {"client", "internal/tui/ansi", "internal/tui/feed", "internal/tui/lines"},
-	"internal/model":    {"internal/standard"},
-	"internal/compact":  {"internal/session"},
-	"internal/store":    {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},
+	"internal/llm":       {"internal/spelling"},
+	"internal/dispatch":  {"internal/agent", "internal/invoke"},
+	"internal/method/*":  {"internal/rpc"},
+	"internal/gateway":   {"internal/rpc"},
+	"internal/cli":       {"client", "internal/tui", "internal/tui/*", "internal/cli/*"},
+	"internal/cli/*":     {"client", "internal/cli/console", "internal/tui/ansi", "internal/tui/markdown", "internal/tui/talk"},
+	"internal/tui":       {"client", "internal/tui/*"},
+	"internal/tui/*":     {"client", "internal/tui/ansi", "internal/tui/feed", "internal/tui/lines"},
+	"internal/model":     {"internal/standard"},
+	"internal/compact":   {"internal/session"},
+	"internal/allowlist": {"internal/shell"},
+	"internal/store":     {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},
 }
 
 // only narrows what some packages import of ours, below what the level allows.

@@ -151,7 +151,7 @@ func (k *Key) check(v any) (any, bool) {
 			return whole(f), f >= 0
 		}
 	case bool:
-		return v, k.Kind == Bool || k.Kind == Any
+		return v, k.Kind == Bool || k.Kind == Any || slices.Contains(k.Values, strconv.FormatBool(v))
 	case []any:
 		if k.Kind == Texts {
 			return v, !slices.ContainsFunc(v, func(e any) bool { return !isText(e) })

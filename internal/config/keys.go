@@ -30,8 +30,8 @@ var (
 	search    = []string{"brave", "tavily", "searxng", "duckduckgo"}
 	logLevel  = []string{"silent", "fatal", "error", "warn", "info", "debug", "trace"}
 	execHost  = []string{"auto", "sandbox", "gateway", "node"}
-	security  = []string{"deny", "allowlist", "full"}
-	askMode   = []string{"off", "on-miss", "always"}
+	security  = []string{"deny", "allowlist", "full", "off", "ask", "review", "sudo"}
+	askMode   = []string{"off", "on-miss", "always", "true", "false"}
 	execMode  = []string{"deny", "allowlist", "always", "ask", "auto", "full"}
 	dialects  = []string{"anthropic-messages", "openai-completions", "openai-responses", "google-generative-ai", "ollama", "offline"}
 )
@@ -41,7 +41,6 @@ const (
 	guardTools      = "keep any tool from being used"
 	guardSandboxes  = "put anything into a sandbox"
 	guardCommands   = "keep any command from running"
-	guardAsking     = "make any command wait for a person"
 	guardFiles      = "keep any file from being written"
 	guardAgents     = "keep sessions apart"
 	guardSending    = "keep any message from being sent"
@@ -56,7 +55,7 @@ const (
 // is kept and not looked at; an idle one is checked, too.
 var table = [...]Key{
 	{Path: "$schema", Kind: Text, Doc: "schema for editors"},
-	{Path: "compat", Kind: Text, Values: []string{"chela", "openclaw"}, Default: `"chela"`, Idle: true, Doc: "openclaw: its permissive defaults"},
+	{Path: "compat", Kind: Text, Values: []string{"chela", "openclaw"}, Default: `"chela"`, Doc: "openclaw: its permissive default, every command runs without a question"},
 	{Path: "env", Kind: Object, Doc: "environment variables for Chela"},
 	{Path: "env.*", Kind: Any, Doc: "a variable; the environment of the process goes first"},
 	{Path: "env.vars", Kind: Object, Doc: "variables by name"},
@@ -159,15 +158,15 @@ var table = [...]Key{
 	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
 	{Path: "tools.exec.host", Kind: Text, Values: execHost, Default: `"auto"`, Idle: true, Guards: guardSandboxes, Doc: "where commands run"},
 	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Default: `"ask"`, Doc: "what may run and what asks first"},
-	{Path: "tools.exec.security", Kind: Text, Values: security, Idle: true, Guards: guardCommands, Doc: "what may run outside of the sandbox"},
-	{Path: "tools.exec.ask", Kind: Text, Values: askMode, Idle: true, Guards: guardAsking, Doc: "when a person is asked first"},
+	{Path: "tools.exec.security", Kind: Text, Values: security, Doc: "which commands may run: none, those of the allowlist, all"},
+	{Path: "tools.exec.ask", Kind: Text, Values: askMode, Doc: "when a person is asked first"},
 	{Path: "tools.exec.timeoutSec", Kind: Seconds, Idle: true, Doc: "longest command (other spelling)"},
 	{Path: "tools.exec.timeoutSeconds", Kind: Seconds, Default: "1800", Doc: "longest time that a command may ask for, and has in the background"},
 	{Path: "tools.exec.backgroundMs", Kind: Millis, Default: "10000", Doc: "time after which a command goes on in the background"},
 	{Path: "tools.exec.cleanupMs", Kind: Millis, Default: "1800000", Doc: "how long an ended command is kept"},
 	{Path: "tools.exec.maxOutputChars", Kind: Int, Default: "10000", Doc: "characters of a command's output that the model is given"},
 	{Path: "tools.exec.pathPrepend", Kind: Texts, Doc: "folders before PATH"},
-	{Path: "tools.exec.safeBins", Kind: Texts, Idle: true, Doc: "programs that run without asking"},
+	{Path: "tools.exec.safeBins", Kind: Texts, Default: `["cut","uniq","head","tail","tr","wc"]`, Doc: "filters that are on the allowlist while they read nothing but their input"},
 	{Path: "tools.exec.dangerousPatterns", Kind: Texts, Doc: "commands that are always refused, as patterns"},
 	{Path: "tools.exec.env", Kind: Object, Idle: true, Doc: "variables for commands"},
 	{Path: "tools.exec.env.*", Kind: Text, Idle: true, Doc: "a variable for commands"},
@@ -178,9 +177,15 @@ var table = [...]Key{
 	{Path: "tools.exec.applyPatch.workspaceOnly", Kind: Bool, Default: "true", Idle: true, Doc: "it stays inside the workspace, whatever this says"},
 	{Path: "tools.exec.notifyOnExit", Kind: Bool, Default: "true", Doc: "tell the session when a background command ends"},
 	{Path: "tools.exec.notifyOnExitEmptySuccess", Kind: Bool, Default: "false", Doc: "also of one that succeeded without output"},
-	{Path: "tools.exec.strictInlineEval", Kind: Any, Guards: guardCommands},
-	{Path: "tools.exec.safeBinTrustedDirs", Kind: Any},
-	{Path: "tools.exec.safeBinProfiles", Kind: Any},
+	{Path: "tools.exec.strictInlineEval", Kind: Bool, Default: "false", Doc: "ask each time about code that is written in a command, as in python3 -c"},
+	{Path: "tools.exec.safeBinTrustedDirs", Kind: Texts, Doc: "folders with filters and wrappers, beside /bin and /usr/bin"},
+	{Path: "tools.exec.safeBinProfiles", Kind: Object, Doc: "which arguments filters of your own may have"},
+	{Path: "tools.exec.safeBinProfiles.*", Kind: Object, Doc: "a filter"},
+	{Path: "tools.exec.safeBinProfiles.*.minPositional", Kind: Int, Default: "0", Doc: "fewest arguments that are no flags"},
+	{Path: "tools.exec.safeBinProfiles.*.maxPositional", Kind: Int, Default: "0", Doc: "most arguments that are no flags"},
+	{Path: "tools.exec.safeBinProfiles.*.allowedValueFlags", Kind: Texts, Doc: "flags with a value"},
+	{Path: "tools.exec.safeBinProfiles.*.allowedBooleanFlags", Kind: Texts, Doc: "flags without one"},
+	{Path: "tools.exec.safeBinProfiles.*.deniedFlags", Kind: Texts, Doc: "flags that are refused"},
 	{Path: "tools.exec.approvalRunningNoticeMs", Kind: Any},
 	{Path: "tools.loopDetection", Kind: Object, Doc: "stopping a model that goes in circles"},
 	{Path: "tools.loopDetection.enabled", Kind: Bool, Default: "true", Doc: "watch for loops"},

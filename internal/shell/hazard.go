@@ -118,9 +118,9 @@ func number(n syntax.Node) bool {
 	return lit != "" && strings.Trim(lit, "0123456789") == ""
 }
 
-// harmless reports whether a variable may be given to commands without
+// Harmless reports whether a variable may be given to commands without
 // changing what they do beyond their language and looks.
-func harmless(name string) bool {
+func Harmless(name string) bool {
 	switch name {
 	case "LANG", "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM",
 		"CI", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT", "DEBIAN_FRONTEND":

@@ -275,7 +275,7 @@ func (w *walker) declare(c *syntax.DeclClause, join string) {
 			seg.Verdict, seg.Reason = Ask, "it declares variables in a way that is not judged"
 		case c.Variant.Value == "nameref":
 			seg.Verdict, seg.Reason = Ask, "it declares a reference"
-		case c.Variant.Value != "local" && !harmless(a.Name.Value):
+		case c.Variant.Value != "local" && !Harmless(a.Name.Value):
 			seg.Verdict, seg.Reason = Ask, "it sets "+a.Name.Value+" for the commands that follow"
 		case special(a.Name.Value):
 			seg.Verdict, seg.Reason = Ask, "it sets "+a.Name.Value
@@ -321,7 +321,7 @@ func (w *walker) call(c *syntax.CallExpr, join string, r redirection, in input) 
 	for _, a := range c.Assigns {
 		w.scoped(func() { w.assign(a) })
 		seg.Argv = append(seg.Argv, Word{Text: source(a)})
-		if !harmless(a.Name.Value) && !(a.Name.Value == "IFS" && c.Args[0].Lit() == "read") {
+		if !Harmless(a.Name.Value) && !(a.Name.Value == "IFS" && c.Args[0].Lit() == "read") {
 			seg.raise(Ask, "it sets "+a.Name.Value+" for a command")
 		}
 	}

@@ -115,7 +115,7 @@ func (wr wrapper) unwrap(w *walker, args []Word) (inner []Word, reason string) {
 		case wr.assigns && assignment(a.Text):
 			name, value, _ := strings.Cut(a.Text, "=")
 			w.scoped(func() { w.set(name, value, a.Literal) })
-			if !harmless(name) {
+			if !Harmless(name) {
 				reason = "it sets " + name + " for a command"
 			}
 		case skip > 0:

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/rpc"
@@ -27,8 +28,8 @@ type Options struct {
 	Subscribe func(func(chela.Event)) (stop func())
 	// Decide decides a request as the principal of ctx.
 	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
-	// Policy returns what commands may do without a question.
-	Policy func() Policy
+	// Rules is the rules about commands.
+	Rules *allowlist.Source
 }
 
 // Methods returns the methods.
@@ -39,6 +40,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get),
 		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve).Works(),
 		rpc.New(wire.MethodExecPolicy, wire.RoleOperator, chela.ScopeAdmin, m.policy),
+		rpc.New(wire.MethodExecPolicySet, wire.RoleOperator, chela.ScopeAdmin, m.setPolicy),
 		rpc.New(wire.MethodApprovalAsk, wire.RoleOperator, chela.ScopeApprovals, m.ask).
 			Accepting("security", "ask", "resolvedPath", "sessionId", "runId", "toolCallId", "turnSourceChannel", "turnSourceTo",
 				"turnSourceAccountId", "turnSourceThreadId", "commandSpans", "suppressDelivery", "deliverToApprovalClientsOnly"),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/dispatch"
@@ -155,7 +156,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		}),
 		approvals.Methods(approvals.Options{
 			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: c.Decide,
-			Policy: func() approvals.Policy { return approvals.Policy{Mode: "ask", Path: "/state/chela.json", Exists: true} },
+			Rules: &allowlist.Source{File: allowlist.NewFile(filepath.Join(h.t.TempDir(), allowlist.FileName)), Base: allowlist.Default()},
 		}),
 		models.Methods(models.Options{
 			Status:  func() wire.ModelsStatus { return wire.ModelsStatus{Default: model.Ref(), Reason: "the test says so"} },

@@ -655,7 +655,7 @@ func (b plainBroker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (
 // What may be typed into is more than what may not: it is allowed anew.
 func TestInputIsAllowedAnew(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t, exec.CommandOptions{}, exec.Options{Mode: exec.ModeAsk, Interactive: true})
+	r := newRoom(t, exec.CommandOptions{}, exec.Options{Rules: mode("ask"), Interactive: true})
 	hashes := map[string]bool{}
 	for _, args := range []m{{}, {"background": true}, {"yieldMs": 500}, {"timeoutSeconds": 5}} {
 		args["command"] = "bash"

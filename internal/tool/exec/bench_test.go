@@ -18,7 +18,7 @@ import (
 // nothing, in percent of a core. A round is a second.
 func BenchmarkIdle(b *testing.B) {
 	c := exec.NewCommands(exec.CommandOptions{})
-	tl, err := exec.New(exec.Options{Broker: host.Broker{}, Mode: exec.ModeFull, Commands: c})
+	tl, err := exec.New(exec.Options{Broker: host.Broker{}, Rules: mode("full"), Commands: c})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,8 +4,8 @@
 //
 // A call is planned first. The command is read by package shell; what is
 // needed to run it (the shell's path, the working directory, the environment)
-// is resolved into a sandbox.Plan; the [Mode] and the verdict decide whether it
-// runs, asks or is refused. Run starts the plan that was judged and shown, and
+// is resolved into a sandbox.Plan; the verdict and the rules of package allowlist
+// decide whether it runs, asks or is refused. Run starts the plan that was judged and shown, and
 // looks nothing up again.
 //
 // A command that takes long, or was meant to, is left to [Commands], under the

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/chela-ai/chela/internal/allowlist"
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/sandbox"
 	"github.com/chela-ai/chela/internal/tool"
 )
@@ -19,7 +21,11 @@ import (
 type Options struct {
 	Broker sandbox.Broker
 
-	Mode        Mode // "": ModeAsk
+	// Rules returns what holds for the commands of an agent; nil:
+	// allowlist.Default. With an error no command is run.
+	Rules func(chela.AgentID) (*allowlist.Rules, error)
+	// Used is told which entries of the allowlist let a command run; nil: nobody is.
+	Used        func(uses []allowlist.Use, command string)
 	Interactive bool // somebody can be asked; without, what would ask is refused
 
 	// Commands keeps what goes on in the background; nil: nothing does.
@@ -43,9 +49,6 @@ var description string
 func New(o Options) (tool.Tool, error) {
 	if o.Broker == nil {
 		return nil, errors.New("exec: no broker")
-	}
-	if o.Mode == "" {
-		o.Mode = ModeAsk
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
@@ -171,6 +174,9 @@ func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, er
 	}
 	if j.note != "" {
 		k.note = j.note
+	}
+	if t.Used != nil && len(j.used) > 0 {
+		t.Used(j.used, j.text)
 	}
 	var yield <-chan time.Time
 	switch {

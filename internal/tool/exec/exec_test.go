@@ -18,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/allowlist"
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/sandbox"
 	"github.com/chela-ai/chela/internal/sandbox/host"
 	"github.com/chela-ai/chela/internal/tool"
@@ -35,13 +37,21 @@ type box struct {
 	update func(string)
 }
 
+// mode returns the rules of a mode.
+func mode(word string) func(chela.AgentID) (*allowlist.Rules, error) {
+	return func(chela.AgentID) (*allowlist.Rules, error) {
+		p, err := allowlist.ParseMode(word)
+		return &allowlist.Rules{Policy: p}, err
+	}
+}
+
 func newBox(t *testing.T, o exec.Options) *box {
 	t.Helper()
 	if o.Broker == nil {
 		o.Broker = host.Broker{}
 	}
-	if o.Mode == "" {
-		o.Mode = exec.ModeFull
+	if o.Rules == nil {
+		o.Rules = mode("full")
 	}
 	tl, err := exec.New(o)
 	if err != nil {
@@ -393,8 +403,8 @@ func TestJudgement(t *testing.T) {
 		denied = "denied"
 	)
 	b := func(o exec.Options) *box { return newBox(t, o) }
-	ask := exec.Options{Mode: exec.ModeAsk, Interactive: true}
-	full := exec.Options{Mode: exec.ModeFull}
+	ask := exec.Options{Rules: mode("ask"), Interactive: true}
+	full := exec.Options{Rules: mode("full")}
 	for _, tt := range []struct {
 		name string
 		o    exec.Options
@@ -404,25 +414,25 @@ func TestJudgement(t *testing.T) {
 	}{
 		{"a reading command runs", ask, m{"command": "ls -la | head"}, runs, ""},
 		{"others ask", ask, m{"command": "touch x"}, asks, "touch is not known to only read"},
-		{"nobody to ask", exec.Options{Mode: exec.ModeAsk}, m{"command": "touch x"}, denied, "--yes"},
-		{"nobody to ask, but it only reads", exec.Options{Mode: exec.ModeAsk}, m{"command": "ls"}, runs, ""},
+		{"nobody to ask", exec.Options{Rules: mode("ask")}, m{"command": "touch x"}, denied, "--yes"},
+		{"nobody to ask, but it only reads", exec.Options{Rules: mode("ask")}, m{"command": "ls"}, runs, ""},
 		{"full runs", full, m{"command": "touch x"}, runs, ""},
-		{"EX-14 deny", exec.Options{Mode: exec.ModeDeny, Interactive: true}, m{"command": "ls"}, denied, "tools.exec.mode"},
-		{"allowlist refuses without asking", exec.Options{Mode: exec.ModeAllowlist, Interactive: true}, m{"command": "touch x"}, denied, "known to read"},
-		{"allowlist runs what reads", exec.Options{Mode: exec.ModeAllowlist}, m{"command": "ls"}, runs, ""},
-		{"always asks for what reads", exec.Options{Mode: exec.ModeAlways, Interactive: true}, m{"command": "ls"}, asks, "every command"},
+		{"EX-14 deny", exec.Options{Rules: mode("deny"), Interactive: true}, m{"command": "ls"}, denied, "tools.exec.mode"},
+		{"allowlist refuses without asking", exec.Options{Rules: mode("allowlist"), Interactive: true}, m{"command": "touch x"}, denied, "allowlist"},
+		{"allowlist runs what reads", exec.Options{Rules: mode("allowlist")}, m{"command": "ls"}, runs, ""},
+		{"always asks for what reads", exec.Options{Rules: mode("always"), Interactive: true}, m{"command": "ls"}, asks, "every command"},
 		{"EX-09 a dangerous plan in full mode", full, m{"command": "rm -rf /"}, denied, "deletes a whole system"},
 		{"EX-09 a look-alike", full, m{"command": "rm -rf ./build"}, runs, ""},
 		{"EX-09 dd --help", full, m{"command": "dd --help"}, runs, ""},
-		{"a configured pattern", exec.Options{Mode: exec.ModeFull, DangerousPatterns: []string{"^shutdown"}}, m{"command": "shutdown now"}, denied, "pattern"},
-		{"EX-17 security ask hardens full", exec.Options{Mode: exec.ModeFull, Interactive: true}, m{"command": "touch x", "security": "ask"}, asks, "touch"},
+		{"a configured pattern", exec.Options{Rules: mode("full"), DangerousPatterns: []string{"^shutdown"}}, m{"command": "shutdown now"}, denied, "pattern"},
+		{"EX-17 security ask hardens full", exec.Options{Rules: mode("full"), Interactive: true}, m{"command": "touch x", "security": "ask"}, asks, "touch"},
 		{"EX-24 security off does not loosen", ask, m{"command": "touch x", "security": "off"}, asks, ""},
 		{"EX-24 ask false does not loosen", ask, m{"command": "touch x", "ask": false}, asks, ""},
 		{"EX-24 ask true asks always", ask, m{"command": "ls", "ask": true}, asks, ""},
 		{"EX-24 ask always", ask, m{"command": "ls", "ask": "always"}, asks, ""},
 		{"EX-24 security deny", full, m{"command": "ls", "security": "deny"}, denied, ""},
 		{"EX-24 security allowlist", full, m{"command": "touch x", "security": "allowlist"}, denied, ""},
-		{"EX-24 security review", exec.Options{Mode: exec.ModeFull, Interactive: true}, m{"command": "touch x", "security": "review"}, asks, ""},
+		{"EX-24 security review", exec.Options{Rules: mode("full"), Interactive: true}, m{"command": "touch x", "security": "review"}, asks, ""},
 		{"EX-24 host local", full, m{"command": "ls", "host": "local"}, runs, ""},
 		{"outside the workspace even reading asks", ask, m{"command": "ls", "workdir": "/"}, asks, "outside the workspace"},
 		{"variables ask", ask, m{"command": "git log", "env": m{"X": "y"}}, asks, "environment"},
@@ -445,7 +455,7 @@ func TestJudgement(t *testing.T) {
 			if got != tt.want || !strings.Contains(says, tt.says) {
 				t.Errorf("%s: %q, want %s: %q", got, says, tt.want, tt.says)
 			}
-			if reads := p.Effect == tool.Reads; reads && got == asks && tt.o.Mode != exec.ModeAlways && tt.args["ask"] == nil {
+			if reads := p.Effect == tool.Reads; reads && got == asks && tt.says != "every command" && tt.args["ask"] == nil {
 				t.Error("it asks for what only reads")
 			}
 			c.Plan = nil // what was not planned is judged again, and not run against the judgement
@@ -520,7 +530,7 @@ func TestGitRunsNothing(t *testing.T) {
 // What is judged to read changes nothing when it is run.
 func TestReadingChangesNothing(t *testing.T) {
 	t.Parallel()
-	b := newBox(t, exec.Options{Mode: exec.ModeAllowlist, Timeout: 10 * time.Second})
+	b := newBox(t, exec.Options{Rules: mode("allowlist"), Timeout: 10 * time.Second})
 	for name, text := range map[string]string{"a.txt": "one\ntwo\n", "b.txt": "two\n", "-o": "x", "-delete": "x", "sub/c.go": "package c\n"} {
 		path := filepath.Join(b.dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -588,7 +598,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	t.Run("after a restart only what was approved is run", func(t *testing.T) {
-		b := newBox(t, exec.Options{Mode: exec.ModeAsk, Interactive: true})
+		b := newBox(t, exec.Options{Rules: mode("ask"), Interactive: true})
 		p, c, err := b.plan(m{"command": "echo x > f"})
 		if err != nil || !p.Ask {
 			t.Fatalf("%+v, %v", p, err)
@@ -632,11 +642,11 @@ func TestNew(t *testing.T) {
 		t.Error("a bad pattern: no error")
 	}
 	for _, s := range []string{"full", "off", "ask", "auto", "review", "allowlist", "deny", "always", "", "on-miss"} {
-		if _, err := exec.ParseMode(s); err != nil {
+		if _, err := allowlist.ParseMode(s); err != nil {
 			t.Errorf("mode %q: %v", s, err)
 		}
 	}
-	if _, err := exec.ParseMode("yolo"); err == nil {
+	if _, err := allowlist.ParseMode("yolo"); err == nil {
 		t.Error("mode yolo: no error")
 	}
 }

@@ -1,79 +1,143 @@
 package exec
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
 
-// Mode says what happens to a command that is not known to only read.
-type Mode string
-
-// The modes, from the loosest.
-const (
-	ModeFull      Mode = "full"      // it runs
-	ModeAsk       Mode = "ask"       // a person is asked
-	ModeAlways    Mode = "always"    // a person is asked, also for what only reads
-	ModeAllowlist Mode = "allowlist" // it is refused
-	ModeDeny      Mode = "deny"      // nothing runs at all
+	"github.com/chela-ai/chela/internal/allowlist"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/shell"
+	"github.com/chela-ai/chela/internal/tool"
 )
 
-// ParseMode reads a mode as configuration spells it. The older pairs and the
-// short words are understood: "off" is full, "auto" and "review" are ask.
-func ParseMode(s string) (Mode, error) {
-	switch s {
-	case "full", "off":
-		return ModeFull, nil
-	case "", "ask", "auto", "review", "on-miss", "sudo":
-		return ModeAsk, nil
-	case "always":
-		return ModeAlways, nil
-	case "allowlist":
-		return ModeAllowlist, nil
-	case "deny":
-		return ModeDeny, nil
+// rules returns what holds for the commands of an agent.
+func (t *execTool) rules(id chela.AgentID) (*allowlist.Rules, error) {
+	if t.Rules == nil {
+		return &allowlist.Rules{Policy: allowlist.Default()}, nil
 	}
-	return "", fmt.Errorf("exec mode %q is none of full, ask, always, allowlist, deny", s)
+	return t.Rules(id)
 }
 
-func (m Mode) rank() int {
-	switch m {
-	case ModeFull:
-		return 0
-	case ModeAsk:
-		return 1
-	case ModeAlways:
-		return 2
-	case ModeAllowlist:
-		return 3
+// hardened returns the policy with the wishes of a call, which never loosen it.
+func hardened(p allowlist.Policy, a args) (allowlist.Policy, error) {
+	wish, err := p.WithSecurity(a.Security)
+	if err != nil {
+		return p, err
 	}
-	return 4
+	p = p.Stricter(wish)
+	if wish, err = p.WithAsk(a.Ask); err != nil {
+		return p, err
+	}
+	return p.Stricter(wish), nil
 }
 
-// stricter returns the stricter of two modes.
-func (m Mode) stricter(o Mode) Mode {
-	if o.rank() > m.rank() {
-		return o
-	}
-	return m
+// question is a command that is to be judged.
+type question struct {
+	shell  shell.Plan
+	judge  shell.Judge
+	rules  *allowlist.Rules
+	policy allowlist.Policy // of the rules, with what the call wishes
+	inside bool             // it starts in the workspace
+	own    []string         // variables of the call
+	path   string           // PATH
 }
 
-// hardened returns the mode with the wishes of a call, which never loosen it.
-func (m Mode) hardened(a args) (Mode, error) {
-	if a.Security != "" {
-		o, err := ParseMode(a.Security)
-		if err != nil {
-			return m, err
-		}
-		m = m.stricter(o)
+// answer is what becomes of it.
+type answer struct {
+	tool.Plan
+	match allowlist.Match // what is run in its place, when that is due to the allowlist
+}
+
+// judge applies the policy to a command.
+func (t *execTool) judge(q question) answer {
+	verdict, reasons := q.verdict()
+	p := answer{Plan: tool.Plan{Effect: tool.Acts, Reason: strings.Join(reasons, "; ")}}
+	if verdict == shell.ReadOnly {
+		p.Effect = tool.Reads
 	}
-	switch v := a.Ask.(type) {
-	case bool:
-		if v {
-			m = m.stricter(ModeAlways)
-		}
-	case string:
-		o, err := ParseMode(v)
-		if err != nil {
-			return m, fmt.Errorf("ask: %w", err)
-		}
-		m = m.stricter(o)
+	switch {
+	case verdict == shell.Deny:
+		p.Deny = "This command is never run: " + p.Reason + "."
+		return p
+	case q.policy.Security == allowlist.Deny:
+		p.Deny = "Running commands is switched off (tools.exec.mode or security is deny)."
+		return p
+	case ownCommand(q.shell) != "":
+		p.Deny = ownCommand(q.shell)
+		return p
 	}
-	return m, nil
+	allowed := q.policy.Security == allowlist.Full || q.policy.Reads && verdict == shell.ReadOnly
+	if !allowed {
+		var miss error
+		if p.match, miss = q.match(); miss == nil {
+			allowed = true
+		} else if !q.policy.Reads || q.rules.Entries() > 0 {
+			p.Reason = strings.Join(append(reasons, miss.Error()), "; ")
+		}
+	}
+	inline := ""
+	if q.rules.StrictInline {
+		inline = q.shell.Inline()
+	}
+	switch {
+	case inline != "":
+		p.Reason = fmt.Sprintf("it runs code that is written in the command (%s)", shell.Escape(inline))
+		p.Once = true
+	case q.policy.Ask == allowlist.Always:
+		p.Reason = cmp.Or(p.Reason, "every command is to be asked about")
+		p.Once = true
+	case allowed:
+		return p
+	case q.policy.Ask == allowlist.Off:
+		p.Deny = "Only commands of the allowlist are run here, and nobody is asked: " + p.Reason + "."
+		return p
+	}
+	p.Ask, p.Deny = t.unasked(q.policy, allowed && inline == "", inline != "", p.Reason)
+	if p.Ask {
+		p.match = allowlist.Match{} // a person decides about what is written
+	}
+	return p
+}
+
+// unasked reports whether a person is to be asked, and, where nobody can be,
+// why the command is refused.
+func (t *execTool) unasked(p allowlist.Policy, listed, inline bool, reason string) (ask bool, deny string) {
+	switch {
+	case t.Interactive:
+		return true, ""
+	case !inline && p.Fallback == allowlist.Full, p.Fallback == allowlist.Listed && listed:
+		return false, ""
+	}
+	return false, "This command needs a person's approval, and nobody can be asked here: " + reason +
+		". (The person can start Chela with --yes to run commands without asking.)"
+}
+
+// verdict is what is to be done with the command, knowing where it runs.
+func (q question) verdict() (shell.Verdict, []string) {
+	switch {
+	case q.shell.Verdict == shell.ReadOnly && !q.inside:
+		return shell.Ask, []string{"the working directory is outside the workspace"}
+	case q.shell.Verdict == shell.ReadOnly && len(q.own) > 0:
+		return shell.Ask, []string{"it sets environment variables"}
+	}
+	return q.shell.Verdict, q.shell.Reasons
+}
+
+// match holds the command against the allowlist.
+func (q question) match() (allowlist.Match, error) {
+	for _, v := range q.own {
+		if name, _, _ := strings.Cut(v, "="); !shell.Harmless(name) {
+			return allowlist.Match{}, shell.Undecidable("it sets environment variables")
+		}
+	}
+	s, err := q.judge.Script(q.shell.Command)
+	if err != nil {
+		return allowlist.Match{}, err
+	}
+	pl := allowlist.Place{Path: filepath.SplitList(q.path), Workspace: q.judge.Workspace, Home: q.judge.Home}
+	policy := q.policy
+	policy.Reads = policy.Reads && q.inside && len(q.own) == 0
+	return q.rules.Match(policy, s, pl)
 }

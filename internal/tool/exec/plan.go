@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/sandbox"
 	"github.com/chela-ai/chela/internal/shell"
 	"github.com/chela-ai/chela/internal/tool"
@@ -26,6 +28,8 @@ type job struct {
 	background bool          // from the beginning
 	yield      time.Duration // after which it goes to the background; 0: never
 	note       string        // what is not as it was asked for
+
+	used []allowlist.Use // entries that it is due to
 }
 
 // Plan judges a call and resolves what it would run.
@@ -34,7 +38,11 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	if err := json.Unmarshal(c.Args, &a); err != nil {
 		return tool.Plan{}, fmt.Errorf("arguments: %w", err)
 	}
-	mode, err := t.Mode.hardened(a)
+	rules, err := t.rules(c.Agent)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	policy, err := hardened(rules.Policy, a)
 	if err != nil {
 		return tool.Plan{}, err
 	}
@@ -53,13 +61,14 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 		return tool.Plan{}, err
 	}
 	home, _ := os.UserHomeDir() // without one, ~ is still somebody's
-	sp := shell.Judge{Deny: t.deny, Dir: dir, Workspace: c.Dir, Home: home}.Parse(a.Command)
-	p := t.judge(sp, mode, inside, len(own) > 0)
+	judge := shell.Judge{Deny: t.deny, Dir: dir, Workspace: c.Dir, Home: home}
+	sp := judge.Parse(a.Command)
+	env := environment(t.Environ, t.PathPrepend)
+	p := t.judge(question{sp, judge, rules, policy, inside, own, strings.TrimPrefix(env[0], "PATH=")})
 	j := t.job(a, c)
 	if j.background && p.Effect == tool.Reads {
 		p.Effect = tool.Acts // it leaves something running
 	}
-	env := environment(t.Environ, t.PathPrepend)
 	if p.Effect == tool.Reads {
 		env = append(env, readOnlyEnv()...)
 	}
@@ -68,10 +77,11 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	}
 	j.plan = sandbox.Plan{
 		Path: t.Shell,
-		Argv: []string{filepath.Base(t.Shell), "-c", a.Command},
+		Argv: []string{filepath.Base(t.Shell), "-c", cmp.Or(p.match.Command, a.Command)},
 		Dir:  dir,
 		Env:  append(env, own...),
 	}
+	j.used = p.match.Used
 	p.Value = j
 	p.Text = text(sp, j, own)
 	// What a person decides on: not the variables that every command gets.
@@ -91,43 +101,7 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 		}
 	}
 	p.Hash = bound(shown.Hash(), files)
-	return p, nil
-}
-
-// judge applies the mode to the verdict.
-func (t *execTool) judge(sp shell.Plan, mode Mode, inside, env bool) tool.Plan {
-	reasons := sp.Reasons
-	verdict := sp.Verdict
-	if verdict == shell.ReadOnly && !inside {
-		verdict, reasons = shell.Ask, []string{"the working directory is outside the workspace"}
-	}
-	if verdict == shell.ReadOnly && env {
-		verdict, reasons = shell.Ask, []string{"it sets environment variables"}
-	}
-	p := tool.Plan{Effect: tool.Acts, Reason: strings.Join(reasons, "; ")}
-	if verdict == shell.ReadOnly {
-		p.Effect = tool.Reads
-	}
-	switch {
-	case verdict == shell.Deny:
-		p.Deny = "This command is never run: " + p.Reason + "."
-	case mode == ModeDeny:
-		p.Deny = "Running commands is switched off (tools.exec.mode is deny)."
-	case ownCommand(sp) != "":
-		p.Deny = ownCommand(sp)
-	case mode == ModeFull || verdict == shell.ReadOnly && mode != ModeAlways:
-	case mode == ModeAllowlist:
-		p.Deny = "Only commands that are known to read and do nothing else are run here: " + p.Reason + "."
-	case !t.Interactive:
-		p.Deny = "This command needs a person's approval, and nobody can be asked here: " + p.Reason +
-			". (The person can start Chela with --yes to run commands without asking.)"
-	default:
-		p.Ask = true
-		if p.Reason == "" {
-			p.Reason = "every command is to be asked about"
-		}
-	}
-	return p
+	return p.Plan, nil
 }
 
 // checkHost refuses a place to run that is not the broker's.

@@ -16,7 +16,7 @@ import (
 // with which variables, and what is in the files that say what it does.
 func TestBound(t *testing.T) {
 	t.Parallel()
-	b := newBox(t, exec.Options{Mode: exec.ModeAsk, Interactive: true})
+	b := newBox(t, exec.Options{Rules: mode("ask"), Interactive: true})
 	write := func(name, text string) {
 		t.Helper()
 		name = filepath.Join(b.dir, name)

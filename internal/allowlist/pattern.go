@@ -1,0 +1,100 @@
+package allowlist
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/shell"
+)
+
+// pattern is an entry that is ready to match.
+type pattern struct {
+	Entry
+	agent string // of the document
+	file  *regexp.Regexp
+	bare  bool           // it is about names
+	args  *regexp.Regexp // nil: any
+}
+
+// compile makes an entry ready. One that cannot be is an error.
+func compile(agent string, e Entry, home string) (pattern, error) {
+	p := pattern{Entry: e, agent: agent}
+	text := e.Pattern
+	if rest, ok := strings.CutPrefix(text, "~/"); ok && home != "" {
+		text = filepath.ToSlash(home) + "/" + rest
+	}
+	p.bare = !strings.ContainsAny(text, `/\`)
+	var err error
+	if p.file, err = regexp.Compile(glob(text)); err != nil {
+		return p, err
+	}
+	if e.Args != "" {
+		if _, err := regexp.Compile(e.Args); err != nil {
+			return p, err
+		}
+		p.args, err = regexp.Compile(`^(?:` + e.Args + `)$`)
+	}
+	return p, err
+}
+
+// glob writes a pattern as a regular expression: * and ? stay within a part of
+// a path, ** goes through parts.
+func glob(text string) string {
+	var b strings.Builder
+	b.WriteByte('^')
+	for text != "" {
+		n := 1
+		switch {
+		case strings.HasPrefix(text, "**/"):
+			b.WriteString(`(?:[^/]+/)*`)
+			n = 3
+		case strings.HasPrefix(text, "**"):
+			b.WriteString(`.*`)
+			n = 2
+		case text[0] == '*':
+			b.WriteString(`[^/]*`)
+		case text[0] == '?':
+			b.WriteString(`[^/]`)
+		default:
+			if n = strings.IndexAny(text, "*?"); n < 0 {
+				n = len(text)
+			}
+			b.WriteString(regexp.QuoteMeta(text[:n]))
+		}
+		text = text[n:]
+	}
+	return b.String() + "$"
+}
+
+// matches reports whether the entry lets a program run with these arguments.
+func (p pattern) matches(prog program, argv []shell.Word) bool {
+	if p.args != nil {
+		text, ok := arguments(argv[1:])
+		if !ok || !p.args.MatchString(text) {
+			return false
+		}
+	}
+	if p.bare {
+		return prog.bare && p.file.MatchString(prog.name)
+	}
+	// A link counts as what it leads to, and under its own name as well: it
+	// stands where nothing but the system or the person puts files.
+	return p.file.MatchString(prog.target) || p.file.MatchString(prog.path)
+}
+
+// arguments joins arguments for an argPattern, so that no two lists of
+// arguments look the same; false when they are not known.
+func arguments(args []shell.Word) (string, bool) {
+	texts := make([]string, len(args))
+	for i, a := range args {
+		if !a.Literal {
+			return "", false
+		}
+		texts[i] = a.Text
+		if a.Text == "" || strings.ContainsAny(a.Text, " \t\n'") {
+			texts[i] = shell.Quote(a.Text)
+		}
+	}
+	return strings.Join(texts, " "), true
+}

@@ -1,0 +1,130 @@
+package allowlist
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/shell"
+)
+
+// Rules is what holds for the commands of one agent. It is safe for concurrent
+// use.
+type Rules struct {
+	Policy Policy
+	Bins   Bins
+	// StrictInline asks about code that is written in a command whatever else
+	// is said, and each time.
+	StrictInline bool
+
+	patterns []pattern
+	bad      []error
+}
+
+// newRules joins what the configuration says with the entries and the policy of
+// a document. An entry that cannot be understood lets nothing run.
+func newRules(p Policy, b Bins, d *Document, id chela.AgentID, home string) *Rules {
+	r := &Rules{Policy: d.Over(p, id), Bins: b}
+	for _, name := range slices.Compact([]string{AllAgents, string(id)}) {
+		for _, e := range d.Agents[name].Allowlist {
+			c, err := compile(name, e, home)
+			if err != nil {
+				r.bad = append(r.bad, fmt.Errorf("allowlist of %s, %s: %w", name, e.Pattern, err))
+				continue
+			}
+			r.patterns = append(r.patterns, c)
+		}
+	}
+	return r
+}
+
+// Check returns what is wrong with the entries.
+func (r *Rules) Check() error { return errors.Join(r.bad...) }
+
+// Match is a command all of which is on the allowlist.
+type Match struct {
+	Command string // that is to be run: each program in it is the file that was matched
+	Used    []Use  // the entries that it is due to; none: it is due to what is built in
+}
+
+// Use is an entry that let a program run.
+type Use struct {
+	Agent string // of the document
+	ID    string // of the entry
+	Path  string // of the program
+}
+
+// Entries is how many entries there are.
+func (r *Rules) Entries() int { return len(r.patterns) }
+
+// Match holds a script against the allowlist, under a policy that may be
+// stricter than that of the rules. An error says what is missing from the list.
+func (r *Rules) Match(p Policy, s shell.Script, pl Place) (Match, error) {
+	if s.Redirects && !p.Reads {
+		return Match{}, shell.Undecidable("it redirects")
+	}
+	m := matcher{rules: r, reads: p.Reads, place: pl, found: map[string]string{}}
+	if err := m.script(s); err != nil {
+		return Match{}, err
+	}
+	return Match{
+		Command: s.Render(func(name string) string { return m.found[name] }),
+		Used:    m.used,
+	}, nil
+}
+
+// matcher goes through a script.
+type matcher struct {
+	rules *Rules
+	reads bool
+	place Place
+	found map[string]string // path of each program that was matched, by its name
+	used  []Use
+}
+
+func (m *matcher) script(s shell.Script) error {
+	for _, st := range s.Steps {
+		if m.reads && st.ReadOnly {
+			continue
+		}
+		for _, c := range st.Calls {
+			if err := m.call(st, c); err != nil {
+				return err
+			}
+		}
+		if st.Text != nil {
+			if err := m.script(*st.Text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *matcher) call(st shell.Step, c shell.Call) error {
+	name := st.Words[c.At].Text
+	p, ok := m.place.find(name)
+	if !ok {
+		return shell.Undecidable(shell.Escape(name) + " is no program of this machine")
+	}
+	if c.Through && m.rules.Bins.trusts(p) || !c.Through && m.allows(p, c.Argv) {
+		m.found[name] = p.path
+		return nil
+	}
+	return shell.Undecidable(shell.Escape(name) + " is not on the allowlist")
+}
+
+// allows reports whether something lets the program run.
+func (m *matcher) allows(p program, argv []shell.Word) bool {
+	if m.rules.Bins.match(p, argv) {
+		return true
+	}
+	i := slices.IndexFunc(m.rules.patterns, func(c pattern) bool { return c.matches(p, argv) })
+	if i < 0 {
+		return false
+	}
+	c := m.rules.patterns[i]
+	m.used = append(m.used, Use{Agent: c.agent, ID: c.ID, Path: p.path})
+	return true
+}

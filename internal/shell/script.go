@@ -1,0 +1,411 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Script is a command that is nothing but programs with their arguments, one
+// after another or joined by |, && and ||. All that it would run is in it, so
+// that it can be held against a list of what may run, and [Script.Render] can
+// write it again with the programs that were found for it.
+type Script struct {
+	Steps     []Step
+	Redirects bool // it has redirects, none of which opens a file but /dev/null
+}
+
+// Step is one command of a script.
+type Step struct {
+	Join     string // how it follows the one before it: ";", "|", "&&" or "||"; "" for the first
+	Assigns  []Word // harmless variables, NAME=value
+	Words    []Word
+	Calls    []Call // at least one, the outermost first
+	Text     *Script
+	TextAt   int // the word that is Text, as the argument of sh -c; 0: none
+	ReadOnly bool
+
+	redirects []string
+}
+
+// Call is one program that a step runs.
+type Call struct {
+	At      int    // the word that names it
+	Argv    []Word // what it gets, its name first
+	Through bool   // it does nothing but run the next one, or Text
+}
+
+// Undecidable says why a command is no [Script].
+type Undecidable string
+
+func (u Undecidable) Error() string { return string(u) }
+
+// maxScripts is how deep texts of sh -c are followed.
+const maxScripts = 4
+
+// Script reads a command as a list of programs. Everything that it cannot be
+// sure of is an [Undecidable] error: whatever computes a command, expands in
+// more than one way, opens a file or goes on in the background.
+func (j Judge) Script(command string) (Script, error) {
+	if reason := unreadable(command); reason != "" {
+		return Script{}, Undecidable(reason)
+	}
+	w := newWalker(j)
+	s, err := w.script(command, 0)
+	if err == nil && len(s.Steps) == 0 {
+		err = Undecidable("there is no command in it")
+	}
+	return s, err
+}
+
+func (w *walker) script(text string, depth int) (Script, error) {
+	if depth > maxScripts {
+		return Script{}, Undecidable("it is nested too deeply")
+	}
+	f, err := newParser().Parse(strings.NewReader(text), "")
+	if err != nil {
+		return Script{}, Undecidable("it cannot be parsed")
+	}
+	var s Script
+	for _, st := range f.Stmts {
+		join := ";"
+		if len(s.Steps) == 0 {
+			join = ""
+		}
+		if err := w.statement(&s, st, join, depth); err != nil {
+			return Script{}, err
+		}
+	}
+	return s, nil
+}
+
+// statement adds the steps of a statement.
+func (w *walker) statement(s *Script, st *syntax.Stmt, join string, depth int) error {
+	if !w.spend() {
+		return Undecidable("it has too many parts")
+	}
+	if st.Background || st.Coprocess || st.Disown {
+		return Undecidable("it goes on in the background")
+	}
+	if st.Negated {
+		return Undecidable("it uses a form that is not matched")
+	}
+	switch c := st.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		if c.Op == syntax.PipeAll || len(st.Redirs) > 0 {
+			return Undecidable("it redirects")
+		}
+		if err := w.statement(s, c.X, join, depth); err != nil {
+			return err
+		}
+		return w.statement(s, c.Y, c.Op.String(), depth)
+	case *syntax.CallExpr:
+		step, err := w.step(c, depth)
+		if err != nil {
+			return err
+		}
+		step.Join = join
+		for _, rd := range st.Redirs {
+			if !w.quiet(rd) {
+				return Undecidable("it redirects")
+			}
+			step.redirects = append(step.redirects, redirectText(rd))
+			s.Redirects = true
+		}
+		s.Redirects = s.Redirects || step.Text != nil && step.Text.Redirects
+		s.Steps = append(s.Steps, step)
+		return nil
+	}
+	return Undecidable("it uses a form that is not matched")
+}
+
+// quiet reports whether a redirect opens nothing but /dev/null.
+func (w *walker) quiet(rd *syntax.Redirect) bool {
+	if rd.N != nil && strings.Trim(rd.N.Value, "0123456789") != "" || rd.Word == nil || rd.Hdoc != nil {
+		return false
+	}
+	to := rd.Word.Lit()
+	switch rd.Op {
+	case syntax.DplOut, syntax.DplIn:
+		return to != "" && strings.Trim(to, "0123456789") == ""
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrIn, syntax.RdrAll, syntax.AppAll:
+		return to == "/dev/null"
+	}
+	return false
+}
+
+// step reads a simple command.
+func (w *walker) step(c *syntax.CallExpr, depth int) (Step, error) {
+	var s Step
+	if len(c.Args) == 0 {
+		return s, Undecidable("it sets variables")
+	}
+	for _, a := range c.Assigns {
+		if !Harmless(a.Name.Value) || a.Append || a.Naked || a.Array != nil || a.Index != nil || a.Value == nil {
+			return s, Undecidable("it sets " + a.Name.Value + " for a command")
+		}
+		value, err := w.word(a.Value)
+		if err != nil {
+			return s, err
+		}
+		if !value.Literal {
+			return s, Undecidable("it sets " + a.Name.Value + " for a command")
+		}
+		s.Assigns = append(s.Assigns, Word{Text: a.Name.Value + "=" + value.Text, Literal: true})
+	}
+	for _, a := range c.Args {
+		x, err := w.word(a)
+		if err != nil {
+			return s, err
+		}
+		s.Words = append(s.Words, x)
+	}
+	if err := w.calls(&s, 0, len(s.Words), depth); err != nil {
+		return s, err
+	}
+	before := len(w.segs)
+	w.run(Segment{Argv: s.Words}, 0, input{})
+	s.ReadOnly = true
+	for _, seg := range w.segs[before:] {
+		s.ReadOnly = s.ReadOnly && seg.Verdict == ReadOnly
+	}
+	return s, nil
+}
+
+// word returns a word as its value, or, when that is not known before it runs,
+// as its source. A word that may run something is undecidable.
+func (w *walker) word(word *syntax.Word) (Word, error) {
+	fixed := true
+	for i, p := range word.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			fixed = fixed && !(i == 0 && strings.HasPrefix(lit.Value, "~")) && !strings.ContainsAny(lit.Value, "*?[]{}")
+			continue
+		}
+		ok, known := plain(p)
+		if !ok {
+			return Word{}, Undecidable("it computes a part of it")
+		}
+		fixed = fixed && known
+	}
+	if fixed {
+		if f, ok := w.expand(word, 0); ok && len(f) == 1 {
+			return Word{Text: f[0], Literal: true}, nil
+		}
+	}
+	return Word{Text: source(word)}, nil
+}
+
+// plain reports whether a part of a word runs nothing, and whether its value is
+// known.
+func plain(p syntax.WordPart) (ok, known bool) {
+	switch p := p.(type) {
+	case *syntax.Lit:
+		return true, true
+	case *syntax.SglQuoted:
+		return !p.Dollar, true
+	case *syntax.DblQuoted:
+		if p.Dollar {
+			return false, false
+		}
+		known = true
+		for _, q := range p.Parts {
+			ok, k := plain(q)
+			if !ok {
+				return false, false
+			}
+			known = known && k
+		}
+		return true, known
+	case *syntax.ParamExp:
+		return p.Param != nil && !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil, false
+	}
+	return false, false
+}
+
+// calls adds the programs that the words from at to end of a step name.
+func (w *walker) calls(s *Step, at, end, depth int) error {
+	argv := s.Words[at:end]
+	if len(argv) == 0 || !argv[0].Literal || argv[0].Text == "" {
+		return Undecidable("the name of a command is computed")
+	}
+	if len(s.Calls) >= maxDepth {
+		return Undecidable("it is nested too deeply")
+	}
+	base := path.Base(argv[0].Text)
+	call := Call{At: at, Argv: argv}
+	switch base {
+	case shells[0], shells[1], shells[2], shells[3]:
+		return w.text(s, call, argv[1:], depth)
+	case "busybox", "toybox":
+		if len(argv) < 3 || !slices.Contains(shells[:], argv[1].Text) {
+			return Undecidable(base + " is many programs in one")
+		}
+		return w.text(s, call, argv[2:], depth)
+	case "env", "nice", "nohup", "timeout", "gtimeout", "stdbuf", "flock":
+		call.Through = true
+	case "find":
+		s.Calls = append(s.Calls, call)
+		return w.each(s, at, depth)
+	case "command", "builtin", "exec", "eval", "source", ".", "trap", "alias", "watch", "parallel", "su", "runuser", "script", "time":
+		return Undecidable(Escape(base) + " runs something that is not matched")
+	}
+	wr, ok := wrapperOf(base)
+	if !ok {
+		s.Calls = append(s.Calls, call)
+		return nil
+	}
+	probe := newWalker(w.Judge)
+	inner, reason := wr.unwrap(probe, argv[1:])
+	switch {
+	case reason != "" || len(probe.segs) > 0:
+		return Undecidable("what " + Escape(base) + " runs is not known")
+	case len(inner) == 0 && call.Through:
+		return Undecidable(Escape(base) + " runs nothing")
+	case len(inner) == 0: // xargs runs echo, sudo -l nothing
+		s.Calls = append(s.Calls, call)
+		return nil
+	case !literal(argv[1 : len(argv)-len(inner)]):
+		return Undecidable("what " + Escape(base) + " runs is not known")
+	}
+	s.Calls = append(s.Calls, call)
+	n := len(s.Calls)
+	if err := w.calls(s, end-len(inner), end, depth); err != nil {
+		return err
+	}
+	if base == "xargs" || base == "gxargs" { // what is added is not known
+		for i := n; i < len(s.Calls); i++ {
+			s.Calls[i].Argv = append(s.Calls[i].Argv[:len(s.Calls[i].Argv):len(s.Calls[i].Argv)], Word{Text: "…"})
+		}
+		if s.Text != nil {
+			return Undecidable("it runs a text with arguments that are not known")
+		}
+	}
+	return nil
+}
+
+// shells are those whose texts are followed.
+var shells = [...]string{"sh", "bash", "dash", "ash"}
+
+// each adds what find runs for each file.
+func (w *walker) each(s *Step, at, depth int) error {
+	for i := at + 1; i < len(s.Words); i++ {
+		switch s.Words[i].Text {
+		case "-exec", "-execdir", "-ok", "-okdir":
+		default:
+			continue
+		}
+		end := i + 1
+		for end < len(s.Words) && s.Words[end].Text != ";" && s.Words[end].Text != "+" {
+			end++
+		}
+		n := len(s.Calls)
+		if err := w.calls(s, i+1, end, depth); err != nil {
+			return err
+		}
+		if s.Text != nil {
+			return Undecidable("it runs a text for each file")
+		}
+		for k := n; k < len(s.Calls); k++ {
+			argv := append([]Word(nil), s.Calls[k].Argv...)
+			for a := range argv {
+				argv[a].Literal = argv[a].Literal && !strings.Contains(argv[a].Text, "{}")
+			}
+			s.Calls[k].Argv = argv
+			if !argv[0].Literal {
+				return Undecidable("the name of a command is computed")
+			}
+		}
+		i = end
+	}
+	return nil
+}
+
+// text adds a shell with the text that it runs.
+func (w *walker) text(s *Step, call Call, args []Word, depth int) error {
+	i, found := 0, false
+	for ; i < len(args) && args[i].Literal && strings.HasPrefix(args[i].Text, "-") && len(args[i].Text) > 1; i++ {
+		letters := args[i].Text[1:]
+		if strings.Trim(letters, "ceux") != "" {
+			return Undecidable("it starts a shell with options")
+		}
+		if strings.Contains(letters, "c") {
+			found = true
+			i++
+			break
+		}
+	}
+	switch {
+	case !found:
+		return Undecidable("it runs a file, or what it is given")
+	case len(args) != i+1 || !args[i].Literal:
+		return Undecidable("it runs a text that is not known")
+	}
+	inner, err := w.script(args[i].Text, depth+1)
+	if err != nil {
+		return err
+	}
+	if len(inner.Steps) == 0 {
+		return Undecidable("there is no command in it")
+	}
+	call.Through = true
+	s.Calls = append(s.Calls, call)
+	s.Text, s.TextAt = &inner, len(s.Words)-1
+	return nil
+}
+
+// Render writes the script so that a shell runs exactly its steps: what is
+// known is quoted, and in place of a program's name stands what file returns for
+// it, unless that is "".
+func (s Script) Render(file func(name string) string) string {
+	var b strings.Builder
+	for _, st := range s.Steps {
+		switch st.Join {
+		case "":
+		case ";":
+			b.WriteString("; ")
+		default:
+			b.WriteString(" " + st.Join + " ")
+		}
+		st.render(&b, file)
+	}
+	return b.String()
+}
+
+func (s Step) render(b *strings.Builder, file func(name string) string) {
+	names := map[int]string{}
+	for _, c := range s.Calls {
+		names[c.At] = file(s.Words[c.At].Text)
+	}
+	for _, a := range s.Assigns {
+		n, value, _ := strings.Cut(a.Text, "=")
+		b.WriteString(n + "=" + Quote(value) + " ")
+	}
+	for i, x := range s.Words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		switch {
+		case s.Text != nil && i == s.TextAt:
+			b.WriteString(Quote(s.Text.Render(file)))
+		case names[i] != "":
+			b.WriteString(Quote(names[i]))
+		case x.Literal:
+			b.WriteString(Quote(x.Text))
+		default:
+			b.WriteString(x.Text)
+		}
+	}
+	for _, r := range s.redirects {
+		b.WriteString(" " + r)
+	}
+}
+
+// Quote writes a text so that any POSIX shell reads it as that text.
+func Quote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:+@%") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
