@@ -27,7 +27,7 @@ type Answer struct {
 	Usage   llm.Usage
 	Counted bool // the service reported Usage
 
-	Entities bool // texts in arguments have &amp; for &
+	Entities bool // texts in arguments have &amp; for &: they are given out at the end, when they can be read
 
 	yield  func(llm.Event, error) bool
 	pieces []*Piece
@@ -94,10 +94,13 @@ func (a *Answer) Add(p *Piece, text string) error {
 		return a.emit(llm.Event{Kind: llm.ThinkingDelta, Text: text})
 	}
 	if !p.begun {
-		if p.Name == "" {
+		if p.Name == "" || a.Entities {
 			return nil // the name is still to come; Start sends what there is
 		}
 		return a.Start(p)
+	}
+	if a.Entities {
+		return nil
 	}
 	return a.emit(llm.Event{Kind: llm.CallDelta, Index: p.index, Text: text})
 }
@@ -124,7 +127,7 @@ func (a *Answer) Start(p *Piece) error {
 	if err := a.emit(llm.Event{Kind: llm.CallStart, Index: p.index, Call: call}); err != nil {
 		return err
 	}
-	if len(p.text) == 0 {
+	if len(p.text) == 0 || a.Entities {
 		return nil
 	}
 	return a.emit(llm.Event{Kind: llm.CallDelta, Index: p.index, Text: string(p.text)})
@@ -151,9 +154,6 @@ func (a *Answer) message(provider, model string) *llm.Message {
 		switch {
 		case p.Kind == llm.PartCall:
 			c := p.call(text)
-			if a.Entities {
-				c.Args = unescaped(c.Args)
-			}
 			m.Parts = append(m.Parts, llm.Part{Kind: p.Kind, Call: &c})
 		case p.Kind == llm.PartThinking && (text != "" || len(p.sign) > 0 || p.Redacted != ""):
 			m.Parts = append(m.Parts, llm.Part{Kind: p.Kind, Text: text, Signature: string(p.sign), Redacted: p.Redacted})
@@ -177,12 +177,21 @@ func (p *Piece) call(text string) llm.ToolCall {
 	return c
 }
 
+// finish says of a call what was held back of it.
+func (a *Answer) finish(p *Piece) error {
+	if err := a.Start(p); err != nil || !a.Entities || len(p.text) == 0 {
+		return err
+	}
+	p.text = unescaped(p.text)
+	return a.emit(llm.Event{Kind: llm.CallDelta, Index: p.index, Text: string(p.text)})
+}
+
 // done yields the last event. prompt is the size of the request in bytes, for
 // services that do not say what it used.
 func (a *Answer) done(provider, model string, prompt int) error {
 	for _, p := range a.pieces {
 		if p.Kind == llm.PartCall {
-			if err := a.Start(p); err != nil {
+			if err := a.finish(p); err != nil {
 				return err
 			}
 		}
