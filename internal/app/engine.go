@@ -92,6 +92,8 @@ type Engine struct {
 	ui    *os.Root // files of the Control UI; may be nil
 	web   []httpapi.Route
 	gate  *gateway.Server
+	desk  *invoke.Desk // for calls of tools that no model asks for
+	calls *callCounter
 	lock  interface{ Unlock() error }
 	stop  context.CancelFunc // ends what takes messages and works on them
 	quit  context.CancelFunc // ends what sends answers
@@ -113,7 +115,7 @@ type Engine struct {
 // New starts an engine on the state directory. statedir.ErrOwned is in the chain of the
 // error when another process owns it.
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
-	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), ended: map[string]error{}}
+	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), calls: newCallCounter(), ended: map[string]error{}}
 	lock, err := statedir.Own(o.State)
 	if err != nil {
 		return nil, err
@@ -174,9 +176,10 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Log: log, Store: st, Bus: events, Channels: e.channel, Load: e.files.Load, Typing: true,
 		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
 	})
+	door := e.newDoor()
 	conductor := dispatch.New(dispatch.Options{
 		Log: log, Store: st, Bus: events, Owner: e.boot, Lanes: lanes, Cache: cache,
-		Door: invoke.New(invoke.Options{Log: log, Redact: e.o.Secrets.Redact}), Profile: e.profile.of,
+		Door: door, Profile: e.profile.of,
 		Ended: []dispatch.Ended{post.Ended}, Step: e.o.Step,
 	})
 	routes := route.Table{DMScope: route.DMScope(opts.Session.DMScope)}
@@ -187,6 +190,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Catalog: e.models.Catalog, Model: e.profile.model, Inherit: e.profile.inherited,
 		Chunks: post.Chunks, Access: opts.senders().Access, Keep: e.files.Keep,
 	})
+	e.desk = e.newDesk(opts, door, st)
 	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
 	if err := e.open(st, events); err != nil {
 		return err

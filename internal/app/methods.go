@@ -77,6 +77,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 			Rules: func(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
 				return e.profile.ask(ctx, p.store, who, key, c)
 			},
+			Invoke: e.desk.Do, Store: p.store,
 		}),
 		approvals.Methods(approvals.Options{
 			Store: p.store, Default: chela.DefaultAgent, Agent: known, Publish: p.bus.Publish, Subscribe: p.bus.Subscribe,

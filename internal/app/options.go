@@ -37,6 +37,7 @@ type options struct {
 	Models   model.Config
 	Tools    toolOptions
 	Plugins  web.Plugins
+	Direct   directOptions
 	Channels map[string]channelOptions
 }
 
@@ -123,11 +124,21 @@ func (a agentsOptions) agent(id chela.AgentID) (namedOptions, string) {
 	return namedOptions{}, "agents.entries." + string(id)
 }
 
-// budgetOptions bounds a run.
+// budgetOptions bounds a run. 0 stands for the default; what is negative does
+// not bound.
 type budgetOptions struct {
-	Calls  int     `json:"toolCalls"`
-	Tokens int64   `json:"tokens"`
-	USD    float64 `json:"usd"`
+	Calls     int     `json:"toolCalls"`
+	Failures  int     `json:"failures"`
+	Identical int     `json:"identicalCalls"`
+	Minutes   int     `json:"minutes"`
+	Tokens    int64   `json:"tokens"`
+	USD       float64 `json:"usd"` // 0: no bound
+}
+
+// directOptions is gateway.tools: what may be called without a model.
+type directOptions struct {
+	Deny  []string `json:"deny"`
+	Allow []string `json:"allow"`
 }
 
 // sessionOptions is session.
@@ -190,6 +201,7 @@ func readOptions(s sections) (options, error) {
 		{"models", &o.Models},
 		{"tools", &o.Tools},
 		{"plugins", &o.Plugins},
+		{"gateway.tools", &o.Direct},
 		{"channels", &o.Channels},
 	} {
 		raw := s.Section(part.path)
@@ -235,14 +247,14 @@ func (o *options) timeout() time.Duration {
 	return time.Duration(*o.Agent.TimeoutSeconds) * time.Second
 }
 
-// budget bounds what a run may spend. Without configuration a run that nobody
-// stops ends after 500 calls of tools.
+// budget bounds what a run may use, also where nothing is configured: nobody
+// may be there to stop it.
 func (o *options) budget() usage.Budget {
-	b := usage.Budget{ToolCalls: o.Agent.Budget.Calls, Tokens: o.Agent.Budget.Tokens, NanoUSD: int64(o.Agent.Budget.USD * 1e9)}
-	if b.ToolCalls == 0 {
-		b.ToolCalls = 500
+	b := o.Agent.Budget
+	return usage.Budget{
+		ToolCalls: cmp.Or(b.Calls, 500), Failures: cmp.Or(b.Failures, 20), Identical: cmp.Or(b.Identical, 100),
+		Time: time.Duration(cmp.Or(b.Minutes, 240)) * time.Minute, Tokens: cmp.Or(b.Tokens, 20_000_000), NanoUSD: int64(b.USD * 1e9),
 	}
-	return b
 }
 
 // exec is what the exec tool may do.

@@ -84,6 +84,7 @@ func (e *Engine) routes(p *port, st store.Store, runs *runCounter) (httpapi.Opti
 		Stage:   e.stage,
 		Ready:   func(ctx context.Context) map[string]string { return e.ready(ctx, st) },
 		Metrics: func(ctx context.Context) ([]httpapi.Metric, error) { return e.metrics(ctx, p, st, runs) },
+		Invoke:  e.desk.Do,
 	}
 	if g.UI.Root == "" || g.UI.Enabled != nil && !*g.UI.Enabled {
 		return o, nil
@@ -176,7 +177,7 @@ func (e *Engine) metrics(ctx context.Context, p *port, st store.Store, runs *run
 		return nil, err
 	}
 	one := httpapi.One
-	return []httpapi.Metric{
+	return append(e.calls.metrics(), []httpapi.Metric{
 		{Name: "chela_info", Help: "The version that runs.", Kind: httpapi.Gauge, Label: "version", Values: map[string]float64{Version: 1}},
 		one("chela_uptime_seconds", "How long the gateway runs.", httpapi.Gauge, time.Since(e.started).Seconds()),
 		one("chela_clients", "Connected clients.", httpapi.Gauge, float64(e.gate.Clients())),
@@ -190,7 +191,7 @@ func (e *Engine) metrics(ctx context.Context, p *port, st store.Store, runs *run
 		one("chela_auth_failures_total", "Wrong credentials that were shown.", httpapi.Counter, float64(p.door.Failures())),
 		one("chela_memory_bytes", "Memory that the process has from the system.", httpapi.Gauge, float64(sample[0].Value.Uint64()-sample[1].Value.Uint64())),
 		one("chela_goroutines", "Goroutines.", httpapi.Gauge, float64(sample[2].Value.Uint64())),
-	}, nil
+	}...), nil
 }
 
 // announce tells who may decide about devices.

@@ -15,6 +15,7 @@ var ours = map[string]string{
 	"sessions.export":      "ours: a conversation in the file format of OpenClaw",
 	"models.status":        "ours: which models answer, and with which keys",
 	"tools.explain":        "ours: which rule decided about a tool",
+	"tools.calls":          "ours: what became of each call of a tool, and which rule decided",
 	"sessions.unsubscribe": "OpenClaw has it too, and leaves it out of the schema",
 }
 
@@ -87,6 +88,9 @@ func (g *golden) calls() []call {
 		{"tools.catalog", m{}, nil},
 		{"tools.explain", m{"sessionKey": talked}, nil},
 		{"tools.effective", m{"sessionKey": talked}, nil},
+		{"tools.invoke", m{"name": "session_status", "sessionKey": talked, "args": m{}, "idempotencyKey": "one"}, nil},
+		{"tools.invoke", m{"name": "exec", "args": m{"command": "id"}, "confirm": true}, nil},
+		{"tools.calls", m{"limit": 5}, nil},
 		{"usage.cost", m{}, nil},
 		{"usage.status", m{}, nil},
 		{"sessions.usage", m{}, nil},

@@ -88,7 +88,7 @@ func (c *Conductor) scope(j *job) invoke.Scope {
 		Agent: j.r.Agent, Session: j.r.Session, Run: j.r.ID, Dir: j.p.Dir,
 		Principal: j.r.Principal, Tools: j.p.Tools, Policy: rules, Budget: j.p.Budget, Loop: j.p.Loop,
 		Ledger:  ledger{c, j},
-		Started: j.r.Started,
+		Started: time.Now(), // waiting for a person is no work
 		Spent: func() usage.Sum {
 			return usage.Sum{Tokens: j.spent.tokens, NanoUSD: j.spent.nano, Calls: j.spent.calls}
 		},

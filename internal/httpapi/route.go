@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/chela"
 )
 
 // Who a [Route] answers.
@@ -13,10 +14,11 @@ const (
 	Credential = "a credential"
 )
 
-// Route is a way into the gateway over HTTP. None of them has an effect.
+// Route is a way into the gateway over HTTP.
 type Route struct {
 	Pattern string // of http.ServeMux
 	For     string // Anyone, Near, Credential
+	Works   bool   // a tool may work for who asks; the others have no effect
 
 	serve http.HandlerFunc
 }
@@ -30,21 +32,30 @@ var probes = [...]string{"/healthz", "/health", "/readyz", "/ready", "/startupz"
 func Routes(o Options) []Route {
 	s := server{o}
 	out := []Route{
-		{"GET /healthz", Anyone, s.live},
-		{"GET /health", Anyone, s.live},
-		{"GET /readyz", Anyone, s.ready}, // details only for who is near
-		{"GET /ready", Anyone, s.ready},
-		{"GET /startupz", Anyone, s.startup},
-		{"GET /startup", Anyone, s.startup},
+		looks("/healthz", Anyone, s.live),
+		looks("/health", Anyone, s.live),
+		looks("/readyz", Anyone, s.ready), // details only for who is near
+		looks("/ready", Anyone, s.ready),
+		looks("/startupz", Anyone, s.startup),
+		looks("/startup", Anyone, s.startup),
 	}
 	if s.stage() == Starting {
-		return append(out, Route{"/", Anyone, s.later})
+		return append(out, Route{Pattern: "/", For: Anyone, serve: s.later})
 	}
-	out = append(out, Route{"GET /metrics", Near, s.metrics})
+	out = append(out, looks("/metrics", Near, s.metrics))
+	if o.Invoke != nil {
+		out = append(out, Route{Pattern: "POST /tools/invoke", For: Credential, Works: true, serve: s.invoke},
+			looks("/tools/invoke", Anyone, notAllowed(http.MethodPost)))
+	}
 	if o.UI != nil {
 		out = append(out, o.UI.routes()...)
 	}
 	return out
+}
+
+// looks is a route that only looks.
+func looks(path, who string, serve http.HandlerFunc) Route {
+	return Route{Pattern: "GET " + path, For: who, serve: serve}
 }
 
 // admit returns the handler of a route, for those only whom it answers.
@@ -55,7 +66,9 @@ func (s server) admit(route Route) http.HandlerFunc {
 		case Near:
 			ok = s.trusts(r)
 		case Credential:
-			_, ok = s.o.Door.Bearer(r)
+			var who chela.Principal
+			who, ok = s.o.Door.Bearer(r)
+			r = r.WithContext(chela.WithPrincipal(r.Context(), who))
 		}
 		if !ok {
 			access.Error(w, http.StatusUnauthorized, "unauthorized", "Unauthorized")

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/invoke"
 )
 
 // Options is what the routes work with. Log, Door and Upgrade are required.
@@ -25,6 +27,8 @@ type Options struct {
 	Ready func(context.Context) map[string]string
 	// Metrics returns what is counted and measured.
 	Metrics func(context.Context) ([]Metric, error)
+	// Invoke carries out a call of a tool; nil: nobody can call one.
+	Invoke func(context.Context, chela.Principal, invoke.Errand) (invoke.Answer, error)
 	// UI is the Control UI; nil: there is none.
 	UI *UI
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/httpapi"
+	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/store"
@@ -54,6 +55,7 @@ type stand struct {
 	stage httpapi.Stage
 	early atomic.Bool  // requests are answered as before the gateway is up
 	calls atomic.Int64 // of methods
+	desk  *invoke.Desk // that carries out calls of tools
 }
 
 func newStand(t *testing.T, change func(*access.Options)) *stand {
@@ -74,8 +76,11 @@ func newStand(t *testing.T, change func(*access.Options)) *stand {
 	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(s.methods()), Models: catalog})
 	h := httpapi.New(httpapi.Options{
 		Log: log, Door: s.door, Upgrade: s.gate.Upgrade(s.door.Connect), Started: time.Now(),
-		Ready:   func(context.Context) map[string]string { return s.parts },
-		Stage:   func() httpapi.Stage { return s.stage },
+		Ready: func(context.Context) map[string]string { return s.parts },
+		Stage: func() httpapi.Stage { return s.stage },
+		Invoke: func(ctx context.Context, who chela.Principal, e invoke.Errand) (invoke.Answer, error) {
+			return s.desk.Do(ctx, who, e)
+		},
 		Metrics: func(context.Context) ([]httpapi.Metric, error) { return metrics(), nil },
 		UI: &httpapi.UI{
 			Files:     fstest.MapFS{"index.html": {Data: []byte(page)}, "assets/app.js": {Data: []byte("run()")}, "favicon.ico": {Data: []byte("icon")}},

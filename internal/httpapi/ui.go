@@ -52,15 +52,15 @@ func (u *UI) routes() []Route {
 		u.Base = ""
 	}
 	out := []Route{
-		{"GET " + u.Base + "/control-ui-config.json", Credential, u.boot},
-		{"GET " + u.Base + "/__openclaw/control-ui-config.json", Credential, u.boot},
-		{"GET " + u.Base + "/", Anyone, u.file},
+		looks(u.Base+"/control-ui-config.json", Credential, u.boot),
+		looks(u.Base+"/__openclaw/control-ui-config.json", Credential, u.boot),
+		looks(u.Base+"/", Anyone, u.file),
 	}
 	if u.Base == "" {
-		out = append(out, Route{"GET /__openclaw__/control-ui-config.json", Credential, u.boot})
+		out = append(out, looks("/__openclaw__/control-ui-config.json", Credential, u.boot))
 	}
 	for _, other := range [...]string{"/api/", "/mcp", "/v1/", "/hooks/", "/tools/", "/__openclaw__/"} {
-		out = append(out, Route{"GET " + other, Anyone, http.NotFound})
+		out = append(out, looks(other, Anyone, http.NotFound))
 	}
 	return out
 }

@@ -231,7 +231,7 @@ func (k *call) allow(ctx context.Context) *verdict {
 	case k.plan == nil || !k.plan.Ask:
 		return nil
 	case k.v.s.Ledger == nil:
-		return k.refuse("denied", "approval", "this needs a person's approval, and there is nobody to ask here: "+k.plan.Reason)
+		return k.nobody()
 	}
 	return k.decided(ctx)
 }
@@ -278,6 +278,9 @@ func (k *call) ask(ctx context.Context) *verdict {
 			return nil
 		}
 	}
+	if k.v.s.Alone {
+		return k.nobody()
+	}
 	plan, err := k.legible()
 	if err != nil {
 		return k.refuse("refused", "approval", "not asked about: "+err.Error()+". Make it shorter, or write what is long to a file first")
@@ -287,6 +290,11 @@ func (k *call) ask(ctx context.Context) *verdict {
 	}
 	k.decision, k.rule = "suspended", "approval"
 	return &verdict{err: tool.ErrSuspended}
+}
+
+// nobody refuses a call that must ask where nobody is asked.
+func (k *call) nobody() *verdict {
+	return k.refuse("denied", "approval", "this needs a person's approval, and there is nobody to ask here: "+k.plan.Reason)
 }
 
 // legible is the plan as it is stored, and shown to people.

@@ -182,8 +182,10 @@ func (v *View) offers(name string) bool {
 // lookup returns the tool that name means, which is the one of that name, or
 // the only one whose name differs in case and dashes.
 func (v *View) lookup(name string) (tool.Tool, bool) {
-	if t, ok := v.tools.Get(name); ok {
-		return t, true
+	for _, n := range [...]string{name, policy.Name(name)} {
+		if t, ok := v.tools.Get(n); ok {
+			return t, true
+		}
 	}
 	var found tool.Tool
 	for _, n := range v.tools.Names() {

@@ -48,8 +48,8 @@ func (k *call) valid(args json.RawMessage) error {
 	return s.validate(args)
 }
 
-// wanted adds to the plan that hooks want a person to allow the call. A tool
-// that makes no plan of its own gets the plan to be called as it is.
+// wanted adds to the plan that hooks want a person to allow the call, each time
+// anew. A tool that makes no plan of its own gets the plan to be called as it is.
 func (k *call) wanted() {
 	if len(k.asks) == 0 {
 		return
@@ -64,7 +64,7 @@ func (k *call) wanted() {
 	for _, a := range k.asks {
 		why = append(why, cmp.Or(a.Reason, "the hook "+a.Hook+" asks for it"))
 	}
-	k.plan.Ask, k.plan.Reason = true, strings.Join(why, "; ")
+	k.plan.Ask, k.plan.Once, k.plan.Reason = true, true, strings.Join(why, "; ")
 }
 
 // told tells the hooks after the call.

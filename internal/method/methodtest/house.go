@@ -150,6 +150,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		commands.Methods(commands.Options{Default: main, Agent: known}),
 		toolmethods.Methods(toolmethods.Options{
 			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return tools },
+			Store: h.Store, Invoke: h.desk(tools).Do,
 			Rules: func(_ context.Context, _ chela.Principal, _ chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
 				return policy.New(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
 			},
@@ -189,6 +190,17 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		},
 	})
 	go func() { _ = h.Server.Serve(h.Pipe, h.Server.Upgrade(gateway.Trust(chela.Owner("process")))) }()
+}
+
+// desk carries out calls of the tools that no model asks for.
+func (h *House) desk(tools tool.Set) *invoke.Desk {
+	return invoke.NewDesk(invoke.DeskOptions{
+		Door: invoke.New(invoke.Options{}), Store: h.Store, Default: chela.DefaultAgent,
+		Agent: func(id chela.AgentID) bool { return id == chela.DefaultAgent },
+		Scope: func(_ context.Context, _ chela.Principal, key chela.SessionKey) (invoke.Scope, error) {
+			return invoke.Scope{Agent: key.Agent(), Dir: h.Workspace, Tools: tools}, nil
+		},
+	})
 }
 
 func (h *House) announce(event string, payload any) {

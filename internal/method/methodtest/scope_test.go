@@ -21,9 +21,9 @@ var needs = map[chela.Scope][]string{
 	chela.ScopeRead: {
 		"health", "status", "system-presence", "system.info", "channels.status", "agents.list", "agent.identity.get",
 		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
-		"tools.explain", "usage.cost", "usage.status", "sessions.usage", "node.list", "node.describe",
+		"tools.explain", "tools.calls", "usage.cost", "usage.status", "sessions.usage", "node.list", "node.describe",
 	},
-	chela.ScopeWrite: {"wake"},
+	chela.ScopeWrite: {"tools.invoke", "wake"},
 	chela.ScopePairing: {
 		"device.pair.list", "device.pair.approve", "device.pair.reject", "device.pair.remove", "device.pair.rename", "device.token.rotate",
 		"device.token.revoke", "node.rename", "node.pair.list", "node.pair.approve", "node.pair.reject", "node.pair.remove",

@@ -1,5 +1,6 @@
-// Package tools is the methods that say which tools there are, and which of
-// them a session's next run is given.
+// Package tools is the methods that say which tools there are, which of them a
+// session's next run is given, and which were called; and the one by which a
+// client calls one itself.
 package tools
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/shape"
+	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/wire"
 )
@@ -26,6 +28,9 @@ type Options struct {
 	// Rules returns the rules for a run that who starts in the session, and the
 	// model that answers. What c says goes before what the session says.
 	Rules func(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error)
+	// Invoke carries out a call that a client makes itself.
+	Invoke func(context.Context, chela.Principal, invoke.Errand) (invoke.Answer, error)
+	Store  store.Store // of the calls
 }
 
 // Methods returns the methods.
@@ -34,6 +39,8 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodToolsCatalog, wire.RoleOperator, chela.ScopeRead, o.catalog).Accepting("includePlugins"),
 		rpc.New(wire.MethodToolsEffective, wire.RoleOperator, chela.ScopeRead, o.effective),
 		rpc.New(wire.MethodToolsExplain, wire.RoleOperator, chela.ScopeRead, o.explain),
+		rpc.New(wire.MethodToolsInvoke, wire.RoleOperator, chela.ScopeWrite, o.invoke).Works().Accepting("confirm", "conversationReadOrigin"),
+		rpc.New(wire.MethodToolsCalls, wire.RoleOperator, chela.ScopeRead, o.calls),
 	}
 }
 

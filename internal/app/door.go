@@ -1,0 +1,98 @@
+package app
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/hook"
+	"github.com/chela-ai/chela/internal/httpapi"
+	"github.com/chela-ai/chela/internal/invoke"
+	"github.com/chela-ai/chela/internal/policy"
+	"github.com/chela-ai/chela/internal/store"
+)
+
+// newDoor makes the tool door, with the program's own hooks.
+func (e *Engine) newDoor() *invoke.Door {
+	return invoke.New(invoke.Options{
+		Log: e.o.Log, Redact: e.o.Secrets.Redact, Keep: e.files.KeepPart, Before: []hook.Before{e.keepSecrets()}, After: []hook.After{e.calls.hook()},
+	})
+}
+
+// keepSecrets has a person asked before a tool is handed a secret that Chela
+// keeps: a command, a page's address or a file would carry it away. It is asked
+// last, when the arguments are those that would be used.
+func (e *Engine) keepSecrets() hook.Before {
+	return hook.Before{Name: "secrets", Priority: -1000, Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
+		args := string(c.Args)
+		return hook.Verdict{
+			Ask:    e.o.Secrets.Redact(args) != args,
+			Reason: "it would be given a secret that Chela keeps (a key of a service, or the gateway's credential)",
+		}, nil
+	}}
+}
+
+// callCounter counts the calls of tools, by how they ended.
+type callCounter struct {
+	mu    sync.Mutex
+	ended map[string]float64
+	took  time.Duration
+}
+
+func newCallCounter() *callCounter {
+	return &callCounter{ended: map[string]float64{"ok": 0, "error": 0}}
+}
+
+// hook counts a call whose tool has run.
+func (c *callCounter) hook() hook.After {
+	return hook.After{Name: "metrics", Func: func(_ context.Context, _ hook.Call, d hook.Done) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if d.IsError {
+			c.ended["error"]++
+		} else {
+			c.ended["ok"]++
+		}
+		c.took += d.Took
+		return nil
+	}}
+}
+
+func (c *callCounter) metrics() []httpapi.Metric {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return []httpapi.Metric{
+		{Name: "chela_tool_calls_total", Help: "Calls of tools that ran, by how they ended.", Kind: httpapi.Counter, Label: "outcome", Values: maps.Clone(c.ended)},
+		httpapi.One("chela_tool_seconds_total", "How long tools ran.", httpapi.Counter, c.took.Seconds()),
+	}
+}
+
+// newDesk makes what carries out calls of tools that no model asks for.
+func (e *Engine) newDesk(opts *options, door *invoke.Door, st store.Store) *invoke.Desk {
+	return invoke.NewDesk(invoke.DeskOptions{
+		Door: door, Store: st, Default: chela.DefaultAgent, Deny: opts.Direct.Deny, Allow: opts.Direct.Allow,
+		Agent: func(id chela.AgentID) bool { return id == chela.DefaultAgent },
+		Scope: func(ctx context.Context, who chela.Principal, key chela.SessionKey) (invoke.Scope, error) {
+			return e.profile.scope(ctx, st, who, key)
+		},
+	})
+}
+
+// scope is the tools of a session outside of its runs, and the rules that hold
+// for who.
+func (p *profiles) scope(ctx context.Context, st store.Store, who chela.Principal, key chela.SessionKey) (invoke.Scope, error) {
+	var c policy.Conversation
+	if strings.Contains(string(key), ":subagent:") {
+		c.Depth, c.MaxDepth = strings.Count(string(key), ":subagent:"), 1
+	}
+	rules, _, err := p.ask(ctx, st, who, key, c)
+	if err != nil {
+		return invoke.Scope{}, err
+	}
+	return invoke.Scope{
+		Agent: key.Agent(), Dir: p.workspace(key.Agent()), Tools: p.tools, Policy: rules, Budget: p.opts.budget(), Loop: p.opts.Tools.Loop,
+	}, nil
+}

@@ -1,0 +1,74 @@
+package wire
+
+import "encoding/json"
+
+// The methods about single calls of tools.
+const (
+	MethodToolsInvoke = "tools.invoke"
+	MethodToolsCalls  = "tools.calls" // our own
+)
+
+// ToolsInvoke is the parameters of tools.invoke. A caller with a key is answered
+// the same when it asks again.
+type ToolsInvoke struct {
+	Name       string          `json:"name"`
+	Args       json.RawMessage `json:"args,omitempty"`
+	SessionKey string          `json:"sessionKey,omitempty"` // "": the agent's main session
+	AgentID    string          `json:"agentId,omitempty"`
+	Key        string          `json:"idempotencyKey,omitempty"`
+}
+
+// ToolsInvoked is the result of tools.invoke, also of a call that came to
+// nothing.
+type ToolsInvoked struct {
+	OK            bool        `json:"ok"`
+	Name          string      `json:"toolName"`
+	Output        *ToolOutput `json:"output,omitempty"`
+	NeedsApproval bool        `json:"requiresApproval,omitempty"`
+	Source        string      `json:"source,omitempty"` // core
+	Error         *ToolError  `json:"error,omitempty"`
+}
+
+// ToolError says why a call came to nothing.
+type ToolError struct {
+	Code    string `json:"code"` // validation_error, not_found, forbidden, requires_approval, internal_error
+	Message string `json:"message"`
+}
+
+// ToolsCallsGet is the parameters of tools.calls: which calls.
+type ToolsCallsGet struct {
+	SessionKey string `json:"sessionKey,omitempty"`
+	RunID      string `json:"runId,omitempty"`
+	Tool       string `json:"tool,omitempty"`
+	Decision   string `json:"decision,omitempty"`
+	Outcome    string `json:"outcome,omitempty"`
+	Since      int64  `json:"sinceMs,omitempty"`
+	Before     int64  `json:"before,omitempty"` // older than this one
+	Limit      int    `json:"limit,omitempty"`  // 0: 50
+}
+
+// ToolsCalls is the result of tools.calls: calls of tools, the newest first.
+type ToolsCalls struct {
+	Calls []ToolCalled `json:"calls"`
+	More  bool         `json:"more,omitempty"` // there are older ones
+}
+
+// ToolCalled is the record of one call.
+type ToolCalled struct {
+	Seq        int64  `json:"seq"`
+	ID         string `json:"id"`
+	Time       Millis `json:"ts"`
+	Principal  string `json:"principal,omitempty"`
+	AgentID    string `json:"agentId"`
+	SessionKey string `json:"sessionKey"`
+	RunID      string `json:"runId,omitempty"` // "": of none
+	Tool       string `json:"tool"`
+	Args       string `json:"args,omitempty"` // short, without secrets
+	State      string `json:"state"`          // planned, waiting, approved, started, denied, closed
+	Effect     string `json:"effect,omitempty"`
+	Decision   string `json:"decision,omitempty"`
+	Rule       string `json:"rule,omitempty"`
+	Outcome    string `json:"outcome,omitempty"` // "": it was not begun, or is not known yet
+	DurationMs int64  `json:"durationMs,omitempty"`
+	ApprovalID string `json:"approvalId,omitempty"`
+}
