@@ -33,8 +33,10 @@ type Spec struct {
 	Effect      Effect          // of a call, unless a Plan says otherwise
 	Parallel    bool            // calls may overlap with other parallel calls
 	OwnerOnly   bool            // only for principals that hold every scope
-	// Aliases are other spellings of argument names that models use:
-	// "file_path" → "path". An alias is taken when its target is absent.
+	// Aliases are other names of arguments that models use for this tool: "dir" →
+	// "path". An alias is taken when its target is absent. The door knows itself
+	// what differs in case, dashes and underscores, and what models say to every
+	// tool: file_path, old_text, chat_id.
 	Aliases map[string]string
 	// Volatile are keys of Result.Details that differ between equal outcomes
 	// (durations, process ids): loop detection leaves them out.

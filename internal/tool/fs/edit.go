@@ -27,11 +27,6 @@ func newEdit() tool.Tool {
 		Name:   "edit",
 		Label:  "Edit file",
 		Effect: tool.Writes,
-		Aliases: map[string]string{
-			"file_path": "path", "filePath": "path", "file": "path",
-			"old_text": "oldText", "old_string": "oldText", "oldString": "oldText",
-			"new_text": "newText", "new_string": "newText", "newString": "newText",
-		},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string","minLength":1,"description":"file to edit"},
 			"oldText":{"type":"string","minLength":1,"description":"text that occurs exactly once"},

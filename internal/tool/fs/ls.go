@@ -25,7 +25,7 @@ func newLs() tool.Tool {
 		Label:    "List folder",
 		Effect:   tool.Reads,
 		Parallel: true,
-		Aliases:  map[string]string{"dir": "path", "directory": "path", "file_path": "path"},
+		Aliases:  map[string]string{"dir": "path", "directory": "path"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string","description":"folder to list (default: the workspace)"}},
 			"additionalProperties":false}`),

@@ -35,7 +35,6 @@ func newRead(o Options) tool.Tool {
 		Label:    "Read file",
 		Effect:   tool.Reads,
 		Parallel: true,
-		Aliases:  map[string]string{"file_path": "path", "filePath": "path", "file": "path"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string","description":"file to read"},
 			"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},

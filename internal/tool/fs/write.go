@@ -21,10 +21,9 @@ type writeArgs struct {
 
 func newWrite() tool.Tool {
 	return newTool(tool.Spec{
-		Name:    "write",
-		Label:   "Write file",
-		Effect:  tool.Writes,
-		Aliases: map[string]string{"file_path": "path", "filePath": "path", "file": "path", "text": "content"},
+		Name:   "write",
+		Label:  "Write file",
+		Effect: tool.Writes,
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string","minLength":1,"description":"file to write"},
 			"content":{"type":"string","description":"the whole content"}},
