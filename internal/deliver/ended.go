@@ -24,6 +24,10 @@ func (w *Worker) Ended(r run.Run) func(store.Tx) error {
 		if err != nil {
 			return err
 		}
+		rows := rows
+		if outbox.Said(had, r.Address, r.Text) { // the tool message has said it
+			rows = nil
+		}
 		out := rows
 		for _, d := range had {
 			if d.State == outbox.Draft {

@@ -240,7 +240,12 @@ func (w *Worker) row(ctx context.Context, key string) (row outbox.Row, err error
 
 // put writes a row; what happened is written also while the worker is stopped.
 func (w *Worker) put(ctx context.Context, s store.Sync, row outbox.Row) error {
-	return w.o.Store.Update(context.WithoutCancel(ctx), s, func(tx store.Tx) error { return tx.Outbox().Put(row) })
+	err := w.o.Store.Update(context.WithoutCancel(ctx), s, func(tx store.Tx) error { return tx.Outbox().Put(row) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.moved)
+	w.moved = make(chan struct{})
+	return err
 }
 
 func (w *Worker) drop(ctx context.Context, row outbox.Row) error {

@@ -53,6 +53,7 @@ type Worker struct {
 	busy  map[chela.Address]bool // a goroutine talks to it
 	shows map[chela.RunID]*show  // runs in progress
 	shut  bool                   // no goroutine is begun any more
+	moved chan struct{}          // closed when a row has moved, and made anew
 	wg    sync.WaitGroup
 }
 
@@ -60,7 +61,7 @@ type Worker struct {
 func New(o Options) *Worker {
 	return &Worker{
 		o: o, retry: backoff.Policy{First: time.Second, Max: time.Minute, Jitter: 0.3},
-		look: make(chan struct{}, 1), asked: make(chan struct{}, 1), busy: map[chela.Address]bool{}, shows: map[chela.RunID]*show{},
+		look: make(chan struct{}, 1), asked: make(chan struct{}, 1), busy: map[chela.Address]bool{}, shows: map[chela.RunID]*show{}, moved: make(chan struct{}),
 	}
 }
 

@@ -1,0 +1,189 @@
+package message
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/media"
+	"github.com/chela-ai/chela/internal/outbox"
+	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+const (
+	maxFile = 20 << 20 // bytes
+	maxText = 100_000  // bytes of one message
+)
+
+// files returns what goes with a message: each is on disk, and referred to.
+func (t messageTool) files(dir string, names []string) ([]chela.Media, error) {
+	var out []chela.Media
+	for _, name := range names {
+		m, err := t.file(dir, name)
+		if err != nil {
+			return nil, fmt.Errorf("media %s: %w", name, err)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func (t messageTool) file(dir, name string) (chela.Media, error) {
+	if strings.Contains(name, "://") && !strings.HasPrefix(name, media.Scheme) {
+		return chela.Media{}, errors.New("this is an address, not a file; bring it into the workspace first")
+	}
+	ref, ok := media.ParseRef(name)
+	if ok {
+		data, err := t.Files.Read(ref)
+		if err != nil {
+			return chela.Media{}, errors.New("there is no such file, or it is gone")
+		}
+		kind, err := media.Judge(data, "")
+		return chela.Media{Type: kind, Ref: ref, Bytes: len(data)}, err
+	}
+	data, err := read(dir, name)
+	if err != nil {
+		return chela.Media{}, err
+	}
+	return t.Files.Keep(chela.Media{Name: filepath.Base(name), Data: data})
+}
+
+// read reads a file of the workspace, which it cannot leave.
+func read(dir, name string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	defer root.Close()
+	if filepath.IsAbs(name) {
+		if name, err = filepath.Rel(dir, filepath.Clean(name)); err != nil {
+			return nil, errOutside
+		}
+	}
+	if !filepath.IsLocal(name) {
+		return nil, errOutside
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("there is no such file")
+	}
+	if err != nil {
+		return nil, errOutside
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("not a file")
+	case info.Size() > maxFile || info.Size() == 0:
+		return nil, fmt.Errorf("%d bytes; want 1 to %d MB", info.Size(), maxFile>>20)
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+var errOutside = errors.New("it is outside of the workspace")
+
+// note writes a message into a local chat.
+func (t messageTool) note(ctx context.Context, to target, a args, files []chela.Media) (tool.Result, error) {
+	text := to.String() + ": " + a.Text
+	for _, f := range files {
+		text += fmt.Sprintf("\n[%s %s%s]", f.Type, media.Scheme, f.Ref)
+	}
+	e := session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Text: text, NanoUSD: -1}
+	transcript := ""
+	err := t.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		m, err := tx.Sessions().Get(to.session)
+		if err != nil {
+			return err
+		}
+		m.Updated, transcript = e.Time, m.ID
+		return errors.Join(tx.Sessions().Append(m.ID, &e), tx.Sessions().Put(m))
+	})
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("message to %s: %w", to, err)
+	}
+	t.Publish(chela.Event{Session: to.session, Stream: chela.StreamMessage, Phase: "system", Transcript: transcript, Data: e})
+	return result("Shown in "+to.String()+".", outcome{Action: "send", Channel: to.name(), To: to.id(), Status: "sent", IDs: []string{e.ID}})
+}
+
+// send puts a message into the outbox and waits a moment for what becomes of it.
+// It is on disk, under its keys, before the channel is asked: after a crash it is
+// delivered once, and the call is not made again.
+func (t messageTool) send(ctx context.Context, c tool.Call, to target, a args, files []chela.Media) (tool.Result, error) {
+	if len(a.Text) > maxText {
+		return tool.Result{}, fmt.Errorf("message: %d bytes, at most %d", len(a.Text), maxText)
+	}
+	base := outbox.Row{
+		Key: outbox.Aside(c.Run, rand.Text()), Run: c.Run, Session: c.Session, Address: to.address, ReplyTo: a.ReplyTo, Created: time.Now(),
+	}
+	rows := outbox.Rows(base, a.Text, t.Chunks(to.address))
+	if len(rows) == 0 {
+		base.Key, base.State = base.Key+":0", outbox.Pending
+		rows = []outbox.Row{base}
+	}
+	rows[0].Media = files
+	err := t.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		tx.Wake(store.Topic{Kind: store.TopicOutbox})
+		return tx.Outbox().Put(rows...)
+	})
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("message to %s: %w", to, err)
+	}
+	wait, cancel := context.WithTimeout(ctx, t.Wait)
+	defer cancel()
+	keys := make([]string, len(rows))
+	for i, r := range rows {
+		keys[i] = r.Key
+	}
+	rows, err = t.Await(wait, keys...)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("message to %s is stored and will be sent; what became of it is not known: %w", to, err)
+	}
+	return told(to, rows)
+}
+
+// told says what became of a message.
+func told(to target, rows []outbox.Row) (tool.Result, error) {
+	o := outcome{Action: "send", Channel: to.name(), To: to.id(), Status: "sent", Parts: len(rows)}
+	text := fmt.Sprintf("Sent to %s.", to)
+	for _, r := range rows {
+		switch r.State {
+		case outbox.Sent:
+			if r.PlatformID != "" {
+				o.IDs = append(o.IDs, r.PlatformID)
+			}
+			continue
+		case outbox.Failed:
+			o.Status, text = "failed", fmt.Sprintf("Not sent to %s: %s", to, r.Error)
+		case outbox.Ambiguous:
+			o.Status, text = "unknown", fmt.Sprintf("It is not known whether it reached %s (%s). It is not sent again; do not send it again either.", to, r.Error)
+		default:
+			o.Status, text = "queued", fmt.Sprintf("It waits to be sent to %s and will be; do not send it again.", to)
+			if r.Error != "" {
+				text += " (" + r.Error + ")"
+			}
+		}
+		break
+	}
+	if len(o.IDs) > 0 && o.Status == "sent" {
+		text += " Message id " + strings.Join(o.IDs, ", ") + "."
+	}
+	res, err := result(text, o)
+	res.IsError = o.Status == "failed" || o.Status == "unknown"
+	return res, err
+}
