@@ -35,6 +35,7 @@ var levels = []struct {
 	{"internal/backoff", 0},
 	{"internal/secret", 0},
 	{"internal/store/sqlite/page", 0},
+	{"internal/store/sqlite/wal", 1},
 	{"internal/store/parts", 1},
 	{"internal/store/wake", 2},
 	{"internal/logfile", 0},

@@ -7,6 +7,7 @@
 // commit is synced when one of those in it asked for that: the log is one
 // file, so that this makes the ordered commits before it durable too. When a
 // joined transaction is lost, each Update in it gets another try of its own.
+// Package wal below writes the pages of a commit at once, and syncs them or not.
 //
 // Readers have connections of their own, few, with small caches, closed when
 // nothing is read. They see the last commit and hold nobody up.

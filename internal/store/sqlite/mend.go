@@ -6,8 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-
-	"github.com/chela-ai/chela/internal/store"
 )
 
 // mend makes the files trustworthy after a write or a sync failed.
@@ -33,7 +31,7 @@ func (w *writer) mend() error {
 	if err != nil {
 		return err
 	}
-	w.c, w.synced = c, false
+	w.c = c
 	if err := w.cover(); err != nil {
 		return w.back(err)
 	}
@@ -44,9 +42,7 @@ func (w *writer) mend() error {
 
 // cover makes a synced commit that changes nothing anybody reads.
 func (w *writer) cover() error {
-	if err := w.level(bool(store.Synced)); err != nil {
-		return err
-	}
+	w.d.wal.Relax(false)
 	if _, err := w.c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/sqlite/wal"
 	"github.com/chela-ai/chela/internal/store/wake"
 )
 
@@ -26,6 +27,7 @@ type Options struct {
 type DB struct {
 	opts    Options
 	log     *slog.Logger
+	wal     *wal.Layer // under the connection that writes
 	writer  *writer
 	readers *readers
 	wakes   wake.Hub
@@ -52,13 +54,18 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
+	if d.wal, err = wal.New(o.VFS); err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
 	c, err := d.openWriter()
 	if err != nil {
+		d.wal.Close()
 		return nil, fmt.Errorf("open database %s: %w", o.Path, d.explain(err))
 	}
 	d.readers = newReaders(d)
 	d.writer = newWriter(d, c)
 	d.close = sync.OnceValue(func() error {
+		defer d.wal.Close()
 		d.wakes.Close()
 		// The writer is last, so that its closing tidies the files up.
 		return errors.Join(d.readers.close(), d.writer.close())
@@ -74,7 +81,7 @@ func (d *DB) dir() string { return filepath.Dir(d.opts.Path) }
 
 // openWriter opens the connection that writes, on a database that is ready.
 func (d *DB) openWriter() (*conn, error) {
-	c, err := dial(d.opts.Path, d.opts.VFS)
+	c, err := dial(d.opts.Path, d.wal.Name())
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +114,7 @@ func (d *DB) prepareWriter(c *conn) error {
 const (
 	common = `PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
 PRAGMA cell_size_check = ON;`
-	writing = `PRAGMA cache_size = -1024; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
+	writing = `PRAGMA cache_size = -1024; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
 PRAGMA journal_size_limit = 8388608; PRAGMA secure_delete = ON;`
 	reading = `PRAGMA cache_size = -512; PRAGMA query_only = ON;`
 )

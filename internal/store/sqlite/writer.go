@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -25,7 +26,6 @@ type job struct {
 type writer struct {
 	d       *DB
 	c       *conn         // nil: it could not be opened again yet
-	synced  bool          // what the connection's synchronous is set to
 	commits int           // so far
 	suspect bool          // a write failed: settle the log before the next commit
 	gone    bool          // closed
@@ -244,27 +244,8 @@ func (w *writer) ready(group []*job) error {
 			return &chela.Error{Code: chela.CodeUnavailable, Message: "storage is not sure of what is on disk", Err: err}
 		}
 	}
-	synced := false
-	for _, j := range group {
-		synced = synced || bool(j.sync)
-	}
-	return w.level(synced)
-}
-
-// level sets whether a commit waits for the disk. The frames of earlier
-// commits are in the same file: syncing it covers them.
-func (w *writer) level(synced bool) error {
-	if synced == w.synced {
-		return nil
-	}
-	sql := "PRAGMA synchronous = NORMAL"
-	if synced {
-		sql = "PRAGMA synchronous = FULL"
-	}
-	if err := w.c.script(context.Background(), sql); err != nil {
-		return err
-	}
-	w.synced = synced
+	synced := slices.ContainsFunc(group, func(j *job) bool { return bool(j.sync) })
+	w.d.wal.Relax(!synced)
 	return nil
 }
 

@@ -129,12 +129,23 @@ func (v *vfs) close(tls *libc.TLS, f uintptr) int32 {
 	return function[closeFunc](file.system.FxClose)(tls, f)
 }
 
+// piece is how much a write does at once: a longer one can be cut, by the power,
+// by a kill, and by a disk that is full, after each piece.
+const piece = 4096
+
 func (v *vfs) write(tls *libc.TLS, f, p uintptr, n int32, off int64) int32 {
 	file := v.file(f)
-	if rc := v.d.wrote(file.name, write{off, bytes.Clone(libc.GoBytes(p, int(n)))}); rc != None {
-		return code(rc, lib.SQLITE_IOERR_WRITE)
+	for n > 0 {
+		some := min(n, piece)
+		if rc := v.d.wrote(file.name, write{off, bytes.Clone(libc.GoBytes(p, int(some)))}); rc != None {
+			return code(rc, lib.SQLITE_IOERR_WRITE)
+		}
+		if rc := function[writeFunc](file.system.FxWrite)(tls, f, p, some, off); rc != lib.SQLITE_OK {
+			return rc
+		}
+		p, n, off = p+uintptr(some), n-some, off+int64(some)
 	}
-	return function[writeFunc](file.system.FxWrite)(tls, f, p, n, off)
+	return lib.SQLITE_OK
 }
 
 func (v *vfs) truncate(tls *libc.TLS, f uintptr, size int64) int32 {
