@@ -72,6 +72,7 @@ const (
 	ApprovalDenied    = "denied"
 	ApprovalExpired   = "expired"
 	ApprovalCancelled = "cancelled"
+	ApprovalWithdrawn = "withdrawn" // in events, for cancelled
 )
 
 // ApprovalFound is the result of approval.get.

@@ -179,7 +179,7 @@ func TestPlainConversation(t *testing.T) {
 	s.sees("? may exec do this?")
 	s.sees("[n] no: ")
 	s.types("what\n")
-	s.sees("y, a or n: ")
+	s.counts("[y] once", 2)
 	s.types("y\n")
 	s.sees("succeeded")
 	if _, err := os.Stat(filepath.Join(s.home, ".chela", "workspace", "made")); err != nil {

@@ -61,7 +61,11 @@ func (s *screen) question() string {
 	if more {
 		command += " …"
 	}
-	keys := s.styles.Bold.Paint("y") + " once  " + s.styles.Bold.Paint("a") + " always in this session  " + s.styles.Bold.Paint("n") + " no"
+	keys := s.styles.Bold.Paint("y") + " once  "
+	if !r.Once {
+		keys += s.styles.Bold.Paint("a") + " always  "
+	}
+	keys += s.styles.Bold.Paint("n") + " no"
 	if s.input.Value() != "" {
 		keys = s.styles.Dim.Paint("send or clear the input to answer (y, a, n)")
 	}
@@ -78,7 +82,7 @@ func (s *screen) answer(key string) (tea.Cmd, bool) {
 		return nil, false
 	}
 	decision, ok := map[string]string{"y": wire.AllowOnce, "a": wire.AllowAlways, "n": wire.Deny}[key]
-	if !ok || s.lost {
+	if !ok || s.lost || decision == wire.AllowAlways && s.asked[0].Request.Once {
 		return nil, false
 	}
 	return s.resolve(s.asked[0].ID, decision), true
@@ -108,7 +112,8 @@ func (s *screen) settled(a wire.Approval, decision string) {
 		return
 	}
 	words := map[string]string{
-		wire.AllowOnce: "✓ allowed once", wire.AllowAlways: "✓ allowed, always in this session", wire.Deny: "✗ not allowed",
+		wire.AllowOnce: "✓ allowed once", wire.AllowAlways: "✓ allowed always", wire.Deny: "✗ not allowed",
+		wire.ApprovalExpired: "✗ expired, nobody answered", wire.ApprovalWithdrawn: "✗ withdrawn, it was stopped",
 	}
 	command, _, _ := strings.Cut(strings.TrimSpace(ansi.Clean(a.Request.Command)), "\n")
 	line := cmp.Or(words[decision], ansi.Line(decision)) + ": " + ansi.Line(command)

@@ -117,14 +117,17 @@ func (c commands) allow() *cobra.Command {
 						}
 					}
 				}
-				if always {
+				switch {
+				case always && a.Request.Once:
+					return c.Hint(errors.New("this can be allowed once, and not always"), "approvals allow "+a.ID)
+				case always:
 					return c.decide(cmd.Context(), l, a.ID, wire.AllowAlways)
 				}
 				return c.decide(cmd.Context(), l, a.ID, wire.AllowOnce)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&always, "always", false, "and the same again in that session")
+	cmd.Flags().BoolVar(&always, "always", false, "and the same again for that agent")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }

@@ -255,7 +255,7 @@ func (t *Talk) missed(ctx context.Context, run string) (bool, error) {
 func (t *Talk) approve(ctx context.Context, s feed.Step) error {
 	switch {
 	case s.Kind == feed.Decided:
-		t.settled(s.Approval.ID)
+		t.settled(s.Approval.ID, s.Text)
 		return nil
 	case s.Kind != feed.Asked:
 		return nil
@@ -275,12 +275,17 @@ func (t *Talk) approve(ctx context.Context, s feed.Step) error {
 	return nil
 }
 
-// settled forgets a question that was answered, here or elsewhere.
-func (t *Talk) settled(id string) {
+// settled forgets a question that was answered elsewhere: what is typed next is
+// no answer to it.
+func (t *Talk) settled(id, decision string) {
 	for i, a := range t.asked {
 		if a.ID != id {
 			continue
 		}
+		if i == 0 {
+			fmt.Fprintln(t.print.Err)
+		}
+		t.print.Note("decided elsewhere: " + ansi.Line(decision))
 		t.asked = append(t.asked[:i], t.asked[i+1:]...)
 		if i == 0 && len(t.asked) > 0 {
 			t.question()
@@ -297,7 +302,7 @@ func (t *Talk) question() {
 	for line := range strings.Lines(ansi.Clean(r.Command)) {
 		fmt.Fprintln(t.print.Err, "  "+strings.TrimRight(line, "\n"))
 	}
-	fmt.Fprint(t.print.Err, p.Warn.Paint("[y] once  [a] always in this session  [n] no: "))
+	fmt.Fprint(t.print.Err, p.Warn.Paint(choices(r.Once)))
 }
 
 // decisions is where answers to a question come from; nil: there is none.
@@ -308,27 +313,43 @@ func (t *Talk) decisions() <-chan string {
 	return t.lines
 }
 
-// decide takes a typed answer. The end of input is a no.
-func (t *Talk) decide(ctx context.Context, line string, ok bool) error {
-	decision := wire.Deny
+// choices are the answers to a question; once, it is not allowed always.
+func choices(once bool) string {
+	if once {
+		return "[y] once  [n] no: "
+	}
+	return "[y] once  [a] always  [n] no: "
+}
+
+// decision returns what a typed answer says; "": nothing.
+func decision(line string, once bool) string {
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
-		decision = wire.AllowOnce
-	case "a", "always":
-		decision = wire.AllowAlways
+		return wire.AllowOnce
 	case "n", "no":
-	default:
-		if ok {
-			fmt.Fprint(t.print.Err, t.print.Styles.Warn.Paint("y, a or n: "))
-			return nil
+		return wire.Deny
+	case "a", "always":
+		if !once {
+			return wire.AllowAlways
 		}
 	}
-	if !ok {
-		t.person, t.lines = false, nil
+	return ""
+}
+
+// decide takes a typed answer. The end of input is a no.
+func (t *Talk) decide(ctx context.Context, line string, ok bool) error {
+	once := t.asked[0].Request.Once
+	d := decision(line, once)
+	switch {
+	case !ok:
+		t.person, t.lines, d = false, nil, wire.Deny
+	case d == "":
+		fmt.Fprint(t.print.Err, t.print.Styles.Warn.Paint(choices(once)))
+		return nil
 	}
 	id := t.asked[0].ID
 	t.asked = t.asked[1:]
-	err := t.resolve(ctx, id, decision)
+	err := t.resolve(ctx, id, d)
 	if len(t.asked) > 0 {
 		t.question()
 	}
