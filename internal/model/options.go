@@ -16,6 +16,7 @@ type Options struct {
 	// Params are fields of requests: to any model, and over those of a model, of
 	// the agent.
 	Params, AgentParams json.RawMessage
+	Looks   Choice // models that look at pictures for one that does not see
 	Models  map[string]Settings     // by provider/model
 	Env     func(string) string     // the environment
 	HTTP    *http.Client            // for providers
