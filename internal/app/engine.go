@@ -86,6 +86,8 @@ type Engine struct {
 	o     Options
 	db    *sqlite.DB
 	files *media.Files
+	bus   *bus.Bus
+	post  *deliver.Worker
 	pipe  *gateway.Pipe
 	sock  net.Listener
 	port  *port    // nil: there is none
@@ -157,7 +159,9 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	e.o.Secrets.Add(e.models.Keys()...)
 	ref, why := e.models.Default()
 	o.Log.Debug("model chosen", "model", ref.String(), "why", why)
-	e.profile, err = newProfiles(&opts, e.models, st, o)
+	e.bus = bus.New(o.Log)
+	e.post = e.delivery(st)
+	e.profile, err = newProfiles(&opts, e.models, st, o, e.leaves(&opts, st))
 	if err != nil {
 		return nil, err
 	}
@@ -167,15 +171,11 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 // assemble makes the parts and starts them.
 func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) error {
 	log := e.o.Log
-	events := bus.New(log)
+	events, post := e.bus, e.post
 	lanes := new(lane.Lanes)
 	lanes.Set("main", opts.concurrent())
 	cache := session.NewCache(cacheBytes)
 
-	post := deliver.New(deliver.Options{
-		Log: log, Store: st, Bus: events, Channels: e.channel, Load: e.files.Load, Typing: true,
-		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
-	})
 	door := e.newDoor()
 	conductor := dispatch.New(dispatch.Options{
 		Log: log, Store: st, Bus: events, Owner: e.boot, Lanes: lanes, Cache: cache,

@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/tool/exec"
+	"github.com/chela-ai/chela/internal/tool/message"
 	"github.com/chela-ai/chela/internal/tool/web"
 	"github.com/chela-ai/chela/internal/usage"
 )
@@ -89,10 +90,10 @@ type agentOptions struct {
 	TotalChars     int                       `json:"bootstrapTotalMaxChars"`
 	SkipBootstrap  bool                      `json:"skipBootstrap"`
 	Timezone       string                    `json:"userTimezone"`
-	Params         json.RawMessage           `json:"params"`
-	Budget         budgetOptions             `json:"budget"`
 	ImageModel     model.Choice              `json:"imageModel"`
 	ImageSide      int                       `json:"imageMaxDimensionPx"` // 0: 1200
+	Params         json.RawMessage           `json:"params"`
+	Budget         budgetOptions             `json:"budget"`
 }
 
 // agentsOptions is agents: what is said of single ones.
@@ -103,9 +104,10 @@ type agentsOptions struct {
 
 // namedOptions is agents.entries.<id>, or one of agents.list.
 type namedOptions struct {
-	ID    string `json:"id"`
-	Older string `json:"agentId"` // the older spelling of ID
-	Tools struct {
+	ID     string          `json:"id"`
+	Older  string          `json:"agentId"` // the older spelling of ID
+	Params json.RawMessage `json:"params"`
+	Tools  struct {
 		policy.Config
 		Exec allowlist.Config `json:"exec"`
 	} `json:"tools"`
@@ -122,6 +124,12 @@ func (a agentsOptions) agent(id chela.AgentID) (namedOptions, string) {
 		}
 	}
 	return namedOptions{}, "agents.entries." + string(id)
+}
+
+// params are the fields of an agent's requests.
+func (a agentsOptions) params(id chela.AgentID) json.RawMessage {
+	o, _ := a.agent(id)
+	return o.Params
 }
 
 // budgetOptions bounds a run. 0 stands for the default; what is negative does
@@ -167,6 +175,12 @@ type toolOptions struct {
 	Exec execOptions        `json:"exec"`
 	Loop invoke.LoopOptions `json:"loopDetection"`
 	Web  web.Config         `json:"web"`
+	Send sendOptions        `json:"message"`
+}
+
+// sendOptions is tools.message.
+type sendOptions struct {
+	Cross message.Cross `json:"crossContext"`
 }
 
 // execOptions is tools.exec.

@@ -50,13 +50,15 @@ type profiles struct {
 // openModels chooses the model that answers.
 func openModels(ctx context.Context, o *options, a Options, image model.Image) (*model.Set, error) {
 	return model.Open(ctx, model.Options{
-		Config: o.Models, Default: o.Agent.Model, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
+		Image:  image,
+		Params: o.Agent.Params, AgentParams: o.Agents.params(chela.DefaultAgent),
+		Config: o.Models, Default: o.Agent.Model, Looks: o.Agent.ImageModel, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
 		Keys: keyDir(a.State), Rests: filepath.Join(a.State, "cache", "rests.json"), Log: a.Log, NoProbe: a.NoProbe, Made: a.Providers,
 		Image: image,
 	})
 }
 
-func newProfiles(opts *options, m *model.Set, st store.Store, o Options) (*profiles, error) {
+func newProfiles(opts *options, m *model.Set, st store.Store, o Options, leaves standard.ToolConfig) (*profiles, error) {
 	p := &profiles{opts: opts, models: m, state: o.State, home: o.Env("HOME"), zone: time.Local, started: time.Now(), files: map[string]*prompt.Workspace{}}
 	p.host, _ = os.Hostname()
 	if name := opts.Agent.Timezone; name != "" {
@@ -85,6 +87,7 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options) (*profi
 	}
 	p.commands = opts.commands(st, o)
 	run.Commands = p.commands
+		Image: leaves.Image, Send: leaves.Send,
 	tools, err := standard.Tools(standard.ToolConfig{
 		State: o.State, Exec: run, Files: fs.Options{NoPatch: opts.Tools.Exec.Patch.Enabled != nil && !*opts.Tools.Exec.Patch.Enabled}, Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env),
 		Search: opts.Tools.Web.Search.Options(opts.Plugins, o.Env),

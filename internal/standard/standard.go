@@ -18,6 +18,8 @@ import (
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/internal/tool/fs"
+	"github.com/chela-ai/chela/internal/tool/media"
+	"github.com/chela-ai/chela/internal/tool/message"
 	"github.com/chela-ai/chela/internal/tool/status"
 	"github.com/chela-ai/chela/internal/tool/web"
 )
@@ -66,6 +68,8 @@ type ToolConfig struct {
 	Exec   exec.Options // without its broker; with its Commands there is the tool process
 	Files  fs.Options
 	Status status.Options
+	Image  *media.Options     // nil: the tool is off
+	Send   *message.Options   // nil: the tool message is off
 	Fetch  *web.FetchOptions  // nil: the tool is off
 	Search *web.SearchOptions // nil: the tool is off
 }
@@ -84,6 +88,12 @@ func Tools(c ToolConfig) ([]tool.Tool, error) {
 	tools := append(fs.New(c.Files), run, status.New(c.Status))
 	if c.Exec.Commands != nil {
 		tools = append(tools, c.Exec.Commands.Tool())
+	}
+	if c.Image != nil {
+		tools = append(tools, media.New(*c.Image))
+	}
+	if c.Send != nil {
+		tools = append(tools, message.New(*c.Send))
 	}
 	if c.Fetch != nil {
 		tools = append(tools, web.NewFetch(*c.Fetch))
