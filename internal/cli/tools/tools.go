@@ -1,4 +1,5 @@
-// Package tools is the commands that show which tools there are, and why.
+// Package tools is the commands that show which tools there are, and why, and
+// which were called.
 package tools
 
 import (
@@ -16,7 +17,7 @@ import (
 // Commands returns the command tools with those below it.
 func Commands(k *console.Console) *cobra.Command {
 	c := commands{k}
-	return console.Group("tools", "Show which tools there are, and which rule says so", c.list(), c.explain())
+	return console.Group("tools", "Show which tools there are, which rule says so, and which were called", c.list(), c.explain(), c.audit())
 }
 
 type commands struct{ *console.Console }
