@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"cmp"
 	"os"
 	"path/filepath"
@@ -46,6 +47,7 @@ func (e *Engine) catalog() models.Options {
 // modelsStatus says which model answers, which do when it does not, and which
 // keys rest.
 func (e *Engine) modelsStatus() wire.ModelsStatus {
+	e.models.Look(context.Background()) // it does not wait long
 	ref, why := e.models.Default()
 	out := wire.ModelsStatus{
 		Default: ref.String(), Reason: why, Fallbacks: []string{}, Aliases: map[string]string{}, Providers: []wire.ProviderStatus{},
@@ -86,6 +88,7 @@ func restsOf(rests map[failover.Place]failover.Rest, id string) []wire.KeyRest {
 
 // providers says which providers can be asked.
 func (e *Engine) providers() []models.Provider {
+	e.models.Look(context.Background()) // it does not wait long
 	var out []models.Provider
 	for _, s := range e.models.Providers() {
 		out = append(out, models.Provider{ID: s.ID, Ready: s.Err == nil, Key: s.Key, Env: s.Env, From: s.From, Known: s.Service})

@@ -54,7 +54,6 @@ func openModels(ctx context.Context, o *options, a Options, image model.Image) (
 		Params: o.Agent.Params, AgentParams: o.Agents.params(chela.DefaultAgent),
 		Config: o.Models, Default: o.Agent.Model, Looks: o.Agent.ImageModel, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
 		Keys: keyDir(a.State), Rests: filepath.Join(a.State, "cache", "rests.json"), Log: a.Log, NoProbe: a.NoProbe, Made: a.Providers,
-		Image: image,
 	})
 }
 
@@ -87,8 +86,8 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options, leaves 
 	}
 	p.commands = opts.commands(st, o)
 	run.Commands = p.commands
-		Image: leaves.Image, Send: leaves.Send,
 	tools, err := standard.Tools(standard.ToolConfig{
+		Image: leaves.Image, Send: leaves.Send,
 		State: o.State, Exec: run, Files: fs.Options{NoPatch: opts.Tools.Exec.Patch.Enabled != nil && !*opts.Tools.Exec.Patch.Enabled}, Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env),
 		Search: opts.Tools.Web.Search.Options(opts.Plugins, o.Env),
 		Status: status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
@@ -159,7 +158,6 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 		Think:     llm.Level(p.opts.Agent.Think),
 		Verbose:   p.opts.Agent.Verbose,
 		Usage:     p.opts.Messages.ResponseUsage,
-		Params:    p.opts.Agent.Params,
 	}, nil
 }
 

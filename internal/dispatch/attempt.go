@@ -43,7 +43,7 @@ func (c *Conductor) attempt(ctx context.Context, s *served, j *job) (agent.Event
 			System: j.p.System(Facts{
 				Session: j.meta, Run: j.r, Model: j.p.Model, Tools: view.Specs(false), Think: j.p.think(j.meta, j.r), Now: time.Now(),
 			}),
-			Thinking: j.p.think(j.meta, j.r), Cache: j.p.Cache, Session: j.meta.ID, Params: j.p.Params,
+			Thinking: j.p.think(j.meta, j.r), Cache: j.p.Cache, Session: j.meta.ID,
 		},
 		Tools: view,
 		Steer: func(ctx context.Context) ([]*llm.Message, error) {

@@ -41,7 +41,6 @@ type Profile struct {
 	Verbose   string        // likewise: off, on, full
 	Usage     string        // likewise: off, tokens, full
 	Cache     string        // prompt cache retention
-	Params    []byte        // JSON object merged into requests
 }
 
 // Facts are what the changing part of the system prompt says.

@@ -35,6 +35,9 @@ func (m *Set) Keys() []secret.Value {
 	return out
 }
 
+// mostNumbered bounds the variables of one service that bear a number.
+const mostNumbered = 9
+
 // keys returns the provider's keys: the one that is configured, else those of
 // the environment and then the saved ones.
 func (m *Set) keys(id string) []key {
@@ -49,15 +52,14 @@ func (m *Set) keys(id string) []key {
 			out = append(out, key{id + ":" + name, v, from})
 		}
 	}
-	for _, s := range services {
-		if s.id != id {
-			continue
+	for _, name := range envOf(id) {
+		for i, text := range strings.FieldsFunc(m.o.Env(name+"S"), func(r rune) bool { return strings.ContainsRune(",; \n", r) }) {
+			add(fmt.Sprintf("%sS/%d", name, i+1), text, name+"S")
 		}
-		for _, name := range s.env {
-			for i, text := range strings.FieldsFunc(m.o.Env(name+"S"), func(r rune) bool { return strings.ContainsRune(",; \n", r) }) {
-				add(fmt.Sprintf("%sS/%d", name, i+1), text, name+"S")
-			}
-			add(name, m.o.Env(name), name)
+		add(name, m.o.Env(name), name)
+		for i := 1; i <= mostNumbered; i++ {
+			numbered := fmt.Sprintf("%s_%d", name, i)
+			add(numbered, m.o.Env(numbered), numbered)
 		}
 	}
 	for _, file := range m.saved(id) {

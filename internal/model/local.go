@@ -1,52 +1,228 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/llm"
 )
 
-// findLocal asks the usual ports of this machine for a model server. A port
-// where nobody listens answers at once.
-func (m *Set) findLocal(ctx context.Context) (llm.Ref, bool) {
-	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+const (
+	patience  = 300 * time.Millisecond // with all the servers of this machine together
+	freshness = 30 * time.Second       // of what was found
+	leastRoom = 16_000                 // tokens that a model must hold to be chosen by itself
+	mostAsked = 32                     // models of one server that are asked for what they can do
+)
+
+// Look asks the usual ports of this machine, or the addresses that are configured
+// for those servers, for model servers, and takes their models into the
+// catalogue. It returns the model that may be chosen by itself: the first that
+// takes tools and holds enough. A port where nobody listens answers at once; what
+// was found a moment ago is not asked for again.
+func (m *Set) Look(ctx context.Context) (llm.Ref, bool) {
+	m.look.Lock()
+	defer m.look.Unlock()
+	if m.o.NoProbe || time.Since(m.looked) < freshness {
+		return m.usable, m.usable.Model != ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	found := make([]string, len(locals))
+	found := make([][]found, len(locals))
 	var wg sync.WaitGroup
-	for i, l := range locals {
-		wg.Go(func() { found[i] = m.firstModel(ctx, l.url) })
+	for i := range locals {
+		wg.Go(func() { found[i] = m.ask(ctx, &locals[i]) })
 	}
 	wg.Wait()
-	for i, id := range found {
-		if id != "" {
-			return llm.Ref{Provider: locals[i].id, Model: id}, true
+	m.usable, m.looked = llm.Ref{}, time.Now()
+	var models []llm.Model
+	for _, some := range found {
+		for _, f := range some {
+			models = append(models, f.model)
+			if m.usable.Model == "" && f.usable() {
+				m.usable = llm.Ref{Provider: f.model.Provider, Model: f.model.ID}
+			}
 		}
 	}
-	return llm.Ref{}, false
+	m.take(models)
+	return m.usable, m.usable.Model != ""
 }
 
-func (m *Set) firstModel(ctx context.Context, url string) string {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/models", nil)
+// take puts models that were found into the catalogue, in the place of those
+// that were found before.
+func (m *Set) take(models []llm.Model) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.Catalog()
+	known := llm.Catalog{Aliases: old.Aliases, Models: slices.Clone(old.Models[:len(old.Models)-m.found])}
+	m.found = 0
+	for _, info := range models {
+		if _, listed := known.Lookup(info.Ref()); !listed {
+			info.Compat = over(m.compat[info.Provider], info.Compat)
+			known.Models = append(known.Models, info)
+			m.found++
+		}
+	}
+	m.catalog.Store(&known)
+	clear(m.resolved) // what is known of a model may be more now
+}
+
+// over returns what is configured, and what a server says where that says
+// nothing.
+func over(configured, said llm.Compat) llm.Compat {
+	if configured.SupportsTools == nil {
+		configured.SupportsTools = said.SupportsTools
+	}
+	return configured
+}
+
+// found is a model of a server on this machine.
+type found struct {
+	model llm.Model
+	other bool // it embeds texts, or does something else that is no answer
+}
+
+func (f *found) usable() bool {
+	return !f.other && f.model.Compat.Tools() && (f.model.Context == 0 || f.model.Context >= leastRoom)
+}
+
+// ask returns the models of a server; none when nobody answers.
+func (m *Set) ask(ctx context.Context, l *local) []found {
+	base := l.url
+	if own := m.o.Providers[l.id].BaseURL; own != "" {
+		base = strings.TrimRight(own, "/")
+	}
+	var list struct {
+		Data []struct {
+			ID     string `json:"id"`
+			Length int    `json:"max_model_len"` // vLLM
+			Meta   struct {
+				Length  int `json:"n_ctx"` // llama.cpp
+				Trained int `json:"n_ctx_train"`
+			} `json:"meta"`
+		} `json:"data"`
+	}
+	if !m.get(ctx, l.id, base+"/models", nil, &list) {
+		return nil
+	}
+	var all []found
+	for _, d := range list.Data {
+		if d.ID == "" {
+			continue
+		}
+		f := found{model: llm.Model{Provider: l.id, ID: d.ID, Name: d.ID, Context: max(d.Length, d.Meta.Length), Price: &llm.Price{}}}
+		if f.model.Context == 0 {
+			f.model.Context = d.Meta.Trained
+		}
+		f.other = slices.ContainsFunc([]string{"embed", "rerank", "whisper"}, func(w string) bool { return strings.Contains(strings.ToLower(d.ID), w) })
+		all = append(all, f)
+	}
+	root := strings.TrimSuffix(base, "/v1")
+	switch l.id {
+	case "ollama":
+		m.askOllama(ctx, root, all[:min(len(all), mostAsked)])
+	case "lmstudio":
+		m.askLMStudio(ctx, root, all)
+	}
+	return slices.DeleteFunc(all, func(f found) bool { return f.other })
+}
+
+// get asks a server of this machine, and reports whether it answered with JSON.
+func (m *Set) get(ctx context.Context, id, url string, body []byte, into any) bool {
+	method := http.MethodGet
+	if body != nil {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return ""
+		return false
+	}
+	if k := m.first(id); !k.value.IsZero() {
+		req.Header.Set("Authorization", "Bearer "+k.value.Reveal())
 	}
 	res, err := m.o.HTTP.Do(req)
 	if err != nil {
-		return ""
+		return false
 	}
 	defer res.Body.Close()
+	err = json.NewDecoder(http.MaxBytesReader(nil, res.Body, 1<<20)).Decode(into)
+	return err == nil && res.StatusCode == http.StatusOK
+}
+
+// askOllama asks what each model can do. A server that does not say leaves them as
+// they are.
+func (m *Set) askOllama(ctx context.Context, root string, models []found) {
+	var wg sync.WaitGroup
+	for i := range models {
+		wg.Go(func() {
+			var said struct {
+				Abilities []string       `json:"capabilities"`
+				Info      map[string]any `json:"model_info"`
+			}
+			body, err := json.Marshal(map[string]string{"model": models[i].model.ID})
+			if err != nil || !m.get(ctx, "ollama", root+"/api/show", body, &said) {
+				return
+			}
+			models[i].can(said.Abilities, "completion")
+			for name, v := range said.Info {
+				if n, ok := v.(float64); ok && strings.HasSuffix(name, ".context_length") {
+					models[i].model.Context = int(n)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// askLMStudio asks what the models are, in the server's own words.
+func (m *Set) askLMStudio(ctx context.Context, root string, models []found) {
 	var list struct {
 		Data []struct {
-			ID string `json:"id"`
+			ID        string   `json:"id"`
+			Kind      string   `json:"type"` // llm, vlm, embeddings
+			Most      int      `json:"max_context_length"`
+			Loaded    int      `json:"loaded_context_length"`
+			Abilities []string `json:"capabilities"`
 		} `json:"data"`
 	}
-	err = json.NewDecoder(http.MaxBytesReader(nil, res.Body, 1<<20)).Decode(&list)
-	if err != nil || res.StatusCode != http.StatusOK || len(list.Data) == 0 {
-		return ""
+	if !m.get(ctx, "lmstudio", root+"/api/v0/models", nil, &list) {
+		return
 	}
-	return list.Data[0].ID
+	for _, d := range list.Data {
+		i := slices.IndexFunc(models, func(f found) bool { return f.model.ID == d.ID })
+		if i < 0 {
+			continue
+		}
+		f := &models[i]
+		f.other = d.Kind != "llm" && d.Kind != "vlm"
+		f.model.Images = d.Kind == "vlm"
+		if f.model.Context = d.Loaded; d.Loaded == 0 {
+			f.model.Context = d.Most
+		}
+		if d.Abilities != nil {
+			f.can(d.Abilities, "")
+		}
+	}
+}
+
+// can notes what a model can do; one that cannot do what it must is another kind.
+func (f *found) can(abilities []string, must string) {
+	if abilities == nil {
+		return
+	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(abilities, n) })
+	}
+	f.other = must != "" && !has(must)
+	tools := has("tools", "tool_use")
+	f.model.Compat.SupportsTools = &tools
+	f.model.Images = f.model.Images || has("vision")
+	if has("thinking") {
+		f.model.Levels = []llm.Level{llm.Low, llm.Medium, llm.High}
+	}
 }

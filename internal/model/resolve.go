@@ -46,7 +46,7 @@ func (m *Set) Resolve(ref string) (llm.Model, llm.Provider, error) {
 	}
 	refs := m.line()
 	if ref != "" {
-		info, err := m.catalog.Resolve(ref)
+		info, err := m.Catalog().Resolve(ref)
 		if err != nil {
 			return llm.Model{}, nil, err
 		}
@@ -79,7 +79,7 @@ func (m *Set) Fallbacks() []llm.Ref { return m.line()[1:] }
 func (m *Set) line() []llm.Ref {
 	out := []llm.Ref{m.choice}
 	for _, f := range m.o.Default.Fallbacks {
-		info, err := m.catalog.Resolve(f)
+		info, err := m.Catalog().Resolve(f)
 		r := llm.Ref{Provider: info.Provider, Model: info.ID}
 		if err == nil && !slices.Contains(out, r) {
 			out = append(out, r)
@@ -91,7 +91,7 @@ func (m *Set) line() []llm.Ref {
 // checkFallbacks returns an error when a fallback is no model.
 func (m *Set) checkFallbacks() error {
 	for i, f := range m.o.Default.Fallbacks {
-		if _, err := m.catalog.Resolve(f); err != nil {
+		if _, err := m.Catalog().Resolve(f); err != nil {
 			return &chela.Error{
 				Code: chela.CodeInvalid, Message: fmt.Sprintf("agents.defaults.model.fallbacks[%d]", i),
 				Hint: "chela models fallbacks PROVIDER/MODEL …", Err: err,
@@ -101,15 +101,23 @@ func (m *Set) checkFallbacks() error {
 	return nil
 }
 
-// candidateLocked is a model with all the keys under which it can be asked.
+// candidateLocked is a model with all the keys under which it can be asked, and
+// the fields that its requests have.
 func (m *Set) candidateLocked(r llm.Ref) failover.Candidate {
-	info, err := m.catalog.Resolve(r.String())
+	c := failover.Candidate{Model: m.info(r.Provider, r.Model)}
+	fields, err := m.paramsOf(c.Model)
 	if err != nil {
-		info = llm.Model{Provider: r.Provider, ID: r.Model}
+		c.Err = &chela.Error{Code: chela.CodeInvalid, Message: err.Error(), Hint: "chela config validate"}
+		return c
 	}
-	c := failover.Candidate{Model: info}
+	add := func(id string, p llm.Provider) {
+		if fields != nil {
+			p = shaped{p, fields}
+		}
+		c.Keys = append(c.Keys, failover.Key{ID: id, Provider: p})
+	}
 	if p := m.o.Made[r.Provider]; p != nil {
-		c.Keys = []failover.Key{{ID: r.Provider, Provider: p}}
+		add(r.Provider, p)
 		return c
 	}
 	keys := m.keys(r.Provider)
@@ -122,7 +130,7 @@ func (m *Set) candidateLocked(r llm.Ref) failover.Candidate {
 			c.Err = err
 			continue
 		}
-		c.Keys = append(c.Keys, failover.Key{ID: k.id, Provider: p})
+		add(k.id, p)
 	}
 	if len(c.Keys) > 0 {
 		c.Err = nil

@@ -22,6 +22,7 @@ type desk struct {
 	mu    sync.Mutex
 	by    map[string]int
 	asked []string
+	body  string // of the last request
 }
 
 func (d *desk) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -29,6 +30,11 @@ func (d *desk) RoundTrip(r *http.Request) (*http.Response, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked = append(d.asked, r.URL.Host+" "+key)
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	d.body = string(sent)
 	status, body := d.by[key], `{"error":{"message":"no"}}`
 	if status == 0 {
 		status = http.StatusOK
@@ -37,6 +43,12 @@ func (d *desk) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: status, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
 	}, nil
+}
+
+func (d *desk) last() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.body
 }
 
 func (d *desk) since() []string {

@@ -22,19 +22,43 @@ var services = [...]service{
 	{"openai", standard.OpenAI, "https://api.openai.com/v1", []string{"OPENAI_API_KEY"}, "gpt-5"},
 	{"google", standard.OpenAI, "https://generativelanguage.googleapis.com/v1beta/openai", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "gemini-2.5-flash"},
 	{"openrouter", standard.OpenAI, "https://openrouter.ai/api/v1", []string{"OPENROUTER_API_KEY"}, "openrouter/auto"},
-	{"groq", standard.OpenAI, "https://api.groq.com/openai/v1", []string{"GROQ_API_KEY"}, "llama-3.3-70b-versatile"},
-	{"deepseek", standard.OpenAI, "https://api.deepseek.com/v1", []string{"DEEPSEEK_API_KEY"}, "deepseek-chat"},
+	{"groq", standard.OpenAI, "https://api.groq.com/openai/v1", []string{"GROQ_API_KEY"}, "openai/gpt-oss-120b"},
+	{"deepseek", standard.OpenAI, "https://api.deepseek.com/v1", []string{"DEEPSEEK_API_KEY"}, "deepseek-v4-pro"},
 	{"mistral", standard.OpenAI, "https://api.mistral.ai/v1", []string{"MISTRAL_API_KEY"}, "mistral-large-latest"},
 	{"xai", standard.OpenAI, "https://api.x.ai/v1", []string{"XAI_API_KEY"}, "grok-4"},
+	{"moonshot", standard.OpenAI, "https://api.moonshot.ai/v1", []string{"MOONSHOT_API_KEY", "KIMI_API_KEY"}, "kimi-k3"},
+	{"zai", standard.OpenAI, "https://api.z.ai/api/paas/v4", []string{"ZAI_API_KEY", "Z_AI_API_KEY"}, "glm-5.2"},
+	{"minimax", standard.Anthropic, "https://api.minimax.io/anthropic", []string{"MINIMAX_API_KEY"}, "MiniMax-M3"},
+	{"together", standard.OpenAI, "https://api.together.xyz/v1", []string{"TOGETHER_API_KEY"}, "moonshotai/Kimi-K2.6"},
 }
 
 // local is a model server that people run on their own machine.
-type local struct{ id, url string }
+type local struct {
+	id, url string
+	env     []string // variables that may hold its key; most need none
+}
 
+// locals are looked for in this order.
 var locals = [...]local{
-	{"ollama", "http://127.0.0.1:11434/v1"},
-	{"lmstudio", "http://127.0.0.1:1234/v1"},
-	{"llamacpp", "http://127.0.0.1:8080/v1"},
+	{"ollama", "http://127.0.0.1:11434/v1", []string{"OLLAMA_API_KEY"}},
+	{"lmstudio", "http://127.0.0.1:1234/v1", []string{"LM_API_TOKEN", "LMSTUDIO_API_KEY"}},
+	{"llamacpp", "http://127.0.0.1:8080/v1", []string{"LLAMACPP_API_KEY"}},
+	{"vllm", "http://127.0.0.1:8000/v1", []string{"VLLM_API_KEY"}},
+}
+
+// envOf returns the variables that may hold a provider's key.
+func envOf(id string) []string {
+	for _, s := range services {
+		if s.id == id {
+			return s.env
+		}
+	}
+	for _, l := range locals {
+		if l.id == id {
+			return l.env
+		}
+	}
+	return nil
 }
 
 // Offline is the built-in assistant.

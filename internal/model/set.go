@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
@@ -21,10 +23,16 @@ import (
 // and makes their providers. It is safe for concurrent use.
 type Set struct {
 	o       Options
-	catalog llm.Catalog
+	compat  map[string]llm.Compat // of what models of a provider do not say themselves
+	catalog atomic.Pointer[llm.Catalog]
 	choice  llm.Ref
 	why     string
 	health  *failover.Health
+
+	look   sync.Mutex // held while this machine is looked at
+	looked time.Time
+	usable llm.Ref // the model found there that may be chosen
+	found  int     // models at the end of the catalogue that were found there
 
 	mu       sync.Mutex
 	made     map[string]llm.Provider // by key
@@ -34,18 +42,17 @@ type Set struct {
 // Open chooses the default model: the configured one; a service whose key is
 // known; a model server on this machine; the built-in assistant.
 func Open(ctx context.Context, o Options) (*Set, error) {
-	m := &Set{o: o, made: map[string]llm.Provider{}, resolved: map[string]resolved{}, health: openHealth(o)}
-	m.catalog = m.known()
-	for ref, s := range o.Models {
-		if s.Alias != "" {
-			m.catalog.Aliases[s.Alias] = ref
-		}
+	m := &Set{o: o, compat: map[string]llm.Compat{}, made: map[string]llm.Provider{}, resolved: map[string]resolved{}, health: openHealth(o)}
+	known, err := m.known()
+	if err != nil {
+		return nil, err
 	}
+	m.catalog.Store(&known)
 	if err := m.checkFallbacks(); err != nil {
 		return nil, err
 	}
 	if want := o.Default.Primary; want != "" {
-		info, err := m.catalog.Resolve(want)
+		info, err := known.Resolve(want)
 		if err != nil {
 			return nil, &chela.Error{Code: chela.CodeInvalid, Message: "agents.defaults.model", Hint: "chela config set agents.defaults.model PROVIDER/MODEL", Err: err}
 		}
@@ -65,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 		}
 	}
 	if !o.NoProbe {
-		if ref, ok := m.findLocal(ctx); ok {
+		if ref, ok := m.Look(ctx); ok {
 			m.choice, m.why = ref, "a model server answers on this machine"
 			return m, nil
 		}
@@ -90,58 +97,85 @@ func sorted(ps map[string]Provider) func(func(string, Provider) bool) {
 }
 
 // Catalog returns the models that can be named.
-func (m *Set) Catalog() llm.Catalog { return m.catalog }
+func (m *Set) Catalog() llm.Catalog { return *m.catalog.Load() }
 
 // Default returns the model that answers where nobody chose another, and why.
 func (m *Set) Default() (ref llm.Ref, why string) { return m.choice, m.why }
 
 // Name returns the full name of a model that a person named.
 func (m *Set) Name(s string) (string, error) {
-	info, err := m.catalog.Resolve(s)
+	info, err := m.Catalog().Resolve(s)
 	return info.Ref(), err
 }
 
 // known returns the models that can be named: the configured ones, the
 // built-in one, and the table of common ones.
-func (m *Set) known() llm.Catalog {
+func (m *Set) known() (llm.Catalog, error) {
 	out := llm.Catalog{Aliases: map[string]string{}}
 	for id, p := range sorted(m.o.Providers) {
-		for _, c := range p.Models {
-			if name := c.Compat.ToolSchemaProfile; name != "" && !slices.Contains(schema.Profiles(), name) && m.o.Log != nil {
-				m.o.Log.Warn("no such profile for the schemas of tools; the service's own is used", "model", id+"/"+c.ID,
-					"toolSchemaProfile", name, "want", strings.Join(schema.Profiles(), ", "))
-				c.Compat.ToolSchemaProfile = ""
+		c, err := compat(p.Compat)
+		if err != nil {
+			return out, &chela.Error{Code: chela.CodeInvalid, Message: "models.providers." + id + ".compat", Err: err}
+		}
+		m.compat[id] = c
+		for i := range p.Models {
+			info, err := p.model(id, &p.Models[i])
+			if err != nil {
+				return out, &chela.Error{Code: chela.CodeInvalid, Message: err.Error()}
 			}
-			info := llm.Model{
-				Provider: id, ID: c.ID, Name: c.Name, Context: c.Context, MaxOutput: c.MaxTokens,
-				Images: slices.Contains(c.Input, "image"), Price: c.Cost, Compat: c.Compat,
-			}
-			if c.Reasoning {
-				info.Levels = llm.Levels[:]
-			}
+			m.checkProfile(&info)
 			out.Models = append(out.Models, info)
 		}
 	}
 	if m.o.Mode != "replace" {
 		common := llm.Known()
-		out.Models = append(out.Models, common.Models...)
+		for _, c := range common.Models {
+			if _, configured := out.Lookup(c.Ref()); !configured {
+				c.Compat = m.compat[c.Provider]
+				out.Models = append(out.Models, c)
+			}
+		}
 		maps.Copy(out.Aliases, common.Aliases)
 	}
 	out.Models = append(out.Models, llm.Model{
 		Provider: Offline.Provider, ID: Offline.Model, Name: "built-in assistant (not a language model)",
 	})
-	return out
+	for ref, s := range m.o.Models {
+		if s.Alias != "" {
+			out.Aliases[s.Alias] = ref
+		}
+	}
+	return looking(out, m.o.Looks), nil
+}
+
+// checkProfile takes the name of a profile of schemas off that there is not.
+func (m *Set) checkProfile(info *llm.Model) {
+	name := info.Compat.ToolSchemaProfile
+	if name == "" || slices.Contains(schema.Profiles(), name) {
+		return
+	}
+	if m.o.Log != nil {
+		m.o.Log.Warn("no such profile for the schemas of tools; the service's own is used", "model", info.Ref(),
+			"toolSchemaProfile", name, "want", strings.Join(schema.Profiles(), ", "))
+	}
+	info.Compat.ToolSchemaProfile = ""
+}
+
+// info returns what is known of a model of a provider.
+func (m *Set) info(provider, model string) llm.Model {
+	info, err := m.Catalog().Resolve(provider + "/" + model)
+	if err != nil {
+		info = llm.Model{Provider: provider, ID: model}
+	}
+	if _, listed := m.Catalog().Lookup(info.Ref()); !listed {
+		info.Compat, info.MaxOutput = m.compat[provider], m.o.Providers[provider].MaxTokens
+	}
+	return info
 }
 
 // config is what the provider with the id is made of, under one of its keys.
 func (m *Set) config(id string, k key) (standard.ProviderConfig, error) {
-	c := standard.ProviderConfig{Name: id, Key: k.value, HTTP: m.o.HTTP, Image: m.o.Image, Log: m.o.Log, Model: func(model string) llm.Model {
-		info, err := m.catalog.Resolve(id + "/" + model)
-		if err != nil {
-			return llm.Model{Provider: id, ID: model}
-		}
-		return info
-	}}
+	c := standard.ProviderConfig{Name: id, Key: k.value, HTTP: m.o.HTTP, Image: m.o.Image, Log: m.o.Log, Model: func(model string) llm.Model { return m.info(id, model) }}
 	if id == Offline.Provider {
 		c.API = standard.Offline
 		return c, nil

@@ -128,8 +128,8 @@ func TestChoice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(m.catalog.Models); n != 2 || !m.catalog.Models[0].Images || len(m.catalog.Models[0].Levels) == 0 {
-			t.Errorf("%d models: %+v", n, m.catalog.Models)
+		if n := len(m.Catalog().Models); n != 2 || !m.Catalog().Models[0].Images || len(m.Catalog().Models[0].Levels) == 0 {
+			t.Errorf("%d models: %+v", n, m.Catalog().Models)
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package model
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/chela-ai/chela/internal/llm"
+)
 
 // State says whether a provider can be asked. Its key is not part of it.
 type State struct {
@@ -54,7 +58,7 @@ func (m *Set) Providers() []State {
 }
 
 // ids are the providers: those that are configured, the known services, the
-// model server that was found on this machine, and the built-in assistant.
+// model servers that were found on this machine, and the built-in assistant.
 func (m *Set) ids() []string {
 	var ids []string
 	for id := range sorted(m.o.Providers) {
@@ -62,6 +66,12 @@ func (m *Set) ids() []string {
 	}
 	for _, s := range services {
 		ids = append(ids, s.id)
+	}
+	known := m.Catalog().Models
+	for _, l := range locals {
+		if slices.ContainsFunc(known, func(k llm.Model) bool { return k.Provider == l.id }) {
+			ids = append(ids, l.id)
+		}
 	}
 	ids = append(ids, m.choice.Provider, Offline.Provider)
 	var out []string
