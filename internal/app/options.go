@@ -132,12 +132,6 @@ func (a agentsOptions) params(id chela.AgentID) json.RawMessage {
 	return o.Params
 }
 
-// params are the fields of an agent's requests.
-func (a agentsOptions) params(id chela.AgentID) json.RawMessage {
-	o, _ := a.agent(id)
-	return o.Params
-}
-
 // budgetOptions bounds a run. 0 stands for the default; what is negative does
 // not bound.
 type budgetOptions struct {
