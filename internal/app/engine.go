@@ -328,13 +328,13 @@ func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 	if e.db != nil {
 		errs = append(errs, e.db.Close())
 	}
+	if e.files != nil {
+		errs = append(errs, e.files.Close())
+	}
 	if e.lock != nil {
 		errs = append(errs, e.lock.Unlock())
 	}
 	return errors.Join(errs...)
-	if e.files != nil {
-		errs = append(errs, e.files.Close())
-	}
 }
 
 // longer returns a context that ends with ctx, but not before d has passed.
