@@ -70,7 +70,7 @@ func (b *box) plan(args m) (tool.Plan, tool.Call, error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	c := tool.Call{ID: "1", Args: raw, Dir: b.dir, Update: b.update}
+	c := tool.Call{ID: "1", Args: raw, Agent: "main", Dir: b.dir, Update: b.update}
 	p, err := b.tool.(tool.Planner).Plan(b.t.Context(), c)
 	c.Plan = &p
 	return p, c, err
