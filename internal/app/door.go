@@ -18,7 +18,8 @@ import (
 // newDoor makes the tool door, with the program's own hooks.
 func (e *Engine) newDoor() *invoke.Door {
 	return invoke.New(invoke.Options{
-		Log: e.o.Log, Redact: e.o.Secrets.Redact, Keep: e.files.KeepPart, Before: []hook.Before{e.keepSecrets()}, After: []hook.After{e.calls.hook()},
+		Log: e.o.Log, Redact: e.o.Secrets.Redact, Keep: e.files.KeepPart,
+		Before: append([]hook.Before{e.keepSecrets()}, e.o.Before...), After: append([]hook.After{e.calls.hook()}, e.o.After...),
 	})
 }
 

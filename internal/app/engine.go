@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/egress"
 	"github.com/chela-ai/chela/internal/gateway"
+	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/httpapi"
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/invoke"
@@ -36,6 +37,7 @@ import (
 	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/store/sqlite"
+	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -61,6 +63,11 @@ type Options struct {
 	// Channels are the messaging accounts by channel name.
 	Channels map[string]channel.Channel
 	Limits   map[string]channel.Limits
+
+	// Tools, and hooks of the tool door, beside those of this program.
+	Tools  []tool.Tool
+	Before []hook.Before
+	After  []hook.After
 
 	// Providers answer in place of those that the configuration describes, by
 	// their ids.

@@ -97,7 +97,7 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options, leaves 
 	if err != nil {
 		return nil, err
 	}
-	p.tools = tool.NewSet(tools...)
+	p.tools = tool.NewSet(append(tools, o.Tools...)...)
 	for _, note := range p.tools.Notes() {
 		o.Log.Warn("tools", "note", note)
 	}

@@ -12,8 +12,10 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/channel"
+	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -27,6 +29,9 @@ type Options struct {
 	HTTP     *http.Client               // the way to model servers; nil: the network
 	Channels map[string]channel.Channel // messaging accounts
 	Limits   map[string]channel.Limits
+	Tools    []tool.Tool // beside the stock ones
+	Before   []hook.Before
+	After    []hook.After
 	Step     func(string)
 	Wrap     func(store.Store) store.Store
 	Listen   *app.Listen  // opens the port; nil: there is none
@@ -55,7 +60,7 @@ func Start(t testing.TB, o Options) *Gateway {
 		Log: o.Log, State: o.Dir, HTTP: o.HTTP, Env: func(name string) string { return o.Env[name] },
 		Environ:  []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir},
 		Channels: o.Channels, Limits: o.Limits, Step: o.Step, Wrap: o.Wrap, NoSocket: true, NoProbe: true,
-		Listen: o.Listen,
+		Listen: o.Listen, Tools: o.Tools, Before: o.Before, After: o.After,
 	}
 	if o.Model != nil {
 		ao.Providers = map[string]llm.Provider{"mock": o.Model}
