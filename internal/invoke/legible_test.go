@@ -39,3 +39,17 @@ func TestLegible(t *testing.T) {
 	}
 	failed(t, r, "too long to be shown whole", "shorter")
 }
+
+func TestNobodyToAsk(t *testing.T) {
+	t.Parallel()
+	t.Run("AP-08 a call that must ask where nobody can be asked is denied", func(t *testing.T) {
+		p := &planner{fake: fake{spec: tool.Spec{Name: "act", Effect: tool.Acts}}, plan: func() (tool.Plan, error) {
+			return tool.Plan{Effect: tool.Acts, Ask: true, Text: "act", Reason: "it acts", Hash: "h"}, nil
+		}}
+		r, err := invoke.New(invoke.Options{}).For(scope(p)).Invoke(t.Context(), call("act", "{}"), nil)
+		if err != nil || len(p.args) != 0 {
+			t.Errorf("%v, ran %d times", err, len(p.args))
+		}
+		failed(t, r, "nobody to ask", "it acts")
+	})
+}
