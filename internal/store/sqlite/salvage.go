@@ -133,7 +133,7 @@ type table struct {
 	name   string
 	insert string
 	types  []string // of the columns
-	json   []bool   // columns that hold JSON, or nothing
+	names  []string // likewise
 	key    int      // column that is the rowid, -1: none
 }
 
@@ -151,7 +151,7 @@ func tables(c *conn) (map[int]*table, error) {
 			t.key = len(t.types)
 		}
 		t.types = append(t.types, kind)
-		t.json = append(t.json, slices.Contains(jsonColumns[:], column))
+		t.names = append(t.names, column)
 		t.insert += ", " + column
 		return nil
 	}, `SELECT m.name, i.name, i.type, i.pk FROM sqlite_schema m, pragma_table_info(m.name) i
@@ -205,12 +205,30 @@ func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error 
 	return nil
 }
 
-// jsonColumns are the names of the columns that hold JSON, in every table.
-var jsonColumns = [...]string{"address", "device", "inbound", "media", "meta", "parts", "principal", "request"}
+// readable reports whether a text is what those who read a column of that name,
+// in whatever table, take: JSON that a flipped bit broke would be met by every
+// one of them.
+func readable(column, text string) bool {
+	var v any
+	switch column {
+	case "meta":
+		v = new(session.Meta)
+	case "principal":
+		v = new(chela.Principal)
+	case "inbound":
+		v = new(chela.Inbound)
+	case "address":
+		v = new(chela.Address)
+	case "device", "media", "parts", "request":
+		v = new(json.RawMessage)
+	default:
+		return true
+	}
+	return text == "" || utf8.ValidString(text) && json.Unmarshal([]byte(text), v) == nil
+}
 
 // takes reports whether the values are of the columns' types, and puts the
-// rowid where it belongs. JSON that a flipped bit broke would be met by every
-// reader of the table.
+// rowid where it belongs.
 func (t *table) takes(r *page.Row) bool {
 	if t.key >= 0 {
 		if r.Values[t.key] != nil {
@@ -223,7 +241,7 @@ func (t *table) takes(r *page.Row) bool {
 		if v != nil && number != (t.types[i] == "INTEGER") {
 			return false
 		}
-		if text, ok := v.(string); ok && t.json[i] && text != "" && !(json.Valid([]byte(text)) && utf8.ValidString(text)) {
+		if text, ok := v.(string); ok && !readable(t.names[i], text) {
 			return false
 		}
 	}
