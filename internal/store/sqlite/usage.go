@@ -45,12 +45,13 @@ func (t spent) Sums(q usage.Query) ([]usage.Sum, error) {
 	return list, err
 }
 
-// OfRun returns the total of one run.
+// OfRun returns the total of one run. Its rows are found by their time, with a
+// minute for a clock that was set back: an index would be written by every turn.
 func (t spent) OfRun(id chela.RunID) (usage.Sum, error) {
 	var s usage.Sum
 	_, err := t.c.one(func(r *row) error {
 		scanSum(r, &s)
 		return nil
-	}, "SELECT "+sums+" FROM usage WHERE run = ?", str(id))
+	}, "SELECT "+sums+" FROM usage WHERE run = ?1 AND n >= ifnull((SELECT started - 60000000000 FROM run WHERE id = ?1), 0)", str(id))
 	return s, err
 }
