@@ -5,6 +5,12 @@ import (
 	"strings"
 )
 
+// Private reports whether an absolute path names what is not for everyone's
+// eyes.
+func (j Judge) Private(path string) bool {
+	return newWalker(j).private(Word{Text: path, Literal: true})
+}
+
 // private reports whether a word names what is not for everyone's eyes: keys,
 // credentials, the hidden folders of a home.
 func (w *walker) private(x Word) bool {

@@ -22,8 +22,10 @@ type editArgs struct {
 	New  string `json:"newText"`
 }
 
-func newEdit() tool.Tool {
-	return newTool(tool.Spec{
+func (a editArgs) paths() []string { return []string{a.Path} }
+
+func newEdit(o Options) tool.Tool {
+	return newTool(o, tool.Spec{
 		Name:   "edit",
 		Label:  "Edit file",
 		Effect: tool.Writes,
@@ -42,7 +44,7 @@ func edit(_ context.Context, w *workspace, a editArgs) (tool.Result, error) {
 	if a.Old == a.New {
 		return tool.Result{}, errors.New("oldText and newText are the same")
 	}
-	name, err := w.target(a.Path)
+	w, name, err := w.target(a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}

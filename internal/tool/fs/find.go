@@ -25,8 +25,10 @@ type findArgs struct {
 	Limit   int    `json:"limit"`
 }
 
-func newFind() tool.Tool {
-	return newTool(tool.Spec{
+func (a findArgs) paths() []string { return []string{a.Path} }
+
+func newFind(o Options) tool.Tool {
+	return newTool(o, tool.Spec{
 		Name:     "find",
 		Label:    "Find files",
 		Effect:   tool.Reads,
@@ -52,7 +54,11 @@ func find(ctx context.Context, w *workspace, a findArgs) (tool.Result, error) {
 	limit = min(limit, maxFound)
 	var b strings.Builder
 	n := 0
-	err = w.walk(ctx, a.Path, func(name, rel string, e fs.DirEntry) error {
+	w, start, err := w.at(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	err = w.walk(ctx, a.Path, start, func(name, rel string, e fs.DirEntry) error {
 		if !match(rel) {
 			return nil
 		}
@@ -60,7 +66,7 @@ func find(ctx context.Context, w *workspace, a findArgs) (tool.Result, error) {
 			return errEnough
 		}
 		n++
-		b.WriteString(show(name))
+		b.WriteString(w.shown(name))
 		if e.IsDir() {
 			b.WriteByte('/')
 		}
@@ -72,12 +78,12 @@ func find(ctx context.Context, w *workspace, a findArgs) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	if n == 0 {
-		return tool.Text("Nothing matches " + show(a.Pattern) + "."), nil
+		return tool.Text("Nothing matches " + show(a.Pattern) + "." + w.passed()), nil
 	}
 	if more {
 		fmt.Fprintf(&b, "\n[The first %d; there are more. Use a narrower pattern or a higher limit.]", n)
 	}
-	return tool.Text(strings.TrimSuffix(b.String(), "\n")), nil
+	return tool.Text(strings.TrimSuffix(b.String(), "\n") + w.passed()), nil
 }
 
 // errEnough ends a walk that has what it wants.
@@ -98,12 +104,8 @@ func glob(pattern string) (func(rel string) bool, error) {
 
 // walk calls f for everything under a path, in the order of names: with the
 // name in the workspace and the path relative to where the walk began. It
-// follows no links, skips .git and what cannot be read.
-func (w *workspace) walk(ctx context.Context, p string, f func(name, rel string, e fs.DirEntry) error) error {
-	start, err := w.name(p)
-	if err != nil {
-		return err
-	}
+// follows no links, skips .git, what is hidden and what cannot be read.
+func (w *workspace) walk(ctx context.Context, p, start string, f func(name, rel string, e fs.DirEntry) error) error {
 	info, err := w.root.Stat(start)
 	if err != nil {
 		return w.fault(p, err)
@@ -125,6 +127,21 @@ func (w *workspace) walk(ctx context.Context, p string, f func(name, rel string,
 		if rel == "." || name == w.real(start) {
 			return nil
 		}
+		if w.hide != nil && w.hide(name) {
+			w.hidden++
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
 		return f(name, rel, e)
 	})
+}
+
+// passed says what a search passed over.
+func (w *workspace) passed() string {
+	if w.hidden == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n\n[%d private files or folders were passed over; name one as the path to search it.]", w.hidden)
 }

@@ -34,8 +34,10 @@ type grepArgs struct {
 	Limit      int    `json:"limit"`
 }
 
-func newGrep() tool.Tool {
-	return newTool(tool.Spec{
+func (a grepArgs) paths() []string { return []string{a.Path} }
+
+func newGrep(o Options) tool.Tool {
+	return newTool(o, tool.Spec{
 		Name:     "grep",
 		Label:    "Search in files",
 		Effect:   tool.Reads,
@@ -57,13 +59,17 @@ func newGrep() tool.Tool {
 }
 
 func grep(ctx context.Context, w *workspace, a grepArgs) (tool.Result, error) {
+	w, start, err := w.at(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	s, err := newSearch(w, a)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	limited, cancel := context.WithTimeout(ctx, maxGrepTime)
 	defer cancel()
-	err = w.walk(limited, a.Path, func(name, rel string, e fs.DirEntry) error {
+	err = w.walk(limited, a.Path, start, func(name, rel string, e fs.DirEntry) error {
 		if !e.Type().IsRegular() || !s.wants(rel) {
 			return nil
 		}
@@ -196,7 +202,7 @@ func onlyContext(err error) error {
 }
 
 func (s *search) show(name string, line int, mark, text string) {
-	fmt.Fprintf(&s.text, "%s%s%d%s %s\n", show(name), mark, line, mark, printable(brief(text)))
+	fmt.Fprintf(&s.text, "%s%s%d%s %s\n", s.w.shown(name), mark, line, mark, printable(brief(text)))
 }
 
 func brief(text string) string {
@@ -224,5 +230,5 @@ func (s *search) result() tool.Result {
 		}
 		text += strings.Join(notes, " ")
 	}
-	return tool.Text(text)
+	return tool.Text(text + s.w.passed())
 }

@@ -19,8 +19,10 @@ type lsArgs struct {
 	Path string `json:"path"`
 }
 
-func newLs() tool.Tool {
-	return newTool(tool.Spec{
+func (a lsArgs) paths() []string { return []string{a.Path} }
+
+func newLs(o Options) tool.Tool {
+	return newTool(o, tool.Spec{
 		Name:     "ls",
 		Label:    "List folder",
 		Effect:   tool.Reads,
@@ -33,7 +35,7 @@ func newLs() tool.Tool {
 }
 
 func ls(ctx context.Context, w *workspace, a lsArgs) (tool.Result, error) {
-	name, err := w.name(a.Path)
+	w, name, err := w.at(a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -98,8 +100,8 @@ func (w *workspace) entry(dir string, e fs.DirEntry) string {
 	switch {
 	case err == nil:
 		return kind(info.Mode()) + " " + name + " -> " + show(target)
-	case strings.Contains(w.fault(full, err).Error(), "outside the workspace"):
-		return "[link] " + name + " -> " + show(target) + " (leads out of the workspace)"
+	case escapes(err):
+		return "[link] " + name + " -> " + show(target) + " (leads out of the " + map[bool]string{true: "folder)", false: "workspace)"}[w.outside]
 	}
 	return "[link] " + name + " -> " + show(target) + " (dangling)"
 }

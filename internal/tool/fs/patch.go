@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -18,8 +19,22 @@ type patchArgs struct {
 	Input string `json:"input"`
 }
 
-func newPatch() tool.Tool {
-	return newTool(tool.Spec{
+func (a patchArgs) paths() []string {
+	sections, err := parsePatch(a.Input)
+	if err != nil {
+		return nil // it is refused as a whole
+	}
+	var out []string
+	for _, s := range sections {
+		if out = append(out, s.path); s.to != "" {
+			out = append(out, s.to)
+		}
+	}
+	return out
+}
+
+func newPatch(o Options) tool.Tool {
+	return newTool(o, tool.Spec{
 		Name:    "apply_patch",
 		Label:   "Patch files",
 		Effect:  tool.Writes,
@@ -48,13 +63,14 @@ func patch(_ context.Context, w *workspace, a patchArgs) (tool.Result, error) {
 // tree is files as a patch leaves them.
 type tree struct {
 	w     *workspace
-	files map[string]*file // by name
+	files map[string]*file // by path
 	order []*file
 }
 
 // file is one of them.
 type file struct {
 	path, name string
+	w          *workspace  // through which it is reached
 	had        fs.FileInfo // what is there now; nil: nothing
 	was        []byte
 	is         []byte
@@ -64,24 +80,25 @@ type file struct {
 
 // get returns a file as it is so far.
 func (t *tree) get(path string) (*file, error) {
-	name, err := t.w.target(path)
+	w, name, err := t.w.target(path)
 	if err != nil {
 		return nil, err
 	}
-	if f := t.files[name]; f != nil {
+	key := filepath.Join(w.dir, name)
+	if f := t.files[key]; f != nil {
 		return f, nil
 	}
-	f := &file{path: path, name: name, gone: true}
-	if f.had, err = t.w.replaceable(path, name); err != nil {
+	f := &file{path: path, name: name, w: w, gone: true}
+	if f.had, err = w.replaceable(path, name); err != nil {
 		return nil, err
 	}
 	if f.had != nil {
-		if f.was, f.had, err = t.w.slurp(path, name); err != nil {
+		if f.was, f.had, err = w.slurp(path, name); err != nil {
 			return nil, err
 		}
 		f.is, f.gone = f.was, false
 	}
-	t.files[name] = f
+	t.files[key] = f
 	t.order = append(t.order, f)
 	return f, nil
 }
@@ -105,7 +122,7 @@ func (t *tree) apply(s section) error {
 		}
 		return nil
 	case deleteFile:
-		if info, err := t.w.root.Lstat(mustName(t.w, s.path)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if t.w.isLink(s.path) {
 			return fmt.Errorf("%s is a symbolic link; use exec to delete it", show(s.path))
 		}
 		f.gone = true
@@ -131,16 +148,24 @@ func (t *tree) apply(s section) error {
 	return nil
 }
 
-// mustName returns the name of a path whose name is known to be good.
-func mustName(w *workspace, path string) string {
-	name, _ := w.name(path)
-	return name
+// isLink reports whether a path, whose name is known to be good, is a symbolic
+// link itself.
+func (w *workspace) isLink(path string) bool {
+	var info fs.FileInfo
+	var err error
+	if w.reach != nil {
+		info, err = os.Lstat(w.reach.abs(path))
+	} else {
+		name, _ := w.name(path)
+		info, err = w.root.Lstat(name)
+	}
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // write writes the files, one after another: the new and the changed first.
 func (t *tree) write() (tool.Result, error) {
 	for _, f := range t.order { // before the first is written
-		if err := t.w.unchanged(f); err != nil {
+		if err := f.unchanged(); err != nil {
 			return tool.Result{}, fmt.Errorf("%w; nothing was changed", err)
 		}
 	}
@@ -150,7 +175,7 @@ func (t *tree) write() (tool.Result, error) {
 			if f.gone != gone {
 				continue
 			}
-			line, err := t.w.leave(f)
+			line, err := f.leave()
 			if err != nil {
 				return tool.Result{}, t.partly(done, err)
 			}
@@ -174,8 +199,8 @@ func (t *tree) partly(done []string, err error) error {
 }
 
 // unchanged returns an error when a file is not what was read.
-func (w *workspace) unchanged(f *file) error {
-	now, err := w.root.Lstat(f.name)
+func (f *file) unchanged() error {
+	now, err := f.w.root.Lstat(f.name)
 	switch {
 	case f.had == nil && errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -186,7 +211,8 @@ func (w *workspace) unchanged(f *file) error {
 }
 
 // leave makes one file what it is to be, and says what that was.
-func (w *workspace) leave(f *file) (string, error) {
+func (f *file) leave() (string, error) {
+	w := f.w
 	switch {
 	case f.gone && f.had == nil: // it came and went
 		return "", nil

@@ -29,8 +29,10 @@ type readArgs struct {
 	Limit  int    `json:"limit"`
 }
 
+func (a readArgs) paths() []string { return []string{a.Path} }
+
 func newRead(o Options) tool.Tool {
-	return newTool(tool.Spec{
+	return newTool(o, tool.Spec{
 		Name:     "read",
 		Label:    "Read file",
 		Effect:   tool.Reads,
@@ -46,7 +48,7 @@ func newRead(o Options) tool.Tool {
 }
 
 func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.Result, error) {
-	name, err := w.name(a.Path)
+	w, name, err := w.at(a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -12,10 +12,16 @@ import (
 	"unicode"
 )
 
-// workspace is the directory that the tools work in.
+// workspace is the directory that the tools work in; or, for those that may
+// leave it, a folder outside.
 type workspace struct {
 	root *os.Root
 	dir  string
+
+	reach   *reach                 // leads to other folders; nil: nothing does
+	outside bool                   // it is another folder
+	hide    func(name string) bool // what a search passes over; nil: nothing
+	hidden  int                    // that were passed over
 }
 
 func open(dir string) (*workspace, error) {
@@ -23,7 +29,43 @@ func open(dir string) (*workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
-	return &workspace{root, dir}, nil
+	return &workspace{root: root, dir: dir}, nil
+}
+
+func (w *workspace) close() {
+	_ = w.root.Close() // it was only a way to files
+	if w.reach != nil {
+		for _, root := range w.reach.roots {
+			_ = root.Close() // the same
+		}
+	}
+}
+
+// at returns the folder through which a path is reached, and its name there.
+func (w *workspace) at(path string) (*workspace, string, error) {
+	if w.reach == nil {
+		name, err := w.name(path)
+		return w, name, err
+	}
+	p, err := w.reach.resolve(path)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case !p.inside:
+		return w.reach.open(p)
+	}
+	if name, err := w.name(path); err == nil {
+		return w, name, nil
+	}
+	return w, p.rel, nil // it comes back through a link
+}
+
+// shown is a name as it is told: of another folder's, the whole path.
+func (w *workspace) shown(name string) string {
+	if w.outside {
+		name = filepath.Join(w.dir, name)
+	}
+	return show(name)
 }
 
 // name returns the path as a name under the root: a path is relative to the
@@ -39,19 +81,19 @@ func (w *workspace) name(path string) (string, error) {
 	if path == "~" || strings.HasPrefix(path, "~/") {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", w.outside(path)
+			return "", w.escape(path)
 		}
 		rel = filepath.Join(home, path[1:])
 	}
 	if filepath.IsAbs(rel) {
 		var ok bool
 		if rel, ok = w.under(filepath.Clean(rel)); !ok {
-			return "", w.outside(path)
+			return "", w.escape(path)
 		}
 	}
 	rel = filepath.Clean(rel)
 	if !filepath.IsLocal(rel) {
-		return "", w.outside(path)
+		return "", w.escape(path)
 	}
 	return rel, nil
 }
@@ -71,7 +113,10 @@ func (w *workspace) under(path string) (string, bool) {
 	return "", false
 }
 
-func (w *workspace) outside(path string) error {
+func (w *workspace) escape(path string) error {
+	if w.outside {
+		return fmt.Errorf("%s leads out of its folder by a link; name the file that it leads to", show(path))
+	}
 	return fmt.Errorf("%s is outside the workspace %s; the file tools stay inside it (for other places use exec)", show(path), w.dir)
 }
 
@@ -83,12 +128,18 @@ func (w *workspace) fault(path string, err error) error {
 		return fmt.Errorf("%s does not exist", show(path))
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s: permission denied", show(path))
-	case errors.As(err, &pe) && pe.Err.Error() == "path escapes from parent":
-		return w.outside(path)
+	case escapes(err):
+		return w.escape(path)
 	case errors.As(err, &pe):
 		return fmt.Errorf("%s: %w", show(path), pe.Err)
 	}
 	return fmt.Errorf("%s: %w", show(path), err)
+}
+
+// escapes reports whether a root refused to be left.
+func escapes(err error) bool {
+	pe, ok := errors.AsType[*fs.PathError](err)
+	return ok && pe.Err.Error() == "path escapes from parent"
 }
 
 // openFile opens a regular file for reading. It never waits: what the name

@@ -19,8 +19,10 @@ type writeArgs struct {
 	Content string `json:"content"`
 }
 
-func newWrite() tool.Tool {
-	return newTool(tool.Spec{
+func (a writeArgs) paths() []string { return []string{a.Path} }
+
+func newWrite(o Options) tool.Tool {
+	return newTool(o, tool.Spec{
 		Name:   "write",
 		Label:  "Write file",
 		Effect: tool.Writes,
@@ -32,7 +34,7 @@ func newWrite() tool.Tool {
 }
 
 func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
-	name, err := w.target(a.Path)
+	w, name, err := w.target(a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -64,7 +66,7 @@ func (w *workspace) replaceable(path, name string) (fs.FileInfo, error) {
 	case err != nil:
 		return nil, w.fault(path, err)
 	case info.Mode()&fs.ModeSymlink != 0: // one that could be followed was
-		return nil, w.outside(path)
+		return nil, w.escape(path)
 	case regular(path, info) != nil:
 		return nil, regular(path, info)
 	case links(info) > 1:
@@ -73,20 +75,24 @@ func (w *workspace) replaceable(path, name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// target returns the name of a file that may be written. The store of a
+// target returns where a file is that may be written. The store of a
 // version control system is not: what is in there is run by its commands.
-func (w *workspace) target(path string) (string, error) {
-	name, err := w.name(path)
+func (w *workspace) target(path string) (*workspace, string, error) {
+	w, name, err := w.at(path)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	name = w.real(name)
-	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
+	whole := name
+	if w.outside {
+		whole = filepath.Join(w.dir, name)
+	}
+	for part := range strings.SplitSeq(filepath.ToSlash(whole), "/") {
 		if part = strings.ToLower(strings.Map(visible, part)); part == ".git" || part == "git~1" {
-			return "", fmt.Errorf("%s is inside .git, which is not written by file tools; use git through exec", show(path))
+			return nil, "", fmt.Errorf("%s is inside .git, which is not written by file tools; use git through exec", show(path))
 		}
 	}
-	return name, nil
+	return w, name, nil
 }
 
 // visible drops the characters that some file systems leave out of names.
