@@ -47,7 +47,7 @@ func glob(text string) string {
 		n := 1
 		switch {
 		case strings.HasPrefix(text, "**/"):
-			b.WriteString(`(?:[^/]+/)*`)
+			b.WriteString(`(?:.*/)?`)
 			n = 3
 		case strings.HasPrefix(text, "**"):
 			b.WriteString(`.*`)
@@ -83,17 +83,17 @@ func (p pattern) matches(prog program, argv []shell.Word) bool {
 	return p.file.MatchString(prog.target) || p.file.MatchString(prog.path)
 }
 
-// arguments joins arguments for an argPattern, so that no two lists of
-// arguments look the same; false when they are not known.
+// arguments joins arguments for an argPattern, with their blanks escaped, so
+// that no two lists of arguments look the same; false when they are not known.
 func arguments(args []shell.Word) (string, bool) {
+	blanks := strings.NewReplacer(`\`, `\\`, " ", `\ `, "\t", `\t`, "\n", `\n`)
 	texts := make([]string, len(args))
 	for i, a := range args {
 		if !a.Literal {
 			return "", false
 		}
-		texts[i] = a.Text
-		if a.Text == "" || strings.ContainsAny(a.Text, " \t\n'") {
-			texts[i] = shell.Quote(a.Text)
+		if texts[i] = blanks.Replace(a.Text); a.Text == "" {
+			texts[i] = "''"
 		}
 	}
 	return strings.Join(texts, " "), true
