@@ -73,6 +73,7 @@ const (
 	ToolUpdate                 // Delta is new output of Call
 	ToolEnd                    // Call, with the arguments that were used, has Result
 	End                        // the last event
+	Spent                      // a model call ended without an answer; Usage is what it used all the same
 )
 
 // Event is one step of a run.
@@ -90,8 +91,8 @@ type Event struct {
 	Skipped  bool // on ToolEnd: Call was not run
 	Partial  bool // on Assistant: cut by an abort; it holds what had arrived and no calls
 
-	// On Assistant, and on Restarted with a Usage, when another model answered in
-	// place of the one that was asked: which, and who did not answer.
+	// On Assistant, on Spent, and on Restarted with a Usage, when another model
+	// answered in place of the one that was asked: which, and who did not answer.
 	By    *llm.Model
 	Tried []llm.Attempt
 	Note  string // on Assistant: what the person is to know of how the answer came about

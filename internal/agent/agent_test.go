@@ -745,3 +745,52 @@ func TestLeaveAnswer(t *testing.T) {
 }
 
 var cmpErr = cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) || errors.Is(b, a) })
+
+// TestSpent: what a model call used that gave no answer is told once.
+func TestSpent(t *testing.T) {
+	used := llm.Usage{Input: 40, Output: 2}
+	other := &llm.Model{Provider: "p", ID: "other"}
+	broken := func(text string) step {
+		return func(_ context.Context, yield func(llm.Event, error) bool) {
+			yield(llm.Event{Kind: llm.TextDelta, Text: text}, nil)
+			yield(llm.Event{Usage: used, By: other}, errors.New("broken"))
+		}
+	}
+	stopped := func(text string) step {
+		return func(ctx context.Context, yield func(llm.Event, error) bool) {
+			if text != "" {
+				yield(llm.Event{Kind: llm.TextDelta, Text: text}, nil)
+			}
+			<-ctx.Done()
+			yield(llm.Event{Usage: used, By: other}, ctx.Err())
+		}
+	}
+	second := func(ctx context.Context, yield func(llm.Event, error) bool) {
+		yield(llm.Event{Kind: llm.Spent, Usage: used, By: other}, nil)
+		say("yes")(ctx, yield)
+	}
+	for name, tt := range map[string]struct {
+		step step
+		kind agent.Kind // of the event that tells it
+	}{
+		"an error":               {broken("some"), agent.Spent},
+		"a stop with text":       {stopped("some"), agent.Assistant},
+		"a stop before any text": {stopped(""), agent.Spent},
+		"others answer after it": {second, agent.Spent},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		told := 0
+		for e := range agent.Run(ctx, request(&script{steps: []step{tt.step}}, nil)) {
+			if e.Usage == used {
+				told++
+				if e.Kind != tt.kind || e.By != other {
+					t.Errorf("%s: told by an event of kind %d by %v, want %d", name, e.Kind, e.By, tt.kind)
+				}
+			}
+		}
+		if told != 1 {
+			t.Errorf("%s: told %d times", name, told)
+		}
+	}
+}

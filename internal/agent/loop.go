@@ -204,9 +204,10 @@ func (l *loop) stream(ctx context.Context, req *llm.Request) (llm.Event, *Event)
 	for e, err := range l.req.Model.Stream(ctx, req) {
 		switch {
 		case err != nil && ctx.Err() == nil:
+			l.spent(e)
 			return e, failed(err)
 		case err != nil || l.left:
-			l.partial(text.String())
+			l.partial(text.String(), e)
 			return e, aborted(ctx)
 		}
 		switch e.Kind {
@@ -218,6 +219,8 @@ func (l *loop) stream(ctx context.Context, req *llm.Request) (llm.Event, *Event)
 		case llm.Restart:
 			text.Reset()
 			l.emit(&Event{Kind: Restarted})
+		case llm.Spent:
+			l.spent(e)
 		case llm.Done:
 			if e.Message == nil {
 				return e, failed(errNoAnswer)
@@ -226,18 +229,27 @@ func (l *loop) stream(ctx context.Context, req *llm.Request) (llm.Event, *Event)
 		}
 	}
 	if ctx.Err() != nil {
-		l.partial(text.String())
+		l.partial(text.String(), llm.Event{})
 		return llm.Event{}, aborted(ctx)
 	}
 	return llm.Event{}, failed(errNoAnswer)
 }
 
-// partial yields the text that had arrived when the run was aborted.
-func (l *loop) partial(text string) {
+// spent yields what a call used that gave no answer.
+func (l *loop) spent(e llm.Event) {
+	if e.Usage.Total() > 0 {
+		l.emit(&Event{Kind: Spent, Usage: e.Usage, By: e.By})
+	}
+}
+
+// partial yields the text that had arrived when the run was aborted, with what
+// the call had used by then as far as that is known.
+func (l *loop) partial(text string, e llm.Event) {
 	if strings.TrimSpace(text) == "" {
+		l.spent(e)
 		return
 	}
-	l.emit(&Event{Kind: Assistant, Partial: true, Message: &llm.Message{
+	l.emit(&Event{Kind: Assistant, Partial: true, Usage: e.Usage, By: e.By, Message: &llm.Message{
 		Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(text)}, Model: l.req.Prompt.Model, Stop: llm.StopAborted,
 	}})
 }

@@ -208,15 +208,24 @@ func (a *Answer) done(provider, model string, prompt int) error {
 // absurd is more tokens than a call can use.
 const absurd = 1 << 32
 
-// usage returns what the call used, as reported if that can be.
-func (a *Answer) usage(prompt int) llm.Usage {
+// counted returns what the service said of what the call used, if it said
+// anything that can be.
+func (a *Answer) counted() llm.Usage {
 	u := a.Usage
 	for _, n := range []int64{u.Input, u.Output, u.CacheRead, u.CacheWrite} {
 		if n < 0 || n > absurd {
-			a.Counted = false
+			return llm.Usage{}
 		}
 	}
-	if a.Counted {
+	if !a.Counted {
+		return llm.Usage{}
+	}
+	return u
+}
+
+// usage returns what the call used: as the service said, or estimated.
+func (a *Answer) usage(prompt int) llm.Usage {
+	if u := a.counted(); u != (llm.Usage{}) {
 		return u
 	}
 	out := 0

@@ -109,22 +109,24 @@ func (c *Client) Stream(ctx context.Context, r *llm.Request, build func(*llm.Req
 		defer cancel()
 		r = c.Images.fill(r)
 		body, err := build(r)
+		a := &Answer{yield: yield}
 		if err == nil {
-			err = c.stream(inner, cancel, r.Model, body, d, yield)
+			err = c.stream(inner, cancel, r.Model, body, d, a)
 		} else {
 			err = &llm.Error{Class: llm.ClassFormat, Message: err.Error()}
 		}
 		if again, note := c.Images.without(r, body, c.refusal(err)); again != nil {
 			if body, berr := build(again); berr == nil {
-				err = c.stream(inner, cancel, r.Model, body, d, noted(note, yield))
+				a = &Answer{yield: noted(note, yield)}
+				err = c.stream(inner, cancel, r.Model, body, d, a)
 			}
 		}
 		switch {
 		case err == nil, errors.Is(err, errBroken):
 		case ctx.Err() != nil:
-			yield(llm.Event{}, ctx.Err())
+			yield(llm.Event{Usage: a.counted()}, ctx.Err())
 		default:
-			yield(llm.Event{}, c.Error(r.Model, err))
+			yield(llm.Event{Usage: a.counted()}, c.Error(r.Model, err))
 		}
 	}
 }
@@ -152,7 +154,7 @@ func noted(note string, yield func(llm.Event, error) bool) func(llm.Event, error
 }
 
 func (c *Client) stream(
-	ctx context.Context, cancel func(), model string, body *Body, d Decoder, yield func(llm.Event, error) bool,
+	ctx context.Context, cancel func(), model string, body *Body, d Decoder, a *Answer,
 ) error {
 	resp, err := c.post(ctx, body)
 	if err != nil {
@@ -162,7 +164,6 @@ func (c *Client) stream(
 	if resp.StatusCode != http.StatusOK {
 		return c.refused(resp)
 	}
-	a := &Answer{yield: yield}
 	if err := read(resp, d, a); err != nil {
 		return err
 	}

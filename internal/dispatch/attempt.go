@@ -115,6 +115,8 @@ func (c *Conductor) handle(ctx context.Context, j *job, ev agent.Event) error {
 		j.shown = false
 		c.publish(j, chela.Event{Stream: chela.StreamAssistant})
 		return c.wasted(ctx, j, ev)
+	case agent.Spent:
+		return c.wasted(ctx, j, ev)
 	case agent.Assistant:
 		return c.assistant(ctx, j, ev)
 	case agent.ToolStart:
@@ -178,7 +180,7 @@ func (c *Conductor) assistant(ctx context.Context, j *job, ev agent.Event) error
 	return nil
 }
 
-// wasted counts a model call whose answer was void.
+// wasted counts a model call whose answer was void, or broke off.
 func (c *Conductor) wasted(ctx context.Context, j *job, ev agent.Event) error {
 	if ev.Usage.Total() == 0 {
 		return nil

@@ -14,5 +14,8 @@
 // again (another key or model answers now). Breaking out of the range closes
 // the connection.
 //
+// What a call used that broke off is told too, once: beside the error that ends
+// the stream, or by [Spent] when others were asked after it.
+//
 // The conformance suite is package llmtest.
 package llm

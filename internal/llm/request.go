@@ -76,6 +76,7 @@ const (
 	CallDelta                          // Text is a piece of the arguments of call Index
 	Restart                            // forget what came before
 	Done                               // Message and Usage are complete
+	Spent                              // a call ended without an answer, and others may follow; Usage is what it used
 )
 
 // Event is one step of an answer.
@@ -85,8 +86,8 @@ type Event struct {
 	Index   int
 	Call    *ToolCall
 	Message *Message  // on Done: the whole assistant message, with Stop, Provider and Model
-	Usage   Usage     // on Done
-	By      *Model    // on Done: the model that answered in place of the one that was asked; nil: that one
+	Usage   Usage     // on Done and Spent; with an error: what the call used as far as the service said
+	By      *Model    // with Usage: the model that answered in place of the one that was asked; nil: that one
 	Tried   []Attempt // on Done, with By: who did not answer
 	Note    string    // on Done: what the person is to know of how the answer came about; "": nothing
 }

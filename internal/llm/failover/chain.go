@@ -134,17 +134,18 @@ func (a *answer) ask(ctx context.Context, t try) (done bool) {
 	defer end()
 	for e, err := range t.key.Provider.Stream(ctx, r) {
 		if err != nil {
-			return a.fail(ctx, t, err)
+			return a.fail(ctx, t, e.Usage, err)
 		}
 		switch e.Kind {
 		case llm.Done:
 			a.ch.health.worked(t.key.ID, t.c.Model.ID, a.r.Session)
-			if t.c != &a.ch.candidates[0] {
-				e.By = &t.c.Model
+			if e.By = a.by(t); e.By != nil {
 				e.Tried = a.attempts
 			}
 			a.yield(e, nil)
 			return true
+		case llm.Spent:
+			e.By = a.by(t)
 		case llm.Restart:
 			a.given = false
 		default:
@@ -154,7 +155,7 @@ func (a *answer) ask(ctx context.Context, t try) (done bool) {
 			return true
 		}
 	}
-	return a.fail(ctx, t, &llm.Error{Class: llm.ClassNetwork, Provider: t.c.Model.Provider, Model: t.c.Model.ID, Message: "the answer ended before it was complete"})
+	return a.fail(ctx, t, llm.Usage{}, &llm.Error{Class: llm.ClassNetwork, Provider: t.c.Model.Provider, Model: t.c.Model.ID, Message: "the answer ended before it was complete"})
 }
 
 // request is the request in the terms of the candidate: another model may think
@@ -169,12 +170,22 @@ func (c *Candidate) request(r *llm.Request) *llm.Request {
 	return &own
 }
 
+// by returns the model of a try, if it is not the one that was asked for.
+func (a *answer) by(t try) *llm.Model {
+	if t.c == &a.ch.candidates[0] {
+		return nil
+	}
+	return &t.c.Model
+}
+
 // fail notes a failure, and reports whether it ends the stream: somebody else
-// cannot help with a request that is wrong, or that nobody waits for.
-func (a *answer) fail(ctx context.Context, t try, err error) (done bool) {
+// cannot help with a request that is wrong, or that nobody waits for. What the
+// call used all the same is told once: here, or by the error that ends the stream.
+func (a *answer) fail(ctx context.Context, t try, used llm.Usage, err error) (done bool) {
 	e, ok := errors.AsType[*llm.Error](err)
+	last := llm.Event{Usage: used, By: a.by(t)}
 	if ctx.Err() != nil || !ok {
-		a.yield(llm.Event{}, err)
+		a.yield(last, err)
 		return true
 	}
 	counts := a.ch.health.failed(t.key.ID, t.c.Model.ID, e, time.Now())
@@ -182,7 +193,10 @@ func (a *answer) fail(ctx context.Context, t try, err error) (done bool) {
 	unfit := e.Class == llm.ClassNoModel ||
 		(e.Class == llm.ClassContext || e.Class == llm.ClassFormat) && t.c != &a.ch.candidates[0]
 	if !counts && !unfit {
-		a.yield(llm.Event{}, err)
+		a.yield(last, err)
+		return true
+	}
+	if last.Kind = llm.Spent; used.Total() > 0 && !a.yield(last, nil) {
 		return true
 	}
 	if unfit {

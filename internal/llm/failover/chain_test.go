@@ -444,3 +444,52 @@ func BenchmarkNext(b *testing.B) {
 		}
 	}
 }
+
+// TestSpent: what a call used that broke off is told once, with whose it was.
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	broke := func(n int64, f llmtest.Fault) llmtest.Step {
+		step := llmtest.Say("some")
+		step.Usage, step.Fault = &llm.Usage{Input: n}, f
+		step.Fault.Error = true
+		return step
+	}
+	over, wrong := llmtest.Fault{Kind: "overloaded_error"}, llmtest.Fault{Status: 0, Kind: "invalid_request_error", Message: "context length"}
+	for _, tt := range []struct {
+		name  string
+		first []llmtest.Step
+		other []llmtest.Step
+		want  []string
+	}{
+		{"an answer in the end", []llmtest.Step{broke(10, over)}, []llmtest.Step{broke(20, over)}, []string{"spent 10", "spent 20 by m2", "done by m3"}},
+		{"no usage", []llmtest.Step{broke(0, over)}, nil, []string{"done by m2"}},
+		{"a request that is wrong", []llmtest.Step{broke(10, wrong)}, nil, []string{"error with 10"}},
+		{"nobody answers", []llmtest.Step{broke(10, over)}, []llmtest.Step{broke(20, over), broke(30, over)}, []string{"spent 10", "spent 20 by m2", "spent 30 by m3", "error with 0"}},
+	} {
+		b := newBench(t)
+		other := append(tt.other, llmtest.Say("x"), llmtest.Say("x")) //nolint:gocritic // its own
+		third := llmtest.Say("x")
+		if len(tt.other) > 1 {
+			third = tt.other[1]
+		}
+		p := failover.New(b.health, model("p/m1", b.key("a", tt.first...)), model("p/m2", b.key("b", other[0])), model("p/m3", b.key("c", third)))
+		var got []string
+		for e, err := range p.Stream(t.Context(), hi("")) {
+			by := ""
+			if e.By != nil {
+				by = " by " + e.By.ID
+			}
+			switch {
+			case err != nil:
+				got = append(got, fmt.Sprint("error with ", e.Usage.Input))
+			case e.Kind == llm.Spent:
+				got = append(got, fmt.Sprint("spent ", e.Usage.Input, by))
+			case e.Kind == llm.Done:
+				got = append(got, "done"+by)
+			}
+		}
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s: %s", tt.name, d)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 // Collected is a whole answer.
 type Collected struct {
 	Message *llm.Message // nil: the stream ended with Err
-	Usage   llm.Usage
+	Usage   llm.Usage    // with Err: what the call used as far as the service said
 	Err     error
 	Events  []llm.Event
 }
@@ -38,7 +38,7 @@ func Collect(ctx context.Context, p llm.Provider, r *llm.Request) (*Collected, e
 		case ended > 0:
 			return c, fmt.Errorf("an event follows the end: %+v, %w", e, err)
 		case err != nil:
-			c.Err = err
+			c.Err, c.Usage = err, e.Usage
 			ended++
 			continue
 		case e.Kind == llm.Done:

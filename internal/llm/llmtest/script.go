@@ -136,7 +136,11 @@ func (s *Script) play(ctx context.Context, r *llm.Request, step Step, yield func
 		}
 	}
 	if f.Error {
-		yield(llm.Event{}, s.fault(r, f))
+		var used llm.Usage
+		if step.Usage != nil {
+			used = *step.Usage
+		}
+		yield(llm.Event{Usage: used}, s.fault(r, f))
 		return
 	}
 	if f.Hang != HangNever {

@@ -529,6 +529,23 @@ func (s suite) usage(t *testing.T) {
 			}
 		}, with(want, Fault{Body: late}))
 	})
+	t.Run("of a call that broke off what the service said is told beside the error", func(t *testing.T) {
+		told := llm.Usage{}
+		if s.wire == Anthropic { // the other format tells it at the end
+			told = llm.Usage{Input: 100, Output: 1, CacheRead: 3000}
+		}
+		hang := with(want, Fault{Hang: HangMiddle})
+		s.with(t, func(t *testing.T, _ *Server, p llm.Provider) {
+			if c := ask(t, p, Ask("Hi")); c.Err == nil || c.Usage != told {
+				t.Errorf("usage = %+v with %v, want %+v", c.Usage, c.Err, told)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if c, _ := Collect(ctx, p, Ask("Hi")); !errors.Is(c.Err, context.DeadlineExceeded) || c.Usage != told {
+				t.Errorf("usage = %+v with %v, want %+v", c.Usage, c.Err, told)
+			}
+		}, with(want, Fault{Error: true}), hang)
+	})
 	t.Run("none or absurd", func(t *testing.T) {
 		s.with(t, func(t *testing.T, _ *Server, p llm.Provider) {
 			for range 2 {
