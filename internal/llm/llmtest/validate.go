@@ -59,7 +59,7 @@ func validMessage(m *llm.Message) error {
 		switch {
 		case p.Kind == llm.PartText && p.Text == "":
 			return errors.New("empty text")
-		case p.Kind == llm.PartImage && (len(p.Data) == 0 || p.MIME == "" || m.Role == llm.RoleAssistant):
+		case p.Kind == llm.PartImage && (p.Size() == 0 || p.MIME == "" || m.Role == llm.RoleAssistant):
 			return errors.New("image without data or type, or of the assistant")
 		case p.Kind == llm.PartThinking && m.Role != llm.RoleAssistant:
 			return fmt.Errorf("thinking of role %s", m.Role)
