@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/tool/exec"
+	"github.com/chela-ai/chela/internal/tool/fs"
 	"github.com/chela-ai/chela/internal/tool/message"
 	"github.com/chela-ai/chela/internal/tool/web"
 	"github.com/chela-ai/chela/internal/usage"
@@ -175,7 +176,10 @@ type toolOptions struct {
 	Exec execOptions        `json:"exec"`
 	Loop invoke.LoopOptions `json:"loopDetection"`
 	Web  web.Config         `json:"web"`
-	Send sendOptions        `json:"message"`
+	FS   struct {
+		Inside *bool `json:"workspaceOnly"` // nil: yes, but with compat
+	} `json:"fs"`
+	Send sendOptions `json:"message"`
 }
 
 // sendOptions is tools.message.
@@ -193,6 +197,7 @@ type execOptions struct {
 	Patch          struct {
 		Enabled *bool    `json:"enabled"` // nil: yes
 		Models  []string `json:"allowModels"`
+		Inside  *bool    `json:"workspaceOnly"` // nil: yes
 	} `json:"applyPatch"`
 	BackgroundMS int   `json:"backgroundMs"`
 	CleanupMS    int   `json:"cleanupMs"`
@@ -269,6 +274,20 @@ func (o *options) budget() usage.Budget {
 		ToolCalls: cmp.Or(b.Calls, 500), Failures: cmp.Or(b.Failures, 20), Identical: cmp.Or(b.Identical, 100),
 		Time: time.Duration(cmp.Or(b.Minutes, 240)) * time.Minute, Tokens: cmp.Or(b.Tokens, 20_000_000), NanoUSD: int64(b.USD * 1e9),
 	}
+}
+
+// files is what the file tools may do.
+func (o *options) files(a Options) fs.Options {
+	patch, inside := o.Tools.Exec.Patch, o.Tools.FS.Inside
+	f := fs.Options{
+		NoPatch: patch.Enabled != nil && !*patch.Enabled,
+		Outside: o.Compat == "openclaw", PatchOutside: patch.Inside != nil && !*patch.Inside,
+		Own: []string{a.State},
+	}
+	if inside != nil {
+		f.Outside = !*inside
+	}
+	return f
 }
 
 // exec is what the exec tool may do.

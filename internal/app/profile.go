@@ -23,7 +23,6 @@ import (
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/tool/exec"
-	"github.com/chela-ai/chela/internal/tool/fs"
 	"github.com/chela-ai/chela/internal/tool/status"
 )
 
@@ -88,7 +87,7 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options, leaves 
 	run.Commands = p.commands
 	tools, err := standard.Tools(standard.ToolConfig{
 		Image: leaves.Image, Send: leaves.Send,
-		State: o.State, Exec: run, Files: fs.Options{NoPatch: opts.Tools.Exec.Patch.Enabled != nil && !*opts.Tools.Exec.Patch.Enabled}, Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env),
+		State: o.State, Exec: run, Files: opts.files(o), Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env),
 		Search: opts.Tools.Web.Search.Options(opts.Plugins, o.Env),
 		Status: status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
 			return p.status(ctx, st, key)

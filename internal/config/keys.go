@@ -179,7 +179,7 @@ var table = [...]Key{
 	{Path: "tools.exec.applyPatch", Kind: Object, Doc: "the tool apply_patch"},
 	{Path: "tools.exec.applyPatch.enabled", Kind: Bool, Default: "true", Doc: "offer the tool `apply_patch`"},
 	{Path: "tools.exec.applyPatch.allowModels", Kind: Texts, Doc: "only to these models: ids, or `provider/model`"},
-	{Path: "tools.exec.applyPatch.workspaceOnly", Kind: Bool, Default: "true", Idle: true, Doc: "it stays inside the workspace, whatever this says"},
+	{Path: "tools.exec.applyPatch.workspaceOnly", Kind: Bool, Default: "true", Doc: "it stays inside the workspace; false: it asks before it changes files outside"},
 	{Path: "tools.exec.notifyOnExit", Kind: Bool, Default: "true", Doc: "tell the session when a background command ends"},
 	{Path: "tools.exec.notifyOnExitEmptySuccess", Kind: Bool, Default: "false", Doc: "also of one that succeeded without output"},
 	{Path: "tools.exec.strictInlineEval", Kind: Bool, Default: "false", Doc: "ask each time about code that is written in a command, as in python3 -c"},
@@ -230,8 +230,8 @@ var table = [...]Key{
 	{Path: "plugins", Kind: Object, Doc: "what parts of their own need"},
 	{Path: "plugins.entries.*.config.webSearch.apiKey", Kind: Secret, Doc: "key of a search service"},
 	{Path: "plugins.entries.*.config.webSearch.baseUrl", Kind: Text, Doc: "address of a search service"},
-	{Path: "tools.fs", Kind: Object, Idle: true, Doc: "reading and writing files"},
-	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "true", Idle: true, Doc: "file tools stay inside the workspace, whatever this says"},
+	{Path: "tools.fs", Kind: Object, Doc: "reading and writing files"},
+	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "true", Doc: "file tools stay inside the workspace; false: they read files outside, and ask before they change them or read private ones"},
 	{Path: "tools.fs.maxReadBytes", Kind: Bytes, Idle: true, Doc: "longest piece of a file that is read at once"},
 
 	// gateway
