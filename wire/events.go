@@ -103,7 +103,7 @@ type ToolStep struct {
 	Phase   string          `json:"phase"` // start, update, result
 	Name    string          `json:"name"`
 	CallID  string          `json:"toolCallId"`
-	Args    json.RawMessage `json:"args,omitempty"` // on start
+	Args    json.RawMessage `json:"args,omitempty"` // on start; on result when others were used
 	Meta    string          `json:"meta,omitempty"` // one line for people
 	IsError bool            `json:"isError,omitempty"`
 	Partial *ToolOutput     `json:"partialResult,omitempty"` // on update: new output

@@ -87,6 +87,7 @@ type Event struct {
 	Call     llm.ToolCall
 	Result   *llm.Message // on ToolEnd: the message that answers Call, as it goes to the model
 	Details  []byte       // on ToolEnd: for surfaces
+	Ran      []byte       // on ToolEnd: the arguments that were used, when they are not those that were asked for
 	Duration time.Duration
 	Skipped  bool // on ToolEnd: Call was not run
 	Partial  bool // on Assistant: cut by an abort; it holds what had arrived and no calls

@@ -89,7 +89,7 @@ func (l *loop) answer(e *Event, r tool.Result) {
 	}
 	e.Kind, e.Details = ToolEnd, r.Details
 	if r.Args != nil {
-		e.Call.Args = r.Args
+		e.Call.Args, e.Ran = r.Args, r.Args
 	}
 	e.Result = &llm.Message{
 		Role: llm.RoleTool, CallID: e.Call.ID, ToolName: e.Call.Name, Parts: r.Content, IsError: r.IsError,

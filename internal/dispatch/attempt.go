@@ -317,7 +317,7 @@ func (c *Conductor) toolEnd(ctx context.Context, j *job, ev agent.Event) error {
 	}
 	c.stored(j, j.meta, e)
 	c.publish(j, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseResult, Tool: &chela.ToolEvent{
-		ID: ev.Call.ID, Name: ev.Call.Name, Label: chela.CallTitle(ev.Call.Name, ev.Call.Args), Output: ev.Result.PlainText(), Details: e.Details,
+		ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Ran, Label: chela.CallTitle(ev.Call.Name, ev.Call.Args), Output: ev.Result.PlainText(), Details: e.Details,
 		IsError: ev.Result.IsError, Duration: ev.Duration, Verbose: cmp.Or(j.meta.Verbose, j.p.Verbose),
 	}})
 	return nil

@@ -336,6 +336,7 @@ func toolStep(t *chela.ToolEvent, phase string) wire.ToolStep {
 	case chela.PhaseUpdate:
 		step.Partial = output(t.Output, nil)
 	case chela.PhaseResult:
+		step.Args = t.Args // none, unless they are others than on start
 		step.Result, step.IsError, step.Ms = output(t.Output, t.Details), t.IsError, t.Duration.Milliseconds()
 	}
 	return step
