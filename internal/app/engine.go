@@ -101,6 +101,7 @@ type Engine struct {
 	ui    *os.Root // files of the Control UI; may be nil
 	web   []httpapi.Route
 	gate  *gateway.Server
+	tools *invoke.Door
 	desk  *invoke.Desk // for calls of tools that no model asks for
 	calls *callCounter
 	lock  interface{ Unlock() error }
@@ -183,10 +184,10 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 	lanes.Set("main", opts.concurrent())
 	cache := session.NewCache(cacheBytes)
 
-	door := e.newDoor()
+	e.tools = e.newDoor()
 	conductor := dispatch.New(dispatch.Options{
 		Log: log, Store: st, Bus: events, Owner: e.boot, Lanes: lanes, Cache: cache,
-		Door: door, Profile: e.profile.of,
+		Door: e.tools, Profile: e.profile.of,
 		Ended: []dispatch.Ended{post.Ended}, Step: e.o.Step,
 	})
 	routes := route.Table{DMScope: route.DMScope(opts.Session.DMScope)}
@@ -197,7 +198,7 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		Catalog: e.models.Catalog, Model: e.profile.model, Inherit: e.profile.inherited,
 		Chunks: post.Chunks, Access: opts.senders().Access, Keep: e.files.Keep,
 	})
-	e.desk = e.newDesk(opts, door, st)
+	e.desk = e.newDesk(opts, e.tools, st)
 	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
 	if err := e.open(st, events); err != nil {
 		return err
@@ -318,6 +319,7 @@ func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 		if !ends(ctx, &e.work) {
 			e.o.Log.Warn("work did not end in time; it is gone on with at the next start")
 		}
+		e.tools.Wait(ctx)
 		e.quit()
 	}
 	if e.gate != nil {

@@ -1,0 +1,134 @@
+package chelatest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/wire"
+)
+
+// stubborn is a model that goes on for ever: call says what it does next.
+func stubborn(call func(n int) llmtest.Step) *llmtest.Script {
+	n := 0
+	return llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+		if r.Messages[len(r.Messages)-1].PlainText() == "are you there?" {
+			return llmtest.Say("I am")
+		}
+		n++
+		return call(n)
+	})
+}
+
+// one is a step of one call.
+func one(n int, name, args string) llmtest.Step { return llmtest.Call(fmt.Sprint("c", n), name, args) }
+
+// TestBudgets has an obedient model do the same thing for ever, in many styles:
+// each ends soon, by itself, with one message that says why.
+func TestBudgets(t *testing.T) {
+	const most = 130 // model calls
+	for _, tt := range []struct {
+		name string
+		call func(n int) llmtest.Step
+		want string // in the one message
+	}{
+		{"the same call", func(n int) llmtest.Step { return one(n, "ls", `{"path":"."}`) }, "ls was called"},
+		{"two calls in turn", func(n int) llmtest.Step { return one(n, "ls", [...]string{`{"path":"."}`, `{}`}[n%2]) }, "in turn with another call"},
+		{"three calls in turn", func(n int) llmtest.Step { return one(n, "ls", [...]string{`{"path":"."}`, `{}`, `{"path":"memory/.."}`}[n%3]) }, "brought nothing new"},
+		{"a call that fails", func(n int) llmtest.Step { return one(n, "read", `{"path":"none"}`) }, "20 tool calls in a row failed"},
+		{"calls that fail, each time others", func(n int) llmtest.Step { return one(n, "read", fmt.Sprintf(`{"path":"none%d"}`, n)) }, "20 tool calls in a row failed"},
+		{"tools that are not there", func(n int) llmtest.Step { return one(n, fmt.Sprint("tool", n), `{}`) }, "20 tool calls in a row failed"},
+		{"arguments that do not fit", func(n int) llmtest.Step { return one(n, "read", fmt.Sprintf(`{"pfad":%d}`, n)) }, "20 tool calls in a row failed"},
+		{"a tool that is forbidden", func(n int) llmtest.Step { return one(n, "edit", fmt.Sprintf(`{"path":"x%d"}`, n)) }, "20 tool calls in a row failed"},
+		{"the same call with another result each time", func(n int) llmtest.Step { return one(n, "count", `{}`) }, "100 calls of count with the same arguments"},
+		{"another call each time", func(n int) llmtest.Step { return one(n, "count", fmt.Sprintf(`{"n":%d}`, n)) }, "120 tool calls"},
+		{"ten calls at once", func(n int) llmtest.Step {
+			var calls []llm.ToolCall
+			for i := range 10 {
+				calls = append(calls, llmtest.ToolCall(fmt.Sprint("c", n, "-", i), "count", fmt.Sprintf(`{"n":"%d-%d"}`, n, i)))
+			}
+			return llmtest.Calls(calls...)
+		}, "120 tool calls"},
+		{"failures and successes in turn", func(n int) llmtest.Step { return one(n, [...]string{"none", "count"}[n%2], fmt.Sprintf(`{"n":%d}`, n)) }, "120 tool calls"},
+		{"many tokens", func(n int) llmtest.Step {
+			s := one(n, "count", fmt.Sprintf(`{"n":%d}`, n))
+			s.Usage = &llm.Usage{Input: 150_000, Output: 50_000}
+			return s
+		}, "1000000 of 1000000 tokens"},
+	} {
+		t.Run("R22 "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			count := 0
+			model := stubborn(tt.call)
+			g := Start(t, Options{Model: model, Tools: []tool.Tool{done{"count", func(context.Context, tool.Call) (tool.Result, error) {
+				count++
+				return tool.Value(count), nil
+			}}}, Config: Config{
+				"tools":           json.RawMessage(`{"deny": ["edit"]}`),
+				"agents.defaults": json.RawMessage(`{"model": "mock/m", "budget": {"toolCalls": 120, "tokens": 1000000}}`),
+			}})
+			c := g.Client()
+			end := c.Ask("main", "go on for ever")
+			if asked := len(model.Requests()); end.State != wire.StateError || !strings.Contains(end.Error, tt.want) || asked > most {
+				t.Errorf("%s after %d model calls: %q, want %q", end.State, asked, end.Error, tt.want)
+			}
+			c.toldOnce(end)
+			if end := c.Ask("main", "are you there?"); end.Text != "I am" {
+				t.Errorf("afterwards: %s %q %s", end.State, end.Text, end.Error)
+			}
+		})
+	}
+	t.Run("R22 hours of work", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := Start(t, Options{
+				Model: stubborn(func(n int) llmtest.Step { return one(n, "work", fmt.Sprintf(`{"n":%d}`, n)) }),
+				Tools: []tool.Tool{done{"work", func(context.Context, tool.Call) (tool.Result, error) {
+					time.Sleep(25 * time.Minute)
+					return tool.Text("worked"), nil
+				}}},
+			})
+			c := g.Client()
+			begun := time.Now()
+			run := c.Send("main", "go on for ever")
+			time.Sleep(6 * time.Hour)
+			end := c.Await(run)
+			if took := time.Since(begun); end.State != wire.StateError || !strings.Contains(end.Error, "4h0m0s of work") || took > 7*time.Hour {
+				t.Errorf("%s after %v: %q", end.State, took, end.Error)
+			}
+			c.toldOnce(end)
+			c.Close()
+			g.Stop()
+		})
+	})
+}
+
+// toldOnce holds that the person was told once why the run ended, and that the
+// transcript says so once.
+func (c *Client) toldOnce(end Ended) {
+	c.t.Helper()
+	n := 0
+	for _, ev := range end.Seen {
+		var e wire.Chat
+		if ev.Name == wire.EventChat && ev.Decode(&e) == nil && e.RunID == end.Run && e.ErrorMessage != "" {
+			n++
+		}
+	}
+	var h wire.History
+	c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h)
+	kept := 0
+	for _, m := range h.Messages {
+		if m.Role != "toolResult" && strings.Contains(m.Text(), end.Error) {
+			kept++
+		}
+	}
+	if n != 1 || kept > 1 {
+		c.t.Errorf("told %d times, %d times in the transcript", n, kept)
+	}
+}
