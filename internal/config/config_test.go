@@ -141,17 +141,17 @@ func TestUnknownKeys(t *testing.T) {
 		}
 	})
 	t.Run("keys of OpenClaw are known and said to be unused", func(t *testing.T) {
-		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true}, agents: {defaults: {compaction: {mode: "auto"}, contextPruning: {mode: "cache-ttl"}}, list: [{id: "x"}]}, plugins: {allow: ["x"]}, gateway: {port: 1}, tools: {fs: {workspaceOnly: true}}, session: {dmScope: "main"}}`)
+		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true}, agents: {defaults: {compaction: {mode: "auto"}, contextPruning: {mode: "cache-ttl"}}, list: [{id: "x"}]}, plugins: {allow: ["x"]}, gateway: {port: 1}, tools: {fs: {maxReadBytes: 1}}, session: {dmScope: "main"}}`)
 		if got := tr.Warnings(); len(got) != 0 {
 			t.Errorf("warnings %v, want none", got)
 		}
-		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "meta", "plugins.allow", "tools.fs"}
+		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "meta", "plugins.allow", "tools.fs.maxReadBytes"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("keys that should protect somebody and do not are named one by one", func(t *testing.T) {
-		tr := mustLoad(t, `{tools: {subagents: {tools: {deny: ["exec"]}}, alsoAllow: ["x"], elevated: {enabled: false}, fs: {workspaceOnly: true}}, gateway: {port: 1, auth: {mode: "token", rateLimit: {}}},
+		tr := mustLoad(t, `{tools: {subagents: {tools: {deny: ["exec"]}}, alsoAllow: ["x"], elevated: {enabled: false}, fs: {maxReadBytes: 1}}, gateway: {port: 1, auth: {mode: "token", rateLimit: {}}},
 			agents: {defaults: {sandbox: {mode: "all"}}, list: [{id: "x", tools: {deny: ["exec"]}}], entries: {ann: {sandbox: {mode: "all"}}}},
 			channels: {telegram: {dmPolicy: "allowlist", allowFrom: [1], accounts: {work: {dmPolicy: "pairing", name: "w"}}}}, commands: null}`, "CHELA_LOG_LEVEL", "info")
 		want := []string{
@@ -166,7 +166,7 @@ func TestUnknownKeys(t *testing.T) {
 		if diff := cmp.Diff(want, texts(tr.Unguarded())); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		want = []string{"agents.entries", "agents.list", "channels", "tools.fs"}
+		want = []string{"agents.entries", "agents.list", "channels", "tools.fs.maxReadBytes"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("unused: -want +got:\n%s", diff)
 		}
