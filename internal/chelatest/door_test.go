@@ -121,7 +121,7 @@ func TestHooks(t *testing.T) {
 		}
 	})
 	t.Run("TH-02 TOOL-04 two hooks change the arguments: all that follows sees what was run", rewritten)
-	t.Run("TH-12 SEED-10 hooks after a call are told of it, and of failures those that ask so", told)
+	t.Run("TH-12 SEED-10 hooks after a call are told of it, and of failures those that ask so", afterHooks)
 	t.Run("a hook that wants a person is asked for, allowed and run", func(t *testing.T) {
 		g := Start(t, Options{Model: uses(), Before: []hook.Before{says("careful", "write", hook.Verdict{Ask: true, Reason: "it is Sunday"})}})
 		c := g.Client()
@@ -198,8 +198,8 @@ func rewritten(t *testing.T) {
 	}
 }
 
-// told has hooks told of a call that succeeds and one that fails.
-func told(t *testing.T) {
+// afterHooks has hooks told of a call that succeeds and one that fails.
+func afterHooks(t *testing.T) {
 	var mu sync.Mutex
 	var all, failures []string
 	note := func(to *[]string) func(context.Context, hook.Call, hook.Done) error {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"net/http"
@@ -39,7 +40,7 @@ var update = flag.Bool("update", false, "write docs/doors.md anew")
 // is not here fails the test.
 var forAnyone = []string{
 	"GET /healthz", "GET /health", "GET /readyz", "GET /ready", "GET /startupz", "GET /startup", "GET /",
-	"GET /api/", "GET /mcp", "GET /v1/", "GET /hooks/", "GET /tools/", "GET /__openclaw__/",
+	"GET /api/", "GET /mcp", "GET /v1/", "GET /hooks/", "GET /tools/", "GET /tools/invoke", "GET /__openclaw__/",
 }
 
 // counted is a model that counts how often it is asked.
@@ -109,6 +110,16 @@ func (e *entry) control(t *testing.T) {
 	}
 	if e.state() == before || e.model.n.Load() == 0 {
 		t.Error("a message that was taken has no effect that is seen")
+	}
+	e.settle()
+	before = e.state()
+	for _, r := range e.routes {
+		if r.Works {
+			e.refusedHTTP(t, r.Pattern, r, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+doorToken) }, http.StatusOK)
+		}
+	}
+	if e.state() == before {
+		t.Error("a call that was taken has no effect that is seen")
 	}
 	e.settle()
 }
@@ -193,7 +204,10 @@ func (e *entry) declared(t *testing.T) {
 		}
 	}
 	for _, r := range e.routes {
-		if !strings.HasPrefix(r.Pattern, "GET ") {
+		switch method, _ := at(r); {
+		case r.Works && (r.For != httpapi.Credential || method != http.MethodPost):
+			t.Errorf("route %s works for %s", r.Pattern, r.For)
+		case !r.Works && method != http.MethodGet:
 			t.Errorf("route %s: only GET has no effect", r.Pattern)
 		}
 		if r.For == httpapi.Anyone && !slices.Contains(forAnyone, r.Pattern) {
@@ -296,7 +310,7 @@ func (e *entry) otherAgent(t *testing.T) {
 		e.quiet(t, m.Method, func() {
 			var out json.RawMessage
 			err := c.Call(t.Context(), m.Method, p, &out)
-			if err == nil && m.Scope != chela.ScopeRead && !bytes.Contains(out, []byte(`"deleted":false`)) {
+			if err == nil && m.Scope != chela.ScopeRead && !bytes.Contains(out, []byte(`"deleted":false`)) && !bytes.Contains(out, []byte(`"ok":false`)) {
 				t.Errorf("%s for an agent that is not there: %s", m.Method, out)
 			}
 		})
@@ -304,9 +318,14 @@ func (e *entry) otherAgent(t *testing.T) {
 }
 
 // refusedHTTP makes a request that must be refused with one of the statuses.
-func (e *entry) refusedHTTP(t *testing.T, what, path string, change func(*http.Request), statuses ...int) {
+func (e *entry) refusedHTTP(t *testing.T, what string, r httpapi.Route, query string, change func(*http.Request), statuses ...int) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, nil)
+	method, path := at(r)
+	var body io.Reader
+	if r.Works {
+		body = strings.NewReader(`{"tool": "write", "args": {"path": "made.txt", "content": "x"}}`)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, e.url+path+query, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,8 +340,11 @@ func (e *entry) refusedHTTP(t *testing.T, what, path string, change func(*http.R
 	}
 }
 
-// path is where a route is.
-func path(r httpapi.Route) string { return strings.TrimPrefix(r.Pattern, "GET ") }
+// at is where a route is.
+func at(r httpapi.Route) (method, path string) {
+	method, path, _ = strings.Cut(r.Pattern, " ")
+	return method, path
+}
 
 // upgrade makes a request one for a WebSocket.
 func upgrade(r *http.Request) {
@@ -347,18 +369,18 @@ func (e *entry) foreign(t *testing.T) {
 	e.quiet(t, "foreign requests", func() {
 		for what, way := range ways {
 			for _, r := range e.routes {
-				e.refusedHTTP(t, r.Pattern+", "+what, path(r), func(r *http.Request) {
+				e.refusedHTTP(t, r.Pattern+", "+what, r, "", func(r *http.Request) {
 					r.Header.Set("Authorization", "Bearer "+doorToken)
 					way(r)
 				}, http.StatusForbidden)
-				e.refusedHTTP(t, r.Pattern+" as a WebSocket, "+what, path(r), func(r *http.Request) {
+				e.refusedHTTP(t, r.Pattern+" as a WebSocket, "+what, r, "", func(r *http.Request) {
 					upgrade(r)
 					way(r)
 				}, http.StatusForbidden)
 			}
 		}
 		for _, r := range e.routes {
-			e.refusedHTTP(t, r.Pattern+" with a token in the URL", path(r)+"?token="+doorToken, func(*http.Request) {}, http.StatusBadRequest)
+			e.refusedHTTP(t, r.Pattern+" with a token in the URL", r, "?token="+doorToken, func(*http.Request) {}, http.StatusBadRequest)
 		}
 	})
 }
@@ -433,7 +455,7 @@ func (e *entry) noCredential(t *testing.T) {
 		}
 		for _, r := range e.routes {
 			if r.For == httpapi.Credential {
-				e.refusedHTTP(t, r.Pattern, path(r), func(*http.Request) {}, http.StatusUnauthorized)
+				e.refusedHTTP(t, r.Pattern, r, "", func(*http.Request) {}, http.StatusUnauthorized)
 			}
 		}
 	})
@@ -449,7 +471,7 @@ func (e *entry) wrongCredential(t *testing.T) {
 	e.quiet(t, "with a wrong credential", func() {
 		for _, r := range e.routes {
 			if r.For == httpapi.Credential {
-				e.refusedHTTP(t, r.Pattern, path(r), func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, http.StatusUnauthorized, http.StatusTooManyRequests)
+				e.refusedHTTP(t, r.Pattern, r, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, http.StatusUnauthorized, http.StatusTooManyRequests)
 			}
 		}
 		for _, m := range e.methods {
@@ -468,18 +490,15 @@ func (e *entry) page(t *testing.T) {
 		"and tries at each door everything that is forbidden there.\n\n" +
 		"Before each of them stands the guard of the port: the request's `Host` is a name or address of this gateway, its `Origin`, if it has one, is the gateway's\n" +
 		"own or one of `gateway.controlUi.allowedOrigins`, no credential is in the URL, and whoever showed too many wrong credentials waits.\n\n" +
-		"## Routes\n\nA request for a WebSocket, at any path, leads to the handshake, and from there to the methods.\n\n| route | answers |\n|---|---|\n")
+		"## Routes\n\nA request for a WebSocket, at any path, leads to the handshake, and from there to the methods.\n\n| route | answers | a tool may work |\n|---|---|---|\n")
+	yes := map[bool]string{true: "yes"}
 	for _, r := range e.routes {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", r.Pattern, r.For)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Pattern, r.For, yes[r.Works])
 	}
 	b.WriteString("\n## Methods\n\nThe handshake lets in who shows the shared credential or a token of its device; a role and scopes are what it is let in with.\n\n" +
 		"| method | role | scope | a model or tool may work |\n|---|---|---|---|\n")
 	for _, m := range e.methods {
-		works := ""
-		if m.Works {
-			works = "yes"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Method, m.Role, strings.TrimPrefix(string(m.Scope), "operator."), works)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Method, m.Role, strings.TrimPrefix(string(m.Scope), "operator."), yes[m.Works])
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
