@@ -3,6 +3,8 @@ package web
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"runtime"
 	"runtime/debug"
@@ -10,6 +12,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/tool"
 )
 
 // prose is a page of about n bytes as sites have them: scripts, a menu, and
@@ -81,6 +85,50 @@ func TestMemory(t *testing.T) {
 			}
 		}
 	}
+}
+
+// served is a server that answers a page.
+type served []byte
+
+// RoundTrip answers the page.
+func (s served) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(bytes.NewReader(s)), Request: r,
+	}, nil
+}
+
+// fetched returns a function that fetches a page of 2 MB, whole.
+func fetched(tb testing.TB) (fetch func(), size int) {
+	tb.Helper()
+	page := served(prose(2 << 20))
+	tl := NewFetch(FetchOptions{HTTP: &http.Client{Transport: page}, MaxBytes: 10 << 20, CacheTTL: -1})
+	return func() {
+		r, err := tl.Run(tb.Context(), tool.Call{Args: []byte(`{"url":"https://site.example/"}`), Update: func(string) {}})
+		if err != nil || len(r.Content[0].Text) < defaultChars {
+			tb.Errorf("%d bytes of text, %v", len(r.Content[0].Text), err)
+		}
+	}, len(page)
+}
+
+// TestMemoryOfFetch holds what web_fetch may take for a page of 2 MB.
+func TestMemoryOfFetch(t *testing.T) {
+	fetch, size := fetched(t)
+	if got := float64(peak(fetch)) / float64(size); got > 10 { // see above
+		t.Errorf("it takes %.1f × the page, want 8", got)
+	} else {
+		t.Logf("%.1f × the page", got)
+	}
+}
+
+func BenchmarkFetch(b *testing.B) {
+	fetch, size := fetched(b)
+	most := peak(fetch)
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	for b.Loop() {
+		fetch()
+	}
+	b.ReportMetric(float64(most)/float64(size), "peak/page")
 }
 
 // TestHostile makes text of pages that are made to cost much.
