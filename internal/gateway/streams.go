@@ -229,8 +229,8 @@ func (st *stream) sendLocked(whole bool) {
 	if st.think.dirty {
 		st.last = time.Now()
 		e := st.think.event
-		delta, _ := st.think.delta()
-		st.grow(&st.think.kept[0], e, delta)
+		delta, replace := st.think.delta()
+		st.grow(&st.think.kept[0], e, delta, replace)
 	}
 	e := st.text.event
 	if !st.text.dirty || shape.Silent(e.Text, whole) {
@@ -238,7 +238,7 @@ func (st *stream) sendLocked(whole bool) {
 	}
 	st.last = time.Now()
 	delta, replace := st.text.delta()
-	st.grow(&st.text.kept[0], e, delta)
+	st.grow(&st.text.kept[0], e, delta, replace)
 	st.s.grow(&st.text.kept[1], e, wire.EventChat, func(all bool) any {
 		p := chatEvent(e, wire.StateDelta)
 		p.Delta, p.Replace, p.Message = delta, replace, answer(e, e.Text)
@@ -249,12 +249,13 @@ func (st *stream) sendLocked(whole bool) {
 	})
 }
 
-// grow sends text of the stream as a step of the run.
-func (st *stream) grow(slot **kept, e chela.Event, delta string) {
+// grow sends text of the stream as a step of the run; replace says that it is a
+// whole new text.
+func (st *stream) grow(slot **kept, e chela.Event, delta string, replace bool) {
 	st.s.grow(slot, e, wire.EventAgent, func(all bool) any {
 		if all {
 			return agentEvent(e, wire.Assistant{Text: e.Text, Delta: e.Text, Replace: true})
 		}
-		return agentEvent(e, wire.Assistant{Text: e.Text, Delta: delta})
+		return agentEvent(e, wire.Assistant{Text: e.Text, Delta: delta, Replace: replace})
 	})
 }
