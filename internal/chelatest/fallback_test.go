@@ -8,6 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -176,4 +179,70 @@ func TestFallback(t *testing.T) {
 			t.Errorf("%s %q %s, notices %q", end.State, end.Text, end.Error, notices(end.Seen))
 		}
 	})
+	dies := func(service string, n int, _ llmtest.Received) llmtest.Step {
+		step := llmtest.Say("All of it, from " + service + ".")
+		step.Usage, step.Gap = &llm.Usage{Input: 500, Output: 9}, time.Second
+		if service == first.name {
+			step.Parts = []llm.Part{llm.Text("Half of it, from " + service + ", and then nothing more.")}
+			step.Usage = &llm.Usage{Input: 700, Output: 90}
+			step.Fault = llmtest.Fault{Abort: true, Cut: true, CutAt: bytes.Index(llmtest.Body(first.wire, step), []byte("nothing"))}
+		}
+		return step
+	}
+	with("a service that dies in the middle, and another that answers: one answer, and a bill from each", standIn.ref(), dies, func(t *testing.T, s services, c *Client) {
+		end := c.Ask("main", "go on")
+		want := "All of it, from openai."
+		if end.State != wire.StateFinal || end.Text != want || len(notices(end.Seen)) != 1 {
+			t.Fatalf("%s %q %s, notices %q", end.State, end.Text, end.Error, notices(end.Seen))
+		}
+		for _, name := range []string{wire.EventAgent, wire.EventChat} {
+			text, void := streamed(end.Seen, name)
+			if text != want || len(void) != 1 || !strings.HasPrefix(void[0], "Half of it, from anth") {
+				t.Errorf("%s: the deltas make %q, and %q were void", name, text, void)
+			}
+		}
+		var spent wire.UsageReport
+		c.must(wire.MethodUsageCost, wire.UsageCost{}, &spent)
+		got := map[string]int64{}
+		for _, m := range spent.Models {
+			got[m.Provider] = m.Input
+		}
+		if d := cmp.Diff(map[string]int64{"anthropic": 700, "openai": 500}, got); d != "" || spent.Totals.Calls != 2 {
+			t.Errorf("%d calls, input %s", spent.Totals.Calls, d)
+		}
+		if lines := c.lines("main"); len(lines) != 3 || lines[2] != "assistant: "+want {
+			t.Errorf("%q", lines)
+		}
+	})
+}
+
+// streamed adds up the deltas of an answer in events of one name, as a client does
+// that knows nothing else. void are the texts that were replaced.
+func streamed(seen []wire.Event, name string) (text string, void []string) {
+	for _, ev := range seen {
+		delta, replace := "", false
+		switch name {
+		case wire.EventAgent:
+			var a wire.Agent
+			var d wire.Assistant
+			if ev.Name != name || ev.Decode(&a) != nil || a.Stream != wire.StreamAssistant || json.Unmarshal(a.Data, &d) != nil {
+				continue
+			}
+			delta, replace = d.Delta, d.Replace
+		case wire.EventChat:
+			var d wire.Chat
+			if ev.Name != name || ev.Decode(&d) != nil || d.State != wire.StateDelta {
+				continue
+			}
+			delta, replace = d.Delta, d.Replace
+		}
+		if replace {
+			if text != "" {
+				void = append(void, text)
+			}
+			text = ""
+		}
+		text += delta
+	}
+	return text, void
 }
