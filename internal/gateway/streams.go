@@ -118,18 +118,19 @@ type stream struct {
 type merged struct {
 	event chela.Event // the latest, with the text of the whole message
 	sent  string      // the text that clients have
+	other bool        // that is of a message before
 	dirty bool
 	kept  [2]*kept // what clients find that come back: agent, chat
 }
 
 // close says that what comes now is another message.
-func (m *merged) close() { m.kept = [2]*kept{} }
+func (m *merged) close() { m.kept, m.other = [2]*kept{}, true }
 
 // delta returns what is new since text was sent; replace says that it is a
 // whole new text.
 func (m *merged) delta() (delta string, replace bool) {
 	text := m.event.Text
-	defer func() { m.sent, m.dirty = text, false }()
+	defer func() { m.sent, m.other, m.dirty = text, false, false }()
 	if rest, ok := strings.CutPrefix(text, m.sent); ok {
 		return rest, false
 	}
@@ -229,16 +230,17 @@ func (st *stream) sendLocked(whole bool) {
 	if st.think.dirty {
 		st.last = time.Now()
 		e := st.think.event
-		delta, replace := st.think.delta()
-		st.grow(&st.think.kept[0], e, delta, replace)
+		delta, _ := st.think.delta()
+		st.grow(&st.think.kept[0], e, delta, false) // there the mark is not known: clients take the whole text
 	}
 	e := st.text.event
 	if !st.text.dirty || shape.Silent(e.Text, whole) {
 		return
 	}
 	st.last = time.Now()
+	other := st.text.other
 	delta, replace := st.text.delta()
-	st.grow(&st.text.kept[0], e, delta, replace)
+	st.grow(&st.text.kept[0], e, delta, replace && !other)
 	st.s.grow(&st.text.kept[1], e, wire.EventChat, func(all bool) any {
 		p := chatEvent(e, wire.StateDelta)
 		p.Delta, p.Replace, p.Message = delta, replace, answer(e, e.Text)
