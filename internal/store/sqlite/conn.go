@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/chela-ai/chela/internal/session"
 )
 
 // conn is a connection with its prepared statements. It is used by one
@@ -20,6 +22,7 @@ type conn struct {
 	c     driver.Conn
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue
+	memo  *session.Memo // of the database
 
 	// lost is why the transaction is gone: after some errors SQLite rolls it
 	// back by itself, and what follows would not be part of it.
@@ -42,7 +45,7 @@ func dial(path, vfs string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c: c, stmts: make(map[string]driver.Stmt)}, nil
+	return &conn{c: c, stmts: make(map[string]driver.Stmt), memo: new(session.Memo)}, nil
 }
 
 func (c *conn) close() error {

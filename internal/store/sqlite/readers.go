@@ -116,5 +116,6 @@ func (d *DB) openReader() (*conn, error) {
 	if err := c.script(context.Background(), common+reading); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
+	c.memo = &d.memo
 	return c, nil
 }

@@ -24,7 +24,7 @@ func scanMeta(r *row) (session.Meta, error) {
 func (t sessions) Get(key chela.SessionKey) (session.Meta, error) {
 	var m session.Meta
 	ok, err := t.c.one(func(r *row) (err error) {
-		m, err = scanMeta(r)
+		m, err = t.c.memo.Read(key, r.text())
 		return err
 	}, "SELECT meta FROM session WHERE key = ?", str(key))
 	if err == nil && !ok {
@@ -92,6 +92,7 @@ func (t sessions) Put(m session.Meta) error {
 	if err != nil {
 		return fmt.Errorf("session %s: %w", m.Key, err)
 	}
+	t.c.memo.Keep(m, meta)
 	search := strings.ToLower(string(m.Key) + "\n" + m.Label + "\n" + m.Title)
 	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, search, meta, active, archived, entries)
 VALUES (?1, ?2, ?, ?, ?, ?, ?, ?, ifnull((SELECT `+seqOfLast+` FROM transcript WHERE id = ?2), 0))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/store/sqlite/wal"
 	"github.com/chela-ai/chela/internal/store/wake"
@@ -31,6 +32,7 @@ type DB struct {
 	writer  *writer
 	readers *readers
 	wakes   wake.Hub
+	memo    session.Memo
 	close   func() error
 	rewrite func(path string) error // rewriteFile; tests have disks of their own
 }
@@ -88,6 +90,7 @@ func (d *DB) openWriter() (*conn, error) {
 	if err := d.prepareWriter(c); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
+	c.memo = &d.memo
 	return c, nil
 }
 
