@@ -76,7 +76,7 @@ func (f *File) read() ([]byte, error) {
 func (f *File) unusable(err error) error {
 	return &chela.Error{
 		Code:    chela.CodeInvalid,
-		Message: fmt.Sprintf("the rules about commands in %s cannot be read, so that no command is run: %v", f.path, err),
+		Message: fmt.Sprintf("the rules about commands in %s cannot be read, so that no command is run", f.path),
 		Hint:    "correct the file, or move it away",
 		Err:     err,
 	}

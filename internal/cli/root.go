@@ -91,7 +91,7 @@ func (c *commands) root() *cobra.Command {
 	f.BoolVar(&c.NoColor, "no-color", false, "write without colours")
 
 	root.AddCommand(c.chat(), c.agent(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
-	root.AddCommand(sessions.Commands(&c.Console), tools.Commands(&c.Console), approvals.Commands(&c.Console))
+	root.AddCommand(sessions.Commands(&c.Console), tools.Commands(&c.Console), approvals.Commands(&c.Console), approvals.Policy(&c.Console, settings{c}))
 	root.AddCommand(models.Commands(&c.Console, settings{c}))
 	root.AddCommand(devices.Commands(&c.Console)...)
 	return root

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+
+	"github.com/chela-ai/chela/internal/chela"
 )
 
 // settings is the configuration and the keys, as commands of other packages
@@ -28,6 +31,22 @@ func (s settings) Set(path string, value any) error {
 	}
 	next, err := t.Set(path, b)
 	if err != nil {
+		return err
+	}
+	s.c.wrote(next)
+	return nil
+}
+
+func (s settings) Unset(path string) error {
+	t, err := s.c.tree()
+	if err != nil {
+		return err
+	}
+	next, err := t.Unset(path)
+	switch {
+	case errors.Is(err, chela.ErrNotFound):
+		return nil
+	case err != nil:
 		return err
 	}
 	s.c.wrote(next)

@@ -20,7 +20,7 @@ import (
 func Commands(k *console.Console) *cobra.Command {
 	c := commands{k}
 	return console.Group("approvals", "Decide about what waits for a person",
-		c.list(), c.get(), c.allow(), c.deny())
+		c.list(), c.get(), c.allow(), c.deny(), c.set(), c.allowlist(), c.bring())
 }
 
 type commands struct{ *console.Console }
@@ -37,10 +37,13 @@ func (c commands) waiting(ctx context.Context, f func(*client.Client, []wire.App
 }
 
 func (c commands) get() *cobra.Command {
-	var asJSON bool
+	var asJSON, rules bool
 	cmd := &cobra.Command{
 		Use: "get [ID]", Short: "Show the whole of what waits; without ID, when one thing waits, that", Args: console.Between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if rules {
+				return c.rules(cmd.Context(), func(_ *client.Client, s wire.ExecPolicySnapshot) error { return c.JSON(s.File) })
+			}
 			return c.waiting(cmd.Context(), func(l *client.Client, list []wire.Approval) error {
 				a, err := c.meant(list, args)
 				if err != nil && len(args) > 0 {
@@ -60,6 +63,7 @@ func (c commands) get() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&rules, "rules", false, "the rules about commands instead, as set takes them")
 	return cmd
 }
 
