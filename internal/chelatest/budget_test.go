@@ -41,7 +41,9 @@ func TestBudgets(t *testing.T) {
 	}{
 		{"the same call", func(n int) llmtest.Step { return one(n, "ls", `{"path":"."}`) }, "ls was called"},
 		{"two calls in turn", func(n int) llmtest.Step { return one(n, "ls", [...]string{`{"path":"."}`, `{}`}[n%2]) }, "in turn with another call"},
-		{"three calls in turn", func(n int) llmtest.Step { return one(n, "ls", [...]string{`{"path":"."}`, `{}`, `{"path":"memory/.."}`}[n%3]) }, "brought nothing new"},
+		{"three calls in turn", func(n int) llmtest.Step {
+			return one(n, "ls", [...]string{`{"path":"."}`, `{}`, `{"path":"memory/.."}`}[n%3])
+		}, "brought nothing new"},
 		{"a call that fails", func(n int) llmtest.Step { return one(n, "read", `{"path":"none"}`) }, "20 tool calls in a row failed"},
 		{"calls that fail, each time others", func(n int) llmtest.Step { return one(n, "read", fmt.Sprintf(`{"path":"none%d"}`, n)) }, "20 tool calls in a row failed"},
 		{"tools that are not there", func(n int) llmtest.Step { return one(n, fmt.Sprint("tool", n), `{}`) }, "20 tool calls in a row failed"},
