@@ -218,7 +218,7 @@ func (f *found) can(abilities []string, must string) {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(abilities, n) })
 	}
-	f.other = must != "" && !has(must)
+	f.other = f.other || must != "" && !has(must)
 	tools := has("tools", "tool_use")
 	f.model.Compat.SupportsTools = &tools
 	f.model.Images = f.model.Images || has("vision")
