@@ -111,6 +111,53 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
+// TestPolling has a model look at a silent command in the background, for ever,
+// and at one that says something.
+func TestPolling(t *testing.T) {
+	// watch begins a command and polls it, and returns the results of the polls.
+	watch := func(t *testing.T, command string, polls int) ([]string, Ended) {
+		var results []string
+		id := ""
+		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			last := r.Messages[len(r.Messages)-1]
+			switch {
+			case last.Role != llm.RoleTool:
+				return llmtest.Call("c", "exec", `{"command":"`+command+`","background":true}`)
+			case id == "":
+				_, rest, _ := strings.Cut(last.PlainText(), "sessionId ")
+				id, _, _ = strings.Cut(rest, ",")
+			default:
+				results = append(results, last.PlainText())
+			}
+			if len(results) >= polls {
+				return llmtest.Say("that was all")
+			}
+			return llmtest.Call(fmt.Sprint("c", n), "process", `{"action":"poll","sessionId":"`+id+`","timeout":30}`)
+		})
+		g := Start(t, Options{Model: model, Config: full()})
+		end := g.Client().Ask("main", "go")
+		g.Stop()
+		return results, end
+	}
+	t.Run("LOOPDET-04 a silent command is polled twenty times, and no more", func(t *testing.T) {
+		t.Parallel()
+		got, end := watch(t, "sleep 600", 60)
+		if len(got) != 21 || !strings.Contains(got[9], "process has polled 10 times with the same result") || !strings.Contains(got[20], "blocked: process has polled 20 times") {
+			t.Errorf("%d polls: %.300q", len(got), got)
+		}
+		if end.State != wire.StateError || !strings.Contains(end.Error, "again, after it was told to do something else") {
+			t.Errorf("%s %s", end.State, end.Error)
+		}
+	})
+	t.Run("LOOPDET-02 TH-09 one that says something each time is polled on", func(t *testing.T) {
+		t.Parallel()
+		got, end := watch(t, "while :; do date +%N; sleep 0.01; done", 40)
+		if len(got) != 40 || end.Text != "that was all" {
+			t.Errorf("%d polls, %s %q %s", len(got), end.State, end.Text, end.Error)
+		}
+	})
+}
+
 // toldOnce holds that the person was told once why the run ended, and that the
 // transcript says so once.
 func (c *Client) toldOnce(end Ended) {
