@@ -362,6 +362,7 @@ func (d *Document) Remove(id, what string) int {
 // Keep takes from the document that this one replaces what is not known here.
 func (d *Document) Keep(old *Document) {
 	d.extra = kept(d.extra, old.extra)
+	d.socket(old)
 	d.Defaults.extra = kept(d.Defaults.extra, old.Defaults.extra)
 	for id, a := range d.Agents {
 		was, ok := old.Agents[id]
@@ -375,6 +376,17 @@ func (d *Document) Keep(old *Document) {
 			}
 		}
 		d.Agents[id] = a
+	}
+}
+
+// socket keeps the token of a socket, which nobody is told.
+func (d *Document) socket(old *Document) {
+	var own, was map[string]json.RawMessage
+	if json.Unmarshal(d.extra["socket"], &own) != nil || json.Unmarshal(old.extra["socket"], &was) != nil {
+		return
+	}
+	if b, err := json.Marshal(kept(own, was)); err == nil {
+		d.extra["socket"] = b
 	}
 }
 
