@@ -39,6 +39,7 @@ var irregular = map[string]string{
 	"agent.identity.get result": "AgentIdentityResult",
 	"config.schema result":      "ConfigSchemaResponse",
 	"exec.approvals.get result": "ExecApprovalsSnapshot",
+	"exec.approvals.set result": "ExecApprovalsSnapshot",
 	"sessions.steer params":     "SessionsSendParams",
 	"chat.startup params":       "ChatHistoryParams",
 }
@@ -126,6 +127,7 @@ func (g *golden) calls() []call {
 
 		{"question.list", m{}, nil},
 		{"exec.approvals.get", m{}, nil},
+		{"exec.approvals.set", m{"file": m{"version": 1, "agents": m{"main": m{"allowlist": []m{{"pattern": "make"}}}}}}, nil},
 		{"exec.approval.list", m{}, nil},
 		{"exec.approval.get", m{"id": g.approval}, nil},
 		{"approval.get", m{"id": g.approval}, nil},
