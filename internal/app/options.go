@@ -79,6 +79,7 @@ type agentOptions struct {
 	Workspace      string                    `json:"workspace"`
 	Model          model.Choice              `json:"model"`
 	Models         map[string]model.Settings `json:"models"`
+	ModelPolicy    modelPolicy               `json:"modelPolicy"`
 	MaxConcurrent  int                       `json:"maxConcurrent"` // 0: 4 × cores
 	MaxRounds      int                       `json:"maxToolRounds"`
 	MaxCalls       int                       `json:"maxToolCallsPerTurn"`
@@ -95,6 +96,11 @@ type agentOptions struct {
 	ImageSide      int                       `json:"imageMaxDimensionPx"` // 0: 1200
 	Params         json.RawMessage           `json:"params"`
 	Budget         budgetOptions             `json:"budget"`
+}
+
+// modelPolicy is which models people may choose; none: all.
+type modelPolicy struct {
+	Allow []string `json:"allow"`
 }
 
 // agentsOptions is agents: what is said of single ones.

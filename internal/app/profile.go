@@ -51,7 +51,7 @@ func openModels(ctx context.Context, o *options, a Options, image model.Image) (
 	return model.Open(ctx, model.Options{
 		Image:  image,
 		Params: o.Agent.Params, AgentParams: o.Agents.params(chela.DefaultAgent),
-		Config: o.Models, Default: o.Agent.Model, Looks: o.Agent.ImageModel, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
+		Config: o.Models, Default: o.Agent.Model, Allow: o.Agent.ModelPolicy.Allow, Looks: o.Agent.ImageModel, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
 		Keys: keyDir(a.State), Rests: filepath.Join(a.State, "cache", "rests.json"), Log: a.Log, NoProbe: a.NoProbe, Made: a.Providers,
 	})
 }

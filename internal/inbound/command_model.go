@@ -46,16 +46,16 @@ func modelCommands() []Command {
 	}
 }
 
-// model returns the model that a word names, if it is a known one.
-func (k *call) model(word string) (llm.Model, bool) {
+// isModel reports whether a word names a known model.
+func (k *call) isModel(word string) bool {
 	cat := k.g.o.Catalog()
 	m, err := cat.Resolve(word)
 	if err != nil {
-		return m, false
+		return false
 	}
 	_, aliased := cat.Aliases[strings.ToLower(word)]
 	_, listed := cat.Lookup(m.Ref())
-	return m, aliased || listed
+	return aliased || listed
 }
 
 // chooseModel is /model.
@@ -90,9 +90,9 @@ func (k *call) pick(s string) (llm.Model, error) {
 		if n < 1 || n > len(cat.Models) {
 			return llm.Model{}, refusef("There is no model number %d. /model list shows them.", n)
 		}
-		return cat.Models[n-1], nil
+		s = cat.Models[n-1].Ref()
 	}
-	m, err := cat.Resolve(s)
+	m, err := cat.Choose(s)
 	if err != nil {
 		return m, refusef("%s. /model list shows them.", err)
 	}

@@ -60,10 +60,12 @@ func (k *call) fresh(reason string) (string, error) {
 	}
 	text := k.args
 	model := ""
-	if word, rest := cut(text); reason == "new" && word != "" {
-		if m, ok := k.model(word); ok {
-			model, text = m.Ref(), rest
+	if word, rest := cut(text); reason == "new" && word != "" && k.isModel(word) {
+		m, err := k.pick(word)
+		if err != nil {
+			return "", err
 		}
+		model, text = m.Ref(), rest
 	}
 	if _, _, err := k.cancel("a new conversation was begun"); err != nil {
 		return "", err

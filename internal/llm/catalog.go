@@ -14,6 +14,29 @@ import (
 type Catalog struct {
 	Models  []Model
 	Aliases map[string]string // lower-case alias → "provider/model" or a model's id
+	// Allow is what people may choose: "provider/model", an alias, or all of a
+	// service ("provider/*"); none: whatever they like.
+	Allow []string
+}
+
+// Choose returns the model that ref means, for somebody who wants it to answer.
+func (c Catalog) Choose(ref string) (Model, error) {
+	m, err := c.Resolve(ref)
+	if err == nil && !c.Allows(m) {
+		return Model{}, fmt.Errorf("model %s may not be chosen: agents.defaults.modelPolicy.allow does not name it", m.Ref())
+	}
+	return m, err
+}
+
+// Allows reports whether people may choose the model.
+func (c Catalog) Allows(m Model) bool {
+	return len(c.Allow) == 0 || slices.ContainsFunc(c.Allow, func(name string) bool {
+		if service, ok := strings.CutSuffix(name, "*"); ok {
+			return len(m.Ref()) >= len(service) && strings.EqualFold(m.Ref()[:len(service)], service)
+		}
+		named, err := c.Resolve(name)
+		return err == nil && named.Ref() == m.Ref()
+	})
 }
 
 // Resolve returns the model that ref means: an alias, "provider/model", or the

@@ -96,3 +96,36 @@ func BenchmarkResolve(b *testing.B) {
 		_, _ = c.Resolve("openrouter/openai/gpt-5-mini")
 	}
 }
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	c := Catalog{
+		Models:  []Model{{Provider: "a", ID: "one"}, {Provider: "a", ID: "two"}, {Provider: "b", ID: "x/y"}, {Provider: "b", ID: "z"}},
+		Aliases: map[string]string{"quick": "a/two"},
+	}
+	for _, tt := range []struct {
+		allow []string
+		want  string // what may be chosen of "a/one", "quick", "b/x/y", "b/z", "c/new"
+	}{
+		{nil, "a/one a/two b/x/y b/z c/new"},
+		{[]string{"A/One"}, "a/one"},
+		{[]string{"quick"}, "a/two"},
+		{[]string{"b/*"}, "b/x/y b/z"},
+		{[]string{"B/X/*"}, "b/x/y"},
+		{[]string{"*"}, "a/one a/two b/x/y b/z c/new"},
+		{[]string{"nonsense", "c/new"}, "c/new"},
+	} {
+		var got []string
+		for _, ref := range []string{"a/one", "quick", "b/x/y", "b/z", "c/new"} {
+			m, err := (Catalog{Models: c.Models, Aliases: c.Aliases, Allow: tt.allow}).Choose(ref)
+			if err == nil {
+				got = append(got, m.Ref())
+			} else if !strings.Contains(err.Error(), "agents.defaults.modelPolicy.allow") {
+				t.Errorf("%v: %s: %v", tt.allow, ref, err)
+			}
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%v: %q, want %q", tt.allow, got, tt.want)
+		}
+	}
+}

@@ -16,7 +16,8 @@ import (
 type Options struct {
 	Config
 	Default Choice
-	Looks   Choice // models that look at pictures for one that does not see
+	Allow   []string // what people may choose, in the words of llm.Catalog; none: all
+	Looks   Choice   // models that look at pictures for one that does not see
 	// Params are fields of requests: to any model, and over those of a model, of
 	// the agent.
 	Params, AgentParams json.RawMessage

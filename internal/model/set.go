@@ -96,15 +96,22 @@ func sorted(ps map[string]Provider) func(func(string, Provider) bool) {
 	}
 }
 
-// Catalog returns the models that can be named.
-func (m *Set) Catalog() llm.Catalog { return *m.catalog.Load() }
+// Catalog returns the models that can be named. The default one may always be
+// chosen.
+func (m *Set) Catalog() llm.Catalog {
+	c := *m.catalog.Load()
+	if len(m.o.Allow) > 0 {
+		c.Allow = append([]string{m.choice.String()}, m.o.Allow...)
+	}
+	return c
+}
 
 // Default returns the model that answers where nobody chose another, and why.
 func (m *Set) Default() (ref llm.Ref, why string) { return m.choice, m.why }
 
-// Name returns the full name of a model that a person named.
+// Name returns the full name of a model that a person chose.
 func (m *Set) Name(s string) (string, error) {
-	info, err := m.Catalog().Resolve(s)
+	info, err := m.Catalog().Choose(s)
 	return info.Ref(), err
 }
 
@@ -138,7 +145,7 @@ func (m *Set) known() (llm.Catalog, error) {
 		maps.Copy(out.Aliases, common.Aliases)
 	}
 	out.Models = append(out.Models, llm.Model{
-		Provider: Offline.Provider, ID: Offline.Model, Name: "built-in assistant (not a language model)",
+		Provider: Offline.Provider, ID: Offline.Model, Name: "built-in assistant (not a language model)", Price: &llm.Price{},
 	})
 	for ref, s := range m.o.Models {
 		if s.Alias != "" {

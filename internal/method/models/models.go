@@ -108,7 +108,7 @@ func (o Options) List(all bool) wire.ModelsList {
 	}
 	out := wire.ModelsList{Models: []wire.Model{}}
 	for i, m := range slices.Concat([]llm.Model{first}, catalog.Models) {
-		if m.ID == "" || i > 0 && m.Ref() == first.Ref() || !all && i > 0 && !ready[m.Provider] {
+		if m.ID == "" || i > 0 && (m.Ref() == first.Ref() || !all && (!ready[m.Provider] || !catalog.Allows(m))) {
 			continue
 		}
 		w := shape.Model(m, o.Think, ready[m.Provider])
