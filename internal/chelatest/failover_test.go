@@ -27,6 +27,14 @@ type trouble struct {
 	rests time.Duration // until the key is asked again; 0: longer than the test lasts
 }
 
+// id is the check that the trouble belongs to: time-outs, or errors of all kinds.
+func (f *trouble) id() string {
+	if f.takes > 0 {
+		return "R19"
+	}
+	return "R20"
+}
+
 // rotates reports whether another key may help.
 func (f *trouble) rotates() bool {
 	return !slices.Contains([]llm.Class{llm.ClassFormat, llm.ClassContext, llm.ClassNoModel}, f.class)
@@ -81,6 +89,10 @@ func refusals() []trouble {
 		trouble{
 			name: "hangs before the headers", class: llm.ClassTimeout, takes: silence, rests: time.Minute,
 			fault: llmtest.Fault{Hang: llmtest.HangHeaders},
+		},
+		trouble{
+			name: "sends a byte a second", class: llm.ClassTimeout, takes: silence, rests: time.Minute,
+			fault: llmtest.Fault{Drip: time.Second},
 		},
 	)
 }
@@ -185,7 +197,7 @@ func TestFaults(t *testing.T) {
 					b.end()
 				})
 				for n := range faults {
-					t.Run(faults[n].name, func(t *testing.T) {
+					t.Run(faults[n].id()+" "+faults[n].name, func(t *testing.T) {
 						for _, w := range wrong[n] {
 							t.Error(w)
 						}
