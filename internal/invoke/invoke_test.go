@@ -22,6 +22,8 @@ import (
 	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/policy"
+	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/usage"
@@ -836,18 +838,47 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-func BenchmarkInvoke(b *testing.B) {
-	var n int
-	v := invoke.New(invoke.Options{Log: slog.New(slog.NewJSONHandler(io.Discard, nil))}).For(scope(&fake{
-		spec: read().spec, run: func(context.Context, tool.Call) (tool.Result, error) {
-			n++
-			return tool.Text(fmt.Sprint(n)), nil
-		},
-	}))
+// BenchmarkDoor is a call with everything in its way: a policy of several steps,
+// its schema, hooks in process before and after it, loop detection, budgets and
+// the log. The tool does nothing, and nothing is committed.
+func BenchmarkDoor(b *testing.B) {
+	n := 0
+	count := &fake{spec: read().spec}
+	count.run = func(context.Context, tool.Call) (tool.Result, error) {
+		n++
+		count.args = count.args[:0]
+		return tool.Text(fmt.Sprint(n)), nil
+	}
+	var more []tool.Tool
+	for i := range 30 {
+		more = append(more, open(fmt.Sprint("tool", i), nil))
+	}
+	s := scope(append(more, count)...)
+	s.Policy = policy.New(policy.Config{Rules: policy.Rules{Profile: "coding", AlsoAllow: []string{"tool*"}, Deny: []string{"browser", "cron"}}},
+		policy.Config{Rules: policy.Rules{Deny: []string{"tool2?"}}}, "agents.entries.main", policy.Conversation{Provider: "openai", Model: "gpt"})
+	s.Budget = usage.Budget{ToolCalls: 1 << 40, Failures: 20, Identical: 1 << 40, Tokens: 1 << 40, Time: time.Hour}
+	s.Started, s.Spent, s.Ledger = time.Now(), func() usage.Sum { return usage.Sum{} }, new(silentLedger)
+	secrets := new(secret.Redactor)
+	secrets.Add(secret.New("sk-0123456789"), secret.New("another secret"))
+	before := func(_ context.Context, c hook.Call) (hook.Verdict, error) {
+		return hook.Verdict{Ask: secrets.Redact(string(c.Args)) != string(c.Args)}, nil
+	}
+	d := invoke.New(invoke.Options{
+		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)), Redact: secrets.Redact,
+		Before: []hook.Before{{Name: "secrets", Func: before}, {Name: "other", Func: before}},
+		After:  []hook.After{{Name: "count", Func: func(context.Context, hook.Call, hook.Done) error { return nil }}},
+	})
+	v := d.For(s)
 	c := call("read", `{"path": "internal/invoke/door.go", "limit": 200}`)
+	b.ReportAllocs()
 	for b.Loop() {
 		if r, err := v.Invoke(b.Context(), c, nil); err != nil || r.IsError {
 			b.Fatal(text(r), err)
 		}
 	}
 }
+
+// silentLedger remembers nothing.
+type silentLedger struct{ ledger }
+
+func (*silentLedger) Ended(llm.ToolCall, session.Outcome) {}
