@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -95,15 +94,10 @@ func ParseRequest(b []byte) (Request, error) {
 	if !json.Valid(b) {
 		return r, ErrNotJSON
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	err := d.Decode(&r)
-	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		err = fmt.Errorf("at /%s: must not be %s", te.Field, te.Value)
-	}
+	err := r.read(b)
 	switch {
 	case err != nil:
-		return Request{ID: looseID(b)}, errors.New(strings.TrimPrefix(err.Error(), "json: "))
+		return Request{ID: looseID(b)}, err
 	case r.Type != TypeRequest:
 		return r, fmt.Errorf("type is %q, want %q", r.Type, TypeRequest)
 	case r.ID == "":
@@ -112,6 +106,45 @@ func ParseRequest(b []byte) (Request, error) {
 		return r, errors.New("method is empty")
 	}
 	return r, nil
+}
+
+// read takes what a frame holds. The parameters are a part of it and no copy:
+// they may be large.
+func (r *Request) read(b []byte) error {
+	if bytes.TrimLeft(b, blanks)[0] != '{' {
+		return mistyped("", json.Unmarshal(b, r))
+	}
+	for name, value := range Members(b) {
+		var err error
+		switch name {
+		case "type":
+			err = json.Unmarshal(value, &r.Type)
+		case "id":
+			err = json.Unmarshal(value, &r.ID)
+		case "method":
+			err = json.Unmarshal(value, &r.Method)
+		case "traceparent":
+			err = json.Unmarshal(value, &r.Trace)
+		case "expectedProfileId":
+			err = json.Unmarshal(value, &r.Viewer)
+		case "params":
+			r.Params = value
+		default:
+			err = fmt.Errorf("unknown field %q", name)
+		}
+		if err != nil {
+			return mistyped(name, err)
+		}
+	}
+	return nil
+}
+
+// mistyped says what a property must not be.
+func mistyped(name string, err error) error {
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("at /%s: must not be %s", name, te.Value)
+	}
+	return err
 }
 
 // looseID returns the id of a frame that is not a request; "" when it has none.

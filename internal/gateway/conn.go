@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -95,11 +96,36 @@ func (c *conn) drop() {
 	c.close(wire.CloseAuth, "gateway auth changed")
 }
 
+// frame reads a frame. Room for a large one is made once: of memory that was not
+// written to, the system has given none yet.
+func (c *conn) frame() ([]byte, error) {
+	_, r, err := c.ws.Reader(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, 512)
+	for {
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return nil, err
+		case len(b) < cap(b):
+		case len(b) < 1<<20:
+			b = append(make([]byte, 0, 2*cap(b)), b...)
+		default:
+			b = append(make([]byte, 0, wire.MaxPayload+1), b...)
+		}
+	}
+}
+
 // read reads frames until the connection ends. It goes on while requests are
 // carried out: it is the reader that sees the other side close.
 func (c *conn) read(ctx context.Context) {
 	for {
-		_, b, err := c.ws.Read(context.Background())
+		b, err := c.frame()
 		if err != nil {
 			return
 		}

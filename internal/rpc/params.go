@@ -78,16 +78,16 @@ func (s shape) checkAt(method string, raw json.RawMessage, path string) error {
 	return nil
 }
 
-// object returns the properties of raw; absent parameters have none.
+// object returns the properties of raw, which are parts of it; absent parameters
+// have none.
 func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
-	var props map[string]json.RawMessage
-	if json.Unmarshal(raw, &props) != nil {
+	if raw[0] != '{' {
 		return nil, errors.New("at root: must be object")
 	}
-	return props, nil
+	return maps.Collect(wire.Members(raw)), nil
 }
 
 // Decode stores raw in params; what does not fit is named in the error.
