@@ -2,6 +2,7 @@ package ansi
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
@@ -95,7 +96,7 @@ func cut(s string, width int) string {
 			s = s[n:]
 			continue
 		}
-		_, n := utf8.DecodeRuneInString(s)
+		n := character(s)
 		w := Width(s[:n])
 		if used+w > width {
 			if style != "" {
@@ -109,6 +110,29 @@ func cut(s string, width int) string {
 		s = s[n:]
 	}
 	return b.String()
+}
+
+// character returns the length of the first character of s as people see it,
+// with the marks on it and what is joined to it.
+func character(s string) int {
+	first, n := utf8.DecodeRuneInString(s)
+	flag := func(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
+	if r, m := utf8.DecodeRuneInString(s[n:]); flag(first) && flag(r) {
+		return n + m
+	}
+	for n < len(s) {
+		r, m := utf8.DecodeRuneInString(s[n:])
+		switch {
+		case r == 0x200d: // a joiner
+			_, next := utf8.DecodeRuneInString(s[n+m:])
+			n += m + next
+		case unicode.In(r, unicode.Mn, unicode.Me), r >= 0x1f3fb && r <= 0x1f3ff: // a mark, a colour of skin
+			n += m
+		default:
+			return n
+		}
+	}
+	return n
 }
 
 // Truncate returns s, one line, cut to width columns with an ellipsis.
