@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/chelatest/naughty"
 	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/wire"
 )
@@ -252,6 +254,15 @@ func TestRename(t *testing.T) {
 		d, err := pairing.Rename(m, admin, "a", name)
 		if (err == nil) != ok || ok && d.Label != "Anna's phone" {
 			t.Errorf("Rename(%q) = %q, %v", name, d.Label, err)
+		}
+	}
+	for _, s := range naughty.Strings(t) {
+		d, err := pairing.Rename(m, admin, "a", s)
+		switch {
+		case err == nil && d.Label != strings.TrimSpace(s), err == nil && strings.ContainsAny(d.Label, "\n\x1b\x00"):
+			t.Errorf("Rename(%q) = %q", s, d.Label)
+		case err != nil && len(s) <= 64 && strings.TrimSpace(s) != "" && !naughty.Hides(s):
+			t.Errorf("Rename(%q): %v", s, err)
 		}
 	}
 	if _, err := pairing.Rename(m, admin, "b", "x"); chela.CodeOf(err) != chela.CodeNotFound {

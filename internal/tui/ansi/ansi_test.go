@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/chelatest/naughty"
 )
 
 func TestClean(t *testing.T) {
@@ -99,6 +101,23 @@ func TestWrapAtHyphens(t *testing.T) {
 	for _, in := range []string{strings.Repeat("0", 39) + "-", Style("1").Paint(strings.Repeat("你", 19)+"a-") + "b"} {
 		if got := Wrap(in, 39); Width(got) > 39 || strings.ReplaceAll(Clean(got), "\n", "") != Clean(in) {
 			t.Errorf("Wrap(%q) = %q", in, got)
+		}
+	}
+}
+
+func TestNaughty(t *testing.T) {
+	t.Parallel()
+	for _, s := range naughty.Strings(t) {
+		if got := Clean(s); naughty.Hides(got) || Clean(got) != got {
+			t.Errorf("Clean(%q) = %q", s, got)
+		}
+		if got := Line(s); naughty.Hides(got) || strings.Contains(got, "\n") {
+			t.Errorf("Line(%q) = %q", s, got)
+		}
+		for line := range strings.SplitSeq(Wrap(s, 10), "\n") {
+			if Width(line) > 10 {
+				t.Errorf("Wrap(%q): %q is %d wide", s, line, Width(line))
+			}
 		}
 	}
 }
