@@ -95,8 +95,6 @@ var (
 	// secret in its query.
 	user  = pattern(`://[^/?#\s]*@`)
 	query = pattern(`(?i)([?&#][^=&\s]*(token|key|secret|password|auth|sig)[^=&\s]*=)[^&\s]+`)
-	// credential matches what services give out as keys, anywhere in a text.
-	credential = pattern(`(?i)\b(sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[a-z]|xapp|hf|gsk|xai|key|pat)[-_][A-Za-z0-9_\-]{8,}|\bAKIA[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_\-]{20,}|\bey[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-.]+|\b(bearer|basic)\s+\S{6,}|\b\d{6,}:[A-Za-z0-9_\-]{20,}|-----BEGIN[^-]*PRIVATE KEY`)
 )
 
 // pattern is an expression that is compiled at its first use.
@@ -109,7 +107,7 @@ func (w viewer) text(s string, path []string, hidden bool) string {
 	switch {
 	case s == "" || !w.used && reference().MatchString(s):
 		return s
-	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), credential().MatchString(s):
+	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), secret.Suspect(s):
 		return secret.Redacted
 	}
 	return query().ReplaceAllString(user().ReplaceAllString(s, "://"+secret.Redacted+"@"), "${1}"+secret.Redacted)
@@ -149,6 +147,3 @@ func (w viewer) key(path []string) *Key {
 	}
 	return n.key
 }
-
-// Concealed returns a text for people without what looks like a credential.
-func Concealed(s string) string { return credential().ReplaceAllString(s, secret.Redacted) }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -23,11 +24,11 @@ func shown(t testing.TB, text string, env map[string]string) string {
 	}
 	tree, err := config.Options{Env: func(k string) string { return env[k] }}.Load(path)
 	if err != nil {
-		return config.Concealed(err.Error())
+		return secret.Concealed(err.Error())
 	}
 	out := string(tree.Written()) + "\n" + string(tree.InForce())
 	for _, p := range append(tree.Warnings(), tree.Unguarded()...) {
-		out += "\n" + config.Concealed(p.String())
+		out += "\n" + secret.Concealed(p.String())
 	}
 	return out
 }

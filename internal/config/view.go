@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -69,7 +70,7 @@ func (v View) hash(sum string) string {
 func issues(err error) []wire.ConfigIssue {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
-		return []wire.ConfigIssue{{Message: Concealed(err.Error())}}
+		return []wire.ConfigIssue{{Message: secret.Concealed(err.Error())}}
 	}
 	out := []wire.ConfigIssue{}
 	for _, p := range e.Problems {
@@ -81,7 +82,7 @@ func issues(err error) []wire.ConfigIssue {
 }
 
 func issue(p Problem) wire.ConfigIssue {
-	return wire.ConfigIssue{Path: p.Path, Message: Concealed(p.Message)}
+	return wire.ConfigIssue{Path: p.Path, Message: secret.Concealed(p.Message)}
 }
 
 // Schema returns what is known of all keys.

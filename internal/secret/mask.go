@@ -5,24 +5,6 @@ import (
 	"regexp"
 )
 
-// looks is what looks like a secret, whoever's it is. The first group of a
-// pattern is the secret; without one it is all that matches.
-var looks = [...]string{
-	`\bsk-[A-Za-z0-9_-]{8,}`,                                                 // OpenAI, Anthropic, OpenRouter
-	`\b(?:gh[pousr]|github_pat|gsk|npm|hf|xai)_\w{16,}`,                      // GitHub, Groq, npm, Hugging Face, xAI
-	`\b(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}`,                                  // Slack
-	`\bAIza[A-Za-z0-9_-]{20,}`,                                               // Google
-	`\bAKIA[A-Z0-9]{16}\b`,                                                   // Amazon
-	`\b\d{6,12}:[A-Za-z0-9_-]{30,}`,                                          // Telegram
-	`\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}`,                                   // a JSON Web Token
-	`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{12,})`,                     // a header
-	`\b[A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)=\\?["']?([^\s"'\\]{6,})`, // a variable
-	`(?i)--(?:api-?key|token|secret|password)[ =]\\?["']?([^\s"'\\]{6,})`,    // a flag
-	`(?i)\\?"(?:api_?key|token|access_?token|refresh_?token|client_?secret|secret|password)\\?"\s*:\s*\\?"([^"\\]{6,})`, // a member of an object
-	`://[^/\s:@]+:([^/\s:@]{4,})@`,                                           // in a URL
-	`-----BEGIN [A-Z ]*PRIVATE KEY-----((?:[A-Za-z0-9+/=:,. -]|\\[nr]|\s)+)`, // a key file
-}
-
 // Masker hides in text what looks like a secret. It is for logs: what it
 // changes cannot be read back.
 type Masker struct{ patterns []*regexp.Regexp }
@@ -31,7 +13,10 @@ type Masker struct{ patterns []*regexp.Regexp }
 // expressions of which the first group, or all, is the secret.
 func NewMasker(more ...string) (*Masker, error) {
 	m := &Masker{}
-	for _, s := range looks {
+	for _, l := range looks {
+		m.patterns = append(m.patterns, regexp.MustCompile(l.sure))
+	}
+	for _, s := range named {
 		m.patterns = append(m.patterns, regexp.MustCompile(s))
 	}
 	for _, s := range more {
