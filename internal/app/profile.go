@@ -182,7 +182,7 @@ func (p *profiles) status(ctx context.Context, st store.Store, key chela.Session
 	var m session.Meta
 	err := st.View(ctx, func(r store.Reader) error {
 		var err error
-		m, err = r.Sessions().Get(key)
+		m, err = session.Lookup(r.Sessions(), key)
 		return err
 	})
 	if err != nil {

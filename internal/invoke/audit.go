@@ -38,21 +38,33 @@ func (k *call) record(ctx context.Context, res tool.Result, err error) {
 	if s.Ledger != nil && !waits {
 		s.Ledger.Ended(k.wire, o)
 	}
-	d.log.LogAttrs(ctx, slog.LevelInfo, "tool call",
+	attrs := []slog.Attr{
 		slog.String("principal", o.Who), slog.String("agent", string(s.Agent)),
 		slog.String("session", string(s.Session)), slog.String("run", string(s.Run)),
 		slog.String("tool", k.name()), slog.String("args", o.Ran),
 		slog.String("decision", o.Decision), slog.String("rule", o.Rule),
-		slog.String("outcome", o.Result), slog.Duration("took", o.Took))
+		slog.String("outcome", o.Result), slog.Duration("took", o.Took),
+	}
+	if res.IsError {
+		attrs = append(attrs, slog.String("error", clip(said(res), maxErrorText)))
+	}
+	d.log.LogAttrs(ctx, slog.LevelInfo, "tool call", attrs...)
 }
 
-// short returns arguments for the record.
-func (d *Door) short(args json.RawMessage) string { return d.redact(masked(args)) }
+// short returns arguments for the record. Known secrets go before anything is
+// cut: half of one would not be known.
+func (d *Door) short(args json.RawMessage) string {
+	return masked(json.RawMessage(d.redact(string(args))))
+}
 
 // secretWords mark an argument whose value is not logged.
 var secretWords = [...]string{"key", "token", "secret", "password", "passwd", "auth", "credential", "cookie"}
 
-const maxArgText = 80 // bytes of one text in a log line
+// Bounds of a log line, in bytes.
+const (
+	maxArgText   = 80 // of one text among the arguments
+	maxErrorText = 200
+)
 
 // masked returns arguments for a log line.
 func masked(args json.RawMessage) string {

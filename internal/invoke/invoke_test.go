@@ -802,38 +802,40 @@ func TestApproval(t *testing.T) {
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	d := invoke.New(invoke.Options{Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	d := invoke.New(invoke.Options{
+		Log: slog.New(slog.NewJSONHandler(&log, nil)), Redact: func(s string) string { return strings.ReplaceAll(s, "known-canary", "[redacted]") },
+	})
 	deny := &planner{plan: func() (tool.Plan, error) { return tool.Plan{Deny: "never"}, nil }}
 	deny.spec.Name = "deny"
 	v := d.For(scope(deny, open("good", nil), open("bad", func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{}, errors.New("boom")
 	})))
-	do(t, v, call("good", `{"apiKey":"s3cret","nested":{"Password":"s3cret"},"content":"`+strings.Repeat("x", 1000)+`"}`))
+	do(t, v, call("good", `{"apiKey":"s3cret","nested":{"Password":"s3cret"},"content":"`+strings.Repeat("x", 1000)+`","cut":"`+strings.Repeat("y", 75)+`known-canary"}`))
 	do(t, v, call("bad", "{}"))
 	do(t, v, call("deny", "{}"))
 	do(t, v, call("none", "{}"))
 	var rows []string
 	for l := range strings.Lines(log.String()) {
-		var r struct{ Msg, Principal, Tool, Decision, Rule, Outcome, Args string }
+		var r struct{ Msg, Principal, Tool, Decision, Rule, Outcome, Args, Error string }
 		if err := json.Unmarshal([]byte(l), &r); err != nil {
 			t.Fatal(err)
 		}
 		if r.Msg != "tool call" {
 			continue
 		}
-		rows = append(rows, strings.Join([]string{r.Principal, r.Tool, r.Decision, r.Rule, r.Outcome}, " "))
+		rows = append(rows, strings.TrimSpace(strings.Join([]string{r.Principal, r.Tool, r.Decision, r.Rule, r.Outcome, r.Error}, " ")))
 		if len(r.Args) > 420 {
 			t.Errorf("%d bytes of arguments", len(r.Args))
 		}
 	}
 	want := []string{
-		"owner good allowed default ok", "owner bad allowed default error", "owner deny denied plan error",
-		"owner none refused unknown-tool error",
+		"owner good allowed default ok", "owner bad allowed default error boom", "owner deny denied plan error never",
+		`owner none refused unknown-tool error there is no tool "none"; there are bad, deny, good`,
 	}
 	if d := cmp.Diff(want, rows); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if s := log.String(); strings.Contains(s, "s3cret") || strings.Contains(s, strings.Repeat("x", 200)) {
+	if s := log.String(); strings.Contains(s, "s3cret") || strings.Contains(s, "known") || strings.Contains(s, strings.Repeat("x", 200)) {
 		t.Errorf("log %s", s)
 	}
 }
