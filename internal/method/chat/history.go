@@ -127,7 +127,7 @@ func (m methods) page(key chela.SessionKey, in wire.ChatHistory, pg page, flight
 	kept := fit(pg.entries, most)
 	m.o.Rows.Show.Entries(kept, most-sizes(kept))
 	h := wire.History{
-		SessionKey: string(key), SessionID: pg.meta.ID, Messages: []wire.Message{}, Pending: pending(pg.pending, in.Before),
+		SessionKey: string(key), SessionID: pg.meta.ID, Messages: make([]wire.Message, 0, len(kept)), Pending: pending(pg.pending, in.Before),
 		Receipts: pg.all, Consumptions: pg.consumed, Total: pg.total, Offset: pg.offset,
 		Info: &pg.row, Thinking: cmp.Or(pg.row.Thinking, pg.row.Default), Verbose: pg.row.Verbose, InFlight: flight,
 		Cursor: cursor(pg.meta.ID, pg.total),
