@@ -1,0 +1,134 @@
+package shell_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/shell"
+)
+
+// calls writes what a script runs, one program a line: ">" for one that only
+// runs the next.
+func calls(s shell.Script) []string {
+	var out []string
+	for _, st := range s.Steps {
+		for _, c := range st.Calls {
+			var words []string
+			for _, w := range c.Argv {
+				text := w.Text
+				if !w.Literal {
+					text = "<" + text + ">"
+				}
+				words = append(words, text)
+			}
+			line := strings.Join(words, " ")
+			if c.Through {
+				line = "> " + words[0]
+			}
+			out = append(out, line)
+		}
+		if st.Text != nil {
+			out = append(out, calls(*st.Text)...)
+		}
+	}
+	return out
+}
+
+func TestScript(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		command string
+		want    []string // nil: undecidable
+		render  string
+	}{
+		{"ls -la | head -5", []string{"ls -la", "head -5"}, "/x/ls -la | /x/head -5"},
+		{"a && b || c; d", []string{"a", "b", "c", "d"}, "/x/a && /x/b || /x/c; /x/d"},
+		{`a 'b c' "d e" f\ g`, []string{"a b c d e f g"}, "/x/a 'b c' 'd e' 'f g'"},
+		{`a "it's" '"'`, []string{`a it's "`}, `/x/a 'it'\''s' '"'`},
+		{`a "" '$(b)' \$c`, []string{"a  $(b) $c"}, "/x/a '' '$(b)' '$c'"},
+		{"a $X ${Y} *.go ~/x {a,b}", []string{"a <$X> <${Y}> <*.go> <~/x> <{a,b}>"}, "/x/a $X ${Y} *.go ~/x {a,b}"},
+		{"env -u X LANG=C nice -n 5 timeout 9 a b", []string{"> env", "> nice", "> timeout", "a b"}, "/x/env -u X 'LANG=C' /x/nice -n 5 /x/timeout 9 /x/a b"},
+		{"TZ='a b' a", []string{"a"}, "TZ='a b' /x/a"},
+		{"sh -c 'a; b | c' && d", []string{"> sh", "a", "b", "c", "d"}, `/x/sh -c '/x/a; /x/b | /x/c' && /x/d`},
+		{`sh -c "sh -c 'a b'"`, []string{"> sh", "> sh", "a b"}, `/x/sh -c '/x/sh -c '\''/x/a b'\'''`},
+		{"busybox sh -c a", []string{"> busybox", "a"}, "/x/busybox sh -c /x/a"},
+		{"sudo -u root a", []string{"sudo -u root a", "a"}, "/x/sudo -u root /x/a"},
+		{"find . -name x -exec a -l {} + -print", []string{"find . -name x -exec a -l <{}> + -print", "a -l <{}>"}, "/x/find . -name x -exec /x/a -l {} + -print"},
+		{`find . -exec a {} \; -exec b \;`, []string{"find . -exec a <{}> ; -exec b ;", "a <{}>", "b"}, "/x/find . -exec /x/a {} ';' -exec /x/b ';'"},
+		{"xargs -n 1 a b", []string{"xargs -n 1 a b", "a b <…>"}, "/x/xargs -n 1 /x/a b"},
+		{"a 2>&1 >/dev/null | b", []string{"a", "b"}, "/x/a 2>&1 >/dev/null | /x/b"},
+		{"a\nb # c", []string{"a", "b"}, "/x/a; /x/b"},
+		{"'a;b' c", []string{"a;b c"}, "'/x/a;b' c"},
+		{"a $(b)", nil, ""}, {"a `b`", nil, ""}, {"a <(b)", nil, ""}, {"a > f", nil, ""}, {"a < f", nil, ""}, {"a <<< x", nil, ""}, {"a <<E\nE", nil, ""},
+		{"a &", nil, ""}, {"(a)", nil, ""}, {"{ a; }", nil, ""}, {"! a", nil, ""}, {"a |& b", nil, ""}, {"if a; then b; fi", nil, ""}, {"f() { a; }; f", nil, ""},
+		{"$X", nil, ""}, {"a$X b", nil, ""}, {"*/a", nil, ""}, {"~/a", nil, ""}, {"X=1", nil, ""}, {"X=1 a", nil, ""}, {"PATH=x a", nil, ""}, {"LANG=$X a", nil, ""},
+		{"a $'x'", nil, ""}, {`a $"x"`, nil, ""}, {"a $((1))", nil, ""}, {"a ${X:-b}", nil, ""}, {"a ${!X}", nil, ""}, {"a ${#X}", nil, ""}, {"a ${X[1]}", nil, ""}, {"a @(b|c)", nil, ""},
+		{"eval a", nil, ""}, {"exec a", nil, ""}, {"command a", nil, ""}, {". a", nil, ""}, {"source a", nil, ""}, {"env -S 'a b'", nil, ""}, {"env", nil, ""}, {"env X=1 a", nil, ""}, {"timeout $X a", nil, ""},
+		{"sh", nil, ""}, {"sh a", nil, ""}, {"sh -c \"$X\"", nil, ""}, {"sh -c 'a' b", nil, ""}, {"sh -lc a", nil, ""}, {"sh -c 'a > b'", nil, ""}, {"busybox rm x", nil, ""},
+		{"find . -exec {} +", nil, ""}, {"find . -exec sh -c a +", nil, ""}, {"xargs sh -c a", nil, ""}, {"", nil, ""}, {"#", nil, ""}, {"a '", nil, ""}, {"a \x00", nil, ""}, {"a \u202e", nil, ""},
+	} {
+		s, err := shell.Judge{Home: "/home/anna"}.Script(tt.command)
+		if tt.want == nil {
+			var u shell.Undecidable
+			if !errors.As(err, &u) || u == "" {
+				t.Errorf("Script(%q): %v, %v; want that it is undecidable", tt.command, calls(s), err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(tt.want, calls(s)); err != nil || diff != "" {
+			t.Errorf("Script(%q): %v, -want +got:\n%s", tt.command, err, diff)
+			continue
+		}
+		if got := s.Render(func(name string) string { return "/x/" + name }); got != tt.render {
+			t.Errorf("Script(%q) is written as %q, want %q", tt.command, got, tt.render)
+		}
+	}
+}
+
+func TestInline(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		"python3 -c 1": "python3", "cd x && python3.12 -Bc 1": "python3.12", "env python -c 1": "python", "/usr/bin/python3 -c 1": "python3",
+		"node -e 1": "node", "node --eval=1": "node", "node --ev 1": "node", "node -p 1": "node", "deno eval 1": "deno", "ruby -ne 1": "ruby", "perl -E 1": "perl", "perl -lane 1": "perl",
+		"php -r 1": "php", "lua -e 1": "lua", "osascript -e 1": "osascript", "awk '{system(1)}'": "awk", "sed -i s/a/b/ x": "sed", "make": "make", "find . -exec rm {} +": "find",
+		"ls | xargs rm": "xargs", "sh -c 'python3 -c 1'": "python3", "X=1 python3 -c 1": "python3", "f() { python3 -c 1; }; f": "python3", "powershell.exe -enc x": "powershell", "cmd.exe /c x": "cmd",
+		"vim -c x": "vim", "vim +x": "vim", "psql -c x": "psql",
+		"python3 x.py": "", "python3 --version": "", "node x.js": "", "awk '{print $1}' x": "", "sed -n 1p x": "", "find . -name x": "", "ls": "", "git log -p": "", "echo python3 -c 1": "",
+	} {
+		if got := shell.Parse(command).Inline(); got != want {
+			t.Errorf("Inline(%q) = %q, want %q", command, got, want)
+		}
+	}
+}
+
+// FuzzScript holds that a script that is written again is read as the same one.
+func FuzzScript(f *testing.F) {
+	for _, s := range []string{
+		"ls -la | head", `a 'b c' "d" \e $X *.go`, "env LANG=C nice a", "sh -c 'a \"b\"'", `find . -exec a {} \;`, "ls | xargs -n 1 a", "a 2>&1 >/dev/null", "TZ='x y' a", "a; b\nc && d || e",
+		"busybox sh -c 'a b'", "a ~ {x,y} 'q'\\''r'", "sudo -u root a", "timeout 5 a", "'a b' c", "a \"$X\" ${Y}",
+	} {
+		f.Add(s)
+	}
+	j := shell.Judge{Home: "/home/anna"}
+	same := func(name string) string { return name }
+	f.Fuzz(func(t *testing.T, command string) {
+		s, err := j.Script(command)
+		if err != nil {
+			return
+		}
+		again := s.Render(same)
+		if len(again) > 8<<10 || strings.ContainsAny(command, "\n") && len(again) > 4<<10 {
+			return // quotes made it longer than what is read
+		}
+		s2, err := j.Script(again)
+		if err != nil {
+			t.Fatalf("%q, written as %q: %v", command, again, err)
+		}
+		if diff := cmp.Diff(calls(s), calls(s2)); diff != "" {
+			t.Fatalf("%q, written as %q:\n%s", command, again, diff)
+		}
+	})
+}
