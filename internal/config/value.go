@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/chela-ai/chela/internal/secret"
 )
@@ -76,8 +77,11 @@ func (t *Tree) source(steps []string) Source {
 	return FromFile
 }
 
-// sensitive matches names of keys that hold secrets where no table says so.
-var sensitive = regexp.MustCompile(`(?i)(token|password|passwd|secret|api_?key|private_?key|credential|authorization|cookie|(^|_)key)$`)
+// sensitive matches names of keys that hold secrets where no table says so. It
+// is compiled when it is needed: most processes start without.
+var sensitive = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(token|password|passwd|secret|api_?key|private_?key|credential|authorization|cookie|(^|_)key)$`)
+})
 
 // redact replaces the secrets below path in v.
 func redact(v any, known *node, path []string) any {
@@ -120,7 +124,7 @@ func namedSecret(path []string) bool {
 		if isIndex(path[i]) {
 			continue
 		}
-		return sensitive.MatchString(path[i])
+		return sensitive().MatchString(path[i])
 	}
 	return false
 }

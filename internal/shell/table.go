@@ -3,6 +3,7 @@ package shell
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // rule says when a command of the table reads and does nothing else. The zero
@@ -101,10 +102,14 @@ func ruleOf(name string) (rule, bool) {
 
 // Arguments by which a command only reads.
 var (
-	sedScript  = regexp.MustCompile(`^(\$|[0-9]+)(,(\$|\+?[0-9]+))?p$|^/[^/]*/(,/[^/]*/)?p$`)
-	awkProgram = regexp.MustCompile(`^(/[^/]*/|NR *[=<>]=? *[0-9]+)? *\{ *print( *(\$[0-9]+|\$NF|NR|"[^"]*")( *,? *(\$[0-9]+|\$NF|NR|"[^"]*"))*)? *;? *\}$`)
-	tarList    = regexp.MustCompile(`^-?[vzjJ]*t[vzjJ]*f$`)
-	lowerName  = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+	sedScript = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(\$|[0-9]+)(,(\$|\+?[0-9]+))?p$|^/[^/]*/(,/[^/]*/)?p$`)
+	})
+	awkProgram = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(/[^/]*/|NR *[=<>]=? *[0-9]+)? *\{ *print( *(\$[0-9]+|\$NF|NR|"[^"]*")( *,? *(\$[0-9]+|\$NF|NR|"[^"]*"))*)? *;? *\}$`)
+	})
+	tarList   = regexp.MustCompile(`^-?[vzjJ]*t[vzjJ]*f$`)
+	lowerName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 )
 
 // judge says why a command is not known to only read, or "".
@@ -271,7 +276,7 @@ func names(args []Word) string {
 
 // sedPrints allows sed -n with scripts that print lines by number or pattern.
 func sedPrints(args []Word) string {
-	if len(args) < 2 || args[0].Text != "-n" || !sedScript.MatchString(args[1].Text) || !args[1].Literal {
+	if len(args) < 2 || args[0].Text != "-n" || !sedScript().MatchString(args[1].Text) || !args[1].Literal {
 		return unknownUse
 	}
 	for _, a := range args[2:] {
@@ -291,7 +296,7 @@ func awkPrints(args []Word) string {
 		}
 		i++
 	}
-	if i >= len(args) || !awkProgram.MatchString(args[i].Text) {
+	if i >= len(args) || !awkProgram().MatchString(args[i].Text) {
 		return unknownUse
 	}
 	for _, a := range args[i+1:] {

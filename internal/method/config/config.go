@@ -5,6 +5,7 @@ package config
 import (
 	"context"
 	"regexp"
+	"sync"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/rpc"
@@ -44,7 +45,7 @@ func (o Options) schema(context.Context, rpc.Peer, wire.None) (wire.ConfigSchema
 const maxPath = 1024
 
 // sound matches the paths that may be asked for.
-var sound = regexp.MustCompile(`^[A-Za-z0-9_./\[\]\-*]+$`)
+var sound = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./\[\]\-*]+$`) })
 
 func (o Options) lookup(_ context.Context, _ rpc.Peer, in wire.ConfigPath) (wire.ConfigPlace, error) {
 	const method = wire.MethodConfigLookup
@@ -53,8 +54,8 @@ func (o Options) lookup(_ context.Context, _ rpc.Peer, in wire.ConfigPath) (wire
 		return wire.ConfigPlace{}, rpc.Invalid(method, "at /path: must NOT have fewer than 1 characters")
 	case len(in.Path) > maxPath:
 		return wire.ConfigPlace{}, rpc.Invalid(method, "at /path: must NOT have more than %d characters", maxPath)
-	case !sound.MatchString(in.Path):
-		return wire.ConfigPlace{}, rpc.Invalid(method, "at /path: must match pattern %q", sound)
+	case !sound().MatchString(in.Path):
+		return wire.ConfigPlace{}, rpc.Invalid(method, "at /path: must match pattern %q", sound())
 	}
 	p, ok := o.Lookup(in.Path)
 	if !ok {

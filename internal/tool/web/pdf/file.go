@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 const (
@@ -51,12 +52,14 @@ type file struct {
 	accents map[string]string
 }
 
-var objectHead = regexp.MustCompile(`(\d{1,7})[ \t\r\n\f\x00]+\d{1,5}[ \t\r\n\f\x00]+obj`)
+var objectHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(\d{1,7})[ \t\r\n\f\x00]+\d{1,5}[ \t\r\n\f\x00]+obj`)
+})
 
 // open finds the objects of a file.
 func open(ctx context.Context, data []byte) (*file, error) {
 	f := &file{ctx: ctx, data: data, ends: all(data, "endstream"), places: map[int]place{}, cache: map[int]object{}, left: maxTotal, glyphs: glyphNames(), accents: accents()}
-	for _, m := range objectHead.FindAllSubmatchIndex(data, maxObjects) {
+	for _, m := range objectHead().FindAllSubmatchIndex(data, maxObjects) {
 		n, err := strconv.Atoi(string(data[m[2]:m[3]]))
 		if err == nil {
 			f.places[n] = place{data, m[1]}
