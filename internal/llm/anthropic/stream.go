@@ -58,6 +58,9 @@ func (d *decoder) Complete(*dialect.Answer) bool { return false }
 
 // Decode implements dialect.Decoder.
 func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
+	if e, ok := quick(data); ok {
+		return false, d.delta(&e, a)
+	}
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
 		return false, fmt.Errorf("an event makes no sense: %w", err)

@@ -132,12 +132,36 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 		err := d.end(a)
 		return d.finished || !a.Empty(), err
 	}
+	if p, ok := quick(data); ok {
+		return false, d.plain(&p, a)
+	}
+	return false, d.decode(data, a)
+}
+
+// plain takes an event that says only what is new of the answer.
+func (d *decoder) plain(p *plain, a *dialect.Answer) error {
+	if a.Model == "" {
+		a.Model = p.model
+	}
+	if err := d.delta(&p.delta, a); err != nil || !p.call {
+		return err
+	}
+	if err := d.flush(a); err != nil {
+		return err
+	}
+	c := call{Index: &p.index}
+	c.Function.Arguments = arguments(p.arguments)
+	return d.call(&c, a)
+}
+
+// decode takes any event.
+func (d *decoder) decode(data []byte, a *dialect.Answer) error {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return false, fmt.Errorf("an event makes no sense: %w", err)
+		return fmt.Errorf("an event makes no sense: %w", err)
 	}
 	if err := c.err(); err != nil {
-		return false, err
+		return err
 	}
 	if a.Model == "" {
 		a.Model = c.Model
@@ -149,10 +173,10 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 			continue // a second answer, which nobody asked for
 		}
 		if err := d.choice(o, a); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // err returns the error that the event is.

@@ -1,0 +1,218 @@
+package dialect
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// Cursor reads JSON without reflection, as far as it is as plain as nearly every
+// event of a stream is. What is not plain, or no JSON, makes it fail, and is left
+// to encoding/json.
+//
+//	for c.Enter('{'); c.More('}'); {
+//		switch string(c.Key()) {
+//		case "text":
+//			s = c.Text()
+//		default:
+//			c.Skip()
+//		}
+//	}
+//	if c.Done() { … }
+type Cursor struct {
+	data  []byte
+	off   int
+	depth int
+	first bool // nothing of the object or list was read yet
+	fail  bool
+}
+
+// NewCursor returns a cursor at the beginning of data.
+func NewCursor(data []byte) Cursor { return Cursor{data: data} }
+
+// Done reports whether everything was read and plain.
+func (c *Cursor) Done() bool {
+	c.space()
+	return !c.fail && c.off == len(c.data)
+}
+
+// Fail says that the caller can do nothing with what was read.
+func (c *Cursor) Fail() { c.fail = true }
+
+func (c *Cursor) space() {
+	for c.off < len(c.data) && (c.data[c.off] == ' ' || c.data[c.off] == '\n' || c.data[c.off] == '\t' || c.data[c.off] == '\r') {
+		c.off++
+	}
+}
+
+// eat takes one character, if it is the next.
+func (c *Cursor) eat(b byte) bool {
+	c.space()
+	if c.off < len(c.data) && c.data[c.off] == b {
+		c.off++
+		return true
+	}
+	return false
+}
+
+// maxDepth bounds what is in one another.
+const maxDepth = 32
+
+// Enter takes the beginning of an object or a list.
+func (c *Cursor) Enter(open byte) {
+	c.depth++
+	if !c.eat(open) || c.depth > maxDepth {
+		c.fail = true
+	}
+	c.first = true
+}
+
+// More reports whether a member follows, or takes the end.
+func (c *Cursor) More(end byte) bool {
+	if c.fail {
+		return false
+	}
+	if c.eat(end) {
+		c.first = false
+		c.depth--
+		return false
+	}
+	if !c.first && !c.eat(',') {
+		c.fail = true
+	}
+	c.first = false
+	return !c.fail
+}
+
+// Key takes the name of a member. Names in which case could matter are not
+// plain.
+func (c *Cursor) Key() []byte {
+	raw, plain := c.quoted()
+	if !plain {
+		c.fail = true
+	}
+	for _, b := range raw {
+		if b >= 'A' && b <= 'Z' || b >= utf8.RuneSelf {
+			c.fail = true
+		}
+	}
+	if !c.eat(':') {
+		c.fail = true
+	}
+	return raw
+}
+
+// quoted takes a string and returns what is between its quotes; plain says that
+// this is its text.
+func (c *Cursor) quoted() (raw []byte, plain bool) {
+	if c.fail || !c.eat('"') {
+		c.fail = true
+		return nil, false
+	}
+	plain = true
+	for i := c.off; i < len(c.data); i++ {
+		switch b := c.data[i]; {
+		case b == '"':
+			raw = c.data[c.off:i]
+			c.off = i + 1
+			return raw, plain
+		case b == '\\':
+			plain = false
+			i++
+		case b < ' ':
+			c.fail = true
+			return nil, false
+		case b >= utf8.RuneSelf && plain:
+			r, n := utf8.DecodeRune(c.data[i:])
+			plain = r != utf8.RuneError || n > 1
+			i += n - 1
+		}
+	}
+	c.fail = true
+	return nil, false
+}
+
+// Text takes a string.
+func (c *Cursor) Text() string {
+	c.space()
+	from := c.off
+	raw, plain := c.quoted()
+	if plain || c.fail {
+		return string(raw)
+	}
+	var s string
+	if json.Unmarshal(c.data[from:c.off], &s) != nil {
+		c.fail = true
+	}
+	return s
+}
+
+// Null takes null, if it is the next.
+func (c *Cursor) Null() bool { return c.word("null") }
+
+func (c *Cursor) word(w string) bool {
+	c.space()
+	if len(c.data)-c.off < len(w) || string(c.data[c.off:c.off+len(w)]) != w {
+		return false
+	}
+	c.off += len(w)
+	return true
+}
+
+// Int takes a number without sign, point and exponent.
+func (c *Cursor) Int() int {
+	c.space()
+	from, n := c.off, 0
+	for c.off < len(c.data) && c.data[c.off] >= '0' && c.data[c.off] <= '9' {
+		n = n*10 + int(c.data[c.off]-'0')
+		c.off++
+	}
+	if digits := c.off - from; digits == 0 || digits > 9 || digits > 1 && c.data[from] == '0' {
+		c.fail = true
+	}
+	return n
+}
+
+// Skip takes a value of any kind.
+func (c *Cursor) Skip() {
+	c.space()
+	if c.fail || c.off == len(c.data) {
+		c.fail = true
+		return
+	}
+	switch b := c.data[c.off]; {
+	case b == '"':
+		c.skipText()
+	case b == '{':
+		for c.Enter('{'); c.More('}'); {
+			c.Key()
+			c.Skip()
+		}
+	case b == '[':
+		for c.Enter('['); c.More(']'); {
+			c.Skip()
+		}
+	case !c.word("null") && !c.word("true") && !c.word("false"):
+		c.number()
+	}
+}
+
+func (c *Cursor) skipText() {
+	from := c.off
+	if _, plain := c.quoted(); !plain && !c.fail {
+		c.fail = !json.Valid(c.data[from:c.off])
+	}
+}
+
+func (c *Cursor) number() {
+	from := c.off
+	for c.off < len(c.data) {
+		b := c.data[c.off]
+		if !(b >= '0' && b <= '9' || b == '-' || b == '+' || b == '.' || b == 'e' || b == 'E') {
+			break
+		}
+		c.off++
+	}
+	if c.off == from || !json.Valid(c.data[from:c.off]) {
+		c.fail = true
+	}
+}
