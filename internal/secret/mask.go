@@ -1,37 +1,64 @@
 package secret
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
+	"unicode/utf8"
 )
 
 // Masker hides in text what looks like a secret. It is for logs: what it
 // changes cannot be read back.
-type Masker struct{ patterns []*regexp.Regexp }
+type Masker struct{ patterns []pattern }
+
+// pattern is what is searched for. A line without any of its marks, which
+// nearly every line is, holds nothing that matches and need not be searched,
+// which takes far longer.
+type pattern struct {
+	*regexp.Regexp
+	marks [][]byte // none: every line is searched
+}
 
 // NewMasker returns a Masker that also knows further patterns, regular
 // expressions of which the first group, or all, is the secret.
 func NewMasker(more ...string) (*Masker, error) {
 	m := &Masker{}
-	for _, l := range looks {
-		m.patterns = append(m.patterns, regexp.MustCompile(l.sure))
-	}
-	for _, s := range named {
-		m.patterns = append(m.patterns, regexp.MustCompile(s))
+	for _, l := range slices.Concat(looks[:], named[:]) {
+		m.patterns = append(m.patterns, pattern{regexp.MustCompile(l.sure), bytes.Fields([]byte(l.marks))})
 	}
 	for _, s := range more {
 		p, err := regexp.Compile(s)
 		if err != nil {
 			return nil, fmt.Errorf("pattern of secrets: %w", err)
 		}
-		m.patterns = append(m.patterns, p)
+		m.patterns = append(m.patterns, pattern{Regexp: p})
 	}
 	return m, nil
 }
 
+// mayMatch reports whether a line, given in lower case, is to be searched.
+func (p pattern) mayMatch(lower []byte) bool {
+	return len(p.marks) == 0 || slices.ContainsFunc(p.marks, func(mark []byte) bool { return bytes.Contains(lower, mark) })
+}
+
+// lowerCase returns the line in lower case. Of letters beyond ASCII some are
+// the other case of one within, so that there is no telling what may match:
+// such a line gives false.
+func lowerCase(line []byte) ([]byte, bool) {
+	if slices.ContainsFunc(line, func(c byte) bool { return c >= utf8.RuneSelf }) {
+		return nil, false
+	}
+	return bytes.ToLower(line), true
+}
+
 // Mask returns the line with secrets hidden.
 func (m *Masker) Mask(line []byte) []byte {
+	lower, plain := lowerCase(line) // what is hidden below brings no mark with it
 	for _, p := range m.patterns {
+		if plain && !p.mayMatch(lower) {
+			continue
+		}
 		at := p.FindAllSubmatchIndex(line, -1)
 		if at == nil {
 			continue

@@ -48,13 +48,23 @@ func FuzzMask(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	every := &Masker{} // searches each line for each pattern
+	for _, p := range m.patterns {
+		every.patterns = append(every.patterns, pattern{Regexp: p.Regexp})
+	}
 	const key = "sk-canary0123456789abcdefghij"
-	for _, s := range []string{"", "key=", "Bearer ", "--token ", "{\"token\":\"", "://a:", "\xff", "-----BEGIN PRIVATE KEY-----"} {
+	for _, s := range []string{"", "key=", "Bearer ", "--token ", "{\"token\":\"", "://a:", "\xff", "-----BEGIN PRIVATE KEY-----", "X_KEY=", "BASIC ", "ghp_", "xoxb-", "AIza", "AKIA", "123456:", "eyJ", "\"api_key\": \"", "ba\u017fic "} {
 		f.Add(s, " x")
+		f.Add(s, "abcdefgh.abcdefgh.ABCDEFGH0123456789@")
 	}
 	f.Fuzz(func(t *testing.T, before, after string) {
 		if got := string(m.Mask([]byte(before + " " + key + " " + after))); strings.Contains(got, key) {
 			t.Fatalf("%q", got)
+		}
+		for _, line := range []string{before + after, before + key + after, before + " " + after + "0123456789abcdefghijklmnopqrstuv"} {
+			if got, want := string(m.Mask([]byte(line))), string(every.Mask([]byte(line))); got != want {
+				t.Fatalf("%q: %q, want %q", line, got, want)
+			}
 		}
 		line, err := json.Marshal(map[string]string{"msg": before + " " + key, "a": after})
 		if err != nil {
@@ -64,4 +74,18 @@ func FuzzMask(f *testing.F) {
 			t.Fatalf("%s is no JSON any more: %s", line, got)
 		}
 	})
+}
+
+func BenchmarkMask(b *testing.B) {
+	m, err := NewMasker()
+	if err != nil {
+		b.Fatal(err)
+	}
+	line := []byte(`{"time":"2026-03-01T12:00:00.123456789Z","level":"INFO","msg":"tool call","principal":"owner","agent":"main",` +
+		`"session":"agent:main:main","run":"6f1c0b7e-0d3c-4c58-9d43-6c0b8a1d2e3f","tool":"read","args":"{\\"path\\":\\"main.go\\"}",` +
+		`"decision":"allowed","rule":"default","outcome":"ok","took":123456}`)
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		m.Mask(line)
+	}
 }
