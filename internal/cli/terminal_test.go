@@ -28,14 +28,20 @@ type seat struct {
 	out bytes.Buffer
 }
 
-// sit starts chela in a terminal.
+// sit starts chela in a terminal, with a home of its own.
 func sit(t *testing.T, args ...string) *seat {
+	t.Helper()
+	return sitAt(t, t.TempDir(), args...)
+}
+
+// sitAt starts chela in a terminal.
+func sitAt(t *testing.T, home string, args ...string) *seat {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &seat{t: t, home: t.TempDir()}
+	s := &seat{t: t, home: home}
 	name := filepath.Join(t.TempDir(), "chela") // by this name the test's binary is chela
 	if err := os.Symlink(self, name); err != nil {
 		t.Fatal(err)
@@ -191,6 +197,31 @@ func TestPlainConversation(t *testing.T) {
 	s.sees("stopped")
 	s.types("\x03")
 	s.leaves(130)
+}
+
+// TestDecidedElsewhere answers in one terminal what is asked in another.
+func TestDecidedElsewhere(t *testing.T) {
+	t.Parallel()
+	s := sit(t, "chat", "--plain")
+	s.sees("built-in assistant: ")
+	s.types("\n")
+	s.sees("› ")
+	s.types("run `touch made`\n")
+	s.sees("[n] no: ")
+	other := sitAt(t, s.home, "chat", "--plain", "--session", "other")
+	other.sees("? may exec do this?")
+	other.sees("  touch made")
+	other.types("what\n")
+	other.counts("[n] no: ", 2)
+	other.types("y\n") // an answer, and no message
+	other.sees("› ")
+	s.sees("decided elsewhere: allow-once")
+	s.sees("succeeded")
+	other.types("\x04")
+	other.leaves(0)
+	if _, err := os.Stat(filepath.Join(s.home, ".chela", "workspace", "made")); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestGatewaySignals(t *testing.T) {

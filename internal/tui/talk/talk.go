@@ -17,6 +17,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/attach"
 	"github.com/chela-ai/chela/internal/tui/feed"
 	"github.com/chela-ai/chela/internal/tui/lines"
 	"github.com/chela-ai/chela/wire"
@@ -91,7 +92,6 @@ func (t *Talk) Run(ctx context.Context) error {
 	defer signal.Stop(t.stop)
 	var failed error
 	for {
-		t.prompt("› ")
 		line, ok, err := t.next(ctx)
 		if err != nil {
 			return err
@@ -122,13 +122,25 @@ func (t *Talk) prompt(s string) {
 	}
 }
 
-// next waits for a line while nothing is in progress.
+// next waits for a line while nothing is in progress. While something is asked,
+// a line is the answer to that.
 func (t *Talk) next(ctx context.Context) (string, bool, error) {
-	events := t.link.Events()
+	events, asking := t.link.Events(), true
 	for {
+		lines := t.lines
+		if len(t.asked) > 0 {
+			lines = nil
+		} else if asking {
+			t.prompt("› ")
+		}
+		asking = len(t.asked) > 0
 		select {
-		case line, ok := <-t.lines:
+		case line, ok := <-lines:
 			return line, ok, nil
+		case line, ok := <-t.decisions():
+			if err := t.decide(ctx, line, ok); err != nil || !ok {
+				return "", false, err
+			}
 		case e, ok := <-events:
 			if !ok {
 				return "", false, t.link.Err()
@@ -151,10 +163,15 @@ func (t *Talk) next(ctx context.Context) (string, bool, error) {
 const attempts = 12
 
 // answer sends a message and shows what happens until it is answered.
-func (t *Talk) answer(ctx context.Context, text string) error {
+func (t *Talk) answer(ctx context.Context, line string) error {
+	text, files, err := attach.Line(line)
+	if err != nil {
+		fmt.Fprintln(t.print.Err, t.print.Styles.Bad.Paint("✗ not sent: "+ansi.Line(err.Error())))
+		return ErrReported
+	}
 	run := rand.Text()
 	t.feed.Own(run)
-	if _, err := t.link.Chat(ctx, wire.ChatSend{SessionKey: t.session, Message: text, IdempotencyKey: run}); err != nil {
+	if _, err := t.link.Chat(ctx, wire.ChatSend{SessionKey: t.session, Message: text, Attachments: files, IdempotencyKey: run}); err != nil {
 		return err
 	}
 	return t.await(ctx, run)
