@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -58,15 +59,15 @@ func (c Config) Policy(base Policy) (Policy, error) {
 	if c.Mode != "" {
 		var err error
 		if p, err = ParseMode(c.Mode); err != nil {
-			return p, err
+			return p, fmt.Errorf("mode: %w", err)
 		}
 	}
 	pair, err := p.WithSecurity(c.Security)
 	if err != nil {
-		return p, err
+		return p, fmt.Errorf("security: %w", err)
 	}
 	if pair, err = pair.WithAsk(c.Ask.v); err != nil {
-		return p, err
+		return p, fmt.Errorf("ask: %w", err)
 	}
 	if c.Mode != "" {
 		return p.Stricter(pair), nil
@@ -74,7 +75,7 @@ func (c Config) Policy(base Policy) (Policy, error) {
 	return pair, nil
 }
 
-// Check returns what is wrong with c.
+// Check returns what is wrong with c, with the key that it is about.
 func (c Config) Check() error {
 	_, err := c.Policy(Default())
 	for name, p := range c.Profiles {
