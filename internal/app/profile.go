@@ -141,9 +141,13 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 	if limit := p.opts.Agent.ContextTokens; limit > 0 && (info.Context == 0 || info.Context > limit) {
 		info.Context = limit
 	}
+	tools := p.tools
+	if !info.Compat.Tools() {
+		tools = tool.Set{} // nor is the model told of any in its prompt
+	}
 	dir := p.workspace(m.Agent)
 	return &dispatch.Profile{
-		Provider: provider, Model: info, Tools: p.tools, Dir: dir,
+		Provider: provider, Model: info, Tools: tools, Dir: dir,
 		Policy:    func(who chela.Principal) policy.Pipeline { return p.rules(m, info, who) },
 		System:    func(f dispatch.Facts) []llm.Block { return p.system(dir, f) },
 		Queue:     p.opts.policy(),
