@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -492,4 +493,42 @@ func TestSpent(t *testing.T) {
 			t.Errorf("%s: %s", tt.name, d)
 		}
 	}
+}
+
+// clocked is a provider that notes when it is asked, and says when it failed.
+type clocked struct {
+	asked, failed time.Time
+	err           error
+}
+
+func (c *clocked) Stream(context.Context, *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		c.asked = time.Now()
+		if c.err == nil {
+			yield(llm.Event{Kind: llm.Done, Message: &llm.Message{Role: llm.RoleAssistant}}, nil)
+			return
+		}
+		c.failed = time.Now()
+		yield(llm.Event{}, c.err)
+	}
+}
+
+// BenchmarkNextKey measures the time from the error of one key to the call with
+// the next, while many keys and models rest and their state goes to a disk.
+func BenchmarkNextKey(b *testing.B) {
+	var gap time.Duration
+	save := func([]byte) { time.Sleep(20 * time.Millisecond) }
+	h := failover.NewHealth(nil, save)
+	n := 0
+	for b.Loop() {
+		n++
+		first := &clocked{err: &llm.Error{Class: llm.ClassRate}}
+		second := &clocked{}
+		ch := failover.New(h, model("p/m1", failover.Key{ID: fmt.Sprint("a", n), Provider: first}, failover.Key{ID: fmt.Sprint("b", n), Provider: second}))
+		for range ch.Stream(b.Context(), hi("")) {
+		}
+		gap += second.asked.Sub(first.failed)
+	}
+	b.ReportMetric(float64(gap.Microseconds())/float64(n), "µs-to-the-next-key")
+	b.ReportMetric(0, "ns/op")
 }
