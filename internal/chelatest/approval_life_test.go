@@ -144,6 +144,29 @@ func TestApprovalLife(t *testing.T) {
 		if len(list) != 0 || there(g, "made") {
 			t.Errorf("waiting: %+v", list)
 		}
+		// A client that asked for itself is told, and so is who was asked.
+		c.Ask("work", "echo hello")
+		decided := make(chan wire.ApprovalDecided, 1)
+		asker := g.Client()
+		go func() {
+			var d wire.ApprovalDecided
+			_ = asker.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "make tea", SessionKey: "work"}, &d)
+			decided <- d
+		}()
+		c.question()
+		c.must(wire.MethodSessionsDelete, wire.SessionKey{Key: "work"}, nil)
+		if d := <-decided; d.ID != "mine" || d.Decision != nil {
+			t.Errorf("who asked is told %+v", d)
+		}
+		for ev := range c.Events() {
+			var r wire.ApprovalResolved
+			if ev.Name == wire.EventApprovalResolved && ev.Decode(&r) == nil && r.ID == "mine" {
+				if r.Decision != wire.ApprovalWithdrawn {
+					t.Errorf("who was asked is told %+v", r)
+				}
+				break
+			}
+		}
 	})
 	t.Run("stopped, it is withdrawn", func(t *testing.T) {
 		g := Start(t, Options{Model: shell()})

@@ -127,11 +127,16 @@ func (m methods) decisions() (<-chan struct{}, func()) {
 
 // await waits until a request is decided, or too old to be.
 func (m methods) await(ctx context.Context, id string, decided <-chan struct{}) (wire.ApprovalDecided, error) {
+	var r approval.Request
 	for {
-		r, err := m.request(ctx, id)
+		now, err := m.request(ctx, id)
+		if errors.Is(err, chela.ErrNotFound) && r.ID != "" {
+			return outcome(r), nil // it was deleted, with its session: nobody decides any more
+		}
 		if err != nil {
 			return wire.ApprovalDecided{}, err
 		}
+		r = now
 		left := time.Until(r.Expires)
 		if r.Decision != approval.Pending || left <= 0 {
 			return outcome(r), nil

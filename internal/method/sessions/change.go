@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/queue"
@@ -381,8 +382,9 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 	if err := m.quiet(ctx, key); err != nil {
 		return wire.SessionDeleted{}, err
 	}
+	var asked []approval.Request // that wait in it
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		out.Deleted = false
+		out.Deleted, asked = false, nil
 		meta, err := tx.Sessions().Get(key)
 		if errors.Is(err, chela.ErrNotFound) {
 			return nil
@@ -394,12 +396,24 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 			return err
 		}
 		out.Deleted = true
+		if asked, err = tx.Approvals().Pending(key); err != nil {
+			return err
+		}
 		return tx.Sessions().Delete(key)
 	})
 	if err == nil && out.Deleted {
 		m.tell(key, "deleted")
+		m.withdrawn(asked)
 	}
 	return out, err
+}
+
+// withdrawn tells who was asked that nothing waits for an answer any more.
+func (m methods) withdrawn(asked []approval.Request) {
+	for _, q := range asked {
+		q.Decision, q.Decided, q.By = approval.Withdrawn, time.Now(), "stop"
+		m.o.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
+	}
 }
 
 // expect looks at a session before anything of it is stopped.
