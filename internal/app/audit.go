@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/allowlist"
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/secret"
@@ -53,6 +55,9 @@ func auditInstallation(_ context.Context, s cli.Start, fix bool) ([]cli.Weakness
 	if err := a.elevated(tree); err != nil {
 		return nil, err
 	}
+	if err := a.commands(tree, s.State); err != nil {
+		return nil, err
+	}
 	return a.found, nil
 }
 
@@ -61,7 +66,10 @@ func (a *audit) files(s cli.Start) error {
 	if runtime.GOOS == "windows" {
 		return nil // modes say nothing there
 	}
-	errs := []error{a.mode(s.State, "fs.state_dir", 0o700), a.mode(s.Config, "fs.config", 0o600)}
+	errs := []error{
+		a.mode(s.State, "fs.state_dir", 0o700), a.mode(s.Config, "fs.config", 0o600),
+		a.mode(filepath.Join(s.State, allowlist.FileName), "fs.exec_approvals", 0o600),
+	}
 	if info, err := os.Lstat(s.Config); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		a.add("fs.config.symlink", cli.SeverityWarn, "", "%s is a link: who may write its target decides what runs here", s.Config)
 	}
@@ -250,4 +258,45 @@ func (a *audit) elevated(s sections) error {
 		}
 	}
 	return nil
+}
+
+// commands looks at what runs without a question.
+func (a *audit) commands(s sections, state string) error {
+	opts, err := readOptions(s)
+	if err != nil {
+		return err
+	}
+	rules := opts.commandRules(state, "")
+	a.filters("tools.exec", opts.Tools.Exec.Config)
+	for i, agent := range opts.Agents.List {
+		a.filters(fmt.Sprintf("agents.list[%d].tools.exec", i), agent.Tools.Exec)
+	}
+	for _, id := range slices.Sorted(maps.Keys(opts.Agents.Entries)) {
+		a.filters("agents.entries."+id+".tools.exec", opts.Agents.Entries[id].Tools.Exec)
+	}
+	r, err := rules.Rules(chela.DefaultAgent)
+	if err != nil {
+		a.add("tools.exec.rules_invalid", cli.SeverityWarn, "", "%v", err)
+		return nil
+	}
+	if err := r.Check(); err != nil {
+		a.add("tools.exec.allowlist_invalid", cli.SeverityWarn, "chela approvals allowlist list", "an entry that cannot be understood lets nothing run: %v", err)
+	}
+	if r.Policy.Security == allowlist.Full && r.Policy.Ask == allowlist.Off {
+		a.add("tools.exec.security_full", cli.SeverityWarn, "chela exec-policy preset default", "every command runs without a question")
+	}
+	return nil
+}
+
+// filters looks at safe bins that can be none.
+func (a *audit) filters(path string, c allowlist.Config) {
+	interpreters, others := c.Bins().Unprofiled()
+	if len(interpreters) > 0 {
+		a.add("tools.exec.safe_bins_interpreter_unprofiled", cli.SeverityWarn, "take them out of "+path+".safeBins",
+			"%s.safeBins names programs that run code, and no profile says how they would not: %s; they ask", path, strings.Join(interpreters, ", "))
+	}
+	if len(others) > 0 {
+		a.add("tools.exec.safe_bins_unprofiled", cli.SeverityInfo, "describe them in "+path+".safeBinProfiles",
+			"%s.safeBins names programs without a profile: %s; they ask", path, strings.Join(others, ", "))
+	}
 }

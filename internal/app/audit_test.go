@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/cli"
 )
 
@@ -69,6 +70,17 @@ func TestAudit(t *testing.T) {
 		}
 	})
 	const token = "0123456789abcdef0123456789abcdef"
+	t.Run("AP-16 rules that cannot be read", func(t *testing.T) {
+		t.Parallel()
+		by, _ := weak(t, "{}", false, func(s cli.Start) {
+			if err := os.WriteFile(filepath.Join(s.State, allowlist.FileName), []byte("{"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if by["tools.exec.rules_invalid"].Severity != cli.SeverityWarn || by["fs.exec_approvals.perms_world_readable"].Severity != cli.SeverityCritical {
+			t.Errorf("found %+v", by)
+		}
+	})
 	for _, tt := range []struct{ name, config, id, severity string }{
 		{"SE-12 an open bind without authentication", `{gateway:{bind:"lan", auth:{mode:"none"}}}`, "gateway.bind_no_auth", cli.SeverityCritical},
 		{"SE-15 the token of hooks is the gateway's", `{gateway:{auth:{token:"` + token + `"}}, hooks:{token:"` + token + `"}}`, "hooks.token_reuse_gateway_token", cli.SeverityCritical},
@@ -78,6 +90,12 @@ func TestAudit(t *testing.T) {
 		{"SE-16 everybody may leave the sandbox", `{tools:{elevated:{allowFrom:{telegram:["*"]}}}}`, "tools.elevated.allowFrom.telegram.wildcard", cli.SeverityCritical},
 		{"SE-16 a few may leave the sandbox", `{tools:{elevated:{allowFrom:{telegram:["1", 2]}}}}`, "", ""},
 		{"a crowd may leave the sandbox", `{tools:{elevated:{allowFrom:{irc:[` + strings.Repeat(`"a",`, 26) + `]}}}}`, "tools.elevated.allowFrom.irc.large", cli.SeverityWarn},
+		{"AP-07 an interpreter is no filter", `{tools:{exec:{safeBins:["python3", "cut"]}}}`, "tools.exec.safe_bins_interpreter_unprofiled", cli.SeverityWarn},
+		{"AP-07 nor for one agent", `{agents:{list:[{id:"a", tools:{exec:{safeBins:["node"]}}}]}}`, "tools.exec.safe_bins_interpreter_unprofiled", cli.SeverityWarn},
+		{"AP-07 with a profile", `{tools:{exec:{safeBins:["python3"], safeBinProfiles:{python3:{maxPositional:0}}}}}`, "", ""},
+		{"a filter without a profile", `{tools:{exec:{safeBins:["mine"]}}}`, "tools.exec.safe_bins_unprofiled", cli.SeverityInfo},
+		{"a filter that is refused", `{tools:{exec:{safeBins:["awk"], safeBinProfiles:{awk:{}}}}}`, "tools.exec.safe_bins_unprofiled", cli.SeverityInfo},
+		{"every command runs", `{compat:"openclaw"}`, "tools.exec.security_full", cli.SeverityWarn},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

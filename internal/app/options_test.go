@@ -24,8 +24,6 @@ func TestBadOptions(t *testing.T) {
 		{"models", `{"providers": {"p": {"timeoutSeconds": "1m"}}}`, "timeoutSeconds"},
 		{"models", `{"providers": {"p": {"apiKey": {"source": "vault", "id": "x"}}}}`, "vault"},
 		{"tools", `{"exec": {"dangerousPatterns": "rm"}}`, "dangerousPatterns"},
-		{"tools", `{"exec": {"security": "yolo"}}`, "tools.exec: security"},
-		{"agents", `{"list": [{"id": "a", "tools": {"exec": {"ask": "never"}}}]}`, "agents.list[0].tools.exec: ask"},
 		{"channels", `{"telegram": {"allowFrom": "me"}}`, "allowFrom"},
 		{"channels", `{"telegram": {"allowFrom": [{"id": 5}]}}`, "allowFrom"},
 	}
@@ -55,6 +53,9 @@ func TestBadOptions(t *testing.T) {
 	for _, tt := range []struct{ section, json, want string }{
 		{"agents.defaults", `{"userTimezone": "Mars/Base"}`, "agents.defaults.userTimezone"},
 		{"tools", `{"exec": {"mode": "maybe"}}`, "tools.exec.mode"},
+		{"tools", `{"exec": {"security": "yolo"}}`, "tools.exec.security"},
+		{"tools", `{"exec": {"safeBinProfiles": {"x": {"minPositional": 2}}}}`, "tools.exec.safeBinProfiles.x"},
+		{"agents", `{"list": [{"id": "a", "tools": {"exec": {"ask": "never"}}}]}`, "agents.list[0].tools.exec.ask"},
 		{"tools", `{"exec": {"dangerousPatterns": ["("]}}`, "dangerous pattern"},
 		{"tools", `{"loopDetection": {"enabled": true, "warningThreshold": 30, "criticalThreshold": 20}}`, "tools.loopDetection"},
 	} {

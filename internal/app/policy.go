@@ -33,7 +33,7 @@ func (o *options) checkTools() error {
 // commandsAt returns what is wrong with the rules about commands at a path.
 func commandsAt(path string, c allowlist.Config) error {
 	if err := c.Check(); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s.%w", path, err)
 	}
 	return nil
 }
