@@ -95,6 +95,7 @@ var levels = []struct {
 	{"internal/channel/*", 4},
 
 	{"internal/standard", 5},
+	{"internal/meter", 5},
 	{"internal/model", 5},
 	{"internal/app", 6},
 	{"cmd/*", 7},
@@ -109,7 +110,7 @@ var beside = map[string][]string{
 	"internal/cli":       {"client", "internal/tui", "internal/tui/*", "internal/cli/*"},
 	"internal/cli/*":     {"client", "internal/cli/console", "internal/tui/ansi", "internal/tui/markdown", "internal/tui/talk"},
 	"internal/tui":       {"client", "internal/tui/*"},
-	"internal/tui/*":     {"client", "internal/tui/ansi", "internal/tui/feed", "internal/tui/lines"},
+	"internal/tui/*":     {"client", "internal/tui/ansi", "internal/tui/attach", "internal/tui/feed", "internal/tui/lines"},
 	"internal/model":     {"internal/standard"},
 	"internal/compact":   {"internal/session"},
 	"internal/allowlist": {"internal/shell"},

@@ -12,12 +12,15 @@ import (
 
 	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/attach"
 	"github.com/chela-ai/chela/internal/tui/talk"
+	"github.com/chela-ai/chela/wire"
 )
 
 // agentFlags is what `chela agent` is told.
 type agentFlags struct {
 	message string
+	images  []string
 	session string
 	think   string
 	timeout time.Duration
@@ -32,12 +35,13 @@ func (c *commands) agent() *cobra.Command {
 		Short: "Have one message answered",
 		Long: "Have one message answered and print the answer. The exit code is 0 only when\n" +
 			"there is one. With -m - the message is read from standard input.",
-		Example: "  chela agent -m 'what is in this directory?'\n  git diff | chela agent -m - --json",
+		Example: "  chela agent -m 'what is in this directory?'\n  git diff | chela agent -m - --json\n  chela agent --image photo.jpg -m 'what is this?'",
 		Args:    console.Exactly(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.ask(cmd.Context(), f) },
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&f.message, "message", "m", "", "the message `TEXT`; -: read it from standard input")
+	fs.StringArrayVar(&f.images, "image", nil, "send the picture `FILE` with it; may be given several times")
 	fs.StringVar(&f.session, "session", "main", "the session `KEY`")
 	fs.StringVar(&f.think, "think", "", "how much the model thinks: `LEVEL` off, low, medium or high")
 	fs.DurationVar(&f.timeout, "timeout", 0, "stop after `DURATION`; 0: as long as it takes")
@@ -55,7 +59,11 @@ func (c *commands) ask(ctx context.Context, f agentFlags) error {
 		}
 		f.message = string(b)
 	}
-	if strings.TrimSpace(f.message) == "" {
+	files, err := pictures(f.images)
+	if err != nil {
+		return console.Usage(err)
+	}
+	if strings.TrimSpace(f.message) == "" && len(files) == 0 {
 		return console.Usage(c.Hint(errors.New("there is no message"), "agent -m 'hello'"))
 	}
 	return c.with(ctx, func(l *link) error {
@@ -67,9 +75,20 @@ func (c *commands) ask(ctx context.Context, f agentFlags) error {
 		if o.Person = o.Person && !o.Print.Quiet; o.Person {
 			o.Lines = talk.Lines(c.In)
 		}
-		out, err := talk.New(o).Once(ctx, talk.Question{Message: f.message, Think: f.think, Timeout: f.timeout})
+		out, err := talk.New(o).Once(ctx, talk.Question{Message: f.message, Files: files, Think: f.think, Timeout: f.timeout})
 		return c.answer(out, err, f.json)
 	})
+}
+
+func pictures(paths []string) (out []wire.Attachment, err error) {
+	for _, path := range paths {
+		f, err := attach.File(path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
 }
 
 // answer prints what was answered.

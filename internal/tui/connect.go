@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/attach"
 	"github.com/chela-ai/chela/internal/tui/feed"
 	"github.com/chela-ai/chela/wire"
 )
@@ -132,7 +133,7 @@ func (s *screen) join(a attached) tea.Cmd {
 		return s.attach()
 	}
 	s.joined = true
-	s.commands = append(a.commands, leaveCommand())
+	s.commands = append(a.commands, ownCommands()...)
 	s.found()
 	s.catchUp(a.history)
 	s.asked = nil
@@ -226,7 +227,7 @@ func (s *screen) past(m wire.Message, results map[string]wire.Message) {
 	case wire.RoleUser:
 		s.folded = nil
 		if !s.feed.Owns(feed.Sender(m)) {
-			s.said(m.Text())
+			s.said(m.Shown())
 		}
 	case wire.RoleSystem:
 		s.notice(m.Text())
@@ -237,7 +238,7 @@ func (s *screen) past(m wire.Message, results map[string]wire.Message) {
 		}
 		for _, c := range m.Content {
 			if r, ok := results[c.ID]; ok && c.Type == wire.ContentCall {
-				s.printTool(feed.Tool{Label: chela.CallTitle(c.Name, c.Arguments), Output: r.Text(), Failed: r.IsError})
+				s.printTool(feed.Tool{Label: chela.CallTitle(c.Name, c.Arguments), Output: r.Shown(), Failed: r.IsError})
 			}
 		}
 	}
@@ -401,14 +402,19 @@ func (s *screen) problem(e feed.End) {
 }
 
 // send sends what was typed.
-func (s *screen) send(text string) tea.Cmd {
-	m := message{run: rand.Text(), text: text}
+func (s *screen) send(line string) tea.Cmd {
+	text, files, err := attach.Line(line)
+	if err != nil {
+		s.scroll.add(bare, s.styles.Bad.Paint(ansi.Wrap("✗ not sent: "+ansi.Line(err.Error()), s.columns())))
+		return nil
+	}
+	m := message{run: rand.Text(), text: text, files: files}
 	s.feed.Own(m.run)
 	if s.active == "" && len(s.sent) == 0 {
 		s.since = time.Now()
 	}
 	s.sent = append(s.sent, m)
-	s.said(text)
+	s.said(attach.Shown(text, files))
 	return s.transmit()
 }
 
@@ -421,7 +427,7 @@ func (s *screen) transmit() tea.Cmd {
 	}
 	s.sending = true
 	c, ctx := s.client, s.ctx
-	p := wire.ChatSend{SessionKey: s.feed.Session, Message: s.sent[i].text, IdempotencyKey: s.sent[i].run}
+	p := wire.ChatSend{SessionKey: s.feed.Session, Message: s.sent[i].text, Attachments: s.sent[i].files, IdempotencyKey: s.sent[i].run}
 	return func() tea.Msg {
 		_, err := c.Chat(ctx, p)
 		return sent{p.IdempotencyKey, err}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/attach"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -17,9 +18,12 @@ type menu struct {
 // menuLines bounds how many commands are shown.
 const menuLines = 6
 
-// leaveCommand is the screen's own command.
-func leaveCommand() wire.Command {
-	return wire.Command{Name: "quit", Aliases: []string{"/quit", "/exit"}, Description: "leave the conversation; what runs goes on at the next start"}
+// ownCommands are those of the screen itself.
+func ownCommands() []wire.Command {
+	return []wire.Command{
+		{Name: "image", Aliases: []string{attach.Command}, Description: "send a picture: the file, and what is to be said of it", AcceptsArgs: true},
+		{Name: "quit", Aliases: []string{"/quit", "/exit"}, Description: "leave the conversation; what runs goes on at the next start"},
+	}
 }
 
 func (m *menu) open() bool { return len(m.found) > 0 }

@@ -61,6 +61,7 @@ type screen struct {
 // message is a message of this screen's person.
 type message struct {
 	run, text string
+	files     []wire.Attachment
 	taken     bool // the gateway has it
 }
 

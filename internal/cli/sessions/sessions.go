@@ -93,7 +93,7 @@ func (c commands) printHistory(h wire.History) {
 		fmt.Fprintln(c.Out, p.Dim.Paint(fmt.Sprintf("… %d earlier entries", h.Total-len(h.Messages))))
 	}
 	for _, m := range h.Messages {
-		text := m.Text()
+		text := m.Shown()
 		switch m.Role {
 		case wire.RoleUser:
 			fmt.Fprintf(c.Out, "%s %s\n\n", p.Accent.Paint("❯"), ansi.Clean(text))

@@ -259,7 +259,7 @@ func output(o *wire.ToolOutput) string {
 	if o == nil {
 		return ""
 	}
-	return wire.Message{Content: o.Content}.Text()
+	return wire.Message{Content: o.Content}.Shown()
 }
 
 // message shows what others wrote; the assistant's messages come as text.
@@ -272,7 +272,7 @@ func (f *Feed) message(m wire.SessionMessage) []Step {
 	if m.Message.Role != wire.RoleUser || f.mine[run] {
 		return nil
 	}
-	return []Step{{Kind: Said, Run: run, Text: m.Message.Text()}}
+	return []Step{{Kind: Said, Run: run, Text: m.Message.Shown()}}
 }
 
 // Sender returns the run that a person's message began; "" when that is not

@@ -17,6 +17,7 @@ import (
 // Question is one message.
 type Question struct {
 	Message string
+	Files   []wire.Attachment
 	Think   string        // how much the model thinks; "": as the session says
 	Timeout time.Duration // after which the run is stopped; 0: as long as it takes
 }
@@ -48,7 +49,7 @@ func (t *Talk) Once(ctx context.Context, q Question) (Answer, error) {
 	var res wire.AgentResult
 	done := make(chan error, 1)
 	go func() {
-		p := wire.AgentRun{Message: q.Message, IdempotencyKey: run, SessionKey: t.session, Thinking: q.Think}
+		p := wire.AgentRun{Message: q.Message, IdempotencyKey: run, SessionKey: t.session, Thinking: q.Think, Attachments: q.Files}
 		err := t.link.Await(ctx, wire.MethodAgent, p, nil, &res)
 		for errors.Is(err, client.ErrLost) { // the key keeps it from being taken twice
 			err = t.link.Await(ctx, wire.MethodAgent, p, nil, &res)
