@@ -49,6 +49,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TERM", "dumb")
 			port, err := freePort()
 			e.Setenv("PORT", port)
+			e.Setenv("CHELA_GATEWAY_PORT", port) // a gateway of this machine's is not ours
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys},
