@@ -67,7 +67,11 @@ func question(q approval.Request) string {
 	if q.Reason != "" {
 		text += ": " + q.Reason
 	}
-	return fmt.Sprintf("%s\n%s\n/approve %s allow-once, allow-always or deny", text, fenced(q.Text), q.ID)
+	words := "allow-once, allow-always or deny"
+	if q.Once {
+		words = "allow-once or deny"
+	}
+	return fmt.Sprintf("%s\n%s\n/approve %s %s", text, fenced(q.Text), q.ID, words)
 }
 
 // fenced is a text as a block of code that nothing in it closes.
