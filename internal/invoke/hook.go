@@ -64,7 +64,7 @@ func (k *call) wanted() {
 	for _, a := range k.asks {
 		why = append(why, cmp.Or(a.Reason, "the hook "+a.Hook+" asks for it"))
 	}
-	k.plan.Ask, k.plan.Once, k.plan.Reason = true, true, strings.Join(why, "; ")
+	k.plan.Ask, k.plan.Once, k.plan.Alone, k.plan.Reason = true, true, false, strings.Join(why, "; ")
 }
 
 // told tells the hooks after the call.

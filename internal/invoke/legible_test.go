@@ -52,4 +52,12 @@ func TestNobodyToAsk(t *testing.T) {
 		}
 		failed(t, r, "nobody to ask", "it acts")
 	})
+	t.Run("AP-08 unless its plan says that it may run then", func(t *testing.T) {
+		p := &planner{fake: fake{spec: tool.Spec{Name: "act", Effect: tool.Acts}}, plan: func() (tool.Plan, error) {
+			return tool.Plan{Effect: tool.Acts, Ask: true, Alone: true, Text: "act", Reason: "it acts", Hash: "h"}, nil
+		}}
+		if _, err := invoke.New(invoke.Options{}).For(scope(p)).Invoke(t.Context(), call("act", "{}"), nil); err != nil || len(p.args) != 1 {
+			t.Errorf("%v, ran %d times", err, len(p.args))
+		}
+	})
 }

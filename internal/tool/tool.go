@@ -98,6 +98,7 @@ type Plan struct {
 	Text   string // the whole plan for people, never cut
 	Hash   string // identifies the plan; an approval is bound to it
 	Once   bool   // an approval holds for this call alone, and is never remembered
+	Alone  bool   // it may run without an answer where there is nobody to ask
 	Value  any    // the tool's own resolved plan, for Run
 }
 

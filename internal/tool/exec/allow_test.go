@@ -192,8 +192,12 @@ func TestFallback(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			yes := true
 			o := listed(t, t.TempDir(), tt.document, allowlist.Default(), allowlist.Config{Strict: &yes})
-			o.Interactive = false
 			p, _, err := newBox(t, o).plan(m{"command": tt.command})
+			if full := strings.HasPrefix(tt.name, "full"); err != nil || p.Ask && p.Alone != (full && tt.want == "runs") {
+				t.Errorf("where somebody may be asked: %+v, %v", p, err)
+			}
+			o.Interactive = false
+			p, _, err = newBox(t, o).plan(m{"command": tt.command})
 			if err != nil || fate(p) != tt.want {
 				t.Errorf("%s: %q %q, %v; want that it %s", fate(p), p.Reason, p.Deny, err, tt.want)
 			}

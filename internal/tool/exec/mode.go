@@ -97,6 +97,7 @@ func (t *execTool) judge(q question) answer {
 	p.Ask, p.Deny = t.unasked(q.policy, allowed && inline == "", inline != "", p.Reason)
 	if p.Ask {
 		p.match = allowlist.Match{} // a person decides about what is written
+		p.Alone = inline == "" && q.policy.Fallback == allowlist.Full
 	}
 	return p
 }
