@@ -2,14 +2,10 @@ package app
 
 import (
 	"context"
-	"maps"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/hook"
-	"github.com/chela-ai/chela/internal/httpapi"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/store"
@@ -19,7 +15,7 @@ import (
 func (e *Engine) newDoor() *invoke.Door {
 	return invoke.New(invoke.Options{
 		Log: e.o.Log, Redact: e.o.Secrets.Redact, Keep: e.files.KeepPart,
-		Before: append([]hook.Before{e.keepSecrets()}, e.o.Before...), After: append([]hook.After{e.calls.hook()}, e.o.After...),
+		Before: append([]hook.Before{e.keepSecrets()}, e.o.Before...), After: append([]hook.After{e.meter.Hook()}, e.o.After...),
 	})
 }
 
@@ -34,41 +30,6 @@ func (e *Engine) keepSecrets() hook.Before {
 			Reason: "it would be given a secret that Chela keeps (a key of a service, or the gateway's credential)",
 		}, nil
 	}}
-}
-
-// callCounter counts the calls of tools, by how they ended.
-type callCounter struct {
-	mu    sync.Mutex
-	ended map[string]float64
-	took  time.Duration
-}
-
-func newCallCounter() *callCounter {
-	return &callCounter{ended: map[string]float64{"ok": 0, "error": 0}}
-}
-
-// hook counts a call whose tool has run.
-func (c *callCounter) hook() hook.After {
-	return hook.After{Name: "metrics", Func: func(_ context.Context, _ hook.Call, d hook.Done) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if d.IsError {
-			c.ended["error"]++
-		} else {
-			c.ended["ok"]++
-		}
-		c.took += d.Took
-		return nil
-	}}
-}
-
-func (c *callCounter) metrics() []httpapi.Metric {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return []httpapi.Metric{
-		{Name: "chela_tool_calls_total", Help: "Calls of tools that ran, by how they ended.", Kind: httpapi.Counter, Label: "outcome", Values: maps.Clone(c.ended)},
-		httpapi.One("chela_tool_seconds_total", "How long tools ran.", httpapi.Counter, c.took.Seconds()),
-	}
 }
 
 // newDesk makes what carries out calls of tools that no model asks for.

@@ -28,6 +28,7 @@ import (
 	"github.com/chela-ai/chela/internal/lane"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/media"
+	"github.com/chela-ai/chela/internal/meter"
 	"github.com/chela-ai/chela/internal/method/system"
 	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/route"
@@ -103,7 +104,7 @@ type Engine struct {
 	gate  *gateway.Server
 	tools *invoke.Door
 	desk  *invoke.Desk // for calls of tools that no model asks for
-	calls *callCounter
+	meter *meter.Meter
 	lock  interface{ Unlock() error }
 	stop  context.CancelFunc // ends what takes messages and works on them
 	quit  context.CancelFunc // ends what sends answers
@@ -125,7 +126,7 @@ type Engine struct {
 // New starts an engine on the state directory. statedir.ErrOwned is in the chain of the
 // error when another process owns it.
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
-	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), calls: newCallCounter(), ended: map[string]error{}}
+	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), meter: meter.New(), ended: map[string]error{}}
 	lock, err := statedir.Own(o.State)
 	if err != nil {
 		return nil, err
@@ -250,7 +251,8 @@ func (e *Engine) open(st store.Store, events *bus.Bus) error {
 	if p.o.opens(e.o, hooksToken(e.o)) {
 		e.o.Log.Warn("hooks.token is the credential of the gateway: whoever may call a hook may do everything", "hint", "openssl rand -hex 24")
 	}
-	routes, err := e.routes(p, st, newRunCounter(events))
+	e.meter.Watch(events)
+	routes, err := e.routes(p, st)
 	if err != nil {
 		return err
 	}

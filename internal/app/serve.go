@@ -6,17 +6,15 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime/metrics"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/access"
-	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/httpapi"
+	"github.com/chela-ai/chela/internal/meter"
 	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/shape"
@@ -77,13 +75,13 @@ func (e *Engine) early(door *access.Door) http.Handler {
 }
 
 // routes returns what the port answers.
-func (e *Engine) routes(p *port, st store.Store, runs *runCounter) (httpapi.Options, error) {
+func (e *Engine) routes(p *port, st store.Store) (httpapi.Options, error) {
 	g := &p.o
 	o := httpapi.Options{
 		Log: e.o.Log, Door: p.door, Upgrade: e.gate.Upgrade(p.door.Connect), Started: e.started,
 		Stage:   e.stage,
 		Ready:   func(ctx context.Context) map[string]string { return e.ready(ctx, st) },
-		Metrics: func(ctx context.Context) ([]httpapi.Metric, error) { return e.metrics(ctx, p, st, runs) },
+		Metrics: func(ctx context.Context) ([]httpapi.Metric, error) { return e.metrics(ctx, p) },
 		Invoke:  e.desk.Do,
 	}
 	if g.UI.Root == "" || g.UI.Enabled != nil && !*g.UI.Enabled {
@@ -127,71 +125,16 @@ func (e *Engine) ready(ctx context.Context, st store.Store) map[string]string {
 	return out
 }
 
-// runCounter counts runs that ended, by how.
-type runCounter struct {
-	mu     sync.Mutex
-	ended  map[string]float64
-	tokens map[string]float64
-}
-
-func newRunCounter(b *bus.Bus) *runCounter {
-	c := &runCounter{ended: map[string]float64{}, tokens: map[string]float64{"input": 0, "output": 0}}
-	for _, o := range [...]string{"ok", "error", "timeout", "aborted", "superseded", "suspended"} {
-		c.ended[o] = 0
-	}
-	b.Subscribe(func(e chela.Event) {
-		if e.Stream != chela.StreamLifecycle || e.End == nil {
-			return
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if _, known := c.ended[e.End.Outcome]; known { // labels stay few
-			c.ended[e.End.Outcome]++
-		}
-		c.tokens["input"] += float64(e.End.Input)
-		c.tokens["output"] += float64(e.End.Output)
-	})
-	return c
-}
-
-func (c *runCounter) snapshot() (ended, tokens map[string]float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ended, tokens = map[string]float64{}, map[string]float64{}
-	for k, v := range c.ended {
-		ended[k] = v
-	}
-	for k, v := range c.tokens {
-		tokens[k] = v
-	}
-	return ended, tokens
-}
-
 // metrics returns what is counted and measured.
-func (e *Engine) metrics(ctx context.Context, p *port, st store.Store, runs *runCounter) ([]httpapi.Metric, error) {
-	ended, tokens := runs.snapshot()
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/sched/goroutines:goroutines"}}
-	metrics.Read(sample)
+func (e *Engine) metrics(ctx context.Context, p *port) ([]httpapi.Metric, error) {
 	status, err := e.state.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	one := httpapi.One
-	return append(e.calls.metrics(), []httpapi.Metric{
-		{Name: "chela_info", Help: "The version that runs.", Kind: httpapi.Gauge, Label: "version", Values: map[string]float64{Version: 1}},
-		one("chela_uptime_seconds", "How long the gateway runs.", httpapi.Gauge, time.Since(e.started).Seconds()),
-		one("chela_clients", "Connected clients.", httpapi.Gauge, float64(e.gate.Clients())),
-		one("chela_sessions", "Sessions that are stored.", httpapi.Gauge, float64(status.Sessions.Count)),
-		one("chela_runs_active", "Runs in progress.", httpapi.Gauge, float64(len(status.Runs))),
-		one("chela_messages_queued", "Messages that wait for a run.", httpapi.Gauge, float64(status.Queued)),
-		one("chela_approvals_pending", "Calls that wait for a decision.", httpapi.Gauge, float64(status.Approvals)),
-		one("chela_deliveries_open", "Parts of answers that are not delivered yet.", httpapi.Gauge, float64(status.Undelivered)),
-		{Name: "chela_runs_total", Help: "Runs that ended, by how.", Kind: httpapi.Counter, Label: "outcome", Values: ended},
-		{Name: "chela_tokens_total", Help: "Tokens of runs that ended.", Kind: httpapi.Counter, Label: "direction", Values: tokens},
-		one("chela_auth_failures_total", "Wrong credentials that were shown.", httpapi.Counter, float64(p.door.Failures())),
-		one("chela_memory_bytes", "Memory that the process has from the system.", httpapi.Gauge, float64(sample[0].Value.Uint64()-sample[1].Value.Uint64())),
-		one("chela_goroutines", "Goroutines.", httpapi.Gauge, float64(sample[2].Value.Uint64())),
-	}...), nil
+	return e.meter.Read(meter.Now{
+		Version: Version, Up: time.Since(e.started), Clients: e.gate.Clients(), Sessions: status.Sessions.Count, Runs: len(status.Runs),
+		Queued: status.Queued, Approvals: status.Approvals, Undelivered: status.Undelivered, Failures: p.door.Failures(),
+	}), nil
 }
 
 // announce tells who may decide about devices.
