@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -204,8 +205,15 @@ func (c commands) chosen() (primary string, fallbacks []string, err error) {
 // choose writes the default model and its fallbacks.
 func (c commands) choose(primary string, fallbacks []string) error {
 	for _, ref := range append([]string{primary}, fallbacks...) {
-		if p, m, ok := strings.Cut(ref, "/"); ok && (p == "" || m == "") || ref == "" {
+		p, m, full := strings.Cut(ref, "/")
+		if full && (p == "" || m == "") || ref == "" {
 			return console.Usage(fmt.Errorf("model %q: want PROVIDER/MODEL or an alias", ref))
+		}
+		if full {
+			continue
+		}
+		if err := c.aliased(ref); err != nil {
+			return err
 		}
 	}
 	var v any = primary
@@ -215,20 +223,49 @@ func (c commands) choose(primary string, fallbacks []string) error {
 	return c.settings.Set("agents.defaults.model", v)
 }
 
+// aliased refuses a name that is no model's.
+func (c commands) aliased(name string) error {
+	models, err := c.named()
+	if err != nil {
+		return err
+	}
+	known := llm.Known()
+	for _, m := range models {
+		if a, ok := m["alias"].(string); ok && a != "" {
+			known.Aliases[strings.ToLower(a)] = ""
+		}
+	}
+	if _, ok := known.Aliases[strings.ToLower(name)]; ok {
+		return nil
+	}
+	text := fmt.Sprintf("model %q: there is no such alias; want PROVIDER/MODEL or an alias", name)
+	if near := known.Near(name); len(near) > 0 {
+		text += ", perhaps " + strings.Join(near, " or ")
+	}
+	return console.Usage(errors.New(text))
+}
+
+// named returns what the configuration says of models, by their names.
+func (c commands) named() (map[string]map[string]any, error) {
+	models := map[string]map[string]any{}
+	raw, err := c.settings.Section("agents.defaults.models")
+	if err != nil || raw == nil {
+		return models, err
+	}
+	if err := json.Unmarshal(raw, &models); err != nil {
+		return nil, c.Hint(fmt.Errorf("agents.defaults.models: %w", err), "config validate")
+	}
+	return models, nil
+}
+
 func (c commands) aliases() *cobra.Command {
 	return &cobra.Command{
 		Use: "aliases [NAME PROVIDER/MODEL]", Short: "Show the short names of models, or give one", Args: console.Between(0, 2),
 		Example: "  chela models aliases quick anthropic/claude-haiku-4-5",
 		RunE: func(_ *cobra.Command, args []string) error {
-			raw, err := c.settings.Section("agents.defaults.models")
+			models, err := c.named()
 			if err != nil {
 				return err
-			}
-			models := map[string]map[string]any{}
-			if raw != nil {
-				if err := json.Unmarshal(raw, &models); err != nil {
-					return c.Hint(fmt.Errorf("agents.defaults.models: %w", err), "config validate")
-				}
 			}
 			switch len(args) {
 			case 0:
