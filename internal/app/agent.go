@@ -1,8 +1,8 @@
 package app
 
 import (
-	"context"
 	"cmp"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"

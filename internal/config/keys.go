@@ -154,7 +154,8 @@ var table = [...]Key{
 	{Path: "models.providers.*.models", Kind: List, Doc: "models of the service: id, name, contextWindow, contextTokens, maxTokens, reasoning, input, cost, compat"},
 	{Path: "models.providers.*.auth", Kind: Any},
 	{Path: "models.providers.*.authHeader", Kind: Any},
-	{Path: "models.providers.*.request", Kind: Any},
+	{Path: "models.providers.*.request", Kind: Object, Doc: "how requests are sent"},
+	{Path: "models.providers.*.request.allowPrivateNetwork", Kind: Bool, Default: "false", Doc: "all ports of the service's host may be reached, not only that of its address"},
 
 	// tools
 	{Path: "tools.profile", Kind: Text, Values: []string{"minimal", "coding", "messaging", "full"}, Default: `"full"`, Doc: "set of tools to begin with"},

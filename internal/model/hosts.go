@@ -1,25 +1,38 @@
 package model
 
-import "net/url"
+import (
+	"net"
+	"net/url"
+)
 
-// Hosts returns the hosts, with their ports where they name one, of the
-// services that are configured or known, and of model servers on this machine.
+// Hosts returns the hosts with their ports of the services that are configured or
+// known, and of model servers on this machine. All ports of a host belong to it
+// when its provider may reach private networks.
 func (c Config) Hosts() []string {
-	var urls []string
+	var hosts []string
+	add := func(text string, all bool) {
+		u, err := url.Parse(text)
+		if err != nil || u.Hostname() == "" {
+			return
+		}
+		port := u.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		}
+		if all || port == "" {
+			hosts = append(hosts, u.Hostname())
+			return
+		}
+		hosts = append(hosts, net.JoinHostPort(u.Hostname(), port))
+	}
 	for _, p := range c.Providers {
-		urls = append(urls, p.BaseURL)
+		add(p.BaseURL, p.Request.Private)
 	}
 	for _, s := range services {
-		urls = append(urls, s.url)
+		add(s.url, false)
 	}
 	for _, l := range locals {
-		urls = append(urls, l.url)
-	}
-	var hosts []string
-	for _, text := range urls {
-		if u, err := url.Parse(text); err == nil && u.Host != "" {
-			hosts = append(hosts, u.Host)
-		}
+		add(l.url, false)
 	}
 	return hosts
 }

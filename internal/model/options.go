@@ -73,6 +73,9 @@ type Provider struct {
 	Params         json.RawMessage   `json:"params"`
 	Compat         json.RawMessage   `json:"compat"` // of models that say nothing else
 	Models         []Entry           `json:"models"`
+	Request        struct {
+		Private bool `json:"allowPrivateNetwork"` // all ports of its host may be reached
+	} `json:"request"`
 }
 
 // Entry is a model of a provider.
