@@ -90,11 +90,8 @@ func (k *call) status() (string, error) {
 		name += " (" + m.Fallback + " answered in its place)"
 	}
 	lines = append(lines, name)
-	fill := "Context: " + usage.Count(m.Context)
-	if model.Context > 0 {
-		fill += fmt.Sprintf(" of %s (%d%%)", usage.Count(int64(model.Context)), 100*m.Context/int64(model.Context))
-	}
-	lines = append(lines, fill)
+	window := int64(model.Window())
+	lines = append(lines, fmt.Sprintf("Context: %s of %s (%d%%)", usage.Count(m.Context), usage.Count(window), 100*m.Context/window))
 	tokens := "Tokens: " + usage.Tokens(m.Tokens)
 	if m.Priced && m.Calls > 0 {
 		tokens += " · " + usage.USD(m.NanoUSD)

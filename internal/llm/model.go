@@ -35,6 +35,17 @@ func (p *Price) Cost(u Usage) int64 {
 // Ref returns "provider/id".
 func (m Model) Ref() string { return m.Provider + "/" + m.ID }
 
+// unknownWindow is the context of a model of which nothing is known, in tokens.
+const unknownWindow = 200_000
+
+// Window returns the context to reckon with, in tokens.
+func (m Model) Window() int {
+	if m.Context > 0 {
+		return m.Context
+	}
+	return unknownWindow
+}
+
 // Thinks reports whether m takes l. [Off] is taken by every model.
 func (m Model) Thinks(l Level) bool {
 	if l == "" || l == Off {
