@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/chela-ai/chela/internal/dialect"
 	"github.com/chela-ai/chela/internal/llm"
@@ -448,4 +451,42 @@ type seen func(*http.Request)
 func (s seen) RoundTrip(r *http.Request) (*http.Response, error) {
 	s(r)
 	return nil, errors.New("nobody is there")
+}
+
+// TestServiceRequests: what each service is sent, whole: a model told to think
+// high, and not to think.
+func TestServiceRequests(t *testing.T) {
+	t.Run("THINK-01 each service is told to think in its own form", func(t *testing.T) {
+		const file = "testdata/services.txtar"
+		var got txtar.Archive
+		for _, p := range places {
+			for _, level := range []llm.Level{llm.High, llm.Off} {
+				srv := llmtest.NewServer(t, llmtest.OpenAI, llmtest.Say("ok"))
+				srv.Lenient = true // some of the models think always
+				prov := p.open(srv)
+				r := p.long(nil)
+				r.Thinking = level
+				_, _ = llmtest.Collect(t.Context(), prov, r)
+				var b bytes.Buffer
+				if err := json.Indent(&b, srv.Requests()[0].Body, "", "\t"); err != nil {
+					t.Fatal(err)
+				}
+				b.WriteByte('\n')
+				got.Files = append(got.Files, txtar.File{Name: p.name + " " + string(level), Data: b.Bytes()})
+			}
+		}
+		if flag.Lookup("update").Value.String() == "true" {
+			if err := os.WriteFile(file, txtar.Format(&got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), string(txtar.Format(&got))); d != "" {
+			t.Errorf("bodies (-want +got), rewrite with -update:\n%s", d)
+		}
+	})
 }
