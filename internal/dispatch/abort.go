@@ -48,11 +48,7 @@ func (c *Conductor) Abort(ctx context.Context, key chela.SessionKey, id chela.Ru
 // Revoke stops the runs that a credential began, in progress or waiting for a
 // decision: who lost it does not act through them any longer.
 func (c *Conductor) Revoke(ctx context.Context, credential string) error {
-	var active []run.Run
-	err := c.o.Store.View(ctx, func(r store.Reader) (err error) {
-		active, err = r.Runs().Active("")
-		return err
-	})
+	active, err := store.Get(ctx, c.o.Store, func(r store.Reader) ([]run.Run, error) { return r.Runs().Active("") })
 	for _, r := range active {
 		if r.Principal.Credential == credential {
 			_, aerr := c.Abort(ctx, r.Session, r.ID)

@@ -329,13 +329,9 @@ func (c *Conductor) messages(ctx context.Context, j *job) ([]*llm.Message, error
 	newest := j.newest
 	j.newest = 0
 	msgs, err := c.o.Cache.Messages(j.r.SessionID, newest, func(after int64) ([]session.Entry, error) {
-		var es []session.Entry
-		err := c.o.Store.View(ctx, func(r store.Reader) error {
-			var err error
-			es, err = r.Sessions().Entries(j.r.SessionID, after, 0)
-			return err
+		return store.Get(ctx, c.o.Store, func(r store.Reader) ([]session.Entry, error) {
+			return r.Sessions().Entries(j.r.SessionID, after, 0)
 		})
-		return es, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("transcript %s: %w", j.r.SessionID, err)

@@ -252,13 +252,7 @@ func sessionOf(tx store.Tx, key chela.SessionKey, now time.Time) (session.Meta, 
 }
 
 func (c *Conductor) meta(ctx context.Context, key chela.SessionKey) (session.Meta, error) {
-	var m session.Meta
-	err := c.o.Store.View(ctx, func(r store.Reader) error {
-		var err error
-		m, err = session.Lookup(r.Sessions(), key)
-		return err
-	})
-	return m, err
+	return store.Get(ctx, c.o.Store, func(r store.Reader) (session.Meta, error) { return session.Lookup(r.Sessions(), key) })
 }
 
 // closeSuspended lets the conversation go on without a run that waits for a

@@ -62,11 +62,8 @@ func (c *Conductor) cut(ctx context.Context, j *job) (bool, error) {
 	if err := c.flush(ctx, j); err != nil {
 		return false, err
 	}
-	var es []session.Entry
-	err := c.o.Store.View(ctx, func(r store.Reader) error {
-		var err error
-		es, err = r.Sessions().Entries(j.r.SessionID, 0, 0)
-		return err
+	es, err := store.Get(ctx, c.o.Store, func(r store.Reader) ([]session.Entry, error) {
+		return r.Sessions().Entries(j.r.SessionID, 0, 0)
 	})
 	if err != nil {
 		return false, err

@@ -24,12 +24,7 @@ const unknownText = "Interrupted by a restart while this was running: its outcom
 // was promised by a process that is no more.
 func (c *Conductor) recover(ctx context.Context) error {
 	keys := map[chela.SessionKey]bool{}
-	var owed []queue.Item
-	err := c.o.Store.View(ctx, func(r store.Reader) error {
-		var err error
-		owed, err = r.Queue().Owed()
-		return err
-	})
+	owed, err := store.Get(ctx, c.o.Store, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Owed() })
 	if err == nil && len(owed) > 0 {
 		err = c.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
 			_, err := queue.Release(tx.Queue())

@@ -104,13 +104,7 @@ func (w *waiting) none() bool { return w.orphan.ID == "" && len(w.items) == 0 }
 
 // arrived reads the messages that wait, for a run in progress.
 func (c *Conductor) arrived(ctx context.Context, key chela.SessionKey) ([]queue.Item, error) {
-	var items []queue.Item
-	err := c.o.Store.View(ctx, func(r store.Reader) error {
-		var err error
-		items, err = r.Queue().Waiting(key)
-		return err
-	})
-	return items, err
+	return store.Get(ctx, c.o.Store, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(key) })
 }
 
 // step does the next thing for the session. It returns when the session is to
@@ -224,12 +218,7 @@ func (c *Conductor) drop(ctx context.Context, items []queue.Item) error {
 
 // orphaned goes on with a run that was interrupted, or closes it.
 func (c *Conductor) orphaned(ctx context.Context, s *served, r run.Run) error {
-	var lease run.Lease
-	err := c.o.Store.View(ctx, func(rd store.Reader) error {
-		var err error
-		lease, err = rd.Runs().Lease(s.key)
-		return err
-	})
+	lease, err := store.Get(ctx, c.o.Store, func(rd store.Reader) (run.Lease, error) { return rd.Runs().Lease(s.key) })
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,17 @@ type Store interface {
 	Wakes(ctx context.Context, kind TopicKind) <-chan Topic
 }
 
+// Get is View for what f reads.
+func Get[T any](ctx context.Context, s Store, f func(Reader) (T, error)) (T, error) {
+	var v T
+	err := s.View(ctx, func(r Reader) error {
+		var err error
+		v, err = f(r)
+		return err
+	})
+	return v, err
+}
+
 // Reader is the tables, to read.
 type Reader interface {
 	Queue() queue.Reader
