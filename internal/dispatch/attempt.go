@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,8 +48,8 @@ func (c *Conductor) attempt(ctx context.Context, s *served, j *job) (agent.Event
 		},
 		Tools: view,
 		Steer: func(ctx context.Context) ([]*llm.Message, error) {
-			if j.alone {
-				j.alone = false
+			alone := j.alone && !s.news.Swap(false)
+			if j.alone = false; alone {
 				return nil, nil
 			}
 			msgs, err := c.steer(ctx, j)
@@ -224,7 +225,7 @@ func (c *Conductor) flush(ctx context.Context, j *job) error {
 		if meta, err = c.writeAssistant(tx, j, h); err != nil {
 			return err
 		}
-		return tx.Sessions().Put(meta)
+		return errors.Join(j.glance(tx), tx.Sessions().Put(meta))
 	})
 	if err != nil {
 		return err
@@ -233,6 +234,14 @@ func (c *Conductor) flush(ctx context.Context, j *job) error {
 	c.told(j, h)
 	j.final = nil
 	return nil
+}
+
+// glance sees in a commit of the run whether messages wait. That spares the run
+// a look of its own, twice in each round of tools.
+func (j *job) glance(tx store.Tx) error {
+	waiting, err := tx.Queue().Waiting(j.r.Session)
+	j.alone = err == nil && len(waiting) == 0
+	return err
 }
 
 // writeAssistant writes a model's message, its calls and its usage, and returns
@@ -304,6 +313,9 @@ func (c *Conductor) toolEnd(ctx context.Context, j *job, ev agent.Event) error {
 	c.o.Step("tool.end")
 	err := store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
 		if err := tx.Sessions().Append(j.r.SessionID, e); err != nil {
+			return err
+		}
+		if err := j.glance(tx); err != nil {
 			return err
 		}
 		k, ok := j.calls[ev.Call.ID]

@@ -38,8 +38,8 @@ type job struct {
 	// newest is the Seq of the transcript's last entry, as the commit that began
 	// the run left it; 0 when more may have been written since.
 	newest int64
-	// alone says that no other message waited when the run began: what comes
-	// later is hinted at, so that there is nothing to look for yet.
+	// alone says that no other message waited in the last commit of the run, a
+	// moment ago: unless one was hinted at since, there is nothing to look for.
 	alone bool
 
 	withdrawn []approval.Request // that runs of a conversation that was left had asked

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chela-ai/chela/internal/bus"
@@ -56,6 +57,7 @@ type Conductor struct {
 type served struct {
 	key  chela.SessionKey
 	hint chan struct{} // cap 1: look again
+	news atomic.Bool   // there was a hint since the run in progress looked
 
 	mu     sync.Mutex
 	watch  func()      // has somebody look at hints during the run; nil: none is in progress
@@ -149,6 +151,7 @@ func (c *Conductor) wake(key chela.SessionKey) {
 }
 
 func (s *served) look() {
+	s.news.Store(true)
 	select {
 	case s.hint <- struct{}{}:
 	default:

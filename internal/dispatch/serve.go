@@ -25,6 +25,7 @@ func (c *Conductor) serve(ctx context.Context, s *served) {
 		case <-s.hint:
 		default:
 		}
+		s.news.Store(false)
 		var again time.Time
 		err := guard(func() error {
 			var err error
