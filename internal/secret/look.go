@@ -11,7 +11,7 @@ import (
 type look struct {
 	sure  string // in a log, much of which is like a credential and is none
 	wide  string // in what is shown to others: whatever may be one; case makes no difference
-	marks string // in lower case, of which whatever is sure holds one: see pattern
+	marks string // in lower case, # for a digit, of which whatever is sure holds one: see pattern
 }
 
 // looks is what services give out.
@@ -21,7 +21,7 @@ var looks = [...]look{
 	{`\b(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}`, `\b(?:xox[a-z]|xapp)[-_][A-Za-z0-9_-]{8,}`, "xox xapp-"},                                                                                       // Slack
 	{`\bAIza[A-Za-z0-9_-]{20,}`, `\bAIza[A-Za-z0-9_-]{20,}`, "aiza"},                                                                                                                         // Google
 	{`\bAKIA[A-Z0-9]{16}\b`, `\bAKIA[A-Z0-9]{12,}`, "akia"},                                                                                                                                  // Amazon
-	{`\b\d{6,12}:[A-Za-z0-9_-]{30,}`, `\b\d{6,}:[A-Za-z0-9_-]{20,}`, "0: 1: 2: 3: 4: 5: 6: 7: 8: 9:"},                                                                                        // Telegram
+	{`\b\d{6,12}:[A-Za-z0-9_-]{30,}`, `\b\d{6,}:[A-Za-z0-9_-]{20,}`, "######:"},                                                                                                              // Telegram
 	{`\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}`, `\bey[A-Za-z0-9_-]{9,}\.[A-Za-z0-9_.-]+`, "eyj"},                                                                                                // a JSON Web Token
 	{`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{12,})`, `\b(?:bearer|basic)\s+\S{6,}`, "bearer basic"},                                                                                    // a header
 	{`-----BEGIN [A-Z ]*PRIVATE KEY-----((?:[A-Za-z0-9+/=:,. -]|\\[nr]|\s)+)`, `-----BEGIN[^-]*PRIVATE KEY`, "-----begin"},                                                                   // a key file

@@ -39,7 +39,22 @@ func NewMasker(more ...string) (*Masker, error) {
 
 // mayMatch reports whether a line, given in lower case, is to be searched.
 func (p pattern) mayMatch(lower []byte) bool {
-	return len(p.marks) == 0 || slices.ContainsFunc(p.marks, func(mark []byte) bool { return bytes.Contains(lower, mark) })
+	return len(p.marks) == 0 || slices.ContainsFunc(p.marks, func(mark []byte) bool { return holds(lower, mark) })
+}
+
+// holds reports whether the line holds the mark. One that begins with # is
+// digits up to its last byte.
+func holds(line, mark []byte) bool {
+	if mark[0] != '#' {
+		return bytes.Contains(line, mark)
+	}
+	n := len(mark) - 1
+	for i, c := range line {
+		if c == mark[n] && i >= n && !slices.ContainsFunc(line[i-n:i], func(c byte) bool { return c < '0' || c > '9' }) {
+			return true
+		}
+	}
+	return false
 }
 
 // lowerCase returns the line in lower case. Of letters beyond ASCII some are
