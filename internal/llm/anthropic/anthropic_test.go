@@ -258,3 +258,15 @@ func TestNoSecretInErrors(t *testing.T) {
 		t.Errorf("the key that was sent = %q, want %q", got, key)
 	}
 }
+
+func TestNoTemperature(t *testing.T) {
+	t.Parallel()
+	r := llmtest.Ask("Hi")
+	r.Temperature, r.HasTemp = 0.5, true
+	for _, warm := range []bool{true, false} {
+		o := anthropic.Options{Model: func(string) llm.Model { return llm.Model{ID: "m", Compat: llm.Compat{SupportsTemperature: &warm}} }}
+		if got := field(t, sent(t, o, r).Body, "temperature") != ""; got != warm {
+			t.Errorf("takes a temperature %v: sent %v", warm, got)
+		}
+	}
+}

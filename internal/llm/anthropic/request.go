@@ -31,7 +31,7 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 	o.Raw("stream", "true")
 	o.Raw("thinking", t.thinking)
 	o.Raw("output_config", t.output)
-	if r.HasTemp && t.thinking == "" && !math.IsNaN(r.Temperature) && !math.IsInf(r.Temperature, 0) {
+	if warm := model.Compat.SupportsTemperature; r.HasTemp && (warm == nil || *warm) && t.thinking == "" && !math.IsNaN(r.Temperature) && !math.IsInf(r.Temperature, 0) {
 		o.Float("temperature", r.Temperature)
 	}
 	specs := r.Tools
