@@ -31,7 +31,7 @@ func adopts() bool {
 func (t *tree) bury() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for end := time.Now().Add(buryTime); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(killTime); ; time.Sleep(time.Millisecond) {
 		dying := 0
 		for _, pid := range processes() {
 			f := fields(pid)
@@ -52,9 +52,6 @@ func (t *tree) bury() {
 		}
 	}
 }
-
-// buryTime is how long one that was killed may take to die.
-const buryTime = 200 * time.Millisecond
 
 // fields returns what /proc tells of a process after its name: state, parent,
 // group, session, …

@@ -17,7 +17,8 @@ import (
 )
 
 // killTime is how long a process may take to die of KILL: one that waits for a
-// disk dies when the disk has answered.
+// disk dies when the disk has answered, and on a busy machine none dies before
+// it is its turn.
 const killTime = 2 * time.Second
 
 // Sweep ends the commands that processes which are no more left running under

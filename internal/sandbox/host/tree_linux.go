@@ -56,11 +56,12 @@ func (t *tree) term() { t.signal(syscall.SIGTERM) }
 // kill kills until nobody is left: a process may have forked between the look
 // and the signal.
 func (t *tree) kill() {
-	for range 200 {
+	wait := time.Millisecond
+	for end := time.Now().Add(killTime); time.Now().Before(end); wait = min(2*wait, 20*time.Millisecond) {
 		if t.signal(syscall.SIGKILL) == 0 && t.gone() {
 			return
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(wait)
 	}
 }
 
