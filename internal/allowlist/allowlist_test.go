@@ -75,6 +75,9 @@ func TestPatterns(t *testing.T) {
 		{"*", "", "ls", nil, true},
 		{"*", "", bin + "/ls", nil, false},
 		{"*s", "", "ls", nil, true},
+		{"**", "", "ls", nil, true},
+		{"**", "", bin + "/ls", nil, false},
+		{"ls", "", "env ls", nil, false}, // env is nowhere where the system keeps its own
 		{bin + "/ls", "", "ls", nil, true},
 		{bin + "/ls", "", bin + "/ls", nil, true},
 		{bin + "/ls", "", bin + "/../bin/ls", nil, true},
@@ -172,7 +175,7 @@ func TestSafeBins(t *testing.T) {
 		"wc": true, "wc -l": true, "wc -lw": true, "wc --lines": true, "wc --files0-from=x": false, "wc --files0-from x": false, "wc x": false,
 		"cut -d, -f2": true, "cut -d ' ' -f 1-3": true, "cut -d/ -f1": true, "cut -f1 x": false, "cut --complement -f1": true,
 		"uniq": true, "uniq -c": true, "uniq -f 1": true, "uniq a b": false, "uniq a": false, "uniq --group x": false, "uniq -w 3 -c": true,
-		"tr a b": true, "tr -d x": true, "tr -cd '[:alnum:]'": true, "tr / _": true, "tr": false, "tr a b c": false, "tr a-z A-Z": true, "tr ./x y": false,
+		"tr a b": true, "tr -d x": true, "tr -cd '[:alnum:]'": true, "tr / _": true, "tr": false, "tr a b c": false, "tr a-z A-Z": true, "tr ./x y": false, "tr $X y": false, "tr * y": false, "tr \"$X\" y": false, "tr '*' y": true,
 		"sort": true, "sort -r": true, "sort -k2 -n": true, "sort -t, -k 2": true, "sort -o x": false, "sort -ox": false, "sort -ro x": false, "sort --output=x": false, "sort --outp=x": false, "sort -T /tmp": false, "sort --compress-program=x": false, "sort --files0-from=x": false, "sort x": false, "sort -R": false, "sort --random-source=x": false,
 		"grep -e x": true, "grep -ie x": true, "grep -i -e x -A 3": true, "grep x": false, "grep -e x f": false, "grep -f x": false, "grep -r -e x": false, "grep -R": false, "grep --file=x": false, "grep -d recurse -e x": false, "grep --recursive -e x": false, "grep --exclude-from=x -e y": false,
 		"rg x": true, "rg -i x": true, "rg -m 3 x": true, "rg -m3 x": true, "rg x y": false, "rg -f x": false, "rg --pre x": false, "rg ./x": false, "rg a/b": false, "rg ~": false, "rg ../x": false,

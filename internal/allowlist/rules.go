@@ -106,14 +106,19 @@ func (m *matcher) call(st shell.Step, c shell.Call) error {
 	name := st.Words[c.At].Text
 	p, ok := m.place.find(name)
 	if !ok {
-		return shell.Undecidable(shell.Escape(name) + " is no program of this machine")
+		return missing(shell.Escape(name) + " is no program that could be on the allowlist")
 	}
 	if c.Through && m.rules.Bins.trusts(p) || !c.Through && m.allows(p, c.Argv) {
 		m.found[name] = p.path
 		return nil
 	}
-	return shell.Undecidable(shell.Escape(name) + " is not on the allowlist")
+	return missing(shell.Escape(name) + " is not on the allowlist")
 }
+
+// missing says which program is not on the allowlist.
+type missing string
+
+func (m missing) Error() string { return string(m) }
 
 // allows reports whether something lets the program run.
 func (m *matcher) allows(p program, argv []shell.Word) bool {

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -73,7 +74,7 @@ func (t *execTool) judge(q question) answer {
 		var miss error
 		if p.match, miss = q.match(); miss == nil {
 			allowed = true
-		} else if !q.policy.Reads || q.rules.Entries() > 0 {
+		} else if _, odd := errors.AsType[shell.Undecidable](miss); !q.policy.Reads || odd && q.rules.Entries() > 0 {
 			p.Reason = strings.Join(append(reasons, miss.Error()), "; ")
 		}
 	}

@@ -1,0 +1,165 @@
+package allowlist_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/allowlist"
+	"github.com/chela-ai/chela/internal/shell"
+)
+
+// real are the programs of a traced machine that run others; all the rest do
+// nothing.
+const real = "env nice nohup timeout stdbuf flock xargs sh bash dash"
+
+// traced is a machine on which a command can be run: what is on the list does
+// nothing there.
+func traced(t *testing.T) (allowlist.Place, shell.Judge) {
+	t.Helper()
+	pl, j := machine(t)
+	list, err := os.ReadDir(pl.Path[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle, err := exec.LookPath("true")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, e := range list {
+		path := filepath.Join(pl.Path[0], e.Name())
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		to := idle
+		if slices.Contains(strings.Fields(real), e.Name()) {
+			if to, err = exec.LookPath(e.Name()); err != nil {
+				continue
+			}
+		} else if e.Name() == "busybox" || e.Name() == "toybox" {
+			continue
+		}
+		if err := os.Symlink(to, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pl, j
+}
+
+// started is a program that was started.
+type started struct {
+	path string
+	argv []string
+}
+
+var execve = regexp.MustCompile(`execve\("([^"]*)", \[(.*)\], 0x[0-9a-f]+ /\* \d+ vars \*/\)\s*= 0`)
+
+// trace runs a command and returns what was started, without the shell that
+// runs it.
+func trace(t *testing.T, pl allowlist.Place, command string) []started {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "strace", "-f", "-qq", "-xx", "-s", "20000", "-e", "trace=execve,execveat", "-e", "signal=none", "-o", log, "/bin/bash", "-c", command)
+	cmd.Dir, cmd.Env = pl.Workspace, []string{"PATH=" + pl.Path[0], "HOME=" + pl.Workspace, "LANG=C.UTF-8"}
+	out, err := cmd.CombinedOutput()
+	b, readErr := os.ReadFile(log)
+	if readErr != nil {
+		t.Skipf("strace does not work here: %v %s", err, out)
+	}
+	var list []started
+	for _, m := range execve.FindAllStringSubmatch(string(b), -1) {
+		s := started{path: hex(t, m[1])}
+		for _, a := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(m[2], -1) {
+			s.argv = append(s.argv, hex(t, a[1]))
+		}
+		list = append(list, s)
+	}
+	if len(list) == 0 {
+		t.Fatalf("%q: nothing was traced: %v %s", command, err, out)
+	}
+	return list[1:]
+}
+
+func hex(t *testing.T, s string) string {
+	t.Helper()
+	u, err := strconv.Unquote(`"` + s + `"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// planned reports whether a program is among those that a script names, with
+// the arguments that it names as far as they are known.
+func planned(s shell.Script, p started) bool {
+	for _, st := range s.Steps {
+		for _, c := range st.Calls {
+			if filepath.Base(st.Words[c.At].Text) == filepath.Base(p.path) && fits(c.Argv[1:], p.argv[1:], c.Through) {
+				return true
+			}
+		}
+		if st.Text != nil && planned(*st.Text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// fits compares arguments. Those of a program that runs another one hold the
+// other's file in place of its name.
+func fits(want []shell.Word, got []string, through bool) bool {
+	for i, w := range want {
+		if !w.Literal {
+			return true
+		}
+		if i >= len(got) || got[i] != w.Text && !strings.HasSuffix(got[i], "/"+w.Text) && !through {
+			return false
+		}
+	}
+	return len(got) == len(want)
+}
+
+// TestTraced holds that of a command that is on the list nothing runs but what
+// was matched. It is the system that says what runs.
+func TestTraced(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("there is no strace")
+	}
+	pl, j := traced(t)
+	r := rules(t, list, allowlist.Config{}, pl)
+	ran, programs := 0, 0
+	for i, s := range corpus(t) {
+		if !s.match || s.verdict == shell.Deny || testing.Short() && i%5 != 0 {
+			continue
+		}
+		script, err := j.Script(s.command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := r.Match(r.Policy, script, pl)
+		if err != nil || len(script.Steps) > 20 {
+			continue // a program of the corpus that this machine has not
+		}
+		ran++
+		for _, p := range trace(t, pl, m.Command) {
+			programs++
+			if filepath.Dir(p.path) != pl.Path[0] || !planned(script, p) {
+				t.Errorf("S11 %q, run as %q: started %q %q", s.command, m.Command, p.path, p.argv)
+			}
+		}
+	}
+	t.Logf("%d commands started %d programs", ran, programs)
+	if ran < 20 || programs < ran/2 {
+		t.Errorf("only %d commands ran, with %d programs", ran, programs)
+	}
+}
