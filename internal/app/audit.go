@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/secret"
 )
 
@@ -45,13 +46,13 @@ func auditInstallation(_ context.Context, s cli.Start, fix bool) ([]cli.Weakness
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: Options{State: s.State, Config: tree, Env: environment(tree), Listen: &Listen{}}}
-	g, err := e.gatewayOptions()
+	o := Options{State: s.State, Config: tree, Env: environment(tree)}
+	g, err := endpoint.Read(tree.Section("gateway"), endpoint.Listen{})
 	if err != nil {
 		return nil, err
 	}
-	a.gateway(&g, e.o)
-	a.hooks(&g, e.o)
+	a.gateway(&g, o)
+	a.hooks(&g, o)
 	if err := a.elevated(tree); err != nil {
 		return nil, err
 	}
@@ -139,8 +140,8 @@ func wide(m fs.FileMode) (kind, severity string) {
 }
 
 // gateway looks at who may connect.
-func (a *audit) gateway(g *gatewayOptions, o Options) {
-	host, err := g.host()
+func (a *audit) gateway(g *endpoint.Options, o Options) {
+	host, err := g.Host()
 	if err != nil {
 		a.add("gateway.bind_invalid", cli.SeverityWarn, "chela config validate", "%v", err)
 		return
@@ -174,10 +175,10 @@ func (a *audit) gateway(g *gatewayOptions, o Options) {
 }
 
 // secrets looks at the credential of the gateway.
-func (a *audit) secrets(g *gatewayOptions, o Options) {
+func (a *audit) secrets(g *endpoint.Options, o Options) {
 	switch g.Auth.Mode {
 	case access.ModeToken:
-		v, err := g.known(o)
+		v, err := g.Known(o.place())
 		if err == nil && !v.IsZero() && len(v.Reveal()) < minToken {
 			a.add("gateway.token_too_short", cli.SeverityWarn, "openssl rand -hex 24",
 				"the gateway's token has fewer than %d characters", minToken)
@@ -196,12 +197,12 @@ func (a *audit) secrets(g *gatewayOptions, o Options) {
 }
 
 // hooks looks at the secret of hooks: who knows it must not be a client.
-func (a *audit) hooks(g *gatewayOptions, o Options) {
+func (a *audit) hooks(g *endpoint.Options, o Options) {
 	token := hooksToken(o)
 	switch {
 	case token.IsZero():
 		return
-	case g.opens(o, token):
+	case g.Opens(o.place(), token):
 		a.add("hooks.token_reuse_gateway_token", cli.SeverityCritical, "openssl rand -hex 24",
 			"hooks.token is the credential of the gateway: whoever may call a hook may do everything")
 	case len(token.Reveal()) < minToken:
@@ -223,16 +224,6 @@ func hooksToken(o Options) secret.Value {
 		return secret.Value{}
 	}
 	return v
-}
-
-// opens reports whether v is the gateway's own credential.
-func (g *gatewayOptions) opens(o Options, v secret.Value) bool {
-	if g.Auth.Mode == access.ModePassword {
-		p, err := g.Auth.Password.Resolve(o.Env)
-		return err == nil && p.Equal(v)
-	}
-	t, err := g.known(o)
-	return err == nil && t.Equal(v)
 }
 
 // crowd is how many people who may leave the sandbox are too many to be known.

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/deliver"
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/egress"
+	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/httpapi"
@@ -86,7 +87,12 @@ type Options struct {
 	// NoSocket keeps other processes from attaching.
 	NoSocket bool
 	// Listen opens the gateway's port; nil: there is none.
-	Listen *Listen
+	Listen *endpoint.Listen
+}
+
+// place is what the gateway's port belongs to.
+func (o *Options) place() endpoint.Place {
+	return endpoint.Place{Log: o.Log, State: o.State, Env: o.Env, Secrets: o.Secrets}
 }
 
 // Engine is the running application.
@@ -244,11 +250,11 @@ func (e *Engine) open(st store.Store, events *bus.Bus) error {
 	}
 	p := e.port
 	var err error
-	if p.door, p.token, p.made, err = p.o.door(e.o, st, e.asked); err != nil {
+	if p.door, p.token, p.made, err = p.o.Door(e.o.place(), st, e.asked); err != nil {
 		return err
 	}
 	e.o.Secrets.Add(p.token)
-	if p.o.opens(e.o, hooksToken(e.o)) {
+	if p.o.Opens(e.o.place(), hooksToken(e.o)) {
 		e.o.Log.Warn("hooks.token is the credential of the gateway: whoever may call a hook may do everything", "hint", "openssl rand -hex 24")
 	}
 	e.meter.Watch(events)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/httpapi"
 	"github.com/chela-ai/chela/internal/meter"
@@ -25,7 +26,7 @@ import (
 // port is where other programs reach the gateway.
 type port struct {
 	lobby *gateway.Lobby
-	o     gatewayOptions
+	o     endpoint.Options
 	door  *access.Door // of the gateway; nil until it is up
 	token secret.Value
 	made  bool // the token was made at this start
@@ -38,23 +39,23 @@ func (e *Engine) listen(ctx context.Context) error {
 	if e.o.Listen == nil {
 		return nil
 	}
-	g, err := e.gatewayOptions()
+	g, err := endpoint.Read(e.o.Config.Section("gateway"), *e.o.Listen)
 	if err != nil {
 		return err
 	}
-	host, err := g.host()
+	host, err := g.Host()
 	if err != nil {
 		return err
 	}
-	if err := g.safe(host, e.o.Listen.Insecure); err != nil {
+	if err := g.Safe(host, e.o.Listen.Insecure); err != nil {
 		return err
 	}
-	guard, err := g.guard(e.o)
+	guard, err := g.Guard(e.o.place())
 	if err != nil {
 		return err
 	}
 	p := &port{o: g}
-	l, pin, err := g.open(ctx, e.o, host)
+	l, pin, err := g.Open(ctx, e.o.place(), host)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/model"
-	"github.com/chela-ai/chela/internal/process"
 	"github.com/chela-ai/chela/internal/statedir"
 )
 
@@ -73,23 +73,23 @@ func Attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
 // Serve starts an engine that also serves its port. With l.Force it ends
 // another chela of this user that is in the way.
 func Serve(ctx context.Context, s cli.Start, l cli.Listen) (cli.Gateway, error) {
-	listen := &Listen{Port: l.Port, Bind: l.Bind, Insecure: l.Insecure}
+	listen := &endpoint.Listen{Port: l.Port, Bind: l.Bind, Insecure: l.Insecure}
 	const most = 2 // one may own the directory, and another one the port
 	for ended := 0; ; ended++ {
 		e, err := soleOwner(ctx, s, listen)
 		if err == nil {
 			return e, nil
 		}
-		o, ok := errors.AsType[*occupied](err)
+		o, ok := errors.AsType[*endpoint.Taken](err)
 		switch {
 		case !ok, !l.Force, ended == most:
 			return nil, err
-		case !o.who.Ours():
-			o.err.Message += ", which --force does not end: it is not a chela of yours"
+		case !o.Who.Ours():
+			o.Err.Message += ", which --force does not end: it is not a chela of yours"
 			return nil, err
 		}
-		s.Log.Warn("end what is in the way", "process", o.who.String())
-		if err := o.who.End(ctx); err != nil {
+		s.Log.Warn("end what is in the way", "process", o.Who.String())
+		if err := o.Who.End(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +97,7 @@ func Serve(ctx context.Context, s cli.Start, l cli.Listen) (cli.Gateway, error) 
 
 // soleOwner starts an engine on a state directory that no other process owns.
 // It waits for one that does not answer any more: that is about to end.
-func soleOwner(ctx context.Context, s cli.Start, l *Listen) (*Engine, error) {
+func soleOwner(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error) {
 	for limit := time.Now().Add(startLimit); ; {
 		e, err := begin(ctx, s, l)
 		if !errors.Is(err, statedir.ErrOwned) {
@@ -105,7 +105,7 @@ func soleOwner(ctx context.Context, s cli.Start, l *Listen) (*Engine, error) {
 		}
 		if _, aerr := attach(ctx, s.State); aerr == nil || time.Now().After(limit) {
 			who := statedir.Owner(s.State)
-			return nil, &occupied{who, &chela.Error{
+			return nil, &endpoint.Taken{Who: who, Err: &chela.Error{
 				Code: chela.CodeConflict, Message: fmt.Sprintf("%s serves %s already", who, s.State), Hint: "chela gateway status",
 			}}
 		}
@@ -125,12 +125,12 @@ func Local(s cli.Start) (cli.Port, error) {
 	if err != nil {
 		return p, err
 	}
-	e := &Engine{o: Options{State: s.State, Config: tree, Env: environment(tree), Listen: &Listen{}}}
-	g, err := e.gatewayOptions()
+	place := endpoint.Place{State: s.State, Env: environment(tree)}
+	g, err := endpoint.Read(tree.Section("gateway"), endpoint.Listen{})
 	if err != nil {
 		return p, err
 	}
-	host, err := g.host()
+	host, err := g.Host()
 	if err != nil {
 		return p, err
 	}
@@ -140,35 +140,26 @@ func Local(s cli.Start) (cli.Port, error) {
 	p.URL = "ws://" + net.JoinHostPort(host.String(), strconv.Itoa(*g.Port))
 	if g.TLS.Enabled {
 		p.URL = "wss" + p.URL[2:]
-		if c, err := cert.Load(g.pair(s.State)); err == nil { // otherwise it is not known, and the port says why
+		if c, err := cert.Load(g.Pair(s.State)); err == nil { // otherwise it is not known, and the port says why
 			p.Fingerprint = cert.Fingerprint(c.Leaf.Raw)
 		}
 	}
 	switch g.Auth.Mode {
 	case access.ModeToken:
-		v, err := g.known(e.o)
+		v, err := g.Known(place)
 		if err == nil && !v.IsZero() {
 			p.Auth.Token = v.Reveal()
 		}
 	case access.ModePassword:
-		if v, err := g.Auth.Password.Resolve(e.o.Env); err == nil && !v.IsZero() {
+		if v, err := g.Auth.Password.Resolve(place.Env); err == nil && !v.IsZero() {
 			p.Auth.Password = v.Reveal()
 		}
 	}
 	return p, nil
 }
 
-// occupied says which process has what a gateway needs.
-type occupied struct {
-	who process.Process
-	err *chela.Error
-}
-
-func (o *occupied) Error() string { return o.err.Error() }
-func (o *occupied) Unwrap() error { return o.err }
-
 // begin starts an engine in this process, with a port unless l is nil.
-func begin(ctx context.Context, s cli.Start, l *Listen) (*Engine, error) {
+func begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error) {
 	o := config.Options{LastGood: s.LastGood}
 	tree, err := o.Load(s.Config)
 	if err != nil {

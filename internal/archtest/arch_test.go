@@ -96,6 +96,7 @@ var levels = []struct {
 
 	{"internal/standard", 5},
 	{"internal/meter", 5},
+	{"internal/endpoint", 5},
 	{"internal/model", 5},
 	{"internal/app", 6},
 	{"cmd/*", 7},

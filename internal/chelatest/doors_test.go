@@ -25,9 +25,9 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/chela-ai/chela/client"
-	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/chelatest"
+	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/httpapi"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/rpc"
@@ -75,7 +75,7 @@ func TestDoors(t *testing.T) {
 	}
 	e := &entry{t: t, model: new(counted)}
 	e.g = chelatest.Start(t, chelatest.Options{
-		Model: e.model, Listen: &app.Listen{Port: -1},
+		Model: e.model, Listen: &endpoint.Listen{Port: -1},
 		Config: chelatest.Config{"gateway": json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}, "controlUi": {"root": %q}}`, doorToken, ui))},
 	})
 	e.methods, e.routes = e.g.Doors()

@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/channel"
+	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/store"
@@ -34,8 +35,8 @@ type Options struct {
 	After    []hook.After
 	Step     func(string)
 	Wrap     func(store.Store) store.Store
-	Listen   *app.Listen  // opens the port; nil: there is none
-	Log      *slog.Logger // nil: the test's log, warnings and worse
+	Listen   *endpoint.Listen // opens the port; nil: there is none
+	Log      *slog.Logger     // nil: the test's log, warnings and worse
 }
 
 // Gateway is the whole application, running.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
-	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/chelatest"
+	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/wire"
@@ -70,7 +70,7 @@ func TestDrain(t *testing.T) {
 func TestRestart(t *testing.T) {
 	t.Run("GW-07 clients are told, come back, and find their sessions", func(t *testing.T) {
 		o := chelatest.Options{
-			Dir: t.TempDir(), Listen: &app.Listen{Port: -1},
+			Dir: t.TempDir(), Listen: &endpoint.Listen{Port: -1},
 			Config: chelatest.Config{"gateway": json.RawMessage(`{"auth": {"token": "a-token"}}`)},
 		}
 		g := chelatest.Start(t, o)
@@ -121,7 +121,7 @@ func TestRestart(t *testing.T) {
 // TestPort talks to the whole application over a real port of this machine.
 func TestPort(t *testing.T) {
 	g := chelatest.Start(t, chelatest.Options{
-		Listen: &app.Listen{Port: -1},
+		Listen: &endpoint.Listen{Port: -1},
 		Config: chelatest.Config{"gateway": json.RawMessage(`{"auth": {"token": "a-token"}}`)},
 	})
 	if g.NewToken() != "" {
