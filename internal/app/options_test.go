@@ -75,7 +75,7 @@ func TestDefaults(t *testing.T) {
 	if got := o.timeout(); got != 48*time.Hour {
 		t.Errorf("timeout %s", got)
 	}
-	if diff := cmp.Diff(usage.Budget{ToolCalls: 500}, o.budget()); diff != "" {
+	if diff := cmp.Diff(usage.Budget{ToolCalls: 500, Failures: 20, Identical: 100, Time: 4 * time.Hour, Tokens: 20_000_000}, o.budget()); diff != "" {
 		t.Errorf("budget: %s", diff)
 	}
 	if got := o.concurrent(); got != 4*runtime.NumCPU() {
@@ -151,7 +151,7 @@ func TestSet(t *testing.T) {
 	if got := o.timeout(); got != 0 {
 		t.Errorf("timeout %s", got)
 	}
-	if diff := cmp.Diff(usage.Budget{ToolCalls: 9, Tokens: 1000, NanoUSD: 500_000_000}, o.budget()); diff != "" {
+	if diff := cmp.Diff(usage.Budget{ToolCalls: 9, Failures: 20, Identical: 100, Time: 4 * time.Hour, Tokens: 1000, NanoUSD: 500_000_000}, o.budget()); diff != "" {
 		t.Errorf("budget: %s", diff)
 	}
 	if got := o.concurrent(); got != 3 {
