@@ -56,7 +56,10 @@ func TestDocs(t *testing.T) {
 		for _, page := range pages(t) {
 			for _, m := range link.FindAllStringSubmatch(doc(t, page), -1) {
 				file, anchor, _ := strings.Cut(m[1], "#")
-				target := filepath.ToSlash(filepath.Join(filepath.Dir(page), file))
+				target := page
+				if file != "" {
+					target = filepath.ToSlash(filepath.Join(filepath.Dir(page), file))
+				}
 				if _, err := os.Stat(filepath.Join("..", "..", target)); err != nil {
 					t.Errorf("%s: %s: %v", page, m[1], err)
 				} else if anchor != "" && !slices.Contains(anchors(doc(t, target)), anchor) {
@@ -104,20 +107,21 @@ func usedKeys() []string {
 }
 
 // keysOf returns the keys in the tables of a page. The heading above a table
-// may name what they stand below.
+// may name what they stand below; a table under a lower heading tells of what is
+// inside of a key.
 func keysOf(page string) map[string]bool {
 	heading := regexp.MustCompile("^### .*: `([^`]+)`$")
 	row := regexp.MustCompile("^\\| `([^`]+)` \\|")
-	keys, below := map[string]bool{}, ""
+	keys, below, inside := map[string]bool{}, "", false
 	for line := range strings.Lines(page) {
 		line = strings.TrimRight(line, "\n")
 		if strings.HasPrefix(line, "#") {
-			below = ""
+			below, inside = "", strings.HasPrefix(line, "####")
 		}
 		if m := heading.FindStringSubmatch(line); m != nil {
 			below = m[1] + "."
 		}
-		if m := row.FindStringSubmatch(line); m != nil {
+		if m := row.FindStringSubmatch(line); m != nil && !inside {
 			key := regexp.MustCompile(`<\w+>`).ReplaceAllString(m[1], "*")
 			if !strings.HasPrefix(key, below) {
 				key = below + key
