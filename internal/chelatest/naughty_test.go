@@ -28,6 +28,21 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
+// strange returns the naughty strings; for the race detector, which looks for
+// other things, some of them.
+func strange(t *testing.T) []string {
+	t.Helper()
+	all := naughty.Strings(t)
+	if !raced {
+		return all
+	}
+	var some []string
+	for i := 0; i < len(all); i += 10 {
+		some = append(some, all[i])
+	}
+	return some
+}
+
 // echoes is a model that says what the person says.
 func echoes() *llmtest.Script {
 	return llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
@@ -50,7 +65,7 @@ func TestNaughtyMessages(t *testing.T) {
 	h := slog.NewJSONHandler(locked{&mu, &log}, &slog.HandlerOptions{Level: slog.LevelDebug})
 	c := Start(t, Options{Model: echoes(), Log: slog.New(h)}).Client()
 	var want []string
-	for i, s := range naughty.Strings(t) {
+	for i, s := range strange(t) {
 		sent, err := c.Chat(t.Context(), wire.ChatSend{SessionKey: "main", Message: s, IdempotencyKey: fmt.Sprint("n", i)})
 		if err != nil {
 			refused(t, fmt.Sprintf("message %q", s), err)
@@ -106,7 +121,7 @@ func (l locked) Write(p []byte) (int, error) {
 
 func TestNaughtyFields(t *testing.T) {
 	t.Parallel()
-	all := naughty.Strings(t)
+	all := strange(t)
 	var agents []map[string]string
 	for i, s := range all {
 		agents = append(agents, map[string]string{"id": fmt.Sprint("a", i), "name": s})
@@ -236,7 +251,7 @@ func joined(all []string) []string {
 
 func TestNaughtyTools(t *testing.T) {
 	t.Parallel()
-	all := naughty.Strings(t)
+	all := strange(t)
 	conf := limits("full")
 	t.Run("contents of files", func(t *testing.T) {
 		dir, texts := t.TempDir(), joined(all)
@@ -300,7 +315,7 @@ func TestNaughtyTools(t *testing.T) {
 				written[filepath.Clean(all[i])] = fmt.Sprint("content ", i)
 			}
 		}
-		if len(written) < 400 {
+		if len(written) < len(all)*8/10 {
 			t.Errorf("only %d names were taken", len(written))
 		}
 		for i, r := range carry(t, conf, dir, "read", all, func(_ int, s string) map[string]any { return map[string]any{"path": s} }) {
