@@ -634,7 +634,7 @@ func TestAbort(t *testing.T) {
 	tl, _ := b.set.Get("read")
 	began := time.Now()
 	_, err := tl.Run(ctx, tool.Call{Args: json.RawMessage(`{"path":"f","offset":1000}`), Dir: b.dir, Update: func(string) {}})
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 15*time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
 }
