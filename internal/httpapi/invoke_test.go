@@ -141,7 +141,7 @@ func (s *shop) record() []string {
 
 func TestInvoke(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
+	tests := []struct {
 		name   string
 		body   string
 		status int
@@ -165,13 +165,23 @@ func TestInvoke(t *testing.T) {
 		{"TI-09 another agent's session", `{"tool":"session_status","agentId":"main","sessionKey":"agent:other:main"}`, 400, `{"error":{"message":"agent id \"main\" does not match session agent \"other\"","type":"invalid_request"},"ok":false}`},
 		{"an agent that is not there", `{"tool":"session_status","agentId":"stranger"}`, 400, `{"error":{"message":"unknown agent id \"stranger\"","type":"invalid_request"},"ok":false}`},
 		{"what must ask", `{"tool":"danger"}`, 403, `{"error":{"message":"this needs a person's approval, and there is nobody to ask here: it acts","requiresApproval":true,"type":"tool_call_blocked"},"ok":false}`},
-	} {
+	}
+	type answer struct {
+		status int
+		body   string
+	}
+	answers := make([]answer, len(tests))
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, nil, nil)
+		for i, tt := range tests {
+			answers[i].status, answers[i].body = s.post(tt.body)
+		}
+	})
+	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				if status, body := newShop(t, nil, nil).post(tt.body); status != tt.status || body != tt.want {
-					t.Errorf("%d %s\nwant %d %s", status, body, tt.status, tt.want)
-				}
-			})
+			if got := answers[i]; got != (answer{tt.status, tt.want}) {
+				t.Errorf("%d %s\nwant %d %s", got.status, got.body, tt.status, tt.want)
+			}
 		})
 	}
 	t.Run("TI-04 what the configuration allows the owner", func(t *testing.T) {
