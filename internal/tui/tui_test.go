@@ -2,6 +2,7 @@ package tui_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"net"
@@ -359,6 +360,45 @@ func TestApproval(t *testing.T) {
 			t.Error(err)
 		}
 		y.until("the question to go", func() bool { return !strings.Contains(y.all(), "? allow") })
+	})
+	t.Run("it is decided by a command, too", func(t *testing.T) {
+		g, dir := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow touch made")
+		x.types("/approve allow-once")
+		x.sees("✓ allowed once: touch made")
+		x.sees("done")
+		x.rests()
+		if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("stopped elsewhere, it is withdrawn", func(t *testing.T) {
+		g, _ := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow touch made")
+		if _, err := dial(t, g).Abort(t.Context(), "main", ""); err != nil {
+			t.Fatal(err)
+		}
+		x.sees("✗ withdrawn, it was stopped: touch made")
+		x.until("the question to go", func() bool { return !strings.Contains(x.all(), "? allow") })
+	})
+	t.Run("AP-15 of what holds once, always is not offered and not taken", func(t *testing.T) {
+		inline := llmtest.Call("c1", "exec", `{"command": "python3 -c 'print(1)'"}`)
+		g := chelatest.Start(t, chelatest.Options{
+			Model:  llmtest.NewScript(inline, llmtest.Say("done")),
+			Config: chelatest.Config{"tools": json.RawMessage(`{"exec": {"strictInlineEval": true}}`)},
+		})
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow python3 -c")
+		if all := x.all(); strings.Contains(all, "a always") || !strings.Contains(all, "y once") {
+			t.Errorf("offered\n%s", all)
+		}
+		x.answers('a')
+		x.sees("› a") // it is typed
 	})
 	t.Run("yes asks nobody", func(t *testing.T) {
 		g, _ := workspace(t, call, llmtest.Say("done"))
