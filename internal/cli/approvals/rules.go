@@ -41,11 +41,22 @@ func (c commands) change(ctx context.Context, f func(*wire.ExecPolicy) error) er
 }
 
 func (c commands) set() *cobra.Command {
-	return &cobra.Command{
-		Use: "set FILE", Short: "Replace the rules about commands", Args: console.Exactly(1),
+	var file string
+	var stdin bool
+	cmd := &cobra.Command{
+		Use: "set FILE", Short: "Replace the rules about commands", Args: console.Between(0, 1),
 		Long: "Replace the rules about commands by those in FILE, or in standard input for -, as `approvals get --rules` writes them.\n" +
 			"A command that was allowed always and is not in them is asked about again.",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if stdin {
+				args = append(args, "-")
+			}
+			if file != "" {
+				args = append(args, file)
+			}
+			if len(args) != 1 {
+				return console.Usage(console.Hint(errors.New("which file?"), cmd.UseLine()))
+			}
 			b, err := c.read(args[0])
 			if err != nil {
 				return err
@@ -63,6 +74,9 @@ func (c commands) set() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&file, "file", "", "the same as `FILE`")
+	cmd.Flags().BoolVar(&stdin, "stdin", false, "the same as -")
+	return cmd
 }
 
 // read returns what is in a file, or in standard input.
