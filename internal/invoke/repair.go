@@ -15,6 +15,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/json5"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/schema"
 )
 
 // repair returns the arguments of a call as the schema has them, and what it
@@ -119,14 +120,7 @@ func meant(s *jsonschema.Schema, name string, aliases map[string]string) (string
 }
 
 // fold returns a name without what models get wrong in it.
-func fold(name string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '-' || c == '_' || c == ' ' {
-			return -1
-		}
-		return c
-	}, strings.ToLower(name))
-}
+func fold(name string) string { return schema.Fold(name) }
 
 // object repairs the values of an object in place.
 func (r *repairer) object(at string, s *jsonschema.Schema, m map[string]any) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/internal/invoke"
+	schemas "github.com/chela-ai/chela/internal/schema"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -42,7 +43,7 @@ func TestDefinitions(t *testing.T) {
 	} {
 		t.Run("TOOL-07 what validators know in another way is no reason to refuse: "+name, func(t *testing.T) {
 			f := taking(definition)
-			v := door.For(scope(f))
+			v := invoke.New(invoke.Options{}).For(scope(f))
 			if len(v.Specs(false)) != 1 {
 				t.Fatal("not offered")
 			}
@@ -83,7 +84,6 @@ func TestWords(t *testing.T) {
 		"who":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]},
 		"kind":{"const":"x"},"mode":{"enum":["a","b"]},"name":{"type":"string","minLength":2,"maxLength":3},"when":{"$ref":"#/$defs/when"}},
 		"$defs":{"when":{"type":"object","properties":{"at":{"type":"string"}},"required":["at"]}}}`
-	door := invoke.New(invoke.Options{})
 	for _, tt := range []struct{ args, want string }{
 		{`{"edits":[{"oldText":"a"},{"n":5}]}`, `"edits[1].oldText" is missing (string)`},
 		{`{"edits":[{"oldText":""}]}`, `"edits[0].oldText" is empty`},
@@ -102,7 +102,7 @@ func TestWords(t *testing.T) {
 	} {
 		t.Run("TOOL-07 the field and what it wants, in words: "+tt.args, func(t *testing.T) {
 			f := taking(definition)
-			failed(t, do(t, door.For(scope(f)), call("t", tt.args)), tt.want)
+			failed(t, do(t, invoke.New(invoke.Options{}).For(scope(f)), call("t", tt.args)), tt.want)
 			if len(f.args) != 0 {
 				t.Error("it was run")
 			}
@@ -112,7 +112,6 @@ func TestWords(t *testing.T) {
 
 func TestSpellings(t *testing.T) {
 	t.Parallel()
-	door := invoke.New(invoke.Options{})
 	for _, tt := range []struct{ properties, args, want string }{
 		{`"path":{"type":"string"}`, `{"file_path":"x"}`, `{"path":"x"}`},
 		{`"path":{"type":"string"}`, `{"File-Path":"x"}`, `{"path":"x"}`},
@@ -128,12 +127,26 @@ func TestSpellings(t *testing.T) {
 	} {
 		t.Run("TOOL-13 other spellings of arguments: "+tt.args, func(t *testing.T) {
 			f := taking(`{"type":"object","properties":{` + tt.properties + `},"additionalProperties":false}`)
-			res := do(t, door.For(scope(f)), call("t", tt.args))
+			res := do(t, invoke.New(invoke.Options{}).For(scope(f)), call("t", tt.args))
 			if tt.want == "" {
 				failed(t, res, "is not a field")
 			} else if len(f.args) != 1 || f.args[0] != tt.want {
 				t.Errorf("args = %q, want %s; %s", f.args, tt.want, text(res))
 			}
 		})
+	}
+}
+
+func TestArgumentNames(t *testing.T) {
+	t.Parallel()
+	f := taking(`{"type":"object","properties":{"filter[bundleId]":{"type":"string"},"$select":{"type":"string"}},"required":["filter[bundleId]"],"additionalProperties":false}`)
+	v := invoke.New(invoke.Options{}).For(scope(f))
+	told, err := schemas.Rules{}.Apply(v.Specs(false)[0].Schema)
+	if err != nil || !strings.Contains(string(told), `"filter_bundleId_"`) {
+		t.Fatalf("told %s, %v", told, err)
+	}
+	do(t, v, call("t", `{"filter_bundleId_":"x","_select":"y"}`))
+	if len(f.args) != 1 || f.args[0] != `{"$select":"y","filter[bundleId]":"x"}` {
+		t.Errorf("a name that a service would not take comes back as %q", f.args)
 	}
 }

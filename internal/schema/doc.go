@@ -7,7 +7,8 @@
 // said: a reference by what it refers to, a union by one schema that takes what
 // its alternatives take, const by an enum of one. That may allow more than the
 // tool does: the door holds the arguments against the tool's own schema. Names
-// of arguments are never touched, also when they are those of keywords.
+// of arguments stay, also when they are those of keywords; where a service takes
+// plain names only, others are replaced by such that the door knows by [Fold].
 //
 // The functions are pure and total: bounded in depth, size and references, with
 // an error for a schema that cannot be made acceptable. Their output has sorted

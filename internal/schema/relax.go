@@ -44,7 +44,7 @@ func relax(m node) (changed, more bool) {
 			}
 		}
 	}
-	wider := map[string]bool{} // keywords in which a schema takes more
+	wider := map[string]bool{}                       // keywords in which a schema takes more
 	_ = each(m, func(k string, s any) (any, error) { // no error
 		if sub, ok := s.(node); ok {
 			c, w := relax(sub)

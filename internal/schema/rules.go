@@ -12,7 +12,7 @@ import (
 
 // The profiles: what kinds of services take.
 const (
-	Full     = "full"     // all of JSON Schema, below an object without a union: Anthropic
+	Full     = "full"     // all of JSON Schema, below an object without a union, with plain names: Anthropic
 	OpenAI   = "openai"   // the same, and arrays say what they hold
 	Gemini   = "gemini"   // a small part of OpenAPI's schemas
 	DeepSeek = "deepseek" // no unions
@@ -129,10 +129,15 @@ func (c *cleaner) top(m node) (node, error) {
 		return nil, err
 	}
 	out := v.(node)
-	if c.Profile == OpenAI || c.Profile == XAI {
+	switch c.Profile {
+	case OpenAI, XAI:
 		for _, k := range []string{"enum", "const", "not"} {
 			delete(out, k)
 		}
+	case Gemini:
+		typed(out)
+	case Full, "":
+		return renamed(out)
 	}
 	return out, nil
 }
@@ -287,6 +292,9 @@ func choose(m node) {
 	}
 	values = slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil })
 	odd := func(v any) bool { s, ok := v.(string); return !ok || s == "" }
+	if m["type"] == nil {
+		setTypes(m, kinds(values))
+	}
 	if len(values) > 0 && !slices.ContainsFunc(values, odd) && (m["type"] == nil || m["type"] == "string") {
 		m["enum"], m["type"] = values, "string"
 		return
@@ -298,6 +306,33 @@ func choose(m node) {
 	}
 	said, _ := m["description"].(string)
 	m["description"] = strings.TrimSpace(said + " One of: " + strings.Trim(string(text), "[]") + ".")
+}
+
+// kinds returns the type that all the values have; none when they differ.
+func kinds(values []any) []string {
+	var kind string
+	for _, v := range values {
+		k := ""
+		switch v := v.(type) {
+		case string:
+			k = "string"
+		case bool:
+			k = "boolean"
+		case json.Number:
+			k = "number"
+			if _, err := v.Int64(); err == nil {
+				k = "integer"
+			}
+		}
+		if k == "" || kind != "" && kind != k {
+			return nil
+		}
+		kind = k
+	}
+	if kind == "" {
+		return nil
+	}
+	return []string{kind}
 }
 
 func kindOf(v any) string {

@@ -74,8 +74,8 @@ func TestProfiles(t *testing.T) {
 			`{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"array","items":{"type":"string"}}}}}}`)
 	})
 	t.Run("SN-03 a property that is named like a keyword stays", func(t *testing.T) {
-		in := `{"type":"object","properties":{"pattern":{"type":"string"},"format":{"type":"string"},"$ref":{"type":"string"},
-			"anyOf":{"type":"string"},"const":{"type":"object","properties":{"maxLength":{"type":"integer"}}}},"required":["pattern","$ref"]}`
+		in := `{"type":"object","properties":{"pattern":{"type":"string"},"format":{"type":"string"},
+			"anyOf":{"type":"string"},"const":{"type":"object","properties":{"maxLength":{"type":"integer"},"$ref":{"type":"string"}}}},"required":["pattern"]}`
 		every(func(r schema.Rules) {
 			r.Without = []string{"pattern", "format", "maxLength", "const", "$ref"}
 			check(t, r, in, in)
@@ -122,7 +122,7 @@ func TestProfiles(t *testing.T) {
 				}
 			})
 		}
-		check(t, schema.Rules{Profile: schema.Gemini}, `{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}`, `{"type":"object","properties":{"a":{}}}`)
+		check(t, schema.Rules{Profile: schema.Gemini}, `{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}`, `{"type":"object","properties":{"a":{"type":"string"}}}`)
 	})
 	t.Run("SN-06 a reference into a union that was merged is put in", func(t *testing.T) {
 		check(t, schema.Rules{}, `{"anyOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"$ref":"#/anyOf/0/properties/a"}}}]}`,
@@ -158,7 +158,7 @@ func TestRules(t *testing.T) {
 		{schema.OpenAI, `{"type":"array"}`, `{"type":"array","items":{}}`},
 		{schema.OpenAI, `{"anyOf":[{"type":"array"},{"type":"null"}]}`, `{"anyOf":[{"type":"array","items":{}},{"type":"null"}]}`},
 		{schema.Gemini, `{"const":"x"}`, `{"type":"string","enum":["x"]}`},
-		{schema.Gemini, `{"const":5}`, `{"description":"One of: 5."}`},
+		{schema.Gemini, `{"const":5}`, `{"type":"integer","description":"One of: 5."}`},
 		{schema.Gemini, `{"type":"integer","enum":[1,2],"description":"How many."}`, `{"type":"integer","description":"How many. One of: 1,2."}`},
 		{schema.Gemini, `{"enum":["a","b",null]}`, `{"type":"string","enum":["a","b"]}`},
 		{schema.Gemini, `{"type":["string","null"]}`, `{"type":"string"}`},
@@ -166,10 +166,10 @@ func TestRules(t *testing.T) {
 		{schema.Gemini, `{"anyOf":[{"type":"null"},{"type":"string","format":"date"}],"description":"d"}`, `{"type":"string","description":"d"}`},
 		{schema.Gemini, `{"anyOf":[{"type":"string"},{"type":"number"}],"title":"t"}`, `{"type":"string","title":"t"}`},
 		{schema.Gemini, `{"oneOf":[{"const":"a"},{"const":"b"},{"const":null}]}`, `{"type":"string","enum":["a","b"]}`},
-		{schema.Gemini, `{"type":"array","prefixItems":[{"type":"string"}]}`, `{"type":"array","items":{}}`},
+		{schema.Gemini, `{"type":"array","prefixItems":[{"type":"string"}]}`, `{"type":"array","items":{"type":"string"}}`},
 		{schema.Gemini, `{"items":[{"type":"string"},{"type":"string","format":"x"}]}`, `{"type":"array","items":{"type":"string"}}`},
 		{schema.Gemini, `{"allOf":[{"type":"string"},{"enum":["a"]}]}`, `{"type":"string","enum":["a"]}`},
-		{schema.Gemini, `{"type":"object","properties":{"a":true,"b":false},"required":["a","z"]}`, `{"type":"object","properties":{"a":{},"b":{"description":"Leave this out."}},"required":["a"]}`},
+		{schema.Gemini, `{"type":"object","properties":{"a":true,"b":false},"required":["a","z"]}`, `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string","description":"Leave this out."}},"required":["a"]}`},
 		{schema.DeepSeek, `{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}`, `{"type":["string","null"],"default":null}`},
 		{schema.DeepSeek, `{"oneOf":[{"type":"string"},{"type":"integer"}]}`, `{"type":["string","integer"]}`},
 		{schema.DeepSeek, `{"anyOf":[{"const":"a"},{"enum":["b","a"]},{"type":"null"}]}`, `{"enum":["a","b",null]}`},
@@ -184,6 +184,19 @@ func TestRules(t *testing.T) {
 	}
 	check(t, schema.Rules{Without: []string{"oneOf"}}, object(`{"oneOf":[{"type":"string"},{"type":"integer"}]}`), object(`{"anyOf":[{"type":"string"},{"type":"integer"}]}`))
 	check(t, schema.Rules{Profile: schema.OpenAI}, `{"type":"object","properties":{},"enum":[{}],"not":{}}`, `{"type":"object","properties":{}}`)
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	check(t, schema.Rules{}, `{"type":"object","properties":{"filter[id]":{"type":"string"},"filter.to":{"type":"object","properties":{"a b":{}}},"a.b-c_d":{}},"required":["filter[id]","a.b-c_d","other one"]}`,
+		`{"type":"object","properties":{"filter_id_":{"type":"string"},"filter.to":{"type":"object","properties":{"a b":{}}},"a.b-c_d":{}},"required":["filter_id_","a.b-c_d","other one"]}`)
+	check(t, schema.Rules{}, `{"type":"object","properties":{"a_b":{},"a-b":{}}}`, `{"type":"object","properties":{"a_b":{},"a-b":{}}}`)
+	check(t, schema.Rules{Profile: schema.OpenAI}, `{"type":"object","properties":{"filter[id]":{"type":"string"}}}`, `{"type":"object","properties":{"filter[id]":{"type":"string"}}}`)
+	for _, in := range []string{`{"a[b]":{},"a_b":{}}`, `{"a b":{},"a[b]":{}}`, `{"größe":{}}`, `{"[]":{}}`, `{"":{}}`, `{"` + strings.Repeat("x", 65) + `":{}}`} {
+		if out, err := (schema.Rules{}).Apply(json.RawMessage(`{"type":"object","properties":` + in + `}`)); err == nil {
+			t.Errorf("%s is %s", in, out)
+		}
+	}
 }
 
 func TestRefused(t *testing.T) {
