@@ -216,3 +216,19 @@ func TestLimited(t *testing.T) {
 		}
 	}
 }
+
+// FuzzWords: an error is some words, whatever its shape is.
+func FuzzWords(f *testing.F) {
+	for _, s := range []string{
+		`{"error":{"message":"no","type":"t","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"inner\"}}"}}}`,
+		`{"message":{"detail":[{"loc":["body",1],"msg":"m"}]},"type":7}`, `{"object":"error","message":"{\"detail\":[{}]}"}`, `[{"error":"x"}]`,
+		`{"detail":{"a":[]}}`, `{"error":null}`, `{"error":{"message":"{}"}}`, `{"error":{"metadata":{"raw":{"a":1}}}}`, "\xff", ``,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, message := Words(data); message == "" && len(bytes.TrimSpace(data)) > 0 && !bytes.ContainsAny(data, "{[\"") {
+			t.Errorf("%q has no words", data)
+		}
+	})
+}

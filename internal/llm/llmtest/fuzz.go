@@ -63,6 +63,12 @@ func Body(w Wire, step Step) []byte {
 	return bytes.Join(NewServer(nil, w).events([]byte(`{"model":"scripted-1"}`), &step, nil), nil)
 }
 
+// ServiceBody returns the body with which a service of OpenAI's format answers by
+// the step, in its own way.
+func ServiceBody(at *wiretest.Service, step Step) []byte {
+	return bytes.Join(NewServer(nil, OpenAI).events([]byte(`{"model":"scripted-1"}`), &step, at), nil)
+}
+
 func validator(w Wire) func([]byte) error {
 	if w == OpenAI {
 		return wiretest.Compatible

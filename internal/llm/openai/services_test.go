@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -487,6 +488,90 @@ func TestServiceRequests(t *testing.T) {
 		}
 		if d := cmp.Diff(string(want), string(txtar.Format(&got))); d != "" {
 			t.Errorf("bodies (-want +got), rewrite with -update:\n%s", d)
+		}
+	})
+}
+
+// FuzzServices: no stream makes a service's answer one that cannot be sent back
+// to it.
+func FuzzServices(f *testing.F) {
+	step := llmtest.Think("Hm.", "c2ln", llmtest.Calls(llmtest.ToolCall("abcDEF123", "look", `{"at":1}`)))
+	for i := range places {
+		body := llmtest.ServiceBody(wiretest.Named(places[i].name), step)
+		f.Add(i, body)
+		f.Add(i, body[:len(body)/2])
+	}
+	f.Add(0, []byte(`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.encrypted","data":"x","id":"y"},{"type":"","index":-1,"text":"\ud800"}]},"finish_reason":"stop"}]}`+"\n\n"))
+	f.Fuzz(func(t *testing.T, i int, body []byte) {
+		if i < 0 || i >= len(places) {
+			return
+		}
+		p := places[i]
+		at := wiretest.Named(p.name)
+		var sent []byte
+		var header http.Header
+		prov := New(Options{
+			Name: p.name, BaseURL: p.base, HTTP: &http.Client{Transport: both{body, func(r *http.Request, b []byte) { header, sent = r.Header, b }}},
+			Model: func(id string) llm.Model { return llm.Model{ID: id, Levels: p.levels} },
+		})
+		c, err := llmtest.Collect(t.Context(), prov, p.long(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Message == nil {
+			return
+		}
+		r := p.long(c.Message)
+		r.Messages = append(r.Messages, llm.User("Next"))
+		if _, err := llmtest.Collect(t.Context(), prov, r); err != nil {
+			t.Fatal(err)
+		}
+		if no := at.Valid(header, sent); no != nil {
+			t.Errorf("%s refuses its own answer: %v: %s", p.name, no, sent)
+		}
+	})
+}
+
+// both answers with a body, and shows each request.
+type both struct {
+	body []byte
+	saw  func(*http.Request, []byte)
+}
+
+func (b both) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	b.saw(r, sent)
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(bytes.NewReader(b.body)), Header: http.Header{"Content-Type": {"text/event-stream"}},
+	}, nil
+}
+
+// FuzzCompat: whatever is configured, a request is JSON, and says everything
+// once.
+func FuzzCompat(f *testing.F) {
+	f.Add(`{"maxTokensField":"max_completion_tokens","thinkingFormat":"deepseek"}`, "high", "text")
+	f.Add(`{"reasoningEffortMap":{"high":"\"","off":"x"},"requiresStringContent":true}`, "off", "\xff")
+	f.Add(`{"supportedReasoningEfforts":["none",""],"requiresReasoningContentOnAssistantMessages":true}`, "max", "")
+	f.Fuzz(func(t *testing.T, compat, level, text string) {
+		var c llm.Compat
+		if json.Unmarshal([]byte(compat), &c) != nil {
+			return
+		}
+		p := New(Options{Name: "mine", BaseURL: "http://box/v1", Model: func(id string) llm.Model {
+			return llm.Model{ID: id, Levels: llm.Levels[:], Images: true, Compat: c}
+		}})
+		r := places[0].long(&llm.Message{Role: llm.RoleAssistant, Provider: "mine", Parts: []llm.Part{{Kind: llm.PartThinking, Text: text}, llm.Text("x" + text)}})
+		r.Messages = append(r.Messages, llm.User("x"+text))
+		r.Thinking = llm.Level(level)
+		b, err := p.body(r, p.ways(r.Model))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !json.Valid(b.Bytes()) {
+			t.Errorf("%s", b.Bytes())
 		}
 	})
 }
