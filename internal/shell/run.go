@@ -237,13 +237,42 @@ func (w *walker) xargs(args []Word, in input) (Verdict, string) {
 		w.deeper(func() { w.run(Segment{Argv: append(inner[:len(inner):len(inner)], Word{Text: "…"})}, 0, input{}) })
 	}
 	// Even of a known text it is not known here how xargs splits it.
-	if reason == "" && !freely(inner) {
+	if reason == "" && (!freely(inner) || replaced(args, inner[0].Text)) {
 		reason = "it runs a command with arguments that are not known"
 	}
 	if reason != "" {
 		return Ask, reason
 	}
 	return ReadOnly, ""
+}
+
+// replaced reports whether xargs may replace a part of a command's name.
+func replaced(args []Word, name string) bool {
+	for i, a := range args {
+		if a.Text == name {
+			return false // the options end here
+		}
+		mark, ok := "", false
+		switch {
+		case strings.HasPrefix(a.Text, "--r") && !strings.HasPrefix("--no-run-if-empty", a.Text):
+			_, mark, ok = strings.Cut(a.Text, "=")
+			ok = ok || strings.HasPrefix("--replace", a.Text)
+		case len(a.Text) > 1 && a.Text[0] == '-' && a.Text[1] != '-':
+			if at := strings.IndexAny(a.Text, "IiJ"); at > 0 {
+				mark, ok = a.Text[at+1:], true
+				if mark == "" && a.Text[at] != 'i' && i+1 < len(args) {
+					mark = args[i+1].Text
+				}
+			}
+		}
+		if mark == "" {
+			mark = "{}"
+		}
+		if ok && strings.Contains(name, mark) {
+			return true
+		}
+	}
+	return false
 }
 
 // freely reports whether a command reads only, whatever further arguments it

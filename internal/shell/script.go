@@ -166,7 +166,7 @@ func (w *walker) step(c *syntax.CallExpr, depth int) (Step, error) {
 		return s, err
 	}
 	before := len(w.segs)
-	w.run(Segment{Argv: s.Words}, 0, input{})
+	w.call(c, "", redirection{}, input{})
 	s.ReadOnly = true
 	for _, seg := range w.segs[before:] {
 		s.ReadOnly = s.ReadOnly && seg.Verdict == ReadOnly
@@ -178,9 +178,12 @@ func (w *walker) step(c *syntax.CallExpr, depth int) (Step, error) {
 // as its source. A word that may run something is undecidable.
 func (w *walker) word(word *syntax.Word) (Word, error) {
 	fixed := true
+	braces, lists := false, false // what braces expand to is a list, or a sequence
 	for i, p := range word.Parts {
 		if lit, ok := p.(*syntax.Lit); ok {
-			fixed = fixed && !(i == 0 && strings.HasPrefix(lit.Value, "~")) && !strings.ContainsAny(lit.Value, "*?[]{}")
+			braces = braces || strings.Contains(lit.Value, "{")
+			lists = lists || strings.Contains(lit.Value, ",") || strings.Contains(lit.Value, "..")
+			fixed = fixed && !(i == 0 && strings.HasPrefix(lit.Value, "~")) && !strings.ContainsAny(lit.Value, "*?[]")
 			continue
 		}
 		ok, known := plain(p)
@@ -189,7 +192,7 @@ func (w *walker) word(word *syntax.Word) (Word, error) {
 		}
 		fixed = fixed && known
 	}
-	if fixed {
+	if fixed && !(braces && lists) {
 		if f, ok := w.expand(word, 0); ok && len(f) == 1 {
 			return Word{Text: f[0], Literal: true}, nil
 		}
@@ -245,41 +248,47 @@ func (w *walker) calls(s *Step, at, end, depth int) error {
 		return w.text(s, call, argv[2:], depth)
 	case "env", "nice", "nohup", "timeout", "gtimeout", "stdbuf", "flock":
 		call.Through = true
+		return w.inner(s, call, base, end, depth)
+	case "xargs":
+		return w.inner(s, call, base, end, depth)
 	case "find":
 		s.Calls = append(s.Calls, call)
 		return w.each(s, at, depth)
-	case "command", "builtin", "exec", "eval", "source", ".", "trap", "alias", "watch", "parallel", "su", "runuser", "script", "time":
+	case "eval", "source", ".", "trap", "alias":
 		return Undecidable(Escape(base) + " runs something that is not matched")
 	}
-	wr, ok := wrapperOf(base)
-	if !ok {
-		s.Calls = append(s.Calls, call)
-		return nil
+	if _, ok := wrapperOf(base); ok {
+		return Undecidable("what " + Escape(base) + " runs is not matched")
 	}
-	probe := newWalker(w.Judge)
-	inner, reason := wr.unwrap(probe, argv[1:])
-	switch {
-	case reason != "" || len(probe.segs) > 0:
-		return Undecidable("what " + Escape(base) + " runs is not known")
-	case len(inner) == 0 && call.Through:
-		return Undecidable(Escape(base) + " runs nothing")
-	case len(inner) == 0: // xargs runs echo, sudo -l nothing
-		s.Calls = append(s.Calls, call)
-		return nil
-	case !literal(argv[1 : len(argv)-len(inner)]):
+	s.Calls = append(s.Calls, call)
+	return nil
+}
+
+// inner adds a wrapper with the programs that it runs.
+func (w *walker) inner(s *Step, call Call, base string, end, depth int) error {
+	n, ok := through(base, call.Argv[1:])
+	if !ok {
 		return Undecidable("what " + Escape(base) + " runs is not known")
 	}
 	s.Calls = append(s.Calls, call)
-	n := len(s.Calls)
-	if err := w.calls(s, end-len(inner), end, depth); err != nil {
+	from := len(s.Calls)
+	if err := w.calls(s, call.At+1+n, end, depth); err != nil {
 		return err
 	}
-	if base == "xargs" || base == "gxargs" { // what is added is not known
-		for i := n; i < len(s.Calls); i++ {
-			s.Calls[i].Argv = append(s.Calls[i].Argv[:len(s.Calls[i].Argv):len(s.Calls[i].Argv)], Word{Text: "…"})
+	if base != "xargs" {
+		return nil
+	}
+	if s.Text != nil {
+		return Undecidable("it runs a text with arguments that are not known")
+	}
+	for i := from; i < len(s.Calls); i++ { // what is added to them is not known
+		c := &s.Calls[i]
+		if strings.ContainsAny(c.Argv[0].Text, "{}%") {
+			return Undecidable("the name of a command is computed")
 		}
-		if s.Text != nil {
-			return Undecidable("it runs a text with arguments that are not known")
+		c.Argv = append(c.Argv[:len(c.Argv):len(c.Argv)], Word{Text: "…"})
+		for k, x := range c.Argv[1:] {
+			c.Argv[k+1].Literal = x.Literal && !strings.ContainsAny(x.Text, "{}%")
 		}
 	}
 	return nil
@@ -290,6 +299,11 @@ var shells = [...]string{"sh", "bash", "dash", "ash"}
 
 // each adds what find runs for each file.
 func (w *walker) each(s *Step, at, depth int) error {
+	for _, x := range s.Words[at:] {
+		if !x.Literal && x.Text != "{}" {
+			return Undecidable("the arguments of find are not known")
+		}
+	}
 	for i := at + 1; i < len(s.Words); i++ {
 		switch s.Words[i].Text {
 		case "-exec", "-execdir", "-ok", "-okdir":

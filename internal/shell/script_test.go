@@ -55,9 +55,10 @@ func TestScript(t *testing.T) {
 		{"sh -c 'a; b | c' && d", []string{"> sh", "a", "b", "c", "d"}, `/x/sh -c '/x/a; /x/b | /x/c' && /x/d`},
 		{`sh -c "sh -c 'a b'"`, []string{"> sh", "> sh", "a b"}, `/x/sh -c '/x/sh -c '\''/x/a b'\'''`},
 		{"busybox sh -c a", []string{"> busybox", "a"}, "/x/busybox sh -c /x/a"},
-		{"sudo -u root a", []string{"sudo -u root a", "a"}, "/x/sudo -u root /x/a"},
-		{"find . -name x -exec a -l {} + -print", []string{"find . -name x -exec a -l <{}> + -print", "a -l <{}>"}, "/x/find . -name x -exec /x/a -l {} + -print"},
-		{`find . -exec a {} \; -exec b \;`, []string{"find . -exec a <{}> ; -exec b ;", "a <{}>", "b"}, "/x/find . -exec /x/a {} ';' -exec /x/b ';'"},
+		{"nice -5 stdbuf -oL -e 0 flock -n -w 3 /l nohup a", []string{"> nice", "> stdbuf", "> flock", "> nohup", "a"}, "/x/nice -5 /x/stdbuf -oL -e 0 /x/flock -n -w 3 /l /x/nohup /x/a"},
+		{"xargs -I{} -P4 a {} b", []string{"xargs -I{} -P4 a {} b", "a <{}> b <…>"}, "/x/xargs '-I{}' -P4 /x/a '{}' b"},
+		{"find . -name x -exec a -l {} + -print", []string{"find . -name x -exec a -l {} + -print", "a -l <{}>"}, "/x/find . -name x -exec /x/a -l '{}' + -print"},
+		{`find . -exec a {} \; -exec b \;`, []string{"find . -exec a {} ; -exec b ;", "a <{}>", "b"}, "/x/find . -exec /x/a '{}' ';' -exec /x/b ';'"},
 		{"xargs -n 1 a b", []string{"xargs -n 1 a b", "a b <…>"}, "/x/xargs -n 1 /x/a b"},
 		{"a 2>&1 >/dev/null | b", []string{"a", "b"}, "/x/a 2>&1 >/dev/null | /x/b"},
 		{"a\nb # c", []string{"a", "b"}, "/x/a; /x/b"},
@@ -68,7 +69,9 @@ func TestScript(t *testing.T) {
 		{"a $'x'", nil, ""}, {`a $"x"`, nil, ""}, {"a $((1))", nil, ""}, {"a ${X:-b}", nil, ""}, {"a ${!X}", nil, ""}, {"a ${#X}", nil, ""}, {"a ${X[1]}", nil, ""}, {"a @(b|c)", nil, ""},
 		{"eval a", nil, ""}, {"exec a", nil, ""}, {"command a", nil, ""}, {". a", nil, ""}, {"source a", nil, ""}, {"env -S 'a b'", nil, ""}, {"env", nil, ""}, {"env X=1 a", nil, ""}, {"timeout $X a", nil, ""},
 		{"sh", nil, ""}, {"sh a", nil, ""}, {"sh -c \"$X\"", nil, ""}, {"sh -c 'a' b", nil, ""}, {"sh -lc a", nil, ""}, {"sh -c 'a > b'", nil, ""}, {"busybox rm x", nil, ""},
-		{"find . -exec {} +", nil, ""}, {"find . -exec sh -c a +", nil, ""}, {"xargs sh -c a", nil, ""}, {"", nil, ""}, {"#", nil, ""}, {"a '", nil, ""}, {"a \x00", nil, ""}, {"a \u202e", nil, ""},
+		{"find . -exec {} +", nil, ""}, {"find . -exec sh -c a +", nil, ""}, {"xargs sh -c a", nil, ""}, {"sudo a", nil, ""}, {"setsid a", nil, ""}, {"env -a a b", nil, ""}, {"env -C / a", nil, ""}, {"env --split-string a", nil, ""}, {"env -vS a", nil, ""}, {"env - a", nil, ""}, {"env -- a", nil, ""},
+		{"nice -x a", nil, ""}, {"timeout a", nil, ""}, {"timeout 5", nil, ""}, {"timeout -v 5 a", nil, ""}, {"timeout 5 -x", nil, ""}, {"flock a", nil, ""}, {"flock /l -c a", nil, ""}, {"flock -c a /l", nil, ""}, {"nohup -a b", nil, ""}, {"stdbuf -x a", nil, ""},
+		{"xargs -I a a", nil, ""}, {"xargs -Ia a", nil, ""}, {"xargs -i a", nil, ""}, {"xargs --replace=a a", nil, ""}, {"xargs -a f b", nil, ""}, {"xargs", nil, ""}, {"xargs -n 1", nil, ""}, {"xargs -I{} {}", nil, ""}, {"xargs -I{} a{} b", nil, ""}, {"find $X", nil, ""}, {"find *", nil, ""}, {"", nil, ""}, {"#", nil, ""}, {"a '", nil, ""}, {"a \x00", nil, ""}, {"a \u202e", nil, ""},
 	} {
 		s, err := shell.Judge{Home: "/home/anna"}.Script(tt.command)
 		if tt.want == nil {

@@ -14,7 +14,8 @@ type wrapper struct {
 	skip    int    // operands before the command
 	assigns bool   // NAME=value may stand before the command
 	plain   bool   // it adds nothing to what the command does
-	odd     string // short options with which it does
+	flags   string // short options without a value with which that is so
+	odd     string // short options with a value with which it is not
 }
 
 // wrapperOf returns the wrapper of that name.
@@ -25,15 +26,17 @@ func wrapperOf(name string) (wrapper, bool) {
 	case "doas":
 		return wrapper{valued: "aCu"}, true
 	case "env":
-		return wrapper{valued: "uC", long: "unset chdir", text: "S", assigns: true, plain: true, odd: "C"}, true
+		return wrapper{valued: "uCa", long: "unset chdir argv0", text: "S", assigns: true, plain: true, flags: "iv", odd: "Ca"}, true
 	case "nice":
-		return wrapper{valued: "n", long: "adjustment", plain: true}, true
+		return wrapper{valued: "n", long: "adjustment", plain: true, flags: "0123456789"}, true
 	case "timeout", "gtimeout":
-		return wrapper{valued: "ks", long: "kill-after signal", skip: 1, plain: true}, true
+		return wrapper{valued: "ks", long: "kill-after signal", skip: 1, plain: true, flags: "fpv"}, true
 	case "stdbuf":
 		return wrapper{valued: "ioe", long: "input output error", plain: true}, true
-	case "nohup", "command", "builtin":
+	case "nohup", "builtin":
 		return wrapper{plain: true}, true
+	case "command":
+		return wrapper{plain: true, flags: "p"}, true
 	case "time":
 		return wrapper{valued: "fo", long: "format output"}, true
 	case "ionice":
@@ -97,7 +100,7 @@ func (wr wrapper) unwrap(w *walker, args []Word) (inner []Word, reason string) {
 				reason = "it runs a command with options that are not judged"
 			}
 		case len(a.Text) > 1 && a.Text[0] == '-':
-			if strings.ContainsAny(a.Text, wr.odd) {
+			if wr.plain && wr.strange(a.Text[1:]) {
 				reason = "it runs a command with options that are not judged"
 			}
 			next, text := wr.cluster(a.Text[1:])
@@ -140,6 +143,22 @@ func (wr wrapper) cluster(letters string) (next bool, text *string) {
 		}
 	}
 	return false, nil
+}
+
+// strange reports whether short options are others than those with which a
+// wrapper adds nothing.
+func (wr wrapper) strange(letters string) bool {
+	for _, r := range letters {
+		switch {
+		case strings.ContainsRune(wr.text, r):
+			return false // it is said of the text
+		case strings.ContainsRune(wr.valued, r):
+			return strings.ContainsRune(wr.odd, r)
+		case !strings.ContainsRune(wr.flags, r):
+			return true
+		}
+	}
+	return false
 }
 
 func assignment(s string) bool {
