@@ -1,10 +1,13 @@
 package shell_test
 
 import (
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/shell"
 )
 
@@ -37,4 +40,35 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s: %s", command, diff)
 		}
 	}
+}
+
+// FuzzShown holds what a person decides on: all of a command is in what is
+// shown, nothing of that is unseen, and few files are read for it.
+func FuzzShown(f *testing.F) {
+	for _, s := range []string{"ls", "./s.sh | sh t.sh", "cd a && . ./b", "echo \u202e", "cat <<E\nx\u200b\nE\n", "a\x1b[31m", "sh -c 'sh -c \"./x\"'", "\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, command string) {
+		p := shell.Parse(command)
+		if n := len(p.Sources()); n > 32 {
+			t.Fatalf("%d files", n)
+		}
+		shown, err := approval.Show(p.Text())
+		if err != nil && len(command) < 1000 && len(p.Segments) < 20 {
+			t.Fatalf("%q cannot be shown: %v", command, err)
+		}
+		if err != nil {
+			return
+		}
+		for _, r := range shown {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Fatalf("%q is shown with %U", command, r)
+			}
+		}
+		for line := range strings.SplitSeq(strings.TrimRight(command, "\n"), "\n") {
+			if whole, err := approval.Show(line); err == nil && !strings.Contains(shown, whole) {
+				t.Fatalf("%q is not in what is shown of %q: %q", line, command, shown)
+			}
+		}
+	})
 }
