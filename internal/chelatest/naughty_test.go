@@ -3,7 +3,6 @@
 package chelatest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -60,10 +59,7 @@ func refused(t *testing.T, what string, err error) {
 
 func TestNaughtyMessages(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer
-	var mu sync.Mutex
-	h := slog.NewJSONHandler(locked{&mu, &log}, &slog.HandlerOptions{Level: slog.LevelDebug})
-	c := Start(t, Options{Model: echoes(), Log: slog.New(h)}).Client()
+	c := Start(t, Options{Model: echoes()}).Client()
 	var want []string
 	for i, s := range strange(t) {
 		sent, err := c.Chat(t.Context(), wire.ChatSend{SessionKey: "main", Message: s, IdempotencyKey: fmt.Sprint("n", i)})
@@ -98,25 +94,26 @@ func TestNaughtyMessages(t *testing.T) {
 			}
 		}
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	for line := range bytes.Lines(log.Bytes()) {
-		if shown := lines.Log(line, ansi.Monochrome(), false); naughty.Hides(shown) || strings.Contains(shown, "\n") {
-			t.Errorf("a line of the log is shown as %q", shown)
-		}
+}
+
+// journal is a log whose lines are checked as they are shown in a terminal.
+type journal struct {
+	t  *testing.T
+	mu sync.Mutex
+	n  int // lines that hold what must not be shown
+}
+
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var v map[string]any
+	if json.Unmarshal(line, &v) == nil && naughty.Hides(fmt.Sprint(v)) {
+		j.n++
 	}
-}
-
-// locked is a writer for many goroutines.
-type locked struct {
-	mu *sync.Mutex
-	b  *bytes.Buffer
-}
-
-func (l locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
+	if shown := lines.Log(line, ansi.Monochrome(), false); naughty.Hides(shown) || strings.Contains(shown, "\n") {
+		j.t.Errorf("a line of the log is shown as %q", shown)
+	}
+	return len(line), nil
 }
 
 func TestNaughtyFields(t *testing.T) {
@@ -358,7 +355,13 @@ func TestNaughtyTools(t *testing.T) {
 			calls[i] = llmtest.ToolCall(fmt.Sprint("c", i), cmp.Or(s, "none"), `{}`)
 		}
 		var results []string
-		end := Start(t, Options{Model: batch(calls, &results), Config: conf}).Client().Ask("main", "go")
+		log := &journal{t: t}
+		g := Start(t, Options{Model: batch(calls, &results), Config: conf, Log: slog.New(slog.NewJSONHandler(log, nil))})
+		end := g.Client().Ask("main", "go")
+		g.Stop()
+		if log.n == 0 {
+			t.Error("no line of the log holds what a terminal would obey")
+		}
 		if end.State != wire.StateFinal {
 			t.Fatalf("%s %s", end.State, end.Error)
 		}
