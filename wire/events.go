@@ -9,6 +9,8 @@ const (
 	StateFinal   = "final"
 	StateAborted = "aborted"
 	StateError   = "error"
+
+	StopLimit = "limit" // of Chat.Stop: a limit of the run's own ended it, which is no fault of the model
 )
 
 // Chat is the payload of chat: the answer of a run as people see it.

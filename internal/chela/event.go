@@ -70,6 +70,10 @@ type ToolEvent struct {
 	Verbose  string          `json:"verbose,omitempty"` // on, full: channels get a line for the call
 }
 
+// StopLimit says that a run was ended by one of its limits, which is no fault of
+// its model.
+const StopLimit = "limit"
+
 // EndEvent says how a run ended.
 type EndEvent struct {
 	Outcome  string    `json:"outcome"`          // ok, error, timeout, aborted, superseded, suspended
@@ -78,8 +82,8 @@ type EndEvent struct {
 	Error    string    `json:"error,omitempty"`  // one sentence for people
 	Started  time.Time `json:"startedAt"`
 	Ended    time.Time `json:"endedAt"`
-	Stop     string    `json:"stopReason,omitempty"`
-	Model    string    `json:"model,omitempty"` // provider/model that answered
+	Stop     string    `json:"stopReason,omitempty"` // StopLimit, or what a client said
+	Model    string    `json:"model,omitempty"`      // provider/model that answered
 	Input    int64     `json:"inputTokens,omitempty"`
 	Output   int64     `json:"outputTokens,omitempty"`
 	Silent   bool      `json:"silent,omitempty"` // the model chose to say nothing

@@ -167,6 +167,9 @@ func (c *Client) toldOnce(end Ended) {
 		var e wire.Chat
 		if ev.Name == wire.EventChat && ev.Decode(&e) == nil && e.RunID == end.Run && e.ErrorMessage != "" {
 			n++
+			if e.Stop != wire.StopLimit || e.ErrorDetail != nil {
+				c.t.Errorf("the model is to blame: %+v", e)
+			}
 		}
 	}
 	var h wire.History

@@ -54,6 +54,7 @@ type job struct {
 	round    int
 	spent    spent
 	failed   string // the last tool that failed: "name: what"
+	stop     string // chela.StopLimit, when one of its limits ended it
 	final    *held  // the last assistant message, not committed yet
 	called   bool   // calls of it, and what they ask, may be open
 	idle     bool   // nothing waited for the session when the run ended

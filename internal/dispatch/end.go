@@ -45,7 +45,7 @@ func (j *job) outcome(ctx context.Context, end agent.Event) {
 	case end.Reason == agent.Aborted:
 		r.State, r.Error = run.Aborted, "stopped"
 	case end.Reason == agent.Stopped:
-		r.State, r.Error = run.Failed, cmp.Or(errText(end.Err), "the run reached one of its limits and was ended")
+		r.State, r.Error, j.stop = run.Failed, cmp.Or(errText(end.Err), "the run reached one of its limits and was ended"), chela.StopLimit
 	case end.Reason == agent.Failed && text == "" && j.failed != "" && llm.ClassOf(end.Err) == "":
 		r.State, r.Text = run.OK, "⚠️ "+j.failed // the model had nothing to say about a tool that failed
 	case end.Reason == agent.Failed:
@@ -214,7 +214,7 @@ func (c *Conductor) publishEnd(j *job) {
 	}
 	c.publish(j, chela.Event{Stream: chela.StreamLifecycle, Phase: phase, Text: j.r.Error, End: &chela.EndEvent{
 		Outcome: string(j.r.State), Text: j.r.Text, Footer: j.r.Footer, Error: j.r.Error, Silent: j.r.Silent,
-		Started: j.r.Started, Ended: j.r.Ended, Model: j.r.Model,
+		Started: j.r.Started, Ended: j.r.Ended, Model: j.r.Model, Stop: j.stop,
 		Input: j.spent.tokens.Prompt(), Output: j.spent.tokens.Output,
 		NanoUSD: j.spent.nano, HasPrice: j.spent.priced,
 	}})

@@ -278,11 +278,11 @@ func endChat(e chela.Event, shown string) wire.Chat {
 		return p
 	}
 	p := chatEvent(e, wire.StateError)
-	p.ErrorMessage = cmp.Or(end.Error, e.Text)
+	p.ErrorMessage, p.Stop = cmp.Or(end.Error, e.Text), end.Stop
 	if end.Outcome == "timeout" {
 		p.ErrorKind = "timeout"
 	}
-	if provider, model, ok := strings.Cut(end.Model, "/"); ok {
+	if provider, model, ok := strings.Cut(end.Model, "/"); ok && end.Stop != chela.StopLimit {
 		p.ErrorDetail = &wire.ErrorDetail{Provider: provider, Model: model}
 	}
 	return p

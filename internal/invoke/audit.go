@@ -30,7 +30,7 @@ func (k *call) record(ctx context.Context, res tool.Result, err error) {
 		o.Result = "aborted"
 	case waits:
 		o.Result = "suspended"
-	case err != nil:
+	case k.decision == "stopped", err != nil && !errors.Is(err, tool.ErrStop):
 		o.Result = "stopped"
 	case res.IsError:
 		o.Result = "error"

@@ -88,11 +88,12 @@ func (k *call) repeat(context.Context) *verdict {
 	return k.halt("budget", spent(fmt.Sprintf("%d calls of %s with the same arguments", b.Identical, k.name()), "identicalCalls"))
 }
 
-// failing ends the run when too many calls have failed, one after the other.
+// failing ends the run when too many calls have failed, one after the other. What
+// was decided about this one stays.
 func (k *call) failing(failed bool) error {
 	b := &k.v.s.Budget
 	if n := k.v.state.tally.ended(failed); b.Failures <= 0 || n < b.Failures {
 		return nil
 	}
-	return k.stop("budget", spent(fmt.Sprintf("%d tool calls in a row failed", b.Failures), "failures"))
+	return stopped(spent(fmt.Sprintf("%d tool calls in a row failed", b.Failures), "failures"))
 }

@@ -115,16 +115,11 @@ func (k *call) refuse(decision, rule, text string) *verdict {
 
 // halt ends a call and its run.
 func (k *call) halt(rule, text string) *verdict {
-	return &verdict{res: failure(k.name(), text), err: k.stop(rule, text)}
-}
-
-// stop ends the run, for the reason that is its one message to the person.
-func (k *call) stop(rule, why string) error {
 	k.decision, k.rule = "stopped", rule
-	return stopped(why)
+	return &verdict{res: failure(k.name(), text), err: stopped(text)}
 }
 
-// stopped is tool.ErrStop with its reason for people.
+// stopped is tool.ErrStop with the one message to the person.
 type stopped string
 
 func (s stopped) Error() string { return string(s) }

@@ -419,6 +419,8 @@ func TestBudget(t *testing.T) {
 	t.Run("R22 failures in a row", func(t *testing.T) {
 		s := scope(read(), open("ok", nil))
 		s.Budget.Failures = 3
+		l := &ledger{}
+		s.Ledger = l
 		v := invoke.New(invoke.Options{}).For(s)
 		for i, name := range strings.Fields("none none ok none none") {
 			do(t, v, call(name, fmt.Sprintf(`{"n":%d}`, i)))
@@ -427,6 +429,9 @@ func TestBudget(t *testing.T) {
 		failed(t, r, "there is no tool")
 		if !errors.Is(err, tool.ErrStop) || !strings.Contains(err.Error(), "3 tool calls in a row failed") {
 			t.Errorf("third failure: %v", err)
+		}
+		if last := l.ended[len(l.ended)-1]; last != "refused unknown-tool error" {
+			t.Errorf("on record: %s", last)
 		}
 	})
 	t.Run("R22 the same call with changing results", func(t *testing.T) {

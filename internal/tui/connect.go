@@ -398,7 +398,9 @@ func (s *screen) problem(e feed.End) {
 		why = ansi.Line(e.Model) + ": " + why
 	}
 	s.scroll.add(bare, s.styles.Bad.Paint(ansi.Wrap("✗ "+why, s.columns())))
-	s.scroll.more(s.styles.Dim.Paint("  send the message again, or /model to choose another model"))
+	if e.Stop != wire.StopLimit { // which says itself what can be done
+		s.scroll.more(s.styles.Dim.Paint("  send the message again, or /model to choose another model"))
+	}
 }
 
 // send sends what was typed.

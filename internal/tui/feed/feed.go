@@ -72,6 +72,7 @@ type End struct {
 	Text    string // the whole answer; empty when it says nothing
 	Error   string
 	Model   string // that failed
+	Stop    string // why the run ended: wire.StopLimit, …
 	Footer  string
 	Command bool // the answer of a slash command
 }
@@ -170,7 +171,7 @@ func (f *Feed) chat(c wire.Chat) []Step {
 	}
 	f.known[c.RunID] = true
 	delete(f.open, c.RunID)
-	end := End{State: c.State, Text: text, Error: c.ErrorMessage}
+	end := End{State: c.State, Text: text, Error: c.ErrorMessage, Stop: c.Stop}
 	if c.Message != nil {
 		end.Footer, end.Command = c.Message.Meta.Footer, c.Message.Meta.Kind == wire.KindCommand
 	}
