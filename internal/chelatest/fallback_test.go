@@ -210,7 +210,10 @@ func TestFallback(t *testing.T) {
 		if d := cmp.Diff(map[string]int64{"anthropic": 700, "openai": 500}, got); d != "" || spent.Totals.Calls != 2 {
 			t.Errorf("%d calls, input %s", spent.Totals.Calls, d)
 		}
-		if lines := c.lines("main"); len(lines) != 3 || lines[2] != "assistant: "+want {
+		if got := c.Ask("main", "/status").Text; !strings.Contains(got, "Tokens: in 1.2k · ") {
+			t.Error(got)
+		}
+		if lines := c.lines("main"); len(lines) < 3 || lines[2] != "assistant: "+want {
 			t.Errorf("%q", lines)
 		}
 	})

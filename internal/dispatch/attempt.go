@@ -192,8 +192,28 @@ func (c *Conductor) wasted(ctx context.Context, j *job, ev agent.Event) error {
 	}
 	row := j.usage(answered, ev.Usage, time.Now())
 	return store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {
-		return tx.Usage().Add(row)
+		meta, err := count(tx, j, row)
+		if err != nil {
+			return err
+		}
+		return tx.Sessions().Put(meta)
 	})
+}
+
+// count adds the row of a model call, and returns the session in which it is
+// counted.
+func count(tx store.Tx, j *job, row usage.Row) (session.Meta, error) {
+	meta, err := tx.Sessions().Get(j.r.Session)
+	if err != nil {
+		return meta, err
+	}
+	if meta.ID == j.r.SessionID { // a reset in between has counters of its own
+		meta.Priced = row.Priced && (meta.Calls == 0 || meta.Priced)
+		meta.Tokens = meta.Tokens.Add(row.Tokens)
+		meta.NanoUSD += row.NanoUSD
+		meta.Calls++
+	}
+	return meta, tx.Usage().Add(row)
 }
 
 // usage makes the row of a model call, and counts it in what the run spent.
@@ -247,7 +267,7 @@ func (j *job) glance(tx store.Tx) error {
 // writeAssistant writes a model's message, its calls and its usage, and returns
 // the session in which it is counted.
 func (c *Conductor) writeAssistant(tx store.Tx, j *job, h *held) (session.Meta, error) {
-	meta, err := tx.Sessions().Get(j.r.Session)
+	meta, err := count(tx, j, h.usage)
 	if err != nil {
 		return meta, err
 	}
@@ -259,18 +279,8 @@ func (c *Conductor) writeAssistant(tx store.Tx, j *job, h *held) (session.Meta, 
 			return meta, err
 		}
 	}
-	row := h.usage
-	if err := tx.Usage().Add(row); err != nil {
-		return meta, err
-	}
-	if meta.ID == j.r.SessionID { // a reset in between has counters of its own
-		meta.Priced = row.Priced && (meta.Calls == 0 || meta.Priced)
-		meta.Tokens = meta.Tokens.Add(row.Tokens)
-		meta.NanoUSD += row.NanoUSD
-		meta.Calls++
-		if n := row.Tokens.Prompt(); n > 0 {
-			meta.Context = n
-		}
+	if n := h.usage.Tokens.Prompt(); n > 0 && meta.ID == j.r.SessionID {
+		meta.Context = n
 	}
 	meta.Updated, meta.Fallback = h.entry.Time, h.fallback
 	return meta, nil
