@@ -1,0 +1,86 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
+	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
+)
+
+// deaf is a store that loses all wakes but the first, and counts who looks.
+type deaf struct {
+	store.Store
+	views atomic.Int64
+}
+
+func (d *deaf) View(ctx context.Context, f func(store.Reader) error) error {
+	d.views.Add(1)
+	return d.Store.View(ctx, f)
+}
+
+func (d *deaf) Wakes(ctx context.Context, kind store.TopicKind) <-chan store.Topic {
+	all, out := d.Store.Wakes(ctx, kind), make(chan store.Topic)
+	go func() {
+		defer close(out)
+		first := true
+		for t := range all {
+			if first {
+				out <- t
+			}
+			first = false
+		}
+	}()
+	return out
+}
+
+// TestGlance has a message arrive in the middle of many rounds of tools: the
+// run finds it although no wake tells of it, and does not look for messages in
+// transactions of its own.
+func TestGlance(t *testing.T) {
+	t.Parallel()
+	const rounds = 10
+	var h *house
+	d := new(deaf)
+	var calls, views int64
+	counted := make(chan struct{})
+	look := newTool("look", tool.Reads, func(context.Context, tool.Call) (tool.Result, error) {
+		switch calls++; calls {
+		case 1:
+			views = d.views.Load()
+		case rounds - 1:
+			views = d.views.Load() - views
+			close(counted)
+			h.send("m2", "and this", mode("steer"))
+		}
+		return tool.Text("seen"), nil
+	})
+	heard := 0 // the model call that is sent the message
+	h = newHouse(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+		if last := r.Messages[len(r.Messages)-1]; last.Role == llm.RoleUser && n > 0 {
+			heard = n
+		}
+		if n < rounds {
+			return llmtest.Call(fmt.Sprint("c", n), "look", `{}`)
+		}
+		return llmtest.Say("done")
+	}), look)
+	h.wrap = func(s store.Store) store.Store { d.Store = s; return d }
+	h.open()
+	id := h.send("m1", "look around")
+	<-counted // who waits for the run looks, too
+	if r := h.wait(id); r.State != run.OK {
+		t.Errorf("run is %s: %s", r.State, r.Error)
+	}
+	if heard != rounds-1 {
+		t.Errorf("the message was sent with model call %d, want %d: the one after it arrived", heard, rounds-1)
+	}
+	if views > 0 {
+		t.Errorf("%d looks in %d rounds, want none", views, rounds-2)
+	}
+}
