@@ -129,13 +129,11 @@ func (d *Document) legacy() {
 }
 
 // add adds an entry unless there is one that says the same.
-func (a *Agent) add(e Entry) bool {
+func (a *Agent) add(e Entry) {
 	same := func(o Entry) bool { return o.Pattern == e.Pattern && o.Args == e.Args }
-	if slices.ContainsFunc(a.Allowlist, same) {
-		return false
+	if !slices.ContainsFunc(a.Allowlist, same) {
+		a.Allowlist = append(slices.Clip(a.Allowlist), e)
 	}
-	a.Allowlist = append(slices.Clip(a.Allowlist), e)
-	return true
 }
 
 func agent(raw json.RawMessage) (Agent, error) {
@@ -346,19 +344,6 @@ func (d *Document) Over(p Policy, id chela.AgentID) Policy {
 	return out
 }
 
-// Remove takes away the entries of an agent that have the pattern or the id. It
-// returns how many there were.
-func (d *Document) Remove(id, what string) int {
-	a, ok := d.Agents[id]
-	if !ok {
-		return 0
-	}
-	n := len(a.Allowlist)
-	a.Allowlist = slices.DeleteFunc(slices.Clone(a.Allowlist), func(e Entry) bool { return e.Pattern == what || e.ID == what })
-	d.Agents[id] = a
-	return n - len(a.Allowlist)
-}
-
 // Keep takes from the document that this one replaces what is not known here.
 func (d *Document) Keep(old *Document) {
 	d.extra = kept(d.extra, old.extra)
@@ -398,22 +383,6 @@ func kept(own, old map[string]json.RawMessage) map[string]json.RawMessage {
 	}
 	maps.Copy(all, own)
 	return all
-}
-
-// Add lets a program run for an agent. It reports whether that is new.
-func (d *Document) Add(id string, e Entry) (bool, error) {
-	if err := e.check(); err != nil {
-		return false, err
-	}
-	a := d.Agents[id]
-	if !a.add(e) {
-		return false, nil
-	}
-	if d.Agents == nil {
-		d.Agents = map[string]Agent{}
-	}
-	d.Agents[id] = a
-	return true, nil
 }
 
 // Used notes that entries let a command run.

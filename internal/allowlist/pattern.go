@@ -80,7 +80,7 @@ func (p pattern) matches(prog program, argv []shell.Word) bool {
 	}
 	// A link counts as what it leads to, and under its own name as well: it
 	// stands where nothing but the system or the person puts files.
-	return p.file.MatchString(prog.target) || p.file.MatchString(prog.path)
+	return p.file.MatchString(filepath.ToSlash(prog.target)) || p.file.MatchString(filepath.ToSlash(prog.path))
 }
 
 // arguments joins arguments for an argPattern, with their blanks escaped, so

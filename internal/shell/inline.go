@@ -2,11 +2,13 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
 // Inline names the first program of the plan that runs code which is written in
-// the command itself, as python3 -c does; "": there is none. What is known to
+// the command itself, as python3 -c does, or comes in from another one; "":
+// there is none. What is known to
 // only read is none of them. A text of sh -c is a part of the plan like the
 // rest.
 func (p Plan) Inline() string {
@@ -34,15 +36,15 @@ func inline(base string, args []Word) bool {
 	case "find":
 		return has(args, "", "exec", "execdir", "ok", "okdir")
 	case "python", "pypy", "guile", "ksh", "mksh", "zsh", "fish", "tclsh", "expect":
-		return has(args, "c")
+		return has(args, "c") || bare(args)
 	case "node", "nodejs", "bun", "deno":
-		return has(args, "ep", "eval", "print") || len(args) > 0 && args[0].Text == "eval"
+		return has(args, "ep", "eval", "print") || bare(args) || args[0].Text == "eval"
 	case "ruby", "lua", "luajit", "osascript", "julia", "elixir", "groovy", "scala", "clojure", "clj", "ghc", "racket", "swift", "r", "rscript", "crystal":
-		return has(args, "eE", "eval")
+		return has(args, "eE", "eval") || bare(args)
 	case "perl":
-		return has(args, "eE")
+		return has(args, "eE") || bare(args)
 	case "php":
-		return has(args, "rBRE", "run")
+		return has(args, "rBRE", "run") || bare(args)
 	case "erl", "octave", "emacs":
 		return has(args, "", "eval", "execute")
 	case "pwsh", "powershell":
@@ -53,6 +55,12 @@ func inline(base string, args []Word) bool {
 		return has(args, "cxe", "cmd", "command", "ex", "eval-command", "execute") || len(args) > 0 && strings.HasPrefix(args[0].Text, "+")
 	}
 	return false
+}
+
+// bare reports whether an interpreter is given no file, so that it runs what
+// comes in.
+func bare(args []Word) bool {
+	return !slices.ContainsFunc(args, func(a Word) bool { return !a.Literal || !strings.HasPrefix(a.Text, "-") })
 }
 
 // has reports whether the arguments have one of the letters as a short option,
