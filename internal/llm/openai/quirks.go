@@ -18,9 +18,8 @@ type quirks struct {
 	developer bool                  // the prompt of a model that thinks is the developer's
 	cacheKey  bool                  // takes prompt_cache_key
 	markers   bool                  // takes cache markers, for models of anthropic/
-	noTemp    bool                  // takes no temperature
+	own       own                   // which models have a temperature of their own
 	maxTemp   float64               // the highest temperature; 0: 2
-	ownTemp   bool                  // what thinks has a temperature of its own
 	form      form                  // how a model is told to think
 	words     map[llm.Level]string  // its words for levels; a level without one is its own
 	of        map[string]quirkWords // likewise, for the models whose ids begin so
@@ -42,20 +41,31 @@ type quirks struct {
 
 type quirkWords = map[llm.Level]string
 
+// own says which models have a temperature of their own, and take no other.
+type own int
+
+// The models.
+const (
+	ownNone own = iota
+	ownOn       // those that are told to think
+	ownAble     // those that can think
+	ownAll
+)
+
 // form is how a service wants to be told how much to think, in the words of
 // compat.thinkingFormat.
 type form string
 
 // The forms.
 const (
-	untold       form = ""                   // it is not told
-	effort       form = "openai"             // reasoning_effort
-	router       form = "openrouter"         // reasoning: {effort}
-	deepseek     form = "deepseek"           // thinking: {type}, and reasoning_effort
-	switched     form = "zai"                // thinking: {type}
-	enabled      form = "qwen"               // enable_thinking
-	templated    form = "qwen-chat-template" // chat_template_kwargs: {enable_thinking}
-	reasoningOff form = "together"           // reasoning: {enabled}
+	untold    form = ""                   // it is not told
+	effort    form = "openai"             // reasoning_effort
+	router    form = "openrouter"         // reasoning: {effort}
+	deepseek  form = "deepseek"           // thinking: {type}, and reasoning_effort
+	switched  form = "zai"                // thinking: {type}
+	enabled   form = "qwen"               // enable_thinking
+	templated form = "qwen-chat-template" // chat_template_kwargs: {enable_thinking}
+	toggled   form = "together"           // reasoning: {enabled}
 )
 
 // details is the field of a router in which thinking goes back as it came, in
@@ -74,7 +84,7 @@ type service struct {
 // them fail where they do.
 var services = [...]service{
 	{hosts: []string{"api.openai.com"}, quirks: quirks{
-		limit: "max_completion_tokens", developer: true, cacheKey: true, ownTemp: true, form: effort,
+		limit: "max_completion_tokens", developer: true, cacheKey: true, own: ownAble, form: effort,
 	}},
 	{hosts: []string{"openrouter.ai"}, quirks: quirks{
 		markers: true, form: router, replay: details, tags: true,
@@ -90,11 +100,11 @@ var services = [...]service{
 	}},
 	{hosts: []string{"moonshot.ai", "moonshot.cn"}, quirks: quirks{replay: "reasoning_content", tags: true}},
 	{hosts: []string{"mistral.ai"}, quirks: quirks{
-		noUsage: true, maxTemp: 1.5, ownTemp: true, form: effort, words: map[llm.Level]string{llm.Off: "none", llm.High: "high"},
+		noUsage: true, maxTemp: 1.5, own: ownOn, form: effort, words: map[llm.Level]string{llm.Off: "none", llm.High: "high"},
 		callID: 9, bridge: true,
 	}},
 	{hosts: []string{"z.ai", "bigmodel.cn"}, quirks: quirks{form: switched, tags: true}},
-	{hosts: []string{"together.ai", "together.xyz"}, quirks: quirks{form: reasoningOff, tags: true}},
+	{hosts: []string{"together.ai", "together.xyz"}, quirks: quirks{form: toggled, tags: true}},
 	{ids: []string{"vllm", "llamacpp", "llama-cpp"}, quirks: quirks{form: templated, bridge: true, merge: true, tags: true}},
 	{ids: []string{"lmstudio"}, quirks: quirks{form: effort, bridge: true, merge: true, tags: true}},
 	{ids: []string{"ollama"}, quirks: quirks{
@@ -107,25 +117,22 @@ var services = [...]service{
 // that a provider's id says it is.
 func quirksOf(id, host string) quirks {
 	host = strings.ToLower(host)
+	at := func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) }
 	for i := range services {
-		s := &services[i]
-		at := slices.ContainsFunc(s.hosts, func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) })
-		if at || slices.Contains(s.ids, strings.ToLower(id)) && !hosted(host) {
-			return s.quirks
+		if slices.ContainsFunc(services[i].hosts, at) {
+			return services[i].quirks
+		}
+	}
+	for i := range services {
+		if slices.Contains(services[i].ids, strings.ToLower(id)) {
+			return services[i].quirks
 		}
 	}
 	return quirks{tags: true}
 }
 
-// hosted reports whether a service whose ways are known is at the host.
-func hosted(host string) bool {
-	return slices.ContainsFunc(services[:], func(s service) bool {
-		return slices.ContainsFunc(s.hosts, func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) })
-	})
-}
-
 // forms are the words that compat.thinkingFormat may be.
-var forms = [...]form{effort, router, deepseek, switched, enabled, templated, reasoningOff}
+var forms = [...]form{effort, router, deepseek, switched, enabled, templated, toggled}
 
 // with returns q with what is configured of a model in place of what is known of
 // the service.
@@ -138,11 +145,16 @@ func (q quirks) with(c *llm.Compat) *quirks {
 	set(&q.noUsage, c.SupportsUsageInStreaming, true)
 	set(&q.developer, c.SupportsDeveloperRole, false)
 	set(&q.cacheKey, c.SupportsPromptCacheKey, false)
-	set(&q.noTemp, c.SupportsTemperature, true)
 	set(&q.texts, c.RequiresStringContent, false)
 	set(&q.named, c.RequiresToolResultName, false)
 	set(&q.bridge, c.RequiresAssistantAfterToolResult, false)
 	q.limit = cmp.Or(c.MaxTokensField, q.limit)
+	if warm := c.SupportsTemperature; warm != nil {
+		q.own = ownNone
+		if !*warm {
+			q.own = ownAll
+		}
+	}
 	if r := c.RequiresReasoningContent; r != nil {
 		if q.replay, q.demands = "", *r; *r {
 			q.replay = "reasoning_content"

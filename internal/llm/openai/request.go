@@ -69,13 +69,15 @@ func (q *quirks) systemRole(m llm.Model) string {
 
 // warm reports whether the model takes a temperature.
 func (q *quirks) warm(m llm.Model, t thought) bool {
-	switch {
-	case q.noTemp:
-		return false
-	case q.ownTemp && q.developer:
+	switch q.own {
+	case ownOn:
+		return !t.on
+	case ownAble:
 		return len(m.Levels) == 0
+	case ownAll:
+		return false
 	}
-	return !q.ownTemp || !t.on
+	return true
 }
 
 func (q *quirks) temperature(t float64) float64 {

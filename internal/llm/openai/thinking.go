@@ -94,7 +94,7 @@ func (f form) fields(on bool, word string) []field {
 		return []field{{"enable_thinking", strconv.FormatBool(on)}}
 	case templated:
 		return []field{{"chat_template_kwargs", `{"enable_thinking":` + strconv.FormatBool(on) + `}`}}
-	case reasoningOff:
+	case toggled:
 		return []field{{"reasoning", `{"enabled":` + strconv.FormatBool(on) + `}`}}
 	}
 	return nil
