@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -40,8 +41,11 @@ const (
 	maxWarnings = 256 // kept, so as not to be given again
 )
 
+var errName = errors.New("its name is not at most 64 letters, digits, _ and -")
+
 // Fit returns the request as its service takes it. A tool whose schema cannot
-// be made acceptable is left out; the others go.
+// be made acceptable is left out, and so is one with another kind of name; the
+// others go.
 func (o *Offers) Fit(r *llm.Request) *llm.Request {
 	if len(r.Tools) == 0 {
 		return r
@@ -70,6 +74,9 @@ func (o *Offers) of(specs []llm.ToolSpec, w Ways) []llm.ToolSpec {
 	for i, s := range specs {
 		k.specs[i].Schema = slices.Clone(s.Schema)
 		fit, err := w.Schema.Apply(k.specs[i].Schema)
+		if err == nil && ToolName(s.Name) != s.Name {
+			err = errName
+		}
 		if err != nil {
 			o.warnLocked(s.Name, w.Schema.Profile, err)
 			continue
@@ -98,7 +105,7 @@ func (o *Offers) warnLocked(tool, profile string, err error) {
 		o.said = map[string]bool{}
 	}
 	o.said[key] = true
-	o.Log.Warn("the model is not told of a tool: its schema cannot be made acceptable", "tool", tool, "profile", profile, "err", err)
+	o.Log.Warn("the model is not told of a tool that its service would refuse", "tool", tool, "profile", profile, "err", err)
 }
 
 func (w Ways) equal(v Ways) bool {

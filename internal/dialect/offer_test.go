@@ -26,6 +26,7 @@ func TestOffers(t *testing.T) { // not in parallel: it counts allocations
 	specs := []llm.ToolSpec{
 		{Name: "bad", Schema: json.RawMessage(`{"type":"string"}`)},
 		{Name: "flat", Schema: json.RawMessage(`{"a":{"type":"string","format":"uri"}}`)},
+		{Name: "no.name", Schema: json.RawMessage(`{}`)},
 		{Name: "tight", Schema: json.RawMessage(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`)},
 	}
 	fit := func(model string) []llm.ToolSpec { return o.Fit(&llm.Request{Model: model, Tools: specs}).Tools }
@@ -37,7 +38,7 @@ func TestOffers(t *testing.T) { // not in parallel: it counts allocations
 				t.Fatalf("tools = %+v", got)
 			}
 		}
-		if n := strings.Count(said.String(), "level=WARN"); n != 1 || !strings.Contains(said.String(), "tool=bad") {
+		if n := strings.Count(said.String(), "level=WARN"); n != 2 || !strings.Contains(said.String(), "tool=bad") || !strings.Contains(said.String(), "tool=no.name") {
 			t.Errorf("%d warnings: %s", n, &said)
 		}
 	})
