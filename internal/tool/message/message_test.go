@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,16 +44,42 @@ var local = chela.Address{Channel: chela.LocalChannel}
 
 // house is the tool with a database, a worker, and channels that are fakes.
 type house struct {
-	t        *testing.T
-	db       *sqlite.DB
-	files    *media.Files
+	t      *testing.T
+	db     *sqlite.DB
+	files  *media.Files
+	worker *deliver.Worker
+	told   []chela.Event
+	dir    string
+	stop   func()
+	tool.Tool
+
+	mu       sync.Mutex
 	channels map[string]*channeltest.Fake
 	down     map[string]string
-	worker   *deliver.Worker
-	told     []chela.Event
-	dir      string
-	stop     func()
-	tool.Tool
+}
+
+// change gives the tool other channels and rules.
+func (h *house) change(cross message.Cross, names ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.channels, h.down = map[string]*channeltest.Fake{}, map[string]string{}
+	for _, name := range names {
+		h.channels[name] = &channeltest.Fake{}
+	}
+	h.Tool = message.New(message.Options{
+		Store: h.db, Files: h.files, Publish: func(e chela.Event) { h.told = append(h.told, e) }, Chunks: h.worker.Chunks, Await: h.worker.Await,
+		Cross: cross, Channels: h.states,
+	})
+}
+
+func (h *house) states() map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[string]string{}
+	for name := range h.channels {
+		out[name] = h.down[name]
+	}
+	return out
 }
 
 func build(t *testing.T, dir string, cross message.Cross, names ...string) *house {
@@ -65,28 +92,18 @@ func build(t *testing.T, dir string, cross message.Cross, names ...string) *hous
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, db: db, files: files, dir: dir, channels: map[string]*channeltest.Fake{}, down: map[string]string{}}
-	for _, name := range names {
-		h.channels[name] = &channeltest.Fake{}
-	}
+	h := &house{t: t, db: db, files: files, dir: dir}
 	log := slog.New(slog.DiscardHandler)
 	h.worker = deliver.New(deliver.Options{
 		Log: log, Store: db, Bus: bus.New(log), Load: files.Load,
 		Channels: func(name string, _ chela.AccountID) (channel.Channel, channel.Limits, bool) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
 			f, ok := h.channels[name]
 			return f, channel.Limits{Text: 100}, ok
 		},
 	})
-	h.Tool = message.New(message.Options{
-		Store: db, Files: files, Publish: func(e chela.Event) { h.told = append(h.told, e) }, Chunks: h.worker.Chunks, Await: h.worker.Await,
-		Cross: cross, Channels: func() map[string]string {
-			out := map[string]string{}
-			for name := range h.channels {
-				out[name] = h.down[name]
-			}
-			return out
-		},
-	})
+	h.change(cross, names...)
 	now := time.Now()
 	h.update(func(tx store.Tx) error {
 		for key, a := range map[chela.SessionKey]chela.Address{
@@ -314,6 +331,8 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
+	h := build(t, t.TempDir(), message.Cross{})
+	defer func() { h.t = t; h.stop() }()
 	yes, no := true, false
 	group := chela.Address{Channel: "fake", Account: "second", Peer: chela.Peer{Kind: chela.Group, ID: "g1"}}
 	for _, c := range []struct {
@@ -354,14 +373,17 @@ func TestTarget(t *testing.T) {
 		{"no such file", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"none.png"}}, chela.Address{}, "no such file"},
 		{"no such reference", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"media:" + strings.Repeat("0", 32)}}, chela.Address{}, "it is gone"},
 	} {
-		on(t, c.name, c.cross, c.channels, func(t *testing.T, h *house) {
+		t.Run(c.name, func(t *testing.T) {
+			h.t = t
+			h.change(c.cross, c.channels...)
 			if c.args["message"] == nil {
 				c.args["message"] = "hello"
 			}
+			before := h.rows()
 			r, err := h.call(c.here, c.args)
 			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) || h.rows() != 0 {
-					t.Errorf("%+v, %v, %d rows; want %q", r, err, h.rows(), c.err)
+				if err == nil || !strings.Contains(err.Error(), c.err) || h.rows() != before {
+					t.Errorf("%+v, %v, %d more rows; want %q", r, err, h.rows()-before, c.err)
 				}
 				return
 			}
@@ -373,7 +395,9 @@ func TestTarget(t *testing.T) {
 			}
 		})
 	}
-	on(t, "a channel that is down", message.Cross{}, []string{"fake"}, func(t *testing.T, h *house) {
+	t.Run("a channel that is down", func(t *testing.T) {
+		h.t = t
+		h.change(message.Cross{}, "fake")
 		h.down["fake"] = "connection lost"
 		if _, err := h.call(local, m{"message": "x", "to": "7"}); err == nil || !strings.Contains(err.Error(), "not running: connection lost") {
 			t.Errorf("%v", err)
