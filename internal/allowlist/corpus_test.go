@@ -151,3 +151,26 @@ func TestCorpus(t *testing.T) {
 		t.Errorf("%d of %d everyday commands that only read ask; a tenth is too many", asks, reads)
 	}
 }
+
+func BenchmarkMatch(b *testing.B) {
+	pl, j := machine(b)
+	var entries []string
+	for i := range 100 {
+		entries = append(entries, `{"pattern": "/opt/**/tool`+strconv.Itoa(i)+`", "argPattern": "(a|b)( .*)?"}`)
+	}
+	document := strings.Replace(list, `"ls", `, strings.Join(entries, ", ")+`, "ls", `, 1)
+	path := filepath.Join(b.TempDir(), allowlist.FileName)
+	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	s := &allowlist.Source{File: allowlist.NewFile(path), Base: allowlist.Default(), All: allowlist.Config{Dirs: pl.Path}}
+	for b.Loop() {
+		r, err := s.Rules("main")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := match(r, j, pl, "make -j4 test && ls -la | head -5"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

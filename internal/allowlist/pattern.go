@@ -69,12 +69,18 @@ func glob(text string) string {
 
 // matches reports whether the entry lets a program run with these arguments.
 func (p pattern) matches(prog program, argv []shell.Word) bool {
-	if p.args != nil {
-		text, ok := arguments(argv[1:])
-		if !ok || !p.args.MatchString(text) {
-			return false
-		}
+	if !p.named(prog) {
+		return false
 	}
+	if p.args == nil {
+		return true
+	}
+	text, ok := arguments(argv[1:])
+	return ok && p.args.MatchString(text)
+}
+
+// named reports whether the entry is about a program.
+func (p pattern) named(prog program) bool {
 	if p.bare {
 		return prog.bare && p.file.MatchString(prog.name)
 	}
@@ -86,14 +92,17 @@ func (p pattern) matches(prog program, argv []shell.Word) bool {
 // arguments joins arguments for an argPattern, with their blanks escaped, so
 // that no two lists of arguments look the same; false when they are not known.
 func arguments(args []shell.Word) (string, bool) {
-	blanks := strings.NewReplacer(`\`, `\\`, " ", `\ `, "\t", `\t`, "\n", `\n`)
 	texts := make([]string, len(args))
 	for i, a := range args {
-		if !a.Literal {
+		switch {
+		case !a.Literal:
 			return "", false
-		}
-		if texts[i] = blanks.Replace(a.Text); a.Text == "" {
+		case a.Text == "":
 			texts[i] = "''"
+		case strings.ContainsAny(a.Text, "\\ \t\n"):
+			texts[i] = strings.NewReplacer(`\`, `\\`, " ", `\ `, "\t", `\t`, "\n", `\n`).Replace(a.Text)
+		default:
+			texts[i] = a.Text
 		}
 	}
 	return strings.Join(texts, " "), true
