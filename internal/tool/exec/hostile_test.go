@@ -31,7 +31,7 @@ func TestHostile(t *testing.T) {
 		name, command string
 		left          bool   // it leaves something that writes to the file beat
 		says          string // in the result or the last poll
-		pipe          bool // it is the same in a terminal
+		pipe          bool   // it is the same in a terminal
 	}{
 		{"forks twice and leaves its session", "(setsid sh -c 'setsid sh -c \"" + beat + "\" & exit' &); sleep 0.3; echo gone", true, "gone", false},
 		{"ignores TERM", "trap '' TERM HUP INT; " + beat, true, "timed out", true},
