@@ -122,7 +122,7 @@ func (m *Set) known() (llm.Catalog, error) {
 	for id, p := range sorted(m.o.Providers) {
 		c, err := compat(p.Compat)
 		if err != nil {
-			return out, &chela.Error{Code: chela.CodeInvalid, Message: "models.providers." + id + ".compat", Err: err}
+			return out, &chela.Error{Code: chela.CodeInvalid, Message: "models.providers." + id + ".compat", Hint: "chela config unset models.providers." + id + ".compat", Err: err}
 		}
 		m.compat[id] = c
 		for i := range p.Models {
