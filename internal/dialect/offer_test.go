@@ -34,7 +34,7 @@ func TestOffers(t *testing.T) { // not in parallel: it counts allocations
 	t.Run("PROV-06 a tool that cannot be made acceptable is left out with one warning", func(t *testing.T) {
 		for range 3 {
 			got := fit("gemini")
-			if len(got) != 2 || string(got[0].Schema) != `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}` || got[0].Strict != nil {
+			if len(got) != 2 || string(got[0].Schema) != `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}` || got[0].Strict != nil {
 				t.Fatalf("tools = %+v", got)
 			}
 		}

@@ -23,7 +23,7 @@ func TestDefinitions(t *testing.T) {
 	t.Run("TOOL-12 SN-08 a flat definition is an object's, for the model and for the call", func(t *testing.T) {
 		f := taking(`{"a":{"type":"string","description":"A"},"b":{"type":"integer","description":"B","required":false}}`)
 		v := door.For(scope(f))
-		want := `{"properties":{"a":{"description":"A","type":"string"},"b":{"description":"B","type":"integer"}},"required":["a"],"type":"object"}`
+		want := `{"type":"object","required":["a"],"properties":{"a":{"type":"string","description":"A"},"b":{"type":"integer","description":"B"}}}`
 		if got := v.Specs(false); len(got) != 1 || string(got[0].Schema) != want {
 			t.Errorf("specs = %+v", got)
 		}

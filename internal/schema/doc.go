@@ -11,6 +11,6 @@
 // plain names only, others are replaced by such that the door knows by [Fold].
 //
 // The functions are pure and total: bounded in depth, size and references, with
-// an error for a schema that cannot be made acceptable. Their output has sorted
-// keys wherever something had to be changed, so that it is always the same.
+// an error for a schema that cannot be made acceptable. What is the same in is the
+// same out, with names in the order in which the author wrote them.
 package schema

@@ -21,7 +21,7 @@ func Object(definition json.RawMessage) (json.RawMessage, error) {
 	case len(m) == 0:
 		return json.RawMessage(`{"properties":{},"type":"object"}`), nil
 	}
-	return encode(m)
+	return orderOf(definition).encode(m)
 }
 
 // fromFlat returns the schema that a flat definition means, and whether m is

@@ -162,20 +162,6 @@ func shallow(v any, levels int) bool {
 	return true
 }
 
-// encode writes m with sorted keys.
-func encode(m node) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(m); err != nil {
-		return nil, err
-	}
-	if b.Len() > maxSize {
-		return nil, errSize
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
 // sane reports what no service would take of m: a keyword whose value is not
 // of its kind.
 func sane(m node) error {

@@ -17,7 +17,7 @@ func Relax(schema json.RawMessage) (json.RawMessage, error) {
 	if changed, _ := relax(m); !changed && asIs {
 		return schema, nil
 	}
-	return encode(m)
+	return orderOf(schema).encode(m)
 }
 
 // relax reports whether it changed something, and whether m takes more now

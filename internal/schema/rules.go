@@ -54,7 +54,7 @@ func (r Rules) Apply(schema json.RawMessage) (json.RawMessage, error) {
 	case asIs && reflect.DeepEqual(top, m):
 		return schema, nil
 	}
-	return encode(top)
+	return orderOf(schema).encode(top)
 }
 
 // takes reports whether the service takes the keyword with that value.

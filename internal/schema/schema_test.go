@@ -186,6 +186,15 @@ func TestRules(t *testing.T) {
 	check(t, schema.Rules{Profile: schema.OpenAI}, `{"type":"object","properties":{},"enum":[{}],"not":{}}`, `{"type":"object","properties":{}}`)
 }
 
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	in := `{"type":"object","properties":{"path":{"type":"string","pattern":"x"},"old":{"type":"string"},"new":{"$ref":"#/$defs/n"}},"required":["path"],"$defs":{"n":{"type":"array","items":{"type":"string"}}}}`
+	want := `{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"array","items":{"type":"string"}}},"required":["path"]}`
+	if got := apply(t, schema.Rules{Profile: schema.Gemini}, in); string(got) != want {
+		t.Errorf("the author's order is lost:\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestNames(t *testing.T) {
 	t.Parallel()
 	check(t, schema.Rules{}, `{"type":"object","properties":{"filter[id]":{"type":"string"},"filter.to":{"type":"object","properties":{"a b":{}}},"a.b-c_d":{}},"required":["filter[id]","a.b-c_d","other one"]}`,

@@ -22,7 +22,7 @@ func TestSchemas(t *testing.T) {
 	}{
 		{"SN-05 the schema is as it was", llm.Compat{}, given, `"input_schema":` + given + `,"name":"t"`},
 		{"SN-04 PROV-06 a union at the top is merged", llm.Compat{}, `{"oneOf":[{"properties":{"a":{"type":"string"}}},{}]}`, `"input_schema":{"properties":{"a":{"type":"string"}},"type":"object"}`},
-		{"another service of the format has rules of its own", llm.Compat{ToolSchemaProfile: "gemini"}, given, `"input_schema":{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`},
+		{"another service of the format has rules of its own", llm.Compat{ToolSchemaProfile: "gemini"}, given, `"input_schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`},
 		{"PROV-21 supportsTools false", llm.Compat{SupportsTools: &no}, given, ""},
 		{"PROV-21 a tool that is left out", llm.Compat{}, `{"type":"array"}`, ""},
 	} {

@@ -37,7 +37,7 @@ func TestSchemas(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
 	const given = `{"type":"object","properties":{"a":{"anyOf":[{"type":"string","pattern":"x","maxLength":9},{"type":"null"}]}}}`
-	plain := `{"name":"t","parameters":{"properties":{"a":{"type":"string"}},"type":"object"}}`
+	plain := `{"name":"t","parameters":{"type":"object","properties":{"a":{"type":"string"}}}}`
 	for _, tt := range []struct {
 		name, id, base, model string
 		compat                llm.Compat
@@ -50,15 +50,15 @@ func TestSchemas(t *testing.T) {
 		{"SN-02 by toolSchemaProfile", "mine", "http://box:8080", "m", llm.Compat{ToolSchemaProfile: "gemini"}, plain},
 		{
 			"DeepSeek", "deepseek", "https://api.deepseek.com", "m",
-			llm.Compat{}, `{"name":"t","parameters":{"properties":{"a":{"maxLength":9,"pattern":"x","type":["string","null"]}},"type":"object"}}`,
+			llm.Compat{}, `{"name":"t","parameters":{"type":"object","properties":{"a":{"type":["string","null"],"pattern":"x","maxLength":9}}}}`,
 		},
 		{
 			"llama.cpp", "llamacpp", "http://127.0.0.1:8080/v1", "m",
-			llm.Compat{}, `{"name":"t","parameters":{"properties":{"a":{"anyOf":[{"maxLength":9,"type":"string"},{"type":"null"}]}},"type":"object"}}`,
+			llm.Compat{}, `{"name":"t","parameters":{"type":"object","properties":{"a":{"anyOf":[{"type":"string","maxLength":9},{"type":"null"}]}}}}`,
 		},
 		{
 			"SN-07", "mine", "http://box:8080", "m", llm.Compat{UnsupportedToolSchemaKeywords: []string{"maxLength"}},
-			`{"name":"t","parameters":{"properties":{"a":{"anyOf":[{"pattern":"x","type":"string"},{"type":"null"}]}},"type":"object"}}`,
+			`{"name":"t","parameters":{"type":"object","properties":{"a":{"anyOf":[{"type":"string","pattern":"x"},{"type":"null"}]}}}}`,
 		},
 		{"PROV-21 supportsTools false", "mine", "http://box:8080", "m", llm.Compat{SupportsTools: &no}, ""},
 		{"supportsStrictMode", "mine", "http://box:8080", "m", llm.Compat{SupportsStrictMode: &yes}, `{"name":"t","parameters":` + given + `,"strict":false}`},
