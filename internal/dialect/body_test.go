@@ -59,7 +59,7 @@ func TestObject(t *testing.T) {
 		o.Float("f", 0.5)
 		o.Piece("r", []byte("{}"))
 		o.Raw("none", "")
-		if got := string(o.Open("list")); got != tt.want {
+		if got := string(o.Body("list").Bytes()); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}

@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -60,28 +59,5 @@ func TestNearest(t *testing.T) {
 	}
 	if got := Nearest(llm.High, nil); got != "" {
 		t.Errorf("Nearest of none = %s", got)
-	}
-}
-
-func TestTools(t *testing.T) {
-	t.Parallel()
-	var k Tools
-	encoded := 0
-	enc := func(s llm.ToolSpec) []byte { encoded++; return []byte(s.Name + string(s.Schema)) }
-	specs := []llm.ToolSpec{{Name: "a", Schema: json.RawMessage(`{}`)}, {Name: "b"}}
-	for range 3 {
-		if got := k.Encode(specs, enc); len(got) != 2 || string(got[0]) != "a{}" {
-			t.Errorf("tools = %q", got)
-		}
-	}
-	if encoded != 2 {
-		t.Errorf("encoded %d tools, want 2", encoded)
-	}
-	specs[0].Schema[1] = ' ' // changed in place: it must be seen
-	if got := k.Encode(specs, enc); string(got[0]) != "a{ " {
-		t.Errorf("tools = %q: a change was not seen", got)
-	}
-	if got := k.Encode(nil, enc); len(got) != 0 {
-		t.Errorf("no tools = %q", got)
 	}
 }

@@ -124,6 +124,3 @@ func (o *Object) Body(name string) *Body {
 	o.flush()
 	return &o.body
 }
-
-// Open is Body for those who want the head in one piece.
-func (o *Object) Open(name string) []byte { return o.Body(name).Bytes() }

@@ -30,29 +30,6 @@ func (k *Kept[T]) Encode(v T, same func(a, b T) bool, enc func(T) []byte) []byte
 	return fresh.enc
 }
 
-// Tools keeps the encoding of the last list of tools.
-type Tools struct{ last atomic.Pointer[tools] }
-
-type tools struct {
-	specs []llm.ToolSpec
-	enc   [][]byte
-}
-
-// Encode returns each tool's encoding by enc, kept from the call before when
-// the tools are the same. It must always be given the same enc.
-func (t *Tools) Encode(specs []llm.ToolSpec, enc func(llm.ToolSpec) []byte) [][]byte {
-	if k := t.last.Load(); k != nil && SameTools(k.specs, specs) {
-		return k.enc
-	}
-	k := &tools{specs: slices.Clone(specs), enc: make([][]byte, len(specs))}
-	for i, s := range specs {
-		k.specs[i].Schema = slices.Clone(s.Schema)
-		k.enc[i] = enc(s)
-	}
-	t.last.Store(k)
-	return k.enc
-}
-
 // SameTools reports whether a model is told the same with both lists.
 func SameTools(a, b []llm.ToolSpec) bool {
 	return slices.EqualFunc(a, b, func(a, b llm.ToolSpec) bool {

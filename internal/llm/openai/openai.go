@@ -37,7 +37,8 @@ type Provider struct {
 	client *dialect.Client
 	offers dialect.Offers
 	schema string // the profile of the service's schemas
-	tools  dialect.Tools
+	tools  dialect.Kept[[]llm.ToolSpec]
+	system dialect.Kept[prompt]
 }
 
 var _ llm.Provider = (*Provider)(nil)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,12 +46,13 @@ func (p *Provider) body(r *llm.Request, q *quirks) (*dialect.Body, error) {
 	if q.cacheKey && r.Session != "" && r.Cache != "none" {
 		o.String("prompt_cache_key", dialect.CallID(r.Session, 64))
 	}
-	if tools := p.tools.Encode(r.Tools, encodeTool); len(tools) > 0 {
-		o.Field("tools", func(b []byte) []byte { return appendTools(b, tools) })
+	if len(r.Tools) > 0 {
+		o.Piece("tools", p.tools.Encode(r.Tools, dialect.SameTools, encodeTools))
 	}
 	marker := q.cacheMarker(r)
-	body := &dialect.Body{}
-	body.Add(appendSystem(append(o.Open("messages"), '['), q.systemRole(model), r.System, marker))
+	body := o.Body("messages")
+	body.AddString("[")
+	body.Add(p.system.Encode(prompt{q.systemRole(model), r.System, marker}, samePrompt, encodeSystem))
 	if !e.add(body, r.Messages, marker) {
 		return nil, errNoMessages
 	}
@@ -87,26 +89,22 @@ func (q *quirks) temperature(t float64) float64 {
 	return t
 }
 
-func encodeTool(t llm.ToolSpec) []byte {
-	b := []byte(`{"function":{`)
-	if t.Description != "" {
-		b = append(dialect.AppendString(append(b, `"description":`...), t.Description), ',')
-	}
-	b = dialect.AppendString(append(b, `"name":`...), t.Name)
-	b = dialect.AppendSchema(append(b, `,"parameters":`...), t.Schema)
-	if t.Strict != nil {
-		b = strconv.AppendBool(append(b, `,"strict":`...), *t.Strict)
-	}
-	return append(b, `},"type":"function"}`...)
-}
-
-func appendTools(b []byte, tools [][]byte) []byte {
-	b = append(b, '[')
+func encodeTools(tools []llm.ToolSpec) []byte {
+	b := []byte{'['}
 	for i, t := range tools {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, t...)
+		b = append(b, `{"function":{`...)
+		if t.Description != "" {
+			b = append(dialect.AppendString(append(b, `"description":`...), t.Description), ',')
+		}
+		b = dialect.AppendString(append(b, `"name":`...), t.Name)
+		b = dialect.AppendSchema(append(b, `,"parameters":`...), t.Schema)
+		if t.Strict != nil {
+			b = strconv.AppendBool(append(b, `,"strict":`...), *t.Strict)
+		}
+		b = append(b, `},"type":"function"}`...)
 	}
 	return append(b, ']')
 }
@@ -124,34 +122,46 @@ func (q *quirks) cacheMarker(r *llm.Request) string {
 	return `,"cache_control":{"type":"ephemeral"}`
 }
 
-// appendSystem appends the message that holds the system prompt, with a comma
+// prompt is what the message of the system prompt is made of, with the marker of
+// what is to be cached.
+type prompt struct {
+	role   string
+	blocks []llm.Block
+	marker string
+}
+
+func samePrompt(a, b prompt) bool {
+	return a.role == b.role && a.marker == b.marker && slices.Equal(a.blocks, b.blocks)
+}
+
+// encodeSystem returns the message that holds the system prompt, with a comma
 // behind it; nothing when there is none. With a marker, what stays the same
 // between turns is a part of its own.
-func appendSystem(b []byte, role string, blocks []llm.Block, marker string) []byte {
+func encodeSystem(p prompt) []byte {
 	var stays, texts []string
-	for _, s := range blocks {
+	for _, s := range p.blocks {
 		if strings.TrimSpace(s.Text) != "" {
 			texts = append(texts, s.Text)
 		}
-		if s.Cache && marker != "" {
+		if s.Cache && p.marker != "" {
 			stays, texts = append(stays, texts...), nil
 		}
 	}
 	if len(stays)+len(texts) == 0 {
-		return b
+		return nil
 	}
 	rest := strings.Join(texts, "\n\n")
-	b = append(b, `{"content":`...)
+	b := []byte(`{"content":`)
 	if len(stays) == 0 {
 		b = dialect.AppendString(b, rest)
 	} else {
 		b = dialect.AppendString(append(b, `[{"text":`...), strings.Join(stays, "\n\n"))
-		b = append(append(append(b, `,"type":"text"`...), marker...), '}')
+		b = append(append(append(b, `,"type":"text"`...), p.marker...), '}')
 		if rest != "" {
 			b = append(dialect.AppendString(append(b, `,{"text":`...), rest), `,"type":"text"}`...)
 		}
 		b = append(b, ']')
 	}
-	b = dialect.AppendString(append(b, `,"role":`...), role)
+	b = dialect.AppendString(append(b, `,"role":`...), p.role)
 	return append(b, `},`...)
 }
