@@ -27,7 +27,6 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"leases", testLeases},
 		{"approvals", testApprovals},
 		{"decided approvals", testDecided},
-		{"decided approvals", testDecided},
 		{"outbox", testOutbox},
 		{"usage", testUsage},
 		{"devices", testDevices},
