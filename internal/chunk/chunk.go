@@ -299,3 +299,12 @@ func mark(ln string) (marker, info string) {
 	}
 	return "", ""
 }
+
+// Fenced is a text as a block of code, which nothing in it closes.
+func Fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
+}

@@ -144,3 +144,17 @@ func BenchmarkSplit(b *testing.B) {
 		_ = fmt.Sprint(len(Split(text, Options{})))
 	}
 }
+
+func TestFenced(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"rm x":          "```\nrm x\n```",
+		"a\n":           "```\na\n```",
+		"a\n```\nb":     "````\na\n```\nb\n````",
+		"`````\n```` x": "``````\n`````\n```` x\n``````",
+	} {
+		if got := Fenced(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/chunk"
 	"github.com/chela-ai/chela/internal/outbox"
 	"github.com/chela-ai/chela/internal/store"
 )
@@ -71,14 +71,5 @@ func question(q approval.Request) string {
 	if q.Once {
 		words = "allow-once or deny"
 	}
-	return fmt.Sprintf("%s\n%s\n/approve %s %s", text, fenced(q.Text), q.ID, words)
-}
-
-// fenced is a text as a block of code that nothing in it closes.
-func fenced(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
+	return fmt.Sprintf("%s\n%s\n/approve %s %s", text, chunk.Fenced(q.Text), q.ID, words)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/chunk"
 	"github.com/chela-ai/chela/internal/outbox"
 	"github.com/chela-ai/chela/internal/store"
 )
@@ -30,7 +31,7 @@ func toolLine(e chela.Event) string {
 		if len(out) > maxOutput {
 			out = append(out[:maxOutput], '…')
 		}
-		return fenced(string(out))
+		return chunk.Fenced(string(out))
 	}
 	return ""
 }

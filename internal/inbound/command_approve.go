@@ -7,6 +7,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/chunk"
 	"github.com/chela-ai/chela/internal/store"
 )
 
@@ -29,9 +30,9 @@ func approve(ctx context.Context, k *call) (string, error) {
 		return "", err
 	}
 	if req.Decision.Allows() {
-		return fmt.Sprintf("Allowed (%s): %s", req.Decision, req.Text), nil
+		return fmt.Sprintf("Allowed (%s):\n%s", req.Decision, chunk.Fenced(req.Text)), nil
 	}
-	return "Denied: " + req.Text, nil
+	return "Denied:\n" + chunk.Fenced(req.Text), nil
 }
 
 // parseApprove reads what /approve is told: a decision, and before it the id of

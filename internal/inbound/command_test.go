@@ -473,7 +473,7 @@ func TestInfo(t *testing.T) {
 		in := b.local("/approve a1 allow-once")
 		for range 2 {
 			r, err := b.gate.Admit(owner(t), in)
-			if err != nil || r.Reply != "Allowed (allow-once): rm -rf build" {
+			if err != nil || r.Reply != "Allowed (allow-once):\n```\nrm -rf build\n```" {
 				t.Errorf("got %+v, %v", r, err)
 			}
 		}
@@ -484,8 +484,8 @@ func TestInfo(t *testing.T) {
 		b.update(func(tx store.Tx) error {
 			return tx.Approvals().Put(approval.Request{ID: "b77", Session: "agent:main:other", Text: "make tea", Expires: time.Now().Add(time.Hour)})
 		})
-		b.replied("/approve b7 deny", "Denied: make tea") // of another conversation, by how it begins
+		b.replied("/approve b7 deny", "Denied:\n```\nmake tea\n```") // of another conversation, by how it begins
 		b.replied("/approve b1 yes", "not found")
-		b.replied("/approve no", "Denied: rm -rf build")
+		b.replied("/approve no", "Denied:\n```\nrm -rf build\n```")
 	})
 }
