@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,6 +69,13 @@ const (
 
 // masked returns arguments for a log line.
 func masked(args json.RawMessage) string {
+	if len(args) <= maxArgText && !isSecret(string(args)) { // nothing in it can be too long
+		var b bytes.Buffer
+		if json.Compact(&b, args) != nil {
+			return "(not readable)"
+		}
+		return b.String()
+	}
 	v, err := decode(args)
 	if err != nil {
 		return "(not readable)"

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -375,11 +376,13 @@ func (k *call) key() string {
 }
 
 func digest(parts ...string) string {
-	h := sha256.New()
+	var b []byte
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
+		b = append(strconv.AppendInt(b, int64(len(p)), 10), ':')
+		b = append(b, p...)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
 }
 
 // canonical returns the JSON value with sorted keys and without blanks.
