@@ -107,7 +107,7 @@ func TestFallback(t *testing.T) {
 		return llmtest.Say("seen nothing")
 	}
 	with("a fallback that sees nothing, does not think and reads little", standIn.name+"/plain", small, func(t *testing.T, s services, c *Client) {
-		run, err := c.Client.Send(t.Context(), "main", "what is this?", wire.Attachment{Type: "image", MIME: "image/png", FileName: "a.png", Content: wire.Base64("\x89PNG\r\n\x1a\n and so on")})
+		run, err := c.Client.Send(t.Context(), "main", "what is this?", wire.Attachment{Type: "image", MIME: "image/png", FileName: "a.png", Content: dot(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
