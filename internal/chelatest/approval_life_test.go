@@ -93,6 +93,13 @@ func TestApprovalLife(t *testing.T) {
 				t.Errorf("%s: %v", method, err)
 			}
 		}
+		// What nobody knows is not taken, whoever says it.
+		for _, smuggled := range []string{"approved", "by", "decidedBy", "hash", "scopes", "force"} {
+			err := c.Call(t.Context(), wire.MethodApprovalResolve, map[string]any{"id": q.ID, "decision": wire.AllowOnce, smuggled: true}, nil)
+			if err == nil || !strings.Contains(err.Error(), smuggled) {
+				t.Errorf("with %s: %v", smuggled, err)
+			}
+		}
 		var list []wire.Approval
 		c.must(wire.MethodApprovalList, nil, &list)
 		if len(list) != 1 || there(g, "made") {
