@@ -305,3 +305,30 @@ func seeing(w llmtest.Wire, url string) Config {
 	c["models"] = bytes.Replace(c["models"], []byte(`"contextWindow"`), []byte(`"input": ["text", "image"], "contextWindow"`), 1)
 	return c
 }
+
+func TestRefusedPicture(t *testing.T) {
+	t.Parallel()
+	t.Run("PROV-22 the person gets the answer and is told, and the transcript keeps the picture", func(t *testing.T) {
+		srv := llmtest.NewServer(t, llmtest.Anthropic, llmtest.Status(400, "messages.0.content.0.image.source.base64: Could not process image"), llmtest.Say("I cannot see it"))
+		url, hc := srv.Listen()
+		c := Start(t, Options{HTTP: hc, Config: seeing(llmtest.Anthropic, url)}).Client()
+		end := c.show("main", "look", dot(t))
+		if end.Text != "I cannot see it" || len(srv.Requests()) != 2 {
+			t.Fatalf("%s %q %s, %d calls", end.State, end.Text, end.Error, len(srv.Requests()))
+		}
+		told := false
+		for _, e := range end.Seen {
+			told = told || bytes.Contains(e.Payload, []byte("an image was not seen: the service refused it"))
+		}
+		if !told {
+			t.Error("the person was not told while they waited")
+		}
+		msgs := c.history("main")
+		if !bytes.Equal(msgs[0].Content[0].Data, dot(t)) {
+			t.Errorf("the picture is shown as %+v", msgs[0].Content[0])
+		}
+		if notice := msgs[1]; notice.Role != wire.RoleSystem || !strings.Contains(notice.Text(), "Could not process image") {
+			t.Errorf("told: %s %q", notice.Role, notice.Text())
+		}
+	})
+}
