@@ -52,6 +52,9 @@ func TestOrphan(t *testing.T) {
 	if waited.Status != wire.StatusOK {
 		t.Errorf("the run that was cut ended %s: %s", waited.Status, waited.Error)
 	}
+	if got := next.audited(); len(got) != 1 || got[0].Tool != "exec" || got[0].Principal != "owner" || got[0].Outcome != "unknown" || got[0].Effect != "acts" {
+		t.Errorf("on record: %+v, want the call once, with an outcome that nobody knows", got)
+	}
 }
 
 // number waits for a file with a number.
