@@ -3,8 +3,11 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -63,6 +66,16 @@ func (b *browser) menu(item string) {
 		}
 		return false;
 	})()`, chosen))
+}
+
+// picture is a PNG of that size.
+func picture(t testing.TB, w, h int) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, w, h))); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 func TestControlUI(t *testing.T) {
@@ -136,6 +149,20 @@ func TestControlUI(t *testing.T) {
 		if list := s.Chela("sessions", "list"); strings.Contains(list, "Tea talk") {
 			t.Errorf("sessions:\n%s", list)
 		}
+	})
+	step("a picture is shown, one that is sent here and one that is sent elsewhere", func(t *testing.T) {
+		const shown = `[...document.querySelectorAll("img")].filter(e => e.naturalWidth == 3 && e.naturalHeight == 2).length`
+		s.File("dot.png", picture(t, 3, 2))
+		file := filepath.Join(s.Work, "dot.png")
+		s.Chela("agent", "--image", file, "-m", "echo seen elsewhere")
+		b.Shows("seen elsewhere")
+		b.Await("the picture is not shown", shown+" > 0")
+		b.do("attach", chromedp.SetUploadFiles(`input[type=file]`, []string{file}))
+		b.write(`[...document.querySelectorAll("textarea")].filter(e => e.offsetParent).at(-1)`, "echo seen here")
+		b.Await("it was not answered", `[...document.querySelectorAll(".chat-bubble, .chat-text")].some(e => e.innerText.trim() == "seen here")`)
+		b.do("reload", chromedp.Reload())
+		b.Shows("seen here")
+		b.Await("not both pictures are shown", shown+" > 1")
 	})
 	step("at rest it does not ask again and again", func(t *testing.T) {
 		time.Sleep(5 * time.Second)

@@ -88,7 +88,7 @@ func newStand(t testing.TB, conf section) *stand {
 	s.configure(merge(section{
 		"agents": section{"defaults": section{"model": "mock/m", "skipBootstrap": true, "workspace": s.Work}},
 		"models": section{"providers": section{"mock": section{
-			"baseUrl": url + "/v1", "api": "openai-completions", "apiKey": "none", "models": []section{{"id": "m", "name": "Mock"}},
+			"baseUrl": url + "/v1", "api": "openai-completions", "apiKey": "none", "models": []section{{"id": "m", "name": "Mock", "input": []string{"text", "image"}}},
 		}}},
 		"tools":   section{"exec": section{"mode": "full"}},
 		"gateway": section{"port": s.Port, "auth": section{"mode": "token", "token": token}},
