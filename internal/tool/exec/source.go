@@ -23,7 +23,7 @@ type source struct{ path, sum string }
 // allows what is in them.
 func sources(sp shell.Plan, dir string) []source {
 	var out []source
-	for _, name := range sp.Sources() {
+	for _, name := range operands(sp) {
 		if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(name, "~/") {
 			name = filepath.Join(home, name[2:])
 		}

@@ -1,4 +1,4 @@
-package shell_test
+package exec
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/shell"
 )
 
-func TestSources(t *testing.T) {
+func TestOperands(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string][]string{
 		"./s.sh a":                      {"s.sh"},
@@ -36,7 +36,7 @@ func TestSources(t *testing.T) {
 		"make -f build.mk all; ls make": {"build.mk", "all"},
 		"cd - && ./s.sh":                {"s.sh"},
 	} {
-		if diff := cmp.Diff(want, shell.Parse(command).Sources()); diff != "" {
+		if diff := cmp.Diff(want, operands(shell.Parse(command))); diff != "" {
 			t.Errorf("%s: %s", command, diff)
 		}
 	}
@@ -50,7 +50,7 @@ func FuzzShown(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, command string) {
 		p := shell.Parse(command)
-		if n := len(p.Sources()); n > 32 {
+		if n := len(operands(p)); n > 32 {
 			t.Fatalf("%d files", n)
 		}
 		shown, err := approval.Show(p.Text())

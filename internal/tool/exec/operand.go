@@ -1,31 +1,33 @@
-package shell
+package exec
 
 import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/shell"
 )
 
-// maxSources bounds how many files of a command are named.
-const maxSources = 32
+// maxOperands bounds how many files of a command are named.
+const maxOperands = 32
 
-// Sources returns the files whose content says what the command does: programs
+// operands returns the files whose content says what the command does: programs
 // that are named by a path, and what a shell or an interpreter is given to run.
 // The paths stand as if they were written in the folder in which the command
 // starts, each once; some of those given to interpreters may be no files.
-func (p Plan) Sources() []string {
+func operands(p shell.Plan) []string {
 	var out []string
 	dir := ""
 	for _, s := range p.Segments {
 		if len(s.Argv) == 0 || !s.Argv[0].Literal {
 			continue
 		}
-		if to, ok := s.enters(); ok {
+		if to, ok := enters(s); ok {
 			dir = joined(dir, to)
 			continue
 		}
-		for _, f := range s.sources() {
-			if f = joined(dir, f); len(out) < maxSources && !slices.Contains(out, f) {
+		for _, f := range runs(s) {
+			if f = joined(dir, f); len(out) < maxOperands && !slices.Contains(out, f) {
 				out = append(out, f)
 			}
 		}
@@ -42,16 +44,16 @@ func joined(dir, to string) string {
 }
 
 // enters returns the folder to which the segment changes.
-func (s Segment) enters() (string, bool) {
+func enters(s shell.Segment) (string, bool) {
 	if s.Argv[0].Text != "cd" || len(s.Argv) != 2 || !s.Argv[1].Literal || strings.HasPrefix(s.Argv[1].Text, "-") {
 		return "", false
 	}
 	return s.Argv[1].Text, true
 }
 
-// sources returns the segment's program, when it is named by a path, and what
+// runs returns the segment's program, when it is named by a path, and what
 // it may be given to run.
-func (s Segment) sources() []string {
+func runs(s shell.Segment) []string {
 	var out []string
 	name := s.Argv[0].Text
 	if strings.Contains(name, "/") {
