@@ -249,26 +249,12 @@ func (w *walker) xargs(args []Word, in input) (Verdict, string) {
 // replaced reports whether xargs may replace a part of a command's name.
 func replaced(args []Word, name string) bool {
 	for i, a := range args {
-		if a.Text == name {
-			return false // the options end here
-		}
-		mark, ok := "", false
 		switch {
-		case strings.HasPrefix(a.Text, "--r") && !strings.HasPrefix("--no-run-if-empty", a.Text):
-			_, mark, ok = strings.Cut(a.Text, "=")
-			ok = ok || strings.HasPrefix("--replace", a.Text)
-		case len(a.Text) > 1 && a.Text[0] == '-' && a.Text[1] != '-':
-			if at := strings.IndexAny(a.Text, "IiJ"); at > 0 {
-				mark, ok = a.Text[at+1:], true
-				if mark == "" && a.Text[at] != 'i' && i+1 < len(args) {
-					mark = args[i+1].Text
-				}
-			}
-		}
-		if mark == "" {
-			mark = "{}"
-		}
-		if ok && strings.Contains(name, mark) {
+		case a.Text == name: // the options end here
+			return strings.ContainsAny(name, "{}%")
+		case a.Text == "-i" || a.Text == "--replace" || a.Text == "-I{}" || a.Text == "-I%":
+		case a.Text == "-I" && i+1 < len(args) && (args[i+1].Text == "{}" || args[i+1].Text == "%"):
+		case strings.HasPrefix(a.Text, "--r"), len(a.Text) > 1 && a.Text[0] == '-' && a.Text[1] != '-' && strings.ContainsAny(a.Text, "IiJ"):
 			return true
 		}
 	}

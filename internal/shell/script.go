@@ -42,9 +42,6 @@ type Undecidable string
 
 func (u Undecidable) Error() string { return string(u) }
 
-// maxScripts is how deep texts of sh -c are followed.
-const maxScripts = 4
-
 // Script reads a command as a list of programs. Everything that it cannot be
 // sure of is an [Undecidable] error: whatever computes a command, expands in
 // more than one way, opens a file or goes on in the background.
@@ -52,16 +49,11 @@ func (j Judge) Script(command string) (Script, error) {
 	if reason := unreadable(command); reason != "" {
 		return Script{}, Undecidable(reason)
 	}
-	w := newWalker(j)
-	s, err := w.script(command, 0)
-	if err == nil && len(s.Steps) == 0 {
-		err = Undecidable("there is no command in it")
-	}
-	return s, err
+	return newWalker(j).script(command, 0)
 }
 
 func (w *walker) script(text string, depth int) (Script, error) {
-	if depth > maxScripts {
+	if depth > maxDepth {
 		return Script{}, Undecidable("it is nested too deeply")
 	}
 	f, err := newParser().Parse(strings.NewReader(text), "")
@@ -78,6 +70,9 @@ func (w *walker) script(text string, depth int) (Script, error) {
 			return Script{}, err
 		}
 	}
+	if len(s.Steps) == 0 {
+		return s, Undecidable("there is no command in it")
+	}
 	return s, nil
 }
 
@@ -86,10 +81,7 @@ func (w *walker) statement(s *Script, st *syntax.Stmt, join string, depth int) e
 	if !w.spend() {
 		return Undecidable("it has too many parts")
 	}
-	if st.Background || st.Coprocess || st.Disown {
-		return Undecidable("it goes on in the background")
-	}
-	if st.Negated {
+	if st.Background || st.Coprocess || st.Disown || st.Negated {
 		return Undecidable("it uses a form that is not matched")
 	}
 	switch c := st.Cmd.(type) {
@@ -147,10 +139,7 @@ func (w *walker) step(c *syntax.CallExpr, depth int) (Step, error) {
 			return s, Undecidable("it sets " + a.Name.Value + " for a command")
 		}
 		value, err := w.word(a.Value)
-		if err != nil {
-			return s, err
-		}
-		if !value.Literal {
+		if err != nil || !value.Literal {
 			return s, Undecidable("it sets " + a.Name.Value + " for a command")
 		}
 		s.Assigns = append(s.Assigns, Word{Text: a.Name.Value + "=" + value.Text, Literal: true})
@@ -359,9 +348,6 @@ func (w *walker) text(s *Step, call Call, args []Word, depth int) error {
 	inner, err := w.script(args[i].Text, depth+1)
 	if err != nil {
 		return err
-	}
-	if len(inner.Steps) == 0 {
-		return Undecidable("there is no command in it")
 	}
 	call.Through = true
 	s.Calls = append(s.Calls, call)

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -32,8 +31,8 @@ func through(base string, args []Word) (int, bool) {
 		}
 		i++
 	}
-	if o.operand != "" {
-		if i >= len(args) || !args[i].Literal || !matches(o.operand, args[i].Text) {
+	if o.operand {
+		if i >= len(args) || !args[i].Literal {
 			return 0, false
 		}
 		i++
@@ -46,7 +45,7 @@ type leading struct {
 	plain    []string // without a value
 	valued   []string // with a value behind a blank
 	attached []string // how options with a value that is a part of them begin
-	operand  string   // what stands before the command, as a regular expression; "": nothing
+	operand  bool     // one more word stands before the command
 }
 
 // leadingOf returns the options of the wrappers that are looked through, and
@@ -61,16 +60,14 @@ func leadingOf(base string) leading {
 	case "timeout", "gtimeout":
 		return leading{
 			plain: words("--foreground --preserve-status"), valued: words("-k -s --kill-after --signal"),
-			attached: words("--kill-after= --signal="), operand: `^[0-9]*\.?[0-9]+[smhd]?$`,
+			attached: words("--kill-after= --signal="), operand: true,
 		}
 	case "stdbuf":
 		return leading{valued: words("-i -o -e --input --output --error"), attached: words("-i -o -e --input= --output= --error=")}
 	case "flock":
-		return leading{plain: words("-n -x -s -e --nonblock --exclusive --shared"), valued: words("-w -E"), operand: `^[^-]`}
+		return leading{plain: words("-n -x -s -e --nonblock --exclusive --shared"), valued: words("-w -E"), operand: true}
 	case "xargs":
 		return leading{plain: words("-0 -r -t -x --null --no-run-if-empty"), valued: words("-n -P -L -s -d"), attached: words("-n -P -L -s -d -I{} -I%")}
 	}
 	return leading{} // nohup has none
 }
-
-func matches(pattern, s string) bool { return regexp.MustCompile(pattern).MatchString(s) }

@@ -78,10 +78,7 @@ func (t *execTool) judge(q question) answer {
 			p.Reason = strings.Join(append(reasons, miss.Error()), "; ")
 		}
 	}
-	inline := ""
-	if q.rules.StrictInline {
-		inline = q.shell.Inline()
-	}
+	inline := q.rules.Inline(q.shell)
 	switch {
 	case inline != "":
 		p.Reason = fmt.Sprintf("it runs code that is written in the command (%s)", shell.Escape(inline))

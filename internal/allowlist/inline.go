@@ -1,23 +1,27 @@
-package shell
+package allowlist
 
 import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/shell"
 )
 
-// Inline names the first program of the plan that runs code which is written in
-// the command itself, as python3 -c does, or comes in from another one; "":
-// there is none. What is known to
-// only read is none of them. A text of sh -c is a part of the plan like the
-// rest.
-func (p Plan) Inline() string {
+// Inline names the first program of a command that runs code which is written in
+// the command itself, as python3 -c does, or comes in from another program; "":
+// there is none, or the rules do not mind. What is known to only read is none
+// of them. A text of sh -c is a part of the command like the rest.
+func (r *Rules) Inline(p shell.Plan) string {
+	if !r.StrictInline {
+		return ""
+	}
 	for _, s := range p.Segments {
 		argv := s.Argv
 		for len(argv) > 0 && !argv[0].Literal && strings.Contains(argv[0].Text, "=") {
 			argv = argv[1:] // an assignment
 		}
-		if s.Verdict == ReadOnly || len(argv) == 0 || !argv[0].Literal {
+		if s.Verdict == shell.ReadOnly || len(argv) == 0 || !argv[0].Literal {
 			continue
 		}
 		base := strings.TrimSuffix(strings.ToLower(path.Base(strings.ReplaceAll(argv[0].Text, `\`, "/"))), ".exe")
@@ -29,7 +33,7 @@ func (p Plan) Inline() string {
 }
 
 // inline reports whether a program runs code that its arguments hold.
-func inline(base string, args []Word) bool {
+func inline(base string, args []shell.Word) bool {
 	switch strings.TrimRight(base, "0123456789.") {
 	case "awk", "gawk", "mawk", "nawk", "sed", "gsed", "make", "gmake", "xargs", "gxargs":
 		return true
@@ -59,13 +63,13 @@ func inline(base string, args []Word) bool {
 
 // bare reports whether an interpreter is given no file, so that it runs what
 // comes in.
-func bare(args []Word) bool {
-	return !slices.ContainsFunc(args, func(a Word) bool { return !a.Literal || !strings.HasPrefix(a.Text, "-") })
+func bare(args []shell.Word) bool {
+	return !slices.ContainsFunc(args, func(a shell.Word) bool { return !a.Literal || !strings.HasPrefix(a.Text, "-") })
 }
 
 // has reports whether the arguments have one of the letters as a short option,
 // also among others, or one of the words as a long one.
-func has(args []Word, letters string, words ...string) bool {
+func has(args []shell.Word, letters string, words ...string) bool {
 	for _, a := range args {
 		name, dashed := strings.CutPrefix(a.Text, "-")
 		if !a.Literal || !dashed {
