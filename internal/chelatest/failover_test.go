@@ -25,6 +25,7 @@ type trouble struct {
 	fault llmtest.Fault
 	takes time.Duration // until it is noticed
 	rests time.Duration // until the key is asked again; 0: longer than the test lasts
+	tells bool          // the service has told by then what the prompt was
 }
 
 // id is the check that the trouble belongs to: time-outs, or errors of all kinds.
@@ -145,6 +146,7 @@ func stumbles(w llmtest.Wire) []trouble {
 		} {
 			t := f.trouble
 			t.name, t.rests = t.name+" "+p.name, time.Minute
+			t.tells = w == llmtest.Anthropic && p.mark[w] != ""
 			t.fault.Body = func(body []byte) []byte { return append(p.cut(body, w, f.tail == ""), f.tail...) }
 			all = append(all, t)
 		}
@@ -222,7 +224,8 @@ type bout struct {
 	fault *trouble // nil: all is well
 	id    string   // of the call of this case
 
-	wrong []string
+	wrong  []string
+	broken int // calls of this case that broke off when the service had told what they use
 }
 
 func newBout(t *testing.T, first, standIn service, help string) *bout {
@@ -292,6 +295,13 @@ func (b *bout) fight(n int, f *trouble) []string {
 	b.mu.Unlock()
 
 	who := b.answers(f)
+	b.broken = 0
+	if f.tells {
+		b.broken = b.asked()[b.first.name] - asked[b.first.name] - 1
+		if b.help == second && who != "" {
+			b.broken--
+		}
+	}
 	b.judge(f, end, took, who)
 	b.judgeAsked(f, who, asked, b.asked())
 	b.judgeTranscript(session, end, who)
@@ -414,10 +424,13 @@ func (b *bout) judgeTranscript(session string, end Ended, who string) {
 	b.judgeTokens(session, 1+want)
 }
 
-// judgeTokens looks at what the session used in so many answers.
+// judgeTokens looks at what the session used in so many answers, and in the calls
+// that broke off: their prompt, and the one token that a service tells of at the
+// start.
 func (b *bout) judgeTokens(session string, answers int) {
-	if d := b.c.describe(session); d.InputTokens != int64(answers*costs) || d.OutputTokens != int64(answers*costs) {
-		b.errorf("%d tokens in, %d out; want %d each", d.InputTokens, d.OutputTokens, answers*costs)
+	in, out := int64((answers+b.broken)*costs), int64(answers*costs+b.broken)
+	if d := b.c.describe(session); d.InputTokens != in || d.OutputTokens != out {
+		b.errorf("%d tokens in, %d out; want %d and %d", d.InputTokens, d.OutputTokens, in, out)
 	}
 }
 
