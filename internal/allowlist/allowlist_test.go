@@ -14,6 +14,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/shell"
 )
 
 func TestStricter(t *testing.T) {
@@ -465,7 +466,11 @@ func FuzzMatch(f *testing.F) {
 	pl, j := machine(f)
 	strict := rules(f, list, allowlist.Config{}, pl)
 	loose := rules(f, strings.Replace(list, `"defaults": {"security": "allowlist"}, `, "", 1), allowlist.Config{}, pl)
+	none := rules(f, `{"version": 1}`, allowlist.Config{SafeBins: []string{}}, pl)
 	f.Fuzz(func(t *testing.T, command, more string) {
+		if _, miss := match(none, j, pl, command); miss == nil && j.Parse(command).Verdict != shell.ReadOnly {
+			t.Fatalf("%q is on an empty list", command)
+		}
 		if strings.HasSuffix(command, `\`) || strings.Contains(command, "\x00") {
 			return // it would go on in the next line
 		}
@@ -474,7 +479,7 @@ func FuzzMatch(f *testing.F) {
 			if err != nil {
 				continue // what comes after it could make it another command
 			}
-			_, miss := r.Match(r.Policy, s, pl)
+			_, miss := r.Match(r.Policy, j.Parse(command), s, pl)
 			m, missBoth := match(r, j, pl, command+"\n"+more)
 			if miss != nil && missBoth == nil {
 				t.Fatalf("%q is a miss (%v), and with %q it is a match: %q", command, miss, more, m.Command)

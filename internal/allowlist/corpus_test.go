@@ -120,7 +120,7 @@ func match(r *allowlist.Rules, j shell.Judge, pl allowlist.Place, command string
 	if err != nil {
 		return allowlist.Match{}, err
 	}
-	return r.Match(r.Policy, s, pl)
+	return r.Match(r.Policy, j.Parse(command), s, pl)
 }
 
 func TestCorpus(t *testing.T) {
@@ -149,6 +149,29 @@ func TestCorpus(t *testing.T) {
 	t.Logf("%d of %d everyday commands that only read ask", asks, reads)
 	if asks*10 >= reads {
 		t.Errorf("%d of %d everyday commands that only read ask; a tenth is too many", asks, reads)
+	}
+}
+
+// TestEmptyList holds that without entries nothing is on the list but what is
+// judged to only read as a whole.
+func TestEmptyList(t *testing.T) {
+	t.Parallel()
+	pl, j := machine(t)
+	r := rules(t, `{"version": 1}`, allowlist.Config{SafeBins: []string{}}, pl)
+	matches := 0
+	for _, s := range corpus(t) {
+		for _, before := range []string{"", "echo /etc/shadow | ", "cd ~/.ssh; ", "echo '-o x' | "} {
+			command := before + s.command
+			if _, err := match(r, j, pl, command); err == nil {
+				matches++
+				if p := j.Parse(command); p.Verdict != shell.ReadOnly {
+					t.Errorf("%.100q is on the list, and is judged %v: %q", command, p.Verdict, p.Reasons)
+				}
+			}
+		}
+	}
+	if matches < 100 {
+		t.Errorf("only %d match", matches)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/shell"
@@ -59,13 +60,17 @@ type Use struct {
 func (r *Rules) Entries() int { return len(r.patterns) }
 
 // Match holds a script against the allowlist, under a policy that may be
-// stricter than that of the rules. An error says what is missing from the list.
-func (r *Rules) Match(p Policy, s shell.Script, pl Place) (Match, error) {
+// stricter than that of the rules. plan is the judgement of the same command.
+// An error says what is missing from the list.
+func (r *Rules) Match(p Policy, plan shell.Plan, s shell.Script, pl Place) (Match, error) {
 	if s.Redirects && !p.Reads {
 		return Match{}, shell.Undecidable("it redirects")
 	}
 	m := matcher{rules: r, reads: p.Reads, place: pl, found: map[string]string{}}
 	if err := m.script(s); err != nil {
+		return Match{}, err
+	}
+	if err := m.agrees(plan); p.Reads && err != nil {
 		return Match{}, err
 	}
 	return Match{
@@ -97,6 +102,25 @@ func (m *matcher) script(s shell.Script) error {
 			if err := m.script(*st.Text); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// agrees holds what was matched against the judgement of the whole command. A
+// step that only reads by itself may do more where it stands, by what comes in
+// for one: whatever is judged so must be on the list by its own.
+func (m *matcher) agrees(plan shell.Plan) error {
+	for _, seg := range plan.Segments {
+		if seg.Verdict == shell.ReadOnly {
+			continue
+		}
+		argv := seg.Argv
+		for len(argv) > 0 && !argv[0].Literal && strings.Contains(argv[0].Text, "=") {
+			argv = argv[1:] // a variable
+		}
+		if len(argv) == 0 || m.found[argv[0].Text] == "" {
+			return shell.Undecidable(seg.Reason)
 		}
 	}
 	return nil

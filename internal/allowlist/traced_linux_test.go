@@ -146,7 +146,7 @@ func TestTraced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := r.Match(r.Policy, script, pl)
+		m, err := r.Match(r.Policy, j.Parse(s.command), script, pl)
 		if err != nil || len(script.Steps) > 20 {
 			continue // a program of the corpus that this machine has not
 		}

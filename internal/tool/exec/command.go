@@ -250,7 +250,14 @@ func span(d time.Duration) string {
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond).String()
 	}
-	return d.Round(time.Second).String()
+	s := d.Round(time.Second).String()
+	if whole, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = whole + "m"
+	}
+	if whole, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = whole + "h"
+	}
+	return s
 }
 
 // name returns a short name: the program and what it is about.

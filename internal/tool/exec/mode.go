@@ -138,5 +138,5 @@ func (q question) match() (allowlist.Match, error) {
 	pl := allowlist.Place{Path: filepath.SplitList(q.path), Workspace: q.judge.Workspace, Home: q.judge.Home}
 	policy := q.policy
 	policy.Reads = policy.Reads && q.inside && len(q.own) == 0
-	return q.rules.Match(policy, s, pl)
+	return q.rules.Match(policy, q.shell, s, pl)
 }

@@ -216,7 +216,7 @@ func text(sp shell.Plan, j job, own []string) string {
 	b.WriteString(sp.Text())
 	fmt.Fprintf(&b, "in %s, ", shell.Escape(j.plan.Dir))
 	if j.timeout > 0 {
-		fmt.Fprintf(&b, "for at most %v", j.timeout)
+		fmt.Fprintf(&b, "for at most %s", span(j.timeout))
 	} else {
 		b.WriteString("without a time limit")
 	}

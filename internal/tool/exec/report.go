@@ -41,7 +41,7 @@ func (r *report) result() tool.Result {
 	}
 	switch {
 	case r.timedOut:
-		notes = append(notes, fmt.Sprintf("timed out after %v; the command and its processes were ended (timeoutSeconds gives it more time)", r.timeout))
+		notes = append(notes, fmt.Sprintf("timed out after %s; the command and its processes were ended (timeoutSeconds gives it more time)", span(r.timeout)))
 	case r.Signal != "":
 		notes = append(notes, "ended by "+r.Signal)
 	case r.Code != 0:
