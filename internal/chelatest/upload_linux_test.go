@@ -36,6 +36,9 @@ func peak(t testing.TB, pid int) (most, now int64) {
 // TestUpload sends as large a file as may be sent: the engine holds little more
 // than what it was sent.
 func TestUpload(t *testing.T) {
+	if raced {
+		t.Skip("the race detector's own memory is counted too")
+	}
 	srv := llmtest.NewServer(t, llmtest.OpenAI, llmtest.Say("hello"), llmtest.Say("a file"))
 	url, _ := srv.Listen()
 	cmd, c := mortal(t, t.TempDir(), speaks(llmtest.OpenAI, url), "")
