@@ -86,6 +86,8 @@ type matcher struct {
 	place Place
 	found map[string]string // path of each program that was matched, by its name
 	used  []Use
+
+	listed bool // something is on the list by itself
 }
 
 func (m *matcher) script(s shell.Script) error {
@@ -109,8 +111,12 @@ func (m *matcher) script(s shell.Script) error {
 
 // agrees holds what was matched against the judgement of the whole command. A
 // step that only reads by itself may do more where it stands, by what comes in
-// for one: whatever is judged so must be on the list by its own.
+// for one: whatever is judged so must be on the list by its own. A wrapper that
+// is looked through counts as that only around something that is.
 func (m *matcher) agrees(plan shell.Plan) error {
+	if plan.Verdict > shell.ReadOnly && !m.listed {
+		return missing(strings.Join(plan.Reasons, "; "))
+	}
 	for _, seg := range plan.Segments {
 		if seg.Verdict == shell.ReadOnly {
 			continue
@@ -147,12 +153,14 @@ func (m missing) Error() string { return string(m) }
 // allows reports whether something lets the program run.
 func (m *matcher) allows(p program, argv []shell.Word) bool {
 	if m.rules.Bins.match(p, argv) {
+		m.listed = true
 		return true
 	}
 	i := slices.IndexFunc(m.rules.patterns, func(c pattern) bool { return c.matches(p, argv) })
 	if i < 0 {
 		return false
 	}
+	m.listed = true
 	c := m.rules.patterns[i]
 	m.used = append(m.used, Use{Agent: c.agent, ID: c.ID, Path: p.path})
 	return true
