@@ -126,7 +126,7 @@ func (m *matcher) agrees(plan shell.Plan) error {
 			argv = argv[1:] // a variable
 		}
 		if len(argv) == 0 || m.found[argv[0].Text] == "" {
-			return shell.Undecidable(seg.Reason)
+			return missing(seg.Reason)
 		}
 	}
 	return nil
