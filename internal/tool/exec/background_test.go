@@ -624,15 +624,6 @@ func TestProcess(t *testing.T) {
 			t.Error("no error")
 		}
 	})
-	t.Run("conformance", func(t *testing.T) {
-		r := newRoom(t, exec.CommandOptions{}, exec.Options{})
-		tooltest.Run(t, r.process, tooltest.Options{Args: []string{`{"action":"list"}`}})
-		for _, a := range []string{`{"action":"poll"}`, `{"action":"log","sessionId":"none"}`} {
-			if _, err := r.process.Run(t.Context(), tool.Call{Args: json.RawMessage(a)}); err == nil {
-				t.Errorf("%s: no error", a)
-			}
-		}
-	})
 	t.Run("a broker without terminals gives pipes, and says so", func(t *testing.T) {
 		r := newRoom(t, exec.CommandOptions{}, exec.Options{Broker: plainBroker{}})
 		text, _, err := r.call(r.tool, m{"command": "[ -t 1 ] || echo piped", "pty": true})
@@ -650,6 +641,17 @@ func (b plainBroker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (
 		return nil, sandbox.ErrNoTerminal
 	}
 	return b.Broker.Start(ctx, p, out)
+}
+
+// Not parallel: the suite looks at what goes on when a call has ended.
+func TestProcessConformance(t *testing.T) {
+	r := newRoom(t, exec.CommandOptions{}, exec.Options{})
+	tooltest.Run(t, r.process, tooltest.Options{Args: []string{`{"action":"list"}`}})
+	for _, a := range []string{`{"action":"poll"}`, `{"action":"log","sessionId":"none"}`} {
+		if _, err := r.process.Run(t.Context(), tool.Call{Args: json.RawMessage(a)}); err == nil {
+			t.Errorf("%s: no error", a)
+		}
+	}
 }
 
 // What may be typed into is more than what may not: it is allowed anew.
