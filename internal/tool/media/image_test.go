@@ -86,8 +86,8 @@ func run(t testing.TB, tl tool.Tool, dir string, args any) (string, error) {
 	return r.Content[0].Text, nil
 }
 
+// Not parallel: the suite looks at what goes on when a call has ended.
 func TestSuite(t *testing.T) {
-	t.Parallel()
 	tooltest.Run(t, looker(t, open(t), media.Options{}), tooltest.Options{
 		Args: []string{`{"path":"a.png"}`, `{"paths":["a.png","a.png"],"prompt":"which is larger?"}`},
 		Setup: func(t *testing.T, dir string) {

@@ -34,7 +34,8 @@ type Options struct {
 	Setup func(t *testing.T, dir string)
 }
 
-// Run runs the suite on a tool.
+// Run runs the suite on a tool, in a test that is not parallel to others: what
+// goes on when a call has ended is taken for the call's.
 func Run(t *testing.T, tl tool.Tool, o Options) {
 	if len(o.Args) == 0 {
 		t.Fatal("tooltest: no call to try")
