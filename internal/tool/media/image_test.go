@@ -177,7 +177,9 @@ func TestSpent(t *testing.T) {
 		t.Errorf("recorded %q, %v", spent, err)
 	}
 	blind := errors.New("mock/m takes no pictures")
-	o.Model = func(context.Context, chela.SessionKey) (llm.Model, llm.Provider, error) { return llm.Model{}, nil, blind }
+	o.Model = func(context.Context, chela.SessionKey) (llm.Model, llm.Provider, error) {
+		return llm.Model{}, nil, blind
+	}
 	if _, err := run(t, looker(t, open(t), o), dir, map[string]any{"path": "a.png"}); !errors.Is(err, blind) || len(spent) != 1 {
 		t.Errorf("nobody sees: %v, recorded %q", err, spent)
 	}
