@@ -8,12 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
@@ -23,7 +19,6 @@ import (
 
 const (
 	maxImages = 20
-	maxFile   = 20 << 20 // bytes of a file that is made smaller
 	maxTokens = 4096     // of an answer
 	maxSent   = 30 << 20 // bytes of all pictures of a call, as they are sent
 )
@@ -158,60 +153,11 @@ func (t imageTool) picture(dir, path string) ([]byte, string, error) {
 	if strings.Contains(path, "://") {
 		return nil, "", errors.New("this is an address, not a file; web_fetch brings it")
 	}
-	data, err := read(dir, path)
+	data, err := pictures.InDir(dir, path)
 	if err != nil {
 		return nil, "", err
 	}
 	return pictures.Fit(data, t.Side)
-}
-
-// read reads a file of the workspace, which it cannot leave.
-func read(dir, path string) ([]byte, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("workspace: %w", err)
-	}
-	defer root.Close()
-	name := path
-	if filepath.IsAbs(path) {
-		if name, err = filepath.Rel(dir, filepath.Clean(path)); err != nil {
-			return nil, errOutside
-		}
-	}
-	if !filepath.IsLocal(name) {
-		return nil, errOutside
-	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fault(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("not a file")
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%d MB; at most %d MB", info.Size()>>20, maxFile>>20)
-	}
-	return io.ReadAll(io.LimitReader(f, maxFile))
-}
-
-var errOutside = errors.New("outside of the workspace")
-
-// fault says what is wrong with a file, in words for the model.
-func fault(err error) error {
-	var pe *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("there is no such file")
-	case errors.As(err, &pe) && pe.Err.Error() == "path escapes from parent":
-		return errOutside
-	case errors.As(err, &pe):
-		return pe.Err
-	}
-	return err
 }
 
 // look makes the model call and returns its last event.

@@ -5,12 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,10 +19,8 @@ import (
 	"github.com/chela-ai/chela/internal/tool"
 )
 
-const (
-	maxFile = 20 << 20 // bytes
-	maxText = 100_000  // bytes of one message
-)
+// maxText bounds a message, in bytes.
+const maxText = 100_000
 
 // files returns what goes with a message: each is on disk, and referred to.
 func (t messageTool) files(dir string, names []string) ([]chela.Media, error) {
@@ -54,49 +48,12 @@ func (t messageTool) file(dir, name string) (chela.Media, error) {
 		kind, err := media.Judge(data, "")
 		return chela.Media{Type: kind, Ref: ref, Bytes: len(data)}, err
 	}
-	data, err := read(dir, name)
+	data, err := media.InDir(dir, name)
 	if err != nil {
 		return chela.Media{}, err
 	}
 	return t.Files.Keep(chela.Media{Name: filepath.Base(name), Data: data})
 }
-
-// read reads a file of the workspace, which it cannot leave.
-func read(dir, name string) ([]byte, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("workspace: %w", err)
-	}
-	defer root.Close()
-	if filepath.IsAbs(name) {
-		if name, err = filepath.Rel(dir, filepath.Clean(name)); err != nil {
-			return nil, errOutside
-		}
-	}
-	if !filepath.IsLocal(name) {
-		return nil, errOutside
-	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("there is no such file")
-	}
-	if err != nil {
-		return nil, errOutside
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("not a file")
-	case info.Size() > maxFile || info.Size() == 0:
-		return nil, fmt.Errorf("%d bytes; want 1 to %d MB", info.Size(), maxFile>>20)
-	}
-	return io.ReadAll(io.LimitReader(f, maxFile))
-}
-
-var errOutside = errors.New("it is outside of the workspace")
 
 // note writes a message into a local chat.
 func (t messageTool) note(ctx context.Context, to target, a args, files []chela.Media) (tool.Result, error) {
