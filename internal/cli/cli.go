@@ -31,7 +31,7 @@ type Engine interface {
 // Listen is where a gateway serves its port. What is empty comes from the
 // configuration.
 type Listen struct {
-	Port     int
+	Port     int    // 0: gateway.port; less: any that is free
 	Bind     string // loopback, lan, tailnet, auto, custom
 	Insecure bool   // without encryption also to other machines
 	Force    bool   // ends another chela of this user that is in the way

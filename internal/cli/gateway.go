@@ -37,10 +37,15 @@ func (c *commands) gatewayRun() *cobra.Command {
 		Use: "run", Short: "Run the gateway in the foreground", Args: console.Exactly(0),
 		Long: "The gateway serves programs on this machine at 127.0.0.1:18789 until it is told to stop\n" +
 			"(Ctrl-C, or SIGTERM). What is in progress then is gone on with at the next start.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), l) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("port") && l.Port == 0 {
+				l.Port = -1
+			}
+			return c.serve(cmd.Context(), l)
+		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&l.Port, "port", 0, "listen on port `N` instead of gateway.port")
+	f.IntVar(&l.Port, "port", 0, "listen on port `N` instead of gateway.port; 0: any that is free")
 	f.StringVar(&l.Bind, "bind", "", "listen on `WHERE` instead of gateway.bind: loopback, lan, tailnet, auto or custom")
 	f.BoolVar(&l.Force, "force", false, "end another chela of yours that has the port or the state directory")
 	f.BoolVar(&c.verbose, "verbose", false, "show debug lines of the log, too")
