@@ -87,5 +87,9 @@ func took(ms int64) string {
 	if ms == 0 {
 		return ""
 	}
-	return (time.Duration(ms) * time.Millisecond).Round(10 * time.Millisecond).String()
+	d := time.Duration(ms) * time.Millisecond
+	if d > time.Second {
+		d = d.Round(10 * time.Millisecond)
+	}
+	return d.String()
 }
