@@ -35,6 +35,7 @@ var levels = []struct {
 	{"internal/backoff", 0},
 	{"internal/secret", 0},
 	{"internal/store/sqlite/page", 0},
+	{"internal/store/sqlite/vfs", 1},
 	{"internal/store/sqlite/wal", 1},
 	{"internal/store/parts", 1},
 	{"internal/store/wake", 2},
@@ -104,18 +105,19 @@ var levels = []struct {
 
 // beside names the imports within a level.
 var beside = map[string][]string{
-	"internal/llm":       {"internal/spelling"},
-	"internal/dispatch":  {"internal/agent", "internal/invoke"},
-	"internal/method/*":  {"internal/rpc"},
-	"internal/gateway":   {"internal/rpc"},
-	"internal/cli":       {"client", "internal/tui", "internal/tui/*", "internal/cli/*"},
-	"internal/cli/*":     {"client", "internal/cli/console", "internal/tui/ansi", "internal/tui/markdown", "internal/tui/talk"},
-	"internal/tui":       {"client", "internal/tui/*"},
-	"internal/tui/*":     {"client", "internal/tui/ansi", "internal/tui/attach", "internal/tui/feed", "internal/tui/lines"},
-	"internal/model":     {"internal/standard"},
-	"internal/compact":   {"internal/session"},
-	"internal/allowlist": {"internal/shell"},
-	"internal/store":     {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},
+	"internal/llm":              {"internal/spelling"},
+	"internal/dispatch":         {"internal/agent", "internal/invoke"},
+	"internal/method/*":         {"internal/rpc"},
+	"internal/gateway":          {"internal/rpc"},
+	"internal/cli":              {"client", "internal/tui", "internal/tui/*", "internal/cli/*"},
+	"internal/cli/*":            {"client", "internal/cli/console", "internal/tui/ansi", "internal/tui/markdown", "internal/tui/talk"},
+	"internal/tui":              {"client", "internal/tui/*"},
+	"internal/tui/*":            {"client", "internal/tui/ansi", "internal/tui/attach", "internal/tui/feed", "internal/tui/lines"},
+	"internal/model":            {"internal/standard"},
+	"internal/compact":          {"internal/session"},
+	"internal/allowlist":        {"internal/shell"},
+	"internal/store/sqlite/wal": {"internal/store/sqlite/vfs"},
+	"internal/store":            {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},
 }
 
 // only narrows what some packages import of ours, below what the level allows.

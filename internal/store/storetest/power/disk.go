@@ -52,7 +52,7 @@ type write struct {
 type Disk struct {
 	t   testing.TB
 	dir string
-	vfs *vfs
+	vfs *layer
 
 	asking sync.Mutex // held while fault is asked
 
@@ -67,7 +67,7 @@ func New(t testing.TB) *Disk {
 	t.Helper()
 	d := &Disk{t: t, dir: tempDir(t), files: make(map[string]*file)}
 	d.vfs = register(d)
-	t.Cleanup(d.vfs.unregister)
+	t.Cleanup(d.vfs.Close)
 	return d
 }
 
@@ -102,7 +102,7 @@ func (d *Disk) Open(t testing.TB) *sqlite.DB {
 }
 
 // Options returns how the database on the disk is opened.
-func (d *Disk) Options() sqlite.Options { return sqlite.Options{Path: d.Path(), VFS: d.vfs.name} }
+func (d *Disk) Options() sqlite.Options { return sqlite.Options{Path: d.Path(), VFS: d.vfs.Name()} }
 
 // Fail asks f before each following operation, numbered from 0, how it fails.
 // f nil: none does. f may look at the disk; it is asked by one operation at a
