@@ -132,6 +132,7 @@ type Engine struct {
 // New starts an engine on the state directory. statedir.ErrOwned is in the chain of the
 // error when another process owns it.
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
+	pile()
 	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), meter: meter.New(), ended: map[string]error{}}
 	lock, err := statedir.Own(o.State)
 	if err != nil {

@@ -17,12 +17,17 @@ const restAfter = 3 * time.Second
 // 100 collects all the time; what piles up goes when the engine rests.
 const garbage = 200
 
-// rest gives the memory that runs needed back to the system when none has been
-// in progress for a while. It returns when ctx ends.
-func rest(ctx context.Context, b *bus.Bus) error {
+// pile lets garbage pile up, from before the start on: the first collection
+// would come in the middle of it.
+func pile() {
 	if was := debug.SetGCPercent(garbage); was != 100 { // somebody has set it: GOGC
 		debug.SetGCPercent(was)
 	}
+}
+
+// rest gives the memory that runs needed back to the system when none has been
+// in progress for a while. It returns when ctx ends.
+func rest(ctx context.Context, b *bus.Bus) error {
 	timer := time.AfterFunc(restAfter, func() {
 		if len(b.Live("")) == 0 {
 			debug.FreeOSMemory()
