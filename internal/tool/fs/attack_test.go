@@ -35,13 +35,13 @@ func newSiege(t *testing.T) *siege {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &siege{&box{t, filepath.Join(parent, "work"), tool.NewSet(fs.New(fs.Options{})...)}, filepath.Join(parent, "outside")}
-	for _, dir := range []string{s.dir, s.outside, s.dir + "/sub/deep", s.dir + "/.git/hooks", parent + "/work-evil"} {
+	s := &siege{&box{t, filepath.Join(parent, "desk"), tool.NewSet(fs.New(fs.Options{})...)}, filepath.Join(parent, "outside")}
+	for _, dir := range []string{s.dir, s.outside, s.dir + "/sub/deep", s.dir + "/.git/hooks", parent + "/desk-evil"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{s.outside + "/secret", s.outside + "/.env", s.outside + "/single", parent + "/work-evil/secret"} {
+	for _, name := range []string{s.outside + "/secret", s.outside + "/.env", s.outside + "/single", parent + "/desk-evil/secret"} {
 		if err := os.WriteFile(name, []byte(canary+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -70,10 +70,10 @@ func (s *siege) paths() []string {
 	var out []string
 	ends := []string{"secret", "single", ".env", "new"}
 	for _, dir := range []string{
-		"..", "../outside", "../work-evil", "./../outside", "sub/../../outside", "sub/./.././../outside", "sub//..//../outside", "sub/deep/../../../outside", "/../outside",
-		s.outside, s.outside + "/../outside", s.dir + "/../outside", s.dir + "-evil", s.dir + "/./../work-evil", "//" + s.outside, s.dir + "//../outside", "/proc/self/root" + s.outside, "/proc/self/cwd/../../outside",
+		"..", "../outside", "../desk-evil", "./../outside", "sub/../../outside", "sub/./.././../outside", "sub//..//../outside", "sub/deep/../../../outside", "/../outside",
+		s.outside, s.outside + "/../outside", s.dir + "/../outside", s.dir + "-evil", s.dir + "/./../desk-evil", "//" + s.outside, s.dir + "//../outside", "/proc/self/root" + s.outside, "/proc/self/cwd/../../outside",
 		"abs", "rel", "up/outside", "root" + s.outside, "self/up/outside", "self/self/rel", "sub/up/outside", "chain1", "slow", "back", "proc" + s.outside, "sub/deep/x", "self/../../outside",
-		"rel/../outside", "abs/.", "./rel/", "sub/../rel", "up/work/rel", "up/work-evil", "nothing/../../outside", "sub/file/../../../outside", "root/proc/self/root" + s.outside,
+		"rel/../outside", "abs/.", "./rel/", "sub/../rel", "up/desk/rel", "up/desk-evil", "nothing/../../outside", "sub/file/../../../outside", "root/proc/self/root" + s.outside,
 		"~/../" + s.outside, "~root/" + s.outside, "file://" + s.outside, "%2e%2e/outside", "..%2foutside", "..\\outside", "‥/outside", "．．/outside", ".. /outside", "..\u200b/outside", " ../outside", "../outside\x00",
 	} {
 		for _, end := range ends {
@@ -116,7 +116,7 @@ func TestAttack(t *testing.T) {
 		t.Errorf("%d paths, want 200", len(paths))
 	}
 	outside := tooltest.Tree(t, filepath.Dir(s.dir)+"/outside")
-	evil := tooltest.Tree(t, filepath.Dir(s.dir)+"/work-evil")
+	evil := tooltest.Tree(t, filepath.Dir(s.dir)+"/desk-evil")
 	git := tooltest.Tree(t, s.dir+"/.git")
 	n := 0
 	for _, path := range paths {
@@ -143,7 +143,7 @@ func TestAttack(t *testing.T) {
 		}
 	}
 	t.Logf("%d paths, %d calls", len(paths), n)
-	for dir, before := range map[string]map[string]string{"outside": outside, "work-evil": evil, "work/.git": git} {
+	for dir, before := range map[string]map[string]string{"outside": outside, "desk-evil": evil, "desk/.git": git} {
 		if diff := cmp.Diff(before, tooltest.Tree(t, filepath.Dir(s.dir)+"/"+dir)); diff != "" {
 			t.Errorf("%s was changed: %s", dir, diff)
 		}
@@ -156,7 +156,7 @@ func TestAttack(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if !slices.Equal(names, []string{"outside", "work", "work-evil"}) {
+	if !slices.Equal(names, []string{"desk", "desk-evil", "outside"}) {
 		t.Errorf("beside the workspace: %v", names)
 	}
 }
