@@ -34,9 +34,9 @@ func (pl Place) find(name string) (program, bool) {
 	case !p.bare:
 		p.path = filepath.Clean(name)
 	default:
-		p.path = pl.search(name)
+		p.path = pl.Search(name)
 	}
-	if p.path == "" || !executable(p.path) {
+	if p.path == "" || !Executable(p.path) {
 		return p, false
 	}
 	target, err := filepath.EvalSymlinks(p.path)
@@ -47,15 +47,15 @@ func (pl Place) find(name string) (program, bool) {
 	return p, !pl.own(p.path) && !pl.own(target)
 }
 
-// search returns the first program of that name in PATH. A directory that is
-// not absolute ends the search: it would be one of the folder where the command
-// runs.
-func (pl Place) search(name string) string {
+// Search returns the first program of that name in PATH; "" when there is none. A
+// directory that is not absolute ends the search: it would be one of the folder
+// where the command runs.
+func (pl Place) Search(name string) string {
 	for _, dir := range pl.Path {
 		if !filepath.IsAbs(dir) {
 			return ""
 		}
-		if path := filepath.Join(dir, name); executable(path) {
+		if path := filepath.Join(dir, name); Executable(path) {
 			return path
 		}
 	}
@@ -86,7 +86,8 @@ func (pl Place) own(path string) bool {
 	return false
 }
 
-func executable(path string) bool {
+// Executable reports whether a file may be run.
+func Executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && (info.Mode().Perm()&0o111 != 0 || runtime.GOOS == "windows")
 }

@@ -75,12 +75,13 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	if j.tty {
 		env = append(env, "TERM=xterm-256color") // in place of ours
 	}
-	j.plan = sandbox.Plan{
-		Path: t.Shell,
-		Argv: []string{filepath.Base(t.Shell), "-c", cmp.Or(p.match.Command, a.Command)},
-		Dir:  dir,
-		Env:  append(env, own...),
+	command := cmp.Or(p.match.Command, a.Command)
+	j.plan = sandbox.Plan{Path: t.Shell, Argv: []string{filepath.Base(t.Shell), "-c", command}, Dir: dir}
+	if file, argv, ok := direct(judge, command, strings.TrimPrefix(env[0], "PATH=")); ok {
+		j.plan.Path, j.plan.Argv = file, argv
+		env = append(env, "PWD="+dir) // which a shell sets
 	}
+	j.plan.Env = append(env, own...)
 	j.used = p.match.Used
 	p.Value = j
 	p.Text = text(sp, j, own)
