@@ -74,7 +74,7 @@ func battery() []command {
 		typed("nodes status", "Known: 0"),
 		typed("nodes list", "Pending: 0"),
 		typed("nodes pending", "No pending"),
-		typed("approvals get --gateway", "security=full, ask=off"),
+		typed("approvals get --gateway", "security=full", "ask=off"), // of the configuration: there is no document
 		typed("system presence", `"mode": "gateway"`, `"mode": "cli"`),
 		typed("agent --agent main -m hello", greeting),
 		refused("gateway call no.such.method", "no.such.method"),
