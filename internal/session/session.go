@@ -148,7 +148,7 @@ type Outcome struct {
 	Ran      string        // the arguments it was made with, short
 	Decision string        // allowed, refused, denied, blocked, stopped; empty: it did not come to one
 	Rule     string        // that decided
-	Result   string        // ok, error, aborted, stopped; empty: it is not known, or was not begun
+	Result   string        // ok, error, aborted, stopped, not recorded (by a version before this record); empty: it is not known, or was not begun
 	Took     time.Duration // from the question whether it may run to its end
 }
 

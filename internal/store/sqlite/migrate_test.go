@@ -76,6 +76,31 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("half a step is there: %v", err)
 		}
 	})
+	t.Run("what became of calls before it was recorded is not made up", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "chela.db")
+		c, err := dial(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.close() })
+		if err := migrate(c, path, steps[:5]); err != nil {
+			t.Fatal(err)
+		}
+		for _, state := range []string{"closed", "started"} {
+			err := c.script(t.Context(), fmt.Sprintf(
+				"INSERT INTO call (id, run, session, wire, name, raw, state, effect, approval, detached, updated) VALUES ('%[1]s', 'r', 's', '{}', 'x', '', '%[1]s', 'acts', '', 0, 0)", state))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := migrate(c, path, steps); err != nil {
+			t.Fatal(err)
+		}
+		n, err := c.number("SELECT count(*) FROM call WHERE (state, outcome) IN (VALUES ('closed', 'not recorded'), ('started', ''))")
+		if n != 2 || err != nil {
+			t.Errorf("%d of 2 calls are as they were, %v", n, err)
+		}
+	})
 	t.Run("a newer database is refused", func(t *testing.T) {
 		path, c := prepare(t)
 		if err := c.script(t.Context(), "PRAGMA user_version = 99"); err != nil {
