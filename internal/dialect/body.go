@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"io"
 	"slices"
 )
@@ -68,8 +69,15 @@ func (b *Body) Trim(n int) {
 // Size returns the length in bytes.
 func (b *Body) Size() int { return b.size }
 
-// Reader returns a reader of the whole body.
-func (b *Body) Reader() io.ReadCloser { return &reader{rest: b.pieces} }
+// Reader returns a reader of the whole body. A body that is not long is copied
+// for that: what net/http knows to be in memory it sends in one go with the
+// header.
+func (b *Body) Reader() io.ReadCloser {
+	if b.size <= maxChunk {
+		return io.NopCloser(bytes.NewReader(b.Bytes()))
+	}
+	return &reader{rest: b.pieces}
+}
 
 // Bytes returns a copy of the whole body.
 func (b *Body) Bytes() []byte { return slices.Concat(b.pieces...) }

@@ -40,38 +40,35 @@ type Decoder interface {
 type Client struct {
 	Images Images // set before the first call
 
-	name   string
-	url    string
-	err    error // why url is none
-	http   *http.Client
-	header http.Header
-	clean  secret.Redactor
+	name  string
+	err   error             // why there is no URL
+	way   http.RoundTripper // the way out
+	blank *http.Request     // what all requests have in common
+	clean secret.Redactor
 }
 
 // NewClient returns a client for the provider of that name. The header goes
-// with each request; the secrets are kept out of errors. A redirect is not
-// followed: the key would go along.
+// with each request; the secrets are kept out of errors. Of hc only the
+// transport is used: a redirect is not followed, because the key would go along.
 func NewClient(name string, u *url.URL, err error, hc *http.Client, h http.Header, secrets ...secret.Value) *Client {
-	c := &Client{name: name, err: err, header: h.Clone()}
-	if c.header == nil {
-		c.header = http.Header{}
+	c := &Client{name: name, err: err, way: noWay{}, blank: &http.Request{Method: http.MethodPost, URL: u, Header: h.Clone()}}
+	if c.blank.Header == nil {
+		c.blank.Header = http.Header{}
 	}
-	c.header.Set("Content-Type", "application/json")
-	c.header.Set("Accept", "text/event-stream")
-	if c.header.Get("User-Agent") == "" {
-		c.header.Set("User-Agent", "chela")
+	c.blank.Header.Set("Content-Type", "application/json")
+	c.blank.Header.Set("Accept", "text/event-stream")
+	if c.blank.Header.Get("User-Agent") == "" {
+		c.blank.Header.Set("User-Agent", "chela")
 	}
-	if hc == nil {
-		hc = &http.Client{Transport: noWay{}}
+	if hc != nil {
+		c.way = cmp.Or[http.RoundTripper](hc.Transport, http.DefaultTransport)
 	}
-	own := *hc
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.http = &own
 	c.clean.Add(secrets...)
-	if err == nil {
-		c.url = u.String()
-		if pass, ok := u.User.Password(); ok {
-			c.clean.Add(secret.New(pass))
+	if err == nil && u.User != nil {
+		pass, _ := u.User.Password()
+		c.clean.Add(secret.New(pass))
+		if c.blank.Header.Get("Authorization") == "" {
+			c.blank.SetBasicAuth(u.User.Username(), pass)
 		}
 	}
 	return c
@@ -176,14 +173,10 @@ func (c *Client) post(ctx context.Context, body *Body) (*http.Response, error) {
 	if c.err != nil {
 		return nil, &llm.Error{Class: llm.ClassFormat, Message: c.err.Error()}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, body.Reader())
-	if err != nil {
-		return nil, err
-	}
-	req.ContentLength = int64(body.Size())
+	req := c.blank.WithContext(ctx)
+	req.Body, req.ContentLength = body.Reader(), int64(body.Size())
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
-	req.Header = c.header.Clone()
-	return c.http.Do(req)
+	return c.way.RoundTrip(req)
 }
 
 // errCut says that an answer ended before its last event.

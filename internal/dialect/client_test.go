@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +80,40 @@ func TestTransports(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOneWrite: a request that is not long leaves with its header. A write
+// costs more than a copy of the body, and the service would wake up twice.
+func TestOneWrite(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, pass, _ := r.BasicAuth(); user != "crab" || pass != "password" {
+			t.Errorf("the URL's name and password came as %q, %q", user, pass)
+		}
+		_, _ = io.WriteString(w, "data: x\n\ndata: end\n\n")
+	}))
+	defer srv.Close()
+	var writes atomic.Int64
+	way := &http.Transport{WriteBufferSize: 4096, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return counted{c, &writes}, err
+	}}
+	defer way.CloseIdleConnections()
+	got, err := ask(t.Context(), t, strings.Replace(srv.URL, "http://", "http://crab:password@", 1), &http.Client{Transport: way}, "k")
+	if got != "x" || err != nil || writes.Load() != 1 {
+		t.Errorf("answer %q, %v after %d writes, want 1", got, err, writes.Load())
+	}
+}
+
+// counted is a connection whose writes are counted.
+type counted struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	c.n.Add(1)
+	return c.Conn.Write(b)
 }
 
 func TestRedirectKeepsTheKey(t *testing.T) {

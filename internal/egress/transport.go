@@ -35,8 +35,10 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// maxHeader bounds the header of an answer, in bytes.
-const maxHeader = 256 << 10
+const (
+	maxHeader = 256 << 10 // bytes of the header of an answer
+	oneWrite  = 32 << 10  // bytes of a request that go out in one write
+)
 
 // Transport is an http.RoundTripper that reaches what its policy allows. It is
 // safe for concurrent use.
@@ -84,6 +86,7 @@ func (t *Transport) base() *http.Transport {
 		MaxIdleConns:           100,
 		MaxIdleConnsPerHost:    t.o.Idle,
 		MaxResponseHeaderBytes: maxHeader,
+		WriteBufferSize:        oneWrite,
 		ForceAttemptHTTP2:      true,
 	}
 }
