@@ -25,7 +25,7 @@ import (
 
 // Commands is the application as the command line needs it.
 func Commands() cli.App {
-	return cli.App{Version: Version, Start: Start, Attach: Attach, Serve: Serve, Local: Local, SaveKey: saveKey, Check: check, Audit: auditInstallation, Store: maintenance{}}
+	return cli.App{Version: Version, Start: Start, Attach: Attach, Serve: Serve, Local: Local, Providers: model.Known(), SaveKey: saveKey, Check: check, Audit: auditInstallation, Store: maintenance{}}
 }
 
 // startLimit bounds how long Start waits for a process that owns the state

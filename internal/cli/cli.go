@@ -68,6 +68,8 @@ type App struct {
 	// credential for it.
 	Local func(Start) (Port, error)
 
+	// Providers are the model providers that need no configuration but a key.
+	Providers []string
 	// SaveKey keeps the key of a model provider in the state directory, for its
 	// owner only. A name keeps it beside the provider's other keys.
 	SaveKey func(s Start, provider, name, key string) error

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/chela-ai/chela/internal/chela"
 )
@@ -51,6 +53,28 @@ func (s settings) Unset(path string) error {
 	}
 	s.c.wrote(next)
 	return nil
+}
+
+// Providers returns the providers that a model can be of.
+func (s settings) Providers() ([]string, error) {
+	t, err := s.c.tree()
+	if err != nil {
+		return nil, err
+	}
+	var of struct {
+		Mode      string
+		Providers map[string]json.RawMessage
+	}
+	if raw := t.Section("models"); raw != nil {
+		if err := json.Unmarshal(raw, &of); err != nil {
+			return nil, s.c.Hint(fmt.Errorf("models: %w", err), "config validate")
+		}
+	}
+	names := slices.Sorted(maps.Keys(of.Providers))
+	if of.Mode != "replace" {
+		names = append(names, s.c.app.Providers...)
+	}
+	return names, nil
 }
 
 func (s settings) SaveKey(provider, name, key string) error {

@@ -64,6 +64,19 @@ func envOf(id string) []string {
 // Offline is the built-in assistant.
 var Offline = llm.Ref{Provider: standard.Offline, Model: "assistant"}
 
+// Known returns the providers that need no configuration but a key: services,
+// model servers on this machine and the built-in assistant.
+func Known() []string {
+	var ids []string
+	for _, s := range services {
+		ids = append(ids, s.id)
+	}
+	for _, l := range locals {
+		ids = append(ids, l.id)
+	}
+	return append(ids, Offline.Provider)
+}
+
 func needsKey(id string) bool {
 	return slices.ContainsFunc(services[:], func(s service) bool { return s.id == id })
 }
