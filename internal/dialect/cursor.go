@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -194,6 +195,14 @@ func (c *Cursor) Skip() {
 	case !c.word("null") && !c.word("true") && !c.word("false"):
 		c.number()
 	}
+}
+
+// Raw takes a value of any kind and returns a copy of it as it is written.
+func (c *Cursor) Raw() []byte {
+	c.space()
+	from := c.off
+	c.Skip()
+	return slices.Clone(c.data[from:c.off])
 }
 
 func (c *Cursor) skipText() {

@@ -1,48 +1,112 @@
 package anthropic
 
-import "github.com/chela-ai/chela/internal/dialect"
+import (
+	"encoding/json"
 
-// quick decodes an event that is a piece of a block, and reports whether it is:
-// the others are for encoding/json, which takes several times as long.
+	"github.com/chela-ai/chela/internal/dialect"
+)
+
+// quick decodes an event that is as plain as those of the service are, and
+// reports whether it is: the others are for encoding/json, which takes several
+// times as long.
 func quick(data []byte) (event, bool) {
 	var e event
 	c := dialect.NewCursor(data)
 	for c.Enter('{'); c.More('}'); {
 		switch string(c.Key()) {
 		case "type":
-			if e.Type = c.Text(); e.Type != "content_block_delta" {
-				return e, false
-			}
+			e.Type = c.Text()
 		case "index":
 			e.Index = c.Int()
 		case "delta":
-			piece(&c, &e)
+			e.piece(&c)
+		case "content_block":
+			e.block(&c)
+		case "message":
+			e.message(&c)
+		case "usage":
+			e.Usage.read(&c)
+		case "error":
+			c.Fail()
 		default:
-			return e, false
+			c.Skip()
 		}
 	}
-	return e, c.Done() && e.Type != ""
+	return e, c.Done()
 }
 
-func piece(c *dialect.Cursor, e *event) {
+func (e *event) piece(c *dialect.Cursor) {
 	for c.Enter('{'); c.More('}'); {
-		to := (*string)(nil)
 		switch string(c.Key()) {
 		case "type":
-			to = &e.Delta.Type
+			e.Delta.Type = c.Text()
 		case "text":
-			to = &e.Delta.Text
+			e.Delta.Text = c.Text()
 		case "thinking":
-			to = &e.Delta.Thinking
+			e.Delta.Thinking = c.Text()
 		case "signature":
-			to = &e.Delta.Signature
+			e.Delta.Signature = c.Text()
 		case "partial_json":
-			to = &e.Delta.JSON
+			e.Delta.JSON = c.Text()
+		case "stop_reason":
+			e.Delta.StopReason = c.Text()
+		default:
+			c.Skip()
 		}
-		if to == nil {
-			c.Fail()
-			return
+	}
+}
+
+func (e *event) block(c *dialect.Cursor) {
+	for c.Enter('{'); c.More('}'); {
+		switch string(c.Key()) {
+		case "type":
+			e.Block.Type = c.Text()
+		case "text":
+			e.Block.Text = c.Text()
+		case "thinking":
+			e.Block.Thinking = c.Text()
+		case "signature":
+			e.Block.Signature = c.Text()
+		case "data":
+			e.Block.Data = c.Text()
+		case "id":
+			e.Block.ID = c.Text()
+		case "name":
+			e.Block.Name = c.Text()
+		case "input":
+			e.Block.Input = json.RawMessage(c.Raw())
+		default:
+			c.Skip()
 		}
-		*to = c.Text()
+	}
+}
+
+func (e *event) message(c *dialect.Cursor) {
+	for c.Enter('{'); c.More('}'); {
+		switch string(c.Key()) {
+		case "model":
+			e.Message.Model = c.Text()
+		case "usage":
+			e.Message.Usage.read(c)
+		default:
+			c.Skip()
+		}
+	}
+}
+
+func (u *usage) read(c *dialect.Cursor) {
+	for c.Enter('{'); c.More('}'); {
+		switch string(c.Key()) {
+		case "input_tokens":
+			u.Input = int64(c.Int())
+		case "output_tokens":
+			u.Output = int64(c.Int())
+		case "cache_read_input_tokens":
+			u.CacheRead = int64(c.Int())
+		case "cache_creation_input_tokens":
+			u.CacheWrite = int64(c.Int())
+		default:
+			c.Skip()
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -14,7 +15,7 @@ type event struct {
 	Index   int    `json:"index"`
 	Message struct {
 		Model string `json:"model"`
-		Usage *usage `json:"usage"`
+		Usage usage  `json:"usage"`
 	} `json:"message"`
 	Block struct {
 		Type      string          `json:"type"`
@@ -34,17 +35,17 @@ type event struct {
 		JSON       string `json:"partial_json"`
 		StopReason string `json:"stop_reason"`
 	} `json:"delta"`
-	Usage *usage            `json:"usage"`
+	Usage usage             `json:"usage"`
 	Error dialect.ErrorBody `json:"error"`
 }
 
 // usage is tokens as the service counts them: input_tokens is without what the
 // cache read or took.
 type usage struct {
-	Input      *int64 `json:"input_tokens"`
-	Output     *int64 `json:"output_tokens"`
-	CacheRead  *int64 `json:"cache_read_input_tokens"`
-	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
 }
 
 // decoder reads one stream.
@@ -58,19 +59,19 @@ func (d *decoder) Complete(*dialect.Answer) bool { return false }
 
 // Decode implements dialect.Decoder.
 func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
-	if e, ok := quick(data); ok {
-		return false, d.delta(&e, a)
-	}
-	var e event
-	if err := json.Unmarshal(data, &e); err != nil {
-		return false, fmt.Errorf("an event makes no sense: %w", err)
+	e, ok := quick(data)
+	if !ok {
+		var err error
+		if e, err = anyEvent(data); err != nil {
+			return false, err
+		}
 	}
 	switch e.Type {
 	case "message_start":
 		if a.Model == "" {
 			a.Model = e.Message.Model
 		}
-		count(e.Message.Usage, a)
+		e.Message.Usage.count(a)
 	case "content_block_start":
 		return false, d.start(&e, a)
 	case "content_block_delta":
@@ -81,13 +82,21 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 		if e.Delta.StopReason != "" {
 			a.Stop = stopReason(e.Delta.StopReason)
 		}
-		count(e.Usage, a)
+		e.Usage.count(a)
 	case "message_stop":
 		return true, nil
 	case "error":
 		return false, e.Error.Err()
 	}
 	return false, nil // a ping, or news that this code does not know
+}
+
+// anyEvent decodes any event.
+func anyEvent(data []byte) (e event, err error) {
+	if err := json.Unmarshal(data, &e); err != nil {
+		return e, fmt.Errorf("an event makes no sense: %w", err)
+	}
+	return e, nil
 }
 
 func stopReason(s string) llm.StopReason {
@@ -104,19 +113,11 @@ func stopReason(s string) llm.StopReason {
 
 // count takes what u says. The counts of an answer are told twice, and some
 // services know them only at the end.
-func count(u *usage, a *dialect.Answer) {
-	if u == nil {
-		return
-	}
-	set := func(to *int64, from *int64) {
-		if from != nil && *from != 0 {
-			*to = *from
-		}
-	}
-	set(&a.Usage.Input, u.Input)
-	set(&a.Usage.Output, u.Output)
-	set(&a.Usage.CacheRead, u.CacheRead)
-	set(&a.Usage.CacheWrite, u.CacheWrite)
+func (u usage) count(a *dialect.Answer) {
+	a.Usage.Input = cmp.Or(u.Input, a.Usage.Input)
+	a.Usage.Output = cmp.Or(u.Output, a.Usage.Output)
+	a.Usage.CacheRead = cmp.Or(u.CacheRead, a.Usage.CacheRead)
+	a.Usage.CacheWrite = cmp.Or(u.CacheWrite, a.Usage.CacheWrite)
 	a.Counted = a.Counted || a.Usage != (llm.Usage{})
 }
 
