@@ -201,6 +201,12 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 	routes := route.Table{DMScope: route.DMScope(opts.Session.DMScope)}
 	gate := inbound.New(inbound.Options{
 		Log: log, Store: st, Bus: events, Route: routes.Resolve, Version: Version, Started: e.started,
+		Reserve: func(key chela.SessionKey) inbound.Place {
+			if p := conductor.Reserve(key); p != nil {
+				return p
+			}
+			return nil
+		},
 		Live: conductor.Live, Abort: conductor.Abort, Decide: conductor.Decide,
 		Reset:   func(session.Meta) session.ResetPolicy { return opts.Session.Reset },
 		Catalog: e.models.Catalog, Model: e.profile.model, Inherit: e.profile.inherited,

@@ -75,6 +75,7 @@ var levels = []struct {
 	{"internal/invoke", 2},
 	{"internal/inbound", 2},
 	{"internal/dispatch", 2},
+	{"internal/dispatch/*", 2},
 	{"internal/deliver", 2},
 	{"internal/shape", 2},
 	{"internal/access", 2},
@@ -106,7 +107,7 @@ var levels = []struct {
 // beside names the imports within a level.
 var beside = map[string][]string{
 	"internal/llm":              {"internal/spelling"},
-	"internal/dispatch":         {"internal/agent", "internal/invoke"},
+	"internal/dispatch":         {"internal/agent", "internal/invoke", "internal/dispatch/*"},
 	"internal/method/*":         {"internal/rpc"},
 	"internal/gateway":          {"internal/rpc"},
 	"internal/cli":              {"client", "internal/tui", "internal/tui/*", "internal/cli/*"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch/wording"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
@@ -151,7 +152,7 @@ func stopOne(tx store.Tx, r *run.Run, now time.Time) ([]approval.Request, error)
 		return nil, err
 	}
 	for _, k := range calls {
-		if err := tx.Sessions().Append(r.SessionID, resultEntry(r.ID, k, "Not run: the person stopped this.", now)); err != nil {
+		if err := tx.Sessions().Append(r.SessionID, wording.Result(r.ID, k, "Not run: the person stopped this.", now)); err != nil {
 			return nil, err
 		}
 		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {

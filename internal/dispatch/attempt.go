@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/agent"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch/wording"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/policy"
@@ -318,7 +319,7 @@ func (c *Conductor) toolEnd(ctx context.Context, j *job, ev agent.Event) error {
 	e.Details, e.Cut = session.CutDetails(e.Details)
 	j.failed = ""
 	if ev.Result.IsError && !ev.Skipped {
-		j.failed = ev.Call.Name + ": " + oneLine(ev.Result.PlainText(), 200)
+		j.failed = ev.Call.Name + ": " + wording.Line(ev.Result.PlainText(), 200)
 	}
 	c.o.Step("tool.end")
 	err := store.Held(context.WithoutCancel(ctx), c.o.Store, j.lease, store.Ordered, func(tx store.Tx) error {

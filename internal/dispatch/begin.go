@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,8 +13,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/llm"
-	"github.com/chela-ai/chela/internal/media"
+	"github.com/chela-ai/chela/internal/dispatch/wording"
 	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
@@ -99,29 +96,44 @@ func pendingRun(it queue.Item) run.Run {
 // to the model in a summary.
 func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, p *Profile, d queue.Decision) (*job, error) {
 	var j *job
-	var stored []*session.Entry
 	notices := c.notices.Drain(key)
 	c.o.Step("run.begin")
 	err := c.taking(ctx, func(tx store.Tx, sync store.Sync) error {
-		stored = nil
-		j = &job{p: p, items: d.Start}
+		if err := stand(tx, d.Start); err != nil {
+			return err
+		}
 		if err := take(tx, queue.Dropped, d.Drop); err != nil {
 			return err
 		}
-		return c.beginTx(tx, j, &stored, sync, key, notices, d.Summary)
+		if err := take(tx, queue.Taken, takenBy(runID(d.Start), d.Start)); err != nil {
+			return err
+		}
+		active, err := tx.Runs().Active(key)
+		if err != nil {
+			return err
+		}
+		meta, err := sessionOf(tx, key, time.Now())
+		if err != nil {
+			return err
+		}
+		j = &job{p: p, meta: meta, items: d.Start}
+		return c.beginTx(tx, sync, j, active, notices, d.Summary)
 	})
 	if err != nil {
-		for _, n := range notices {
-			c.notices.Add(key, n)
-		}
+		c.notices.Add(key, notices...)
 		return nil, err
 	}
+	c.began(j, d)
+	return j, nil
+}
+
+// began tells of a run whose beginning was committed.
+func (c *Conductor) began(j *job, d queue.Decision) {
 	c.leftBehind(j.left, j.withdrawn)
-	j.input = stored
-	if n := len(stored); n > 0 {
-		j.newest = stored[n-1].Seq
+	if n := len(j.input); n > 0 {
+		j.newest = j.input[n-1].Seq
 	}
-	c.o.Cache.Append(j.meta.ID, stored...)
+	c.o.Cache.Append(j.meta.ID, j.input...)
 	for _, it := range d.Start {
 		if it.ID != string(j.r.ID) {
 			c.absorbed(it)
@@ -130,7 +142,6 @@ func (c *Conductor) begin(ctx context.Context, key chela.SessionKey, p *Profile,
 	for _, it := range d.Drop {
 		c.absorbed(it)
 	}
-	return j, nil
 }
 
 // errOtherOwner says that a lease is taken from another process, which needs a
@@ -171,61 +182,62 @@ func (c *Conductor) taking(ctx context.Context, f func(store.Tx, store.Sync) err
 
 // acquire takes the session's lease for the run.
 func (c *Conductor) acquire(tx store.Tx, sync store.Sync, key chela.SessionKey, id chela.RunID) (run.Lease, error) {
-	had, err := tx.Runs().Lease(key)
-	if err != nil {
-		return had, err
-	}
-	if had.Owner != "" && had.Owner != c.o.Owner && sync != store.Synced {
-		return had, errOtherOwner
+	if sync != store.Synced {
+		had, err := tx.Runs().Lease(key)
+		if err != nil {
+			return had, err
+		}
+		if had.Owner != "" && had.Owner != c.o.Owner {
+			return had, errOtherOwner
+		}
 	}
 	return tx.Runs().Acquire(key, c.o.Owner, id)
 }
 
-func (c *Conductor) beginTx(tx store.Tx, j *job, stored *[]*session.Entry, sync store.Sync, key chela.SessionKey, notices []string, summary string) error {
-	id := runID(j.items)
-	if err := take(tx, queue.Taken, takenBy(id, j.items)); err != nil {
-		return err
-	}
-	if err := stand(tx, j.items); err != nil {
-		return err
-	}
+// beginTx writes the beginning of a run for the job's items, which were taken.
+// active are the session's runs that have not ended.
+func (c *Conductor) beginTx(tx store.Tx, sync store.Sync, j *job, active []run.Run, notices []string, summary string) error {
 	now := time.Now()
-	meta, err := sessionOf(tx, key, now)
-	if err != nil {
+	var err error
+	if j.r, err = newRun(tx, j, now); err != nil {
 		return err
 	}
-	j.meta = meta
+	if err := closeSuspended(tx, j, active, now); err != nil {
+		return err
+	}
+	if j.lease, err = c.acquire(tx, sync, j.r.Session, j.r.ID); err != nil {
+		return err
+	}
+	j.r.Fence = j.lease.Fence
+	entries := wording.Entries(j.items, notices, summary, j.r.ID, now)
+	if err := tx.Sessions().Append(j.meta.ID, entries...); err != nil {
+		return err
+	}
+	j.input = append(j.input, entries...)
+	return tx.Runs().Put(j.r)
+}
+
+// newRun is the run that answers the job's items, with the rights that who sent
+// them has today.
+func newRun(tx store.Tx, j *job, now time.Time) (run.Run, error) {
 	who, err := pairing.Current(tx.Devices(), principalOf(j.items))
 	if err != nil {
-		return err
+		return run.Run{}, err
 	}
 	lead := j.items[len(j.items)-1]
-	j.r = run.Run{
-		ID: id, Session: key, SessionID: meta.ID, Agent: meta.Agent,
+	r := run.Run{
+		ID: runID(j.items), Session: j.meta.Key, SessionID: j.meta.ID, Agent: j.meta.Agent,
 		Trigger: run.User, Lane: cmp.Or(j.p.Lane, mainLane), State: run.Running,
 		Principal: who, Address: lead.Inbound.Address, Think: lead.Inbound.Think,
 		Attempts: 1, Started: now,
 	}
 	if lead.Kind == queue.System {
-		j.r.Trigger = run.System
+		r.Trigger = run.System
 		if lead.Inbound.Address == (chela.Address{}) {
-			j.r.Address = meta.Address
+			r.Address = j.meta.Address
 		}
 	}
-	if err := closeSuspended(tx, j, meta, stored, now); err != nil {
-		return err
-	}
-	if j.lease, err = c.acquire(tx, sync, key, j.r.ID); err != nil {
-		return err
-	}
-	j.r.Fence = j.lease.Fence
-	for _, e := range entriesOf(j.items, notices, summary, j.r.ID, now) {
-		*stored = append(*stored, e)
-		if err := tx.Sessions().Append(meta.ID, e); err != nil {
-			return err
-		}
-	}
-	return tx.Runs().Put(j.r)
+	return r, nil
 }
 
 // runID is the id of the run that answers the items: that of the first message
@@ -260,13 +272,9 @@ func (c *Conductor) meta(ctx context.Context, key chela.SessionKey) (session.Met
 // decision: its waiting calls are answered with the approval that they wait
 // for and are decided later, outside of the run; calls that had not begun are
 // skipped. A run of a conversation that was left is stopped.
-func closeSuspended(tx store.Tx, j *job, meta session.Meta, stored *[]*session.Entry, now time.Time) error {
-	active, err := tx.Runs().Active(meta.Key)
-	if err != nil {
-		return err
-	}
+func closeSuspended(tx store.Tx, j *job, active []run.Run, now time.Time) error {
 	for _, r := range active {
-		if r.SessionID != meta.ID {
+		if r.SessionID != j.meta.ID {
 			w, err := stopOne(tx, &r, now)
 			if err != nil {
 				return err
@@ -290,9 +298,9 @@ func closeSuspended(tx store.Tx, j *job, meta session.Meta, stored *[]*session.E
 			if err := tx.Calls().Put(k); err != nil {
 				return err
 			}
-			e := resultEntry(r.ID, k, text, now)
-			*stored = append(*stored, e)
-			if err := tx.Sessions().Append(meta.ID, e); err != nil {
+			e := wording.Result(r.ID, k, text, now)
+			j.input = append(j.input, e)
+			if err := tx.Sessions().Append(j.meta.ID, e); err != nil {
 				return err
 			}
 		}
@@ -306,81 +314,6 @@ func closeSuspended(tx store.Tx, j *job, meta session.Meta, stored *[]*session.E
 		j.left = append(j.left, r)
 	}
 	return nil
-}
-
-// resultEntry is a tool result that Chela itself writes.
-func resultEntry(id chela.RunID, k session.Call, text string, now time.Time) *session.Entry {
-	return &session.Entry{
-		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: id,
-		Message: &llm.Message{
-			Role: llm.RoleTool, CallID: k.Wire.ID, ToolName: k.Wire.Name,
-			Parts: []llm.Part{llm.Text(text)}, IsError: !strings.HasPrefix(text, "waiting for approval"),
-		},
-	}
-}
-
-// entriesOf makes of items, system events and dropped texts what the model is
-// to read, in that order of reading: news first, the person's words last.
-func entriesOf(items []queue.Item, notices []string, summary string, id chela.RunID, now time.Time) []*session.Entry {
-	var out []*session.Entry
-	add := func(m *llm.Message) *session.Entry {
-		e := &session.Entry{ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: id, Message: m}
-		out = append(out, e)
-		return e
-	}
-	if len(notices) > 0 {
-		add(llm.User("[System events since the last turn]\n- " + strings.Join(notices, "\n- ")))
-	}
-	if summary != "" {
-		add(llm.User(summary))
-	}
-	for _, it := range items {
-		if it.Kind == queue.System {
-			add(llm.User("[System] " + it.Inbound.Text))
-			continue
-		}
-		e := add(messageOf(it.Inbound))
-		e.Sender, e.ItemID = it.Inbound.Sender, it.ID
-		if !it.Inbound.Time.IsZero() {
-			e.Time = it.Inbound.Time
-		}
-	}
-	return out
-}
-
-// messageOf is a person's message as the model reads it. In groups the text
-// carries the sender's name; what cannot be shown to a model is named.
-func messageOf(in chela.Inbound) *llm.Message {
-	text := in.Text
-	if in.Address.Peer.Kind != "" && in.Address.Peer.Kind != chela.Direct && in.Sender.Name != "" {
-		text = "[" + oneLine(in.Sender.Name, 64) + "] " + text
-	}
-	m := &llm.Message{Role: llm.RoleUser}
-	for _, a := range in.Media {
-		if strings.HasPrefix(a.Type, "image/") && a.Lost == "" {
-			m.Parts = append(m.Parts, media.Part(a))
-		} else {
-			text += fmt.Sprintf("\n[attachment %s, %s, %d bytes: %s]", oneLine(a.Name, 100), oneLine(a.Type, 60), a.Size(), cmp.Or(oneLine(a.Lost, 200), "not readable here"))
-		}
-	}
-	if text != "" || len(m.Parts) == 0 {
-		m.Parts = append(m.Parts, llm.Text(text))
-	}
-	return m
-}
-
-// oneLine makes a name from outside safe to stand in a line of the prompt.
-func oneLine(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return -1
-		}
-		return r
-	}, s)
-	if rs := []rune(s); len(rs) > most {
-		s = string(rs[:most]) + "…"
-	}
-	return s
 }
 
 // absorbed tells observers that a message has no answer of its own.

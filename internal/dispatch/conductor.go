@@ -147,7 +147,7 @@ func (c *Conductor) wake(key chela.SessionKey) {
 	s := &served{key: key, hint: make(chan struct{}, 1)}
 	s.look()
 	c.live[key] = s
-	c.wg.Go(func() { c.serve(c.work, s) })
+	c.wg.Go(func() { c.serve(c.work, s, nil) })
 }
 
 func (s *served) look() {

@@ -6,7 +6,8 @@
 //		wake → look (queue.Plan) → begin → attempt … → end → look again
 //
 //	  - begin is one commit: items become entries, the run row and its lease are
-//	    written.
+//	    written. For a message to an idle session it is the commit that takes the
+//	    message (see [Place]): then there is nothing to look for.
 //	  - attempt ranges over the loop of package agent. Each of its events is
 //	    committed first and published on the bus afterwards. Every write carries
 //	    the run's lease, so that a superseded run can write nothing.

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/agent"
 	"github.com/chela-ai/chela/internal/approval"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch/wording"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
@@ -45,11 +46,11 @@ func (j *job) outcome(ctx context.Context, end agent.Event) {
 	case end.Reason == agent.Aborted:
 		r.State, r.Error = run.Aborted, "stopped"
 	case end.Reason == agent.Stopped:
-		r.State, r.Error, j.stop = run.Failed, cmp.Or(errText(end.Err), "the run reached one of its limits and was ended"), chela.StopLimit
+		r.State, r.Error, j.stop = run.Failed, cmp.Or(wording.Error(end.Err), "the run reached one of its limits and was ended"), chela.StopLimit
 	case end.Reason == agent.Failed && text == "" && j.failed != "" && llm.ClassOf(end.Err) == "":
 		r.State, r.Text = run.OK, "⚠️ "+j.failed // the model had nothing to say about a tool that failed
 	case end.Reason == agent.Failed:
-		r.State, r.Error = run.Failed, explain(end.Err)
+		r.State, r.Error = run.Failed, wording.Failure(end.Err)
 	default:
 		r.State = run.OK
 	}
@@ -65,13 +66,6 @@ func (j *job) outcome(ctx context.Context, end agent.Event) {
 			r.Footer = usage.Footer(mode, j.spent.tokens, j.spent.nano, j.spent.priced)
 		}
 	}
-}
-
-func errText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return oneLine(err.Error(), 400)
 }
 
 // finish writes the end of the run: the last entry, its outcome, the session's
@@ -218,39 +212,4 @@ func (c *Conductor) publishEnd(j *job) {
 		Input: j.spent.tokens.Prompt(), Output: j.spent.tokens.Output,
 		NanoUSD: j.spent.nano, HasPrice: j.spent.priced,
 	}})
-}
-
-// explain says in one sentence what a failed run means for the person, and
-// what can be done about it.
-func explain(err error) string {
-	e, ok := errors.AsType[*llm.Error](err)
-	if !ok {
-		return cmp.Or(errText(err), "the model gave no answer")
-	}
-	if x, ok := errors.AsType[*llm.Exhausted](err); ok {
-		return exhausted(x)
-	}
-	who := e.Provider + "/" + e.Model
-	switch e.Class {
-	case llm.ClassAuth:
-		return fmt.Sprintf("%s refused the key: %s (set one with: chela config set models.providers.%s.apiKey …)", who, oneLine(e.Message, 200), e.Provider)
-	case llm.ClassBilling:
-		return fmt.Sprintf("the account at %s has no credit: %s", e.Provider, oneLine(e.Message, 200))
-	case llm.ClassRate:
-		if e.RetryAfter > 0 {
-			return fmt.Sprintf("%s limits the rate; try again in %s", who, e.RetryAfter.Round(time.Second))
-		}
-		return fmt.Sprintf("%s limits the rate; try again in a minute", who)
-	case llm.ClassOverload:
-		return fmt.Sprintf("%s is overloaded; try again in a minute", who)
-	case llm.ClassContext:
-		return fmt.Sprintf("the conversation is too long for %s; start a new one with /new", who)
-	case llm.ClassNoModel:
-		return fmt.Sprintf("%s does not exist or may not be used; /model list shows the others", who)
-	case llm.ClassTimeout:
-		return fmt.Sprintf("%s did not answer in time", who)
-	case llm.ClassNetwork:
-		return fmt.Sprintf("%s cannot be reached: %s", who, cmp.Or(oneLine(e.Message, 400), errText(e.Err), "the connection broke"))
-	}
-	return fmt.Sprintf("%s refused the request: %s", who, oneLine(e.Message, 300))
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/agent"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch/wording"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/session"
 )
@@ -36,19 +36,11 @@ func (j *job) replaced(by string, tried []llm.Attempt) string {
 	if by != "" {
 		why := "it did not answer"
 		if len(tried) > 0 {
-			why = reason(tried[0].Err)
+			why = wording.Reason(tried[0].Err)
 		}
 		text = fmt.Sprintf("↪️ Model Fallback: %s (selected %s; %s)", by, chosen, why)
 	}
 	return text
-}
-
-// reason says in few words why a model did not answer.
-func reason(err error) string {
-	if c := llm.ClassOf(err); c != "" {
-		return string(c)
-	}
-	return oneLine(errText(err), 80)
 }
 
 // told gives the notice of a message that was stored to those who watch.
@@ -56,20 +48,4 @@ func (c *Conductor) told(j *job, h *held) {
 	if h.notice != nil {
 		c.publish(j, chela.Event{Stream: chela.StreamNotice, Text: h.notice.Text})
 	}
-}
-
-// exhausted says that no model answered, why each did not, and when it is
-// worth another try.
-func exhausted(x *llm.Exhausted) string {
-	var who []string
-	for _, a := range x.Attempts { // of several keys with the same reason one is enough
-		if s := fmt.Sprintf("%s/%s (%s)", a.Provider, a.Model, reason(a.Err)); !slices.Contains(who, s) {
-			who = append(who, s)
-		}
-	}
-	text := "no model answered: " + strings.Join(who, ", ")
-	if wait := time.Until(x.Retry); wait > 0 {
-		text += fmt.Sprintf("; try again in %s", wait.Round(time.Second))
-	}
-	return text
 }

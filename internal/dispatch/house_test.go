@@ -30,6 +30,8 @@ const key = chela.SessionKey("agent:main:main")
 
 // house is the engine without its surfaces, on a real store.
 type house struct {
+	apart bool // a message is taken first, and its run begins in a second commit
+
 	t    testing.TB
 	path string
 	p    dispatch.Profile // copied at each start
@@ -95,7 +97,7 @@ func (h *house) start(st store.Store, log *slog.Logger, shut func() error) {
 		Door: invoke.New(invoke.Options{Log: log}), Ended: h.ended, Step: h.step, Drain: h.drain,
 		Profile: func(session.Meta) (*dispatch.Profile, error) { p := h.p; return &p, h.refuse },
 	})
-	h.gate = inbound.New(inbound.Options{Log: log, Store: h.st, Bus: h.bus, Live: h.con.Live})
+	h.gate = inbound.New(inbound.Options{Log: log, Store: h.st, Bus: h.bus, Live: h.con.Live, Reserve: h.reserve})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -115,6 +117,18 @@ func (h *house) start(st store.Store, log *slog.Logger, shut func() error) {
 		})
 	}
 	h.t.Cleanup(h.stop)
+}
+
+// reserve lets a message begin its run in the commit that takes it, as the
+// product does.
+func (h *house) reserve(key chela.SessionKey) inbound.Place {
+	if h.apart {
+		return nil
+	}
+	if p := h.con.Reserve(key); p != nil {
+		return p
+	}
+	return nil
 }
 
 type logWriter struct{ t testing.TB }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch/wording"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
@@ -134,7 +135,7 @@ func (c *Conductor) againTx(tx store.Tx, j *job, crashed bool, taken []queue.Ite
 			continue
 		}
 		j.unknown = true
-		if err := write(resultEntry(j.r.ID, k, unknownText, now)); err != nil {
+		if err := write(wording.Result(j.r.ID, k, unknownText, now)); err != nil {
 			return err
 		}
 		if err := tx.Calls().Close(k.ID, session.Outcome{Who: j.r.Principal.ID, Decision: "allowed", Rule: "default", Result: "unknown"}); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/agent"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch/wording"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
@@ -18,18 +19,18 @@ import (
 )
 
 // serve does what there is to do for a session, until there is nothing left.
-func (c *Conductor) serve(ctx context.Context, s *served) {
+// first is what it does at once; nil: it looks.
+func (c *Conductor) serve(ctx context.Context, s *served, first func(context.Context) (time.Time, error)) {
 	pause := time.Duration(0) // after rows could not be read or written
 	for {
-		select {
-		case <-s.hint:
-		default:
+		do := first
+		if first = nil; do == nil {
+			do = func(ctx context.Context) (time.Time, error) { return c.step(ctx, s) }
 		}
-		s.news.Store(false)
 		var again time.Time
 		err := guard(func() error {
 			var err error
-			again, err = c.step(ctx, s)
+			again, err = do(ctx)
 			return err
 		})
 		switch {
@@ -72,36 +73,42 @@ func (s *served) rest(ctx context.Context, t time.Time) {
 
 // waiting is what is to be done for a session, as its rows say.
 type waiting struct {
-	meta   session.Meta
-	orphan run.Run // a run without a process
+	meta   session.Meta // when there is something to be done
+	active []run.Run    // that have not ended
+	orphan run.Run      // the one of them that is without a process
 	items  []queue.Item
 }
 
 // look reads what waits for the session.
 func (c *Conductor) look(ctx context.Context, key chela.SessionKey) (waiting, error) {
-	var w waiting
-	err := c.o.Store.View(ctx, func(r store.Reader) error {
-		w = waiting{}
-		active, err := r.Runs().Active(key)
-		if err != nil {
-			return err
-		}
-		for _, a := range active {
-			if a.State == run.Running {
-				w.orphan = a
-			}
-		}
-		if w.items, err = r.Queue().Waiting(key); err != nil || w.none() {
-			return err
-		}
-		w.meta, err = session.Lookup(r.Sessions(), key)
-		return err
+	return store.Get(ctx, c.o.Store, func(r store.Reader) (waiting, error) {
+		return waitingFor(key, r.Runs(), r.Queue(), r.Sessions())
 	})
+}
+
+func waitingFor(key chela.SessionKey, runs run.Reader, items queue.Reader, sessions session.Reader) (waiting, error) {
+	var w waiting
+	var err error
+	if w.active, err = runs.Active(key); err != nil {
+		return w, err
+	}
+	for _, a := range w.active {
+		if a.State == run.Running {
+			w.orphan = a
+		}
+	}
+	if w.items, err = items.Waiting(key); err != nil || w.none() {
+		return w, err
+	}
+	w.meta, err = session.Lookup(sessions, key)
 	return w, err
 }
 
 // none reports whether nothing is to be done.
 func (w *waiting) none() bool { return w.orphan.ID == "" && len(w.items) == 0 }
+
+// all reports whether nothing goes on waiting.
+func (w *waiting) all(d queue.Decision) bool { return len(w.items) == len(d.Start)+len(d.Drop) }
 
 // arrived reads the messages that wait, for a run in progress.
 func (c *Conductor) arrived(ctx context.Context, key chela.SessionKey) ([]queue.Item, error) {
@@ -111,6 +118,11 @@ func (c *Conductor) arrived(ctx context.Context, key chela.SessionKey) ([]queue.
 // step does the next thing for the session. It returns when the session is to
 // be looked at again; zero: when something wakes it.
 func (c *Conductor) step(ctx context.Context, s *served) (time.Time, error) {
+	select {
+	case <-s.hint:
+	default:
+	}
+	s.news.Store(false)
 	if c.isClosing() {
 		return time.Time{}, nil
 	}
@@ -171,9 +183,14 @@ func (c *Conductor) next(ctx context.Context, s *served, w waiting, p *Profile) 
 	if err != nil {
 		return now, err
 	}
-	j.alone = len(w.items) == len(d.Start)+len(d.Drop)
+	j.alone = w.all(d)
+	return c.answer(ctx, s, j)
+}
+
+// answer carries a new run to its end.
+func (c *Conductor) answer(ctx context.Context, s *served, j *job) (time.Time, error) {
 	if err := c.carry(ctx, s, j, chela.PhaseStart); err != nil || !j.idle {
-		return now, err
+		return time.Now(), err
 	}
 	return time.Time{}, nil // what came since has left a hint
 }
@@ -310,14 +327,14 @@ func (c *Conductor) carry(ctx context.Context, s *served, j *job, phase string) 
 		err = c.finish(ctx, j, agent.Event{Kind: agent.End, Reason: agent.Failed, Err: p})
 	}
 	if isFenced(err) { // its session was deleted: nothing more is written, and observers need not wait
-		j.r.State, j.r.Error, j.r.Ended = run.Superseded, errText(err), time.Now()
+		j.r.State, j.r.Error, j.r.Ended = run.Superseded, wording.Error(err), time.Now()
 		c.publishEnd(j)
 	}
 	if err == nil || isFenced(err) || errors.Is(err, errShutdown) {
 		return err
 	}
 	if ctx.Err() == nil || !errors.Is(context.Cause(ctx), errShutdown) {
-		c.publish(j, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " + oneLine(err.Error(), 200)})
+		c.publish(j, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " + wording.Line(err.Error(), 200)})
 	}
 	return err
 }

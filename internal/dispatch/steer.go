@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/dispatch/wording"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/pairing"
 	"github.com/chela-ai/chela/internal/queue"
@@ -34,7 +35,7 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 		return nil, err
 	}
 	now := time.Now()
-	entries := entriesOf(steer, nil, "", j.r.ID, now)
+	entries := wording.Entries(steer, nil, "", j.r.ID, now)
 	r := j.r
 	for _, it := range steer {
 		if it.Kind == queue.Message {

@@ -252,11 +252,14 @@ func (k *call) goOn() (Receipt, error) {
 	k.in.Mode = cmp.Or(string(k.mode), k.in.Mode)
 	inside := k.g.strip(k)
 	it := k.g.item(k.who, k.key, k.in, k.now)
-	rec, _, err := k.g.put(k.tx, it, k.now)
-	if err != nil {
+	rec, _, err := k.put(it)
+	if err != nil || !rec.New {
 		return rec, err
 	}
-	return rec, k.shortcuts(it.ID, inside)
+	if err := k.shortcuts(it.ID, inside); err != nil {
+		return rec, err
+	}
+	return rec, k.begin(nil, it)
 }
 
 // say writes the answer into the transcript and for the channel, and has it

@@ -214,6 +214,10 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 		inside = g.strip(&k)
 	}
 	it := g.item(k.who, k.key, k.in, time.Now())
+	place := g.o.Reserve(k.key)
+	if place != nil {
+		it.State, it.Run = queue.Taken, chela.RunID(it.ID)
+	}
 	var rec Receipt
 	var done call
 	var born bool
@@ -221,15 +225,18 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 		done = k
 		done.tx, done.now = tx, it.Created
 		var err error
-		rec, born, err = g.put(tx, it, it.Created)
-		if err != nil || !rec.New || len(inside) == 0 {
+		rec, born, err = done.put(it)
+		if err != nil || !rec.New {
 			return err
 		}
-		if done.meta, err = tx.Sessions().Get(k.key); err != nil {
+		if err := done.shortcuts(it.ID, inside); err != nil {
 			return err
 		}
-		return done.shortcuts(it.ID, inside)
+		return done.begin(place, it)
 	})
+	if place != nil {
+		defer place.Leave(err == nil) // once its events are told
+	}
 	if err != nil {
 		return Receipt{}, fmt.Errorf("take message: %w", err)
 	}
@@ -243,6 +250,21 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 		g.o.Bus.Publish(chela.Event{Run: rec.Run, Session: k.key, Stream: chela.StreamSession, Phase: "queued"})
 	}
 	return rec, nil
+}
+
+// begin has a run for the message begin now, or when the session is looked at.
+func (k *call) begin(place Place, it queue.Item) error {
+	if place != nil {
+		if begun, err := place.Begin(k.tx, k.meta, it); begun || err != nil {
+			return err
+		}
+		it.Run = ""
+		if err := k.tx.Queue().Set(queue.Waiting, it); err != nil {
+			return err
+		}
+	}
+	k.tx.Wake(store.Topic{Kind: store.TopicQueue, Session: k.key})
+	return nil
 }
 
 // strip takes directives out of the message and returns the commands that are
@@ -262,8 +284,8 @@ func (g *Gate) strip(k *call) []string {
 }
 
 // put stores the item with its session. born says that the session is new.
-func (g *Gate) put(tx store.Tx, it queue.Item, now time.Time) (rec Receipt, born bool, err error) {
-	r, err := tx.Queue().Put(it)
+func (k *call) put(it queue.Item) (rec Receipt, born bool, err error) {
+	r, err := k.tx.Queue().Put(it)
 	if chela.CodeOf(err) == chela.CodeConflict { // a run has one id, wherever it is
 		err = chela.Errorf(chela.CodeInvalid, "message id %s: used in another session", it.ID)
 	}
@@ -274,22 +296,18 @@ func (g *Gate) put(tx store.Tx, it queue.Item, now time.Time) (rec Receipt, born
 	if !r.New {
 		return rec, false, nil
 	}
-	m, born, err := g.open(tx, it.Session, now)
+	k.meta, born, err = k.g.open(k.tx, it.Session, k.now)
 	if err != nil {
 		return rec, born, err
 	}
-	m.Updated, m.Active = now, now
+	k.meta.Updated, k.meta.Active = k.now, k.now
 	if !it.Inbound.Address.Local() {
-		m.Address = it.Inbound.Address
+		k.meta.Address = it.Inbound.Address
 	}
-	if m.Title == "" {
-		m.Title = title(it.Inbound.Text)
+	if k.meta.Title == "" {
+		k.meta.Title = title(it.Inbound.Text)
 	}
-	if err := tx.Sessions().Put(m); err != nil {
-		return rec, born, err
-	}
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: it.Session})
-	return rec, born, nil
+	return rec, born, k.tx.Sessions().Put(k.meta)
 }
 
 // unused refuses an item whose id was given to another message: a run has one

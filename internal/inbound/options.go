@@ -37,6 +37,11 @@ type Options struct {
 	// Reset returns when the session begins anew by itself. nil: never.
 	Reset func(session.Meta) session.ResetPolicy
 
+	// Reserve keeps what the session's next run needs while a message for it is
+	// taken; nil says that the session is busy, or would have to wait. The field
+	// nil: runs begin when somebody looks.
+	Reserve func(chela.SessionKey) Place
+
 	// Live reports whether a run of the session is in progress. nil: never.
 	Live func(chela.SessionKey) bool
 
@@ -67,6 +72,16 @@ type Options struct {
 	Started time.Time // of the process; zero: not shown
 }
 
+// Place is what an idle session's next run needs to begin. It is left in any
+// case.
+type Place interface {
+	// Begin begins a run for a message in the transaction that put it, in state
+	// Taken for the run of its id. false: it did not, and the message has to wait.
+	Begin(store.Tx, session.Meta, queue.Item) (bool, error)
+	// Leave says whether the transaction was committed.
+	Leave(committed bool)
+}
+
 // Settings are choices that a session may make for itself.
 type Settings struct {
 	Think   llm.Level
@@ -91,6 +106,9 @@ func New(o Options) *Gate {
 	}
 	if o.Always == nil {
 		o.Always = func(chela.Address) bool { return false }
+	}
+	if o.Reserve == nil {
+		o.Reserve = func(chela.SessionKey) Place { return nil }
 	}
 	if o.Live == nil {
 		o.Live = func(chela.SessionKey) bool { return false }

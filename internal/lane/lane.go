@@ -60,6 +60,27 @@ func (l *Lanes) Do(ctx context.Context, lane, key string, f func(context.Context
 	return f(ctx)
 }
 
+// Try takes a place in the lane, for work with the key, if both are free and
+// nobody waits for them. It is given back with leave; nil: there was none.
+func (l *Lanes) Try(lane, key string) (leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.laneLocked(lane)
+	if g.used >= g.width || len(g.wait) > 0 || key != "" && l.keys[key] != nil {
+		return nil
+	}
+	g.used++
+	if key != "" {
+		l.keyLocked(key).used++
+	}
+	return func() {
+		l.leaveLane(lane)
+		if key != "" {
+			l.leaveKey(key)
+		}
+	}
+}
+
 // laneLocked returns the lane's gate.
 func (l *Lanes) laneLocked(name string) *gate {
 	if l.lanes == nil {

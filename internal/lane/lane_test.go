@@ -209,3 +209,35 @@ func BenchmarkDo(b *testing.B) {
 		_ = l.Do(b.Context(), "main", "key", f)
 	}
 }
+
+func TestTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Lanes
+		l.Set("main", 2)
+		leave := l.Try("main", "a")
+		if leave == nil {
+			t.Fatal("a free lane has no place")
+		}
+		if l.Try("main", "a") != nil {
+			t.Error("two places for one key")
+		}
+		var tr track
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = l.Do(t.Context(), "main", "b", tr.work("b", time.Second)) })
+		wg.Go(func() { _ = l.Do(t.Context(), "main", "a", tr.work("a", time.Second)) })
+		if n := tr.running(); n != 1 {
+			t.Errorf("%d run beside the place, want 1: the key of the other is taken", n)
+		}
+		if l.Try("main", "c") != nil {
+			t.Error("a place in a full lane")
+		}
+		leave()
+		if n := tr.running(); n != 2 {
+			t.Errorf("%d run after the place was left, want 2", n)
+		}
+		wg.Wait()
+		if len(l.keys) != 0 || l.lanes["main"].used != 0 {
+			t.Errorf("left behind: %d keys, %d in the lane", len(l.keys), l.lanes["main"].used)
+		}
+	})
+}

@@ -22,12 +22,15 @@ func NewNotices() *Notices {
 	return &Notices{lines: make(map[chela.SessionKey][]string)}
 }
 
-// Add queues a line.
-func (n *Notices) Add(key chela.SessionKey, line string) {
+// Add queues lines.
+func (n *Notices) Add(key chela.SessionKey, lines ...string) {
+	if len(lines) == 0 {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	lines := append(n.lines[key], line)
-	n.lines[key] = lines[max(0, len(lines)-maxNotices):]
+	all := append(n.lines[key], lines...)
+	n.lines[key] = all[max(0, len(all)-maxNotices):]
 }
 
 // Drain returns the lines of a session, oldest first, and forgets them.

@@ -1,0 +1,79 @@
+package wording
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/llm"
+)
+
+// Failure says in one sentence what a failed run means for the person, and
+// what can be done about it.
+func Failure(err error) string {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		return cmp.Or(Error(err), "the model gave no answer")
+	}
+	if x, ok := errors.AsType[*llm.Exhausted](err); ok {
+		return exhausted(x)
+	}
+	who := e.Provider + "/" + e.Model
+	switch e.Class {
+	case llm.ClassAuth:
+		return fmt.Sprintf("%s refused the key: %s (set one with: chela config set models.providers.%s.apiKey …)", who, Line(e.Message, 200), e.Provider)
+	case llm.ClassBilling:
+		return fmt.Sprintf("the account at %s has no credit: %s", e.Provider, Line(e.Message, 200))
+	case llm.ClassRate:
+		if e.RetryAfter > 0 {
+			return fmt.Sprintf("%s limits the rate; try again in %s", who, e.RetryAfter.Round(time.Second))
+		}
+		return fmt.Sprintf("%s limits the rate; try again in a minute", who)
+	case llm.ClassOverload:
+		return fmt.Sprintf("%s is overloaded; try again in a minute", who)
+	case llm.ClassContext:
+		return fmt.Sprintf("the conversation is too long for %s; start a new one with /new", who)
+	case llm.ClassNoModel:
+		return fmt.Sprintf("%s does not exist or may not be used; /model list shows the others", who)
+	case llm.ClassTimeout:
+		return fmt.Sprintf("%s did not answer in time", who)
+	case llm.ClassNetwork:
+		return fmt.Sprintf("%s cannot be reached: %s", who, cmp.Or(Line(e.Message, 400), Error(e.Err), "the connection broke"))
+	}
+	return fmt.Sprintf("%s refused the request: %s", who, Line(e.Message, 300))
+}
+
+// exhausted says that no model answered, why each did not, and when it is
+// worth another try.
+func exhausted(x *llm.Exhausted) string {
+	var who []string
+	for _, a := range x.Attempts { // of several keys with the same reason one is enough
+		if s := fmt.Sprintf("%s/%s (%s)", a.Provider, a.Model, Reason(a.Err)); !slices.Contains(who, s) {
+			who = append(who, s)
+		}
+	}
+	text := "no model answered: " + strings.Join(who, ", ")
+	if wait := time.Until(x.Retry); wait > 0 {
+		text += fmt.Sprintf("; try again in %s", wait.Round(time.Second))
+	}
+	return text
+}
+
+// Reason says in few words why a model did not answer.
+func Reason(err error) string {
+	if c := llm.ClassOf(err); c != "" {
+		return string(c)
+	}
+	return Line(Error(err), 80)
+}
+
+// Error is what an error says, in one line; "" for none.
+func Error(err error) string {
+	if err == nil {
+		return ""
+	}
+	return Line(err.Error(), 400)
+}
