@@ -34,6 +34,7 @@ var levels = []struct {
 	{"internal/atomicfile", 0},
 	{"internal/backoff", 0},
 	{"internal/secret", 0},
+	{"internal/store/sqlite/db", 1},
 	{"internal/store/sqlite/page", 0},
 	{"internal/store/sqlite/vfs", 1},
 	{"internal/store/sqlite/wal", 1},

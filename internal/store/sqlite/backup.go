@@ -21,7 +21,7 @@ func (d *DB) Backup(ctx context.Context, dst string) error {
 	if err != nil {
 		return d.explain(err)
 	}
-	defer c.close()
+	defer c.Close()
 	if err := c.script(ctx, "PRAGMA query_only = OFF"); err != nil { // it counts the new file in
 		return d.explain(err)
 	}
@@ -53,7 +53,7 @@ func Verify(ctx context.Context, path string) (Summary, error) {
 	if err != nil {
 		return s, d.explain(err)
 	}
-	defer c.close()
+	defer c.Close()
 	if err := integrity(ctx, c, path); err != nil {
 		return s, d.explain(err)
 	}
@@ -145,7 +145,7 @@ func takeOver(ctx context.Context, src, dst string) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	if err := c.script(ctx, "PRAGMA query_only = OFF"); err != nil {
 		return err
 	}

@@ -2,11 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/store/sqlite/db"
 )
 
 // Check reads the whole database and returns a *[DamagedError] when it is not
@@ -16,28 +15,23 @@ func (d *DB) Check(ctx context.Context) error {
 	if err != nil {
 		return d.explain(err)
 	}
-	defer c.close()
+	defer c.Close()
 	return d.explain(integrity(ctx, c, d.opts.Path))
 }
 
 // integrity runs SQLite's check. Its first findings are the error.
 func integrity(ctx context.Context, c *conn, path string) error {
-	rows, err := c.c.(driver.QueryerContext).QueryContext(ctx, "PRAGMA integrity_check(10)", nil)
+	var found []string
+	err := c.Script(ctx, "PRAGMA integrity_check(10)", func(s *db.Stmt) error {
+		line, err := s.Text(0)
+		found = append(found, line)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	var found []string
-	for v := make([]driver.Value, 1); ; {
-		switch err := rows.Next(v); {
-		case errors.Is(err, io.EOF):
-			if len(found) == 1 && found[0] == "ok" {
-				return ctx.Err()
-			}
-			return &DamagedError{Path: path, Err: errors.New(strings.Join(found, "; "))}
-		case err != nil:
-			return err
-		}
-		found = append(found, fmt.Sprint(v[0]))
+	if len(found) == 1 && found[0] == "ok" {
+		return nil
 	}
+	return &DamagedError{Path: path, Err: errors.New(strings.Join(found, "; "))}
 }

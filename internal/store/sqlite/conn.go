@@ -2,27 +2,18 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
-	"net/url"
-	"path/filepath"
 	"time"
 
-	"modernc.org/sqlite"
-
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/store/sqlite/db"
 )
 
-// conn is a connection with its prepared statements. It is used by one
-// goroutine at a time. It speaks to the driver without package database/sql,
-// whose pool, locks and conversions cost more than the statements here.
+// conn is a connection. It is used by one goroutine at a time.
 type conn struct {
-	c     driver.Conn
-	stmts map[string]driver.Stmt
-	args  []driver.NamedValue
-	memo  *session.Memo // of the database
+	*db.Conn
+	args []any
+	memo *session.Memo // of the database
 
 	// lost is why the transaction is gone: after some errors SQLite rolls it
 	// back by itself, and what follows would not be part of it.
@@ -33,106 +24,74 @@ type conn struct {
 
 // dial opens a connection to the file.
 func dial(path, vfs string) (*conn, error) {
-	slashed := filepath.ToSlash(path)
-	if filepath.VolumeName(path) != "" {
-		slashed = "/" + slashed
-	}
-	name := "file:" + (&url.URL{Path: slashed}).EscapedPath()
-	if vfs != "" {
-		name += "?vfs=" + url.QueryEscape(vfs)
-	}
-	c, err := new(sqlite.Driver).Open(name)
+	c, err := db.Open(path, vfs)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c: c, stmts: make(map[string]driver.Stmt), memo: new(session.Memo)}, nil
-}
-
-func (c *conn) close() error {
-	for _, s := range c.stmts {
-		s.Close()
-	}
-	c.stmts = nil
-	return c.c.Close()
+	return &conn{Conn: c, memo: new(session.Memo)}, nil
 }
 
 // script runs statements that are not worth being kept.
-func (c *conn) script(ctx context.Context, sql string) error {
-	_, err := c.c.(driver.ExecerContext).ExecContext(ctx, sql, nil)
-	return err
-}
+func (c *conn) script(ctx context.Context, sql string) error { return c.Script(ctx, sql, nil) }
 
-func (c *conn) prepare(sql string, args []any) (driver.Stmt, []driver.NamedValue, error) {
+// run runs a statement, and f on each row that it gives. f must not use c.
+func (c *conn) run(f func(*row) error, sql string, args []any) error {
 	if c.lost != nil {
-		return nil, nil, c.lost
+		return c.lost
 	}
 	if c.check != nil {
 		if err := c.check(); err != nil {
-			return nil, nil, err
+			return err
 		}
 	}
-	s := c.stmts[sql]
-	if s == nil {
-		var err error
-		if s, err = c.c.Prepare(sql); err != nil {
-			return nil, nil, c.note(err)
-		}
-		c.stmts[sql] = s
-	}
-	c.args = c.args[:0]
-	for i, a := range args {
-		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: value(a)})
-	}
-	return s, c.args, nil
-}
-
-// exec runs a statement and returns how many rows it changed.
-func (c *conn) exec(sql string, args ...any) (int, error) {
-	s, values, err := c.prepare(sql, args)
-	if err != nil {
-		return 0, err
-	}
-	r, err := s.(driver.StmtExecContext).ExecContext(context.Background(), values)
-	clear(values) // they may be large
-	if err != nil {
-		return 0, c.note(err)
-	}
-	n, err := r.RowsAffected()
-	return int(n), err
-}
-
-// query runs f on each row that a statement gives. f must not use c.
-func (c *conn) query(f func(*row) error, sql string, args ...any) error {
-	s, values, err := c.prepare(sql, args)
-	if err != nil {
-		return err
-	}
-	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), values)
-	clear(values)
+	s, err := c.Prepare(sql)
 	if err != nil {
 		return c.note(err)
 	}
-	defer rows.Close() // f may panic
-	return c.note(each(rows, f))
+	c.args = c.args[:0]
+	for _, a := range args {
+		c.args = append(c.args, value(a))
+	}
+	defer s.Reset() // f may panic
+	err = s.Bind(c.args...)
+	clear(c.args) // they may be large
+	if err != nil {
+		return c.note(err)
+	}
+	return c.note(each(s, f))
 }
 
-func each(rows driver.Rows, f func(*row) error) error {
-	r := &row{v: make([]driver.Value, len(rows.Columns()))}
+func each(s *db.Stmt, f func(*row) error) error {
+	r := row{s: s}
 	for {
-		switch err := rows.Next(r.v); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+		found, err := s.Step()
+		if !found || err != nil {
 			return err
 		}
+		if f == nil {
+			continue
+		}
 		r.i = 0
-		if err := f(r); err != nil {
+		if err := f(&r); err != nil {
 			return err
 		}
 		if r.err != nil {
 			return r.err
 		}
 	}
+}
+
+// exec runs a statement and returns how many rows it changed.
+func (c *conn) exec(sql string, args ...any) (int, error) {
+	if err := c.run(nil, sql, args); err != nil {
+		return 0, err
+	}
+	return c.Changes(), nil
+}
+
+// query runs f on each row that a statement gives. f must not use c.
+func (c *conn) query(f func(*row) error, sql string, args ...any) error {
+	return c.run(f, sql, args)
 }
 
 // one is query for a single row and reports whether there was one.
@@ -167,9 +126,9 @@ func (c *conn) note(err error) error {
 	return err
 }
 
-// value is a as the driver takes it: flags as numbers, times as nanoseconds.
+// value is a as a statement takes it: flags as numbers, times as nanoseconds.
 // The other types over string are made strings with str or opt.
-func value(a any) driver.Value {
+func value(a any) any {
 	switch a := a.(type) {
 	case string, int64, nil:
 		return a
@@ -207,28 +166,27 @@ func unixNano(t time.Time) int64 {
 
 // row is a row of a result; its values are taken from left to right.
 type row struct {
-	v   []driver.Value
+	s   *db.Stmt
 	i   int
-	err error
-}
-
-func (r *row) next() driver.Value {
-	v := r.v[r.i]
-	r.i++
-	return v
+	err error // the first
 }
 
 func (r *row) text() string {
-	switch v := r.next().(type) {
-	case string:
-		return v
-	case nil:
-		return ""
-	case []byte:
-		return string(v)
-	default:
-		r.err = fmt.Errorf("column %d: have %T, want text", r.i, v)
-		return ""
+	v, err := r.s.Text(r.i)
+	r.took(err)
+	return v
+}
+
+func (r *row) int() int64 {
+	v, err := r.s.Int(r.i)
+	r.took(err)
+	return v
+}
+
+func (r *row) took(err error) {
+	r.i++
+	if r.err == nil {
+		r.err = err
 	}
 }
 
@@ -236,19 +194,7 @@ func (r *row) text() string {
 func (r *row) skip(n int) { r.i += n }
 
 // null reports whether the next value is NULL; it does not take it.
-func (r *row) null() bool { return r.v[r.i] == nil }
-
-func (r *row) int() int64 {
-	switch v := r.next().(type) {
-	case int64:
-		return v
-	case nil:
-		return 0
-	default:
-		r.err = fmt.Errorf("column %d: have %T, want a number", r.i, v)
-		return 0
-	}
-}
+func (r *row) null() bool { return r.s.Null(r.i) }
 
 func (r *row) bool() bool { return r.int() != 0 }
 

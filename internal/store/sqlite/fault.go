@@ -6,16 +6,16 @@ import (
 	"strings"
 	"syscall"
 
-	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/store/sqlite/db"
 )
 
 // code returns SQLite's extended result code in err's chain, 0 if none.
 func code(err error) int {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return e.Code()
+	if e, ok := errors.AsType[*db.Error](err); ok {
+		return e.Code
 	}
 	return 0
 }

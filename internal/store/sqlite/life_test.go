@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"modernc.org/sqlite"
-
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/store"
@@ -183,14 +181,7 @@ func TestMemory(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	conversations(t, d, 0, 40)
-	total := 0
-	for _, op := range []sqlite.DBStatusOp{sqlite.DBStatusCacheUsed, sqlite.DBStatusSchemaUsed, sqlite.DBStatusStmtUsed} {
-		n, _, err := d.writer.c.c.(sqlite.DBStatus).Status(op, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += n
-	}
+	total := d.writer.c.Memory()
 	const limit = 1600 << 10
 	if total > limit {
 		t.Errorf("holds %d bytes, want at most %d", total, limit)

@@ -24,7 +24,7 @@ func (w *writer) mend() error {
 		return fmt.Errorf("rewrite the log: %w", err)
 	}
 	if w.c != nil {
-		w.c.close()
+		w.c.Close()
 		w.c = nil
 	}
 	c, err := w.d.openWriter()

@@ -35,7 +35,7 @@ func TestMigrate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { c.close() })
+		t.Cleanup(func() { c.Close() })
 		return path, c
 	}
 	version := func(t *testing.T, c *conn) int64 {
@@ -82,7 +82,7 @@ func TestMigrate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { c.close() })
+		t.Cleanup(func() { c.Close() })
 		if err := migrate(c, path, steps[:5]); err != nil {
 			t.Fatal(err)
 		}

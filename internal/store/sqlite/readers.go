@@ -65,7 +65,7 @@ func (p *readers) get(ctx context.Context) (*conn, error) {
 func (p *readers) put(c *conn) {
 	defer func() { <-p.slots }()
 	if c.lost != nil {
-		c.close()
+		c.Close()
 		return
 	}
 	p.mu.Lock()
@@ -85,7 +85,7 @@ func (p *readers) drop() {
 	p.idle = nil
 	p.mu.Unlock()
 	for _, c := range idle {
-		c.close()
+		c.Close()
 	}
 }
 
@@ -102,7 +102,7 @@ func (p *readers) close() error {
 	}
 	var err error
 	for _, c := range p.idle {
-		err = errors.Join(err, c.close())
+		err = errors.Join(err, c.Close())
 	}
 	p.idle = nil
 	return err
@@ -114,7 +114,7 @@ func (d *DB) openReader() (*conn, error) {
 		return nil, err
 	}
 	if err := c.script(context.Background(), common+reading); err != nil {
-		return nil, errors.Join(err, c.close())
+		return nil, errors.Join(err, c.Close())
 	}
 	c.memo = &d.memo
 	return c, nil

@@ -98,7 +98,7 @@ func rebuild(ctx context.Context, p *page.File, path string, report *Report) err
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	// The file is synced as a whole when it is done.
 	if err := c.script(ctx, common+"PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF"); err != nil {
 		return err

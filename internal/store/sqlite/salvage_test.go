@@ -77,7 +77,7 @@ func talks(tb testing.TB, path string) map[chela.SessionKey]talk {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	all := make(map[chela.SessionKey]talk)
 	err = func(r store.Reader) error {
 		list, _, err := r.Sessions().List(session.Query{Limit: 1000})

@@ -88,7 +88,7 @@ func (d *DB) openWriter() (*conn, error) {
 		return nil, err
 	}
 	if err := d.prepareWriter(c); err != nil {
-		return nil, errors.Join(err, c.close())
+		return nil, errors.Join(err, c.Close())
 	}
 	c.memo = &d.memo
 	return c, nil

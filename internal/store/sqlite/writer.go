@@ -297,5 +297,5 @@ func (w *writer) shut() error {
 	if w.c == nil {
 		return nil
 	}
-	return w.c.close()
+	return w.c.Close()
 }

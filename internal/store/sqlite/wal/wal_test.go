@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"testing"
 
+	_ "modernc.org/sqlite" // the driver
+
 	"github.com/chela-ai/chela/internal/store/sqlite/wal"
 	"github.com/chela-ai/chela/internal/store/storetest/power"
 )
