@@ -80,7 +80,7 @@ func Tools(c ToolConfig) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Exec.Broker = host.Broker{Mark: mark}
+	c.Exec.Broker = host.New(mark)
 	run, err := exec.New(c.Exec)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 type conn struct {
 	flows  []flow
 	theirs []*os.File // the program's ends
+	token  *os.File   // one of them, a pipe's: whoever holds that pipe is of the program's
 }
 
 // flow is one way out of the program.
@@ -34,6 +35,11 @@ func connect(cmd *exec.Cmd, p sandbox.Plan, out io.Writer) (*conn, error) {
 		c.flows = []flow{{ours, out}}
 		c.theirs = []*os.File{theirs}
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+		if _, err := c.pipe(io.Discard); err != nil { // in a container another terminal may have the same name
+			c.started()
+			c.close()
+			return nil, err
+		}
 		return c, nil
 	}
 	w, err := c.pipe(out)
@@ -54,12 +60,12 @@ func connect(cmd *exec.Cmd, p sandbox.Plan, out io.Writer) (*conn, error) {
 
 // pipe adds a flow and returns the program's end of it.
 func (c *conn) pipe(to io.Writer) (*os.File, error) {
-	r, w, err := os.Pipe()
+	r, w, err := openPipe()
 	if err != nil {
 		return nil, fmt.Errorf("output pipe: %w", err)
 	}
 	c.flows = append(c.flows, flow{r, to})
-	c.theirs = append(c.theirs, w)
+	c.theirs, c.token = append(c.theirs, w), w
 	return w, nil
 }
 

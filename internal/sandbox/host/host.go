@@ -26,14 +26,22 @@ const (
 	drainTime = time.Second
 )
 
-// Broker is a sandbox.Broker without confinement. The zero Broker is ready.
+// Broker is a sandbox.Broker without confinement. The zero Broker is ready:
+// nothing finds what of its programs outlives this process.
 type Broker struct {
-	// Mark names the owner of the programs, for Sweep; see the function Mark.
-	// Empty: what outlives this process is not found.
-	Mark string
+	owner string // what the marks of its programs begin with
 }
 
 var _ sandbox.Broker = Broker{}
+
+// New returns a Broker whose programs are found by Sweep under a mark, which is
+// that of the function Mark. With "" it is the zero Broker.
+func New(mark string) Broker {
+	if mark == "" {
+		return Broker{}
+	}
+	return Broker{owner: mark + "." + self() + "."}
+}
 
 // Name returns "host".
 func (Broker) Name() string { return "host" }
@@ -43,12 +51,7 @@ func (b Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandb
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(p.Dir); err != nil {
-		return nil, fmt.Errorf("working directory: %w", err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("working directory: %s is not a directory", p.Dir)
-	}
-	t := &tree{mark: b.mark(), tty: p.Terminal != nil}
+	t := &tree{mark: markName + "=" + b.owner + rand.Text(), tty: p.Terminal != nil}
 	cmd := &exec.Cmd{
 		Path:  p.Path,
 		Args:  p.Argv,
@@ -63,9 +66,9 @@ func (b Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandb
 		return nil, err
 	}
 	defer c.started()
-	if err := t.run(cmd); err != nil {
+	if err := t.run(cmd, c.token); err != nil {
 		c.close()
-		return nil, fmt.Errorf("start %s: %w", p.Path, err)
+		return nil, unstarted(p, err)
 	}
 	pr := &process{cmd: cmd, tree: t, conn: c, grace: p.Grace, ended: make(chan struct{}), drained: make(chan error, len(c.flows))}
 	if pr.grace == 0 {
@@ -74,20 +77,22 @@ func (b Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandb
 	for _, f := range c.flows {
 		go pr.drain(f)
 	}
-	go pr.watch(ctx)
+	pr.unwatch = context.AfterFunc(ctx, pr.end)
 	if p.Terminal != nil {
 		return terminal{pr, c.flows[0].from}, nil
 	}
 	return pr, nil
 }
 
-// mark returns NAME=value for the environment of one program: the owner, this
-// process, the program.
-func (b Broker) mark() string {
-	if b.Mark == "" {
-		return markName + "=" + rand.Text()
+// unstarted says why a plan did not start: without its directory the system's
+// words are those for a program that is missing.
+func unstarted(p sandbox.Plan, err error) error {
+	if info, err := os.Stat(p.Dir); err != nil {
+		return fmt.Errorf("working directory: %w", err)
+	} else if !info.IsDir() {
+		return fmt.Errorf("working directory: %s is not a directory", p.Dir)
 	}
-	return markName + "=" + b.Mark + "." + self() + "." + rand.Text()
+	return fmt.Errorf("start %s: %w", p.Path, err)
 }
 
 // process is a started plan.
@@ -98,6 +103,7 @@ type process struct {
 	grace   time.Duration
 	killAt  atomic.Pointer[time.Time] // when the time of TERM is over, once ctx has ended
 	ended   chan struct{}             // closed when Wait has cleaned up
+	unwatch func() bool               // the end of ctx ends the processes no more
 	drained chan error                // the end of each flow
 	kill    sync.Once
 }
@@ -114,12 +120,12 @@ func (p *process) Kill() {
 	}
 }
 
-// watch ends the processes when ctx ends: TERM, grace, KILL.
-func (p *process) watch(ctx context.Context) {
+// end ends the processes, since ctx has ended: TERM, grace, KILL.
+func (p *process) end() {
 	select {
 	case <-p.ended:
 		return
-	case <-ctx.Done():
+	default:
 	}
 	at := time.Now().Add(p.grace)
 	p.killAt.Store(&at)
@@ -135,7 +141,8 @@ func (p *process) watch(ctx context.Context) {
 
 // drain copies a flow until every holder of its other end is gone.
 func (p *process) drain(f flow) {
-	_, err := io.Copy(f.to, f.from)
+	// A reader and no file, which would have a large buffer made for a few bytes.
+	_, err := io.CopyBuffer(f.to, struct{ io.Reader }{f.from}, make([]byte, 8<<10))
 	if hungUp(err) {
 		err = nil
 	}
@@ -148,6 +155,7 @@ func (p *process) drain(f flow) {
 // Wait waits for the program, ends what it left, and waits for its output.
 func (p *process) Wait() (sandbox.Exit, error) {
 	defer close(p.ended)
+	defer p.unwatch()
 	err := p.cmd.Wait()
 	if _, ok := errors.AsType[*exec.ExitError](err); ok || errors.Is(err, exec.ErrWaitDelay) {
 		err = nil

@@ -56,7 +56,7 @@ func runOwner(dir string) error {
 	if err != nil {
 		return err
 	}
-	p, err := host.Broker{Mark: mark}.Start(context.Background(), plan(dir, os.Getenv(script)), io.Discard)
+	p, err := host.New(mark).Start(context.Background(), plan(dir, os.Getenv(script)), io.Discard)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func TestSweep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := host.Broker{Mark: mark}.Start(t.Context(), plan(dir, "sleep 300"), io.Discard)
+		p, err := host.New(mark).Start(t.Context(), plan(dir, "sleep 300"), io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}

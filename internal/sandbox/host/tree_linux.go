@@ -20,31 +20,24 @@ type tree struct {
 	tty     bool   // the standard input is their terminal
 	session int    // id of the program's session, and of the program
 	start   time.Time
-	began   uint64   // the same, as /proc tells it
-	life    *os.File // our end of a pipe whose other end they inherit
-	lifeID  string   // that pipe, as /proc names it
+	began   uint64 // the same, as /proc tells it
+	token   string // what all of them inherit, as /proc names it
 
 	mu   sync.Mutex
 	seen map[int]bool // processes of it that were signalled
 }
 
-func (t *tree) run(cmd *exec.Cmd) error {
-	r, w, err := os.Pipe()
-	if err != nil {
+// run starts the program. All of its descendants inherit the token.
+func (t *tree) run(cmd *exec.Cmd, token *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(token.Fd()), &st); err != nil {
 		return err
 	}
-	defer w.Close()
-	var st syscall.Stat_t
-	if err := syscall.Fstat(int(w.Fd()), &st); err != nil {
-		r.Close()
-		return err
-	}
-	t.life, t.lifeID = r, fmt.Sprintf("pipe:[%d]", st.Ino)
-	cmd.ExtraFiles = []*os.File{w}
+	t.token = fmt.Sprintf("pipe:[%d]", st.Ino)
+	cmd.ExtraFiles = []*os.File{token}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: t.tty}
 	t.start, t.began = time.Now(), ticks()
 	if err := cmd.Start(); err != nil {
-		r.Close()
 		return err
 	}
 	t.session = cmd.Process.Pid
@@ -68,7 +61,6 @@ func (t *tree) kill() {
 // reap ends what the program left behind, and returns how many processes that
 // were.
 func (t *tree) reap(grace time.Duration) int {
-	defer t.life.Close()
 	if adopts() {
 		defer t.bury()
 	}
@@ -166,14 +158,11 @@ func processes() []int {
 
 // leads reports whether an id is a process's and not one of its threads', which
 // /proc does not list but knows.
-func leads(pid int) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	return err == nil && bytes.Contains(status, fmt.Appendf(nil, "\nTgid:\t%d\n", pid))
-}
+func leads(pid int) bool { return unix.Tgkill(pid, pid, 0) != unix.ESRCH }
 
 // newestID returns the process id that was given last, or -1.
 func newestID() int {
-	load, err := os.ReadFile("/proc/loadavg")
+	load, err := readProc("loadavg")
 	f := bytes.Fields(load)
 	if err != nil || len(f) < 5 {
 		return -1
@@ -183,6 +172,22 @@ func newestID() int {
 		return -1
 	}
 	return id
+}
+
+// readProc reads a file of /proc. Package os would have each of them watched
+// for readiness, which takes longer than to read it.
+func readProc(name string) ([]byte, error) {
+	fd, err := unix.Open("/proc/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	for b := make([]byte, 0, 1<<10); ; b = slices.Grow(b, 4<<10) {
+		n, err := unix.Read(fd, b[len(b):cap(b)])
+		if b = b[:len(b)+max(n, 0)]; n <= 0 {
+			return b, err
+		}
+	}
 }
 
 // family returns the ids of processes and of all their descendants.
@@ -203,7 +208,7 @@ func family(ours, others []proc) []int {
 
 // marked reports whether a process has the mark in its environment.
 func (t *tree) marked(pid int) bool {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	env, err := readProc(strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return false
 	}
@@ -225,7 +230,7 @@ func (t *tree) holds(pid int) bool {
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
 	for _, name := range names {
-		if link, err := os.Readlink(path + "/" + name); err == nil && link == t.lifeID {
+		if link, err := os.Readlink(path + "/" + name); err == nil && link == t.token {
 			return true
 		}
 	}
@@ -261,7 +266,7 @@ type proc struct {
 
 // look reads a process; one that has ended and was not waited for is none.
 func look(pid int) (proc, bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := readProc(strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return proc{}, false
 	}

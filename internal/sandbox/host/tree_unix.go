@@ -3,6 +3,7 @@
 package host
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -15,7 +16,7 @@ type tree struct {
 	group int
 }
 
-func (t *tree) run(cmd *exec.Cmd) error {
+func (t *tree) run(cmd *exec.Cmd, _ *os.File) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: t.tty}
 	if err := cmd.Start(); err != nil {
 		return err

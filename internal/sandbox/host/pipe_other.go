@@ -1,0 +1,7 @@
+//go:build !linux
+
+package host
+
+import "os"
+
+func openPipe() (ours, theirs *os.File, err error) { return os.Pipe() }
