@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/channel"
+	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/hook"
 	"github.com/chela-ai/chela/internal/llm"
@@ -68,7 +70,12 @@ func Start(t testing.TB, o Options) *Gateway {
 		c["models"] = merge(c["models"], `{"providers": {"mock": {"models": [{"id": "m", "contextWindow": 1000000, "input": ["text", "image"]}]}}}`)
 		c["agents.defaults"] = merge(c["agents.defaults"], `{"model": "mock/m"}`)
 	}
-	ao.Config = c
+	ao.ConfigPath = filepath.Join(o.Dir, "chela.json")
+	tree, err := config.Options{Env: ao.Env, Overrides: c}.Load(ao.ConfigPath)
+	if err != nil {
+		t.Fatalf("configuration: %v", err)
+	}
+	ao.Config = tree
 	e, err := app.New(t.Context(), ao)
 	if err != nil {
 		t.Fatalf("start: %v", err)

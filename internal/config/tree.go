@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,7 +167,8 @@ func (t *Tree) layers() error {
 			t.sources[k.Path] = FromEnv
 		}
 	}
-	for path, value := range t.opts.Overrides {
+	for _, path := range slices.Sorted(maps.Keys(t.opts.Overrides)) { // an object before its members
+		value := t.opts.Overrides[path]
 		steps, err := ParsePath(path)
 		if err != nil || len(steps) == 0 {
 			return fmt.Errorf("override %q: %w", path, err)
