@@ -57,26 +57,34 @@ type Input struct {
 	Thinking llm.Level // empty: off
 }
 
-// Builder builds system prompts. It keeps the part that stays the same from one
-// to the next, which is most of a prompt and most of the work. The zero value
-// works; it is safe for concurrent use.
+// Builder builds system prompts. It keeps the parts that it made last, which
+// seldom differ from one prompt to the next. The zero value works; it is safe
+// for concurrent use.
 type Builder struct{ last atomic.Pointer[kept] }
 
-// kept is the stable part of a prompt, and what it was made of.
+// kept is the parts of a prompt, and what they were made of.
 type kept struct {
-	from Input
-	text string
+	from             Input
+	stable, volatile string
 }
 
 // Build returns the system prompt: the part that stays the same, marked for
 // the cache, and the part that changes.
 func (b *Builder) Build(in Input) []llm.Block {
+	in.Now = local(in)
 	k := b.last.Load()
-	if k == nil || !sameStable(k.from, in) {
-		k = &kept{in, stable(in)}
-		b.last.Store(k)
+	stays := k != nil && sameStable(k.from, in)
+	if !stays || !sameVolatile(k.from, in) {
+		fresh := &kept{from: in, volatile: volatile(in)}
+		if stays {
+			fresh.stable = k.stable
+		} else {
+			fresh.stable = stable(in)
+		}
+		b.last.Store(fresh)
+		k = fresh
 	}
-	return []llm.Block{{Text: k.text, Cache: true}, {Text: volatile(in)}}
+	return []llm.Block{{Text: k.stable, Cache: true}, {Text: k.volatile}}
 }
 
 // Build is that of a Builder which has built nothing yet.
@@ -87,6 +95,20 @@ func Build(in Input) []llm.Block { return new(Builder).Build(in) }
 func sameStable(a, b Input) bool {
 	return a.Dir == b.Dir && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && slices.Equal(a.Files, b.Files) &&
 		slices.EqualFunc(a.Tools, b.Tools, func(a, b llm.ToolSpec) bool { return a.Name == b.Name && a.Description == b.Description })
+}
+
+// sameVolatile is sameStable for the parts that change.
+func sameVolatile(a, b Input) bool {
+	return sameDay(a.Now, b.Now) && a.Zone == b.Zone && slices.Equal(a.Notices, b.Notices) && a.Extra == b.Extra &&
+		a.Agent == b.Agent && a.Host == b.Host && a.Repo == b.Repo && a.OS == b.OS && a.Arch == b.Arch &&
+		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking
+}
+
+// sameDay reports whether a prompt says the same of both times.
+func sameDay(a, b time.Time) bool {
+	_, x := a.Zone()
+	_, y := b.Zone()
+	return x == y && a.YearDay() == b.YearDay() && a.Year() == b.Year() && a.IsZero() == b.IsZero()
 }
 
 func stable(in Input) string {
@@ -157,21 +179,28 @@ func summary(s string) string {
 	return s
 }
 
+// local returns the time in the person's zone.
+func local(in Input) time.Time {
+	switch in.Zone {
+	case "", "Local", in.Now.Location().String(): // loading a zone reads a file
+		return in.Now
+	}
+	loc, err := time.LoadLocation(in.Zone)
+	if err != nil {
+		return in.Now
+	}
+	return in.Now.In(loc)
+}
+
 // clock says the date and the time zone. The time is left to a tool.
 func clock(in Input) string {
-	now, zone := in.Now, Name(in.Zone)
-	switch in.Zone {
-	case "Local": // it has no name here
-		zone = now.Format("UTC-07:00")
-	case "", now.Location().String(): // loading a zone reads a file
-	default:
-		if loc, err := time.LoadLocation(in.Zone); err == nil {
-			now = now.In(loc)
-		}
+	zone := Name(in.Zone)
+	if in.Zone == "Local" { // it has no name here
+		zone = in.Now.Format("UTC-07:00")
 	}
 	var lines []string
-	if !now.IsZero() {
-		lines = append(lines, "Today is "+now.Format("Monday, 2 January 2006")+". For the time of day ask a tool.")
+	if !in.Now.IsZero() {
+		lines = append(lines, "Today is "+in.Now.Format("Monday, 2 January 2006")+". For the time of day ask a tool.")
 	}
 	if zone != "" {
 		lines = append(lines, "Time zone: "+zone)

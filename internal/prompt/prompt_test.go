@@ -65,6 +65,23 @@ func TestBuilder(t *testing.T) {
 		func() { in.Tools = slices.Clone(in.Tools); in.Tools[0].Description = "Look." },
 		func() { in.Tools = slices.Clone(in.Tools); in.Tools[0].Name = "look" },
 		func() { in.Tools = nil },
+		func() { in.Now = in.Now.Add(time.Hour) },
+		func() { in.Now = in.Now.AddDate(1, 0, 0) },
+		func() { in.Now = in.Now.Add(13 * time.Hour) },
+		func() { in.Zone = "Local" },
+		func() { in.Now = in.Now.In(time.FixedZone("", 3600)) },
+		func() { in.Zone = "" },
+		func() { in.Now = time.Time{} },
+		func() { in.Notices = append(slices.Clone(in.Notices), "One more.") },
+		func() { in.Extra = "Elsewhere." },
+		func() { in.Agent = "ann" },
+		func() { in.Host = "shell" },
+		func() { in.Repo = "/repo" },
+		func() { in.OS = "plan 9" },
+		func() { in.Arch = "mips" },
+		func() { in.Model = "c/d" },
+		func() { in.Channel = "irc" },
+		func() { in.Thinking = llm.Max },
 	} {
 		change()
 		if diff := cmp.Diff(Build(in), b.Build(in)); diff != "" {
@@ -312,6 +329,43 @@ func TestWorkspace(t *testing.T) {
 		}
 		if got := text(Input{Files: w.Files(true)}); strings.Contains(got, "USER.md\n") {
 			t.Error("a blank file has a heading")
+		}
+	})
+	t.Run("WS-07 a file becomes a link, a folder, and a file again", func(t *testing.T) {
+		dir := t.TempDir()
+		w := Open(dir)
+		agents := filepath.Join(dir, "AGENTS.md")
+		other := filepath.Join(dir, "other.md")
+		put(t, other, "of the same size")
+		put(t, agents, "and as old, here")
+		when := time.Now()
+		for _, path := range []string{other, agents} {
+			if err := os.Chtimes(path, when, when); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, step := range []struct {
+			make func() error
+			want File
+		}{
+			{func() error { return nil }, File{Name: "AGENTS.md", Text: "and as old, here"}},
+			{func() error { return os.Symlink("gone.md", agents) }, File{Name: "AGENTS.md", Missing: true}},
+			{func() error { return os.Symlink("other.md", agents) }, File{Name: "AGENTS.md", Text: "of the same size"}},
+			{func() error { return os.Mkdir(agents, 0o700) }, File{Name: "AGENTS.md", Problem: "it is no file"}},
+			{func() error { return os.Rename(other, agents) }, File{Name: "AGENTS.md", Text: "of the same size"}},
+			{func() error { return os.RemoveAll(dir) }, File{Name: "AGENTS.md", Missing: true}},
+		} {
+			if step.want.Text != "and as old, here" {
+				if err := os.Remove(agents); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := step.make(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(step.want, file(w, "AGENTS.md")); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
 		}
 	})
 	t.Run("a link that leaves the workspace is not read", func(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 )
 
 // templates are the files of a new workspace.
@@ -89,9 +88,13 @@ type Workspace struct {
 
 // known is a file as it was read last.
 type known struct {
-	size    int64
-	changed time.Time
-	text    string
+	info fs.FileInfo
+	text string
+}
+
+// is reports whether fi is of that file, unchanged.
+func (k known) is(fi fs.FileInfo) bool {
+	return k.info != nil && fi.Mode().IsRegular() && k.info.Size() == fi.Size() && k.info.ModTime().Equal(fi.ModTime())
 }
 
 // Open returns the workspace in dir, which need not exist.
@@ -103,30 +106,40 @@ func (w *Workspace) Dir() string { return w.dir }
 // Files returns the bootstrap files as they are now, in the order of the
 // prompt; MEMORY.md only when it exists and the session is private.
 func (w *Workspace) Files(private bool) []File {
-	root, err := os.OpenRoot(w.dir)
-	if err != nil {
-		files := make([]File, len(seeded))
-		for i, name := range seeded {
-			files[i] = File{Name: name, Missing: true}
-		}
-		return files
-	}
-	defer root.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var files []File
+	files := make([]File, 0, len(seeded)+1)
 	for _, name := range seeded {
-		files = append(files, w.readLocked(root, name))
+		files = append(files, w.fileLocked(name))
 	}
 	if private {
-		if f := w.readLocked(root, memoryFile); !f.Missing {
+		if f := w.fileLocked(memoryFile); !f.Missing {
 			files = append(files, f)
 		}
 	}
 	return files
 }
 
-// readLocked returns a file, from memory when it has not changed.
+// fileLocked returns a file, from memory when it has not changed: with each turn
+// it is only looked at.
+func (w *Workspace) fileLocked(name string) File {
+	fi, err := os.Lstat(filepath.Join(w.dir, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		delete(w.known, name)
+		return File{Name: name, Missing: true}
+	case err == nil && w.known[name].is(fi):
+		return File{Name: name, Text: w.known[name].text}
+	}
+	root, err := os.OpenRoot(w.dir)
+	if err != nil {
+		return File{Name: name, Missing: true}
+	}
+	defer root.Close()
+	return w.readLocked(root, name)
+}
+
+// readLocked returns a file that may be new, or a link within the workspace.
 func (w *Workspace) readLocked(root *os.Root, name string) File {
 	fi, err := root.Stat(name)
 	switch {
@@ -137,15 +150,14 @@ func (w *Workspace) readLocked(root *os.Root, name string) File {
 		return File{Name: name, Problem: "it cannot be read, or is a link that leaves the workspace"}
 	case !fi.Mode().IsRegular():
 		return File{Name: name, Problem: "it is no file"}
-	}
-	if k, ok := w.known[name]; ok && k.size == fi.Size() && k.changed.Equal(fi.ModTime()) {
-		return File{Name: name, Text: k.text}
+	case w.known[name].is(fi):
+		return File{Name: name, Text: w.known[name].text}
 	}
 	text, err := readText(root, name, fi.Size())
 	if err != nil {
 		return File{Name: name, Problem: "it cannot be read"}
 	}
-	w.known[name] = known{fi.Size(), fi.ModTime(), text}
+	w.known[name] = known{fi, text}
 	return File{Name: name, Text: text}
 }
 
