@@ -43,6 +43,7 @@ var levels = []struct {
 	{"internal/logfile", 0},
 	{"internal/process", 0},
 	{"internal/spelling", 0},
+	{"internal/figure", 0},
 	{"internal/cert", 0},
 	{"internal/schema", 0},
 

@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/cert"
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -78,10 +79,11 @@ func (c *commands) serve(ctx context.Context, l Listen) error {
 			s.Log.Info("gateway stops")
 			return stop(ctx, g)
 		case <-again:
-			s.Log.Info("gateway restarts")
-			if err := within(ctx, g.Renew); err != nil {
-				return err
-			}
+		case <-g.Again():
+		}
+		s.Log.Info("gateway restarts")
+		if err := within(ctx, g.Renew); err != nil {
+			return err
 		}
 	}
 }
@@ -201,7 +203,7 @@ func (c *commands) printGateway(st gatewayState) {
 		fmt.Fprintf(c.Out, "%s %s\n", p.Dim.Paint(fmt.Sprintf("%-10s", name)), ansi.Line(text))
 	}
 	if st.Running {
-		row("gateway", fmt.Sprintf("runs, version %s, up %s, %d clients", st.Version, (time.Duration(st.Uptime)*time.Millisecond).Round(time.Second), st.Clients))
+		row("gateway", fmt.Sprintf("runs, version %s, up %s, %d clients", st.Version, figure.Span(time.Duration(st.Uptime)*time.Millisecond), st.Clients))
 	} else {
 		row("gateway", "does not run")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -39,7 +40,7 @@ func (c *commands) printStatus(s wire.Status, h wire.Hello) {
 	if d.Reason != "" {
 		model += " (" + ansi.Line(d.Reason) + ")"
 	}
-	row("chela", s.Version+", up "+(time.Duration(s.UptimeMs)*time.Millisecond).Round(time.Second).String())
+	row("chela", s.Version+", up "+figure.Span(time.Duration(s.UptimeMs)*time.Millisecond))
 	row("model", model)
 	if h.Snapshot.StateDir != "" {
 		row("state", h.Snapshot.StateDir)
@@ -50,7 +51,7 @@ func (c *commands) printStatus(s wire.Status, h wire.Hello) {
 		row("", fmt.Sprintf("%s %s, since %s", ansi.Line(r.SessionKey), r.State, console.Ago(r.StartedAt.Time())))
 	}
 	row("waiting", fmt.Sprintf("%d messages, %d approvals, %d deliveries", s.Queued, s.Approvals, s.Undelivered))
-	row("memory", fmt.Sprintf("%.1f MB", float64(s.Memory)/1e6))
+	row("memory", figure.Bytes(int64(s.Memory)))
 }
 
 func (c *commands) version() *cobra.Command {

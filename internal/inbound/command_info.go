@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/usage"
 )
 
@@ -83,7 +84,7 @@ func (k *call) status() (string, error) {
 	}
 	lines := []string{"Chela " + cmp.Or(o.Version, "(unknown version)")}
 	if !o.Started.IsZero() {
-		lines[0] += ", up " + k.now.Sub(o.Started).Round(time.Second).String()
+		lines[0] += ", up " + figure.Span(k.now.Sub(o.Started))
 	}
 	name := "Model: " + model.Ref()
 	if m.Fallback != "" {
@@ -91,7 +92,7 @@ func (k *call) status() (string, error) {
 	}
 	lines = append(lines, name)
 	window := int64(model.Window())
-	lines = append(lines, fmt.Sprintf("Context: %s of %s (%d%%)", usage.Count(m.Context), usage.Count(window), 100*m.Context/window))
+	lines = append(lines, fmt.Sprintf("Context: %s of %s (%d%%)", figure.Count(m.Context), figure.Count(window), 100*m.Context/window))
 	tokens := "Tokens: " + usage.Tokens(m.Tokens)
 	if m.Priced && m.Calls > 0 {
 		tokens += " · " + usage.USD(m.NanoUSD)

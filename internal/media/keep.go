@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/llm"
 )
 
@@ -22,7 +23,7 @@ func Judge(data []byte, claimed string) (kind string, err error) {
 	info, err := Probe(data)
 	switch {
 	case err == nil && len(data) > MaxPicture:
-		return info.Type, fmt.Errorf("a picture of %s; at most %s", size(len(data)), size(MaxPicture))
+		return info.Type, fmt.Errorf("a picture of %s; at most %s", figure.Bytes(int64(len(data))), figure.Bytes(MaxPicture))
 	case err == nil && info.Pixels() > MaxPixels:
 		return info.Type, fmt.Errorf("a picture of %d × %d pixels; at most %d million", info.Width, info.Height, MaxPixels/1_000_000)
 	case err == nil:
@@ -71,7 +72,7 @@ func (f *Files) KeepPart(p llm.Part) llm.Part {
 		m, err = f.Keep(chela.Media{Type: p.MIME, Data: p.Data})
 	}
 	if err != nil {
-		return llm.Text(fmt.Sprintf("[image, %s: left out: %v]", size(len(p.Data)), err))
+		return llm.Text(fmt.Sprintf("[image, %s: left out: %v]", figure.Bytes(int64(len(p.Data))), err))
 	}
 	return Part(m)
 }
@@ -140,15 +141,4 @@ func fill(m *llm.Message, load func(*llm.Part) ([]byte, string, error)) *llm.Mes
 		Role: m.Role, Parts: parts, Provider: m.Provider, Model: m.Model, Stop: m.Stop,
 		CallID: m.CallID, ToolName: m.ToolName, IsError: m.IsError,
 	}
-}
-
-// size is a number of bytes for people.
-func size(n int) string {
-	switch {
-	case n < 1<<10:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 1<<20:
-		return fmt.Sprintf("%d KB", n>>10)
-	}
-	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
 }

@@ -380,7 +380,7 @@ func TestKeep(t *testing.T) {
 		{"a.pdf", "", []byte("%PDF-1.7\n"), "application/pdf", ""},
 		{"bomb.png", "image/png", pngHeader(60000, 60000), "", "60000 × 60000 pixels; at most 25 million"},
 		{"cut.png", "image/png", pic[:20], "", "damaged"},
-		{"large.png", "image/png", append(bytes.Clone(pic), make([]byte, media.MaxPicture)...), "", "6.0 MB; at most 6.0 MB"},
+		{"large.png", "image/png", append(bytes.Clone(pic), make([]byte, media.MaxPicture)...), "", "6 MB; at most 6 MB"},
 	} {
 		got, err := f.Keep(chela.Media{Name: c.name, Type: c.claimed, Data: c.data})
 		if c.refused != "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func (s *screen) question() string {
 		keys = s.styles.Dim.Paint("send or clear the input to answer (y, a, n)")
 	}
 	if n := len(s.asked); n > 1 {
-		keys += s.styles.Dim.Paint("  (the first of " + itoa(n) + ")")
+		keys += s.styles.Dim.Paint("  (the first of " + strconv.Itoa(n) + ")")
 	}
 	allow := s.styles.Warn.Paint("? allow ") + ansi.Truncate(ansi.Line(command), s.width-9)
 	return allow + "\n" + ansi.Truncate("  "+keys, s.width)

@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 )
 
@@ -115,7 +116,7 @@ func (s *screen) progress() string {
 	}
 	line := s.styles.Accent.Paint(s.spinner()) + " " + what + s.styles.Dim.Paint("  "+elapsed(time.Since(s.since))+"  esc stops")
 	if n := len(s.sent); n > 0 && s.active != "" {
-		line += s.styles.Dim.Paint("  " + itoa(n) + " to come")
+		line += s.styles.Dim.Paint("  " + strconv.Itoa(n) + " to come")
 	}
 	return ansi.Truncate(line, s.width)
 }
@@ -181,25 +182,12 @@ func (s *screen) usage() []string {
 	if x == nil || x.TotalTokens == 0 {
 		return nil
 	}
-	parts := []string{"context " + tokens(x.TotalTokens)}
+	parts := []string{"context " + figure.Count(x.TotalTokens)}
 	if x.ContextWindow > 0 {
-		parts[0] += fmt.Sprintf("/%s (%d%%)", tokens(x.ContextWindow), x.TotalTokens*100/x.ContextWindow)
+		parts[0] += fmt.Sprintf("/%s (%d%%)", figure.Count(x.ContextWindow), x.TotalTokens*100/x.ContextWindow)
 	}
 	if x.Cost != nil && *x.Cost > 0 {
 		parts = append(parts, fmt.Sprintf("$%.4f", *x.Cost))
 	}
 	return parts
 }
-
-// tokens returns a number of tokens in three digits.
-func tokens(n int64) string {
-	switch {
-	case n < 1000:
-		return strconv.FormatInt(n, 10)
-	case n < 1_000_000:
-		return fmt.Sprintf("%.3gk", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%.3gM", float64(n)/1e6)
-}
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -2,8 +2,8 @@ package usage
 
 import (
 	"strconv"
-	"strings"
 
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/llm"
 )
 
@@ -43,9 +43,9 @@ func Footer(mode string, u llm.Usage, nano int64, priced bool) string {
 // not read from the provider's cache.
 func Tokens(u llm.Usage) string {
 	mark := about(u)
-	s := "in " + mark + Count(u.Input+u.CacheWrite) + " · out " + mark + Count(u.Output)
+	s := "in " + mark + figure.Count(u.Input+u.CacheWrite) + " · out " + mark + figure.Count(u.Output)
 	if u.CacheRead > 0 {
-		s += " · cached " + mark + Count(u.CacheRead)
+		s += " · cached " + mark + figure.Count(u.CacheRead)
 	}
 	return s
 }
@@ -56,27 +56,6 @@ func about(u llm.Usage) string {
 		return "~"
 	}
 	return ""
-}
-
-// Count returns n for people: 340, 1.2k, 12k, 3.4M.
-func Count(n int64) string {
-	switch {
-	case n < 1000:
-		return strconv.FormatInt(n, 10)
-	case n < 9950:
-		return tenth(n, 1000) + "k"
-	case n < 999_500:
-		return strconv.FormatInt((n+500)/1000, 10) + "k"
-	case n < 9_950_000:
-		return tenth(n, 1_000_000) + "M"
-	}
-	return strconv.FormatInt((n+500_000)/1_000_000, 10) + "M"
-}
-
-// tenth returns n in units, with one digit behind the point unless it is 0.
-func tenth(n, unit int64) string {
-	t := (n*10 + unit/2) / unit
-	return strings.TrimSuffix(strconv.FormatInt(t/10, 10)+"."+strconv.FormatInt(t%10, 10), ".0")
 }
 
 // USD returns an amount in billionths of a dollar for people: "$0.0045",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -175,7 +176,7 @@ func outcome(s wire.ApprovalSnapshot) string {
 	}
 	switch s.Status {
 	case wire.ApprovalPending:
-		return "waits, for " + time.Until(s.Expires.Time()).Round(time.Second).String()
+		return "waits, for " + figure.Span(time.Until(s.Expires.Time()))
 	case wire.ApprovalAllowed:
 		return map[string]string{wire.AllowOnce: "allowed once", wire.AllowAlways: "allowed always"}[s.Decision] + by
 	case wire.ApprovalDenied:

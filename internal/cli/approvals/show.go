@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -86,7 +87,7 @@ func (c commands) show(a wire.Approval) {
 	r := a.Request
 	fmt.Fprintf(c.Out, "%s of %s, in %s\n", a.ID, r.Tool, ansi.Line(r.SessionKey))
 	c.plan(r.Reason, r.Command)
-	fmt.Fprintf(c.Out, "\nexpires in %s\n", time.Until(a.Expires.Time()).Round(time.Second))
+	fmt.Fprintf(c.Out, "\nexpires in %s\n", figure.Span(time.Until(a.Expires.Time())))
 }
 
 // showPast shows a request that was decided.

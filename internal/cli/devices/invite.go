@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -58,8 +59,8 @@ func (c commands) printInvite(s wire.DeviceSetupCode) error {
 	if err != nil || json.Unmarshal(b, &p) != nil {
 		return errors.New("the gateway answered with a code that cannot be read")
 	}
-	fmt.Fprintf(c.Out, "setup code  %s\ntoken       %s\ngateway     %s\naccess      %s\nends        in %v\n",
-		s.Code, p.Token, s.URL, s.Access, time.Until(s.Expires.Time()).Round(time.Minute))
+	fmt.Fprintf(c.Out, "setup code  %s\ntoken       %s\ngateway     %s\naccess      %s\nends        in %s\n",
+		s.Code, p.Token, s.URL, s.Access, figure.Span(time.Until(s.Expires.Time()).Round(time.Minute)))
 	if s.Downgraded {
 		fmt.Fprintln(c.Out, "note        full access is granted only over wss:// or to this machine")
 	}

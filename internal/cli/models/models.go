@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -56,11 +57,14 @@ func (c commands) list() *cobra.Command {
 		}
 		rows := [][]string{{"MODEL", "NAME", "WINDOW", "ALIAS", ""}}
 		for _, m := range list.Models {
-			note := strings.Join(m.Tags, ",")
+			note, window := strings.Join(m.Tags, ","), ""
+			if m.Context > 0 {
+				window = figure.Count(int64(m.Context))
+			}
 			if !m.Available {
 				note = "no key"
 			}
-			rows = append(rows, []string{m.Provider + "/" + m.ID, ansi.Truncate(ansi.Line(m.Name), 40), window(m.Context), m.Alias, note})
+			rows = append(rows, []string{m.Provider + "/" + m.ID, ansi.Truncate(ansi.Line(m.Name), 40), window, m.Alias, note})
 		}
 		c.Table(rows)
 		return nil
@@ -68,19 +72,6 @@ func (c commands) list() *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "also those whose provider has no key")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-// window is a context window in short: 200k.
-func window(tokens int) string {
-	switch {
-	case tokens == 0:
-		return ""
-	case tokens < 1000:
-		return fmt.Sprint(tokens)
-	case tokens < 1_000_000:
-		return fmt.Sprintf("%dk", tokens/1000)
-	}
-	return fmt.Sprintf("%.3gM", float64(tokens)/1e6)
 }
 
 func (c commands) status() *cobra.Command {
@@ -130,7 +121,7 @@ func keyLines(p wire.ProviderStatus) []string {
 			if r.Model != "" {
 				what = " for " + r.Model
 			}
-			s += fmt.Sprintf(" (rests%s %s: %s)", what, time.Until(r.Until.Time()).Round(time.Second), r.Reason)
+			s += fmt.Sprintf(" (rests%s %s: %s)", what, figure.Span(time.Until(r.Until.Time())), r.Reason)
 		}
 		out = append(out, s)
 	}

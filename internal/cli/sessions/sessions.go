@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/markdown"
 	"github.com/chela-ai/chela/wire"
@@ -58,7 +59,7 @@ func (c commands) printSessions(list wire.SessionList) {
 		if s.Cost != nil {
 			cost = fmt.Sprintf("$%.4f", *s.Cost)
 		}
-		rows = append(rows, []string{ansi.Line(s.Key), console.Ago(s.UpdatedAt.Time()), tokens(s.TotalTokens), cost, ansi.Truncate(ansi.Line(cmp.Or(s.Label, s.Title, s.Preview)), 60)})
+		rows = append(rows, []string{ansi.Line(s.Key), console.Ago(s.UpdatedAt.Time()), figure.Count(s.TotalTokens), cost, ansi.Truncate(ansi.Line(cmp.Or(s.Label, s.Title, s.Preview)), 60)})
 	}
 	c.Table(rows)
 	if list.HasMore {
@@ -188,15 +189,4 @@ func (c commands) delete() *cobra.Command {
 	}}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
-}
-
-// tokens returns a number of tokens in three digits.
-func tokens(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprint(n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%.3gk", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%.3gM", float64(n)/1e6)
 }

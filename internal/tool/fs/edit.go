@@ -10,6 +10,7 @@ import (
 	"io/fs"
 
 	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -82,7 +83,7 @@ func (w *workspace) slurp(path, name string) ([]byte, fs.FileInfo, error) {
 	}
 	defer f.Close()
 	if info.Size() > maxEdit {
-		return nil, nil, fmt.Errorf("%s is too large to edit (%s; the limit is %s)", show(path), size(info.Size()), size(maxEdit))
+		return nil, nil, fmt.Errorf("%s is too large to edit (%s; the limit is %s)", show(path), figure.Bytes(info.Size()), figure.Bytes(maxEdit))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxEdit+1))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -126,7 +127,7 @@ func detail(e fs.DirEntry) string {
 	if err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
-	return " (" + size(info.Size()) + ")"
+	return " (" + figure.Bytes(info.Size()) + ")"
 }
 
 func join(dir, name string) string {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/figure"
 )
 
 // maxPatch is the longest patch, in bytes.
@@ -64,7 +66,7 @@ func (r *patchReader) errorf(format string, args ...any) error {
 // parsePatch reads a patch.
 func parsePatch(input string) ([]section, error) {
 	if len(input) > maxPatch {
-		return nil, fmt.Errorf("the patch is too long (%s; the limit is %s)", size(int64(len(input))), size(maxPatch))
+		return nil, fmt.Errorf("the patch is too long (%s; the limit is %s)", figure.Bytes(int64(len(input))), figure.Bytes(maxPatch))
 	}
 	r := &patchReader{lines: strings.Split(unwrap(input), "\n")}
 	for i, l := range r.lines {

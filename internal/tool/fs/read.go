@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/tool"
 )
@@ -70,7 +71,7 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 	case isImage(mime):
 		return image(f, head, mime, a.Path, info.Size(), maxImage)
 	case binary(head):
-		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", show(a.Path), mime, size(info.Size()))), nil
+		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", show(a.Path), mime, figure.Bytes(info.Size()))), nil
 	}
 	p := &page{path: a.Path, first: max(a.Offset, 1), limit: a.Limit}
 	if p.limit <= 0 {
@@ -96,7 +97,7 @@ func isImage(mime string) bool {
 func image(f *os.File, head []byte, mime, path string, n, most int64) (tool.Result, error) {
 	if n > most {
 		return tool.Text(fmt.Sprintf("%s is an image (%s, %s); images above %s are not shown. Make it smaller first.",
-			show(path), mime, size(n), size(most))), nil
+			show(path), mime, figure.Bytes(n), figure.Bytes(most))), nil
 	}
 	rest, err := io.ReadAll(io.LimitReader(f, most-int64(len(head))+1))
 	if err != nil {
@@ -104,7 +105,7 @@ func image(f *os.File, head []byte, mime, path string, n, most int64) (tool.Resu
 	}
 	data := append(head, rest...)
 	return tool.Result{Content: []llm.Part{
-		llm.Text(fmt.Sprintf("%s (%s, %s)", show(path), mime, size(int64(len(data))))),
+		llm.Text(fmt.Sprintf("%s (%s, %s)", show(path), mime, figure.Bytes(int64(len(data))))),
 		llm.Image(mime, data),
 	}}, nil
 }
@@ -147,7 +148,7 @@ func (p *page) fill(ctx context.Context, l *lines) error {
 		fmt.Fprintf(&p.text, "%6d\t%s\n", p.seen, text)
 		p.lines++
 		if line.endless {
-			p.more = fmt.Sprintf("Line %d is longer than %s; what follows is not read.", p.seen, size(maxSkip))
+			p.more = fmt.Sprintf("Line %d is longer than %s; what follows is not read.", p.seen, figure.Bytes(maxSkip))
 			return nil
 		}
 	}

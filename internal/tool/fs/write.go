@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -54,7 +55,7 @@ func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
 	if err := atomicfile.WriteIn(w.root, name, []byte(a.Content), 0o644); err != nil {
 		return tool.Result{}, w.fault(a.Path, err)
 	}
-	return tool.Text(fmt.Sprintf("%s %s (%s).", verb, show(a.Path), size(int64(len(a.Content))))), nil
+	return tool.Text(fmt.Sprintf("%s %s (%s).", verb, show(a.Path), figure.Bytes(int64(len(a.Content))))), nil
 }
 
 // replaceable returns what a file that is to be written is now; nil: nothing.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -105,7 +106,11 @@ func (s Status) text(now time.Time, c tool.Call) string {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%s: %s\n", name, fmt.Sprintf(format, args...))
 	}
-	line("Time", "%s (%s)", now.Format("Monday, 2 January 2006, 15:04:05 -07:00"), now.Location())
+	zone := now.Location().String()
+	if now.Location() == time.Local { // whose name is no zone's
+		zone, _ = now.Zone()
+	}
+	line("Time", "%s (%s)", now.Format("Monday, 2 January 2006, 15:04:05 -07:00"), zone)
 	if s.Model != "" {
 		line("Model", "%s", s.Model)
 	}
@@ -134,7 +139,7 @@ func (s Status) text(now time.Time, c tool.Call) string {
 		line("Queue", "%s", s.Queue)
 	}
 	if s.Uptime > 0 {
-		line("Up", "%v", s.Uptime.Round(time.Second))
+		line("Up", "%s", figure.Span(s.Uptime))
 	}
 	if s.Version != "" {
 		line("Version", "%s", s.Version)

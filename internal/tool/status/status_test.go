@@ -70,3 +70,16 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestLocal holds that the machine's zone has a name that says something.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	r, err := status.New(status.Options{}).Run(t.Context(), tool.Call{Args: json.RawMessage(`{}`), Session: "agent:main:main", Update: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone, _ := time.Now().Zone()
+	if line, _, _ := strings.Cut(r.Content[0].Text, "\n"); !strings.HasSuffix(line, " ("+zone+")") {
+		t.Errorf("got %q, want the zone %s", line, zone)
+	}
+}

@@ -1,0 +1,64 @@
+// Package figure writes numbers as people read them.
+package figure
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Count returns n in at most three digits: 340, 1.2k, 12k, 3.4M.
+func Count(n int64) string {
+	switch {
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 999_500:
+		return short(n, 1000) + "k"
+	}
+	return short(n, 1_000_000) + "M"
+}
+
+// Bytes returns a size in units of 1024: 973 bytes, 1.5 KB, 12 MB.
+func Bytes(n int64) string {
+	const k = 1 << 10
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < k:
+		return strconv.FormatInt(n, 10) + " bytes"
+	case n < k*k-k/2:
+		return short(n, k) + " KB"
+	case n < k*k*k-k*k/2:
+		return short(n, k*k) + " MB"
+	}
+	return short(n, k*k*k) + " GB"
+}
+
+// short returns n in units, with one digit behind the point below ten unless
+// it is 0.
+func short(n, unit int64) string {
+	tenths := n/unit*10 + (n%unit*10+unit/2)/unit
+	if tenths >= 100 {
+		return strconv.FormatInt((n+unit/2)/unit, 10)
+	}
+	return strings.TrimSuffix(strconv.FormatInt(tenths/10, 10)+"."+strconv.FormatInt(tenths%10, 10), ".0")
+}
+
+// Span returns a length of time to the tenth of a second, from ten seconds on
+// to the second, and from an hour on to the minute: 1.2s, 1m30s, 2h5m.
+func Span(d time.Duration) string {
+	unit := time.Minute
+	switch {
+	case d < 10*time.Second:
+		unit = 100 * time.Millisecond
+	case d < time.Hour:
+		unit = time.Second
+	}
+	s := d.Round(unit).String()
+	for _, nothing := range [...]string{"m0s", "h0m"} {
+		if rest, ok := strings.CutSuffix(s, nothing); ok {
+			s = rest + nothing[:1]
+		}
+	}
+	return s
+}
