@@ -113,6 +113,28 @@ func (w *walker) statement(s *Script, st *syntax.Stmt, join string, depth int) e
 	return Undecidable("it uses a form that is not matched")
 }
 
+// program returns the arguments of a command that is one program, when all of
+// them are known; nil: it is not, or they are not.
+func (w *walker) program(stmts []*syntax.Stmt) []string {
+	if len(stmts) != 1 {
+		return nil
+	}
+	st := stmts[0]
+	c, ok := st.Cmd.(*syntax.CallExpr)
+	if !ok || len(st.Redirs)+len(c.Assigns) > 0 || st.Background || st.Coprocess || st.Disown || st.Negated {
+		return nil
+	}
+	argv := make([]string, 0, len(c.Args))
+	for _, a := range c.Args {
+		x, err := w.word(a)
+		if err != nil || !x.Literal || strings.ContainsRune(x.Text, 0) {
+			return nil
+		}
+		argv = append(argv, x.Text)
+	}
+	return argv
+}
+
 // quiet reports whether a redirect opens nothing but /dev/null.
 func (w *walker) quiet(rd *syntax.Redirect) bool {
 	if rd.N != nil && strings.Trim(rd.N.Value, "0123456789") != "" || rd.Word == nil || rd.Hdoc != nil {

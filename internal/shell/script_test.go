@@ -37,6 +37,37 @@ func calls(s shell.Script) []string {
 	return out
 }
 
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string][]string{
+		"true 1":                {"true", "1"},
+		`ls 'a b' "c" d\ e # f`: {"ls", "a b", "c", "d e"},
+		"/bin/ls":               {"/bin/ls"},
+		"sudo ls":               {"sudo", "ls"},
+		"":                      nil,
+		"true;false":            nil,
+		"true &":                nil,
+		"! true":                nil,
+		"time true":             nil,
+		"(true)":                nil,
+		"true | cat":            nil,
+		"true >x":               nil,
+		"X=1 true":              nil,
+		"X=1":                   nil,
+		"ls *":                  nil,
+		"ls ~":                  nil,
+		"ls {a,b}":              nil,
+		"ls $HOME":              nil,
+		"ls $(pwd)":             nil,
+		"ls $'a'":               nil,
+		"ls a\u200bb":           nil, // nobody can see it
+	} {
+		if got := shell.Parse(command).Program; !cmp.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}
+
 func TestScript(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -31,6 +31,10 @@ type Plan struct {
 	Segments []Segment
 	Verdict  Verdict
 	Reasons  []string // for the verdict, none for ReadOnly
+
+	// Program is the arguments, its name first, of a command that is one program
+	// and needs no shell: all of them are known. Nil: it needs one.
+	Program []string
 }
 
 // Segment is one simple command, or the redirects of a compound one.
@@ -73,11 +77,16 @@ func Parse(command string) Plan { return Judge{}.Parse(command) }
 // Parse judges a command.
 func (j Judge) Parse(command string) Plan {
 	w := newWalker(j)
-	if reason := unreadable(command); reason != "" {
+	p := Plan{Command: command}
+	reason := unreadable(command)
+	if reason != "" {
 		w.add(Segment{Verdict: Ask, Reason: reason})
 	}
 	if len(command) <= maxParsed {
-		w.parse(command)
+		f := w.parse(command)
+		if reason == "" {
+			p.Program = w.program(f)
+		}
 	}
 	if *w.steps <= 0 {
 		w.add(Segment{Verdict: Ask, Reason: "it has too many parts"})
@@ -85,7 +94,7 @@ func (j Judge) Parse(command string) Plan {
 	if len(w.segs) == 0 {
 		w.add(Segment{Verdict: Ask, Reason: "there is no command in it"})
 	}
-	p := Plan{Command: command, Segments: w.segs}
+	p.Segments = w.segs
 	for _, re := range j.Deny {
 		if re.MatchString(command) {
 			p.Verdict, p.Reasons = Deny, []string{"it matches the pattern " + re.String()}

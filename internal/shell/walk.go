@@ -54,16 +54,15 @@ func (w *walker) ask(join, reason string) {
 	w.add(Segment{Join: join, Verdict: Ask, Reason: reason})
 }
 
-// parse walks a text that is a command.
-func (w *walker) parse(text string) {
+// parse walks a text that is a command, and returns it apart.
+func (w *walker) parse(text string) []*syntax.Stmt {
 	f, err := newParser().Parse(strings.NewReader(text), "")
 	if err != nil {
 		w.ask("", "it cannot be parsed")
-		return
+		return nil
 	}
-	for _, s := range f.Stmts {
-		w.stmt(s, "", input{})
-	}
+	w.stmts(f.Stmts)
+	return f.Stmts
 }
 
 // nested walks a text that a segment runs as a command.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -59,10 +60,7 @@ type input interface {
 
 // begin starts a job. Its life is its own, and not the context's.
 func (t *execTool) begin(ctx context.Context, j job, c tool.Call) (*command, error) {
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	if j.timeout > 0 {
-		life, cancel = context.WithTimeout(life, j.timeout)
-	}
+	life, cancel := lifetime(ctx, j.timeout)
 	k := &command{
 		session: c.Session, who: chela.PrincipalFrom(ctx).ID, text: j.text, dir: j.plan.Dir, began: time.Now(), tty: j.tty, cancel: cancel,
 		done: make(chan struct{}), record: &record{}, out: newOutput(t.MaxOutput, c.Update),
@@ -81,6 +79,15 @@ func (t *execTool) begin(ctx context.Context, j job, c tool.Call) (*command, err
 	}
 	go k.wait(life)
 	return k, nil
+}
+
+// lifetime is the context of a job, which does not end with that of its call.
+func lifetime(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx = context.WithoutCancel(ctx)
+	if timeout > 0 {
+		return context.WithTimeout(ctx, timeout)
+	}
+	return context.WithCancel(ctx)
 }
 
 // start starts the program.
@@ -102,7 +109,12 @@ func (k *command) start(life context.Context, b sandbox.Broker, j job) (err erro
 		out.of = stdout
 		p.Stderr = pipe{k.record, stderr, k.out}
 	}
-	if k.process, err = b.Start(life, p, out); err != nil {
+	k.process, err = b.Start(life, p, out)
+	if errors.Is(err, syscall.ENOEXEC) && j.shell.Path != "" { // a text that does not name its interpreter
+		p.Path, p.Argv = j.shell.Path, j.shell.Argv
+		k.process, err = b.Start(life, p, out)
+	}
+	if err != nil {
 		k.closeInput()
 		return err
 	}

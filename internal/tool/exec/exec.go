@@ -65,7 +65,7 @@ func New(o Options) (tool.Tool, error) {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
-	t := &execTool{Options: o}
+	t := &execTool{Options: o, env: environment(o.Environ, o.PathPrepend)}
 	for _, p := range o.DangerousPatterns {
 		re, err := regexp.Compile(p)
 		if err != nil {
@@ -83,6 +83,7 @@ func New(o Options) (tool.Tool, error) {
 type execTool struct {
 	Options
 	deny []*regexp.Regexp
+	env  []string // of every command, PATH first
 }
 
 var (

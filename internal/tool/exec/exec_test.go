@@ -385,7 +385,7 @@ func TestEnvironment(t *testing.T) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		want := []string{"CHELA_RUN", "CHELA_SHELL", "HOME", "LANG", "LC_ALL", "MINE", "OPENCLAW_SHELL", "PATH", "PWD", "SHLVL", "_"}
+		want := []string{"CHELA_RUN", "CHELA_SHELL", "HOME", "LANG", "LC_ALL", "MINE", "OPENCLAW_SHELL", "PATH", "PWD"}
 		if !slices.Equal(names, want) {
 			t.Errorf("got %v, want %v", names, want)
 		}

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +27,7 @@ type job struct {
 	background bool          // from the beginning
 	yield      time.Duration // after which it goes to the background; 0: never
 	note       string        // what is not as it was asked for
+	shell      sandbox.Plan  // what runs the command when the plan is a program that the system does not know
 
 	used []allowlist.Use // entries that it is due to
 }
@@ -63,8 +63,8 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	home, _ := os.UserHomeDir() // without one, ~ is still somebody's
 	judge := shell.Judge{Deny: t.deny, Dir: dir, Workspace: c.Dir, Home: home}
 	sp := judge.Parse(a.Command)
-	env := environment(t.Environ, t.PathPrepend)
-	p := t.judge(question{sp, judge, rules, policy, inside, own, strings.TrimPrefix(env[0], "PATH=")})
+	env, path := slices.Clip(t.env), strings.TrimPrefix(t.env[0], "PATH=")
+	p := t.judge(question{sp, judge, rules, policy, inside, own, path})
 	j := t.job(a, c)
 	if j.background && p.Effect == tool.Reads {
 		p.Effect = tool.Acts // it leaves something running
@@ -75,11 +75,17 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	if j.tty {
 		env = append(env, "TERM=xterm-256color") // in place of ours
 	}
-	command := cmp.Or(p.match.Command, a.Command)
+	command, argv := a.Command, sp.Program
+	if p.match.Command != "" {
+		command, argv = p.match.Command, judge.Parse(p.match.Command).Program
+	}
 	j.plan = sandbox.Plan{Path: t.Shell, Argv: []string{filepath.Base(t.Shell), "-c", command}, Dir: dir}
-	if file, argv, ok := direct(judge, command, strings.TrimPrefix(env[0], "PATH=")); ok {
-		j.plan.Path, j.plan.Argv = file, argv
-		env = append(env, "PWD="+dir) // which a shell sets
+	if len(argv) > 0 {
+		if file := program(argv[0], path); file != "" {
+			j.shell = j.plan
+			j.plan.Path, j.plan.Argv = file, argv
+			env = append(env, "PWD="+dir) // which a shell sets
+		}
 	}
 	j.plan.Env = append(env, own...)
 	j.used = p.match.Used
