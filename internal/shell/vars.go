@@ -120,6 +120,9 @@ func (w *walker) readings() int {
 
 // expand returns the values of a word in one reading, or false.
 func (w *walker) expand(word *syntax.Word, n int) ([]string, bool) {
+	if text := word.Lit(); text != "" && Quote(text) == text {
+		return []string{text}, true
+	}
 	if !w.bounded(word) {
 		return nil, false
 	}
