@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chela-ai/chela/internal/approval"
@@ -71,6 +72,7 @@ type Door struct {
 	redact  func(string) string // never nil
 	keep    func(llm.Part) llm.Part
 	schemas schemas
+	last    atomic.Pointer[telling]
 
 	mu    sync.Mutex
 	said  map[chela.AgentID]string // what the rules about tools last did
@@ -146,18 +148,13 @@ type View struct {
 }
 
 // Specs returns what the model is told of, sorted by name; only tools that
-// only read when readOnly is set.
+// only read when readOnly is set. Nobody changes it.
 func (v *View) Specs(readOnly bool) []llm.ToolSpec {
-	var specs []llm.ToolSpec
-	for _, sp := range v.tools.Specs() {
-		if readOnly && sp.Effect > tool.Reads {
-			continue
-		}
-		if takes, ok := v.d.schemas.offered(sp, v.d.log); ok {
-			specs = append(specs, llm.ToolSpec{Name: sp.Name, Description: sp.Description, Schema: takes})
-		}
+	tools := v.tools
+	if readOnly {
+		tools = tools.Filter(func(sp tool.Spec) bool { return sp.Effect <= tool.Reads })
 	}
-	return specs
+	return v.d.told(tools.Specs())
 }
 
 // Parallel reports whether the call may overlap with other parallel calls.

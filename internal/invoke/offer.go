@@ -1,11 +1,13 @@
 package invoke
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/tool"
 )
@@ -61,4 +63,31 @@ func (d *Door) offered(s Scope) tool.Set {
 		d.log.Info("tools not offered", "agent", string(s.Agent), "rule", r.Label, "key", r.Key, "tools", strings.Join(r.Names, ","))
 	}
 	return set
+}
+
+// telling is what a model was told of tools: mostly the same as in the run
+// before.
+type telling struct {
+	tools []tool.Spec
+	specs []llm.ToolSpec
+}
+
+// told returns what a model is told of the tools.
+func (d *Door) told(tools []tool.Spec) []llm.ToolSpec {
+	if t := d.last.Load(); t != nil && slices.EqualFunc(t.tools, tools, sameTelling) {
+		return t.specs
+	}
+	t := &telling{tools: tools}
+	for _, sp := range tools {
+		if takes, ok := d.schemas.offered(sp, d.log); ok {
+			t.specs = append(t.specs, llm.ToolSpec{Name: sp.Name, Description: sp.Description, Schema: takes})
+		}
+	}
+	d.last.Store(t)
+	return t.specs
+}
+
+// sameTelling reports whether a model is told the same of both tools.
+func sameTelling(a, b tool.Spec) bool {
+	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
 }

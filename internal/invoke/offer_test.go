@@ -3,10 +3,13 @@ package invoke_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/invoke"
@@ -52,6 +55,30 @@ func TestOffered(t *testing.T) {
 			t.Errorf("log:\n%s", log.String())
 		}
 	})
+}
+
+// TestTold has one door tell of tools that differ in one thing from those
+// before: what it keeps must not show.
+func TestTold(t *testing.T) {
+	t.Parallel()
+	door := invoke.New(invoke.Options{})
+	spec := read().spec
+	for _, change := range []func(){
+		func() {},
+		func() { spec.Label = "not for the model" },
+		func() { spec.Description = "Reads something else." },
+		func() { spec.Schema = json.RawMessage(`{"type":"object","properties":{"path":{"type":"array"}}}`) },
+		func() { spec.Name = "look" },
+		func() { spec.Schema = json.RawMessage(`{"type":7}`) },
+	} {
+		change()
+		s := scope(&fake{spec: spec})
+		for range 2 {
+			if diff := cmp.Diff(invoke.New(invoke.Options{}).For(s).Specs(false), door.For(s).Specs(false)); diff != "" {
+				t.Errorf("-a new door +this one:\n%s", diff)
+			}
+		}
+	}
 }
 
 // TestNames is the names under which tools are offered.
