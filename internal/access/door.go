@@ -105,7 +105,9 @@ func (d *Door) shared(token, password string) bool {
 // failed counts a wrong credential.
 func (d *Door) failed(f From) {
 	d.failures.Add(1)
-	d.limit.failed(f.Addr)
+	if d.limit.failed(f.Addr) {
+		d.o.Log.Warn("too many wrong credentials", "from", f.Addr.String(), "refused for", lockout.String())
+	}
 }
 
 // Bearer returns who makes an HTTP request that passed the guard, and whether

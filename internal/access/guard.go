@@ -24,6 +24,14 @@ type From struct {
 	locked  time.Duration // out, after too many failures; its credentials are not looked at
 }
 
+// String returns the address; "socket" when there is none.
+func (f From) String() string {
+	if !f.Addr.IsValid() {
+		return "socket"
+	}
+	return f.Addr.String()
+}
+
 type fromKey struct{}
 
 // FromContext returns where the request of ctx comes from: the zero From when

@@ -38,8 +38,8 @@ func (l *limiter) locked(a netip.Addr) time.Duration {
 	return max(0, time.Until(t.until))
 }
 
-// failed counts a failure.
-func (l *limiter) failed(a netip.Addr) {
+// failed counts a failure, and reports whether it is the one too many.
+func (l *limiter) failed(a netip.Addr) (out bool) {
 	a = network(a)
 	now := time.Now()
 	l.mu.Lock()
@@ -55,7 +55,9 @@ func (l *limiter) failed(a netip.Addr) {
 	}
 	if t.n++; t.n >= maxFailures {
 		t.until, t.n, t.first = now.Add(lockout), 0, now
+		return true
 	}
+	return false
 }
 
 // roomLocked forgets addresses until there is room for one more: first those

@@ -55,6 +55,7 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 // refuse answers a request of the handshake with an error and closes the
 // connection.
 func (c *conn) refuse(id string, e *wire.Error) bool {
+	c.s.o.Log.Info("connection refused", "from", c.from.String(), "client", c.info.ID, "why", e.Message[:min(len(e.Message), 200)])
 	c.respond(id, nil, e)
 	code := wire.ClosePolicy
 	if e.Detail() == wire.DetailProtocol {
@@ -74,6 +75,7 @@ func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req 
 	if err != nil {
 		return hello, nil, err
 	}
+	c.info = p.Client
 	switch {
 	case p.MinProtocol <= wire.Version && wire.Version <= p.MaxProtocol:
 	case p.MinProtocol <= wire.Oldest && wire.Oldest <= p.MaxProtocol:
@@ -93,7 +95,7 @@ func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req 
 		return hello, nil, err
 	}
 	c.who, c.role = c.grant.Who, p.Role
-	c.caps, c.info, c.since = p.Caps, p.Client, time.Now()
+	c.caps, c.since = p.Caps, time.Now()
 	c.catalog = p.Catalog
 	c.marks = c.proto == wire.Version && slices.Contains(p.Caps, wire.CapCursor)
 	hello, err = c.s.hello(ctx, c)

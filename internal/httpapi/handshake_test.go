@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,6 +299,15 @@ func TestBadTokens(t *testing.T) {
 			}
 			if got, _ := s.connect(try{}); got != "ok 4 token "+readWrite {
 				t.Errorf("from this machine: %s", got)
+			}
+			synctest.Wait()
+			for line, want := range map[string]int{
+				`level=INFO msg="connection refused" from=192.168.1.20 client=cli why="unauthorized: gateway token mismatch`: 10,
+				`level=WARN msg="too many wrong credentials" from=192.168.1.20 "refused for"=5m0s`:                           1,
+			} {
+				if got := strings.Count(s.log.String(), line); got != want {
+					t.Errorf("%d lines of the log are %s, want %d:\n%s", got, line, want, &s.log)
+				}
 			}
 			time.Sleep(5*time.Minute - time.Second)
 			if got, _ := s.connect(away); got != "HTTP 429" {

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -56,11 +57,13 @@ type stand struct {
 	early atomic.Bool  // requests are answered as before the gateway is up
 	calls atomic.Int64 // of methods
 	desk  *invoke.Desk // that carries out calls of tools
+	log   bytes.Buffer
 }
 
 func newStand(t *testing.T, change func(*access.Options)) *stand {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
+	s := &stand{t: t}
+	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "chela.db"), Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +72,8 @@ func newStand(t *testing.T, change func(*access.Options)) *stand {
 	if change != nil {
 		change(&o)
 	}
-	s := &stand{
-		t: t, store: db, conns: make(chan net.Conn), done: make(chan struct{}), door: access.New(o),
-		parts: map[string]string{"store": "ok", "model": "ok"}, stage: httpapi.Started,
-	}
+	s.store, s.conns, s.done, s.door = db, make(chan net.Conn), make(chan struct{}), access.New(o)
+	s.parts, s.stage = map[string]string{"store": "ok", "model": "ok"}, httpapi.Started
 	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(s.methods()), Models: catalog})
 	h := httpapi.New(httpapi.Options{
 		Log: log, Door: s.door, Upgrade: s.gate.Upgrade(s.door.Connect), Started: time.Now(),
