@@ -89,15 +89,25 @@ func (b *Before) time() time.Duration { return cmp.Or(b.Timeout, Budget) }
 
 // ask runs the hook within its time.
 func (b *Before) ask(ctx context.Context, call Call) (Verdict, error) {
-	v, err := within(ctx, b.time(), func(ctx context.Context) (Verdict, error) { return b.Func(ctx, call) })
-	if err != nil {
-		return Verdict{}, err
+	f := func(ctx context.Context) (Verdict, error) { return b.Func(ctx, call) }
+	if b.Quick {
+		return safely(ctx, f)
 	}
-	return v, nil
+	return within(ctx, b.time(), f)
 }
 
-// within runs f on a goroutine of its own, at most as long as d. A panic is an
-// error. One that ignores that its time is over is left behind.
+// safely runs f. A panic is an error.
+func safely[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return f(ctx)
+}
+
+// within runs f safely on a goroutine of its own, at most as long as d. One that
+// ignores that its time is over is left behind.
 func within[T any](ctx context.Context, d time.Duration, f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d, errTime)
 	defer cancel()
@@ -107,14 +117,8 @@ func within[T any](ctx context.Context, d time.Duration, f func(context.Context)
 	}
 	done := make(chan answer, 1)
 	go func() {
-		var a answer
-		defer func() {
-			if p := recover(); p != nil {
-				a.err = fmt.Errorf("panic: %v", p)
-			}
-			done <- a
-		}()
-		a.v, a.err = f(ctx)
+		v, err := safely(ctx, f)
+		done <- answer{v, err}
 	}()
 	select {
 	case a := <-done:
@@ -175,13 +179,20 @@ func (l *listener) tell(ctx context.Context, call Call, d Done) {
 		l.log.Warn("hook after a tool call is too slow; it is not told of one", "hook", l.Name, "tool", call.Tool)
 		return
 	}
-	l.behind = append(l.behind, func() {
-		_, err := within(ctx, cmp.Or(l.Timeout, Budget), func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, l.Func(ctx, call, d)
-		})
+	f := func(ctx context.Context) (struct{}, error) { return struct{}{}, l.Func(ctx, call, d) }
+	failed := func(err error) {
 		if err != nil {
 			l.log.Warn("hook after a tool call failed", "hook", l.Name, "tool", call.Tool, "err", err)
 		}
+	}
+	if l.Quick {
+		_, err := safely(ctx, f)
+		failed(err)
+		return
+	}
+	l.behind = append(l.behind, func() {
+		_, err := within(ctx, cmp.Or(l.Timeout, Budget), f)
+		failed(err)
 	})
 	if l.idle == nil {
 		l.idle = make(chan struct{})

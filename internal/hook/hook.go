@@ -35,6 +35,7 @@ type Before struct {
 	Name     string
 	Priority int           // the highest is asked first
 	Timeout  time.Duration // 0: Budget
+	Quick    bool          // Func returns at once: nothing measures its time
 	Func     func(context.Context, Call) (Verdict, error)
 }
 
@@ -53,5 +54,6 @@ type After struct {
 	Name     string
 	Failures bool          // told of those only that failed
 	Timeout  time.Duration // 0: Budget
+	Quick    bool          // Func returns at once: it is called before the call goes on
 	Func     func(context.Context, Call, Done) error
 }

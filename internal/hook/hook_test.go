@@ -56,6 +56,7 @@ func TestBefore(t *testing.T) {
 		{"arguments are handed on by priority, then by order", []hook.Before{adds("c", 0), adds("b", 5), adds("d", 0), adds("a", 9)},
 			hook.Decision{Args: json.RawMessage("xabcd"), Change: []string{"a", "b", "c", "d"}}},
 		{"one that panics is passed over", []hook.Before{never, adds("b", 0)}, hook.Decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
+		{"so is a quick one", []hook.Before{quick(never), quick(adds("b", 0))}, hook.Decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -103,6 +104,12 @@ func TestBefore(t *testing.T) {
 	})
 }
 
+// quick returns the hook as one whose time nobody measures.
+func quick(b hook.Before) hook.Before {
+	b.Quick = true
+	return b
+}
+
 func TestAfter(t *testing.T) {
 	t.Parallel()
 	t.Run("in order, once each, and failures alone for who asks so", func(t *testing.T) {
@@ -123,6 +130,24 @@ func TestAfter(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"t3 1s <nil>"}, bad); diff != "" {
 			t.Error(diff)
+		}
+	})
+	t.Run("a quick one is told before the call goes on", func(t *testing.T) {
+		var log bytes.Buffer
+		told := 0 // of another goroutine's the race detector would know
+		c := hook.New(slog.New(slog.NewTextHandler(&log, nil)), nil, []hook.After{{Name: "meter", Quick: true, Func: func(context.Context, hook.Call, hook.Done) error {
+			if told++; told > 1 {
+				panic("oh")
+			}
+			return nil
+		}}})
+		for n := range 2 {
+			if c.After(t.Context(), hook.Call{}, hook.Done{}); told != n+1 {
+				t.Errorf("told of %d calls, want %d", told, n+1)
+			}
+		}
+		if !strings.Contains(log.String(), "panic: oh") {
+			t.Errorf("the log says nothing of the panic: %s", log.String())
 		}
 	})
 	t.Run("HOOK-03 one that hangs delays nobody, and one that fails or panics is logged", func(t *testing.T) {

@@ -51,7 +51,7 @@ func (m *Meter) Watch(b *bus.Bus) {
 
 // Hook counts the calls of tools that it is told of.
 func (m *Meter) Hook() hook.After {
-	return hook.After{Name: "meter", Func: func(_ context.Context, _ hook.Call, d hook.Done) error {
+	return hook.After{Name: "meter", Quick: true, Func: func(_ context.Context, _ hook.Call, d hook.Done) error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if d.IsError {
