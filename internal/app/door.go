@@ -23,7 +23,7 @@ func (e *Engine) newDoor() *invoke.Door {
 // keeps: a command, a page's address or a file would carry it away. It is asked
 // last, when the arguments are those that would be used.
 func (e *Engine) keepSecrets() hook.Before {
-	return hook.Before{Name: "secrets", Priority: -1000, Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
+	return hook.Before{Name: "secrets", Priority: -1000, Quick: true, Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
 		args := string(c.Args)
 		return hook.Verdict{
 			Ask:    e.o.Secrets.Redact(args) != args,
