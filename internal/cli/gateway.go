@@ -79,11 +79,10 @@ func (c *commands) serve(ctx context.Context, l Listen) error {
 			s.Log.Info("gateway stops")
 			return stop(ctx, g)
 		case <-again:
-		case <-g.Again():
-		}
-		s.Log.Info("gateway restarts")
-		if err := within(ctx, g.Renew); err != nil {
-			return err
+			s.Log.Info("gateway restarts")
+			if err := within(ctx, g.Renew); err != nil {
+				return err
+			}
 		}
 	}
 }
