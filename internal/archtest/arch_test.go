@@ -28,6 +28,7 @@ var levels = []struct {
 	{"internal/chela", 0},
 	{"internal/llm", 0},
 	{"internal/lane", 0},
+	{"internal/worker", 0},
 	{"internal/sse", 0},
 	{"internal/json5", 0},
 	{"internal/chunk", 0},

@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/worker"
 )
 
 // Options is what a Conductor works with. All fields are required but Drain,
@@ -45,6 +46,7 @@ type Options struct {
 type Conductor struct {
 	o       Options
 	notices *session.Notices
+	workers *worker.Pool
 
 	mu      sync.Mutex
 	live    map[chela.SessionKey]*served
@@ -82,7 +84,7 @@ func New(o Options) *Conductor {
 	if o.Step == nil {
 		o.Step = func(string) {}
 	}
-	return &Conductor{o: o, notices: session.NewNotices(), live: map[chela.SessionKey]*served{}}
+	return &Conductor{o: o, notices: session.NewNotices(), workers: worker.New(), live: map[chela.SessionKey]*served{}}
 }
 
 // Run carries out what waits, and what is put from now on, until ctx ends. It
@@ -91,6 +93,7 @@ func New(o Options) *Conductor {
 func (c *Conductor) Run(ctx context.Context) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(errShutdown)
+	defer c.workers.Close()
 	c.mu.Lock()
 	c.work = work
 	c.mu.Unlock()
@@ -147,7 +150,11 @@ func (c *Conductor) wake(key chela.SessionKey) {
 	s := &served{key: key, hint: make(chan struct{}, 1)}
 	s.look()
 	c.live[key] = s
-	c.wg.Go(func() { c.serve(c.work, s, nil) })
+	c.wg.Add(1)
+	c.workers.Go(func() {
+		defer c.wg.Done()
+		c.serve(c.work, s, nil)
+	})
 }
 
 func (s *served) look() {

@@ -73,7 +73,7 @@ func (p *Place) Begin(tx store.Tx, m session.Meta, it queue.Item) (bool, error) 
 // may have begun was committed: it is carried out now.
 func (p *Place) Leave(committed bool) {
 	if p.j != nil && committed {
-		go p.carry()
+		p.c.workers.Go(p.carry)
 		return
 	}
 	p.leave()
@@ -82,10 +82,10 @@ func (p *Place) Leave(committed bool) {
 		p.c.wg.Done()
 		return
 	}
-	go func() { // something came meanwhile
+	p.c.workers.Go(func() { // something came meanwhile
 		defer p.c.wg.Done()
 		p.c.serve(p.c.work, p.s, nil)
-	}()
+	})
 }
 
 // carry carries the run out, and serves the session until nothing is left.
