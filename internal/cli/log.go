@@ -62,11 +62,14 @@ func (c *commands) journal(state string) (*slog.Logger, error) {
 		l, _ := logfile.Level(level) // checked
 		return slog.NewJSONHandler(logfile.Filter(w, hide), &slog.HandlerOptions{Level: l, ReplaceAttr: readable})
 	}
-	file := handler(logfile.New(filepath.Join(state, "logs", "chela.log"), o.MaxBytes), o.Level)
-	if !c.aloud {
-		return slog.New(file), nil
+	file, screen := logfile.New(filepath.Join(state, "logs", "chela.log"), o.MaxBytes), lines.Writer(c.Err, c.Palette(c.Err), o.ConsoleStyle)
+	switch {
+	case !c.aloud:
+		return slog.New(handler(file, o.Level)), nil
+	case o.Level == o.ConsoleLevel: // a line is made once
+		return slog.New(handler(logfile.Tee(file, screen), o.Level)), nil
 	}
-	return slog.New(slog.NewMultiHandler(file, handler(lines.Writer(c.Err, c.Palette(c.Err), o.ConsoleStyle), o.ConsoleLevel))), nil
+	return slog.New(slog.NewMultiHandler(handler(file, o.Level), handler(screen, o.ConsoleLevel))), nil
 }
 
 // readable writes durations as people do.

@@ -42,3 +42,19 @@ func (f filter) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// Tee returns a writer that gives each line to all of several, also when one
+// of them fails.
+func Tee(to ...io.Writer) io.Writer { return tee(to) }
+
+type tee []io.Writer
+
+func (t tee) Write(p []byte) (int, error) {
+	var failed error
+	for _, w := range t {
+		if _, err := w.Write(p); err != nil {
+			failed = err
+		}
+	}
+	return len(p), failed
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 )
 
 // Line is a record of a log, apart.
@@ -14,23 +15,23 @@ type Line struct {
 	Attrs   string // the rest, as key=value in the order in which it was written
 }
 
+// blank is what may stand between the parts of a JSON text.
+const blank = " \t\r\n"
+
 // Parse takes a line apart that is one JSON object with a message. It reports
 // whether the line is.
 func Parse(line []byte) (Line, bool) {
-	var l Line
-	var attrs []string
-	dec := json.NewDecoder(bytes.NewReader(line))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	line = bytes.Trim(line, blank)
+	if !bytes.HasPrefix(line, []byte("{")) || !json.Valid(line) {
 		return Line{}, false
 	}
-	for dec.More() {
-		key, err := dec.Token()
-		name, ok := key.(string)
-		var v json.RawMessage
-		if err != nil || !ok || dec.Decode(&v) != nil {
-			return Line{}, false
-		}
-		switch name {
+	var l Line
+	var attrs []string
+	for rest := bytes.Trim(line[1:len(line)-1], blank); len(rest) > 0; rest = bytes.TrimLeft(rest, blank+",") {
+		name, after := value(rest)
+		v, after := value(bytes.TrimLeft(after, blank+":"))
+		rest = after
+		switch name := bare(name); name {
 		case "time":
 			l.Time = bare(v)
 		case "level":
@@ -42,12 +43,45 @@ func Parse(line []byte) (Line, bool) {
 		}
 	}
 	l.Attrs = strings.Join(attrs, " ")
-	_, err := dec.Token()
-	return l, err == nil && l.Message != "" && dec.InputOffset() == int64(len(line))
+	return l, l.Message != ""
+}
+
+// value returns the first value of a part of a valid JSON text, and what comes
+// after it.
+func value(b []byte) (v, rest []byte) {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			for i++; b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ' ', '\t', '\r', '\n', ',', ':': // after a word or a number
+			if depth == 0 {
+				return b[:i], b[i:]
+			}
+			continue
+		default:
+			continue
+		}
+		if depth == 0 {
+			return b[:i+1], b[i+1:]
+		}
+	}
+	return b, nil
 }
 
 // bare returns a text without its quotes, and anything else as it is written.
-func bare(v json.RawMessage) string {
+func bare(v []byte) string {
+	if in, ok := bytes.CutPrefix(v, []byte(`"`)); ok && !bytes.ContainsFunc(in, func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) {
+		return string(in[:len(in)-1])
+	}
 	var s string
 	if json.Unmarshal(v, &s) != nil {
 		return string(v)
@@ -57,7 +91,7 @@ func bare(v json.RawMessage) string {
 
 // short returns a value as people read it: quotes are only around a text in
 // which its end would not be seen.
-func short(v json.RawMessage) string {
+func short(v []byte) string {
 	if s := bare(v); s != "" && !strings.ContainsAny(s, " \t\r\n\"=") {
 		return s
 	}
