@@ -34,17 +34,18 @@ func (w watched) Stream(ctx context.Context, r *Request) iter.Seq2[Event, error]
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var late atomic.Pointer[string] // what took too long
-		end := func(what string) func() {
-			return func() {
-				late.CompareAndSwap(nil, &what)
+		bound := func(what string, d time.Duration) *time.Timer {
+			return timer(d, func() {
+				why := fmt.Sprintf(what, d)
+				late.CompareAndSwap(nil, &why)
 				cancel()
-			}
+			})
 		}
-		total := timer(w.t.Total, end(fmt.Sprintf("no whole answer within %v", w.t.Total)))
+		total := bound("no whole answer within %v", w.t.Total)
 		defer total.Stop()
-		first := timer(w.t.First, end(fmt.Sprintf("no answer within %v", w.t.First)))
+		first := bound("no answer within %v", w.t.First)
 		defer first.Stop()
-		idle := timer(w.t.Idle, end(fmt.Sprintf("nothing new for %v", w.t.Idle)))
+		idle := bound("nothing new for %v", w.t.Idle)
 		idle.Stop()
 		defer idle.Stop()
 
