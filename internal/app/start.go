@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/chela-ai/chela/internal/access"
@@ -64,10 +66,13 @@ func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 // directory.
 func Attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	a, err := attach(ctx, s.State)
-	if err != nil {
-		return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no gateway is running", Hint: "chela gateway run", Err: err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		err = nil // nobody listens: there is no more to say
+	case err == nil:
+		return a, nil
 	}
-	return a, nil
+	return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no gateway is running", Hint: "chela gateway run", Err: err}
 }
 
 // Serve starts an engine that also serves its port. With l.Force it ends

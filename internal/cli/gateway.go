@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/cert"
 	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/figure"
+	"github.com/chela-ai/chela/internal/spelling"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -145,10 +148,13 @@ func (c *commands) gatewayStatus() *cobra.Command {
 		} else {
 			c.printGateway(st)
 		}
-		if err == nil && !st.Running {
-			return console.ErrReported
+		if err != nil || st.Running {
+			return err
 		}
-		return err
+		if !asJSON {
+			c.Suggest(c.Command("gateway run"))
+		}
+		return console.ErrReported
 	}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -166,20 +172,57 @@ func (c *commands) gatewayState(ctx context.Context) (gatewayState, error) {
 	}
 	st.URL = local.URL
 	if e, err := c.app.Attach(ctx, s); err == nil { // otherwise none runs: that is the answer
-		l, err := c.dial(ctx, e)
-		if err != nil {
+		if err := c.now(ctx, e, &st); err != nil {
 			return st, err
 		}
-		defer l.Close()
-		var now wire.Status
-		if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &now); err != nil {
-			return st, err
-		}
-		st.Running, st.Version, st.Uptime, st.Clients = true, now.Version, now.UptimeMs, len(l.Hello().Snapshot.Presence)-1
-		st.URL = now.URL
 	}
 	st.Port = reachable(ctx, st.URL)
 	return st, nil
+}
+
+// now asks the gateway that runs.
+func (c *commands) now(ctx context.Context, e Engine, st *gatewayState) error {
+	l, err := c.dial(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	var now wire.Status
+	if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &now); err != nil {
+		return err
+	}
+	st.Running, st.Version, st.Uptime, st.Clients = true, now.Version, now.UptimeMs, len(l.Hello().Snapshot.Presence)-1
+	st.URL = now.URL
+	return nil
+}
+
+// port returns where the gateway's port is: of the one that runs, or where the
+// configuration says.
+func (c *commands) port(ctx context.Context, s Start) (Port, error) {
+	p, err := c.app.Local(s)
+	if err != nil {
+		return p, err
+	}
+	if e, err := c.app.Attach(ctx, s); err == nil {
+		var st gatewayState
+		if err := c.now(ctx, e, &st); err == nil && st.URL != "" { // otherwise who probes sees why
+			p.URL = reached(st.URL)
+		}
+	}
+	return p, nil
+}
+
+// reached returns the URL by which this machine reaches what listens on all of
+// its addresses.
+func reached(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && a.IsUnspecified() {
+		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
+	}
+	return u.String()
 }
 
 // reachable says whether something listens at a URL.
@@ -233,8 +276,12 @@ func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) 
 	if err != nil || u.Host == "" {
 		return nil, console.Usage(console.Hint(fmt.Errorf("--url %s: not an address", address), "--url ws://127.0.0.1:18789"))
 	}
-	if u.Scheme != "ws" && u.Scheme != "wss" {
-		return nil, console.Usage(console.Hint(fmt.Errorf("--url %s: want ws:// or wss://", address), "--url ws://127.0.0.1:18789"))
+	switch u.Scheme {
+	case "ws", "wss":
+	case "http", "https":
+		u.Scheme = "ws" + strings.TrimPrefix(u.Scheme, "http") // as a browser shows it
+	default:
+		return nil, console.Usage(console.Hint(fmt.Errorf("--url %s: want ws:// or wss://", address), "--url ws://"+u.Host))
 	}
 	o := client.Options{
 		URL: u.String(), Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Auth: &p.Auth,
@@ -276,7 +323,7 @@ func (c *commands) gatewayProbe() *cobra.Command {
 		}
 		at := r.port()
 		if at.URL == "" {
-			local, err := c.app.Local(s)
+			local, err := c.port(cmd.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -323,7 +370,7 @@ func (c *commands) gatewayCall() *cobra.Command {
 			call := func(cl *client.Client) error {
 				var out json.RawMessage
 				if err := cl.Call(ctx, args[0], json.RawMessage(params), &out); err != nil {
-					return err
+					return c.meant(err, args[0], cl.Hello().Features.Methods)
 				}
 				return c.JSON(out)
 			}
@@ -342,6 +389,24 @@ func (c *commands) gatewayCall() *cobra.Command {
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "wait at most `DURATION`")
 	r.flags(cmd)
 	return cmd
+}
+
+// meant names the method that was meant by one that is not there.
+func (c *commands) meant(err error, name string, methods []string) error {
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok || !strings.HasPrefix(e.Message, "unknown method") {
+		return err
+	}
+	best, least := "", 1+len(name)/3
+	for _, m := range methods {
+		if d := spelling.Distance(name, m); d < least {
+			best, least = m, d
+		}
+	}
+	if best == "" {
+		return err
+	}
+	return c.Hint(err, "gateway call "+best)
 }
 
 func (c *commands) health() *cobra.Command {

@@ -22,8 +22,12 @@ func (c *commands) logs() *cobra.Command {
 		}
 		t := logfile.NewTail(filepath.Join(s.State, "logs", "chela.log"), func(line []byte) { c.printLog(line, asJSON) })
 		defer t.Close()
-		if err := t.Last(limit); err != nil {
+		n, err := t.Last(limit)
+		if err != nil {
 			return err
+		}
+		if n == 0 && limit > 0 {
+			fmt.Fprintln(c.Err, "Nothing is logged yet.")
 		}
 		if !follow {
 			return nil

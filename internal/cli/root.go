@@ -22,6 +22,9 @@ import (
 // exit code.
 func Main(ctx context.Context, args []string, app App) int {
 	c := &commands{app: app, Console: console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}}
+	if !console.IsTerminal(os.Stdout) {
+		c.Out = &console.Sink{W: os.Stdout}
+	}
 	c.Command = c.command
 	c.Dial = func(ctx context.Context, f func(*client.Client) error) error {
 		return c.with(ctx, func(l *link) error { return f(l.Client) })
@@ -50,6 +53,9 @@ func (c *commands) run(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if s, ok := c.Out.(*console.Sink); ok && err == nil {
+		err = s.Err
+	}
 	if err == nil {
 		return exitOK
 	}

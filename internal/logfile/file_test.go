@@ -57,7 +57,7 @@ func TestLogFile(t *testing.T) {
 			}
 		}
 		write("1\n2\n3\nfo")
-		if err := tail.Last(2); err != nil {
+		if n, err := tail.Last(2); err != nil || n != 2 {
 			t.Fatal(err)
 		}
 		write("ur\n5\n")

@@ -31,14 +31,15 @@ func (t *Tail) Close() {
 	}
 }
 
-// Last shows the newest n lines. A log that is not there has none.
-func (t *Tail) Last(n int) error {
+// Last shows the newest n lines and returns how many there were. A log that is
+// not there has none.
+func (t *Tail) Last(n int) (int, error) {
 	f, err := os.Open(t.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return 0, nil
 	}
 	if err != nil {
-		return fmt.Errorf("log: %w", err)
+		return 0, fmt.Errorf("log: %w", err)
 	}
 	t.file = f
 	var lines [][]byte
@@ -56,7 +57,7 @@ func (t *Tail) Last(n int) error {
 	for _, line := range lines {
 		t.show(line)
 	}
-	return nil
+	return len(lines), nil
 }
 
 // Follow shows lines as they are written, until ctx ends. A file that is begun

@@ -46,8 +46,13 @@ func (c *Console) Report(err error, hint string) {
 	p := c.Palette(c.Err)
 	fmt.Fprintln(c.Err, p.Bad.Paint("chela:"), ansi.Line(Said(err)))
 	if hint != "" {
-		fmt.Fprintln(c.Err, p.Dim.Paint("hint:"), ansi.Line(hint))
+		c.Suggest(hint)
 	}
+}
+
+// Suggest writes what can be typed next.
+func (c *Console) Suggest(hint string) {
+	fmt.Fprintln(c.Err, c.Palette(c.Err).Dim.Paint("hint:"), ansi.Line(hint))
 }
 
 // Said returns what err says to people: of an answer of the gateway not which

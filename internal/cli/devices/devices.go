@@ -124,7 +124,7 @@ func (c commands) devicesApprove() *cobra.Command {
 				}
 				var a wire.DeviceApproved
 				if err := l.Call(cmd.Context(), wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: id}, &a); err != nil {
-					return err
+					return c.unknown(err, id, "devices list")
 				}
 				fmt.Fprintf(c.Out, "approved %s: %s\n", short(a.Device.ID), scopeList(a.Device.Scopes))
 				return nil
@@ -148,11 +148,19 @@ func (c commands) request(waiting []wire.PairRequest, args []string, latest bool
 	return waiting[len(waiting)-1].ID, nil // they are in order of time
 }
 
+// unknown says of a request that is not there where those are that are.
+func (c commands) unknown(err error, id, list string) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Message == "unknown requestId" {
+		return c.Hint(fmt.Errorf("nothing waits as %s", id), list)
+	}
+	return err
+}
+
 func (c commands) devicesReject() *cobra.Command {
 	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		var r wire.DeviceRejected
 		if err := c.Call(cmd.Context(), wire.MethodDevicePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
-			return err
+			return c.unknown(err, args[0], "devices list")
 		}
 		fmt.Fprintln(c.Out, "rejected "+short(r.Device))
 		return nil

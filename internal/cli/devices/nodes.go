@@ -93,7 +93,7 @@ func (c commands) nodesApprove() *cobra.Command {
 			}
 			var a wire.NodeApprovedResult
 			if err := l.Call(cmd.Context(), wire.MethodNodePairApprove, wire.DeviceRequestID{ID: id}, &a); err != nil {
-				return err
+				return c.unknown(err, id, "nodes list")
 			}
 			fmt.Fprintf(c.Out, "approved %s: %s\n", short(a.Node.ID), commandNames(a.Node.Commands))
 			return nil
@@ -105,7 +105,7 @@ func (c commands) nodesReject() *cobra.Command {
 	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		var r wire.NodeRejected
 		if err := c.Call(cmd.Context(), wire.MethodNodePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
-			return err
+			return c.unknown(err, args[0], "nodes list")
 		}
 		fmt.Fprintln(c.Out, "rejected "+short(r.Node))
 		return nil
