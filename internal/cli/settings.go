@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/config"
 )
 
 // settings is the configuration and the keys, as commands of other packages
@@ -22,37 +23,37 @@ func (s settings) Section(path string) (json.RawMessage, error) {
 	return t.Section(path), nil
 }
 
-func (s settings) Set(path string, value any) error {
-	b, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
+func (s settings) Set(values map[string]any) error {
 	t, err := s.c.tree()
 	if err != nil {
 		return err
 	}
-	next, err := t.Set(path, b)
-	if err != nil {
-		return err
+	old := t
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		if t, err = set(t, path, values[path]); err != nil {
+			return err
+		}
 	}
-	s.c.wrote(next)
+	if t != old {
+		s.c.wrote(t)
+	}
 	return nil
 }
 
-func (s settings) Unset(path string) error {
-	t, err := s.c.tree()
+// set writes one value, or takes it away.
+func set(t *config.Tree, path string, value any) (*config.Tree, error) {
+	if value == nil {
+		next, err := t.Unset(path)
+		if errors.Is(err, chela.ErrNotFound) {
+			return t, nil
+		}
+		return next, err
+	}
+	b, err := json.Marshal(value)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	next, err := t.Unset(path)
-	switch {
-	case errors.Is(err, chela.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	}
-	s.c.wrote(next)
-	return nil
+	return t.Set(path, b)
 }
 
 // Providers returns the providers that a model can be of.

@@ -20,9 +20,8 @@ import (
 type Settings interface {
 	// Section returns the JSON at a path; nil: nothing is set.
 	Section(path string) (json.RawMessage, error)
-	Set(path string, value any) error
-	// Unset removes what is set at a path, if anything is.
-	Unset(path string) error
+	// Set writes values by their paths, and says so; nil takes one away.
+	Set(values map[string]any) error
 }
 
 // Policy returns the command exec-policy with those below it.
@@ -191,19 +190,21 @@ func (p policy) apply(cmd *cobra.Command, s wire.ExecSettings, all bool) error {
 	if err != nil {
 		return err
 	}
+	values := map[string]any{}
 	if s.Security != "" || s.Ask != "" || all {
-		err = p.unword(&s, all)
-	}
-	for path, word := range map[string]string{"tools.exec.security": s.Security, "tools.exec.ask": s.Ask} {
-		switch {
-		case err != nil:
-		case word != "":
-			err = p.settings.Set(path, word)
-		case all:
-			err = p.settings.Unset(path)
+		values["tools.exec.mode"] = nil // the pair says it
+		if err := p.unword(&s, all); err != nil {
+			return err
 		}
 	}
-	if err != nil {
+	for path, word := range map[string]string{"tools.exec.security": s.Security, "tools.exec.ask": s.Ask} {
+		if word != "" {
+			values[path] = word
+		} else if all {
+			values[path] = nil
+		}
+	}
+	if err := p.settings.Set(values); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.Out, "The rules hold from the next command on, the configuration from the next start of Chela.")
@@ -211,8 +212,8 @@ func (p policy) apply(cmd *cobra.Command, s wire.ExecSettings, all bool) error {
 	return nil
 }
 
-// unword takes the one word for the pair out of the configuration. What it said
-// of the half that is not to be set stays said.
+// unword puts into s what the one word for the pair said of the half that is
+// not to be set: it stays said when the word goes.
 func (p policy) unword(s *wire.ExecSettings, all bool) error {
 	raw, err := p.settings.Section("tools.exec.mode")
 	if err != nil || raw == nil {
@@ -226,11 +227,12 @@ func (p policy) unword(s *wire.ExecSettings, all bool) error {
 	if err != nil {
 		return err
 	}
-	if !all {
-		s.Ask = cmp.Or(s.Ask, string(q.Ask))
-		if s.Security == "" && q.Security != allowlist.Listed { // which is what holds without a word
-			s.Security = string(q.Security)
-		}
+	if all {
+		return nil
 	}
-	return p.settings.Unset("tools.exec.mode")
+	s.Ask = cmp.Or(s.Ask, string(q.Ask))
+	if s.Security == "" && q.Security != allowlist.Listed { // which is what holds without a word
+		s.Security = string(q.Security)
+	}
+	return nil
 }

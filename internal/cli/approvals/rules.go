@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,6 +112,9 @@ func (c commands) bring() *cobra.Command {
 				args = []string{filepath.Join(home, ".openclaw", allowlist.FileName)}
 			}
 			b, err := c.read(args[0])
+			if errors.Is(err, fs.ErrNotExist) {
+				return c.Hint(fmt.Errorf("there is no %s", args[0]), "approvals import FILE")
+			}
 			if err != nil {
 				return err
 			}

@@ -103,7 +103,7 @@ func (c commands) choose(primary string, fallbacks []string, force bool) error {
 	if len(fallbacks) > 0 {
 		v = map[string]any{"primary": primary, "fallbacks": fallbacks}
 	}
-	return c.settings.Set("agents.defaults.model", v)
+	return c.settings.Set(map[string]any{"agents.defaults.model": v})
 }
 
 // check refuses what is no model, as far as that can be known: the models of a
@@ -193,7 +193,7 @@ func (c commands) aliases() *cobra.Command {
 				models[args[1]] = map[string]any{}
 			}
 			models[args[1]]["alias"] = args[0]
-			return c.settings.Set("agents.defaults.models", models)
+			return c.settings.Set(map[string]any{"agents.defaults.models": models})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

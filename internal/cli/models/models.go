@@ -27,8 +27,9 @@ func Commands(k *console.Console, s Settings) *cobra.Command {
 type Settings interface {
 	// Section returns what the configuration says at a path; nil: nothing.
 	Section(path string) (json.RawMessage, error)
-	// Set writes a value of the configuration and says so.
-	Set(path string, value any) error
+	// Set writes values of the configuration by their paths, and says so; nil
+	// takes one away.
+	Set(values map[string]any) error
 	// Providers returns the providers that are known or configured.
 	Providers() ([]string, error)
 	// SaveKey keeps the key of a model provider. A name keeps it beside the

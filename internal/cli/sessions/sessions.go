@@ -39,6 +39,10 @@ func (c commands) list() *cobra.Command {
 		if asJSON {
 			return c.JSON(list.Sessions)
 		}
+		if len(list.Sessions) == 0 && p.Search != "" {
+			fmt.Fprintln(c.Out, "No session has that in its key, label or title.")
+			return nil
+		}
 		c.printSessions(list)
 		return nil
 	}}
