@@ -66,19 +66,11 @@ func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 // directory.
 func Attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	a, err := attach(ctx, s.State)
-<<<<<<< Updated upstream
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		err = nil // nobody listens: there is no more to say
 	case err == nil:
 		return a, nil
-=======
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil // there is no socket: nothing more can be said
-		}
-		return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no gateway is running", Hint: "chela gateway run", Err: err}
->>>>>>> Stashed changes
 	}
 	return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no gateway is running", Hint: "chela gateway run", Err: err}
 }

@@ -313,47 +313,14 @@ func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) 
 	return cl, err
 }
 
-// portOf returns where the gateway is that is meant: without a URL, the one
-// that runs here, else the one that the configuration describes.
-func (c *commands) portOf(ctx context.Context, r remote) (Port, error) {
-	at := r.port()
-	s, err := c.start()
-	if err != nil || at.URL != "" {
-		return at, err
-	}
-	local, err := c.app.Local(s)
-	if err != nil {
-		return at, err
-	}
-	if at.Auth != (wire.Auth{}) {
-		local.Auth = at.Auth
-	}
-	if st, err := c.gatewayState(ctx); err == nil && st.Running {
-		local.URL = withPort(local.URL, st.URL)
-	}
-	return local, nil
-}
-
-// withPort returns the address a with the port of b.
-func withPort(a, b string) string {
-	to, err := url.Parse(a)
-	from, ferr := url.Parse(b)
-	if err != nil || ferr != nil || from.Port() == "" {
-		return a
-	}
-	to.Host = net.JoinHostPort(to.Hostname(), from.Port())
-	return to.String()
-}
-
 func (c *commands) gatewayProbe() *cobra.Command {
 	var r remote
 	var asJSON bool
 	cmd := &cobra.Command{Use: "probe", Short: "Connect to the gateway's port as other programs do", Args: console.Exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		at, err := c.portOf(cmd.Context(), r)
+		s, err := c.start()
 		if err != nil {
 			return err
 		}
-<<<<<<< Updated upstream
 		at := r.port()
 		if at.URL == "" {
 			local, err := c.port(cmd.Context(), s)
@@ -365,8 +332,6 @@ func (c *commands) gatewayProbe() *cobra.Command {
 			}
 			at = local
 		}
-=======
->>>>>>> Stashed changes
 		begin := time.Now()
 		cl, err := c.dialURL(cmd.Context(), at)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -140,7 +139,7 @@ func (c commands) devicesApprove() *cobra.Command {
 func (c commands) request(waiting []wire.PairRequest, args []string, latest bool) (string, error) {
 	switch {
 	case len(args) == 1:
-		return c.one(requestIDs(waiting), args[0], "no request %s waits", "devices list")
+		return args[0], nil
 	case len(waiting) == 0:
 		return "", errors.New("no device waits for approval")
 	case !latest:
@@ -149,61 +148,22 @@ func (c commands) request(waiting []wire.PairRequest, args []string, latest bool
 	return waiting[len(waiting)-1].ID, nil // they are in order of time
 }
 
-<<<<<<< Updated upstream
 // unknown says of a request that is not there where those are that are.
 func (c commands) unknown(err error, id, list string) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok && e.Message == "unknown requestId" {
 		return c.Hint(fmt.Errorf("nothing waits as %s", id), list)
 	}
 	return err
-=======
-func requestIDs(waiting []wire.PairRequest) []string {
-	ids := make([]string, len(waiting))
-	for i, r := range waiting {
-		ids[i] = r.ID
-	}
-	return ids
-}
-
-// one returns the id that begins with name. When there is none it says so, and
-// how to list them.
-func (c commands) one(ids []string, name, none, list string) (string, error) {
-	ids = slices.DeleteFunc(ids, func(id string) bool { return name == "" || !strings.HasPrefix(id, name) })
-	switch {
-	case len(ids) == 0:
-		return "", c.Hint(fmt.Errorf(none, name), list)
-	case slices.Contains(ids, name):
-		return name, nil
-	case len(ids) > 1:
-		return "", c.Hint(fmt.Errorf("%d ids begin with %s", len(ids), name), list+" --json")
-	}
-	return ids[0], nil
->>>>>>> Stashed changes
 }
 
 func (c commands) devicesReject() *cobra.Command {
 	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-<<<<<<< Updated upstream
 		var r wire.DeviceRejected
 		if err := c.Call(cmd.Context(), wire.MethodDevicePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
 			return c.unknown(err, args[0], "devices list")
 		}
 		fmt.Fprintln(c.Out, "rejected "+short(r.Device))
 		return nil
-=======
-		return c.paired(cmd.Context(), func(l *client.Client, list wire.DevicePairs) error {
-			id, err := c.one(requestIDs(list.Pending), args[0], "no request %s waits", "devices list")
-			if err != nil {
-				return err
-			}
-			var r wire.DeviceRejected
-			if err := l.Call(cmd.Context(), wire.MethodDevicePairReject, wire.DeviceRequestID{ID: id}, &r); err != nil {
-				return err
-			}
-			fmt.Fprintln(c.Out, "rejected "+short(r.Device))
-			return nil
-		})
->>>>>>> Stashed changes
 	}}
 }
 
@@ -229,15 +189,19 @@ func (c commands) devicesRemove() *cobra.Command {
 // with name.
 func (c commands) device(ctx context.Context, name string, f func(*client.Client, string) error) error {
 	return c.paired(ctx, func(l *client.Client, list wire.DevicePairs) error {
-		ids := make([]string, len(list.Paired))
-		for i, d := range list.Paired {
-			ids[i] = d.ID
+		var ids []string
+		for _, d := range list.Paired {
+			if name != "" && strings.HasPrefix(d.ID, strings.ToLower(name)) {
+				ids = append(ids, d.ID)
+			}
 		}
-		id, err := c.one(ids, strings.ToLower(name), "no device %s is paired", "devices list")
-		if err != nil {
-			return err
+		switch len(ids) {
+		case 0:
+			return c.Hint(fmt.Errorf("no device %s is paired", name), "devices list")
+		case 1:
+			return f(l, ids[0])
 		}
-		return f(l, id)
+		return c.Hint(fmt.Errorf("%d devices begin with %s", len(ids), name), "devices list --json")
 	})
 }
 

@@ -1,7 +1,6 @@
 package devices
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -73,37 +72,25 @@ func commandNames(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// nodeRequest connects and calls f with the id of the request that is meant:
-// without an argument, the only one.
-func (c commands) nodeRequest(ctx context.Context, args []string, f func(l *client.Client, id string) error) error {
-	return c.Dial(ctx, func(l *client.Client) error {
-		var pairs wire.NodePairs
-		if err := l.Call(ctx, wire.MethodNodePairList, wire.None{}, &pairs); err != nil {
-			return err
-		}
-		ids := make([]string, len(pairs.Pending))
-		for i, r := range pairs.Pending {
-			ids[i] = r.ID
-		}
-		switch {
-		case len(args) == 0 && len(ids) == 0:
-			return errors.New("no node waits for approval")
-		case len(args) == 0 && len(ids) > 1:
-			return c.Hint(errors.New("which request?"), "nodes list")
-		case len(args) == 0:
-			return f(l, ids[0])
-		}
-		id, err := c.one(ids, args[0], "no request %s waits", "nodes list")
-		if err != nil {
-			return err
-		}
-		return f(l, id)
-	})
-}
-
 func (c commands) nodesApprove() *cobra.Command {
 	return &cobra.Command{Use: "approve [REQUEST]", Short: "Let a node do what it asks for", Args: console.Between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.nodeRequest(cmd.Context(), args, func(l *client.Client, id string) error {
+		return c.Dial(cmd.Context(), func(l *client.Client) error {
+			var id string
+			if len(args) == 1 {
+				id = args[0]
+			} else {
+				var pairs wire.NodePairs
+				if err := l.Call(cmd.Context(), wire.MethodNodePairList, wire.None{}, &pairs); err != nil {
+					return err
+				}
+				if len(pairs.Pending) == 0 {
+					return errors.New("no node waits for approval")
+				}
+				if len(pairs.Pending) > 1 {
+					return c.Hint(errors.New("which request?"), "nodes list")
+				}
+				id = pairs.Pending[0].ID
+			}
 			var a wire.NodeApprovedResult
 			if err := l.Call(cmd.Context(), wire.MethodNodePairApprove, wire.DeviceRequestID{ID: id}, &a); err != nil {
 				return c.unknown(err, id, "nodes list")
@@ -116,23 +103,12 @@ func (c commands) nodesApprove() *cobra.Command {
 
 func (c commands) nodesReject() *cobra.Command {
 	return &cobra.Command{Use: "reject REQUEST", Short: "Turn a request down", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-<<<<<<< Updated upstream
 		var r wire.NodeRejected
 		if err := c.Call(cmd.Context(), wire.MethodNodePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
 			return c.unknown(err, args[0], "nodes list")
 		}
 		fmt.Fprintln(c.Out, "rejected "+short(r.Node))
 		return nil
-=======
-		return c.nodeRequest(cmd.Context(), args, func(l *client.Client, id string) error {
-			var r wire.NodeRejected
-			if err := l.Call(cmd.Context(), wire.MethodNodePairReject, wire.DeviceRequestID{ID: id}, &r); err != nil {
-				return err
-			}
-			fmt.Fprintln(c.Out, "rejected "+short(r.Node))
-			return nil
-		})
->>>>>>> Stashed changes
 	}}
 }
 
