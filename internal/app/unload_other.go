@@ -1,0 +1,6 @@
+//go:build !linux
+
+package app
+
+// unload does nothing: the kernel keeps what it likes.
+func unload() {}
