@@ -58,12 +58,11 @@ const maxRefused = 1024
 // that it is in memory for one call only. A model that takes none is told the
 // references.
 func (im *Images) fill(r *llm.Request) *llm.Request {
-	blind := im.Seen != nil && !im.Seen(r.Model)
 	return mapImages(r, func(p llm.Part) llm.Part {
 		if p.Ref == "" || len(p.Data) > 0 {
 			return p
 		}
-		if blind {
+		if im.Seen != nil && !im.Seen(r.Model) {
 			return llm.Text(ImageNote(&p, "this model takes no images; the image tool can look at it"))
 		}
 		if why, ok := im.why(r.Model, p.Ref); ok {

@@ -48,7 +48,10 @@ func Rules(set tool.Set, p policy.Pipeline, who chela.Principal) policy.Pipeline
 // not what they did for the agent's run before.
 func (d *Door) offered(s Scope) tool.Set {
 	set, o := Offered(s.Tools, s.Policy, s.Principal)
-	text := fmt.Sprint(o.Removed, o.Warnings)
+	text := ""
+	if len(o.Removed)+len(o.Warnings) > 0 {
+		text = fmt.Sprint(o.Removed, o.Warnings)
+	}
 	d.mu.Lock()
 	news := d.said[s.Agent] != text
 	d.said[s.Agent] = text

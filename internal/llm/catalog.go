@@ -83,9 +83,10 @@ func (c Catalog) Resolve(ref string) (Model, error) {
 
 // Lookup returns the model with that "provider/model".
 func (c Catalog) Lookup(ref string) (Model, bool) {
-	for _, m := range c.Models {
-		if len(ref) == len(m.Provider)+1+len(m.ID) && strings.EqualFold(ref, m.Ref()) {
-			return m, true
+	for i := range c.Models {
+		m := &c.Models[i] // a copy of each would be most of the work
+		if len(ref) == len(m.Provider)+1+len(m.ID) && strings.EqualFold(ref, m.Provider+"/"+m.ID) {
+			return *m, true
 		}
 	}
 	return Model{}, false

@@ -85,15 +85,13 @@ func New(o Options) *Provider {
 		u.Path = strings.TrimSuffix(u.Path, "/v1") + "/v1/messages"
 	}
 	p.client = dialect.NewClient(p.name, u, err, o.HTTP, header(o, u), o.Key)
-	p.client.Images.Load, p.client.Images.Seen = o.Image, p.sees
+	p.client.Images.Load = o.Image
+	p.client.Images.Seen = func(id string) bool { return sees(p.model(id)) }
 	return p
 }
 
 // sees reports whether a model takes images, as far as is known.
-func (p *Provider) sees(id string) bool {
-	m := p.model(id)
-	return m.ID == "" || m.Images
-}
+func sees(m llm.Model) bool { return m.ID == "" || m.Images }
 
 // ways returns what a model takes of tools.
 func (p *Provider) ways(id string) dialect.Ways {

@@ -21,7 +21,7 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 	}
 	r = p.offers.Fit(r)
 	model := p.model(r.Model)
-	e := encoder{provider: p.name, images: p.sees(r.Model)}
+	e := encoder{provider: p.name, images: sees(model)}
 	enc := e.encode(r.Messages)
 	t := think(r, model, replays(r.Messages, enc))
 	marker := cacheMarker(r.Cache)
