@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -205,16 +206,14 @@ func (k *call) outcome(res tool.Result) outcome {
 
 // stable returns details without the tool's volatile keys.
 func (k *call) stable(details json.RawMessage) string {
-	v, err := decode(details)
-	if err != nil {
-		return ""
+	var m map[string]json.RawMessage
+	if len(k.spec.Volatile) == 0 || json.Unmarshal(details, &m) != nil {
+		return string(details)
 	}
-	if m, ok := v.(map[string]any); ok {
-		for _, name := range k.spec.Volatile {
-			delete(m, name)
-		}
+	for _, name := range k.spec.Volatile {
+		delete(m, name)
 	}
-	b, err := json.Marshal(v)
+	b, err := json.Marshal(m)
 	if err != nil {
 		return ""
 	}
@@ -226,5 +225,5 @@ func polls(args json.RawMessage) bool {
 	var a struct {
 		Action string `json:"action"`
 	}
-	return json.Unmarshal(args, &a) == nil && (a.Action == "poll" || a.Action == "log" || a.Action == "wait")
+	return bytes.Contains(args, []byte(`"action"`)) && json.Unmarshal(args, &a) == nil && (a.Action == "poll" || a.Action == "log" || a.Action == "wait")
 }

@@ -65,7 +65,7 @@ func New(o Options) (tool.Tool, error) {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
-	t := &execTool{Options: o, env: environment(o.Environ, o.PathPrepend)}
+	t := &execTool{Options: o, spec: spec(), env: environment(o.Environ, o.PathPrepend)}
 	for _, p := range o.DangerousPatterns {
 		re, err := regexp.Compile(p)
 		if err != nil {
@@ -82,6 +82,7 @@ func New(o Options) (tool.Tool, error) {
 // execTool is the tool.
 type execTool struct {
 	Options
+	spec tool.Spec
 	deny []*regexp.Regexp
 	env  []string // of every command, PATH first
 }
@@ -109,7 +110,9 @@ type args struct {
 	Ask      any    `json:"ask"` // a word or a boolean
 }
 
-func (t *execTool) Spec() tool.Spec {
+func (t *execTool) Spec() tool.Spec { return t.spec }
+
+func spec() tool.Spec {
 	return tool.Spec{
 		Name:        "exec",
 		Label:       "Run command",

@@ -27,7 +27,10 @@ const (
 var processText string
 
 // processTool is the tool process.
-type processTool struct{ c *Commands }
+type processTool struct {
+	c    *Commands
+	spec tool.Spec
+}
 
 var (
 	_ tool.Tool    = processTool{}
@@ -36,7 +39,7 @@ var (
 
 // Tool returns the tool by which a model watches and steers the commands of
 // its session.
-func (s *Commands) Tool() tool.Tool { return processTool{s} }
+func (s *Commands) Tool() tool.Tool { return processTool{s, processSpec()} }
 
 // processArgs are the arguments of a call.
 type processArgs struct {
@@ -55,7 +58,9 @@ type processArgs struct {
 	Bracketed *bool    `json:"bracketed"`
 }
 
-func (processTool) Spec() tool.Spec {
+func (t processTool) Spec() tool.Spec { return t.spec }
+
+func processSpec() tool.Spec {
 	return tool.Spec{
 		Name:        "process",
 		Label:       "Background commands",
