@@ -5,6 +5,8 @@ const (
 	MethodUsageCost     = "usage.cost"
 	MethodUsageStatus   = "usage.status"
 	MethodSessionsUsage = "sessions.usage"
+	MethodUsageCourse   = "sessions.usage.timeseries"
+	MethodUsageLogs     = "sessions.usage.logs"
 )
 
 // UsageCost is the parameters of usage.cost.
@@ -134,4 +136,46 @@ type UsageGroup struct {
 type UsageAgent struct {
 	AgentID string   `json:"agentId"`
 	Totals  UsageSum `json:"totals"`
+}
+
+// SessionUsageOf is the parameters of sessions.usage.timeseries and
+// sessions.usage.logs.
+type SessionUsageOf struct {
+	Key   string `json:"key"`
+	Limit int    `json:"limit,omitempty"` // of the messages of logs; 0: 200
+}
+
+// UsageCourse is the result of sessions.usage.timeseries: what the session spent
+// in the course of its conversation.
+type UsageCourse struct {
+	SessionID string      `json:"sessionId"`
+	Points    []UsageStep `json:"points"` // oldest first; at most 200, several calls in one when there were more
+}
+
+// UsageStep is what was spent up to a time, and since the step before.
+type UsageStep struct {
+	Time       Millis  `json:"timestamp"`
+	Input      int64   `json:"input"`
+	Output     int64   `json:"output"`
+	CacheRead  int64   `json:"cacheRead"`
+	CacheWrite int64   `json:"cacheWrite"`
+	Total      int64   `json:"totalTokens"`
+	Cost       float64 `json:"cost"`
+	Tokens     int64   `json:"cumulativeTokens"`
+	Spent      float64 `json:"cumulativeCost"`
+}
+
+// UsageLogs is the result of sessions.usage.logs: what was said, with what it
+// cost.
+type UsageLogs struct {
+	Logs []UsageLog `json:"logs"` // oldest first
+}
+
+// UsageLog is one message.
+type UsageLog struct {
+	Time    Millis   `json:"timestamp"`
+	Role    string   `json:"role"`
+	Content string   `json:"content"` // as text; tools as "[Tool: name]", results below "[Tool Result]"
+	Tokens  int64    `json:"tokens,omitempty"`
+	Cost    *float64 `json:"cost,omitempty"` // nil: no price is known
 }

@@ -29,7 +29,7 @@ var resultless = []string{
 	"node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename",
 	"openclaw.approval.list", "plugin.approval.list", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.list",
 	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
-	"sessions.reset", "sessions.send", "sessions.steer", "sessions.subscribe", "sessions.usage", "status",
+	"sessions.reset", "sessions.send", "sessions.steer", "sessions.subscribe", "sessions.usage", "sessions.usage.logs", "sessions.usage.timeseries", "status",
 	"system-event", "system-presence", "usage.cost", "usage.status", "wake",
 }
 
@@ -95,6 +95,8 @@ func (g *golden) calls() []call {
 		{"usage.cost", m{}, nil},
 		{"usage.status", m{}, nil},
 		{"sessions.usage", m{}, nil},
+		{"sessions.usage.timeseries", m{"key": talked}, nil},
+		{"sessions.usage.logs", m{"key": talked, "limit": 1000}, nil},
 
 		{"chat.history", m{"sessionKey": talked, "limit": 50}, row},
 		{"chat.startup", m{"sessionKey": talked}, row},

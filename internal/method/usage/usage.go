@@ -32,6 +32,8 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodUsageStatus, op, chela.ScopeRead, m.status),
 		rpc.New(wire.MethodSessionsUsage, op, chela.ScopeRead, m.sessions).
 			Accepting("agentScope", "creatorKey", "groupBy", "includeHistorical", "includeContextWeight", "timeZone"),
+		rpc.New(wire.MethodUsageCourse, op, chela.ScopeRead, m.course).Accepting("agentId"),
+		rpc.New(wire.MethodUsageLogs, op, chela.ScopeRead, m.logs).Accepting("agentId"),
 	}
 }
 

@@ -1,16 +1,19 @@
 package usage_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/internal/method/methodtest"
+	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/usage"
 	"github.com/chela-ai/chela/wire"
@@ -145,6 +148,71 @@ func TestSessions(t *testing.T) {
 	} {
 		if err := h.Call(t.Context(), wire.MethodSessionsUsage, in, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", in, err, want)
+		}
+	}
+}
+
+func TestCourse(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("Hello.")))
+	run, err := h.Send(t.Context(), "main", "hi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.End(run)
+	const calls = 1001 // more than a page of entries, and more than steps
+	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	h.Put(func(tx store.Tx) error {
+		meta, err := tx.Sessions().Get("agent:main:main")
+		if err != nil {
+			return err
+		}
+		meta.ID = "told"
+		if err := tx.Sessions().Put(meta); err != nil {
+			return err
+		}
+		entries := make([]*session.Entry, calls)
+		for i := range entries {
+			entries[i] = &session.Entry{
+				ID: fmt.Sprint(i), Kind: session.KindMessage, Time: begin.Add(time.Duration(i) * time.Second), Usage: &llm.Usage{Input: 10, Output: 1}, NanoUSD: 1e6,
+				Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(strings.Repeat("ä", 3000)), {Kind: llm.PartCall, Call: &llm.ToolCall{ID: "c", Name: "read"}}}},
+			}
+			if i == calls-1 {
+				entries[i].NanoUSD, entries[i].Message = -1, &llm.Message{Role: llm.RoleTool, ToolName: "read", Parts: []llm.Part{llm.Text("done")}}
+			}
+		}
+		return tx.Sessions().Append("told", entries...)
+	})
+
+	c := methodtest.Do[wire.UsageCourse](t, h, wire.MethodUsageCourse, wire.SessionUsageOf{Key: "main"})
+	if c.SessionID != "told" || len(c.Points) != 167 { // six calls each
+		t.Fatalf("%d steps of %s", len(c.Points), c.SessionID)
+	}
+	first := wire.UsageStep{Time: wire.At(begin.Add(5 * time.Second)), Input: 60, Output: 6, Total: 66, Cost: 0.006, Tokens: 66, Spent: 0.006}
+	if diff := cmp.Diff(first, c.Points[0], cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("the first step: -want +got\n%s", diff)
+	}
+	last := c.Points[len(c.Points)-1]
+	if last.Tokens != 11*calls || last.Spent < 0.9999 || last.Spent > 1.0001 || last.Total != 55 || last.Time != wire.At(begin.Add((calls-1)*time.Second)) {
+		t.Errorf("the last step: %+v", last)
+	}
+
+	l := methodtest.Do[wire.UsageLogs](t, h, wire.MethodUsageLogs, wire.SessionUsageOf{Key: "main", Limit: 2}).Logs
+	cost := 0.001
+	want := []wire.UsageLog{
+		{Time: wire.At(begin.Add((calls - 2) * time.Second)), Role: "assistant", Content: strings.Repeat("ä", 2000) + "…", Tokens: 11, Cost: &cost},
+		{Time: wire.At(begin.Add((calls - 1) * time.Second)), Role: "toolResult", Content: "[Tool: read]\n[Tool Result]\ndone", Tokens: 11},
+	}
+	if diff := cmp.Diff(want, l); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	for in, want := range map[wire.SessionUsageOf]string{
+		{}: "must have required property 'key'", {Key: "agent:\n"}: "params: ", {Key: "nobody"}: "No transcript found for session: agent:main:nobody",
+	} {
+		for _, method := range []string{wire.MethodUsageCourse, wire.MethodUsageLogs} {
+			if err := h.Call(t.Context(), method, in, nil); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s %+v: %v, want %s", method, in, err, want)
+			}
 		}
 	}
 }
