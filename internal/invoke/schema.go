@@ -24,72 +24,91 @@ type schemas struct {
 // maxSchemas bounds what is kept: tools of servers outside may change theirs.
 const maxSchemas = 4096
 
-// arguments is what a tool takes.
+// arguments is what a tool takes. A validator is made of it when a call comes,
+// or before the first model is told of it, if it may be that none can be made:
+// all stock tools' together take longer than a turn.
 type arguments struct {
-	text     json.RawMessage // the object schema that the definition means
-	top      *jsonschema.Schema
+	text  json.RawMessage // the object schema that the definition means
+	plain bool            // a validator can be made
+	err   error           // why the schema cannot be used
+	said  bool            // the error was logged
+
+	top      *jsonschema.Schema // nil: not made yet
 	compiled *jsonschema.Resolved
 	doc      *schema.Doc
-	err      error // why the schema cannot be used
-	said     bool  // the error was logged
 }
 
-// of returns what a tool takes.
+// of returns what a tool takes, ready to hold a call against.
 func (ss *schemas) of(spec tool.Spec) (*arguments, error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	a := ss.kept[string(spec.Schema)]
-	if a == nil {
-		a = takes(spec.Schema)
-		if ss.kept == nil || len(ss.kept) >= maxSchemas {
-			ss.kept = make(map[string]*arguments)
-		}
-		ss.kept[string(spec.Schema)] = a
-	}
-	if a.err != nil {
-		return nil, fmt.Errorf("the schema of tool %s cannot be used: %w", spec.Name, a.err)
-	}
-	return a, nil
+	a := ss.readLocked(spec.Schema)
+	a.prepare()
+	return a, a.unusable(spec.Name)
 }
 
 // offered returns the schema that a model is told of, unless the tool could
 // not be called: that is logged, once.
 func (ss *schemas) offered(spec tool.Spec, log *slog.Logger) (json.RawMessage, bool) {
-	a, err := ss.of(spec)
-	if err == nil {
-		return a.text, true
-	}
 	ss.mu.Lock()
-	a = ss.kept[string(spec.Schema)]
-	said := a != nil && a.said
-	if a != nil {
+	defer ss.mu.Unlock()
+	a := ss.readLocked(spec.Schema)
+	if !a.plain {
+		a.prepare()
+	}
+	if a.err != nil && !a.said {
 		a.said = true
+		log.Warn("no model is told of a tool", "tool", spec.Name, "err", a.unusable(spec.Name))
 	}
-	ss.mu.Unlock()
-	if !said {
-		log.Warn("no model is told of a tool", "tool", spec.Name, "err", err)
+	return a.text, a.err == nil
+}
+
+// readLocked returns what the tool with the definition takes.
+func (ss *schemas) readLocked(definition json.RawMessage) *arguments {
+	if a := ss.kept[string(definition)]; a != nil {
+		return a
 	}
-	return nil, false
+	a := takes(definition)
+	if ss.kept == nil || len(ss.kept) >= maxSchemas {
+		ss.kept = make(map[string]*arguments)
+	}
+	ss.kept[string(definition)] = a
+	return a
 }
 
 // takes reads a tool's definition; one that has no schema takes any object.
 func takes(definition json.RawMessage) *arguments {
-	a := &arguments{top: new(jsonschema.Schema)}
-	var relaxed json.RawMessage
-	if a.text, a.err = schema.Object(definition); a.err != nil {
-		return a
+	a := &arguments{}
+	a.text, a.err = schema.Object(definition)
+	a.plain = a.err == nil && schema.Plain(a.text)
+	return a
+}
+
+// unusable returns why the tool cannot be called; nil: it can.
+func (a *arguments) unusable(tool string) error {
+	if a.err == nil {
+		return nil
 	}
+	return fmt.Errorf("the schema of tool %s cannot be used: %w", tool, a.err)
+}
+
+// prepare makes the validator, unless it is there.
+func (a *arguments) prepare() {
+	if a.err != nil || a.top != nil {
+		return
+	}
+	a.top = new(jsonschema.Schema)
+	var relaxed json.RawMessage
 	if relaxed, a.err = schema.Relax(a.text); a.err != nil {
-		return a
+		return
 	}
 	if a.doc, a.err = schema.Read(relaxed); a.err != nil {
-		return a
+		return
 	}
 	if a.err = json.Unmarshal(relaxed, a.top); a.err != nil {
-		return a
+		return
 	}
 	a.compiled, a.err = a.top.Resolve(nil) // nothing is fetched
-	return a
 }
 
 // maxSteps bounds the work of one validation; a few milliseconds.

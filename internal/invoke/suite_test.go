@@ -57,6 +57,7 @@ func TestSuite(t *testing.T) {
 				g.Schema = json.RawMessage(`{"allOf":[` + s + `]}`) // a tool's is an object
 			}
 			a := takes(g.Schema)
+			a.prepare()
 			if a.err != nil {
 				if remote++; !strings.Contains(a.err.Error(), "cannot resolve remote schemas") {
 					t.Errorf("%s: %v", name, a.err)
@@ -93,7 +94,10 @@ func FuzzValidate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, definition, args []byte) {
 		a := takes(definition)
-		if a.err != nil {
+		if a.prepare(); a.err != nil {
+			if a.plain {
+				t.Fatalf("%s is plain, and cannot be used: %v", definition, a.err)
+			}
 			return
 		}
 		if !json.Valid(a.text) {

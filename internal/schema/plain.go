@@ -1,0 +1,63 @@
+package schema
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Plain reports whether the schema is one that every validator can use, which is
+// then known without making one: objects, lists and single values with bounds, as
+// most tools have. A reference, a pattern or a union is not plain.
+func Plain(schema json.RawMessage) bool {
+	m, asIs, err := decode(schema)
+	return err == nil && asIs && plain(m)
+}
+
+func plain(s any) bool {
+	m, ok := s.(node)
+	if !ok {
+		return false
+	}
+	for k, v := range m {
+		ok := false
+		switch k {
+		case "type":
+			_, one := v.(string)
+			ok = one && len(typesOf(m)) == 1
+		case "title", "description":
+			_, ok = v.(string)
+		case "required":
+			ok = isNames(v)
+		case "enum":
+			_, ok = v.([]any)
+		case "minimum", "maximum":
+			n, _ := v.(json.Number)
+			_, err := n.Float64()
+			ok = err == nil
+		case "minLength", "maxLength", "minItems", "maxItems":
+			n, _ := v.(json.Number)
+			_, err := strconv.ParseUint(n.String(), 10, 31)
+			ok = err == nil
+		case "properties":
+			ok = plainEach(v)
+		case "items":
+			ok = plain(v)
+		case "additionalProperties":
+			_, is := v.(bool)
+			ok = is || plain(v)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// plainEach reports whether all members are plain.
+func plainEach(v any) bool {
+	m, ok := v.(node)
+	for _, s := range m {
+		ok = ok && plain(s)
+	}
+	return ok
+}
