@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -22,7 +21,7 @@ type Paths struct {
 	Profile  string // name of the profile; empty: the default one
 }
 
-var profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var profileName = pattern(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // Resolve finds out where things are. The state directory is CHELA_STATE_DIR,
 // else that of the profile (the flag, else CHELA_PROFILE): ~/.chela-NAME, else
@@ -37,7 +36,7 @@ func Resolve(env func(string) string, flags Flags) (Paths, error) {
 	if profile == "default" {
 		profile = ""
 	}
-	if profile != "" && !profileName.MatchString(profile) {
+	if profile != "" && !profileName().MatchString(profile) {
 		return Paths{}, fmt.Errorf("profile %q: want letters, digits, - and _", profile)
 	}
 	home, err := homeDir(env)

@@ -84,8 +84,6 @@ func refers(object map[string]any, key, s string) bool {
 	return false
 }
 
-// Patterns are compiled when a configuration is shown first: most processes
-// never do.
 var (
 	name      = pattern(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	reference = pattern(`^(\$\{[A-Z_][A-Z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:.+)$`)

@@ -3,9 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/chela-ai/chela/internal/secret"
 )
@@ -77,11 +75,8 @@ func (t *Tree) source(steps []string) Source {
 	return FromFile
 }
 
-// sensitive matches names of keys that hold secrets where no table says so. It
-// is compiled when it is needed: most processes start without.
-var sensitive = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(token|password|passwd|secret|api_?key|private_?key|credential|authorization|cookie|(^|_)key)$`)
-})
+// sensitive matches names of keys that hold secrets where no table says so.
+var sensitive = pattern(`(?i)(token|password|passwd|secret|api_?key|private_?key|credential|authorization|cookie|(^|_)key)$`)
 
 // redact replaces the secrets below path in v.
 func redact(v any, known *node, path []string) any {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // denied says why a command is one that nobody wants to have run, or "".
@@ -101,14 +102,14 @@ func (w *walker) below(arg string) string {
 		return ""
 	}
 	p := w.join(arg)
-	for strings.Contains(path.Base(p), "*") && everyName.MatchString(path.Base(p)) {
+	for strings.Contains(path.Base(p), "*") && everyName().MatchString(path.Base(p)) {
 		p = path.Dir(p)
 	}
 	return p
 }
 
 // everyName matches patterns without a letter of their own, like * and .??*.
-var everyName = regexp.MustCompile(`^([*?.]|\[[^]]*\])+$`)
+var everyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([*?.]|\[[^]]*\])+$`) })
 
 // system reports whether a path is the root or a top folder of the system.
 func system(p string) bool {

@@ -108,8 +108,8 @@ var (
 	awkProgram = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(/[^/]*/|NR *[=<>]=? *[0-9]+)? *\{ *print( *(\$[0-9]+|\$NF|NR|"[^"]*")( *,? *(\$[0-9]+|\$NF|NR|"[^"]*"))*)? *;? *\}$`)
 	})
-	tarList   = regexp.MustCompile(`^-?[vzjJ]*t[vzjJ]*f$`)
-	lowerName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+	tarList   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?[vzjJ]*t[vzjJ]*f$`) })
+	lowerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]*$`) })
 )
 
 // judge says why a command is not known to only read, or "".
@@ -267,7 +267,7 @@ func options(args []Word) string {
 
 func names(args []Word) string {
 	for _, a := range args {
-		if a.Text != "-r" && !lowerName.MatchString(a.Text) {
+		if a.Text != "-r" && !lowerName().MatchString(a.Text) {
 			return unknownUse
 		}
 	}
@@ -309,7 +309,7 @@ func awkPrints(args []Word) string {
 
 // tarLists allows the listing of an archive.
 func tarLists(args []Word) string {
-	if len(args) == 2 && tarList.MatchString(args[0].Text) && !strings.HasPrefix(args[1].Text, "-") && !strings.Contains(args[1].Text, ":") {
+	if len(args) == 2 && tarList().MatchString(args[0].Text) && !strings.HasPrefix(args[1].Text, "-") && !strings.Contains(args[1].Text, ":") {
 		return ""
 	}
 	return unknownUse

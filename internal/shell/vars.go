@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -160,7 +161,7 @@ func (w *walker) bounded(word *syntax.Word) bool {
 		case *syntax.Lit:
 			// {1..999999} and {a,b}{a,b}… grow without bound
 			braces *= 1 + strings.Count(n.Value, ",")
-			if sequence.MatchString(n.Value) || braces > 256 {
+			if sequence().MatchString(n.Value) || braces > 256 {
 				ok = false
 			}
 		}
@@ -170,7 +171,7 @@ func (w *walker) bounded(word *syntax.Word) bool {
 }
 
 // sequence matches {1..9}.
-var sequence = regexp.MustCompile(`\{[^{},]*\.\.[^{},]*\}`)
+var sequence = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{[^{},]*\.\.[^{},]*\}`) })
 
 // says returns what commands write to their output when that is plain: echo or
 // printf of known words.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -78,13 +79,13 @@ func date(name, s string, def time.Time) (time.Time, error) {
 	return t, nil
 }
 
-var offsets = regexp.MustCompile(`^UTC([+-])(\d{1,2})(?::([0-5]\d))?$`)
+var offsets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^UTC([+-])(\d{1,2})(?::([0-5]\d))?$`) })
 
 // parseOffset reads UTC+2 and UTC-3:30.
 func parseOffset(s string) (time.Duration, error) {
-	m := offsets.FindStringSubmatch(s)
+	m := offsets().FindStringSubmatch(s)
 	if m == nil {
-		return 0, fmt.Errorf("at /utcOffset: must match pattern %q", offsets)
+		return 0, fmt.Errorf("at /utcOffset: must match pattern %q", offsets())
 	}
 	hours, _ := strconv.Atoi(m[2])   // digits
 	minutes, _ := strconv.Atoi(m[3]) // digits, or none

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // environment returns the variables that every command gets: PATH first, then
@@ -51,13 +52,13 @@ func readOnlyEnv() []string {
 	}
 }
 
-var varName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var varName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // callEnv checks the variables of a call and returns them sorted.
 func callEnv(vars map[string]string) ([]string, error) {
 	var env []string
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		if !varName.MatchString(name) {
+		if !varName().MatchString(name) {
 			return nil, fmt.Errorf("env: %q is no name of a variable", name)
 		}
 		if loads(strings.ToUpper(name)) {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // secretFile reports whether a file holds secrets by its name: .env and
@@ -56,7 +57,7 @@ func (m *masker) line(s string) (string, int) {
 	return key + "=" + mask, 1
 }
 
-var smallNumber = regexp.MustCompile(`^[0-9]{1,5}$`)
+var smallNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,5}$`) })
 
 // plain reports whether a value is too small to be a secret.
 func plain(value string) bool {
@@ -64,5 +65,5 @@ func plain(value string) bool {
 	case "", `""`, "''", "true", "false", "yes", "no", "on", "off":
 		return true
 	}
-	return smallNumber.MatchString(value)
+	return smallNumber().MatchString(value)
 }
