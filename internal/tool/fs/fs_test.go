@@ -242,6 +242,22 @@ func TestHugeFiles(t *testing.T) {
 	})
 }
 
+// A small file is read at once, and its beginning may be all of it.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	for _, size := range []int{1, 511, 8191, 8192, 8193, 14_000} {
+		b.write("f", strings.Repeat("0123456789abcd\n", size/15)+strings.Repeat("x", size%15))
+		want := fmt.Sprintf("%6d\t", (size+14)/15)
+		if s := b.text("read", map[string]any{"path": "f", "offset": (size + 14) / 15}); !strings.HasPrefix(s, want) || strings.Contains(s, "\n"+want) {
+			t.Errorf("%d bytes: the last line is %q, want number %q", size, s, want)
+		}
+		if s := b.text("grep", map[string]any{"pattern": "x+$|d$", "path": "f", "limit": 1000}); !strings.Contains(s, fmt.Sprintf(":%d:", (size+14)/15)) {
+			t.Errorf("%d bytes: the last line is not found: …%s", size, s[max(0, len(s)-200):])
+		}
+	}
+}
+
 func TestImage(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"regexp"
 	"strings"
@@ -135,12 +134,11 @@ func (s *search) file(ctx context.Context, name string) error {
 		return nil
 	}
 	defer f.Close()
-	head := make([]byte, min(headSize, max(info.Size(), 1)))
-	n, err := io.ReadFull(f, head)
-	if n == 0 || err != nil && !errors.Is(err, io.ErrUnexpectedEOF) || binary(head[:n]) {
+	head, rest, err := beginning(f, info.Size())
+	if err != nil || len(head) == 0 || binary(head) {
 		return nil
 	}
-	l := newLines(io.MultiReader(strings.NewReader(string(head[:n])), f))
+	l := newLines(head, rest)
 	l.max = searchedLine
 	return s.scan(ctx, name, l)
 }

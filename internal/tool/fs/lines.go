@@ -2,6 +2,7 @@ package fs
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -25,8 +26,26 @@ type lines struct {
 	n   int // lines that were read
 }
 
-func newLines(r io.Reader) *lines {
-	return &lines{r: bufio.NewReaderSize(r, 64<<10), max: maxLine}
+// beginning reads the first bytes of a file of a size, by which its kind is
+// told, and returns what is left to read; nil: it ends there.
+func beginning(f io.Reader, size int64) (head []byte, rest io.Reader, err error) {
+	head = make([]byte, min(headSize, size+1))
+	n, err := io.ReadFull(f, head)
+	switch {
+	case err == nil:
+		return head, f, nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return head[:n], nil, nil
+	}
+	return nil, nil, err
+}
+
+// newLines reads the lines of a file of which beginning was read.
+func newLines(head []byte, rest io.Reader) *lines {
+	if rest == nil {
+		return &lines{r: bufio.NewReaderSize(bytes.NewReader(head), len(head)), max: maxLine}
+	}
+	return &lines{r: bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), rest), 64<<10), max: maxLine}
 }
 
 // next returns the next line, or io.EOF.

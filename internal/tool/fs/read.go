@@ -1,7 +1,6 @@
 package fs
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,15 +57,13 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 		return tool.Result{}, err
 	}
 	defer f.Close()
-	head := make([]byte, headSize)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	head, rest, err := beginning(f, info.Size())
+	if err != nil {
 		return tool.Result{}, w.fault(a.Path, err)
 	}
-	head = head[:n]
 	mime := http.DetectContentType(head)
 	switch {
-	case n == 0:
+	case len(head) == 0:
 		return tool.Text(show(a.Path) + " is empty."), nil
 	case isImage(mime):
 		return image(f, head, mime, a.Path, info.Size(), maxImage)
@@ -80,7 +77,7 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 	if secretFile(w.real(name)) {
 		p.mask = &masker{}
 	}
-	if err := p.fill(ctx, newLines(io.MultiReader(bytes.NewReader(head), f))); err != nil {
+	if err := p.fill(ctx, newLines(head, rest)); err != nil {
 		return tool.Result{}, err
 	}
 	return p.result(), nil
