@@ -79,9 +79,9 @@ func profileOf(name string) (Profile, bool) {
 	return Profile{}, false
 }
 
-// Interpreter reports whether a program is one that runs code: no profile can
+// interpreter reports whether a program is one that runs code: no profile can
 // make a filter of it.
-func Interpreter(name string) bool {
+func interpreter(name string) bool {
 	switch strings.TrimRight(name, "0123456789.") {
 	case "python", "pypy", "node", "nodejs", "deno", "bun", "ruby", "perl", "php", "lua", "luajit", "osascript", "tclsh", "expect", "guile",
 		"julia", "r", "rscript", "java", "groovy", "scala", "erl", "elixir", "octave", "pwsh", "powershell",
@@ -118,7 +118,7 @@ func (b Bins) Unprofiled() (interpreters, others []string) {
 		_, ok := b.profile(name)
 		switch {
 		case ok:
-		case Interpreter(name):
+		case interpreter(name):
 			interpreters = append(interpreters, name)
 		default:
 			others = append(others, name)

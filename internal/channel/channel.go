@@ -9,10 +9,7 @@ package channel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -89,20 +86,6 @@ type Limits struct {
 	Text int            // characters of one message, in the platform's unit; 0: 4000
 	Size func(rune) int // characters of a rune in that unit; nil: 1
 	Edit time.Duration  // least time between edits of one message; 0: 1 s
-}
-
-// Factory makes channels of one kind from their own configuration.
-type Factory struct {
-	Name   string // "telegram"
-	Limits Limits
-	New    func(Deps, json.RawMessage) (Channel, error)
-}
-
-// Deps is what a channel may use.
-type Deps struct {
-	Log     *slog.Logger
-	HTTP    *http.Client // the only way out
-	Account chela.AccountID
 }
 
 // Errors of channels.

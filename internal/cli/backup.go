@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/shell"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 )
 
@@ -95,7 +96,7 @@ func (c *commands) backupRestore() *cobra.Command {
 				}
 				fmt.Fprintln(c.Err, args[0]+": "+ansi.Line(summary))
 				if !yes {
-					if err := c.Confirm("restore it to "+s.State, "backup restore "+console.Quote(args[0])+" --yes"); err != nil {
+					if err := c.Confirm("restore it to "+s.State, "backup restore "+shell.Quote(args[0])+" --yes"); err != nil {
 						return err
 					}
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/cli/tools"
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/shell"
 )
 
 // Main carries out a command line, without the program's name, and returns the
@@ -137,7 +138,7 @@ func (c *commands) command(rest string) string {
 	s := "chela "
 	for _, f := range [...]struct{ name, value string }{{"profile", c.profile}, {"state-dir", c.state}, {"config", c.config}} {
 		if f.value != "" {
-			s += "--" + f.name + " " + console.Quote(f.value) + " "
+			s += "--" + f.name + " " + shell.Quote(f.value) + " "
 		}
 	}
 	return s + rest

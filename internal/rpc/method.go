@@ -44,7 +44,7 @@ func New[P, R any](name, role string, s chela.Scope, f func(context.Context, Pee
 	m := Method{name: name, role: role, scope: s, shape: shapeOf[P](name)}
 	m.call = func(ctx context.Context, p Peer, raw json.RawMessage) (any, error) {
 		var params P
-		if err := Decode(name, raw, &params); err != nil {
+		if err := decode(name, raw, &params); err != nil {
 			return nil, err
 		}
 		return f(ctx, p, params)

@@ -45,7 +45,7 @@ func Params[P any](method string, raw json.RawMessage, path string) (P, error) {
 	if err := shapeOf[P](method).checkAt(method, raw, path); err != nil {
 		return p, err
 	}
-	return p, Decode(method, raw, &p)
+	return p, decode(method, raw, &p)
 }
 
 // check reports properties that are missing and ones that are not known.
@@ -90,8 +90,8 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return maps.Collect(wire.Members(raw)), nil
 }
 
-// Decode stores raw in params; what does not fit is named in the error.
-func Decode(method string, raw json.RawMessage, params any) error {
+// decode stores raw in params; what does not fit is named in the error.
+func decode(method string, raw json.RawMessage, params any) error {
 	if len(raw) == 0 {
 		return nil
 	}

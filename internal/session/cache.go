@@ -71,15 +71,6 @@ func (c *Cache) Append(id string, entries ...*Entry) {
 	c.count(it)
 }
 
-// Drop forgets a transcript.
-func (c *Cache) Drop(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e := c.byID[id]; e != nil {
-		c.removeLocked(e)
-	}
-}
-
 // use returns the transcript with the id, which is now the one used last.
 func (c *Cache) use(id string) *cached {
 	c.mu.Lock()

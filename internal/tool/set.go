@@ -54,11 +54,6 @@ func (s Set) With(tools ...Tool) Set {
 // log.
 func (s Set) Notes() []string { return s.notes }
 
-// Exclude returns a set without the named tools; s is unchanged.
-func (s Set) Exclude(names ...string) Set {
-	return s.Filter(func(sp Spec) bool { return !slices.Contains(names, sp.Name) })
-}
-
 // Filter returns a set of the tools that keep allows; s is unchanged.
 func (s Set) Filter(keep func(Spec) bool) Set {
 	f := Set{tools: make(map[string]Tool, len(s.tools))}

@@ -32,7 +32,6 @@ func TestSet(t *testing.T) {
 		{"the zero set", tool.Set{}, nil},
 		{"the zero set takes tools", tool.Set{}.With(named{Name: "a"}), []string{"a"}},
 		{"a later tool replaces", replaced, []string{"exec", "read", "write"}},
-		{"exclude", s.Exclude("exec", "missing"), []string{"read", "write"}},
 		{"filter", s.Filter(func(sp tool.Spec) bool { return sp.Effect == tool.Reads }), []string{"exec", "read"}},
 		{"unchanged by all that", s, []string{"exec", "read", "write"}},
 	} {

@@ -63,7 +63,6 @@ type Budget struct {
 	ToolCalls int           // calls of tools
 	Failures  int           // calls of tools that failed, one after the other
 	Identical int           // calls of one tool with the same arguments, other than polls
-	Rounds    int           // rounds of tool calls
 	Tokens    int64         // of all model calls
 	NanoUSD   int64         // of all model calls with a price
 	Time      time.Duration // wall time

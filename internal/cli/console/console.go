@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"strings"
 
 	"golang.org/x/term"
 
@@ -64,12 +63,4 @@ func SessionKey(h wire.Hello, name string) (string, error) {
 		return "", Usage(Hint(err, "--session main"))
 	}
 	return string(key), nil
-}
-
-// Quote returns s as a shell reads it.
-func Quote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@~+,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

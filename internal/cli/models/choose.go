@@ -12,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/shell"
 	"github.com/chela-ai/chela/internal/spelling"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 )
@@ -129,7 +130,7 @@ func (c commands) provider(name string, force bool) error {
 	if near := slices.DeleteFunc(names, func(n string) bool { return spelling.Distance(name, n) > 2 }); len(near) > 0 {
 		text += ", perhaps " + strings.Join(near, " or ")
 	}
-	return console.Usage(c.Hint(errors.New(text), "config set "+console.Quote("models.providers."+name+".baseUrl")+" URL, or --force"))
+	return console.Usage(c.Hint(errors.New(text), "config set "+shell.Quote("models.providers."+name+".baseUrl")+" URL, or --force"))
 }
 
 // aliased refuses a name that is no model's.

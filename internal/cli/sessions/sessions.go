@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/figure"
+	"github.com/chela-ai/chela/internal/shell"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/internal/tui/markdown"
 	"github.com/chela-ai/chela/wire"
@@ -148,7 +149,7 @@ func (c commands) export() *cobra.Command {
 				return err
 			}
 			if _, err := os.Lstat(out); err == nil {
-				return c.Hint(fmt.Errorf("%s exists", out), "sessions export "+console.Quote(args[0])+" --output FILE")
+				return c.Hint(fmt.Errorf("%s exists", out), "sessions export "+shell.Quote(args[0])+" --output FILE")
 			}
 			if err := atomicfile.Write(out, []byte(e.JSONL), 0o600); err != nil {
 				return fmt.Errorf("export: %w", err)
@@ -179,7 +180,7 @@ func (c commands) delete() *cobra.Command {
 	cmd := &cobra.Command{Use: "delete KEY", Short: "Delete a session with what was said", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		return c.session(cmd.Context(), args[0], func(l *client.Client, key string) error {
 			if !yes {
-				if err := c.Confirm("delete "+key, "sessions delete "+console.Quote(args[0])+" --yes"); err != nil {
+				if err := c.Confirm("delete "+key, "sessions delete "+shell.Quote(args[0])+" --yes"); err != nil {
 					return err
 				}
 			}

@@ -113,13 +113,6 @@ func (d *Disk) Fail(f func(n int, op Op, name string) Fault) {
 	d.ops, d.fault = 0, f
 }
 
-// Ops returns how many operations there were since Fail.
-func (d *Disk) Ops() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.ops
-}
-
 // Image is the content of a disk.
 type Image map[string][]byte
 
