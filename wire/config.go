@@ -2,12 +2,60 @@ package wire
 
 import "encoding/json"
 
-// The methods that show the configuration. They change nothing.
+// The methods that show the configuration, and those that change it.
 const (
 	MethodConfigGet    = "config.get"
 	MethodConfigSchema = "config.schema"
 	MethodConfigLookup = "config.schema.lookup"
+	MethodConfigSet    = "config.set"
+	MethodConfigPatch  = "config.patch"
+	MethodConfigApply  = "config.apply"
 )
+
+// EventConfigChanged tells that another configuration is in force.
+const EventConfigChanged = "config.changed"
+
+// ConfigChanged is what [EventConfigChanged] carries.
+type ConfigChanged struct {
+	Path string `json:"path"`
+	Hash string `json:"hash"`
+	Time Millis `json:"ts"`
+}
+
+// ConfigSet is the parameters of config.set: the configuration as a whole.
+type ConfigSet struct {
+	Raw      string `json:"raw"`
+	BaseHash string `json:"baseHash,omitempty"` // of config.get; required where there is a file
+}
+
+// ConfigPatch is the parameters of config.patch.
+type ConfigPatch struct {
+	Raw          string   `json:"raw"` // a merge patch
+	BaseHash     string   `json:"baseHash,omitempty"`
+	Note         string   `json:"note,omitempty"`
+	ReplacePaths []string `json:"replacePaths,omitempty"` // of arrays that may lose elements
+}
+
+// ConfigApply is the parameters of config.apply: the configuration as a whole.
+type ConfigApply struct {
+	Raw      string `json:"raw"`
+	BaseHash string `json:"baseHash,omitempty"`
+	Note     string `json:"note,omitempty"`
+}
+
+// ConfigWritten is the result of the methods that change the configuration.
+type ConfigWritten struct {
+	OK       bool            `json:"ok"`
+	Noop     bool            `json:"noop,omitempty"` // it said so already
+	Path     string          `json:"path"`
+	Hash     string          `json:"hash,omitempty"`
+	Config   json.RawMessage `json:"config"`
+	Changed  []string        `json:"changedPaths"`
+	Restart  bool            `json:"requiresRestart"`        // some of it is taken by a start
+	Cold     []string        `json:"restartPaths,omitempty"` // these keys
+	Starts   bool            `json:"restarts,omitempty"`     // the gateway starts anew by itself
+	Warnings []ConfigIssue   `json:"warnings,omitempty"`
+}
 
 // ConfigSnapshot is the result of config.get: the configuration without its
 // secrets.
@@ -61,7 +109,7 @@ type ConfigPath struct {
 type ConfigPlace struct {
 	Path     string          `json:"path"`
 	Schema   json.RawMessage `json:"schema"`
-	Reload   string          `json:"reloadKind"` // restart, none
+	Reload   string          `json:"reloadKind"` // hot, restart, none
 	Hint     *ConfigHint     `json:"hint,omitempty"`
 	HintPath string          `json:"hintPath,omitempty"`
 	Children []ConfigChild   `json:"children"`
@@ -69,8 +117,9 @@ type ConfigPlace struct {
 
 // When a changed key takes effect.
 const (
-	ReloadRestart = "restart"
-	ReloadNone    = "none" // never in this version
+	ReloadHot     = "hot"     // at once
+	ReloadRestart = "restart" // with the next start
+	ReloadNone    = "none"    // never in this version
 )
 
 // ConfigChild is a key directly below a [ConfigPlace].

@@ -145,7 +145,7 @@ func TestUnknownKeys(t *testing.T) {
 		if got := tr.Warnings(); len(got) != 0 {
 			t.Errorf("warnings %v, want none", got)
 		}
-		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "agents.list", "browser", "meta", "plugins.allow", "tools.fs.maxReadBytes"}
+		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "browser", "meta", "plugins.allow", "tools.fs.maxReadBytes"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -166,7 +166,7 @@ func TestUnknownKeys(t *testing.T) {
 		if diff := cmp.Diff(want, texts(tr.Unguarded())); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		want = []string{"agents.entries", "agents.list", "channels", "tools.fs.maxReadBytes"}
+		want = []string{"channels", "tools.fs.maxReadBytes"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("unused: -want +got:\n%s", diff)
 		}

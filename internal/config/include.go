@@ -86,7 +86,7 @@ func (r *reader) resolve(v any, chain []string) (any, error) {
 	case map[string]any:
 		inc, has := v[includeKey]
 		delete(v, includeKey)
-		for k := range v {
+		for _, k := range sortedKeys(v) { // in an order: the hash is over the files in theirs
 			e, err := r.resolve(v[k], chain)
 			if err != nil {
 				return nil, err

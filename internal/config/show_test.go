@@ -221,8 +221,10 @@ func TestLookup(t *testing.T) {
 		{"gateway", wire.ReloadRestart, "auth", false},
 		{"gateway.auth.token", wire.ReloadRestart, "", true},
 		{"tools.swarm", wire.ReloadNone, "", false},
-		{"models.providers.mine", wire.ReloadRestart, "apiKey", false},
-		{"models.providers.*.apiKey", wire.ReloadRestart, "", true},
+		{"gateway.tools.deny", wire.ReloadHot, "", false},
+		{"tools.exec", wire.ReloadRestart, "notifyOnExit", false},
+		{"models.providers.mine", wire.ReloadHot, "apiKey", false},
+		{"models.providers.*.apiKey", wire.ReloadHot, "", true},
 	} {
 		p, ok := config.Lookup(tt.path)
 		has := tt.child == ""

@@ -26,19 +26,19 @@ type View struct {
 // Snapshot reads the files again: they may have been edited since the start.
 func (v View) Snapshot() (wire.ConfigSnapshot, error) {
 	out := wire.ConfigSnapshot{
-		Path: v.Tree.Path(), Included: []string{}, Exists: v.Tree.Exists(), Valid: true, Applied: v.hash(v.Tree.Hash()),
+		Path: v.Tree.Path(), Included: []string{}, Exists: v.Tree.Exists(), Valid: true, Applied: v.Sum(v.Tree.Hash()),
 		Runtime: v.Tree.InForce(), Issues: []wire.ConfigIssue{}, Warnings: []wire.ConfigIssue{}, Legacy: []wire.ConfigIssue{},
 	}
 	out.Config = out.Runtime
-	now, err := Load(v.Tree.Path())
-	if err != nil {
+	now := v.Tree.Now()
+	if err := now.Broken(); err != nil {
 		// What cannot be read cannot be shown without showing too much.
 		empty := json.RawMessage("{}")
 		out.Parsed, out.Source, out.Resolved, out.Raw, out.Valid = empty, empty, empty, "{}\n", false
-		out.Issues = issues(err)
+		out.Issues, out.Hash = issues(err), v.Sum(now.Hash())
 		return out, nil
 	}
-	out.Hash = v.hash(now.Hash())
+	out.Hash = v.Sum(now.Hash())
 	if files := now.Files(); len(files) > 1 {
 		out.Included = files[1:]
 	}
@@ -55,14 +55,14 @@ func (v View) Snapshot() (wire.ConfigSnapshot, error) {
 	return out, nil
 }
 
-// hash returns what stands for the hash of the files. The hash itself would let
+// Sum returns what stands for the hash of the files. The hash itself would let
 // a reader try out what is left of a text of which all but a secret is known.
-func (v View) hash(sum string) string {
-	if sum == "" {
+func (v View) Sum(hash string) string {
+	if hash == "" {
 		return ""
 	}
 	m := hmac.New(sha256.New, []byte(v.Boot))
-	m.Write([]byte(sum))
+	m.Write([]byte(hash))
 	return hex.EncodeToString(m.Sum(nil))
 }
 
@@ -129,11 +129,17 @@ func hintOf(k *Key) *wire.ConfigHint {
 	return h
 }
 
-// reloadOf says when a change takes effect: the file is read at the start.
+// reloadOf says when a change takes effect.
 func reloadOf(p Place) string {
-	used := p.Key != nil && p.Key.Used() || slices.ContainsFunc(p.Kids, func(k Place) bool { return reloadOf(k) == wire.ReloadRestart })
-	if used {
+	path := strings.ReplaceAll(p.Path, "[]", "")
+	switch {
+	case !used(p):
+		return wire.ReloadNone
+	case Cold(path) || above(path):
 		return wire.ReloadRestart
 	}
-	return wire.ReloadNone
+	return wire.ReloadHot
 }
+
+// used reports whether this build reads a key, or one below it.
+func used(p Place) bool { return p.Key != nil && p.Key.Used() || slices.ContainsFunc(p.Kids, used) }

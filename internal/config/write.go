@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/json5"
-	"github.com/chela-ai/chela/internal/secret"
 )
 
 // backups is how many copies of earlier states of a file are kept.
@@ -46,34 +43,18 @@ func (t *Tree) Unset(path string) (*Tree, error) { return t.Edit("", Edit{path, 
 // ${NAME} stands for, leaves what is written there as it is. Calls must not
 // overlap.
 func (t *Tree) Edit(base string, edits ...Edit) (*Tree, error) {
-	opts := t.opts
-	opts.LastGood = ""
-	now, err := opts.load(t.path, t.path, nil)
+	now, err := t.Again()
 	if err != nil {
-		return nil, chela.Errorf(chela.CodeInvalid, "the configuration is broken and must be mended by hand first: %w", err)
+		return nil, broken(err)
 	}
 	if base != "" && base != now.hash {
-		return nil, chela.Errorf(chela.CodeConflict, "the configuration was changed since it was read")
+		return nil, errChanged
 	}
-	changed := map[string][]byte{}
-	for _, e := range edits {
-		if err := now.apply(changed, e); err != nil {
-			return nil, err
-		}
-	}
-	next, err := opts.load(t.path, t.path, changed)
+	d, err := now.Draft(edits...)
 	if err != nil {
-		return nil, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
-	}
-	if err := newUnknown(now, next); err != nil {
 		return nil, err
 	}
-	for _, file := range slices.Sorted(maps.Keys(changed)) {
-		if err := replace(file, changed[file]); err != nil {
-			return nil, err
-		}
-	}
-	return t.opts.Load(t.path)
+	return d.Write()
 }
 
 // newUnknown fails when next has an unknown key that now has not.
@@ -98,6 +79,11 @@ func (t *Tree) apply(changed map[string][]byte, e Edit) error {
 			return err
 		}
 	}
+	return t.write(changed, steps, value)
+}
+
+// write makes one change, in which nothing is hidden.
+func (t *Tree) write(changed map[string][]byte, steps []string, value []byte) error {
 	file, err := filepath.Abs(t.path)
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
@@ -176,51 +162,6 @@ func (t *Tree) patched(doc *json5.Document, steps, rest []string, value []byte) 
 		return nil, chela.Errorf(chela.CodeInvalid, "%w", err)
 	}
 	return out, nil
-}
-
-// restored returns a new value in which redacted and resolved texts are as
-// they stand in the file.
-func (t *Tree) restored(steps []string, value json.RawMessage) (json.RawMessage, error) {
-	v, err := decodeJSON(value)
-	if err != nil {
-		return nil, chela.Errorf(chela.CodeInvalid, "%s: the value is no JSON: %w", FormatPath(steps), err)
-	}
-	var lost []string
-	plain := encode(v)
-	v = t.restore(v, steps, &lost)
-	if lost != nil {
-		return nil, chela.Errorf(chela.CodeInvalid, "%s: %s is no value", strings.Join(lost, ", "), secret.Redacted)
-	}
-	if out := encode(v); !bytes.Equal(out, plain) {
-		return out, nil
-	}
-	return value, nil // in the order it was given in
-}
-
-func (t *Tree) restore(v any, path []string, lost *[]string) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = t.restore(e, join(path, k), lost)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = t.restore(e, join(path, itoa(i)), lost)
-		}
-	case string:
-		raw, ok := lookup(t.raw, path)
-		if v == secret.Redacted {
-			if !ok {
-				*lost = append(*lost, FormatPath(path))
-			}
-			return raw
-		}
-		text, isText := raw.(string)
-		if now, _ := lookup(t.root, path); ok && isText && now == v && variable.MatchString(text) {
-			return raw
-		}
-	}
-	return v
 }
 
 // replace writes a file, after it made a copy of what is there.
