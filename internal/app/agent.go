@@ -17,28 +17,47 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// agents is what clients are told of the agents: there is one.
+// agents is what clients are told of the agents, the default one first.
 func (e *Engine) agents() []agents.Agent {
+	var out []agents.Agent
+	for _, id := range e.now().opts.Roster() {
+		out = append(out, e.now().agent(id))
+	}
+	return out
+}
+
+// agent is what clients are told of one. What the configuration says of who it
+// is goes before what its workspace says.
+func (p *profiles) agent(id chela.AgentID) agents.Agent {
+	said, at := p.opts.Of(id)
 	a := agents.Agent{
-		ID: chela.DefaultAgent, Name: "Chela", Source: "default", Emoji: "🦀",
-		Files: e.profile.folder(e.profile.workspace(chela.DefaultAgent)),
-		Model: e.profile.model(session.Meta{Agent: chela.DefaultAgent}), Think: llm.Level(e.profile.opts.Agent.Think),
+		ID: id, Name: string(id), Source: "default", At: at, Files: p.folder(p.workspace(id)),
+		Model: p.model(session.Meta{Agent: id}), Think: llm.Level(said.Think),
+	}
+	if id == chela.DefaultAgent {
+		a.Name, a.Emoji = "Chela", "🦀"
 	}
 	if name, emoji := a.Files.Identity(); name != "" || emoji != "" {
 		a.Name, a.Emoji, a.Source = cmp.Or(name, a.Name), cmp.Or(emoji, a.Emoji), "workspace"
 	}
+	if name := cmp.Or(said.Identity.Name, said.Name); name != "" || said.Identity.Emoji != "" {
+		a.Name, a.Emoji, a.Source = cmp.Or(name, a.Name), cmp.Or(said.Identity.Emoji, a.Emoji), "config"
+	}
+	for _, f := range p.voice(id).Fallbacks() {
+		a.Fallbacks = append(a.Fallbacks, f.String())
+	}
 	_, err := os.Lstat(filepath.Join(a.Files.Dir(), ".git"))
 	a.Git = err == nil
-	return []agents.Agent{a}
+	return a
 }
 
 // catalog is what clients are told of the models.
 func (e *Engine) catalog() models.Options {
 	return models.Options{
-		Default: chela.DefaultAgent, Agent: func(id chela.AgentID) bool { return id == chela.DefaultAgent },
-		Catalog:   e.models.Catalog,
-		Main:      func() llm.Ref { ref, _ := e.models.Default(); return ref },
-		Think:     llm.Level(e.profile.opts.Agent.Think),
+		Default: chela.DefaultAgent, Agent: e.knows,
+		Catalog:   func() llm.Catalog { return e.now().models.Catalog() },
+		Main:      func() llm.Ref { ref, _ := e.now().models.Default(); return ref },
+		Think:     func() llm.Level { return llm.Level(e.now().opts.Agent.Think) },
 		Providers: e.providers,
 		Status:    e.modelsStatus,
 	}
@@ -47,29 +66,30 @@ func (e *Engine) catalog() models.Options {
 // modelsStatus says which model answers, which do when it does not, and which
 // keys rest.
 func (e *Engine) modelsStatus() wire.ModelsStatus {
-	e.models.Look(context.Background()) // it does not wait long
-	ref, why := e.models.Default()
+	p := e.now()
+	p.models.Look(context.Background()) // it does not wait long
+	ref, why := p.models.Default()
 	out := wire.ModelsStatus{
 		Default: ref.String(), Reason: why, Fallbacks: []string{}, Aliases: map[string]string{}, Providers: []wire.ProviderStatus{},
 	}
-	for _, f := range e.models.Fallbacks() {
+	for _, f := range p.models.Fallbacks() {
 		out.Fallbacks = append(out.Fallbacks, f.String())
 	}
-	for name, s := range e.profile.opts.Agent.Models {
+	for name, s := range p.opts.Agent.Models {
 		if s.Alias != "" {
 			out.Aliases[s.Alias] = name
 		}
 	}
-	rests := e.models.Rests()
-	for _, s := range e.models.Providers() {
-		p := wire.ProviderStatus{ID: s.ID, Ready: s.Err == nil, Keys: []wire.KeyStatus{}}
+	rests := p.models.Rests()
+	for _, s := range p.models.Providers() {
+		w := wire.ProviderStatus{ID: s.ID, Ready: s.Err == nil, Keys: []wire.KeyStatus{}}
 		if s.Err != nil {
-			p.Error, p.Hint = s.Err.Error(), chela.HintOf(s.Err)
+			w.Error, w.Hint = s.Err.Error(), chela.HintOf(s.Err)
 		}
 		for _, id := range s.Keys {
-			p.Keys = append(p.Keys, wire.KeyStatus{ID: id, Rests: restsOf(rests, id)})
+			w.Keys = append(w.Keys, wire.KeyStatus{ID: id, Rests: restsOf(rests, id)})
 		}
-		out.Providers = append(out.Providers, p)
+		out.Providers = append(out.Providers, w)
 	}
 	return out
 }
@@ -88,9 +108,10 @@ func restsOf(rests map[failover.Place]failover.Rest, id string) []wire.KeyRest {
 
 // providers says which providers can be asked.
 func (e *Engine) providers() []models.Provider {
-	e.models.Look(context.Background()) // it does not wait long
+	set := e.now().models
+	set.Look(context.Background()) // it does not wait long
 	var out []models.Provider
-	for _, s := range e.models.Providers() {
+	for _, s := range set.Providers() {
 		out = append(out, models.Provider{ID: s.ID, Ready: s.Err == nil, Key: s.Key, Env: s.Env, From: s.From, Known: s.Service})
 	}
 	return out

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chela-ai/chela/internal/settings"
 )
 
 // config is a configuration by sections.
@@ -21,10 +23,10 @@ func (c conf) Section(path string) json.RawMessage {
 	return nil
 }
 
-// read returns the options of a configuration that is good.
-func read(t *testing.T, c conf) *options {
+// read returns the settings of a configuration that is good.
+func read(t *testing.T, c conf) *settings.Settings {
 	t.Helper()
-	o, err := readOptions(c)
+	o, err := settings.Read(c)
 	if err != nil {
 		t.Fatal(err)
 	}

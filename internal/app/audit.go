@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/secret"
+	"github.com/chela-ai/chela/internal/settings"
 )
 
 // minToken is how long a token is that cannot be guessed.
@@ -230,12 +231,12 @@ func hooksToken(o Options) secret.Value {
 const crowd = 25
 
 // elevated looks at who may have commands run outside of the sandbox.
-func (a *audit) elevated(s sections) error {
+func (a *audit) elevated(s settings.Sections) error {
 	raw := s.Section("tools.elevated.allowFrom")
 	if raw == nil {
 		return nil
 	}
-	var from map[string][]person
+	var from map[string][]settings.Person
 	if err := json.Unmarshal(raw, &from); err != nil {
 		return fmt.Errorf("configuration, tools.elevated.allowFrom: %w", err)
 	}
@@ -252,12 +253,12 @@ func (a *audit) elevated(s sections) error {
 }
 
 // commands looks at what runs without a question.
-func (a *audit) commands(s sections, state string) error {
-	opts, err := readOptions(s)
+func (a *audit) commands(s settings.Sections, state string) error {
+	opts, err := settings.Read(s)
 	if err != nil {
 		return err
 	}
-	rules := opts.commandRules(state, "")
+	rules := opts.CommandRules(allowlist.NewFile(filepath.Join(state, allowlist.FileName)), "")
 	a.filters("tools.exec", opts.Tools.Exec.Config)
 	for i, agent := range opts.Agents.List {
 		a.filters(fmt.Sprintf("agents.list[%d].tools.exec", i), agent.Tools.Exec)

@@ -8,12 +8,13 @@ import (
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/dispatch"
+	"github.com/chela-ai/chela/internal/settings"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool/exec"
 )
 
-// commands keeps the commands that go on in the background, of all sessions.
-func (o *options) commands(st store.Store, a Options) *exec.Commands {
+// background keeps the commands that go on in the background, of all sessions.
+func background(o *settings.Settings, st store.Store, a Options) *exec.Commands {
 	e := o.Tools.Exec
 	c := exec.CommandOptions{
 		Log: a.Log, Dir: filepath.Join(a.State, "cache", "output"),

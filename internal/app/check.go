@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/model"
+	"github.com/chela-ai/chela/internal/settings"
 	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store/sqlite"
 )
@@ -174,12 +175,12 @@ func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
 
 // model says which model would answer.
 func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
-	opts, err := readOptions(tree)
+	opts, err := settings.Read(tree)
 	if err != nil {
 		c.fail("configuration", "chela config validate", "%v", err)
 		return
 	}
-	m, err := openModels(ctx, &opts, Options{Log: s.Log, State: s.State, Env: environment(tree), HTTP: opts.modelClient(environment(tree))}, nil)
+	m, err := openModels(ctx, &opts, Options{Log: s.Log, State: s.State, Env: environment(tree), HTTP: modelClient(&opts, environment(tree))}, nil, nil)
 	if err != nil {
 		c.fail("model", chela.HintOf(err), "%v", err)
 		return
@@ -197,11 +198,11 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 	default:
 		c.ok("model", "%s (%s)", ref, why)
 	}
-	p := profiles{opts: &opts, state: s.State}
+	var home string
 	if u, err := user.Current(); err == nil {
-		p.home = u.HomeDir
+		home = u.HomeDir
 	}
-	dir := p.workspace(chela.DefaultAgent)
+	dir := opts.Workspace(chela.DefaultAgent, s.State, home)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		c.ok("workspace", "%s is made at the first start", dir)
 	} else if _, err := os.Stat(filepath.Join(dir, "AGENTS.md")); err != nil {

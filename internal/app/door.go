@@ -33,12 +33,12 @@ func (e *Engine) keepSecrets() hook.Before {
 }
 
 // newDesk makes what carries out calls of tools that no model asks for.
-func (e *Engine) newDesk(opts *options, door *invoke.Door, st store.Store) *invoke.Desk {
+func (e *Engine) newDesk(door *invoke.Door, st store.Store) *invoke.Desk {
 	return invoke.NewDesk(invoke.DeskOptions{
-		Door: door, Store: st, Default: chela.DefaultAgent, Deny: opts.Direct.Deny, Allow: opts.Direct.Allow,
-		Agent: func(id chela.AgentID) bool { return id == chela.DefaultAgent },
+		Door: door, Store: st, Default: chela.DefaultAgent, Agent: e.knows,
+		Direct: func() (deny, allow []string) { d := e.now().opts.Direct; return d.Deny, d.Allow },
 		Scope: func(ctx context.Context, who chela.Principal, key chela.SessionKey) (invoke.Scope, error) {
-			return e.profile.scope(ctx, st, who, key)
+			return e.now().scope(ctx, st, who, key)
 		},
 	})
 }
@@ -55,6 +55,6 @@ func (p *profiles) scope(ctx context.Context, st store.Store, who chela.Principa
 		return invoke.Scope{}, err
 	}
 	return invoke.Scope{
-		Agent: key.Agent(), Dir: p.workspace(key.Agent()), Tools: p.tools, Policy: rules, Budget: p.opts.budget(), Loop: p.opts.Tools.Loop,
+		Agent: key.Agent(), Dir: p.workspace(key.Agent()), Tools: p.tools, Policy: rules, Budget: p.opts.RunBudget(), Loop: p.opts.Tools.Loop,
 	}, nil
 }

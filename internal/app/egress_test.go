@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/chela-ai/chela/internal/settings"
 )
 
 func TestModelClient(t *testing.T) {
@@ -12,11 +14,11 @@ func TestModelClient(t *testing.T) {
 	for config, reached := range map[string]bool{
 		`{}`: false, `{"providers": {"mine": {"baseUrl": "` + s.URL + `/v1"}}}`: true, `{"providers": {"mine": {"baseUrl": "http://127.0.0.1:1/v1"}}}`: false,
 	} {
-		opts, err := readOptions(conf{"models": config})
+		opts, err := settings.Read(conf{"models": config})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := opts.modelClient(func(string) string { return "" })
+		c := modelClient(&opts, func(string) string { return "" })
 		resp, err := c.Get(s.URL)
 		if (err == nil) != reached {
 			t.Errorf("%s: %v", config, err)

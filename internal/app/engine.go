@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/channel"
 	"github.com/chela-ai/chela/internal/chela"
@@ -31,10 +32,11 @@ import (
 	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/meter"
 	"github.com/chela-ai/chela/internal/method/system"
-	"github.com/chela-ai/chela/internal/model"
+	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/internal/route"
 	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/settings"
 	"github.com/chela-ai/chela/internal/standard"
 	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store"
@@ -53,11 +55,13 @@ const cacheBytes = 48 << 20
 // channels and steps; the product leaves those out.
 type Options struct {
 	Log    *slog.Logger
-	State  string   // state directory, absolute
-	Config sections // the configuration
+	State  string            // state directory, absolute
+	Config settings.Sections // the configuration
 	// ConfigPath is its file, to be shown; empty: there is none.
 	ConfigPath string
 	Env        func(string) string // environment variables: keys, the home directory
+	// EnvOf returns them when the configuration is another one; nil: the same.
+	EnvOf func(settings.Sections) func(string) string
 	// Environ is where commands get their variables from; nil: os.Environ().
 	Environ []string
 	HTTP    *http.Client // the way to models; nil: the network
@@ -119,11 +123,14 @@ type Engine struct {
 
 	started time.Time
 	boot    string
-	models  *model.Set
-	profile *profiles
+	profile atomic.Pointer[profiles] // of the configuration that is in force
+	lanes   *lane.Lanes
+	store   store.Store
+	reload  reload
 	state   system.Options
 
-	draining atomic.Bool // it is about to end
+	draining atomic.Bool   // it is about to end
+	again    chan struct{} // a start is asked for
 
 	mu    sync.Mutex
 	ended map[string]error // parts that ended though they should not
@@ -133,7 +140,7 @@ type Engine struct {
 // error when another process owns it.
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	pile()
-	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), meter: meter.New(), ended: map[string]error{}}
+	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), meter: meter.New(), ended: map[string]error{}, again: make(chan struct{}, 1)}
 	lock, err := statedir.Own(o.State)
 	if err != nil {
 		return nil, err
@@ -144,12 +151,9 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 			e.Close(context.WithoutCancel(ctx))
 		}
 	}()
-	opts, err := readOptions(o.Config)
+	opts, err := settings.Read(o.Config)
 	if err != nil {
 		return nil, err
-	}
-	if e.o.HTTP == nil {
-		e.o.HTTP = opts.modelClient(o.Env)
 	}
 	if e.o.Secrets == nil {
 		e.o.Secrets = new(secret.Redactor)
@@ -165,42 +169,41 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if o.Wrap != nil {
 		st = o.Wrap(st)
 	}
-	if e.files, err = opts.openMedia(o.State); err != nil {
+	if e.files, err = openMedia(&opts, o.State); err != nil {
 		return nil, err
 	}
-	e.models, err = openModels(ctx, &opts, e.o, e.files.Fitted)
-	if err != nil {
-		return nil, err
-	}
-	e.o.Secrets.Add(e.models.Keys()...)
-	ref, why := e.models.Default()
-	o.Log.Debug("model chosen", "model", ref.String(), "why", why)
-	e.bus = bus.New(o.Log)
+	e.store, e.bus, e.lanes = st, bus.New(o.Log), new(lane.Lanes)
 	e.post = e.delivery(st)
-	e.profile, err = newProfiles(&opts, e.models, st, o, e.leaves(&opts, st))
+	p, err := e.prepare(ctx, e.o, &opts, &kept{
+		commands: background(&opts, st, o), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{},
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return e, e.assemble(ctx, &opts, st)
+	e.enforce(p)
+	return e, e.assemble(ctx, st)
 }
 
+// now returns what holds for the next run.
+func (e *Engine) now() *profiles { return e.profile.Load() }
+
+// knows reports whether there is such an agent.
+func (e *Engine) knows(id chela.AgentID) bool { return e.now().opts.Has(id) }
+
 // assemble makes the parts and starts them.
-func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) error {
+func (e *Engine) assemble(ctx context.Context, st store.Store) error {
 	log := e.o.Log
 	events, post := e.bus, e.post
-	lanes := new(lane.Lanes)
-	lanes.Set("main", opts.concurrent())
 	cache := session.NewCache(cacheBytes)
 
 	e.tools = e.newDoor()
 	conductor := dispatch.New(dispatch.Options{
-		Log: log, Store: st, Bus: events, Owner: e.boot, Lanes: lanes, Cache: cache,
-		Door: e.tools, Profile: e.profile.of,
+		Log: log, Store: st, Bus: events, Owner: e.boot, Lanes: e.lanes, Cache: cache,
+		Door: e.tools, Profile: func(m session.Meta) (*dispatch.Profile, error) { return e.now().of(m) },
 		Ended: []dispatch.Ended{post.Ended}, Step: e.o.Step,
 	})
-	routes := route.Table{DMScope: route.DMScope(opts.Session.DMScope)}
 	gate := inbound.New(inbound.Options{
-		Log: log, Store: st, Bus: events, Route: routes.Resolve, Version: Version, Started: e.started,
+		Log: log, Store: st, Bus: events, Route: e.route, Version: Version, Started: e.started,
 		Reserve: func(key chela.SessionKey) inbound.Place {
 			if p := conductor.Reserve(key); p != nil {
 				return p
@@ -208,11 +211,13 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 			return nil
 		},
 		Live: conductor.Live, Abort: conductor.Abort, Decide: conductor.Decide,
-		Reset:   func(session.Meta) session.ResetPolicy { return opts.Session.Reset },
-		Catalog: e.models.Catalog, Model: e.profile.model, Inherit: e.profile.inherited,
-		Chunks: post.Chunks, Access: opts.senders().Access, Keep: e.files.Keep,
+		Reset:   func(session.Meta) session.ResetPolicy { return e.now().opts.Session.Reset },
+		Catalog: func() llm.Catalog { return e.now().models.Catalog() },
+		Model:   func(m session.Meta) llm.Model { return e.now().model(m) },
+		Inherit: func(m session.Meta) inbound.Settings { return e.now().inherited(m) },
+		Chunks:  post.Chunks, Access: e.access, Keep: e.files.Keep,
 	})
-	e.desk = e.newDesk(opts, e.tools, st)
+	e.desk = e.newDesk(e.tools, st)
 	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
 	if err := e.open(st, events); err != nil {
 		return err
@@ -229,7 +234,8 @@ func (e *Engine) assemble(ctx context.Context, opts *options, st store.Store) er
 		return upkeep{log, st, e.db.Check, sweeper{e.files, st}.sweep, deletions(run, events)}.run(run)
 	})
 	e.start(&e.work, "conductor", func() error { return conductor.Run(run) })
-	e.start(&e.work, "commands", func() error { return e.profile.serveCommands(run, events) })
+	e.start(&e.work, "configuration", func() error { return e.watch(run) })
+	e.start(&e.work, "commands", func() error { return e.now().serveCommands(run, events) })
 	e.start(&e.work, "rest", func() error { return rest(run, events) })
 	for name, ch := range e.o.Channels {
 		e.start(&e.work, "channel "+name, func() error {
@@ -397,9 +403,20 @@ func (e *Engine) closeListeners() {
 	}
 }
 
+// route says where messages from an address go.
+func (e *Engine) route(a chela.Address) route.Route {
+	t := route.Table{DMScope: route.DMScope(e.now().opts.Session.DMScope)}
+	return t.Resolve(a)
+}
+
+// access decides whether a principal may have the agent work, and as whom.
+func (e *Engine) access(who chela.Principal, in chela.Inbound) (chela.Principal, error) {
+	return e.now().opts.Senders().Access(who, in)
+}
+
 // modelClient is the way out for providers: to their services, wherever those
 // are. It waits for no host for ever, and for an answer as long as its caller.
-func (o *options) modelClient(env func(string) string) *http.Client {
+func modelClient(o *settings.Settings, env func(string) string) *http.Client {
 	return egress.Client(egress.Options{
 		Policy: egress.Policy{Hosts: o.Models.Hosts()}, Proxy: egress.Proxies(env), ProxyResolves: true,
 		Connect: 30 * time.Second, Idle: 64,

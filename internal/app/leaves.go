@@ -8,6 +8,7 @@ import (
 	"github.com/chela-ai/chela/internal/deliver"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/settings"
 	"github.com/chela-ai/chela/internal/standard"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
@@ -25,7 +26,7 @@ func (e *Engine) delivery(st store.Store) *deliver.Worker {
 }
 
 // leaves is the tools that work with parts of the engine.
-func (e *Engine) leaves(o *options, st store.Store) standard.ToolConfig {
+func (e *Engine) leaves(o *settings.Settings, st store.Store) standard.ToolConfig {
 	return standard.ToolConfig{
 		Image: &media.Options{
 			Files: e.files, Side: o.Agent.ImageSide,
@@ -34,7 +35,7 @@ func (e *Engine) leaves(o *options, st store.Store) standard.ToolConfig {
 				if err != nil {
 					return llm.Model{}, nil, err
 				}
-				return e.models.Looker(m.Model)
+				return e.now().models.Looker(m.Model)
 			},
 			Spent: func(ctx context.Context, c tool.Call, m llm.Model, u llm.Usage) error { return spent(ctx, st, c, m, u) },
 		},

@@ -9,11 +9,12 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/settings"
 	"github.com/chela-ai/chela/internal/store"
 )
 
 // openMedia opens the files that rows refer to.
-func (o *options) openMedia(state string) (*media.Files, error) {
+func openMedia(o *settings.Settings, state string) (*media.Files, error) {
 	return media.Open(filepath.Join(state, media.Dir), o.Agent.ImageSide)
 }
 

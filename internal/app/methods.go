@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/config"
@@ -50,38 +51,38 @@ func (e *Engine) server(p parts) *gateway.Server {
 	db := filepath.Join(e.o.State, databaseName)
 	state := system.Options{
 		Store: p.store, Path: db, Version: Version, Started: e.started, Default: chela.DefaultAgent,
-		Agents: func() []chela.AgentID { return []chela.AgentID{chela.DefaultAgent} },
+		Agents: func() []chela.AgentID { return e.now().opts.Roster() },
 		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
 		Roster: func() []wire.Presence { return e.gate.Roster() },
 		Backup: e.backup, URL: e.URL, Port: e.portNumber, Instance: e.boot,
-		Reason: func() string { _, why := e.models.Default(); return why }, Folder: e.profile.workspace(chela.DefaultAgent),
+		Reason: func() string { _, why := e.now().models.Default(); return why },
+		Folder: func() string { return e.now().workspace(chela.DefaultAgent) },
 	}
 	e.state = state
-	known := func(id chela.AgentID) bool { return id == chela.DefaultAgent }
 	set := rpc.NewSet(
 		chat.Methods(chat.Options{
 			Store: p.store, Admit: p.gate.Admit, Conductor: p.conductor, Publish: p.bus.Publish, Live: p.bus.Live, Rows: rows,
-			Default: chela.DefaultAgent, Agent: known, Metadata: func() wire.ChatMetadata {
+			Default: chela.DefaultAgent, Agent: e.knows, Metadata: func() wire.ChatMetadata {
 				return wire.ChatMetadata{Models: e.catalog().List(false).Models, Commands: commands.List(true).Commands}
 			},
 		}),
 		sessions.Methods(sessions.Options{
 			Store: p.store, Path: db, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
-			Default: chela.DefaultAgent, Agent: known, Model: e.models.Name, Export: export(e.files),
+			Default: chela.DefaultAgent, Agent: e.knows, Model: func(name string) (string, error) { return e.now().models.Name(name) }, Export: export(e.files),
 		}),
 		agents.Methods(agents.Options{Default: chela.DefaultAgent, Scope: "per-sender", Agents: e.agents}),
-		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: known}),
+		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: e.knows}),
 		tools.Methods(tools.Options{
-			Default: chela.DefaultAgent, Agent: known,
-			Tools: func(chela.AgentID) tool.Set { return e.profile.tools },
+			Default: chela.DefaultAgent, Agent: e.knows,
+			Tools: func(chela.AgentID) tool.Set { return e.now().tools },
 			Rules: func(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
-				return e.profile.ask(ctx, p.store, who, key, c)
+				return e.now().ask(ctx, p.store, who, key, c)
 			},
 			Invoke: e.desk.Do, Store: p.store,
 		}),
 		approvals.Methods(approvals.Options{
-			Store: p.store, Default: chela.DefaultAgent, Agent: known, Publish: p.bus.Publish, Subscribe: p.bus.Subscribe,
-			Decide: p.conductor.Decide, Rules: e.profile.allowed,
+			Store: p.store, Default: chela.DefaultAgent, Agent: e.knows, Publish: p.bus.Publish, Subscribe: p.bus.Subscribe,
+			Decide: p.conductor.Decide, Rules: func() *allowlist.Source { return e.now().allowed },
 		}),
 		models.Methods(e.catalog()),
 		devices.Methods(devices.Options{
@@ -96,7 +97,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		channels.Methods(channels.Options{States: e.accounts}),
 		e.configMethods(),
 		system.Methods(state),
-		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent, Agent: known}),
+		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent, Agent: e.knows}),
 		logs.Methods(logs.Options{Path: filepath.Join(e.o.State, "logs", "chela.log")}),
 	)
 	return gateway.New(gateway.Options{
@@ -134,7 +135,9 @@ func row(ctx context.Context, st store.Store, rows shape.Rows, key chela.Session
 
 // sessionModel is the model that the session's next run asks.
 func (e *Engine) sessionModel(m session.Meta) wire.SessionModel {
-	return shape.SessionModel(e.profile.model(m), llm.Level(e.profile.opts.Agent.Think))
+	p := e.now()
+	agent, _ := p.opts.Of(m.Agent)
+	return shape.SessionModel(p.model(m), llm.Level(agent.Think))
 }
 
 // accounts is the state of the messaging accounts.
@@ -153,13 +156,14 @@ func (e *Engine) accounts() map[string]wire.ChannelState {
 	return out
 }
 
-// configMethods returns the methods that show the configuration; none when
+// configMethods returns the methods about the configuration; none when
 // there is no file that it comes from.
 func (e *Engine) configMethods() []rpc.Method {
-	tree, ok := e.o.Config.(*config.Tree)
-	if !ok {
+	if e.tree() == nil {
 		return nil
 	}
-	v := config.View{Tree: tree, Boot: e.boot, Started: e.started, Version: Version}
-	return configmethods.Methods(configmethods.Options{Snapshot: v.Snapshot, Schema: v.Schema, Lookup: config.Lookup})
+	return configmethods.Methods(configmethods.Options{
+		Snapshot: func() (wire.ConfigSnapshot, error) { return e.view().Snapshot() },
+		Schema:   e.view().Schema, Lookup: config.Lookup, Change: e.rewrite,
+	})
 }

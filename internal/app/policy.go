@@ -2,53 +2,16 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
 )
-
-// checkTools returns what is wrong with the rules about tools.
-func (o *options) checkTools() error {
-	errs := []error{o.Tools.Config.Check("tools"), commandsAt("tools.exec", o.Tools.Exec.Config)}
-	for id, a := range o.Agents.Entries {
-		at := "agents.entries." + id + ".tools"
-		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec))
-	}
-	for i, a := range o.Agents.List {
-		at := fmt.Sprintf("agents.list[%d].tools", i)
-		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec))
-	}
-	return errors.Join(errs...)
-}
-
-// commandsAt returns what is wrong with the rules about commands at a path.
-func commandsAt(path string, c allowlist.Config) error {
-	if err := c.Check(); err != nil {
-		return fmt.Errorf("%s.%w", path, err)
-	}
-	return nil
-}
-
-// commandRules is where the rules about commands come from.
-func (o *options) commandRules(state, home string) *allowlist.Source {
-	s := &allowlist.Source{
-		File: allowlist.NewFile(filepath.Join(state, allowlist.FileName)), Base: allowlist.Default(), All: o.Tools.Exec.Config, Home: home,
-		Agent: func(id chela.AgentID) allowlist.Config { a, _ := o.Agents.agent(id); return a.Tools.Exec },
-	}
-	if o.Compat == "openclaw" {
-		s.Base = allowlist.Open()
-	}
-	return s
-}
 
 // rules are the rules about tools that hold for who in the session.
 func (p *profiles) rules(m session.Meta, model llm.Model, who chela.Principal) policy.Pipeline {
@@ -57,7 +20,7 @@ func (p *profiles) rules(m session.Meta, model llm.Model, who chela.Principal) p
 
 // pipeline is the rules that hold for a conversation of an agent.
 func (p *profiles) pipeline(id chela.AgentID, c policy.Conversation) policy.Pipeline {
-	a, key := p.opts.Agents.agent(id)
+	a, key := p.opts.Of(id)
 	rules := policy.New(p.opts.Tools.Config, a.Tools.Config, key, c)
 	models := p.opts.Tools.Exec.Patch.Models
 	if len(models) == 0 || slices.Contains(models, c.Model) || slices.Contains(models, c.Provider+"/"+c.Model) {

@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/prompt"
 	"github.com/chela-ai/chela/internal/session"
+	"github.com/chela-ai/chela/internal/settings"
 	"github.com/chela-ai/chela/internal/standard"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
@@ -26,39 +27,59 @@ import (
 	"github.com/chela-ai/chela/internal/tool/status"
 )
 
-// profiles makes the profile of a session's next run from the configuration.
+// profiles makes the profile of a session's next run from one state of the
+// configuration; another state of it has another one.
 type profiles struct {
-	opts    *options
+	opts    *settings.Settings
+	conf    settings.Sections
 	models  *model.Set
+	voices  map[chela.AgentID]*model.Set // of agents that ask in a way of their own
 	state   string
 	home    string
 	host    string
 	zone    *time.Location
 	started time.Time
 	tools   tool.Set
+	allowed *allowlist.Source
+	prompt  prompt.Builder
+	*kept
+}
 
+// kept is what goes on when the configuration changes.
+type kept struct {
 	commands *exec.Commands // that go on in the background
-	allowed  *allowlist.Source
-
-	prompt prompt.Builder
+	rules    *allowlist.File
 
 	mu    sync.Mutex
 	files map[string]*prompt.Workspace // by directory
 }
 
-// openModels chooses the model that answers.
-func openModels(ctx context.Context, o *options, a Options, image model.Image) (*model.Set, error) {
+// openModels chooses the model that answers. The keys that rest before it rest
+// on.
+func openModels(ctx context.Context, o *settings.Settings, a Options, image model.Image, before *model.Set) (*model.Set, error) {
+	main, _ := o.Of(chela.DefaultAgent)
 	return model.Open(ctx, model.Options{
-		Image:  image,
-		Params: o.Agent.Params, AgentParams: o.Agents.params(chela.DefaultAgent),
-		Config: o.Models, Default: o.Agent.Model, Allow: o.Agent.ModelPolicy.Allow, Looks: o.Agent.ImageModel, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
+		Image: image, Before: before,
+		Params: o.Agent.Params, AgentParams: main.Params,
+		Config: o.Models, Default: main.Model.Or(o.Agent.Model), Allow: o.Agent.ModelPolicy.Allow, Looks: o.Agent.ImageModel, Models: o.Agent.Models, Env: a.Env, HTTP: a.HTTP,
 		Keys: keyDir(a.State), Rests: filepath.Join(a.State, "cache", "rests.json"), Log: a.Log, NoProbe: a.NoProbe, Made: a.Providers,
 	})
 }
 
-func newProfiles(opts *options, m *model.Set, st store.Store, o Options, leaves standard.ToolConfig) (*profiles, error) {
-	p := &profiles{opts: opts, models: m, state: o.State, home: o.Env("HOME"), zone: time.Local, started: time.Now(), files: map[string]*prompt.Workspace{}}
+func newProfiles(opts *settings.Settings, m *model.Set, st store.Store, o Options, leaves standard.ToolConfig, k *kept) (*profiles, error) {
+	p := &profiles{
+		opts: opts, conf: o.Config, models: m, voices: map[chela.AgentID]*model.Set{}, state: o.State, home: o.Env("HOME"), zone: time.Local,
+		started: time.Now(), kept: k,
+	}
 	p.host, _ = os.Hostname()
+	for _, id := range opts.Roster()[1:] {
+		a, at := opts.Of(id)
+		voice, err := m.With(a.Model, a.Params, at)
+		if err != nil {
+			return nil, err
+		}
+		p.voices[id] = voice
+	}
 	if name := opts.Agent.Timezone; name != "" {
 		zone, err := time.LoadLocation(name)
 		if err != nil {
@@ -69,11 +90,11 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options, leaves 
 	if err := opts.Tools.Loop.Validate(); err != nil {
 		return nil, fmt.Errorf("tools.loopDetection: %w", err)
 	}
-	if err := opts.checkTools(); err != nil {
+	if err := opts.Check(); err != nil {
 		return nil, err
 	}
-	run := opts.exec(o)
-	p.allowed = opts.commandRules(o.State, p.home)
+	run := opts.Commands(o.Environ)
+	p.allowed = opts.CommandRules(k.rules, p.home)
 	run.Rules = p.allowed.Rules
 	run.Used = func(uses []allowlist.Use, command string) {
 		if err := p.allowed.Used(uses, command, time.Now()); err != nil {
@@ -83,11 +104,10 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options, leaves 
 	if opts.Compat == "openclaw" {
 		o.Log.Warn(`compat is "openclaw": commands run without a question unless tools.exec says otherwise`)
 	}
-	p.commands = opts.commands(st, o)
 	run.Commands = p.commands
 	tools, err := standard.Tools(standard.ToolConfig{
 		Image: leaves.Image, Send: leaves.Send,
-		State: o.State, Exec: run, Files: opts.files(o), Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env),
+		State: o.State, Exec: run, Files: opts.Files(o.State), Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env),
 		Search: opts.Tools.Web.Search.Options(opts.Plugins, o.Env),
 		Status: status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
 			return p.status(ctx, st, key)
@@ -100,11 +120,14 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options, leaves 
 	for _, note := range p.tools.Notes() {
 		o.Log.Warn("tools", "note", note)
 	}
-	dir := p.workspace(chela.DefaultAgent)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("workspace: %w", err)
-	}
-	if !opts.Agent.SkipBootstrap {
+	for _, id := range opts.Roster() {
+		dir := p.workspace(id)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("workspace: %w", err)
+		}
+		if opts.Agent.SkipBootstrap {
+			continue
+		}
 		if _, err := prompt.Seed(dir); err != nil {
 			o.Log.Warn("workspace files", "dir", dir, "err", err) // a read-only workspace still works
 		}
@@ -113,25 +136,23 @@ func newProfiles(opts *options, m *model.Set, st store.Store, o Options, leaves 
 }
 
 // workspace is the agent's home and working directory.
-func (p *profiles) workspace(id chela.AgentID) string {
-	if id != chela.DefaultAgent {
-		return filepath.Join(p.state, "workspace-"+string(id))
+func (p *profiles) workspace(id chela.AgentID) string { return p.opts.Workspace(id, p.state, p.home) }
+
+// voice is the models as an agent asks them.
+func (p *profiles) voice(id chela.AgentID) *model.Set {
+	if v := p.voices[id]; v != nil {
+		return v
 	}
-	dir := p.opts.Agent.Workspace
-	switch {
-	case dir == "":
-		return filepath.Join(p.state, "workspace")
-	case dir == "~" || len(dir) > 1 && dir[:2] == "~/":
-		return filepath.Join(p.home, dir[1:])
-	case !filepath.IsAbs(dir):
-		return filepath.Join(p.state, dir)
-	}
-	return dir
+	return p.models
 }
 
 // of is the dispatch.ProfileFunc.
 func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
-	info, provider, err := p.models.Resolve(m.Model)
+	if !p.opts.Has(m.Agent) {
+		return nil, &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("there is no agent %q any more", m.Agent), Hint: "chela agents list"}
+	}
+	agent, _ := p.opts.Of(m.Agent)
+	info, provider, err := p.voice(m.Agent).Resolve(m.Model)
 	if err != nil {
 		if m.Model == "" {
 			return nil, err
@@ -150,23 +171,23 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 		Provider: provider, Model: info, Tools: tools, Dir: dir,
 		Policy:    func(who chela.Principal) policy.Pipeline { return p.rules(m, info, who) },
 		System:    func(f dispatch.Facts) []llm.Block { return p.system(dir, f) },
-		Queue:     p.opts.policy(),
-		Budget:    p.opts.budget(),
+		Queue:     p.opts.Queueing(),
+		Budget:    p.opts.RunBudget(),
 		Loop:      p.opts.Tools.Loop,
-		Timeout:   p.opts.timeout(),
+		Timeout:   p.opts.Timeout(),
 		MaxLoops:  p.opts.Agent.MaxLoops,
 		MaxRounds: p.opts.Agent.MaxRounds,
 		MaxCalls:  p.opts.Agent.MaxCalls,
 		MaxTokens: info.MaxOutput,
-		Think:     llm.Level(p.opts.Agent.Think),
-		Verbose:   p.opts.Agent.Verbose,
+		Think:     llm.Level(agent.Think),
+		Verbose:   agent.Verbose,
 		Usage:     p.opts.Messages.ResponseUsage,
 	}, nil
 }
 
 // model is the model that the session's next run asks.
 func (p *profiles) model(m session.Meta) llm.Model {
-	info, _, err := p.models.Resolve(m.Model)
+	info, _, err := p.voice(m.Agent).Resolve(m.Model)
 	if err != nil {
 		return llm.Model{ID: m.Model}
 	}
@@ -174,10 +195,11 @@ func (p *profiles) model(m session.Meta) llm.Model {
 }
 
 // inherited is what a session has where it sets nothing itself.
-func (p *profiles) inherited(session.Meta) inbound.Settings {
+func (p *profiles) inherited(m session.Meta) inbound.Settings {
+	agent, _ := p.opts.Of(m.Agent)
 	return inbound.Settings{
-		Think: llm.Level(p.opts.Agent.Think), Verbose: p.opts.Agent.Verbose,
-		Usage: p.opts.Messages.ResponseUsage, Queue: p.opts.policy(),
+		Think: llm.Level(agent.Think), Verbose: agent.Verbose,
+		Usage: p.opts.Messages.ResponseUsage, Queue: p.opts.Queueing(),
 	}
 }
 
@@ -192,13 +214,13 @@ func (p *profiles) status(ctx context.Context, st store.Store, key chela.Session
 	if err != nil {
 		return status.Status{}, fmt.Errorf("session %s: %w", key, err)
 	}
-	info, _, err := p.models.Resolve(m.Model)
+	info, _, err := p.voice(m.Agent).Resolve(m.Model)
 	if err != nil {
 		return status.Status{}, err
 	}
 	s := status.Status{
 		Model: info.Ref(), Context: int(m.Context), Window: info.Context, Input: m.Tokens.Prompt(), Output: m.Tokens.Output,
-		Session: key, SessionID: m.ID, Queue: cmp.Or(m.Queue.Mode, string(p.opts.policy().Mode), "collect"), Version: Version,
+		Session: key, SessionID: m.ID, Queue: cmp.Or(m.Queue.Mode, string(p.opts.Queueing().Mode), "collect"), Version: Version,
 		Uptime: time.Since(p.started),
 	}
 	if m.Priced {

@@ -115,7 +115,7 @@ func (e *Engine) ready(ctx context.Context, st store.Store) map[string]string {
 	if err := st.View(ctx, func(r store.Reader) error { _, err := r.Runs().Active(""); return err }); err != nil {
 		out["store"] = err.Error()
 	}
-	if ref, _ := e.models.Default(); ref.String() == "" {
+	if ref, _ := e.now().models.Default(); ref.String() == "" {
 		out["model"] = "no model"
 	}
 	e.mu.Lock()

@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/config"
 	"github.com/chela-ai/chela/internal/endpoint"
 	"github.com/chela-ai/chela/internal/model"
+	"github.com/chela-ai/chela/internal/settings"
 	"github.com/chela-ai/chela/internal/statedir"
 )
 
@@ -180,7 +181,7 @@ func begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error
 		s.Log.Warn("these keys protect nothing in this version", "file", s.Config, "keys", strings.Join(keys, ", "), "hint", "chela doctor")
 	}
 	e, err := New(ctx, Options{
-		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: environment(tree), Environ: os.Environ(),
+		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: environment(tree), EnvOf: environment, Environ: os.Environ(),
 		Listen: l, Secrets: s.Secrets,
 	})
 	if err != nil {
@@ -206,7 +207,7 @@ func unguarded(t *config.Tree) []string {
 // environment is the variables of the process, and those that the
 // configuration sets where the process does not have them: env.vars, and texts
 // directly in env.
-func environment(s sections) func(string) string {
+func environment(s settings.Sections) func(string) string {
 	vars := map[string]string{}
 	for _, path := range [...]string{"env", "env.vars"} {
 		var section map[string]any

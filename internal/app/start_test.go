@@ -104,7 +104,7 @@ func TestStart(t *testing.T) {
 		if !ok {
 			t.Fatalf("%T", e)
 		}
-		if ref, why := e.models.Default(); ref != model.Offline || why != "configured" {
+		if ref, why := e.now().models.Default(); ref != model.Offline || why != "configured" {
 			t.Errorf("%s (%s)", ref, why)
 		}
 		if !strings.Contains(log.String(), "configuration is broken") {

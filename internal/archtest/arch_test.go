@@ -29,6 +29,7 @@ var levels = []struct {
 	{"internal/llm", 0},
 	{"internal/lane", 0},
 	{"internal/worker", 0},
+	{"internal/watch", 0},
 	{"internal/sse", 0},
 	{"internal/json5", 0},
 	{"internal/chunk", 0},
@@ -103,6 +104,7 @@ var levels = []struct {
 	{"internal/meter", 5},
 	{"internal/endpoint", 5},
 	{"internal/model", 5},
+	{"internal/settings", 5},
 	{"internal/app", 6},
 	{"cmd/*", 7},
 }
@@ -118,6 +120,7 @@ var beside = map[string][]string{
 	"internal/tui":              {"client", "internal/tui/*"},
 	"internal/tui/*":            {"client", "internal/tui/ansi", "internal/tui/attach", "internal/tui/feed", "internal/tui/lines"},
 	"internal/model":            {"internal/standard"},
+	"internal/settings":         {"internal/model"},
 	"internal/compact":          {"internal/session"},
 	"internal/allowlist":        {"internal/shell"},
 	"internal/store/sqlite/wal": {"internal/store/sqlite/vfs"},

@@ -98,11 +98,11 @@ func usedKeys() []string {
 		}
 	}
 	return slices.DeleteFunc(all, func(p string) bool {
-		if p == "agents.defaults.model" || p == "agents.defaults.models" || strings.HasSuffix(p, ".headers") {
+		if p == "agents.defaults.model" || p == "agents.defaults.models" || p == "agents.list[].model" || strings.HasSuffix(p, ".headers") {
 			return false // written whole
 		}
-		return strings.HasPrefix(p, "agents.defaults.model.") || strings.HasPrefix(p, "agents.defaults.models.") || strings.HasSuffix(p, ".headers.*") ||
-			slices.ContainsFunc(all, func(q string) bool { return strings.HasPrefix(q, p+".") })
+		return strings.HasPrefix(p, "agents.defaults.model.") || strings.HasPrefix(p, "agents.defaults.models.") || strings.HasPrefix(p, "agents.list[].model.") || p == "agents.entries" || strings.HasSuffix(p, ".headers.*") ||
+			slices.ContainsFunc(all, func(q string) bool { return strings.HasPrefix(q, p+".") || strings.HasPrefix(q, p+"[].") })
 	})
 }
 

@@ -86,3 +86,19 @@ func ValidAgentID(s string) bool {
 	}
 	return true
 }
+
+// AgentIDOf returns the id that a name stands for: in lower case, with a dash
+// in the place of what an id cannot hold. "": nothing of the name is left.
+func AgentIDOf(name string) AgentID {
+	var b []byte
+	for _, c := range []byte(strings.ToLower(strings.TrimSpace(name))) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			c = '-'
+		}
+		if c != '-' || len(b) > 0 && b[len(b)-1] != '-' {
+			b = append(b, c)
+		}
+	}
+	s := strings.TrimLeft(string(b), "-_")
+	return AgentID(strings.TrimRight(s[:min(len(s), 64)], "-_"))
+}

@@ -45,6 +45,9 @@ type Gateway interface {
 	// Renew is Close before a start in the same process: clients are told that
 	// the gateway comes back.
 	Renew(ctx context.Context) error
+	// Again tells when the configuration was changed in a way that takes a
+	// Renew and a start.
+	Again() <-chan struct{}
 }
 
 // Port is where programs reach a gateway, and how.

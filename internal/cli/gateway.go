@@ -82,10 +82,11 @@ func (c *commands) serve(ctx context.Context, l Listen) error {
 			s.Log.Info("gateway stops")
 			return stop(ctx, g)
 		case <-again:
-			s.Log.Info("gateway restarts")
-			if err := within(ctx, g.Renew); err != nil {
-				return err
-			}
+		case <-g.Again():
+		}
+		s.Log.Info("gateway restarts")
+		if err := within(ctx, g.Renew); err != nil {
+			return err
 		}
 	}
 }

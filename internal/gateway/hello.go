@@ -16,7 +16,7 @@ var events = [...]string{
 	wire.EventChallenge, wire.EventTick, wire.EventShutdown, wire.EventChat, wire.EventAgent,
 	wire.EventSessionMessage, wire.EventSessionTool, wire.EventSessionOperation, wire.EventSessionsChanged,
 	wire.EventApprovalRequested, wire.EventApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
-	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot,
+	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot, wire.EventConfigChanged,
 }
 
 // maxAttachment is how large a file may be that goes with a message: one frame

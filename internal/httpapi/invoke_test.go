@@ -83,7 +83,7 @@ func newShop(t *testing.T, allow []string, change func(*access.Options)) *shop {
 	s.stand = newStand(t, change)
 	s.options = invoke.DeskOptions{
 		Door: invoke.New(invoke.Options{}), Store: s.store, Default: "main", Agent: func(id chela.AgentID) bool { return id == "main" || id == "other" },
-		Allow: allow, Deny: []string{"secretive"},
+		Direct: func() (deny, _ []string) { return []string{"secretive"}, allow },
 		Scope: func(_ context.Context, who chela.Principal, key chela.SessionKey) (invoke.Scope, error) {
 			return invoke.Scope{Agent: key.Agent(), Tools: set, Policy: policy.Pipeline{{Label: "global", Key: "tools", Deny: []string{"read"}}}}, nil
 		},

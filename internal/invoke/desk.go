@@ -23,8 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/tool"
 )
 
-// DeskOptions is what a Desk works with. All fields but Deny and Allow are
-// required.
+// DeskOptions is what a Desk works with. All fields but Direct are required.
 type DeskOptions struct {
 	Door    *Door
 	Store   store.Store
@@ -32,8 +31,8 @@ type DeskOptions struct {
 	Agent   func(chela.AgentID) bool // whether there is such an agent
 	// Scope returns the tools of a session, and the rules that hold for who.
 	Scope func(ctx context.Context, who chela.Principal, key chela.SessionKey) (Scope, error)
-	Deny  []string // gateway.tools.deny
-	Allow []string // gateway.tools.allow
+	// Direct returns gateway.tools as it is now; nil: nothing is said there.
+	Direct func() (deny, allow []string)
 }
 
 // Desk carries out single calls for who asks from outside of any run. They go
@@ -194,7 +193,11 @@ func (d *Desk) call(ctx context.Context, who chela.Principal, key chela.SessionK
 	if err != nil {
 		return Answer{}, err
 	}
-	s.Policy = append(slices.Clip(s.Policy), policy.Direct(d.o.Deny, d.o.Allow, who.IsOwner()))
+	var deny, allow []string
+	if d.o.Direct != nil {
+		deny, allow = d.o.Direct()
+	}
+	s.Policy = append(slices.Clip(s.Policy), policy.Direct(deny, allow, who.IsOwner()))
 	book := &book{store: d.o.Store, call: session.Call{
 		ID: id, Session: key, State: session.Planned, Updated: time.Now(),
 		Wire: llm.ToolCall{ID: id, Name: e.Tool, Args: e.withAction(s.Tools)},

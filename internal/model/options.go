@@ -30,6 +30,7 @@ type Options struct {
 	Image               Image                   // of messages that refer to some; nil: there are none
 	NoProbe             bool                    // do not look for model servers on this machine
 	Made                map[string]llm.Provider // answer in place of those that are configured, by id
+	Before              *Set                    // the Set whose place this one takes: keys that rest there rest on; nil: there is none
 }
 
 // Image returns the content of an image that a message refers to, and its type.
@@ -39,6 +40,14 @@ type Image = func(ref string) (data []byte, mime string, err error)
 type Choice struct {
 	Primary   string   `json:"primary"` // provider/model, or an alias; "": none is configured
 	Fallbacks []string `json:"fallbacks"`
+}
+
+// Or returns the choice; other, when it names no model.
+func (m Choice) Or(other Choice) Choice {
+	if m.Primary == "" {
+		return other
+	}
+	return m
 }
 
 // UnmarshalJSON accepts "provider/model" and {"primary": "provider/model"}.

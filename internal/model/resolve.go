@@ -88,12 +88,13 @@ func (m *Set) line() []llm.Ref {
 	return out
 }
 
-// checkFallbacks returns an error when a fallback is no model.
-func (m *Set) checkFallbacks() error {
+// checkFallbacks returns an error when a fallback is no model; at is where the
+// configuration has them.
+func (m *Set) checkFallbacks(at string) error {
 	for i, f := range m.o.Default.Fallbacks {
 		if _, err := m.Catalog().Resolve(f); err != nil {
 			return &chela.Error{
-				Code: chela.CodeInvalid, Message: fmt.Sprintf("agents.defaults.model.fallbacks[%d]", i),
+				Code: chela.CodeInvalid, Message: fmt.Sprintf("%s.model.fallbacks[%d]", at, i),
 				Hint: "chela models fallbacks PROVIDER/MODEL …", Err: err,
 			}
 		}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,7 +25,7 @@ import (
 type Set struct {
 	o       Options
 	compat  map[string]llm.Compat // of what models of a provider do not say themselves
-	catalog atomic.Pointer[llm.Catalog]
+	catalog *atomic.Pointer[llm.Catalog]
 	choice  llm.Ref
 	why     string
 	health  *failover.Health
@@ -42,13 +43,20 @@ type Set struct {
 // Open chooses the default model: the configured one; a service whose key is
 // known; a model server on this machine; the built-in assistant.
 func Open(ctx context.Context, o Options) (*Set, error) {
-	m := &Set{o: o, compat: map[string]llm.Compat{}, made: map[string]llm.Provider{}, resolved: map[string]resolved{}, health: openHealth(o)}
+	m := &Set{
+		o: o, compat: map[string]llm.Compat{}, catalog: new(atomic.Pointer[llm.Catalog]), made: map[string]llm.Provider{}, resolved: map[string]resolved{},
+	}
 	known, err := m.known()
 	if err != nil {
 		return nil, err
 	}
 	m.catalog.Store(&known)
-	if err := m.checkFallbacks(); err != nil {
+	if m.o.Before = nil; o.Before != nil { // which is not kept in memory
+		m.follow(o.Before)
+	} else {
+		m.health = openHealth(o)
+	}
+	if err := m.checkFallbacks("agents.defaults"); err != nil {
 		return nil, err
 	}
 	if want := o.Default.Primary; want != "" {
@@ -81,6 +89,41 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 	return m, nil
 }
 
+// follow takes over what another Set found out.
+func (m *Set) follow(b *Set) {
+	m.health = b.health
+	b.look.Lock()
+	m.looked, m.usable = b.looked, b.usable
+	b.mu.Lock()
+	models := b.catalog.Load().Models
+	models = models[len(models)-b.found:]
+	b.mu.Unlock()
+	b.look.Unlock()
+	m.take(models)
+}
+
+// With returns the Set of an agent that asks another model first, unless choice
+// names none, and whose requests have fields of their own. at is where the
+// configuration says so. A key that rests in one rests in the other.
+func (m *Set) With(choice Choice, params json.RawMessage, at string) (*Set, error) {
+	if choice.Primary == "" && len(params) == 0 && len(m.o.AgentParams) == 0 {
+		return m, nil
+	}
+	n := &Set{
+		o: m.o, compat: m.compat, catalog: m.catalog, choice: m.choice, why: m.why, health: m.health, made: map[string]llm.Provider{}, resolved: map[string]resolved{},
+	}
+	n.o.AgentParams = params
+	if choice.Primary == "" {
+		return n, nil
+	}
+	info, err := n.Catalog().Resolve(choice.Primary)
+	if err != nil {
+		return nil, &chela.Error{Code: chela.CodeInvalid, Message: at + ".model", Hint: "chela config unset " + at + ".model", Err: err}
+	}
+	n.o.Default, n.choice, n.why = choice, llm.Ref{Provider: info.Provider, Model: info.ID}, "configured"
+	return n, n.checkFallbacks(at)
+}
+
 func sorted(ps map[string]Provider) func(func(string, Provider) bool) {
 	return func(yield func(string, Provider) bool) {
 		ids := make([]string, 0, len(ps))
@@ -104,6 +147,14 @@ func (m *Set) Catalog() llm.Catalog {
 		c.Allow = append([]string{m.choice.String()}, m.o.Allow...)
 	}
 	return c
+}
+
+// CloseIdle closes the connections that no request needs now: the Set asks no
+// more.
+func (m *Set) CloseIdle() {
+	if m.o.HTTP != nil {
+		m.o.HTTP.CloseIdleConnections()
+	}
 }
 
 // Default returns the model that answers where nobody chose another, and why.

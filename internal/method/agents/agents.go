@@ -25,6 +25,9 @@ type Agent struct {
 	Git    bool      // the workspace is a Git repository
 	Model  llm.Model // asked first
 	Think  llm.Level // of sessions that set none
+
+	Fallbacks []string // models that are asked after it
+	At        string   // the path of the configuration that describes it
 }
 
 // Options is what the methods work with. All fields are required.
@@ -69,7 +72,7 @@ func (m methods) list(context.Context, rpc.Peer, wire.None) (wire.AgentsList, er
 func info(a Agent) wire.AgentInfo {
 	out := wire.AgentInfo{
 		ID: string(a.ID), Name: name(a), Kind: "agent", Identity: &wire.AgentPortrait{Name: name(a), Emoji: a.Emoji},
-		Workspace: a.Files.Dir(), Git: a.Git, Model: wire.AgentModel{Primary: a.Model.Ref()}, Levels: shape.Levels(a.Model),
+		Workspace: a.Files.Dir(), Git: a.Git, Model: wire.AgentModel{Primary: a.Model.Ref(), Fallbacks: a.Fallbacks}, Levels: shape.Levels(a.Model),
 		DefaultLevel: string(cmp.Or(a.Think, llm.Off)),
 	}
 	for _, l := range out.Levels {

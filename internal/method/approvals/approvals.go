@@ -28,8 +28,8 @@ type Options struct {
 	Subscribe func(func(chela.Event)) (stop func())
 	// Decide decides a request as the principal of ctx.
 	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
-	// Rules is the rules about commands.
-	Rules *allowlist.Source
+	// Rules returns the rules about commands as they are now.
+	Rules func() *allowlist.Source
 }
 
 // Methods returns the methods.

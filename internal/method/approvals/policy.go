@@ -25,7 +25,7 @@ const commandTool = "exec"
 // commands that a person allowed always. The latter are requests; the document
 // never holds them.
 func (m methods) policy(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.ExecPolicySnapshot, error) {
-	d, exists, err := m.o.Rules.File.Load()
+	d, exists, err := m.o.Rules().File.Load()
 	if err != nil {
 		return wire.ExecPolicySnapshot{}, err
 	}
@@ -41,7 +41,7 @@ func (m methods) policy(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Exec
 }
 
 func (m methods) snapshot(d *allowlist.Document, exists bool, rows []approval.Request) (wire.ExecPolicySnapshot, error) {
-	out := wire.ExecPolicySnapshot{Path: m.o.Rules.File.Path(), Exists: exists, Hash: hash(d, rows)}
+	out := wire.ExecPolicySnapshot{Path: m.o.Rules().File.Path(), Exists: exists, Hash: hash(d, rows)}
 	if err := json.Unmarshal(d.Encode(), &out.File); err != nil {
 		return out, fmt.Errorf("rules about commands: %w", err)
 	}
@@ -59,7 +59,7 @@ func (m methods) snapshot(d *allowlist.Document, exists bool, rows []approval.Re
 		})
 		out.File.Agents[id] = a
 	}
-	rules, err := m.o.Rules.Rules(m.o.Default)
+	rules, err := m.o.Rules().Rules(m.o.Default)
 	if err != nil {
 		return out, err
 	}
@@ -83,7 +83,7 @@ func hash(d *allowlist.Document, rows []approval.Request) string {
 // between leaves less allowed and not more.
 func (m methods) setPolicy(ctx context.Context, p rpc.Peer, in wire.ExecPolicySet) (wire.ExecPolicySnapshot, error) {
 	none := wire.ExecPolicySnapshot{}
-	d, exists, err := m.o.Rules.File.Load()
+	d, exists, err := m.o.Rules().File.Load()
 	if err != nil {
 		return none, err
 	}
@@ -122,7 +122,7 @@ func (m methods) setPolicy(ctx context.Context, p rpc.Peer, in wire.ExecPolicySe
 	if err != nil {
 		return none, err
 	}
-	_, err = m.o.Rules.File.Update(d.Hash(), func(now *allowlist.Document) error {
+	_, err = m.o.Rules().File.Update(d.Hash(), func(now *allowlist.Document) error {
 		next.Keep(now)
 		*now = *next
 		return nil

@@ -1,5 +1,6 @@
-// Package config is the methods that show the configuration and say what may
-// stand in it. They get it without its secrets.
+// Package config is the methods that show the configuration, say what may stand
+// in it, and change it. Clients get it without its secrets, and what comes back
+// from them as they were shown it stays as it is.
 package config
 
 import (
@@ -21,6 +22,18 @@ type Options struct {
 	Schema func() wire.ConfigSchema
 	// Lookup returns what is known of a key; false when nothing is.
 	Lookup func(path string) (wire.ConfigPlace, bool)
+	// Change writes the configuration and puts it in force. It fails with
+	// chela.CodeConflict when there is one and base is not its hash.
+	Change func(ctx context.Context, c Change) (wire.ConfigWritten, error)
+}
+
+// Change is what a client wants of the configuration.
+type Change struct {
+	Text    string   // all of it, or a merge patch
+	Base    string   // the hash that it was made from; "": none
+	Merge   bool     // Text is a merge patch
+	Replace []string // paths of arrays that a merge patch may shorten
+	Note    string   // why, for the log
 }
 
 // Methods returns the methods.
@@ -30,6 +43,9 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodConfigGet, op, chela.ScopeRead, o.get),
 		rpc.New(wire.MethodConfigSchema, op, chela.ScopeRead, o.schema),
 		rpc.New(wire.MethodConfigLookup, op, chela.ScopeRead, o.lookup),
+		rpc.New(wire.MethodConfigSet, op, chela.ScopeAdmin, o.set),
+		rpc.New(wire.MethodConfigPatch, op, chela.ScopeAdmin, o.patch).Accepting("deliveryContext", "restartDelayMs", "sessionKey"),
+		rpc.New(wire.MethodConfigApply, op, chela.ScopeAdmin, o.apply).Accepting("deliveryContext", "restartDelayMs", "sessionKey"),
 	}
 }
 
@@ -39,6 +55,31 @@ func (o Options) get(context.Context, rpc.Peer, wire.None) (wire.ConfigSnapshot,
 
 func (o Options) schema(context.Context, rpc.Peer, wire.None) (wire.ConfigSchema, error) {
 	return o.Schema(), nil
+}
+
+func (o Options) set(ctx context.Context, _ rpc.Peer, in wire.ConfigSet) (wire.ConfigWritten, error) {
+	return o.change(ctx, wire.MethodConfigSet, Change{Text: in.Raw, Base: in.BaseHash})
+}
+
+func (o Options) patch(ctx context.Context, _ rpc.Peer, in wire.ConfigPatch) (wire.ConfigWritten, error) {
+	return o.change(ctx, wire.MethodConfigPatch, Change{Text: in.Raw, Base: in.BaseHash, Merge: true, Replace: in.ReplacePaths, Note: in.Note})
+}
+
+func (o Options) apply(ctx context.Context, _ rpc.Peer, in wire.ConfigApply) (wire.ConfigWritten, error) {
+	return o.change(ctx, wire.MethodConfigApply, Change{Text: in.Raw, Base: in.BaseHash, Note: in.Note})
+}
+
+// maxPaths bounds the paths of a patch.
+const maxPaths = 256
+
+func (o Options) change(ctx context.Context, method string, c Change) (wire.ConfigWritten, error) {
+	switch {
+	case c.Text == "":
+		return wire.ConfigWritten{}, rpc.Invalid(method, "at /raw: must NOT have fewer than 1 characters")
+	case len(c.Replace) > maxPaths:
+		return wire.ConfigWritten{}, rpc.Invalid(method, "at /replacePaths: must NOT have more than %d items", maxPaths)
+	}
+	return o.Change(ctx, c)
 }
 
 // maxPath bounds a path.

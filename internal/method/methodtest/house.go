@@ -121,6 +121,7 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *House 
 // serve makes the gateway.
 func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *inbound.Gate, tools tool.Set) {
 	const main = chela.DefaultAgent
+	rules := &allowlist.Source{File: allowlist.NewFile(filepath.Join(h.t.TempDir(), allowlist.FileName)), Base: allowlist.Default()}
 	known := func(id chela.AgentID) bool { return id == main }
 	rows := shape.Rows{Model: func(m session.Meta) wire.SessionModel {
 		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context)}
@@ -129,6 +130,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		Store: h.Store, Path: path, Version: "1.2.3", Started: time.Now(), Default: main, Rows: rows, Notify: c.Notify,
 		Agents: func() []chela.AgentID { return []chela.AgentID{main} },
 		Roster: func() []wire.Presence { return h.Server.Roster() },
+		Folder: func() string { return "" },
 	}
 	set := rpc.NewSet(
 		chat.Methods(chat.Options{
@@ -157,11 +159,12 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		}),
 		approvals.Methods(approvals.Options{
 			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: c.Decide,
-			Rules: &allowlist.Source{File: allowlist.NewFile(filepath.Join(h.t.TempDir(), allowlist.FileName)), Base: allowlist.Default()},
+			Rules: func() *allowlist.Source { return rules },
 		}),
 		models.Methods(models.Options{
 			Status:  func() wire.ModelsStatus { return wire.ModelsStatus{Default: model.Ref(), Reason: "the test says so"} },
 			Default: main, Agent: known, Main: func() llm.Ref { return llm.Ref{Provider: model.Provider, Model: model.ID} },
+			Think: func() llm.Level { return "" },
 			Catalog: func() llm.Catalog {
 				other := llm.Model{Provider: "far", ID: "m2"}
 				return llm.Catalog{Models: []llm.Model{other, model}, Aliases: map[string]string{"mm": model.Ref()}}

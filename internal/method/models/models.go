@@ -23,7 +23,7 @@ type Options struct {
 	// Main returns the model that is asked when nobody chose.
 	Main func() llm.Ref
 	// Think is the thinking level of sessions that set none.
-	Think llm.Level
+	Think func() llm.Level
 	// Providers returns the providers, in the order in which they are shown.
 	Providers func() []Provider
 	// Status returns which model answers, and which keys rest.
@@ -111,7 +111,7 @@ func (o Options) List(all bool) wire.ModelsList {
 		if m.ID == "" || i > 0 && (m.Ref() == first.Ref() || !all && (!ready[m.Provider] || !catalog.Allows(m))) {
 			continue
 		}
-		w := shape.Model(m, o.Think, ready[m.Provider])
+		w := shape.Model(m, o.Think(), ready[m.Provider])
 		w.Alias = aliases[m.Ref()]
 		if i == 0 {
 			w.Tags = []string{"default"}

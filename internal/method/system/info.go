@@ -14,7 +14,7 @@ import (
 // facts returns the method that describes the machine, where the machine can be
 // described.
 func (m methods) facts() []rpc.Method {
-	if !host(new(wire.SystemInfo), m.o.Folder) {
+	if !host(new(wire.SystemInfo), m.o.Folder()) {
 		return nil
 	}
 	return []rpc.Method{rpc.New(wire.MethodSystemInfo, wire.RoleOperator, chela.ScopeRead, m.info)}
@@ -29,7 +29,7 @@ func (m methods) info(context.Context, rpc.Peer, wire.None) (wire.SystemInfo, er
 	if m.o.Port != nil {
 		i.Port = m.o.Port()
 	}
-	host(&i, m.o.Folder)
+	host(&i, m.o.Folder())
 	i.Label = label(runtime.GOOS)
 	if i.Release != "" {
 		i.Label += " " + i.Release

@@ -29,7 +29,7 @@ type Options struct {
 	Agents  func() []chela.AgentID
 	Rows    shape.Rows
 	Roster  func() []wire.Presence
-	Folder  string                         // the default agent's workspace
+	Folder  func() string                  // the default agent's workspace
 	Notify  func(chela.SessionKey, string) // a line for the session's next run
 
 	// Instance names this run of the process; "": nothing is said.
@@ -146,7 +146,7 @@ func (o Options) Status(ctx context.Context) (wire.Status, error) {
 		Version: m.o.Version, UptimeMs: now.Sub(m.o.Started).Milliseconds(), Memory: memory(),
 		Heartbeat: wire.HeartbeatStatus{DefaultAgent: string(m.o.Default), Agents: []wire.AgentHeartbeat{}},
 		Channels:  []string{}, SystemEvents: []string{}, Runs: []wire.ActiveRun{},
-		Workspace: m.o.Folder,
+		Workspace: m.o.Folder(),
 	}
 	if m.o.URL != nil {
 		s.URL = m.o.URL()

@@ -1,4 +1,4 @@
-package app
+package settings
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/allowlist"
-	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/model"
@@ -22,49 +21,50 @@ import (
 	"github.com/chela-ai/chela/internal/usage"
 )
 
-// sections is where an option struct takes its values from: config.Tree, or a
+// Sections is where an option struct takes its values from: config.Tree, or a
 // map in tests.
-type sections interface {
+type Sections interface {
 	// Section returns the JSON at a path of the configuration; nil: absent.
 	Section(path string) json.RawMessage
 }
 
-// options is the configuration as the parts need it. The keys are OpenClaw's.
-type options struct {
+// Settings is the configuration as the parts need it. The keys are OpenClaw's.
+type Settings struct {
 	Compat   string // "openclaw": its permissive defaults
-	Agent    agentOptions
-	Agents   agentsOptions
-	Session  sessionOptions
-	Messages messageOptions
+	Agent    Defaults
+	Agents   Agents
+	Session  Session
+	Messages Messages
 	Models   model.Config
-	Tools    toolOptions
+	Tools    Tools
 	Plugins  web.Plugins
-	Direct   directOptions
-	Channels map[string]channelOptions
+	Direct   Direct
+	Reload   Reload
+	Channels map[string]Channel
 }
 
-// channelOptions is what Chela itself reads of channels.<name>; the rest is
+// Channel is what Chela itself reads of channels.<name>; the rest is
 // the channel's own.
-type channelOptions struct {
-	AllowFrom []person `json:"allowFrom"` // "*" for everybody
+type Channel struct {
+	AllowFrom []Person `json:"allowFrom"` // "*" for everybody
 }
 
-// person is the id of a person on a channel.
-type person string
+// Person is the id of a person on a channel.
+type Person string
 
 // UnmarshalJSON accepts texts, and numbers as they are written.
-func (p *person) UnmarshalJSON(b []byte) error {
+func (p *Person) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, (*string)(p)) == nil {
 		return nil
 	}
 	var n json.Number
 	err := json.Unmarshal(b, &n)
-	*p = person(n)
+	*p = Person(n)
 	return err
 }
 
-// senders is who may write on channels.
-func (o *options) senders() inbound.Senders {
+// Senders is who may write on channels.
+func (o *Settings) Senders() inbound.Senders {
 	s := inbound.Senders{}
 	for name, c := range o.Channels {
 		for _, id := range c.AllowFrom {
@@ -74,12 +74,12 @@ func (o *options) senders() inbound.Senders {
 	return s
 }
 
-// agentOptions is agents.defaults.
-type agentOptions struct {
+// Defaults is agents.defaults.
+type Defaults struct {
 	Workspace      string                    `json:"workspace"`
 	Model          model.Choice              `json:"model"`
 	Models         map[string]model.Settings `json:"models"`
-	ModelPolicy    modelPolicy               `json:"modelPolicy"`
+	ModelPolicy    ModelPolicy               `json:"modelPolicy"`
 	MaxConcurrent  int                       `json:"maxConcurrent"` // 0: 4 × cores
 	MaxRounds      int                       `json:"maxToolRounds"`
 	MaxCalls       int                       `json:"maxToolCallsPerTurn"`
@@ -95,53 +95,17 @@ type agentOptions struct {
 	ImageModel     model.Choice              `json:"imageModel"`
 	ImageSide      int                       `json:"imageMaxDimensionPx"` // 0: 1200
 	Params         json.RawMessage           `json:"params"`
-	Budget         budgetOptions             `json:"budget"`
+	Budget         Budget                    `json:"budget"`
 }
 
-// modelPolicy is which models people may choose; none: all.
-type modelPolicy struct {
+// ModelPolicy is which models people may choose; none: all.
+type ModelPolicy struct {
 	Allow []string `json:"allow"`
 }
 
-// agentsOptions is agents: what is said of single ones.
-type agentsOptions struct {
-	Entries map[string]namedOptions `json:"entries"`
-	List    []namedOptions          `json:"list"`
-}
-
-// namedOptions is agents.entries.<id>, or one of agents.list.
-type namedOptions struct {
-	ID     string          `json:"id"`
-	Older  string          `json:"agentId"` // the older spelling of ID
-	Params json.RawMessage `json:"params"`
-	Tools  struct {
-		policy.Config
-		Exec allowlist.Config `json:"exec"`
-	} `json:"tools"`
-}
-
-// agent returns what is said of an agent, and where.
-func (a agentsOptions) agent(id chela.AgentID) (namedOptions, string) {
-	if o, ok := a.Entries[string(id)]; ok {
-		return o, "agents.entries." + string(id)
-	}
-	for i, o := range a.List {
-		if cmp.Or(o.ID, o.Older) == string(id) {
-			return o, fmt.Sprintf("agents.list[%d]", i)
-		}
-	}
-	return namedOptions{}, "agents.entries." + string(id)
-}
-
-// params are the fields of an agent's requests.
-func (a agentsOptions) params(id chela.AgentID) json.RawMessage {
-	o, _ := a.agent(id)
-	return o.Params
-}
-
-// budgetOptions bounds a run. 0 stands for the default; what is negative does
+// Budget bounds a run. 0 stands for the default; what is negative does
 // not bound.
-type budgetOptions struct {
+type Budget struct {
 	Calls     int     `json:"toolCalls"`
 	Failures  int     `json:"failures"`
 	Identical int     `json:"identicalCalls"`
@@ -150,20 +114,26 @@ type budgetOptions struct {
 	USD       float64 `json:"usd"` // 0: no bound
 }
 
-// directOptions is gateway.tools: what may be called without a model.
-type directOptions struct {
+// Direct is gateway.tools: what may be called without a model.
+type Direct struct {
 	Deny  []string `json:"deny"`
 	Allow []string `json:"allow"`
 }
 
-// sessionOptions is session.
-type sessionOptions struct {
+// Reload is gateway.reload: what becomes of an edit while the gateway runs.
+type Reload struct {
+	Mode       string `json:"mode"`       // off, hot, restart, hybrid; "": hybrid
+	DebounceMS *int   `json:"debounceMs"` // nil: 300
+}
+
+// Session is session.
+type Session struct {
 	DMScope string              `json:"dmScope"`
 	Reset   session.ResetPolicy `json:"reset"`
 }
 
-// messageOptions is messages.
-type messageOptions struct {
+// Messages is messages.
+type Messages struct {
 	Queue struct {
 		Mode       string `json:"mode"`
 		DebounceMS *int   `json:"debounceMs"`
@@ -176,25 +146,25 @@ type messageOptions struct {
 	ResponseUsage string `json:"responseUsage"`
 }
 
-// toolOptions is tools.
-type toolOptions struct {
+// Tools is tools.
+type Tools struct {
 	policy.Config
-	Exec execOptions        `json:"exec"`
+	Exec Exec               `json:"exec"`
 	Loop invoke.LoopOptions `json:"loopDetection"`
 	Web  web.Config         `json:"web"`
 	FS   struct {
 		Inside *bool `json:"workspaceOnly"` // nil: yes, but with compat
 	} `json:"fs"`
-	Send sendOptions `json:"message"`
+	Send Send `json:"message"`
 }
 
-// sendOptions is tools.message.
-type sendOptions struct {
+// Send is tools.message.
+type Send struct {
 	Cross message.Cross `json:"crossContext"`
 }
 
-// execOptions is tools.exec.
-type execOptions struct {
+// Exec is tools.exec.
+type Exec struct {
 	allowlist.Config
 	TimeoutSeconds int      `json:"timeoutSeconds"`
 	MaxOutput      int      `json:"maxOutputChars"`
@@ -211,9 +181,9 @@ type execOptions struct {
 	NotifyQuiet  bool  `json:"notifyOnExitEmptySuccess"`
 }
 
-// readOptions decodes the sections that the parts need.
-func readOptions(s sections) (options, error) {
-	var o options
+// Read decodes the sections that the parts need.
+func Read(s Sections) (Settings, error) {
+	var o Settings
 	for _, part := range [...]struct {
 		path string
 		into any
@@ -227,6 +197,7 @@ func readOptions(s sections) (options, error) {
 		{"tools", &o.Tools},
 		{"plugins", &o.Plugins},
 		{"gateway.tools", &o.Direct},
+		{"gateway.reload", &o.Reload},
 		{"channels", &o.Channels},
 	} {
 		raw := s.Section(part.path)
@@ -240,8 +211,8 @@ func readOptions(s sections) (options, error) {
 	return o, nil
 }
 
-// policy is how sessions treat messages, unless they say otherwise.
-func (o *options) policy() queue.Policy {
+// Queueing is how sessions treat messages, unless they say otherwise.
+func (o *Settings) Queueing() queue.Policy {
 	p := queue.Policy{Cap: o.Messages.Queue.Cap, Debounce: time.Second}
 	if m, ok := queue.ParseMode(o.Messages.Queue.Mode); ok {
 		p.Mode = m
@@ -256,25 +227,25 @@ func (o *options) policy() queue.Policy {
 	return p
 }
 
-// concurrent is how many runs may be in progress at once.
-func (o *options) concurrent() int {
+// Concurrent is how many runs may be in progress at once.
+func (o *Settings) Concurrent() int {
 	if o.Agent.MaxConcurrent > 0 {
 		return o.Agent.MaxConcurrent
 	}
 	return 4 * runtime.NumCPU()
 }
 
-// timeout bounds a run.
-func (o *options) timeout() time.Duration {
+// Timeout bounds a run.
+func (o *Settings) Timeout() time.Duration {
 	if o.Agent.TimeoutSeconds == nil {
 		return 48 * time.Hour
 	}
 	return time.Duration(*o.Agent.TimeoutSeconds) * time.Second
 }
 
-// budget bounds what a run may use, also where nothing is configured: nobody
+// RunBudget bounds what a run may use, also where nothing is configured: nobody
 // may be there to stop it.
-func (o *options) budget() usage.Budget {
+func (o *Settings) RunBudget() usage.Budget {
 	b := o.Agent.Budget
 	return usage.Budget{
 		ToolCalls: cmp.Or(b.Calls, 500), Failures: cmp.Or(b.Failures, 20), Identical: cmp.Or(b.Identical, 100),
@@ -282,13 +253,14 @@ func (o *options) budget() usage.Budget {
 	}
 }
 
-// files is what the file tools may do.
-func (o *options) files(a Options) fs.Options {
+// Files is what the file tools may do; the files of the state directory are
+// Chela's own.
+func (o *Settings) Files(state string) fs.Options {
 	patch, inside := o.Tools.Exec.Patch, o.Tools.FS.Inside
 	f := fs.Options{
 		NoPatch: patch.Enabled != nil && !*patch.Enabled,
 		Outside: o.Compat == "openclaw", PatchOutside: patch.Inside != nil && !*patch.Inside,
-		Own: []string{a.State},
+		Own: []string{state},
 	}
 	if inside != nil {
 		f.Outside = !*inside
@@ -296,11 +268,11 @@ func (o *options) files(a Options) fs.Options {
 	return f
 }
 
-// exec is what the exec tool may do.
-func (o *options) exec(a Options) exec.Options {
+// Commands is what the exec tool may do.
+func (o *Settings) Commands(environ []string) exec.Options {
 	e := o.Tools.Exec
 	return exec.Options{
 		Interactive: true, MaxTimeout: time.Duration(e.TimeoutSeconds) * time.Second,
-		Yield: time.Duration(e.BackgroundMS) * time.Millisecond, MaxOutput: e.MaxOutput, DangerousPatterns: e.Dangerous, PathPrepend: e.PathPrepend, Environ: a.Environ,
+		Yield: time.Duration(e.BackgroundMS) * time.Millisecond, MaxOutput: e.MaxOutput, DangerousPatterns: e.Dangerous, PathPrepend: e.PathPrepend, Environ: environ,
 	}
 }
