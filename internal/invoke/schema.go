@@ -78,9 +78,10 @@ func (ss *schemas) readLocked(definition json.RawMessage) *arguments {
 
 // takes reads a tool's definition; one that has no schema takes any object.
 func takes(definition json.RawMessage) *arguments {
-	a := &arguments{}
-	a.text, a.err = schema.Object(definition)
-	a.plain = a.err == nil && schema.Plain(a.text)
+	a := &arguments{text: definition, plain: schema.Plain(definition)}
+	if !a.plain {
+		a.text, a.err = schema.Object(definition)
+	}
 	return a
 }
 

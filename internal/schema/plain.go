@@ -5,12 +5,13 @@ import (
 	"strconv"
 )
 
-// Plain reports whether the schema is one that every validator can use, which is
-// then known without making one: objects, lists and single values with bounds, as
-// most tools have. A reference, a pattern or a union is not plain.
-func Plain(schema json.RawMessage) bool {
-	m, asIs, err := decode(schema)
-	return err == nil && asIs && plain(m)
+// Plain reports whether a tool's definition is a schema, as [Object] returns it,
+// that every validator can use, which is then known without making one: objects,
+// lists and single values with bounds, as most tools have. A reference, a pattern
+// or a union is not plain.
+func Plain(definition json.RawMessage) bool {
+	m, asIs, err := decode(definition)
+	return err == nil && asIs && len(m) > 0 && plain(m)
 }
 
 func plain(s any) bool {

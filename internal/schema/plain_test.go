@@ -13,7 +13,7 @@ import (
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		`{}`: true,
+		`{}`: false, // it says less than Object
 		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","enum":["x"],"minLength":1}},"b":{"type":"integer","minimum":0,` +
 			`"maximum":1.5,"description":"B","title":"b"}},"required":["a"],"additionalProperties":false}`: true,
 		`{"type":"object","additionalProperties":{"type":"string"}}`: true,
@@ -56,6 +56,9 @@ func FuzzPlain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if !schema.Plain(text) {
 			return
+		}
+		if same, err := schema.Object(text); err != nil || !bytes.Equal(same, text) {
+			t.Errorf("%s means %s, %v", text, same, err)
 		}
 		if same, err := schema.Relax(text); err != nil || !bytes.Equal(same, text) {
 			t.Errorf("%s relaxed is %s, %v", text, same, err)
