@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -32,11 +33,11 @@ func (pl Place) find(name string) (program, bool) {
 	case !p.bare && !filepath.IsAbs(name):
 		return p, false
 	case !p.bare:
-		p.path = filepath.Clean(name)
+		p.path = pl.Search(filepath.Clean(name))
 	default:
 		p.path = pl.Search(name)
 	}
-	if p.path == "" || !Executable(p.path) {
+	if p.path == "" {
 		return p, false
 	}
 	target, err := filepath.EvalSymlinks(p.path)
@@ -47,19 +48,59 @@ func (pl Place) find(name string) (program, bool) {
 	return p, !pl.own(p.path) && !pl.own(target)
 }
 
-// Search returns the first program of that name in PATH; "" when there is none. A
-// directory that is not absolute ends the search: it would be one of the folder
-// where the command runs.
+// Search returns the program that a path means, or the first of that name in
+// PATH; "" when there is none. A directory that is not absolute ends the search:
+// it would be one of the folder where the command runs.
 func (pl Place) Search(name string) string {
+	if filepath.IsAbs(name) {
+		return located(name)
+	}
 	for _, dir := range pl.Path {
 		if !filepath.IsAbs(dir) {
 			return ""
 		}
-		if path := filepath.Join(dir, name); Executable(path) {
+		if path := located(filepath.Join(dir, name)); path != "" {
 			return path
 		}
 	}
 	return ""
+}
+
+// located returns the program that a path without an ending may mean; "": there
+// is none.
+func located(path string) string {
+	for _, p := range spellings(runtime.GOOS, path, os.Getenv("PATHEXT")) {
+		if executable(p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// spellings returns the files that a path of a program may mean on a system, the
+// first first: on Windows those with the endings of PATHEXT. Of these programs
+// alone count. A batch file is read by a shell of its own, which takes its
+// arguments apart anew, and a text of another kind by whatever opens it.
+func spellings(goos, path, pathext string) []string {
+	if goos != "windows" {
+		return []string{path}
+	}
+	if pathext == "" {
+		pathext = ".COM;.EXE"
+	}
+	var endings []string
+	for end := range strings.SplitSeq(strings.ToLower(pathext), ";") {
+		if end == ".exe" || end == ".com" {
+			endings = append(endings, end)
+		}
+	}
+	if slices.Contains(endings, strings.ToLower(filepath.Ext(path))) {
+		return []string{path}
+	}
+	for i, end := range endings {
+		endings[i] = path + end
+	}
+	return endings
 }
 
 // own reports whether a path is inside the workspace, also when the way there
@@ -86,8 +127,8 @@ func (pl Place) own(path string) bool {
 	return false
 }
 
-// Executable reports whether a file may be run.
-func Executable(path string) bool {
+// executable reports whether a file may be run.
+func executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && (info.Mode().Perm()&0o111 != 0 || runtime.GOOS == "windows")
 }

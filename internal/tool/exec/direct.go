@@ -11,10 +11,7 @@ import (
 // without a shell, whose start takes longer than many a program; "" where that
 // could make a difference: then the shell runs it.
 func program(name, path string) string {
-	switch {
-	case filepath.IsAbs(name) && allowlist.Executable(name):
-		return name
-	case name == "" || strings.ContainsAny(name, `/\`) || builtin(name):
+	if !filepath.IsAbs(name) && (name == "" || strings.ContainsAny(name, `/\`) || builtin(name)) {
 		return ""
 	}
 	return allowlist.Place{Path: filepath.SplitList(path)}.Search(name)
