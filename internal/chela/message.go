@@ -84,4 +84,15 @@ type Inbound struct {
 	Edited bool `json:"edited,omitempty"`
 	// Mentioned says that a group message addresses the agent.
 	Mentioned bool `json:"mentioned,omitempty"`
+
+	// Seen is what the writer saw of the conversation. The message is refused
+	// when that is not so any more at the moment in which it is taken.
+	Seen Seen `json:"-"`
+}
+
+// Seen is how far a conversation had come. The zero Seen says nothing.
+type Seen struct {
+	Transcript string  // id of the transcript; "": not said
+	Last       *string // id of its last entry, "" when there was none; nil: not said
+	Earlier    bool    // an entry before the last one is as good
 }

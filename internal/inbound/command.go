@@ -193,6 +193,10 @@ func (k *call) commit(c Command) (Receipt, error) {
 	if err := unused(k.tx, it); err != nil {
 		return Receipt{}, err
 	}
+	if err := session.StillAs(k.tx.Sessions(), k.key, k.in.Seen); err != nil {
+		return Receipt{}, err
+	}
+	k.in.Seen = chela.Seen{} // the command itself may change it
 	m, born, err := k.g.open(k.tx, k.key, k.now)
 	if err != nil {
 		return Receipt{}, err

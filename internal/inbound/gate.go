@@ -296,6 +296,9 @@ func (k *call) put(it queue.Item) (rec Receipt, born bool, err error) {
 	if !r.New {
 		return rec, false, nil
 	}
+	if err := session.StillAs(k.tx.Sessions(), it.Session, it.Inbound.Seen); err != nil {
+		return rec, false, err
+	}
 	k.meta, born, err = k.g.open(k.tx, it.Session, k.now)
 	if err != nil {
 		return rec, born, err

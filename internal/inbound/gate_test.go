@@ -416,3 +416,77 @@ func TestTitle(t *testing.T) {
 		}
 	}
 }
+
+// elsewhere is a store in which something happens just before a transaction.
+type elsewhere struct {
+	store.Store
+	first func(store.Tx) error // once
+}
+
+// Update implements store.Store.
+func (e *elsewhere) Update(ctx context.Context, sync store.Sync, f func(store.Tx) error) error {
+	return e.Store.Update(ctx, sync, func(tx store.Tx) error {
+		if e.first != nil {
+			if err := e.first(tx); err != nil {
+				return err
+			}
+		}
+		return f(tx)
+	})
+}
+
+// TestSeen: whether the conversation is as its writer saw it is decided in the
+// commit that takes the message, and not before.
+func TestSeen(t *testing.T) {
+	t.Parallel()
+	none, other := "", "e2"
+	for _, tt := range []struct {
+		text  string
+		seen  chela.Seen
+		moved bool // by an entry that comes between
+		gone  bool // the session is begun anew
+		want  error
+	}{
+		{text: "hi", seen: chela.Seen{Last: &none}},
+		{text: "hi", seen: chela.Seen{Last: &none}, moved: true, want: session.ErrMoved},
+		{text: "hi", seen: chela.Seen{Last: &other}, moved: true},
+		{text: "hi", seen: chela.Seen{Transcript: "t1", Last: &none, Earlier: true}, moved: true, want: session.ErrMoved},
+		{text: "hi", seen: chela.Seen{Transcript: "t1"}, moved: true},
+		{text: "hi", seen: chela.Seen{Transcript: "t1"}, gone: true, want: session.ErrMoved},
+		{text: "/status", seen: chela.Seen{Last: &none}, moved: true, want: session.ErrMoved},
+		{text: "/new hello", seen: chela.Seen{Transcript: "t1", Last: &none}},
+	} {
+		b := newBench(t)
+		err := b.db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+			return tx.Sessions().Put(session.Meta{Key: mainKey, ID: "t1", Agent: "main"})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := b.o
+		o.Store = &elsewhere{b.db, func(tx store.Tx) error {
+			if tt.gone {
+				return tx.Sessions().Put(session.Meta{Key: mainKey, ID: "t2", Agent: "main"})
+			}
+			if !tt.moved {
+				return nil
+			}
+			return tx.Sessions().Append("t1", &session.Entry{ID: "e2", Kind: session.KindNotice})
+		}}
+		in := b.local(tt.text)
+		in.Seen = tt.seen
+		if _, err := New(o).Admit(owner(b), in); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+			t.Errorf("%q, %+v: %v, want %v", tt.text, tt, err, tt.want)
+		}
+		if tt.want == nil {
+			continue
+		}
+		err = b.db.View(t.Context(), func(r store.Reader) error {
+			_, err := r.Queue().Get(in.ID)
+			return err
+		})
+		if !errors.Is(err, chela.ErrNotFound) {
+			t.Errorf("%q, %+v: it is in the queue (%v)", tt.text, tt, err)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/run"
+	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/wire"
@@ -118,16 +119,17 @@ func (m methods) admit(ctx context.Context, p rpc.Peer, method string, in wire.C
 	if err != nil {
 		return inbound.Receipt{}, err
 	}
-	if err := m.current(ctx, key, in); err != nil {
-		return inbound.Receipt{}, err
-	}
 	run := chela.RunID(in.IdempotencyKey)
 	p.Owns(run) // before the run can begin
-	return m.o.Admit(ctx, chela.Inbound{
+	rec, err := m.o.Admit(ctx, chela.Inbound{
 		ID: in.IdempotencyKey, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
 		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: shape.Media(in.Attachments),
-		Mode: in.QueueMode, Think: in.Thinking,
+		Mode: in.QueueMode, Think: in.Thinking, Seen: seen(in),
 	})
+	if errors.Is(err, session.ErrMoved) {
+		return rec, errLeaf
+	}
+	return rec, err
 }
 
 // status says what became of a message that was sent: of one that was taken

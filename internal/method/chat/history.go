@@ -103,7 +103,7 @@ func (m methods) read(ctx context.Context, method string, in wire.ChatHistory) (
 	pg, err := m.load(ctx, key, in, func(r session.Reader, id string, total int) (after, n, offset int, err error) {
 		offset = in.Offset
 		if in.MessageID != "" {
-			seq, err := locate(r, id, in.MessageID)
+			seq, err := session.Locate(r, id, in.MessageID)
 			if err != nil {
 				return 0, 0, 0, fmt.Errorf("message %s: %w", in.MessageID, err)
 			}
@@ -176,7 +176,7 @@ func (m methods) load(ctx context.Context, key chela.SessionKey, in wire.ChatHis
 			return err
 		}
 		pg.meta.ID = id
-		if pg.row.Leaf, err = lastID(r.Sessions(), id); err != nil {
+		if pg.row.Leaf, err = session.LastID(r.Sessions(), id); err != nil {
 			return err
 		}
 		if pg.all, pg.consumed, err = receipts(r, id, in.Inputs); err != nil {

@@ -42,7 +42,7 @@ func (m methods) message(ctx context.Context, _ rpc.Peer, in wire.ChatMessageGet
 		if err != nil {
 			return err
 		}
-		seq, err := locate(r.Sessions(), meta.ID, in.MessageID)
+		seq, err := session.Locate(r.Sessions(), meta.ID, in.MessageID)
 		if err != nil {
 			return err
 		}
