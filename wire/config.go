@@ -43,6 +43,10 @@ type ConfigApply struct {
 	Note     string `json:"note,omitempty"`
 }
 
+// ConfigStale begins the message of the error that says that the base hash is
+// not that of the configuration any more.
+const ConfigStale = "config changed since last load"
+
 // ConfigWritten is the result of the methods that change the configuration.
 type ConfigWritten struct {
 	OK       bool            `json:"ok"`

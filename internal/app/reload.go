@@ -97,12 +97,13 @@ func (e *Engine) watch(ctx context.Context) error {
 			}
 			return quietFor
 		},
-		Names:   func() []string { return e.tree().Files() },
+		Names:   func() []string { return append(e.tree().Files(), keyDir(e.o.State)) },
 		Changed: func() { e.reread(ctx) },
 	}.Run(ctx)
 }
 
-// reread reads the files again. What cannot be used changes nothing, and is said
+// reread reads the files again, also when this program wrote them: keys that were
+// saved are found, too. What cannot be used changes nothing, and is said
 // once.
 func (e *Engine) reread(ctx context.Context) {
 	r := &e.reload
@@ -110,10 +111,7 @@ func (e *Engine) reread(ctx context.Context) {
 	defer r.mu.Unlock()
 	log := e.o.Log.With("file", e.tree().Path())
 	next, err := e.tree().Again()
-	if err == nil && next.Hash() == e.tree().Hash() && r.told == "" {
-		return // this program wrote it
-	}
-	if err == nil && e.now().opts.Reload.Mode == "off" {
+	if err == nil && next.Hash() != e.tree().Hash() && e.now().opts.Reload.Mode == "off" {
 		log.Info("configuration was edited; it is read with the next start, as gateway.reload.mode is off")
 		return
 	}
@@ -165,6 +163,9 @@ func (e *Engine) adoptLocked(next *config.Tree, p *profiles) outcome {
 	if len(out.cold) > 0 && !out.starts {
 		log.Warn("these keys are in force with the next start", "keys", strings.Join(out.cold, ", "))
 	}
+	if len(out.changed) == 0 {
+		return out
+	}
 	e.gate.Tell(chela.ScopeRead, wire.EventConfigChanged, wire.ConfigChanged{Path: next.Path(), Hash: e.view().Sum(next.Hash()), Time: wire.At(time.Now())})
 	return out
 }
@@ -199,8 +200,11 @@ func (e *Engine) change(ctx context.Context, base string, draft func(now *config
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := e.tree().Now()
+	if base == "" && now.Exists() {
+		return outcome{}, chela.Errorf(chela.CodeInvalid, "config base hash required; re-run config.get and retry")
+	}
 	if base != anyBase && now.Exists() && base != e.view().Sum(now.Hash()) {
-		return outcome{}, chela.Errorf(chela.CodeConflict, "config changed since last load; re-run config.get and retry")
+		return outcome{}, chela.Errorf(chela.CodeConflict, "%s; re-run config.get and retry", wire.ConfigStale)
 	}
 	d, err := draft(now)
 	if err != nil {

@@ -98,21 +98,12 @@ func (c *commands) configSet() *cobra.Command {
 			"  chela config set session.reset '{mode: \"daily\", atHour: 4}'\n" +
 			"  chela config set env.vars.ANTHROPIC_API_KEY - < key.txt",
 		Args: console.Exactly(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			value, err := c.value(args[1], text)
 			if err != nil {
 				return err
 			}
-			t, err := c.tree()
-			if err != nil {
-				return err
-			}
-			next, err := t.Set(args[0], value)
-			if err != nil {
-				return err
-			}
-			c.wrote(next)
-			return nil
+			return c.change(cmd.Context(), config.Edit{Path: args[0], Value: value})
 		},
 	}
 	cmd.Flags().BoolVar(&text, "string", false, "VALUE is a text, whatever it looks like")
@@ -142,28 +133,11 @@ func (c *commands) value(arg string, text bool) (json.RawMessage, error) {
 }
 
 func (c *commands) configUnset() *cobra.Command {
-	cmd := &cobra.Command{Use: "unset PATH", Short: "Remove a value, so that its default is in force", Args: console.Exactly(1), RunE: func(_ *cobra.Command, args []string) error {
-		t, err := c.tree()
-		if err != nil {
-			return err
-		}
-		next, err := t.Unset(args[0])
-		if err != nil {
-			return err
-		}
-		c.wrote(next)
-		return nil
+	cmd := &cobra.Command{Use: "unset PATH", Short: "Remove a value, so that its default is in force", Args: console.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.change(cmd.Context(), config.Edit{Path: args[0]})
 	}}
 	cmd.ValidArgsFunction = keys
 	return cmd
-}
-
-// wrote says which file was changed, and what is to be said of it now.
-func (c *commands) wrote(t *config.Tree) {
-	fmt.Fprintln(c.Err, c.Palette(c.Err).Good.Paint("✓")+" "+t.Path()+" (a running chela reads it at its next start)")
-	for _, w := range append(t.Warnings(), t.Unguarded()...) {
-		c.problem(w)
-	}
 }
 
 // problem writes one line.

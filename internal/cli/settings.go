@@ -1,13 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/config"
 )
 
@@ -28,32 +27,22 @@ func (s settings) Set(values map[string]any) error {
 	if err != nil {
 		return err
 	}
-	old := t
+	var edits []config.Edit
 	for _, path := range slices.Sorted(maps.Keys(values)) {
-		if t, err = set(t, path, values[path]); err != nil {
-			return err
+		e := config.Edit{Path: path}
+		if v := values[path]; v == nil && t.Section(path) == nil {
+			continue // it is away already
+		} else if v != nil {
+			if e.Value, err = json.Marshal(v); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
 		}
+		edits = append(edits, e)
 	}
-	if t != old {
-		s.c.wrote(t)
+	if len(edits) == 0 {
+		return nil
 	}
-	return nil
-}
-
-// set writes one value, or takes it away.
-func set(t *config.Tree, path string, value any) (*config.Tree, error) {
-	if value == nil {
-		next, err := t.Unset(path)
-		if errors.Is(err, chela.ErrNotFound) {
-			return t, nil
-		}
-		return next, err
-	}
-	b, err := json.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return t.Set(path, b)
+	return s.c.change(context.Background(), edits...)
 }
 
 // Providers returns the providers that a model can be of.

@@ -29,6 +29,26 @@ func (t *Tree) Set(path string, value json.RawMessage) (*Tree, error) {
 	return t.Edit("", Edit{path, value})
 }
 
+// Edited returns the text of a configuration with changes. It looks at nothing
+// but the text.
+func Edited(text []byte, edits ...Edit) ([]byte, error) {
+	t := &Tree{known: known()}
+	for _, e := range edits {
+		steps, err := ParsePath(e.Path)
+		if err != nil {
+			return nil, chela.Errorf(chela.CodeInvalid, "%w", err)
+		}
+		doc, err := json5.Parse(text)
+		if err != nil {
+			return nil, chela.Errorf(chela.CodeInvalid, "%w", err)
+		}
+		if text, err = t.patched(doc, steps, steps, e.Value); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
 // Unset removes a value and returns the configuration without it.
 func (t *Tree) Unset(path string) (*Tree, error) { return t.Edit("", Edit{path, nil}) }
 

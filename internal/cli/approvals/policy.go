@@ -207,7 +207,7 @@ func (p policy) apply(cmd *cobra.Command, s wire.ExecSettings, all bool) error {
 	if err := p.settings.Set(values); err != nil {
 		return err
 	}
-	fmt.Fprintln(p.Out, "The rules hold from the next command on, the configuration from the next start of Chela.")
+	fmt.Fprintln(p.Out, "It holds from the next command on.")
 	fmt.Fprintln(p.Err, "what holds: "+p.Command("exec-policy show"))
 	return nil
 }

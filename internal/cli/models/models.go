@@ -151,7 +151,7 @@ func (c commands) auth() *cobra.Command {
 			if err := c.settings.SaveKey(args[0], name, key); err != nil {
 				return err
 			}
-			fmt.Fprintln(c.Err, "kept (a running chela reads it at its next start)")
+			fmt.Fprintln(c.Err, "kept")
 			return nil
 		},
 	}
