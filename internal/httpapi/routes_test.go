@@ -57,6 +57,15 @@ func TestOrigins(t *testing.T) {
 						t.Errorf("host %s, origin %s, %s: %d %s, want %d", host, origin, path, got, body, want)
 					}
 				}
+				for _, r := range s.routes {
+					method, path, both := strings.Cut(r.Pattern, " ")
+					if !both {
+						t.Fatalf("route %s has no method", r.Pattern)
+					}
+					if got, body, _ := s.ask(method, "127.0.0.1:40000", host, path, header); (got != 403) != may {
+						t.Errorf("host %s, origin %s, %s: %d %s, want it let through: %v", host, origin, r.Pattern, got, body, may)
+					}
+				}
 				if said, _ := s.connect(try{host: host, header: header}); (said != "HTTP 403") != may {
 					t.Errorf("host %s, origin %s, upgrade: %s, want it let through: %v", host, origin, said, may)
 				}

@@ -58,6 +58,8 @@ type stand struct {
 	calls atomic.Int64 // of methods
 	desk  *invoke.Desk // that carries out calls of tools
 	log   bytes.Buffer
+
+	routes []httpapi.Route
 }
 
 func newStand(t *testing.T, change func(*access.Options)) *stand {
@@ -75,7 +77,7 @@ func newStand(t *testing.T, change func(*access.Options)) *stand {
 	s.store, s.conns, s.done, s.door = db, make(chan net.Conn), make(chan struct{}), access.New(o)
 	s.parts, s.stage = map[string]string{"store": "ok", "model": "ok"}, httpapi.Started
 	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(s.methods()), Models: catalog})
-	h := httpapi.New(httpapi.Options{
+	ho := httpapi.Options{
 		Log: log, Door: s.door, Upgrade: s.gate.Upgrade(s.door.Connect), Started: time.Now(),
 		Ready: func(context.Context) map[string]string { return s.parts },
 		Stage: func() httpapi.Stage { return s.stage },
@@ -87,7 +89,9 @@ func newStand(t *testing.T, change func(*access.Options)) *stand {
 			Files:     fstest.MapFS{"index.html": {Data: []byte(page)}, "assets/app.js": {Data: []byte("run()")}, "favicon.ico": {Data: []byte("icon")}},
 			Bootstrap: func() httpapi.Bootstrap { return httpapi.Bootstrap{Name: "Chela", Version: "1"} },
 		},
-	})
+	}
+	h := httpapi.New(ho)
+	s.routes = httpapi.Routes(ho)
 	early := httpapi.New(httpapi.Options{
 		Log: log, Door: s.door, Upgrade: gateway.Starting(), Stage: func() httpapi.Stage { return httpapi.Starting },
 	})
@@ -185,7 +189,13 @@ func (s *stand) http(addr string) *http.Client {
 // get returns the status and the body of a request.
 func (s *stand) get(addr, host, path string, header map[string]string) (int, string, http.Header) {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), "GET", "http://gateway"+path, nil)
+	return s.ask("GET", addr, host, path, header)
+}
+
+// ask makes a request without a body.
+func (s *stand) ask(method, addr, host, path string, header map[string]string) (int, string, http.Header) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://gateway"+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
