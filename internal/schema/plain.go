@@ -2,13 +2,14 @@ package schema
 
 import (
 	"encoding/json"
+	"regexp/syntax"
 	"strconv"
 )
 
 // Plain reports whether a tool's definition is a schema, as [Object] returns it,
 // that every validator can use, which is then known without making one: objects,
-// lists and single values with bounds, as most tools have. A reference, a pattern
-// or a union is not plain.
+// lists and single values with bounds, as most tools have. A reference or a union
+// is not plain.
 func Plain(definition json.RawMessage) bool {
 	m, asIs, err := decode(definition)
 	return err == nil && asIs && len(m) > 0 && plain(m)
@@ -23,8 +24,11 @@ func plain(s any) bool {
 		ok := false
 		switch k {
 		case "type":
-			_, one := v.(string)
-			ok = one && len(typesOf(m)) == 1
+			ok = len(typesOf(m)) > 0
+		case "pattern":
+			p, is := v.(string)
+			_, err := syntax.Parse(p, syntax.Perl)
+			ok = is && err == nil
 		case "title", "description":
 			_, ok = v.(string)
 		case "required":

@@ -16,28 +16,29 @@ func TestPlain(t *testing.T) {
 		`{}`: false, // it says less than Object
 		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","enum":["x"],"minLength":1}},"b":{"type":"integer","minimum":0,` +
 			`"maximum":1.5,"description":"B","title":"b"}},"required":["a"],"additionalProperties":false}`: true,
-		`{"type":"object","additionalProperties":{"type":"string"}}`: true,
-		`{"type":"object","properties":{"a":{"$ref":"#"}}}`:          false,
-		`{"type":"object","properties":{"a":{"pattern":"a"}}}`:       false,
-		`{"type":"object","properties":{"a":{"anyOf":[]}}}`:          false,
-		`{"type":"object","properties":{"a":true}}`:                  false,
-		`{"type":"object","properties":[]}`:                          false,
-		`{"type":"thing"}`:                                           false,
-		`{"type":["object"]}`:                                        false,
-		`{"type":"object","description":1}`:                          false,
-		`{"type":"object","minLength":-1}`:                           false,
-		`{"type":"object","minLength":1.5}`:                          false,
-		`{"type":"object","minLength":9999999999}`:                   false,
-		`{"type":"object","minimum":"1"}`:                            false,
-		`{"type":"object","enum":1}`:                                 false,
-		`{"type":"object","items":[{}]}`:                             false,
-		`{"type":"object","additionalProperties":{"$ref":"#"}}`:      false,
-		`{"type":"object","Type":"object"}`:                          false,
-		`{"type":"object","properties":{"a":{"required":true}}}`:     false,
-		`{"type":"object","properties":{"a":{"items":{"not":{}}}}}`:  false,
-		`{"type":"object","required":[1]}`:                           false,
-		`{"a":{"type":"string"}}`:                                    false,
-		`{"type":"object"`:                                           false,
+		`{"type":"object","additionalProperties":{"type":"string"}}`:                       true,
+		`{"type":"object","properties":{"a":{"$ref":"#"}}}`:                                false,
+		`{"type":"object","properties":{"a":{"pattern":"(?!a)"}}}`:                         false,
+		`{"type":"object","properties":{"a":{"pattern":"^a+$","type":["null","string"]}}}`: true,
+		`{"type":"object","properties":{"a":{"anyOf":[]}}}`:                                false,
+		`{"type":"object","properties":{"a":true}}`:                                        false,
+		`{"type":"object","properties":[]}`:                                                false,
+		`{"type":"thing"}`:                                                                 false,
+		`{"type":["thing"]}`:                                                               false,
+		`{"type":"object","description":1}`:                                                false,
+		`{"type":"object","minLength":-1}`:                                                 false,
+		`{"type":"object","minLength":1.5}`:                                                false,
+		`{"type":"object","minLength":9999999999}`:                                         false,
+		`{"type":"object","minimum":"1"}`:                                                  false,
+		`{"type":"object","enum":1}`:                                                       false,
+		`{"type":"object","items":[{}]}`:                                                   false,
+		`{"type":"object","additionalProperties":{"$ref":"#"}}`:                            false,
+		`{"type":"object","Type":"object"}`:                                                false,
+		`{"type":"object","properties":{"a":{"required":true}}}`:                           false,
+		`{"type":"object","properties":{"a":{"items":{"not":{}}}}}`:                        false,
+		`{"type":"object","required":[1]}`:                                                 false,
+		`{"a":{"type":"string"}}`:                                                          false,
+		`{"type":"object"`:                                                                 false,
 	} {
 		if got := schema.Plain(json.RawMessage(text)); got != want {
 			t.Errorf("%s: plain %v, want %v", text, got, want)
@@ -49,7 +50,7 @@ func TestPlain(t *testing.T) {
 func FuzzPlain(f *testing.F) {
 	for _, text := range []string{
 		`{"type":"object","properties":{"a":{"type":"array","items":{"enum":[1,null],"minLength":1}}},"required":["a"],"additionalProperties":{}}`,
-		`{"type":"object","minimum":1e400}`, `{"type":"object","maxItems":007}`, `{"properties":{"":{"type":"null"}}}`, "{\"title\":\"\xff\"}",
+		`{"type":"object","minimum":1e400}`, `{"type":["object","object"],"pattern":"a{1000}{3}|\\pL"}`, `{"type":"object","maxItems":007}`, `{"properties":{"":{"type":"null"}}}`, "{\"title\":\"\xff\"}",
 	} {
 		f.Add([]byte(text))
 	}
