@@ -71,9 +71,8 @@ func (o *Offers) of(specs []llm.ToolSpec, w Ways) []llm.ToolSpec {
 		}
 	}
 	k := offer{ways: w, specs: slices.Clone(specs)}
-	for i, s := range specs {
-		k.specs[i].Schema = slices.Clone(s.Schema)
-		fit, err := w.Schema.Apply(k.specs[i].Schema)
+	for _, s := range specs {
+		fit, err := w.Schema.Apply(s.Schema)
 		if err == nil && ToolName(s.Name) != s.Name {
 			err = errName
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,9 @@ func TestOffers(t *testing.T) { // not in parallel: it counts allocations
 		if &a[0] != &b[0] || &a[0] == &other[0] {
 			t.Error("the same set was made anew, or taken for another model's")
 		}
-		specs[1].Schema[2] = 'b' // changed in place: it must be seen
+		changed := slices.Clone(specs[1].Schema)
+		changed[2] = 'b'
+		specs[1].Schema = changed
 		if got := fit("gemini"); !bytes.Contains(got[0].Schema, []byte(`"b"`)) {
 			t.Errorf("a change was not seen: %s", got[0].Schema)
 		}

@@ -39,7 +39,8 @@ type Block struct {
 	Cache bool // everything up to the end of this block stays the same between turns
 }
 
-// ToolSpec is what a model is told of a tool.
+// ToolSpec is what a model is told of a tool. Its schema is immutable once it is
+// in a request: services keep what they made of it.
 type ToolSpec struct {
 	Name        string
 	Description string
