@@ -119,9 +119,9 @@ func spec() tool.Spec {
 		Description: description,
 		Effect:      tool.Acts,
 		Aliases: map[string]string{
-			"cmd": "command", "cwd": "workdir", "dir": "workdir",
-			"timeoutSec": "timeoutSeconds", "timeout_seconds": "timeoutSeconds", "timeout": "timeoutSeconds",
-			"backgroundMs": "yieldMs", "yield_ms": "yieldMs", "run_in_background": "background", "tty": "pty",
+			"cwd": "workdir", "dir": "workdir",
+			"timeoutSec": "timeoutSeconds", "timeout": "timeoutSeconds",
+			"backgroundMs": "yieldMs", "run_in_background": "background", "tty": "pty",
 		},
 		Volatile: []string{"durationMs", "sessionId", "pid", "startedAt"},
 		Schema: json.RawMessage(`{"type":"object","properties":{

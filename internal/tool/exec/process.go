@@ -66,7 +66,7 @@ func processSpec() tool.Spec {
 		Label:       "Background commands",
 		Description: strings.TrimSpace(processText),
 		Effect:      tool.Acts,
-		Aliases:     map[string]string{"id": "sessionId", "session_id": "sessionId", "timeoutMs": "timeout", "input": "data"},
+		Aliases:     map[string]string{"id": "sessionId", "timeoutMs": "timeout", "input": "data"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","enum":["list","poll","log","write","send-keys","submit","paste","kill","clear","remove"]},
 			"sessionId":{"type":"string","description":"of the command; for all actions but list"},

@@ -43,7 +43,7 @@ func newGrep(o Options) tool.Tool {
 		Parallel: true,
 		Aliases: map[string]string{
 			"query": "pattern", "regex": "pattern", "include": "glob",
-			"ignore_case": "ignoreCase", "case_insensitive": "ignoreCase", "max_results": "limit",
+			"case_insensitive": "ignoreCase", "max_results": "limit",
 		},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"pattern":{"type":"string","minLength":1,"description":"regular expression, or text with literal"},

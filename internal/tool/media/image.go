@@ -55,7 +55,7 @@ func (t imageTool) Spec() tool.Spec {
 		Effect:      tool.Reads,
 		Parallel:    true,
 		Aliases: map[string]string{
-			"image": "path", "images": "paths", "file_path": "path", "file": "path", "files": "paths", "question": "prompt",
+			"image": "path", "images": "paths", "files": "paths", "question": "prompt",
 		},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string","description":"a file of the workspace, or media:…"},

@@ -67,8 +67,7 @@ func (t messageTool) Spec() tool.Spec {
 		Description: description,
 		Effect:      tool.Acts,
 		Aliases: map[string]string{
-			"target": "to", "chat_id": "to", "chatId": "to", "content": "message", "text": "message",
-			"mediaUrl": "media", "mediaUrls": "media", "reply_to": "replyTo", "thread_id": "threadId", "dry_run": "dryRun",
+			"content": "message", "mediaUrl": "media", "mediaUrls": "media",
 		},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","description":"send"},

@@ -62,7 +62,7 @@ func (t statusTool) Spec() tool.Spec {
 		Effect:      tool.Reads,
 		Parallel:    true,
 		Volatile:    []string{"time"},
-		Aliases:     map[string]string{"session": "sessionKey", "session_key": "sessionKey"},
+		Aliases:     map[string]string{"session": "sessionKey"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"sessionKey":{"type":"string","description":"must be this session's key, or be left out"}},
 			"additionalProperties":false}`),

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.uber.org/goleak"
 
+	"github.com/chela-ai/chela/internal/schema"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -104,6 +107,13 @@ func (s suite) spec(t *testing.T) {
 		t.Errorf("the spec changes: %s", diff)
 	}
 	props := s.properties(t)
+	spelt := map[string]string{}
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(props)), slices.Sorted(maps.Keys(sp.Aliases))) {
+		if other, ok := spelt[schema.Fold(name)]; ok && props[name] == nil {
+			t.Errorf("alias %s: it is %s in another spelling, which the door knows itself", name, other)
+		}
+		spelt[schema.Fold(name)] = name
+	}
 	for alias, target := range sp.Aliases {
 		if _, ok := props[target]; !ok {
 			t.Errorf("alias %s: there is no argument %s", alias, target)

@@ -117,7 +117,7 @@ func (f *fetcher) Spec() tool.Spec {
 		Description: fetchText,
 		Effect:      tool.Reads,
 		Parallel:    true,
-		Aliases:     map[string]string{"uri": "url", "link": "url", "mode": "extractMode", "extract_mode": "extractMode", "max_chars": "maxChars"},
+		Aliases:     map[string]string{"mode": "extractMode"},
 		Volatile:    []string{"fetchedAt", "tookMs", "cached"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"url":{"type":"string","minLength":1,"description":"address: http or https"},
