@@ -115,7 +115,7 @@ type Engine struct {
 	tools *invoke.Door
 	desk  *invoke.Desk // for calls of tools that no model asks for
 	meter *meter.Meter
-	lock  interface{ Unlock() error }
+	lock  *statedir.Lock
 	stop  context.CancelFunc // ends what takes messages and works on them
 	quit  context.CancelFunc // ends what sends answers
 	work  sync.WaitGroup     // parts that stop before clients are told
@@ -226,10 +226,12 @@ func (e *Engine) assemble(ctx context.Context, st store.Store) error {
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	send, quit := context.WithCancel(context.WithoutCancel(ctx))
 	e.stop, e.quit = stop, quit
-	e.start(&e.work, "sweep", func() error {
-		_, err := standard.Sweep(run, log, e.o.State)
-		return err
-	})
+	if e.lock.Killed() {
+		e.start(&e.work, "sweep", func() error {
+			_, err := standard.Sweep(run, log, e.o.State)
+			return err
+		})
+	}
 	e.start(&e.work, "upkeep", func() error {
 		return upkeep{log, st, e.db.Check, sweeper{e.files, st}.sweep, deletions(run, events)}.run(run)
 	})
@@ -335,11 +337,15 @@ const parting = 500 * time.Millisecond
 func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 	e.draining.Store(true)
 	var errs []error
+	orderly := false // no command is left, neither ours nor of the owner before
 	if e.stop != nil {
 		e.stop()
-		if !ends(ctx, &e.work) {
+		if orderly = ends(ctx, &e.work); !orderly {
 			e.o.Log.Warn("work did not end in time; it is gone on with at the next start")
 		}
+		e.mu.Lock()
+		orderly = orderly && e.ended["sweep"] == nil
+		e.mu.Unlock()
 		e.tools.Wait(ctx)
 		e.quit()
 	}
@@ -361,7 +367,11 @@ func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 	if e.files != nil {
 		errs = append(errs, e.files.Close())
 	}
-	if e.lock != nil {
+	switch {
+	case e.lock == nil:
+	case orderly:
+		errs = append(errs, e.lock.Leave())
+	default:
 		errs = append(errs, e.lock.Unlock())
 	}
 	return errors.Join(errs...)

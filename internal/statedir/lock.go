@@ -30,14 +30,33 @@ const (
 // was killed while it started a command may hold it for a moment longer.
 var ErrOwned = errors.New("another process owns the state directory")
 
+// Lock is the ownership of a state directory.
+type Lock struct {
+	*flock.Flock
+	killed bool
+}
+
+// Killed reports whether the owner before did not end in order: what it ran may
+// still run.
+func (l *Lock) Killed() bool { return l.killed }
+
+// Leave gives the directory back, in order. [Lock.Unlock] alone is what the
+// kernel does for a process that is killed.
+func (l *Lock) Leave() error {
+	if err := os.Truncate(l.Path(), 0); err != nil {
+		return errors.Join(fmt.Errorf("state directory: %w", err), l.Unlock())
+	}
+	return l.Unlock()
+}
+
 // Own takes the lock of the state directory, which the kernel releases when
 // the process ends in whatever way. ErrOwned: another process has it.
-func Own(dir string) (*flock.Flock, error) {
+func Own(dir string) (*Lock, error) {
 	if err := Make(dir); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, lockName)
-	l := flock.New(path, flock.SetPermissions(0o600))
+	l := &Lock{Flock: flock.New(path, flock.SetPermissions(0o600))}
 	ok, err := l.TryLock()
 	switch {
 	case err != nil:
@@ -49,14 +68,21 @@ func Own(dir string) (*flock.Flock, error) {
 		l.Unlock()
 		return nil, locksFail(dir, err)
 	}
+	l.killed = !empty(path)
 	notePID(path)
 	return l, nil
 }
 
-// notePID writes into the lock file whose it is, for messages: who owns the
-// directory is decided by the lock. Where a locked file cannot be written,
-// messages do without.
+// notePID writes into the lock file whose it is: for messages, and for the
+// next owner. Who owns the directory is decided by the lock. Where a locked
+// file cannot be written, messages do without.
 func notePID(path string) { _ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600) }
+
+// empty reports whether a file is known to hold nothing.
+func empty(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() == 0
+}
 
 // Owner returns the process that owns a state directory.
 func Owner(dir string) process.Process {

@@ -32,6 +32,25 @@ func TestOwn(t *testing.T) {
 		}
 		again.Unlock()
 	})
+	t.Run("the next owner hears of one that did not leave in order", func(t *testing.T) {
+		dir := t.TempDir()
+		for i, step := range []struct{ killed, leaves bool }{{false, false}, {true, false}, {true, true}, {false, true}, {false, false}, {true, true}} {
+			l, err := Own(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Killed() != step.killed {
+				t.Errorf("owner %d: the one before was killed: %v, want %v", i, l.Killed(), step.killed)
+			}
+			back := l.Unlock
+			if step.leaves {
+				back = l.Leave
+			}
+			if err := back(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 	t.Run("a directory that is open to others is closed", func(t *testing.T) {
 		if runtime.GOOS == "windows" {
 			t.Skip("modes do not say who may")
