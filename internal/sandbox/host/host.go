@@ -142,7 +142,7 @@ func (p *process) end() {
 // drain copies a flow until every holder of its other end is gone.
 func (p *process) drain(f flow) {
 	// A reader and no file, which would have a large buffer made for a few bytes.
-	_, err := io.CopyBuffer(f.to, struct{ io.Reader }{f.from}, make([]byte, 8<<10))
+	_, err := io.CopyBuffer(f.to, struct{ io.Reader }{f.from}, make([]byte, 4<<10))
 	if hungUp(err) {
 		err = nil
 	}

@@ -182,10 +182,14 @@ func readProc(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	for b := make([]byte, 0, 1<<10); ; b = slices.Grow(b, 4<<10) {
+	b := make([]byte, 0, 512)
+	for {
 		n, err := unix.Read(fd, b[len(b):cap(b)])
-		if b = b[:len(b)+max(n, 0)]; n <= 0 {
+		if n <= 0 {
 			return b, err
+		}
+		if b = b[:len(b)+n]; len(b) == cap(b) {
+			b = slices.Grow(b, 4<<10)
 		}
 	}
 }
