@@ -118,15 +118,15 @@ func (r *Request) read(b []byte) error {
 		var err error
 		switch name {
 		case "type":
-			err = json.Unmarshal(value, &r.Type)
+			r.Type, err = unquote(value)
 		case "id":
-			err = json.Unmarshal(value, &r.ID)
+			r.ID, err = unquote(value)
 		case "method":
-			err = json.Unmarshal(value, &r.Method)
+			r.Method, err = unquote(value)
 		case "traceparent":
-			err = json.Unmarshal(value, &r.Trace)
+			r.Trace, err = unquote(value)
 		case "expectedProfileId":
-			err = json.Unmarshal(value, &r.Viewer)
+			r.Viewer, err = unquote(value)
 		case "params":
 			r.Params = value
 		default:
@@ -190,64 +190,43 @@ func Parse(b []byte) (any, error) {
 
 // Encode returns v as JSON without escaping what is safe in a text frame and
 // without a line end.
-func Encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	if err := encodeTo(&buf, v); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
+func Encode(v any) ([]byte, error) { return appendJSON(make([]byte, 0, usual/2), v) }
 
-func encodeTo(buf *bytes.Buffer, v any) error {
-	e := json.NewEncoder(buf)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("encode %T: %w", v, err)
-	}
-	buf.Truncate(buf.Len() - 1) // the line end
-	return nil
-}
+// usual is room for most frames.
+const usual = 512
 
 // EncodeResponse returns a [Response] as a frame. It encodes a payload that is
 // not encoded yet once, and not once more as a part of the frame.
-func EncodeResponse(id string, payload any, fault *Error) ([]byte, error) {
-	var buf bytes.Buffer
-	buf.WriteString(`{"type":"res","id":`)
-	if err := encodeTo(&buf, id); err != nil {
-		return nil, err
-	}
+func EncodeResponse(id string, payload any, fault *Error) (b []byte, err error) {
+	b = append(make([]byte, 0, usual), `{"type":"res","id":`...)
+	b = appendText(b, id)
 	if fault == nil {
-		buf.WriteString(`,"ok":true`)
+		b = append(b, `,"ok":true`...)
 	} else {
-		buf.WriteString(`,"ok":false,"error":`)
-		if err := encodeTo(&buf, fault); err != nil {
+		b = append(b, `,"ok":false,"error":`...)
+		if b, err = appendJSON(b, fault); err != nil {
 			return nil, err
 		}
 	}
 	if payload != nil {
-		buf.WriteString(`,"payload":`)
-		if err := encodeTo(&buf, payload); err != nil {
+		b = append(b, `,"payload":`...)
+		if b, err = appendJSON(b, payload); err != nil {
 			return nil, err
 		}
 	}
-	buf.WriteByte('}')
-	return buf.Bytes(), nil
+	return append(b, '}'), nil
 }
 
 // EncodeEvent returns an [Event] without a sequence number as a frame, as
 // [EncodeResponse] does.
 func EncodeEvent(name string, payload any) ([]byte, error) {
-	var buf bytes.Buffer
-	buf.WriteString(`{"type":"event","event":`)
-	if err := encodeTo(&buf, name); err != nil {
+	b := append(make([]byte, 0, usual), `{"type":"event","event":`...)
+	b = append(appendText(b, name), `,"payload":`...)
+	b, err := appendJSON(b, payload)
+	if err != nil {
 		return nil, err
 	}
-	buf.WriteString(`,"payload":`)
-	if err := encodeTo(&buf, payload); err != nil {
-		return nil, err
-	}
-	buf.WriteByte('}')
-	return buf.Bytes(), nil
+	return append(b, '}'), nil
 }
 
 // Millis is an instant in milliseconds since 1970, as the protocol writes it.

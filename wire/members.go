@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"unicode/utf8"
 )
 
 // Members yields the members of a JSON object, which is valid: their values are
@@ -18,8 +19,8 @@ func Members(object []byte) iter.Seq2[string, json.RawMessage] {
 		for {
 			rest = bytes.TrimLeft(rest[1:], blanks) // behind a brace or a comma
 			n := valueLen(rest)
-			var name string
-			if n == 0 || json.Unmarshal(rest[:n], &name) != nil {
+			name, err := unquote(rest[:n])
+			if err != nil {
 				return
 			}
 			rest = bytes.TrimLeft(rest[n:], blanks)
@@ -37,6 +38,25 @@ func Members(object []byte) iter.Seq2[string, json.RawMessage] {
 			}
 		}
 	}
+}
+
+// unquote returns the string that a value is. Mostly it stands there as it is.
+func unquote(value []byte) (s string, err error) {
+	if n := len(value) - 1; n > 0 && value[0] == '"' && value[n] == '"' && plain(value[1:n]) {
+		return string(value[1:n]), nil
+	}
+	err = json.Unmarshal(value, &s)
+	return s, err
+}
+
+// plain reports whether the inside of a string stands for itself.
+func plain(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 const blanks = " \t\r\n"
