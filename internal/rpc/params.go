@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,37 +56,34 @@ func (s shape) checkAt(method string, raw json.RawMessage, path string) error {
 		missing = "at /" + path + ": "
 		unknown = missing
 	}
-	props, err := object(raw)
-	if err != nil {
-		return bad(method, err.Error())
+	if len(raw) == 0 || string(raw) == "null" {
+		raw = []byte("{}")
 	}
-	var faults []string
-	for _, name := range s.required {
-		if _, ok := props[name]; !ok {
+	if raw[0] != '{' {
+		return bad(method, "at root: must be object")
+	}
+	var faults, strange []string
+	there := make([]bool, len(s.required))
+	for name := range wire.Members(raw) {
+		if i := slices.Index(s.required, name); i >= 0 {
+			there[i] = true
+		} else if !s.known[name] {
+			strange = append(strange, fmt.Sprintf("%sunexpected property '%s'", unknown, name))
+		}
+	}
+	for i, name := range s.required {
+		if !there[i] {
 			faults = append(faults, fmt.Sprintf("%smust have required property '%s'", missing, name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(props)) {
-		if !s.known[name] {
-			faults = append(faults, fmt.Sprintf("%sunexpected property '%s'", unknown, name))
-		}
+	if strange != nil {
+		slices.Sort(strange)
+		faults = append(faults, slices.Compact(strange)...)
 	}
 	if faults != nil {
 		return bad(method, strings.Join(faults, "; "))
 	}
 	return nil
-}
-
-// object returns the properties of raw, which are parts of it; absent parameters
-// have none.
-func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
-	}
-	if raw[0] != '{' {
-		return nil, errors.New("at root: must be object")
-	}
-	return maps.Collect(wire.Members(raw)), nil
 }
 
 // decode stores raw in params; what does not fit is named in the error.
