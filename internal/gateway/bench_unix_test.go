@@ -7,9 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"path/filepath"
+	"runtime/metrics"
 	"syscall"
 	"testing"
 	"time"
@@ -19,24 +17,18 @@ import (
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/gateway"
-	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/session"
 )
 
 // BenchmarkFanOut: 1,000 deltas of one answer to 200 clients that read. The
 // metric is CPU time of gateway and clients together.
 func BenchmarkFanOut(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "s")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		b.Fatal(err)
-	}
 	events := bus.New(slog.New(slog.DiscardHandler))
-	s := gateway.New(gateway.Options{Log: slog.New(slog.DiscardHandler), Bus: events, Methods: rpc.NewSet(testMethods())})
-	go s.Serve(l, s.Upgrade(gateway.Trust(chela.Owner("socket"))))
-	defer s.Shutdown(context.Background())
+	_, dial := serveSocket(b, gateway.Options{Bus: events})
 	finals := make(chan struct{}, 200)
 	for range 200 {
-		watch(b, path, finals)
+		go look(dial(), map[string]chan<- struct{}{`"state":"final"`: finals})
 	}
 	begin := cpu(b)
 	b.ResetTimer()
@@ -55,36 +47,59 @@ func BenchmarkFanOut(b *testing.B) {
 	b.ReportMetric(float64((cpu(b)-begin).Milliseconds())/float64(b.N), "cpu-ms/op")
 }
 
-// watch connects a client that reads and looks for finals only.
-func watch(b *testing.B, path string, finals chan<- struct{}) {
-	t := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}}
-	ws, _, err := websocket.Dial(b.Context(), "ws://gateway/", &websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	ws.SetReadLimit(-1)
-	hello := []byte(`{"type":"req","id":"c","method":"connect","params":{"minProtocol":4,"maxProtocol":4,"client":{"id":"cli","version":"1","platform":"linux","mode":"cli"}}}`)
-	if err := ws.Write(b.Context(), websocket.MessageText, hello); err != nil {
-		b.Fatal(err)
-	}
-	for range 2 { // challenge, hello
-		if _, _, err := ws.Read(b.Context()); err != nil {
+// BenchmarkTurn is what the gateway does for a turn of one client: a request, its
+// answer, and what a short run publishes. CPU time is that of the client, too.
+func BenchmarkTurn(b *testing.B) {
+	events := bus.New(slog.New(slog.DiscardHandler))
+	_, dial := serveSocket(b, gateway.Options{Bus: events})
+	ws := dial()
+	answers, finals := make(chan struct{}), make(chan struct{})
+	go look(ws, map[string]chan<- struct{}{`"type":"res"`: answers, `"state":"final"`: finals})
+	req := []byte(`{"type":"req","id":"12","method":"echo","params":{"text":"Hello, what is new today?"}}`)
+	b.ReportAllocs()
+	begun, begin := goroutines(), cpu(b)
+	i := 0
+	for ; b.Loop(); i++ {
+		if err := ws.Write(b.Context(), websocket.MessageText, req); err != nil {
 			b.Fatal(err)
 		}
+		<-answers
+		id := chela.RunID(fmt.Sprint("run-of-a-client-", i))
+		step := chela.Event{Run: id, Session: mainSession}
+		events.Publish(start(id))
+		step.Stream, step.Data = chela.StreamMessage, session.Entry{ID: "1", Kind: session.KindMessage, Message: llm.User("Hello")}
+		events.Publish(step)
+		step.Stream, step.Phase, step.Data = chela.StreamLifecycle, chela.PhaseModel, "provider/model"
+		events.Publish(step)
+		events.Publish(delta(id, "Nothing "))
+		events.Publish(delta(id, "much."))
+		events.Publish(end(id, "Nothing much."))
+		<-finals
 	}
-	go func() {
-		for {
-			_, f, err := ws.Read(context.Background())
-			if err != nil {
-				return
-			}
-			if bytes.Contains(f, []byte(`"state":"final"`)) {
-				finals <- struct{}{}
+	b.ReportMetric(float64(goroutines()-begun)/float64(i), "goroutines/op")
+	b.ReportMetric(float64((cpu(b)-begin).Microseconds())/float64(i), "cpu-us/op")
+}
+
+// look reads frames and says for each text when one holds it.
+func look(ws *websocket.Conn, found map[string]chan<- struct{}) {
+	for {
+		_, f, err := ws.Read(context.Background())
+		if err != nil {
+			return
+		}
+		for text, c := range found {
+			if bytes.Contains(f, []byte(text)) {
+				c <- struct{}{}
 			}
 		}
-	}()
+	}
+}
+
+// goroutines returns how many were begun.
+func goroutines() uint64 {
+	s := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
 }
 
 // cpu returns the CPU time that the process used.

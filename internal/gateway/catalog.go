@@ -39,4 +39,5 @@ func (c *conn) snapshot(ctx context.Context) {
 		return
 	}
 	c.push(encode(wire.EventModelsSnapshot, wire.ModelsSnapshot{Target: scope, Scope: scope, Catalog: list}), false, 0)
+	c.flush()
 }

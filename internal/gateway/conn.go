@@ -58,9 +58,9 @@ type conn struct {
 	written int64       // frames, at the last tick
 }
 
-func newConn(s *Server, ws *websocket.Conn, nc *batch) *conn {
+func newConn(s *Server, ws *websocket.Conn, l *line) *conn {
 	c := &conn{s: s, ws: ws, viewer: &viewer{id: rand.Text(), role: wire.RoleOperator, proto: wire.Version}}
-	c.out.ws, c.out.nc, c.max, c.scratch = ws, nc, s.o.MaxBuffered, &s.scratch
+	c.out.ws, c.line, c.max, c.scratch = ws, l, s.o.MaxBuffered, &s.scratch
 	return c
 }
 

@@ -11,7 +11,9 @@
 // long lets the next one begin.
 //
 // An idle connection is one goroutine that reads, with small buffers; one that
-// writes, or carries a request out, is there while there is something to do. A
+// carries a request out is there while there is something to do. Who has
+// something for a connection writes it, together with what is ready, as far as
+// the system takes it without waiting; a goroutine writes what is left. A
 // client that says nothing is asked with a ping, and one that does not answer,
 // or cannot be written to for some ticks, is gone.
 //

@@ -15,7 +15,9 @@ import (
 
 // observe turns what the bus publishes into frames. It is called in the
 // publisher's goroutine and never waits.
-func (s *Server) observe(e chela.Event) {
+func (s *Server) observe(e chela.Event) { s.together(func() { s.show(e) }) }
+
+func (s *Server) show(e chela.Event) {
 	switch e.Stream {
 	case chela.StreamAssistant, chela.StreamThinking, chela.StreamLifecycle, chela.StreamTool, chela.StreamNotice:
 		s.streams.of(e).observe(e)
@@ -103,6 +105,7 @@ type keeping struct {
 // spread queues what make returns for a protocol version. Connections get
 // events in the order in which they are kept.
 func (s *Server) spread(to audience, drop bool, make func(proto int) frame, k *keeping) {
+	defer s.flush(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var pos int64
@@ -120,14 +123,54 @@ func (s *Server) spread(to audience, drop bool, make func(proto int) frame, k *k
 			*f = make(c.proto)
 			f.drop = drop
 		}
-		if c.marks {
-			c.push(*f, true, pos)
-		} else {
-			c.push(*f, true, 0)
+		at := pos
+		if !c.marks {
+			at = 0
+		}
+		if c.push(*f, true, at) {
+			s.due = append(s.due, c)
 		}
 	}
 	if pos > 0 {
 		s.keep(to, k, frames[len(frames)-1], make)
+	}
+}
+
+// together has the events that f sends leave together, when all are known.
+func (s *Server) together(f func()) {
+	s.joining.Add(1)
+	defer func() {
+		s.joining.Add(-1)
+		s.flush(true)
+	}()
+	f()
+}
+
+// few is how many connections who publishes writes to.
+const few = 4
+
+// flush sends the events that were queued, but not while more of them come. It
+// never waits.
+func (s *Server) flush(all bool) {
+	if !all && s.joining.Load() > 0 {
+		return
+	}
+	s.mu.Lock()
+	due := s.due
+	s.due = nil
+	many := len(due) > few && !s.closing
+	if many {
+		s.wg.Go(func() { flush(due) })
+	}
+	s.mu.Unlock()
+	if !many {
+		flush(due)
+	}
+}
+
+func flush(conns []*conn) {
+	for _, c := range conns {
+		c.flush()
 	}
 }
 
@@ -167,10 +210,10 @@ func (s *Server) tool(e chela.Event) {
 	s.broadcast(func(v *viewer) bool { return readers(v) && !v.owns(e.Run) && v.watchesAll() }, drop, wire.EventSessionTool, step)
 }
 
-// message sends a stored message.
+// message sends a stored message to those who asked for it.
 func (s *Server) message(e chela.Event) {
 	entry, ok := e.Data.(session.Entry)
-	if !ok {
+	if !ok || !s.anyone(watchers(e.Session)) {
 		return
 	}
 	m, ok := shape.Message(s.o.Show.Entry(entry))

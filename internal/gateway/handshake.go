@@ -21,6 +21,7 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 	c.ws.SetReadLimit(wire.MaxHandshake)
 	nonce := rand.Text()
 	c.push(encode(wire.EventChallenge, c.s.challenge(nonce)), false, 0)
+	c.flush()
 
 	_, b, err := c.ws.Read(ctx)
 	if err != nil {

@@ -1,8 +1,7 @@
 package gateway
 
 import (
-	"context"
-	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -42,55 +41,59 @@ type item struct {
 	pos  int64 // where a client that is told may go on after it; 0: nowhere
 }
 
-// out is the queue of what is sent to a connection. A goroutine writes while
-// there is something to write; an idle connection has none.
+// out is the queue of what is sent to a connection. Who queues something sends
+// it, too, when that can be done without waiting; else a goroutine does, which
+// is there only while there is something to send.
 type out struct {
 	ws      *websocket.Conn
-	nc      *batch // may be nil: nothing is batched
+	line    *line
 	max     int
-	scratch *sync.Pool // of *scratch
+	scratch *sync.Pool // of *[]byte: frames that are sent together
 
-	work sync.WaitGroup // the writer, and what waits for the other side
+	work sync.WaitGroup // who writes, and what waits for the other side
 	sent atomic.Int64   // frames that were written
 
 	omu     sync.Mutex
 	queue   []item
 	bytes   int
 	seq     int64
-	writing bool // a goroutine writes
+	writing bool // somebody writes
 	ended   bool // nothing more is taken
 	code    int  // to close with, when the queue is empty; 0: none
 	reason  string
 }
 
-// scratch is memory of a writer.
-type scratch struct{ frame, held []byte }
+// maxJoined bounds what is sent together.
+const maxJoined = 64 << 10
 
-func newScratch() any { return new(scratch) }
+func newScratch() any { return new([]byte) }
 
-// push queues an event. Counted events have a sequence number, also when they
-// are left out.
-func (o *out) push(f frame, counted bool, pos int64) {
+// push queues an event, and reports whether somebody must call flush for it.
+// Counted events have a sequence number, also when they are left out.
+func (o *out) push(f frame, counted bool, pos int64) (due bool) {
 	o.omu.Lock()
 	defer o.omu.Unlock()
 	if o.ended {
-		return
+		return false
 	}
 	it := item{data: f.head, pos: pos}
 	if counted {
 		o.seq++
 		it.seq = o.seq
 	}
+	due = !o.writing && len(o.queue) == 0
 	o.putLocked(it, f.drop)
+	return due
 }
 
-// send queues a whole frame.
+// send queues a whole frame and sends what is queued.
 func (o *out) send(b []byte) {
 	o.omu.Lock()
-	defer o.omu.Unlock()
 	if !o.ended {
 		o.putLocked(item{data: b, seq: -1}, false)
 	}
+	o.omu.Unlock()
+	o.flush()
 }
 
 func (o *out) putLocked(it item, drop bool) {
@@ -102,22 +105,104 @@ func (o *out) putLocked(it item, drop bool) {
 		}
 		return
 	}
+	if o.queue == nil {
+		o.queue = make([]item, 0, 4) // of an event there are two mostly
+	}
 	o.queue = append(o.queue, it)
 	o.bytes += len(it.data)
-	o.wakeLocked()
 }
 
-func (o *out) wakeLocked() {
-	if !o.writing {
-		o.writing = true
-		o.work.Go(o.write)
+// flush sends what is queued, when nobody does: itself what the system takes at
+// once, by a goroutine what needs to be waited for. It never waits.
+func (o *out) flush() {
+	if !o.begin() {
+		return
 	}
+	var rest []byte
+	if o.line.tryLock() {
+		var all bool
+		if rest, all = o.try(); all {
+			o.work.Done()
+			return
+		}
+	}
+	go func() {
+		defer o.work.Done()
+		o.write(rest)
+	}()
+}
+
+// begin reports whether there is something to send and nobody who does: it is
+// for the caller now, until a take says that there is nothing more.
+func (o *out) begin() bool {
+	o.omu.Lock()
+	defer o.omu.Unlock()
+	if o.writing || len(o.queue) == 0 && o.code == 0 {
+		return false
+	}
+	o.writing = true
+	o.work.Add(1)
+	return true
+}
+
+// rounds is how often who tries looks whether there is more to send.
+const rounds = 3
+
+// try sends what is queued as far as nothing needs to be waited for, and reports
+// whether that was all. The line is locked; it stays so for the rest of frames
+// that could not be sent whole.
+func (o *out) try() (rest []byte, all bool) {
+	buf := o.scratch.Get().(*[]byte)
+	defer o.scratch.Put(buf)
+	for range rounds {
+		items, more := o.takeShort()
+		if len(items) == 0 {
+			o.line.unlock()
+			return nil, !more
+		}
+		*buf = (*buf)[:0]
+		for _, it := range items {
+			*buf = it.append(*buf)
+		}
+		if n := o.line.try(*buf); n < len(*buf) {
+			return slices.Clone((*buf)[n:]), false
+		}
+		o.sent.Add(int64(len(items)))
+	}
+	o.line.unlock()
+	return nil, false
+}
+
+// takeShort is take for who must not wait: it takes nothing when there is much,
+// or the connection is to be closed.
+func (o *out) takeShort() (items []item, more bool) {
+	o.omu.Lock()
+	defer o.omu.Unlock()
+	if o.code != 0 || o.bytes > maxJoined {
+		return nil, true
+	}
+	return o.takeLocked()
+}
+
+// take returns what is queued, and with which code to close after it. When there
+// is nothing to do, who called it writes no more.
+func (o *out) take() (items []item, code int, reason string, more bool) {
+	o.omu.Lock()
+	defer o.omu.Unlock()
+	items, more = o.takeLocked()
+	return items, o.code, o.reason, more
+}
+
+func (o *out) takeLocked() (items []item, more bool) {
+	items = o.queue
+	o.queue, o.bytes = nil, 0
+	o.writing = len(items) > 0 || o.code != 0
+	return items, o.writing
 }
 
 func (o *out) endLocked(code int, reason string) {
 	if o.code == 0 {
 		o.code, o.reason = code, reason
-		o.wakeLocked()
 	}
 	o.ended = true
 }
@@ -125,27 +210,33 @@ func (o *out) endLocked(code int, reason string) {
 // close closes the connection when everything that was queued is sent.
 func (o *out) close(code int, reason string) {
 	o.omu.Lock()
-	defer o.omu.Unlock()
 	o.endLocked(code, reason[:min(len(reason), 123)])
+	o.omu.Unlock()
+	o.flush()
 }
 
 // gone ends the queue of a connection whose reader ended.
 func (o *out) gone() { o.close(wire.CloseNormal, "") }
 
-// write sends what is queued, and closes the connection when that is asked
-// for.
-func (o *out) write() {
-	mem := o.scratch.Get().(*scratch)
-	defer func() {
-		mem.trim()
-		o.scratch.Put(mem)
-	}()
+// write sends what is left of frames, and what is queued, and closes the
+// connection when that is asked for.
+func (o *out) write(rest []byte) {
+	if rest != nil {
+		_, err := o.line.Conn.Write(rest)
+		o.line.unlock()
+		if err != nil {
+			o.abandon()
+			return
+		}
+	}
+	buf := o.scratch.Get().(*[]byte)
+	defer o.scratch.Put(buf)
 	for {
 		items, code, reason, more := o.take()
 		if !more {
 			return
 		}
-		if o.writeAll(mem, items) != nil {
+		if o.writeAll(buf, items) != nil {
 			o.abandon()
 			return
 		}
@@ -156,40 +247,29 @@ func (o *out) write() {
 	}
 }
 
-// writeAll writes frames together.
-func (o *out) writeAll(mem *scratch, items []item) error {
-	if o.nc != nil {
-		o.nc.hold(mem.held)
-	}
-	for _, it := range items {
-		mem.frame = it.append(mem.frame[:0])
-		// The background context: a deadline would cost a timer for each frame,
-		// and the queue's bound and the ping end connections that do not read.
-		if err := o.ws.Write(context.Background(), websocket.MessageText, mem.frame); err != nil {
+// writeAll writes frames, as many together as are short.
+func (o *out) writeAll(buf *[]byte, items []item) error {
+	defer func() {
+		if cap(*buf) > 2*maxJoined {
+			*buf = nil
+		}
+	}()
+	first := 0
+	*buf = (*buf)[:0]
+	for i, it := range items {
+		*buf = it.append(*buf)
+		if len(*buf) < maxJoined && i < len(items)-1 {
+			continue
+		}
+		// No deadline, which would cost a timer for each: the queue's bound and
+		// the ping end connections that do not read.
+		if _, err := o.line.Write(*buf); err != nil {
 			return err
 		}
-		o.sent.Add(1)
+		o.sent.Add(int64(i + 1 - first))
+		first, *buf = i+1, (*buf)[:0]
 	}
-	if o.nc == nil {
-		return nil
-	}
-	var err error
-	mem.held, err = o.nc.release()
-	return err
-}
-
-// take returns what is queued, and with which code to close after it. When
-// there is nothing to do the writer ends; another one begins when there is.
-func (o *out) take() (items []item, code int, reason string, more bool) {
-	o.omu.Lock()
-	defer o.omu.Unlock()
-	items = o.queue
-	o.queue, o.bytes = nil, 0
-	if len(items) == 0 && o.code == 0 {
-		o.writing = false
-		return nil, 0, "", false
-	}
-	return items, o.code, o.reason, true
+	return nil
 }
 
 // abandon ends a connection that cannot be written to.
@@ -202,24 +282,19 @@ func (o *out) abandon() {
 
 // cut ends a connection whose close handshake takes too long.
 func (o *out) cut() {
-	if o.nc != nil {
-		o.nc.Close() // what it returns says nothing about a connection that is given up
-	}
+	o.line.Close() // what it returns says nothing about a connection that is given up
 }
 
-// trim gives back what is large.
-func (m *scratch) trim() {
-	if cap(m.frame) > maxScratch {
-		m.frame = nil
-	}
-	if cap(m.held) > maxScratch {
-		m.held = nil
-	}
-}
-
-// append writes the frame.
+// append writes the item as a frame of a WebSocket.
 func (it item) append(b []byte) []byte {
-	b = append(b, it.data...)
+	var space [48]byte
+	tail := it.tail(space[:0])
+	b = appendHeader(b, len(it.data)+len(tail))
+	return append(append(b, it.data...), tail...)
+}
+
+// tail writes what is other for each connection.
+func (it item) tail(b []byte) []byte {
 	if it.seq < 0 {
 		return b
 	}
@@ -232,75 +307,4 @@ func (it item) append(b []byte) []byte {
 		b = strconv.AppendInt(b, it.pos, 10)
 	}
 	return append(b, '}')
-}
-
-// batch is a connection whose writes can be held back and sent together.
-type batch struct {
-	net.Conn
-
-	mu   chan struct{} // cap 1; held while it is written, which may take long
-	held bool
-	buf  []byte
-}
-
-func newBatch(c net.Conn) *batch { return &batch{Conn: c, mu: make(chan struct{}, 1)} }
-
-func (b *batch) lock()   { b.mu <- struct{}{} }
-func (b *batch) unlock() { <-b.mu }
-
-const (
-	maxHeld    = 64 << 10 // bounds what is held back
-	maxWhole   = 8 << 10  // what is longer is not held back
-	maxScratch = 64 << 10 // bounds the memory that writers keep
-)
-
-// hold begins to hold back what is written, in buf.
-func (b *batch) hold(buf []byte) {
-	b.lock()
-	defer b.unlock()
-	b.held, b.buf = true, buf[:0]
-}
-
-// release sends what was held back, and returns the memory.
-func (b *batch) release() ([]byte, error) {
-	b.lock()
-	defer b.unlock()
-	err := b.flushLocked()
-	buf := b.buf
-	b.held, b.buf = false, nil
-	return buf, err
-}
-
-func (b *batch) flushLocked() error {
-	if len(b.buf) == 0 {
-		return nil
-	}
-	_, err := b.Conn.Write(b.buf)
-	b.buf = b.buf[:0]
-	return err
-}
-
-// Write sends p, or holds it back.
-func (b *batch) Write(p []byte) (int, error) {
-	b.lock()
-	defer b.unlock()
-	if b.held && len(p) <= maxWhole && len(b.buf)+len(p) <= maxHeld {
-		b.buf = append(b.buf, p...)
-		return len(p), nil
-	}
-	if err := b.flushLocked(); err != nil {
-		return 0, err
-	}
-	return b.Conn.Write(p)
-}
-
-// batching makes the connections of a listener batches.
-type batching struct{ net.Listener }
-
-func (l batching) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return newBatch(c), nil
 }

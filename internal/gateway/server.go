@@ -97,7 +97,8 @@ type Server struct {
 
 	pending atomic.Int64 // connections without a hello yet
 	calls   atomic.Int64 // in progress
-	scratch sync.Pool    // of *scratch
+	joining atomic.Int64 // calls of together in progress
+	scratch sync.Pool    // of *[]byte
 
 	mu      sync.Mutex // held while an event is given to all
 	closing bool
@@ -105,6 +106,7 @@ type Server struct {
 	conns   []*conn // replaced, never changed: ranged over without the lock
 	version int64   // of the roster
 	record  record
+	due     []*conn // that have something to send
 
 	streams  streams
 	changes  changes
@@ -151,7 +153,7 @@ func (s *Server) Serve(l net.Listener, handler http.Handler) error {
 	}
 	s.https = append(s.https, h)
 	s.mu.Unlock()
-	if err := h.Serve(batching{l}); !errors.Is(err, http.ErrServerClosed) {
+	if err := h.Serve(lines{l}); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve clients on %s: %w", l.Addr(), err)
 	}
 	return nil
@@ -164,7 +166,7 @@ const maxPending = 512
 
 // Upgrade returns the handler that makes requests connections of clients whom
 // auth lets in. Origins were checked before, or the listener is one that no
-// browser reaches.
+// browser reaches. It works in what [Server.Serve] serves.
 func (s *Server) Upgrade(auth Authenticator) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.accept(w, r, auth) })
 }
@@ -184,8 +186,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 		s.o.Log.Debug("no websocket", "err", err)
 		return // Accept answered
 	}
-	nc, _ := r.Context().Value(connKey{}).(*batch)
-	c := newConn(s, ws, nc)
+	c := newConn(s, ws, r.Context().Value(connKey{}).(*line))
 	c.from = access.FromContext(r.Context())
 	s.mu.Lock()
 	closing := s.closing
@@ -219,6 +220,7 @@ func (s *Server) join(c *conn, id string, hello wire.Hello, resume *wire.Resume)
 	for _, k := range missed {
 		c.push(k.make(), true, k.pos)
 	}
+	c.flush()
 	s.version++
 	s.conns = append(slices.Clip(s.conns), c)
 	s.presence.changed()

@@ -206,14 +206,17 @@ func (st *stream) joinLocked() {
 		st.sendLocked(false)
 		return
 	}
-	st.timer = time.AfterFunc(wait, func() {
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		st.timer = nil
-		if !st.done {
-			st.sendLocked(false)
-		}
-	})
+	st.timer = time.AfterFunc(wait, func() { st.s.together(st.late) })
+}
+
+// late sends the text that was held back.
+func (st *stream) late() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.timer = nil
+	if !st.done {
+		st.sendLocked(false)
+	}
 }
 
 func (st *stream) settle() {
