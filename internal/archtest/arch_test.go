@@ -31,6 +31,7 @@ var levels = []struct {
 	{"internal/worker", 0},
 	{"internal/watch", 0},
 	{"internal/sse", 0},
+	{"internal/cursor", 0},
 	{"internal/json5", 0},
 	{"internal/chunk", 0},
 	{"internal/atomicfile", 0},

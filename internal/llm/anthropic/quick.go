@@ -3,7 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 
-	"github.com/chela-ai/chela/internal/dialect"
+	"github.com/chela-ai/chela/internal/cursor"
 )
 
 // quick decodes an event that is as plain as those of the service are, and
@@ -11,7 +11,7 @@ import (
 // times as long.
 func quick(data []byte) (event, bool) {
 	var e event
-	c := dialect.NewCursor(data)
+	c := cursor.New(data)
 	for c.Enter('{'); c.More('}'); {
 		switch string(c.Key()) {
 		case "type":
@@ -35,7 +35,7 @@ func quick(data []byte) (event, bool) {
 	return e, c.Done()
 }
 
-func (e *event) piece(c *dialect.Cursor) {
+func (e *event) piece(c *cursor.JSON) {
 	for c.Enter('{'); c.More('}'); {
 		switch string(c.Key()) {
 		case "type":
@@ -56,7 +56,7 @@ func (e *event) piece(c *dialect.Cursor) {
 	}
 }
 
-func (e *event) block(c *dialect.Cursor) {
+func (e *event) block(c *cursor.JSON) {
 	for c.Enter('{'); c.More('}'); {
 		switch string(c.Key()) {
 		case "type":
@@ -81,7 +81,7 @@ func (e *event) block(c *dialect.Cursor) {
 	}
 }
 
-func (e *event) message(c *dialect.Cursor) {
+func (e *event) message(c *cursor.JSON) {
 	for c.Enter('{'); c.More('}'); {
 		switch string(c.Key()) {
 		case "model":
@@ -94,7 +94,7 @@ func (e *event) message(c *dialect.Cursor) {
 	}
 }
 
-func (u *usage) read(c *dialect.Cursor) {
+func (u *usage) read(c *cursor.JSON) {
 	for c.Enter('{'); c.More('}'); {
 		switch string(c.Key()) {
 		case "input_tokens":

@@ -1,6 +1,6 @@
 package openai
 
-import "github.com/chela-ai/chela/internal/dialect"
+import "github.com/chela-ai/chela/internal/cursor"
 
 // plain is what nearly every event of a stream says: a piece of text, of
 // thinking or of a call's arguments, and nothing else.
@@ -18,7 +18,7 @@ type plain struct {
 // are for encoding/json, which takes several times as long.
 func quick(data []byte) (plain, bool) {
 	var p plain
-	c := dialect.NewCursor(data)
+	c := cursor.New(data)
 	choices, lists := 0, 0
 	for c.Enter('{'); c.More('}'); {
 		switch string(c.Key()) {
@@ -45,7 +45,7 @@ func quick(data []byte) (plain, bool) {
 	return p, c.Done() && choices == 1 && lists == 1
 }
 
-func (p *plain) choice(c *dialect.Cursor) {
+func (p *plain) choice(c *cursor.JSON) {
 	for c.Enter('{'); c.More('}'); {
 		switch string(c.Key()) {
 		case "index":
@@ -62,7 +62,7 @@ func (p *plain) choice(c *dialect.Cursor) {
 	}
 }
 
-func (p *plain) piece(c *dialect.Cursor) {
+func (p *plain) piece(c *cursor.JSON) {
 	for c.Enter('{'); c.More('}'); {
 		to := (*string)(nil)
 		switch string(c.Key()) {
@@ -97,7 +97,7 @@ func (p *plain) piece(c *dialect.Cursor) {
 }
 
 // arg takes a piece of the arguments of one call, which has begun.
-func (p *plain) arg(c *dialect.Cursor) {
+func (p *plain) arg(c *cursor.JSON) {
 	n := 0
 	for c.Enter('['); c.More(']'); {
 		n++
@@ -126,7 +126,7 @@ func (p *plain) arg(c *dialect.Cursor) {
 	p.call = n == 1
 }
 
-func (p *plain) function(c *dialect.Cursor) {
+func (p *plain) function(c *cursor.JSON) {
 	for c.Enter('{'); c.More('}'); {
 		name := string(c.Key())
 		switch {

@@ -1,4 +1,4 @@
-package dialect
+package cursor
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestCursor(t *testing.T) {
+func TestJSON(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		in   string
@@ -39,7 +39,7 @@ func TestCursor(t *testing.T) {
 		{``, "", 0, false},
 		{`[]`, "", 0, false},
 	} {
-		c := NewCursor([]byte(tt.in))
+		c := New([]byte(tt.in))
 		text, n := "", 0
 		for c.Enter('{'); c.More('}'); {
 			switch string(c.Key()) {
@@ -57,13 +57,13 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// FuzzCursor: what is plain is JSON, and its text is what encoding/json reads.
-func FuzzCursor(f *testing.F) {
+// FuzzJSON: what is plain is JSON, and its text is what encoding/json reads.
+func FuzzJSON(f *testing.F) {
 	for _, s := range []string{`{"text":"a\n","x":[1,{"y":-2.5e3}]}`, `{"text":"","text":"b"}`, "{\"text\":\"\xff\"}", `{"x":tru}`, `{"text":"\ud83d\ude00"}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		c := NewCursor(in)
+		c := New(in)
 		var got []string
 		for c.Enter('{'); c.More('}'); {
 			switch string(c.Key()) {

@@ -1,4 +1,7 @@
-package dialect
+// Package cursor reads JSON without reflection, as far as it is as plain as nearly
+// all of it is: what services stream, and what tools say they take. What is not
+// plain, or no JSON, makes it fail, and is left to encoding/json.
+package cursor
 
 import (
 	"encoding/json"
@@ -6,9 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Cursor reads JSON without reflection, as far as it is as plain as nearly every
-// event of a stream is. What is not plain, or no JSON, makes it fail, and is left
-// to encoding/json.
+// JSON is a place in a text.
 //
 //	for c.Enter('{'); c.More('}'); {
 //		switch string(c.Key()) {
@@ -19,7 +20,7 @@ import (
 //		}
 //	}
 //	if c.Done() { … }
-type Cursor struct {
+type JSON struct {
 	data  []byte
 	off   int
 	depth int
@@ -27,26 +28,26 @@ type Cursor struct {
 	fail  bool
 }
 
-// NewCursor returns a cursor at the beginning of data.
-func NewCursor(data []byte) Cursor { return Cursor{data: data} }
+// New returns a cursor at the beginning of data.
+func New(data []byte) JSON { return JSON{data: data} }
 
 // Done reports whether everything was read and plain.
-func (c *Cursor) Done() bool {
+func (c *JSON) Done() bool {
 	c.space()
 	return !c.fail && c.off == len(c.data)
 }
 
 // Fail says that the caller can do nothing with what was read.
-func (c *Cursor) Fail() { c.fail = true }
+func (c *JSON) Fail() { c.fail = true }
 
-func (c *Cursor) space() {
+func (c *JSON) space() {
 	for c.off < len(c.data) && (c.data[c.off] == ' ' || c.data[c.off] == '\n' || c.data[c.off] == '\t' || c.data[c.off] == '\r') {
 		c.off++
 	}
 }
 
 // eat takes one character, if it is the next.
-func (c *Cursor) eat(b byte) bool {
+func (c *JSON) eat(b byte) bool {
 	c.space()
 	if c.off < len(c.data) && c.data[c.off] == b {
 		c.off++
@@ -59,7 +60,7 @@ func (c *Cursor) eat(b byte) bool {
 const maxDepth = 32
 
 // Enter takes the beginning of an object or a list.
-func (c *Cursor) Enter(open byte) {
+func (c *JSON) Enter(open byte) {
 	c.depth++
 	if !c.eat(open) || c.depth > maxDepth {
 		c.fail = true
@@ -68,7 +69,7 @@ func (c *Cursor) Enter(open byte) {
 }
 
 // More reports whether a member follows, or takes the end.
-func (c *Cursor) More(end byte) bool {
+func (c *JSON) More(end byte) bool {
 	if c.fail {
 		return false
 	}
@@ -84,27 +85,39 @@ func (c *Cursor) More(end byte) bool {
 	return !c.fail
 }
 
-// Key takes the name of a member. Names in which case could matter are not
-// plain.
-func (c *Cursor) Key() []byte {
-	raw, plain := c.quoted()
-	if !plain {
-		c.fail = true
-	}
+// Key takes the name of a member, for a struct's field. Names in which case
+// could matter are not plain.
+func (c *JSON) Key() []byte {
+	raw := c.Name()
 	for _, b := range raw {
 		if b >= 'A' && b <= 'Z' || b >= utf8.RuneSelf {
 			c.fail = true
 		}
 	}
-	if !c.eat(':') {
+	return raw
+}
+
+// Name takes the name of a member of any kind.
+func (c *JSON) Name() []byte {
+	raw, plain := c.quoted()
+	if !plain || !c.eat(':') {
 		c.fail = true
 	}
 	return raw
 }
 
+// Next returns the first character of what is next; 0: nothing is.
+func (c *JSON) Next() byte {
+	c.space()
+	if c.fail || c.off == len(c.data) {
+		return 0
+	}
+	return c.data[c.off]
+}
+
 // quoted takes a string and returns what is between its quotes; plain says that
 // this is its text.
-func (c *Cursor) quoted() (raw []byte, plain bool) {
+func (c *JSON) quoted() (raw []byte, plain bool) {
 	if c.fail || !c.eat('"') {
 		c.fail = true
 		return nil, false
@@ -133,7 +146,7 @@ func (c *Cursor) quoted() (raw []byte, plain bool) {
 }
 
 // Text takes a string.
-func (c *Cursor) Text() string {
+func (c *JSON) Text() string {
 	c.space()
 	from := c.off
 	raw, plain := c.quoted()
@@ -148,9 +161,9 @@ func (c *Cursor) Text() string {
 }
 
 // Null takes null, if it is the next.
-func (c *Cursor) Null() bool { return c.word("null") }
+func (c *JSON) Null() bool { return c.word("null") }
 
-func (c *Cursor) word(w string) bool {
+func (c *JSON) word(w string) bool {
 	c.space()
 	if len(c.data)-c.off < len(w) || string(c.data[c.off:c.off+len(w)]) != w {
 		return false
@@ -160,7 +173,7 @@ func (c *Cursor) word(w string) bool {
 }
 
 // Int takes a number without sign, point and exponent.
-func (c *Cursor) Int() int {
+func (c *JSON) Int() int {
 	c.space()
 	from, n := c.off, 0
 	for c.off < len(c.data) && c.data[c.off] >= '0' && c.data[c.off] <= '9' {
@@ -174,7 +187,7 @@ func (c *Cursor) Int() int {
 }
 
 // Skip takes a value of any kind.
-func (c *Cursor) Skip() {
+func (c *JSON) Skip() {
 	c.space()
 	if c.fail || c.off == len(c.data) {
 		c.fail = true
@@ -198,21 +211,21 @@ func (c *Cursor) Skip() {
 }
 
 // Raw takes a value of any kind and returns a copy of it as it is written.
-func (c *Cursor) Raw() []byte {
+func (c *JSON) Raw() []byte {
 	c.space()
 	from := c.off
 	c.Skip()
 	return slices.Clone(c.data[from:c.off])
 }
 
-func (c *Cursor) skipText() {
+func (c *JSON) skipText() {
 	from := c.off
 	if _, plain := c.quoted(); !plain && !c.fail {
 		c.fail = !json.Valid(c.data[from:c.off])
 	}
 }
 
-func (c *Cursor) number() {
+func (c *JSON) number() {
 	from := c.off
 	for c.off < len(c.data) {
 		b := c.data[c.off]
