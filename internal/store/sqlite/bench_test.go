@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
@@ -78,6 +80,95 @@ func BenchmarkUpdateGrouped64(b *testing.B) {
 				b.Error(err)
 			}
 		}
+	})
+}
+
+// BenchmarkTurn commits what a turn without tools does: its beginning with the
+// message, and its end. It does not wait for the disk.
+func BenchmarkTurn(b *testing.B) {
+	d := open(b)
+	meta := session.Meta{Key: "agent:main:main", ID: "0b06d9a6-5b0c-4f0e-8f4a-3a3c6a0b7d11", Agent: "main", Title: "hi"}
+	b.ReportAllocs()
+	defer cpu(b)()
+	for n := 0; b.Loop(); n++ {
+		if err := turn(b, d, meta, fmt.Sprintf("5d9e1f0a-%08x-4c1b-9f43-0d3f5c4b%04x", n*2654435761&0xffffffff, n&0xffff)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func turn(b *testing.B, d *DB, meta session.Meta, id string) error {
+	now := time.Now()
+	r := run.Run{
+		ID: chela.RunID(id), Session: meta.Key, SessionID: meta.ID, Agent: meta.Agent, Trigger: run.User, Lane: "main", State: run.Running,
+		Principal: chela.Principal{ID: "owner"}, Attempts: 1, Started: now,
+	}
+	err := d.Update(b.Context(), store.Ordered, func(tx store.Tx) error {
+		if _, err := tx.Sessions().Get(meta.Key); err != nil && !errors.Is(err, chela.ErrNotFound) {
+			return err
+		}
+		if _, err := tx.Runs().Active(meta.Key); err != nil {
+			return err
+		}
+		if _, err := tx.Queue().Waiting(meta.Key); err != nil {
+			return err
+		}
+		if _, err := tx.Queue().Put(queue.Item{
+			ID: id, Key: "client:agent:main:main:" + id, Session: meta.Key, Kind: queue.Message, Principal: r.Principal,
+			Inbound: chela.Inbound{Text: "hi", Sender: chela.Sender{ID: "owner"}}, State: queue.Taken, Run: r.ID, Created: now,
+		}); err != nil {
+			return err
+		}
+		meta.Updated, meta.Active = now, now
+		if err := tx.Sessions().Put(meta); err != nil {
+			return err
+		}
+		if _, err := tx.Runs().Lease(meta.Key); err != nil {
+			return err
+		}
+		l, err := tx.Runs().Acquire(meta.Key, "me", r.ID)
+		if err != nil {
+			return err
+		}
+		r.Fence = l.Fence
+		if err := tx.Sessions().Append(meta.ID, &session.Entry{
+			ID: id, Kind: session.KindMessage, Time: now, Run: r.ID, Message: llm.User("hi"), Sender: chela.Sender{ID: "owner"}, ItemID: id,
+		}); err != nil {
+			return err
+		}
+		return tx.Runs().Put(r)
+	})
+	if err != nil {
+		return err
+	}
+	l := run.Lease{Session: meta.Key, Owner: "me", Fence: r.Fence}
+	return store.Held(b.Context(), d, l, store.Ordered, func(tx store.Tx) error {
+		m, err := tx.Sessions().Get(meta.Key)
+		if err != nil {
+			return err
+		}
+		used := llm.Usage{Input: 100, Output: 10}
+		if err := tx.Usage().Add(usage.Row{Run: r.ID, Session: meta.Key, Agent: "main", Provider: "p", Model: "m", Time: now, Tokens: used}); err != nil {
+			return err
+		}
+		if err := tx.Sessions().Append(meta.ID, &session.Entry{
+			ID: "a" + id, Kind: session.KindMessage, Time: now, Run: r.ID, Usage: &used,
+			Message: &llm.Message{Role: llm.RoleAssistant, Provider: "p", Model: "m", Stop: llm.StopEnd, Parts: []llm.Part{llm.Text("a short answer")}},
+		}); err != nil {
+			return err
+		}
+		if err := tx.Queue().Finish(r.ID); err != nil {
+			return err
+		}
+		if _, err := tx.Queue().Waiting(meta.Key); err != nil {
+			return err
+		}
+		m.Updated, m.Answered, m.Context = time.Now(), time.Now(), 100
+		if err := tx.Sessions().Put(m); err != nil {
+			return err
+		}
+		r.State, r.Ended, r.Text = run.OK, time.Now(), "a short answer"
+		return tx.Runs().Put(r)
 	})
 }
 

@@ -153,10 +153,10 @@ func TestPlans(t *testing.T) {
 	for _, sql := range []string{
 		"SELECT " + itemColumns + " FROM item WHERE session = 's' AND state = 'waiting' ORDER BY seq",
 		"SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session",
+		"UPDATE item SET state = 'done' WHERE state = 'taken' AND (id = 'r' AND run = 'r' OR run = 'r' AND run <> '' AND run <> id)",
 		"SELECT n FROM call WHERE run = 'r' AND state <> 'closed' ORDER BY n",
 		"SELECT n FROM call WHERE session = 's' AND detached AND state <> 'closed' ORDER BY n",
 		"SELECT n FROM run WHERE state IN ('running', 'suspended') AND session = 's' ORDER BY started, n",
-		"SELECT n FROM run WHERE session = 's' ORDER BY started DESC, n DESC LIMIT 5",
 		"SELECT seq FROM outbox WHERE state IN ('draft', 'pending', 'attempted') ORDER BY seq LIMIT -1",
 		"SELECT seq FROM outbox WHERE run = 'r' ORDER BY part, seq",
 		"SELECT max(pos) FROM entry WHERE pos > 1 AND pos < 2",

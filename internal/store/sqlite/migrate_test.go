@@ -101,6 +101,33 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("%d of 2 calls are as they were, %v", n, err)
 		}
 	})
+	t.Run("items that an older database held as taken are found by their run", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "chela.db")
+		c, err := dial(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if err := migrate(c, path, steps[:7]); err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range [...]struct{ id, run string }{{"r", "r"}, {"steered", "r"}, {"other", "other"}} {
+			if _, err := c.exec(`INSERT INTO item (id, session, kind, principal, inbound, call, state, run, note, created)
+VALUES (?, 's', 'message', '{}', '{}', '', 'taken', ?, '', 0)`, it.id, it.run); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := migrate(c, path, steps); err != nil {
+			t.Fatal(err)
+		}
+		if err := (items{c}).Finish("r"); err != nil {
+			t.Fatal(err)
+		}
+		left, err := c.text("SELECT group_concat(id) FROM item WHERE state = 'taken'")
+		if left != "other" || err != nil {
+			t.Errorf("taken still: %q, %v; want the other run's", left, err)
+		}
+	})
 	t.Run("a newer database is refused", func(t *testing.T) {
 		path, c := prepare(t)
 		if err := c.script(t.Context(), "PRAGMA user_version = 99"); err != nil {

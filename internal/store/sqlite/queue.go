@@ -80,14 +80,14 @@ func (t items) Put(it queue.Item) (queue.Receipt, error) {
 	if it.State == "" {
 		it.State = queue.Waiting
 	}
-	ok, err := t.c.one(func(r *row) error { it.Seq = r.int(); return nil },
-		`INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq`,
+	n, err := t.c.exec(`INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		it.ID, optional(it.Key), str(it.Session), str(it.Kind), principal, inbound, it.Call, str(it.State), str(it.Run), it.Note, it.Created)
 	if err != nil {
 		return queue.Receipt{}, err
 	}
-	if ok {
+	if n > 0 {
+		it.Seq = t.c.Inserted()
 		return queue.Receipt{Item: it, New: true}, nil
 	}
 	known, err := t.ByKey(it.Key)
@@ -122,9 +122,16 @@ func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
 	return true, nil
 }
 
-// Finish moves the items that a run took to Done.
+// Finish moves the items that a run took to Done: the one whose id it has, and
+// others, which an index knows.
 func (t items) Finish(id chela.RunID) error {
-	_, err := t.c.exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND state = 'taken'", str(id))
+	if _, err := t.c.exec("UPDATE item SET state = 'done' WHERE id = ?1 AND run = ?1 AND state = 'taken'", str(id)); err != nil {
+		return err
+	}
+	others, err := t.c.number("SELECT count(*) FROM item WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'", str(id))
+	if err == nil && others > 0 {
+		_, err = t.c.exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'", str(id))
+	}
 	return err
 }
 

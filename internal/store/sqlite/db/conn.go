@@ -154,6 +154,9 @@ func (c *Conn) interrupt(ctx context.Context) (stop func()) {
 // Changes returns how many rows the last statement changed that changes some.
 func (c *Conn) Changes() int { return int(lib.Xsqlite3_changes(c.tls, c.p)) }
 
+// Inserted returns the rowid of the last row that was inserted.
+func (c *Conn) Inserted() int64 { return lib.Xsqlite3_last_insert_rowid(c.tls, c.p) }
+
 // Memory returns how many bytes a connection holds: pages, schema, statements.
 func (c *Conn) Memory() int {
 	out := c.tls.Alloc(2 * pointer)
