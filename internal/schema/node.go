@@ -225,6 +225,15 @@ func list(ss []string) []any {
 	return out
 }
 
+// isType reports whether there is such a type.
+func isType(t string) bool {
+	switch t {
+	case "object", "array", "string", "number", "integer", "boolean", "null":
+		return true
+	}
+	return false
+}
+
 // typesOf returns the types that m names; none when it names none, or one that
 // there is not.
 func typesOf(m node) []string {
@@ -238,7 +247,7 @@ func typesOf(m node) []string {
 		}
 	}
 	for _, t := range ts {
-		if !slices.Contains([]string{"object", "array", "string", "number", "integer", "boolean", "null"}, t) {
+		if !isType(t) {
 			return nil
 		}
 	}

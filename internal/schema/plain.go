@@ -3,7 +3,9 @@ package schema
 import (
 	"encoding/json"
 	"regexp/syntax"
-	"strconv"
+	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/cursor"
 )
 
 // Plain reports whether a tool's definition is a schema, as [Object] returns it,
@@ -11,58 +13,125 @@ import (
 // lists and single values with bounds, as most tools have. A reference or a union
 // is not plain.
 func Plain(definition json.RawMessage) bool {
-	m, asIs, err := decode(definition)
-	return err == nil && asIs && len(m) > 0 && plain(m)
+	plain, _ := look(definition)
+	return plain
 }
 
-func plain(s any) bool {
-	m, ok := s.(node)
-	if !ok {
-		return false
+// maxPlain bounds what is called plain, in bytes.
+const maxPlain = 64 << 10
+
+// look reports whether a definition is plain, and whether it is common, too: most
+// services take it as it is.
+func look(definition json.RawMessage) (plain, common bool) {
+	if len(definition) > maxPlain || !utf8.Valid(definition) {
+		return false, false
 	}
-	for k, v := range m {
-		ok := false
-		switch k {
+	l := looker{JSON: cursor.New(definition), common: true}
+	top := l.schema()
+	return l.Done() && top.kind == "object", l.common && top.properties && !top.enum
+}
+
+// looker reads a schema, and fails where it is not plain.
+type looker struct {
+	cursor.JSON
+	common bool
+}
+
+// seen is what there is in a schema.
+type seen struct {
+	kind                    string // its type; "": none, or several
+	properties, items, enum bool
+}
+
+func (l *looker) schema() (s seen) {
+	for l.Enter('{'); l.More('}'); {
+		switch string(l.Name()) {
 		case "type":
-			ok = len(typesOf(m)) > 0
-		case "pattern":
-			p, is := v.(string)
-			_, err := syntax.Parse(p, syntax.Perl)
-			ok = is && err == nil
+			s.kind = l.types()
 		case "title", "description":
-			_, ok = v.(string)
+			l.text()
+		case "pattern":
+			if _, err := syntax.Parse(l.Text(), syntax.Perl); err != nil {
+				l.Fail()
+			}
 		case "required":
-			ok = isNames(v)
+			l.texts()
 		case "enum":
-			_, ok = v.([]any)
-		case "minimum", "maximum":
-			n, _ := v.(json.Number)
-			_, err := n.Float64()
-			ok = err == nil
-		case "minLength", "maxLength", "minItems", "maxItems":
-			n, _ := v.(json.Number)
-			_, err := strconv.ParseUint(n.String(), 10, 31)
-			ok = err == nil
+			s.enum = true
+			if l.texts() == 0 {
+				l.Fail()
+			}
+		case "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems":
+			l.Int()
 		case "properties":
-			ok = plainEach(v)
+			s.properties = true
+			for l.Enter('{'); l.More('}'); {
+				l.common = l.common && isPlainName(l.Name())
+				l.schema()
+			}
 		case "items":
-			ok = plain(v)
+			s.items = true
+			l.schema()
 		case "additionalProperties":
-			_, is := v.(bool)
-			ok = is || plain(v)
+			if b := l.Next(); b == 't' || b == 'f' {
+				l.Skip()
+			} else {
+				l.schema()
+			}
+		default:
+			l.Fail()
 		}
-		if !ok {
+	}
+	l.common = l.common && (s.kind != "array" || s.items)
+	return s
+}
+
+// types takes a type, which it returns, or a list of types.
+func (l *looker) types() string {
+	if l.Next() != '[' {
+		return l.kind()
+	}
+	n := 0
+	for l.Enter('['); l.More(']'); n++ {
+		k := l.kind()
+		l.common = l.common && k != "null" && k != "array"
+	}
+	if n == 0 {
+		l.Fail()
+	}
+	return ""
+}
+
+func (l *looker) kind() string {
+	k := l.Text()
+	if !isType(k) {
+		l.Fail()
+	}
+	return k
+}
+
+func (l *looker) text() {
+	if l.Next() != '"' {
+		l.Fail()
+	}
+	l.Skip()
+}
+
+// texts takes a list of texts and returns how many there are.
+func (l *looker) texts() int {
+	n := 0
+	for l.Enter('['); l.More(']'); n++ {
+		l.text()
+	}
+	return n
+}
+
+// isPlainName reports whether all services take the name of an argument.
+func isPlainName(name []byte) bool {
+	for _, b := range name {
+		if !(b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_') {
 			return false
 		}
 	}
-	return true
-}
-
-// plainEach reports whether all members are plain.
-func plainEach(v any) bool {
-	m, ok := v.(node)
-	for _, s := range m {
-		ok = ok && plain(s)
-	}
-	return ok
+	return len(name) > 0 && len(name) <= maxName
 }

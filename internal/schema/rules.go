@@ -38,6 +38,18 @@ func (r Rules) Equal(o Rules) bool {
 // the given one itself where nothing has to be changed. The error says why
 // there is none.
 func (r Rules) Apply(schema json.RawMessage) (json.RawMessage, error) {
+	if plain, common := look(schema); plain && common && r.common() {
+		return schema, nil
+	}
+	return r.apply(schema)
+}
+
+// common reports whether the service takes what is common.
+func (r Rules) common() bool {
+	return len(r.Without) == 0 && r.Profile != Gemini && r.Profile != LlamaCPP
+}
+
+func (r Rules) apply(schema json.RawMessage) (json.RawMessage, error) {
 	m, asIs, err := decode(schema)
 	if err != nil {
 		return nil, err
