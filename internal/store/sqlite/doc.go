@@ -2,9 +2,10 @@
 //
 // # Commits
 //
-// One goroutine writes. It joins whatever waits into one transaction, each
-// Update behind a savepoint of its own, and never waits for more to come. A
-// commit is synced when one of those in it asked for that: the log is one
+// One at a time commits. Who comes when nobody does it commits by itself, and
+// wakes nobody; what came meanwhile is joined into one transaction by a
+// goroutine, each Update behind a savepoint of its own. Nobody waits for more to
+// come. A commit is synced when one of those in it asked for that: the log is one
 // file, so that this makes the ordered commits before it durable too. When a
 // joined transaction is lost, each Update in it gets another try of its own.
 // Package wal below writes the pages of a commit at once, and syncs them or not.

@@ -19,23 +19,25 @@ type job struct {
 	f     func(store.Tx) error
 	wakes []store.Topic
 	err   error
-	done  chan struct{}
+	done  chan struct{} // closed with its commit; nil: the caller commits it
 }
 
-// writer is the goroutine that commits, and what waits for it.
+// writer commits, one group of jobs after another. Who comes when nobody commits
+// does it; what came meanwhile, and what nobody waits for, is the goroutine's.
 type writer struct {
 	d       *DB
 	c       *conn         // nil: it could not be opened again yet
-	commits int           // so far
+	commits int           // since the log was looked at
 	suspect bool          // a write failed: settle the log before the next commit
 	gone    bool          // closed
 	err     error         // of the closing
 	ended   chan struct{} // closed when gone
 
 	mu      sync.Mutex
+	busy    bool // somebody commits; what stands above is theirs
 	waiting []*job
 	closed  bool
-	bell    chan struct{} // holds a token when there is something to look at
+	bell    chan struct{} // a token hands what busy says over to the goroutine
 }
 
 func newWriter(d *DB, c *conn) *writer {
@@ -49,73 +51,78 @@ func (w *writer) do(ctx context.Context, s store.Sync, f func(store.Tx) error) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j := &job{ctx: ctx, sync: s, f: f, done: make(chan struct{})}
+	j := &job{ctx: ctx, sync: s, f: f}
 	w.mu.Lock()
-	if w.closed {
+	switch {
+	case w.closed:
 		w.mu.Unlock()
 		return errClosed
-	}
-	w.waiting = append(w.waiting, j)
-	w.mu.Unlock()
-	w.ring()
-	<-j.done
-	return j.err
-}
-
-func (w *writer) ring() {
-	select {
-	case w.bell <- struct{}{}:
+	case w.busy:
+		j.done = make(chan struct{})
+		w.waiting = append(w.waiting, j)
+		w.mu.Unlock()
+		<-j.done
 	default:
+		w.busy = true
+		w.mu.Unlock()
+		w.serve([]*job{j})
 	}
+	return j.err
 }
 
 // close commits what waits and closes the connection.
 func (w *writer) close() error {
 	w.mu.Lock()
 	w.closed = true
+	if !w.busy {
+		w.busy = true
+		w.bell <- struct{}{}
+	}
 	w.mu.Unlock()
-	w.ring()
 	<-w.ended
 	return w.err
 }
 
-// run joins whatever waits into one commit, until closed. It never waits for
-// more to come.
+// run is the goroutine.
 func (w *writer) run() {
-	var group []*job
 	defer func() {
-		if !w.gone {
-			w.restart(group)
+		if !w.gone { // see serve
+			go w.run()
 		}
 	}()
 	for range w.bell {
-		w.mu.Lock()
-		closed := w.closed
-		group, w.waiting = w.waiting, nil
-		w.mu.Unlock()
-		if len(group) > 0 {
-			w.commit(group)
-			w.finish(group)
+		if w.commits >= logEvery {
 			w.checkpoint()
 		}
-		if closed {
+		w.mu.Lock()
+		group, closed := w.waiting, w.closed
+		w.waiting = nil
+		w.mu.Unlock()
+		if len(group) == 0 && closed {
 			w.err, w.gone = w.shut(), true
 			close(w.ended)
 			return
 		}
+		w.serve(group)
 	}
 }
 
-// restart goes on in another goroutine when a function of a job ended this one
-// with runtime.Goexit, as a failing test does.
-func (w *writer) restart(group []*job) {
-	_ = w.back(nil)
-	for _, j := range group {
-		j.err = errors.New("update: the function did not return")
-	}
-	w.finish(group)
-	w.ring()
-	go w.run()
+// serve joins the group into one commit, answers, and lets others in. A function
+// of a job may end the goroutine with runtime.Goexit, as a failing test does.
+func (w *writer) serve(group []*job) {
+	returned := false
+	defer func() {
+		if !returned {
+			_ = w.back(nil)
+			for _, j := range group {
+				j.err = errors.New("update: the function did not return")
+			}
+		}
+		w.finish(group)
+		w.leave()
+	}()
+	w.commit(group)
+	returned = true
 }
 
 // finish answers the callers, after the wakes of those that were committed.
@@ -126,8 +133,23 @@ func (w *writer) finish(group []*job) {
 				w.d.wakes.Wake(t)
 			}
 		}
-		close(j.done)
+		if j.done != nil {
+			close(j.done)
+		}
 	}
+}
+
+// leave ends the turn of who committed: the goroutine goes on with what came
+// meanwhile. It never waits for more to come.
+func (w *writer) leave() {
+	w.commits++
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) > 0 || w.closed || w.commits >= logEvery {
+		w.bell <- struct{}{} // there is room: one at a time is busy
+		return
+	}
+	w.busy = false
 }
 
 // commit gives every job its outcome. When the transaction is lost in which
@@ -260,7 +282,8 @@ const (
 // readers allow. It stands after the answers: nobody waits for it but the next
 // commit.
 func (w *writer) checkpoint() {
-	if w.commits++; w.commits%logEvery != 0 || w.suspect || w.c == nil {
+	w.commits = 0
+	if w.suspect || w.c == nil {
 		return
 	}
 	pages, err := w.logged("PRAGMA wal_checkpoint(NOOP)")
