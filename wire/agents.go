@@ -171,3 +171,71 @@ type WorkspaceFile struct {
 	Encoding  string `json:"encoding"` // utf8, base64
 	Content   string `json:"content"`
 }
+
+// The methods that change which agents there are, and who they are.
+const (
+	MethodAgentsCreate = "agents.create"
+	MethodAgentsUpdate = "agents.update"
+	MethodAgentsDelete = "agents.delete"
+)
+
+// AgentCreate is the parameters of agents.create.
+type AgentCreate struct {
+	Name      string `json:"name"` // its id is made of it
+	Workspace string `json:"workspace,omitempty"`
+	Model     string `json:"model,omitempty"`
+	Emoji     string `json:"emoji,omitempty"`
+	Avatar    string `json:"avatar,omitempty"`
+}
+
+// AgentCreated is the result of agents.create.
+type AgentCreated struct {
+	OK        bool   `json:"ok"`
+	AgentID   string `json:"agentId"`
+	Name      string `json:"name"`
+	Workspace string `json:"workspace"`
+	Model     string `json:"model,omitempty"`
+}
+
+// AgentUpdate is the parameters of agents.update. What is empty stays as it is.
+type AgentUpdate struct {
+	AgentID   string           `json:"agentId"`
+	Name      string           `json:"name,omitempty"`
+	Workspace string           `json:"workspace,omitempty"`
+	Model     Optional[string] `json:"model,omitzero"` // null: that of all agents
+	Emoji     string           `json:"emoji,omitempty"`
+	Avatar    string           `json:"avatar,omitempty"`
+}
+
+// AgentUpdated is the result of agents.update.
+type AgentUpdated struct {
+	OK      bool   `json:"ok"`
+	AgentID string `json:"agentId"`
+}
+
+// AgentDelete is the parameters of agents.delete.
+type AgentDelete struct {
+	AgentID string `json:"agentId"`
+	Files   *bool  `json:"deleteFiles,omitempty"` // move its workspace away; nil: yes
+}
+
+// AgentDeleted is the result of agents.delete.
+type AgentDeleted struct {
+	OK       bool          `json:"ok"`
+	AgentID  string        `json:"agentId"`
+	Bindings int           `json:"removedBindings"`
+	Removed  []RemovedPath `json:"removed"`
+	Failed   []FailedPath  `json:"failed"`
+}
+
+// RemovedPath is a folder that was moved away.
+type RemovedPath struct {
+	Path   string `json:"path"`
+	Method string `json:"method"` // trash, missing
+}
+
+// FailedPath is a folder that stays.
+type FailedPath struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}

@@ -29,9 +29,9 @@ func (e *Engine) agents() []agents.Agent {
 // agent is what clients are told of one. What the configuration says of who it
 // is goes before what its workspace says.
 func (p *profiles) agent(id chela.AgentID) agents.Agent {
-	said, at := p.opts.Of(id)
+	said, _ := p.opts.Of(id)
 	a := agents.Agent{
-		ID: id, Name: string(id), Source: "default", At: at, Files: p.folder(p.workspace(id)),
+		ID: id, Name: string(id), Source: "default", Files: p.folder(p.workspace(id)),
 		Model: p.model(session.Meta{Agent: id}), Think: llm.Level(said.Think),
 	}
 	if id == chela.DefaultAgent {

@@ -175,7 +175,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	e.store, e.bus, e.lanes = st, bus.New(o.Log), new(lane.Lanes)
 	e.post = e.delivery(st)
 	p, err := e.prepare(ctx, e.o, &opts, &kept{
-		commands: background(&opts, st, o), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{},
+		commands: background(&opts, st, o), ruleFile: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{},
 	}, nil)
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 			Store: p.store, Path: db, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
 			Default: chela.DefaultAgent, Agent: e.knows, Model: func(name string) (string, error) { return e.now().models.Name(name) }, Export: export(e.files),
 		}),
-		agents.Methods(agents.Options{Default: chela.DefaultAgent, Scope: "per-sender", Agents: e.agents}),
+		agents.Methods(e.agentMethods()),
 		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: e.knows}),
 		tools.Methods(tools.Options{
 			Default: chela.DefaultAgent, Agent: e.knows,

@@ -48,7 +48,7 @@ type profiles struct {
 // kept is what goes on when the configuration changes.
 type kept struct {
 	commands *exec.Commands // that go on in the background
-	rules    *allowlist.File
+	ruleFile *allowlist.File
 
 	mu    sync.Mutex
 	files map[string]*prompt.Workspace // by directory
@@ -94,7 +94,7 @@ func newProfiles(opts *settings.Settings, m *model.Set, st store.Store, o Option
 		return nil, err
 	}
 	run := opts.Commands(o.Environ)
-	p.allowed = opts.CommandRules(k.rules, p.home)
+	p.allowed = opts.CommandRules(k.ruleFile, p.home)
 	run.Rules = p.allowed.Rules
 	run.Used = func(uses []allowlist.Use, command string) {
 		if err := p.allowed.Used(uses, command, time.Now()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/cli/agents"
 	"github.com/chela-ai/chela/internal/cli/approvals"
 	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/cli/devices"
@@ -100,6 +101,7 @@ func (c *commands) root() *cobra.Command {
 	root.AddCommand(c.chat(), c.agent(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
 	root.AddCommand(sessions.Commands(&c.Console), tools.Commands(&c.Console), approvals.Commands(&c.Console), approvals.Policy(&c.Console, settings{c}))
 	root.AddCommand(models.Commands(&c.Console, settings{c}))
+	root.AddCommand(agents.Commands(&c.Console))
 	root.AddCommand(devices.Commands(&c.Console)...)
 	return root
 }

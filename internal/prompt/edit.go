@@ -113,6 +113,36 @@ func (w *Workspace) Identity() (name, emoji string) {
 	return "", ""
 }
 
+// Introduce writes a name and an emoji into IDENTITY.md; what is empty stays as
+// it is there.
+func (w *Workspace) Introduce(name, emoji string) error {
+	_, text, err := w.Read(identityFile)
+	if err != nil {
+		return err
+	}
+	for _, f := range [...]struct{ key, value string }{{"Name", name}, {"Emoji", emoji}} {
+		if f.value != "" {
+			text = introduced(text, f.key, f.value)
+		}
+	}
+	_, err = w.Write(identityFile, text)
+	return err
+}
+
+// introduced returns the text of an IDENTITY.md with another value.
+func introduced(text, key, value string) string {
+	line := "- **" + key + ":** " + value
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		name, _, ok := strings.Cut(strings.TrimLeft(strings.TrimSpace(l), "-* "), ":")
+		if ok && strings.EqualFold(strings.Trim(name, "*_ "), key) {
+			lines[i] = line
+			return strings.Join(lines, "\n")
+		}
+	}
+	return strings.TrimSuffix(text, "\n") + "\n" + line + "\n"
+}
+
 // identity reads lines such as "- **Name:** Anna". What stands in parentheses
 // is a hint to be replaced.
 func identity(text string) (name, emoji string) {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/chela"
@@ -44,7 +46,7 @@ type Agent struct {
 func (a Agents) find(id chela.AgentID) (Agent, string) {
 	for name, o := range a.Entries {
 		if chela.AgentIDOf(name) == id {
-			return o, "agents.entries." + name
+			return o, entry(name)
 		}
 	}
 	for i, o := range a.List {
@@ -52,7 +54,30 @@ func (a Agents) find(id chela.AgentID) (Agent, string) {
 			return o, fmt.Sprintf("agents.list[%d]", i)
 		}
 	}
-	return Agent{}, "agents.entries." + string(id)
+	return Agent{}, entry(string(id))
+}
+
+// entry is the path of one of agents.entries.
+func entry(name string) string {
+	if strings.ContainsAny(name, ".[]\"'\\ ") {
+		return "agents.entries[" + strconv.Quote(name) + "]"
+	}
+	return "agents.entries." + name
+}
+
+// At returns the path that describes an agent, or where one that nothing is said
+// of yet is to be described: beside the others. listed says that it is an
+// element of agents.list, which names its id.
+func (o *Settings) At(id chela.AgentID) (path string, listed bool) {
+	_, path = o.Agents.find(id)
+	known := strings.HasPrefix(path, "agents.list[")
+	for name := range o.Agents.Entries {
+		known = known || chela.AgentIDOf(name) == id
+	}
+	if n := len(o.Agents.List); !known && n > 0 {
+		path = fmt.Sprintf("agents.list[%d]", n)
+	}
+	return path, strings.HasPrefix(path, "agents.list[")
 }
 
 // named is the id of one of agents.list; "": it has none.

@@ -1,5 +1,5 @@
 // Package agents is the methods that say which agents there are, who they are,
-// and what stands in the files of their workspaces.
+// and what stands in the files of their workspaces, and that change it.
 package agents
 
 import (
@@ -27,21 +27,22 @@ type Agent struct {
 	Think  llm.Level // of sessions that set none
 
 	Fallbacks []string // models that are asked after it
-	At        string   // the path of the configuration that describes it
 }
 
-// Options is what the methods work with. All fields are required.
+// Options is what the methods work with. All fields but Roster are required.
 type Options struct {
 	Default chela.AgentID
 	Scope   string // how direct messages split: per-sender
 	Agents  func() []Agent
+	Roster  Roster // nil: nobody can change which agents there are
+	State   string // directory in which workspaces are, and what was thrown away
 }
 
 // Methods returns the methods.
 func Methods(o Options) []rpc.Method {
 	m := methods{o}
 	const op = wire.RoleOperator
-	return []rpc.Method{
+	out := []rpc.Method{
 		rpc.New(wire.MethodAgentsList, op, chela.ScopeRead, m.list),
 		rpc.New(wire.MethodAgentIdentity, op, chela.ScopeRead, m.identity),
 		rpc.New(wire.MethodAgentsFilesList, op, chela.ScopeRead, m.files),
@@ -50,6 +51,14 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodWorkspaceList, op, chela.ScopeRead, m.entries),
 		rpc.New(wire.MethodWorkspaceGet, op, chela.ScopeRead, m.content),
 	}
+	if o.Roster == nil {
+		return out
+	}
+	return append(out,
+		rpc.New(wire.MethodAgentsCreate, op, chela.ScopeAdmin, m.create),
+		rpc.New(wire.MethodAgentsUpdate, op, chela.ScopeAdmin, m.update).Accepting("agentRuntime"),
+		rpc.New(wire.MethodAgentsDelete, op, chela.ScopeAdmin, m.delete),
+	)
 }
 
 type methods struct{ o Options }
