@@ -153,7 +153,7 @@ func (c *conn) take(ctx context.Context, b []byte) {
 	defer in.mu.Unlock()
 	if !in.busy {
 		in.busy = true
-		c.calls.Go(func() { c.handle(ctx, b) })
+		c.begin(ctx, b)
 		return
 	}
 	for len(in.frames) >= pipelined && ctx.Err() == nil {
@@ -171,7 +171,7 @@ func (c *conn) take(ctx context.Context, b []byte) {
 		return
 	}
 	in.busy = true
-	c.calls.Go(func() { c.handle(ctx, b) })
+	c.begin(ctx, b)
 }
 
 // next lets the next request begin.
@@ -189,7 +189,16 @@ func (c *conn) next(ctx context.Context) {
 	}
 	b := in.frames[0]
 	in.frames = in.frames[1:]
-	c.calls.Go(func() { c.handle(ctx, b) })
+	c.begin(ctx, b)
+}
+
+// begin has a request carried out.
+func (c *conn) begin(ctx context.Context, b []byte) {
+	c.calls.Add(1)
+	c.s.workers.Go(func() {
+		defer c.calls.Done()
+		c.handle(ctx, b)
+	})
 }
 
 // handle carries out the request in a frame.

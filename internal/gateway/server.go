@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/shape"
+	"github.com/chela-ai/chela/internal/worker"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -99,6 +100,7 @@ type Server struct {
 	calls   atomic.Int64 // in progress
 	joining atomic.Int64 // calls of together in progress
 	scratch sync.Pool    // of *[]byte
+	workers *worker.Pool // carry out requests
 
 	mu      sync.Mutex // held while an event is given to all
 	closing bool
@@ -122,8 +124,9 @@ func New(o Options) *Server {
 	if o.Merge == 0 {
 		o.Merge = Merge
 	}
-	s := &Server{o: o, bootID: rand.Text(), start: time.Now(), scratch: sync.Pool{New: newScratch}}
+	s := &Server{o: o, bootID: rand.Text(), start: time.Now(), scratch: sync.Pool{New: newScratch}, workers: worker.New()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
+	context.AfterFunc(s.ctx, s.workers.Close)
 	s.streams.init(s)
 	s.changes.init(s)
 	s.presence.init(s)
