@@ -47,7 +47,7 @@ func auditInstallation(_ context.Context, s cli.Start, fix bool) ([]cli.Weakness
 	if err != nil {
 		return nil, err
 	}
-	o := Options{State: s.State, Config: tree, Env: environment(tree)}
+	o := Options{State: s.State, Config: tree, Env: settings.Environ(tree)}
 	g, err := endpoint.Read(tree.Section("gateway"), endpoint.Listen{})
 	if err != nil {
 		return nil, err

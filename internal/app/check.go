@@ -180,7 +180,7 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 		c.fail("configuration", "chela config validate", "%v", err)
 		return
 	}
-	m, err := openModels(ctx, &opts, Options{Log: s.Log, State: s.State, Env: environment(tree), HTTP: modelClient(&opts, environment(tree))}, nil, nil)
+	m, err := openModels(ctx, &opts, Options{Log: s.Log, State: s.State, Env: settings.Environ(tree), HTTP: modelClient(&opts, settings.Environ(tree))}, nil, nil)
 	if err != nil {
 		c.fail("model", chela.HintOf(err), "%v", err)
 		return

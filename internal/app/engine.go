@@ -42,6 +42,7 @@ import (
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/store/sqlite"
 	"github.com/chela-ai/chela/internal/tool"
+	"github.com/chela-ai/chela/internal/upkeep"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -233,7 +234,7 @@ func (e *Engine) assemble(ctx context.Context, st store.Store) error {
 		})
 	}
 	e.start(&e.work, "upkeep", func() error {
-		return upkeep{log, st, e.db.Check, sweeper{e.files, st}.sweep, deletions(run, events)}.run(run)
+		return upkeep.Work{Log: log, Store: st, Check: e.db.Check, Sweep: sweeper{e.files, st}.sweep, Deleted: deletions(run, events)}.Run(run)
 	})
 	e.start(&e.work, "conductor", func() error { return conductor.Run(run) })
 	e.start(&e.work, "configuration", func() error { return e.watch(run) })

@@ -172,32 +172,12 @@ func (e *Engine) place() (mode, url string) {
 	}
 	host := a.IP
 	if host.IsUnspecified() {
-		if host = lanAddress(); host == nil {
+		if host = endpoint.LAN(); host == nil {
 			return mode, ""
 		}
 	}
 	scheme, _, _ := strings.Cut(e.port.url, "://")
 	return mode, scheme + "://" + net.JoinHostPort(host.String(), strconv.Itoa(a.Port))
-}
-
-// lanAddress returns an address of this machine in a private network, or any
-// that is not its own loop; nil when there is none.
-func lanAddress() net.IP {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var found net.IP
-	for _, a := range addrs {
-		n, ok := a.(*net.IPNet)
-		if !ok || n.IP.IsLoopback() || n.IP.IsLinkLocalUnicast() || n.IP.To4() == nil {
-			continue
-		}
-		if found == nil || n.IP.IsPrivate() && !found.IsPrivate() {
-			found = n.IP
-		}
-	}
-	return found
 }
 
 // URL returns where the port is; "" when there is none.

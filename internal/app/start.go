@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -131,7 +130,7 @@ func Local(s cli.Start) (cli.Port, error) {
 	if err != nil {
 		return p, err
 	}
-	place := endpoint.Place{State: s.State, Env: environment(tree)}
+	place := endpoint.Place{State: s.State, Env: settings.Environ(tree)}
 	g, err := endpoint.Read(tree.Section("gateway"), endpoint.Listen{})
 	if err != nil {
 		return p, err
@@ -181,7 +180,7 @@ func begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error
 		s.Log.Warn("these keys protect nothing in this version", "file", s.Config, "keys", strings.Join(keys, ", "), "hint", "chela doctor")
 	}
 	e, err := New(ctx, Options{
-		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: environment(tree), EnvOf: environment, Environ: os.Environ(),
+		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: settings.Environ(tree), EnvOf: settings.Environ, Environ: os.Environ(),
 		Listen: l, Secrets: s.Secrets,
 	})
 	if err != nil {
@@ -202,28 +201,6 @@ func unguarded(t *config.Tree) []string {
 		keys = append(keys, p.Path)
 	}
 	return keys
-}
-
-// environment is the variables of the process, and those that the
-// configuration sets where the process does not have them: env.vars, and texts
-// directly in env.
-func environment(s settings.Sections) func(string) string {
-	vars := map[string]string{}
-	for _, path := range [...]string{"env", "env.vars"} {
-		var section map[string]any
-		_ = json.Unmarshal(s.Section(path), &section) // what is no object was reported when the file was loaded
-		for name, v := range section {
-			if text, ok := v.(string); ok {
-				vars[name] = text
-			}
-		}
-	}
-	return func(name string) string {
-		if v, ok := os.LookupEnv(name); ok {
-			return v
-		}
-		return vars[name]
-	}
 }
 
 // attached is the engine of another process.

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
 	"github.com/chela-ai/chela/internal/model"
+	"github.com/chela-ai/chela/internal/settings"
 	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/wire"
 )
@@ -140,7 +141,7 @@ func TestStart(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Setenv("CHELA_TEST_HERE", "process")
 	t.Setenv("CHELA_TEST_EMPTY", "")
-	env := environment(conf{
+	env := settings.Environ(conf{
 		"env": `{"CHELA_TEST_BARE": "bare", "CHELA_TEST_BOTH": "bare", "shellEnv": {"enabled": true}, "vars": {}}`,
 		"env.vars": `{"CHELA_TEST_HERE": "file", "CHELA_TEST_EMPTY": "file", "CHELA_TEST_ONLY": "file", "CHELA_TEST_BOTH": "file",
 			"CHELA_TEST_NUMBER": 5}`,
@@ -153,7 +154,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if got := environment(conf{})("CHELA_TEST_HERE"); got != "process" {
+	if got := settings.Environ(conf{})("CHELA_TEST_HERE"); got != "process" {
 		t.Errorf("without configuration %q", got)
 	}
 }

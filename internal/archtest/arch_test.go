@@ -84,6 +84,7 @@ var levels = []struct {
 	{"internal/deliver", 2},
 	{"internal/shape", 2},
 	{"internal/access", 2},
+	{"internal/upkeep", 2},
 
 	{"client", 3},
 	{"internal/rpc", 3},

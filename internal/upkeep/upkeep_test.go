@@ -1,4 +1,4 @@
-package app
+package upkeep
 
 import (
 	"bytes"
@@ -61,10 +61,10 @@ func TestUpkeep(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- upkeep{log: slog.New(slog.NewTextHandler(&log, nil)), store: db, sweep: func(context.Context) (int, error) { return 0, nil }, check: func(context.Context) error {
+			done <- Work{Log: slog.New(slog.NewTextHandler(&log, nil)), Store: db, Sweep: func(context.Context) (int, error) { return 0, nil }, Check: func(context.Context) error {
 				checks.Add(1)
 				return errors.New("page 7 is torn")
-			}}.run(ctx)
+			}}.Run(ctx)
 		}()
 		time.Sleep(afterStart - time.Second)
 		synctest.Wait()

@@ -1,4 +1,7 @@
-package app
+// Package upkeep looks after the store while an engine runs: it reads the whole
+// database once, and forgets from time to time what nobody asks for any more.
+// Transcripts stay.
+package upkeep
 
 import (
 	"context"
@@ -15,27 +18,25 @@ const (
 	pruneEvery = 6 * time.Hour
 )
 
-// upkeep looks after the store while the engine runs: it reads the whole
-// database once, and forgets from time to time what nobody asks for any more.
-// Transcripts stay.
-type upkeep struct {
-	log   *slog.Logger
-	store store.Store
-	check func(context.Context) error // reads the whole database
+// Work is what is to be done. All fields are required.
+type Work struct {
+	Log   *slog.Logger
+	Store store.Store
+	Check func(context.Context) error // reads the whole database
 
-	sweep   func(context.Context) (int, error) // removes files that no row refers to
-	deleted <-chan struct{}                    // tells when it is worth it at once
+	Sweep   func(context.Context) (int, error) // removes files that no row refers to
+	Deleted <-chan struct{}                    // tells when it is worth it at once
 }
 
-// run goes on until ctx ends.
-func (u upkeep) run(ctx context.Context) error {
+// Run goes on until ctx ends.
+func (u Work) Run(ctx context.Context) error {
 	t := time.NewTimer(afterStart)
 	defer t.Stop()
 	for checked := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-u.deleted:
+		case <-u.Deleted:
 			u.clean(ctx)
 			continue
 		case <-t.C:
@@ -45,7 +46,7 @@ func (u upkeep) run(ctx context.Context) error {
 			checked = true
 		}
 		if err := u.prune(ctx, time.Now().Add(-retention)); err != nil && ctx.Err() == nil {
-			u.log.Warn("forget what is old; trying again later", "err", err, "in", pruneEvery)
+			u.Log.Warn("forget what is old; trying again later", "err", err, "in", pruneEvery)
 		}
 		u.clean(ctx)
 		t.Reset(pruneEvery)
@@ -53,25 +54,25 @@ func (u upkeep) run(ctx context.Context) error {
 }
 
 // clean removes the files that no row refers to.
-func (u upkeep) clean(ctx context.Context) {
-	n, err := u.sweep(ctx)
+func (u Work) clean(ctx context.Context) {
+	n, err := u.Sweep(ctx)
 	if err != nil && ctx.Err() == nil {
-		u.log.Warn("remove files that nothing refers to; trying again later", "err", err)
+		u.Log.Warn("remove files that nothing refers to; trying again later", "err", err)
 	}
 	if n > 0 {
-		u.log.Debug("removed files that nothing refers to", "files", n)
+		u.Log.Debug("removed files that nothing refers to", "files", n)
 	}
 }
 
-func (u upkeep) inspect(ctx context.Context) {
-	if err := u.check(ctx); err != nil && ctx.Err() == nil {
-		u.log.Error("THE DATABASE IS DAMAGED: stop Chela and run chela doctor", "err", err)
+func (u Work) inspect(ctx context.Context) {
+	if err := u.Check(ctx); err != nil && ctx.Err() == nil {
+		u.Log.Error("THE DATABASE IS DAMAGED: stop Chela and run chela doctor", "err", err)
 	}
 }
 
 // prune forgets what ended before t, a table at a time so that no message
 // waits long for its commit.
-func (u upkeep) prune(ctx context.Context, t time.Time) error {
+func (u Work) prune(ctx context.Context, t time.Time) error {
 	for _, of := range [...]struct {
 		what  string
 		prune func(store.Tx) (int, error)
@@ -81,7 +82,7 @@ func (u upkeep) prune(ctx context.Context, t time.Time) error {
 		{"runs", func(tx store.Tx) (int, error) { return tx.Runs().Prune(t) }},
 	} {
 		var n int
-		err := u.store.Update(ctx, store.Ordered, func(tx store.Tx) error {
+		err := u.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
 			var err error
 			n, err = of.prune(tx)
 			return err
@@ -90,7 +91,7 @@ func (u upkeep) prune(ctx context.Context, t time.Time) error {
 			return fmt.Errorf("prune %s: %w", of.what, err)
 		}
 		if n > 0 {
-			u.log.Debug("forgot what is old", "of", of.what, "rows", n)
+			u.Log.Debug("forgot what is old", "of", of.what, "rows", n)
 		}
 	}
 	return nil
