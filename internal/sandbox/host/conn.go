@@ -15,8 +15,11 @@ import (
 type conn struct {
 	flows  []flow
 	theirs []*os.File // the program's ends
-	token  *os.File   // one of them, a pipe's: whoever holds that pipe is of the program's
+	token  token
 }
+
+// token is a pipe whose other end nobody holds but those who inherited it.
+type token struct{ ours, theirs *os.File }
 
 // flow is one way out of the program.
 type flow struct {
@@ -65,7 +68,7 @@ func (c *conn) pipe(to io.Writer) (*os.File, error) {
 		return nil, fmt.Errorf("output pipe: %w", err)
 	}
 	c.flows = append(c.flows, flow{r, to})
-	c.theirs, c.token = append(c.theirs, w), w
+	c.theirs, c.token = append(c.theirs, w), token{r, w}
 	return w, nil
 }
 
@@ -73,6 +76,16 @@ func (c *conn) pipe(to io.Writer) (*os.File, error) {
 func (c *conn) started() {
 	for _, f := range c.theirs {
 		_ = f.Close() // nothing was written through it
+	}
+}
+
+// cut ends the flows that somebody holds open who was not found. The others end
+// by themselves, when they were read to their end.
+func (c *conn) cut() {
+	for _, f := range c.flows {
+		if !abandoned(f.from) {
+			_ = f.from.Close() // it was only read, or typed into
+		}
 	}
 }
 

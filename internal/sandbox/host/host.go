@@ -166,7 +166,7 @@ func (p *process) Wait() (sandbox.Exit, error) {
 		grace = max(0, time.Until(*at))
 	}
 	exit.Left = p.tree.reap(grace)
-	t := time.AfterFunc(drainTime, p.conn.close)
+	t := time.AfterFunc(drainTime, p.conn.cut)
 	for range p.conn.flows {
 		if werr := <-p.drained; werr != nil {
 			err = errors.Join(err, fmt.Errorf("output: %w", werr))

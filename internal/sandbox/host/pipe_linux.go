@@ -19,3 +19,18 @@ func openPipe() (ours, theirs *os.File, err error) {
 	}
 	return os.NewFile(uintptr(fd[0]), "output"), os.NewFile(uintptr(fd[1]), "output"), nil
 }
+
+// abandoned reports whether nobody holds the other end of a pipe or a terminal,
+// so that it ends when what is in it was read.
+func abandoned(ours *os.File) (gone bool) {
+	conn, err := ours.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = conn.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd)}}
+		_, _ = unix.Poll(p, 0) // when it fails it says nothing
+		gone = p[0].Revents&unix.POLLHUP != 0
+	})
+	return gone && err == nil
+}

@@ -20,21 +20,22 @@ type tree struct {
 	tty     bool   // the standard input is their terminal
 	session int    // id of the program's session, and of the program
 	start   time.Time
-	began   uint64 // the same, as /proc tells it
-	token   string // what all of them inherit, as /proc names it
+	began   uint64   // the same, as /proc tells it
+	token   *os.File // our end of what all of them inherit
+	tokenID string   // that, as /proc names it
 
 	mu   sync.Mutex
 	seen map[int]bool // processes of it that were signalled
 }
 
 // run starts the program. All of its descendants inherit the token.
-func (t *tree) run(cmd *exec.Cmd, token *os.File) error {
+func (t *tree) run(cmd *exec.Cmd, tk token) error {
 	var st unix.Stat_t
-	if err := unix.Fstat(int(token.Fd()), &st); err != nil {
+	if err := unix.Fstat(int(tk.theirs.Fd()), &st); err != nil {
 		return err
 	}
-	t.token = fmt.Sprintf("pipe:[%d]", st.Ino)
-	cmd.ExtraFiles = []*os.File{token}
+	t.token, t.tokenID = tk.ours, fmt.Sprintf("pipe:[%d]", st.Ino)
+	cmd.ExtraFiles = []*os.File{tk.theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: t.tty}
 	t.start, t.began = time.Now(), ticks()
 	if err := cmd.Start(); err != nil {
@@ -113,7 +114,7 @@ func (t *tree) alive() []int {
 		p, ok := look(pid)
 		switch {
 		case !ok || p.began < t.began || pid == os.Getpid():
-		case p.session == t.session || t.marked(pid) || t.holds(pid) && !unborn(p):
+		case p.session == t.session || t.marked(pid) || !unborn(p) && t.holds(pid):
 			ours = append(ours, p)
 		default:
 			others = append(others, p)
@@ -226,6 +227,9 @@ func (t *tree) marked(pid int) bool {
 
 // holds reports whether a process has the inherited descriptor.
 func (t *tree) holds(pid int) bool {
+	if abandoned(t.token) {
+		return false
+	}
 	path := fmt.Sprintf("/proc/%d/fd", pid)
 	dir, err := os.Open(path)
 	if err != nil {
@@ -234,7 +238,7 @@ func (t *tree) holds(pid int) bool {
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
 	for _, name := range names {
-		if link, err := os.Readlink(path + "/" + name); err == nil && link == t.token {
+		if link, err := os.Readlink(path + "/" + name); err == nil && link == t.tokenID {
 			return true
 		}
 	}
@@ -242,7 +246,8 @@ func (t *tree) holds(pid int) bool {
 }
 
 // unborn reports whether a process is a fork of this one that has not become
-// another program yet: until then it has copies of all our descriptors.
+// another program yet: until then it has copies of all our descriptors. It is
+// asked before what the process holds: it may become one meanwhile.
 func unborn(p proc) bool {
 	if p.parent != os.Getpid() {
 		return false

@@ -3,7 +3,6 @@
 package host
 
 import (
-	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -16,7 +15,7 @@ type tree struct {
 	group int
 }
 
-func (t *tree) run(cmd *exec.Cmd, _ *os.File) error {
+func (t *tree) run(cmd *exec.Cmd, _ token) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: t.tty}
 	if err := cmd.Start(); err != nil {
 		return err

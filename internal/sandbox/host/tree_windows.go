@@ -25,7 +25,7 @@ type tree struct {
 
 // run starts the program and puts it into a job. What it started before that
 // moment is not in the job.
-func (t *tree) run(cmd *exec.Cmd, _ *os.File) error {
+func (t *tree) run(cmd *exec.Cmd, _ token) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 	if err := cmd.Start(); err != nil {
 		return err
