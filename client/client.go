@@ -28,7 +28,7 @@ type Options struct {
 	Version string   // of the client; "": dev
 	Mode    string   // wire.ModeCLI, …; "": cli
 	Role    string   // "": operator
-	Scopes  []string // asked for; nil: all that the gateway gives
+	Scopes  []string // asked for; nil: read and write, and with Dial alone all that the gateway gives
 	Caps    []string // wire.CapToolEvents, …
 	Auth    *wire.Auth
 	// Key is the device's own: the client signs the challenge with it. nil: the
@@ -67,9 +67,9 @@ type Client struct {
 	auth   *wire.Auth
 }
 
-// Dial connects and waits for the hello. An error of the gateway is a
-// *[wire.Error] in the chain. When the connection is lost later, the client
-// connects again.
+// Dial connects and waits for the hello, also of a gateway that is starting. An
+// error of the gateway is a *[wire.Error] in the chain. When the connection is
+// lost later, the client connects again.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	o.Buffer = cmp.Or(o.Buffer, 1024)
 	c := &Client{
@@ -81,6 +81,14 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		c.auth = &auth
 	}
 	ws, hello, err := c.dial(ctx)
+	for wait := starting(err); wait > 0; wait = starting(err) {
+		select {
+		case <-ctx.Done():
+			return nil, err // says more than that time is up
+		case <-time.After(wait):
+			ws, hello, err = c.dial(ctx)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,56 @@ func TestHello(t *testing.T) {
 		hello := c.Hello()
 		if hello.Protocol != wire.Version || hello.Server.Version != "1.2.3" || fmt.Sprint(hello.Auth.Scopes) != "[operator.read]" {
 			t.Errorf("hello %+v", hello)
+		}
+	})
+}
+
+func TestScopes(t *testing.T) {
+	for _, tt := range []struct {
+		o    client.Options
+		want string
+	}{
+		{client.Options{}, fmt.Sprint([]string{wire.ScopeAdmin, wire.ScopeRead, wire.ScopeWrite, wire.ScopeApprovals, wire.ScopePairing})},
+		{client.Options{URL: "ws://127.0.0.1:1"}, "[operator.read operator.write]"},
+		{client.Options{URL: "ws://127.0.0.1:1", Scopes: []string{wire.ScopeApprovals}}, "[operator.approvals]"},
+	} {
+		in(t, func(t *testing.T, h *house) {
+			c := dial(t, h, tt.o)
+			defer c.Close()
+			if got := fmt.Sprint(c.Hello().Auth.Scopes); got != tt.want {
+				t.Errorf("%+v: %s, want %s", tt.o, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestStarting: who connects to a gateway that is starting waits for it, as long
+// as it may.
+func TestStarting(t *testing.T) {
+	in(t, func(t *testing.T, h *house) {
+		pipe := gateway.NewPipe()
+		early := &http.Server{Handler: gateway.Starting()}
+		go early.Serve(pipe)
+		defer early.Close()
+		up := time.Now().Add(1700 * time.Millisecond)
+		o := client.Options{Once: true, Dial: func(ctx context.Context) (net.Conn, error) {
+			if time.Now().Before(up) {
+				return pipe.Dial(ctx)
+			}
+			return h.pipe.Dial(ctx)
+		}}
+		short, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+		defer cancel()
+		if _, err := client.Dial(short, o); err == nil || !strings.Contains(err.Error(), "gateway starting") {
+			t.Errorf("within 900 ms: %v", err)
+		}
+		c, err := client.Dial(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if late := time.Since(up); late > 500*time.Millisecond {
+			t.Errorf("connected %v after it was up", late)
 		}
 	})
 }

@@ -199,6 +199,9 @@ func (c *Client) params(nonce string) wire.Connect {
 		},
 		Role: cmp.Or(o.Role, wire.RoleOperator), Scopes: o.Scopes, Caps: o.Caps, Auth: c.auth,
 	}
+	if p.Scopes == nil && o.URL != "" && p.Role == wire.RoleOperator {
+		p.Scopes = []string{wire.ScopeRead, wire.ScopeWrite}
+	}
 	if !o.Once {
 		p.Caps = append(slices.Clip(p.Caps), wire.CapCursor)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/chela-ai/chela/wire"
 )
@@ -45,6 +46,16 @@ type StatusError struct{ Code int }
 // Error names the status.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("gateway answered %d %s", e.Code, http.StatusText(e.Code))
+}
+
+// starting returns when a gateway that is not up yet asks to be tried again; 0:
+// err is no such answer.
+func starting(err error) time.Duration {
+	we, ok := errors.AsType[*wire.Error](err)
+	if !ok || we.Code != wire.Unavailable || !we.Retryable {
+		return 0
+	}
+	return time.Duration(we.RetryAfterMs) * time.Millisecond
 }
 
 // final reports whether another attempt to connect would end the same way: the
