@@ -35,7 +35,8 @@ func (t *tree) bury() {
 		dying := 0
 		for _, pid := range processes() {
 			f := fields(pid)
-			if len(f) < 20 || f[1] != strconv.Itoa(os.Getpid()) || pid == t.session || !t.seen[pid] && f[3] != strconv.Itoa(t.session) {
+			_, seen := t.seen[pid]
+			if len(f) < 20 || f[1] != strconv.Itoa(os.Getpid()) || pid == t.session || !seen && f[3] != strconv.Itoa(t.session) {
 				continue
 			}
 			if began, _ := strconv.ParseUint(f[19], 10, 64); began < t.began {

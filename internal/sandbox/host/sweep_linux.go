@@ -128,7 +128,7 @@ func (s *sweep) orphans() []proc {
 			marked[pid] = true
 		}
 	}
-	if len(marked) == 0 {
+	if len(marked)+len(s.found) == 0 {
 		return nil
 	}
 	all := map[int]proc{}
@@ -146,8 +146,9 @@ func (s *sweep) orphans() []proc {
 	}
 	var ours, others []proc
 	for pid, p := range all {
+		_, found := s.found[p.identity()] // it may have lost its parent since, and with it the sign
 		switch {
-		case marked[pid]:
+		case marked[pid] || found:
 			ours = append(ours, p)
 		case own(pid):
 			others = append(others, p)
@@ -156,11 +157,7 @@ func (s *sweep) orphans() []proc {
 	// The oldest first: a shell whose command was ended before itself would go
 	// on to its next one.
 	slices.SortFunc(ours, func(a, b proc) int { return cmp.Or(cmp.Compare(a.began, b.began), a.id-b.id) })
-	var orphans []proc
-	for _, pid := range family(ours, others) {
-		orphans = append(orphans, all[pid])
-	}
-	return orphans
+	return family(ours, others)
 }
 
 // orphan reports whether a process has the mark in its environment, with the

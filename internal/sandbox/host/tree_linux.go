@@ -25,7 +25,7 @@ type tree struct {
 	tokenID string   // that, as /proc names it
 
 	mu   sync.Mutex
-	seen map[int]bool // processes of it that were signalled
+	seen map[int]uint64 // when those of it began that were signalled, by id
 }
 
 // run starts the program. All of its descendants inherit the token.
@@ -82,17 +82,25 @@ func (t *tree) reap(grace time.Duration) int {
 
 // signal signals every process of the tree and returns how many there are.
 func (t *tree) signal(s syscall.Signal) int {
-	pids := t.alive()
+	all := t.alive()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, pid := range pids {
+	for _, p := range all {
 		if t.seen == nil {
-			t.seen = map[int]bool{}
+			t.seen = map[int]uint64{}
 		}
-		t.seen[pid] = true
-		_ = syscall.Kill(pid, s) // it may be gone
+		t.seen[p.id] = p.began
+		_ = syscall.Kill(p.id, s) // it may be gone
 	}
-	return len(pids)
+	return len(all)
+}
+
+// known reports whether a process was signalled, as one of the tree: it may have
+// lost since what it was found by, with its parent for one.
+func (t *tree) known(p proc) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen[p.id] == p.began
 }
 
 // gone reports whether nobody is left. It looks twice: one that forks and ends
@@ -108,13 +116,13 @@ func (t *tree) gone() bool {
 
 // alive returns the processes of the tree that run. The program is one of them
 // until it ends.
-func (t *tree) alive() []int {
+func (t *tree) alive() []proc {
 	var ours, others []proc
 	for _, pid := range t.candidates() {
 		p, ok := look(pid)
 		switch {
 		case !ok || p.began < t.began || pid == os.Getpid():
-		case p.session == t.session || t.marked(pid) || !unborn(p) && t.holds(pid):
+		case p.session == t.session || t.known(p) || t.marked(pid) || !unborn(p) && t.holds(pid):
 			ours = append(ours, p)
 		default:
 			others = append(others, p)
@@ -195,20 +203,16 @@ func readProc(name string) ([]byte, error) {
 	}
 }
 
-// family returns the ids of processes and of all their descendants.
-func family(ours, others []proc) []int {
-	pids := make([]int, 0, len(ours))
-	for _, p := range ours {
-		pids = append(pids, p.id)
-	}
-	for i := 0; i < len(pids); i++ {
+// family returns processes and all their descendants.
+func family(ours, others []proc) []proc {
+	for i := 0; i < len(ours); i++ {
 		for _, p := range others {
-			if p.parent == pids[i] && !slices.Contains(pids, p.id) {
-				pids = append(pids, p.id)
+			if p.parent == ours[i].id && !slices.Contains(ours, p) {
+				ours = append(ours, p)
 			}
 		}
 	}
-	return pids
+	return ours
 }
 
 // marked reports whether a process has the mark in its environment.
