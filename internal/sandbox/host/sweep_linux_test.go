@@ -142,6 +142,7 @@ func TestSweep(t *testing.T) {
 		{"a child", "sleep 300 & echo $! >a.pid; wait", 1},
 		{"another session, forked twice", "(setsid sh -c 'sleep 300 & echo $! >a.pid; wait' &) ; sleep 300 & echo $! >b.pid; wait", 2},
 		{"a cleared environment below a parent that has its own", "env -i sh -c '/bin/sleep 300 & echo $! >a.pid; wait'; true", 1},
+		{"the same, and it ignores TERM", "env -i sh -c '(trap \"\" TERM; exec /bin/sleep 300) & echo $! >a.pid; wait'; true", 1},
 		{"one that ignores TERM", "trap '' TERM; echo $$ >a.pid; while :; do sleep 0.01; done", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

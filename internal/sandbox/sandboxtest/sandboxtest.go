@@ -373,6 +373,7 @@ func escapes() map[string]string {
 		"no environment and no output": "env -i PATH=$PATH setsid sh -c '" + detach + stoic + "' & sleep 0.2",
 		"holds the output":             "setsid sh -c '" + beat + "' 2>&1 & sleep 0.2; exit 3",
 		"closed descriptors":           "setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; setsid sh -c \"" + beat + "\" & exit' & sleep 0.2",
+		"known by its parent alone":    "(env -i PATH=$PATH setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; " + stoic + "' & wait) & sleep 0.2",
 		"disowned":                     "nohup setsid sh -c '" + beat + "' >/dev/null 2>&1 & sleep 0.2",
 	}
 }
