@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli/console"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/shell"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -53,11 +55,23 @@ func (c *commands) hint(err error) string {
 	}
 	switch {
 	case strings.HasPrefix(e.Detail(), "AUTH_TOKEN_") || e.Detail() == "DEVICE_IDENTITY_REQUIRED":
-		return `--token "$(cat ` + filepath.Join("STATE", "credentials", "gateway.token") + `)" with the state directory of that gateway`
+		return c.tokenHint()
 	case strings.HasPrefix(e.Detail(), "AUTH_PASSWORD_"):
 		return "--password PASSWORD, which is gateway.auth.password there"
 	case e.Code == wire.InvalidRequest && strings.Contains(e.Message, "session"):
 		return c.Command("sessions list")
 	}
 	return ""
+}
+
+// tokenHint returns how the token of a gateway is shown to it: the one that was
+// made for this state directory, if there is one.
+func (c *commands) tokenHint() string {
+	file := filepath.Join("credentials", "gateway.token")
+	if p, err := config.Resolve(c.env, config.Flags{Profile: c.profile}); err == nil {
+		if _, err := os.Stat(filepath.Join(p.State, file)); err == nil {
+			return `--token "$(cat ` + shell.Quote(filepath.Join(p.State, file)) + `)" if it is the gateway of this state directory`
+		}
+	}
+	return `--token "$(cat ` + filepath.Join("STATE", file) + `)" with the state directory of that gateway`
 }
