@@ -114,6 +114,7 @@ var levels = []struct {
 // beside names the imports within a level.
 var beside = map[string][]string{
 	"internal/llm":              {"internal/spelling"},
+	"internal/schema":           {"internal/cursor"},
 	"internal/dispatch":         {"internal/agent", "internal/invoke", "internal/dispatch/*"},
 	"internal/method/*":         {"internal/rpc"},
 	"internal/gateway":          {"internal/rpc"},

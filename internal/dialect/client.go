@@ -60,8 +60,8 @@ func NewClient(name string, u *url.URL, err error, hc *http.Client, h http.Heade
 	if c.blank.Header.Get("User-Agent") == "" {
 		c.blank.Header.Set("User-Agent", "chela")
 	}
-	if hc != nil {
-		c.way = cmp.Or[http.RoundTripper](hc.Transport, http.DefaultTransport)
+	if hc != nil && hc.Transport != nil {
+		c.way = hc.Transport
 	}
 	c.clean.Add(secrets...)
 	if err == nil && u.User != nil {
