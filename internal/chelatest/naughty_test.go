@@ -110,7 +110,7 @@ func (j *journal) Write(line []byte) (int, error) {
 	if json.Unmarshal(line, &v) == nil && naughty.Hides(fmt.Sprint(v)) {
 		j.n++
 	}
-	if shown := lines.Log(line, ansi.Monochrome(), false); naughty.Hides(shown) || strings.Contains(shown, "\n") {
+	if shown := lines.Log(line, ansi.Palette{}, false); naughty.Hides(shown) || strings.Contains(shown, "\n") {
 		j.t.Errorf("a line of the log is shown as %q", shown)
 	}
 	return len(line), nil
