@@ -28,7 +28,7 @@ kill: ## 2,000 kills
 	CHELA_TEST_KILLS=2000 go test -run '^TestKill$$' -timeout 60m -v ./internal/chelatest
 
 conformance: ## OpenClaw's own clients against the gateway; they come from npm
-	go test -tags conformance -timeout 15m -parallel 4 -v ./internal/conformance
+	go test -tags conformance -timeout 30m -parallel 4 -v ./internal/conformance
 
 ci:
 	bash .ci/run
