@@ -3,10 +3,13 @@ package openai
 import "github.com/chela-ai/chela/internal/cursor"
 
 // plain is what nearly every event of a stream says: a piece of text, of
-// thinking or of a call's arguments, and nothing else.
+// thinking or of a call's arguments, why it ends, or what it used.
 type plain struct {
-	model string
-	delta delta
+	model  string
+	delta  delta
+	finish string // why the answer ends; "": it goes on
+	used   bool   // there is a usage
+	usage  usage
 
 	lists     int  // of calls
 	call      bool // a piece of the arguments of the call
@@ -30,19 +33,21 @@ func quick(data []byte) (plain, bool) {
 				choices++
 				p.choice(&c)
 			}
+		case "usage":
+			p.count(&c)
 		case "id", "created", "system_fingerprint", "provider", "service_tier", "obfuscation":
 			c.Skip()
 		case "object":
 			if c.Text() == "error" {
 				c.Fail()
 			}
-		default: // usage, an error, or something that is told seldom
+		default: // an error, or something that is told seldom
 			if !c.Null() {
 				c.Fail()
 			}
 		}
 	}
-	return p, c.Done() && choices == 1 && lists == 1
+	return p, c.Done() && lists == 1 && (choices == 1 || choices == 0 && p.used)
 }
 
 func (p *plain) choice(c *cursor.JSON) {
@@ -54,10 +59,52 @@ func (p *plain) choice(c *cursor.JSON) {
 			}
 		case "delta":
 			p.piece(c)
-		default: // the reason to stop
+		case "finish_reason":
+			if p.finish = ""; !c.Null() {
+				p.finish = c.Text()
+			}
+		default:
 			if !c.Null() {
 				c.Fail()
 			}
+		}
+	}
+}
+
+// count takes what the call used.
+func (p *plain) count(c *cursor.JSON) {
+	if p.used = !c.Null(); !p.used {
+		p.usage = usage{}
+		return
+	}
+	for c.Enter('{'); c.More('}'); {
+		switch string(c.Key()) {
+		case "prompt_tokens":
+			p.usage.Prompt = int64(c.Int())
+		case "completion_tokens":
+			p.usage.Completion = int64(c.Int())
+		case "prompt_cache_hit_tokens":
+			p.usage.CacheHit = int64(c.Int())
+		case "cached_tokens":
+			p.usage.Cached = int64(c.Int())
+		case "prompt_tokens_details":
+			p.usage.detail(c)
+		default:
+			c.Skip()
+		}
+	}
+}
+
+func (u *usage) detail(c *cursor.JSON) {
+	if c.Null() {
+		return
+	}
+	for c.Enter('{'); c.More('}'); {
+		switch string(c.Key()) {
+		case "cached_tokens":
+			u.Details.Cached = int64(c.Int())
+		default:
+			c.Skip()
 		}
 	}
 }

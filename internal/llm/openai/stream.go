@@ -143,15 +143,26 @@ func (d *decoder) plain(p *plain, a *dialect.Answer) error {
 	if a.Model == "" {
 		a.Model = p.model
 	}
-	if err := d.delta(&p.delta, a); err != nil || !p.call {
+	count(&p.usage, a)
+	if err := d.delta(&p.delta, a); err != nil {
 		return err
 	}
-	if err := d.flush(a); err != nil {
-		return err
+	if p.call {
+		if err := d.flush(a); err != nil {
+			return err
+		}
+		index := p.index // a pointer into p would put all of it on the heap, with each event
+		c := call{Index: &index}
+		c.Function.Arguments = arguments(p.arguments)
+		if err := d.call(&c, a); err != nil {
+			return err
+		}
 	}
-	c := call{Index: &p.index}
-	c.Function.Arguments = arguments(p.arguments)
-	return d.call(&c, a)
+	if p.finish == "" {
+		return nil
+	}
+	why := p.finish
+	return d.finish(&choice{Finish: &why}, a)
 }
 
 // decode takes any event.
@@ -202,6 +213,11 @@ func (d *decoder) choice(o *choice, a *dialect.Answer) error {
 	if o.Finish == nil || *o.Finish == "" {
 		return nil
 	}
+	return d.finish(o, a)
+}
+
+// finish takes the reason to stop, which o has.
+func (d *decoder) finish(o *choice, a *dialect.Answer) error {
 	if err := broken(o); err != nil {
 		return err
 	}
