@@ -158,6 +158,7 @@ func TestCheck(t *testing.T) {
 	if err := d.Check(t.Context()); err != nil {
 		t.Errorf("whole: %v", err)
 	}
+	d.writer.release()
 	if _, err := d.writer.c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -173,6 +174,55 @@ func TestPlans(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}
+	}
+}
+
+// TestBeside has a person write to the file with a program of their own, between
+// two commits and during one.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	mustSet(t, d, "a", "1")
+	c, err := dial(d.opts.Path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	other := func(sql string) {
+		t.Helper()
+		if err := c.script(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	other("PRAGMA busy_timeout = 5000; UPDATE setting SET value = '2' WHERE name = 'a'")
+	if err := d.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+		v, err := tx.Setting("a")
+		if v != "2" {
+			t.Errorf("have %q, want what the other wrote", v)
+		}
+		return errors.Join(err, tx.SetSetting("b", v))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	other("BEGIN IMMEDIATE; UPDATE setting SET value = '3' WHERE name = 'b'")
+	done := make(chan error)
+	go func() {
+		done <- d.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+			v, err := tx.Setting("b")
+			return errors.Join(err, tx.SetSetting("b", v+"4"))
+		})
+	}()
+	for waits := false; !waits; runtime.Gosched() {
+		d.writer.mu.Lock()
+		waits = d.writer.busy
+		d.writer.mu.Unlock()
+	}
+	other("COMMIT")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if v := settingOf(t, d, "b"); v != "34" {
+		t.Errorf("have %q, want what both wrote", v)
 	}
 }
 

@@ -24,6 +24,7 @@ func (w *writer) mend() error {
 		return fmt.Errorf("rewrite the log: %w", err)
 	}
 	if w.c != nil {
+		w.release()
 		w.c.Close()
 		w.c = nil
 	}

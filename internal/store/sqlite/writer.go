@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/store/sqlite/db"
 )
 
 // job is an Update that waits for its commit.
@@ -27,6 +28,7 @@ type job struct {
 type writer struct {
 	d       *DB
 	c       *conn         // nil: it could not be opened again yet
+	held    *db.Stmt      // see begin
 	commits int           // since the log was looked at
 	suspect bool          // a write failed: settle the log before the next commit
 	gone    bool          // closed
@@ -190,7 +192,7 @@ func (w *writer) try(group []*job) error {
 	if err := w.ready(group); err != nil {
 		return err
 	}
-	if _, err := w.c.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := w.begin(); err != nil {
 		return w.back(err)
 	}
 	stored := 0
@@ -211,6 +213,36 @@ func (w *writer) try(group []*job) error {
 		return w.back(err)
 	}
 	return nil
+}
+
+// begin begins a transaction. A query that stays open has the connection go on
+// reading from one commit to the next: it need not look for its place in the log
+// and lock it anew, which are most of the locks of a commit. When the database
+// was written by another process meanwhile, that place is not the last one.
+func (w *writer) begin() error {
+	_, err := w.c.exec("BEGIN IMMEDIATE")
+	if err != nil && w.held != nil {
+		w.release()
+		_, err = w.c.exec("BEGIN IMMEDIATE")
+	}
+	if err != nil || w.held != nil {
+		return err
+	}
+	s, err := w.c.Prepare("SELECT 1 FROM sqlite_schema")
+	if err != nil {
+		return w.c.note(err)
+	}
+	w.held = s
+	_, err = s.Step()
+	return w.c.note(err)
+}
+
+// release ends the query that stays open.
+func (w *writer) release() {
+	if w.held != nil {
+		w.held.Reset()
+	}
+	w.held, w.c.lost = nil, nil
 }
 
 // one runs a job. Among others it gets a savepoint, so that it can fail alone.
@@ -253,6 +285,7 @@ func (w *writer) back(why error) error {
 	_, _ = w.c.exec("ROLLBACK") // fails where SQLite has done it
 	w.c.lost = nil
 	if why != nil && fatal(why) {
+		w.release()
 		w.d.log.Error("commit failed", "err", why)
 		w.suspect = w.suspect || unsynced(why)
 	}
@@ -286,6 +319,7 @@ func (w *writer) checkpoint() {
 	if w.suspect || w.c == nil {
 		return
 	}
+	w.release()
 	pages, err := w.logged("PRAGMA wal_checkpoint(NOOP)")
 	if err == nil && pages >= logPages {
 		_, err = w.logged("PRAGMA wal_checkpoint(PASSIVE)")
