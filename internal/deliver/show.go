@@ -121,6 +121,19 @@ func (w *Worker) follow(ctx context.Context, s *show) {
 	w.keep(ctx, s, &p, typer)
 }
 
+// typing says that something is being written, where that can be said.
+func (w *Worker) typing(ctx context.Context, typer channel.Typer, to chela.Address) {
+	if typer == nil {
+		return
+	}
+	_, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+		return channel.Receipt{}, typer.Typing(ctx, to)
+	})
+	if err != nil {
+		w.o.Log.Debug("typing", "channel", to.Channel, "err", err)
+	}
+}
+
 // keep refreshes what is shown.
 func (w *Worker) keep(ctx context.Context, s *show, p *preview, typer channel.Typer) {
 	typing := time.NewTimer(0)
@@ -135,22 +148,11 @@ func (w *Worker) keep(ctx context.Context, s *show, p *preview, typer channel.Ty
 			if w.over(ctx, s) { // it was superseded, which nobody says
 				return
 			}
-			if typer == nil {
-				continue
-			}
-			_, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
-				return channel.Receipt{}, typer.Typing(ctx, p.row.Address)
-			})
-			if err != nil {
-				w.o.Log.Debug("typing", "channel", p.row.Address.Channel, "err", err)
-			}
+			w.typing(ctx, typer, p.row.Address)
 		case <-s.more:
 			if !waiting && !p.off {
 				waiting = true
-				edit.Reset(0)
-				if rest := time.Until(p.last.Add(p.every)); rest > 0 {
-					edit.Reset(rest)
-				}
+				edit.Reset(max(0, time.Until(p.last.Add(p.every))))
 			}
 		case <-edit.C:
 			waiting = false

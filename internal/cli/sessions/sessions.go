@@ -104,17 +104,25 @@ func (c commands) printHistory(h wire.History) {
 		case wire.RoleUser:
 			fmt.Fprintf(c.Out, "%s %s\n\n", p.Accent.Paint("❯"), ansi.Clean(text))
 		case wire.RoleAssistant:
-			for _, k := range m.Content {
-				if k.Type == wire.ContentCall {
-					fmt.Fprintln(c.Out, p.Dim.Paint("· "+ansi.Truncate(ansi.Line(k.Name+" "+string(k.Arguments)), 100)))
-				}
-			}
-			if text != "" {
-				fmt.Fprintf(c.Out, "%s\n\n", markdown.Render(text, markdown.Options{Width: 100, Styles: p}))
-			}
+			c.printAnswer(m.Content, text)
 		case wire.RoleSystem:
 			fmt.Fprintln(c.Out, p.Dim.Paint(ansi.Clean(text)))
 		}
+	}
+}
+
+// width is how wide a conversation is shown.
+const width = 100
+
+func (c commands) printAnswer(content []wire.Content, text string) {
+	p := c.Palette(c.Out)
+	for _, k := range content {
+		if k.Type == wire.ContentCall {
+			fmt.Fprintln(c.Out, p.Dim.Paint("· "+ansi.Truncate(ansi.Line(k.Name+" "+string(k.Arguments)), width)))
+		}
+	}
+	if text != "" {
+		fmt.Fprintf(c.Out, "%s\n\n", markdown.Render(text, markdown.Options{Width: width, Styles: p}))
 	}
 }
 
