@@ -48,6 +48,17 @@ func (l *line) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
+// line returns a way to the house, and a client that came over it.
+func (h *house) line(t *testing.T) (*line, *client.Client) {
+	t.Helper()
+	l := &line{house: h}
+	c, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, c
+}
+
 // cut ends all connections; from now on h answers.
 func (l *line) cut(h *house) {
 	l.mu.Lock()
@@ -117,11 +128,7 @@ func wants(t *testing.T, c *client.Client, want ...string) {
 func TestReconnect(t *testing.T) {
 	t.Run("what was missed follows, text that grows as a whole", func(t *testing.T) {
 		in(t, func(t *testing.T, h *house) {
-			l := &line{house: h}
-			c, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l, c := h.line(t)
 			defer c.Close()
 			h.begins("r")
 			h.says("r", "one ")
@@ -154,11 +161,7 @@ func TestReconnect(t *testing.T) {
 		}
 		subscribed := make(chan string, 8)
 		in(t, func(t *testing.T, h *house) {
-			l := &line{house: h}
-			c, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l, c := h.line(t)
 			defer c.Close()
 			if err := c.Call(t.Context(), wire.MethodSessionsMessagesSubscribe, wire.SessionKey{Key: "work"}, nil); err != nil {
 				t.Fatal(err)
@@ -179,11 +182,7 @@ func TestReconnect(t *testing.T) {
 	})
 	t.Run("after too long", func(t *testing.T) {
 		in(t, func(t *testing.T, h *house) {
-			l := &line{house: h}
-			c, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l, c := h.line(t)
 			defer c.Close()
 			l.cut(nil)
 			time.Sleep(5 * time.Minute)
@@ -231,11 +230,7 @@ func TestOutage(t *testing.T) {
 	t.Run("calls wait, or fail", func(t *testing.T) {
 		ping := rpc.New("ping", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil })
 		in(t, func(t *testing.T, h *house) {
-			l := &line{house: h}
-			patient, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l, patient := h.line(t)
 			defer patient.Close()
 			hasty, err := client.Dial(t.Context(), client.Options{Dial: l.dial, NoWait: true})
 			if err != nil {
