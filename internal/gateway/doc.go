@@ -11,10 +11,10 @@
 // long lets the next one begin.
 //
 // An idle connection is one goroutine that reads, with small buffers; one that
-// carries a request out is there while there is something to do. Who has
-// something for a connection writes it, together with what is ready, as far as
-// the system takes it without waiting; a goroutine writes what is left. A
-// client that says nothing is asked with a ping, and one that does not answer,
+// carries a request out, or writes, is there while there is something to do. Who
+// answers, or ends a run, writes that himself, with all that is ready, as far as
+// the system takes it without waiting; in the middle of a run another goroutine
+// does. A client that says nothing is asked with a ping, and one that does not answer,
 // or cannot be written to for some ticks, is gone.
 //
 // A connection has one queue of frames to send, bounded in bytes. Events that

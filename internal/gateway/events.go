@@ -14,8 +14,12 @@ import (
 )
 
 // observe turns what the bus publishes into frames. It is called in the
-// publisher's goroutine and never waits.
-func (s *Server) observe(e chela.Event) { s.together(func() { s.show(e) }) }
+// publisher's goroutine and never waits. Who publishes goes on with a run: only
+// its end it writes itself.
+func (s *Server) observe(e chela.Event) {
+	goesOn := e.Phase != chela.PhaseEnd && e.Phase != chela.PhaseError
+	s.together(goesOn, func() { s.show(e) })
+}
 
 func (s *Server) show(e chela.Event) {
 	switch e.Stream {
@@ -105,7 +109,9 @@ type keeping struct {
 // spread queues what make returns for a protocol version. Connections get
 // events in the order in which they are kept.
 func (s *Server) spread(to audience, drop bool, make func(proto int) frame, k *keeping) {
-	defer s.flush(false)
+	if s.joining.Load() == 0 {
+		defer s.flush(false)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var pos int64
@@ -136,12 +142,13 @@ func (s *Server) spread(to audience, drop bool, make func(proto int) frame, k *k
 	}
 }
 
-// together has the events that f sends leave together, when all are known.
-func (s *Server) together(f func()) {
+// together has the events that f sends leave together, when all are known. Who
+// is busy has another goroutine write them.
+func (s *Server) together(busy bool, f func()) {
 	s.joining.Add(1)
 	defer func() {
 		s.joining.Add(-1)
-		s.flush(true)
+		s.flush(busy)
 	}()
 	f()
 }
@@ -149,23 +156,17 @@ func (s *Server) together(f func()) {
 // few is how many connections who publishes writes to.
 const few = 4
 
-// flush sends the events that were queued, but not while more of them come. It
-// never waits.
-func (s *Server) flush(all bool) {
-	if !all && s.joining.Load() > 0 {
-		return
-	}
+// flush sends the events that were queued. It never waits.
+func (s *Server) flush(busy bool) {
 	s.mu.Lock()
 	due := s.due
 	s.due = nil
-	many := len(due) > few && !s.closing
-	if many {
-		s.wg.Go(func() { flush(due) })
-	}
 	s.mu.Unlock()
-	if !many {
-		flush(due)
+	if busy && len(due) > 0 || len(due) > few {
+		s.workers.Go(func() { flush(due) })
+		return
 	}
+	flush(due)
 }
 
 func flush(conns []*conn) {

@@ -100,7 +100,7 @@ type Server struct {
 	calls   atomic.Int64 // in progress
 	joining atomic.Int64 // calls of together in progress
 	scratch sync.Pool    // of *[]byte
-	workers *worker.Pool // carry out requests
+	workers *worker.Pool // carry out requests, and write
 
 	mu      sync.Mutex // held while an event is given to all
 	closing bool

@@ -206,7 +206,7 @@ func (st *stream) joinLocked() {
 		st.sendLocked(false)
 		return
 	}
-	st.timer = time.AfterFunc(wait, func() { st.s.together(st.late) })
+	st.timer = time.AfterFunc(wait, func() { st.s.together(false, st.late) })
 }
 
 // late sends the text that was held back.
