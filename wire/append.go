@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The events of a run are encoded by hand, as there are many of them: what
-// appendTo writes is what encoding/json would, several times as fast.
+// What each turn says is encoded by hand: what appendTo writes is what
+// encoding/json would, several times as fast.
 type appender interface{ appendTo(b []byte) []byte }
 
 // appendJSON appends v without escaping what is safe in a text frame.
@@ -85,6 +85,13 @@ func (o *object) value(name string, v any) {
 }
 
 func (o *object) end() []byte { return append(*o, '}') }
+
+func (s ChatSent) appendTo(b []byte) []byte {
+	o := object(append(b, '{'))
+	o.text("runId", s.RunID)
+	o.text("status", s.Status)
+	return o.end()
+}
 
 func (a Agent) appendTo(b []byte) []byte {
 	o := object(append(b, '{'))

@@ -12,7 +12,7 @@ func FuzzAppend(f *testing.F) {
 	f.Add("a\"b\\c/d\n\t\r\b\f\x00\x1f\x7f<&>", "é世界\u2028\u2029\U0001f600\xff\xed\xa0\x80", int64(1795289955205), false, uint16(0xffff))
 	f.Add("", "", int64(-1), true, uint16(0x5555))
 	f.Fuzz(func(t *testing.T, a, b string, n int64, yes bool, which uint16) {
-		for _, v := range events(a, b, n, yes, which) {
+		for _, v := range appenders(a, b, n, yes, which) {
 			var buf bytes.Buffer
 			e := json.NewEncoder(&buf)
 			e.SetEscapeHTML(false)
@@ -27,9 +27,9 @@ func FuzzAppend(f *testing.F) {
 	})
 }
 
-// events returns what is encoded by hand, with those of its optional parts that
+// appenders returns what is encoded by hand, with those of its optional parts that
 // which says.
-func events(a, b string, n int64, yes bool, which uint16) []appender {
+func appenders(a, b string, n int64, yes bool, which uint16) []appender {
 	on := func(i int) bool { return which>>i&1 == 1 }
 	text := func(i int) string {
 		if on(i) {
@@ -66,7 +66,7 @@ func events(a, b string, n int64, yes bool, which uint16) []appender {
 		l.Reply = &Reply{Disposition: a, Text: text(6)}
 	}
 	return []appender{
-		&m, c, l, Assistant{Text: a, Delta: b, Replace: yes},
+		&m, c, l, ChatSent{RunID: a, Status: b}, Assistant{Text: a, Delta: b, Replace: yes},
 		Agent{
 			RunID: a, SessionKey: b, SessionID: text(7), AgentID: text(8), Stream: a, Data: data, Seq: n, Time: Millis(n), Heartbeat: yes,
 		},
