@@ -26,6 +26,7 @@ const (
 	MethodSessionsReset               = "sessions.reset"
 	MethodSessionsDelete              = "sessions.delete"
 	MethodSessionsPreview             = "sessions.preview"
+	MethodSessionsSearch              = "sessions.search"
 	MethodSessionsExport              = "sessions.export"
 	MethodSessionsSend                = "sessions.send"
 	MethodSessionsSteer               = "sessions.steer"

@@ -101,6 +101,33 @@ type SessionsList struct {
 	Preview       bool     `json:"includeLastMessage,omitempty"`
 }
 
+// SessionsSearch is the parameters of sessions.search.
+type SessionsSearch struct {
+	Query   string        `json:"query"`
+	AgentID string        `json:"agentId,omitempty"`
+	Keys    []string      `json:"sessionKeys,omitempty"` // only in these; nil: in those of Scope
+	Limit   int           `json:"limit,omitempty"`       // 0: 10
+	Scope   *SessionsList `json:"scope,omitempty"`       // nil: all that are not put away
+}
+
+// SessionHits is the result of sessions.search.
+type SessionHits struct {
+	Results   []SessionHit `json:"results"`             // best first
+	Sessions  []Session    `json:"sessions,omitempty"`  // of the results, for who named a Scope
+	Truncated bool         `json:"truncated,omitempty"` // there is more than was looked at, or told
+}
+
+// SessionHit is a message that was found.
+type SessionHit struct {
+	Key       string  `json:"sessionKey"`
+	SessionID string  `json:"sessionId"`
+	MessageID string  `json:"messageId"`
+	Role      string  `json:"role"`
+	Time      Millis  `json:"timestamp"`
+	Snippet   string  `json:"snippet"`
+	Score     float64 `json:"score"`
+}
+
 // Archived says which sessions are listed: true, false or "all". The zero value
 // lists those that are not put away.
 type Archived string

@@ -113,6 +113,7 @@ func (g *golden) calls() []call {
 		{"sessions.describe", m{"key": talked}, row},
 		{"sessions.resolve", m{"key": "main"}, nil},
 		{"sessions.preview", m{"keys": []string{talked, aside}}, nil},
+		{"sessions.search", m{"query": "echo", "limit": 5}, nil},
 		{"sessions.create", m{"key": "agent:main:made", "label": "Made"}, nil},
 		{"sessions.patch", m{"key": "agent:main:made", "label": "Made anew"}, nil},
 		{"sessions.send", m{"key": "agent:main:made", "message": "echo sent", "idempotencyKey": "sent2"}, nil},

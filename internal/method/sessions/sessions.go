@@ -56,6 +56,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSessionsResolve, op, chela.ScopeRead, m.resolve).
 			Accepting("includeGlobal", "includeUnknown", "slugHint", "spawnedBy"),
 		rpc.New(wire.MethodSessionsPreview, op, chela.ScopeRead, m.preview),
+		rpc.New(wire.MethodSessionsSearch, op, chela.ScopeRead, m.search),
 		rpc.New(wire.MethodSessionsExport, op, chela.ScopeRead, m.export),
 		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).Works().
 			Accepting("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth", "forkFrom"),
