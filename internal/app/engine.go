@@ -173,6 +173,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.files, err = openMedia(&opts, o.State); err != nil {
 		return nil, err
 	}
+	e.reload.keys = keysAt(o.State)
 	e.store, e.bus, e.lanes = st, bus.New(o.Log), new(lane.Lanes)
 	e.post = e.delivery(st)
 	p, err := e.prepare(ctx, e.o, &opts, &kept{

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ import (
 type reload struct {
 	mu   sync.Mutex // held while it changes
 	told string     // what is wrong with the files, when it was said; "": nothing is
+	keys time.Time  // when the folder of keys was changed last, as they are known
 }
 
 // lookEvery is how often the files of the configuration are looked at.
@@ -89,6 +91,9 @@ func (e *Engine) watch(ctx context.Context) error {
 	if e.tree() == nil {
 		return nil
 	}
+	if err := e.tree().Broken(); err != nil {
+		e.reload.told = err.Error() // at the start
+	}
 	return watch.Files{
 		Every: lookEvery,
 		Quiet: func() time.Duration {
@@ -97,13 +102,12 @@ func (e *Engine) watch(ctx context.Context) error {
 			}
 			return quietFor
 		},
-		Names:   func() []string { return append(e.tree().Files(), keyDir(e.o.State)) },
+		Names:   func() []string { return append(e.tree().Files(), e.tree().Path(), keyDir(e.o.State)) },
 		Changed: func() { e.reread(ctx) },
 	}.Run(ctx)
 }
 
-// reread reads the files again, also when this program wrote them: keys that were
-// saved are found, too. What cannot be used changes nothing, and is said
+// reread reads the files again, and looks for keys that were saved. What cannot be used changes nothing, and is said
 // once.
 func (e *Engine) reread(ctx context.Context) {
 	r := &e.reload
@@ -111,6 +115,10 @@ func (e *Engine) reread(ctx context.Context) {
 	defer r.mu.Unlock()
 	log := e.o.Log.With("file", e.tree().Path())
 	next, err := e.tree().Again()
+	keys := keysAt(e.o.State)
+	if err == nil && next.Hash() == e.tree().Hash() && e.tree().Broken() == nil && r.told == "" && keys.Equal(r.keys) {
+		return // this program wrote it
+	}
 	if err == nil && next.Hash() != e.tree().Hash() && e.now().opts.Reload.Mode == "off" {
 		log.Info("configuration was edited; it is read with the next start, as gateway.reload.mode is off")
 		return
@@ -126,8 +134,17 @@ func (e *Engine) reread(ctx context.Context) {
 		r.told = err.Error()
 		return
 	}
-	r.told = ""
+	r.told, r.keys = "", keys
 	e.adoptLocked(next, p)
+}
+
+// keysAt is when the folder of keys was changed last.
+func keysAt(state string) time.Time {
+	fi, err := os.Stat(keyDir(state))
+	if err != nil {
+		return time.Time{}
+	}
+	return fi.ModTime()
 }
 
 // outcome is what became of a change.

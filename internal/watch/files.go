@@ -17,7 +17,7 @@ type Files struct {
 	// saves twice in a row is heard once.
 	Quiet   func() time.Duration
 	Names   func() []string // of the files now; one that is not there may come
-	Changed func()          // is called when any is another than before
+	Changed func()          // is called when any is another than before, from Run
 }
 
 // stamp is what shows that a file was changed.
@@ -27,9 +27,10 @@ type stamp struct {
 	file os.FileInfo // one in its place is another file
 }
 
-// Run goes on until ctx ends.
+// Run goes on until ctx ends. After the first look it calls Changed in any case:
+// files may have been changed since they were read.
 func (w Files) Run(ctx context.Context) error {
-	told := w.look()
+	var told []stamp // nothing: they may have been changed since they were read first
 	for {
 		if !sleep(ctx, w.Every) {
 			return nil

@@ -1,0 +1,437 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/endpoint"
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/wire"
+)
+
+// says is a model that answers with its name, when it may.
+type says struct {
+	name string
+	asks chan struct{} // is told when it is asked; nil: nobody is
+	may  chan struct{} // it waits for this; nil: it does not
+}
+
+func (s says) Stream(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		if s.asks != nil {
+			s.asks <- struct{}{}
+			select {
+			case <-s.may:
+			case <-ctx.Done():
+				yield(llm.Event{}, ctx.Err())
+				return
+			}
+		}
+		m := &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("I am " + s.name)}, Provider: s.name, Model: "m", Stop: llm.StopEnd}
+		yield(llm.Event{Kind: llm.Done, Message: m}, nil)
+	}
+}
+
+// tuned is an engine on a configuration that is changed while it runs.
+type tuned struct {
+	*Engine
+	t    *testing.T
+	c    *client.Client
+	log  lines
+	path string
+	n    int
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+const tuning = `{
+  // who answers
+  agents: { defaults: { model: "one/m", skipBootstrap: true } },
+  models: { providers: {
+    one: { baseUrl: "http://127.0.0.1:1/v1", apiKey: "sk-canary-one", models: [{ id: "m" }] },
+    two: { baseUrl: "http://127.0.0.1:1/v1", apiKey: "sk-canary-two", models: [{ id: "m" }] }, // the other
+  } },
+  messages: { queue: { mode: "followup", debounceMs: 0 } },
+}
+`
+
+// tune starts an engine; with a port when listen is not nil.
+func tune(t *testing.T, text string, listen *endpoint.Listen, more ...says) *tuned {
+	t.Helper()
+	e := &tuned{t: t}
+	o := on(t, nil, nil)
+	e.path = filepath.Join(o.State, "chela.json")
+	write(t, e.path, text)
+	tree, err := config.Options{LastGood: filepath.Join(o.State, "last-good")}.Load(e.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Config, o.ConfigPath, o.NoProbe, o.NoSocket, o.Listen = tree, e.path, true, true, listen
+	o.Log = slog.New(slog.NewTextHandler(&e.log, nil))
+	o.Providers = map[string]llm.Provider{"one": says{name: "one"}, "two": says{name: "two"}}
+	for _, s := range more {
+		o.Providers[s.name] = s
+	}
+	if e.Engine, err = New(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close(context.Background()) })
+	if e.c, err = client.Dial(t.Context(), client.Options{Dial: e.Dial}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.c.Close() })
+	return e
+}
+
+func (e *tuned) call(method string, params, result any) error {
+	return e.c.Call(e.t.Context(), method, params, result)
+}
+
+func (e *tuned) must(method string, params, result any) {
+	e.t.Helper()
+	if err := e.call(method, params, result); err != nil {
+		e.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+// send sends a message and returns its run.
+func (e *tuned) send(session string) string {
+	e.t.Helper()
+	e.n++
+	id := "run-" + session + "-" + strconv.Itoa(e.n)
+	e.must("chat.send", map[string]any{"sessionKey": session, "message": "hello", "idempotencyKey": id}, nil)
+	return id
+}
+
+// wait returns the last answer in a session when a run is over.
+func (e *tuned) wait(session, id string) string {
+	e.t.Helper()
+	e.must("agent.wait", map[string]any{"runId": id, "timeoutMs": 20_000}, nil)
+	var raw json.RawMessage
+	e.must("chat.history", map[string]any{"sessionKey": session, "limit": 1}, &raw)
+	_, last, _ := strings.Cut(string(raw), "I am ")
+	name, _, _ := strings.Cut(last, `"`)
+	return name
+}
+
+func (e *tuned) ask(session string) string { e.t.Helper(); return e.wait(session, e.send(session)) }
+
+// snapshot is the configuration as clients see it.
+func (e *tuned) snapshot() (s wire.ConfigSnapshot) {
+	e.t.Helper()
+	e.must(wire.MethodConfigGet, nil, &s)
+	return s
+}
+
+// soon waits until something holds.
+func (e *tuned) soon(what string, holds func() bool) {
+	e.t.Helper()
+	for limit := time.Now().Add(10 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			e.t.Fatalf("%s; the log: %s", what, e.log.String())
+		}
+	}
+}
+
+// model is the model that answers.
+func (e *tuned) model() string { ref, _ := e.now().models.Default(); return ref.String() }
+
+func TestConfigWrites(t *testing.T) {
+	t.Parallel()
+	e := tune(t, tuning, nil)
+	file := func() string { b, _ := os.ReadFile(e.path); return string(b) }
+	patch := func(raw string, more ...string) (out wire.ConfigWritten, err error) {
+		err = e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: raw, BaseHash: e.snapshot().Hash, ReplacePaths: more}, &out)
+		return out, err
+	}
+	t.Run("a patch is in force for the next run, and the file keeps its comments", func(t *testing.T) {
+		if got := e.ask("main"); got != "one" {
+			t.Fatalf("%q answers", got)
+		}
+		out, err := patch(`{agents: {defaults: {model: "two/m"}}}`)
+		if err != nil || !out.OK || out.Restart || !slices.Equal(out.Changed, []string{"agents.defaults.model"}) || out.Hash != e.snapshot().Hash {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if want := strings.Replace(tuning, "one/m", "two/m", 1); file() != want {
+			t.Errorf("the file is\n%s", file())
+		}
+		if got := e.ask("main"); got != "two" {
+			t.Errorf("%q answers", got)
+		}
+	})
+	t.Run("the whole text comes back as it was shown, and secrets stay", func(t *testing.T) {
+		s := e.snapshot()
+		if strings.Contains(s.Raw, "canary") {
+			t.Fatalf("shown: %s", s.Raw)
+		}
+		var out wire.ConfigWritten
+		e.must(wire.MethodConfigSet, wire.ConfigSet{Raw: strings.Replace(s.Raw, "two/m", "one/m", 1), BaseHash: s.Hash}, &out)
+		if file() != tuning || out.Noop {
+			t.Errorf("%+v, the file is\n%s", out, file())
+		}
+		e.must(wire.MethodConfigApply, wire.ConfigApply{Raw: e.snapshot().Raw, BaseHash: out.Hash, Note: "nothing"}, &out)
+		if !out.Noop || file() != tuning {
+			t.Errorf("the same again: %+v\n%s", out, file())
+		}
+	})
+	t.Run("CF-11 a stale base is a conflict", func(t *testing.T) {
+		old := e.snapshot().Hash
+		if _, err := patch(`{messages: {responseUsage: "tokens"}}`); err != nil {
+			t.Fatal(err)
+		}
+		now := file()
+		for _, base := range []string{old, ""} {
+			err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{messages: null}`, BaseHash: base}, nil)
+			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.InvalidRequest || !strings.Contains(we.Message, "re-run config.get and retry") {
+				t.Errorf("base %q: %v", base, err)
+			}
+		}
+		if file() != now {
+			t.Error("the file was written")
+		}
+	})
+	t.Run("CF-12 an array loses elements only where the client says so", func(t *testing.T) {
+		if _, err := patch(`{tools: {deny: ["exec", "write"]}}`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := patch(`{tools: {deny: ["exec"]}}`); err == nil || !strings.Contains(err.Error(), "tools.deny") {
+			t.Errorf("%v, want it refused by its path", err)
+		}
+		if _, err := patch(`{tools: {deny: ["exec"]}}`, "tools.deny"); err != nil {
+			t.Error(err)
+		}
+		if got := e.now().opts.Tools.Deny; !slices.Equal(got, []string{"exec"}) {
+			t.Errorf("deny %v", got)
+		}
+	})
+	t.Run("EVOLVE-01 what cannot be used is refused and not written", func(t *testing.T) {
+		before, p := file(), e.now()
+		for raw, want := range map[string]string{
+			`{gatway: {}}`: "gatway", `{agents: {defaults: {userTimezone: "Mars/Base"}}}`: "userTimezone", `{agents: {defaults: {maxConcurrent: "x"}}}`: "maxConcurrent",
+			`{agents: {defaults: {model: ["x"]}}}`: "model", `{models: {providers: {one: {headers: {X: "[redacted]"}}}}}`: "[redacted]", `{`: "", `[]`: "want an object",
+		} {
+			if _, err := patch(raw); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+				t.Errorf("%s: %v", raw, err)
+			}
+		}
+		if file() != before || e.now() != p {
+			t.Errorf("it changed: %s", file())
+		}
+	})
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	t.Run("CF-06 an edit by hand is in force in less than two seconds, and a run keeps what it began with", func(t *testing.T) {
+		t.Parallel()
+		slow := says{"one", make(chan struct{}), make(chan struct{})}
+		e := tune(t, tuning, nil, slow)
+		id := e.send("main")
+		<-slow.asks
+		begun := time.Now()
+		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
+		e.soon("the edit is not in force", func() bool { return e.model() == "two/m" })
+		if took := time.Since(begun); took > 4*time.Second { // two, on a machine that has nothing else to do
+			t.Errorf("after %s", took)
+		}
+		if got := e.ask("agent:main:other"); got != "two" {
+			t.Errorf("%q answers in another session", got)
+		}
+		close(slow.may)
+		if got := e.wait("main", id); got != "one" {
+			t.Errorf("the run that was in progress is answered by %q", got)
+		}
+		if got := e.ask("main"); got != "two" {
+			t.Errorf("%q answers the next one", got)
+		}
+	})
+	t.Run("CF-10 a broken file changes nothing, is said once, and mended counts", func(t *testing.T) {
+		t.Parallel()
+		e := tune(t, tuning, nil)
+		for _, broken := range []string{"{broken", "{broken", strings.Replace(tuning, "one/m", "two/m\", userTimezone: \"Mars/Base", 1)} {
+			write(t, e.path, broken)
+			e.soon("nothing is said", func() bool { return strings.Contains(e.log.String(), "configuration cannot be used") })
+			if got := e.ask("main"); got != "one" {
+				t.Errorf("%q answers", got)
+			}
+		}
+		e.soon("the second mistake is not said", func() bool { return strings.Contains(e.log.String(), "userTimezone") })
+		if said := e.log.String(); strings.Count(said, "want a colon") != 1 || !strings.Contains(said, "line 1, column") || !strings.Contains(said, "chela config validate") {
+			t.Errorf("the log: %s", said)
+		}
+		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
+		e.soon("the mended file is not in force", func() bool { return e.ask("main") == "two" })
+	})
+	t.Run("a broken file is mended by a client", func(t *testing.T) {
+		t.Parallel()
+		e := tune(t, tuning, nil)
+		write(t, e.path, "{broken")
+		s := e.snapshot()
+		if s.Valid || s.Hash == "" {
+			t.Fatalf("%+v", s)
+		}
+		if err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{compat: "chela"}`, BaseHash: s.Hash}, nil); err == nil || !strings.Contains(err.Error(), "mended first") {
+			t.Errorf("a patch of what is broken: %v", err)
+		}
+		text := strings.Replace(tuning, "one/m", "two/m", 1)
+		e.must(wire.MethodConfigSet, wire.ConfigSet{Raw: text, BaseHash: s.Hash}, nil)
+		if b, _ := os.ReadFile(e.path); string(b) != text || e.model() != "two/m" {
+			t.Errorf("%s answers with\n%s", e.model(), b)
+		}
+	})
+	t.Run("an engine that began with the last good file takes the mended one", func(t *testing.T) {
+		t.Parallel()
+		s := home(t, tuning)
+		write(t, s.LastGood, strings.Replace(tuning, "one/m", "two/m", 1))
+		write(t, s.Config, "{broken")
+		e, ok := begun(t, s).(*Engine)
+		if !ok {
+			t.Fatal("not an engine")
+		}
+		w := &tuned{Engine: e, t: t}
+		if got := w.model(); got != "two/m" {
+			t.Fatalf("%s answers", got)
+		}
+		write(t, s.Config, tuning)
+		w.soon("it is not taken", func() bool { return w.model() == "one/m" })
+	})
+	t.Run("CF-07 the mode says what becomes of an edit", func(t *testing.T) {
+		t.Parallel()
+		port := strings.Replace(tuning, "one/m", "two/m", 1)
+		for mode, want := range map[string]struct {
+			model  string
+			starts bool
+			said   string
+		}{
+			"off": {"one/m", false, "gateway.reload.mode is off"}, "hot": {"two/m", false, "in force with the next start"},
+			"hybrid": {"two/m", true, "configuration changed"}, "restart": {"two/m", true, "configuration changed"},
+		} {
+			t.Run(mode, func(t *testing.T) {
+				t.Parallel()
+				with := func(text, port string) string {
+					return strings.Replace(text, "messages:", `gateway: { mode: "local", port: `+port+`, reload: { mode: "`+mode+`", debounceMs: 20 } }, messages:`, 1)
+				}
+				e := tune(t, with(tuning, "1"), &endpoint.Listen{Port: -1})
+				write(t, e.path, with(port, "2"))
+				e.soon("nothing is said", func() bool { return strings.Contains(e.log.String(), want.said) })
+				if got := e.model(); got != want.model {
+					t.Errorf("%s answers, want %s", got, want.model)
+				}
+				if want.starts {
+					<-e.Again()
+				} else {
+					select {
+					case <-e.Again():
+						t.Error("it starts anew")
+					case <-time.After(2 * soon):
+					}
+				}
+			})
+		}
+	})
+	t.Run("with what the gateway would not start with nothing changes", func(t *testing.T) {
+		t.Parallel()
+		e := tune(t, tuning, &endpoint.Listen{Port: -1})
+		err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{gateway: {bind: "lan"}}`, BaseHash: e.snapshot().Hash}, nil)
+		if err == nil || !strings.Contains(err.Error(), "refusing to listen") {
+			t.Errorf("%v", err)
+		}
+		if b, _ := os.ReadFile(e.path); string(b) != tuning {
+			t.Errorf("the file is\n%s", b)
+		}
+		var out wire.ConfigWritten
+		e.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{gateway: {port: 5}}`, BaseHash: e.snapshot().Hash}, &out)
+		if !out.Restart || !out.Starts || !slices.Equal(out.Cold, []string{"gateway.port"}) {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
+func TestRoster(t *testing.T) {
+	t.Parallel()
+	e := tune(t, tuning, nil)
+	var made wire.AgentCreated
+	e.must(wire.MethodAgentsCreate, wire.AgentCreate{Name: "Ops Crab", Model: "two/m", Emoji: "🔧"}, &made)
+	if made.AgentID != "ops-crab" || made.Workspace != filepath.Join(e.o.State, "workspace-ops-crab") || made.Model != "two/m" {
+		t.Fatalf("%+v", made)
+	}
+	if one, two := e.ask("main"), e.ask("agent:ops-crab:main"); one != "one" || two != "two" {
+		t.Errorf("main is answered by %q, the new one by %q", one, two)
+	}
+	var files wire.AgentFileGot
+	e.must(wire.MethodAgentsFilesSet, wire.AgentFileSet{AgentID: "ops-crab", Name: "SOUL.md", Content: "Be dry."}, nil)
+	e.must(wire.MethodAgentsFilesGet, wire.AgentFileGet{AgentID: "ops-crab", Name: "IDENTITY.md"}, &files)
+	if files.File.Content == nil || !strings.Contains(*files.File.Content, "**Name:** Ops Crab") {
+		t.Errorf("IDENTITY.md: %+v", files.File)
+	}
+	e.must(wire.MethodAgentsUpdate, wire.AgentUpdate{AgentID: "ops-crab", Name: "Ops Two", Model: wire.Optional[string]{Set: true}}, nil)
+	var list wire.AgentsList
+	e.must(wire.MethodAgentsList, nil, &list)
+	if len(list.Agents) != 2 || list.Agents[1].Name != "Ops Two" || list.Agents[1].Identity.Emoji != "🔧" || list.Agents[1].Model.Primary != "one/m" || list.Ownership == "sole" {
+		t.Errorf("%+v", list)
+	}
+	for _, tt := range []struct {
+		method string
+		params any
+		want   string
+	}{
+		{wire.MethodAgentsCreate, wire.AgentCreate{Name: "ops crab"}, `agent "ops-crab" already exists`},
+		{wire.MethodAgentsCreate, wire.AgentCreate{Name: "Main"}, `agent "main" already exists`},
+		{wire.MethodAgentsCreate, wire.AgentCreate{Name: "螃蟹"}, "no letter"},
+		{wire.MethodAgentsCreate, wire.AgentCreate{Name: "x", Model: "mock/"}, "model"},
+		{wire.MethodAgentsUpdate, wire.AgentUpdate{AgentID: "nope", Name: "x"}, `agent "nope" not found`},
+		{wire.MethodAgentsDelete, wire.AgentDelete{AgentID: "nope"}, `agent "nope" not found`},
+		{wire.MethodAgentsDelete, wire.AgentDelete{AgentID: "main"}, "cannot be deleted"},
+	} {
+		if err := e.call(tt.method, tt.params, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %+v: %v, want %q", tt.method, tt.params, err, tt.want)
+		}
+	}
+	var gone wire.AgentDeleted
+	e.must(wire.MethodAgentsDelete, wire.AgentDelete{AgentID: "ops-crab"}, &gone)
+	if len(gone.Removed) != 1 || gone.Removed[0].Method != "trash" || len(gone.Failed) != 0 {
+		t.Errorf("%+v", gone)
+	}
+	if kept, _ := filepath.Glob(filepath.Join(e.o.State, "trash", "ops-crab-*", "SOUL.md")); len(kept) != 1 {
+		t.Errorf("the workspace is not in the trash: %v", kept)
+	}
+	if err := e.call("chat.send", map[string]any{"sessionKey": "agent:ops-crab:main", "message": "hello", "idempotencyKey": "late"}, nil); err == nil {
+		t.Error("an agent that is no more is written to")
+	}
+	outside := t.TempDir()
+	e.must(wire.MethodAgentsCreate, wire.AgentCreate{Name: "guest", Workspace: outside}, nil)
+	e.must(wire.MethodAgentsDelete, wire.AgentDelete{AgentID: "guest"}, &gone)
+	if _, err := os.Stat(filepath.Join(outside, "IDENTITY.md")); err != nil || len(gone.Failed) != 1 {
+		t.Errorf("a folder of the person's own: %v, %+v", err, gone)
+	}
+}

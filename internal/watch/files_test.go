@@ -1,0 +1,75 @@
+package watch
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := func(s string) string { return filepath.Join(dir, s) }
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(name(file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		write("a", "1")
+		names := []string{name("a"), name("later")}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		told := 0
+		w := Files{
+			Every: time.Second, Quiet: func() time.Duration { return 300 * time.Millisecond }, Names: func() []string { return names },
+			Changed: func() { told++ },
+		}
+		go func() { done <- w.Run(ctx) }()
+		tells := func(what string, want int) {
+			t.Helper()
+			told = 0
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			if told != want {
+				t.Errorf("%s: told %d times, want %d", what, told, want)
+			}
+		}
+		tells("what was written before", 1)
+		tells("nothing", 0)
+		write("a", "two")
+		tells("a longer text", 1)
+		write("later", "x")
+		tells("a file that was not there", 1)
+
+		write("new", "two")
+		if err := os.Rename(name("new"), name("a")); err != nil {
+			t.Fatal(err)
+		}
+		tells("CF-09 another file in its place", 1)
+		if err := os.Remove(name("later")); err != nil {
+			t.Fatal(err)
+		}
+		tells("one that is gone", 1)
+
+		told = 0
+		for i := range 10 {
+			time.Sleep(200 * time.Millisecond)
+			write("a", strconv.Itoa(100000+i)+" of ten")
+		}
+		tells("CF-08 ten saves in a row", 1)
+
+		names = append(names, name("b"))
+		write("b", "")
+		tells("one more to look at", 1)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
