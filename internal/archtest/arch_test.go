@@ -29,6 +29,7 @@ var levels = []struct {
 	{"internal/llm", 0},
 	{"internal/lane", 0},
 	{"internal/worker", 0},
+	{"internal/line", 0},
 	{"internal/watch", 0},
 	{"internal/sse", 0},
 	{"internal/cursor", 0},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/line"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/wire"
 )
@@ -58,7 +59,7 @@ type conn struct {
 	written int64       // frames, at the last tick
 }
 
-func newConn(s *Server, ws *websocket.Conn, l *line) *conn {
+func newConn(s *Server, ws *websocket.Conn, l *line.Line) *conn {
 	c := &conn{s: s, ws: ws, viewer: &viewer{id: rand.Text(), role: wire.RoleOperator, proto: wire.Version}}
 	c.out.ws, c.line, c.max, c.scratch = ws, l, s.o.MaxBuffered, &s.scratch
 	return c

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/binary"
 	"slices"
 	"strconv"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/chela-ai/chela/internal/line"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -46,7 +48,7 @@ type item struct {
 // is there only while there is something to send.
 type out struct {
 	ws      *websocket.Conn
-	line    *line
+	line    *line.Line
 	max     int
 	scratch *sync.Pool // of *[]byte: frames that are sent together
 
@@ -119,7 +121,7 @@ func (o *out) flush() {
 		return
 	}
 	var rest []byte
-	if o.line.tryLock() {
+	if o.line.TryLock() {
 		var all bool
 		if rest, all = o.try(); all {
 			o.work.Done()
@@ -157,19 +159,19 @@ func (o *out) try() (rest []byte, all bool) {
 	for range rounds {
 		items, more := o.takeShort()
 		if len(items) == 0 {
-			o.line.unlock()
+			o.line.Unlock()
 			return nil, !more
 		}
 		*buf = (*buf)[:0]
 		for _, it := range items {
 			*buf = it.append(*buf)
 		}
-		if n := o.line.try(*buf); n < len(*buf) {
+		if n := o.line.Try(*buf); n < len(*buf) {
 			return slices.Clone((*buf)[n:]), false
 		}
 		o.sent.Add(int64(len(items)))
 	}
-	o.line.unlock()
+	o.line.Unlock()
 	return nil, false
 }
 
@@ -221,13 +223,9 @@ func (o *out) gone() { o.close(wire.CloseNormal, "") }
 // write sends what is left of frames, and what is queued, and closes the
 // connection when that is asked for.
 func (o *out) write(rest []byte) {
-	if rest != nil {
-		_, err := o.line.Conn.Write(rest)
-		o.line.unlock()
-		if err != nil {
-			o.abandon()
-			return
-		}
+	if rest != nil && o.line.Finish(rest) != nil {
+		o.abandon()
+		return
 	}
 	buf := o.scratch.Get().(*[]byte)
 	defer o.scratch.Put(buf)
@@ -291,6 +289,21 @@ func (it item) append(b []byte) []byte {
 	tail := it.tail(space[:0])
 	b = appendHeader(b, len(it.data)+len(tail))
 	return append(append(b, it.data...), tail...)
+}
+
+// appendHeader writes what stands before a text of n bytes in a WebSocket from a
+// server. The library writes to the same line what a WebSocket says of itself,
+// pings, pongs and the close, each at once.
+func appendHeader(b []byte, n int) []byte {
+	const whole, text = 0x80, 0x1
+	b = append(b, whole|text)
+	switch {
+	case n < 126:
+		return append(b, byte(n))
+	case n < 1<<16:
+		return binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
+	}
+	return binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
 }
 
 // tail writes what is other for each connection.

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/line"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/shape"
 	"github.com/chela-ai/chela/internal/worker"
@@ -156,7 +157,7 @@ func (s *Server) Serve(l net.Listener, handler http.Handler) error {
 	}
 	s.https = append(s.https, h)
 	s.mu.Unlock()
-	if err := h.Serve(lines{l}); !errors.Is(err, http.ErrServerClosed) {
+	if err := h.Serve(line.Listener{Listener: l}); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve clients on %s: %w", l.Addr(), err)
 	}
 	return nil
@@ -189,7 +190,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 		s.o.Log.Debug("no websocket", "err", err)
 		return // Accept answered
 	}
-	c := newConn(s, ws, r.Context().Value(connKey{}).(*line))
+	c := newConn(s, ws, r.Context().Value(connKey{}).(*line.Line))
 	c.from = access.FromContext(r.Context())
 	s.mu.Lock()
 	closing := s.closing

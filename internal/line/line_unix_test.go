@@ -1,0 +1,98 @@
+//go:build unix
+
+package line_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/line"
+)
+
+// ends returns a line and the other end of it.
+func ends(t *testing.T) (*line.Line, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	far, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := line.Listener{Listener: l}.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return near.(*line.Line), far
+}
+
+func TestTry(t *testing.T) {
+	t.Parallel()
+	near, far := ends(t)
+	if !near.TryLock() {
+		t.Fatal("a line that nobody uses is locked")
+	}
+	if near.TryLock() {
+		t.Fatal("a line is locked twice")
+	}
+	frame := bytes.Repeat([]byte("0123456789"), 1000)
+	sent, n := 0, len(frame)
+	for n == len(frame) {
+		n = near.Try(frame)
+		sent += n
+	}
+	// The rest of the frame goes before what others write.
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := near.Write([]byte("next")); err != nil {
+			t.Error(err)
+		}
+		near.Close()
+	})
+	wg.Go(func() {
+		if err := near.Finish(frame[n:]); err != nil {
+			t.Error(err)
+		}
+	})
+	got, err := io.ReadAll(far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	want := append(bytes.Repeat(frame, sent/len(frame)+1), "next"...)
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d bytes that end with %q, want %d", len(got), got[max(0, len(got)-20):], len(want))
+	}
+}
+
+func TestTryOfWhatIsNoSocket(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	if line.New(near).TryLock() {
+		t.Error("a pipe can be written to without waiting")
+	}
+}
+
+func TestTryOfWhatIsClosed(t *testing.T) {
+	t.Parallel()
+	near, _ := ends(t)
+	near.Close()
+	if !near.TryLock() {
+		t.Fatal("locked")
+	}
+	if n := near.Try([]byte("x")); n != 0 {
+		t.Errorf("%d bytes were written", n)
+	}
+	if err := near.Finish([]byte("x")); err == nil {
+		t.Error("the rest was written")
+	}
+}
