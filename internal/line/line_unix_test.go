@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chela-ai/chela/internal/line"
 )
@@ -56,6 +57,7 @@ func TestTry(t *testing.T) {
 		}
 		near.Close()
 	})
+	time.Sleep(10 * time.Millisecond) // it waits
 	wg.Go(func() {
 		if err := near.Finish(frame[n:]); err != nil {
 			t.Error(err)
