@@ -114,6 +114,11 @@ func (w viewer) text(s string, path []string, hidden bool) string {
 // open reports whether a text may stand at the path that is no secret.
 func (w viewer) open(path []string) bool {
 	n := w.t.known.at(path)
+	if last := len(path) - 1; n == nil && isIndex(path[last]) { // a text of several
+		if n = w.t.known.at(path[:last]); n != nil && n.key != nil && n.key.Kind != Texts {
+			n = nil
+		}
+	}
 	if n == nil || n.key == nil || n.key.Doc == "" {
 		return false
 	}
