@@ -44,6 +44,7 @@ func help(cmd *cobra.Command) string {
 
 // flags returns the visible flags, sorted by name.
 func flags(set *pflag.FlagSet) [][2]string {
+	zeros := []string{"", "false", "0", "0s", "[]"} // a default that says nothing
 	var rows [][2]string
 	set.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
@@ -57,7 +58,7 @@ func flags(set *pflag.FlagSet) [][2]string {
 		if f.Value.Type() != "bool" {
 			name += " " + kind
 		}
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
+		if !slices.Contains(zeros, f.DefValue) {
 			usage += " (default " + f.DefValue + ")"
 		}
 		rows = append(rows, [2]string{name, usage})
