@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/chela-ai/chela/internal/chela"
@@ -41,7 +42,7 @@ type Method struct {
 // it needs with [Need], because it depends on the parameters. New panics when
 // P is not a struct.
 func New[P, R any](name, role string, s chela.Scope, f func(context.Context, Peer, P) (R, error)) Method {
-	m := Method{name: name, role: role, scope: s, shape: shapeOf[P](name)}
+	m := Method{name: name, role: role, scope: s, shape: shapeOf(name, reflect.TypeFor[P]())}
 	m.call = func(ctx context.Context, p Peer, raw json.RawMessage) (any, error) {
 		var params P
 		if err := decode(name, raw, &params); err != nil {

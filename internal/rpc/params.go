@@ -17,9 +17,8 @@ type shape struct {
 	required []string // in the struct's order
 }
 
-// shapeOf returns the shape of P, a struct.
-func shapeOf[P any](method string) shape {
-	t := reflect.TypeFor[P]()
+// shapeOf returns the shape of parameters of a type, a struct.
+func shapeOf(method string, t reflect.Type) shape {
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("rpc: parameters of %s are %v, want a struct", method, t))
 	}
@@ -41,7 +40,7 @@ func shapeOf[P any](method string) shape {
 // is missing in it and what is not known.
 func Params[P any](method string, raw json.RawMessage, path string) (P, error) {
 	var p P
-	if err := shapeOf[P](method).checkAt(method, raw, path); err != nil {
+	if err := shapeOf(method, reflect.TypeFor[P]()).checkAt(method, raw, path); err != nil {
 		return p, err
 	}
 	return p, decode(method, raw, &p)
