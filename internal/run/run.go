@@ -78,8 +78,6 @@ type Reader interface {
 	Active(chela.SessionKey) ([]Run, error)
 	// Lease returns the session's lease; the zero Lease when there is none.
 	Lease(chela.SessionKey) (Lease, error)
-	// Recent returns the newest runs, at most n, of a session or of all.
-	Recent(key chela.SessionKey, n int) ([]Run, error)
 }
 
 // Table is the runs inside a transaction.

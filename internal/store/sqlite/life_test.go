@@ -158,6 +158,7 @@ func TestPlans(t *testing.T) {
 		"SELECT n FROM call WHERE run = 'r' AND state <> 'closed' ORDER BY n",
 		"SELECT n FROM call WHERE session = 's' AND detached AND state <> 'closed' ORDER BY n",
 		"SELECT n FROM run WHERE state IN ('running', 'suspended') AND session = 's' ORDER BY started, n",
+		"SELECT session FROM run WHERE state IN ('running', 'suspended') AND state = 'running'",
 		"SELECT seq FROM outbox WHERE state IN ('draft', 'pending', 'attempted') ORDER BY seq LIMIT -1",
 		"SELECT seq FROM outbox WHERE run = 'r' ORDER BY part, seq",
 		"SELECT max(pos) FROM entry WHERE pos > 1 AND pos < 2",

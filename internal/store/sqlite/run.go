@@ -56,16 +56,6 @@ func (t runs) Active(key chela.SessionKey) ([]run.Run, error) {
 	return t.list(active+" AND session = ?"+order, str(key))
 }
 
-// Recent returns the newest runs, at most n, of a session or of all.
-func (t runs) Recent(key chela.SessionKey, n int) ([]run.Run, error) {
-	const order = " ORDER BY started DESC, n DESC LIMIT ?"
-	n = max(n, 0) // SQLite takes a negative limit for none
-	if key == "" {
-		return t.list(order, n)
-	}
-	return t.list("WHERE session = ?"+order, str(key), n)
-}
-
 // Put stores a run by its id, new or changed. Whose run it is and when it began
 // never changes: setting those again would write their indexes again.
 func (t runs) Put(v run.Run) error {

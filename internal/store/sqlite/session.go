@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
 )
 
@@ -79,7 +78,7 @@ func selected(q session.Query) (where string, args []any) {
 	add(q.Pinned != nil && *q.Pinned, "json_extract(meta, '$.pinnedAt') IS NOT NULL")
 	add(q.Pinned != nil && !*q.Pinned, "json_extract(meta, '$.pinnedAt') IS NULL")
 	add(q.Spoken, "active > 0")
-	add(q.Running, "key IN (SELECT session FROM run WHERE state = ?)", str(run.Running))
+	add(q.Running, "key IN (SELECT session FROM run WHERE state IN ('running', 'suspended') AND state = 'running')") // as its index has it
 	for _, part := range q.Without {
 		add(true, "instr(key, ?) = 0", part)
 	}
