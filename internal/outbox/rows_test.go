@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/chunk"
 )
 
@@ -27,6 +28,35 @@ func TestRows(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", c.text, diff)
+		}
+	}
+}
+
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	here := chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}
+	there := chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "8"}}
+	row := func(to chela.Address, state State, key, text string) Row {
+		return Row{Key: key, Address: to, State: state, Text: text}
+	}
+	beside := Aside("r", "a")
+	for _, c := range []struct {
+		name string
+		rows []Row
+		want bool
+	}{
+		{"nothing", nil, false},
+		{"it", []Row{row(here, Sent, beside+":0", "the  answer\nin parts")}, true},
+		{"not sent yet", []Row{row(here, Pending, beside+":0", "the answer in parts")}, true},
+		{"in two rows", []Row{row(here, Sent, beside+":0", "the answer"), row(here, Sent, beside+":1", "in parts")}, true},
+		{"a part of it", []Row{row(here, Sent, beside+":0", "the answer")}, false},
+		{"two messages", []Row{row(here, Sent, beside+":0", "the answer"), row(here, Sent, Aside("r", "b")+":0", "in parts")}, false},
+		{"to somebody else", []Row{row(there, Sent, beside+":0", "the answer in parts")}, false},
+		{"in vain", []Row{row(here, Failed, beside+":0", "the answer in parts")}, false},
+		{"as the answer of another run", []Row{row(here, Sent, "r:0", "the answer in parts")}, false},
+	} {
+		if got := Said(c.rows, here, "the answer in parts"); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
