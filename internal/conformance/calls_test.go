@@ -23,7 +23,7 @@ var ours = map[string]string{
 // their results that it does define are named with the calls.
 var resultless = []string{
 	"agent", "agent.wait", "chat.abort", "chat.history", "chat.inject", "chat.metadata", "chat.send", "chat.startup",
-	"config.get", "device.pair.approve", "device.pair.list", "device.pair.reject", "device.pair.remove",
+	"config.apply", "config.get", "config.patch", "config.set", "device.pair.approve", "device.pair.list", "device.pair.reject", "device.pair.remove",
 	"device.pair.rename", "device.token.revoke", "exec.approval.get", "exec.approval.list", "exec.approval.request",
 	"exec.approval.resolve", "exec.approval.waitDecision", "health", "models.authStatus", "node.describe", "node.list",
 	"node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename",
@@ -75,6 +75,12 @@ func (g *golden) calls() []call {
 		{"config.get", m{}, nil},
 		{"config.schema", m{}, nil},
 		{"config.schema.lookup", m{"path": "gateway"}, nil},
+		{"config.patch", m{"raw": "{}", "baseHash": g.config.Hash}, nil},
+		{"config.set", m{"raw": g.config.Raw, "baseHash": g.config.Hash}, nil},
+		{"config.apply", m{"raw": g.config.Raw, "baseHash": g.config.Hash, "note": "as before"}, nil},
+		{"agents.create", m{"name": "Guest", "emoji": "🦐"}, nil},
+		{"agents.update", m{"agentId": "guest", "name": "Guest Two"}, nil},
+		{"agents.delete", m{"agentId": "guest"}, nil},
 		{"agents.list", m{}, nil},
 		{"agent.identity.get", m{}, nil},
 		{"agents.files.list", m{"agentId": "main"}, nil},
@@ -184,6 +190,7 @@ func events() map[string][]part {
 		wire.EventNodePairRequested: nil,
 		wire.EventNodePairResolved:  nil,
 		wire.EventModelsSnapshot:    {{"catalog.models[]", "ModelChoice"}},
+		wire.EventConfigChanged:     nil,
 		wire.EventPairRequested:     {{"", "DevicePairRequestedEvent"}},
 		wire.EventPairResolved:      {{"", "DevicePairResolvedEvent"}},
 	}

@@ -20,6 +20,7 @@ type golden struct {
 	pending  []wire.PairRequest
 	nodes    []wire.NodeRequest
 	message  string // id of a message of the session talked
+	config   wire.ConfigSnapshot
 	paired   string // id of a device, of the last request too
 }
 
@@ -53,6 +54,7 @@ func newGolden(t testing.TB) *golden {
 	var h wire.History
 	g.Must("chat.history", wire.ChatHistory{SessionKey: talked}, &h)
 	g.message = h.Messages[0].Meta.ID
+	g.Must(wire.MethodConfigGet, wire.None{}, &g.config)
 	return g
 }
 
