@@ -47,10 +47,10 @@ func Routes(o Options) []Route {
 		out = append(out, Route{Pattern: "POST /tools/invoke", For: Credential, Works: true, serve: s.invoke},
 			looks("/tools/invoke", Anyone, notAllowed(http.MethodPost)))
 	}
-	if o.UI != nil {
-		out = append(out, o.UI.routes()...)
+	if o.UI == nil {
+		return append(out, looks("/{$}", Anyone, s.bare))
 	}
-	return out
+	return append(out, o.UI.routes()...)
 }
 
 // looks is a route that only looks.

@@ -3,11 +3,14 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/chela-ai/chela/internal/access"
+	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/httpapi"
 )
 
@@ -221,5 +224,22 @@ func TestStages(t *testing.T) {
 				t.Errorf("a page of somebody else: %s", got)
 			}
 		})
+	})
+}
+
+// TestBare: who opens a gateway without an interface in a browser is told what
+// it is.
+func TestBare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(t, nil)
+		synctest.Wait()
+		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Door: s.door, Upgrade: gateway.Starting()})
+		for path, want := range map[string]string{"/": "gateway.controlUi.root", "/chat": "404 page not found"} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost"+path, nil)
+			r.RemoteAddr = local
+			if h.ServeHTTP(w, r); w.Code != 404 || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s: %d %s, want %s", path, w.Code, w.Body, want)
+			}
+		}
 	})
 }

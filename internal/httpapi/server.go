@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -63,6 +64,13 @@ type server struct{ o Options }
 
 func (s server) live(w http.ResponseWriter, _ *http.Request) {
 	s.write(w, http.StatusOK, map[string]any{"ok": true, "status": "live"})
+}
+
+// bare answers who looks for a page where there is none.
+func (s server) bare(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, "This is the gateway of Chela. It serves pages when gateway.controlUi.root names their directory.\n") // who went away needs no answer
 }
 
 func (s server) stage() Stage {
