@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/secret"
@@ -27,8 +28,9 @@ type key struct {
 // Keys returns the keys of providers that are known.
 func (m *Set) Keys() []secret.Value {
 	var out []secret.Value
+	saved := sync.OnceValue(m.saved)
 	for _, id := range m.ids() {
-		for _, k := range m.keys(id) {
+		for _, k := range m.keysWith(id, saved) {
 			out = append(out, k.value)
 		}
 	}
@@ -40,7 +42,10 @@ const mostNumbered = 9
 
 // keys returns the provider's keys: the one that is configured, else those of
 // the environment and then the saved ones.
-func (m *Set) keys(id string) []key {
+func (m *Set) keys(id string) []key { return m.keysWith(id, m.saved) }
+
+// keysWith is keys, with what tells the files of saved ones.
+func (m *Set) keysWith(id string, saved func() map[string][]string) []key {
 	// A variable that is not set stays in the text as it was written.
 	if v, err := m.o.Providers[id].APIKey.Resolve(m.o.Env); err == nil && !v.IsZero() && !strings.Contains(v.Reveal(), "${") {
 		return []key{{id + ":config", v, inConfig}}
@@ -62,7 +67,7 @@ func (m *Set) keys(id string) []key {
 			add(numbered, m.o.Env(numbered), numbered)
 		}
 	}
-	for _, file := range m.saved(id) {
+	for _, file := range saved()[id] {
 		if b, err := os.ReadFile(file); err == nil {
 			_, name, named := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".key"), ".")
 			if !named {
@@ -74,14 +79,27 @@ func (m *Set) keys(id string) []key {
 	return out
 }
 
-// saved returns the files of a provider's saved keys: ID.key, and ID.NAME.key
-// in the order of the names.
-func (m *Set) saved(id string) []string {
-	if m.o.Keys == "" || strings.ContainsAny(id, `/\*?[.`) {
+// saved returns the files of saved keys by provider: ID.key, and ID.NAME.key in
+// the order of the names.
+func (m *Set) saved() map[string][]string {
+	if m.o.Keys == "" {
 		return nil
 	}
-	named, _ := filepath.Glob(filepath.Join(m.o.Keys, id+".*.key")) // the pattern is good
-	return append([]string{filepath.Join(m.o.Keys, id+".key")}, named...)
+	all := map[string][]string{}
+	entries, _ := os.ReadDir(m.o.Keys) // there may be none
+	for _, e := range entries {
+		base, ok := strings.CutSuffix(e.Name(), ".key")
+		if !ok {
+			continue
+		}
+		id, _, named := strings.Cut(base, ".")
+		at := 0
+		if named {
+			at = len(all[id])
+		}
+		all[id] = slices.Insert(all[id], at, filepath.Join(m.o.Keys, e.Name()))
+	}
+	return all
 }
 
 // first returns the first of the provider's keys; the zero key: there is none.
