@@ -218,3 +218,49 @@ func TestProviderErrors(t *testing.T) {
 		}
 	})
 }
+
+func TestWith(t *testing.T) {
+	t.Parallel()
+	base := open(t, Options{
+		Default: Choice{Primary: "a/one", Fallbacks: []string{"a/two"}},
+		Config: Config{Providers: map[string]Provider{
+			"a": {BaseURL: "http://127.0.0.1:1", Models: []Entry{{ID: "one"}, {ID: "two"}}}, "b": {BaseURL: "http://127.0.0.1:1", Models: []Entry{{ID: "three"}}},
+		}},
+	})
+	same, err := base.With(Choice{}, nil, "agents.list[0]")
+	if err != nil || same != base {
+		t.Errorf("an agent of which nothing is said: %v", err)
+	}
+	own, err := base.With(Choice{Primary: "b/three", Fallbacks: []string{"a/one"}}, nil, "agents.list[0]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := own.Default()
+	old, _ := base.Default()
+	if ref.String() != "b/three" || old.String() != "a/one" || len(own.Fallbacks()) != 1 || own.Fallbacks()[0].String() != "a/one" || own.health != base.health {
+		t.Errorf("%s with %v beside %s", ref, own.Fallbacks(), old)
+	}
+	if info, _, err := own.Resolve(""); err != nil || info.ID != "three" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if _, err := base.With(Choice{Primary: "b/three", Fallbacks: []string{"/"}}, nil, "agents.list[0]"); err == nil || !strings.Contains(err.Error(), "agents.list[0].model.fallbacks[0]") {
+		t.Errorf("a fallback that is none: %v", err)
+	}
+	next := open(t, Options{Default: Choice{Primary: "offline/assistant"}, Before: base})
+	if next.health != base.health || next.o.Before != nil {
+		t.Error("what rests is forgotten when the configuration changes")
+	}
+}
+
+func open(t *testing.T, o Options) *Set {
+	t.Helper()
+	o.NoProbe = true
+	if o.Env == nil {
+		o.Env = func(string) string { return "" }
+	}
+	m, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

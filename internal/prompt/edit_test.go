@@ -1,6 +1,9 @@
 package prompt
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestIdentity(t *testing.T) {
 	t.Parallel()
@@ -46,3 +49,28 @@ func FuzzIdentity(f *testing.F) {
 
 func first(a, _ string) string  { return a }
 func second(_, b string) string { return b }
+
+func TestIntroduce(t *testing.T) {
+	t.Parallel()
+	w := Open(t.TempDir())
+	if _, err := Seed(w.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, emoji, wantName, wantEmoji string }{
+		{"Ops", "", "Ops", ""}, {"", "🔧", "Ops", "🔧"}, {"Two: of it", "🦐", "Two: of it", "🦐"}, {"", "", "Two: of it", "🦐"},
+	} {
+		if err := w.Introduce(tt.name, tt.emoji); err != nil {
+			t.Fatal(err)
+		}
+		if name, emoji := w.Identity(); name != tt.wantName || emoji != tt.wantEmoji {
+			t.Errorf("after %q, %q: %q, %q", tt.name, tt.emoji, name, emoji)
+		}
+	}
+	_, text, err := w.Read("IDENTITY.md")
+	if err != nil || !strings.Contains(text, "- **Vibe:** (calm") || strings.Count(text, "Name:") != 1 {
+		t.Errorf("%v, the file is\n%s", err, text)
+	}
+	if got := introduced("I am a crab.", "Name", "Ops"); got != "I am a crab.\n- **Name:** Ops\n" {
+		t.Errorf("a file without the line: %q", got)
+	}
+}

@@ -217,3 +217,21 @@ func TestRoster(t *testing.T) {
 		t.Error("who there is")
 	}
 }
+
+func TestAt(t *testing.T) {
+	for _, tt := range []struct {
+		agents, id, want string
+		listed           bool
+	}{
+		{`{}`, "ops", "agents.entries.ops", false},
+		{`{"entries": {"Ops": {}}}`, "ops", "agents.entries.Ops", false},
+		{`{"entries": {"my.ops": {}}}`, "my-ops", `agents.entries["my.ops"]`, false},
+		{`{"list": [{"id": "a"}, {"id": "ops"}]}`, "ops", "agents.list[1]", true},
+		{`{"list": [{"id": "a"}]}`, "ops", "agents.list[1]", true},
+		{`{"list": [{"id": "a"}], "entries": {"ops": {}}}`, "ops", "agents.entries.ops", false},
+	} {
+		if got, listed := read(t, conf{"agents": tt.agents}).At(chela.AgentID(tt.id)); got != tt.want || listed != tt.listed {
+			t.Errorf("%s in %s: %s %v, want %s", tt.id, tt.agents, got, listed, tt.want)
+		}
+	}
+}
