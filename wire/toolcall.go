@@ -53,6 +53,9 @@ type ToolsCalls struct {
 	More  bool         `json:"more,omitempty"` // there are older ones
 }
 
+// CallClosed is the state of a call of which nothing more will be known.
+const CallClosed = "closed"
+
 // ToolCalled is the record of one call.
 type ToolCalled struct {
 	Seq        int64  `json:"seq"`
@@ -64,7 +67,7 @@ type ToolCalled struct {
 	RunID      string `json:"runId,omitempty"` // "": of none
 	Tool       string `json:"tool"`
 	Args       string `json:"args,omitempty"` // short, without secrets
-	State      string `json:"state"`          // planned, waiting, approved, started, denied, closed
+	State      string `json:"state"`          // planned, waiting, approved, started, denied, CallClosed
 	Effect     string `json:"effect,omitempty"`
 	Decision   string `json:"decision,omitempty"`
 	Rule       string `json:"rule,omitempty"`

@@ -75,9 +75,9 @@ func outcome(k wire.ToolCalled) string {
 	switch {
 	case k.Outcome != "":
 		return k.Outcome
-	case k.State == "closed" && k.Effect == "":
+	case k.State == wire.CallClosed && k.Effect == "":
 		return "not run"
-	case k.State == "closed":
+	case k.State == wire.CallClosed:
 		return "unknown"
 	}
 	return k.State
