@@ -66,6 +66,7 @@ func TestStopBetween(t *testing.T) {
 	t.Run("a message that is about to be taken is not answered", func(t *testing.T) {
 		t.Parallel()
 		h := newHouse(t, asksOnce("act"))
+		h.apart = true
 		h.at("run.begin", h.stopAll)
 		h.open()
 		if r := h.ask("m1", "hello"); r.State != run.Aborted {

@@ -209,6 +209,7 @@ func TestRecover(t *testing.T) {
 	})
 	t.Run("what was queued is answered after a restart", func(t *testing.T) {
 		h := newHouse(t, asksOnce("none"))
+		h.apart = true
 		h.crashAt("run.begin", 1, func() { h.send("m1", "hi") })
 		if r := h.wait("m1"); r.Text != "heard: hi" || r.Attempts != 1 {
 			t.Errorf("answer %q after %d attempts", r.Text, r.Attempts)
