@@ -29,7 +29,7 @@ type reload struct {
 }
 
 // lookEvery is how often the files of the configuration are looked at.
-const lookEvery = time.Second
+const lookEvery = 1500 * time.Millisecond
 
 // quietFor is how long they are left alone before they are read, when nothing
 // else is configured.

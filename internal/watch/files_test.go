@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,22 +23,22 @@ func TestFiles(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		write("a", "1")
-		names := []string{name("a"), name("later")}
+		var names atomic.Value
+		names.Store([]string{name("a"), name("later")})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		told := 0
+		var told atomic.Int64
 		w := Files{
-			Every: time.Second, Quiet: func() time.Duration { return 300 * time.Millisecond }, Names: func() []string { return names },
-			Changed: func() { told++ },
+			Every: time.Second, Quiet: func() time.Duration { return 300 * time.Millisecond }, Names: func() []string { return names.Load().([]string) },
+			Changed: func() { told.Add(1) },
 		}
 		go func() { done <- w.Run(ctx) }()
 		tells := func(what string, want int) {
 			t.Helper()
-			told = 0
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
-			if told != want {
-				t.Errorf("%s: told %d times, want %d", what, told, want)
+			if got := int(told.Swap(0)); got != want {
+				t.Errorf("%s: told %d times, want %d", what, got, want)
 			}
 		}
 		tells("what was written before", 1)
@@ -57,15 +58,14 @@ func TestFiles(t *testing.T) {
 		}
 		tells("one that is gone", 1)
 
-		told = 0
 		for i := range 10 {
 			time.Sleep(200 * time.Millisecond)
 			write("a", strconv.Itoa(100000+i)+" of ten")
 		}
 		tells("CF-08 ten saves in a row", 1)
 
-		names = append(names, name("b"))
 		write("b", "")
+		names.Store([]string{name("a"), name("later"), name("b")})
 		tells("one more to look at", 1)
 		cancel()
 		if err := <-done; err != nil {
