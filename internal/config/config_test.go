@@ -433,7 +433,7 @@ func TestEdit(t *testing.T) {
 		if _, err := tr.Set("session.mainKey", json.RawMessage(`"n"`)); err != nil || read(t, filepath.Join(dir, "s.json")) != "{mainKey: 'n' /* key */}" {
 			t.Errorf("a file that is one section: %v, %s", err, read(t, filepath.Join(dir, "s.json")))
 		}
-		if _, err := tr.Set("tools.deny", json.RawMessage(`[]`)); err == nil || !strings.Contains(err.Error(), "several files") {
+		if _, err := tr.Set("tools.deny", json.RawMessage(`[]`)); err == nil || !strings.Contains(err.Error(), "several files: "+filepath.Join(dir, "chela.json")+" includes ['a.json', 'b.json']") {
 			t.Errorf("a section of several files: %v, want it refused", err)
 		}
 		if _, err := tr.Set("tools.fs.workspaceOnly", json.RawMessage(`false`)); err != nil {

@@ -139,7 +139,7 @@ func (t *Tree) applyIn(changed map[string][]byte, file string, steps, rest []str
 			continue
 		}
 		if inc.Kind != json5.String || len(n.Slots) != 1 {
-			return chela.Errorf(chela.CodeInvalid, "%s is made of several files; edit it by hand", FormatPath(steps))
+			return chela.Errorf(chela.CodeInvalid, "%s is made of several files: %s includes %s; edit it by hand", FormatPath(steps), file, src[inc.Pos:inc.End])
 		}
 		r := &reader{roots: t.roots()}
 		next, err := r.locate(inc.Text, file)
