@@ -115,32 +115,8 @@ func (c *Conductor) againTx(tx store.Tx, j *job, crashed bool, taken []queue.Ite
 		*stored = append(*stored, e)
 		return tx.Sessions().Append(j.r.SessionID, e)
 	}
-	calls, err := tx.Calls().Open(j.r.ID)
-	if err != nil {
+	if err := j.reopen(tx, write, now); err != nil {
 		return err
-	}
-	j.calls = map[string]session.Call{}
-	for _, k := range calls {
-		j.calls[k.Wire.ID] = k
-		if k.State != session.Started {
-			j.open = append(j.open, k)
-			continue
-		}
-		if k.Effect == "reads" {
-			k.State = session.Planned // what only reads is repeated
-			if err := tx.Calls().Put(k); err != nil {
-				return err
-			}
-			j.open = append(j.open, k)
-			continue
-		}
-		j.unknown = true
-		if err := write(wording.Result(j.r.ID, k, unknownText, now)); err != nil {
-			return err
-		}
-		if err := tx.Calls().Close(k.ID, session.Outcome{Who: j.r.Principal.ID, Decision: "allowed", Rule: "default", Result: "unknown"}); err != nil {
-			return err
-		}
 	}
 	if crashed {
 		e := &session.Entry{
@@ -162,6 +138,36 @@ func (c *Conductor) againTx(tx store.Tx, j *job, crashed bool, taken []queue.Ite
 	}
 	j.answered = len(j.open) == 0 && !j.unknown && endsWithAnswer(last, j)
 	return tx.Runs().Put(j.r)
+}
+
+// reopen finds the calls that have no result. What only reads is made again;
+// what was begun and may have changed something gets a result that says so.
+func (j *job) reopen(tx store.Tx, write func(*session.Entry) error, now time.Time) error {
+	calls, err := tx.Calls().Open(j.r.ID)
+	if err != nil {
+		return err
+	}
+	j.calls = map[string]session.Call{}
+	for _, k := range calls {
+		j.calls[k.Wire.ID] = k
+		switch {
+		case k.State != session.Started:
+			j.open = append(j.open, k)
+		case k.Effect == "reads":
+			k.State = session.Planned
+			j.open = append(j.open, k)
+			err = tx.Calls().Put(k)
+		default:
+			j.unknown = true
+			if err = write(wording.Result(j.r.ID, k, unknownText, now)); err == nil {
+				err = tx.Calls().Close(k.ID, session.Outcome{Who: j.r.Principal.ID, Decision: "allowed", Rule: "default", Result: "unknown"})
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // endsWithAnswer reports whether the newest message is an answer of the run

@@ -21,13 +21,8 @@ func (c *Conductor) steer(ctx context.Context, j *job) ([]*llm.Message, error) {
 		return nil, err
 	}
 	d := queue.Plan(policyOf(j.p, j.meta), true, items, time.Now())
-	// A run has the rights of one principal; the words of another, or of a
-	// device with fewer scopes, wait for their own.
-	foreign := func(it queue.Item) bool {
-		return it.Principal.ID != j.r.Principal.ID || it.Kind == queue.Message && !pairing.Within(it.Principal.Scopes, j.r.Principal.Scopes)
-	}
-	steer := slices.DeleteFunc(d.Steer, foreign)
-	later := slices.DeleteFunc(d.Later, foreign)
+	steer := slices.DeleteFunc(d.Steer, j.foreign)
+	later := slices.DeleteFunc(d.Later, j.foreign)
 	if len(steer) == 0 {
 		return nil, nil
 	}
@@ -92,4 +87,11 @@ func (c *Conductor) announceInput(ctx context.Context, j *job) {
 		c.announce(j, e)
 	}
 	c.o.Bus.Publish(chela.Event{Session: j.r.Session, Stream: chela.StreamSession, Phase: "patched", Data: j.meta})
+}
+
+// foreign reports whether the item is not for the run, which has the rights of
+// one principal: the words of another, or of a device with fewer scopes, wait
+// for their own.
+func (j *job) foreign(it queue.Item) bool {
+	return it.Principal.ID != j.r.Principal.ID || it.Kind == queue.Message && !pairing.Within(it.Principal.Scopes, j.r.Principal.Scopes)
 }
