@@ -209,7 +209,7 @@ func validation(file string, problems []config.Problem, valid bool) any {
 }
 
 func (c *commands) configPath() *cobra.Command {
-	return &cobra.Command{Use: "path", Short: "Show where the configuration is", Args: console.Exactly(0), RunE: func(*cobra.Command, []string) error {
+	return &cobra.Command{Use: "path", Aliases: []string{"file"}, Short: "Show where the configuration is", Args: console.Exactly(0), RunE: func(*cobra.Command, []string) error {
 		s, err := c.start()
 		if err != nil {
 			return err
