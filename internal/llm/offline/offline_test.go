@@ -338,8 +338,8 @@ func TestTalk(t *testing.T) {
 	})
 	t.Run("a tool that is not offered is named", func(t *testing.T) {
 		k := newTalk(t)
-		has(t, k.say("remind me in 5 minutes to stand up"), "I understood", "`cron`")
-		has(t, k.say("启动一个子代理去检查链接"), "我明白", "`sessions_spawn`")
+		has(t, k.say("remind me in 5 minutes to stand up"), "I cannot do that here", "`cron`")
+		has(t, k.say("启动一个子代理去检查链接"), "在这里做不到", "`sessions_spawn`")
 		k.tools = []string{"exec"}
 		k.say("fetch https://example.com/?a=1&b=2")
 		k.calls(`exec {"command":"curl -sSL --max-time 20 -- 'https://example.com/?a=1&b=2'"}`)
@@ -360,8 +360,9 @@ func TestTalk(t *testing.T) {
 			llm.User("The limit of tool calls for this turn is reached. Answer now with what you have, and say what is missing."))
 		has(t, collect(t, k.p, r).PlainText(), "a.txt", "`exec`")
 	})
-	t.Run("help shows every example, and each example is understood", func(t *testing.T) {
+	t.Run("help shows every example of what can be done, and each example is understood", func(t *testing.T) {
 		k := newTalk(t)
+		k.tools = allTools
 		en, zh := k.say("help"), k.say("帮助")
 		for _, r := range k.p.rows {
 			if r.example.en == "" {
@@ -372,6 +373,47 @@ func TestTalk(t *testing.T) {
 			for _, say := range []string{r.example.en, r.example.zh} {
 				if got := intentOf(k.p, say); got != r.intent {
 					t.Errorf("%q is taken for %s, want %s", say, got, r.intent)
+				}
+			}
+		}
+	})
+	t.Run("what has no tool here is in no help, greeting or question", func(t *testing.T) {
+		k := newTalk(t)
+		for _, got := range []string{k.say("help"), k.say("帮助")} {
+			for _, unable := range []string{"remind", "提醒", "subagent", "子代理"} {
+				if strings.Contains(got, unable) {
+					t.Errorf("help speaks of %q:\n%s", unable, got)
+				}
+			}
+		}
+		for say, want := range map[string]string{"start a subagent": "I cannot do that here", "启动一个子代理": "在这里做不到"} {
+			if got := k.say(say); !strings.Contains(got, want) || strings.Contains(got, "check the links") {
+				t.Errorf("%q is answered %q", say, got)
+			}
+		}
+		k.tools = []string{"exec"}
+		for _, say := range []string{"help", "hi", "bake me a cake"} {
+			got := k.say(say)
+			has(t, got, "- run `git status`")
+			if strings.Contains(got, "notes.txt") || strings.Contains(got, "remember") {
+				t.Errorf("%q offers what has no tool:\n%s", say, got)
+			}
+		}
+		has(t, k.say("help"), "- fetch https://example.com") // a command does it
+		k.tools = []string{"other"}
+		for _, say := range []string{"help", "hi", "bake me a cake"} {
+			has(t, k.say(say), "none that I know is offered here")
+		}
+	})
+	t.Run("an intent takes the tools that its example calls", func(t *testing.T) {
+		p := New()
+		for i := range p.rows {
+			if r := &p.rows[i]; r.example.en != "" {
+				_, calls := p.answer(request(allTools, llm.User(r.example.en)))
+				for _, c := range calls {
+					if !strings.Contains(" "+r.needs+" ", " "+c.Name+" ") {
+						t.Errorf("%s calls %s and takes %q", r.intent, c.Name, r.needs)
+					}
 				}
 			}
 		}

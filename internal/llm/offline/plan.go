@@ -67,12 +67,31 @@ func (t *turn) fit(r *row, form *regexp.Regexp, c clause) *step {
 	}
 	s.row = r
 	if s.asks = s.answer == "" && s.calls == nil; s.asks {
-		s.answer = t.say(askText, t.say(r.example))
+		s.answer = t.ask(r, m)
 	}
 	for _, c := range s.calls {
 		t.path = cmp.Or(topic(c), t.path)
 	}
 	return s
+}
+
+// ask asks for what a request lacks, unless it cannot be done at all.
+func (t *turn) ask(r *row, m match) string {
+	if tool := t.missing(r); tool != "" {
+		return t.say(lacksText, "`"+clip(firstLine(m.expand(m.text)), 120)+"`", tool)
+	}
+	return t.say(askText, t.say(r.example))
+}
+
+// missing returns a tool that an intent takes and that is not offered; "" when
+// there is none.
+func (t *turn) missing(r *row) string {
+	for name := range strings.FieldsSeq(r.needs) {
+		if !t.tools[name] && !(name == "web_fetch" && t.tools["exec"]) { // a command fetches as well
+			return name
+		}
+	}
+	return ""
 }
 
 // get returns a slot as the person wrote it, without quotation marks.
@@ -100,6 +119,8 @@ func (m match) place() string {
 	}
 	return strings.TrimSpace(aroundPlace().ReplaceAllString(m.expand(p), ""))
 }
+
+func greet(t *turn, _ match) *step { return &step{answer: t.few(greetText)} }
 
 func says(w words) func(*turn, match) *step {
 	return func(t *turn, _ match) *step { return &step{answer: t.say(w)} }

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -108,21 +109,40 @@ func (t *turn) say(w words, args ...any) string {
 	return fmt.Sprintf(s, args...)
 }
 
-// help lists the intents with an example each.
+// help lists the intents that can be served here with an example each.
 func (t *turn) help() string {
-	text := t.say(helpText) + "\n"
-	for _, r := range t.rows {
-		if r.example.en != "" {
-			text += "- " + t.say(r.example) + "\n"
-		}
+	list := t.examples(t.rows)
+	if list == "" {
+		return t.say(toollessText)
 	}
-	return text + t.say(limitsText)
+	return t.say(helpText) + "\n" + list + "\n" + t.say(limitsText)
 }
 
-const (
-	examplesEN = "- show notes.txt\n- list the files in src\n- search for TODO in src\n- run `git status`\n- create hello.txt with \"hi\", then show it"
-	examplesZH = "- 看看 notes.txt 里写了什么\n- 把当前目录列出来\n- 在 src 里搜索 TODO\n- 执行 `git status`\n- 新建 hello.txt，内容是“你好”，然后看看它"
-)
+// few gives some examples behind a text that leads to them, and says that
+// there are none when no tool is offered.
+func (t *turn) few(w words) string {
+	var rows []row
+	for _, intent := range [...]string{"read", "list", "search", "run", "write"} {
+		rows = append(rows, t.rows[slices.IndexFunc(t.rows, func(r row) bool { return r.intent == intent })])
+	}
+	list := t.examples(rows)
+	if list == "" {
+		return t.say(toollessText)
+	}
+	return t.say(w, list)
+}
+
+// examples lists those of the rows that can be served with the tools that are
+// offered.
+func (t *turn) examples(rows []row) string {
+	var lines []string
+	for i := range rows {
+		if r := &rows[i]; r.example.en != "" && t.missing(r) == "" {
+			lines = append(lines, "- "+t.say(r.example))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
 
 var (
 	disclosureText = words{
@@ -130,14 +150,14 @@ var (
 		"我是 Chela 内置的离线助手，不是语言模型：我只能听懂一些简单的请求，并用工具完成。",
 	}
 	unknownText = words{
-		"I did not understand that. I take plain requests such as:\n" + examplesEN + "\nSay \"help\" for everything I can do.",
-		"这句话我没听懂。我能处理简单的请求，例如：\n" + examplesZH + "\n输入“帮助”可以看到全部功能。",
+		"I did not understand that. I take plain requests such as:\n%s\nSay \"help\" for everything I can do.",
+		"这句话我没听懂。我能处理简单的请求，例如：\n%s\n输入“帮助”可以看到全部功能。",
 	}
 	partText  = words{"I did not understand this part: “%s”.", "这一部分我没听懂：“%s”。"}
 	restText  = words{"The rest was not done, because it builds on that.", "后面的步骤依赖它，所以没有执行。"}
 	lacksText = words{
-		"I understood what you want (%s), but this build lacks it: the tool `%s` is not offered here.",
-		"我明白你的意思（%s），但做不到：这里没有提供工具 `%s`。",
+		"I understood what you want (%s), but I cannot do that here: there is no tool `%s`.",
+		"我明白你的意思（%s），但在这里做不到：没有工具 `%s`。",
 	}
 	waitsText   = words{"%s waits for your approval (%s). Nothing has been run yet.", "%s 正在等待你的批准（%s），还没有执行。"}
 	failedText  = words{"That did not work for %s: %s", "%s 没有成功：%s"}
@@ -148,8 +168,12 @@ var (
 		"find": {"Found for %s:\n%s", "找到 %s：\n%s"}, "grep": {"Found for %s:\n%s", "找到 %s：\n%s"},
 		"web_fetch": {"%s:\n%s", "%s：\n%s"}, "session_status": {"%s:\n%s", "%s：\n%s"},
 	}
-	doneText   = words{"Done: %s", "完成：%s"}
-	cutText    = words{"[The rest is not shown here.]", "[其余部分没有显示。]"}
+	doneText     = words{"Done: %s", "完成：%s"}
+	cutText      = words{"[The rest is not shown here.]", "[其余部分没有显示。]"}
+	toollessText = words{
+		"I work through tools, and none that I know is offered here, so that I can do nothing but say so.",
+		"我通过工具工作，但这里没有提供我会用的工具，所以什么也做不了。",
+	}
 	helpText   = words{"I understand requests like these:", "我能听懂这样的请求："}
 	limitsText = words{
 		"Several things can be asked at once (\"…, then …\"). I follow fixed rules and no language model is involved:\n" +
@@ -157,7 +181,7 @@ var (
 		"可以一次提出几件事（“……，然后……”）。我按固定规则工作，没有用到语言模型：不会写作、翻译和推理。\n" +
 			"配置模型（API 密钥或本机服务）之后，同一个会话就会由模型来回答。",
 	}
-	greetText  = words{"Hello! What shall I do? For example:\n" + examplesEN, "你好！需要我做什么？例如：\n" + examplesZH}
+	greetText  = words{"Hello! What shall I do? For example:\n%s", "你好！需要我做什么？例如：\n%s"}
 	thanksText = words{"You are welcome.", "不客气。"}
 	savedText  = words{"I noted it in MEMORY.md: %s", "已记在 MEMORY.md：%s"}
 	recallText = words{"This is what I have noted:\n%s", "我记得这些：\n%s"}

@@ -10,7 +10,8 @@ import (
 // them; groups are slots.
 type row struct {
 	intent   string
-	example  words // for help; empty: not listed
+	example  words  // for help; empty: not listed
+	needs    string // the tools that it takes
 	patterns string
 	// plan returns the step, nil when the row does not fit after all.
 	plan           func(t *turn, m match) *step
@@ -50,7 +51,7 @@ func table() []row {
 			^(?:帮助|使用说明|说明|功能(?:列表)?|菜单|命令列表)$|(?:什么|哪些|啥)(?:功能|本事|能力|命令|技能)|怎么用你?$|(?:能|会|可以)(?:帮我|为我|[做干]|些|点|一些)*(?:什么|啥|哪些)
 			^(?:who|what) are (?:you|u)\b|are you (?:an? )?(?:ai|bot|robot|human|real|llm|language model|chatgpt|gpt|claude)|your name
 			你(?:到底|究竟)?是(?:谁|什么|啥|不是|真人|人|机器)|你叫(?:什么|啥)|介绍(?:一下)?你?自己`},
-		{intent: "greet", talk: true, plan: says(greetText), patterns: `
+		{intent: "greet", talk: true, plan: greet, patterns: `
 			^(?:(?:hi+|hello+|hey+|hiya|yo|howdy|greetings|good (?:morning|afternoon|evening|day)|morning|there|chela|again|everyone
 			|all)[\s,.!?~]*)+$
 			^(?:how are (?:you|u)|how'?s it going|what'?s up|nice to meet you)\b
@@ -60,17 +61,17 @@ func table() []row {
 			|(?:i )?appreciate it)\b[\w\s,.!']{0,40}$
 			^(?:well done|good (?:job|work)|great|perfect|awesome|nice|cool|excellent)[\s!.]*$
 			^(?:好的?|太|真是?|非常|十分|麻烦你?了?|[，,\s])*(?:谢谢|谢[啦了]|多谢|感谢|感激|辛苦|太?棒了|干得好|做得好)(?:谢谢|多谢|感谢|[你您啦了的]|大家|[\s!！。.~，,])*$`},
-		{intent: "remind", free: true, example: words{"remind me in 20 minutes to call Ann", "20分钟后提醒我给小安打电话"}, plan: remind, patterns: `
+		{intent: "remind", needs: "cron", free: true, example: words{"remind me in 20 minutes to call Ann", "20分钟后提醒我给小安打电话"}, plan: remind, patterns: `
 			\b(?:remind(?:er)?|alarm|timer|wake me|alert me|notify me|ping me)\b
 			\b(?:every|each) (?:\w+ )?(?:minute|hour|day|morning|evening|night|week|month|\w+day)s?\b.*\btell me\b|\btell me to\b
 			提醒|闹钟|闹铃|定时|(?:每隔?|[点分钟时天].*后|明天|后天|点半?).*(?:叫|通知|告诉)我`},
-		{intent: "spawn", free: true, example: words{"start a subagent to check the links", "启动一个子代理去检查链接"}, plan: spawn, patterns: `
+		{intent: "spawn", needs: "sessions_spawn", free: true, example: words{"start a subagent to check the links", "启动一个子代理去检查链接"}, plan: spawn, patterns: `
 			\b(?:sub-?\s?agents?|(?:another|an|new|helper|background) (?:agent|task|job))\b[\s,:]*(?:(?:to|for|that|which
 			|and have it)\s+)?(?P<task>.*?)(?:\s+(?:while|as) we\b.*)?$
 			^(?:run )?(?:this |it )?in the background[,:]?\s*(?P<task>.+)$|^delegate:?\s+(?P<task2>.+)$
 			(?:启动|开|派|安排|让|叫|用|找|新建|创建|起).{0,12}(?:子任务|后台任务|代理|智能体)(?:去|来|帮我|在后台|[，,：:\s])*(?P<task>.*?)(?:[，,]\s*我们.*)?$
 			^在?后台(?P<task>.+)$`},
-		{intent: "recall", free: true, example: words{"what do you remember about my car?", "你还记得我的车吗？"}, plan: recall, patterns: `
+		{intent: "recall", needs: "read grep", free: true, example: words{"what do you remember about my car?", "你还记得我的车吗？"}, plan: recall, patterns: `
 			\bwhat\b.*\b(?:do you|you|did i|have i|i(?:'ve)?) (?:know|remember|recall|told|tell|say|said|noted?)\b(?: you| me)?(?:\s*(?:about|of|on
 			|regarding))?\s*(?P<q>.*)$
 			^(?:do|can|did) you (?:still )?(?:remember|recall|know)\s+(?:anything |what |when |where |who |that |about |if )*(?P<q>.+)$
@@ -81,26 +82,26 @@ func table() []row {
 			(?:还|是否|能|记不)记得(?P<q>.+)$|^(?:你|都|还)*(?:记住|记得|知道|记)了?(?P<q>.*?)(?:什么|哪些|啥|多少|吗).*$|^(?:回忆|回想)(?:一下)?(?P<q2>.*)$
 			我?(?:之前|以前|上次|曾经|刚才)(?:[跟和对]你)?(?:说过|说的|提过|告诉过?你?|让你记[住下])的?(?P<q>.*)$|(?:你的|我的|长期)记忆
 			^我(?P<q>的?.+?)(?:是|叫|在|有)?(?:什么|哪[天里儿一]|多少|谁|啥|几号).*$`},
-		{intent: "remember", free: true, example: words{"remember that my car is blue", "记住我的车是蓝色的"}, plan: remember, patterns: `
+		{intent: "remember", needs: "read edit write", free: true, example: words{"remember that my car is blue", "记住我的车是蓝色的"}, plan: remember, patterns: `
 			^(?:remember|memori[sz]e|keep in mind|bear in mind|(?:do not|don'?t) forget|make a note|take (?:a )?note|note(?: down)?
 			|jot down)\b{fact}(?P<t>.*)$
 			^(?:for (?:future|later|your) (?:reference|information)|for the record|fyi)\b{fact}(?P<t>.+)$
 			^(?P<t>{w}+?)[,.;]?\s*(?:remember|note|keep|memori[sz]e) (?:that|this|it)(?: in mind)?$
 			^(?:[你要]|一定|务必)*(?:记住|牢记|记着|记得|(?:别|不要)忘(?:记|了)*|备忘|记个?笔记|记一?下来?|记)[:：,，\s]*(?P<t>.*)$
 			^[把将]\s*(?P<t>.+?)\s*(?:记住|记下来?)$|^(?P<t2>.+?)[，,]\s*(?:记住|记一下|别忘了)$`},
-		{intent: "run", example: words{"run `git status`", "执行 `git status`"}, plan: run, patterns: `
+		{intent: "run", needs: "exec", example: words{"run `git status`", "执行 `git status`"}, plan: run, patterns: `
 			^\$\s*(?P<c>.+)$|^(?P<c2>{prog}.*)$|^(?:do|try|give me)\s+(?:an? )?(?P<c3>{prog}.*|{Q})$
 			^(?:run|execute|exec|launch|invoke)\b\s*(?:the |a |this )?(?:following )?(?:(?:shell |terminal )?(?:command|script
 			|program)\b)?\s*[:：]?\s*(?P<c>.*?)(?:\s+in (?:the |a )?(?:terminal|shell))?$
 			^(?:在?(?:终端|命令行)[里中上]?)?(?:执行|运行|跑)(?:[一下个遍]|命令|指令|脚本|程序)*[:：\s]*(?P<c>.*)$`},
-		{intent: "edit", example: words{"replace \"old\" with \"new\" in notes.txt", "把 notes.txt 里的“旧”改成“新”"}, plan: edit, patterns: `
+		{intent: "edit", needs: "edit", example: words{"replace \"old\" with \"new\" in notes.txt", "把 notes.txt 里的“旧”改成“新”"}, plan: edit, patterns: `
 			{change}(?P<o>.+?){to}(?P<n>.+?)\s+(?:in|inside|of)\s+{file}(?P<p>{P})|(?P<p2>{P})\W+(?:.*\W)?{change}(?P<o2>.+?){to}(?P<n2>.+)$
 			|^{change}(?P<o3>{Q}){to}(?P<n3>{Q})$
 			(?P<p>{P}).*?(?P<o>{Q}|\w+) (?:should|must) (?:be|read|say) (?P<n>{Q}|\w+)|(?P<o2>{Q}|\w+) (?:should|must) (?:be|read) (?P<n2>{Q}
 			|\w+)\W.*(?P<p2>{P})
 			(?P<p>{P}){in}(?P<o>.+?){改}(?P<n>.+)$|(?P<p2>{P}).*?(?P<o2>{Q}|\w+)\s*应[该当]?[是为]\s*(?P<n2>{Q}|\w+)
 			用\s*(?P<n>.+?)\s*替换\s*(?P<p>{P}){in}(?P<o>.+)$|^[把将](?P<o2>{Q}|\w+){改}(?P<n2>{Q}|\w+)$`},
-		{intent: "write", open: true, example: words{"create hello.txt with \"hi\"", "新建 hello.txt，内容是“你好”"}, plan: write, patterns: `
+		{intent: "write", needs: "write", open: true, example: words{"create hello.txt with \"hi\"", "新建 hello.txt，内容是“你好”"}, plan: write, patterns: `
 			^(?:create|make|write|generate|new|save|start|produce)\s+(?:me )?{file}(?P<p>{P})(?: file)?{is}(?P<t>.*)$
 			^(?:write|save|store|output|dump|record)\s+(?:to|into|in)\s+{file}(?P<p>{P})[\s:,]*(?P<t>.+)$
 			^(?:write|save|store|output|dump|record)\s+{is}(?P<t>.+?)\s+(?:to|into|in|as)\s+{file}(?P<p>{P})(?:\s*[:：]\s*(?P<t2>.+))?$
@@ -109,7 +110,7 @@ func table() []row {
 			[在往向]\s*(?:文件)?\s*(?P<p>{P}){in}(?:写[入上下进]?|填入|输入|保存|记录)(?:内容|一行|一句)?[:：\s]*(?P<t>.+)$
 			^(?:写入?|保存)\s*(?P<t>.+?)\s*[到至进]\s*(?:文件)?\s*(?P<p>{P})$
 			(?:[创新]建|建立?|生成|写|做|弄|新增){个}(?P<p>{P})\s*的?(?:文件|文档|笔记|脚本)?{是}(?P<t>.*)$`},
-		{intent: "append", open: true, example: words{"append \"eggs\" to list.txt", "在 list.txt 末尾追加“鸡蛋”"}, plan: appendTo, patterns: `
+		{intent: "append", needs: "read edit write", open: true, example: words{"append \"eggs\" to list.txt", "在 list.txt 末尾追加“鸡蛋”"}, plan: appendTo, patterns: `
 			^(?:append|add|insert|put|tack)\s+(?:on )?(?:(?:an?|another|one more|new|line|entry|item|row)\s+)*{is}(?P<t>.+?)\s+(?:to|onto|into|in|at
 			|on)\s+(?:(?:very|end|bottom|of|the|my|file) )*(?P<p>{P})$
 			^(?:append|add|insert|put)\b.*?\b(?:to|into|in)\s+(?:(?:the|end|bottom|of|file) )*(?P<p>{P})\s*(?:[:,]|with|saying|the (?:line
@@ -119,9 +120,9 @@ func table() []row {
 			(?P<p>{P}){in}(?:[末结]尾|最后|后面|底部)?[再又]?(?:追加|添加?|补充?|附加|增加|插入|加)[上入]?[一两]?[行条句项个笔]?(?:内容)?[:：,，\s]*(?P<t>.+)$
 			(?P<p>{P}).*(?:[末结]尾|最后|底部)[再又]?写[上入下]?(?:一[行条句])?[:：,，\s]*(?P<t>.+)$
 			(?:[把将]|^追加|^添加?|^加)\s*(?P<t>.+?)\s*(?:追加|添加?|加|附加|补)?[到进入在]+\s*(?:文件)?(?P<p>{P})`},
-		{intent: "fetch", example: words{"fetch https://example.com", "抓取 https://example.com"}, plan: fetch, patterns: `
+		{intent: "fetch", needs: "web_fetch", example: words{"fetch https://example.com", "抓取 https://example.com"}, plan: fetch, patterns: `
 			{U}`},
-		{intent: "find", example: words{"find all .go files", "找出所有 .go 文件"}, plan: find, patterns: `
+		{intent: "find", needs: "find", example: words{"find all .go files", "找出所有 .go 文件"}, plan: find, patterns: `
 			\b(?:files?|documents?)\s+(?:that (?:is|are) |(?:whose|with (?:the |a )?) ?)?(?:names?|called|named|matching|like|ending (?:in|with)
 			|extension)\s+(?:is |has |contains )?(?P<q>{name}|\S+)(?:\s+(?:in|inside|under)\s+(?P<p>{name}))?
 			\b(?:with|has|have|contain(?:s|ing)?|says?)\s+(?:the word )?(?P<q>{X}|\S+)\s+in (?:the|its|their) (?:file ?)?names?\b
@@ -135,7 +136,7 @@ func table() []row {
 			(?:名字?|名称)(?:里面?|中|是)?(?:包含|含有|带有?|有|叫|为|是)?\s*(?P<q>{X}|[^\s的]+?)\s*的?(?:所有)?(?:文件)?$|(?:叫做?|名[为叫])\s*(?P<q2>{X}|[^\s的]+)\s*的?文件
 			(?:[找搜列]|所有|全部|哪些|有什么|有没有)[出到]?(?:所有|全部)?的?\s*(?P<ext>{P}|[A-Za-z+#]+|图片|照片|文本|脚本)\s*(?:格式|类型|后缀|结尾)?的?\s*(?:文件|脚本|文档|代码)
 			^(?:在\s*(?P<p>{name}){in})?(?:查找|寻找|找|搜索|搜)(?:一下|到|下)?\s*(?:文件)?\s*(?P<q>{P})\s*(?:这个)?(?:文件)?$`},
-		{intent: "search", example: words{"search for TODO in src", "在 src 里搜索 TODO"}, plan: search, patterns: `
+		{intent: "search", needs: "grep", example: words{"search for TODO in src", "在 src 里搜索 TODO"}, plan: search, patterns: `
 			^{seek}\s+(?:through |inside |in |within |into )?(?P<p>{P}|[\w./\-]+|the \w+(?: folder| directory)?)\s+for\s+{the}(?P<q>.+)$|^(?:in
 			|inside|under)\s+(?P<p2>{name}),?\s+{seek}\s+{the}(?P<q2>.+)$
 			^{seek}\s+(?:me )?(?:for |up )?{the}(?P<q>.+?)\s+(?:in|inside|within|under|across|throughout|through|from|among)\s+(?P<p>.+)$
@@ -151,17 +152,17 @@ func table() []row {
 			[在从到]?\s*(?P<p>{X}|[\w./\-]+|(?:当前|这个|整个|所有|全部)?的?(?:目录|文件夹|项目|工作区|文件|代码|仓库)){in}(?:{搜}|有没有|是否有)(?:提到|出现)?\s*(?P<q>.+)$
 			^(?:在)?{搜}(?P<p>{P}|[\w./\-]+)\s*(?:目录|文件夹|文件)?(?:里面?|中|下)(?:有没有|的|包含|提到|出现|所有)*\s*(?P<q>.+)$
 			^(?:全局)?{搜}(?P<q>.+)$|^(?P<q2>{X}|\w+)\s*(?:都)?(?:在|被)?(?:哪里|哪些文件|哪些地方|什么地方)[里中]?(?:用到|使用|提到|定义|出现|调用)|^(?:搜索|查找)$`},
-		{intent: "time", example: words{"what time is it?", "现在几点了？"}, plan: clock, patterns: `
+		{intent: "time", needs: "session_status", example: words{"what time is it?", "现在几点了？"}, plan: clock, patterns: `
 			what(?:'?s| is)?(?: the)?(?: current| local)? (?:time|date|day)\b|\btoday'?s (?:date|day)|\b(?:which|what) day\b|^(?:the )?(?:time|date
 			|clock)$|do you have the time|what is today
 			几点|现在的?(?:是)?什么?时间|今天(?:是|的)*(?:几[号月]|星期几|周几|日期|哪天|多少号|什么日子)|当前的?(?:时间|日期)|星期几|周几|^(?:时间|日期)$|什么时候了`},
-		{intent: "status", example: words{"status", "状态"}, plan: status, patterns: `
+		{intent: "status", needs: "session_status", example: words{"status", "状态"}, plan: status, patterns: `
 			^(?:/?status|usage|tokens?|costs?|context|model)$|(?:which|what)(?:'s| is)?(?: the| your| current| language)* (?:model|llm)\b
 			|\bmodel (?:are you|is)|\b(?:session|your|current|system)\b.*\bstatus\b
 			how many tokens|\btokens?\b.*\b(?:used?|left|so far|spent)\b|context (?:window|size|usage|left)|how much (?:context|did (?:this|it)
 			|have (?:i|we)|does this) 
 			^(?:会话|当前|系统|你的)?的?状态|(?:什么|哪个|啥)(?:语言|大)?模型|[用花]了?(?:多少|几个)|用量|token.*(?:多少|用)|上下文.*(?:多少|大小|剩)|费用`},
-		{intent: "list", example: words{"list the files in src", "把当前目录列出来"}, plan: list, patterns: `
+		{intent: "list", needs: "ls", example: words{"list the files in src", "把当前目录列出来"}, plan: list, patterns: `
 			^(?:ls|dir|ll|tree)(?:\s+-\w+)*(?:\s+(?P<p>{name}))?$|^list(?:\s+(?P<p2>{name}))?$|^files$
 			\b(?:in|inside|of|under|within|at)\s+(?:the |this |my )?(?P<p>{name})(?:'s)? (?:folder|directory|dir)\b|\b(?:the|this
 			|my)\s+(?P<p2>{name})\s+(?:folder|directory|dir)\b|\b(?:folder|directory) (?P<p3>{X})
@@ -172,7 +173,7 @@ func table() []row {
 			(?P<p>{X}|[\w./\-]+|上级|上一级)\s*(?:这个|的)?(?:目录|文件夹)|(?:目录|文件夹)\s*(?P<p2>{X}|[\w./\-]+)|目录|文件夹|工作区
 			(?P<p>{P})\s*(?:里面?|下面?|中|底下)(?:都|还)?(?:有|是|放了?)(?:些|点)?(?:什么|哪些|啥|多少)|(?:列出|列一下|浏览)(?:所有|全部)?\s*(?P<p2>{P})
 			(?:有|是)(?:些|点)?(?:哪些|什么|啥|多少)(?:个)?(?:文件|东西)|(?:列出|列一下|显示|看看)(?:一下|所有|全部|的)*文件$|文件列表|列出来|^列出?$|(?:这里|这儿)(?:都|还)?有(?:什么|啥|哪些)`},
-		{intent: "read", example: words{"show notes.txt", "看看 notes.txt 里写了什么"}, plan: read, patterns: `
+		{intent: "read", needs: "read", example: words{"show notes.txt", "看看 notes.txt 里写了什么"}, plan: read, patterns: `
 			\b(?:show|read|open|cat|view|display|print|see|look|pull|give|check|contents?|what|what'?s|inside|says?)\b.*{P}|^(?:(?:and|the|file
 			|,)?\s*{P}\s*)+$
 			^(?:show|read|open|display|print|cat|view|see|check)(?: me)?(?: (?:it|that|this|(?:the|that|this|a|my|some) (?:file|note|document)

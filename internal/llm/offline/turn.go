@@ -267,7 +267,7 @@ func (t *turn) plan(text string) [][]*step {
 		}
 	}
 	if groups == nil {
-		return [][]*step{{cmp.Or(whole, &step{answer: t.say(unknownText)})}}
+		return [][]*step{{cmp.Or(whole, &step{answer: t.few(unknownText)})}}
 	}
 	return groups
 }
