@@ -18,6 +18,8 @@ const (
 const (
 	DetailProtocol     = "PROTOCOL_MISMATCH"
 	DetailMissingScope = "MISSING_SCOPE"
+	DetailNotFound     = "NOT_FOUND"         // what the request names is not there
+	DetailNoSession    = "SESSION_NOT_FOUND" // and it is a session
 )
 
 // Error is what a gateway answers when it does not do what was asked.

@@ -58,7 +58,7 @@ func (c *commands) hint(err error) string {
 		return c.tokenHint()
 	case strings.HasPrefix(e.Detail(), "AUTH_PASSWORD_"):
 		return "--password PASSWORD, which is gateway.auth.password there"
-	case e.Code == wire.InvalidRequest && strings.Contains(e.Message, "session"):
+	case e.Detail() == wire.DetailNoSession:
 		return c.Command("sessions list")
 	}
 	return ""

@@ -36,12 +36,12 @@ func Error(err error) *wire.Error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, chela.ErrClosed):
 		e.Retryable = true
 		return e
-	case errors.Is(err, chela.ErrNotFound):
+	case errors.Is(err, chela.ErrNotFound), chela.CodeOf(err) == chela.CodeNotFound:
 		e.Code = wire.InvalidRequest
-		return e
+		return e.With(map[string]any{"code": wire.DetailNotFound})
 	}
 	switch chela.CodeOf(err) {
-	case chela.CodeInvalid, chela.CodeNotFound, chela.CodeConflict:
+	case chela.CodeInvalid, chela.CodeConflict:
 		e.Code = wire.InvalidRequest
 	case chela.CodeForbidden:
 		e.Code = wire.Forbidden

@@ -125,6 +125,7 @@ func TestAcceptingLeavesTheMethod(t *testing.T) {
 
 func TestError(t *testing.T) {
 	t.Parallel()
+	absent := json.RawMessage(`{"code":"NOT_FOUND"}`)
 	for _, tc := range []struct {
 		err  error
 		want wire.Error
@@ -133,7 +134,8 @@ func TestError(t *testing.T) {
 		{chela.Errorf(chela.CodeForbidden, "no"), wire.Error{Code: wire.Forbidden, Message: "no"}},
 		{chela.Errorf(chela.CodeConflict, "changed"), wire.Error{Code: wire.InvalidRequest, Message: "changed"}},
 		{chela.Errorf(chela.CodeFull, "no room"), wire.Error{Code: wire.Unavailable, Message: "no room"}},
-		{fmt.Errorf("run x: %w", chela.ErrNotFound), wire.Error{Code: wire.InvalidRequest, Message: "run x: not found"}},
+		{fmt.Errorf("run x: %w", chela.ErrNotFound), wire.Error{Code: wire.InvalidRequest, Message: "run x: not found", Details: absent}},
+		{chela.Errorf(chela.CodeNotFound, "unknown id"), wire.Error{Code: wire.InvalidRequest, Message: "unknown id", Details: absent}},
 		{
 			&chela.Error{Code: chela.CodeUnavailable, Message: "no model", Hint: "chela doctor"},
 			wire.Error{Code: wire.Unavailable, Message: "no model (chela doctor)", Retryable: true},

@@ -24,3 +24,9 @@ func UnknownAgent(id chela.AgentID) error {
 		"code": wire.DetailUnknownAgent, "agentId": id,
 	})
 }
+
+// NoSession returns the error about a session that does not exist, in the words
+// of a method.
+func NoSession(format string, args ...any) error {
+	return wire.Errorf(wire.InvalidRequest, format, args...).With(map[string]any{"code": wire.DetailNoSession})
+}

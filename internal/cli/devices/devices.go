@@ -150,7 +150,7 @@ func (c commands) request(waiting []wire.PairRequest, args []string, latest bool
 
 // unknown says of a request that is not there where those are that are.
 func (c commands) unknown(err error, id, list string) error {
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Message == "unknown requestId" {
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Detail() == wire.DetailNotFound {
 		return c.Hint(fmt.Errorf("nothing waits as %s", id), list)
 	}
 	return err

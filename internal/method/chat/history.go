@@ -74,7 +74,7 @@ func (m methods) byShortID(ctx context.Context, in wire.ChatHistory) (string, er
 		return err
 	})
 	if err == nil && key == "" {
-		err = wire.Errorf(wire.InvalidRequest, "no session found: %s", in.ShortID)
+		err = shape.NoSession("no session found: %s", in.ShortID)
 	}
 	return key, err
 }

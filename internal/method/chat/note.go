@@ -92,7 +92,7 @@ func (m methods) inject(ctx context.Context, _ rpc.Peer, in wire.ChatInject) (wi
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		meta, err := tx.Sessions().Get(key)
 		if errors.Is(err, chela.ErrNotFound) {
-			return wire.Errorf(wire.InvalidRequest, "session not found")
+			return shape.NoSession("session not found")
 		}
 		if err != nil {
 			return err

@@ -105,7 +105,7 @@ func TestApprove(t *testing.T) {
 		t.Errorf("told: %+v", e)
 	}
 	err := h.Call(t.Context(), wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: ok.ID}, nil)
-	if we, is := errors.AsType[*wire.Error](err); !is || we.Code != wire.InvalidRequest || we.Message != "unknown requestId" {
+	if we, is := errors.AsType[*wire.Error](err); !is || we.Code != wire.InvalidRequest || we.Message != "unknown requestId" || we.Detail() != wire.DetailNotFound {
 		t.Errorf("approved twice: %v", err)
 	}
 

@@ -27,6 +27,7 @@ import (
 	"github.com/chela-ai/chela/internal/method/chat"
 	"github.com/chela-ai/chela/internal/method/commands"
 	"github.com/chela-ai/chela/internal/method/devices"
+	"github.com/chela-ai/chela/internal/method/files"
 	"github.com/chela-ai/chela/internal/method/models"
 	"github.com/chela-ai/chela/internal/method/nodes"
 	"github.com/chela-ai/chela/internal/method/sessions"
@@ -146,6 +147,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 				return ref.String(), err
 			},
 		}),
+		files.Methods(files.Options{Store: h.Store, Default: main, Agent: known, Workspace: func(chela.AgentID) string { return h.Workspace }}),
 		agents.Methods(agents.Options{Default: main, Scope: "per-sender", Agents: func() []agents.Agent {
 			return []agents.Agent{{ID: main, Name: "Chela", Files: prompt.Open(h.Workspace), Model: model}}
 		}}),

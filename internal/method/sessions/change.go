@@ -322,7 +322,11 @@ func (m methods) reset(ctx context.Context, _ rpc.Peer, in wire.SessionsReset) (
 	if err != nil {
 		return wire.SessionReset{}, err
 	}
-	if err := m.expect(ctx, key, func(meta session.Meta) error { return same(meta, in.SessionID) }); err != nil {
+	there, err := m.expect(ctx, key, func(meta session.Meta) error { return same(meta, in.SessionID) })
+	if err == nil && !there {
+		err = missing(key)
+	}
+	if err != nil {
 		return wire.SessionReset{}, err
 	}
 	if err := m.quiet(ctx, key); err != nil {
@@ -373,11 +377,12 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 		return same(meta, in.SessionID)
 	}
 	out := wire.SessionDeleted{OK: true, Key: string(key), Archived: []string{}}
-	switch err := m.expect(ctx, key, may); {
-	case errors.Is(err, chela.ErrNotFound):
-		return out, nil
-	case err != nil:
+	there, err := m.expect(ctx, key, may)
+	if err != nil {
 		return wire.SessionDeleted{}, err
+	}
+	if !there {
+		return out, nil
 	}
 	if err := m.quiet(ctx, key); err != nil {
 		return wire.SessionDeleted{}, err
@@ -416,15 +421,20 @@ func (m methods) withdrawn(asked []approval.Request) {
 	}
 }
 
-// expect looks at a session before anything of it is stopped.
-func (m methods) expect(ctx context.Context, key chela.SessionKey, ok func(session.Meta) error) error {
-	return m.o.Store.View(ctx, func(r store.Reader) error {
-		meta, err := find(r.Sessions(), key)
+// expect looks at a session before anything of it is stopped, and reports
+// whether there is one.
+func (m methods) expect(ctx context.Context, key chela.SessionKey, ok func(session.Meta) error) (there bool, err error) {
+	err = m.o.Store.View(ctx, func(r store.Reader) error {
+		meta, err := r.Sessions().Get(key)
+		if there = !errors.Is(err, chela.ErrNotFound); !there {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 		return ok(meta)
 	})
+	return there, err
 }
 
 // quiet stops what goes on in a session and waits until it has ended.

@@ -40,7 +40,7 @@ func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.SessionsResolv
 		f := found[0]
 		return wire.SessionResolved{OK: true, Key: string(f.Key), AgentID: string(f.Key.Agent()), Name: f.Label}, nil
 	case len(found) == 0 && !in.Missing:
-		return wire.SessionResolved{}, chela.Errorf(chela.CodeNotFound, "no such session: %w", chela.ErrNotFound)
+		return wire.SessionResolved{}, shape.NoSession("no such session: not found")
 	}
 	var out wire.SessionResolved
 	for _, f := range found[:min(len(found), wire.MaxCandidates)] {

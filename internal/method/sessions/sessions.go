@@ -53,6 +53,7 @@ func Methods(o Options) []rpc.Method {
 			"includeGlobal", "includeUnknown", "includeDerivedTitles", "includeActivitySummary", "configuredAgentsOnly", "excludeSystem",
 			"includePeople", "creatorId", "ownerId", "ownerFirst", "involvingMe", "involvingProfileId", "projectId", "workspaceDir"),
 		rpc.New(wire.MethodSessionsDescribe, op, chela.ScopeRead, m.describe).Accepting("includeDerivedTitles"),
+		rpc.New(wire.MethodSessionsGet, op, chela.ScopeRead, m.get),
 		rpc.New(wire.MethodSessionsResolve, op, chela.ScopeRead, m.resolve).
 			Accepting("includeGlobal", "includeUnknown", "slugHint", "spawnedBy"),
 		rpc.New(wire.MethodSessionsPreview, op, chela.ScopeRead, m.preview),
@@ -120,7 +121,7 @@ func find(r session.Reader, key chela.SessionKey) (session.Meta, error) {
 }
 
 func missing(key chela.SessionKey) error {
-	return chela.Errorf(chela.CodeNotFound, "no session %s: %w", key, chela.ErrNotFound)
+	return shape.NoSession("no session %s: not found", key)
 }
 
 // maxExport bounds an export: it is one frame.

@@ -530,8 +530,9 @@ func TestExport(t *testing.T) {
 	if got.FileName != "t0.jsonl" || len(lines) != 2 || !strings.Contains(lines[1], "hello") {
 		t.Errorf("export %+v", got)
 	}
-	if err := h.Call(t.Context(), wire.MethodSessionsExport, wire.SessionKey{Key: "nope"}, nil); err == nil {
-		t.Error("a session that does not exist was exported")
+	err := h.Call(t.Context(), wire.MethodSessionsExport, wire.SessionKey{Key: "nope"}, nil)
+	if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest || e.Detail() != wire.DetailNoSession {
+		t.Errorf("a session that does not exist: %v", err)
 	}
 }
 

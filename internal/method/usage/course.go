@@ -65,7 +65,7 @@ func (m methods) meta(r store.Reader, method, name string) (session.Meta, error)
 	}
 	meta, err := r.Sessions().Get(key)
 	if errors.Is(err, chela.ErrNotFound) {
-		return meta, wire.Errorf(wire.InvalidRequest, "No transcript found for session: %s", key)
+		return meta, shape.NoSession("No transcript found for session: %s", key)
 	}
 	return meta, err
 }
