@@ -55,6 +55,6 @@ func (p *profiles) scope(ctx context.Context, st store.Store, who chela.Principa
 		return invoke.Scope{}, err
 	}
 	return invoke.Scope{
-		Agent: key.Agent(), Dir: p.workspace(key.Agent()), Tools: p.tools, Policy: rules, Budget: p.opts.RunBudget(), Loop: p.opts.Tools.Loop,
+		Agent: key.Agent(), Dir: p.workspace(key.Agent()), Tools: p.tools[key.Agent()], Policy: rules, Budget: p.opts.RunBudget(), Loop: p.opts.Tools.Loop,
 	}, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/method/commands"
 	configmethods "github.com/chela-ai/chela/internal/method/config"
 	"github.com/chela-ai/chela/internal/method/devices"
+	"github.com/chela-ai/chela/internal/method/files"
 	"github.com/chela-ai/chela/internal/method/logs"
 	"github.com/chela-ai/chela/internal/method/models"
 	"github.com/chela-ai/chela/internal/method/nodes"
@@ -70,11 +71,15 @@ func (e *Engine) server(p parts) *gateway.Server {
 			Store: p.store, Path: db, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
 			Default: chela.DefaultAgent, Agent: e.knows, Model: func(name string) (string, error) { return e.now().models.Name(name) }, Export: export(e.files),
 		}),
+		files.Methods(files.Options{
+			Store: p.store, Default: chela.DefaultAgent, Agent: e.knows,
+			Workspace: func(id chela.AgentID) string { return e.now().workspace(id) },
+		}),
 		agents.Methods(e.agentMethods()),
 		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: e.knows}),
 		tools.Methods(tools.Options{
 			Default: chela.DefaultAgent, Agent: e.knows,
-			Tools: func(chela.AgentID) tool.Set { return e.now().tools },
+			Tools: func(id chela.AgentID) tool.Set { return e.now().tools[id] },
 			Rules: func(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
 				return e.now().ask(ctx, p.store, who, key, c)
 			},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ type profiles struct {
 	host    string
 	zone    *time.Location
 	started time.Time
-	tools   tool.Set
+	tools   map[chela.AgentID]tool.Set
 	allowed *allowlist.Source
 	prompt  prompt.Builder
 	*kept
@@ -93,32 +94,12 @@ func newProfiles(opts *settings.Settings, m *model.Set, st store.Store, o Option
 	if err := opts.Check(); err != nil {
 		return nil, err
 	}
-	run := opts.Commands(o.Environ)
-	p.allowed = opts.CommandRules(k.ruleFile, p.home)
-	run.Rules = p.allowed.Rules
-	run.Used = func(uses []allowlist.Use, command string) {
-		if err := p.allowed.Used(uses, command, time.Now()); err != nil {
-			o.Log.Warn("note that an entry of the allowlist was used", "err", err)
-		}
-	}
 	if opts.Compat == "openclaw" {
 		o.Log.Warn(`compat is "openclaw": commands run without a question unless tools.exec says otherwise`)
 	}
-	run.Commands = p.commands
-	tools, err := standard.Tools(standard.ToolConfig{
-		Image: leaves.Image, Send: leaves.Send,
-		State: o.State, Exec: run, Files: opts.Files(o.State), Fetch: opts.Tools.Web.Fetch.Options(o.Log, o.Env),
-		Search: opts.Tools.Web.Search.Options(opts.Plugins, o.Env),
-		Status: status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
-			return p.status(ctx, st, key)
-		}},
-	})
-	if err != nil {
+	p.allowed = opts.CommandRules(k.ruleFile, p.home)
+	if err := p.equip(st, o, leaves); err != nil {
 		return nil, err
-	}
-	p.tools = tool.NewSet(append(tools, o.Tools...)...)
-	for _, note := range p.tools.Notes() {
-		o.Log.Warn("tools", "note", note)
 	}
 	for _, id := range opts.Roster() {
 		dir := p.workspace(id)
@@ -133,6 +114,34 @@ func newProfiles(opts *settings.Settings, m *model.Set, st store.Store, o Option
 		}
 	}
 	return p, nil
+}
+
+// equip makes the tools of the agents, which differ in what they may reach.
+func (p *profiles) equip(st store.Store, o Options, c standard.ToolConfig) error {
+	c.State, c.Exec, c.Files = o.State, p.opts.Commands(o.Environ), p.opts.Files()
+	c.Exec.Commands, c.Exec.Rules = p.commands, p.allowed.Rules
+	c.Exec.Used = func(uses []allowlist.Use, command string) {
+		if err := p.allowed.Used(uses, command, time.Now()); err != nil {
+			o.Log.Warn("note that an entry of the allowlist was used", "err", err)
+		}
+	}
+	c.Fetch, c.Search = p.opts.Tools.Web.Fetch.Options(o.Log, o.Env), p.opts.Tools.Web.Search.Options(p.opts.Plugins, o.Env)
+	c.Status = status.Options{Location: p.zone, Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
+		return p.status(ctx, st, key)
+	}}
+	same, err := standard.Tools(c)
+	if err != nil {
+		return err
+	}
+	p.tools = map[chela.AgentID]tool.Set{}
+	for _, id := range p.opts.Roster() {
+		own := standard.Reaching(c, p.opts.Reach(id, o.State))
+		p.tools[id] = tool.NewSet(slices.Concat(same, own, o.Tools)...)
+	}
+	for _, note := range p.tools[chela.DefaultAgent].Notes() {
+		o.Log.Warn("tools", "note", note)
+	}
+	return nil
 }
 
 // workspace is the agent's home and working directory.
@@ -162,7 +171,7 @@ func (p *profiles) of(m session.Meta) (*dispatch.Profile, error) {
 	if limit := p.opts.Agent.ContextTokens; limit > 0 && (info.Context == 0 || info.Context > limit) {
 		info.Context = limit
 	}
-	tools := p.tools
+	tools := p.tools[m.Agent]
 	if !info.Compat.Tools() {
 		tools = tool.Set{} // nor is the model told of any in its prompt
 	}

@@ -66,6 +66,7 @@ var levels = []struct {
 	{"internal/hook", 1},
 	{"internal/bus", 1},
 	{"internal/shell", 1},
+	{"internal/reach", 1},
 	{"internal/allowlist", 1},
 	{"internal/sandbox", 1},
 	{"internal/compact", 1},
@@ -127,6 +128,7 @@ var beside = map[string][]string{
 	"internal/settings":         {"internal/model"},
 	"internal/compact":          {"internal/session"},
 	"internal/allowlist":        {"internal/shell"},
+	"internal/reach":            {"internal/shell", "internal/tool"},
 	"internal/store/sqlite/wal": {"internal/store/sqlite/vfs"},
 	"internal/store":            {"internal/approval", "internal/outbox", "internal/pairing", "internal/queue", "internal/run", "internal/session", "internal/usage"},
 }

@@ -15,6 +15,7 @@ import (
 const (
 	MaxPicture = 6 << 20    // bytes
 	MaxPixels  = 25_000_000 // of a picture
+	MaxFile    = 20 << 20   // bytes of a file of the person's that is taken in
 )
 
 // Judge returns the type of content, which is told by the content and not by

@@ -28,6 +28,13 @@ func ParseRef(s string) (ref string, ok bool) {
 	return s, ok && isRef(s)
 }
 
+// IsFile reports whether what a model or a person wrote names a file, and neither
+// a reference nor an address.
+func IsFile(s string) bool {
+	_, ref := ParseRef(s)
+	return !ref && !strings.Contains(s, "://")
+}
+
 // inJSON is how rows hold a reference: a field of JSON. In the text of a message
 // its quotes are escaped.
 const inJSON = `"ref":"`

@@ -39,6 +39,7 @@ type Agent struct {
 	Tools  struct {
 		policy.Config
 		Exec allowlist.Config `json:"exec"`
+		FS   FS               `json:"fs"`
 	} `json:"tools"`
 }
 

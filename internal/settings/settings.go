@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/allowlist"
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/inbound"
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/tool/exec"
 	"github.com/chela-ai/chela/internal/tool/fs"
@@ -152,10 +154,13 @@ type Tools struct {
 	Exec Exec               `json:"exec"`
 	Loop invoke.LoopOptions `json:"loopDetection"`
 	Web  web.Config         `json:"web"`
-	FS   struct {
-		Inside *bool `json:"workspaceOnly"` // nil: yes, but with compat
-	} `json:"fs"`
-	Send Send `json:"message"`
+	FS   FS                 `json:"fs"`
+	Send Send               `json:"message"`
+}
+
+// FS is tools.fs, of all agents or of one.
+type FS struct {
+	Inside *bool `json:"workspaceOnly"` // nil: of one what is said of all; of all yes, but with compat
 }
 
 // Send is tools.message.
@@ -253,19 +258,21 @@ func (o *Settings) RunBudget() usage.Budget {
 	}
 }
 
-// Files is what the file tools may do; the files of the state directory are
-// Chela's own.
-func (o *Settings) Files(state string) fs.Options {
-	patch, inside := o.Tools.Exec.Patch, o.Tools.FS.Inside
-	f := fs.Options{
-		NoPatch: patch.Enabled != nil && !*patch.Enabled,
-		Outside: o.Compat == "openclaw", PatchOutside: patch.Inside != nil && !*patch.Inside,
-		Own: []string{state},
+// Files is what the file tools may do, for all agents alike.
+func (o *Settings) Files() fs.Options {
+	patch := o.Tools.Exec.Patch
+	return fs.Options{NoPatch: patch.Enabled != nil && !*patch.Enabled, PatchOutside: patch.Inside != nil && !*patch.Inside}
+}
+
+// Reach is what the tools of an agent may reach; the files of the state
+// directory are Chela's own.
+func (o *Settings) Reach(id chela.AgentID, state string) reach.Rule {
+	r := reach.Rule{Outside: o.Compat == "openclaw", Own: []string{state}}
+	a, _ := o.Agents.find(id)
+	if inside := cmp.Or(a.Tools.FS.Inside, o.Tools.FS.Inside); inside != nil {
+		r.Outside = !*inside
 	}
-	if inside != nil {
-		f.Outside = !*inside
-	}
-	return f
+	return r
 }
 
 // Commands is what the exec tool may do.

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/llm/anthropic"
 	"github.com/chela-ai/chela/internal/llm/offline"
 	"github.com/chela-ai/chela/internal/llm/openai"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/sandbox/host"
 	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/tool"
@@ -66,15 +67,15 @@ func Provider(c ProviderConfig) (llm.Provider, error) {
 type ToolConfig struct {
 	State  string       // directory whose mark commands carry, for Sweep; "": none
 	Exec   exec.Options // without its broker; with its Commands there is the tool process
-	Files  fs.Options
+	Files  fs.Options   // its Reach is each agent's, see Reaching
 	Status status.Options
-	Image  *media.Options     // nil: the tool is off
-	Send   *message.Options   // nil: the tool message is off
+	Image  *media.Options     // nil: the tool is off; its Reach as that of Files
+	Send   *message.Options   // nil: the tool message is off; the same
 	Fetch  *web.FetchOptions  // nil: the tool is off
 	Search *web.SearchOptions // nil: the tool is off
 }
 
-// Tools makes the tools.
+// Tools makes the tools that are the same for all agents.
 func Tools(c ToolConfig) ([]tool.Tool, error) {
 	mark, err := markOf(c.State)
 	if err != nil {
@@ -85,15 +86,9 @@ func Tools(c ToolConfig) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := append(fs.New(c.Files), run, status.New(c.Status))
+	tools := []tool.Tool{run, status.New(c.Status)}
 	if c.Exec.Commands != nil {
 		tools = append(tools, c.Exec.Commands.Tool())
-	}
-	if c.Image != nil {
-		tools = append(tools, media.New(*c.Image))
-	}
-	if c.Send != nil {
-		tools = append(tools, message.New(*c.Send))
 	}
 	if c.Fetch != nil {
 		tools = append(tools, web.NewFetch(*c.Fetch))
@@ -106,6 +101,24 @@ func Tools(c ToolConfig) ([]tool.Tool, error) {
 		tools = append(tools, search)
 	}
 	return tools, nil
+}
+
+// Reaching makes the tools that name files of the person's: for the agents that
+// the rule is of.
+func Reaching(c ToolConfig, r reach.Rule) []tool.Tool {
+	c.Files.Reach = r
+	tools := fs.New(c.Files)
+	if c.Image != nil {
+		o := *c.Image
+		o.Reach = r
+		tools = append(tools, media.New(o))
+	}
+	if c.Send != nil {
+		o := *c.Send
+		o.Reach = r
+		tools = append(tools, message.New(o))
+	}
+	return tools
 }
 
 // Sweep ends the commands that the tools of a process which was killed left

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/standard"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/tool/exec"
@@ -31,10 +32,12 @@ func TestProvider(t *testing.T) {
 }
 
 func TestTools(t *testing.T) {
-	tools, err := standard.Tools(standard.ToolConfig{Exec: exec.Options{Commands: exec.NewCommands(exec.CommandOptions{})}, Fetch: &web.FetchOptions{}, Search: &web.SearchOptions{}})
+	c := standard.ToolConfig{Exec: exec.Options{Commands: exec.NewCommands(exec.CommandOptions{})}, Fetch: &web.FetchOptions{}, Search: &web.SearchOptions{}}
+	tools, err := standard.Tools(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	tools = append(tools, standard.Reaching(c, reach.Rule{})...)
 	set := tool.NewSet(tools...)
 	want := []string{"apply_patch", "edit", "exec", "find", "grep", "ls", "process", "read", "session_status", "web_fetch", "web_search", "write"}
 	got := slices.Sorted(slices.Values(set.Names()))
@@ -65,7 +68,7 @@ func TestTools(t *testing.T) {
 	if _, err := standard.Tools(standard.ToolConfig{Search: &web.SearchOptions{Provider: "altavista"}}); err == nil {
 		t.Error("a search service that there is not was taken")
 	}
-	if tools, err := standard.Tools(standard.ToolConfig{}); err != nil || len(tools) != len(want)-3 {
+	if tools, err := standard.Tools(standard.ToolConfig{}); err != nil || len(tools) != 2 {
 		t.Errorf("%d tools without the web and the background, %v", len(tools), err)
 	}
 	if _, err := standard.Tools(standard.ToolConfig{Exec: exec.Options{DangerousPatterns: []string{"("}}}); err == nil {

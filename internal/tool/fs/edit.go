@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/figure"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -59,35 +60,35 @@ func edit(_ context.Context, w *workspace, a editArgs) (tool.Result, error) {
 	}
 	switch n := occurrences(data, old); {
 	case n == 0:
-		return tool.Result{}, fmt.Errorf("oldText does not occur in %s; read the file again and copy the text exactly", show(a.Path))
+		return tool.Result{}, fmt.Errorf("oldText does not occur in %s; read the file again and copy the text exactly", reach.Show(a.Path))
 	case n > 1:
-		return tool.Result{}, fmt.Errorf("oldText occurs %d times in %s; nothing was changed: give a longer piece that occurs once", n, show(a.Path))
+		return tool.Result{}, fmt.Errorf("oldText occurs %d times in %s; nothing was changed: give a longer piece that occurs once", n, reach.Show(a.Path))
 	}
 	at := bytes.Index(data, old)
 	out := bytes.Join([][]byte{data[:at], repl, data[at+len(old):]}, nil)
-	if now, err := w.root.Lstat(name); err != nil || !now.ModTime().Equal(info.ModTime()) || now.Size() != info.Size() {
-		return tool.Result{}, fmt.Errorf("%s was changed by something else meanwhile; read it again", show(a.Path))
+	if now, err := w.Root.Lstat(name); err != nil || !now.ModTime().Equal(info.ModTime()) || now.Size() != info.Size() {
+		return tool.Result{}, fmt.Errorf("%s was changed by something else meanwhile; read it again", reach.Show(a.Path))
 	}
-	if err := atomicfile.WriteIn(w.root, name, out, 0o644); err != nil {
-		return tool.Result{}, w.fault(a.Path, err)
+	if err := atomicfile.WriteIn(w.Root, name, out, 0o644); err != nil {
+		return tool.Result{}, w.Fault(a.Path, err)
 	}
 	line := 1 + bytes.Count(data[:at], []byte("\n"))
-	return tool.Text(fmt.Sprintf("Edited %s at line %d (%d lines out, %d in).", show(a.Path), line, lineCount(old), lineCount(repl))), nil
+	return tool.Text(fmt.Sprintf("Edited %s at line %d (%d lines out, %d in).", reach.Show(a.Path), line, lineCount(old), lineCount(repl))), nil
 }
 
 // slurp reads a file that will be replaced.
 func (w *workspace) slurp(path, name string) ([]byte, fs.FileInfo, error) {
-	f, info, err := w.openFile(path, name)
+	f, info, err := w.OpenFile(path, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
 	if info.Size() > maxEdit {
-		return nil, nil, fmt.Errorf("%s is too large to edit (%s; the limit is %s)", show(path), figure.Bytes(info.Size()), figure.Bytes(maxEdit))
+		return nil, nil, fmt.Errorf("%s is too large to edit (%s; the limit is %s)", reach.Show(path), figure.Bytes(info.Size()), figure.Bytes(maxEdit))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxEdit+1))
 	if err != nil {
-		return nil, nil, w.fault(path, err)
+		return nil, nil, w.Fault(path, err)
 	}
 	return data, info, nil
 }

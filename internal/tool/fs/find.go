@@ -11,6 +11,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -66,7 +67,7 @@ func find(ctx context.Context, w *workspace, a findArgs) (tool.Result, error) {
 			return errEnough
 		}
 		n++
-		b.WriteString(w.shown(name))
+		b.WriteString(w.Shown(name))
 		if e.IsDir() {
 			b.WriteByte('/')
 		}
@@ -78,7 +79,7 @@ func find(ctx context.Context, w *workspace, a findArgs) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	if n == 0 {
-		return tool.Text("Nothing matches " + show(a.Pattern) + "." + w.passed()), nil
+		return tool.Text("Nothing matches " + reach.Show(a.Pattern) + "." + w.passed()), nil
 	}
 	if more {
 		fmt.Fprintf(&b, "\n[The first %d; there are more. Use a narrower pattern or a higher limit.]", n)
@@ -94,7 +95,7 @@ var errEnough = errors.New("enough")
 func glob(pattern string) (func(rel string) bool, error) {
 	pattern = strings.TrimPrefix(pattern, "./")
 	if !doublestar.ValidatePattern(pattern) {
-		return nil, fmt.Errorf("pattern %s is not a glob", show(pattern))
+		return nil, fmt.Errorf("pattern %s is not a glob", reach.Show(pattern))
 	}
 	if !strings.Contains(pattern, "/") {
 		return func(rel string) bool { return doublestar.MatchUnvalidated(pattern, path.Base(rel)) }, nil
@@ -106,14 +107,14 @@ func glob(pattern string) (func(rel string) bool, error) {
 // name in the workspace and the path relative to where the walk began. It
 // follows no links, skips .git, what is hidden and what cannot be read.
 func (w *workspace) walk(ctx context.Context, p, start string, f func(name, rel string, e fs.DirEntry) error) error {
-	info, err := w.root.Stat(start)
+	info, err := w.Root.Stat(start)
 	if err != nil {
-		return w.fault(p, err)
+		return w.Fault(p, err)
 	}
 	if !info.IsDir() {
 		return f(start, path.Base(start), fs.FileInfoToDirEntry(info))
 	}
-	return fs.WalkDir(w.root.FS(), w.real(start), func(name string, e fs.DirEntry, err error) error {
+	return fs.WalkDir(w.Root.FS(), w.Real(start), func(name string, e fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -123,11 +124,11 @@ func (w *workspace) walk(ctx context.Context, p, start string, f func(name, rel 
 		if e.IsDir() && e.Name() == ".git" {
 			return fs.SkipDir
 		}
-		rel := strings.TrimPrefix(name, w.real(start)+"/")
-		if rel == "." || name == w.real(start) {
+		rel := strings.TrimPrefix(name, w.Real(start)+"/")
+		if rel == "." || name == w.Real(start) {
 			return nil
 		}
-		if w.hide != nil && w.hide(name) {
+		if w.Hides(name) {
 			w.hidden++
 			if e.IsDir() {
 				return fs.SkipDir

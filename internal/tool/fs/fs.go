@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -14,16 +15,9 @@ type Options struct {
 	MaxImage int64 // largest image that a model is shown, in bytes; 0: 3.75 MB
 	NoPatch  bool  // leaves out apply_patch
 
-	// Outside lets the tools reach the person's files outside of the workspace,
-	// and PatchOutside apply_patch. A person is asked about what changes files
-	// there, and about what is private.
-	Outside, PatchOutside bool
-	Own                   []string // Chela's own files and folders, which are private too
+	Reach        reach.Rule // what they may reach
+	PatchOutside bool       // what holds for apply_patch in the place of Reach.Outside
 }
-
-// further is what the description of a tool that may leave the workspace says
-// beside the rest.
-const further = "Other files of this machine are reached by absolute paths, or from ~. The person is asked before they are changed, and before private ones are read."
 
 //go:embed *.md
 var texts embed.FS
@@ -35,7 +29,7 @@ func New(o Options) []tool.Tool {
 	}
 	tools := []tool.Tool{newRead(o), newWrite(o), newEdit(o), newLs(o), newFind(o), newGrep(o)}
 	if !o.NoPatch {
-		o.Outside = o.PatchOutside
+		o.Reach.Outside = o.PatchOutside
 		tools = append(tools, newPatch(o))
 	}
 	return tools
@@ -48,8 +42,7 @@ type paths interface{ paths() []string }
 type fileTool[A paths] struct {
 	spec tool.Spec
 	run  func(ctx context.Context, w *workspace, args A) (tool.Result, error)
-	far  bool     // it may leave the workspace
-	own  []string // Chela's own
+	rule reach.Rule
 }
 
 // newTool returns the tool with the description that is beside its source.
@@ -59,12 +52,17 @@ func newTool[A paths](o Options, s tool.Spec, run func(context.Context, *workspa
 		panic(err)
 	}
 	s.Description = string(text)
-	t := &fileTool[A]{s, run, o.Outside, o.Own}
-	if !o.Outside {
-		return t
+	use := reach.Changes
+	if s.Effect == tool.Reads {
+		use = reach.Reads
 	}
-	t.spec.Description += "\n" + further
-	return farTool[A]{t}
+	return o.Reach.Guard(&fileTool[A]{s, run, o.Reach}, use, func(raw json.RawMessage) ([]string, error) {
+		var args A
+		if err := json.Unmarshal(raw, &args); err != nil {
+			return nil, err
+		}
+		return args.paths(), nil
+	})
 }
 
 func (t *fileTool[A]) Spec() tool.Spec { return t.spec }
@@ -77,15 +75,10 @@ func (t *fileTool[A]) Run(ctx context.Context, c tool.Call) (tool.Result, error)
 	if err := json.Unmarshal(c.Args, &args); err != nil {
 		return tool.Result{}, fmt.Errorf("arguments: %w", err)
 	}
-	w, err := open(c.Dir)
+	dir, err := t.rule.Open(c.Dir)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer w.close()
-	if t.far {
-		if w.reach, err = newReach(c.Dir, t.own); err != nil {
-			return tool.Result{}, err
-		}
-	}
-	return t.run(ctx, w, args)
+	defer dir.Close()
+	return t.run(ctx, &workspace{Dir: dir}, args)
 }

@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/tool/fs"
 	"github.com/chela-ai/chela/internal/tool/tooltest"
@@ -124,7 +125,7 @@ func TestConformance(t *testing.T) {
 		"find":        {`{"pattern":"*.go"}`, `{"pattern":"**/*","path":"sub","limit":5}`, `{"pattern":"nothing"}`},
 		"grep":        {`{"pattern":"t[wh]"}`, `{"pattern":"TWO","ignoreCase":true,"literal":true,"glob":"*.go","context":1}`},
 	}
-	for _, tl := range append(fs.New(fs.Options{}), fs.New(fs.Options{Outside: true, PatchOutside: true})...) {
+	for _, tl := range append(fs.New(fs.Options{}), fs.New(fs.Options{Reach: reach.Rule{Outside: true}, PatchOutside: true})...) {
 		name := tl.Spec().Name
 		t.Run(name, func(t *testing.T) { tooltest.Run(t, tl, tooltest.Options{Args: args[name], Setup: setup}) })
 	}

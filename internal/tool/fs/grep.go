@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -126,9 +127,9 @@ func newSearch(w *workspace, a grepArgs) (*search, error) {
 
 // file searches one file; what cannot be read is passed over.
 func (s *search) file(ctx context.Context, name string) error {
-	f, info, err := s.w.openFile(name, name)
+	f, info, err := s.w.OpenFile(name, name)
 	if err != nil {
-		if info, e := s.w.root.Stat(name); e == nil && links(info) > 1 {
+		if info, e := s.w.Root.Stat(name); e == nil && reach.Links(info) > 1 {
 			s.skipped++
 		}
 		return nil
@@ -145,7 +146,7 @@ func (s *search) file(ctx context.Context, name string) error {
 
 func (s *search) scan(ctx context.Context, name string, l *lines) error {
 	var m *masker
-	if secretFile(name) {
+	if reach.Secret(name) {
 		m = &masker{}
 	}
 	var before []string // up to s.around lines that were not shown
@@ -200,7 +201,7 @@ func onlyContext(err error) error {
 }
 
 func (s *search) show(name string, line int, mark, text string) {
-	fmt.Fprintf(&s.text, "%s%s%d%s %s\n", s.w.shown(name), mark, line, mark, printable(brief(text)))
+	fmt.Fprintf(&s.text, "%s%s%d%s %s\n", s.w.Shown(name), mark, line, mark, printable(brief(text)))
 }
 
 func brief(text string) string {

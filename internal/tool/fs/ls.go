@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/figure"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -40,21 +41,21 @@ func ls(ctx context.Context, w *workspace, a lsArgs) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	info, err := w.root.Stat(name)
+	info, err := w.Root.Stat(name)
 	if err != nil {
-		return tool.Result{}, w.fault(a.Path, err)
+		return tool.Result{}, w.Fault(a.Path, err)
 	}
 	if !info.IsDir() {
-		return tool.Result{}, fmt.Errorf("%s is not a folder; use read", show(a.Path))
+		return tool.Result{}, fmt.Errorf("%s is not a folder; use read", reach.Show(a.Path))
 	}
-	sub, err := w.root.OpenRoot(name)
+	sub, err := w.Root.OpenRoot(name)
 	if err != nil {
-		return tool.Result{}, w.fault(a.Path, err)
+		return tool.Result{}, w.Fault(a.Path, err)
 	}
 	defer func() { _ = sub.Close() }()
 	f, err := sub.Open(".")
 	if err != nil {
-		return tool.Result{}, w.fault(a.Path, err)
+		return tool.Result{}, w.Fault(a.Path, err)
 	}
 	defer f.Close()
 	var entries []fs.DirEntry
@@ -69,7 +70,7 @@ func ls(ctx context.Context, w *workspace, a lsArgs) (tool.Result, error) {
 			break
 		}
 		if err != nil {
-			return tool.Result{}, w.fault(a.Path, err)
+			return tool.Result{}, w.Fault(a.Path, err)
 		}
 	}
 	if ctx.Err() != nil {
@@ -92,19 +93,19 @@ func ls(ctx context.Context, w *workspace, a lsArgs) (tool.Result, error) {
 
 // entry writes a line for an entry of a folder.
 func (w *workspace) entry(dir string, e fs.DirEntry) string {
-	full, name := join(dir, e.Name()), show(e.Name())
+	full, name := join(dir, e.Name()), reach.Show(e.Name())
 	if e.Type()&fs.ModeSymlink == 0 {
 		return kind(e.Type()) + " " + name + detail(e)
 	}
-	target, _ := w.root.Readlink(full)
-	info, err := w.root.Stat(full)
+	target, _ := w.Root.Readlink(full)
+	info, err := w.Root.Stat(full)
 	switch {
 	case err == nil:
-		return kind(info.Mode()) + " " + name + " -> " + show(target)
-	case escapes(err):
-		return "[link] " + name + " -> " + show(target) + " (leads out of the " + map[bool]string{true: "folder)", false: "workspace)"}[w.outside]
+		return kind(info.Mode()) + " " + name + " -> " + reach.Show(target)
+	case reach.Escapes(err):
+		return "[link] " + name + " -> " + reach.Show(target) + " (leads out of the " + map[bool]string{true: "folder)", false: "workspace)"}[w.Outside]
 	}
-	return "[link] " + name + " -> " + show(target) + " (dangling)"
+	return "[link] " + name + " -> " + reach.Show(target) + " (dangling)"
 }
 
 func kind(m fs.FileMode) string {

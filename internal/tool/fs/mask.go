@@ -1,25 +1,10 @@
 package fs
 
 import (
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 )
-
-// secretFile reports whether a file holds secrets by its name: .env and
-// .env.local, but not .env.example.
-func secretFile(name string) bool {
-	base := strings.ToLower(filepath.Base(name))
-	if base != ".env" && base != ".envrc" && !strings.HasPrefix(base, ".env.") {
-		return false
-	}
-	switch filepath.Ext(base) {
-	case ".example", ".sample", ".template", ".dist", ".md":
-		return false
-	}
-	return true
-}
 
 // masker hides the values of a .env file, line by line. A value in quotes may
 // go over several lines.

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -84,7 +84,7 @@ func (t *tree) get(path string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := filepath.Join(w.dir, name)
+	key := filepath.Join(w.Path, name)
 	if f := t.files[key]; f != nil {
 		return f, nil
 	}
@@ -110,9 +110,9 @@ func (t *tree) apply(s section) error {
 	case err != nil:
 		return err
 	case s.op == addFile && !f.gone:
-		return fmt.Errorf("%s exists already; update it", show(s.path))
+		return fmt.Errorf("%s exists already; update it", reach.Show(s.path))
 	case s.op != addFile && f.gone:
-		return fmt.Errorf("%s does not exist", show(s.path))
+		return fmt.Errorf("%s does not exist", reach.Show(s.path))
 	}
 	switch s.op {
 	case addFile:
@@ -122,15 +122,15 @@ func (t *tree) apply(s section) error {
 		}
 		return nil
 	case deleteFile:
-		if t.w.isLink(s.path) {
-			return fmt.Errorf("%s is a symbolic link; use exec to delete it", show(s.path))
+		if t.w.IsLink(s.path) {
+			return fmt.Errorf("%s is a symbolic link; use exec to delete it", reach.Show(s.path))
 		}
 		f.gone = true
 		return nil
 	}
 	out, err := apply(string(f.is), s.hunks)
 	if err != nil {
-		return fmt.Errorf("%s: %w", show(s.path), err)
+		return fmt.Errorf("%s: %w", reach.Show(s.path), err)
 	}
 	if s.to == "" {
 		f.is = []byte(out)
@@ -141,25 +141,11 @@ func (t *tree) apply(s section) error {
 	case err != nil:
 		return err
 	case !to.gone:
-		return fmt.Errorf("%s exists already; %s cannot be moved there", show(s.to), show(s.path))
+		return fmt.Errorf("%s exists already; %s cannot be moved there", reach.Show(s.to), reach.Show(s.path))
 	}
 	to.is, to.gone, to.from = []byte(out), false, f
 	f.gone = true
 	return nil
-}
-
-// isLink reports whether a path, whose name is known to be good, is a symbolic
-// link itself.
-func (w *workspace) isLink(path string) bool {
-	var info fs.FileInfo
-	var err error
-	if w.reach != nil {
-		info, err = os.Lstat(w.reach.abs(path))
-	} else {
-		name, _ := w.name(path)
-		info, err = w.root.Lstat(name)
-	}
-	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // write writes the files, one after another: the new and the changed first.
@@ -200,14 +186,14 @@ func (t *tree) partly(done []string, err error) error {
 
 // unchanged returns an error when a file is not what was read.
 func (f *file) unchanged() error {
-	now, err := f.w.root.Lstat(f.name)
+	now, err := f.w.Root.Lstat(f.name)
 	switch {
 	case f.had == nil && errors.Is(err, fs.ErrNotExist):
 		return nil
 	case f.had != nil && err == nil && now.ModTime().Equal(f.had.ModTime()) && now.Size() == f.had.Size():
 		return nil
 	}
-	return fmt.Errorf("%s was changed by something else meanwhile; read it again", show(f.path))
+	return fmt.Errorf("%s was changed by something else meanwhile; read it again", reach.Show(f.path))
 }
 
 // leave makes one file what it is to be, and says what that was.
@@ -217,30 +203,30 @@ func (f *file) leave() (string, error) {
 	case f.gone && f.had == nil: // it came and went
 		return "", nil
 	case f.gone:
-		if err := w.root.Remove(f.name); err != nil {
-			return "", w.fault(f.path, err)
+		if err := w.Root.Remove(f.name); err != nil {
+			return "", w.Fault(f.path, err)
 		}
-		return "D " + show(f.path), nil
+		return "D " + reach.Show(f.path), nil
 	case f.had != nil && bytes.Equal(f.is, f.was):
 		return "", nil
 	}
-	perm, line := fs.FileMode(0o644), "A "+show(f.path)
+	perm, line := fs.FileMode(0o644), "A "+reach.Show(f.path)
 	switch {
 	case f.had != nil:
-		line = "M " + show(f.path)
+		line = "M " + reach.Show(f.path)
 	case f.from != nil:
-		line += " (from " + show(f.from.path) + ")"
+		line += " (from " + reach.Show(f.from.path) + ")"
 		if f.from.had != nil {
 			perm = f.from.had.Mode().Perm()
 		}
 	}
 	if dir := filepath.Dir(f.name); dir != "." {
-		if err := w.root.MkdirAll(dir, 0o755); err != nil {
-			return "", w.fault(f.path, err)
+		if err := w.Root.MkdirAll(dir, 0o755); err != nil {
+			return "", w.Fault(f.path, err)
 		}
 	}
-	if err := atomicfile.WriteIn(w.root, f.name, f.is, perm); err != nil {
-		return "", w.fault(f.path, err)
+	if err := atomicfile.WriteIn(w.Root, f.name, f.is, perm); err != nil {
+		return "", w.Fault(f.path, err)
 	}
 	return line, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/figure"
+	"github.com/chela-ai/chela/internal/reach"
 )
 
 // maxPatch is the longest patch, in bytes.
@@ -185,7 +186,7 @@ func (r *patchReader) update(s *section) error {
 		s.hunks = append(s.hunks, h)
 	}
 	if len(s.hunks) == 0 && s.to == "" {
-		return r.errorf("nothing is said about %s", show(s.path))
+		return r.errorf("nothing is said about %s", reach.Show(s.path))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 	"github.com/chela-ai/chela/internal/tool/fs"
 	"github.com/chela-ai/chela/internal/tool/tooltest"
@@ -30,7 +31,7 @@ func newHouse(t *testing.T) *house {
 	}
 	home, state := filepath.Join(parent, "ann"), filepath.Join(parent, "state")
 	t.Setenv("HOME", home)
-	h := &house{&box{t, filepath.Join(home, "ws"), tool.NewSet(fs.New(fs.Options{Outside: true, PatchOutside: true, Own: []string{state}})...)}, home, state}
+	h := &house{&box{t, filepath.Join(home, "ws"), tool.NewSet(fs.New(fs.Options{Reach: reach.Rule{Outside: true, Own: []string{state}}, PatchOutside: true})...)}, home, state}
 	for name, content := range map[string]string{
 		"ws/plain": "inside\n", "project/main.go": "package main\n", "project/deep/er/x.go": "package " + canary + "\n", "project/.env": "KEY=" + canary + "\n",
 		"project/server.pem": canary + "\n", "project/.git/config": canary + "\n", ".ssh/id_rsa": canary + "\n", "../state/chela.json": canary + "\n",
@@ -81,9 +82,9 @@ func (h *house) free(name string, args m) string {
 
 func TestOutside(t *testing.T) {
 	t.Run("a workspace is not left unless it is said so", func(t *testing.T) {
-		for _, o := range []fs.Options{{}, {PatchOutside: true}, {Outside: true}} {
+		for _, o := range []fs.Options{{}, {PatchOutside: true}, {Reach: reach.Rule{Outside: true}}} {
 			for _, tl := range fs.New(o) {
-				far := o.Outside
+				far := o.Reach.Outside
 				if tl.Spec().Name == "apply_patch" {
 					far = o.PatchOutside
 				}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -52,29 +53,29 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 	if err != nil {
 		return tool.Result{}, err
 	}
-	f, info, err := w.openFile(a.Path, name)
+	f, info, err := w.OpenFile(a.Path, name)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer f.Close()
 	head, rest, err := beginning(f, info.Size())
 	if err != nil {
-		return tool.Result{}, w.fault(a.Path, err)
+		return tool.Result{}, w.Fault(a.Path, err)
 	}
 	mime := http.DetectContentType(head)
 	switch {
 	case len(head) == 0:
-		return tool.Text(show(a.Path) + " is empty."), nil
+		return tool.Text(reach.Show(a.Path) + " is empty."), nil
 	case isImage(mime):
 		return image(f, head, mime, a.Path, info.Size(), maxImage)
 	case binary(head):
-		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", show(a.Path), mime, figure.Bytes(info.Size()))), nil
+		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", reach.Show(a.Path), mime, figure.Bytes(info.Size()))), nil
 	}
 	p := &page{path: a.Path, first: max(a.Offset, 1), limit: a.Limit}
 	if p.limit <= 0 {
 		p.limit = defaultLines
 	}
-	if secretFile(w.real(name)) {
+	if reach.Secret(w.Real(name)) {
 		p.mask = &masker{}
 	}
 	if err := p.fill(ctx, newLines(head, rest)); err != nil {
@@ -94,15 +95,15 @@ func isImage(mime string) bool {
 func image(f *os.File, head []byte, mime, path string, n, most int64) (tool.Result, error) {
 	if n > most {
 		return tool.Text(fmt.Sprintf("%s is an image (%s, %s); images above %s are not shown. Make it smaller first.",
-			show(path), mime, figure.Bytes(n), figure.Bytes(most))), nil
+			reach.Show(path), mime, figure.Bytes(n), figure.Bytes(most))), nil
 	}
 	rest, err := io.ReadAll(io.LimitReader(f, most-int64(len(head))+1))
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("read %s: %w", show(path), err)
+		return tool.Result{}, fmt.Errorf("read %s: %w", reach.Show(path), err)
 	}
 	data := append(head, rest...)
 	return tool.Result{Content: []llm.Part{
-		llm.Text(fmt.Sprintf("%s (%s, %s)", show(path), mime, figure.Bytes(int64(len(data))))),
+		llm.Text(fmt.Sprintf("%s (%s, %s)", reach.Show(path), mime, figure.Bytes(int64(len(data))))),
 		llm.Image(mime, data),
 	}}, nil
 }
@@ -157,7 +158,7 @@ func (p *page) end(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return fmt.Errorf("read %s: %w", show(p.path), err)
+	return fmt.Errorf("read %s: %w", reach.Show(p.path), err)
 }
 
 // clean returns a line as it is shown.
@@ -182,7 +183,7 @@ func (p *page) clean(line line) string {
 func (p *page) result() tool.Result {
 	var notes []string
 	if p.lines == 0 {
-		notes = append(notes, fmt.Sprintf("%s has %d lines; offset %d is past its end.", show(p.path), p.seen, p.first))
+		notes = append(notes, fmt.Sprintf("%s has %d lines; offset %d is past its end.", reach.Show(p.path), p.seen, p.first))
 	}
 	if p.more != "" {
 		notes = append(notes, fmt.Sprintf("Lines %d-%d. %s", p.first, p.first+p.lines-1, p.more))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/atomicfile"
 	"github.com/chela-ai/chela/internal/figure"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -48,30 +49,29 @@ func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
 		verb = "Replaced"
 	}
 	if dir := filepath.Dir(name); dir != "." {
-		if err := w.root.MkdirAll(dir, 0o755); err != nil {
-			return tool.Result{}, w.fault(a.Path, err)
+		if err := w.Root.MkdirAll(dir, 0o755); err != nil {
+			return tool.Result{}, w.Fault(a.Path, err)
 		}
 	}
-	if err := atomicfile.WriteIn(w.root, name, []byte(a.Content), 0o644); err != nil {
-		return tool.Result{}, w.fault(a.Path, err)
+	if err := atomicfile.WriteIn(w.Root, name, []byte(a.Content), 0o644); err != nil {
+		return tool.Result{}, w.Fault(a.Path, err)
 	}
-	return tool.Text(fmt.Sprintf("%s %s (%s).", verb, show(a.Path), figure.Bytes(int64(len(a.Content))))), nil
+	return tool.Text(fmt.Sprintf("%s %s (%s).", verb, reach.Show(a.Path), figure.Bytes(int64(len(a.Content))))), nil
 }
 
 // replaceable returns what a file that is to be written is now; nil: nothing.
 func (w *workspace) replaceable(path, name string) (fs.FileInfo, error) {
-	info, err := w.root.Lstat(name)
+	info, err := w.Root.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, w.fault(path, err)
+		return nil, w.Fault(path, err)
 	case info.Mode()&fs.ModeSymlink != 0: // one that could be followed was
-		return nil, w.escape(path)
-	case regular(path, info) != nil:
-		return nil, regular(path, info)
-	case links(info) > 1:
-		return nil, manyNames(path)
+		return nil, w.Escape(path)
+	}
+	if err := reach.Plain(path, info); err != nil {
+		return nil, err
 	}
 	return info, nil
 }
@@ -83,14 +83,14 @@ func (w *workspace) target(path string) (*workspace, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	name = w.real(name)
+	name = w.Real(name)
 	whole := name
-	if w.outside {
-		whole = filepath.Join(w.dir, name)
+	if w.Outside {
+		whole = filepath.Join(w.Path, name)
 	}
 	for part := range strings.SplitSeq(filepath.ToSlash(whole), "/") {
 		if part = strings.ToLower(strings.Map(visible, part)); part == ".git" || part == "git~1" {
-			return nil, "", fmt.Errorf("%s is inside .git, which is not written by file tools; use git through exec", show(path))
+			return nil, "", fmt.Errorf("%s is inside .git, which is not written by file tools; use git through exec", reach.Show(path))
 		}
 	}
 	return w, name, nil

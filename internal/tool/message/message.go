@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/chunk"
 	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/outbox"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/store"
 	"github.com/chela-ai/chela/internal/tool"
@@ -25,6 +27,7 @@ const defaultWait = 10 * time.Second
 type Options struct {
 	Store   store.Store
 	Files   *media.Files
+	Reach   reach.Rule // which files it may send
 	Publish func(chela.Event)
 
 	// Channels returns the channels that are configured, with why one is not
@@ -55,7 +58,11 @@ func New(o Options) tool.Tool {
 	if o.Wait == 0 {
 		o.Wait = defaultWait
 	}
-	return messageTool{o}
+	return o.Reach.Guard(messageTool{o}, reach.Sends, func(raw json.RawMessage) ([]string, error) {
+		var a args
+		err := json.Unmarshal(raw, &a)
+		return slices.DeleteFunc(a.Media, func(name string) bool { return !media.IsFile(name) }), err
+	})
 }
 
 type messageTool struct{ Options }

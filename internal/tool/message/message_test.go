@@ -368,9 +368,9 @@ func TestTarget(t *testing.T) {
 		{"another agent's session", nil, local, message.Cross{}, m{"to": "agent:ops:main"}, chela.Address{}, "another agent's"},
 		{"a session that there is not", nil, local, message.Cross{}, m{"to": "agent:main:none"}, chela.Address{}, "there is no session"},
 		{"nothing to send", []string{"fake"}, local, message.Cross{}, m{"to": "7", "message": " "}, chela.Address{}, "neither a text nor a file"},
-		{"MS-05 a file outside of the workspace", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"/etc/hosts"}}, chela.Address{}, "outside of the workspace"},
-		{"MS-05 or above it", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"../x"}}, chela.Address{}, "outside of the workspace"},
-		{"no such file", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"none.png"}}, chela.Address{}, "no such file"},
+		{"MS-05 a file outside of the workspace", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"/etc/hosts"}}, chela.Address{}, "outside the workspace"},
+		{"MS-05 or above it", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"../x"}}, chela.Address{}, "outside the workspace"},
+		{"no such file", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"none.png"}}, chela.Address{}, "none.png does not exist"},
 		{"no such reference", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"media:" + strings.Repeat("0", 32)}}, chela.Address{}, "it is gone"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (t messageTool) files(dir string, names []string) ([]chela.Media, error) {
 	for _, name := range names {
 		m, err := t.file(dir, name)
 		if err != nil {
-			return nil, fmt.Errorf("media %s: %w", name, err)
+			return nil, fmt.Errorf("media: %w", err)
 		}
 		out = append(out, m)
 	}
@@ -36,23 +36,23 @@ func (t messageTool) files(dir string, names []string) ([]chela.Media, error) {
 }
 
 func (t messageTool) file(dir, name string) (chela.Media, error) {
-	if strings.Contains(name, "://") && !strings.HasPrefix(name, media.Scheme) {
-		return chela.Media{}, errors.New("this is an address, not a file; bring it into the workspace first")
+	if media.IsFile(name) {
+		data, err := t.Reach.Read(dir, name, media.MaxFile)
+		if err != nil {
+			return chela.Media{}, err
+		}
+		return t.Files.Keep(chela.Media{Name: filepath.Base(name), Data: data})
 	}
 	ref, ok := media.ParseRef(name)
-	if ok {
-		data, err := t.Files.Read(ref)
-		if err != nil {
-			return chela.Media{}, errors.New("there is no such file, or it is gone")
-		}
-		kind, err := media.Judge(data, "")
-		return chela.Media{Type: kind, Ref: ref, Bytes: len(data)}, err
+	if !ok {
+		return chela.Media{}, fmt.Errorf("%s is an address, not a file; bring it into the workspace first", name)
 	}
-	data, err := media.InDir(dir, name)
+	data, err := t.Files.Read(ref)
 	if err != nil {
-		return chela.Media{}, err
+		return chela.Media{}, fmt.Errorf("%s: there is no such file, or it is gone", name)
 	}
-	return t.Files.Keep(chela.Media{Name: filepath.Base(name), Data: data})
+	kind, err := media.Judge(data, "")
+	return chela.Media{Type: kind, Ref: ref, Bytes: len(data)}, err
 }
 
 // note writes a message into a local chat.
