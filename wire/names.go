@@ -19,6 +19,7 @@ const (
 
 	MethodSessionsList                = "sessions.list"
 	MethodSessionsDescribe            = "sessions.describe"
+	MethodSessionsGet                 = "sessions.get"
 	MethodSessionsResolve             = "sessions.resolve"
 	MethodSessionsCreate              = "sessions.create"
 	MethodSessionsPatchMany           = "sessions.patchMany"
@@ -28,6 +29,7 @@ const (
 	MethodSessionsPreview             = "sessions.preview"
 	MethodSessionsSearch              = "sessions.search"
 	MethodSessionsExport              = "sessions.export"
+	MethodSessionsImport              = "sessions.import"
 	MethodSessionsSend                = "sessions.send"
 	MethodSessionsSteer               = "sessions.steer"
 	MethodSessionsCompact             = "sessions.compact"

@@ -416,6 +416,24 @@ type SessionExported struct {
 	JSONL     string `json:"jsonl"`
 }
 
+// SessionsImport is the parameters of sessions.import.
+type SessionsImport struct {
+	JSONL   string `json:"jsonl"`
+	Key     string `json:"key,omitempty"` // of the session that it becomes, which must not exist; "": a new one
+	AgentID string `json:"agentId,omitempty"`
+}
+
+// SessionImported is the result of sessions.import.
+type SessionImported struct {
+	OK        bool   `json:"ok"`
+	Key       string `json:"key"`
+	SessionID string `json:"sessionId"`
+	Entries   int    `json:"entries"`
+	Skipped   int    `json:"skipped,omitempty"`  // lines that are damaged or of a kind that is not known
+	Branched  int    `json:"branched,omitempty"` // entries of branches that were left
+	Doubled   int    `json:"doubled,omitempty"`  // entries whose id came again; the last one counts
+}
+
 // SessionsSend is the parameters of sessions.send.
 type SessionsSend struct {
 	Key            string       `json:"key"`
@@ -438,4 +456,17 @@ type SessionsAbort struct {
 type Subscribed struct {
 	Subscribed bool   `json:"subscribed"`
 	Key        string `json:"key,omitempty"`
+}
+
+// SessionsGet is the parameters of sessions.get.
+type SessionsGet struct {
+	Key        string `json:"key,omitempty"`
+	SessionKey string `json:"sessionKey,omitempty"` // another name of key
+	AgentID    string `json:"agentId,omitempty"`
+	Limit      int    `json:"limit,omitempty"` // 0: 200
+}
+
+// SessionMessages is the result of sessions.get: the newest messages, in order.
+type SessionMessages struct {
+	Messages []Message `json:"messages"`
 }

@@ -3,6 +3,8 @@
 package conformance
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
 
 	"github.com/chela-ai/chela/wire"
@@ -13,6 +15,7 @@ import (
 var ours = map[string]string{
 	"backup.create":        "ours: a copy of the database while it is in use",
 	"sessions.export":      "ours: a conversation in the file format of OpenClaw",
+	"sessions.import":      "ours: the way back",
 	"models.status":        "ours: which models answer, and with which keys",
 	"tools.explain":        "ours: which rule decided about a tool",
 	"tools.calls":          "ours: what became of each call of a tool, and which rule decided",
@@ -27,7 +30,7 @@ var resultless = []string{
 	"device.pair.rename", "device.token.revoke", "exec.approval.get", "exec.approval.list", "exec.approval.request",
 	"exec.approval.resolve", "exec.approval.waitDecision", "health", "models.authStatus", "node.describe", "node.list",
 	"node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename",
-	"openclaw.approval.list", "plugin.approval.list", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.list",
+	"openclaw.approval.list", "plugin.approval.list", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.get", "sessions.list",
 	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
 	"sessions.reset", "sessions.send", "sessions.steer", "sessions.subscribe", "sessions.usage", "sessions.usage.logs", "sessions.usage.timeseries", "status",
 	"system-event", "system-presence", "usage.cost", "usage.status", "wake",
@@ -117,6 +120,10 @@ func (g *golden) calls() []call {
 		{"sessions.subscribe", m{}, nil},
 		{"sessions.list", m{"includeDerivedTitles": true, "includeLastMessage": true}, row},
 		{"sessions.describe", m{"key": talked}, row},
+		{"sessions.get", m{"key": talked, "limit": 20}, nil},
+		{"sessions.files.list", m{"sessionKey": talked}, nil},
+		{"sessions.files.get", m{"sessionKey": talked, "path": "notes.txt"}, nil},
+		{"sessions.files.set", m{"sessionKey": talked, "path": "notes.txt", "content": "tea\n", "expectedHash": fmt.Sprintf("%x", sha256.Sum256([]byte(notes)))}, nil},
 		{"sessions.resolve", m{"key": "main"}, nil},
 		{"sessions.preview", m{"keys": []string{talked, aside}}, nil},
 		{"sessions.search", m{"query": "echo", "limit": 5}, nil},
@@ -130,6 +137,7 @@ func (g *golden) calls() []call {
 		{"sessions.messages.subscribe", m{"key": talked, "includeApprovals": true}, []part{{"approvalReplay", "SessionApprovalReplay"}}},
 		{"sessions.messages.unsubscribe", m{"key": talked}, nil},
 		{"sessions.export", m{"key": talked}, nil},
+		{"sessions.import", m{"key": "agent:main:imported", "jsonl": `{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T03:04:05Z","cwd":"/"}` + "\n"}, nil},
 		{"sessions.reset", m{"key": "agent:main:made"}, nil},
 		{"sessions.delete", m{"key": "agent:main:made"}, nil},
 		{"sessions.unsubscribe", m{}, nil},

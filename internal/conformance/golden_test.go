@@ -30,12 +30,15 @@ const (
 	waiting = "agent:main:waiting"
 )
 
+// notes is a file of the workspace.
+const notes = "the tide turns at six\n"
+
 // newGolden lets a gateway live through a text, a tool call, an abort, an
 // error, a question, a reset, a patch and pairings.
 func newGolden(t testing.TB) *golden {
 	t.Helper()
 	s := newStand(t, section{"tools": section{"exec": section{"mode": "ask"}}})
-	s.File("notes.txt", "the tide turns at six\n")
+	s.File("notes.txt", notes)
 	g := &golden{stand: s, line: s.operator(t), t: t}
 	p := hello(wire.ScopeAdmin)
 	p.Catalog = json.RawMessage(`{"sessionKey":"main"}`)

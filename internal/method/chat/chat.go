@@ -52,6 +52,7 @@ func Methods(o Options) []rpc.Method {
 				"expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
 		rpc.New(wire.MethodChatAbort, op, chela.ScopeWrite, m.abort).Accepting("preserveSideRuns"),
 		rpc.New(wire.MethodChatHistory, op, chela.ScopeRead, m.history),
+		rpc.New(wire.MethodSessionsGet, op, chela.ScopeRead, m.get),
 		rpc.New(wire.MethodChatStartup, op, chela.ScopeRead, m.startup),
 		rpc.New(wire.MethodChatMetadata, op, chela.ScopeRead, m.metadata).Accepting("authProfileId"),
 		rpc.New(wire.MethodChatMessageGet, op, chela.ScopeRead, m.message),

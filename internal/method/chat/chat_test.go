@@ -339,6 +339,29 @@ func TestHistoryPages(t *testing.T) {
 	}
 }
 
+func TestGet(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 10, nil)
+	for _, tt := range []struct {
+		in   wire.SessionsGet
+		want string
+	}{
+		{wire.SessionsGet{Key: "main"}, "[m0 m1 m2 m3 m4 m5 m6 m7 m8 m9]"},
+		{wire.SessionsGet{SessionKey: "agent:main:main", Limit: 2}, "[m8 m9]"},
+		{wire.SessionsGet{Key: "main", AgentID: "main", Limit: -1}, "[m9]"},
+		{wire.SessionsGet{Key: "never"}, "[]"},
+	} {
+		got := methodtest.Do[wire.SessionMessages](t, h, wire.MethodSessionsGet, tt.in)
+		if s := fmt.Sprint(texts(got.Messages)); s != tt.want || got.Messages == nil {
+			t.Errorf("%+v: %s, want %s", tt.in, s, tt.want)
+		}
+	}
+	if err := h.Call(t.Context(), wire.MethodSessionsGet, wire.SessionsGet{}, nil); err == nil {
+		t.Error("no session is named")
+	}
+}
+
 func TestHistoryOfNothing(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/inbound"
+	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/rpc"
 	"github.com/chela-ai/chela/internal/run"
 	"github.com/chela-ai/chela/internal/session"
@@ -42,6 +43,8 @@ type Options struct {
 	Model func(name string) (string, error)
 	// Export writes a transcript as JSON lines.
 	Export func(w io.Writer, m session.Meta, entries []session.Entry) error
+	// Keep keeps the content of a picture and returns a part that refers to it.
+	Keep func(llm.Part) llm.Part
 }
 
 // Methods returns the methods.
@@ -53,12 +56,12 @@ func Methods(o Options) []rpc.Method {
 			"includeGlobal", "includeUnknown", "includeDerivedTitles", "includeActivitySummary", "configuredAgentsOnly", "excludeSystem",
 			"includePeople", "creatorId", "ownerId", "ownerFirst", "involvingMe", "involvingProfileId", "projectId", "workspaceDir"),
 		rpc.New(wire.MethodSessionsDescribe, op, chela.ScopeRead, m.describe).Accepting("includeDerivedTitles"),
-		rpc.New(wire.MethodSessionsGet, op, chela.ScopeRead, m.get),
 		rpc.New(wire.MethodSessionsResolve, op, chela.ScopeRead, m.resolve).
 			Accepting("includeGlobal", "includeUnknown", "slugHint", "spawnedBy"),
 		rpc.New(wire.MethodSessionsPreview, op, chela.ScopeRead, m.preview),
 		rpc.New(wire.MethodSessionsSearch, op, chela.ScopeRead, m.search),
 		rpc.New(wire.MethodSessionsExport, op, chela.ScopeRead, m.export),
+		rpc.New(wire.MethodSessionsImport, op, chela.ScopeAdmin, m.take),
 		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).Works().
 			Accepting("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth", "forkFrom"),
 		rpc.New(wire.MethodSessionsPatch, op, chela.ScopeWrite, m.patch).
