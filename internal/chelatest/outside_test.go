@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/llm/llmtest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -57,4 +60,137 @@ func TestOutside(t *testing.T) {
 	}
 	c.decide(q.ID, wire.Deny)
 	c.Await(run)
+}
+
+// TestReach has every tool that hands on a file's content reach for the same
+// files, with what is said of all agents and of one.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		tools, agents string
+		out           []string // the agents that may leave their workspaces
+	}{
+		"nothing is said":                 {`{}`, `{"list": [{"id": "ops"}]}`, nil},
+		"of all":                          {`{"fs": {"workspaceOnly": false}}`, `{"list": [{"id": "ops"}]}`, []string{"main", "ops"}},
+		"of one in the list":              {`{}`, `{"list": [{"id": "ops", "tools": {"fs": {"workspaceOnly": false}}}]}`, []string{"ops"}},
+		"of one by its name":              {`{"fs": {"workspaceOnly": true}}`, `{"entries": {"ops": {"tools": {"fs": {"workspaceOnly": false}}}}}`, []string{"ops"}},
+		"one is kept in":                  {`{"fs": {"workspaceOnly": false}}`, `{"list": [{"id": "ops", "tools": {"fs": {"workspaceOnly": true}}}]}`, []string{"main"}},
+		"the one that is always there":    {`{}`, `{"list": [{"id": "ops"}, {"id": "main", "tools": {"fs": {"workspaceOnly": false}}}]}`, []string{"main"}},
+		"one that says something else":    {`{"fs": {"workspaceOnly": false}}`, `{"list": [{"id": "ops", "tools": {"deny": ["exec"]}}]}`, []string{"main", "ops"}},
+		"one with an empty fs of its own": {`{"fs": {"workspaceOnly": false}}`, `{"entries": {"ops": {"tools": {"fs": {}}}}}`, []string{"main", "ops"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := Start(t, Options{Model: looks(), Config: Config{"tools": json.RawMessage(tt.tools), "agents": json.RawMessage(tt.agents)}})
+			c := g.Client()
+			outside := filepath.Join(t.TempDir(), "pic.png")
+			for agent, dir := range map[string]string{"main": "workspace", "ops": "workspace-ops"} {
+				files := reached(t, g.Dir, filepath.Join(g.Dir, dir), outside)
+				for _, f := range files {
+					want := f.inside
+					if slices.Contains(tt.out, agent) {
+						want = f.out
+					}
+					for _, call := range []string{`read {"path":"PATH"}`, `image {"path":"PATH"}`, `image {"paths":["PATH"]}`, `message {"message":"x","media":["PATH"]}`} {
+						call = strings.ReplaceAll(call, "PATH", f.path)
+						if got := c.outcome("agent:"+agent+":main", call); got != want {
+							t.Errorf("%s, %s: %s: %s, want %s", agent, f.name, call, got, want)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// looks calls what it is told to, and sees whatever picture it is shown.
+func looks() *llmtest.Script {
+	return llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+		last := r.Messages[len(r.Messages)-1]
+		if last.Role == llm.RoleUser && last.Parts[len(last.Parts)-1].Kind == llm.PartImage {
+			return llmtest.Say("it is seen")
+		}
+		return use(n, r)
+	})
+}
+
+// The outcomes of calls that name a file.
+const (
+	isGiven   = "given"
+	isRefused = "refused"
+	isAsked   = "asked"
+)
+
+// target is a file that is reached for: what becomes of it for an agent that
+// stays in its workspace, and for one that leaves it.
+type target struct{ name, path, inside, out string }
+
+// reached makes the files that a workspace's agent reaches for.
+func reached(t *testing.T, state, dir, outside string) []target {
+	t.Helper()
+	link := func(make func(old, new string) error, old, name string) string {
+		if err := make(old, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for _, path := range []string{filepath.Join(dir, "in.png"), filepath.Join(dir, "two.png"), outside, filepath.Join(state, "own.png")} {
+		if err := os.WriteFile(path, dot(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []target{
+		{"inside", "in.png", isGiven, isGiven},
+		{"inside, by its whole path", filepath.Join(dir, "in.png"), isGiven, isGiven},
+		{"inside by a link", link(os.Symlink, "in.png", "link.png"), isGiven, isGiven},
+		{"a second name", link(os.Link, filepath.Join(dir, "two.png"), "hard.png"), isRefused, isRefused},
+		{"outside", outside, isRefused, isGiven},
+		{"a link out", link(os.Symlink, outside, "out.png"), isRefused, isGiven},
+		{"in the state directory", filepath.Join(state, "own.png"), isRefused, isAsked},
+		{"by a link to it", link(os.Symlink, filepath.Join(state, "own.png"), "state.png"), isRefused, isAsked},
+		{"where the system shows itself", "/proc/self/environ", isRefused, isRefused},
+	}
+}
+
+// outcome has a call made that names a file, denies it when somebody is asked,
+// and says what became of it.
+func (c *Client) outcome(session, call string) string {
+	c.t.Helper()
+	run, asked := c.Send(session, call), false
+	for ev := range c.Events() {
+		var q wire.Approval
+		var chat wire.Chat
+		switch ev.Name {
+		case wire.EventApprovalRequested:
+			if err := ev.Decode(&q); err != nil || !strings.Contains(q.Request.Reason, "private files") {
+				c.t.Fatalf("%s: asked because %q, %v", call, q.Request.Reason, err)
+			}
+			c.decide(q.ID, wire.Deny)
+			asked = true
+		case wire.EventChat:
+			if err := ev.Decode(&chat); err != nil {
+				c.t.Fatal(err)
+			}
+			if chat.RunID == run && chat.State != wire.StateDelta && chat.Message != nil {
+				return judge(chat.Message.Text(), asked)
+			}
+		}
+	}
+	c.t.Fatalf("%s: the connection ended: %v", call, c.Err())
+	return ""
+}
+
+// judge says what the answer of a tool amounts to.
+func judge(text string, asked bool) string {
+	says := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case asked && says("denied"):
+		return isAsked
+	case asked:
+	case says("outside the workspace"), says("more than one name"), says("no place for files"):
+		return isRefused
+	case says("it is seen"), says("(image/png"), says("Shown in"):
+		return isGiven
+	}
+	return text
 }

@@ -23,15 +23,15 @@ import (
 
 // uses is a model that makes the call that a person writes ("name {args}"),
 // and answers with its result.
-func uses() *llmtest.Script {
-	return llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
-		last := r.Messages[len(r.Messages)-1]
-		if last.Role == llm.RoleTool {
-			return llmtest.Say(last.PlainText())
-		}
-		name, args, _ := strings.Cut(last.PlainText(), " ")
-		return llmtest.Call(fmt.Sprint("c", n), name, args)
-	})
+func uses() *llmtest.Script { return llmtest.ScriptFunc(use) }
+
+func use(n int, r *llm.Request) llmtest.Step {
+	last := r.Messages[len(r.Messages)-1]
+	if last.Role == llm.RoleTool {
+		return llmtest.Say(last.PlainText())
+	}
+	name, args, _ := strings.Cut(last.PlainText(), " ")
+	return llmtest.Call(fmt.Sprint("c", n), name, args)
 }
 
 func TestTools(t *testing.T) {
