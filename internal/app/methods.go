@@ -69,7 +69,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 		}),
 		sessions.Methods(sessions.Options{
 			Store: p.store, Path: db, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
-			Default: chela.DefaultAgent, Agent: e.knows, Model: func(name string) (string, error) { return e.now().models.Name(name) }, Export: export(e.files),
+			Default: chela.DefaultAgent, Agent: e.knows, Model: func(name string) (string, error) { return e.now().models.Name(name) }, Export: export(e.files), Keep: e.files.KeepPart,
 		}),
 		files.Methods(files.Options{
 			Store: p.store, Default: chela.DefaultAgent, Agent: e.knows,

@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/lane"
 	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/method/agents"
 	"github.com/chela-ai/chela/internal/method/approvals"
 	"github.com/chela-ai/chela/internal/method/channels"
@@ -122,6 +123,11 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *House 
 // serve makes the gateway.
 func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *inbound.Gate, tools tool.Set) {
 	const main = chela.DefaultAgent
+	pictures, err := media.Open(filepath.Join(h.t.TempDir(), media.Dir), 1024)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { pictures.Close() })
 	rules := &allowlist.Source{File: allowlist.NewFile(filepath.Join(h.t.TempDir(), allowlist.FileName)), Base: allowlist.Default()}
 	known := func(id chela.AgentID) bool { return id == main }
 	rows := shape.Rows{Model: func(m session.Meta) wire.SessionModel {
@@ -142,7 +148,7 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		}),
 		sessions.Methods(sessions.Options{
 			Store: h.Store, Path: path, Conductor: c, Publish: h.Bus.Publish, Admit: g.Admit, Rows: rows, Default: main,
-			Agent: known, Export: session.Export, Model: func(s string) (string, error) {
+			Agent: known, Export: session.Export, Keep: pictures.KeepPart, Model: func(s string) (string, error) {
 				ref, err := llm.ParseRef(s)
 				return ref.String(), err
 			},
