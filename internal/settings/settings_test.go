@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/queue"
+	"github.com/chela-ai/chela/internal/reach"
 	"github.com/chela-ai/chela/internal/usage"
 )
 
@@ -39,6 +40,7 @@ func read(t *testing.T, c conf) *Settings {
 func TestBadOptions(t *testing.T) {
 	tests := []struct{ section, json, want string }{
 		{"agents.defaults", `{"maxToolRounds": "ten"}`, "maxToolRounds"},
+		{"agents", `{"list": [{"tools": {"fs": {"workspaceOnly": "no"}}}]}`, "workspaceOnly"},
 		{"agents.defaults", `{"model": 5}`, "model"},
 		{"session", `[]`, ""},
 		{"messages", `{"queue": "steer"}`, "queue"},
@@ -232,6 +234,28 @@ func TestAt(t *testing.T) {
 	} {
 		if got, listed := read(t, conf{"agents": tt.agents}).At(chela.AgentID(tt.id)); got != tt.want || listed != tt.listed {
 			t.Errorf("%s in %s: %s %v, want %s", tt.id, tt.agents, got, listed, tt.want)
+		}
+	}
+}
+
+func TestReach(t *testing.T) {
+	const in, out = `{"fs": {"workspaceOnly": true}}`, `{"fs": {"workspaceOnly": false}}`
+	for _, tt := range []struct {
+		compat, all, own string
+		want             bool // whether tools leave the workspace
+	}{
+		{"", `{}`, `{}`, false},
+		{"", out, `{}`, true},
+		{"", out, in, false},
+		{"", in, out, true},
+		{"", out, `{"fs": {}}`, true},
+		{"openclaw", `{}`, `{}`, true},
+		{"openclaw", in, `{}`, false},
+		{"openclaw", `{}`, in, false},
+	} {
+		o := read(t, conf{"compat": `"` + tt.compat + `"`, "tools": tt.all, "agents": `{"list": [{"id": "other", "tools": ` + tt.all + `}, {"id": "ops", "tools": ` + tt.own + `}]}`})
+		if diff := cmp.Diff(reach.Rule{Outside: tt.want, Own: []string{"/state"}}, o.Reach("ops", "/state")); diff != "" {
+			t.Errorf("%+v: %s", tt, diff)
 		}
 	}
 }
