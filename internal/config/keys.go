@@ -108,7 +108,7 @@ var table = [...]Key{
 	{Path: "agents.list[].identity.theme", Kind: Text, Idle: true, Doc: "its manner"},
 	{Path: "agents.list[].identity.avatar", Kind: Text, Idle: true, Doc: "its picture"},
 	{Path: "agents.list[].params", Kind: Any, Doc: "fields for its requests"},
-	{Path: "agents.list[].tools", Kind: Any, Doc: "its tools: profile, allow, alsoAllow, deny, byProvider, toolsBySender"},
+	{Path: "agents.list[].tools", Kind: Any, Doc: "its tools: profile, allow, alsoAllow, deny, byProvider, toolsBySender, exec, fs.workspaceOnly"},
 	{Path: "agents.list[].agentDir", Kind: Any}, {Path: "agents.list[].contextTokens", Kind: Any},
 	{Path: "agents.list[].contextLimits", Kind: Any}, {Path: "agents.list[].compaction", Kind: Any},
 	{Path: "agents.list[].description", Kind: Any}, {Path: "agents.list[].fastModeDefault", Kind: Any},
@@ -241,7 +241,7 @@ var table = [...]Key{
 	{Path: "tools.fs", Kind: Object, Doc: "reading and writing files"},
 	{Path: "tools.message.crossContext.allowWithinProvider", Kind: Bool, Default: "true", Doc: "from a chat on a channel the tool message may write to others on it"},
 	{Path: "tools.message.crossContext.allowAcrossProviders", Kind: Bool, Default: "false", Doc: "and to chats elsewhere"},
-	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "true", Doc: "file tools stay inside the workspace; false: they read files outside, and ask before they change them or read private ones"},
+	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "true", Doc: "file tools, image and message stay inside the workspace; false: they read files outside, and ask before they change them or read private ones"},
 	{Path: "tools.fs.maxReadBytes", Kind: Bytes, Idle: true, Doc: "longest piece of a file that is read at once"},
 
 	// gateway
