@@ -1,11 +1,12 @@
-// Package sessions is the commands that list, show, export, reset and delete
-// sessions.
+// Package sessions is the commands that list, show, export, import, reset and
+// delete sessions.
 package sessions
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -23,8 +24,8 @@ import (
 // Commands returns the command sessions with those below it.
 func Commands(k *console.Console) *cobra.Command {
 	c := commands{k}
-	return console.Group("sessions", "List, show, export, reset and delete sessions",
-		c.list(), c.show(), c.export(), c.reset(), c.delete())
+	return console.Group("sessions", "List, show, export, import, reset and delete sessions",
+		c.list(), c.show(), c.export(), c.importFile(), c.reset(), c.delete())
 }
 
 type commands struct{ *console.Console }
@@ -168,6 +169,64 @@ func (c commands) export() *cobra.Command {
 	}}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
 	return cmd
+}
+
+// maxImport bounds a file, which goes in one frame in which it is longer.
+const maxImport = wire.MaxPayload / 2
+
+func (c commands) importFile() *cobra.Command {
+	var in wire.SessionsImport
+	cmd := &cobra.Command{
+		Use: "import FILE", Short: "Begin a session with an exported transcript",
+		Long: "Begin a session with a transcript that was exported here, or of OpenClaw (FILE is JSON\nlines; - is standard input). " +
+			"A model takes what it says for what was said: import only\nwhat you trust. Costs are not counted again.",
+		Args: console.Exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := c.transcript(args[0])
+			if err != nil {
+				return err
+			}
+			in.JSONL = text
+			var out wire.SessionImported
+			if err := c.Call(cmd.Context(), wire.MethodSessionsImport, in, &out); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Out, "%s: entries imported: %d\n", out.Key, out.Entries)
+			for _, left := range []struct {
+				what string
+				n    int
+			}{{"lines, damaged or of a kind that is not known", out.Skipped}, {"entries, of branches that were left", out.Branched}, {"entries whose id came again", out.Doubled}} {
+				if left.n > 0 {
+					fmt.Fprintf(c.Err, "left out: %s: %d\n", left.what, left.n)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&in.Key, "session", "", "the `KEY` of the session that it becomes, which must not exist; without it a new one is made")
+	cmd.Flags().StringVar(&in.AgentID, "agent", "", "the agent `NAME` whose session it becomes")
+	return cmd
+}
+
+// transcript reads a file that is to be imported.
+func (c commands) transcript(name string) (string, error) {
+	in := c.In
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", fmt.Errorf("import: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, maxImport+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("import: %w", err)
+	case len(b) > maxImport:
+		return "", fmt.Errorf("import: %s has more than %s", name, figure.Bytes(maxImport))
+	}
+	return string(b), nil
 }
 
 func (c commands) reset() *cobra.Command {
