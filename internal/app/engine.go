@@ -89,6 +89,8 @@ type Options struct {
 	Step func(string)
 	// Wrap stands between the engine and its store; nil: nothing does.
 	Wrap func(store.Store) store.Store
+	// Sole says that the process is the engine's alone, and its settings too.
+	Sole bool
 	// NoSocket keeps other processes from attaching.
 	NoSocket bool
 	// Listen opens the gateway's port; nil: there is none.
@@ -241,6 +243,9 @@ func (e *Engine) assemble(ctx context.Context, st store.Store) error {
 	e.start(&e.work, "configuration", func() error { return e.watch(run) })
 	e.start(&e.work, "commands", func() error { return e.now().serveCommands(run, events) })
 	e.start(&e.work, "rest", func() error { return rest(run, events) })
+	if e.o.Sole && e.o.Env("GOMAXPROCS") == "" {
+		e.start(&e.work, "processors", func() error { return processors(run, events) })
+	}
 	for name, ch := range e.o.Channels {
 		e.start(&e.work, "channel "+name, func() error {
 			return ch.Run(run, func(ctx context.Context, in chela.Inbound) error { return gate.Receive(ctx, in) })

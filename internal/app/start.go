@@ -181,7 +181,7 @@ func begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error
 	}
 	e, err := New(ctx, Options{
 		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: settings.Environ(tree), EnvOf: settings.Environ, Environ: os.Environ(),
-		Listen: l, Secrets: s.Secrets,
+		Listen: l, Secrets: s.Secrets, Sole: true,
 	})
 	if err != nil {
 		return nil, err
