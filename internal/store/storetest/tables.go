@@ -70,74 +70,8 @@ func testQueue(t *testing.T, s store.Store) {
 			return nil
 		})
 	})
-	t.Run("the receipt tells the state", func(t *testing.T) {
-		items[0].Run, items[0].Note = "run-1", "taken by the test"
-		take := func(tx store.Tx) (bool, error) { return tx.Queue().Take(queue.Taken, items[0]) }
-		for _, want := range []bool{true, false} { // the second time it does not wait any more
-			update(t, s, func(tx store.Tx) error {
-				ok, err := take(tx)
-				same(t, "take", ok, want)
-				return err
-			})
-		}
-		items[0].State = queue.Taken
-		update(t, s, func(tx store.Tx) error {
-			r, err := tx.Queue().Put(item(keyA, 1))
-			same(t, "receipt", r, queue.Receipt{Item: items[0]})
-			return err
-		})
-		same(t, "waiting", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[2]})
-		update(t, s, func(tx store.Tx) error { return errors.Join(tx.Queue().Finish("none"), tx.Queue().Finish("")) })
-		same(t, "not finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
-		update(t, s, func(tx store.Tx) error { return tx.Queue().Finish("run-1") })
-		items[0].State = queue.Done
-		same(t, "finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
-		items[0].State = queue.Taken
-		update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
-	})
-	t.Run("what is owed waits when it is told", func(t *testing.T) {
-		var ids []string
-		for n := range 3 {
-			it := item(keyB, 20+n)
-			it.Kind, it.State = queue.System, queue.Owed
-			ids = append(ids, it.ID)
-			update(t, s, func(tx store.Tx) error { _, err := tx.Queue().Put(it); return err })
-		}
-		list := func(want ...string) {
-			t.Helper()
-			var got []string
-			for _, it := range append(get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Owed() }),
-				get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyB) })...) {
-				if it.Kind == queue.System {
-					got = append(got, string(it.State)+" "+it.ID)
-				}
-			}
-			same(t, "items", got, want)
-		}
-		list("owed item-20", "owed item-21", "owed item-22")
-		tell := func(id, text string, want bool) {
-			t.Helper()
-			update(t, s, func(tx store.Tx) error {
-				waits, err := queue.Tell(tx.Queue(), id, text, at(30))
-				same(t, "tell "+id, waits, want)
-				return err
-			})
-		}
-		tell(ids[0], "the end", true)
-		tell(ids[0], "again", false)
-		tell(ids[1], "", false)
-		list("owed item-22", "waiting item-20:told")
-		same(t, "text", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get("item-20:told") }).Inbound.Text, "the end")
-		update(t, s, func(tx store.Tx) error {
-			items, err := queue.Release(tx.Queue())
-			same(t, "released", len(items), 1)
-			return err
-		})
-		list("waiting item-22", "waiting item-20:told")
-		update(t, s, func(tx store.Tx) error {
-			return tx.Queue().Set(queue.Done, queue.Item{ID: "item-22"}, queue.Item{ID: "item-20:told"})
-		})
-	})
+	t.Run("the receipt tells the state", func(t *testing.T) { testReceipt(t, s, items) })
+	t.Run("what is owed waits when it is told", func(t *testing.T) { testOwed(t, s) })
 	t.Run("items without a key are all new", func(t *testing.T) {
 		update(t, s, func(tx store.Tx) error {
 			for n := range 2 {
@@ -161,20 +95,93 @@ func testQueue(t *testing.T, s store.Store) {
 		err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, queue.Item{ID: "none"}) })
 		fails(t, "set", err, chela.ErrNotFound)
 	})
-	t.Run("prune takes old final items only", func(t *testing.T) {
+	t.Run("prune takes old final items only", func(t *testing.T) { testQueuePrune(t, s, items) })
+}
+
+func testQueuePrune(t *testing.T, s store.Store, items []queue.Item) {
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Queue().Set(queue.Done, items[1]); err != nil {
+			return err
+		}
+		n, err := tx.Queue().Prune(at(3))
+		same(t, "pruned", n, 1)
+		return err
+	})
+	update(t, s, func(tx store.Tx) error {
+		r, err := tx.Queue().Put(item(keyB, 2))
+		same(t, "a pruned key is new", r.New, true)
+		return err
+	})
+}
+
+// testReceipt takes the first of the items.
+func testReceipt(t *testing.T, s store.Store, items []queue.Item) {
+	items[0].Run, items[0].Note = "run-1", "taken by the test"
+	take := func(tx store.Tx) (bool, error) { return tx.Queue().Take(queue.Taken, items[0]) }
+	for _, want := range []bool{true, false} { // the second time it does not wait any more
 		update(t, s, func(tx store.Tx) error {
-			if err := tx.Queue().Set(queue.Done, items[1]); err != nil {
-				return err
+			ok, err := take(tx)
+			same(t, "take", ok, want)
+			return err
+		})
+	}
+	items[0].State = queue.Taken
+	update(t, s, func(tx store.Tx) error {
+		r, err := tx.Queue().Put(item(keyA, 1))
+		same(t, "receipt", r, queue.Receipt{Item: items[0]})
+		return err
+	})
+	same(t, "waiting", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[2]})
+	update(t, s, func(tx store.Tx) error { return errors.Join(tx.Queue().Finish("none"), tx.Queue().Finish("")) })
+	same(t, "not finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
+	update(t, s, func(tx store.Tx) error { return tx.Queue().Finish("run-1") })
+	items[0].State = queue.Done
+	same(t, "finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
+	items[0].State = queue.Taken
+	update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
+}
+
+func testOwed(t *testing.T, s store.Store) {
+	var ids []string
+	for n := range 3 {
+		it := item(keyB, 20+n)
+		it.Kind, it.State = queue.System, queue.Owed
+		ids = append(ids, it.ID)
+		update(t, s, func(tx store.Tx) error { _, err := tx.Queue().Put(it); return err })
+	}
+	list := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, it := range append(get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Owed() }),
+			get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyB) })...) {
+			if it.Kind == queue.System {
+				got = append(got, string(it.State)+" "+it.ID)
 			}
-			n, err := tx.Queue().Prune(at(3))
-			same(t, "pruned", n, 1)
-			return err
-		})
+		}
+		same(t, "items", got, want)
+	}
+	list("owed item-20", "owed item-21", "owed item-22")
+	tell := func(id, text string, want bool) {
+		t.Helper()
 		update(t, s, func(tx store.Tx) error {
-			r, err := tx.Queue().Put(item(keyB, 2))
-			same(t, "a pruned key is new", r.New, true)
+			waits, err := queue.Tell(tx.Queue(), id, text, at(30))
+			same(t, "tell "+id, waits, want)
 			return err
 		})
+	}
+	tell(ids[0], "the end", true)
+	tell(ids[0], "again", false)
+	tell(ids[1], "", false)
+	list("owed item-22", "waiting item-20:told")
+	same(t, "text", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get("item-20:told") }).Inbound.Text, "the end")
+	update(t, s, func(tx store.Tx) error {
+		items, err := queue.Release(tx.Queue())
+		same(t, "released", len(items), 1)
+		return err
+	})
+	list("waiting item-22", "waiting item-20:told")
+	update(t, s, func(tx store.Tx) error {
+		return tx.Queue().Set(queue.Done, queue.Item{ID: "item-22"}, queue.Item{ID: "item-20:told"})
 	})
 }
 

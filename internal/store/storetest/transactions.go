@@ -73,54 +73,8 @@ func testTransactions(t *testing.T, s store.Store) {
 		same(t, "value", setting(t, s, "panic"), "")
 		update(t, s, set("after", "1"))
 	})
-	t.Run("a function that ends its goroutine", func(t *testing.T) {
-		done := make(chan error, 1)
-		go func() {
-			err := errBoom // what is returned when the store let it end the caller
-			defer func() { done <- err }()
-			err = s.Update(context.Background(), store.Ordered, func(tx store.Tx) error {
-				if err := tx.SetSetting("goexit", "1"); err != nil {
-					return err
-				}
-				runtime.Goexit()
-				return nil
-			})
-		}()
-		if err := <-done; err == nil {
-			t.Error("no error")
-		}
-		same(t, "value", setting(t, s, "goexit"), "")
-		update(t, s, set("after", "2"))
-	})
-	t.Run("one of several joined fails alone", func(t *testing.T) {
-		release := hold(t, s)
-		var wg sync.WaitGroup
-		errs := make([]error, 5)
-		for i := range errs {
-			wg.Go(func() {
-				errs[i] = s.Update(context.Background(), store.Sync(i%2 == 0), func(tx store.Tx) error {
-					if err := tx.SetSetting(fmt.Sprintf("joined-%d", i), "1"); err != nil {
-						return err
-					}
-					switch i {
-					case 2:
-						return errBoom
-					case 3:
-						panic("oh")
-					}
-					return nil
-				})
-			})
-		}
-		time.Sleep(10 * time.Millisecond) // they join when they came in time; it holds either way
-		release()
-		wg.Wait()
-		for i, want := range []string{"1", "1", "", "", "1"} {
-			same(t, fmt.Sprintf("value %d", i), setting(t, s, fmt.Sprintf("joined-%d", i)), want)
-			same(t, fmt.Sprintf("error %d", i), errs[i] == nil, want == "1")
-		}
-		same(t, "the error as it is", errors.Is(errs[2], errBoom), true)
-	})
+	t.Run("a function that ends its goroutine", func(t *testing.T) { testGoexit(t, s) })
+	t.Run("one of several joined fails alone", func(t *testing.T) { testJoined(t, s) })
 	t.Run("a function may run twice", func(t *testing.T) {
 		n := 0
 		update(t, s, func(tx store.Tx) error {
@@ -135,33 +89,7 @@ func testTransactions(t *testing.T, s store.Store) {
 		same(t, "value", setting(t, s, "twice"), strconv.Itoa(n))
 		same(t, "count", n, 1)
 	})
-	t.Run("a transaction sees its own writes, others do not yet", func(t *testing.T) {
-		update(t, s, set("seen", "old"))
-		began, let := make(chan struct{}), make(chan struct{})
-		var once sync.Once
-		ended := make(chan error, 1)
-		go func() {
-			ended <- s.Update(context.Background(), store.Ordered, func(tx store.Tx) error {
-				if err := tx.SetSetting("seen", "new"); err != nil {
-					return err
-				}
-				v, err := tx.Setting("seen")
-				if v != "new" {
-					err = fmt.Errorf("own write: have %q", v)
-				}
-				once.Do(func() { close(began) })
-				<-let
-				return err
-			})
-		}()
-		<-began
-		same(t, "by another", setting(t, s, "seen"), "old") // and it does not wait
-		close(let)
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
-		same(t, "after", setting(t, s, "seen"), "new")
-	})
+	t.Run("a transaction sees its own writes, others do not yet", func(t *testing.T) { testOwnWrites(t, s) })
 	t.Run("a view is one state", func(t *testing.T) {
 		update(t, s, set("state", "1"))
 		view(t, s, func(r store.Reader) error {
@@ -176,36 +104,116 @@ func testTransactions(t *testing.T, s store.Store) {
 		})
 		same(t, "another view", setting(t, s, "state"), "2")
 	})
-	t.Run("an ended context", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		ran := false
-		err := s.Update(ctx, store.Ordered, func(store.Tx) error { ran = true; return nil })
-		fails(t, "update", err, context.Canceled)
-		fails(t, "view", s.View(ctx, func(store.Reader) error { ran = true; return nil }), context.Canceled)
-		same(t, "ran", ran, false)
+	t.Run("an ended context", func(t *testing.T) { testEnded(t, s) })
+}
 
-		// It waits behind another, and ends while it waits.
-		release := hold(t, s)
-		ctx, cancel = context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Update(ctx, store.Ordered, set("late", "1")) }()
-		time.Sleep(10 * time.Millisecond)
-		cancel()
-		release()
-		fails(t, "update that waited", <-ended, context.Canceled)
-		same(t, "value", setting(t, s, "late"), "")
+func testGoexit(t *testing.T, s store.Store) {
+	done := make(chan error, 1)
+	go func() {
+		err := errBoom // what is returned when the store let it end the caller
+		defer func() { done <- err }()
+		err = s.Update(context.Background(), store.Ordered, func(tx store.Tx) error {
+			if err := tx.SetSetting("goexit", "1"); err != nil {
+				return err
+			}
+			runtime.Goexit()
+			return nil
+		})
+	}()
+	if err := <-done; err == nil {
+		t.Error("no error")
+	}
+	same(t, "value", setting(t, s, "goexit"), "")
+	update(t, s, set("after", "2"))
+}
 
-		// Once begun it is carried to its end.
-		ctx, cancel = context.WithCancel(t.Context())
-		if err := s.Update(ctx, store.Synced, func(tx store.Tx) error {
-			cancel()
-			return tx.SetSetting("begun", "1")
-		}); err != nil {
-			t.Errorf("begun: %v", err)
-		}
-		same(t, "value", setting(t, s, "begun"), "1")
-	})
+func testJoined(t *testing.T, s store.Store) {
+	release := hold(t, s)
+	var wg sync.WaitGroup
+	errs := make([]error, 5)
+	for i := range errs {
+		wg.Go(func() {
+			errs[i] = s.Update(context.Background(), store.Sync(i%2 == 0), func(tx store.Tx) error {
+				if err := tx.SetSetting(fmt.Sprintf("joined-%d", i), "1"); err != nil {
+					return err
+				}
+				switch i {
+				case 2:
+					return errBoom
+				case 3:
+					panic("oh")
+				}
+				return nil
+			})
+		})
+	}
+	time.Sleep(10 * time.Millisecond) // they join when they came in time; it holds either way
+	release()
+	wg.Wait()
+	for i, want := range []string{"1", "1", "", "", "1"} {
+		same(t, fmt.Sprintf("value %d", i), setting(t, s, fmt.Sprintf("joined-%d", i)), want)
+		same(t, fmt.Sprintf("error %d", i), errs[i] == nil, want == "1")
+	}
+	same(t, "the error as it is", errors.Is(errs[2], errBoom), true)
+}
+
+func testOwnWrites(t *testing.T, s store.Store) {
+	update(t, s, set("seen", "old"))
+	began, let := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Update(context.Background(), store.Ordered, func(tx store.Tx) error {
+			if err := tx.SetSetting("seen", "new"); err != nil {
+				return err
+			}
+			v, err := tx.Setting("seen")
+			if v != "new" {
+				err = fmt.Errorf("own write: have %q", v)
+			}
+			once.Do(func() { close(began) })
+			<-let
+			return err
+		})
+	}()
+	<-began
+	same(t, "by another", setting(t, s, "seen"), "old") // and it does not wait
+	close(let)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	same(t, "after", setting(t, s, "seen"), "new")
+}
+
+func testEnded(t *testing.T, s store.Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ran := false
+	err := s.Update(ctx, store.Ordered, func(store.Tx) error { ran = true; return nil })
+	fails(t, "update", err, context.Canceled)
+	fails(t, "view", s.View(ctx, func(store.Reader) error { ran = true; return nil }), context.Canceled)
+	same(t, "ran", ran, false)
+
+	// It waits behind another, and ends while it waits.
+	release := hold(t, s)
+	ctx, cancel = context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Update(ctx, store.Ordered, set("late", "1")) }()
+	time.Sleep(10 * time.Millisecond)
+	cancel()
+	release()
+	fails(t, "update that waited", <-ended, context.Canceled)
+	same(t, "value", setting(t, s, "late"), "")
+
+	// Once begun it is carried to its end.
+	ctx, cancel = context.WithCancel(t.Context())
+	if err := s.Update(ctx, store.Synced, func(tx store.Tx) error {
+		cancel()
+		return tx.SetSetting("begun", "1")
+	}); err != nil {
+		t.Errorf("begun: %v", err)
+	}
+	same(t, "value", setting(t, s, "begun"), "1")
 }
 
 // testConcurrency has 64 sessions write and read at once. Each sees its own
