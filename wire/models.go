@@ -141,3 +141,63 @@ type KeyRest struct {
 	Until  Millis `json:"until"`
 	Reason string `json:"reason"`
 }
+
+// The methods that try the keys of a provider, and forget them.
+const (
+	MethodModelsProbe  = "models.probe"
+	MethodModelsLogout = "models.authLogout"
+)
+
+// ModelsProbe is the parameters of models.probe.
+type ModelsProbe struct {
+	Provider string `json:"provider"`
+	Key      string `json:"profileId,omitempty"` // of a saved key; "": all keys
+	Timeout  int64  `json:"timeoutMs,omitempty"` // for each; 0: 20 s
+	AgentID  string `json:"agentId,omitempty"`
+}
+
+// The states of a probe.
+const (
+	ProbeOK      = "ok"
+	ProbeAuth    = "auth"
+	ProbeRate    = "rate_limit"
+	ProbeBilling = "billing"
+	ProbeTimeout = "timeout"
+	ProbeFormat  = "format"
+	ProbeNoModel = "no_model"
+	ProbeUnknown = "unknown"
+)
+
+// ModelsProbed is the result of models.probe: ok when one key works.
+type ModelsProbed struct {
+	Provider string      `json:"provider"`
+	Status   string      `json:"status"`
+	Latency  *int64      `json:"latencyMs,omitempty"`
+	Error    string      `json:"error,omitempty"`
+	Results  []ProbedKey `json:"results"`
+}
+
+// ProbedKey is what became of a question under one key.
+type ProbedKey struct {
+	Key     string `json:"profileId,omitempty"` // of a saved key
+	Label   string `json:"label"`               // key and model
+	Status  string `json:"status"`
+	Latency *int64 `json:"latencyMs,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+// ModelsLogout is the parameters of models.authLogout.
+type ModelsLogout struct {
+	Provider   string   `json:"provider"`
+	Keys       []string `json:"profileIds,omitempty"`     // none: all saved keys
+	Credential string   `json:"credentialType,omitempty"` // api_key: the only type that is saved
+	AgentID    string   `json:"agentId,omitempty"`
+}
+
+// ModelsLoggedOut is the result of models.authLogout.
+type ModelsLoggedOut struct {
+	Provider string   `json:"provider"`
+	Removed  []string `json:"removedProfiles"`
+	Aborted  []string `json:"abortedRunIds"` // none: what runs goes on
+	Warning  string   `json:"warning,omitempty"`
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/llm/failover"
 	"github.com/chela-ai/chela/internal/method/agents"
 	"github.com/chela-ai/chela/internal/method/models"
+	"github.com/chela-ai/chela/internal/model"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/wire"
 )
@@ -60,7 +61,23 @@ func (e *Engine) catalog() models.Options {
 		Think:     func() llm.Level { return llm.Level(e.now().opts.Agent.Think) },
 		Providers: e.providers,
 		Status:    e.modelsStatus,
+		Keys: func(provider string) (out []models.Key) {
+			for _, w := range e.now().models.Ways(provider) {
+				out = append(out, models.Key{ID: w.Key, Saved: w.Saved, Model: w.Model, Provider: w.Provider})
+			}
+			return out
+		},
+		Forget: e.forget,
 	}
+}
+
+// forget takes saved keys of a provider away; the next run does without them.
+func (e *Engine) forget(ctx context.Context, provider string, ids []string) ([]string, error) {
+	gone, err := model.RemoveKeys(keyDir(e.o.State), provider, ids)
+	if e.tree() != nil {
+		e.reread(context.WithoutCancel(ctx))
+	}
+	return gone, err
 }
 
 // modelsStatus says which model answers, which do when it does not, and which

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/chela-ai/chela/internal/atomicfile"
+	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/secret"
 )
 
@@ -51,29 +53,25 @@ func (m *Set) keysWith(id string, saved func() map[string][]string) []key {
 		return []key{{id + ":config", v, inConfig}}
 	}
 	var out []key
-	add := func(name, text, from string) {
+	add := func(keyID, text, from string) {
 		v := secret.New(strings.TrimSpace(text))
 		if !v.IsZero() && !slices.ContainsFunc(out, func(k key) bool { return k.value.Reveal() == v.Reveal() }) {
-			out = append(out, key{id + ":" + name, v, from})
+			out = append(out, key{keyID, v, from})
 		}
 	}
 	for _, name := range envOf(id) {
 		for i, text := range strings.FieldsFunc(m.o.Env(name+"S"), func(r rune) bool { return strings.ContainsRune(",; \n", r) }) {
-			add(fmt.Sprintf("%sS/%d", name, i+1), text, name+"S")
+			add(fmt.Sprintf("%s:%sS/%d", id, name, i+1), text, name+"S")
 		}
-		add(name, m.o.Env(name), name)
+		add(id+":"+name, m.o.Env(name), name)
 		for i := 1; i <= mostNumbered; i++ {
 			numbered := fmt.Sprintf("%s_%d", name, i)
-			add(numbered, m.o.Env(numbered), numbered)
+			add(id+":"+numbered, m.o.Env(numbered), numbered)
 		}
 	}
 	for _, file := range saved()[id] {
 		if b, err := os.ReadFile(file); err == nil {
-			_, name, named := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".key"), ".")
-			if !named {
-				name = "default"
-			}
-			add(name, string(b), inSaved)
+			add(savedID(id, file), string(b), inSaved)
 		}
 	}
 	return out
@@ -81,12 +79,15 @@ func (m *Set) keysWith(id string, saved func() map[string][]string) []key {
 
 // saved returns the files of saved keys by provider: ID.key, and ID.NAME.key in
 // the order of the names.
-func (m *Set) saved() map[string][]string {
-	if m.o.Keys == "" {
+func (m *Set) saved() map[string][]string { return savedIn(m.o.Keys) }
+
+// savedIn is saved, of a directory; "": there are none.
+func savedIn(dir string) map[string][]string {
+	if dir == "" {
 		return nil
 	}
 	all := map[string][]string{}
-	entries, _ := os.ReadDir(m.o.Keys) // there may be none
+	entries, _ := os.ReadDir(dir) // there may be none
 	for _, e := range entries {
 		base, ok := strings.CutSuffix(e.Name(), ".key")
 		if !ok {
@@ -97,9 +98,18 @@ func (m *Set) saved() map[string][]string {
 		if named {
 			at = len(all[id])
 		}
-		all[id] = slices.Insert(all[id], at, filepath.Join(m.o.Keys, e.Name()))
+		all[id] = slices.Insert(all[id], at, filepath.Join(dir, e.Name()))
 	}
 	return all
+}
+
+// savedID returns the id of the saved key in a file.
+func savedID(provider, file string) string {
+	_, name, named := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".key"), ".")
+	if !named {
+		name = "default"
+	}
+	return provider + ":" + name
 }
 
 // first returns the first of the provider's keys; the zero key: there is none.
@@ -127,4 +137,33 @@ func SaveKey(dir, provider, name, key string) error {
 		file = provider + "." + name + ".key"
 	}
 	return atomicfile.Write(filepath.Join(dir, file), []byte(strings.TrimSpace(key)+"\n"), 0o600)
+}
+
+// RemoveKeys takes saved keys of a provider out of dir, those with the ids, or
+// all when there are no ids, and returns the ids of what is gone. When one of
+// the ids is not of a saved key, nothing is removed.
+func RemoveKeys(dir, provider string, ids []string) ([]string, error) {
+	files := map[string]string{}
+	for _, file := range savedIn(dir)[provider] {
+		files[savedID(provider, file)] = file
+	}
+	if len(ids) == 0 {
+		ids = slices.Sorted(maps.Keys(files))
+	}
+	for _, id := range ids {
+		if files[id] == "" {
+			return nil, chela.Errorf(chela.CodeInvalid, "there is no saved key %q", id)
+		}
+	}
+	removed := []string{}
+	for _, id := range ids {
+		if slices.Contains(removed, id) {
+			continue
+		}
+		if err := os.Remove(files[id]); err != nil {
+			return removed, fmt.Errorf("key %s: %w", id, err)
+		}
+		removed = append(removed, id)
+	}
+	return removed, nil
 }

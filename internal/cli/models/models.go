@@ -76,7 +76,7 @@ func (c commands) list() *cobra.Command {
 }
 
 func (c commands) status() *cobra.Command {
-	var asJSON bool
+	var asJSON, probe bool
 	cmd := &cobra.Command{
 		Use: "status", Short: "Say which model answers, which do when it does not, and which keys rest", Args: console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,9 +88,13 @@ func (c commands) status() *cobra.Command {
 				return c.JSON(s)
 			}
 			c.printModels(s)
+			if probe {
+				return c.probe(cmd.Context(), s)
+			}
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&probe, "probe", false, "ask each provider that can be asked for a word, under each of its keys")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -155,6 +159,7 @@ func (c commands) auth() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.AddCommand(c.logout())
 	forceFlag(cmd, &force)
 	cmd.Flags().StringVar(&name, "name", "", "the key's `NAME`, beside other keys of the provider")
 	return cmd

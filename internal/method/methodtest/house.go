@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,9 @@ type House struct {
 	Channels map[string]wire.ChannelState
 	// ToolRules is the configuration's rules about tools.
 	ToolRules policy.Config
+
+	// ModelKeys are how providers can be asked.
+	ModelKeys map[string][]models.Key
 
 	// Place is where other machines reach the gateway; "": they do not.
 	Place string
@@ -170,6 +174,8 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 			Rules: func() *allowlist.Source { return rules },
 		}),
 		models.Methods(models.Options{
+			Keys:    h.keys,
+			Forget:  h.forget,
 			Status:  func() wire.ModelsStatus { return wire.ModelsStatus{Default: model.Ref(), Reason: "the test says so"} },
 			Default: main, Agent: known, Main: func() llm.Ref { return llm.Ref{Provider: model.Provider, Model: model.ID} },
 			Think: func() llm.Level { return "" },
@@ -201,6 +207,22 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		},
 	})
 	go func() { _ = h.Server.Serve(h.Pipe, h.Server.Upgrade(gateway.Trust(chela.Owner("process")))) }()
+}
+
+func (h *House) keys(provider string) []models.Key { return slices.Clone(h.ModelKeys[provider]) }
+
+// forget takes keys that are saved out of ModelKeys.
+func (h *House) forget(_ context.Context, provider string, ids []string) ([]string, error) {
+	gone := []string{}
+	for _, k := range h.ModelKeys[provider] {
+		if k.Saved && (len(ids) == 0 || slices.Contains(ids, k.ID)) {
+			gone = append(gone, k.ID)
+		}
+	}
+	if len(gone) < len(ids) {
+		return nil, chela.Errorf(chela.CodeInvalid, "there is no saved key %q", ids)
+	}
+	return gone, nil
 }
 
 // desk carries out calls of the tools that no model asks for.

@@ -28,6 +28,11 @@ type Options struct {
 	Providers func() []Provider
 	// Status returns which model answers, and which keys rest.
 	Status func() wire.ModelsStatus
+	// Keys returns how a provider can be asked.
+	Keys func(provider string) []Key
+	// Forget takes saved keys of a provider away, all when there are no ids, and
+	// returns the ids of what is gone. An id of nothing is chela.CodeInvalid.
+	Forget func(ctx context.Context, provider string, ids []string) ([]string, error)
 }
 
 // Provider says whether a provider can be asked. Its key is not part of it.
@@ -50,6 +55,8 @@ func Methods(o Options) []rpc.Method {
 			return o.Status(), nil
 		}),
 		rpc.New(wire.MethodModelsAuthStatus, op, chela.ScopeRead, o.auth).Accepting("refresh"),
+		rpc.New(wire.MethodModelsProbe, op, chela.ScopeAdmin, o.probe).Works(),
+		rpc.New(wire.MethodModelsLogout, op, chela.ScopeAdmin, o.logout),
 	}
 }
 
