@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 )
 
 // ChatSend is the parameters of chat.send. The run that answers has the
@@ -279,20 +277,6 @@ func (m Message) Text() string {
 		}
 	}
 	return s
-}
-
-// Shown returns the text, and a mark in the place of each picture.
-func (m Message) Shown() string {
-	var parts []string
-	for _, c := range m.Content {
-		switch {
-		case c.Type == ContentText && c.Text != "":
-			parts = append(parts, c.Text)
-		case c.Type == ContentImage:
-			parts = append(parts, fmt.Sprintf("[image %s, %d KB]", c.MIME, (max(c.Bytes, len(c.Data))+1023)>>10))
-		}
-	}
-	return strings.Join(parts, "\n")
 }
 
 // MessageMeta is where a message stands.

@@ -121,7 +121,7 @@ var beside = map[string][]string{
 	"internal/method/*":         {"internal/rpc"},
 	"internal/gateway":          {"internal/rpc"},
 	"internal/cli":              {"client", "internal/tui", "internal/tui/*", "internal/cli/*"},
-	"internal/cli/*":            {"client", "internal/cli/console", "internal/tui/ansi", "internal/tui/markdown", "internal/tui/talk"},
+	"internal/cli/*":            {"client", "internal/cli/console", "internal/tui/ansi", "internal/tui/attach", "internal/tui/markdown", "internal/tui/talk"},
 	"internal/tui":              {"client", "internal/tui/*"},
 	"internal/tui/*":            {"client", "internal/tui/ansi", "internal/tui/attach", "internal/tui/feed", "internal/tui/lines"},
 	"internal/model":            {"internal/standard"},

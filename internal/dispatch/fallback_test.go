@@ -102,7 +102,7 @@ func TestFallback(t *testing.T) {
 			h := newHouse(t, bad).open()
 			defer h.stop()
 			r := h.ask("m1", "one")
-			if want := "no model answered: mock/m (billing), other/n (billing); try again in 5h0m0s"; r.State != run.Failed || r.Error != want {
+			if want := "no model answered: mock/m (billing), other/n (billing); try again in 5h"; r.State != run.Failed || r.Error != want {
 				t.Errorf("%s: %q, want %q", r.State, r.Error, want)
 			}
 		})

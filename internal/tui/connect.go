@@ -227,7 +227,7 @@ func (s *screen) past(m wire.Message, results map[string]wire.Message) {
 	case wire.RoleUser:
 		s.folded = nil
 		if !s.feed.Owns(feed.Sender(m)) {
-			s.said(m.Shown())
+			s.said(attach.Text(m))
 		}
 	case wire.RoleSystem:
 		s.notice(m.Text())
@@ -238,7 +238,7 @@ func (s *screen) past(m wire.Message, results map[string]wire.Message) {
 		}
 		for _, c := range m.Content {
 			if r, ok := results[c.ID]; ok && c.Type == wire.ContentCall {
-				s.printTool(feed.Tool{Label: chela.CallTitle(c.Name, c.Arguments), Output: r.Shown(), Failed: r.IsError})
+				s.printTool(feed.Tool{Label: chela.CallTitle(c.Name, c.Arguments), Output: attach.Text(r), Failed: r.IsError})
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/shell"
 	"github.com/chela-ai/chela/internal/tui/ansi"
+	"github.com/chela-ai/chela/internal/tui/attach"
 	"github.com/chela-ai/chela/internal/tui/markdown"
 	"github.com/chela-ai/chela/wire"
 )
@@ -100,7 +101,7 @@ func (c commands) printHistory(h wire.History) {
 		fmt.Fprintln(c.Out, p.Dim.Paint(fmt.Sprintf("… %d earlier entries", h.Total-len(h.Messages))))
 	}
 	for _, m := range h.Messages {
-		text := m.Shown()
+		text := attach.Text(m)
 		switch m.Role {
 		case wire.RoleUser:
 			fmt.Fprintf(c.Out, "%s %s\n\n", p.Accent.Paint("❯"), ansi.Clean(text))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/llm"
 )
 
@@ -29,7 +30,7 @@ func Failure(err error) string {
 		return fmt.Sprintf("the account at %s has no credit: %s", e.Provider, Line(e.Message, 200))
 	case llm.ClassRate:
 		if e.RetryAfter > 0 {
-			return fmt.Sprintf("%s limits the rate; try again in %s", who, e.RetryAfter.Round(time.Second))
+			return fmt.Sprintf("%s limits the rate; try again in %s", who, figure.Span(e.RetryAfter))
 		}
 		return fmt.Sprintf("%s limits the rate; try again in a minute", who)
 	case llm.ClassOverload:
@@ -57,7 +58,7 @@ func exhausted(x *llm.Exhausted) string {
 	}
 	text := "no model answered: " + strings.Join(who, ", ")
 	if wait := time.Until(x.Retry); wait > 0 {
-		text += fmt.Sprintf("; try again in %s", wait.Round(time.Second))
+		text += fmt.Sprintf("; try again in %s", figure.Span(wait))
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/sandbox"
 	"github.com/chela-ai/chela/internal/tool"
 )
@@ -254,22 +255,7 @@ func (k *command) status() string {
 	default:
 		s = fmt.Sprintf("exit code %d", k.exit.Code)
 	}
-	return s + " after " + span(k.ended.Sub(k.began))
-}
-
-// span writes a duration for people.
-func span(d time.Duration) string {
-	if d < 10*time.Second {
-		return d.Round(100 * time.Millisecond).String()
-	}
-	s := d.Round(time.Second).String()
-	if whole, ok := strings.CutSuffix(s, "m0s"); ok {
-		s = whole + "m"
-	}
-	if whole, ok := strings.CutSuffix(s, "h0m"); ok {
-		s = whole + "h"
-	}
-	return s
+	return s + " after " + figure.Span(k.ended.Sub(k.began))
 }
 
 // name returns a short name: the program and what it is about.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/allowlist"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/sandbox"
 	"github.com/chela-ai/chela/internal/shell"
 	"github.com/chela-ai/chela/internal/tool"
@@ -223,7 +224,7 @@ func text(sp shell.Plan, j job, own []string) string {
 	b.WriteString(sp.Text())
 	fmt.Fprintf(&b, "in %s, ", shell.Escape(j.plan.Dir))
 	if j.timeout > 0 {
-		fmt.Fprintf(&b, "for at most %s", span(j.timeout))
+		fmt.Fprintf(&b, "for at most %s", figure.Span(j.timeout))
 	} else {
 		b.WriteString("without a time limit")
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tool"
 )
 
@@ -168,7 +169,7 @@ func (t processTool) list(ctx context.Context, c tool.Call) tool.Result {
 		all = append(all, l)
 		line := fmt.Sprintf("%s  %s  %s", k.id, k.status(), l.Name)
 		if l.Status == "running" {
-			line = fmt.Sprintf("%s  running for %s, pid %d  %s", k.id, span(time.Since(k.began)), l.PID, l.Name)
+			line = fmt.Sprintf("%s  running for %s, pid %d  %s", k.id, figure.Span(time.Since(k.began)), l.PID, l.Name)
 		}
 		if l.Waits {
 			line += "  (waits for input)"

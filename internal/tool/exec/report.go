@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/sandbox"
 	"github.com/chela-ai/chela/internal/tool"
 )
@@ -41,7 +42,7 @@ func (r *report) result() tool.Result {
 	}
 	switch {
 	case r.timedOut:
-		notes = append(notes, fmt.Sprintf("timed out after %s; the command and its processes were ended (timeoutSeconds gives it more time)", span(r.timeout)))
+		notes = append(notes, fmt.Sprintf("timed out after %s; the command and its processes were ended (timeoutSeconds gives it more time)", figure.Span(r.timeout)))
 	case r.Signal != "":
 		notes = append(notes, "ended by "+r.Signal)
 	case r.Code != 0:

@@ -1,4 +1,5 @@
-// Package attach is the pictures that a person sends from a terminal.
+// Package attach is pictures in a terminal: how a person sends them, and what
+// stands for them in messages.
 package attach
 
 import (
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/wire"
 )
@@ -85,7 +87,7 @@ func read(name string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("not a file")
 	case info.Size() > media.MaxPicture:
-		return nil, fmt.Errorf("%d MB; at most %d MB", info.Size()>>20, media.MaxPicture>>20)
+		return nil, fmt.Errorf("%s; at most %s", figure.Bytes(info.Size()), figure.Bytes(media.MaxPicture))
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -102,5 +104,19 @@ func Shown(text string, files []wire.Attachment) string {
 		m.Content = append(m.Content, wire.Content{Type: wire.ContentImage, MIME: f.MIME, Bytes: len(f.Content)})
 	}
 	m.Content = append(m.Content, wire.Content{Type: wire.ContentText, Text: text})
-	return m.Shown()
+	return Text(m)
+}
+
+// Text returns what a message says, with a mark in the place of each picture.
+func Text(m wire.Message) string {
+	var parts []string
+	for _, c := range m.Content {
+		switch {
+		case c.Type == wire.ContentText && c.Text != "":
+			parts = append(parts, c.Text)
+		case c.Type == wire.ContentImage:
+			parts = append(parts, fmt.Sprintf("[image %s, %s]", c.MIME, figure.Bytes(int64(max(c.Bytes, len(c.Data))))))
+		}
+	}
+	return strings.Join(parts, "\n")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/tui/attach"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -260,7 +261,7 @@ func output(o *wire.ToolOutput) string {
 	if o == nil {
 		return ""
 	}
-	return wire.Message{Content: o.Content}.Shown()
+	return attach.Text(wire.Message{Content: o.Content})
 }
 
 // message shows what others wrote; the assistant's messages come as text.
@@ -273,7 +274,7 @@ func (f *Feed) message(m wire.SessionMessage) []Step {
 	if m.Message.Role != wire.RoleUser || f.mine[run] {
 		return nil
 	}
-	return []Step{{Kind: Said, Run: run, Text: m.Message.Shown()}}
+	return []Step{{Kind: Said, Run: run, Text: attach.Text(m.Message)}}
 }
 
 // Sender returns the run that a person's message began; "" when that is not
