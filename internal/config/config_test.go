@@ -92,6 +92,8 @@ func TestTypes(t *testing.T) {
 		{"{agents: {defaults: {timeoutSeconds: 'soon'}}}", "agents.defaults.timeoutSeconds: want a number of seconds"},
 		{"{agents: {list: {}}}", "agents.list: want an array, not an object"},
 		{"{agents: {list: [{id: 1}]}}", "agents.list[0].id: want a string, not 1"},
+		{"{agents: {list: [{tools: {deny: ['x'], fs: {workspaceOnly: 1}}}]}}", "agents.list[0].tools.fs.workspaceOnly: want true or false, not 1"},
+		{"{agents: {entries: {a: {tools: {exec: {ask: 'always'}, fs: {workspaceOnly: 'no'}}}}}}", "agents.entries.a.tools.fs.workspaceOnly: want true or false, not \"no\""},
 		{"{gateway: {auth: {token: 4711}}}", "gateway.auth.token: want a string or {source, id}, not a number"},
 		{"[]", "want an object, not an array"},
 		{"{\n  a: 1\n  b: 2\n}", "line 3, column 3"},
