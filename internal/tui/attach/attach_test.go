@@ -58,7 +58,7 @@ func TestLine(t *testing.T) {
 		if f := files[0]; f.FileName != c.file || f.MIME != "image/png" || !bytes.Equal(f.Content, b.Bytes()) {
 			t.Errorf("%q: %s %s, %d bytes", c.line, f.FileName, f.MIME, len(f.Content))
 		}
-		if got := attach.Shown(text, files); !strings.HasPrefix(got, "[image image/png, "+figure.Bytes(int64(b.Len()))+"]\n") || !strings.HasSuffix(got, c.text) {
+		if got := attach.Shown(text, files); !strings.HasPrefix(got, "[image image/png, "+figure.Bytes(int64(b.Len()))+"]") || !strings.HasSuffix(got, c.text) {
 			t.Errorf("%q is shown as %q", c.line, got)
 		}
 	}
