@@ -15,6 +15,9 @@ const (
 	Oldest  = 3
 )
 
+// DefaultPort is where a gateway listens when it is told no other port.
+const DefaultPort = 18789
+
 // Limits that both sides keep.
 const (
 	MaxHandshake = 64 << 10 // bytes of a frame before the hello

@@ -39,8 +39,8 @@ func (c *commands) gatewayRun() *cobra.Command {
 	var l Listen
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run the gateway in the foreground", Args: console.Exactly(0),
-		Long: "The gateway serves programs on this machine at 127.0.0.1:18789 until it is told to stop\n" +
-			"(Ctrl-C, or SIGTERM). What is in progress then is gone on with at the next start.",
+		Long: fmt.Sprintf("The gateway serves programs on this machine at 127.0.0.1:%d until it is told to stop\n"+
+			"(Ctrl-C, or SIGTERM). What is in progress then is gone on with at the next start.", wire.DefaultPort),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("port") && l.Port == 0 {
 				l.Port = -1
@@ -275,7 +275,7 @@ func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) 
 	address := p.URL
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, console.Usage(console.Hint(fmt.Errorf("--url %s: not an address", address), "--url ws://127.0.0.1:18789"))
+		return nil, console.Usage(console.Hint(fmt.Errorf("--url %s: not an address", address), fmt.Sprintf("--url ws://127.0.0.1:%d", wire.DefaultPort)))
 	}
 	switch u.Scheme {
 	case "ws", "wss":

@@ -1,6 +1,11 @@
 package config
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/chela-ai/chela/wire"
+)
 
 // Keys returns what is known of every key, in the order of the paths.
 func Keys() []Key {
@@ -248,7 +253,7 @@ var table = [...]Key{
 	{Path: "tools.fs.maxReadBytes", Kind: Bytes, Idle: true, Doc: "longest piece of a file that is read at once"},
 
 	// gateway
-	{Path: "gateway.port", Kind: Int, Env: "GATEWAY_PORT", Default: "18789", Doc: "port of the gateway"},
+	{Path: "gateway.port", Kind: Int, Env: "GATEWAY_PORT", Default: strconv.Itoa(wire.DefaultPort), Doc: "port of the gateway"},
 	{Path: "gateway.bind", Kind: Text, Values: bindMode, Default: `"loopback"`, Doc: "addresses the gateway listens on"},
 	{Path: "gateway.customBindHost", Kind: Text, Doc: "address for bind custom"},
 	{Path: "gateway.mode", Kind: Text, Values: []string{"local", "remote"}, Default: `"local"`, Doc: "remote: use the gateway at gateway.remote"},

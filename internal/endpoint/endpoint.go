@@ -29,10 +29,8 @@ import (
 	"github.com/chela-ai/chela/internal/process"
 	"github.com/chela-ai/chela/internal/secret"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/wire"
 )
-
-// DefaultPort is where the gateway listens.
-const DefaultPort = 18789
 
 // Options is gateway in the configuration.
 type Options struct {
@@ -96,7 +94,7 @@ func Read(section json.RawMessage, l Listen) (Options, error) {
 			return g, fmt.Errorf("configuration, gateway: %w", err)
 		}
 	}
-	port := DefaultPort
+	port := wire.DefaultPort
 	switch {
 	case l.Port < 0:
 		port = 0
