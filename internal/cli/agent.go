@@ -21,7 +21,7 @@ import (
 type agentFlags struct {
 	message string
 	images  []string
-	session string
+	place   place
 	think   string
 	timeout time.Duration
 	json    bool
@@ -35,14 +35,14 @@ func (c *commands) agent() *cobra.Command {
 		Short: "Have one message answered",
 		Long: "Have one message answered and print the answer. The exit code is 0 only when\n" +
 			"there is one. With -m - the message is read from standard input.",
-		Example: "  chela agent -m 'what is in this directory?'\n  git diff | chela agent -m - --json\n  chela agent --image photo.jpg -m 'what is this?'",
+		Example: "  chela agent -m 'what is in this directory?'\n  git diff | chela agent -m - --json\n  chela agent --agent ops -m 'how full is the disk?'\n  chela agent --image photo.jpg -m 'what is this?'",
 		Args:    console.Exactly(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.ask(cmd.Context(), f) },
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&f.message, "message", "m", "", "the message `TEXT`; -: read it from standard input")
 	fs.StringArrayVar(&f.images, "image", nil, "send the picture `FILE` with it; may be given several times")
-	fs.StringVar(&f.session, "session", "main", "the session `KEY`")
+	c.placeFlags(cmd, &f.place)
 	fs.StringVar(&f.think, "think", "", "how much the model thinks: `LEVEL` off, low, medium or high")
 	fs.DurationVar(&f.timeout, "timeout", 0, "stop after `DURATION`; 0: as long as it takes")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -67,10 +67,11 @@ func (c *commands) ask(ctx context.Context, f agentFlags) error {
 		return console.Usage(c.Hint(errors.New("there is no message"), "agent -m 'hello'"))
 	}
 	return c.with(ctx, func(l *link) error {
-		o, err := c.talk(l, f.session, f.yes)
+		key, err := f.place.key(ctx, c, l)
 		if err != nil {
 			return err
 		}
+		o := c.talk(l, key, f.yes)
 		o.Print.Quiet = !console.IsTerminal(c.Err)
 		if o.Person = o.Person && !o.Print.Quiet; o.Person {
 			o.Lines = talk.Lines(c.In)

@@ -20,9 +20,9 @@ import (
 
 // chatFlags is what `chela chat` is told.
 type chatFlags struct {
-	session string
-	plain   bool
-	yes     bool
+	place place
+	plain bool
+	yes   bool
 }
 
 func (c *commands) chat() *cobra.Command {
@@ -34,12 +34,12 @@ func (c *commands) chat() *cobra.Command {
 			"leaves the conversation in the scrollback; with a pipe, or with --plain, each\n" +
 			"line of the input is a message, answers go to standard output and everything\n" +
 			"else to standard error.",
-		Example: "  chela chat\n  chela chat --session work\n  printf 'list the files here\\n' | chela chat",
+		Example: "  chela chat\n  chela chat --session work\n  chela chat --agent ops\n  printf 'list the files here\\n' | chela chat",
 		Args:    console.Exactly(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.converse(cmd.Context(), f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.session, "session", "main", "the session `KEY`")
+	c.placeFlags(cmd, &f.place)
 	fs.BoolVar(&f.plain, "plain", false, "read and write lines, also in a terminal")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "allow everything that asks")
 	return cmd
@@ -58,6 +58,10 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 		return err
 	}
 	defer func() { l.part(ctx) }()
+	key, err := f.place.key(ctx, c, l)
+	if err != nil {
+		return err
+	}
 	person := console.IsTerminal(c.In) && console.IsTerminal(c.Err)
 	var lines []string
 	if person {
@@ -66,15 +70,12 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 		}
 	}
 	if person && console.IsTerminal(c.Out) && !f.plain && c.Getenv("TERM") != "dumb" {
-		return c.screen(ctx, l, s, f, lines)
+		return c.screen(ctx, l, s, key, f.yes, lines)
 	}
 	for _, line := range lines {
 		fmt.Fprintln(c.Err, line)
 	}
-	o, err := c.talk(l, f.session, f.yes)
-	if err != nil {
-		return err
-	}
+	o := c.talk(l, key, f.yes)
 	o.Lines, o.Prompt = talk.Lines(c.In), console.IsTerminal(c.Err)
 	t := talk.New(o)
 	t.Pending(ctx)
@@ -82,22 +83,17 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 }
 
 // talk is a conversation in a session, in lines.
-func (c *commands) talk(l *link, session string, yes bool) (talk.Options, error) {
-	key, err := console.SessionKey(l.Hello(), session)
+func (c *commands) talk(l *link, key string, yes bool) talk.Options {
 	return talk.Options{
 		Client: l.Client, Session: key, Yes: yes, Person: console.IsTerminal(c.In),
 		Print: lines.Printer{Out: c.Out, Err: c.Err, Styles: c.Palette(c.Err)},
-	}, err
+	}
 }
 
 // screen shows the conversation on the terminal.
-func (c *commands) screen(ctx context.Context, l *link, s Start, f chatFlags, lines []string) error {
-	key, err := console.SessionKey(l.Hello(), f.session)
-	if err != nil {
-		return err
-	}
+func (c *commands) screen(ctx context.Context, l *link, s Start, key string, yes bool, lines []string) error {
 	return tui.Run(ctx, tui.Options{
-		Client: l.Client, Session: key, Yes: f.yes, Styles: c.Palette(c.Out), Lines: lines,
+		Client: l.Client, Session: key, Yes: yes, Styles: c.Palette(c.Out), Lines: lines,
 		History: filepath.Join(s.State, "history"), In: c.In, Out: c.Out,
 	})
 }

@@ -60,6 +60,8 @@ func (c *commands) hint(err error) string {
 		return "--password PASSWORD, which is gateway.auth.password there"
 	case e.Detail() == wire.DetailNoSession:
 		return c.Command("sessions list")
+	case e.Detail() == wire.DetailUnknownAgent:
+		return c.Command("agents list")
 	}
 	return ""
 }

@@ -53,7 +53,7 @@ func (c commands) add() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Make an agent, with a workspace and sessions of its own", Args: console.Exactly(1),
-		Example: "  chela agents add ops --model anthropic/claude-sonnet-4-5 --emoji 🔧\n  chela agent --session agent:ops:main -m hello",
+		Example: "  chela agents add ops --model anthropic/claude-sonnet-4-5 --emoji 🔧\n  chela agent --agent ops -m hello",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.Name = args[0]
 			var out wire.AgentCreated
@@ -64,7 +64,7 @@ func (c commands) add() *cobra.Command {
 				return c.JSON(out)
 			}
 			fmt.Fprintf(c.Out, "%s is there; its workspace is %s\n", out.AgentID, ansi.Line(out.Workspace))
-			fmt.Fprintln(c.Err, "talk to it: "+c.Command("chat --session "+string(chela.MainSession(chela.AgentID(out.AgentID)))))
+			fmt.Fprintln(c.Err, "talk to it: "+c.Command("chat --agent "+out.AgentID))
 			return nil
 		},
 	}
