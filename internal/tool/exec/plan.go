@@ -90,26 +90,34 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	}
 	j.plan.Env = append(env, own...)
 	j.used = p.match.Used
-	p.Value = j
-	p.Text = text(sp, j, own)
-	// What a person decides on: not the variables that every command gets.
+	p.Value, p.Text = j, text(sp, j, own)
+	if err := j.bind(&p.Plan, sp, slices.Concat(own, t.env[:1])); err != nil {
+		return tool.Plan{}, err
+	}
+	return p.Plan, nil
+}
+
+// bind binds a plan to what a person decides on: what runs, with these variables
+// and not those that every command gets, and the files that it is made of.
+func (j job) bind(p *tool.Plan, sp shell.Plan, env []string) error {
 	shown := j.plan
-	shown.Env = slices.Concat(own, env[:min(1, len(env))])
+	shown.Env = env
 	if j.tty || j.background { // it can be typed into, which is more
 		shown.Argv = append(slices.Clone(shown.Argv), "with input")
 	}
 	var files []source
 	if p.Ask {
-		if shown.Dir, err = filepath.EvalSymlinks(dir); err != nil {
-			return tool.Plan{}, fmt.Errorf("working directory: %w", err)
+		var err error
+		if shown.Dir, err = filepath.EvalSymlinks(j.plan.Dir); err != nil {
+			return fmt.Errorf("working directory: %w", err)
 		}
-		files = sources(sp, dir)
+		files = sources(sp, j.plan.Dir)
 		for _, f := range files {
 			p.Text += fmt.Sprintf("\nwith %s as it is now (sha256 %.12s)", shell.Escape(f.path), f.sum)
 		}
 	}
 	p.Hash = bound(shown.Hash(), files)
-	return p.Plan, nil
+	return nil
 }
 
 // checkHost refuses a place to run that is not the broker's.
