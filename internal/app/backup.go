@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/media"
 	"github.com/chela-ai/chela/internal/statedir"
 	"github.com/chela-ai/chela/internal/store/sqlite"
@@ -58,8 +59,8 @@ func (maintenance) Verify(ctx context.Context, file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("whole; %d sessions, %d entries, %d runs, %d messages waiting, %d parts to be delivered",
-		s.Sessions, s.Entries, s.Runs, s.Waiting, s.Owed), nil
+	return fmt.Sprintf("whole; %s, %s, %s, %s waiting, %s to be delivered", figure.Many(s.Sessions, "session"), figure.Many(s.Entries, "entry"),
+		figure.Many(s.Runs, "run"), figure.Many(s.Waiting, "message"), figure.Many(s.Owed, "part")), nil
 }
 
 // Restore puts a copy in the place of the database.

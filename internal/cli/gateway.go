@@ -428,7 +428,7 @@ func (c *commands) health() *cobra.Command {
 			if !h.OK {
 				word = "not well"
 			}
-			fmt.Fprintf(c.Out, "%s: %d sessions, %d channels, answered in %d ms\n", word, h.Sessions.Count, len(h.Channels), h.DurationMs)
+			fmt.Fprintf(c.Out, "%s: %s, %s, answered in %d ms\n", word, figure.Many(h.Sessions.Count, "session"), figure.Many(len(h.Channels), "channel"), h.DurationMs)
 			if !h.OK {
 				return console.ErrReported
 			}

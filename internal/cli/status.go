@@ -50,7 +50,7 @@ func (c *commands) printStatus(s wire.Status, h wire.Hello) {
 	for _, r := range s.Runs {
 		row("", fmt.Sprintf("%s %s, since %s", ansi.Line(r.SessionKey), r.State, console.Ago(r.StartedAt.Time())))
 	}
-	row("waiting", fmt.Sprintf("%d messages, %d approvals, %d deliveries", s.Queued, s.Approvals, s.Undelivered))
+	row("waiting", figure.Many(s.Queued, "message")+", "+figure.Many(s.Approvals, "approval")+", "+figure.Many(s.Undelivered, "delivery"))
 	row("memory", figure.Bytes(int64(s.Memory)))
 }
 

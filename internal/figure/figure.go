@@ -7,6 +7,17 @@ import (
 	"time"
 )
 
+// Many returns how many there are of what a noun names: 1 entry, 2 entries.
+func Many[N int | int64](n N, noun string) string {
+	if n != 1 {
+		if stem, ok := strings.CutSuffix(noun, "ry"); ok {
+			noun = stem + "rie"
+		}
+		noun += "s"
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + noun
+}
+
 // Count returns n in at most three digits: 340, 1.2k, 12k, 3.4M.
 func Count(n int64) string {
 	switch {

@@ -7,6 +7,18 @@ import (
 	"github.com/chela-ai/chela/internal/figure"
 )
 
+func TestMany(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		n          int
+		noun, want string
+	}{{0, "session", "0 sessions"}, {1, "session", "1 session"}, {2, "delivery", "2 deliveries"}, {1, "entry", "1 entry"}, {3, "key", "3 keys"}} {
+		if got := figure.Many(c.n, c.noun); got != c.want {
+			t.Errorf("Many(%d, %q) = %q, want %q", c.n, c.noun, got, c.want)
+		}
+	}
+}
+
 func TestCount(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{

@@ -108,7 +108,7 @@ func (k *call) status() (string, error) {
 		}
 	}
 	lines = append(lines,
-		fmt.Sprintf("Queue: %s, %s, %s waiting", p.Mode, state, plural(len(waiting), "message")),
+		fmt.Sprintf("Queue: %s, %s, %s waiting", p.Mode, state, figure.Many(len(waiting), "message")),
 		"Session: "+string(k.key))
 	return strings.Join(lines, "\n- "), nil
 }
@@ -177,12 +177,12 @@ func spent(s usage.Sum) string {
 	if s.Calls == 0 {
 		return "nothing"
 	}
-	out := plural(int(s.Calls), "call") + ", " + usage.Tokens(s.Tokens)
+	out := figure.Many(s.Calls, "call") + ", " + usage.Tokens(s.Tokens)
 	switch {
 	case s.Priced():
 		out += " · " + usage.USD(s.NanoUSD)
 	case s.Unpriced < s.Calls:
-		out += " · " + usage.USD(s.NanoUSD) + " and " + plural(int(s.Unpriced), "call") + " without a known price"
+		out += " · " + usage.USD(s.NanoUSD) + " and " + figure.Many(s.Unpriced, "call") + " without a known price"
 	}
 	return out
 }

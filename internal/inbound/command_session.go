@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/queue"
 	"github.com/chela-ai/chela/internal/session"
 )
@@ -117,19 +118,12 @@ func (k *call) halt() (string, error) {
 		parts = append(parts, "the run in progress")
 	}
 	if messages > 0 {
-		parts = append(parts, plural(messages, "waiting message"))
+		parts = append(parts, figure.Many(messages, "waiting message"))
 	}
 	if len(parts) == 0 {
 		return "Nothing is in progress.", nil
 	}
 	return "Stopped " + strings.Join(parts, " and ") + ".", nil
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // steer is a message that goes into the run in progress, whatever the queue's
@@ -260,7 +254,7 @@ func (k *call) queueState() (string, error) {
 	}
 	waiting, err := k.tx.Queue().Waiting(k.key)
 	return fmt.Sprintf("Queue: %s debounce:%s cap:%d drop:%s (%s), %s waiting. Modes: %s.",
-		p.Mode, p.Debounce, p.Cap, p.Drop, from, plural(len(waiting), "message"), modes()), err
+		p.Mode, p.Debounce, p.Cap, p.Drop, from, figure.Many(len(waiting), "message"), modes()), err
 }
 
 // cut divides a text into its first word and the rest.

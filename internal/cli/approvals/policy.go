@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/internal/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -117,7 +118,7 @@ func (p policy) print(configured allowlist.Policy, s wire.ExecPolicySnapshot) {
 	case s.Resolved.Security == string(allowlist.Listed):
 		fmt.Fprintln(p.Out, "Nothing is on the allowlist but its entries and filters.")
 	}
-	fmt.Fprintf(p.Out, "%d entries, in %s\n", len(entries(s.File)), s.Path)
+	fmt.Fprintf(p.Out, "%s, in %s\n", figure.Many(len(entries(s.File)), "entry"), s.Path)
 }
 
 func (p policy) preset() *cobra.Command {

@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/allowlist"
 	"github.com/chela-ai/chela/internal/cli/console"
+	"github.com/chela-ai/chela/internal/figure"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -128,7 +129,7 @@ func (c commands) bring() *cobra.Command {
 				return nil
 			})
 			if err == nil {
-				fmt.Fprintf(c.Out, "%d entries were taken over, %d left out.\n", n, left)
+				fmt.Fprintf(c.Out, "Taken over: %s; left out: %d.\n", figure.Many(n, "entry"), left)
 				fmt.Fprintln(c.Err, "what holds now: "+c.Command("exec-policy show"))
 			}
 			return err
