@@ -48,7 +48,6 @@ type live struct {
 // Live is a run in progress, for those who join late.
 type Live struct {
 	Run     chela.RunID
-	Session chela.SessionKey
 	Started time.Time
 	Text    string // of the message that is being written
 	Seq     int64  // of the last event
@@ -179,7 +178,7 @@ func (b *Bus) Live(key chela.SessionKey) []Live {
 	for id, r := range runs {
 		r.mu.Lock()
 		if !r.suspended {
-			out = append(out, Live{id, r.session, r.started, r.text.String(), r.seq})
+			out = append(out, Live{id, r.started, r.text.String(), r.seq})
 		}
 		r.mu.Unlock()
 	}

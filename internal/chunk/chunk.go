@@ -17,19 +17,8 @@ const Limit = 4000
 // Options is how to split.
 type Options struct {
 	Limit int            // most of a piece, in the unit of Size; < 1: the constant Limit
-	Size  func(rune) int // nil: every rune is 1; see UTF16 and Bytes
+	Size  func(rune) int // of a rune; nil: every one is 1
 }
-
-// UTF16 counts as platforms do that count UTF-16 code units.
-func UTF16(r rune) int {
-	if r > 0xffff {
-		return 2
-	}
-	return 1
-}
-
-// Bytes counts bytes of UTF-8.
-func Bytes(r rune) int { return max(utf8.RuneLen(r), 1) }
 
 // Len returns the length of s in the unit of Size.
 func (o Options) Len(s string) int {

@@ -5,10 +5,16 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// units counts as platforms do that count UTF-16 code units, bytesOf as those
+// that count bytes of UTF-8.
+func units(r rune) int   { return max(utf16.RuneLen(r), 1) }
+func bytesOf(r rune) int { return max(utf8.RuneLen(r), 1) }
 
 func TestSplit(t *testing.T) {
 	t.Parallel()
@@ -64,7 +70,7 @@ func TestChecks(t *testing.T) {
 	t.Run("STREAM-07 10 000 runes of Chinese", func(t *testing.T) {
 		text := strings.Repeat("汉字没有空格", 1600) + strings.Repeat("😀", 400)
 		for name, o := range map[string]Options{
-			"runes": {Limit: 4096}, "UTF-16": {Limit: 4096, Size: UTF16}, "bytes": {Limit: 510, Size: Bytes},
+			"runes": {Limit: 4096}, "UTF-16": {Limit: 4096, Size: units}, "bytes": {Limit: 510, Size: bytesOf},
 		} {
 			got := Split(text, o)
 			if strings.Join(got, "") != text {
@@ -118,7 +124,7 @@ func TestProperties(t *testing.T) {
 		for range r.IntN(60) {
 			b.WriteString(parts[r.IntN(len(parts))])
 		}
-		size := []func(rune) int{nil, UTF16, Bytes}[r.IntN(3)]
+		size := []func(rune) int{nil, units, bytesOf}[r.IntN(3)]
 		sound(t, b.String(), Options{Limit: 40 + r.IntN(200), Size: size}, true)
 	}
 }
@@ -133,7 +139,7 @@ func FuzzSplit(f *testing.F) {
 			t.Skip()
 		}
 		sound(t, text, Options{Limit: limit}, false)
-		sound(t, text, Options{Limit: limit, Size: UTF16}, false)
+		sound(t, text, Options{Limit: limit, Size: units}, false)
 	})
 }
 

@@ -30,11 +30,8 @@ type Trigger string
 
 // The triggers.
 const (
-	User   Trigger = "user"
-	Cron   Trigger = "cron"
-	Child  Trigger = "subagent"
-	Hook   Trigger = "hook"
-	System Trigger = "system"
+	User   Trigger = "user"   // a person's message
+	System Trigger = "system" // what Chela itself was told
 )
 
 // Run is the record of a run.
