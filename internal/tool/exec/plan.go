@@ -81,12 +81,8 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 		command, argv = p.match.Command, judge.Parse(p.match.Command).Program
 	}
 	j.plan = sandbox.Plan{Path: t.Shell, Argv: []string{filepath.Base(t.Shell), "-c", command}, Dir: dir}
-	if len(argv) > 0 {
-		if file := program(argv[0], path); file != "" {
-			j.shell = j.plan
-			j.plan.Path, j.plan.Argv = file, argv
-			env = append(env, "PWD="+dir) // which a shell sets
-		}
+	if j.direct(argv, path) {
+		env = append(env, "PWD="+dir) // which a shell sets
 	}
 	j.plan.Env = append(env, own...)
 	j.used = p.match.Used
@@ -97,9 +93,23 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	return p.Plan, nil
 }
 
+// direct has a program that is found run by itself and not by a shell.
+func (j *job) direct(argv []string, path string) bool {
+	if len(argv) == 0 {
+		return false
+	}
+	file := program(argv[0], path)
+	if file == "" {
+		return false
+	}
+	j.shell = j.plan
+	j.plan.Path, j.plan.Argv = file, argv
+	return true
+}
+
 // bind binds a plan to what a person decides on: what runs, with these variables
 // and not those that every command gets, and the files that it is made of.
-func (j job) bind(p *tool.Plan, sp shell.Plan, env []string) error {
+func (j *job) bind(p *tool.Plan, sp shell.Plan, env []string) error {
 	shown := j.plan
 	shown.Env = env
 	if j.tty || j.background { // it can be typed into, which is more
