@@ -171,7 +171,7 @@ func begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error
 		return nil, err
 	}
 	if err := tree.Broken(); err != nil {
-		s.Log.Warn("configuration is broken; going on with the last good one", "file", s.Config, "err", err)
+		s.Log.Warn("configuration is broken; going on with the last good one", "err", err)
 	}
 	for _, w := range tree.Warnings() {
 		s.Log.Warn("configuration", "file", s.Config, "problem", w.String())

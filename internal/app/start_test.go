@@ -108,7 +108,7 @@ func TestStart(t *testing.T) {
 		if ref, why := e.now().models.Default(); ref != model.Offline || why != "configured" {
 			t.Errorf("%s (%s)", ref, why)
 		}
-		if !strings.Contains(log.String(), "configuration is broken") {
+		if !strings.Contains(log.String(), "configuration is broken") || strings.Count(log.String(), s.Config) != 1 {
 			t.Errorf("log: %s", log.String())
 		}
 	})

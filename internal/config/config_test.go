@@ -500,6 +500,9 @@ func TestLastGood(t *testing.T) {
 		if err != nil || tr.Broken() == nil {
 			t.Fatalf("%s: %v, want the last good configuration", text, err)
 		}
+		if said := tr.Broken().Error(); strings.Count(said, file) != 1 {
+			t.Errorf("%s: the file is not named once: %s", text, said)
+		}
 		if got := string(tr.Section("gateway.port")); got != "7" || string(tr.Section("messages.responsePrefix")) != `"hunter2"` {
 			t.Errorf("%s: the port is %s, want 7", text, got)
 		}

@@ -33,12 +33,12 @@ type Error struct {
 	Problems []Problem // at least one is fatal
 }
 
-// Error returns the fatal problems, one a line.
+// Error names the file once, and returns the fatal problems, one a line.
 func (e *Error) Error() string {
 	var lines []string
 	for _, p := range e.Problems {
 		if p.Fatal {
-			lines = append(lines, p.String())
+			lines = append(lines, strings.TrimPrefix(p.String(), e.File+": ")) // where a file cannot be read its name stands first
 		}
 	}
 	return fmt.Sprintf("configuration %s: %s", e.File, strings.Join(lines, "\n"))
