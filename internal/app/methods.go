@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 
 	"github.com/chela-ai/chela/internal/allowlist"
@@ -49,9 +48,26 @@ type parts struct {
 // server makes the gateway with all of its methods.
 func (e *Engine) server(p parts) *gateway.Server {
 	rows := shape.Rows{Model: e.sessionModel, Show: e.files.Show}
-	db := filepath.Join(e.o.State, databaseName)
-	state := system.Options{
-		Store: p.store, Path: db, Version: Version, Started: e.started, Default: chela.DefaultAgent,
+	e.state = e.system(p, rows)
+	return gateway.New(gateway.Options{
+		Log: e.o.Log, Version: Version, Methods: e.methods(p, rows), Bus: p.bus, Health: e.state.Health,
+		Defaults: func() wire.SessionDefaults {
+			return wire.SessionDefaults{
+				Agent: string(chela.DefaultAgent), MainKey: chela.MainKey,
+				MainSess: string(chela.MainSession(chela.DefaultAgent)), Scope: "per-sender", Configured: true,
+			}
+		},
+		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
+			return sessions.Options{Store: p.store, Rows: rows}.Describe(ctx, key, false)
+		},
+		Show: e.files.Show, Models: e.catalog().Snapshot, ConfigPath: e.o.ConfigPath, StateDir: e.o.State,
+	})
+}
+
+// system is what is told of the whole.
+func (e *Engine) system(p parts, rows shape.Rows) system.Options {
+	return system.Options{
+		Store: p.store, Path: filepath.Join(e.o.State, databaseName), Version: Version, Started: e.started, Default: chela.DefaultAgent,
 		Agents: func() []chela.AgentID { return e.now().opts.Roster() },
 		Rows:   rows, Notify: p.conductor.Notify, Channels: e.accounts,
 		Roster: func() []wire.Presence { return e.gate.Roster() },
@@ -59,8 +75,11 @@ func (e *Engine) server(p parts) *gateway.Server {
 		Reason: func() string { _, why := e.now().models.Default(); return why },
 		Folder: func() string { return e.now().workspace(chela.DefaultAgent) },
 	}
-	e.state = state
-	set := rpc.NewSet(
+}
+
+// methods makes all of the gateway's methods.
+func (e *Engine) methods(p parts, rows shape.Rows) rpc.Set {
+	return rpc.NewSet(
 		chat.Methods(chat.Options{
 			Store: p.store, Admit: p.gate.Admit, Conductor: p.conductor, Publish: p.bus.Publish, Live: p.bus.Live, Rows: rows,
 			Default: chela.DefaultAgent, Agent: e.knows, Metadata: func() wire.ChatMetadata {
@@ -68,7 +87,7 @@ func (e *Engine) server(p parts) *gateway.Server {
 			},
 		}),
 		sessions.Methods(sessions.Options{
-			Store: p.store, Path: db, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
+			Store: p.store, Path: e.state.Path, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
 			Default: chela.DefaultAgent, Agent: e.knows, Model: func(name string) (string, error) { return e.now().models.Name(name) }, Export: export(e.files), Keep: e.files.KeepPart,
 		}),
 		files.Methods(files.Options{
@@ -101,41 +120,10 @@ func (e *Engine) server(p parts) *gateway.Server {
 		}),
 		channels.Methods(channels.Options{States: e.accounts}),
 		e.configMethods(),
-		system.Methods(state),
+		system.Methods(e.state),
 		usage.Methods(usage.Options{Store: p.store, Default: chela.DefaultAgent, Agent: e.knows}),
 		logs.Methods(logs.Options{Path: filepath.Join(e.o.State, "logs", "chela.log")}),
 	)
-	return gateway.New(gateway.Options{
-		Log: e.o.Log, Version: Version, Methods: set, Bus: p.bus, Health: state.Health,
-		Defaults: func() wire.SessionDefaults {
-			return wire.SessionDefaults{
-				Agent: string(chela.DefaultAgent), MainKey: chela.MainKey,
-				MainSess: string(chela.MainSession(chela.DefaultAgent)), Scope: "per-sender", Configured: true,
-			}
-		},
-		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
-			return row(ctx, p.store, rows, key)
-		},
-		Show: e.files.Show, Models: e.catalog().Snapshot, ConfigPath: e.o.ConfigPath, StateDir: e.o.State,
-	})
-}
-
-// row returns a session as lists show it; nil when there is none.
-func row(ctx context.Context, st store.Store, rows shape.Rows, key chela.SessionKey) (*wire.Session, error) {
-	var out *wire.Session
-	err := st.View(ctx, func(r store.Reader) error {
-		m, err := r.Sessions().Get(key)
-		if err != nil {
-			return err
-		}
-		s, err := rows.Session(r, m)
-		out = &s
-		return err
-	})
-	if errors.Is(err, chela.ErrNotFound) {
-		return nil, nil
-	}
-	return out, err
 }
 
 // sessionModel is the model that the session's next run asks.
