@@ -179,3 +179,31 @@ type DeviceSetupDone struct {
 	Access string `json:"access"`
 	Time   Millis `json:"ts"`
 }
+
+// The methods by which a connected device asks for more scopes.
+const (
+	MethodDeviceWiden     = "device.scopes.requestUpgrade"
+	MethodDeviceWidenWait = "device.scopes.waitUpgrade"
+)
+
+// DeviceWiden is the parameters of device.scopes.requestUpgrade, whose result is
+// a [DeviceRequestID]: that is what device.scopes.waitUpgrade takes.
+type DeviceWiden struct {
+	Scopes []string `json:"scopes"` // all that it wants to hold
+}
+
+// MaxWiden is how many scopes a device may name when it asks for more, and is
+// told when it got them.
+const MaxWiden = 8
+
+// PairExpired is a third decision of a [DeviceWidened]: nobody decided in time.
+const PairExpired = "expired"
+
+// DeviceWidened is the result of device.scopes.waitUpgrade. With the token the
+// device connects anew, and asks for the scopes.
+type DeviceWidened struct {
+	Status string   `json:"status"` // approved, rejected, expired
+	ID     string   `json:"requestId"`
+	Token  string   `json:"deviceToken,omitempty"`
+	Scopes []string `json:"scopes,omitempty"`
+}

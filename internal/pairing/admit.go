@@ -239,18 +239,28 @@ func enter(t Table, d Device, g Grant, id Identity, token string, scopes []chela
 	}}, nil
 }
 
-// ask stores a request of the device and refuses the connection. The same
-// request made again keeps its id, so that a person can decide it while the
-// device retries.
+// ask stores a request of the device and refuses the connection.
 func ask(t Table, d Device, id Identity, reason string, local bool, now time.Time) (Admission, error) {
+	r := identityRequest(id)
+	r.Silent, r.Repair = local, d.ID != ""
+	r, a, err := enqueue(t, r, now)
+	if err == nil && a.Refusal == nil {
+		a.Refusal = pairingRequired(d, r, reason)
+	}
+	return a, err
+}
+
+// enqueue has a request wait for a person. The same request made again keeps
+// its id, so that it can be decided while the device retries. There is a
+// refusal when too many wait.
+func enqueue(t Table, r Request, now time.Time) (Request, Admission, error) {
 	waiting, err := sweep(t, now)
 	if err != nil {
-		return Admission{}, err
+		return Request{}, Admission{}, err
 	}
-	r := identityRequest(id)
-	r.ID, r.Time, r.Silent, r.Repair = rand.Text(), now, local, d.ID != ""
+	r.ID, r.Time = rand.Text(), now
 	a := Admission{Requested: &r}
-	switch i := slices.IndexFunc(waiting, func(w Request) bool { return w.Device == id.ID }); {
+	switch i := slices.IndexFunc(waiting, func(w Request) bool { return w.Device == r.Device }); {
 	case i >= 0 && waiting[i].Role == r.Role && slices.Equal(waiting[i].Scopes, r.Scopes):
 		r.ID, a.Requested = waiting[i].ID, nil
 	case i >= 0:
@@ -258,13 +268,12 @@ func ask(t Table, d Device, id Identity, reason string, local bool, now time.Tim
 	case len(waiting) >= MaxRequests:
 		e := wire.Errorf(wire.Unavailable, "too many devices wait for approval")
 		e.Retryable = true
-		return Admission{Refusal: e}, nil
+		return Request{}, Admission{Refusal: e}, nil
 	}
 	if err := t.PutRequest(r); err != nil {
-		return Admission{}, fmt.Errorf("request of device %s: %w", id.ID, err)
+		return Request{}, Admission{}, fmt.Errorf("request of device %s: %w", r.Device, err)
 	}
-	a.Refusal = pairingRequired(d, r, reason)
-	return a, nil
+	return r, a, nil
 }
 
 // sweep deletes requests that nobody decided, and returns the others.
@@ -384,6 +393,7 @@ func (d Device) approve(r Request, via string, now time.Time) (Device, Grant) {
 		d.Generation++
 		g = Grant{Role: r.Role, Scopes: r.Scopes, Generation: d.Generation, Created: now}
 	}
+	g.Claim = nil
 	d.set(g)
 	return d, g
 }

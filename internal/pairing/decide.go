@@ -20,7 +20,8 @@ func DeviceOf(who chela.Principal) (id string, ok bool) {
 }
 
 // Approve grants a request. Who approves needs the scope pairing, and every
-// scope that the request asks for.
+// scope that the request asks for. A device does not approve itself, unless it
+// holds all there is to be granted.
 func Approve(t Table, who chela.Principal, request string, now time.Time) (Request, Device, error) {
 	r, err := pending(t, who, request, now)
 	if err != nil {
@@ -29,6 +30,9 @@ func Approve(t Table, who chela.Principal, request string, now time.Time) (Reque
 	if missing := beyond(who, r.Scopes); missing != "" {
 		return Request{}, Device{}, chela.Errorf(chela.CodeForbidden, "missing scope: %s", missing)
 	}
+	if self, ok := DeviceOf(who); ok && self == r.Device && !who.IsOwner() {
+		return Request{}, Device{}, chela.Errorf(chela.CodeForbidden, "a device does not approve itself: that needs the scope %s", chela.ScopeAdmin)
+	}
 	d, err := find(t, r.Device)
 	if err != nil {
 		return Request{}, Device{}, err
@@ -36,7 +40,11 @@ func Approve(t Table, who chela.Principal, request string, now time.Time) (Reque
 	if err := room(t, d); err != nil {
 		return Request{}, Device{}, chela.Errorf(chela.CodeUnavailable, "request %s: %w", request, err)
 	}
-	d, _ = d.approve(r, ViaOwner, now)
+	d, g := d.approve(r, ViaOwner, now)
+	if Within(r.Scopes, g.Scopes) {
+		g.Claim = &Claim{Request: r.ID, Time: now}
+		d.set(g)
+	}
 	if err := errors.Join(t.PutDevice(d), t.DropRequest(r.ID)); err != nil {
 		return Request{}, Device{}, fmt.Errorf("device %s: %w", d.ID, err)
 	}

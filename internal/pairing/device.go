@@ -57,6 +57,7 @@ type Grant struct {
 	Revoked    time.Time     `json:"revokedAt,omitzero"`
 	Held       bool          `json:"held,omitempty"`   // a person cut it down: only a person widens it
 	Tokens     []string      `json:"tokens,omitempty"` // hashes of the tokens that work, the newest last
+	Claim      *Claim        `json:"claim,omitempty"`  // nil: no token is to be asked for
 }
 
 // Live reports whether the grant counts.

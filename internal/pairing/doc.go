@@ -40,7 +40,10 @@
 // bounded by what the shown credential stands for ([Proof.Authority]), adds no
 // role to a device that has one, widens no grant that a person cut down, and
 // revives no tombstone. The
-// scopes of a connection are the ones asked for that the grant covers.
+// scopes of a connection are the ones asked for that the grant covers. One that
+// wants more while it is connected ([Widen]) asks a person for all that its
+// device holds then, and is told a token, once, when that was approved and
+// nothing changed since ([Take]).
 //
 // Tokens are stored as hashes and compared in constant time. A token is told
 // to the device itself over its own connection and to nobody else.

@@ -43,6 +43,8 @@ type grantModel struct {
 	live, held bool
 	scopes     []chela.Scope
 	epoch      int
+	claim      string // the request for which a token is due
+	claimed    time.Time
 }
 
 type token struct {
@@ -157,7 +159,7 @@ func (d *model) live() bool {
 func (m *machine) step() {
 	m.now = m.now.Add(time.Duration(m.next(40)) * time.Second)
 	id := pick(m, []string{"a", "b"})
-	switch m.next(9) {
+	switch m.next(11) {
 	case 0, 1, 2:
 		m.admit(id)
 	case 3:
@@ -168,6 +170,10 @@ func (m *machine) step() {
 		m.rotate(id)
 	case 7:
 		m.revoke(id)
+	case 9:
+		m.widen(id)
+	case 10:
+		m.take(id)
 	case 8:
 		if m.next(2) == 0 {
 			m.remove(id)
@@ -224,7 +230,7 @@ func (m *machine) admit(id string) {
 		if !g.live {
 			g.epoch++
 		}
-		g.scopes, g.live = union(g.scopes, in.Scopes), true
+		g.scopes, g.live, g.claim = union(g.scopes, in.Scopes), true, ""
 	}
 	if !pairing.Within(p.Authority, a.Pass.Scopes) || !pairing.Within(g.scopes, a.Pass.Scopes) || !pairing.Within(in.Scopes, a.Pass.Scopes) {
 		m.fail("pass %v is above %v, %v or %v", a.Pass.Scopes, p.Authority, g.scopes, in.Scopes)
@@ -325,7 +331,8 @@ func (m *machine) approve() {
 	err := m.do(func(t pairing.Table) error { _, _, err := pairing.Approve(t, who, req, m.now); return err })
 	id, d := m.waits(req)
 	m.say("%s approve by %s %v: %v", id, who.Credential, who.Scopes, err)
-	want := d != nil && who.May(chela.ScopePairing) && pairing.Within(who.Scopes, d.request.Scopes)
+	self, _ := pairing.DeviceOf(who)
+	want := d != nil && who.May(chela.ScopePairing) && pairing.Within(who.Scopes, d.request.Scopes) && (self != id || who.IsOwner())
 	if (err == nil) != want {
 		m.fail("approved: %v, want %v", err, want)
 	}
@@ -336,8 +343,47 @@ func (m *machine) approve() {
 	if !g.live || d.removed {
 		*g = grantModel{epoch: g.epoch + 1}
 	}
-	g.live, g.scopes = true, union(g.scopes, d.request.Scopes)
+	g.live, g.scopes, g.claim = true, union(g.scopes, d.request.Scopes), ""
+	if pairing.Within(d.request.Scopes, g.scopes) {
+		g.claim, g.claimed = req, m.now
+	}
 	d.known, d.removed, d.request = true, false, nil
+}
+
+// widen asks over a connection of the device, for more than that holds.
+func (m *machine) widen(id string) {
+	who := chela.Principal{ID: "owner", Credential: pairing.Credential(id), Scopes: pick(m, some)}
+	scopes, d := pick(m, some), m.models[id]
+	var a pairing.Admission
+	err := m.do(func(t pairing.Table) (err error) { _, a, err = pairing.Widen(t, who, scopes, m.now); return err })
+	m.say("%s widens %v to %v: %v", id, who.Scopes, scopes, err)
+	g := d.grants[wire.RoleOperator]
+	if want := d.live() && g.live && pairing.Within(scopes, who.Scopes); (err == nil) != want {
+		m.fail("widened: %v, want %v", err, want)
+	}
+	if err == nil {
+		m.ask(d, pairing.Identity{Role: wire.RoleOperator, Scopes: union(g.scopes, scopes)}, a)
+	}
+}
+
+// take asks for the token of a request that may have been approved.
+func (m *machine) take(id string) {
+	if len(m.asked) == 0 {
+		return
+	}
+	who, req := chela.Principal{ID: "owner", Credential: pairing.Credential(id)}, m.asked[max(0, len(m.asked)-1-m.next(3))]
+	var c pairing.Claimed
+	err := m.do(func(t pairing.Table) (err error) { c, err = pairing.Take(t, who, req, m.now); return err })
+	m.say("%s takes %s: %v", id, req, err)
+	d, g := m.models[id], m.models[id].grants[wire.RoleOperator]
+	want := d.live() && g.live && g.claim == req && m.now.Before(g.claimed.Add(pairing.Lifetime))
+	if (err == nil) != want || want && !slices.Equal(c.Scopes, g.scopes) {
+		m.fail("taken: %v %v, want %v", c.Scopes, err, want)
+	}
+	if want {
+		g.claim = ""
+		d.tokens = append(d.tokens, token{c.Token, wire.RoleOperator, g.epoch})
+	}
 }
 
 func (m *machine) reject() {
@@ -390,7 +436,7 @@ func (m *machine) rotate(id string) {
 	if !want {
 		return
 	}
-	g.scopes, g.held = union(nil, left), g.held || scopes != nil
+	g.scopes, g.held, g.claim = union(nil, left), g.held || scopes != nil, ""
 	g.epoch++
 	if tok != "" {
 		d.tokens = append(d.tokens, token{tok, role, g.epoch})
@@ -407,7 +453,7 @@ func (m *machine) revoke(id string) {
 		m.fail("revoked: %v, want %v", err, want)
 	}
 	if want {
-		g.live = false
+		g.live, g.claim = false, ""
 		g.epoch++
 	}
 }
@@ -425,7 +471,7 @@ func (m *machine) remove(id string) {
 	}
 	d.removed, d.request = true, nil
 	for _, g := range d.grants {
-		g.live = false
+		g.live, g.claim = false, ""
 		g.epoch++
 	}
 }

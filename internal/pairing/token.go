@@ -37,6 +37,6 @@ func (g Grant) takes(token string) bool {
 // connections made with one of them end.
 func (d *Device) renew(g Grant, now time.Time) Grant {
 	d.Generation++
-	g.Generation, g.Rotated, g.Tokens = d.Generation, now, nil
+	g.Generation, g.Rotated, g.Tokens, g.Claim = d.Generation, now, nil, nil
 	return g
 }

@@ -35,7 +35,7 @@ type Options struct {
 
 // Methods returns the methods.
 func Methods(o Options) []rpc.Method {
-	m := methods{o}
+	m := methods{o, newWaits()}
 	return []rpc.Method{
 		rpc.New(wire.MethodDevicePairList, wire.RoleOperator, chela.ScopePairing, m.list),
 		rpc.New(wire.MethodDevicePairApprove, wire.RoleOperator, chela.ScopePairing, m.approve),
@@ -46,10 +46,15 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodDeviceSetupState, wire.RoleOperator, chela.ScopeAdmin, m.setupState),
 		rpc.New(wire.MethodDeviceTokenRotate, wire.RoleOperator, chela.ScopePairing, m.rotate),
 		rpc.New(wire.MethodDeviceTokenRevoke, wire.RoleOperator, chela.ScopePairing, m.revoke),
+		rpc.New(wire.MethodDeviceWiden, wire.RoleOperator, chela.ScopeRead, m.widen),
+		rpc.New(wire.MethodDeviceWidenWait, wire.RoleOperator, chela.ScopeRead, m.widened),
 	}
 }
 
-type methods struct{ o Options }
+type methods struct {
+	o     Options
+	waits *waits
+}
 
 func (m methods) list(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.DevicePairs, error) {
 	var out wire.DevicePairs
@@ -93,7 +98,7 @@ func (m methods) approve(ctx context.Context, _ rpc.Peer, in wire.DeviceRequestI
 	if err != nil {
 		return wire.DeviceApproved{}, err
 	}
-	m.o.Announce(wire.EventPairResolved, resolved(q, wire.PairApproved, d.Approved))
+	m.decided(q, wire.PairApproved, d.Approved)
 	return wire.DeviceApproved{ID: q.ID, Device: m.device(d)}, nil
 }
 
@@ -106,7 +111,7 @@ func (m methods) reject(ctx context.Context, _ rpc.Peer, in wire.DeviceRequestID
 	if err != nil {
 		return wire.DeviceRejected{}, err
 	}
-	m.o.Announce(wire.EventPairResolved, resolved(q, wire.PairRejected, time.Now()))
+	m.decided(q, wire.PairRejected, time.Now())
 	return wire.DeviceRejected{ID: q.ID, Device: q.Device}, nil
 }
 
@@ -122,7 +127,7 @@ func (m methods) remove(ctx context.Context, p rpc.Peer, in wire.DeviceID) (wire
 		return wire.DeviceID{}, err
 	}
 	if q != nil {
-		m.o.Announce(wire.EventPairResolved, resolved(*q, wire.PairRejected, time.Now()))
+		m.decided(*q, wire.PairRejected, time.Now())
 	}
 	m.drop(ctx, p, in.ID, in)
 	return in, m.stop(ctx, in.ID)
@@ -216,8 +221,10 @@ func cancel(t queue.Table, device string) error {
 	return nil
 }
 
-func resolved(q pairing.Request, decision string, now time.Time) wire.PairResolved {
-	return wire.PairResolved{ID: q.ID, Device: q.Device, Decision: decision, Time: wire.At(now)}
+// decided tells what became of a request.
+func (m methods) decided(q pairing.Request, decision string, now time.Time) {
+	m.waits.wake()
+	m.o.Announce(wire.EventPairResolved, wire.PairResolved{ID: q.ID, Device: q.Device, Decision: decision, Time: wire.At(now)})
 }
 
 func (m methods) device(d pairing.Device) wire.PairedDevice {

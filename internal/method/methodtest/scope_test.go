@@ -22,6 +22,7 @@ var needs = map[chela.Scope][]string{
 		"health", "status", "system-presence", "system.info", "channels.status", "agents.list", "agent.identity.get",
 		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
 		"tools.explain", "tools.calls", "usage.cost", "usage.status", "sessions.usage", "node.list", "node.describe",
+		"device.scopes.requestUpgrade", "device.scopes.waitUpgrade",
 	},
 	chela.ScopeWrite: {"tools.invoke", "wake"},
 	chela.ScopePairing: {
