@@ -42,6 +42,12 @@ var irregular = map[string]string{
 	"agent.identity.get result": "AgentIdentityResult",
 	"config.schema result":      "ConfigSchemaResponse",
 	"exec.approvals.get result": "ExecApprovalsSnapshot",
+
+	"device.scopes.requestUpgrade params": "ScopeUpgradeRequest",
+	"device.scopes.requestUpgrade result": "ScopeUpgradeRegistration",
+	"device.scopes.waitUpgrade params":    "ScopeUpgradeWait",
+	"device.scopes.waitUpgrade result":    "ScopeUpgradeResult",
+
 	"exec.approvals.set result": "ExecApprovalsSnapshot",
 	"sessions.steer params":     "SessionsSendParams",
 	"chat.startup params":       "ChatHistoryParams",
@@ -60,6 +66,15 @@ type call struct {
 	method string
 	params any
 	parts  []part // of the result
+}
+
+// by returns the connection that a method is called over: a device asks for
+// itself to be widened.
+func (g *golden) by(method string) *line {
+	if strings.HasPrefix(method, "device.scopes.") {
+		return g.device
+	}
+	return g.line
 }
 
 // calls are all methods, in the order in which they are called.
@@ -167,6 +182,8 @@ func (g *golden) calls() []call {
 		{"device.token.rotate", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
 		{"device.token.revoke", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
 		{"device.pair.remove", m{"deviceId": g.pending[0].Device}, nil},
+		{"device.scopes.waitUpgrade", m{"requestId": g.widened}, nil},
+		{"device.scopes.requestUpgrade", m{"scopes": []string{wire.ScopeRead, wire.ScopeAdmin}}, nil},
 
 		{"node.list", m{}, nil},
 		{"node.describe", m{"nodeId": g.nodes[0].NodeClient.ID}, nil},

@@ -69,7 +69,7 @@ func (s *schema) checkCall(t *testing.T, g *golden, c call) {
 			t.Errorf("the test asks what it may not: %v", err)
 		}
 	}
-	f := g.Ask(c.method, c.params)
+	f := g.by(c.method).Ask(c.method, c.params)
 	if !f.OK {
 		t.Fatalf("refused: %s", f.raw)
 	}

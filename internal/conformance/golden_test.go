@@ -22,6 +22,8 @@ type golden struct {
 	message  string // id of a message of the session talked
 	config   wire.ConfigSnapshot
 	paired   string // id of a device, of the last request too
+	device   *line  // of another device
+	widened  string // id of its request for more scopes, which was approved
 }
 
 const (
@@ -54,6 +56,7 @@ func newGolden(t testing.TB) *golden {
 	g.Must("sessions.patch", map[string]any{"key": aside, "label": "Aside"}, nil)
 	g.Must("sessions.reset", map[string]any{"key": aside}, nil)
 	g.devices()
+	g.widen()
 	var h wire.History
 	g.Must("chat.history", wire.ChatHistory{SessionKey: talked}, &h)
 	g.message = h.Messages[0].Meta.ID
@@ -125,6 +128,19 @@ func (g *golden) devices() {
 		g.pending = append(g.pending, q)
 		g.paired = d.ID
 	}
+}
+
+// widen lets a device ask for more scopes, and get them.
+func (g *golden) widen() {
+	g.t.Helper()
+	l, f := newDevice(g.t).Connect(g.t, g.stand, hello(wire.ScopeRead))
+	if !f.OK {
+		g.t.Fatalf("a device of this machine: %v", f.Error)
+	}
+	var q wire.DeviceRequestID
+	l.Must("device.scopes.requestUpgrade", wire.DeviceWiden{Scopes: []string{wire.ScopeRead, wire.ScopeWrite}}, &q)
+	g.Must("device.pair.approve", q, nil)
+	g.device, g.widened = l, q.ID
 }
 
 // node lets a device be a node, which then asks for what it can do.
