@@ -83,8 +83,7 @@ func New(t testing.TB, p llm.Provider, tools ...tool.Tool) *House {
 	return Open(t, filepath.Join(t.TempDir(), "chela.db"), p, tools...)
 }
 
-// Open is New on the store in a file. The engine is stopped with the test, or
-// .
+// Open is New on the store in a file.
 func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *House {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -105,7 +104,7 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *House 
 		Profile: func(session.Meta) (*dispatch.Profile, error) { return &profile, nil },
 	})
 	gate := inbound.New(inbound.Options{Log: log, Store: db, Bus: h.Bus, Live: conductor.Live})
-	h.serve(log, path, conductor, gate, profile.Tools)
+	h.serve(log, parts{path, conductor, gate, profile.Tools})
 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -124,34 +123,55 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *House 
 	return h
 }
 
+// parts are what the methods work with.
+type parts struct {
+	path      string // of the store
+	conductor *dispatch.Conductor
+	gate      *inbound.Gate
+	tools     tool.Set
+}
+
+const main = chela.DefaultAgent
+
+func known(id chela.AgentID) bool { return id == main }
+
 // serve makes the gateway.
-func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *inbound.Gate, tools tool.Set) {
-	const main = chela.DefaultAgent
+func (h *House) serve(log *slog.Logger, p parts) {
+	rows := shape.Rows{Model: func(m session.Meta) wire.SessionModel {
+		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context)}
+	}}
+	state := system.Options{
+		Store: h.Store, Path: p.path, Version: "1.2.3", Started: time.Now(), Default: main, Rows: rows, Notify: p.conductor.Notify,
+		Agents: func() []chela.AgentID { return []chela.AgentID{main} },
+		Roster: func() []wire.Presence { return h.Server.Roster() },
+		Folder: func() string { return "" },
+	}
+	h.Server = gateway.New(gateway.Options{
+		Log: log, Version: "1.2.3", Methods: h.methods(p, rows, state), Bus: h.Bus, Health: state.Health,
+		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
+			return sessions.Options{Store: h.Store, Rows: rows}.Describe(ctx, key, true)
+		},
+	})
+	go func() { _ = h.Server.Serve(h.Pipe, h.Server.Upgrade(gateway.Trust(chela.Owner("process")))) }()
+}
+
+// methods makes all of the gateway's methods.
+func (h *House) methods(p parts, rows shape.Rows, state system.Options) rpc.Set {
 	pictures, err := media.Open(filepath.Join(h.t.TempDir(), media.Dir), 1024)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { pictures.Close() })
 	rules := &allowlist.Source{File: allowlist.NewFile(filepath.Join(h.t.TempDir(), allowlist.FileName)), Base: allowlist.Default()}
-	known := func(id chela.AgentID) bool { return id == main }
-	rows := shape.Rows{Model: func(m session.Meta) wire.SessionModel {
-		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context)}
-	}}
-	state := system.Options{
-		Store: h.Store, Path: path, Version: "1.2.3", Started: time.Now(), Default: main, Rows: rows, Notify: c.Notify,
-		Agents: func() []chela.AgentID { return []chela.AgentID{main} },
-		Roster: func() []wire.Presence { return h.Server.Roster() },
-		Folder: func() string { return "" },
-	}
-	set := rpc.NewSet(
+	return rpc.NewSet(
 		chat.Methods(chat.Options{
-			Store: h.Store, Admit: g.Admit, Conductor: c, Publish: h.Bus.Publish, Live: h.Bus.Live, Rows: rows, Default: main,
+			Store: h.Store, Admit: p.gate.Admit, Conductor: p.conductor, Publish: h.Bus.Publish, Live: h.Bus.Live, Rows: rows, Default: main,
 			Agent: known, Metadata: func() wire.ChatMetadata {
 				return wire.ChatMetadata{Models: []wire.Model{shape.Model(model, "", true)}, Commands: []wire.Command{}}
 			},
 		}),
 		sessions.Methods(sessions.Options{
-			Store: h.Store, Path: path, Conductor: c, Publish: h.Bus.Publish, Admit: g.Admit, Rows: rows, Default: main,
+			Store: h.Store, Path: p.path, Conductor: p.conductor, Publish: h.Bus.Publish, Admit: p.gate.Admit, Rows: rows, Default: main,
 			Agent: known, Export: session.Export, Keep: pictures.KeepPart, Model: func(s string) (string, error) {
 				ref, err := llm.ParseRef(s)
 				return ref.String(), err
@@ -163,32 +183,19 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		}}),
 		commands.Methods(commands.Options{Default: main, Agent: known}),
 		toolmethods.Methods(toolmethods.Options{
-			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return tools },
-			Store: h.Store, Invoke: h.desk(tools).Do,
+			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return p.tools },
+			Store: h.Store, Invoke: h.desk(p.tools).Do,
 			Rules: func(_ context.Context, _ chela.Principal, _ chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
 				return policy.New(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
 			},
 		}),
 		approvals.Methods(approvals.Options{
-			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: c.Decide,
+			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: p.conductor.Decide,
 			Rules: func() *allowlist.Source { return rules },
 		}),
-		models.Methods(models.Options{
-			Keys:    h.keys,
-			Forget:  h.forget,
-			Status:  func() wire.ModelsStatus { return wire.ModelsStatus{Default: model.Ref(), Reason: "the test says so"} },
-			Default: main, Agent: known, Main: func() llm.Ref { return llm.Ref{Provider: model.Provider, Model: model.ID} },
-			Think: func() llm.Level { return "" },
-			Catalog: func() llm.Catalog {
-				other := llm.Model{Provider: "far", ID: "m2"}
-				return llm.Catalog{Models: []llm.Model{other, model}, Aliases: map[string]string{"mm": model.Ref()}}
-			},
-			Providers: func() []models.Provider {
-				return []models.Provider{{ID: "mock", Ready: true, Key: true, From: "env", Env: "MOCK_KEY"}, {ID: "far", Known: true}}
-			},
-		}),
+		models.Methods(h.models()),
 		devices.Methods(devices.Options{
-			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) }, Stop: c.Revoke,
+			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) }, Stop: p.conductor.Revoke,
 			Place:     func() (string, string) { return "token", h.Place },
 			Connected: func(device string) bool { return h.Server.Connected(pairing.Credential(device), "") },
 		}),
@@ -200,13 +207,24 @@ func (h *House) serve(log *slog.Logger, path string, c *dispatch.Conductor, g *i
 		system.Methods(state),
 		usage.Methods(usage.Options{Store: h.Store, Default: main, Agent: known}),
 	)
-	h.Server = gateway.New(gateway.Options{
-		Log: log, Version: "1.2.3", Methods: set, Bus: h.Bus, Health: state.Health,
-		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
-			return sessions.Options{Store: h.Store, Rows: rows}.Describe(ctx, key, true)
+}
+
+// models is a provider that is ready, and one that is known.
+func (h *House) models() models.Options {
+	return models.Options{
+		Keys:    h.keys,
+		Forget:  h.forget,
+		Status:  func() wire.ModelsStatus { return wire.ModelsStatus{Default: model.Ref(), Reason: "the test says so"} },
+		Default: main, Agent: known, Main: func() llm.Ref { return llm.Ref{Provider: model.Provider, Model: model.ID} },
+		Think: func() llm.Level { return "" },
+		Catalog: func() llm.Catalog {
+			other := llm.Model{Provider: "far", ID: "m2"}
+			return llm.Catalog{Models: []llm.Model{other, model}, Aliases: map[string]string{"mm": model.Ref()}}
 		},
-	})
-	go func() { _ = h.Server.Serve(h.Pipe, h.Server.Upgrade(gateway.Trust(chela.Owner("process")))) }()
+		Providers: func() []models.Provider {
+			return []models.Provider{{ID: "mock", Ready: true, Key: true, From: "env", Env: "MOCK_KEY"}, {ID: "far", Known: true}}
+		},
+	}
 }
 
 func (h *House) keys(provider string) []models.Key { return slices.Clone(h.ModelKeys[provider]) }
