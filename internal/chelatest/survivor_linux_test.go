@@ -26,6 +26,9 @@ func TestSurvivors(t *testing.T) {
 	}
 	model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
 		results := 0
+		if r.Messages[0].PlainText() == "one that is stopped" {
+			return call(n, "sleep 60; echo stopped"+mark, "")
+		}
 		for _, m := range r.Messages {
 			if m.Role == llm.RoleTool {
 				results++
@@ -48,7 +51,11 @@ func TestSurvivors(t *testing.T) {
 	for i := range sessions {
 		runs = append(runs, c.Send(fmt.Sprint("s", i), "go"))
 	}
-	time.Sleep(300 * time.Millisecond)
+	for end := time.Now().Add(10 * time.Second); len(survivors(t, "stopped"+mark)) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the command that is to be stopped does not run")
+		}
+	}
 	c.must(wire.MethodChatAbort, wire.ChatAbort{SessionKey: "stopped", RunID: stopped}, nil)
 	for _, run := range runs {
 		var w wire.Waited

@@ -413,7 +413,7 @@ func (s suite) beats(ctx context.Context, t *testing.T, script string) sandbox.E
 	if before == 0 {
 		t.Errorf("the script left nothing: the test shows nothing: %s", out.String())
 	}
-	time.Sleep(250 * time.Millisecond) // five beats
+	time.Sleep(250 * time.Millisecond) // nothing tells that a beat does not come: five of them are given time
 	if after := size(file); after != before {
 		t.Errorf("something still runs: %d bytes, then %d", before, after)
 	}

@@ -201,7 +201,7 @@ func TestRun(t *testing.T) {
 		b := newBox(t, exec.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		b.update = func(string) { cancel() }
-		s, _, err := b.run(ctx, m{"command": "echo up; (while :; do echo x >> beat; sleep 0.05; done) & wait"})
+		s, _, err := b.run(ctx, m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & until [ -s beat ]; do sleep 0.01; done; echo up; wait"})
 		if !errors.Is(err, context.Canceled) || !strings.HasPrefix(s, "up") {
 			t.Errorf("got %q, %v", s, err)
 		}
@@ -289,7 +289,10 @@ func still(t *testing.T, file string) {
 		return info.Size()
 	}
 	before := size()
-	time.Sleep(250 * time.Millisecond)
+	if before == 0 {
+		t.Error("there was no beat: the test shows nothing")
+	}
+	time.Sleep(250 * time.Millisecond) // nothing tells that a beat does not come: five of them are given time
 	if after := size(); after != before {
 		t.Errorf("something still runs: %d, then %d", before, after)
 	}

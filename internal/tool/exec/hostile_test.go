@@ -126,7 +126,7 @@ func TestHostile(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r.update = func(string) { cancel() }
 		began := time.Now()
-		_, _, err := r.run(ctx, m{"command": "trap '' TERM; echo up; " + beat})
+		_, _, err := r.run(ctx, m{"command": "trap '' TERM; echo x > beat; echo up; " + beat})
 		if err == nil || time.Since(began) > 6*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
