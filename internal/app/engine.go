@@ -214,7 +214,7 @@ func (e *Engine) assemble(ctx context.Context, st store.Store) error {
 			}
 			return nil
 		},
-		Live: conductor.Live, Abort: conductor.Abort, Decide: conductor.Decide,
+		Live: conductor.Live, Abort: conductor.Abort, Decide: conductor.Decide, Tools: e.offered, Configuration: e.hand,
 		Reset:   func(session.Meta) session.ResetPolicy { return e.now().opts.Session.Reset },
 		Catalog: func() llm.Catalog { return e.now().models.Catalog() },
 		Model:   func(m session.Meta) llm.Model { return e.now().model(m) },

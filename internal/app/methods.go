@@ -8,6 +8,7 @@ import (
 	"github.com/chela-ai/chela/internal/bus"
 	"github.com/chela-ai/chela/internal/chela"
 	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/config/spoken"
 	"github.com/chela-ai/chela/internal/dispatch"
 	"github.com/chela-ai/chela/internal/gateway"
 	"github.com/chela-ai/chela/internal/inbound"
@@ -90,10 +91,7 @@ func (e *Engine) methods(p parts, rows shape.Rows) rpc.Set {
 			Store: p.store, Path: e.state.Path, Conductor: p.conductor, Publish: p.bus.Publish, Admit: p.gate.Admit, Rows: rows,
 			Default: chela.DefaultAgent, Agent: e.knows, Model: func(name string) (string, error) { return e.now().models.Name(name) }, Export: export(e.files), Keep: e.files.KeepPart,
 		}),
-		files.Methods(files.Options{
-			Store: p.store, Default: chela.DefaultAgent, Agent: e.knows,
-			Workspace: func(id chela.AgentID) string { return e.now().workspace(id) },
-		}),
+		files.Methods(files.Options{Store: p.store, Default: chela.DefaultAgent, Agent: e.knows, Workspace: func(id chela.AgentID) string { return e.now().workspace(id) }}),
 		agents.Methods(e.agentMethods()),
 		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: e.knows}),
 		tools.Methods(tools.Options{
@@ -159,4 +157,15 @@ func (e *Engine) configMethods() []rpc.Method {
 		Snapshot: func() (wire.ConfigSnapshot, error) { return e.view().Snapshot() },
 		Schema:   e.view().Schema, Lookup: config.Lookup, Change: e.rewrite,
 	})
+}
+
+// hand is the configuration as /config changes it; nil when that is off.
+func (e *Engine) hand() inbound.Configuration {
+	if e.tree() == nil || !e.now().opts.Slash.Config {
+		return nil
+	}
+	return spoken.Config{Tree: e.tree, Change: func(ctx context.Context, draft func(*config.Tree) (*config.Draft, error)) (bool, error) {
+		out, err := e.change(ctx, anyBase, draft)
+		return len(out.cold) == 0, err
+	}}
 }

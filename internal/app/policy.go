@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/chela"
+	"github.com/chela-ai/chela/internal/invoke"
 	"github.com/chela-ai/chela/internal/llm"
 	"github.com/chela-ai/chela/internal/policy"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
 )
 
 // rules are the rules about tools that hold for who in the session.
@@ -58,4 +60,11 @@ func (p *profiles) ask(ctx context.Context, st store.Store, who chela.Principal,
 		c.Sender = sender(who)
 	}
 	return p.pipeline(m.Agent, c), llm.Ref{Provider: c.Provider, Model: c.Model}, nil
+}
+
+// offered is the tools of a run that who starts in the session.
+func (e *Engine) offered(ctx context.Context, who chela.Principal, key chela.SessionKey) ([]tool.Spec, error) {
+	rules, _, err := e.now().ask(ctx, e.store, who, key, policy.Conversation{})
+	set, _ := invoke.Offered(e.now().tools[key.Agent()], rules, who)
+	return set.Specs(), err
 }

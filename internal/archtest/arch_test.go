@@ -86,6 +86,7 @@ var levels = []struct {
 	{"internal/deliver", 2},
 	{"internal/shape", 2},
 	{"internal/access", 2},
+	{"internal/config/*", 2},
 	{"internal/upkeep", 2},
 
 	{"client", 3},
@@ -141,7 +142,7 @@ var only = map[string][]string{
 
 // onlyBy names packages that few may import, and who.
 var onlyBy = map[string][]string{
-	"internal/config": {"internal/app", "internal/cli", "cmd/chela"},
+	"internal/config": {"internal/app", "internal/cli", "internal/config/*", "cmd/chela"},
 	"os/exec":         {"internal/sandbox/*"},
 }
 

@@ -121,13 +121,11 @@ func (c *commands) value(arg string, text bool) (json.RawMessage, error) {
 		arg = strings.TrimRight(string(b), "\r\n")
 	}
 	if !text {
-		if v, err := json5.ToJSON([]byte(arg)); err == nil {
-			return v, nil
+		v, err := json5.Literal(arg)
+		if err != nil {
+			return nil, console.Usage(console.Hint(err, "--string takes it as a text"))
 		}
-		if s := strings.TrimSpace(arg); strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
-			_, err := json5.ToJSON([]byte(arg))
-			return nil, console.Usage(console.Hint(fmt.Errorf("value: %w", err), "--string takes it as a text"))
-		}
+		return v, nil
 	}
 	return json.Marshal(arg)
 }

@@ -176,6 +176,8 @@ var table = [...]Key{
 	{Path: "tools.allow", Kind: Texts, Doc: "tools that may be used: names, group:fs, patterns such as web_*; default: all"},
 	{Path: "tools.alsoAllow", Kind: Texts, Doc: "tools beyond the profile"},
 	{Path: "tools.deny", Kind: Texts, Doc: "tools that may not be used; goes before allow"},
+	{Path: "commands.config", Kind: Bool, Default: "false", Doc: "the owner shows and changes the configuration with /config in a conversation"},
+	{Path: "commands.allowFrom", Kind: Any, Guards: guardSenders}, {Path: "commands.ownerAllowFrom", Kind: Any, Guards: guardSenders},
 	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
 	{Path: "tools.exec.host", Kind: Text, Values: execHost, Default: `"auto"`, Idle: true, Guards: guardSandboxes, Doc: "where commands run"},
 	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Default: `"ask"`, Doc: "what may run and what asks first"},
@@ -366,7 +368,7 @@ var table = [...]Key{
 	// and the roots
 	{Path: "accessGroups", Kind: Any, Guards: guardSenders}, {Path: "acp", Kind: Any}, {Path: "approvals", Kind: Any}, {Path: "audio", Kind: Any},
 	{Path: "auth", Kind: Any}, {Path: "bindings", Kind: Any}, {Path: "broadcast", Kind: Any}, {Path: "browser", Kind: Any},
-	{Path: "canvas", Kind: Any}, {Path: "canvasHost", Kind: Any}, {Path: "cli", Kind: Any}, {Path: "commands", Kind: Any, Guards: guardSenders},
+	{Path: "canvas", Kind: Any}, {Path: "canvasHost", Kind: Any}, {Path: "cli", Kind: Any}, {Path: "commands", Kind: Any},
 	{Path: "cron", Kind: Any}, {Path: "diagnostics", Kind: Any}, {Path: "discovery", Kind: Any}, {Path: "hooks", Kind: Any},
 	{Path: "mcp", Kind: Any}, {Path: "media", Kind: Any}, {Path: "memory", Kind: Any}, {Path: "meta", Kind: Any},
 	{Path: "nodeHost", Kind: Any}, {Path: "routing", Kind: Any}, {Path: "secrets", Kind: Any},

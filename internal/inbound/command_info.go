@@ -30,6 +30,10 @@ func infoCommands() []Command {
 			run: (*call).status,
 		},
 		{
+			Name: "tools", Group: group, Args: "[verbose]", Help: "the tools that can be used here",
+			before: tools,
+		},
+		{
 			Name: "usage", Group: group, Args: "[off | tokens | full | default | cost]", Scope: chela.ScopeWrite,
 			Help: "a line about usage under each answer; cost sums up what was spent",
 			run:  (*call).usage,
@@ -42,6 +46,11 @@ func infoCommands() []Command {
 			Name: "approve", Group: group, Args: "[id] allow-once | allow-always | deny", Scope: chela.ScopeApprovals,
 			Help:   "decide what waits for you",
 			before: approve,
+		},
+		{
+			Name: "config", Group: group, Args: "show [path] | get <path> | set <path> <value> | unset <path>", Scope: chela.ScopeAdmin,
+			Help:   "show and change the configuration, when commands.config is true",
+			before: configure,
 		},
 	}
 }

@@ -32,7 +32,7 @@ func TestCommands(t *testing.T) {
 	})
 	t.Run("CMD-02 who may not is not answered", func(t *testing.T) {
 		b := newBench(t)
-		for _, in := range []chela.Inbound{dm("1", "friend", "/model plain"), dm("2", "friend", "/approve x deny")} {
+		for _, in := range []chela.Inbound{dm("1", "friend", "/model plain"), dm("2", "friend", "/approve x deny"), dm("3", "friend", "/config show")} {
 			if err := b.gate.Receive(t.Context(), in); err != nil {
 				t.Error(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/route"
 	"github.com/chela-ai/chela/internal/session"
 	"github.com/chela-ai/chela/internal/store"
+	"github.com/chela-ai/chela/internal/tool"
 )
 
 // Options is what a Gate works with.
@@ -49,6 +50,13 @@ type Options struct {
 	Abort func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error)
 	// Decide answers an approval as the principal of ctx. nil: nothing asks.
 	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
+
+	// Tools returns the tools that a run would be given that the principal starts
+	// in the session. nil: none.
+	Tools func(context.Context, chela.Principal, chela.SessionKey) ([]tool.Spec, error)
+	// Configuration is what /config works on; one that is nil, or the field: it
+	// is off.
+	Configuration func() Configuration
 
 	// Catalog is the models that can be chosen; Model is the one in force.
 	Catalog func() llm.Catalog
@@ -115,6 +123,12 @@ func New(o Options) *Gate {
 	}
 	if o.Abort == nil {
 		o.Abort = func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error) { return nil, nil }
+	}
+	if o.Tools == nil {
+		o.Tools = func(context.Context, chela.Principal, chela.SessionKey) ([]tool.Spec, error) { return nil, nil }
+	}
+	if o.Configuration == nil {
+		o.Configuration = func() Configuration { return nil }
 	}
 	if o.Catalog == nil {
 		o.Catalog = func() llm.Catalog { return llm.Catalog{} }

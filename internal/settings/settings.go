@@ -42,7 +42,13 @@ type Settings struct {
 	Plugins  web.Plugins
 	Direct   Direct
 	Reload   Reload
+	Slash    Slash
 	Channels map[string]Channel
+}
+
+// Slash is commands: what slash commands may do.
+type Slash struct {
+	Config bool `json:"config"` // /config shows and changes the configuration
 }
 
 // Channel is what Chela itself reads of channels.<name>; the rest is
@@ -204,6 +210,7 @@ func Read(s Sections) (Settings, error) {
 		{"gateway.tools", &o.Direct},
 		{"gateway.reload", &o.Reload},
 		{"channels", &o.Channels},
+		{"commands", &o.Slash},
 	} {
 		raw := s.Section(part.path)
 		if raw == nil {

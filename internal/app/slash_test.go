@@ -1,0 +1,131 @@
+package app
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/wire"
+)
+
+// command sends a slash command to a session and returns its answer.
+func (e *tuned) command(session, text string) string {
+	e.t.Helper()
+	e.n++
+	e.must(wire.MethodChatSend, wire.ChatSend{SessionKey: session, Message: text, IdempotencyKey: text + string(rune('a'+e.n))}, nil)
+	var h wire.History
+	e.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 1}, &h)
+	if len(h.Messages) == 0 {
+		e.t.Fatalf("%s: no answer", text)
+	}
+	return h.Messages[len(h.Messages)-1].Text()
+}
+
+func TestConfigCommand(t *testing.T) {
+	t.Parallel()
+	e := tune(t, tuning, nil)
+	file := func() string { b, _ := os.ReadFile(e.path); return string(b) }
+	says := func(text string, want ...string) {
+		t.Helper()
+		got := e.command("main", text)
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s: %q, want %q", text, got, w)
+			}
+		}
+	}
+	for _, text := range []string{"/config show", "/config set session.dmScope main"} {
+		says(text, "off", "chela config set commands.config true")
+	}
+	if file() != tuning {
+		t.Fatalf("it is off, and the file is\n%s", file())
+	}
+	on := strings.Replace(tuning, "{", "{ commands: { config: true },", 1)
+	write(t, e.path, on)
+	e.soon("the command is on", func() bool { return e.now().opts.Slash.Config })
+
+	t.Run("CMD-05 what is not valid changes nothing", func(t *testing.T) {
+		for text, want := range map[string]string{
+			"/config set session.reset.atHour noon":   "refused",
+			"/config set gatway.port 1":               "gatway",
+			"/config set session.reset {mode:":        "value",
+			"/config set agents.defaults.model one/":  "refused",
+			"/config unset session.dmScope":           "is not set",
+			"/config set session.dmScope":             "set <path> <value>",
+			"/config set a=":                          "set <path> <value>",
+			"/config drop everything":                 "set <path> <value>",
+			"/config get nothing.there":               "is not set",
+			"/config set env.vars.OPENAI_API_KEY abc": "does not belong in a conversation",
+			"/config set gateway.auth.token abcdefgh": "does not belong in a conversation",
+		} {
+			says(text, want)
+		}
+		if file() != on {
+			t.Errorf("the file is\n%s", file())
+		}
+	})
+	t.Run("a value is set, in force and taken away, and the file keeps its comments", func(t *testing.T) {
+		says(`/config set agents.defaults.model "two/m"`, "agents.defaults.model is set; it counts from now on.")
+		if got := e.ask("main"); got != "two" {
+			t.Errorf("%q answers", got)
+		}
+		says("/config get agents.defaults.model", `"two/m"`)
+		says("/config set agents.defaults.model = one/m", "is set")
+		if file() != on {
+			t.Errorf("the file is\n%s", file())
+		}
+		says("/config set agents.defaults.userTimezone=Asia/Tokyo", "is set")
+		says("/config unset agents.defaults.userTimezone", "agents.defaults.userTimezone is unset")
+		says("/config get agents.defaults.thinkingDefault", `"off"`)
+	})
+	t.Run("no secret is shown", func(t *testing.T) {
+		got := e.command("main", "/config show")
+		if strings.Contains(got, "canary") || !strings.Contains(got, `"one/m"`) || !strings.Contains(got, "[redacted]") {
+			t.Errorf("shown: %s", got)
+		}
+	})
+	t.Run("only who may do everything", func(t *testing.T) {
+		writer, err := client.Dial(t.Context(), client.Options{Dial: e.Dial, Scopes: []string{"operator.write"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer writer.Close()
+		err = writer.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "/config show", IdempotencyKey: "w"}, nil)
+		if err == nil || !strings.Contains(err.Error(), "config") {
+			t.Errorf("a client without the scope: %v", err)
+		}
+	})
+}
+
+func TestToolsCommand(t *testing.T) {
+	t.Parallel()
+	e := tune(t, strings.Replace(tuning, "agents: {", "agents: { entries: { guest: { tools: { deny: ['exec', 'group:fs'], alsoAllow: ['ls'] } } }, ", 1), nil)
+	t.Run("CMD-08 only tools that can be reached are told", func(t *testing.T) {
+		for _, session := range []string{"agent:main:main", "agent:guest:chat:group:7"} {
+			var can wire.ToolsEffective
+			e.must(wire.MethodToolsEffective, wire.ToolsEffectiveGet{SessionKey: session}, &can)
+			var names []string
+			for _, g := range can.Groups {
+				for _, x := range g.Tools {
+					names = append(names, x.ID)
+				}
+			}
+			got := e.command(session, "/tools")
+			if want := "Tools that can be used here: " + strings.Join(names, ", ") + "\n"; !strings.HasPrefix(got, want) || len(names) == 0 {
+				t.Errorf("%s: %q, want %q", session, got, want)
+			}
+			if has := strings.Contains(got, "exec") && strings.Contains(got, "write"); has != strings.Contains(session, ":main:") {
+				t.Errorf("%s is told %q", session, got)
+			}
+		}
+	})
+	t.Run("verbose says what they do, and another word is not known", func(t *testing.T) {
+		if got := e.command("agent:guest:main", "/tools verbose"); !strings.Contains(got, "\n- web_fetch: ") || strings.Contains(got, "\n- exec") {
+			t.Errorf("%q", got)
+		}
+		if got := e.command("agent:guest:main", "/tools all"); got != "/tools or /tools verbose" {
+			t.Errorf("%q", got)
+		}
+	})
+}
