@@ -44,7 +44,7 @@ func BenchmarkRequest(b *testing.B, open Open) {
 					}
 					b.StartTimer()
 				}
-				for range p.Stream(b.Context(), r) {
+				for range p.Stream(b.Context(), r) { //nolint:errcheck // nobody answers: each ends with an error
 				}
 			}
 			b.SetBytes(size)
