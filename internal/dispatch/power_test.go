@@ -30,8 +30,12 @@ func TestPower(t *testing.T) {
 			tell(callIs("danger", session.Started, session.Closed))
 			return tool.Text("dangerous"), nil
 		}
+		taken := make(chan struct{}) // by the outside's account: the run would be quicker
 		model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
 			last := r.Messages[len(r.Messages)-1]
+			if last.Role == llm.RoleUser {
+				<-taken
+			}
 			switch {
 			case last.Role == llm.RoleTool:
 				return llmtest.Say("done")
@@ -47,6 +51,7 @@ func TestPower(t *testing.T) {
 		turn := func(id, text string, meanwhile func()) {
 			h.send(id, text)
 			tell(accepted(id))
+			taken <- struct{}{}
 			meanwhile()
 			r := h.wait(chela.RunID(id))
 			tell(ended(r.ID, r.Text))
