@@ -30,6 +30,10 @@ type turn struct {
 	over chan struct{}
 }
 
+// grace is how long who comes early waits for the gateway, which mostly is up
+// by then, before the lobby answers.
+const grace = 50 * time.Millisecond
+
 // NewLobby begins to serve l with a handler.
 func NewLobby(l net.Listener, log *slog.Logger, early http.Handler) *Lobby {
 	b := &Lobby{l: l, conns: make(chan net.Conn), gone: make(chan struct{}), shut: make(chan struct{})}
@@ -38,7 +42,13 @@ func NewLobby(l net.Listener, log *slog.Logger, early http.Handler) *Lobby {
 		Handler: early, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	b.wg.Go(b.accept)
-	b.wg.Go(func() { _ = b.early.Serve(b.first) }) // it ends with its turn
+	b.wg.Go(func() {
+		select {
+		case <-time.After(grace):
+			_ = b.early.Serve(b.first) // it ends with its turn
+		case <-b.first.over:
+		}
+	})
 	return b
 }
 

@@ -1,12 +1,15 @@
 package gateway_test
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/chela-ai/chela/internal/access"
 	"github.com/chela-ai/chela/internal/gateway"
@@ -52,5 +55,48 @@ func TestLobby(t *testing.T) {
 	b.Close()
 	if got := get("/"); !strings.Contains(got, "refused") {
 		t.Errorf("when it is closed: %s", got)
+	}
+}
+
+// TestLobbyWaits has somebody come while the gateway starts: soon before it is
+// up, and long before.
+func TestLobbyWaits(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		start time.Duration
+		want  string
+	}{
+		{"soon before", 20 * time.Millisecond, "200 OK up"},
+		{"long before", time.Second, "503 Service Unavailable starting"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := gateway.NewPipe()
+				b := gateway.NewLobby(l, slog.New(slog.DiscardHandler), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					http.Error(w, "starting", http.StatusServiceUnavailable)
+				}))
+				got := make(chan string)
+				go func() {
+					tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx) }}
+					defer tr.CloseIdleConnections()
+					res, err := (&http.Client{Transport: tr}).Get("http://gateway/")
+					if err != nil {
+						got <- err.Error()
+						return
+					}
+					defer res.Body.Close()
+					body, _ := io.ReadAll(res.Body)
+					got <- res.Status + " " + strings.TrimSpace(string(body))
+				}()
+				srv := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up") })}
+				time.AfterFunc(tt.start, func() { _ = srv.Serve(b.Next()) })
+				if got := <-got; got != tt.want {
+					t.Errorf("%s, want %s", got, tt.want)
+				}
+				time.Sleep(2 * tt.start)
+				srv.Close()
+				b.Close()
+			})
+		})
 	}
 }
