@@ -36,6 +36,7 @@ var needs = map[chela.Scope][]string{
 	chela.ScopeQuestions: {"question.list"},
 	chela.ScopeAdmin: {
 		"system-event", "backup.create", "agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
+		"models.probe", "models.authLogout",
 	},
 }
 
