@@ -106,12 +106,15 @@ type keeping struct {
 	bytes int
 }
 
-// spread queues what make returns for a protocol version. Connections get
-// events in the order in which they are kept.
+// spread sends what make returns for a protocol version. Connections get events
+// in the order in which they are kept.
 func (s *Server) spread(to audience, drop bool, make func(proto int) frame, k *keeping) {
-	if s.joining.Load() == 0 {
-		defer s.flush(false)
-	}
+	s.flush(s.queue(to, drop, make, k), false)
+}
+
+// queue queues an event and returns the connections that are to be written to
+// now.
+func (s *Server) queue(to audience, drop bool, make func(proto int) frame, k *keeping) []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var pos int64
@@ -140,15 +143,31 @@ func (s *Server) spread(to audience, drop bool, make func(proto int) frame, k *k
 	if pos > 0 {
 		s.keep(to, k, frames[len(frames)-1], make)
 	}
+	if s.joining > 0 {
+		return nil // who sends together does it
+	}
+	return s.dueLocked()
+}
+
+// dueLocked takes the connections for which something was queued.
+func (s *Server) dueLocked() []*conn {
+	due := s.due
+	s.due = nil
+	return due
 }
 
 // together has the events that f sends leave together, when all are known. Who
 // is busy has another goroutine write them.
 func (s *Server) together(busy bool, f func()) {
-	s.joining.Add(1)
+	s.mu.Lock()
+	s.joining++
+	s.mu.Unlock()
 	defer func() {
-		s.joining.Add(-1)
-		s.flush(busy)
+		s.mu.Lock()
+		s.joining--
+		due := s.dueLocked()
+		s.mu.Unlock()
+		s.flush(due, busy)
 	}()
 	f()
 }
@@ -156,12 +175,8 @@ func (s *Server) together(busy bool, f func()) {
 // few is how many connections who publishes writes to.
 const few = 4
 
-// flush sends the events that were queued. It never waits.
-func (s *Server) flush(busy bool) {
-	s.mu.Lock()
-	due := s.due
-	s.due = nil
-	s.mu.Unlock()
+// flush sends what is queued for the connections. It never waits.
+func (s *Server) flush(due []*conn, busy bool) {
 	if busy && len(due) > 0 || len(due) > few {
 		s.workers.Go(func() { flush(due) })
 		return

@@ -99,7 +99,6 @@ type Server struct {
 
 	pending atomic.Int64 // connections without a hello yet
 	calls   atomic.Int64 // in progress
-	joining atomic.Int64 // calls of together in progress
 	scratch sync.Pool    // of *[]byte
 	workers *worker.Pool // carry out requests, and write
 
@@ -110,6 +109,7 @@ type Server struct {
 	version int64   // of the roster
 	record  record
 	due     []*conn // that have something to send
+	joining int     // calls of together in progress: they send it
 
 	streams  streams
 	changes  changes

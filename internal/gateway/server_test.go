@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +104,40 @@ func TestMergedText(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNothingIsLeft has events come from two sides at once, of which one sends
+// its own together: whatever is queued leaves, without another event to push it.
+func TestNothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		c := dialTable(t, tb, client.Options{})
+		defer c.Close()
+		synctest.Wait()
+		const sides = 8
+		for n := range 300 {
+			var wg sync.WaitGroup
+			for i := range sides {
+				id := chela.RunID(fmt.Sprint(n, ".", i))
+				wg.Go(func() { tb.bus.Publish(start(id)); tb.bus.Publish(end(id, "so")) })
+				wg.Go(func() { tb.server.Tell(chela.ScopeRead, wire.EventConfigChanged, wire.ConfigChanged{Hash: string(id)}) })
+			}
+			wg.Wait()
+			synctest.Wait()
+			finals, told := 0, 0
+			for len(c.Events()) > 0 {
+				switch e := <-c.Events(); e.Name {
+				case wire.EventConfigChanged:
+					told++
+				case wire.EventChat:
+					finals++
+				}
+			}
+			if finals != sides || told != sides {
+				t.Fatalf("round %d: %d ends and %d changes came, want %d of each", n, finals, told, sides)
+			}
+		}
+	})
 }
 
 func TestSlowConsumer(t *testing.T) {
