@@ -30,12 +30,9 @@ func (o Options) get(ctx context.Context, _ rpc.Peer, in wire.FileGet) (wire.Fil
 	if in.Path == "" {
 		return wire.FileGot{}, rpc.Invalid(method, "at /path: must NOT have fewer than 1 characters")
 	}
-	p, err := o.open(ctx, method, in.SessionKey, in.AgentID)
+	p, err := o.around(ctx, method, in.SessionKey, in.AgentID, in.Path)
 	if err != nil {
 		return wire.FileGot{}, err
-	}
-	if p == nil {
-		return wire.FileGot{}, notFound(in.Path)
 	}
 	defer p.close()
 	f, text, err := p.read(in.Path)
@@ -46,6 +43,15 @@ func (o Options) get(ctx context.Context, _ rpc.Peer, in wire.FileGet) (wire.Fil
 		return wire.FileGot{}, err
 	}
 	return wire.FileGot{SessionKey: in.SessionKey, Root: p.dir, File: f}, nil
+}
+
+// around opens the place in which a file is named.
+func (o Options) around(ctx context.Context, method, session, agent, name string) (*place, error) {
+	p, err := o.open(ctx, method, session, agent)
+	if err == nil && p == nil {
+		err = notFound(name)
+	}
+	return p, err
 }
 
 // read returns a file of the workspace and what is in it, of which there may be
@@ -115,12 +121,9 @@ func (o Options) set(ctx context.Context, _ rpc.Peer, in wire.FileSet) (wire.Fil
 	case strings.ContainsRune(in.Content, 0) || !utf8.ValidString(in.Content):
 		return wire.FileGot{}, unsafe(in.Path)
 	}
-	p, err := o.open(ctx, method, in.SessionKey, in.AgentID)
+	p, err := o.around(ctx, method, in.SessionKey, in.AgentID, in.Path)
 	if err != nil {
 		return wire.FileGot{}, err
-	}
-	if p == nil {
-		return wire.FileGot{}, notFound(in.Path)
 	}
 	defer p.close()
 	f, _, err := p.read(in.Path)
