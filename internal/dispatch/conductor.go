@@ -151,9 +151,14 @@ func (c *Conductor) wake(key chela.SessionKey) {
 	s.look()
 	c.live[key] = s
 	c.wg.Add(1)
+	c.attend(s, nil)
+}
+
+// attend serves the session on a goroutine of its own, which is counted already.
+func (c *Conductor) attend(s *served, first func(context.Context) (time.Time, error)) {
 	c.workers.Go(func() {
 		defer c.wg.Done()
-		c.serve(c.work, s, nil)
+		c.serve(c.work, s, first)
 	})
 }
 

@@ -21,7 +21,7 @@ type Place struct {
 	leave   func() // the lane
 	notices []string
 
-	j *job // as the last Begin left it; nil: no run has begun
+	j *job // of the last Begin that began a run
 }
 
 // Reserve keeps the session and a place in its lane until Leave. nil: the
@@ -47,7 +47,6 @@ func (c *Conductor) Reserve(key chela.SessionKey) *Place {
 // in state Taken for the run of its id. It writes nothing and reports false when
 // something else comes first, or when the item has to wait for others.
 func (p *Place) Begin(tx store.Tx, m session.Meta, it queue.Item) (bool, error) {
-	p.j = nil
 	w, err := waitingFor(m.Key, tx.Runs(), tx.Queue(), tx.Sessions())
 	if err != nil || !w.none() {
 		return false, err
@@ -69,11 +68,11 @@ func (p *Place) Begin(tx store.Tx, m session.Meta, it queue.Item) (bool, error) 
 	return true, nil
 }
 
-// Leave gives the place up. committed says that the transaction in which a run
-// may have begun was committed: it is carried out now.
-func (p *Place) Leave(committed bool) {
-	if p.j != nil && committed {
-		p.c.workers.Go(p.carry)
+// Leave gives the place up. begun says that a run has, and that the transaction
+// in which it did was committed: it is carried out now.
+func (p *Place) Leave(begun bool) {
+	if begun {
+		p.c.attend(p.s, p.carry)
 		return
 	}
 	p.leave()
@@ -82,18 +81,12 @@ func (p *Place) Leave(committed bool) {
 		p.c.wg.Done()
 		return
 	}
-	p.c.workers.Go(func() { // something came meanwhile
-		defer p.c.wg.Done()
-		p.c.serve(p.c.work, p.s, nil)
-	})
+	p.c.attend(p.s, nil) // something came meanwhile
 }
 
-// carry carries the run out, and serves the session until nothing is left.
-func (p *Place) carry() {
-	defer p.c.wg.Done()
-	p.c.serve(p.c.work, p.s, func(ctx context.Context) (time.Time, error) {
-		defer p.leave()
-		p.c.began(p.j, queue.Decision{Start: p.j.items})
-		return p.c.answer(ctx, p.s, p.j)
-	})
+// carry carries the run out.
+func (p *Place) carry(ctx context.Context) (time.Time, error) {
+	defer p.leave()
+	p.c.began(p.j, queue.Decision{Start: p.j.items})
+	return p.c.answer(ctx, p.s, p.j)
 }

@@ -74,6 +74,7 @@ type call struct {
 	now  time.Time
 
 	meta   session.Meta
+	begun  bool          // a run for the message
 	stop   []chela.RunID // runs to be ended, after the commit
 	events []chela.Event // to be published, after the commit
 	follow bool          // the rest of the command is a message:

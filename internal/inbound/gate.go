@@ -235,7 +235,7 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 		return done.begin(place, it)
 	})
 	if place != nil {
-		defer place.Leave(err == nil) // once its events are told
+		defer place.Leave(err == nil && done.begun) // once its events are told
 	}
 	if err != nil {
 		return Receipt{}, fmt.Errorf("take message: %w", err)
@@ -255,7 +255,8 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 // begin has a run for the message begin now, or when the session is looked at.
 func (k *call) begin(place Place, it queue.Item) error {
 	if place != nil {
-		if begun, err := place.Begin(k.tx, k.meta, it); begun || err != nil {
+		var err error
+		if k.begun, err = place.Begin(k.tx, k.meta, it); k.begun || err != nil {
 			return err
 		}
 		it.Run = ""

@@ -86,8 +86,8 @@ type Place interface {
 	// Begin begins a run for a message in the transaction that put it, in state
 	// Taken for the run of its id. false: it did not, and the message has to wait.
 	Begin(store.Tx, session.Meta, queue.Item) (bool, error)
-	// Leave says whether the transaction was committed.
-	Leave(committed bool)
+	// Leave says whether a run began in a transaction that was committed.
+	Leave(begun bool)
 }
 
 // Settings are choices that a session may make for itself.
