@@ -1,4 +1,4 @@
-# Nothing needs make: `go build ./cmd/chela` and `go test ./...` do everything.
+# make is optional: `go build ./cmd/chela` and `go test ./...` do everything.
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
@@ -22,13 +22,13 @@ fuzz: ## every fuzz target for FUZZTIME
 			echo "$$d $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$d || exit 1; done; done
 
 bench: ## the figures of docs/performance.md
-	go test -run '^$$' -bench . -benchmem ./internal/chelatest ./internal/store/sqlite ./internal/gateway ./internal/llm/...
+	go test -run '^$$' -bench . -benchmem ./internal/test/chelatest ./internal/plugin/store/sqlite ./internal/surface/gateway ./internal/plugin/llm/...
 
 kill: ## 2,000 kills
-	CHELA_TEST_KILLS=2000 go test -run '^TestKill$$' -timeout 60m -v ./internal/chelatest
+	CHELA_TEST_KILLS=2000 go test -run '^TestKill$$' -timeout 60m -v ./internal/test/chelatest
 
-conformance: ## OpenClaw's own clients against the gateway; they come from npm
-	go test -tags conformance -timeout 30m -parallel 4 -v ./internal/conformance
+conformance: ## OpenClaw's own clients, installed from npm, against the gateway
+	go test -tags conformance -timeout 30m -parallel 4 -v ./internal/test/conformance
 
 ci:
 	bash .ci/run

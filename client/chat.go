@@ -15,9 +15,9 @@ func (c *Client) Send(ctx context.Context, session, text string, files ...wire.A
 	return sent.RunID, err
 }
 
-// Chat sends a message. It is taken exactly once, also when the connection is
-// lost before that is known: the message is sent again under the same
-// idempotency key, which is made when there is none.
+// Chat sends a message. The message is delivered exactly once, even if the
+// connection is lost: it is sent again with the same idempotency key. An empty
+// key is replaced by a generated one.
 func (c *Client) Chat(ctx context.Context, p wire.ChatSend) (wire.ChatSent, error) {
 	p.IdempotencyKey = cmp.Or(p.IdempotencyKey, rand.Text())
 	var sent wire.ChatSent
@@ -26,15 +26,15 @@ func (c *Client) Chat(ctx context.Context, p wire.ChatSend) (wire.ChatSent, erro
 }
 
 // History returns the newest messages of a session, at most limit (0: 200),
-// with what waits and the run in progress.
+// with the queue and the active run.
 func (c *Client) History(ctx context.Context, session string, limit int) (wire.History, error) {
 	var h wire.History
 	err := c.Repeat(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: limit}, &h)
 	return h, err
 }
 
-// Abort stops a run of a session; with an empty run everything of the session,
-// with what waits.
+// Abort stops a run of a session. With an empty run it stops the active run and
+// clears the queue.
 func (c *Client) Abort(ctx context.Context, session, run string) (wire.ChatAborted, error) {
 	var a wire.ChatAborted
 	err := c.Call(ctx, wire.MethodChatAbort, wire.ChatAbort{SessionKey: session, RunID: run}, &a)

@@ -13,63 +13,65 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// Options says how to connect and as what. Only URL or Dial is required.
+// Options configures a Client. Only URL or Dial is required.
 type Options struct {
-	// URL is where the gateway is: ws://host:port or wss://host:port. "": Dial
-	// knows. Without encryption only machines of a private network are
-	// connected to: a credential is shown.
+	// URL is the address of the gateway: ws://host:port or wss://host:port;
+	// "": Dial knows it. A ws:// address must be in a private network,
+	// because the client sends a credential.
 	URL string
-	// Dial opens the transport, for each connection: a TCP or unix socket, or one
-	// end of a pipe. nil: the network.
+	// Dial opens the transport of each connection: a TCP or unix socket, or
+	// one end of a pipe. nil: TCP.
 	Dial func(ctx context.Context) (net.Conn, error)
 
-	ID      string   // kind of client, one that the protocol knows; "": cli
-	Name    string   // shown to people
+	ID      string   // kind of client, one that the protocol defines; "": cli
+	Name    string   // display name
 	Version string   // of the client; "": dev
 	Mode    string   // wire.ModeCLI, …; "": cli
 	Role    string   // "": operator
-	Scopes  []string // asked for; nil: read and write, and with Dial alone all that the gateway gives
+	Scopes  []string // requested scopes; nil: read and write, or, with Dial and no URL, all that the gateway grants
 	Caps    []string // wire.CapToolEvents, …
 	Auth    *wire.Auth
-	// Key is the device's own: the client signs the challenge with it. nil: the
-	// client is no device. The caller keeps it, where only its owner reads.
+	// Key is the device key that signs the challenge; nil: the client is
+	// not a device. The caller must store it where only its owner can read
+	// it.
 	Key    ed25519.PrivateKey
-	Buffer int // events that may wait to be read; 0: 1024
+	Buffer int // maximum number of unread events; 0: 1024
 
-	// Once says that the client ends with its first connection.
+	// Once ends the client when its first connection ends.
 	Once bool
-	// NoWait lets calls fail with ErrOffline while there is no connection.
-	// Otherwise they wait for one, as long as their context does.
+	// NoWait makes calls fail with ErrOffline while there is no connection.
+	// Otherwise they wait for one until their context ends.
 	NoWait bool
-	// Delay returns how long to wait before an attempt to connect again, counted
-	// from 1, after err; nil: [Backoff].
+	// Delay returns the delay before a reconnect attempt, counted from 1,
+	// after err; nil: [Backoff].
 	Delay func(attempt int, err error) time.Duration
 }
 
-// Client speaks with a gateway. It is safe for concurrent use.
+// Client is a connection to a gateway that reconnects. It is safe for
+// concurrent use.
 type Client struct {
 	o      Options
-	events chan wire.Event // has room for one more than Options.Buffer: see put
-	ctx    context.Context // its cause is what Err gives
+	events chan wire.Event // one slot more than Options.Buffer: see put
+	ctx    context.Context // its cause is the result of Err
 	end    context.CancelCauseFunc
 	done   chan struct{}
-	tasks  sync.WaitGroup // that follow a connect
+	tasks  sync.WaitGroup // started after each connect
 
-	emu sync.Mutex // guards what is put into events
-	gap bool       // events were left out, and the reader is told
+	eventsMu sync.Mutex // guards sending on events
+	gap      bool       // events were dropped and the reader was told
 
 	mu     sync.Mutex
-	link   *link         // nil: there is no connection
-	up     chan struct{} // closed when there is one
+	link   *link         // nil: not connected
+	up     chan struct{} // closed while connected
 	hello  wire.Hello
-	cursor int64 // of the last event that was read
+	cursor int64 // of the last event read
 	subs   subscriptions
 	auth   *wire.Auth
 }
 
-// Dial connects and waits for the hello, also of a gateway that is starting. An
-// error of the gateway is a *[wire.Error] in the chain. When the connection is
-// lost later, the client connects again.
+// Dial connects and waits for the hello, also if the gateway is still starting.
+// An error from the gateway is a *[wire.Error] in the chain. If the connection
+// is lost later, the client reconnects.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	o.Buffer = cmp.Or(o.Buffer, 1024)
 	c := &Client{
@@ -84,7 +86,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	for wait := starting(err); wait > 0; wait = starting(err) {
 		select {
 		case <-ctx.Done():
-			return nil, err // says more than that time is up
+			return nil, err // more specific than the deadline
 		case <-time.After(wait):
 			ws, hello, err = c.dial(ctx)
 		}
@@ -94,13 +96,13 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	}
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	l := newLink(c.ctx, ws, hello)
-	c.know(hello)
+	c.recordHello(hello)
 	c.attach(l)
 	go c.run(l)
 	return c, nil
 }
 
-// Hello returns what the gateway said at the last connect.
+// Hello returns the hello of the last connect.
 func (c *Client) Hello() wire.Hello {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +112,7 @@ func (c *Client) Hello() wire.Hello {
 // Done is closed when the client has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err says why the client ended: nil while it has not, ErrClosed after Close.
+// Err returns why the client ended: nil before that, ErrClosed after Close.
 func (c *Client) Err() error {
 	select {
 	case <-c.done:
@@ -127,13 +129,13 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// run reads from one connection after the other.
+// run reads from one connection after another until the client ends.
 func (c *Client) run(l *link) {
 	defer close(c.done)
 	defer close(c.events)
 	defer c.tasks.Wait()
 	for l != nil {
-		l.read(c.take)
+		l.read(c.handleEvent)
 		err := context.Cause(l.ctx)
 		c.detach(l)
 		if c.ctx.Err() != nil {
@@ -143,12 +145,12 @@ func (c *Client) run(l *link) {
 			c.end(err)
 			return
 		}
-		c.tell(EventLost, Outage{Reason: err.Error()})
-		l = c.again(err)
+		c.notify(EventLost, Outage{Reason: err.Error()})
+		l = c.reconnect(err)
 	}
 }
 
-// attach lets calls use a connection.
+// attach makes a connection available to calls.
 func (c *Client) attach(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +160,7 @@ func (c *Client) attach(l *link) {
 	}
 }
 
-// detach ends a connection: calls that wait for an answer of it fail.
+// detach ends a connection. Calls that wait for an answer fail.
 func (c *Client) detach(l *link) {
 	c.mu.Lock()
 	if c.link == l {
@@ -168,8 +170,8 @@ func (c *Client) detach(l *link) {
 	close(l.done)
 }
 
-// know notes what a hello says.
-func (c *Client) know(hello wire.Hello) {
+// recordHello records the cursor of a hello.
+func (c *Client) recordHello(hello wire.Hello) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hello = hello
@@ -181,7 +183,7 @@ func (c *Client) know(hello wire.Hello) {
 	}
 }
 
-// connected returns the connection; when there is none it waits for one, or
+// connected returns the connection. If there is none, it waits for one or
 // fails.
 func (c *Client) connected(ctx context.Context, wait bool) (*link, error) {
 	for {

@@ -15,40 +15,40 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/chela-ai/chela/client"
-	"github.com/chela-ai/chela/internal/bus"
-	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/gateway"
-	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/surface/gateway"
+	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
 )
 
-// house is a gateway in this process.
-type house struct {
+// testGateway is a gateway in this process.
+type testGateway struct {
 	bus    *bus.Bus
 	server *gateway.Server
 	pipe   *gateway.Pipe
 }
 
-func newHouse(methods ...rpc.Method) *house {
+func newTestGateway(methods ...rpc.Method) *testGateway {
 	quiet := slog.New(slog.DiscardHandler)
-	h := &house{bus: bus.New(quiet), pipe: gateway.NewPipe()}
+	h := &testGateway{bus: bus.New(quiet), pipe: gateway.NewPipe()}
 	h.server = gateway.New(gateway.Options{Log: quiet, Bus: h.bus, Version: "1.2.3", Methods: rpc.NewSet(methods)})
 	go h.server.Serve(h.pipe, h.server.Upgrade(gateway.Trust(chela.Owner("process"))))
 	return h
 }
 
-// in runs f in a bubble with a gateway around it.
-func in(t *testing.T, f func(t *testing.T, h *house), methods ...rpc.Method) {
+// withGateway runs f with a gateway in a synctest bubble.
+func withGateway(t *testing.T, f func(t *testing.T, h *testGateway), methods ...rpc.Method) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(methods...)
+		h := newTestGateway(methods...)
 		f(t, h)
-		if err := h.server.Shutdown(context.Background()); err != nil {
+		if err := h.server.Shutdown(context.Background(), wire.Shutdown{Reason: "gateway stopping"}); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-func dial(t *testing.T, h *house, o client.Options) *client.Client {
+func dial(t *testing.T, h *testGateway, o client.Options) *client.Client {
 	t.Helper()
 	o.Dial = h.pipe.Dial
 	c, err := client.Dial(t.Context(), o)
@@ -59,7 +59,7 @@ func dial(t *testing.T, h *house, o client.Options) *client.Client {
 }
 
 func TestHello(t *testing.T) {
-	in(t, func(t *testing.T, h *house) {
+	withGateway(t, func(t *testing.T, h *testGateway) {
 		c := dial(t, h, client.Options{Scopes: []string{wire.ScopeRead}})
 		defer c.Close()
 		hello := c.Hello()
@@ -78,7 +78,7 @@ func TestScopes(t *testing.T) {
 		{client.Options{URL: "ws://127.0.0.1:1"}, "[operator.read operator.write]"},
 		{client.Options{URL: "ws://127.0.0.1:1", Scopes: []string{wire.ScopeApprovals}}, "[operator.approvals]"},
 	} {
-		in(t, func(t *testing.T, h *house) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			c := dial(t, h, tt.o)
 			defer c.Close()
 			if got := fmt.Sprint(c.Hello().Auth.Scopes); got != tt.want {
@@ -88,10 +88,10 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestStarting: who connects to a gateway that is starting waits for it, as long
-// as it may.
+// TestStarting checks that Dial waits for a gateway that is starting, until its
+// context ends.
 func TestStarting(t *testing.T) {
-	in(t, func(t *testing.T, h *house) {
+	withGateway(t, func(t *testing.T, h *testGateway) {
 		pipe := gateway.NewPipe()
 		early := &http.Server{Handler: gateway.Starting()}
 		go early.Serve(pipe)
@@ -114,7 +114,7 @@ func TestStarting(t *testing.T) {
 		}
 		c.Close()
 		if late := time.Since(up); late > 500*time.Millisecond {
-			t.Errorf("connected %v after it was up", late)
+			t.Errorf("connected %v after the gateway was up", late)
 		}
 	})
 }
@@ -134,12 +134,12 @@ func TestCall(t *testing.T) {
 			p.Accept(wire.Accepted{RunID: in.Text, Status: wire.StatusAccepted})
 			time.Sleep(time.Second)
 			if in.Text == "bad" {
-				return in, wire.Errorf(wire.Unavailable, "it went wrong")
+				return in, wire.Errorf(wire.Unavailable, "deliberate failure")
 			}
 			return in, nil
 		}),
 	}
-	in(t, func(t *testing.T, h *house) {
+	withGateway(t, func(t *testing.T, h *testGateway) {
 		c := dial(t, h, client.Options{})
 		defer c.Close()
 		ctx := t.Context()
@@ -149,7 +149,7 @@ func TestCall(t *testing.T) {
 			t.Errorf("echo = %+v, %v", got, err)
 		}
 		if err := c.Call(ctx, "echo", text{"hi"}, nil); err != nil {
-			t.Errorf("echo without a place for the result: %v", err)
+			t.Errorf("echo with a nil result: %v", err)
 		}
 
 		err := c.Call(ctx, "echo", nil, nil)
@@ -164,7 +164,7 @@ func TestCall(t *testing.T) {
 			t.Errorf("hang: %v, want the deadline", err)
 		}
 		if err := c.Call(ctx, "echo", text{"still there"}, &got); err != nil || got.Text != "still there" {
-			t.Errorf("echo after a call that was given up = %+v, %v", got, err)
+			t.Errorf("echo after an abandoned call = %+v, %v", got, err)
 		}
 
 		var first wire.Accepted
@@ -176,7 +176,7 @@ func TestCall(t *testing.T) {
 		if err != nil || accepted != "b" || got.Text != "b" {
 			t.Errorf("Await: accepted %q, then %+v, %v", accepted, got, err)
 		}
-		if err := c.Await(ctx, "twice", text{"bad"}, nil, &got); err == nil || err.Error() != "twice: it went wrong" {
+		if err := c.Await(ctx, "twice", text{"bad"}, nil, &got); err == nil || err.Error() != "twice: deliberate failure" {
 			t.Errorf("Await of a run that fails: %v", err)
 		}
 	}, methods...)
@@ -184,7 +184,7 @@ func TestCall(t *testing.T) {
 
 func TestEventsThatNobodyReads(t *testing.T) {
 	ping := rpc.New("ping", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil })
-	in(t, func(t *testing.T, h *house) {
+	withGateway(t, func(t *testing.T, h *testGateway) {
 		c := dial(t, h, client.Options{Buffer: 4})
 		defer c.Close()
 		for i := range 10 {
@@ -199,12 +199,12 @@ func TestEventsThatNobodyReads(t *testing.T) {
 			seqs = append(seqs, (<-c.Events()).Seq)
 		}
 		if e := <-c.Events(); e.Name != client.EventReset {
-			t.Errorf("after what there was room for: %s, want %s", e.Name, client.EventReset)
+			t.Errorf("after the buffered events: %s, want %s", e.Name, client.EventReset)
 		}
 		h.bus.Publish(chela.Event{Run: "last", Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
 		seqs = append(seqs, (<-c.Events()).Seq)
 		if got := fmt.Sprint(seqs); got != "[1 2 3 4 11]" {
-			t.Errorf("numbers of the events %v, want [1 2 3 4 11]", got)
+			t.Errorf("sequence numbers %v, want [1 2 3 4 11]", got)
 		}
 	}, ping)
 }
@@ -215,7 +215,7 @@ func TestEnd(t *testing.T) {
 		return wire.OK{}, ctx.Err()
 	})
 	t.Run("Close", func(t *testing.T) {
-		in(t, func(t *testing.T, h *house) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			c := dial(t, h, client.Options{})
 			if err := c.Err(); err != nil {
 				t.Errorf("Err of an open connection: %v", err)
@@ -227,7 +227,7 @@ func TestEnd(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-failed; !errors.Is(err, client.ErrClosed) {
-				t.Errorf("a call that waited: %v, want %v", err, client.ErrClosed)
+				t.Errorf("pending call: %v, want %v", err, client.ErrClosed)
 			}
 			if _, open := <-c.Events(); open || !errors.Is(c.Err(), client.ErrClosed) {
 				t.Errorf("events open: %v, Err: %v", open, c.Err())
@@ -236,14 +236,14 @@ func TestEnd(t *testing.T) {
 				t.Errorf("a call after Close: %v", err)
 			}
 			if err := c.Close(); err != nil {
-				t.Errorf("Close again: %v", err)
+				t.Errorf("second Close: %v", err)
 			}
 		}, hang)
 	})
 	t.Run("the gateway stops", func(t *testing.T) {
-		in(t, func(t *testing.T, h *house) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			c := dial(t, h, client.Options{Once: true})
-			if err := h.server.Shutdown(t.Context()); err != nil {
+			if err := h.server.Shutdown(t.Context(), wire.Shutdown{Reason: "gateway stopping"}); err != nil {
 				t.Fatal(err)
 			}
 			<-c.Done()
@@ -254,7 +254,7 @@ func TestEnd(t *testing.T) {
 		})
 	})
 	t.Run("refused", func(t *testing.T) {
-		in(t, func(t *testing.T, h *house) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			_, err := client.Dial(t.Context(), client.Options{Dial: h.pipe.Dial, Role: "guest"})
 			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.InvalidRequest {
 				t.Errorf("Dial in an unknown role: %v", err)
@@ -271,10 +271,10 @@ func TestEnd(t *testing.T) {
 }
 
 func TestQuietGateway(t *testing.T) {
-	in(t, func(t *testing.T, h *house) {
+	withGateway(t, func(t *testing.T, h *testGateway) {
 		c := dial(t, h, client.Options{})
 		defer c.Close()
-		time.Sleep(time.Hour) // nothing happens but ticks
+		time.Sleep(time.Hour) // only ticks happen
 		if err := c.Err(); err != nil {
 			t.Errorf("after an hour: %v", err)
 		}
@@ -284,7 +284,8 @@ func TestQuietGateway(t *testing.T) {
 func TestSilentGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pipe := gateway.NewPipe()
-		// A gateway that says its hello and nothing after it.
+		// testSilent simulates a gateway that sends its hello and
+		// nothing more.
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ws, err := websocket.Accept(w, r, nil)
 			if err != nil {

@@ -21,29 +21,29 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// handshake bounds the time until the hello.
+// handshake limits the time until the hello.
 const handshake = 15 * time.Second
 
-// Delays between attempts to connect again.
+// Delays between reconnect attempts.
 const (
 	firstDelay = time.Second
-	mostDelay  = 30 * time.Second
+	maxDelay   = 30 * time.Second
 )
 
-// Backoff is the default of [Options.Delay]: at once after a restart of the
-// gateway, otherwise about a second, twice as long with each further attempt,
-// and at most 30 s. Chance takes up to half of it away, so that clients that
-// lost a gateway together do not come back together.
+// Backoff is the default of [Options.Delay]: no delay after a restart of the
+// gateway, otherwise about a second, doubled with each attempt up to 30 s. Up
+// to half of the delay is random, so that clients do not reconnect all at once.
 func Backoff(attempt int, err error) time.Duration {
 	if ce, ok := errors.AsType[*CloseError](err); ok && ce.Code == wire.CloseRestart && attempt == 1 {
 		return 0
 	}
-	full := min(float64(firstDelay)*math.Pow(2, float64(max(attempt, 1)-1)), float64(mostDelay))
+	full := min(float64(firstDelay)*math.Pow(2, float64(max(attempt, 1)-1)), float64(maxDelay))
 	return time.Duration(full * (1 - rand.Float64()/2))
 }
 
-// again connects until that succeeds; nil: the client has ended.
-func (c *Client) again(err error) *link {
+// reconnect reconnects until it succeeds; it returns nil when the client has
+// ended.
+func (c *Client) reconnect(err error) *link {
 	delay := c.o.Delay
 	if delay == nil {
 		delay = Backoff
@@ -56,7 +56,7 @@ func (c *Client) again(err error) *link {
 		}
 		ws, hello, derr := c.dial(c.ctx)
 		if derr == nil {
-			return c.rejoin(ws, hello)
+			return c.resume(ws, hello)
 		}
 		if final(derr) {
 			c.end(derr)
@@ -64,30 +64,30 @@ func (c *Client) again(err error) *link {
 		}
 		err = derr
 		if c.ctx.Err() == nil {
-			c.tell(EventLost, Outage{Reason: err.Error(), Attempt: attempt})
+			c.notify(EventLost, Outage{Reason: err.Error(), Attempt: attempt})
 		}
 	}
 }
 
-// rejoin goes on with a new connection, where the last one ended when the
+// resume starts to use a new connection, resuming the previous one if the
 // gateway can.
-func (c *Client) rejoin(ws *websocket.Conn, hello wire.Hello) *link {
+func (c *Client) resume(ws *websocket.Conn, hello wire.Hello) *link {
 	l := newLink(c.ctx, ws, hello)
-	c.know(hello)
+	c.recordHello(hello)
 	if r := hello.Resumed; r != nil && r.Reset == "" {
-		c.tell(EventResumed, Outage{Missed: r.Missed})
+		c.notify(EventResumed, Outage{Missed: r.Missed})
 		c.attach(l)
 		return l
 	}
-	reason := "the gateway does not know what was missed"
+	reason := "the gateway no longer knows what was missed"
 	if r := hello.Resumed; r != nil {
 		reason = r.Reset
 	}
 	c.tasks.Go(func() {
 		if c.subscribe(c.ctx, l) != nil {
-			return // it was lost again
+			return // lost again
 		}
-		c.tell(EventReset, Outage{Reason: reason})
+		c.notify(EventReset, Outage{Reason: reason})
 		c.attach(l)
 	})
 	return l
@@ -109,7 +109,7 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, wire.Hello, error) 
 	return ws, hello, nil
 }
 
-// open makes a WebSocket over the transport.
+// open opens a WebSocket over the transport.
 func (c *Client) open(ctx context.Context) (*websocket.Conn, error) {
 	t := &http.Transport{}
 	switch {
@@ -117,7 +117,7 @@ func (c *Client) open(ctx context.Context) (*websocket.Conn, error) {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.o.Dial(ctx) }
 	case c.o.URL == "":
 		return nil, errors.New("neither Options.URL nor Options.Dial is set")
-	case !guarded(c.o.URL):
+	case !isSecure(c.o.URL):
 		return nil, ErrInsecure
 	}
 	ws, res, err := websocket.Dial(ctx, cmp.Or(c.o.URL, "ws://localhost/"), &websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
@@ -125,7 +125,7 @@ func (c *Client) open(ctx context.Context) (*websocket.Conn, error) {
 		if res != nil && res.StatusCode != http.StatusSwitchingProtocols {
 			return nil, &StatusError{res.StatusCode}
 		}
-		if ue, ok := errors.AsType[*url.Error](err); ok { // what is around it says nothing more
+		if ue, ok := errors.AsType[*url.Error](err); ok { // the wrapping error adds nothing
 			err = ue.Err
 		}
 		return nil, err
@@ -134,12 +134,12 @@ func (c *Client) open(ctx context.Context) (*websocket.Conn, error) {
 	return ws, nil
 }
 
-// guarded reports whether what is sent to a URL is encrypted, or stays in a
+// isSecure reports whether the connection to a URL is encrypted or within a
 // private network.
-func guarded(address string) bool {
+func isSecure(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "wss" || u.Scheme == "https" {
-		return true // what cannot be parsed cannot be dialed
+		return true // an invalid URL cannot be dialed
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -150,7 +150,7 @@ func guarded(address string) bool {
 		return false
 	}
 	a = a.Unmap()
-	shared := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10) // of overlay networks
+	shared := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10) // shared address space, used by overlay networks
 	return a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || shared.Contains(a)
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// DeviceID returns the id by which a gateway knows the device with the key.
+// DeviceID returns the id that gateways derive from the key.
 func DeviceID(key ed25519.PrivateKey) string {
 	sum := sha256.Sum256(key.Public().(ed25519.PublicKey))
 	return hex.EncodeToString(sum[:])
 }
 
-// Sign proves to a gateway that the device with the key asks to connect with
-// the parameters p, which must not change after it: the signature covers the
-// nonce of the challenge, the client, role, scopes and token.
+// Sign signs the connect parameters p with the device key. The signature covers
+// the nonce of the challenge, the client, role, scopes and token; p must not
+// change afterwards.
 func Sign(key ed25519.PrivateKey, nonce string, p wire.Connect, now time.Time) *wire.Device {
 	d := &wire.Device{
 		ID: DeviceID(key), PublicKey: base64.RawURLEncoding.EncodeToString(key.Public().(ed25519.PublicKey)),
@@ -33,14 +33,14 @@ func Sign(key ed25519.PrivateKey, nonce string, p wire.Connect, now time.Time) *
 	}
 	text := strings.Join([]string{
 		"v3", d.ID, p.Client.ID, p.Client.Mode, cmp.Or(p.Role, wire.RoleOperator), strings.Join(p.Scopes, ","),
-		strconv.FormatInt(int64(d.SignedAt), 10), token, nonce, fold(p.Client.Platform), fold(p.Client.Family),
+		strconv.FormatInt(int64(d.SignedAt), 10), token, nonce, foldASCII(p.Client.Platform), foldASCII(p.Client.Family),
 	}, "|")
 	d.Signature = base64.RawURLEncoding.EncodeToString(ed25519.Sign(key, []byte(text)))
 	return d
 }
 
-// fold trims s and lowers its ASCII letters.
-func fold(s string) string {
+// foldASCII trims s and lowers its ASCII letters.
+func foldASCII(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r + 'a' - 'A'

@@ -1,31 +1,29 @@
-// Package client speaks the gateway protocol: [Dial] connects, [Client.Call]
-// asks for a method, [Client.Events] gives what happens.
+// Package client is a client of the gateway protocol: [Dial] connects,
+// [Client.Call] calls a method, [Client.Events] returns the events.
 //
-// A Client outlives its connection. When that is lost it connects again, at
-// once after a restart of the gateway and otherwise with growing pauses, until
-// [Client.Close], or until the gateway does not let it in any more. Done is
-// closed then, and Err says why. [Options.Once] ends it with its first
-// connection instead.
+// A Client outlives its connection. When the connection is lost, the client
+// reconnects, immediately after a restart of the gateway and otherwise with
+// growing delays, until [Client.Close] is called or the gateway rejects it.
+// Then Done is closed and Err returns the reason. With [Options.Once] the
+// client ends when its first connection ends.
 //
-// # What happens meanwhile
+// # Outages
 //
-// The client tells of an outage among the events: EventLost, and then
-// EventResumed or EventReset. After EventResumed nothing is missing: the events
-// that the client would have got follow, each once and in order, but that a
-// text that grew comes as one delta which replaces what there is of it. After
-// EventReset the gateway does not know what was missed, because it was started
-// again or the outage was long: the client has subscribed again to what it was
-// subscribed to, and who shows something reads the history.
+// The client reports an outage as events: EventLost, followed by EventResumed
+// or EventReset. After EventResumed no event is missing: the missed events
+// follow, each once and in order, except that streamed text arrives as one delta
+// that replaces the text so far. After EventReset events may be missing,
+// because the gateway restarted or the outage was long. The client has renewed
+// its subscriptions; the caller must reload the history it displays.
 //
-// Calls wait while there is no connection, as long as their context lets them,
-// or fail with ErrOffline when [Options.NoWait] says so. A call whose answer
-// was lost with the connection fails with ErrLost, because it may have been
-// carried out; [Client.Repeat] asks again, for what may be asked for twice.
-// [Client.Chat] and [Client.Send] do so: a message is taken exactly once.
+// While there is no connection, calls wait until their context ends, or fail
+// with ErrOffline if [Options.NoWait] is set. A call fails with ErrLost if the
+// connection is lost before its answer, because it may have been executed.
+// [Client.Repeat] repeats such a call, for methods that are safe to repeat.
+// [Client.Chat] and [Client.Send] use it: a message is delivered exactly once.
 //
-// # Events that nobody reads
+// # Unread events
 //
-// Reading events late disturbs nothing: responses do not wait behind them. When
-// more than [Options.Buffer] events wait, further ones are left out, and
-// EventReset stands where they would have been.
+// Responses do not wait for events to be read. If more than [Options.Buffer]
+// events are unread, further events are dropped and replaced by one EventReset.
 package client

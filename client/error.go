@@ -9,29 +9,30 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// Errors that Err and Call give.
+// Errors returned by Err and Call.
 var (
-	// ErrClosed says that Close was called.
-	ErrClosed = errors.New("client is closed")
-	// ErrSilent says that the gateway was not heard of for two ticks.
-	ErrSilent = errors.New("gateway is silent")
-	// ErrOffline says that there is no connection, and nothing was sent.
+	// ErrClosed reports that Close was called.
+	ErrClosed = errors.New("client closed")
+	// ErrSilent reports that the gateway sent nothing for two tick
+	// intervals.
+	ErrSilent = errors.New("gateway not responding")
+	// ErrOffline reports that there is no connection. Nothing was sent.
 	ErrOffline = errors.New("not connected to the gateway")
-	// ErrLost says that the connection was lost before the answer came: what was
-	// asked for may have been done. See [Client.Repeat].
+	// ErrLost reports that the connection was lost before the answer. The
+	// call may have been executed. See [Client.Repeat].
 	ErrLost = errors.New("connection lost before the answer")
-	// ErrInsecure says that a credential would be sent without encryption to a
-	// machine that is not of a private network.
+	// ErrInsecure reports that a credential would be sent without
+	// encryption to a host outside of private networks.
 	ErrInsecure = errors.New("refusing to send a credential without encryption")
 )
 
-// CloseError says with which code the gateway closed the connection.
+// CloseError reports that the gateway closed the connection.
 type CloseError struct {
 	Code   int // wire.CloseRestart, …
 	Reason string
 }
 
-// Error names the reason, or the code when there is none.
+// Error returns the reason, or the code if there is none.
 func (e *CloseError) Error() string {
 	if e.Reason == "" {
 		return fmt.Sprintf("gateway closed the connection (code %d)", e.Code)
@@ -39,17 +40,17 @@ func (e *CloseError) Error() string {
 	return "gateway closed the connection: " + e.Reason
 }
 
-// StatusError says with which HTTP status the gateway refused to open a
+// StatusError reports the HTTP status with which the gateway refused the
 // WebSocket.
 type StatusError struct{ Code int }
 
-// Error names the status.
+// Error returns the status.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("gateway answered %d %s", e.Code, http.StatusText(e.Code))
 }
 
-// starting returns when a gateway that is not up yet asks to be tried again; 0:
-// err is no such answer.
+// starting returns the retry delay that a gateway asks for while it starts; 0
+// if err is another error.
 func starting(err error) time.Duration {
 	we, ok := errors.AsType[*wire.Error](err)
 	if !ok || we.Code != wire.Unavailable || !we.Retryable {
@@ -58,8 +59,8 @@ func starting(err error) time.Duration {
 	return time.Duration(we.RetryAfterMs) * time.Millisecond
 }
 
-// final reports whether another attempt to connect would end the same way: the
-// gateway does not let this client in.
+// final reports whether reconnecting is useless because the gateway rejects
+// this client.
 func final(err error) bool {
 	if we, ok := errors.AsType[*wire.Error](err); ok {
 		return we.Code != wire.Unavailable && !we.Retryable

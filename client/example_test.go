@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
-	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
 )
 
-// A message is sent, and its answer is read from the events as it comes.
+// Send a message and read its streamed answer from the events.
 func Example() {
 	h := newParrot()
 	ctx := context.Background()
@@ -44,12 +44,12 @@ func Example() {
 	// Output: hello yourself
 }
 
-// The connection is lost while an answer is given. The client connects again,
-// and is told the rest of it.
+// The connection is lost during an answer. The client reconnects and receives
+// the rest.
 func Example_outage() {
 	h := newParrot()
 	ctx := context.Background()
-	l := &line{house: h}
+	l := &line{gateway: h}
 	c, err := client.Dial(ctx, client.Options{
 		Dial: l.dial, Delay: func(int, error) time.Duration { return time.Millisecond },
 	})
@@ -60,7 +60,7 @@ func Example_outage() {
 
 	h.begins("run")
 	h.says("run", "one ")
-	l.cut(nil) // nobody answers any more
+	l.cut(nil) // the gateway is unreachable
 	h.says("run", "two")
 	l.cut(h)
 	h.ends("run", "one two")
@@ -73,9 +73,9 @@ func Example_outage() {
 				fmt.Println("connection lost")
 			}
 		case client.EventResumed:
-			fmt.Println("connected again, and nothing is missing")
+			fmt.Println("reconnected, nothing is missing")
 		case client.EventReset:
-			fmt.Println("connected again: read the history")
+			fmt.Println("reconnected: read the history")
 		case wire.EventChat:
 			var chat wire.Chat
 			if e.Decode(&chat) == nil && chat.State == wire.StateFinal {
@@ -86,14 +86,14 @@ func Example_outage() {
 	}
 	// Output:
 	// connection lost
-	// connected again, and nothing is missing
+	// reconnected, nothing is missing
 	// one two
 }
 
-// A device is a client with a key of its own, which the caller keeps. Its
-// credential can be taken away without changing the gateway's.
+// A device is a client with its own key, which the caller stores. Its access
+// can be revoked without changing the gateway's token.
 func ExampleDeviceID() {
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) // of crypto/rand, and from a file
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) // in real code: random, loaded from a file
 	fmt.Println(client.DeviceID(key))
 
 	_, err := client.Dial(context.Background(), client.Options{URL: "ws://gateway.example.com:18789", Key: key})
@@ -103,10 +103,10 @@ func ExampleDeviceID() {
 	// connect to gateway: refusing to send a credential without encryption
 }
 
-// newParrot returns a gateway whose only method answers a message with itself.
-func newParrot() *house {
-	var h *house
-	h = newHouse(rpc.New(wire.MethodChatSend, wire.RoleOperator, chela.ScopeWrite,
+// newParrot returns a gateway whose only method answers with its input.
+func newParrot() *testGateway {
+	var h *testGateway
+	h = newTestGateway(rpc.New(wire.MethodChatSend, wire.RoleOperator, chela.ScopeWrite,
 		func(_ context.Context, _ rpc.Peer, in wire.ChatSend) (wire.ChatSent, error) {
 			h.bus.Publish(chela.Event{
 				Run: chela.RunID(in.IdempotencyKey), Session: "agent:main:main", Stream: chela.StreamCommand,

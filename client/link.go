@@ -14,13 +14,13 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// link is one connection, after its hello.
+// link is one connection after its hello.
 type link struct {
-	ws       *websocket.Conn
-	ctx      context.Context // its cause says why the connection ended
-	end      context.CancelCauseFunc
-	patience time.Duration // how long the gateway may say nothing
-	done     chan struct{} // closed when no answer comes any more
+	ws           *websocket.Conn
+	ctx          context.Context // its cause is why the connection ended
+	end          context.CancelCauseFunc
+	silenceLimit time.Duration // maximum silence of the gateway
+	done         chan struct{} // closed when no more answers can arrive
 
 	mu      sync.Mutex
 	next    int
@@ -30,16 +30,16 @@ type link struct {
 func newLink(ctx context.Context, ws *websocket.Conn, hello wire.Hello) *link {
 	l := &link{ws: ws, done: make(chan struct{}), pending: map[string]chan wire.Response{}}
 	l.ctx, l.end = context.WithCancelCause(ctx)
-	l.patience = max(2*time.Duration(hello.Policy.TickIntervalMs)*time.Millisecond, 2*time.Second)
+	l.silenceLimit = max(2*time.Duration(hello.Policy.TickIntervalMs)*time.Millisecond, 2*time.Second)
 	return l
 }
 
-// read hands out frames until the connection ends.
+// read dispatches frames until the connection ends.
 func (l *link) read(event func(wire.Event)) {
-	silent := time.AfterFunc(l.patience, func() { l.end(ErrSilent) })
+	silent := time.AfterFunc(l.silenceLimit, func() { l.end(ErrSilent) })
 	defer silent.Stop()
 	stop := context.AfterFunc(l.ctx, func() {
-		if errors.Is(context.Cause(l.ctx), ErrSilent) { // it would not answer a close either
+		if errors.Is(context.Cause(l.ctx), ErrSilent) { // it would not answer a close frame either
 			l.ws.CloseNow()
 			return
 		}
@@ -53,10 +53,10 @@ func (l *link) read(event func(wire.Event)) {
 			l.ws.CloseNow()
 			return
 		}
-		silent.Reset(l.patience)
+		silent.Reset(l.silenceLimit)
 		f, err := wire.Parse(b)
 		if err != nil {
-			continue // of a later version of the protocol
+			continue // from a later protocol version
 		}
 		switch f := f.(type) {
 		case wire.Response:
@@ -67,32 +67,32 @@ func (l *link) read(event func(wire.Event)) {
 	}
 }
 
-// answer gives a response to the call that waits for it.
+// answer delivers a response to the call that waits for it.
 func (l *link) answer(r wire.Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ch := l.pending[r.ID]; ch != nil {
 		select {
 		case ch <- r:
-		default: // more answers than the protocol knows
+		default: // more answers than the protocol allows
 		}
 	}
 }
 
-// call asks and returns the answer; the last one when accepted takes the
-// first.
+// call sends a request and returns the answer, or the second answer if accepted
+// takes the first.
 func (l *link) call(ctx context.Context, method string, params any, accepted func(wire.Accepted)) (wire.Response, error) {
-	id, ch := l.expect()
-	defer l.forget(id)
+	id, ch := l.register()
+	defer l.unregister(id)
 	frame, err := request(id, method, params)
 	if err != nil {
 		return wire.Response{}, err
 	}
-	// Not ctx: a write that is cut would end the connection.
+	// Not ctx: an interrupted write would end the connection.
 	wctx, cancel := context.WithTimeout(l.ctx, handshake)
 	defer cancel()
 	if l.ws.Write(wctx, websocket.MessageText, frame) != nil {
-		l.ws.CloseNow() // the reader says why
+		l.ws.CloseNow() // the reader reports the cause
 		<-l.done
 		return wire.Response{}, l.lost()
 	}
@@ -100,7 +100,7 @@ func (l *link) call(ctx context.Context, method string, params any, accepted fun
 		select {
 		case r := <-ch:
 			if accepted != nil {
-				if first, ok := acceptance(r); ok {
+				if first, ok := asAccepted(r); ok {
 					accepted(first)
 					continue
 				}
@@ -114,7 +114,7 @@ func (l *link) call(ctx context.Context, method string, params any, accepted fun
 	}
 }
 
-// lost says that the connection ended before an answer came.
+// lost returns the error for a connection that ended before the answer.
 func (l *link) lost() error {
 	cause := context.Cause(l.ctx)
 	if errors.Is(cause, ErrClosed) {
@@ -123,8 +123,8 @@ func (l *link) lost() error {
 	return fmt.Errorf("%w: %w", ErrLost, cause)
 }
 
-// acceptance returns the first answer of two, when r is one.
-func acceptance(r wire.Response) (wire.Accepted, bool) {
+// asAccepted returns the first of two answers if r is one.
+func asAccepted(r wire.Response) (wire.Accepted, bool) {
 	var a wire.Accepted
 	if !r.OK || json.Unmarshal(r.Payload, &a) != nil {
 		return a, false
@@ -132,8 +132,8 @@ func acceptance(r wire.Response) (wire.Accepted, bool) {
 	return a, a.Status == wire.StatusAccepted
 }
 
-// expect registers a call and returns its id.
-func (l *link) expect() (string, chan wire.Response) {
+// register registers a call and returns its id.
+func (l *link) register() (string, chan wire.Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next++
@@ -143,13 +143,13 @@ func (l *link) expect() (string, chan wire.Response) {
 	return id, ch
 }
 
-func (l *link) forget(id string) {
+func (l *link) unregister(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.pending, id)
 }
 
-// request returns a frame that asks for a method.
+// request returns a request frame.
 func request(id, method string, params any) ([]byte, error) {
 	r := wire.Request{Type: wire.TypeRequest, ID: id, Method: method}
 	if params != nil {
@@ -166,7 +166,7 @@ func request(id, method string, params any) ([]byte, error) {
 func result(r wire.Response, v any) error {
 	if !r.OK {
 		if r.Error == nil {
-			return &wire.Error{Code: wire.Unavailable, Message: "gateway answered with an error and did not say which"}
+			return &wire.Error{Code: wire.Unavailable, Message: "gateway answered with an unspecified error"}
 		}
 		return r.Error
 	}
@@ -179,7 +179,7 @@ func result(r wire.Response, v any) error {
 	return nil
 }
 
-// closed turns the error of a connection that the gateway closed into a
+// closed converts the error of a connection closed by the gateway into a
 // *CloseError.
 func closed(err error) error {
 	if ce, ok := errors.AsType[websocket.CloseError](err); ok {

@@ -16,27 +16,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/client"
-	"github.com/chela-ai/chela/internal/access"
-	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/gateway"
-	"github.com/chela-ai/chela/internal/pairing"
-	"github.com/chela-ai/chela/internal/rpc"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pairing"
+	"github.com/chela-ai/chela/internal/surface/access"
+	"github.com/chela-ai/chela/internal/surface/gateway"
+	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
 )
 
-// line is a way to a house that can be cut, and given to another one.
+// line is a network path to a gateway that can be cut and moved to another
+// gateway.
 type line struct {
-	mu    sync.Mutex
-	house *house // nil: nobody answers
-	conns []net.Conn
+	mu      sync.Mutex
+	gateway *testGateway // nil: unreachable
+	conns   []net.Conn
 }
 
 func (l *line) dial(ctx context.Context) (net.Conn, error) {
 	l.mu.Lock()
-	h := l.house
+	h := l.gateway
 	l.mu.Unlock()
 	if h == nil {
-		return nil, errors.New("nobody answers")
+		return nil, errors.New("unreachable")
 	}
 	c, err := h.pipe.Dial(ctx)
 	if err != nil {
@@ -48,10 +49,10 @@ func (l *line) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// line returns a way to the house, and a client that came over it.
-func (h *house) line(t *testing.T) (*line, *client.Client) {
+// line returns a network path to the gateway and a client connected through it.
+func (h *testGateway) line(t *testing.T) (*line, *client.Client) {
 	t.Helper()
-	l := &line{house: h}
+	l := &line{gateway: h}
 	c, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
 	if err != nil {
 		t.Fatal(err)
@@ -59,11 +60,11 @@ func (h *house) line(t *testing.T) (*line, *client.Client) {
 	return l, c
 }
 
-// cut ends all connections; from now on h answers.
-func (l *line) cut(h *house) {
+// cut closes all connections. From then on h answers, if it is not nil.
+func (l *line) cut(h *testGateway) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.house = h
+	l.gateway = h
 	for _, c := range l.conns {
 		c.Close()
 	}
@@ -72,20 +73,20 @@ func (l *line) cut(h *house) {
 
 const session chela.SessionKey = "agent:main:main"
 
-func (h *house) says(run chela.RunID, text string) {
+func (h *testGateway) says(run chela.RunID, text string) {
 	h.bus.Publish(chela.Event{Run: run, Session: session, Stream: chela.StreamAssistant, Delta: text})
 }
 
-func (h *house) begins(run chela.RunID) {
+func (h *testGateway) begins(run chela.RunID) {
 	h.bus.Publish(chela.Event{Run: run, Session: session, Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
 }
 
-func (h *house) ends(run chela.RunID, text string) {
+func (h *testGateway) ends(run chela.RunID, text string) {
 	h.bus.Publish(chela.Event{Run: run, Session: session, Stream: chela.StreamLifecycle, Phase: chela.PhaseEnd, End: &chela.EndEvent{Outcome: "ok", Text: text}})
 }
 
-// seen returns what waits to be read: the client's own events, and chat events
-// with their text.
+// seen returns the unread events: the client's own, and chat events with their
+// text.
 func seen(c *client.Client) []string {
 	synctest.Wait()
 	var out []string
@@ -126,8 +127,8 @@ func wants(t *testing.T, c *client.Client, want ...string) {
 }
 
 func TestReconnect(t *testing.T) {
-	t.Run("what was missed follows, text that grows as a whole", func(t *testing.T) {
-		in(t, func(t *testing.T, h *house) {
+	t.Run("missed events follow, streamed text as a whole", func(t *testing.T) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			l, c := h.line(t)
 			defer c.Close()
 			h.begins("r")
@@ -160,28 +161,28 @@ func TestReconnect(t *testing.T) {
 			})
 		}
 		subscribed := make(chan string, 8)
-		in(t, func(t *testing.T, h *house) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			l, c := h.line(t)
 			defer c.Close()
 			if err := c.Call(t.Context(), wire.MethodSessionsMessagesSubscribe, wire.SessionKey{Key: "work"}, nil); err != nil {
 				t.Fatal(err)
 			}
 			first := c.Hello().Server.BootID
-			other := newHouse(watch(subscribed))
-			defer other.server.Shutdown(context.Background())
+			other := newTestGateway(watch(subscribed))
+			defer other.server.Shutdown(context.Background(), wire.Shutdown{Reason: "gateway stopping"})
 			l.cut(other)
 			time.Sleep(5 * time.Second)
 			wants(t, c, client.EventLost, client.EventReset)
 			if got := c.Hello().Server.BootID; got == first {
-				t.Error("the hello is the first one's")
+				t.Error("the hello is the first connection's")
 			}
 			if len(subscribed) != 2 || <-subscribed != "work" || <-subscribed != "work" {
-				t.Error("the subscription was not made again")
+				t.Error("the subscription was not renewed")
 			}
 		}, watch(subscribed))
 	})
-	t.Run("after too long", func(t *testing.T) {
-		in(t, func(t *testing.T, h *house) {
+	t.Run("outage too long", func(t *testing.T) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			l, c := h.line(t)
 			defer c.Close()
 			l.cut(nil)
@@ -191,31 +192,31 @@ func TestReconnect(t *testing.T) {
 			wants(t, c, client.EventLost, client.EventReset)
 		})
 	})
-	t.Run("who is refused does not try again", func(t *testing.T) {
-		in(t, func(t *testing.T, h *house) {
+	t.Run("a rejected client does not retry", func(t *testing.T) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			pipe, good := gateway.NewPipe(), true
 			defer pipe.Close()
 			go h.server.Serve(pipe, h.server.Upgrade(func(context.Context, access.Attempt) (access.Grant, error) {
 				if good {
-					return access.Grant{Who: chela.Owner("device:x")}, nil
+					return access.Grant{Principal: chela.Owner("device:x")}, nil
 				}
-				return access.Grant{}, wire.Errorf(wire.NotPaired, "who are you?")
+				return access.Grant{}, wire.Errorf(wire.NotPaired, "unknown client")
 			}))
-			l := &line{house: &house{pipe: pipe}}
+			l := &line{gateway: &testGateway{pipe: pipe}}
 			c, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
 			if err != nil {
 				t.Fatal(err)
 			}
 			good = false
-			l.cut(l.house)
+			l.cut(l.gateway)
 			<-c.Done()
 			if we, ok := errors.AsType[*wire.Error](c.Err()); !ok || we.Code != wire.NotPaired {
 				t.Errorf("Err: %v", c.Err())
 			}
 		})
 	})
-	t.Run("a credential that is no longer good", func(t *testing.T) {
-		in(t, func(t *testing.T, h *house) {
+	t.Run("a revoked credential", func(t *testing.T) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			c := dial(t, h, client.Options{})
 			h.server.Drop("process")
 			<-c.Done()
@@ -227,9 +228,9 @@ func TestReconnect(t *testing.T) {
 }
 
 func TestOutage(t *testing.T) {
-	t.Run("calls wait, or fail", func(t *testing.T) {
+	t.Run("calls wait or fail", func(t *testing.T) {
 		ping := rpc.New("ping", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil })
-		in(t, func(t *testing.T, h *house) {
+		withGateway(t, func(t *testing.T, h *testGateway) {
 			l, patient := h.line(t)
 			defer patient.Close()
 			hasty, err := client.Dial(t.Context(), client.Options{Dial: l.dial, NoWait: true})
@@ -240,23 +241,23 @@ func TestOutage(t *testing.T) {
 			l.cut(nil)
 			synctest.Wait()
 			if err := hasty.Call(t.Context(), "ping", nil, nil); !errors.Is(err, client.ErrOffline) {
-				t.Errorf("a hasty call: %v, want %v", err, client.ErrOffline)
+				t.Errorf("call with NoWait: %v, want %v", err, client.ErrOffline)
 			}
 			short, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if err := patient.Call(short, "ping", nil, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, client.ErrOffline) {
-				t.Errorf("a call whose time ends: %v", err)
+				t.Errorf("call with a deadline: %v", err)
 			}
 			done := make(chan error, 1)
 			go func() { done <- patient.Call(t.Context(), "ping", nil, nil) }()
 			time.Sleep(time.Minute)
 			l.cut(h)
 			if err := <-done; err != nil {
-				t.Errorf("a call that waited: %v", err)
+				t.Errorf("waiting call: %v", err)
 			}
 		}, ping)
 	})
-	t.Run("a message is sent again under its key", func(t *testing.T) {
+	t.Run("a message is sent again with the same key", func(t *testing.T) {
 		var mu sync.Mutex
 		taken, tries := map[string]int{}, 0
 		l := &line{}
@@ -266,13 +267,13 @@ func TestOutage(t *testing.T) {
 			tries++
 			taken[in.IdempotencyKey]++
 			if tries < 3 { // before the answer
-				l.cut(l.house)
+				l.cut(l.gateway)
 				<-ctx.Done()
 			}
 			return wire.ChatSent{RunID: in.IdempotencyKey, Status: wire.StatusStarted}, nil
 		})
-		in(t, func(t *testing.T, h *house) {
-			l.house = h
+		withGateway(t, func(t *testing.T, h *testGateway) {
+			l.gateway = h
 			c, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
 			if err != nil {
 				t.Fatal(err)
@@ -287,19 +288,19 @@ func TestOutage(t *testing.T) {
 				return c.Call(t.Context(), "no such method", nil, nil)
 			}()
 			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.InvalidRequest {
-				t.Errorf("a call that is refused: %v", err)
+				t.Errorf("rejected call: %v", err)
 			}
 		}, send)
 	})
-	t.Run("any other call says that its answer was lost", func(t *testing.T) {
+	t.Run("other calls report the lost answer", func(t *testing.T) {
 		l := &line{}
 		hang := rpc.New("hang", wire.RoleOperator, "", func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.OK, error) {
-			l.cut(l.house)
+			l.cut(l.gateway)
 			<-ctx.Done()
 			return wire.OK{}, ctx.Err()
 		})
-		in(t, func(t *testing.T, h *house) {
-			l.house = h
+		withGateway(t, func(t *testing.T, h *testGateway) {
+			l.gateway = h
 			c, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
 			if err != nil {
 				t.Fatal(err)
@@ -316,7 +317,7 @@ func TestBackoff(t *testing.T) {
 	t.Parallel()
 	restart := &client.CloseError{Code: wire.CloseRestart}
 	if d := client.Backoff(1, fmt.Errorf("x: %w", restart)); d != 0 {
-		t.Errorf("after a restart: %v, want at once", d)
+		t.Errorf("after a restart: %v, want 0", d)
 	}
 	for attempt, full := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 6: 30 * time.Second, 5000: 30 * time.Second} {
 		for range 50 {
@@ -351,12 +352,12 @@ func TestDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in(t, func(t *testing.T, h *house) {
+	withGateway(t, func(t *testing.T, h *testGateway) {
 		pipe := gateway.NewPipe()
 		defer pipe.Close()
 		go h.server.Serve(pipe, h.server.Upgrade(func(_ context.Context, a access.Attempt) (access.Grant, error) {
 			id, err := pairing.Verify(a.Connect, a.Nonce, time.Now())
-			return access.Grant{Who: chela.Owner("device:" + id.ID)}, err
+			return access.Grant{Principal: chela.Owner("device:" + id.ID)}, err
 		}))
 		c, err := client.Dial(t.Context(), client.Options{
 			Dial: pipe.Dial, Key: key, Scopes: []string{wire.ScopeRead, wire.ScopeWrite}, Auth: &wire.Auth{DeviceToken: "t"},
@@ -366,7 +367,7 @@ func TestDevice(t *testing.T) {
 		}
 		defer c.Close()
 		if !h.server.Connected("device:"+client.DeviceID(key), wire.RoleOperator) {
-			t.Error("let in as somebody else")
+			t.Error("resumed with another identity")
 		}
 	})
 }

@@ -1,14 +1,14 @@
 package wire
 
-// AgentRun is the parameters of agent. It is answered twice: first with
-// [Accepted], at the run's end with [AgentResult].
+// AgentRun holds the parameters of agent. The method answers twice: with
+// [Accepted] at once and with [AgentResult] when the run ends.
 type AgentRun struct {
 	Message        string       `json:"message"`
 	IdempotencyKey string       `json:"idempotencyKey"`
 	AgentID        string       `json:"agentId,omitempty"`
 	SessionKey     string       `json:"sessionKey,omitempty"` // "": the agent's main session
 	Thinking       string       `json:"thinking,omitempty"`
-	Timeout        int          `json:"timeout,omitempty"` // seconds to wait for the end; 0: as long as it takes
+	Timeout        int          `json:"timeout,omitempty"` // seconds to wait for the end; 0: no limit
 	Attachments    []Attachment `json:"attachments,omitempty"`
 }
 
@@ -21,7 +21,7 @@ type Accepted struct {
 	AcceptedAt Millis `json:"acceptedAt"`
 }
 
-// AgentResult is the last answer to agent.
+// AgentResult is the final answer to agent.
 type AgentResult struct {
 	RunID   string       `json:"runId"`
 	Status  string       `json:"status"` // ok, error, timeout
@@ -29,7 +29,7 @@ type AgentResult struct {
 	Result  *AgentOutput `json:"result,omitempty"`
 }
 
-// AgentOutput is what a run answered.
+// AgentOutput is the output of a run.
 type AgentOutput struct {
 	Payloads []Payload `json:"payloads"`
 	Meta     RunMeta   `json:"meta"`
@@ -41,7 +41,7 @@ type Payload struct {
 	MediaURL *string `json:"mediaUrl"` // nil: none
 }
 
-// RunMeta is how a run went.
+// RunMeta describes how a run ended.
 type RunMeta struct {
 	DurationMs int64     `json:"durationMs"`
 	Aborted    bool      `json:"aborted,omitempty"`
@@ -49,7 +49,7 @@ type RunMeta struct {
 	Agent      AgentMeta `json:"agentMeta"`
 }
 
-// AgentMeta says who answered.
+// AgentMeta names the session and the model that answered.
 type AgentMeta struct {
 	SessionID string `json:"sessionId"`
 	Provider  string `json:"provider,omitempty"`
@@ -57,15 +57,15 @@ type AgentMeta struct {
 	Usage     *Usage `json:"usage,omitempty"`
 }
 
-// AgentWait is the parameters of agent.wait.
+// AgentWait holds the parameters of agent.wait.
 type AgentWait struct {
 	RunID     string `json:"runId"`
 	TimeoutMs int64  `json:"timeoutMs,omitempty"` // 0: 30 s
 }
 
-// Waited is the result of agent.wait. A run that is not known, or still goes
-// on, is status timeout.
-type Waited struct {
+// AgentWaited is the result of agent.wait. An unknown run and a run still in
+// progress both have status timeout.
+type AgentWaited struct {
 	RunID     string `json:"runId"`
 	Status    string `json:"status"`
 	StartedAt Millis `json:"startedAt,omitempty"`

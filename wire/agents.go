@@ -1,6 +1,6 @@
 package wire
 
-// The methods about agents: who they are, and the files of their workspaces.
+// Methods that read agents and the files of their workspaces.
 const (
 	MethodAgentsList      = "agents.list"
 	MethodAgentIdentity   = "agent.identity.get"
@@ -16,8 +16,8 @@ const DetailUnknownAgent = "UNKNOWN_AGENT_ID"
 // AgentsList is the result of agents.list.
 type AgentsList struct {
 	DefaultID string      `json:"defaultId"`
-	Ownership string      `json:"ownership,omitempty"` // sole: there is one agent
-	Selection bool        `json:"selectionRequired"`   // a client must name the agent
+	Ownership string      `json:"ownership,omitempty"` // "sole" when there is one agent
+	Selection bool        `json:"selectionRequired"`   // clients must name the agent
 	MainKey   string      `json:"mainKey"`
 	Scope     string      `json:"scope"` // per-sender, global
 	Agents    []AgentInfo `json:"agents"`
@@ -25,31 +25,31 @@ type AgentsList struct {
 
 // AgentInfo describes an agent.
 type AgentInfo struct {
-	ID           string         `json:"id"`
-	Name         string         `json:"name,omitempty"`
-	Kind         string         `json:"kind"` // agent
-	Identity     *AgentPortrait `json:"identity,omitempty"`
-	Workspace    string         `json:"workspace,omitempty"`
-	Git          bool           `json:"workspaceGit,omitempty"` // the workspace is a Git repository
-	Model        AgentModel     `json:"model"`
-	Levels       []Level        `json:"thinkingLevels,omitempty"` // of its model
-	Options      []string       `json:"thinkingOptions,omitempty"`
-	DefaultLevel string         `json:"thinkingDefault,omitempty"`
+	ID           string        `json:"id"`
+	Name         string        `json:"name,omitempty"`
+	Kind         string        `json:"kind"` // always agent
+	Identity     *AgentProfile `json:"identity,omitempty"`
+	Workspace    string        `json:"workspace,omitempty"`
+	Git          bool          `json:"workspaceGit,omitempty"` // the workspace is a Git repository
+	Model        AgentModel    `json:"model"`
+	Levels       []Level       `json:"thinkingLevels,omitempty"` // of the agent's model
+	Options      []string      `json:"thinkingOptions,omitempty"`
+	DefaultLevel string        `json:"thinkingDefault,omitempty"`
 }
 
-// AgentPortrait is how an agent shows itself.
-type AgentPortrait struct {
+// AgentProfile is an agent's display name and emoji.
+type AgentProfile struct {
 	Name  string `json:"name,omitempty"`
 	Emoji string `json:"emoji,omitempty"`
 }
 
-// AgentModel is the model that an agent asks first.
+// AgentModel is an agent's primary model and its fallbacks.
 type AgentModel struct {
 	Primary   string   `json:"primary,omitempty"`
 	Fallbacks []string `json:"fallbacks,omitempty"`
 }
 
-// AgentIdentityGet is the parameters of agent.identity.get.
+// AgentIdentityGet holds the parameters of agent.identity.get.
 type AgentIdentityGet struct {
 	AgentID    string `json:"agentId,omitempty"`
 	SessionKey string `json:"sessionKey,omitempty"`
@@ -64,13 +64,13 @@ type AgentIdentity struct {
 	Emoji   string `json:"emoji,omitempty"`
 }
 
-// AgentID is the parameters of agents.files.list.
+// AgentID holds the parameters of agents.files.list.
 type AgentID struct {
 	ID string `json:"agentId"`
 }
 
-// AgentFiles is the result of agents.files.list: the files that an agent's
-// system prompt is made from.
+// AgentFiles is the result of agents.files.list: the files an agent's system
+// prompt is built from.
 type AgentFiles struct {
 	AgentID   string      `json:"agentId"`
 	Workspace string      `json:"workspace"`
@@ -82,13 +82,13 @@ type AgentFile struct {
 	Name      string  `json:"name"`
 	Path      string  `json:"path"`
 	Missing   bool    `json:"missing"`
-	Expected  bool    `json:"expectedAbsent,omitempty"` // it is missing, and need not be there
+	Expected  bool    `json:"expectedAbsent,omitempty"` // missing and optional
 	Size      int64   `json:"size,omitempty"`
 	UpdatedAt Millis  `json:"updatedAtMs,omitempty"`
 	Content   *string `json:"content,omitempty"` // agents.files.get only
 }
 
-// AgentFileGet is the parameters of agents.files.get.
+// AgentFileGet holds the parameters of agents.files.get.
 type AgentFileGet struct {
 	AgentID string `json:"agentId"`
 	Name    string `json:"name"`
@@ -101,7 +101,7 @@ type AgentFileGot struct {
 	File      AgentFile `json:"file"`
 }
 
-// AgentFileSet is the parameters of agents.files.set.
+// AgentFileSet holds the parameters of agents.files.set.
 type AgentFileSet struct {
 	AgentID string `json:"agentId"`
 	Name    string `json:"name"`
@@ -116,16 +116,16 @@ type AgentFileWritten struct {
 	File      AgentFile `json:"file"`
 }
 
-// The methods that show the workspace of an agent. They change nothing.
+// Methods that read an agent's workspace. They change nothing.
 const (
 	MethodWorkspaceList = "agents.workspace.list"
 	MethodWorkspaceGet  = "agents.workspace.get"
 )
 
-// WorkspaceList is the parameters of agents.workspace.list.
+// WorkspaceList holds the parameters of agents.workspace.list.
 type WorkspaceList struct {
 	AgentID string `json:"agentId"`
-	Path    string `json:"path,omitempty"` // of a folder, below the workspace
+	Path    string `json:"path,omitempty"` // folder, relative to the workspace
 	Offset  int    `json:"offset,omitempty"`
 	Limit   int    `json:"limit,omitempty"` // 0: 200
 }
@@ -149,7 +149,7 @@ type WorkspaceEntry struct {
 	UpdatedAt Millis `json:"updatedAtMs,omitempty"`
 }
 
-// WorkspaceGet is the parameters of agents.workspace.get.
+// WorkspaceGet holds the parameters of agents.workspace.get.
 type WorkspaceGet struct {
 	AgentID string `json:"agentId"`
 	Path    string `json:"path"`
@@ -172,16 +172,16 @@ type WorkspaceFile struct {
 	Content   string `json:"content"`
 }
 
-// The methods that change which agents there are, and who they are.
+// Methods that create, change and delete agents.
 const (
 	MethodAgentsCreate = "agents.create"
 	MethodAgentsUpdate = "agents.update"
 	MethodAgentsDelete = "agents.delete"
 )
 
-// AgentCreate is the parameters of agents.create.
+// AgentCreate holds the parameters of agents.create.
 type AgentCreate struct {
-	Name      string `json:"name"` // its id is made of it
+	Name      string `json:"name"` // the agent's id is derived from it
 	Workspace string `json:"workspace,omitempty"`
 	Model     string `json:"model,omitempty"`
 	Emoji     string `json:"emoji,omitempty"`
@@ -197,12 +197,13 @@ type AgentCreated struct {
 	Model     string `json:"model,omitempty"`
 }
 
-// AgentUpdate is the parameters of agents.update. What is empty stays as it is.
+// AgentUpdate holds the parameters of agents.update. Empty fields are left
+// unchanged.
 type AgentUpdate struct {
 	AgentID   string           `json:"agentId"`
 	Name      string           `json:"name,omitempty"`
 	Workspace string           `json:"workspace,omitempty"`
-	Model     Optional[string] `json:"model,omitzero"` // null: that of all agents
+	Model     Optional[string] `json:"model,omitzero"` // null: the default model
 	Emoji     string           `json:"emoji,omitempty"`
 	Avatar    string           `json:"avatar,omitempty"`
 }
@@ -213,10 +214,10 @@ type AgentUpdated struct {
 	AgentID string `json:"agentId"`
 }
 
-// AgentDelete is the parameters of agents.delete.
+// AgentDelete holds the parameters of agents.delete.
 type AgentDelete struct {
 	AgentID string `json:"agentId"`
-	Files   *bool  `json:"deleteFiles,omitempty"` // move its workspace away; nil: yes
+	Files   *bool  `json:"deleteFiles,omitempty"` // move the workspace to the trash; nil: yes
 }
 
 // AgentDeleted is the result of agents.delete.
@@ -228,13 +229,13 @@ type AgentDeleted struct {
 	Failed   []FailedPath  `json:"failed"`
 }
 
-// RemovedPath is a folder that was moved away.
+// RemovedPath is a folder that was moved to the trash.
 type RemovedPath struct {
 	Path   string `json:"path"`
 	Method string `json:"method"` // trash, missing
 }
 
-// FailedPath is a folder that stays.
+// FailedPath is a folder that could not be moved.
 type FailedPath struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`

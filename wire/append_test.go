@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzAppend: what is encoded by hand is what encoding/json gives.
+// FuzzAppend checks that appendTo writes what encoding/json writes.
 func FuzzAppend(f *testing.F) {
 	f.Add("main", "Hello", int64(0), true, uint16(0))
 	f.Add("a\"b\\c/d\n\t\r\b\f\x00\x1f\x7f<&>", "é世界\u2028\u2029\U0001f600\xff\xed\xa0\x80", int64(1795289955205), false, uint16(0xffff))
@@ -21,14 +21,14 @@ func FuzzAppend(f *testing.F) {
 			}
 			want := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 			if got := v.appendTo([]byte("x")); string(got) != "x"+string(want) {
-				t.Errorf("%T by hand\n%s, want\n%s", v, got[1:], want)
+				t.Errorf("%T by appendTo\n%s, want\n%s", v, got[1:], want)
 			}
 		}
 	})
 }
 
-// appenders returns what is encoded by hand, with those of its optional parts that
-// which says.
+// appenders returns the hand-encoded types; the bits of which select the
+// optional fields that are set.
 func appenders(a, b string, n int64, yes bool, which uint16) []appender {
 	on := func(i int) bool { return which>>i&1 == 1 }
 	text := func(i int) string {

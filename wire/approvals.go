@@ -1,24 +1,24 @@
 package wire
 
-// The methods of a client that asks for a decision about something of its own.
+// Methods for clients that request an approval themselves.
 const (
 	MethodApprovalAsk  = "exec.approval.request"
 	MethodApprovalWait = "exec.approval.waitDecision"
 )
 
-// ApprovalAsk is the parameters of exec.approval.request. With TwoPhase it is
-// answered twice, first with [ApprovalAsked].
+// ApprovalAsk holds the parameters of exec.approval.request. With TwoPhase the
+// method answers twice, first with [ApprovalAsked].
 type ApprovalAsk struct {
-	ID         string            `json:"id,omitempty"` // "": one is made
+	ID         string            `json:"id,omitempty"` // "": generated
 	Command    string            `json:"command,omitempty"`
-	Argv       []string          `json:"commandArgv,omitempty"` // instead of a command
+	Argv       []string          `json:"commandArgv,omitempty"` // instead of Command
 	Env        map[string]string `json:"env,omitempty"`
 	Dir        string            `json:"cwd,omitempty"`
 	Host       string            `json:"host,omitempty"`
 	Node       string            `json:"nodeId,omitempty"`
 	Warning    string            `json:"warningText,omitempty"`
 	AgentID    string            `json:"agentId,omitempty"`
-	SessionKey string            `json:"sessionKey,omitempty"` // in which it is shown; "": the main one
+	SessionKey string            `json:"sessionKey,omitempty"` // session that shows it; "": the main session
 	TimeoutMs  int64             `json:"timeoutMs,omitempty"`  // 0: 30 minutes
 	TwoPhase   bool              `json:"twoPhase,omitempty"`
 }
@@ -39,17 +39,17 @@ type ApprovalShown struct {
 	AgentID string   `json:"agentId"`
 }
 
-// ApprovalDecided is the result of exec.approval.request and of
+// ApprovalDecided is the result of exec.approval.request and
 // exec.approval.waitDecision.
 type ApprovalDecided struct {
 	ID       string  `json:"id"`
-	Decision *string `json:"decision"` // nil: nobody decided in time
+	Decision *string `json:"decision"` // nil: timed out
 	Created  Millis  `json:"createdAtMs"`
 	Expires  Millis  `json:"expiresAtMs"`
 }
 
-// The methods about requests for a decision of any kind. All requests of this
-// gateway are of kind [ApprovalExec], so that the lists of the others are empty.
+// Methods for approvals of any kind. Every approval of this gateway has kind
+// [ApprovalExec]; lists of other kinds are empty.
 const (
 	MethodAnyApprovalGet     = "approval.get"
 	MethodAnyApprovalResolve = "approval.resolve"
@@ -58,21 +58,21 @@ const (
 	MethodSystemApprovals    = "openclaw.approval.list"
 )
 
-// ApprovalExec is the kind of a request of a tool.
+// ApprovalExec is the kind of a tool call's approval.
 const ApprovalExec = "exec"
 
-// ApprovalAlreadyResolved is the reason, in the details of an error, that a
-// request was decided before.
+// ApprovalAlreadyResolved is the reason, in the details of an error, that an
+// approval was already resolved.
 const ApprovalAlreadyResolved = "APPROVAL_ALREADY_RESOLVED"
 
-// What became of a request.
+// States of an approval.
 const (
 	ApprovalPending   = "pending"
 	ApprovalAllowed   = "allowed"
 	ApprovalDenied    = "denied"
 	ApprovalExpired   = "expired"
 	ApprovalCancelled = "cancelled"
-	ApprovalWithdrawn = "withdrawn" // in events, for cancelled
+	ApprovalWithdrawn = "withdrawn" // cancelled, as events report it
 )
 
 // ApprovalFound is the result of approval.get.
@@ -80,65 +80,65 @@ type ApprovalFound struct {
 	Approval ApprovalSnapshot `json:"approval"`
 }
 
-// AnyApprovalResolve is the parameters of approval.resolve.
+// AnyApprovalResolve holds the parameters of approval.resolve.
 type AnyApprovalResolve struct {
 	ID       string `json:"id"`
 	Kind     string `json:"kind"`
 	Decision string `json:"decision"`
 }
 
-// ApprovalSettled is the result of approval.resolve.
-type ApprovalSettled struct {
-	Applied  bool             `json:"applied"` // false: it was decided before
+// ApprovalResolution is the result of approval.resolve.
+type ApprovalResolution struct {
+	Applied  bool             `json:"applied"` // false: already decided
 	Approval ApprovalSnapshot `json:"approval"`
 }
 
-// ApprovalHistoryGet is the parameters of approval.history.
+// ApprovalHistoryGet holds the parameters of approval.history.
 type ApprovalHistoryGet struct {
-	Cursor string `json:"cursor,omitempty"` // of the page before; "": the latest
+	Cursor string `json:"cursor,omitempty"` // from the previous page; "": the latest
 	Limit  int    `json:"limit,omitempty"`  // 1 to 100; 0: 50
 	Kind   string `json:"kind,omitempty"`
 }
 
-// ApprovalHistory is the result of approval.history: requests that do not wait
-// any more, the latest first.
+// ApprovalHistory is the result of approval.history: resolved approvals, latest
+// first.
 type ApprovalHistory struct {
 	Items []ApprovalSnapshot `json:"items"`
-	Next  string             `json:"nextCursor,omitempty"` // "": there are no more
+	Next  string             `json:"nextCursor,omitempty"` // "": last page
 }
 
-// ApprovalSnapshot is a request, and what became of it.
+// ApprovalSnapshot is an approval and its outcome.
 type ApprovalSnapshot struct {
 	ID       string            `json:"id"`
-	Path     string            `json:"urlPath"` // of the page of the Control UI
+	Path     string            `json:"urlPath"` // page of the Control UI
 	Created  Millis            `json:"createdAtMs"`
 	Expires  Millis            `json:"expiresAtMs"`
 	Shown    ApprovalPresented `json:"presentation"`
 	Status   string            `json:"status"`
-	Session  string            `json:"sourceSessionKey,omitempty"` // while it waits
-	Resolved Millis            `json:"resolvedAtMs,omitempty"`     // these: when it does not wait any more
+	Session  string            `json:"sourceSessionKey,omitempty"` // while pending
+	Resolved Millis            `json:"resolvedAtMs,omitempty"`     // the fields from here on are set once resolved
 	Decision string            `json:"decision,omitempty"`
 	Reason   string            `json:"reason,omitempty"` // user, timeout, run-aborted
 	Source   *ApprovalSource   `json:"source,omitempty"`
 	Resolver *ApprovalResolver `json:"resolver,omitempty"`
 }
 
-// ApprovalPresented is what a person is shown of a request.
+// ApprovalPresented is the part of an approval that is shown to a person.
 type ApprovalPresented struct {
 	Kind    string   `json:"kind"`
-	Command string   `json:"commandText"` // the whole plan
+	Command string   `json:"commandText"` // the complete plan
 	Warning string   `json:"warningText,omitempty"`
 	AgentID string   `json:"agentId,omitempty"`
 	Allowed []string `json:"allowedDecisions"`
 }
 
-// ApprovalSource says where a request came from.
+// ApprovalSource names the origin of an approval.
 type ApprovalSource struct {
 	AgentID string `json:"agentId,omitempty"`
 	Session string `json:"sessionKey,omitempty"`
 }
 
-// ApprovalResolver says who decided.
+// ApprovalResolver names who resolved an approval.
 type ApprovalResolver struct {
 	Kind string `json:"kind"` // device, channel, system
 	ID   string `json:"id,omitempty"`

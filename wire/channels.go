@@ -1,14 +1,15 @@
 package wire
 
-// MethodChannelsStatus says how the messaging accounts are.
+// MethodChannelsStatus reports the state of the messaging accounts.
 const MethodChannelsStatus = "channels.status"
 
-// ChannelsGet is the parameters of channels.status.
+// ChannelsGet holds the parameters of channels.status.
 type ChannelsGet struct {
 	Channel string `json:"channel,omitempty"` // "": all
 }
 
-// ChannelsStatus is the result of channels.status. All maps are by channel.
+// ChannelsStatus is the result of channels.status. All maps are keyed by
+// channel.
 type ChannelsStatus struct {
 	Time     Millis                      `json:"ts"`
 	Order    []string                    `json:"channelOrder"`
@@ -22,7 +23,7 @@ type ChannelsStatus struct {
 type ChannelState struct {
 	Configured bool    `json:"configured"`
 	Running    bool    `json:"running"`
-	Error      *string `json:"lastError,omitempty"` // why it does not run
+	Error      *string `json:"lastError,omitempty"` // why it is not running
 }
 
 // ChannelAccount is an account of a channel.

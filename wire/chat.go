@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// ChatSend is the parameters of chat.send. The run that answers has the
-// idempotency key as its id; sending again with the same key starts nothing.
+// ChatSend holds the parameters of chat.send. The idempotency key becomes the
+// id of the run; sending again with the same key starts nothing.
 type ChatSend struct {
 	SessionKey     string       `json:"sessionKey"`
 	Message        string       `json:"message"`
@@ -17,15 +17,15 @@ type ChatSend struct {
 	QueueMode      string       `json:"queueMode,omitempty"` // steer, followup, collect, interrupt
 	Attachments    []Attachment `json:"attachments,omitempty"`
 
-	// SessionID and Leaf say what the client saw when the message was written:
-	// the transcript and its last entry, null for an empty one. A message that
-	// was written to something else is refused; one that steers is not, as the
-	// run goes on meanwhile.
+	// SessionID and Leaf name the transcript and its last entry (null for
+	// an empty one) that the client saw when the message was written. If
+	// the transcript has moved on, the message is refused, unless it steers
+	// the active run.
 	SessionID string           `json:"sessionId,omitempty"`
 	Leaf      Optional[string] `json:"expectedLeafEntryId,omitzero"`
 }
 
-// Attachment is a file that goes with a message.
+// Attachment is a file sent with a message.
 type Attachment struct {
 	Type     string `json:"type,omitempty"` // image, audio, file
 	MIME     string `json:"mimeType,omitempty"`
@@ -33,10 +33,10 @@ type Attachment struct {
 	Content  Base64 `json:"content"`
 }
 
-// Base64 is bytes that are base64 in JSON.
+// Base64 is bytes encoded as base64 in JSON.
 type Base64 []byte
 
-// UnmarshalJSON also takes a data URL.
+// UnmarshalJSON also accepts a data URL.
 func (b *Base64) UnmarshalJSON(raw []byte) error {
 	if bytes.HasPrefix(raw, []byte(`"data:`)) {
 		_, data, ok := bytes.Cut(raw, []byte(";base64,"))
@@ -54,18 +54,18 @@ type ChatSent struct {
 	Status string `json:"status"` // StatusStarted, StatusInFlight, StatusOK, StatusError
 }
 
-// What became of a message or a run.
+// Status of a message or a run.
 const (
-	StatusStarted  = "started"   // taken
-	StatusInFlight = "in_flight" // known already, not answered yet
-	StatusAccepted = "accepted"  // the first answer of two
+	StatusStarted  = "started"   // queued
+	StatusInFlight = "in_flight" // already known, not answered yet
+	StatusAccepted = "accepted"  // first of two answers
 	StatusOK       = "ok"
 	StatusError    = "error"
 	StatusTimeout  = "timeout"
 )
 
-// ChatAbort is the parameters of chat.abort. Without RunID everything of the
-// session is stopped, with what waits.
+// ChatAbort holds the parameters of chat.abort. Without RunID the session's run
+// is aborted and its queue is cleared.
 type ChatAbort struct {
 	SessionKey string `json:"sessionKey"`
 	RunID      string `json:"runId,omitempty"`
@@ -79,22 +79,23 @@ type ChatAborted struct {
 	RunIDs  []string `json:"runIds"`
 }
 
-// ChatHistory is the parameters of chat.history and chat.startup. Offset counts
-// from the newest message; a Cursor asks for what came after an earlier answer.
+// ChatHistory holds the parameters of chat.history and chat.startup. Offset
+// counts from the newest message; Cursor asks for the changes since an earlier
+// answer.
 type ChatHistory struct {
 	SessionKey string   `json:"sessionKey,omitempty"`
 	ShortID    string   `json:"shortId,omitempty"`  // of chat.startup, instead of SessionKey: see SessionsResolve
 	SlugHint   string   `json:"slugHint,omitempty"` // goes with ShortID
 	AgentID    string   `json:"agentId,omitempty"`
-	SessionID  string   `json:"sessionId,omitempty"` // of a transcript that a reset left; "": the current one
+	SessionID  string   `json:"sessionId,omitempty"` // an earlier transcript of the session; "": the current one
 	Limit      int      `json:"limit,omitempty"`     // messages; 0: 200
 	MaxBytes   int      `json:"maxBytes,omitempty"`  // of all messages; 0: 6 MiB
-	MaxChars   int      `json:"maxChars,omitempty"`  // of a text; 0: all of it
+	MaxChars   int      `json:"maxChars,omitempty"`  // per text; 0: no limit
 	Offset     int      `json:"offset,omitempty"`
 	Cursor     string   `json:"cursor,omitempty"`
-	MessageID  string   `json:"messageId,omitempty"`     // the page that ends with the message's turn; goes before Offset
-	Inputs     []string `json:"inputRunIds,omitempty"`   // messages of the client's of which it asks whether they were taken
-	Before     int64    `json:"pendingBefore,omitempty"` // of pending inputs: those that stand before this one
+	MessageID  string   `json:"messageId,omitempty"`     // ends the page with this message's turn; overrides Offset
+	Inputs     []string `json:"inputRunIds,omitempty"`   // client messages whose receipt is wanted
+	Before     int64    `json:"pendingBefore,omitempty"` // pending inputs older than this
 }
 
 // History is the result of chat.history and chat.startup.
@@ -116,17 +117,17 @@ type History struct {
 	Thinking     string        `json:"thinkingLevel,omitempty"`
 	Verbose      string        `json:"verboseLevel,omitempty"`
 	InFlight     *InFlight     `json:"inFlightRun,omitempty"`
-	Metadata     *ChatMetadata `json:"metadata,omitempty"` // of chat.startup
+	Metadata     *ChatMetadata `json:"metadata,omitempty"` // chat.startup only
 }
 
-// Activity is what was done by a message of the role RoleToolResult, for
-// clients that show one line of it.
+// Activity summarizes a message of the role RoleToolResult for clients that
+// show it in one line.
 type Activity struct {
 	MessageID string         `json:"messageId"`
 	Items     []ActivityItem `json:"items"`
 }
 
-// ActivityItem is a tool call that has ended.
+// ActivityItem is a finished tool call.
 type ActivityItem struct {
 	ID     string `json:"itemId"`
 	Phase  string `json:"phase"` // PhaseEnd
@@ -137,9 +138,9 @@ type ActivityItem struct {
 	CallID string `json:"toolCallId"`
 }
 
-// HistoryDelta is the result of chat.history with a cursor. KindReset says that
-// what the client has is of no use: it asks again without a cursor, and nothing
-// else is set.
+// HistoryDelta is the result of chat.history with a cursor. KindReset tells the
+// client to discard its copy and to ask again without a cursor; nothing else is
+// set.
 type HistoryDelta struct {
 	Kind         string           `json:"kind"` // KindDelta, KindReset
 	Messages     []SessionMessage `json:"messages,omitzero"`
@@ -151,44 +152,44 @@ type HistoryDelta struct {
 	InFlight     *InFlight        `json:"inFlightRun,omitempty"`
 }
 
-// The kinds of a [HistoryDelta].
+// Kinds of a [HistoryDelta].
 const (
 	KindDelta = "delta"
 	KindReset = "reset"
 )
 
-// Receipt says what became of a message that a client sent.
+// Receipt is the state of a message a client sent.
 type Receipt struct {
 	RunID    string `json:"runId"`
 	State    string `json:"state,omitempty"`             // InputPending, InputConsumed
-	Consumed string `json:"consumedByEventId,omitempty"` // the entry that it became
+	Consumed string `json:"consumedByEventId,omitempty"` // the entry that holds it
 }
 
-// The states of a [Receipt].
+// States of a [Receipt].
 const (
 	InputPending  = "pending"
 	InputConsumed = "consumed"
 )
 
-// InFlight is the run that is being answered.
+// InFlight is the active run.
 type InFlight struct {
 	RunID     string `json:"runId"`
 	Text      string `json:"text"`
 	StartedAt Millis `json:"startedAt"`
-	Seq       int64  `json:"seq,omitempty"` // of the run's last event that Text knows
+	Seq       int64  `json:"seq,omitempty"` // of the run's last event included in Text
 }
 
-// MaxPending bounds the items of a [PendingInputs].
+// MaxPending is the maximum number of items in a [PendingInputs].
 const MaxPending = 20
 
-// PendingInputs is what waits for a session, the oldest first.
+// PendingInputs is the queue of a session, oldest first.
 type PendingInputs struct {
 	Items []PendingInput `json:"items"`
 	Total int            `json:"total"`
-	Next  int64          `json:"nextBefore,omitempty"` // asks for those that came before Items
+	Next  int64          `json:"nextBefore,omitempty"` // requests the items older than Items
 }
 
-// PendingInput is a message that waits.
+// PendingInput is a queued message.
 type PendingInput struct {
 	ID         string  `json:"id"`
 	RunID      string  `json:"runId"`
@@ -197,14 +198,14 @@ type PendingInput struct {
 	Message    Message `json:"message"`
 }
 
-// ChatMetadataGet is the parameters of chat.metadata.
+// ChatMetadataGet holds the parameters of chat.metadata.
 type ChatMetadataGet struct {
 	AgentID    string `json:"agentId,omitempty"`
 	SessionKey string `json:"sessionKey,omitempty"`
 }
 
-// ChatMetadata is the result of chat.metadata: what a person can choose from
-// where messages are written.
+// ChatMetadata is the result of chat.metadata: the choices a client offers
+// beside its message input.
 type ChatMetadata struct {
 	Models   []Model   `json:"models"`
 	Commands []Command `json:"commands"`
@@ -212,7 +213,7 @@ type ChatMetadata struct {
 	Locked   bool      `json:"runtimeSelectionLocked"`
 }
 
-// ChatMessageGet is the parameters of chat.message.get.
+// ChatMessageGet holds the parameters of chat.message.get.
 type ChatMessageGet struct {
 	SessionKey string `json:"sessionKey"`
 	AgentID    string `json:"agentId,omitempty"`
@@ -227,8 +228,8 @@ type ChatMessage struct {
 	Why     string   `json:"unavailableReason,omitempty"` // not_found, oversized, not_visible
 }
 
-// ChatInject is the parameters of chat.inject: a note that stands in the
-// transcript as the assistant's and is not sent to a model.
+// ChatInject holds the parameters of chat.inject: a note added to the
+// transcript under the assistant's role and never sent to a model.
 type ChatInject struct {
 	SessionKey string `json:"sessionKey"`
 	AgentID    string `json:"agentId,omitempty"`
@@ -242,12 +243,12 @@ type ChatInjected struct {
 	MessageID string `json:"messageId"`
 }
 
-// The roles of messages.
+// Roles of messages.
 const (
 	RoleUser       = "user"
 	RoleAssistant  = "assistant"
 	RoleToolResult = "toolResult"
-	RoleSystem     = "system" // a line for the person, never sent to a model
+	RoleSystem     = "system" // shown to the person, never sent to a model
 )
 
 // Message is one message of a transcript.
@@ -255,7 +256,7 @@ type Message struct {
 	Role           string          `json:"role"`
 	Content        Contents        `json:"content"`
 	Timestamp      Millis          `json:"timestamp"`
-	IdempotencyKey string          `json:"idempotencyKey,omitempty"` // of a person's message: "<run id>:user"
+	IdempotencyKey string          `json:"idempotencyKey,omitempty"` // of a user message: "<run id>:user"
 	Provider       string          `json:"provider,omitempty"`
 	Model          string          `json:"model,omitempty"`
 	Usage          *Usage          `json:"usage,omitempty"`
@@ -264,11 +265,11 @@ type Message struct {
 	ToolName       string          `json:"toolName,omitempty"`
 	IsError        bool            `json:"isError,omitempty"`
 	Details        json.RawMessage `json:"details,omitempty"`
-	Abort          *Abort          `json:"openclawAbort,omitempty"` // of an answer that was cut
+	Abort          *Abort          `json:"openclawAbort,omitempty"` // set when the answer was aborted
 	Meta           MessageMeta     `json:"__openclaw,omitzero"`
 }
 
-// Text returns the text parts, joined.
+// Text returns the text parts, concatenated.
 func (m Message) Text() string {
 	var s string
 	for _, c := range m.Content {
@@ -279,29 +280,29 @@ func (m Message) Text() string {
 	return s
 }
 
-// MessageMeta is where a message stands.
+// MessageMeta locates a message in its transcript.
 type MessageMeta struct {
 	ID             string `json:"id,omitempty"`
 	Seq            int64  `json:"seq,omitempty"` // 1-based position in the transcript
 	RunID          string `json:"runId,omitempty"`
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 	SenderIsOwner  bool   `json:"senderIsOwner,omitempty"`
-	Kind           string `json:"kind,omitempty"`   // notice, command, …: not said by a person or a model
-	Footer         string `json:"footer,omitempty"` // in chat events: one line about usage that follows the answer
+	Kind           string `json:"kind,omitempty"`   // notice, command, …; "": from a person or a model
+	Footer         string `json:"footer,omitempty"` // in chat events: one line about usage to show below the answer
 	Truncated      bool   `json:"truncated,omitempty"`
 }
 
-// KindCommand is the Kind of a slash command and of its answer.
+// KindCommand is the Kind of a slash command and its answer.
 const KindCommand = "command"
 
-// Abort says that an answer was cut, and by whom.
+// Abort says that an answer was aborted, and by whom.
 type Abort struct {
 	Aborted bool   `json:"aborted"`
 	Origin  string `json:"origin"`
 	RunID   string `json:"runId"`
 }
 
-// The types of content.
+// Types of content.
 const (
 	ContentText     = "text"
 	ContentThinking = "thinking"
@@ -318,17 +319,17 @@ type Content struct {
 	Name      string          `json:"name,omitempty"` // of a tool call
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	MIME      string          `json:"mimeType,omitempty"` // of an image
-	Data      []byte          `json:"data,omitempty"`     // of an image; left out when it is large
-	Bytes     int             `json:"bytes,omitempty"`    // of an image whose data was left out
+	Data      []byte          `json:"data,omitempty"`     // of an image; omitted when large
+	Bytes     int             `json:"bytes,omitempty"`    // size of an image whose data was omitted
 }
 
 // TextContent returns content of one text part.
 func TextContent(s string) Contents { return Contents{{Type: ContentText, Text: s}} }
 
-// Contents is the parts of a message.
+// Contents is the content of a message.
 type Contents []Content
 
-// UnmarshalJSON also takes a plain string: one text part.
+// UnmarshalJSON also accepts a plain string as one text part.
 func (c *Contents) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || b[0] != '"' {
 		return json.Unmarshal(b, (*[]Content)(c))
@@ -341,17 +342,17 @@ func (c *Contents) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Usage is the tokens of a model call.
+// Usage is the token counts of a model call.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cacheRead"`
 	CacheWrite int64 `json:"cacheWrite"`
 	Total      int64 `json:"totalTokens"`
-	Cost       *Cost `json:"cost,omitempty"` // nil: no price known
+	Cost       *Cost `json:"cost,omitempty"` // nil: unknown price
 }
 
-// Cost is money, in US dollars.
+// Cost is a price in US dollars.
 type Cost struct {
 	Total float64 `json:"total"`
 }

@@ -3,7 +3,7 @@ package wire
 // MethodCommandsList lists the slash commands.
 const MethodCommandsList = "commands.list"
 
-// CommandsGet is the parameters of commands.list.
+// CommandsGet holds the parameters of commands.list.
 type CommandsGet struct {
 	SessionKey  string `json:"sessionKey,omitempty"`
 	AgentID     string `json:"agentId,omitempty"`
@@ -21,7 +21,7 @@ type CommandsList struct {
 type Command struct {
 	Name        string       `json:"name"`
 	NativeName  string       `json:"nativeName,omitempty"`
-	Aliases     []string     `json:"textAliases,omitempty"` // as they are written, the name first: /name
+	Aliases     []string     `json:"textAliases,omitempty"` // with the slash, the name first: /name
 	Description string       `json:"description"`
 	Category    string       `json:"category,omitempty"` // session, options, status, management, media, tools
 	Source      string       `json:"source"`             // native

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// The methods that show the configuration, and those that change it.
+// Methods that read and change the configuration.
 const (
 	MethodConfigGet    = "config.get"
 	MethodConfigSchema = "config.schema"
@@ -12,76 +12,75 @@ const (
 	MethodConfigApply  = "config.apply"
 )
 
-// EventConfigChanged tells that another configuration is in force.
+// EventConfigChanged is sent when a new configuration has taken effect.
 const EventConfigChanged = "config.changed"
 
-// ConfigChanged is what [EventConfigChanged] carries.
+// ConfigChanged is the payload of [EventConfigChanged].
 type ConfigChanged struct {
 	Path string `json:"path"`
 	Hash string `json:"hash"`
 	Time Millis `json:"ts"`
 }
 
-// ConfigSet is the parameters of config.set: the configuration as a whole.
+// ConfigSet holds the parameters of config.set: the complete configuration.
 type ConfigSet struct {
 	Raw      string `json:"raw"`
-	BaseHash string `json:"baseHash,omitempty"` // of config.get; required where there is a file
+	BaseHash string `json:"baseHash,omitempty"` // from config.get; required if the file exists
 }
 
-// ConfigPatch is the parameters of config.patch.
+// ConfigPatch holds the parameters of config.patch.
 type ConfigPatch struct {
 	Raw          string   `json:"raw"` // a merge patch
 	BaseHash     string   `json:"baseHash,omitempty"`
 	Note         string   `json:"note,omitempty"`
-	ReplacePaths []string `json:"replacePaths,omitempty"` // of arrays that may lose elements
+	ReplacePaths []string `json:"replacePaths,omitempty"` // arrays that may lose elements
 }
 
-// ConfigApply is the parameters of config.apply: the configuration as a whole.
+// ConfigApply holds the parameters of config.apply: the complete configuration.
 type ConfigApply struct {
 	Raw      string `json:"raw"`
 	BaseHash string `json:"baseHash,omitempty"`
 	Note     string `json:"note,omitempty"`
 }
 
-// ConfigStale begins the message of the error that says that the base hash is
-// not that of the configuration any more.
+// ConfigStale starts the message of the error for an outdated base hash.
 const ConfigStale = "config changed since last load"
 
 // ConfigWritten is the result of the methods that change the configuration.
 type ConfigWritten struct {
 	OK       bool            `json:"ok"`
-	Noop     bool            `json:"noop,omitempty"` // it said so already
+	Noop     bool            `json:"noop,omitempty"` // nothing changed
 	Path     string          `json:"path"`
 	Hash     string          `json:"hash,omitempty"`
 	Config   json.RawMessage `json:"config"`
 	Changed  []string        `json:"changedPaths"`
-	Restart  bool            `json:"requiresRestart"`        // some of it is taken by a start
-	Cold     []string        `json:"restartPaths,omitempty"` // these keys
-	Starts   bool            `json:"restarts,omitempty"`     // the gateway starts anew by itself
+	Restart  bool            `json:"requiresRestart"`        // some changes take effect after a restart
+	Cold     []string        `json:"restartPaths,omitempty"` // the keys of those changes
+	Starts   bool            `json:"restarts,omitempty"`     // the gateway restarts by itself
 	Warnings []ConfigIssue   `json:"warnings,omitempty"`
 }
 
-// ConfigSnapshot is the result of config.get: the configuration without its
+// ConfigSnapshot is the result of config.get: the configuration without
 // secrets.
 type ConfigSnapshot struct {
 	Path     string          `json:"path"`
 	Included []string        `json:"includedPaths"`
 	Exists   bool            `json:"exists"`
-	Raw      string          `json:"raw"`           // as text, with the includes merged and without comments
-	Parsed   json.RawMessage `json:"parsed"`        // as it is written
-	Source   json.RawMessage `json:"sourceConfig"`  // the same
-	Resolved json.RawMessage `json:"resolved"`      // with variables in their places
-	Runtime  json.RawMessage `json:"runtimeConfig"` // what the gateway works with
-	Config   json.RawMessage `json:"config"`        // the same
+	Raw      string          `json:"raw"`           // as text, includes merged, comments removed
+	Parsed   json.RawMessage `json:"parsed"`        // as written
+	Source   json.RawMessage `json:"sourceConfig"`  // same as Parsed
+	Resolved json.RawMessage `json:"resolved"`      // with variables substituted
+	Runtime  json.RawMessage `json:"runtimeConfig"` // with defaults applied
+	Config   json.RawMessage `json:"config"`        // same as Runtime
 	Valid    bool            `json:"valid"`
-	Hash     string          `json:"hash"` // of the files; it means nothing to another gateway, or after a start
+	Hash     string          `json:"hash"` // of the files; valid for this gateway process only
 	Applied  string          `json:"appliedConfigHash"`
-	Issues   []ConfigIssue   `json:"issues"` // why it cannot be used
+	Issues   []ConfigIssue   `json:"issues"` // why it is invalid
 	Warnings []ConfigIssue   `json:"warnings"`
 	Legacy   []ConfigIssue   `json:"legacyIssues"`
 }
 
-// ConfigIssue is something that a person should know of the configuration.
+// ConfigIssue is a problem of the configuration.
 type ConfigIssue struct {
 	Path    string `json:"path"`
 	Message string `json:"message"`
@@ -95,7 +94,7 @@ type ConfigSchema struct {
 	Generated string                `json:"generatedAt"`
 }
 
-// ConfigHint says how a key is shown.
+// ConfigHint describes how to display a key.
 type ConfigHint struct {
 	Label     string `json:"label,omitempty"`
 	Help      string `json:"help,omitempty"`
@@ -104,13 +103,13 @@ type ConfigHint struct {
 	Sensitive bool   `json:"sensitive,omitempty"`
 }
 
-// ConfigPath is the parameters of config.schema.lookup.
+// ConfigPath holds the parameters of config.schema.lookup.
 type ConfigPath struct {
 	Path string `json:"path"`
 }
 
-// ConfigPlace is the result of config.schema.lookup: what is known of a key.
-type ConfigPlace struct {
+// ConfigKey is the result of config.schema.lookup: the description of a key.
+type ConfigKey struct {
 	Path     string          `json:"path"`
 	Schema   json.RawMessage `json:"schema"`
 	Reload   string          `json:"reloadKind"` // hot, restart, none
@@ -121,16 +120,16 @@ type ConfigPlace struct {
 
 // When a changed key takes effect.
 const (
-	ReloadHot     = "hot"     // at once
-	ReloadRestart = "restart" // with the next start
-	ReloadNone    = "none"    // never in this version
+	ReloadHot     = "hot"     // immediately
+	ReloadRestart = "restart" // after a restart
+	ReloadNone    = "none"    // never, in this version
 )
 
-// ConfigChild is a key directly below a [ConfigPlace].
+// ConfigChild is a key directly below a [ConfigKey].
 type ConfigChild struct {
 	Key      string      `json:"key"`
 	Path     string      `json:"path"`
-	Type     []string    `json:"type,omitempty"` // any: absent
+	Type     []string    `json:"type,omitempty"` // absent: any type
 	Required bool        `json:"required"`
 	Children bool        `json:"hasChildren"`
 	Reload   string      `json:"reloadKind"`

@@ -2,13 +2,13 @@ package wire
 
 import "encoding/json"
 
-// The roles of a connection.
+// Roles of a connection.
 const (
 	RoleOperator = "operator" // a person's client
-	RoleNode     = "node"     // a device that offers abilities
+	RoleNode     = "node"     // a device that offers commands
 )
 
-// The scopes of an operator. Admin holds all, write holds read.
+// Scopes of an operator. Admin includes all others, write includes read.
 const (
 	ScopeRead      = "operator.read"
 	ScopeWrite     = "operator.write"
@@ -17,11 +17,11 @@ const (
 	ScopePairing   = "operator.pairing"
 )
 
-// Abilities that a client names at connect.
+// Capabilities that a client names in connect.
 const (
-	CapToolEvents    = "tool-events"           // wants the tool stream of the runs it started
-	CapSessionScoped = "session-scoped-events" // wants chat and agent events of sessions it subscribed to only
-	CapCursor        = "event-cursor"          // wants to be told with each event where it stands, to go on from there
+	CapToolEvents    = "tool-events"           // wants the tool stream of runs it started
+	CapSessionScoped = "session-scoped-events" // wants chat and agent events of subscribed sessions only
+	CapCursor        = "event-cursor"          // wants cursors in events, to resume after a reconnect
 )
 
 // Challenge is the payload of connect.challenge, the first frame.
@@ -31,7 +31,7 @@ type Challenge struct {
 	Capabilities []string `json:"capabilities,omitempty"`
 }
 
-// Connect is the parameters of connect, a client's first request.
+// Connect holds the parameters of connect, a client's first request.
 type Connect struct {
 	MinProtocol int             `json:"minProtocol"`
 	MaxProtocol int             `json:"maxProtocol"`
@@ -41,40 +41,39 @@ type Connect struct {
 	Caps        []string        `json:"caps,omitempty"`
 	Auth        *Auth           `json:"auth,omitempty"`
 	Device      *Device         `json:"device,omitempty"`
-	Catalog     json.RawMessage `json:"modelCatalog,omitempty"` // of which session models are asked for
-	Commands    []string        `json:"commands,omitempty"`     // of a node
-	Permissions map[string]bool `json:"permissions,omitempty"`  // of a node
-	PathEnv     string          `json:"pathEnv,omitempty"`      // of a node
-	Resume      *Resume         `json:"resume,omitempty"`       // goes with CapCursor
+	Catalog     json.RawMessage `json:"modelCatalog,omitempty"` // requests session models
+	Commands    []string        `json:"commands,omitempty"`     // nodes only
+	Permissions map[string]bool `json:"permissions,omitempty"`  // nodes only
+	PathEnv     string          `json:"pathEnv,omitempty"`      // nodes only
+	Resume      *Resume         `json:"resume,omitempty"`       // with CapCursor
 	Locale      string          `json:"locale,omitempty"`
 	UserAgent   string          `json:"userAgent,omitempty"`
 }
 
-// Resume asks to go on where an earlier connection of the client ended: with
-// its subscriptions, and with the events that it would have got since.
+// Resume asks to continue an earlier connection of the client: to restore its
+// subscriptions and to send the events it missed.
 type Resume struct {
-	BootID string `json:"bootId"` // of the hello of that connection
-	ConnID string `json:"connId"` // of the same
-	Cursor int64  `json:"cursor"` // of the last event that the client has, or of the hello
+	BootID string `json:"bootId"` // from the hello of that connection
+	ConnID string `json:"connId"` // from the same hello
+	Cursor int64  `json:"cursor"` // of the last event received, or of the hello
 }
 
-// Resumed says what became of a [Resume]. Events that were missed follow the
-// hello; the text of an answer that grows comes as one delta that replaces what
-// the client has of it.
+// Resumed is the outcome of a [Resume]. The missed events follow the hello.
+// Streamed text arrives as one delta that replaces the client's copy.
 type Resumed struct {
-	Missed int    `json:"missed"`          // events that follow
-	Reset  string `json:"reset,omitempty"` // why nothing can be gone on with: ResetBoot, …; subscriptions are gone, too
+	Missed int    `json:"missed"`          // number of events that follow
+	Reset  string `json:"reset,omitempty"` // why the connection cannot be resumed: ResetBoot, …; subscriptions are lost, too
 }
 
-// Why nothing can be gone on with: the client subscribes again, and reads the
-// history.
+// Reasons why a connection cannot be resumed. The client must subscribe again
+// and read the history.
 const (
-	ResetBoot = "boot" // the gateway was started again
-	ResetGone = "gone" // the connection ended too long ago, or was let in as somebody else
-	ResetOld  = "old"  // more was missed than is kept
+	ResetBoot = "boot" // the gateway restarted
+	ResetGone = "gone" // the connection ended too long ago, or belonged to another identity
+	ResetOld  = "old"  // more events were missed than the gateway retains
 )
 
-// ClientInfo says what a client is.
+// ClientInfo describes a client.
 type ClientInfo struct {
 	ID          string `json:"id"`
 	Version     string `json:"version"`
@@ -98,7 +97,7 @@ const (
 	ModeNode    = "node"
 )
 
-// Auth is what a client shows to be let in.
+// Auth is a client's credentials.
 type Auth struct {
 	Token       string `json:"token,omitempty"`
 	Password    string `json:"password,omitempty"`
@@ -108,8 +107,7 @@ type Auth struct {
 	Runtime     string `json:"agentRuntimeIdentityToken,omitempty"`
 }
 
-// Device is a client's own identity: a key pair, with a signature over the
-// challenge.
+// Device is a client's key pair identity, with a signature of the challenge.
 type Device struct {
 	ID        string `json:"id"`
 	PublicKey string `json:"publicKey"`
@@ -120,7 +118,7 @@ type Device struct {
 
 // Hello is the result of connect.
 type Hello struct {
-	Type     string    `json:"type"` // hello-ok
+	Type     string    `json:"type"` // always hello-ok
 	Protocol int       `json:"protocol"`
 	Server   Server    `json:"server"`
 	Features Features  `json:"features"`
@@ -128,42 +126,41 @@ type Hello struct {
 	Auth     HelloAuth `json:"auth"`
 	Policy   Policy    `json:"policy"`
 
-	// For clients with CapCursor, of a gateway that has it among its
-	// capabilities.
+	// Set for clients with CapCursor by gateways that have this capability.
 	Cursor  int64    `json:"cursor,omitempty"`  // of the last event before the hello
-	Resumed *Resumed `json:"resumed,omitempty"` // when the client asked for it
+	Resumed *Resumed `json:"resumed,omitempty"` // if the client asked to resume
 }
 
 // HelloOK is the Type of a [Hello].
 const HelloOK = "hello-ok"
 
-// Server says who answers.
+// Server identifies the gateway.
 type Server struct {
 	Version string `json:"version"`
 	ConnID  string `json:"connId"`
-	BootID  string `json:"bootId"` // differs after each start
+	BootID  string `json:"bootId"` // changes with each start
 }
 
-// Features says what the gateway can do.
+// Features lists what the gateway supports.
 type Features struct {
 	Methods      []string `json:"methods"`
 	Events       []string `json:"events"`
 	Capabilities []string `json:"capabilities,omitempty"`
 }
 
-// Snapshot is the state at the time of the hello.
+// Snapshot is the gateway's state at the time of the hello.
 type Snapshot struct {
 	Presence []Presence      `json:"presence"`
 	Health   json.RawMessage `json:"health"` // a Health
 	State    StateVersion    `json:"stateVersion"`
 	UptimeMs int64           `json:"uptimeMs"`
 	Defaults SessionDefaults `json:"sessionDefaults"`
-	AuthMode string          `json:"authMode,omitempty"`   // these three: for admin scope only
+	AuthMode string          `json:"authMode,omitempty"`   // AuthMode, Config and State: with admin scope only
 	Config   string          `json:"configPath,omitempty"` //
 	StateDir string          `json:"stateDir,omitempty"`
 }
 
-// SessionDefaults says which session a client shows first.
+// SessionDefaults names the session a client shows first.
 type SessionDefaults struct {
 	Agent      string `json:"defaultAgentId"`
 	MainKey    string `json:"mainKey"`
@@ -172,7 +169,7 @@ type SessionDefaults struct {
 	Configured bool   `json:"modelConfigured"`
 }
 
-// HelloAuth says as whom the client was let in.
+// HelloAuth is the identity and the rights of the connection.
 type HelloAuth struct {
 	Method      string   `json:"method,omitempty"`
 	Role        string   `json:"role"`
@@ -180,10 +177,10 @@ type HelloAuth struct {
 	DeviceToken string   `json:"deviceToken,omitempty"`
 	IssuedAt    Millis   `json:"issuedAtMs,omitempty"`
 
-	DeviceTokens []DeviceHandoff `json:"deviceTokens,omitempty"` // of further roles, for a device that was invited
+	DeviceTokens []DeviceHandoff `json:"deviceTokens,omitempty"` // for further roles, after an invitation
 }
 
-// DeviceHandoff is a token of a device for a role other than the connection's.
+// DeviceHandoff is a device token for a role other than the connection's.
 type DeviceHandoff struct {
 	Token    string   `json:"deviceToken"`
 	Role     string   `json:"role"`
@@ -191,7 +188,7 @@ type DeviceHandoff struct {
 	IssuedAt Millis   `json:"issuedAtMs"`
 }
 
-// Policy is the limits of a connection.
+// Policy holds the limits of a connection.
 type Policy struct {
 	MaxPayload     int64        `json:"maxPayload"`
 	MaxBuffered    int64        `json:"maxBufferedBytes"`
@@ -199,13 +196,13 @@ type Policy struct {
 	Attachments    *Attachments `json:"attachments,omitempty"`
 }
 
-// Attachments is the limits of attachments.
+// Attachments holds the limits of attachments.
 type Attachments struct {
 	MaxBytes      int64 `json:"maxBytes"`
 	MaxImageBytes int64 `json:"maxImageBytes"`
 }
 
-// Presence is one entry of the roster of clients.
+// Presence is one entry of the list of connected clients.
 type Presence struct {
 	Host     string   `json:"host,omitempty"`
 	Version  string   `json:"version,omitempty"`

@@ -1,6 +1,6 @@
 package wire
 
-// The methods that decide which devices may connect.
+// Methods that manage paired devices.
 const (
 	MethodDevicePairList    = "device.pair.list"
 	MethodDevicePairApprove = "device.pair.approve"
@@ -10,7 +10,7 @@ const (
 	MethodDeviceTokenRevoke = "device.token.revoke"
 )
 
-// PairedDevice is a device that was approved.
+// PairedDevice is an approved device.
 type PairedDevice struct {
 	ID          string        `json:"deviceId"`
 	PublicKey   string        `json:"publicKey"`
@@ -31,8 +31,8 @@ type PairedDevice struct {
 	Tokens      []DeviceToken `json:"tokens"`
 }
 
-// DeviceToken says what a device may do in one role. The token itself is told
-// to the device only.
+// DeviceToken describes a device's token for one role. The token's value is
+// sent to the device only.
 type DeviceToken struct {
 	Role      string   `json:"role"`
 	Scopes    []string `json:"scopes"`
@@ -48,7 +48,7 @@ type DevicePairs struct {
 	Paired  []PairedDevice `json:"paired"`
 }
 
-// DeviceRequestID is the parameters of device.pair.approve and
+// DeviceRequestID holds the parameters of device.pair.approve and
 // device.pair.reject.
 type DeviceRequestID struct {
 	ID string `json:"requestId"`
@@ -66,27 +66,27 @@ type DeviceRejected struct {
 	Device string `json:"deviceId"`
 }
 
-// DeviceID is the parameters and the result of device.pair.remove.
+// DeviceID holds the parameters and the result of device.pair.remove.
 type DeviceID struct {
 	ID string `json:"deviceId"`
 }
 
-// The decisions of a [PairResolved].
+// Decisions in a [PairResolved].
 const (
 	PairApproved = "approved"
 	PairRejected = "rejected"
 )
 
-// DeviceRotate is the parameters of device.token.rotate. With Scopes the grant
-// is cut down to them.
+// DeviceRotate holds the parameters of device.token.rotate. Scopes, if set,
+// reduces the granted scopes.
 type DeviceRotate struct {
 	ID     string    `json:"deviceId"`
 	Role   string    `json:"role"`
 	Scopes *[]string `json:"scopes,omitempty"`
 }
 
-// DeviceRotated is the result of device.token.rotate. The token is there when
-// the device itself asked.
+// DeviceRotated is the result of device.token.rotate. Token is set when the
+// device itself asked.
 type DeviceRotated struct {
 	ID        string   `json:"deviceId"`
 	Role      string   `json:"role"`
@@ -96,13 +96,13 @@ type DeviceRotated struct {
 	Delivery  string   `json:"tokenDelivery"` // TokenReturned, TokenWithheld
 }
 
-// What became of a new token.
+// Delivery of a rotated token.
 const (
 	TokenReturned = "in-band"
 	TokenWithheld = "withheld-cross-device"
 )
 
-// DeviceRole is the parameters of device.token.revoke.
+// DeviceRole holds the parameters of device.token.revoke.
 type DeviceRole struct {
 	ID   string `json:"deviceId"`
 	Role string `json:"role"`
@@ -115,34 +115,34 @@ type DeviceRevoked struct {
 	RevokedAt Millis `json:"revokedAtMs"`
 }
 
-// The methods that name devices and invite new ones.
+// Methods that rename and invite devices.
 const (
 	MethodDevicePairRename = "device.pair.rename"
 	MethodDeviceSetupCode  = "device.pair.setupCode"
 	MethodDeviceSetupState = "device.pair.setupStatus"
 )
 
-// DeviceRename is the parameters and the result of device.pair.rename.
+// DeviceRename holds the parameters and the result of device.pair.rename.
 type DeviceRename struct {
 	ID    string `json:"deviceId"`
 	Label string `json:"label"`
 }
 
-// What an invited device is granted.
+// Access profiles of an invited device.
 const (
-	AccessFull    = "full"    // all but deciding about devices
-	AccessLimited = "limited" // reading, writing, deciding what tools may do
-	AccessNode    = "node"    // the role of a node only
+	AccessFull    = "full"    // everything except managing devices
+	AccessLimited = "limited" // reading, writing and resolving approvals
+	AccessNode    = "node"    // the node role only
 )
 
-// DeviceSetup is the parameters of device.pair.setupCode.
+// DeviceSetup holds the parameters of device.pair.setupCode.
 type DeviceSetup struct {
-	URL     string `json:"publicUrl,omitempty"`        // of the gateway; "": the one that it listens on
+	URL     string `json:"publicUrl,omitempty"`        // of the gateway; "": its listening address
 	Profile string `json:"bootstrapProfile,omitempty"` // limited, node; "": full
 }
 
 // DeviceSetupCode is the result of device.pair.setupCode: an invitation for one
-// device. The code is the base64url of a [SetupPayload].
+// device. Code is the base64url encoding of a [SetupPayload].
 type DeviceSetupCode struct {
 	ID         string `json:"setupId"`
 	Code       string `json:"setupCode"`
@@ -150,28 +150,28 @@ type DeviceSetupCode struct {
 	Auth       string `json:"auth"`      // token, password
 	Source     string `json:"urlSource"` // request.publicUrl, gateway.bind
 	Access     string `json:"access"`
-	Downgraded bool   `json:"accessDowngraded,omitempty"` // full was asked for, over a way that can be read
+	Downgraded bool   `json:"accessDowngraded,omitempty"` // full access was requested over an unencrypted connection
 	Expires    Millis `json:"expiresAtMs"`
 }
 
-// SetupPayload is what a setup code tells a device.
+// SetupPayload is the content of a setup code.
 type SetupPayload struct {
 	URL     string `json:"url"`
-	Token   string `json:"bootstrapToken"` // auth.bootstrapToken of its first connection
+	Token   string `json:"bootstrapToken"` // auth.bootstrapToken of the first connection
 	Expires Millis `json:"expiresAtMs"`
 }
 
-// DeviceSetupID is the parameters of device.pair.setupStatus.
+// DeviceSetupID holds the parameters of device.pair.setupStatus.
 type DeviceSetupID struct {
 	ID string `json:"setupId"`
 }
 
 // DeviceSetupState is the result of device.pair.setupStatus.
 type DeviceSetupState struct {
-	Done *DeviceSetupDone `json:"completion,omitempty"` // nil: nobody used the code
+	Done *DeviceSetupDone `json:"completion,omitempty"` // nil: the code is unused
 }
 
-// DeviceSetupDone says who used a setup code.
+// DeviceSetupDone describes the device that used a setup code.
 type DeviceSetupDone struct {
 	ID     string `json:"setupId"`
 	Device string `json:"deviceId"`
@@ -180,28 +180,29 @@ type DeviceSetupDone struct {
 	Time   Millis `json:"ts"`
 }
 
-// The methods by which a connected device asks for more scopes.
+// Methods by which a connected device requests more scopes.
 const (
-	MethodDeviceWiden     = "device.scopes.requestUpgrade"
-	MethodDeviceWidenWait = "device.scopes.waitUpgrade"
+	MethodDeviceUpgrade     = "device.scopes.requestUpgrade"
+	MethodDeviceUpgradeWait = "device.scopes.waitUpgrade"
 )
 
-// DeviceWiden is the parameters of device.scopes.requestUpgrade, whose result is
-// a [DeviceRequestID]: that is what device.scopes.waitUpgrade takes.
-type DeviceWiden struct {
-	Scopes []string `json:"scopes"` // all that it wants to hold
+// DeviceUpgrade holds the parameters of device.scopes.requestUpgrade. The
+// result is the [DeviceRequestID] that device.scopes.waitUpgrade takes.
+type DeviceUpgrade struct {
+	Scopes []string `json:"scopes"` // all scopes the device wants to hold
 }
 
-// MaxWiden is how many scopes a device may name when it asks for more, and is
-// told when it got them.
-const MaxWiden = 8
+// MaxUpgradeScopes is the maximum number of scopes that a request for more
+// scopes may name.
+const MaxUpgradeScopes = 8
 
-// PairExpired is a third decision of a [DeviceWidened]: nobody decided in time.
+// PairExpired is the decision in a [DeviceUpgraded] when nobody decided in
+// time.
 const PairExpired = "expired"
 
-// DeviceWidened is the result of device.scopes.waitUpgrade. With the token the
-// device connects anew, and asks for the scopes.
-type DeviceWidened struct {
+// DeviceUpgraded is the result of device.scopes.waitUpgrade. The device must
+// reconnect with the token and request the scopes.
+type DeviceUpgraded struct {
 	Status string   `json:"status"` // approved, rejected, expired
 	ID     string   `json:"requestId"`
 	Token  string   `json:"deviceToken,omitempty"`

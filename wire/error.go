@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The codes of errors.
+// Error codes.
 const (
 	InvalidRequest   = "INVALID_REQUEST"
 	Forbidden        = "FORBIDDEN"
@@ -18,11 +18,11 @@ const (
 const (
 	DetailProtocol     = "PROTOCOL_MISMATCH"
 	DetailMissingScope = "MISSING_SCOPE"
-	DetailNotFound     = "NOT_FOUND"         // what the request names is not there
-	DetailNoSession    = "SESSION_NOT_FOUND" // and it is a session
+	DetailNotFound     = "NOT_FOUND"         // the object of the request does not exist
+	DetailNoSession    = "SESSION_NOT_FOUND" // the session does not exist
 )
 
-// Error is what a gateway answers when it does not do what was asked.
+// Error is the error in a response.
 type Error struct {
 	Code         string          `json:"code"`
 	Message      string          `json:"message"`
@@ -44,12 +44,11 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// With returns a copy of e with details, which must be a value that JSON can
-// hold.
+// With returns a copy of e with details, which must be encodable as JSON.
 func (e *Error) With(details any) *Error {
 	b, err := Encode(details)
 	if err != nil {
-		panic(err) // details are literals in our own code
+		panic(err) // details are constants of this program
 	}
 	c := *e
 	c.Details = b

@@ -2,27 +2,26 @@ package wire
 
 import "encoding/json"
 
-// The states of a [Chat] event. Each run ends with exactly one of the last
-// three.
+// States of a [Chat] event. Each run ends with exactly one of the last three.
 const (
 	StateDelta   = "delta"
 	StateFinal   = "final"
 	StateAborted = "aborted"
 	StateError   = "error"
 
-	StopLimit = "limit" // of Chat.Stop: a limit of the run's own ended it, which is no fault of the model
+	StopLimit = "limit" // Chat.Stop: a limit of the run ended it, not the model
 )
 
-// Chat is the payload of chat: the answer of a run as people see it.
+// Chat is the payload of chat: a run's answer as shown to people.
 type Chat struct {
 	RunID      string `json:"runId"`
 	SessionKey string `json:"sessionKey"`
 	AgentID    string `json:"agentId,omitempty"`
-	Seq        int64  `json:"seq"` // within the run; numbers may be skipped
+	Seq        int64  `json:"seq"` // within the run; may skip numbers
 	State      string `json:"state"`
 
-	// Delta is what is new since the last delta of the run; with Replace it is
-	// the whole text, which is another one now. Message holds the text so far.
+	// Delta is the text added since the previous delta of the run; with
+	// Replace it is the complete new text. Message holds the text so far.
 	Delta   string   `json:"deltaText,omitempty"`
 	Replace bool     `json:"replace,omitempty"`
 	Message *Message `json:"message,omitempty"`
@@ -33,13 +32,13 @@ type Chat struct {
 	ErrorDetail  *ErrorDetail `json:"errorDetail,omitempty"`
 }
 
-// ErrorDetail says which model failed.
+// ErrorDetail names the model that failed.
 type ErrorDetail struct {
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
 }
 
-// Agent is the payload of agent and session.tool: a step of a run.
+// Agent is the payload of agent and session.tool: one step of a run.
 type Agent struct {
 	RunID      string          `json:"runId"`
 	SessionKey string          `json:"sessionKey"`
@@ -52,7 +51,7 @@ type Agent struct {
 	Heartbeat  bool            `json:"isHeartbeat"`
 }
 
-// The streams of [Agent].
+// Streams of an [Agent] event.
 const (
 	StreamLifecycle = "lifecycle"
 	StreamAssistant = "assistant"
@@ -61,7 +60,7 @@ const (
 	StreamNotice    = "notice"
 )
 
-// The phases of [Lifecycle] and [ToolStep].
+// Phases of [Lifecycle] and [ToolStep].
 const (
 	PhaseStart     = "start"
 	PhaseModel     = "model"
@@ -87,7 +86,7 @@ type Lifecycle struct {
 	Reply     *Reply `json:"terminalReply,omitempty"`
 }
 
-// Reply says whether a run ended with something to show.
+// Reply says whether a run ended with visible output.
 type Reply struct {
 	Disposition string `json:"disposition"` // visible, silent, empty
 	Text        string `json:"text,omitempty"`
@@ -97,7 +96,7 @@ type Reply struct {
 type Assistant struct {
 	Text    string `json:"text"` // of the message so far
 	Delta   string `json:"delta"`
-	Replace bool   `json:"replace,omitempty"` // Delta is the whole text
+	Replace bool   `json:"replace,omitempty"` // Delta is the complete text
 }
 
 // ToolStep is the data of stream tool.
@@ -105,7 +104,7 @@ type ToolStep struct {
 	Phase   string          `json:"phase"` // start, update, result
 	Name    string          `json:"name"`
 	CallID  string          `json:"toolCallId"`
-	Args    json.RawMessage `json:"args,omitempty"` // on start; on result when others were used
+	Args    json.RawMessage `json:"args,omitempty"` // at start; at result if they were changed
 	Meta    string          `json:"meta,omitempty"` // one line for people
 	IsError bool            `json:"isError,omitempty"`
 	Partial *ToolOutput     `json:"partialResult,omitempty"` // on update: new output
@@ -113,19 +112,19 @@ type ToolStep struct {
 	Ms      int64           `json:"durationMs,omitempty"` // on result
 }
 
-// ToolOutput is what a tool gave.
+// ToolOutput is the output of a tool.
 type ToolOutput struct {
 	Content Contents        `json:"content"`
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// Notice is the data of stream notice: a line for the person.
+// Notice is the data of stream notice: one line for the person.
 type Notice struct {
 	Text string `json:"text"`
 }
 
-// SessionMessage is the payload of session.message: a stored message. What is
-// known of its session stands in Row, and again beside what is above it.
+// SessionMessage is the payload of session.message: a stored message. The
+// session is in Row and, once more, inlined beside the other properties.
 type SessionMessage struct {
 	SessionKey string   `json:"sessionKey"`
 	SessionID  string   `json:"sessionId"`
@@ -138,8 +137,8 @@ type SessionMessage struct {
 	*Session
 }
 
-// SessionsChanged is the payload of sessions.changed. The session stands in Row,
-// and its properties again beside those above it.
+// SessionsChanged is the payload of sessions.changed. The session is in Row
+// and, once more, inlined beside the other properties.
 type SessionsChanged struct {
 	SessionKey string   `json:"sessionKey"`
 	AgentID    string   `json:"agentId"`
@@ -149,12 +148,12 @@ type SessionsChanged struct {
 	Time       Millis   `json:"ts"`
 	Active     bool     `json:"hasActiveRun"`
 	Runs       []string `json:"activeRunIds"`
-	Row        *Session `json:"session,omitempty"` // nil: there is none any more
+	Row        *Session `json:"session,omitempty"` // nil: the session is gone
 	*Session
 }
 
-// SessionOperation is the payload of session.operation: work on a session that
-// is no run.
+// SessionOperation is the payload of session.operation: work on a session other
+// than a run.
 type SessionOperation struct {
 	ID         string `json:"operationId"`
 	Operation  string `json:"operation"` // compact
@@ -162,8 +161,8 @@ type SessionOperation struct {
 	SessionKey string `json:"sessionKey"`
 	AgentID    string `json:"agentId,omitempty"`
 	Time       Millis `json:"ts"`
-	Completed  bool   `json:"completed,omitempty"` // at the end: it was done
-	Reason     string `json:"reason,omitempty"`    // why it was not
+	Completed  bool   `json:"completed,omitempty"` // at the end: it succeeded
+	Reason     string `json:"reason,omitempty"`    // why it did not succeed
 }
 
 // Tick is the payload of tick.
@@ -177,7 +176,7 @@ type Shutdown struct {
 	RestartMs int64  `json:"restartExpectedMs,omitempty"`
 }
 
-// Approval is a call that waits for a person: an element of the result of
+// Approval is a pending tool call: an element of the result of
 // exec.approval.list and the payload of exec.approval.requested.
 type Approval struct {
 	ID      string          `json:"id"`
@@ -186,15 +185,15 @@ type Approval struct {
 	Expires Millis          `json:"expiresAtMs"`
 }
 
-// ApprovalRequest says what is to be allowed.
+// ApprovalRequest describes what is to be allowed.
 type ApprovalRequest struct {
-	Command    string `json:"command"` // the whole plan, as it is shown
+	Command    string `json:"command"` // the complete plan, as shown
 	Reason     string `json:"reason,omitempty"`
 	Tool       string `json:"tool,omitempty"`
 	AgentID    string `json:"agentId,omitempty"`
 	SessionKey string `json:"sessionKey,omitempty"`
 	RunID      string `json:"runId,omitempty"`
-	// Once says that it is not offered to allow it always.
+	// Once says that "allow always" is not available.
 	Once bool `json:"once,omitempty"`
 }
 
@@ -207,39 +206,39 @@ type ApprovalResolved struct {
 	Request  ApprovalRequest `json:"request"`
 }
 
-// Decisions of approvals.
+// Decisions on approvals.
 const (
 	AllowOnce   = "allow-once"
 	AllowAlways = "allow-always"
 	Deny        = "deny"
 )
 
-// ApprovalID is the parameters of exec.approval.get.
+// ApprovalID holds the parameters of exec.approval.get.
 type ApprovalID struct {
 	ID string `json:"id"`
 }
 
-// ApprovalResolve is the parameters of exec.approval.resolve.
+// ApprovalResolve holds the parameters of exec.approval.resolve.
 type ApprovalResolve struct {
 	ID       string `json:"id"`
 	Decision string `json:"decision"`
 }
 
-// Questions is the result of question.list: what a model asked a person, beside
-// decisions.
+// Questions is the result of question.list: questions a model asked other than
+// approvals.
 type Questions struct {
 	Questions []json.RawMessage `json:"questions"`
 }
 
-// OK is the result of methods that have nothing else to say.
+// OK is the result of methods without other output.
 type OK struct {
 	OK bool `json:"ok"`
 }
 
-// None is the parameters of methods that take none.
+// None is the type of absent parameters.
 type None struct{}
 
-// PresenceChanged is the payload of presence: the whole roster.
+// PresenceChanged is the payload of presence: all connected clients.
 type PresenceChanged struct {
 	Presence []Presence `json:"presence"`
 }

@@ -2,29 +2,30 @@ package wire
 
 import "encoding/json"
 
-// Methods about which commands run without a question.
+// Methods that manage the rules for commands that run without approval.
 const (
 	MethodExecPolicy    = "exec.approvals.get"
 	MethodExecPolicySet = "exec.approvals.set"
 )
 
-// ExecPolicySnapshot is the result of exec.approvals.get and exec.approvals.set.
+// ExecPolicySnapshot is the result of exec.approvals.get and
+// exec.approvals.set.
 type ExecPolicySnapshot struct {
-	Path     string       `json:"path"` // of the file that says so
+	Path     string       `json:"path"` // of the file that holds the rules
 	Exists   bool         `json:"exists"`
 	Hash     string       `json:"hash"` // changes with the rules
 	File     ExecPolicy   `json:"file"`
 	Resolved ExecDefaults `json:"resolvedDefaults"`
 }
 
-// ExecPolicySet is the parameters of exec.approvals.set: rules in place of
-// those of BaseHash.
+// ExecPolicySet holds the parameters of exec.approvals.set: rules that replace
+// the ones with hash BaseHash.
 type ExecPolicySet struct {
 	File     ExecPolicy `json:"file"`
 	BaseHash string     `json:"baseHash,omitempty"`
 }
 
-// ExecPolicy is rules about commands.
+// ExecPolicy is the rules for commands.
 type ExecPolicy struct {
 	Version  int                  `json:"version"` // 1
 	Socket   *ExecSocket          `json:"socket,omitempty"`
@@ -32,14 +33,13 @@ type ExecPolicy struct {
 	Agents   map[string]ExecAgent `json:"agents"` // by id; "*" for all
 }
 
-// ExecSocket is where another program asks for decisions.
+// ExecSocket is the address at which another program asks for approvals.
 type ExecSocket struct {
 	Path  string `json:"path,omitempty"`
-	Token string `json:"token,omitempty"` // is never told
+	Token string `json:"token,omitempty"` // never returned
 }
 
-// ExecSettings is what rules say of the policy; what is empty they leave to the
-// configuration.
+// ExecSettings overrides the configured policy; empty fields are inherited.
 type ExecSettings struct {
 	Security string `json:"security,omitempty"`
 	Ask      string `json:"ask,omitempty"`
@@ -47,15 +47,15 @@ type ExecSettings struct {
 	Skills   *bool  `json:"autoAllowSkills,omitempty"`
 }
 
-// ExecAgent is the rules for one agent.
+// ExecAgent is the rules of one agent.
 type ExecAgent struct {
 	ExecSettings
 	Allowlist []ExecEntry     `json:"allowlist,omitempty"`
 	MCPTools  json.RawMessage `json:"mcpTools,omitempty"`
 }
 
-// ExecEntry lets a program run, or, when its source is allow-always, a command
-// that a person allowed.
+// ExecEntry allows a program, or, with source allow-always, one command that a
+// person approved.
 type ExecEntry struct {
 	ID       string `json:"id,omitempty"`
 	Pattern  string `json:"pattern"`
@@ -67,8 +67,8 @@ type ExecEntry struct {
 	Resolved string `json:"lastResolvedPath,omitempty"`
 }
 
-// ExecDefaults says which commands run, when a person is asked, and what
-// becomes of a command when nobody can be.
+// ExecDefaults says which commands run, when approval is required, and what
+// happens when nobody can approve.
 type ExecDefaults struct {
 	Security string `json:"security"`    // deny, allowlist, full
 	Ask      string `json:"ask"`         // off, on-miss, always

@@ -1,66 +1,66 @@
 package wire
 
-// The methods that show the files of a conversation: those that its tools read
-// and changed, and the workspace around them.
+// Methods for the files of a session: the files its tools read and changed, and
+// the workspace around them.
 const (
 	MethodFilesList = "sessions.files.list"
 	MethodFilesGet  = "sessions.files.get"
 	MethodFilesSet  = "sessions.files.set"
 )
 
-// What a conversation did with a file, or with what is in a folder.
+// How a session used a file or the files of a folder.
 const (
 	FileRead     = "read"
 	FileModified = "modified"
-	FileMixed    = "mixed" // a folder: some were read, some changed
+	FileMixed    = "mixed" // a folder: some read, some changed
 )
 
 // How the content of a file can be shown.
 const (
 	PreviewText        = "text"
 	PreviewImage       = "image"
-	PreviewUnsupported = "unsupported" // not at all
+	PreviewUnsupported = "unsupported" // cannot be shown
 )
 
-// FilesList is the parameters of sessions.files.list.
+// FilesList holds the parameters of sessions.files.list.
 type FilesList struct {
 	SessionKey string `json:"sessionKey"`
 	AgentID    string `json:"agentId,omitempty"`
-	Path       string `json:"path,omitempty"`   // of a folder, below the workspace
-	Search     string `json:"search,omitempty"` // part of a path: all folders are looked at
+	Path       string `json:"path,omitempty"`   // folder, relative to the workspace
+	Search     string `json:"search,omitempty"` // part of a path, in all folders
 }
 
 // Files is the result of sessions.files.list.
 type Files struct {
 	SessionKey string       `json:"sessionKey"`
-	Root       string       `json:"root,omitempty"` // the workspace; "": there is no such session
-	Files      []File       `json:"files"`          // those that were changed first
+	Root       string       `json:"root,omitempty"` // the workspace; "": no such session
+	Files      []File       `json:"files"`          // changed files first
 	Browser    *FileBrowser `json:"browser,omitempty"`
 }
 
-// File is a file of a conversation.
+// File is a file a session used.
 type File struct {
-	Path      string  `json:"path"`                    // as the tool was told
-	Workspace string  `json:"workspacePath,omitempty"` // below the workspace
+	Path      string  `json:"path"`                    // as the tool received it
+	Workspace string  `json:"workspacePath,omitempty"` // relative to the workspace
 	Name      string  `json:"name"`
 	Kind      string  `json:"kind"`    // read, modified
-	Missing   bool    `json:"missing"` // it is there no longer
+	Missing   bool    `json:"missing"` // no longer exists
 	Size      int64   `json:"size,omitempty"`
 	UpdatedAt Millis  `json:"updatedAtMs,omitempty"`
 	Content   *string `json:"content,omitempty"`
-	Hash      string  `json:"hash,omitempty"` // SHA-256 of what is in it
+	Hash      string  `json:"hash,omitempty"` // SHA-256 of the content
 	MIME      string  `json:"mimeType,omitempty"`
 	Encoding  string  `json:"contentEncoding,omitempty"` // utf8, base64
 	Preview   string  `json:"previewKind,omitempty"`     // text, image, unsupported
 }
 
-// FileBrowser is a folder of the workspace, or what was found in all of them.
+// FileBrowser is the content of a workspace folder, or the results of a search.
 type FileBrowser struct {
 	Path      string        `json:"path"`
 	Parent    *string       `json:"parentPath,omitempty"`
 	Search    string        `json:"search,omitempty"`
 	Entries   []BrowserFile `json:"entries"`
-	Truncated bool          `json:"truncated,omitempty"` // there are more
+	Truncated bool          `json:"truncated,omitempty"` // more exist
 }
 
 // BrowserFile is a file or a folder of the workspace.
@@ -68,25 +68,25 @@ type BrowserFile struct {
 	Path        string `json:"path"`
 	Name        string `json:"name"`
 	Kind        string `json:"kind"`                  // file, directory
-	SessionKind string `json:"sessionKind,omitempty"` // read, modified, mixed; "": the conversation did not touch it
+	SessionKind string `json:"sessionKind,omitempty"` // read, modified, mixed; "": not used by the session
 	Size        int64  `json:"size,omitempty"`
 	UpdatedAt   Millis `json:"updatedAtMs,omitempty"`
 }
 
-// FileGet is the parameters of sessions.files.get.
+// FileGet holds the parameters of sessions.files.get.
 type FileGet struct {
 	SessionKey string `json:"sessionKey"`
 	AgentID    string `json:"agentId,omitempty"`
-	Path       string `json:"path"` // as a list shows it
+	Path       string `json:"path"` // as listed
 }
 
-// FileSet is the parameters of sessions.files.set.
+// FileSet holds the parameters of sessions.files.set.
 type FileSet struct {
 	SessionKey string `json:"sessionKey"`
 	AgentID    string `json:"agentId,omitempty"`
 	Path       string `json:"path"`
 	Content    string `json:"content"`
-	Hash       string `json:"expectedHash"` // of what it was made from
+	Hash       string `json:"expectedHash"` // of the content it is based on
 }
 
 // FileGot is the result of sessions.files.get and sessions.files.set.

@@ -8,49 +8,49 @@ import (
 	"time"
 )
 
-// Version is the protocol version that this package speaks, and Oldest the one
-// that the gateway speaks with clients of former times.
+// Version is the protocol version of this package. Oldest is the oldest version
+// the gateway accepts.
 const (
 	Version = 4
 	Oldest  = 3
 )
 
-// DefaultPort is where a gateway listens when it is told no other port.
+// DefaultPort is the gateway's default port.
 const DefaultPort = 18789
 
-// Limits that both sides keep.
+// Limits for both sides.
 const (
 	MaxHandshake = 64 << 10 // bytes of a frame before the hello
 	MaxPayload   = 25 << 20 // bytes of a frame after it
-	MaxBuffered  = 50 << 20 // bytes that wait for one slow client
+	MaxBuffered  = 50 << 20 // bytes queued for one slow client
 	TickInterval = 30 * time.Second
 )
 
-// The types of frames.
+// Types of frames.
 const (
 	TypeRequest  = "req"
 	TypeResponse = "res"
 	TypeEvent    = "event"
 )
 
-// Close codes of a connection, beside the standard ones.
+// Close codes of a connection in addition to the standard ones.
 const (
 	CloseNormal   = 1000
 	CloseProtocol = 1002 // no common protocol version
 	ClosePolicy   = 1008 // not allowed, or too slow
 	CloseRestart  = 1012 // the gateway stops or restarts
 	CloseStarting = 1013
-	CloseAuth     = 4001 // the credential is no longer good
+	CloseAuth     = 4001 // the credential is no longer valid
 )
 
-// Request asks for a method.
+// Request calls a method.
 type Request struct {
 	Type   string          `json:"type"`
 	ID     string          `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params,omitempty"`
 	Trace  string          `json:"traceparent,omitempty"`       // W3C trace context
-	Viewer string          `json:"expectedProfileId,omitempty"` // who the client believes to be
+	Viewer string          `json:"expectedProfileId,omitempty"` // the profile the client expects to be
 }
 
 // Response answers a request.
@@ -62,14 +62,14 @@ type Response struct {
 	Error   *Error          `json:"error,omitempty"`
 }
 
-// Event tells of something that happened.
+// Event is a notification from the gateway.
 type Event struct {
 	Type    string          `json:"type"`
 	Name    string          `json:"event"`
 	Payload json.RawMessage `json:"payload,omitempty"`
-	Seq     int64           `json:"seq,omitempty"` // per connection, from 1; 0: sent to this connection alone
+	Seq     int64           `json:"seq,omitempty"` // per connection, from 1; 0: not broadcast
 	State   *StateVersion   `json:"stateVersion,omitempty"`
-	Cursor  int64           `json:"cursor,omitempty"` // where a client with CapCursor may go on; 0: of an event that is not kept
+	Cursor  int64           `json:"cursor,omitempty"` // where a client with CapCursor can resume; 0: the event is not retained
 }
 
 // Decode stores the payload in v.
@@ -80,18 +80,18 @@ func (e Event) Decode(v any) error {
 	return nil
 }
 
-// StateVersion counts the changes of what the snapshot of a hello holds.
+// StateVersion counts the changes of the state in a hello's snapshot.
 type StateVersion struct {
 	Presence int64 `json:"presence"`
 	Health   int64 `json:"health"`
 }
 
-// ErrNotJSON says that a frame is not JSON at all.
+// ErrNotJSON reports a frame that is not JSON.
 var ErrNotJSON = errors.New("frame is not JSON")
 
-// ParseRequest decodes a request strictly: other properties than those of
-// [Request] are refused. The request that is returned with an error holds the
-// id when it could be read, so that the error can be answered.
+// ParseRequest decodes a request strictly: it rejects unknown properties. The
+// request returned with an error holds the id, if there is one, so that the
+// caller can answer.
 func ParseRequest(b []byte) (Request, error) {
 	var r Request
 	if !json.Valid(b) {
@@ -100,7 +100,7 @@ func ParseRequest(b []byte) (Request, error) {
 	err := r.read(b)
 	switch {
 	case err != nil:
-		return Request{ID: looseID(b)}, err
+		return Request{ID: requestID(b)}, err
 	case r.Type != TypeRequest:
 		return r, fmt.Errorf("type is %q, want %q", r.Type, TypeRequest)
 	case r.ID == "":
@@ -111,10 +111,10 @@ func ParseRequest(b []byte) (Request, error) {
 	return r, nil
 }
 
-// read takes what a frame holds. The parameters are a part of it and no copy:
+// read decodes the members of a frame. The parameters alias the frame, because
 // they may be large.
 func (r *Request) read(b []byte) error {
-	if bytes.TrimLeft(b, blanks)[0] != '{' {
+	if bytes.TrimLeft(b, whitespace)[0] != '{' {
 		return mistyped("", json.Unmarshal(b, r))
 	}
 	for name, value := range Members(b) {
@@ -142,7 +142,7 @@ func (r *Request) read(b []byte) error {
 	return nil
 }
 
-// mistyped says what a property must not be.
+// mistyped returns an error that names the property and its wrong type.
 func mistyped(name string, err error) error {
 	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("at /%s: must not be %s", name, te.Value)
@@ -150,8 +150,8 @@ func mistyped(name string, err error) error {
 	return err
 }
 
-// looseID returns the id of a frame that is not a request; "" when it has none.
-func looseID(b []byte) string {
+// requestID returns the id of an invalid request; "" if there is none.
+func requestID(b []byte) string {
 	var loose struct{ ID any }
 	if json.Unmarshal(b, &loose) != nil {
 		return ""
@@ -160,8 +160,8 @@ func looseID(b []byte) string {
 	return id
 }
 
-// Parse decodes a frame of any type: it returns a [Request], a [Response] or
-// an [Event]. Properties that it does not know are ignored.
+// Parse decodes a frame of any type and returns a [Request], a [Response] or an
+// [Event]. It ignores unknown properties.
 func Parse(b []byte) (any, error) {
 	var f struct {
 		Type string `json:"type"`
@@ -191,17 +191,17 @@ func Parse(b []byte) (any, error) {
 	return nil, fmt.Errorf("frame: unknown type %q", f.Type)
 }
 
-// Encode returns v as JSON without escaping what is safe in a text frame and
-// without a line end.
-func Encode(v any) ([]byte, error) { return appendJSON(make([]byte, 0, usual/2), v) }
+// Encode returns v as JSON without HTML escaping and without a trailing
+// newline.
+func Encode(v any) ([]byte, error) { return appendJSON(make([]byte, 0, frameCapacity/2), v) }
 
-// usual is room for most frames.
-const usual = 512
+// frameCapacity is the initial capacity of a frame, enough for most.
+const frameCapacity = 512
 
-// EncodeResponse returns a [Response] as a frame. It encodes a payload that is
-// not encoded yet once, and not once more as a part of the frame.
+// EncodeResponse returns a [Response] as a frame. The payload is encoded only
+// once, directly into the frame.
 func EncodeResponse(id string, payload any, fault *Error) (b []byte, err error) {
-	b = append(make([]byte, 0, usual), `{"type":"res","id":`...)
+	b = append(make([]byte, 0, frameCapacity), `{"type":"res","id":`...)
 	b = appendText(b, id)
 	if fault == nil {
 		b = append(b, `,"ok":true`...)
@@ -220,10 +220,10 @@ func EncodeResponse(id string, payload any, fault *Error) (b []byte, err error) 
 	return append(b, '}'), nil
 }
 
-// EncodeEvent returns an [Event] without a sequence number as a frame, as
-// [EncodeResponse] does.
+// EncodeEvent returns an [Event] without a sequence number as a frame. Like
+// [EncodeResponse] it encodes the payload only once.
 func EncodeEvent(name string, payload any) ([]byte, error) {
-	b := append(make([]byte, 0, usual), `{"type":"event","event":`...)
+	b := append(make([]byte, 0, frameCapacity), `{"type":"event","event":`...)
 	b = append(appendText(b, name), `,"payload":`...)
 	b, err := appendJSON(b, payload)
 	if err != nil {
@@ -232,7 +232,7 @@ func EncodeEvent(name string, payload any) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// Millis is an instant in milliseconds since 1970, as the protocol writes it.
+// Millis is a time in milliseconds since 1970.
 type Millis int64
 
 // At returns t in milliseconds; 0 for the zero time.

@@ -87,8 +87,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzFrame: what was parsed is encoded to what parses to the same, and no
-// input is more than an error.
+// FuzzFrame checks that parsing and encoding round-trip and that bad input only
+// yields errors.
 func FuzzFrame(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"req","id":"1","method":"chat.send","params":{"sessionKey":"main","message":"hi","idempotencyKey":"k"}}`,
@@ -122,7 +122,7 @@ func FuzzFrame(f *testing.F) {
 		}
 		enc2, err := wire.Encode(again)
 		if err != nil || string(enc) != string(enc2) {
-			t.Errorf("%s was encoded again as %s, %v", enc, enc2, err)
+			t.Errorf("%s was encoded as %s, %v", enc, enc2, err)
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestError(t *testing.T) {
 		t.Errorf("got %q with detail %q", e.Error(), e.Detail())
 	}
 	if got := (&wire.Error{Code: wire.Forbidden}).Error(); got != wire.Forbidden {
-		t.Errorf("error without a message reads %q", got)
+		t.Errorf("error without a message is %q", got)
 	}
 }
 

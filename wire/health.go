@@ -1,6 +1,6 @@
 package wire
 
-// Health is the result of health and the payload of the event of that name.
+// Health is the result of health and the payload of the event health.
 type Health struct {
 	OK               bool                    `json:"ok"`
 	Time             Millis                  `json:"ts"`
@@ -16,14 +16,14 @@ type Health struct {
 
 // AgentHealth is one agent in [Health].
 type AgentHealth struct {
-	AgentID   string         `json:"agentId"`
-	Default   bool           `json:"isDefault"`
-	Heartbeat AgentPulse     `json:"heartbeat"`
-	Sessions  SessionsHealth `json:"sessions"`
+	AgentID   string                 `json:"agentId"`
+	Default   bool                   `json:"isDefault"`
+	Heartbeat AgentHeartbeatInterval `json:"heartbeat"`
+	Sessions  SessionsHealth         `json:"sessions"`
 }
 
-// AgentPulse says whether an agent wakes by itself.
-type AgentPulse struct {
+// AgentHeartbeatInterval is the heartbeat of an agent.
+type AgentHeartbeatInterval struct {
 	Enabled bool   `json:"enabled"`
 	Every   string `json:"every"`
 	EveryMs *int64 `json:"everyMs"` // nil: never
@@ -32,7 +32,7 @@ type AgentPulse struct {
 	AckMax  int    `json:"ackMaxChars"`
 }
 
-// SessionsHealth counts sessions and names the newest.
+// SessionsHealth counts the sessions and lists the newest.
 type SessionsHealth struct {
 	Path   string          `json:"path"`
 	Count  int             `json:"count"`
@@ -58,12 +58,12 @@ type Status struct {
 	Queued       int             `json:"queuedMessages"`
 	Approvals    int             `json:"pendingApprovals"`
 	Undelivered  int             `json:"undeliveredParts"`
-	Memory       int64           `json:"memoryBytes"` // held by the process
+	Memory       int64           `json:"memoryBytes"` // memory of the process
 	Workspace    string          `json:"workspaceDir"`
-	URL          string          `json:"gatewayUrl,omitempty"` // of the port; "": there is none
+	URL          string          `json:"gatewayUrl,omitempty"` // "": not listening on a port
 }
 
-// HeartbeatStatus says which agents wake by themselves.
+// HeartbeatStatus lists the heartbeats of the agents.
 type HeartbeatStatus struct {
 	DefaultAgent string           `json:"defaultAgentId"`
 	Agents       []AgentHeartbeat `json:"agents"`
@@ -90,11 +90,11 @@ type StatusSessions struct {
 type StatusDefaults struct {
 	Model         string `json:"model"`
 	Provider      string `json:"modelProvider,omitempty"`
-	Reason        string `json:"modelReason,omitempty"` // why this model is the one, in a few words
+	Reason        string `json:"modelReason,omitempty"` // why this model is the default
 	ContextWindow int64  `json:"contextTokens"`
 }
 
-// ActiveRun is a run that goes on.
+// ActiveRun is a run in progress.
 type ActiveRun struct {
 	RunID      string `json:"runId"`
 	SessionKey string `json:"sessionKey"`
@@ -102,8 +102,8 @@ type ActiveRun struct {
 	StartedAt  Millis `json:"startedAt"`
 }
 
-// BackupCreate is the parameters of backup.create, a method of our own: the
-// gateway writes a complete copy of its database.
+// BackupCreate holds the parameters of backup.create, which OpenClaw does not
+// have: the gateway writes a complete copy of its database.
 type BackupCreate struct {
-	Path string `json:"path"` // absolute; nothing may be there
+	Path string `json:"path"` // absolute; must not exist
 }

@@ -3,9 +3,9 @@ package wire
 // MethodLogsTail reads the gateway's log.
 const MethodLogsTail = "logs.tail"
 
-// LogsTail is the parameters of logs.tail.
+// LogsTail holds the parameters of logs.tail.
 type LogsTail struct {
-	Cursor   *int64 `json:"cursor,omitempty"` // of the last result; nil: the newest lines
+	Cursor   *int64 `json:"cursor,omitempty"` // from the previous result; nil: the newest lines
 	Limit    int    `json:"limit,omitempty"`
 	MaxBytes int    `json:"maxBytes,omitempty"`
 }
@@ -13,9 +13,9 @@ type LogsTail struct {
 // LogTail is the result of logs.tail.
 type LogTail struct {
 	File      string   `json:"file"`
-	Cursor    int64    `json:"cursor"` // where the next call goes on
+	Cursor    int64    `json:"cursor"` // for the next call
 	Size      int64    `json:"size"`
 	Lines     []string `json:"lines"`
-	Truncated bool     `json:"truncated"` // lines were left out
-	Reset     bool     `json:"reset"`     // the file was begun anew
+	Truncated bool     `json:"truncated"` // lines were skipped
+	Reset     bool     `json:"reset"`     // the file was rotated
 }

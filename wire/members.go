@@ -7,32 +7,32 @@ import (
 	"unicode/utf8"
 )
 
-// Members yields the members of a JSON object, which is valid: their values are
-// parts of it and no copies, so that a large frame is in memory once. What is no
-// object has none.
+// Members yields the members of a valid JSON object. The values alias b, so
+// that a large frame is in memory once. A value that is not an object has no
+// members.
 func Members(object []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		rest := bytes.TrimLeft(object, blanks)
+		rest := bytes.TrimLeft(object, whitespace)
 		if len(rest) == 0 || rest[0] != '{' {
 			return
 		}
 		for {
-			rest = bytes.TrimLeft(rest[1:], blanks) // behind a brace or a comma
+			rest = bytes.TrimLeft(rest[1:], whitespace) // after a brace or comma
 			n := valueLen(rest)
 			name, err := unquote(rest[:n])
 			if err != nil {
 				return
 			}
-			rest = bytes.TrimLeft(rest[n:], blanks)
+			rest = bytes.TrimLeft(rest[n:], whitespace)
 			if len(rest) == 0 {
 				return
 			}
-			rest = bytes.TrimLeft(rest[1:], blanks) // behind the colon
+			rest = bytes.TrimLeft(rest[1:], whitespace) // after the colon
 			n = valueLen(rest)
 			if !yield(name, json.RawMessage(rest[:n:n])) {
 				return
 			}
-			rest = bytes.TrimLeft(rest[n:], blanks)
+			rest = bytes.TrimLeft(rest[n:], whitespace)
 			if len(rest) == 0 || rest[0] != ',' {
 				return
 			}
@@ -40,7 +40,8 @@ func Members(object []byte) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-// unquote returns the string that a value is. Mostly it stands there as it is.
+// unquote returns the value of a JSON string, without decoding if it has no
+// escapes.
 func unquote(value []byte) (s string, err error) {
 	if n := len(value) - 1; n > 0 && value[0] == '"' && value[n] == '"' && plain(value[1:n]) {
 		return string(value[1:n]), nil
@@ -49,7 +50,7 @@ func unquote(value []byte) (s string, err error) {
 	return s, err
 }
 
-// plain reports whether the inside of a string stands for itself.
+// plain reports whether a JSON string has no escapes.
 func plain(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c == '\\' || c >= utf8.RuneSelf {
@@ -59,10 +60,10 @@ func plain(b []byte) bool {
 	return true
 }
 
-const blanks = " \t\r\n"
+const whitespace = " \t\r\n"
 
-// valueLen returns the length of the value at the beginning of b; 0 when there
-// is none.
+// valueLen returns the length of the value at the start of b; 0 if there is
+// none.
 func valueLen(b []byte) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {
@@ -91,7 +92,7 @@ func valueLen(b []byte) int {
 	return len(b)
 }
 
-// textLen returns the length of the string at the beginning of b, with its
+// textLen returns the length of the string at the start of b, including its
 // quotes.
 func textLen(b []byte) int {
 	for i := 1; ; {

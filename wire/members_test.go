@@ -21,7 +21,7 @@ func TestMembers(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, v := range wire.Members(in) {
-		v[0] = 'X' // a part of the object
+		v[0] = 'X' // v aliases the object
 		break
 	}
 	if in[9] != 'X' {
@@ -39,7 +39,7 @@ func FuzzMembers(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		got := maps.Collect(wire.Members(in)) // whatever it is, it ends
+		got := maps.Collect(wire.Members(in)) // must return for any input
 		if !json.Valid(in) {
 			return
 		}

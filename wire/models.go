@@ -1,22 +1,22 @@
 package wire
 
-// The methods about models, and the event that tells of them unasked.
+// Methods and the event about models.
 const (
 	MethodModelsList       = "models.list"
 	MethodModelsAuthStatus = "models.authStatus"
-	MethodModelsStatus     = "models.status" // our own
+	MethodModelsStatus     = "models.status" // not in OpenClaw
 	EventModelsSnapshot    = "models.snapshot"
 )
 
-// Views of the models.
+// Views of models.list.
 const (
 	ModelsDefault    = "default"
 	ModelsConfigured = "configured"
 	ModelsProvider   = "provider-config"
-	ModelsAll        = "all" // also those that cannot be asked now
+	ModelsAll        = "all" // including models without a key
 )
 
-// ModelsGet is the parameters of models.list.
+// ModelsGet holds the parameters of models.list.
 type ModelsGet struct {
 	View       string `json:"view,omitempty"` // "": default
 	AgentID    string `json:"agentId,omitempty"`
@@ -44,8 +44,7 @@ type Model struct {
 	Input        []string `json:"input,omitempty"` // text, image
 }
 
-// MissingAuth says that a model cannot be asked because its provider has no
-// key.
+// MissingAuth says that a model is unavailable because its provider has no key.
 const MissingAuth = "missing-auth"
 
 // Level is a thinking level.
@@ -54,109 +53,109 @@ type Level struct {
 	Label string `json:"label"`
 }
 
-// ModelsSnapshot is the payload of models.snapshot: the models as a client that
-// asked for them with its connect is told of them.
+// ModelsSnapshot is the payload of models.snapshot: the models, for a client
+// that requested them in connect.
 type ModelsSnapshot struct {
 	Target  ModelsScope `json:"target"`
 	Scope   ModelsScope `json:"scope"`
 	Catalog ModelsList  `json:"catalog"`
 }
 
-// ModelsScope says for whom models are listed.
+// ModelsScope names the session whose models are listed.
 type ModelsScope struct {
 	SessionKey string `json:"sessionKey,omitempty"`
 	AgentID    string `json:"agentId,omitempty"`
 }
 
-// ModelsAuthGet is the parameters of models.authStatus.
+// ModelsAuthGet holds the parameters of models.authStatus.
 type ModelsAuthGet struct {
 	AgentID string `json:"agentId,omitempty"`
 }
 
-// ModelsAuth is the result of models.authStatus: which providers have a key.
-// Keys themselves are never part of it.
+// ModelsAuth is the result of models.authStatus: which providers have a key. It
+// never contains keys.
 type ModelsAuth struct {
 	Time         Millis               `json:"ts"`
 	Providers    []ProviderAuth       `json:"providers"`
 	Capabilities []ProviderCapability `json:"providerCapabilities"`
 }
 
-// ProviderAuth says how a provider is asked.
+// ProviderAuth is the state of a provider's credentials.
 type ProviderAuth struct {
-	Provider string    `json:"provider"`
-	Auth     string    `json:"authProvider"`
-	Name     string    `json:"displayName"`
-	Status   string    `json:"status"`   // static: a key that does not expire; missing
-	Profiles []string  `json:"profiles"` // accounts; none in this version
-	Key      *KeyPlace `json:"apiKey,omitempty"`
+	Provider string     `json:"provider"`
+	Auth     string     `json:"authProvider"`
+	Name     string     `json:"displayName"`
+	Status   string     `json:"status"`   // static: a key that does not expire; missing
+	Profiles []string   `json:"profiles"` // always empty in this version
+	Key      *KeySource `json:"apiKey,omitempty"`
 }
 
-// The states of a [ProviderAuth].
+// States of a [ProviderAuth].
 const (
 	AuthStatic  = "static"
 	AuthMissing = "missing"
 )
 
-// KeyPlace says where a key is.
-type KeyPlace struct {
+// KeySource says where a key is stored.
+type KeySource struct {
 	Source string `json:"source"` // config, env, profile
 	Env    string `json:"envVar,omitempty"`
 }
 
-// ProviderCapability says what can be set up for a provider.
+// ProviderCapability describes how a provider can be set up.
 type ProviderCapability struct {
 	Provider string `json:"provider"`
 	Key      bool   `json:"apiKeySupported"`
-	Quick    bool   `json:"quickApiKeySetup"` // a key is all it needs
+	Quick    bool   `json:"quickApiKeySetup"` // an API key is sufficient
 }
 
-// ModelsStatus is the result of models.status: which model answers, which do
-// when it does not, and which keys rest.
+// ModelsStatus is the result of models.status: the default model, its
+// fallbacks, and the keys on cooldown.
 type ModelsStatus struct {
 	Default   string            `json:"default"` // provider/model
-	Reason    string            `json:"reason"`  // why that one
+	Reason    string            `json:"reason"`  // why it is the default
 	Fallbacks []string          `json:"fallbacks"`
-	Aliases   map[string]string `json:"aliases"` // that the configuration gives
+	Aliases   map[string]string `json:"aliases"` // from the configuration
 	Providers []ProviderStatus  `json:"providers"`
 }
 
-// ProviderStatus says whether a provider can be asked.
+// ProviderStatus says whether a provider is usable.
 type ProviderStatus struct {
 	ID    string      `json:"id"`
 	Ready bool        `json:"ready"`
-	Error string      `json:"error,omitempty"` // why it cannot be asked
-	Hint  string      `json:"hint,omitempty"`  // what can be done about it
+	Error string      `json:"error,omitempty"` // why it is unusable
+	Hint  string      `json:"hint,omitempty"`  // what to do about it
 	Keys  []KeyStatus `json:"keys"`
 }
 
 // KeyStatus is a key, without its value.
 type KeyStatus struct {
-	ID    string    `json:"id"` // openai:OPENAI_API_KEY
-	Rests []KeyRest `json:"rests,omitempty"`
+	ID        string        `json:"id"` // openai:OPENAI_API_KEY
+	Cooldowns []KeyCooldown `json:"rests,omitempty"`
 }
 
-// KeyRest says that a key is not asked for a while.
-type KeyRest struct {
-	Model  string `json:"model,omitempty"` // for this model only; "": for all
+// KeyCooldown is the cooldown of a key.
+type KeyCooldown struct {
+	Model  string `json:"model,omitempty"` // limited to this model; "": all models
 	Until  Millis `json:"until"`
 	Reason string `json:"reason"`
 }
 
-// The methods that try the keys of a provider, and forget them.
+// Methods that probe and delete a provider's keys.
 const (
 	MethodModelsProbe  = "models.probe"
 	MethodModelsLogout = "models.authLogout"
 )
 
-// ModelsProbe is the parameters of models.probe.
+// ModelsProbe holds the parameters of models.probe.
 type ModelsProbe struct {
 	Provider string `json:"provider"`
 	Key      string `json:"profileId,omitempty"` // of a saved key; "": all keys
-	Timeout  int64  `json:"timeoutMs,omitempty"` // for each; 0: 20 s
+	Timeout  int64  `json:"timeoutMs,omitempty"` // a saved key; "": all keys
 	AgentID  string `json:"agentId,omitempty"`
 }
 
-// The states of a probe.
+// States of a probe.
 const (
 	ProbeOK      = "ok"
 	ProbeAuth    = "auth"
@@ -168,7 +167,7 @@ const (
 	ProbeUnknown = "unknown"
 )
 
-// ModelsProbed is the result of models.probe: ok when one key works.
+// ModelsProbed is the result of models.probe. OK is set when one key works.
 type ModelsProbed struct {
 	Provider string      `json:"provider"`
 	Status   string      `json:"status"`
@@ -177,7 +176,7 @@ type ModelsProbed struct {
 	Results  []ProbedKey `json:"results"`
 }
 
-// ProbedKey is what became of a question under one key.
+// ProbedKey is the result for one key.
 type ProbedKey struct {
 	Key     string `json:"profileId,omitempty"` // of a saved key
 	Label   string `json:"label"`               // key and model
@@ -186,11 +185,11 @@ type ProbedKey struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// ModelsLogout is the parameters of models.authLogout.
+// ModelsLogout holds the parameters of models.authLogout.
 type ModelsLogout struct {
 	Provider   string   `json:"provider"`
-	Keys       []string `json:"profileIds,omitempty"`     // none: all saved keys
-	Credential string   `json:"credentialType,omitempty"` // api_key: the only type that is saved
+	Keys       []string `json:"profileIds,omitempty"`     // empty: all saved keys
+	Credential string   `json:"credentialType,omitempty"` // api_key: the only type
 	AgentID    string   `json:"agentId,omitempty"`
 }
 
@@ -198,6 +197,6 @@ type ModelsLogout struct {
 type ModelsLoggedOut struct {
 	Provider string   `json:"provider"`
 	Removed  []string `json:"removedProfiles"`
-	Aborted  []string `json:"abortedRunIds"` // none: what runs goes on
+	Aborted  []string `json:"abortedRunIds"` // always empty: active runs continue
 	Warning  string   `json:"warning,omitempty"`
 }

@@ -1,6 +1,6 @@
 package wire
 
-// The methods.
+// Methods.
 const (
 	MethodConnect = "connect"
 	MethodHealth  = "health"
@@ -39,7 +39,7 @@ const (
 	MethodSessionsMessagesSubscribe   = "sessions.messages.subscribe"
 	MethodSessionsMessagesUnsubscribe = "sessions.messages.unsubscribe"
 
-	MethodBackupCreate   = "backup.create" // our own
+	MethodBackupCreate   = "backup.create" // not in OpenClaw
 	MethodSystemPresence = "system-presence"
 
 	MethodApprovalList    = "exec.approval.list"
@@ -48,7 +48,7 @@ const (
 	MethodQuestionList    = "question.list"
 )
 
-// The events.
+// Events.
 const (
 	EventChallenge         = "connect.challenge"
 	EventTick              = "tick"

@@ -1,6 +1,6 @@
 package wire
 
-// The methods about nodes: devices that can do something for an agent.
+// Methods about nodes: devices that offer commands to agents.
 const (
 	MethodNodeList        = "node.list"
 	MethodNodeDescribe    = "node.describe"
@@ -11,17 +11,17 @@ const (
 	MethodNodePairRemove  = "node.pair.remove"
 )
 
-// The events about what nodes ask to be able to do.
+// Events about nodes that request approval.
 const (
 	EventNodePairRequested = "node.pair.requested"
 	EventNodePairResolved  = "node.pair.resolved"
 )
 
-// Whether what a node can do is approved.
+// Approval states of a node.
 const (
 	NodeUnapproved = "unapproved"
 	NodePending    = "pending-approval"
-	NodeReapproval = "pending-reapproval" // something is approved, and it asks for more
+	NodeReapproval = "pending-reapproval" // approved, and requests more
 	NodeApproved   = "approved"
 )
 
@@ -31,7 +31,7 @@ type Nodes struct {
 	Nodes []Node `json:"nodes"`
 }
 
-// Node describes a node. Caps and Commands are what is approved of what it
+// Node describes a node. Caps and Commands list the approved part of what it
 // declares.
 type Node struct {
 	NodeClient
@@ -46,7 +46,7 @@ type Node struct {
 	Connected  bool     `json:"connected"`
 }
 
-// NodeClient is what a node says about itself.
+// NodeClient is a node's description of itself.
 type NodeClient struct {
 	ID          string `json:"nodeId"`
 	DisplayName string `json:"displayName,omitempty"`
@@ -57,7 +57,7 @@ type NodeClient struct {
 	Family      string `json:"deviceFamily,omitempty"`
 }
 
-// NodeID is the parameters of node.describe and node.pair.remove, and the
+// NodeID holds the parameters of node.describe and node.pair.remove, and is the
 // result of the latter.
 type NodeID struct {
 	ID string `json:"nodeId"`
@@ -69,7 +69,7 @@ type NodeDescription struct {
 	Node
 }
 
-// NodeRename is the parameters and the result of node.rename.
+// NodeRename holds the parameters and the result of node.rename.
 type NodeRename struct {
 	ID   string `json:"nodeId"`
 	Name string `json:"displayName"`
@@ -81,18 +81,18 @@ type NodePairs struct {
 	Paired  []PairedNode  `json:"paired"`
 }
 
-// NodeRequest is what a node asks to be able to do: the payload of
+// NodeRequest is a node's request for approval: the payload of
 // node.pair.requested.
 type NodeRequest struct {
 	ID string `json:"requestId"`
 	NodeClient
 	Caps     []string `json:"caps"`
 	Commands []string `json:"commands"`
-	Required []string `json:"requiredApproveScopes"` // of who approves it
+	Required []string `json:"requiredApproveScopes"` // scopes needed to approve it
 	Time     Millis   `json:"ts"`
 }
 
-// PairedNode is a node of which something is approved.
+// PairedNode is an approved node.
 type PairedNode struct {
 	NodeClient
 	Caps       []string `json:"caps"`

@@ -1,6 +1,6 @@
 package wire
 
-// The events about devices that ask to be paired.
+// Events about devices that request pairing.
 const (
 	EventPairRequested = "device.pair.requested"
 	EventPairResolved  = "device.pair.resolved"

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Session is a session as lists show it.
+// Session is a session in a list.
 type Session struct {
 	Key         string `json:"key"`
 	Kind        string `json:"kind"`               // direct, group, global, unknown
@@ -29,8 +29,8 @@ type Session struct {
 	CreatedAt  Millis `json:"createdAt,omitempty"`
 	SinceAt    Millis `json:"sessionStartedAt,omitempty"` // of the current transcript
 	UpdatedAt  Millis `json:"updatedAt"`
-	ActiveAt   Millis `json:"lastInteractionAt,omitempty"` // a person wrote
-	AnsweredAt Millis `json:"lastActivityAt,omitempty"`    // a run ended
+	ActiveAt   Millis `json:"lastInteractionAt,omitempty"` // last message from a person
+	AnsweredAt Millis `json:"lastActivityAt,omitempty"`    // end of the last run
 	Archived   bool   `json:"archived"`
 	ArchivedAt Millis `json:"archivedAt,omitempty"`
 	Pinned     bool   `json:"pinned"`
@@ -41,7 +41,7 @@ type Session struct {
 
 	Provider      string   `json:"modelProvider,omitempty"`
 	Model         string   `json:"model,omitempty"`
-	Override      string   `json:"modelOverrideSource,omitempty"` // user: a person chose the model for this session
+	Override      string   `json:"modelOverrideSource,omitempty"` // user: a person chose the model
 	ContextWindow int64    `json:"contextTokens,omitempty"`       // of the model
 	Levels        []Level  `json:"thinkingLevels,omitempty"`
 	Options       []string `json:"thinkingOptions,omitempty"`
@@ -55,21 +55,21 @@ type Session struct {
 	OutputTokens int64    `json:"outputTokens"`
 	CacheRead    int64    `json:"cacheRead,omitempty"`
 	CacheWrite   int64    `json:"cacheWrite,omitempty"`
-	TotalTokens  int64    `json:"totalTokens"` // size of the last prompt: what fills the context
+	TotalTokens  int64    `json:"totalTokens"` // size of the last prompt
 	TotalFresh   bool     `json:"totalTokensFresh"`
-	Cost         *float64 `json:"estimatedCostUsd,omitempty"` // nil: some call had no price
+	Cost         *float64 `json:"estimatedCostUsd,omitempty"` // nil: the price of some call is unknown
 
 	Active    bool     `json:"hasActiveRun"`
 	Runs      []string `json:"activeRunIds"`
 	Status    string   `json:"status,omitempty"`    // running
-	Waiting   bool     `json:"waiting,omitempty"`   // a call waits for a person's decision
-	StartedAt Millis   `json:"startedAt,omitempty"` // of the run in progress
+	Waiting   bool     `json:"waiting,omitempty"`   // for an approval
+	StartedAt Millis   `json:"startedAt,omitempty"` // of the active run
 	Aborted   bool     `json:"abortedLastRun"`
 	Queued    int      `json:"queuedMessages,omitempty"`
-	Leaf      string   `json:"activeLeafEntryId,omitempty"` // the transcript's last entry; in chat.history
+	Leaf      string   `json:"activeLeafEntryId,omitempty"` // last entry of the transcript; in chat.history
 }
 
-// SessionModel names a model and how it can think.
+// SessionModel is a model and its thinking levels.
 type SessionModel struct {
 	Provider      string   `json:"modelProvider,omitempty"`
 	Model         string   `json:"model,omitempty"`
@@ -79,45 +79,45 @@ type SessionModel struct {
 	Default       string   `json:"thinkingDefault,omitempty"`
 }
 
-// SessionsList is the parameters of sessions.list.
+// SessionsList holds the parameters of sessions.list.
 type SessionsList struct {
-	Limit         int      `json:"limit,omitempty"` // 0: 100
-	Offset        int      `json:"offset,omitempty"`
-	AgentID       string   `json:"agentId,omitempty"`
-	Search        string   `json:"search,omitempty"`                 // in key, label and title
-	Label         string   `json:"label,omitempty"`                  // exactly
-	Category      string   `json:"group,omitempty"`                  // exactly
-	ActiveMinutes int      `json:"activeMinutes,omitempty"`          // updated in the last so many minutes
-	ActiveOnly    bool     `json:"activeOnly,omitempty"`             // with a run in progress
-	Spoken        bool     `json:"requireLastInteraction,omitempty"` // a person wrote to it
-	SortBy        string   `json:"sortBy,omitempty"`                 // updatedAt, lastInteractionAt, activity
-	Archived      Archived `json:"archived,omitzero"`
-	Pinned        *bool    `json:"pinned,omitempty"`
-	SpawnedBy     string   `json:"spawnedBy,omitempty"` // children of this session
-	HasBoard      bool     `json:"hasBoard,omitempty"`  // with a board: none has
-	BoardFace     string   `json:"boardFace,omitempty"` // shown as chat or dashboard: all as chat
-	NoSubagents   bool     `json:"excludeSubagents,omitempty"`
-	NoCron        bool     `json:"excludeCron,omitempty"`
-	Preview       bool     `json:"includeLastMessage,omitempty"`
+	Limit              int      `json:"limit,omitempty"` // 0: 100
+	Offset             int      `json:"offset,omitempty"`
+	AgentID            string   `json:"agentId,omitempty"`
+	Search             string   `json:"search,omitempty"`                 // substring of key, label or title
+	Label              string   `json:"label,omitempty"`                  // exact match
+	Category           string   `json:"group,omitempty"`                  // exact match
+	ActiveMinutes      int      `json:"activeMinutes,omitempty"`          // updated within this many minutes
+	ActiveOnly         bool     `json:"activeOnly,omitempty"`             // with an active run
+	RequireInteraction bool     `json:"requireLastInteraction,omitempty"` // with a message from a person
+	SortBy             string   `json:"sortBy,omitempty"`                 // updatedAt, lastInteractionAt, activity
+	Archived           Archived `json:"archived,omitzero"`
+	Pinned             *bool    `json:"pinned,omitempty"`
+	SpawnedBy          string   `json:"spawnedBy,omitempty"` // children of this session only
+	HasBoard           bool     `json:"hasBoard,omitempty"`  // no session has a board
+	BoardFace          string   `json:"boardFace,omitempty"` // chat or dashboard; every session is chat
+	NoSubagents        bool     `json:"excludeSubagents,omitempty"`
+	NoCron             bool     `json:"excludeCron,omitempty"`
+	Preview            bool     `json:"includeLastMessage,omitempty"`
 }
 
-// SessionsSearch is the parameters of sessions.search.
+// SessionsSearch holds the parameters of sessions.search.
 type SessionsSearch struct {
 	Query   string        `json:"query"`
 	AgentID string        `json:"agentId,omitempty"`
 	Keys    []string      `json:"sessionKeys,omitempty"` // only in these; nil: in those of Scope
-	Limit   int           `json:"limit,omitempty"`       // 0: 10
-	Scope   *SessionsList `json:"scope,omitempty"`       // nil: all that are not put away
+	Limit   int           `json:"limit,omitempty"`       // nil: those of Scope
+	Scope   *SessionsList `json:"scope,omitempty"`       // nil: all that are not archived
 }
 
 // SessionHits is the result of sessions.search.
 type SessionHits struct {
 	Results   []SessionHit `json:"results"`             // best first
-	Sessions  []Session    `json:"sessions,omitempty"`  // of the results, for who named a Scope
-	Truncated bool         `json:"truncated,omitempty"` // there is more than was looked at, or told
+	Sessions  []Session    `json:"sessions,omitempty"`  // of the results, if Scope is set
+	Truncated bool         `json:"truncated,omitempty"` // the search or its results were cut
 }
 
-// SessionHit is a message that was found.
+// SessionHit is a matching message.
 type SessionHit struct {
 	Key       string  `json:"sessionKey"`
 	SessionID string  `json:"sessionId"`
@@ -128,11 +128,11 @@ type SessionHit struct {
 	Score     float64 `json:"score"`
 }
 
-// Archived says which sessions are listed: true, false or "all". The zero value
-// lists those that are not put away.
+// Archived selects sessions: true, false or "all". The zero value selects
+// sessions that are not archived.
 type Archived string
 
-// The values of [Archived].
+// Values of [Archived].
 const (
 	ArchivedOnly Archived = "true"
 	ArchivedAll  Archived = "all"
@@ -146,7 +146,7 @@ func (a Archived) MarshalJSON() ([]byte, error) {
 	return strconv.AppendBool(nil, a == ArchivedOnly), nil
 }
 
-// UnmarshalJSON takes true, false or "all".
+// UnmarshalJSON accepts true, false or "all".
 func (a *Archived) UnmarshalJSON(b []byte) error {
 	switch s := string(b); s {
 	case "true":
@@ -165,7 +165,7 @@ func (a *Archived) UnmarshalJSON(b []byte) error {
 type SessionList struct {
 	Time     Millis       `json:"ts"`
 	Path     string       `json:"path"`
-	Owners   []string     `json:"owners"` // none: sessions have no owners here
+	Owners   []string     `json:"owners"` // always empty: sessions have no owners
 	Count    int          `json:"count"`
 	Total    int          `json:"totalCount"`
 	Limit    int          `json:"limitApplied"`
@@ -175,13 +175,13 @@ type SessionList struct {
 	Sessions []Session    `json:"sessions"`
 }
 
-// SessionKey is the parameters of methods about one session.
+// SessionKey holds the parameters of methods about one session.
 type SessionKey struct {
 	Key     string `json:"key"`
 	AgentID string `json:"agentId,omitempty"`
 }
 
-// SessionsDescribe is the parameters of sessions.describe.
+// SessionsDescribe holds the parameters of sessions.describe.
 type SessionsDescribe struct {
 	Key     string `json:"key"`
 	AgentID string `json:"agentId,omitempty"`
@@ -190,30 +190,30 @@ type SessionsDescribe struct {
 
 // SessionDescribed is the result of sessions.describe.
 type SessionDescribed struct {
-	Session *Session `json:"session"` // nil: there is none
+	Session *Session `json:"session"` // nil: not found
 }
 
-// SessionsResolve is the parameters of sessions.resolve: one of the first five
-// is set.
+// SessionsResolve holds the parameters of sessions.resolve. One of the first
+// five fields is set.
 type SessionsResolve struct {
 	Key       string            `json:"key,omitempty"`
 	SessionID string            `json:"sessionId,omitempty"`
 	Label     string            `json:"label,omitempty"`
-	ShortID   string            `json:"shortId,omitempty"` // first hexadecimal digits of the UUID that ends the key
+	ShortID   string            `json:"shortId,omitempty"` // leading hexadecimal digits of the UUID in the key
 	Reference *SessionReference `json:"reference,omitempty"`
 	AgentID   string            `json:"agentId,omitempty"`
-	Missing   bool              `json:"allowMissing,omitempty"` // answer that there is none instead of an error
+	Missing   bool              `json:"allowMissing,omitempty"` // return OK false instead of an error
 }
 
-// SessionReference is a session as an address in a browser names it: by its
-// key, or by words of its label.
+// SessionReference is a session named in a browser's address: by its key, or by
+// words of its label.
 type SessionReference struct {
 	Key  string `json:"key"`
 	Slug string `json:"slug,omitempty"`
 }
 
-// SessionResolved is the result of sessions.resolve. When it is not OK, there
-// is no such session, or there are the candidates.
+// SessionResolved is the result of sessions.resolve. If it is not OK, the
+// session does not exist or is one of the candidates.
 type SessionResolved struct {
 	OK         bool               `json:"ok"`
 	Key        string             `json:"key,omitempty"`
@@ -222,34 +222,34 @@ type SessionResolved struct {
 	Candidates []SessionCandidate `json:"candidates,omitempty"`
 }
 
-// MaxCandidates bounds the candidates of a [SessionResolved].
+// MaxCandidates is the maximum number of candidates in a [SessionResolved].
 const MaxCandidates = 10
 
-// SessionCandidate is a session that may be meant.
+// SessionCandidate is a possible match.
 type SessionCandidate struct {
 	Key     string `json:"key"`
 	AgentID string `json:"agentId"`
 	Name    string `json:"displayName,omitempty"`
 }
 
-// SessionsCreate is the parameters of sessions.create.
+// SessionsCreate holds the parameters of sessions.create.
 type SessionsCreate struct {
 	Key         string       `json:"key,omitempty"` // "": a new one
 	AgentID     string       `json:"agentId,omitempty"`
 	Label       string       `json:"label,omitempty"`
-	DisplayName string       `json:"displayName,omitempty"` // the label, when there is none
+	DisplayName string       `json:"displayName,omitempty"` // used if Label is empty
 	Category    string       `json:"category,omitempty"`
 	Model       string       `json:"model,omitempty"`
 	Thinking    string       `json:"thinkingLevel,omitempty"`
-	Parent      string       `json:"parentSessionKey,omitempty"` // whose settings it begins with
-	Fork        bool         `json:"fork,omitempty"`             // and whose transcript
-	Message     string       `json:"message,omitempty"`          // sent to it at once
-	Task        string       `json:"task,omitempty"`             // the message, when there is none
+	Parent      string       `json:"parentSessionKey,omitempty"` // its settings are copied
+	Fork        bool         `json:"fork,omitempty"`             // copy its transcript, too
+	Message     string       `json:"message,omitempty"`          // first message
+	Task        string       `json:"task,omitempty"`             // used if Message is empty
 	Attachments []Attachment `json:"attachments,omitempty"`      // of the message
 	SendKey     string       `json:"idempotencyKey,omitempty"`
 }
 
-// SessionEntry is a session as methods that change it return it.
+// SessionEntry is a session as returned by methods that change it.
 type SessionEntry struct {
 	SessionID  string `json:"sessionId"`
 	Label      string `json:"label,omitempty"`
@@ -278,16 +278,16 @@ type SessionCreated struct {
 	Entry      SessionEntry `json:"entry"`
 	RunStarted bool         `json:"runStarted"`
 	RunID      string       `json:"runId,omitempty"`
-	RunError   *Error       `json:"runError,omitempty"` // why the message was not taken
+	RunError   *Error       `json:"runError,omitempty"` // why the message was refused
 	Resolved   SessionModel `json:"resolved"`
 }
 
-// SessionsPatch is the parameters of sessions.patch. A property that is absent
-// stays; null or "" sets it back to what is inherited.
+// SessionsPatch holds the parameters of sessions.patch. Absent properties are
+// left unchanged; null and "" restore the inherited value.
 type SessionsPatch struct {
 	Key       string           `json:"key"`
 	AgentID   string           `json:"agentId,omitempty"`
-	SessionID string           `json:"expectedSessionId,omitempty"` // refused when it is another transcript
+	SessionID string           `json:"expectedSessionId,omitempty"` // refused if the session has another transcript
 	Label     Optional[string] `json:"label,omitzero"`
 	Category  Optional[string] `json:"category,omitzero"`
 	Icon      Optional[string] `json:"icon,omitzero"`
@@ -301,16 +301,16 @@ type SessionsPatch struct {
 	UsageLine Optional[string] `json:"responseUsage,omitzero"`
 	QueueMode Optional[string] `json:"queueMode,omitzero"`
 
-	// What sessions do not have here: a value that sets it is refused.
+	// Properties that Chela does not support: setting them is an error.
 	Runtime    any `json:"agentRuntime,omitempty"`
 	Fast       any `json:"fastMode,omitempty"`
 	Permission any `json:"permissionMode,omitempty"`
 }
 
-// SessionsPatchMany is the parameters of sessions.patchMany.
+// SessionsPatchMany holds the parameters of sessions.patchMany.
 type SessionsPatchMany struct {
 	Targets []SessionTarget `json:"targets"`
-	Patch   json.RawMessage `json:"patch"` // properties of SessionsPatch
+	Patch   json.RawMessage `json:"patch"` // properties of a SessionsPatch
 }
 
 // SessionTarget is a session of sessions.patchMany.
@@ -326,7 +326,7 @@ type SessionsPatchedMany struct {
 	Outcomes []SessionOutcome `json:"outcomes"`
 }
 
-// SessionOutcome says whether a session was changed.
+// SessionOutcome is the result for one session.
 type SessionOutcome struct {
 	OK    bool   `json:"ok"`
 	Key   string `json:"key"`
@@ -342,20 +342,20 @@ type SessionPatched struct {
 	Resolved SessionModel `json:"resolved"`
 }
 
-// SessionsReset is the parameters of sessions.reset.
+// SessionsReset holds the parameters of sessions.reset.
 type SessionsReset struct {
 	Key       string `json:"key"`
 	AgentID   string `json:"agentId,omitempty"`
 	Reason    string `json:"reason,omitempty"`            // new, reset
-	SessionID string `json:"expectedSessionId,omitempty"` // refused when it is another transcript
+	SessionID string `json:"expectedSessionId,omitempty"` // refused if the session has another transcript
 }
 
-// SessionsDelete is the parameters of sessions.delete.
+// SessionsDelete holds the parameters of sessions.delete.
 type SessionsDelete struct {
 	Key       string `json:"key"`
 	AgentID   string `json:"agentId,omitempty"`
-	SessionID string `json:"expectedSessionId,omitempty"` // refused when it is another transcript
-	Archived  bool   `json:"archivedOnly,omitempty"`      // refused when it was not put away
+	SessionID string `json:"expectedSessionId,omitempty"` // refused if the session has another transcript
+	Archived  bool   `json:"archivedOnly,omitempty"`      // refused if the session is not archived
 }
 
 // SessionCompacted is the result of sessions.compact.
@@ -363,7 +363,7 @@ type SessionCompacted struct {
 	OK        bool   `json:"ok"`
 	Key       string `json:"key"`
 	Compacted bool   `json:"compacted"`
-	Reason    string `json:"reason,omitempty"` // why it was not
+	Reason    string `json:"reason,omitempty"` // why it was not compacted
 }
 
 // SessionReset is the result of sessions.reset.
@@ -382,7 +382,7 @@ type SessionDeleted struct {
 	Archived []string `json:"archived"`
 }
 
-// SessionsPreview is the parameters of sessions.preview.
+// SessionsPreview holds the parameters of sessions.preview.
 type SessionsPreview struct {
 	Keys     []string `json:"keys"`
 	Limit    int      `json:"limit,omitempty"`    // items of each; 0: 12
@@ -395,14 +395,14 @@ type SessionPreviews struct {
 	Previews []SessionPreview `json:"previews"`
 }
 
-// SessionPreview is the end of a transcript, newest last.
+// SessionPreview is the end of a transcript, oldest first.
 type SessionPreview struct {
 	Key    string        `json:"key"`
 	Status string        `json:"status"` // ok, empty, missing
 	Items  []PreviewItem `json:"items"`
 }
 
-// PreviewItem is a message of a preview.
+// PreviewItem is a message in a preview.
 type PreviewItem struct {
 	Role string `json:"role"`
 	Text string `json:"text"`
@@ -416,10 +416,10 @@ type SessionExported struct {
 	JSONL     string `json:"jsonl"`
 }
 
-// SessionsImport is the parameters of sessions.import.
+// SessionsImport holds the parameters of sessions.import.
 type SessionsImport struct {
 	JSONL   string `json:"jsonl"`
-	Key     string `json:"key,omitempty"` // of the session that it becomes, which must not exist; "": a new one
+	Key     string `json:"key,omitempty"` // key of the imported session, which must not exist; "": generated
 	AgentID string `json:"agentId,omitempty"`
 }
 
@@ -429,23 +429,23 @@ type SessionImported struct {
 	Key       string `json:"key"`
 	SessionID string `json:"sessionId"`
 	Entries   int    `json:"entries"`
-	Skipped   int    `json:"skipped,omitempty"`  // lines that are damaged or of a kind that is not known
-	Branched  int    `json:"branched,omitempty"` // entries of branches that were left
-	Doubled   int    `json:"doubled,omitempty"`  // entries whose id came again; the last one counts
+	Skipped   int    `json:"skipped,omitempty"`  // damaged lines and lines of unknown kind
+	Branched  int    `json:"branched,omitempty"` // entries on abandoned branches
+	Doubled   int    `json:"doubled,omitempty"`  // entries with a repeated id; the last one is used
 }
 
-// SessionsSend is the parameters of sessions.send.
+// SessionsSend holds the parameters of sessions.send.
 type SessionsSend struct {
 	Key            string       `json:"key"`
 	Message        string       `json:"message"`
-	IdempotencyKey string       `json:"idempotencyKey,omitempty"` // "": a new one
+	IdempotencyKey string       `json:"idempotencyKey,omitempty"` // "": generated
 	AgentID        string       `json:"agentId,omitempty"`
 	Thinking       string       `json:"thinking,omitempty"`
 	Attachments    []Attachment `json:"attachments,omitempty"`
 }
 
-// SessionsAbort is the parameters of sessions.abort: Key or RunID is set. The
-// result is that of chat.abort.
+// SessionsAbort holds the parameters of sessions.abort. Key or RunID is set.
+// The result is the one of chat.abort.
 type SessionsAbort struct {
 	Key     string `json:"key,omitempty"`
 	RunID   string `json:"runId,omitempty"`
@@ -458,10 +458,10 @@ type Subscribed struct {
 	Key        string `json:"key,omitempty"`
 }
 
-// SessionsGet is the parameters of sessions.get.
+// SessionsGet holds the parameters of sessions.get.
 type SessionsGet struct {
 	Key        string `json:"key,omitempty"`
-	SessionKey string `json:"sessionKey,omitempty"` // another name of key
+	SessionKey string `json:"sessionKey,omitempty"` // alias of Key
 	AgentID    string `json:"agentId,omitempty"`
 	Limit      int    `json:"limit,omitempty"` // 0: 200
 }

@@ -1,21 +1,21 @@
 package wire
 
-// The methods about what happens outside of conversations.
+// Methods for events from outside of sessions.
 const (
 	MethodSystemEvent = "system-event"
 	MethodWake        = "wake"
 	MethodSystemInfo  = "system.info" // the machine that the gateway runs on
 )
 
-// SystemEvent is the parameters of system-event: a line that the next run of
-// the session is told.
+// SystemEvent holds the parameters of system-event: a line of text for the
+// session's next run.
 type SystemEvent struct {
 	Text       string `json:"text"`
 	SessionKey string `json:"sessionKey,omitempty"`
 }
 
-// Wake is the parameters of wake: a line that the session is told, now or with
-// its next run.
+// Wake holds the parameters of wake: a line of text for the session, now or
+// with its next run.
 type Wake struct {
 	Mode       string `json:"mode"` // WakeNow, WakeNext
 	Text       string `json:"text"`
@@ -23,14 +23,13 @@ type Wake struct {
 	AgentID    string `json:"agentId,omitempty"`
 }
 
-// When a session is told.
+// When a [Wake] is delivered.
 const (
-	WakeNow  = "now" // a run begins for it
+	WakeNow  = "now" // starts a run
 	WakeNext = "next-heartbeat"
 )
 
-// SystemInfo is the result of system.info. What is not known of a machine is
-// left out.
+// SystemInfo is the result of system.info. Unknown properties are omitted.
 type SystemInfo struct {
 	Machine     string    `json:"machineName"`
 	Hostname    string    `json:"hostname"`
@@ -40,7 +39,7 @@ type SystemInfo struct {
 	Label       string    `json:"osLabel"`
 	Address     string    `json:"lanAddress,omitempty"`
 	Port        int       `json:"port,omitempty"`
-	Runtime     string    `json:"nodeVersion"` // what the gateway was built with
+	Runtime     string    `json:"nodeVersion"` // the Go version of the gateway
 	PID         int       `json:"pid"`
 	Instance    string    `json:"processInstanceId,omitempty"`
 	UptimeMs    int64     `json:"uptimeMs"`

@@ -2,14 +2,14 @@ package wire
 
 import "encoding/json"
 
-// The methods about single calls of tools.
+// Methods for single tool calls.
 const (
 	MethodToolsInvoke = "tools.invoke"
-	MethodToolsCalls  = "tools.calls" // our own
+	MethodToolsCalls  = "tools.calls" // not in OpenClaw
 )
 
-// ToolsInvoke is the parameters of tools.invoke. A caller with a key is answered
-// the same when it asks again.
+// ToolsInvoke holds the parameters of tools.invoke. A repeated call with the
+// same idempotency key gets the same answer.
 type ToolsInvoke struct {
 	Name       string          `json:"name"`
 	Args       json.RawMessage `json:"args,omitempty"`
@@ -18,8 +18,7 @@ type ToolsInvoke struct {
 	Key        string          `json:"idempotencyKey,omitempty"`
 }
 
-// ToolsInvoked is the result of tools.invoke, also of a call that came to
-// nothing.
+// ToolsInvoked is the result of tools.invoke, of failed calls, too.
 type ToolsInvoked struct {
 	OK            bool        `json:"ok"`
 	Name          string      `json:"toolName"`
@@ -29,13 +28,14 @@ type ToolsInvoked struct {
 	Error         *ToolError  `json:"error,omitempty"`
 }
 
-// ToolError says why a call came to nothing.
+// ToolError says why a call failed.
 type ToolError struct {
 	Code    string `json:"code"` // validation_error, not_found, forbidden, requires_approval, internal_error
 	Message string `json:"message"`
 }
 
-// ToolsCallsGet is the parameters of tools.calls: which calls.
+// ToolsCallsGet holds the parameters of tools.calls. Its fields filter the
+// calls.
 type ToolsCallsGet struct {
 	SessionKey string `json:"sessionKey,omitempty"`
 	RunID      string `json:"runId,omitempty"`
@@ -43,17 +43,17 @@ type ToolsCallsGet struct {
 	Decision   string `json:"decision,omitempty"`
 	Outcome    string `json:"outcome,omitempty"`
 	Since      int64  `json:"sinceMs,omitempty"`
-	Before     int64  `json:"before,omitempty"` // older than this one
+	Before     int64  `json:"before,omitempty"` // seq: older calls only
 	Limit      int    `json:"limit,omitempty"`  // 0: 50
 }
 
-// ToolsCalls is the result of tools.calls: calls of tools, the newest first.
+// ToolsCalls is the result of tools.calls: tool calls, newest first.
 type ToolsCalls struct {
 	Calls []ToolCalled `json:"calls"`
-	More  bool         `json:"more,omitempty"` // there are older ones
+	More  bool         `json:"more,omitempty"` // older calls exist
 }
 
-// CallClosed is the state of a call of which nothing more will be known.
+// CallClosed is the final state of a call.
 const CallClosed = "closed"
 
 // ToolCalled is the record of one call.
@@ -64,14 +64,14 @@ type ToolCalled struct {
 	Principal  string `json:"principal,omitempty"`
 	AgentID    string `json:"agentId"`
 	SessionKey string `json:"sessionKey"`
-	RunID      string `json:"runId,omitempty"` // "": of none
+	RunID      string `json:"runId,omitempty"` // "": outside of a run
 	Tool       string `json:"tool"`
-	Args       string `json:"args,omitempty"` // short, without secrets
+	Args       string `json:"args,omitempty"` // shortened, without secrets
 	State      string `json:"state"`          // planned, waiting, approved, started, denied, CallClosed
 	Effect     string `json:"effect,omitempty"`
 	Decision   string `json:"decision,omitempty"`
 	Rule       string `json:"rule,omitempty"`
-	Outcome    string `json:"outcome,omitempty"` // "": it was not begun, or is not known yet
+	Outcome    string `json:"outcome,omitempty"` // "": not started, or unknown
 	DurationMs int64  `json:"durationMs,omitempty"`
 	ApprovalID string `json:"approvalId,omitempty"`
 }

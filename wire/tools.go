@@ -4,29 +4,28 @@ package wire
 const (
 	MethodToolsCatalog   = "tools.catalog"
 	MethodToolsEffective = "tools.effective"
-	MethodToolsExplain   = "tools.explain" // our own
+	MethodToolsExplain   = "tools.explain" // not in OpenClaw
 )
 
-// ToolsGet is the parameters of tools.catalog.
+// ToolsGet holds the parameters of tools.catalog.
 type ToolsGet struct {
 	AgentID string `json:"agentId,omitempty"`
 }
 
-// ToolsCatalog is the result of tools.catalog: all tools that an agent may be
-// given.
+// ToolsCatalog is the result of tools.catalog: all tools available to an agent.
 type ToolsCatalog struct {
 	AgentID  string        `json:"agentId"`
 	Profiles []ToolProfile `json:"profiles"`
 	Groups   []ToolGroup   `json:"groups"`
 }
 
-// ToolProfile is a set of tools to begin with.
+// ToolProfile is a predefined set of tools.
 type ToolProfile struct {
 	ID    string `json:"id"` // minimal, coding, messaging, full
 	Label string `json:"label"`
 }
 
-// ToolGroup is tools that belong together.
+// ToolGroup is a group of related tools.
 type ToolGroup struct {
 	ID     string     `json:"id"`
 	Label  string     `json:"label"`
@@ -44,21 +43,21 @@ type ToolInfo struct {
 	Profiles    []string `json:"defaultProfiles"`
 }
 
-// ToolsEffectiveGet is the parameters of tools.effective.
+// ToolsEffectiveGet holds the parameters of tools.effective.
 type ToolsEffectiveGet struct {
 	AgentID    string `json:"agentId,omitempty"`
 	SessionKey string `json:"sessionKey"`
 }
 
-// ToolsEffective is the result of tools.effective: the tools that the next run
-// of a session is given.
+// ToolsEffective is the result of tools.effective: the tools of the session's
+// next run.
 type ToolsEffective struct {
 	AgentID string           `json:"agentId"`
 	Profile string           `json:"profile"` // minimal, coding, messaging, full
 	Groups  []EffectiveGroup `json:"groups"`
 }
 
-// EffectiveGroup is the tools of one source.
+// EffectiveGroup is the tools from one source.
 type EffectiveGroup struct {
 	ID     string          `json:"id"` // core
 	Label  string          `json:"label"`
@@ -66,26 +65,26 @@ type EffectiveGroup struct {
 	Tools  []EffectiveTool `json:"tools"`
 }
 
-// EffectiveTool is a tool that a run is given.
+// EffectiveTool is a tool of a run.
 type EffectiveTool struct {
 	ID          string `json:"id"`
 	Label       string `json:"label"`
-	Description string `json:"description"`    // in one line
-	Raw         string `json:"rawDescription"` // as the model is told of it
+	Description string `json:"description"`    // one line
+	Raw         string `json:"rawDescription"` // as the model gets it
 	Source      string `json:"source"`
 	Risk        string `json:"risk"`
 }
 
-// ToolsExplainGet is the parameters of tools.explain. Beside the session it
-// describes a conversation that there need not be.
+// ToolsExplainGet holds the parameters of tools.explain. The fields after
+// SessionKey describe a hypothetical run.
 type ToolsExplainGet struct {
-	Name       string `json:"name,omitempty"` // of one tool; "": all
+	Name       string `json:"name,omitempty"` // "": all tools
 	AgentID    string `json:"agentId,omitempty"`
 	SessionKey string `json:"sessionKey,omitempty"` // "": the agent's main session
 	Model      string `json:"model,omitempty"`      // provider/model; "": the session's
 	Sender     string `json:"sender,omitempty"`     // channel:id, or an id
 	Sandboxed  bool   `json:"sandboxed,omitempty"`
-	Depth      int    `json:"subagent,omitempty"` // of a subagent; 0: not one
+	Depth      int    `json:"subagent,omitempty"` // depth of the subagent; 0: not a subagent
 	MaxDepth   int    `json:"maxSpawnDepth,omitempty"`
 }
 
@@ -98,20 +97,20 @@ type ToolsExplained struct {
 	Warnings []string        `json:"warnings,omitempty"` // about the configuration
 }
 
-// ToolExplained says whether a tool is offered, and which steps looked at it.
+// ToolExplained says whether a tool is allowed, and which rules decided.
 type ToolExplained struct {
 	Name    string     `json:"name"`
 	Summary string     `json:"summary"`
-	Offered bool       `json:"offered"`
-	By      string     `json:"by,omitempty"`  // the step that removed it
-	Key     string     `json:"key,omitempty"` // of the configuration that said so
+	Allowed bool       `json:"offered"`
+	By      string     `json:"by,omitempty"`  // the rule that removed it
+	Key     string     `json:"key,omitempty"` // configuration key of that rule
 	Steps   []ToolRule `json:"steps"`
 }
 
-// ToolRule is what one rule says of a tool.
+// ToolRule is the verdict of one rule on a tool.
 type ToolRule struct {
 	Label   string `json:"label"`
 	Key     string `json:"key,omitempty"`
-	Keeps   bool   `json:"keeps"`
-	Pattern string `json:"pattern,omitempty"` // that matched
+	Allows  bool   `json:"keeps"`
+	Pattern string `json:"pattern,omitempty"` // the pattern that matched
 }

@@ -1,34 +1,34 @@
 package wire
 
-// The methods about what was spent.
+// Methods about usage and cost.
 const (
-	MethodUsageCost     = "usage.cost"
-	MethodUsageStatus   = "usage.status"
-	MethodSessionsUsage = "sessions.usage"
-	MethodUsageCourse   = "sessions.usage.timeseries"
-	MethodUsageLogs     = "sessions.usage.logs"
+	MethodUsageCost       = "usage.cost"
+	MethodUsageStatus     = "usage.status"
+	MethodSessionsUsage   = "sessions.usage"
+	MethodUsageTimeseries = "sessions.usage.timeseries"
+	MethodUsageLogs       = "sessions.usage.logs"
 )
 
-// UsageCost is the parameters of usage.cost.
+// UsageCost holds the parameters of usage.cost.
 type UsageCost struct {
-	Days       int    `json:"days,omitempty"` // 0: 30; not looked at when dates are given
+	Days       int    `json:"days,omitempty"` // 0: 30; ignored if dates are given
 	SessionKey string `json:"sessionKey,omitempty"`
 	Start      string `json:"startDate,omitempty"` // YYYY-MM-DD
-	End        string `json:"endDate,omitempty"`   // the last day that counts
-	Mode       string `json:"mode,omitempty"`      // when a day begins: utc, gateway: as where the gateway is, specific: as in Offset
+	End        string `json:"endDate,omitempty"`   // inclusive
+	Mode       string `json:"mode,omitempty"`      // time zone of the days: utc, gateway (the gateway's zone), specific (Offset)
 	Offset     string `json:"utcOffset,omitempty"` // UTC+2, UTC-3:30
 }
 
 // UsageReport is the result of usage.cost.
 type UsageReport struct {
-	UpdatedAt Millis     `json:"updatedAt"`
-	Days      int        `json:"days"`
-	Daily     []UsageDay `json:"daily"` // one per day, oldest first
-	Totals    UsageSum   `json:"totals"`
-	Models    []UsageOf  `json:"models"` // costliest first
+	UpdatedAt Millis       `json:"updatedAt"`
+	Days      int          `json:"days"`
+	Daily     []UsageDay   `json:"daily"` // one per day, oldest first
+	Totals    UsageSum     `json:"totals"`
+	Models    []ModelUsage `json:"models"` // most expensive first
 }
 
-// UsageSum is what several calls spent together.
+// UsageSum is the total of several model calls.
 type UsageSum struct {
 	Calls      int64            `json:"calls"`
 	Input      int64            `json:"input"`
@@ -37,45 +37,45 @@ type UsageSum struct {
 	CacheWrite int64            `json:"cacheWrite"`
 	Total      int64            `json:"totalTokens"`
 	Cost       float64          `json:"totalCost"`
-	Missing    int64            `json:"missingCostEntries"`           // calls without a price
-	Unpriced   map[string]int64 `json:"missingCostByModel,omitempty"` // of totals: by provider/model
+	Missing    int64            `json:"missingCostEntries"`           // calls with unknown price
+	Unpriced   map[string]int64 `json:"missingCostByModel,omitempty"` // totals only: calls by provider/model
 }
 
-// UsageDay is one day.
+// UsageDay is the usage of one day.
 type UsageDay struct {
 	Date string `json:"date"`
 	UsageSum
 }
 
-// UsageOf is one model.
-type UsageOf struct {
+// ModelUsage is the usage of one model.
+type ModelUsage struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
 	UsageSum
 }
 
-// UsageStatus is the result of usage.status: what providers say is left of
-// their quotas.
+// UsageStatus is the result of usage.status: the remaining quotas that
+// providers report.
 type UsageStatus struct {
 	UpdatedAt Millis          `json:"updatedAt"`
 	Providers []ProviderQuota `json:"providers"`
 }
 
-// ProviderQuota is what a provider says is left.
+// ProviderQuota is the remaining quota of a provider.
 type ProviderQuota struct {
 	Provider string `json:"provider"`
 	Name     string `json:"displayName"`
 }
 
-// SessionsUsageGet is the parameters of sessions.usage.
+// SessionsUsageGet holds the parameters of sessions.usage.
 type SessionsUsageGet struct {
 	Key     string `json:"key,omitempty"` // "": all sessions
 	AgentID string `json:"agentId,omitempty"`
-	Range   string `json:"range,omitempty"`     // 7d, 30d, 90d, 1y, all; not looked at when dates are given
+	Range   string `json:"range,omitempty"`     // 7d, 30d, 90d, 1y, all; ignored if dates are given
 	Limit   int    `json:"limit,omitempty"`     // of sessions; 0: 50
 	Start   string `json:"startDate,omitempty"` // YYYY-MM-DD
-	End     string `json:"endDate,omitempty"`   // the last day that counts
-	Mode    string `json:"mode,omitempty"`      // when a day begins: utc, gateway: as where the gateway is, specific: as in Offset
+	End     string `json:"endDate,omitempty"`   // inclusive
+	Mode    string `json:"mode,omitempty"`      // time zone of the days: utc, gateway (the gateway's zone), specific (Offset)
 	Offset  string `json:"utcOffset,omitempty"` // UTC+2, UTC-3:30
 }
 
@@ -84,12 +84,12 @@ type SessionsUsage struct {
 	UpdatedAt  Millis         `json:"updatedAt"`
 	Start      string         `json:"startDate"`
 	End        string         `json:"endDate"`
-	Sessions   []SessionUsage `json:"sessions"` // costliest first
-	Totals     UsageSum       `json:"totals"`   // of all sessions, also those that are not listed
+	Sessions   []SessionUsage `json:"sessions"` // most expensive first
+	Totals     UsageSum       `json:"totals"`   // of all sessions, listed or not
 	Aggregates UsageGroups    `json:"aggregates"`
 }
 
-// SessionUsage is what a session spent.
+// SessionUsage is the usage of one session.
 type SessionUsage struct {
 	Key       string      `json:"key"`
 	Label     string      `json:"label,omitempty"`
@@ -100,7 +100,7 @@ type SessionUsage struct {
 	Usage     UsageDetail `json:"usage"`
 }
 
-// UsageDetail is a sum with its days and models.
+// UsageDetail is a total, broken down by day and model.
 type UsageDetail struct {
 	UsageSum
 	Dates  []string     `json:"activityDates"`
@@ -108,14 +108,14 @@ type UsageDetail struct {
 	Models []UsageGroup `json:"modelUsage"`
 }
 
-// UsagePoint is what was spent on a day.
+// UsagePoint is the usage of one day.
 type UsagePoint struct {
 	Date   string  `json:"date"`
 	Tokens int64   `json:"tokens"`
 	Cost   float64 `json:"cost"`
 }
 
-// UsageGroups is the same sums, grouped.
+// UsageGroups is the totals grouped by several keys.
 type UsageGroups struct {
 	Sessions  int          `json:"sessionCount"`
 	Models    []UsageGroup `json:"byModel"`
@@ -124,7 +124,7 @@ type UsageGroups struct {
 	Daily     []UsagePoint `json:"daily"`
 }
 
-// UsageGroup is what a model, or a provider, was paid.
+// UsageGroup is the total of one model or provider.
 type UsageGroup struct {
 	Provider string   `json:"provider"`
 	Model    string   `json:"model,omitempty"`
@@ -132,28 +132,29 @@ type UsageGroup struct {
 	Totals   UsageSum `json:"totals"`
 }
 
-// UsageAgent is what an agent spent.
+// UsageAgent is the total of one agent.
 type UsageAgent struct {
 	AgentID string   `json:"agentId"`
 	Totals  UsageSum `json:"totals"`
 }
 
-// SessionUsageOf is the parameters of sessions.usage.timeseries and
+// SessionUsageGet holds the parameters of sessions.usage.timeseries and
 // sessions.usage.logs.
-type SessionUsageOf struct {
+type SessionUsageGet struct {
 	Key   string `json:"key"`
 	Limit int    `json:"limit,omitempty"` // of the messages of logs; 0: 200
 }
 
-// UsageCourse is the result of sessions.usage.timeseries: what the session spent
-// in the course of its conversation.
-type UsageCourse struct {
-	SessionID string      `json:"sessionId"`
-	Points    []UsageStep `json:"points"` // oldest first; at most 200, several calls in one when there were more
+// UsageTimeseries is the result of sessions.usage.timeseries: the usage of a
+// session over time.
+type UsageTimeseries struct {
+	SessionID string                 `json:"sessionId"`
+	Points    []UsageTimeseriesPoint `json:"points"` // oldest first; at most 200, calls are merged if there are more
 }
 
-// UsageStep is what was spent up to a time, and since the step before.
-type UsageStep struct {
+// UsageTimeseriesPoint is the usage since the previous step, and the cumulative
+// usage.
+type UsageTimeseriesPoint struct {
 	Time       Millis  `json:"timestamp"`
 	Input      int64   `json:"input"`
 	Output     int64   `json:"output"`
@@ -165,8 +166,7 @@ type UsageStep struct {
 	Spent      float64 `json:"cumulativeCost"`
 }
 
-// UsageLogs is the result of sessions.usage.logs: what was said, with what it
-// cost.
+// UsageLogs is the result of sessions.usage.logs: messages and their cost.
 type UsageLogs struct {
 	Logs []UsageLog `json:"logs"` // oldest first
 }
@@ -177,5 +177,5 @@ type UsageLog struct {
 	Role    string   `json:"role"`
 	Content string   `json:"content"` // as text; tools as "[Tool: name]", results below "[Tool Result]"
 	Tokens  int64    `json:"tokens,omitempty"`
-	Cost    *float64 `json:"cost,omitempty"` // nil: no price is known
+	Cost    *float64 `json:"cost,omitempty"` // nil: unknown price
 }

@@ -10,31 +10,37 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chela-ai/chela/internal/settings"
+	"github.com/chela-ai/chela/internal/app/standard"
 )
 
-// config is a configuration by sections.
+// conf is a configuration by sections.
 type conf map[string]string
 
 func (c conf) Section(path string) json.RawMessage {
 	if s, ok := c[path]; ok {
 		return json.RawMessage(s)
 	}
-	return nil
-}
-
-// read returns the settings of a configuration that is good.
-func read(t *testing.T, c conf) *settings.Settings {
-	t.Helper()
-	o, err := settings.Read(c)
-	if err != nil {
-		t.Fatal(err)
+	above, name, ok := cutLast(path)
+	if !ok {
+		return nil
 	}
-	return &o
+	var members map[string]json.RawMessage
+	if json.Unmarshal(c.Section(above), &members) != nil {
+		return nil
+	}
+	return members[name]
 }
 
-// answers is an HTTP client that is answered by URL; where nothing is said,
-// nobody listens.
+// cutLast cuts the last step off a path.
+func cutLast(path string) (above, name string, ok bool) {
+	i := strings.LastIndexByte(path, '.')
+	if i < 0 {
+		return "", path, false
+	}
+	return path[:i], path[i+1:], true
+}
+
+// answers is an HTTP transport with responses by URL; other requests fail.
 type answers map[string]string
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -45,7 +51,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// on returns the options of an engine that is not started.
+// on returns the options of an engine.
 func on(t *testing.T, env map[string]string, net answers) Options {
 	t.Helper()
 	return Options{
@@ -63,3 +69,6 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// standardBuild is the build with the standard parts.
+var standardBuild = starter{standard.Register}

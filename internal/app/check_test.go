@@ -8,14 +8,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/chela-ai/chela/internal/cli"
+	"github.com/chela-ai/chela/internal/app/doctor"
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
 func TestCheck(t *testing.T) {
 	found := func(t *testing.T, s cli.Start) (status map[string]string, all string) {
 		t.Helper()
 		status = map[string]string{}
-		for _, f := range check(t.Context(), s) {
+		for _, f := range (doctor.Doctor{Registry: standard.New()}).Check(t.Context(), s) {
 			if f.Name != "bash" && f.Name != "git" {
 				status[f.Name] = f.Status
 			}
@@ -24,7 +26,7 @@ func TestCheck(t *testing.T) {
 		return status, all
 	}
 	const ok, warn, fail = cli.StatusOK, cli.StatusWarn, cli.StatusFail
-	t.Run("an engine that runs", func(t *testing.T) {
+	t.Run("with a running engine", func(t *testing.T) {
 		s := home(t, `{agents: {defaults: {model: "offline/assistant"}}}`)
 		begun(t, s)
 		got, all := found(t, s)
@@ -33,7 +35,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s\n%s", diff, all)
 		}
 	})
-	t.Run("one that has ended", func(t *testing.T) {
+	t.Run("after the engine has ended", func(t *testing.T) {
 		s := home(t, offlineConf)
 		begun(t, s).Close(t.Context())
 		got, all := found(t, s)
@@ -41,13 +43,13 @@ func TestCheck(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s\n%s", diff, all)
 		}
-		if !strings.Contains(all, "database: whole") {
+		if !strings.Contains(all, "database: undamaged") {
 			t.Error(all)
 		}
 	})
-	t.Run("what is wrong, and no key", func(t *testing.T) {
+	t.Run("problems are found without showing a key", func(t *testing.T) {
 		s := home(t, `{agents: {defaults: {model: "openai/gpt-5"}}, models: {providers: {groq: {apiKey: "sk-canary"}}}, nonsense: 1}`)
-		write(t, filepath.Join(s.State, databaseName), strings.Repeat("this is no database. ", 300))
+		write(t, filepath.Join(s.State, standard.New().DefaultStore().File), strings.Repeat("this is no database. ", 300))
 		if err := os.Chmod(s.State, 0o750); err != nil {
 			t.Fatal(err)
 		}
@@ -66,17 +68,17 @@ func TestCheck(t *testing.T) {
 			t.Error("a key was printed")
 		}
 	})
-	t.Run("a place where no directory can be made", func(t *testing.T) {
+	t.Run("a directory that cannot be created", func(t *testing.T) {
 		if _, err := os.Stat("/proc/self"); err != nil {
-			t.Skip("no such place here")
+			t.Skip("there is no /proc")
 		}
 		s := home(t, "{}")
 		s.State = "/proc/none/chela"
-		if got, all := found(t, s); got["state directory"] != fail || !strings.Contains(all, "/proc/none/chela cannot be made") {
+		if got, all := found(t, s); got["state directory"] != fail || !strings.Contains(all, "/proc/none/chela cannot be created") {
 			t.Error(all)
 		}
 	})
-	t.Run("a key is said to be there, not what it is", func(t *testing.T) {
+	t.Run("the source of a key is shown, but not the key", func(t *testing.T) {
 		s := home(t, `{agents: {defaults: {model: "openai/gpt-5"}}}`)
 		t.Setenv("OPENAI_API_KEY", "")
 		os.Unsetenv("OPENAI_API_KEY")

@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/client"
-	"github.com/chela-ai/chela/internal/config"
+	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/wire"
 )
 
 const canary = "canary-8c1e77"
 
-// TestConfigGet: what clients are told of the configuration, of the providers
-// and of the models holds no secret of it, whole, broken or edited since.
+// TestConfigGet checks that clients see no secret of the configuration, the providers
+// and the models, whether the file is valid, broken or edited.
 func TestConfigGet(t *testing.T) {
 	t.Parallel()
 	o := on(t, nil, nil)
@@ -54,7 +54,7 @@ func TestConfigGet(t *testing.T) {
 				t.Errorf("%s: %v", method, err)
 			}
 			if strings.Contains(string(raw), canary) {
-				t.Errorf("%s tells a secret: %s", method, raw)
+				t.Errorf("%s shows a secret: %s", method, raw)
 			}
 		}
 		var s wire.ConfigSnapshot
@@ -65,12 +65,12 @@ func TestConfigGet(t *testing.T) {
 	}
 	s := get()
 	if !s.Valid || !s.Exists || s.Path != o.ConfigPath || s.Hash == "" || s.Hash != s.Applied || s.Hash == tree.Hash() || !strings.Contains(s.Raw, "19000") {
-		t.Errorf("as it was started: %+v", s)
+		t.Errorf("after the start: %+v", s)
 	}
 
 	write(t, o.ConfigPath, strings.Replace(good, "19000", "19001", 1))
 	if s := get(); s.Hash == s.Applied || !strings.Contains(string(s.Parsed), "19001") || !strings.Contains(string(s.Runtime), "19000") {
-		t.Errorf("edited since: %s, in force %s", s.Parsed, s.Runtime)
+		t.Errorf("after an edit: %s, in use %s", s.Parsed, s.Runtime)
 	}
 	write(t, o.ConfigPath, `{gateway: {port: "sk-`+canary+`", auth: {token: ["`+canary+`"]}}}`)
 	if s := get(); s.Valid || len(s.Issues) == 0 || s.Issues[0].Path == "" || string(s.Parsed) != "{}" {

@@ -1,9 +1,10 @@
 // Package app assembles the parts into an engine: [New] makes everything in
-// order, top to bottom, and [Engine.Close] stops it in the opposite one.
-// [Start] is what the command line calls: it makes the engine of the state
-// directory in this process, or, when another process owns the directory,
-// dials that one's.
+// order, from top to bottom, and [Engine.Close] stops it in the opposite order.
+// [Start] is what the command line calls: it makes the engine of a state
+// directory in this process, or connects to the process that owns the directory.
 //
-// The package decodes the configuration into what each part needs; no part
-// sees more of it.
+// The parts of a build are listed in package standard. A configuration is turned
+// into profiles for runs by package profile. When the configuration changes, the
+// engine first makes everything anew, which may fail, then replaces the current
+// values, which cannot fail, and then reconciles channels and services.
 package app

@@ -14,141 +14,129 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/chela-ai/chela/internal/allowlist"
-	"github.com/chela-ai/chela/internal/bus"
-	"github.com/chela-ai/chela/internal/channel"
-	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/deliver"
-	"github.com/chela-ai/chela/internal/dispatch"
-	"github.com/chela-ai/chela/internal/egress"
-	"github.com/chela-ai/chela/internal/endpoint"
-	"github.com/chela-ai/chela/internal/gateway"
-	"github.com/chela-ai/chela/internal/hook"
-	"github.com/chela-ai/chela/internal/httpapi"
-	"github.com/chela-ai/chela/internal/inbound"
-	"github.com/chela-ai/chela/internal/invoke"
-	"github.com/chela-ai/chela/internal/lane"
-	"github.com/chela-ai/chela/internal/llm"
-	"github.com/chela-ai/chela/internal/media"
-	"github.com/chela-ai/chela/internal/meter"
-	"github.com/chela-ai/chela/internal/method/system"
-	"github.com/chela-ai/chela/internal/prompt"
-	"github.com/chela-ai/chela/internal/route"
-	"github.com/chela-ai/chela/internal/secret"
-	"github.com/chela-ai/chela/internal/session"
-	"github.com/chela-ai/chela/internal/settings"
-	"github.com/chela-ai/chela/internal/standard"
-	"github.com/chela-ai/chela/internal/statedir"
-	"github.com/chela-ai/chela/internal/store"
-	"github.com/chela-ai/chela/internal/store/sqlite"
-	"github.com/chela-ai/chela/internal/tool"
-	"github.com/chela-ai/chela/internal/upkeep"
+	"github.com/chela-ai/chela/internal/app/backup"
+	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/app/methods"
+	"github.com/chela-ai/chela/internal/app/metrics"
+	"github.com/chela-ai/chela/internal/app/profile"
+	"github.com/chela-ai/chela/internal/app/services"
+	"github.com/chela-ai/chela/internal/app/settings"
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/egress"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/channels"
+	"github.com/chela-ai/chela/internal/engine/deliver"
+	"github.com/chela-ai/chela/internal/engine/dispatch"
+	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/kit/lane"
+	"github.com/chela-ai/chela/internal/kit/secret"
+	"github.com/chela-ai/chela/internal/surface/gateway"
+	"github.com/chela-ai/chela/internal/surface/httpapi"
+	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
 )
 
 // Version is what `chela version` prints.
 const Version = "0.1.0"
 
-// cacheBytes bounds the compiled transcripts of all sessions together.
+// cacheBytes limits the memory for compiled transcripts of all sessions together.
 const cacheBytes = 48 << 20
 
-// Options is what an engine is made of. Tests give their own HTTP client,
-// channels and steps; the product leaves those out.
+// Options is what an engine is made of. Tests set the fields below Register.
 type Options struct {
 	Log    *slog.Logger
 	State  string            // state directory, absolute
 	Config settings.Sections // the configuration
-	// ConfigPath is its file, to be shown; empty: there is none.
+	// ConfigPath is the file of the configuration, for clients to show; "": none.
 	ConfigPath string
 	Env        func(string) string // environment variables: keys, the home directory
-	// EnvOf returns them when the configuration is another one; nil: the same.
+	// EnvOf returns the variables for another configuration; nil: the same.
 	EnvOf func(settings.Sections) func(string) string
-	// Environ is where commands get their variables from; nil: os.Environ().
+	// Environ is the source of the variables of commands; nil: os.Environ().
 	Environ []string
-	HTTP    *http.Client // the way to models; nil: the network
-
-	// Channels are the messaging accounts by channel name.
-	Channels map[string]channel.Channel
-	Limits   map[string]channel.Limits
-
-	// Tools, and hooks of the tool door, beside those of this program.
-	Tools  []tool.Tool
-	Before []hook.Before
-	After  []hook.After
-
-	// Providers answer in place of those that the configuration describes, by
-	// their ids.
-	Providers map[string]llm.Provider
-	// NoProbe keeps the choice of a model from asking the ports of this machine.
-	NoProbe bool
-
-	// Secrets is told the secrets that are known; nil: a Redactor of its own.
+	// Secrets collects all secrets, so that logs can redact them; nil: a Redactor of
+	// the engine's own.
 	Secrets *secret.Redactor
-
-	// Step is called at named points of a run; see dispatch.Options.
-	Step func(string)
-	// Wrap stands between the engine and its store; nil: nothing does.
-	Wrap func(store.Store) store.Store
-	// Sole says that the process is the engine's alone, and its settings too.
-	Sole bool
-	// NoSocket keeps other processes from attaching.
-	NoSocket bool
+	// Exclusive says that the process belongs to the engine, with its runtime
+	// settings.
+	Exclusive bool
 	// Listen opens the gateway's port; nil: there is none.
 	Listen *endpoint.Listen
+	// Register registers the parts of the build; nil: standard.Register.
+	Register func(*standard.Registry)
+
+	HTTP      *http.Client                  // for model providers; nil: the network
+	Providers map[string]llm.Provider       // used instead of the configured providers, by id
+	NoProbe   bool                          // do not look for model servers on this machine
+	NoSocket  bool                          // other processes cannot attach
+	Step      func(string)                  // called at named points of a run; see runner.Options
+	Wrap      func(store.Store) store.Store // replaces the engine's store; nil: it is used as it is
 }
 
-// place is what the gateway's port belongs to.
-func (o *Options) place() endpoint.Place {
-	return endpoint.Place{Log: o.Log, State: o.State, Env: o.Env, Secrets: o.Secrets}
+// endpointEnv is what the gateway's port may use.
+func (o *Options) endpointEnv() endpoint.Env {
+	return endpoint.Env{Log: o.Log, State: o.State, Env: o.Env, Secrets: o.Secrets}
 }
 
 // Engine is the running application.
 type Engine struct {
-	o     Options
-	db    *sqlite.DB
-	files *media.Files
-	bus   *bus.Bus
-	post  *deliver.Worker
-	pipe  *gateway.Pipe
-	sock  net.Listener
-	port  *port    // nil: there is none
-	ui    *os.Root // files of the Control UI; may be nil
-	web   []httpapi.Route
-	gate  *gateway.Server
-	tools *invoke.Door
-	desk  *invoke.Desk // for calls of tools that no model asks for
-	meter *meter.Meter
-	lock  *statedir.Lock
-	stop  context.CancelFunc // ends what takes messages and works on them
-	quit  context.CancelFunc // ends what sends answers
-	work  sync.WaitGroup     // parts that stop before clients are told
-	parts sync.WaitGroup     // parts that stop after it
+	o        Options
+	registry *standard.Registry
+	lock     *statedir.Lock
+	db       standard.Database
+	store    store.Store // db, or what Options.Wrap made of it
+	files    *media.Files
+	bus      *bus.Bus
+	lanes    *lane.Lanes
+	executor *invoke.Executor
+	direct   *invoke.Direct // for tool calls that no model makes
+	delivery *deliver.Worker
+	channels *channels.Supervisor
+	metrics  *metrics.Metrics
+	gateway  *methods.Gateway
+	started  time.Time
+	instance string // id of this start
 
-	started time.Time
-	boot    string
-	profile atomic.Pointer[profiles] // of the configuration that is in force
-	lanes   *lane.Lanes
-	store   store.Store
-	reload  reload
-	state   system.Options
+	profiles *profile.Factory
+	current  profile.Current // of the configuration in force
+	makers   []services.Maker
+	reload   reload
 
-	draining atomic.Bool   // it is about to end
-	again    chan struct{} // a start is asked for
-
-	mu    sync.Mutex
-	ended map[string]error // parts that ended though they should not
+	work     *services.Supervisor // accepts messages and works on them
+	outbound *services.Supervisor // sends answers; ends after work
+	serving  sync.WaitGroup       // goroutines that serve listeners
+	pipe     *gateway.Pipe
+	socket   net.Listener
+	port     *port           // nil: there is none
+	ui       *os.Root        // files of the Control UI; may be nil
+	web      []httpapi.Route // that the port serves
+	sweepErr error           // set before Close waits for work
+	draining atomic.Bool     // the engine is stopping
+	restart  chan struct{}   // cap 1: a restart was requested
 }
 
-// New starts an engine on the state directory. statedir.ErrOwned is in the chain of the
-// error when another process owns it.
+// New starts an engine on the state directory. The chain of the error contains
+// statedir.ErrOwned when another process owns the directory.
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
-	pile()
-	e := &Engine{o: o, started: time.Now(), boot: uuid.NewString(), meter: meter.New(), ended: map[string]error{}, again: make(chan struct{}, 1)}
-	lock, err := statedir.Own(o.State)
-	if err != nil {
+	e := &Engine{o: o, registry: new(standard.Registry), started: time.Now(), instance: uuid.NewString(), metrics: metrics.New(), restart: make(chan struct{}, 1)}
+	if o.Register == nil {
+		o.Register = standard.Register
+	}
+	o.Register(e.registry)
+	if e.o.Secrets == nil {
+		e.o.Secrets = new(secret.Redactor)
+	}
+	if e.lock, err = statedir.Own(o.State); err != nil {
 		return nil, err
 	}
-	e.lock = lock
 	defer func() {
 		if err != nil {
 			e.Close(context.WithoutCancel(ctx))
@@ -158,215 +146,273 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.o.Secrets == nil {
-		e.o.Secrets = new(secret.Redactor)
-	}
 	if err := e.listen(ctx); err != nil {
 		return nil, err
 	}
-	e.db, err = sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(o.State, databaseName), Log: o.Log})
-	if err != nil {
-		return nil, damaged(err)
-	}
-	var st store.Store = e.db
-	if o.Wrap != nil {
-		st = o.Wrap(st)
-	}
-	if e.files, err = openMedia(&opts, o.State); err != nil {
+	if err := e.openStore(ctx, &opts); err != nil {
 		return nil, err
 	}
-	e.reload.keys = keysAt(o.State)
-	e.store, e.bus, e.lanes = st, bus.New(o.Log), new(lane.Lanes)
-	e.post = e.delivery(st)
-	p, err := e.prepare(ctx, e.o, &opts, &kept{
-		commands: background(&opts, st, o), ruleFile: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{},
-	}, nil)
+	e.bus, e.lanes = bus.New(o.Log), new(lane.Lanes)
+	e.channels = channels.New(channels.Options{
+		Log: o.Log, Factories: e.registry.Channels(), HTTP: e.publicHTTP(), Dir: filepath.Join(o.State, "channels"),
+	})
+	e.delivery = deliver.New(deliver.Options{
+		Log: o.Log, Store: e.store, Bus: e.bus, Load: e.files.Load, Typing: true,
+		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
+		Channel: e.channels.Acquire, Limits: e.channels.Limits,
+	})
+	if e.profiles, err = profile.NewFactory(profile.Options{
+		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Environ: o.Environ, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
+		Delivery: e.delivery, Channels: e.channelErrors, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe,
+	}, o.Config); err != nil {
+		return nil, err
+	}
+	e.reload.keys = keysChanged(o.State)
+	g, err := e.profiles.New(ctx, profile.Config{Sections: o.Config, Env: o.Env}, &opts, nil)
 	if err != nil {
 		return nil, err
 	}
-	e.enforce(p)
-	return e, e.assemble(ctx, st)
+	e.adopt(g)
+	return e, e.assemble(ctx)
 }
 
-// now returns what holds for the next run.
-func (e *Engine) now() *profiles { return e.profile.Load() }
+// openStore opens the database and the directory of media files.
+func (e *Engine) openStore(ctx context.Context, opts *settings.Settings) (err error) {
+	if e.db, err = e.registry.DefaultStore().Open(ctx, e.databasePath(), e.o.Log); err != nil {
+		return err
+	}
+	e.store = e.db
+	if e.o.Wrap != nil {
+		e.store = e.o.Wrap(e.store)
+	}
+	e.files, err = media.Open(filepath.Join(e.o.State, media.Dir), opts.Agent.ImageSide)
+	return err
+}
 
-// knows reports whether there is such an agent.
-func (e *Engine) knows(id chela.AgentID) bool { return e.now().opts.Has(id) }
+func (e *Engine) databasePath() string {
+	return filepath.Join(e.o.State, e.registry.DefaultStore().File)
+}
 
-// assemble makes the parts and starts them.
-func (e *Engine) assemble(ctx context.Context, st store.Store) error {
-	log := e.o.Log
-	events, post := e.bus, e.post
-	cache := session.NewCache(cacheBytes)
+// now returns the Generation in force, which the next run uses.
+func (e *Engine) now() *profile.Generation { return e.current.Load() }
 
-	e.tools = e.newDoor()
-	conductor := dispatch.New(dispatch.Options{
-		Log: log, Store: st, Bus: events, Owner: e.boot, Lanes: e.lanes, Cache: cache,
-		Door: e.tools, Profile: func(m session.Meta) (*dispatch.Profile, error) { return e.now().of(m) },
-		Ended: []dispatch.Ended{post.Ended}, Step: e.o.Step,
+// assemble makes the other parts and starts them.
+func (e *Engine) assemble(ctx context.Context) error {
+	o := &e.o
+	hooks, err := e.registry.NewHooks(standard.HookEnv{Log: o.Log, Redact: o.Secrets.Redact}, o.Config.Section)
+	if err != nil {
+		return err
+	}
+	e.executor = invoke.New(invoke.Options{
+		Log: o.Log, Redact: o.Secrets.Redact, StoreImage: e.files.StorePart, Before: hooks.Before, After: append(hooks.After, e.metrics.Hook()),
 	})
-	gate := inbound.New(inbound.Options{
-		Log: log, Store: st, Bus: events, Route: e.route, Version: Version, Started: e.started,
-		Reserve: func(key chela.SessionKey) inbound.Place {
-			if p := conductor.Reserve(key); p != nil {
-				return p
+	e.direct = invoke.NewDirect(invoke.DirectOptions{
+		Executor: e.executor, Store: e.store, Default: chela.DefaultAgent, Agent: e.current.HasAgent,
+		Direct: e.current.Direct, Scope: e.current.Scope,
+	})
+	dispatcher := dispatch.New(dispatch.Options{Lanes: e.lanes, Runner: runner.Options{
+		Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.instance, Cache: session.NewCache(cacheBytes), Executor: e.executor,
+		Profiles: &e.current, Ended: []runner.Ended{e.delivery.Ended}, Step: o.Step,
+	}})
+	in := e.inbound(dispatcher)
+	e.gateway = methods.New(methods.Options{
+		Log: o.Log, Version: Version, State: o.State, Database: e.databasePath(), Instance: e.instance, Started: e.started,
+		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Dispatcher: dispatcher, Direct: e.direct, Channels: e.channels,
+		Current: &e.current, Config: configuration{e}, Port: portInfo{e}, Backup: e.backup,
+	})
+	e.makers = e.serviceMakers()
+	e.outbound, e.work = services.New(ctx, o.Log), services.New(ctx, o.Log)
+	if err := e.open(); err != nil {
+		return err
+	}
+	return e.run(dispatcher, in)
+}
+
+// run starts everything that works in the background, and serves connections.
+func (e *Engine) run(dispatcher *dispatch.Dispatcher, in *inbound.Gate) error {
+	o := &e.o
+	e.outbound.Start("delivery", e.delivery.Run)
+	if e.lock.Killed() {
+		e.work.Start("sweep", func(ctx context.Context) error {
+			_, e.sweepErr = e.registry.Sweep(ctx, o.Log, standard.SandboxEnv{State: o.State})
+			return e.sweepErr
+		})
+	}
+	e.work.Start("dispatcher", together(dispatcher.Run, e.profiles.RunCommands))
+	e.work.Start("configuration", e.watch)
+	accounts, err := e.channels.Prepare(o.Config.Section)
+	if err != nil {
+		o.Log.Error("channels", "err", err) // the others run
+	}
+	e.channels.Apply(accounts)
+	e.work.Start("channels", func(ctx context.Context) error { return e.channels.Run(ctx, in.Receive) })
+	plan, err := e.work.Prepare(e.makers, o.Config.Section)
+	if err != nil {
+		return err
+	}
+	e.work.Apply(plan)
+	e.pipe = gateway.NewPipe()
+	e.serve(e.pipe, e.gateway.Upgrade(owner("process")))
+	if o.NoSocket {
+		return nil
+	}
+	if e.socket, err = statedir.Listen(o.State); err != nil {
+		return err
+	}
+	e.serve(e.socket, e.gateway.Upgrade(owner("socket")))
+	return nil
+}
+
+// together runs two functions at the same time. The runs in progress wait for
+// commands in the background, so that both must be stopped together.
+func together(a, b func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var errA, errB error
+		var wg sync.WaitGroup
+		wg.Go(func() { errA = a(ctx) })
+		wg.Go(func() { errB = b(ctx) })
+		wg.Wait()
+		return errors.Join(errA, errB)
+	}
+}
+
+// inbound makes the part that admits messages.
+func (e *Engine) inbound(d *dispatch.Dispatcher) *inbound.Gate {
+	return inbound.New(inbound.Options{
+		Log: e.o.Log, Store: e.store, Bus: e.bus, Version: Version, Started: e.started,
+		Reserve: func(key chela.SessionKey) inbound.Reservation {
+			if r := d.Reserve(key); r != nil {
+				return r
 			}
 			return nil
 		},
-		Live: conductor.Live, Abort: conductor.Abort, Decide: conductor.Decide, Tools: e.offered, Configuration: e.hand,
-		Reset:   func(session.Meta) session.ResetPolicy { return e.now().opts.Session.Reset },
-		Catalog: func() llm.Catalog { return e.now().models.Catalog() },
-		Model:   func(m session.Meta) llm.Model { return e.now().model(m) },
-		Inherit: func(m session.Meta) inbound.Settings { return e.now().inherited(m) },
-		Chunks:  post.Chunks, Access: e.access, Keep: e.files.Keep,
+		Live: d.Live, Abort: d.Abort, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
+		Route: e.current.Route, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset,
+		Catalog: e.current.Catalog, Model: e.current.Model, Inherit: e.current.Inherited,
 	})
-	e.desk = e.newDesk(e.tools, st)
-	e.gate = e.server(parts{store: st, bus: events, gate: gate, conductor: conductor})
-	if err := e.open(st, events); err != nil {
-		return err
-	}
+}
 
-	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	send, quit := context.WithCancel(context.WithoutCancel(ctx))
-	e.stop, e.quit = stop, quit
-	if e.lock.Killed() {
-		e.start(&e.work, "sweep", func() error {
-			_, err := standard.Sweep(run, log, e.o.State)
-			return err
-		})
+// serviceMakers returns how the registered services are made.
+func (e *Engine) serviceMakers() []services.Maker {
+	env := standard.ServiceEnv{
+		Log: e.o.Log, State: e.o.State, Store: e.store, Bus: e.bus, HTTP: e.publicHTTP(), Exclusive: e.o.Exclusive && e.o.Env("GOMAXPROCS") == "",
+		Check: func(ctx context.Context) error {
+			if c, ok := e.db.(standard.Checker); ok {
+				return c.Check(ctx)
+			}
+			return nil
+		},
+		Sweep: e.sweepMedia,
 	}
-	e.start(&e.work, "upkeep", func() error {
-		return upkeep.Work{Log: log, Store: st, Check: e.db.Check, Sweep: sweeper{e.files, st}.sweep, Deleted: deletions(run, events)}.Run(run)
+	return e.registry.Services(env)
+}
+
+// publicHTTP returns a function that makes an HTTP client for public addresses,
+// once.
+func (e *Engine) publicHTTP() func() *http.Client {
+	return sync.OnceValue(func() *http.Client {
+		return egress.Client(egress.Options{Proxy: egress.Proxies(e.o.Env), ProxyResolves: true})
 	})
-	e.start(&e.work, "conductor", func() error { return conductor.Run(run) })
-	e.start(&e.work, "configuration", func() error { return e.watch(run) })
-	e.start(&e.work, "commands", func() error { return e.now().serveCommands(run, events) })
-	e.start(&e.work, "rest", func() error { return rest(run, events) })
-	if e.o.Sole && e.o.Env("GOMAXPROCS") == "" {
-		e.start(&e.work, "processors", func() error { return processors(run, events) })
-	}
-	for name, ch := range e.o.Channels {
-		e.start(&e.work, "channel "+name, func() error {
-			return ch.Run(run, func(ctx context.Context, in chela.Inbound) error { return gate.Receive(ctx, in) })
-		})
-	}
-	e.start(&e.parts, "delivery", func() error { return post.Run(send) })
-	e.pipe = gateway.NewPipe()
-	e.start(&e.parts, "gateway", func() error { return e.gate.Serve(e.pipe, e.gate.Upgrade(owner("process"))) })
-	if !e.o.NoSocket {
-		sock, err := statedir.Listen(e.o.State)
-		if err != nil {
+}
+
+// sweepMedia removes the media files that no row refers to.
+func (e *Engine) sweepMedia(ctx context.Context) (int, error) {
+	return e.files.Sweep(ctx, func(ctx context.Context) (refs []string, err error) {
+		err = e.store.View(ctx, func(r store.Reader) error {
+			refs, err = r.Media()
 			return err
+		})
+		return refs, err
+	})
+}
+
+// backup writes a copy of the database while it is in use.
+func (e *Engine) backup(ctx context.Context, file string) error {
+	b, ok := e.db.(standard.Backuper)
+	if !ok {
+		return chela.Errorf(chela.CodeInvalid, "this database cannot be copied while it is in use")
+	}
+	return backup.WithMedia(e.o.State, file, func() error { return b.Backup(ctx, file) })
+}
+
+// channelErrors returns the configured channels, with why one is not running.
+func (e *Engine) channelErrors() map[string]string {
+	out := map[string]string{}
+	for name, accounts := range e.channels.States() {
+		out[name] = ""
+		for _, err := range accounts {
+			if err != nil {
+				out[name] = err.Error()
+			}
 		}
-		e.sock = sock
-		e.start(&e.parts, "gateway", func() error { return e.gate.Serve(sock, e.gate.Upgrade(owner("socket"))) })
 	}
-	return nil
+	return out
 }
 
-// open serves other programs on the gateway's port.
-func (e *Engine) open(st store.Store, events *bus.Bus) error {
-	if e.port == nil {
-		return nil
-	}
-	p := e.port
-	var err error
-	if p.door, p.token, p.made, err = p.o.Door(e.o.place(), st, e.asked); err != nil {
-		return err
-	}
-	e.o.Secrets.Add(p.token)
-	if p.o.Opens(e.o.place(), hooksToken(e.o)) {
-		e.o.Log.Warn("hooks.token is the credential of the gateway: whoever may call a hook may do everything", "hint", "openssl rand -hex 24")
-	}
-	e.meter.Watch(events)
-	routes, err := e.routes(p, st)
-	if err != nil {
-		return err
-	}
-	e.web = httpapi.Routes(routes)
-	l := p.lobby.Next()
-	e.start(&e.parts, "port", func() error { return e.gate.Serve(l, httpapi.New(routes)) })
-	attrs := []any{"url", p.url, "auth", p.door.Mode()}
-	if p.pin != "" {
-		attrs = append(attrs, "certificate", p.pin)
-	}
-	e.o.Log.Info("gateway listens", attrs...)
-	return nil
-}
-
-// start runs a part until the engine is closed, in the group with which it
-// stops.
-func (e *Engine) start(group *sync.WaitGroup, name string, run func() error) {
-	group.Go(func() {
-		if err := run(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
-			e.o.Log.Error("part ended", "part", name, "err", err)
-			e.mu.Lock()
-			e.ended[name] = err
-			e.mu.Unlock()
+// serve serves a listener until it is closed.
+func (e *Engine) serve(l net.Listener, h http.Handler) {
+	e.serving.Go(func() {
+		if err := e.gateway.Serve(l, h); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+			e.o.Log.Error("gateway stopped serving", "address", l.Addr().String(), "err", err)
 		}
 	})
 }
 
-// owner says who a connection from inside the state directory is: the
-// directory is open to its owner only.
+// owner authenticates connections from inside the state directory, which is open
+// to its owner only.
 func owner(credential string) gateway.Authenticator { return gateway.Trust(chela.Owner(credential)) }
 
-// channel returns a messaging account by the name of its channel.
-func (e *Engine) channel(name string, _ chela.AccountID) (channel.Channel, channel.Limits, bool) {
-	ch, ok := e.o.Channels[name]
-	return ch, e.o.Limits[name], ok
+// EntryPoints returns the methods of the gateway and the HTTP routes of its port,
+// as they are served. There are no routes without a port.
+func (e *Engine) EntryPoints() ([]rpc.MethodInfo, []httpapi.Route) {
+	return e.gateway.MethodInfos(), e.web
 }
 
 // Dial connects to the engine's gateway over memory.
 func (e *Engine) Dial(ctx context.Context) (net.Conn, error) { return e.pipe.Dial(ctx) }
 
-// Close stops the engine. Runs in progress get time to end, and their clients
-// see it; then clients are told, and what is not done by then is resumed at the
-// next start. It takes little longer than ctx lasts.
+// Close stops the engine. Runs in progress get time to end, and their clients see
+// them end; then clients are disconnected. Unfinished work resumes at the next
+// start. Close takes little longer than ctx lasts.
 func (e *Engine) Close(ctx context.Context) error {
 	return e.close(ctx, wire.Shutdown{Reason: "gateway stopping"})
 }
 
-// Renew is Close for an engine that is started again at once: clients are told
-// that it comes back.
+// Renew is Close for an engine that is started again at once, which it tells the
+// clients.
 func (e *Engine) Renew(ctx context.Context) error {
-	return e.close(ctx, wire.Shutdown{Reason: "gateway restarting", RestartMs: back.Milliseconds()})
+	return e.close(ctx, wire.Shutdown{Reason: "gateway restarting", RestartMs: restartTime.Milliseconds()})
 }
 
-// back is how long a restart takes at most, as clients are told.
-const back = 2 * time.Second
+// restartTime is the longest duration of a restart, for clients.
+const restartTime = 2 * time.Second
 
-// parting is how long clients may take to hear that the gateway stops, when
-// there is no other time left.
-const parting = 500 * time.Millisecond
+// disconnectTime is how long clients may take to receive the message that the
+// gateway stops when ctx has ended already.
+const disconnectTime = 500 * time.Millisecond
 
 func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 	e.draining.Store(true)
 	var errs []error
-	orderly := false // no command is left, neither ours nor of the owner before
-	if e.stop != nil {
-		e.stop()
-		if orderly = ends(ctx, &e.work); !orderly {
-			e.o.Log.Warn("work did not end in time; it is gone on with at the next start")
+	orderly := false // all commands of this and earlier processes have ended
+	if e.work != nil {
+		if orderly = e.work.Stop(ctx); !orderly {
+			e.o.Log.Warn("work did not end in time; it resumes at the next start")
 		}
-		e.mu.Lock()
-		orderly = orderly && e.ended["sweep"] == nil
-		e.mu.Unlock()
-		e.tools.Wait(ctx)
-		e.quit()
+		orderly = orderly && e.sweepErr == nil
+		e.executor.Wait(ctx)
 	}
-	if e.gate != nil {
-		last, cancel := longer(ctx, parting)
-		defer cancel()
-		errs = append(errs, e.gate.Leave(last, why))
-		e.closeListeners()
-		if !ends(last, &e.parts) {
-			errs = append(errs, errors.New("stop: a part of the gateway does not end"))
-		}
+	last, cancel := atLeast(ctx, disconnectTime)
+	defer cancel()
+	if e.outbound != nil {
+		e.outbound.Cancel()
 	}
-	if e.gate == nil {
-		e.closeListeners()
+	if e.gateway != nil {
+		errs = append(errs, e.gateway.Shutdown(last, why))
+	}
+	e.closeListeners()
+	if e.outbound != nil && !e.outbound.Stop(last) || !wait(last, &e.serving) {
+		errs = append(errs, errors.New("stop: a part of the gateway did not end in time"))
 	}
 	if e.db != nil {
 		errs = append(errs, e.db.Close())
@@ -384,8 +430,8 @@ func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 	return errors.Join(errs...)
 }
 
-// longer returns a context that ends with ctx, but not before d has passed.
-func longer(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// atLeast returns a context that ends with ctx, but not before d has passed.
+func atLeast(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	end := time.Now().Add(d)
 	if t, ok := ctx.Deadline(); ok && t.After(end) {
 		end = t
@@ -393,8 +439,8 @@ func longer(ctx context.Context, d time.Duration) (context.Context, context.Canc
 	return context.WithDeadline(context.WithoutCancel(ctx), end)
 }
 
-// ends waits for a group of parts, and reports whether it ended before ctx.
-func ends(ctx context.Context, group *sync.WaitGroup) bool {
+// wait waits for a group, and reports whether it ended before ctx.
+func wait(ctx context.Context, group *sync.WaitGroup) bool {
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
 	select {
@@ -409,33 +455,13 @@ func (e *Engine) closeListeners() {
 	if e.pipe != nil {
 		e.pipe.Close()
 	}
-	if e.sock != nil {
-		e.sock.Close()
+	if e.socket != nil {
+		e.socket.Close()
 	}
 	if e.port != nil {
-		e.port.lobby.Close()
+		e.port.listener.Close()
 	}
 	if e.ui != nil {
 		e.ui.Close()
 	}
-}
-
-// route says where messages from an address go.
-func (e *Engine) route(a chela.Address) route.Route {
-	t := route.Table{DMScope: route.DMScope(e.now().opts.Session.DMScope)}
-	return t.Resolve(a)
-}
-
-// access decides whether a principal may have the agent work, and as whom.
-func (e *Engine) access(who chela.Principal, in chela.Inbound) (chela.Principal, error) {
-	return e.now().opts.Senders().Access(who, in)
-}
-
-// modelClient is the way out for providers: to their services, wherever those
-// are. It waits for no host for ever, and for an answer as long as its caller.
-func modelClient(o *settings.Settings, env func(string) string) *http.Client {
-	return egress.Client(egress.Options{
-		Policy: egress.Policy{Hosts: o.Models.Hosts()}, Proxy: egress.Proxies(env), ProxyResolves: true,
-		Connect: 30 * time.Second, Idle: 64,
-	})
 }

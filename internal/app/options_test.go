@@ -24,7 +24,7 @@ func TestBadOptions(t *testing.T) {
 		{"tools", `{"exec": {"dangerousPatterns": ["("]}}`, "dangerous pattern"},
 		{"tools", `{"loopDetection": {"enabled": true, "warningThreshold": 30, "criticalThreshold": 20}}`, "tools.loopDetection"},
 	} {
-		t.Run("no start with "+tt.json, func(t *testing.T) {
+		t.Run("refused: "+tt.json, func(t *testing.T) {
 			if err := started(conf{tt.section: tt.json}); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want one about %s", err, tt.want)
 			}

@@ -8,57 +8,46 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/config"
-	"github.com/chela-ai/chela/internal/endpoint"
-	configmethods "github.com/chela-ai/chela/internal/method/config"
-	"github.com/chela-ai/chela/internal/model"
-	"github.com/chela-ai/chela/internal/secret"
-	"github.com/chela-ai/chela/internal/settings"
-	"github.com/chela-ai/chela/internal/watch"
+	"github.com/chela-ai/chela/internal/app/chatconfig"
+	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/app/methods"
+	"github.com/chela-ai/chela/internal/app/profile"
+	"github.com/chela-ai/chela/internal/app/services"
+	"github.com/chela-ai/chela/internal/app/settings"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/engine/channels"
+	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/kit/secret"
+	"github.com/chela-ai/chela/internal/kit/watch"
 	"github.com/chela-ai/chela/wire"
 )
 
-// reload is how the configuration of an engine changes while it runs: all that
-// is made of it is made anew, which may fail, then it takes the place of the
-// old, which cannot. A run keeps the profile that it began with.
+// reload is the state of changes of the configuration while the engine runs. A
+// change has three steps: everything is made from the new configuration, which
+// may fail; the new values replace the current ones, which cannot fail; channels
+// and services are reconciled. A run uses the profile that it began with.
 type reload struct {
-	mu   sync.Mutex // held while it changes
-	told string     // what is wrong with the files, when it was said; "": nothing is
-	keys time.Time  // when the folder of keys was changed last, as they are known
+	mu       sync.Mutex // held during a change
+	reported string     // the error of the files that was logged; "": they are good
+	keys     time.Time  // when the directory of keys was changed, as of the last change
 }
 
-// lookEvery is how often the files of the configuration are looked at.
-const lookEvery = 1500 * time.Millisecond
+// pollEvery is the interval at which the files of the configuration are checked.
+const pollEvery = 1500 * time.Millisecond
 
-// quietFor is how long they are left alone before they are read, when nothing
-// else is configured.
-const quietFor = 300 * time.Millisecond
+// defaultDebounce is how long the files must be unchanged before they are read.
+const defaultDebounce = 300 * time.Millisecond
 
-// prepare makes what the next runs work with. before is what they worked with
-// until now; nil: nothing.
-func (e *Engine) prepare(ctx context.Context, o Options, opts *settings.Settings, k *kept, before *model.Set) (*profiles, error) {
-	if o.HTTP == nil {
-		o.HTTP = modelClient(opts, o.Env)
-	}
-	m, err := openModels(ctx, opts, o, e.files.Fitted, before)
-	if err != nil {
-		return nil, err
-	}
-	return newProfiles(opts, m, e.store, o, e.leaves(opts, e.store), k)
+// candidate is everything that was made from a configuration.
+type candidate struct {
+	generation *profile.Generation
+	accounts   *channels.Plan
+	services   *services.Plan
 }
 
-// enforce has the next runs work with p.
-func (e *Engine) enforce(p *profiles) {
-	e.o.Secrets.Add(p.models.Keys()...)
-	e.lanes.Set("main", p.opts.Concurrent())
-	e.profile.Store(p)
-	ref, why := p.models.Default()
-	e.o.Log.Debug("model chosen", "model", ref.String(), "why", why)
-}
-
-// candidate makes what a configuration says, without putting it in force.
-func (e *Engine) candidate(ctx context.Context, t *config.Tree) (*profiles, error) {
+// prepare makes everything from a configuration without putting it in force.
+func (e *Engine) prepare(ctx context.Context, t *config.Tree) (*candidate, error) {
 	o := e.o
 	o.Config = t
 	if o.EnvOf != nil {
@@ -68,183 +57,32 @@ func (e *Engine) candidate(ctx context.Context, t *config.Tree) (*profiles, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := e.checkCold(o); err != nil {
+	if err := e.checkPort(o); err != nil {
 		return nil, err
 	}
-	return e.prepare(ctx, o, &opts, e.now().kept, e.now().models)
+	c := new(candidate)
+	if c.generation, err = e.profiles.New(ctx, profile.Config{Sections: t, Env: o.Env}, &opts, e.now()); err != nil {
+		return nil, err
+	}
+	if c.accounts, err = e.channels.Prepare(t.Section); err != nil {
+		return nil, err
+	}
+	c.services, err = e.work.Prepare(e.makers, t.Section)
+	return c, err
 }
 
-// tree is the configuration that is in force; nil: it is not in files.
-func (e *Engine) tree() *config.Tree {
-	t, _ := e.now().conf.(*config.Tree)
-	return t
+// adopt puts a Generation in force for the next runs.
+func (e *Engine) adopt(g *profile.Generation) {
+	e.o.Secrets.Add(g.Models.Keys()...)
+	e.lanes.Set("main", g.Settings.Concurrent())
+	e.current.Store(g)
+	ref, why := g.Models.Default()
+	e.o.Log.Debug("model chosen", "model", ref.String(), "why", why)
 }
 
-// view shows the configuration that is in force.
-func (e *Engine) view() config.View {
-	return config.View{Tree: e.tree(), Boot: e.boot, Started: e.started, Version: Version}
-}
-
-// watch puts what a person writes into the files of the configuration in force,
-// until ctx ends.
-func (e *Engine) watch(ctx context.Context) error {
-	if e.tree() == nil {
-		return nil
-	}
-	if err := e.tree().Broken(); err != nil {
-		e.reload.told = err.Error() // at the start
-	}
-	return watch.Files{
-		Every: lookEvery,
-		Quiet: func() time.Duration {
-			if ms := e.now().opts.Reload.DebounceMS; ms != nil {
-				return time.Duration(*ms) * time.Millisecond
-			}
-			return quietFor
-		},
-		Names:   func() []string { return append(e.tree().Files(), e.tree().Path(), keyDir(e.o.State)) },
-		Changed: func() { e.reread(ctx) },
-	}.Run(ctx)
-}
-
-// reread reads the files again, and looks for keys that were saved. What cannot be used changes nothing, and is said
-// once.
-func (e *Engine) reread(ctx context.Context) {
-	r := &e.reload
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	log := e.o.Log.With("file", e.tree().Path())
-	next, err := e.tree().Again()
-	keys := keysAt(e.o.State)
-	if err == nil && next.Hash() == e.tree().Hash() && e.tree().Broken() == nil && r.told == "" && keys.Equal(r.keys) {
-		return // this program wrote it
-	}
-	if err == nil && next.Hash() != e.tree().Hash() && e.now().opts.Reload.Mode == "off" {
-		log.Info("configuration was edited; it is read with the next start, as gateway.reload.mode is off")
-		return
-	}
-	var p *profiles
-	if err == nil {
-		p, err = e.candidate(ctx, next)
-	}
-	if err != nil {
-		if r.told != err.Error() {
-			log.Error("configuration cannot be used; going on with the one before", "err", err, "hint", cmp.Or(chela.HintOf(err), "chela config validate"))
-		}
-		r.told = err.Error()
-		return
-	}
-	r.told, r.keys = "", keys
-	e.adoptLocked(next, p)
-}
-
-// keysAt is when the folder of keys was changed last.
-func keysAt(state string) time.Time {
-	fi, err := os.Stat(keyDir(state))
-	if err != nil {
-		return time.Time{}
-	}
-	return fi.ModTime()
-}
-
-// outcome is what became of a change.
-type outcome struct {
-	tree    *config.Tree
-	changed []string // paths
-	cold    []string // those of them that only a start takes
-	starts  bool     // it comes by itself
-}
-
-// adoptLocked puts a configuration in force and says what changed.
-func (e *Engine) adoptLocked(next *config.Tree, p *profiles) outcome {
-	out := outcome{tree: next, changed: e.tree().Changes(next)}
-	for _, path := range out.changed {
-		if config.Cold(path) {
-			out.cold = append(out.cold, path)
-		}
-	}
-	before := e.now()
-	e.enforce(p)
-	before.models.CloseIdle()
-	log := e.o.Log.With("file", next.Path())
-	if err := next.Keep(); err != nil {
-		log.Warn("keep the configuration as the last good one", "err", err)
-	}
-	for _, w := range next.Warnings() {
-		log.Warn("configuration", "problem", w.String())
-	}
-	if len(out.changed) > 0 {
-		log.Info("configuration changed", "keys", strings.Join(out.changed, ", "))
-	}
-	out.starts = e.startsAgain(out)
-	if len(out.cold) > 0 && !out.starts {
-		log.Warn("these keys are in force with the next start", "keys", strings.Join(out.cold, ", "))
-	}
-	if len(out.changed) == 0 {
-		return out
-	}
-	e.gate.Tell(chela.ScopeRead, wire.EventConfigChanged, wire.ConfigChanged{Path: next.Path(), Hash: e.view().Sum(next.Hash()), Time: wire.At(time.Now())})
-	return out
-}
-
-// startsAgain asks for a start when a change takes one, and reports whether it
-// does.
-func (e *Engine) startsAgain(o outcome) bool {
-	mode := e.now().opts.Reload.Mode
-	if e.port == nil || mode == "off" || mode == "hot" || len(o.changed) == 0 || len(o.cold) == 0 && mode != "restart" {
-		return false
-	}
-	time.AfterFunc(soon, func() { // who asked for the change is told of it first
-		select {
-		case e.again <- struct{}{}:
-		default: // it is asked for already
-		}
-	})
-	return true
-}
-
-// soon is how long a start waits that a change takes.
-const soon = 200 * time.Millisecond
-
-// Again tells when the gateway is to start anew with the configuration as it is
-// then.
-func (e *Engine) Again() <-chan struct{} { return e.again }
-
-// change has the files of the configuration changed as draft says, and puts the
-// result in force. What the program could not work with is not written.
-func (e *Engine) change(ctx context.Context, base string, draft func(now *config.Tree) (*config.Draft, error)) (outcome, error) {
-	r := &e.reload
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := e.tree().Now()
-	if base == "" && now.Exists() {
-		return outcome{}, chela.Errorf(chela.CodeInvalid, "config base hash required; re-run config.get and retry")
-	}
-	if base != anyBase && now.Exists() && base != e.view().Sum(now.Hash()) {
-		return outcome{}, chela.Errorf(chela.CodeConflict, "%s; re-run config.get and retry", wire.ConfigStale)
-	}
-	d, err := draft(now)
-	if err != nil {
-		return outcome{}, err
-	}
-	p, err := e.candidate(ctx, d.Tree())
-	if err != nil {
-		return outcome{}, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
-	}
-	next, err := d.Write()
-	if err != nil {
-		return outcome{}, err
-	}
-	r.told = ""
-	return e.adoptLocked(next, p), nil
-}
-
-// anyBase is the base of a change whatever there was before.
-const anyBase = "*"
-
-// checkCold returns why the gateway would not start with a configuration: what
-// takes effect with the next start must not keep it from starting.
-func (e *Engine) checkCold(o Options) error {
+// checkPort returns the error that would keep the gateway from opening its port
+// with a configuration after a restart.
+func (e *Engine) checkPort(o Options) error {
 	if e.port == nil {
 		return nil
 	}
@@ -259,34 +97,231 @@ func (e *Engine) checkCold(o Options) error {
 	return g.Safe(host, o.Listen.Insecure)
 }
 
-// rewrite carries out what a client wants of the configuration.
-func (e *Engine) rewrite(ctx context.Context, c configmethods.Change) (wire.ConfigWritten, error) {
-	out, err := e.change(ctx, c.Base, func(now *config.Tree) (*config.Draft, error) {
-		if c.Merge {
-			return now.Merge([]byte(c.Text), c.Replace)
+// tree returns the configuration in force; nil: it does not come from files.
+func (e *Engine) tree() *config.Tree {
+	t, _ := e.now().Config.(*config.Tree)
+	return t
+}
+
+// view shows the configuration in force.
+func (e *Engine) view() config.View {
+	return config.View{Tree: e.tree(), Instance: e.instance, Started: e.started, Version: Version}
+}
+
+// keysChanged returns when a key of a model provider was last saved or removed.
+func keysChanged(state string) time.Time {
+	info, err := os.Stat(settings.KeyDir(state))
+	if err != nil {
+		return time.Time{} // there are none
+	}
+	return info.ModTime()
+}
+
+// watch puts edits of the configuration files in force until ctx ends.
+func (e *Engine) watch(ctx context.Context) error {
+	if e.tree() == nil {
+		return nil
+	}
+	if err := e.tree().Broken(); err != nil {
+		e.reload.reported = err.Error() // by the start
+	}
+	return watch.Files{
+		Every: pollEvery,
+		Quiet: func() time.Duration {
+			if ms := e.now().Settings.Reload.DebounceMS; ms != nil {
+				return time.Duration(*ms) * time.Millisecond
+			}
+			return defaultDebounce
+		},
+		Names:   func() []string { return append(e.tree().Files(), e.tree().Path(), settings.KeyDir(e.o.State)) },
+		Changed: func() { e.reread(ctx) },
+	}.Run(ctx)
+}
+
+// reread reads the files of the configuration and the saved keys again. A
+// configuration that cannot be used changes nothing; its error is logged once.
+func (e *Engine) reread(ctx context.Context) {
+	r := &e.reload
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	log := e.o.Log.With("file", e.tree().Path())
+	next, err := e.tree().Reload()
+	keys := keysChanged(e.o.State)
+	if err == nil && next.Hash() == e.tree().Hash() && e.tree().Broken() == nil && r.reported == "" && keys.Equal(r.keys) {
+		return // this program wrote the files
+	}
+	if err == nil && next.Hash() != e.tree().Hash() && e.now().Settings.Reload.Mode == "off" {
+		log.Info("configuration was edited; the change takes effect after a restart, as gateway.reload.mode is off")
+		return
+	}
+	var c *candidate
+	if err == nil {
+		c, err = e.prepare(ctx, next)
+	}
+	if err != nil {
+		if r.reported != err.Error() {
+			log.Error("configuration cannot be used; continuing with the previous one", "err", err, "hint", cmp.Or(chela.HintOf(err), "chela config validate"))
 		}
-		return now.Rewrite([]byte(c.Text))
+		r.reported = err.Error()
+		return
+	}
+	r.reported, r.keys = "", keys
+	e.applyLocked(next, c)
+}
+
+// outcome is what a change of the configuration did.
+type outcome struct {
+	tree     *config.Tree
+	changed  []string // paths
+	cold     []string // those of them that take effect after a restart
+	restarts bool     // the gateway restarts by itself
+}
+
+// applyLocked puts a configuration in force and returns the changes.
+func (e *Engine) applyLocked(next *config.Tree, c *candidate) outcome {
+	out := outcome{tree: next, changed: e.tree().Changes(next)}
+	for _, path := range out.changed {
+		if config.Cold(path) {
+			out.cold = append(out.cold, path)
+		}
+	}
+	before := e.now()
+	e.adopt(c.generation)
+	before.Models.CloseIdle()
+	e.channels.Apply(c.accounts)
+	e.work.Apply(c.services)
+	log := e.o.Log.With("file", next.Path())
+	if err := next.SaveLastGood(); err != nil {
+		log.Warn("save the configuration as the last good one", "err", err)
+	}
+	for _, w := range next.Warnings() {
+		log.Warn("configuration", "problem", w.String())
+	}
+	if len(out.changed) == 0 {
+		return out
+	}
+	log.Info("configuration changed", "keys", strings.Join(out.changed, ", "))
+	out.restarts = e.requestRestart(out)
+	if len(out.cold) > 0 && !out.restarts {
+		log.Warn("these keys take effect after a restart", "keys", strings.Join(out.cold, ", "))
+	}
+	e.gateway.Broadcast(chela.ScopeRead, wire.EventConfigChanged, wire.ConfigChanged{Path: next.Path(), Hash: e.view().Sum(next.Hash()), Time: wire.At(time.Now())})
+	return out
+}
+
+// requestRestart requests a restart when a change needs one and the
+// configuration allows it, and reports whether it did.
+func (e *Engine) requestRestart(o outcome) bool {
+	mode := e.now().Settings.Reload.Mode
+	if e.port == nil || mode == "off" || mode == "hot" || len(o.cold) == 0 && mode != "restart" {
+		return false
+	}
+	time.AfterFunc(restartDelay, func() { // the client that changed the configuration gets its answer first
+		select {
+		case e.restart <- struct{}{}:
+		default: // it was requested already
+		}
+	})
+	return true
+}
+
+// restartDelay is the time between a change and the restart that it needs.
+const restartDelay = 200 * time.Millisecond
+
+// Again returns a channel that gets a value when the gateway must be restarted
+// with the configuration of its files.
+func (e *Engine) Again() <-chan struct{} { return e.restart }
+
+// change edits the files of the configuration and puts the result in force. A
+// configuration that the engine cannot use is not written. base is the hash of
+// the configuration that the edit was made from.
+func (e *Engine) change(ctx context.Context, base string, edit func(now *config.Tree) (*config.Draft, error)) (outcome, error) {
+	r := &e.reload
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := e.tree().Now()
+	if base == "" && now.Exists() {
+		return outcome{}, chela.Errorf(chela.CodeInvalid, "config base hash required; re-run config.get and retry")
+	}
+	if base != anyBase && now.Exists() && base != e.view().Sum(now.Hash()) {
+		return outcome{}, chela.Errorf(chela.CodeConflict, "%s; re-run config.get and retry", wire.ConfigStale)
+	}
+	d, err := edit(now)
+	if err != nil {
+		return outcome{}, err
+	}
+	c, err := e.prepare(ctx, d.Tree())
+	if err != nil {
+		return outcome{}, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
+	}
+	next, err := d.Write()
+	if err != nil {
+		return outcome{}, err
+	}
+	r.reported = ""
+	return e.applyLocked(next, c), nil
+}
+
+// anyBase is the base of a change that applies to any configuration.
+const anyBase = "*"
+
+// configuration implements methods.Configuration.
+type configuration struct{ e *Engine }
+
+func (c configuration) Path() string       { return c.e.o.ConfigPath }
+func (c configuration) Tree() *config.Tree { return c.e.tree() }
+func (c configuration) View() config.View  { return c.e.view() }
+
+func (c configuration) Edit(ctx context.Context, edit func(now *config.Tree) (*config.Draft, error)) error {
+	_, err := c.e.change(ctx, anyBase, edit)
+	return err
+}
+
+func (c configuration) KeysChanged(ctx context.Context) {
+	if c.e.tree() != nil {
+		c.e.reread(ctx)
+	}
+}
+
+func (c configuration) Rewrite(ctx context.Context, r methods.Change) (wire.ConfigWritten, error) {
+	out, err := c.e.change(ctx, r.Base, func(now *config.Tree) (*config.Draft, error) {
+		if r.Merge {
+			return now.Merge([]byte(r.Text), r.Replace)
+		}
+		return now.Rewrite([]byte(r.Text))
 	})
 	if err != nil {
 		return wire.ConfigWritten{}, err
 	}
-	if c.Note != "" {
-		e.o.Log.Info("configuration written", "note", c.Note)
+	if r.Note != "" {
+		c.e.o.Log.Info("configuration written", "note", r.Note)
 	}
-	return e.written(out), nil
+	return c.e.written(out), nil
 }
 
-// written is what a client is told of a change.
+// written describes a change for the client that made it.
 func (e *Engine) written(o outcome) wire.ConfigWritten {
 	w := wire.ConfigWritten{
 		OK: true, Noop: len(o.changed) == 0, Path: o.tree.Path(), Hash: e.view().Sum(o.tree.Hash()), Config: o.tree.InForce(),
-		Changed: o.changed, Restart: len(o.cold) > 0, Cold: o.cold, Starts: o.starts,
+		Changed: o.changed, Restart: len(o.cold) > 0, Cold: o.cold, Starts: o.restarts,
 	}
 	if w.Changed == nil {
 		w.Changed = []string{}
 	}
 	for _, p := range append(o.tree.Warnings(), o.tree.Unguarded()...) {
-		w.Warnings = append(w.Warnings, wire.ConfigIssue{Path: p.Path, Message: secret.Concealed(p.Message)})
+		w.Warnings = append(w.Warnings, wire.ConfigIssue{Path: p.Path, Message: secret.RedactCredentials(p.Message)})
 	}
 	return w
+}
+
+// chatConfig returns the configuration as /config changes it; nil when that is
+// disabled.
+func (e *Engine) chatConfig() inbound.Configuration {
+	if e.tree() == nil || !e.now().Settings.Slash.Config {
+		return nil
+	}
+	return chatconfig.Config{Tree: e.tree, Change: func(ctx context.Context, edit func(*config.Tree) (*config.Draft, error)) (bool, error) {
+		out, err := e.change(ctx, anyBase, edit)
+		return len(out.cold) == 0, err
+	}}
 }

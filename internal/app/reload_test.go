@@ -17,17 +17,17 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
-	"github.com/chela-ai/chela/internal/config"
-	"github.com/chela-ai/chela/internal/endpoint"
-	"github.com/chela-ai/chela/internal/llm"
+	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/wire"
 )
 
-// says is a model that answers with its name, when it may.
+// says is a model that answers with its name.
 type says struct {
 	name string
-	asks chan struct{} // is told when it is asked; nil: nobody is
-	may  chan struct{} // it waits for this; nil: it does not
+	asks chan struct{} // gets a value for each request; nil: it does not
+	may  chan struct{} // the answer waits for this; nil: it does not
 }
 
 func (s says) Stream(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Event, error] {
@@ -46,7 +46,7 @@ func (s says) Stream(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Event, e
 	}
 }
 
-// tuned is an engine on a configuration that is changed while it runs.
+// tuned is an engine whose configuration is changed while it runs.
 type tuned struct {
 	*Engine
 	t    *testing.T
@@ -56,7 +56,7 @@ type tuned struct {
 	n    int
 }
 
-// lines is a log that may be read while it is written.
+// lines is a log that can be read while it is written.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -85,7 +85,7 @@ const tuning = `{
 }
 `
 
-// tune starts an engine; with a port when listen is not nil.
+// tune starts an engine, with a port unless listen is nil.
 func tune(t *testing.T, text string, listen *endpoint.Listen, more ...says) *tuned {
 	t.Helper()
 	e := &tuned{t: t}
@@ -133,7 +133,7 @@ func (e *tuned) send(session string) string {
 	return id
 }
 
-// wait returns the last answer in a session when a run is over.
+// wait waits for the end of a run and returns the last answer in the session.
 func (e *tuned) wait(session, id string) string {
 	e.t.Helper()
 	e.must("agent.wait", map[string]any{"runId": id, "timeoutMs": 20_000}, nil)
@@ -146,14 +146,14 @@ func (e *tuned) wait(session, id string) string {
 
 func (e *tuned) ask(session string) string { e.t.Helper(); return e.wait(session, e.send(session)) }
 
-// snapshot is the configuration as clients see it.
+// snapshot returns the configuration as clients see it.
 func (e *tuned) snapshot() (s wire.ConfigSnapshot) {
 	e.t.Helper()
 	e.must(wire.MethodConfigGet, nil, &s)
 	return s
 }
 
-// soon waits until something holds.
+// soon waits until a condition holds.
 func (e *tuned) soon(what string, holds func() bool) {
 	e.t.Helper()
 	for limit := time.Now().Add(10 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
@@ -163,8 +163,8 @@ func (e *tuned) soon(what string, holds func() bool) {
 	}
 }
 
-// model is the model that answers.
-func (e *tuned) model() string { ref, _ := e.now().models.Default(); return ref.String() }
+// model returns the default model.
+func (e *tuned) model() string { ref, _ := e.now().Models.Default(); return ref.String() }
 
 func TestConfigWrites(t *testing.T) {
 	t.Parallel()
@@ -174,7 +174,7 @@ func TestConfigWrites(t *testing.T) {
 		err = e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: raw, BaseHash: e.snapshot().Hash, ReplacePaths: more}, &out)
 		return out, err
 	}
-	t.Run("a patch is in force for the next run, and the file keeps its comments", func(t *testing.T) {
+	t.Run("a patch takes effect for the next run and preserves comments", func(t *testing.T) {
 		if got := e.ask("main"); got != "one" {
 			t.Fatalf("%q answers", got)
 		}
@@ -189,7 +189,7 @@ func TestConfigWrites(t *testing.T) {
 			t.Errorf("%q answers", got)
 		}
 	})
-	t.Run("the whole text comes back as it was shown, and secrets stay", func(t *testing.T) {
+	t.Run("a client writes the text that it was shown, and secrets are preserved", func(t *testing.T) {
 		s := e.snapshot()
 		if strings.Contains(s.Raw, "canary") {
 			t.Fatalf("shown: %s", s.Raw)
@@ -220,21 +220,21 @@ func TestConfigWrites(t *testing.T) {
 			t.Error("the file was written")
 		}
 	})
-	t.Run("CF-12 an array loses elements only where the client says so", func(t *testing.T) {
+	t.Run("CF-12 an array loses elements only with replacePaths", func(t *testing.T) {
 		if _, err := patch(`{tools: {deny: ["exec", "write"]}}`); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := patch(`{tools: {deny: ["exec"]}}`); err == nil || !strings.Contains(err.Error(), "tools.deny") {
-			t.Errorf("%v, want it refused by its path", err)
+			t.Errorf("%v, want a refusal with its path", err)
 		}
 		if _, err := patch(`{tools: {deny: ["exec"]}}`, "tools.deny"); err != nil {
 			t.Error(err)
 		}
-		if got := e.now().opts.Tools.Deny; !slices.Equal(got, []string{"exec"}) {
+		if got := e.now().Settings.Tools.Deny; !slices.Equal(got, []string{"exec"}) {
 			t.Errorf("deny %v", got)
 		}
 	})
-	t.Run("EVOLVE-01 what cannot be used is refused and not written", func(t *testing.T) {
+	t.Run("EVOLVE-01 an unusable configuration is refused and not written", func(t *testing.T) {
 		before, p := file(), e.now()
 		for raw, want := range map[string]string{
 			`{gatway: {}}`: "gatway", `{agents: {defaults: {userTimezone: "Mars/Base"}}}`: "userTimezone", `{agents: {defaults: {maxConcurrent: "x"}}}`: "maxConcurrent",
@@ -252,7 +252,7 @@ func TestConfigWrites(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	t.Parallel()
-	t.Run("CF-06 an edit by hand is in force in less than two seconds, and a run keeps what it began with", func(t *testing.T) {
+	t.Run("CF-06 an edit by hand takes effect in less than two seconds, except for runs in progress", func(t *testing.T) {
 		t.Parallel()
 		slow := says{"one", make(chan struct{}), make(chan struct{})}
 		e := tune(t, tuning, nil, slow)
@@ -260,8 +260,8 @@ func TestReload(t *testing.T) {
 		<-slow.asks
 		begun := time.Now()
 		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
-		e.soon("the edit is not in force", func() bool { return e.model() == "two/m" })
-		if took := time.Since(begun); took > 4*time.Second { // two, on a machine that has nothing else to do
+		e.soon("the edit has no effect", func() bool { return e.model() == "two/m" })
+		if took := time.Since(begun); took > 4*time.Second { // two on an idle machine
 			t.Errorf("after %s", took)
 		}
 		if got := e.ask("agent:main:other"); got != "two" {
@@ -275,24 +275,24 @@ func TestReload(t *testing.T) {
 			t.Errorf("%q answers the next one", got)
 		}
 	})
-	t.Run("CF-10 a broken file changes nothing, is said once, and mended counts", func(t *testing.T) {
+	t.Run("CF-10 a broken file changes nothing and is reported once, and a repaired one is used", func(t *testing.T) {
 		t.Parallel()
 		e := tune(t, tuning, nil)
 		for _, broken := range []string{"{broken", "{broken", strings.Replace(tuning, "one/m", "two/m\", userTimezone: \"Mars/Base", 1)} {
 			write(t, e.path, broken)
-			e.soon("nothing is said", func() bool { return strings.Contains(e.log.String(), "configuration cannot be used") })
+			e.soon("nothing is logged", func() bool { return strings.Contains(e.log.String(), "configuration cannot be used") })
 			if got := e.ask("main"); got != "one" {
 				t.Errorf("%q answers", got)
 			}
 		}
-		e.soon("the second mistake is not said", func() bool { return strings.Contains(e.log.String(), "userTimezone") })
+		e.soon("the second error is not logged", func() bool { return strings.Contains(e.log.String(), "userTimezone") })
 		if said := e.log.String(); strings.Count(said, "want a colon") != 1 || !strings.Contains(said, "line 1, column") || !strings.Contains(said, "chela config validate") {
 			t.Errorf("the log: %s", said)
 		}
 		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
-		e.soon("the mended file is not in force", func() bool { return e.ask("main") == "two" })
+		e.soon("the repaired file is not used", func() bool { return e.ask("main") == "two" })
 	})
-	t.Run("a broken file is mended by a client", func(t *testing.T) {
+	t.Run("a client repairs a broken file", func(t *testing.T) {
 		t.Parallel()
 		e := tune(t, tuning, nil)
 		write(t, e.path, "{broken")
@@ -300,8 +300,8 @@ func TestReload(t *testing.T) {
 		if s.Valid || s.Hash == "" {
 			t.Fatalf("%+v", s)
 		}
-		if err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{compat: "chela"}`, BaseHash: s.Hash}, nil); err == nil || !strings.Contains(err.Error(), "mended first") {
-			t.Errorf("a patch of what is broken: %v", err)
+		if err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{compat: "chela"}`, BaseHash: s.Hash}, nil); err == nil || !strings.Contains(err.Error(), "repaired first") {
+			t.Errorf("a patch of a broken file: %v", err)
 		}
 		text := strings.Replace(tuning, "one/m", "two/m", 1)
 		e.must(wire.MethodConfigSet, wire.ConfigSet{Raw: text, BaseHash: s.Hash}, nil)
@@ -309,7 +309,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s answers with\n%s", e.model(), b)
 		}
 	})
-	t.Run("an engine that began with the last good file takes the mended one", func(t *testing.T) {
+	t.Run("an engine that started with the last good file uses the repaired one", func(t *testing.T) {
 		t.Parallel()
 		s := home(t, tuning)
 		write(t, s.LastGood, strings.Replace(tuning, "one/m", "two/m", 1))
@@ -325,7 +325,7 @@ func TestReload(t *testing.T) {
 		write(t, s.Config, tuning)
 		w.soon("it is not taken", func() bool { return w.model() == "one/m" })
 	})
-	t.Run("CF-07 the mode says what becomes of an edit", func(t *testing.T) {
+	t.Run("CF-07 the mode decides how an edit is applied", func(t *testing.T) {
 		t.Parallel()
 		port := strings.Replace(tuning, "one/m", "two/m", 1)
 		for mode, want := range map[string]struct {
@@ -333,7 +333,7 @@ func TestReload(t *testing.T) {
 			starts bool
 			said   string
 		}{
-			"off": {"one/m", false, "gateway.reload.mode is off"}, "hot": {"two/m", false, "in force with the next start"},
+			"off": {"one/m", false, "gateway.reload.mode is off"}, "hot": {"two/m", false, "take effect after a restart"},
 			"hybrid": {"two/m", true, "configuration changed"}, "restart": {"two/m", true, "configuration changed"},
 		} {
 			t.Run(mode, func(t *testing.T) {
@@ -343,7 +343,7 @@ func TestReload(t *testing.T) {
 				}
 				e := tune(t, with(tuning, "1"), &endpoint.Listen{Port: -1})
 				write(t, e.path, with(port, "2"))
-				e.soon("nothing is said", func() bool { return strings.Contains(e.log.String(), want.said) })
+				e.soon("nothing is logged", func() bool { return strings.Contains(e.log.String(), want.said) })
 				if got := e.model(); got != want.model {
 					t.Errorf("%s answers, want %s", got, want.model)
 				}
@@ -352,14 +352,14 @@ func TestReload(t *testing.T) {
 				} else {
 					select {
 					case <-e.Again():
-						t.Error("it starts anew")
-					case <-time.After(2 * soon):
+						t.Error("it restarts")
+					case <-time.After(2 * restartDelay):
 					}
 				}
 			})
 		}
 	})
-	t.Run("with what the gateway would not start with nothing changes", func(t *testing.T) {
+	t.Run("a configuration with which the gateway would not start is refused", func(t *testing.T) {
 		t.Parallel()
 		e := tune(t, tuning, &endpoint.Listen{Port: -1})
 		err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{gateway: {bind: "lan"}}`, BaseHash: e.snapshot().Hash}, nil)
@@ -432,6 +432,6 @@ func TestRoster(t *testing.T) {
 	e.must(wire.MethodAgentsCreate, wire.AgentCreate{Name: "guest", Workspace: outside}, nil)
 	e.must(wire.MethodAgentsDelete, wire.AgentDelete{AgentID: "guest"}, &gone)
 	if _, err := os.Stat(filepath.Join(outside, "IDENTITY.md")); err != nil || len(gone.Failed) != 1 {
-		t.Errorf("a folder of the person's own: %v, %+v", err, gone)
+		t.Errorf("a workspace of the user: %v, %+v", err, gone)
 	}
 }

@@ -36,16 +36,16 @@ func TestConfigCommand(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"/config show", "/config set session.dmScope main"} {
-		says(text, "off", "chela config set commands.config true")
+		says(text, "disabled", "chela config set commands.config true")
 	}
 	if file() != tuning {
 		t.Fatalf("it is off, and the file is\n%s", file())
 	}
 	on := strings.Replace(tuning, "{", "{ commands: { config: true },", 1)
 	write(t, e.path, on)
-	e.soon("the command is on", func() bool { return e.now().opts.Slash.Config })
+	e.soon("the command is on", func() bool { return e.now().Settings.Slash.Config })
 
-	t.Run("CMD-05 what is not valid changes nothing", func(t *testing.T) {
+	t.Run("CMD-05 an invalid change has no effect", func(t *testing.T) {
 		for text, want := range map[string]string{
 			"/config set session.reset.atHour noon":   "refused",
 			"/config set gatway.port 1":               "gatway",
@@ -56,8 +56,8 @@ func TestConfigCommand(t *testing.T) {
 			"/config set a=":                          "set <path> <value>",
 			"/config drop everything":                 "set <path> <value>",
 			"/config get nothing.there":               "is not set",
-			"/config set env.vars.OPENAI_API_KEY abc": "does not belong in a conversation",
-			"/config set gateway.auth.token abcdefgh": "does not belong in a conversation",
+			"/config set env.vars.OPENAI_API_KEY abc": "must not be sent in a chat",
+			"/config set gateway.auth.token abcdefgh": "must not be sent in a chat",
 		} {
 			says(text, want)
 		}
@@ -65,8 +65,8 @@ func TestConfigCommand(t *testing.T) {
 			t.Errorf("the file is\n%s", file())
 		}
 	})
-	t.Run("a value is set, in force and taken away, and the file keeps its comments", func(t *testing.T) {
-		says(`/config set agents.defaults.model "two/m"`, "agents.defaults.model is set; it counts from now on.")
+	t.Run("a value is set and unset with immediate effect, and comments are preserved", func(t *testing.T) {
+		says(`/config set agents.defaults.model "two/m"`, "agents.defaults.model is set; this takes effect immediately.")
 		if got := e.ask("main"); got != "two" {
 			t.Errorf("%q answers", got)
 		}
@@ -79,13 +79,13 @@ func TestConfigCommand(t *testing.T) {
 		says("/config unset agents.defaults.userTimezone", "agents.defaults.userTimezone is unset")
 		says("/config get agents.defaults.thinkingDefault", `"off"`)
 	})
-	t.Run("no secret is shown", func(t *testing.T) {
+	t.Run("secrets are not shown", func(t *testing.T) {
 		got := e.command("main", "/config show")
 		if strings.Contains(got, "canary") || !strings.Contains(got, `"one/m"`) || !strings.Contains(got, "[redacted]") {
 			t.Errorf("shown: %s", got)
 		}
 	})
-	t.Run("only who may do everything", func(t *testing.T) {
+	t.Run("only principals with all scopes may change the configuration", func(t *testing.T) {
 		writer, err := client.Dial(t.Context(), client.Options{Dial: e.Dial, Scopes: []string{"operator.write"}})
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestConfigCommand(t *testing.T) {
 func TestToolsCommand(t *testing.T) {
 	t.Parallel()
 	e := tune(t, strings.Replace(tuning, "agents: {", "agents: { entries: { guest: { tools: { deny: ['exec', 'group:fs'], alsoAllow: ['ls'] } } }, ", 1), nil)
-	t.Run("CMD-08 only tools that can be reached are told", func(t *testing.T) {
+	t.Run("CMD-08 only allowed tools are listed", func(t *testing.T) {
 		for _, session := range []string{"agent:main:main", "agent:guest:chat:group:7"} {
 			var can wire.ToolsEffective
 			e.must(wire.MethodToolsEffective, wire.ToolsEffectiveGet{SessionKey: session}, &can)
@@ -112,19 +112,19 @@ func TestToolsCommand(t *testing.T) {
 				}
 			}
 			got := e.command(session, "/tools")
-			if want := "Tools that can be used here: " + strings.Join(names, ", ") + "\n"; !strings.HasPrefix(got, want) || len(names) == 0 {
+			if want := "Tools available here: " + strings.Join(names, ", ") + "\n"; !strings.HasPrefix(got, want) || len(names) == 0 {
 				t.Errorf("%s: %q, want %q", session, got, want)
 			}
 			if has := strings.Contains(got, "exec") && strings.Contains(got, "write"); has != strings.Contains(session, ":main:") {
-				t.Errorf("%s is told %q", session, got)
+				t.Errorf("%s sees %q", session, got)
 			}
 		}
 	})
-	t.Run("verbose says what they do, and another word is not known", func(t *testing.T) {
+	t.Run("verbose shows descriptions, and another argument is refused", func(t *testing.T) {
 		if got := e.command("agent:guest:main", "/tools verbose"); !strings.Contains(got, "\n- web_fetch: ") || strings.Contains(got, "\n- exec") {
 			t.Errorf("%q", got)
 		}
-		if got := e.command("agent:guest:main", "/tools all"); got != "/tools or /tools verbose" {
+		if got := e.command("agent:guest:main", "/tools all"); got != "Usage: /tools [verbose]" {
 			t.Errorf("%q", got)
 		}
 	})

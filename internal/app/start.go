@@ -6,52 +6,70 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/chela-ai/chela/internal/access"
-	"github.com/chela-ai/chela/internal/cert"
-	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/cli"
-	"github.com/chela-ai/chela/internal/config"
-	"github.com/chela-ai/chela/internal/endpoint"
-	"github.com/chela-ai/chela/internal/model"
-	"github.com/chela-ai/chela/internal/settings"
-	"github.com/chela-ai/chela/internal/statedir"
+	"github.com/chela-ai/chela/internal/app/backup"
+	"github.com/chela-ai/chela/internal/app/doctor"
+	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/app/model"
+	"github.com/chela-ai/chela/internal/app/settings"
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
-// Commands is the application as the command line needs it.
-func Commands() cli.App {
-	return cli.App{Version: Version, Start: Start, Attach: Attach, Serve: Serve, Local: Local, Providers: model.Known(), SaveKey: saveKey, Check: check, Audit: auditInstallation, Store: maintenance{}}
+// Build returns the application with the parts of a build, as the command line
+// needs it; nil: the standard parts.
+func Build(register func(*standard.Registry)) cli.App {
+	if register == nil {
+		register = standard.Register
+	}
+	r := new(standard.Registry)
+	register(r)
+	s := starter{register}
+	return cli.App{
+		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Providers: model.Known(), SaveKey: saveKey,
+		Check: doctor.Doctor{Registry: r}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
+		Store: backup.Database{Store: r.DefaultStore(), Version: Version, Attach: attach},
+	}
 }
 
-// startLimit bounds how long Start waits for a process that owns the state
-// directory and does not answer yet.
+// Start returns an engine with the standard parts for the state directory. See
+// [Build].
+func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
+	return starter{standard.Register}.start(ctx, s)
+}
+
+// starter starts engines of a build.
+type starter struct{ register func(*standard.Registry) }
+
+// startLimit is how long a start waits for a process that owns the state directory
+// and does not answer.
 const startLimit = 5 * time.Second
 
-// Start returns an engine for the state directory: one in this process, or a
-// way to the one of the process that owns it.
-func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
+// start returns an engine for the state directory: one in this process, or a
+// connection to the one of the process that owns the directory.
+func (b starter) start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		e, err := begin(ctx, s, nil)
+		e, err := b.begin(ctx, s, nil)
 		if !errors.Is(err, statedir.ErrOwned) {
 			if err != nil {
 				return nil, err
 			}
 			return e, nil
 		}
-		a, err := attach(ctx, s.State)
+		a, err := attach(ctx, s)
 		if err == nil {
 			return a, nil
 		}
-		select { // its owner is starting, or ending
+		select { // the owner is starting or stopping
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 			return nil, &chela.Error{
@@ -62,56 +80,55 @@ func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	}
 }
 
-// Attach returns a way to the engine of the process that owns the state
-// directory.
+// Attach connects to the engine of the process that owns the state directory.
 func Attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
-	a, err := attach(ctx, s.State)
+	a, err := attach(ctx, s)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		err = nil // nobody listens: there is no more to say
+		err = nil // nobody listens; the cause adds nothing
 	case err == nil:
 		return a, nil
 	}
 	return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no gateway is running", Hint: "chela gateway run", Err: err}
 }
 
-// Serve starts an engine that also serves its port. With l.Force it ends
-// another chela of this user that is in the way.
-func Serve(ctx context.Context, s cli.Start, l cli.Listen) (cli.Gateway, error) {
+// serve starts an engine that also serves its port. With l.Force it ends other
+// chela processes of this user that own the directory or the port.
+func (b starter) serve(ctx context.Context, s cli.Start, l cli.Listen) (cli.Gateway, error) {
 	listen := &endpoint.Listen{Port: l.Port, Bind: l.Bind, Insecure: l.Insecure}
 	const most = 2 // one may own the directory, and another one the port
 	for ended := 0; ; ended++ {
-		e, err := soleOwner(ctx, s, listen)
+		e, err := b.beginExclusive(ctx, s, listen)
 		if err == nil {
 			return e, nil
 		}
-		o, ok := errors.AsType[*endpoint.Taken](err)
+		o, ok := errors.AsType[*endpoint.TakenError](err)
 		switch {
 		case !ok, !l.Force, ended == most:
 			return nil, err
-		case !o.Who.Ours():
-			o.Err.Message += ", which --force does not end: it is not a chela of yours"
+		case !o.Process.IsOurs():
+			o.Err.Message += "; --force does not end it, because it is not a chela process of this user"
 			return nil, err
 		}
-		s.Log.Warn("end what is in the way", "process", o.Who.String())
-		if err := o.Who.End(ctx); err != nil {
+		s.Log.Warn("ending another process", "process", o.Process.String())
+		if err := o.Process.End(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// soleOwner starts an engine on a state directory that no other process owns.
-// It waits for one that does not answer any more: that is about to end.
-func soleOwner(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error) {
+// beginExclusive starts an engine on a state directory that no other process
+// owns. It waits for an owner that does not answer, because that is stopping.
+func (b starter) beginExclusive(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error) {
 	for limit := time.Now().Add(startLimit); ; {
-		e, err := begin(ctx, s, l)
+		e, err := b.begin(ctx, s, l)
 		if !errors.Is(err, statedir.ErrOwned) {
 			return e, err
 		}
-		if _, aerr := attach(ctx, s.State); aerr == nil || time.Now().After(limit) {
-			who := statedir.Owner(s.State)
-			return nil, &endpoint.Taken{Who: who, Err: &chela.Error{
-				Code: chela.CodeConflict, Message: fmt.Sprintf("%s serves %s already", who, s.State), Hint: "chela gateway status",
+		if _, aerr := attach(ctx, s); aerr == nil || time.Now().After(limit) {
+			owner := statedir.Owner(s.State)
+			return nil, &endpoint.TakenError{Process: owner, Err: &chela.Error{
+				Code: chela.CodeConflict, Message: fmt.Sprintf("%s already serves %s", owner, s.State), Hint: "chela gateway status",
 			}}
 		}
 		select {
@@ -122,79 +139,48 @@ func soleOwner(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, e
 	}
 }
 
-// Local returns where the configuration puts the gateway's port, and the
-// credential for it.
-func Local(s cli.Start) (cli.Port, error) {
-	var p cli.Port
+// local returns the address of the gateway's port according to the configuration,
+// and the credential for it.
+func local(s cli.Start) (cli.Port, error) {
 	tree, err := (config.Options{LastGood: s.LastGood}).Load(s.Config)
 	if err != nil {
-		return p, err
+		return cli.Port{}, err
 	}
-	place := endpoint.Place{State: s.State, Env: settings.Environ(tree)}
-	g, err := endpoint.Read(tree.Section("gateway"), endpoint.Listen{})
-	if err != nil {
-		return p, err
-	}
-	host, err := g.Host()
-	if err != nil {
-		return p, err
-	}
-	if host.IsUnspecified() {
-		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	}
-	p.URL = "ws://" + net.JoinHostPort(host.String(), strconv.Itoa(*g.Port))
-	if g.TLS.Enabled {
-		p.URL = "wss" + p.URL[2:]
-		if c, err := cert.Load(g.Pair(s.State)); err == nil { // otherwise it is not known, and the port says why
-			p.Fingerprint = cert.Fingerprint(c.Leaf.Raw)
-		}
-	}
-	switch g.Auth.Mode {
-	case access.ModeToken:
-		v, err := g.Known(place)
-		if err == nil && !v.IsZero() {
-			p.Auth.Token = v.Reveal()
-		}
-	case access.ModePassword:
-		if v, err := g.Auth.Password.Resolve(place.Env); err == nil && !v.IsZero() {
-			p.Auth.Password = v.Reveal()
-		}
-	}
-	return p, nil
+	return endpoint.Local(tree.Section("gateway"), endpoint.Env{State: s.State, Env: settings.Environ(tree)})
 }
 
 // begin starts an engine in this process, with a port unless l is nil.
-func begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error) {
+func (b starter) begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error) {
 	o := config.Options{LastGood: s.LastGood}
 	tree, err := o.Load(s.Config)
 	if err != nil {
 		return nil, err
 	}
 	if err := tree.Broken(); err != nil {
-		s.Log.Warn("configuration is broken; going on with the last good one", "err", err)
+		s.Log.Warn("configuration is broken; continuing with the last good one", "err", err)
 	}
 	for _, w := range tree.Warnings() {
 		s.Log.Warn("configuration", "file", s.Config, "problem", w.String())
 	}
 	if keys := unguarded(tree); len(keys) > 0 {
-		s.Log.Warn("these keys protect nothing in this version", "file", s.Config, "keys", strings.Join(keys, ", "), "hint", "chela doctor")
+		s.Log.Warn("these security keys have no effect in this version", "file", s.Config, "keys", strings.Join(keys, ", "), "hint", "chela doctor")
 	}
 	e, err := New(ctx, Options{
 		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: settings.Environ(tree), EnvOf: settings.Environ, Environ: os.Environ(),
-		Listen: l, Secrets: s.Secrets, Sole: true,
+		Listen: l, Secrets: s.Secrets, Exclusive: true, Register: b.register,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if tree.Broken() == nil {
-		if err := tree.Keep(); err != nil {
-			s.Log.Warn("keep the configuration as the last good one", "err", err)
+		if err := tree.SaveLastGood(); err != nil {
+			s.Log.Warn("save the configuration as the last good one", "err", err)
 		}
 	}
 	return e, nil
 }
 
-// unguarded is the keys that are set to protect somebody and do not.
+// unguarded returns the security keys that are set and have no effect.
 func unguarded(t *config.Tree) []string {
 	var keys []string
 	for _, p := range t.Unguarded() {
@@ -204,11 +190,11 @@ func unguarded(t *config.Tree) []string {
 }
 
 // attached is the engine of another process.
-type attached struct{ path string }
+type attached struct{ socket string }
 
-// attach finds the engine of the process that owns the state directory.
-func attach(ctx context.Context, dir string) (*attached, error) {
-	path, err := statedir.Socket(dir)
+// attach connects to the process that owns the state directory.
+func attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
+	path, err := statedir.Socket(s.State)
 	if err != nil {
 		return nil, err
 	}
@@ -222,19 +208,16 @@ func attach(ctx context.Context, dir string) (*attached, error) {
 
 // Dial connects to the other process.
 func (a *attached) Dial(ctx context.Context) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "unix", a.path)
+	return new(net.Dialer).DialContext(ctx, "unix", a.socket)
 }
 
-// Close does nothing: the engine is not ours.
+// Close does nothing, because the engine belongs to the other process.
 func (a *attached) Close(context.Context) error { return nil }
 
-// saveKey keeps a key of a provider in the state directory.
+// saveKey saves a key of a model provider in the state directory.
 func saveKey(s cli.Start, provider, name, key string) error {
 	if err := statedir.Make(s.State); err != nil {
 		return err
 	}
-	return model.SaveKey(keyDir(s.State), provider, name, key)
+	return model.SaveKey(settings.KeyDir(s.State), provider, name, key)
 }
-
-// keyDir is where keys are kept.
-func keyDir(state string) string { return filepath.Join(state, "credentials") }

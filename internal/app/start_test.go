@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
-	"github.com/chela-ai/chela/internal/chela"
-	"github.com/chela-ai/chela/internal/cli"
-	"github.com/chela-ai/chela/internal/model"
-	"github.com/chela-ai/chela/internal/settings"
-	"github.com/chela-ai/chela/internal/statedir"
+	"github.com/chela-ai/chela/internal/app/model"
+	"github.com/chela-ai/chela/internal/app/settings"
+	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/surface/cli"
 	"github.com/chela-ai/chela/wire"
 )
 
-// home is a state directory with a configuration.
+// home returns a state directory with a configuration.
 func home(t *testing.T, text string) cli.Start {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func health(t *testing.T, e cli.Engine) {
 }
 
 func TestStart(t *testing.T) {
-	t.Run("a second one attaches to the first, and is an engine when that has ended", func(t *testing.T) {
+	t.Run("a second start attaches to the first engine, and starts an engine when that has ended", func(t *testing.T) {
 		s := home(t, offlineConf)
 		first, second := begun(t, s), begun(t, s)
 		if _, ok := first.(*Engine); !ok {
@@ -79,7 +79,7 @@ func TestStart(t *testing.T) {
 		}
 		health(t, third)
 	})
-	t.Run("LOOP-14 an owner that does not answer is told of, in time", func(t *testing.T) {
+	t.Run("LOOP-14 an owner that does not answer is reported in time", func(t *testing.T) {
 		s := home(t, offlineConf)
 		l, err := statedir.Own(s.State)
 		if err != nil {
@@ -93,7 +93,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
 		}
 	})
-	t.Run("a configuration that broke is replaced by the last good one, and said", func(t *testing.T) {
+	t.Run("a broken configuration is replaced by the last good one and reported", func(t *testing.T) {
 		s := home(t, offlineConf)
 		if err := begun(t, s).Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -105,14 +105,14 @@ func TestStart(t *testing.T) {
 		if !ok {
 			t.Fatalf("%T", e)
 		}
-		if ref, why := e.now().models.Default(); ref != model.Offline || why != "configured" {
+		if ref, why := e.now().Models.Default(); ref != model.Offline || why != "configured" {
 			t.Errorf("%s (%s)", ref, why)
 		}
 		if !strings.Contains(log.String(), "configuration is broken") || strings.Count(log.String(), s.Config) != 1 {
 			t.Errorf("log: %s", log.String())
 		}
 	})
-	t.Run("a configuration that cannot be used leaves nothing behind", func(t *testing.T) {
+	t.Run("a start with an unusable configuration leaves nothing behind", func(t *testing.T) {
 		s := home(t, `{agents: {defaults: {userTimezone: "Mars/Base"}}}`)
 		if _, err := Start(t.Context(), s); err == nil {
 			t.Fatal("it started")
@@ -123,7 +123,7 @@ func TestStart(t *testing.T) {
 		}
 		l.Unlock()
 	})
-	t.Run("sockets of the dead are in nobody's way", func(t *testing.T) {
+	t.Run("the socket of a dead process is replaced", func(t *testing.T) {
 		s := home(t, offlineConf)
 		path, err := statedir.Socket(s.State)
 		if err != nil {

@@ -1,0 +1,136 @@
+// Package backup copies the database of a state directory and brings copies back.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/surface/cli"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Database implements cli.Maintenance for the database of a state directory.
+type Database struct {
+	Store   standard.Store
+	Version string // of this program
+	// Attach connects to the engine of the process that owns the state directory.
+	Attach func(ctx context.Context, s cli.Start) (cli.Engine, error)
+}
+
+var _ cli.Maintenance = Database{}
+
+func (d Database) path(s cli.Start) string { return filepath.Join(s.State, d.Store.File) }
+
+// Backup lets the process that owns the state directory write the copy. It opens
+// the database itself only when there is no such process.
+func (d Database) Backup(ctx context.Context, s cli.Start, dst string) error {
+	lock, err := statedir.Own(s.State)
+	if errors.Is(err, statedir.ErrOwned) {
+		return d.requestBackup(ctx, s, dst)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	db, err := d.Store.Open(ctx, d.path(s), s.Log)
+	if err != nil {
+		return err
+	}
+	b, ok := db.(standard.Backuper)
+	if !ok {
+		return errors.Join(unsupported("copied"), db.Close())
+	}
+	return errors.Join(WithMedia(s.State, dst, func() error { return b.Backup(ctx, dst) }), db.Close())
+}
+
+// requestBackup asks the owner of the state directory for a copy.
+func (d Database) requestBackup(ctx context.Context, s cli.Start, dst string) error {
+	e, err := d.Attach(ctx, s)
+	if err != nil {
+		return fmt.Errorf("connect to the running process: %w", err)
+	}
+	c, err := client.Dial(ctx, client.Options{Dial: e.Dial, Name: "chela", Version: d.Version, Mode: wire.ModeCLI, Once: true})
+	if err != nil {
+		return fmt.Errorf("connect to the running process: %w", err)
+	}
+	defer c.Close()
+	return c.Call(ctx, wire.MethodBackupCreate, wire.BackupCreate{Path: dst}, nil)
+}
+
+// Verify returns what a copy contains.
+func (d Database) Verify(ctx context.Context, file string) (string, error) {
+	if d.Store.Verify == nil {
+		return "", unsupported("verified")
+	}
+	return d.Store.Verify(ctx, file)
+}
+
+// Restore replaces the database with a copy.
+func (d Database) Restore(ctx context.Context, s cli.Start, src string) (string, error) {
+	if d.Store.Restore == nil {
+		return "", unsupported("restored")
+	}
+	lock, err := ownExclusively(s.State)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Unlock()
+	if _, err := media.Copy(mediaOf(src), filepath.Join(s.State, media.Dir)); err != nil {
+		return "", err
+	}
+	return d.Store.Restore(ctx, src, d.path(s))
+}
+
+// Salvage repairs a damaged database.
+func (d Database) Salvage(ctx context.Context, s cli.Start) ([]string, error) {
+	if d.Store.Recover == nil {
+		return nil, unsupported("repaired")
+	}
+	lock, err := ownExclusively(s.State)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+	return d.Store.Recover(ctx, d.path(s))
+}
+
+func unsupported(what string) error {
+	return chela.Errorf(chela.CodeInvalid, "this kind of database cannot be %s by chela", what)
+}
+
+// ownExclusively takes the lock of a state directory that no other process may
+// use meanwhile.
+func ownExclusively(dir string) (*statedir.Lock, error) {
+	lock, err := statedir.Own(dir)
+	if errors.Is(err, statedir.ErrOwned) {
+		return nil, &chela.Error{
+			Code: chela.CodeConflict, Message: "a running process uses the database", Hint: "stop it and try again", Err: err,
+		}
+	}
+	return lock, err
+}
+
+// mediaOf returns the directory with the media files of a copy.
+func mediaOf(file string) string { return file + "." + media.Dir }
+
+// WithMedia calls backup, which writes a copy of the database to dst, and copies
+// the media files that it refers to: before the call those that may be swept
+// meanwhile, and after it those that are new.
+func WithMedia(state, dst string, backup func() error) error {
+	from := filepath.Join(state, media.Dir)
+	if _, err := media.Copy(from, mediaOf(dst)); err != nil {
+		return err
+	}
+	if err := backup(); err != nil {
+		return err
+	}
+	_, err := media.Copy(from, mediaOf(dst))
+	return err
+}

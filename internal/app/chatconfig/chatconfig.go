@@ -1,0 +1,110 @@
+// Package chatconfig shows and changes single values of the configuration in a chat.
+// Because other people may read the chat, it neither shows nor accepts a value that
+// could be a secret.
+package chatconfig
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/kit/json5"
+)
+
+// Config shows and changes the configuration. Both fields are required.
+type Config struct {
+	// Tree returns the configuration in use.
+	Tree func() *config.Tree
+	// Change edits the files and applies the result. It reports whether the change
+	// has taken effect completely; if not, a restart is needed.
+	Change func(ctx context.Context, draft func(now *config.Tree) (*config.Draft, error)) (inForce bool, err error)
+}
+
+// Get returns the effective value at a path as JSON; for the empty path, all values
+// that are set.
+func (c Config) Get(path string) (string, error) {
+	t := c.Tree()
+	text := t.InForce()
+	if path != "" {
+		v, err := t.Get(path)
+		if err != nil {
+			return "", err
+		}
+		steps, err := config.ParsePath(path)
+		if err != nil {
+			return "", err
+		}
+		if text = at(text, steps); text == nil {
+			text = v.JSON // its default
+		}
+	}
+	var b bytes.Buffer
+	err := json.Indent(&b, text, "", "  ")
+	return b.String(), err
+}
+
+// Set sets a value that a person typed. It reports whether it has taken effect.
+func (c Config) Set(ctx context.Context, path, text string) (bool, error) {
+	value, err := json5.Literal(text)
+	if err != nil {
+		return false, err
+	}
+	steps, err := config.ParsePath(path)
+	if err != nil {
+		return false, err
+	}
+	return c.Change(ctx, func(now *config.Tree) (*config.Draft, error) {
+		d, err := now.Draft(config.Edit{Path: path, Value: value})
+		if err != nil {
+			return nil, err
+		}
+		if shown := at(d.Tree().Written(), steps); !bytes.Equal(shown, at(value, nil)) {
+			return nil, &chela.Error{
+				Code: chela.CodeInvalid, Message: "the value of " + path + " may be a secret, which must not be sent in a chat",
+				Hint: "chela config set " + path + " -",
+			}
+		}
+		return d, nil
+	})
+}
+
+// Unset removes a value. It reports whether that has taken effect.
+func (c Config) Unset(ctx context.Context, path string) (bool, error) {
+	return c.Change(ctx, func(now *config.Tree) (*config.Draft, error) { return now.Draft(config.Edit{Path: path}) })
+}
+
+// at returns the JSON at a path of a text, with sorted keys; nil: there is none.
+func at(text json.RawMessage, steps []string) json.RawMessage {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return nil
+	}
+	for _, step := range steps {
+		switch in := v.(type) {
+		case map[string]any:
+			inner, ok := in[step]
+			if !ok {
+				return nil
+			}
+			v = inner
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(in) {
+				return nil
+			}
+			v = in[i]
+		default:
+			return nil
+		}
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return out
+}

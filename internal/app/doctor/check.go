@@ -1,0 +1,230 @@
+// Package doctor checks an installation without starting an engine: what does
+// not work ([Doctor.Check]), and what makes it easier to attack
+// ([Doctor.Audit]).
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/app/model"
+	"github.com/chela-ai/chela/internal/app/settings"
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/surface/cli"
+)
+
+// Doctor checks installations of a build.
+type Doctor struct{ Registry *standard.Registry }
+
+// checkup collects findings.
+type checkup struct {
+	registry *standard.Registry
+	found    []cli.Finding
+}
+
+func (c *checkup) ok(name, format string, args ...any) {
+	c.found = append(c.found, cli.Finding{Name: name, Status: cli.StatusOK, Text: fmt.Sprintf(format, args...)})
+}
+
+func (c *checkup) warn(name, hint, format string, args ...any) {
+	c.found = append(c.found, cli.Finding{Name: name, Status: cli.StatusWarn, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func (c *checkup) fail(name, hint, format string, args ...any) {
+	c.found = append(c.found, cli.Finding{Name: name, Status: cli.StatusFail, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// Check checks an installation.
+func (d Doctor) Check(ctx context.Context, s cli.Start) []cli.Finding {
+	c := &checkup{registry: d.Registry}
+	free := c.state(s)
+	tree := c.config(s)
+	c.database(ctx, s, free)
+	env := standard.DoctorEnv{State: s.State, Section: func(string) json.RawMessage { return nil }, Getenv: os.Getenv}
+	if tree != nil {
+		c.model(ctx, s, tree)
+		env.Section, env.Getenv = tree.Section, settings.Environ(tree)
+	}
+	return append(c.found, d.Registry.Check(ctx, env)...)
+}
+
+// state checks the state directory and reports whether no process owns it.
+func (c *checkup) state(s cli.Start) (free bool) {
+	info, err := os.Stat(s.State)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		c.creatable(s.State)
+		return true
+	case err != nil:
+		c.fail("state directory", "", "%v", err)
+		return false
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		c.warn("state directory", "chmod 700 "+s.State, "%s is open to other users (%s)", s.State, info.Mode().Perm())
+	default:
+		c.ok("state directory", "%s", s.State)
+	}
+	lock, err := statedir.Own(s.State)
+	switch {
+	case errors.Is(err, statedir.ErrOwned):
+		c.ok("lock", "a running process owns the state directory")
+		return false
+	case err != nil:
+		c.fail("lock", chela.HintOf(err), "%v", err)
+		return false
+	}
+	c.ok("lock", "free; file locks work here")
+	if err := lock.Unlock(); err != nil {
+		c.fail("lock", "", "%v", err)
+	}
+	c.space(s.State)
+	return true
+}
+
+// creatable checks that a directory that does not exist can be created.
+func (c *checkup) creatable(dir string) {
+	above := filepath.Dir(dir)
+	for above != filepath.Dir(above) {
+		if _, err := os.Stat(above); err == nil {
+			break
+		}
+		above = filepath.Dir(above)
+	}
+	try, err := os.MkdirTemp(above, ".chela-*")
+	if err != nil {
+		c.fail("state directory", "chela --state-dir DIR doctor", "%s cannot be created: %v", dir, err)
+		return
+	}
+	_ = os.Remove(try)
+	c.ok("state directory", "%s is created at the first start", dir)
+}
+
+// space checks that files can be written in the directory.
+func (c *checkup) space(dir string) {
+	f, err := os.CreateTemp(dir, ".space-*")
+	if err != nil {
+		c.fail("space", "", "%v", err)
+		return
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if _, err := f.Write(make([]byte, 1<<20)); err != nil {
+		c.fail("space", "", "a file of 1 MB cannot be written: %v", err)
+		return
+	}
+	c.ok("space", "files can be written")
+}
+
+// config checks the configuration and returns it; nil: it cannot be used.
+func (c *checkup) config(s cli.Start) *config.Tree {
+	if _, err := os.Stat(s.Config); errors.Is(err, os.ErrNotExist) {
+		c.ok("configuration", "%s does not exist; defaults are used", s.Config)
+	}
+	tree, err := config.Options{LastGood: s.LastGood}.Load(s.Config)
+	if err != nil {
+		c.fail("configuration", "chela config validate", "%v", err)
+		return nil
+	}
+	if err := tree.Broken(); err != nil {
+		c.fail("configuration", "chela config validate", "broken; the last good one is used: %v", err)
+		return tree
+	}
+	if ws := tree.Warnings(); len(ws) > 0 {
+		for _, w := range ws {
+			c.warn("configuration", "chela config validate", "%s", w)
+		}
+	} else {
+		c.ok("configuration", "valid")
+	}
+	for _, p := range tree.Unguarded() {
+		c.warn("protection", "", "%s", p)
+	}
+	if un := tree.Unused(); len(un) > 0 {
+		c.warn("configuration", "", "known keys without effect in this version: %s", strings.Join(un, ", "))
+	}
+	return tree
+}
+
+// database reads the whole database, when no process uses it.
+func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
+	st := c.registry.DefaultStore()
+	path := filepath.Join(s.State, st.File)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		c.ok("database", "created at the first start")
+		return
+	}
+	if !free {
+		c.ok("database", "in use; the running process checks it")
+		return
+	}
+	if f, err := os.OpenFile(path, os.O_RDWR, 0); err != nil {
+		c.fail("database", "chmod u+rw "+path+"*", "%v", err)
+		return
+	} else if err := f.Close(); err != nil {
+		c.fail("database", "", "%v", err)
+		return
+	}
+	db, err := st.Open(ctx, path, s.Log)
+	if err != nil {
+		c.fail("database", "chela backup salvage", "%v", err)
+		return
+	}
+	defer db.Close()
+	if checker, ok := db.(standard.Checker); ok {
+		if err := checker.Check(ctx); err != nil {
+			c.fail("database", "chela backup salvage", "%v", err)
+			return
+		}
+	}
+	c.ok("database", "undamaged")
+}
+
+// model checks the default model and the workspace.
+func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
+	opts, err := settings.Read(tree)
+	if err != nil {
+		c.fail("configuration", "chela config validate", "%v", err)
+		return
+	}
+	o := opts.ModelOptions(s.State, settings.Environ(tree))
+	o.Log, o.HTTP, o.NewProvider = s.Log, model.HTTPClient(o.Config, o.Env), c.registry.NewProvider
+	m, err := model.Open(ctx, o)
+	if err != nil {
+		c.fail("model", chela.HintOf(err), "%v", err)
+		return
+	}
+	ref, why := m.Default()
+	state := m.Provider(ref.Provider)
+	switch {
+	case ref == model.Offline:
+		c.warn("model", "chela models auth anthropic",
+			"%s (%s): the built-in assistant, which is not a language model", ref, why)
+	case state.Err != nil:
+		c.fail("model", chela.HintOf(state.Err), "%s (%s): %v", ref, why, state.Err)
+	case state.Key:
+		c.ok("model", "%s (%s); key from %s", ref, why, state.Where)
+	default:
+		c.ok("model", "%s (%s)", ref, why)
+	}
+	var home string
+	if u, err := user.Current(); err == nil {
+		home = u.HomeDir
+	}
+	dir := opts.Workspace(chela.DefaultAgent, s.State, home)
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		c.ok("workspace", "%s is created at the first start", dir)
+	} else if _, err := os.Stat(filepath.Join(dir, "AGENTS.md")); err != nil {
+		c.warn("workspace", "", "%s has no AGENTS.md", dir)
+	} else {
+		c.ok("workspace", "%s", dir)
+	}
+}

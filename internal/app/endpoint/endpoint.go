@@ -1,0 +1,381 @@
+// Package endpoint opens the port on which the gateway serves other programs. It
+// resolves the bind mode to an address, loads or makes the certificate and the
+// credential, and refuses unsafe combinations ([Options.Safe]).
+package endpoint
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pairing"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/kit/cert"
+	"github.com/chela-ai/chela/internal/kit/process"
+	"github.com/chela-ai/chela/internal/kit/secret"
+	"github.com/chela-ai/chela/internal/surface/access"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Options is the section gateway of the configuration.
+type Options struct {
+	Port       *int   `json:"port"`
+	Bind       string `json:"bind"` // loopback, lan, tailnet, auto, custom
+	CustomHost string `json:"customBindHost"`
+	Auth       struct {
+		Mode     string              `json:"mode"`
+		Token    secret.Ref          `json:"token"`
+		Password secret.Ref          `json:"password"`
+		Proxy    access.ProxyOptions `json:"trustedProxy"`
+	} `json:"auth"`
+	TLS struct {
+		Enabled bool   `json:"enabled"`
+		Cert    string `json:"certPath"`
+		Key     string `json:"keyPath"`
+		Make    bool   `json:"autoGenerate"`
+	} `json:"tls"`
+	UI struct {
+		Enabled *bool    `json:"enabled"`
+		Base    string   `json:"basePath"`
+		Root    string   `json:"root"`
+		Origins []string `json:"allowedOrigins"`
+	} `json:"controlUi"`
+	Proxies []string `json:"trustedProxies"`
+}
+
+// Listen says where the gateway listens. Fields that are empty come from the
+// configuration.
+type Listen struct {
+	Port     int    // 0: gateway.port; -1: any free port
+	Bind     string // loopback, lan, tailnet, auto, custom
+	Insecure bool   // allows connections from other machines without TLS
+}
+
+// Env is the installation of an endpoint.
+type Env struct {
+	Log     *slog.Logger
+	State   string              // the state directory
+	Env     func(string) string // environment variables, to which secrets may refer
+	Secrets *secret.Redactor    // collects the password; nil: it is not recorded
+}
+
+// TakenError says that another process has the port or the state directory.
+type TakenError struct {
+	Process process.Process
+	Err     *chela.Error
+}
+
+// Error returns the message for people.
+func (t *TakenError) Error() string { return t.Err.Error() }
+
+// Unwrap returns the error for people.
+func (t *TakenError) Unwrap() error { return t.Err }
+
+// Read decodes the section; nil: it is absent. Fields that are set in l override
+// it.
+func Read(section json.RawMessage, l Listen) (Options, error) {
+	var g Options
+	if section != nil {
+		if err := json.Unmarshal(section, &g); err != nil {
+			return g, fmt.Errorf("configuration, gateway: %w", err)
+		}
+	}
+	port := wire.DefaultPort
+	switch {
+	case l.Port < 0:
+		port = 0
+	case l.Port > 0:
+		port = l.Port
+	case g.Port != nil:
+		port = *g.Port
+	}
+	if port < 0 || port > 65535 {
+		return g, fmt.Errorf("gateway.port: %d is not a valid port number", port)
+	}
+	g.Port = &port
+	if l.Bind != "" {
+		g.Bind = l.Bind
+	}
+	if g.Auth.Mode == "" {
+		g.Auth.Mode = access.ModeToken
+		if g.Auth.Token.IsZero() && !g.Auth.Password.IsZero() {
+			g.Auth.Mode = access.ModePassword
+		}
+	}
+	return g, nil
+}
+
+// Host returns the address of the bind mode.
+func (g *Options) Host() (netip.Addr, error) {
+	switch g.Bind {
+	case "", "loopback":
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	case "lan":
+		return netip.IPv4Unspecified(), nil
+	case "auto":
+		if inContainer() {
+			return netip.IPv4Unspecified(), nil
+		}
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	case "custom":
+		a, err := netip.ParseAddr(g.CustomHost)
+		if err != nil {
+			return a, fmt.Errorf("gateway.customBindHost: %w", err)
+		}
+		return a, nil
+	case "tailnet":
+		addrs, err := net.InterfaceAddrs()
+		if err != nil {
+			return netip.Addr{}, fmt.Errorf("gateway.bind tailnet: %w", err)
+		}
+		return tailnet(addrs)
+	}
+	return netip.Addr{}, fmt.Errorf("gateway.bind: want loopback, lan, tailnet, auto or custom, not %q", g.Bind)
+}
+
+// tailnet returns this machine's address in a Tailscale network.
+func tailnet(addrs []net.Addr) (netip.Addr, error) {
+	shared := netip.MustParsePrefix("100.64.0.0/10")
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && shared.Contains(p.Addr()) {
+			return p.Addr(), nil
+		}
+	}
+	return netip.Addr{}, errors.New("gateway.bind tailnet: this machine has no tailnet address")
+}
+
+func inContainer() bool {
+	for _, path := range [...]string{"/.dockerenv", "/run/.containerenv"} {
+		if _, err := os.Stat(path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Safe returns an error if the gateway would serve other machines without
+// authentication, or with a credential that could be read on the network.
+func (g *Options) Safe(host netip.Addr, insecure bool) error {
+	if host.IsLoopback() {
+		return nil
+	}
+	if g.Auth.Mode == access.ModeNone {
+		return &chela.Error{
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("refusing to listen on %s without authentication: anybody on the network would control this assistant", host),
+			Hint: "chela config set gateway.auth.mode token",
+		}
+	}
+	if !g.TLS.Enabled && !insecure && g.Auth.Mode != access.ModeProxy {
+		return &chela.Error{
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("refusing to listen on %s without TLS: the credential could be read on the network", host),
+			Hint: `chela config set gateway.tls '{enabled: true, autoGenerate: true}'`,
+		}
+	}
+	return nil
+}
+
+// Pair returns the files of the certificate and its key. Files that are not
+// configured are in the state directory.
+func (g *Options) Pair(state string) (certPath, keyPath string) {
+	dir := filepath.Join(state, "credentials")
+	return cmp.Or(g.TLS.Cert, filepath.Join(dir, "gateway-cert.pem")), cmp.Or(g.TLS.Key, filepath.Join(dir, "gateway-key.pem"))
+}
+
+// certificate returns the certificate of the port. With autoGenerate it is made
+// when it does not exist, and made again when it has expired.
+func (g *Options) certificate(env Env, host netip.Addr) (tls.Certificate, error) {
+	certPath, keyPath := g.Pair(env.State)
+	c, err := cert.Load(certPath, keyPath)
+	if g.TLS.Make && (errors.Is(err, os.ErrNotExist) || errors.Is(err, cert.ErrExpired) && g.TLS.Cert == "") {
+		if err := cert.Make(certPath, keyPath, append(names(), "localhost", "127.0.0.1", "::1", host.String())); err != nil {
+			return c, fmt.Errorf("gateway.tls: %w", err)
+		}
+		c, err = cert.Load(certPath, keyPath)
+	}
+	if err != nil {
+		return c, &chela.Error{
+			Code: chela.CodeInvalid, Message: "gateway.tls", Err: err, Hint: "chela config set gateway.tls.autoGenerate true",
+		}
+	}
+	return c, nil
+}
+
+// Open listens on the port. It returns the fingerprint of the certificate; ""
+// without TLS.
+func (g *Options) Open(ctx context.Context, env Env, host netip.Addr) (l net.Listener, fingerprint string, err error) {
+	var secure *tls.Config
+	if g.TLS.Enabled {
+		c, err := g.certificate(env, host)
+		if err != nil {
+			return nil, "", err
+		}
+		fingerprint = cert.Fingerprint(c.Leaf.Raw)
+		secure = &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	network := "tcp6"
+	if host.Is4() {
+		network = "tcp4" // so that 0.0.0.0 does not include IPv6
+	}
+	l, err = new(net.ListenConfig).Listen(ctx, network, net.JoinHostPort(host.String(), strconv.Itoa(*g.Port)))
+	if err != nil {
+		return nil, "", g.taken(host, err)
+	}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	return l, fingerprint, nil
+}
+
+// taken returns why the port cannot be used, with the process that uses it.
+func (g *Options) taken(host netip.Addr, err error) error {
+	out := &chela.Error{
+		Code: chela.CodeUnavailable, Message: fmt.Sprintf("port %d cannot be used", *g.Port), Err: err,
+		Hint: fmt.Sprintf("chela gateway run --port %d", *g.Port%65535+1),
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return out
+	}
+	who := process.Listener(netip.AddrPortFrom(host, uint16(*g.Port)))
+	out.Message, out.Err = fmt.Sprintf("port %d is used by %s", *g.Port, who), nil
+	if who.IsOurs() {
+		out.Hint += ", or: chela gateway run --force"
+	}
+	return &TakenError{who, out}
+}
+
+// tokenName is the file of the token that the first start makes.
+const tokenName = "gateway.token"
+
+func tokenPath(state string) string { return filepath.Join(state, "credentials", tokenName) }
+
+// Guard returns the checks of a connection that need no credential.
+func (g *Options) Guard(env Env) (a access.Options, err error) {
+	a = access.Options{Log: env.Log, Mode: g.Auth.Mode, Origins: g.UI.Origins, Proxy: g.Auth.Proxy, Hosts: names()}
+	a.Proxies, err = prefixes(g.Proxies)
+	return a, err
+}
+
+// Authenticator returns the authentication of clients. requested is called for
+// requests for pairing. made reports whether a token was made.
+func (g *Options) Authenticator(env Env, st store.Store, requested func(pairing.Admission)) (_ *access.Authenticator, token secret.Value, made bool, _ error) {
+	a, err := g.Guard(env)
+	if err != nil {
+		return nil, token, false, err
+	}
+	a.Store, a.PairingRequested = st, requested
+	switch g.Auth.Mode {
+	case access.ModeToken:
+		if token, made, err = g.token(env); err != nil {
+			return nil, token, false, err
+		}
+		a.Token = token
+	case access.ModePassword:
+		if a.Password, err = g.Auth.Password.Resolve(env.Env); err != nil {
+			return nil, token, false, fmt.Errorf("gateway.auth.password: %w", err)
+		}
+		if env.Secrets != nil {
+			env.Secrets.Add(a.Password)
+		}
+		if a.Password.IsZero() {
+			return nil, token, false, errors.New("gateway.auth.mode is password, but gateway.auth.password is not set")
+		}
+	case access.ModeProxy:
+		if a.Proxy.UserHeader == "" || len(a.Proxies) == 0 {
+			return nil, token, false, errors.New("gateway.auth.mode is trusted-proxy: set gateway.auth.trustedProxy.userHeader and gateway.trustedProxies")
+		}
+	}
+	return access.New(a), token, made, nil
+}
+
+// Known returns the token of the configuration or of the state directory; the
+// zero Value when there is none.
+func (g *Options) Known(env Env) (secret.Value, error) {
+	if !g.Auth.Token.IsZero() {
+		v, err := g.Auth.Token.Resolve(env.Env)
+		if err == nil && v.IsZero() {
+			err = errors.New("is empty")
+		}
+		if err != nil {
+			return v, fmt.Errorf("gateway.auth.token: %w", err)
+		}
+		return v, nil
+	}
+	b, err := os.ReadFile(tokenPath(env.State))
+	if text := strings.TrimSpace(string(b)); err == nil && text != "" {
+		return secret.New(text), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return secret.Value{}, fmt.Errorf("gateway token: %w", err)
+	}
+	return secret.Value{}, nil
+}
+
+// Opens reports whether v is the gateway's credential.
+func (g *Options) Opens(env Env, v secret.Value) bool {
+	if g.Auth.Mode == access.ModePassword {
+		w, err := g.Auth.Password.Resolve(env.Env)
+		return err == nil && w.Equal(v)
+	}
+	t, err := g.Known(env)
+	return err == nil && t.Equal(v)
+}
+
+// token returns the token. It makes one when there is none.
+func (g *Options) token(env Env) (secret.Value, bool, error) {
+	v, err := g.Known(env)
+	if err != nil || !v.IsZero() {
+		return v, false, err
+	}
+	path := tokenPath(env.State)
+	var raw [24]byte
+	rand.Read(raw[:]) // it never fails
+	text := hex.EncodeToString(raw[:])
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return secret.Value{}, false, fmt.Errorf("gateway token: %w", err)
+	}
+	if err := atomicfile.Write(path, []byte(text+"\n"), 0o600); err != nil {
+		return secret.Value{}, false, fmt.Errorf("gateway token: %w", err)
+	}
+	return secret.New(text), true, nil
+}
+
+// names returns the host names of this machine.
+func names() []string {
+	h, err := os.Hostname()
+	if err != nil || h == "" {
+		return nil
+	}
+	h = strings.ToLower(h)
+	return []string{h, h + ".local"}
+}
+
+func prefixes(texts []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range texts {
+		if a, err := netip.ParseAddr(s); err == nil {
+			out = append(out, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, fmt.Errorf("gateway.trustedProxies: %w", err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}

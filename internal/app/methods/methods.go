@@ -1,0 +1,247 @@
+// Package methods makes the gateway with all of its methods. The families of
+// methods are packages of surface/method; each gets the few functions that it
+// declares.
+package methods
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/chela-ai/chela/internal/app/profile"
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/pairing"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/channels"
+	"github.com/chela-ai/chela/internal/engine/dispatch"
+	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/surface/gateway"
+	"github.com/chela-ai/chela/internal/surface/method/agents"
+	"github.com/chela-ai/chela/internal/surface/method/approvals"
+	channelmethods "github.com/chela-ai/chela/internal/surface/method/channels"
+	"github.com/chela-ai/chela/internal/surface/method/chat"
+	"github.com/chela-ai/chela/internal/surface/method/commands"
+	configmethods "github.com/chela-ai/chela/internal/surface/method/config"
+	"github.com/chela-ai/chela/internal/surface/method/devices"
+	"github.com/chela-ai/chela/internal/surface/method/files"
+	"github.com/chela-ai/chela/internal/surface/method/logs"
+	"github.com/chela-ai/chela/internal/surface/method/models"
+	"github.com/chela-ai/chela/internal/surface/method/nodes"
+	"github.com/chela-ai/chela/internal/surface/method/sessions"
+	"github.com/chela-ai/chela/internal/surface/method/system"
+	"github.com/chela-ai/chela/internal/surface/method/tools"
+	"github.com/chela-ai/chela/internal/surface/method/usage"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Options is what the methods work with. All fields are required.
+type Options struct {
+	Log      *slog.Logger
+	Version  string
+	State    string // the state directory
+	Database string // path of the database
+	Instance string // id of this start
+	Started  time.Time
+
+	Store      store.Store
+	Bus        *bus.Bus
+	Files      *media.Files
+	Inbound    *inbound.Gate
+	Dispatcher *dispatch.Dispatcher
+	Direct     *invoke.Direct
+	Channels   *channels.Supervisor
+
+	Current *profile.Current // the Generation in force
+	Config  Configuration
+	Port    Port
+	Backup  func(ctx context.Context, file string) error
+}
+
+// Configuration is the configuration of the running gateway.
+type Configuration interface {
+	// Path returns its file; "": there is none.
+	Path() string
+	// Tree returns the configuration in force; nil: it does not come from files.
+	Tree() *config.Tree
+	// View shows the configuration in force.
+	View() config.View
+	// Rewrite changes the files as a client asks, and puts the result in force.
+	Rewrite(ctx context.Context, c Change) (wire.ConfigWritten, error)
+	// Edit changes the files, whatever they are now, and puts the result in force.
+	Edit(ctx context.Context, edit func(now *config.Tree) (*config.Draft, error)) error
+	// KeysChanged puts saved keys of model providers in force.
+	KeysChanged(ctx context.Context)
+}
+
+// Change is a change of the configuration by a client.
+type Change = configmethods.Change
+
+// Port is where other programs connect to the gateway.
+type Port interface {
+	// URL returns its address; "": there is no port.
+	URL() string
+	// Number returns its number; 0: there is no port.
+	Number() int
+	// Remote returns how clients authenticate, and the address for other machines;
+	// "": they cannot connect.
+	Remote() (mode, url string)
+}
+
+// Gateway is the gateway with its methods.
+type Gateway struct {
+	*gateway.Server
+	system system.Options
+	o      Options
+}
+
+// New makes the gateway.
+func New(o Options) *Gateway {
+	g := &Gateway{o: o}
+	rows := wireview.Rows{Model: o.sessionModel, Show: o.Files.FillScaled}
+	g.system = g.systemOptions(rows)
+	g.Server = gateway.New(gateway.Options{
+		Log: o.Log, Version: o.Version, Methods: g.methods(rows), Bus: o.Bus, Health: g.system.Health,
+		Defaults: func() wire.SessionDefaults {
+			return wire.SessionDefaults{
+				Agent: string(chela.DefaultAgent), MainKey: chela.MainKey,
+				MainSess: string(chela.MainSession(chela.DefaultAgent)), Scope: "per-sender", Configured: true,
+			}
+		},
+		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
+			return sessions.Options{Store: o.Store, Rows: rows}.Describe(ctx, key, false)
+		},
+		Show: o.Files.FillScaled, Models: o.catalog().Snapshot, ConfigPath: o.Config.Path(), StateDir: o.State,
+	})
+	return g
+}
+
+// Status returns the state of the whole gateway.
+func (g *Gateway) Status(ctx context.Context) (wire.Status, error) { return g.system.Status(ctx) }
+
+// Agents returns the agents as clients see them, the default one first.
+func (g *Gateway) Agents() []agents.Agent { return g.o.agents() }
+
+// announce tells the clients that may decide about devices.
+func (g *Gateway) announce(event string, payload any) {
+	g.Broadcast(chela.ScopePairing, event, payload)
+}
+
+// systemOptions is what the methods about the whole gateway work with.
+func (g *Gateway) systemOptions(rows wireview.Rows) system.Options {
+	o := &g.o
+	return system.Options{
+		Store: o.Store, Path: o.Database, Version: o.Version, Started: o.Started, Default: chela.DefaultAgent,
+		Agents: func() []chela.AgentID { return o.Current.Load().Settings.Roster() },
+		Rows:   rows, Notify: o.Dispatcher.Notify, Channels: o.channelStates,
+		Roster: func() []wire.Presence { return g.Roster() },
+		Backup: o.Backup, URL: o.Port.URL, Port: o.Port.Number, Instance: o.Instance,
+		Reason: func() string { _, why := o.Current.Load().Models.Default(); return why },
+		Folder: func() string { return o.Current.Load().Workspace(chela.DefaultAgent) },
+	}
+}
+
+// methods makes all methods.
+func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
+	o := &g.o
+	drop := func(credential string) { g.Drop(credential) }
+	return rpc.NewSet(
+		chat.Methods(chat.Options{
+			Store: o.Store, Admit: o.Inbound.Admit, Conductor: o.Dispatcher, Publish: o.Bus.Publish, Live: o.Bus.Live, Rows: rows,
+			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Metadata: func() wire.ChatMetadata {
+				return wire.ChatMetadata{Models: o.catalog().List(false).Models, Commands: commands.List(true).Commands}
+			},
+		}),
+		sessions.Methods(sessions.Options{
+			Store: o.Store, Path: o.Database, Conductor: o.Dispatcher, Publish: o.Bus.Publish, Admit: o.Inbound.Admit, Rows: rows,
+			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Export: o.export, StorePart: o.Files.StorePart,
+			Model: func(name string) (string, error) { return o.Current.Load().Models.Name(name) },
+		}),
+		files.Methods(files.Options{
+			Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent,
+			Workspace: func(id chela.AgentID) string { return o.Current.Load().Workspace(id) },
+		}),
+		agents.Methods(o.agentOptions()),
+		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
+		tools.Methods(tools.Options{
+			Default: chela.DefaultAgent, Agent: o.Current.HasAgent,
+			Tools: func(id chela.AgentID) tool.Set { return o.Current.Load().Tools(id) },
+			Rules: o.Current.Rules, Invoke: o.Direct.Do, Store: o.Store,
+		}),
+		approvals.Methods(approvals.Options{
+			Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Publish: o.Bus.Publish, Subscribe: o.Bus.Subscribe,
+			Decide: o.Dispatcher.Decide, Rules: func() *allowlist.Source { return o.Current.Load().Allowed },
+		}),
+		models.Methods(o.catalog()),
+		devices.Methods(devices.Options{
+			Store: o.Store, Announce: g.announce, Drop: drop, Endpoint: o.Port.Remote, Stop: o.Dispatcher.Revoke,
+			Connected: func(device string) bool { return g.Connected(pairing.Credential(device), "") },
+		}),
+		nodes.Methods(nodes.Options{
+			Store: o.Store, Announce: g.announce, Drop: drop,
+			Connected: func(device, role string) bool { return g.Connected(pairing.Credential(device), role) },
+		}),
+		channelmethods.Methods(channelmethods.Options{States: o.channelStates}),
+		o.configMethods(),
+		system.Methods(g.system),
+		usage.Methods(usage.Options{Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
+		logs.Methods(logs.Options{Path: filepath.Join(o.State, "logs", "chela.log")}),
+	)
+}
+
+// sessionModel returns the model of the session's next run.
+func (o *Options) sessionModel(m session.Meta) wire.SessionModel {
+	g := o.Current.Load()
+	agent, _ := g.Settings.Of(m.Agent)
+	return wireview.SessionModel(g.Model(m), llm.Level(agent.Think))
+}
+
+// channelStates returns the state of the configured channels. One with several
+// accounts runs while all of them do.
+func (o *Options) channelStates() map[string]wire.ChannelState {
+	out := map[string]wire.ChannelState{}
+	for name, accounts := range o.Channels.States() {
+		s := wire.ChannelState{Configured: true, Running: true}
+		for _, err := range accounts {
+			if err != nil {
+				text := err.Error()
+				s.Running, s.Error = false, &text
+			}
+		}
+		out[name] = s
+	}
+	return out
+}
+
+// configMethods returns the methods about the configuration; none when it does
+// not come from files.
+func (o *Options) configMethods() []rpc.Method {
+	if o.Config.Tree() == nil {
+		return nil
+	}
+	return configmethods.Methods(configmethods.Options{
+		Snapshot: func() (wire.ConfigSnapshot, error) { return o.Config.View().Snapshot() },
+		Schema:   o.Config.View().Schema, Lookup: config.Lookup, Change: o.Config.Rewrite,
+	})
+}
+
+// export writes a transcript with its pictures.
+func (o *Options) export(w io.Writer, m session.Meta, entries []session.Entry) error {
+	for i := range entries {
+		if entries[i].Message != nil {
+			entries[i].Message = o.Files.Fill(entries[i].Message)
+		}
+	}
+	return session.Export(w, m, entries)
+}

@@ -1,0 +1,82 @@
+package methods
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/surface/method/agents"
+)
+
+// roster implements agents.Roster over the configuration.
+type roster struct{ o *Options }
+
+// agentOptions is what the methods about agents work with.
+func (o *Options) agentOptions() agents.Options {
+	a := agents.Options{Default: chela.DefaultAgent, Scope: "per-sender", Agents: o.agents, State: o.State}
+	if o.Config.Tree() != nil {
+		a.Roster = roster{o}
+	}
+	return a
+}
+
+// At implements agents.Roster.
+func (r roster) At(id chela.AgentID) (path string, listed bool) {
+	return r.o.Current.Load().Settings.At(id)
+}
+
+// Set implements agents.Roster.
+func (r roster) Set(ctx context.Context, values ...agents.Value) error {
+	return r.o.Config.Edit(ctx, func(now *config.Tree) (*config.Draft, error) {
+		var edits []config.Edit
+		for _, v := range values {
+			e := config.Edit{Path: v.Path}
+			if v.To == nil && now.Section(v.Path) == nil {
+				continue // it is not set
+			}
+			if v.To != nil {
+				b, err := json.Marshal(v.To)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", v.Path, err)
+				}
+				e.Value = b
+			}
+			edits = append(edits, e)
+		}
+		return now.Draft(edits...)
+	})
+}
+
+// Forget implements agents.Roster.
+func (r roster) Forget(ctx context.Context, id chela.AgentID) (bindings int, err error) {
+	rules := r.o.Current.Load().Allowed.File
+	d, exists, err := rules.Load()
+	if err != nil {
+		return 0, err
+	}
+	if _, has := d.Agents[string(id)]; exists && has {
+		if _, err := rules.Update("", func(d *allowlist.Document) error { delete(d.Agents, string(id)); return nil }); err != nil {
+			return 0, err
+		}
+	}
+	var all []struct {
+		Agent string `json:"agentId"`
+	}
+	if raw := r.o.Config.Tree().Section("bindings"); raw != nil && json.Unmarshal(raw, &all) != nil {
+		return 0, nil // bindings in another form have no effect
+	}
+	var values []agents.Value
+	for i, b := range slices.Backward(all) {
+		if chela.AgentIDOf(b.Agent) == id {
+			values = append(values, agents.Value{Path: fmt.Sprintf("bindings[%d]", i)})
+		}
+	}
+	if len(values) == 0 {
+		return 0, nil
+	}
+	return len(values), r.Set(ctx, values...)
+}

@@ -1,0 +1,124 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+)
+
+// params is the configured fields of requests to a model. Some have the same name
+// and meaning for every service; the others are added to the body unchanged.
+type params struct {
+	temperature *float64
+	maxTokens   int
+	cache       string
+	thinking    llm.Level
+	body        json.RawMessage
+}
+
+// ours is names that services do not know. They are not sent.
+var ours = [...]string{"fastMode", "transport", "extra_body"}
+
+// paramsOf returns the fields of requests to a model. A field that is configured more
+// than once has the value of the most specific section.
+func (m *Set) paramsOf(info llm.Model) (*params, error) {
+	all := map[string]json.RawMessage{}
+	for _, section := range []struct {
+		path string
+		raw  json.RawMessage
+	}{
+		{"models.providers." + info.Provider + ".params", m.o.Providers[info.Provider].Params},
+		{"agents.defaults.params", m.o.Params},
+		{"agents.defaults.models." + info.Ref() + ".params", m.o.Models[info.Ref()].Params},
+		{"the agent's params", m.o.AgentParams},
+	} {
+		if len(section.raw) == 0 {
+			continue
+		}
+		var some map[string]json.RawMessage
+		if err := json.Unmarshal(section.raw, &some); err != nil {
+			return nil, fmt.Errorf("%s: want an object: %w", section.path, err)
+		}
+		maps.Copy(all, some)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return take(all)
+}
+
+// take separates the fields that have a meaning for every service.
+func take(all map[string]json.RawMessage) (*params, error) {
+	p := &params{}
+	for name, to := range map[string]any{"temperature": &p.temperature, "maxTokens": &p.maxTokens, "cacheRetention": &p.cache} {
+		raw, ok := all[name]
+		if !ok || string(raw) == "null" && name == "temperature" {
+			continue
+		}
+		if err := json.Unmarshal(raw, to); err != nil {
+			return nil, fmt.Errorf("params: %s: %w", name, err)
+		}
+		delete(all, name)
+	}
+	if raw := all["thinking"]; len(raw) > 0 && raw[0] == '"' { // an object is specific to a service
+		if err := json.Unmarshal(raw, &p.thinking); err != nil {
+			return nil, fmt.Errorf("params: thinking: %w", err)
+		}
+		delete(all, "thinking")
+	}
+	extra := all["extra_body"]
+	for _, name := range ours {
+		delete(all, name)
+	}
+	if len(extra) > 0 {
+		var more map[string]json.RawMessage
+		if err := json.Unmarshal(extra, &more); err != nil {
+			return nil, fmt.Errorf("params: extra_body: want an object: %w", err)
+		}
+		maps.Copy(all, more)
+	}
+	if len(all) > 0 {
+		body, err := json.Marshal(all)
+		if err != nil {
+			return nil, fmt.Errorf("params: %w", err)
+		}
+		p.body = body
+	}
+	return p, nil
+}
+
+// apply returns the request with the configured fields.
+func (p *params) apply(r *llm.Request) *llm.Request {
+	own := *r
+	if p.temperature != nil {
+		own.Temperature, own.HasTemperature = *p.temperature, true
+	}
+	if p.maxTokens > 0 {
+		own.MaxTokens = p.maxTokens
+	}
+	if p.cache != "" {
+		own.Cache = p.cache
+	}
+	if p.thinking != "" && own.Thinking == "" {
+		own.Thinking = p.thinking
+	}
+	if len(p.body) > 0 {
+		own.Params = p.body
+	}
+	return &own
+}
+
+// withParams is a provider whose requests have the configured fields.
+type withParams struct {
+	llm.Provider
+	p *params
+}
+
+// Stream implements llm.Provider.
+func (s withParams) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	return s.Provider.Stream(ctx, s.p.apply(r))
+}

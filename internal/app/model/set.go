@@ -1,0 +1,286 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/failover"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/schema"
+	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
+)
+
+// Set is the models that can be used, with the default one and the reason for it. It
+// makes their providers. It is safe for concurrent use.
+type Set struct {
+	o       Options
+	compat  map[string]llm.Compat // by provider, for models without their own
+	catalog *atomic.Pointer[llm.Catalog]
+	choice  llm.Ref
+	why     string
+	health  *failover.Health
+
+	probe  sync.Mutex // held during Probe
+	probed time.Time
+	usable llm.Ref // the model found by Probe that can be the default
+	found  int     // number of models at the end of the catalog that Probe found
+
+	resolved sync.Map // resolved by reference
+
+	mu   sync.Mutex
+	made map[string]llm.Provider // by id of the key
+}
+
+// Open chooses the default model: the configured one; else a service with a known
+// key; else a model server on this machine; else the built-in assistant.
+func Open(ctx context.Context, o Options) (*Set, error) {
+	m := &Set{
+		o: o, compat: map[string]llm.Compat{}, catalog: new(atomic.Pointer[llm.Catalog]), made: map[string]llm.Provider{},
+	}
+	known, err := m.known()
+	if err != nil {
+		return nil, err
+	}
+	m.catalog.Store(&known)
+	if m.o.Before = nil; o.Before != nil { // do not retain the chain of earlier Sets
+		m.follow(o.Before)
+	} else {
+		m.health = openHealth(o)
+	}
+	if err := m.checkFallbacks("agents.defaults"); err != nil {
+		return nil, err
+	}
+	if want := o.Model.Primary; want != "" {
+		info, err := known.Resolve(want)
+		if err != nil {
+			return nil, &chela.Error{Code: chela.CodeInvalid, Message: "agents.defaults.model", Hint: "chela config set agents.defaults.model PROVIDER/MODEL", Err: err}
+		}
+		m.choice, m.why = llm.Ref{Provider: info.Provider, Model: info.ID}, "configured"
+		return m, nil
+	}
+	for id, p := range sorted(o.Providers) {
+		if len(p.Models) > 0 {
+			m.choice, m.why = llm.Ref{Provider: id, Model: p.Models[0].ID}, "the first model of the configured provider "+id
+			return m, nil
+		}
+	}
+	for _, s := range services {
+		if k := m.first(s.id); !k.value.IsZero() {
+			m.choice, m.why = llm.Ref{Provider: s.id, Model: s.model}, "key found in "+k.from
+			return m, nil
+		}
+	}
+	if !o.NoProbe {
+		if ref, ok := m.Probe(ctx); ok {
+			m.choice, m.why = ref, "found a model server on this machine"
+			return m, nil
+		}
+	}
+	m.choice, m.why = Offline, "no key, and no model server on this machine"
+	return m, nil
+}
+
+// follow takes over the cooldowns and the local models of another Set.
+func (m *Set) follow(b *Set) {
+	m.health = b.health
+	b.probe.Lock()
+	m.probed, m.usable = b.probed, b.usable
+	b.mu.Lock()
+	models := b.catalog.Load().Models
+	models = models[len(models)-b.found:]
+	b.mu.Unlock()
+	b.probe.Unlock()
+	m.take(models)
+}
+
+// With returns the Set of an agent with its own default model, unless choice has
+// none, and with its own fields of requests. at is the path of the agent's
+// configuration. Both Sets share the cooldowns of keys.
+func (m *Set) With(choice Choice, params json.RawMessage, at string) (*Set, error) {
+	if choice.Primary == "" && len(params) == 0 && len(m.o.AgentParams) == 0 {
+		return m, nil
+	}
+	n := &Set{
+		o: m.o, compat: m.compat, catalog: m.catalog, choice: m.choice, why: m.why, health: m.health, made: map[string]llm.Provider{},
+	}
+	n.o.AgentParams = params
+	if choice.Primary == "" {
+		return n, nil
+	}
+	info, err := n.Catalog().Resolve(choice.Primary)
+	if err != nil {
+		return nil, &chela.Error{Code: chela.CodeInvalid, Message: at + ".model", Hint: "chela config unset " + at + ".model", Err: err}
+	}
+	n.o.Model, n.choice, n.why = choice, llm.Ref{Provider: info.Provider, Model: info.ID}, "configured"
+	return n, n.checkFallbacks(at)
+}
+
+func sorted(ps map[string]Provider) func(func(string, Provider) bool) {
+	return func(yield func(string, Provider) bool) {
+		ids := make([]string, 0, len(ps))
+		for id := range ps {
+			ids = append(ids, id)
+		}
+		slices.Sort(ids)
+		for _, id := range ids {
+			if !yield(id, ps[id]) {
+				return
+			}
+		}
+	}
+}
+
+// Catalog returns the models that can be named. The default one is always allowed.
+func (m *Set) Catalog() llm.Catalog {
+	c := *m.catalog.Load()
+	if len(m.o.ModelPolicy.Allow) > 0 {
+		c.Allow = append([]string{m.choice.String()}, m.o.ModelPolicy.Allow...)
+	}
+	return c
+}
+
+// CloseIdle closes idle connections. It is called when the Set is replaced.
+func (m *Set) CloseIdle() {
+	if m.o.HTTP != nil {
+		m.o.HTTP.CloseIdleConnections()
+	}
+}
+
+// Default returns the default model and the reason for it.
+func (m *Set) Default() (ref llm.Ref, why string) { return m.choice, m.why }
+
+// Name returns provider/model for a name that a person chose.
+func (m *Set) Name(s string) (string, error) {
+	info, err := m.Catalog().Choose(s)
+	return info.Ref(), err
+}
+
+// known returns the models that can be named: the configured ones, the table of
+// common ones, and the built-in assistant.
+func (m *Set) known() (llm.Catalog, error) {
+	out := llm.Catalog{Aliases: map[string]string{}}
+	for id, p := range sorted(m.o.Providers) {
+		c, err := compat(p.Compat)
+		if err != nil {
+			return out, &chela.Error{Code: chela.CodeInvalid, Message: "models.providers." + id + ".compat", Hint: "chela config unset models.providers." + id + ".compat", Err: err}
+		}
+		m.compat[id] = c
+		for i := range p.Models {
+			info, err := p.model(id, &p.Models[i])
+			if err != nil {
+				return out, &chela.Error{Code: chela.CodeInvalid, Message: err.Error()}
+			}
+			m.checkProfile(&info)
+			out.Models = append(out.Models, info)
+		}
+	}
+	if m.o.Mode != "replace" {
+		common := llm.Known()
+		for _, c := range common.Models {
+			if _, configured := out.Lookup(c.Ref()); !configured {
+				c.Compat = m.compat[c.Provider]
+				out.Models = append(out.Models, c)
+			}
+		}
+		maps.Copy(out.Aliases, common.Aliases)
+	}
+	out.Models = append(out.Models, llm.Model{
+		Provider: Offline.Provider, ID: Offline.Model, Name: "built-in assistant (not a language model)", Price: &llm.Price{},
+	})
+	for ref, s := range m.o.Models {
+		if s.Alias != "" {
+			out.Aliases[s.Alias] = ref
+		}
+	}
+	return withImages(out, m.o.ImageModel), nil
+}
+
+// checkProfile removes an unknown schema profile.
+func (m *Set) checkProfile(info *llm.Model) {
+	name := info.Compat.ToolSchemaProfile
+	if name == "" || slices.Contains(schema.Profiles(), name) {
+		return
+	}
+	if m.o.Log != nil {
+		m.o.Log.Warn("unknown tool schema profile; using that of the service", "model", info.Ref(),
+			"toolSchemaProfile", name, "want", strings.Join(schema.Profiles(), ", "))
+	}
+	info.Compat.ToolSchemaProfile = ""
+}
+
+// info returns what is known about a model.
+func (m *Set) info(provider, model string) llm.Model {
+	info, err := m.Catalog().Resolve(provider + "/" + model)
+	if err != nil {
+		info = llm.Model{Provider: provider, ID: model}
+	}
+	if _, listed := m.Catalog().Lookup(info.Ref()); !listed {
+		info.Compat, info.MaxOutput = m.compat[provider], m.o.Providers[provider].MaxTokens
+	}
+	return info
+}
+
+// config returns the dialect and the options of the provider with the id, under
+// one of its keys.
+func (m *Set) config(id string, k key) (api string, c dialect.Options, err error) {
+	c = dialect.Options{Name: id, Key: k.value, HTTP: m.o.HTTP, Image: m.o.Image, Log: m.o.Log, Model: func(model string) llm.Model { return m.info(id, model) }}
+	if id == Offline.Provider {
+		return standard.Offline, c, nil
+	}
+	for _, s := range services {
+		if s.id == id {
+			api, c.BaseURL = s.api, s.url
+		}
+	}
+	for _, l := range locals {
+		if l.id == id {
+			api, c.BaseURL = standard.OpenAI, l.url
+		}
+	}
+	o, configured := m.o.Providers[id]
+	c.BaseURL, api = cmp.Or(o.BaseURL, c.BaseURL), cmp.Or(o.API, api)
+	for k, v := range o.Headers {
+		if c.Header == nil {
+			c.Header = http.Header{}
+		}
+		c.Header.Set(k, v)
+	}
+	if api == "" && configured {
+		api = standard.OpenAI
+	}
+	if api == "" {
+		return "", c, &chela.Error{
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("unknown provider %q", id),
+			Hint: "chela config set models.providers." + id + ".baseUrl URL",
+		}
+	}
+	if k.value.IsZero() && !o.APIKey.IsZero() {
+		_, err := o.APIKey.Resolve(m.o.Env)
+		if err == nil {
+			err = errors.New("it refers to a variable that is not set")
+		}
+		return "", c, &chela.Error{
+			Code: chela.CodeInvalid, Message: "the key of " + id,
+			Hint: "chela config set models.providers." + id + ".apiKey KEY", Err: err,
+		}
+	}
+	if needsKey(id) && k.value.IsZero() && o.BaseURL == "" {
+		return "", c, &chela.Error{
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("there is no key for %s", id),
+			Hint: "chela config set models.providers." + id + ".apiKey KEY",
+		}
+	}
+	return api, c, nil
+}

@@ -1,0 +1,84 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+)
+
+// State says whether a provider can be used. It does not contain the key.
+type State struct {
+	ID      string
+	Err     error    // why it cannot be used; nil: it can
+	Key     bool     // it has a key
+	From    string   // source of the key: FromConfig, FromEnv, FromSaved
+	Env     string   // the variable, for FromEnv
+	Where   string   // the source of the key in words
+	Keys    []string // the ids of its keys
+	Service bool     // it is a known service, which needs only a key
+}
+
+// Sources of keys.
+const (
+	FromConfig = "config"
+	FromEnv    = "env"
+	FromSaved  = "profile"
+)
+
+// Provider returns the state of a provider.
+func (m *Set) Provider(id string) State {
+	keys := m.keys(id)
+	var first key // zero for providers without a key
+	if len(keys) > 0 {
+		first = keys[0]
+	}
+	_, _, err := m.config(id, first)
+	s := State{ID: id, Err: err, Key: len(keys) > 0, Where: first.from, Service: needsKey(id)}
+	for _, k := range keys {
+		s.Keys = append(s.Keys, k.id)
+	}
+	switch {
+	case first.from == inConfig:
+		s.From = FromConfig
+	case first.from == inSaved:
+		s.From = FromSaved
+	case s.Key:
+		s.From, s.Env = FromEnv, first.from
+	}
+	return s
+}
+
+// Providers returns the state of the providers.
+func (m *Set) Providers() []State {
+	var out []State
+	for _, id := range m.ids() {
+		out = append(out, m.Provider(id))
+	}
+	return out
+}
+
+// ids returns the providers: the configured ones, the known services, the model
+// servers that were found on this machine, and the built-in assistant.
+func (m *Set) ids() []string {
+	var ids []string
+	for id := range sorted(m.o.Providers) {
+		ids = append(ids, id)
+	}
+	for _, s := range services {
+		ids = append(ids, s.id)
+	}
+	known := m.Catalog().Models
+	for _, l := range locals {
+		if slices.ContainsFunc(known, func(k llm.Model) bool { return k.Provider == l.id }) {
+			ids = append(ids, l.id)
+		}
+	}
+	ids = append(ids, m.choice.Provider, Offline.Provider)
+	var out []string
+	for _, id := range ids {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}

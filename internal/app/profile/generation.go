@@ -1,0 +1,339 @@
+// Package profile makes the profiles of runs from the configuration.
+//
+// A [Generation] belongs to one state of the configuration and does not change.
+// A run works with the profile that it began with; the next run may get one of a
+// newer Generation.
+package profile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chela-ai/chela/internal/app/model"
+	"github.com/chela-ai/chela/internal/app/settings"
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/prompt"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/deliver"
+	"github.com/chela-ai/chela/internal/engine/dispatch"
+	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/plugin/tool/exec"
+)
+
+// Options is what all Generations of an engine have in common.
+type Options struct {
+	Log      *slog.Logger
+	Version  string
+	Instance string   // id of this start
+	State    string   // the state directory
+	Environ  []string // variables of commands; nil: os.Environ()
+	Registry *standard.Registry
+	Store    store.Store
+	Bus      *bus.Bus
+	Files    *media.Files
+	Delivery *deliver.Worker
+	Channels func() map[string]string // configured channels, with why one is not running
+
+	HTTP      *http.Client            // for model providers; nil: one under the egress rules
+	Providers map[string]llm.Provider // used instead of the configured providers, by id
+	NoProbe   bool                    // do not look for model servers on this machine
+}
+
+// Factory makes Generations. Some parts live longer than one of them: the
+// commands in the background, and the workspace files that were read.
+type Factory struct {
+	o        Options
+	started  time.Time
+	host     string
+	commands *exec.Commands
+	rules    *allowlist.File
+
+	generations atomic.Uint64 // that were made
+
+	mu    sync.Mutex
+	files map[string]*prompt.Workspace // by directory
+}
+
+// NewFactory returns a Factory. The options of background commands come from the
+// configuration at the start.
+func NewFactory(o Options, s settings.Sections) (*Factory, error) {
+	c, err := exec.ParseConfig(s.Section("tools.exec"))
+	if err != nil {
+		return nil, fmt.Errorf("configuration, tools.exec: %w", err)
+	}
+	f := &Factory{
+		o: o, started: time.Now(), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{},
+		commands: exec.NewCommands(c.CommandOptions(exec.CommandOptions{
+			Log: o.Log, Dir: filepath.Join(o.State, "cache", "output"), Defer: dispatch.Defer(o.Store, o.Instance),
+		})),
+	}
+	f.host, _ = os.Hostname()
+	return f, nil
+}
+
+// RunCommands ends the commands in the background when ctx ends, and those of a
+// session when the session is deleted.
+func (f *Factory) RunCommands(ctx context.Context) error {
+	cancel := f.o.Bus.Subscribe(func(e chela.Event) {
+		if e.Stream == chela.StreamSession && e.Phase == chela.PhaseDeleted {
+			f.commands.Forget(e.Session)
+		}
+	})
+	defer cancel()
+	return f.commands.Run(ctx)
+}
+
+// Config is one state of the configuration.
+type Config struct {
+	Sections settings.Sections
+	Env      func(name string) string // environment variables
+}
+
+// Generation makes profiles from one state of the configuration. It is immutable
+// and safe for concurrent use.
+type Generation struct {
+	*Factory
+	number   uint64
+	Settings *settings.Settings
+	Config   settings.Sections
+	Models   *model.Set
+	Allowed  *allowlist.Source // rules about commands
+
+	agentModels map[chela.AgentID]*model.Set // of agents with models of their own
+	tools       map[chela.AgentID]tool.Set
+	home        string
+	zone        *time.Location
+	prompt      prompt.Builder
+}
+
+// New makes a Generation. It takes over what is known of models from before,
+// which may be nil.
+func (f *Factory) New(ctx context.Context, c Config, opts *settings.Settings, before *Generation) (*Generation, error) {
+	g := &Generation{
+		Factory: f, number: f.generations.Add(1), Settings: opts, Config: c.Sections, agentModels: map[chela.AgentID]*model.Set{}, home: c.Env("HOME"), zone: time.Local,
+	}
+	if err := g.openModels(ctx, c, before); err != nil {
+		return nil, err
+	}
+	if name := opts.Agent.Timezone; name != "" {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			return nil, fmt.Errorf("agents.defaults.userTimezone: %w", err)
+		}
+		g.zone = zone
+	}
+	if err := opts.Tools.Loop.Validate(); err != nil {
+		return nil, fmt.Errorf("tools.loopDetection: %w", err)
+	}
+	if err := opts.Check(); err != nil {
+		return nil, err
+	}
+	if opts.Compat == "openclaw" {
+		f.o.Log.Warn(`compat is "openclaw": commands run without approval unless tools.exec says otherwise`)
+	}
+	g.Allowed = opts.CommandRules(f.rules, g.home)
+	if err := g.makeTools(c); err != nil {
+		return nil, err
+	}
+	for _, id := range opts.Roster() { // so that Ready succeeds for a session's first run
+		_, _, _ = g.AgentModels(id).Resolve("")
+	}
+	return g, g.makeWorkspaces()
+}
+
+// openModels chooses the default model and opens the models of agents that have
+// their own.
+func (g *Generation) openModels(ctx context.Context, c Config, before *Generation) error {
+	o := g.Settings.ModelOptions(g.o.State, c.Env)
+	o.HTTP, o.Log, o.Image, o.NoProbe, o.Made, o.NewProvider = g.o.HTTP, g.o.Log, g.o.Files.Scaled, g.o.NoProbe, g.o.Providers, g.o.Registry.NewProvider
+	if o.HTTP == nil {
+		o.HTTP = model.HTTPClient(o.Config, c.Env)
+	}
+	if before != nil {
+		o.Before = before.Models
+	}
+	var err error
+	if g.Models, err = model.Open(ctx, o); err != nil {
+		return err
+	}
+	for _, id := range g.Settings.Roster()[1:] {
+		a, at := g.Settings.Of(id)
+		if g.agentModels[id], err = g.Models.With(a.Model, a.Params, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeWorkspaces makes the agents' directories and their first files.
+func (g *Generation) makeWorkspaces() error {
+	for _, id := range g.Settings.Roster() {
+		dir := g.Workspace(id)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("workspace: %w", err)
+		}
+		if g.Settings.Agent.SkipBootstrap {
+			continue
+		}
+		if _, err := prompt.Seed(dir); err != nil {
+			g.o.Log.Warn("workspace files", "dir", dir, "err", err) // a read-only workspace still works
+		}
+	}
+	return nil
+}
+
+// Workspace is the agent's home and working directory.
+func (g *Generation) Workspace(id chela.AgentID) string {
+	return g.Settings.Workspace(id, g.o.State, g.home)
+}
+
+// AgentModels returns the models as an agent asks them.
+func (g *Generation) AgentModels(id chela.AgentID) *model.Set {
+	if m := g.agentModels[id]; m != nil {
+		return m
+	}
+	return g.Models
+}
+
+// Tools returns an agent's tools, before any rule about them.
+func (g *Generation) Tools(id chela.AgentID) tool.Set { return g.tools[id] }
+
+// Resolve makes the profile of a run. It may read keys from files.
+func (g *Generation) Resolve(m session.Meta, r run.Run) (*runner.Profile, error) {
+	if !g.Settings.Has(m.Agent) {
+		return nil, &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("the agent %q was deleted", m.Agent), Hint: "chela agents list"}
+	}
+	ref := cmp.Or(r.Overrides.Model, m.Model)
+	info, provider, err := g.AgentModels(m.Agent).Resolve(ref)
+	if err != nil {
+		if ref == "" || ref != m.Model {
+			return nil, err
+		}
+		return nil, fmt.Errorf("this session is set to %s (/model default resets it): %w", m.Model, err)
+	}
+	return g.profile(m, r, info, provider), nil
+}
+
+// Ready makes the profile of a run without I/O. It reports false when Resolve
+// must be used.
+func (g *Generation) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
+	if !g.Settings.Has(m.Agent) {
+		return nil, false
+	}
+	info, provider, ok := g.AgentModels(m.Agent).Resolved(cmp.Or(r.Overrides.Model, m.Model))
+	if !ok {
+		return nil, false
+	}
+	return g.profile(m, r, info, provider), true
+}
+
+// profile returns the profile of a run with a resolved model. It does no I/O.
+func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider llm.Provider) *runner.Profile {
+	agent, _ := g.Settings.Of(m.Agent)
+	if limit := g.Settings.Agent.ContextTokens; limit > 0 && (info.Context == 0 || info.Context > limit) {
+		info.Context = limit
+	}
+	tools := g.tools[m.Agent]
+	if !info.Compat.Tools() {
+		tools = tool.Set{} // the prompt does not mention tools either
+	}
+	dir := g.Workspace(m.Agent)
+	return &runner.Profile{
+		Provider: provider, Model: info, Tools: tools, Dir: dir,
+		Policy:      func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
+		System:      func(f runner.Facts) []llm.Block { return g.system(dir, f) },
+		Budget:      g.Settings.RunBudget(),
+		Loop:        g.Settings.Tools.Loop,
+		Answer:      run.AnswerTo(r.Origin),
+		Timeout:     g.Settings.Timeout(),
+		MaxAttempts: g.Settings.Agent.MaxLoops,
+		MaxRounds:   g.Settings.Agent.MaxRounds,
+		MaxCalls:    g.Settings.Agent.MaxCalls,
+		MaxTokens:   info.MaxOutput,
+		Think:       llm.Level(agent.Think),
+		Verbose:     agent.Verbose,
+		Usage:       g.Settings.Messages.ResponseUsage,
+		For:         runner.SettingsOf(m),
+		Gen:         g.number,
+	}
+}
+
+// Model returns the model of the session's next run. It does no I/O, so that
+// commands may call it in their transaction.
+func (g *Generation) Model(m session.Meta) llm.Model {
+	info, err := g.AgentModels(m.Agent).Info(m.Model)
+	if err != nil {
+		return llm.Model{ID: m.Model}
+	}
+	return info
+}
+
+// Inherited returns the settings of a session that sets none itself.
+func (g *Generation) Inherited(m session.Meta) inbound.Settings {
+	agent, _ := g.Settings.Of(m.Agent)
+	return inbound.Settings{
+		Think: llm.Level(agent.Think), Verbose: agent.Verbose,
+		Usage: g.Settings.Messages.ResponseUsage, Queue: g.Settings.Queueing(),
+	}
+}
+
+// system returns the system prompt of a run.
+func (g *Generation) system(dir string, f runner.Facts) []llm.Block {
+	private := f.Run.Address.Local() || f.Run.Address.Peer.Kind == chela.Direct
+	var files []prompt.File
+	if f.Run.Overrides.Context != run.ContextLight {
+		files = g.Folder(dir).Files(private)
+	}
+	return g.prompt.Build(prompt.Input{
+		Tools: f.Tools, Dir: dir, Files: files, Extra: f.Run.Overrides.Prompt,
+		MaxFile: g.Settings.Agent.FileChars, MaxFiles: g.Settings.Agent.TotalChars,
+		Now: f.Now.In(g.zone), Zone: g.zone.String(), Agent: string(f.Session.Agent), Host: g.host,
+		OS: runtime.GOOS, Arch: runtime.GOARCH, Model: f.Model.Ref(), Channel: f.Run.Address.Channel, Thinking: f.Think,
+	})
+}
+
+// Folder returns the files of a workspace, which cache what they read.
+func (f *Factory) Folder(dir string) *prompt.Workspace {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := f.files[dir]
+	if w == nil {
+		w = prompt.Open(dir)
+		f.files[dir] = w
+	}
+	return w
+}
+
+// queueMode is the queue mode of a session.
+func (g *Generation) queueMode(m session.Meta) string {
+	return cmp.Or(m.Queue.Mode, string(g.Settings.Queueing().Mode), "collect")
+}
+
+// toolSets joins the tools that all agents share with those of each agent.
+func toolSets(shared []tool.Tool, own map[chela.AgentID][]tool.Tool) map[chela.AgentID]tool.Set {
+	out := map[chela.AgentID]tool.Set{}
+	for id, tools := range own {
+		out[id] = tool.NewSet(slices.Concat(shared, tools)...)
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+package profile
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/invoke"
+)
+
+// rules returns the rules about tools for a principal in a session.
+func (g *Generation) rules(m session.Meta, model llm.Model, who chela.Principal) policy.Pipeline {
+	return g.pipeline(m.Agent, policy.Conversation{Provider: model.Provider, Model: model.ID, Sender: sender(who)})
+}
+
+// pipeline returns the rules about tools for a conversation of an agent.
+func (g *Generation) pipeline(id chela.AgentID, c policy.Conversation) policy.Pipeline {
+	a, key := g.Settings.Of(id)
+	rules := policy.New(g.Settings.Tools.Config, a.Tools.Config, key, c)
+	models := g.Settings.Tools.Exec.Patch.Models
+	if len(models) == 0 || slices.Contains(models, c.Model) || slices.Contains(models, c.Provider+"/"+c.Model) {
+		return rules
+	}
+	return append(rules, policy.Step{Label: "model", Key: "tools.exec.applyPatch.allowModels", Deny: []string{"apply_patch"}})
+}
+
+// sender returns the sender on a channel, whose principal has the id
+// channel:account:sender.
+func sender(who chela.Principal) policy.Sender {
+	s, ok := chela.ParseChannelSender(who.ID)
+	if !ok {
+		return policy.Sender{}
+	}
+	return policy.Sender{Channel: s.Channel, ID: s.ID}
+}
+
+// Rules returns the rules about tools for a run that a principal starts in a
+// session, and the model that answers. Fields of c that are set are used instead
+// of the session's.
+func (g *Generation) Rules(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
+	m, err := g.meta(ctx, key)
+	if err != nil {
+		return nil, llm.Ref{}, err
+	}
+	if c.Provider == "" {
+		model := g.Model(m)
+		c.Provider, c.Model = model.Provider, model.ID
+	}
+	if c.Sender == (policy.Sender{}) {
+		c.Sender = sender(who)
+	}
+	return g.pipeline(m.Agent, c), llm.Ref{Provider: c.Provider, Model: c.Model}, nil
+}
+
+// Offered returns the tools of a run that a principal starts in a session.
+func (g *Generation) Offered(ctx context.Context, who chela.Principal, key chela.SessionKey) ([]tool.Spec, error) {
+	rules, _, err := g.Rules(ctx, who, key, policy.Conversation{})
+	set, _ := invoke.Allowed(g.tools[key.Agent()], rules, who)
+	return set.Specs(), err
+}
+
+// Scope returns the tools of a session outside of its runs, with the rules for a
+// principal.
+func (g *Generation) Scope(ctx context.Context, who chela.Principal, key chela.SessionKey) (invoke.Scope, error) {
+	var c policy.Conversation
+	if strings.Contains(string(key), ":subagent:") {
+		c.Depth, c.MaxDepth = strings.Count(string(key), ":subagent:"), 1
+	}
+	rules, _, err := g.Rules(ctx, who, key, c)
+	if err != nil {
+		return invoke.Scope{}, err
+	}
+	return invoke.Scope{
+		Agent: key.Agent(), Dir: g.Workspace(key.Agent()), Tools: g.tools[key.Agent()], Policy: rules, Budget: g.Settings.RunBudget(), Loop: g.Settings.Tools.Loop,
+	}, nil
+}

@@ -1,0 +1,135 @@
+package settings
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/app/model"
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/policy"
+)
+
+// Agents is agents: the configuration of single agents.
+type Agents struct {
+	Entries map[string]Agent `json:"entries"`
+	List    []Agent          `json:"list"`
+}
+
+// Agent is agents.entries.<id>, or one of agents.list.
+type Agent struct {
+	ID        string       `json:"id"`
+	Older     string       `json:"agentId"` // the older spelling of ID
+	Name      string       `json:"name"`
+	Workspace string       `json:"workspace"` // "": workspace-<id> in the state directory
+	Model     model.Choice `json:"model"`     // "": the model of agents.defaults
+	Think     string       `json:"thinkingDefault"`
+	Verbose   string       `json:"verboseDefault"`
+	Identity  struct {
+		Name  string `json:"name"`
+		Emoji string `json:"emoji"`
+	} `json:"identity"`
+	Params json.RawMessage `json:"params"`
+	Tools  struct {
+		policy.Config
+		Exec allowlist.Config `json:"exec"`
+		FS   FS               `json:"fs"`
+	} `json:"tools"`
+}
+
+// find returns the configuration of an agent and its path.
+func (a Agents) find(id chela.AgentID) (Agent, string) {
+	for name, o := range a.Entries {
+		if chela.AgentIDOf(name) == id {
+			return o, entry(name)
+		}
+	}
+	for i, o := range a.List {
+		if o.named() == id {
+			return o, fmt.Sprintf("agents.list[%d]", i)
+		}
+	}
+	return Agent{}, entry(string(id))
+}
+
+// entry is the path of one of agents.entries.
+func entry(name string) string {
+	if strings.ContainsAny(name, ".[]\"'\\ ") {
+		return "agents.entries[" + strconv.Quote(name) + "]"
+	}
+	return "agents.entries." + name
+}
+
+// At returns the path of an agent's configuration, or, for an agent that is not
+// configured, the path where it would be added. listed reports whether that is an
+// element of agents.list, which must contain the agent's id.
+func (o *Settings) At(id chela.AgentID) (path string, listed bool) {
+	_, path = o.Agents.find(id)
+	known := strings.HasPrefix(path, "agents.list[")
+	for name := range o.Agents.Entries {
+		known = known || chela.AgentIDOf(name) == id
+	}
+	if n := len(o.Agents.List); !known && n > 0 {
+		path = fmt.Sprintf("agents.list[%d]", n)
+	}
+	return path, strings.HasPrefix(path, "agents.list[")
+}
+
+// named returns the id of an element of agents.list; "": it has none.
+func (a Agent) named() chela.AgentID { return chela.AgentIDOf(cmp.Or(a.ID, a.Older)) }
+
+// Roster returns the ids of all agents: the default agent, which always exists,
+// then those of agents.list in their order, then those of agents.entries.
+func (o *Settings) Roster() []chela.AgentID {
+	ids := []chela.AgentID{chela.DefaultAgent}
+	add := func(id chela.AgentID) {
+		if id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, a := range o.Agents.List {
+		add(a.named())
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Agents.Entries)) {
+		add(Agent{ID: name}.named())
+	}
+	return ids
+}
+
+// Has reports whether the agent exists.
+func (o *Settings) Has(id chela.AgentID) bool { return slices.Contains(o.Roster(), id) }
+
+// Of returns the configuration of an agent and its path. Settings that the agent
+// does not have come from agents.defaults, except the model, which stays empty.
+func (o *Settings) Of(id chela.AgentID) (Agent, string) {
+	a, at := o.Agents.find(id)
+	a.Think, a.Verbose = cmp.Or(a.Think, o.Agent.Think), cmp.Or(a.Verbose, o.Agent.Verbose)
+	return a, at
+}
+
+// Workspace is an agent's home and working directory. A relative path in the
+// configuration is below the state directory.
+func (o *Settings) Workspace(id chela.AgentID, state, home string) string {
+	a, _ := o.Agents.find(id)
+	dir := a.Workspace
+	switch {
+	case dir != "":
+	case id != chela.DefaultAgent:
+		dir = "workspace-" + string(id)
+	default:
+		dir = cmp.Or(o.Agent.Workspace, "workspace")
+	}
+	switch {
+	case dir == "~" || len(dir) > 1 && dir[:2] == "~/":
+		return filepath.Join(home, dir[1:])
+	case !filepath.IsAbs(dir):
+		return filepath.Join(state, dir)
+	}
+	return dir
+}

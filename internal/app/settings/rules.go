@@ -1,0 +1,44 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/chela"
+)
+
+// Check returns the errors in the rules about tools.
+func (o *Settings) Check() error {
+	errs := []error{o.Tools.Config.Check("tools"), commandsAt("tools.exec", o.Tools.Exec.Config)}
+	for id, a := range o.Agents.Entries {
+		at := "agents.entries." + id + ".tools"
+		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec))
+	}
+	for i, a := range o.Agents.List {
+		at := fmt.Sprintf("agents.list[%d].tools", i)
+		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec))
+	}
+	return errors.Join(errs...)
+}
+
+// commandsAt returns the error in the rules about commands at a path.
+func commandsAt(path string, c allowlist.Config) error {
+	if err := c.Check(); err != nil {
+		return fmt.Errorf("%s.%w", path, err)
+	}
+	return nil
+}
+
+// CommandRules returns the source of the rules about commands: the configuration
+// and the file of approvals.
+func (o *Settings) CommandRules(file *allowlist.File, home string) *allowlist.Source {
+	s := &allowlist.Source{
+		File: file, Base: allowlist.Default(), All: o.Tools.Exec.Config, Home: home,
+		Agent: func(id chela.AgentID) allowlist.Config { a, _ := o.Agents.find(id); return a.Tools.Exec },
+	}
+	if o.Compat == "openclaw" {
+		s.Base = allowlist.Permissive()
+	}
+	return s
+}

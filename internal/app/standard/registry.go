@@ -1,0 +1,309 @@
+package standard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/app/services"
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/hook"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/service"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
+	"github.com/chela-ai/chela/internal/surface/cli"
+)
+
+// Registry lists the plug-ins and services of a build. Parts are registered
+// before the first engine starts; afterwards the Registry is only read. A name
+// that is registered twice panics.
+//
+// A part has a factory. It is given an environment, from which its line passes
+// on what the part may use, and the part's own section of the configuration as
+// JSON (nil: absent), which the part decodes itself. A factory starts nothing.
+type Registry struct {
+	channels  list[channel.Factory]
+	providers list[Provider]
+	tools     list[toolEntry]
+	stores    list[Store]
+	sandboxes list[Sandbox]
+	services  list[serviceEntry]
+	hooks     list[hookEntry]
+	doctors   list[Doctor]
+}
+
+// list is the parts of one kind in the order of their registration.
+type list[T any] struct {
+	names []string
+	parts []T
+}
+
+func (l *list[T]) add(kind, name string, part T) {
+	if name == "" || slices.Contains(l.names, name) {
+		panic(fmt.Sprintf("standard: the %s %q is registered twice or has no name", kind, name))
+	}
+	l.names, l.parts = append(l.names, name), append(l.parts, part)
+}
+
+func (l *list[T]) get(name string) (part T, ok bool) {
+	if i := slices.Index(l.names, name); i >= 0 {
+		return l.parts[i], true
+	}
+	return part, false
+}
+
+// Channel registers a kind of channel, configured at channels.<name>.
+func (r *Registry) Channel(f channel.Factory) { r.channels.add("channel", f.Name, f) }
+
+// Channels returns the kinds of channels.
+func (r *Registry) Channels() []channel.Factory { return r.channels.parts }
+
+// Provider makes a model provider.
+type Provider func(dialect.Options) llm.Provider
+
+// Provider registers a dialect under the name that models.providers.<id>.api has
+// in the configuration.
+func (r *Registry) Provider(api string, f Provider) { r.providers.add("provider", api, f) }
+
+// NewProvider makes a provider that speaks a dialect.
+func (r *Registry) NewProvider(api string, o dialect.Options) (llm.Provider, error) {
+	f, ok := r.providers.get(api)
+	if !ok {
+		return nil, fmt.Errorf("provider %s: api %q: want one of %s", o.Name, api, strings.Join(r.providers.names, ", "))
+	}
+	return f(o), nil
+}
+
+type toolEntry struct {
+	section string
+	agent   bool // made for each agent
+	make    func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error)
+}
+
+// Tool registers tools that are the same for all agents. No tools: they are off.
+func (r *Registry) Tool(name, section string, f func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error)) {
+	r.tools.add("tool", name, toolEntry{section, false, func(env ToolEnv, _ pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
+		return f(env, raw)
+	}})
+}
+
+// FileTool registers tools that name files. They are made for each agent, with
+// the rule about the files that the agent may name.
+func (r *Registry) FileTool(name, section string, f func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error)) {
+	r.tools.add("tool", name, toolEntry{section, true, f})
+}
+
+// NewTools makes the tools that are the same for all agents. section returns the
+// JSON at a path of the configuration.
+func (r *Registry) NewTools(env ToolEnv, section func(path string) json.RawMessage) ([]tool.Tool, error) {
+	return r.makeTools(env, pathpolicy.Rule{}, section, false)
+}
+
+// NewFileTools makes the tools that name files, for agents with the rule.
+func (r *Registry) NewFileTools(env ToolEnv, rule pathpolicy.Rule, section func(path string) json.RawMessage) ([]tool.Tool, error) {
+	return r.makeTools(env, rule, section, true)
+}
+
+func (r *Registry) makeTools(env ToolEnv, rule pathpolicy.Rule, section func(string) json.RawMessage, agent bool) ([]tool.Tool, error) {
+	var all []tool.Tool
+	for _, t := range r.tools.parts {
+		if t.agent != agent {
+			continue
+		}
+		tools, err := t.make(env, rule, sectionAt(section, t.section))
+		if err != nil {
+			return nil, fmt.Errorf("configuration, %s: %w", t.section, err)
+		}
+		all = append(all, tools...)
+	}
+	return all, nil
+}
+
+// sectionAt returns the section at a path; nil for the empty path.
+func sectionAt(section func(string) json.RawMessage, path string) json.RawMessage {
+	if path == "" {
+		return nil
+	}
+	return section(path)
+}
+
+// Store describes a kind of database and what can be done with one that is
+// closed. Open is required; an operation that is nil does not exist.
+type Store struct {
+	File    string // name of the database in the state directory
+	Open    func(ctx context.Context, path string, log *slog.Logger) (Database, error)
+	Verify  func(ctx context.Context, file string) (summary string, err error)     // reads a copy
+	Restore func(ctx context.Context, copied, path string) (old string, err error) // replaces the database; old: the name of its copy
+	Recover func(ctx context.Context, path string) (report []string, err error)    // saves what can be read of a damaged one
+}
+
+// Database is a store that is open. It may implement [Backuper] and [Checker].
+type Database interface {
+	store.Store
+	Close() error
+}
+
+// Backuper is a Database that can be copied while it is in use.
+type Backuper interface {
+	Backup(ctx context.Context, file string) error
+}
+
+// Checker is a Database that can be read completely to find damage.
+type Checker interface {
+	Check(ctx context.Context) error
+}
+
+// Store registers a kind of database.
+func (r *Registry) Store(name string, s Store) { r.stores.add("store", name, s) }
+
+// DefaultStore returns the store that is used: the first that was registered. It
+// panics when there is none.
+func (r *Registry) DefaultStore() Store { return r.stores.parts[0] }
+
+// Sandbox describes a way of running commands.
+type Sandbox struct {
+	New func(env SandboxEnv, raw json.RawMessage) (sandbox.Broker, error)
+	// Sweep ends the commands that a killed process left running and returns how
+	// many processes those were; nil: nothing survives. The caller holds the lock of
+	// the state directory.
+	Sweep func(ctx context.Context, log *slog.Logger, env SandboxEnv) (int, error)
+}
+
+// SandboxEnv is what a sandbox may use.
+type SandboxEnv struct {
+	State string // the state directory, which identifies the installation; "": none
+}
+
+// sandboxSection is where the sandbox is configured.
+const sandboxSection = "agents.defaults.sandbox"
+
+// Sandbox registers a way of running commands.
+func (r *Registry) Sandbox(name string, s Sandbox) { r.sandboxes.add("sandbox", name, s) }
+
+// NewBroker makes the sandbox that is used: the first that was registered.
+func (r *Registry) NewBroker(env SandboxEnv, section func(path string) json.RawMessage) (sandbox.Broker, error) {
+	return r.sandboxes.parts[0].New(env, section(sandboxSection))
+}
+
+// Sweep ends the commands that a killed process left running.
+func (r *Registry) Sweep(ctx context.Context, log *slog.Logger, env SandboxEnv) (found int, err error) {
+	for _, s := range r.sandboxes.parts {
+		if s.Sweep == nil {
+			continue
+		}
+		n, err := s.Sweep(ctx, log, env)
+		found += n
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// ServiceEnv is what a service may use.
+type ServiceEnv struct {
+	Log   *slog.Logger
+	State string // the state directory
+	Store store.Store
+	Bus   *bus.Bus
+	HTTP  func() *http.Client // makes a client under the egress rules: public addresses only
+
+	Check     func(context.Context) error        // reads the whole database
+	Sweep     func(context.Context) (int, error) // removes media files that nothing refers to
+	Exclusive bool                               // the process belongs to the engine, with its runtime settings
+}
+
+// ServiceFunc makes a service; nil: the service is off.
+type ServiceFunc func(env ServiceEnv, raw json.RawMessage) (service.Service, error)
+
+type serviceEntry struct {
+	section string
+	make    ServiceFunc
+}
+
+// Service registers a service. Services are started in the order of their
+// registration, after the engine, and stopped in the opposite order, before it.
+func (r *Registry) Service(name, section string, f ServiceFunc) {
+	r.services.add("service", name, serviceEntry{section, f})
+}
+
+// Services returns how the services are made, in the order of their registration.
+func (r *Registry) Services(env ServiceEnv) []services.Maker {
+	var all []services.Maker
+	for i, s := range r.services.parts {
+		all = append(all, services.Maker{Name: r.services.names[i], Section: s.section, New: func(raw json.RawMessage) (service.Service, error) {
+			return s.make(env, raw)
+		}})
+	}
+	return all
+}
+
+// HookEnv is what a hook may use.
+type HookEnv struct {
+	Log    *slog.Logger
+	Redact func(string) string // replaces the secrets in a text
+}
+
+// HookSet is the hooks of one factory, or of all.
+type HookSet struct {
+	Before []hook.Before
+	After  []hook.After
+}
+
+// HookFunc makes hooks of tool calls.
+type HookFunc func(env HookEnv, raw json.RawMessage) (HookSet, error)
+
+type hookEntry struct {
+	section string
+	make    HookFunc
+}
+
+// Hook registers hooks of tool calls. They are made when the engine starts: a
+// change of their section takes effect after a restart.
+func (r *Registry) Hook(name, section string, f HookFunc) {
+	r.hooks.add("hook", name, hookEntry{section, f})
+}
+
+// NewHooks makes the hooks.
+func (r *Registry) NewHooks(env HookEnv, section func(path string) json.RawMessage) (HookSet, error) {
+	var all HookSet
+	for _, h := range r.hooks.parts {
+		hooks, err := h.make(env, sectionAt(section, h.section))
+		if err != nil {
+			return all, fmt.Errorf("configuration, %s: %w", h.section, err)
+		}
+		all.Before, all.After = append(all.Before, hooks.Before...), append(all.After, hooks.After...)
+	}
+	return all, nil
+}
+
+// DoctorEnv is what a check of an installation may use.
+type DoctorEnv struct {
+	State   string                            // the state directory
+	Section func(path string) json.RawMessage // the configuration
+	Getenv  func(name string) string
+}
+
+// Doctor checks what a part needs, without an engine.
+type Doctor func(ctx context.Context, env DoctorEnv) []cli.Finding
+
+// Doctor registers a check of an installation, for chela doctor.
+func (r *Registry) Doctor(name string, f Doctor) { r.doctors.add("doctor", name, f) }
+
+// Check runs the checks in the order of their registration.
+func (r *Registry) Check(ctx context.Context, env DoctorEnv) []cli.Finding {
+	var all []cli.Finding
+	for _, f := range r.doctors.parts {
+		all = append(all, f(ctx, env)...)
+	}
+	return all
+}

@@ -1,0 +1,188 @@
+// Package statedir manages the state directory: its mode, its lock, which one process
+// holds at a time, and the socket on which that process accepts connections of other
+// processes.
+package statedir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/process"
+)
+
+const (
+	lockName   = "chela.lock"
+	socketName = "chela.sock"
+)
+
+// ErrOwned says that another process owns the state directory. After a process was
+// killed while it started a command, the lock may be held for a moment.
+var ErrOwned = errors.New("another process owns the state directory")
+
+// Lock is the ownership of a state directory.
+type Lock struct {
+	*flock.Flock
+	killed bool
+}
+
+// Killed reports whether the previous owner did not stop in good order, so that its
+// commands may still be running.
+func (l *Lock) Killed() bool { return l.killed }
+
+// Leave releases the directory in good order. [Lock.Unlock] alone has the effect of
+// a kill.
+func (l *Lock) Leave() error {
+	if err := os.Truncate(l.Path(), 0); err != nil {
+		return errors.Join(fmt.Errorf("state directory: %w", err), l.Unlock())
+	}
+	return l.Unlock()
+}
+
+// Own takes the lock of the state directory. The kernel releases it when the process
+// ends for any reason. It returns ErrOwned when another process has the lock.
+func Own(dir string) (*Lock, error) {
+	if err := Make(dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, lockName)
+	l := &Lock{Flock: flock.New(path, flock.SetPermissions(0o600))}
+	ok, err := l.TryLock()
+	switch {
+	case err != nil:
+		return nil, lockError(dir, err)
+	case !ok:
+		return nil, ErrOwned
+	}
+	if err := checkLock(path); err != nil {
+		l.Unlock()
+		return nil, lockError(dir, err)
+	}
+	l.killed = !empty(path)
+	recordPID(path)
+	return l, nil
+}
+
+// recordPID writes the process id to the lock file, for messages and for the next
+// owner. Only the lock decides about the ownership. Where a locked file cannot be
+// written, messages do not contain the process.
+func recordPID(path string) { _ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600) }
+
+// empty reports whether a file exists and is empty.
+func empty(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() == 0
+}
+
+// Owner returns the process that owns a state directory.
+func Owner(dir string) process.Process {
+	b, err := os.ReadFile(filepath.Join(dir, lockName))
+	if err != nil {
+		return process.Process{}
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return process.Process{}
+	}
+	return process.Of(pid)
+}
+
+// checkLock checks that a second lock on the file is refused. On some network file
+// systems every lock succeeds.
+func checkLock(path string) error {
+	second := flock.New(path)
+	defer second.Close()
+	ok, err := second.TryLock()
+	if err != nil {
+		return err
+	}
+	if ok {
+		return errors.New("the file system grants the same lock twice")
+	}
+	return nil
+}
+
+func lockError(dir string, err error) error {
+	return &chela.Error{
+		Code:    chela.CodeUnavailable,
+		Message: fmt.Sprintf("state directory %s: file locks do not work there, so that two processes could damage it", dir),
+		Hint:    "choose a directory on a local disk: chela --state-dir DIR …",
+		Err:     err,
+	}
+}
+
+// Make creates the state directory, for its owner only.
+func Make(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return &chela.Error{
+				Code:    chela.CodeForbidden,
+				Message: fmt.Sprintf("state directory %s is open to other users (%s)", dir, info.Mode().Perm()),
+				Hint:    "chmod 700 " + dir,
+				Err:     err,
+			}
+		}
+	}
+	return nil
+}
+
+// Socket returns the path of the socket on which the owner of the state directory
+// listens. The kernel limits the length of a socket's path; for a directory with a
+// long path the socket is in a directory of the user below the temporary one.
+func Socket(dir string) (string, error) {
+	path := filepath.Join(dir, socketName)
+	if len(path) < 100 {
+		return path, nil
+	}
+	short := filepath.Join(os.TempDir(), fmt.Sprintf("chela-%d", os.Getuid()))
+	if err := os.MkdirAll(short, 0o700); err != nil {
+		return "", fmt.Errorf("socket: %w", err)
+	}
+	info, err := os.Lstat(short)
+	if err != nil {
+		return "", fmt.Errorf("socket: %w", err)
+	}
+	if !info.IsDir() || !private(info) {
+		return "", fmt.Errorf("socket: %s is not a private directory of this user", short)
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(short, hex.EncodeToString(sum[:8])+".sock"), nil
+}
+
+// Listen opens the socket. It replaces the socket of an earlier process, which cannot
+// be running because the caller has the lock.
+func Listen(dir string) (net.Listener, error) {
+	path, err := Socket(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	return l, nil
+}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package app
-
-// unload does nothing: the kernel keeps what it likes.
-func unload() {}

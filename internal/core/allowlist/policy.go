@@ -1,0 +1,142 @@
+package allowlist
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Security is which commands may run.
+type Security string
+
+// The security levels, the strictest first.
+const (
+	Deny   Security = "deny"      // no command
+	Listed Security = "allowlist" // commands on the allowlist, and those that a person approves
+	Full   Security = "full"      // every command
+)
+
+// Ask is when a person is asked.
+type Ask string
+
+// The values of Ask, the strictest first.
+const (
+	Always Ask = "always"  // about every command
+	OnMiss Ask = "on-miss" // about commands that are not on the allowlist
+	Off    Ask = "off"     // never
+)
+
+// Policy is which commands may run and when a person is asked.
+type Policy struct {
+	Security Security
+	Ask      Ask
+	Fallback Security // applied when nobody can be asked; "": Deny
+	// Reads allows every command that is known to be read-only.
+	Reads bool
+}
+
+// Default returns the policy of a new installation: read-only commands run,
+// all others need approval.
+func Default() Policy { return Policy{Security: Listed, Ask: OnMiss, Fallback: Deny, Reads: true} }
+
+// Permissive returns OpenClaw's default: everything runs.
+func Permissive() Policy { return Policy{Security: Full, Ask: Off, Fallback: Deny, Reads: true} }
+
+// ParseMode returns the policy for a value of tools.exec.mode. In every mode
+// read-only commands are on the allowlist. The security values of a call are
+// accepted too.
+func ParseMode(word string) (Policy, error) {
+	p := Default()
+	switch word {
+	case "", "ask", "auto", "review", "on-miss", "sudo":
+	case "full", "off":
+		p = Permissive()
+	case "always":
+		p.Ask = Always
+	case "allowlist":
+		p.Ask = Off
+	case "deny":
+		p.Security, p.Ask = Deny, Off
+	default:
+		return Policy{}, fmt.Errorf("exec mode %q: want full, ask, always, allowlist or deny", word)
+	}
+	return p, nil
+}
+
+// WithSecurity returns p with the given security. With "allowlist" read-only
+// commands are not allowed unless they are listed. The legacy values set
+// security and ask.
+func (p Policy) WithSecurity(word string) (Policy, error) {
+	switch word {
+	case "":
+	case string(Deny):
+		p.Security = Deny
+	case string(Listed):
+		p.Security, p.Reads = Listed, false
+	case string(Full):
+		p.Security = Full
+	case "off":
+		p.Security, p.Ask = Full, Off
+	case "ask", "review", "sudo":
+		p.Security, p.Ask = Listed, OnMiss
+	default:
+		return p, fmt.Errorf("security %q: want deny, allowlist or full", word)
+	}
+	return p, nil
+}
+
+// WithAsk returns p with the given ask: a string, or true for always. false
+// and "" change nothing.
+func (p Policy) WithAsk(v any) (Policy, error) {
+	switch v := v.(type) {
+	case nil:
+	case bool:
+		if v {
+			p.Ask = Always
+		}
+	case string:
+		switch v {
+		case "", "false":
+		case "true":
+			p.Ask = Always
+		case string(Off), string(OnMiss), string(Always):
+			p.Ask = Ask(v)
+		default:
+			return p, fmt.Errorf("ask %q: want off, on-miss or always", v)
+		}
+	default:
+		return p, fmt.Errorf("ask %v: want a string", v)
+	}
+	return p, nil
+}
+
+// WithFallback returns p with the given fallback.
+func (p Policy) WithFallback(word string) (Policy, error) {
+	switch Security(word) {
+	case "":
+	case Deny, Listed, Full:
+		p.Fallback = Security(word)
+	default:
+		return p, fmt.Errorf("askFallback %q: want deny, allowlist or full", word)
+	}
+	return p, nil
+}
+
+// Stricter returns a policy with the stricter of each setting.
+func (p Policy) Stricter(o Policy) Policy {
+	return Policy{
+		Security: strictest(p.Security, o.Security, Deny, Listed, Full),
+		Ask:      strictest(p.Ask, o.Ask, Always, OnMiss, Off),
+		Fallback: strictest(cmp.Or(p.Fallback, Deny), cmp.Or(o.Fallback, Deny), Deny, Listed, Full),
+		Reads:    p.Reads && o.Reads,
+	}
+}
+
+// strictest returns the value that is first in the order. Values that are not
+// in the order come before all others.
+func strictest[T comparable](a, b T, order ...T) T {
+	if slices.Index(order, a) <= slices.Index(order, b) {
+		return a
+	}
+	return b
+}

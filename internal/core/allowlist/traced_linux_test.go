@@ -1,0 +1,165 @@
+package allowlist_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/shell"
+)
+
+// real are the programs of a traced machine that run other programs. All
+// others do nothing.
+const real = "env nice nohup timeout stdbuf flock xargs sh bash dash"
+
+// traced is a machine on which commands can be run: programs on the list do
+// nothing there.
+func traced(t *testing.T) (allowlist.Env, shell.Judge) {
+	t.Helper()
+	pl, j := machine(t)
+	list, err := os.ReadDir(pl.Path[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle, err := exec.LookPath("true")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, e := range list {
+		path := filepath.Join(pl.Path[0], e.Name())
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		to := idle
+		if slices.Contains(strings.Fields(real), e.Name()) {
+			if to, err = exec.LookPath(e.Name()); err != nil {
+				continue
+			}
+		} else if e.Name() == "busybox" || e.Name() == "toybox" {
+			continue
+		}
+		if err := os.Symlink(to, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pl, j
+}
+
+// started is a program that was started.
+type started struct {
+	path string
+	argv []string
+}
+
+var execve = regexp.MustCompile(`execve\("([^"]*)", \[(.*)\], 0x[0-9a-f]+ /\* \d+ vars \*/\)\s*= 0`)
+
+// trace runs a command and returns the programs that were started, without
+// the shell that runs the command.
+func trace(t *testing.T, pl allowlist.Env, command string) []started {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "strace", "-f", "-qq", "-xx", "-s", "20000", "-e", "trace=execve,execveat", "-e", "signal=none", "-o", log, "/bin/bash", "-c", command)
+	cmd.Dir, cmd.Env = pl.Workspace, []string{"PATH=" + pl.Path[0], "HOME=" + pl.Workspace, "LANG=C.UTF-8"}
+	out, err := cmd.CombinedOutput()
+	b, readErr := os.ReadFile(log)
+	if readErr != nil {
+		t.Skipf("strace does not work here: %v %s", err, out)
+	}
+	var list []started
+	for _, m := range execve.FindAllStringSubmatch(string(b), -1) {
+		s := started{path: hex(t, m[1])}
+		for _, a := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(m[2], -1) {
+			s.argv = append(s.argv, hex(t, a[1]))
+		}
+		list = append(list, s)
+	}
+	if len(list) == 0 {
+		t.Fatalf("%q: no program was traced: %v %s", command, err, out)
+	}
+	return list[1:]
+}
+
+func hex(t *testing.T, s string) string {
+	t.Helper()
+	u, err := strconv.Unquote(`"` + s + `"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// planned reports whether a program is among those that a script names, with
+// the same arguments as far as they are known.
+func planned(s shell.Script, p started) bool {
+	for _, st := range s.Steps {
+		for _, c := range st.Calls {
+			if filepath.Base(st.Words[c.At].Text) == filepath.Base(p.path) && fits(c.Argv[1:], p.argv[1:], c.Transparent) {
+				return true
+			}
+		}
+		if st.Text != nil && planned(*st.Text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// fits compares arguments. The arguments of a program that runs another one
+// contain the other's file instead of its name.
+func fits(want []shell.Word, got []string, through bool) bool {
+	for i, w := range want {
+		if !w.Literal {
+			return true
+		}
+		if i >= len(got) || got[i] != w.Text && !strings.HasSuffix(got[i], "/"+w.Text) && !through {
+			return false
+		}
+	}
+	return len(got) == len(want)
+}
+
+// TestTraced checks with strace that a command on the list starts only
+// programs that were matched.
+func TestTraced(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("strace is not installed")
+	}
+	pl, j := traced(t)
+	r := rules(t, list, allowlist.Config{}, pl)
+	ran, programs := 0, 0
+	for i, s := range corpus(t) {
+		if !s.match || s.verdict == shell.Deny || strings.HasPrefix(s.class, "everyday") && i%4 != 0 {
+			continue // a sample of the simple commands is enough
+		}
+		script, err := j.Script(s.command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := r.Match(r.Policy, j.Parse(s.command), script, pl)
+		if err != nil || len(script.Steps) > 20 {
+			continue // a program of the corpus that is not installed here
+		}
+		ran++
+		for _, p := range trace(t, pl, m.Command) {
+			programs++
+			if filepath.Dir(p.path) != pl.Path[0] || !planned(script, p) {
+				t.Errorf("S11 %q, run as %q: started %q %q", s.command, m.Command, p.path, p.argv)
+			}
+		}
+	}
+	t.Logf("%d commands started %d programs", ran, programs)
+	if ran < 20 || programs < ran/2 {
+		t.Errorf("only %d commands ran, with %d programs", ran, programs)
+	}
+}

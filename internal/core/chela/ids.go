@@ -1,0 +1,103 @@
+package chela
+
+import (
+	"fmt"
+	"strings"
+)
+
+// AgentID identifies an agent: a separate assistant with its own workspace and sessions.
+// It matches [a-z0-9][a-z0-9_-]{0,63}.
+type AgentID string
+
+// DefaultAgent is the agent if the configuration names none.
+const DefaultAgent AgentID = "main"
+
+// RunID identifies one run. A run started by a client's message has the
+// client's idempotency key as its id.
+type RunID string
+
+// AccountID is one configured identity on a channel, such as a bot token.
+type AccountID string
+
+// SessionKey identifies a session, for example "agent:main:main" or
+// "agent:main:telegram:group:-1001". At most one run is active for a key at any time.
+type SessionKey string
+
+// MainKey is the last part of the key of an agent's main session.
+const MainKey = "main"
+
+// MainSession returns the key of the agent's main session.
+func MainSession(a AgentID) SessionKey {
+	return SessionKey("agent:" + string(a) + ":" + MainKey)
+}
+
+// maxKey is the maximum length of a session key in bytes.
+const maxKey = 512
+
+// ParseSessionKey returns the canonical form of a key written by a client. "main" and ""
+// mean the main session of def; a key without the prefix "agent:", "cron:" or "hook:"
+// belongs to def. Keys with control characters, blanks or more than 512 bytes are
+// invalid.
+func ParseSessionKey(s string, def AgentID) (SessionKey, error) {
+	if len(s) > maxKey {
+		return "", fmt.Errorf("session key: %d bytes, at most %d", len(s), maxKey)
+	}
+	for _, r := range s {
+		if r <= ' ' || r == 0x7f {
+			return "", fmt.Errorf("session key %q: blanks and control characters are not allowed", s)
+		}
+	}
+	switch {
+	case s == "" || s == MainKey:
+		return MainSession(def), nil
+	case strings.HasPrefix(s, "cron:"), strings.HasPrefix(s, "hook:"):
+		return SessionKey(s), nil
+	case strings.HasPrefix(s, "agent:"):
+		parts := strings.SplitN(s, ":", 3)
+		if len(parts) < 3 || parts[2] == "" || !ValidAgentID(parts[1]) {
+			return "", fmt.Errorf("session key %q: want agent:<agent>:<name>", s)
+		}
+		return SessionKey(s), nil
+	}
+	return SessionKey("agent:" + string(def) + ":" + s), nil
+}
+
+// Agent returns the agent of the key, or [DefaultAgent] for cron and hook keys, which
+// contain no agent.
+func (k SessionKey) Agent() AgentID {
+	rest, ok := strings.CutPrefix(string(k), "agent:")
+	if !ok {
+		return DefaultAgent
+	}
+	id, _, _ := strings.Cut(rest, ":")
+	return AgentID(id)
+}
+
+// ValidAgentID reports whether s is a valid AgentID.
+func ValidAgentID(s string) bool {
+	if s == "" || len(s) > 64 || s[0] == '-' || s[0] == '_' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// AgentIDOf derives an id from a name: it converts the name to lower case and replaces
+// invalid characters by dashes. It returns "" if no valid character remains.
+func AgentIDOf(name string) AgentID {
+	var b []byte
+	for _, c := range []byte(strings.ToLower(strings.TrimSpace(name))) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			c = '-'
+		}
+		if c != '-' || len(b) > 0 && b[len(b)-1] != '-' {
+			b = append(b, c)
+		}
+	}
+	s := strings.TrimLeft(string(b), "-_")
+	return AgentID(strings.TrimRight(s[:min(len(s), 64)], "-_"))
+}

@@ -1,0 +1,74 @@
+package chela
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+)
+
+// maxTitle is the maximum length of the argument in a title, in characters.
+const maxTitle = 120
+
+// CallTitle describes a tool call in one line for people: the tool name and the main
+// argument.
+func CallTitle(name string, args json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(args, &fields) != nil {
+		return name
+	}
+	if arg := mainArgument(name, fields); arg != "" {
+		return name + " " + arg
+	}
+	return name
+}
+
+// mainArgument returns the most descriptive argument of a call.
+func mainArgument(name string, fields map[string]any) string {
+	text := func(key string) string { s, _ := fields[key].(string); return s }
+	switch name {
+	case "process":
+		return oneLine(text("action") + " " + text("sessionId"))
+	case "apply_patch":
+		return oneLine(patchedFiles(text("input")))
+	}
+	for _, key := range [...]string{"command", "path", "file_path", "pattern", "query", "url", "name", "text"} {
+		if s := oneLine(text(key)); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// patchedFiles returns the names of the files in a patch.
+func patchedFiles(patch string) string {
+	var files []string
+	for line := range strings.Lines(patch) {
+		for _, op := range [...]string{"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"} {
+			if file, ok := strings.CutPrefix(line, op); ok {
+				files = append(files, strings.TrimSpace(file))
+			}
+		}
+	}
+	return strings.Join(files, ", ")
+}
+
+// oneLine returns the first line of a text, with an ellipsis if the text is truncated.
+func oneLine(s string) string {
+	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return -1 // control characters and characters that reorder text
+	}, s)
+	if rs := []rune(s); len(rs) > maxTitle {
+		s, more = string(rs[:maxTitle]), true
+	}
+	if more {
+		s += "…"
+	}
+	return strings.TrimSpace(s)
+}

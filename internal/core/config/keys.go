@@ -1,0 +1,377 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// Keys returns the known keys, sorted by path.
+func Keys() []Key {
+	keys := slices.Clone(table[:])
+	slices.SortStableFunc(keys, func(a, b Key) int {
+		switch {
+		case a.Path < b.Path:
+			return -1
+		case a.Path > b.Path:
+			return 1
+		}
+		return 0
+	})
+	return keys
+}
+
+var (
+	thinking  = []string{"off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"}
+	verbose   = []string{"off", "on", "full"}
+	queueMode = []string{"steer", "followup", "collect", "steer-backlog", "steer+backlog", "interrupt", "queue"}
+	dropMode  = []string{"old", "new", "summarize"}
+	usageMode = []string{"off", "tokens", "full"}
+	resetMode = []string{"none", "daily", "idle"}
+	dmScope   = []string{"main", "per-peer", "per-channel-peer", "per-account-channel-peer"}
+	bindMode  = []string{"loopback", "lan", "tailnet", "auto", "custom"}
+	authMode  = []string{"none", "token", "password", "trusted-proxy"}
+	search    = []string{"brave", "tavily", "searxng", "duckduckgo"}
+	logLevel  = []string{"silent", "fatal", "error", "warn", "info", "debug", "trace"}
+	execHost  = []string{"auto", "sandbox", "gateway", "node"}
+	security  = []string{"deny", "allowlist", "full", "off", "ask", "review", "sudo"}
+	askMode   = []string{"off", "on-miss", "always", "true", "false"}
+	execMode  = []string{"deny", "allowlist", "always", "ask", "auto", "full"}
+	dialects  = []string{"anthropic-messages", "openai-completions", "openai-responses", "google-generative-ai", "ollama", "offline"}
+)
+
+// What unused security keys do not do; see [Key.Guards].
+const (
+	guardTools      = "keep any tool from being used"
+	guardSandboxes  = "put anything into a sandbox"
+	guardCommands   = "keep any command from running"
+	guardFiles      = "keep any file from being written"
+	guardAgents     = "keep sessions apart"
+	guardSending    = "keep any message from being sent"
+	guardSenders    = "keep anybody from writing to the assistant"
+	guardClients    = "keep any client from connecting"
+	guardEncryption = "encrypt anything"
+	guardNodes      = "keep any device or any of its commands out"
+	guardSettings   = "protect anything"
+)
+
+// table is the known keys. A row without a Doc is a key of OpenClaw whose value is
+// preserved and not checked; the value of an idle key is checked.
+var table = [...]Key{
+	{Path: "$schema", Kind: Text, Doc: "schema for editors"},
+	{Path: "compat", Kind: Text, Values: []string{"chela", "openclaw"}, Default: `"chela"`, Doc: "openclaw: OpenClaw's permissive defaults, which run every command without approval"},
+	{Path: "env", Kind: Object, Doc: "environment variables for Chela"},
+	{Path: "env.*", Kind: Any, Doc: "a variable; one in the environment of the process overrides it"},
+	{Path: "env.vars", Kind: Object, Doc: "variables by name"},
+	{Path: "env.vars.*", Kind: Text, Doc: "a variable; one in the environment of the process overrides it"},
+	{Path: "env.shellEnv", Kind: Any},
+
+	// agents
+	{Path: "agents.defaults.workspace", Kind: Text, Env: "WORKSPACE_DIR", Default: `"workspace"`, Doc: "the agent's home directory, relative to the state directory"},
+	{Path: "agents.defaults.model", Kind: Model, Doc: "default model, with fallbacks"},
+	{Path: "agents.defaults.model.primary", Kind: Text, Doc: "provider/model"},
+	{Path: "agents.defaults.model.fallbacks", Kind: Texts, Doc: "models to use when the primary one fails, in order"},
+	{Path: "agents.defaults.modelPolicy.allow", Kind: Texts, Doc: "models that people may choose besides the default one: provider/model, an alias, or provider/*; none: all"},
+	{Path: "agents.defaults.models", Kind: Object, Doc: "settings of models, by provider/model"},
+	{Path: "agents.defaults.models.*", Kind: Any, Doc: "settings of a model: alias, a short name for /model; params, fields for its requests"},
+	{Path: "agents.defaults.maxConcurrent", Kind: Int, Doc: "concurrent runs; default: four per core"},
+	{Path: "agents.defaults.maxToolRounds", Kind: Int, Doc: "rounds of tool calls per run; default: unlimited"},
+	{Path: "agents.defaults.maxToolCallsPerTurn", Kind: Int, Doc: "tool calls per run; default: unlimited"},
+	{Path: "agents.defaults.maxRunLoopIterations", Kind: Int, Default: "24", Doc: "attempts of a run after recoverable errors"},
+	{Path: "agents.defaults.timeoutSeconds", Kind: Seconds, Default: "172800", Doc: "time limit of a run; 0: unlimited"},
+	{Path: "agents.defaults.thinkingDefault", Kind: Text, Values: thinking, Default: `"off"`, Doc: "thinking level of sessions without their own"},
+	{Path: "agents.defaults.verboseDefault", Kind: Text, Values: verbose, Default: `"off"`, Doc: "tool notices in chats without their own setting"},
+	{Path: "agents.defaults.imageModel", Kind: Model, Doc: "model for pictures when the session's model takes none, with fallbacks"},
+	{Path: "agents.defaults.imageMaxDimensionPx", Kind: Int, Default: "1200", Doc: "maximum length in pixels of the longer side of a picture sent to a model"},
+	{Path: "agents.defaults.contextTokens", Kind: Int, Doc: "maximum context window to use; default: the model's"},
+	{Path: "agents.defaults.bootstrapMaxChars", Kind: Int, Default: "20000", Doc: "maximum characters of a workspace file in the prompt"},
+	{Path: "agents.defaults.bootstrapTotalMaxChars", Kind: Int, Default: "150000", Doc: "maximum characters of all workspace files in the prompt"},
+	{Path: "agents.defaults.skipBootstrap", Kind: Bool, Default: "false", Doc: "do not create workspace files"},
+	{Path: "agents.defaults.userTimezone", Kind: Text, Doc: "your time zone, for example Europe/Berlin; default: the host's"},
+	{Path: "agents.defaults.budget", Kind: Object, Doc: "limits of a run"},
+	{Path: "agents.defaults.budget.toolCalls", Kind: Int, Default: "500", Doc: "tool calls per run; negative: unlimited"},
+	{Path: "agents.defaults.budget.failures", Kind: Int, Default: "20", Doc: "consecutive failed tool calls per run; negative: unlimited"},
+	{Path: "agents.defaults.budget.identicalCalls", Kind: Int, Default: "100", Doc: "identical tool calls per run; negative: unlimited"},
+	{Path: "agents.defaults.budget.minutes", Kind: Int, Default: "240", Doc: "working time of a run, without waiting for approvals; negative: unlimited"},
+	{Path: "agents.defaults.budget.tokens", Kind: Int, Default: "20000000", Doc: "tokens per run; negative: unlimited"},
+	{Path: "agents.defaults.budget.usd", Kind: Number, Doc: "US dollars per run; default: unlimited"},
+	{Path: "agents.defaults.params", Kind: Any, Doc: "fields added to the requests to any model"},
+	{Path: "agents.list", Kind: List, Doc: "agents, as an array"},
+	{Path: "agents.list[].id", Kind: Text, Doc: "the agent's id, which is part of session keys"},
+	{Path: "agents.list[].agentId", Kind: Text, Doc: "the same as id (older name)"},
+	{Path: "agents.list[].default", Kind: Bool, Idle: true, Doc: "use this agent for messages without a binding"},
+	{Path: "agents.list[].name", Kind: Text, Doc: "display name"},
+	{Path: "agents.list[].workspace", Kind: Text, Doc: "home directory; default: workspace-<id>"},
+	{Path: "agents.list[].model", Kind: Model, Doc: "model, with fallbacks; default: that of agents.defaults"},
+	{Path: "agents.list[].model.primary", Kind: Text, Doc: "provider/model"},
+	{Path: "agents.list[].model.fallbacks", Kind: Texts, Doc: "models to use when the primary one fails, in order"},
+	{Path: "agents.list[].thinkingDefault", Kind: Text, Values: thinking, Doc: "thinking level"},
+	{Path: "agents.list[].verboseDefault", Kind: Text, Values: verbose, Doc: "tool notices"},
+	{Path: "agents.list[].identity.name", Kind: Text, Doc: "display name; overrides name and IDENTITY.md"},
+	{Path: "agents.list[].identity.emoji", Kind: Text, Doc: "emoji"},
+	{Path: "agents.list[].identity.theme", Kind: Text, Idle: true, Doc: "theme"},
+	{Path: "agents.list[].identity.avatar", Kind: Text, Idle: true, Doc: "avatar"},
+	{Path: "agents.list[].params", Kind: Any, Doc: "fields added to the agent's requests"},
+	{Path: "agents.list[].tools", Kind: Any, Doc: "tools: profile, allow, alsoAllow, deny, byProvider, toolsBySender, exec, fs"},
+	{Path: "agents.list[].tools.fs.workspaceOnly", Kind: Bool, Doc: "limit file tools, image and message to the workspace; default: that of tools.fs"},
+	{Path: "agents.list[].tools.fs.maxReadBytes", Kind: Bytes, Idle: true, Doc: "maximum bytes that are read from a file at once"},
+	{Path: "agents.list[].tools.*", Kind: Any, Doc: "as in tools"},
+	{Path: "agents.list[].agentDir", Kind: Any}, {Path: "agents.list[].contextTokens", Kind: Any},
+	{Path: "agents.list[].contextLimits", Kind: Any}, {Path: "agents.list[].compaction", Kind: Any},
+	{Path: "agents.list[].description", Kind: Any}, {Path: "agents.list[].fastModeDefault", Kind: Any},
+	{Path: "agents.list[].groupChat", Kind: Any}, {Path: "agents.list[].heartbeat", Kind: Any},
+	{Path: "agents.list[].humanDelay", Kind: Any},
+	{Path: "agents.list[].memorySearch", Kind: Any}, {Path: "agents.list[].models", Kind: Any},
+	{Path: "agents.list[].reasoningDefault", Kind: Any}, {Path: "agents.list[].runtime", Kind: Any},
+	{Path: "agents.list[].sandbox", Kind: Any, Guards: guardSandboxes}, {Path: "agents.list[].skills", Kind: Any},
+	{Path: "agents.list[].subagents", Kind: Any}, {Path: "agents.list[].systemPromptOverride", Kind: Any},
+	{Path: "agents.list[].typingMode", Kind: Any}, {Path: "agents.list[].userTimezone", Kind: Any},
+	{Path: "agents.entries", Kind: Object, Doc: "agents by id, with the keys of agents.list"},
+
+	// session and messages
+	{Path: "session.dmScope", Kind: Text, Values: dmScope, Default: `"main"`, Idle: true, Guards: guardAgents, Doc: "which direct messages share a session"},
+	{Path: "session.mainKey", Kind: Text, Default: `"main"`, Idle: true, Doc: "name of the main session"},
+	{Path: "session.reset", Kind: Object, Doc: "when a session is reset automatically"},
+	{Path: "session.reset.mode", Kind: Text, Values: resetMode, Default: `"none"`, Doc: "none, daily or idle"},
+	{Path: "session.reset.atHour", Kind: Int, Default: "4", Doc: "hour of the daily reset"},
+	{Path: "session.reset.idleMinutes", Kind: Int, Doc: "minutes without a message until an idle session is reset"},
+	{Path: "session.resetTriggers", Kind: Texts, Default: `["/new","/reset"]`, Idle: true, Doc: "messages that reset the session"},
+	{Path: "session.identityLinks", Kind: Object, Idle: true, Doc: "a person's addresses on several channels, by name"},
+	{Path: "session.identityLinks.*", Kind: Texts, Idle: true, Doc: "addresses of a person: telegram:1, discord:2"},
+	{Path: "messages.queue", Kind: Object, Doc: "how messages to a busy session are queued"},
+	{Path: "messages.queue.mode", Kind: Text, Values: queueMode, Default: `"collect"`, Doc: "steer, followup, collect, steer-backlog or interrupt"},
+	{Path: "messages.queue.debounceMs", Kind: Millis, Default: "1000", Doc: "time without a message before a follow-up starts"},
+	{Path: "messages.queue.cap", Kind: Int, Default: "20", Doc: "maximum number of queued messages per session"},
+	{Path: "messages.queue.drop", Kind: Text, Values: dropMode, Default: `"summarize"`, Doc: "what to drop when the queue is full"},
+	{Path: "messages.queue.byChannel", Kind: Object, Idle: true, Doc: "queue mode by channel"},
+	{Path: "messages.queue.byChannel.*", Kind: Text, Values: queueMode, Idle: true, Doc: "queue mode of a channel"},
+	{Path: "messages.responseUsage", Kind: Text, Values: usageMode, Default: `"off"`, Doc: "usage line below replies"},
+	{Path: "messages.responsePrefix", Kind: Text, Idle: true, Doc: "prefix of each reply; auto: [the agent's name]"},
+	{Path: "messages.inbound", Kind: Object, Idle: true, Doc: "joining of a sender's consecutive messages"},
+	{Path: "messages.inbound.debounceMs", Kind: Millis, Idle: true, Doc: "time without a message before the joined messages are processed"},
+	{Path: "messages.inbound.byChannel", Kind: Object, Idle: true, Doc: "debounceMs by channel"},
+	{Path: "messages.inbound.byChannel.*", Kind: Millis, Idle: true, Doc: "debounceMs of a channel"},
+
+	// models
+	{Path: "models.mode", Kind: Text, Values: []string{"merge", "replace"}, Default: `"merge"`, Doc: "replace: use only the providers configured here"},
+	{Path: "models.providers", Kind: Object, Doc: "model providers, by id"},
+	{Path: "models.providers.*.baseUrl", Kind: Text, Doc: "base URL of the service"},
+	{Path: "models.providers.*.apiKey", Kind: Secret, Doc: "API key: the key itself, ${NAME}, env:NAME or file:path"},
+	{Path: "models.providers.*.api", Kind: Text, Values: dialects, Doc: "API protocol of the service"},
+	{Path: "models.providers.*.headers", Kind: Object, Doc: "additional HTTP headers"},
+	{Path: "models.providers.*.headers.*", Kind: Secret, Doc: "an HTTP header"},
+	{Path: "models.providers.*.timeoutSeconds", Kind: Seconds, Doc: "time without data after which a request fails"},
+	{Path: "models.providers.*.maxTokens", Kind: Int, Doc: "maximum tokens of an answer, for models without their own"},
+	{Path: "models.providers.*.params", Kind: Any, Doc: "fields added to requests to the service"},
+	{Path: "models.providers.*.compat", Kind: Any, Doc: "deviations of the service from its API protocol"},
+	{Path: "models.providers.*.models", Kind: List, Doc: "models of the service: id, name, contextWindow, contextTokens, maxTokens, reasoning, input, cost, compat"},
+	{Path: "models.providers.*.auth", Kind: Any},
+	{Path: "models.providers.*.authHeader", Kind: Any},
+	{Path: "models.providers.*.request", Kind: Object, Doc: "transport of requests"},
+	{Path: "models.providers.*.request.allowPrivateNetwork", Kind: Bool, Default: "false", Doc: "allow connections to all ports of the service's host, not only the one of its URL"},
+
+	// tools
+	{Path: "tools.profile", Kind: Text, Values: []string{"minimal", "coding", "messaging", "full"}, Default: `"full"`, Doc: "base set of tools"},
+	{Path: "tools.allow", Kind: Texts, Doc: "allowed tools: names, group:fs, patterns such as web_*; default: all"},
+	{Path: "tools.alsoAllow", Kind: Texts, Doc: "tools allowed in addition to the profile"},
+	{Path: "tools.deny", Kind: Texts, Doc: "denied tools; overrides allow"},
+	{Path: "commands.config", Kind: Bool, Default: "false", Doc: "let the owner show and change the configuration with /config in a chat"},
+	{Path: "commands.allowFrom", Kind: Any, Guards: guardSenders}, {Path: "commands.ownerAllowFrom", Kind: Any, Guards: guardSenders},
+	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
+	{Path: "tools.exec.host", Kind: Text, Values: execHost, Default: `"auto"`, Idle: true, Guards: guardSandboxes, Doc: "where commands run"},
+	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Default: `"ask"`, Doc: "which commands may run, and which need approval"},
+	{Path: "tools.exec.security", Kind: Text, Values: security, Doc: "which commands may run: none, those of the allowlist, all"},
+	{Path: "tools.exec.ask", Kind: Text, Values: askMode, Doc: "when a command needs approval"},
+	{Path: "tools.exec.timeoutSec", Kind: Seconds, Idle: true, Doc: "time limit of a command (other name)"},
+	{Path: "tools.exec.timeoutSeconds", Kind: Seconds, Default: "1800", Doc: "maximum time limit of a command, and its limit in the background"},
+	{Path: "tools.exec.backgroundMs", Kind: Millis, Default: "10000", Doc: "time after which a command continues in the background"},
+	{Path: "tools.exec.cleanupMs", Kind: Millis, Default: "1800000", Doc: "how long the output of an ended command is retained"},
+	{Path: "tools.exec.maxOutputChars", Kind: Int, Default: "10000", Doc: "maximum characters of a command's output that the model gets"},
+	{Path: "tools.exec.pathPrepend", Kind: Texts, Doc: "directories added before PATH"},
+	{Path: "tools.exec.safeBins", Kind: Texts, Default: `["cut","uniq","head","tail","tr","wc"]`, Doc: "filters that are allowed while they read only their input"},
+	{Path: "tools.exec.dangerousPatterns", Kind: Texts, Doc: "regular expressions of commands that are always refused"},
+	{Path: "tools.exec.env", Kind: Object, Idle: true, Doc: "environment variables of commands"},
+	{Path: "tools.exec.env.*", Kind: Text, Idle: true, Doc: "an environment variable"},
+	{Path: "tools.exec.node", Kind: Any},
+	{Path: "tools.exec.applyPatch", Kind: Object, Doc: "the tool apply_patch"},
+	{Path: "tools.exec.applyPatch.enabled", Kind: Bool, Default: "true", Doc: "offer the tool `apply_patch`"},
+	{Path: "tools.exec.applyPatch.allowModels", Kind: Texts, Doc: "offer it to these models only: ids, or `provider/model`"},
+	{Path: "tools.exec.applyPatch.workspaceOnly", Kind: Bool, Default: "true", Doc: "limit it to the workspace; false: changes of files outside need approval"},
+	{Path: "tools.exec.notifyOnExit", Kind: Bool, Default: "true", Doc: "notify the session when a background command ends"},
+	{Path: "tools.exec.notifyOnExitEmptySuccess", Kind: Bool, Default: "false", Doc: "also when it succeeded without output"},
+	{Path: "tools.exec.strictInlineEval", Kind: Bool, Default: "false", Doc: "require approval for every command with inline code, such as python3 -c"},
+	{Path: "tools.exec.safeBinTrustedDirs", Kind: Texts, Doc: "directories with filters and wrappers besides /bin and /usr/bin"},
+	{Path: "tools.exec.safeBinProfiles", Kind: Object, Doc: "allowed arguments of additional filters"},
+	{Path: "tools.exec.safeBinProfiles.*", Kind: Object, Doc: "a filter"},
+	{Path: "tools.exec.safeBinProfiles.*.minPositional", Kind: Int, Default: "0", Doc: "minimum number of positional arguments"},
+	{Path: "tools.exec.safeBinProfiles.*.maxPositional", Kind: Int, Default: "0", Doc: "maximum number of positional arguments"},
+	{Path: "tools.exec.safeBinProfiles.*.allowedValueFlags", Kind: Texts, Doc: "allowed flags with a value"},
+	{Path: "tools.exec.safeBinProfiles.*.allowedBooleanFlags", Kind: Texts, Doc: "allowed flags without a value"},
+	{Path: "tools.exec.safeBinProfiles.*.deniedFlags", Kind: Texts, Doc: "denied flags"},
+	{Path: "tools.exec.approvalRunningNoticeMs", Kind: Any},
+	{Path: "tools.loopDetection", Kind: Object, Doc: "detection of repeated tool calls"},
+	{Path: "tools.loopDetection.enabled", Kind: Bool, Default: "true", Doc: "detect loops"},
+	{Path: "tools.loopDetection.historySize", Kind: Int, Default: "30", Doc: "number of recent calls that are compared"},
+	{Path: "tools.loopDetection.warningThreshold", Kind: Int, Default: "10", Doc: "repetitions after which the model is warned"},
+	{Path: "tools.loopDetection.criticalThreshold", Kind: Int, Default: "20", Doc: "repetitions after which a call is refused"},
+	{Path: "tools.loopDetection.globalCircuitBreakerThreshold", Kind: Int, Default: "30", Doc: "repetitions after which the run ends"},
+	{Path: "tools.loopDetection.detectors", Kind: Object, Doc: "detected patterns"},
+	{Path: "tools.loopDetection.detectors.*", Kind: Bool, Default: "true", Doc: "detect this pattern"},
+	{Path: "tools.loopDetection.postCompactionGuard", Kind: Any},
+	{Path: "tools.web", Kind: Object, Doc: "web tools"},
+	{Path: "tools.web.fetch", Kind: Object, Doc: "fetching of pages"},
+	{Path: "tools.web.fetch.enabled", Kind: Bool, Default: "true", Doc: "offer web_fetch"},
+	{Path: "tools.web.fetch.maxChars", Kind: Int, Default: "20000", Doc: "maximum characters of a page that the model gets at once"},
+	{Path: "tools.web.fetch.maxCharsCap", Kind: Int, Default: "20000", Doc: "maximum characters that a call may request"},
+	{Path: "tools.web.fetch.maxResponseBytes", Kind: Bytes, Default: "750000", Doc: "maximum bytes of a response, 32000 to 10000000"},
+	{Path: "tools.web.fetch.timeoutSeconds", Kind: Seconds, Default: "30", Doc: "time limit of a call"},
+	{Path: "tools.web.fetch.cacheTtlMinutes", Kind: Number, Default: "15", Doc: "how long a page is cached; 0: not cached"},
+	{Path: "tools.web.fetch.maxRedirects", Kind: Int, Default: "3", Doc: "maximum number of redirects"},
+	{Path: "tools.web.fetch.readability", Kind: Bool, Default: "true", Doc: "extract the main part of a page"},
+	{Path: "tools.web.fetch.userAgent", Kind: Text, Doc: "User-Agent header of web_fetch"},
+	{Path: "tools.web.fetch.headers", Kind: Object, Doc: "additional HTTP headers"},
+	{Path: "tools.web.fetch.headers.*", Kind: Secret, Doc: "an HTTP header"},
+	{Path: "tools.web.fetch.useTrustedEnvProxy", Kind: Bool, Default: "false", Doc: "let the proxy of the environment resolve names that cannot be resolved here"},
+	{Path: "tools.web.fetch.ssrfPolicy", Kind: Object, Doc: "addresses that may be reached besides the public internet"},
+	{Path: "tools.web.fetch.ssrfPolicy.dangerouslyAllowPrivateNetwork", Kind: Bool, Default: "false", Doc: "this machine and private networks"},
+	{Path: "tools.web.fetch.ssrfPolicy.allowedHostnames", Kind: Texts, Doc: "host names (with any address) and networks"},
+	{Path: "tools.web.fetch.ssrfPolicy.allowRfc2544BenchmarkRange", Kind: Bool, Default: "false", Doc: "198.18.0.0/15, which some proxies use"},
+	{Path: "tools.web.fetch.ssrfPolicy.allowIpv6UniqueLocalRange", Kind: Bool, Default: "false", Doc: "fc00::/7"},
+	{Path: "tools.web.search", Kind: Object, Doc: "web search"},
+	{Path: "tools.web.search.enabled", Kind: Bool, Default: "true", Doc: "offer web_search"},
+	{Path: "tools.web.search.provider", Kind: Text, Values: search, Doc: "search service; default: the first that is configured"},
+	{Path: "tools.web.search.apiKey", Kind: Secret, Doc: "API key of the service; Brave's when no service is set"},
+	{Path: "tools.web.search.maxResults", Kind: Int, Default: "5", Doc: "default number of results"},
+	{Path: "tools.web.search.timeoutSeconds", Kind: Seconds, Default: "30", Doc: "time limit of a call"},
+	{Path: "tools.web.search.cacheTtlMinutes", Kind: Number, Default: "15", Doc: "how long results are cached; 0: not cached"},
+	{Path: "plugins", Kind: Object, Doc: "configuration of plug-ins"},
+	{Path: "plugins.entries.*.config.webSearch.apiKey", Kind: Secret, Doc: "API key of a search service"},
+	{Path: "plugins.entries.*.config.webSearch.baseUrl", Kind: Text, Doc: "base URL of a search service"},
+	{Path: "tools.fs", Kind: Object, Doc: "file tools"},
+	{Path: "tools.message.crossContext.allowWithinProvider", Kind: Bool, Default: "true", Doc: "let the tool message write from a chat to other chats on the same channel"},
+	{Path: "tools.message.crossContext.allowAcrossProviders", Kind: Bool, Default: "false", Doc: "also to chats on other channels"},
+	{Path: "tools.fs.workspaceOnly", Kind: Bool, Default: "true", Doc: "limit file tools, image and message to the workspace; false: they may read other files, and need approval to change them or to read private ones"},
+	{Path: "tools.fs.maxReadBytes", Kind: Bytes, Idle: true, Doc: "maximum bytes that are read from a file at once"},
+
+	// gateway
+	{Path: "gateway.port", Kind: Int, Env: "GATEWAY_PORT", Default: strconv.Itoa(wire.DefaultPort), Doc: "port of the gateway"},
+	{Path: "gateway.bind", Kind: Text, Values: bindMode, Default: `"loopback"`, Doc: "addresses that the gateway listens on"},
+	{Path: "gateway.customBindHost", Kind: Text, Doc: "address for bind custom"},
+	{Path: "gateway.mode", Kind: Text, Values: []string{"local", "remote"}, Default: `"local"`, Doc: "remote: use the gateway at gateway.remote"},
+	{Path: "gateway.auth", Kind: Object, Doc: "authentication of clients"},
+	{Path: "gateway.auth.mode", Kind: Text, Values: authMode, Default: `"token"`, Doc: "none, token, password or trusted-proxy"},
+	{Path: "gateway.auth.token", Kind: Secret, Env: "GATEWAY_TOKEN", Doc: "token of clients; generated at the first start"},
+	{Path: "gateway.auth.password", Kind: Secret, Env: "GATEWAY_PASSWORD", Doc: "password of clients"},
+	{Path: "gateway.auth.allowTailscale", Kind: Any},
+	{Path: "gateway.auth.trustedProxy", Kind: Object, Doc: "authentication by a proxy"},
+	{Path: "gateway.auth.trustedProxy.userHeader", Kind: Text, Doc: "header with the user's name"},
+	{Path: "gateway.auth.trustedProxy.requiredHeaders", Kind: Texts, Doc: "required headers"},
+	{Path: "gateway.auth.trustedProxy.allowUsers", Kind: Texts, Doc: "allowed users; default: all"},
+	{Path: "gateway.auth.trustedProxy.allowLoopback", Kind: Bool, Default: "false", Doc: "accept a proxy on this machine"},
+	{Path: "gateway.auth.rateLimit", Kind: Any, Guards: guardClients},
+	{Path: "gateway.reload", Kind: Object, Doc: "how edits of this file are applied"},
+	{Path: "gateway.reload.mode", Kind: Text, Values: []string{"off", "hot", "restart", "hybrid"}, Default: `"hybrid"`, Doc: "how an edit is applied: off, after a restart by hand; hot, at once where possible; restart, by a restart; hybrid, at once where possible, else by a restart"},
+	{Path: "gateway.reload.debounceMs", Kind: Millis, Default: "300", Doc: "time without changes before an edit is read"},
+	{Path: "gateway.reload.deferralTimeoutMs", Kind: Any},
+	{Path: "gateway.tls", Kind: Object, Doc: "TLS of the gateway's port"},
+	{Path: "gateway.tls.enabled", Kind: Bool, Default: "false", Doc: "use TLS"},
+	{Path: "gateway.tls.certPath", Kind: Text, Doc: "certificate file"},
+	{Path: "gateway.tls.keyPath", Kind: Text, Doc: "key file"},
+	{Path: "gateway.tls.autoGenerate", Kind: Bool, Default: "false", Doc: "generate a self-signed certificate when there is none"},
+	{Path: "gateway.tls.caPath", Kind: Any},
+	{Path: "gateway.controlUi", Kind: Object, Doc: "the web interface"},
+	{Path: "gateway.controlUi.enabled", Kind: Bool, Default: "true", Doc: "serve the web interface"},
+	{Path: "gateway.controlUi.basePath", Kind: Text, Doc: "URL path of the web interface"},
+	{Path: "gateway.controlUi.allowedOrigins", Kind: Texts, Doc: "additional origins that may connect"},
+	{Path: "gateway.controlUi.root", Kind: Text, Doc: "directory of its files"},
+	{Path: "gateway.controlUi.*", Kind: Any},
+	{Path: "gateway.remote", Kind: Object, Idle: true, Doc: "the gateway to use in mode remote"},
+	{Path: "gateway.remote.url", Kind: Text, Idle: true, Doc: "URL: ws://host:port"},
+	{Path: "gateway.remote.token", Kind: Secret, Idle: true, Doc: "token"},
+	{Path: "gateway.remote.password", Kind: Secret, Idle: true, Doc: "password"},
+	{Path: "gateway.remote.*", Kind: Any},
+	{Path: "gateway.trustedProxies", Kind: Texts, Doc: "proxies whose forwarded client addresses are trusted"},
+	{Path: "gateway.tools", Kind: Object, Doc: "tools that may be called without a model (POST /tools/invoke, tools.invoke)"},
+	{Path: "gateway.tools.deny", Kind: Texts, Doc: "additional denied tools"},
+	{Path: "gateway.tools.allow", Kind: Texts, Doc: "tools of the built-in deny list that the owner may call"},
+	{Path: "gateway.nodes", Kind: Any, Guards: guardNodes}, {Path: "gateway.tailscale", Kind: Any}, {Path: "gateway.http", Kind: Any},
+	{Path: "gateway.push", Kind: Any}, {Path: "gateway.handshakeTimeoutMs", Kind: Any},
+	{Path: "gateway.channelHealthCheckMinutes", Kind: Any}, {Path: "gateway.channelStaleEventThresholdMinutes", Kind: Any},
+	{Path: "gateway.channelMaxRestartsPerHour", Kind: Any}, {Path: "gateway.allowRealIpFallback", Kind: Any},
+	{Path: "gateway.webchat", Kind: Any}, {Path: "gateway.securityPathPrefixes", Kind: Any, Guards: guardClients},
+
+	// logging and channels
+	{Path: "logging.level", Kind: Text, Env: "LOG_LEVEL", Values: logLevel, Default: `"info"`, Doc: "level of the log file"},
+	{Path: "logging.file", Kind: Text, Idle: true, Doc: "the log file; default: below the state directory"},
+	{Path: "logging.maxFileBytes", Kind: Bytes, Default: "8388608", Doc: "size at which the log file is rotated"},
+	{Path: "logging.consoleLevel", Kind: Text, Values: logLevel, Default: `"info"`, Doc: "level of the terminal's log"},
+	{Path: "logging.consoleStyle", Kind: Text, Values: []string{"pretty", "compact", "json"}, Default: `"pretty"`, Doc: "format of the terminal's log"},
+	{Path: "logging.redactSensitive", Kind: Text, Values: []string{"off", "tools"}, Default: `"tools"`, Doc: "redact text in the log that looks like a secret"},
+	{Path: "logging.redactPatterns", Kind: Texts, Doc: "additional regular expressions of secrets"},
+	{Path: "channels", Kind: Any, Idle: true, Doc: "chat channels, by name"},
+	{Path: "channels.*", Kind: Any}, {Path: "channels.*.*", Kind: Any},
+	{Path: "channels.*.dmPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.dm", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.groupPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.groupAllowFrom", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.groups", Kind: Any, Guards: guardSenders}, {Path: "channels.*.guilds", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.accounts", Kind: Any}, {Path: "channels.*.accounts.*", Kind: Any}, {Path: "channels.*.accounts.*.*", Kind: Any},
+	{Path: "channels.*.accounts.*.dmPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.accounts.*.dm", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.accounts.*.groupPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.accounts.*.groups", Kind: Any, Guards: guardSenders},
+	{Path: "channels.*.accounts.*.allowFrom", Kind: Any, Guards: guardSenders}, {Path: "channels.*.accounts.*.groupAllowFrom", Kind: Any, Guards: guardSenders},
+
+	// other keys of OpenClaw below the ones above
+	{Path: "agents.defaults.blockStreamingBreak", Kind: Any}, {Path: "agents.defaults.blockStreamingChunk", Kind: Any},
+	{Path: "agents.defaults.blockStreamingCoalesce", Kind: Any}, {Path: "agents.defaults.blockStreamingDefault", Kind: Any},
+	{Path: "agents.defaults.bootstrapPromptTruncationWarning", Kind: Any}, {Path: "agents.defaults.cliBackends", Kind: Any},
+	{Path: "agents.defaults.compaction", Kind: Any}, {Path: "agents.defaults.contextInjection", Kind: Any},
+	{Path: "agents.defaults.contextLimits", Kind: Any}, {Path: "agents.defaults.contextPruning", Kind: Any},
+	{Path: "agents.defaults.elevatedDefault", Kind: Any, Guards: guardCommands}, {Path: "agents.defaults.embeddedPi", Kind: Any},
+	{Path: "agents.defaults.embeddedHarness", Kind: Any}, {Path: "agents.defaults.agentRuntime", Kind: Any},
+	{Path: "agents.defaults.envelopeElapsed", Kind: Any}, {Path: "agents.defaults.envelopeTimestamp", Kind: Any},
+	{Path: "agents.defaults.envelopeTimezone", Kind: Any}, {Path: "agents.defaults.experimental", Kind: Any},
+	{Path: "agents.defaults.fastModeDefault", Kind: Any}, {Path: "agents.defaults.heartbeat", Kind: Any},
+	{Path: "agents.defaults.humanDelay", Kind: Any}, {Path: "agents.defaults.imageGenerationModel", Kind: Any},
+	{Path: "agents.defaults.maxHistoryMessages", Kind: Any}, {Path: "agents.defaults.mediaMaxMb", Kind: Any},
+	{Path: "agents.defaults.mediaModels", Kind: Any}, {Path: "agents.defaults.memorySearch", Kind: Any},
+	{Path: "agents.defaults.musicGenerationModel", Kind: Any},
+	{Path: "agents.defaults.pdfModel", Kind: Any}, {Path: "agents.defaults.pdfMaxBytesMb", Kind: Any},
+	{Path: "agents.defaults.pdfMaxPages", Kind: Any}, {Path: "agents.defaults.reasoningDefault", Kind: Any},
+	{Path: "agents.defaults.repoRoot", Kind: Any}, {Path: "agents.defaults.sandbox", Kind: Any, Guards: guardSandboxes},
+	{Path: "agents.defaults.skills", Kind: Any}, {Path: "agents.defaults.skipOptionalBootstrapFiles", Kind: Any},
+	{Path: "agents.defaults.startupContext", Kind: Any}, {Path: "agents.defaults.subagents", Kind: Any},
+	{Path: "agents.defaults.systemPromptOverride", Kind: Any}, {Path: "agents.defaults.timeFormat", Kind: Any},
+	{Path: "agents.defaults.toolProgressDetail", Kind: Any}, {Path: "agents.defaults.typingIntervalSeconds", Kind: Any},
+	{Path: "agents.defaults.typingMode", Kind: Any}, {Path: "agents.defaults.utilityModel", Kind: Any},
+	{Path: "agents.defaults.videoGenerationModel", Kind: Any},
+	{Path: "session.agentToAgent", Kind: Any}, {Path: "session.groupScope", Kind: Any}, {Path: "session.idleMinutes", Kind: Any},
+	{Path: "session.maintenance", Kind: Any}, {Path: "session.parentForkMaxTokens", Kind: Any},
+	{Path: "session.reset.*", Kind: Any}, {Path: "session.resetByType", Kind: Any}, {Path: "session.resetByChannel", Kind: Any},
+	{Path: "session.scope", Kind: Any}, {Path: "session.sendPolicy", Kind: Any, Guards: guardSending}, {Path: "session.store", Kind: Any},
+	{Path: "session.threadBindings", Kind: Any}, {Path: "session.typingIntervalSeconds", Kind: Any},
+	{Path: "session.typingMode", Kind: Any}, {Path: "session.writeLock", Kind: Any},
+	{Path: "messages.ackReaction", Kind: Any}, {Path: "messages.ackReactionScope", Kind: Any}, {Path: "messages.groupChat", Kind: Any},
+	{Path: "messages.messagePrefix", Kind: Any}, {Path: "messages.queue.debounceMsByChannel", Kind: Any},
+	{Path: "messages.removeAckAfterReply", Kind: Any}, {Path: "messages.statusReactions", Kind: Any},
+	{Path: "messages.suppressToolErrors", Kind: Any}, {Path: "messages.tts", Kind: Any},
+	{Path: "models.bedrockDiscovery", Kind: Any}, {Path: "models.pricing", Kind: Any},
+	{Path: "tools.agentToAgent", Kind: Any, Guards: guardAgents}, {Path: "tools.byProvider", Kind: Any, Doc: "profile, allow, alsoAllow and deny by provider, or provider/model"}, {Path: "tools.codeMode", Kind: Any},
+	{Path: "tools.elevated", Kind: Any, Guards: guardCommands}, {Path: "tools.experimental", Kind: Any}, {Path: "tools.links", Kind: Any},
+	{Path: "tools.media", Kind: Any}, {Path: "tools.message", Kind: Any, Guards: guardSending}, {Path: "tools.sandbox", Kind: Any, Guards: guardSandboxes},
+	{Path: "tools.sessions", Kind: Any, Guards: guardAgents}, {Path: "tools.sessions_spawn", Kind: Any}, {Path: "tools.subagents", Kind: Any, Guards: guardTools},
+	{Path: "tools.swarm", Kind: Any}, {Path: "tools.toolSearch", Kind: Any}, {Path: "tools.toolsBySender", Kind: Any, Doc: "allow and deny by sender: id:7, channel:telegram:7, username:ada, *"},
+	{Path: "tools.updatePlan", Kind: Any},
+	{Path: "tools.web.*", Kind: Any}, {Path: "tools.web.fetch.*", Kind: Any}, {Path: "tools.web.search.*", Kind: Any},
+	{Path: "plugins.*", Kind: Any}, {Path: "plugins.entries.*.*", Kind: Any}, {Path: "plugins.entries.*.config.*", Kind: Any},
+	{Path: "plugins.entries.*.config.webSearch.*", Kind: Any},
+	{Path: "logging.maxFiles", Kind: Any},
+
+	// other keys of OpenClaw at the top
+	{Path: "accessGroups", Kind: Any, Guards: guardSenders}, {Path: "acp", Kind: Any}, {Path: "approvals", Kind: Any}, {Path: "audio", Kind: Any},
+	{Path: "auth", Kind: Any}, {Path: "bindings", Kind: Any}, {Path: "broadcast", Kind: Any}, {Path: "browser", Kind: Any},
+	{Path: "canvas", Kind: Any}, {Path: "canvasHost", Kind: Any}, {Path: "cli", Kind: Any}, {Path: "commands", Kind: Any},
+	{Path: "cron", Kind: Any}, {Path: "diagnostics", Kind: Any}, {Path: "discovery", Kind: Any}, {Path: "hooks", Kind: Any},
+	{Path: "mcp", Kind: Any}, {Path: "media", Kind: Any}, {Path: "memory", Kind: Any}, {Path: "meta", Kind: Any},
+	{Path: "nodeHost", Kind: Any}, {Path: "routing", Kind: Any}, {Path: "secrets", Kind: Any},
+	{Path: "security", Kind: Any, Guards: guardSettings}, {Path: "skills", Kind: Any}, {Path: "talk", Kind: Any}, {Path: "tts", Kind: Any},
+	{Path: "ui", Kind: Any}, {Path: "update", Kind: Any}, {Path: "web", Kind: Any}, {Path: "wizard", Kind: Any},
+}

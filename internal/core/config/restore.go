@@ -1,0 +1,111 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/secret"
+)
+
+// position is the values at a path, and how clients see them; nil: there is no
+// value.
+type position struct {
+	raw, effective           any // in the file, and after substitution
+	shownRaw, shownEffective any // the same with secrets redacted
+}
+
+// top returns the position of the whole configuration.
+func (t *Tree) top() position {
+	return position{
+		raw: t.raw, effective: any(t.root),
+		shownRaw: viewer{t: t}.show(clone(t.raw), nil, false), shownEffective: viewer{t: t, used: true}.show(clone(t.root), nil, false),
+	}
+}
+
+// at returns the position at a path below p.
+func (p position) at(steps ...string) position {
+	get := func(v any) any { v, _ = lookup(v, steps); return v }
+	return position{get(p.raw), get(p.effective), get(p.shownRaw), get(p.shownEffective)}
+}
+
+// restored returns the new value for a path, in which values that are the same as
+// clients see them are replaced by those of the file.
+func (t *Tree) restored(steps []string, value json.RawMessage) (json.RawMessage, error) {
+	v, err := decodeJSON(value)
+	if err != nil {
+		return nil, chela.Errorf(chela.CodeInvalid, "%s: the value is not JSON: %w", FormatPath(steps), err)
+	}
+	plain := encode(v)
+	if v, err = t.restore(v, steps); err != nil {
+		return nil, err
+	}
+	if out := encode(v); !bytes.Equal(out, plain) {
+		return out, nil
+	}
+	return value, nil // with its keys in their order
+}
+
+// restore is restored for a decoded value.
+func (t *Tree) restore(v any, steps []string) (any, error) {
+	var lost []string
+	v = restore(v, t.top().at(steps...), steps, &lost)
+	if lost != nil {
+		slices.Sort(lost)
+		return nil, chela.Errorf(chela.CodeInvalid, "%s: %s is not a value", strings.Join(lost, ", "), secret.Redacted)
+	}
+	return v, nil
+}
+
+func restore(v any, p position, path []string, lost *[]string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = restore(e, p.at(k), join(path, k), lost)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = restore(e, p.partner(e, i, len(v)), join(path, itoa(i)), lost)
+		}
+	case string:
+		text, written := p.raw.(string)
+		switch {
+		case p.raw != nil && (v == secret.Redacted || v == p.shownRaw || v == p.shownEffective), written && v == p.effective && variable.MatchString(text):
+			return p.raw
+		case strings.Contains(v, secret.Redacted):
+			*lost = append(*lost, FormatPath(path))
+		}
+	}
+	return v
+}
+
+// partner returns the earlier position of the element i of a new array of n: the
+// element with the same id or, without ids, the element with the same index if the
+// length is the same.
+func (p position) partner(v any, i, n int) position {
+	list, _ := p.raw.([]any)
+	if id := idOf(v); id != "" {
+		at := slices.IndexFunc(list, func(e any) bool { return idOf(e) == id })
+		if at < 0 {
+			return position{}
+		}
+		return p.at(itoa(at))
+	}
+	if len(list) != n {
+		return position{}
+	}
+	return p.at(itoa(i))
+}
+
+// idOf returns the id of an element of an array; "": it has none.
+func idOf(v any) string {
+	m, _ := v.(map[string]any)
+	for _, key := range [...]string{"id", "agentId"} {
+		if s, ok := m[key].(string); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,294 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Options says how a configuration is loaded. The zero Options uses the environment
+// of the process and has no last good file.
+type Options struct {
+	Env       func(string) string        // nil: os.Getenv
+	LastGood  string                     // file that [Tree.SaveLastGood] writes, used when the configuration is invalid; empty: none
+	Overrides map[string]json.RawMessage // by path; from the command line
+	Roots     []string                   // further directories whose files may be included
+}
+
+// Load reads a configuration with the environment of the process.
+func Load(path string) (*Tree, error) { return Options{}.Load(path) }
+
+// Load reads a configuration. A missing file is an empty configuration. When the
+// file is invalid and there is a last good file, Load returns the tree of that file,
+// and its [Tree.Broken] returns the error.
+func (o Options) Load(path string) (*Tree, error) {
+	if o.Env == nil {
+		o.Env = os.Getenv
+	}
+	t, err := o.load(path, path, nil)
+	if err == nil || o.LastGood == "" {
+		return t, err
+	}
+	if _, serr := os.Stat(o.LastGood); serr != nil {
+		return nil, err
+	}
+	good, gerr := o.load(path, o.LastGood, nil)
+	if gerr != nil {
+		return nil, err
+	}
+	good.broken = err
+	return good, nil
+}
+
+// Tree is a configuration. It is immutable and safe for concurrent use.
+type Tree struct {
+	opts      Options
+	path      string
+	edited    map[string][]byte
+	files     []string
+	hash      string
+	raw       any            // the file with its includes, before substitution
+	root      map[string]any // the effective configuration
+	known     *node
+	sources   map[string]Source // by path, where it is not FromFile
+	unused    []string
+	unguarded []Problem
+	issues    []Problem
+	broken    error
+}
+
+// load reads the configuration for path from file. The texts in edited are used
+// instead of the files.
+func (o Options) load(path, file string, edited map[string][]byte) (*Tree, error) {
+	t := &Tree{opts: o, path: path, edited: edited, known: known(), sources: map[string]Source{}}
+	raw, err := t.read(file)
+	if err != nil {
+		return nil, &Error{File: file, Problems: []Problem{{Message: err.Error(), Fatal: true}}}
+	}
+	root, ok := raw.(map[string]any)
+	if !ok {
+		return nil, &Error{File: file, Problems: []Problem{{Message: "want an object, not " + describe(raw), Fatal: true}}}
+	}
+	t.raw = clone(raw)
+	t.root = t.substituted(root)
+	if err := t.layers(); err != nil {
+		return nil, &Error{File: file, Problems: []Problem{{Message: err.Error(), Fatal: true}}}
+	}
+	c := &checker{hidden: func(path string) bool { return t.sources[path] == FromEnv }}
+	c.walk(t.root, t.known, nil)
+	t.issues = append(t.issues, c.problems...)
+	t.unused, t.unguarded = c.unused, c.unguarded
+	if slices.ContainsFunc(t.issues, func(p Problem) bool { return p.Fatal }) {
+		return nil, &Error{File: file, Problems: t.issues}
+	}
+	return t, nil
+}
+
+// Validate returns all problems of a configuration. It can be loaded when none of
+// them is fatal.
+func (o Options) Validate(path string) []Problem {
+	o.LastGood = ""
+	t, err := o.Load(path)
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Problems
+	}
+	return append(t.Warnings(), t.Unguarded()...)
+}
+
+// read reads a file with its includes.
+func (t *Tree) read(file string) (any, error) {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{edited: t.edited, sum: sha256.New(), roots: t.roots()}
+	v, err := r.file(abs, nil)
+	t.files, t.hash = r.files, hex.EncodeToString(r.sum.Sum(nil))
+	if errors.Is(err, fs.ErrNotExist) && len(r.files) == 0 {
+		t.files = []string{abs}
+		return map[string]any{}, nil
+	}
+	return v, err
+}
+
+// roots returns the directories whose files may be included.
+func (t *Tree) roots() []string {
+	var roots []string
+	for _, root := range append([]string{filepath.Dir(t.path)}, t.opts.Roots...) {
+		abs, err := filepath.Abs(root)
+		if err != nil {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(abs); err == nil {
+			abs = real
+		}
+		roots = append(roots, abs)
+	}
+	return roots
+}
+
+// substituted returns root with the variables replaced.
+func (t *Tree) substituted(root map[string]any) map[string]any {
+	vars := fileEnv(root)
+	env := func(name string) string {
+		if v := t.opts.Env(name); v != "" {
+			return v
+		}
+		if v := vars[name]; !unresolved(v) {
+			return v
+		}
+		return ""
+	}
+	missing := func(path []string, name string) {
+		t.issues = append(t.issues, Problem{Path: FormatPath(path), Message: "the variable " + name + " is not set; its name is used as the value"})
+	}
+	from := func(path []string) { t.sources[FormatPath(path)] = FromEnv }
+	return substitute(root, nil, env, missing, from).(map[string]any)
+}
+
+// layers applies the environment variables of keys, and the overrides.
+func (t *Tree) layers() error {
+	for i := range table {
+		k := &table[i]
+		if k.Env == "" {
+			continue
+		}
+		if v := Variable(t.opts.Env, k.Env); v != "" {
+			put(t.root, strings.Split(k.Path, "."), v)
+			t.sources[k.Path] = FromEnv
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(t.opts.Overrides)) { // so that an object comes before its members
+		value := t.opts.Overrides[path]
+		steps, err := ParsePath(path)
+		if err != nil || len(steps) == 0 {
+			return fmt.Errorf("override %q: %w", path, err)
+		}
+		v, err := decodeJSON(value)
+		if err != nil {
+			return fmt.Errorf("override %q: %w", path, err)
+		}
+		put(t.root, steps, v)
+		t.sources[FormatPath(steps)] = Override
+	}
+	return nil
+}
+
+// Variable returns the value of CHELA_name, else of OPENCLAW_name.
+func Variable(env func(string) string, name string) string {
+	if v := env("CHELA_" + name); v != "" {
+		return v
+	}
+	return env("OPENCLAW_" + name)
+}
+
+// put sets a value and makes the objects above it.
+func put(m map[string]any, path []string, v any) {
+	for _, step := range path[:len(path)-1] {
+		next, ok := m[step].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[step] = next
+		}
+		m = next
+	}
+	m[path[len(path)-1]] = v
+}
+
+// Section returns the effective value at a path; nil: it is not set. It contains no
+// defaults, because the parts of the program have their own. Durations and sizes of
+// known keys are numbers.
+func (t *Tree) Section(path string) json.RawMessage {
+	steps, err := ParsePath(path)
+	if err != nil {
+		return nil
+	}
+	v, ok := lookup(t.root, steps)
+	if !ok || v == nil {
+		return nil
+	}
+	return encode(v)
+}
+
+func lookup(v any, path []string) (any, bool) {
+	for _, step := range path {
+		switch at := v.(type) {
+		case map[string]any:
+			next, ok := at[step]
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil, false
+			}
+			v = at[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// encode returns v as JSON. A value that was decoded can always be encoded.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// Path returns the configuration's file.
+func (t *Tree) Path() string { return t.path }
+
+// Files returns all files that were read, the configuration's own first.
+func (t *Tree) Files() []string { return slices.Clone(t.files) }
+
+// Hash identifies the texts of the files.
+func (t *Tree) Hash() string { return t.hash }
+
+// Warnings returns the problems that are not fatal.
+func (t *Tree) Warnings() []Problem { return slices.Clone(t.issues) }
+
+// Unused returns the paths of known keys that are set but not used by this build,
+// without those of [Tree.Unguarded].
+func (t *Tree) Unused() []string { return slices.Clone(t.unused) }
+
+// Unguarded returns the security keys that are set but not used by this build.
+// People must be warned about them, because they may rely on them.
+func (t *Tree) Unguarded() []Problem { return slices.Clone(t.unguarded) }
+
+// Broken returns why the file is invalid, so that the last good configuration is
+// used instead; nil: the file is valid.
+func (t *Tree) Broken() error { return t.broken }
+
+// clone returns a deep copy of a decoded value.
+func clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for k, e := range v {
+			m[k] = clone(e)
+		}
+		return m
+	case []any:
+		l := make([]any, len(v))
+		for i, e := range v {
+			l[i] = clone(e)
+		}
+		return l
+	}
+	return v
+}

@@ -1,0 +1,171 @@
+package llm
+
+import (
+	"encoding/json"
+	"sync/atomic"
+)
+
+// Role is the author of a message.
+type Role string
+
+// Roles. The system prompt is not a message: see [Request.System].
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "toolResult" // one message per result
+)
+
+// PartKind is the kind of a part.
+type PartKind string
+
+// Kinds of parts.
+const (
+	PartText     PartKind = "text"
+	PartImage    PartKind = "image"
+	PartThinking PartKind = "thinking"
+	PartCall     PartKind = "toolCall"
+)
+
+// Part is a part of a message's content. Kind determines which fields are set.
+type Part struct {
+	Kind PartKind `json:"type"`
+	Text string   `json:"text,omitempty"` // text, or thinking, which may be hidden and empty
+
+	// Signature authenticates a thinking part to the provider that made it.
+	// Redacted is the encrypted form if the provider hides the text.
+	Signature string `json:"signature,omitempty"`
+	Redacted  string `json:"redacted,omitempty"`
+
+	// Image: its type and content. An image that is stored elsewhere has Ref
+	// instead of Data, and its size in Bytes.
+	MIME  string `json:"mimeType,omitempty"`
+	Data  []byte `json:"data,omitempty"`
+	Ref   string `json:"ref,omitempty"`
+	Bytes int    `json:"bytes,omitempty"`
+
+	Call *ToolCall `json:"call,omitempty"` // toolCall
+}
+
+// Text returns a text part.
+func Text(s string) Part { return Part{Kind: PartText, Text: s} }
+
+// Image returns an image part.
+func Image(mime string, data []byte) Part {
+	return Part{Kind: PartImage, MIME: mime, Data: data}
+}
+
+// Size returns the size of an image in bytes.
+func (p *Part) Size() int {
+	if p.Ref != "" {
+		return p.Bytes
+	}
+	return len(p.Data)
+}
+
+// ToolCall is a model's request to run a tool.
+type ToolCall struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Args is a JSON value, normally an object. It is never empty in a message
+	// from a provider.
+	Args json.RawMessage `json:"arguments"`
+	// Raw is the model's output if it was not valid JSON (truncated or
+	// malformed); Args is then {}. Package invoke tries to repair it.
+	Raw string `json:"raw,omitempty"`
+}
+
+// StopReason is the reason why a model stopped.
+type StopReason string
+
+// Stop reasons.
+const (
+	StopEnd     StopReason = "stop"
+	StopLength  StopReason = "length"
+	StopTools   StopReason = "toolUse"
+	StopRefusal StopReason = "refusal"
+	StopAborted StopReason = "aborted"
+)
+
+// Message is one message of a conversation. It is immutable once it is in a
+// request or in the transcript.
+type Message struct {
+	Role  Role   `json:"role"`
+	Parts []Part `json:"content"`
+
+	// Assistant message: its origin. Thinking parts are sent only to the
+	// provider that made them.
+	Provider string     `json:"provider,omitempty"`
+	Model    string     `json:"model,omitempty"`
+	Stop     StopReason `json:"stopReason,omitempty"`
+
+	// Tool result: the call that it belongs to.
+	CallID   string `json:"toolCallId,omitempty"`
+	ToolName string `json:"toolName,omitempty"`
+	IsError  bool   `json:"isError,omitempty"`
+
+	memo atomic.Pointer[memo]
+}
+
+type memo struct {
+	dialect string
+	enc     []byte
+}
+
+// Memo returns the message's encoding in a dialect. It calls enc once and
+// stores the result in the message, so that a message is encoded once per
+// conversation instead of once per request. A message stores one encoding:
+// another dialect replaces it. The caller must not modify the result. Encodings
+// count in [Message.Size] and so towards the byte limit that all sessions share
+// (session.Cache); evicting a message frees its encoding.
+func (m *Message) Memo(dialect string, enc func() []byte) []byte {
+	if k := m.memo.Load(); k != nil && k.dialect == dialect {
+		return k.enc
+	}
+	k := &memo{dialect, enc()}
+	m.memo.Store(k)
+	return k.enc
+}
+
+// Size estimates the memory of the message in bytes, including the stored
+// encoding.
+func (m *Message) Size() int {
+	n := 256
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		n += 200 + len(p.Text) + len(p.Data) + len(p.Signature) + len(p.Redacted)
+		if p.Call != nil {
+			n += 100 + len(p.Call.Args) + len(p.Call.Raw)
+		}
+	}
+	if k := m.memo.Load(); k != nil {
+		n += len(k.enc)
+	}
+	return n
+}
+
+// PlainText returns the text parts, joined.
+func (m *Message) PlainText() string {
+	var s string
+	for i := range m.Parts {
+		if m.Parts[i].Kind == PartText {
+			s += m.Parts[i].Text
+		}
+	}
+	return s
+}
+
+// Calls returns the tool calls of an assistant message, in order.
+func (m *Message) Calls() []ToolCall {
+	var calls []ToolCall
+	for i := range m.Parts {
+		if c := m.Parts[i].Call; m.Parts[i].Kind == PartCall && c != nil {
+			calls = append(calls, *c)
+		}
+	}
+	return calls
+}
+
+// User returns a user message of one text part.
+func User(text string) *Message {
+	return &Message{Role: RoleUser, Parts: []Part{Text(text)}}
+}

@@ -1,0 +1,95 @@
+package llm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Model describes a model: its abilities and prices.
+type Model struct {
+	Provider  string  `json:"provider"`
+	ID        string  `json:"id"`
+	Name      string  `json:"name,omitempty"`
+	Context   int     `json:"contextWindow,omitempty"` // tokens; 0: unknown
+	MaxOutput int     `json:"maxTokens,omitempty"`     // tokens; 0: unknown
+	Images    bool    `json:"images,omitempty"`
+	Levels    []Level `json:"levels,omitempty"` // supported thinking levels; nil: none
+	Price     *Price  `json:"cost,omitempty"`   // nil: unknown
+	Compat    Compat  `json:"-"`                // deviations of its service
+}
+
+// Price is the price of a model in US dollars per million tokens.
+type Price struct {
+	Input      float64 `json:"input"`
+	Output     float64 `json:"output"`
+	CacheRead  float64 `json:"cacheRead,omitempty"`
+	CacheWrite float64 `json:"cacheWrite,omitempty"`
+}
+
+// Cost returns the cost of u in billionths of a dollar.
+func (p *Price) Cost(u Usage) int64 {
+	return int64(float64(u.Input)*p.Input*1000 + float64(u.Output)*p.Output*1000 +
+		float64(u.CacheRead)*p.CacheRead*1000 + float64(u.CacheWrite)*p.CacheWrite*1000 + 0.5)
+}
+
+// Ref returns "provider/id".
+func (m Model) Ref() string { return m.Provider + "/" + m.ID }
+
+// unknownWindow is the assumed context of an unknown model, in tokens.
+const unknownWindow = 200_000
+
+// Window returns the size of the context in tokens, or an assumption if it is
+// unknown.
+func (m Model) Window() int {
+	if m.Context > 0 {
+		return m.Context
+	}
+	return unknownWindow
+}
+
+// Thinks reports whether m supports l. Every model supports [Off].
+func (m Model) Thinks(l Level) bool {
+	if l == "" || l == Off {
+		return true
+	}
+	for _, have := range m.Levels {
+		if have == l {
+			return true
+		}
+	}
+	return false
+}
+
+// Level returns the highest supported level not above want.
+func (m Model) Level(want Level) Level {
+	best := Off
+	for _, l := range Levels {
+		if m.Thinks(l) {
+			best = l
+		}
+		if l == want || want == "" {
+			break
+		}
+	}
+	return best
+}
+
+// Ref names a model of a provider.
+type Ref struct{ Provider, Model string }
+
+// String returns "provider/model".
+func (r Ref) String() string { return r.Provider + "/" + r.Model }
+
+// ParseRef splits s at its first slash. A model id may contain further slashes.
+// Without a slash the provider is empty.
+func ParseRef(s string) (Ref, error) {
+	s = strings.TrimSpace(s)
+	p, m, ok := strings.Cut(s, "/")
+	if !ok {
+		p, m = "", s
+	}
+	if m == "" || ok && p == "" {
+		return Ref{}, fmt.Errorf("model %q: want provider/model, for example anthropic/claude-sonnet-4-5", s)
+	}
+	return Ref{Provider: strings.ToLower(p), Model: m}, nil
+}

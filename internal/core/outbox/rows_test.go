@@ -1,0 +1,62 @@
+package outbox
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/chunk"
+)
+
+func TestRows(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"", nil},
+		{" \n \n", nil},
+		{"hello", []string{"r:0 0 hello pending"}},
+		{"one two\n\n\n\n\n\n\n\n\n\n\n\n\n\nthree ", []string{"r:0 0 one two pending", "r:1 1 three pending"}},
+		{"  code\n", []string{"r:0 0   code pending"}},
+	} {
+		var got []string
+		for _, r := range Rows(Row{Key: "r"}, c.text, chunk.Options{Limit: 10}) {
+			got = append(got, fmt.Sprint(r.Key, " ", r.Part, " ", r.Text, " ", r.State))
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", c.text, diff)
+		}
+	}
+}
+
+func TestAlreadySent(t *testing.T) {
+	t.Parallel()
+	here := chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}
+	there := chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "8"}}
+	row := func(to chela.Address, state State, key, text string) Row {
+		return Row{Key: key, Address: to, State: state, Text: text}
+	}
+	extra := ExtraKey("r", "a")
+	for _, c := range []struct {
+		name string
+		rows []Row
+		want bool
+	}{
+		{"no rows", nil, false},
+		{"sent", []Row{row(here, Sent, extra+":0", "the  answer\nin parts")}, true},
+		{"pending", []Row{row(here, Pending, extra+":0", "the answer in parts")}, true},
+		{"in two rows", []Row{row(here, Sent, extra+":0", "the answer"), row(here, Sent, extra+":1", "in parts")}, true},
+		{"only a part", []Row{row(here, Sent, extra+":0", "the answer")}, false},
+		{"two messages", []Row{row(here, Sent, extra+":0", "the answer"), row(here, Sent, ExtraKey("r", "b")+":0", "in parts")}, false},
+		{"another address", []Row{row(there, Sent, extra+":0", "the answer in parts")}, false},
+		{"failed", []Row{row(here, Failed, extra+":0", "the answer in parts")}, false},
+		{"answer of a run", []Row{row(here, Sent, "r:0", "the answer in parts")}, false},
+	} {
+		if got := AlreadySent(c.rows, here, "the answer in parts"); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

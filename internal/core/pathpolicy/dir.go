@@ -1,0 +1,188 @@
+package pathpolicy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Dir is a folder through which files are accessed: the workspace or, for
+// tools that may leave it, a folder outside.
+type Dir struct {
+	Root    *os.Root
+	Path    string
+	Outside bool // not the workspace
+
+	resolver *resolver              // finds other folders; nil: paths stay in this one
+	hidden   func(name string) bool // reports private names; nil: none is
+}
+
+// Close closes the folder and the folders that were opened through it.
+func (d *Dir) Close() {
+	_ = d.Root.Close() // it was only used to open files
+	if d.resolver != nil {
+		for _, root := range d.resolver.roots {
+			_ = root.Close() // as above
+		}
+	}
+}
+
+// Hides reports whether the file of that name is private although the folder
+// is not. Searches skip it.
+func (d *Dir) Hides(name string) bool { return d.hidden != nil && d.hidden(name) }
+
+// IsLink reports whether the path itself is a symbolic link.
+func (d *Dir) IsLink(path string) bool {
+	var info fs.FileInfo
+	var err error
+	if d.resolver != nil {
+		info, err = os.Lstat(d.resolver.abs(path))
+	} else {
+		var name string
+		if name, err = d.name(path); err == nil {
+			info, err = d.Root.Lstat(name)
+		}
+	}
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+// Resolve returns the folder through which a path is accessed, and the file's
+// name in it.
+func (d *Dir) Resolve(path string) (*Dir, string, error) {
+	if d.resolver == nil {
+		name, err := d.name(path)
+		return d, name, err
+	}
+	loc, err := d.resolver.resolve(path)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case !loc.inside:
+		return d.resolver.open(loc)
+	}
+	if name, err := d.name(path); err == nil {
+		return d, name, nil
+	}
+	return d, loc.rel, nil // a link from outside leads back into the workspace
+}
+
+// ShowName returns a name for display: the whole path if the folder is
+// outside the workspace.
+func (d *Dir) ShowName(name string) string {
+	if d.Outside {
+		name = filepath.Join(d.Path, name)
+	}
+	return Show(name)
+}
+
+// name returns the path as a name under the root. The path is relative to the
+// workspace, or absolute and inside it.
+func (d *Dir) name(path string) (string, error) {
+	if path == "" {
+		return ".", nil
+	}
+	if strings.ContainsRune(path, 0) {
+		return "", fmt.Errorf("path %s contains a NUL byte", Show(path))
+	}
+	rel := path
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", d.EscapeError(path)
+		}
+		rel = filepath.Join(home, path[1:])
+	}
+	if filepath.IsAbs(rel) {
+		var ok bool
+		if rel, ok = d.under(filepath.Clean(rel)); !ok {
+			return "", d.EscapeError(path)
+		}
+	}
+	rel = filepath.Clean(rel)
+	if !filepath.IsLocal(rel) {
+		return "", d.EscapeError(path)
+	}
+	return rel, nil
+}
+
+// under returns an absolute path relative to the workspace. Either of them
+// may contain symbolic links.
+func (d *Dir) under(path string) (string, bool) {
+	dirs := []string{d.Path}
+	if real, err := filepath.EvalSymlinks(d.Path); err == nil && real != d.Path {
+		dirs = append(dirs, real)
+	}
+	for _, dir := range dirs {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			return rel, true
+		}
+	}
+	return "", false
+}
+
+// EscapeError returns the error for a path that leads out, phrased for the
+// model.
+func (d *Dir) EscapeError(path string) error {
+	if d.Outside {
+		return fmt.Errorf("%s is a link that leads out of its folder; name the file it points to instead", Show(path))
+	}
+	return fmt.Errorf("%s is outside the workspace %s; the file tools work only inside it (use exec for other files)", Show(path), d.Path)
+}
+
+// PathError wraps an error about a path, phrased for the model.
+func (d *Dir) PathError(path string, err error) error {
+	var pe *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist", Show(path))
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: permission denied", Show(path))
+	case IsEscape(err):
+		return d.EscapeError(path)
+	case errors.As(err, &pe):
+		return fmt.Errorf("%s: %w", Show(path), pe.Err)
+	}
+	return fmt.Errorf("%s: %w", Show(path), err)
+}
+
+// IsEscape reports whether err is an os.Root's refusal to leave its folder.
+func IsEscape(err error) bool {
+	pe, ok := errors.AsType[*fs.PathError](err)
+	return ok && pe.Err.Error() == "path escapes from parent"
+}
+
+// ResolveLinks returns the name with its symbolic links resolved, so that
+// writing replaces the file and not a link to it. The last element need not
+// exist. A link that leads out is left for the root to refuse.
+func (d *Dir) ResolveLinks(name string) string {
+	done, todo := ".", name
+	for range 64 {
+		first, rest, more := strings.Cut(filepath.ToSlash(todo), "/")
+		next := filepath.Join(done, first)
+		if target, err := d.Root.Readlink(next); err == nil && !filepath.IsAbs(target) {
+			todo = filepath.Join(target, rest)
+			continue
+		}
+		if !more {
+			return next
+		}
+		done, todo = next, rest
+	}
+	return name
+}
+
+// Show returns a path for display, on one line. A path with unprintable
+// characters is quoted.
+func Show(path string) string {
+	for _, r := range path {
+		if !unicode.IsPrint(r) {
+			return strconv.Quote(path)
+		}
+	}
+	return path
+}

@@ -1,0 +1,155 @@
+package policy
+
+import "slices"
+
+// Conversation is the context that the rules depend on.
+type Conversation struct {
+	Provider  string    // of the model that answers
+	Model     string    // its id, without the provider
+	Chat      ChatRules // from the chat's configuration
+	ChatKey   string    // path of Chat: channels.telegram.groups.-100
+	Sender    Sender
+	Sandboxed bool
+	Depth     int // of a subagent; 0: not a subagent
+	MaxDepth  int // maximum depth of subagents
+}
+
+// New returns the steps for a conversation. global is the section tools, agent
+// is agents.<id>.tools, and agentKey is the path before ".tools". Steps without
+// rules are omitted.
+func New(global, agent Config, agentKey string, c Conversation) Pipeline {
+	all, own := scope{"tools", global}, scope{agentKey + ".tools", agent}
+	p := Pipeline{
+		profile("profile", own.rules(), all.rules()),
+		profile("provider profile", own.provider(c), all.provider(c)),
+		lists("global", all.rules()),
+		lists("global by provider", all.provider(c)),
+		lists("agent", own.rules()),
+		lists("agent by provider", own.provider(c)),
+		lists("chat", c.chat()),
+		lists("sender", sender(c, own, all)),
+	}
+	if c.Sandboxed {
+		p = append(p, sandbox(own.sandbox(), all.sandbox()))
+	}
+	if c.Depth > 0 {
+		p = append(p, Step{Label: "subagent", Deny: subagentDeny(c)}, lists("subagent", all.subagents()), lists("subagent", own.subagents()))
+	}
+	return slices.DeleteFunc(p, Step.empty)
+}
+
+// Owner is the label of the step of OwnerOnly.
+const Owner = "owner"
+
+// OwnerOnly returns the step that denies tools to everyone except the owner.
+func OwnerOnly(names ...string) Step { return Step{Label: Owner, Deny: expand(names)} }
+
+// scope is a section of the configuration with its path.
+type scope struct {
+	key string
+	Config
+}
+
+// source is a list of rules with its path.
+type source struct {
+	key string
+	Rules
+}
+
+func (s scope) rules() source     { return source{s.key, s.Rules} }
+func (s scope) sandbox() source   { return source{s.key + ".sandbox.tools", s.Sandbox.Tools} }
+func (s scope) subagents() source { return source{s.key + ".subagents.tools", s.Subagents.Tools} }
+
+// provider returns the rules for the conversation's model. Rules for
+// provider/model take precedence over rules for the provider.
+func (s scope) provider(c Conversation) source {
+	for _, want := range []string{c.Provider + "/" + c.Model, c.Provider} {
+		if name, ok := entry(s.ByProvider, want); ok && c.Provider != "" {
+			return source{s.key + ".byProvider." + name, s.ByProvider[name]}
+		}
+	}
+	return source{}
+}
+
+// lists returns the step of a source's allow and deny lists.
+func lists(label string, p source) Step {
+	return Step{Label: label, Key: p.key, Allow: expand(p.Allow), Deny: expand(p.Deny)}
+}
+
+// profile returns the step of the first source with a profile, extended by the
+// first alsoAllow.
+func profile(label string, sources ...source) Step {
+	i := slices.IndexFunc(sources, func(p source) bool { return p.profile() != "" })
+	if i < 0 {
+		return Step{}
+	}
+	name := sources[i].profile()
+	allow, limited := profiles[name]
+	if !limited {
+		return Step{}
+	}
+	s := Step{Label: label, Key: sources[i].key + ".profile", Profile: name, Allow: expand(allow)}
+	if j := slices.IndexFunc(sources, func(p source) bool { return len(p.AlsoAllow) > 0 }); j >= 0 {
+		s.Allow = append(s.Allow, expand(sources[j].AlsoAllow)...)
+	}
+	return s
+}
+
+// chat returns the chat's rules for the sender, or else for everyone.
+func (c Conversation) chat() source {
+	if r, entry, ok := c.Sender.of(c.Chat.BySender); ok {
+		return source{c.ChatKey + ".toolsBySender." + entry, r}
+	}
+	if c.Chat.Tools != nil {
+		return source{c.ChatKey + ".tools", *c.Chat.Tools}
+	}
+	return source{}
+}
+
+// sender returns the rules of the first scope that has rules for the sender.
+func sender(c Conversation, scopes ...scope) source {
+	for _, s := range scopes {
+		if r, entry, ok := c.Sender.of(s.BySender); ok {
+			return source{s.key + ".toolsBySender." + entry, r}
+		}
+	}
+	return source{}
+}
+
+// Defaults of a sandbox.
+var (
+	sandboxAllow = []string{"group:fs", "exec", "process", "image", "sessions_list", "sessions_history", "sessions_search", "sessions_send", "sessions_spawn", "sessions_yield", "subagents", "session_status"}
+	sandboxDeny  = []string{"browser", "canvas", "group:nodes", "cron", "gateway", "message"}
+)
+
+// sandbox returns the step of a conversation in a sandbox: the agent's lists
+// replace the global ones, which replace the defaults.
+func sandbox(agent, global source) Step {
+	s := Step{Label: "sandbox", Allow: sandboxAllow, Deny: sandboxDeny}
+	also := slices.Concat(global.AlsoAllow, agent.AlsoAllow)
+	for _, p := range []source{global, agent} {
+		if len(p.Allow) > 0 {
+			s.Key, s.Allow = p.key, p.Allow
+		}
+		if len(p.Deny) > 0 {
+			s.Key, s.Deny = p.key, p.Deny
+		}
+	}
+	s.Allow, s.Deny = expand(slices.Concat(s.Allow, also)), expand(s.Deny)
+	// An explicit alsoAllow overrides the default deny list.
+	if len(agent.Deny) == 0 && len(global.Deny) == 0 {
+		s.Deny = slices.DeleteFunc(s.Deny, func(n string) bool { return match(expand(also), n) != "" })
+	}
+	return s
+}
+
+// subagentDeny returns the tools that a subagent never has: those that send
+// messages or change the gateway and, at the maximum depth, those that create
+// and list children.
+func subagentDeny(c Conversation) []string {
+	deny := []string{"gateway", "agents_list", "cron", "message", "sessions_send", "sessions_delete"}
+	if c.Depth >= c.MaxDepth {
+		deny = append(deny, "sessions_list", "sessions_history", "sessions_spawn")
+	}
+	return deny
+}

@@ -1,0 +1,92 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/run"
+)
+
+// State is the state of an item.
+type State string
+
+// The states. The last three are final.
+const (
+	Deferred  State = "owed" // reserved for an event that has not happened yet; see Resolve and Release
+	Waiting   State = "waiting"
+	Taken     State = "taken" // by the run Item.Run; becomes Done when the run ends
+	Done      State = "done"
+	Dropped   State = "dropped"   // by the cap; its text may be in a summary
+	Cancelled State = "cancelled" // by a stop
+)
+
+// Kind is the kind of an item.
+type Kind string
+
+// The kinds.
+const (
+	Message Kind = "message" // a message, usually of a person
+	Event   Kind = "event"   // a notification for the model, such as the end of a background command
+	Resume  Kind = "resume"  // a suspended run can continue because one of its calls was decided
+	Compact Kind = "compact" // the transcript is to be compacted
+	Command Kind = "command" // a slash command; stored as Done, for its key only
+)
+
+// Item is one piece of work of a session.
+type Item struct {
+	ID        string           // unique; for a message, the id of the run that it starts
+	Key       string           // deduplication key: accepted at most once in 30 days; empty: always new
+	Session   chela.SessionKey // the session that handles the item
+	Kind      Kind
+	Origin    chela.Origin    // where it comes from
+	Principal chela.Principal // whose rights the run gets
+	Inbound   chela.Inbound   // the message; other kinds use only Text, Address and Mode
+	Overrides run.Overrides   // of the run that it starts
+	Call      string          // of Resume and Event: the related tool call
+	Next      bool            // of Event: does not start a run, but joins the next run of the session
+	Skipped   int             // of an event with Next: number of older events that were dropped
+	Owner     string          // of a deferred item: the process that releases it
+	Parent    chela.RunID     // the run that put it; empty: none
+	Root      chela.RunID     // the first run of the tree that Parent belongs to; empty: none
+	State     State
+	Run       chela.RunID // the run that took it
+	Note      string      // reason for Dropped or Cancelled; of a command, its answer
+	Created   time.Time
+	Seq       int64 // order of arrival, assigned by the table
+}
+
+// Receipt is the result of a Put.
+type Receipt struct {
+	Item Item // as stored
+	New  bool // false: the key exists already, and nothing was stored
+}
+
+// Reader reads the queue.
+type Reader interface {
+	// Waiting returns the items of a session in the state Waiting, ordered by Seq.
+	Waiting(chela.SessionKey) ([]Item, error)
+	// Get returns an item by id, or chela.ErrNotFound.
+	Get(id string) (Item, error)
+	// ByKey returns an item by dedupe key, or chela.ErrNotFound.
+	ByKey(key string) (Item, error)
+	// Deferred returns the items of all sessions in the state Deferred, ordered by Seq.
+	Deferred() ([]Item, error)
+	// Sessions returns the keys of the sessions with waiting items.
+	Sessions() ([]chela.SessionKey, error)
+}
+
+// Table reads and writes the queue in a transaction.
+type Table interface {
+	Reader
+	// Put stores a new item. If its key exists, Put returns the receipt of the existing
+	// item.
+	Put(Item) (Receipt, error)
+	// Set moves items to a state and updates their Run, Note and Skipped.
+	Set(State, ...Item) error
+	// Take is Set for waiting items. It reports whether all items were waiting.
+	Take(State, ...Item) (bool, error)
+	// Finish moves the items that a run took to Done.
+	Finish(chela.RunID) error
+	// Prune deletes final items created before t and returns their number.
+	Prune(t time.Time) (int, error)
+}

@@ -1,0 +1,772 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/usage"
+)
+
+const (
+	keyA = chela.SessionKey("agent:main:main")
+	keyB = chela.SessionKey("agent:ops:telegram:group:-1001")
+)
+
+var address = chela.Address{Channel: "telegram", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "-1001"}, Thread: "7"}
+
+var origin = chela.Origin{Kind: chela.OriginCron, ID: "job <1>", Address: address}
+
+// overrides has all fields set.
+var overrides = run.Overrides{
+	Model: "anthropic/x", Think: "low", Lane: "cron", Timeout: 5 * time.Minute,
+	Tools:  run.Tools{Allow: []string{"read", "group:web"}, Deny: []string{"exec"}},
+	Prompt: "Be short.\n\"世界\"", Context: run.ContextFresh,
+	Deliver: run.Delivery{Mode: run.DeliverTo, Address: address, Last: true},
+}
+
+// item returns a waiting message.
+func item(key chela.SessionKey, n int) queue.Item {
+	return queue.Item{
+		ID: fmt.Sprintf("item-%d", n), Key: fmt.Sprintf("key-%d", n), Session: key, Kind: queue.Message,
+		Principal: chela.Owner("socket"), State: queue.Waiting, Created: at(n), Call: "call-1",
+		Origin: origin, Overrides: overrides, Next: n%2 == 1, Skipped: n, Owner: "process-1", Parent: "parent", Root: "root",
+		Inbound: chela.Inbound{
+			ID: fmt.Sprint(n), Address: address, Sender: chela.Sender{ID: "u1", Name: "Ada <a&b>"}, Text: "hello, 世界 \x00 \"<b>\"",
+			Media: []chela.Media{{Name: "a.png", Type: "image/png", Data: []byte{0, 1, 255}}}, ReplyTo: "3", Mode: "steer", Time: at(n), Mentioned: true,
+		},
+	}
+}
+
+func testQueue(t *testing.T, s store.Store) {
+	items := []queue.Item{item(keyA, 1), item(keyB, 2), item(keyA, 3)}
+	update(t, s, func(tx store.Tx) error {
+		for i := range items {
+			r, err := tx.Queue().Put(items[i])
+			if err != nil {
+				return err
+			}
+			if !r.New || r.Item.Seq <= 0 {
+				t.Errorf("receipt of a new item: new %v, seq %d", r.New, r.Item.Seq)
+			}
+			items[i].Seq = r.Item.Seq
+		}
+		return nil
+	})
+	same(t, "waiting of a", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[0], items[2]})
+	same(t, "sessions", get(t, s, func(r store.Reader) ([]chela.SessionKey, error) { return r.Queue().Sessions() }), []chela.SessionKey{keyA, keyB})
+	same(t, "by id", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get("item-2") }), items[1])
+	same(t, "by key", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().ByKey("key-3") }), items[2])
+
+	t.Run("a known key returns its receipt", func(t *testing.T) {
+		update(t, s, func(tx store.Tx) error {
+			again := item(keyB, 1)
+			again.ID, again.Inbound.Text = "other", "other"
+			r, err := tx.Queue().Put(again)
+			if err != nil {
+				return err
+			}
+			same(t, "receipt", r, queue.Receipt{Item: items[0]})
+			return nil
+		})
+	})
+	t.Run("the receipt has the state", func(t *testing.T) { testReceipt(t, s, items) })
+	t.Run("a deferred item becomes waiting when it is resolved", func(t *testing.T) { testDeferred(t, s) })
+	t.Run("items without a key are all new", func(t *testing.T) {
+		update(t, s, func(tx store.Tx) error {
+			for n := range 2 {
+				it := item(keyB, 10+n)
+				it.Key, it.Kind = "", queue.Event
+				if r, err := tx.Queue().Put(it); err != nil || !r.New {
+					t.Errorf("put: %+v, %v", r, err)
+				}
+			}
+			return nil
+		})
+	})
+	t.Run("unknown items", func(t *testing.T) {
+		view(t, s, func(r store.Reader) error {
+			_, err := r.Queue().Get("none")
+			fails(t, "get", err, chela.ErrNotFound)
+			_, err = r.Queue().ByKey("none")
+			fails(t, "by key", err, chela.ErrNotFound)
+			return nil
+		})
+		err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, queue.Item{ID: "none"}) })
+		fails(t, "set", err, chela.ErrNotFound)
+	})
+	t.Run("prune takes old final items only", func(t *testing.T) { testQueuePrune(t, s, items) })
+}
+
+func testQueuePrune(t *testing.T, s store.Store, items []queue.Item) {
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Queue().Set(queue.Done, items[1]); err != nil {
+			return err
+		}
+		n, err := tx.Queue().Prune(at(3))
+		same(t, "pruned", n, 1)
+		return err
+	})
+	update(t, s, func(tx store.Tx) error {
+		r, err := tx.Queue().Put(item(keyB, 2))
+		same(t, "a pruned key is new", r.New, true)
+		return err
+	})
+}
+
+// testReceipt takes the first item.
+func testReceipt(t *testing.T, s store.Store, items []queue.Item) {
+	items[0].Run, items[0].Note = "run-1", "taken by the test"
+	take := func(tx store.Tx) (bool, error) { return tx.Queue().Take(queue.Taken, items[0]) }
+	for _, want := range []bool{true, false} { // the second time it is no longer waiting
+		update(t, s, func(tx store.Tx) error {
+			ok, err := take(tx)
+			same(t, "take", ok, want)
+			return err
+		})
+	}
+	items[0].State = queue.Taken
+	update(t, s, func(tx store.Tx) error {
+		r, err := tx.Queue().Put(item(keyA, 1))
+		same(t, "receipt", r, queue.Receipt{Item: items[0]})
+		return err
+	})
+	same(t, "waiting", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[2]})
+	update(t, s, func(tx store.Tx) error { return errors.Join(tx.Queue().Finish("none"), tx.Queue().Finish("")) })
+	same(t, "not finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
+	update(t, s, func(tx store.Tx) error { return tx.Queue().Finish("run-1") })
+	items[0].State = queue.Done
+	same(t, "finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
+	items[0].State = queue.Taken
+	update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
+}
+
+func testDeferred(t *testing.T, s store.Store) {
+	var ids []string
+	for n := range 3 {
+		it := item(keyB, 20+n)
+		it.Kind, it.State = queue.Event, queue.Deferred
+		ids = append(ids, it.ID)
+		update(t, s, func(tx store.Tx) error { _, err := tx.Queue().Put(it); return err })
+	}
+	list := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, it := range append(get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Deferred() }),
+			get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyB) })...) {
+			if it.Kind == queue.Event {
+				got = append(got, string(it.State)+" "+it.ID)
+			}
+		}
+		same(t, "items", got, want)
+	}
+	list("owed item-20", "owed item-21", "owed item-22")
+	resolve := func(id, text string, want bool) {
+		t.Helper()
+		update(t, s, func(tx store.Tx) error {
+			resolved, err := queue.Resolve(tx.Queue(), id, text, at(30))
+			same(t, "resolve "+id, resolved, want)
+			return err
+		})
+	}
+	resolve(ids[0], "the end", true)
+	resolve(ids[0], "again", false)
+	resolve(ids[1], "", false)
+	list("owed item-22", "waiting item-20:told")
+	same(t, "text", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get("item-20:told") }).Inbound.Text, "the end")
+	update(t, s, func(tx store.Tx) error {
+		for _, live := range []bool{true, false} {
+			items, err := queue.Release(tx.Queue(), func(owner string) (bool, error) { return live && owner == "process-1", nil })
+			if err != nil {
+				return err
+			}
+			same(t, fmt.Sprintf("released when its owner is alive: %v", live), len(items), map[bool]int{false: 1}[live])
+		}
+		return nil
+	})
+	list("waiting item-22", "waiting item-20:told")
+	update(t, s, func(tx store.Tx) error {
+		return tx.Queue().Set(queue.Done, queue.Item{ID: "item-22"}, queue.Item{ID: "item-20:told"})
+	})
+}
+
+// meta returns a session with all fields set.
+func meta(key chela.SessionKey, n int) session.Meta {
+	return session.Meta{
+		Key: key, ID: fmt.Sprintf("transcript-%d", n), Previous: "before", Agent: key.Agent(), Label: "Label <&>", Title: "Первые слова",
+		Created: at(0), Started: at(1), Updated: at(n), Active: at(2), Answered: at(3), Address: address,
+		Category: "work", Icon: "x", Color: "red", Pinned: at(1), Read: at(2), Unread: at(3),
+		Model: "anthropic/x", Think: "low", Verbose: "on", Usage: "full",
+		Bounds: session.Bounds{
+			Tools: []run.Tools{{Allow: []string{"read"}}, {Deny: []string{"exec"}}}, Lane: "subagent", Sandbox: "all", SpawnedBy: keyB, Depth: 2,
+		},
+		Queue:  queue.Prefs{Mode: "steer", Debounce: time.Second, Cap: 3, Drop: "old"},
+		Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, Context: 5, NanoUSD: 6, Priced: true, Calls: 7, Aborted: true,
+	}
+}
+
+func testSessions(t *testing.T, s store.Store) {
+	a, b := meta(keyA, 1), meta(keyB, 2)
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Sessions().Put(a); err != nil {
+			return err
+		}
+		return tx.Sessions().Put(b)
+	})
+	same(t, "get", get(t, s, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(keyA) }), a)
+	a.Updated, a.Title = at(5), "changed"
+	away := session.Meta{Key: "agent:main:subagent:1", ID: "t-away", Agent: "main", Label: "away", Updated: at(4), Archived: at(9)}
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Sessions().Put(away); err != nil {
+			return err
+		}
+		if err := tx.Runs().Put(run.Run{ID: "active", Session: keyB, State: run.Running, Started: at(1)}); err != nil {
+			return err
+		}
+		return tx.Sessions().Put(a)
+	})
+	yes, no := true, false
+	for _, q := range []struct {
+		name string
+		q    session.Query
+		want []session.Meta
+		n    int
+	}{
+		{"all, newest first", session.Query{}, []session.Meta{a, b}, 2},
+		{"of an agent", session.Query{Agent: "ops"}, []session.Meta{b}, 1},
+		{"by key", session.Query{Search: "TELEGRAM"}, []session.Meta{b}, 1},
+		{"by title in another script", session.Query{Search: "ПЕРВЫЕ"}, []session.Meta{b}, 1},
+		{"by label", session.Query{Search: "label <&>"}, []session.Meta{a, b}, 2},
+		{"search is not a pattern", session.Query{Search: "%"}, nil, 0},
+		{"since", session.Query{Since: at(5)}, []session.Meta{a}, 1},
+		{"a page", session.Query{Limit: 1, Offset: 1}, []session.Meta{b}, 2},
+		{"including archived", session.Query{Archived: session.ArchivedToo}, []session.Meta{a, away, b}, 3},
+		{"only archived", session.Query{Archived: session.ArchivedOnly}, []session.Meta{away}, 1},
+		{"by the time of the last message", session.Query{Archived: session.ArchivedToo, Order: session.ByActive}, []session.Meta{a, b, away}, 3},
+		{"with messages", session.Query{Archived: session.ArchivedToo, Interacted: true}, []session.Meta{a, b}, 2},
+		{"by id", session.Query{ID: b.ID}, []session.Meta{b}, 1},
+		{"with a label", session.Query{Label: "Label <&>"}, []session.Meta{a, b}, 2},
+		{"with a part of a label", session.Query{Label: "Label"}, nil, 0},
+		{"of a category", session.Query{Category: "work", Archived: session.ArchivedToo}, []session.Meta{a, b}, 2},
+		{"pinned", session.Query{Pinned: &yes, Archived: session.ArchivedToo}, []session.Meta{a, b}, 2},
+		{"not pinned", session.Query{Pinned: &no, Archived: session.ArchivedToo}, []session.Meta{away}, 1},
+		{"with a run", session.Query{Running: true}, []session.Meta{b}, 1},
+		{"without children", session.Query{Archived: session.ArchivedToo, Without: []string{":subagent:"}}, []session.Meta{a, b}, 2},
+	} {
+		view(t, s, func(r store.Reader) error {
+			list, n, err := r.Sessions().List(q.q)
+			same(t, q.name, list, q.want)
+			same(t, q.name+": total", n, q.n)
+			return err
+		})
+	}
+	t.Run("past", func(t *testing.T) {
+		p1 := session.Past{ID: "p1", Started: at(1), Ended: at(2), Reason: "new", Entries: 3}
+		p2 := session.Past{ID: "p2", Started: at(2), Ended: at(3), Reason: "daily", Entries: 0}
+		update(t, s, func(tx store.Tx) error {
+			if err := tx.Sessions().Archive(keyA, p1); err != nil {
+				return err
+			}
+			return tx.Sessions().Archive(keyA, p2)
+		})
+		past := func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past(keyA) }
+		same(t, "newest first", get(t, s, past), []session.Past{p2, p1})
+		p1.Reason, p1.Ended = "undo", at(9)
+		update(t, s, func(tx store.Tx) error {
+			if err := tx.Sessions().Unarchive(keyA, "p2"); err != nil {
+				return err
+			}
+			return tx.Sessions().Archive(keyA, p1) // replaces the first
+		})
+		same(t, "after undo", get(t, s, past), []session.Past{p1})
+		same(t, "of another", get(t, s, func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past(keyB) }), nil)
+	})
+	t.Run("unknown sessions and transcripts", func(t *testing.T) {
+		view(t, s, func(r store.Reader) error {
+			_, err := r.Sessions().Get("none")
+			fails(t, "get", err, chela.ErrNotFound)
+			return nil
+		})
+		err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Sessions().Delete("none") })
+		fails(t, "delete", err, chela.ErrNotFound)
+	})
+}
+
+// entries returns entries of every kind with all fields set.
+func entries() []*session.Entry {
+	assistant := &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Model: "m", Stop: llm.StopTools, Parts: []llm.Part{
+		{Kind: llm.PartThinking, Text: "hm", Signature: "sig", Redacted: "red"},
+		llm.Text("a <b> & \"c\""),
+		{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "c1", Name: "read", Args: json.RawMessage(`{ "path":  "<a>&\u00e9" }`), Raw: `{"pa`}},
+	}}
+	result := &llm.Message{Role: llm.RoleTool, CallID: "c1", ToolName: "read", IsError: true, Parts: []llm.Part{llm.Text("no such file\n")}}
+	return []*session.Entry{
+		{ID: "e1", Kind: session.KindMessage, Time: at(1), Run: "run-1", Message: llm.User("hello \x00 世界"), Sender: chela.Sender{ID: "u1", Name: "Ada"}, ItemID: "item-1", Origin: origin},
+		{
+			ID: "e2", Kind: session.KindMessage, Time: at(2), Run: "run-1", Message: assistant, NanoUSD: -1, Partial: true,
+			Usage: &llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true},
+		},
+		{ID: "e3", Kind: session.KindMessage, Time: at(3), Run: "run-1", Message: result, Details: json.RawMessage(`{"lines": [1,2]}`), Cut: true},
+		{ID: "e4", Kind: session.KindMessage, Time: at(4), Message: &llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("look"), llm.Image("image/png", []byte{0, 255, 7})}}},
+		{ID: "e5", Kind: session.KindMessage, Time: at(5), Message: &llm.Message{Role: llm.RoleAssistant}, Usage: &llm.Usage{}},
+		{ID: "e6", Kind: session.KindMessage, Time: at(6), Message: llm.User("")},
+		{ID: "e7", Kind: session.KindCut, Time: at(7), First: 3},
+		{ID: "e8", Kind: session.KindNotice, Time: at(8), Text: "resumed"},
+		{ID: "e9", Kind: session.KindCommand, Text: "/status\nok"},
+		{ID: "e10", Kind: session.KindVoid, Time: at(9), Run: "run-2", Voids: session.Ref{Entry: "e7", Run: "run-1"}},
+	}
+}
+
+func testTranscripts(t *testing.T, s store.Store) {
+	first := entries()
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Sessions().Append("t1", first[:4]...); err != nil {
+			return err
+		}
+		if err := tx.Sessions().Append("t2", &session.Entry{ID: "x", Kind: session.KindNotice}); err != nil {
+			return err
+		}
+		return tx.Sessions().Append("t1", first[4:]...)
+	})
+	var want []session.Entry
+	for i, e := range first {
+		if e.Seq != int64(i+1) {
+			t.Errorf("entry %d: seq %d", i+1, e.Seq)
+		}
+		want = append(want, *e)
+	}
+	read := func(id string, after int64, limit int) []session.Entry {
+		return get(t, s, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Entries(id, after, limit) })
+	}
+	same(t, "all", read("t1", 0, 0), want)
+	same(t, "after", read("t1", 7, 0), want[7:])
+	same(t, "a page", read("t1", 2, 3), want[2:5])
+	same(t, "beyond the end", read("t1", 99, 0), nil)
+	same(t, "of an unknown transcript", read("none", 0, 0), nil)
+	last := func(n int) []session.Entry {
+		return get(t, s, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Last("t1", n) })
+	}
+	same(t, "last", last(2), want[8:])
+	same(t, "last with a large limit", last(100), want)
+	same(t, "last none", last(0), nil)
+	count := func(id string) int {
+		return get(t, s, func(r store.Reader) (int, error) { return r.Sessions().Count(id) })
+	}
+	same(t, "count", count("t1"), len(want))
+	same(t, "count of an unknown transcript", count("none"), 0)
+
+	t.Run("a session is deleted with its transcripts", func(t *testing.T) {
+		var held lease.Lease
+		update(t, s, func(tx store.Tx) error {
+			m := meta(keyA, 1)
+			m.ID = "t1"
+			put := item(keyA, 1)
+			for _, f := range []func() error{
+				func() error { return tx.Sessions().Put(m) },
+				func() error { return tx.Sessions().Archive(keyA, session.Past{ID: "t2"}) },
+				func() error { return tx.Sessions().Append("t3", &session.Entry{ID: "y", Kind: session.KindNotice}) },
+				func() error { return tx.Runs().Put(run.Run{ID: "run-1", Session: keyA, State: run.Running}) },
+				func() error {
+					return tx.Calls().Plan(session.Call{ID: "c", Run: "run-1", Session: keyA, Wire: llm.ToolCall{Name: "exec", Args: json.RawMessage(`{"a":1}`)}})
+				},
+				func() error {
+					return tx.Outbox().Put(outbox.Row{Key: "o", Run: "run-1", Session: keyA, State: outbox.Pending})
+				},
+				func() error { return tx.Approvals().Put(approval.Request{ID: "ap", Session: keyA}) },
+				func() error { _, err := tx.Queue().Put(put); return err },
+				func() (err error) { held, _, err = tx.Leases().Acquire(lease.Session(keyA), "me"); return err },
+			} {
+				if err := f(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		update(t, s, func(tx store.Tx) error { return tx.Sessions().Delete(keyA) })
+		same(t, "left of t1, t2, t3", []int{count("t1"), count("t2"), count("t3")}, []int{0, 0, 1})
+		view(t, s, func(r store.Reader) error {
+			_, err := r.Sessions().Get(keyA)
+			fails(t, "session", err, chela.ErrNotFound)
+			_, err = r.Runs().Get("run-1")
+			fails(t, "run", err, chela.ErrNotFound)
+			c, err := r.Calls().Call("c")
+			same(t, "call after the deletion", []string{c.Wire.Name, string(c.Wire.Args), string(c.State)}, []string{"exec", "", "closed"})
+			if err != nil {
+				return err
+			}
+			_, err = r.Outbox().Get("o")
+			fails(t, "outbox row", err, chela.ErrNotFound)
+			_, err = r.Approvals().Get("ap")
+			fails(t, "approval", err, chela.ErrNotFound)
+			it, err := r.Queue().ByKey("key-1")
+			same(t, "item after the deletion", []string{it.ID, string(it.State), it.Inbound.Text}, []string{"item-1", "cancelled", ""})
+			return err
+		})
+		err := store.Held(t.Context(), s, held, store.Ordered, func(store.Tx) error { return nil })
+		fails(t, "a run in progress", err, chela.ErrFenced)
+	})
+}
+
+func testCalls(t *testing.T, s store.Store) {
+	c1 := session.Call{
+		ID: "run-1/1/0", Run: "run-1", Session: keyA, State: session.Planned, Effect: "acts", Approval: "ap-1", Updated: at(1), Rights: []string{"net:example.org", "write:/srv"},
+		Wire: llm.ToolCall{ID: "toolu_1", Name: "exec", Args: json.RawMessage(`{ "a": 1 }`), Raw: "raw"},
+	}
+	c2, c3 := c1, c1
+	c2.ID, c3.ID = "run-1/1/1", "run-1/2/0"
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Plan(c2, c1) })
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Plan(c3) })
+	openCalls := func() []string {
+		var ids []string
+		for _, c := range get(t, s, func(r store.Reader) ([]session.Call, error) { return r.Calls().Open("run-1") }) {
+			ids = append(ids, c.ID)
+		}
+		return ids
+	}
+	same(t, "open, in order of planning", openCalls(), []string{c2.ID, c1.ID, c3.ID})
+	call := func(id string) session.Call {
+		return get(t, s, func(r store.Reader) (session.Call, error) { return r.Calls().Call(id) })
+	}
+	c1.Seq, c2.Seq, c3.Seq = 2, 1, 3
+	same(t, "call", call(c1.ID), c1)
+
+	move := func(id string, to session.CallState, from ...session.CallState) error {
+		return s.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Calls().Move(id, to, from...) })
+	}
+	if err := move(c1.ID, session.Started, session.Planned, session.Approved); err != nil {
+		t.Errorf("move: %v", err)
+	}
+	if err := move(c1.ID, session.Started, session.Planned); chela.CodeOf(err) != chela.CodeConflict {
+		t.Errorf("move from another state: %v", err)
+	}
+	fails(t, "move of an unknown call", move("none", session.Closed), chela.ErrNotFound)
+	if err := move(c2.ID, session.Closed); err != nil {
+		t.Errorf("move from any: %v", err)
+	}
+	same(t, "open", openCalls(), []string{c1.ID, c3.ID})
+	if err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Calls().Plan(c1) }); err == nil {
+		t.Error("planned twice")
+	}
+	c3.Detached, c3.State, c3.Updated = true, session.Waiting, at(4)
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Put(c3) })
+	detached := func(r store.Reader) ([]session.Call, error) { return r.Calls().OpenDetached(keyA) }
+	same(t, "detached", get(t, s, detached), []session.Call{c3})
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Move(c3.ID, session.Closed) })
+	same(t, "detached and closed", get(t, s, detached), nil)
+
+	o := session.Outcome{Who: "owner", Ran: `{"a":1}`, Decision: "allowed", Rule: "default", Result: "ok", Took: time.Second}
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Close(c1.ID, o) })
+	same(t, "outcome", call(c1.ID).Outcome, o)
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Put(c1) })
+	same(t, "outcome after another Put", call(c1.ID).Outcome, o)
+	err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Calls().Close("none", o) })
+	fails(t, "close of an unknown call", err, chela.ErrNotFound)
+	for _, q := range []struct {
+		what  string
+		query session.CallQuery
+		want  []string
+	}{
+		{"all", session.CallQuery{Limit: 9}, []string{c3.ID, c1.ID, c2.ID}},
+		{"the newest", session.CallQuery{Limit: 1}, []string{c3.ID}},
+		{"older ones", session.CallQuery{Before: 3, Limit: 9}, []string{c1.ID, c2.ID}},
+		{"by outcome", session.CallQuery{Result: "ok", Decision: "allowed", Tool: "exec", Run: "run-1", Session: keyA, Limit: 9}, []string{c1.ID}},
+		{"of another session", session.CallQuery{Session: keyB, Limit: 9}, nil},
+		{"since a later time", session.CallQuery{Since: time.Now().Add(time.Hour), Limit: 9}, nil},
+	} {
+		var ids []string
+		for _, c := range get(t, s, func(r store.Reader) ([]session.Call, error) { return r.Calls().Recent(q.query) }) {
+			ids = append(ids, c.ID)
+		}
+		same(t, q.what, ids, q.want)
+	}
+}
+
+func testRuns(t *testing.T, s store.Store) {
+	r1 := run.Run{
+		ID: "run-1", Session: keyA, SessionID: "t1", Agent: "main", Kind: run.Compact, Origin: origin,
+		Parent: "p", Root: "root", Replaces: "old", Waits: run.WaitsChildren, Overrides: overrides, Lane: "main", State: run.Running,
+		Principal: chela.Principal{ID: "u", Credential: "token", Scopes: []chela.Scope{chela.ScopeWrite}}, Address: address,
+		Model: "a/b", Attempts: 2, Error: "e", Text: "the answer", Footer: "1k tokens", Silent: true, Started: at(2), Fence: 4,
+	}
+	r2 := run.Run{ID: "run-2", Session: keyB, State: run.Suspended, Started: at(1)}
+	r3 := run.Run{ID: "run-3", Session: keyA, State: run.OK, Started: at(3), Ended: at(4)}
+	update(t, s, func(tx store.Tx) error {
+		for _, r := range []run.Run{r1, r2, r3} {
+			if err := tx.Runs().Put(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	same(t, "get", get(t, s, func(r store.Reader) (run.Run, error) { return r.Runs().Get("run-1") }), r1)
+	active := func(key chela.SessionKey) []run.Run {
+		return get(t, s, func(r store.Reader) ([]run.Run, error) { return r.Runs().Active(key) })
+	}
+	same(t, "active, oldest first", active(""), []run.Run{r2, r1})
+	same(t, "active of a session", active(keyA), []run.Run{r1})
+	t.Run("another process asks for a stop", func(t *testing.T) {
+		stop := func(id chela.RunID, want bool) {
+			t.Helper()
+			update(t, s, func(tx store.Tx) error {
+				ok, err := tx.Runs().RequestStop(id, "stopped")
+				same(t, "run "+string(id)+" is active", ok, want)
+				return err
+			})
+		}
+		stop(r1.ID, true)
+		stop(r3.ID, false)
+		stop("none", false)
+		changed := r1
+		changed.Stop, changed.Origin, changed.Parent, changed.Root, changed.Replaces, changed.Kind = "", chela.Origin{}, "", "", "", run.Turn
+		update(t, s, func(tx store.Tx) error { return tx.Runs().Put(changed) })
+		r1.Stop = "stopped"
+		same(t, "after another Put", get(t, s, func(r store.Reader) (run.Run, error) { return r.Runs().Get(r1.ID) }), r1)
+	})
+	r1.Waits, r1.Overrides = "", run.Overrides{}
+	r1.State, r1.Ended = run.Failed, at(5)
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Calls().Plan(session.Call{ID: "old", Run: "run-3", Session: keyA, State: session.Closed}, session.Call{ID: "new", Run: "run-1", Session: keyA},
+			session.Call{ID: "alone, old", Run: "none", Session: keyA, State: session.Closed, Updated: at(4)},
+			session.Call{ID: "alone, new", Run: "none", Session: keyA, State: session.Closed, Updated: at(6)}); err != nil {
+			return err
+		}
+		return tx.Runs().Put(r1)
+	})
+	same(t, "active after the end", active(""), []run.Run{r2})
+	update(t, s, func(tx store.Tx) error {
+		n, err := tx.Runs().Prune(at(5))
+		same(t, "pruned", n, 1)
+		return err
+	})
+	for _, r := range []run.Run{r1, r2} {
+		same(t, "left", get(t, s, func(rd store.Reader) (run.Run, error) { return rd.Runs().Get(r.ID) }), r)
+	}
+	view(t, s, func(r store.Reader) error {
+		_, err := r.Calls().Call("old")
+		fails(t, "call of a pruned run", err, chela.ErrNotFound)
+		_, err = r.Calls().Call("alone, old")
+		fails(t, "call without a run", err, chela.ErrNotFound)
+		if _, err := r.Calls().Call("alone, new"); err != nil {
+			t.Error(err)
+		}
+		_, err = r.Runs().Get("run-3")
+		fails(t, "pruned run", err, chela.ErrNotFound)
+		_, err = r.Calls().Call("new")
+		return err
+	})
+}
+
+func testApprovals(t *testing.T, s store.Store) {
+	request := func(key chela.SessionKey, n int) approval.Request {
+		return approval.Request{
+			ID: fmt.Sprintf("ap-%d", n), Session: key, Run: "run-1", Call: "c", Tool: "exec", Text: "rm <x>", Reason: "outside", Hash: "h1",
+			Rights: []string{"write:/srv"}, Asked: keyB,
+			Requester: chela.Owner("token"), Created: at(n), Expires: at(n + 30),
+		}
+	}
+	a, b, c := request(keyA, 3), request(keyB, 1), request(keyA, 2)
+	update(t, s, func(tx store.Tx) error {
+		for _, r := range []approval.Request{a, b, c} {
+			if err := tx.Approvals().Put(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	same(t, "get", get(t, s, func(r store.Reader) (approval.Request, error) { return r.Approvals().Get("ap-3") }), a)
+	pending := func(key chela.SessionKey) []approval.Request {
+		return get(t, s, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Pending(key) })
+	}
+	same(t, "pending, oldest first", pending(""), []approval.Request{b, c, a})
+	same(t, "pending of a session", pending(keyA), []approval.Request{c, a})
+	always := func(agent chela.AgentID, tool string) []approval.Request {
+		return get(t, s, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Always(agent, tool) })
+	}
+	same(t, "before the decision", len(always("main", "exec")), 0)
+	a.Decision, a.By, a.Decided = approval.AllowAlways, "owner", at(5)
+	b.Decision, c.Decision = approval.AllowAlways, approval.AllowOnce
+	update(t, s, func(tx store.Tx) error {
+		for _, r := range []approval.Request{a, b, c} {
+			if err := tx.Approvals().Put(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	same(t, "pending", len(pending("")), 0)
+	same(t, "decided", get(t, s, func(r store.Reader) (approval.Request, error) { return r.Approvals().Get("ap-3") }), a)
+	same(t, "always, of an agent", always("main", "exec"), []approval.Request{a})
+	same(t, "always, of another", always("ops", "exec"), []approval.Request{b})
+	same(t, "always, of a prefix of the agent's id", len(always("mai", "exec")), 0)
+	same(t, "always, of another tool", len(always("main", "read")), 0)
+	same(t, "always, of all", always("", ""), []approval.Request{a, b})
+	t.Run("for a session", func(t *testing.T) {
+		d := request(keyA, 4)
+		d.Decision = approval.AllowSession
+		update(t, s, func(tx store.Tx) error { return tx.Approvals().Put(d) })
+		standing := func(key chela.SessionKey, tool string) []approval.Request {
+			return get(t, s, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Standing(key, tool) })
+		}
+		same(t, "in the session", standing(keyA, "exec"), []approval.Request{a, d})
+		same(t, "in another session of the agent", standing("agent:main:other", "exec"), []approval.Request{a})
+		same(t, "in a session of another agent", standing("agent:ops:main", "exec"), []approval.Request{b})
+		same(t, "for another tool", len(standing(keyA, "read")), 0)
+		same(t, "always", always("main", "exec"), []approval.Request{a})
+		update(t, s, func(tx store.Tx) error {
+			_, err := approval.Revoke(tx.Approvals(), chela.Owner("token"), d.ID)
+			return err
+		})
+		same(t, "after the revocation", standing(keyA, "exec"), []approval.Request{a})
+	})
+	update(t, s, func(tx store.Tx) error {
+		_, err := approval.Revoke(tx.Approvals(), chela.Owner("token"), "ap-3")
+		return err
+	})
+	same(t, "always, after the revocation", len(always("main", "exec")), 0)
+	view(t, s, func(r store.Reader) error {
+		_, err := r.Approvals().Get("none")
+		fails(t, "get of an unknown request", err, chela.ErrNotFound)
+		return nil
+	})
+}
+
+// testBlocked moves a started call to Waiting. Calls in other states are refused.
+func testBlocked(t *testing.T, s store.Store) {
+	c := session.Call{ID: "blocked", Run: "run-2", Session: keyA, State: session.Started, Effect: "acts", Updated: at(1), Wire: llm.ToolCall{Name: "exec"}}
+	update(t, s, func(tx store.Tx) error { return tx.Calls().Plan(c) })
+	block := func() error {
+		return s.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+			_, err := session.Block(tx.Calls(), c.ID, "ap-2", []string{"net:example.org"}, at(2), session.Started)
+			return err
+		})
+	}
+	if err := block(); err != nil {
+		t.Fatal(err)
+	}
+	got := get(t, s, func(r store.Reader) (session.Call, error) { return r.Calls().Call(c.ID) })
+	c.Seq, c.State, c.Approval, c.Rights, c.Updated = got.Seq, session.Waiting, "ap-2", []string{"net:example.org"}, at(2)
+	same(t, "the call", got, c)
+	for _, state := range []session.CallState{session.Waiting, session.Approved, session.Planned, session.Closed} {
+		update(t, s, func(tx store.Tx) error { return tx.Calls().Move(c.ID, state) })
+		if err := block(); chela.CodeOf(err) != chela.CodeConflict {
+			t.Errorf("a call that is %s: %v", state, err)
+		}
+	}
+	if err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+		_, err := session.Block(tx.Calls(), "none", "ap-2", nil, at(2), session.Started)
+		return err
+	}); !errors.Is(err, chela.ErrNotFound) {
+		t.Errorf("unknown call: %v", err)
+	}
+}
+
+func testOutbox(t *testing.T, s store.Store) {
+	part := func(n int, state outbox.State) outbox.Row {
+		return outbox.Row{
+			Key: fmt.Sprintf("run-1/%d", n), Run: "run-1", Session: keyA, Address: address, ReplyTo: "9", Part: n, Text: "text <&>",
+			Media: []chela.Media{{Name: "a", Type: "image/png", Data: []byte{1}}}, State: state, Attempts: 1, NotBefore: at(n), PlatformID: "p", Error: "e", Created: at(n), Origin: origin,
+		}
+	}
+	rows := []outbox.Row{part(2, outbox.Pending), part(0, outbox.Draft), part(1, outbox.Sent)}
+	update(t, s, func(tx store.Tx) error { return tx.Outbox().Put(rows...) })
+	ofRun := get(t, s, func(r store.Reader) ([]outbox.Row, error) { return r.Outbox().OfRun("run-1") })
+	for i, at := range []int{1, 2, 0} {
+		if len(ofRun) != 3 {
+			t.Fatalf("of run: %d rows, want 3", len(ofRun))
+		}
+		rows[at].Seq = ofRun[i].Seq
+	}
+	same(t, "of run, by part", ofRun, []outbox.Row{rows[1], rows[2], rows[0]})
+	if !(rows[0].Seq < rows[1].Seq && rows[1].Seq < rows[2].Seq) {
+		t.Errorf("order of writing: %d %d %d", rows[0].Seq, rows[1].Seq, rows[2].Seq)
+	}
+	openRows := func(n int) []outbox.Row {
+		return get(t, s, func(r store.Reader) ([]outbox.Row, error) { return r.Outbox().Open(n) })
+	}
+	same(t, "open, by seq", openRows(0), rows[:2])
+	same(t, "open, limited", openRows(1), rows[:1])
+	rows[0].State, rows[0].Text, rows[0].Media = outbox.Attempted, "changed", nil
+	update(t, s, func(tx store.Tx) error { return tx.Outbox().Put(rows[0]) })
+	same(t, "changed, with the same seq", openRows(0), rows[:2])
+	rows[0].State = outbox.Ambiguous
+	update(t, s, func(tx store.Tx) error {
+		if err := tx.Outbox().Put(rows[0]); err != nil {
+			return err
+		}
+		n, err := tx.Outbox().Prune(at(2))
+		same(t, "pruned", n, 1)
+		if err != nil {
+			return err
+		}
+		return tx.Outbox().Delete(rows[1].Key, "none")
+	})
+	same(t, "open", openRows(0), nil)
+	view(t, s, func(r store.Reader) error {
+		got, err := r.Outbox().Get(rows[0].Key)
+		same(t, "get", got, rows[0])
+		_, missing := r.Outbox().Get(rows[1].Key)
+		fails(t, "deleted", missing, chela.ErrNotFound)
+		return err
+	})
+}
+
+func testUsage(t *testing.T, s store.Store) {
+	same(t, "of a run without usage", get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("none") }), usage.Sum{})
+	day2 := epoch.Add(24 * time.Hour)
+	rows := []usage.Row{
+		{Run: "r1", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(0), Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, NanoUSD: 10, Priced: true},
+		{Run: "r1", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(1), Tokens: llm.Usage{Input: 10, Estimated: true}, NanoUSD: 5, Priced: true},
+		{Run: "r2", Session: keyB, Agent: "ops", Provider: "p", Model: "n", Time: at(2), Tokens: llm.Usage{Output: 7}},
+		{Run: "r3", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: day2, Tokens: llm.Usage{Input: 1}, Priced: true},
+	}
+	update(t, s, func(tx store.Tx) error {
+		for _, r := range rows {
+			if err := tx.Usage().Add(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	first := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "m", Calls: 2, Tokens: llm.Usage{Input: 11, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, NanoUSD: 15}
+	other := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "n", Calls: 1, Tokens: llm.Usage{Output: 7}, Unpriced: 1}
+	second := usage.Sum{Day: "2026-11-22", Provider: "p", Model: "m", Calls: 1, Tokens: llm.Usage{Input: 1}}
+	sums := func(q usage.Query) []usage.Sum {
+		return get(t, s, func(r store.Reader) ([]usage.Sum, error) { return r.Usage().Sums(q) })
+	}
+	same(t, "all", sums(usage.Query{}), []usage.Sum{first, other, second})
+	same(t, "of a session", sums(usage.Query{Session: keyA, Since: at(0)}), []usage.Sum{first, second})
+	same(t, "since", sums(usage.Query{Since: day2}), []usage.Sum{second})
+	same(t, "until", sums(usage.Query{Until: day2}), []usage.Sum{first, other})
+	a, b, c := first, second, other
+	a.Session, b.Session, c.Session = keyA, keyA, keyB
+	same(t, "by session", sums(usage.Query{BySession: true}), []usage.Sum{a, b, c})
+	late := second
+	late.Day = "2026-11-23"
+	same(t, "of days with an offset", sums(usage.Query{Since: day2, Offset: 16 * time.Hour}), []usage.Sum{late})
+	first.Day = ""
+	total := get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("r1") })
+	total.Provider, total.Model = "p", "m" // these fields may be empty in a total
+	same(t, "of a run", total, first)
+}
+
+func testSettings(t *testing.T, s store.Store) {
+	read := func() string { return get(t, s, func(r store.Reader) (string, error) { return r.Setting("a") }) }
+	same(t, "none", read(), "")
+	long := strings.Repeat("x", 10_000)
+	for _, v := range []string{"1", long, ""} {
+		update(t, s, func(tx store.Tx) error { return tx.SetSetting("a", v) })
+		same(t, "set", read(), v)
+	}
+}

@@ -1,0 +1,150 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+)
+
+// Effect classifies what a call can change.
+type Effect int
+
+// The effects, in rising order.
+const (
+	Reads  Effect = iota // observes only; may be repeated at any time
+	Writes               // changes files of the workspace or Chela's own state
+	Acts                 // has an effect outside of Chela: runs a command, sends a message, spends money
+)
+
+// String returns "reads", "writes" or "acts".
+func (e Effect) String() string {
+	return [...]string{"reads", "writes", "acts"}[min(max(e, 0), 2)]
+}
+
+// Spec describes a tool.
+type Spec struct {
+	Name        string          // lower case, unique in a set
+	Label       string          // short name for people: "Run command"
+	Description string          // for the model
+	Schema      json.RawMessage // JSON Schema (2020-12) of the arguments: an object schema
+	Effect      Effect          // of a call, unless its Plan has another one
+	Parallel    bool            // calls may overlap with other parallel calls
+	OwnerOnly   bool            // only for principals that hold every scope
+
+	// Keyed says that a call has its effect at most once per Call.ID: a second
+	// Run with the same id changes nothing and returns the result of the first.
+	// After a crash, such a call is repeated like one that only reads.
+	Keyed bool
+
+	// Aliases maps other argument names that models use for this tool to the
+	// name in the schema, for example "dir" to "path". An alias applies when its
+	// target is absent. The executor already accepts differences in case, dashes
+	// and underscores, and common alternatives such as file_path, old_text and
+	// chat_id.
+	Aliases map[string]string
+	// Volatile lists keys of Result.Details that differ between equal outcomes
+	// (durations, process ids). Loop detection ignores them.
+	Volatile []string
+}
+
+// Call is one invocation of a tool.
+type Call struct {
+	ID      string          // unique in the store; see Spec.Keyed
+	Args    json.RawMessage // valid against the schema
+	Agent   chela.AgentID
+	Session chela.SessionKey
+	Run     chela.RunID
+	Dir     string       // the agent's workspace, absolute
+	Plan    *Plan        // the plan that was allowed, for a Planner
+	Rights  []string     // rights beyond the tool's default ones, sorted; see Blocked
+	Update  func(string) // reports new output while the call runs; never nil, safe for concurrent use
+
+	// HasTool reports whether the run has a tool with the name; nil: it has all.
+	HasTool func(name string) bool
+}
+
+// Result is the outcome of a call.
+type Result struct {
+	Content []llm.Part      // text and images for the model
+	Details json.RawMessage // for surfaces; never sent to a model; nil: none
+	IsError bool
+	// Args are the arguments that were used, if a hook changed those of the
+	// call. The executor sets it.
+	Args json.RawMessage
+}
+
+// Text returns a result with one text part.
+func Text(s string) Result { return Result{Content: []llm.Part{llm.Text(s)}} }
+
+// Detailed returns a result of one text with details for clients. Details that
+// cannot be encoded as JSON are omitted.
+func Detailed(s string, details any) Result {
+	r := Text(s)
+	r.Details, _ = json.Marshal(details)
+	return r
+}
+
+// Tool is a function that a model can call.
+//
+// Run is safe for concurrent use and honors ctx. When it returns, nothing
+// continues to run except what its result names. An error becomes the result
+// that the model sees, with two exceptions: ctx's own error means that the run
+// was aborted, and see [Blocked].
+type Tool interface {
+	Spec() Spec
+	Run(ctx context.Context, c Call) (Result, error)
+}
+
+// Planner is a Tool that describes a call before it runs.
+//
+// Plan has no side effects and returns the same plan for the same call. If it
+// returns an error, that is the result of the call and the tool is not run.
+type Planner interface {
+	Plan(ctx context.Context, c Call) (Plan, error)
+}
+
+// Plan describes exactly what a call would do.
+type Plan struct {
+	Effect     Effect
+	Ask        bool     // a person must approve it first
+	Deny       string   // why it must not run; empty: it may
+	Reason     string   // why a person is asked
+	Text       string   // the complete plan for people, never truncated
+	Hash       string   // identifies the plan, with the call's rights; an approval is bound to it
+	Rights     []string // Call.Rights that an approval grants; set by the executor
+	Once       bool     // an approval is valid for this call only and is not remembered
+	Unattended bool     // it may run without an approval where nobody can be asked
+	Value      any      // the tool's own resolved plan, for Run
+}
+
+// Errors of a call that the executor and the agent loop branch on.
+var (
+	// ErrSuspended says that the call waits for a decision: it has no result
+	// yet, the other calls of its group end, and the run stops.
+	ErrSuspended = errors.New("the call waits for an approval")
+	// ErrStop says that the run must end now because a budget is spent or a loop
+	// was detected twice. The call has a result.
+	ErrStop = errors.New("the run must end")
+)
+
+// Blocked is an error that Run returns when a missing right stopped the call,
+// for example when the sandbox refused access to a host.
+//
+// If Again is set and the tool is a [Planner], the executor plans the call again
+// with Rights added to Call.Rights. The new plan must have another hash. A
+// person is asked to approve it: the call moves from started to waiting, and
+// once approved it runs again with these rights. In all other cases the call
+// ends with an error result.
+type Blocked struct {
+	Rights []string // the missing rights, in the tool's own notation
+	Again  bool     // the call can be repeated from its beginning
+}
+
+// Error returns a text that names the missing rights.
+func (b *Blocked) Error() string {
+	return "blocked: the call needs " + strings.Join(b.Rights, ", ")
+}

@@ -1,0 +1,246 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/store"
+)
+
+// process performs the next step of a row. done reports whether the row is
+// closed, so that the next row of the address may follow. An error means that the
+// store did not accept a write.
+func (w *Worker) process(ctx context.Context, key string) (done bool, err error) {
+	row, err := w.row(ctx, key)
+	if errors.Is(err, chela.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	ch, release, ok := w.o.Channel(ctx, row.Address.Channel, row.Address.Account)
+	if !ok {
+		return w.channelMissing(ctx, row)
+	}
+	defer release()
+	switch row.State {
+	case outbox.Pending:
+	case outbox.Attempted: // by a process that did not record the outcome
+		return w.lookUp(ctx, ch, row, nil)
+	default:
+		return true, nil
+	}
+	row.State = outbox.Attempted
+	row.Attempts++
+	sync := store.Synced
+	if row.PlatformID != "" {
+		sync = store.Ordered // an edit, which can be repeated
+	}
+	if err := w.put(ctx, sync, row); err != nil {
+		return false, err
+	}
+	if row.PlatformID != "" {
+		return w.replacePreview(ctx, ch, row)
+	}
+	if row.Text == "" && len(row.Media) == 0 {
+		return true, w.drop(ctx, row) // a preview that was never sent
+	}
+	return w.send(ctx, ch, row)
+}
+
+// send sends the row as a new message.
+func (w *Worker) send(ctx context.Context, ch channel.Channel, row outbox.Row) (bool, error) {
+	media, err := w.media(row)
+	if err != nil {
+		return w.fail(ctx, row, err)
+	}
+	r, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+		return ch.Send(ctx, channel.Part{
+			Key: row.Key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text, Media: media,
+		})
+	})
+	if ctx.Err() != nil && err != nil {
+		return false, nil // the worker is being stopped: the next start resolves the attempt
+	}
+	if errors.Is(err, channel.ErrAmbiguous) {
+		return w.lookUp(ctx, ch, row, err)
+	}
+	return w.outcome(ctx, row, r, err)
+}
+
+// media returns the attachments of a row with their content.
+func (w *Worker) media(row outbox.Row) ([]chela.Media, error) {
+	if w.o.Load == nil || len(row.Media) == 0 {
+		return row.Media, nil
+	}
+	out := make([]chela.Media, len(row.Media))
+	for i, m := range row.Media {
+		var err error
+		if out[i], err = w.o.Load(m); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// replacePreview edits the preview to the text of the row, or deletes it if the
+// row has no text. Repeating it is harmless. If the preview cannot be edited, the
+// row is sent as a new message.
+func (w *Worker) replacePreview(ctx context.Context, ch channel.Channel, row outbox.Row) (bool, error) {
+	if row.Text == "" {
+		if d, ok := ch.(channel.Deleter); ok {
+			_, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+				return channel.Receipt{}, d.Delete(ctx, row.Address, row.PlatformID)
+			})
+			if err != nil && !errors.Is(err, channel.ErrGone) {
+				return w.outcome(ctx, row, channel.Receipt{}, err)
+			}
+		}
+		return true, w.drop(ctx, row)
+	}
+	err := channel.ErrGone
+	if e, ok := ch.(channel.Editor); ok {
+		_, err = call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+			return channel.Receipt{}, e.Edit(ctx, row.Address, row.PlatformID, row.Text)
+		})
+	}
+	if ctx.Err() != nil && err != nil {
+		return false, nil
+	}
+	refused := new(channel.Error)
+	if !errors.Is(err, channel.ErrGone) && !(errors.As(err, &refused) && refused.Permanent) {
+		return w.outcome(ctx, row, channel.Receipt{ID: row.PlatformID}, err)
+	}
+	row.PlatformID = "" // on disk before it is sent: a row with an id would be edited again after a crash
+	if err := w.put(ctx, store.Synced, row); err != nil {
+		return false, err
+	}
+	return w.send(ctx, ch, row)
+}
+
+// lookUp resolves an attempt whose outcome is unknown. cause is the reason; nil
+// means that the process died during the attempt.
+func (w *Worker) lookUp(ctx context.Context, ch channel.Channel, row outbox.Row, cause error) (bool, error) {
+	if cause == nil {
+		cause = errors.New("the process ended while the message was being sent")
+	}
+	if row.PlatformID != "" { // an edit, which can be repeated
+		row.State = outbox.Pending
+		return false, w.put(ctx, store.Ordered, row)
+	}
+	f, ok := ch.(channel.Finder)
+	if !ok {
+		return true, w.ambiguous(ctx, row, cause)
+	}
+	var found bool
+	r, err := call(ctx, func(ctx context.Context) (r channel.Receipt, err error) {
+		r, found, err = f.Find(ctx, row.Address, row.Key)
+		return r, err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case err == nil && found:
+		return w.outcome(ctx, row, r, nil)
+	case err == nil:
+		return w.outcome(ctx, row, channel.Receipt{}, cause)
+	case row.Attempts >= maxAttempts:
+		return true, w.ambiguous(ctx, row, fmt.Errorf("%w; lookup: %w", cause, err))
+	}
+	row.Attempts++
+	row.NotBefore = time.Now().Add(w.retry.Delay(row.Attempts, rand.Float64()))
+	return false, w.put(ctx, store.Ordered, row)
+}
+
+// ambiguous closes a row whose outcome cannot be determined.
+func (w *Worker) ambiguous(ctx context.Context, row outbox.Row, cause error) error {
+	row.State, row.Error = outbox.Ambiguous, cause.Error()
+	w.o.Log.Warn("outcome of a delivery is unknown; it is not sent again", "key", row.Key, "channel", row.Address.Channel, "err", cause)
+	return w.put(ctx, store.Ordered, row)
+}
+
+// channelMissing delays a row whose channel is not running, for at most maxAge.
+func (w *Worker) channelMissing(ctx context.Context, row outbox.Row) (bool, error) {
+	err := fmt.Errorf("channel %s/%s is not running", row.Address.Channel, row.Address.Account)
+	if age := time.Since(row.Created); age <= maxAge {
+		row.NotBefore, row.Error = time.Now().Add(min(max(age/2, recheck), time.Hour)), err.Error()
+		return false, w.put(ctx, store.Ordered, row)
+	}
+	if row.State == outbox.Attempted {
+		return true, w.ambiguous(ctx, row, err)
+	}
+	return w.fail(ctx, row, err)
+}
+
+// outcome records the outcome of an attempt. A row that can be retried becomes
+// pending, and the rows after it wait for it.
+func (w *Worker) outcome(ctx context.Context, row outbox.Row, r channel.Receipt, err error) (bool, error) {
+	now := time.Now()
+	if err == nil {
+		row.State, row.PlatformID, row.Error = outbox.Sent, r.ID, ""
+		return true, w.put(ctx, store.Ordered, row)
+	}
+	row.State, row.Error = outbox.Pending, err.Error()
+	refused, _ := errors.AsType[*channel.Error](err)
+	failed := now.Sub(row.Created) > maxAge
+	switch {
+	case refused != nil && refused.Permanent:
+		failed = true
+	case refused != nil && refused.RetryAfter > 0: // rate limited: not counted as an attempt
+		row.Attempts--
+		row.NotBefore = now.Add(refused.RetryAfter)
+	case row.Attempts >= maxAttempts:
+		failed = true
+	default:
+		row.NotBefore = now.Add(w.retry.Delay(row.Attempts, rand.Float64()))
+	}
+	if !failed {
+		return false, w.put(ctx, store.Ordered, row)
+	}
+	return w.fail(ctx, row, err)
+}
+
+// fail closes a row as failed and publishes a notice.
+func (w *Worker) fail(ctx context.Context, row outbox.Row, cause error) (bool, error) {
+	row.State, row.Error = outbox.Failed, cause.Error()
+	if err := w.put(ctx, store.Ordered, row); err != nil {
+		return false, err
+	}
+	w.o.Log.Error("delivery failed", "key", row.Key, "channel", row.Address.Channel, "attempts", row.Attempts, "err", cause)
+	w.o.Bus.Publish(chela.Event{
+		Session: row.Session, Stream: chela.StreamNotice, Phase: chela.PhaseError,
+		Text: fmt.Sprintf("the answer could not be delivered to %s: %v", row.Address.Channel, cause),
+	})
+	return true, nil
+}
+
+// call calls a method of a channel with a time limit. A channel is a plug-in and
+// may hang or panic; then the outcome is unknown.
+func call(ctx context.Context, f func(context.Context) (channel.Receipt, error)) (r channel.Receipt, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("channel panicked: %v: %w", p, channel.ErrAmbiguous)
+		}
+	}()
+	r, err = f(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %s: %w", sendTimeout, channel.ErrAmbiguous)
+	}
+	return r, err
+}
+
+func (w *Worker) row(ctx context.Context, key string) (row outbox.Row, err error) {
+	err = w.o.Store.View(ctx, func(r store.Reader) error {
+		row, err = r.Outbox().Get(key)
+		return err
+	})
+	return row, err
+}

@@ -1,0 +1,52 @@
+package deliver
+
+import (
+	"context"
+
+	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/store"
+)
+
+// Sent is called when a row is closed: it was sent, it failed permanently, or its
+// outcome cannot be determined (outbox.Ambiguous). The function that it returns
+// writes in the commit that closes the row, so that the record of a delivery and
+// the row agree after a crash. nil: it writes nothing. Neither function does I/O,
+// and both may be called more than once for one commit.
+type Sent func(outbox.Row) func(store.Tx) error
+
+// closed reports whether the row is final.
+func closed(row outbox.Row) bool {
+	return row.State == outbox.Sent || row.State == outbox.Failed || row.State == outbox.Ambiguous
+}
+
+// putTx stores a row, with the writes of Options.Sent if the row is closed.
+func (w *Worker) putTx(tx store.Tx, row outbox.Row) error {
+	if closed(row) {
+		for _, sent := range w.o.Sent {
+			if write := sent(row); write != nil {
+				if err := write(tx); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return tx.Outbox().Put(row)
+}
+
+// put stores a row. It does so even if the worker is being stopped, because the
+// row records something that happened.
+func (w *Worker) put(ctx context.Context, s store.Sync, row outbox.Row) error {
+	err := w.o.Store.Update(context.WithoutCancel(ctx), s, func(tx store.Tx) error { return w.putTx(tx, row) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.changed)
+	w.changed = make(chan struct{})
+	return err
+}
+
+// drop deletes a row that has nothing to send.
+func (w *Worker) drop(ctx context.Context, row outbox.Row) error {
+	return w.o.Store.Update(context.WithoutCancel(ctx), store.Ordered, func(tx store.Tx) error {
+		return tx.Outbox().Delete(row.Key)
+	})
+}

@@ -1,0 +1,336 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/kit/lane"
+	"github.com/chela-ai/chela/internal/kit/worker"
+)
+
+// Options are the dependencies of a Dispatcher.
+type Options struct {
+	Runner runner.Options // how runs are carried out
+	Lanes  *lane.Lanes
+
+	// Drain is how long Run waits for runs in progress when its context ends.
+	// Runs that take longer are resumed at the next start. 0: 8 s.
+	Drain time.Duration
+
+	// TTL is how long the leases of this process last after it was stopped, for
+	// example by SIGSTOP. It is set when several processes use the store. 0: no
+	// other process uses the store, and all leases of others are void.
+	TTL time.Duration
+}
+
+// Dispatcher serves sessions. It is safe for concurrent use.
+type Dispatcher struct {
+	o       runner.Options
+	lanes   *lane.Lanes
+	drain   time.Duration
+	ttl     time.Duration
+	beat    atomic.Pointer[lease.Beat] // the last one; nil: none, or TTL is 0
+	runner  *runner.Runner
+	workers *worker.Pool
+
+	mu      sync.Mutex
+	live    map[chela.SessionKey]*sessionWorker
+	closing bool
+	work    context.Context // of all runs; cancelled at the end of the drain
+	wg      sync.WaitGroup
+}
+
+// New returns a Dispatcher. It does nothing before Run.
+func New(o Options) *Dispatcher {
+	if o.Runner.Step == nil {
+		o.Runner.Step = func(string) {}
+	}
+	d := &Dispatcher{
+		lanes: o.Lanes, drain: cmp.Or(o.Drain, 8*time.Second), ttl: o.TTL,
+		workers: worker.New(), live: map[chela.SessionKey]*sessionWorker{},
+	}
+	if o.TTL > 0 {
+		o.Runner.Alive = func() bool { b := d.beat.Load(); return b != nil && b.Valid(time.Now()) }
+	}
+	d.o, d.runner = o.Runner, runner.New(o.Runner)
+	return d
+}
+
+// Run serves sessions until ctx ends. Then it starts nothing new, waits up to
+// Options.Drain for the runs in progress, and returns when all its goroutines have
+// ended.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(runner.ErrShutdown)
+	defer d.workers.Close()
+	if d.ttl > 0 {
+		if err := d.sendBeat(ctx, d.ttl); err != nil {
+			return err
+		}
+		defer func() { _ = d.sendBeat(context.WithoutCancel(ctx), 0) }()
+		beats, stop := context.WithCancel(context.WithoutCancel(ctx))
+		var beating sync.WaitGroup
+		beating.Go(func() { d.sendBeats(beats) })
+		defer beating.Wait()
+		defer stop()
+	}
+	d.mu.Lock()
+	d.work = work
+	d.mu.Unlock()
+
+	wakes := d.o.Store.Wakes(ctx, store.TopicQueue)
+	if err := d.recover(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("find unfinished work: %w", err)
+	}
+	d.expire(ctx)
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case t, ok := <-wakes:
+			if ok {
+				d.wake(t.Session)
+			}
+		case <-tick.C:
+			d.expire(ctx)
+		case <-ctx.Done():
+		}
+	}
+	d.mu.Lock()
+	d.closing = true
+	for _, w := range d.live {
+		w.wake()
+	}
+	d.mu.Unlock()
+
+	done := make(chan struct{})
+	go func() { d.wg.Wait(); close(done) }()
+	t := time.NewTimer(d.drain)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+		cancel(runner.ErrShutdown)
+		<-done
+	}
+	return nil
+}
+
+// sendBeats renews the leases of this process until ctx ends, and takes over the
+// work of processes that ended.
+func (d *Dispatcher) sendBeats(ctx context.Context) {
+	tick := time.NewTicker(d.ttl / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := d.sendBeat(ctx, d.ttl)
+		if err == nil {
+			err = d.recover(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.o.Log.Error("renew the leases of this process; retrying", "err", err)
+		}
+	}
+}
+
+// sendBeat renews the leases of this process for the time ttl.
+func (d *Dispatcher) sendBeat(ctx context.Context, ttl time.Duration) error {
+	d.o.Step("dispatch.beat")
+	b := lease.Beat{Sent: time.Now(), TTL: ttl}
+	err := d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error { return tx.Leases().Beat(d.o.Owner, ttl) })
+	if err != nil {
+		return fmt.Errorf("beat: %w", err)
+	}
+	d.beat.Store(&b)
+	return nil
+}
+
+// recover wakes every session with unfinished work. Items that a process that
+// ended had deferred are released.
+func (d *Dispatcher) recover(ctx context.Context) error {
+	deferred, err := store.Get(ctx, d.o.Store, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Deferred() })
+	if err == nil && len(deferred) > 0 {
+		err = d.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
+			_, err := queue.Release(tx.Queue(), func(owner string) (bool, error) {
+				if owner == d.o.Owner {
+					return true, nil
+				}
+				return tx.Leases().Alive(owner)
+			})
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	keys, err := store.Get(ctx, d.o.Store, func(r store.Reader) ([]chela.SessionKey, error) {
+		keys, err := r.Queue().Sessions()
+		if err != nil {
+			return nil, err
+		}
+		orphans, err := r.Runs().Orphans("", d.o.Owner)
+		for _, o := range orphans {
+			keys = append(keys, o.Session)
+		}
+		return keys, err
+	})
+	for _, k := range keys {
+		d.wake(k)
+	}
+	return err
+}
+
+// wake makes the goroutine of the session, or a new one, read its rows.
+func (d *Dispatcher) wake(key chela.SessionKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.live[key]; w != nil {
+		w.wake()
+		return
+	}
+	if d.closing || d.work == nil {
+		return
+	}
+	w := d.addLocked(key)
+	w.wake()
+	d.serveAsync(w, nil)
+}
+
+// addLocked adds the worker of a session that is not served.
+func (d *Dispatcher) addLocked(key chela.SessionKey) *sessionWorker {
+	w := &sessionWorker{key: key, hint: make(chan struct{}, 1)}
+	d.live[key] = w
+	d.wg.Add(1)
+	return w
+}
+
+// serveAsync serves the session on a goroutine.
+func (d *Dispatcher) serveAsync(w *sessionWorker, first func(context.Context) (time.Time, error)) {
+	d.workers.Go(func() {
+		defer d.wg.Done()
+		d.serve(d.work, w, first)
+	})
+}
+
+// remove ends the service of a session, and reports false when a wake arrived.
+func (d *Dispatcher) remove(w *sessionWorker) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(w.hint) > 0 && !d.closing {
+		return false
+	}
+	delete(d.live, w.key)
+	return true
+}
+
+func (d *Dispatcher) worker(key chela.SessionKey) *sessionWorker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.live[key]
+}
+
+func (d *Dispatcher) isClosing() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closing
+}
+
+// Live reports whether a run of the session is in progress in this process.
+func (d *Dispatcher) Live(key chela.SessionKey) bool {
+	w := d.worker(key)
+	return w != nil && w.activeRun() != ""
+}
+
+// Notify queues an event that joins the session's next run and starts none. The
+// newest [queue.MaxNext] are kept.
+func (d *Dispatcher) Notify(ctx context.Context, key chela.SessionKey, text string) error {
+	id := uuid.NewString()
+	return d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		_, err := tx.Queue().Put(queue.Item{
+			ID: id, Key: id, Session: key, Kind: queue.Event, Next: true, Inbound: chela.Inbound{Text: text},
+			Origin: chela.Origin{Kind: chela.OriginHook}, State: queue.Waiting, Created: time.Now(),
+		})
+		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key}) // so that older ones are dropped
+		return err
+	})
+}
+
+// EndSession stops every run of a session that the transaction deletes.
+func (d *Dispatcher) EndSession(tx store.Tx, key chela.SessionKey) error {
+	return d.runner.EndSession(tx, key)
+}
+
+// Wait returns the run when it is final, or ctx's error. The id may be that of a
+// message; then Wait returns the run that took it. An unknown id is
+// chela.ErrNotFound.
+func (d *Dispatcher) Wait(ctx context.Context, id chela.RunID) (run.Run, error) {
+	changed := make(chan struct{}, 1)
+	cancel := d.o.Bus.Subscribe(func(e chela.Event) {
+		if e.End != nil || e.Stream == chela.StreamSession {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	})
+	defer cancel()
+	for {
+		r, err := store.Get(ctx, d.o.Store, func(rd store.Reader) (run.Run, error) { return find(rd, id) })
+		if err != nil || r.State.Final() {
+			return r, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return r, ctx.Err()
+		}
+	}
+}
+
+// find returns the run with the id, or the run that took the message with the id.
+// A message that waits is returned as a run that has not started.
+func find(rd store.Reader, id chela.RunID) (run.Run, error) {
+	r, err := rd.Runs().Get(id)
+	if !errors.Is(err, chela.ErrNotFound) {
+		return r, err
+	}
+	it, err := rd.Queue().Get(string(id))
+	if err != nil {
+		return r, err
+	}
+	if it.Run != "" && it.Run != id {
+		return rd.Runs().Get(it.Run)
+	}
+	return pendingRun(it), nil
+}
+
+// pendingRun describes a message without a run as a run.
+func pendingRun(it queue.Item) run.Run {
+	r := run.Run{ID: chela.RunID(it.ID), Session: it.Session, State: run.Running, Started: it.Created}
+	switch it.State {
+	case queue.Cancelled:
+		r.State, r.Error, r.Ended = run.Aborted, cmp.Or(it.Note, "cancelled before it began"), it.Created
+	case queue.Dropped:
+		r.State, r.Error, r.Ended = run.Aborted, cmp.Or(it.Note, "dropped: too many messages were waiting"), it.Created
+	case queue.Done:
+		r.State, r.Ended = run.OK, it.Created
+	}
+	return r
+}

@@ -1,0 +1,176 @@
+package dispatch_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/runner"
+)
+
+// observeEnds records in the store, in the commit that ends a run, how often and
+// in which state it ended.
+func (h *harness) observeEnds() {
+	h.ended = []runner.Ended{func(r run.Run) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			had, err := tx.Setting("ended:" + string(r.ID))
+			if err != nil {
+				return err
+			}
+			return tx.SetSetting("ended:"+string(r.ID), had+"+"+string(r.State))
+		}
+	}}
+}
+
+// TestEndIsObservedOnce ends runs in every way and compares what an Ended
+// observer wrote.
+func TestEndIsObservedOnce(t *testing.T) {
+	t.Parallel()
+	// suspend starts a run that waits for an approval.
+	suspend := func(h *harness) {
+		h.p.Provider, h.p.Tools = asksOnce("act"), tool.NewSet(mustAsk("act"))
+		h.open()
+		h.send("m1", "use it")
+		h.pending()
+		h.suspended()
+	}
+	// reinterrupt makes a run look interrupted, and starts the engine again.
+	reinterrupt := func(h *harness, change func(*run.Run)) {
+		h.open()
+		h.ask("m1", "hi")
+		err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
+			r, err := tx.Runs().Get("m1")
+			r.State, r.Ended = run.Running, time.Time{}
+			change(&r)
+			err = errors.Join(err, tx.Runs().Put(r), tx.SetSetting("ended:m1", ""))
+			if r.Stop != "" {
+				_, serr := tx.Runs().RequestStop(r.ID, r.Stop)
+				err = errors.Join(err, serr)
+			}
+			return err
+		})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		h.stop()
+		h.open()
+		h.wait("m1")
+	}
+	hang := func() *llmtest.Script {
+		return llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			if n == 0 {
+				return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}
+			}
+			return llmtest.Say("ok")
+		})
+	}
+	for _, c := range []struct {
+		name string
+		do   func(*harness)
+		want string
+	}{
+		{"an answer", func(h *harness) { h.open().ask("m1", "hi") }, "+ok"},
+		{"an error of the model", func(h *harness) {
+			h.p.Provider = llmtest.NewScript(llmtest.Status(401, "invalid x-api-key"))
+			h.open().ask("m1", "hi")
+		}, "+error"},
+		{"no profile", func(h *harness) {
+			h.refuse = errors.New("the model does not exist")
+			h.open().ask("m1", "hi")
+		}, "+error"},
+		{"a panic", func(h *harness) {
+			h.p.Provider = llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { panic("boom") })
+			h.open().ask("m1", "hi")
+		}, "+error"},
+		{"the time limit", func(h *harness) {
+			h.p.Provider, h.p.Timeout = hang(), 50*time.Millisecond
+			h.open().ask("m1", "hi")
+		}, "+timeout"},
+		{"a stop", func(h *harness) {
+			h.p.Provider = hang()
+			h.open()
+			h.send("m1", "hi")
+			h.until("the run is in progress", func() bool { return h.con.Live(key) })
+			h.stopAll()
+			h.wait("m1")
+		}, "+aborted"},
+		{"an interruption by a newer message", func(h *harness) {
+			h.p.Provider, h.q.Mode = hang(), "interrupt"
+			h.open()
+			h.send("m1", "hi")
+			h.until("the run is in progress", func() bool { return h.con.Live(key) })
+			h.ask("m2", "something else")
+			h.wait("m1")
+		}, "+superseded"},
+		{"a message to a suspended run", func(h *harness) {
+			suspend(h)
+			h.ask("m2", "hello")
+		}, "+superseded"},
+		{"a stop of a suspended run", func(h *harness) {
+			suspend(h)
+			h.stopAll()
+			h.wait("m1")
+		}, "+aborted"},
+		{"a reset of the session of a suspended run", func(h *harness) {
+			suspend(h)
+			err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
+				_, err := session.Reset(tx.Sessions(), key, "idle", time.Now())
+				return err
+			})
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			h.ask("m2", "hello")
+		}, "+aborted"},
+		{"the deletion of the session", func(h *harness) {
+			suspend(h)
+			err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
+				return errors.Join(h.con.EndSession(tx, key), tx.Sessions().Delete(key))
+			})
+			if err != nil {
+				h.t.Fatal(err)
+			}
+		}, "+aborted"},
+		{"too many crashes", func(h *harness) {
+			reinterrupt(h, func(r *run.Run) { r.Attempts = 3 })
+		}, "+error"},
+		{"a stop before a crash", func(h *harness) {
+			reinterrupt(h, func(r *run.Run) { r.Stop = "stopped" })
+		}, "+aborted"},
+		{"a crash that is resumed", func(h *harness) {
+			reinterrupt(h, func(*run.Run) {})
+		}, "+ok"},
+		{"a crash before the end", func(h *harness) {
+			h.crashAt("run.end", 1, func() { h.send("m1", "hi") })
+			h.wait("m1")
+		}, "+ok"},
+		{"a crash after the end", func(h *harness) {
+			h.crashAt("run.ended", 1, func() { h.send("m1", "hi") })
+			h.wait("m1")
+			h.ask("m2", "again")
+		}, "+ok"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, asksOnce("none"))
+			h.observeEnds()
+			c.do(h)
+			got, err := store.Get(t.Context(), h.st, func(r store.Reader) (string, error) { return r.Setting("ended:m1") })
+			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+				t.Errorf("observed (-want +got): %v\n%s", err, diff)
+			}
+			if e := h.seen(chela.StreamLifecycle, chela.PhaseEnd); len(e) > 2 {
+				t.Errorf("%d ends were published", len(e))
+			}
+		})
+	}
+}

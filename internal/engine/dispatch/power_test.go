@@ -1,0 +1,124 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/test/power"
+)
+
+// TestPower cuts the power at every moment of turns with a tool, with an approval,
+// and without either, and compares what was published with what is on the disk.
+// Each synced commit, made ordered, must break a promise.
+func TestPower(t *testing.T) {
+	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Promise)) {
+		act := newTool("act", tool.Acts, func(context.Context, tool.Call) (tool.Result, error) {
+			report(callIs("act", session.Started, session.Closed))
+			return tool.Text("acted"), nil
+		})
+		danger := mustAsk("danger")
+		danger.run = func(context.Context, tool.Call) (tool.Result, error) {
+			report(callIs("danger", session.Started, session.Closed))
+			return tool.Text("dangerous"), nil
+		}
+		taken := make(chan struct{}) // the run would be faster than the test
+		model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+			last := r.Messages[len(r.Messages)-1]
+			if last.Role == llm.RoleUser {
+				<-taken
+			}
+			switch {
+			case last.Role == llm.RoleTool:
+				return llmtest.Say("done")
+			case last.PlainText() == "act":
+				return llmtest.Call("c1", "act", `{}`)
+			case last.PlainText() == "danger":
+				return llmtest.Call("c2", "danger", `{}`)
+			}
+			return llmtest.Say("hello")
+		})
+		h := newHarness(t, model, act, danger)
+		h.start(s, slog.New(slog.DiscardHandler), func() error { return nil })
+		turn := func(id, text string, meanwhile func()) {
+			h.send(id, text)
+			report(accepted(id))
+			taken <- struct{}{}
+			meanwhile()
+			r := h.wait(chela.RunID(id))
+			report(ended(r.ID, r.Text))
+		}
+		turn("m1", "act", func() {})
+		turn("m2", "danger", func() {
+			h.until("the approval is published", func() bool { return len(h.seen(chela.StreamApproval, chela.PhaseRequested)) > 0 })
+			q := h.pending()
+			report(asked(q.ID))
+			h.suspended()
+			h.decide(q.ID, "allow-once")
+			report(decided(q.ID))
+		})
+		turn("m3", "hi", func() {})
+		h.stop()
+	})
+}
+
+func accepted(id string) power.Promise {
+	return func(r store.Reader) error {
+		_, err := r.Queue().Get(id)
+		return err
+	}
+}
+
+func ended(id chela.RunID, text string) power.Promise {
+	return func(r store.Reader) error {
+		got, err := r.Runs().Get(id)
+		if err == nil && (!got.State.Final() || got.Text != text) {
+			err = fmt.Errorf("run %s is %s with %q", id, got.State, got.Text)
+		}
+		return err
+	}
+}
+
+// callIs promises that the call of a tool is in one of the states.
+func callIs(name string, states ...session.CallState) power.Promise {
+	return func(r store.Reader) error {
+		for i := range 10 { // m1 or m2, under any of the first leases
+			k, err := r.Calls().Call(fmt.Sprintf("m%d:%d:1:0", 1+i%2, 1+i/2))
+			if err != nil || k.Wire.Name != name {
+				continue
+			}
+			for _, s := range states {
+				if k.State == s {
+					return nil
+				}
+			}
+			return fmt.Errorf("the call of %s is %s", name, k.State)
+		}
+		return fmt.Errorf("there is no call of %s", name)
+	}
+}
+
+func asked(id string) power.Promise {
+	return func(r store.Reader) error {
+		_, err := r.Approvals().Get(id)
+		return err
+	}
+}
+
+func decided(id string) power.Promise {
+	return func(r store.Reader) error {
+		q, err := r.Approvals().Get(id)
+		if err == nil && q.Decision != approval.AllowOnce {
+			err = fmt.Errorf("the decision is %q", q.Decision)
+		}
+		return err
+	}
+}

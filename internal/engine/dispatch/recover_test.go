@@ -1,0 +1,216 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+)
+
+// crash makes the engine die at the nth call of a step: the store refuses all
+// further writes.
+type crash struct {
+	step string
+	n    int64
+
+	at   atomic.Int64
+	dead atomic.Bool
+	died chan struct{}
+	store.Store
+}
+
+func newCrash(step string, n int64) *crash {
+	return &crash{step: step, n: n, died: make(chan struct{})}
+}
+
+var errDead = errors.New("the process is dead")
+
+func (c *crash) hook(step string) {
+	if step != c.step || c.at.Add(1) != c.n || c.dead.Swap(true) {
+		return
+	}
+	close(c.died)
+}
+
+// wrap returns the store of the engine that dies.
+func (c *crash) wrap(s store.Store) store.Store { c.Store = s; return c }
+
+func (c *crash) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
+	if c.dead.Load() {
+		return errDead
+	}
+	return c.Store.Update(ctx, s, f)
+}
+
+// crashAt calls send, kills the engine at the step, and starts another one.
+func (h *harness) crashAt(step string, n int64, send func()) {
+	h.t.Helper()
+	c := newCrash(step, n)
+	h.step, h.wrap, h.drain = c.hook, c.wrap, time.Millisecond
+	h.open()
+	send()
+	select {
+	case <-c.died:
+	case <-time.After(20 * time.Second):
+		h.t.Fatalf("the step %s was not reached", step)
+	}
+	h.stop()
+	h.step, h.wrap, h.drain = nil, nil, 0
+	h.mu.Lock()
+	h.events = nil
+	h.mu.Unlock()
+	h.open()
+}
+
+func TestRecover(t *testing.T) {
+	t.Run("SESS-04 the next turn's request contains the earlier turns after a restart", func(t *testing.T) {
+		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step { return llmtest.Say("answer") })
+		h := newHarness(t, model).open()
+		h.ask("m1", "first")
+		h.stop()
+		h.open()
+		h.ask("m2", "second")
+		var got []string
+		reqs := model.Requests()
+		for _, m := range reqs[len(reqs)-1].Messages {
+			got = append(got, string(m.Role)+": "+m.PlainText())
+		}
+		if diff := cmp.Diff([]string{"user: first", "assistant: answer", "user: second"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("REC-01 killed during a tool call, the turn resumes once with a synthetic result", func(t *testing.T) {
+		act := newTool("act", tool.Acts, nil)
+		h := newHarness(t, asksOnce("act"), act)
+		h.crashAt("tool.run", 1, func() { h.send("m1", "use it") })
+		r := h.wait("m1")
+		if r.State != run.OK || !strings.Contains(r.Text, "outcome is unknown") || r.Attempts != 2 {
+			t.Errorf("run %s after %d attempts: %q %s", r.State, r.Attempts, r.Text, r.Error)
+		}
+		if act.count() > 1 {
+			t.Errorf("ran %d times", act.count())
+		}
+		if n := len(h.seen(chela.StreamLifecycle, chela.PhaseEnd)); n != 1 {
+			t.Errorf("%d ends", n)
+		}
+	})
+	t.Run("killed before a planned call started, it runs once", func(t *testing.T) {
+		act := newTool("act", tool.Acts, nil)
+		h := newHarness(t, asksOnce("act"), act)
+		h.crashAt("tool.start", 1, func() { h.send("m1", "use it") })
+		if r := h.wait("m1"); r.Text != "got: ran act" || act.count() != 1 {
+			t.Errorf("answer %q (%s), ran %d times", r.Text, r.Error, act.count())
+		}
+	})
+	t.Run("a call that only reads is repeated", func(t *testing.T) {
+		look := newTool("look", tool.Reads, nil)
+		h := newHarness(t, asksOnce("look"), look)
+		h.crashAt("tool.end", 1, func() { h.send("m1", "use it") })
+		if r := h.wait("m1"); r.Text != "got: ran look" || look.count() != 2 {
+			t.Errorf("answer %q (%s), ran %d times", r.Text, r.Error, look.count())
+		}
+	})
+	t.Run("killed before the answer was stored, the model is asked again and answers once", func(t *testing.T) {
+		h := newHarness(t, asksOnce("none"))
+		h.crashAt("run.end", 1, func() { h.send("m1", "hi") })
+		h.wait("m1")
+		want := []string{"user: hi", "notice: interrupted by a restart; resuming", "assistant: heard: hi"}
+		if diff := cmp.Diff(want, h.lines()); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("REC-03 a turn that crashes the process each time is given up after 3 attempts", func(t *testing.T) {
+		model := asksOnce("none")
+		h := newHarness(t, model)
+		h.crashAt("run.end", 1, func() { h.send("m1", "hi") })
+		h.stop()
+		for range 2 {
+			// The engine above ended the run; make it look interrupted again.
+			h.open()
+			err := h.db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+				r, err := tx.Runs().Get("m1")
+				if err != nil {
+					return err
+				}
+				r.State, r.Attempts = run.Running, 3
+				return tx.Runs().Put(r)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.stop()
+		}
+		asked := len(model.Requests())
+		h.open()
+		r := h.wait("m1")
+		if r.State != run.Failed || !strings.Contains(r.Error, "given up") {
+			t.Errorf("run is %s: %q", r.State, r.Error)
+		}
+		if n := len(model.Requests()); n != asked {
+			t.Errorf("%d more model calls", n-asked)
+		}
+	})
+	t.Run("REC-04 a run of 2 s completes before the engine is stopped", func(t *testing.T) {
+		model := llmtest.NewScript(llmtest.Step{Parts: []llm.Part{llm.Text("late")}, Delay: 300 * time.Millisecond})
+		h := newHarness(t, model).open()
+		h.send("m1", "hi")
+		h.until("the model is asked", func() bool { return len(model.Requests()) > 0 })
+		h.stop()
+		h.open()
+		if r := h.wait("m1"); r.Text != "late" || r.Attempts != 1 {
+			t.Errorf("answer %q after %d attempts", r.Text, r.Attempts)
+		}
+	})
+	t.Run("REC-06 after a call with an unknown outcome only tools that read, for one model call", func(t *testing.T) {
+		act, look := newTool("act", tool.Acts, nil), newTool("look", tool.Reads, nil)
+		var mu sync.Mutex
+		var offered [][]string
+		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			var names []string
+			for _, s := range r.Tools {
+				names = append(names, s.Name)
+			}
+			mu.Lock()
+			offered = append(offered, names)
+			mu.Unlock()
+			switch n {
+			case 0:
+				return llmtest.Call("c1", "act", `{}`)
+			case 1:
+				return llmtest.Call("c2", "look", `{}`)
+			}
+			return llmtest.Say("done")
+		})
+		h := newHarness(t, model, act, look)
+		h.crashAt("tool.run", 1, func() { h.send("m1", "use it") })
+		if r := h.wait("m1"); r.Text != "done" {
+			t.Fatalf("answer %q (%s)", r.Text, r.Error)
+		}
+		want := [][]string{{"act", "look"}, {"look"}, {"act", "look"}}
+		mu.Lock()
+		defer mu.Unlock()
+		if diff := cmp.Diff(want, offered); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a queued message is answered after a restart", func(t *testing.T) {
+		h := newHarness(t, asksOnce("none"))
+		h.apart = true
+		h.crashAt("run.begin", 1, func() { h.send("m1", "hi") })
+		if r := h.wait("m1"); r.Text != "heard: hi" || r.Attempts != 1 {
+			t.Errorf("answer %q after %d attempts", r.Text, r.Attempts)
+		}
+	})
+}

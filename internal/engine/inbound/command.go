@@ -1,0 +1,348 @@
+package inbound
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+)
+
+// Command is a slash command.
+type Command struct {
+	Name    string
+	Aliases []string
+	Group   string // heading in the list
+	Args    string // as shown in the help; empty: none
+	Help    string // one line
+	// Scope is required in addition to the permission to write.
+	Scope chela.Scope
+
+	inline  bool                                         // may also be used inside a text
+	message bool                                         // the rest is a message, which may have attachments
+	within  func(args string) bool                       // reports whether it is a directive inside the text args
+	before  func(context.Context, *call) (string, error) // replaces run; executed before the commit
+	run     func(*call) (string, error)
+}
+
+// Commands returns all commands, in the order of /commands.
+func Commands() []Command {
+	return slices.Concat(sessionCommands(), modelCommands(), infoCommands())
+}
+
+// usage returns the syntax of the command.
+func (c Command) usage() string {
+	if c.Args == "" {
+		return "/" + c.Name
+	}
+	return "/" + c.Name + " " + c.Args
+}
+
+// byName returns all commands by name and alias.
+func byName() map[string]Command {
+	m := map[string]Command{}
+	for _, c := range Commands() {
+		for _, n := range append([]string{c.Name}, c.Aliases...) {
+			if _, ok := m[n]; ok {
+				panic("inbound: duplicate command " + n)
+			}
+			m[n] = c
+		}
+	}
+	return m
+}
+
+// call is a message or command being processed in one transaction. A transaction
+// may be repeated with a new copy of the call.
+type call struct {
+	g    *Gate
+	tx   store.Tx
+	who  chela.Principal
+	key  chela.SessionKey
+	in   chela.Inbound
+	args string
+	now  time.Time
+
+	meta   session.Meta
+	begun  bool          // a run for the message was started
+	stop   []chela.RunID // runs to be stopped after the commit
+	events []chela.Event // to be published after the commit
+	follow bool          // the rest of the command is a message
+	then   string        // text of that message
+	mode   queue.Mode    // queue mode of that message; "": the session's
+	result string        // answer of Command.before
+}
+
+// refuse is an error whose text is the answer to a command that changed nothing.
+type refuse struct{ text string }
+
+func (r refuse) Error() string { return r.text }
+
+// refusef returns a refuse error.
+func refusef(format string, args ...any) error { return refuse{fmt.Sprintf(format, args...)} }
+
+// kind is the kind of a message.
+type kind int
+
+const (
+	text    kind = iota // for the model
+	ours                // a command
+	foreign             // a command for another bot
+)
+
+// command parses a message that is a command as a whole.
+func (g *Gate) command(key chela.SessionKey, in chela.Inbound) (Command, commandLine, kind) {
+	if strings.EqualFold(strings.TrimSpace(in.Text), "stop") && g.addressed(in) && g.o.Live(key) {
+		return g.names["stop"], commandLine{}, ours
+	}
+	w, ok := parse(in.Text)
+	if !ok {
+		return Command{}, w, text
+	}
+	c, ok := g.names[w.name]
+	if !ok || c.within != nil && c.within(w.args) || len(in.Media) > 0 && !c.message {
+		return Command{}, w, text
+	}
+	if w.bot == "" {
+		return c, w, ours
+	}
+	if name := g.o.Bot(in.Address); name != "" && !strings.EqualFold(name, w.bot) ||
+		name == "" && !in.Mentioned && in.Address.Peer.Kind != chela.Direct {
+		return c, w, foreign
+	}
+	return c, w, ours
+}
+
+// allowed reports whether the principal may use the command.
+func (c Command) allowed(who chela.Principal) bool { return c.Scope == "" || who.May(c.Scope) }
+
+// execute executes a command in one commit, and performs its effects outside of
+// the store afterwards.
+func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) {
+	result := ""
+	if c.before != nil {
+		known, err := g.known(ctx, dedupeKey(k.who, k.key, k.in))
+		if err != nil || known.Session != "" {
+			return known, err
+		}
+		if result, err = c.before(ctx, &k); err != nil {
+			result = explain(err)
+		}
+	}
+	var rec Receipt
+	var done call
+	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		done = k
+		done.tx, done.now, done.result = tx, time.Now(), result
+		var err error
+		rec, err = done.commit(c)
+		return err
+	})
+	if err != nil {
+		return Receipt{}, fmt.Errorf("command /%s: %w", c.Name, err)
+	}
+	if !rec.New {
+		return rec, nil
+	}
+	for _, e := range done.events {
+		g.o.Bus.Publish(e)
+	}
+	for _, id := range done.stop {
+		if _, err := g.o.Abort(context.WithoutCancel(ctx), k.key, id); err != nil {
+			g.o.Log.Error("stop a run", "run", id, "session", k.key, "err", err)
+		}
+	}
+	return rec, nil
+}
+
+// known returns the receipt of a message that was accepted before; otherwise the
+// zero Receipt.
+func (g *Gate) known(ctx context.Context, key string) (rec Receipt, err error) {
+	err = g.o.Store.View(ctx, func(r store.Reader) error {
+		it, err := r.Queue().ByKey(key)
+		if errors.Is(err, chela.ErrNotFound) {
+			return nil
+		}
+		rec = receipt(queue.Receipt{Item: it})
+		return err
+	})
+	return rec, err
+}
+
+// commit writes the command: its key, its changes and its answer.
+func (k *call) commit(c Command) (Receipt, error) {
+	it := k.g.item(k.who, k.key, k.in, k.now)
+	it.Kind, it.State = queue.Command, queue.Done
+	it.Inbound.Media = nil
+	old, err := k.tx.Queue().ByKey(it.Key)
+	if err == nil {
+		return receipt(queue.Receipt{Item: old}), nil
+	}
+	if !errors.Is(err, chela.ErrNotFound) {
+		return Receipt{}, err
+	}
+	if err := unused(k.tx, it); err != nil {
+		return Receipt{}, err
+	}
+	if err := session.CheckSeen(k.tx.Sessions(), k.key, k.in.Seen); err != nil {
+		return Receipt{}, err
+	}
+	k.in.Seen = chela.Seen{} // the command itself may change it
+	m, created, err := k.g.open(k.tx, k.key, k.now)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if created {
+		k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhaseCreated})
+		if err := k.tx.Sessions().Put(m); err != nil {
+			return Receipt{}, err
+		}
+	}
+	k.meta = m
+	reply, err := k.answer(c)
+	if err != nil {
+		return Receipt{}, err
+	}
+	k.meta.Updated, k.meta.Active = k.now, k.now
+	if !k.in.Address.Local() {
+		k.meta.Address = k.in.Address
+	}
+	if err := k.tx.Sessions().Put(k.meta); err != nil {
+		return Receipt{}, err
+	}
+	if k.follow {
+		return k.enqueueRest()
+	}
+	it.Note = reply
+	r, err := k.tx.Queue().Put(it)
+	if err != nil {
+		return Receipt{}, err
+	}
+	return receipt(r), k.reply(chela.RunID(it.ID), it.ID, reply)
+}
+
+// answer runs the command and returns its answer, which may be a refusal.
+func (k *call) answer(c Command) (string, error) {
+	if c.before != nil {
+		return k.result, nil
+	}
+	reply, err := c.run(k)
+	if no, ok := errors.AsType[refuse](err); ok {
+		return no.text, nil
+	}
+	return reply, err
+}
+
+// explain returns the text of an error for people, with its hint.
+func explain(err error) string {
+	if e, ok := errors.AsType[*chela.Error](err); ok && e.Hint != "" {
+		return err.Error() + " (" + e.Hint + ")"
+	}
+	return err.Error()
+}
+
+// enqueueRest puts the message that follows the command.
+func (k *call) enqueueRest() (Receipt, error) {
+	k.in.Text = k.then
+	k.in.Mode = cmp.Or(string(k.mode), k.in.Mode)
+	inside := k.g.takeDirectives(k)
+	it := k.g.item(k.who, k.key, k.in, k.now)
+	rec, _, err := k.put(it)
+	if err != nil || !rec.New {
+		return rec, err
+	}
+	if err := k.shortcuts(it.ID, inside); err != nil {
+		return rec, err
+	}
+	return rec, k.begin(nil, it)
+}
+
+// reply writes the answer to the transcript and to the outbox, and publishes it
+// after the commit. item is the id of the command's item; empty if the command is
+// inside a message.
+func (k *call) reply(id chela.RunID, item, reply string) error {
+	if reply == "" {
+		return nil
+	}
+	e := &session.Entry{
+		ID: uuid.NewString(), Kind: session.KindCommand, Time: k.now, Sender: k.in.Sender, ItemID: item,
+		Text: strings.TrimSpace(k.in.Text) + "\n" + reply,
+	}
+	if err := k.tx.Sessions().Append(k.meta.ID, e); err != nil {
+		return err
+	}
+	k.publish(chela.Event{Run: id, Stream: chela.StreamCommand, Phase: chela.PhaseEnd, Text: reply})
+	if k.in.Address.Local() {
+		return nil
+	}
+	rows := outbox.Rows(outbox.Row{
+		Key: "command:" + string(id), Run: id, Session: k.key, Address: k.in.Address, ReplyTo: k.in.ID, Created: k.now,
+	}, reply, k.g.o.Chunks(k.in.Address))
+	k.tx.Wake(store.Topic{Kind: store.TopicOutbox})
+	return k.tx.Outbox().Put(rows...)
+}
+
+// publish publishes an event after the commit.
+func (k *call) publish(e chela.Event) {
+	e.Session = k.key
+	k.events = append(k.events, e)
+}
+
+// cancel cancels the waiting messages and stops the active runs. It returns the
+// number of each.
+func (k *call) cancel(why string) (messages, runs int, err error) {
+	waiting, err := k.tx.Queue().Waiting(k.key)
+	if err != nil {
+		return 0, 0, err
+	}
+	var items []queue.Item
+	for _, it := range waiting {
+		if it.Kind != queue.Message {
+			continue
+		}
+		it.Note = why
+		items = append(items, it)
+		k.publish(chela.Event{Run: chela.RunID(it.ID), Stream: chela.StreamSession, Phase: chela.PhaseAbsorbed})
+	}
+	if len(items) > 0 {
+		if err := k.tx.Queue().Set(queue.Cancelled, items...); err != nil {
+			return 0, 0, err
+		}
+	}
+	active, err := k.tx.Runs().Active(k.key)
+	for _, r := range active {
+		k.stop = append(k.stop, r.ID)
+	}
+	return len(items), len(active), err
+}
+
+// note adds an entry about a change of settings to the transcript.
+func (k *call) note(kind session.Kind, text string) error {
+	return k.tx.Sessions().Append(k.meta.ID, &session.Entry{ID: uuid.NewString(), Kind: kind, Time: k.now, Text: text})
+}
+
+// shortcuts executes the commands inside a message, in the commit that accepts
+// it.
+func (k *call) shortcuts(id string, list []string) error {
+	for _, name := range list {
+		c := k.g.names[name]
+		reply, err := k.answer(c)
+		if err != nil {
+			return err
+		}
+		if err := k.reply(chela.RunID(id+":"+c.Name), "", reply); err != nil {
+			return err
+		}
+	}
+	return nil
+}

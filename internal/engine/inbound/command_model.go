@@ -1,0 +1,184 @@
+package inbound
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/session"
+)
+
+func modelCommands() []Command {
+	const group = "model"
+	return []Command{
+		{
+			Name: "model", Group: group, Args: "[name | number | list | status | default]", Scope: chela.ScopeWrite,
+			Help: "show or select the model of this conversation",
+			run:  (*call).chooseModel,
+		},
+		{
+			Name: "models", Group: group,
+			Help: "list the models",
+			run:  func(k *call) (string, error) { return k.listModels(), nil },
+		},
+		{
+			Name: "think", Aliases: []string{"thinking", "t"}, Group: group, Args: "[level | default]", Scope: chela.ScopeWrite,
+			Help: "show or set the thinking level",
+			run:  (*call).think,
+			within: func(args string) bool {
+				word, rest := cut(args)
+				_, whole := parseLevel(args)
+				_, ok := parseLevel(word)
+				return ok && rest != "" && !whole
+			},
+		},
+		{
+			Name: "verbose", Aliases: []string{"v"}, Group: group, Args: "[off | on | full | default]", Scope: chela.ScopeWrite,
+			Help: "show tool calls; full also shows their output",
+			run: func(k *call) (string, error) {
+				return k.set(setting{"Verbose", &k.meta.Verbose, k.g.o.Inherit(k.meta).Verbose, []string{"off", "on", "full"}})
+			},
+		},
+	}
+}
+
+// isModel reports whether a word names a known model.
+func (k *call) isModel(word string) bool {
+	cat := k.g.o.Catalog()
+	m, err := cat.Resolve(word)
+	if err != nil {
+		return false
+	}
+	_, aliased := cat.Aliases[strings.ToLower(word)]
+	_, listed := cat.Lookup(m.Ref())
+	return aliased || listed
+}
+
+// chooseModel is /model.
+func (k *call) chooseModel() (string, error) {
+	switch arg := strings.ToLower(k.args); arg {
+	case "", "status":
+		own := "default"
+		if k.meta.Model != "" {
+			own = "selected for this conversation"
+		}
+		return fmt.Sprintf("Model: %s (%s). /model list shows all models.", k.g.o.Model(k.meta).Ref(), own), nil
+	case "list":
+		return k.listModels(), nil
+	case "default", "reset":
+		k.meta.Model = ""
+	default:
+		m, err := k.pick(k.args)
+		if err != nil {
+			return "", err
+		}
+		k.meta.Model = m.Ref()
+	}
+	ref := k.g.o.Model(k.meta).Ref()
+	k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhasePatched})
+	return "Model: " + ref + ".", k.note(session.KindModel, ref)
+}
+
+// pick returns the model with the name, or with the number in the list.
+func (k *call) pick(s string) (llm.Model, error) {
+	cat := k.g.o.Catalog()
+	if n, err := strconv.Atoi(s); err == nil {
+		if n < 1 || n > len(cat.Models) {
+			return llm.Model{}, refusef("There is no model number %d. /model list shows all models.", n)
+		}
+		s = cat.Models[n-1].Ref()
+	}
+	m, err := cat.Choose(s)
+	if err != nil {
+		return m, refusef("%s. /model list shows all models.", err)
+	}
+	return m, nil
+}
+
+func (k *call) listModels() string {
+	const most = 50
+	cat := k.g.o.Catalog()
+	if len(cat.Models) == 0 {
+		return "No models are known. Use /model <provider/model> to select one."
+	}
+	now := k.g.o.Model(k.meta).Ref()
+	var b strings.Builder
+	b.WriteString("Models:")
+	for i, m := range cat.Models[:min(len(cat.Models), most)] {
+		fmt.Fprintf(&b, "\n%d. %s", i+1, m.Ref())
+		if m.Ref() == now {
+			b.WriteString(" ←")
+		}
+	}
+	if n := len(cat.Models) - most; n > 0 {
+		fmt.Fprintf(&b, "\n\nand %d more", n)
+	}
+	b.WriteString("\n\nUse /model <name or number> to select one.")
+	return b.String()
+}
+
+// levels returns the thinking levels that a model supports.
+func levels(m llm.Model) []string {
+	out := []string{string(llm.Off)}
+	for _, l := range m.Levels {
+		if !slices.Contains(out, string(l)) {
+			out = append(out, string(l))
+		}
+	}
+	return out
+}
+
+// think is /think.
+func (k *call) think() (string, error) {
+	m := k.g.o.Model(k.meta)
+	s := setting{"Thinking", &k.meta.Think, string(k.g.o.Inherit(k.meta).Think), levels(m)}
+	if l, ok := parseLevel(k.args); ok {
+		if !m.Thinks(l) {
+			return "", refusef("%s does not support the thinking level %s. Levels: %s.", m.Ref(), l, strings.Join(s.values, ", "))
+		}
+		k.args = string(l)
+	}
+	before := k.meta.Think
+	reply, err := k.set(s)
+	if err != nil || k.meta.Think == before {
+		return reply, err
+	}
+	return reply, k.note(session.KindThink, cmp.Or(k.meta.Think, s.inherited))
+}
+
+// setting is a setting that a session may override.
+type setting struct {
+	name      string
+	own       *string // the session's value; empty: inherited
+	inherited string
+	values    []string
+}
+
+// set shows a setting or changes it.
+func (k *call) set(s setting) (string, error) {
+	options := " Options: " + strings.Join(s.values, ", ") + ", default."
+	arg := strings.ToLower(k.args)
+	switch {
+	case arg == "":
+		return s.state() + options, nil
+	case arg == "default" || arg == "inherit" || arg == "reset":
+		*s.own = ""
+	case slices.Contains(s.values, arg):
+		*s.own = arg
+	default:
+		return "", refusef("%s has no value %q.%s", s.name, k.args, options)
+	}
+	k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhasePatched})
+	return s.state(), nil
+}
+
+func (s setting) state() string {
+	if *s.own == "" {
+		return fmt.Sprintf("%s: %s (default).", s.name, cmp.Or(s.inherited, "off"))
+	}
+	return fmt.Sprintf("%s: %s.", s.name, *s.own)
+}

@@ -1,0 +1,491 @@
+package inbound
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/usage"
+)
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	t.Run("CMD-01 a directive alone is stored, inside a text it applies to one turn", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/think high", "Thinking: high")
+		if b.meta().Think != "high" {
+			t.Error("the level was not stored")
+		}
+		b.say("hello /think low")
+		b.say("/think low hello again")
+		b.waits("hello ^low", "hello again ^low")
+		if b.meta().Think != "high" {
+			t.Error("a directive inside a text was stored")
+		}
+	})
+	t.Run("CMD-02 a sender without permission gets no answer", func(t *testing.T) {
+		b := newBench(t)
+		for _, in := range []chela.Inbound{dm("1", "friend", "/model plain"), dm("2", "friend", "/approve x deny"), dm("3", "friend", "/config show")} {
+			if err := b.gate.Receive(t.Context(), in); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := b.replies(); len(got) > 0 {
+			t.Errorf("replied %q", got)
+		}
+		b.waits()
+		who := chela.WithPrincipal(t.Context(), chela.Principal{ID: "w", Scopes: []chela.Scope{chela.ScopeWrite}})
+		if _, err := b.gate.Admit(who, b.local("/approve x deny")); chela.CodeOf(err) != chela.CodeForbidden {
+			t.Errorf("a client without the scope: got %v", err)
+		}
+	})
+	t.Run("SE-17 an unknown command is text and changes nothing", func(t *testing.T) {
+		b := newBench(t)
+		if err := b.gate.Receive(t.Context(), dm("1", "friend", "/elevated on hi")); err != nil {
+			t.Error(err)
+		}
+		if got := b.replies(); len(got) > 0 {
+			t.Errorf("replied %q", got)
+		}
+		b.waits("/elevated on hi")
+		if m := b.meta(); m.Think+m.Verbose+m.Usage+m.Model != "" {
+			t.Errorf("the session was changed: %+v", m)
+		}
+	})
+	t.Run("CMD-03 a command does not wait for a run in progress", func(t *testing.T) {
+		b := newBench(t)
+		b.running("r1")
+		b.say("waits")
+		b.replied("/status", "busy, 1 message waiting")
+	})
+	t.Run("CMD-04 a command inside a text", func(t *testing.T) {
+		b := newBench(t)
+		in := b.local("hey /status how are you")
+		for range 2 {
+			if _, err := b.gate.Admit(owner(t), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.waits("hey how are you")
+		if got := b.replies(); len(got) != 1 || !strings.Contains(got[0], "acme/sonnet-5") {
+			t.Errorf("replied %q", got)
+		}
+	})
+	t.Run("CMD-06 queue settings", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/queue collect debounce:2s cap:25 drop:old")
+		b.replied("/queue", "collect debounce:2s cap:25 drop:old (this session)")
+		for _, bad := range []string{"/queue sideways", "/queue cap:0", "/queue steer drop:all", "/queue debounce:x", "/queue size:3"} {
+			b.replied(bad, "")
+		}
+		b.replied("/queue", "collect debounce:2s cap:25 drop:old (this session)")
+		b.replied("/queue default", "collect debounce:0s cap:20 drop:summarize (default)")
+		if b.meta().Queue != (queue.Prefs{}) {
+			t.Error("the setting was not cleared")
+		}
+	})
+	t.Run("CMD-07 everyone who may write can stop the run of a group", func(t *testing.T) {
+		b := newBench(t)
+		if err := b.gate.Receive(t.Context(), group("1", "friend", "/stop")); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.replies(); len(got) != 1 {
+			t.Errorf("replied %q, want one reply without a mention", got)
+		}
+	})
+	t.Run("CMD-10 every command is listed", func(t *testing.T) {
+		b := newBench(t)
+		got := b.replied("/commands")
+		for _, c := range Commands() {
+			if !strings.Contains(got, "\n- "+c.usage()+": "+c.Help) {
+				t.Errorf("/%s is not in the list", c.Name)
+			}
+		}
+	})
+	t.Run("CMD-11 a path is text", func(t *testing.T) {
+		b := newBench(t)
+		b.say("/usr/bin is full")
+		b.say("/unknown thing")
+		b.waits("/usr/bin is full", "/unknown thing")
+	})
+	t.Run("CMD-12 case and colons do not matter", func(t *testing.T) {
+		b := newBench(t)
+		want := b.replied("/whoami", "You are owner.")
+		for _, s := range []string{"/WHOAMI", "/whoami:", "/whoami：", "  /WhoAmI "} {
+			if got := b.replied(s); got != want {
+				t.Errorf("%s: got %q, want %q", s, got, want)
+			}
+		}
+	})
+	t.Run("CMD-13 a command for another bot", func(t *testing.T) {
+		b := newBench(t)
+		for _, text := range []string{"/model@otherbot plain", "/model@chelabot plain"} {
+			if err := b.gate.Receive(t.Context(), group(text, "boss", text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := b.replies(); len(got) != 1 || got[0] != "Model: acme/plain." {
+			t.Errorf("replied %q", got)
+		}
+		if got := b.waiting(groupKey); len(got) > 0 {
+			t.Errorf("%q are waiting", got)
+		}
+	})
+	t.Run("CMD-14 a model and the first message", func(t *testing.T) {
+		b := newBench(t)
+		b.say("old")
+		before := b.meta()
+		r := b.say("/new sonnet fix the tests")
+		m := b.meta()
+		if r.Command || !r.New || r.State != queue.Waiting || m.ID == before.ID || m.Model != "acme/sonnet-5" || m.Title != "fix the tests" {
+			t.Errorf("got %+v, session %+v", r, m)
+		}
+		b.waits("fix the tests") // the old message was cancelled
+		b.say("/new src/main.go is broken")
+		b.waits("src/main.go is broken")
+		if b.meta().Model != "acme/sonnet-5" {
+			t.Error("a path was taken for a model")
+		}
+	})
+	t.Run("a command in an edited message is not executed", func(t *testing.T) {
+		b := newBench(t)
+		for _, text := range []string{"/new", "hello /status"} {
+			in := b.local(text)
+			in.Edited = true
+			if _, err := b.gate.Admit(owner(t), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.waits("hello /status")
+		if got := b.replies(); len(got) > 0 {
+			t.Errorf("replied %q", got)
+		}
+	})
+	t.Run("a command that is delivered again is not repeated", func(t *testing.T) {
+		b := newBench(t)
+		b.say("old")
+		in := b.local("/new")
+		first, err := b.gate.Admit(owner(t), in)
+		id := b.meta().ID
+		again, err2 := b.gate.Admit(owner(t), in)
+		if err != nil || err2 != nil || !first.New || again.New || again.Reply != first.Reply || !again.Command {
+			t.Errorf("got %+v and %+v", first, again)
+		}
+		if b.meta().ID != id {
+			t.Error("another conversation was started")
+		}
+		if got := b.replies(); len(got) != 1 {
+			t.Errorf("replied %q", got)
+		}
+	})
+	t.Run("the answer goes to the address of the command", func(t *testing.T) {
+		b := newBench(t)
+		in := dm("1", "boss", "/commands")
+		for range 3 {
+			if err := b.gate.Receive(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.view(func(r store.Reader) error {
+			rows, err := r.Outbox().Open(0)
+			if len(rows) != 1 || rows[0].Address != in.Address || rows[0].ReplyTo != "1" {
+				t.Errorf("rows %+v", rows)
+			}
+			es, err2 := r.Sessions().Entries(b.meta().ID, 0, 0)
+			if len(es) != 1 || es[0].Kind != session.KindCommand || !strings.HasPrefix(es[0].Text, "/commands\n") {
+				t.Errorf("entries %+v", es)
+			}
+			if len(session.Compile(es)) != 0 {
+				t.Error("a command is sent to the model")
+			}
+			if err == nil {
+				err = err2
+			}
+			return err
+		})
+	})
+}
+
+func TestSession(t *testing.T) {
+	t.Parallel()
+	t.Run("SESS-05 /new starts another transcript, retains the old one and the settings, and clears the counters", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/model plain", "acme/plain")
+		b.replied("/usage tokens")
+		b.update(func(tx store.Tx) error {
+			m := b0(tx)
+			m.Tokens, m.Context, m.NanoUSD, m.Calls, m.Priced = llm.Usage{Input: 5}, 5, 7, 1, true
+			e := &session.Entry{
+				ID: "e1", Kind: session.KindMessage, Time: time.Now(), Usage: &m.Tokens, NanoUSD: 7,
+				Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("hi")}},
+			}
+			if err := tx.Sessions().Append(m.ID, e); err != nil {
+				return err
+			}
+			return tx.Sessions().Put(m)
+		})
+		before := b.meta()
+		b.replied("/new", "acme/plain", "/new undo")
+		m := b.meta()
+		if m.ID == before.ID || m.Previous != before.ID || m.Tokens != (llm.Usage{}) || m.Context+m.NanoUSD+m.Calls != 0 {
+			t.Errorf("got %+v", m)
+		}
+		if m.Model != "acme/plain" || m.Usage != "tokens" {
+			t.Errorf("settings are lost: %+v", m)
+		}
+		b.view(func(r store.Reader) error {
+			past, err := r.Sessions().Past(mainKey)
+			if len(past) != 1 || past[0].ID != before.ID || past[0].Reason != "new" {
+				t.Errorf("past %+v", past)
+			}
+			return err
+		})
+		b.replied("/new undo", "restored")
+		if m := b.meta(); m.ID != before.ID || m.Tokens != before.Tokens || m.NanoUSD != 7 || m.Calls != 1 || !m.Priced || m.Context != 5 {
+			t.Errorf("undo: got %+v, want %+v", m, before)
+		}
+		b.replied("/new undo", "restored")
+		if b.meta().ID != m.ID {
+			t.Errorf("undo of undo: got %s, want %s", b.meta().ID, m.ID)
+		}
+	})
+	t.Run("undo without a previous conversation changes nothing", func(t *testing.T) {
+		b := newBench(t)
+		b.running("r1")
+		b.say("waits")
+		b.replied("/new undo", "no previous conversation")
+		b.waits("waits")
+		if len(b.ended) > 0 {
+			t.Errorf("stopped %v", b.ended)
+		}
+	})
+	t.Run("/stop cancels waiting messages and stops the run", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/stop", "No run is in progress.")
+		b.running("r1")
+		b.say("a")
+		b.say("b")
+		b.replied("/stop", "Stopped the run in progress and 2 waiting messages.")
+		b.waits()
+		if len(b.ended) != 1 || b.ended[0] != "r1" {
+			t.Errorf("stopped %v", b.ended)
+		}
+		b.replied("stop", "Stopped the run in progress.")
+	})
+	t.Run("/new stops the run and enqueues its own message", func(t *testing.T) {
+		b := newBench(t)
+		b.running("r1")
+		b.say("a")
+		b.say("/new begin here")
+		b.waits("begin here")
+		if len(b.ended) != 1 || b.ended[0] != "r1" {
+			t.Errorf("stopped %v", b.ended)
+		}
+	})
+	t.Run("STEER-03 /steer in an idle session starts a run", func(t *testing.T) {
+		b := newBench(t)
+		r := b.say("/steer x")
+		if r.Command || !r.New {
+			t.Errorf("got %+v", r)
+		}
+		b.waits("x =steer")
+		b.view(func(r store.Reader) error {
+			items, err := r.Queue().Waiting(mainKey)
+			if d := queue.Plan(queue.Policy{}, nil, items, time.Now()); len(d.Start) != 1 {
+				t.Errorf("got %+v", d)
+			}
+			return err
+		})
+		b.say("/tell: y z")
+		b.waits("x =steer", "y z =steer")
+		b.replied("/steer", "Usage: /steer")
+	})
+	t.Run("attachments belong to the message after a command", func(t *testing.T) {
+		b := newBench(t)
+		for text, want := range map[string]string{"/new what is this": "what is this", "/new": "", "/steer look": "look =steer", "/status": "/status"} {
+			b.replied("/new")
+			in := b.local(text)
+			in.Media = []chela.Media{{Type: "image/png", Data: []byte("x")}}
+			if r, err := b.gate.Admit(owner(t), in); err != nil || r.Command {
+				t.Errorf("%s: got %+v, %v", text, r, err)
+			}
+			b.waits(want)
+			b.view(func(r store.Reader) error {
+				items, err := r.Queue().Waiting(mainKey)
+				if len(items) == 1 && len(items[0].Inbound.Media) != 1 {
+					t.Errorf("%s: the attachment is lost", text)
+				}
+				return err
+			})
+		}
+	})
+	t.Run("directives in the message after a command", func(t *testing.T) {
+		b := newBench(t)
+		b.say("/new fix /think high the tests /status")
+		b.waits("fix the tests ^high")
+		if got := b.replies(); len(got) != 1 || !strings.HasPrefix(got[0], "Chela 1.2.3") {
+			t.Errorf("replied %q", got)
+		}
+	})
+	t.Run("the word stop is text if no run is in progress", func(t *testing.T) {
+		b := newBench(t)
+		b.say("stop")
+		b.waits("stop")
+	})
+	t.Run("name", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/name", "has no name")
+		b.replied("/name  The  tests", "Named The tests.")
+		b.replied("/name", "is named The tests")
+		b.replied("/name "+strings.Repeat("x", 200), "at most")
+		if b.meta().Label != "The tests" {
+			t.Errorf("got %q", b.meta().Label)
+		}
+	})
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	t.Run("model by name, number, alias; default", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/model", "acme/sonnet-5 (default)")
+		b.replied("/model list", "1. acme/sonnet-5 ←", "2. acme/plain")
+		b.replied("/model 2", "Model: acme/plain.")
+		b.replied("/model SONNET", "Model: acme/sonnet-5.")
+		b.replied("/model 7", "no model number 7")
+		b.replied("/model plainn", "is unknown", "acme/plain")
+		if b.meta().Model != "acme/sonnet-5" {
+			t.Errorf("got %q", b.meta().Model)
+		}
+		b.replied("/model default", "acme/sonnet-5")
+		if b.meta().Model != "" {
+			t.Error("the setting was not cleared")
+		}
+	})
+	t.Run("THINK-02 a model without thinking", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/model plain")
+		b.replied("/think high", "acme/plain does not support the thinking level high", "Levels: off.")
+		if b.meta().Think != "" {
+			t.Error("the level was stored")
+		}
+		b.replied("/think off", "off")
+		b.replied("/model sonnet")
+		b.replied("/think xhigh", "Levels: off, low, high.")
+		b.replied("/think loud", "Options: off, low, high, default.")
+	})
+	t.Run("THINK-04 default shows the inherited level", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/think high", "high")
+		b.replied("/think default", "Thinking: low (default).")
+		b.replied("/think", "low (default)", "Options: off, low, high, default.")
+	})
+	t.Run("verbose and usage", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/verbose", "off (default)")
+		b.replied("/v FULL", "Verbose: full.")
+		b.replied("/verbose loud", "no value \"loud\"", "off, on, full")
+		b.replied("/usage", "full (default)")
+		b.replied("/usage off", "Usage line: off.") // USAGE-04: the session's setting takes precedence
+		if m := b.meta(); m.Verbose != "full" || m.Usage != "off" {
+			t.Errorf("got %+v", m)
+		}
+	})
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	t.Run("status", func(t *testing.T) {
+		b := newBench(t)
+		got := b.replied("/status", "Chela 1.2.3, up ", "Model: acme/sonnet-5", "Context: 0 of 200k (0%)",
+			"Thinking: low · verbose: off · usage: full", "Queue: collect, idle, 0 messages waiting", "Session: agent:main:main")
+		if strings.Contains(got, "$") {
+			t.Errorf("USAGE-03: a dollar sign without a price: %q", got)
+		}
+		b.update(func(tx store.Tx) error {
+			m := b0(tx)
+			m.Tokens, m.Context, m.NanoUSD, m.Calls, m.Priced = llm.Usage{Input: 1000, Output: 100}, 50_000, 4_500_000, 1, true
+			return tx.Sessions().Put(m)
+		})
+		b.replied("/status", "Context: 50k of 200k (25%)", "Tokens: in 1k · out 100 · $0.0045") // USAGE-05
+	})
+	t.Run("USAGE-02 cost", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/usage cost", "No usage")
+		now := time.Now()
+		add := func(model string, at time.Time, priced bool) {
+			b.update(func(tx store.Tx) error {
+				row := usage.Row{
+					Run: "r", Session: mainKey, Provider: "acme", Model: model, Time: at,
+					Tokens: llm.Usage{Input: 1000, Output: 100}, Priced: priced,
+				}
+				if priced {
+					row.NanoUSD = 4_500_000
+				}
+				return tx.Usage().Add(row)
+			})
+		}
+		add("sonnet-5", now, true)
+		add("sonnet-5", now.AddDate(0, 0, -3), true)
+		b.replied("/usage cost", "Today: 1 call, in 1k · out 100 · $0.0045", "7 days: 2 calls, in 2k · out 200 · $0.0090",
+			"acme/sonnet-5: 2 calls")
+		add("free", now, false)
+		got := b.replied("/usage cost", "acme/free: 1 call, in 1k · out 100", "$0.0090 and 1 call without a known price")
+		for line := range strings.Lines(got) {
+			if strings.HasPrefix(line, "acme/free") && strings.Contains(line, "$") {
+				t.Errorf("USAGE-03: %q", line)
+			}
+		}
+	})
+	t.Run("approve", func(t *testing.T) {
+		b := newBench(t)
+		b.replied("/approve deny", "Approvals are not enabled")
+		var asked []string
+		b.o.Decide = func(ctx context.Context, id, d string) (approval.Request, error) {
+			asked = append(asked, id+" "+d+" "+chela.PrincipalFrom(ctx).ID)
+			var r approval.Request
+			err := b.db.Update(ctx, store.Synced, func(tx store.Tx) (err error) {
+				r, err = approval.Resolve(tx.Approvals(), chela.PrincipalFrom(ctx), id, d, time.Now())
+				return err
+			})
+			return r, err
+		}
+		b.gate = New(b.o)
+		b.replied("/approve", "Usage: /approve")
+		b.replied("/approve deny", "No approval is pending")
+		for _, id := range []string{"a1", "a2"} {
+			b.update(func(tx store.Tx) error {
+				return tx.Approvals().Put(approval.Request{
+					ID: id, Session: mainKey, Text: "rm -rf build", Created: time.Now(), Expires: time.Now().Add(time.Hour),
+				})
+			})
+		}
+		b.replied("/approve yes", "Several approvals are pending: a1, a2")
+		b.replied("/approve a yes", "Several approvals are pending: a1, a2")
+		b.replied("/approve a1 yes please", "Usage: /approve")
+		in := b.local("/approve a1 allow-once")
+		for range 2 {
+			r, err := b.gate.Admit(owner(t), in)
+			if err != nil || r.Reply != "Allowed (allow-once):\n```\nrm -rf build\n```" {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		}
+		if len(asked) != 1 || asked[0] != "a1 allow-once owner" {
+			t.Errorf("decided %q", asked)
+		}
+		b.replied("/approve a1 deny", "owner decided allow-once")
+		b.update(func(tx store.Tx) error {
+			return tx.Approvals().Put(approval.Request{ID: "b77", Session: "agent:main:other", Text: "make tea", Expires: time.Now().Add(time.Hour)})
+		})
+		b.replied("/approve b7 deny", "Denied:\n```\nmake tea\n```") // of another session, by a prefix of its id
+		b.replied("/approve b1 yes", "not found")
+		b.replied("/approve no", "Denied:\n```\nrm -rf build\n```")
+	})
+}

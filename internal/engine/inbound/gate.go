@@ -1,0 +1,385 @@
+package inbound
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+// Limits of a message.
+const (
+	MaxText  = 1 << 20  // bytes
+	MaxMedia = 16       // attachments
+	MaxBytes = 20 << 20 // bytes of all attachments
+	maxID    = 256      // bytes of an id or of a part of an address
+)
+
+// Receipt is the outcome of admitting a message.
+type Receipt struct {
+	Run     chela.RunID // of the run that the message starts, if it starts one
+	Session chela.SessionKey
+	New     bool        // false: the message was accepted before
+	State   queue.State // of the queue item; empty: the message was ignored
+	Command bool        // the message is a command
+	Reply   string      // answer to a command
+}
+
+// Receive admits a message of a channel on behalf of its sender. A message that is
+// refused is dropped silently, so that the channel continues. An error means that
+// the channel must deliver the message again.
+func (g *Gate) Receive(ctx context.Context, in chela.Inbound) error {
+	a := in.Address
+	if a.Local() || in.Sender.ID == "" {
+		g.o.Log.Warn("message without a sender dropped", "channel", a.Channel, "account", a.Account)
+		return nil
+	}
+	in.Session = ""
+	ctx = chela.WithPrincipal(ctx, chela.Principal{
+		ID:         chela.ChannelSender{Channel: a.Channel, Account: a.Account, ID: in.Sender.ID}.String(),
+		Credential: "channel",
+	})
+	_, err := g.Admit(ctx, in)
+	switch chela.CodeOf(err) {
+	case chela.CodeForbidden, chela.CodeInvalid:
+		g.o.Log.Info("message refused", "channel", a.Channel, "account", a.Account, "sender", in.Sender.ID, "err", err)
+		return nil
+	}
+	return err
+}
+
+// Admit accepts a message of the principal of ctx. If it returns no error, the
+// message is on disk and will be answered.
+func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
+	who := chela.PrincipalFrom(ctx)
+	if who.ID == "" {
+		return Receipt{}, chela.Errorf(chela.CodeForbidden, "message without a principal")
+	}
+	if err := check(in); err != nil {
+		return Receipt{}, err
+	}
+	who, err := g.o.Access(who, in)
+	if err != nil {
+		return Receipt{}, err
+	}
+	key, err := g.session(who, in)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if in.Time.IsZero() {
+		in.Time = time.Now()
+	}
+	if in.ID == "" {
+		in.ID = uuid.NewString()
+	}
+	k := call{g: g, who: who, key: key, in: in}
+	if c, w, is := g.command(key, in); is != text {
+		k.args = w.args
+		return g.handleCommand(ctx, c, k, is)
+	}
+	if !g.addressed(in) {
+		return Receipt{Session: key}, nil
+	}
+	return g.enqueue(ctx, k)
+}
+
+// handleCommand executes a command, unless it is addressed to another bot, edited,
+// or not allowed for the sender.
+func (g *Gate) handleCommand(ctx context.Context, c Command, k call, is kind) (Receipt, error) {
+	switch {
+	case is == foreign || k.in.Edited:
+		return Receipt{Session: k.key}, nil
+	case c.allowed(k.who):
+		return g.execute(ctx, c, k)
+	case k.in.Address.Local():
+		return Receipt{}, chela.Errorf(chela.CodeForbidden, "/%s needs the scope %s", c.Name, c.Scope)
+	}
+	return Receipt{Session: k.key}, nil // do not reveal commands to strangers
+}
+
+// check rejects a message that is too large or malformed.
+func check(in chela.Inbound) error {
+	if len(in.Text) > MaxText {
+		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of text, at most %d", len(in.Text), MaxText)
+	}
+	if len(in.Media) > MaxMedia {
+		return chela.Errorf(chela.CodeInvalid, "message: %d attachments, at most %d", len(in.Media), MaxMedia)
+	}
+	n := 0
+	for _, m := range in.Media {
+		n += len(m.Data)
+	}
+	if n > MaxBytes {
+		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of attachments, at most %d", n, MaxBytes)
+	}
+	if strings.TrimSpace(in.Text) == "" && len(in.Media) == 0 {
+		return chela.Errorf(chela.CodeInvalid, "message: neither text nor attachment")
+	}
+	a := in.Address
+	for _, s := range [...]string{in.ID, a.Channel, string(a.Account), a.Peer.ID, a.Thread, in.Sender.ID, in.ReplyTo} {
+		if len(s) > maxID || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return chela.Errorf(chela.CodeInvalid, "message: an id has more than %d bytes or contains control characters", maxID)
+		}
+	}
+	return nil
+}
+
+// session returns the session that the message belongs to.
+func (g *Gate) session(who chela.Principal, in chela.Inbound) (chela.SessionKey, error) {
+	r := g.o.Route(in.Address)
+	if in.Session == "" {
+		return r.Session, nil
+	}
+	if !who.May(chela.ScopeWrite) {
+		return "", chela.Errorf(chela.CodeForbidden, "%s may not select a session", who.ID)
+	}
+	key, err := chela.ParseSessionKey(string(in.Session), r.Agent)
+	if err != nil {
+		return "", chela.Errorf(chela.CodeInvalid, "%w", err)
+	}
+	return key, nil
+}
+
+// addressed reports whether the message is addressed to the agent.
+func (g *Gate) addressed(in chela.Inbound) bool {
+	a := in.Address
+	group := !a.Local() && (a.Peer.Kind == chela.Group || a.Peer.Kind == chela.Room)
+	return !group || in.Mentioned || g.o.Always(a)
+}
+
+// dedupeKey returns the key under which the message is accepted once. Ids of
+// platforms are unique within a chat only, and clients choose their own, so the key
+// contains the whole address and the principal. No part contains a control
+// character (see check), so that different messages have different keys.
+func dedupeKey(who chela.Principal, key chela.SessionKey, in chela.Inbound) string {
+	a := in.Address
+	if a.Local() {
+		return strings.Join([]string{"local", string(key), who.ID, in.ID}, "\x1f")
+	}
+	return strings.Join([]string{
+		string(key.Agent()), a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread, who.ID, in.ID,
+	}, "\x1f")
+}
+
+// item returns the queue item of the message.
+func (g *Gate) item(who chela.Principal, key chela.SessionKey, in chela.Inbound, now time.Time) queue.Item {
+	it := queue.Item{
+		ID: in.ID, Key: dedupeKey(who, key, in), Session: key, Kind: queue.Message,
+		Origin:    chela.Origin{Kind: chela.OriginPerson, ID: cmp.Or(in.Sender.ID, who.ID)},
+		Principal: who, Inbound: in, State: queue.Waiting, Created: now,
+	}
+	it.Overrides.Think, it.Inbound.Think = in.Think, ""
+	if !in.Address.Local() {
+		it.ID = uuid.NewString() // ids of platforms are unique within a chat only
+		it.Origin.Address = in.Address
+	}
+	return it
+}
+
+// storeMedia stores the attachments, before the row that refers to them. If an
+// attachment is not accepted, a client gets an error. A message of a channel is
+// accepted without it and says so.
+func (g *Gate) storeMedia(in *chela.Inbound) error {
+	if g.o.StoreMedia == nil || len(in.Media) == 0 {
+		return nil
+	}
+	in.Media = slices.Clone(in.Media)
+	for i, m := range in.Media {
+		stored, err := g.o.StoreMedia(m)
+		switch {
+		case err == nil:
+			in.Media[i] = stored
+		case chela.CodeOf(err) != chela.CodeInvalid || in.Address.Local():
+			return err
+		default:
+			in.Media[i] = chela.Media{Name: m.Name, Type: m.Type, Bytes: len(m.Data), Lost: err.Error()}
+		}
+	}
+	return nil
+}
+
+// enqueue commits the message as a queue item, and executes the commands inside
+// its text.
+func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
+	if err := g.storeMedia(&k.in); err != nil {
+		return Receipt{}, err
+	}
+	var inside []string
+	if !k.in.Edited {
+		inside = g.takeDirectives(&k)
+	}
+	it := g.item(k.who, k.key, k.in, time.Now())
+	reserved := g.o.Reserve(k.key)
+	if reserved != nil {
+		it.State, it.Run = queue.Taken, chela.RunID(it.ID)
+	}
+	var rec Receipt
+	var done call
+	var created bool
+	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		done = k
+		done.tx, done.now = tx, it.Created
+		var err error
+		rec, created, err = done.put(it)
+		if err != nil || !rec.New {
+			return err
+		}
+		if err := done.shortcuts(it.ID, inside); err != nil {
+			return err
+		}
+		return done.begin(reserved, it)
+	})
+	if reserved != nil {
+		defer reserved.Release(err == nil && done.begun) // runs after the events below are published
+	}
+	if err != nil {
+		return Receipt{}, fmt.Errorf("accept message: %w", err)
+	}
+	if created {
+		g.o.Bus.Publish(chela.Event{Session: k.key, Stream: chela.StreamSession, Phase: chela.PhaseCreated})
+	}
+	for _, e := range done.events {
+		g.o.Bus.Publish(e)
+	}
+	if rec.New && g.o.Live(k.key) {
+		g.o.Bus.Publish(chela.Event{Run: rec.Run, Session: k.key, Stream: chela.StreamSession, Phase: chela.PhaseQueued})
+	}
+	return rec, nil
+}
+
+// begin starts a run for the message with the reservation, or wakes the session.
+func (k *call) begin(reserved Reservation, it queue.Item) error {
+	if reserved != nil {
+		var err error
+		if k.begun, err = reserved.Begin(k.tx, k.meta, it); k.begun || err != nil {
+			return err
+		}
+		it.Run = ""
+		if err := k.tx.Queue().Set(queue.Waiting, it); err != nil {
+			return err
+		}
+	}
+	k.tx.Wake(store.Topic{Kind: store.TopicQueue, Session: k.key})
+	return nil
+}
+
+// takeDirectives removes directives from the message and applies them to it. It
+// returns the commands to be executed with the message.
+func (g *Gate) takeDirectives(k *call) []string {
+	d := parseDirectives(k.in.Text, func(name string) bool {
+		c, ok := g.names[name]
+		return ok && c.inline && c.allowed(k.who)
+	})
+	if d.text == "" {
+		return nil
+	}
+	k.in.Text = d.text
+	k.in.Think = cmp.Or(k.in.Think, string(d.think))
+	k.in.Mode = cmp.Or(k.in.Mode, string(d.mode))
+	return d.names
+}
+
+// put stores the item with its session. created reports whether the session is
+// new.
+func (k *call) put(it queue.Item) (rec Receipt, created bool, err error) {
+	r, err := k.tx.Queue().Put(it)
+	if chela.CodeOf(err) == chela.CodeConflict { // the id of a run is unique
+		err = chela.Errorf(chela.CodeInvalid, "message id %s: already used", it.ID)
+	}
+	if err != nil {
+		return rec, false, err
+	}
+	rec = receipt(r)
+	if !r.New {
+		return rec, false, nil
+	}
+	if err := session.CheckSeen(k.tx.Sessions(), it.Session, it.Inbound.Seen); err != nil {
+		return rec, false, err
+	}
+	k.meta, created, err = k.g.open(k.tx, it.Session, k.now)
+	if err != nil {
+		return rec, created, err
+	}
+	k.meta.Updated, k.meta.Active = k.now, k.now
+	if !it.Inbound.Address.Local() {
+		k.meta.Address = it.Inbound.Address
+	}
+	if k.meta.Title == "" {
+		k.meta.Title = title(it.Inbound.Text)
+	}
+	return rec, created, k.tx.Sessions().Put(k.meta)
+}
+
+// unused rejects an item whose id belongs to another message, because the id of a
+// run is unique.
+func unused(tx store.Tx, it queue.Item) error {
+	if old, err := tx.Queue().Get(it.ID); err == nil && old.Key != it.Key {
+		return chela.Errorf(chela.CodeInvalid, "message id %s: already used", it.ID)
+	}
+	return nil
+}
+
+func receipt(r queue.Receipt) Receipt {
+	rec := Receipt{Run: chela.RunID(r.Item.ID), Session: r.Item.Session, New: r.New, State: r.Item.State}
+	if r.Item.Kind == queue.Command {
+		rec.Command, rec.Reply = true, r.Item.Note
+	}
+	return rec
+}
+
+// open returns the session of a message. It creates a session that does not exist,
+// and resets one that has expired unless a run of it is active.
+func (g *Gate) open(tx store.Tx, key chela.SessionKey, now time.Time) (m session.Meta, created bool, err error) {
+	m, err = tx.Sessions().Get(key)
+	if errors.Is(err, chela.ErrNotFound) {
+		return session.Meta{
+			Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now,
+		}, true, nil
+	}
+	if err != nil || g.o.Reset == nil {
+		return m, false, err
+	}
+	reason := session.Expired(g.o.Reset(m), m, now)
+	if reason == "" {
+		return m, false, nil
+	}
+	active, err := tx.Runs().Active(key)
+	if err != nil || len(active) > 0 {
+		return m, false, err
+	}
+	m, err = session.Reset(tx.Sessions(), key, reason, now)
+	return m, false, err
+}
+
+// title returns the first words of a message.
+func title(text string) string {
+	const most = 60
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	words := strings.Fields(line)
+	var b strings.Builder
+	n := 0
+	for _, w := range words {
+		size := len([]rune(w))
+		if n > 0 && n+1+size > most {
+			return b.String() + "…"
+		}
+		if n > 0 {
+			b.WriteByte(' ')
+			n++
+		}
+		b.WriteString(w)
+		n += size
+	}
+	return humanize.Truncate(b.String(), most)
+}

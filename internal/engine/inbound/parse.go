@@ -1,0 +1,188 @@
+package inbound
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
+)
+
+// commandLine is a parsed slash command.
+type commandLine struct {
+	name string // lower case, without the slash
+	bot  string // of "/name@bot"
+	args string // the rest, trimmed
+}
+
+// parse parses a command at the beginning of s: "/name args", "/name: args",
+// "/name@bot args". It does not check whether a command with the name exists. A
+// path such as "/usr/bin" is not a command.
+func parse(s string) (commandLine, bool) {
+	s, ok := strings.CutPrefix(strings.TrimSpace(s), "/")
+	if !ok {
+		return commandLine{}, false
+	}
+	n := wordLen(s)
+	if n == 0 || !isLetter(s[0]) {
+		return commandLine{}, false
+	}
+	w := commandLine{name: strings.ToLower(s[:n])}
+	s = s[n:]
+	if rest, ok := strings.CutPrefix(s, "@"); ok {
+		if n = wordLen(rest); n == 0 {
+			return commandLine{}, false
+		}
+		w.bot, s = rest[:n], rest[n:]
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	switch {
+	case s == "" || unicode.IsSpace(r):
+	case r == ':' || r == '：':
+		s = s[size:]
+	default:
+		return commandLine{}, false
+	}
+	w.args = strings.TrimSpace(s)
+	return w, true
+}
+
+// wordLen returns the length of the name at the beginning of s.
+func wordLen(s string) int {
+	for i := range len(s) {
+		if !(isLetter(s[i]) || s[i] >= '0' && s[i] <= '9' || s[i] == '_' || s[i] == '-') {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// directives are the settings and commands inside a message.
+type directives struct {
+	text  string // the message without them
+	think llm.Level
+	mode  queue.Mode
+	names []string // commands to be executed with the message
+}
+
+// parseDirectives removes directives from a text: "/think low" and "/queue steer"
+// with a valid value, and commands for which inline reports true. A directive
+// without a valid value remains in the text.
+func parseDirectives(text string, inline func(name string) bool) directives {
+	d := directives{text: text}
+	if !strings.Contains(text, "/") {
+		return d
+	}
+	var out strings.Builder
+	rest, found := text, false
+	for rest != "" {
+		i := slash(rest, out.Len() == 0)
+		if i < 0 {
+			break
+		}
+		out.WriteString(rest[:i])
+		rest = rest[i:]
+		n := d.take(rest, inline)
+		if n == 0 {
+			out.WriteByte('/')
+			rest = rest[1:]
+			continue
+		}
+		found = true
+		rest = strings.TrimLeft(rest[n:], " \t")
+	}
+	if !found {
+		return d
+	}
+	out.WriteString(rest)
+	d.text = strings.TrimSpace(out.String())
+	return d
+}
+
+// slash returns the position of the next slash at the beginning of a word, or -1.
+// start says that s begins a word.
+func slash(s string, start bool) int {
+	for i := range len(s) {
+		if s[i] != '/' {
+			continue
+		}
+		if i == 0 && start || i > 0 && strings.ContainsRune(" \t\n", rune(s[i-1])) {
+			return i
+		}
+	}
+	return -1
+}
+
+// take parses the directive at the beginning of s and returns its length; 0: there
+// is none.
+func (d *directives) take(s string, inline func(string) bool) int {
+	n := 1 + wordLen(s[1:])
+	name, after := strings.ToLower(s[1:n]), s[n:]
+	if inline(name) {
+		if end := len(after) - len(strings.TrimLeft(after, ":：")); ends(after[end:]) {
+			d.names = append(d.names, name)
+			return n + end
+		}
+		return 0
+	}
+	gap := len(after) - len(strings.TrimLeft(after, ":： \t"))
+	if gap == 0 {
+		return 0
+	}
+	size := wordLen(after[gap:])
+	value := after[gap : gap+size]
+	if !ends(after[gap+size:]) {
+		return 0
+	}
+	switch name {
+	case "think", "thinking", "t":
+		level, ok := parseLevel(value)
+		if !ok {
+			return 0
+		}
+		d.think = level
+	case "queue":
+		mode, ok := queue.ParseMode(value)
+		if !ok {
+			return 0
+		}
+		d.mode = mode
+	default:
+		return 0
+	}
+	return n + gap + size
+}
+
+// ends reports whether s starts with the end of a word.
+func ends(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return s == "" || unicode.IsSpace(r)
+}
+
+// parseLevel returns the thinking level with the name s.
+func parseLevel(s string) (llm.Level, bool) {
+	s = strings.Join(strings.Fields(strings.ToLower(s)), " ")
+	for _, l := range llm.Levels {
+		if s == string(l) {
+			return l, true
+		}
+	}
+	switch s {
+	case "none", "no":
+		return llm.Off, true
+	case "min", "think":
+		return llm.Minimal, true
+	case "on", "think hard":
+		return llm.Low, true
+	case "med", "mid", "think harder":
+		return llm.Medium, true
+	case "highest", "ultrathink", "ultra":
+		return llm.High, true
+	case "x-high", "x_high", "extra-high":
+		return llm.XHigh, true
+	}
+	return "", false
+}

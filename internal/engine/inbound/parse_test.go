@@ -1,0 +1,133 @@
+package inbound
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in   string
+		want commandLine
+		ok   bool
+	}{
+		{"/status", commandLine{name: "status"}, true},
+		{"see /STATUS", commandLine{}, false},
+		{"/STATUS", commandLine{name: "status"}, true},
+		{"/status:", commandLine{name: "status"}, true},
+		{"/status：", commandLine{name: "status"}, true},
+		{"  /think:high ", commandLine{name: "think", args: "high"}, true},
+		{"/think： high", commandLine{name: "think", args: "high"}, true},
+		{"/new fix\nthe tests", commandLine{name: "new", args: "fix\nthe tests"}, true},
+		{"/model@otherbot x", commandLine{name: "model", bot: "otherbot", args: "x"}, true},
+		{"/x-y_1 z", commandLine{name: "x-y_1", args: "z"}, true},
+		{"/usr/bin is full", commandLine{}, false},
+		{"/", commandLine{}, false},
+		{"//x", commandLine{}, false},
+		{"/1", commandLine{}, false},
+		{"/status?", commandLine{}, false},
+		{"/status@", commandLine{}, false},
+		{"status", commandLine{}, false},
+		{"/статус", commandLine{}, false},
+	} {
+		got, ok := parse(c.in)
+		if got != c.want && ok || ok != c.ok {
+			t.Errorf("parse(%q) = %+v, %v, want %+v, %v", c.in, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestParseDirectives(t *testing.T) {
+	t.Parallel()
+	inline := func(name string) bool { return name == "status" || name == "help" }
+	for _, c := range []struct {
+		in, text string
+		think    llm.Level
+		mode     queue.Mode
+		names    string
+	}{
+		{"hello /think low", "hello", llm.Low, "", ""},
+		{"hello /t: high there", "hello there", llm.High, "", ""},
+		{"/think low\nhello", "hello", llm.Low, "", ""},
+		{"no /queue steer really", "no really", "", queue.Steer, ""},
+		{"hey /status how are you", "hey how are you", "", "", "status"},
+		{"hey /STATUS: and /help", "hey and", "", "", "status help"},
+		{"/think about it", "/think about it", "", "", ""},
+		{"what is `/think low`?", "what is `/think low`?", "", "", ""},
+		{"see /usr/bin and a/status", "see /usr/bin and a/status", "", "", ""},
+		{"/status/x", "/status/x", "", "", ""},
+		{"/think low/x", "/think low/x", "", "", ""},
+		{"1 / 2 /thinks low", "1 / 2 /thinks low", "", "", ""},
+		{"two  spaces\n\nstay", "two  spaces\n\nstay", "", "", ""},
+		{"", "", "", "", ""},
+	} {
+		got := parseDirectives(c.in, inline)
+		if got.text != c.text || got.think != c.think || got.mode != c.mode || strings.Join(got.names, " ") != c.names {
+			t.Errorf("parseDirectives(%q) = %+v", c.in, got)
+		}
+	}
+}
+
+func TestParseLevel(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]llm.Level{
+		"HIGH": llm.High, "x-high": llm.XHigh, "highest": llm.High, "think  hard": llm.Low, "ultrathink": llm.High,
+		"off": llm.Off, "max": llm.Max, "loud": "", "": "",
+	} {
+		if got, ok := parseLevel(in); got != want || ok != (want != "") {
+			t.Errorf("parseLevel(%q) = %q, %v", in, got, ok)
+		}
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	for _, c := range Commands() {
+		for _, n := range append([]string{c.Name}, c.Aliases...) {
+			if w, ok := parse("/" + n); !ok || w.name != n || len(n) > 32 {
+				t.Errorf("/%s cannot be parsed", n)
+			}
+		}
+		if c.Help == "" || c.Group == "" || (c.run == nil) == (c.before == nil) {
+			t.Errorf("/%s is incomplete: %+v", c.Name, c)
+		}
+	}
+	if diff := cmp.Diff(byName()["tell"].Name, "steer"); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func FuzzCommand(f *testing.F) {
+	for _, s := range []string{
+		"/think low hello", "hey /status: /help x", "/new@bot：x", "/queue steer /t high\n/", "/usr/bin", " / \xff/t: low",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		w, ok := parse(s)
+		if ok && (w.name == "" || w.name != strings.ToLower(w.name) || strings.TrimSpace(w.args) != w.args || !strings.Contains(s, w.args)) {
+			t.Errorf("parse(%q) = %+v", s, w)
+		}
+		d := parseDirectives(s, func(n string) bool { return n == "status" })
+		if d.think == "" && d.mode == "" && len(d.names) == 0 && d.text != s {
+			t.Errorf("parseDirectives(%q) found nothing but returned %q", s, d.text)
+		}
+		if len(d.text) > len(s) {
+			t.Errorf("parseDirectives(%q) = %q", s, d.text)
+		}
+		left, all := strings.Fields(d.text), strings.Fields(s)
+		for _, word := range left { // no word is new
+			if !slices.Contains(all, word) {
+				t.Errorf("parseDirectives(%q) added the word %q", s, word)
+			}
+		}
+		_, _ = parseLevel(s)
+	})
+}

@@ -1,0 +1,119 @@
+package invoke
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+// record passes the outcome of a call to the ledger and the log: the principal,
+// the tool, what decided, and how it ended. Arguments are shortened and secrets
+// in them are masked.
+func (k *call) record(ctx context.Context, res tool.Result, err error) {
+	x, s := k.v.x, &k.v.s
+	suspended := errors.Is(err, tool.ErrSuspended)
+	logs := x.log.Enabled(ctx, slog.LevelInfo)
+	if !logs && (s.Ledger == nil || suspended) {
+		return
+	}
+	o := session.Outcome{
+		Who: s.Principal.ID, Ran: x.shortArgs(k.args), Decision: k.decision, Rule: k.rule, Result: "ok", Took: time.Since(k.started),
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		o.Result = "aborted"
+	case suspended:
+		o.Result = "suspended"
+	case k.decision == "stopped", err != nil && !errors.Is(err, tool.ErrStop):
+		o.Result = "stopped"
+	case res.IsError:
+		o.Result = "error"
+	}
+	if s.Ledger != nil && !suspended {
+		s.Ledger.Ended(k.wire, o)
+	}
+	attrs := []slog.Attr{
+		slog.String("principal", o.Who), slog.String("agent", string(s.Agent)),
+		slog.String("session", string(s.Session)), slog.String("run", string(s.Run)),
+		slog.String("tool", k.name()), slog.String("args", o.Ran),
+		slog.String("decision", o.Decision), slog.String("rule", o.Rule),
+		slog.String("outcome", o.Result), slog.Duration("took", o.Took),
+	}
+	if res.IsError {
+		attrs = append(attrs, slog.String("error", humanize.TruncateBytes(errorText(res), maxErrorText)))
+	}
+	x.log.LogAttrs(ctx, slog.LevelInfo, "tool call", attrs...)
+}
+
+// shortArgs returns arguments for the record. Known secrets are removed before
+// anything is truncated, because a truncated secret would not be recognized.
+func (x *Executor) shortArgs(args json.RawMessage) string {
+	return masked(json.RawMessage(x.redact(string(args))))
+}
+
+// secretWords are parts of the names of arguments whose values are not logged.
+var secretWords = [...]string{"key", "token", "secret", "password", "passwd", "auth", "credential", "cookie"}
+
+// Limits of a log line, in bytes.
+const (
+	maxArgText   = 80 // of one string in the arguments
+	maxErrorText = 200
+)
+
+// masked returns arguments for a log line, without values of secrets.
+func masked(args json.RawMessage) string {
+	if len(args) <= maxArgText && !isSecret(string(args)) { // no part of it is too long
+		var b bytes.Buffer
+		if json.Compact(&b, args) != nil {
+			return "(invalid JSON)"
+		}
+		return b.String()
+	}
+	v, err := decode(args)
+	if err != nil {
+		return "(invalid JSON)"
+	}
+	b, err := json.Marshal(mask(v))
+	if err != nil {
+		return "(invalid JSON)"
+	}
+	return humanize.TruncateBytes(string(b), 400)
+}
+
+func mask(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, val := range v {
+			if isSecret(name) {
+				v[name] = "[redacted]"
+			} else {
+				v[name] = mask(val)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = mask(v[i])
+		}
+	case string:
+		return humanize.TruncateBytes(v, maxArgText)
+	}
+	return v
+}
+
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	for _, w := range secretWords {
+		if strings.Contains(name, w) {
+			return true
+		}
+	}
+	return false
+}

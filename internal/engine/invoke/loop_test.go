@@ -1,0 +1,223 @@
+package invoke_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/core/hook"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/invoke"
+)
+
+// fate is the outcome of a call.
+type fate string
+
+const (
+	ran     fate = "ran"
+	warned  fate = "warned"
+	blocked fate = "blocked"
+	stopped fate = "stopped"
+)
+
+// fates executes calls one after the other and returns their outcomes. If turns is
+// set, each call has its own turn.
+func fates(t *testing.T, v *invoke.View, turns bool, calls ...llm.ToolCall) []fate {
+	t.Helper()
+	var out []fate
+	for _, c := range calls {
+		if turns {
+			v.Turn()
+		}
+		r, err := v.Invoke(t.Context(), c, nil)
+		switch {
+		case errors.Is(err, tool.ErrStop):
+			out = append(out, stopped)
+		case err != nil:
+			t.Fatal(err)
+		case strings.Contains(text(r), `"error":"blocked`):
+			out = append(out, blocked)
+		case strings.Contains(text(r), "[Warning"):
+			out = append(out, warned)
+		default:
+			out = append(out, ran)
+		}
+	}
+	return out
+}
+
+// want checks that the nth call, counted from 1, is the first one with the fate;
+// 0: none is.
+func want(t *testing.T, fs []fate, f fate, n int) {
+	t.Helper()
+	for i, got := range fs {
+		if got != f {
+			continue
+		}
+		if i+1 != n {
+			t.Errorf("first %s is call %d, want %d", f, i+1, n)
+		}
+		return
+	}
+	if n > 0 {
+		t.Errorf("none %s, want call %d: %v", f, n, fs)
+	}
+}
+
+func times(n int, c ...llm.ToolCall) []llm.ToolCall {
+	var cs []llm.ToolCall
+	for range n {
+		cs = append(cs, c...)
+	}
+	return cs
+}
+
+func TestLoopDetection(t *testing.T) {
+	t.Parallel()
+	executor := func() *invoke.Executor { return invoke.New(invoke.Options{}) }
+	same := open("same", nil)
+	n := 0
+	count := open("count", func(context.Context, tool.Call) (tool.Result, error) {
+		n++
+		return tool.Text(fmt.Sprint(n)), nil
+	})
+	bad := open("bad", func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("no") })
+	a, b := call("same", `{"x":1}`), call("same", `{"x":2}`)
+
+	t.Run("LOOPDET-01 a warning after 10 calls, a block after 20, and the end of the run after 30 without progress", func(t *testing.T) {
+		fs := fates(t, executor().For(scope(same)), false, times(40, a)...)
+		want(t, fs, warned, 10)
+		want(t, fs, blocked, 21)
+		want(t, fs, stopped, 32) // the first call had a new result; the next thirty did not
+	})
+	t.Run("LOOPDET-01 thirty different calls without progress end the run", func(t *testing.T) {
+		mix := []llm.ToolCall{call("same", `{"x":1}`), call("same", `{"x":2}`), call("same", `{"x":3}`)}
+		fs := fates(t, executor().For(scope(same)), true, times(15, mix...)...)
+		want(t, fs, blocked, 0)
+		want(t, fs, stopped, 34) // three results were new
+	})
+	t.Run("TH-08 after a block the model has one more turn, then the run ends", func(t *testing.T) {
+		fs := fates(t, executor().For(scope(same)), true, append(times(21, a), b, a)...)
+		want(t, fs, blocked, 21)
+		want(t, fs, stopped, 23)
+		if fs[21] != ran {
+			t.Errorf("another call after the block: %s", fs[21])
+		}
+	})
+	t.Run("the rest of a batch is blocked with the call", func(t *testing.T) {
+		v := executor().For(scope(same))
+		fates(t, v, true, times(20, a)...)
+		v.Turn()
+		if fs := fates(t, v, false, a, b); fs[0] != blocked || fs[1] != blocked {
+			t.Errorf("got %v", fs)
+		}
+	})
+	t.Run("LOOPDET-02 TH-09 calls with changing results are not a loop", func(t *testing.T) {
+		for i, f := range fates(t, executor().For(scope(count)), true, times(60, call("count", `{"action":"poll"}`))...) {
+			if f != ran {
+				t.Fatalf("call %d %s", i+1, f)
+			}
+		}
+	})
+	t.Run("LOOPDET-03 two alternating calls are a loop", func(t *testing.T) {
+		var o invoke.LoopOptions
+		off := false
+		o.Detectors.GenericRepeat = &off
+		s := scope(same)
+		s.Loop = o
+		fs := fates(t, executor().For(s), true, times(20, a, b)...)
+		want(t, fs, warned, 10)
+		want(t, fs, blocked, 21)
+		r, _ := executor().For(s).Invoke(t.Context(), a, nil)
+		if r.IsError {
+			t.Errorf("another run: %s", text(r))
+		}
+	})
+	t.Run("LOOPDET-04 polling without changes is a loop with its own detector", func(t *testing.T) {
+		s := scope(&fake{spec: tool.Spec{Name: "process", Volatile: []string{"pid", "ms"}}, run: func(context.Context, tool.Call) (tool.Result, error) {
+			n++
+			r := tool.Text("running")
+			r.Details = json.RawMessage(fmt.Sprintf(`{"pid":%d,"ms":%d,"state":"running"}`, n, n))
+			return r, nil
+		}})
+		off := false
+		s.Loop.Detectors.GenericRepeat, s.Loop.Detectors.PingPong = &off, &off
+		poll := call("process", `{"action":"poll","id":"1"}`)
+		v := executor().For(s)
+		want(t, fates(t, v, true, times(9, poll)...), warned, 0)
+		r, _ := v.Invoke(t.Context(), poll, nil)
+		if !strings.Contains(text(r), "process has polled 10 times") {
+			t.Errorf("got %q", text(r))
+		}
+		want(t, fates(t, v, true, times(11, poll)...), blocked, 11)
+	})
+	t.Run("LOOPDET-05 thresholds must rise", func(t *testing.T) {
+		for _, o := range []invoke.LoopOptions{
+			{WarningThreshold: 20, CriticalThreshold: 10, BreakerThreshold: 30},
+			{WarningThreshold: 10, CriticalThreshold: 10},
+			{CriticalThreshold: 30},
+			{WarningThreshold: 1},
+			{HistorySize: 5},
+		} {
+			if o.Validate() == nil {
+				t.Errorf("%+v is valid", o)
+			}
+		}
+		if err := (invoke.LoopOptions{}).Validate(); err != nil {
+			t.Errorf("the defaults: %v", err)
+		}
+	})
+	t.Run("LOOPDET-06 a new run counts from zero", func(t *testing.T) {
+		d := executor()
+		want(t, fates(t, d.For(scope(same)), true, times(15, a)...), warned, 10)
+		s := scope(same)
+		s.Run = "next"
+		want(t, fates(t, d.For(s), true, times(10, a)...), warned, 10)
+		want(t, fates(t, d.For(scope(same)), true, times(6, a)...), blocked, 6) // the first run continues its count
+	})
+	t.Run("LOOPDET-07 calls outside of a session are not counted", func(t *testing.T) {
+		s := scope(same)
+		s.Session = ""
+		for i, f := range fates(t, executor().For(s), true, times(40, a)...) {
+			if f != ran {
+				t.Fatalf("call %d %s", i+1, f)
+			}
+		}
+	})
+	t.Run("LOOPDET-08 failures count like results", func(t *testing.T) {
+		v := executor().For(scope(bad))
+		for _, c := range []llm.ToolCall{call("bad", "{}")} {
+			fs := fates(t, v, true, times(21, c)...)
+			want(t, fs, warned, 10)
+			want(t, fs, blocked, 21)
+		}
+		fs := fates(t, executor().For(scope(bad)), true, times(21, call("nothing", "{}"))...)
+		want(t, fs, warned, 10)
+		want(t, fs, blocked, 21)
+	})
+	t.Run("LOOPDET-09 the arguments after the hooks count", func(t *testing.T) {
+		d := invoke.New(invoke.Options{Before: []hook.Before{{Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+			return hook.Verdict{Args: json.RawMessage(`{"x":0}`)}, nil
+		}}}})
+		var cs []llm.ToolCall
+		for i := range 21 {
+			cs = append(cs, call("same", fmt.Sprintf(`{"x":%d}`, i)))
+		}
+		fs := fates(t, d.For(scope(same)), true, cs...)
+		want(t, fs, warned, 10)
+		want(t, fs, blocked, 21)
+	})
+	t.Run("it can be disabled", func(t *testing.T) {
+		s := scope(same)
+		off := false
+		s.Loop.Enabled = &off
+		want(t, fates(t, executor().For(s), true, times(40, a)...), warned, 0)
+	})
+	t.Run("the order of arguments does not matter", func(t *testing.T) {
+		want(t, fates(t, executor().For(scope(same)), true, times(5, call("same", `{"a":1,"b":2}`), call("same", `{ "b":2, "a":1 }`))...), warned, 10)
+	})
+}

@@ -1,0 +1,342 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/engine/agent"
+	"github.com/chela-ai/chela/internal/engine/runtext"
+)
+
+// End returns the function that ends a run in a transaction. row is the run in
+// its final state. End is the only way to a final state: it calls every Ended
+// observer. It does no I/O, so that callers with a transaction of their own may
+// call both parts in it.
+func (r *Runner) End(row run.Run) func(store.Tx) error {
+	var observed []func(store.Tx) error
+	for _, f := range r.o.Ended {
+		if g := f(row); g != nil {
+			observed = append(observed, g)
+		}
+	}
+	return func(tx store.Tx) error {
+		if err := tx.Queue().Finish(row.ID); err != nil {
+			return err
+		}
+		if err := tx.Runs().Put(row); err != nil {
+			return err
+		}
+		for _, f := range observed {
+			if err := f(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// finish ends a run after the loop's last event, or suspends it when a call waits
+// for a decision.
+func (r *Runner) finish(ctx context.Context, e *Execution, end agent.Event) error {
+	e.setOutcome(ctx, end)
+	if e.run.State == run.Suspended {
+		return r.suspend(ctx, e)
+	}
+	return r.close(ctx, e)
+}
+
+// setOutcome sets the state, the answer and the error of a run from the loop's
+// last event.
+func (e *Execution) setOutcome(ctx context.Context, end agent.Event) {
+	text := ""
+	if e.pending != nil {
+		text = e.pending.entry.Message.PlainText()
+	}
+	if strings.TrimSpace(text) == "" {
+		text = ""
+	}
+	row := &e.run
+	row.Ended = time.Now()
+	switch cause := context.Cause(ctx); {
+	case end.Reason == agent.Suspended:
+		row.State, row.Waits, row.Ended = run.Suspended, run.WaitsApproval, time.Time{}
+		return
+	case end.Reason == agent.Aborted && errors.Is(cause, errTimeout):
+		row.State, row.Error = run.TimedOut, fmt.Sprintf("the run took longer than %s and was stopped", e.timeout())
+	case end.Reason == agent.Aborted && errors.Is(cause, ErrSuperseded):
+		row.State, row.Error = run.Superseded, ErrSuperseded.Error()
+	case end.Reason == agent.Aborted:
+		row.State, row.Error = run.Aborted, "stopped"
+	case end.Reason == agent.Stopped:
+		row.State, row.Error, e.limited = run.Failed, cmp.Or(runtext.Error(end.Err), "the run reached one of its limits and was ended"), true
+	case end.Reason == agent.Failed && text == "" && e.attempt.failed != "" && llm.ClassOf(end.Err) == "":
+		row.State, row.Text = run.OK, "⚠️ "+e.attempt.failed // the model had nothing to say about a tool that failed
+	case end.Reason == agent.Failed:
+		row.State, row.Error = run.Failed, runtext.Failure(end.Err)
+	default:
+		row.State = run.OK
+	}
+	if e.profile.Answer.Silent(text) {
+		row.Silent = true
+		return
+	}
+	if text != "" {
+		row.Text = text
+	}
+	if row.State == run.OK && row.Text != "" {
+		if mode := cmp.Or(e.meta.Usage, e.profile.Usage); mode == "tokens" || mode == "full" {
+			row.Footer = usage.Footer(mode, e.spent.tokens, e.spent.nanoUSD, e.spent.priced)
+		}
+	}
+}
+
+// close writes the end of a run whose outcome is set, and publishes it.
+func (r *Runner) close(ctx context.Context, e *Execution) error {
+	end := r.End(e.run)
+	var (
+		meta      session.Meta
+		entries   []*session.Entry
+		withdrawn []approval.Request
+		waits     bool // for children; then the run is suspended and not ended
+	)
+	r.o.Step("run.end")
+	err := r.update(ctx, e, store.Synced, func(tx store.Tx) error {
+		var err error
+		if meta, entries, err = writeLast(tx, e); err != nil {
+			return err
+		}
+		if waits, err = r.waitsForChildren(tx, e); err != nil || waits {
+			return errors.Join(err, tx.Leases().Release(e.lease))
+		}
+		if e.calls.open {
+			if withdrawn, err = closeCalls(tx, e); err != nil {
+				return err
+			}
+		}
+		return errors.Join(end(tx), tx.Leases().Release(e.lease))
+	})
+	if err != nil {
+		return err
+	}
+	r.o.Step("run.ended")
+	last := e.pending
+	e.pending = nil
+	e.ended()
+	r.publishStored(e, meta, entries...)
+	if last != nil {
+		r.publishNotice(e, last)
+	}
+	if waits {
+		r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseSuspended})
+		return nil
+	}
+	r.publishWithdrawn(withdrawn)
+	r.publishEnd(e)
+	return nil
+}
+
+// waitsForChildren suspends a run that owes its result to another one and has
+// children that have not ended. It reports whether it did.
+func (r *Runner) waitsForChildren(tx store.Tx, e *Execution) (bool, error) {
+	owes := e.meta.Bounds.SpawnedBy != "" || e.run.Origin.Kind == chela.OriginCron || e.run.Origin.Kind == chela.OriginWebhook
+	if !owes || e.run.State != run.OK || r.o.Children == nil {
+		return false, nil
+	}
+	open, err := r.o.Children(tx, e.run)
+	if err != nil || !open {
+		return false, err
+	}
+	row := e.run
+	row.State, row.Waits, row.Ended, row.Text, row.Footer, row.Silent = run.Suspended, run.WaitsChildren, time.Time{}, "", "", false
+	return true, tx.Runs().Put(row)
+}
+
+// writeLast writes the last entries of a run and the session's counters.
+func writeLast(tx store.Tx, e *Execution) (meta session.Meta, entries []*session.Entry, err error) {
+	if p := e.pending; p != nil && (len(p.entry.Message.Parts) > 0 || p.entry.Usage.Total() > 0) {
+		if meta, err = writeMessage(tx, e, p); err != nil {
+			return meta, nil, err
+		}
+		entries = p.entries()
+	} else if meta, err = tx.Sessions().Get(e.run.Session); err != nil {
+		return meta, nil, err
+	}
+	updated := e.meta.Updated
+	if e.run.Error != "" {
+		notice := &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: e.run.Ended, Run: e.run.ID, Text: e.run.Error}
+		if err := tx.Sessions().Append(e.run.SessionID, notice); err != nil {
+			return meta, nil, err
+		}
+		entries = append(entries, notice)
+	}
+	if err := e.checkWaiting(tx); err != nil {
+		return meta, nil, err
+	}
+	if e.run.Silent && e.run.Origin.Kind == chela.OriginHeartbeat { // as if it had not been asked
+		void := &session.Entry{ID: uuid.NewString(), Kind: session.KindVoid, Time: e.run.Ended, Run: e.run.ID, Voids: session.Ref{Run: e.run.ID}}
+		meta.Updated = updated
+		return meta, append(entries, void), errors.Join(tx.Sessions().Append(e.run.SessionID, void), tx.Sessions().Put(meta))
+	}
+	meta.Updated, meta.Answered = e.run.Ended, e.run.Ended
+	meta.Aborted = e.run.State == run.Aborted
+	return meta, entries, tx.Sessions().Put(meta)
+}
+
+// closeCalls closes the calls that a stopped run left open, and withdraws its
+// pending approvals.
+func closeCalls(tx store.Tx, e *Execution) ([]approval.Request, error) {
+	open, err := tx.Calls().Open(e.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range open {
+		if err := e.calls.close(tx, k.ID); err != nil {
+			return nil, err
+		}
+	}
+	return withdraw(tx, e.run, e.run.Ended)
+}
+
+// suspend records that the run waits for a decision about one of its calls.
+func (r *Runner) suspend(ctx context.Context, e *Execution) error {
+	r.o.Step("run.suspend")
+	var row run.Run
+	err := r.update(ctx, e, store.Ordered, func(tx store.Tx) error {
+		if err := tx.Runs().Put(e.run); err != nil {
+			return err
+		}
+		var err error
+		row, err = tx.Runs().Get(e.run.ID)
+		return errors.Join(err, tx.Leases().Release(e.lease))
+	})
+	if err != nil {
+		return err
+	}
+	e.ended()
+	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseSuspended})
+	if row.Stop == "" {
+		return nil
+	}
+	// A stop was requested before the commit above.
+	var stopped []run.Run
+	var withdrawn []approval.Request
+	err = r.o.Store.Update(context.WithoutCancel(ctx), store.Synced, func(tx store.Tx) error {
+		var err error
+		stopped, withdrawn, err = r.StopSuspended(tx, e.run.Session, e.run.ID)
+		return err
+	})
+	if err == nil {
+		r.PublishStopped(stopped, withdrawn)
+	}
+	return err
+}
+
+// ended reports that the rows of the run say that it ended. This precedes the
+// event: observers that ask then find no run in progress.
+func (e *Execution) ended() {
+	if e.session != nil {
+		e.session.Ended()
+	}
+}
+
+func (r *Runner) publishEnd(e *Execution) {
+	phase, stop := chela.PhaseEnd, ""
+	if e.run.State == run.Failed || e.run.State == run.TimedOut {
+		phase = chela.PhaseError
+	}
+	if e.limited {
+		stop = chela.StopLimit
+	}
+	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: phase, Text: e.run.Error, End: &chela.EndEvent{
+		Outcome: string(e.run.State), Text: e.run.Text, Footer: e.run.Footer, Error: e.run.Error, Silent: e.run.Silent,
+		Started: e.run.Started, Ended: e.run.Ended, Model: e.run.Model, Stop: stop,
+		Input: e.spent.tokens.Prompt(), Output: e.spent.tokens.Output,
+		NanoUSD: e.spent.nanoUSD, HasPrice: e.spent.priced,
+	}})
+}
+
+// StopSuspended stops the suspended runs of a session, or the one with the id.
+func (r *Runner) StopSuspended(tx store.Tx, key chela.SessionKey, id chela.RunID) (stopped []run.Run, withdrawn []approval.Request, err error) {
+	active, err := tx.Runs().Active(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	for _, row := range active {
+		if row.State != run.Suspended || id != "" && row.ID != id {
+			continue
+		}
+		w, err := r.stop(tx, &row, now)
+		if err != nil {
+			return nil, nil, err
+		}
+		stopped, withdrawn = append(stopped, row), append(withdrawn, w...)
+	}
+	return stopped, withdrawn, nil
+}
+
+// EndSession stops every run of a session that the transaction deletes. A run in
+// progress loses its lease by the deletion and cannot write any more.
+func (r *Runner) EndSession(tx store.Tx, key chela.SessionKey) error {
+	active, err := tx.Runs().Active(key)
+	for i := 0; i < len(active) && err == nil; i++ {
+		_, err = r.stop(tx, &active[i], time.Now())
+	}
+	return err
+}
+
+// stop ends a run that no process carries out, with results for its open calls,
+// and withdraws its pending approvals.
+func (r *Runner) stop(tx store.Tx, row *run.Run, now time.Time) ([]approval.Request, error) {
+	open, err := tx.Calls().Open(row.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range open {
+		if err := tx.Sessions().Append(row.SessionID, runtext.Result(row.ID, k, "Not run: the person stopped this.", now)); err != nil {
+			return nil, err
+		}
+		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {
+			return nil, err
+		}
+	}
+	withdrawn, err := withdraw(tx, *row, now)
+	if err != nil {
+		return nil, err
+	}
+	row.State, row.Error, row.Ended = run.Aborted, "stopped", now
+	return withdrawn, r.End(*row)(tx)
+}
+
+// withdraw closes the pending approvals of a run.
+func withdraw(tx store.Tx, row run.Run, now time.Time) ([]approval.Request, error) {
+	pending, err := tx.Approvals().Pending(row.Session)
+	if err != nil {
+		return nil, err
+	}
+	var out []approval.Request
+	for _, q := range pending {
+		if q.Run != row.ID {
+			continue
+		}
+		q.Decision, q.Decided, q.By = approval.Withdrawn, now, "stop"
+		if err := tx.Approvals().Put(q); err != nil {
+			return nil, err
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}

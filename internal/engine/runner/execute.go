@@ -1,0 +1,245 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/engine/agent"
+	"github.com/chela-ai/chela/internal/engine/runtext"
+)
+
+// Execution is a run that this process carries out.
+type Execution struct {
+	run     run.Run
+	lease   lease.Lease
+	meta    session.Meta // as the last commit left it
+	profile *Profile
+	session Session
+
+	phase   chela.Phase // of its first event: chela.PhaseStart or PhaseResume
+	started started     // of a new run
+	resumed bool
+
+	calls   calls
+	attempt attempt
+	pending *pendingMessage // the last assistant message, not committed yet
+	spent   spent
+	limited bool // one of its limits ended the run
+
+	// newest is the Seq of the transcript's last entry as the commit that began
+	// the run left it; 0: not known, there may be newer ones.
+	newest int64
+	// noneWaiting is set when no item waited for the session in the run's last
+	// commit. Then the queue is not read before Session.Changed.
+	noneWaiting bool
+}
+
+// calls is the state of a run's tool calls.
+type calls struct {
+	byWire   map[string]session.Call // of the last assistant message, by the provider's id
+	outcomes sync.Map                // session.Outcome of calls that ended, by Call.ID
+	err      atomic.Pointer[error]   // why a row about a call could not be written
+	round    int
+	open     bool // there may be calls or approvals that are not closed
+}
+
+// attempt is the state of one pass through the agent loop.
+type attempt struct {
+	open     []session.Call // calls without a result, of a resumed run
+	unknown  bool           // a call has an unknown outcome: only reading tools at first
+	answered bool           // the transcript ends with the answer already
+	shown    bool           // text of the current turn was published
+	failed   string         // the last tool that failed, with its error
+}
+
+// pendingMessage is an assistant message that is committed together with what
+// follows it.
+type pendingMessage struct {
+	entry    *session.Entry
+	usage    usage.Row
+	calls    []session.Call
+	fallback string         // the model that answered instead of the selected one
+	notice   *session.Entry // tells the person about a fallback; nil: nothing changed
+}
+
+// entries returns the transcript entries of the message.
+func (p *pendingMessage) entries() []*session.Entry {
+	if p.notice == nil {
+		return []*session.Entry{p.entry}
+	}
+	return []*session.Entry{p.notice, p.entry}
+}
+
+// Session is how a run communicates with the goroutine that serves its session.
+type Session interface {
+	// Changed reports whether items may have arrived since its last call.
+	Changed() bool
+	// Ended is called after the commit that ends or suspends the run, before
+	// observers are told.
+	Ended()
+}
+
+// ID returns the id of the run.
+func (e *Execution) ID() chela.RunID { return e.run.ID }
+
+// Live returns the run as it is now, for [queue.Plan].
+func (e *Execution) Live() queue.Live { return queue.Live{Run: e.run, Steerable: true} }
+
+// NoneWaiting reports whether no other item waited for the session in the run's
+// last commit.
+func (e *Execution) NoneWaiting() bool { return e.noneWaiting }
+
+// Policy returns the queue policy for messages that arrive during the run.
+func (r *Runner) Policy(e *Execution) queue.Policy {
+	return r.o.Profiles.Policy(e.meta, e.run.Address)
+}
+
+// timeout returns the time limit of the run; 0: none.
+func (e *Execution) timeout() time.Duration {
+	return cmp.Or(e.run.Overrides.Timeout, e.profile.Timeout)
+}
+
+// Execute carries a run out until it ends or is suspended. On an error the rows
+// of the run say what is left to do.
+func (r *Runner) Execute(ctx context.Context, e *Execution, s Session) error {
+	e.session = s
+	ctx = chela.WithPrincipal(ctx, e.run.Principal)
+	if timeout := e.timeout(); timeout > 0 {
+		from := e.run.Started
+		if e.phase == chela.PhaseResume { // the time that a person took to decide does not count
+			from = time.Now()
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, from.Add(timeout), errTimeout)
+		defer cancel()
+	}
+	if !e.resumed {
+		r.publishStarted(e)
+	}
+	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: e.phase, Data: e.run.Address})
+	switch {
+	case !e.resumed:
+		r.publishEntries(e, e.started.input...)
+		r.o.Bus.Publish(chela.Event{Session: e.run.Session, Stream: chela.StreamSession, Phase: chela.PhasePatched, Data: e.meta})
+	case e.phase == chela.PhaseStart:
+		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: interruptedNotice})
+	}
+	err := Guard(func() error { return r.attempts(ctx, e) })
+	if p, ok := errors.AsType[*panicError](err); ok {
+		r.o.Log.Error("run panicked", "session", e.run.Session, "run", e.run.ID, "err", p, "stack", string(p.stack))
+		e.pending = nil
+		err = r.finish(ctx, e, agent.Event{Kind: agent.End, Reason: agent.Failed, Err: p})
+	}
+	switch {
+	case err == nil || errors.Is(err, ErrShutdown) || errors.Is(err, errNotAlive):
+	case errors.Is(err, chela.ErrFenced): // the session was deleted or taken over: nothing can be written
+		e.run.State, e.run.Error, e.run.Ended = run.Superseded, runtext.Error(err), time.Now()
+		r.publishEnd(e)
+	case ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrShutdown):
+		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " + runtext.Line(err.Error(), 200)})
+	}
+	return err
+}
+
+// attempts runs the agent loop until the run ends, and repeats it after errors of
+// the model that can be recovered.
+func (r *Runner) attempts(ctx context.Context, e *Execution) error {
+	if u, ok := e.profile.Provider.(unusable); ok {
+		return r.finish(ctx, e, agent.Event{Kind: agent.End, Reason: agent.Failed, Err: u.err})
+	}
+	if e.run.Kind == run.Compact {
+		if _, err := r.cutHistory(ctx, e, ""); err != nil {
+			return err
+		}
+		return r.finish(ctx, e, agent.Event{Kind: agent.End, Reason: agent.Done})
+	}
+	if e.attempt.answered {
+		return r.finish(ctx, e, agent.Event{Kind: agent.End, Reason: agent.Done})
+	}
+	limit := e.profile.MaxAttempts
+	if limit <= 0 {
+		limit = defaultMaxAttempts
+	}
+	retries := 0
+	for n := 1; ; n++ {
+		end, err := r.attempt(ctx, e)
+		if err != nil {
+			return err
+		}
+		switch {
+		case errors.Is(context.Cause(ctx), ErrShutdown) && end.Reason == agent.Aborted:
+			return ErrShutdown // the next start resumes the run from its rows
+		case errors.Is(end.Err, errNotAlive):
+			return errNotAlive
+		}
+		if end.Reason == agent.Failed && n < limit && ctx.Err() == nil {
+			recovered, err := r.recoverModelError(ctx, e, end.Err, &retries)
+			if err != nil {
+				return err
+			}
+			if recovered {
+				continue
+			}
+		}
+		if n >= limit && end.Reason == agent.Failed {
+			end.Err = &chela.Error{Code: chela.CodeUnavailable, Message: fmt.Sprintf("gave up after %d attempts", n), Err: end.Err}
+		}
+		return r.finish(ctx, e, end)
+	}
+}
+
+// attempt runs the agent loop once, from the state of the transcript. An error
+// means that rows could not be written; nothing was published that is not stored.
+func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error) {
+	msgs, err := r.messages(context.WithoutCancel(ctx), e) // a cancelled ctx ends the loop below
+	if err != nil {
+		return agent.Event{}, err
+	}
+	p, view := e.profile, r.o.Executor.For(r.scope(e))
+	think := p.think(e.meta, e.run)
+	req := &agent.Request{
+		Model: guarded{p.Provider, r.o.Alive},
+		Prompt: llm.Request{
+			Model: p.Model.ID, Messages: msgs, MaxTokens: p.MaxTokens,
+			System: p.System(Facts{
+				Session: e.meta, Run: e.run, Model: p.Model, Tools: view.Specs(false), Think: think, Now: time.Now(),
+			}),
+			Thinking: think, Cache: p.Cache, Session: e.meta.ID,
+		},
+		Tools:         view,
+		Steer:         func(ctx context.Context) ([]*llm.Message, error) { return r.steer(ctx, e) },
+		MaxRounds:     p.MaxRounds,
+		MaxCalls:      p.MaxCalls,
+		ReadOnlyFirst: e.attempt.unknown,
+	}
+	for _, k := range e.attempt.open {
+		req.Open = append(req.Open, k.Wire)
+	}
+	var end agent.Event
+	for ev := range agent.Run(ctx, req) {
+		if ev.Kind == agent.End {
+			end = ev
+			continue
+		}
+		if err := r.handle(ctx, e, ev); err != nil {
+			return end, err
+		}
+	}
+	if err := e.calls.err.Load(); err != nil {
+		return end, *err
+	}
+	e.attempt.open, e.attempt.unknown = nil, false
+	return end, nil
+}

@@ -1,0 +1,155 @@
+package runner
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/engine/invoke"
+)
+
+// Profile is what a run works with. A run uses the same profile until it ends,
+// also when the configuration changes meanwhile. It is immutable.
+type Profile struct {
+	Provider llm.Provider // chooses a credential at each call
+	Model    llm.Model
+	System   func(Facts) []llm.Block // the system prompt, stable blocks first
+	Tools    tool.Set
+	Policy   func(chela.Principal) policy.Pipeline // which tools a principal may use; nil: all
+	Dir      string                                // the agent's workspace, absolute
+	Budget   usage.Budget
+	Loop     invoke.LoopOptions
+	Answer   run.Answer // which answers are silent
+
+	Timeout     time.Duration // of a whole run; 0: none
+	MaxAttempts int           // of one run; 0: 24
+	MaxRounds   int           // rounds of tool calls; 0: unlimited
+	MaxCalls    int           // tool calls; 0: unlimited
+	MaxTokens   int           // of one answer; 0: the dialect's default
+	Think       llm.Level     // used when neither message nor session set one
+	Verbose     string        // likewise: off, on, full
+	Usage       string        // likewise: off, tokens, full
+	Cache       string        // prompt cache retention
+
+	For Settings // the session settings that it was resolved for
+	Gen uint64   // the generation of the configuration that it was resolved from
+}
+
+// Facts are the inputs of the changing part of the system prompt.
+type Facts struct {
+	Session session.Meta
+	Run     run.Run
+	Model   llm.Model
+	Tools   []llm.ToolSpec // that the run may use
+	Think   llm.Level
+	Now     time.Time
+}
+
+// Settings are the settings of a session that a profile depends on.
+type Settings struct {
+	Model, Think, Verbose, Usage string
+}
+
+// SettingsOf returns the settings of a session.
+func SettingsOf(m session.Meta) Settings {
+	return Settings{Model: m.Model, Think: m.Think, Verbose: m.Verbose, Usage: m.Usage}
+}
+
+// Profiles resolves profiles from the configuration. It is safe for concurrent
+// use.
+type Profiles interface {
+	// Resolve returns the profile of a run that is about to begin or to resume.
+	// It may do I/O and is never called in a transaction. Its error becomes the
+	// answer of the run.
+	Resolve(context.Context, session.Meta, run.Run) (*Profile, error)
+	// Ready is Resolve without I/O, for use in a transaction. It reports false
+	// when something would have to be read or awaited.
+	Ready(session.Meta, run.Run) (*Profile, bool)
+	// Policy returns the queue policy of a session for messages from an address.
+	// It does no I/O.
+	Policy(session.Meta, chela.Address) queue.Policy
+	// Gen returns the generation of the configuration, which increases with each
+	// change. It does no I/O.
+	Gen() uint64
+}
+
+// Static is a [Profiles] that resolves every run to the same profile.
+type Static struct {
+	Profile Profile
+	Queue   queue.Policy
+}
+
+// Resolve returns a copy of the profile.
+func (s Static) Resolve(_ context.Context, m session.Meta, r run.Run) (*Profile, error) {
+	p := s.Profile
+	p.For, p.Answer = SettingsOf(m), run.AnswerTo(r.Origin)
+	return &p, nil
+}
+
+// Ready returns a copy of the profile.
+func (s Static) Ready(m session.Meta, r run.Run) (*Profile, bool) {
+	p, err := s.Resolve(context.Background(), m, r)
+	return p, err == nil
+}
+
+// Policy returns the policy with the session's own preferences.
+func (s Static) Policy(m session.Meta, _ chela.Address) queue.Policy { return s.Queue.With(m.Queue) }
+
+// Gen returns 0.
+func (s Static) Gen() uint64 { return 0 }
+
+// resolve returns the profile for a run. An error of Resolve becomes a profile
+// whose model fails with it, so that it is reported as the run's answer. resolve
+// itself fails only when ctx ends.
+func (r *Runner) resolve(ctx context.Context, m session.Meta, draft run.Run) (*Profile, error) {
+	gen := r.o.Profiles.Gen()
+	p, err := r.o.Profiles.Resolve(ctx, m, draft)
+	if err == nil {
+		return p, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return &Profile{
+		Provider: unusable{err}, System: func(Facts) []llm.Block { return nil }, For: SettingsOf(m), Gen: gen,
+	}, nil
+}
+
+// guarded is a model that is called only while the process holds its leases.
+type guarded struct {
+	llm.Provider
+	alive func() bool
+}
+
+func (g guarded) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
+	if !g.alive() {
+		return unusable{errNotAlive}.Stream(ctx, req)
+	}
+	return g.Provider.Stream(ctx, req)
+}
+
+// unusable is a model that cannot be asked.
+type unusable struct{ err error }
+
+func (u unusable) Stream(context.Context, *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) { yield(llm.Event{}, u.err) }
+}
+
+// think returns the thinking level of a run: the message's, the session's or the
+// profile's, lowered to what the model supports.
+func (p *Profile) think(m session.Meta, row run.Run) llm.Level {
+	for _, l := range [...]string{row.Overrides.Think, m.Think, string(p.Think)} {
+		if l != "" {
+			return p.Model.Level(llm.Level(l))
+		}
+	}
+	return llm.Off
+}

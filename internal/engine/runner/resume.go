@@ -1,0 +1,216 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/runtext"
+)
+
+const (
+	// unknownText is the result of a call that had started when the process died.
+	unknownText = "Interrupted by a restart while this was running: its outcome is unknown. It was not repeated. " +
+		"Check the current state before you decide what to do."
+	interruptedNotice = "interrupted by a restart; resuming"
+)
+
+// Resume prepares a suspended run to be executed again. taken are the queue items
+// that resume it; the model is told of those that are events. The lease is acquired
+// again, so that its former holder cannot write any more. ErrChanged is returned
+// when the run has ended meanwhile, or ends because a stop was requested.
+func (r *Runner) Resume(ctx context.Context, row run.Run, taken ...queue.Item) (*Execution, error) {
+	return r.resume(ctx, row, false, taken)
+}
+
+// ResumeInterrupted is Resume for a run that is marked as running although no
+// process carries it out. A run that was interrupted too often or too long ago is
+// ended instead: then the Execution is nil.
+func (r *Runner) ResumeInterrupted(ctx context.Context, row run.Run) (*Execution, error) {
+	held, err := store.Get(ctx, r.o.Store, func(rd store.Reader) (lease.Lease, error) { return rd.Leases().Get(lease.Session(row.Session)) })
+	if err != nil {
+		return nil, err
+	}
+	crashed := held.Owner != r.o.Owner // else this process could not write its rows for a while
+	e, err := r.resume(ctx, row, crashed, nil)
+	if err != nil || !crashed {
+		return e, err
+	}
+	e.phase = chela.PhaseStart
+	why := giveUpReason(row, time.Now())
+	if why == "" {
+		return e, nil
+	}
+	e.run.State, e.run.Error, e.run.Ended = run.Failed, why, time.Now()
+	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
+	return nil, r.close(ctx, e)
+}
+
+// giveUpReason returns why an interrupted run is ended instead of resumed; "" when
+// it is resumed.
+func giveUpReason(row run.Run, now time.Time) string {
+	switch {
+	case row.Attempts >= maxResumes:
+		return fmt.Sprintf("interrupted %d times while this was being answered; it was given up", row.Attempts)
+	case now.Sub(row.Started) > resumeWithin:
+		return "interrupted by a restart too long ago to resume; send the message again if it still matters"
+	}
+	return ""
+}
+
+// resume makes the Execution of a run from its rows. crashed is set when its
+// process died, which is counted.
+func (r *Runner) resume(ctx context.Context, row run.Run, crashed bool, taken []queue.Item) (*Execution, error) {
+	meta, err := r.meta(ctx, row.Session)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.resolve(ctx, meta, row)
+	if err != nil {
+		return nil, err
+	}
+	var e *Execution
+	var stored []*session.Entry
+	var stopped []run.Run
+	var withdrawn []approval.Request
+	r.o.Step("run.resume")
+	err = r.takeLease(ctx, func(tx store.Tx, sync store.Sync) error {
+		row, err := tx.Runs().Get(row.ID)
+		switch {
+		case errors.Is(err, chela.ErrNotFound) || err == nil && row.State.Final():
+			return ErrChanged
+		case err != nil:
+			return err
+		}
+		e = &Execution{run: row, profile: p, meta: meta, phase: chela.PhaseResume, resumed: true, calls: calls{open: true}}
+		if e.lease, err = r.acquire(tx, sync, row.Session); err != nil {
+			return err
+		}
+		switch {
+		case row.Stop != "" && sync != store.Synced:
+			return errNeedsSync
+		case row.Stop != "":
+			l := e.lease
+			e = nil
+			withdrawn, err = r.stop(tx, &row, time.Now())
+			stopped = []run.Run{row}
+			return errors.Join(err, tx.Leases().Release(l))
+		}
+		stored, err = e.load(tx, crashed, taken, time.Now())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if e == nil {
+		r.PublishStopped(stopped, withdrawn)
+		return nil, ErrChanged
+	}
+	r.o.Cache.Append(e.run.SessionID, stored...)
+	r.publishEntries(e, stored...)
+	return e, nil
+}
+
+func (r *Runner) meta(ctx context.Context, key chela.SessionKey) (session.Meta, error) {
+	return store.Get(ctx, r.o.Store, func(rd store.Reader) (session.Meta, error) { return session.Lookup(rd.Sessions(), key) })
+}
+
+// load restores the state of a run from its rows, and marks it as running. It
+// returns the entries that it wrote.
+func (e *Execution) load(tx store.Tx, crashed bool, taken []queue.Item, now time.Time) ([]*session.Entry, error) {
+	e.run.State, e.run.Waits, e.run.Fence = run.Running, "", e.lease.Fence
+	if crashed {
+		e.run.Attempts++
+	}
+	if err := e.spent.load(tx, e.run.ID); err != nil {
+		return nil, err
+	}
+	stored, err := e.loadCalls(tx, now)
+	if err != nil {
+		return nil, err
+	}
+	if crashed {
+		stored = append(stored, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: e.run.ID, Text: interruptedNotice})
+	}
+	events := slices.DeleteFunc(slices.Clone(taken), func(it queue.Item) bool { return it.Kind != queue.Event })
+	if len(events) == 0 {
+		err = tx.Queue().Set(queue.Done, taken...)
+	} else {
+		err = take(tx, queue.Taken, takenBy(e.run.ID, events))
+		stored = append(stored, runtext.Entries(events, "", e.run.ID, now)...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(stored) > 0 {
+		if err := tx.Sessions().Append(e.run.SessionID, stored...); err != nil {
+			return nil, err
+		}
+	}
+	if len(e.attempt.open) == 0 && !e.attempt.unknown && len(events) == 0 {
+		if err := e.loadAnswer(tx); err != nil {
+			return nil, err
+		}
+	}
+	return stored, tx.Runs().Put(e.run)
+}
+
+// loadCalls finds the calls that have no result. A call that only reads is
+// repeated. A call that had started and may have had an effect is closed with the
+// returned result.
+func (e *Execution) loadCalls(tx store.Tx, now time.Time) (results []*session.Entry, err error) {
+	open, err := tx.Calls().Open(e.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	e.calls.byWire = map[string]session.Call{}
+	for _, k := range open {
+		e.calls.byWire[k.Wire.ID] = k
+		switch {
+		case k.State != session.Started:
+			e.attempt.open = append(e.attempt.open, k)
+		case k.Effect == "reads":
+			k.State = session.Planned
+			e.attempt.open = append(e.attempt.open, k)
+			err = tx.Calls().Put(k)
+		default:
+			e.attempt.unknown = true
+			results = append(results, runtext.Result(e.run.ID, k, unknownText, now))
+			err = tx.Calls().Close(k.ID, session.Outcome{Who: e.run.Principal.ID, Decision: "allowed", Rule: "default", Result: "unknown"})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// loadAnswer notes whether the newest message is an answer of the run that asks
+// for no tools: then only the end of the run is missing.
+func (e *Execution) loadAnswer(tx store.Tx) error {
+	last, err := tx.Sessions().Last(e.run.SessionID, 8)
+	for i := len(last) - 1; i >= 0 && err == nil; i-- {
+		entry := last[i]
+		if entry.Kind != session.KindMessage {
+			continue
+		}
+		m := entry.Message
+		if m.Role == llm.RoleAssistant && entry.Run == e.run.ID && len(m.Calls()) == 0 && !entry.Partial {
+			e.attempt.answered, e.run.Text = true, m.PlainText()
+		}
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/invoke"
+)
+
+// Options are the dependencies of a Runner. All fields but Ended, Children, Alive and
+// Step are required.
+type Options struct {
+	Log      *slog.Logger
+	Store    store.Store
+	Bus      *bus.Bus
+	Owner    string // id of this process, different after each start
+	Cache    *session.Cache
+	Executor *invoke.Executor
+	Profiles Profiles
+	Ended    []Ended
+	// Children reports whether a run that is about to end has children that have
+	// not ended. A run that owes its result to a schedule, a webhook or a parent
+	// then waits for them. nil: no run has children.
+	Children func(store.Tx, run.Run) (bool, error)
+
+	// Alive reports whether this process still holds its leases for certain. It is
+	// checked before each model call and each tool. nil: no other process uses the
+	// store.
+	Alive func() bool
+
+	// Step is called at named points of a run, before the named step. Tests stop
+	// the process in it.
+	Step func(name string)
+}
+
+// Ended observes the end of runs. The outer part computes; the function that it
+// returns (nil: nothing) writes in the commit that ends the run, for example what
+// is to be delivered or what a parent run or a job waits for. Neither part does
+// I/O.
+type Ended func(run.Run) func(store.Tx) error
+
+// Runner carries out runs. It is safe for concurrent use.
+type Runner struct{ o Options }
+
+// New returns a Runner.
+func New(o Options) *Runner {
+	if o.Step == nil {
+		o.Step = func(string) {}
+	}
+	if o.Alive == nil {
+		o.Alive = func() bool { return true }
+	}
+	return &Runner{o: o}
+}
+
+// The causes with which the context of a run is cancelled.
+var (
+	ErrStopped    = errors.New("stopped")
+	ErrSuperseded = errors.New("superseded by a newer message")
+	ErrShutdown   = errors.New("the process is shutting down")
+	errTimeout    = errors.New("the run took longer than its time limit")
+
+	// errNotAlive ends an execution. The run is resumed from its rows.
+	errNotAlive = errors.New("this process was stopped for longer than its leases last")
+)
+
+// ErrChanged reports that what waits for a session changed between reading it and
+// acting on it: a message was cancelled, a run was stopped, or the configuration
+// or the session's settings are newer than the run's profile. The caller looks
+// again.
+var ErrChanged = errors.New("what waits for the session has changed")
+
+// MainLane is the lane of runs that do not name another one.
+const MainLane = "main"
+
+const (
+	defaultMaxAttempts = 24
+	maxResumes         = 3             // attempts of a run across crashes
+	resumeWithin       = 2 * time.Hour // older interrupted runs are given up
+)
+
+// panicError is a panic that was recovered.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("internal error: %v", p.value) }
+
+// Guard calls f and returns a panic in it as an error.
+func Guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{p, debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// update runs f in a commit of the run, which fails with chela.ErrFenced when the
+// run has lost its lease. A cancelled ctx does not prevent it.
+func (r *Runner) update(ctx context.Context, e *Execution, sync store.Sync, f func(store.Tx) error) error {
+	return store.Held(context.WithoutCancel(ctx), r.o.Store, e.lease, sync, f)
+}
+
+// publish sends an event of the run to its observers.
+func (r *Runner) publish(e *Execution, ev chela.Event) {
+	ev.Run, ev.Session = e.run.ID, e.run.Session
+	r.o.Bus.Publish(ev)
+}
+
+// PublishAbsorbed tells observers that messages get no answer of their own.
+func (r *Runner) PublishAbsorbed(items ...queue.Item) {
+	for _, it := range items {
+		if it.Kind == queue.Message {
+			r.o.Bus.Publish(chela.Event{
+				Run: chela.RunID(it.ID), Session: it.Session, Stream: chela.StreamSession, Phase: chela.PhaseAbsorbed,
+			})
+		}
+	}
+}
+
+// PublishStopped tells observers that suspended runs ended, and that their
+// approvals were withdrawn. Observers of a new process do not know the runs, so
+// that each is resumed first.
+func (r *Runner) PublishStopped(runs []run.Run, withdrawn []approval.Request) {
+	r.publishWithdrawn(withdrawn)
+	for _, row := range runs {
+		e := &Execution{run: row}
+		r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseResume})
+		r.publishEnd(e)
+	}
+}
+
+func (r *Runner) publishWithdrawn(list []approval.Request) {
+	for _, q := range list {
+		r.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
+	}
+}

@@ -1,0 +1,155 @@
+// Package atomicfile replaces files atomically: readers, and programs that run
+// after a crash or power loss, find either the old content or the new.
+package atomicfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// Write replaces the file at path with data and returns when the data is on
+// disk. An existing file keeps its mode; a new file gets perm, or 0600 if perm
+// is 0. If path is a symbolic link, its target is replaced.
+func Write(path string, data []byte, perm fs.FileMode) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer func() { _ = root.Close() }()
+	return WriteIn(root, filepath.Base(path), data, perm)
+}
+
+// WriteIn is like [Write] for a name inside root. If the name is a symbolic
+// link, the link itself is replaced.
+func WriteIn(root *os.Root, name string, data []byte, perm fs.FileMode) error {
+	return writeIn(root, name, data, perm, func(string) error { return nil })
+}
+
+// writeIn calls before with the name of each step. Tests return an error from
+// it to simulate a crash.
+func writeIn(root *os.Root, name string, data []byte, perm fs.FileMode, before func(step string) error) (err error) {
+	if perm == 0 {
+		perm = 0o600
+	}
+	old, err := root.Lstat(name)
+	exists := err == nil && old.Mode().IsRegular()
+	if exists {
+		perm = old.Mode().Perm()
+	}
+	dir := filepath.Dir(name)
+	temp := filepath.Join(dir, ".tmp-"+rand.Text())
+	defer func() {
+		if err != nil {
+			_ = root.Remove(temp)
+			err = fmt.Errorf("write %s: %w", name, err)
+		}
+	}()
+	if err := before("create"); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	if err := fill(f, data, perm, exists, before); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := before("rename"); err != nil {
+		return err
+	}
+	if err := root.Rename(temp, name); err != nil {
+		return err
+	}
+	if err := before("sync directory"); err != nil {
+		return err
+	}
+	return syncDir(root, dir)
+}
+
+func fill(f *os.File, data []byte, perm fs.FileMode, exists bool, before func(string) error) error {
+	if exists && runtime.GOOS != "windows" { // OpenFile applied the umask
+		if err := f.Chmod(perm); err != nil {
+			return err
+		}
+	}
+	if err := before("write"); err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := before("sync"); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// syncDir makes the rename durable. It does nothing on Windows, and ignores
+// file systems that do not support it.
+func syncDir(root *os.Root, dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
+}
+
+// Create creates an empty file that only its owner can read. If the file
+// exists, it returns fs.ErrExist.
+func Create(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Rename syncs the file temp, which another program wrote, and renames it to
+// path.
+func Rename(temp, path string) error {
+	if err := sync(temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// SyncDir makes the entries of a directory durable.
+func SyncDir(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	defer root.Close()
+	return syncDir(root, ".")
+}
+
+func sync(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}

@@ -1,0 +1,90 @@
+package secret
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestMask(t *testing.T) {
+	m, err := NewMasker(`ticket ([a-z0-9]+)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const long = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+	for in, want := range map[string]string{
+		"key sk-ant-" + long + " refused":         "key sk-ant…ABCD refused",
+		"sk-12345678":                             "***",
+		"Authorization: Bearer " + long:           "Authorization: Bearer abcdef…ABCD",
+		"OPENAI_API_KEY=" + long + " run":         "OPENAI_API_KEY=abcdef…ABCD run",
+		"X_TOKEN='hunter2'":                       "X_TOKEN='***'",
+		"curl --token " + long:                    "curl --token abcdef…ABCD",
+		`{"apiKey": "hunter22"}`:                  `{"apiKey": "***"}`,
+		`{"args":"{\"password\":\"hunter22\"}"}`:  `{"args":"{\"password\":\"***\"}"}`,
+		"https://me:hunter2@example.org/":         "https://me:***@example.org/",
+		"ghp_" + long:                             "ghp_ab…ABCD",
+		"xoxb-1234567890-abc":                     "xoxb-1…-abc",
+		"123456789:" + long:                       "123456…ABCD",
+		"ticket 4711":                             "ticket ***",
+		"-----BEGIN PRIVATE KEY-----MIIE-----END": "-----BEGIN PRIVATE KEY-----***",
+
+		`{"sessionKey":"agent:main:main","key":"m7"}`: `{"sessionKey":"agent:main:main","key":"m7"}`,
+		"the token mismatch of run 12345678:9":        "the token mismatch of run 12345678:9",
+		"risk-based masking of tokens=5":              "risk-based masking of tokens=5",
+	} {
+		if got := string(m.Mask([]byte(in))); got != want {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+	if _, err := NewMasker("("); err == nil {
+		t.Error("NewMasker accepted an invalid pattern")
+	}
+}
+
+// FuzzMask checks that a key is always hidden and that JSON lines stay valid.
+func FuzzMask(f *testing.F) {
+	m, err := NewMasker()
+	if err != nil {
+		f.Fatal(err)
+	}
+	every := &Masker{} // matches every pattern on every line
+	for _, p := range m.patterns {
+		every.patterns = append(every.patterns, pattern{Regexp: p.Regexp})
+	}
+	const key = "sk-canary0123456789abcdefghij"
+	for _, s := range []string{"", "key=", "Bearer ", "--token ", "{\"token\":\"", "://a:", "\xff", "-----BEGIN PRIVATE KEY-----", "X_KEY=", "BASIC ", "ghp_", "xoxb-", "AIza", "AKIA", "123456:", "eyJ", "\"api_key\": \"", "ba\u017fic "} {
+		f.Add(s, " x")
+		f.Add(s, "abcdefgh.abcdefgh.ABCDEFGH0123456789@")
+	}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		if got := string(m.Mask([]byte(before + " " + key + " " + after))); strings.Contains(got, key) {
+			t.Fatalf("%q", got)
+		}
+		for _, line := range []string{before + after, before + key + after, before + " " + after + "0123456789abcdefghijklmnopqrstuv"} {
+			if got, want := string(m.Mask([]byte(line))), string(every.Mask([]byte(line))); got != want {
+				t.Fatalf("%q: %q, want %q", line, got, want)
+			}
+		}
+		line, err := json.Marshal(map[string]string{"msg": before + " " + key, "a": after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Mask(line); !json.Valid(got) {
+			t.Fatalf("%s became invalid JSON: %s", line, got)
+		}
+	})
+}
+
+func BenchmarkMask(b *testing.B) {
+	m, err := NewMasker()
+	if err != nil {
+		b.Fatal(err)
+	}
+	line := []byte(`{"time":"2026-03-01T12:00:00.123456789Z","level":"INFO","msg":"tool call","principal":"owner","agent":"main",` +
+		`"session":"agent:main:main","run":"6f1c0b7e-0d3c-4c58-9d43-6c0b8a1d2e3f","tool":"read","args":"{\\"path\\":\\"main.go\\"}",` +
+		`"decision":"allowed","rule":"default","outcome":"ok","took":123456}`)
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		m.Mask(line)
+	}
+}

@@ -1,0 +1,34 @@
+// Package spelling measures how similar two names are, to suggest a correction
+// for a mistyped name.
+package spelling
+
+// maxLen is the maximum length of the compared names in bytes. Longer names are
+// reported as different.
+const maxLen = 80
+
+// Distance returns the number of bytes to insert, delete, change or swap to turn
+// a into b.
+func Distance(a, b string) int {
+	if len(a) > maxLen || len(b) > maxLen {
+		return maxLen
+	}
+	var old, prev, cur [maxLen + 1]int
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], old[j-2]+1)
+			}
+		}
+		old, prev = prev, cur
+	}
+	return prev[len(b)]
+}

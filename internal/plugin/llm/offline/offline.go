@@ -1,0 +1,95 @@
+package offline
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+)
+
+// Name is the name of the provider and Model is its only model.
+const (
+	Name  = "offline"
+	Model = "assistant"
+)
+
+// Provider is the built-in assistant. It is safe for concurrent use.
+type Provider struct{ rows []row }
+
+// New returns the assistant.
+func New() *Provider { return &Provider{rows: table()} }
+
+// Models returns the models of the provider.
+func (p *Provider) Models() []llm.Model {
+	return []llm.Model{{Provider: Name, ID: Model, Name: "Built-in assistant (no language model)", Context: 200_000, Price: &llm.Price{}}}
+}
+
+// deltaSize is the number of characters per text event.
+const deltaSize = 24
+
+// Stream implements [llm.Provider].
+func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		send := func(e llm.Event) bool {
+			if err := ctx.Err(); err != nil {
+				yield(llm.Event{}, err)
+				return false
+			}
+			return yield(e, nil)
+		}
+		text, calls := p.answer(r)
+		m := &llm.Message{Role: llm.RoleAssistant, Provider: Name, Model: r.Model, Stop: llm.StopEnd}
+		if text != "" {
+			m.Parts = append(m.Parts, llm.Text(text))
+		}
+		for piece := range slices.Chunk([]rune(text), deltaSize) {
+			if !send(llm.Event{Kind: llm.TextDelta, Text: string(piece)}) {
+				return
+			}
+		}
+		for i, c := range calls {
+			m.Stop = llm.StopTools
+			m.Parts = append(m.Parts, llm.Part{Kind: llm.PartCall, Call: &c})
+			if !send(llm.Event{Kind: llm.CallStart, Index: i, Call: &llm.ToolCall{ID: c.ID, Name: c.Name}}) ||
+				!send(llm.Event{Kind: llm.CallDelta, Index: i, Text: string(c.Args)}) {
+				return
+			}
+		}
+		send(llm.Event{Kind: llm.Done, Message: m, Usage: usage(r, m)})
+	}
+}
+
+// usage estimates the tokens of a call.
+func usage(r *llm.Request, m *llm.Message) llm.Usage {
+	in := 0
+	for _, b := range r.System {
+		in += len(b.Text)
+	}
+	for _, msg := range r.Messages {
+		in += size(msg)
+	}
+	return llm.Usage{Input: int64(in+3) / 4, Output: int64(size(m)+3) / 4, Estimated: true}
+}
+
+func size(m *llm.Message) int {
+	n := len(m.PlainText())
+	for _, c := range m.Calls() {
+		n += len(c.Name) + len(c.Args)
+	}
+	return n
+}
+
+// answer returns the reply, or the calls to make.
+func (p *Provider) answer(r *llm.Request) (string, []llm.ToolCall) {
+	t := newTurn(p.rows, r)
+	text, calls := t.run()
+	if calls != nil {
+		return "", calls
+	}
+	if !t.disclosed {
+		text = t.localize(disclosureText) + "\n\n" + text
+	}
+	return strings.ToValidUTF8(text, "\uFFFD"), nil
+}

@@ -1,0 +1,308 @@
+package offline
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+)
+
+// compile compiles the row's patterns. A line that begins with | continues the
+// line before.
+func (r *row) compile() {
+	patterns := strings.ReplaceAll(strings.TrimSpace(r.patterns), "\n\t\t\t|", "|")
+	for line := range strings.SplitSeq(patterns, "\n") {
+		form := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?is)" + macros.Replace(strings.TrimSpace(line))) })
+		if isChinese(line) {
+			r.chinese = append(r.chinese, form)
+		} else {
+			r.forms = append(r.forms, form)
+		}
+	}
+}
+
+// match is a clause that matches a pattern.
+type match struct {
+	clause
+	slots map[string]string
+}
+
+// parse returns the step for a clause, or nil if it is not understood.
+func (t *turn) parse(c clause) *step {
+	for _, text := range []string{c.stripPoliteness().text, strings.TrimSpace(c.text)} {
+		for i := range t.rows {
+			r := &t.rows[i]
+			forms := r.forms
+			if t.chinese {
+				forms = slices.Concat(r.chinese, forms)
+			}
+			for _, form := range forms {
+				if s := t.fit(r, form(), c.with(text)); s != nil {
+					return s
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fit returns the step of a row for a clause, or nil if the pattern does not
+// match.
+func (t *turn) fit(r *row, form *regexp.Regexp, c clause) *step {
+	groups := form.FindStringSubmatch(c.text)
+	if groups == nil {
+		return nil
+	}
+	m := match{c, map[string]string{}}
+	for i, name := range form.SubexpNames() {
+		if groups[i] != "" {
+			m.slots[strings.TrimRight(name, "23")] = groups[i]
+		}
+	}
+	s := r.plan(t, m)
+	if s == nil {
+		return nil
+	}
+	s.row = r
+	if s.asks = s.answer == "" && s.calls == nil; s.asks {
+		s.answer = t.ask(r, m)
+	}
+	for _, c := range s.calls {
+		t.path = cmp.Or(topic(c), t.path)
+	}
+	return s
+}
+
+// ask returns a question for missing information, or a text that a tool is
+// missing.
+func (t *turn) ask(r *row, m match) string {
+	if tool := t.missing(r); tool != "" {
+		return t.localize(lacksText, "`"+clip(firstLine(m.expand(m.text)), 120)+"`", tool)
+	}
+	return t.localize(askText, t.localize(r.example))
+}
+
+// missing returns a required tool that is not available, or "".
+func (t *turn) missing(r *row) string {
+	for name := range strings.FieldsSeq(r.needs) {
+		if !t.tools[name] && !(name == "web_fetch" && t.tools["exec"]) { // curl can replace web_fetch
+			return name
+		}
+	}
+	return ""
+}
+
+// get returns a slot as written, without quotation marks.
+func (m match) get(name string) string {
+	return strings.Trim(m.expand(m.slots[name]), " \t\n,，:：;；。、")
+}
+
+// quoted returns the quoted text in a slot, or the whole slot if there is none.
+func (m match) quoted(name string) string {
+	if q := quoteMarks().FindString(m.slots[name]); q != "" {
+		return m.expand(q)
+	}
+	return m.get(name)
+}
+
+// folderWords are words for the workspace and around the name of a folder.
+var folderWords = lazy(`(?i)\b(?:the|this|my|our|all|files?|folder|directory|dir|current|working|workspace|project|code(?:base)?|repo(?:sitory)?|` +
+	`here|there|everything|it)\b|当前|这个|整个|所有|全部|的|目录|文件夹|项目|工作区|文件|代码|仓库`)
+
+// folder returns the folder in slot p, or "" for the workspace.
+func (m match) folder() string {
+	p := m.slots["p"]
+	if anyMark().FindString(p) == p {
+		return m.get("p")
+	}
+	return strings.TrimSpace(folderWords().ReplaceAllString(m.expand(p), ""))
+}
+
+func greet(t *turn, _ match) *step { return &step{answer: t.suggestions(greetText)} }
+
+func respond(w localized) func(*turn, match) *step {
+	return func(t *turn, _ match) *step { return &step{answer: t.localize(w)} }
+}
+
+func status(*turn, match) *step { return callStep("session_status") }
+func clock(*turn, match) *step {
+	s := callStep("session_status")
+	s.render = func(t *turn, r result) string {
+		_, when, _ := strings.Cut("\n"+r.text, "\nTime: ")
+		return t.localize(timeText, cmp.Or(firstLine(when), firstLine(r.text)))
+	}
+	return s
+}
+
+func remind(_ *turn, m match) *step {
+	return callStep("cron", "action", "add", "text", m.expand(m.text))
+}
+func spawn(_ *turn, m match) *step { return callStep("sessions_spawn", "task", m.get("task")) }
+func fetch(_ *turn, m match) *step {
+	s := &step{}
+	for _, u := range m.all(urlMark) {
+		if !strings.Contains(u, "://") {
+			u = "https://" + u
+		}
+		s.calls = append(s.calls, callStep("web_fetch", "url", u).calls...)
+	}
+	return s
+}
+
+var (
+	afterCommand = lazy(`(?i)(?:,? and (?:tell|show|give|let) me\b.*|[，,]?\s*(?:告诉我|给我看|看看).*)$`)
+	noCommand    = lazy(`(?i)^(?:(?:the|an?|my|some|this|that|it|all|tests|commands?|them)(?: .*)?|\p{Han}.*)$`)
+	scripts      = lazy(`^[\w/\p{Han}\-]+\.(?:(sh)|(py)|js)\b`)
+)
+
+func run(t *turn, m match) *step {
+	c := m.quoted("c")
+	if at := anyMark().FindStringIndex(m.slots["c"]); at == nil || at[0] > 0 { // the quotation marks belong to the command
+		c = strings.TrimSpace(m.expand(afterCommand().ReplaceAllString(m.slots["c"], "")))
+	}
+	if c == "" || strings.EqualFold(c, "it") || c == "它" {
+		c = t.path
+	}
+	if g := scripts().FindStringSubmatch(c); g != nil {
+		c = map[string]string{"sh": "sh ", "py": "python3 ", "": "node "}[g[1]+g[2]] + c
+	} else if noCommand().MatchString(c) {
+		c = ""
+	}
+	return callStep("exec", "command", c)
+}
+
+func edit(t *turn, m match) *step {
+	return callStep("edit", "path", cmp.Or(m.get("p"), t.path), "oldText", m.quoted("o"), "newText", m.quoted("n"))
+}
+
+// write creates a file with text. It requires text, because an empty file could
+// replace a nonempty one.
+func write(_ *turn, m match) *step {
+	text := m.quoted("t")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return callStep("write", "path", m.get("p"), "content", text)
+}
+
+func appendTo(_ *turn, m match) *step { return addLine(m.get("p"), "", m.quoted("t")) }
+
+// addLine appends a line to a file by reading it and editing its end, so that
+// the rest is unchanged. A missing file is created.
+func addLine(path, bullet, line string) *step {
+	if line == "" {
+		return &step{}
+	}
+	line = bullet + line
+	s := callStep("read", "path", path)
+	s.allowMissing = true
+	s.then = func(r result) []llm.ToolCall {
+		if r.failed || strings.HasSuffix(r.text, "is empty.") {
+			return callStep("write", "path", path, "content", line+"\n").calls
+		}
+		shown := numbered().ReplaceAllString(r.text, "")
+		end := shown[strings.LastIndexByte(shown, '\n')+1:]
+		if strings.TrimSpace(end) == "" || strings.Count(shown, end) > 1 {
+			end = shown // oldText of an edit must be unique
+		}
+		return callStep("edit", "path", path, "oldText", end, "newText", end+"\n"+line).calls
+	}
+	return s
+}
+
+// memoryFile is the file with notes.
+const memoryFile = "MEMORY.md"
+
+func remember(_ *turn, m match) *step {
+	text := strings.Join(strings.Fields(m.get("t")), " ")
+	s := addLine(memoryFile, "- ", text)
+	s.render = func(t *turn, _ result) string { return t.localize(savedText, text) }
+	return s
+}
+
+// fillers are words that are not specific in a question.
+var fillers = lazy(`(?i)'s\b|\b(?:\w\w?|the|mine|your?|our|about|that|this|what|when|where|which|who|was|were|are|did|does|have|has|had|say|said|told|know|` +
+	`anything|everything|favou?rite|for|with|and|once)\b|[^\p{L}\p{N}]+|[我你的是吗了过在有呢和]|什么|哪[些天里儿]?|多少|关于|来着|时候|知道|最?喜欢|名字|事情?`)
+
+// recall searches notes for the specific words of a question. Without any it
+// returns all notes.
+func recall(_ *turn, m match) *step {
+	if len(m.all(pathMark)) > 0 {
+		return nil
+	}
+	s := callStep("read", "path", memoryFile)
+	if keys := strings.Fields(fillers().ReplaceAllString(m.get("q"), " ")); len(keys) > 0 {
+		s = callStep("grep", "path", memoryFile, "pattern", strings.Join(keys, "|"), "ignoreCase", true)
+	}
+	s.allowMissing = true
+	s.render = func(t *turn, r result) string {
+		notes := strings.Join(noteLine().FindAllString(numbered().ReplaceAllString(r.text, ""), -1), "\n")
+		if notes == "" || r.failed {
+			return t.localize(blankText)
+		}
+		return t.localize(recallText, t.fence(notes))
+	}
+	return s
+}
+
+func read(t *turn, m match) *step {
+	s := callStep("read", "path", t.path)
+	for i, p := range m.all(pathMark) {
+		tool := "read"
+		if strings.HasSuffix(p, "/") || strings.Trim(p, "./~") == "" {
+			tool = "ls"
+		}
+		s.calls = append(s.calls[:min(i, len(s.calls))], callStep(tool, "path", p).calls...)
+	}
+	return s
+}
+
+func list(_ *turn, m match) *step {
+	m.slots["p"] = cmp.Or(anyMark().FindString(m.text), m.slots["p"])
+	dir := m.folder()
+	if fileName().MatchString(dir) || strings.Count(dir, " ") > 1 {
+		return nil
+	}
+	return callStep("ls", "path", cmp.Or(dir, "."))
+}
+
+var (
+	fileName = lazy(`(?i)^(?:.*/)?(?:\.*[^./]+\.[^/]*|readme|makefile|dockerfile|license|changelog)$`)
+	// afterText are phrases after a text to search for.
+	afterText = lazy(`\s*(?:[这那]个)?(?:单词|词|字样|字|函数|变量|关键字)?的?(?:所有)?(?:文件|行|地方|内容|位置|代码)?$`)
+)
+
+func search(_ *turn, m match) *step {
+	m.slots["q"] = afterText().ReplaceAllString(m.slots["q"], "")
+	q, dir, where := m.quoted("q"), m.folder(), "?path"
+	if strings.HasPrefix(q, "看") || strings.HasPrefix(q, "询") || strings.Count(dir, " ") > 2 {
+		return nil
+	}
+	if strings.ContainsAny(dir, "*?{") {
+		where = "?glob"
+	}
+	return callStep("grep", "pattern", q, "literal", true, where, dir, "ignoreCase", strings.ToLower(q) == q)
+}
+
+// fileKinds maps names of kinds of files to extensions.
+var fileKinds = strings.Fields("go go golang go python py py py md md markdown md javascript js js js typescript ts txt txt text txt 文本 txt rust rs " +
+	"java java c c cpp cpp shell sh script sh 脚本 sh html html css css json json yaml yaml csv csv pdf pdf sql sql 图片 {png,jpg} 照片 {png,jpg}")
+
+func find(_ *turn, m match) *step {
+	q, ext := m.get("q"), strings.ToLower(m.get("ext"))
+	if i := slices.Index(fileKinds, ext); i >= 0 {
+		q = "*." + fileKinds[i|1]
+	}
+	switch {
+	case q == "" && ext != "" && !strings.ContainsAny(ext, ".*?"):
+		return nil
+	case strings.HasPrefix(q+ext, ".") && len(q+ext) < 6:
+		q = "*" + q + ext
+	case q != "" && !pathForm().MatchString(q) && !strings.ContainsAny(q, "*?{"):
+		q = "*" + q + "*"
+	}
+	return callStep("find", "pattern", cmp.Or(q, ext), "?path", m.folder())
+}

@@ -1,0 +1,188 @@
+package offline
+
+import (
+	"regexp"
+	"strings"
+)
+
+// row is an intent: its patterns, one per line, and its plan. In patterns {P}
+// is a path, {Q} a quoted text, {U} a URL and {X} any of them. Groups are
+// slots.
+type row struct {
+	intent   string
+	example  localized // for help; empty: not listed
+	needs    string    // required tools
+	patterns string
+	// plan returns the step, or nil if the row does not apply after all.
+	plan             func(t *turn, m match) *step
+	wholeMessage     bool // only matches a whole message
+	freeText         bool // ends with free text, so conjunctions do not separate requests
+	freeTextUnquoted bool // the same, if there is no quoted text
+	forms, chinese   []func() *regexp.Regexp
+}
+
+var macros = strings.NewReplacer(
+	"{w}", `[^\x{E000}-\x{E3FF}]`, "{P}", `[\x{E000}-\x{E0FF}]`, "{Q}", `[\x{E000}-\x{E1FF}\x{E300}-\x{E3FF}]`, "{U}", `[\x{E200}-\x{E2FF}]`,
+	"{X}", `[\x{E000}-\x{E3FF}]`,
+	"{name}", `(?:[\x{E000}-\x{E3FF}]|[\w./\-]+)`,
+	"{file}", `(?:(?:an?|the|my|new|empty|text|file|note|document|script|called|named|titled|as|of)\s+)*:?\s*`,
+	"{is}", `\s*(?:(?:and|which|that|it should|,|:|;)\s*)*(?:with|containing|contains?|saying|says?|reading|holding|has|having|put|write)?\s*`+
+		`(?:(?:the|this|following|content|contents|text|words?|lines?|in it|into it|of|being|is|:)(?:\s+|$))*:?\s*`,
+	"{in}", `\s*(?:这个)?(?:文件夹|文件|目录)?(?:里面?|里头|中|内|下面?|底下)?的?\s*`,
+	"{是}", `[，,、。;；\s]*(?:并且?|然后)?(?:在?(?:里面?|其中))?的?(?:内容|文字|文本)?(?:写[入上着]?|填入|放入|包含|存)?(?:内容|文字)?[是为]?[:：,，\s]*`,
+	"{个}", `(?:一?[下个份篇条行句项张]|新的?|空白?的?|文本|文件|文档|笔记|脚本|叫做?|名[为叫]|命名为|[:：\s])*`,
+	"{seek}", `(?:search|grep|scan|look|hunt|check|find|seek|rg)`,
+	"{the}", `(?:(?:any|all|every|the|an?|of|for|words?|texts?|strings?|phrases?|functions?|mentions?|occurrences?|uses|lines?|with) )*`,
+	"{change}", `(?:replace|substitute|swap|change|turn|correct|fix|update|modify)\s+(?:the )?(?:word |text |value |line )?`,
+	"{to}", `\s+(?:with|by|for|to|into)\s+`, "{改}", `\s*(?:全部|都|统统)?(?:改成|改为|替换[成为]|换[成为]|修改[成为])\s*`,
+	"{fact}", `(?:\s+(?:that|this|the following|of|down|for later))*\s*[:,]?\s*`,
+	"{prog}", `(?:git|npm|pip3?|docker|df|du|ps|pwd|whoami|uname|uptime|echo|curl|python3?|cargo|kubectl|wc|head|tail|mkdir|rm|mv|cp|touch|chmod|`+
+		`sed|awk|grep -\w+|ls -\w+|free -\w+|go (?:test|build|run|vet|version|env|mod|fmt|list)|make (?:test|build|all|clean|lint))\b`,
+	"{搜}", `(?:搜索|检索|查找|寻找|搜|查|找|grep)(?:一下|下|出|到|找)?(?:所有|全部)?(?:包含|含有|提到|出现)?的?(?:关键[词字]|文字|内容)?[:：\s]*`,
+)
+
+// table returns the intents, in the order in which they are tried.
+func table() []row {
+	rows := []row{
+		{intent: "help", wholeMessage: true, plan: func(t *turn, _ match) *step { return &step{answer: t.help()} }, patterns: `
+			^(?:/?help(?: me)?|\?+|commands|menu|capabilities|examples?)$
+			what (?:all |else )?(?:can|could|do|are) (?:you|u) (?:do\b|able|help|capable|offer|support|know how|understand)
+			how (?:do|can|should) i (?:use|talk to) (?:you|this)|what can i (?:ask|say|do)|what (?:commands|requests)\b|your (?:commands|abilities)
+			^(?:帮助|使用说明|说明|功能(?:列表)?|菜单|命令列表)$|(?:什么|哪些|啥)(?:功能|本事|能力|命令|技能)|怎么用你?$|(?:能|会|可以)(?:帮我|为我|[做干]|些|点|一些)*(?:什么|啥|哪些)
+			^(?:who|what) are (?:you|u)\b|are you (?:an? )?(?:ai|bot|robot|human|real|llm|language model|chatgpt|gpt|claude)|your name
+			你(?:到底|究竟)?是(?:谁|什么|啥|不是|真人|人|机器)|你叫(?:什么|啥)|介绍(?:一下)?你?自己`},
+		{intent: "greet", wholeMessage: true, plan: greet, patterns: `
+			^(?:(?:hi+|hello+|hey+|hiya|yo|howdy|greetings|good (?:morning|afternoon|evening|day)|morning|there|chela|again|everyone
+			|all)[\s,.!?~]*)+$
+			^(?:how are (?:you|u)|how'?s it going|what'?s up|nice to meet you)\b
+			^(?:(?:你好|您好|嗨|哈[喽啰]|喂|早上好|早安?|[上中下]午好|晚上好|在吗|在不在|大家好|最近怎么样|助手|chela|[啊呀吗呢])[\s，,!！。.~？?]*)+$`},
+		{intent: "thanks", wholeMessage: true, plan: respond(thanksText), patterns: `
+			^(?:(?:ok|okay|great|perfect|cool|nice|good|many|well)[\s,.!]+)*(?:thanks|thank (?:you|u)|thx|ty|cheers
+			|(?:i )?appreciate it)\b[\w\s,.!']{0,40}$
+			^(?:well done|good (?:job|work)|great|perfect|awesome|nice|cool|excellent)[\s!.]*$
+			^(?:好的?|太|真是?|非常|十分|麻烦你?了?|[，,\s])*(?:谢谢|谢[啦了]|多谢|感谢|感激|辛苦|太?棒了|干得好|做得好)(?:谢谢|多谢|感谢|[你您啦了的]|大家|[\s!！。.~，,])*$`},
+		{intent: "remind", needs: "cron", freeText: true, example: localized{"remind me in 20 minutes to call Ann", "20分钟后提醒我给小安打电话"}, plan: remind, patterns: `
+			\b(?:remind(?:er)?|alarm|timer|wake me|alert me|notify me|ping me)\b
+			\b(?:every|each) (?:\w+ )?(?:minute|hour|day|morning|evening|night|week|month|\w+day)s?\b.*\btell me\b|\btell me to\b
+			提醒|闹钟|闹铃|定时|(?:每隔?|[点分钟时天].*后|明天|后天|点半?).*(?:叫|通知|告诉)我`},
+		{intent: "spawn", needs: "sessions_spawn", freeText: true, example: localized{"start a subagent to check the links", "启动一个子代理去检查链接"}, plan: spawn, patterns: `
+			\b(?:sub-?\s?agents?|(?:another|an|new|helper|background) (?:agent|task|job))\b[\s,:]*(?:(?:to|for|that|which
+			|and have it)\s+)?(?P<task>.*?)(?:\s+(?:while|as) we\b.*)?$
+			^(?:run )?(?:this |it )?in the background[,:]?\s*(?P<task>.+)$|^delegate:?\s+(?P<task2>.+)$
+			(?:启动|开|派|安排|让|叫|用|找|新建|创建|起).{0,12}(?:子任务|后台任务|代理|智能体)(?:去|来|帮我|在后台|[，,：:\s])*(?P<task>.*?)(?:[，,]\s*我们.*)?$
+			^在?后台(?P<task>.+)$`},
+		{intent: "recall", needs: "read grep", freeText: true, example: localized{"what do you remember about my car?", "你还记得我的车吗？"}, plan: recall, patterns: `
+			\bwhat\b.*\b(?:do you|you|did i|have i|i(?:'ve)?) (?:know|remember|recall|told|tell|say|said|noted?)\b(?: you| me)?(?:\s*(?:about|of|on
+			|regarding))?\s*(?P<q>.*)$
+			^(?:do|can|did) you (?:still )?(?:remember|recall|know)\s+(?:anything |what |when |where |who |that |about |if )*(?P<q>.+)$
+			^recall\b(?:\s*(?:what|everything|anything|about))*\s*(?P<q>.*)$|^(?:show|list|read|open)(?: me)? (?:your|my|the) (?:memory|memories
+			|saved notes)$
+			^(?:what|when|where|who|which)(?:'?s| is| are| was| were| do| did)?\s+(?P<q>(?:my|our|\w+ (?:is|are|was) (?:my|our)|am i)\b.*)$|^(?:where
+			|when|what) (?:do|did) i (?P<q2>\w+)$
+			(?:还|是否|能|记不)记得(?P<q>.+)$|^(?:你|都|还)*(?:记住|记得|知道|记)了?(?P<q>.*?)(?:什么|哪些|啥|多少|吗).*$|^(?:回忆|回想)(?:一下)?(?P<q2>.*)$
+			我?(?:之前|以前|上次|曾经|刚才)(?:[跟和对]你)?(?:说过|说的|提过|告诉过?你?|让你记[住下])的?(?P<q>.*)$|(?:你的|我的|长期)记忆
+			^我(?P<q>的?.+?)(?:是|叫|在|有)?(?:什么|哪[天里儿一]|多少|谁|啥|几号).*$`},
+		{intent: "remember", needs: "read edit write", freeText: true, example: localized{"remember that my car is blue", "记住我的车是蓝色的"}, plan: remember, patterns: `
+			^(?:remember|memori[sz]e|keep in mind|bear in mind|(?:do not|don'?t) forget|make a note|take (?:a )?note|note(?: down)?
+			|jot down)\b{fact}(?P<t>.*)$
+			^(?:for (?:future|later|your) (?:reference|information)|for the record|fyi)\b{fact}(?P<t>.+)$
+			^(?P<t>{w}+?)[,.;]?\s*(?:remember|note|keep|memori[sz]e) (?:that|this|it)(?: in mind)?$
+			^(?:[你要]|一定|务必)*(?:记住|牢记|记着|记得|(?:别|不要)忘(?:记|了)*|备忘|记个?笔记|记一?下来?|记)[:：,，\s]*(?P<t>.*)$
+			^[把将]\s*(?P<t>.+?)\s*(?:记住|记下来?)$|^(?P<t2>.+?)[，,]\s*(?:记住|记一下|别忘了)$`},
+		{intent: "run", needs: "exec", example: localized{"run `git status`", "执行 `git status`"}, plan: run, patterns: `
+			^\$\s*(?P<c>.+)$|^(?P<c2>{prog}.*)$|^(?:do|try|give me)\s+(?:an? )?(?P<c3>{prog}.*|{Q})$
+			^(?:run|execute|exec|launch|invoke)\b\s*(?:the |a |this )?(?:following )?(?:(?:shell |terminal )?(?:command|script
+			|program)\b)?\s*[:：]?\s*(?P<c>.*?)(?:\s+in (?:the |a )?(?:terminal|shell))?$
+			^(?:在?(?:终端|命令行)[里中上]?)?(?:执行|运行|跑)(?:[一下个遍]|命令|指令|脚本|程序)*[:：\s]*(?P<c>.*)$`},
+		{intent: "edit", needs: "edit", example: localized{"replace \"old\" with \"new\" in notes.txt", "把 notes.txt 里的“旧”改成“新”"}, plan: edit, patterns: `
+			{change}(?P<o>.+?){to}(?P<n>.+?)\s+(?:in|inside|of)\s+{file}(?P<p>{P})|(?P<p2>{P})\W+(?:.*\W)?{change}(?P<o2>.+?){to}(?P<n2>.+)$
+			|^{change}(?P<o3>{Q}){to}(?P<n3>{Q})$
+			(?P<p>{P}).*?(?P<o>{Q}|\w+) (?:should|must) (?:be|read|say) (?P<n>{Q}|\w+)|(?P<o2>{Q}|\w+) (?:should|must) (?:be|read) (?P<n2>{Q}
+			|\w+)\W.*(?P<p2>{P})
+			(?P<p>{P}){in}(?P<o>.+?){改}(?P<n>.+)$|(?P<p2>{P}).*?(?P<o2>{Q}|\w+)\s*应[该当]?[是为]\s*(?P<n2>{Q}|\w+)
+			用\s*(?P<n>.+?)\s*替换\s*(?P<p>{P}){in}(?P<o>.+)$|^[把将](?P<o2>{Q}|\w+){改}(?P<n2>{Q}|\w+)$`},
+		{intent: "write", needs: "write", freeTextUnquoted: true, example: localized{"create hello.txt with \"hi\"", "新建 hello.txt，内容是“你好”"}, plan: write, patterns: `
+			^(?:create|make|write|generate|new|save|start|produce)\s+(?:me )?{file}(?P<p>{P})(?: file)?{is}(?P<t>.*)$
+			^(?:write|save|store|output|dump|record)\s+(?:to|into|in)\s+{file}(?P<p>{P})[\s:,]*(?P<t>.+)$
+			^(?:write|save|store|output|dump|record)\s+{is}(?P<t>.+?)\s+(?:to|into|in|as)\s+{file}(?P<p>{P})(?:\s*[:：]\s*(?P<t2>.+))?$
+			^put\s+{is}(?P<t>.+?)\s+(?:to|into|in)\s+(?:an? )?new {file}(?P<p>{P})$
+			[把将]\s*(?P<t>.+?)\s*(?:写|保存|另?存|记录?|放|输出)[入到进在为成至]+{个}(?P<p>{P})(?:\s*里)?(?:\s*[:：]\s*(?P<t2>.+))?$
+			[在往向]\s*(?:文件)?\s*(?P<p>{P}){in}(?:写[入上下进]?|填入|输入|保存|记录)(?:内容|一行|一句)?[:：\s]*(?P<t>.+)$
+			^(?:写入?|保存)\s*(?P<t>.+?)\s*[到至进]\s*(?:文件)?\s*(?P<p>{P})$
+			(?:[创新]建|建立?|生成|写|做|弄|新增){个}(?P<p>{P})\s*的?(?:文件|文档|笔记|脚本)?{是}(?P<t>.*)$`},
+		{intent: "append", needs: "read edit write", freeTextUnquoted: true, example: localized{"append \"eggs\" to list.txt", "在 list.txt 末尾追加“鸡蛋”"}, plan: appendTo, patterns: `
+			^(?:append|add|insert|put|tack)\s+(?:on )?(?:(?:an?|another|one more|new|line|entry|item|row)\s+)*{is}(?P<t>.+?)\s+(?:to|onto|into|in|at
+			|on)\s+(?:(?:very|end|bottom|of|the|my|file) )*(?P<p>{P})$
+			^(?:append|add|insert|put)\b.*?\b(?:to|into|in)\s+(?:(?:the|end|bottom|of|file) )*(?P<p>{P})\s*(?:[:,]|with|saying|the (?:line
+			|text))+\s*(?P<t>.+)$
+			(?:one more|another|an extra|a new)\s+(?:line|entry|item|row)\s+(?:for|in|to|into|of)\s+(?P<p>{P})\s*[:,]\s*(?P<t>.+)$
+			^write\s+(?P<t>.+?)\s+(?:at|to|on) the (?:end|bottom) of {file}(?P<p>{P})$
+			(?P<p>{P}){in}(?:[末结]尾|最后|后面|底部)?[再又]?(?:追加|添加?|补充?|附加|增加|插入|加)[上入]?[一两]?[行条句项个笔]?(?:内容)?[:：,，\s]*(?P<t>.+)$
+			(?P<p>{P}).*(?:[末结]尾|最后|底部)[再又]?写[上入下]?(?:一[行条句])?[:：,，\s]*(?P<t>.+)$
+			(?:[把将]|^追加|^添加?|^加)\s*(?P<t>.+?)\s*(?:追加|添加?|加|附加|补)?[到进入在]+\s*(?:文件)?(?P<p>{P})`},
+		{intent: "fetch", needs: "web_fetch", example: localized{"fetch https://example.com", "抓取 https://example.com"}, plan: fetch, patterns: `
+			{U}`},
+		{intent: "find", needs: "find", example: localized{"find all .go files", "找出所有 .go 文件"}, plan: find, patterns: `
+			\b(?:files?|documents?)\s+(?:that (?:is|are) |(?:whose|with (?:the |a )?) ?)?(?:names?|called|named|matching|like|ending (?:in|with)
+			|extension)\s+(?:is |has |contains )?(?P<q>{name}|\S+)(?:\s+(?:in|inside|under)\s+(?P<p>{name}))?
+			\b(?:with|has|have|contain(?:s|ing)?|says?)\s+(?:the word )?(?P<q>{X}|\S+)\s+in (?:the|its|their) (?:file ?)?names?\b
+			^(?:find|locate|where(?:'s|s| is| are| can i find| did i \w+)|search for|look for|which (?:folder|directory) \w+|is there|are there
+			|do (?:i|we|you) have)\s+(?:(?:me|the|an?|my|all|any|files?|called|named)\s+)*(?P<q>{P})(?:\s+files?)?(?:\s+(?:in|inside
+			|under)\s+(?P<p>.+?)|\s+\w+)?$
+			\b(?:lost|missing|can(?:'t|not) find|looking for)\b.*?(?P<q>{P})|(?P<q2>{P}).*\b(?:where|lost|missing|disappeared)\b
+			^(?:find|locate|search for|look for|list|show|get|where are|are there|which|what|any|do (?:i|we) have)\s+(?:(?:me|all|any|every|the|my
+			|of)\s+)*(?P<ext>{P}|[a-z+#]+)[\s\-]+(?:source |code )?(?:files?|scripts?|documents?)\b.*?(?:\s(?:in|inside|under|within)\s+(?P<p>.+))?$
+			(?P<q>{P})\s*(?:这个|那个|的)?(?:文件)?(?:到底)?(?:是|放|存|保存|位于|跑)*(?:在哪|到?哪[里儿去]|在什么地方)|(?P<q2>{P}).*(?:找不到|不见|丢)|(?:找不到|丢).*?(?P<q3>{P})
+			(?:名字?|名称)(?:里面?|中|是)?(?:包含|含有|带有?|有|叫|为|是)?\s*(?P<q>{X}|[^\s的]+?)\s*的?(?:所有)?(?:文件)?$|(?:叫做?|名[为叫])\s*(?P<q2>{X}|[^\s的]+)\s*的?文件
+			(?:[找搜列]|所有|全部|哪些|有什么|有没有)[出到]?(?:所有|全部)?的?\s*(?P<ext>{P}|[A-Za-z+#]+|图片|照片|文本|脚本)\s*(?:格式|类型|后缀|结尾)?的?\s*(?:文件|脚本|文档|代码)
+			^(?:在\s*(?P<p>{name}){in})?(?:查找|寻找|找|搜索|搜)(?:一下|到|下)?\s*(?:文件)?\s*(?P<q>{P})\s*(?:这个)?(?:文件)?$`},
+		{intent: "search", needs: "grep", example: localized{"search for TODO in src", "在 src 里搜索 TODO"}, plan: search, patterns: `
+			^{seek}\s+(?:through |inside |in |within |into )?(?P<p>{P}|[\w./\-]+|the \w+(?: folder| directory)?)\s+for\s+{the}(?P<q>.+)$|^(?:in
+			|inside|under)\s+(?P<p2>{name}),?\s+{seek}\s+{the}(?P<q2>.+)$
+			^{seek}\s+(?:me )?(?:for |up )?{the}(?P<q>.+?)\s+(?:in|inside|within|under|across|throughout|through|from|among)\s+(?P<p>.+)$
+			^(?:search|grep|scan|rg|look for|hunt for)\s+(?:for )?{the}(?P<q>.+)$|^find\s+{the}(?P<q2>{Q}|[A-Z_]{3,}|\w*[a-z][A-Z]\w*)$
+			\b(?:files?|documents?|code|lines?|places?|notes?)\b.*?\b(?:contain(?:s|ing)?|mention(?:s|ing)?|uses?|using|has|have|includes?|including
+			|referenc(?:es?|ing)|with|says?)\s+{the}(?P<q>.+?)(?:\s+in\s+(?P<p>{name}))?$
+			\bwhere\b.*?\b(?:we|i|they|you) (?:use|mention|define|call|reference|declare|say)\s+{the}(?P<q>\S+|{X})(?:\s+in\s+(?P<p>.+))?$
+			\bwhere\b.*?\b(?:is|are|does|do|gets?)\s+{the}(?P<q>\S+|{X})\s+(?:used|mentioned|defined|called|referenced|declared|appear
+			|occur)(?:\s+in\s+(?P<p>.+))?$
+			^(?:is|are|does|do)\s+(?:there )?{the}(?P<q>{w}+?|{X})s? (?:(?:appear|occur|exist|mentioned|anywhere|used|listed) )*(?:in
+			|inside)\s+(?P<p>{P}|the \w+)$|(?P<p2>{P})\s+(?:contains?|mentions?|has|includes?)\s+{the}(?P<q2>.+)$
+			(?:哪些|哪个|什么|哪几个|哪里|哪儿|有没有)(?:文件|地方|代码|笔记)?{in}(?:都|有)?(?:包含|含有|提到|提及|出现|写|用到|使用|定义|调用|有)[过了]*\s*(?P<q>.+)$
+			[在从到]?\s*(?P<p>{X}|[\w./\-]+|(?:当前|这个|整个|所有|全部)?的?(?:目录|文件夹|项目|工作区|文件|代码|仓库)){in}(?:{搜}|有没有|是否有)(?:提到|出现)?\s*(?P<q>.+)$
+			^(?:在)?{搜}(?P<p>{P}|[\w./\-]+)\s*(?:目录|文件夹|文件)?(?:里面?|中|下)(?:有没有|的|包含|提到|出现|所有)*\s*(?P<q>.+)$
+			^(?:全局)?{搜}(?P<q>.+)$|^(?P<q2>{X}|\w+)\s*(?:都)?(?:在|被)?(?:哪里|哪些文件|哪些地方|什么地方)[里中]?(?:用到|使用|提到|定义|出现|调用)|^(?:搜索|查找)$`},
+		{intent: "time", needs: "session_status", example: localized{"what time is it?", "现在几点了？"}, plan: clock, patterns: `
+			what(?:'?s| is)?(?: the)?(?: current| local)? (?:time|date|day)\b|\btoday'?s (?:date|day)|\b(?:which|what) day\b|^(?:the )?(?:time|date
+			|clock)$|do you have the time|what is today
+			几点|现在的?(?:是)?什么?时间|今天(?:是|的)*(?:几[号月]|星期几|周几|日期|哪天|多少号|什么日子)|当前的?(?:时间|日期)|星期几|周几|^(?:时间|日期)$|什么时候了`},
+		{intent: "status", needs: "session_status", example: localized{"status", "状态"}, plan: status, patterns: `
+			^(?:/?status|usage|tokens?|costs?|context|model)$|(?:which|what)(?:'s| is)?(?: the| your| current| language)* (?:model|llm)\b
+			|\bmodel (?:are you|is)|\b(?:session|your|current|system)\b.*\bstatus\b
+			how many tokens|\btokens?\b.*\b(?:used?|left|so far|spent)\b|context (?:window|size|usage|left)|how much (?:context|did (?:this|it)
+			|have (?:i|we)|does this) 
+			^(?:会话|当前|系统|你的)?的?状态|(?:什么|哪个|啥)(?:语言|大)?模型|[用花]了?(?:多少|几个)|用量|token.*(?:多少|用)|上下文.*(?:多少|大小|剩)|费用`},
+		{intent: "list", needs: "ls", example: localized{"list the files in src", "把当前目录列出来"}, plan: list, patterns: `
+			^(?:ls|dir|ll|tree)(?:\s+-\w+)*(?:\s+(?P<p>{name}))?$|^list(?:\s+(?P<p2>{name}))?$|^files$
+			\b(?:in|inside|of|under|within|at)\s+(?:the |this |my )?(?P<p>{name})(?:'s)? (?:folder|directory|dir)\b|\b(?:the|this
+			|my)\s+(?P<p2>{name})\s+(?:folder|directory|dir)\b|\b(?:folder|directory) (?P<p3>{X})
+			^(?:list|show|see|display|what|whats|which|get|give|explore|browse|check|view|are there|how many|print)\b.*\b(?:files|folders|folder
+			|directory|everything|documents|contents|stuff)\b(?:.*?\b(?:in|inside|of|under|within)\s+(?P<p>.+))?
+			^what(?:'?s| is| do (?:i|we|you) have| have (?:i|we) got| are)?(?: all)?\s+(?:in|inside|under|within)\s+(?P<p>.+)$|^what(?:'?s| is
+			| do (?:i|we|you) have)?\s+(?:in )?(?:here|there)
+			(?P<p>{X}|[\w./\-]+|上级|上一级)\s*(?:这个|的)?(?:目录|文件夹)|(?:目录|文件夹)\s*(?P<p2>{X}|[\w./\-]+)|目录|文件夹|工作区
+			(?P<p>{P})\s*(?:里面?|下面?|中|底下)(?:都|还)?(?:有|是|放了?)(?:些|点)?(?:什么|哪些|啥|多少)|(?:列出|列一下|浏览)(?:所有|全部)?\s*(?P<p2>{P})
+			(?:有|是)(?:些|点)?(?:哪些|什么|啥|多少)(?:个)?(?:文件|东西)|(?:列出|列一下|显示|看看)(?:一下|所有|全部|的)*文件$|文件列表|列出来|^列出?$|(?:这里|这儿)(?:都|还)?有(?:什么|啥|哪些)`},
+		{intent: "read", needs: "read", example: localized{"show notes.txt", "看看 notes.txt 里写了什么"}, plan: read, patterns: `
+			\b(?:show|read|open|cat|view|display|print|see|look|pull|give|check|contents?|what|what'?s|inside|says?)\b.*{P}|^(?:(?:and|the|file
+			|,)?\s*{P}\s*)+$
+			^(?:show|read|open|display|print|cat|view|see|check)(?: me)?(?: (?:it|that|this|(?:the|that|this|a|my|some) (?:file|note|document)
+			|its contents?|the contents?(?: of it)?))?(?: again| back| to me)?$
+			(?:看|读|打开|显示|展示|念|瞧|瞅|给我|输出|查).*{P}|{P}.*(?:内容|看|读|打开|显示|给我|念|瞧|瞅|什么|啥|哪些)
+			^(?:把它?)?(?:看|读|打开|显示|展示)(?:看|读|一下)?(?:它|(?:这个|那个)?文件|内容)?(?:的?内容|给我看?)?$`},
+	}
+	for i := range rows {
+		rows[i].compile()
+	}
+	return rows
+}

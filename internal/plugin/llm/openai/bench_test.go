@@ -1,0 +1,9 @@
+package openai_test
+
+import (
+	"testing"
+
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+)
+
+func BenchmarkDecode(b *testing.B) { llmtest.BenchmarkDecode(b, llmtest.OpenAI, open) }

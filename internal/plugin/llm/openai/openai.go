@@ -1,0 +1,78 @@
+// Package openai implements the Chat Completions format of OpenAI's API, also
+// for the many other servers that use it. Fields that only OpenAI's own host
+// supports are not sent to others.
+package openai
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
+)
+
+// Options configure a service. A base URL without a path gets /v1. The zero
+// Options are OpenAI's own service, without a key.
+type Options = dialect.Options
+
+// Provider is an llm.Provider. It is safe for concurrent use.
+type Provider struct {
+	name    string
+	model   func(id string) llm.Model
+	quirks  quirks // of the service
+	client  *dialect.Client
+	adapter dialect.ToolAdapter
+	schema  string // the profile of the service's schemas
+	tools   dialect.Memo[[]llm.ToolSpec]
+	system  dialect.Memo[prompt]
+}
+
+var _ llm.Provider = (*Provider)(nil)
+
+// New returns a service. If the base URL is invalid, each call fails.
+func New(o Options) *Provider {
+	o = o.WithDefaults("openai")
+	p := &Provider{name: o.Name, model: o.Model}
+	p.adapter.Rules, p.adapter.Log = p.toolRules, o.Log
+	u, err := dialect.BaseURL(o.BaseURL, "https://api.openai.com")
+	if err == nil {
+		p.quirks = quirksOf(p.name, u.Hostname())
+		p.schema = profileOf(p.name, u.Hostname())
+		if u.Path == "" {
+			u.Path = "/v1"
+		}
+		u.Path = strings.TrimSuffix(u.Path, "/chat/completions") + "/chat/completions"
+	}
+	h := http.Header{}
+	for k, v := range p.quirks.header {
+		h.Set(k, v)
+	}
+	if !o.Key.IsZero() {
+		h.Set("Authorization", "Bearer "+o.Key.Reveal())
+	}
+	p.client = dialect.NewClient(o, u, err, h, p.vision)
+	return p
+}
+
+// Name returns the provider's id.
+func (p *Provider) Name() string { return p.name }
+
+// Stream implements llm.Provider.
+func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	q := p.quirksFor(r.Model)
+	body := func(r *llm.Request) (*dialect.Body, error) { return p.body(r, q) }
+	return p.client.Stream(ctx, r, body, &decoder{tags: q.tags, entities: p.htmlEntities(r.Model)})
+}
+
+// vision reports whether a model supports images, or is unknown.
+func (p *Provider) vision(id string) bool {
+	return dialect.SupportsImages(p.model(id)) && !p.quirksFor(id).stringContent
+}
+
+// quirksFor returns the quirks of the service for a model.
+func (p *Provider) quirksFor(model string) *quirks {
+	c := p.model(model).Compat
+	return p.quirks.with(&c)
+}

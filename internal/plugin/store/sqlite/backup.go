@@ -1,0 +1,185 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/atomicfile"
+)
+
+// Backup writes a copy of the current database to the file dst. The copy is atomic,
+// and other readers and writers continue meanwhile. The file is complete: it has no
+// log beside it and contains no paths of this machine. An existing file is
+// replaced.
+func (d *DB) Backup(ctx context.Context, dst string) error {
+	c, err := d.openReader()
+	if err != nil {
+		return d.explain(err)
+	}
+	defer c.Close()
+	if err := c.script(ctx, "PRAGMA query_only = OFF"); err != nil { // the new file is opened for writing too
+		return d.explain(err)
+	}
+	if err := copyTo(ctx, c, dst); err != nil {
+		return fmt.Errorf("back up to %s: %w", dst, d.explain(err))
+	}
+	return nil
+}
+
+// Summary describes the content of a database.
+type Summary struct {
+	Version     int64 // schema version
+	Sessions    int64
+	Entries     int64
+	Runs        int64
+	Waiting     int64 // waiting queue items
+	Undelivered int64 // outbox rows that are not final
+}
+
+// Verify reads the whole database in the file path without changing it. The
+// database need not be open. If the file is damaged, the error is a
+// *[DamagedError].
+func Verify(ctx context.Context, path string) (Summary, error) {
+	var s Summary
+	if _, err := os.Stat(path); err != nil {
+		return s, fmt.Errorf("verify: %w", err)
+	}
+	d := &DB{opts: Options{Path: path}}
+	c, err := d.openReader()
+	if err != nil {
+		return s, d.explain(err)
+	}
+	defer c.Close()
+	if err := integrity(ctx, c, path); err != nil {
+		return s, d.explain(err)
+	}
+	if s.Version, err = c.number("PRAGMA user_version"); err != nil {
+		return s, d.explain(err)
+	}
+	steps, err := schema()
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case s.Version == 0:
+		return s, &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("%s is not a chela database", path)}
+	case s.Version > int64(len(steps)):
+		return s, newerError(path, s.Version, int64(len(steps)))
+	}
+	if err := s.count(c); err != nil {
+		return s, d.explain(err)
+	}
+	return s, relations(c, path)
+}
+
+func (s *Summary) count(c *conn) error {
+	_, err := c.one(func(r *row) error {
+		s.Sessions, s.Entries, s.Runs, s.Waiting, s.Undelivered = r.int(), r.int(), r.int(), r.int(), r.int()
+		return nil
+	}, `SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM entry), (SELECT count(*) FROM run),
+(SELECT count(*) FROM item WHERE state = 'waiting'), (SELECT count(*) FROM outbox WHERE state IN ('draft', 'pending', 'attempted'))`)
+	return err
+}
+
+// relations checks the constraints between tables that SQLite does not enforce.
+func relations(c *conn, path string) error {
+	for _, r := range [...]struct{ what, sql string }{
+		{"entries without a transcript", "SELECT count(*) FROM (SELECT DISTINCT pos >> 32 AS n FROM entry) WHERE n NOT IN (SELECT n FROM transcript)"},
+		{"transcripts with a gap", "SELECT count(*) FROM (SELECT pos >> 32 AS n FROM entry GROUP BY n HAVING count(*) <> max(pos) - (n << 32))"},
+		{"transcripts without their end", "SELECT count(*) FROM session s WHERE entries > " + entriesOf},
+	} {
+		n, err := c.number(r.sql)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return &DamagedError{Path: path, Err: fmt.Errorf("%d %s", n, r.what)}
+		}
+	}
+	return nil
+}
+
+// entriesOf counts the entries in the transcript of a session s.
+const entriesOf = `(SELECT count(*) FROM transcript t, entry e WHERE t.id = s.id AND e.pos > t.n << 32 AND e.pos < (t.n + 1) << 32)`
+
+// RestoreOptions are the options of [Restore].
+type RestoreOptions struct {
+	// Force replaces a database that is not empty. The old one is renamed; its new
+	// name contains the time.
+	Force bool
+}
+
+// Restore replaces the database dst, which must not be open, by the backup src. It
+// returns the new path of the old database, "" if there was none.
+func Restore(ctx context.Context, src, dst string, o RestoreOptions) (old string, err error) {
+	if _, err := Verify(ctx, src); err != nil {
+		return "", fmt.Errorf("restore from %s: %w", src, err)
+	}
+	if !o.Force && notEmpty(ctx, dst) {
+		return "", &chela.Error{
+			Code: chela.CodeConflict, Message: fmt.Sprintf("restore: %s is not empty", dst), Hint: "chela backup restore --force",
+		}
+	}
+	temp := dst + ".part"
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	defer os.Remove(temp)
+	if err := copyDatabase(ctx, src, temp); err != nil {
+		return "", fmt.Errorf("restore from %s: %w", src, err)
+	}
+	if old, err = renameOld(dst); err != nil {
+		return "", fmt.Errorf("restore: rename the old database: %w", err)
+	}
+	return old, atomicfile.Rename(temp, dst)
+}
+
+// copyDatabase copies a database including the content of its log.
+func copyDatabase(ctx context.Context, src, dst string) error {
+	d := &DB{opts: Options{Path: src}}
+	c, err := d.openReader()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.script(ctx, "PRAGMA query_only = OFF"); err != nil {
+		return err
+	}
+	return copyTo(ctx, c, dst)
+}
+
+// notEmpty reports whether the database has any content. It is also true for a
+// database that cannot be read.
+func notEmpty(ctx context.Context, path string) bool {
+	fi, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && fi.Size() == 0 {
+		return false
+	}
+	s, err := Verify(ctx, path)
+	return err != nil || s != Summary{Version: s.Version}
+}
+
+// renameOld adds a name with the current time to a database, renames its log to
+// match, and returns that name, or "" if there is no database. A rename can then
+// replace the database under its original name.
+func renameOld(path string) (string, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	old := path + ".old-" + time.Now().UTC().Format("20060102T150405.000000000")
+	// The log must be moved too: SQLite would apply it to the new database.
+	for _, suffix := range [...]string{"-wal", "-shm"} {
+		if err := os.Rename(path+suffix, old+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	if os.Link(path, old) == nil {
+		return old, nil
+	}
+	return old, os.Rename(path, old) // the file system does not support links
+}

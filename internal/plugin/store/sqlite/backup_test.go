@@ -1,0 +1,180 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/store"
+)
+
+func mustSet(tb testing.TB, d *DB, name, value string) {
+	tb.Helper()
+	if err := d.Update(tb.Context(), store.Synced, func(tx store.Tx) error { return tx.SetSetting(name, value) }); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func settingOf(tb testing.TB, d *DB, name string) (v string) {
+	tb.Helper()
+	if err := d.View(tb.Context(), func(r store.Reader) (err error) {
+		v, err = r.Setting(name)
+		return err
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := openAt(t, filepath.Join(dir, "it's ä 100%?#.db")) // the name needs escaping in a URI
+	conversations(t, d, 0, 5)
+	copied := filepath.Join(dir, "copy'.db")
+
+	// Each commit writes both settings, so a consistent backup has equal values.
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := d.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+				return errors.Join(tx.SetSetting("a", fmt.Sprint(n)), tx.SetSetting("b", fmt.Sprint(n)))
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	steps, err := schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if err := d.Backup(t.Context(), copied); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Verify(t.Context(), copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Sessions != 5 || s.Version != int64(len(steps)) || s.Entries == 0 || s.Runs != 5 {
+			t.Errorf("summary: %+v", s)
+		}
+	}
+	close(stop)
+	wg.Wait()
+
+	t.Run("restored on another machine", func(t *testing.T) {
+		dst := filepath.Join(t.TempDir(), "chela.db")
+		if old, err := Restore(t.Context(), copied, dst, RestoreOptions{}); err != nil || old != "" {
+			t.Fatalf("restore: renamed the old one to %q, %v", old, err)
+		}
+		have := openAt(t, dst)
+		if a, b := settingOf(t, have, "a"), settingOf(t, have, "b"); a != b {
+			t.Errorf("half a commit: a %s, b %s", a, b)
+		}
+		if diff := cmp.Diff(fmt.Sprint(readSessions(t, d.opts.Path)), fmt.Sprint(readSessions(t, dst))); diff != "" {
+			t.Errorf("sessions (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("a database with content is replaced only with Force, and renamed", func(t *testing.T) {
+		dst := filepath.Join(t.TempDir(), "chela.db")
+		old := openAt(t, dst)
+		conversations(t, old, 7, 8)
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Restore(t.Context(), copied, dst, RestoreOptions{})
+		if chela.CodeOf(err) != chela.CodeConflict {
+			t.Fatalf("restore over a database with content: %v", err)
+		}
+		renamed, err := Restore(t.Context(), copied, dst, RestoreOptions{Force: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, m := len(readSessions(t, dst)), len(readSessions(t, renamed)); n != 5 || m != 1 {
+			t.Errorf("%d sessions restored, %d in the old database; want 5 and 1", n, m)
+		}
+	})
+	t.Run("an empty database is replaced", func(t *testing.T) {
+		dst := filepath.Join(t.TempDir(), "chela.db")
+		if err := openAt(t, dst).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(t.Context(), copied, dst, RestoreOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a file that is not a backup is refused", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "x")
+		dst := filepath.Join(t.TempDir(), "chela.db")
+		for _, c := range []struct {
+			name    string
+			content string
+		}{{"text", strings.Repeat("no database\n", 1000)}, {"empty file", ""}} {
+			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Restore(t.Context(), path, dst, RestoreOptions{}); err == nil {
+				t.Errorf("%s: no error", c.name)
+			}
+		}
+		if _, err := Verify(t.Context(), path+"none"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("missing file: %v", err)
+		}
+		if _, err := os.Stat(dst); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("something was restored: %v", err)
+		}
+	})
+	t.Run("damage is detected", func(t *testing.T) {
+		b, err := os.ReadFile(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(b[8192:20480])
+		path := put(t, b, nil)
+		if _, err := Verify(t.Context(), path); !errors.As(err, new(*DamagedError)) {
+			t.Errorf("verify: %v", err)
+		}
+	})
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	conversations(t, d, 0, 30)
+	if err := d.Check(t.Context()); err != nil {
+		t.Errorf("intact file: %v", err)
+	}
+	d.writer.release()
+	if _, err := d.writer.c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(d.opts.Path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(make([]byte, 3*4096), fi.Size()-6*4096); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check(t.Context()); !errors.As(err, new(*DamagedError)) {
+		t.Errorf("damaged file: have %v, want a *DamagedError", err)
+	}
+}

@@ -1,0 +1,131 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/session"
+)
+
+// calls is the table of tool calls.
+type calls struct{ c *conn }
+
+var _ session.Calls = calls{}
+
+const callColumns = "id, run, session, wire, name, args, raw, state, effect, approval, detached, updated, rights"
+
+func (t calls) list(where string, args ...any) ([]session.Call, error) {
+	var list []session.Call
+	err := t.c.query(func(r *row) error {
+		c := session.Call{Seq: r.int(), ID: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
+		c.Wire.ID, c.Wire.Name, c.Wire.Args, c.Wire.Raw = r.text(), r.text(), raw(r.text()), r.text()
+		c.State, c.Effect, c.Approval = session.CallState(r.text()), r.text(), r.text()
+		c.Detached, c.Updated = r.bool(), r.time()
+		err := decodeSet(r.text(), &c.Rights)
+		c.Outcome = session.Outcome{Who: r.text(), Ran: r.text(), Decision: r.text(), Rule: r.text(), Result: r.text(), Took: time.Duration(r.int())}
+		list = append(list, c)
+		return err
+	}, "SELECT n, "+callColumns+", who, ran, decision, rule, outcome, took FROM call WHERE "+where, args...)
+	return list, err
+}
+
+// Call returns a call.
+func (t calls) Call(id string) (session.Call, error) {
+	list, err := t.list("id = ?", id)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("tool call %s: %w", id, chela.ErrNotFound)
+	}
+	if err != nil {
+		return session.Call{}, err
+	}
+	return list[0], nil
+}
+
+// Open returns the calls of a run that are not Closed, in order.
+func (t calls) Open(id chela.RunID) ([]session.Call, error) {
+	return t.list("run = ? AND state <> 'closed' ORDER BY n", str(id))
+}
+
+// OpenDetached returns the detached calls of a session that are not Closed.
+func (t calls) OpenDetached(key chela.SessionKey) ([]session.Call, error) {
+	return t.list("session = ? AND detached AND state <> 'closed' ORDER BY n", str(key))
+}
+
+// Recent returns the newest calls that match a query.
+func (t calls) Recent(q session.CallQuery) ([]session.Call, error) {
+	where, args := "updated >= ?", []any{q.Since}
+	for _, f := range [...]struct {
+		on   bool
+		cond string
+		arg  any
+	}{
+		{q.Before > 0, "n < ?", q.Before}, {q.Session != "", "session = ?", str(q.Session)}, {q.Run != "", "run = ?", str(q.Run)},
+		{q.Tool != "", "name = ?", q.Tool}, {q.Decision != "", "decision = ?", q.Decision}, {q.Result != "", "outcome = ?", q.Result},
+	} {
+		if f.on {
+			where, args = where+" AND "+f.cond, append(args, f.arg)
+		}
+	}
+	return t.list(where+" ORDER BY n DESC LIMIT ?", append(args, max(q.Limit, 0))...)
+}
+
+const insertCall = "INSERT INTO call (" + callColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+
+func (t calls) insert(sql string, c session.Call) (int, error) {
+	rights, err := encodeSet(c.Rights, len(c.Rights) == 0)
+	if err != nil {
+		return 0, err
+	}
+	return t.c.exec(sql, c.ID, str(c.Run), str(c.Session), c.Wire.ID, c.Wire.Name, optional(c.Wire.Args), c.Wire.Raw,
+		str(c.State), c.Effect, c.Approval, c.Detached, c.Updated, rights)
+}
+
+// Plan stores new calls.
+func (t calls) Plan(list ...session.Call) error {
+	for _, c := range list {
+		if c.State == "" {
+			c.State = session.Planned
+		}
+		n, err := t.insert(insertCall+"ON CONFLICT DO NOTHING", c)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return chela.Errorf(chela.CodeConflict, "tool call %s: was planned before", c.ID)
+		}
+	}
+	return nil
+}
+
+// Move changes a call's state.
+func (t calls) Move(id string, to session.CallState, from ...session.CallState) error {
+	c, err := t.Call(id)
+	if err != nil {
+		return err
+	}
+	if len(from) > 0 && !slices.Contains(from, c.State) {
+		return chela.Errorf(chela.CodeConflict, "tool call %s: is %s, want one of %v", id, c.State, from)
+	}
+	_, err = t.c.exec("UPDATE call SET state = ?, updated = ? WHERE id = ?", str(to), time.Now(), id)
+	return err
+}
+
+// Close stores the outcome of a call.
+func (t calls) Close(id string, o session.Outcome) error {
+	n, err := t.c.exec("UPDATE call SET state = 'closed', updated = ?, who = ?, ran = ?, decision = ?, rule = ?, outcome = ?, took = ? WHERE id = ?",
+		time.Now(), o.Who, o.Ran, o.Decision, o.Rule, o.Result, int64(o.Took), id)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("tool call %s: %w", id, chela.ErrNotFound)
+	}
+	return err
+}
+
+// Put stores a call by its id, without its outcome.
+func (t calls) Put(c session.Call) error {
+	_, err := t.insert(insertCall+`ON CONFLICT (id) DO UPDATE SET run = excluded.run, session = excluded.session,
+wire = excluded.wire, name = excluded.name, args = excluded.args, raw = excluded.raw, state = excluded.state,
+effect = excluded.effect, approval = excluded.approval, detached = excluded.detached, updated = excluded.updated, rights = excluded.rights`, c)
+	return err
+}

@@ -1,0 +1,142 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pairing"
+)
+
+// devices is the table of paired devices and pairing requests.
+type devices struct{ c *conn }
+
+var _ pairing.Table = devices{}
+
+// Device returns a device, which may be a tombstone.
+func (t devices) Device(id string) (pairing.Device, error) {
+	list, err := decodeAll[pairing.Device](t.c, "SELECT device FROM device WHERE id = ? AND device <> ''", id)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("device %s: %w", id, chela.ErrNotFound)
+	}
+	if err != nil {
+		return pairing.Device{}, err
+	}
+	return list[0], nil
+}
+
+// Devices returns all devices including tombstones, by time of creation.
+func (t devices) Devices() ([]pairing.Device, error) {
+	return decodeAll[pairing.Device](t.c, "SELECT device FROM device WHERE device <> '' ORDER BY created, n")
+}
+
+// Request returns a request. There are few pending requests, so a scan is enough.
+func (t devices) Request(id string) (pairing.Request, error) {
+	waiting, err := t.Requests()
+	if err != nil {
+		return pairing.Request{}, err
+	}
+	i := slices.IndexFunc(waiting, func(r pairing.Request) bool { return r.ID == id })
+	if i < 0 {
+		return pairing.Request{}, fmt.Errorf("request %s: %w", id, chela.ErrNotFound)
+	}
+	return waiting[i], nil
+}
+
+// Requests returns all requests, oldest first.
+func (t devices) Requests() ([]pairing.Request, error) {
+	list, err := decodeAll[pairing.Request](t.c, "SELECT request FROM device WHERE request <> '' ORDER BY n")
+	slices.SortStableFunc(list, func(a, b pairing.Request) int { return a.Time.Compare(b.Time) })
+	return list, err
+}
+
+// PutDevice stores a device by its id.
+func (t devices) PutDevice(v pairing.Device) error {
+	device, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", v.ID, err)
+	}
+	_, err = t.c.exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, ?, ?, ?, '')
+ON CONFLICT (id) DO UPDATE SET created = excluded.created, removed = excluded.removed, device = excluded.device`,
+		v.ID, v.Created, v.Removed, device)
+	return err
+}
+
+// PutRequest stores a request. It replaces an earlier request of the same device.
+func (t devices) PutRequest(v pairing.Request) error {
+	request, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("request %s: %w", v.ID, err)
+	}
+	_, err = t.c.exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, 0, 0, '', ?)
+ON CONFLICT (id) DO UPDATE SET request = excluded.request`, v.Device, request)
+	return err
+}
+
+// DropRequest deletes a request if it exists.
+func (t devices) DropRequest(id string) error {
+	waiting, err := t.Requests()
+	if err != nil {
+		return err
+	}
+	for _, r := range waiting {
+		if r.ID != id {
+			continue
+		}
+		if _, err := t.c.exec("UPDATE device SET request = '' WHERE id = ?", r.Device); err != nil {
+			return err
+		}
+		_, err := t.c.exec("DELETE FROM device WHERE id = ? AND device = ''", r.Device)
+		return err
+	}
+	return nil
+}
+
+// invitesKey is the setting that stores the invitations. They are few and expire
+// soon.
+const invitesKey = "device.invites"
+
+// Invites returns the stored invitations.
+func (t devices) Invites() ([]pairing.Invite, error) {
+	text, err := setting(t.c, invitesKey)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	var list []pairing.Invite
+	return list, decode(text, &list)
+}
+
+// PutInvites stores the invitations.
+func (t devices) PutInvites(list []pairing.Invite) error {
+	text, err := encode(list)
+	if err != nil {
+		return fmt.Errorf("invitations: %w", err)
+	}
+	_, err = t.c.exec("INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", invitesKey, text)
+	return err
+}
+
+// decodeAll returns the decoded values of a query with one JSON column.
+func decodeAll[T any](c *conn, query string, args ...any) ([]T, error) {
+	var list []T
+	err := c.query(func(r *row) error {
+		var v T
+		err := decode(r.text(), &v)
+		list = append(list, v)
+		return err
+	}, query, args...)
+	return list, err
+}
+
+// removeDevices deletes the recovered rows of devices that may connect: a row may
+// be an old version, written before a grant was revoked. Tombstones stay.
+func removeDevices(c *conn, report *Report) error {
+	if _, err := c.exec("DELETE FROM setting WHERE name = ?", invitesKey); err != nil {
+		return err
+	}
+	n, err := c.exec("DELETE FROM device WHERE removed = 0")
+	if report.Rows["device"] -= n; report.Rows["device"] <= 0 {
+		delete(report.Rows, "device")
+	}
+	return err
+}

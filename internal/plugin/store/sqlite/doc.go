@@ -1,0 +1,46 @@
+// Package sqlite implements the store in one SQLite file with a write-ahead log.
+//
+// # Commits
+//
+// There is one commit at a time. If no commit is in progress, Update commits in the
+// goroutine of its caller, without a handoff. Updates that arrive during a commit
+// are batched into one transaction by the goroutine of the writer; each runs behind
+// its own savepoint. The writer never waits for more Updates to arrive. A commit is
+// synced if one of its Updates asked for it. Because the log is one file, the sync
+// also makes the earlier ordered commits durable. If a batched transaction fails,
+// each of its Updates is retried alone. Package wal writes the pages of a commit in
+// one write and controls the fsync.
+//
+// Readers use a small pool of connections with small caches, which are closed when
+// they are idle. They see the last commit and do not block the writer.
+//
+// # Faults
+//
+// A full disk is reported as chela.ErrFull; nothing was stored then. After any
+// other failed write or sync, no commit is accepted until the log was rewritten and
+// synced: an fsync that failed may succeed the next time although the data was lost
+// (see repair.go). The process stays up and continues when the disk works again.
+//
+// A file with unexpected content is reported as a *[DamagedError]. [Restore]
+// replaces it by a backup; [Recover] replaces it by its readable rows, which
+// [Salvage] copies. [DB.Check] reads the whole file in the background.
+//
+// # The schema
+//
+// Each file in migrations leads from one version to the next. The database is
+// copied before a migration. Two rules apply:
+//
+// Every table has a rowid and a number of columns that no other table has, so that
+// salvage can assign a row to its table without the schema. A migration that adds a
+// column to a table therefore copies the table.
+//
+// A message that consists of one plain text is stored as it is and read without
+// decoding. Most of a long transcript consists of such messages.
+//
+// # Tests
+//
+// Package storetest is the suite for all stores. Package power simulates a disk
+// that loses unsynced writes and that fails; its sweeps test the durability
+// guarantees. A database that is used in a synctest bubble must be opened in the
+// bubble.
+package sqlite

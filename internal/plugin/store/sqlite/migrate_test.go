@@ -1,0 +1,276 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
+	"github.com/chela-ai/chela/internal/core/store"
+)
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	steps, err := schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := int64(len(steps))
+	// prepare creates a database of the current version with one setting.
+	prepare := func(t *testing.T) (string, *conn) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "chela.db")
+		d, err := Open(t.Context(), Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustSet(t, d, "a", "1")
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c, err := dial(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return path, c
+	}
+	version := func(t *testing.T, c *conn) int64 {
+		t.Helper()
+		n, err := c.number("PRAGMA user_version")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	t.Run("a step copies the old database", func(t *testing.T) {
+		path, c := prepare(t)
+		next := append(steps, "CREATE TABLE x (a); INSERT INTO x VALUES (7)")
+		if err := migrate(c, path, next); err != nil {
+			t.Fatal(err)
+		}
+		if v := version(t, c); v != now+1 {
+			t.Errorf("version %d, want %d", v, now+1)
+		}
+		if n, err := c.number("SELECT a FROM x"); n != 7 {
+			t.Errorf("the step: %d, %v", n, err)
+		}
+		old := openAt(t, fmt.Sprintf("%s.bak-v%d", path, now))
+		if v := settingOf(t, old, "a"); v != "1" {
+			t.Errorf("in the copy: %q, want 1", v)
+		}
+	})
+	t.Run("a step that fails changes nothing", func(t *testing.T) {
+		path, c := prepare(t)
+		next := append(steps, "CREATE TABLE x (a); INSERT INTO nowhere VALUES (7)")
+		if err := migrate(c, path, next); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("migration %d", now+1)) {
+			t.Errorf("error: %v", err)
+		}
+		if v := version(t, c); v != now {
+			t.Errorf("version %d, want %d", v, now)
+		}
+		if n, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name = 'x'"); n != 0 || err != nil {
+			t.Errorf("the step was applied partially: %v", err)
+		}
+	})
+	t.Run("earlier calls get no invented outcome", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "chela.db")
+		c, err := dial(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if err := migrate(c, path, steps[:5]); err != nil {
+			t.Fatal(err)
+		}
+		for _, state := range []string{"closed", "started"} {
+			err := c.script(t.Context(), fmt.Sprintf(
+				"INSERT INTO call (id, run, session, wire, name, raw, state, effect, approval, detached, updated) VALUES ('%[1]s', 'r', 's', '{}', 'x', '', '%[1]s', 'acts', '', 0, 0)", state))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := migrate(c, path, steps); err != nil {
+			t.Fatal(err)
+		}
+		n, err := c.number("SELECT count(*) FROM call WHERE (state, outcome) IN (VALUES ('closed', 'not recorded'), ('started', ''))")
+		if n != 2 || err != nil {
+			t.Errorf("%d of 2 calls are migrated as expected, %v", n, err)
+		}
+	})
+	t.Run("taken items of an older database are found by their run", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "chela.db")
+		c, err := dial(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if err := migrate(c, path, steps[:7]); err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range [...]struct{ id, run string }{{"r", "r"}, {"steered", "r"}, {"other", "other"}} {
+			if _, err := c.exec(`INSERT INTO item (id, session, kind, principal, inbound, call, state, run, note, created)
+VALUES (?, 's', 'message', '{}', '{}', '', 'taken', ?, '', 0)`, it.id, it.run); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := migrate(c, path, steps); err != nil {
+			t.Fatal(err)
+		}
+		if err := (items{c}).Finish("r"); err != nil {
+			t.Fatal(err)
+		}
+		left, err := c.text("SELECT group_concat(id) FROM item WHERE state = 'taken'")
+		if left != "other" || err != nil {
+			t.Errorf("taken: %q, %v; want only the other run's item", left, err)
+		}
+	})
+	t.Run("rows of version 8 keep their values", func(t *testing.T) {
+		testVersion8(t, version8(t, steps))
+	})
+	t.Run("recovered rows of version 8 keep their values", func(t *testing.T) {
+		path := version8(t, steps)
+		report, err := Recover(t.Context(), path)
+		if err != nil || report.Bad > 0 || len(report.Damaged) > 0 || len(report.Orphaned) > 0 {
+			t.Fatalf("recover: %+v, %v", report, err)
+		}
+		testVersion8(t, path)
+	})
+	t.Run("a newer database is refused", func(t *testing.T) {
+		path, c := prepare(t)
+		if err := c.script(t.Context(), "PRAGMA user_version = 99"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), Options{Path: path})
+		if err == nil || !strings.Contains(err.Error(), "version 99") || chela.HintOf(err) == "" {
+			t.Errorf("open: %v (hint %q)", err, chela.HintOf(err))
+		}
+	})
+	t.Run("a new database is not copied", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "chela.db")
+		openAt(t, path)
+		names, err := filepath.Glob(path + ".bak*")
+		if err != nil || len(names) > 0 {
+			t.Errorf("copies: %v, %v", names, err)
+		}
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			fi, err := os.Stat(path + suffix)
+			if err != nil || fi.Mode().Perm() != 0o600 {
+				t.Errorf("%q: mode %v, %v", suffix, fi.Mode(), err)
+			}
+		}
+	})
+	t.Run("tables differ in their number of columns", func(t *testing.T) {
+		_, c := prepare(t)
+		byColumns, err := tables(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(byColumns) != 14 {
+			t.Errorf("%d tables with rowids, want 14", len(byColumns))
+		}
+		if byColumns[5] != nil {
+			t.Errorf("table %s has 5 columns like sqlite_schema", byColumns[5].name)
+		}
+	})
+}
+
+// version8 creates a database with schema version 8 and some rows.
+func version8(t *testing.T, steps []string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "chela.db")
+	c, err := dial(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(c, path, steps[:8]); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.script(t.Context(), `
+INSERT INTO item (id, session, kind, principal, inbound, call, state, run, note, created) VALUES
+ ('m', 's', 'message', '{"id":"owner"}', '{"id":"m","address":{},"text":"hi","think":"high","time":"2026-01-01T00:00:00Z"}', '', 'waiting', '', '', 1),
+ ('owed', 's', 'system', '{"id":"owner"}', '{"id":"","address":{},"text":"ended","time":"0001-01-01T00:00:00Z"}', 'call-1', 'owed', '', '', 2),
+ ('wake', 's', 'system', '{"id":"owner"}', '{"id":"","address":{},"text":"look","time":"0001-01-01T00:00:00Z"}', '', 'waiting', '', '', 3),
+ ('resume', 's', 'resume', '{"id":"owner"}', '{"id":"","address":{},"text":"","time":"0001-01-01T00:00:00Z"}', 'call-1', 'waiting', '', '', 4);
+INSERT INTO run (id, session, transcript, agent, trigger, lane, state, principal, address, think, model, attempts, error, text, footer, silent, started, ended, fence) VALUES
+ ('r1', 's', 't', 'main', 'user', 'main', 'running', '{"id":"owner"}', '{}', 'low', 'a/b', 1, '', '', '', 0, 1, 0, 3),
+ ('r2', 's', 't', 'main', 'system', 'main', 'suspended', '{"id":"owner"}', '{}', '', 'a/b', 1, '', '', '', 0, 2, 0, 2);
+INSERT INTO lease (session, owner, fence, run) VALUES ('s', 'process-1', 3, 'r1');
+INSERT INTO transcript (n, id, created) VALUES (1, 't', 1);
+INSERT INTO entry (pos, id, kind, time, run, role, text, flags) VALUES
+ ((1 << 32) + 1, 'e1', 'message', 1, 'r1', 'user', 'hi', 0),
+ ((1 << 32) + 2, 'e2', 'message', 2, 'r1', 'user', '[System] a command ended', 0);
+INSERT INTO session (key, id, agent, updated, entries, search, meta) VALUES ('s', 't', 'main', 1, 1, 's', '{"key":"s","sessionId":"t","agentId":"main"}');
+`); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// testVersion8 checks the rows of version8 after a migration or a recovery.
+func testVersion8(t *testing.T, path string) {
+	d := openAt(t, path)
+	if err := d.View(t.Context(), func(r store.Reader) error {
+		waiting, err1 := r.Queue().Waiting("s")
+		deferred, err2 := r.Queue().Deferred()
+		active, err3 := r.Runs().Active("s")
+		entries, err4 := r.Sessions().Entries("t", 0, 0)
+		meta, err5 := r.Sessions().Get("s")
+		held, err6 := r.Leases().Get(lease.Session("s"))
+		orphans, err7 := r.Runs().Orphans("s", "process-2")
+		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+			return err
+		}
+		var got []string
+		for _, it := range append(waiting, deferred...) {
+			got = append(got, fmt.Sprintf("%s %s %s %s", it.ID, it.Kind, it.Origin.Kind, it.Overrides.Think))
+		}
+		for _, v := range active {
+			got = append(got, fmt.Sprintf("%s %s %s %s %s", v.ID, v.Kind, v.Origin.Kind, v.Overrides.Think, v.Waits))
+		}
+		for _, e := range entries {
+			got = append(got, fmt.Sprintf("%s %s %q %v", e.ID, e.Message.PlainText(), e.Origin.Kind, e.Voids))
+		}
+		got = append(got, fmt.Sprintf("%s %+v", meta.Key, meta.Bounds))
+		got = append(got, fmt.Sprintf("%+v, %d orphans", held, len(orphans)))
+		want := []string{
+			"m message person high", "wake event process ", "resume resume  ", "owed event process ",
+			"r1 turn person low ", "r2 turn process  approval",
+			`e1 hi "" { }`, `e2 [System] a command ended "system" { }`, "s {Tools:[] Lane: Sandbox: SpawnedBy: Depth:0}",
+			"{Name:session:s Owner:process-1 Fence:3}, 1 orphans",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("rows (-want +got):\n%s", diff)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	none := filepath.Join(t.TempDir(), "none", "chela.db")
+	if _, err := Open(t.Context(), Options{Path: none}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no directory: have %v, want %v", err, fs.ErrNotExist)
+	}
+	if _, err := Open(t.Context(), Options{Path: t.TempDir()}); err == nil {
+		t.Error("a directory: no error")
+	}
+	garbage := put(t, []byte(strings.Repeat("garbage ", 5000)), nil)
+	if _, err := Open(t.Context(), Options{Path: garbage}); !errors.As(err, new(*DamagedError)) {
+		t.Errorf("garbage: have %v, want a *DamagedError", err)
+	}
+	empty := put(t, nil, nil)
+	mustSet(t, openAt(t, empty), "a", "1")
+}

@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/outbox"
+)
+
+// outboxTable is the table of the outbox.
+type outboxTable struct{ c *conn }
+
+var _ outbox.Table = outboxTable{}
+
+const outboxColumns = `key, run, session, address, reply_to, part, text, media, state, attempts, not_before, platform,
+error, created, origin`
+
+func (t outboxTable) list(where string, args ...any) ([]outbox.Row, error) {
+	var list []outbox.Row
+	err := t.c.query(func(r *row) error {
+		v := outbox.Row{Seq: r.int(), Key: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
+		err := decode(r.text(), &v.Address)
+		v.ReplyTo, v.Part, v.Text = r.text(), int(r.int()), r.text()
+		if media := r.text(); media != "" {
+			err = errors.Join(err, decode(media, &v.Media))
+		}
+		v.State, v.Attempts, v.NotBefore = outbox.State(r.text()), int(r.int()), r.time()
+		v.PlatformID, v.Error, v.Created = r.text(), r.text(), r.time()
+		err = errors.Join(err, decodeSet(r.text(), &v.Origin))
+		list = append(list, v)
+		return err
+	}, "SELECT seq, "+outboxColumns+" FROM outbox WHERE "+where, args...)
+	return list, err
+}
+
+// Get returns a row.
+func (t outboxTable) Get(key string) (outbox.Row, error) {
+	list, err := t.list("key = ?", key)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("outbox row %s: %w", key, chela.ErrNotFound)
+	}
+	if err != nil {
+		return outbox.Row{}, err
+	}
+	return list[0], nil
+}
+
+// Open returns rows that are not final, by Seq, at most limit (0: all).
+func (t outboxTable) Open(limit int) ([]outbox.Row, error) {
+	if limit == 0 {
+		limit = -1 // no limit in SQLite
+	}
+	return t.list("state IN ('draft', 'pending', 'attempted') ORDER BY seq LIMIT ?", limit)
+}
+
+// OfRun returns the rows of a run, by Part.
+func (t outboxTable) OfRun(id chela.RunID) ([]outbox.Row, error) {
+	return t.list("run = ? ORDER BY part, seq", str(id))
+}
+
+// Put inserts or updates rows by their keys.
+func (t outboxTable) Put(rows ...outbox.Row) error {
+	for _, v := range rows {
+		if err := t.put(v); err != nil {
+			return fmt.Errorf("outbox row %s: %w", v.Key, err)
+		}
+	}
+	return nil
+}
+
+func (t outboxTable) put(v outbox.Row) error {
+	address, err := encode(v.Address)
+	if err != nil {
+		return err
+	}
+	origin, err := encodeSet(v.Origin, v.Origin == chela.Origin{})
+	if err != nil {
+		return err
+	}
+	media := ""
+	if len(v.Media) > 0 {
+		if media, err = encode(v.Media); err != nil {
+			return err
+		}
+	}
+	_, err = t.c.exec("INSERT INTO outbox ("+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET run = excluded.run, session = excluded.session, address = excluded.address,
+reply_to = excluded.reply_to, part = excluded.part, text = excluded.text, media = excluded.media, state = excluded.state,
+attempts = excluded.attempts, not_before = excluded.not_before, platform = excluded.platform, error = excluded.error,
+created = excluded.created, origin = excluded.origin`,
+		v.Key, str(v.Run), str(v.Session), address, v.ReplyTo, v.Part, v.Text, media, str(v.State), v.Attempts, v.NotBefore,
+		v.PlatformID, v.Error, v.Created, origin)
+	return err
+}
+
+// Delete removes rows.
+func (t outboxTable) Delete(keys ...string) error {
+	for _, key := range keys {
+		if _, err := t.c.exec("DELETE FROM outbox WHERE key = ?", key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Prune deletes final rows created before tm and returns how many.
+func (t outboxTable) Prune(tm time.Time) (int, error) {
+	return t.c.exec("DELETE FROM outbox WHERE state IN ('sent', 'failed', 'ambiguous') AND created < ?", tm)
+}

@@ -1,0 +1,361 @@
+// Package page reads the rows of a SQLite file from its pages, without using
+// SQLite, the schema or indexes. It can read the intact part of a damaged file. The
+// format is documented at https://www.sqlite.org/fileformat2.html.
+package page
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/bits"
+	"os"
+)
+
+const (
+	fileHeader  = 100  // size of the header in page 1
+	leaf        = 0x0d // first byte of a leaf page of a table
+	logHeader   = 32
+	frameHeader = 24
+	versionAt   = 60
+	defaultSize = 4096 // page size
+)
+
+// ErrUnreadable is the error for a damaged page or row.
+var ErrUnreadable = errors.New("not readable")
+
+// File is the pages of a database. Pages in its log take precedence. The log is
+// read up to its last commit.
+type File struct {
+	db, log io.ReaderAt
+	close   func() error
+	size    int           // page size
+	n       int           // number of pages
+	logged  map[int]int64 // offset in the log of the newest version of a page
+	bad     map[int]bool  // pages whose newest version is unreadable
+}
+
+// Open opens the database in the file path, and its log if there is one.
+func Open(path string) (*File, error) {
+	db, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	fi, err := db.Stat()
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	log, err := os.Open(path + "-wal")
+	if err != nil {
+		f := read(db, fi.Size(), nil)
+		f.close = db.Close
+		return f, nil
+	}
+	f := read(db, fi.Size(), log)
+	f.close = func() error { return errors.Join(db.Close(), log.Close()) }
+	return f, nil
+}
+
+// Close closes the file and its log.
+func (f *File) Close() error { return f.close() }
+
+// Pages returns the number of pages.
+func (f *File) Pages() int { return f.n }
+
+// read reads the headers of the file and the log (nil if there is none), and the
+// frames of the log.
+func read(db io.ReaderAt, dbSize int64, log io.ReaderAt) *File {
+	f := &File{db: db, log: log, size: defaultSize, logged: make(map[int]int64), bad: make(map[int]bool)}
+	var h [fileHeader]byte
+	if _, err := db.ReadAt(h[:], 0); err == nil {
+		if n := int(binary.BigEndian.Uint16(h[16:])); n >= 512 && bits.OnesCount(uint(n)) == 1 {
+			f.size = n
+		}
+	}
+	f.n = int((dbSize + int64(f.size) - 1) / int64(f.size))
+	if log != nil {
+		f.readLog()
+	}
+	return f
+}
+
+// readLog records the frames of committed transactions. A damaged frame makes its
+// page unreadable. The frames after it are verified starting from its stored
+// checksum, and remain readable.
+func (f *File) readLog() {
+	var h [logHeader]byte
+	if _, err := f.log.ReadAt(h[:], 0); err != nil {
+		return
+	}
+	magic := binary.BigEndian.Uint32(h[:])
+	if magic&^1 != 0x377f0682 || int(binary.BigEndian.Uint32(h[8:])) != f.size {
+		return
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if magic&1 == 1 {
+		order = binary.BigEndian
+	}
+	sum := checksum{binary.BigEndian.Uint32(h[24:]), binary.BigEndian.Uint32(h[28:])}
+	frame := make([]byte, frameHeader+f.size)
+	pending := make(map[int]int64) // offset, negative for a damaged frame
+	misses := 0
+	for off := int64(logHeader); ; off += int64(len(frame)) {
+		if _, err := f.log.ReadAt(frame, off); err != nil {
+			return
+		}
+		if string(frame[8:16]) != string(h[16:24]) { // a frame of an older log
+			return
+		}
+		sum.add(order, frame[:8])
+		sum.add(order, frame[frameHeader:])
+		stored := checksum{binary.BigEndian.Uint32(frame[16:]), binary.BigEndian.Uint32(frame[20:])}
+		n := int(binary.BigEndian.Uint32(frame))
+		if sum != stored {
+			if misses++; misses > 1 { // two mismatches are the end of the log, not one damaged frame
+				return
+			}
+			pending[n] = -1
+		} else {
+			misses = 0
+			pending[n] = off + frameHeader
+		}
+		sum = stored
+		if size := binary.BigEndian.Uint32(frame[4:]); size != 0 && misses == 0 {
+			f.commit(pending)
+			clear(pending)
+		}
+	}
+}
+
+func (f *File) commit(pending map[int]int64) {
+	for n, off := range pending {
+		delete(f.bad, n)
+		if off < 0 {
+			f.bad[n] = true
+			continue
+		}
+		f.logged[n] = off
+		f.n = max(f.n, n)
+	}
+}
+
+// checksum is the running checksum of a log.
+type checksum [2]uint32
+
+func (s *checksum) add(order binary.ByteOrder, b []byte) {
+	for ; len(b) >= 8; b = b[8:] {
+		s[0] += order.Uint32(b) + s[1]
+		s[1] += order.Uint32(b[4:]) + s[0]
+	}
+}
+
+// page returns page n; the first page is 1.
+func (f *File) page(n int) ([]byte, error) {
+	if n < 1 || n > f.n || f.bad[n] {
+		return nil, fmt.Errorf("page %d: %w", n, ErrUnreadable)
+	}
+	b := make([]byte, f.size)
+	src, off := f.db, int64(n-1)*int64(f.size)
+	if at, ok := f.logged[n]; ok {
+		src, off = f.log, at
+	}
+	if _, err := src.ReadAt(b, off); err != nil {
+		return nil, fmt.Errorf("page %d: %w", n, ErrUnreadable)
+	}
+	return b, nil
+}
+
+// Version returns the schema version in the file header, or 0 if the header is
+// unreadable.
+func (f *File) Version() int64 {
+	b, err := f.page(1)
+	if err != nil || string(b[:16]) != "SQLite format 3\x00" {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint32(b[versionAt:]))
+}
+
+// Row is a row of a table in its stored form.
+type Row struct {
+	Page   int
+	ID     int64 // rowid; the column that is the rowid has a nil value
+	Values []any // int64, string or nil
+}
+
+// Rows returns the rows of all leaf pages of tables, whether or not the page is
+// part of a b-tree, and an error for each unreadable page or row.
+func (f *File) Rows() iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for n := 1; n <= f.n; n++ {
+			b, err := f.page(n)
+			if err == nil {
+				err = blank(b)
+			}
+			if err != nil {
+				if !yield(Row{Page: n}, err) {
+					return
+				}
+				continue
+			}
+			if !f.leaf(n, b, yield) {
+				return
+			}
+		}
+	}
+}
+
+// blank returns an error for a page of zeros. No page in use is zero.
+func blank(b []byte) error {
+	for _, c := range b {
+		if c != 0 {
+			return nil
+		}
+	}
+	return ErrUnreadable
+}
+
+func (f *File) leaf(n int, b []byte, yield func(Row, error) bool) bool {
+	h := b
+	if n == 1 {
+		h = b[fileHeader:]
+	}
+	if h[0] != leaf {
+		return true
+	}
+	cells := int(binary.BigEndian.Uint16(h[3:]))
+	for i := range cells {
+		if 8+2*i+2 > len(h) {
+			return yield(Row{Page: n}, ErrUnreadable)
+		}
+		r, err := f.cell(b, int(binary.BigEndian.Uint16(h[8+2*i:])))
+		r.Page = n
+		if !yield(r, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// cell reads the row at offset at of a page.
+func (f *File) cell(b []byte, at int) (Row, error) {
+	var r Row
+	if at >= len(b) {
+		return r, ErrUnreadable
+	}
+	size, n := varint(b[at:])
+	rowid, m := varint(b[at+n:])
+	r.ID = rowid
+	if n == 0 || m == 0 || size < 0 || size > int64(f.n)*int64(f.size) {
+		return r, ErrUnreadable
+	}
+	payload, err := f.payload(b[at+n+m:], int(size))
+	if err != nil {
+		return r, err
+	}
+	r.Values, err = values(payload)
+	return r, err
+}
+
+// payload collects the payload of a row from its page and its overflow pages.
+func (f *File) payload(b []byte, size int) ([]byte, error) {
+	local := size
+	if most := f.size - 35; size > most {
+		least := (f.size-12)*32/255 - 23
+		if local = least + (size-least)%(f.size-4); local > most {
+			local = least
+		}
+	}
+	if local > len(b) || local < size && local+4 > len(b) {
+		return nil, ErrUnreadable
+	}
+	out := append(make([]byte, 0, min(size, 1<<20)), b[:local]...)
+	if local == size {
+		return out, nil
+	}
+	next := int(binary.BigEndian.Uint32(b[local:]))
+	for range f.n { // bounds the loop if the chain has a cycle
+		over, err := f.page(next)
+		if err == nil {
+			err = blank(over)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, over[4:min(len(over), 4+size-len(out))]...)
+		if len(out) == size {
+			return out, nil
+		}
+		next = int(binary.BigEndian.Uint32(over))
+	}
+	return nil, ErrUnreadable
+}
+
+// values decodes a record.
+func values(b []byte) ([]any, error) {
+	size, n := varint(b)
+	if n == 0 || size < int64(n) || size > int64(len(b)) {
+		return nil, ErrUnreadable
+	}
+	types, body := b[n:size], b[size:]
+	var list []any
+	for len(types) > 0 {
+		t, n := varint(types)
+		if n == 0 {
+			return nil, ErrUnreadable
+		}
+		types = types[n:]
+		v, rest, err := serial(t, body)
+		if err != nil {
+			return nil, err
+		}
+		list, body = append(list, v), rest
+	}
+	if len(body) > 0 {
+		return nil, ErrUnreadable
+	}
+	return list, nil
+}
+
+// serial decodes a value of serial type t and returns the bytes after it.
+func serial(t int64, b []byte) (any, []byte, error) {
+	switch {
+	case t == 0:
+		return nil, b, nil
+	case t == 8 || t == 9:
+		return t - 8, b, nil
+	case t >= 1 && t <= 6:
+		n := [...]int{0, 1, 2, 3, 4, 6, 8}[t]
+		if n > len(b) {
+			break
+		}
+		v := int64(int8(b[0]))
+		for _, c := range b[1:n] {
+			v = v<<8 | int64(c)
+		}
+		return v, b[n:], nil
+	case t >= 13 && t%2 == 1:
+		n := (t - 13) / 2
+		if n > int64(len(b)) {
+			break
+		}
+		return string(b[:n]), b[n:], nil
+	}
+	return nil, nil, ErrUnreadable
+}
+
+// varint decodes SQLite's variable-length integer and returns its length, or 0 if b
+// is too short.
+func varint(b []byte) (int64, int) {
+	var v uint64
+	for i, c := range b {
+		if i == 8 {
+			return int64(v<<8 | uint64(c)), 9
+		}
+		v = v<<7 | uint64(c&0x7f)
+		if c < 0x80 {
+			return int64(v), i + 1
+		}
+	}
+	return 0, 0
+}

@@ -1,0 +1,147 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
+)
+
+// items is the table of the queue.
+type items struct{ c *conn }
+
+var _ queue.Table = items{}
+
+const itemColumns = "seq, id, key, session, kind, principal, inbound, call, state, run, note, created, origin, overrides, next, skipped, owner, parent, root"
+
+func scanItem(r *row) (queue.Item, error) {
+	it := queue.Item{Seq: r.int(), ID: r.text(), Key: r.text(), Session: chela.SessionKey(r.text()), Kind: queue.Kind(r.text())}
+	err := errors.Join(decode(r.text(), &it.Principal), decode(r.text(), &it.Inbound))
+	it.Call, it.State, it.Run = r.text(), queue.State(r.text()), chela.RunID(r.text())
+	it.Note, it.Created = r.text(), r.time()
+	err = errors.Join(err, decodeSet(r.text(), &it.Origin), decodeSet(r.text(), &it.Overrides))
+	it.Next, it.Skipped, it.Owner = r.bool(), int(r.int()), r.text()
+	it.Parent, it.Root = chela.RunID(r.text()), chela.RunID(r.text())
+	return it, err
+}
+
+func (t items) list(where string, args ...any) ([]queue.Item, error) {
+	var list []queue.Item
+	err := t.c.query(func(r *row) error {
+		it, err := scanItem(r)
+		list = append(list, it)
+		return err
+	}, "SELECT "+itemColumns+" FROM item WHERE "+where, args...)
+	return list, err
+}
+
+func (t items) one(where, arg string) (queue.Item, error) {
+	list, err := t.list(where, arg)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("queue item %s: %w", arg, chela.ErrNotFound)
+	}
+	if err != nil {
+		return queue.Item{}, err
+	}
+	return list[0], nil
+}
+
+// Waiting returns the items of the session in state Waiting, by Seq.
+func (t items) Waiting(key chela.SessionKey) ([]queue.Item, error) {
+	return t.list("session = ? AND state = 'waiting' ORDER BY seq", str(key))
+}
+
+// Get returns an item by its id.
+func (t items) Get(id string) (queue.Item, error) { return t.one("id = ?", id) }
+
+// ByKey returns an item by its dedupe key.
+func (t items) ByKey(key string) (queue.Item, error) { return t.one("key = ?", key) }
+
+// Deferred returns the items of all sessions in state Deferred, by Seq.
+func (t items) Deferred() ([]queue.Item, error) { return t.list("state = 'owed' ORDER BY seq") }
+
+// Sessions returns the keys of the sessions with waiting items.
+func (t items) Sessions() ([]chela.SessionKey, error) {
+	var keys []chela.SessionKey
+	err := t.c.query(func(r *row) error {
+		keys = append(keys, chela.SessionKey(r.text()))
+		return nil
+	}, "SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session")
+	return keys, err
+}
+
+// Put stores a new item. If the key exists already, it returns the receipt of the
+// existing item. An item without a key is always new.
+func (t items) Put(it queue.Item) (queue.Receipt, error) {
+	principal, err1 := encode(it.Principal)
+	inbound, err2 := encode(it.Inbound)
+	origin, err3 := encodeSet(it.Origin, it.Origin == chela.Origin{})
+	overrides, err4 := encodeSet(it.Overrides, it.Overrides.IsZero())
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return queue.Receipt{}, fmt.Errorf("queue item %s: %w", it.ID, err)
+	}
+	if it.State == "" {
+		it.State = queue.Waiting
+	}
+	n, err := t.c.exec(`INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created,
+origin, overrides, next, skipped, owner, parent, root) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		it.ID, optional(it.Key), str(it.Session), str(it.Kind), principal, inbound, it.Call, str(it.State), str(it.Run), it.Note, it.Created,
+		origin, overrides, it.Next, it.Skipped, it.Owner, str(it.Parent), str(it.Root))
+	if err != nil {
+		return queue.Receipt{}, err
+	}
+	if n > 0 {
+		it.Seq = t.c.Inserted()
+		return queue.Receipt{Item: it, New: true}, nil
+	}
+	known, err := t.ByKey(it.Key)
+	if errors.Is(err, chela.ErrNotFound) {
+		err = chela.Errorf(chela.CodeConflict, "queue item %s: the id exists already", it.ID)
+	}
+	return queue.Receipt{Item: known}, err
+}
+
+// Set moves items to a state and stores their Run, Note and Skipped.
+func (t items) Set(s queue.State, list ...queue.Item) error {
+	for _, it := range list {
+		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ?, skipped = ? WHERE id = ?", str(s), str(it.Run), it.Note, it.Skipped, it.ID)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("queue item %s: %w", it.ID, chela.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// Take is Set for waiting items. It reports whether all of them were waiting.
+func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
+	for _, it := range list {
+		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ? AND state = 'waiting'", str(s), str(it.Run), it.Note, it.ID)
+		if err != nil || n == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Finish moves the items that a run took to Done: the item whose id equals the
+// run's, and others, which an index finds.
+func (t items) Finish(id chela.RunID) error {
+	if _, err := t.c.exec("UPDATE item SET state = 'done' WHERE id = ?1 AND run = ?1 AND state = 'taken'", str(id)); err != nil {
+		return err
+	}
+	others, err := t.c.number("SELECT count(*) FROM item WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'", str(id))
+	if err == nil && others > 0 {
+		_, err = t.c.exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'", str(id))
+	}
+	return err
+}
+
+// Prune deletes final items created before tm and returns their number.
+func (t items) Prune(tm time.Time) (int, error) {
+	return t.c.exec("DELETE FROM item WHERE state IN ('done', 'dropped', 'cancelled') AND created < ?", tm)
+}

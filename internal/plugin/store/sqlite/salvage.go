@@ -1,0 +1,382 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite/page"
+)
+
+// Report is the result of a salvage.
+type Report struct {
+	Pages    int                // pages of the file
+	Bad      int                // unreadable pages and rows
+	Rows     map[string]int     // recovered rows by table
+	Damaged  []chela.SessionKey // sessions with missing rows
+	Orphaned []string           // ids of recovered transcripts without a session
+	Renamed  string             // path of the damaged file after [Recover] renamed it
+}
+
+// Salvage copies the readable rows of the damaged database src to a new database
+// dst, which must not exist. It does not change src, which must not be open. It
+// uses neither the schema nor indexes but reads the rows of every page, so that
+// only the rows of a damaged page are lost.
+func Salvage(ctx context.Context, src, dst string) (Report, error) {
+	report := Report{Rows: make(map[string]int)}
+	if _, err := os.Stat(dst); !errors.Is(err, fs.ErrNotExist) {
+		return report, fmt.Errorf("salvage: %s exists already", dst)
+	}
+	p, err := page.Open(src)
+	if err != nil {
+		return report, fmt.Errorf("salvage: %w", err)
+	}
+	defer p.Close()
+	report.Pages = p.Pages()
+	temp := dst + ".part"
+	if err := removeDatabase(temp); err != nil {
+		return report, err
+	}
+	defer func() { _ = removeDatabase(temp) }()
+	if err := rebuild(ctx, p, temp, &report); err != nil {
+		return report, fmt.Errorf("salvage: %w", err)
+	}
+	return report, atomicfile.Rename(temp, dst)
+}
+
+// Recover replaces the damaged database path, which must not be open, by its
+// readable rows. The damaged file is renamed, not deleted.
+func Recover(ctx context.Context, path string) (Report, error) {
+	temp := path + ".salvaged"
+	if err := removeDatabase(temp); err != nil {
+		return Report{}, err
+	}
+	report, err := Salvage(ctx, path, temp)
+	if err != nil {
+		return report, err
+	}
+	if report.Renamed, err = renameOld(path); err != nil {
+		return report, fmt.Errorf("rename the damaged database: %w", err)
+	}
+	return report, atomicfile.Rename(temp, path)
+}
+
+func removeDatabase(path string) error {
+	for _, suffix := range [...]string{"-wal", "-shm", ""} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// rebuild creates a database with the schema version of the rows, inserts the rows,
+// and migrates it.
+func rebuild(ctx context.Context, p *page.File, path string, report *Report) error {
+	steps, err := schema()
+	if err != nil {
+		return err
+	}
+	version := p.Version()
+	if version < 1 || version > int64(len(steps)) {
+		version = int64(len(steps))
+	}
+	if err := atomicfile.Create(path); err != nil {
+		return err
+	}
+	c, err := dial(path, "")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	// The file is synced once, when it is complete.
+	if err := c.script(ctx, common+"PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF"); err != nil {
+		return err
+	}
+	for i, sql := range steps[:version] {
+		if err := step(c, sql, int64(i+1)); err != nil {
+			return err
+		}
+	}
+	if err := c.script(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	if err := fillFrom(ctx, p, c, report); err != nil {
+		return err
+	}
+	if err := c.script(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	for i, sql := range steps[version:] {
+		if err := step(c, sql, version+int64(i)+1); err != nil {
+			return err
+		}
+	}
+	if err := c.script(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	if err := repairSessions(c, report); err != nil {
+		return err
+	}
+	return c.script(ctx, "COMMIT")
+}
+
+// table is a table, identified by its number of columns.
+type table struct {
+	name   string
+	insert string
+	types  []string // types of the columns
+	names  []string // names of the columns
+	key    int      // index of the rowid column, -1 if there is none
+}
+
+// tables returns the tables with rowids by their number of columns, which must be
+// unique.
+func tables(c *conn) (map[int]*table, error) {
+	byColumns := make(map[int]*table)
+	var all []*table
+	err := c.query(func(r *row) error {
+		name, column, kind, key := r.text(), r.text(), r.text(), r.bool()
+		if len(all) == 0 || all[len(all)-1].name != name {
+			all = append(all, &table{name: name, key: -1})
+		}
+		t := all[len(all)-1]
+		if key && kind == "INTEGER" {
+			t.key = len(t.types)
+		}
+		t.types = append(t.types, kind)
+		t.names = append(t.names, column)
+		t.insert += ", " + column
+		return nil
+	}, `SELECT m.name, i.name, i.type, i.pk FROM sqlite_schema m, pragma_table_info(m.name) i
+WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.sql NOT LIKE '%WITHOUT ROWID' ORDER BY m.name, i.cid`)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		n := len(t.types)
+		if byColumns[n] != nil {
+			return nil, fmt.Errorf("tables %s and %s have %d columns each", t.name, byColumns[n].name, n)
+		}
+		t.insert = "INSERT OR IGNORE INTO " + t.name + " (" + t.insert[2:] + ") VALUES (" + strings.Repeat("?, ", n-1) + "?)"
+		byColumns[n] = t
+	}
+	return byColumns, nil
+}
+
+// fillFrom inserts the readable rows into their tables.
+func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error {
+	byColumns, err := tables(c)
+	if err != nil {
+		return err
+	}
+	for r, err := range p.Rows() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			report.Bad++
+			continue
+		}
+		t := byColumns[len(r.Values)]
+		if t == nil { // a row of sqlite_schema
+			continue
+		}
+		if !t.accepts(&r) {
+			report.Bad++
+			continue
+		}
+		n, err := c.exec(t.insert, r.Values...)
+		if err != nil && fatal(err) {
+			return err
+		}
+		if err != nil || n == 0 { // a constraint failed, or the row is a duplicate
+			report.Bad++
+			continue
+		}
+		report.Rows[t.name]++
+	}
+	return nil
+}
+
+// validText reports whether text is valid for a column of that name in any table.
+// JSON with a flipped bit would fail in every later reader.
+func validText(column, text string) bool {
+	var v any
+	switch column {
+	case "meta":
+		v = new(session.Meta)
+	case "principal":
+		v = new(chela.Principal)
+	case "inbound":
+		v = new(chela.Inbound)
+	case "address":
+		v = new(chela.Address)
+	case "origin":
+		v = new(chela.Origin)
+	case "overrides":
+		v = new(run.Overrides)
+	case "voids":
+		v = new(session.Ref)
+	case "device", "media", "parts", "request", "rights":
+		v = new(json.RawMessage)
+	default:
+		return true
+	}
+	return text == "" || utf8.ValidString(text) && json.Unmarshal([]byte(text), v) == nil
+}
+
+// accepts reports whether the values match the types of the columns. It sets the
+// column that is the rowid.
+func (t *table) accepts(r *page.Row) bool {
+	if t.key >= 0 {
+		if r.Values[t.key] != nil {
+			return false
+		}
+		r.Values[t.key] = r.ID
+	}
+	for i, v := range r.Values {
+		_, number := v.(int64)
+		if v != nil && number != (t.types[i] == "INTEGER") {
+			return false
+		}
+		if text, ok := v.(string); ok && !validText(t.names[i], text) {
+			return false
+		}
+	}
+	return true
+}
+
+// lostText is the notice that is added to a transcript with missing entries.
+const lostText = "A part of this conversation was lost when the database was damaged."
+
+// repairSessions restores the invariants between the recovered rows and reports the
+// sessions with missing rows.
+func repairSessions(c *conn, report *Report) error {
+	for _, f := range [...]func(*conn, *Report) error{nameTranscripts, restoreSessions, closeGaps, removeDevices} {
+		if err := f(c, report); err != nil {
+			return err
+		}
+	}
+	slices.Sort(report.Damaged)
+	report.Damaged = slices.Compact(report.Damaged)
+	_, err := c.exec("UPDATE session AS s SET entries = " + entriesOf)
+	return err
+}
+
+// nameTranscripts assigns new ids to transcripts whose ids are lost.
+func nameTranscripts(c *conn, report *Report) error {
+	_, err := c.exec(`INSERT INTO transcript (n, id, created)
+SELECT DISTINCT pos >> 32, 'salvaged-' || (pos >> 32), 0 FROM entry WHERE pos >> 32 NOT IN (SELECT n FROM transcript)`)
+	if err != nil {
+		return err
+	}
+	return c.query(func(r *row) error {
+		report.Orphaned = append(report.Orphaned, r.text())
+		return nil
+	}, `SELECT id FROM transcript WHERE id NOT IN (SELECT id FROM session UNION SELECT id FROM past UNION SELECT transcript FROM run) ORDER BY n`)
+}
+
+// restoreSessions creates the missing rows of sessions that have runs. The settings
+// of these sessions are lost.
+func restoreSessions(c *conn, report *Report) error {
+	var missing []session.Meta
+	if err := c.query(func(r *row) error {
+		missing = append(missing, session.Meta{
+			Key: chela.SessionKey(r.text()), ID: r.text(), Agent: chela.AgentID(r.text()), Created: r.time(), Updated: r.time(),
+		})
+		return nil
+	}, `SELECT session, transcript, agent, min(started), max(started) FROM run
+WHERE session NOT IN (SELECT key FROM session) GROUP BY session ORDER BY session`); err != nil {
+		return err
+	}
+	for _, m := range missing {
+		m.Started, m.Active = m.Created, m.Updated
+		if err := (sessions{c}).Put(m); err != nil {
+			return err
+		}
+		report.Damaged = append(report.Damaged, m.Key)
+	}
+	return c.query(func(r *row) error {
+		report.Damaged = append(report.Damaged, chela.SessionKey(r.text()))
+		return nil
+	}, `SELECT substr(name, 9) FROM lease WHERE since > 0 AND name LIKE 'session:%' AND substr(name, 9) NOT IN (SELECT key FROM session) ORDER BY name`)
+}
+
+// closeGaps renumbers the entries of transcripts with gaps and appends a notice.
+func closeGaps(c *conn, report *Report) error {
+	type gap struct {
+		n   int64
+		id  string
+		key chela.SessionKey
+	}
+	var gaps []gap
+	if err := c.query(func(r *row) error {
+		gaps = append(gaps, gap{r.int(), r.text(), chela.SessionKey(r.text())})
+		return nil
+	}, `WITH have AS (SELECT pos >> 32 AS n, count(*) AS entries, max(pos) - (pos >> 32 << 32) AS last FROM entry GROUP BY pos >> 32),
+owner AS (SELECT id, key, entries FROM session UNION ALL SELECT id, session, entries FROM past)
+SELECT ifnull(t.n, 0), o.id, o.key FROM owner o LEFT JOIN transcript t ON t.id = o.id LEFT JOIN have h ON h.n = t.n
+WHERE ifnull(h.entries, 0) < max(o.entries, ifnull(h.last, 0)) ORDER BY o.key`); err != nil {
+		return err
+	}
+	for _, g := range gaps {
+		report.Damaged = append(report.Damaged, g.key)
+		if g.n > 0 {
+			if err := renumber(c, g.n); err != nil {
+				return err
+			}
+		}
+		e := &session.Entry{ID: fmt.Sprintf("lost-%d", g.n), Kind: session.KindNotice, Time: time.Now(), Text: lostText}
+		if err := (sessions{c}).Append(g.id, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renumber closes the gaps of a transcript and adjusts its compaction entries.
+func renumber(c *conn, n int64) error {
+	base := n << seqBits
+	var have []int64
+	if err := c.query(func(r *row) error {
+		have = append(have, r.int()-base)
+		return nil
+	}, "SELECT pos FROM entry WHERE pos > ? AND pos < ? ORDER BY pos", base, base+1<<seqBits); err != nil {
+		return err
+	}
+	for i, seq := range have {
+		if seq == int64(i+1) {
+			continue
+		}
+		if _, err := c.exec("UPDATE entry SET pos = ? WHERE pos = ?", base+int64(i+1), base+seq); err != nil {
+			return err
+		}
+	}
+	cuts := make(map[int64]int64)
+	if err := c.query(func(r *row) error {
+		pos, first := r.int(), r.int()
+		i, _ := slices.BinarySearch(have, first)
+		cuts[pos] = int64(i + 1)
+		return nil
+	}, "SELECT pos, first FROM entry WHERE pos > ? AND pos < ? AND first > 0", base, base+1<<seqBits); err != nil {
+		return err
+	}
+	for pos, first := range cuts {
+		if _, err := c.exec("UPDATE entry SET first = ? WHERE pos = ?", first, pos); err != nil {
+			return err
+		}
+	}
+	return nil
+}

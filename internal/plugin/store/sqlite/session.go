@@ -1,0 +1,165 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/session"
+)
+
+// sessions is the tables of sessions and their transcripts.
+type sessions struct{ c *conn }
+
+var _ session.Table = sessions{}
+
+func scanMeta(r *row) (session.Meta, error) {
+	var m session.Meta
+	err := decode(r.text(), &m)
+	return m, err
+}
+
+// Get returns a session.
+func (t sessions) Get(key chela.SessionKey) (session.Meta, error) {
+	var m session.Meta
+	ok, err := t.c.one(func(r *row) (err error) {
+		m, err = t.c.memo.Read(key, r.text())
+		return err
+	}, "SELECT meta FROM session WHERE key = ?", str(key))
+	if err == nil && !ok {
+		err = fmt.Errorf("session %s: %w", key, chela.ErrNotFound)
+	}
+	return m, err
+}
+
+// listLimit is the default limit of a query.
+const listLimit = 100
+
+// List returns the matching sessions, newest first, and the total number of
+// matches.
+func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
+	where, args := selected(q)
+	n, err := t.c.number("SELECT count(*) FROM session WHERE "+where, args...)
+	if err != nil || n == 0 {
+		return nil, 0, err
+	}
+	limit := q.Limit
+	if limit == 0 {
+		limit = listLimit
+	}
+	order := "updated"
+	if q.Order == session.ByActive {
+		order = "active"
+	}
+	var list []session.Meta
+	err = t.c.query(func(r *row) error {
+		m, err := scanMeta(r)
+		list = append(list, m)
+		return err
+	}, "SELECT meta FROM session WHERE "+where+" ORDER BY "+order+" DESC, key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
+	return list, int(n), err
+}
+
+// selected returns the WHERE clause of a query.
+func selected(q session.Query) (where string, args []any) {
+	all := []string{"updated >= ?"}
+	args = []any{q.Since}
+	add := func(on bool, cond string, arg ...any) {
+		if on {
+			all, args = append(all, cond), append(args, arg...)
+		}
+	}
+	add(q.Archived == session.Present, "archived = 0")
+	add(q.Archived == session.ArchivedOnly, "archived > 0")
+	add(q.Agent != "", "agent = ?", str(q.Agent))
+	add(q.ID != "", "id = ?", q.ID)
+	add(q.Search != "", "instr(search, ?) > 0", strings.ToLower(q.Search))
+	add(q.Label != "", "json_extract(meta, '$.label') = ?", q.Label)
+	add(q.Category != "", "json_extract(meta, '$.category') = ?", q.Category)
+	add(q.Pinned != nil && *q.Pinned, "json_extract(meta, '$.pinnedAt') IS NOT NULL")
+	add(q.Pinned != nil && !*q.Pinned, "json_extract(meta, '$.pinnedAt') IS NULL")
+	add(q.Interacted, "active > 0")
+	add(q.Running, "key IN (SELECT session FROM run WHERE state IN ('running', 'suspended') AND state = 'running')") // the condition of the index run_active
+	for _, part := range q.Without {
+		add(true, "instr(key, ?) = 0", part)
+	}
+	return strings.Join(all, " AND "), args
+}
+
+// Put inserts or updates a session by its key.
+func (t sessions) Put(m session.Meta) error {
+	meta, err := encode(m)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", m.Key, err)
+	}
+	t.c.memo.Store(m, meta)
+	search := strings.ToLower(string(m.Key) + "\n" + m.Label + "\n" + m.Title)
+	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, search, meta, active, archived, entries)
+VALUES (?1, ?2, ?, ?, ?, ?, ?, ?, ifnull((SELECT `+seqOfLast+` FROM transcript WHERE id = ?2), 0))
+ON CONFLICT (key) DO UPDATE SET id = excluded.id, agent = excluded.agent, updated = excluded.updated, entries = excluded.entries,
+search = excluded.search, meta = excluded.meta, active = excluded.active, archived = excluded.archived`,
+		str(m.Key), m.ID, str(m.Agent), m.Updated, search, meta, m.Active, m.Archived)
+	return err
+}
+
+// Past returns the transcripts that were archived by resets, newest first.
+func (t sessions) Past(key chela.SessionKey) ([]session.Past, error) {
+	var list []session.Past
+	err := t.c.query(func(r *row) error {
+		list = append(list, session.Past{ID: r.text(), Started: r.time(), Ended: r.time(), Reason: r.text(), Entries: int(r.int())})
+		return nil
+	}, "SELECT id, started, ended, reason, entries FROM past WHERE session = ? ORDER BY ended DESC, n DESC", str(key))
+	return list, err
+}
+
+// Archive records an archived transcript.
+func (t sessions) Archive(key chela.SessionKey, p session.Past) error {
+	_, err := t.c.exec(`INSERT INTO past (session, id, started, ended, reason, entries) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET started = excluded.started, ended = excluded.ended, reason = excluded.reason, entries = excluded.entries`,
+		str(key), p.ID, p.Started, p.Ended, p.Reason, p.Entries)
+	return err
+}
+
+// Unarchive removes an archived transcript from the list.
+func (t sessions) Unarchive(key chela.SessionKey, id string) error {
+	n, err := t.c.exec("DELETE FROM past WHERE session = ? AND id = ?", str(key), id)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("past transcript %s of session %s: %w", id, key, chela.ErrNotFound)
+	}
+	return err
+}
+
+// Delete removes a session, its archived transcripts and its rows. What remains
+// contains no conversation: the keys of its messages, so that none is accepted
+// twice; the fence, so that a run in progress can no longer write; the usage; and
+// the names and decisions of tool calls.
+func (t sessions) Delete(key chela.SessionKey) error {
+	m, err := t.Get(key)
+	if err != nil {
+		return err
+	}
+	past, err := t.Past(key)
+	if err != nil {
+		return err
+	}
+	for _, p := range append(past, session.Past{ID: m.ID}) {
+		if err := t.drop(p.ID); err != nil {
+			return err
+		}
+	}
+	for _, sql := range [...]string{
+		"DELETE FROM past WHERE session = ?",
+		"UPDATE call SET args = NULL, raw = '', ran = '', approval = '', state = 'closed' WHERE session = ?",
+		"DELETE FROM approval WHERE session = ?",
+		"DELETE FROM outbox WHERE session = ?",
+		"DELETE FROM run WHERE session = ?",
+		"UPDATE item SET inbound = '{}', note = 'session deleted', state = iif(state IN ('owed', 'waiting', 'taken'), 'cancelled', state) WHERE session = ?",
+		"UPDATE lease SET fence = fence + 1, owner = '', since = 0 WHERE name = 'session:' || ?",
+		"DELETE FROM session WHERE key = ?",
+	} {
+		if _, err := t.c.exec(sql, str(key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

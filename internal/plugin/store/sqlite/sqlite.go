@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite/wal"
+)
+
+// Options are the options of [Open]. Path is required.
+type Options struct {
+	Path string       // of the file, which is created if it is missing; its directory must exist
+	Log  *slog.Logger // nil: no log
+	VFS  string       // name of the SQLite VFS, "" for the default; tests inject faults with it
+}
+
+// DB is an open database.
+type DB struct {
+	opts    Options
+	log     *slog.Logger
+	wal     *wal.Layer // the VFS of the writer
+	writer  *writer
+	readers *readers
+	wakes   hub
+	memo    session.Memo
+	close   func() error
+	rewrite func(path string) error // rewriteFile; tests replace it
+}
+
+var _ store.Store = (*DB)(nil)
+
+// Open opens the database, creates it if it is missing, and migrates it to the
+// version of this program. If the file is damaged, the error is a *[DamagedError].
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	d := &DB{opts: o, log: o.Log, rewrite: rewriteFile}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	err := atomicfile.Create(o.Path)
+	if err == nil {
+		err = atomicfile.SyncDir(d.dir())
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	if d.wal, err = wal.New(o.VFS); err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	c, err := d.openWriter()
+	if err != nil {
+		d.wal.Close()
+		return nil, fmt.Errorf("open database %s: %w", o.Path, d.explain(err))
+	}
+	d.readers = newReaders(d)
+	d.writer = newWriter(d, c)
+	d.close = sync.OnceValue(func() error {
+		defer d.wal.Close()
+		d.wakes.close()
+		// The writer is closed last, so that its checkpoint removes the log.
+		return errors.Join(d.readers.close(), d.writer.close())
+	})
+	return d, nil
+}
+
+// Close waits for the commits and readers in progress and closes the file. Later
+// calls return the same error.
+func (d *DB) Close() error { return d.close() }
+
+func (d *DB) dir() string { return filepath.Dir(d.opts.Path) }
+
+// openWriter opens the connection for writing on a migrated database.
+func (d *DB) openWriter() (*conn, error) {
+	c, err := dial(d.opts.Path, d.wal.Name())
+	if err != nil {
+		return nil, err
+	}
+	if err := d.prepareWriter(c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.memo = &d.memo
+	return c, nil
+}
+
+func (d *DB) prepareWriter(c *conn) error {
+	if err := c.script(context.Background(), common+writing); err != nil {
+		return err
+	}
+	mode, err := c.text("PRAGMA journal_mode = WAL")
+	if err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("journal mode is %q: the file system does not support a write-ahead log", mode)
+	}
+	steps, err := schema()
+	if err != nil {
+		return err
+	}
+	return migrate(c, d.opts.Path, steps)
+}
+
+// The settings of every connection, and those of the writer. Freed pages are
+// overwritten with zeros, so that deleted text is gone and salvage does not find
+// it.
+const (
+	common = `PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;`
+	writing = `PRAGMA cache_size = -1024; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
+PRAGMA journal_size_limit = 8388608; PRAGMA secure_delete = ON;`
+	reading = `PRAGMA cache_size = -512; PRAGMA query_only = ON;`
+)
+
+// View runs f on a consistent snapshot.
+func (d *DB) View(ctx context.Context, f func(store.Reader) error) error {
+	c, err := d.readers.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.readers.put(c)
+	c.check = ctx.Err
+	if _, err := c.exec("BEGIN"); err != nil {
+		return d.explain(err)
+	}
+	defer c.end("COMMIT")
+	return d.explain(f(reader{c}))
+}
+
+// Update runs f in a transaction and commits it.
+func (d *DB) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
+	return d.writer.do(ctx, s, f)
+}
+
+// Wakes returns a channel with the wakes of a kind, until ctx ends or the database
+// is closed.
+func (d *DB) Wakes(ctx context.Context, kind store.TopicKind) <-chan store.Topic {
+	return d.wakes.listen(ctx, kind)
+}
+
+// end ends the transaction of a reader, also after an error.
+func (c *conn) end(sql string) {
+	txErr := c.txErr
+	c.txErr, c.check = nil, nil
+	_, err := c.exec(sql)
+	if txErr != nil || err != nil {
+		c.txErr = errors.Join(txErr, err) // the pool closes this connection
+	}
+}
+
+var errClosed = &chela.Error{Code: chela.CodeUnavailable, Message: "database", Err: chela.ErrClosed}

@@ -1,0 +1,93 @@
+package sqlite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/usage"
+)
+
+// usageTable is the table of usage.
+type usageTable struct{ c *conn }
+
+var _ usage.Table = usageTable{}
+
+const sums = `count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), max(estimated), sum(cost), sum(NOT priced)`
+
+// Add stores a row.
+func (t usageTable) Add(v usage.Row) error {
+	_, err := t.c.exec(`INSERT INTO usage (time, run, session, agent, provider, model, input, output, cache_read, cache_write, estimated, cost, priced, n)
+VALUES (?1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ifnull((SELECT max(n) + 1 FROM usage WHERE n >= ?1), ?1))`,
+		v.Time, str(v.Run), str(v.Session), str(v.Agent), v.Provider, v.Model, v.Tokens.Input, v.Tokens.Output,
+		v.Tokens.CacheRead, v.Tokens.CacheWrite, v.Tokens.Estimated, v.NanoUSD, v.Priced)
+	return err
+}
+
+func scanSum(r *row, s *usage.Sum) {
+	s.Calls = r.int()
+	s.Tokens.Input, s.Tokens.Output, s.Tokens.CacheRead, s.Tokens.CacheWrite = r.int(), r.int(), r.int(), r.int()
+	s.Tokens.Estimated = r.bool()
+	s.NanoUSD, s.Unpriced = r.int(), r.int()
+}
+
+// Sums returns sums by day and model, oldest first.
+func (t usageTable) Sums(q usage.Query) ([]usage.Sum, error) {
+	const query = "SELECT date(time / 1000000000 + ?1, 'unixepoch') AS day, CASE WHEN ?2 THEN session ELSE '' END AS of, provider, model, " + sums +
+		" FROM usage WHERE n >= ?3 AND time >= ?3 AND (?4 = 0 OR time < ?4) AND (?5 = '' OR session = ?5)" +
+		" GROUP BY of, day, provider, model ORDER BY of, day, provider, model"
+	var list []usage.Sum
+	err := t.c.query(func(r *row) error {
+		s := usage.Sum{Day: r.text(), Session: chela.SessionKey(r.text()), Provider: r.text(), Model: r.text()}
+		scanSum(r, &s)
+		list = append(list, s)
+		return nil
+	}, query, int64(q.Offset/time.Second), q.BySession, q.Since, unixNano(q.Until), str(q.Session))
+	return list, err
+}
+
+// OfRun returns the total of one run. It finds the rows by time, to avoid an index
+// that every turn would write; one minute of tolerance allows for a clock that was
+// set back.
+func (t usageTable) OfRun(id chela.RunID) (usage.Sum, error) {
+	var s usage.Sum
+	_, err := t.c.one(func(r *row) error {
+		scanSum(r, &s)
+		return nil
+	}, "SELECT "+sums+" FROM usage WHERE run = ?1 AND n >= ifnull((SELECT started - 60000000000 FROM run WHERE id = ?1), 0)", str(id))
+	return s, err
+}
+
+// Committed returns the amount spent or held in a scope.
+func (t usageTable) Committed(scope string) (int64, error) {
+	return t.c.number("SELECT ifnull(sum(spent), 0) FROM hold WHERE scope = ?", scope)
+}
+
+// PutHold stores a hold, one row for each of its scopes.
+func (t usageTable) PutHold(h usage.Hold) error {
+	for _, s := range h.Scopes {
+		n, err := t.c.exec("INSERT INTO hold (id, run, scope, nano, spent, settled, created) VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
+			h.ID, str(h.Run), s.Name, h.Nano, h.Nano, h.Created)
+		if err != nil {
+			return fmt.Errorf("hold %s: %w", h.ID, err)
+		}
+		if n == 0 {
+			return chela.Errorf(chela.CodeConflict, "hold %s: exists already", h.ID)
+		}
+	}
+	return nil
+}
+
+// SettleHold replaces a hold by the amount spent.
+func (t usageTable) SettleHold(id string, nano int64) error {
+	n, err := t.c.exec("UPDATE hold SET spent = ?, settled = 1 WHERE id = ? AND settled = 0", nano, id)
+	if err == nil && n == 0 {
+		err = chela.Errorf(chela.CodeConflict, "hold %s: is settled or does not exist", id)
+	}
+	return err
+}
+
+// PruneHolds deletes holds created before tm.
+func (t usageTable) PruneHolds(tm time.Time) (int, error) {
+	return t.c.exec("DELETE FROM hold WHERE created < ?", tm)
+}

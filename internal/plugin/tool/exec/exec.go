@@ -1,0 +1,257 @@
+package exec
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/tool"
+)
+
+// Options configure the tool. Broker is required.
+type Options struct {
+	Broker sandbox.Broker
+
+	// Rules returns the rules for the commands of an agent. If it returns an
+	// error, no command runs. nil: allowlist.Default.
+	Rules func(chela.AgentID) (*allowlist.Rules, error)
+	// RecordUse is called with the allowlist entries that allowed a command. It may be nil.
+	RecordUse   func(uses []allowlist.Use, command string)
+	Interactive bool // a person can be asked; if not, commands that need approval are refused
+
+	// Commands holds the background commands; nil: commands run in the foreground only.
+	Commands *Commands
+	Yield    time.Duration // time after which a command goes to the background; 0: 10 s
+
+	Timeout    time.Duration // default time limit in the foreground; 0: 30 s
+	MaxTimeout time.Duration // maximum time limit, and the default in the background; 0: 30 min
+	MaxOutput  int           // characters of output in a result; 0: 10 000
+
+	DangerousPatterns []string // regular expressions of commands that never run, in addition to the built-in list
+	PathPrepend       []string // directories placed before those of PATH
+	Shell             string   // absolute path of a POSIX shell; "": bash, or sh
+	Environ           []string // source of the variables for commands; nil: os.Environ()
+}
+
+//go:embed exec.md
+var description string
+
+// New returns the exec tool.
+func New(o Options) (tool.Tool, error) {
+	if o.Broker == nil {
+		return nil, errors.New("exec: no broker")
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.MaxTimeout == 0 {
+		o.MaxTimeout = 30 * time.Minute
+	}
+	if o.Yield == 0 {
+		o.Yield = 10 * time.Second
+	}
+	if o.MaxOutput == 0 {
+		o.MaxOutput = 10_000
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	t := &execTool{Options: o, spec: spec(), env: environment(o.Environ, o.PathPrepend)}
+	for _, p := range o.DangerousPatterns {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			return nil, fmt.Errorf("exec: dangerous pattern: %w", err)
+		}
+		t.deny = append(t.deny, re)
+	}
+	if t.Shell == "" {
+		t.Shell = findShell()
+	}
+	return t, nil
+}
+
+// execTool implements the tool exec.
+type execTool struct {
+	Options
+	spec tool.Spec
+	deny []*regexp.Regexp
+	env  []string // environment of every command, PATH first
+}
+
+var (
+	_ tool.Tool    = (*execTool)(nil)
+	_ tool.Planner = (*execTool)(nil)
+)
+
+// args are the arguments of exec.
+type args struct {
+	Command string            `json:"command"`
+	Workdir string            `json:"workdir"`
+	Env     map[string]string `json:"env"`
+	Timeout *float64          `json:"timeoutSeconds"` // 0: no limit, in the background
+
+	Background bool     `json:"background"`
+	Yield      *float64 `json:"yieldMs"`
+	PTY        bool     `json:"pty"`
+
+	// Settings that a call may only make stricter.
+	Host     string `json:"host"`
+	Sandbox  bool   `json:"sandbox"`
+	Security string `json:"security"`
+	Ask      any    `json:"ask"` // a string or a boolean
+}
+
+func (t *execTool) Spec() tool.Spec { return t.spec }
+
+func spec() tool.Spec {
+	return tool.Spec{
+		Name:        "exec",
+		Label:       "Run command",
+		Description: description,
+		Effect:      tool.Acts,
+		Aliases: map[string]string{
+			"cwd": "workdir", "dir": "workdir",
+			"timeoutSec": "timeoutSeconds", "timeout": "timeoutSeconds",
+			"backgroundMs": "yieldMs", "run_in_background": "background", "tty": "pty",
+		},
+		Volatile: []string{"durationMs", "sessionId", "pid", "startedAt"},
+		Schema: json.RawMessage(`{"type":"object","properties":{
+			"command":{"type":"string","minLength":1,"description":"shell command"},
+			"workdir":{"type":"string","description":"folder to run in (default: the workspace)"},
+			"env":{"type":"object","additionalProperties":{"type":"string"},"description":"additional environment variables"},
+			"timeoutSeconds":{"type":"number","minimum":0,"description":"end the command after this time; 0: never, for background servers"},
+			"background":{"type":"boolean","description":"return immediately and keep it running; see process"},
+			"yieldMs":{"type":"number","minimum":0,"description":"move it to the background if it takes longer (default 10000)"},
+			"pty":{"type":"boolean","description":"run it in a terminal, for programs that need one"},
+			"host":{"type":"string","description":"auto, sandbox or gateway"},
+			"sandbox":{"type":"boolean","description":"same as host sandbox"},
+			"security":{"type":"string","enum":["deny","allowlist","full","off","ask","sudo","review"],"description":"can only be stricter than the configuration"},
+			"ask":{"type":["string","boolean"],"description":"always: ask a person first"}},
+			"required":["command"],"additionalProperties":false}`),
+	}
+}
+
+// Run runs the planned command.
+func (t *execTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	var j job
+	if c.Plan != nil {
+		j, _ = c.Plan.Value.(job)
+	}
+	if j.plan.Path == "" {
+		p, err := t.Plan(ctx, c)
+		switch {
+		case err != nil:
+			return tool.Result{}, err
+		case p.Deny != "":
+			return tool.Result{}, errors.New(p.Deny)
+		case p.Ask && (c.Plan == nil || c.Plan.Hash != p.Hash):
+			return tool.Result{}, errors.New("the command was not approved")
+		}
+		j = p.Value.(job)
+	}
+	return t.run(ctx, j, c)
+}
+
+// run starts a job and waits until it ends or goes to the background.
+func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, error) {
+	if j.background {
+		if err := t.Commands.checkCapacity(); err != nil {
+			return tool.Result{}, fmt.Errorf("exec: %w", err)
+		}
+	}
+	k, err := t.start(ctx, j, c)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if j.note != "" {
+		k.note = j.note
+	}
+	if t.RecordUse != nil && len(j.used) > 0 {
+		t.RecordUse(j.used, j.text)
+	}
+	var yield <-chan time.Time
+	switch {
+	case j.background:
+		return t.toBackground(ctx, k, c)
+	case j.yield > 0:
+		timer := time.NewTimer(j.yield)
+		defer timer.Stop()
+		yield = timer.C
+	}
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		k.cancel()
+	case <-yield:
+		if t.Commands.checkCapacity() == nil {
+			return t.toBackground(ctx, k, c)
+		}
+	}
+	select { // the command could not go to the background
+	case <-k.done:
+	case <-ctx.Done():
+		k.cancel()
+		<-k.done
+	}
+	if k.err != nil && ctx.Err() == nil {
+		return tool.Result{}, fmt.Errorf("exec: %w", k.err)
+	}
+	return t.foregroundResult(k, j), ctx.Err()
+}
+
+// toBackground leaves a command running in the background and returns the
+// result of the call.
+func (t *execTool) toBackground(ctx context.Context, k *command, c tool.Call) (tool.Result, error) {
+	_, _, err := k.record.unread(false) // the first poll returns what follows
+	text, _ := k.out.text()
+	if err == nil {
+		err = t.Commands.detach(ctx, c, k)
+	}
+	if err != nil {
+		k.end()
+		return tool.Result{}, fmt.Errorf("exec: the command was ended: %w", err)
+	}
+	return k.backgroundResult(text), nil
+}
+
+// foregroundResult returns the result of a command that has ended. If it does
+// not contain all of the output, the command is retained.
+func (t *execTool) foregroundResult(k *command, j job) tool.Result {
+	text, cut := k.out.text()
+	if cut && j.yield > 0 {
+		t.Commands.retain(k)
+	} else {
+		k.record.drop()
+	}
+	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note}
+	return r.result()
+}
+
+// findShell returns the path of a POSIX shell, or "".
+func findShell() string {
+	paths := []string{
+		"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash", "/run/current-system/sw/bin/bash",
+		"/bin/sh", "/system/bin/sh",
+	}
+	if runtime.GOOS == "windows" {
+		paths = []string{`C:\Program Files\Git\bin\bash.exe`, `C:\Program Files\Git\usr\bin\sh.exe`, `C:\msys64\usr\bin\bash.exe`}
+	}
+	for _, p := range paths {
+		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
+			return p
+		}
+	}
+	return ""
+}

@@ -1,0 +1,657 @@
+//go:build unix
+
+package exec_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/core/tool/tooltest"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
+	"github.com/chela-ai/chela/internal/plugin/tool/exec"
+)
+
+type m = map[string]any
+
+// fixture is a workspace with the tool.
+type fixture struct {
+	t      *testing.T
+	tool   tool.Tool
+	dir    string
+	update func(string)
+}
+
+// mode returns the rules of a mode.
+func mode(word string) func(chela.AgentID) (*allowlist.Rules, error) {
+	return func(chela.AgentID) (*allowlist.Rules, error) {
+		p, err := allowlist.ParseMode(word)
+		return &allowlist.Rules{Policy: p}, err
+	}
+}
+
+func newFixture(t *testing.T, o exec.Options) *fixture {
+	t.Helper()
+	if o.Broker == nil {
+		o.Broker = host.Broker{}
+	}
+	if o.Rules == nil {
+		o.Rules = mode("full")
+	}
+	tl, err := exec.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{t, tl, dir, func(string) {}}
+}
+
+func (b *fixture) plan(args m) (tool.Plan, tool.Call, error) {
+	b.t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	c := tool.Call{ID: "1", Args: raw, Agent: "main", Dir: b.dir, Update: b.update}
+	p, err := b.tool.(tool.Planner).Plan(b.t.Context(), c)
+	c.Plan = &p
+	return p, c, err
+}
+
+type details struct {
+	ExitCode   int
+	Signal     string
+	DurationMs int64
+	TimedOut   bool
+	Truncated  bool
+	Left       int
+}
+
+// run plans and runs a call.
+func (b *fixture) run(ctx context.Context, args m) (string, details, error) {
+	b.t.Helper()
+	p, c, err := b.plan(args)
+	if err != nil {
+		b.t.Fatalf("plan %v: %v", args, err)
+	}
+	if p.Deny != "" {
+		b.t.Fatalf("plan %v: denied: %s", args, p.Deny)
+	}
+	r, err := b.tool.Run(ctx, c)
+	var d details
+	if r.Details != nil {
+		if err := json.Unmarshal(r.Details, &d); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if r.IsError {
+		b.t.Errorf("%v: the result is an error", args)
+	}
+	if len(r.Content) == 0 {
+		return "", d, err
+	}
+	if !utf8.ValidString(r.Content[0].Text) {
+		b.t.Errorf("%v: invalid UTF-8", args)
+	}
+	return r.Content[0].Text, d, err
+}
+
+// text runs a command, which must run.
+func (b *fixture) text(args m) (string, details) {
+	b.t.Helper()
+	s, d, err := b.run(b.t.Context(), args)
+	if err != nil {
+		b.t.Fatalf("run %v: %v", args, err)
+	}
+	return s, d
+}
+
+func TestConformance(t *testing.T) {
+	b := newFixture(t, exec.Options{})
+	tooltest.Run(t, b.tool, tooltest.Options{
+		Args: []string{
+			`{"command":"ls -la; cat a"}`, `{"command":"echo x > b; exit 3"}`, `{"command":"git status"}`, `{"command":"true","timeoutSeconds":5}`,
+			`{"command":"echo $X","env":{"X":"y"}}`, `{"command":"pwd","workdir":"."}`, `{"command":"printf '\\377\\000x'"}`,
+		},
+		Setup: func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+	})
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	t.Run("EX-01 pwd", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		if s, d := b.text(m{"command": "pwd"}); s != b.dir || d.ExitCode != 0 {
+			t.Errorf("got %q %+v", s, d)
+		}
+	})
+	t.Run("EX-02 both streams and the exit code", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		if s, d := b.text(m{"command": "echo a; echo b >&2; exit 3"}); s != "a\nb\n\n[exit code 3]" || d.ExitCode != 3 {
+			t.Errorf("got %q %+v", s, d)
+		}
+	})
+	t.Run("EX-03 long output is cut to its ends", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		s, d := b.text(m{"command": "head -c 12500 /dev/zero | tr '\\0' a; head -c 12500 /dev/zero | tr '\\0' z"})
+		if !strings.HasPrefix(s, strings.Repeat("a", 5000)+"\n\n[") || !strings.HasSuffix(s, "]\n\n"+strings.Repeat("z", 5000)) || !strings.Contains(s, "25000 characters") || !d.Truncated {
+			t.Errorf("got %d bytes, %q %+v", len(s), s[4990:len(s)-4990], d)
+		}
+	})
+	t.Run("EX-04 no output", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		if s, _ := b.text(m{"command": "true"}); s != "[succeeded, no output]" {
+			t.Errorf("got %q", s)
+		}
+		if s, _ := b.text(m{"command": "false"}); s != "[exit code 1; no output]" {
+			t.Errorf("got %q", s)
+		}
+	})
+	t.Run("EX-05 time limit", func(t *testing.T) {
+		if p, _, err := newFixture(t, exec.Options{}).plan(m{"command": "sleep 60"}); err != nil || !strings.Contains(p.Text, "at most 30s") {
+			t.Errorf("the default limit: %q, %v", p.Text, err)
+		}
+		b := newFixture(t, exec.Options{Timeout: 300 * time.Millisecond})
+		began := time.Now()
+		s, d := b.text(m{"command": "echo partial; sleep 60"})
+		if !strings.HasPrefix(s, "partial\n\n[timed out after 300ms") || !d.TimedOut {
+			t.Errorf("got %q %+v", s, d)
+		}
+		if time.Since(began) > 5*time.Second {
+			t.Errorf("took %v", time.Since(began))
+		}
+	})
+	t.Run("EX-08 the time limit ends the whole process group", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		s, d := b.text(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & wait", "timeoutSeconds": 0.4})
+		if !d.TimedOut || !strings.Contains(s, "timed out") {
+			t.Errorf("got %q %+v", s, d)
+		}
+		still(t, filepath.Join(b.dir, "beat"))
+	})
+	t.Run("EX-11 the shell is named", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		if s, _ := b.text(m{"command": "echo $OPENCLAW_SHELL $CHELA_SHELL"}); s != "exec exec" {
+			t.Errorf("got %q", s)
+		}
+	})
+	t.Run("EX-18 an abort ends the whole process group", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		b.update = func(string) { cancel() }
+		s, _, err := b.run(ctx, m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & until [ -s beat ]; do sleep 0.01; done; echo up; wait"})
+		if !errors.Is(err, context.Canceled) || !strings.HasPrefix(s, "up") {
+			t.Errorf("got %q, %v", s, err)
+		}
+		still(t, filepath.Join(b.dir, "beat"))
+	})
+	t.Run("EX-21 truncation does not split characters", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		for _, c := range []string{"x", "你", "𝄞"} {
+			write := func(n int) string {
+				f := filepath.Join(b.dir, "f")
+				if err := os.WriteFile(f, []byte(strings.Repeat(c, n)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				s, _ := b.text(m{"command": "cat f"})
+				return s
+			}
+			if s := write(10_000); s != strings.Repeat(c, 10_000) {
+				t.Errorf("10 000 × %s: %d characters", c, utf8.RuneCountInString(s))
+			}
+			for _, n := range []int{10_001, 25_000, 100_000} {
+				half := strings.Repeat(c, 5000)
+				if s := write(n); !strings.HasPrefix(s, half+"\n") || !strings.HasSuffix(s, "\n"+half) || !strings.Contains(s, "characters in total") {
+					t.Errorf("%d × %s: %d characters", n, c, utf8.RuneCountInString(s))
+				}
+			}
+		}
+	})
+	t.Run("SEED-03 10 000 characters are not cut, 10 001 are", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		if s, d := b.text(m{"command": "printf '%010000d' 1"}); len(s) != 10_000 || d.Truncated {
+			t.Errorf("%d characters, %+v", len(s), d)
+		}
+		if s, d := b.text(m{"command": "printf '%010001d' 1"}); !strings.Contains(s, "10001 characters") || !d.Truncated {
+			t.Errorf("%d characters, %+v", len(s), d)
+		}
+	})
+	t.Run("EX-22 each call starts in the workspace", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		os.Mkdir(filepath.Join(b.dir, "sub"), 0o755)
+		b.text(m{"command": "cd /tmp"})
+		if s, _ := b.text(m{"command": "pwd"}); s != b.dir {
+			t.Errorf("got %q", s)
+		}
+		for _, w := range []string{"sub", "./sub/", b.dir + "/sub"} {
+			if s, _ := b.text(m{"command": "pwd", "workdir": w}); s != b.dir+"/sub" {
+				t.Errorf("workdir %s: %q", w, s)
+			}
+		}
+		for _, w := range []string{"missing", "/no/such"} {
+			if _, _, err := b.plan(m{"command": "pwd", "workdir": w}); err == nil {
+				t.Errorf("workdir %s: no error", w)
+			}
+		}
+	})
+	t.Run("remaining processes are ended and reported", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		s, d := b.text(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) >/dev/null 2>&1 & sleep 0.2; echo started"})
+		if !strings.HasPrefix(s, "started\n\n[") || !strings.Contains(s, "were ended") || d.Left == 0 {
+			t.Errorf("got %q %+v", s, d)
+		}
+		still(t, filepath.Join(b.dir, "beat"))
+	})
+	t.Run("signal", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		if s, d := b.text(m{"command": "kill -KILL $$"}); !strings.Contains(s, "ended by SIGKILL") || d.Signal != "SIGKILL" {
+			t.Errorf("got %q %+v", s, d)
+		}
+	})
+	t.Run("binary output", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		if s, _ := b.text(m{"command": "printf 'a\\377\\000b'"}); s != "a\ufffdb" {
+			t.Errorf("got %q", s)
+		}
+	})
+}
+
+// still fails if the heartbeat file grows or was never written.
+func still(t *testing.T, file string) {
+	t.Helper()
+	size := func() int64 {
+		info, err := os.Stat(file)
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	before := size()
+	if before == 0 {
+		t.Error("the heartbeat file is empty, so nothing is tested")
+	}
+	time.Sleep(250 * time.Millisecond) // the absence of a write has no event; wait for five periods
+	if after := size(); after != before {
+		t.Errorf("a process still runs: %d bytes, then %d", before, after)
+	}
+}
+
+func TestMuchOutput(t *testing.T) {
+	b := newFixture(t, exec.Options{})
+	var before, after runtime.MemStats
+	for _, size := range []string{"3000000", "200000000"} {
+		t.Run("EX-16 "+size+" bytes in little memory", func(t *testing.T) {
+			b.t = t
+			if testing.Short() && len(size) > 8 {
+				t.Skip("long")
+			}
+			updates := 0
+			b.update = func(s string) { updates += len(s) }
+			runtime.GC() // count reachable memory only
+			runtime.ReadMemStats(&before)
+			s, d := b.text(m{"command": "head -c " + size + " /dev/zero | tr '\\0' x"})
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			if !strings.Contains(s, size+" characters in total") || !d.Truncated {
+				t.Errorf("the cut is not reported: %q", s[5000:len(s)-5000])
+			}
+			if after.HeapAlloc > before.HeapAlloc+2<<20 {
+				t.Errorf("%d more bytes are in use", after.HeapAlloc-before.HeapAlloc)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+				t.Errorf("%d bytes were allocated", n)
+			}
+			if updates > 4<<20 {
+				t.Errorf("%d bytes of updates", updates)
+			}
+		})
+	}
+}
+
+func TestUpdates(t *testing.T) {
+	t.Parallel()
+	t.Run("EX-23 updates while the command runs", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		var mu sync.Mutex
+		var updates []string
+		b.update = func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			updates = append(updates, s)
+		}
+		s, _ := b.text(m{"command": "for i in 1 2 3 4 5; do echo 你$i; sleep 0.15; done"})
+		if len(updates) < 3 || strings.TrimSpace(strings.Join(updates, "")) != s {
+			t.Errorf("updates %q, result %q", updates, s)
+		}
+	})
+	t.Run("a character written in parts is forwarded whole", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		var all []string
+		b.update = func(s string) { all = append(all, s) }
+		s, _ := b.text(m{"command": `printf 'a\344'; sleep 0.3; printf '\275\240'`})
+		if s != "a你" || strings.Join(all, "") != s {
+			t.Errorf("updates %q, result %q", all, s)
+		}
+	})
+	t.Run("fast output is merged", func(t *testing.T) {
+		b := newFixture(t, exec.Options{})
+		var all strings.Builder
+		n := 0
+		b.update = func(s string) { n++; all.WriteString(s) }
+		s, _ := b.text(m{"command": "i=0; while [ $i -lt 2000 ]; do printf 你; i=$((i+1)); done"})
+		if all.String() != s || n > 20 {
+			t.Errorf("%d updates, %d of %d bytes", n, all.Len(), len(s))
+		}
+	})
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONPATH", "PERL5OPT", "RUBYOPT", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "path", "A=B", "1A", "", "BASH_FUNC_ls%%", "CHELA_STATE_DIR"} {
+		t.Run("EX-10 "+name+" is rejected", func(t *testing.T) {
+			b := newFixture(t, exec.Options{})
+			if _, _, err := b.plan(m{"command": "true", "env": m{name: "/evil"}}); err == nil || !strings.Contains(err.Error(), "env:") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	t.Run("only listed variables are inherited", func(t *testing.T) {
+		b := newFixture(t, exec.Options{Environ: []string{
+			"PATH=/usr/bin:/bin", "HOME=/home/x", "LANG=C", "LC_ALL=C", "ANTHROPIC_API_KEY=hunter2", "SSH_AUTH_SOCK=/x", "LD_PRELOAD=", "GIT_DIR=/x",
+		}, PathPrepend: []string{"/opt/first"}})
+		s, _ := b.text(m{"command": "env", "env": m{"MINE": "a b"}})
+		var names []string
+		for line := range strings.Lines(s) {
+			name, _, _ := strings.Cut(line, "=")
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		want := []string{"CHELA_RUN", "CHELA_SHELL", "HOME", "LANG", "LC_ALL", "MINE", "OPENCLAW_SHELL", "PATH", "PWD"}
+		if !slices.Equal(names, want) {
+			t.Errorf("got %v, want %v", names, want)
+		}
+		if !strings.Contains(s, "PATH=/opt/first:/usr/bin:/bin\n") || !strings.Contains(s, "MINE=a b\n") {
+			t.Errorf("got %s", s)
+		}
+	})
+}
+
+func TestJudgement(t *testing.T) {
+	t.Parallel()
+	const (
+		runs   = "runs"
+		asks   = "asks"
+		denied = "denied"
+	)
+	b := func(o exec.Options) *fixture { return newFixture(t, o) }
+	ask := exec.Options{Rules: mode("ask"), Interactive: true}
+	full := exec.Options{Rules: mode("full")}
+	for _, tt := range []struct {
+		name string
+		o    exec.Options
+		args m
+		want string
+		says string // part of the reason or the refusal
+	}{
+		{"a read-only command runs", ask, m{"command": "ls -la | head"}, runs, ""},
+		{"other commands ask", ask, m{"command": "touch x"}, asks, "touch may change files"},
+		{"nobody to ask", exec.Options{Rules: mode("ask")}, m{"command": "touch x"}, denied, "--yes"},
+		{"nobody to ask about a read-only command", exec.Options{Rules: mode("ask")}, m{"command": "ls"}, runs, ""},
+		{"full runs", full, m{"command": "touch x"}, runs, ""},
+		{"EX-14 deny", exec.Options{Rules: mode("deny"), Interactive: true}, m{"command": "ls"}, denied, "tools.exec.mode"},
+		{"allowlist refuses without asking", exec.Options{Rules: mode("allowlist"), Interactive: true}, m{"command": "touch x"}, denied, "allowlist"},
+		{"allowlist runs a read-only command", exec.Options{Rules: mode("allowlist")}, m{"command": "ls"}, runs, ""},
+		{"always asks about a read-only command", exec.Options{Rules: mode("always"), Interactive: true}, m{"command": "ls"}, asks, "every command"},
+		{"EX-09 a dangerous command in full mode", full, m{"command": "rm -rf /"}, denied, "deletes an entire system"},
+		{"EX-09 a look-alike", full, m{"command": "rm -rf ./build"}, runs, ""},
+		{"EX-09 dd --help", full, m{"command": "dd --help"}, runs, ""},
+		{"a configured pattern", exec.Options{Rules: mode("full"), DangerousPatterns: []string{"^shutdown"}}, m{"command": "shutdown now"}, denied, "pattern"},
+		{"EX-17 security ask hardens full", exec.Options{Rules: mode("full"), Interactive: true}, m{"command": "touch x", "security": "ask"}, asks, "touch"},
+		{"EX-24 security off does not loosen", ask, m{"command": "touch x", "security": "off"}, asks, ""},
+		{"EX-24 ask false does not loosen", ask, m{"command": "touch x", "ask": false}, asks, ""},
+		{"EX-24 ask true asks always", ask, m{"command": "ls", "ask": true}, asks, ""},
+		{"EX-24 ask always", ask, m{"command": "ls", "ask": "always"}, asks, ""},
+		{"EX-24 security deny", full, m{"command": "ls", "security": "deny"}, denied, ""},
+		{"EX-24 security allowlist", full, m{"command": "touch x", "security": "allowlist"}, denied, ""},
+		{"EX-24 security review", exec.Options{Rules: mode("full"), Interactive: true}, m{"command": "touch x", "security": "review"}, asks, ""},
+		{"EX-24 host local", full, m{"command": "ls", "host": "local"}, runs, ""},
+		{"a read-only command outside the workspace asks", ask, m{"command": "ls", "workdir": "/"}, asks, "outside the workspace"},
+		{"variables ask", ask, m{"command": "git log", "env": m{"X": "y"}}, asks, "environment"},
+		{"EX-19 signing in to a channel", full, m{"command": "openclaw channels login whatsapp"}, denied, "themselves"},
+		{"EX-19 signing in to a channel with chela", full, m{"command": "cd /tmp && chela channels login x"}, denied, "themselves"},
+		{"EX-19 giving an approval", full, m{"command": "/approve 123 allow-always"}, denied, "by a person"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, c, err := b(tt.o).plan(tt.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, says := runs, p.Reason
+			switch {
+			case p.Deny != "":
+				got, says = denied, p.Deny
+			case p.Ask:
+				got = asks
+			}
+			if got != tt.want || !strings.Contains(says, tt.says) {
+				t.Errorf("%s: %q, want %s: %q", got, says, tt.want, tt.says)
+			}
+			if reads := p.Effect == tool.Reads; reads && got == asks && tt.says != "every command" && tt.args["ask"] == nil {
+				t.Error("it asks about a read-only command")
+			}
+			c.Plan = nil // without a plan the command is judged again
+			if tt.want != runs {
+				if _, err := b(tt.o).tool.Run(t.Context(), c); err == nil {
+					t.Error("the command ran")
+				}
+			}
+		})
+	}
+	t.Run("EX-17 timeoutSec is timeoutSeconds", func(t *testing.T) {
+		if got := b(full).tool.Spec().Aliases["timeoutSec"]; got != "timeoutSeconds" {
+			t.Errorf("timeoutSec is an alias of %q", got)
+		}
+		if p, _, err := b(ask).plan(m{"command": "ls", "timeoutSeconds": 5, "security": "ask"}); err != nil || !strings.Contains(p.Text, "at most 5s") {
+			t.Errorf("%q, %v", p.Text, err)
+		}
+	})
+	t.Run("EX-12 host sandbox without a sandbox", func(t *testing.T) {
+		for _, args := range []m{{"command": "ls", "host": "sandbox"}, {"command": "ls", "sandbox": true}, {"command": "ls", "host": "kitchen-pi"}} {
+			if _, _, err := b(full).plan(args); err == nil {
+				t.Errorf("%v: no error", args)
+			}
+		}
+	})
+	t.Run("EX-13 host gateway with a sandbox", func(t *testing.T) {
+		o := full
+		o.Broker = confined{}
+		if _, _, err := b(o).plan(m{"command": "ls", "host": "gateway"}); err == nil {
+			t.Error("no error")
+		}
+		if _, _, err := b(o).plan(m{"command": "ls", "sandbox": true}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// confined is the host broker under another name.
+type confined struct{ host.Broker }
+
+func (confined) Name() string { return "native" }
+
+// A repository in the workspace can configure programs that git runs. A
+// read-only command runs none of them.
+func TestGitRunsNothing(t *testing.T) {
+	t.Parallel()
+	b := newFixture(t, exec.Options{})
+	script := `
+		git init -q . && git -c user.name=x -c user.email=x@y commit -q --allow-empty -m x || exit 99
+		printf '#!/bin/sh\ntouch "%s/ran"\n' "$PWD" > evil && chmod +x evil
+		git config core.fsmonitor ./evil
+		cp -r .git bare && git config -f bare/config core.worktree .. `
+	if s, d := b.text(m{"command": script}); d.ExitCode != 0 {
+		t.Skipf("git failed: %s", s)
+	}
+	b.text(m{"command": "git -c core.fsmonitor=./evil status"})
+	if err := os.Remove(filepath.Join(b.dir, "ran")); err != nil {
+		t.Fatalf("fsmonitor was not run by an ordinary git command: %v", err)
+	}
+	for _, c := range []m{{"command": "git status"}, {"command": "git diff"}, {"command": "cd bare && git status"}} {
+		p, _, err := b.plan(c)
+		if err != nil || p.Effect != tool.Reads {
+			t.Fatalf("%v: %+v, %v", c, p, err)
+		}
+		b.text(c)
+		if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
+			t.Errorf("%v ran a program of the repository", c)
+		}
+	}
+}
+
+// Commands that are judged read-only change nothing.
+func TestReadingChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newFixture(t, exec.Options{Rules: mode("allowlist"), Timeout: 10 * time.Second})
+	for name, text := range map[string]string{"a.txt": "one\ntwo\n", "b.txt": "two\n", "-o": "x", "-delete": "x", "sub/c.go": "package c\n"} {
+		path := filepath.Join(b.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := tooltest.Tree(t, b.dir)
+	ran := 0
+	for _, command := range []string{
+		"ls -la", "cat *", "cat ./* | head -3", "wc -l *", "grep -rn two .", "find . -name '*.txt' | xargs cat", "find . -type f -exec cat {} +", "sort a.txt b.txt | uniq -c", "sort *", "uniq a.txt b.txt", "uniq a.txt",
+		"sed -n '1,2p' a.txt", "sed -n 'w out' a.txt", "awk '{print $1}' a.txt", "awk '{print > \"out\"}' a.txt", "for f in *; do wc -c \"$f\"; done", "for f in *; do sort $f; done", "while read -r l; do echo \"$l\"; done < a.txt",
+		"diff <(sort a.txt) <(sort b.txt)", "cat <<EOF\n$(ls)\nEOF", "X=a.txt; cat $X; cat \"${X%.txt}.txt\"", "sh -c 'cat a.txt'", "eval 'ls'", "f() { cat \"$1\"; }; f a.txt", "test -f a.txt && echo yes", "[ -d sub ] && ls sub",
+		"cd sub && cat c.go", "(cd sub; ls) ; ls", "echo hi > /dev/null", "ls nosuch 2>&1", "timeout 5 cat a.txt", "env ls", "LC_ALL=C sort a.txt", "date; id; uname -a", "git status", "git log", "git diff --no-index a.txt b.txt", "tar -tf a.txt", "file a.txt", "echo $(cat a.txt) `cat b.txt`",
+		"true && false || cat a.txt", "case x in x) ls;; esac", "printf '%s\\n' a b", "xxd a.txt | head -1", "jq . a.txt", "tree", "du -sh .", "stat a.txt", "md5sum a.txt", "comm -12 a.txt b.txt", "cut -c1 a.txt | tr a-z A-Z",
+	} {
+		p, c, err := b.plan(m{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Deny != "" {
+			continue
+		}
+		ran++
+		if _, err := b.tool.Run(t.Context(), c); err != nil {
+			t.Errorf("%s: %v", command, err)
+		}
+		if diff := cmp.Diff(before, tooltest.Tree(t, b.dir)); diff != "" {
+			t.Fatalf("%s is judged read-only, but changed the workspace: %s", command, diff)
+		}
+	}
+	if ran < 40 {
+		t.Errorf("only %d commands ran", ran)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	b := newFixture(t, exec.Options{})
+	base, _, err := b.plan(m{"command": "echo a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Mkdir(filepath.Join(b.dir, "sub"), 0o755)
+	for _, args := range []m{{"command": "echo  a"}, {"command": "echo a", "workdir": "sub"}, {"command": "echo a", "env": m{"X": "1"}}} {
+		if p, _, err := b.plan(args); err != nil || p.Hash == base.Hash {
+			t.Errorf("%v has the same hash, %v", args, err)
+		}
+	}
+	p, c, err := b.plan(m{"command": "echo one && echo two > f", "env": m{"X": "a\nb"}, "timeoutSeconds": 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"echo one && echo two > f\n", "in " + b.dir, "at most 30m\n", `with X=a\nb`} {
+		if !strings.Contains(p.Text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, p.Text)
+		}
+	}
+	// The planned command runs, and no other.
+	c.Args = json.RawMessage(`{"command":"echo changed"}`)
+	r, err := b.tool.Run(t.Context(), c)
+	if err != nil || !strings.HasPrefix(r.Content[0].Text, "one") {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	t.Run("after a restart only the approved command runs", func(t *testing.T) {
+		b := newFixture(t, exec.Options{Rules: mode("ask"), Interactive: true})
+		p, c, err := b.plan(m{"command": "echo x > f"})
+		if err != nil || !p.Ask {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		c.Plan.Value = nil // it does not survive a restart
+		approved := c.Args
+		c.Args = json.RawMessage(`{"command":"echo y > f"}`)
+		if _, err := b.tool.Run(t.Context(), c); err == nil {
+			t.Error("another command ran")
+		}
+		c.Args = approved
+		if _, err := b.tool.Run(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		if data, _ := os.ReadFile(filepath.Join(b.dir, "f")); string(data) != "x\n" {
+			t.Errorf("the file has %q", data)
+		}
+	})
+	t.Run("absurd time limits", func(t *testing.T) {
+		b := newFixture(t, exec.Options{Timeout: time.Hour, MaxTimeout: time.Minute})
+		for _, s := range []float64{0, 1e300, -1, 61} {
+			if p, _, err := b.plan(m{"command": "ls", "timeoutSeconds": s}); err != nil || !strings.Contains(p.Text, "at most 1m") {
+				t.Errorf("%g: %q, %v", s, p.Text, err)
+			}
+		}
+	})
+	t.Run("SEED-03 complete approval text", func(t *testing.T) {
+		long := "echo " + strings.Repeat("x", 4000) + "; rm -r y"
+		if p, _, _ := b.plan(m{"command": long}); !strings.Contains(p.Text, long) {
+			t.Error("the command is cut")
+		}
+	})
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.New(exec.Options{}); err == nil {
+		t.Error("no broker: no error")
+	}
+	if _, err := exec.New(exec.Options{Broker: host.Broker{}, DangerousPatterns: []string{"("}}); err == nil {
+		t.Error("a bad pattern: no error")
+	}
+	for _, s := range []string{"full", "off", "ask", "auto", "review", "allowlist", "deny", "always", "", "on-miss"} {
+		if _, err := allowlist.ParseMode(s); err != nil {
+			t.Errorf("mode %q: %v", s, err)
+		}
+	}
+	if _, err := allowlist.ParseMode("yolo"); err == nil {
+		t.Error("mode yolo: no error")
+	}
+}
+
+var _ sandbox.Broker = confined{}

@@ -1,0 +1,286 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/shell"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+// job is a resolved call.
+type job struct {
+	plan    sandbox.Plan
+	text    string        // the command as given
+	timeout time.Duration // 0: no limit
+	tty     bool          // in a terminal
+
+	background bool          // from the start
+	yield      time.Duration // time after which it goes to the background; 0: never
+	note       string        // note about an option that could not be honoured
+	shell      sandbox.Plan  // plan that runs the command in a shell if the program has no known format
+
+	used []allowlist.Use // allowlist entries that allow it
+}
+
+// Plan judges a call and resolves what it would run.
+func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
+	a, err := tool.Decode[args](c.Args)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	rules, err := t.rules(c.Agent)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	policy, err := harden(rules.Policy, a)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	if err := t.checkHost(a); err != nil {
+		return tool.Plan{}, err
+	}
+	dir, inside, err := workdir(c.Dir, a.Workdir)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	if t.Shell == "" {
+		return tool.Plan{}, errors.New("no POSIX shell was found; on Windows install Git for Windows")
+	}
+	vars, err := callEnv(a.Env)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	home, _ := os.UserHomeDir() // on failure ~ is still treated as a home folder
+	judge := shell.Judge{Deny: t.deny, Dir: dir, Workspace: c.Dir, Home: home}
+	sp := judge.Parse(a.Command)
+	env, path := slices.Clip(t.env), strings.TrimPrefix(t.env[0], "PATH=")
+	p := t.judge(request{sp, judge, rules, policy, inside, vars, path})
+	j := t.job(a, c)
+	if j.background && p.Effect == tool.Reads {
+		p.Effect = tool.Acts // it keeps running
+	}
+	if p.Effect == tool.Reads {
+		env = append(env, readOnlyEnv()...)
+	}
+	if j.tty {
+		env = append(env, "TERM=xterm-256color") // instead of the gateway's
+	}
+	command, argv := a.Command, sp.Program
+	if p.match.Command != "" {
+		command, argv = p.match.Command, judge.Parse(p.match.Command).Program
+	}
+	j.plan = sandbox.Plan{Path: t.Shell, Argv: []string{filepath.Base(t.Shell), "-c", command}, Dir: dir}
+	if j.setDirect(argv, path) {
+		env = append(env, "PWD="+dir) // a shell would set it
+	}
+	j.plan.Env = append(env, vars...)
+	j.used = p.match.Used
+	p.Value, p.Text = j, approvalText(sp, j, vars)
+	if err := j.bindApproval(&p.Plan, sp, slices.Concat(vars, t.env[:1])); err != nil {
+		return tool.Plan{}, err
+	}
+	return p.Plan, nil
+}
+
+// setDirect makes the job run a single program without a shell, if the
+// program is found.
+func (j *job) setDirect(argv []string, path string) bool {
+	if len(argv) == 0 {
+		return false
+	}
+	file := directProgram(argv[0], path)
+	if file == "" {
+		return false
+	}
+	j.shell = j.plan
+	j.plan.Path, j.plan.Argv = file, argv
+	return true
+}
+
+// bindApproval sets the plan's hash, to which an approval is bound: the
+// program, the variables of the call, and the content of the files that it
+// executes.
+func (j *job) bindApproval(p *tool.Plan, sp shell.Plan, env []string) error {
+	shown := j.plan
+	shown.Env = env
+	if j.tty || j.background { // accepting input is a further right
+		shown.Argv = append(slices.Clone(shown.Argv), "with input")
+	}
+	var files []source
+	if p.Ask {
+		var err error
+		if shown.Dir, err = filepath.EvalSymlinks(j.plan.Dir); err != nil {
+			return fmt.Errorf("working directory: %w", err)
+		}
+		files = sources(sp, j.plan.Dir)
+		for _, f := range files {
+			p.Text += fmt.Sprintf("\nwith the current content of %s (sha256 %.12s)", shell.Escape(f.path), f.sum)
+		}
+	}
+	p.Hash = hashWithFiles(shown.Hash(), files)
+	return nil
+}
+
+// checkHost returns an error if the call requests a host other than the
+// broker's.
+func (t *execTool) checkHost(a args) error {
+	confined := t.Broker.Name() != "host"
+	host := a.Host
+	if a.Sandbox {
+		host = "sandbox"
+	}
+	switch host {
+	case "", "auto":
+	case "sandbox":
+		if !confined {
+			return errors.New("host sandbox: commands are not sandboxed here")
+		}
+	case "gateway", "local":
+		if confined {
+			return errors.New("host gateway: commands run in the sandbox here")
+		}
+	default:
+		return fmt.Errorf("host %q: no such node", host)
+	}
+	return nil
+}
+
+// workdir returns the absolute working directory, and whether it is inside
+// the workspace.
+func workdir(workspace, dir string) (string, bool, error) {
+	abs := workspace
+	if dir != "" {
+		if home, err := os.UserHomeDir(); err == nil && (dir == "~" || strings.HasPrefix(dir, "~/")) {
+			dir = home + dir[1:]
+		}
+		if abs = filepath.Clean(dir); !filepath.IsAbs(dir) {
+			abs = filepath.Join(workspace, dir)
+		}
+	}
+	info, err := os.Stat(abs)
+	if err != nil || !info.IsDir() {
+		return "", false, fmt.Errorf("working directory %q does not exist", abs)
+	}
+	if abs == workspace {
+		return abs, true, nil
+	}
+	root, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return "", false, fmt.Errorf("workspace: %w", err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", false, fmt.Errorf("working directory: %w", err)
+	}
+	rel, err := filepath.Rel(root, real)
+	return abs, err == nil && filepath.IsLocal(rel), nil
+}
+
+// maxYield limits how long a call waits for a command that may go to the
+// background.
+const maxYield = 2 * time.Minute
+
+// job returns how the command of a call is run.
+func (t *execTool) job(a args, c tool.Call) job {
+	j := job{text: a.Command, tty: a.PTY}
+	if t.Commands == nil || c.HasTool != nil && !c.HasTool("process") {
+		if a.Background || a.PTY {
+			j.tty = false
+			j.note = "commands run in the foreground and without a terminal because the process tool is not available"
+		}
+		j.timeout = t.timeout(a.Timeout, t.Timeout)
+		return j
+	}
+	j.background = a.Background
+	j.yield = t.Yield
+	if a.Yield != nil {
+		j.yield = time.Duration(max(0, min(*a.Yield, float64(maxYield.Milliseconds()))) * float64(time.Millisecond))
+		j.background = j.background || j.yield == 0
+	}
+	if a.Timeout == nil || *a.Timeout != 0 {
+		j.timeout = t.timeout(a.Timeout, t.MaxTimeout)
+	}
+	return j
+}
+
+// timeout returns the time limit for a requested number of seconds.
+func (t *execTool) timeout(seconds *float64, fallback time.Duration) time.Duration {
+	if seconds == nil || *seconds <= 0 {
+		return min(fallback, t.MaxTimeout)
+	}
+	return time.Duration(min(*seconds*float64(time.Second), float64(t.MaxTimeout)))
+}
+
+// refusedCommand returns a reason if a command controls Chela in a way that
+// is reserved for people.
+func refusedCommand(sp shell.Plan) string {
+	if strings.HasPrefix(strings.TrimSpace(sp.Command), "/approve") {
+		return "Approvals are given by a person in the chat or on the command line. They cannot be given through exec."
+	}
+	for _, s := range sp.Segments {
+		if len(s.Argv) < 3 {
+			continue
+		}
+		name := filepath.Base(s.Argv[0].Text)
+		if (name == "chela" || name == "openclaw") && s.Argv[1].Text == "channels" && s.Argv[2].Text == "login" {
+			return "Signing in to a channel requires a person at a terminal. Ask them to run `" + name + " channels login` themselves."
+		}
+	}
+	return ""
+}
+
+// approvalText returns the complete plan for a person who approves it.
+func approvalText(sp shell.Plan, j job, vars []string) string {
+	var b strings.Builder
+	b.WriteString(sp.Text())
+	fmt.Fprintf(&b, "in %s, ", shell.Escape(j.plan.Dir))
+	if j.timeout > 0 {
+		fmt.Fprintf(&b, "for at most %s", humanize.Span(j.timeout))
+	} else {
+		b.WriteString("without a time limit")
+	}
+	switch {
+	case j.tty:
+		b.WriteString(", in a terminal that accepts input while it runs")
+	case j.background:
+		b.WriteString(", in the background, accepting input while it runs")
+	}
+	for _, v := range vars {
+		b.WriteString("\nwith " + shell.Escape(v))
+	}
+	return b.String()
+}
+
+// directProgram returns the file of a command that is a single program, so
+// that it can run without the cost of starting a shell. It returns "" if
+// running it without a shell could make a difference.
+func directProgram(name, path string) string {
+	if !filepath.IsAbs(name) && (name == "" || strings.ContainsAny(name, `/\`) || builtin(name)) {
+		return ""
+	}
+	return allowlist.Env{Path: filepath.SplitList(path)}.Search(name)
+}
+
+// builtin reports whether a shell implements the command itself, possibly
+// unlike a program of that name.
+func builtin(name string) bool {
+	switch name {
+	case ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen", "complete", "compopt", "continue",
+		"declare", "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export", "fc", "fg", "getopts", "hash", "help", "history",
+		"jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read", "readarray", "readonly", "return",
+		"set", "shift", "shopt", "source", "suspend", "test", "time", "times", "trap", "type", "typeset", "ulimit", "umask", "unalias",
+		"unset", "wait":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,89 @@
+package exec
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+// report describes how a job ended.
+type report struct {
+	sandbox.Exit
+	duration time.Duration
+	timedOut bool
+	timeout  time.Duration
+	text     string // the output
+	cut      bool   // text is not the whole output
+	id       string // id for reading the whole output; "": not retained
+	note     string
+}
+
+// details are the result's details for clients.
+type details struct {
+	ExitCode   int    `json:"exitCode"`
+	Signal     string `json:"signal,omitempty"`
+	DurationMS int64  `json:"durationMs"`
+	TimedOut   bool   `json:"timedOut,omitempty"`
+	Truncated  bool   `json:"truncated,omitempty"`
+	Left       int    `json:"left,omitempty"`      // processes that were ended after the command
+	ID         string `json:"sessionId,omitempty"` // of the output
+}
+
+func (r *report) result() tool.Result {
+	text := strings.TrimRight(r.text, "\n")
+	var notes []string
+	if r.note != "" {
+		notes = append(notes, r.note)
+	}
+	switch {
+	case r.timedOut:
+		notes = append(notes, fmt.Sprintf("timed out after %s; the command and its processes were ended (set timeoutSeconds for more time)", humanize.Span(r.timeout)))
+	case r.Signal != "":
+		notes = append(notes, "ended by "+r.Signal)
+	case r.Code != 0:
+		notes = append(notes, fmt.Sprintf("exit code %d", r.Code))
+	case strings.TrimSpace(text) == "":
+		notes = append(notes, "succeeded, no output")
+	}
+	if text == "" && len(notes) > 0 && (r.timedOut || r.Signal != "" || r.Code != 0) {
+		notes = append(notes, "no output")
+	}
+	if r.Left > 0 && !r.timedOut {
+		notes = append(notes, fmt.Sprintf("%d background processes were still running and were ended", r.Left))
+	}
+	if r.id != "" {
+		notes = append(notes, fmt.Sprintf("for the whole output use process log with sessionId %s", r.id))
+	}
+	if len(notes) > 0 {
+		if text != "" {
+			text += "\n\n"
+		}
+		text += "[" + strings.Join(notes, "; ") + "]"
+	}
+	return tool.Detailed(text, details{r.Code, r.Signal, r.duration.Milliseconds(), r.timedOut, r.cut, r.Left, r.id})
+}
+
+// backgroundResult returns the result of a call whose command continues in
+// the background.
+func (k *command) backgroundResult(text string) tool.Result {
+	tail := strings.TrimRight(text, "\n")
+	if text = tail; text != "" {
+		text += "\n\n"
+	}
+	note := fmt.Sprintf("still running in the background as sessionId %s, pid %d; use process to poll, write to or end it", k.id, k.process.PID())
+	if k.note != "" {
+		note += "; " + k.note
+	}
+	return tool.Detailed(text+"["+note+"]", struct {
+		Status string    `json:"status"`
+		ID     string    `json:"sessionId"`
+		PID    int       `json:"pid"`
+		Began  time.Time `json:"startedAt"`
+		Dir    string    `json:"cwd"`
+		Tail   string    `json:"tail"`
+	}{"running", k.id, k.process.PID(), k.began, k.dir, tail})
+}

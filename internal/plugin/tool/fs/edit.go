@@ -1,0 +1,126 @@
+package fs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+// maxEdit is the size of the largest file that can be edited. The file is
+// held in memory.
+const maxEdit = 32 << 20
+
+type editArgs struct {
+	Path string `json:"path"`
+	Old  string `json:"oldText"`
+	New  string `json:"newText"`
+}
+
+func (a editArgs) paths() []string { return []string{a.Path} }
+
+func newEdit(o Options) tool.Tool {
+	return newTool(o, tool.Spec{
+		Name:   "edit",
+		Label:  "Edit file",
+		Effect: tool.Writes,
+		Schema: json.RawMessage(`{"type":"object","properties":{
+			"path":{"type":"string","minLength":1,"description":"file to edit"},
+			"oldText":{"type":"string","minLength":1,"description":"text that occurs exactly once"},
+			"newText":{"type":"string","description":"replacement text"}},
+			"required":["path","oldText","newText"],"additionalProperties":false}`),
+	}, edit)
+}
+
+func edit(_ context.Context, w *workspace, a editArgs) (tool.Result, error) {
+	if a.Old == "" {
+		return tool.Result{}, errors.New("oldText is empty; use write for a new file")
+	}
+	if a.Old == a.New {
+		return tool.Result{}, errors.New("oldText and newText are the same")
+	}
+	w, name, err := w.target(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	data, info, err := w.readForEdit(a.Path, name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	old, repl := []byte(a.Old), []byte(a.New)
+	if crlf(data) && !bytes.Contains(old, []byte("\r\n")) {
+		old, repl = toCRLF(old), toCRLF(repl)
+	}
+	switch n := occurrences(data, old); {
+	case n == 0:
+		return tool.Result{}, fmt.Errorf("oldText does not occur in %s; read the file again and copy the text exactly", pathpolicy.Show(a.Path))
+	case n > 1:
+		return tool.Result{}, fmt.Errorf("oldText occurs %d times in %s; nothing was changed: give a longer text that occurs once", n, pathpolicy.Show(a.Path))
+	}
+	at := bytes.Index(data, old)
+	out := bytes.Join([][]byte{data[:at], repl, data[at+len(old):]}, nil)
+	if now, err := w.Root.Lstat(name); err != nil || !now.ModTime().Equal(info.ModTime()) || now.Size() != info.Size() {
+		return tool.Result{}, fmt.Errorf("%s was changed by another program in the meantime; read it again", pathpolicy.Show(a.Path))
+	}
+	if err := atomicfile.WriteIn(w.Root, name, out, 0o644); err != nil {
+		return tool.Result{}, w.PathError(a.Path, err)
+	}
+	line := 1 + bytes.Count(data[:at], []byte("\n"))
+	return tool.Text(fmt.Sprintf("Edited %s at line %d (%d lines removed, %d added).", pathpolicy.Show(a.Path), line, lineCount(old), lineCount(repl))), nil
+}
+
+// readForEdit reads a file that will be replaced.
+func (w *workspace) readForEdit(path, name string) ([]byte, fs.FileInfo, error) {
+	f, info, err := w.OpenFile(path, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	if info.Size() > maxEdit {
+		return nil, nil, fmt.Errorf("%s is too large to edit (%s; the limit is %s)", pathpolicy.Show(path), humanize.Bytes(info.Size()), humanize.Bytes(maxEdit))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxEdit+1))
+	if err != nil {
+		return nil, nil, w.PathError(path, err)
+	}
+	return data, info, nil
+}
+
+// crlf reports whether all lines of a text end with CR LF.
+func crlf(data []byte) bool {
+	n := bytes.Count(data, []byte("\n"))
+	return n > 0 && n == bytes.Count(data, []byte("\r\n"))
+}
+
+func toCRLF(b []byte) []byte {
+	b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
+	return bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n"))
+}
+
+// occurrences counts overlapping occurrences too: aa occurs twice in aaa.
+func occurrences(data, sub []byte) int {
+	n := 0
+	for {
+		i := bytes.Index(data, sub)
+		if i < 0 {
+			return n
+		}
+		n++
+		data = data[i+1:]
+	}
+}
+
+func lineCount(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	return 1 + bytes.Count(bytes.TrimSuffix(b, []byte("\n")), []byte("\n"))
+}

@@ -1,0 +1,205 @@
+package fs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+const (
+	defaultLines = 2000
+	maxLine      = 2000    // bytes shown of a line
+	maxRead      = 100_000 // bytes of text in one result
+	maxSkip      = 8 << 20 // bytes of a line that are skipped to find its end
+	headSize     = 8 << 10 // bytes from which the type of a file is determined
+)
+
+type readArgs struct {
+	Path   string `json:"path"`
+	Offset int    `json:"offset"`
+	Limit  int    `json:"limit"`
+}
+
+func (a readArgs) paths() []string { return []string{a.Path} }
+
+func newRead(o Options) tool.Tool {
+	return newTool(o, tool.Spec{
+		Name:     "read",
+		Label:    "Read file",
+		Effect:   tool.Reads,
+		Parallel: true,
+		Schema: json.RawMessage(`{"type":"object","properties":{
+			"path":{"type":"string","description":"file to read"},
+			"offset":{"type":"integer","minimum":1,"description":"first line, counted from 1"},
+			"limit":{"type":"integer","minimum":1,"description":"number of lines (default 2000)"}},
+			"required":["path"],"additionalProperties":false}`),
+	}, func(ctx context.Context, w *workspace, a readArgs) (tool.Result, error) {
+		return read(ctx, w, a, o.MaxImage)
+	})
+}
+
+func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.Result, error) {
+	w, name, err := w.resolve(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	f, info, err := w.OpenFile(a.Path, name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer f.Close()
+	head, rest, err := readHead(f, info.Size())
+	if err != nil {
+		return tool.Result{}, w.PathError(a.Path, err)
+	}
+	mime := http.DetectContentType(head)
+	switch {
+	case len(head) == 0:
+		return tool.Text(pathpolicy.Show(a.Path) + " is empty."), nil
+	case isImage(mime):
+		return image(f, head, mime, a.Path, info.Size(), maxImage)
+	case binary(head):
+		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime, humanize.Bytes(info.Size()))), nil
+	}
+	p := &page{path: a.Path, first: max(a.Offset, 1), limit: a.Limit}
+	if p.limit <= 0 {
+		p.limit = defaultLines
+	}
+	if pathpolicy.Secret(w.ResolveLinks(name)) {
+		p.mask = &masker{}
+	}
+	if err := p.fill(ctx, newLines(head, rest)); err != nil {
+		return tool.Result{}, err
+	}
+	return p.result(), nil
+}
+
+func isImage(mime string) bool {
+	switch mime {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+func image(f *os.File, head []byte, mime, path string, n, maxSize int64) (tool.Result, error) {
+	if n > maxSize {
+		return tool.Text(fmt.Sprintf("%s is an image (%s, %s); images larger than %s are not shown. Reduce its size first.",
+			pathpolicy.Show(path), mime, humanize.Bytes(n), humanize.Bytes(maxSize))), nil
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, maxSize-int64(len(head))+1))
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("read %s: %w", pathpolicy.Show(path), err)
+	}
+	data := append(head, rest...)
+	return tool.Result{Content: []llm.Part{
+		llm.Text(fmt.Sprintf("%s (%s, %s)", pathpolicy.Show(path), mime, humanize.Bytes(int64(len(data))))),
+		llm.Image(mime, data),
+	}}, nil
+}
+
+// page is the part of a file in one result.
+type page struct {
+	path         string
+	first, limit int
+	mask         *masker // nil: the file holds no secrets
+
+	text   strings.Builder
+	lines  int    // number of lines in the text
+	seen   int    // number of lines read
+	crlf   bool   // a line ended with CR LF
+	masked int    // number of masked values
+	more   string // note about omitted text; "": none
+}
+
+func (p *page) fill(ctx context.Context, l *lines) error {
+	for p.mask == nil && p.seen+1 < p.first { // a masker must process every line
+		if err := l.skip(ctx); err != nil {
+			return p.end(err)
+		}
+		p.seen++
+	}
+	for {
+		line, err := l.next(ctx)
+		if err != nil {
+			return p.end(err)
+		}
+		p.seen++
+		text := p.clean(line)
+		switch {
+		case p.seen < p.first:
+			continue
+		case p.lines == p.limit || p.text.Len()+len(text) > maxRead && p.lines > 0:
+			p.more = fmt.Sprintf("More lines follow: use offset %d.", p.seen)
+			return nil
+		}
+		fmt.Fprintf(&p.text, "%6d\t%s\n", p.seen, text)
+		p.lines++
+		if line.endless {
+			p.more = fmt.Sprintf("Line %d is longer than %s; the rest of the file was not read.", p.seen, humanize.Bytes(maxSkip))
+			return nil
+		}
+	}
+}
+
+// end returns the error at the end of the lines, or nil at the end of the
+// file.
+func (p *page) end(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("read %s: %w", pathpolicy.Show(p.path), err)
+}
+
+// clean returns a line as it is shown.
+func (p *page) clean(line line) string {
+	text := line.text
+	if strings.HasSuffix(text, "\r") {
+		p.crlf = true
+		text = text[:len(text)-1]
+	}
+	if p.mask != nil {
+		var n int
+		text, n = p.mask.line(text)
+		p.masked += n
+	}
+	text = printable(text)
+	if line.cut {
+		text += " … [line cut]"
+	}
+	return text
+}
+
+func (p *page) result() tool.Result {
+	var notes []string
+	if p.lines == 0 {
+		notes = append(notes, fmt.Sprintf("%s has %d lines; offset %d is past its end.", pathpolicy.Show(p.path), p.seen, p.first))
+	}
+	if p.more != "" {
+		notes = append(notes, fmt.Sprintf("Lines %d-%d. %s", p.first, p.first+p.lines-1, p.more))
+	}
+	if p.crlf {
+		notes = append(notes, "Lines end with CR LF.")
+	}
+	if p.masked > 0 {
+		notes = append(notes, "Values are masked (***): the file may hold secrets.")
+	}
+	text := p.text.String()
+	if len(notes) > 0 {
+		if text != "" {
+			text += "\n"
+		}
+		text += "[" + strings.Join(notes, " ") + "]"
+	}
+	return tool.Text(text)
+}

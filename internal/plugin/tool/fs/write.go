@@ -1,0 +1,107 @@
+package fs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+type writeArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+func (a writeArgs) paths() []string { return []string{a.Path} }
+
+func newWrite(o Options) tool.Tool {
+	return newTool(o, tool.Spec{
+		Name:   "write",
+		Label:  "Write file",
+		Effect: tool.Writes,
+		Schema: json.RawMessage(`{"type":"object","properties":{
+			"path":{"type":"string","minLength":1,"description":"file to write"},
+			"content":{"type":"string","description":"the whole content"}},
+			"required":["path","content"],"additionalProperties":false}`),
+	}, write)
+}
+
+func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
+	w, name, err := w.target(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	had, err := w.existing(a.Path, name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	verb := "Created"
+	if had != nil {
+		verb = "Replaced"
+	}
+	if dir := filepath.Dir(name); dir != "." {
+		if err := w.Root.MkdirAll(dir, 0o755); err != nil {
+			return tool.Result{}, w.PathError(a.Path, err)
+		}
+	}
+	if err := atomicfile.WriteIn(w.Root, name, []byte(a.Content), 0o644); err != nil {
+		return tool.Result{}, w.PathError(a.Path, err)
+	}
+	return tool.Text(fmt.Sprintf("%s %s (%s).", verb, pathpolicy.Show(a.Path), humanize.Bytes(int64(len(a.Content))))), nil
+}
+
+// existing returns the current state of a file that is to be written, or nil
+// if there is none.
+func (w *workspace) existing(path, name string) (fs.FileInfo, error) {
+	info, err := w.Root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, w.PathError(path, err)
+	case info.Mode()&fs.ModeSymlink != 0: // links that may be followed are resolved already
+		return nil, w.EscapeError(path)
+	}
+	if err := pathpolicy.CheckFile(path, info); err != nil {
+		return nil, err
+	}
+	return info, nil
+}
+
+// target returns the location of a file that may be written. Files of a
+// version control system are refused, because its commands would execute some
+// of them.
+func (w *workspace) target(path string) (*workspace, string, error) {
+	w, name, err := w.resolve(path)
+	if err != nil {
+		return nil, "", err
+	}
+	name = w.ResolveLinks(name)
+	whole := name
+	if w.Outside {
+		whole = filepath.Join(w.Path, name)
+	}
+	for part := range strings.SplitSeq(filepath.ToSlash(whole), "/") {
+		if part = strings.ToLower(strings.Map(visible, part)); part == ".git" || part == "git~1" {
+			return nil, "", fmt.Errorf("%s is inside .git, which file tools do not write; use git through exec", pathpolicy.Show(path))
+		}
+	}
+	return w, name, nil
+}
+
+// visible drops characters that some file systems ignore in names.
+func visible(r rune) rune {
+	if unicode.Is(unicode.Cf, r) {
+		return -1
+	}
+	return r
+}

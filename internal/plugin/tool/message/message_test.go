@@ -1,0 +1,438 @@
+package message_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"image"
+	"image/png"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/channel/channeltest"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/core/tool/tooltest"
+	"github.com/chela-ai/chela/internal/engine/deliver"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
+	"github.com/chela-ai/chela/internal/plugin/tool/message"
+)
+
+const home = chela.SessionKey("agent:main:main")
+
+// at returns a chat on a channel.
+func at(name, id string) chela.Address {
+	return chela.Address{Channel: name, Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: id}}
+}
+
+var local = chela.Address{Channel: chela.LocalChannel}
+
+// fixture is the tool with a database, a delivery worker and fake channels.
+type fixture struct {
+	t      *testing.T
+	db     *sqlite.DB
+	files  *media.Files
+	worker *deliver.Worker
+	events []chela.Event
+	dir    string
+	stop   func()
+	tool.Tool
+
+	mu       sync.Mutex
+	channels map[string]*channeltest.Fake
+	down     map[string]string
+}
+
+// change sets the channels and rules of the tool.
+func (h *fixture) change(cross message.Cross, names ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.channels, h.down = map[string]*channeltest.Fake{}, map[string]string{}
+	for _, name := range names {
+		h.channels[name] = &channeltest.Fake{}
+	}
+	h.Tool = message.New(message.Options{
+		Store: h.db, Files: h.files, Publish: func(e chela.Event) { h.events = append(h.events, e) }, Chunks: h.worker.Chunks, Await: h.worker.Await,
+		Cross: cross, Channels: h.states,
+	})
+}
+
+func (h *fixture) states() map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[string]string{}
+	for name := range h.channels {
+		out[name] = h.down[name]
+	}
+	return out
+}
+
+func build(t *testing.T, dir string, cross message.Cross, names ...string) *fixture {
+	t.Helper()
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(dir, "chela.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := media.Open(filepath.Join(dir, media.Dir), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &fixture{t: t, db: db, files: files, dir: dir}
+	log := slog.New(slog.DiscardHandler)
+	h.worker = deliver.New(deliver.Options{
+		Log: log, Store: db, Bus: bus.New(log), Load: files.Load,
+		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Channel, func(), bool) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			f, ok := h.channels[name]
+			return f, func() {}, ok
+		},
+		Limits: func(string) channel.Limits { return channel.Limits{Text: 100} },
+	})
+	h.change(cross, names...)
+	now := time.Now()
+	h.update(func(tx store.Tx) error {
+		for key, a := range map[chela.SessionKey]chela.Address{
+			home: {}, "agent:main:other": {}, "agent:ops:main": {}, "agent:main:fake:group:g1": {
+				Channel: "fake", Account: "second", Peer: chela.Peer{Kind: chela.Group, ID: "g1"},
+			},
+		} {
+			if err := tx.Sessions().Put(session.Meta{Key: key, ID: "t " + string(key), Agent: key.Agent(), Address: a, Created: now, Updated: now}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.worker.Run(ctx) }()
+	h.stop = func() {
+		cancel()
+		<-done
+		files.Close()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return h
+}
+
+func (h *fixture) update(f func(store.Tx) error) {
+	h.t.Helper()
+	if err := h.db.Update(context.Background(), store.Synced, f); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// call calls the tool in a run whose answer goes to an address.
+func (h *fixture) call(here chela.Address, args map[string]any) (tool.Result, error) {
+	h.t.Helper()
+	h.update(func(tx store.Tx) error {
+		return tx.Runs().Put(run.Run{ID: "r", Session: home, Agent: "main", Address: here, State: run.Running, Started: time.Now()})
+	})
+	b, err := json.Marshal(args)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return h.Run(context.Background(), tool.Call{
+		ID: "c1", Args: b, Run: "r", Session: home, Agent: "main", Dir: h.dir, Update: func(string) {},
+	})
+}
+
+// on runs a subtest with fake time.
+func on(t *testing.T, name string, cross message.Cross, names []string, f func(*testing.T, *fixture)) {
+	t.Run(name, func(t *testing.T) {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			h := build(t, dir, cross, names...)
+			defer h.stop()
+			f(t, h)
+		})
+	})
+}
+
+// details are the details of a result.
+type details struct {
+	Status, Channel, To string
+	DryRun              bool
+	MessageIDs          []string
+}
+
+func detailsOf(t *testing.T, r tool.Result) details {
+	t.Helper()
+	var d details
+	if err := json.Unmarshal(r.Details, &d); err != nil {
+		t.Fatalf("%s: %v", r.Details, err)
+	}
+	return d
+}
+
+type m = map[string]any
+
+func TestSuite(t *testing.T) {
+	h := build(t, t.TempDir(), message.Cross{}, "fake")
+	defer h.stop()
+	h.update(func(tx store.Tx) error {
+		return tx.Sessions().Put(session.Meta{Key: "agent:main:test", ID: "x", Agent: "main"})
+	})
+	tooltest.Run(t, h.Tool, tooltest.Options{Args: []string{
+		`{"message":"hi","to":"fake:1","dryRun":true}`, `{"action":"send","message":"hi","to":"user:1","channel":"fake","dryRun":true,"media":["a.png"]}`,
+	}})
+}
+
+func TestSend(t *testing.T) {
+	one := []string{"fake"}
+	on(t, "MS-01 to the current chat, returns the platform's id", message.Cross{}, one, func(t *testing.T, h *fixture) {
+		r, err := h.call(at("fake", "1"), m{"action": "send", "message": "hello"})
+		if err != nil || r.IsError {
+			t.Fatalf("%+v %v", r, err)
+		}
+		if diff := cmp.Diff(details{Status: "sent", Channel: "fake", To: "1", MessageIDs: []string{"m1"}}, detailsOf(t, r)); diff != "" {
+			t.Error(diff)
+		}
+		if got := h.channels["fake"].Texts(at("fake", "1")); !slices.Equal(got, []string{"hello"}) {
+			t.Errorf("delivered %q", got)
+		}
+	})
+	on(t, "LOOP-13 the same text is not sent again", message.Cross{}, one, func(t *testing.T, h *fixture) {
+		if _, err := h.call(at("fake", "1"), m{"message": "hello"}); err != nil {
+			t.Fatal(err)
+		}
+		rows := h.rows()
+		h.update(func(tx store.Tx) error {
+			return h.worker.Ended(run.Run{ID: "r", Session: home, Address: at("fake", "1"), State: run.OK, Text: " hello\n", Ended: time.Now()})(tx)
+		})
+		synctest.Wait()
+		if n := h.rows(); n != rows {
+			t.Errorf("the same text added %d rows", n-rows)
+		}
+		h.update(func(tx store.Tx) error {
+			return h.worker.Ended(run.Run{ID: "r", Session: home, Address: at("fake", "1"), State: run.OK, Text: "hello again", Ended: time.Now()})(tx)
+		})
+		synctest.Wait()
+		if got := h.channels["fake"].Texts(at("fake", "1")); !slices.Equal(got, []string{"hello", "hello again"}) {
+			t.Errorf("another text: delivered %q", got)
+		}
+	})
+	on(t, "LOOP-13 a text sent to another chat is still sent to this one", message.Cross{}, one, func(t *testing.T, h *fixture) {
+		if _, err := h.call(at("fake", "1"), m{"message": "done", "to": "2"}); err != nil {
+			t.Fatal(err)
+		}
+		h.update(func(tx store.Tx) error {
+			return h.worker.Ended(run.Run{ID: "r", Session: home, Address: at("fake", "1"), State: run.OK, Text: "done", Ended: time.Now()})(tx)
+		})
+		synctest.Wait()
+		if got := h.channels["fake"].Texts(at("fake", "1")); !slices.Equal(got, []string{"done"}) {
+			t.Errorf("delivered %q", got)
+		}
+	})
+	on(t, "a long message in parts, with files on the first", message.Cross{}, one, func(t *testing.T, h *fixture) {
+		var b bytes.Buffer
+		if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 3))); err != nil {
+			t.Fatal(err)
+		}
+		ref, err := h.files.Put(b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(h.dir, "note.txt"), []byte("a note"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := h.call(at("fake", "1"), m{"message": strings.Repeat("word ", 30), "media": []string{"media:" + ref, "note.txt"}, "replyTo": "m9"})
+		if err != nil || len(detailsOf(t, r).MessageIDs) != 2 {
+			t.Fatalf("%s %v", r.Details, err)
+		}
+		got := h.channels["fake"].Messages(at("fake", "1"))
+		if len(got) != 2 || got[0].ReplyTo != "m9" || len(got[0].Media) != 2 || len(got[1].Media) != 0 {
+			t.Fatalf("delivered %+v", got)
+		}
+		if f := got[0].Media[0]; f.Type != media.PNG || !bytes.Equal(f.Data, b.Bytes()) || f.Ref != "" {
+			t.Errorf("the picture: %s, %d bytes", f.Type, len(f.Data))
+		}
+		if f := got[0].Media[1]; f.Name != "note.txt" || string(f.Data) != "a note" {
+			t.Errorf("the file: %+v", f)
+		}
+	})
+	on(t, "only a file", message.Cross{}, one, func(t *testing.T, h *fixture) {
+		if err := os.WriteFile(filepath.Join(h.dir, "note.txt"), []byte("a note"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.call(at("fake", "1"), m{"media": []string{"note.txt"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.channels["fake"].Messages(at("fake", "1")); len(got) != 1 || len(got[0].Media) != 1 {
+			t.Errorf("delivered %+v", got)
+		}
+	})
+	on(t, "MS-09 dry run", message.Cross{}, one, func(t *testing.T, h *fixture) {
+		r, err := h.call(local, m{"message": "hi", "to": "fake:group:g1", "dryRun": true})
+		if err != nil || !detailsOf(t, r).DryRun || !strings.Contains(r.Content[0].Text, `fake:g1: "hi"`) || h.rows() != 0 {
+			t.Errorf("%+v %v, %d rows", r, err, h.rows())
+		}
+	})
+}
+
+// rows returns the number of outbox rows of the run.
+func (h *fixture) rows() (n int) {
+	h.t.Helper()
+	err := h.db.View(context.Background(), func(r store.Reader) error {
+		rows, err := r.Outbox().OfRun("r")
+		n = len(rows)
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+func TestOutcome(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fault  channeltest.Fault
+		plain  bool
+		status string
+		isErr  bool
+		words  string
+	}{
+		{"permanent failure", channeltest.Permanent(), false, "failed", true, "Not sent"},
+		{"rate limited", channeltest.Limited(time.Hour), false, "queued", false, "do not send it again"},
+		{"temporary failure", channeltest.Temporary(), false, "sent", false, "Sent"},
+	} {
+		on(t, c.name, message.Cross{}, []string{"fake"}, func(t *testing.T, h *fixture) {
+			h.channels["fake"].Fail(c.fault)
+			r, err := h.call(at("fake", "1"), m{"message": "hello"})
+			if err != nil || detailsOf(t, r).Status != c.status || r.IsError != c.isErr || !strings.Contains(r.Content[0].Text, c.words) {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if c.status != "queued" {
+				return
+			}
+			time.Sleep(2 * time.Hour)
+			if got := h.channels["fake"].Texts(at("fake", "1")); len(got) != 1 {
+				t.Errorf("delivered later: %q", got)
+			}
+		})
+	}
+}
+
+func TestTarget(t *testing.T) {
+	h := build(t, t.TempDir(), message.Cross{})
+	defer func() { h.t = t; h.stop() }()
+	yes, no := true, false
+	group := chela.Address{Channel: "fake", Account: "second", Peer: chela.Peer{Kind: chela.Group, ID: "g1"}}
+	for _, c := range []struct {
+		name     string
+		channels []string
+		here     chela.Address
+		cross    message.Cross
+		args     m
+		to       chela.Address
+		err      string
+	}{
+		{"this chat", []string{"fake"}, at("fake", "1"), message.Cross{}, m{}, at("fake", "1"), ""},
+		{"channel name before the id", []string{"fake", "irc"}, local, message.Cross{}, m{"to": "fake:7"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"the only channel", []string{"fake"}, local, message.Cross{}, m{"to": "user:7"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"known chat", []string{"fake"}, local, message.Cross{}, m{"to": "g1"}, group, ""},
+		{"a room", []string{"fake"}, local, message.Cross{}, m{"to": "channel:c9", "channel": "FAKE"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Room, ID: "c9"}}, ""},
+		{"a topic", []string{"fake"}, local, message.Cross{}, m{"to": "-100:topic:5"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "-100"}, Thread: "5"}, ""},
+		{"an id with a colon", []string{"fake"}, local, message.Cross{}, m{"to": "!room:server"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "!room:server"}}, ""},
+		{"a topic of this chat", []string{"fake"}, at("fake", "1"), message.Cross{}, m{"threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
+		{"another chat of this channel", []string{"fake"}, at("fake", "1"), message.Cross{Within: &yes}, m{"to": "2"}, at("fake", "2"), ""},
+		{"another channel, allowed", []string{"fake", "irc"}, at("irc", "x"), message.Cross{Across: true}, m{"to": "fake:2"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "2"}}, ""},
+
+		{"MS-02 no channel is configured", nil, local, message.Cross{}, m{"to": "7"}, chela.Address{}, "no channel is configured"},
+		{"MS-02 two channels, none named", []string{"fake", "irc"}, local, message.Cross{}, m{"to": "7"}, chela.Address{}, "choose one of fake, irc"},
+		{"MS-02 unknown channel", []string{"fake", "irc"}, local, message.Cross{}, m{"to": "7", "channel": "telegram"}, chela.Address{}, "available are fake, irc, and local"},
+		{"MS-03 the target contradicts the channel", []string{"whatsapp", "telegram"}, local, message.Cross{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram, but the channel is whatsapp"},
+		{"MS-03 contradiction between unconfigured channels", nil, local, message.Cross{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram"},
+		{"MS-08 another action", []string{"fake"}, local, message.Cross{}, m{"to": "7", "action": "poll"}, chela.Address{}, `action "poll" is not supported; use send`},
+		{"no chat", []string{"fake"}, local, message.Cross{}, m{"channel": "fake"}, chela.Address{}, "give a chat on fake"},
+		{"another channel, not allowed", []string{"fake", "irc"}, at("irc", "x"), message.Cross{}, m{"to": "fake:2"}, chela.Address{}, "allowAcrossProviders"},
+		{"from a channel to a local session", []string{"fake"}, at("fake", "1"), message.Cross{}, m{"to": "agent:main:other"}, chela.Address{}, "allowAcrossProviders"},
+		{"another chat on the channel, not allowed", []string{"fake"}, at("fake", "1"), message.Cross{Within: &no}, m{"to": "2"}, chela.Address{}, "allowWithinProvider"},
+		{"another agent's session", nil, local, message.Cross{}, m{"to": "agent:ops:main"}, chela.Address{}, "belongs to another agent"},
+		{"unknown session", nil, local, message.Cross{}, m{"to": "agent:main:none"}, chela.Address{}, "there is no session"},
+		{"nothing to send", []string{"fake"}, local, message.Cross{}, m{"to": "7", "message": " "}, chela.Address{}, "neither text nor a file"},
+		{"MS-05 a file outside the workspace", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"/etc/hosts"}}, chela.Address{}, "outside the workspace"},
+		{"MS-05 a file above the workspace", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"../x"}}, chela.Address{}, "outside the workspace"},
+		{"no such file", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"none.png"}}, chela.Address{}, "none.png does not exist"},
+		{"no such reference", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"media:" + strings.Repeat("0", 32)}}, chela.Address{}, "it was removed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h.t = t
+			h.change(c.cross, c.channels...)
+			if c.args["message"] == nil {
+				c.args["message"] = "hello"
+			}
+			before := h.rows()
+			r, err := h.call(c.here, c.args)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) || h.rows() != before {
+					t.Errorf("%+v, %v, %d more rows; want %q", r, err, h.rows()-before, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := h.channels[c.to.Channel].Messages(chela.Address{}); len(got) != 1 || got[0].Address != c.to {
+				t.Errorf("sent %+v, want to %+v", got, c.to)
+			}
+		})
+	}
+	t.Run("a channel that is not running", func(t *testing.T) {
+		h.t = t
+		h.change(message.Cross{}, "fake")
+		h.down["fake"] = "connection lost"
+		if _, err := h.call(local, m{"message": "x", "to": "7"}); err == nil || !strings.Contains(err.Error(), "not running: connection lost") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestLocal(t *testing.T) {
+	for name, args := range map[string]m{
+		"MS-10 without a channel": {"message": "hi"}, "MS-10 OpenClaw's names": {"message": "hi", "channel": "repl", "to": "default"},
+		"MS-10 another session": {"message": "hi", "to": "agent:main:other"}, "MS-10 by its short name": {"message": "hi", "channel": "local", "to": "other"},
+	} {
+		on(t, name, message.Cross{}, nil, func(t *testing.T, h *fixture) {
+			key := home
+			if s, _ := args["to"].(string); strings.HasSuffix(s, "other") {
+				key = "agent:main:other"
+			}
+			r, err := h.call(local, args)
+			if err != nil || detailsOf(t, r).Status != "sent" {
+				t.Fatalf("%+v %v", r, err)
+			}
+			var last []session.Entry
+			err = h.db.View(context.Background(), func(rd store.Reader) error {
+				var err error
+				last, err = rd.Sessions().Last("t "+string(key), 1)
+				return err
+			})
+			want := "local:" + string(key) + ": hi"
+			if err != nil || len(last) != 1 || last[0].Kind != session.KindNotice || last[0].Text != want {
+				t.Errorf("the transcript ends with %+v, %v; want %q", last, err, want)
+			}
+			if len(h.events) != 1 || h.events[0].Session != key {
+				t.Errorf("published %+v", h.events)
+			}
+		})
+	}
+}

@@ -1,0 +1,234 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/core/tool"
+)
+
+// prose returns a typical page of about n bytes: scripts, a menu, and
+// paragraphs with links.
+func prose(n int) []byte {
+	var b bytes.Buffer
+	b.WriteString("<!doctype html><html><head><title>On pages</title><style>" + strings.Repeat(".a{color:red}\n", 200) + "</style>")
+	b.WriteString("<script>" + strings.Repeat("var x = {\"a\": [1,2,3]};\n", n/120) + "</script></head><body><nav><ul>")
+	for i := range 60 {
+		fmt.Fprintf(&b, `<li class="menu-item item-%d"><a href="/section/%d">Section %[1]d</a></li>`, i, i)
+	}
+	b.WriteString("</ul></nav><article><h1>On pages</h1>")
+	for i := 0; b.Len() < n; i++ {
+		if i%12 == 0 {
+			fmt.Fprintf(&b, "<h2 id=\"s%d\">Part %[1]d</h2>\n", i/12)
+		}
+		fmt.Fprintf(&b, `<p class="text">The %dth paragraph, with <a href="/wiki/%[1]d" title="A link">a link</a>, some <b>bold</b> words, `+
+			`and enough of a sentence to be taken for prose, as it is on most pages that people read, with commas, and with dots. `+
+			`It goes on for a while<sup>%[1]d</sup>, since paragraphs do, and it ends here.</p>`+"\n", i)
+	}
+	b.WriteString("</article><footer>" + strings.Repeat("<p>fine print</p>", 20) + "</footer></body></html>")
+	return b.Bytes()
+}
+
+// peak runs f and returns the maximum growth of the heap.
+func peak(f func()) uint64 {
+	var m runtime.MemStats
+	defer debug.SetGCPercent(debug.SetGCPercent(20)) // count needed memory, not garbage
+	debug.FreeOSMemory()
+	runtime.ReadMemStats(&m)
+	before, highest := m.HeapAlloc, uint64(0)
+	done, ended := make(chan bool), make(chan bool)
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(2 * time.Millisecond):
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				highest = max(highest, m.HeapAlloc)
+			}
+		}
+	}()
+	f()
+	close(done)
+	<-ended
+	return highest - min(highest, before)
+}
+
+// maxRatio is the maximum memory for a page relative to its size. The target is 8,
+// as shown by the benchmarks, but on a busy machine the garbage collector runs
+// late. Under the race detector, which uses additional memory, the limit is
+// multiplied by slow.
+const maxRatio = 16
+
+// TestMemory limits the memory for large pages, which are not parsed into a
+// tree.
+func TestMemory(t *testing.T) {
+	at, _ := url.Parse("https://site.example/page")
+	pages := map[string][]byte{
+		"prose":   prose(2 << 20),
+		"items":   []byte("<title>x</title><ul>" + strings.Repeat(`<li><a href="/x">word</a></li>`, 2<<20/30)),
+		"script":  append([]byte("<script>"+strings.Repeat("x=1;", 300_000)+"</script>"), prose(900_000)...),
+		"text":    []byte("<p>" + strings.Repeat("some words ", 2<<20/11)),
+		"nesting": []byte(strings.Repeat("<div>", 2<<20/5)),
+	}
+	for name, page := range pages {
+		for _, markdown := range []bool{true, false} {
+			var text string
+			got := float64(peak(func() { _, text, _ = extract(page, "text/html", at, markdown, true) })) / float64(len(page))
+			t.Logf("%-8s markdown=%-5v: %8d characters, %4.1f × the page", name, markdown, len(text), got)
+			if got > slow*maxRatio {
+				t.Errorf("%s: %.1f × the page, want at most %d", name, got, maxRatio)
+			}
+		}
+	}
+}
+
+// served is a transport that returns a page.
+type served []byte
+
+// RoundTrip returns the page.
+func (s served) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(bytes.NewReader(s)), Request: r,
+	}, nil
+}
+
+// fetched returns a function that fetches a page of 2 MB.
+func fetched(tb testing.TB) (fetch func(), size int) {
+	tb.Helper()
+	page := served(prose(2 << 20))
+	tl := NewFetch(FetchOptions{HTTP: &http.Client{Transport: page}, MaxBytes: 10 << 20, CacheTTL: -1})
+	return func() {
+		r, err := tl.Run(tb.Context(), tool.Call{Args: []byte(`{"url":"https://site.example/"}`), Update: func(string) {}})
+		if err != nil || len(r.Content[0].Text) < defaultChars {
+			tb.Errorf("%d bytes of text, %v", len(r.Content[0].Text), err)
+		}
+	}, len(page)
+}
+
+// TestMemoryOfFetch limits the memory of web_fetch for a page of 2 MB.
+func TestMemoryOfFetch(t *testing.T) {
+	fetch, size := fetched(t)
+	got := float64(peak(fetch)) / float64(size)
+	t.Logf("%.1f × the page", got)
+	if got > slow*maxRatio {
+		t.Errorf("%.1f × the page, want at most %d", got, maxRatio)
+	}
+}
+
+func BenchmarkFetch(b *testing.B) {
+	fetch, size := fetched(b)
+	highest := peak(fetch)
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	for b.Loop() {
+		fetch()
+	}
+	b.ReportMetric(float64(highest)/float64(size), "peak/page")
+}
+
+// TestHostile extracts text from pages that are expensive to process.
+func TestHostile(t *testing.T) {
+	at, _ := url.Parse("https://site.example/page")
+	const n = 200_000
+	words := strings.Repeat("some words, and more of them. ", 20)
+	for name, page := range map[string]string{
+		"nested blocks":      strings.Repeat("<div>", 500) + strings.Repeat("<p>"+words+"</p>", n/700) + strings.Repeat("</div>", 500),
+		"nested too deep":    strings.Repeat("<div>", n/5) + words,
+		"nested lists":       strings.Repeat("<ul><li>a", n/9),
+		"nested tables":      strings.Repeat("<table><tr><td>a", n/16),
+		"misnested":          strings.Repeat("<b><i><p></b></i>", n/17),
+		"formatting":         strings.Repeat("<b>", 250) + strings.Repeat("<p>x</p>", n/8),
+		"attributes":         "<p " + strings.Repeat("a=b ", n/4) + ">" + words,
+		"many attributes":    "<p " + manyAttributes(n/12) + ">" + words,
+		"open tags":          strings.Repeat("<", n),
+		"entities":           "<p>" + strings.Repeat("&amp;&#x1F600;", n/14),
+		"one link":           `<a href="` + strings.Repeat("/..", n/3) + `">x</a>` + words,
+		"links":              strings.Repeat(`<a href="x">[](</a>`, n/19),
+		"marks of Markdown":  "<p>" + strings.Repeat("*_`[]()#\\", n/9),
+		"line breaks":        "<pre>" + strings.Repeat("\n", n),
+		"brs":                "<p>" + strings.Repeat("x<br>", n/5),
+		"cells":              "<table><tr>" + strings.Repeat("<td>x", n/5),
+		"rows":               "<table>" + strings.Repeat("<tr><td>x", n/9),
+		"wide and long":      "<table><tr>" + strings.Repeat("<td>x", 2000) + strings.Repeat("<tr><td>y", n/12),
+		"headings":           strings.Repeat("<h1>x</h1>", n/10),
+		"comments":           strings.Repeat("<!--", n/4),
+		"linked data":        `<script type="application/ld+json">` + strings.Repeat("[", n) + "</script>" + words,
+		"spaces":             "<p>" + strings.Repeat(" ", n) + "x",
+		"a title":            "<title>" + strings.Repeat("a | b - ", n/8) + "</title><p>" + words,
+		"classes":            strings.Repeat(`<div class="article body content comment">`+words+"</div>", n/650),
+		"paragraphs":         strings.Repeat("<p>a, b, c, d", n/13),
+		"images in noscript": strings.Repeat(`<img src="x"><noscript><img src="y"></noscript>`, n/47),
+		"fonts":              strings.Repeat("<font>x</font>", n/14),
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			_, _, by := extract([]byte(page), "text/html", at, true, true)
+			if took := time.Since(began); took > slow*6*time.Second {
+				t.Errorf("%d bytes by %s took %v", len(page), by, took)
+			} else if took > 500*time.Millisecond {
+				t.Logf("%d bytes by %s took %v", len(page), by, took)
+			}
+		})
+	}
+}
+
+func manyAttributes(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "a%d=b ", i)
+	}
+	return b.String()
+}
+
+func FuzzExtract(f *testing.F) {
+	for _, s := range []string{
+		"<p>x", "<title>a</title><article><h1>b</h1><p>c <b>d</b> <a href='/e'>f</a></p></article>", "<pre><code>a\n b</code></pre>", "<ul><li>a<ol><li>b",
+		"<table><tr><th>a<th>b<tr><td>c<td>d|e</table>", "<script>x</script><style>y</style><!-- z -->", "<p>&lt;script&gt; &amp;&#0;&#xd800;", "\xff\xfe<\x00p\x00>\x00",
+		"<a href='javascript:x'>y</a><a href='http://['>z</a><a><a href=''>", "<svg><title>x</title></svg><math><mi>", "<base href='http://evil/'><img src=x>",
+	} {
+		f.Add([]byte(s), "text/html")
+	}
+	f.Add([]byte("<p>\x93\xfa"), "text/html; charset=shift_jis")
+	at, _ := url.Parse("https://site.example/page")
+	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		for _, markdown := range []bool{true, false} {
+			began := time.Now()
+			_, text, by := extract(body, contentType, at, markdown, true)
+			if took := time.Since(began); took > slow*10*time.Second {
+				t.Errorf("%d bytes by %s took %v", len(body), by, took)
+			}
+			if !utf8.ValidString(text) {
+				t.Errorf("invalid UTF-8 by %s: %q", by, text)
+			}
+		}
+		if _, text := skim(bytes.NewReader(body), at, false); strings.Contains(text, "\n\n\n") || strings.ContainsRune(text, verbatim) {
+			t.Errorf("not tidied: %q", text)
+		}
+	})
+}
+
+func BenchmarkExtract(b *testing.B) {
+	at, _ := url.Parse("https://site.example/page")
+	for _, n := range []int{50_000, 450_000, 2 << 20} {
+		page := prose(n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.SetBytes(int64(n))
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _, _ = extract(page, "text/html", at, true, true)
+			}
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// group returns a command that only has subcommands.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// noArgs rejects arguments of a command that only has subcommands, and
+// suggests the subcommand with the most similar name.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q", cmd.CommandPath()+" "+args[0])
+	hint := cmd.CommandPath() + " --help"
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = cmd.CommandPath() + " " + near[0]
+	}
+	return usage(withHint(err, hint))
+}
+
+// exactly accepts n arguments.
+func exactly(n int) cobra.PositionalArgs { return between(n, n) }
+
+// between accepts lo to hi arguments.
+func between(lo, hi int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < lo:
+			return usage(withHint(fmt.Errorf("%s: missing argument", cmd.CommandPath()), cmd.UseLine()))
+		case len(args) > hi:
+			return usage(withHint(fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), args[hi]), cmd.UseLine()))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/wire"
+)
+
+// change applies edits to the configuration, all or none. The running engine
+// makes them and applies the new configuration; without one, this process
+// writes the file.
+func (c *commands) change(ctx context.Context, edits ...config.Edit) error {
+	s, err := c.start()
+	if err != nil {
+		return err
+	}
+	if c.app.Attach != nil {
+		if e, err := c.app.Attach(ctx, s); err == nil { // otherwise no engine is running
+			l, err := c.dial(ctx, e)
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			done, err := c.changeRemote(ctx, l, s.Config, edits)
+			if done || err != nil {
+				return err
+			}
+		}
+	}
+	t, err := c.tree()
+	if err != nil {
+		return err
+	}
+	next, err := t.Edit("", edits...)
+	if err != nil {
+		return err
+	}
+	c.printWritten(next.Path(), "")
+	for _, w := range append(next.Warnings(), next.Unguarded()...) {
+		c.problem(w)
+	}
+	return nil
+}
+
+// maxAttempts is how often a change is attempted while other clients change
+// the configuration at the same time.
+const maxAttempts = 3
+
+// changeRemote asks a running engine to make the changes. It reports false if
+// the engine uses another configuration file.
+func (c *commands) changeRemote(ctx context.Context, l *client.Client, file string, edits []config.Edit) (done bool, err error) {
+	for range maxAttempts {
+		var now wire.ConfigSnapshot
+		if err := l.Call(ctx, wire.MethodConfigGet, wire.None{}, &now); err != nil || now.Path != file {
+			return false, err
+		}
+		if !now.Valid {
+			return false, c.suggest(errors.New("the configuration file is invalid; correct it first"), "config validate")
+		}
+		text, err := config.Edited(now.Parsed, edits...)
+		if err != nil {
+			return false, err
+		}
+		var out wire.ConfigWritten
+		err = l.Call(ctx, wire.MethodConfigSet, wire.ConfigSet{Raw: string(text), BaseHash: now.Hash}, &out)
+		if err == nil {
+			c.printChange(out)
+			return true, nil
+		}
+		if e, ok := errors.AsType[*wire.Error](err); !ok || !strings.HasPrefix(e.Message, wire.ConfigStale) {
+			return false, err
+		}
+	}
+	return false, errors.New("another client is changing the configuration at the same time; try again")
+}
+
+// printChange prints which file an engine changed and when the change takes
+// effect.
+func (c *commands) printChange(w wire.ConfigWritten) {
+	keys := strings.Join(w.Cold, ", ")
+	switch {
+	case w.Starts:
+		c.printWritten(w.Path, "the gateway is restarting")
+	case w.Restart && len(w.Cold) == len(w.Changed):
+		c.printWritten(w.Path, "takes effect after a restart of the gateway")
+	case w.Restart:
+		c.printWritten(w.Path, "takes effect immediately, but after a restart of the gateway for: "+keys)
+	default:
+		c.printWritten(w.Path, "takes effect immediately")
+	}
+	for _, p := range w.Warnings {
+		c.problem(config.Problem{Path: p.Path, Message: p.Message})
+	}
+}
+
+// printWritten prints which file was changed and, unless it is empty, when the
+// change takes effect.
+func (c *commands) printWritten(path, when string) {
+	if when != "" {
+		path += " (" + when + ")"
+	}
+	fmt.Fprintln(c.stderr, c.palette(c.stderr).Good.Paint("✓")+" "+path)
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/internal/surface/tui"
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
+	"github.com/chela-ai/chela/internal/surface/tui/repl"
+	"github.com/chela-ai/chela/wire"
+)
+
+// chatFlags are the flags of `chela chat`.
+type chatFlags struct {
+	session sessionFlags
+	plain   bool
+	yes     bool
+}
+
+func (c *commands) chat() *cobra.Command {
+	var f chatFlags
+	cmd := &cobra.Command{
+		Use:   "chat",
+		Short: "Start or continue a conversation",
+		Long: "Start or continue a conversation. In a terminal, the conversation stays in the\n" +
+			"scrollback. If the input is not a terminal, or with --plain, each input line is\n" +
+			"a message; answers go to standard output and everything else to standard error.",
+		Example: "  chela chat\n  chela chat --session work\n  chela chat --agent ops\n  printf 'list the files here\\n' | chela chat",
+		Args:    exactly(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.converse(cmd.Context(), f) },
+	}
+	fs := cmd.Flags()
+	c.addSessionFlags(cmd, &f.session)
+	fs.BoolVar(&f.plain, "plain", false, "read and write plain lines, even in a terminal")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "allow every action that needs approval")
+	return cmd
+}
+
+// converse runs a conversation.
+func (c *commands) converse(ctx context.Context, f chatFlags) error {
+	s, err := c.start()
+	if err != nil {
+		return err
+	}
+	_, serr := os.Stat(filepath.Join(s.State, "chela.db"))
+	fresh := errors.Is(serr, os.ErrNotExist)
+	l, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { l.detach(ctx) }()
+	key, err := f.session.key(ctx, c, l)
+	if err != nil {
+		return err
+	}
+	person := isTerminal(c.stdin) && isTerminal(c.stderr)
+	var lines []string
+	if person {
+		if l, lines, err = c.welcome(ctx, s, l, fresh); err != nil {
+			return err
+		}
+	}
+	if person && isTerminal(c.stdout) && !f.plain && c.getenv("TERM") != "dumb" {
+		return c.screen(ctx, l, s, key, f.yes, lines)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(c.stderr, line)
+	}
+	o := c.talk(l, key, f.yes)
+	o.Input, o.Prompt = repl.Lines(c.stdin), isTerminal(c.stderr)
+	t := repl.New(o)
+	t.AskPending(ctx)
+	return t.Run(ctx)
+}
+
+// talk returns the options of a line-based conversation in a session.
+func (c *commands) talk(l *link, key string, yes bool) repl.Options {
+	return repl.Options{
+		Client: l.Client, Session: key, Yes: yes, Interactive: isTerminal(c.stdin),
+		Printer: repl.Printer{Out: c.stdout, Err: c.stderr, Styles: c.palette(c.stderr)},
+	}
+}
+
+// screen runs the conversation in the terminal user interface.
+func (c *commands) screen(ctx context.Context, l *link, s Start, key string, yes bool, lines []string) error {
+	return tui.Run(ctx, tui.Options{
+		Client: l.Client, Session: key, Yes: yes, Styles: c.palette(c.stdout), Lines: lines,
+		History: filepath.Join(s.State, "history"), In: c.stdin, Out: c.stdout,
+	})
+}
+
+// welcome returns the banner. On the first start without a model, it asks for
+// an API key; if one is entered, it reconnects and returns the new link.
+func (c *commands) welcome(ctx context.Context, s Start, l *link, fresh bool) (*link, []string, error) {
+	var st wire.Status
+	if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &st); err != nil {
+		return l, nil, err
+	}
+	d := st.Sessions.Defaults
+	if fresh && offline(d) && c.app.SaveKey != nil {
+		saved, err := c.askKey(s)
+		if err != nil {
+			return l, nil, err
+		}
+		if saved {
+			if err := l.close(ctx); err != nil {
+				return l, nil, err
+			}
+			next, err := c.connect(ctx)
+			if err != nil {
+				return l, nil, err
+			}
+			l = next
+			if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &st); err != nil {
+				return l, nil, err
+			}
+			d = st.Sessions.Defaults
+		}
+	}
+	return l, c.banner(d, fresh), nil
+}
+
+// offline reports whether no model is configured, so that the built-in assistant answers.
+func offline(d wire.StatusDefaults) bool { return d.Provider == "offline" }
+
+// banner returns the lines shown at the start, at most three.
+func (c *commands) banner(d wire.StatusDefaults, fresh bool) []string {
+	p := c.palette(c.stderr)
+	model := strings.Trim(d.Provider+"/"+d.Model, "/")
+	if offline(d) {
+		model = "built-in assistant, not a language model"
+	}
+	line := p.Accent.Paint("chela "+c.app.Version) + " " + p.Dim.Paint("·") + " " + ansi.Line(model)
+	if d.Reason != "" {
+		line += p.Dim.Paint(" (" + ansi.Line(d.Reason) + ")")
+	}
+	lines := []string{line}
+	if offline(d) {
+		lines = append(lines, p.Dim.Paint("to add a model: ")+c.commandLine("models auth anthropic"))
+	} else if fresh {
+		lines = append(lines, p.Dim.Paint("to change the model: ")+c.commandLine("models set PROVIDER/MODEL"))
+	}
+	if fresh || offline(d) {
+		lines = append(lines, p.Dim.Paint("type /help for commands"))
+	}
+	return lines
+}
+
+// askKey asks for an API key of a model provider, without echo, and saves it.
+// It reports whether a key was saved.
+func (c *commands) askKey(s Start) (bool, error) {
+	p := c.palette(c.stderr)
+	fmt.Fprintln(c.stderr, p.Accent.Paint("Welcome to chela.")+" No language model was found on this machine.")
+	fmt.Fprint(c.stderr, "Paste an API key for Anthropic, OpenAI, OpenRouter, Google, Groq or xAI,\nor press Enter to use the built-in assistant: ")
+	key, err := c.readHidden()
+	if key == "" || err != nil {
+		return false, err
+	}
+	provider := providerOf(key)
+	if provider == "" {
+		c.report(errors.New("unrecognized API key"), c.commandLine("config set models.providers.NAME.apiKey KEY"))
+		return false, nil
+	}
+	if err := c.app.SaveKey(s, provider, "", key); err != nil {
+		return false, fmt.Errorf("key: %w", err)
+	}
+	fmt.Fprintln(c.stderr, p.Good.Paint("✓")+" key for "+provider+" saved in "+filepath.Join(s.State, "credentials"))
+	return true, nil
+}
+
+// providerOf returns the provider whose API keys begin like key, or "".
+func providerOf(key string) string {
+	for _, k := range [...]struct{ prefix, provider string }{
+		{"sk-ant-", "anthropic"}, {"sk-or-", "openrouter"}, {"sk-", "openai"}, {"AIza", "google"}, {"gsk_", "groq"}, {"xai-", "xai"},
+	} {
+		if strings.HasPrefix(key, k.prefix) {
+			return k.provider
+		}
+	}
+	return ""
+}

@@ -1,0 +1,125 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/chela-ai/chela/internal/app"
+	"github.com/chela-ai/chela/internal/surface/cli"
+)
+
+var update = flag.Bool("update", false, "update the scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"chela": func() {
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+			defer stop()
+			os.Exit(cli.Main(ctx, os.Args[1:], app.Build(nil)))
+		},
+	})
+}
+
+// TestScripts runs the commands as a person does. Each script has its own home
+// directory, and the built-in assistant answers.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		UpdateScripts:       *update,
+		RequireExplicitExec: false,
+		// The deadline ends hanging commands with a stack trace.
+		Deadline: time.Now().Add(5 * time.Minute),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("TERM", "dumb")
+			port, err := freePort()
+			e.Setenv("PORT", port)
+			e.Setenv("CHELA_GATEWAY_PORT", port) // do not find a gateway of this machine
+			return err
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys},
+	})
+}
+
+// freePort returns a free port.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+// waits runs a command until it succeeds: waits chela health.
+func waits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: waits command...")
+	}
+	for range 100 {
+		if ts.Exec(args[0], args[1:]...) == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%v did not succeed", args)
+}
+
+// lines checks that each line of the output is JSON: lines json.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || args[0] != "json" {
+		ts.Fatalf("usage: lines json")
+	}
+	for line := range strings.Lines(ts.ReadFile("stdout") + ts.ReadFile("stderr")) {
+		if !json.Valid([]byte(line)) {
+			ts.Fatalf("not JSON: %s", line)
+		}
+	}
+}
+
+// keys checks the keys of the JSON object in the output: keys a b c.
+func keys(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: keys name...")
+	}
+	var object map[string]json.RawMessage
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &object))
+	if got := slices.Sorted(maps.Keys(object)); !slices.Equal(got, args) {
+		ts.Fatalf("got keys\n%v, want\n%v", got, args)
+	}
+}
+
+// exits runs a command and checks its exit code: exits 2 chela nonsense.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits code command...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = e.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}

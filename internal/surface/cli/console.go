@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
+	"github.com/chela-ai/chela/internal/surface/tui/repl"
+)
+
+// console is the terminal, or the pipes, that a command reads from and writes
+// to. All fields are required.
+type console struct {
+	stdin   *os.File
+	stdout  io.Writer // for results
+	stderr  io.Writer // for everything else
+	getenv  func(string) string
+	noColor bool // write without colors
+}
+
+// isTerminal reports whether f is a terminal.
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// palette returns the styles for w.
+func (c *console) palette(w io.Writer) ansi.Palette {
+	switch {
+	case !isTerminal(w):
+		return ansi.Palette{}
+	case c.noColor, c.getenv("NO_COLOR") != "", c.getenv("TERM") == "dumb":
+		return ansi.Monochrome()
+	}
+	return ansi.Colors()
+}
+
+// report writes an error message and, unless it is empty, a hint.
+func (c *console) report(err error, hint string) {
+	fmt.Fprintln(c.stderr, c.palette(c.stderr).Bad.Paint("chela:"), ansi.Line(errorText(err)))
+	if hint != "" {
+		c.printHint(hint)
+	}
+}
+
+// printHint writes a hint: what to type next.
+func (c *console) printHint(hint string) {
+	fmt.Fprintln(c.stderr, c.palette(c.stderr).Dim.Paint("hint:"), ansi.Line(hint))
+}
+
+// printJSON writes v as indented JSON.
+func (c *console) printJSON(v any) error {
+	e := json.NewEncoder(c.stdout)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// printTable writes rows in aligned columns. The first row holds the titles.
+func (c *console) printTable(rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			widths[i] = max(widths[i], ansi.Width(cell))
+		}
+	}
+	p := c.palette(c.stdout)
+	for n, r := range rows {
+		var b strings.Builder
+		for i, cell := range r {
+			b.WriteString(cell)
+			if i < len(r)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-ansi.Width(cell)+2))
+			}
+		}
+		line := strings.TrimRight(b.String(), " ")
+		if n == 0 {
+			line = p.Dim.Paint(line)
+		}
+		fmt.Fprintln(c.stdout, line)
+	}
+}
+
+// confirm asks the person a yes-or-no question. It fails unless the answer is
+// yes. Without a terminal, it suggests the subcommand that does not ask.
+func (c *commands) confirm(action, subcommand string) error {
+	if !isTerminal(c.stdin) || !isTerminal(c.stderr) {
+		return c.suggest(errors.New(action+": cannot ask for confirmation without a terminal"), subcommand)
+	}
+	fmt.Fprintf(c.stderr, "%s? [y/N] ", action)
+	line := <-repl.Lines(c.stdin)
+	if s := strings.ToLower(strings.TrimSpace(line)); s == "y" || s == "yes" {
+		return nil
+	}
+	return errors.New("canceled; nothing was changed")
+}
+
+// readHidden reads a line from the terminal without echoing it.
+func (c *console) readHidden() (string, error) {
+	b, err := term.ReadPassword(int(c.stdin.Fd()))
+	fmt.Fprintln(c.stderr)
+	if err != nil {
+		return "", errInterrupted
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// maxSecret is the maximum size of a secret in bytes.
+const maxSecret = 16 << 10
+
+// readSecret reads the first line of standard input. On a terminal it writes
+// the prompt first and does not echo the line.
+func (c *console) readSecret(prompt string) (string, error) {
+	if isTerminal(c.stdin) {
+		fmt.Fprint(c.stderr, prompt)
+		return c.readHidden()
+	}
+	b, err := io.ReadAll(io.LimitReader(c.stdin, maxSecret))
+	if err != nil {
+		return "", fmt.Errorf("key: %w", err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(line), nil
+}
+
+// ago returns how long ago t was, in one unit.
+func ago(t time.Time) string {
+	d := time.Since(t)
+	switch {
+	case t.IsZero():
+		return "never"
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+}
+
+// errWriter is a writer that remembers its first error, so that printing code
+// does not have to check each write.
+type errWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write writes p.
+func (s *errWriter) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if s.err == nil {
+		s.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
+)
+
+func (c *commands) doctor() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Check the installation and suggest fixes",
+		Long: "Check the installation and suggest fixes. Nothing is changed, and no engine is\n" +
+			"started. The exit code is 1 if a check fails.",
+		Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.app.Check == nil {
+				return errors.New("this build does not support doctor")
+			}
+			s, err := c.start()
+			if err != nil {
+				return err
+			}
+			found := c.app.Check(cmd.Context(), s)
+			failed := false
+			for _, f := range found {
+				failed = failed || f.Status == StatusFail
+			}
+			if asJSON {
+				err = c.printJSON(map[string]any{"ok": !failed, "findings": found})
+			} else {
+				c.printFindings(found)
+			}
+			if err == nil && failed {
+				err = errReported
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (c *commands) printFindings(found []Finding) {
+	p := c.palette(c.stdout)
+	marks := map[string]string{StatusOK: p.Good.Paint("✓ ok  "), StatusWarn: p.Warn.Paint("! warn"), StatusFail: p.Bad.Paint("✗ fail")}
+	for _, f := range found {
+		fmt.Fprintf(c.stdout, "%s  %-15s  %s\n", marks[f.Status], f.Name, ansi.Line(f.Text))
+		if f.Hint != "" {
+			fmt.Fprintf(c.stdout, "                         %s\n", p.Dim.Paint(ansi.Line(f.Hint)))
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// help returns the help text of a command.
+func help(cmd *cobra.Command) string {
+	var b strings.Builder
+	description := cmd.Long
+	if description == "" {
+		description = cmd.Short + "."
+	}
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", description)
+	if !cmd.HasAvailableSubCommands() || strings.Contains(cmd.Use, " ") {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s <command>\n", cmd.CommandPath())
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	var rows [][2]string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			rows = append(rows, [2]string{sub.Name(), sub.Short})
+		}
+	}
+	slices.SortFunc(rows, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	section(&b, "Commands", rows)
+	section(&b, "Flags", flags(cmd.LocalNonPersistentFlags()))
+	persistent := cmd.InheritedFlags()
+	if !cmd.HasParent() {
+		persistent = cmd.PersistentFlags()
+	}
+	section(&b, "Global flags", flags(persistent))
+	return b.String()
+}
+
+// flags returns the names and descriptions of the visible flags, sorted by name.
+func flags(set *pflag.FlagSet) [][2]string {
+	zeros := []string{"", "false", "0", "0s", "[]"} // default values that are not shown
+	var rows [][2]string
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		kind, usage := pflag.UnquoteUsage(f)
+		name := "    --" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", --" + f.Name
+		}
+		if f.Value.Type() != "bool" {
+			name += " " + kind
+		}
+		if !slices.Contains(zeros, f.DefValue) {
+			usage += " (default " + f.DefValue + ")"
+		}
+		rows = append(rows, [2]string{name, usage})
+	})
+	return rows
+}
+
+// section writes a title and rows of two columns.
+func section(b *strings.Builder, title string, rows [][2]string) {
+	if len(rows) == 0 {
+		return
+	}
+	width := 0
+	for _, r := range rows {
+		width = max(width, len(r[0]))
+	}
+	fmt.Fprintf(b, "\n%s:\n", title)
+	for _, r := range rows {
+		fmt.Fprintf(b, "  %-*s  %s\n", width, r[0], r[1])
+	}
+}

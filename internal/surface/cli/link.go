@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/wire"
+)
+
+const (
+	// stopTimeout is how long an engine may take to stop.
+	stopTimeout = 10 * time.Second
+	// detachTimeout is how long an engine may take to stop when a conversation
+	// is left. Runs in progress are not waited for: they resume at the next
+	// start.
+	detachTimeout = time.Second
+	// connectTimeout is how long a gateway may take to accept a connection.
+	connectTimeout = 5 * time.Second
+)
+
+// link is a client and the engine it is connected to. If the process of the
+// engine exits, link switches to another engine.
+type link struct {
+	*client.Client
+	c *commands
+
+	mu     sync.Mutex
+	engine Engine
+}
+
+// connect starts or finds an engine and connects to it.
+func (c *commands) connect(ctx context.Context) (*link, error) {
+	e, err := c.launch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{c: c, engine: e}
+	o := c.options(l.redial)
+	o.Delay = retryDelay
+	if l.Client, err = client.Dial(ctx, o); err != nil {
+		_ = stop(ctx, l.engine) // err is more useful
+		return nil, c.explainTimeout(ctx, err)
+	}
+	return l, nil
+}
+
+// launch starts or finds an engine.
+func (c *commands) launch(ctx context.Context) (Engine, error) {
+	s, err := c.start()
+	if err != nil {
+		return nil, err
+	}
+	return c.app.Start(ctx, s)
+}
+
+// redial opens a connection to the engine. If the engine is gone, it finds
+// another one or starts one in this process.
+func (l *link) redial(ctx context.Context) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	conn, err := l.engine.Dial(ctx)
+	if err == nil {
+		return conn, nil
+	}
+	detach(ctx, l.engine)
+	next, err := l.c.launch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.engine = next
+	return next.Dial(ctx)
+}
+
+// retryDelay returns the delay before the next connection attempt. It is short
+// because the engine is on this machine.
+func retryDelay(attempt int, _ error) time.Duration {
+	return min(time.Duration(attempt-1)*500*time.Millisecond, 5*time.Second)
+}
+
+// options returns the client options of a command.
+func (c *commands) options(dial func(context.Context) (net.Conn, error)) client.Options {
+	return client.Options{
+		Dial: dial, Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Caps: []string{wire.CapToolEvents},
+	}
+}
+
+// dial connects to a running engine for a single command.
+func (c *commands) dial(ctx context.Context, e Engine) (*client.Client, error) {
+	o := c.options(e.Dial)
+	o.Once = true
+	limited, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	cl, err := client.Dial(limited, o)
+	return cl, c.explainTimeout(ctx, err)
+}
+
+// explainTimeout replaces a timeout error of a local engine by an error with a
+// hint.
+func (c *commands) explainTimeout(ctx context.Context, err error) error {
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return c.suggest(errors.New("another process owns the state directory and does not respond"), "gateway run --force")
+	}
+	return err
+}
+
+// close disconnects and stops the engine if it is in this process.
+func (l *link) close(ctx context.Context) error {
+	l.Client.Close()
+	return stop(ctx, l.engine) // no lock: only the closed client changed it
+}
+
+// detach disconnects without waiting for runs in progress.
+func (l *link) detach(ctx context.Context) {
+	l.Client.Close()
+	detach(ctx, l.engine)
+}
+
+// detach stops an engine without waiting for runs in progress.
+func detach(ctx context.Context, e Engine) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachTimeout)
+	defer cancel()
+	e.Close(ctx)
+}
+
+// stop stops an engine.
+func stop(ctx context.Context, e Engine) error { return withStopTimeout(ctx, e.Close) }
+
+// withStopTimeout calls f, which stops an engine, and returns an error if f
+// does not return in time.
+func withStopTimeout(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("stop: %w", err)
+		}
+		return nil
+	case <-time.After(stopTimeout + detachTimeout):
+		return errors.New("stop: timed out; unfinished work resumes at the next start")
+	}
+}
+
+// withLink connects, calls f and disconnects.
+func (c *commands) withLink(ctx context.Context, f func(*link) error) (err error) {
+	l, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := l.close(ctx); err == nil {
+			err = cerr
+		}
+	}()
+	return f(l)
+}
+
+// withClient connects, calls f and disconnects.
+func (c *commands) withClient(ctx context.Context, f func(*client.Client) error) error {
+	return c.withLink(ctx, func(l *link) error { return f(l.Client) })
+}
+
+// call calls one method of the gateway and stores its result.
+func (c *commands) call(ctx context.Context, method string, params, result any) error {
+	return c.withLink(ctx, func(l *link) error { return l.Call(ctx, method, params, result) })
+}

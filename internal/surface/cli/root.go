@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/shell"
+	"github.com/chela-ai/chela/internal/kit/secret"
+)
+
+// Main runs a command line, given without the program name, and returns the
+// exit code.
+func Main(ctx context.Context, args []string, app App) int {
+	c := &commands{app: app, console: console{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}}
+	if !isTerminal(os.Stdout) {
+		c.stdout = &errWriter{w: os.Stdout}
+	}
+	return c.run(ctx, args)
+}
+
+// commands holds the state that the commands share.
+type commands struct {
+	console
+	app App
+
+	// Global flags.
+	profile  string
+	state    string
+	config   string
+	logLevel string
+
+	log          logOptions
+	logToConsole bool            // also write the log to standard error
+	verbose      bool            // include debug messages there
+	secrets      secret.Redactor // secrets to remove from the log
+}
+
+func (c *commands) run(ctx context.Context, args []string) int {
+	root := c.root()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if s, ok := c.stdout.(*errWriter); ok && err == nil {
+		err = s.err
+	}
+	if err == nil {
+		return exitOK
+	}
+	return c.fail(cmd, err)
+}
+
+// root returns the command tree.
+func (c *commands) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "chela",
+		Short: "A personal AI assistant",
+		Long: "Chela is a personal AI assistant. Run `chela chat` to start a conversation;\n" +
+			"no configuration is needed.",
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetIn(c.stdin)
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(c.stdout, help(cmd)) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error { _, err := fmt.Fprint(c.stderr, help(cmd)); return err })
+	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Show help for a command", RunE: func(cmd *cobra.Command, args []string) error {
+		found, _, err := root.Find(args)
+		if err != nil {
+			return err
+		}
+		return found.Help()
+	}})
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+
+	f := root.PersistentFlags()
+	f.StringVar(&c.profile, "profile", "", "use the state directory ~/.chela-`NAME`")
+	f.StringVar(&c.state, "state-dir", "", "use the state directory `DIR`")
+	f.StringVar(&c.config, "config", "", "use the configuration `FILE`")
+	f.StringVar(&c.logLevel, "log-level", "", "log `LEVEL`, overrides logging.level: silent, error, warn, info, debug or trace")
+	f.BoolVar(&c.noColor, "no-color", false, "disable colors")
+
+	root.AddCommand(c.chat(), c.agent(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
+	root.AddCommand(c.sessions(), c.tools(), c.approvals(), c.execPolicy(), c.models(), c.agents(), c.devices(), c.nodes())
+	return root
+}
+
+// start resolves the installation that the command works with.
+func (c *commands) start() (Start, error) {
+	p, err := config.Resolve(c.env, config.Flags{Profile: c.profile})
+	if err != nil {
+		return Start{}, err
+	}
+	if c.log, err = c.logging(p); err != nil {
+		return Start{}, err
+	}
+	log, err := c.newLogger(p.State)
+	return Start{
+		State: p.State, Config: p.Config, LastGood: p.LastGood, Profile: p.Profile, Log: log, Secrets: &c.secrets,
+	}, err
+}
+
+// env looks up an environment variable. Global flags override the variables
+// they correspond to.
+func (c *commands) env(name string) string {
+	switch {
+	case name == "CHELA_STATE_DIR" && c.state != "":
+		return c.state
+	case name == "CHELA_CONFIG_PATH" && c.config != "":
+		return c.config
+	case c.profile != "" && c.state == "" && (name == "CHELA_STATE_DIR" || name == "OPENCLAW_STATE_DIR"):
+		return "" // --profile overrides the variable
+	}
+	return c.getenv(name)
+}
+
+// commandLine returns the command line of a subcommand of chela, with the
+// global flags that select this installation.
+func (c *commands) commandLine(rest string) string {
+	s := "chela "
+	for _, f := range [...]struct{ name, value string }{{"profile", c.profile}, {"state-dir", c.state}, {"config", c.config}} {
+		if f.value != "" {
+			s += "--" + f.name + " " + shell.Quote(f.value) + " "
+		}
+	}
+	return s + rest
+}

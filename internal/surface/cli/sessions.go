@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/shell"
+	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
+	"github.com/chela-ai/chela/internal/surface/tui/attach"
+	"github.com/chela-ai/chela/internal/surface/tui/markdown"
+	"github.com/chela-ai/chela/wire"
+)
+
+func (c *commands) sessions() *cobra.Command {
+	return group("sessions", "List, show, export, import, reset and delete sessions",
+		c.sessionsList(), c.sessionsShow(), c.sessionsExport(), c.sessionsImport(), c.sessionsReset(), c.sessionsDelete())
+}
+
+func (c *commands) sessionsList() *cobra.Command {
+	var asJSON bool
+	var p wire.SessionsList
+	cmd := &cobra.Command{Use: "list", Short: "List sessions, newest first", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		var list wire.SessionList
+		if err := c.call(cmd.Context(), wire.MethodSessionsList, p, &list); err != nil {
+			return err
+		}
+		if asJSON {
+			return c.printJSON(list.Sessions)
+		}
+		if len(list.Sessions) == 0 && p.Search != "" {
+			fmt.Fprintln(c.stdout, "No session has that text in its key, label or title.")
+			return nil
+		}
+		c.printSessions(list)
+		return nil
+	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVar(&p.Limit, "limit", 50, "list at most `N` sessions")
+	cmd.Flags().StringVar(&p.Search, "search", "", "list only sessions with `TEXT` in key, label or title")
+	return cmd
+}
+
+func (c *commands) printSessions(list wire.SessionList) {
+	if len(list.Sessions) == 0 {
+		fmt.Fprintln(c.stdout, "There are no sessions yet.")
+		return
+	}
+	rows := [][]string{{"KEY", "ACTIVE", "CONTEXT", "COST", "TITLE"}}
+	for _, s := range list.Sessions {
+		cost := "?"
+		if s.Cost != nil {
+			cost = fmt.Sprintf("$%.4f", *s.Cost)
+		}
+		rows = append(rows, []string{ansi.Line(s.Key), ago(s.UpdatedAt.Time()), humanize.Count(s.TotalTokens), cost, ansi.Truncate(ansi.Line(cmp.Or(s.Label, s.Title, s.Preview)), 60)})
+	}
+	c.printTable(rows)
+	if list.HasMore {
+		fmt.Fprintf(c.stdout, "and %d more\n", list.Total-list.Count)
+	}
+}
+
+func (c *commands) sessionsShow() *cobra.Command {
+	var asJSON bool
+	var limit int
+	cmd := &cobra.Command{Use: "show KEY", Short: "Show the conversation of a session", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withSession(cmd.Context(), args[0], func(l *client.Client, key string) error {
+			h, err := l.History(cmd.Context(), key, limit)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.printJSON(h)
+			}
+			c.printHistory(h)
+			return nil
+		})
+	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().IntVar(&limit, "limit", 200, "show the newest `N` messages")
+	return cmd
+}
+
+func (c *commands) printHistory(h wire.History) {
+	p := c.palette(c.stdout)
+	if h.HasMore {
+		fmt.Fprintln(c.stdout, p.Dim.Paint(fmt.Sprintf("… %d earlier entries", h.Total-len(h.Messages))))
+	}
+	for _, m := range h.Messages {
+		text := attach.Text(m)
+		switch m.Role {
+		case wire.RoleUser:
+			fmt.Fprintf(c.stdout, "%s %s\n\n", p.Accent.Paint("❯"), ansi.Clean(text))
+		case wire.RoleAssistant:
+			c.printAssistant(m.Content, text)
+		case wire.RoleSystem:
+			fmt.Fprintln(c.stdout, p.Dim.Paint(ansi.Clean(text)))
+		}
+	}
+}
+
+// historyWidth is the width of a printed conversation in columns.
+const historyWidth = 100
+
+func (c *commands) printAssistant(content []wire.Content, text string) {
+	p := c.palette(c.stdout)
+	for _, k := range content {
+		if k.Type == wire.ContentCall {
+			fmt.Fprintln(c.stdout, p.Dim.Paint("· "+ansi.Truncate(ansi.Line(k.Name+" "+string(k.Arguments)), historyWidth)))
+		}
+	}
+	if text != "" {
+		fmt.Fprintf(c.stdout, "%s\n\n", markdown.Render(text, markdown.Options{Width: historyWidth, Styles: p}))
+	}
+}
+
+// withSession connects and calls f with the full key of an existing session.
+func (c *commands) withSession(ctx context.Context, name string, f func(l *client.Client, key string) error) error {
+	return c.withClient(ctx, func(l *client.Client) error {
+		key, err := sessionKey(l.Hello(), name)
+		if err != nil {
+			return err
+		}
+		var d wire.SessionDescribed
+		if err := l.Call(ctx, wire.MethodSessionsDescribe, wire.SessionKey{Key: key}, &d); err != nil {
+			return err
+		}
+		if d.Session == nil {
+			return c.suggest(fmt.Errorf("session %s does not exist", key), "sessions list")
+		}
+		return f(l, key)
+	})
+}
+
+func (c *commands) sessionsExport() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{Use: "export KEY", Short: "Write the transcript of a session as JSON lines", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withSession(cmd.Context(), args[0], func(l *client.Client, key string) error {
+			var e wire.SessionExported
+			if err := l.Call(cmd.Context(), wire.MethodSessionsExport, wire.SessionKey{Key: key}, &e); err != nil {
+				return err
+			}
+			if out == "" {
+				_, err := fmt.Fprint(c.stdout, e.JSONL)
+				return err
+			}
+			if _, err := os.Lstat(out); err == nil {
+				return c.suggest(fmt.Errorf("%s already exists", out), "sessions export "+shell.Quote(args[0])+" --output FILE")
+			}
+			if err := atomicfile.Write(out, []byte(e.JSONL), 0o600); err != nil {
+				return fmt.Errorf("export: %w", err)
+			}
+			fmt.Fprintln(c.stdout, out)
+			return nil
+		})
+	}}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
+	return cmd
+}
+
+// maxImport is the maximum size of a transcript, which must fit into one frame
+// when it is encoded.
+const maxImport = wire.MaxPayload / 2
+
+func (c *commands) sessionsImport() *cobra.Command {
+	var in wire.SessionsImport
+	cmd := &cobra.Command{
+		Use: "import FILE", Short: "Create a session from an exported transcript",
+		Long: "Create a session from a transcript that chela or OpenClaw exported. FILE contains JSON\n" +
+			"lines; - is standard input. The model cannot tell an imported message from a real one:\n" +
+			"import only transcripts that you trust. Costs are not counted again.",
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := c.readTranscript(args[0])
+			if err != nil {
+				return err
+			}
+			in.JSONL = text
+			var out wire.SessionImported
+			if err := c.call(cmd.Context(), wire.MethodSessionsImport, in, &out); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.stdout, "%s: imported %s\n", out.Key, humanize.Many(out.Entries, "entry"))
+			for _, skipped := range []struct {
+				n            int
+				noun, reason string
+			}{{out.Skipped, "line", "damaged or of an unknown kind"}, {out.Branched, "entry", "on an abandoned branch"}, {out.Doubled, "entry", "with a duplicate id"}} {
+				if skipped.n > 0 {
+					fmt.Fprintf(c.stderr, "skipped %s: %s\n", humanize.Many(skipped.n, skipped.noun), skipped.reason)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&in.Key, "session", "", "`KEY` of the new session, which must not exist (default: a generated key)")
+	cmd.Flags().StringVar(&in.AgentID, "agent", "", "`ID` of the agent that gets the session")
+	return cmd
+}
+
+// readTranscript reads a transcript from a file, or from standard input if name
+// is -.
+func (c *commands) readTranscript(name string) (string, error) {
+	in := c.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", fmt.Errorf("import: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, maxImport+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("import: %w", err)
+	case len(b) > maxImport:
+		return "", fmt.Errorf("import: %s is larger than %s", name, humanize.Bytes(maxImport))
+	}
+	return string(b), nil
+}
+
+func (c *commands) sessionsReset() *cobra.Command {
+	return &cobra.Command{Use: "reset KEY", Short: "Start a session over; the old transcript is kept", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withSession(cmd.Context(), args[0], func(l *client.Client, key string) error {
+			var r wire.SessionReset
+			if err := l.Call(cmd.Context(), wire.MethodSessionsReset, wire.SessionsReset{Key: key, Reason: "reset"}, &r); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.stdout, "reset %s (new session id %s)\n", r.Key, r.Entry.SessionID)
+			return nil
+		})
+	}}
+}
+
+func (c *commands) sessionsDelete() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{Use: "delete KEY", Short: "Delete a session and its transcripts", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withSession(cmd.Context(), args[0], func(l *client.Client, key string) error {
+			if !yes {
+				if err := c.confirm("delete "+key, "sessions delete "+shell.Quote(args[0])+" --yes"); err != nil {
+					return err
+				}
+			}
+			var d wire.SessionDeleted
+			if err := l.Call(cmd.Context(), wire.MethodSessionsDelete, wire.SessionKey{Key: key}, &d); err != nil {
+				return err
+			}
+			fmt.Fprintln(c.stdout, "deleted "+d.Key)
+			return nil
+		})
+	}}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}

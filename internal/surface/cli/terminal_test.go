@@ -1,0 +1,246 @@
+//go:build linux || darwin
+
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a pseudo-terminal in which chela runs.
+type terminal struct {
+	t    *testing.T
+	home string
+	cmd  *exec.Cmd
+	tty  *os.File
+
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+// start starts chela in a terminal with an empty home directory.
+func start(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	return startIn(t, t.TempDir(), args...)
+}
+
+// startIn starts chela in a terminal with the given home directory.
+func startIn(t *testing.T, home string, args ...string) *terminal {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &terminal{t: t, home: home}
+	name := filepath.Join(t.TempDir(), "chela") // the test binary is chela under this name
+	if err := os.Symlink(self, name); err != nil {
+		t.Fatal(err)
+	}
+	s.cmd = exec.Command(name, args...)
+	s.cmd.Env = []string{"HOME=" + s.home, "TERM=xterm", "PATH=" + os.Getenv("PATH")}
+	if s.tty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 100}); err != nil {
+		t.Skipf("no terminal: %v", err)
+	}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := s.tty.Read(buf)
+			s.mu.Lock()
+			s.out.Write(buf[:n])
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+		s.tty.Close()
+	})
+	return s
+}
+
+func (s *terminal) seen() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.String()
+}
+
+// sees waits until the terminal shows the text.
+func (s *terminal) sees(text string) {
+	s.t.Helper()
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(s.seen(), text); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%q did not appear within 30 s\n%q", text, s.seen())
+		}
+	}
+}
+
+// counts waits until the terminal shows the text n times.
+func (s *terminal) counts(text string, n int) {
+	s.t.Helper()
+	for end := time.Now().Add(30 * time.Second); strings.Count(s.seen(), text) < n; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%q did not appear %d times within 30 s\n%q", text, n, s.seen())
+		}
+	}
+}
+
+// hides waits until the terminal does not echo input.
+func (s *terminal) hides() {
+	s.t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		m, err := unix.IoctlGetTermios(int(s.tty.Fd()), getTermios)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if m.Lflag&unix.ECHO == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatal("the terminal echoes input")
+		}
+	}
+}
+
+func (s *terminal) types(text string) {
+	s.t.Helper()
+	if _, err := s.tty.WriteString(text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// exits waits until chela exits with the code.
+func (s *terminal) exits(code int) {
+	s.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- s.cmd.Wait() }()
+	select {
+	case <-done:
+		if got := s.cmd.ProcessState.ExitCode(); got != code {
+			s.t.Errorf("exit code %d, want %d\n%q", got, code, s.seen())
+		}
+	case <-time.After(30 * time.Second):
+		s.t.Fatalf("chela did not exit within 30 s\n%q", s.seen())
+	}
+}
+
+func TestFirstStart(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-ant-not-a-real-key"
+	s := start(t, "chat")
+	s.sees("Welcome to chela.")
+	s.sees("built-in assistant: ")
+	s.hides()
+	s.types(secret + "\n")
+	s.sees("key for anthropic saved")
+	s.sees("· anthropic/") // the screen is drawn in parts
+	s.types("\x03")
+	s.exits(0)
+	if strings.Contains(s.seen(), secret) {
+		t.Errorf("the key was shown\n%q", s.seen())
+	}
+	file := filepath.Join(s.home, ".chela", "credentials", "anthropic.key")
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("key file: %v, %v", info, err)
+	}
+}
+
+func TestScreen(t *testing.T) {
+	t.Parallel()
+	s := start(t, "chat")
+	s.sees("built-in assistant: ")
+	s.types("\n") // no key
+	s.sees("not a language model")
+	s.sees("· offline/")
+	s.types("hello\r")
+	s.sees("What shall I do?")
+	s.sees("ready")
+	s.types("\x04")
+	s.exits(0)
+	if strings.Contains(s.seen(), "\x1b[?1049h") {
+		t.Error("the alternate screen was used")
+	}
+}
+
+func TestPlainConversation(t *testing.T) {
+	t.Parallel()
+	s := start(t, "chat", "--plain")
+	s.sees("built-in assistant: ")
+	s.types("\n")
+	s.sees("› ")
+	s.types("run `touch made`\n")
+	s.sees("? exec needs approval:")
+	s.sees("[n] no: ")
+	s.types("what\n")
+	s.counts("[y] once", 2)
+	s.types("y\n")
+	s.sees("succeeded")
+	if _, err := os.Stat(filepath.Join(s.home, ".chela", "workspace", "made")); err != nil {
+		t.Error(err)
+	}
+	s.types("run `sleep 20`\n")
+	s.sees("· exec sleep 20")
+	s.types("\x03")
+	s.sees("stopped")
+	s.types("\x03")
+	s.exits(130)
+}
+
+// TestDecidedElsewhere answers an approval in another terminal.
+func TestDecidedElsewhere(t *testing.T) {
+	t.Parallel()
+	s := start(t, "chat", "--plain")
+	s.sees("built-in assistant: ")
+	s.types("\n")
+	s.sees("› ")
+	s.types("run `touch made`\n")
+	s.sees("[n] no: ")
+	other := startIn(t, s.home, "chat", "--plain", "--session", "other")
+	other.sees("? exec needs approval:")
+	other.sees("  touch made")
+	other.types("what\n")
+	other.counts("[n] no: ", 2)
+	other.types("y\n") // an answer, not a message
+	other.sees("› ")
+	s.sees("decided elsewhere: allow-once")
+	s.sees("succeeded")
+	other.types("\x04")
+	other.exits(0)
+	if _, err := os.Stat(filepath.Join(s.home, ".chela", "workspace", "made")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGatewaySignals(t *testing.T) {
+	t.Parallel()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const listens = "listens on ws://"
+	t.Run("GW-07 a restart signal restarts the gateway in its process", func(t *testing.T) {
+		s := start(t, "gateway", "run", "--port", port)
+		s.sees(listens)
+		if err := s.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		s.sees("gateway restarts")
+		s.counts(listens, 2)
+		s.types("\x03")
+		s.sees("gateway stops")
+		s.exits(0)
+	})
+}

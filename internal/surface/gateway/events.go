@@ -1,0 +1,415 @@
+package gateway
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// observe converts a bus event into frames. It runs on the publisher's
+// goroutine and never blocks. The publisher itself writes only the end of a
+// run; during a run other goroutines write.
+func (s *Server) observe(e chela.Event) {
+	goesOn := e.Phase != chela.PhaseEnd && e.Phase != chela.PhaseError
+	s.batch(goesOn, func() { s.dispatch(e) })
+}
+
+func (s *Server) dispatch(e chela.Event) {
+	switch e.Stream {
+	case chela.StreamAssistant, chela.StreamThinking, chela.StreamLifecycle, chela.StreamTool, chela.StreamNotice:
+		s.streams.forEvent(e).observe(e)
+	case chela.StreamMessage:
+		s.message(e)
+	case chela.StreamCommand:
+		s.streams.terminal(e.Run, func() { s.chat(commandChat(e)) })
+	case chela.StreamApproval:
+		s.approval(e)
+	case chela.StreamOperation:
+		s.operation(e)
+	case chela.StreamSession:
+		s.session(e)
+	}
+}
+
+// audience selects the subscribers that receive an event.
+type audience func(*subscriber) bool
+
+func everyone(*subscriber) bool    { return true }
+func readers(v *subscriber) bool   { return v.who.May(chela.ScopeRead) }
+func approvers(v *subscriber) bool { return v.who.May(chela.ScopeApprovals) }
+
+// followers selects the readers that may see the answers of a session: all,
+// except that those with CapSessionScoped must have subscribed to it.
+func followers(key chela.SessionKey) audience {
+	return func(v *subscriber) bool {
+		return readers(v) && (!slices.Contains(v.caps, wire.CapSessionScoped) || v.watches(key))
+	}
+}
+
+// watchers selects the readers that subscribed to the session's messages and
+// changes.
+func watchers(key chela.SessionKey) audience {
+	return func(v *subscriber) bool { return readers(v) && v.watches(key) }
+}
+
+// broadcast queues an event for its audience. It is encoded once for each
+// protocol version in use. Unless it is droppable, it is retained for replay.
+func (s *Server) broadcast(to audience, drop bool, name string, payload func() any) {
+	var k *retention
+	if !drop {
+		k = new(retention)
+	}
+	s.publish(to, drop, func(proto int) frame { return encode(name, forProtocol(payload(), proto)) }, k)
+}
+
+// broadcastText queues a delta of streamed text. For replay it retains an event
+// with the complete text, which replaces the one in slot.
+func (s *Server) broadcastText(slot **retained, e chela.Event, name string, payload func(all bool) any) {
+	k := &retention{slot: slot, bytes: 2 * len(e.Text), encode: func() frame { return encode(name, payload(true)) }}
+	s.publish(followers(e.Session), true, func(proto int) frame { return encode(name, forProtocol(payload(false), proto)) }, k)
+}
+
+// forProtocol converts a payload to a protocol version.
+func forProtocol(payload any, proto int) any {
+	if proto < wire.Version {
+		return downgrade(payload)
+	}
+	return payload
+}
+
+// broadcastState queues an event with the gateway's state for readers. It is
+// not retained, because the hello contains the state.
+func (s *Server) broadcastState(name string, v wire.StateVersion, payload any) {
+	s.publish(readers, true, func(int) frame {
+		f := encode(name, payload)
+		f.head = append(append(f.head, `,"stateVersion":`...), mustEncode(v)...)
+		return f
+	}, nil)
+}
+
+// broadcastTransient queues an event for the clients that are connected now.
+func (s *Server) broadcastTransient(drop bool, name string, payload any) {
+	s.publish(everyone, drop, func(int) frame { return encode(name, payload) }, nil)
+}
+
+// retention says how to retain an event for replay. The zero value retains the
+// event itself.
+type retention struct {
+	slot   **retained   // location of the event that it replaces
+	encode func() frame // replaces the event
+	bytes  int
+}
+
+// publish queues the frames that encode returns for each protocol version and
+// flushes. Connections get events in the order of the replay log.
+func (s *Server) publish(to audience, drop bool, make func(proto int) frame, k *retention) {
+	s.flush(s.enqueue(to, drop, make, k), false)
+}
+
+// enqueue queues an event and returns the connections to flush.
+func (s *Server) enqueue(to audience, drop bool, make func(proto int) frame, k *retention) []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var pos int64
+	if k != nil && s.replay.needed(to, s.conns) {
+		s.replay.pos++
+		pos = s.replay.pos
+	}
+	var frames [wire.Version - wire.Oldest + 1]frame
+	for _, c := range s.conns {
+		if !to(c.subscriber) {
+			continue
+		}
+		f := &frames[c.proto-wire.Oldest]
+		if f.head == nil {
+			*f = make(c.proto)
+			f.drop = drop
+		}
+		at := pos
+		if !c.resumable {
+			at = 0
+		}
+		if c.push(*f, true, at) {
+			s.due = append(s.due, c)
+		}
+	}
+	if pos > 0 {
+		s.retain(to, k, frames[len(frames)-1], make)
+	}
+	if s.batches > 0 {
+		return nil // the last batch flushes
+	}
+	return s.takeDueLocked()
+}
+
+// takeDueLocked returns and clears the connections with new frames.
+func (s *Server) takeDueLocked() []*conn {
+	due := s.due
+	s.due = nil
+	return due
+}
+
+// batch runs f and then flushes the events that f queued. If busy, another
+// goroutine writes.
+func (s *Server) batch(busy bool, f func()) {
+	s.mu.Lock()
+	s.batches++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.batches--
+		due := s.takeDueLocked()
+		s.mu.Unlock()
+		s.flush(due, busy)
+	}()
+	f()
+}
+
+// maxInlineFlush is the maximum number of connections that a publisher writes
+// to itself.
+const maxInlineFlush = 4
+
+// flush writes the queued frames of the connections. It never blocks.
+func (s *Server) flush(due []*conn, busy bool) {
+	if busy && len(due) > 0 || len(due) > maxInlineFlush {
+		s.workers.Go(func() { flush(due) })
+		return
+	}
+	flush(due)
+}
+
+func flush(conns []*conn) {
+	for _, c := range conns {
+		c.flush()
+	}
+}
+
+// retain adds an event to the replay log. now is the encoded
+// event, if it was sent to anyone.
+func (s *Server) retain(to audience, k *retention, now frame, make func(proto int) frame) {
+	e := &retained{to: to, encode: k.encode, bytes: k.bytes}
+	if e.encode == nil {
+		if now.head == nil {
+			now = make(wire.Version)
+		}
+		e.encode, e.bytes = func() frame { return now }, len(now.head)
+	}
+	if k.slot == nil {
+		s.replay.add(e, nil)
+		return
+	}
+	s.replay.add(e, *k.slot)
+	*k.slot = e
+}
+
+// chat sends the chat event that ends a run.
+func (s *Server) chat(p wire.Chat) {
+	s.broadcast(followers(chela.SessionKey(p.SessionKey)), false, wire.EventChat, func() any { return p })
+}
+
+// agent sends a step of a run.
+func (s *Server) agent(e chela.Event, drop bool, data any) {
+	s.broadcast(followers(e.Session), drop, wire.EventAgent, func() any { return agentEvent(e, data) })
+}
+
+// tool sends a step of a tool to the connection that started the run and to
+// subscribers of all sessions.
+func (s *Server) tool(e chela.Event) {
+	drop := e.Phase == chela.PhaseUpdate
+	step := func() any { return agentEvent(e, toolStep(e.Tool, e.Phase)) }
+	s.broadcast(func(v *subscriber) bool { return readers(v) && v.ownsRun(e.Run) }, drop, wire.EventAgent, step)
+	s.broadcast(func(v *subscriber) bool { return readers(v) && !v.ownsRun(e.Run) && v.watchesAll() }, drop, wire.EventSessionTool, step)
+}
+
+// message sends a stored message to the session's subscribers.
+func (s *Server) message(e chela.Event) {
+	entry, ok := e.Data.(session.Entry)
+	if !ok || !s.hasAudience(watchers(e.Session)) {
+		return
+	}
+	m, ok := wireview.Message(s.o.Show.Entry(entry))
+	if !ok {
+		return
+	}
+	s.streams.flushRun(e.Run)
+	s.broadcast(watchers(e.Session), false, wire.EventSessionMessage, func() any {
+		row := s.changes.cachedRow(e.Session, e.Run, s.streams.active(e.Run))
+		return wire.SessionMessage{
+			SessionKey: string(e.Session), SessionID: e.Transcript, AgentID: string(e.Session.Agent()),
+			Message: m, MessageID: entry.ID, Seq: entry.Seq, UpdatedAt: wire.At(e.Time), Row: row, Session: row,
+		}
+	})
+}
+
+// approval sends a pending or resolved approval.
+func (s *Server) approval(e chela.Event) {
+	r, ok := e.Data.(approval.Request)
+	if !ok {
+		return
+	}
+	if e.Phase == chela.PhaseRequested {
+		s.broadcast(approvers, false, wire.EventApprovalRequested, func() any { return wireview.Approval(r) })
+		return
+	}
+	s.broadcast(approvers, false, wire.EventApprovalResolved, func() any { return wireview.Resolved(r) })
+}
+
+// operation sends an operation on a session other than a run.
+func (s *Server) operation(e chela.Event) {
+	op, ok := e.Data.(chela.Operation)
+	if !ok {
+		return
+	}
+	s.broadcast(watchers(e.Session), false, wire.EventSessionOperation, func() any {
+		return wire.SessionOperation{
+			ID: op.ID, Operation: op.Name, Completed: op.Completed, Reason: op.Reason,
+			Phase: string(e.Phase), SessionKey: string(e.Session), AgentID: string(e.Session.Agent()), Time: wire.At(e.Time),
+		}
+	})
+}
+
+// session sends a change of a session.
+func (s *Server) session(e chela.Event) {
+	reason, known := reasons[e.Phase]
+	if e.Phase == chela.PhaseAbsorbed {
+		s.streams.terminal(e.Run, func() { s.chat(emptyFinal(e)) })
+		reason, known = "agent.input.settled", true
+	}
+	if !known {
+		reason = string(e.Phase)
+	}
+	s.changes.add(change{key: e.Session, reason: reason, run: e.Run, time: e.Time})
+}
+
+// reasons maps phases of stream session to the reasons of the protocol.
+var reasons = map[chela.Phase]string{
+	chela.PhaseCreated: "create", chela.PhaseCompacted: "compact", chela.PhaseReset: "reset", chela.PhasePatched: "patch",
+	chela.PhaseDeleted: "delete", chela.PhaseQueued: "send",
+}
+
+func agentEvent(e chela.Event, data any) wire.Agent {
+	return wire.Agent{
+		RunID: string(e.Run), SessionKey: string(e.Session), AgentID: string(e.Session.Agent()),
+		Stream: string(e.Stream), Data: mustEncode(data), Seq: e.Seq, Time: wire.At(e.Time),
+	}
+}
+
+func chatEvent(e chela.Event, state string) wire.Chat {
+	return wire.Chat{
+		RunID: string(e.Run), SessionKey: string(e.Session), AgentID: string(e.Session.Agent()), Seq: max(e.Seq, 1), State: state,
+	}
+}
+
+func answer(e chela.Event, text string) *wire.Message {
+	return &wire.Message{Role: wire.RoleAssistant, Content: wire.TextContent(text), Timestamp: wire.At(e.Time)}
+}
+
+func emptyFinal(e chela.Event) wire.Chat { return chatEvent(e, wire.StateFinal) }
+
+func commandChat(e chela.Event) wire.Chat {
+	p := chatEvent(e, wire.StateFinal)
+	p.Stop = "stop"
+	if e.Text != "" {
+		p.Message = answer(e, e.Text)
+		p.Message.Meta.Kind = wire.KindCommand
+	}
+	return p
+}
+
+// endChat returns the chat event that ends a run; shown is the text sent so
+// far.
+func endChat(e chela.Event, shown string) wire.Chat {
+	end := endOf(e)
+	switch end.Outcome {
+	case "ok":
+		p := chatEvent(e, wire.StateFinal)
+		p.Stop = cmp.Or(end.Stop, "stop")
+		if end.Text != "" && !end.Silent {
+			p.Message = answer(e, end.Text)
+			p.Message.Meta.Footer = end.Footer
+		}
+		return p
+	case "aborted", "superseded":
+		p := chatEvent(e, wire.StateAborted)
+		p.Stop = cmp.Or(end.Stop, "rpc")
+		if text := cmp.Or(end.Text, shown); text != "" {
+			p.Message = answer(e, text)
+		}
+		return p
+	}
+	p := chatEvent(e, wire.StateError)
+	p.ErrorMessage, p.Stop = cmp.Or(end.Error, e.Text), end.Stop
+	if end.Outcome == "timeout" {
+		p.ErrorKind = "timeout"
+	}
+	if provider, model, ok := strings.Cut(end.Model, "/"); ok && end.Stop != chela.StopLimit {
+		p.ErrorDetail = &wire.ErrorDetail{Provider: provider, Model: model}
+	}
+	return p
+}
+
+// endOf returns the outcome of a run. An event without one is an error unless
+// its phase is end.
+func endOf(e chela.Event) chela.EndEvent {
+	if e.End != nil {
+		return *e.End
+	}
+	if e.Phase == chela.PhaseEnd {
+		return chela.EndEvent{Outcome: "ok", Text: e.Text}
+	}
+	return chela.EndEvent{Outcome: "error", Error: e.Text}
+}
+
+// lifecycle returns the data of a lifecycle event.
+func lifecycle(e chela.Event) wire.Lifecycle {
+	l := wire.Lifecycle{Phase: string(e.Phase)}
+	switch e.Phase {
+	case chela.PhaseStart, chela.PhaseResume:
+		l.StartedAt = wire.At(e.Time)
+	case chela.PhaseModel:
+		if ref, ok := e.Data.(chela.ModelRef); ok {
+			l.Provider, l.Model, _ = strings.Cut(string(ref), "/")
+		}
+	case chela.PhaseEnd, chela.PhaseError:
+		end := endOf(e)
+		l.StartedAt, l.EndedAt, l.Error = wire.At(end.Started), wire.At(end.Ended), end.Error
+		l.Provider, l.Model, _ = strings.Cut(end.Model, "/")
+		l.Stop = end.Stop
+		switch end.Outcome {
+		case "ok":
+			l.Stop = cmp.Or(l.Stop, "stop")
+			l.Reply = wireview.Reply(end.Text, end.Silent)
+		case "aborted", "superseded":
+			l.Aborted, l.Status, l.Stop = true, "cancelled", cmp.Or(l.Stop, "rpc")
+		}
+	}
+	return l
+}
+
+func toolStep(t *chela.ToolEvent, phase chela.Phase) wire.ToolStep {
+	if t == nil {
+		return wire.ToolStep{Phase: string(phase)}
+	}
+	step := wire.ToolStep{Phase: string(phase), Name: t.Name, CallID: t.ID, Meta: t.Label}
+	switch phase {
+	case chela.PhaseStart:
+		step.Args = t.Args
+	case chela.PhaseUpdate:
+		step.Partial = output(t.Output, nil)
+	case chela.PhaseResult:
+		step.Args = t.Args // set only if changed since the start
+		step.Result, step.IsError, step.Ms = output(t.Output, t.Details), t.IsError, t.Duration.Milliseconds()
+	}
+	return step
+}
+
+func output(text string, details json.RawMessage) *wire.ToolOutput {
+	return &wire.ToolOutput{Content: wire.TextContent(text), Details: details}
+}

@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/chela-ai/chela/internal/surface/access"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/wire"
+)
+
+// handshakeTimeout performs the handshake and reports whether the client was
+// accepted.
+func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	c.ws.SetReadLimit(wire.MaxHandshake)
+	nonce := rand.Text()
+	c.push(encode(wire.EventChallenge, c.s.challenge(nonce)), false, 0)
+	c.flush()
+
+	_, b, err := c.ws.Read(ctx)
+	if err != nil {
+		return false
+	}
+	req, err := wire.ParseRequest(b)
+	if errors.Is(err, wire.ErrNotJSON) {
+		c.close(wire.CloseNormal, "")
+		return false
+	}
+	if err != nil {
+		return c.refuse(cmp.Or(req.ID, "invalid"), wire.Errorf(wire.InvalidRequest, "invalid request frame: %v", err))
+	}
+	hello, resume, err := c.admit(ctx, auth, nonce, req)
+	if err != nil {
+		return c.refuse(req.ID, rpc.Error(err))
+	}
+	c.received.Store(true)
+	if !c.s.join(c, req.ID, hello, resume) {
+		c.close(wire.CloseRestart, "service restart")
+		return false
+	}
+	c.sendModels(ctx)
+	// The grant may have been revoked before Drop could find the
+	// connection.
+	if c.grant.Check != nil && c.grant.Check(ctx) != nil {
+		c.drop()
+	}
+	return true
+}
+
+// refuse answers a request of the handshake with an error and closes the
+// connection.
+func (c *conn) refuse(id string, e *wire.Error) bool {
+	c.s.o.Log.Info("connection refused", "from", c.from.String(), "client", c.info.ID, "why", e.Message[:min(len(e.Message), 200)])
+	c.respond(id, nil, e)
+	code := wire.ClosePolicy
+	if e.Detail() == wire.DetailProtocol {
+		code = wire.CloseProtocol
+	}
+	c.close(code, e.Message)
+	return false
+}
+
+// admit authenticates the client and returns its hello and its request to
+// resume.
+func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req wire.Request) (hello wire.Hello, resume *wire.Resume, err error) {
+	if req.Method != wire.MethodConnect {
+		return hello, nil, wire.Errorf(wire.InvalidRequest, "invalid handshake: first request must be connect")
+	}
+	p, err := parseConnect(req.Params)
+	if err != nil {
+		return hello, nil, err
+	}
+	c.info = p.Client
+	switch {
+	case p.MinProtocol <= wire.Version && wire.Version <= p.MaxProtocol:
+	case p.MinProtocol <= wire.Oldest && wire.Oldest <= p.MaxProtocol:
+		c.proto = wire.Oldest
+	default:
+		return hello, nil, mismatch(p)
+	}
+	switch p.Role {
+	case "":
+		p.Role = wire.RoleOperator
+	case wire.RoleOperator, wire.RoleNode:
+	default:
+		return hello, nil, wire.Errorf(wire.InvalidRequest, "invalid role")
+	}
+	c.grant, err = auth(ctx, access.Attempt{Source: c.from, Nonce: nonce, Connect: p})
+	if err != nil {
+		return hello, nil, err
+	}
+	c.who, c.role = c.grant.Principal, p.Role
+	c.caps, c.since = p.Caps, time.Now()
+	c.catalog = p.Catalog
+	c.resumable = c.proto == wire.Version && slices.Contains(p.Caps, wire.CapCursor)
+	hello, err = c.s.hello(ctx, c)
+	return hello, p.Resume, err
+}
+
+// parseConnect decodes the parameters of connect. Like OpenClaw's gateway it
+// rejects unknown properties, because ignoring them could be unsafe.
+func parseConnect(raw json.RawMessage) (wire.Connect, error) {
+	const name = wire.MethodConnect
+	p, err := rpc.Params[wire.Connect](name, raw, "")
+	if err != nil {
+		return p, err
+	}
+	var parts struct{ Client, Auth, Device, Resume json.RawMessage }
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return p, rpc.Invalid(name, "%v", err) // cannot fail: decoded above
+	}
+	if _, err := rpc.Params[wire.ClientInfo](name, parts.Client, "client"); err != nil {
+		return p, err
+	}
+	if p.Auth != nil {
+		if _, err := rpc.Params[wire.Auth](name, parts.Auth, "auth"); err != nil {
+			return p, err
+		}
+	}
+	if p.Device != nil {
+		if _, err := rpc.Params[wire.Device](name, parts.Device, "device"); err != nil {
+			return p, err
+		}
+	}
+	if p.Resume != nil {
+		if _, err := rpc.Params[wire.Resume](name, parts.Resume, "resume"); err != nil {
+			return p, err
+		}
+	}
+	switch {
+	case !slices.Contains(clientIDs[:], p.Client.ID):
+		return p, rpc.Invalid(name, "at /client/id: must be equal to one of the allowed values")
+	case !slices.Contains(clientModes[:], p.Client.Mode):
+		return p, rpc.Invalid(name, "at /client/mode: must be equal to one of the allowed values")
+	case p.MinProtocol < 1:
+		return p, rpc.Invalid(name, "at /minProtocol: must be >= 1")
+	case p.MaxProtocol < 1:
+		return p, rpc.Invalid(name, "at /maxProtocol: must be >= 1")
+	}
+	return p, nil
+}
+
+// clientIDs are the client ids the protocol defines.
+var clientIDs = [...]string{
+	"chela", "cli", "gateway-client", "webchat", "webchat-ui", "openclaw-control-ui", "openclaw-browser-copilot", "openclaw-tui",
+	"openclaw-macos", "openclaw-linux", "openclaw-ios", "openclaw-watchos", "openclaw-android", "node-host", "openclaw-worker",
+	"test", "fingerprint", "openclaw-probe",
+}
+
+// clientModes are the client modes the protocol defines.
+var clientModes = [...]string{
+	wire.ModeWebchat, wire.ModeCLI, wire.ModeUI, wire.ModeBackend, wire.ModeNode, "worker", wire.ModeProbe, "test",
+}
+
+func mismatch(p wire.Connect) error {
+	return wire.Errorf(wire.InvalidRequest, "protocol mismatch").With(map[string]any{
+		"code": wire.DetailProtocol, "clientMinProtocol": p.MinProtocol, "clientMaxProtocol": p.MaxProtocol,
+		"expectedProtocol": wire.Version, "minimumProbeProtocol": wire.Oldest,
+	})
+}

@@ -1,0 +1,102 @@
+package gateway_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chela-ai/chela/internal/surface/access"
+	"github.com/chela-ai/chela/internal/surface/gateway"
+	"github.com/chela-ai/chela/internal/surface/httpapi"
+)
+
+// TestStartupListener requests a port before and after the gateway is up.
+func TestStartupListener(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	b := gateway.NewStartupListener(l, log, httpapi.New(httpapi.Options{
+		Log: log, Auth: access.New(access.Options{Log: log}), Stage: func() httpapi.Stage { return httpapi.Starting },
+	}))
+	get := func(path string) string {
+		t.Helper()
+		res, err := http.Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Status + " " + string(body)
+	}
+	if got := get("/readyz"); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "starting") {
+		t.Errorf("before: %s", got)
+	}
+	next := b.Handover()
+	served := make(chan error, 1)
+	srv := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up") })}
+	go func() { served <- srv.Serve(next) }()
+	http.DefaultClient.CloseIdleConnections()
+	if got := get("/"); got != "200 OK up" {
+		t.Errorf("after: %s", got)
+	}
+	srv.Close()
+	<-served
+	b.Close()
+	if got := get("/"); !strings.Contains(got, "refused") {
+		t.Errorf("when closed: %s", got)
+	}
+}
+
+// TestStartupGrace checks requests made shortly before the gateway is up and
+// long before.
+func TestStartupGrace(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		start time.Duration
+		want  string
+	}{
+		{"shortly before", 20 * time.Millisecond, "200 OK up"},
+		{"long before", time.Second, "503 Service Unavailable starting"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := gateway.NewPipe()
+				b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					http.Error(w, "starting", http.StatusServiceUnavailable)
+				}))
+				got := make(chan string)
+				go func() {
+					tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx) }}
+					defer tr.CloseIdleConnections()
+					res, err := (&http.Client{Transport: tr}).Get("http://gateway/")
+					if err != nil {
+						got <- err.Error()
+						return
+					}
+					defer res.Body.Close()
+					body, _ := io.ReadAll(res.Body)
+					got <- res.Status + " " + strings.TrimSpace(string(body))
+				}()
+				srv := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up") })}
+				time.AfterFunc(tt.start, func() { _ = srv.Serve(b.Handover()) })
+				if got := <-got; got != tt.want {
+					t.Errorf("%s, want %s", got, tt.want)
+				}
+				time.Sleep(2 * tt.start)
+				srv.Close()
+				b.Close()
+			})
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/surface/access"
+)
+
+// Options configures the routes. Log, Auth and Upgrade are required.
+type Options struct {
+	Log     *slog.Logger
+	Auth    *access.Authenticator
+	Upgrade http.Handler // handles WebSocket requests
+	Started time.Time
+
+	// Stage returns the gateway's stage; nil: always Started.
+	Stage func() Stage
+	// Ready returns the state of each part: "ok", or why it is unusable.
+	Ready func(context.Context) map[string]string
+	// Metrics returns all metrics.
+	Metrics func(context.Context) ([]Metric, error)
+	// Invoke executes a tool call; nil: not available.
+	Invoke func(context.Context, chela.Principal, invoke.DirectCall) (invoke.Answer, error)
+	// UI is the Control UI; nil: none.
+	UI *UI
+}
+
+// Stage is a stage in the life of a gateway.
+type Stage string
+
+// Stages.
+const (
+	Starting Stage = "starting"
+	Started  Stage = "started"
+	Draining Stage = "draining"
+)
+
+// New returns the handler of all routes, protected by the guard of o.Auth.
+func New(o Options) http.Handler {
+	s := server{o}
+	mux := http.NewServeMux()
+	for _, r := range Routes(o) {
+		mux.HandleFunc(r.Pattern, s.admit(r))
+	}
+	return o.Auth.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			o.Upgrade.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}), probes[:]...)
+}
+
+type server struct{ o Options }
+
+func (s server) live(w http.ResponseWriter, _ *http.Request) {
+	s.write(w, http.StatusOK, map[string]any{"ok": true, "status": "live"})
+}
+
+// noUI answers a browser when there is no Control UI.
+func (s server) noUI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, "This is the gateway of Chela. To serve the Control UI, set gateway.controlUi.root to its directory.\n") // the client may be gone
+}
+
+func (s server) stage() Stage {
+	if s.o.Stage == nil {
+		return Started
+	}
+	return s.o.Stage()
+}
+
+func (s server) startup(w http.ResponseWriter, _ *http.Request) {
+	stage, status := s.stage(), http.StatusOK
+	if stage != Started {
+		status = http.StatusServiceUnavailable
+	}
+	s.write(w, status, map[string]Stage{"status": stage})
+}
+
+// retry answers requests while the gateway is starting.
+func (s server) retry(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	access.Error(w, http.StatusServiceUnavailable, "unavailable", "gateway starting; retry shortly")
+}
+
+// readiness is the answer of /readyz.
+type readiness struct {
+	Ready   bool              `json:"ready"`
+	Failing []string          `json:"failing,omitzero"`
+	Parts   map[string]string `json:"parts,omitempty"` // "ok", or why it is unusable
+	Uptime  int64             `json:"uptimeMs,omitempty"`
+}
+
+func (s server) ready(w http.ResponseWriter, r *http.Request) {
+	var parts map[string]string
+	if stage := s.stage(); stage == Started {
+		parts = s.o.Ready(r.Context())
+	} else {
+		parts = map[string]string{"gateway": string(stage)}
+	}
+	out, status := readiness{Ready: true}, http.StatusOK
+	failing := []string{}
+	for name, state := range parts {
+		if state != "ok" {
+			failing = append(failing, name)
+			out.Ready, status = false, http.StatusServiceUnavailable
+		}
+	}
+	if s.mayInspect(r) {
+		out.Failing, out.Parts, out.Uptime = failing, parts, time.Since(s.o.Started).Milliseconds()
+	}
+	s.write(w, status, out)
+}
+
+func (s server) metrics(w http.ResponseWriter, r *http.Request) {
+	all, err := s.o.Metrics(r.Context())
+	if err != nil {
+		s.o.Log.Warn("collect metrics", "err", err)
+		access.Error(w, http.StatusServiceUnavailable, "unavailable", "metrics are unavailable")
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write(expose(all)) // the client may be gone
+}
+
+// mayInspect reports whether the client may see details of the gateway's state:
+// it is on this machine or authenticated.
+func (s server) mayInspect(r *http.Request) bool {
+	if access.FromContext(r.Context()).Local {
+		return true
+	}
+	_, ok := s.o.Auth.Bearer(r)
+	return ok
+}
+
+func (s server) write(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // cannot fail for types of this program
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n'))
+}

@@ -1,0 +1,85 @@
+package approvals
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// anyKind returns the methods for approvals of any kind.
+func (m methods) anyKind() []rpc.Method {
+	return []rpc.Method{
+		rpc.New(wire.MethodAnyApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.find),
+		rpc.New(wire.MethodAnyApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolveAny).StartsWork(),
+		rpc.New(wire.MethodApprovalHistory, wire.RoleOperator, chela.ScopeApprovals, m.history),
+		rpc.New(wire.MethodPluginApprovals, wire.RoleOperator, chela.ScopeApprovals, none),
+		rpc.New(wire.MethodSystemApprovals, wire.RoleOperator, chela.ScopeApprovals, none),
+	}
+}
+
+// none returns the empty list of a kind that this gateway does not have.
+func none(context.Context, rpc.Peer, wire.None) ([]wire.Approval, error) {
+	return []wire.Approval{}, nil
+}
+
+// find returns an approval, resolved or not.
+func (m methods) find(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire.ApprovalFound, error) {
+	q, err := m.request(ctx, in.ID)
+	if err != nil {
+		return wire.ApprovalFound{}, absent(in.ID, err)
+	}
+	return wire.ApprovalFound{Approval: wireview.ApprovalSnapshot(q)}, nil
+}
+
+// resolveAny resolves an approval. If it was already resolved, it returns the
+// outcome.
+func (m methods) resolveAny(ctx context.Context, _ rpc.Peer, in wire.AnyApprovalResolve) (wire.ApprovalResolution, error) {
+	if err := valid(wire.MethodAnyApprovalResolve, in.Decision); err != nil {
+		return wire.ApprovalResolution{}, err
+	}
+	if in.Kind != wire.ApprovalExec {
+		return wire.ApprovalResolution{}, absent(in.ID, chela.ErrNotFound)
+	}
+	q, err := m.o.Decide(ctx, in.ID, in.Decision)
+	if err == nil {
+		return wire.ApprovalResolution{Applied: true, Approval: wireview.ApprovalSnapshot(q)}, nil
+	}
+	if q.ID == "" || q.Decision == approval.Pending {
+		return wire.ApprovalResolution{}, absent(in.ID, err)
+	}
+	return wire.ApprovalResolution{Approval: wireview.ApprovalSnapshot(q)}, nil
+}
+
+// maxHistory is the maximum number of approvals in a page.
+const maxHistory = 100
+
+// history returns resolved approvals, latest first.
+func (m methods) history(ctx context.Context, _ rpc.Peer, in wire.ApprovalHistoryGet) (wire.ApprovalHistory, error) {
+	out := wire.ApprovalHistory{Items: []wire.ApprovalSnapshot{}}
+	switch {
+	case in.Limit < 0 || in.Limit > maxHistory:
+		return out, rpc.Invalid(wire.MethodApprovalHistory, "at /limit: must be 1 to %d", maxHistory)
+	case in.Kind != "" && in.Kind != wire.ApprovalExec:
+		return out, nil
+	}
+	limit := cmp.Or(in.Limit, maxHistory/2)
+	err := m.o.Store.View(ctx, func(r store.Reader) error {
+		list, err := r.Approvals().Decided(in.Cursor, limit+1)
+		out.Items, out.Next = out.Items[:0], ""
+		if len(list) > limit {
+			list = list[:limit]
+			out.Next = list[limit-1].ID
+		}
+		for _, q := range list {
+			out.Items = append(out.Items, wireview.ApprovalSnapshot(q))
+		}
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,129 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// defaultWait is the default timeout of agent.wait.
+const defaultWait = 30 * time.Second
+
+// agent accepts a message and answers a second time when its run has ended.
+func (m methods) agent(ctx context.Context, p rpc.Peer, in wire.AgentRun) (any, error) {
+	rec, err := m.admit(ctx, p, wire.MethodAgent, wire.ChatSend{
+		SessionKey: in.SessionKey, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
+		Thinking: in.Thinking, Attachments: in.Attachments,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if rec.Command {
+		return commandResult(rec), nil
+	}
+	if rec.New || rec.State == queue.Waiting || rec.State == queue.Taken {
+		p.Accept(wire.Accepted{
+			RunID: string(rec.Run), SessionKey: string(rec.Session), AgentID: string(rec.Session.Agent()),
+			Status: wire.StatusAccepted, AcceptedAt: wire.At(time.Now()),
+		})
+	}
+	wctx, cancel := ctx, context.CancelFunc(func() {})
+	if in.Timeout > 0 {
+		wctx, cancel = context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
+	}
+	defer cancel()
+	r, err := m.o.Conductor.Wait(wctx, rec.Run)
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return wire.AgentResult{RunID: string(rec.Run), Status: wire.StatusTimeout, Summary: "run still in progress"}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.result(ctx, rec.Run, r)
+}
+
+func commandResult(rec inbound.Receipt) wire.AgentResult {
+	return wire.AgentResult{
+		RunID: string(rec.Run), Status: wire.StatusOK, Summary: "completed",
+		Result: &wire.AgentOutput{Payloads: payloads(rec.Reply)},
+	}
+}
+
+// result returns the second answer for a message that run r answered.
+func (m methods) result(ctx context.Context, id chela.RunID, r run.Run) (any, error) {
+	status := wireview.Status(string(r.State))
+	if status != wire.StatusOK {
+		why := r.Error
+		if why == "" {
+			why = "the run was " + string(r.State)
+		}
+		return nil, &rpc.PayloadError{
+			Payload: wire.AgentResult{RunID: string(id), Status: status, Summary: why},
+			Err:     wire.Errorf(wire.Unavailable, "%s", why),
+		}
+	}
+	sum, err := store.Get(ctx, m.o.Store, func(rd store.Reader) (usage.Sum, error) { return rd.Usage().OfRun(r.ID) })
+	if err != nil {
+		return nil, err
+	}
+	u := wireview.Usage(sum.Tokens)
+	if sum.Unpriced == 0 && sum.Calls > 0 {
+		u.Cost = &wire.Cost{Total: wireview.Dollars(sum.NanoUSD)}
+	}
+	provider, model, _ := strings.Cut(r.Model, "/")
+	return wire.AgentResult{
+		RunID: string(id), Status: status, Summary: "completed",
+		Result: &wire.AgentOutput{
+			Payloads: payloads(r.Text),
+			Meta: wire.RunMeta{
+				DurationMs: r.Ended.Sub(r.Started).Milliseconds(), Stop: "stop",
+				Agent: wire.AgentMeta{SessionID: r.SessionID, Provider: provider, Model: model, Usage: &u},
+			},
+		},
+	}, nil
+}
+
+// payloads returns an answer as messages, none if it is empty.
+func payloads(text string) []wire.Payload {
+	if text == "" {
+		return []wire.Payload{}
+	}
+	return []wire.Payload{{Text: text}}
+}
+
+func (m methods) wait(ctx context.Context, p rpc.Peer, in wire.AgentWait) (wire.AgentWaited, error) {
+	p.Yield()
+	d := defaultWait
+	if in.TimeoutMs > 0 {
+		d = time.Duration(in.TimeoutMs) * time.Millisecond
+	}
+	wctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	r, err := m.o.Conductor.Wait(wctx, chela.RunID(in.RunID))
+	out := wire.AgentWaited{RunID: in.RunID, Status: wire.StatusTimeout, StartedAt: wire.At(r.Started)}
+	if errors.Is(err, chela.ErrNotFound) || err != nil && wctx.Err() != nil && ctx.Err() == nil {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Status, out.EndedAt, out.Error = wireview.Status(string(r.State)), wire.At(r.Ended), r.Error
+	switch r.State {
+	case run.OK:
+		out.Stop, out.Reply = "stop", wireview.Reply(r.Text, r.Silent)
+	case run.Aborted, run.Superseded:
+		out.Stop = "rpc"
+	}
+	return out, nil
+}

@@ -1,0 +1,203 @@
+// Package chat implements the methods of a conversation: sending, reading,
+// aborting, and the agent methods.
+package chat
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Conductor executes accepted messages.
+type Conductor interface {
+	// Abort aborts a run of a session; an empty id aborts the active run
+	// and clears the queue.
+	Abort(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error)
+	// Wait returns the run that answers a message when it is final. When
+	// ctx ends it returns the error of ctx and the unfinished run.
+	Wait(ctx context.Context, id chela.RunID) (run.Run, error)
+}
+
+// Options configures the methods. All fields are required.
+type Options struct {
+	Store     store.Store
+	Admit     func(context.Context, chela.Inbound) (inbound.Receipt, error)
+	Conductor Conductor
+	Publish   func(chela.Event)
+	Live      func(chela.SessionKey) []bus.Live // active runs
+	Rows      wireview.Rows
+	Metadata  func() wire.ChatMetadata // choices for chat.metadata
+	Default   chela.AgentID            // agent of the session "main"
+	Agent     func(chela.AgentID) bool // reports whether the agent exists
+}
+
+// Methods returns the methods.
+func Methods(o Options) []rpc.Method {
+	m := methods{o}
+	const op = wire.RoleOperator
+	return []rpc.Method{
+		rpc.New(wire.MethodChatSend, op, chela.ScopeWrite, m.send).StartsWork().
+			Ignoring("deliver", "timeoutMs", "mentions", "workContext", "originatingChannel", "originatingTo",
+				"originatingAccountId", "originatingThreadId", "replyToId", "fastMode", "fastAutoOnSeconds",
+				"expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
+		rpc.New(wire.MethodChatAbort, op, chela.ScopeWrite, m.abort).Ignoring("preserveSideRuns"),
+		rpc.New(wire.MethodChatHistory, op, chela.ScopeRead, m.history),
+		rpc.New(wire.MethodSessionsGet, op, chela.ScopeRead, m.get),
+		rpc.New(wire.MethodChatStartup, op, chela.ScopeRead, m.startup),
+		rpc.New(wire.MethodChatMetadata, op, chela.ScopeRead, m.metadata).Ignoring("authProfileId"),
+		rpc.New(wire.MethodChatMessageGet, op, chela.ScopeRead, m.message),
+		rpc.New(wire.MethodChatInject, op, chela.ScopeAdmin, m.inject),
+		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSend, "")).StartsWork().Ignoring("timeoutMs", "mentions"),
+		rpc.New(wire.MethodSessionsSteer, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSteer, string(queue.Steer))).StartsWork().
+			Ignoring("timeoutMs", "mentions"),
+		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey).Ignoring("clearQueued"),
+		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).StartsWork().Ignoring("deliver", "sessionId", "lane", "bestEffortDeliver"),
+		rpc.New(wire.MethodAgentWait, op, chela.ScopeWrite, m.wait),
+	}
+}
+
+type methods struct{ o Options }
+
+// key returns the session named in a request.
+func (m methods) key(method, key, agent string) (chela.SessionKey, error) {
+	k, err := rpc.SessionKey(method, key, agent, m.o.Default)
+	if err != nil {
+		return "", err
+	}
+	if !m.o.Agent(k.Agent()) {
+		return "", rpc.Invalid(method, "unknown agent id %q", k.Agent())
+	}
+	return k, nil
+}
+
+func (m methods) send(ctx context.Context, p rpc.Peer, in wire.ChatSend) (wire.ChatSent, error) {
+	rec, err := m.admit(ctx, p, wire.MethodChatSend, in)
+	if err != nil {
+		return wire.ChatSent{}, err
+	}
+	status, err := m.status(ctx, rec)
+	return wire.ChatSent{RunID: in.IdempotencyKey, Status: status}, err
+}
+
+// sendTo returns the function of a method that sends with the parameters of
+// sessions.send.
+func (m methods) sendTo(method, mode string) func(context.Context, rpc.Peer, wire.SessionsSend) (wire.ChatSent, error) {
+	return func(ctx context.Context, p rpc.Peer, in wire.SessionsSend) (wire.ChatSent, error) {
+		if in.IdempotencyKey == "" {
+			in.IdempotencyKey = rand.Text()
+		}
+		rec, err := m.admit(ctx, p, method, wire.ChatSend{
+			SessionKey: in.Key, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
+			Thinking: in.Thinking, QueueMode: mode, Attachments: in.Attachments,
+		})
+		if err != nil {
+			return wire.ChatSent{}, err
+		}
+		status, err := m.status(ctx, rec)
+		return wire.ChatSent{RunID: in.IdempotencyKey, Status: status}, err
+	}
+}
+
+// admit queues a message.
+func (m methods) admit(ctx context.Context, p rpc.Peer, method string, in wire.ChatSend) (inbound.Receipt, error) {
+	if in.IdempotencyKey == "" {
+		return inbound.Receipt{}, rpc.Invalid(method, "at /idempotencyKey: must NOT have fewer than 1 characters")
+	}
+	key, err := m.key(method, in.SessionKey, in.AgentID)
+	if err != nil {
+		return inbound.Receipt{}, err
+	}
+	run := chela.RunID(in.IdempotencyKey)
+	p.TrackRun(run) // before the run can start
+	rec, err := m.o.Admit(ctx, chela.Inbound{
+		ID: in.IdempotencyKey, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
+		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: wireview.Media(in.Attachments),
+		Mode: in.QueueMode, Think: in.Thinking, Seen: seen(in),
+	})
+	if errors.Is(err, session.ErrChanged) {
+		return rec, errTranscriptChanged
+	}
+	return rec, err
+}
+
+// errTranscriptChanged is the error for a message written for another state of
+// the transcript.
+var errTranscriptChanged = wire.Errorf(wire.InvalidRequest, "active branch changed; review and retry").
+	With(map[string]any{"reason": "active-leaf-changed"})
+
+// seen returns the state of the conversation when the message was written. It
+// is ignored for messages that steer the active run.
+func seen(in wire.ChatSend) chela.Seen {
+	s := chela.Seen{Transcript: in.SessionID}
+	if in.Leaf.Set && in.QueueMode != string(queue.Steer) {
+		s.Last, s.Earlier = &in.Leaf.Value, in.SessionID != ""
+	}
+	return s
+}
+
+// status returns the status of a message, which may have been accepted earlier.
+func (m methods) status(ctx context.Context, rec inbound.Receipt) (string, error) {
+	switch {
+	case rec.New:
+		return wire.StatusStarted, nil
+	case rec.State == queue.Waiting || rec.State == queue.Taken:
+		return wire.StatusInFlight, nil
+	}
+	status := wire.StatusOK
+	err := m.o.Store.View(ctx, func(r store.Reader) error {
+		ended, err := r.Runs().Get(rec.Run)
+		if errors.Is(err, chela.ErrNotFound) {
+			return nil // a command, or part of another run
+		}
+		if err == nil && (ended.State == run.Failed || ended.State == run.TimedOut) {
+			status = wire.StatusError
+		}
+		return err
+	})
+	return status, err
+}
+
+func (m methods) abort(ctx context.Context, _ rpc.Peer, in wire.ChatAbort) (wire.ChatAborted, error) {
+	key, err := m.key(wire.MethodChatAbort, in.SessionKey, in.AgentID)
+	if err != nil {
+		return wire.ChatAborted{}, err
+	}
+	ids, err := m.o.Conductor.Abort(ctx, key, chela.RunID(in.RunID))
+	out := wire.ChatAborted{OK: err == nil, Aborted: len(ids) > 0, RunIDs: []string{}}
+	for _, id := range ids {
+		out.RunIDs = append(out.RunIDs, string(id))
+	}
+	return out, err
+}
+
+// abortKey aborts the runs of a session named by its key or by one of its runs.
+func (m methods) abortKey(ctx context.Context, p rpc.Peer, in wire.SessionsAbort) (wire.ChatAborted, error) {
+	if in.Key == "" && in.RunID == "" {
+		return wire.ChatAborted{}, rpc.Invalid(wire.MethodSessionsAbort, "key or runId must be set")
+	}
+	if in.Key == "" {
+		err := m.o.Store.View(ctx, func(r store.Reader) error {
+			it, err := r.Queue().Get(in.RunID)
+			in.Key = string(it.Session)
+			return err
+		})
+		if errors.Is(err, chela.ErrNotFound) {
+			return wire.ChatAborted{OK: true, RunIDs: []string{}}, nil
+		}
+		if err != nil {
+			return wire.ChatAborted{}, err
+		}
+	}
+	return m.abort(ctx, p, wire.ChatAbort{SessionKey: in.Key, RunID: in.RunID, AgentID: in.AgentID})
+}

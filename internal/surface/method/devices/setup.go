@@ -1,0 +1,138 @@
+package devices
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pairing"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/wire"
+)
+
+// limitedScopes is the default scopes of an invited device.
+var limitedScopes = [...]chela.Scope{chela.ScopeRead, chela.ScopeWrite, chela.ScopeApprovals}
+
+// profile returns the grants of an access profile.
+func profile(access string) (roles []string, scopes []chela.Scope) {
+	switch access {
+	case wire.AccessNode:
+		return []string{wire.RoleNode}, nil
+	case wire.AccessFull:
+		return []string{wire.RoleNode, wire.RoleOperator}, append(slices.Clone(limitedScopes[:]), chela.ScopeAdmin)
+	}
+	return []string{wire.RoleNode, wire.RoleOperator}, limitedScopes[:]
+}
+
+// access returns the name of the access that an invitation grants.
+func access(i pairing.Invite) string {
+	switch {
+	case !slices.Contains(i.Roles, wire.RoleOperator):
+		return wire.AccessNode
+	case slices.Contains(i.Scopes, chela.ScopeAdmin):
+		return wire.AccessFull
+	}
+	return wire.AccessLimited
+}
+
+// setup creates an invitation and returns its setup code. Full access is
+// granted only over a connection that nobody can read.
+func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wire.DeviceSetupCode, error) {
+	const method = wire.MethodDeviceSetupCode
+	if !slices.Contains([]string{"", wire.AccessLimited, wire.AccessNode}, in.Profile) {
+		return wire.DeviceSetupCode{}, rpc.Invalid(method, "at /bootstrapProfile: must be equal to one of the allowed values")
+	}
+	mode, own := m.o.Endpoint()
+	if mode == "" {
+		return wire.DeviceSetupCode{}, wire.Errorf(wire.Unavailable, "the gateway is not listening on a port")
+	}
+	if mode != "token" && mode != "password" {
+		return wire.DeviceSetupCode{}, wire.Errorf(wire.InvalidRequest, "a setup code needs gateway.auth.mode token or password, not %q", mode)
+	}
+	out := wire.DeviceSetupCode{Auth: mode, Access: cmp.Or(in.Profile, wire.AccessFull), Source: "request.publicUrl"}
+	text := in.URL
+	if text == "" {
+		if text, out.Source = own, "gateway.bind"; text == "" {
+			return out, wire.Errorf(wire.InvalidRequest, "the gateway listens on this machine only: set gateway.bind, or pass the URL at which other machines reach it")
+		}
+	}
+	u, err := gatewayURL(text)
+	if err != nil {
+		return out, rpc.Invalid(method, "at /publicUrl: %v", err)
+	}
+	out.URL = u.String()
+	if out.Access == wire.AccessFull && !confidential(u) {
+		out.Access, out.Downgraded = wire.AccessLimited, true
+	}
+	roles, scopes := profile(out.Access)
+	var i pairing.Invite
+	var token string
+	err = m.update(ctx, func(tx store.Tx, who chela.Principal, now time.Time) (err error) {
+		i, token, err = pairing.NewInvite(tx.Devices(), who, roles, scopes, now)
+		return err
+	})
+	if err != nil {
+		return wire.DeviceSetupCode{}, err
+	}
+	out.ID, out.Expires = i.ID, wire.At(i.Expires())
+	b, err := json.Marshal(wire.SetupPayload{URL: out.URL, Token: token, Expires: out.Expires})
+	out.Code = base64.RawURLEncoding.EncodeToString(b)
+	return out, err
+}
+
+// gatewayURL parses the address of a gateway.
+func gatewayURL(s string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(s))
+	if err != nil {
+		return nil, errors.New("must be an address such as wss://gateway.example")
+	}
+	u.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
+	if u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("must be an address such as wss://gateway.example")
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	return u, nil
+}
+
+// confidential reports whether nobody can read what is sent to u.
+func confidential(u *url.URL) bool {
+	a, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "wss" || u.Hostname() == "localhost" || err == nil && a.IsLoopback()
+}
+
+func (m methods) setupState(ctx context.Context, _ rpc.Peer, in wire.DeviceSetupID) (wire.DeviceSetupState, error) {
+	var out wire.DeviceSetupState
+	err := m.o.Store.View(ctx, func(r store.Reader) error {
+		i, err := pairing.FindInvite(r.Devices(), in.ID, time.Now())
+		out.Done = nil
+		if errors.Is(err, chela.ErrNotFound) || err == nil && i.Used.IsZero() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		out.Done = &wire.DeviceSetupDone{ID: i.ID, Device: i.Device, Access: access(i), Time: wire.At(i.Used)}
+		d, err := r.Devices().Device(i.Device)
+		out.Done.Name = cmp.Or(d.Label, d.DisplayName)
+		return err
+	})
+	return out, err
+}
+
+func (m methods) rename(ctx context.Context, _ rpc.Peer, in wire.DeviceRename) (wire.DeviceRename, error) {
+	var d pairing.Device
+	err := m.update(ctx, func(tx store.Tx, who chela.Principal, _ time.Time) (err error) {
+		d, err = pairing.Rename(tx.Devices(), who, in.ID, in.Label)
+		return err
+	})
+	return wire.DeviceRename{ID: in.ID, Label: d.Label}, err
+}

@@ -1,0 +1,315 @@
+// Package methodtest provides an engine with all gateway methods, a real store
+// and a scripted model for tests of methods.
+package methodtest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/pairing"
+	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/prompt"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/dispatch"
+	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/kit/lane"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
+	"github.com/chela-ai/chela/internal/surface/gateway"
+	"github.com/chela-ai/chela/internal/surface/method/agents"
+	"github.com/chela-ai/chela/internal/surface/method/approvals"
+	"github.com/chela-ai/chela/internal/surface/method/channels"
+	"github.com/chela-ai/chela/internal/surface/method/chat"
+	"github.com/chela-ai/chela/internal/surface/method/commands"
+	"github.com/chela-ai/chela/internal/surface/method/devices"
+	"github.com/chela-ai/chela/internal/surface/method/files"
+	"github.com/chela-ai/chela/internal/surface/method/models"
+	"github.com/chela-ai/chela/internal/surface/method/nodes"
+	"github.com/chela-ai/chela/internal/surface/method/sessions"
+	"github.com/chela-ai/chela/internal/surface/method/system"
+	toolmethods "github.com/chela-ai/chela/internal/surface/method/tools"
+	"github.com/chela-ai/chela/internal/surface/method/usage"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// model is the scripted model.
+var model = llm.Model{
+	Provider: "mock", ID: "m1", Name: "Mock", Context: 100_000, Levels: []llm.Level{llm.Low, llm.High},
+	Price: &llm.Price{Input: 1, Output: 2},
+}
+
+// Fixture is an engine and a client of it.
+type Fixture struct {
+	*client.Client
+	Store  store.Store
+	Bus    *bus.Bus
+	Server *gateway.Server
+	Pipe   *gateway.Pipe
+	// Workspace is the agent's workspace.
+	Workspace string
+	// Channels is the result of channels.status.
+	Channels map[string]wire.ChannelState
+	// ToolRules is the tool policy of the configuration.
+	ToolRules policy.Config
+
+	// ModelKeys are the keys by provider.
+	ModelKeys map[string][]models.Key
+
+	// URL is the address at which other machines reach the gateway; "":
+	// none.
+	URL string
+
+	t testing.TB
+}
+
+// New starts an engine on a new store and connects a client.
+func New(t testing.TB, p llm.Provider, tools ...tool.Tool) *Fixture {
+	t.Helper()
+	return Open(t, filepath.Join(t.TempDir(), "chela.db"), p, tools...)
+}
+
+// Open is like New with the store in a file.
+func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *Fixture {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Fixture{t: t, Store: db, Bus: bus.New(log), Pipe: gateway.NewPipe(), Workspace: t.TempDir()}
+	lanes := new(lane.Lanes)
+	lanes.Set("main", 8)
+	profile := runner.Profile{
+		Provider: p, Model: model, Tools: tool.NewSet(tools...), Dir: h.Workspace,
+		System: func(runner.Facts) []llm.Block { return []llm.Block{{Text: "You are a test."}} },
+	}
+	conductor := dispatch.New(dispatch.Options{Lanes: lanes, Drain: 50 * time.Millisecond, Runner: runner.Options{
+		Log: log, Store: db, Bus: h.Bus, Owner: "boot", Cache: session.NewCache(1 << 20),
+		Executor: invoke.New(invoke.Options{Log: log}), Profiles: runner.Static{Profile: profile},
+	}})
+	gate := inbound.New(inbound.Options{Log: log, Store: db, Bus: h.Bus, Live: conductor.Live})
+	h.serve(log, parts{path, conductor, gate, profile.Tools})
+
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- conductor.Run(ctx) }()
+	t.Cleanup(func() {
+		h.Close()
+		stop, end := context.WithTimeout(context.Background(), 5*time.Second)
+		defer end()
+		err := h.Server.Shutdown(stop, wire.Shutdown{Reason: "gateway stopping"})
+		cancel()
+		if err := errors.Join(err, <-done, db.Close()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	h.Client = h.Dial(client.Options{Caps: []string{wire.CapToolEvents}})
+	return h
+}
+
+// parts are the dependencies of the methods.
+type parts struct {
+	path      string // of the store
+	conductor *dispatch.Dispatcher
+	gate      *inbound.Gate
+	tools     tool.Set
+}
+
+const main = chela.DefaultAgent
+
+func known(id chela.AgentID) bool { return id == main }
+
+// serve starts the gateway.
+func (h *Fixture) serve(log *slog.Logger, p parts) {
+	rows := wireview.Rows{Model: func(m session.Meta) wire.SessionModel {
+		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context)}
+	}}
+	state := system.Options{
+		Store: h.Store, Path: p.path, Version: "1.2.3", Started: time.Now(), Default: main, Rows: rows, Notify: p.conductor.Notify,
+		Agents: func() []chela.AgentID { return []chela.AgentID{main} },
+		Roster: func() []wire.Presence { return h.Server.Roster() },
+		Folder: func() string { return "" },
+	}
+	h.Server = gateway.New(gateway.Options{
+		Log: log, Version: "1.2.3", Methods: h.methods(p, rows, state), Bus: h.Bus, Health: state.Health,
+		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
+			return sessions.Options{Store: h.Store, Rows: rows}.Describe(ctx, key, true)
+		},
+	})
+	go func() { _ = h.Server.Serve(h.Pipe, h.Server.Upgrade(gateway.Trust(chela.Owner("process")))) }()
+}
+
+// methods returns all methods of the gateway.
+func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc.Set {
+	pictures, err := media.Open(filepath.Join(h.t.TempDir(), media.Dir), 1024)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { pictures.Close() })
+	rules := &allowlist.Source{File: allowlist.NewFile(filepath.Join(h.t.TempDir(), allowlist.FileName)), Base: allowlist.Default()}
+	return rpc.NewSet(
+		chat.Methods(chat.Options{
+			Store: h.Store, Admit: p.gate.Admit, Conductor: p.conductor, Publish: h.Bus.Publish, Live: h.Bus.Live, Rows: rows, Default: main,
+			Agent: known, Metadata: func() wire.ChatMetadata {
+				return wire.ChatMetadata{Models: []wire.Model{wireview.Model(model, "", true)}, Commands: []wire.Command{}}
+			},
+		}),
+		sessions.Methods(sessions.Options{
+			Store: h.Store, Path: p.path, Conductor: p.conductor, Publish: h.Bus.Publish, Admit: p.gate.Admit, Rows: rows, Default: main,
+			Agent: known, Export: session.Export, StorePart: pictures.StorePart, Model: func(s string) (string, error) {
+				ref, err := llm.ParseRef(s)
+				return ref.String(), err
+			},
+		}),
+		files.Methods(files.Options{Store: h.Store, Default: main, Agent: known, Workspace: func(chela.AgentID) string { return h.Workspace }}),
+		agents.Methods(agents.Options{Default: main, Scope: "per-sender", Agents: func() []agents.Agent {
+			return []agents.Agent{{ID: main, Name: "Chela", Files: prompt.Open(h.Workspace), Model: model}}
+		}}),
+		commands.Methods(commands.Options{Default: main, Agent: known}),
+		toolmethods.Methods(toolmethods.Options{
+			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return p.tools },
+			Store: h.Store, Invoke: h.direct(p.tools).Do,
+			Rules: func(_ context.Context, _ chela.Principal, _ chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
+				return policy.New(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
+			},
+		}),
+		approvals.Methods(approvals.Options{
+			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: p.conductor.Decide,
+			Rules: func() *allowlist.Source { return rules },
+		}),
+		models.Methods(h.models()),
+		devices.Methods(devices.Options{
+			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) }, Stop: p.conductor.Revoke,
+			Endpoint:  func() (string, string) { return "token", h.URL },
+			Connected: func(device string) bool { return h.Server.Connected(pairing.Credential(device), "") },
+		}),
+		nodes.Methods(nodes.Options{
+			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) },
+			Connected: func(device, role string) bool { return h.Server.Connected(pairing.Credential(device), role) },
+		}),
+		channels.Methods(channels.Options{States: func() map[string]wire.ChannelState { return h.Channels }}),
+		system.Methods(state),
+		usage.Methods(usage.Options{Store: h.Store, Default: main, Agent: known}),
+	)
+}
+
+// models returns options with one usable and one known provider.
+func (h *Fixture) models() models.Options {
+	return models.Options{
+		Keys:    h.keys,
+		Forget:  h.forget,
+		Status:  func() wire.ModelsStatus { return wire.ModelsStatus{Default: model.Ref(), Reason: "set by the test"} },
+		Default: main, Agent: known, Main: func() llm.Ref { return llm.Ref{Provider: model.Provider, Model: model.ID} },
+		Think: func() llm.Level { return "" },
+		Catalog: func() llm.Catalog {
+			other := llm.Model{Provider: "far", ID: "m2"}
+			return llm.Catalog{Models: []llm.Model{other, model}, Aliases: map[string]string{"mm": model.Ref()}}
+		},
+		Providers: func() []models.Provider {
+			return []models.Provider{{ID: "mock", Ready: true, Key: true, From: "env", Env: "MOCK_KEY"}, {ID: "far", Known: true}}
+		},
+	}
+}
+
+func (h *Fixture) keys(provider string) []models.Key { return slices.Clone(h.ModelKeys[provider]) }
+
+// forget returns the saved keys of a provider as removed.
+func (h *Fixture) forget(_ context.Context, provider string, ids []string) ([]string, error) {
+	gone := []string{}
+	for _, k := range h.ModelKeys[provider] {
+		if k.Saved && (len(ids) == 0 || slices.Contains(ids, k.ID)) {
+			gone = append(gone, k.ID)
+		}
+	}
+	if len(gone) < len(ids) {
+		return nil, chela.Errorf(chela.CodeInvalid, "no saved key %q", ids)
+	}
+	return gone, nil
+}
+
+// direct returns the executor of tool calls made by clients.
+func (h *Fixture) direct(tools tool.Set) *invoke.Direct {
+	return invoke.NewDirect(invoke.DirectOptions{
+		Executor: invoke.New(invoke.Options{}), Store: h.Store, Default: chela.DefaultAgent,
+		Agent: func(id chela.AgentID) bool { return id == chela.DefaultAgent },
+		Scope: func(_ context.Context, _ chela.Principal, key chela.SessionKey) (invoke.Scope, error) {
+			return invoke.Scope{Agent: key.Agent(), Dir: h.Workspace, Tools: tools}, nil
+		},
+	})
+}
+
+func (h *Fixture) announce(event string, payload any) {
+	h.Server.Broadcast(chela.ScopePairing, event, payload)
+}
+
+// Dial connects another client.
+func (h *Fixture) Dial(o client.Options) *client.Client {
+	h.t.Helper()
+	o.Dial, o.Once = h.Pipe.Dial, true
+	c, err := client.Dial(context.Background(), o)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// Do calls a method that must succeed.
+func Do[R any](t testing.TB, h *Fixture, method string, params any) R {
+	t.Helper()
+	var r R
+	if err := h.Call(t.Context(), method, params, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// End reads events until the run has ended and returns its last chat event.
+func (h *Fixture) End(run string) wire.Chat {
+	h.t.Helper()
+	for e := range h.Events() {
+		if e.Name != wire.EventChat {
+			continue
+		}
+		var c wire.Chat
+		if err := e.Decode(&c); err != nil {
+			h.t.Fatal(err)
+		}
+		if c.RunID == run && c.State != wire.StateDelta {
+			return c
+		}
+	}
+	h.t.Fatalf("the connection ended before run %s: %v", run, h.Err())
+	return wire.Chat{}
+}
+
+// Put runs f in a transaction.
+func (h *Fixture) Put(f func(store.Tx) error) {
+	h.t.Helper()
+	if err := h.Store.Update(context.Background(), store.Synced, f); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+type logWriter struct{ t testing.TB }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s", strings.TrimSpace(string(p)))
+	return len(p), nil
+}

@@ -1,0 +1,455 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// maxLabel limits a label, in bytes.
+const maxLabel = 200
+
+// stopTimeout limits the wait for the run that a reset or deletion aborts.
+const stopTimeout = 10 * time.Second
+
+func (m methods) create(ctx context.Context, p rpc.Peer, in wire.SessionsCreate) (wire.SessionCreated, error) {
+	name := in.Key
+	if name == "" {
+		name = "chat-" + strings.ToLower(rand.Text()[:12])
+	}
+	key, err := m.key(wire.MethodSessionsCreate, name, in.AgentID)
+	if err != nil {
+		return wire.SessionCreated{}, err
+	}
+	if !m.o.Agent(key.Agent()) {
+		return wire.SessionCreated{}, rpc.Invalid(wire.MethodSessionsCreate, "unknown agent id %q", key.Agent())
+	}
+	changes := wire.SessionsPatch{Key: string(key)}
+	changes.Label, changes.Category = some(cmp.Or(in.Label, in.DisplayName)), some(in.Category)
+	changes.Model, changes.Thinking = some(in.Model), some(in.Thinking)
+	from := origin{make: true, parent: in.Parent, fork: in.Fork}
+	if in.Fork && in.Parent == "" {
+		return wire.SessionCreated{}, rpc.Invalid(wire.MethodSessionsCreate, "fork requires parentSessionKey")
+	}
+	meta, born, err := m.change(ctx, wire.MethodSessionsCreate, key, changes, from)
+	if err != nil {
+		return wire.SessionCreated{}, err
+	}
+	phase := chela.PhasePatched
+	if born {
+		phase = chela.PhaseCreated
+	}
+	m.notify(key, phase)
+	out := wire.SessionCreated{
+		OK: true, Key: string(key), SessionID: meta.ID, Entry: wireview.Entry(meta), Resolved: m.o.Rows.Model(meta),
+	}
+	if in.Message = cmp.Or(in.Message, in.Task); in.Message == "" && len(in.Attachments) == 0 {
+		return out, nil
+	}
+	id := cmp.Or(in.SendKey, rand.Text())
+	p.TrackRun(chela.RunID(id))
+	rec, err := m.o.Admit(ctx, chela.Inbound{
+		ID: id, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
+		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: wireview.Media(in.Attachments),
+	})
+	if err != nil {
+		out.RunError = rpc.Error(err) // the session was created anyway
+		return out, nil
+	}
+	out.RunStarted, out.RunID = rec.New, string(rec.Run)
+	return out, nil
+}
+
+// some returns a property that is set if s is not empty.
+func some(s string) wire.Optional[string] { return wire.Optional[string]{Set: s != "", Value: s} }
+
+func (m methods) patch(ctx context.Context, _ rpc.Peer, in wire.SessionsPatch) (wire.SessionPatched, error) {
+	return m.patchOne(ctx, wire.MethodSessionsPatch, in)
+}
+
+func (m methods) patchOne(ctx context.Context, method string, in wire.SessionsPatch) (wire.SessionPatched, error) {
+	key, err := m.key(method, in.Key, in.AgentID)
+	if err != nil {
+		return wire.SessionPatched{}, err
+	}
+	meta, _, err := m.change(ctx, method, key, in, origin{})
+	if err != nil {
+		return wire.SessionPatched{}, err
+	}
+	m.notify(key, chela.PhasePatched)
+	return wire.SessionPatched{
+		OK: true, Path: m.o.Path, Key: string(key), Entry: wireview.Entry(meta), Resolved: m.o.Rows.Model(meta),
+	}, nil
+}
+
+// maxMany is the maximum number of sessions in sessions.patchMany.
+const maxMany = 100
+
+// patchMany applies the same change to several sessions. A failure does not
+// affect the others.
+func (m methods) patchMany(ctx context.Context, _ rpc.Peer, in wire.SessionsPatchMany) (wire.SessionsPatchedMany, error) {
+	const method = wire.MethodSessionsPatchMany
+	if n := len(in.Targets); n == 0 || n > maxMany {
+		return wire.SessionsPatchedMany{}, rpc.Invalid(method, "at /targets: must have 1 to %d items", maxMany)
+	}
+	type patch struct { // the mutable properties of SessionsPatch
+		Label    wire.Optional[string] `json:"label,omitzero"`
+		Category wire.Optional[string] `json:"category,omitzero"`
+		Archived wire.Optional[bool]   `json:"archived,omitzero"`
+		Pinned   wire.Optional[bool]   `json:"pinned,omitzero"`
+		Unread   wire.Optional[bool]   `json:"unread,omitzero"`
+		Model    wire.Optional[string] `json:"model,omitzero"`
+		Thinking wire.Optional[string] `json:"thinkingLevel,omitzero"`
+	}
+	p, err := rpc.Params[patch](method, in.Patch, "patch")
+	if err != nil {
+		return wire.SessionsPatchedMany{}, err
+	}
+	out := wire.SessionsPatchedMany{Outcomes: []wire.SessionOutcome{}}
+	for _, t := range in.Targets {
+		_, err := m.patchOne(ctx, method, wire.SessionsPatch{
+			Key: t.Key, AgentID: t.AgentID, SessionID: t.SessionID, Label: p.Label, Category: p.Category,
+			Archived: p.Archived, Pinned: p.Pinned, Unread: p.Unread, Model: p.Model, Thinking: p.Thinking,
+		})
+		o := wire.SessionOutcome{OK: err == nil, Key: t.Key}
+		if err != nil {
+			o.Error = rpc.Error(err)
+		}
+		out.Outcomes = append(out.Outcomes, o)
+	}
+	return out, nil
+}
+
+// origin says how to create a session that does not exist. The zero origin does
+// not create it.
+type origin struct {
+	make   bool
+	parent string // its settings are copied; "": none
+	fork   bool   // copy the parent's transcript, too
+}
+
+// change stores changes of a session.
+func (m methods) change(ctx context.Context, method string, key chela.SessionKey, in wire.SessionsPatch, from origin) (meta session.Meta, born bool, err error) {
+	if in, err = m.check(ctx, method, in); err != nil {
+		return meta, false, err
+	}
+	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		now := time.Now()
+		var err error
+		born = false
+		meta, err = tx.Sessions().Get(key)
+		switch {
+		case errors.Is(err, chela.ErrNotFound):
+			if !from.make {
+				return missing(key)
+			}
+			born = true
+			meta, err = m.newSession(tx.Sessions(), key, from, now)
+		case err == nil && from.fork:
+			return rpc.Invalid(method, "session %s already exists and cannot be created as a fork", key)
+		}
+		if err != nil {
+			return err
+		}
+		if err := sameTranscript(meta, in.SessionID); err != nil {
+			return err
+		}
+		if apply(&meta, in, now) {
+			meta.Updated = now
+		}
+		return tx.Sessions().Put(meta)
+	})
+	return meta, born, err
+}
+
+// newSession returns a new session, which is not stored yet.
+func (m methods) newSession(t session.Table, key chela.SessionKey, from origin, now time.Time) (session.Meta, error) {
+	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now}
+	if from.parent == "" {
+		return meta, nil
+	}
+	parent, err := m.key(wire.MethodSessionsCreate, from.parent, string(key.Agent()))
+	if err != nil {
+		return meta, err
+	}
+	old, err := t.Get(parent)
+	if errors.Is(err, chela.ErrNotFound) && !from.fork {
+		return meta, nil
+	}
+	if err != nil {
+		return meta, err
+	}
+	meta.Model, meta.Think, meta.Verbose, meta.Usage, meta.Queue = old.Model, old.Think, old.Verbose, old.Usage, old.Queue
+	if !from.fork {
+		return meta, nil
+	}
+	meta.Title, meta.Context, meta.Active = old.Title, old.Context, old.Active
+	return meta, copyEntries(t, old.ID, meta.ID)
+}
+
+// copyEntries copies the entries of a transcript. An unfinished run stays
+// unfinished in the copy; the messages sent to a model are valid nevertheless.
+func copyEntries(t session.Table, from, to string) error {
+	entries, err := t.Entries(from, 0, 0)
+	if err != nil {
+		return err
+	}
+	all := make([]*session.Entry, len(entries))
+	for i := range entries {
+		all[i] = &entries[i]
+	}
+	return t.Append(to, all...)
+}
+
+// sameTranscript returns an error if the session has another transcript than
+// want.
+func sameTranscript(meta session.Meta, want string) error {
+	if want == "" || want == meta.ID {
+		return nil
+	}
+	return wire.Errorf(wire.InvalidRequest, "session %s changed: it has another transcript; reload it and retry", meta.Key).
+		With(map[string]any{"reason": "session-changed"})
+}
+
+// check rejects invalid values, and settings the caller may not change: the
+// write scope is enough for how a session is shown and for its model; other
+// settings need the admin scope.
+func (m methods) check(ctx context.Context, method string, in wire.SessionsPatch) (wire.SessionsPatch, error) {
+	if in.Verbose.Set || in.UsageLine.Set || in.QueueMode.Set {
+		if err := rpc.Need(ctx, chela.ScopeAdmin); err != nil {
+			return in, err
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value any
+	}{{"agentRuntime", in.Runtime}, {"fastMode", in.Fast}, {"permissionMode", in.Permission}} {
+		if f.value != nil && f.value != false {
+			return in, rpc.Invalid(method, "at /%s: not supported per session by this gateway", f.name)
+		}
+	}
+	for _, f := range []struct{ name, value string }{
+		{"label", in.Label.Value}, {"category", in.Category.Value}, {"icon", in.Icon.Value}, {"color", in.Color.Value},
+	} {
+		if len(f.value) > maxLabel {
+			return in, rpc.Invalid(method, "at /%s: must NOT have more than %d characters", f.name, maxLabel)
+		}
+	}
+	if in.Model.Value != "" {
+		ref, err := m.o.Model(in.Model.Value)
+		if err != nil {
+			return in, rpc.Invalid(method, "%v", err)
+		}
+		in.Model.Value = ref
+	}
+	levels, modes := names(llm.Levels[:]), names(queue.Modes[:])
+	for _, f := range []struct {
+		name, value string
+		of          []string
+	}{
+		{"thinkingLevel", in.Thinking.Value, levels},
+		{"verboseLevel", in.Verbose.Value, []string{"off", "on", "full"}},
+		{"responseUsage", in.UsageLine.Value, []string{"off", "tokens", "full"}},
+		{"queueMode", in.QueueMode.Value, modes},
+	} {
+		if f.value != "" && !slices.Contains(f.of, f.value) {
+			return in, rpc.Invalid(method, "at /%s: must be one of %s", f.name, strings.Join(f.of, ", "))
+		}
+	}
+	return in, nil
+}
+
+func names[S ~string](values []S) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// apply changes a session and reports whether anything except marks has
+// changed.
+func apply(meta *session.Meta, in wire.SessionsPatch, now time.Time) bool {
+	changed := false
+	for _, f := range []struct {
+		to   *string
+		from wire.Optional[string]
+	}{
+		{&meta.Label, in.Label}, {&meta.Category, in.Category}, {&meta.Icon, in.Icon}, {&meta.Color, in.Color},
+		{&meta.Model, in.Model}, {&meta.Think, in.Thinking},
+		{&meta.Verbose, in.Verbose}, {&meta.Usage, in.UsageLine}, {&meta.Queue.Mode, in.QueueMode},
+	} {
+		if f.from.Set {
+			*f.to, changed = f.from.Value, true
+		}
+	}
+	mark := func(to *time.Time, from wire.Optional[bool]) {
+		switch {
+		case !from.Set:
+		case !from.Value:
+			*to = time.Time{}
+		case to.IsZero():
+			*to = now
+		}
+	}
+	mark(&meta.Pinned, in.Pinned)
+	mark(&meta.Archived, in.Archived)
+	mark(&meta.Unread, in.Unread)
+	if in.Unread.Set && !in.Unread.Value {
+		meta.Read = now
+	}
+	return changed
+}
+
+func (m methods) reset(ctx context.Context, _ rpc.Peer, in wire.SessionsReset) (wire.SessionReset, error) {
+	key, err := m.key(wire.MethodSessionsReset, in.Key, in.AgentID)
+	if err != nil {
+		return wire.SessionReset{}, err
+	}
+	there, err := m.expect(ctx, key, func(meta session.Meta) error { return sameTranscript(meta, in.SessionID) })
+	if err == nil && !there {
+		err = missing(key)
+	}
+	if err != nil {
+		return wire.SessionReset{}, err
+	}
+	if err := m.abort(ctx, key); err != nil {
+		return wire.SessionReset{}, err
+	}
+	reason := "reset"
+	if in.Reason == "new" {
+		reason = in.Reason
+	}
+	var out session.Meta
+	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		meta, err := find(tx.Sessions(), key)
+		if err == nil {
+			err = sameTranscript(meta, in.SessionID)
+		}
+		if err != nil {
+			return err
+		}
+		out, err = session.Reset(tx.Sessions(), key, reason, time.Now())
+		return err
+	})
+	if err != nil {
+		return wire.SessionReset{}, err
+	}
+	m.notify(key, chela.PhaseReset)
+	return wire.SessionReset{OK: true, Key: string(key), Entry: wireview.Entry(out), Resolved: m.o.Rows.Model(out)}, nil
+}
+
+// delete deletes a session. The write scope is enough for an archived one.
+func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete) (wire.SessionDeleted, error) {
+	key, err := m.key(wire.MethodSessionsDelete, in.Key, in.AgentID)
+	if err != nil {
+		return wire.SessionDeleted{}, err
+	}
+	if !in.Archived {
+		if err := rpc.Need(ctx, chela.ScopeAdmin); err != nil {
+			return wire.SessionDeleted{}, err
+		}
+	}
+	if key == chela.MainSession(m.o.Default) {
+		return wire.SessionDeleted{}, rpc.Invalid(wire.MethodSessionsDelete, "cannot delete the main session (%s); reset it instead", key)
+	}
+	may := func(meta session.Meta) error {
+		if in.Archived && meta.Archived.IsZero() {
+			return wire.Errorf(wire.InvalidRequest, "session %s is not archived", key)
+		}
+		return sameTranscript(meta, in.SessionID)
+	}
+	out := wire.SessionDeleted{OK: true, Key: string(key), Archived: []string{}}
+	there, err := m.expect(ctx, key, may)
+	if err != nil {
+		return wire.SessionDeleted{}, err
+	}
+	if !there {
+		return out, nil
+	}
+	if err := m.abort(ctx, key); err != nil {
+		return wire.SessionDeleted{}, err
+	}
+	var asked []approval.Request // pending approvals of the session
+	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		out.Deleted, asked = false, nil
+		meta, err := session.Lookup(tx.Sessions(), key)
+		if err != nil || meta.ID == "" {
+			return err
+		}
+		if err := may(meta); err != nil {
+			return err
+		}
+		out.Deleted = true
+		if asked, err = tx.Approvals().Pending(key); err != nil {
+			return err
+		}
+		if err := m.o.Conductor.EndSession(tx, key); err != nil {
+			return err
+		}
+		return tx.Sessions().Delete(key)
+	})
+	if err == nil && out.Deleted {
+		m.notify(key, chela.PhaseDeleted)
+		m.withdrawn(asked)
+	}
+	return out, err
+}
+
+// withdrawn publishes that approvals are no longer pending.
+func (m methods) withdrawn(asked []approval.Request) {
+	for _, q := range asked {
+		q.Decision, q.Decided, q.By = approval.Withdrawn, time.Now(), "stop"
+		m.o.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
+	}
+}
+
+// expect checks a session before its run is aborted, and reports whether it
+// exists.
+func (m methods) expect(ctx context.Context, key chela.SessionKey, ok func(session.Meta) error) (there bool, err error) {
+	err = m.o.Store.View(ctx, func(r store.Reader) error {
+		meta, err := session.Lookup(r.Sessions(), key)
+		if there = meta.ID != ""; err != nil || !there {
+			return err
+		}
+		return ok(meta)
+	})
+	return there, err
+}
+
+// abort aborts the active run of a session and waits for its end.
+func (m methods) abort(ctx context.Context, key chela.SessionKey) error {
+	ids, err := m.o.Conductor.Abort(ctx, key, "")
+	if err != nil {
+		return fmt.Errorf("abort the run of %s: %w", key, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	for _, id := range ids {
+		if _, err := m.o.Conductor.Wait(ctx, id); err != nil && !errors.Is(err, chela.ErrNotFound) {
+			return fmt.Errorf("abort the run of %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func (m methods) notify(key chela.SessionKey, phase chela.Phase) {
+	m.o.Publish(chela.Event{Session: key, Stream: chela.StreamSession, Phase: phase})
+}

@@ -1,0 +1,83 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// importTranscript creates a session from a transcript written elsewhere.
+func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.SessionsImport) (wire.SessionImported, error) {
+	const method = wire.MethodSessionsImport
+	key, err := m.key(method, cmp.Or(in.Key, "import-"+strings.ToLower(rand.Text()[:12])), in.AgentID)
+	if err != nil {
+		return wire.SessionImported{}, err
+	}
+	if !m.o.Agent(key.Agent()) {
+		return wire.SessionImported{}, wireview.UnknownAgent(key.Agent())
+	}
+	got, err := session.Import(strings.NewReader(in.JSONL))
+	if err != nil {
+		return wire.SessionImported{}, rpc.Invalid(method, "at /jsonl: %v", err)
+	}
+	now := time.Now()
+	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now, Label: label(got.Name)}
+	entries := m.prepareImport(got.Entries, now)
+	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		switch _, err := tx.Sessions().Get(key); {
+		case err == nil:
+			return chela.Errorf(chela.CodeConflict, "session %s exists", key)
+		case !errors.Is(err, chela.ErrNotFound):
+			return err
+		}
+		if err := tx.Sessions().Put(meta); err != nil {
+			return err
+		}
+		return tx.Sessions().Append(meta.ID, entries...)
+	})
+	if err != nil {
+		return wire.SessionImported{}, err
+	}
+	m.notify(key, chela.PhaseCreated)
+	return wire.SessionImported{
+		OK: true, Key: string(key), SessionID: meta.ID, Entries: len(entries), Skipped: got.Skipped, Branched: got.Branched, Doubled: got.Duplicates,
+	}, nil
+}
+
+// prepareImport prepares imported entries: it stores their pictures, assigns
+// new ids, corrects impossible times, and removes runs and costs.
+func (m methods) prepareImport(entries []session.Entry, now time.Time) []*session.Entry {
+	all := make([]*session.Entry, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		e.ID, e.Run, e.Usage, e.NanoUSD = uuid.NewString(), "", nil, 0
+		if e.Time.Before(time.Unix(0, 0)) || e.Time.After(now) {
+			e.Time = now
+		}
+		if e.Message != nil {
+			for i, p := range e.Message.Parts {
+				e.Message.Parts[i] = m.o.StorePart(p)
+			}
+		}
+		all[i] = e
+	}
+	return all
+}
+
+// label converts a name to the label of a session.
+func label(name string) string {
+	name = strings.Join(strings.Fields(name), " ")
+	return strings.ToValidUTF8(name[:min(len(name), maxLabel)], "")
+}

@@ -1,0 +1,167 @@
+// Package sessions implements the methods that list, describe, change, reset,
+// import, export and delete sessions, and subscribe to them.
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Conductor executes accepted messages.
+type Conductor interface {
+	// Abort aborts the active run of a session and clears its queue, for an
+	// empty id.
+	Abort(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error)
+	// Wait returns a run when it is final.
+	Wait(ctx context.Context, id chela.RunID) (run.Run, error)
+	// EndSession ends every run of a session, in the transaction that
+	// deletes it.
+	EndSession(tx store.Tx, key chela.SessionKey) error
+}
+
+// Options configures the methods. All fields but Path are required.
+type Options struct {
+	Store     store.Store
+	Path      string // display path of the store
+	Conductor Conductor
+	Publish   func(chela.Event)
+	Admit     func(context.Context, chela.Inbound) (inbound.Receipt, error)
+	Rows      wireview.Rows
+	Default   chela.AgentID
+	Agent     func(chela.AgentID) bool // reports whether the agent exists
+
+	// Model returns the full name of a model; the error for an unknown one
+	// lists the models.
+	Model func(name string) (string, error)
+	// Export writes a transcript as JSON lines.
+	Export func(w io.Writer, m session.Meta, entries []session.Entry) error
+	// StorePart stores the content of a picture and returns a part that
+	// refers to it.
+	StorePart func(llm.Part) llm.Part
+}
+
+// Methods returns the methods.
+func Methods(o Options) []rpc.Method {
+	m := methods{o}
+	const op = wire.RoleOperator
+	return []rpc.Method{
+		rpc.New(wire.MethodSessionsList, op, chela.ScopeRead, m.list).Ignoring( // people, projects and boards are not supported
+			"includeGlobal", "includeUnknown", "includeDerivedTitles", "includeActivitySummary", "configuredAgentsOnly", "excludeSystem",
+			"includePeople", "creatorId", "ownerId", "ownerFirst", "involvingMe", "involvingProfileId", "projectId", "workspaceDir"),
+		rpc.New(wire.MethodSessionsDescribe, op, chela.ScopeRead, m.describe).Ignoring("includeDerivedTitles"),
+		rpc.New(wire.MethodSessionsResolve, op, chela.ScopeRead, m.resolve).
+			Ignoring("includeGlobal", "includeUnknown", "slugHint", "spawnedBy"),
+		rpc.New(wire.MethodSessionsPreview, op, chela.ScopeRead, m.preview),
+		rpc.New(wire.MethodSessionsSearch, op, chela.ScopeRead, m.search),
+		rpc.New(wire.MethodSessionsExport, op, chela.ScopeRead, m.export),
+		rpc.New(wire.MethodSessionsImport, op, chela.ScopeAdmin, m.importTranscript),
+		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).StartsWork().
+			Ignoring("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth", "forkFrom"),
+		rpc.New(wire.MethodSessionsPatch, op, chela.ScopeWrite, m.patch).
+			Ignoring("expectedLifecycleRevision", "expectedPermissionMode", "expectedMarkedUnreadAt", "expectedToolOverrides"),
+		rpc.New(wire.MethodSessionsPatchMany, op, chela.ScopeWrite, m.patchMany),
+		rpc.New(wire.MethodSessionsReset, op, chela.ScopeAdmin, m.reset),
+		rpc.New(wire.MethodSessionsDelete, op, chela.ScopeWrite, m.delete).
+			Ignoring("deleteTranscript", "emitLifecycleHooks", "expectedLifecycleRevision", "expectedSessionUpdatedAt"),
+		rpc.New(wire.MethodSessionsCompact, op, chela.ScopeAdmin, m.compact).StartsWork().Ignoring("maxLines"),
+		rpc.New(wire.MethodSessionsSubscribe, op, chela.ScopeRead, m.subscribe(true)),
+		rpc.New(wire.MethodSessionsUnsubscribe, op, chela.ScopeRead, m.subscribe(false)),
+		rpc.New(wire.MethodSessionsMessagesSubscribe, op, chela.ScopeRead, m.follow(wire.MethodSessionsMessagesSubscribe, true)).
+			Ignoring("includeApprovals"),
+		rpc.New(wire.MethodSessionsMessagesUnsubscribe, op, chela.ScopeRead, m.follow(wire.MethodSessionsMessagesUnsubscribe, false)),
+	}
+}
+
+type methods struct{ o Options }
+
+// key returns the session named in a request.
+func (m methods) key(method, key, agent string) (chela.SessionKey, error) {
+	return rpc.SessionKey(method, key, agent, m.o.Default)
+}
+
+// subscribe returns the function that starts or ends the subscription to all
+// sessions.
+func (m methods) subscribe(on bool) func(context.Context, rpc.Peer, wire.None) (wire.Subscribed, error) {
+	return func(_ context.Context, p rpc.Peer, _ wire.None) (wire.Subscribed, error) {
+		p.Subscribe("", on)
+		return wire.Subscribed{Subscribed: on}, nil
+	}
+}
+
+// follow returns the function that starts or ends the subscription to one
+// session.
+func (m methods) follow(method string, on bool) func(context.Context, rpc.Peer, wire.SessionKey) (wire.Subscribed, error) {
+	return func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
+		key, err := m.key(method, in.Key, in.AgentID)
+		if err != nil {
+			return wire.Subscribed{}, err
+		}
+		p.Subscribe(key, on)
+		return wire.Subscribed{Subscribed: on, Key: string(key)}, nil
+	}
+}
+
+// find reads a session; the error for a missing one is answerable.
+func find(r session.Reader, key chela.SessionKey) (session.Meta, error) {
+	return wireview.FindSession(r, key, missingFormat, key)
+}
+
+const missingFormat = "no session %s: not found"
+
+func missing(key chela.SessionKey) error {
+	return wireview.NoSession(missingFormat, key)
+}
+
+// maxExport limits an export, which is sent in one frame.
+const maxExport = wire.MaxPayload - 1<<20
+
+func (m methods) export(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (wire.SessionExported, error) {
+	key, err := m.key(wire.MethodSessionsExport, in.Key, in.AgentID)
+	if err != nil {
+		return wire.SessionExported{}, err
+	}
+	var meta session.Meta
+	var entries []session.Entry
+	err = m.o.Store.View(ctx, func(r store.Reader) error {
+		var err error
+		if meta, err = find(r.Sessions(), key); err != nil {
+			return err
+		}
+		entries, err = r.Sessions().Entries(meta.ID, 0, 0)
+		return err
+	})
+	if err != nil {
+		return wire.SessionExported{}, err
+	}
+	w := &bounded{most: maxExport}
+	if err := m.o.Export(w, meta, entries); err != nil {
+		return wire.SessionExported{}, fmt.Errorf("export session %s: %w", key, err)
+	}
+	return wire.SessionExported{Key: string(key), SessionID: meta.ID, FileName: meta.ID + ".jsonl", JSONL: string(w.b)}, nil
+}
+
+// bounded is a buffer with a maximum size.
+type bounded struct {
+	b    []byte
+	most int
+}
+
+// Write appends p.
+func (w *bounded) Write(p []byte) (int, error) {
+	if len(w.b)+len(p) > w.most {
+		return 0, chela.Errorf(chela.CodeInvalid, "the transcript is larger than %d MiB", w.most>>20)
+	}
+	w.b = append(w.b, p...)
+	return len(p), nil
+}

@@ -1,0 +1,77 @@
+package system
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+	"github.com/chela-ai/chela/wire"
+)
+
+// maxEvent limits the text of an event, in bytes.
+const maxEvent = 16 << 10
+
+// line validates the text of an event and its session.
+func (m methods) line(method, text, agent, session string) (string, chela.SessionKey, error) {
+	text = strings.TrimSpace(text)
+	id := cmp.Or(chela.AgentID(agent), m.o.Default)
+	switch {
+	case text == "":
+		return "", "", rpc.Invalid(method, "at /text: must NOT have fewer than 1 characters")
+	case len(text) > maxEvent:
+		return "", "", rpc.Invalid(method, "at /text: must NOT have more than %d characters", maxEvent)
+	case !slices.Contains(m.o.Agents(), id):
+		return "", "", wireview.UnknownAgent(id)
+	}
+	key, err := rpc.SessionKey(method, session, "", id)
+	if err != nil {
+		return "", "", err
+	}
+	if !slices.Contains(m.o.Agents(), key.Agent()) {
+		return "", "", wireview.UnknownAgent(key.Agent())
+	}
+	return text, key, nil
+}
+
+func (m methods) event(ctx context.Context, _ rpc.Peer, in wire.SystemEvent) (wire.OK, error) {
+	text, key, err := m.line(wire.MethodSystemEvent, in.Text, "", in.SessionKey)
+	if err != nil {
+		return wire.OK{}, err
+	}
+	return wire.OK{OK: true}, m.o.Notify(ctx, key, text)
+}
+
+// wake queues a line of text for a session's next run, or starts a run for it.
+func (m methods) wake(ctx context.Context, _ rpc.Peer, in wire.Wake) (wire.OK, error) {
+	text, key, err := m.line(wire.MethodWake, in.Text, in.AgentID, in.SessionKey)
+	if err != nil {
+		return wire.OK{}, err
+	}
+	switch in.Mode {
+	case wire.WakeNext:
+		return wire.OK{OK: true}, m.o.Notify(ctx, key, text)
+	case wire.WakeNow:
+	default:
+		return wire.OK{}, rpc.Invalid(wire.MethodWake, "at /mode: must be equal to one of the allowed values")
+	}
+	id := "wake:" + uuid.NewString()
+	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		_, err := tx.Queue().Put(queue.Item{
+			ID: id, Key: id, Session: key, Kind: queue.Event,
+			Origin: chela.Origin{Kind: chela.OriginSystem}, Principal: chela.PrincipalFrom(ctx), State: queue.Waiting,
+			Created: time.Now(), Inbound: chela.Inbound{Text: text},
+		})
+		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
+		return err
+	})
+	return wire.OK{OK: err == nil}, err
+}

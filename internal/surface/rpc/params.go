@@ -1,0 +1,150 @@
+package rpc
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/wire"
+)
+
+// paramSpec describes the properties of a struct of parameters.
+type paramSpec struct {
+	known    map[string]bool
+	required []string // in the order of the struct
+}
+
+// specOf returns the paramSpec of a struct type.
+func specOf(method string, t reflect.Type) paramSpec {
+	if t.Kind() != reflect.Struct {
+		panic(fmt.Sprintf("rpc: parameters of %s are %v, want a struct", method, t))
+	}
+	s := paramSpec{known: map[string]bool{}}
+	for f := range t.Fields() {
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			panic(fmt.Sprintf("rpc: parameters of %s: field %s has no json name", method, f.Name))
+		}
+		s.known[name] = true
+		if !strings.Contains(opts, "omit") {
+			s.required = append(s.required, name)
+		}
+	}
+	return s
+}
+
+// Params decodes parameters, or the object at a path within them. It rejects
+// missing and unknown properties.
+func Params[P any](method string, raw json.RawMessage, path string) (P, error) {
+	var p P
+	if err := specOf(method, reflect.TypeFor[P]()).checkAt(method, raw, path); err != nil {
+		return p, err
+	}
+	return p, decode(method, raw, &p)
+}
+
+// check returns an error that lists missing and unknown properties.
+func (s paramSpec) check(method string, raw json.RawMessage) error { return s.checkAt(method, raw, "") }
+
+func (s paramSpec) checkAt(method string, raw json.RawMessage, path string) error {
+	missing, unknown := "", "at root: "
+	if path != "" {
+		missing = "at /" + path + ": "
+		unknown = missing
+	}
+	if len(raw) == 0 || string(raw) == "null" {
+		raw = []byte("{}")
+	}
+	if raw[0] != '{' {
+		return bad(method, "at root: must be object")
+	}
+	var faults, strange []string
+	there := make([]bool, len(s.required))
+	for name := range wire.Members(raw) {
+		if i := slices.Index(s.required, name); i >= 0 {
+			there[i] = true
+		} else if !s.known[name] {
+			strange = append(strange, fmt.Sprintf("%sunexpected property '%s'", unknown, name))
+		}
+	}
+	for i, name := range s.required {
+		if !there[i] {
+			faults = append(faults, fmt.Sprintf("%smust have required property '%s'", missing, name))
+		}
+	}
+	if strange != nil {
+		slices.Sort(strange)
+		faults = append(faults, slices.Compact(strange)...)
+	}
+	if faults != nil {
+		return bad(method, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// decode stores raw in params. The error names the property of the wrong type.
+func decode(method string, raw json.RawMessage, params any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	err := json.Unmarshal(raw, params)
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return bad(method, fmt.Sprintf("at /%s: must be %s", strings.ReplaceAll(te.Field, ".", "/"), schemaType(te.Type)))
+	}
+	if err != nil {
+		return bad(method, err.Error())
+	}
+	return nil
+}
+
+// schemaType returns the JSON Schema name of a Go type.
+func schemaType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "base64 string"
+		}
+		return "array"
+	}
+	return "object"
+}
+
+func bad(method, fault string) error {
+	return wire.Errorf(wire.InvalidRequest, "invalid %s params: %s", method, fault)
+}
+
+// Invalid returns the error for invalid parameters of a method.
+func Invalid(method, format string, args ...any) error {
+	return bad(method, fmt.Sprintf(format, args...))
+}
+
+// SessionKey returns the session that the parameters of a method name: key,
+// which may be short, of agent or, if that is empty, of def.
+func SessionKey(method, key, agent string, def chela.AgentID) (chela.SessionKey, error) {
+	k, err := chela.ParseSessionKey(key, cmp.Or(chela.AgentID(agent), def))
+	if err != nil {
+		return "", Invalid(method, "%v", err)
+	}
+	return k, nil
+}
+
+// Limit returns the limit n of a request, at most limit; def if n is not set.
+func Limit(n, def, limit int) int {
+	if n <= 0 {
+		return def
+	}
+	return min(n, limit)
+}

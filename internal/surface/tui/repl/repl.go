@@ -1,0 +1,395 @@
+// Package repl is the line-based conversation: it reads messages line by line,
+// prints the answers, asks for approvals, and stops the current run on an
+// interrupt. It is used without a terminal and with chat --plain.
+package repl
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
+	"github.com/chela-ai/chela/internal/surface/tui/attach"
+	"github.com/chela-ai/chela/internal/surface/tui/feed"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Errors of a conversation.
+var (
+	// ErrInterrupted reports that the person stopped the conversation.
+	ErrInterrupted = errors.New("interrupted")
+	// ErrReported is a failure that was already reported to the person.
+	ErrReported = errors.New("reported")
+)
+
+// Options configures a conversation.
+type Options struct {
+	Client      *client.Client
+	Session     string        // full session key
+	Yes         bool          // allow every action that needs approval
+	Interactive bool          // a person can answer questions
+	Prompt      bool          // print a prompt; requires Interactive
+	Input       <-chan string // lines that were typed; closed at the end of input
+	Printer     Printer
+}
+
+// Chat is a line-based conversation. Use [New].
+type Chat struct {
+	client      *client.Client
+	session     string
+	feed        *feed.Feed
+	printer     Printer
+	yes         bool
+	lines       <-chan string
+	interactive bool
+	showPrompt  bool
+	stop        chan os.Signal  // interrupts
+	asked       []wire.Approval // unanswered, in order
+	last        time.Time       // time of the last interrupt
+}
+
+// New returns a conversation.
+func New(o Options) *Chat {
+	return &Chat{
+		client: o.Client, session: o.Session, feed: feed.New(o.Session), printer: o.Printer, yes: o.Yes, lines: o.Input,
+		interactive: o.Interactive, showPrompt: o.Interactive && o.Prompt, stop: make(chan os.Signal, 1),
+	}
+}
+
+// Lines returns a channel with the lines of r, closed at its end. The reading
+// goroutine may run until the process exits, because a read from a terminal
+// cannot be canceled.
+func Lines(r io.Reader) <-chan string {
+	out := make(chan string)
+	go func() {
+		defer close(out)
+		in := bufio.NewReader(r)
+		for {
+			s, err := in.ReadString('\n')
+			if s != "" {
+				out <- strings.TrimRight(s, "\r\n")
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// Run sends each line and waits for its answer, until the input ends or the
+// line is /quit. It returns an error if the last message was not answered.
+func (c *Chat) Run(ctx context.Context) error {
+	signal.Notify(c.stop, os.Interrupt)
+	defer signal.Stop(c.stop)
+	var failed error
+	for {
+		line, ok, err := c.next(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return failed
+		}
+		switch strings.TrimSpace(line) {
+		case "":
+			continue
+		case "/quit", "/exit":
+			return failed
+		}
+		failed = nil
+		if err := c.answer(ctx, line); err != nil {
+			if !errors.Is(err, ErrReported) {
+				return err
+			}
+			failed = err
+		}
+	}
+}
+
+// prompt prints a prompt, if prompts are enabled.
+func (c *Chat) prompt(s string) {
+	if c.showPrompt {
+		fmt.Fprint(c.printer.Err, c.printer.Styles.Accent.Paint(s))
+	}
+}
+
+// next waits for the next message. While an approval is pending, input lines
+// are answers to it instead.
+func (c *Chat) next(ctx context.Context) (string, bool, error) {
+	events, asking := c.client.Events(), true
+	for {
+		lines := c.lines
+		if len(c.asked) > 0 {
+			lines = nil
+		} else if asking {
+			c.prompt("› ")
+		}
+		asking = len(c.asked) > 0
+		select {
+		case line, ok := <-lines:
+			return line, ok, nil
+		case line, ok := <-c.decisions():
+			if err := c.decide(ctx, line, ok); err != nil || !ok {
+				return "", false, err
+			}
+		case e, ok := <-events:
+			if !ok {
+				return "", false, c.client.Err()
+			}
+			for _, s := range c.feed.Steps(e) {
+				if err := c.approve(ctx, s); err != nil {
+					return "", false, err
+				}
+			}
+		case <-c.stop:
+			return "", false, ErrInterrupted
+		case <-ctx.Done():
+			return "", false, ErrInterrupted
+		}
+	}
+}
+
+// maxReconnects is how many attempts to reconnect may fail in a row. Then the
+// conversation ends, since there may be no person to end it.
+const maxReconnects = 12
+
+// answer sends a message and shows the run until it ends.
+func (c *Chat) answer(ctx context.Context, line string) error {
+	text, files, err := attach.ParseLine(line)
+	if err != nil {
+		fmt.Fprintln(c.printer.Err, c.printer.Styles.Bad.Paint("✗ not sent: "+ansi.Line(err.Error())))
+		return ErrReported
+	}
+	run := rand.Text()
+	c.feed.Own(run)
+	if _, err := c.client.Chat(ctx, wire.ChatSend{SessionKey: c.session, Message: text, Attachments: files, IdempotencyKey: run}); err != nil {
+		return err
+	}
+	return c.await(ctx, run)
+}
+
+// await shows the run until it ends.
+func (c *Chat) await(ctx context.Context, run string) error {
+	for {
+		select {
+		case e, ok := <-c.client.Events():
+			if !ok {
+				return c.client.Err()
+			}
+			if done, err := c.event(ctx, run, e); done || err != nil {
+				return err
+			}
+		case line, ok := <-c.decisions():
+			if err := c.decide(ctx, line, ok); err != nil {
+				return err
+			}
+		case <-c.stop:
+			if time.Since(c.last) < 2*time.Second {
+				return ErrInterrupted
+			}
+			c.last = time.Now()
+			if _, err := c.client.Abort(ctx, c.session, ""); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ErrInterrupted
+		}
+	}
+}
+
+// event handles an event and reports whether it ended the run.
+func (c *Chat) event(ctx context.Context, run string, e wire.Event) (bool, error) {
+	switch e.Name {
+	case client.EventLost:
+		var o client.Outage
+		if e.Decode(&o) == nil && o.Attempt == 0 {
+			c.printer.Warn("connection lost; reconnecting")
+		} else if o.Attempt == maxReconnects {
+			return false, errors.New(o.Reason)
+		}
+	case client.EventReset:
+		c.feed.Reset()
+		return c.missed(ctx, run)
+	}
+	for _, s := range c.feed.Steps(e) {
+		if done, err := c.show(ctx, run, s); done || err != nil {
+			return done, err
+		}
+	}
+	return false, nil
+}
+
+// show shows a step and reports whether it ended the run.
+func (c *Chat) show(ctx context.Context, run string, s feed.Step) (bool, error) {
+	if err := c.approve(ctx, s); err != nil {
+		return false, err
+	}
+	if s.Run != run && s.Kind == feed.RunEnded && s.End.Text == "" {
+		return false, nil // a run of another client, or one that was merged into this run
+	}
+	c.printer.Step(s)
+	if s.Kind != feed.RunEnded || s.Run != run {
+		return false, nil
+	}
+	if s.End.State != wire.StateFinal {
+		return true, ErrReported
+	}
+	return true, nil
+}
+
+// missed reports whether the run ended while the connection was lost. If so, it
+// shows the answer.
+func (c *Chat) missed(ctx context.Context, run string) (bool, error) {
+	var w wire.AgentWaited
+	if err := c.client.Repeat(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 1}, &w); err != nil {
+		return false, err
+	}
+	if w.Status == wire.StatusTimeout {
+		return false, nil
+	}
+	end := feed.End{State: wire.StateFinal, Error: w.Error}
+	if w.Status != wire.StatusOK {
+		end.State = wire.StateError
+	}
+	if w.Reply != nil {
+		end.Text = w.Reply.Text
+	}
+	return c.show(ctx, run, feed.Step{Kind: feed.RunEnded, Run: run, End: end})
+}
+
+// approve handles approval requests. With Yes, a request of this session is
+// allowed. Otherwise the person is asked if there is one; if not, requests of
+// this client's runs are denied, because nobody would answer them.
+func (c *Chat) approve(ctx context.Context, s feed.Step) error {
+	switch {
+	case s.Kind == feed.ApprovalResolved:
+		c.decidedElsewhere(s.Approval.ID, s.Text)
+		return nil
+	case s.Kind != feed.ApprovalRequested:
+		return nil
+	case c.yes && s.Approval.Request.SessionKey == c.session:
+		c.printer.Note("allowed (--yes): " + ansi.Line(s.Approval.Request.Command))
+		return c.resolve(ctx, s.Approval.ID, wire.AllowOnce)
+	case c.interactive:
+		c.asked = append(c.asked, s.Approval)
+		if len(c.asked) == 1 {
+			c.question()
+		}
+		return nil
+	case c.feed.Owns(s.Run):
+		c.printer.Warn("denied without asking: there is no terminal (use --yes to allow): " + ansi.Line(s.Approval.Request.Command))
+		return c.resolve(ctx, s.Approval.ID, wire.Deny)
+	}
+	return nil
+}
+
+// decidedElsewhere removes an approval that another client decided, so that the
+// next line is not taken as the answer to it.
+func (c *Chat) decidedElsewhere(id, decision string) {
+	for i, a := range c.asked {
+		if a.ID != id {
+			continue
+		}
+		if i == 0 {
+			fmt.Fprintln(c.printer.Err)
+		}
+		c.printer.Note("decided elsewhere: " + ansi.Line(decision))
+		c.asked = append(c.asked[:i], c.asked[i+1:]...)
+		if i == 0 && len(c.asked) > 0 {
+			c.question()
+		}
+		return
+	}
+}
+
+// question shows the first pending approval.
+func (c *Chat) question() {
+	c.printer.Line()
+	r, p := c.asked[0].Request, c.printer.Styles
+	fmt.Fprintln(c.printer.Err, p.Warn.Paint("? "+ansi.Line(r.Tool)+" needs approval: ")+p.Dim.Paint(ansi.Line(r.Reason)))
+	for line := range strings.Lines(ansi.Clean(r.Command)) {
+		fmt.Fprintln(c.printer.Err, "  "+strings.TrimRight(line, "\n"))
+	}
+	fmt.Fprint(c.printer.Err, p.Warn.Paint(choices(r.Once)))
+}
+
+// decisions returns the channel of answers to an approval; nil if none is
+// pending.
+func (c *Chat) decisions() <-chan string {
+	if len(c.asked) == 0 {
+		return nil
+	}
+	return c.lines
+}
+
+// choices returns the possible answers. With once, "always" is not one of them.
+func choices(once bool) string {
+	if once {
+		return "[y] once  [n] no: "
+	}
+	return "[y] once  [a] always  [n] no: "
+}
+
+// parseDecision parses a typed answer. It returns "" if the answer is invalid.
+func parseDecision(line string, once bool) string {
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return wire.AllowOnce
+	case "n", "no":
+		return wire.Deny
+	case "a", "always":
+		if !once {
+			return wire.AllowAlways
+		}
+	}
+	return ""
+}
+
+// decide handles a typed answer. The end of input denies the request.
+func (c *Chat) decide(ctx context.Context, line string, ok bool) error {
+	once := c.asked[0].Request.Once
+	d := parseDecision(line, once)
+	switch {
+	case !ok:
+		c.interactive, c.lines, d = false, nil, wire.Deny
+	case d == "":
+		fmt.Fprint(c.printer.Err, c.printer.Styles.Warn.Paint(choices(once)))
+		return nil
+	}
+	id := c.asked[0].ID
+	c.asked = c.asked[1:]
+	err := c.resolve(ctx, id, d)
+	if len(c.asked) > 0 {
+		c.question()
+	}
+	return err
+}
+
+// resolve sends a decision. It is not an error if another client was faster.
+func (c *Chat) resolve(ctx context.Context, id, decision string) error {
+	err := c.client.Call(ctx, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: id, Decision: decision}, nil)
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		c.printer.Warn(ansi.Line(e.Message))
+		return nil
+	}
+	return err
+}
+
+// AskPending asks about approvals that are already pending.
+func (c *Chat) AskPending(ctx context.Context) {
+	var all []wire.Approval
+	if !c.interactive || c.client.Call(ctx, wire.MethodApprovalList, wire.None{}, &all) != nil || len(all) == 0 {
+		return
+	}
+	c.asked = all
+	c.question()
+}

@@ -1,0 +1,644 @@
+package tui_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/surface/tui"
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
+	"github.com/chela-ai/chela/internal/test/chelatest"
+	"github.com/chela-ai/chela/wire"
+)
+
+var update = flag.Bool("update", false, "update the golden files")
+
+// terminal runs a screen without a program: it executes the commands, records
+// the printed lines, and checks the drawings.
+type terminal struct {
+	t       *testing.T
+	model   tea.Model
+	msgs    chan tea.Msg
+	printed []string
+	width   int
+	height  int
+	row     int // cursor row of the last drawing
+}
+
+// screen is the part of the model that the tests use.
+type screen interface {
+	SkipAnswerDelay()
+	Left() (bool, error)
+	Busy() bool
+}
+
+// open opens a screen on a session of the gateway.
+func open(t *testing.T, g *chelatest.Gateway, change func(*tui.Options)) *terminal {
+	t.Helper()
+	o := tui.Options{Client: dial(t, g), Session: "agent:main:main"}
+	if change != nil {
+		change(&o)
+	}
+	term := &terminal{t: t, model: tui.New(t.Context(), o), msgs: make(chan tea.Msg, 1024)}
+	term.run(term.model.Init())
+	term.resize(80, 24)
+	term.update(tui.Drawn())
+	return term
+}
+
+func dial(t *testing.T, g *chelatest.Gateway) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), client.Options{Dial: g.Dial, Caps: []string{wire.CapToolEvents}})
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (x *terminal) resize(w, h int) {
+	x.width, x.height, x.row = w, h, 0
+	x.update(tea.WindowSizeMsg{Width: w, Height: h})
+}
+
+// run executes a command; its message arrives later.
+func (x *terminal) run(c tea.Cmd) {
+	if c == nil {
+		return
+	}
+	go func() {
+		select {
+		case x.msgs <- c():
+		case <-x.t.Context().Done():
+		}
+	}()
+}
+
+// update passes a message to the model.
+func (x *terminal) update(msg tea.Msg) {
+	x.t.Helper()
+	switch v := reflect.ValueOf(msg); {
+	case msg == nil:
+		return
+	case v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd](): // a batch or a sequence
+		x.each(v)
+		return
+	case strings.HasSuffix(v.Type().Name(), "printLineMessage"):
+		x.printed = append(x.printed, v.Field(0).String())
+	}
+	var cmd tea.Cmd
+	x.model, cmd = x.model.Update(msg)
+	x.run(cmd)
+	x.check()
+}
+
+// each executes the commands of a batch concurrently, those of a sequence in
+// order.
+func (x *terminal) each(v reflect.Value) {
+	cmds := make([]tea.Cmd, v.Len())
+	for i := range cmds {
+		cmds[i] = v.Index(i).Interface().(tea.Cmd)
+	}
+	if _, ok := v.Interface().(tea.BatchMsg); ok {
+		for _, c := range cmds {
+			x.run(c)
+		}
+		return
+	}
+	go func() {
+		for _, c := range cmds {
+			if c != nil {
+				x.msgs <- c()
+			}
+		}
+	}()
+}
+
+// check checks that the drawing fits the terminal: an extra line would end up in
+// the scrollback. It also checks that the drawing still contains the previous
+// cursor row, without which the renderer does not find the top of its drawing.
+func (x *terminal) check() {
+	x.t.Helper()
+	v := x.model.View()
+	lines := strings.Split(v.Content, "\n")
+	if len(lines) <= x.row {
+		x.t.Errorf("%d lines drawn, but the cursor was in row %d of the previous drawing", len(lines), x.row)
+	}
+	if x.row = len(lines) - 1; v.Cursor != nil {
+		x.row = v.Cursor.Y
+	}
+	if most := x.height - max(x.height/3, 1); len(lines) > max(most, 4) {
+		x.t.Errorf("%d lines drawn on a terminal with %d rows", len(lines), x.height)
+	}
+	for _, l := range lines {
+		if ansi.Width(l) > x.width {
+			x.t.Errorf("line %q is wider than %d columns", l, x.width)
+		}
+	}
+}
+
+// until runs the screen until f is true.
+func (x *terminal) until(what string, f func() bool) {
+	x.t.Helper()
+	limit := time.After(10 * time.Second)
+	for !f() {
+		select {
+		case m := <-x.msgs:
+			x.update(m)
+		case <-limit:
+			x.t.Fatalf("%s: timeout after 10 s\n%s", what, x.all())
+		}
+	}
+}
+
+// sees runs the screen until the text is visible, printed or drawn.
+func (x *terminal) sees(text string) {
+	x.t.Helper()
+	x.until("to see "+text, func() bool { return strings.Contains(x.all(), text) })
+}
+
+// idle runs the screen until nothing is in progress and everything is printed.
+func (x *terminal) idle() {
+	x.t.Helper()
+	x.until("to be idle", func() bool { return !x.model.(screen).Busy() })
+	for quiet := 0; quiet < 3; {
+		select {
+		case m := <-x.msgs:
+			x.update(m)
+			quiet = 0
+		case <-time.After(15 * time.Millisecond):
+			quiet++
+		}
+	}
+}
+
+// all returns the printed and drawn text without styles.
+func (x *terminal) all() string {
+	all := ansi.Clean(strings.Join(x.printed, "\n") + "\n" + x.model.View().Content)
+	return blanks.ReplaceAllString(all, "")
+}
+
+func (x *terminal) press(keys ...tea.KeyPressMsg) {
+	x.t.Helper()
+	for _, k := range keys {
+		x.update(k)
+	}
+}
+
+// types enters a text and presses Enter.
+func (x *terminal) types(text string) {
+	x.t.Helper()
+	x.update(tea.PasteMsg{Content: text})
+	x.press(enter)
+}
+
+// answers presses a key as the answer to a question, as if after a delay.
+func (x *terminal) answers(r rune) {
+	x.t.Helper()
+	x.model.(screen).SkipAnswerDelay()
+	x.press(key(r))
+}
+
+var (
+	enter   = tea.KeyPressMsg{Code: tea.KeyEnter}
+	up      = tea.KeyPressMsg{Code: tea.KeyUp}
+	tab     = tea.KeyPressMsg{Code: tea.KeyTab}
+	newline = tea.KeyPressMsg{Code: tea.KeyEnter, Mod: tea.ModAlt}
+	ctrlC   = tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
+	ctrlO   = tea.KeyPressMsg{Code: 'o', Mod: tea.ModCtrl}
+)
+
+func key(r rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: r, Text: string(r)} }
+
+var blanks = regexp.MustCompile(`(?m) +$`)
+
+// prompts matches the size of the context, which depends on the name of the
+// test directory.
+var prompts = regexp.MustCompile(`context [0-9.]+k`)
+
+var times = regexp.MustCompile(`  \d+\.\d+s`)
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	got = times.ReplaceAllString(got, "")
+	got = prompts.ReplaceAllString(got, "context Nk")
+	var lines []string
+	for l := range strings.SplitSeq(got, "\n") {
+		lines = append(lines, strings.TrimRight(l, " "))
+	}
+	got = strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// workspace returns a gateway whose model follows the script, and its workspace
+// directory.
+func workspace(t *testing.T, steps ...llmtest.Step) (*chelatest.Gateway, string) {
+	t.Helper()
+	dir := t.TempDir()
+	g := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(steps...)})
+	return g, filepath.Join(dir, "workspace")
+}
+
+func TestConversation(t *testing.T) {
+	g, dir := workspace(t,
+		llmtest.Calls(llmtest.ToolCall("c1", "read", `{"path": "notes.txt"}`), llmtest.ToolCall("c2", "read", `{"path": "none.txt"}`)),
+		llmtest.Say("# Notes\n\nThey say **hello**, 你好.\n\n- one\n- two\n\n```go\nfmt.Println(\"hi\")\n```\n\nThat is all."),
+	)
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := open(t, g, func(o *tui.Options) { o.Lines = []string{"chela · mock/m"} })
+	x.types("what do my notes say?\nboth of them")
+	x.sees("That is all.")
+	x.idle()
+	golden(t, "conversation", x.all())
+
+	t.Run("ctrl+o shows the tool output of this turn", func(t *testing.T) {
+		x.press(ctrlO)
+		x.idle()
+		if n := strings.Count(x.all(), "  │ "); n < 2 {
+			t.Errorf("got %d lines of output\n%s", n, x.all())
+		}
+	})
+	t.Run("another screen shows the same conversation", func(t *testing.T) {
+		y := open(t, g, nil)
+		y.sees("That is all.")
+		y.idle()
+		golden(t, "later", y.all())
+	})
+}
+
+func TestModelOutputIsCleaned(t *testing.T) {
+	g, _ := workspace(t, llmtest.Say("safe \x1b]0;owned\x07\x1b[2Jtext \u202eevil"))
+	x := open(t, g, nil)
+	x.types("hi")
+	x.sees("safe text evil")
+	x.idle()
+	if all := strings.Join(x.printed, "\n"); strings.Contains(all, "\x1b]") || strings.Contains(all, "\x1b[2J") || strings.Contains(all, "\u202e") {
+		t.Errorf("printed: %q", all)
+	}
+}
+
+func TestApproval(t *testing.T) {
+	call := llmtest.Call("c1", "exec", `{"command": "touch made"}`)
+	for _, tt := range []struct {
+		name string
+		key  rune
+		made bool
+	}{
+		{"y allows once", 'y', true},
+		{"n denies", 'n', false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, dir := workspace(t, call, llmtest.Say("done"))
+			x := open(t, g, nil)
+			x.types("make it")
+			x.sees("? allow touch made")
+			x.sees("┃ touch made") // the plan
+			x.answers(tt.key)
+			x.sees("done")
+			x.idle()
+			if _, err := os.Stat(filepath.Join(dir, "made")); (err == nil) != tt.made {
+				t.Errorf("the file: %v, want made %v", err, tt.made)
+			}
+			if strings.Contains(x.all(), "? allow") {
+				t.Errorf("the question is still there\n%s", x.all())
+			}
+		})
+	}
+	t.Run("a key press right after typing is not an answer", func(t *testing.T) {
+		g, _ := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow touch made")
+		x.press(key('y')) // at once
+		if !strings.Contains(x.all(), "› y") {
+			t.Errorf("the key did not go to the input\n%s", x.all())
+		}
+		x.answers('n')
+		if !strings.Contains(x.all(), "› yn") {
+			t.Errorf("the next key did not go to the input\n%s", x.all())
+		}
+	})
+	t.Run("a pending approval is shown by the next screen, even in another session", func(t *testing.T) {
+		g, dir := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow touch made")
+		y := open(t, g, func(o *tui.Options) { o.Session = "agent:main:other" })
+		y.sees("needs approval in session agent:main:main")
+		y.answers('y')
+		x.sees("done")
+		x.idle()
+		if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
+			t.Error(err)
+		}
+		y.until("the question to disappear", func() bool { return !strings.Contains(y.all(), "? allow") })
+	})
+	t.Run("the /approve command decides it", func(t *testing.T) {
+		g, dir := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow touch made")
+		x.types("/approve allow-once")
+		x.sees("✓ allowed once: touch made")
+		x.sees("done")
+		x.idle()
+		if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("it is withdrawn if another client stops the run", func(t *testing.T) {
+		g, _ := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow touch made")
+		if _, err := dial(t, g).Abort(t.Context(), "main", ""); err != nil {
+			t.Fatal(err)
+		}
+		x.sees("✗ withdrawn, the run was stopped: touch made")
+		x.until("the question to disappear", func() bool { return !strings.Contains(x.all(), "? allow") })
+	})
+	t.Run("AP-15 always is neither offered nor accepted for an action that can only be allowed once", func(t *testing.T) {
+		inline := llmtest.Call("c1", "exec", `{"command": "python3 -c 'print(1)'"}`)
+		g := chelatest.Start(t, chelatest.Options{
+			Model:  llmtest.NewScript(inline, llmtest.Say("done")),
+			Config: chelatest.Config{"tools": json.RawMessage(`{"exec": {"strictInlineEval": true}}`)},
+		})
+		x := open(t, g, nil)
+		x.types("make it")
+		x.sees("? allow python3 -c")
+		if all := x.all(); strings.Contains(all, "a always") || !strings.Contains(all, "y once") {
+			t.Errorf("question:\n%s", all)
+		}
+		x.answers('a')
+		x.sees("› a") // the key went to the input
+	})
+	t.Run("yes allows without a question", func(t *testing.T) {
+		g, _ := workspace(t, call, llmtest.Say("done"))
+		x := open(t, g, func(o *tui.Options) { o.Yes = true })
+		x.types("make it")
+		x.sees("done")
+		if !strings.Contains(x.all(), "allowed: touch made") {
+			t.Errorf("the allowed action is not shown\n%s", x.all())
+		}
+	})
+}
+
+// slow returns a step that begins an answer and hangs.
+func slow() llmtest.Step {
+	s := llmtest.Say("begin of a long answer\n\nand more")
+	s.Fault.Hang = llmtest.HangMiddle
+	return s
+}
+
+func TestInterrupt(t *testing.T) {
+	g, _ := workspace(t, slow(), llmtest.Say("second answer"))
+	x := open(t, g, nil)
+	x.types("go on")
+	x.sees("begin of a long answer")
+	x.press(ctrlC)
+	x.sees("■ stopped")
+	x.idle()
+	if left, _ := x.model.(screen).Left(); left {
+		t.Fatal("the first interrupt quit the screen")
+	}
+	x.types("again")
+	x.sees("second answer")
+	x.idle()
+	x.update(tea.PasteMsg{Content: "draft"})
+	x.press(ctrlC)
+	if left, _ := x.model.(screen).Left(); left || strings.Contains(x.all(), "draft") {
+		t.Fatalf("with a draft: quit %v\n%s", left, x.all())
+	}
+	x.press(ctrlC)
+	if left, err := x.model.(screen).Left(); !left || err != nil {
+		t.Fatalf("idle: quit %v, %v", left, err)
+	}
+}
+
+// line is a connection to a gateway that the test can cut.
+type line struct {
+	mu    sync.Mutex
+	to    func(context.Context) (net.Conn, error) // nil: connecting fails
+	conns []net.Conn
+}
+
+func (l *line) dial(ctx context.Context) (net.Conn, error) {
+	l.mu.Lock()
+	to := l.to
+	l.mu.Unlock()
+	if to == nil {
+		return nil, errors.New("connection refused")
+	}
+	c, err := to(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns = append(l.conns, c)
+	return c, nil
+}
+
+// cut closes the connections. New ones are made with to.
+func (l *line) cut(to func(context.Context) (net.Conn, error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		c.Close()
+	}
+	l.conns, l.to = nil, to
+}
+
+// client returns a client that connects over the line and reconnects quickly.
+func (l *line) client(t *testing.T) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), client.Options{
+		Dial: l.dial, Caps: []string{wire.CapToolEvents}, Delay: func(int, error) time.Duration { return 5 * time.Millisecond },
+	})
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestReconnect(t *testing.T) {
+	long := llmtest.Say("begin of a long answer\n\nand its end")
+	long.Gap = 300 * time.Millisecond
+	g, _ := workspace(t, llmtest.Say("zeroth"), long, llmtest.Say("third"))
+	l := &line{to: g.Dial}
+	x := open(t, g, func(o *tui.Options) { o.Client = l.client(t) })
+	x.types("before")
+	x.sees("zeroth")
+	x.idle()
+	x.types("tell me")
+	x.sees("begin of a long answer")
+	l.cut(nil)
+	x.sees("connection lost")
+	x.sees("connection refused")
+	l.cut(g.Dial)
+	x.sees("and its end")
+	x.idle()
+	all := x.all()
+	for _, once := range []string{"connection lost", "reconnected", "zeroth", "❯ tell me", "begin of a long answer", "and its end"} {
+		if n := strings.Count(all, once); n != 1 {
+			t.Errorf("%q is shown %d times\n%s", once, n, all)
+		}
+	}
+	x.types("and then?")
+	x.sees("third")
+}
+
+// TestAnswerMissed loses the connection while the answer is completed.
+func TestAnswerMissed(t *testing.T) {
+	long := llmtest.Say("begin of a long answer\n\nand its end")
+	long.Gap = 100 * time.Millisecond
+	g, _ := workspace(t, long)
+	l := &line{to: g.Dial}
+	x := open(t, g, func(o *tui.Options) { o.Client = l.client(t) })
+	x.types("tell me")
+	x.sees("begin of a long answer")
+	l.cut(nil)
+	x.sees("connection lost")
+	x.types("and then?")
+	other := open(t, g, nil)
+	other.sees("and its end")
+	l.cut(g.Dial)
+	x.sees("the script has no step") // the answer to the second message
+	x.idle()
+	for _, once := range []string{"begin of a long answer", "and its end", "❯ and then?"} {
+		if n := strings.Count(x.all(), once); n != 1 {
+			t.Errorf("%q is shown %d times\n%s", once, n, x.all())
+		}
+	}
+}
+
+// TestAnotherGateway restarts the gateway while the screen is open.
+func TestAnotherGateway(t *testing.T) {
+	dir := t.TempDir()
+	g := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(llmtest.Say("first answer"))})
+	l := &line{to: g.Dial}
+	x := open(t, g, func(o *tui.Options) { o.Client = l.client(t) })
+	x.types("tell me")
+	x.sees("first answer")
+	x.idle()
+	g.Stop()
+	x.sees("connection lost")
+	x.types("and then?")
+	next := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(llmtest.Say("second answer"))})
+	l.cut(next.Dial)
+	x.sees("second answer")
+	x.idle()
+	for _, once := range []string{"❯ tell me", "❯ and then?", "first answer", "second answer", "connection lost", "reconnected"} {
+		if n := strings.Count(x.all(), once); n != 1 {
+			t.Errorf("%q is shown %d times\n%s", once, n, x.all())
+		}
+	}
+}
+
+func TestInput(t *testing.T) {
+	g, dir := workspace(t, llmtest.Say("one"), llmtest.Say("two"))
+	file := filepath.Join(dir, "typed")
+	x := open(t, g, func(o *tui.Options) { o.History = file })
+	x.press(key('a'), newline, key('b'), enter)
+	x.sees("one")
+	x.idle()
+	if !strings.Contains(x.all(), "❯ a\n  b\n") {
+		t.Errorf("multi-line message:\n%s", x.all())
+	}
+	x.update(tea.PasteMsg{Content: "draft"})
+	x.press(up)
+	if !strings.Contains(x.all(), "› a\n  b") {
+		t.Errorf("input history:\n%s", x.all())
+	}
+	x.press(ctrlC)
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("history file: %v, %v", info, err)
+	}
+	t.Run("a later screen has the input history", func(t *testing.T) {
+		y := open(t, g, func(o *tui.Options) { o.History = file })
+		y.press(up)
+		if !strings.Contains(y.all(), "› a\n  b") {
+			t.Errorf("input history:\n%s", y.all())
+		}
+	})
+	t.Run("commands are completed", func(t *testing.T) {
+		x.press(key('/'))
+		x.sees("/new ")
+		x.press(key('s'), key('t'), key('a'))
+		if all := x.all(); !strings.Contains(all, "/status") || strings.Contains(all, "/new ") {
+			t.Errorf("menu:\n%s", all)
+		}
+		x.press(tab)
+		if all := x.all(); !strings.Contains(all, "› /status") {
+			t.Errorf("completed input:\n%s", all)
+		}
+		x.press(enter)
+		x.sees("❯ /status")
+		x.idle()
+	})
+	t.Run("/quit ends the screen", func(t *testing.T) {
+		x.types("/quit")
+		if left, err := x.model.(screen).Left(); !left || err != nil {
+			t.Errorf("quit %v, %v", left, err)
+		}
+	})
+}
+
+func TestSizes(t *testing.T) {
+	long := strings.Repeat("a long line of code that is wider than most terminals are, and 宽的字符 too\n", 60)
+	step := llmtest.Say("```\n" + long + "```")
+	step.Fault.Hang = llmtest.HangMiddle
+	g, _ := workspace(t, step)
+	x := open(t, g, nil)
+	x.types("code")
+	x.sees("a long line")
+	for _, size := range [][2]int{{80, 24}, {30, 10}, {10, 5}, {200, 60}, {4, 3}, {80, 24}} {
+		x.resize(size[0], size[1])
+	}
+	x.update(tea.PasteMsg{Content: strings.Repeat("line\n", 30)})
+	x.resize(40, 12)
+	x.press(ctrlC, ctrlC) // the draft, the turn
+	x.sees("■ stopped")
+}
+
+func TestFailure(t *testing.T) {
+	g, _ := workspace(t, llmtest.Status(401, "bad key"))
+	x := open(t, g, nil)
+	x.types("hi")
+	x.sees("refused the key")
+	x.idle()
+	if !strings.Contains(x.all(), "/model") {
+		t.Errorf("no hint:\n%s", x.all())
+	}
+}

@@ -1,0 +1,43 @@
+package wireview
+
+import (
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/wire"
+)
+
+// AgentOf returns the agent of a request: the named one, the session's, or the
+// default.
+func AgentOf(id, session string, def chela.AgentID) (chela.AgentID, error) {
+	if id != "" {
+		return chela.AgentID(id), nil
+	}
+	if session == "" {
+		return def, nil
+	}
+	key, err := chela.ParseSessionKey(session, def)
+	return key.Agent(), err
+}
+
+// UnknownAgent returns the error for an agent that does not exist.
+func UnknownAgent(id chela.AgentID) error {
+	return wire.Errorf(wire.InvalidRequest, "unknown agent id %q", id).With(map[string]any{
+		"code": wire.DetailUnknownAgent, "agentId": id,
+	})
+}
+
+// NoSession returns the error for a session that does not exist, with the
+// method's own message.
+func NoSession(format string, args ...any) error {
+	return wire.Errorf(wire.InvalidRequest, format, args...).With(map[string]any{"code": wire.DetailNoSession})
+}
+
+// FindSession reads a session. If it does not exist, the error is [NoSession]
+// with the message.
+func FindSession(r session.Reader, key chela.SessionKey, format string, args ...any) (session.Meta, error) {
+	meta, err := session.Lookup(r, key)
+	if err == nil && meta.ID == "" {
+		err = NoSession(format, args...)
+	}
+	return meta, err
+}

@@ -1,0 +1,62 @@
+package wireview
+
+import (
+	"net/url"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pairing"
+	"github.com/chela-ai/chela/wire"
+)
+
+// ApprovalSnapshot returns an approval and its outcome.
+func ApprovalSnapshot(r approval.Request) wire.ApprovalSnapshot {
+	s := wire.ApprovalSnapshot{
+		ID: r.ID, Path: "/approve/" + url.PathEscape(r.ID), Created: wire.At(r.Created), Expires: wire.At(r.Expires),
+		Status: wire.ApprovalPending, Session: string(r.Session),
+		Shown: wire.ApprovalPresented{
+			Kind: wire.ApprovalExec, Command: r.Text, Warning: r.Reason, AgentID: string(r.Session.Agent()),
+			Allowed: AllowedDecisions(r),
+		},
+	}
+	if r.Decision == approval.Pending {
+		return s
+	}
+	s.Session, s.Resolved = "", wire.At(r.Decided)
+	s.Source = &wire.ApprovalSource{AgentID: string(r.Session.Agent()), Session: string(r.Session)}
+	switch r.Decision {
+	case approval.Expired:
+		s.Status, s.Reason = wire.ApprovalExpired, "timeout"
+	case approval.Withdrawn:
+		s.Status, s.Reason = wire.ApprovalCancelled, "run-aborted"
+	case approval.Revoked, approval.AllowSession: // the protocol has no word for them
+		s.Status, s.Reason, s.Decision = wire.ApprovalAllowed, "user", wire.AllowAlways
+		s.Resolver = resolver(r)
+	default:
+		s.Status, s.Reason, s.Decision = wire.ApprovalAllowed, "user", string(r.Decision)
+		if r.Decision == approval.Deny {
+			s.Status = wire.ApprovalDenied
+		}
+		s.Resolver = resolver(r)
+	}
+	return s
+}
+
+// AllowedDecisions returns the decisions a person can choose from.
+func AllowedDecisions(r approval.Request) []string {
+	if r.Once {
+		return []string{wire.AllowOnce, wire.Deny}
+	}
+	return []string{wire.AllowOnce, wire.AllowAlways, wire.Deny}
+}
+
+// resolver describes who decided.
+func resolver(r approval.Request) *wire.ApprovalResolver {
+	if device, ok := pairing.DeviceOf(chela.Principal{ID: r.By, Credential: r.Via}); ok {
+		return &wire.ApprovalResolver{Kind: "device", ID: device}
+	}
+	if r.Via == "channel" {
+		return &wire.ApprovalResolver{Kind: "channel", ID: r.By}
+	}
+	return &wire.ApprovalResolver{Kind: "device", ID: r.By}
+}

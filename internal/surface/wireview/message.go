@@ -1,0 +1,174 @@
+// Package wireview converts records to the types of the gateway protocol.
+// Methods and the gateway share it, so that a message is the same in the
+// history and in an event.
+package wireview
+
+import (
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/wire"
+)
+
+// MaxImage is the maximum size of an image included in a message. Of a larger
+// image only the size is shown.
+const MaxImage = 512 << 10
+
+// Messages returns the messages of a transcript entry: none if it is hidden,
+// two for a slash command and its answer.
+func Messages(e session.Entry) []wire.Message {
+	m, ok := Message(e)
+	if !ok {
+		return nil
+	}
+	word, reply, split := strings.Cut(e.Text, "\n")
+	if e.Kind != session.KindCommand || e.ItemID == "" || !split {
+		return []wire.Message{m}
+	}
+	asked := m
+	asked.Role, asked.Content, asked.IdempotencyKey = wire.RoleUser, wire.TextContent(word), e.ItemID+":user"
+	asked.Meta.ID, asked.Meta.IdempotencyKey = e.ID+":command", asked.IdempotencyKey
+	m.Role, m.Content = wire.RoleAssistant, wire.TextContent(reply)
+	return []wire.Message{asked, m}
+}
+
+// Message returns the message of a transcript entry; false if it is hidden.
+func Message(e session.Entry) (wire.Message, bool) {
+	m := wire.Message{
+		Timestamp: wire.At(e.Time),
+		Meta:      wire.MessageMeta{ID: e.ID, Seq: e.Seq, RunID: string(e.Run)},
+	}
+	switch e.Kind {
+	case session.KindMessage:
+		if e.Message == nil || silent(e.Message) {
+			return m, false
+		}
+		message(&m, e)
+	case session.KindNotice, session.KindCommand:
+		m.Role = wire.RoleSystem
+		m.Content = wire.TextContent(e.Text)
+		m.Meta.Kind = string(e.Kind)
+	default:
+		return m, false
+	}
+	return m, true
+}
+
+// silent reports whether an answer is only the silent reply token.
+func silent(m *llm.Message) bool {
+	return m.Role == llm.RoleAssistant && len(m.Calls()) == 0 && Silent(m.PlainText(), true)
+}
+
+// message sets the role and the content of a message.
+func message(m *wire.Message, e session.Entry) {
+	m.Role = string(e.Message.Role)
+	m.Content = contents(e.Message.Parts)
+	switch e.Message.Role {
+	case llm.RoleUser:
+		if k := e.Origin.Kind; e.ItemID == "" && k != "" && k != chela.OriginPerson {
+			m.Role, m.Meta.Kind = wire.RoleSystem, string(session.KindNotice)
+			return
+		}
+		if e.ItemID != "" {
+			m.IdempotencyKey = e.ItemID + ":user"
+			m.Meta.IdempotencyKey = m.IdempotencyKey
+		}
+	case llm.RoleAssistant:
+		m.Provider, m.Model = e.Message.Provider, e.Message.Model
+		m.StopReason = string(e.Message.Stop)
+		m.Usage = usageOf(e)
+		if e.Partial {
+			m.Abort = &wire.Abort{Aborted: true, Origin: "rpc", RunID: string(e.Run)}
+		}
+	case llm.RoleTool:
+		m.ToolCallID, m.ToolName, m.IsError = e.Message.CallID, e.Message.ToolName, e.Message.IsError
+		m.Details = e.Details
+		m.Meta.Truncated = e.Cut
+	}
+}
+
+func usageOf(e session.Entry) *wire.Usage {
+	if e.Usage == nil {
+		return nil
+	}
+	u := Usage(*e.Usage)
+	if e.NanoUSD >= 0 {
+		u.Cost = &wire.Cost{Total: Dollars(e.NanoUSD)}
+	}
+	return &u
+}
+
+// Usage returns the token counts of a call, without the cost.
+func Usage(u llm.Usage) wire.Usage {
+	return wire.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Total: u.Total()}
+}
+
+// Dollars converts nano-dollars to dollars.
+func Dollars(nano int64) float64 { return float64(nano) / 1e9 }
+
+// contents returns the visible parts.
+func contents(parts []llm.Part) wire.Contents {
+	out := make(wire.Contents, 0, len(parts))
+	for _, p := range parts {
+		switch p.Kind {
+		case llm.PartText:
+			out = append(out, wire.Content{Type: wire.ContentText, Text: p.Text})
+		case llm.PartThinking:
+			if p.Text != "" {
+				out = append(out, wire.Content{Type: wire.ContentThinking, Thinking: p.Text})
+			}
+		case llm.PartCall:
+			out = append(out, wire.Content{Type: wire.ContentCall, ID: p.Call.ID, Name: p.Call.Name, Arguments: p.Call.Args})
+		case llm.PartImage:
+			c := wire.Content{Type: wire.ContentImage, MIME: p.MIME, Bytes: p.Size()}
+			if len(p.Data) <= MaxImage && len(p.Data) > 0 {
+				c.Data, c.Bytes = p.Data, 0
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Approval returns a pending approval.
+func Approval(r approval.Request) wire.Approval {
+	return wire.Approval{ID: r.ID, Request: approvalRequest(r), Created: wire.At(r.Created), Expires: wire.At(r.Expires)}
+}
+
+// Resolved returns a resolved approval.
+func Resolved(r approval.Request) wire.ApprovalResolved {
+	return wire.ApprovalResolved{
+		ID: r.ID, Decision: string(r.Decision), By: r.Decider(), Time: wire.At(r.Decided), Request: approvalRequest(r),
+	}
+}
+
+func approvalRequest(r approval.Request) wire.ApprovalRequest {
+	return wire.ApprovalRequest{
+		Command: r.Text, Reason: r.Reason, Tool: r.Tool, Once: r.Once,
+		AgentID: string(r.Session.Agent()), SessionKey: string(r.Session), RunID: string(r.Run),
+	}
+}
+
+// Status returns the protocol's name of a run's outcome.
+func Status(outcome string) string {
+	switch outcome {
+	case "ok":
+		return wire.StatusOK
+	case "timeout":
+		return wire.StatusTimeout
+	}
+	return wire.StatusError
+}
+
+// Silent reports whether s is the silent reply token or, unless whole, may
+// become it.
+func Silent(s string, whole bool) bool {
+	if whole {
+		return run.Answer{}.Silent(s)
+	}
+	return run.Answer{}.MayBeSilent(s)
+}

@@ -1,0 +1,160 @@
+package wireview
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Rows builds session rows.
+type Rows struct {
+	// Model returns the model of the session's next run.
+	Model func(session.Meta) wire.SessionModel
+	// Show loads the pictures of messages.
+	Show Show
+}
+
+// Session returns the row of a session, reading its runs and queue from r.
+func (s Rows) Session(r store.Reader, m session.Meta) (wire.Session, error) {
+	runs, err := r.Runs().Active(m.Key)
+	if err != nil {
+		return wire.Session{}, err
+	}
+	waiting, err := r.Queue().Waiting(m.Key)
+	if err != nil {
+		return wire.Session{}, err
+	}
+	return s.Row(m, runs, len(waiting)), nil
+}
+
+// Row returns the row of a session with its active runs and number of queued
+// messages.
+func (s Rows) Row(m session.Meta, active []run.Run, waiting int) wire.Session {
+	model := s.Model(m)
+	row := wire.Session{
+		Key: string(m.Key), Kind: Kind(m.Key, m.Address), AgentID: string(cmp.Or(m.Agent, m.Key.Agent())),
+		SessionID: m.ID, Label: m.Label, DisplayName: m.Label, Title: m.Title,
+		Channel: m.Address.Channel, AccountID: string(m.Address.Account),
+		Category: m.Category, Icon: m.Icon, Color: m.Color,
+		Main: m.Key == chela.MainSession(m.Key.Agent()), Background: background(m.Key),
+		CreatedAt: wire.At(m.Created), SinceAt: wire.At(m.Started), UpdatedAt: wire.At(m.Updated), ActiveAt: wire.At(m.Active),
+		AnsweredAt: wire.At(m.Answered), ReadAt: wire.At(m.Read), UnreadAt: wire.At(m.Unread), Unread: unread(m),
+		Archived: !m.Archived.IsZero(), ArchivedAt: wire.At(m.Archived), Pinned: !m.Pinned.IsZero(), PinnedAt: wire.At(m.Pinned),
+		Provider: model.Provider, Model: model.Model, ContextWindow: model.ContextWindow,
+		Levels: model.Levels, Options: model.Options, Default: model.Default,
+		Thinking: m.Think, Verbose: m.Verbose, UsageLine: m.Usage, QueueMode: m.Queue.Mode,
+		InputTokens: m.Tokens.Input, OutputTokens: m.Tokens.Output, CacheRead: m.Tokens.CacheRead, CacheWrite: m.Tokens.CacheWrite,
+		TotalTokens: m.Context, TotalFresh: m.Context > 0,
+		Runs: []string{}, Aborted: m.Aborted, Queued: waiting,
+	}
+	row.ChatType = row.Kind
+	if row.Main {
+		row.Class = chela.MainKey
+	}
+	if m.Model != "" {
+		row.Override = "user"
+	}
+	if m.Priced {
+		c := Dollars(m.NanoUSD)
+		row.Cost = &c
+	}
+	for _, r := range active {
+		if r.State == run.Suspended {
+			row.Waiting = true
+			continue
+		}
+		row.Active, row.Status, row.StartedAt = true, string(run.Running), wire.At(r.Started)
+		row.Runs = append(row.Runs, string(r.ID))
+	}
+	return row
+}
+
+// Queued returns the number of messages among the queued items.
+func Queued(items []queue.Item) int {
+	n := 0
+	for _, it := range items {
+		if it.Kind == queue.Message {
+			n++
+		}
+	}
+	return n
+}
+
+// unread reports whether there is an answer that no person has read.
+func unread(m session.Meta) bool { return !m.Unread.IsZero() || m.Answered.After(m.Read) }
+
+// background reports whether the session is one without a person.
+func background(key chela.SessionKey) bool {
+	for _, part := range [...]string{":subagent:", ":cron:", ":hook:"} {
+		if strings.Contains(string(key), part) {
+			return true
+		}
+	}
+	return false
+}
+
+// SessionModel returns the model of a session; think is the default level.
+func SessionModel(m llm.Model, think llm.Level) wire.SessionModel {
+	out := wire.SessionModel{
+		Provider: m.Provider, Model: m.ID, ContextWindow: int64(m.Context), Levels: Levels(m), Default: string(cmp.Or(think, llm.Off)),
+	}
+	for _, l := range out.Levels {
+		out.Options = append(out.Options, l.Label)
+	}
+	return out
+}
+
+// Entry returns a session as returned by methods that change it.
+func Entry(m session.Meta) wire.SessionEntry {
+	return wire.SessionEntry{
+		SessionID: m.ID, Label: m.Label, Category: m.Category, Icon: m.Icon, Color: m.Color,
+		Model: m.Model, Thinking: m.Think, Verbose: m.Verbose, UsageLine: m.Usage, QueueMode: m.Queue.Mode,
+		CreatedAt: wire.At(m.Created), SinceAt: wire.At(m.Started), UpdatedAt: wire.At(m.Updated),
+		ArchivedAt: wire.At(m.Archived), PinnedAt: wire.At(m.Pinned), ReadAt: wire.At(m.Read), UnreadAt: wire.At(m.Unread),
+	}
+}
+
+// Reply says whether a run ended with visible output.
+func Reply(text string, silent bool) *wire.Reply {
+	switch {
+	case silent:
+		return &wire.Reply{Disposition: "silent"}
+	case text == "":
+		return &wire.Reply{Disposition: "empty"}
+	}
+	return &wire.Reply{Disposition: "visible", Text: text}
+}
+
+// Kind returns the kind of conversation: direct or group.
+func Kind(key chela.SessionKey, a chela.Address) string {
+	if a.Peer.Kind == chela.Group || a.Peer.Kind == chela.Room || strings.Contains(string(key), ":group:") {
+		return "group"
+	}
+	return "direct"
+}
+
+// ByShortID returns the sessions whose keys end in a UUID with the prefix
+// short, 8 to 32 hexadecimal digits.
+func ByShortID(r session.Reader, agent chela.AgentID, short string) ([]session.Meta, error) {
+	short = strings.ToLower(short)
+	if len(short) < 8 || len(short) > 32 || strings.Trim(short, "0123456789abcdef") != "" {
+		return nil, wire.Errorf(wire.InvalidRequest, "shortId must be 8-32 hexadecimal characters")
+	}
+	list, _, err := r.List(session.Query{Agent: agent, Search: short[:8], Archived: session.ArchivedToo, Limit: 1000})
+	var out []session.Meta
+	for _, m := range list {
+		key := string(m.Key)
+		tail := key[max(0, len(key)-36):]
+		if strings.Count(tail, "-") == 4 && strings.HasPrefix(strings.ReplaceAll(tail, "-", ""), short) {
+			out = append(out, m)
+		}
+	}
+	return out, err
+}

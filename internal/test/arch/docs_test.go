@@ -1,0 +1,143 @@
+package arch
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/engine/inbound"
+)
+
+func doc(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestDocs compares the lists in the documentation with the code.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	t.Run("the configuration page lists exactly the keys that are read", func(t *testing.T) {
+		if diff := cmp.Diff(usedKeys(), slices.Sorted(maps.Keys(keysOf(doc(t, "docs/config.md"))))); diff != "" {
+			t.Errorf("-table +page:\n%s", diff)
+		}
+	})
+	t.Run("the chat page lists every command with its aliases", func(t *testing.T) {
+		row := regexp.MustCompile("(?m)^\\| `/(\\w+)[^|]*\\|(.*)\\|$")
+		alias := regexp.MustCompile("`/(\\w+)`")
+		got := map[string][]string{}
+		for _, m := range row.FindAllStringSubmatch(doc(t, "docs/chat.md"), -1) {
+			aliases := got[m[1]] // one command may have several rows
+			for _, a := range alias.FindAllStringSubmatch(m[2], -1) {
+				aliases = append(aliases, a[1])
+			}
+			got[m[1]] = aliases
+		}
+		want := map[string][]string{}
+		for _, c := range inbound.Commands() {
+			want[c.Name] = c.Aliases
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-commands +page:\n%s", diff)
+		}
+	})
+	t.Run("links have targets", func(t *testing.T) {
+		link := regexp.MustCompile(`\]\(([^):]+)\)`)
+		for _, page := range pages(t) {
+			for _, m := range link.FindAllStringSubmatch(doc(t, page), -1) {
+				file, anchor, _ := strings.Cut(m[1], "#")
+				target := page
+				if file != "" {
+					target = filepath.ToSlash(filepath.Join(filepath.Dir(page), file))
+				}
+				if _, err := os.Stat(filepath.Join("..", "..", "..", target)); err != nil {
+					t.Errorf("%s: %s: %v", page, m[1], err)
+				} else if anchor != "" && !slices.Contains(anchors(doc(t, target)), anchor) {
+					t.Errorf("%s: %s: no such heading", page, m[1])
+				}
+			}
+		}
+	})
+	t.Run("README.md has less than 120 lines", func(t *testing.T) {
+		if n := strings.Count(doc(t, "README.md"), "\n"); n >= 120 {
+			t.Errorf("README.md has %d lines, want less than 120", n)
+		}
+	})
+}
+
+func pages(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join("..", "..", "..", "docs", "*.md"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	out := []string{"README.md"}
+	for _, f := range found {
+		out = append(out, "docs/"+filepath.Base(f))
+	}
+	return out
+}
+
+// usedKeys returns the configuration keys that this build reads, without keys
+// that are only parents of others.
+func usedKeys() []string {
+	var all []string
+	for _, k := range config.Keys() {
+		if k.Used() && k.Path != "$schema" {
+			all = append(all, k.Path)
+		}
+	}
+	return slices.DeleteFunc(all, func(p string) bool {
+		if p == "agents.defaults.model" || p == "agents.defaults.models" || p == "agents.list[].model" || strings.HasSuffix(p, ".headers") {
+			return false // documented as one value
+		}
+		return strings.HasPrefix(p, "agents.defaults.model.") || strings.HasPrefix(p, "agents.defaults.models.") || strings.HasPrefix(p, "agents.list[].model.") || p == "agents.entries" || strings.HasSuffix(p, ".headers.*") ||
+			slices.ContainsFunc(all, func(q string) bool { return strings.HasPrefix(q, p+".") || strings.HasPrefix(q, p+"[].") })
+	})
+}
+
+// keysOf returns the keys in the tables of a page. The heading above a table may
+// name the parent of its keys. A table under a fourth-level heading describes the
+// contents of a value and is skipped.
+func keysOf(page string) map[string]bool {
+	heading := regexp.MustCompile("^### .*: `([^`]+)`$")
+	row := regexp.MustCompile("^\\| `([^`]+)` \\|")
+	keys, below, inside := map[string]bool{}, "", false
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			below, inside = "", strings.HasPrefix(line, "####")
+		}
+		if m := heading.FindStringSubmatch(line); m != nil {
+			below = m[1] + "."
+		}
+		if m := row.FindStringSubmatch(line); m != nil && !inside {
+			key := regexp.MustCompile(`<\w+>`).ReplaceAllString(m[1], "*")
+			if !strings.HasPrefix(key, below) {
+				key = below + key
+			}
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
+// anchors returns the link anchors of the headings of a page.
+func anchors(page string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		out = append(out, strings.ReplaceAll(name, " ", "-"))
+	}
+	return out
+}

@@ -1,0 +1,227 @@
+package chelatest
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app"
+	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/hook"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Options configures a test application. The zero value uses the built-in
+// offline assistant.
+type Options struct {
+	Dir      string                     // state directory; "": a new one
+	Model    llm.Provider               // the model mock/m; nil: the configured model
+	Config   Config                     // sections; agents.defaults.model is set if Model is set
+	Env      map[string]string          // all environment variables
+	HTTP     *http.Client               // HTTP client for model servers; nil: the network
+	Channels map[string]channel.Channel // message accounts
+	Limits   map[string]channel.Limits
+	Tools    []tool.Tool // in addition to the stock ones
+	Before   []hook.Before
+	After    []hook.After
+	Step     func(string)
+	Wrap     func(store.Store) store.Store
+	Listen   *endpoint.Listen         // opens the port; nil: no port
+	Register func(*standard.Registry) // additional parts; nil: none
+	Log      *slog.Logger             // nil: the log of the test, from level warn
+}
+
+// register registers the standard parts and those of the test.
+func (o *Options) register(r *standard.Registry) {
+	standard.Register(r)
+	for name, ch := range o.Channels {
+		r.Channel(Account(name, ch, o.Limits[name]))
+	}
+	r.Tool("test", "", func(standard.ToolEnv, json.RawMessage) ([]tool.Tool, error) { return o.Tools, nil })
+	r.Hook("test", "", func(standard.HookEnv, json.RawMessage) (standard.HookSet, error) {
+		return standard.HookSet{Before: o.Before, After: o.After}, nil
+	})
+	if o.Register != nil {
+		o.Register(r)
+	}
+}
+
+// Account returns a factory of a channel that has one instance for all
+// accounts.
+func Account(name string, ch channel.Channel, limits channel.Limits) channel.Factory {
+	return channel.Factory{
+		Name: name, Limits: limits, Accounts: func(json.RawMessage) []string { return []string{""} },
+		New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) { return ch, nil },
+	}
+}
+
+// Gateway is a running application.
+type Gateway struct {
+	*app.Engine
+	Dir string
+	t   testing.TB
+}
+
+// Start starts an application. It is stopped at the end of the test.
+func Start(t testing.TB, o Options) *Gateway {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	c := Config{}
+	maps.Copy(c, o.Config)
+	ao := app.Options{
+		Log: o.Log, State: o.Dir, HTTP: o.HTTP, Env: func(name string) string { return o.Env[name] },
+		Environ: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir},
+		Step:    o.Step, Wrap: o.Wrap, NoSocket: true, NoProbe: true, Listen: o.Listen, Register: o.register,
+	}
+	if o.Model != nil {
+		ao.Providers = map[string]llm.Provider{"mock": o.Model}
+		c["models"] = merge(c["models"], `{"providers": {"mock": {"models": [{"id": "m", "contextWindow": 1000000, "input": ["text", "image"]}]}}}`)
+		c["agents.defaults"] = merge(c["agents.defaults"], `{"model": "mock/m"}`)
+	}
+	ao.ConfigPath = filepath.Join(o.Dir, "chela.json")
+	tree, err := config.Options{Env: ao.Env, Overrides: c}.Load(ao.ConfigPath)
+	if err != nil {
+		t.Fatalf("configuration: %v", err)
+	}
+	ao.Config = tree
+	e, err := app.New(t.Context(), ao)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	g := &Gateway{Engine: e, Dir: o.Dir, t: t}
+	t.Cleanup(g.Stop)
+	return g
+}
+
+// merge returns an object with the members of def that it lacks.
+func merge(have json.RawMessage, def string) json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, b := range [...]json.RawMessage{json.RawMessage(def), have} {
+		var m map[string]json.RawMessage
+		if len(b) > 0 && json.Unmarshal(b, &m) == nil {
+			maps.Copy(out, m)
+		}
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Stop stops the application gracefully. It may be called more than once.
+func (g *Gateway) Stop() {
+	if g.Engine == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := g.Engine.Close(ctx); err != nil {
+		g.t.Errorf("stop: %v", err)
+	}
+	g.Engine = nil
+}
+
+// Client connects a client that receives all events. It is closed at the end of
+// the test.
+func (g *Gateway) Client() *Client {
+	g.t.Helper()
+	c, err := client.Dial(g.t.Context(), client.Options{
+		Dial: g.Dial, Caps: []string{wire.CapToolEvents}, Once: true,
+	})
+	if err != nil {
+		g.t.Fatalf("connect: %v", err)
+	}
+	g.t.Cleanup(func() { c.Close() })
+	return &Client{Client: c, t: g.t}
+}
+
+// Client is a connection that behaves like a terminal.
+type Client struct {
+	*client.Client
+	t testing.TB
+}
+
+// Ended is the answer to a message, as a client sees it.
+type Ended struct {
+	Run   string
+	State string // final, aborted, error
+	Text  string // the final text that a client shows
+	Error string
+	Seen  []wire.Event // all events of the run
+}
+
+// Send sends a message and returns the id of its run.
+func (c *Client) Send(session, text string) string {
+	c.t.Helper()
+	id, err := c.Client.Send(c.t.Context(), session, text)
+	if err != nil {
+		c.t.Fatalf("send %q: %v", text, err)
+	}
+	return id
+}
+
+// Ask sends a message and waits until its run ends.
+func (c *Client) Ask(session, text string) Ended {
+	c.t.Helper()
+	return c.Await(c.Send(session, text))
+}
+
+// Await reads events until the run ends.
+func (c *Client) Await(run string) Ended {
+	c.t.Helper()
+	end := Ended{Run: run}
+	limit := time.After(5 * time.Minute)
+	for {
+		select {
+		case ev, ok := <-c.Events():
+			if !ok {
+				c.t.Fatalf("the connection was closed during run %s: %v", run, c.Err())
+			}
+			end.Seen = append(end.Seen, ev)
+			if ev.Name != wire.EventChat {
+				continue
+			}
+			var chat wire.Chat
+			if err := ev.Decode(&chat); err != nil {
+				c.t.Fatalf("chat event: %v", err)
+			}
+			if chat.RunID != run || chat.State == wire.StateDelta {
+				continue
+			}
+			end.State, end.Error = chat.State, chat.ErrorMessage
+			if chat.Message != nil {
+				end.Text = chat.Message.Text()
+			}
+			return end
+		case <-limit:
+			c.t.Fatalf("run %s did not end in 5 min", run)
+		}
+	}
+}
+
+// testWriter writes lines to the log of the test.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Helper()
+	w.t.Logf("%s", p)
+	return len(p), nil
+}

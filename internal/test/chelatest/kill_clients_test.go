@@ -1,0 +1,156 @@
+//go:build unix
+
+package chelatest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/wire"
+)
+
+// crowd is a number of clients that send messages, each one after the other.
+type crowd struct {
+	d     *driver
+	mu    sync.Mutex
+	acked map[string]string // message by key
+}
+
+// crowded returns the session key of client i.
+func crowded(i int) string { return "agent:main:crowd" + strconv.Itoa(i%crowds) }
+
+const crowds = 40
+
+// talk sends n messages as client i. Each is acknowledged exactly once, no
+// matter what happens to the gateway.
+func (w *crowd) talk(ctx context.Context, c *client.Client, i, messages int) error {
+	for k := range messages {
+		time.Sleep(rand.N(600 * time.Millisecond))
+		key := fmt.Sprintf("c%d-%d", i, k)
+		text := "plain " + strconv.Itoa(1000*i+k)
+		_, err := c.Chat(ctx, wire.ChatSend{SessionKey: crowded(i), Message: text, IdempotencyKey: key})
+		if err != nil {
+			return fmt.Errorf("client %d, message %d: %w", i, k, err)
+		}
+		w.mu.Lock()
+		w.acked[key] = text
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+// TestKillClients kills a gateway several times while 200 clients send
+// messages, and checks that each acknowledged message is stored.
+func TestKillClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes")
+	}
+	const messages = 5
+	clients, kills, limit := 200, 6, time.Minute
+	if raced {
+		clients, kills, limit = 40, 3, 4*time.Minute
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	d := &driver{t: t, dir: t.TempDir(), rnd: rnd, accepted: map[int]bool{}, offered: map[int]string{}}
+	model := httptest.NewServer(modelHandler(d))
+	defer model.Close()
+	d.configure(model.URL)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+
+	cmd, in := d.spawn(t, "")
+	w := &crowd{d: d, acked: map[string]string{}}
+	errs := make(chan error, clients)
+	all := make([]*client.Client, clients)
+	for i := range all {
+		c, err := client.Dial(ctx, client.Options{Dial: dial(d.dir), Delay: func(int, error) time.Duration {
+			return time.Duration(5+rand.IntN(20)) * time.Millisecond
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all[i] = c
+	}
+	for i, c := range all {
+		go func() { errs <- w.talk(ctx, c, i, messages) }()
+	}
+	kill := func(cmd *exec.Cmd) {
+		time.Sleep(time.Duration(20+rnd.IntN(150)) * time.Millisecond)
+		w.mu.Lock()
+		t.Logf("killed after %d acknowledged messages", len(w.acked))
+		w.mu.Unlock()
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+	for range kills {
+		kill(cmd)
+		in.Close()
+		cmd, in = d.spawn(t, "")
+	}
+	for range clients {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	t.Run("R23 each acknowledged message is in the history exactly once", func(t *testing.T) { w.judge(ctx, t) })
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the gateway did not stop gracefully: %v", err)
+	}
+}
+
+// judge reads the histories after all messages were answered.
+func (w *crowd) judge(ctx context.Context, t *testing.T) {
+	c, err := client.Dial(ctx, client.Options{Dial: dial(w.d.dir), Once: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for key := range w.acked {
+		var done wire.AgentWaited
+		err := c.Call(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: key, TimeoutMs: 30_000}, &done)
+		if err != nil || done.Status == wire.StatusTimeout {
+			t.Fatalf("message %s was not answered: %v %s", key, err, done.Status)
+		}
+	}
+	found := map[string]int{}
+	for s := range crowds {
+		for offset := 0; ; {
+			var h wire.History
+			err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: crowded(s), Limit: 1000, Offset: offset}, &h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range h.Messages {
+				if m.Role == wire.RoleUser {
+					found[m.Text()]++
+				}
+			}
+			if !h.HasMore {
+				break
+			}
+			offset = h.NextOffset
+		}
+	}
+	for key, text := range w.acked {
+		if found[text] != 1 {
+			b, _ := json.Marshal(text)
+			t.Errorf("message %s %s is in the history %d times", key, b, found[text])
+		}
+	}
+	if len(found) != len(w.acked) {
+		t.Errorf("%d messages in the history, %d acknowledged", len(found), len(w.acked))
+	}
+}

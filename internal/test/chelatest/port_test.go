@@ -1,0 +1,198 @@
+package chelatest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/test/chelatest"
+	"github.com/chela-ai/chela/wire"
+)
+
+// TestDrain stops an application in the middle of a turn.
+func TestDrain(t *testing.T) {
+	t.Run("GW-06 a run in progress ends first, and its client sees the end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := chelatest.Start(t, chelatest.Options{Model: llmtest.NewScript(llmtest.Step{Delay: 3 * time.Second, Parts: []llm.Part{llm.Text("in time")}})})
+			c := g.Client()
+			run := c.Send("main", "hi")
+			synctest.Wait()
+			stopped := make(chan error, 1)
+			go func() { stopped <- g.Close(t.Context()) }()
+			if end := c.Await(run); end.State != wire.StateFinal || end.Text != "in time" {
+				t.Errorf("the run ended %s %q %s", end.State, end.Text, end.Error)
+			}
+			if err := <-stopped; err != nil {
+				t.Error(err)
+			}
+			last := ""
+			for e := range c.Events() {
+				last = e.Name
+			}
+			if last != wire.EventShutdown {
+				t.Errorf("the last event is %s, want shutdown", last)
+			}
+			g.Engine = nil
+		})
+	})
+	t.Run("GW-06 a run that takes too long is aborted after the time limit", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := chelatest.Start(t, chelatest.Options{Model: llmtest.NewScript(llmtest.Step{Delay: time.Hour, Parts: []llm.Part{llm.Text("late")}})})
+			g.Client().Send("main", "hi")
+			synctest.Wait()
+			begin := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := g.Close(ctx); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("the stop took %v", took)
+			}
+			g.Engine = nil
+		})
+	})
+}
+
+// TestRestart restarts an application that has a client.
+func TestRestart(t *testing.T) {
+	t.Run("GW-07 clients are notified, reconnect, and find their sessions", func(t *testing.T) {
+		o := chelatest.Options{
+			Dir: t.TempDir(), Listen: &endpoint.Listen{Port: -1},
+			Config: chelatest.Config{"gateway": json.RawMessage(`{"auth": {"token": "a-token"}}`)},
+		}
+		g := chelatest.Start(t, o)
+		u, err := url.Parse(g.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Listen.Port, err = strconv.Atoi(u.Port()); err != nil {
+			t.Fatal(err)
+		}
+		dial := func() *client.Client {
+			t.Helper()
+			c, err := client.Dial(t.Context(), client.Options{
+				URL: u.String(), ID: "gateway-client", Mode: wire.ModeBackend, Scopes: []string{wire.ScopeAdmin}, Auth: &wire.Auth{Token: "a-token"}, Once: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		c := dial()
+		g.Client().Ask("main", "hello")
+		if err := g.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g.Engine = nil
+		var told wire.Shutdown
+		for e := range c.Events() {
+			if e.Name == wire.EventShutdown {
+				if err := e.Decode(&told); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if ce, ok := errors.AsType[*client.CloseError](c.Err()); told.RestartMs <= 0 || !ok || ce.Code != wire.CloseRestart {
+			t.Errorf("got %+v, closed with %v; want the expected restart time, and 1012", told, c.Err())
+		}
+		chelatest.Start(t, o)
+		c = dial()
+		defer c.Close()
+		h, err := c.History(t.Context(), "main", 10)
+		if err != nil || len(h.Messages) != 2 {
+			t.Errorf("%d messages, %v; want the two from before the restart", len(h.Messages), err)
+		}
+	})
+}
+
+// TestPort tests the whole application over a real port of this machine.
+func TestPort(t *testing.T) {
+	g := chelatest.Start(t, chelatest.Options{
+		Listen: &endpoint.Listen{Port: -1},
+		Config: chelatest.Config{"gateway": json.RawMessage(`{"auth": {"token": "a-token"}}`)},
+	})
+	if g.NewToken() != "" {
+		t.Error("a token was generated although there is one")
+	}
+	page := "http" + strings.TrimPrefix(g.URL(), "ws")
+	get := func(path string) string {
+		t.Helper()
+		res, err := http.Get(page + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s, %v", path, res.StatusCode, b, err)
+		}
+		return string(b)
+	}
+	if got := get("/healthz"); got != `{"ok":true,"status":"live"}`+"\n" {
+		t.Errorf("/healthz: %s", got)
+	}
+	if got := get("/readyz"); !strings.HasPrefix(got, `{"ready":true`) {
+		t.Errorf("/readyz: %s", got)
+	}
+	dial := func(token string) (*client.Client, error) {
+		return client.Dial(t.Context(), client.Options{
+			URL: g.URL(), ID: "gateway-client", Mode: wire.ModeBackend, Scopes: []string{wire.ScopeAdmin},
+			Auth: &wire.Auth{Token: token}, Once: true,
+		})
+	}
+	if _, err := dial("wrong"); err == nil || !strings.Contains(err.Error(), "token mismatch") {
+		t.Errorf("a wrong token: %v", err)
+	}
+	c, err := dial("a-token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	run, err := c.Send(t.Context(), "main", "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w wire.AgentWaited
+	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 20_000}, &w); err != nil || w.Status != wire.StatusOK {
+		t.Fatalf("the run ended with %q, %v", w.Status, err)
+	}
+	t.Run("ME-01 a turn increments the counter of runs", func(t *testing.T) {
+		for _, want := range []string{"chela_runs_total{outcome=\"ok\"} 1\n", "chela_auth_failures_total 1\n", "chela_sessions 1\n"} {
+			got := get("/metrics")
+			for end := time.Now().Add(5 * time.Second); !strings.Contains(got, want) && time.Now().Before(end); { // it is counted after it is stored
+				got = get("/metrics")
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+	})
+	t.Run("GW-06 clients are notified before the stop", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := g.Close(ctx); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		g.Engine = nil
+		last := ""
+		for e := range c.Events() {
+			last = e.Name
+		}
+		if ce, ok := errors.AsType[*client.CloseError](c.Err()); last != wire.EventShutdown || !ok || ce.Code != wire.CloseRestart {
+			t.Errorf("the last event is %s and the connection was closed with %v, want shutdown and 1012", last, c.Err())
+		}
+	})
+}

@@ -1,0 +1,176 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// browser is a headless Chromium with one page and an empty profile. It makes
+// no requests to the internet.
+type browser struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu     sync.Mutex
+	frames []sight
+}
+
+// sight is a WebSocket frame that the page sent or received.
+type sight struct {
+	Sent bool
+	frameHead
+	Text string
+}
+
+// frameHead contains fields that frames of different types have.
+type frameHead struct {
+	Type   string      `json:"type"`
+	ID     string      `json:"id"`
+	Method string      `json:"method"`
+	Event  string      `json:"event"`
+	OK     bool        `json:"ok"`
+	Error  *wire.Error `json:"error"`
+}
+
+// chromium returns the path of the program, or skips the test.
+func chromium(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("skipped: Chromium is not installed")
+	return ""
+}
+
+// newBrowser starts a browser. names are host names that resolve to this
+// machine.
+func newBrowser(t testing.TB, names ...string) *browser {
+	t.Helper()
+	rules := []string{"MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1"}
+	for _, n := range names {
+		rules = append([]string{"MAP " + n + " 127.0.0.1"}, rules...)
+	}
+	opts := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.NoFirstRun, chromedp.WindowSize(1280, 900), chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("host-resolver-rules", strings.Join(rules, ",")),
+	}
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, end := chromedp.NewContext(alloc)
+	b := &browser{t: t, ctx: ctx}
+	t.Cleanup(func() {
+		if t.Failed() {
+			b.dump()
+		}
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Logf("close the browser: %v", err)
+		}
+		end()
+		stop()
+	})
+	if err := chromedp.Listen(ctx, b.see); err != nil {
+		t.Fatalf("start the browser: %v", err)
+	}
+	return b
+}
+
+// see records the WebSocket frames.
+func (b *browser) see(ev any) {
+	var s sight
+	switch ev := ev.(type) {
+	case *network.EventWebSocketFrameSent:
+		s.Sent, s.Text = true, string(ev.Response.PayloadData)
+	case *network.EventWebSocketFrameReceived:
+		s.Text = string(ev.Response.PayloadData)
+	default:
+		return
+	}
+	_ = json.Unmarshal([]byte(s.Text), &s.frameHead) // a frame of another protocol has none of the fields
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.frames = append(b.frames, s)
+}
+
+// Frames returns the frames from index n.
+func (b *browser) Frames(n int) []sight {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.frames[min(n, len(b.frames)):len(b.frames):len(b.frames)]
+}
+
+func (b *browser) dump() {
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText"))
+	b.t.Logf("the page (%v):\n%s", err, text)
+	for _, f := range b.Frames(0) {
+		b.t.Logf("sent %v: %.300s", f.Sent, f.Text)
+	}
+}
+
+// Open loads an address.
+func (b *browser) Open(url string) {
+	b.t.Helper()
+	b.do("open "+url, chromedp.Navigate(url))
+}
+
+func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// Await waits until a JavaScript expression is true.
+func (b *browser) Await(what, expr string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 40*time.Second)
+	defer cancel()
+	poll := chromedp.Poll[bool](expr, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(30*time.Second))
+	if _, err := chromedp.Run(ctx, poll); err != nil {
+		b.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// Shows waits until the page shows a text.
+func (b *browser) Shows(text string) {
+	b.t.Helper()
+	b.Await("the page does not show "+text, fmt.Sprintf("document.body.innerText.includes(%s)", quote(text)))
+}
+
+// quote returns a string as a JavaScript literal.
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // strings only
+	}
+	return string(b)
+}
+
+// evaluate returns the value of an expression, which may be a promise.
+func evaluate[T any](b *browser, expr string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 60*time.Second)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expr, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expr, err)
+	}
+	return v
+}

@@ -1,0 +1,225 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"github.com/chela-ai/chela/wire"
+)
+
+// ours are the methods that are missing in the published schema, with the
+// reason why we have them.
+var ours = map[string]string{
+	"backup.create":        "a copy of the database while it is in use",
+	"sessions.export":      "a conversation in OpenClaw's file format",
+	"sessions.import":      "the counterpart of the export",
+	"models.status":        "which models answer, and with which keys",
+	"tools.explain":        "which rule decided about a tool",
+	"tools.calls":          "the outcome of each tool call, and which rule decided",
+	"sessions.unsubscribe": "OpenClaw has it too, but not in the schema",
+}
+
+// resultless are the methods for which the schema only defines parameters.
+// Parts of their results that the schema does define are listed with the calls.
+var resultless = []string{
+	"agent", "agent.wait", "chat.abort", "chat.history", "chat.inject", "chat.metadata", "chat.send", "chat.startup",
+	"config.apply", "config.get", "config.patch", "config.set", "device.pair.approve", "device.pair.list", "device.pair.reject", "device.pair.remove",
+	"device.pair.rename", "device.token.revoke", "exec.approval.get", "exec.approval.list", "exec.approval.request",
+	"exec.approval.resolve", "exec.approval.waitDecision", "health", "models.authLogout", "models.authStatus", "node.describe", "node.list",
+	"node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename",
+	"openclaw.approval.list", "plugin.approval.list", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.get", "sessions.list",
+	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
+	"sessions.reset", "sessions.send", "sessions.steer", "sessions.subscribe", "sessions.usage", "sessions.usage.logs", "sessions.usage.timeseries", "status",
+	"system-event", "system-presence", "usage.cost", "usage.status", "wake",
+}
+
+// irregular are the definitions whose names do not follow from their methods.
+var irregular = map[string]string{
+	"agent.identity.get params": "AgentIdentityParams",
+	"agent.identity.get result": "AgentIdentityResult",
+	"config.schema result":      "ConfigSchemaResponse",
+	"exec.approvals.get result": "ExecApprovalsSnapshot",
+
+	"device.scopes.requestUpgrade params": "ScopeUpgradeRequest",
+	"device.scopes.requestUpgrade result": "ScopeUpgradeRegistration",
+	"device.scopes.waitUpgrade params":    "ScopeUpgradeWait",
+	"device.scopes.waitUpgrade result":    "ScopeUpgradeResult",
+
+	"exec.approvals.set result": "ExecApprovalsSnapshot",
+	"sessions.steer params":     "SessionsSendParams",
+	"chat.startup params":       "ChatHistoryParams",
+}
+
+// definition returns the name of the definition of a method's parameters or
+// result.
+func (s *schema) definition(method, of string) string {
+	if d, ok := irregular[method+" "+of]; ok {
+		return d
+	}
+	return s.named(method, strings.ToUpper(of[:1])+of[1:])
+}
+
+// call is a method with its parameters.
+type call struct {
+	method string
+	params any
+	parts  []part // parts of the result
+}
+
+// by returns the connection that a method is called on: a device requests more
+// scopes for itself.
+func (g *golden) by(method string) *line {
+	if strings.HasPrefix(method, "device.scopes.") {
+		return g.device
+	}
+	return g.line
+}
+
+// calls returns all methods, in the order in which they are called.
+func (g *golden) calls() []call {
+	row := []part{{"session", "SessionRow"}, {"sessions[]", "SessionRow"}, {"sessionInfo", "SessionRow"}}
+	type m = map[string]any
+	return []call{
+		{"health", m{}, nil},
+		{"status", m{}, nil},
+		{"system-presence", m{}, []part{{"[]", "PresenceEntry"}}},
+		{"system-event", m{"text": "the door opened"}, nil},
+		{"wake", m{"mode": "now", "text": "echo the door closed", "sessionKey": aside}, nil},
+		{"system.info", m{}, nil},
+		{"logs.tail", m{"limit": 20}, nil},
+		{"channels.status", m{"probe": false}, nil},
+		{"config.get", m{}, nil},
+		{"config.schema", m{}, nil},
+		{"config.schema.lookup", m{"path": "gateway"}, nil},
+		{"config.patch", m{"raw": "{}", "baseHash": g.config.Hash}, nil},
+		{"config.set", m{"raw": g.config.Raw, "baseHash": g.config.Hash}, nil},
+		{"config.apply", m{"raw": g.config.Raw, "baseHash": g.config.Hash, "note": "as before"}, nil},
+		{"agents.create", m{"name": "Guest", "emoji": "🦐"}, nil},
+		{"agents.update", m{"agentId": "guest", "name": "Guest Two"}, nil},
+		{"agents.delete", m{"agentId": "guest"}, nil},
+		{"agents.list", m{}, nil},
+		{"agent.identity.get", m{}, nil},
+		{"agents.files.list", m{"agentId": "main"}, nil},
+		{"agents.files.set", m{"agentId": "main", "name": "USER.md", "content": "Likes tea.\n"}, nil},
+		{"agents.files.get", m{"agentId": "main", "name": "USER.md"}, nil},
+		{"agents.workspace.list", m{"agentId": "main"}, nil},
+		{"agents.workspace.get", m{"agentId": "main", "path": "notes.txt"}, nil},
+		{"models.list", m{}, nil},
+		{"models.authStatus", m{}, nil},
+		{"models.status", m{}, nil},
+		{"models.probe", m{"provider": "mock"}, nil},
+		{"models.authLogout", m{"provider": "groq"}, nil},
+		{"commands.list", m{}, nil},
+		{"tools.catalog", m{}, nil},
+		{"tools.explain", m{"sessionKey": talked}, nil},
+		{"tools.effective", m{"sessionKey": talked}, nil},
+		{"tools.invoke", m{"name": "session_status", "sessionKey": talked, "args": m{}, "idempotencyKey": "one"}, nil},
+		{"tools.invoke", m{"name": "exec", "args": m{"command": "id"}, "confirm": true}, nil},
+		{"tools.calls", m{"limit": 5}, nil},
+		{"usage.cost", m{}, nil},
+		{"usage.status", m{}, nil},
+		{"sessions.usage", m{}, nil},
+		{"sessions.usage.timeseries", m{"key": talked}, nil},
+		{"sessions.usage.logs", m{"key": talked, "limit": 1000}, nil},
+
+		{"chat.history", m{"sessionKey": talked, "limit": 50}, row},
+		{"chat.startup", m{"sessionKey": talked}, row},
+		{"chat.metadata", m{"sessionKey": talked}, []part{{"models[]", "ModelChoice"}, {"commands[]", "CommandEntry"}}},
+		{"chat.message.get", m{"sessionKey": talked, "messageId": g.message}, nil},
+		{"chat.inject", m{"sessionKey": talked, "message": "noted", "label": "Note"}, nil},
+		{"chat.send", m{"sessionKey": talked, "message": "echo sent", "idempotencyKey": "sent"}, nil},
+		{"agent.wait", m{"runId": "sent", "timeoutMs": 20_000}, nil},
+		{"agent", m{"message": "echo hi", "idempotencyKey": "agent", "sessionKey": talked}, nil},
+		{"chat.abort", m{"sessionKey": talked}, nil},
+
+		{"sessions.subscribe", m{}, nil},
+		{"sessions.list", m{"includeDerivedTitles": true, "includeLastMessage": true}, row},
+		{"sessions.describe", m{"key": talked}, row},
+		{"sessions.get", m{"key": talked, "limit": 20}, nil},
+		{"sessions.files.list", m{"sessionKey": talked}, nil},
+		{"sessions.files.get", m{"sessionKey": talked, "path": "notes.txt"}, nil},
+		{"sessions.files.set", m{"sessionKey": talked, "path": "notes.txt", "content": "tea\n", "expectedHash": fmt.Sprintf("%x", sha256.Sum256([]byte(notes)))}, nil},
+		{"sessions.resolve", m{"key": "main"}, nil},
+		{"sessions.preview", m{"keys": []string{talked, aside}}, nil},
+		{"sessions.search", m{"query": "echo", "limit": 5}, nil},
+		{"sessions.create", m{"key": "agent:main:made", "label": "Made"}, nil},
+		{"sessions.patch", m{"key": "agent:main:made", "label": "Made anew"}, nil},
+		{"sessions.send", m{"key": "agent:main:made", "message": "echo sent", "idempotencyKey": "sent2"}, nil},
+		{"sessions.abort", m{"key": "agent:main:made"}, nil},
+		{"sessions.steer", m{"key": "agent:main:made", "message": "echo steered", "idempotencyKey": "steered"}, nil},
+		{"sessions.patchMany", m{"targets": []m{{"key": "agent:main:made"}}, "patch": m{"archived": true}}, nil},
+		{"sessions.compact", m{"key": talked}, nil},
+		{"sessions.messages.subscribe", m{"key": talked, "includeApprovals": true}, []part{{"approvalReplay", "SessionApprovalReplay"}}},
+		{"sessions.messages.unsubscribe", m{"key": talked}, nil},
+		{"sessions.export", m{"key": talked}, nil},
+		{"sessions.import", m{"key": "agent:main:imported", "jsonl": `{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T03:04:05Z","cwd":"/"}` + "\n"}, nil},
+		{"sessions.reset", m{"key": "agent:main:made"}, nil},
+		{"sessions.delete", m{"key": "agent:main:made"}, nil},
+		{"sessions.unsubscribe", m{}, nil},
+
+		{"question.list", m{}, nil},
+		{"exec.approvals.get", m{}, nil},
+		{"exec.approvals.set", m{"file": m{"version": 1, "agents": m{"main": m{"allowlist": []m{{"pattern": "make"}}}}}}, nil},
+		{"exec.approval.list", m{}, nil},
+		{"exec.approval.get", m{"id": g.approval}, nil},
+		{"approval.get", m{"id": g.approval}, nil},
+		{"exec.approval.resolve", m{"id": g.approval, "decision": "deny"}, nil},
+		{"approval.resolve", m{"id": g.approval, "kind": "exec", "decision": "deny"}, nil},
+		{"approval.history", m{"limit": 5}, nil},
+		{"plugin.approval.list", m{}, nil},
+		{"openclaw.approval.list", m{}, nil},
+		{"exec.approval.waitDecision", m{"id": g.approval}, nil},
+		{"exec.approval.request", m{"command": "make tea", "timeoutMs": 50}, nil},
+
+		{"device.pair.list", m{}, []part{{"pending[]", "DevicePairRequestedEvent"}}},
+		{"device.pair.approve", m{"requestId": g.pending[0].ID}, nil},
+		{"device.pair.reject", m{"requestId": g.pending[1].ID}, nil},
+		{"device.pair.rename", m{"deviceId": g.paired, "label": "Tablet"}, nil},
+		{"device.pair.setupCode", m{"bootstrapProfile": "limited", "publicUrl": "wss://home.example"}, nil},
+		{"device.pair.setupStatus", m{"setupId": "none"}, nil},
+		{"device.token.rotate", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
+		{"device.token.revoke", m{"deviceId": g.paired, "role": wire.RoleOperator}, nil},
+		{"device.pair.remove", m{"deviceId": g.pending[0].Device}, nil},
+		{"device.scopes.waitUpgrade", m{"requestId": g.widened}, nil},
+		{"device.scopes.requestUpgrade", m{"scopes": []string{wire.ScopeRead, wire.ScopeAdmin}}, nil},
+
+		{"node.list", m{}, nil},
+		{"node.describe", m{"nodeId": g.nodes[0].NodeClient.ID}, nil},
+		{"node.rename", m{"nodeId": g.nodes[0].NodeClient.ID, "displayName": "Kitchen"}, nil},
+		{"node.pair.list", m{}, nil},
+		{"node.pair.approve", m{"requestId": g.nodes[0].ID}, nil},
+		{"node.pair.reject", m{"requestId": g.nodes[1].ID}, nil},
+		{"node.pair.remove", m{"nodeId": g.nodes[0].NodeClient.ID}, nil},
+
+		{"backup.create", m{"path": g.State + "/copy.db"}, nil},
+	}
+}
+
+// events are the definitions of event payloads.
+func events() map[string][]part {
+	row := []part{{"session", "SessionRow"}}
+	return map[string][]part{
+		wire.EventChallenge:         nil,
+		wire.EventTick:              {{"", "TickEvent"}},
+		wire.EventShutdown:          {{"", "ShutdownEvent"}},
+		wire.EventChat:              {{"", "ChatEvent"}},
+		wire.EventAgent:             {{"", "AgentEvent"}},
+		wire.EventSessionMessage:    row,
+		wire.EventSessionTool:       {{"", "AgentEvent"}},
+		wire.EventSessionsChanged:   row,
+		wire.EventPresence:          {{"presence[]", "PresenceEntry"}},
+		wire.EventHealth:            nil,
+		wire.EventSessionOperation:  {{"", "SessionOperationEvent"}},
+		wire.EventApprovalRequested: nil,
+		wire.EventApprovalResolved:  nil,
+		wire.EventNodePairRequested: nil,
+		wire.EventNodePairResolved:  nil,
+		wire.EventModelsSnapshot:    {{"catalog.models[]", "ModelChoice"}},
+		wire.EventConfigChanged:     nil,
+		wire.EventPairRequested:     {{"", "DevicePairRequestedEvent"}},
+		wire.EventPairResolved:      {{"", "DevicePairResolvedEvent"}},
+	}
+}
