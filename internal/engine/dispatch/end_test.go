@@ -65,7 +65,7 @@ func TestEndIsObservedOnce(t *testing.T) {
 		h.open()
 		h.wait("m1")
 	}
-	hang := func() *llmtest.Script {
+	hang := func() *llmtest.Script { // does not answer the first call
 		return llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
 			if n == 0 {
 				return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}
@@ -96,18 +96,20 @@ func TestEndIsObservedOnce(t *testing.T) {
 			h.open().ask("m1", "hi")
 		}, "+timeout"},
 		{"a stop", func(h *harness) {
-			h.p.Provider = hang()
+			model := hang()
+			h.p.Provider = model
 			h.open()
 			h.send("m1", "hi")
-			h.until("the run is in progress", func() bool { return h.con.Live(key) })
+			h.until("the model is called", func() bool { return len(model.Requests()) == 1 })
 			h.stopAll()
 			h.wait("m1")
 		}, "+aborted"},
 		{"an interruption by a newer message", func(h *harness) {
-			h.p.Provider, h.q.Mode = hang(), "interrupt"
+			model := hang()
+			h.p.Provider, h.q.Mode = model, "interrupt"
 			h.open()
 			h.send("m1", "hi")
-			h.until("the run is in progress", func() bool { return h.con.Live(key) })
+			h.until("the model is called", func() bool { return len(model.Requests()) == 1 })
 			h.ask("m2", "something else")
 			h.wait("m1")
 		}, "+superseded"},
