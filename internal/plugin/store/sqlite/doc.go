@@ -27,8 +27,9 @@
 //
 // # The schema
 //
-// Each file in migrations leads from one version to the next. The database is
-// copied before a migration. Two rules apply:
+// A new database gets the tables of schema.sql. Each file in migrations leads from
+// one version to the next; a test shows that they lead to the tables of schema.sql.
+// The database is copied before a migration. Two rules apply:
 //
 // Every table has a rowid and a number of columns that no other table has, so that
 // salvage can assign a row to its table without the schema. A migration that adds a

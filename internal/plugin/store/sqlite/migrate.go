@@ -12,8 +12,13 @@ import (
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
 )
 
-// migrations holds the schema, one file per version: 001.sql leads to version 1.
-// There are no downgrades.
+// newest creates the tables of the newest version.
+//
+//go:embed schema.sql
+var newest string
+
+// migrations holds the steps from each version to the next: 001.sql leads to
+// version 1. There are no downgrades.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -33,6 +38,19 @@ func schema() ([]string, error) {
 		steps[i] = string(b)
 	}
 	return steps, nil
+}
+
+// create creates the tables in a database without any, in one transaction. A
+// database with tables is migrated.
+func create(c *conn, path string, steps []string) error {
+	have, err := c.number("PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	if have > 0 {
+		return migrate(c, path, steps)
+	}
+	return step(c, newest, int64(len(steps)))
 }
 
 // migrate applies the missing steps, each in its own transaction. An existing

@@ -50,6 +50,29 @@ func TestMigrate(t *testing.T) {
 		}
 		return n
 	}
+	t.Run("the steps lead to the tables of a new database", func(t *testing.T) {
+		const tables = `SELECT group_concat(concat_ws(' ', t.name, t.ncol, t.wr, t.strict, c.cid, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden), char(10) ORDER BY t.name, c.cid)
+FROM pragma_table_list t, pragma_table_xinfo(t.name) c WHERE t.schema = 'main' AND t.name NOT LIKE 'sqlite_%'`
+		const indexes = `SELECT group_concat(concat_ws(' ', m.name, m.tbl_name, m.sql, x.seqno, x.name, x."desc"), char(10) ORDER BY m.tbl_name, m.name, x.seqno)
+FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
+		_, created := prepare(t)
+		path := filepath.Join(t.TempDir(), "chela.db")
+		migrated, err := dial(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { migrated.Close() })
+		if err := migrate(migrated, path, steps); err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range [...]string{tables, indexes} {
+			want, err1 := migrated.text(query)
+			got, err2 := created.text(query)
+			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); err1 != nil || err2 != nil || diff != "" {
+				t.Errorf("migrated and created (-migrated +created): %v, %v\n%s", err1, err2, diff)
+			}
+		}
+	})
 	t.Run("a step copies the old database", func(t *testing.T) {
 		path, c := prepare(t)
 		next := append(steps, "CREATE TABLE x (a); INSERT INTO x VALUES (7)")

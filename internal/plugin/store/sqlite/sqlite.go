@@ -108,7 +108,7 @@ func (d *DB) prepareWriter(c *conn) error {
 	if err != nil {
 		return err
 	}
-	return migrate(c, d.opts.Path, steps)
+	return create(c, d.opts.Path, steps)
 }
 
 // The settings of every connection, and those of the writer. Freed pages are
