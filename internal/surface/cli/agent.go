@@ -23,7 +23,6 @@ type agentFlags struct {
 	session sessionFlags
 	think   string
 	timeout time.Duration
-	json    bool
 	yes     bool
 }
 
@@ -44,7 +43,7 @@ func (c *commands) agent() *cobra.Command {
 	c.addSessionFlags(cmd, &f.session)
 	fs.StringVar(&f.think, "think", "", "thinking `LEVEL` of the model: off, low, medium or high")
 	fs.DurationVar(&f.timeout, "timeout", 0, "stop the run after `DURATION`; 0: no limit")
-	fs.BoolVar(&f.json, "json", false, "print the result as JSON")
+	fs.BoolVar(&c.json, "json", false, "print the result as JSON")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "allow every action that needs approval")
 	return cmd
 }
@@ -76,7 +75,7 @@ func (c *commands) ask(ctx context.Context, f agentFlags) error {
 			o.Input = repl.Lines(c.stdin)
 		}
 		out, err := repl.New(o).Once(ctx, repl.Question{Message: f.message, Files: files, Think: f.think, Timeout: f.timeout})
-		return c.printResult(out, err, f.json)
+		return c.printResult(out, err)
 	})
 }
 
@@ -93,8 +92,8 @@ func pictures(paths []string) (out []wire.Attachment, err error) {
 }
 
 // printResult prints the answer; as JSON, it also prints the error.
-func (c *commands) printResult(out repl.Answer, err error, asJSON bool) error {
-	if !asJSON {
+func (c *commands) printResult(out repl.Answer, err error) error {
+	if !c.json {
 		if err == nil && out.Text != "" {
 			fmt.Fprintln(c.stdout, strings.TrimRight(ansi.Clean(out.Text), "\n"))
 		}

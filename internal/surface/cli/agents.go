@@ -18,62 +18,44 @@ func (c *commands) agents() *cobra.Command {
 }
 
 func (c *commands) agentsList() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "List the agents", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var l wire.AgentsList
-		if err := c.call(cmd.Context(), wire.MethodAgentsList, wire.None{}, &l); err != nil {
-			return err
-		}
-		if asJSON {
-			return c.printJSON(l)
-		}
-		rows := [][]string{{"AGENT", "NAME", "MODEL", "WORKSPACE"}}
-		for _, a := range l.Agents {
-			name := a.Name
-			if a.Identity != nil && a.Identity.Emoji != "" {
-				name += " " + a.Identity.Emoji
+	return c.withJSON(&cobra.Command{Use: "list", Short: "List the agents", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		return query(cmd.Context(), c, wire.MethodAgentsList, wire.None{}, func(l wire.AgentsList) {
+			rows := [][]string{{"AGENT", "NAME", "MODEL", "WORKSPACE"}}
+			for _, a := range l.Agents {
+				name := a.Name
+				if a.Identity != nil && a.Identity.Emoji != "" {
+					name += " " + a.Identity.Emoji
+				}
+				rows = append(rows, []string{a.ID, ansi.Line(name), ansi.Line(a.Model.Primary), ansi.Line(a.Workspace)})
 			}
-			rows = append(rows, []string{a.ID, ansi.Line(name), ansi.Line(a.Model.Primary), ansi.Line(a.Workspace)})
-		}
-		c.printTable(rows)
-		return nil
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+			c.printTable(rows)
+		})
+	}})
 }
 
 func (c *commands) agentsAdd() *cobra.Command {
 	var in wire.AgentCreate
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Create an agent with its own workspace and sessions", Args: exactly(1),
 		Example: "  chela agents add ops --model anthropic/claude-sonnet-4-5 --emoji 🔧\n  chela agent --agent ops -m hello",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.Name = args[0]
-			var out wire.AgentCreated
-			if err := c.call(cmd.Context(), wire.MethodAgentsCreate, in, &out); err != nil {
-				return err
-			}
-			if asJSON {
-				return c.printJSON(out)
-			}
-			fmt.Fprintf(c.stdout, "created agent %s with the workspace %s\n", out.AgentID, ansi.Line(out.Workspace))
-			fmt.Fprintln(c.stderr, "start a conversation: "+c.commandLine("chat --agent "+out.AgentID))
-			return nil
+			return query(cmd.Context(), c, wire.MethodAgentsCreate, in, func(out wire.AgentCreated) {
+				fmt.Fprintf(c.stdout, "created agent %s with the workspace %s\n", out.AgentID, ansi.Line(out.Workspace))
+				fmt.Fprintln(c.stderr, "start a conversation: "+c.commandLine("chat --agent "+out.AgentID))
+			})
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&in.Workspace, "workspace", "", "workspace `DIR` (default: a directory in the state directory)")
 	f.StringVar(&in.Model, "model", "", "`MODEL` of the agent (default: the model of all agents)")
 	f.StringVar(&in.Emoji, "emoji", "", "`EMOJI` of the agent")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 func (c *commands) agentsSetIdentity() *cobra.Command {
 	var in wire.AgentUpdate
 	var model string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "set-identity [AGENT]", Short: "Change the name, emoji, avatar or model of an agent", Args: between(0, 1),
 		Example: "  chela agents set-identity ops --name 'Ops Crab' --emoji 🔧",
@@ -85,15 +67,8 @@ func (c *commands) agentsSetIdentity() *cobra.Command {
 			if in.Name == "" && in.Emoji == "" && in.Avatar == "" && !in.Model.Set {
 				return usage(withHint(errors.New("nothing to change"), cmd.CommandPath()+" "+in.AgentID+" --name NAME"))
 			}
-			var out wire.AgentUpdated
-			if err := c.call(cmd.Context(), wire.MethodAgentsUpdate, in, &out); err != nil {
-				return c.unknownAgent(err, in.AgentID)
-			}
-			if asJSON {
-				return c.printJSON(out)
-			}
-			fmt.Fprintln(c.stdout, "changed "+out.AgentID)
-			return nil
+			err := query(cmd.Context(), c, wire.MethodAgentsUpdate, in, func(out wire.AgentUpdated) { fmt.Fprintln(c.stdout, "changed "+out.AgentID) })
+			return c.unknownAgent(err, in.AgentID)
 		},
 	}
 	f := cmd.Flags()
@@ -102,45 +77,37 @@ func (c *commands) agentsSetIdentity() *cobra.Command {
 	f.StringVar(&in.Emoji, "emoji", "", "`EMOJI` of the agent")
 	f.StringVar(&in.Avatar, "avatar", "", "`AVATAR` of the agent: a file in its workspace, or a URL")
 	f.StringVar(&model, "model", "", "`MODEL` of the agent; empty: the model of all agents")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 func (c *commands) agentsDelete() *cobra.Command {
-	var keep, force, asJSON bool
+	var keep bool
 	cmd := &cobra.Command{
 		Use: "delete AGENT", Short: "Delete an agent and move its workspace to the trash directory", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !force {
-				if err := c.confirm("delete the agent "+args[0], "agents delete "+args[0]+" --force"); err != nil {
-					return err
-				}
+			if err := c.confirm("delete the agent "+args[0], "agents delete "+args[0]+" --force"); err != nil {
+				return err
 			}
 			files := !keep
-			var out wire.AgentDeleted
-			if err := c.call(cmd.Context(), wire.MethodAgentsDelete, wire.AgentDelete{AgentID: args[0], Files: &files}, &out); err != nil {
-				return c.unknownAgent(err, args[0])
-			}
-			if asJSON {
-				return c.printJSON(out)
-			}
-			fmt.Fprintln(c.stdout, "deleted "+out.AgentID+"; its conversations are kept")
-			for _, p := range out.Failed {
-				fmt.Fprintf(c.stderr, "%s was not moved: %s\n", ansi.Line(p.Path), ansi.Line(p.Reason))
-			}
-			return nil
+			in := wire.AgentDelete{AgentID: args[0], Files: &files}
+			err := query(cmd.Context(), c, wire.MethodAgentsDelete, in, func(out wire.AgentDeleted) {
+				fmt.Fprintln(c.stdout, "deleted "+out.AgentID+"; its conversations are kept")
+				for _, p := range out.Failed {
+					fmt.Fprintf(c.stderr, "%s was not moved: %s\n", ansi.Line(p.Path), ansi.Line(p.Reason))
+				}
+			})
+			return c.unknownAgent(err, args[0])
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&keep, "keep-files", false, "leave the workspace in place")
-	f.BoolVar(&force, "force", false, "do not ask")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	f.BoolVar(&c.yes, "force", false, "do not ask")
+	return c.withJSON(cmd)
 }
 
 // unknownAgent adds a hint to an error about an agent that does not exist.
 func (c *commands) unknownAgent(err error, id string) error {
-	if strings.HasSuffix(errorText(err), fmt.Sprintf("agent %q not found", id)) {
+	if err != nil && strings.HasSuffix(errorText(err), fmt.Sprintf("agent %q not found", id)) {
 		return c.suggest(err, "agents list")
 	}
 	return err

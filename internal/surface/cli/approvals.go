@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/wire"
@@ -21,45 +20,36 @@ func (c *commands) approvals() *cobra.Command {
 }
 
 // withPending connects and calls f with the pending approvals.
-func (c *commands) withPending(ctx context.Context, f func(*client.Client, []wire.Approval) error) error {
-	return c.withClient(ctx, func(l *client.Client) error {
-		var list []wire.Approval
-		if err := l.Call(ctx, wire.MethodApprovalList, wire.None{}, &list); err != nil {
-			return err
-		}
-		return f(l, list)
+func (c *commands) withPending(ctx context.Context, f func(*link, []wire.Approval) error) error {
+	return c.withLink(ctx, func(l *link) error {
+		return callOn(ctx, l, wire.MethodApprovalList, wire.None{}, func(list []wire.Approval) error { return f(l, list) })
 	})
 }
 
 func (c *commands) approvalsGet() *cobra.Command {
-	var asJSON, rules bool
+	var rules bool
 	cmd := &cobra.Command{
 		Use: "get [ID]", Short: "Show a pending approval in full; ID may be omitted if there is only one", Args: between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rules {
-				return c.withRules(cmd.Context(), func(_ *client.Client, s wire.ExecPolicySnapshot) error { return c.printJSON(s.File) })
+				return c.withRules(cmd.Context(), func(_ *link, s wire.ExecPolicySnapshot) error { return c.printJSON(s.File) })
 			}
-			return c.withPending(cmd.Context(), func(l *client.Client, list []wire.Approval) error {
+			return c.withPending(cmd.Context(), func(l *link, list []wire.Approval) error {
 				a, err := c.pickApproval(list, args)
 				if err != nil && len(args) > 0 {
 					if past, ok := decidedApproval(cmd.Context(), l, args[0]); ok {
-						return c.printDecided(past, asJSON)
+						return c.print(past, func() { c.printDecided(past) })
 					}
 				}
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return c.printJSON(a)
-				}
-				c.printApproval(a)
-				return nil
+				return c.print(a, func() { c.printApproval(a) })
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&rules, "rules", false, "show the command rules instead, in the format that set reads")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 // pickApproval returns the approval with the id in args, or, without an id, the
@@ -92,29 +82,27 @@ func (c *commands) pickApproval(list []wire.Approval, args []string) (wire.Appro
 }
 
 // decidedApproval returns an approval that is no longer pending.
-func decidedApproval(ctx context.Context, l *client.Client, id string) (wire.ApprovalSnapshot, bool) {
+func decidedApproval(ctx context.Context, l *link, id string) (wire.ApprovalSnapshot, bool) {
 	var f wire.ApprovalFound
 	err := l.Call(ctx, wire.MethodAnyApprovalGet, wire.ApprovalID{ID: id}, &f)
 	return f.Approval, err == nil && f.Approval.Status != wire.ApprovalPending
 }
 
 func (c *commands) approvalsAllow() *cobra.Command {
-	var always, yes bool
+	var always bool
 	cmd := &cobra.Command{
 		Use: "allow [ID]", Short: "Allow a pending action once", Args: between(0, 1),
 		Long: "Allow a pending action once. Without ID, it is shown first and must be confirmed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withPending(cmd.Context(), func(l *client.Client, list []wire.Approval) error {
+			return c.withPending(cmd.Context(), func(l *link, list []wire.Approval) error {
 				a, err := c.pickApproval(list, args)
 				if err != nil {
 					return c.explainDecided(cmd.Context(), l, args, err)
 				}
 				if len(args) == 0 { // it may not be the one that the person saw in the list
 					c.printApproval(a)
-					if !yes {
-						if err := c.confirm("allow this", "approvals allow "+a.ID); err != nil {
-							return err
-						}
+					if err := c.confirm("allow this", "approvals allow "+a.ID); err != nil {
+						return err
 					}
 				}
 				switch {
@@ -128,13 +116,12 @@ func (c *commands) approvalsAllow() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&always, "always", false, "also allow the same action of this agent in the future")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	return cmd
+	return c.withYes(cmd)
 }
 
 func (c *commands) approvalsDeny() *cobra.Command {
 	return &cobra.Command{Use: "deny [ID]", Short: "Deny a pending action", Args: between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withPending(cmd.Context(), func(l *client.Client, list []wire.Approval) error {
+		return c.withPending(cmd.Context(), func(l *link, list []wire.Approval) error {
 			a, err := c.pickApproval(list, args)
 			if err != nil {
 				return c.explainDecided(cmd.Context(), l, args, err)
@@ -144,7 +131,7 @@ func (c *commands) approvalsDeny() *cobra.Command {
 	}}
 }
 
-func (c *commands) decide(ctx context.Context, l *client.Client, id, decision string) error {
+func (c *commands) decide(ctx context.Context, l *link, id, decision string) error {
 	if err := l.Call(ctx, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: id, Decision: decision}, nil); err != nil {
 		return err
 	}
@@ -154,7 +141,7 @@ func (c *commands) decide(ctx context.Context, l *client.Client, id, decision st
 
 // explainDecided replaces err, for an approval that is no longer pending, by an
 // error that says how it was decided.
-func (c *commands) explainDecided(ctx context.Context, l *client.Client, args []string, err error) error {
+func (c *commands) explainDecided(ctx context.Context, l *link, args []string, err error) error {
 	if len(args) == 0 {
 		return err
 	}
@@ -184,14 +171,14 @@ func approvalOutcome(s wire.ApprovalSnapshot) string {
 }
 
 func (c *commands) approvalsList() *cobra.Command {
-	var asJSON, all bool
+	var all bool
 	var limit int
 	cmd := &cobra.Command{Use: "list", Short: "List pending approvals", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withPending(cmd.Context(), func(l *client.Client, list []wire.Approval) error {
+		return c.withPending(cmd.Context(), func(l *link, list []wire.Approval) error {
 			switch {
 			case all:
-				return c.approvalsListAll(cmd.Context(), l, list, limit, asJSON)
-			case asJSON:
+				return c.approvalsListAll(cmd.Context(), l, list, limit)
+			case c.json:
 				return c.printJSON(list)
 			case len(list) == 0:
 				fmt.Fprintln(c.stdout, "No approval is pending.")
@@ -206,19 +193,18 @@ func (c *commands) approvalsList() *cobra.Command {
 			return nil
 		})
 	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "also list decided approvals, newest first")
 	cmd.Flags().IntVar(&limit, "limit", 20, "with --all, list at most `N` decided approvals")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 // approvalsListAll prints the pending and the decided approvals.
-func (c *commands) approvalsListAll(ctx context.Context, l *client.Client, list []wire.Approval, limit int, asJSON bool) error {
+func (c *commands) approvalsListAll(ctx context.Context, l *link, list []wire.Approval, limit int) error {
 	var past wire.ApprovalHistory
 	if err := l.Call(ctx, wire.MethodApprovalHistory, wire.ApprovalHistoryGet{Limit: limit}, &past); err != nil {
 		return err
 	}
-	if asJSON {
+	if c.json {
 		return c.printJSON(map[string]any{"pending": list, "decided": past.Items})
 	}
 	if len(list)+len(past.Items) == 0 {
@@ -260,10 +246,7 @@ func (c *commands) printApproval(a wire.Approval) {
 }
 
 // printDecided prints an approval that was decided.
-func (c *commands) printDecided(s wire.ApprovalSnapshot, asJSON bool) error {
-	if asJSON {
-		return c.printJSON(s)
-	}
+func (c *commands) printDecided(s wire.ApprovalSnapshot) {
 	fmt.Fprint(c.stdout, s.ID)
 	if s.Source != nil {
 		fmt.Fprint(c.stdout, ": session "+ansi.Line(s.Source.Session))
@@ -271,7 +254,6 @@ func (c *commands) printDecided(s wire.ApprovalSnapshot, asJSON bool) error {
 	fmt.Fprintln(c.stdout)
 	c.printPlan(s.Shown.Warning, s.Shown.Command)
 	fmt.Fprintf(c.stdout, "\n%s, %s\n", approvalOutcome(s), ago(s.Resolved.Time()))
-	return nil
 }
 
 // printPlan prints the reason for an approval and the complete action.

@@ -30,6 +30,18 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usage(withHint(err, hint))
 }
 
+// withJSON adds --json to a command, see [commands.print].
+func (c *commands) withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&c.json, "json", false, "print JSON")
+	return cmd
+}
+
+// withYes adds --yes to a command, see [commands.confirm].
+func (c *commands) withYes(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
 // exactly accepts n arguments.
 func exactly(n int) cobra.PositionalArgs { return between(n, n) }
 

@@ -32,8 +32,7 @@ func (c *commands) store(f func(Maintenance, Start) error) error {
 }
 
 func (c *commands) backupCreate() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return c.withJSON(&cobra.Command{
 		Use: "create [FILE]", Short: "Write a complete copy of the database, even while chela is running", Args: between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.store(func(m Maintenance, s Start) error {
@@ -53,39 +52,29 @@ func (c *commands) backupCreate() *cobra.Command {
 				if err := m.Backup(cmd.Context(), s, file); err != nil {
 					return fmt.Errorf("backup: %w", err)
 				}
-				return c.verified(cmd.Context(), m, file, asJSON)
+				return c.verified(cmd.Context(), m, file)
 			})
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	})
 }
 
 // verified checks a copy and prints a summary of its contents.
-func (c *commands) verified(ctx context.Context, m Maintenance, file string, asJSON bool) error {
+func (c *commands) verified(ctx context.Context, m Maintenance, file string) error {
 	summary, err := m.Verify(ctx, file)
 	if err != nil {
 		return withHint(fmt.Errorf("verify %s: %w", file, err), "") // the hint for a damaged database does not apply to a copy
 	}
-	if asJSON {
-		return c.printJSON(map[string]any{"file": file, "ok": true, "summary": summary})
-	}
-	fmt.Fprintf(c.stdout, "%s: %s\n", file, ansi.Line(summary))
-	return nil
+	return c.print(map[string]any{"file": file, "ok": true, "summary": summary}, func() { fmt.Fprintf(c.stdout, "%s: %s\n", file, ansi.Line(summary)) })
 }
 
 func (c *commands) backupVerify() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "verify FILE", Short: "Check a copy of the database", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.store(func(m Maintenance, _ Start) error { return c.verified(cmd.Context(), m, args[0], asJSON) })
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(&cobra.Command{Use: "verify FILE", Short: "Check a copy of the database", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.store(func(m Maintenance, _ Start) error { return c.verified(cmd.Context(), m, args[0]) })
+	}})
 }
 
 func (c *commands) backupRestore() *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
+	return c.withYes(&cobra.Command{
 		Use: "restore FILE", Short: "Replace the database with a copy; the replaced one is kept beside it", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.store(func(m Maintenance, s Start) error {
@@ -94,10 +83,8 @@ func (c *commands) backupRestore() *cobra.Command {
 					return withHint(fmt.Errorf("verify %s: %w", args[0], err), "")
 				}
 				fmt.Fprintln(c.stderr, args[0]+": "+ansi.Line(summary))
-				if !yes {
-					if err := c.confirm("replace the database in "+s.State, "backup restore "+shell.Quote(args[0])+" --yes"); err != nil {
-						return err
-					}
+				if err := c.confirm("replace the database in "+s.State, "backup restore "+shell.Quote(args[0])+" --yes"); err != nil {
+					return err
 				}
 				kept, err := m.Restore(cmd.Context(), s, args[0])
 				if err != nil {
@@ -110,21 +97,16 @@ func (c *commands) backupRestore() *cobra.Command {
 				return nil
 			})
 		},
-	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	return cmd
+	})
 }
 
 func (c *commands) backupSalvage() *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
+	return c.withYes(&cobra.Command{
 		Use: "salvage", Short: "Build a new database from what is readable in a damaged one, which is kept", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.store(func(m Maintenance, s Start) error {
-				if !yes {
-					if err := c.confirm("salvage the database in "+s.State, "backup salvage --yes"); err != nil {
-						return err
-					}
+				if err := c.confirm("salvage the database in "+s.State, "backup salvage --yes"); err != nil {
+					return err
 				}
 				report, err := m.Salvage(cmd.Context(), s)
 				for _, line := range report {
@@ -133,7 +115,5 @@ func (c *commands) backupSalvage() *cobra.Command {
 				return err
 			})
 		},
-	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	return cmd
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,6 @@ func (c *commands) tree() (*config.Tree, error) {
 }
 
 func (c *commands) configGet() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "get [PATH]", Short: "Show a value in effect, or everything that is set", Args: between(0, 1),
 		Example: "  chela config get agents.defaults.model",
@@ -51,13 +51,13 @@ func (c *commands) configGet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if c.json {
 				return c.printJSON(map[string]any{"path": path, "value": v.JSON, "source": v.Source})
 			}
 			return c.printValue(v.JSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, including the source of the value")
+	cmd.Flags().BoolVar(&c.json, "json", false, "print JSON, including the source of the value")
 	cmd.ValidArgsFunction = keys
 	return cmd
 }
@@ -148,31 +148,19 @@ func (c *commands) problem(p config.Problem) {
 }
 
 func (c *commands) configValidate() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "validate", Short: "Check the configuration", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
+	return c.withJSON(&cobra.Command{Use: "validate", Short: "Check the configuration", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
 		s, err := c.start()
 		if err != nil {
 			return err
 		}
 		problems := config.Options{Env: c.env}.Validate(s.Config)
-		fatal := false
-		for _, p := range problems {
-			fatal = fatal || p.Fatal
+		fatal := slices.ContainsFunc(problems, func(p config.Problem) bool { return p.Fatal })
+		err = c.print(validation(s.Config, problems, !fatal), func() { c.printProblems(s.Config, problems, fatal) })
+		if err == nil && fatal {
+			err = errReported
 		}
-		if asJSON {
-			if err := c.printJSON(validation(s.Config, problems, !fatal)); err != nil {
-				return err
-			}
-		} else {
-			c.printProblems(s.Config, problems, fatal)
-		}
-		if fatal {
-			return errReported
-		}
-		return nil
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+		return err
+	}})
 }
 
 func (c *commands) printProblems(file string, problems []config.Problem, fatal bool) {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/internal/surface/tui/repl"
 )
@@ -63,6 +64,38 @@ func (c *console) printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// readFile reads a file of at most limit bytes, or standard input if name is -.
+func (c *console) readFile(name string, limit int64) ([]byte, error) {
+	in := c.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s is larger than %s", name, humanize.Bytes(limit))
+	}
+	return b, err
+}
+
+// print writes v as JSON if that was requested, and calls text otherwise.
+func (c *commands) print(v any, text func()) error {
+	if c.json {
+		return c.printJSON(v)
+	}
+	text()
+	return nil
+}
+
+// printRow writes a line with a name and a text.
+func (c *console) printRow(name, text string) {
+	fmt.Fprintf(c.stdout, "%s %s\n", c.palette(c.stdout).Dim.Paint(fmt.Sprintf("%-10s", name)), ansi.Line(text))
+}
+
 // printTable writes rows in aligned columns. The first row holds the titles.
 func (c *console) printTable(rows [][]string) {
 	widths := make([]int, len(rows[0]))
@@ -88,9 +121,13 @@ func (c *console) printTable(rows [][]string) {
 	}
 }
 
-// confirm asks the person a yes-or-no question. It fails unless the answer is
-// yes. Without a terminal, it suggests the subcommand that does not ask.
+// confirm asks the person a yes-or-no question, unless a flag answers it. It
+// fails unless the answer is yes. Without a terminal, it suggests the
+// subcommand that does not ask.
 func (c *commands) confirm(action, subcommand string) error {
+	if c.yes {
+		return nil
+	}
 	if !isTerminal(c.stdin) || !isTerminal(c.stderr) {
 		return c.suggest(errors.New(action+": cannot ask for confirmation without a terminal"), subcommand)
 	}

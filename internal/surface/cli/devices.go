@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/wire"
@@ -24,28 +23,17 @@ func (c *commands) devices() *cobra.Command {
 }
 
 func (c *commands) devicesList() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "List pending and paired devices", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withDevices(cmd.Context(), func(_ *client.Client, list wire.DevicePairs) error {
-			if asJSON {
-				return c.printJSON(list)
-			}
-			c.printDevices(list)
-			return nil
+	return c.withJSON(&cobra.Command{Use: "list", Short: "List pending and paired devices", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.withDevices(cmd.Context(), func(_ *link, list wire.DevicePairs) error {
+			return c.print(list, func() { c.printDevices(list) })
 		})
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	}})
 }
 
 // withDevices connects and calls f with the pending and paired devices.
-func (c *commands) withDevices(ctx context.Context, f func(*client.Client, wire.DevicePairs) error) error {
-	return c.withClient(ctx, func(l *client.Client) error {
-		var list wire.DevicePairs
-		if err := l.Call(ctx, wire.MethodDevicePairList, wire.None{}, &list); err != nil {
-			return err
-		}
-		return f(l, list)
+func (c *commands) withDevices(ctx context.Context, f func(*link, wire.DevicePairs) error) error {
+	return c.withLink(ctx, func(l *link) error {
+		return callOn(ctx, l, wire.MethodDevicePairList, wire.None{}, func(list wire.DevicePairs) error { return f(l, list) })
 	})
 }
 
@@ -110,17 +98,15 @@ func (c *commands) devicesApprove() *cobra.Command {
 		Long: "Approve a device with the scopes that it requests. `chela devices list` shows them.",
 		Args: between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withDevices(cmd.Context(), func(l *client.Client, list wire.DevicePairs) error {
+			return c.withDevices(cmd.Context(), func(l *link, list wire.DevicePairs) error {
 				id, err := c.pickRequest(list.Pending, args, latest)
 				if err != nil {
 					return err
 				}
-				var a wire.DeviceApproved
-				if err := l.Call(cmd.Context(), wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: id}, &a); err != nil {
-					return c.unknownRequest(err, id, "devices list")
-				}
-				fmt.Fprintf(c.stdout, "approved %s: %s\n", shortID(a.Device.ID), scopeList(a.Device.Scopes))
-				return nil
+				err = queryOn(cmd.Context(), l, wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: id}, func(a wire.DeviceApproved) {
+					fmt.Fprintf(c.stdout, "approved %s: %s\n", shortID(a.Device.ID), scopeList(a.Device.Scopes))
+				})
+				return c.unknownRequest(err, id, "devices list")
 			})
 		},
 	}
@@ -152,12 +138,10 @@ func (c *commands) unknownRequest(err error, id, list string) error {
 
 func (c *commands) devicesReject() *cobra.Command {
 	return &cobra.Command{Use: "reject REQUEST", Short: "Reject a request", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		var r wire.DeviceRejected
-		if err := c.call(cmd.Context(), wire.MethodDevicePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
-			return c.unknownRequest(err, args[0], "devices list")
-		}
-		fmt.Fprintln(c.stdout, "rejected "+shortID(r.Device))
-		return nil
+		err := query(cmd.Context(), c, wire.MethodDevicePairReject, wire.DeviceRequestID{ID: args[0]}, func(r wire.DeviceRejected) {
+			fmt.Fprintln(c.stdout, "rejected "+shortID(r.Device))
+		})
+		return c.unknownRequest(err, args[0], "devices list")
 	}}
 }
 
@@ -167,13 +151,10 @@ func (c *commands) devicesRemove() *cobra.Command {
 		Long: "Remove a device. Its connections are closed at once, and it must be approved again\nbefore it can reconnect.",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withDevice(cmd.Context(), args[0], func(l *client.Client, id string) error {
-				var d wire.DeviceID
-				if err := l.Call(cmd.Context(), wire.MethodDevicePairRemove, wire.DeviceID{ID: id}, &d); err != nil {
-					return err
-				}
-				fmt.Fprintln(c.stdout, "removed "+shortID(d.ID))
-				return nil
+			return c.withDevice(cmd.Context(), args[0], func(l *link, id string) error {
+				return queryOn(cmd.Context(), l, wire.MethodDevicePairRemove, wire.DeviceID{ID: id}, func(d wire.DeviceID) {
+					fmt.Fprintln(c.stdout, "removed "+shortID(d.ID))
+				})
 			})
 		},
 	}
@@ -181,8 +162,8 @@ func (c *commands) devicesRemove() *cobra.Command {
 
 // withDevice connects and calls f with the full id of the paired device whose
 // id begins with name.
-func (c *commands) withDevice(ctx context.Context, name string, f func(*client.Client, string) error) error {
-	return c.withDevices(ctx, func(l *client.Client, list wire.DevicePairs) error {
+func (c *commands) withDevice(ctx context.Context, name string, f func(*link, string) error) error {
+	return c.withDevices(ctx, func(l *link, list wire.DevicePairs) error {
 		var ids []string
 		for _, d := range list.Paired {
 			if name != "" && strings.HasPrefix(d.ID, strings.ToLower(name)) {
@@ -216,14 +197,11 @@ func (c *commands) devicesRotate() *cobra.Command {
 			if none || cmd.Flags().Changed("scope") {
 				p.Scopes = &scopes
 			}
-			return c.withDevice(cmd.Context(), device, func(l *client.Client, id string) error {
+			return c.withDevice(cmd.Context(), device, func(l *link, id string) error {
 				p.ID = id
-				var r wire.DeviceRotated
-				if err := l.Call(cmd.Context(), wire.MethodDeviceTokenRotate, p, &r); err != nil {
-					return err
-				}
-				fmt.Fprintf(c.stdout, "rotated %s as %s: %s\n", shortID(r.ID), r.Role, scopeList(r.Scopes))
-				return nil
+				return queryOn(cmd.Context(), l, wire.MethodDeviceTokenRotate, p, func(r wire.DeviceRotated) {
+					fmt.Fprintf(c.stdout, "rotated %s as %s: %s\n", shortID(r.ID), r.Role, scopeList(r.Scopes))
+				})
 			})
 		},
 	}
@@ -239,13 +217,10 @@ func (c *commands) devicesRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke --device DEVICE", Short: "Revoke the access of a device in one role", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withDevice(cmd.Context(), device, func(l *client.Client, id string) error {
-				var r wire.DeviceRevoked
-				if err := l.Call(cmd.Context(), wire.MethodDeviceTokenRevoke, wire.DeviceRole{ID: id, Role: role}, &r); err != nil {
-					return err
-				}
-				fmt.Fprintf(c.stdout, "revoked %s as %s\n", shortID(r.ID), r.Role)
-				return nil
+			return c.withDevice(cmd.Context(), device, func(l *link, id string) error {
+				return queryOn(cmd.Context(), l, wire.MethodDeviceTokenRevoke, wire.DeviceRole{ID: id, Role: role}, func(r wire.DeviceRevoked) {
+					fmt.Fprintf(c.stdout, "revoked %s as %s\n", shortID(r.ID), r.Role)
+				})
 			})
 		},
 	}
@@ -262,40 +237,35 @@ func (c *commands) roleFlags(cmd *cobra.Command, device, role *string) {
 
 func (c *commands) devicesInvite() *cobra.Command {
 	var url, profile string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "invite", Short: "Create a setup code that admits one device without approval",
 		Long: "Create a setup code that admits one device without approval. It is valid for one\n" +
 			"device and expires after ten minutes.",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withClient(cmd.Context(), func(l *client.Client) error {
-				p := wire.DeviceSetup{URL: url, Profile: profile}
-				if profile == wire.AccessFull {
-					p.Profile = ""
-				}
-				var s wire.DeviceSetupCode
-				err := l.Call(cmd.Context(), wire.MethodDeviceSetupCode, p, &s)
-				switch e, ok := errors.AsType[*wire.Error](err); {
-				case ok && e.Code == wire.Unavailable:
-					return c.suggest(err, "gateway run")
-				case ok && url == "":
-					return c.suggest(err, "devices invite --url wss://HOST:PORT")
-				case err != nil:
-					return err
-				}
-				if asJSON {
-					return c.printJSON(s)
-				}
-				return c.printInvite(s)
-			})
+			p := wire.DeviceSetup{URL: url, Profile: profile}
+			if profile == wire.AccessFull {
+				p.Profile = ""
+			}
+			var s wire.DeviceSetupCode
+			err := c.call(cmd.Context(), wire.MethodDeviceSetupCode, p, &s)
+			switch e, ok := errors.AsType[*wire.Error](err); {
+			case ok && e.Code == wire.Unavailable:
+				return c.suggest(err, "gateway run")
+			case ok && url == "":
+				return c.suggest(err, "devices invite --url wss://HOST:PORT")
+			case err != nil:
+				return err
+			case c.json:
+				return c.printJSON(s)
+			}
+			return c.printInvite(s)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&url, "url", "", "gateway address for the device, such as `wss://HOST:PORT` (default: the listen address)")
 	f.StringVar(&profile, "access", wire.AccessLimited, "`ACCESS` to grant: limited, node or full")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 func (c *commands) printInvite(s wire.DeviceSetupCode) error {
@@ -314,13 +284,10 @@ func (c *commands) printInvite(s wire.DeviceSetupCode) error {
 
 func (c *commands) devicesRename() *cobra.Command {
 	return &cobra.Command{Use: "rename DEVICE NAME", Short: "Rename a device", Args: exactly(2), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withDevice(cmd.Context(), args[0], func(l *client.Client, id string) error {
-			var r wire.DeviceRename
-			if err := l.Call(cmd.Context(), wire.MethodDevicePairRename, wire.DeviceRename{ID: id, Label: args[1]}, &r); err != nil {
-				return err
-			}
-			fmt.Fprintf(c.stdout, "renamed %s to %s\n", shortID(r.ID), r.Label)
-			return nil
+		return c.withDevice(cmd.Context(), args[0], func(l *link, id string) error {
+			return queryOn(cmd.Context(), l, wire.MethodDevicePairRename, wire.DeviceRename{ID: id, Label: args[1]}, func(r wire.DeviceRename) {
+				fmt.Fprintf(c.stdout, "renamed %s to %s\n", shortID(r.ID), r.Label)
+			})
 		})
 	}}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -10,8 +11,7 @@ import (
 )
 
 func (c *commands) doctor() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return c.withJSON(&cobra.Command{
 		Use: "doctor", Short: "Check the installation and suggest fixes",
 		Long: "Check the installation and suggest fixes. Nothing is changed, and no engine is\n" +
 			"started. The exit code is 1 if a check fails.",
@@ -25,23 +25,14 @@ func (c *commands) doctor() *cobra.Command {
 				return err
 			}
 			found := c.app.Check(cmd.Context(), s)
-			failed := false
-			for _, f := range found {
-				failed = failed || f.Status == StatusFail
-			}
-			if asJSON {
-				err = c.printJSON(map[string]any{"ok": !failed, "findings": found})
-			} else {
-				c.printFindings(found)
-			}
+			failed := slices.ContainsFunc(found, func(f Finding) bool { return f.Status == StatusFail })
+			err = c.print(map[string]any{"ok": !failed, "findings": found}, func() { c.printFindings(found) })
 			if err == nil && failed {
 				err = errReported
 			}
 			return err
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	})
 }
 
 func (c *commands) printFindings(found []Finding) {

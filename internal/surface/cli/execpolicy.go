@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
@@ -41,25 +40,18 @@ func allowlistRows(p wire.ExecPolicy) [][]string {
 }
 
 func (c *commands) execPolicyShow() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return c.withJSON(&cobra.Command{
 		Use: "show", Short: "Show the configured policy, the rules, and the policy in effect", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			configured, err := c.configuredPolicy()
 			if err != nil {
 				return err
 			}
-			return c.withRules(cmd.Context(), func(_ *client.Client, s wire.ExecPolicySnapshot) error {
-				if asJSON {
-					return c.printJSON(map[string]any{"configured": policySettings(configured), "rules": s.File.Defaults, "effective": s.Resolved})
-				}
-				c.printPolicy(configured, s)
-				return nil
+			return c.withRules(cmd.Context(), func(_ *link, s wire.ExecPolicySnapshot) error {
+				return c.print(map[string]any{"configured": policySettings(configured), "rules": s.File.Defaults, "effective": s.Resolved}, func() { c.printPolicy(configured, s) })
 			})
 		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	})
 }
 
 // configuredPolicy returns the policy that is configured for all agents.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,26 +13,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/wire"
 )
 
 // withRules connects and calls f with the command rules.
-func (c *commands) withRules(ctx context.Context, f func(*client.Client, wire.ExecPolicySnapshot) error) error {
-	return c.withClient(ctx, func(l *client.Client) error {
-		var s wire.ExecPolicySnapshot
-		if err := l.Call(ctx, wire.MethodExecPolicy, wire.None{}, &s); err != nil {
-			return err
-		}
-		return f(l, s)
+func (c *commands) withRules(ctx context.Context, f func(*link, wire.ExecPolicySnapshot) error) error {
+	return c.withLink(ctx, func(l *link) error {
+		return callOn(ctx, l, wire.MethodExecPolicy, wire.None{}, func(s wire.ExecPolicySnapshot) error { return f(l, s) })
 	})
 }
 
 // changeRules edits the command rules with f.
 func (c *commands) changeRules(ctx context.Context, f func(*wire.ExecPolicy) error) error {
-	return c.withRules(ctx, func(l *client.Client, s wire.ExecPolicySnapshot) error {
+	return c.withRules(ctx, func(l *link, s wire.ExecPolicySnapshot) error {
 		if err := f(&s.File); err != nil {
 			return err
 		}
@@ -59,7 +53,7 @@ func (c *commands) approvalsSet() *cobra.Command {
 			if len(args) != 1 {
 				return usage(withHint(errors.New("want exactly one file"), cmd.UseLine()))
 			}
-			b, err := c.readRules(args[0])
+			b, err := c.readFile(args[0], allowlist.MaxDocument)
 			if err != nil {
 				return err
 			}
@@ -81,24 +75,6 @@ func (c *commands) approvalsSet() *cobra.Command {
 	return cmd
 }
 
-// readRules reads a file, or standard input if name is -.
-func (c *commands) readRules(name string) ([]byte, error) {
-	var from io.Reader = c.stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		from = f
-	}
-	b, err := io.ReadAll(io.LimitReader(from, allowlist.MaxDocument+1))
-	if err == nil && len(b) > allowlist.MaxDocument {
-		err = fmt.Errorf("%s: larger than %d bytes", name, allowlist.MaxDocument)
-	}
-	return b, err
-}
-
 func (c *commands) approvalsImport() *cobra.Command {
 	return &cobra.Command{
 		Use: "import [FILE]", Short: "Import command rules from OpenClaw", Args: between(0, 1),
@@ -113,7 +89,7 @@ func (c *commands) approvalsImport() *cobra.Command {
 				}
 				args = []string{filepath.Join(home, ".openclaw", allowlist.FileName)}
 			}
-			b, err := c.readRules(args[0])
+			b, err := c.readFile(args[0], allowlist.MaxDocument)
 			if errors.Is(err, fs.ErrNotExist) {
 				return c.suggest(fmt.Errorf("%s does not exist", args[0]), "approvals import FILE")
 			}
@@ -175,12 +151,11 @@ func (c *commands) allowlist() *cobra.Command {
 }
 
 func (c *commands) allowlistList() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "List the allowlist", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withRules(cmd.Context(), func(_ *client.Client, s wire.ExecPolicySnapshot) error {
+	return c.withJSON(&cobra.Command{Use: "list", Short: "List the allowlist", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.withRules(cmd.Context(), func(_ *link, s wire.ExecPolicySnapshot) error {
 			rows := allowlistRows(s.File)
 			switch {
-			case asJSON:
+			case c.json:
 				return c.printJSON(s.File.Agents)
 			case len(rows) == 0:
 				fmt.Fprintln(c.stdout, "The allowlist is empty.")
@@ -189,9 +164,7 @@ func (c *commands) allowlistList() *cobra.Command {
 			c.printTable(append([][]string{{"ID", "AGENT", "PROGRAM", "ARGUMENTS", "LAST USED"}}, rows...))
 			return nil
 		})
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	}})
 }
 
 func (c *commands) allowlistAdd() *cobra.Command {

@@ -22,7 +22,6 @@ import (
 	"github.com/chela-ai/chela/internal/kit/cert"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/kit/spelling"
-	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -139,27 +138,20 @@ type gatewayState struct {
 }
 
 func (c *commands) gatewayStatus() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "status", Short: "Show whether a gateway is running, and its address", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show whether a gateway is running, and its address", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		st, err := c.gatewayState(cmd.Context())
 		if err != nil {
 			return err
 		}
-		if asJSON {
-			err = c.printJSON(st)
-		} else {
-			c.printGateway(st)
-		}
+		err = c.print(st, func() { c.printGateway(st) })
 		if err != nil || st.Running {
 			return err
 		}
-		if !asJSON {
+		if !c.json {
 			c.printHint(c.commandLine("gateway run"))
 		}
 		return errReported
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	}})
 }
 
 func (c *commands) gatewayState(ctx context.Context) (gatewayState, error) {
@@ -242,18 +234,14 @@ func portState(ctx context.Context, address string) string {
 }
 
 func (c *commands) printGateway(st gatewayState) {
-	p := c.palette(c.stdout)
-	row := func(name, text string) {
-		fmt.Fprintf(c.stdout, "%s %s\n", p.Dim.Paint(fmt.Sprintf("%-10s", name)), ansi.Line(text))
-	}
 	if st.Running {
-		row("gateway", fmt.Sprintf("running, version %s, up %s, %d clients", st.Version, humanize.Span(time.Duration(st.Uptime)*time.Millisecond), st.Clients))
+		c.printRow("gateway", fmt.Sprintf("running, version %s, up %s, %d clients", st.Version, humanize.Span(time.Duration(st.Uptime)*time.Millisecond), st.Clients))
 	} else {
-		row("gateway", "not running")
+		c.printRow("gateway", "not running")
 	}
-	row("port", st.URL+" ("+st.Port+")")
-	row("state", st.State)
-	row("config", st.Config)
+	c.printRow("port", st.URL+" ("+st.Port+")")
+	c.printRow("state", st.State)
+	c.printRow("config", st.Config)
 }
 
 // remote holds the flags that select a gateway by its URL.
@@ -317,7 +305,6 @@ func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) 
 
 func (c *commands) gatewayProbe() *cobra.Command {
 	var r remote
-	var asJSON bool
 	cmd := &cobra.Command{Use: "probe", Short: "Connect to the gateway's port like any other client", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		s, err := c.start()
 		if err != nil {
@@ -341,19 +328,16 @@ func (c *commands) gatewayProbe() *cobra.Command {
 		}
 		defer cl.Close()
 		h, took := cl.Hello(), time.Since(begin)
-		if asJSON {
-			return c.printJSON(map[string]any{
-				"url": at.URL, "latencyMs": float64(took.Microseconds()) / 1000, "version": h.Server.Version, "protocol": h.Protocol,
-				"methods": len(h.Features.Methods), "authMethod": h.Auth.Method, "role": h.Auth.Role, "scopes": h.Auth.Scopes,
-			})
-		}
-		fmt.Fprintf(c.stdout, "%s answered in %s: version %s, protocol %d, %d methods, authenticated by %s as %s with %v\n", at.URL,
-			took.Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
-		return nil
+		return c.print(map[string]any{
+			"url": at.URL, "latencyMs": float64(took.Microseconds()) / 1000, "version": h.Server.Version, "protocol": h.Protocol,
+			"methods": len(h.Features.Methods), "authMethod": h.Auth.Method, "role": h.Auth.Role, "scopes": h.Auth.Scopes,
+		}, func() {
+			fmt.Fprintf(c.stdout, "%s answered in %s: version %s, protocol %d, %d methods, authenticated by %s as %s with %v\n", at.URL,
+				took.Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
+		})
 	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	r.flags(cmd)
-	return cmd
+	return c.withJSON(cmd)
 }
 
 func (c *commands) gatewayCall() *cobra.Command {
@@ -412,34 +396,27 @@ func (c *commands) suggestMethod(err error, name string, methods []string) error
 }
 
 func (c *commands) health() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "health", Short: "Check gateway health", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	return c.withJSON(&cobra.Command{Use: "health", Short: "Check gateway health", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		err := c.withGateway(cmd.Context(), func(l *client.Client) error {
 			var h wire.Health
 			if err := l.Call(cmd.Context(), wire.MethodHealth, wire.None{}, &h); err != nil {
 				return err
 			}
-			if asJSON {
-				if err := c.printJSON(h); err != nil || h.OK {
-					return err
-				}
-				return errReported
-			}
 			state := "ok"
 			if !h.OK {
 				state = "unhealthy"
 			}
-			fmt.Fprintf(c.stdout, "%s: %s, %s, answered in %d ms\n", state, humanize.Many(h.Sessions.Count, "session"), humanize.Many(len(h.Channels), "channel"), h.DurationMs)
-			if !h.OK {
-				return errReported
+			err := c.print(h, func() {
+				fmt.Fprintf(c.stdout, "%s: %s, %s, answered in %d ms\n", state, humanize.Many(h.Sessions.Count, "session"), humanize.Many(len(h.Channels), "channel"), h.DurationMs)
+			})
+			if err == nil && !h.OK {
+				err = errReported
 			}
-			return nil
+			return err
 		})
-		if err != nil && asJSON && !errors.Is(err, errReported) {
+		if err != nil && c.json && !errors.Is(err, errReported) {
 			return cmp.Or(c.printJSON(map[string]any{"ok": false, "error": errorText(err)}), errReported)
 		}
 		return err
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	}})
 }

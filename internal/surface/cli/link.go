@@ -162,12 +162,27 @@ func (c *commands) withLink(ctx context.Context, f func(*link) error) (err error
 	return f(l)
 }
 
-// withClient connects, calls f and disconnects.
-func (c *commands) withClient(ctx context.Context, f func(*client.Client) error) error {
-	return c.withLink(ctx, func(l *link) error { return f(l.Client) })
-}
-
 // call calls one method of the gateway and stores its result.
 func (c *commands) call(ctx context.Context, method string, params, result any) error {
 	return c.withLink(ctx, func(l *link) error { return l.Call(ctx, method, params, result) })
+}
+
+// query calls one method of the gateway and prints its result with text, or as
+// JSON.
+func query[R any](ctx context.Context, c *commands, method string, params any, text func(R)) error {
+	return c.withLink(ctx, func(l *link) error { return queryOn(ctx, l, method, params, text) })
+}
+
+// queryOn is [query] on a connection.
+func queryOn[R any](ctx context.Context, l *link, method string, params any, text func(R)) error {
+	return callOn(ctx, l, method, params, func(r R) error { return l.c.print(r, func() { text(r) }) })
+}
+
+// callOn calls a method of the gateway, and f with its result.
+func callOn[R any](ctx context.Context, l *link, method string, params any, f func(R) error) error {
+	var r R
+	if err := l.Call(ctx, method, params, &r); err != nil {
+		return err
+	}
+	return f(r)
 }

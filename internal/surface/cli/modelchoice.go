@@ -40,7 +40,7 @@ func forceFlag(cmd *cobra.Command, force *bool) {
 }
 
 func (c *commands) modelsFallbacks() *cobra.Command {
-	var none, asJSON, force bool
+	var none, force bool
 	cmd := &cobra.Command{
 		Use: "fallbacks [PROVIDER/MODEL]...", Short: "Show or choose the fallback models", Args: cobra.ArbitraryArgs,
 		Long: "Show or choose the fallback models, which are tried in order when the default model\n" +
@@ -53,7 +53,7 @@ func (c *commands) modelsFallbacks() *cobra.Command {
 			switch {
 			case len(args) > 0 && none:
 				return usage(errors.New("cannot combine models with --none"))
-			case len(args) == 0 && !none && asJSON:
+			case len(args) == 0 && !none && c.json:
 				return c.printJSON(append([]string{}, fallbacks...))
 			case len(args) == 0 && !none:
 				for _, f := range fallbacks {
@@ -67,9 +67,8 @@ func (c *commands) modelsFallbacks() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&none, "none", false, "remove all fallbacks")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	forceFlag(cmd, &force)
-	return cmd
+	return c.withJSON(cmd)
 }
 
 // configuredModel returns the configured default model and its fallbacks.
@@ -169,7 +168,7 @@ func (c *commands) modelSettings() (map[string]map[string]any, error) {
 }
 
 func (c *commands) modelsAliases() *cobra.Command {
-	var asJSON, force bool
+	var force bool
 	cmd := &cobra.Command{
 		Use: "aliases [NAME PROVIDER/MODEL]", Short: "Show model aliases, or set one", Args: between(0, 2),
 		Example: "  chela models aliases quick anthropic/claude-haiku-4-5",
@@ -180,7 +179,7 @@ func (c *commands) modelsAliases() *cobra.Command {
 			}
 			switch len(args) {
 			case 0:
-				return c.printAliases(models, asJSON)
+				return c.printAliases(models)
 			case 1:
 				return usage(errors.New("missing argument: PROVIDER/MODEL"))
 			}
@@ -197,12 +196,11 @@ func (c *commands) modelsAliases() *cobra.Command {
 			return c.setValues(cmd.Context(), map[string]any{"agents.defaults.models": models})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	forceFlag(cmd, &force)
-	return cmd
+	return c.withJSON(cmd)
 }
 
-func (c *commands) printAliases(models map[string]map[string]any, asJSON bool) error {
+func (c *commands) printAliases(models map[string]map[string]any) error {
 	aliases := map[string]string{}
 	rows := [][]string{{"ALIAS", "MODEL"}}
 	for _, ref := range slices.Sorted(maps.Keys(models)) {
@@ -211,9 +209,5 @@ func (c *commands) printAliases(models map[string]map[string]any, asJSON bool) e
 			rows = append(rows, []string{ansi.Line(a), ansi.Line(ref)})
 		}
 	}
-	if asJSON {
-		return c.printJSON(aliases)
-	}
-	c.printTable(rows)
-	return nil
+	return c.print(aliases, func() { c.printTable(rows) })
 }

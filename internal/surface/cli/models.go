@@ -20,40 +20,33 @@ func (c *commands) models() *cobra.Command {
 }
 
 func (c *commands) modelsList() *cobra.Command {
-	var all, asJSON bool
+	var all bool
 	cmd := &cobra.Command{Use: "list", Short: "List the available models", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		var p wire.ModelsGet
 		if all {
 			p.View = wire.ModelsAll
 		}
-		var list wire.ModelsList
-		if err := c.call(cmd.Context(), wire.MethodModelsList, p, &list); err != nil {
-			return err
-		}
-		if asJSON {
-			return c.printJSON(list)
-		}
-		rows := [][]string{{"MODEL", "NAME", "WINDOW", "ALIAS", ""}}
-		for _, m := range list.Models {
-			note, window := strings.Join(m.Tags, ","), ""
-			if m.Context > 0 {
-				window = humanize.Count(int64(m.Context))
+		return query(cmd.Context(), c, wire.MethodModelsList, p, func(list wire.ModelsList) {
+			rows := [][]string{{"MODEL", "NAME", "WINDOW", "ALIAS", ""}}
+			for _, m := range list.Models {
+				note, window := strings.Join(m.Tags, ","), ""
+				if m.Context > 0 {
+					window = humanize.Count(int64(m.Context))
+				}
+				if !m.Available {
+					note = "no key"
+				}
+				rows = append(rows, []string{m.Provider + "/" + m.ID, ansi.Truncate(ansi.Line(m.Name), 40), window, m.Alias, note})
 			}
-			if !m.Available {
-				note = "no key"
-			}
-			rows = append(rows, []string{m.Provider + "/" + m.ID, ansi.Truncate(ansi.Line(m.Name), 40), window, m.Alias, note})
-		}
-		c.printTable(rows)
-		return nil
+			c.printTable(rows)
+		})
 	}}
 	cmd.Flags().BoolVar(&all, "all", false, "also list models whose provider has no key")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 func (c *commands) modelsStatus() *cobra.Command {
-	var asJSON, probe bool
+	var probe bool
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show the default model, its fallbacks, and which keys are on cooldown", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,7 +54,7 @@ func (c *commands) modelsStatus() *cobra.Command {
 			if err := c.call(cmd.Context(), wire.MethodModelsStatus, wire.None{}, &s); err != nil {
 				return err
 			}
-			if asJSON {
+			if c.json {
 				return c.printJSON(s)
 			}
 			c.printModels(s)
@@ -72,8 +65,7 @@ func (c *commands) modelsStatus() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&probe, "probe", false, "send a test request to each ready provider with each of its keys")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 func (c *commands) printModels(s wire.ModelsStatus) {
@@ -178,19 +170,16 @@ func (c *commands) modelsLogout() *cobra.Command {
 			if in.Provider, _, _ = strings.Cut(args[0], ":"); in.Provider != args[0] {
 				in.Keys = []string{args[0]}
 			}
-			var out wire.ModelsLoggedOut
-			if err := c.call(cmd.Context(), wire.MethodModelsLogout, in, &out); err != nil {
-				return err
-			}
-			if out.Warning != "" {
-				fmt.Fprintln(c.stderr, ansi.Line(out.Warning))
-			}
-			if len(out.Removed) == 0 {
-				fmt.Fprintln(c.stderr, "no saved key of "+in.Provider)
-				return nil
-			}
-			fmt.Fprintln(c.stderr, "deleted "+strings.Join(out.Removed, ", "))
-			return nil
+			return query(cmd.Context(), c, wire.MethodModelsLogout, in, func(out wire.ModelsLoggedOut) {
+				if out.Warning != "" {
+					fmt.Fprintln(c.stderr, ansi.Line(out.Warning))
+				}
+				if len(out.Removed) == 0 {
+					fmt.Fprintln(c.stderr, "no saved key of "+in.Provider)
+				} else {
+					fmt.Fprintln(c.stderr, "deleted "+strings.Join(out.Removed, ", "))
+				}
+			})
 		},
 	}
 }

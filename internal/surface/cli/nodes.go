@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -16,26 +16,22 @@ func (c *commands) nodes() *cobra.Command {
 }
 
 func (c *commands) nodesList() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "List nodes, their commands and their requests", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withClient(cmd.Context(), func(l *client.Client) error {
+	return c.withJSON(&cobra.Command{Use: "list", Short: "List nodes, their commands and their requests", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.withNodeRequests(cmd.Context(), func(l *link, pairs wire.NodePairs) error {
 			var list wire.Nodes
-			var pairs wire.NodePairs
 			if err := l.Call(cmd.Context(), wire.MethodNodeList, wire.None{}, &list); err != nil {
 				return err
 			}
-			if err := l.Call(cmd.Context(), wire.MethodNodePairList, wire.None{}, &pairs); err != nil {
-				return err
-			}
-			if asJSON {
-				return c.printJSON(map[string]any{"nodes": list.Nodes, "pending": pairs.Pending})
-			}
-			c.printNodes(list.Nodes, pairs.Pending)
-			return nil
+			return c.print(map[string]any{"nodes": list.Nodes, "pending": pairs.Pending}, func() { c.printNodes(list.Nodes, pairs.Pending) })
 		})
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	}})
+}
+
+// withNodeRequests connects and calls f with the nodes that are pending approval.
+func (c *commands) withNodeRequests(ctx context.Context, f func(*link, wire.NodePairs) error) error {
+	return c.withLink(ctx, func(l *link) error {
+		return callOn(ctx, l, wire.MethodNodePairList, wire.None{}, func(pairs wire.NodePairs) error { return f(l, pairs) })
+	})
 }
 
 func (c *commands) printNodes(nodes []wire.Node, pending []wire.NodeRequest) {
@@ -73,53 +69,41 @@ func commandNames(names []string) string {
 
 func (c *commands) nodesApprove() *cobra.Command {
 	return &cobra.Command{Use: "approve [REQUEST]", Short: "Approve the commands that a node requests", Args: between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withClient(cmd.Context(), func(l *client.Client) error {
+		return c.withNodeRequests(cmd.Context(), func(l *link, pairs wire.NodePairs) error {
 			var id string
-			if len(args) == 1 {
+			switch {
+			case len(args) == 1:
 				id = args[0]
-			} else {
-				var pairs wire.NodePairs
-				if err := l.Call(cmd.Context(), wire.MethodNodePairList, wire.None{}, &pairs); err != nil {
-					return err
-				}
-				if len(pairs.Pending) == 0 {
-					return errors.New("no node is pending approval")
-				}
-				if len(pairs.Pending) > 1 {
-					return c.suggest(errors.New("several nodes are pending approval; choose one by its request id"), "nodes list")
-				}
+			case len(pairs.Pending) == 0:
+				return errors.New("no node is pending approval")
+			case len(pairs.Pending) > 1:
+				return c.suggest(errors.New("several nodes are pending approval; choose one by its request id"), "nodes list")
+			default:
 				id = pairs.Pending[0].ID
 			}
-			var a wire.NodeApprovedResult
-			if err := l.Call(cmd.Context(), wire.MethodNodePairApprove, wire.DeviceRequestID{ID: id}, &a); err != nil {
-				return c.unknownRequest(err, id, "nodes list")
-			}
-			fmt.Fprintf(c.stdout, "approved %s: %s\n", shortID(a.Node.ID), commandNames(a.Node.Commands))
-			return nil
+			err := queryOn(cmd.Context(), l, wire.MethodNodePairApprove, wire.DeviceRequestID{ID: id}, func(a wire.NodeApprovedResult) {
+				fmt.Fprintf(c.stdout, "approved %s: %s\n", shortID(a.Node.ID), commandNames(a.Node.Commands))
+			})
+			return c.unknownRequest(err, id, "nodes list")
 		})
 	}}
 }
 
 func (c *commands) nodesReject() *cobra.Command {
 	return &cobra.Command{Use: "reject REQUEST", Short: "Reject a request", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		var r wire.NodeRejected
-		if err := c.call(cmd.Context(), wire.MethodNodePairReject, wire.DeviceRequestID{ID: args[0]}, &r); err != nil {
-			return c.unknownRequest(err, args[0], "nodes list")
-		}
-		fmt.Fprintln(c.stdout, "rejected "+shortID(r.Node))
-		return nil
+		err := query(cmd.Context(), c, wire.MethodNodePairReject, wire.DeviceRequestID{ID: args[0]}, func(r wire.NodeRejected) {
+			fmt.Fprintln(c.stdout, "rejected "+shortID(r.Node))
+		})
+		return c.unknownRequest(err, args[0], "nodes list")
 	}}
 }
 
 func (c *commands) nodesRemove() *cobra.Command {
 	return &cobra.Command{Use: "remove NODE", Short: "Remove a node", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withDevice(cmd.Context(), args[0], func(l *client.Client, id string) error {
-			var n wire.NodeID
-			if err := l.Call(cmd.Context(), wire.MethodNodePairRemove, wire.NodeID{ID: id}, &n); err != nil {
-				return err
-			}
-			fmt.Fprintln(c.stdout, "removed "+shortID(n.ID))
-			return nil
+		return c.withDevice(cmd.Context(), args[0], func(l *link, id string) error {
+			return queryOn(cmd.Context(), l, wire.MethodNodePairRemove, wire.NodeID{ID: id}, func(n wire.NodeID) {
+				fmt.Fprintln(c.stdout, "removed "+shortID(n.ID))
+			})
 		})
 	}}
 }

@@ -33,6 +33,10 @@ type commands struct {
 	config   string
 	logLevel string
 
+	// Flags of many commands.
+	json bool // print JSON
+	yes  bool // do not ask for confirmation
+
 	log          logOptions
 	logToConsole bool            // also write the log to standard error
 	verbose      bool            // include debug messages there

@@ -30,7 +30,7 @@ func (c *commands) security() *cobra.Command {
 }
 
 func (c *commands) securityAudit() *cobra.Command {
-	var asJSON, fix bool
+	var fix bool
 	cmd := &cobra.Command{
 		Use: "audit", Short: "List security weaknesses of this installation",
 		Long: "List security weaknesses of this installation. With --fix, file modes that are too\npermissive are tightened; nothing else is changed.",
@@ -47,16 +47,11 @@ func (c *commands) securityAudit() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return c.printJSON(map[string]any{"summary": summary(found), "findings": found})
-			}
-			c.printWeaknesses(found)
-			return nil
+			return c.print(map[string]any{"summary": summary(found), "findings": found}, func() { c.printWeaknesses(found) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&fix, "fix", false, "tighten file modes")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 // summary counts the weaknesses that are not fixed, by severity.

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -25,31 +23,25 @@ func (c *commands) sessions() *cobra.Command {
 }
 
 func (c *commands) sessionsList() *cobra.Command {
-	var asJSON bool
 	var p wire.SessionsList
 	cmd := &cobra.Command{Use: "list", Short: "List sessions, newest first", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		var list wire.SessionList
 		if err := c.call(cmd.Context(), wire.MethodSessionsList, p, &list); err != nil {
 			return err
 		}
-		if asJSON {
-			return c.printJSON(list.Sessions)
-		}
-		if len(list.Sessions) == 0 && p.Search != "" {
-			fmt.Fprintln(c.stdout, "No session has that text in its key, label or title.")
-			return nil
-		}
-		c.printSessions(list)
-		return nil
+		return c.print(list.Sessions, func() { c.printSessions(list, p.Search) })
 	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVar(&p.Limit, "limit", 50, "list at most `N` sessions")
 	cmd.Flags().StringVar(&p.Search, "search", "", "list only sessions with `TEXT` in key, label or title")
-	return cmd
+	return c.withJSON(cmd)
 }
 
-func (c *commands) printSessions(list wire.SessionList) {
-	if len(list.Sessions) == 0 {
+func (c *commands) printSessions(list wire.SessionList, search string) {
+	switch {
+	case len(list.Sessions) == 0 && search != "":
+		fmt.Fprintln(c.stdout, "No session has that text in its key, label or title.")
+		return
+	case len(list.Sessions) == 0:
 		fmt.Fprintln(c.stdout, "There are no sessions yet.")
 		return
 	}
@@ -68,24 +60,18 @@ func (c *commands) printSessions(list wire.SessionList) {
 }
 
 func (c *commands) sessionsShow() *cobra.Command {
-	var asJSON bool
 	var limit int
 	cmd := &cobra.Command{Use: "show KEY", Short: "Show the conversation of a session", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withSession(cmd.Context(), args[0], func(l *client.Client, key string) error {
+		return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
 			h, err := l.History(cmd.Context(), key, limit)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return c.printJSON(h)
-			}
-			c.printHistory(h)
-			return nil
+			return c.print(h, func() { c.printHistory(h) })
 		})
 	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().IntVar(&limit, "limit", 200, "show the newest `N` messages")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 func (c *commands) printHistory(h wire.History) {
@@ -122,8 +108,8 @@ func (c *commands) printAssistant(content []wire.Content, text string) {
 }
 
 // withSession connects and calls f with the full key of an existing session.
-func (c *commands) withSession(ctx context.Context, name string, f func(l *client.Client, key string) error) error {
-	return c.withClient(ctx, func(l *client.Client) error {
+func (c *commands) withSession(ctx context.Context, name string, f func(l *link, key string) error) error {
+	return c.withLink(ctx, func(l *link) error {
 		key, err := sessionKey(l.Hello(), name)
 		if err != nil {
 			return err
@@ -142,7 +128,7 @@ func (c *commands) withSession(ctx context.Context, name string, f func(l *clien
 func (c *commands) sessionsExport() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{Use: "export KEY", Short: "Write the transcript of a session as JSON lines", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withSession(cmd.Context(), args[0], func(l *client.Client, key string) error {
+		return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
 			var e wire.SessionExported
 			if err := l.Call(cmd.Context(), wire.MethodSessionsExport, wire.SessionKey{Key: key}, &e); err != nil {
 				return err
@@ -178,25 +164,22 @@ func (c *commands) sessionsImport() *cobra.Command {
 			"import only transcripts that you trust. Costs are not counted again.",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := c.readTranscript(args[0])
+			text, err := c.readFile(args[0], maxImport)
 			if err != nil {
-				return err
+				return fmt.Errorf("import: %w", err)
 			}
-			in.JSONL = text
-			var out wire.SessionImported
-			if err := c.call(cmd.Context(), wire.MethodSessionsImport, in, &out); err != nil {
-				return err
-			}
-			fmt.Fprintf(c.stdout, "%s: imported %s\n", out.Key, humanize.Many(out.Entries, "entry"))
-			for _, skipped := range []struct {
-				n            int
-				noun, reason string
-			}{{out.Skipped, "line", "damaged or of an unknown kind"}, {out.Branched, "entry", "on an abandoned branch"}, {out.Doubled, "entry", "with a duplicate id"}} {
-				if skipped.n > 0 {
-					fmt.Fprintf(c.stderr, "skipped %s: %s\n", humanize.Many(skipped.n, skipped.noun), skipped.reason)
+			in.JSONL = string(text)
+			return query(cmd.Context(), c, wire.MethodSessionsImport, in, func(out wire.SessionImported) {
+				fmt.Fprintf(c.stdout, "%s: imported %s\n", out.Key, humanize.Many(out.Entries, "entry"))
+				for _, skipped := range []struct {
+					n            int
+					noun, reason string
+				}{{out.Skipped, "line", "damaged or of an unknown kind"}, {out.Branched, "entry", "on an abandoned branch"}, {out.Doubled, "entry", "with a duplicate id"}} {
+					if skipped.n > 0 {
+						fmt.Fprintf(c.stderr, "skipped %s: %s\n", humanize.Many(skipped.n, skipped.noun), skipped.reason)
+					}
 				}
-			}
-			return nil
+			})
 		},
 	}
 	cmd.Flags().StringVar(&in.Key, "session", "", "`KEY` of the new session, which must not exist (default: a generated key)")
@@ -204,58 +187,25 @@ func (c *commands) sessionsImport() *cobra.Command {
 	return cmd
 }
 
-// readTranscript reads a transcript from a file, or from standard input if name
-// is -.
-func (c *commands) readTranscript(name string) (string, error) {
-	in := c.stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", fmt.Errorf("import: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	b, err := io.ReadAll(io.LimitReader(in, maxImport+1))
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("import: %w", err)
-	case len(b) > maxImport:
-		return "", fmt.Errorf("import: %s is larger than %s", name, humanize.Bytes(maxImport))
-	}
-	return string(b), nil
-}
-
 func (c *commands) sessionsReset() *cobra.Command {
 	return &cobra.Command{Use: "reset KEY", Short: "Start a session over; the old transcript is kept", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withSession(cmd.Context(), args[0], func(l *client.Client, key string) error {
-			var r wire.SessionReset
-			if err := l.Call(cmd.Context(), wire.MethodSessionsReset, wire.SessionsReset{Key: key, Reason: "reset"}, &r); err != nil {
-				return err
-			}
-			fmt.Fprintf(c.stdout, "reset %s (new session id %s)\n", r.Key, r.Entry.SessionID)
-			return nil
+		return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
+			return queryOn(cmd.Context(), l, wire.MethodSessionsReset, wire.SessionsReset{Key: key, Reason: "reset"}, func(r wire.SessionReset) {
+				fmt.Fprintf(c.stdout, "reset %s (new session id %s)\n", r.Key, r.Entry.SessionID)
+			})
 		})
 	}}
 }
 
 func (c *commands) sessionsDelete() *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{Use: "delete KEY", Short: "Delete a session and its transcripts", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withSession(cmd.Context(), args[0], func(l *client.Client, key string) error {
-			if !yes {
-				if err := c.confirm("delete "+key, "sessions delete "+shell.Quote(args[0])+" --yes"); err != nil {
-					return err
-				}
-			}
-			var d wire.SessionDeleted
-			if err := l.Call(cmd.Context(), wire.MethodSessionsDelete, wire.SessionKey{Key: key}, &d); err != nil {
+	return c.withYes(&cobra.Command{Use: "delete KEY", Short: "Delete a session and its transcripts", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
+			if err := c.confirm("delete "+key, "sessions delete "+shell.Quote(args[0])+" --yes"); err != nil {
 				return err
 			}
-			fmt.Fprintln(c.stdout, "deleted "+d.Key)
-			return nil
+			return queryOn(cmd.Context(), l, wire.MethodSessionsDelete, wire.SessionKey{Key: key}, func(d wire.SessionDeleted) {
+				fmt.Fprintln(c.stdout, "deleted "+d.Key)
+			})
 		})
-	}}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	return cmd
+	}})
 }

@@ -8,64 +8,41 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
-	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
 
 func (c *commands) status() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "status", Short: "Show the model, active runs and pending work", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show the model, active runs and pending work", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		return c.withLink(cmd.Context(), func(l *link) error {
-			var s wire.Status
-			if err := l.Call(cmd.Context(), wire.MethodStatus, wire.None{}, &s); err != nil {
-				return err
-			}
-			if asJSON {
-				return c.printJSON(s)
-			}
-			c.printStatus(s, l.Hello())
-			return nil
+			return queryOn(cmd.Context(), l, wire.MethodStatus, wire.None{}, func(s wire.Status) { c.printStatus(s, l.Hello()) })
 		})
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	}})
 }
 
 func (c *commands) printStatus(s wire.Status, h wire.Hello) {
-	p := c.palette(c.stdout)
-	row := func(name, text string) {
-		fmt.Fprintf(c.stdout, "%s %s\n", p.Dim.Paint(fmt.Sprintf("%-10s", name)), text)
-	}
 	d := s.Sessions.Defaults
-	model := ansi.Line(strings.Trim(d.Provider+"/"+d.Model, "/"))
+	model := strings.Trim(d.Provider+"/"+d.Model, "/")
 	if d.Reason != "" {
-		model += " (" + ansi.Line(d.Reason) + ")"
+		model += " (" + d.Reason + ")"
 	}
-	row("chela", s.Version+", up "+humanize.Span(time.Duration(s.UptimeMs)*time.Millisecond))
-	row("model", model)
+	c.printRow("chela", s.Version+", up "+humanize.Span(time.Duration(s.UptimeMs)*time.Millisecond))
+	c.printRow("model", model)
 	if h.Snapshot.StateDir != "" {
-		row("state", h.Snapshot.StateDir)
+		c.printRow("state", h.Snapshot.StateDir)
 	}
-	row("sessions", fmt.Sprint(s.Sessions.Count))
-	row("runs", fmt.Sprint(len(s.Runs)))
+	c.printRow("sessions", fmt.Sprint(s.Sessions.Count))
+	c.printRow("runs", fmt.Sprint(len(s.Runs)))
 	for _, r := range s.Runs {
-		row("", fmt.Sprintf("%s %s, started %s", ansi.Line(r.SessionKey), r.State, ago(r.StartedAt.Time())))
+		c.printRow("", fmt.Sprintf("%s %s, started %s", r.SessionKey, r.State, ago(r.StartedAt.Time())))
 	}
-	row("pending", humanize.Many(s.Queued, "message")+", "+humanize.Many(s.Approvals, "approval")+", "+humanize.Many(s.Undelivered, "delivery"))
-	row("memory", humanize.Bytes(int64(s.Memory)))
+	c.printRow("pending", humanize.Many(s.Queued, "message")+", "+humanize.Many(s.Approvals, "approval")+", "+humanize.Many(s.Undelivered, "delivery"))
+	c.printRow("memory", humanize.Bytes(int64(s.Memory)))
 }
 
 func (c *commands) version() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "version", Short: "Show the version", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
-		if asJSON {
-			return c.printJSON(map[string]any{"version": c.app.Version, "protocol": wire.Version})
-		}
-		fmt.Fprintln(c.stdout, "chela "+c.app.Version)
-		return nil
-	}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(&cobra.Command{Use: "version", Short: "Show the version", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
+		return c.print(map[string]any{"version": c.app.Version, "protocol": wire.Version}, func() { fmt.Fprintln(c.stdout, "chela "+c.app.Version) })
+	}})
 }
 
 // completion writes the completion script of a shell.

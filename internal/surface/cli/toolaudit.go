@@ -14,7 +14,6 @@ import (
 func (c *commands) toolsAudit() *cobra.Command {
 	var p wire.ToolsCallsGet
 	var since time.Duration
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "audit", Short: "Show past tool calls, their decisions and outcomes",
 		Long: "Show past tool calls, newest first: the caller, the rule that decided, the outcome, the\nduration and the arguments, which are shortened and contain no secrets. Calls are kept\nfor 30 days.",
@@ -23,15 +22,7 @@ func (c *commands) toolsAudit() *cobra.Command {
 			if since > 0 {
 				p.Since = time.Now().Add(-since).UnixMilli()
 			}
-			var list wire.ToolsCalls
-			if err := c.call(cmd.Context(), wire.MethodToolsCalls, p, &list); err != nil {
-				return err
-			}
-			if asJSON {
-				return c.printJSON(list)
-			}
-			c.printCalls(list)
-			return nil
+			return query(cmd.Context(), c, wire.MethodToolsCalls, p, c.printCalls)
 		},
 	}
 	f := cmd.Flags()
@@ -43,8 +34,7 @@ func (c *commands) toolsAudit() *cobra.Command {
 	f.DurationVar(&since, "since", 0, "only calls in the last `DURATION`, such as 24h")
 	f.Int64Var(&p.Before, "before", 0, "only calls before number `N`")
 	f.IntVar(&p.Limit, "limit", 0, "show at most `N` calls (default 50)")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 func (c *commands) printCalls(list wire.ToolsCalls) {

@@ -30,9 +30,8 @@ func conversationFlags(cmd *cobra.Command, p *wire.ToolsExplainGet) {
 
 func (c *commands) toolsList() *cobra.Command {
 	var p wire.ToolsExplainGet
-	var asJSON bool
 	cmd := &cobra.Command{Use: "list", Short: "List the tools, and the rules that remove some of them", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.explainTools(cmd.Context(), p, asJSON, func(e wire.ToolsExplained) {
+		return c.explainTools(cmd.Context(), p, func(e wire.ToolsExplained) {
 			rows := [][]string{{"TOOL", "AVAILABLE", "DESCRIPTION"}}
 			for _, t := range e.Tools {
 				available := "yes"
@@ -45,20 +44,18 @@ func (c *commands) toolsList() *cobra.Command {
 		})
 	}}
 	conversationFlags(cmd, &p)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 func (c *commands) toolsExplain() *cobra.Command {
 	var p wire.ToolsExplainGet
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "explain NAME", Short: "Show which rules apply to a tool",
 		Long: "Show which rules apply to a tool, in the order in which they are evaluated. A later\nrule cannot restore a tool that an earlier one removed.",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Name = args[0]
-			return c.explainTools(cmd.Context(), p, asJSON, func(e wire.ToolsExplained) {
+			return c.explainTools(cmd.Context(), p, func(e wire.ToolsExplained) {
 				for _, t := range e.Tools {
 					c.printTool(e, t)
 				}
@@ -66,13 +63,12 @@ func (c *commands) toolsExplain() *cobra.Command {
 		},
 	}
 	conversationFlags(cmd, &p)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return c.withJSON(cmd)
 }
 
 // explainTools asks the gateway which rules apply and calls show with the
 // result. Configuration warnings go to standard error.
-func (c *commands) explainTools(ctx context.Context, p wire.ToolsExplainGet, asJSON bool, show func(wire.ToolsExplained)) error {
+func (c *commands) explainTools(ctx context.Context, p wire.ToolsExplainGet, show func(wire.ToolsExplained)) error {
 	var e wire.ToolsExplained
 	if err := c.call(ctx, wire.MethodToolsExplain, p, &e); err != nil {
 		return err
@@ -80,11 +76,7 @@ func (c *commands) explainTools(ctx context.Context, p wire.ToolsExplainGet, asJ
 	for _, w := range e.Warnings {
 		fmt.Fprintln(c.stderr, "warning: "+ansi.Line(w))
 	}
-	if asJSON {
-		return c.printJSON(e)
-	}
-	show(e)
-	return nil
+	return c.print(e, func() { show(e) })
 }
 
 func (c *commands) printTool(e wire.ToolsExplained, t wire.ToolExplained) {
