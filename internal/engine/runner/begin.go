@@ -17,7 +17,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
-	"github.com/chela-ai/chela/internal/engine/runtext"
 )
 
 // Start is what a new run begins with.
@@ -80,7 +79,7 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 	if err := r.replaceSuspended(tx, e, s.Active, now); err != nil {
 		return nil, err
 	}
-	entries := runtext.Entries(s.Items, s.Summary, e.run.ID, now)
+	entries := inputEntries(s.Items, s.Summary, e.run.ID, now)
 	if err := tx.Sessions().Append(e.meta.ID, entries...); err != nil {
 		return nil, err
 	}
@@ -234,7 +233,7 @@ func (r *Runner) replaceSuspended(tx store.Tx, e *Execution, active []run.Run, n
 			if err := tx.Calls().Put(k); err != nil {
 				return err
 			}
-			entry := runtext.Result(old.ID, k, text, now)
+			entry := resultEntry(old.ID, k, text, now)
 			e.started.input = append(e.started.input, entry)
 			if err := tx.Sessions().Append(e.meta.ID, entry); err != nil {
 				return err

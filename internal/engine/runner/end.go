@@ -18,7 +18,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/agent"
-	"github.com/chela-ai/chela/internal/engine/runtext"
 )
 
 // End returns the function that ends a run in a transaction. row is the run in
@@ -81,11 +80,11 @@ func (e *Execution) setOutcome(ctx context.Context, end agent.Event) {
 	case end.Reason == agent.Aborted:
 		row.State, row.Error = run.Aborted, "stopped"
 	case end.Reason == agent.Stopped:
-		row.State, row.Error, e.limited = run.Failed, cmp.Or(runtext.Error(end.Err), "the run reached one of its limits and was ended"), true
+		row.State, row.Error, e.limited = run.Failed, cmp.Or(errorText(end.Err), "the run reached one of its limits and was ended"), true
 	case end.Reason == agent.Failed && text == "" && e.attempt.failed != "" && llm.ClassOf(end.Err) == "":
 		row.State, row.Text = run.OK, "⚠️ "+e.attempt.failed // the model had nothing to say about a tool that failed
 	case end.Reason == agent.Failed:
-		row.State, row.Error = run.Failed, runtext.Failure(end.Err)
+		row.State, row.Error = run.Failed, failureText(end.Err)
 	default:
 		row.State = run.OK
 	}
@@ -306,7 +305,7 @@ func (r *Runner) stop(tx store.Tx, row *run.Run, now time.Time) ([]approval.Requ
 		return nil, err
 	}
 	for _, k := range open {
-		if err := tx.Sessions().Append(row.SessionID, runtext.Result(row.ID, k, "Not run: the person stopped this.", now)); err != nil {
+		if err := tx.Sessions().Append(row.SessionID, resultEntry(row.ID, k, "Not run: the person stopped this.", now)); err != nil {
 			return nil, err
 		}
 		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/agent"
-	"github.com/chela-ai/chela/internal/engine/runtext"
 )
 
 // handle commits what an event of the agent loop says, and publishes it.
@@ -180,7 +179,7 @@ func (r *Runner) toolEnd(ctx context.Context, e *Execution, ev agent.Event) erro
 	entry.Details, entry.Cut = session.TruncateDetails(entry.Details)
 	e.attempt.failed = ""
 	if ev.Result.IsError && !ev.Skipped {
-		e.attempt.failed = ev.Call.Name + ": " + runtext.Line(ev.Result.PlainText(), 200)
+		e.attempt.failed = ev.Call.Name + ": " + oneLine(ev.Result.PlainText(), 200)
 	}
 	r.o.Step("tool.end")
 	err := r.update(ctx, e, store.Ordered, func(tx store.Tx) error {

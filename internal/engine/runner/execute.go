@@ -17,7 +17,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/agent"
-	"github.com/chela-ai/chela/internal/engine/runtext"
 )
 
 // Execution is a run that this process carries out.
@@ -145,10 +144,10 @@ func (r *Runner) Execute(ctx context.Context, e *Execution, s Session) error {
 	switch {
 	case err == nil || errors.Is(err, ErrShutdown) || errors.Is(err, errNotAlive):
 	case errors.Is(err, chela.ErrFenced): // the session was deleted or taken over: nothing can be written
-		e.run.State, e.run.Error, e.run.Ended = run.Superseded, runtext.Error(err), time.Now()
+		e.run.State, e.run.Error, e.run.Ended = run.Superseded, errorText(err), time.Now()
 		r.publishEnd(e)
 	case ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrShutdown):
-		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " + runtext.Line(err.Error(), 200)})
+		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " + oneLine(err.Error(), 200)})
 	}
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/engine/agent"
-	"github.com/chela-ai/chela/internal/engine/runtext"
 )
 
 // notice returns an entry that tells the person how an answer was obtained; nil
@@ -36,7 +35,7 @@ func (e *Execution) fallbackText(by string, tried []llm.Attempt) string {
 	}
 	why := "it did not answer"
 	if len(tried) > 0 {
-		why = runtext.Reason(tried[0].Err)
+		why = reasonText(tried[0].Err)
 	}
 	return fmt.Sprintf("↪️ Model Fallback: %s (selected %s; %s)", by, selected, why)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
-	"github.com/chela-ai/chela/internal/engine/runtext"
 )
 
 const (
@@ -149,7 +148,7 @@ func (e *Execution) load(tx store.Tx, crashed bool, taken []queue.Item, now time
 		err = tx.Queue().Set(queue.Done, taken...)
 	} else {
 		err = take(tx, queue.Taken, takenBy(e.run.ID, events))
-		stored = append(stored, runtext.Entries(events, "", e.run.ID, now)...)
+		stored = append(stored, inputEntries(events, "", e.run.ID, now)...)
 	}
 	if err != nil {
 		return nil, err
@@ -187,7 +186,7 @@ func (e *Execution) loadCalls(tx store.Tx, now time.Time) (results []*session.En
 			err = tx.Calls().Put(k)
 		default:
 			e.attempt.unknown = true
-			results = append(results, runtext.Result(e.run.ID, k, unknownText, now))
+			results = append(results, resultEntry(e.run.ID, k, unknownText, now))
 			err = tx.Calls().Close(k.ID, session.Outcome{Who: e.run.Principal.ID, Decision: "allowed", Rule: "default", Result: "unknown"})
 		}
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/store"
-	"github.com/chela-ai/chela/internal/engine/runtext"
 )
 
 // steer returns the messages that arrived for the run since it was last called.
@@ -35,7 +34,7 @@ func (r *Runner) takeSteering(ctx context.Context, e *Execution) ([]*llm.Message
 	if err := r.flush(ctx, e); err != nil {
 		return nil, err
 	}
-	entries := runtext.Entries(items, "", e.run.ID, time.Now())
+	entries := inputEntries(items, "", e.run.ID, time.Now())
 	r.o.Step("run.steer")
 	err = store.Held(ctx, r.o.Store, e.lease, store.Ordered, func(tx store.Tx) error {
 		if err := take(tx, queue.Taken, takenBy(e.run.ID, items)); err != nil {

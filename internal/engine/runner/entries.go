@@ -1,4 +1,4 @@
-package runtext
+package runner
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
-// Result returns the entry of a tool result that Chela itself writes.
-func Result(id chela.RunID, k session.Call, text string, now time.Time) *session.Entry {
+// resultEntry returns the entry of a tool result that Chela itself writes.
+func resultEntry(id chela.RunID, k session.Call, text string, now time.Time) *session.Entry {
 	return &session.Entry{
 		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: id,
 		Message: &llm.Message{
@@ -27,10 +27,10 @@ func Result(id chela.RunID, k session.Call, text string, now time.Time) *session
 	}
 }
 
-// Entries returns the entries of items that join a run, in the order in which the
+// inputEntries returns the entries of items that join a run, in the order in which the
 // model reads them: events for the next run in one list, the summary of dropped
 // messages, then the other items.
-func Entries(items []queue.Item, summary string, id chela.RunID, now time.Time) []*session.Entry {
+func inputEntries(items []queue.Item, summary string, id chela.RunID, now time.Time) []*session.Entry {
 	var out []*session.Entry
 	add := func(m *llm.Message) *session.Entry {
 		e := &session.Entry{ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: id, Message: m}
@@ -57,7 +57,7 @@ func Entries(items []queue.Item, summary string, id chela.RunID, now time.Time) 
 			e.Origin.Kind = cmp.Or(e.Origin.Kind, chela.OriginSystem)
 			continue
 		}
-		e := add(message(it.Inbound))
+		e := add(userMessage(it.Inbound))
 		e.Origin = originOf(it)
 		e.Sender, e.ItemID = it.Inbound.Sender, it.ID
 		if !it.Inbound.Time.IsZero() {
@@ -90,19 +90,19 @@ func originOf(it queue.Item) chela.Origin {
 	return o
 }
 
-// message returns a person's message for the model. In groups the text begins
+// userMessage returns a person's message for the model. In groups the text begins
 // with the sender's name. Attachments that the model cannot read are described.
-func message(in chela.Inbound) *llm.Message {
+func userMessage(in chela.Inbound) *llm.Message {
 	text := in.Text
 	if in.Address.Peer.Kind != "" && in.Address.Peer.Kind != chela.Direct && in.Sender.Name != "" {
-		text = "[" + Line(in.Sender.Name, 64) + "] " + text
+		text = "[" + oneLine(in.Sender.Name, 64) + "] " + text
 	}
 	m := &llm.Message{Role: llm.RoleUser}
 	for _, a := range in.Media {
 		if strings.HasPrefix(a.Type, "image/") && a.Lost == "" {
 			m.Parts = append(m.Parts, media.Part(a))
 		} else {
-			text += fmt.Sprintf("\n[attachment %s, %s, %d bytes: %s]", Line(a.Name, 100), Line(a.Type, 60), a.Size(), cmp.Or(Line(a.Lost, 200), "not readable here"))
+			text += fmt.Sprintf("\n[attachment %s, %s, %d bytes: %s]", oneLine(a.Name, 100), oneLine(a.Type, 60), a.Size(), cmp.Or(oneLine(a.Lost, 200), "not readable here"))
 		}
 	}
 	if text != "" || len(m.Parts) == 0 {

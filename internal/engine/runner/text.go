@@ -1,0 +1,90 @@
+package runner
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+// failureText returns a sentence for the person about a failed run, with what can be
+// done about it.
+func failureText(err error) string {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		return cmp.Or(errorText(err), "the model gave no answer")
+	}
+	if x, ok := errors.AsType[*llm.Exhausted](err); ok {
+		return exhaustedText(x)
+	}
+	who := e.Provider + "/" + e.Model
+	switch e.Class {
+	case llm.ClassAuth:
+		return fmt.Sprintf("%s refused the key: %s (set one with: chela config set models.providers.%s.apiKey …)", who, oneLine(e.Message, 200), e.Provider)
+	case llm.ClassBilling:
+		return fmt.Sprintf("the account at %s has no credit: %s", e.Provider, oneLine(e.Message, 200))
+	case llm.ClassRate:
+		if e.RetryAfter > 0 {
+			return fmt.Sprintf("%s limits the rate; try again in %s", who, humanize.Span(e.RetryAfter))
+		}
+		return fmt.Sprintf("%s limits the rate; try again in a minute", who)
+	case llm.ClassOverload:
+		return fmt.Sprintf("%s is overloaded; try again in a minute", who)
+	case llm.ClassContext:
+		return fmt.Sprintf("the conversation is too long for %s; start a new one with /new", who)
+	case llm.ClassNoModel:
+		return fmt.Sprintf("%s does not exist or may not be used; /model list shows the others", who)
+	case llm.ClassTimeout:
+		return fmt.Sprintf("%s did not answer in time", who)
+	case llm.ClassNetwork:
+		return fmt.Sprintf("%s cannot be reached: %s", who, cmp.Or(oneLine(e.Message, 400), errorText(e.Err), "the connection broke"))
+	}
+	return fmt.Sprintf("%s refused the request: %s", who, oneLine(e.Message, 300))
+}
+
+// exhaustedText says that no model answered, why, and when to try again.
+func exhaustedText(x *llm.Exhausted) string {
+	var who []string
+	for _, a := range x.Attempts { // several keys may have failed for the same reason
+		if s := fmt.Sprintf("%s/%s (%s)", a.Provider, a.Model, reasonText(a.Err)); !slices.Contains(who, s) {
+			who = append(who, s)
+		}
+	}
+	text := "no model answered: " + strings.Join(who, ", ")
+	if wait := time.Until(x.Retry); wait > 0 {
+		text += fmt.Sprintf("; try again in %s", humanize.Span(wait))
+	}
+	return text
+}
+
+// reasonText returns in a few words why a model did not answer.
+func reasonText(err error) string {
+	if c := llm.ClassOf(err); c != "" {
+		return string(c)
+	}
+	return oneLine(errorText(err), 80)
+}
+
+// errorText returns the text of an error in one line; "" for nil.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return oneLine(err.Error(), 400)
+}
+
+// oneLine returns s without control characters and line breaks, cut after most
+// characters, so that it can be part of a line of the prompt.
+func oneLine(s string, most int) string {
+	return humanize.Truncate(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, s), most)
+}
