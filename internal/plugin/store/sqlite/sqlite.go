@@ -137,11 +137,6 @@ func (d *DB) View(ctx context.Context, f func(store.Reader) error) error {
 	return d.explain(f(reader{c}))
 }
 
-// Update runs f in a transaction and commits it.
-func (d *DB) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
-	return d.writer.do(ctx, s, f)
-}
-
 // Wakes returns a channel with the wakes of a kind, until ctx ends or the database
 // is closed.
 func (d *DB) Wakes(ctx context.Context, kind store.TopicKind) <-chan store.Topic {

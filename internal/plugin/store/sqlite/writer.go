@@ -49,6 +49,11 @@ func newWriter(d *DB, c *conn) *writer {
 	return w
 }
 
+// Update runs f in a transaction and commits it.
+func (d *DB) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
+	return d.writer.do(ctx, s, f)
+}
+
 // do commits f and waits for the result.
 func (w *writer) do(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
