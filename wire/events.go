@@ -28,9 +28,12 @@ type Chat struct {
 
 	Stop         string       `json:"stopReason,omitempty"`
 	ErrorMessage string       `json:"errorMessage,omitempty"`
-	ErrorKind    string       `json:"errorKind,omitempty"`
+	ErrorKind    string       `json:"errorKind,omitempty"` // ErrorKindTimeout; empty: another error
 	ErrorDetail  *ErrorDetail `json:"errorDetail,omitempty"`
 }
+
+// ErrorKindTimeout is the kind of error of a run that reached its time limit.
+const ErrorKindTimeout = "timeout"
 
 // ErrorDetail names the model that failed.
 type ErrorDetail struct {
@@ -142,7 +145,7 @@ type SessionMessage struct {
 type SessionsChanged struct {
 	SessionKey string   `json:"sessionKey"`
 	AgentID    string   `json:"agentId"`
-	Reason     string   `json:"reason,omitempty"` // create, send, patch, reset, delete, agent.run.started, agent.input.settled
+	Reason     string   `json:"reason,omitempty"` // ChangeCreate, …
 	Phase      string   `json:"phase,omitempty"`  // of a run: start, end, error
 	RunID      string   `json:"runId,omitempty"`
 	Time       Millis   `json:"ts"`
@@ -151,6 +154,17 @@ type SessionsChanged struct {
 	Row        *Session `json:"session,omitempty"` // nil: the session is gone
 	*Session
 }
+
+// The reasons of SessionsChanged.
+const (
+	ChangeCreate  = "create"
+	ChangeSend    = "send" // a message waits
+	ChangePatch   = "patch"
+	ChangeReset   = "reset"
+	ChangeCompact = "compact"
+	ChangeDelete  = "delete"
+	ChangeSettled = "agent.input.settled" // a message was answered, or joined another run
+)
 
 // SessionOperation is the payload of session.operation: work on a session other
 // than a run.

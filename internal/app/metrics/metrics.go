@@ -17,7 +17,7 @@ import (
 // Metrics counts runs and tool calls. Use [New]. It is safe for concurrent use.
 type Metrics struct {
 	mu     sync.Mutex
-	runs   map[string]float64 // that ended, by outcome
+	runs   map[string]float64 // that ended, by chela.Outcome
 	tokens map[string]float64 // by direction
 	calls  map[string]float64 // of tools, by outcome
 	took   time.Duration      // by calls
@@ -26,7 +26,10 @@ type Metrics struct {
 // New returns Metrics with all counts zero.
 func New() *Metrics {
 	return &Metrics{
-		runs:   map[string]float64{"ok": 0, "error": 0, "timeout": 0, "aborted": 0, "superseded": 0, "suspended": 0},
+		runs: map[string]float64{
+			string(chela.OutcomeOK): 0, string(chela.OutcomeError): 0, string(chela.OutcomeTimeout): 0,
+			string(chela.OutcomeAborted): 0, string(chela.OutcomeSuperseded): 0,
+		},
 		tokens: map[string]float64{"input": 0, "output": 0},
 		calls:  map[string]float64{"ok": 0, "error": 0},
 	}
@@ -40,9 +43,7 @@ func (m *Metrics) Watch(b *bus.Bus) {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if _, known := m.runs[e.End.Outcome]; known { // the number of labels is limited
-			m.runs[e.End.Outcome]++
-		}
+		m.runs[string(e.End.Outcome)]++
 		m.tokens["input"] += float64(e.End.Input)
 		m.tokens["output"] += float64(e.End.Output)
 	})

@@ -15,7 +15,7 @@ const (
 	StreamThinking  Stream = "thinking"
 	StreamTool      Stream = "tool"      // start, update, result
 	StreamNotice    Stream = "notice"    // a line for the person, for example about a retry
-	StreamMessage   Stream = "message"   // an entry was stored; the phase is the role of the entry; session.Entry
+	StreamMessage   Stream = "message"   // an entry was stored, without a phase; session.Entry
 	StreamCommand   Stream = "command"   // the answer to a slash command, in Text
 	StreamApproval  Stream = "approval"  // requested, resolved; approval.Request
 	StreamOperation Stream = "operation" // start, end; work on a session other than a run; Operation
@@ -25,7 +25,7 @@ const (
 // Phase is the kind of an event within its stream.
 type Phase string
 
-// The phases. On the stream message the phase is the role of the entry.
+// The phases.
 const (
 	PhaseStart     Phase = "start"
 	PhaseModel     Phase = "model" // a model call begins
@@ -106,9 +106,21 @@ type ToolEvent struct {
 // error of the model.
 const StopLimit = "limit"
 
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeOK         Outcome = "ok"
+	OutcomeError      Outcome = "error"
+	OutcomeTimeout    Outcome = "timeout"
+	OutcomeAborted    Outcome = "aborted"
+	OutcomeSuperseded Outcome = "superseded" // another run with the same items replaced it
+)
+
 // EndEvent describes the end of a run.
 type EndEvent struct {
-	Outcome  string    `json:"outcome"`          // ok, error, timeout, aborted, superseded, suspended
+	Outcome  Outcome   `json:"outcome"`
 	Text     string    `json:"text,omitempty"`   // the final answer; empty if silent
 	Footer   string    `json:"footer,omitempty"` // one line about usage that follows the answer
 	Error    string    `json:"error,omitempty"`  // one sentence for people

@@ -15,15 +15,18 @@ type State string
 const (
 	Running    State = "running"
 	Suspended  State = "suspended" // waiting, see Run.Waits; has no goroutine
-	OK         State = "ok"
-	Failed     State = "error"
-	TimedOut   State = "timeout"
-	Aborted    State = "aborted"
-	Superseded State = "superseded"
+	OK         State = State(chela.OutcomeOK)
+	Failed     State = State(chela.OutcomeError)
+	TimedOut   State = State(chela.OutcomeTimeout)
+	Aborted    State = State(chela.OutcomeAborted)
+	Superseded State = State(chela.OutcomeSuperseded)
 )
 
 // Final reports whether s is a final state.
 func (s State) Final() bool { return s != Running && s != Suspended }
+
+// Outcome returns the outcome that a final state stands for.
+func (s State) Outcome() chela.Outcome { return chela.Outcome(s) }
 
 // Kind is the kind of a run.
 type Kind string

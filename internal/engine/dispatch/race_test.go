@@ -126,7 +126,7 @@ func TestSupersededIsPublished(t *testing.T) {
 	h.suspended()
 	h.ask("m2", "hello")
 	for _, e := range h.seen(chela.StreamLifecycle, chela.PhaseEnd) {
-		if e.Run == id && e.End.Outcome == string(run.Superseded) {
+		if e.Run == id && e.End.Outcome == chela.OutcomeSuperseded {
 			return
 		}
 	}

@@ -260,7 +260,7 @@ func (r *Runner) publishEnd(e *Execution) {
 		stop = chela.StopLimit
 	}
 	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: phase, Text: e.run.Error, End: &chela.EndEvent{
-		Outcome: string(e.run.State), Text: e.run.Text, Footer: e.run.Footer, Error: e.run.Error, Silent: e.run.Silent,
+		Outcome: e.run.State.Outcome(), Text: e.run.Text, Footer: e.run.Footer, Error: e.run.Error, Silent: e.run.Silent,
 		Started: e.run.Started, Ended: e.run.Ended, Model: e.run.Model, Stop: stop,
 		Input: e.spent.tokens.Prompt(), Output: e.spent.tokens.Output,
 		NanoUSD: e.spent.nanoUSD, HasPrice: e.spent.priced,

@@ -164,7 +164,7 @@ func (r *Runner) publishEntries(e *Execution, entries ...*session.Entry) {
 	for _, entry := range entries {
 		if entry.Kind == session.KindMessage {
 			r.publish(e, chela.Event{
-				Stream: chela.StreamMessage, Phase: chela.Phase(entry.Message.Role), Transcript: e.run.SessionID, Data: *entry,
+				Stream: chela.StreamMessage, Transcript: e.run.SessionID, Data: *entry,
 			})
 		}
 	}

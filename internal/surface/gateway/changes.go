@@ -11,7 +11,7 @@ import (
 // change is a change of a session.
 type change struct {
 	key    chela.SessionKey
-	reason string
+	reason string // wire.ChangeCreate, …
 	phase  string
 	run    chela.RunID
 	time   time.Time
@@ -75,7 +75,7 @@ func (cs *changes) send(c change) {
 		SessionKey: string(c.key), AgentID: string(c.key.Agent()), Reason: c.reason, Phase: c.phase, RunID: string(c.run),
 		Time: wire.At(c.time), Runs: []string{},
 	}
-	if cs.s.o.Session != nil && c.reason != "delete" {
+	if cs.s.o.Session != nil && c.reason != wire.ChangeDelete {
 		row, err := cs.s.o.Session(cs.s.ctx, c.key)
 		if err != nil {
 			cs.s.o.Log.Debug("read the session of a change", "session", string(c.key), "err", err)

@@ -277,21 +277,31 @@ func (s *Server) operation(e chela.Event) {
 
 // session sends a change of a session.
 func (s *Server) session(e chela.Event) {
-	reason, known := reasons[e.Phase]
 	if e.Phase == chela.PhaseAbsorbed {
 		s.streams.terminal(e.Run, func() { s.chat(emptyFinal(e)) })
-		reason, known = "agent.input.settled", true
 	}
-	if !known {
-		reason = string(e.Phase)
-	}
-	s.changes.add(change{key: e.Session, reason: reason, run: e.Run, time: e.Time})
+	s.changes.add(change{key: e.Session, reason: changeReason(e.Phase), run: e.Run, time: e.Time})
 }
 
-// reasons maps phases of stream session to the reasons of the protocol.
-var reasons = map[chela.Phase]string{
-	chela.PhaseCreated: "create", chela.PhaseCompacted: "compact", chela.PhaseReset: "reset", chela.PhasePatched: "patch",
-	chela.PhaseDeleted: "delete", chela.PhaseQueued: "send",
+// changeReason returns the protocol's reason for a phase of the stream session.
+func changeReason(p chela.Phase) string {
+	switch p {
+	case chela.PhaseCreated:
+		return wire.ChangeCreate
+	case chela.PhaseReset:
+		return wire.ChangeReset
+	case chela.PhasePatched:
+		return wire.ChangePatch
+	case chela.PhaseDeleted:
+		return wire.ChangeDelete
+	case chela.PhaseCompacted:
+		return wire.ChangeCompact
+	case chela.PhaseQueued:
+		return wire.ChangeSend
+	case chela.PhaseAbsorbed:
+		return wire.ChangeSettled
+	}
+	return string(p)
 }
 
 func agentEvent(e chela.Event, data any) wire.Agent {
@@ -328,7 +338,7 @@ func commandChat(e chela.Event) wire.Chat {
 func endChat(e chela.Event, shown string) wire.Chat {
 	end := endOf(e)
 	switch end.Outcome {
-	case "ok":
+	case chela.OutcomeOK:
 		p := chatEvent(e, wire.StateFinal)
 		p.Stop = cmp.Or(end.Stop, "stop")
 		if end.Text != "" && !end.Silent {
@@ -336,7 +346,7 @@ func endChat(e chela.Event, shown string) wire.Chat {
 			p.Message.Meta.Footer = end.Footer
 		}
 		return p
-	case "aborted", "superseded":
+	case chela.OutcomeAborted, chela.OutcomeSuperseded:
 		p := chatEvent(e, wire.StateAborted)
 		p.Stop = cmp.Or(end.Stop, "rpc")
 		if text := cmp.Or(end.Text, shown); text != "" {
@@ -346,8 +356,8 @@ func endChat(e chela.Event, shown string) wire.Chat {
 	}
 	p := chatEvent(e, wire.StateError)
 	p.ErrorMessage, p.Stop = cmp.Or(end.Error, e.Text), end.Stop
-	if end.Outcome == "timeout" {
-		p.ErrorKind = "timeout"
+	if end.Outcome == chela.OutcomeTimeout {
+		p.ErrorKind = wire.ErrorKindTimeout
 	}
 	if provider, model, ok := strings.Cut(end.Model, "/"); ok && end.Stop != chela.StopLimit {
 		p.ErrorDetail = &wire.ErrorDetail{Provider: provider, Model: model}
@@ -362,9 +372,9 @@ func endOf(e chela.Event) chela.EndEvent {
 		return *e.End
 	}
 	if e.Phase == chela.PhaseEnd {
-		return chela.EndEvent{Outcome: "ok", Text: e.Text}
+		return chela.EndEvent{Outcome: chela.OutcomeOK, Text: e.Text}
 	}
-	return chela.EndEvent{Outcome: "error", Error: e.Text}
+	return chela.EndEvent{Outcome: chela.OutcomeError, Error: e.Text}
 }
 
 // lifecycle returns the data of a lifecycle event.
@@ -383,10 +393,10 @@ func lifecycle(e chela.Event) wire.Lifecycle {
 		l.Provider, l.Model, _ = strings.Cut(end.Model, "/")
 		l.Stop = end.Stop
 		switch end.Outcome {
-		case "ok":
+		case chela.OutcomeOK:
 			l.Stop = cmp.Or(l.Stop, "stop")
 			l.Reply = wireview.Reply(end.Text, end.Silent)
-		case "aborted", "superseded":
+		case chela.OutcomeAborted, chela.OutcomeSuperseded:
 			l.Aborted, l.Status, l.Stop = true, "cancelled", cmp.Or(l.Stop, "rpc")
 		}
 	}

@@ -187,7 +187,7 @@ func (st *stream) lifecycleLocked(e chela.Event) {
 		}
 		st.s.agent(e, false, lifecycle(e))
 		st.s.streams.terminal(e.Run, func() { st.s.chat(endChat(e, st.text.sent)) })
-		st.s.changes.add(change{key: e.Session, run: e.Run, phase: string(e.Phase), reason: "agent.input.settled", time: e.Time})
+		st.s.changes.add(change{key: e.Session, run: e.Run, phase: string(e.Phase), reason: wire.ChangeSettled, time: e.Time})
 		return
 	}
 	st.s.agent(e, false, lifecycle(e))

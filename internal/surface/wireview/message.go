@@ -154,11 +154,11 @@ func approvalRequest(r approval.Request) wire.ApprovalRequest {
 }
 
 // Status returns the protocol's name of a run's outcome.
-func Status(outcome string) string {
+func Status(outcome chela.Outcome) string {
 	switch outcome {
-	case "ok":
+	case chela.OutcomeOK:
 		return wire.StatusOK
-	case "timeout":
+	case chela.OutcomeTimeout:
 		return wire.StatusTimeout
 	}
 	return wire.StatusError

@@ -86,7 +86,7 @@ func TestKind(t *testing.T) {
 
 func TestEnd(t *testing.T) {
 	t.Parallel()
-	for outcome, want := range map[string]string{
+	for outcome, want := range map[chela.Outcome]string{
 		"ok": wire.StatusOK, "timeout": wire.StatusTimeout, "error": wire.StatusError, "aborted": wire.StatusError, "superseded": wire.StatusError,
 	} {
 		if got := wireview.Status(outcome); got != want {

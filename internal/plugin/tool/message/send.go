@@ -74,7 +74,7 @@ func (t messageTool) sendLocal(ctx context.Context, to target, a args, files []c
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("message to %s: %w", to, err)
 	}
-	t.Publish(chela.Event{Session: to.session, Stream: chela.StreamMessage, Phase: "system", Transcript: transcript, Data: e})
+	t.Publish(chela.Event{Session: to.session, Stream: chela.StreamMessage, Transcript: transcript, Data: e})
 	return tool.Detailed("Shown in "+to.String()+".", outcome{Action: "send", Channel: to.name(), To: to.id(), Status: "sent", IDs: []string{e.ID}}), nil
 }
 

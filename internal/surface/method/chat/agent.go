@@ -62,7 +62,7 @@ func commandResult(rec inbound.Receipt) wire.AgentResult {
 
 // result returns the second answer for a message that run r answered.
 func (m methods) result(ctx context.Context, id chela.RunID, r run.Run) (any, error) {
-	status := wireview.Status(string(r.State))
+	status := wireview.Status(r.State.Outcome())
 	if status != wire.StatusOK {
 		why := r.Error
 		if why == "" {
@@ -118,7 +118,7 @@ func (m methods) wait(ctx context.Context, p rpc.Peer, in wire.AgentWait) (wire.
 	if err != nil {
 		return out, err
 	}
-	out.Status, out.EndedAt, out.Error = wireview.Status(string(r.State)), wire.At(r.Ended), r.Error
+	out.Status, out.EndedAt, out.Error = wireview.Status(r.State.Outcome()), wire.At(r.Ended), r.Error
 	switch r.State {
 	case run.OK:
 		out.Stop, out.Reply = "stop", wireview.Reply(r.Text, r.Silent)

@@ -39,7 +39,7 @@ func (m methods) compact(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (w
 	}
 	for _, e := range stored.entries {
 		m.o.Publish(chela.Event{
-			Session: key, Stream: chela.StreamMessage, Phase: wire.RoleSystem, Transcript: stored.transcript, Data: *e,
+			Session: key, Stream: chela.StreamMessage, Transcript: stored.transcript, Data: *e,
 		})
 	}
 	if out.Compacted {
