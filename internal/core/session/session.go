@@ -158,19 +158,45 @@ type Call struct {
 type Outcome struct {
 	Who      string        // the principal on whose behalf the call was made
 	Ran      string        // the arguments, shortened
-	Decision string        // allowed, refused, denied, blocked, stopped; empty: no decision was made
+	Decision Decision      // empty: no decision was made
 	Rule     string        // the rule that decided
-	Result   string        // ok, error, aborted, stopped, not recorded (by an older version); empty: unknown, or not started
+	Result   Result        // empty: unknown, or not started
 	Took     time.Duration // from the authorization to the end of the call
 }
+
+// Decision is the decision whether a call runs.
+type Decision string
+
+// The decisions.
+const (
+	DecisionAllowed   Decision = "allowed"
+	DecisionRefused   Decision = "refused"   // the call is invalid, or the caller has no such tool
+	DecisionDenied    Decision = "denied"    // by a person or by the plan of the tool
+	DecisionBlocked   Decision = "blocked"   // by a hook, by loop detection, or for lack of rights
+	DecisionStopped   Decision = "stopped"   // together with the run, which reached a limit
+	DecisionSuspended Decision = "suspended" // a person must decide; only in the log
+)
+
+// Result is how a call ended.
+type Result string
+
+// The results. Calls of older versions can have the result "not recorded".
+const (
+	ResultOK        Result = "ok"
+	ResultError     Result = "error"
+	ResultAborted   Result = "aborted"
+	ResultStopped   Result = "stopped"   // the run ended
+	ResultUnknown   Result = "unknown"   // it had started before a crash
+	ResultSuspended Result = "suspended" // only in the log
+)
 
 // CallQuery selects calls for a list.
 type CallQuery struct {
 	Session  chela.SessionKey // empty: any
 	Run      chela.RunID      // empty: any
 	Tool     string           // name used by the model; empty: any
-	Decision string           // empty: any
-	Result   string           // empty: any
+	Decision Decision         // empty: any
+	Result   Result           // empty: any
 	Since    time.Time        // changed at or after; zero: any
 	Before   int64            // only calls with a smaller Seq; 0: no limit
 	Limit    int

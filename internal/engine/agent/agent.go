@@ -116,8 +116,6 @@ const (
 const (
 	// SkippedText is the result of calls that a steering message cancelled.
 	SkippedText = "Skipped due to queued user message."
-	// LimitText is the note of the last model call at a limit.
-	LimitText = "The limit of tool calls for this turn is reached. Answer now with the information that you have, and say what is missing."
 	// OverLimitText is the result of calls beyond Request.MaxCalls.
 	OverLimitText = "Not run: the limit of tool calls for this turn is reached."
 	// NoToolsText is the result of calls in a run without tools.

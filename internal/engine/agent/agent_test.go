@@ -250,7 +250,7 @@ func TestLoop(t *testing.T) {
 			t.Errorf("tools of the last two calls: %v, %v", m.reqs[9].Tools, m.reqs[10].Tools)
 		}
 		last := m.reqs[10].Messages
-		same(t, last[len(last)-1].PlainText(), agent.LimitText)
+		same(t, last[len(last)-1].PlainText(), llm.LimitText)
 		same(t, lines[len(lines)-2:], []string{"assistant that is all", "end of run: done"})
 	})
 
@@ -280,7 +280,7 @@ func TestLoop(t *testing.T) {
 		r.MaxCalls = 2
 		_, end := run(t.Context(), r)
 		msgs := m.reqs[1].Messages
-		same(t, msgs[len(msgs)-1].PlainText(), agent.LimitText)
+		same(t, msgs[len(msgs)-1].PlainText(), llm.LimitText)
 		same(t, end.Reason, agent.Done)
 	})
 

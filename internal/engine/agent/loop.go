@@ -182,7 +182,7 @@ func (l *loop) request() *llm.Request {
 	l.readOnly, l.current = false, nil
 	switch {
 	case l.closing:
-		req.Messages = append(slices.Clip(l.msgs), llm.User(LimitText))
+		req.Messages = append(slices.Clip(l.msgs), llm.User(llm.LimitText))
 	case l.req.Tools == nil:
 	case l.req.ReadOnlyFirst && l.round == 0:
 		l.readOnly = true

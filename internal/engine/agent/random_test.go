@@ -172,7 +172,7 @@ func (o *observer) finish(m *script) {
 			o.t.Errorf("request %d: %v", i, err)
 		}
 		for j, sent := range m.reqs[i].Messages {
-			if j < len(o.msgs) && sent != o.msgs[j] && sent.PlainText() != agent.LimitText {
+			if j < len(o.msgs) && sent != o.msgs[j] && sent.PlainText() != llm.LimitText {
 				o.t.Errorf("request %d: message %d is not from an event", i, j)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
 
@@ -36,9 +37,9 @@ func (k *call) makePlan(ctx context.Context, p tool.Planner) *verdict {
 	case err != nil && ctx.Err() != nil:
 		return &verdict{err: ctx.Err()}
 	case err != nil:
-		return k.refuse("refused", "plan", err.Error())
+		return k.refuse(session.DecisionRefused, "plan", err.Error())
 	case plan.Deny != "":
-		return k.refuse("denied", "plan", plan.Deny)
+		return k.refuse(session.DecisionDenied, "plan", plan.Deny)
 	}
 	plan.Hash = cmp.Or(plan.Hash, k.key())
 	if plan.Rights = k.rights; len(k.rights) > 0 {
@@ -61,7 +62,7 @@ func (k *call) requestRights(ctx context.Context, b *tool.Blocked) *verdict {
 	p, ok := k.tool.(tool.Planner)
 	rights := slices.Compact(slices.Sorted(slices.Values(slices.Concat(k.rights, b.Rights))))
 	if !ok || !b.Again || k.v.s.Ledger == nil || slices.Equal(rights, k.rights) {
-		return k.refuse("blocked", "rights", b.Error())
+		return k.refuse(session.DecisionBlocked, "rights", b.Error())
 	}
 	before := k.plan.Hash
 	k.rights = rights
@@ -69,7 +70,7 @@ func (k *call) requestRights(ctx context.Context, b *tool.Blocked) *verdict {
 		return v
 	}
 	if k.plan.Hash == before {
-		return k.refuse("blocked", "rights", b.Error()+", and its plan does not depend on them")
+		return k.refuse(session.DecisionBlocked, "rights", b.Error()+", and its plan does not depend on them")
 	}
 	k.plan.Reason = cmp.Or(k.plan.Reason, b.Error())
 	k.addHookAsks()
@@ -89,9 +90,9 @@ func (k *call) checkDecision(ctx context.Context) *verdict {
 	case req.Decision == approval.Pending:
 		return k.suspended()
 	case !req.Decision.Allows():
-		return k.refuse("denied", "approval", deniedText(req))
+		return k.refuse(session.DecisionDenied, "approval", deniedText(req))
 	case req.Hash != k.plan.Hash:
-		return k.refuse("denied", "approval", "not run: its plan has changed since it was approved. Call the tool again to request a new approval")
+		return k.refuse(session.DecisionDenied, "approval", "not run: its plan has changed since it was approved. Call the tool again to request a new approval")
 	}
 	k.rule = "approval"
 	return nil
@@ -115,7 +116,7 @@ func (k *call) requestApproval(ctx context.Context) *verdict {
 	}
 	plan, err := k.approvalText()
 	if err != nil {
-		return k.refuse("refused", "approval", "no approval was requested: "+err.Error()+". Make the call shorter, or write long content to a file first")
+		return k.refuse(session.DecisionRefused, "approval", "no approval was requested: "+err.Error()+". Make the call shorter, or write long content to a file first")
 	}
 	if err := l.Suspend(ctx, k.wire, plan); err != nil {
 		return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
@@ -125,7 +126,7 @@ func (k *call) requestApproval(ctx context.Context) *verdict {
 
 // suspended ends a call that waits for a decision.
 func (k *call) suspended() *verdict {
-	k.decision, k.rule = "suspended", "approval"
+	k.decision, k.rule = session.DecisionSuspended, "approval"
 	return &verdict{err: tool.ErrSuspended}
 }
 
@@ -136,7 +137,7 @@ func (k *call) unattended() *verdict {
 		k.rule = "ask-fallback"
 		return nil
 	}
-	return k.refuse("denied", "approval", "this needs an approval, and nobody can be asked here: "+k.plan.Reason)
+	return k.refuse(session.DecisionDenied, "approval", "this needs an approval, and nobody can be asked here: "+k.plan.Reason)
 }
 
 // approvalText returns the plan with its texts as they are stored and shown to

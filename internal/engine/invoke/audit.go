@@ -25,17 +25,17 @@ func (k *call) record(ctx context.Context, res tool.Result, err error) {
 		return
 	}
 	o := session.Outcome{
-		Who: s.Principal.ID, Ran: x.shortArgs(k.args), Decision: k.decision, Rule: k.rule, Result: "ok", Took: time.Since(k.started),
+		Who: s.Principal.ID, Ran: x.shortArgs(k.args), Decision: k.decision, Rule: k.rule, Result: session.ResultOK, Took: time.Since(k.started),
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		o.Result = "aborted"
+		o.Result = session.ResultAborted
 	case suspended:
-		o.Result = "suspended"
-	case k.decision == "stopped", err != nil && !errors.Is(err, tool.ErrStop):
-		o.Result = "stopped"
+		o.Result = session.ResultSuspended
+	case k.decision == session.DecisionStopped, err != nil && !errors.Is(err, tool.ErrStop):
+		o.Result = session.ResultStopped
 	case res.IsError:
-		o.Result = "error"
+		o.Result = session.ResultError
 	}
 	if s.Ledger != nil && !suspended {
 		s.Ledger.Ended(k.wire, o)
@@ -44,8 +44,8 @@ func (k *call) record(ctx context.Context, res tool.Result, err error) {
 		slog.String("principal", o.Who), slog.String("agent", string(s.Agent)),
 		slog.String("session", string(s.Session)), slog.String("run", string(s.Run)),
 		slog.String("tool", k.name()), slog.String("args", o.Ran),
-		slog.String("decision", o.Decision), slog.String("rule", o.Rule),
-		slog.String("outcome", o.Result), slog.Duration("took", o.Took),
+		slog.String("decision", string(o.Decision)), slog.String("rule", o.Rule),
+		slog.String("outcome", string(o.Result)), slog.Duration("took", o.Took),
 	}
 	if res.IsError {
 		attrs = append(attrs, slog.String("error", humanize.TruncateBytes(errorText(res), maxErrorText)))

@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -41,9 +42,12 @@ type call struct {
 	asks    []hook.Ask // hooks that require an approval
 	changed []string   // hooks that changed the arguments
 
-	decision string // for the record: allowed, or why the tool was not run
-	rule     string // for the record: what decided
+	decision session.Decision // for the record
+	rule     string           // for the record: what decided
 }
+
+// ruleLoop is the rule of calls that loop detection refused.
+const ruleLoop = "loop-detection"
 
 // verdict ends a call before its tool runs.
 type verdict struct {
@@ -59,7 +63,7 @@ func (v *View) Invoke(ctx context.Context, c llm.ToolCall, update func(string)) 
 	}
 	k := &call{
 		v: v, wire: c, update: func(s string) { update(v.x.redact(s)) }, started: time.Now(),
-		args: c.Args, id: c.ID, decision: "allowed", rule: "default",
+		args: c.Args, id: c.ID, decision: session.DecisionAllowed, rule: "default",
 	}
 	ctx = chela.WithPrincipal(ctx, v.s.Principal)
 	res, err := k.execute(ctx)
@@ -125,7 +129,7 @@ func (k *call) finish(ctx context.Context, res tool.Result) (tool.Result, error)
 			return v.res, v.err
 		}
 	}
-	if h := k.v.state.loop; h != nil && k.rule != "loop-detection" {
+	if h := k.v.state.loop; h != nil && k.rule != ruleLoop {
 		if note := h.record(k.outcome(res)); note != "" {
 			res.Content = append(res.Content[:len(res.Content):len(res.Content)], llm.Text(note))
 		}
@@ -134,14 +138,14 @@ func (k *call) finish(ctx context.Context, res tool.Result) (tool.Result, error)
 }
 
 // refuse ends a call with an error result.
-func (k *call) refuse(decision, rule, text string) *verdict {
+func (k *call) refuse(decision session.Decision, rule, text string) *verdict {
 	k.decision, k.rule = decision, rule
 	return &verdict{res: failure(k.name(), text)}
 }
 
 // halt ends a call and its run.
 func (k *call) halt(rule, text string) *verdict {
-	k.decision, k.rule = "stopped", rule
+	k.decision, k.rule = session.DecisionStopped, rule
 	return &verdict{res: failure(k.name(), text), err: stopped(text)}
 }
 
@@ -163,7 +167,7 @@ func (k *call) name() string {
 // findTool finds the tool and the call's record.
 func (k *call) findTool(context.Context) *verdict {
 	if k.v.s.Principal.ID == "" {
-		return k.refuse("refused", "principal", "the call has no principal to act for")
+		return k.refuse(session.DecisionRefused, "principal", "the call has no principal to act for")
 	}
 	if t, ok := k.v.lookup(k.wire.Name); ok {
 		k.tool, k.spec = t, t.Spec()
@@ -187,7 +191,7 @@ func (k *call) findTool(context.Context) *verdict {
 	case len(k.v.tools.Names()) > 0:
 		text += "; the tools are " + strings.Join(k.v.tools.Names(), ", ")
 	}
-	return k.refuse("refused", "unknown-tool", text)
+	return k.refuse(session.DecisionRefused, "unknown-tool", text)
 }
 
 // notAllowed refuses a tool that exists but is not allowed.
@@ -195,17 +199,17 @@ func (k *call) notAllowed() *verdict {
 	set := k.v.s.Tools
 	e := Rules(set, k.v.s.Policy, k.v.s.Principal).Explain(k.wire.Name, set.Names())
 	if e.Allowed || e.By == policy.Owner {
-		return k.refuse("refused", "owner-only", "only the owner may use this tool")
+		return k.refuse(session.DecisionRefused, "owner-only", "only the owner may use this tool")
 	}
 	last := e.Steps[len(e.Steps)-1]
-	return k.refuse("refused", strings.TrimSpace("policy "+last.Label+" "+last.Key), "the configuration does not allow this tool here")
+	return k.refuse(session.DecisionRefused, strings.TrimSpace("policy "+last.Label+" "+last.Key), "the configuration does not allow this tool here")
 }
 
 // readArguments repairs and validates the arguments.
 func (k *call) readArguments(context.Context) *verdict {
 	s, err := k.v.x.schemas.of(k.spec)
 	if err != nil {
-		return k.refuse("refused", "schema", err.Error())
+		return k.refuse(session.DecisionRefused, "schema", err.Error())
 	}
 	args, repairs, err := s.repair(k.wire, k.spec.Aliases)
 	if err == nil {
@@ -216,7 +220,7 @@ func (k *call) readArguments(context.Context) *verdict {
 	}
 	if err != nil {
 		k.v.x.log.Info("tool arguments refused", "tool", k.spec.Name, "run", k.v.s.Run, "err", humanize.TruncateBytes(err.Error(), maxErrorText))
-		return k.refuse("refused", "schema", err.Error())
+		return k.refuse(session.DecisionRefused, "schema", err.Error())
 	}
 	k.args = args
 	return nil
@@ -232,9 +236,9 @@ func (k *call) checkLoop(context.Context) *verdict {
 	text, stop := h.judge(k.key(), k.name())
 	switch {
 	case stop:
-		return k.halt("loop-detection", text)
+		return k.halt(ruleLoop, text)
 	case text != "":
-		return k.refuse("blocked", "loop-detection", text)
+		return k.refuse(session.DecisionBlocked, ruleLoop, text)
 	}
 	return nil
 }
@@ -256,7 +260,7 @@ func (k *call) start(ctx context.Context) *verdict {
 	case ctx.Err() != nil:
 		return &verdict{err: ctx.Err()}
 	case chela.CodeOf(err) == chela.CodeConflict && !errors.Is(err, chela.ErrFenced):
-		return k.refuse("refused", "ledger", "not run: "+err.Error())
+		return k.refuse(session.DecisionRefused, "ledger", "not run: "+err.Error())
 	}
 	return &verdict{res: failure(k.spec.Name, "not run: "+err.Error()), err: fmt.Errorf("start %s: %w", k.spec.Name, err)}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -205,7 +204,11 @@ func (d *Direct) call(ctx context.Context, who chela.Principal, key chela.Sessio
 		Wire: llm.ToolCall{ID: id, Name: e.Tool, Args: e.withAction(s.Tools)},
 	}}
 	s.Session, s.Principal, s.Ledger, s.Unattended, s.Started = key, who, ledger, true, time.Now()
-	res, err := d.o.Executor.For(s).Invoke(ctx, ledger.call.Wire, nil)
+	view := d.o.Executor.For(s)
+	if _, ok := view.lookup(e.Tool); !ok {
+		ledger.missing = true
+	}
+	res, err := view.Invoke(ctx, ledger.call.Wire, nil)
 	if err := ledger.close(context.WithoutCancel(ctx)); err != nil {
 		return Answer{}, err
 	}
@@ -242,17 +245,15 @@ func (e DirectCall) withAction(set tool.Set) json.RawMessage {
 func (l *directLedger) answer(res tool.Result) Answer {
 	a := Answer{Tool: l.call.Wire.Name, Result: res}
 	o := l.outcome
-	if o.Result == "ok" {
-		return a
-	}
 	switch {
-	case o.Rule == "unknown-tool", o.Rule == "owner-only", strings.HasPrefix(o.Rule, "policy "):
+	case o.Result == session.ResultOK:
+	case l.missing:
 		a.Refusal, a.Text = Missing, "Tool not available: "+a.Tool
-	case o.Decision == "allowed":
+	case o.Decision == session.DecisionAllowed:
 		a.Refusal, a.Text = Failed, "tool execution failed"
-	case o.Decision == "refused" && o.Rule == "ledger":
+	case l.repeated:
 		a.Refusal, a.Text = Invalid, "this call was made before, and its result is no longer known"
-	case o.Decision == "refused":
+	case o.Decision == session.DecisionRefused:
 		a.Refusal, a.Text = BadInput, errorText(res)
 	default:
 		a.Refusal, a.Text, a.Approval = Blocked, errorText(res), o.Rule == "approval"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -26,7 +27,7 @@ func (k *call) runHooks(ctx context.Context) *verdict {
 	case err != nil:
 		return &verdict{err: err}
 	case d.Block != "":
-		return k.refuse("blocked", "hook:"+d.By, "blocked: "+d.Block)
+		return k.refuse(session.DecisionBlocked, "hook:"+d.By, "blocked: "+d.Block)
 	}
 	k.asks = d.Asks
 	if d.Change == nil {

@@ -712,7 +712,7 @@ func (l *ledger) Suspend(_ context.Context, _ llm.ToolCall, p tool.Plan) error {
 }
 
 func (l *ledger) Ended(_ llm.ToolCall, o session.Outcome) {
-	l.ended = append(l.ended, strings.Join([]string{o.Decision, o.Rule, o.Result}, " "))
+	l.ended = append(l.ended, string(o.Decision)+" "+o.Rule+" "+string(o.Result))
 }
 
 func TestApproval(t *testing.T) {

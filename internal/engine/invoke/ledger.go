@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -15,9 +16,11 @@ import (
 // directLedger is the Ledger of a single call outside of any run. The call's
 // record is on disk before the tool has an effect.
 type directLedger struct {
-	store   store.Store
-	call    session.Call
-	outcome session.Outcome
+	store    store.Store
+	call     session.Call
+	outcome  session.Outcome
+	missing  bool // the caller has no such tool
+	repeated bool // the call had started before
 }
 
 var _ Ledger = (*directLedger)(nil)
@@ -29,7 +32,9 @@ func (l *directLedger) Call(llm.ToolCall) (session.Call, error) { return l.call,
 // returns a conflict.
 func (l *directLedger) Start(ctx context.Context, _ llm.ToolCall, e tool.Effect) error {
 	l.call.State, l.call.Effect, l.call.Updated = session.Started, e.String(), time.Now()
-	return l.store.Update(ctx, store.Synced, func(tx store.Tx) error { return tx.Calls().Plan(l.call) })
+	err := l.store.Update(ctx, store.Synced, func(tx store.Tx) error { return tx.Calls().Plan(l.call) })
+	l.repeated = chela.CodeOf(err) == chela.CodeConflict
+	return err
 }
 
 // Decision implements Ledger. There is never a request.
@@ -55,7 +60,7 @@ func (l *directLedger) Ended(_ llm.ToolCall, o session.Outcome) { l.outcome = o 
 // close stores the outcome of the call. If the call was refused because it had
 // started before, the record of the earlier call remains unchanged.
 func (l *directLedger) close(ctx context.Context) error {
-	if l.outcome.Rule == "ledger" {
+	if l.repeated {
 		return nil
 	}
 	err := l.store.Update(ctx, store.Ordered, func(tx store.Tx) error {

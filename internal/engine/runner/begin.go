@@ -13,11 +13,13 @@ import (
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/lease"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/agent"
 )
 
 // Start is what a new run begins with.
@@ -249,9 +251,9 @@ func (r *Runner) replaceSuspended(tx store.Tx, e *Execution, active []run.Run, n
 			return err
 		}
 		for _, k := range calls {
-			text := "Skipped due to queued user message."
+			text := agent.SkippedText
 			if k.State == session.Waiting || k.State == session.Approved || k.State == session.Denied {
-				text = "waiting for approval " + k.Approval
+				text = llm.WaitingPrefix + k.Approval
 				k.Detached = true
 			} else {
 				k.State = session.Closed
@@ -260,7 +262,7 @@ func (r *Runner) replaceSuspended(tx store.Tx, e *Execution, active []run.Run, n
 			if err := tx.Calls().Put(k); err != nil {
 				return err
 			}
-			entry := resultEntry(old.ID, k, text, now)
+			entry := resultEntry(old.ID, k, text, !k.Detached, now)
 			e.started.input = append(e.started.input, entry)
 			if err := tx.Sessions().Append(e.meta.ID, entry); err != nil {
 				return err

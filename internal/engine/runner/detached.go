@@ -73,7 +73,7 @@ func (r *Runner) callDetached(ctx context.Context, e *Execution, call session.Ca
 		return "", err
 	}
 	if !req.Decision.Allows() {
-		l.Ended(call.Wire, session.Outcome{Who: e.run.Principal.ID, Decision: "denied", Rule: "approval", Result: "error"})
+		l.Ended(call.Wire, session.Outcome{Who: e.run.Principal.ID, Decision: session.DecisionDenied, Rule: "approval", Result: session.ResultError})
 		decision := req.Decision
 		if decision == approval.Pending {
 			decision = approval.Deny
@@ -81,7 +81,7 @@ func (r *Runner) callDetached(ctx context.Context, e *Execution, call session.Ca
 		return fmt.Sprintf("%s was not allowed (%s).", what, decision), nil
 	}
 	if u, ok := e.profile.Provider.(unusable); ok {
-		l.Ended(call.Wire, session.Outcome{Who: e.run.Principal.ID, Decision: "allowed", Rule: "approval", Result: "error"})
+		l.Ended(call.Wire, session.Outcome{Who: e.run.Principal.ID, Decision: session.DecisionAllowed, Rule: "approval", Result: session.ResultError})
 		return fmt.Sprintf("%s was allowed, but could not be run: %v.", what, u.err), nil
 	}
 	ctx = chela.WithPrincipal(ctx, e.run.Principal)

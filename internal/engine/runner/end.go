@@ -305,7 +305,7 @@ func (r *Runner) stop(tx store.Tx, row *run.Run, now time.Time) ([]approval.Requ
 		return nil, err
 	}
 	for _, k := range open {
-		if err := tx.Sessions().Append(row.SessionID, resultEntry(row.ID, k, "Not run: the person stopped this.", now)); err != nil {
+		if err := tx.Sessions().Append(row.SessionID, resultEntry(row.ID, k, "Not run: the person stopped this.", true, now)); err != nil {
 			return nil, err
 		}
 		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {

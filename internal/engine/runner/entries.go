@@ -17,12 +17,12 @@ import (
 )
 
 // resultEntry returns the entry of a tool result that Chela itself writes.
-func resultEntry(id chela.RunID, k session.Call, text string, now time.Time) *session.Entry {
+func resultEntry(id chela.RunID, k session.Call, text string, isError bool, now time.Time) *session.Entry {
 	return &session.Entry{
 		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: id,
 		Message: &llm.Message{
 			Role: llm.RoleTool, CallID: k.Wire.ID, ToolName: k.Wire.Name,
-			Parts: []llm.Part{llm.Text(text)}, IsError: !strings.HasPrefix(text, "waiting for approval"),
+			Parts: []llm.Part{llm.Text(text)}, IsError: isError,
 		},
 	}
 }
@@ -38,7 +38,7 @@ func inputEntries(items []queue.Item, summary string, id chela.RunID, now time.T
 		return e
 	}
 	if list := nextEvents(items); list != "" {
-		add(llm.User("[System events since the last turn]" + list)).Origin = chela.Origin{Kind: chela.OriginSystem}
+		add(llm.User(llm.EventsHeading + list)).Origin = chela.Origin{Kind: chela.OriginSystem}
 	}
 	if summary != "" {
 		add(llm.User(summary))
@@ -52,7 +52,7 @@ func inputEntries(items []queue.Item, summary string, id chela.RunID, now time.T
 			if it.Skipped > 0 {
 				text = fmt.Sprintf("(%s before this were dropped.) %s", humanize.Many(it.Skipped, "event"), text)
 			}
-			e := add(llm.User("[System] " + text))
+			e := add(llm.User(llm.EventPrefix + text))
 			e.Origin = originOf(it)
 			e.Origin.Kind = cmp.Or(e.Origin.Kind, chela.OriginSystem)
 			continue

@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 const (
@@ -180,14 +181,14 @@ func (e *Execution) loadCalls(tx store.Tx, now time.Time) (results []*session.En
 		switch {
 		case k.State != session.Started:
 			e.attempt.open = append(e.attempt.open, k)
-		case k.Effect == "reads":
+		case k.Effect == tool.Reads.String():
 			k.State = session.Planned
 			e.attempt.open = append(e.attempt.open, k)
 			err = tx.Calls().Put(k)
 		default:
 			e.attempt.unknown = true
-			results = append(results, resultEntry(e.run.ID, k, unknownText, now))
-			err = tx.Calls().Close(k.ID, session.Outcome{Who: e.run.Principal.ID, Decision: "allowed", Rule: "default", Result: "unknown"})
+			results = append(results, resultEntry(e.run.ID, k, unknownText, true, now))
+			err = tx.Calls().Close(k.ID, session.Outcome{Who: e.run.Principal.ID, Decision: session.DecisionAllowed, Rule: "default", Result: session.ResultUnknown})
 		}
 		if err != nil {
 			return nil, err

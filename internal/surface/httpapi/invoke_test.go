@@ -129,7 +129,7 @@ func (s *toolServer) record() []string {
 		list, err := r.Calls().Recent(calls.CallQuery{Limit: 100})
 		for _, c := range list {
 			o := c.Outcome
-			out = append(out, strings.Join([]string{o.Who, c.Wire.Name, o.Decision, o.Rule, o.Result}, " "))
+			out = append(out, strings.Join([]string{o.Who, c.Wire.Name, string(o.Decision), o.Rule, string(o.Result)}, " "))
 		}
 		return err
 	})

@@ -17,6 +17,6 @@ func Called(c session.Call) wire.ToolCalled {
 	return wire.ToolCalled{
 		Seq: c.Seq, ID: c.ID, Time: wire.At(c.Updated), Principal: o.Who, AgentID: string(c.Session.Agent()), SessionKey: string(c.Session),
 		RunID: string(c.Run), Tool: c.Wire.Name, Args: o.Ran, State: string(c.State), Effect: c.Effect,
-		Decision: o.Decision, Rule: o.Rule, Outcome: o.Result, DurationMs: o.Took.Milliseconds(), ApprovalID: c.Approval,
+		Decision: string(o.Decision), Rule: o.Rule, Outcome: string(o.Result), DurationMs: o.Took.Milliseconds(), ApprovalID: c.Approval,
 	}
 }

@@ -255,7 +255,7 @@ func TestTalk(t *testing.T) {
 	})
 	t.Run("a call that waits for approval is not a success", func(t *testing.T) {
 		k := newTalk(t)
-		k.exec = func(string) (string, bool) { return "waiting for approval ab12", true }
+		k.exec = func(string) (string, bool) { return llm.WaitingPrefix + "ab12", false }
 		has(t, k.say("run rm a.txt then list files"), "is waiting for your approval (ab12)", "I skipped the rest")
 	})
 	t.Run("a denied or timed out call is reported and ends the request", func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestTalk(t *testing.T) {
 		}
 	})
 	t.Run("notices of Chela are passed on", func(t *testing.T) {
-		has(t, newTalk(t).say("[System] the command rm a.txt ended: ok"), "the command rm a.txt ended: ok")
+		has(t, newTalk(t).say(llm.EventPrefix+"the command rm a.txt ended: ok"), "the command rm a.txt ended: ok")
 	})
 	t.Run("appending changes nothing else", func(t *testing.T) {
 		k := newTalk(t)
@@ -357,7 +357,7 @@ func TestTalk(t *testing.T) {
 		r := request(nil, llm.User("list files then run date"),
 			&llm.Message{Role: llm.RoleAssistant, Provider: Name, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "ls", Args: json.RawMessage(`{}`)}}}},
 			&llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "ls", Parts: []llm.Part{llm.Text("[file] a.txt (1 byte)")}},
-			llm.User("The limit of tool calls for this turn is reached. Answer now with what you have, and say what is missing."))
+			llm.User(llm.LimitText))
 		has(t, collect(t, k.p, r).PlainText(), "a.txt", "`exec`")
 	})
 	t.Run("help shows every available example, and each example is understood", func(t *testing.T) {

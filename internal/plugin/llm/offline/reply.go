@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/core/llm"
 )
 
 var (
@@ -18,7 +20,7 @@ func (t *turn) reply(s *step) string {
 	for i, r := range s.done {
 		switch {
 		case r.needsApproval():
-			parts = append(parts, t.localize(waitsText, subject(r), strings.Trim(strings.TrimPrefix(r.text, approvalPrefix), " .")))
+			parts = append(parts, t.localize(waitsText, subject(r), strings.Trim(strings.TrimPrefix(r.text, llm.WaitingPrefix), " .")))
 		case r.failed && !(s.allowMissing && r.isMissing()):
 			parts = append(parts, t.localize(failedText, subject(r), clip(firstLine(r.text), 300)))
 		case i+1 < len(s.done) && s.allowMissing, s.missingTool != "": // an intermediate result

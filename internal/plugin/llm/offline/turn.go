@@ -24,13 +24,6 @@ type turn struct {
 	chinese   bool
 }
 
-// Prefixes of messages that no person wrote.
-const (
-	noticePrefix = "[System] "
-	eventsPrefix = "[System events"
-	limitPrefix  = "The limit of tool calls for this turn"
-)
-
 // newTurn reads a conversation.
 func newTurn(rows []row, r *llm.Request) *turn {
 	t := &turn{rows: rows, count: len(r.Messages), tools: map[string]bool{}}
@@ -40,9 +33,9 @@ func newTurn(rows []row, r *llm.Request) *turn {
 	open, path := true, "" // not open: the next message starts another exchange
 	for _, m := range r.Messages {
 		text := m.PlainText()
-		switch notice, isNotice := strings.CutPrefix(text, noticePrefix); m.Role {
+		switch notice, isNotice := strings.CutPrefix(text, llm.EventPrefix); m.Role {
 		case llm.RoleUser:
-			if strings.HasPrefix(text, limitPrefix) {
+			if text == llm.LimitText {
 				continue
 			}
 			if !open {
@@ -50,7 +43,7 @@ func newTurn(rows []row, r *llm.Request) *turn {
 			}
 			if isNotice {
 				t.notices = append(t.notices, notice)
-			} else if !strings.HasPrefix(text, eventsPrefix) {
+			} else if !strings.HasPrefix(text, llm.EventsHeading) {
 				t.text = strings.TrimPrefix(t.text+"\n"+text, "\n")
 			}
 		case llm.RoleAssistant:
@@ -119,10 +112,7 @@ func (r result) arg(name string) string {
 	return s
 }
 
-// approvalPrefix begins the result of a call that waits for approval.
-const approvalPrefix = "waiting for approval"
-
-func (r result) needsApproval() bool { return strings.HasPrefix(r.text, approvalPrefix) }
+func (r result) needsApproval() bool { return strings.HasPrefix(r.text, llm.WaitingPrefix) }
 func (r result) isMissing() bool     { return r.failed && strings.Contains(r.text, "does not exist") }
 
 // commandError returns how a command failed, or "".

@@ -24,7 +24,7 @@ func (t calls) list(where string, args ...any) ([]session.Call, error) {
 		c.State, c.Effect, c.Approval = session.CallState(r.text()), r.text(), r.text()
 		c.Detached, c.Updated = r.bool(), r.time()
 		err := decodeSet(r.text(), &c.Rights)
-		c.Outcome = session.Outcome{Who: r.text(), Ran: r.text(), Decision: r.text(), Rule: r.text(), Result: r.text(), Took: time.Duration(r.int())}
+		c.Outcome = session.Outcome{Who: r.text(), Ran: r.text(), Decision: session.Decision(r.text()), Rule: r.text(), Result: session.Result(r.text()), Took: time.Duration(r.int())}
 		list = append(list, c)
 		return err
 	}, "SELECT n, "+callColumns+", who, ran, decision, rule, outcome, took FROM call WHERE "+where, args...)
@@ -62,7 +62,7 @@ func (t calls) Recent(q session.CallQuery) ([]session.Call, error) {
 		arg  any
 	}{
 		{q.Before > 0, "n < ?", q.Before}, {q.Session != "", "session = ?", str(q.Session)}, {q.Run != "", "run = ?", str(q.Run)},
-		{q.Tool != "", "name = ?", q.Tool}, {q.Decision != "", "decision = ?", q.Decision}, {q.Result != "", "outcome = ?", q.Result},
+		{q.Tool != "", "name = ?", q.Tool}, {q.Decision != "", "decision = ?", string(q.Decision)}, {q.Result != "", "outcome = ?", string(q.Result)},
 	} {
 		if f.on {
 			where, args = where+" AND "+f.cond, append(args, f.arg)
@@ -115,7 +115,7 @@ func (t calls) Move(id string, to session.CallState, from ...session.CallState) 
 // Close stores the outcome of a call.
 func (t calls) Close(id string, o session.Outcome) error {
 	n, err := t.c.exec("UPDATE call SET state = 'closed', updated = ?, who = ?, ran = ?, decision = ?, rule = ?, outcome = ?, took = ? WHERE id = ?",
-		time.Now(), o.Who, o.Ran, o.Decision, o.Rule, o.Result, int64(o.Took), id)
+		time.Now(), o.Who, o.Ran, string(o.Decision), o.Rule, string(o.Result), int64(o.Took), id)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("tool call %s: %w", id, chela.ErrNotFound)
 	}

@@ -1,0 +1,16 @@
+package llm
+
+// Texts that Chela itself writes into a conversation. Every model reads them; the
+// offline provider also recognizes them, because it gets nothing but the messages.
+const (
+	// EventPrefix begins a user message that reports an event, such as the end of a
+	// background command.
+	EventPrefix = "[System] "
+	// EventsHeading begins a user message that lists the events since the last turn.
+	EventsHeading = "[System events since the last turn]"
+	// WaitingPrefix begins the result of a call that waits for a decision. The id of
+	// the approval follows.
+	WaitingPrefix = "waiting for approval "
+	// LimitText asks for an answer without further calls.
+	LimitText = "The limit of tool calls for this turn is reached. Answer now with the information that you have, and say what is missing."
+)
