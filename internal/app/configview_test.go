@@ -31,7 +31,7 @@ func TestConfigGet(t *testing.T) {
 		hooks: {token: "` + canary + `"},
 	}`
 	write(t, o.ConfigPath, good)
-	tree, err := config.Load(o.ConfigPath)
+	tree, err := config.Options{}.Load(o.ConfigPath)
 	if err != nil {
 		t.Fatal(err)
 	}

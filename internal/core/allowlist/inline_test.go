@@ -19,11 +19,11 @@ func TestInline(t *testing.T) {
 		"vim -c x": "vim", "vim +x": "vim", "psql -c x": "psql",
 		"python3 x.py": "", "python3 --version": "", "node x.js": "", "awk '{print $1}' x": "", "sed -n 1p x": "", "find . -name x": "", "ls": "", "git log -p": "", "echo python3 -c 1": "",
 	} {
-		if got := strict.Inline(shell.Parse(command)); got != want {
+		if got := strict.Inline(shell.Judge{}.Parse(command)); got != want {
 			t.Errorf("Inline(%q) = %q, want %q", command, got, want)
 		}
 	}
-	if got := (&allowlist.Rules{}).Inline(shell.Parse("python3 -c 1")); got != "" {
+	if got := (&allowlist.Rules{}).Inline(shell.Judge{}.Parse("python3 -c 1")); got != "" {
 		t.Errorf("without StrictInline: %q", got)
 	}
 }

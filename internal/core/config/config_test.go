@@ -127,11 +127,11 @@ func TestUnknownKeys(t *testing.T) {
 		if got := string(tr.Section("gatway")); got != `{"port":1}` {
 			t.Errorf("the unknown key is not preserved: %s", got)
 		}
-		_, err = tr.Set("mesages.queue.mode", json.RawMessage(`"collect"`))
+		_, err = tr.Edit("", Edit{"mesages.queue.mode", json.RawMessage(`"collect"`)})
 		if err == nil || !strings.Contains(err.Error(), "did you mean messages?") || chela.CodeOf(err) != chela.CodeInvalid {
 			t.Errorf("a new unknown key: %v, want a refusal with a suggestion", err)
 		}
-		next, err := tr.Set("messages.queue.mode", json.RawMessage(`"collect"`))
+		next, err := tr.Edit("", Edit{"messages.queue.mode", json.RawMessage(`"collect"`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,10 +280,10 @@ func TestVariables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = tr.Set("session.mainKey", json.RawMessage(`"m"`)); err != nil {
+		if _, err = tr.Edit("", Edit{"session.mainKey", json.RawMessage(`"m"`)}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err = tr.Set("messages", json.RawMessage(`{"responsePrefix":"val-${FOO}-${foo}"}`)); err != nil {
+		if _, err = tr.Edit("", Edit{"messages", json.RawMessage(`{"responsePrefix":"val-${FOO}-${foo}"}`)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := read(t, file); strings.Contains(got, "val") || !strings.Contains(got, "'${FOO}-$${FOO}-${foo}'") || !strings.Contains(got, "// mine") {
@@ -363,7 +363,7 @@ func TestEdit(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := 2; i < 10; i++ {
-			if tr, err = tr.Set("gateway.port", json.RawMessage(fmt.Sprint(i))); err != nil {
+			if tr, err = tr.Edit("", Edit{"gateway.port", json.RawMessage(fmt.Sprint(i))}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -382,10 +382,10 @@ func TestEdit(t *testing.T) {
 		if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 {
 			t.Errorf("the file's mode is %v, %v; want 0600", fi.Mode(), err)
 		}
-		if tr, err = tr.Unset("gateway.port"); err != nil || tr.Section("gateway.port") != nil {
+		if tr, err = tr.Edit("", Edit{Path: "gateway.port"}); err != nil || tr.Section("gateway.port") != nil {
 			t.Errorf("after Unset: %s, %v", tr.Section("gateway.port"), err)
 		}
-		if _, err = tr.Unset("gateway.port"); !errors.Is(err, chela.ErrNotFound) {
+		if _, err = tr.Edit("", Edit{Path: "gateway.port"}); !errors.Is(err, chela.ErrNotFound) {
 			t.Errorf("Unset of nothing: %v, want ErrNotFound", err)
 		}
 	})
@@ -411,14 +411,14 @@ func TestEdit(t *testing.T) {
 			t.Fatal(err)
 		}
 		base := tr.Hash()
-		if _, err := tr.Set("session.mainKey", json.RawMessage(`"m"`)); err != nil {
+		if _, err := tr.Edit("", Edit{"session.mainKey", json.RawMessage(`"m"`)}); err != nil {
 			t.Fatal(err)
 		}
 		_, err = tr.Edit(base, Edit{"gateway.port", json.RawMessage("2")})
 		if chela.CodeOf(err) != chela.CodeConflict {
 			t.Errorf("error %v, want a conflict", err)
 		}
-		next, err := tr.Set("gateway.port", json.RawMessage("2"))
+		next, err := tr.Edit("", Edit{"gateway.port", json.RawMessage("2")})
 		if err != nil || string(next.Section("session.mainKey")) != `"m"` {
 			t.Errorf("an edit of an old tree loses a later change: %v", err)
 		}
@@ -432,13 +432,13 @@ func TestEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tr.Set("session.mainKey", json.RawMessage(`"n"`)); err != nil || read(t, filepath.Join(dir, "s.json")) != "{mainKey: 'n' /* key */}" {
+		if _, err := tr.Edit("", Edit{"session.mainKey", json.RawMessage(`"n"`)}); err != nil || read(t, filepath.Join(dir, "s.json")) != "{mainKey: 'n' /* key */}" {
 			t.Errorf("a file that is one section: %v, %s", err, read(t, filepath.Join(dir, "s.json")))
 		}
-		if _, err := tr.Set("tools.deny", json.RawMessage(`[]`)); err == nil || !strings.Contains(err.Error(), "several files: "+filepath.Join(dir, "chela.json")+" includes ['a.json', 'b.json']") {
+		if _, err := tr.Edit("", Edit{"tools.deny", json.RawMessage(`[]`)}); err == nil || !strings.Contains(err.Error(), "several files: "+filepath.Join(dir, "chela.json")+" includes ['a.json', 'b.json']") {
 			t.Errorf("a section of several files: %v, want a refusal", err)
 		}
-		if _, err := tr.Set("tools.fs.workspaceOnly", json.RawMessage(`false`)); err != nil {
+		if _, err := tr.Edit("", Edit{"tools.fs.workspaceOnly", json.RawMessage(`false`)}); err != nil {
 			t.Errorf("a key beside the include: %v", err)
 		}
 	})
@@ -460,7 +460,7 @@ func TestEdit(t *testing.T) {
 		if read(t, file) != before {
 			t.Errorf("the file is %s now", read(t, file))
 		}
-		if _, err := tr.Set("gateway.auth", json.RawMessage(`{"mode":"token","token":"[redacted]"}`)); err != nil || !strings.Contains(read(t, file), "hunter2") {
+		if _, err := tr.Edit("", Edit{"gateway.auth", json.RawMessage(`{"mode":"token","token":"[redacted]"}`)}); err != nil || !strings.Contains(read(t, file), "hunter2") {
 			t.Errorf("a redacted secret in an edit: %v, %s", err, read(t, file))
 		}
 		link := filepath.Join(dir, "link.json")
@@ -471,7 +471,7 @@ func TestEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tr.Set("gateway.port", json.RawMessage("2")); err == nil {
+		if _, err := tr.Edit("", Edit{"gateway.port", json.RawMessage("2")}); err == nil {
 			t.Error("a symbolic link is written to")
 		}
 	})
@@ -509,7 +509,7 @@ func TestLastGood(t *testing.T) {
 		if v, err := tr.Get("gateway.port"); err != nil || v.Source != LastGood {
 			t.Errorf("%s: Get = %+v, %v", text, v, err)
 		}
-		if _, err := tr.Set("gateway.port", json.RawMessage("9")); err == nil || read(t, file) != text {
+		if _, err := tr.Edit("", Edit{"gateway.port", json.RawMessage("9")}); err == nil || read(t, file) != text {
 			t.Errorf("%s: a broken file is overwritten", text)
 		}
 		if ps := o.Validate(file); len(ps) != 1 || !ps[0].Fatal {

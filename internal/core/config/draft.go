@@ -26,9 +26,6 @@ type Draft struct {
 // Tree returns the resulting configuration.
 func (d *Draft) Tree() *Tree { return d.tree }
 
-// Empty reports whether nothing changes.
-func (d *Draft) Empty() bool { return len(d.changed) == 0 }
-
 // Write writes the files and returns the new configuration. It fails with
 // [chela.CodeConflict] when a file has changed since the draft was made.
 func (d *Draft) Write() (*Tree, error) {

@@ -24,9 +24,6 @@ type Options struct {
 	Roots     []string                   // further directories whose files may be included
 }
 
-// Load reads a configuration with the environment of the process.
-func Load(path string) (*Tree, error) { return Options{}.Load(path) }
-
 // Load reads a configuration. A missing file is an empty configuration. When the
 // file is invalid and there is a last good file, Load returns the tree of that file,
 // and its [Tree.Broken] returns the error.

@@ -24,11 +24,6 @@ type Edit struct {
 	Value json.RawMessage // nil: unset
 }
 
-// Set writes a value and returns the new configuration.
-func (t *Tree) Set(path string, value json.RawMessage) (*Tree, error) {
-	return t.Edit("", Edit{path, value})
-}
-
 // Edited applies changes to the text of a configuration, without any check of the
 // result.
 func Edited(text []byte, edits ...Edit) ([]byte, error) {
@@ -48,9 +43,6 @@ func Edited(text []byte, edits ...Edit) ([]byte, error) {
 	}
 	return text, nil
 }
-
-// Unset removes a value and returns the new configuration.
-func (t *Tree) Unset(path string) (*Tree, error) { return t.Edit("", Edit{path, nil}) }
 
 // Edit writes all changes to the files, or none, and returns the new configuration;
 // t is unchanged. With a base other than "" it fails with [chela.CodeConflict]

@@ -88,9 +88,6 @@ func (b *Builder) Build(in Input) []llm.Block {
 	return []llm.Block{{Text: k.stable, Cache: true}, {Text: k.volatile}}
 }
 
-// Build returns the system prompt without using a cache.
-func Build(in Input) []llm.Block { return new(Builder).Build(in) }
-
 // sameStable reports whether the stable parts of two prompts are equal. It compares
 // every field that stable reads.
 func sameStable(a, b Input) bool {

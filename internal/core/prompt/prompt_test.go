@@ -42,7 +42,7 @@ func input() Input {
 // text returns the whole prompt.
 func text(in Input) string {
 	var s string
-	for _, b := range Build(in) {
+	for _, b := range new(Builder).Build(in) {
 		s += b.Text
 	}
 	return s
@@ -84,7 +84,7 @@ func TestBuilder(t *testing.T) {
 		func() { in.Thinking = llm.Max },
 	} {
 		change()
-		if diff := cmp.Diff(Build(in), b.Build(in)); diff != "" {
+		if diff := cmp.Diff(new(Builder).Build(in), b.Build(in)); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -102,14 +102,14 @@ func BenchmarkBuild(b *testing.B) {
 	b.Run("uncached", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			Build(in)
+			new(Builder).Build(in)
 		}
 	})
 }
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	blocks := Build(input())
+	blocks := new(Builder).Build(input())
 	got := blocks[0].Text + "=== cache boundary ===\n" + blocks[1].Text
 	file := filepath.Join("testdata", "full.golden")
 	if *update {
@@ -150,7 +150,7 @@ func TestBuild(t *testing.T) {
 		b.Now = b.Now.Add(time.Minute)
 		b.Notices, b.Channel, b.Thinking = nil, "discord", llm.Off
 		b.Tools[0], b.Tools[1] = b.Tools[1], b.Tools[0]
-		x, y := Build(a), Build(b)
+		x, y := new(Builder).Build(a), new(Builder).Build(b)
 		if diff := cmp.Diff(x[0], y[0]); diff != "" || !x[0].Cache || x[1].Cache {
 			t.Errorf("the stable block differs or is not marked:\n%s", diff)
 		}
@@ -159,7 +159,7 @@ func TestBuild(t *testing.T) {
 		}
 		b = a
 		b.Now = b.Now.Add(time.Minute)
-		if diff := cmp.Diff(x, Build(b)); diff != "" {
+		if diff := cmp.Diff(x, new(Builder).Build(b)); diff != "" {
 			t.Errorf("a difference of one minute changes the prompt:\n%s", diff)
 		}
 	})
@@ -172,7 +172,7 @@ func TestBuild(t *testing.T) {
 			{Input{Agent: "main", Arch: "arm64"}, "Runtime: agent=main | thinking=off"},
 			{Input{OS: "linux", Arch: "arm64", Model: "a/b"}, "Runtime: os=linux (arm64) | model=a/b | thinking=off"},
 		} {
-			got := strings.TrimSpace(Build(tc.in)[1].Text)
+			got := strings.TrimSpace(new(Builder).Build(tc.in)[1].Text)
 			if !strings.HasSuffix(got, tc.want) {
 				t.Errorf("%q does not end with %q", got, tc.want)
 			}

@@ -62,7 +62,7 @@ func TestProgram(t *testing.T) {
 		"ls $'a'":               nil,
 		"ls a\u200bb":           nil, // an invisible character
 	} {
-		if got := shell.Parse(command).Program; !cmp.Equal(got, want) {
+		if got := (shell.Judge{}).Parse(command).Program; !cmp.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}

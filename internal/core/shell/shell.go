@@ -72,9 +72,6 @@ type Judge struct {
 	Home      string           // the person's home folder
 }
 
-// Parse judges a command with an unknown working directory.
-func Parse(command string) Plan { return Judge{}.Parse(command) }
-
 // Parse judges a command.
 func (j Judge) Parse(command string) Plan {
 	w := newWalker(j)

@@ -13,7 +13,7 @@ import (
 func verdicts(t *testing.T, want shell.Verdict, commands []string) {
 	t.Helper()
 	for _, c := range commands {
-		p := shell.Parse(c)
+		p := shell.Judge{}.Parse(c)
 		if p.Verdict != want {
 			t.Errorf("Parse(%.200q): %v %q, want %v", c, p.Verdict, p.Reasons, want)
 		}
@@ -153,7 +153,7 @@ func TestFalseAskRate(t *testing.T) {
 	t.Parallel()
 	asks := 0
 	for _, c := range everyday {
-		if p := shell.Parse(c); p.Verdict != shell.ReadOnly {
+		if p := (shell.Judge{}).Parse(c); p.Verdict != shell.ReadOnly {
 			asks++
 			t.Logf("%v %q: %q", p.Verdict, c, p.Reasons)
 		}
@@ -210,12 +210,12 @@ func TestText(t *testing.T) {
 		{"F=x; cat $F | wc >out", "F=x; cat $F | wc >out\nwhich runs\n  F=x\n  cat x\n  | wc >out   # it writes to out\n"},
 		{"bash <<E\nrm a\nE\n", "bash <<E\nrm a\nE\nwhich runs\n  bash <<E ⏎ rm a\n    rm a   # rm may change files\n"},
 	} {
-		if got := shell.Parse(tt.command).Text(); got != tt.want {
+		if got := (shell.Judge{}).Parse(tt.command).Text(); got != tt.want {
 			t.Errorf("Text of %q:\n%s\nwant\n%s", tt.command, got, tt.want)
 		}
 	}
 	long := "ls " + strings.Repeat("x", 5000) + " && rm y"
-	if text := shell.Parse(long).Text(); !strings.Contains(text, strings.Repeat("x", 5000)+" && rm y") {
+	if text := (shell.Judge{}).Parse(long).Text(); !strings.Contains(text, strings.Repeat("x", 5000)+" && rm y") {
 		t.Error("the end of a long command is not shown")
 	}
 }
@@ -232,7 +232,7 @@ func FuzzPlan(f *testing.F) {
 		f.Add(c)
 	}
 	f.Fuzz(func(t *testing.T, command string) {
-		p := shell.Parse(command)
+		p := shell.Judge{}.Parse(command)
 		if p.Verdict == shell.ReadOnly {
 			for _, s := range p.Segments {
 				if s.Verdict != shell.ReadOnly {
@@ -267,7 +267,7 @@ func TestBoundedWork(t *testing.T) {
 		"X=a; " + strings.Repeat("X=$X$X$X$X$X$X$X$X; Y=$X$X$X$X$X$X$X; X=$Y; ", 150), "echo {1..99999999}", strings.Repeat("echo $X |", 800) + "cat",
 	} {
 		began := time.Now()
-		shell.Parse(c)
+		shell.Judge{}.Parse(c)
 		if d := time.Since(began); d > 2*time.Second {
 			t.Errorf("Parse(%.60q…) took %v", c, d)
 		}
@@ -276,6 +276,6 @@ func TestBoundedWork(t *testing.T) {
 
 func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
-		shell.Parse(`cd sub && git log --oneline | head -20; for f in *.go; do wc -l "$f"; done`)
+		shell.Judge{}.Parse(`cd sub && git log --oneline | head -20; for f in *.go; do wc -l "$f"; done`)
 	}
 }

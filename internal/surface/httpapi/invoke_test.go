@@ -68,7 +68,7 @@ func newToolServer(t *testing.T, allow []string, change func(*access.Options)) *
 		}},
 		gadget{spec: tool.Spec{Name: "panics"}, run: func(context.Context, tool.Call) (tool.Result, error) { panic("at /home/me") }},
 		gadget{spec: tool.Spec{Name: "count", Effect: tool.Writes}, run: func(context.Context, tool.Call) (tool.Result, error) {
-			return tool.Value(s.ran.Add(1)), nil
+			return tool.Text(fmt.Sprint(s.ran.Add(1))), nil
 		}},
 		gadget{spec: tool.Spec{Name: "slow"}, run: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			s.enter <- true
@@ -77,7 +77,7 @@ func newToolServer(t *testing.T, allow []string, change func(*access.Options)) *
 			case <-ctx.Done():
 				return tool.Result{}, ctx.Err()
 			}
-			return tool.Value(s.ran.Add(1)), nil
+			return tool.Text(fmt.Sprint(s.ran.Add(1))), nil
 		}},
 	)
 	s.testServer = newTestServer(t, change)

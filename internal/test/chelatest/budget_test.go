@@ -71,7 +71,7 @@ func TestBudgets(t *testing.T) {
 			model := stubborn(tt.call)
 			g := Start(t, Options{Model: model, Tools: []tool.Tool{done{"count", func(context.Context, tool.Call) (tool.Result, error) {
 				count++
-				return tool.Value(count), nil
+				return tool.Text(fmt.Sprint(count)), nil
 			}}}, Config: Config{
 				"tools":           json.RawMessage(`{"deny": ["edit"]}`),
 				"agents.defaults": json.RawMessage(`{"model": "mock/m", "budget": {"toolCalls": 120, "tokens": 1000000}}`),

@@ -36,7 +36,7 @@ func TestOperands(t *testing.T) {
 		"make -f build.mk all; ls make": {"build.mk", "all"},
 		"cd - && ./s.sh":                {"s.sh"},
 	} {
-		if diff := cmp.Diff(want, operands(shell.Parse(command))); diff != "" {
+		if diff := cmp.Diff(want, operands(shell.Judge{}.Parse(command))); diff != "" {
 			t.Errorf("%s: %s", command, diff)
 		}
 	}
@@ -49,7 +49,7 @@ func FuzzShown(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, command string) {
-		p := shell.Parse(command)
+		p := shell.Judge{}.Parse(command)
 		if n := len(operands(p)); n > 32 {
 			t.Fatalf("%d files", n)
 		}
