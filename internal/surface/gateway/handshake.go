@@ -75,7 +75,7 @@ func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req 
 	}
 	p, err := parseConnect(req.Params)
 	if err != nil {
-		return hello, nil, err
+		return hello, nil, rpc.Named(req.Method, err)
 	}
 	c.info = p.Client
 	switch {
@@ -107,44 +107,38 @@ func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req 
 // parseConnect decodes the parameters of connect. Like OpenClaw's gateway it
 // rejects unknown properties, because ignoring them could be unsafe.
 func parseConnect(raw json.RawMessage) (wire.Connect, error) {
-	const name = wire.MethodConnect
-	p, err := rpc.Params[wire.Connect](name, raw, "")
+	p, err := rpc.Params[wire.Connect](raw, "")
 	if err != nil {
 		return p, err
 	}
 	var parts struct{ Client, Auth, Device, Resume json.RawMessage }
 	if err := json.Unmarshal(raw, &parts); err != nil {
-		return p, rpc.Invalid(name, "%v", err) // cannot fail: decoded above
+		return p, rpc.Invalid("%v", err) // cannot fail: decoded above
 	}
-	if _, err := rpc.Params[wire.ClientInfo](name, parts.Client, "client"); err != nil {
-		return p, err
-	}
-	if p.Auth != nil {
-		if _, err := rpc.Params[wire.Auth](name, parts.Auth, "auth"); err != nil {
-			return p, err
-		}
-	}
-	if p.Device != nil {
-		if _, err := rpc.Params[wire.Device](name, parts.Device, "device"); err != nil {
-			return p, err
-		}
-	}
-	if p.Resume != nil {
-		if _, err := rpc.Params[wire.Resume](name, parts.Resume, "resume"); err != nil {
-			return p, err
-		}
-	}
+	err = cmp.Or(check[wire.ClientInfo](true, parts.Client, "client"), check[wire.Auth](p.Auth != nil, parts.Auth, "auth"),
+		check[wire.Device](p.Device != nil, parts.Device, "device"), check[wire.Resume](p.Resume != nil, parts.Resume, "resume"))
 	switch {
+	case err != nil:
+		return p, err
 	case !slices.Contains(clientIDs[:], p.Client.ID):
-		return p, rpc.Invalid(name, "at /client/id: must be equal to one of the allowed values")
+		return p, rpc.Invalid("at /client/id: must be equal to one of the allowed values")
 	case !slices.Contains(clientModes[:], p.Client.Mode):
-		return p, rpc.Invalid(name, "at /client/mode: must be equal to one of the allowed values")
+		return p, rpc.Invalid("at /client/mode: must be equal to one of the allowed values")
 	case p.MinProtocol < 1:
-		return p, rpc.Invalid(name, "at /minProtocol: must be >= 1")
+		return p, rpc.Invalid("at /minProtocol: must be >= 1")
 	case p.MaxProtocol < 1:
-		return p, rpc.Invalid(name, "at /maxProtocol: must be >= 1")
+		return p, rpc.Invalid("at /maxProtocol: must be >= 1")
 	}
 	return p, nil
+}
+
+// check checks the properties of a part of the parameters, if it is set.
+func check[P any](set bool, raw json.RawMessage, path string) error {
+	if !set {
+		return nil
+	}
+	_, err := rpc.Params[P](raw, path)
+	return err
 }
 
 // clientIDs are the client ids the protocol defines.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -23,7 +24,7 @@ func FuzzConnect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := parseConnect(b)
 		if err != nil {
-			if _, ok := errors.AsType[*wire.Error](err); !ok {
+			if _, ok := errors.AsType[*wire.Error](rpc.Named(wire.MethodConnect, err)); !ok {
 				t.Fatalf("%q: %v is not an answerable error", b, err)
 			}
 			return

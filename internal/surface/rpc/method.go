@@ -46,7 +46,7 @@ func New[P, R any](name, role string, s chela.Scope, f func(context.Context, Pee
 	m := Method{name: name, role: role, scope: s, params: specOf(name, reflect.TypeFor[P]())}
 	m.call = func(ctx context.Context, p Peer, raw json.RawMessage) (any, error) {
 		var params P
-		if err := decode(name, raw, &params); err != nil {
+		if err := decode(raw, &params); err != nil {
 			return nil, err
 		}
 		return f(ctx, p, params)
@@ -128,10 +128,11 @@ func (s Set) Call(ctx context.Context, role string, p Peer, method string, param
 			return nil, err
 		}
 	}
-	if err := m.params.check(method, params); err != nil {
-		return nil, err
+	if err := m.params.check(params, ""); err != nil {
+		return nil, Named(method, err)
 	}
-	return m.call(ctx, p, params)
+	res, err := m.call(ctx, p, params)
+	return res, Named(method, err)
 }
 
 // Need returns an error if the principal in ctx does not have the scope.

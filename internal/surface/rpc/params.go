@@ -40,18 +40,17 @@ func specOf(method string, t reflect.Type) paramSpec {
 
 // Params decodes parameters, or the object at a path within them. It rejects
 // missing and unknown properties.
-func Params[P any](method string, raw json.RawMessage, path string) (P, error) {
+func Params[P any](raw json.RawMessage, path string) (P, error) {
 	var p P
-	if err := specOf(method, reflect.TypeFor[P]()).checkAt(method, raw, path); err != nil {
+	t := reflect.TypeFor[P]()
+	if err := specOf(t.Name(), t).check(raw, path); err != nil {
 		return p, err
 	}
-	return p, decode(method, raw, &p)
+	return p, decode(raw, &p)
 }
 
 // check returns an error that lists missing and unknown properties.
-func (s paramSpec) check(method string, raw json.RawMessage) error { return s.checkAt(method, raw, "") }
-
-func (s paramSpec) checkAt(method string, raw json.RawMessage, path string) error {
+func (s paramSpec) check(raw json.RawMessage, path string) error {
 	missing, unknown := "", "at root: "
 	if path != "" {
 		missing = "at /" + path + ": "
@@ -61,7 +60,7 @@ func (s paramSpec) checkAt(method string, raw json.RawMessage, path string) erro
 		raw = []byte("{}")
 	}
 	if raw[0] != '{' {
-		return bad(method, "at root: must be object")
+		return Invalid("at root: must be object")
 	}
 	var faults, strange []string
 	there := make([]bool, len(s.required))
@@ -82,22 +81,22 @@ func (s paramSpec) checkAt(method string, raw json.RawMessage, path string) erro
 		faults = append(faults, slices.Compact(strange)...)
 	}
 	if faults != nil {
-		return bad(method, strings.Join(faults, "; "))
+		return Invalid("%s", strings.Join(faults, "; "))
 	}
 	return nil
 }
 
 // decode stores raw in params. The error names the property of the wrong type.
-func decode(method string, raw json.RawMessage, params any) error {
+func decode(raw json.RawMessage, params any) error {
 	if len(raw) == 0 {
 		return nil
 	}
 	err := json.Unmarshal(raw, params)
 	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return bad(method, fmt.Sprintf("at /%s: must be %s", strings.ReplaceAll(te.Field, ".", "/"), schemaType(te.Type)))
+		return Invalid("at /%s: must be %s", strings.ReplaceAll(te.Field, ".", "/"), schemaType(te.Type))
 	}
 	if err != nil {
-		return bad(method, err.Error())
+		return Invalid("%v", err)
 	}
 	return nil
 }
@@ -122,21 +121,29 @@ func schemaType(t reflect.Type) string {
 	return "object"
 }
 
-func bad(method, fault string) error {
-	return wire.Errorf(wire.InvalidRequest, "invalid %s params: %s", method, fault)
-}
+// invalid is the fault in the parameters of a method.
+type invalid string
 
-// Invalid returns the error for invalid parameters of a method.
-func Invalid(method, format string, args ...any) error {
-	return bad(method, fmt.Sprintf(format, args...))
+// Error returns the fault, without the method.
+func (e invalid) Error() string { return string(e) }
+
+// Invalid returns the error for invalid parameters. [Set.Call] adds the method.
+func Invalid(format string, args ...any) error { return invalid(fmt.Sprintf(format, args...)) }
+
+// Named returns err. If it is [Invalid], the method is added.
+func Named(method string, err error) error {
+	if e, ok := errors.AsType[invalid](err); ok {
+		return wire.Errorf(wire.InvalidRequest, "invalid %s params: %s", method, e)
+	}
+	return err
 }
 
 // SessionKey returns the session that the parameters of a method name: key,
 // which may be short, of agent or, if that is empty, of def.
-func SessionKey(method, key, agent string, def chela.AgentID) (chela.SessionKey, error) {
+func SessionKey(key, agent string, def chela.AgentID) (chela.SessionKey, error) {
 	k, err := chela.ParseSessionKey(key, cmp.Or(chela.AgentID(agent), def))
 	if err != nil {
-		return "", Invalid(method, "%v", err)
+		return "", Invalid("%v", err)
 	}
 	return k, nil
 }

@@ -93,10 +93,10 @@ func info(a Agent) wire.AgentInfo {
 func name(a Agent) string { return cmp.Or(a.Name, string(a.ID)) }
 
 // find returns the agent of a request.
-func (m methods) find(method, id, session string) (Agent, error) {
+func (m methods) find(id, session string) (Agent, error) {
 	want, err := wireview.AgentOf(id, session, m.o.Default)
 	if err != nil {
-		return Agent{}, rpc.Invalid(method, "%v", err)
+		return Agent{}, rpc.Invalid("%v", err)
 	}
 	all := m.o.Agents()
 	i := slices.IndexFunc(all, func(a Agent) bool { return a.ID == want })
@@ -107,7 +107,7 @@ func (m methods) find(method, id, session string) (Agent, error) {
 }
 
 func (m methods) identity(_ context.Context, _ rpc.Peer, in wire.AgentIdentityGet) (wire.AgentIdentity, error) {
-	a, err := m.find(wire.MethodAgentIdentity, in.AgentID, in.SessionKey)
+	a, err := m.find(in.AgentID, in.SessionKey)
 	if err != nil {
 		return wire.AgentIdentity{}, err
 	}

@@ -72,7 +72,7 @@ func (m methods) create(ctx context.Context, _ rpc.Peer, in wire.AgentCreate) (w
 	if err := m.o.Roster.Set(ctx, Value{at, d}); err != nil {
 		return wire.AgentCreated{}, err
 	}
-	a, err := m.find(wire.MethodAgentsCreate, string(id), "")
+	a, err := m.find(string(id), "")
 	if err != nil {
 		return wire.AgentCreated{}, err
 	}
@@ -116,7 +116,7 @@ func (m methods) update(ctx context.Context, _ rpc.Peer, in wire.AgentUpdate) (w
 		return wire.AgentUpdated{}, err
 	}
 	if name != "" || emoji != "" {
-		a, err := m.find(wire.MethodAgentsUpdate, string(id), "")
+		a, err := m.find(string(id), "")
 		if err == nil {
 			err = a.Files.SetIdentity(name, emoji)
 		}
@@ -135,7 +135,7 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.AgentDelete) (w
 	if id == m.o.Default {
 		return wire.AgentDeleted{}, wire.Errorf(wire.InvalidRequest, "agent %q is the default agent and cannot be deleted", id)
 	}
-	a, err := m.find(wire.MethodAgentsDelete, string(id), "")
+	a, err := m.find(string(id), "")
 	if err != nil {
 		return wire.AgentDeleted{}, err
 	}

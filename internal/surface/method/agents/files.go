@@ -11,7 +11,7 @@ import (
 )
 
 func (m methods) files(_ context.Context, _ rpc.Peer, in wire.AgentID) (wire.AgentFiles, error) {
-	a, err := m.find(wire.MethodAgentsFilesList, in.ID, "")
+	a, err := m.find(in.ID, "")
 	if err != nil {
 		return wire.AgentFiles{}, err
 	}
@@ -27,8 +27,7 @@ func (m methods) files(_ context.Context, _ rpc.Peer, in wire.AgentID) (wire.Age
 }
 
 func (m methods) file(_ context.Context, _ rpc.Peer, in wire.AgentFileGet) (wire.AgentFileGot, error) {
-	const method = wire.MethodAgentsFilesGet
-	a, err := m.named(method, in.AgentID, in.Name)
+	a, err := m.named(in.AgentID, in.Name)
 	if err != nil {
 		return wire.AgentFileGot{}, err
 	}
@@ -44,8 +43,7 @@ func (m methods) file(_ context.Context, _ rpc.Peer, in wire.AgentFileGet) (wire
 }
 
 func (m methods) write(_ context.Context, _ rpc.Peer, in wire.AgentFileSet) (wire.AgentFileWritten, error) {
-	const method = wire.MethodAgentsFilesSet
-	a, err := m.named(method, in.AgentID, in.Name)
+	a, err := m.named(in.AgentID, in.Name)
 	if err != nil {
 		return wire.AgentFileWritten{}, err
 	}
@@ -60,11 +58,11 @@ func (m methods) write(_ context.Context, _ rpc.Peer, in wire.AgentFileSet) (wir
 
 // named returns the agent whose file is requested. Only the files of the system
 // prompt are accepted, by name.
-func (m methods) named(method, id, name string) (Agent, error) {
+func (m methods) named(id, name string) (Agent, error) {
 	if !slices.Contains(prompt.Names(), name) {
-		return Agent{}, rpc.Invalid(method, "unsupported file %q", name)
+		return Agent{}, rpc.Invalid("unsupported file %q", name)
 	}
-	return m.find(method, id, "")
+	return m.find(id, "")
 }
 
 // file returns a file of the agent's workspace.

@@ -27,13 +27,13 @@ const (
 
 // open returns the agent's workspace and the path within it. Neither paths nor
 // links can leave the workspace.
-func (m methods) open(method, agent, p string) (Agent, *os.Root, string, error) {
-	a, err := m.find(method, agent, "")
+func (m methods) open(agent, p string) (Agent, *os.Root, string, error) {
+	a, err := m.find(agent, "")
 	if err != nil {
 		return a, nil, "", err
 	}
 	if strings.ContainsAny(p, "\\\x00") || slices.Contains(strings.Split(p, "/"), "..") {
-		return a, nil, "", rpc.Invalid(method, "at /path: must be a path below the workspace")
+		return a, nil, "", rpc.Invalid("at /path: must be a path below the workspace")
 	}
 	root, err := os.OpenRoot(a.Files.Dir())
 	if err != nil {
@@ -54,11 +54,10 @@ func missing(err error) error {
 }
 
 func (m methods) entries(_ context.Context, _ rpc.Peer, in wire.WorkspaceList) (wire.WorkspaceEntries, error) {
-	const method = wire.MethodWorkspaceList
 	if in.Offset < 0 || in.Limit < 0 {
-		return wire.WorkspaceEntries{}, rpc.Invalid(method, "at /offset: must be >= 0, and /limit >= 1")
+		return wire.WorkspaceEntries{}, rpc.Invalid("at /offset: must be >= 0, and /limit >= 1")
 	}
-	a, root, dir, err := m.open(method, in.AgentID, in.Path)
+	a, root, dir, err := m.open(in.AgentID, in.Path)
 	if err != nil {
 		return wire.WorkspaceEntries{}, err
 	}
@@ -109,8 +108,7 @@ func entry(root *os.Root, p string) (wire.WorkspaceEntry, bool) {
 }
 
 func (m methods) content(_ context.Context, _ rpc.Peer, in wire.WorkspaceGet) (wire.WorkspaceGot, error) {
-	const method = wire.MethodWorkspaceGet
-	a, root, p, err := m.open(method, in.AgentID, in.Path)
+	a, root, p, err := m.open(in.AgentID, in.Path)
 	if err != nil {
 		return wire.WorkspaceGot{}, err
 	}

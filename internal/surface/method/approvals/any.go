@@ -40,7 +40,7 @@ func (m methods) find(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire
 // resolveAny resolves an approval. If it was already resolved, it returns the
 // outcome.
 func (m methods) resolveAny(ctx context.Context, _ rpc.Peer, in wire.AnyApprovalResolve) (wire.ApprovalResolution, error) {
-	if err := valid(wire.MethodAnyApprovalResolve, in.Decision); err != nil {
+	if err := valid(in.Decision); err != nil {
 		return wire.ApprovalResolution{}, err
 	}
 	if in.Kind != wire.ApprovalExec {
@@ -64,7 +64,7 @@ func (m methods) history(ctx context.Context, _ rpc.Peer, in wire.ApprovalHistor
 	out := wire.ApprovalHistory{Items: []wire.ApprovalSnapshot{}}
 	switch {
 	case in.Limit < 0 || in.Limit > maxHistory:
-		return out, rpc.Invalid(wire.MethodApprovalHistory, "at /limit: must be 1 to %d", maxHistory)
+		return out, rpc.Invalid("at /limit: must be 1 to %d", maxHistory)
 	case in.Kind != "" && in.Kind != wire.ApprovalExec:
 		return out, nil
 	}

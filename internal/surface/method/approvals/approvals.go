@@ -87,7 +87,7 @@ func (m methods) get(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire.
 }
 
 func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.ApprovalResolve) (wire.OK, error) {
-	if err := valid(wire.MethodApprovalResolve, in.Decision); err != nil {
+	if err := valid(in.Decision); err != nil {
 		return wire.OK{}, err
 	}
 	q, err := m.o.Decide(ctx, in.ID, in.Decision)
@@ -108,11 +108,11 @@ func alreadyResolved(q approval.Request, err error) error {
 }
 
 // valid returns an error for an unknown decision.
-func valid(method, decision string) error {
+func valid(decision string) error {
 	if slices.Contains([]string{wire.AllowOnce, wire.AllowAlways, wire.Deny}, decision) {
 		return nil
 	}
-	return rpc.Invalid(method, "at /decision: must be one of %s, %s, %s", wire.AllowOnce, wire.AllowAlways, wire.Deny)
+	return rpc.Invalid("at /decision: must be one of %s, %s, %s", wire.AllowOnce, wire.AllowAlways, wire.Deny)
 }
 
 // absent returns the error for an approval of any kind that does not exist,

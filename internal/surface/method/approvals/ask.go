@@ -21,22 +21,21 @@ import (
 // ask requests an approval for something the client will do itself, and answers
 // with the decision.
 func (m methods) ask(ctx context.Context, p rpc.Peer, in wire.ApprovalAsk) (wire.ApprovalDecided, error) {
-	const method = wire.MethodApprovalAsk
 	if in.TimeoutMs < 0 {
-		return wire.ApprovalDecided{}, rpc.Invalid(method, "at /timeoutMs: must be >= 1")
+		return wire.ApprovalDecided{}, rpc.Invalid("at /timeoutMs: must be >= 1")
 	}
 	agent := cmp.Or(chela.AgentID(in.AgentID), m.o.Default)
 	if !m.o.Agent(agent) {
 		return wire.ApprovalDecided{}, wireview.UnknownAgent(agent)
 	}
-	key, err := rpc.SessionKey(method, cmp.Or(in.SessionKey, chela.MainKey), "", agent)
+	key, err := rpc.SessionKey(cmp.Or(in.SessionKey, chela.MainKey), "", agent)
 	if err != nil {
 		return wire.ApprovalDecided{}, err
 	}
 	now := time.Now()
 	r := approval.Request{ID: strings.TrimSpace(in.ID), Session: key, Text: plan(in), Reason: cmp.Or(in.Warning, "requested by a client")}
 	if len(r.ID) > maxID || strings.ContainsFunc(r.ID, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-		return wire.ApprovalDecided{}, rpc.Invalid(method, "at /id: must be 1 to %d bytes without spaces", maxID)
+		return wire.ApprovalDecided{}, rpc.Invalid("at /id: must be 1 to %d bytes without spaces", maxID)
 	}
 	if in.TimeoutMs > 0 {
 		r.Expires = now.Add(time.Duration(min(in.TimeoutMs, approval.Lifetime.Milliseconds())) * time.Millisecond)

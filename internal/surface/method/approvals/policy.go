@@ -86,11 +86,11 @@ func (m methods) setPolicy(ctx context.Context, p rpc.Peer, in wire.ExecPolicySe
 		return none, err
 	}
 	if exists && in.BaseHash == "" {
-		return none, rpc.Invalid(wire.MethodExecPolicySet, "baseHash is required because rules exist; call exec.approvals.get first")
+		return none, rpc.Invalid("baseHash is required because rules exist; call exec.approvals.get first")
 	}
 	next, err := m.replacing(in.File)
 	if err != nil {
-		return none, rpc.Invalid(wire.MethodExecPolicySet, "at /file: %v", err)
+		return none, rpc.Invalid("at /file: %v", err)
 	}
 	retained := map[string]bool{}
 	for _, a := range in.File.Agents {

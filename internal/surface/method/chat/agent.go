@@ -22,7 +22,7 @@ const defaultWait = 30 * time.Second
 
 // agent accepts a message and answers a second time when its run has ended.
 func (m methods) agent(ctx context.Context, p rpc.Peer, in wire.AgentRun) (any, error) {
-	rec, err := m.admit(ctx, p, wire.MethodAgent, wire.ChatSend{
+	rec, err := m.admit(ctx, p, wire.ChatSend{
 		SessionKey: in.SessionKey, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
 		Thinking: in.Thinking, Attachments: in.Attachments,
 	})

@@ -58,8 +58,8 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodChatMetadata, op, chela.ScopeRead, m.metadata).Ignoring("authProfileId"),
 		rpc.New(wire.MethodChatMessageGet, op, chela.ScopeRead, m.message),
 		rpc.New(wire.MethodChatInject, op, chela.ScopeAdmin, m.inject),
-		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSend, "")).StartsWork().Ignoring("timeoutMs", "mentions"),
-		rpc.New(wire.MethodSessionsSteer, op, chela.ScopeWrite, m.sendTo(wire.MethodSessionsSteer, string(queue.Steer))).StartsWork().
+		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo("")).StartsWork().Ignoring("timeoutMs", "mentions"),
+		rpc.New(wire.MethodSessionsSteer, op, chela.ScopeWrite, m.sendTo(string(queue.Steer))).StartsWork().
 			Ignoring("timeoutMs", "mentions"),
 		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey).Ignoring("clearQueued"),
 		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).StartsWork().Ignoring("deliver", "sessionId", "lane", "bestEffortDeliver"),
@@ -70,19 +70,19 @@ func Methods(o Options) []rpc.Method {
 type methods struct{ o Options }
 
 // key returns the session named in a request.
-func (m methods) key(method, key, agent string) (chela.SessionKey, error) {
-	k, err := rpc.SessionKey(method, key, agent, m.o.Default)
+func (m methods) key(key, agent string) (chela.SessionKey, error) {
+	k, err := rpc.SessionKey(key, agent, m.o.Default)
 	if err != nil {
 		return "", err
 	}
 	if !m.o.Agent(k.Agent()) {
-		return "", rpc.Invalid(method, "unknown agent id %q", k.Agent())
+		return "", rpc.Invalid("unknown agent id %q", k.Agent())
 	}
 	return k, nil
 }
 
 func (m methods) send(ctx context.Context, p rpc.Peer, in wire.ChatSend) (wire.ChatSent, error) {
-	rec, err := m.admit(ctx, p, wire.MethodChatSend, in)
+	rec, err := m.admit(ctx, p, in)
 	if err != nil {
 		return wire.ChatSent{}, err
 	}
@@ -92,29 +92,24 @@ func (m methods) send(ctx context.Context, p rpc.Peer, in wire.ChatSend) (wire.C
 
 // sendTo returns the function of a method that sends with the parameters of
 // sessions.send.
-func (m methods) sendTo(method, mode string) func(context.Context, rpc.Peer, wire.SessionsSend) (wire.ChatSent, error) {
+func (m methods) sendTo(mode string) func(context.Context, rpc.Peer, wire.SessionsSend) (wire.ChatSent, error) {
 	return func(ctx context.Context, p rpc.Peer, in wire.SessionsSend) (wire.ChatSent, error) {
 		if in.IdempotencyKey == "" {
 			in.IdempotencyKey = rand.Text()
 		}
-		rec, err := m.admit(ctx, p, method, wire.ChatSend{
+		return m.send(ctx, p, wire.ChatSend{
 			SessionKey: in.Key, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
 			Thinking: in.Thinking, QueueMode: mode, Attachments: in.Attachments,
 		})
-		if err != nil {
-			return wire.ChatSent{}, err
-		}
-		status, err := m.status(ctx, rec)
-		return wire.ChatSent{RunID: in.IdempotencyKey, Status: status}, err
 	}
 }
 
 // admit queues a message.
-func (m methods) admit(ctx context.Context, p rpc.Peer, method string, in wire.ChatSend) (inbound.Receipt, error) {
+func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend) (inbound.Receipt, error) {
 	if in.IdempotencyKey == "" {
-		return inbound.Receipt{}, rpc.Invalid(method, "at /idempotencyKey: must NOT have fewer than 1 characters")
+		return inbound.Receipt{}, rpc.Invalid("at /idempotencyKey: must NOT have fewer than 1 characters")
 	}
-	key, err := m.key(method, in.SessionKey, in.AgentID)
+	key, err := m.key(in.SessionKey, in.AgentID)
 	if err != nil {
 		return inbound.Receipt{}, err
 	}
@@ -169,7 +164,7 @@ func (m methods) status(ctx context.Context, rec inbound.Receipt) (string, error
 }
 
 func (m methods) abort(ctx context.Context, _ rpc.Peer, in wire.ChatAbort) (wire.ChatAborted, error) {
-	key, err := m.key(wire.MethodChatAbort, in.SessionKey, in.AgentID)
+	key, err := m.key(in.SessionKey, in.AgentID)
 	if err != nil {
 		return wire.ChatAborted{}, err
 	}
@@ -184,7 +179,7 @@ func (m methods) abort(ctx context.Context, _ rpc.Peer, in wire.ChatAbort) (wire
 // abortKey aborts the runs of a session named by its key or by one of its runs.
 func (m methods) abortKey(ctx context.Context, p rpc.Peer, in wire.SessionsAbort) (wire.ChatAborted, error) {
 	if in.Key == "" && in.RunID == "" {
-		return wire.ChatAborted{}, rpc.Invalid(wire.MethodSessionsAbort, "key or runId must be set")
+		return wire.ChatAborted{}, rpc.Invalid("key or runId must be set")
 	}
 	if in.Key == "" {
 		err := m.o.Store.View(ctx, func(r store.Reader) error {

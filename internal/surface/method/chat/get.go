@@ -16,9 +16,9 @@ func (m methods) get(ctx context.Context, _ rpc.Peer, in wire.SessionsGet) (wire
 	out := wire.SessionMessages{Messages: []wire.Message{}}
 	name := cmp.Or(in.Key, in.SessionKey)
 	if name == "" {
-		return out, rpc.Invalid(wire.MethodSessionsGet, "must have required property 'key'")
+		return out, rpc.Invalid("must have required property 'key'")
 	}
-	key, err := m.key(wire.MethodSessionsGet, name, in.AgentID)
+	key, err := m.key(name, in.AgentID)
 	if err != nil {
 		return out, err
 	}

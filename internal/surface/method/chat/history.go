@@ -37,11 +37,10 @@ type page struct {
 }
 
 func (m methods) history(ctx context.Context, _ rpc.Peer, in wire.ChatHistory) (any, error) {
-	const method = wire.MethodChatHistory
 	if in.SessionKey == "" || in.ShortID != "" {
-		return nil, rpc.Invalid(method, "must have required property 'sessionKey'")
+		return nil, rpc.Invalid("must have required property 'sessionKey'")
 	}
-	return m.read(ctx, method, in)
+	return m.read(ctx, in)
 }
 
 // startup returns the history and what else a client needs to show the session.
@@ -52,7 +51,7 @@ func (m methods) startup(ctx context.Context, _ rpc.Peer, in wire.ChatHistory) (
 			return nil, err
 		}
 	}
-	out, err := m.read(ctx, wire.MethodChatStartup, in)
+	out, err := m.read(ctx, in)
 	if h, ok := out.(wire.History); ok {
 		meta := m.o.Metadata()
 		h.Metadata = &meta
@@ -77,16 +76,16 @@ func (m methods) byShortID(ctx context.Context, in wire.ChatHistory) (string, er
 	return key, err
 }
 
-func (m methods) read(ctx context.Context, method string, in wire.ChatHistory) (any, error) {
-	key, err := m.key(method, in.SessionKey, in.AgentID)
+func (m methods) read(ctx context.Context, in wire.ChatHistory) (any, error) {
+	key, err := m.key(in.SessionKey, in.AgentID)
 	if err != nil {
 		return nil, err
 	}
 	if in.Limit < 0 || in.Offset < 0 || in.MaxBytes < 0 || in.MaxChars < 0 {
-		return nil, rpc.Invalid(method, "limit, offset, maxBytes and maxChars must be >= 0")
+		return nil, rpc.Invalid("limit, offset, maxBytes and maxChars must be >= 0")
 	}
 	if len(in.Inputs) > maxInputs {
-		return nil, rpc.Invalid(method, "at /inputRunIds: must NOT have more than %d items", maxInputs)
+		return nil, rpc.Invalid("at /inputRunIds: must NOT have more than %d items", maxInputs)
 	}
 	limit := rpc.Limit(in.Limit, defaultLimit, maxLimit)
 	// The active run is read first. What it stores meanwhile is then in

@@ -19,7 +19,7 @@ import (
 func (m methods) metadata(_ context.Context, _ rpc.Peer, in wire.ChatMetadataGet) (wire.ChatMetadata, error) {
 	id, err := wireview.AgentOf(in.AgentID, in.SessionKey, m.o.Default)
 	if err != nil {
-		return wire.ChatMetadata{}, rpc.Invalid(wire.MethodChatMetadata, "%v", err)
+		return wire.ChatMetadata{}, rpc.Invalid("%v", err)
 	}
 	if !m.o.Agent(id) {
 		return wire.ChatMetadata{}, wireview.UnknownAgent(id)
@@ -32,7 +32,7 @@ const maxMessage = wire.MaxPayload - 1<<20
 
 // message returns one complete message.
 func (m methods) message(ctx context.Context, _ rpc.Peer, in wire.ChatMessageGet) (wire.ChatMessage, error) {
-	key, err := m.key(wire.MethodChatMessageGet, in.SessionKey, in.AgentID)
+	key, err := m.key(in.SessionKey, in.AgentID)
 	if err != nil {
 		return wire.ChatMessage{}, err
 	}
@@ -71,16 +71,15 @@ const maxLabel = 100
 
 // inject adds a note to the transcript. It is shown but never sent to a model.
 func (m methods) inject(ctx context.Context, _ rpc.Peer, in wire.ChatInject) (wire.ChatInjected, error) {
-	const method = wire.MethodChatInject
-	key, err := m.key(method, in.SessionKey, in.AgentID)
+	key, err := m.key(in.SessionKey, in.AgentID)
 	if err != nil {
 		return wire.ChatInjected{}, err
 	}
 	if strings.TrimSpace(in.Message) == "" {
-		return wire.ChatInjected{}, rpc.Invalid(method, "at /message: must NOT have fewer than 1 characters")
+		return wire.ChatInjected{}, rpc.Invalid("at /message: must NOT have fewer than 1 characters")
 	}
 	if len(in.Label) > maxLabel {
-		return wire.ChatInjected{}, rpc.Invalid(method, "at /label: must NOT have more than %d characters", maxLabel)
+		return wire.ChatInjected{}, rpc.Invalid("at /label: must NOT have more than %d characters", maxLabel)
 	}
 	text := in.Message
 	if in.Label != "" {

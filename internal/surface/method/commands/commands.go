@@ -30,13 +30,13 @@ var categories = map[string]string{"session": "session", "model": "options", "in
 func (o Options) list(_ context.Context, _ rpc.Peer, in wire.CommandsGet) (wire.CommandsList, error) {
 	id, err := wireview.AgentOf(in.AgentID, in.SessionKey, o.Default)
 	if err != nil {
-		return wire.CommandsList{}, rpc.Invalid(wire.MethodCommandsList, "%v", err)
+		return wire.CommandsList{}, rpc.Invalid("%v", err)
 	}
 	if !o.Agent(id) {
 		return wire.CommandsList{}, wireview.UnknownAgent(id)
 	}
 	if !slices.Contains([]string{"", "text", "native", "both"}, in.Scope) {
-		return wire.CommandsList{}, rpc.Invalid(wire.MethodCommandsList, "at /scope: must be equal to one of the allowed values")
+		return wire.CommandsList{}, rpc.Invalid("at /scope: must be equal to one of the allowed values")
 	}
 	return List(in.IncludeArgs), nil
 }

@@ -59,26 +59,26 @@ func (o Options) schema(context.Context, rpc.Peer, wire.None) (wire.ConfigSchema
 }
 
 func (o Options) set(ctx context.Context, _ rpc.Peer, in wire.ConfigSet) (wire.ConfigWritten, error) {
-	return o.change(ctx, wire.MethodConfigSet, Change{Text: in.Raw, Base: in.BaseHash})
+	return o.change(ctx, Change{Text: in.Raw, Base: in.BaseHash})
 }
 
 func (o Options) patch(ctx context.Context, _ rpc.Peer, in wire.ConfigPatch) (wire.ConfigWritten, error) {
-	return o.change(ctx, wire.MethodConfigPatch, Change{Text: in.Raw, Base: in.BaseHash, Merge: true, Replace: in.ReplacePaths, Note: in.Note})
+	return o.change(ctx, Change{Text: in.Raw, Base: in.BaseHash, Merge: true, Replace: in.ReplacePaths, Note: in.Note})
 }
 
 func (o Options) apply(ctx context.Context, _ rpc.Peer, in wire.ConfigApply) (wire.ConfigWritten, error) {
-	return o.change(ctx, wire.MethodConfigApply, Change{Text: in.Raw, Base: in.BaseHash, Note: in.Note})
+	return o.change(ctx, Change{Text: in.Raw, Base: in.BaseHash, Note: in.Note})
 }
 
 // maxPaths is the maximum number of paths in a patch.
 const maxPaths = 256
 
-func (o Options) change(ctx context.Context, method string, c Change) (wire.ConfigWritten, error) {
+func (o Options) change(ctx context.Context, c Change) (wire.ConfigWritten, error) {
 	switch {
 	case c.Text == "":
-		return wire.ConfigWritten{}, rpc.Invalid(method, "at /raw: must NOT have fewer than 1 characters")
+		return wire.ConfigWritten{}, rpc.Invalid("at /raw: must NOT have fewer than 1 characters")
 	case len(c.Replace) > maxPaths:
-		return wire.ConfigWritten{}, rpc.Invalid(method, "at /replacePaths: must NOT have more than %d items", maxPaths)
+		return wire.ConfigWritten{}, rpc.Invalid("at /replacePaths: must NOT have more than %d items", maxPaths)
 	}
 	return o.Change(ctx, c)
 }
@@ -90,14 +90,13 @@ const maxPath = 1024
 var validPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./\[\]\-*]+$`) })
 
 func (o Options) lookup(_ context.Context, _ rpc.Peer, in wire.ConfigPath) (wire.ConfigKey, error) {
-	const method = wire.MethodConfigLookup
 	switch {
 	case in.Path == "":
-		return wire.ConfigKey{}, rpc.Invalid(method, "at /path: must NOT have fewer than 1 characters")
+		return wire.ConfigKey{}, rpc.Invalid("at /path: must NOT have fewer than 1 characters")
 	case len(in.Path) > maxPath:
-		return wire.ConfigKey{}, rpc.Invalid(method, "at /path: must NOT have more than %d characters", maxPath)
+		return wire.ConfigKey{}, rpc.Invalid("at /path: must NOT have more than %d characters", maxPath)
 	case !validPath().MatchString(in.Path):
-		return wire.ConfigKey{}, rpc.Invalid(method, "at /path: must match pattern %q", validPath())
+		return wire.ConfigKey{}, rpc.Invalid("at /path: must match pattern %q", validPath())
 	}
 	p, ok := o.Lookup(in.Path)
 	if !ok {

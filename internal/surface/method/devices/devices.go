@@ -137,7 +137,7 @@ func (m methods) rotate(ctx context.Context, p rpc.Peer, in wire.DeviceRotate) (
 	if in.Scopes != nil {
 		scopes = pairing.KnownScopes(*in.Scopes)
 		if len(scopes) != len(*in.Scopes) {
-			return wire.DeviceRotated{}, rpc.Invalid(wire.MethodDeviceTokenRotate, "at /scopes: must be existing scopes, each once")
+			return wire.DeviceRotated{}, rpc.Invalid("at /scopes: must be existing scopes, each once")
 		}
 	}
 	var g pairing.Grant

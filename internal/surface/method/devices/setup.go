@@ -47,9 +47,8 @@ func access(i pairing.Invite) string {
 // setup creates an invitation and returns its setup code. Full access is
 // granted only over a connection that nobody can read.
 func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wire.DeviceSetupCode, error) {
-	const method = wire.MethodDeviceSetupCode
 	if !slices.Contains([]string{"", wire.AccessLimited, wire.AccessNode}, in.Profile) {
-		return wire.DeviceSetupCode{}, rpc.Invalid(method, "at /bootstrapProfile: must be equal to one of the allowed values")
+		return wire.DeviceSetupCode{}, rpc.Invalid("at /bootstrapProfile: must be equal to one of the allowed values")
 	}
 	mode, own := m.o.Endpoint()
 	if mode == "" {
@@ -67,7 +66,7 @@ func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wi
 	}
 	u, err := gatewayURL(text)
 	if err != nil {
-		return out, rpc.Invalid(method, "at /publicUrl: %v", err)
+		return out, rpc.Invalid("at /publicUrl: %v", err)
 	}
 	out.URL = u.String()
 	if out.Access == wire.AccessFull && !confidential(u) {

@@ -24,16 +24,15 @@ const (
 // requestUpgrade requests more scopes for a connected device. It only adds a
 // request that a person may approve.
 func (m methods) requestUpgrade(ctx context.Context, _ rpc.Peer, in wire.DeviceUpgrade) (wire.DeviceRequestID, error) {
-	const method = wire.MethodDeviceUpgrade
 	if n := len(in.Scopes); n == 0 || n > wire.MaxUpgradeScopes {
-		return wire.DeviceRequestID{}, rpc.Invalid(method, "at /scopes: must be 1 to %d scopes", wire.MaxUpgradeScopes)
+		return wire.DeviceRequestID{}, rpc.Invalid("at /scopes: must be 1 to %d scopes", wire.MaxUpgradeScopes)
 	}
 	scopes := pairing.KnownScopes(in.Scopes)
 	if slices.ContainsFunc(in.Scopes, func(s string) bool { return !chela.Scope(s).Known() }) {
 		return wire.DeviceRequestID{}, wire.Errorf(wire.InvalidRequest, "requested scopes contain an unknown operator scope")
 	}
 	if len(scopes) != len(in.Scopes) {
-		return wire.DeviceRequestID{}, rpc.Invalid(method, "at /scopes: must name each scope once")
+		return wire.DeviceRequestID{}, rpc.Invalid("at /scopes: must name each scope once")
 	}
 	var q pairing.Request
 	var a pairing.Admission

@@ -18,10 +18,10 @@ const (
 )
 
 // browse lists a folder of the workspace, or searches the paths of all folders.
-func (p *workspace) browse(method, dir, search string) (*wire.FileBrowser, error) {
+func (p *workspace) browse(dir, search string) (*wire.FileBrowser, error) {
 	dir, ok := p.below(dir)
 	if !ok {
-		return nil, rpc.Invalid(method, "at /path: must be a path below the workspace")
+		return nil, rpc.Invalid("at /path: must be a path below the workspace")
 	}
 	b := &wire.FileBrowser{Search: strings.TrimSpace(search), Entries: []wire.BrowserFile{}}
 	if b.Search != "" {

@@ -26,11 +26,10 @@ const (
 )
 
 func (o Options) get(ctx context.Context, _ rpc.Peer, in wire.FileGet) (wire.FileGot, error) {
-	const method = wire.MethodFilesGet
 	if in.Path == "" {
-		return wire.FileGot{}, rpc.Invalid(method, "at /path: must NOT have fewer than 1 characters")
+		return wire.FileGot{}, rpc.Invalid("at /path: must NOT have fewer than 1 characters")
 	}
-	p, err := o.openExisting(ctx, method, in.SessionKey, in.AgentID, in.Path)
+	p, err := o.openExisting(ctx, in.SessionKey, in.AgentID, in.Path)
 	if err != nil {
 		return wire.FileGot{}, err
 	}
@@ -47,8 +46,8 @@ func (o Options) get(ctx context.Context, _ rpc.Peer, in wire.FileGet) (wire.Fil
 
 // openExisting opens the workspace of a session. It returns an error if the
 // session does not exist.
-func (o Options) openExisting(ctx context.Context, method, session, agent, name string) (*workspace, error) {
-	p, err := o.open(ctx, method, session, agent)
+func (o Options) openExisting(ctx context.Context, session, agent, name string) (*workspace, error) {
+	p, err := o.open(ctx, session, agent)
 	if err == nil && p == nil {
 		err = notFound(name)
 	}
@@ -109,12 +108,11 @@ func show(f *wire.File, b []byte) error {
 var validHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-f0-9]{64}$`) })
 
 func (o Options) set(ctx context.Context, _ rpc.Peer, in wire.FileSet) (wire.FileGot, error) {
-	const method = wire.MethodFilesSet
 	switch {
 	case in.Path == "":
-		return wire.FileGot{}, rpc.Invalid(method, "at /path: must NOT have fewer than 1 characters")
+		return wire.FileGot{}, rpc.Invalid("at /path: must NOT have fewer than 1 characters")
 	case !validHash().MatchString(in.Hash):
-		return wire.FileGot{}, rpc.Invalid(method, "at /expectedHash: must match pattern %q", validHash())
+		return wire.FileGot{}, rpc.Invalid("at /expectedHash: must match pattern %q", validHash())
 	case len(in.Content) > maxText:
 		return wire.FileGot{}, fileError("session_file_too_large", "session file content is too large", map[string]any{
 			"path": in.Path, "size": len(in.Content), "maxPreviewBytes": maxText,
@@ -122,7 +120,7 @@ func (o Options) set(ctx context.Context, _ rpc.Peer, in wire.FileSet) (wire.Fil
 	case strings.ContainsRune(in.Content, 0) || !utf8.ValidString(in.Content):
 		return wire.FileGot{}, unsafe(in.Path)
 	}
-	p, err := o.openExisting(ctx, method, in.SessionKey, in.AgentID, in.Path)
+	p, err := o.openExisting(ctx, in.SessionKey, in.AgentID, in.Path)
 	if err != nil {
 		return wire.FileGot{}, err
 	}

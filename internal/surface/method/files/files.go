@@ -48,13 +48,13 @@ type workspace struct {
 func (p *workspace) close() { _ = p.root.Close() }
 
 // open returns the workspace of a session; nil if the session does not exist.
-func (o Options) open(ctx context.Context, method, name, agent string) (*workspace, error) {
-	key, err := rpc.SessionKey(method, name, agent, o.Default)
+func (o Options) open(ctx context.Context, name, agent string) (*workspace, error) {
+	key, err := rpc.SessionKey(name, agent, o.Default)
 	switch {
 	case err != nil:
 		return nil, err
 	case agent != "" && string(key.Agent()) != agent:
-		return nil, rpc.Invalid(method, "agent id %q does not match session key agent %q", agent, key.Agent())
+		return nil, rpc.Invalid("agent id %q does not match session key agent %q", agent, key.Agent())
 	case !o.Agent(key.Agent()):
 		return nil, wireview.UnknownAgent(key.Agent())
 	}
@@ -95,9 +95,8 @@ func (p *workspace) below(name string) (string, bool) {
 }
 
 func (o Options) list(ctx context.Context, _ rpc.Peer, in wire.FilesList) (wire.Files, error) {
-	const method = wire.MethodFilesList
 	out := wire.Files{SessionKey: in.SessionKey, Files: []wire.File{}}
-	p, err := o.open(ctx, method, in.SessionKey, in.AgentID)
+	p, err := o.open(ctx, in.SessionKey, in.AgentID)
 	if err != nil || p == nil {
 		return out, err
 	}
@@ -108,7 +107,7 @@ func (o Options) list(ctx context.Context, _ rpc.Peer, in wire.FilesList) (wire.
 			out.Files = append(out.Files, p.file(u, rel))
 		}
 	}
-	out.Browser, err = p.browse(method, in.Path, in.Search)
+	out.Browser, err = p.browse(in.Path, in.Search)
 	return out, err
 }
 

@@ -11,17 +11,16 @@ import (
 // logout deletes saved keys of a provider. The answer warns about keys stored
 // elsewhere.
 func (o Options) logout(ctx context.Context, _ rpc.Peer, in wire.ModelsLogout) (wire.ModelsLoggedOut, error) {
-	const method = wire.MethodModelsLogout
 	in.Provider = strings.TrimSpace(in.Provider)
 	switch {
 	case in.Provider == "":
-		return wire.ModelsLoggedOut{}, rpc.Invalid(method, "provider is required")
+		return wire.ModelsLoggedOut{}, rpc.Invalid("provider is required")
 	case in.Credential != "" && in.Credential != "api_key", in.Credential != "" && in.Keys != nil:
-		return wire.ModelsLoggedOut{}, rpc.Invalid(method, "choose either API keys or specific profiles")
+		return wire.ModelsLoggedOut{}, rpc.Invalid("choose either API keys or specific profiles")
 	case in.Keys != nil && len(in.Keys) == 0:
-		return wire.ModelsLoggedOut{}, rpc.Invalid(method, "at /profileIds: must NOT have fewer than 1 items")
+		return wire.ModelsLoggedOut{}, rpc.Invalid("at /profileIds: must NOT have fewer than 1 items")
 	}
-	if err := o.known(method, in.AgentID, ""); err != nil {
+	if err := o.known(in.AgentID, ""); err != nil {
 		return wire.ModelsLoggedOut{}, err
 	}
 	out := wire.ModelsLoggedOut{Provider: in.Provider, Aborted: []string{}}

@@ -65,21 +65,20 @@ func Methods(o Options) []rpc.Method {
 var views = []string{"", wire.ModelsDefault, wire.ModelsConfigured, wire.ModelsProvider, wire.ModelsAll}
 
 func (o Options) list(_ context.Context, _ rpc.Peer, in wire.ModelsGet) (wire.ModelsList, error) {
-	const method = wire.MethodModelsList
 	if !slices.Contains(views, in.View) {
-		return wire.ModelsList{}, rpc.Invalid(method, "at /view: must be equal to one of the allowed values")
+		return wire.ModelsList{}, rpc.Invalid("at /view: must be equal to one of the allowed values")
 	}
-	if err := o.known(method, in.AgentID, in.SessionKey); err != nil {
+	if err := o.known(in.AgentID, in.SessionKey); err != nil {
 		return wire.ModelsList{}, err
 	}
 	return o.List(in.View == wire.ModelsAll), nil
 }
 
 // known returns an error if the agent does not exist.
-func (o Options) known(method, agent, session string) error {
+func (o Options) known(agent, session string) error {
 	id, err := wireview.AgentOf(agent, session, o.Default)
 	if err != nil {
-		return rpc.Invalid(method, "%v", err)
+		return rpc.Invalid("%v", err)
 	}
 	if !o.Agent(id) {
 		return wireview.UnknownAgent(id)
@@ -89,7 +88,7 @@ func (o Options) known(method, agent, session string) error {
 
 // Snapshot returns the models for a client that requested them in connect.
 func (o Options) Snapshot(_ context.Context, s wire.ModelsScope) (wire.ModelsList, error) {
-	if err := o.known(wire.MethodConnect, s.AgentID, s.SessionKey); err != nil {
+	if err := o.known(s.AgentID, s.SessionKey); err != nil {
 		return wire.ModelsList{}, err
 	}
 	return o.List(false), nil

@@ -32,12 +32,11 @@ const (
 // probe sends a request with each key of a provider. It neither respects nor
 // changes cooldowns.
 func (o Options) probe(ctx context.Context, p rpc.Peer, in wire.ModelsProbe) (wire.ModelsProbed, error) {
-	const method = wire.MethodModelsProbe
 	in.Provider, in.Key = strings.TrimSpace(in.Provider), strings.TrimSpace(in.Key)
 	if in.Provider == "" || in.Timeout < 0 {
-		return wire.ModelsProbed{}, rpc.Invalid(method, "provider must not be blank, and timeoutMs must be >= 1")
+		return wire.ModelsProbed{}, rpc.Invalid("provider must not be blank, and timeoutMs must be >= 1")
 	}
-	if err := o.known(method, in.AgentID, ""); err != nil {
+	if err := o.known(in.AgentID, ""); err != nil {
 		return wire.ModelsProbed{}, err
 	}
 	p.Yield()

@@ -34,21 +34,21 @@ func (m methods) create(ctx context.Context, p rpc.Peer, in wire.SessionsCreate)
 	if name == "" {
 		name = "chat-" + strings.ToLower(rand.Text()[:12])
 	}
-	key, err := m.key(wire.MethodSessionsCreate, name, in.AgentID)
+	key, err := m.key(name, in.AgentID)
 	if err != nil {
 		return wire.SessionCreated{}, err
 	}
 	if !m.o.Agent(key.Agent()) {
-		return wire.SessionCreated{}, rpc.Invalid(wire.MethodSessionsCreate, "unknown agent id %q", key.Agent())
+		return wire.SessionCreated{}, rpc.Invalid("unknown agent id %q", key.Agent())
 	}
 	changes := wire.SessionsPatch{Key: string(key)}
 	changes.Label, changes.Category = some(cmp.Or(in.Label, in.DisplayName)), some(in.Category)
 	changes.Model, changes.Thinking = some(in.Model), some(in.Thinking)
 	from := origin{make: true, parent: in.Parent, fork: in.Fork}
 	if in.Fork && in.Parent == "" {
-		return wire.SessionCreated{}, rpc.Invalid(wire.MethodSessionsCreate, "fork requires parentSessionKey")
+		return wire.SessionCreated{}, rpc.Invalid("fork requires parentSessionKey")
 	}
-	meta, born, err := m.change(ctx, wire.MethodSessionsCreate, key, changes, from)
+	meta, born, err := m.change(ctx, key, changes, from)
 	if err != nil {
 		return wire.SessionCreated{}, err
 	}
@@ -81,15 +81,11 @@ func (m methods) create(ctx context.Context, p rpc.Peer, in wire.SessionsCreate)
 func some(s string) wire.Optional[string] { return wire.Optional[string]{Set: s != "", Value: s} }
 
 func (m methods) patch(ctx context.Context, _ rpc.Peer, in wire.SessionsPatch) (wire.SessionPatched, error) {
-	return m.patchOne(ctx, wire.MethodSessionsPatch, in)
-}
-
-func (m methods) patchOne(ctx context.Context, method string, in wire.SessionsPatch) (wire.SessionPatched, error) {
-	key, err := m.key(method, in.Key, in.AgentID)
+	key, err := m.key(in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionPatched{}, err
 	}
-	meta, _, err := m.change(ctx, method, key, in, origin{})
+	meta, _, err := m.change(ctx, key, in, origin{})
 	if err != nil {
 		return wire.SessionPatched{}, err
 	}
@@ -104,10 +100,9 @@ const maxMany = 100
 
 // patchMany applies the same change to several sessions. A failure does not
 // affect the others.
-func (m methods) patchMany(ctx context.Context, _ rpc.Peer, in wire.SessionsPatchMany) (wire.SessionsPatchedMany, error) {
-	const method = wire.MethodSessionsPatchMany
+func (m methods) patchMany(ctx context.Context, peer rpc.Peer, in wire.SessionsPatchMany) (wire.SessionsPatchedMany, error) {
 	if n := len(in.Targets); n == 0 || n > maxMany {
-		return wire.SessionsPatchedMany{}, rpc.Invalid(method, "at /targets: must have 1 to %d items", maxMany)
+		return wire.SessionsPatchedMany{}, rpc.Invalid("at /targets: must have 1 to %d items", maxMany)
 	}
 	type patch struct { // the mutable properties of SessionsPatch
 		Label    wire.Optional[string] `json:"label,omitzero"`
@@ -118,19 +113,19 @@ func (m methods) patchMany(ctx context.Context, _ rpc.Peer, in wire.SessionsPatc
 		Model    wire.Optional[string] `json:"model,omitzero"`
 		Thinking wire.Optional[string] `json:"thinkingLevel,omitzero"`
 	}
-	p, err := rpc.Params[patch](method, in.Patch, "patch")
+	p, err := rpc.Params[patch](in.Patch, "patch")
 	if err != nil {
 		return wire.SessionsPatchedMany{}, err
 	}
 	out := wire.SessionsPatchedMany{Outcomes: []wire.SessionOutcome{}}
 	for _, t := range in.Targets {
-		_, err := m.patchOne(ctx, method, wire.SessionsPatch{
+		_, err := m.patch(ctx, peer, wire.SessionsPatch{
 			Key: t.Key, AgentID: t.AgentID, SessionID: t.SessionID, Label: p.Label, Category: p.Category,
 			Archived: p.Archived, Pinned: p.Pinned, Unread: p.Unread, Model: p.Model, Thinking: p.Thinking,
 		})
 		o := wire.SessionOutcome{OK: err == nil, Key: t.Key}
 		if err != nil {
-			o.Error = rpc.Error(err)
+			o.Error = rpc.Error(rpc.Named(wire.MethodSessionsPatchMany, err))
 		}
 		out.Outcomes = append(out.Outcomes, o)
 	}
@@ -146,8 +141,8 @@ type origin struct {
 }
 
 // change stores changes of a session.
-func (m methods) change(ctx context.Context, method string, key chela.SessionKey, in wire.SessionsPatch, from origin) (meta session.Meta, born bool, err error) {
-	if in, err = m.check(ctx, method, in); err != nil {
+func (m methods) change(ctx context.Context, key chela.SessionKey, in wire.SessionsPatch, from origin) (meta session.Meta, born bool, err error) {
+	if in, err = m.check(ctx, in); err != nil {
 		return meta, false, err
 	}
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
@@ -163,7 +158,7 @@ func (m methods) change(ctx context.Context, method string, key chela.SessionKey
 			born = true
 			meta, err = m.newSession(tx.Sessions(), key, from, now)
 		case err == nil && from.fork:
-			return rpc.Invalid(method, "session %s already exists and cannot be created as a fork", key)
+			return rpc.Invalid("session %s already exists and cannot be created as a fork", key)
 		}
 		if err != nil {
 			return err
@@ -185,7 +180,7 @@ func (m methods) newSession(t session.Table, key chela.SessionKey, from origin, 
 	if from.parent == "" {
 		return meta, nil
 	}
-	parent, err := m.key(wire.MethodSessionsCreate, from.parent, string(key.Agent()))
+	parent, err := m.key(from.parent, string(key.Agent()))
 	if err != nil {
 		return meta, err
 	}
@@ -231,7 +226,7 @@ func sameTranscript(meta session.Meta, want string) error {
 // check rejects invalid values, and settings the caller may not change: the
 // write scope is enough for how a session is shown and for its model; other
 // settings need the admin scope.
-func (m methods) check(ctx context.Context, method string, in wire.SessionsPatch) (wire.SessionsPatch, error) {
+func (m methods) check(ctx context.Context, in wire.SessionsPatch) (wire.SessionsPatch, error) {
 	if in.Verbose.Set || in.UsageLine.Set || in.QueueMode.Set {
 		if err := rpc.Need(ctx, chela.ScopeAdmin); err != nil {
 			return in, err
@@ -242,20 +237,20 @@ func (m methods) check(ctx context.Context, method string, in wire.SessionsPatch
 		value any
 	}{{"agentRuntime", in.Runtime}, {"fastMode", in.Fast}, {"permissionMode", in.Permission}} {
 		if f.value != nil && f.value != false {
-			return in, rpc.Invalid(method, "at /%s: not supported per session by this gateway", f.name)
+			return in, rpc.Invalid("at /%s: not supported per session by this gateway", f.name)
 		}
 	}
 	for _, f := range []struct{ name, value string }{
 		{"label", in.Label.Value}, {"category", in.Category.Value}, {"icon", in.Icon.Value}, {"color", in.Color.Value},
 	} {
 		if len(f.value) > maxLabel {
-			return in, rpc.Invalid(method, "at /%s: must NOT have more than %d characters", f.name, maxLabel)
+			return in, rpc.Invalid("at /%s: must NOT have more than %d characters", f.name, maxLabel)
 		}
 	}
 	if in.Model.Value != "" {
 		ref, err := m.o.Model(in.Model.Value)
 		if err != nil {
-			return in, rpc.Invalid(method, "%v", err)
+			return in, rpc.Invalid("%v", err)
 		}
 		in.Model.Value = ref
 	}
@@ -270,7 +265,7 @@ func (m methods) check(ctx context.Context, method string, in wire.SessionsPatch
 		{"queueMode", in.QueueMode.Value, modes},
 	} {
 		if f.value != "" && !slices.Contains(f.of, f.value) {
-			return in, rpc.Invalid(method, "at /%s: must be one of %s", f.name, strings.Join(f.of, ", "))
+			return in, rpc.Invalid("at /%s: must be one of %s", f.name, strings.Join(f.of, ", "))
 		}
 	}
 	return in, nil
@@ -319,7 +314,7 @@ func apply(meta *session.Meta, in wire.SessionsPatch, now time.Time) bool {
 }
 
 func (m methods) reset(ctx context.Context, _ rpc.Peer, in wire.SessionsReset) (wire.SessionReset, error) {
-	key, err := m.key(wire.MethodSessionsReset, in.Key, in.AgentID)
+	key, err := m.key(in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionReset{}, err
 	}
@@ -358,7 +353,7 @@ func (m methods) reset(ctx context.Context, _ rpc.Peer, in wire.SessionsReset) (
 
 // delete deletes a session. The write scope is enough for an archived one.
 func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete) (wire.SessionDeleted, error) {
-	key, err := m.key(wire.MethodSessionsDelete, in.Key, in.AgentID)
+	key, err := m.key(in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionDeleted{}, err
 	}
@@ -368,7 +363,7 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 		}
 	}
 	if key == chela.MainSession(m.o.Default) {
-		return wire.SessionDeleted{}, rpc.Invalid(wire.MethodSessionsDelete, "cannot delete the main session (%s); reset it instead", key)
+		return wire.SessionDeleted{}, rpc.Invalid("cannot delete the main session (%s); reset it instead", key)
 	}
 	may := func(meta session.Meta) error {
 		if in.Archived && meta.Archived.IsZero() {

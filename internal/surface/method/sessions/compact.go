@@ -18,7 +18,7 @@ import (
 // compact excludes the older half of a conversation from what is sent to the
 // model. The transcript retains it.
 func (m methods) compact(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (wire.SessionCompacted, error) {
-	key, err := m.key(wire.MethodSessionsCompact, in.Key, in.AgentID)
+	key, err := m.key(in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionCompacted{}, err
 	}

@@ -20,8 +20,7 @@ import (
 
 // importTranscript creates a session from a transcript written elsewhere.
 func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.SessionsImport) (wire.SessionImported, error) {
-	const method = wire.MethodSessionsImport
-	key, err := m.key(method, cmp.Or(in.Key, "import-"+strings.ToLower(rand.Text()[:12])), in.AgentID)
+	key, err := m.key(cmp.Or(in.Key, "import-"+strings.ToLower(rand.Text()[:12])), in.AgentID)
 	if err != nil {
 		return wire.SessionImported{}, err
 	}
@@ -30,7 +29,7 @@ func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.Sessi
 	}
 	got, err := session.Import(strings.NewReader(in.JSONL))
 	if err != nil {
-		return wire.SessionImported{}, rpc.Invalid(method, "at /jsonl: %v", err)
+		return wire.SessionImported{}, rpc.Invalid("at /jsonl: %v", err)
 	}
 	now := time.Now()
 	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now, Label: label(got.Name)}

@@ -88,7 +88,7 @@ func query(in wire.SessionsList, now time.Time) (session.Query, error) {
 	case "lastInteractionAt":
 		q.Order = session.ByActive
 	default:
-		return q, rpc.Invalid(wire.MethodSessionsList, "at /sortBy: must be equal to one of the allowed values")
+		return q, rpc.Invalid("at /sortBy: must be equal to one of the allowed values")
 	}
 	if in.NoSubagents {
 		q.Without = append(q.Without, ":subagent:")
@@ -129,7 +129,7 @@ func readState(r store.Reader) (state, error) {
 }
 
 func (m methods) describe(ctx context.Context, _ rpc.Peer, in wire.SessionsDescribe) (wire.SessionDescribed, error) {
-	key, err := m.key(wire.MethodSessionsDescribe, in.Key, in.AgentID)
+	key, err := m.key(in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionDescribed{}, err
 	}
@@ -162,7 +162,7 @@ func (o Options) Describe(ctx context.Context, key chela.SessionKey, preview boo
 
 func (m methods) preview(ctx context.Context, _ rpc.Peer, in wire.SessionsPreview) (wire.SessionPreviews, error) {
 	if len(in.Keys) > maxPreview {
-		return wire.SessionPreviews{}, rpc.Invalid(wire.MethodSessionsPreview, "at /keys: must NOT have more than %d items", maxPreview)
+		return wire.SessionPreviews{}, rpc.Invalid("at /keys: must NOT have more than %d items", maxPreview)
 	}
 	limit, chars := rpc.Limit(in.Limit, defaultPreview, maxPreview), rpc.Limit(in.MaxChars, previewChars, 4000)
 	out := wire.SessionPreviews{Time: wire.At(time.Now())}
@@ -182,7 +182,7 @@ func (m methods) preview(ctx context.Context, _ rpc.Peer, in wire.SessionsPrevie
 
 func (m methods) previewOf(r session.Reader, name string, limit, chars int) (wire.SessionPreview, error) {
 	p := wire.SessionPreview{Key: name, Status: "missing", Items: []wire.PreviewItem{}}
-	key, err := m.key(wire.MethodSessionsPreview, name, "")
+	key, err := m.key(name, "")
 	if err != nil {
 		return p, err
 	}

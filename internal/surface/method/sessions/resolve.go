@@ -24,7 +24,7 @@ func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.SessionsResolv
 		named++
 	}
 	if named != 1 {
-		return wire.SessionResolved{}, rpc.Invalid(wire.MethodSessionsResolve, "one of key, sessionId, label, shortId and reference must be set")
+		return wire.SessionResolved{}, rpc.Invalid("one of key, sessionId, label, shortId and reference must be set")
 	}
 	found, err := store.Get(ctx, m.o.Store, func(r store.Reader) ([]session.Meta, error) { return m.find(r.Sessions(), in) })
 	switch {
@@ -66,7 +66,7 @@ func (m methods) find(r session.Reader, in wire.SessionsResolve) ([]session.Meta
 }
 
 func (m methods) byKey(r session.Reader, name, agent string) ([]session.Meta, error) {
-	key, err := m.key(wire.MethodSessionsResolve, name, agent)
+	key, err := m.key(name, agent)
 	if err != nil {
 		return nil, err
 	}

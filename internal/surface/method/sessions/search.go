@@ -75,16 +75,15 @@ func (m methods) search(ctx context.Context, p rpc.Peer, in wire.SessionsSearch)
 
 // searchQuery returns the query for the sessions to search.
 func (m methods) searchQuery(in wire.SessionsSearch) (session.Query, error) {
-	const method = wire.MethodSessionsSearch
 	switch {
 	case strings.TrimSpace(in.Query) == "":
-		return session.Query{}, rpc.Invalid(method, "at /query: must NOT have fewer than 1 characters")
+		return session.Query{}, rpc.Invalid("at /query: must NOT have fewer than 1 characters")
 	case len(in.Query) > maxQuery:
-		return session.Query{}, rpc.Invalid(method, "at /query: must NOT have more than %d characters", maxQuery)
+		return session.Query{}, rpc.Invalid("at /query: must NOT have more than %d characters", maxQuery)
 	case in.Limit < 0 || in.Limit > maxHits:
-		return session.Query{}, rpc.Invalid(method, "at /limit: must be <= %d", maxHits)
+		return session.Query{}, rpc.Invalid("at /limit: must be <= %d", maxHits)
 	case len(in.Keys) > maxNamed:
-		return session.Query{}, rpc.Invalid(method, "at /sessionKeys: must NOT have more than %d items", maxNamed)
+		return session.Query{}, rpc.Invalid("at /sessionKeys: must NOT have more than %d items", maxNamed)
 	}
 	scope := wire.SessionsList{}
 	if in.Scope != nil {
@@ -104,7 +103,7 @@ func (m methods) candidates(r session.Reader, in wire.SessionsSearch, q session.
 	}
 	var out []session.Meta
 	for _, name := range in.Keys {
-		key, err := m.key(wire.MethodSessionsSearch, name, in.AgentID)
+		key, err := m.key(name, in.AgentID)
 		if err != nil {
 			return nil, err
 		}

@@ -77,17 +77,17 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSessionsCompact, op, chela.ScopeAdmin, m.compact).StartsWork().Ignoring("maxLines"),
 		rpc.New(wire.MethodSessionsSubscribe, op, chela.ScopeRead, m.subscribe(true)),
 		rpc.New(wire.MethodSessionsUnsubscribe, op, chela.ScopeRead, m.subscribe(false)),
-		rpc.New(wire.MethodSessionsMessagesSubscribe, op, chela.ScopeRead, m.follow(wire.MethodSessionsMessagesSubscribe, true)).
+		rpc.New(wire.MethodSessionsMessagesSubscribe, op, chela.ScopeRead, m.follow(true)).
 			Ignoring("includeApprovals"),
-		rpc.New(wire.MethodSessionsMessagesUnsubscribe, op, chela.ScopeRead, m.follow(wire.MethodSessionsMessagesUnsubscribe, false)),
+		rpc.New(wire.MethodSessionsMessagesUnsubscribe, op, chela.ScopeRead, m.follow(false)),
 	}
 }
 
 type methods struct{ o Options }
 
 // key returns the session named in a request.
-func (m methods) key(method, key, agent string) (chela.SessionKey, error) {
-	return rpc.SessionKey(method, key, agent, m.o.Default)
+func (m methods) key(key, agent string) (chela.SessionKey, error) {
+	return rpc.SessionKey(key, agent, m.o.Default)
 }
 
 // subscribe returns the function that starts or ends the subscription to all
@@ -101,9 +101,9 @@ func (m methods) subscribe(on bool) func(context.Context, rpc.Peer, wire.None) (
 
 // follow returns the function that starts or ends the subscription to one
 // session.
-func (m methods) follow(method string, on bool) func(context.Context, rpc.Peer, wire.SessionKey) (wire.Subscribed, error) {
+func (m methods) follow(on bool) func(context.Context, rpc.Peer, wire.SessionKey) (wire.Subscribed, error) {
 	return func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
-		key, err := m.key(method, in.Key, in.AgentID)
+		key, err := m.key(in.Key, in.AgentID)
 		if err != nil {
 			return wire.Subscribed{}, err
 		}
@@ -127,7 +127,7 @@ func missing(key chela.SessionKey) error {
 const maxExport = wire.MaxPayload - 1<<20
 
 func (m methods) export(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (wire.SessionExported, error) {
-	key, err := m.key(wire.MethodSessionsExport, in.Key, in.AgentID)
+	key, err := m.key(in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionExported{}, err
 	}

@@ -21,18 +21,18 @@ import (
 const maxEvent = 16 << 10
 
 // line validates the text of an event and its session.
-func (m methods) line(method, text, agent, session string) (string, chela.SessionKey, error) {
+func (m methods) line(text, agent, session string) (string, chela.SessionKey, error) {
 	text = strings.TrimSpace(text)
 	id := cmp.Or(chela.AgentID(agent), m.o.Default)
 	switch {
 	case text == "":
-		return "", "", rpc.Invalid(method, "at /text: must NOT have fewer than 1 characters")
+		return "", "", rpc.Invalid("at /text: must NOT have fewer than 1 characters")
 	case len(text) > maxEvent:
-		return "", "", rpc.Invalid(method, "at /text: must NOT have more than %d characters", maxEvent)
+		return "", "", rpc.Invalid("at /text: must NOT have more than %d characters", maxEvent)
 	case !slices.Contains(m.o.Agents(), id):
 		return "", "", wireview.UnknownAgent(id)
 	}
-	key, err := rpc.SessionKey(method, session, "", id)
+	key, err := rpc.SessionKey(session, "", id)
 	if err != nil {
 		return "", "", err
 	}
@@ -43,7 +43,7 @@ func (m methods) line(method, text, agent, session string) (string, chela.Sessio
 }
 
 func (m methods) event(ctx context.Context, _ rpc.Peer, in wire.SystemEvent) (wire.OK, error) {
-	text, key, err := m.line(wire.MethodSystemEvent, in.Text, "", in.SessionKey)
+	text, key, err := m.line(in.Text, "", in.SessionKey)
 	if err != nil {
 		return wire.OK{}, err
 	}
@@ -52,7 +52,7 @@ func (m methods) event(ctx context.Context, _ rpc.Peer, in wire.SystemEvent) (wi
 
 // wake queues a line of text for a session's next run, or starts a run for it.
 func (m methods) wake(ctx context.Context, _ rpc.Peer, in wire.Wake) (wire.OK, error) {
-	text, key, err := m.line(wire.MethodWake, in.Text, in.AgentID, in.SessionKey)
+	text, key, err := m.line(in.Text, in.AgentID, in.SessionKey)
 	if err != nil {
 		return wire.OK{}, err
 	}
@@ -61,7 +61,7 @@ func (m methods) wake(ctx context.Context, _ rpc.Peer, in wire.Wake) (wire.OK, e
 		return wire.OK{OK: true}, m.o.Notify(ctx, key, text)
 	case wire.WakeNow:
 	default:
-		return wire.OK{}, rpc.Invalid(wire.MethodWake, "at /mode: must be equal to one of the allowed values")
+		return wire.OK{}, rpc.Invalid("at /mode: must be equal to one of the allowed values")
 	}
 	id := "wake:" + uuid.NewString()
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {

@@ -225,10 +225,10 @@ func memory() int64 {
 // backup writes a copy of the store to the path in the request.
 func (m methods) backup(ctx context.Context, _ rpc.Peer, p wire.BackupCreate) (wire.OK, error) {
 	if !filepath.IsAbs(p.Path) {
-		return wire.OK{}, rpc.Invalid(wire.MethodBackupCreate, "path %q is not absolute", p.Path)
+		return wire.OK{}, rpc.Invalid("path %q is not absolute", p.Path)
 	}
 	if _, err := os.Lstat(p.Path); err == nil {
-		return wire.OK{}, rpc.Invalid(wire.MethodBackupCreate, "%s exists", p.Path)
+		return wire.OK{}, rpc.Invalid("%s exists", p.Path)
 	}
 	return wire.OK{OK: true}, m.o.Backup(ctx, p.Path)
 }

@@ -18,20 +18,19 @@ import (
 
 // explain says which tools a run would get, and why.
 func (o Options) explain(ctx context.Context, _ rpc.Peer, in wire.ToolsExplainGet) (wire.ToolsExplained, error) {
-	const method = wire.MethodToolsExplain
-	key, err := o.session(method, cmp.Or(in.SessionKey, chela.MainKey), in.AgentID)
+	key, err := o.session(cmp.Or(in.SessionKey, chela.MainKey), in.AgentID)
 	if err != nil {
 		return wire.ToolsExplained{}, err
 	}
 	c, err := conversation(in)
 	if err != nil {
-		return wire.ToolsExplained{}, rpc.Invalid(method, "%v", err)
+		return wire.ToolsExplained{}, rpc.Invalid("%v", err)
 	}
 	set, who := o.Tools(key.Agent()), chela.PrincipalFrom(ctx)
 	names := set.Names()
 	if in.Name != "" {
 		if _, ok := set.Get(policy.Name(in.Name)); !ok {
-			return wire.ToolsExplained{}, rpc.Invalid(method, "%s", unknown(set, in.Name))
+			return wire.ToolsExplained{}, rpc.Invalid("%s", unknown(set, in.Name))
 		}
 		names = []string{policy.Name(in.Name)}
 	}

@@ -55,9 +55,8 @@ const (
 
 // calls returns recorded calls.
 func (o Options) calls(ctx context.Context, _ rpc.Peer, in wire.ToolsCallsGet) (wire.ToolsCalls, error) {
-	const method = wire.MethodToolsCalls
 	if in.Limit < 0 || in.Limit > maxCalls {
-		return wire.ToolsCalls{}, rpc.Invalid(method, "limit must be between 1 and %d", maxCalls)
+		return wire.ToolsCalls{}, rpc.Invalid("limit must be between 1 and %d", maxCalls)
 	}
 	if in.Limit == 0 {
 		in.Limit = defaultCalls
@@ -69,7 +68,7 @@ func (o Options) calls(ctx context.Context, _ rpc.Peer, in wire.ToolsCallsGet) (
 		q.Since = time.UnixMilli(in.Since)
 	}
 	if in.SessionKey != "" {
-		key, err := o.session(method, in.SessionKey, "")
+		key, err := o.session(in.SessionKey, "")
 		if err != nil {
 			return wire.ToolsCalls{}, err
 		}

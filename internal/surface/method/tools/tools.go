@@ -86,8 +86,7 @@ func (o Options) catalog(_ context.Context, _ rpc.Peer, in wire.ToolsGet) (wire.
 }
 
 func (o Options) effective(ctx context.Context, _ rpc.Peer, in wire.ToolsEffectiveGet) (wire.ToolsEffective, error) {
-	const method = wire.MethodToolsEffective
-	key, err := o.session(method, in.SessionKey, in.AgentID)
+	key, err := o.session(in.SessionKey, in.AgentID)
 	if err != nil {
 		return wire.ToolsEffective{}, err
 	}
@@ -113,8 +112,8 @@ func (o Options) effective(ctx context.Context, _ rpc.Peer, in wire.ToolsEffecti
 }
 
 // session returns the session named in a request, of an existing agent.
-func (o Options) session(method, key, agent string) (chela.SessionKey, error) {
-	k, err := rpc.SessionKey(method, key, agent, o.Default)
+func (o Options) session(key, agent string) (chela.SessionKey, error) {
+	k, err := rpc.SessionKey(key, agent, o.Default)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +121,7 @@ func (o Options) session(method, key, agent string) (chela.SessionKey, error) {
 	case !o.Agent(id):
 		return "", wireview.UnknownAgent(id)
 	case agent != "" && chela.AgentID(agent) != id:
-		return "", rpc.Invalid(method, "agent id %q does not match session key agent %q", agent, id)
+		return "", rpc.Invalid("agent id %q does not match session key agent %q", agent, id)
 	}
 	return k, nil
 }

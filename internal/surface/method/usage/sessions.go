@@ -23,24 +23,23 @@ const (
 )
 
 func (m methods) sessions(ctx context.Context, _ rpc.Peer, in wire.SessionsUsageGet) (wire.SessionsUsage, error) {
-	const method = wire.MethodSessionsUsage
 	now := time.Now()
 	days, known := ranges[cmp.Or(in.Range, "30d")]
 	switch {
 	case !known:
-		return wire.SessionsUsage{}, rpc.Invalid(method, "at /range: must be equal to one of the allowed values")
+		return wire.SessionsUsage{}, rpc.Invalid("at /range: must be equal to one of the allowed values")
 	case in.Limit < 0:
-		return wire.SessionsUsage{}, rpc.Invalid(method, "at /limit: must be >= 1")
+		return wire.SessionsUsage{}, rpc.Invalid("at /limit: must be >= 1")
 	case in.AgentID != "" && !m.o.Agent(chela.AgentID(in.AgentID)):
 		return wire.SessionsUsage{}, wireview.UnknownAgent(chela.AgentID(in.AgentID))
 	}
 	s, err := spanOf(in.Start, in.End, in.Mode, in.Offset, days, now)
 	if err != nil {
-		return wire.SessionsUsage{}, rpc.Invalid(method, "%v", err)
+		return wire.SessionsUsage{}, rpc.Invalid("%v", err)
 	}
 	q := usage.Query{Since: s.first, Until: s.until(), Offset: s.offset, BySession: true}
 	if in.Key != "" {
-		if q.Session, err = rpc.SessionKey(method, in.Key, "", m.o.Default); err != nil {
+		if q.Session, err = rpc.SessionKey(in.Key, "", m.o.Default); err != nil {
 			return wire.SessionsUsage{}, err
 		}
 	}

@@ -27,7 +27,7 @@ const (
 func (m methods) timeseries(ctx context.Context, _ rpc.Peer, in wire.SessionUsageGet) (wire.UsageTimeseries, error) {
 	out := wire.UsageTimeseries{Points: []wire.UsageTimeseriesPoint{}}
 	err := m.o.Store.View(ctx, func(r store.Reader) error {
-		meta, err := m.meta(r, wire.MethodUsageTimeseries, in.Key)
+		meta, err := m.meta(r, in.Key)
 		if err != nil {
 			return err
 		}
@@ -53,11 +53,11 @@ func (m methods) timeseries(ctx context.Context, _ rpc.Peer, in wire.SessionUsag
 }
 
 // meta returns an existing session.
-func (m methods) meta(r store.Reader, method, name string) (session.Meta, error) {
+func (m methods) meta(r store.Reader, name string) (session.Meta, error) {
 	if name == "" {
-		return session.Meta{}, rpc.Invalid(method, "must have required property 'key'")
+		return session.Meta{}, rpc.Invalid("must have required property 'key'")
 	}
-	key, err := rpc.SessionKey(method, name, "", m.o.Default)
+	key, err := rpc.SessionKey(name, "", m.o.Default)
 	if err != nil {
 		return session.Meta{}, err
 	}
@@ -97,10 +97,10 @@ func merge(calls []wire.UsageTimeseriesPoint) []wire.UsageTimeseriesPoint {
 func (m methods) logs(ctx context.Context, _ rpc.Peer, in wire.SessionUsageGet) (wire.UsageLogs, error) {
 	out := wire.UsageLogs{Logs: []wire.UsageLog{}}
 	if in.Limit < 0 {
-		return out, rpc.Invalid(wire.MethodUsageLogs, "at /limit: must be >= 1")
+		return out, rpc.Invalid("at /limit: must be >= 1")
 	}
 	err := m.o.Store.View(ctx, func(r store.Reader) error {
-		meta, err := m.meta(r, wire.MethodUsageLogs, in.Key)
+		meta, err := m.meta(r, in.Key)
 		if err != nil {
 			return err
 		}

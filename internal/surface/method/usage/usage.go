@@ -45,18 +45,17 @@ func (m methods) status(context.Context, rpc.Peer, wire.None) (wire.UsageStatus,
 }
 
 func (m methods) cost(ctx context.Context, _ rpc.Peer, in wire.UsageCost) (wire.UsageReport, error) {
-	const method = wire.MethodUsageCost
 	now := time.Now()
 	if in.Days < 0 {
-		return wire.UsageReport{}, rpc.Invalid(method, "at /days: must be >= 0")
+		return wire.UsageReport{}, rpc.Invalid("at /days: must be >= 0")
 	}
 	s, err := spanOf(in.Start, in.End, in.Mode, in.Offset, cmp.Or(in.Days, defaultDays), now)
 	if err != nil {
-		return wire.UsageReport{}, rpc.Invalid(method, "%v", err)
+		return wire.UsageReport{}, rpc.Invalid("%v", err)
 	}
 	q := usage.Query{Since: s.first, Until: s.until(), Offset: s.offset}
 	if in.SessionKey != "" {
-		if q.Session, err = rpc.SessionKey(method, in.SessionKey, "", m.o.Default); err != nil {
+		if q.Session, err = rpc.SessionKey(in.SessionKey, "", m.o.Default); err != nil {
 			return wire.UsageReport{}, err
 		}
 	}
