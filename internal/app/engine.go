@@ -280,13 +280,7 @@ func together(a, b func(context.Context) error) func(context.Context) error {
 func (e *Engine) inbound(d *dispatch.Dispatcher) *inbound.Gate {
 	return inbound.New(inbound.Options{
 		Log: e.o.Log, Store: e.store, Bus: e.bus, Version: Version, Started: e.started,
-		Reserve: func(key chela.SessionKey) inbound.Reservation {
-			if r := d.Reserve(key); r != nil {
-				return r
-			}
-			return nil
-		},
-		Live: d.Live, Abort: d.Abort, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
+		Reserve: d.Reserve, Live: d.Live, Abort: d.Abort, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
 		Route: e.current.Route, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset,
 		Catalog: e.current.Catalog, Model: e.current.Model, Inherit: e.current.Inherited,
 	})

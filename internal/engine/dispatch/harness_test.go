@@ -153,14 +153,11 @@ func (h *harness) Policy(m session.Meta, _ chela.Address) queue.Policy {
 func (h *harness) Gen() uint64 { return h.gen.Load() }
 
 // reserve lets a message begin its run in the commit that accepts it.
-func (h *harness) reserve(key chela.SessionKey) inbound.Reservation {
+func (h *harness) reserve(key chela.SessionKey) *dispatch.Reservation {
 	if h.apart {
 		return nil
 	}
-	if p := h.con.Reserve(key); p != nil {
-		return p
-	}
-	return nil
+	return h.con.Reserve(key)
 }
 
 type logWriter struct{ t testing.TB }

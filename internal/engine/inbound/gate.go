@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
@@ -259,7 +260,7 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 }
 
 // begin starts a run for the message with the reservation, or wakes the session.
-func (k *call) begin(reserved Reservation, it queue.Item) error {
+func (k *call) begin(reserved *dispatch.Reservation, it queue.Item) error {
 	if reserved != nil {
 		var err error
 		if k.begun, err = reserved.Begin(k.tx, k.meta, it); k.begun || err != nil {

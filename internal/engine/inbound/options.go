@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/kit/chunk"
 )
 
@@ -37,10 +38,9 @@ type Options struct {
 	// Reset returns when the session is reset automatically; nil: never.
 	Reset func(session.Meta) session.ResetPolicy
 
-	// Reserve reserves the session's next run while a message is accepted. It
-	// returns nil if the session is busy or would have to wait. If the field is
-	// nil, the dispatcher starts all runs.
-	Reserve func(chela.SessionKey) Reservation
+	// Reserve is [dispatch.Dispatcher.Reserve]. If it returns nil, the message
+	// waits for the dispatcher; if the field is nil, all messages do.
+	Reserve func(chela.SessionKey) *dispatch.Reservation
 
 	// Live reports whether a run of the session is in progress; nil: never.
 	Live func(chela.SessionKey) bool
@@ -79,17 +79,6 @@ type Options struct {
 	Started time.Time // of the process; zero: not shown
 }
 
-// Reservation is the right to start the next run of an idle session. It must be
-// released.
-type Reservation interface {
-	// Begin starts a run for a message in the transaction that put it, in state
-	// Taken by the run with its id. It reports false if the message has to wait.
-	Begin(store.Tx, session.Meta, queue.Item) (bool, error)
-	// Release releases the reservation. begun reports whether a run was started in
-	// a transaction that was committed.
-	Release(begun bool)
-}
-
 // Settings are the settings that a session may override.
 type Settings struct {
 	Think   llm.Level
@@ -116,7 +105,7 @@ func New(o Options) *Gate {
 		o.Always = func(chela.Address) bool { return false }
 	}
 	if o.Reserve == nil {
-		o.Reserve = func(chela.SessionKey) Reservation { return nil }
+		o.Reserve = func(chela.SessionKey) *dispatch.Reservation { return nil }
 	}
 	if o.Live == nil {
 		o.Live = func(chela.SessionKey) bool { return false }

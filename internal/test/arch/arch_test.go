@@ -55,6 +55,7 @@ var order = map[string][][]string{
 		{"**"},
 		{"runner"},
 		{"dispatch"},
+		{"inbound"},
 	},
 	"internal/plugin": {
 		{"llm/dialect", "store/sqlite/vfs", "tool/web/pdf"},
