@@ -158,13 +158,13 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 	drop := func(credential string) { g.Drop(credential) }
 	return rpc.NewSet(
 		chat.Methods(chat.Options{
-			Store: o.Store, Admit: o.Inbound.Admit, Conductor: o.Dispatcher, Publish: o.Bus.Publish, Live: o.Bus.Live, Rows: rows,
+			Store: o.Store, Bus: o.Bus, Gate: o.Inbound, Dispatcher: o.Dispatcher, Rows: rows,
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Metadata: func() wire.ChatMetadata {
 				return wire.ChatMetadata{Models: o.catalog().List(false).Models, Commands: commands.List(true).Commands}
 			},
 		}),
 		sessions.Methods(sessions.Options{
-			Store: o.Store, Path: o.Database, Conductor: o.Dispatcher, Publish: o.Bus.Publish, Admit: o.Inbound.Admit, Rows: rows,
+			Store: o.Store, Path: o.Database, Bus: o.Bus, Gate: o.Inbound, Dispatcher: o.Dispatcher, Rows: rows,
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Export: o.export, StorePart: o.Files.StorePart,
 			Model: func(name string) (string, error) { return o.Current.Load().Models.Name(name) },
 		}),

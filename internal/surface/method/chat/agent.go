@@ -43,7 +43,7 @@ func (m methods) agent(ctx context.Context, p rpc.Peer, in wire.AgentRun) (any, 
 		wctx, cancel = context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
 	}
 	defer cancel()
-	r, err := m.o.Conductor.Wait(wctx, rec.Run)
+	r, err := m.o.Dispatcher.Wait(wctx, rec.Run)
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return wire.AgentResult{RunID: string(rec.Run), Status: wire.StatusTimeout, Summary: "run still in progress"}, nil
 	}
@@ -110,7 +110,7 @@ func (m methods) wait(ctx context.Context, p rpc.Peer, in wire.AgentWait) (wire.
 	}
 	wctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	r, err := m.o.Conductor.Wait(wctx, chela.RunID(in.RunID))
+	r, err := m.o.Dispatcher.Wait(wctx, chela.RunID(in.RunID))
 	out := wire.AgentWaited{RunID: in.RunID, Status: wire.StatusTimeout, StartedAt: wire.At(r.Started)}
 	if errors.Is(err, chela.ErrNotFound) || err != nil && wctx.Err() != nil && ctx.Err() == nil {
 		return out, nil

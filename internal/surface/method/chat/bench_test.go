@@ -3,6 +3,7 @@ package chat_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,8 +31,7 @@ func BenchmarkHistory(b *testing.B) {
 	defer db.Close()
 	long(b, db)
 	set := rpc.NewSet(chat.Methods(chat.Options{
-		Store: db, Default: chela.DefaultAgent, Rows: wireview.Rows{Model: func(session.Meta) wire.SessionModel { return wire.SessionModel{} }},
-		Live:  func(chela.SessionKey) []bus.Live { return nil },
+		Store: db, Bus: bus.New(slog.New(slog.DiscardHandler)), Default: chela.DefaultAgent, Rows: wireview.Rows{Model: func(session.Meta) wire.SessionModel { return wire.SessionModel{} }},
 		Agent: func(chela.AgentID) bool { return true },
 	}))
 	ctx := chela.WithPrincipal(b.Context(), chela.Principal{ID: "operator", Scopes: []chela.Scope{chela.ScopeRead}})

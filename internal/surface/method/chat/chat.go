@@ -13,33 +13,23 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
-// Conductor executes accepted messages.
-type Conductor interface {
-	// Abort aborts a run of a session; an empty id aborts the active run
-	// and clears the queue.
-	Abort(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error)
-	// Wait returns the run that answers a message when it is final. When
-	// ctx ends it returns the error of ctx and the unfinished run.
-	Wait(ctx context.Context, id chela.RunID) (run.Run, error)
-}
-
 // Options configures the methods. All fields are required.
 type Options struct {
-	Store     store.Store
-	Admit     func(context.Context, chela.Inbound) (inbound.Receipt, error)
-	Conductor Conductor
-	Publish   func(chela.Event)
-	Live      func(chela.SessionKey) []bus.Live // active runs
-	Rows      wireview.Rows
-	Metadata  func() wire.ChatMetadata // choices for chat.metadata
-	Default   chela.AgentID            // agent of the session "main"
-	Agent     func(chela.AgentID) bool // reports whether the agent exists
+	Store      store.Store
+	Bus        *bus.Bus
+	Gate       *inbound.Gate
+	Dispatcher *dispatch.Dispatcher
+	Rows       wireview.Rows
+	Metadata   func() wire.ChatMetadata // choices for chat.metadata
+	Default    chela.AgentID            // agent of the session "main"
+	Agent      func(chela.AgentID) bool // reports whether the agent exists
 }
 
 // Methods returns the methods.
@@ -115,7 +105,7 @@ func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend) (inbou
 	}
 	run := chela.RunID(in.IdempotencyKey)
 	p.TrackRun(run) // before the run can start
-	rec, err := m.o.Admit(ctx, chela.Inbound{
+	rec, err := m.o.Gate.Admit(ctx, chela.Inbound{
 		ID: in.IdempotencyKey, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
 		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: wireview.Media(in.Attachments),
 		Mode: in.QueueMode, Think: in.Thinking, Seen: seen(in),
@@ -168,7 +158,7 @@ func (m methods) abort(ctx context.Context, _ rpc.Peer, in wire.ChatAbort) (wire
 	if err != nil {
 		return wire.ChatAborted{}, err
 	}
-	ids, err := m.o.Conductor.Abort(ctx, key, chela.RunID(in.RunID))
+	ids, err := m.o.Dispatcher.Abort(ctx, key, chela.RunID(in.RunID))
 	out := wire.ChatAborted{OK: err == nil, Aborted: len(ids) > 0, RunIDs: []string{}}
 	for _, id := range ids {
 		out.RunIDs = append(out.RunIDs, string(id))

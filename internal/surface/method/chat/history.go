@@ -342,7 +342,7 @@ func shorten(m *wire.Message, limit int) {
 
 // inFlight returns the active run.
 func (m methods) inFlight(key chela.SessionKey) *wire.InFlight {
-	if live := m.o.Live(key); len(live) > 0 {
+	if live := m.o.Bus.Live(key); len(live) > 0 {
 		l := live[0]
 		f := &wire.InFlight{RunID: string(l.Run), Text: l.Text, StartedAt: wire.At(l.Started), Seq: l.Seq}
 		if wireview.Silent(l.Text, false) {

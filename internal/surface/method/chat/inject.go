@@ -101,6 +101,6 @@ func (m methods) inject(ctx context.Context, _ rpc.Peer, in wire.ChatInject) (wi
 	if err != nil {
 		return wire.ChatInjected{}, err
 	}
-	m.o.Publish(chela.Event{Session: key, Stream: chela.StreamMessage, Transcript: transcript, Data: e})
+	m.o.Bus.Publish(chela.Event{Session: key, Stream: chela.StreamMessage, Transcript: transcript, Data: e})
 	return wire.ChatInjected{OK: true, MessageID: e.ID}, nil
 }

@@ -100,16 +100,16 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *Fixtur
 		Provider: p, Model: model, Tools: tool.NewSet(tools...), Dir: h.Workspace,
 		System: func(runner.Facts) []llm.Block { return []llm.Block{{Text: "You are a test."}} },
 	}
-	conductor := dispatch.New(dispatch.Options{Lanes: lanes, Drain: 50 * time.Millisecond, Runner: runner.Options{
+	dispatcher := dispatch.New(dispatch.Options{Lanes: lanes, Drain: 50 * time.Millisecond, Runner: runner.Options{
 		Log: log, Store: db, Bus: h.Bus, Owner: "boot", Cache: session.NewCache(1 << 20),
 		Executor: invoke.New(invoke.Options{Log: log}), Profiles: runner.Static{Profile: profile},
 	}})
-	gate := inbound.New(inbound.Options{Log: log, Store: db, Bus: h.Bus, Live: conductor.Live})
-	h.serve(log, parts{path, conductor, gate, profile.Tools})
+	gate := inbound.New(inbound.Options{Log: log, Store: db, Bus: h.Bus, Live: dispatcher.Live})
+	h.serve(log, parts{path, dispatcher, gate, profile.Tools})
 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- conductor.Run(ctx) }()
+	go func() { done <- dispatcher.Run(ctx) }()
 	t.Cleanup(func() {
 		h.Close()
 		stop, end := context.WithTimeout(context.Background(), 5*time.Second)
@@ -126,10 +126,10 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *Fixtur
 
 // parts are the dependencies of the methods.
 type parts struct {
-	path      string // of the store
-	conductor *dispatch.Dispatcher
-	gate      *inbound.Gate
-	tools     tool.Set
+	path       string // of the store
+	dispatcher *dispatch.Dispatcher
+	gate       *inbound.Gate
+	tools      tool.Set
 }
 
 const main = chela.DefaultAgent
@@ -142,7 +142,7 @@ func (h *Fixture) serve(log *slog.Logger, p parts) {
 		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context)}
 	}}
 	state := system.Options{
-		Store: h.Store, Path: p.path, Version: "1.2.3", Started: time.Now(), Default: main, Rows: rows, Notify: p.conductor.Notify,
+		Store: h.Store, Path: p.path, Version: "1.2.3", Started: time.Now(), Default: main, Rows: rows, Notify: p.dispatcher.Notify,
 		Agents: func() []chela.AgentID { return []chela.AgentID{main} },
 		Roster: func() []wire.Presence { return h.Server.Roster() },
 		Folder: func() string { return "" },
@@ -166,13 +166,13 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 	rules := &allowlist.Source{File: allowlist.NewFile(filepath.Join(h.t.TempDir(), allowlist.FileName)), Base: allowlist.Default()}
 	return rpc.NewSet(
 		chat.Methods(chat.Options{
-			Store: h.Store, Admit: p.gate.Admit, Conductor: p.conductor, Publish: h.Bus.Publish, Live: h.Bus.Live, Rows: rows, Default: main,
+			Store: h.Store, Bus: h.Bus, Gate: p.gate, Dispatcher: p.dispatcher, Rows: rows, Default: main,
 			Agent: known, Metadata: func() wire.ChatMetadata {
 				return wire.ChatMetadata{Models: []wire.Model{wireview.Model(model, "", true)}, Commands: []wire.Command{}}
 			},
 		}),
 		sessions.Methods(sessions.Options{
-			Store: h.Store, Path: p.path, Conductor: p.conductor, Publish: h.Bus.Publish, Admit: p.gate.Admit, Rows: rows, Default: main,
+			Store: h.Store, Path: p.path, Bus: h.Bus, Gate: p.gate, Dispatcher: p.dispatcher, Rows: rows, Default: main,
 			Agent: known, Export: session.Export, StorePart: pictures.StorePart, Model: func(s string) (string, error) {
 				ref, err := llm.ParseRef(s)
 				return ref.String(), err
@@ -191,12 +191,12 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 			},
 		}),
 		approvals.Methods(approvals.Options{
-			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: p.conductor.Decide,
+			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: p.dispatcher.Decide,
 			Rules: func() *allowlist.Source { return rules },
 		}),
 		models.Methods(h.models()),
 		devices.Methods(devices.Options{
-			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) }, Stop: p.conductor.Revoke,
+			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) }, Stop: p.dispatcher.Revoke,
 			Endpoint:  func() (string, string) { return "token", h.URL },
 			Connected: func(device string) bool { return h.Server.Connected(pairing.Credential(device), "") },
 		}),

@@ -65,7 +65,7 @@ func (m methods) create(ctx context.Context, p rpc.Peer, in wire.SessionsCreate)
 	}
 	id := cmp.Or(in.SendKey, rand.Text())
 	p.TrackRun(chela.RunID(id))
-	rec, err := m.o.Admit(ctx, chela.Inbound{
+	rec, err := m.o.Gate.Admit(ctx, chela.Inbound{
 		ID: id, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
 		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: wireview.Media(in.Attachments),
 	})
@@ -396,7 +396,7 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 		if asked, err = tx.Approvals().Pending(key); err != nil {
 			return err
 		}
-		if err := m.o.Conductor.EndSession(tx, key); err != nil {
+		if err := m.o.Dispatcher.EndSession(tx, key); err != nil {
 			return err
 		}
 		return tx.Sessions().Delete(key)
@@ -412,7 +412,7 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 func (m methods) withdrawn(asked []approval.Request) {
 	for _, q := range asked {
 		q.Decision, q.Decided, q.By = approval.Withdrawn, time.Now(), "stop"
-		m.o.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
+		m.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
 	}
 }
 
@@ -431,14 +431,14 @@ func (m methods) expect(ctx context.Context, key chela.SessionKey, ok func(sessi
 
 // abort aborts the active run of a session and waits for its end.
 func (m methods) abort(ctx context.Context, key chela.SessionKey) error {
-	ids, err := m.o.Conductor.Abort(ctx, key, "")
+	ids, err := m.o.Dispatcher.Abort(ctx, key, "")
 	if err != nil {
 		return fmt.Errorf("abort the run of %s: %w", key, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	for _, id := range ids {
-		if _, err := m.o.Conductor.Wait(ctx, id); err != nil && !errors.Is(err, chela.ErrNotFound) {
+		if _, err := m.o.Dispatcher.Wait(ctx, id); err != nil && !errors.Is(err, chela.ErrNotFound) {
 			return fmt.Errorf("abort the run of %s: %w", key, err)
 		}
 	}
@@ -446,5 +446,5 @@ func (m methods) abort(ctx context.Context, key chela.SessionKey) error {
 }
 
 func (m methods) notify(key chela.SessionKey, phase chela.Phase) {
-	m.o.Publish(chela.Event{Session: key, Stream: chela.StreamSession, Phase: phase})
+	m.o.Bus.Publish(chela.Event{Session: key, Stream: chela.StreamSession, Phase: phase})
 }

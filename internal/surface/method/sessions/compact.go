@@ -38,7 +38,7 @@ func (m methods) compact(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (w
 		return wire.SessionCompacted{}, fmt.Errorf("compact session %s: %w", key, err)
 	}
 	for _, e := range stored.entries {
-		m.o.Publish(chela.Event{
+		m.o.Bus.Publish(chela.Event{
 			Session: key, Stream: chela.StreamMessage, Transcript: stored.transcript, Data: *e,
 		})
 	}
@@ -85,5 +85,5 @@ func cutTx(tx store.Tx, key chela.SessionKey, now time.Time) (cut, string, error
 }
 
 func (m methods) operation(key chela.SessionKey, phase chela.Phase, op chela.Operation) {
-	m.o.Publish(chela.Event{Session: key, Stream: chela.StreamOperation, Phase: phase, Data: op})
+	m.o.Bus.Publish(chela.Event{Session: key, Stream: chela.StreamOperation, Phase: phase, Data: op})
 }

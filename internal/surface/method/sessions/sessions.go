@@ -7,39 +7,28 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
-	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
-// Conductor executes accepted messages.
-type Conductor interface {
-	// Abort aborts the active run of a session and clears its queue, for an
-	// empty id.
-	Abort(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error)
-	// Wait returns a run when it is final.
-	Wait(ctx context.Context, id chela.RunID) (run.Run, error)
-	// EndSession ends every run of a session, in the transaction that
-	// deletes it.
-	EndSession(tx store.Tx, key chela.SessionKey) error
-}
-
 // Options configures the methods. All fields but Path are required.
 type Options struct {
-	Store     store.Store
-	Path      string // display path of the store
-	Conductor Conductor
-	Publish   func(chela.Event)
-	Admit     func(context.Context, chela.Inbound) (inbound.Receipt, error)
-	Rows      wireview.Rows
-	Default   chela.AgentID
-	Agent     func(chela.AgentID) bool // reports whether the agent exists
+	Store      store.Store
+	Path       string // display path of the store
+	Bus        *bus.Bus
+	Gate       *inbound.Gate
+	Dispatcher *dispatch.Dispatcher
+	Rows       wireview.Rows
+	Default    chela.AgentID
+	Agent      func(chela.AgentID) bool // reports whether the agent exists
 
 	// Model returns the full name of a model; the error for an unknown one
 	// lists the models.
