@@ -10,9 +10,11 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
+// hasHost says that host reports this machine.
+const hasHost = true
+
 // host sets the properties of this machine and of the disk that contains dir.
-// It returns false if they are not available.
-func host(i *wire.SystemInfo, dir string) bool {
+func host(i *wire.SystemInfo, dir string) {
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		i.Release = unix.ByteSliceToString(name.Release[:])
@@ -24,7 +26,6 @@ func host(i *wire.SystemInfo, dir string) bool {
 		i.Load = load(string(b))
 	}
 	disk(i, dir)
-	return true
 }
 
 // field returns the value of a name in a table of /proc.

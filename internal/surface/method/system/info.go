@@ -14,7 +14,7 @@ import (
 // facts returns the method system.info, if the machine's properties are
 // available.
 func (m methods) facts() []rpc.Method {
-	if !host(new(wire.SystemInfo), m.o.Folder()) {
+	if !hasHost {
 		return nil
 	}
 	return []rpc.Method{rpc.New(wire.MethodSystemInfo, wire.RoleOperator, chela.ScopeRead, m.info)}
