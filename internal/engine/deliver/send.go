@@ -7,9 +7,12 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 )
 
@@ -206,17 +209,29 @@ func (w *Worker) outcome(ctx context.Context, row outbox.Row, r channel.Receipt,
 	return w.fail(ctx, row, err)
 }
 
-// fail closes a row as failed and publishes a notice.
+// fail closes a row as failed and tells the owner: the commit that closes the row
+// adds a notice to the transcript of its session.
 func (w *Worker) fail(ctx context.Context, row outbox.Row, cause error) (bool, error) {
 	row.State, row.Error = outbox.Failed, cause.Error()
-	if err := w.put(ctx, store.Ordered, row); err != nil {
+	text := fmt.Sprintf("the answer could not be delivered to %s: %v", row.Address.Channel, cause)
+	err := w.update(ctx, store.Ordered, func(tx store.Tx) error {
+		if err := w.putTx(tx, row); err != nil {
+			return err
+		}
+		m, err := tx.Sessions().Get(row.Session)
+		if errors.Is(err, chela.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return tx.Sessions().Append(m.ID, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Run: row.Run, Text: text, NanoUSD: -1})
+	})
+	if err != nil {
 		return false, err
 	}
 	w.o.Log.Error("delivery failed", "key", row.Key, "channel", row.Address.Channel, "attempts", row.Attempts, "err", cause)
-	w.o.Bus.Publish(chela.Event{
-		Session: row.Session, Stream: chela.StreamNotice, Phase: chela.PhaseError,
-		Text: fmt.Sprintf("the answer could not be delivered to %s: %v", row.Address.Channel, cause),
-	})
+	w.o.Bus.Publish(chela.Event{Session: row.Session, Stream: chela.StreamNotice, Phase: chela.PhaseError, Text: text})
 	return true, nil
 }
 

@@ -33,10 +33,15 @@ func (w *Worker) putTx(tx store.Tx, row outbox.Row) error {
 	return tx.Outbox().Put(row)
 }
 
-// put stores a row. It does so even if the worker is being stopped, because the
-// row records something that happened.
+// put stores a row.
 func (w *Worker) put(ctx context.Context, s store.Sync, row outbox.Row) error {
-	err := w.o.Store.Update(context.WithoutCancel(ctx), s, func(tx store.Tx) error { return w.putTx(tx, row) })
+	return w.update(ctx, s, func(tx store.Tx) error { return w.putTx(tx, row) })
+}
+
+// update commits a change of a row. It does so even if the worker is being
+// stopped, because the row records something that happened.
+func (w *Worker) update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
+	err := w.o.Store.Update(context.WithoutCancel(ctx), s, f)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(w.changed)
