@@ -123,7 +123,6 @@ type Generation struct {
 	tools       map[chela.AgentID]tool.Set
 	home        string
 	zone        *time.Location
-	prompt      prompt.Builder
 }
 
 // New makes a Generation. It takes over what is known of models from before,
@@ -260,8 +259,12 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 	dir := g.Workspace(m.Agent)
 	return &runner.Profile{
 		Provider: provider, Model: info, Tools: tools, Dir: dir,
-		Policy:      func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
-		System:      func(f runner.Facts) []llm.Block { return g.system(dir, f) },
+		Policy: func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
+		Files:  g.Folder(dir),
+		Prompt: prompt.Input{
+			MaxFile: g.Settings.Agent.FileChars, MaxFiles: g.Settings.Agent.TotalChars,
+			Zone: g.zone, Host: g.host, OS: runtime.GOOS, Arch: runtime.GOARCH,
+		},
 		Budget:      g.Settings.RunBudget(),
 		Loop:        g.Settings.Tools.Loop,
 		Answer:      run.AnswerTo(r.Origin),
@@ -295,21 +298,6 @@ func (g *Generation) Inherited(m session.Meta) inbound.Settings {
 		Think: llm.Level(agent.Think), Verbose: agent.Verbose,
 		Usage: g.Settings.Messages.ResponseUsage, Queue: g.Settings.Queueing(),
 	}
-}
-
-// system returns the system prompt of a run.
-func (g *Generation) system(dir string, f runner.Facts) []llm.Block {
-	private := f.Run.Address.Local() || f.Run.Address.Peer.Kind == chela.Direct
-	var files []prompt.File
-	if f.Run.Overrides.Context != run.ContextLight {
-		files = g.Folder(dir).Files(private)
-	}
-	return g.prompt.Build(prompt.Input{
-		Tools: f.Tools, Dir: dir, Files: files, Extra: f.Run.Overrides.Prompt,
-		MaxFile: g.Settings.Agent.FileChars, MaxFiles: g.Settings.Agent.TotalChars,
-		Now: f.Now.In(g.zone), Zone: g.zone.String(), Agent: string(f.Session.Agent), Host: g.host,
-		OS: runtime.GOOS, Arch: runtime.GOARCH, Model: f.Model.Ref(), Channel: f.Run.Address.Channel, Thinking: f.Think,
-	})
 }
 
 // Folder returns the files of a workspace, which cache what they read.

@@ -44,10 +44,10 @@ type Input struct {
 	MaxFile  int    // characters of one file; 0: DefaultMaxFile
 	MaxFiles int    // characters of all files; 0: DefaultMaxFiles
 
-	Now      time.Time // only the date is used, in Zone
-	Zone     string    // the person's time zone, for example Europe/Berlin
-	Notices  []string  // lines about this session
-	Extra    string    // context of a group or a subagent's task
+	Now      time.Time      // only the date is used, in Zone
+	Zone     *time.Location // the person's time zone; nil: that of Now, which is not named
+	Notices  []string       // lines about this session
+	Extra    string         // context of a group or a subagent's task
 	Agent    string
 	Host     string
 	Repo     string
@@ -72,7 +72,9 @@ type built struct {
 // Build returns the system prompt: the stable part, marked for caching, and the
 // volatile part.
 func (b *Builder) Build(in Input) []llm.Block {
-	in.Now = local(in)
+	if in.Zone != nil {
+		in.Now = in.Now.In(in.Zone)
+	}
 	k := b.last.Load()
 	reuse := k != nil && sameStable(k.from, in)
 	if !reuse || !sameVolatile(k.from, in) {
@@ -98,7 +100,7 @@ func sameStable(a, b Input) bool {
 // sameVolatile reports whether the volatile parts of two prompts are equal. It
 // compares every field that volatile reads.
 func sameVolatile(a, b Input) bool {
-	return sameDay(a.Now, b.Now) && a.Zone == b.Zone && slices.Equal(a.Notices, b.Notices) && a.Extra == b.Extra &&
+	return sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && slices.Equal(a.Notices, b.Notices) && a.Extra == b.Extra &&
 		a.Agent == b.Agent && a.Host == b.Host && a.Repo == b.Repo && a.OS == b.OS && a.Arch == b.Arch &&
 		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking
 }
@@ -166,31 +168,25 @@ func tooling(tools []llm.ToolSpec) string {
 // maxSummary is the maximum length of a tool's summary, in characters.
 const maxSummary = 160
 
-// local returns the time in the person's time zone.
-func local(in Input) time.Time {
-	switch in.Zone {
-	case "", "Local", in.Now.Location().String(): // loading a zone reads a file
-		return in.Now
+// zoneName returns the name of the person's time zone, or its offset if it has none.
+func zoneName(in Input) string {
+	if in.Zone == nil {
+		return ""
 	}
-	loc, err := time.LoadLocation(in.Zone)
-	if err != nil {
-		return in.Now
+	if name := in.Zone.String(); name != "" && name != "Local" {
+		return Name(name)
 	}
-	return in.Now.In(loc)
+	return in.Now.Format("UTC-07:00")
 }
 
 // clock returns the lines with the date and the time zone. The time of day is
 // omitted because it would change the prompt every minute.
 func clock(in Input) string {
-	zone := Name(in.Zone)
-	if in.Zone == "Local" { // the name of the zone is unknown
-		zone = in.Now.Format("UTC-07:00")
-	}
 	var lines []string
 	if !in.Now.IsZero() {
 		lines = append(lines, "Today is "+in.Now.Format("Monday, 2 January 2006")+". Use a tool to get the time of day.")
 	}
-	if zone != "" {
+	if zone := zoneName(in); zone != "" {
 		lines = append(lines, "Time zone: "+zone)
 	}
 	return strings.Join(lines, "\n")

@@ -27,7 +27,7 @@ func input() Input {
 		Dir:      "/home/ann/.chela/workspace",
 		Files:    []File{{Name: "AGENTS.md", Text: "Rules."}, {Name: "SOUL.md", Text: "Dry."}, {Name: "USER.md", Missing: true}, {Name: "TOOLS.md"}},
 		Now:      time.Date(2026, 3, 1, 23, 30, 0, 0, time.UTC),
-		Zone:     "Asia/Shanghai",
+		Zone:     time.FixedZone("Asia/Shanghai", 8*3600),
 		Notices:  []string{"The session was reset."},
 		Agent:    "main",
 		Host:     "box",
@@ -56,7 +56,7 @@ func TestBuilder(t *testing.T) {
 	in := input()
 	for _, change := range []func(){
 		func() {},
-		func() { in.Now, in.Zone, in.Model = in.Now.AddDate(0, 0, 1), "UTC", "a/b" },
+		func() { in.Now, in.Zone, in.Model = in.Now.AddDate(0, 0, 1), time.UTC, "a/b" },
 		func() { in.Dir = "/elsewhere" },
 		func() { in.Files = append(slices.Clone(in.Files[:3]), File{Name: "TOOLS.md", Text: "New."}) },
 		func() { in.Files = in.Files[:2] },
@@ -68,9 +68,9 @@ func TestBuilder(t *testing.T) {
 		func() { in.Now = in.Now.Add(time.Hour) },
 		func() { in.Now = in.Now.AddDate(1, 0, 0) },
 		func() { in.Now = in.Now.Add(13 * time.Hour) },
-		func() { in.Zone = "Local" },
-		func() { in.Now = in.Now.In(time.FixedZone("", 3600)) },
-		func() { in.Zone = "" },
+		func() { in.Zone = time.FixedZone("", 0) },
+		func() { in.Zone = time.FixedZone("", 3600) },
+		func() { in.Zone = nil },
 		func() { in.Now = time.Time{} },
 		func() { in.Notices = append(slices.Clone(in.Notices), "One more.") },
 		func() { in.Extra = "Elsewhere." },
@@ -188,7 +188,7 @@ func TestBuild(t *testing.T) {
 		}
 	})
 	t.Run("a zone without a name is shown as an offset", func(t *testing.T) {
-		in := Input{Now: time.Date(2026, 3, 1, 23, 30, 0, 0, time.FixedZone("", -5*3600)), Zone: "Local"}
+		in := Input{Now: time.Date(2026, 3, 2, 4, 30, 0, 0, time.UTC), Zone: time.FixedZone("", -5*3600)}
 		if got, want := text(in), "Sunday, 1 March 2026. Use a tool to get the time of day.\nTime zone: UTC-05:00"; !strings.Contains(got, want) {
 			t.Errorf("the prompt lacks %q:\n%s", want, got)
 		}

@@ -67,7 +67,6 @@ func (p *path) start() {
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: []runner.Ended{worker.Ended},
 		Profiles: runner.Static{Queue: queue.Policy{Mode: p.mode, Inbound: 2 * time.Second}, Profile: runner.Profile{
 			Provider: p.model, Model: llm.Model{Provider: "mock", ID: "m", Context: 1 << 20},
-			System: func(runner.Facts) []llm.Block { return []llm.Block{{Text: "You are a test."}} },
 		}},
 	}})
 	gate := inbound.New(inbound.Options{

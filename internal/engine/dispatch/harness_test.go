@@ -64,8 +64,7 @@ type harness struct {
 func newHarness(t testing.TB, model llm.Provider, tools ...tool.Tool) *harness {
 	h := &harness{t: t, path: filepath.Join(t.TempDir(), "chela.db"), p: runner.Profile{
 		Provider: model, Model: llm.Model{Provider: "mock", ID: "m", Context: 1 << 20},
-		System: func(runner.Facts) []llm.Block { return []llm.Block{{Text: "You are a test."}} },
-		Tools:  tool.NewSet(tools...), Dir: t.TempDir(),
+		Tools: tool.NewSet(tools...), Dir: t.TempDir(),
 	}}
 	return h
 }

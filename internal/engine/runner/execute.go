@@ -212,10 +212,7 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 		Model: guarded{p.Provider, r.o.Alive},
 		Prompt: llm.Request{
 			Model: p.Model.ID, Messages: msgs, MaxTokens: p.MaxTokens,
-			System: p.System(Facts{
-				Session: e.meta, Run: e.run, Model: p.Model, Tools: view.Specs(false), Think: think, Now: time.Now(),
-			}),
-			Thinking: think, Cache: p.Cache, Session: e.meta.ID,
+			System: r.system(e, view.Specs(false), think), Thinking: think, Cache: p.Cache, Session: e.meta.ID,
 		},
 		Tools:         view,
 		Steer:         func(ctx context.Context) ([]*llm.Message, error) { return r.steer(ctx, e) },
@@ -241,4 +238,16 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 	}
 	e.attempt.open, e.attempt.unknown = nil, false
 	return end, nil
+}
+
+// system returns the system prompt of a run that may use the tools. In a group it
+// does not contain the files that are private to the person.
+func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []llm.Block {
+	in, to := e.profile.Prompt, e.run.Address
+	if e.profile.Files != nil && e.run.Overrides.Context != run.ContextLight {
+		in.Files = e.profile.Files.Files(to.Local() || to.Peer.Kind == chela.Direct)
+	}
+	in.Tools, in.Dir, in.Extra, in.Now = tools, e.profile.Dir, e.run.Overrides.Prompt, time.Now()
+	in.Agent, in.Model, in.Channel, in.Thinking = string(e.meta.Agent), e.profile.Model.Ref(), to.Channel, think
+	return r.prompts.Build(in)
 }

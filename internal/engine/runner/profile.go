@@ -8,6 +8,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -21,7 +22,8 @@ import (
 type Profile struct {
 	Provider llm.Provider // chooses a credential at each call
 	Model    llm.Model
-	System   func(Facts) []llm.Block // the system prompt, stable blocks first
+	Prompt   prompt.Input      // the system prompt, as far as the run does not determine it
+	Files    *prompt.Workspace // the files in the prompt; nil: none
 	Tools    tool.Set
 	Policy   func(chela.Principal) policy.Pipeline // which tools a principal may use; nil: all
 	Dir      string                                // the agent's workspace, absolute
@@ -41,16 +43,6 @@ type Profile struct {
 
 	For Settings // the session settings that it was resolved for
 	Gen uint64   // the generation of the configuration that it was resolved from
-}
-
-// Facts are the inputs of the changing part of the system prompt.
-type Facts struct {
-	Session session.Meta
-	Run     run.Run
-	Model   llm.Model
-	Tools   []llm.ToolSpec // that the run may use
-	Think   llm.Level
-	Now     time.Time
 }
 
 // Settings are the settings of a session that a profile depends on.
@@ -119,7 +111,7 @@ func (r *Runner) resolve(ctx context.Context, m session.Meta, draft run.Run) (*P
 		return nil, ctx.Err()
 	}
 	return &Profile{
-		Provider: unusable{err}, System: func(Facts) []llm.Block { return nil }, For: SettingsOf(m), Gen: gen,
+		Provider: unusable{err}, For: SettingsOf(m), Gen: gen,
 	}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -51,7 +52,10 @@ type Options struct {
 type Ended func(run.Run) func(store.Tx) error
 
 // Runner carries out runs. It is safe for concurrent use.
-type Runner struct{ o Options }
+type Runner struct {
+	o       Options
+	prompts prompt.Builder
+}
 
 // New returns a Runner.
 func New(o Options) *Runner {

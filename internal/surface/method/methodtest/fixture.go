@@ -98,7 +98,6 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *Fixtur
 	lanes.Set("main", 8)
 	profile := runner.Profile{
 		Provider: p, Model: model, Tools: tool.NewSet(tools...), Dir: h.Workspace,
-		System: func(runner.Facts) []llm.Block { return []llm.Block{{Text: "You are a test."}} },
 	}
 	dispatcher := dispatch.New(dispatch.Options{Lanes: lanes, Drain: 50 * time.Millisecond, Runner: runner.Options{
 		Log: log, Store: db, Bus: h.Bus, Owner: "boot", Cache: session.NewCache(1 << 20),
