@@ -2,10 +2,9 @@ package ansi
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Style is the appearance of text: the parameters of an SGR escape sequence.
@@ -72,76 +71,33 @@ func Wrap(s string, width int) string {
 	if Width(s) <= width {
 		return s
 	}
-	lines := strings.Split(s, "\n") // a break at a hyphen may be one column too late
-	for i, l := range lines {
-		if Width(l) > width {
-			lines[i] = cut(l, width)
-		}
-	}
-	return strings.Join(lines, "\n")
+	return HardWrap(s, width) // a break at a hyphen may be one column too late
 }
 
-// cut breaks a line every width columns.
-func cut(s string, width int) string {
+// HardWrap breaks lines every width columns, but not within a character. Styles
+// continue across the breaks.
+func HardWrap(s string, width int) string {
 	var b strings.Builder
-	used, style := 0, ""
+	out := lipgloss.NewWrapWriter(&b)
+	defer out.Close()
+	used := 0
 	for s != "" {
-		if strings.HasPrefix(s, "\x1b[") {
-			n := strings.IndexByte(s, 'm') + 1
-			if n == 0 {
-				n = len(s)
-			}
-			style = s[:n]
-			b.WriteString(style)
-			s = s[n:]
-			continue
+		part, columns := ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
+		if n := strings.IndexByte(s, 'm') + 1; n > 0 && strings.HasPrefix(s, "\x1b[") {
+			part, columns = s[:n], 0
 		}
-		n := character(s)
-		w := Width(s[:n])
-		if used+w > width {
-			if style != "" {
-				b.WriteString("\x1b[m")
-			}
-			b.WriteString("\n" + style)
+		if used+columns > width || part == "\n" {
 			used = 0
+			_, _ = out.Write([]byte("\n")) // never fails
 		}
-		b.WriteString(s[:n])
-		used += w
-		s = s[n:]
+		if part != "\n" {
+			_, _ = out.Write([]byte(part))
+		}
+		used += columns
+		s = s[len(part):]
 	}
 	return b.String()
 }
 
-// character returns the length of the first user-perceived character of s,
-// including combining marks and joined characters.
-func character(s string) int {
-	first, n := utf8.DecodeRuneInString(s)
-	flag := func(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
-	if r, m := utf8.DecodeRuneInString(s[n:]); flag(first) && flag(r) {
-		return n + m
-	}
-	for n < len(s) {
-		r, m := utf8.DecodeRuneInString(s[n:])
-		switch {
-		case r == 0x200d: // zero-width joiner
-			_, next := utf8.DecodeRuneInString(s[n+m:])
-			n += m + next
-		case unicode.In(r, unicode.Mn, unicode.Me), r >= 0x1f3fb && r <= 0x1f3ff: // combining mark or skin tone
-			n += m
-		default:
-			return n
-		}
-	}
-	return n
-}
-
 // Truncate returns s, a single line, cut to width columns with an ellipsis.
-func Truncate(s string, width int) string {
-	if Width(s) <= width {
-		return s
-	}
-	if width < 2 {
-		return strings.Repeat("…", max(width, 0))
-	}
-	return lipgloss.NewStyle().MaxWidth(width-1).Render(s) + "…"
-}
+func Truncate(s string, width int) string { return ansi.Truncate(s, width, "…") }

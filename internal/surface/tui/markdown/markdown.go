@@ -163,7 +163,7 @@ func (r *renderer) code(n ast.Node, lang string, width int) []string {
 	lines := r.indented(width, 0, gutter, gutter, func(w int) []string {
 		var out []string
 		for l := range strings.SplitSeq(body, "\n") {
-			for _, piece := range hardWrapped(l, w) {
+			for piece := range strings.SplitSeq(ansi.HardWrap(l, w), "\n") {
 				out = append(out, r.styles.Code.Paint(piece))
 			}
 		}
@@ -173,25 +173,6 @@ func (r *renderer) code(n ast.Node, lang string, width int) []string {
 		lines = append([]string{r.styles.Dim.Paint("╷ " + lang)}, lines...)
 	}
 	return lines
-}
-
-// hardWrapped breaks a line every width columns.
-func hardWrapped(s string, width int) []string {
-	var out []string
-	for ansi.Width(s) > width {
-		cut, used := 0, 0
-		for i, c := range s {
-			w := ansi.Width(string(c))
-			if used+w > width && i > 0 {
-				break
-			}
-			used += w
-			cut = i + len(string(c))
-		}
-		out = append(out, s[:cut])
-		s = s[cut:]
-	}
-	return append(out, s)
 }
 
 func (r *renderer) list(n *ast.List, width, depth int) []string {
