@@ -30,6 +30,7 @@ require (
 	modernc.org/libc v1.79.0
 	modernc.org/sqlite v1.61.1
 	mvdan.cc/sh/v3 v3.14.1
+	zombiezen.com/go/sqlite v1.4.2
 )
 
 require (

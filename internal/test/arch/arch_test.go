@@ -58,7 +58,7 @@ var order = map[string][][]string{
 		{"inbound"},
 	},
 	"internal/plugin": {
-		{"llm/dialect", "store/sqlite/vfs", "tool/web/pdf"},
+		{"llm/dialect", "tool/web/pdf"},
 		{"store/sqlite/*"},
 		{"**"},
 	},

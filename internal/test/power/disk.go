@@ -67,7 +67,7 @@ func New(t testing.TB) *Disk {
 	t.Helper()
 	d := &Disk{t: t, dir: tempDir(t), files: make(map[string]*file)}
 	d.vfs = register(d)
-	t.Cleanup(d.vfs.Close)
+	t.Cleanup(d.vfs.unregister)
 	return d
 }
 
@@ -102,7 +102,7 @@ func (d *Disk) Open(t testing.TB) *sqlite.DB {
 }
 
 // Options returns the options to open the database on the disk.
-func (d *Disk) Options() sqlite.Options { return sqlite.Options{Path: d.Path(), VFS: d.vfs.Name()} }
+func (d *Disk) Options() sqlite.Options { return sqlite.Options{Path: d.Path(), VFS: d.vfs.name} }
 
 // Fail calls f before each following operation, numbered from 0, to decide whether
 // it fails. If f is nil, none fails. f may inspect the disk; calls of f do not

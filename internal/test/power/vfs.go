@@ -2,24 +2,36 @@ package power
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"sync"
+	"unsafe"
 
 	"modernc.org/libc"
 	lib "modernc.org/sqlite/lib"
+)
 
-	"github.com/chela-ai/chela/internal/plugin/store/sqlite/vfs"
+// The functions of SQLite's VFS that are replaced. The structs are in C memory and
+// contain pointers to functions (https://www.sqlite.org/vfs.html).
+type (
+	openFunc     = func(tls *libc.TLS, vfs, path, file uintptr, flags int32, out uintptr) int32
+	deleteFunc   = func(tls *libc.TLS, vfs, path uintptr, sync int32) int32
+	closeFunc    = func(tls *libc.TLS, file uintptr) int32
+	writeFunc    = func(tls *libc.TLS, file, p uintptr, n int32, off int64) int32
+	truncateFunc = func(tls *libc.TLS, file uintptr, size int64) int32
+	syncFunc     = func(tls *libc.TLS, file uintptr, flags int32) int32
 )
 
 // layer is SQLite's default VFS with some functions replaced by those of a disk.
-// The structs are copies in C memory. The functions in them are closures, which
-// vfs.Layer retains.
 type layer struct {
-	*vfs.Layer
-	d *Disk
+	d    *Disk
+	name string
+	own  uintptr // *lib.Tsqlite3_vfs
 
-	mu    sync.Mutex
-	files map[uintptr]open // open files by their address
+	mu      sync.Mutex
+	files   map[uintptr]open    // open files by their address
+	methods map[uintptr]uintptr // our methods by those of the default VFS, which has several sets
+	refs    []any               // Go values that C memory refers to
 }
 
 // open is an open file.
@@ -29,39 +41,93 @@ type open struct {
 }
 
 func register(d *Disk) *layer {
-	v := &layer{d: d, files: make(map[uintptr]open)}
-	var err error
-	v.Layer, err = vfs.New("power", "", func(l *vfs.Layer, own *lib.Tsqlite3_vfs) {
-		own.FxOpen = vfs.Pointer(l, v.opener(vfs.Function[vfs.Open](own.FxOpen)))
-		own.FxDelete = vfs.Pointer(l, v.deleter(vfs.Function[vfs.Delete](own.FxDelete)))
-	})
+	tls := libc.NewTLS()
+	defer tls.Close()
+	if rc := lib.Xsqlite3_initialize(tls); rc != lib.SQLITE_OK {
+		d.t.Fatalf("sqlite: code %d", rc)
+	}
+	v := &layer{d: d, files: make(map[uintptr]open), methods: make(map[uintptr]uintptr)}
+	v.name = fmt.Sprintf("power-%p", v)
+	name, err := libc.CString(v.name)
 	if err != nil {
 		d.t.Fatal(err)
+	}
+	v.own = calloc(tls, unsafe.Sizeof(lib.Tsqlite3_vfs{}))
+	own := at[lib.Tsqlite3_vfs](v.own)
+	system := lib.Xsqlite3_vfs_find(tls, 0)
+	list := lib.Xsqlite3_mutex_alloc(tls, lib.SQLITE_MUTEX_STATIC_MAIN) // registering a VFS changes the list
+	lib.Xsqlite3_mutex_enter(tls, list)
+	*own = *at[lib.Tsqlite3_vfs](system)
+	lib.Xsqlite3_mutex_leave(tls, list)
+	own.FpNext, own.FzName = 0, name
+	own.FxOpen = pointer(v, v.opener(function[openFunc](own.FxOpen)))
+	own.FxDelete = pointer(v, v.deleter(function[deleteFunc](own.FxDelete)))
+	if rc := lib.Xsqlite3_vfs_register(tls, v.own, 0); rc != lib.SQLITE_OK {
+		d.t.Fatalf("sqlite: register %s: code %d", v.name, rc)
 	}
 	return v
 }
 
-func (v *layer) opener(system vfs.Open) vfs.Open {
+// unregister unregisters the layer. Its structs stay allocated: a file may still be
+// open.
+func (v *layer) unregister() {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	lib.Xsqlite3_vfs_unregister(tls, v.own)
+}
+
+// methodsLocked returns a copy of the methods of files with ours in it. Each set of
+// methods is copied once.
+func (v *layer) methodsLocked(tls *libc.TLS, system uintptr) uintptr {
+	if have := v.methods[system]; have != 0 {
+		return have
+	}
+	p := calloc(tls, unsafe.Sizeof(lib.Tsqlite3_io_methods{}))
+	own := at[lib.Tsqlite3_io_methods](p)
+	*own = *at[lib.Tsqlite3_io_methods](system)
+	own.FxClose = pointer[closeFunc](v, v.close)
+	own.FxWrite = pointer[writeFunc](v, v.write)
+	own.FxTruncate = pointer[truncateFunc](v, v.truncate)
+	own.FxSync = pointer[syncFunc](v, v.sync)
+	v.methods[system] = p
+	return p
+}
+
+// function converts a C function pointer to a function.
+func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ uintptr }{p})) }
+
+// pointer converts a function to a C function pointer.
+func pointer[F any](v *layer, f F) uintptr {
+	s := &struct{ f F }{f}
+	v.refs = append(v.refs, s)
+	return *(*uintptr)(unsafe.Pointer(s))
+}
+
+// at converts an address of C memory to a pointer.
+func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
+
+// calloc allocates C memory of zeros.
+func calloc(tls *libc.TLS, size uintptr) uintptr {
+	p := libc.Xcalloc(tls, 1, libc.Tsize_t(size))
+	if p == 0 {
+		panic("power: out of memory")
+	}
+	return p
+}
+
+func (v *layer) opener(system openFunc) openFunc {
 	return func(tls *libc.TLS, fs, path, f uintptr, flags int32, out uintptr) int32 {
 		rc := system(tls, fs, path, f, flags, out)
-		file := vfs.At[lib.Tsqlite3_file](f)
+		file := at[lib.Tsqlite3_file](f)
 		if rc != lib.SQLITE_OK || path == 0 || file.FpMethods == 0 {
 			return rc
 		}
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.files[f] = open{filepath.Base(libc.GoString(path)), *vfs.At[lib.Tsqlite3_io_methods](file.FpMethods)}
-		file.FpMethods = v.Methods(tls, file.FpMethods, v.replace)
+		v.files[f] = open{filepath.Base(libc.GoString(path)), *at[lib.Tsqlite3_io_methods](file.FpMethods)}
+		file.FpMethods = v.methodsLocked(tls, file.FpMethods)
 		return rc
 	}
-}
-
-// replace sets our methods for files.
-func (v *layer) replace(own *lib.Tsqlite3_io_methods) {
-	own.FxClose = vfs.Pointer[vfs.Close](v.Layer, v.close)
-	own.FxWrite = vfs.Pointer[vfs.Write](v.Layer, v.write)
-	own.FxTruncate = vfs.Pointer[vfs.Truncate](v.Layer, v.truncate)
-	own.FxSync = vfs.Pointer[vfs.Sync](v.Layer, v.sync)
 }
 
 func (v *layer) file(f uintptr) open {
@@ -75,26 +141,15 @@ func (v *layer) close(tls *libc.TLS, f uintptr) int32 {
 	v.mu.Lock()
 	delete(v.files, f)
 	v.mu.Unlock()
-	return vfs.Function[vfs.Close](file.system.FxClose)(tls, f)
+	return function[closeFunc](file.system.FxClose)(tls, f)
 }
-
-// piece is the size of one write. A longer write is split and can be interrupted
-// after each piece by a power cut, a kill or a full disk.
-const piece = 4096
 
 func (v *layer) write(tls *libc.TLS, f, p uintptr, n int32, off int64) int32 {
 	file := v.file(f)
-	for n > 0 {
-		some := min(n, piece)
-		if rc := v.d.recordWrite(file.name, write{off, bytes.Clone(libc.GoBytes(p, int(some)))}); rc != None {
-			return code(rc, lib.SQLITE_IOERR_WRITE)
-		}
-		if rc := vfs.Function[vfs.Write](file.system.FxWrite)(tls, f, p, some, off); rc != lib.SQLITE_OK {
-			return rc
-		}
-		p, n, off = p+uintptr(some), n-some, off+int64(some)
+	if rc := v.d.recordWrite(file.name, write{off, bytes.Clone(libc.GoBytes(p, int(n)))}); rc != None {
+		return code(rc, lib.SQLITE_IOERR_WRITE)
 	}
-	return lib.SQLITE_OK
+	return function[writeFunc](file.system.FxWrite)(tls, f, p, n, off)
 }
 
 func (v *layer) truncate(tls *libc.TLS, f uintptr, size int64) int32 {
@@ -102,7 +157,7 @@ func (v *layer) truncate(tls *libc.TLS, f uintptr, size int64) int32 {
 	if rc := v.d.recordWrite(file.name, write{size, nil}); rc != None {
 		return code(rc, lib.SQLITE_IOERR_TRUNCATE)
 	}
-	return vfs.Function[vfs.Truncate](file.system.FxTruncate)(tls, f, size)
+	return function[truncateFunc](file.system.FxTruncate)(tls, f, size)
 }
 
 // sync only updates the model. It does not wait for the disk below.
@@ -110,7 +165,7 @@ func (v *layer) sync(_ *libc.TLS, f uintptr, _ int32) int32 {
 	return code(v.d.recordSync(v.file(f).name), lib.SQLITE_IOERR_FSYNC)
 }
 
-func (v *layer) deleter(system vfs.Delete) vfs.Delete {
+func (v *layer) deleter(system deleteFunc) deleteFunc {
 	return func(tls *libc.TLS, fs, path uintptr, sync int32) int32 {
 		if rc := v.d.recordDelete(filepath.Base(libc.GoString(path))); rc != None {
 			return code(rc, lib.SQLITE_IOERR_DELETE)

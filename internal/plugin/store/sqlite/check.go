@@ -1,11 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
-
-	"github.com/chela-ai/chela/internal/plugin/store/sqlite/db"
 )
 
 // Check reads the whole database and returns a *[DamagedError] if it is damaged. It
@@ -22,12 +21,9 @@ func (d *DB) Check(ctx context.Context) error {
 // integrity runs SQLite's integrity check. The error contains the first findings.
 func integrity(ctx context.Context, c *conn, path string) error {
 	var found []string
-	err := c.Script(ctx, "PRAGMA integrity_check(10)", func(s *db.Stmt) error {
-		line, err := s.Text(0)
-		found = append(found, line)
-		return err
-	})
-	if err != nil {
+	defer c.interrupt(ctx)()
+	err := c.query(func(r *row) error { found = append(found, r.text()); return nil }, "PRAGMA integrity_check(10)")
+	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}
 	if len(found) == 1 && found[0] == "ok" {

@@ -1,19 +1,23 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
+	lib "zombiezen.com/go/sqlite"
+
 	"github.com/chela-ai/chela/internal/core/session"
-	"github.com/chela-ai/chela/internal/plugin/store/sqlite/db"
 )
 
 // conn is a connection. It must be used by one goroutine at a time.
 type conn struct {
-	*db.Conn
-	args []any
-	memo *session.Memo // shared by all connections of the database
+	*lib.Conn
+	memo  *session.Memo        // shared by all connections of the database
+	stmts map[string]*lib.Stmt // prepared statements by their text
 
 	// txErr is the error that ended the transaction: SQLite rolls back by itself
 	// after some errors, and later statements would run outside of it.
@@ -23,17 +27,71 @@ type conn struct {
 	check func() error
 }
 
-// dial opens a connection to the file.
+// dial opens a connection to the file, which is created if it is missing. vfs is
+// the name of the VFS, "" for the default.
 func dial(path, vfs string) (*conn, error) {
-	c, err := db.Open(path, vfs)
+	flags := lib.OpenReadWrite | lib.OpenCreate
+	if vfs != "" {
+		u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"vfs": {vfs}}.Encode()}
+		path, flags = u.String(), flags|lib.OpenURI
+	}
+	c, err := lib.OpenConn(path, flags)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, memo: new(session.Memo)}, nil
+	return &conn{Conn: c, memo: new(session.Memo), stmts: make(map[string]*lib.Stmt)}, nil
 }
 
-// script runs statements without caching them.
-func (c *conn) script(ctx context.Context, sql string) error { return c.Script(ctx, sql, nil) }
+// Close closes the connection and its statements.
+func (c *conn) Close() error {
+	for _, s := range c.stmts {
+		_ = s.Finalize() // returns the error of the last step again
+	}
+	return c.Conn.Close()
+}
+
+// prepare returns the prepared statement of a text. lib.Conn.Prepare would clear
+// its parameters, after which SQLite compiles most statements again.
+func (c *conn) prepare(sql string) (*lib.Stmt, error) {
+	if s := c.stmts[sql]; s != nil {
+		return s, nil
+	}
+	s, _, err := c.PrepareTransient(sql)
+	if err == nil {
+		c.stmts[sql] = s
+	}
+	return s, err
+}
+
+// script runs statements without caching them. It stops when ctx ends. There must
+// be no comment after the last statement.
+func (c *conn) script(ctx context.Context, sql string) error {
+	defer c.interrupt(ctx)()
+	for sql = strings.TrimSpace(sql); sql != ""; {
+		s, rest, err := c.PrepareTransient(sql)
+		if err != nil {
+			return cmp.Or(ctx.Err(), err)
+		}
+		for more := true; more && err == nil; {
+			more, err = s.Step()
+		}
+		_ = s.Finalize() // returns the error of the last step again
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			return err
+		}
+		sql = strings.TrimSpace(sql[len(sql)-rest:])
+	}
+	return nil
+}
+
+// interrupt makes statements fail when ctx ends, until stop is called.
+func (c *conn) interrupt(ctx context.Context) (stop func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	c.SetInterrupt(ctx.Done())
+	return func() { c.SetInterrupt(nil) }
+}
 
 // run runs a statement and calls f for each row. f must not use c.
 func (c *conn) run(f func(*row) error, sql string, args []any) error {
@@ -45,24 +103,25 @@ func (c *conn) run(f func(*row) error, sql string, args []any) error {
 			return err
 		}
 	}
-	s, err := c.Prepare(sql)
+	s, err := c.prepare(sql)
 	if err != nil {
 		return c.note(err)
 	}
-	c.args = c.args[:0]
-	for _, a := range args {
-		c.args = append(c.args, value(a))
-	}
-	defer s.Reset() // f may panic
-	err = s.Bind(c.args...)
-	clear(c.args) // they may be large
-	if err != nil {
-		return c.note(err)
+	defer func() { // f may panic
+		_ = s.Reset() // returns the error of the last step again
+		for i, a := range args {
+			if isLarge(a) {
+				s.BindNull(i + 1)
+			}
+		}
+	}()
+	for i, a := range args {
+		bind(s, i+1, a)
 	}
 	return c.note(each(s, f))
 }
 
-func each(s *db.Stmt, f func(*row) error) error {
+func each(s *lib.Stmt, f func(*row) error) error {
 	r := row{s: s}
 	for {
 		found, err := s.Step()
@@ -127,28 +186,43 @@ func (c *conn) note(err error) error {
 	return err
 }
 
-// value converts a to a statement argument: booleans to numbers, times to
+// bind sets argument i of a statement, counted from 1. Times are stored as
 // nanoseconds. Use str or opt for named string types.
-func value(a any) any {
+func bind(s *lib.Stmt, i int, a any) {
 	switch a := a.(type) {
-	case string, int64, nil:
-		return a
+	case nil:
+		s.BindNull(i)
+	case string:
+		s.BindText(i, a)
+	case int64:
+		s.BindInt64(i, a)
 	case int:
-		return int64(a)
+		s.BindInt64(i, int64(a))
 	case bool:
-		if a {
-			return int64(1)
-		}
-		return int64(0)
+		s.BindBool(i, a)
 	case time.Time:
-		return unixNano(a)
+		s.BindInt64(i, unixNano(a))
 	case optional:
 		if a == "" {
-			return nil
+			s.BindNull(i)
+		} else {
+			s.BindText(i, string(a))
 		}
-		return string(a)
+	default:
+		panic(fmt.Sprintf("sqlite: argument of type %T", a))
 	}
-	panic(fmt.Sprintf("sqlite: argument of type %T", a))
+}
+
+// isLarge reports whether an argument is too large to be retained by its statement.
+func isLarge(a any) bool {
+	const most = 4 << 10
+	switch a := a.(type) {
+	case string:
+		return len(a) > most
+	case optional:
+		return len(a) > most
+	}
+	return false
 }
 
 // optional is a text that is stored as NULL if it is empty.
@@ -167,35 +241,41 @@ func unixNano(t time.Time) int64 {
 
 // row is a row of a result. Its values are read from left to right.
 type row struct {
-	s   *db.Stmt
+	s   *lib.Stmt
 	i   int
 	err error // the first error
 }
 
 func (r *row) text() string {
-	v, err := r.s.Text(r.i)
-	r.setErr(err)
-	return v
+	if r.next(lib.TypeText) != lib.TypeText {
+		return ""
+	}
+	return r.s.ColumnText(r.i - 1)
 }
 
 func (r *row) int() int64 {
-	v, err := r.s.Int(r.i)
-	r.setErr(err)
-	return v
+	if r.next(lib.TypeInteger) != lib.TypeInteger {
+		return 0
+	}
+	return r.s.ColumnInt64(r.i - 1)
 }
 
-func (r *row) setErr(err error) {
+// next advances to the next value and returns its type, which is an error if it is
+// neither want nor NULL.
+func (r *row) next(want lib.ColumnType) lib.ColumnType {
+	have := r.s.ColumnType(r.i)
 	r.i++
-	if r.err == nil {
-		r.err = err
+	if have != want && have != lib.TypeNull && r.err == nil {
+		r.err = fmt.Errorf("column %d: have %v, want %v", r.i, have, want)
 	}
+	return have
 }
 
 // skip skips n values.
 func (r *row) skip(n int) { r.i += n }
 
 // null reports whether the next value is NULL, without reading it.
-func (r *row) null() bool { return r.s.Null(r.i) }
+func (r *row) null() bool { return r.s.ColumnIsNull(r.i) }
 
 func (r *row) bool() bool { return r.int() != 0 }
 

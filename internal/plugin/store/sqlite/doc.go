@@ -8,8 +8,7 @@
 // its own savepoint. The writer never waits for more Updates to arrive. A commit is
 // synced if one of its Updates asked for it. Because the log is one file, the sync
 // also makes the earlier ordered commits durable. If a batched transaction fails,
-// each of its Updates is retried alone. Package wal writes the pages of a commit in
-// one write and controls the fsync.
+// each of its Updates is retried alone.
 //
 // Readers use a small pool of connections with small caches, which are closed when
 // they are idle. They see the last commit and do not block the writer.

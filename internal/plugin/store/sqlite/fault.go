@@ -6,25 +6,16 @@ import (
 	"strings"
 	"syscall"
 
-	lib "modernc.org/sqlite/lib"
+	lib "zombiezen.com/go/sqlite"
 
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/plugin/store/sqlite/db"
 )
-
-// code returns SQLite's extended result code in err's chain, or 0.
-func code(err error) int {
-	if e, ok := errors.AsType[*db.Error](err); ok {
-		return e.Code
-	}
-	return 0
-}
 
 // fatal reports whether SQLite may have ended the transaction because of err.
 func fatal(err error) bool {
-	switch code(err) & 0xff {
-	case lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_NOMEM, lib.SQLITE_BUSY, lib.SQLITE_INTERRUPT,
-		lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_CANTOPEN, lib.SQLITE_READONLY, lib.SQLITE_PROTOCOL:
+	switch lib.ErrCode(err).ToPrimary() {
+	case lib.ResultFull, lib.ResultIOErr, lib.ResultNoMem, lib.ResultBusy, lib.ResultInterrupt,
+		lib.ResultCorrupt, lib.ResultNotADB, lib.ResultCantOpen, lib.ResultReadOnly, lib.ResultProtocol:
 		return true
 	}
 	return false
@@ -32,8 +23,8 @@ func fatal(err error) bool {
 
 // damaged reports whether err says that the database file is damaged.
 func damaged(err error) bool {
-	switch code(err) & 0xff {
-	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB:
+	switch lib.ErrCode(err).ToPrimary() {
+	case lib.ResultCorrupt, lib.ResultNotADB:
 		return true
 	}
 	return errors.As(err, new(*DamagedError))
@@ -41,21 +32,21 @@ func damaged(err error) bool {
 
 // unsynced reports whether the content of the disk is unknown after err. The log
 // must be repaired before the next commit.
-func unsynced(err error) bool { return code(err)&0xff == lib.SQLITE_IOERR }
+func unsynced(err error) bool { return lib.ErrCode(err).ToPrimary() == lib.ResultIOErr }
 
 // explain converts an error of SQLite to an error for callers.
 func (d *DB) explain(err error) error {
-	switch c := code(err); {
+	switch c := lib.ErrCode(err); {
 	case err == nil:
 		return nil
-	case c&0xff == lib.SQLITE_FULL, c == lib.SQLITE_IOERR_SHMSIZE, errors.Is(err, syscall.ENOSPC):
+	case c == lib.ResultFull, c == lib.ResultIOErrSHMSize, errors.Is(err, syscall.ENOSPC):
 		return &chela.Error{
 			Code: chela.CodeFull, Hint: "free some room on the disk of " + d.dir(),
 			Err: fmt.Errorf("%w: %w", chela.ErrFull, err),
 		}
 	case damaged(err):
 		return &DamagedError{Path: d.opts.Path, Err: err}
-	case c == 0:
+	case c == lib.ResultError: // also of an error that is not SQLite's
 		return err
 	case fatal(err):
 		return &chela.Error{Code: chela.CodeUnavailable, Message: "storage", Err: err}

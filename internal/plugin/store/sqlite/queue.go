@@ -93,7 +93,7 @@ origin, overrides, next, skipped, owner, parent, root) VALUES (?, ?, ?, ?, ?, ?,
 		return queue.Receipt{}, err
 	}
 	if n > 0 {
-		it.Seq = t.c.Inserted()
+		it.Seq = t.c.LastInsertRowID()
 		return queue.Receipt{Item: it, New: true}, nil
 	}
 	known, err := t.ByKey(it.Key)

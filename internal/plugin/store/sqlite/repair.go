@@ -31,7 +31,7 @@ func (w *writer) repair() error {
 	if err != nil {
 		return err
 	}
-	w.c = c
+	w.c, w.relaxed = c, false
 	if err := w.commitEmpty(); err != nil {
 		return w.rollback(err)
 	}
@@ -42,7 +42,6 @@ func (w *writer) repair() error {
 
 // commitEmpty makes a synced commit that changes only a counter.
 func (w *writer) commitEmpty() error {
-	w.d.wal.Relax(false)
 	if _, err := w.c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}

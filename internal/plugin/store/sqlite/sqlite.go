@@ -13,7 +13,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
-	"github.com/chela-ai/chela/internal/plugin/store/sqlite/wal"
 )
 
 // Options are the options of [Open]. Path is required.
@@ -27,7 +26,6 @@ type Options struct {
 type DB struct {
 	opts    Options
 	log     *slog.Logger
-	wal     *wal.Layer // the VFS of the writer
 	writer  *writer
 	readers *readers
 	wakes   hub
@@ -55,18 +53,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	if d.wal, err = wal.New(o.VFS); err != nil {
-		return nil, fmt.Errorf("open database: %w", err)
-	}
 	c, err := d.openWriter()
 	if err != nil {
-		d.wal.Close()
 		return nil, fmt.Errorf("open database %s: %w", o.Path, d.explain(err))
 	}
 	d.readers = newReaders(d)
 	d.writer = newWriter(d, c)
 	d.close = sync.OnceValue(func() error {
-		defer d.wal.Close()
 		d.wakes.close()
 		// The writer is closed last, so that its checkpoint removes the log.
 		return errors.Join(d.readers.close(), d.writer.close())
@@ -82,7 +75,7 @@ func (d *DB) dir() string { return filepath.Dir(d.opts.Path) }
 
 // openWriter opens the connection for writing on a migrated database.
 func (d *DB) openWriter() (*conn, error) {
-	c, err := dial(d.opts.Path, d.wal.Name())
+	c, err := dial(d.opts.Path, d.opts.VFS)
 	if err != nil {
 		return nil, err
 	}

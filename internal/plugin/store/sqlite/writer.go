@@ -8,9 +8,10 @@ import (
 	"slices"
 	"sync"
 
+	lib "zombiezen.com/go/sqlite"
+
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/store"
-	"github.com/chela-ai/chela/internal/plugin/store/sqlite/db"
 )
 
 // job is an Update that waits for its commit.
@@ -29,7 +30,8 @@ type job struct {
 type writer struct {
 	d           *DB
 	c           *conn         // nil if it could not be reopened
-	readStmt    *db.Stmt      // open query, see begin
+	relaxed     bool          // commits are written without a sync, see setSync
+	readStmt    *lib.Stmt     // open query, see begin
 	commits     int           // since the last check of the log's size
 	needsRepair bool          // a write failed: repair the log before the next commit
 	stopped     bool          // the connection is closed
@@ -235,7 +237,7 @@ func (w *writer) begin() error {
 	if err != nil || w.readStmt != nil {
 		return err
 	}
-	s, err := w.c.Prepare("SELECT 1 FROM sqlite_schema")
+	s, err := w.c.prepare("SELECT 1 FROM sqlite_schema")
 	if err != nil {
 		return w.c.note(err)
 	}
@@ -247,7 +249,7 @@ func (w *writer) begin() error {
 // release ends the open query.
 func (w *writer) release() {
 	if w.readStmt != nil {
-		w.readStmt.Reset()
+		_ = w.readStmt.Reset() // returns the error of the last step again
 	}
 	w.readStmt, w.c.txErr = nil, nil
 }
@@ -307,7 +309,24 @@ func (w *writer) prepare(group []*job) error {
 		}
 	}
 	synced := slices.ContainsFunc(group, func(j *job) bool { return bool(j.sync) })
-	w.d.wal.Relax(!synced)
+	return w.setSync(synced)
+}
+
+// setSync sets whether the following commits are synced or only written. A synced
+// commit also syncs the relaxed commits before it. SQLite syncs the log before a
+// checkpoint in both modes.
+func (w *writer) setSync(on bool) error {
+	if w.relaxed == !on {
+		return nil
+	}
+	mode := "NORMAL"
+	if on {
+		mode = "FULL"
+	}
+	if err := w.c.script(context.Background(), "PRAGMA synchronous = "+mode); err != nil {
+		return w.c.note(err)
+	}
+	w.relaxed = !on
 	return nil
 }
 
