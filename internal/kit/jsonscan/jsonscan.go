@@ -6,7 +6,6 @@ package jsonscan
 
 import (
 	"encoding/json"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -213,14 +212,6 @@ func (s *Scanner) Skip() {
 	case !s.word("null") && !s.word("true") && !s.word("false"):
 		s.number()
 	}
-}
-
-// Raw reads any value and returns a copy of its source.
-func (s *Scanner) Raw() []byte {
-	s.space()
-	from := s.off
-	s.Skip()
-	return slices.Clone(s.data[from:s.off])
 }
 
 func (s *Scanner) skipText() {

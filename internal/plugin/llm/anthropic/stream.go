@@ -59,7 +59,7 @@ func (d *decoder) Complete(*dialect.Answer) bool { return false }
 
 // Decode implements dialect.Decoder.
 func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
-	e, ok := scanEvent(data)
+	e, ok := scanDelta(data)
 	if !ok {
 		var err error
 		if e, err = decodeEvent(data); err != nil {

@@ -2,14 +2,11 @@ package openai
 
 import "github.com/chela-ai/chela/internal/kit/jsonscan"
 
-// scannedChunk is an event of the usual form: a piece of text, of thinking or
-// of a call's arguments, a finish reason, or usage.
-type scannedChunk struct {
-	model  string
-	delta  delta
-	finish string // finish reason; "": none
-	used   bool   // the event has usage
-	usage  usage
+// scannedDelta is an event of the usual form: a piece of text, of thinking or
+// of a call's arguments.
+type scannedDelta struct {
+	model string
+	delta delta // without Calls and Details
 
 	lists     int  // number of lists of calls
 	call      bool // index and arguments are set
@@ -17,10 +14,11 @@ type scannedChunk struct {
 	arguments string
 }
 
-// scanChunk decodes an event of the usual form. It reports false for other
-// events, which need encoding/json; that takes several times as long.
-func scanChunk(data []byte) (scannedChunk, bool) {
-	var p scannedChunk
+// scanDelta decodes an event of the usual form, of which an answer has
+// hundreds. It reports false for other events, which need encoding/json; that
+// takes several times as long.
+func scanDelta(data []byte) (scannedDelta, bool) {
+	var p scannedDelta
 	c := jsonscan.New(data)
 	choices, lists := 0, 0
 	for c.Enter('{'); c.More('}'); {
@@ -33,24 +31,27 @@ func scanChunk(data []byte) (scannedChunk, bool) {
 				choices++
 				p.choice(&c)
 			}
-		case "usage":
-			p.count(&c)
 		case "id", "created", "system_fingerprint", "provider", "service_tier", "obfuscation":
 			c.Skip()
 		case "object":
 			if c.Text() == "error" {
 				c.Fail()
 			}
-		default: // an error, or a rare field
-			if !c.Null() {
-				c.Fail()
-			}
+		default: // usage, an error, or a rare field
+			wantNull(&c)
 		}
 	}
-	return p, c.Done() && lists == 1 && (choices == 1 || choices == 0 && p.used)
+	return p, c.Done() && lists == 1 && choices == 1
 }
 
-func (p *scannedChunk) choice(c *jsonscan.Scanner) {
+// wantNull fails on any value except null.
+func wantNull(c *jsonscan.Scanner) {
+	if !c.Null() {
+		c.Fail()
+	}
+}
+
+func (p *scannedDelta) choice(c *jsonscan.Scanner) {
 	for c.Enter('{'); c.More('}'); {
 		switch string(c.Key()) {
 		case "index":
@@ -59,57 +60,13 @@ func (p *scannedChunk) choice(c *jsonscan.Scanner) {
 			}
 		case "delta":
 			p.piece(c)
-		case "finish_reason":
-			if p.finish = ""; !c.Null() {
-				p.finish = c.Text()
-			}
-		default:
-			if !c.Null() {
-				c.Fail()
-			}
+		default: // a finish reason, or a rare field
+			wantNull(c)
 		}
 	}
 }
 
-// count reads the usage.
-func (p *scannedChunk) count(c *jsonscan.Scanner) {
-	if p.used = !c.Null(); !p.used {
-		p.usage = usage{}
-		return
-	}
-	for c.Enter('{'); c.More('}'); {
-		switch string(c.Key()) {
-		case "prompt_tokens":
-			p.usage.Prompt = int64(c.Int())
-		case "completion_tokens":
-			p.usage.Completion = int64(c.Int())
-		case "prompt_cache_hit_tokens":
-			p.usage.CacheHit = int64(c.Int())
-		case "cached_tokens":
-			p.usage.Cached = int64(c.Int())
-		case "prompt_tokens_details":
-			p.usage.detail(c)
-		default:
-			c.Skip()
-		}
-	}
-}
-
-func (u *usage) detail(c *jsonscan.Scanner) {
-	if c.Null() {
-		return
-	}
-	for c.Enter('{'); c.More('}'); {
-		switch string(c.Key()) {
-		case "cached_tokens":
-			u.Details.Cached = int64(c.Int())
-		default:
-			c.Skip()
-		}
-	}
-}
-
-func (p *scannedChunk) piece(c *jsonscan.Scanner) {
+func (p *scannedDelta) piece(c *jsonscan.Scanner) {
 	for c.Enter('{'); c.More('}'); {
 		to := (*string)(nil)
 		switch string(c.Key()) {
@@ -144,7 +101,7 @@ func (p *scannedChunk) piece(c *jsonscan.Scanner) {
 }
 
 // arg reads a piece of the arguments of a started call.
-func (p *scannedChunk) arg(c *jsonscan.Scanner) {
+func (p *scannedDelta) arg(c *jsonscan.Scanner) {
 	n := 0
 	for c.Enter('['); c.More(']'); {
 		n++
@@ -158,9 +115,7 @@ func (p *scannedChunk) arg(c *jsonscan.Scanner) {
 			case "function":
 				p.function(c)
 			default: // id: the call starts
-				if !c.Null() {
-					c.Fail()
-				}
+				wantNull(c)
 			}
 		}
 		if !indexed {
@@ -173,7 +128,7 @@ func (p *scannedChunk) arg(c *jsonscan.Scanner) {
 	p.call = n == 1
 }
 
-func (p *scannedChunk) function(c *jsonscan.Scanner) {
+func (p *scannedDelta) function(c *jsonscan.Scanner) {
 	for c.Enter('{'); c.More('}'); {
 		name := string(c.Key())
 		switch {

@@ -132,37 +132,27 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 		err := d.end(a)
 		return d.finished || !a.Empty(), err
 	}
-	if p, ok := scanChunk(data); ok {
-		return false, d.plain(&p, a)
+	if p, ok := scanDelta(data); ok {
+		return false, d.scanned(&p, a)
 	}
 	return false, d.decode(data, a)
 }
 
-// plain handles a scanned event.
-func (d *decoder) plain(p *scannedChunk, a *dialect.Answer) error {
+// scanned handles a scanned event.
+func (d *decoder) scanned(p *scannedDelta, a *dialect.Answer) error {
 	if a.Model == "" {
 		a.Model = p.model
 	}
-	count(&p.usage, a)
-	if err := d.delta(&p.delta, a); err != nil {
+	if err := d.delta(&p.delta, a); err != nil || !p.call {
 		return err
 	}
-	if p.call {
-		if err := d.flush(a); err != nil {
-			return err
-		}
-		index := p.index // avoids allocating all of p
-		c := call{Index: &index}
-		c.Function.Arguments = arguments(p.arguments)
-		if err := d.call(&c, a); err != nil {
-			return err
-		}
+	if err := d.flush(a); err != nil {
+		return err
 	}
-	if p.finish == "" {
-		return nil
-	}
-	why := p.finish
-	return d.finish(&choice{Finish: &why}, a)
+	index := p.index // avoids allocating all of p
+	c := call{Index: &index}
+	c.Function.Arguments = arguments(p.arguments)
+	return d.call(&c, a)
 }
 
 // decode handles any event.
