@@ -223,9 +223,7 @@ func Stores(r *Registry) {
 			return fmt.Sprintf("complete; %s, %s, %s, %s waiting, %s to be delivered", humanize.Many(s.Sessions, "session"), humanize.Many(s.Entries, "entry"),
 				humanize.Many(s.Runs, "run"), humanize.Many(s.Waiting, "message"), humanize.Many(s.Undelivered, "part")), nil
 		},
-		Restore: func(ctx context.Context, copied, path string) (string, error) {
-			return sqlite.Restore(ctx, copied, path, sqlite.RestoreOptions{Force: true})
-		},
+		Restore: sqlite.Restore,
 		Recover: recoverSQLite,
 	})
 }

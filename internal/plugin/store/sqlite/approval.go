@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/chela-ai/chela/internal/core/approval"
@@ -14,23 +13,12 @@ type approvals struct{ c *conn }
 var _ approval.Table = approvals{}
 
 func (t approvals) list(where string, args ...any) ([]approval.Request, error) {
-	var list []approval.Request
-	err := t.c.query(func(r *row) error {
-		var v approval.Request
-		err := decode(r.text(), &v)
-		list = append(list, v)
-		return err
-	}, "SELECT request FROM approval WHERE "+where, args...)
-	return list, err
+	return collect(t.c, scanJSON[approval.Request], "SELECT request FROM approval WHERE "+where, args...)
 }
 
 // Get returns a request.
 func (t approvals) Get(id string) (approval.Request, error) {
-	list, err := t.list("id = ?", id)
-	if err != nil || len(list) == 0 {
-		return approval.Request{}, cmp.Or(err, fmt.Errorf("approval %s: %w", id, chela.ErrNotFound))
-	}
-	return list[0], nil
+	return get(t.list, "approval", "id = ?", id)
 }
 
 // Pending returns the undecided requests of a session, oldest first. An empty key

@@ -17,18 +17,23 @@ import (
 // log beside it and contains no paths of this machine. An existing file is
 // replaced.
 func (d *DB) Backup(ctx context.Context, dst string) error {
-	c, err := d.openReader()
-	if err != nil {
-		return d.explain(err)
-	}
-	defer c.Close()
-	if err := c.script(ctx, "PRAGMA query_only = OFF"); err != nil { // the new file is opened for writing too
-		return d.explain(err)
-	}
-	if err := copyTo(ctx, c, dst); err != nil {
+	if err := d.copy(ctx, dst); err != nil {
 		return fmt.Errorf("back up to %s: %w", dst, d.explain(err))
 	}
 	return nil
+}
+
+// copy writes a copy of the database including the content of its log.
+func (d *DB) copy(ctx context.Context, dst string) error {
+	c, err := d.openReader()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.script(ctx, "PRAGMA query_only = OFF"); err != nil { // the new file is opened for writing too
+		return err
+	}
+	return copyTo(ctx, c, dst)
 }
 
 // Summary describes the content of a database.
@@ -107,61 +112,26 @@ func relations(c *conn, path string) error {
 // entriesOf counts the entries in the transcript of a session s.
 const entriesOf = `(SELECT count(*) FROM transcript t, entry e WHERE t.id = s.id AND e.pos > t.n << 32 AND e.pos < (t.n + 1) << 32)`
 
-// RestoreOptions are the options of [Restore].
-type RestoreOptions struct {
-	// Force replaces a database that is not empty. The old one is renamed; its new
-	// name contains the time.
-	Force bool
-}
-
-// Restore replaces the database dst, which must not be open, by the backup src. It
-// returns the new path of the old database, "" if there was none.
-func Restore(ctx context.Context, src, dst string, o RestoreOptions) (old string, err error) {
+// Restore replaces the database dst, which must not be open, by the backup src. The
+// old database is renamed; its new path, which contains the time, is returned, or ""
+// if there was none.
+func Restore(ctx context.Context, src, dst string) (old string, err error) {
 	if _, err := Verify(ctx, src); err != nil {
 		return "", fmt.Errorf("restore from %s: %w", src, err)
-	}
-	if !o.Force && notEmpty(ctx, dst) {
-		return "", &chela.Error{
-			Code: chela.CodeConflict, Message: fmt.Sprintf("restore: %s is not empty", dst), Hint: "chela backup restore --force",
-		}
 	}
 	temp := dst + ".part"
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	defer os.Remove(temp)
-	if err := copyDatabase(ctx, src, temp); err != nil {
+	d := &DB{opts: Options{Path: src}}
+	if err := d.copy(ctx, temp); err != nil {
 		return "", fmt.Errorf("restore from %s: %w", src, err)
 	}
 	if old, err = renameOld(dst); err != nil {
 		return "", fmt.Errorf("restore: rename the old database: %w", err)
 	}
 	return old, atomicfile.Rename(temp, dst)
-}
-
-// copyDatabase copies a database including the content of its log.
-func copyDatabase(ctx context.Context, src, dst string) error {
-	d := &DB{opts: Options{Path: src}}
-	c, err := d.openReader()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.script(ctx, "PRAGMA query_only = OFF"); err != nil {
-		return err
-	}
-	return copyTo(ctx, c, dst)
-}
-
-// notEmpty reports whether the database has any content. It is also true for a
-// database that cannot be read.
-func notEmpty(ctx context.Context, path string) bool {
-	fi, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && fi.Size() == 0 {
-		return false
-	}
-	s, err := Verify(ctx, path)
-	return err != nil || s != Summary{Version: s.Version}
 }
 
 // renameOld adds a name with the current time to a database, renames its log to

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/store"
 )
 
@@ -78,7 +77,7 @@ func TestBackup(t *testing.T) {
 
 	t.Run("restored on another machine", func(t *testing.T) {
 		dst := filepath.Join(t.TempDir(), "chela.db")
-		if old, err := Restore(t.Context(), copied, dst, RestoreOptions{}); err != nil || old != "" {
+		if old, err := Restore(t.Context(), copied, dst); err != nil || old != "" {
 			t.Fatalf("restore: renamed the old one to %q, %v", old, err)
 		}
 		have := openAt(t, dst)
@@ -89,32 +88,19 @@ func TestBackup(t *testing.T) {
 			t.Errorf("sessions (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("a database with content is replaced only with Force, and renamed", func(t *testing.T) {
+	t.Run("the replaced database is renamed", func(t *testing.T) {
 		dst := filepath.Join(t.TempDir(), "chela.db")
 		old := openAt(t, dst)
 		conversations(t, old, 7, 8)
 		if err := old.Close(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Restore(t.Context(), copied, dst, RestoreOptions{})
-		if chela.CodeOf(err) != chela.CodeConflict {
-			t.Fatalf("restore over a database with content: %v", err)
-		}
-		renamed, err := Restore(t.Context(), copied, dst, RestoreOptions{Force: true})
+		renamed, err := Restore(t.Context(), copied, dst)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n, m := len(readSessions(t, dst)), len(readSessions(t, renamed)); n != 5 || m != 1 {
 			t.Errorf("%d sessions restored, %d in the old database; want 5 and 1", n, m)
-		}
-	})
-	t.Run("an empty database is replaced", func(t *testing.T) {
-		dst := filepath.Join(t.TempDir(), "chela.db")
-		if err := openAt(t, dst).Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Restore(t.Context(), copied, dst, RestoreOptions{}); err != nil {
-			t.Error(err)
 		}
 	})
 	t.Run("a file that is not a backup is refused", func(t *testing.T) {
@@ -127,7 +113,7 @@ func TestBackup(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Restore(t.Context(), path, dst, RestoreOptions{}); err == nil {
+			if _, err := Restore(t.Context(), path, dst); err == nil {
 				t.Errorf("%s: no error", c.name)
 			}
 		}

@@ -17,30 +17,22 @@ var _ session.Calls = calls{}
 const callColumns = "id, run, session, wire, name, args, raw, state, effect, approval, detached, updated, rights"
 
 func (t calls) list(where string, args ...any) ([]session.Call, error) {
-	var list []session.Call
-	err := t.c.query(func(r *row) error {
-		c := session.Call{Seq: r.int(), ID: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
-		c.Wire.ID, c.Wire.Name, c.Wire.Args, c.Wire.Raw = r.text(), r.text(), raw(r.text()), r.text()
-		c.State, c.Effect, c.Approval = session.CallState(r.text()), r.text(), r.text()
-		c.Detached, c.Updated = r.bool(), r.time()
-		err := decodeSet(r.text(), &c.Rights)
-		c.Outcome = session.Outcome{Who: r.text(), Ran: r.text(), Decision: session.Decision(r.text()), Rule: r.text(), Result: session.Result(r.text()), Took: time.Duration(r.int())}
-		list = append(list, c)
-		return err
-	}, "SELECT n, "+callColumns+", who, ran, decision, rule, outcome, took FROM call WHERE "+where, args...)
-	return list, err
+	return collect(t.c, scanCall, "SELECT n, "+callColumns+", who, ran, decision, rule, outcome, took FROM call WHERE "+where, args...)
+}
+
+func scanCall(r *row) (session.Call, error) {
+	c := session.Call{Seq: r.int(), ID: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
+	c.Wire.ID, c.Wire.Name, c.Wire.Args, c.Wire.Raw = r.text(), r.text(), raw(r.text()), r.text()
+	c.State, c.Effect, c.Approval = session.CallState(r.text()), r.text(), r.text()
+	c.Detached, c.Updated = r.bool(), r.time()
+	err := decodeSet(r.text(), &c.Rights)
+	c.Outcome = session.Outcome{Who: r.text(), Ran: r.text(), Decision: session.Decision(r.text()), Rule: r.text(), Result: session.Result(r.text()), Took: time.Duration(r.int())}
+	return c, err
 }
 
 // Call returns a call.
 func (t calls) Call(id string) (session.Call, error) {
-	list, err := t.list("id = ?", id)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("tool call %s: %w", id, chela.ErrNotFound)
-	}
-	if err != nil {
-		return session.Call{}, err
-	}
-	return list[0], nil
+	return get(t.list, "tool call", "id = ?", id)
 }
 
 // Open returns the calls of a run that are not Closed, in order.

@@ -10,6 +10,7 @@ import (
 
 	lib "zombiezen.com/go/sqlite"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/session"
 )
 
@@ -162,6 +163,39 @@ func (c *conn) one(f func(*row) error, sql string, args ...any) (bool, error) {
 		return f(r)
 	}, sql, args...)
 	return found, err
+}
+
+// collect returns what scan makes of each row of a query.
+func collect[T any](c *conn, scan func(*row) (T, error), sql string, args ...any) ([]T, error) {
+	var list []T
+	err := c.query(func(r *row) error {
+		v, err := scan(r)
+		list = append(list, v)
+		return err
+	}, sql, args...)
+	return list, err
+}
+
+// scanText and scanJSON are the functions of collect for a column of texts and a
+// column of JSON.
+func scanText[T ~string](r *row) (T, error) { return T(r.text()), nil }
+
+func scanJSON[T any](r *row) (v T, err error) {
+	err = decode(r.text(), &v)
+	return v, err
+}
+
+// get returns the only element of the list that where selects with the argument id,
+// or a chela.ErrNotFound that begins with what.
+func get[T any](list func(where string, args ...any) ([]T, error), what, where, id string) (v T, err error) {
+	all, err := list(where, id)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s %s: %w", what, id, chela.ErrNotFound)
+	}
+	if err != nil {
+		return v, err
+	}
+	return all[0], nil
 }
 
 // number returns the only value of a query.

@@ -15,19 +15,16 @@ var _ pairing.Table = devices{}
 
 // Device returns a device, which may be a tombstone.
 func (t devices) Device(id string) (pairing.Device, error) {
-	list, err := decodeAll[pairing.Device](t.c, "SELECT device FROM device WHERE id = ? AND device <> ''", id)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("device %s: %w", id, chela.ErrNotFound)
-	}
-	if err != nil {
-		return pairing.Device{}, err
-	}
-	return list[0], nil
+	return get(t.list, "device", "id = ? AND device <> ''", id)
+}
+
+func (t devices) list(where string, args ...any) ([]pairing.Device, error) {
+	return collect(t.c, scanJSON[pairing.Device], "SELECT device FROM device WHERE "+where, args...)
 }
 
 // Devices returns all devices including tombstones, by time of creation.
 func (t devices) Devices() ([]pairing.Device, error) {
-	return decodeAll[pairing.Device](t.c, "SELECT device FROM device WHERE device <> '' ORDER BY created, n")
+	return t.list("device <> '' ORDER BY created, n")
 }
 
 // Request returns a request. There are few pending requests, so a scan is enough.
@@ -45,7 +42,7 @@ func (t devices) Request(id string) (pairing.Request, error) {
 
 // Requests returns all requests, oldest first.
 func (t devices) Requests() ([]pairing.Request, error) {
-	list, err := decodeAll[pairing.Request](t.c, "SELECT request FROM device WHERE request <> '' ORDER BY n")
+	list, err := collect(t.c, scanJSON[pairing.Request], "SELECT request FROM device WHERE request <> '' ORDER BY n")
 	slices.SortStableFunc(list, func(a, b pairing.Request) int { return a.Time.Compare(b.Time) })
 	return list, err
 }
@@ -112,20 +109,7 @@ func (t devices) PutInvites(list []pairing.Invite) error {
 	if err != nil {
 		return fmt.Errorf("invitations: %w", err)
 	}
-	_, err = t.c.exec("INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", invitesKey, text)
-	return err
-}
-
-// decodeAll returns the decoded values of a query with one JSON column.
-func decodeAll[T any](c *conn, query string, args ...any) ([]T, error) {
-	var list []T
-	err := c.query(func(r *row) error {
-		var v T
-		err := decode(r.text(), &v)
-		list = append(list, v)
-		return err
-	}, query, args...)
-	return list, err
+	return tx{c: t.c}.SetSetting(invitesKey, text)
 }
 
 // removeDevices deletes the recovered rows of devices that may connect: a row may

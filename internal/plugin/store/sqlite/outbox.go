@@ -18,33 +18,22 @@ const outboxColumns = `key, run, session, address, reply_to, part, text, media, 
 error, created, origin`
 
 func (t outboxTable) list(where string, args ...any) ([]outbox.Row, error) {
-	var list []outbox.Row
-	err := t.c.query(func(r *row) error {
-		v := outbox.Row{Seq: r.int(), Key: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
-		err := decode(r.text(), &v.Address)
-		v.ReplyTo, v.Part, v.Text = r.text(), int(r.int()), r.text()
-		if media := r.text(); media != "" {
-			err = errors.Join(err, decode(media, &v.Media))
-		}
-		v.State, v.Attempts, v.NotBefore = outbox.State(r.text()), int(r.int()), r.time()
-		v.PlatformID, v.Error, v.Created = r.text(), r.text(), r.time()
-		err = errors.Join(err, decodeSet(r.text(), &v.Origin))
-		list = append(list, v)
-		return err
-	}, "SELECT seq, "+outboxColumns+" FROM outbox WHERE "+where, args...)
-	return list, err
+	return collect(t.c, scanOutbox, "SELECT seq, "+outboxColumns+" FROM outbox WHERE "+where, args...)
+}
+
+func scanOutbox(r *row) (outbox.Row, error) {
+	v := outbox.Row{Seq: r.int(), Key: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
+	err := decode(r.text(), &v.Address)
+	v.ReplyTo, v.Part, v.Text = r.text(), int(r.int()), r.text()
+	err = errors.Join(err, decodeSet(r.text(), &v.Media))
+	v.State, v.Attempts, v.NotBefore = outbox.State(r.text()), int(r.int()), r.time()
+	v.PlatformID, v.Error, v.Created = r.text(), r.text(), r.time()
+	return v, errors.Join(err, decodeSet(r.text(), &v.Origin))
 }
 
 // Get returns a row.
 func (t outboxTable) Get(key string) (outbox.Row, error) {
-	list, err := t.list("key = ?", key)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("outbox row %s: %w", key, chela.ErrNotFound)
-	}
-	if err != nil {
-		return outbox.Row{}, err
-	}
-	return list[0], nil
+	return get(t.list, "outbox row", "key = ?", key)
 }
 
 // Open returns rows that are not final, by Seq, at most limit (0: all).
@@ -71,21 +60,13 @@ func (t outboxTable) Put(rows ...outbox.Row) error {
 }
 
 func (t outboxTable) put(v outbox.Row) error {
-	address, err := encode(v.Address)
-	if err != nil {
+	address, err1 := encode(v.Address)
+	origin, err2 := encodeSet(v.Origin, v.Origin == chela.Origin{})
+	media, err3 := encodeSet(v.Media, len(v.Media) == 0)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	origin, err := encodeSet(v.Origin, v.Origin == chela.Origin{})
-	if err != nil {
-		return err
-	}
-	media := ""
-	if len(v.Media) > 0 {
-		if media, err = encode(v.Media); err != nil {
-			return err
-		}
-	}
-	_, err = t.c.exec("INSERT INTO outbox ("+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := t.c.exec("INSERT INTO outbox ("+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET run = excluded.run, session = excluded.session, address = excluded.address,
 reply_to = excluded.reply_to, part = excluded.part, text = excluded.text, media = excluded.media, state = excluded.state,
 attempts = excluded.attempts, not_before = excluded.not_before, platform = excluded.platform, error = excluded.error,

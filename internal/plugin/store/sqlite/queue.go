@@ -28,24 +28,7 @@ func scanItem(r *row) (queue.Item, error) {
 }
 
 func (t items) list(where string, args ...any) ([]queue.Item, error) {
-	var list []queue.Item
-	err := t.c.query(func(r *row) error {
-		it, err := scanItem(r)
-		list = append(list, it)
-		return err
-	}, "SELECT "+itemColumns+" FROM item WHERE "+where, args...)
-	return list, err
-}
-
-func (t items) one(where, arg string) (queue.Item, error) {
-	list, err := t.list(where, arg)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("queue item %s: %w", arg, chela.ErrNotFound)
-	}
-	if err != nil {
-		return queue.Item{}, err
-	}
-	return list[0], nil
+	return collect(t.c, scanItem, "SELECT "+itemColumns+" FROM item WHERE "+where, args...)
 }
 
 // Waiting returns the items of the session in state Waiting, by Seq.
@@ -54,22 +37,19 @@ func (t items) Waiting(key chela.SessionKey) ([]queue.Item, error) {
 }
 
 // Get returns an item by its id.
-func (t items) Get(id string) (queue.Item, error) { return t.one("id = ?", id) }
+func (t items) Get(id string) (queue.Item, error) { return get(t.list, "queue item", "id = ?", id) }
 
 // ByKey returns an item by its dedupe key.
-func (t items) ByKey(key string) (queue.Item, error) { return t.one("key = ?", key) }
+func (t items) ByKey(key string) (queue.Item, error) {
+	return get(t.list, "queue item", "key = ?", key)
+}
 
 // Deferred returns the items of all sessions in state Deferred, by Seq.
 func (t items) Deferred() ([]queue.Item, error) { return t.list("state = 'owed' ORDER BY seq") }
 
 // Sessions returns the keys of the sessions with waiting items.
 func (t items) Sessions() ([]chela.SessionKey, error) {
-	var keys []chela.SessionKey
-	err := t.c.query(func(r *row) error {
-		keys = append(keys, chela.SessionKey(r.text()))
-		return nil
-	}, "SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session")
-	return keys, err
+	return collect(t.c, scanText[chela.SessionKey], "SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session")
 }
 
 // Put stores a new item. If the key exists already, it returns the receipt of the

@@ -18,34 +18,25 @@ const runColumns = `id, session, transcript, agent, origin, lane, state, princip
 error, text, footer, silent, started, ended, fence, kind, parent, root, replaces, waits, stop, overrides`
 
 func (t runs) list(rest string, args ...any) ([]run.Run, error) {
-	var list []run.Run
-	err := t.c.query(func(r *row) error {
-		v := run.Run{ID: chela.RunID(r.text()), Session: chela.SessionKey(r.text()), SessionID: r.text(), Agent: chela.AgentID(r.text())}
-		err := decodeSet(r.text(), &v.Origin)
-		v.Lane, v.State = r.text(), run.State(r.text())
-		err = errors.Join(err, decode(r.text(), &v.Principal), decode(r.text(), &v.Address))
-		v.Model, v.Attempts, v.Error = r.text(), int(r.int()), r.text()
-		v.Text, v.Footer, v.Silent = r.text(), r.text(), r.bool()
-		v.Started, v.Ended, v.Fence = r.time(), r.time(), r.int()
-		v.Kind, v.Parent, v.Root, v.Replaces = run.Kind(r.text()), chela.RunID(r.text()), chela.RunID(r.text()), chela.RunID(r.text())
-		v.Waits, v.Stop = run.Waits(r.text()), r.text()
-		err = errors.Join(err, decodeSet(r.text(), &v.Overrides))
-		list = append(list, v)
-		return err
-	}, "SELECT "+runColumns+" FROM run "+rest, args...)
-	return list, err
+	return collect(t.c, scanRun, "SELECT "+runColumns+" FROM run "+rest, args...)
+}
+
+func scanRun(r *row) (run.Run, error) {
+	v := run.Run{ID: chela.RunID(r.text()), Session: chela.SessionKey(r.text()), SessionID: r.text(), Agent: chela.AgentID(r.text())}
+	err := decodeSet(r.text(), &v.Origin)
+	v.Lane, v.State = r.text(), run.State(r.text())
+	err = errors.Join(err, decode(r.text(), &v.Principal), decode(r.text(), &v.Address))
+	v.Model, v.Attempts, v.Error = r.text(), int(r.int()), r.text()
+	v.Text, v.Footer, v.Silent = r.text(), r.text(), r.bool()
+	v.Started, v.Ended, v.Fence = r.time(), r.time(), r.int()
+	v.Kind, v.Parent, v.Root, v.Replaces = run.Kind(r.text()), chela.RunID(r.text()), chela.RunID(r.text()), chela.RunID(r.text())
+	v.Waits, v.Stop = run.Waits(r.text()), r.text()
+	return v, errors.Join(err, decodeSet(r.text(), &v.Overrides))
 }
 
 // Get returns a run.
 func (t runs) Get(id chela.RunID) (run.Run, error) {
-	list, err := t.list("WHERE id = ?", str(id))
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("run %s: %w", id, chela.ErrNotFound)
-	}
-	if err != nil {
-		return run.Run{}, err
-	}
-	return list[0], nil
+	return get(t.list, "run", "WHERE id = ?", str(id))
 }
 
 // Active returns the running and suspended runs of a session, oldest first. An

@@ -282,23 +282,20 @@ SELECT DISTINCT pos >> 32, 'salvaged-' || (pos >> 32), 0 FROM entry WHERE pos >>
 	if err != nil {
 		return err
 	}
-	return c.query(func(r *row) error {
-		report.Orphaned = append(report.Orphaned, r.text())
-		return nil
-	}, `SELECT id FROM transcript WHERE id NOT IN (SELECT id FROM session UNION SELECT id FROM past UNION SELECT transcript FROM run) ORDER BY n`)
+	report.Orphaned, err = collect(c, scanText[string], `SELECT id FROM transcript WHERE id NOT IN (SELECT id FROM session UNION SELECT id FROM past UNION SELECT transcript FROM run) ORDER BY n`)
+	return err
 }
 
 // restoreSessions creates the missing rows of sessions that have runs. The settings
 // of these sessions are lost.
 func restoreSessions(c *conn, report *Report) error {
-	var missing []session.Meta
-	if err := c.query(func(r *row) error {
-		missing = append(missing, session.Meta{
+	missing, err := collect(c, func(r *row) (session.Meta, error) {
+		return session.Meta{
 			Key: chela.SessionKey(r.text()), ID: r.text(), Agent: chela.AgentID(r.text()), Created: r.time(), Updated: r.time(),
-		})
-		return nil
+		}, nil
 	}, `SELECT session, transcript, agent, min(started), max(started) FROM run
-WHERE session NOT IN (SELECT key FROM session) GROUP BY session ORDER BY session`); err != nil {
+WHERE session NOT IN (SELECT key FROM session) GROUP BY session ORDER BY session`)
+	if err != nil {
 		return err
 	}
 	for _, m := range missing {
@@ -308,10 +305,9 @@ WHERE session NOT IN (SELECT key FROM session) GROUP BY session ORDER BY session
 		}
 		report.Damaged = append(report.Damaged, m.Key)
 	}
-	return c.query(func(r *row) error {
-		report.Damaged = append(report.Damaged, chela.SessionKey(r.text()))
-		return nil
-	}, `SELECT substr(name, 9) FROM lease WHERE since > 0 AND name LIKE 'session:%' AND substr(name, 9) NOT IN (SELECT key FROM session) ORDER BY name`)
+	lost, err := collect(c, scanText[chela.SessionKey], `SELECT substr(name, 9) FROM lease WHERE since > 0 AND name LIKE 'session:%' AND substr(name, 9) NOT IN (SELECT key FROM session) ORDER BY name`)
+	report.Damaged = append(report.Damaged, lost...)
+	return err
 }
 
 // closeGaps renumbers the entries of transcripts with gaps and appends a notice.
@@ -321,14 +317,13 @@ func closeGaps(c *conn, report *Report) error {
 		id  string
 		key chela.SessionKey
 	}
-	var gaps []gap
-	if err := c.query(func(r *row) error {
-		gaps = append(gaps, gap{r.int(), r.text(), chela.SessionKey(r.text())})
-		return nil
+	gaps, err := collect(c, func(r *row) (gap, error) {
+		return gap{r.int(), r.text(), chela.SessionKey(r.text())}, nil
 	}, `WITH have AS (SELECT pos >> 32 AS n, count(*) AS entries, max(pos) - (pos >> 32 << 32) AS last FROM entry GROUP BY pos >> 32),
 owner AS (SELECT id, key, entries FROM session UNION ALL SELECT id, session, entries FROM past)
 SELECT ifnull(t.n, 0), o.id, o.key FROM owner o LEFT JOIN transcript t ON t.id = o.id LEFT JOIN have h ON h.n = t.n
-WHERE ifnull(h.entries, 0) < max(o.entries, ifnull(h.last, 0)) ORDER BY o.key`); err != nil {
+WHERE ifnull(h.entries, 0) < max(o.entries, ifnull(h.last, 0)) ORDER BY o.key`)
+	if err != nil {
 		return err
 	}
 	for _, g := range gaps {
@@ -349,11 +344,9 @@ WHERE ifnull(h.entries, 0) < max(o.entries, ifnull(h.last, 0)) ORDER BY o.key`);
 // renumber closes the gaps of a transcript and adjusts its compaction entries.
 func renumber(c *conn, n int64) error {
 	base := n << seqBits
-	var have []int64
-	if err := c.query(func(r *row) error {
-		have = append(have, r.int()-base)
-		return nil
-	}, "SELECT pos FROM entry WHERE pos > ? AND pos < ? ORDER BY pos", base, base+1<<seqBits); err != nil {
+	have, err := collect(c, func(r *row) (int64, error) { return r.int() - base, nil },
+		"SELECT pos FROM entry WHERE pos > ? AND pos < ? ORDER BY pos", base, base+1<<seqBits)
+	if err != nil {
 		return err
 	}
 	for i, seq := range have {

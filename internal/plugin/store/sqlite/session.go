@@ -13,12 +13,6 @@ type sessions struct{ c *conn }
 
 var _ session.Table = sessions{}
 
-func scanMeta(r *row) (session.Meta, error) {
-	var m session.Meta
-	err := decode(r.text(), &m)
-	return m, err
-}
-
 // Get returns a session.
 func (t sessions) Get(key chela.SessionKey) (session.Meta, error) {
 	var m session.Meta
@@ -51,12 +45,7 @@ func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
 	if q.Order == session.ByActive {
 		order = "active"
 	}
-	var list []session.Meta
-	err = t.c.query(func(r *row) error {
-		m, err := scanMeta(r)
-		list = append(list, m)
-		return err
-	}, "SELECT meta FROM session WHERE "+where+" ORDER BY "+order+" DESC, key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
+	list, err := collect(t.c, scanJSON[session.Meta], "SELECT meta FROM session WHERE "+where+" ORDER BY "+order+" DESC, key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
 	return list, int(n), err
 }
 
@@ -104,12 +93,9 @@ search = excluded.search, meta = excluded.meta, active = excluded.active, archiv
 
 // Past returns the transcripts that were archived by resets, newest first.
 func (t sessions) Past(key chela.SessionKey) ([]session.Past, error) {
-	var list []session.Past
-	err := t.c.query(func(r *row) error {
-		list = append(list, session.Past{ID: r.text(), Started: r.time(), Ended: r.time(), Reason: r.text(), Entries: int(r.int())})
-		return nil
+	return collect(t.c, func(r *row) (session.Past, error) {
+		return session.Past{ID: r.text(), Started: r.time(), Ended: r.time(), Reason: r.text(), Entries: int(r.int())}, nil
 	}, "SELECT id, started, ended, reason, entries FROM past WHERE session = ? ORDER BY ended DESC, n DESC", str(key))
-	return list, err
 }
 
 // Archive records an archived transcript.

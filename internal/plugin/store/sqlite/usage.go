@@ -36,14 +36,11 @@ func (t usageTable) Sums(q usage.Query) ([]usage.Sum, error) {
 	const query = "SELECT date(time / 1000000000 + ?1, 'unixepoch') AS day, CASE WHEN ?2 THEN session ELSE '' END AS of, provider, model, " + sums +
 		" FROM usage WHERE n >= ?3 AND time >= ?3 AND (?4 = 0 OR time < ?4) AND (?5 = '' OR session = ?5)" +
 		" GROUP BY of, day, provider, model ORDER BY of, day, provider, model"
-	var list []usage.Sum
-	err := t.c.query(func(r *row) error {
+	return collect(t.c, func(r *row) (usage.Sum, error) {
 		s := usage.Sum{Day: r.text(), Session: chela.SessionKey(r.text()), Provider: r.text(), Model: r.text()}
 		scanSum(r, &s)
-		list = append(list, s)
-		return nil
+		return s, nil
 	}, query, int64(q.Offset/time.Second), q.BySession, q.Since, unixNano(q.Until), str(q.Session))
-	return list, err
 }
 
 // OfRun returns the total of one run. It finds the rows by time, to avoid an index
