@@ -55,6 +55,18 @@ type Item struct {
 	Seq       int64 // order of arrival, assigned by the table
 }
 
+// Messages returns the number of messages among items. Events and other kinds do not
+// count: no person waits for their answer.
+func Messages(items []Item) int {
+	n := 0
+	for _, it := range items {
+		if it.Kind == Message {
+			n++
+		}
+	}
+	return n
+}
+
 // Receipt is the result of a Put.
 type Receipt struct {
 	Item Item // as stored

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -117,7 +118,7 @@ func (k *call) status() (string, error) {
 		}
 	}
 	lines = append(lines,
-		fmt.Sprintf("Queue: %s, %s, %s waiting", p.Mode, state, humanize.Many(len(waiting), "message")),
+		fmt.Sprintf("Queue: %s, %s, %s waiting", p.Mode, state, humanize.Many(queue.Messages(waiting), "message")),
 		"Session: "+string(k.key))
 	return strings.Join(lines, "\n- "), nil
 }

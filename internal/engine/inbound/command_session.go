@@ -233,7 +233,7 @@ func (k *call) queueState() (string, error) {
 	}
 	waiting, err := k.tx.Queue().Waiting(k.key)
 	return fmt.Sprintf("Queue: %s debounce:%s cap:%d drop:%s (%s), %s waiting. Modes: %s.",
-		p.Mode, p.Debounce, p.Cap, p.Drop, from, humanize.Many(len(waiting), "message"), modes()), err
+		p.Mode, p.Debounce, p.Cap, p.Drop, from, humanize.Many(queue.Messages(waiting), "message"), modes()), err
 }
 
 // cut splits a text into its first word and the rest.

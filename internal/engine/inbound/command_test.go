@@ -63,7 +63,12 @@ func TestCommands(t *testing.T) {
 		b := newBench(t)
 		b.running("r1")
 		b.say("waits")
+		b.update(func(tx store.Tx) error { // an event is not a message
+			_, err := tx.Queue().Put(queue.Item{ID: "e1", Session: chela.MainSession(chela.DefaultAgent), Kind: queue.Event, Next: true, State: queue.Waiting})
+			return err
+		})
 		b.replied("/status", "busy, 1 message waiting")
+		b.replied("/queue", "1 message waiting")
 	})
 	t.Run("CMD-04 a command inside a text", func(t *testing.T) {
 		b := newBench(t)

@@ -31,7 +31,7 @@ func (s Rows) Session(r store.Reader, m session.Meta) (wire.Session, error) {
 	if err != nil {
 		return wire.Session{}, err
 	}
-	return s.Row(m, runs, len(waiting)), nil
+	return s.Row(m, runs, queue.Messages(waiting)), nil
 }
 
 // Row returns the row of a session with its active runs and number of queued
@@ -74,17 +74,6 @@ func (s Rows) Row(m session.Meta, active []run.Run, waiting int) wire.Session {
 		row.Runs = append(row.Runs, string(r.ID))
 	}
 	return row
-}
-
-// Queued returns the number of messages among the queued items.
-func Queued(items []queue.Item) int {
-	n := 0
-	for _, it := range items {
-		if it.Kind == queue.Message {
-			n++
-		}
-	}
-	return n
 }
 
 // unread reports whether there is an answer that no person has read.

@@ -42,7 +42,7 @@ type Summary struct {
 	Sessions    int64
 	Entries     int64
 	Runs        int64
-	Waiting     int64 // waiting queue items
+	Waiting     int64 // waiting messages
 	Undelivered int64 // outbox rows that are not final
 }
 
@@ -87,7 +87,7 @@ func (s *Summary) count(c *conn) error {
 		s.Sessions, s.Entries, s.Runs, s.Waiting, s.Undelivered = r.int(), r.int(), r.int(), r.int(), r.int()
 		return nil
 	}, `SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM entry), (SELECT count(*) FROM run),
-(SELECT count(*) FROM item WHERE state = 'waiting'), (SELECT count(*) FROM outbox WHERE state IN ('draft', 'pending', 'attempted'))`)
+(SELECT count(*) FROM item WHERE state = 'waiting' AND kind = 'message'), (SELECT count(*) FROM outbox WHERE state IN ('draft', 'pending', 'attempted'))`)
 	return err
 }
 

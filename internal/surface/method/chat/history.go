@@ -163,7 +163,7 @@ func (m methods) load(ctx context.Context, key chela.SessionKey, in wire.ChatHis
 			return err
 		}
 		if pg.meta.ID == "" {
-			pg.row = m.o.Rows.Row(pg.meta, nil, len(pg.pending))
+			pg.row = m.o.Rows.Row(pg.meta, nil, queue.Messages(pg.pending))
 			pg.all, pg.consumed, err = receipts(r, "", in.Inputs)
 			pg.meta = session.Meta{}
 			return err

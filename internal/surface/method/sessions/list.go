@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -123,7 +124,7 @@ func readState(r store.Reader) (state, error) {
 		if err != nil {
 			return s, err
 		}
-		s.waiting[k] = wireview.Queued(items)
+		s.waiting[k] = queue.Messages(items)
 	}
 	return s, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/surface/rpc"
@@ -204,7 +205,7 @@ func (m methods) pending(r store.Reader, s *wire.Status) error {
 		if err != nil {
 			return err
 		}
-		s.Queued += wireview.Queued(items)
+		s.Queued += queue.Messages(items)
 	}
 	asked, err := r.Approvals().Pending("")
 	if err != nil {
