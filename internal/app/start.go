@@ -34,7 +34,7 @@ func Build(register func(*standard.Registry)) cli.App {
 	s := starter{register}
 	return cli.App{
 		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Providers: model.Known(), SaveKey: saveKey,
-		Check: doctor.Doctor{Registry: r}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
+		Validate: s.validate, Check: doctor.Doctor{Registry: r, Validate: s.validate}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
 		Store: backup.Database{Store: r.DefaultStore(), Version: Version, Attach: attach},
 	}
 }

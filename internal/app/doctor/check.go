@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,12 +25,17 @@ import (
 )
 
 // Doctor checks installations of a build.
-type Doctor struct{ Registry *standard.Registry }
+type Doctor struct {
+	Registry *standard.Registry
+	// Validate returns the error with which an engine would refuse a configuration;
+	// nil: only the keys are checked.
+	Validate func(context.Context, cli.Start, *config.Tree) error
+}
 
 // checkup collects findings.
 type checkup struct {
-	registry *standard.Registry
-	found    []cli.Finding
+	Doctor
+	found []cli.Finding
 }
 
 func (c *checkup) ok(name, format string, args ...any) {
@@ -46,9 +52,9 @@ func (c *checkup) fail(name, hint, format string, args ...any) {
 
 // Check checks an installation.
 func (d Doctor) Check(ctx context.Context, s cli.Start) []cli.Finding {
-	c := &checkup{registry: d.Registry}
+	c := &checkup{Doctor: d}
 	free := c.state(s)
-	tree := c.config(s)
+	tree := c.config(ctx, s)
 	c.database(ctx, s, free)
 	env := standard.DoctorEnv{State: s.State, Section: func(string) json.RawMessage { return nil }, Getenv: os.Getenv}
 	if tree != nil {
@@ -125,7 +131,7 @@ func (c *checkup) space(dir string) {
 }
 
 // config checks the configuration and returns it; nil: it cannot be used.
-func (c *checkup) config(s cli.Start) *config.Tree {
+func (c *checkup) config(ctx context.Context, s cli.Start) *config.Tree {
 	if _, err := os.Stat(s.Config); errors.Is(err, os.ErrNotExist) {
 		c.ok("configuration", "%s does not exist; defaults are used", s.Config)
 	}
@@ -137,6 +143,12 @@ func (c *checkup) config(s cli.Start) *config.Tree {
 	if err := tree.Broken(); err != nil {
 		c.fail("configuration", "chela config validate", "broken; the last good one is used: %v", err)
 		return tree
+	}
+	if c.Validate != nil {
+		if err := c.Validate(ctx, s, tree); err != nil {
+			c.fail("configuration", cmp.Or(chela.HintOf(err), "chela config validate"), "%v", err)
+			return nil
+		}
 	}
 	if ws := tree.Warnings(); len(ws) > 0 {
 		for _, w := range ws {
@@ -156,7 +168,7 @@ func (c *checkup) config(s cli.Start) *config.Tree {
 
 // database reads the whole database, when no process uses it.
 func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
-	st := c.registry.DefaultStore()
+	st := c.Registry.DefaultStore()
 	path := filepath.Join(s.State, st.File)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		c.ok("database", "created at the first start")
@@ -196,7 +208,7 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 		return
 	}
 	o := opts.ModelOptions(s.State, settings.Environ(tree))
-	o.Log, o.HTTP, o.NewProvider = s.Log, model.HTTPClient(o.Config, o.Env), c.registry.NewProvider
+	o.Log, o.HTTP, o.NewProvider = s.Log, model.HTTPClient(o.Config, o.Env), c.Registry.NewProvider
 	m, err := model.Open(ctx, o)
 	if err != nil {
 		c.fail("model", chela.HintOf(err), "%v", err)

@@ -135,7 +135,7 @@ func (g *Options) Host() (netip.Addr, error) {
 	case "custom":
 		a, err := netip.ParseAddr(g.CustomHost)
 		if err != nil {
-			return a, fmt.Errorf("gateway.customBindHost: %w", err)
+			return a, fmt.Errorf("gateway.customBindHost: want an IP address for gateway.bind custom, not %q", g.CustomHost)
 		}
 		return a, nil
 	case "tailnet":

@@ -128,36 +128,43 @@ type Generation struct {
 // New makes a Generation. It takes over what is known of models from before,
 // which may be nil.
 func (f *Factory) New(ctx context.Context, c Config, opts *settings.Settings, before *Generation) (*Generation, error) {
-	g := &Generation{
-		Factory: f, number: f.generations.Add(1), Settings: opts, Config: c.Sections, agentModels: map[chela.AgentID]*model.Set{}, home: c.Env("HOME"), zone: time.Local,
-	}
-	if err := g.openModels(ctx, c, before); err != nil {
-		return nil, err
-	}
-	if name := opts.Agent.Timezone; name != "" {
-		zone, err := time.LoadLocation(name)
-		if err != nil {
-			return nil, fmt.Errorf("agents.defaults.userTimezone: %w", err)
-		}
-		g.zone = zone
-	}
-	if err := opts.Tools.Loop.Validate(); err != nil {
-		return nil, fmt.Errorf("tools.loopDetection: %w", err)
-	}
-	if err := opts.Check(); err != nil {
+	g, err := f.build(ctx, c, opts, before)
+	if err != nil {
 		return nil, err
 	}
 	if opts.Compat == "openclaw" {
 		f.o.Log.Warn(`compat is "openclaw": commands run without approval unless tools.exec says otherwise`)
 	}
-	g.Allowed = opts.CommandRules(f.rules, g.home)
-	if err := g.makeTools(c); err != nil {
-		return nil, err
-	}
 	for _, id := range opts.Roster() { // so that Ready succeeds for a session's first run
 		_, _, _ = g.AgentModels(id).Resolve("")
 	}
 	return g, g.makeWorkspaces()
+}
+
+// Validate returns the error of New without an effect on the state directory and the
+// workspaces. It needs only Log, State, Registry and NoProbe of the options.
+func (f *Factory) Validate(ctx context.Context, c Config, opts *settings.Settings) error {
+	_, err := f.build(ctx, c, opts, nil)
+	return err
+}
+
+// build makes a Generation from a configuration. It writes nothing.
+func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, before *Generation) (*Generation, error) {
+	g := &Generation{
+		Factory: f, number: f.generations.Add(1), Settings: opts, Config: c.Sections, agentModels: map[chela.AgentID]*model.Set{}, home: c.Env("HOME"),
+	}
+	if err := g.openModels(ctx, c, before); err != nil {
+		return nil, err
+	}
+	var err error
+	if g.zone, err = opts.Location(); err != nil {
+		return nil, err
+	}
+	if err := opts.Check(); err != nil {
+		return nil, err
+	}
+	g.Allowed = opts.CommandRules(f.rules, g.home)
+	return g, g.makeTools(c)
 }
 
 // openModels chooses the default model and opens the models of agents that have

@@ -10,6 +10,9 @@ import (
 
 // Check returns the errors in the rules about tools.
 func (o *Settings) Check() error {
+	if err := o.Tools.Loop.Validate(); err != nil {
+		return fmt.Errorf("tools.loopDetection: %w", err)
+	}
 	errs := []error{o.Tools.Config.Check("tools"), commandsAt("tools.exec", o.Tools.Exec.Config)}
 	for id, a := range o.Agents.Entries {
 		at := "agents.entries." + id + ".tools"

@@ -231,6 +231,20 @@ func (o *Settings) Concurrent() int {
 	return 4 * runtime.NumCPU()
 }
 
+// Location returns the person's time zone.
+func (o *Settings) Location() (*time.Location, error) {
+	if o.Agent.Timezone == "" {
+		return time.Local, nil
+	}
+	zone, err := time.LoadLocation(o.Agent.Timezone)
+	if err != nil {
+		return nil, &chela.Error{
+			Code: chela.CodeInvalid, Message: "agents.defaults.userTimezone", Hint: "chela config set agents.defaults.userTimezone Europe/Berlin", Err: err,
+		}
+	}
+	return zone, nil
+}
+
 // Timeout limits a run.
 func (o *Settings) Timeout() time.Duration {
 	if o.Agent.TimeoutSeconds == nil {

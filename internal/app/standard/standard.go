@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/chela-ai/chela/internal/app/tuning"
 	"github.com/chela-ai/chela/internal/core/bus"
@@ -197,11 +198,17 @@ func Sandboxes(r *Registry) {
 	})
 }
 
+// markOf returns the mark of a state directory; "": there is no directory, and so
+// nothing runs for it.
 func markOf(state string) (string, error) {
 	if state == "" {
 		return "", nil
 	}
-	return host.Mark(state)
+	mark, err := host.Mark(state)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	return mark, err
 }
 
 // Stores registers the databases.

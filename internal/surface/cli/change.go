@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/wire"
 )
@@ -36,15 +37,36 @@ func (c *commands) change(ctx context.Context, edits ...config.Edit) error {
 	if err != nil {
 		return err
 	}
-	next, err := t.Edit("", edits...)
+	now := t.Now()
+	d, err := now.Draft(edits...)
+	if err != nil {
+		return err
+	}
+	unusable := c.validate(ctx, s, d.Tree())
+	if unusable != nil && c.validate(ctx, s, now) == nil { // otherwise it is being repaired
+		return chela.Errorf(chela.CodeInvalid, "refused: %w", unusable)
+	}
+	next, err := d.Write()
 	if err != nil {
 		return err
 	}
 	c.printWritten(next.Path(), "")
-	for _, w := range append(next.Warnings(), next.Unguarded()...) {
-		c.problem(w)
+	problems := append(next.Warnings(), next.Unguarded()...)
+	if unusable != nil {
+		problems = append(problems, config.Problem{Message: unusable.Error(), Fatal: true})
+	}
+	for _, p := range problems {
+		c.problem(p)
 	}
 	return nil
+}
+
+// validate returns the error with which an engine would refuse a configuration.
+func (c *commands) validate(ctx context.Context, s Start, t *config.Tree) error {
+	if c.app.Validate == nil {
+		return nil
+	}
+	return c.app.Validate(ctx, s, t)
 }
 
 // maxAttempts is how often a change is attempted while other clients change

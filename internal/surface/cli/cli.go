@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/wire"
 )
@@ -75,6 +76,9 @@ type App struct {
 	// SaveKey stores an API key of a model provider in the state directory,
 	// readable by its owner only. A provider can have several named keys.
 	SaveKey func(s Start, provider, name, key string) error
+	// Validate returns the error with which an engine would refuse a
+	// configuration, without starting one; nil: only the keys are checked.
+	Validate func(context.Context, Start, *config.Tree) error
 	// Check inspects an installation without starting an engine.
 	Check func(context.Context, Start) []Finding
 	// Audit lists the security weaknesses of an installation. With fix, it

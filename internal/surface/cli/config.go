@@ -148,12 +148,17 @@ func (c *commands) problem(p config.Problem) {
 }
 
 func (c *commands) configValidate() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "validate", Short: "Check the configuration", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
+	return c.withJSON(&cobra.Command{Use: "validate", Short: "Check the configuration", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		s, err := c.start()
 		if err != nil {
 			return err
 		}
 		problems := config.Options{Env: c.env}.Validate(s.Config)
+		if t, err := (config.Options{Env: c.env}).Load(s.Config); err == nil {
+			if err := c.validate(cmd.Context(), s, t); err != nil {
+				problems = append(problems, config.Problem{Message: err.Error(), Fatal: true})
+			}
+		}
 		fatal := slices.ContainsFunc(problems, func(p config.Problem) bool { return p.Fatal })
 		err = c.print(validation(s.Config, problems, !fatal), func() { c.printProblems(s.Config, problems, fatal) })
 		if err == nil && fatal {
