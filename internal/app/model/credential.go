@@ -46,10 +46,8 @@ func (m *Set) sample(id string) (llm.Ref, bool) {
 	if own := m.o.Providers[id].Models; len(own) > 0 {
 		return llm.Ref{Provider: id, Model: own[0].ID}, true
 	}
-	for _, s := range services {
-		if s.id == id {
-			return llm.Ref{Provider: id, Model: s.model}, true
-		}
+	if s := serviceOf(id); s.model != "" {
+		return llm.Ref{Provider: id, Model: s.model}, true
 	}
 	for _, k := range m.Catalog().Models {
 		if k.Provider == id {

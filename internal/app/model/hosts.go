@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/egress"
@@ -32,11 +33,8 @@ func (c Config) Hosts() []string {
 	for _, p := range c.Providers {
 		add(p.BaseURL, p.Request.Private)
 	}
-	for _, s := range services {
+	for _, s := range slices.Concat(services[:], locals[:]) {
 		add(s.url, false)
-	}
-	for _, l := range locals {
-		add(l.url, false)
 	}
 	return hosts
 }

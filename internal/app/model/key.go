@@ -59,7 +59,7 @@ func (m *Set) keysWith(id string, saved func() map[string][]string) []key {
 			out = append(out, key{keyID, v, from})
 		}
 	}
-	for _, name := range envOf(id) {
+	for _, name := range serviceOf(id).env {
 		for i, text := range strings.FieldsFunc(m.o.Env(name+"S"), func(r rune) bool { return strings.ContainsRune(",; \n", r) }) {
 			add(fmt.Sprintf("%s:%sS/%d", id, name, i+1), text, name+"S")
 		}

@@ -35,7 +35,7 @@ func (m *Set) Probe(ctx context.Context) (llm.Ref, bool) {
 	found := make([][]found, len(locals))
 	var wg sync.WaitGroup
 	for i := range locals {
-		wg.Go(func() { found[i] = m.ask(ctx, &locals[i]) })
+		wg.Go(func() { found[i] = m.ask(ctx, locals[i]) })
 	}
 	wg.Wait()
 	m.usable, m.probed = llm.Ref{}, time.Now()
@@ -89,7 +89,7 @@ func (f *found) usable() bool {
 }
 
 // ask returns the models of a server; none when there is no server.
-func (m *Set) ask(ctx context.Context, l *local) []found {
+func (m *Set) ask(ctx context.Context, l service) []found {
 	base := l.url
 	if own := m.o.Providers[l.id].BaseURL; own != "" {
 		base = strings.TrimRight(own, "/")

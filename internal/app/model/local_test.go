@@ -99,7 +99,7 @@ func TestProbe(t *testing.T) {
 		}
 		var got []string
 		for _, x := range m.Catalog().Models {
-			if slices.ContainsFunc(locals[:], func(l local) bool { return l.id == x.Provider }) {
+			if slices.ContainsFunc(locals[:], func(l service) bool { return l.id == x.Provider }) {
 				got = append(got, x.Ref(), window(x))
 			}
 		}

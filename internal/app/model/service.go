@@ -7,13 +7,14 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 )
 
-// service is a provider that needs no configuration but a key.
+// service is a provider that needs no configuration but a key, or a model server
+// for one's own machine.
 type service struct {
 	id    string
 	api   string
 	url   string
-	env   []string // variables that may contain its key
-	model string   // its default model
+	env   []string // variables that may contain its key; most servers need none
+	model string   // its default model; "": a server
 }
 
 // services is tried in this order when no model is configured.
@@ -32,33 +33,23 @@ var services = [...]service{
 	{"together", standard.OpenAI, "https://api.together.xyz/v1", []string{"TOGETHER_API_KEY"}, "moonshotai/Kimi-K2.6"},
 }
 
-// local is a model server for one's own machine.
-type local struct {
-	id, url string
-	env     []string // variables that may contain its key; most need none
+// locals is the model servers, probed in this order.
+var locals = [...]service{
+	{"ollama", standard.OpenAI, "http://127.0.0.1:11434/v1", []string{"OLLAMA_API_KEY"}, ""},
+	{"lmstudio", standard.OpenAI, "http://127.0.0.1:1234/v1", []string{"LM_API_TOKEN", "LMSTUDIO_API_KEY"}, ""},
+	{"llamacpp", standard.OpenAI, "http://127.0.0.1:8080/v1", []string{"LLAMACPP_API_KEY"}, ""},
+	{"vllm", standard.OpenAI, "http://127.0.0.1:8000/v1", []string{"VLLM_API_KEY"}, ""},
 }
 
-// locals is probed in this order.
-var locals = [...]local{
-	{"ollama", "http://127.0.0.1:11434/v1", []string{"OLLAMA_API_KEY"}},
-	{"lmstudio", "http://127.0.0.1:1234/v1", []string{"LM_API_TOKEN", "LMSTUDIO_API_KEY"}},
-	{"llamacpp", "http://127.0.0.1:8080/v1", []string{"LLAMACPP_API_KEY"}},
-	{"vllm", "http://127.0.0.1:8000/v1", []string{"VLLM_API_KEY"}},
-}
-
-// envOf returns the variables that may contain a provider's key.
-func envOf(id string) []string {
-	for _, s := range services {
+// serviceOf returns the known service or server with the id; the zero service if
+// there is none.
+func serviceOf(id string) service {
+	for _, s := range slices.Concat(services[:], locals[:]) {
 		if s.id == id {
-			return s.env
+			return s
 		}
 	}
-	for _, l := range locals {
-		if l.id == id {
-			return l.env
-		}
-	}
-	return nil
+	return service{}
 }
 
 // Offline is the built-in assistant.
@@ -68,15 +59,10 @@ var Offline = llm.Ref{Provider: standard.Offline, Model: "assistant"}
 // model servers on this machine and the built-in assistant.
 func Known() []string {
 	var ids []string
-	for _, s := range services {
+	for _, s := range slices.Concat(services[:], locals[:]) {
 		ids = append(ids, s.id)
-	}
-	for _, l := range locals {
-		ids = append(ids, l.id)
 	}
 	return append(ids, Offline.Provider)
 }
 
-func needsKey(id string) bool {
-	return slices.ContainsFunc(services[:], func(s service) bool { return s.id == id })
-}
+func needsKey(id string) bool { return serviceOf(id).model != "" }

@@ -70,9 +70,9 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 		m.choice, m.why = llm.Ref{Provider: info.Provider, Model: info.ID}, "configured"
 		return m, nil
 	}
-	for id, p := range sorted(o.Providers) {
-		if len(p.Models) > 0 {
-			m.choice, m.why = llm.Ref{Provider: id, Model: p.Models[0].ID}, "the first model of the configured provider "+id
+	for _, id := range slices.Sorted(maps.Keys(o.Providers)) {
+		if own := o.Providers[id].Models; len(own) > 0 {
+			m.choice, m.why = llm.Ref{Provider: id, Model: own[0].ID}, "the first model of the configured provider "+id
 			return m, nil
 		}
 	}
@@ -127,21 +127,6 @@ func (m *Set) With(choice Choice, params json.RawMessage, at string) (*Set, erro
 	return n, n.checkFallbacks(at)
 }
 
-func sorted(ps map[string]Provider) func(func(string, Provider) bool) {
-	return func(yield func(string, Provider) bool) {
-		ids := make([]string, 0, len(ps))
-		for id := range ps {
-			ids = append(ids, id)
-		}
-		slices.Sort(ids)
-		for _, id := range ids {
-			if !yield(id, ps[id]) {
-				return
-			}
-		}
-	}
-}
-
 // Catalog returns the models that can be named. The default one is always allowed.
 func (m *Set) Catalog() llm.Catalog {
 	c := *m.catalog.Load()
@@ -171,7 +156,8 @@ func (m *Set) Name(s string) (string, error) {
 // common ones, and the built-in assistant.
 func (m *Set) known() (llm.Catalog, error) {
 	out := llm.Catalog{Aliases: map[string]string{}}
-	for id, p := range sorted(m.o.Providers) {
+	for _, id := range slices.Sorted(maps.Keys(m.o.Providers)) {
+		p := m.o.Providers[id]
 		c, err := compat(p.Compat)
 		if err != nil {
 			return out, &chela.Error{Code: chela.CodeInvalid, Message: "models.providers." + id + ".compat", Hint: "chela config unset models.providers." + id + ".compat", Err: err}
@@ -239,18 +225,9 @@ func (m *Set) config(id string, k key) (api string, c dialect.Options, err error
 	if id == Offline.Provider {
 		return standard.Offline, c, nil
 	}
-	for _, s := range services {
-		if s.id == id {
-			api, c.BaseURL = s.api, s.url
-		}
-	}
-	for _, l := range locals {
-		if l.id == id {
-			api, c.BaseURL = standard.OpenAI, l.url
-		}
-	}
+	known := serviceOf(id)
 	o, configured := m.o.Providers[id]
-	c.BaseURL, api = cmp.Or(o.BaseURL, c.BaseURL), cmp.Or(o.API, api)
+	c.BaseURL, api = cmp.Or(o.BaseURL, known.url), cmp.Or(o.API, known.api)
 	for k, v := range o.Headers {
 		if c.Header == nil {
 			c.Header = http.Header{}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -60,10 +61,7 @@ func (m *Set) Providers() []State {
 // ids returns the providers: the configured ones, the known services, the model
 // servers that were found on this machine, and the built-in assistant.
 func (m *Set) ids() []string {
-	var ids []string
-	for id := range sorted(m.o.Providers) {
-		ids = append(ids, id)
-	}
+	ids := slices.Sorted(maps.Keys(m.o.Providers))
 	for _, s := range services {
 		ids = append(ids, s.id)
 	}
