@@ -28,5 +28,5 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(cli.Main(ctx, os.Args[1:], app.Build(standard.Register)))
+	os.Exit(cli.Main(ctx, os.Args[1:], app.Build(standard.New())))
 }

@@ -71,4 +71,4 @@ func write(t *testing.T, path, text string) {
 }
 
 // standardBuild is the build with the standard parts.
-var standardBuild = starter{standard.Register}
+var standardBuild = starter{standard.New()}

@@ -50,7 +50,7 @@ const Version = "0.1.0"
 // cacheBytes limits the memory for compiled transcripts of all sessions together.
 const cacheBytes = 48 << 20
 
-// Options is what an engine is made of. Tests set the fields below Register.
+// Options is what an engine is made of. Tests set the fields below Registry.
 type Options struct {
 	Log    *slog.Logger
 	State  string            // state directory, absolute
@@ -70,8 +70,8 @@ type Options struct {
 	Exclusive bool
 	// Listen opens the gateway's port; nil: there is none.
 	Listen *endpoint.Listen
-	// Register registers the parts of the build; nil: standard.Register.
-	Register func(*standard.Registry)
+	// Registry lists the parts of the build; nil: standard.New().
+	Registry *standard.Registry
 
 	HTTP      *http.Client                  // for model providers; nil: the network
 	Providers map[string]llm.Provider       // used instead of the configured providers, by id
@@ -126,11 +126,10 @@ type Engine struct {
 // New starts an engine on the state directory. The chain of the error contains
 // statedir.ErrOwned when another process owns the directory.
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
-	e := &Engine{o: o, registry: new(standard.Registry), started: time.Now(), instance: uuid.NewString(), metrics: metrics.New(), restart: make(chan struct{}, 1)}
-	if o.Register == nil {
-		o.Register = standard.Register
+	if o.Registry == nil {
+		o.Registry = standard.New()
 	}
-	o.Register(e.registry)
+	e := &Engine{o: o, registry: o.Registry, started: time.Now(), instance: uuid.NewString(), metrics: metrics.New(), restart: make(chan struct{}, 1)}
 	if e.o.Secrets == nil {
 		e.o.Secrets = new(secret.Redactor)
 	}

@@ -24,14 +24,9 @@ import (
 )
 
 // Build returns the application with the parts of a build, as the command line
-// needs it; nil: the standard parts.
-func Build(register func(*standard.Registry)) cli.App {
-	if register == nil {
-		register = standard.Register
-	}
-	r := new(standard.Registry)
-	register(r)
-	s := starter{register}
+// needs it.
+func Build(r *standard.Registry) cli.App {
+	s := starter{r}
 	return cli.App{
 		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Providers: model.Known(), SaveKey: saveKey,
 		Validate: s.validate, Check: doctor.Doctor{Registry: r, Validate: s.validate}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
@@ -39,14 +34,8 @@ func Build(register func(*standard.Registry)) cli.App {
 	}
 }
 
-// Start returns an engine with the standard parts for the state directory. See
-// [Build].
-func Start(ctx context.Context, s cli.Start) (cli.Engine, error) {
-	return starter{standard.Register}.start(ctx, s)
-}
-
 // starter starts engines of a build.
-type starter struct{ register func(*standard.Registry) }
+type starter struct{ registry *standard.Registry }
 
 // startLimit is how long a start waits for a process that owns the state directory
 // and does not answer.
@@ -167,7 +156,7 @@ func (b starter) begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*E
 	}
 	e, err := New(ctx, Options{
 		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: settings.Environ(tree), EnvOf: settings.Environ, Environ: os.Environ(),
-		Listen: l, Secrets: s.Secrets, Exclusive: true, Register: b.register,
+		Listen: l, Secrets: s.Secrets, Exclusive: true, Registry: b.registry,
 	})
 	if err != nil {
 		return nil, err

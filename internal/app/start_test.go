@@ -35,7 +35,7 @@ const offlineConf = `{agents: {defaults: {model: "offline/assistant", skipBootst
 
 func begun(t *testing.T, s cli.Start) cli.Engine {
 	t.Helper()
-	e, err := Start(t.Context(), s)
+	e, err := standardBuild.start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestStart(t *testing.T) {
 		defer l.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, err = Start(ctx, s)
+		_, err = standardBuild.start(ctx, s)
 		if err == nil || !strings.Contains(err.Error(), " owns "+s.State+" and does not answer") || chela.HintOf(err) != "chela doctor" {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
 		}
@@ -114,7 +114,7 @@ func TestStart(t *testing.T) {
 	})
 	t.Run("a start with an unusable configuration leaves nothing behind", func(t *testing.T) {
 		s := home(t, `{agents: {defaults: {userTimezone: "Mars/Base"}}}`)
-		if _, err := Start(t.Context(), s); err == nil {
+		if _, err := standardBuild.start(t.Context(), s); err == nil {
 			t.Fatal("it started")
 		}
 		l, err := statedir.Own(s.State)

@@ -2,9 +2,9 @@
 // sandboxes, model dialects, tools, hooks, services and checks. A channel is
 // added with r.Channel(telegram.Factory).
 //
-// A custom build copies cmd/chela/main.go and passes a function that calls
-// [Register] and adds its own parts. The first registered store and sandbox are
-// used: a custom one is registered before that call.
+// A custom build copies cmd/chela/main.go and adds its own parts to the
+// registry that [New] returns. The first registered store and sandbox are
+// used: a custom one is registered before [Register] is called.
 package standard
 
 import (

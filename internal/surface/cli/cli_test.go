@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/chela-ai/chela/internal/app"
+	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		"chela": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 			defer stop()
-			os.Exit(cli.Main(ctx, os.Args[1:], app.Build(nil)))
+			os.Exit(cli.Main(ctx, os.Args[1:], app.Build(standard.New())))
 		},
 	})
 }

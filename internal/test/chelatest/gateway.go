@@ -43,9 +43,9 @@ type Options struct {
 	Log      *slog.Logger             // nil: the log of the test, from level warn
 }
 
-// register registers the standard parts and those of the test.
-func (o *Options) register(r *standard.Registry) {
-	standard.Register(r)
+// registry returns the standard parts and those of the test.
+func (o *Options) registry() *standard.Registry {
+	r := standard.New()
 	for name, ch := range o.Channels {
 		r.Channel(Account(name, ch, o.Limits[name]))
 	}
@@ -56,6 +56,7 @@ func (o *Options) register(r *standard.Registry) {
 	if o.Register != nil {
 		o.Register(r)
 	}
+	return r
 }
 
 // Account returns a factory of a channel that has one instance for all
@@ -88,7 +89,7 @@ func Start(t testing.TB, o Options) *Gateway {
 	ao := app.Options{
 		Log: o.Log, State: o.Dir, HTTP: o.HTTP, Env: func(name string) string { return o.Env[name] },
 		Environ: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir},
-		Step:    o.Step, Wrap: o.Wrap, NoSocket: true, NoProbe: true, Listen: o.Listen, Register: o.register,
+		Step:    o.Step, Wrap: o.Wrap, NoSocket: true, NoProbe: true, Listen: o.Listen, Registry: o.registry(),
 	}
 	if o.Model != nil {
 		ao.Providers = map[string]llm.Provider{"mock": o.Model}

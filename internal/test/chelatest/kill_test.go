@@ -78,10 +78,8 @@ func child(dir string) error {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	o := app.Options{Log: log, State: dir, Config: fileConfig(dir), Env: func(string) string { return "" }, Step: step,
-		Register: func(r *standard.Registry) {
-			standard.Register(r)
-			r.Channel(Account("file", fileChannel{dir, step}, channel.Limits{}))
-		}}
+		Registry: standard.New()}
+	o.Registry.Channel(Account("file", fileChannel{dir, step}, channel.Limits{}))
 	e, err := app.New(context.Background(), o)
 	for end := time.Now().Add(5 * time.Second); errors.Is(err, statedir.ErrOwned) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app"
+	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/surface/cli"
 	"github.com/chela-ai/chela/wire"
 )
@@ -39,7 +40,7 @@ func configured(t testing.TB, dir string, d *driver) {
 // connects to it.
 func open(t testing.TB, dir string) (cli.Engine, *Client) {
 	t.Helper()
-	e, err := app.Start(t.Context(), cli.Start{
+	e, err := app.Build(standard.New()).Start(t.Context(), cli.Start{
 		State: dir, Config: filepath.Join(dir, "chela.json"), LastGood: filepath.Join(dir, "last-good"),
 		Log: slog.New(slog.DiscardHandler),
 	})
