@@ -35,6 +35,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/kit/secret"
@@ -94,6 +95,7 @@ type Engine struct {
 	db       standard.Database
 	store    store.Store // db, or what Options.Wrap made of it
 	files    *media.Files
+	holder   *leaseholder.Holder // of the leases of this start
 	bus      *bus.Bus
 	lanes    *lane.Lanes
 	executor *invoke.Executor
@@ -151,14 +153,17 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err := e.openStore(ctx, &opts); err != nil {
 		return nil, err
 	}
+	if e.holder, err = leaseholder.New(ctx, leaseholder.Options{Log: o.Log, Store: e.store, ID: e.instance, Step: o.Step}); err != nil {
+		return nil, err
+	}
 	e.bus, e.lanes = bus.New(o.Log), new(lane.Lanes)
 	e.channels = channels.New(channels.Options{
-		Log: o.Log, Factories: e.registry.Channels(), HTTP: e.publicHTTP(), Dir: filepath.Join(o.State, "channels"),
+		Log: o.Log, Store: e.store, Owner: e.holder, Factories: e.registry.Channels(), HTTP: e.publicHTTP(), Dir: filepath.Join(o.State, "channels"),
 	})
 	e.delivery = deliver.New(deliver.Options{
 		Log: o.Log, Store: e.store, Bus: e.bus, Load: e.files.Load, Typing: true,
 		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
-		Channel: e.channels.Acquire, Limits: e.channels.Limits,
+		Alive:   e.holder.Alive, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
 	})
 	if e.profiles, err = profile.NewFactory(profile.Options{
 		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Environ: o.Environ, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
@@ -210,7 +215,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 		Direct: e.current.Direct, Scope: e.current.Scope,
 	})
 	dispatcher := dispatch.New(dispatch.Options{Lanes: e.lanes, Runner: runner.Options{
-		Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.instance, Cache: session.NewCache(cacheBytes), Executor: e.executor,
+		Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Cache: session.NewCache(cacheBytes), Executor: e.executor,
 		Profiles: &e.current, Ended: []runner.Ended{e.delivery.Ended}, Step: o.Step,
 	}})
 	in := e.inbound(dispatcher)
@@ -230,6 +235,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 // run starts everything that works in the background, and serves connections.
 func (e *Engine) run(dispatcher *dispatch.Dispatcher, in *inbound.Gate) error {
 	o := &e.o
+	e.outbound.Start("leases", e.holder.Run)
 	e.outbound.Start("delivery", e.delivery.Run)
 	if e.lock.Killed() {
 		e.work.Start("sweep", func(ctx context.Context) error {

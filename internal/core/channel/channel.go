@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
 )
 
 // Sink accepts a message that a channel received. The channel advances its cursor
@@ -32,6 +33,13 @@ type Sink func(context.Context, chela.Inbound) error
 type Channel interface {
 	Run(ctx context.Context, sink Sink) error
 	Send(ctx context.Context, p Part) (Receipt, error)
+}
+
+// Instance is the running instance of an account, for a few calls.
+type Instance struct {
+	Channel Channel
+	Lease   lease.Lease // of the account, which this process holds; the writes of a delivery check it
+	Release func()      // is called after the last call
 }
 
 // Part is one message to send.

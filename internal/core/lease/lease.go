@@ -31,6 +31,11 @@ const Cron = "cron"
 // Session returns the lease name of a session.
 func Session(key chela.SessionKey) string { return "session:" + string(key) }
 
+// Channel returns the lease name of an account of a channel.
+func Channel(channel string, account chela.AccountID) string {
+	return "channel:" + channel + ":" + string(account)
+}
+
 // Reader reads leases.
 type Reader interface {
 	// Get returns the lease of a name. A lease that was never acquired is free and has

@@ -5,6 +5,9 @@
 // The new instance of an account starts after Run and all calls of the old instance have
 // returned. [Supervisor.Acquire] waits for that. A removed account is no longer found;
 // its rows in the outbox wait until they expire.
+//
+// If several processes share a store, an account runs in the process that holds its
+// lease. The others try to take the lease over, in case that process ends.
 package channels
 
 import (
@@ -23,12 +26,17 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/service"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/leaseholder"
 )
 
 // Options configures a Supervisor.
 type Options struct {
 	Log       *slog.Logger
+	Store     store.Store
+	Owner     *leaseholder.Holder // this process
 	Factories []channel.Factory
 	HTTP      func() *http.Client // returns the client of an account; called when the account is created
 	Dir       string              // directory of the files of the accounts
@@ -42,7 +50,8 @@ type Supervisor struct {
 	ctx      context.Context // the context of Run; nil before Run
 	sink     channel.Sink
 	accounts map[key]*account
-	wg       sync.WaitGroup // running accounts
+	removed  map[key]*account // removed accounts with calls in progress
+	wg       sync.WaitGroup   // running accounts
 }
 
 // key identifies an account.
@@ -50,23 +59,36 @@ type key struct{ channel, account string }
 
 // account is an instance of a channel.
 type account struct {
-	raw json.RawMessage // its section of the configuration
-	ch  channel.Channel // nil: it could not be created
+	raw    json.RawMessage                 // its section of the configuration
+	create func() (channel.Channel, error) // creates a further instance
+	ch     channel.Channel                 // nil: it could not be created
 
 	after  *account      // the instance that this one replaces; nil: none
-	ready  chan struct{} // closed when the instance may be used
 	done   chan struct{} // closed when the instance is stopped and no call is in progress
 	cancel context.CancelFunc
 
 	// Guarded by Supervisor.mu.
-	uses    int  // calls in progress
-	stopped bool // no new calls are allowed
-	ended   bool // Run has returned, or was never called
+	ready   chan struct{} // closed when it is known whether the instance may be used
+	lease   lease.Lease   // zero: another process runs the account
+	uses    int           // calls in progress
+	stopped bool          // no new calls are allowed
+	ended   bool          // Run has returned, or was never called
 	err     error
 }
 
+// newAccount creates an instance of a channel, which is not started.
+func newAccount(raw json.RawMessage, create func() (channel.Channel, error)) *account {
+	a := &account{raw: raw, create: create, ready: make(chan struct{}), done: make(chan struct{})}
+	if a.ch, a.err = create(); a.err != nil {
+		a.ch = nil
+	}
+	return a
+}
+
 // New returns a Supervisor without accounts.
-func New(o Options) *Supervisor { return &Supervisor{o: o, accounts: map[key]*account{}} }
+func New(o Options) *Supervisor {
+	return &Supervisor{o: o, accounts: map[key]*account{}, removed: map[key]*account{}}
+}
 
 // Plan is a prepared change of the accounts.
 type Plan struct {
@@ -95,10 +117,10 @@ func (s *Supervisor) Prepare(section func(path string) json.RawMessage) (*Plan, 
 			if old := s.lookup(k); old != nil && old.ch != nil && bytes.Equal(old.raw, sections[id]) {
 				continue
 			}
-			a := &account{raw: sections[id], ready: make(chan struct{}), done: make(chan struct{})}
+			raw := sections[id]
 			env := channel.Env{Log: s.o.Log.With("channel", f.Name, "account", id), HTTP: s.o.HTTP(), Dir: filepath.Join(s.o.Dir, f.Name, cmp.Or(id, "default"))}
-			if a.ch, a.err = f.New(env, id, a.raw); a.err != nil {
-				a.ch = nil
+			a := newAccount(raw, func() (channel.Channel, error) { return f.New(env, id, raw) })
+			if a.err != nil {
 				errs = append(errs, fmt.Errorf("channel %s: %w", k, a.err))
 			}
 			p.changed[k] = a
@@ -136,23 +158,35 @@ func (s *Supervisor) Apply(p *Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range p.removed {
-		s.accounts[k].stopLocked()
+		a := s.accounts[k]
+		a.stopLocked()
 		delete(s.accounts, k)
+		if s.ctx != nil {
+			s.removed[k] = a
+			s.wg.Go(func() { s.release(k, a) })
+		}
 	}
 	for k, a := range p.changed {
 		old := s.accounts[k]
 		if old != nil && old.reload(s.o.Log, a.raw) {
-			old.raw = a.raw
+			old.raw, old.create = a.raw, a.create
 			continue
 		}
-		if old != nil {
-			a.after = old
-			old.stopLocked()
-		}
-		s.accounts[k] = a
-		if s.ctx != nil {
-			s.startLocked(k, a)
-		}
+		s.replaceLocked(k, a)
+	}
+}
+
+// replaceLocked makes a the instance of an account, and stops the former one.
+func (s *Supervisor) replaceLocked(k key, a *account) {
+	a.after = s.removed[k]
+	delete(s.removed, k)
+	if old := s.accounts[k]; old != nil {
+		a.after = old
+		old.stopLocked()
+	}
+	s.accounts[k] = a
+	if s.ctx != nil {
+		s.startLocked(k, a)
 	}
 }
 
@@ -200,14 +234,15 @@ func (s *Supervisor) startLocked(k key, a *account) {
 			case <-ctx.Done():
 			}
 		}
-		close(a.ready)
 		var err error
-		if a.ch != nil && ctx.Err() == nil {
+		if a.ch != nil && s.hold(ctx, k, a) {
+			s.wg.Go(func() { s.watch(ctx, k, a) })
 			err = a.ch.Run(ctx, s.sink)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		a.ended = true
+		a.closeReadyLocked() // of an instance that was stopped before it had the lease
 		if err != nil && !errors.Is(err, context.Canceled) {
 			a.err = err
 			s.o.Log.Error("channel ended", "channel", k.String(), "err", err)
@@ -227,6 +262,15 @@ func (a *account) stopLocked() {
 	a.closeDoneLocked()
 }
 
+// closeReadyLocked closes ready. Acquire then looks at the instance again.
+func (a *account) closeReadyLocked() {
+	select {
+	case <-a.ready:
+	default:
+		close(a.ready)
+	}
+}
+
 // closeDoneLocked closes done if the account is stopped and nothing is in progress.
 func (a *account) closeDoneLocked() {
 	if a.stopped && a.ended && a.uses == 0 {
@@ -238,38 +282,71 @@ func (a *account) closeDoneLocked() {
 	}
 }
 
-// Acquire returns the instance of an account for a few calls. The caller must call release
-// afterwards. Acquire waits while the account is being restarted. It reports false if
-// there is no such account, if the account could not be created, or if ctx ends.
-func (s *Supervisor) Acquire(ctx context.Context, name string, id chela.AccountID) (ch channel.Channel, release func(), ok bool) {
+// Acquire returns the instance of an account for a few calls. It waits while the account
+// is being restarted. The chain of its error contains chela.ErrFenced if another process
+// runs the account, and chela.ErrNotFound if there is no such account or it could not be
+// created.
+func (s *Supervisor) Acquire(ctx context.Context, name string, id chela.AccountID) (channel.Instance, error) {
 	for {
 		s.mu.Lock()
 		a := s.findLocked(name, string(id))
 		if a == nil || a.ch == nil {
 			s.mu.Unlock()
-			return nil, nil, false
+			return channel.Instance{}, fmt.Errorf("channel %s: %w", key{name, string(id)}, chela.ErrNotFound)
 		}
+		ready := a.ready
 		select {
-		case <-a.ready:
-			if !a.stopped {
-				a.uses++
-				s.mu.Unlock()
-				return a.ch, sync.OnceFunc(func() { s.release(a) }), true
-			}
+		case <-ready:
+			in, err := a.useLocked()
 			s.mu.Unlock()
-			continue // the instance was replaced
+			switch {
+			case err != nil:
+				return in, fmt.Errorf("channel %s: %w", key{name, string(id)}, err)
+			case in.Channel == nil:
+				continue // the instance was replaced
+			}
+			in.Release = sync.OnceFunc(func() { s.endUse(a) })
+			return in, nil
 		default:
 		}
 		s.mu.Unlock()
 		select {
-		case <-a.ready:
+		case <-ready:
 		case <-ctx.Done():
-			return nil, nil, false
+			return channel.Instance{}, ctx.Err()
 		}
 	}
 }
 
-func (s *Supervisor) release(a *account) {
+// Elsewhere reports whether another process runs the account.
+func (s *Supervisor) Elsewhere(name string, id chela.AccountID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.findLocked(name, string(id))
+	if a == nil || a.ch == nil || a.stopped {
+		return false
+	}
+	select {
+	case <-a.ready:
+		return a.lease.Owner == ""
+	default:
+		return false
+	}
+}
+
+// useLocked counts a use of a ready instance. The Instance is empty if it is stopped.
+func (a *account) useLocked() (channel.Instance, error) {
+	switch {
+	case a.stopped:
+		return channel.Instance{}, nil
+	case a.lease.Owner == "":
+		return channel.Instance{}, chela.ErrFenced
+	}
+	a.uses++
+	return channel.Instance{Channel: a.ch, Lease: a.lease}, nil
+}
+
+func (s *Supervisor) endUse(a *account) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.uses--
@@ -325,7 +402,7 @@ func (s *Supervisor) Limits(name string) channel.Limits {
 }
 
 // States returns, by channel and account id, the error that ended an account or prevented
-// its creation, or nil if the account is running.
+// its creation, or nil if the account is running, here or in another process.
 func (s *Supervisor) States() map[string]map[string]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,6 +14,9 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/leaseholder"
+	"github.com/chela-ai/chela/internal/test/power"
 )
 
 // line is a channel that records its calls.
@@ -68,8 +71,20 @@ func (c conf) section(path string) json.RawMessage {
 func start(t *testing.T, c conf) (s *Supervisor, events *eventLog, change func(conf), stop func()) {
 	t.Helper()
 	events = new(eventLog)
+	st := power.New(t).Open(t)
+	h, err := leaseholder.New(t.Context(), leaseholder.Options{Store: st, ID: "boot"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, change, stop = startOn(t, c, st, h, events)
+	return s, events, change, stop
+}
+
+// startOn runs a Supervisor of a process on a configuration.
+func startOn(t *testing.T, c conf, st store.Store, h *leaseholder.Holder, events *eventLog) (s *Supervisor, change func(conf), stop func()) {
+	t.Helper()
 	s = New(Options{
-		Log: slog.New(slog.DiscardHandler), HTTP: func() *http.Client { return nil },
+		Log: slog.New(slog.DiscardHandler), Store: st, Owner: h, HTTP: func() *http.Client { return nil },
 		Factories: []channel.Factory{{
 			Name: "line", Aliases: []string{"wire"}, Limits: channel.Limits{Text: 10},
 			New: func(_ channel.Env, id string, raw json.RawMessage) (channel.Channel, error) {
@@ -97,7 +112,7 @@ func start(t *testing.T, c conf) (s *Supervisor, events *eventLog, change func(c
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Run(ctx, nil) }()
 	synctest.Wait()
-	return s, events, change, func() { cancel(); <-done }
+	return s, change, func() { cancel(); <-done }
 }
 
 const two = `{"accounts": {"a": {"key": "1"}, "b": {"key": "1"}}}`
@@ -107,8 +122,8 @@ func TestSupervisor(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, events, change, stop := start(t, two)
 			defer stop()
-			old, release, ok := s.Acquire(t.Context(), "wire", "a")
-			if !ok {
+			old, err := s.Acquire(t.Context(), "wire", "a")
+			if err != nil {
 				t.Fatal("the account is not found by an alias of the channel")
 			}
 			events.take()
@@ -116,16 +131,16 @@ func TestSupervisor(t *testing.T) {
 			if got, want := events.take(), []string{"end a1"}; !slices.Equal(got, want) {
 				t.Errorf("while a call is in progress: %q, want %q", got, want)
 			}
-			var next channel.Channel
-			go func() { next, _, _ = s.Acquire(t.Context(), "line", "a") }()
+			var next channel.Instance
+			go func() { next, _ = s.Acquire(t.Context(), "line", "a") }()
 			synctest.Wait()
-			if next != nil {
+			if next.Channel != nil {
 				t.Error("the new instance was used before the old one was done")
 			}
-			release()
+			old.Release()
 			synctest.Wait()
-			if got, want := events.take(), []string{"run a2"}; !slices.Equal(got, want) || next == nil || next == old {
-				t.Errorf("%q, want %q; the new instance is %v", got, want, next)
+			if got, want := events.take(), []string{"run a2"}; !slices.Equal(got, want) || next.Channel == nil || next.Channel == old.Channel {
+				t.Errorf("%q, want %q; the new instance is %v", got, want, next.Channel)
 			}
 		})
 	})
@@ -135,13 +150,13 @@ func TestSupervisor(t *testing.T) {
 			defer stop()
 			events.take()
 			change(`{"accounts": {"b": {"key": "1"}}}`)
-			if _, _, ok := s.Acquire(t.Context(), "line", "a"); ok {
+			if _, err := s.Acquire(t.Context(), "line", "a"); !errors.Is(err, chela.ErrNotFound) {
 				t.Error("the removed account is found")
 			}
 			if got, want := events.take(), []string{"end a1"}; !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)
 			}
-			if _, _, ok := s.Acquire(t.Context(), "line", ""); !ok {
+			if _, err := s.Acquire(t.Context(), "line", ""); err != nil {
 				t.Error("the only account is not used for an address without an account")
 			}
 			change(`{"enabled": false, "accounts": {"b": {"key": "1"}}}`)
@@ -158,7 +173,7 @@ func TestSupervisor(t *testing.T) {
 			if _, err := s.Prepare(conf(`{"accounts": {"a": {"key": "bad"}}}`).section); err == nil || !strings.Contains(err.Error(), "channel line/a: no such key") {
 				t.Errorf("error %v", err)
 			}
-			if _, _, ok := s.Acquire(t.Context(), "line", "b"); !ok {
+			if _, err := s.Acquire(t.Context(), "line", "b"); err != nil {
 				t.Error("the other account is not found")
 			}
 			if got := events.take(); len(got) != 0 {
@@ -170,10 +185,10 @@ func TestSupervisor(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, _, _, stop := start(t, `{"key": "1"}`)
 			stop()
-			if _, release, ok := s.Acquire(t.Context(), "line", chela.AccountID("default")); !ok {
+			if in, err := s.Acquire(t.Context(), "line", chela.AccountID("default")); err != nil {
 				t.Error("the account is not found")
 			} else {
-				release()
+				in.Release()
 			}
 			if l := s.Limits("line"); l.Text != 10 {
 				t.Errorf("limits %+v", l)

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -61,11 +62,20 @@ func (b *bench) open() {
 	if b.wrap != nil {
 		st = b.wrap(db)
 	}
+	var held lease.Lease
+	b.update(func(tx store.Tx) (err error) {
+		held, _, err = tx.Leases().Acquire(lease.Channel("fake", "bot"), "boot")
+		return err
+	})
 	b.w = New(Options{
 		Log: slog.New(slog.DiscardHandler), Store: st, Bus: b.bus, Typing: true, Sent: b.sent,
 		Preview: func(chela.Address) bool { return true },
-		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Channel, func(), bool) {
-			return b.view, func() {}, name == "fake"
+		Alive:   func() bool { return true },
+		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Instance, error) {
+			if name != "fake" {
+				return channel.Instance{}, chela.ErrNotFound
+			}
+			return channel.Instance{Channel: b.view, Lease: held, Release: func() {}}, nil
 		},
 		Limits: func(string) channel.Limits { return channel.Limits{Text: 100} },
 	})

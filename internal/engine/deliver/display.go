@@ -96,11 +96,11 @@ func (w *Worker) show(ctx context.Context, d *display) {
 	if err != nil || p.row.Address.Local() {
 		return
 	}
-	ch, release, ok := w.o.Channel(ctx, p.row.Address.Channel, p.row.Address.Account)
-	if !ok {
+	in, err := w.o.Channel(ctx, p.row.Address.Channel, p.row.Address.Account)
+	if err != nil {
 		return
 	}
-	release() // each call acquires the channel again, so that the account can be restarted meanwhile
+	in.Release() // each call acquires the channel again, so that the account can be restarted meanwhile
 	p.chunks, p.interval = w.Chunks(p.row.Address), w.o.Limits(p.row.Address.Channel).Edit
 	if p.interval <= 0 {
 		p.interval = defaultEditInterval
@@ -108,10 +108,10 @@ func (w *Worker) show(ctx context.Context, d *display) {
 	if w.o.Preview == nil || !w.o.Preview(p.row.Address) {
 		p.off = true
 	}
-	if _, ok := ch.(channel.Editor); !ok {
+	if _, ok := in.Channel.(channel.Editor); !ok {
 		p.off = true
 	}
-	_, types := ch.(channel.Typer)
+	_, types := in.Channel.(channel.Typer)
 	w.refresh(ctx, d, &p, types && w.o.Typing)
 }
 
@@ -157,16 +157,16 @@ func (w *Worker) refresh(ctx context.Context, d *display, p *preview, types bool
 
 // typing shows the typing indicator on channels that have one.
 func (w *Worker) typing(ctx context.Context, to chela.Address) {
-	ch, release, ok := w.o.Channel(ctx, to.Channel, to.Account)
+	in, err := w.o.Channel(ctx, to.Channel, to.Account)
+	if err != nil {
+		return
+	}
+	defer in.Release()
+	typer, ok := in.Channel.(channel.Typer)
 	if !ok {
 		return
 	}
-	defer release()
-	typer, ok := ch.(channel.Typer)
-	if !ok {
-		return
-	}
-	_, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+	_, err = w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
 		return channel.Receipt{}, typer.Typing(ctx, to)
 	})
 	if err != nil {

@@ -17,15 +17,18 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/route"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/deliver"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
@@ -52,18 +55,23 @@ func (p *path) start() {
 		p.t.Fatal(err)
 	}
 	events := bus.New(log)
+	p.boots++
+	own, err := leaseholder.New(p.t.Context(), leaseholder.Options{Log: log, Store: db, ID: fmt.Sprint("boot", p.boots)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	held := acquire(p.t, db, own.ID())
 	worker := deliver.New(deliver.Options{
 		Log: log, Store: db, Bus: events, Typing: true, Preview: func(chela.Address) bool { return true },
-		Channel: func(context.Context, string, chela.AccountID) (channel.Channel, func(), bool) {
-			return p.fake, func() {}, true
+		Alive: own.Alive, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
+			return channel.Instance{Channel: p.fake, Lease: held, Release: func() {}}, nil
 		},
 		Limits: func(string) channel.Limits { return channel.Limits{} },
 	})
 	lanes := new(lane.Lanes)
 	lanes.Set("main", 4)
-	p.boots++
 	d := dispatch.New(dispatch.Options{Lanes: lanes, Runner: runner.Options{
-		Log: log, Store: db, Bus: events, Owner: fmt.Sprint("boot", p.boots), Cache: session.NewCache(1 << 20),
+		Log: log, Store: db, Bus: events, Owner: own, Cache: session.NewCache(1 << 20),
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: []runner.Ended{worker.Ended},
 		Profiles: runner.Static{Queue: queue.Policy{Mode: p.mode, Inbound: 2 * time.Second}, Profile: runner.Profile{
 			Provider: p.model, Model: llm.Model{Provider: "mock", ID: "m", Context: 1 << 20},
@@ -92,6 +100,19 @@ func (p *path) start() {
 		}
 	}
 	synctest.Wait()
+}
+
+// acquire takes the lease of the account for an owner.
+func acquire(t testing.TB, st store.Store, owner string) (l lease.Lease) {
+	t.Helper()
+	err := st.Update(t.Context(), store.Ordered, func(tx store.Tx) (err error) {
+		l, _, err = tx.Leases().Acquire(lease.Channel("fake", "bot"), owner)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // say simulates a person who writes.

@@ -52,10 +52,11 @@ func TestPower(t *testing.T) {
 	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Promise)) {
 		fake := &channeltest.Fake{}
 		events := bus.New(slog.New(slog.DiscardHandler))
+		held := acquire(t, s, "boot")
 		w := deliver.New(deliver.Options{
 			Log: slog.New(slog.DiscardHandler), Store: s, Bus: events, Preview: func(chela.Address) bool { return true },
-			Channel: func(context.Context, string, chela.AccountID) (channel.Channel, func(), bool) {
-				return reportingChannel{fake, report}, func() {}, true
+			Alive: func() bool { return true }, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
+				return channel.Instance{Channel: reportingChannel{fake, report}, Lease: held, Release: func() {}}, nil
 			},
 			Limits: func(string) channel.Limits { return channel.Limits{} },
 		})

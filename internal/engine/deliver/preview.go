@@ -49,14 +49,14 @@ func (p *preview) update(ctx context.Context, text string) time.Duration {
 		return 0
 	default:
 	}
-	ch, release, ok := p.w.o.Channel(ctx, p.row.Address.Channel, p.row.Address.Account)
-	if !ok {
+	in, err := p.w.o.Channel(ctx, p.row.Address.Channel, p.row.Address.Account)
+	if err != nil {
 		p.off = true
 		return 0
 	}
-	defer release()
-	p.ch, p.last = ch, time.Now()
-	err := p.show(ctx, text)
+	defer in.Release()
+	p.ch, p.last = in.Channel, time.Now()
+	err = p.show(ctx, text)
 	refused, _ := errors.AsType[*channel.Error](err)
 	switch {
 	case err == nil:
@@ -84,7 +84,7 @@ func (p *preview) show(ctx context.Context, text string) error {
 	if !ok {
 		return errors.New("the channel cannot edit messages any more")
 	}
-	_, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+	_, err := p.w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
 		return channel.Receipt{}, editor.Edit(ctx, p.row.Address, p.row.PlatformID, text)
 	})
 	if errors.Is(err, channel.ErrGone) { // the answer will be sent as a new message
@@ -151,7 +151,7 @@ func (p *preview) send(ctx context.Context, row outbox.Row) error {
 	if p.finished > 0 {
 		key += strconv.Itoa(p.finished)
 	}
-	r, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+	r, err := p.w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
 		return p.ch.Send(ctx, channel.Part{Key: key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text})
 	})
 	if f, ok := p.ch.(channel.Finder); ok && errors.Is(err, channel.ErrAmbiguous) {

@@ -16,8 +16,20 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 )
 
+// errNotAlive says that this process does not hold its leases for certain. It sends
+// nothing until it has renewed them.
+var errNotAlive = errors.New("this process was stopped for longer than its leases last")
+
+// delivery is the Worker with the running instance of an account. It writes rows
+// under the lease of the account.
+type delivery struct {
+	*Worker
+	in channel.Instance
+}
+
 // process performs the next step of a row. done reports whether the row is
-// closed, so that the next row of the address may follow. An error means that the
+// closed, so that the next row of the address may follow. The error is errNotAlive,
+// or chela.ErrFenced if another process has the account and its rows, or else the
 // store did not accept a write.
 func (w *Worker) process(ctx context.Context, key string) (done bool, err error) {
 	row, err := w.row(ctx, key)
@@ -27,15 +39,28 @@ func (w *Worker) process(ctx context.Context, key string) (done bool, err error)
 	if err != nil {
 		return false, err
 	}
-	ch, release, ok := w.o.Channel(ctx, row.Address.Channel, row.Address.Account)
-	if !ok {
-		return w.channelMissing(ctx, row)
+	in, err := w.o.Channel(ctx, row.Address.Channel, row.Address.Account)
+	switch {
+	case errors.Is(err, chela.ErrFenced):
+		return false, err
+	case ctx.Err() != nil:
+		return false, nil
+	case err != nil:
+		return delivery{Worker: w}.channelMissing(ctx, row)
 	}
-	defer release()
+	defer in.Release()
+	return delivery{w, in}.step(ctx, row)
+}
+
+// step performs the next step of a row of the account.
+func (w delivery) step(ctx context.Context, row outbox.Row) (done bool, err error) {
+	if !w.o.Alive() {
+		return false, errNotAlive
+	}
 	switch row.State {
 	case outbox.Pending:
 	case outbox.Attempted: // by a process that did not record the outcome
-		return w.lookUp(ctx, ch, row, nil)
+		return w.lookUp(ctx, row, nil)
 	default:
 		return true, nil
 	}
@@ -49,22 +74,22 @@ func (w *Worker) process(ctx context.Context, key string) (done bool, err error)
 		return false, err
 	}
 	if row.PlatformID != "" {
-		return w.replacePreview(ctx, ch, row)
+		return w.replacePreview(ctx, row)
 	}
 	if row.Text == "" && len(row.Media) == 0 {
 		return true, w.drop(ctx, row) // a preview that was never sent
 	}
-	return w.send(ctx, ch, row)
+	return w.send(ctx, row)
 }
 
 // send sends the row as a new message.
-func (w *Worker) send(ctx context.Context, ch channel.Channel, row outbox.Row) (bool, error) {
+func (w delivery) send(ctx context.Context, row outbox.Row) (bool, error) {
 	media, err := w.media(row)
 	if err != nil {
 		return w.fail(ctx, row, err)
 	}
-	r, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
-		return ch.Send(ctx, channel.Part{
+	r, err := w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+		return w.in.Channel.Send(ctx, channel.Part{
 			Key: row.Key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text, Media: media,
 		})
 	})
@@ -72,7 +97,7 @@ func (w *Worker) send(ctx context.Context, ch channel.Channel, row outbox.Row) (
 		return false, nil // the worker is being stopped: the next start resolves the attempt
 	}
 	if errors.Is(err, channel.ErrAmbiguous) {
-		return w.lookUp(ctx, ch, row, err)
+		return w.lookUp(ctx, row, err)
 	}
 	return w.outcome(ctx, row, r, err)
 }
@@ -95,10 +120,10 @@ func (w *Worker) media(row outbox.Row) ([]chela.Media, error) {
 // replacePreview edits the preview to the text of the row, or deletes it if the
 // row has no text. Repeating it is harmless. If the preview cannot be edited, the
 // row is sent as a new message.
-func (w *Worker) replacePreview(ctx context.Context, ch channel.Channel, row outbox.Row) (bool, error) {
+func (w delivery) replacePreview(ctx context.Context, row outbox.Row) (bool, error) {
 	if row.Text == "" {
-		if d, ok := ch.(channel.Deleter); ok {
-			_, err := call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+		if d, ok := w.in.Channel.(channel.Deleter); ok {
+			_, err := w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
 				return channel.Receipt{}, d.Delete(ctx, row.Address, row.PlatformID)
 			})
 			if err != nil && !errors.Is(err, channel.ErrGone) {
@@ -108,8 +133,8 @@ func (w *Worker) replacePreview(ctx context.Context, ch channel.Channel, row out
 		return true, w.drop(ctx, row)
 	}
 	err := channel.ErrGone
-	if e, ok := ch.(channel.Editor); ok {
-		_, err = call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+	if e, ok := w.in.Channel.(channel.Editor); ok {
+		_, err = w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
 			return channel.Receipt{}, e.Edit(ctx, row.Address, row.PlatformID, row.Text)
 		})
 	}
@@ -124,12 +149,12 @@ func (w *Worker) replacePreview(ctx context.Context, ch channel.Channel, row out
 	if err := w.put(ctx, store.Synced, row); err != nil {
 		return false, err
 	}
-	return w.send(ctx, ch, row)
+	return w.send(ctx, row)
 }
 
 // lookUp resolves an attempt whose outcome is unknown. cause is the reason; nil
 // means that the process died during the attempt.
-func (w *Worker) lookUp(ctx context.Context, ch channel.Channel, row outbox.Row, cause error) (bool, error) {
+func (w delivery) lookUp(ctx context.Context, row outbox.Row, cause error) (bool, error) {
 	if cause == nil {
 		cause = errors.New("the process ended while the message was being sent")
 	}
@@ -137,12 +162,12 @@ func (w *Worker) lookUp(ctx context.Context, ch channel.Channel, row outbox.Row,
 		row.State = outbox.Pending
 		return false, w.put(ctx, store.Ordered, row)
 	}
-	f, ok := ch.(channel.Finder)
+	f, ok := w.in.Channel.(channel.Finder)
 	if !ok {
 		return true, w.ambiguous(ctx, row, cause)
 	}
 	var found bool
-	r, err := call(ctx, func(ctx context.Context) (r channel.Receipt, err error) {
+	r, err := w.call(ctx, func(ctx context.Context) (r channel.Receipt, err error) {
 		r, found, err = f.Find(ctx, row.Address, row.Key)
 		return r, err
 	})
@@ -162,14 +187,14 @@ func (w *Worker) lookUp(ctx context.Context, ch channel.Channel, row outbox.Row,
 }
 
 // ambiguous closes a row whose outcome cannot be determined.
-func (w *Worker) ambiguous(ctx context.Context, row outbox.Row, cause error) error {
+func (w delivery) ambiguous(ctx context.Context, row outbox.Row, cause error) error {
 	row.State, row.Error = outbox.Ambiguous, cause.Error()
 	w.o.Log.Warn("outcome of a delivery is unknown; it is not sent again", "key", row.Key, "channel", row.Address.Channel, "err", cause)
 	return w.put(ctx, store.Ordered, row)
 }
 
 // channelMissing delays a row whose channel is not running, for at most maxAge.
-func (w *Worker) channelMissing(ctx context.Context, row outbox.Row) (bool, error) {
+func (w delivery) channelMissing(ctx context.Context, row outbox.Row) (bool, error) {
 	err := fmt.Errorf("channel %s/%s is not running", row.Address.Channel, row.Address.Account)
 	if age := time.Since(row.Created); age <= maxAge {
 		row.NotBefore, row.Error = time.Now().Add(min(max(age/2, recheck), time.Hour)), err.Error()
@@ -183,7 +208,7 @@ func (w *Worker) channelMissing(ctx context.Context, row outbox.Row) (bool, erro
 
 // outcome records the outcome of an attempt. A row that can be retried becomes
 // pending, and the rows after it wait for it.
-func (w *Worker) outcome(ctx context.Context, row outbox.Row, r channel.Receipt, err error) (bool, error) {
+func (w delivery) outcome(ctx context.Context, row outbox.Row, r channel.Receipt, err error) (bool, error) {
 	now := time.Now()
 	if err == nil {
 		row.State, row.PlatformID, row.Error = outbox.Sent, r.ID, ""
@@ -193,6 +218,9 @@ func (w *Worker) outcome(ctx context.Context, row outbox.Row, r channel.Receipt,
 	refused, _ := errors.AsType[*channel.Error](err)
 	failed := now.Sub(row.Created) > maxAge
 	switch {
+	case errors.Is(err, errNotAlive): // it was not attempted
+		row.Attempts--
+		failed = false
 	case refused != nil && refused.Permanent:
 		failed = true
 	case refused != nil && refused.RetryAfter > 0: // rate limited: not counted as an attempt
@@ -211,7 +239,7 @@ func (w *Worker) outcome(ctx context.Context, row outbox.Row, r channel.Receipt,
 
 // fail closes a row as failed and tells the owner: the commit that closes the row
 // adds a notice to the transcript of its session.
-func (w *Worker) fail(ctx context.Context, row outbox.Row, cause error) (bool, error) {
+func (w delivery) fail(ctx context.Context, row outbox.Row, cause error) (bool, error) {
 	row.State, row.Error = outbox.Failed, cause.Error()
 	text := fmt.Sprintf("the answer could not be delivered to %s: %v", row.Address.Channel, cause)
 	err := w.update(ctx, store.Ordered, func(tx store.Tx) error {
@@ -235,9 +263,12 @@ func (w *Worker) fail(ctx context.Context, row outbox.Row, cause error) (bool, e
 	return true, nil
 }
 
-// call calls a method of a channel with a time limit. A channel is a plug-in and
-// may hang or panic; then the outcome is unknown.
-func call(ctx context.Context, f func(context.Context) (channel.Receipt, error)) (r channel.Receipt, err error) {
+// call calls a method of a channel with a time limit, or returns errNotAlive. A
+// channel is a plug-in and may hang or panic; then the outcome is unknown.
+func (w *Worker) call(ctx context.Context, f func(context.Context) (channel.Receipt, error)) (r channel.Receipt, err error) {
+	if !w.o.Alive() {
+		return r, errNotAlive
+	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	defer func() {

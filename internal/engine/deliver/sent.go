@@ -34,24 +34,30 @@ func (w *Worker) putTx(tx store.Tx, row outbox.Row) error {
 }
 
 // put stores a row.
-func (w *Worker) put(ctx context.Context, s store.Sync, row outbox.Row) error {
+func (w delivery) put(ctx context.Context, s store.Sync, row outbox.Row) error {
 	return w.update(ctx, s, func(tx store.Tx) error { return w.putTx(tx, row) })
 }
 
+// drop deletes a row that has nothing to send.
+func (w delivery) drop(ctx context.Context, row outbox.Row) error {
+	return w.update(ctx, store.Ordered, func(tx store.Tx) error { return tx.Outbox().Delete(row.Key) })
+}
+
 // update commits a change of a row. It does so even if the worker is being
-// stopped, because the row records something that happened.
-func (w *Worker) update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
-	err := w.o.Store.Update(context.WithoutCancel(ctx), s, f)
+// stopped, because the row records something that happened. It fails with
+// chela.ErrFenced if this process has lost the lease of the account. No process has
+// the rows of a missing account.
+func (w delivery) update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
+	ctx = context.WithoutCancel(ctx)
+	var err error
+	if w.in.Channel == nil {
+		err = w.o.Store.Update(ctx, s, f)
+	} else {
+		err = store.Held(ctx, w.o.Store, w.in.Lease, s, f)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(w.changed)
 	w.changed = make(chan struct{})
 	return err
-}
-
-// drop deletes a row that has nothing to send.
-func (w *Worker) drop(ctx context.Context, row outbox.Row) error {
-	return w.o.Store.Update(context.WithoutCancel(ctx), store.Ordered, func(tx store.Tx) error {
-		return tx.Outbox().Delete(row.Key)
-	})
 }

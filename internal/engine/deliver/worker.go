@@ -30,9 +30,18 @@ type Options struct {
 	Store store.Store
 	Bus   *bus.Bus
 
-	// Channel returns the running channel of an account. The caller calls release
-	// when it has finished with it. Channel may wait while the account is restarted.
-	Channel func(ctx context.Context, name string, account chela.AccountID) (ch channel.Channel, release func(), ok bool)
+	// Alive reports whether this process still holds its leases for certain. It is
+	// checked before each call of a channel.
+	Alive func() bool
+	// Channel returns the running instance of an account. It may wait while the
+	// account is restarted. The chain of its error contains chela.ErrFenced if
+	// another process runs the account. Any other error says that the account is
+	// missing.
+	Channel func(ctx context.Context, name string, account chela.AccountID) (channel.Instance, error)
+	// Elsewhere reports whether another process runs the account. Its rows are left
+	// to that process. A wake of the outbox follows when this process takes over.
+	// nil: no other process uses the store.
+	Elsewhere func(name string, account chela.AccountID) bool
 	// Limits returns what a channel's platform allows.
 	Limits func(name string) channel.Limits
 
@@ -138,6 +147,9 @@ func (w *Worker) scan(ctx, calls context.Context, slots chan struct{}) (next tim
 	}
 	now := time.Now()
 	for _, a := range order {
+		if w.o.Elsewhere != nil && w.o.Elsewhere(a.Channel, a.Account) {
+			continue
+		}
 		rows := queues[a]
 		if at := rows[0].NotBefore; at.After(now) {
 			if next.IsZero() || at.Before(next) {
@@ -224,7 +236,7 @@ func (w *Worker) drain(ctx, calls context.Context, rows []outbox.Row) {
 		}
 		done, err := w.process(calls, row.Key)
 		if err != nil {
-			w.o.Log.Error("record a delivery", "key", row.Key, "channel", row.Address.Channel, "err", err)
+			w.o.Log.Error("deliver a message; retrying", "key", row.Key, "channel", row.Address.Channel, "err", err)
 			w.pause(ctx)
 		}
 		if !done {
@@ -233,7 +245,7 @@ func (w *Worker) drain(ctx, calls context.Context, rows []outbox.Row) {
 	}
 }
 
-// pause waits before the next attempt after a write to the store failed.
+// pause waits before the next attempt after a row could not be written.
 func (w *Worker) pause(ctx context.Context) {
 	t := time.NewTimer(w.retry.Delay(1, rand.Float64()))
 	defer t.Stop()

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -29,11 +27,6 @@ type Options struct {
 	// Drain is how long Run waits for runs in progress when its context ends.
 	// Runs that take longer are resumed at the next start. 0: 8 s.
 	Drain time.Duration
-
-	// TTL is how long the leases of this process last after it was stopped, for
-	// example by SIGSTOP. It is set when several processes use the store. 0: no
-	// other process uses the store, and all leases of others are void.
-	TTL time.Duration
 }
 
 // Dispatcher serves sessions. It is safe for concurrent use.
@@ -41,8 +34,6 @@ type Dispatcher struct {
 	o       runner.Options
 	lanes   *lane.Lanes
 	drain   time.Duration
-	ttl     time.Duration
-	beat    atomic.Pointer[lease.Beat] // the last one; nil: none, or TTL is 0
 	runner  *runner.Runner
 	workers *worker.Pool
 
@@ -59,11 +50,8 @@ func New(o Options) *Dispatcher {
 		o.Runner.Step = func(string) {}
 	}
 	d := &Dispatcher{
-		lanes: o.Lanes, drain: cmp.Or(o.Drain, 8*time.Second), ttl: o.TTL,
+		lanes: o.Lanes, drain: cmp.Or(o.Drain, 8*time.Second),
 		workers: worker.New(), live: map[chela.SessionKey]*sessionWorker{},
-	}
-	if o.TTL > 0 {
-		o.Runner.Alive = func() bool { b := d.beat.Load(); return b != nil && b.Valid(time.Now()) }
 	}
 	d.o, d.runner = o.Runner, runner.New(o.Runner)
 	return d
@@ -76,17 +64,6 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(runner.ErrShutdown)
 	defer d.workers.Close()
-	if d.ttl > 0 {
-		if err := d.sendBeat(ctx, d.ttl); err != nil {
-			return err
-		}
-		defer func() { _ = d.sendBeat(context.WithoutCancel(ctx), 0) }()
-		beats, stop := context.WithCancel(context.WithoutCancel(ctx))
-		var beating sync.WaitGroup
-		beating.Go(func() { d.sendBeats(beats) })
-		defer beating.Wait()
-		defer stop()
-	}
 	d.mu.Lock()
 	d.work = work
 	d.mu.Unlock()
@@ -98,6 +75,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.expire(ctx)
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
+	others, stop := d.o.Owner.Tick()
+	defer stop()
 	for ctx.Err() == nil {
 		select {
 		case t, ok := <-wakes:
@@ -106,6 +85,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 			}
 		case <-tick.C:
 			d.expire(ctx)
+		case <-others: // another process may have ended
+			if err := d.recover(ctx); err != nil && ctx.Err() == nil {
+				d.o.Log.Error("find unfinished work of other processes; retrying", "err", err)
+			}
 		case <-ctx.Done():
 		}
 	}
@@ -129,39 +112,6 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// sendBeats renews the leases of this process until ctx ends, and takes over the
-// work of processes that ended.
-func (d *Dispatcher) sendBeats(ctx context.Context) {
-	tick := time.NewTicker(d.ttl / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		err := d.sendBeat(ctx, d.ttl)
-		if err == nil {
-			err = d.recover(ctx)
-		}
-		if err != nil && ctx.Err() == nil {
-			d.o.Log.Error("renew the leases of this process; retrying", "err", err)
-		}
-	}
-}
-
-// sendBeat renews the leases of this process for the time ttl.
-func (d *Dispatcher) sendBeat(ctx context.Context, ttl time.Duration) error {
-	d.o.Step("dispatch.beat")
-	b := lease.Beat{Sent: time.Now(), TTL: ttl}
-	err := d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error { return tx.Leases().Beat(d.o.Owner, ttl) })
-	if err != nil {
-		return fmt.Errorf("beat: %w", err)
-	}
-	d.beat.Store(&b)
-	return nil
-}
-
 // recover wakes every session with unfinished work. Items that a process that
 // ended had deferred are released.
 func (d *Dispatcher) recover(ctx context.Context) error {
@@ -169,7 +119,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	if err == nil && len(deferred) > 0 {
 		err = d.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
 			_, err := queue.Release(tx.Queue(), func(owner string) (bool, error) {
-				if owner == d.o.Owner {
+				if owner == d.o.Owner.ID() {
 					return true, nil
 				}
 				return tx.Leases().Alive(owner)
@@ -185,7 +135,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		orphans, err := r.Runs().Orphans("", d.o.Owner)
+		orphans, err := r.Runs().Orphans("", d.o.Owner.ID())
 		for _, o := range orphans {
 			keys = append(keys, o.Session)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
@@ -98,15 +99,24 @@ func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
 	lanes := new(lane.Lanes)
 	lanes.Set("main", 8)
 	h.boots++
-	h.con = dispatch.New(dispatch.Options{Lanes: lanes, Drain: h.drain, TTL: h.ttl, Runner: runner.Options{
-		Log: log, Store: h.st, Bus: h.bus, Owner: fmt.Sprint("boot", h.boots), Cache: session.NewCache(1 << 20),
+	own, err := leaseholder.New(context.Background(), leaseholder.Options{Log: log, Store: h.st, ID: fmt.Sprint("boot", h.boots), TTL: h.ttl, Step: h.step})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.con = dispatch.New(dispatch.Options{Lanes: lanes, Drain: h.drain, Runner: runner.Options{
+		Log: log, Store: h.st, Bus: h.bus, Owner: own, Cache: session.NewCache(1 << 20),
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: h.ended, Children: h.children, Step: h.step, Profiles: h,
 	}})
 	h.gate = inbound.New(inbound.Options{Log: log, Store: h.st, Bus: h.bus, Live: h.con.Live, Reserve: h.reserve})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
+	leases, end := context.WithCancel(context.Background())
+	var beats sync.WaitGroup
+	beats.Go(func() { _ = own.Run(leases) })
 	go func() {
 		defer close(done)
+		defer beats.Wait()
+		defer end()
 		if err := h.con.Run(ctx); err != nil {
 			h.t.Errorf("dispatcher: %v", err)
 		}

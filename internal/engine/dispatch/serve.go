@@ -75,7 +75,7 @@ func (d *Dispatcher) readWork(key chela.SessionKey, runs run.Reader, items queue
 		return p, err
 	}
 	if slices.ContainsFunc(p.active, func(a run.Run) bool { return a.State == run.Running }) {
-		orphans, err := runs.Orphans(key, d.o.Owner)
+		orphans, err := runs.Orphans(key, d.o.Owner.ID())
 		if err != nil {
 			return p, err
 		}

@@ -207,11 +207,11 @@ func (r *Runner) acquire(tx store.Tx, sync store.Sync, key chela.SessionKey) (le
 		if err != nil {
 			return had, err
 		}
-		if had.Owner != "" && had.Owner != r.o.Owner {
+		if had.Owner != "" && had.Owner != r.o.Owner.ID() {
 			return had, errNeedsSync
 		}
 	}
-	l, ok, err := tx.Leases().Acquire(name, r.o.Owner)
+	l, ok, err := tx.Leases().Acquire(name, r.o.Owner.ID())
 	if err == nil && !ok {
 		err = fmt.Errorf("%s: %w", name, chela.ErrFenced)
 	}

@@ -209,7 +209,7 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 	p, view := e.profile, r.o.Executor.For(r.scope(e))
 	think := p.think(e.meta, e.run)
 	req := &agent.Request{
-		Model: guarded{p.Provider, r.o.Alive},
+		Model: guarded{p.Provider, r.o.Owner.Alive},
 		Prompt: llm.Request{
 			Model: p.Model.ID, Messages: msgs, MaxTokens: p.MaxTokens,
 			System: r.system(e, view.Specs(false), think), Thinking: think, Cache: p.Cache, Session: e.meta.ID,

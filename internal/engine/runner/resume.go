@@ -43,7 +43,7 @@ func (r *Runner) ResumeInterrupted(ctx context.Context, row run.Run) (*Execution
 	if err != nil {
 		return nil, err
 	}
-	crashed := held.Owner != r.o.Owner // else this process could not write its rows for a while
+	crashed := held.Owner != r.o.Owner.ID() // else this process could not write its rows for a while
 	e, err := r.resume(ctx, row, crashed, nil)
 	if err != nil || !crashed {
 		return e, err

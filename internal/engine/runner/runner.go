@@ -17,15 +17,16 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/leaseholder"
 )
 
-// Options are the dependencies of a Runner. All fields but Ended, Children, Alive and
-// Step are required.
+// Options are the dependencies of a Runner. All fields but Ended, Children and Step
+// are required.
 type Options struct {
 	Log      *slog.Logger
 	Store    store.Store
 	Bus      *bus.Bus
-	Owner    string // id of this process, different after each start
+	Owner    *leaseholder.Holder // this process
 	Cache    *session.Cache
 	Executor *invoke.Executor
 	Profiles Profiles
@@ -34,11 +35,6 @@ type Options struct {
 	// not ended. A run that owes its result to a schedule, a webhook or a parent
 	// then waits for them. nil: no run has children.
 	Children func(store.Tx, run.Run) (bool, error)
-
-	// Alive reports whether this process still holds its leases for certain. It is
-	// checked before each model call and each tool. nil: no other process uses the
-	// store.
-	Alive func() bool
 
 	// Step is called at named points of a run, before the named step. Tests stop
 	// the process in it.
@@ -61,9 +57,6 @@ type Runner struct {
 func New(o Options) *Runner {
 	if o.Step == nil {
 		o.Step = func(string) {}
-	}
-	if o.Alive == nil {
-		o.Alive = func() bool { return true }
 	}
 	return &Runner{o: o}
 }

@@ -45,13 +45,14 @@ var order = map[string][][]string{
 	"internal/kit": {{"**"}},
 	"internal/core": {
 		{"chela"},
-		{"llm", "run", "shell"},
+		{"lease", "llm", "run", "shell"},
 		{"queue"},
 		{"**"},
 		{"compact", "pathpolicy"},
 		{"store"},
 	},
 	"internal/engine": {
+		{"leaseholder"},
 		{"**"},
 		{"runner"},
 		{"dispatch"},

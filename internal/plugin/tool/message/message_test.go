@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -94,13 +95,22 @@ func build(t *testing.T, dir string, cross message.Cross, names ...string) *fixt
 	}
 	h := &fixture{t: t, db: db, files: files, dir: dir}
 	log := slog.New(slog.DiscardHandler)
+	var held lease.Lease
+	h.update(func(tx store.Tx) (err error) {
+		held, _, err = tx.Leases().Acquire(lease.Channel("fake", "bot"), "boot")
+		return err
+	})
 	h.worker = deliver.New(deliver.Options{
 		Log: log, Store: db, Bus: bus.New(log), Load: files.Load,
-		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Channel, func(), bool) {
+		Alive: func() bool { return true },
+		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Instance, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			f, ok := h.channels[name]
-			return f, func() {}, ok
+			if !ok {
+				return channel.Instance{}, chela.ErrNotFound
+			}
+			return channel.Instance{Channel: f, Lease: held, Release: func() {}}, nil
 		},
 		Limits: func(string) channel.Limits { return channel.Limits{Text: 100} },
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
@@ -99,8 +100,12 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *Fixtur
 	profile := runner.Profile{
 		Provider: p, Model: model, Tools: tool.NewSet(tools...), Dir: h.Workspace,
 	}
+	own, err := leaseholder.New(context.Background(), leaseholder.Options{Log: log, Store: db, ID: "boot"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	dispatcher := dispatch.New(dispatch.Options{Lanes: lanes, Drain: 50 * time.Millisecond, Runner: runner.Options{
-		Log: log, Store: db, Bus: h.Bus, Owner: "boot", Cache: session.NewCache(1 << 20),
+		Log: log, Store: db, Bus: h.Bus, Owner: own, Cache: session.NewCache(1 << 20),
 		Executor: invoke.New(invoke.Options{Log: log}), Profiles: runner.Static{Profile: profile},
 	}})
 	gate := inbound.New(inbound.Options{Log: log, Store: db, Bus: h.Bus, Live: dispatcher.Live})
