@@ -21,8 +21,7 @@ import (
 // configuration. It makes the parts as an engine does, but starts none of them and
 // needs neither the state directory nor the port.
 func (b starter) validate(ctx context.Context, s cli.Start, t *config.Tree) error {
-	r, log, env := new(standard.Registry), slog.New(slog.DiscardHandler), settings.Environ(t)
-	b.register(r)
+	r, log, env := b.registry, slog.New(slog.DiscardHandler), settings.Environ(t)
 	opts, err := settings.Read(t)
 	if err != nil {
 		return err
