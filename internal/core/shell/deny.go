@@ -2,18 +2,13 @@ package shell
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // denied returns the reason why a command must never run, or "".
 func (w *walker) denied(argv []Word) string {
-	args := make([]string, len(argv)-1)
-	for i, a := range argv[1:] {
-		args[i] = a.Text
-	}
+	args := texts(argv[1:])
 	name := strings.ToLower(path.Base(argv[0].Text)) // file systems may be case-insensitive
 	switch {
 	case name == "rm" || name == "srm":
@@ -111,7 +106,7 @@ func (w *walker) globParent(arg string) string {
 
 // matchAllPattern matches patterns without literal letters, such as * and
 // .??*.
-var matchAllPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([*?.]|\[[^]]*\])+$`) })
+var matchAllPattern = lazyRegexp(`^([*?.]|\[[^]]*\])+$`)
 
 // system reports whether a path is the root or a top folder of the system.
 func system(p string) bool {

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -314,21 +315,10 @@ func (w *walker) find(args []Word) (Verdict, string, bool) {
 }
 
 func literal(words []Word) bool {
-	for _, x := range words {
-		if !x.Literal {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words, func(x Word) bool { return !x.Literal })
 }
 
-func join(words []Word) string {
-	texts := make([]string, len(words))
-	for i, x := range words {
-		texts[i] = x.Text
-	}
-	return strings.Join(texts, " ")
-}
+func join(words []Word) string { return strings.Join(texts(words), " ") }
 
 // quote writes words so that a shell parses the same words.
 func quote(words []Word) string {

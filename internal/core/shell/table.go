@@ -2,6 +2,7 @@ package shell
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -9,13 +10,13 @@ import (
 // rule says when a command of the table only reads. With the zero rule it
 // does so for any known arguments.
 type rule struct {
-	short    string              // short options that are refused
-	long     string              // long options that are refused, also abbreviated
-	exact    string              // words that are refused
-	operands int                 // maximum number of operands; 0: any number, -1: none
-	anyArgs  bool                // arguments need not be known: they name no files and have no effect
-	searches bool                // it searches folders recursively
-	check    func([]Word) string // returns a further reason to refuse the arguments
+	short    string            // short options that are refused
+	long     string            // long options that are refused, also abbreviated
+	exact    string            // words that are refused
+	operands int               // maximum number of operands; 0: any number, -1: none
+	anyArgs  bool              // arguments need not be known: they name no files and have no effect
+	searches bool              // it searches folders recursively
+	check    func([]Word) bool // reports whether the command only reads with the arguments
 }
 
 // allowsUnknownArgs reports whether unknown arguments are harmless because no
@@ -58,7 +59,7 @@ func ruleOf(name string) (rule, bool) {
 	case "sort":
 		return rule{short: "oT", long: "output temporary-directory compress-program files0-from"}, true
 	case "uniq", "xxd":
-		return rule{operands: 1, short: "r", check: nil}, true
+		return rule{operands: 1, short: "r"}, true
 	case "base64", "base32":
 		return rule{short: "o", long: "output"}, true
 	case "date":
@@ -70,7 +71,7 @@ func ruleOf(name string) (rule, bool) {
 	case "env":
 		return rule{operands: -1}, true
 	case "command": // command -v; other uses are wrappers
-		return rule{check: func([]Word) string { return "" }}, true
+		return rule{check: func([]Word) bool { return true }}, true
 	case "test", "[":
 		return rule{exact: "-v -R"}, true
 	case "set":
@@ -84,7 +85,7 @@ func ruleOf(name string) (rule, bool) {
 	case "tar", "bsdtar":
 		return rule{check: tarLists}, true
 	case "unzip":
-		return rule{check: requireFirst("-l")}, true
+		return rule{check: subcommands("-l")}, true
 	case "git":
 		return rule{check: gitReads}, true
 	case "go":
@@ -102,15 +103,16 @@ func ruleOf(name string) (rule, bool) {
 
 // Patterns of arguments with which a command only reads.
 var (
-	sedScript = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(\$|[0-9]+)(,(\$|\+?[0-9]+))?p$|^/[^/]*/(,/[^/]*/)?p$`)
-	})
-	awkProgram = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(/[^/]*/|NR *[=<>]=? *[0-9]+)? *\{ *print( *(\$[0-9]+|\$NF|NR|"[^"]*")( *,? *(\$[0-9]+|\$NF|NR|"[^"]*"))*)? *;? *\}$`)
-	})
-	tarList   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?[vzjJ]*t[vzjJ]*f$`) })
-	lowerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]*$`) })
+	sedScript  = lazyRegexp(`^(\$|[0-9]+)(,(\$|\+?[0-9]+))?p$|^/[^/]*/(,/[^/]*/)?p$`)
+	awkProgram = lazyRegexp(`^(/[^/]*/|NR *[=<>]=? *[0-9]+)? *\{ *print( *(\$[0-9]+|\$NF|NR|"[^"]*")( *,? *(\$[0-9]+|\$NF|NR|"[^"]*"))*)? *;? *\}$`)
+	tarList    = lazyRegexp(`^-?[vzjJ]*t[vzjJ]*f$`)
+	lowerName  = lazyRegexp(`^[a-z_][a-z0-9_]*$`)
 )
+
+// lazyRegexp returns a regular expression that is compiled at its first use.
+func lazyRegexp(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // judge returns a reason if a command may do more than read, or "".
 func (w *walker) judge(argv []Word) string {
@@ -120,7 +122,7 @@ func (w *walker) judge(argv []Word) string {
 		return Escape(name) + " may change files"
 	}
 	args := argv[1:]
-	if r.anyArgs && (r.check == nil || r.check(args) == "") {
+	if r.anyArgs && (r.check == nil || r.check(args)) {
 		return ""
 	}
 	operands := 0
@@ -138,16 +140,12 @@ func (w *walker) judge(argv []Word) string {
 			operands++
 		}
 	}
-	if r.operands < 0 && operands > 0 || r.operands > 0 && operands > r.operands {
-		return name + " with these arguments may change files"
-	}
-	if r.searches && w.cwd != "" && w.wholeTree(".") {
+	tooMany := r.operands < 0 && operands > 0 || r.operands > 0 && operands > r.operands
+	switch {
+	case !tooMany && r.searches && w.cwd != "" && w.wholeTree("."):
 		return "it searches private files"
-	}
-	if r.check != nil {
-		if reason := r.check(args); reason != "" {
-			return name + " " + reason
-		}
+	case tooMany || r.check != nil && !r.check(args):
+		return name + " with these arguments may change files"
 	}
 	return ""
 }
@@ -176,120 +174,71 @@ func (r rule) refuses(name string, a Word) string {
 	return ""
 }
 
-const unknownUse = "with these arguments may change files"
-
 // refuseFirst refuses a first argument that begins with word, or is not
 // known.
-func refuseFirst(word string) func([]Word) string {
-	return func(args []Word) string {
-		if len(args) > 0 && (!args[0].Literal || args[0].Glob || strings.HasPrefix(args[0].Text, word)) {
-			return unknownUse
-		}
-		return ""
+func refuseFirst(word string) func([]Word) bool {
+	return func(args []Word) bool {
+		return len(args) == 0 || args[0].Literal && !args[0].Glob && !strings.HasPrefix(args[0].Text, word)
 	}
 }
 
-// requireFirst requires the first argument to be word.
-func requireFirst(word string) func([]Word) string {
-	return func(args []Word) string {
-		if len(args) > 0 && args[0].Text == word {
-			return ""
-		}
-		return unknownUse
-	}
+// subcommands allows the listed first arguments.
+func subcommands(words ...string) func([]Word) bool {
+	return func(args []Word) bool { return len(args) > 0 && slices.Contains(words, args[0].Text) }
 }
 
-// subcommands allows the listed subcommands.
-func subcommands(words ...string) func([]Word) string {
-	return func(args []Word) string {
-		if len(args) == 0 {
-			return unknownUse
-		}
-		for _, x := range words {
-			if args[0].Text == x {
-				return ""
-			}
-		}
-		return unknownUse
-	}
-}
-
-func versionOnly(args []Word) string {
-	if len(args) == 1 {
-		switch args[0].Text {
-		case "--version", "-V", "-version", "-v":
-			return ""
-		}
-	}
-	return unknownUse
+func versionOnly(args []Word) bool {
+	return len(args) == 1 && slices.Contains([]string{"--version", "-V", "-version", "-v"}, args[0].Text)
 }
 
 // psPlain refuses options that show the environment of processes.
-func psPlain(args []Word) string {
-	for _, a := range args {
+func psPlain(args []Word) bool {
+	return !slices.ContainsFunc(args, func(a Word) bool {
 		dash := strings.HasPrefix(a.Text, "-")
-		if strings.Contains(a.Text, "environ") || dash && strings.Contains(a.Text, "E") || !dash && strings.Contains(a.Text, "e") && !strings.Contains(a.Text, ",") {
-			return unknownUse
-		}
-	}
-	return ""
+		return strings.Contains(a.Text, "environ") || dash && strings.Contains(a.Text, "E") || !dash && strings.Contains(a.Text, "e") && !strings.Contains(a.Text, ",")
+	})
 }
 
-func dateOnly(args []Word) string {
+func dateOnly(args []Word) bool {
 	value := false
 	for _, a := range args {
 		switch {
 		case value || strings.HasPrefix(a.Text, "+"):
 			value = false
-		case a.Text == "-d" || a.Text == "--date" || a.Text == "-v" || a.Text == "-f":
-			if a.Text == "-f" {
-				return unknownUse
-			}
+		case a.Text == "-d" || a.Text == "--date" || a.Text == "-v":
 			value = true
-		case !strings.HasPrefix(a.Text, "-"):
-			return unknownUse
+		case a.Text == "-f" || !strings.HasPrefix(a.Text, "-"):
+			return false
 		}
 	}
-	return ""
+	return true
 }
 
 // setOptions allows the options of set that only affect when a command ends.
-func setOptions(args []Word) string {
+func setOptions(args []Word) bool {
 	for i, a := range args {
 		if i > 0 && strings.HasSuffix(args[i-1].Text, "o") && a.Text == "pipefail" {
 			continue
 		}
 		if len(a.Text) < 2 || strings.Trim(a.Text[:1], "-+") != "" || strings.Trim(a.Text[1:], "euxo") != "" {
-			return unknownUse
+			return false
 		}
 	}
-	return ""
+	return true
 }
 
-func variableNames(args []Word) string {
-	for _, a := range args {
-		if a.Text != "-r" && !lowerName().MatchString(a.Text) {
-			return unknownUse
-		}
-	}
-	return ""
+func variableNames(args []Word) bool {
+	return !slices.ContainsFunc(args, func(a Word) bool { return a.Text != "-r" && !lowerName().MatchString(a.Text) })
 }
 
 // sedPrints allows sed -n with scripts that print lines by number or pattern.
-func sedPrints(args []Word) string {
-	if len(args) < 2 || args[0].Text != "-n" || !sedScript().MatchString(args[1].Text) || !args[1].Literal {
-		return unknownUse
-	}
-	for _, a := range args[2:] {
-		if strings.HasPrefix(a.Text, "-") || a.Glob {
-			return unknownUse
-		}
-	}
-	return ""
+func sedPrints(args []Word) bool {
+	return len(args) >= 2 && args[0].Text == "-n" && args[1].Literal && sedScript().MatchString(args[1].Text) &&
+		!slices.ContainsFunc(args[2:], func(a Word) bool { return strings.HasPrefix(a.Text, "-") || a.Glob })
 }
 
 // awkPrints allows programs that print fields.
-func awkPrints(args []Word) string {
+func awkPrints(args []Word) bool {
 	i := 0
 	for i < len(args) && strings.HasPrefix(args[i].Text, "-F") {
 		if args[i].Text == "-F" {
@@ -297,51 +246,35 @@ func awkPrints(args []Word) string {
 		}
 		i++
 	}
-	if i >= len(args) || !awkProgram().MatchString(args[i].Text) {
-		return unknownUse
-	}
-	for _, a := range args[i+1:] {
-		if strings.HasPrefix(a.Text, "-") || a.Glob || strings.Contains(a.Text, "=") {
-			return unknownUse
-		}
-	}
-	return ""
+	return i < len(args) && awkProgram().MatchString(args[i].Text) &&
+		!slices.ContainsFunc(args[i+1:], func(a Word) bool { return strings.HasPrefix(a.Text, "-") || a.Glob || strings.Contains(a.Text, "=") })
 }
 
 // tarLists allows listing an archive.
-func tarLists(args []Word) string {
-	if len(args) == 2 && tarList().MatchString(args[0].Text) && !strings.HasPrefix(args[1].Text, "-") && !strings.Contains(args[1].Text, ":") {
-		return ""
-	}
-	return unknownUse
+func tarLists(args []Word) bool {
+	return len(args) == 2 && tarList().MatchString(args[0].Text) && !strings.HasPrefix(args[1].Text, "-") && !strings.Contains(args[1].Text, ":")
 }
 
 // goReads allows commands that report about Go and the module.
-func goReads(args []Word) string {
+func goReads(args []Word) bool {
 	if len(args) == 0 {
-		return unknownUse
+		return false
 	}
+	acts := func(flag string) bool { return false }
 	switch args[0].Text {
 	case "version", "help":
-		return ""
 	case "doc":
-		for _, a := range args[1:] {
-			if f := strings.TrimLeft(a.Text, "-"); f != a.Text && (strings.HasPrefix(f, "http") || strings.HasPrefix(f, "C")) {
-				return unknownUse
-			}
-		}
-		return ""
+		acts = func(flag string) bool { return strings.HasPrefix(flag, "http") || strings.HasPrefix(flag, "C") }
 	case "env", "list":
-		for _, a := range args[1:] {
-			flag, _, _ := strings.Cut(strings.TrimLeft(a.Text, "-"), "=")
-			switch flag {
-			case "w", "u", "toolexec", "exec", "overlay", "mod", "modfile", "export", "compiled", "C", "vettool", "gcflags", "ldflags":
-				if strings.HasPrefix(a.Text, "-") {
-					return unknownUse
-				}
-			}
+		acts = func(flag string) bool {
+			flag, _, _ = strings.Cut(flag, "=")
+			return slices.Contains([]string{"w", "u", "toolexec", "exec", "overlay", "mod", "modfile", "export", "compiled", "C", "vettool", "gcflags", "ldflags"}, flag)
 		}
-		return ""
+	default:
+		return false
 	}
-	return unknownUse
+	return !slices.ContainsFunc(args[1:], func(a Word) bool {
+		flag := strings.TrimLeft(a.Text, "-")
+		return flag != a.Text && acts(flag)
+	})
 }

@@ -3,11 +3,9 @@ package shell
 import (
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -171,7 +169,7 @@ func (w *walker) bounded(word *syntax.Word) bool {
 }
 
 // sequence matches {1..9}.
-var sequence = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{[^{},]*\.\.[^{},]*\}`) })
+var sequence = lazyRegexp(`\{[^{},]*\.\.[^{},]*\}`)
 
 // outputOf returns the output of commands if it can be predicted: echo or
 // printf with known words.

@@ -170,14 +170,7 @@ func assignment(s string) bool {
 
 // contains reports whether a list of words separated by blanks contains a
 // word.
-func contains(list, word string) bool {
-	for w := range strings.FieldsSeq(list) {
-		if w == word {
-			return true
-		}
-	}
-	return false
-}
+func contains(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
 
 // wrapperPrefix returns the number of words between a wrapper and the command
 // it runs, or false if that cannot be determined. Only known options are
