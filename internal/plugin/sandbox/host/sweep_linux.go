@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -123,9 +122,8 @@ func (p proc) identity() proc { return proc{id: p.id, began: p.began} }
 func (s *sweep) orphans() []proc {
 	pids := processes()
 	marked := map[int]bool{}
-	buf := new(bytes.Buffer)
 	for _, pid := range pids {
-		if ownedByUser(pid) && s.orphan(pid, buf) {
+		if ownedByUser(pid) && s.orphan(pid) {
 			marked[pid] = true
 		}
 	}
@@ -163,17 +161,8 @@ func (s *sweep) orphans() []proc {
 
 // orphan reports whether the environment of a process has the mark with the
 // name of a process that no longer exists.
-func (s *sweep) orphan(pid int, buf *bytes.Buffer) bool {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	buf.Reset()
-	if _, err := io.Copy(buf, f); err != nil {
-		return false
-	}
-	for v := range bytes.SplitSeq(buf.Bytes(), []byte{0}) {
+func (s *sweep) orphan(pid int) bool {
+	for v := range environ(pid) {
 		if rest, ok := bytes.CutPrefix(v, []byte(s.prefix)); ok {
 			owner, _, ok := strings.Cut(string(rest), ".")
 			return ok && !running(owner)

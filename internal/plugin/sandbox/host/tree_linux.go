@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"slices"
@@ -218,16 +219,22 @@ func family(ours, others []proc) []proc {
 
 // marked reports whether a process has the mark in its environment.
 func (t *tree) marked(pid int) bool {
-	env, err := readProc(strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return false
-	}
-	for v := range bytes.SplitSeq(env, []byte{0}) {
+	for v := range environ(pid) {
 		if string(v) == t.mark {
 			return true
 		}
 	}
 	return false
+}
+
+// environ returns the variables of a process, NAME=value. There are none if they
+// cannot be read.
+func environ(pid int) iter.Seq[[]byte] {
+	env, err := readProc(strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		env = nil
+	}
+	return bytes.SplitSeq(env, []byte{0})
 }
 
 // holds reports whether a process holds the inherited descriptor.
@@ -282,18 +289,25 @@ type proc struct {
 // readProcess reads a process. It reports false for a process that does not
 // exist or is a zombie.
 func readProcess(pid int) (proc, bool) {
+	p, state := readAny(pid)
+	return p, state != 0 && state != 'Z' && state != 'X'
+}
+
+// readAny reads a process or zombie with its state, which is 0 if it does not
+// exist.
+func readAny(pid int) (p proc, state byte) {
 	stat, err := readProc(strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return proc{}, false
+		return proc{}, 0
 	}
 	// id (name) state parent group session …; the name may contain any character.
 	// The start time is the 22nd field.
 	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(f) < 20 || f[0][0] == 'Z' || f[0][0] == 'X' {
-		return proc{}, false
+	if len(f) < 20 {
+		return proc{}, 0
 	}
 	parent, _ := strconv.Atoi(string(f[1]))
 	session, _ := strconv.Atoi(string(f[3]))
 	began, _ := strconv.ParseUint(string(f[19]), 10, 64)
-	return proc{pid, parent, session, began}, true
+	return proc{pid, parent, session, began}, f[0][0]
 }

@@ -1,11 +1,7 @@
 package host
 
 import (
-	"bytes"
-	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -34,15 +30,12 @@ func (t *tree) reapZombies() {
 	for end := time.Now().Add(killTime); ; time.Sleep(time.Millisecond) {
 		dying := 0
 		for _, pid := range processes() {
-			f := fields(pid)
+			p, state := readAny(pid)
 			_, seen := t.seen[pid]
-			if len(f) < 20 || f[1] != strconv.Itoa(os.Getpid()) || pid == t.session || !seen && f[3] != strconv.Itoa(t.session) {
+			if state == 0 || p.parent != os.Getpid() || pid == t.session || !seen && p.session != t.session || p.began < t.began {
 				continue
 			}
-			if began, _ := strconv.ParseUint(f[19], 10, 64); began < t.began {
-				continue
-			}
-			if f[0] == "Z" {
+			if state == 'Z' {
 				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // it is dead already
 			} else {
 				dying++ // it was killed, but no longer matches any criterion of the tree
@@ -52,14 +45,4 @@ func (t *tree) reapZombies() {
 			return
 		}
 	}
-}
-
-// fields returns the fields of /proc/PID/stat after the name: state, parent,
-// group, session, and so on.
-func fields(pid int) []string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
