@@ -211,6 +211,10 @@ func (s *Commands) expireLocked(k *command) {
 // remove ends a command if it is running, and forgets it.
 func (s *Commands) remove(k *command) {
 	k.end()
+	s.forget(k)
+}
+
+func (s *Commands) forget(k *command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byID[k.id] == k {
@@ -222,26 +226,25 @@ func (s *Commands) remove(k *command) {
 // for their end.
 func (s *Commands) Forget(key chela.SessionKey) {
 	for _, k := range s.list(key) {
-		k.mu.Lock()
-		k.notified = true
-		k.mu.Unlock()
+		k.setNotified()
 		k.cancel()
-		s.mu.Lock()
-		if s.byID[k.id] == k {
-			s.dropLocked(k.id)
-		}
-		s.mu.Unlock()
+		s.forget(k)
 	}
 }
 
 // end ends the command and waits until it has ended. The session is not
 // notified.
 func (k *command) end() {
-	k.mu.Lock()
-	k.notified = true
-	k.mu.Unlock()
+	k.setNotified()
 	k.cancel()
 	<-k.done
+}
+
+// setNotified records that the session knows of the end.
+func (k *command) setNotified() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.notified = true
 }
 
 func (s *Commands) dropLocked(id string) {

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -50,18 +51,10 @@ func New(o Options) (tool.Tool, error) {
 	if o.Broker == nil {
 		return nil, errors.New("exec: no broker")
 	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
-	if o.MaxTimeout == 0 {
-		o.MaxTimeout = 30 * time.Minute
-	}
-	if o.Yield == 0 {
-		o.Yield = 10 * time.Second
-	}
-	if o.MaxOutput == 0 {
-		o.MaxOutput = 10_000
-	}
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	o.MaxTimeout = cmp.Or(o.MaxTimeout, 30*time.Minute)
+	o.Yield = cmp.Or(o.Yield, 10*time.Second)
+	o.MaxOutput = cmp.Or(o.MaxOutput, 10_000)
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
@@ -73,9 +66,7 @@ func New(o Options) (tool.Tool, error) {
 		}
 		t.deny = append(t.deny, re)
 	}
-	if t.Shell == "" {
-		t.Shell = findShell()
-	}
+	t.Shell = cmp.Or(t.Shell, findShell())
 	return t, nil
 }
 

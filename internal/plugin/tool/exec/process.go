@@ -206,9 +206,7 @@ func (k *command) poll(ctx context.Context, a processArgs) (tool.Result, error) 
 	}
 	ended := !k.running()
 	if ended {
-		k.mu.Lock()
-		k.notified = true
-		k.mu.Unlock()
+		k.setNotified()
 	}
 	text, dropped, err := k.record.unread(ended)
 	if err != nil {

@@ -101,13 +101,9 @@ func (r *record) unread(ended bool) (text string, dropped int64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	from := max(r.polled, r.spool.start(), r.spool.size-maxUnread*utf8.UTFMax)
-	b := make([]byte, r.spool.size-from)
-	for n := 0; n < len(b); {
-		k, err := r.spool.readAt(b[n:], from+int64(n))
-		if err != nil {
-			return "", 0, err
-		}
-		n += k
+	b, err := r.spool.from(from)
+	if err != nil {
+		return "", 0, err
 	}
 	rest := 0
 	if !ended {
@@ -143,13 +139,9 @@ func (r *record) tail(n int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	from := max(r.spool.start(), r.spool.size-4096)
-	b := make([]byte, r.spool.size-from)
-	for k := 0; k < len(b); {
-		m, err := r.spool.readAt(b[k:], from+int64(k))
-		if err != nil {
-			return ""
-		}
-		k += m
+	b, err := r.spool.from(from)
+	if err != nil {
+		return ""
 	}
 	for len(b) > 0 && from > 0 && !utf8.RuneStart(b[0]) {
 		b = b[1:]

@@ -122,3 +122,16 @@ func (s *spool) readAt(p []byte, off int64) (int, error) {
 	}
 	return 0, fmt.Errorf("output: %w", err)
 }
+
+// from returns all bytes from a retained offset on.
+func (s *spool) from(off int64) ([]byte, error) {
+	b := make([]byte, s.size-off)
+	for n := 0; n < len(b); {
+		k, err := s.readAt(b[n:], off+int64(n))
+		if err != nil {
+			return nil, err
+		}
+		n += k
+	}
+	return b, nil
+}
