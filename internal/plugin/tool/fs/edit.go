@@ -11,7 +11,6 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
-	"github.com/chela-ai/chela/internal/kit/atomicfile"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
@@ -67,11 +66,11 @@ func edit(_ context.Context, w *workspace, a editArgs) (tool.Result, error) {
 	}
 	at := bytes.Index(data, old)
 	out := bytes.Join([][]byte{data[:at], repl, data[at+len(old):]}, nil)
-	if now, err := w.Root.Lstat(name); err != nil || !now.ModTime().Equal(info.ModTime()) || now.Size() != info.Size() {
-		return tool.Result{}, fmt.Errorf("%s was changed by another program in the meantime; read it again", pathpolicy.Show(a.Path))
+	if err := w.unchanged(a.Path, name, info); err != nil {
+		return tool.Result{}, err
 	}
-	if err := atomicfile.WriteIn(w.Root, name, out, 0o644); err != nil {
-		return tool.Result{}, w.PathError(a.Path, err)
+	if err := w.write(a.Path, name, out, 0o644); err != nil {
+		return tool.Result{}, err
 	}
 	line := 1 + bytes.Count(data[:at], []byte("\n"))
 	return tool.Text(fmt.Sprintf("Edited %s at line %d (%d lines removed, %d added).", pathpolicy.Show(a.Path), line, lineCount(old), lineCount(repl))), nil

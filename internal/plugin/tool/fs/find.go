@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,11 +49,7 @@ func find(ctx context.Context, w *workspace, a findArgs) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	limit := a.Limit
-	if limit <= 0 {
-		limit = defaultFound
-	}
-	limit = min(limit, maxFound)
+	limit := min(cmp.Or(max(a.Limit, 0), defaultFound), maxFound)
 	var b strings.Builder
 	n := 0
 	w, start, err := w.resolve(a.Path)

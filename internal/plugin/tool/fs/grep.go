@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,11 +102,7 @@ type search struct {
 }
 
 func newSearch(w *workspace, a grepArgs) (*search, error) {
-	s := &search{w: w, context: min(max(a.Context, 0), maxContext), limit: a.Limit}
-	if s.limit <= 0 {
-		s.limit = defaultMatches
-	}
-	s.limit = min(s.limit, maxMatches)
+	s := &search{w: w, context: min(max(a.Context, 0), maxContext), limit: min(cmp.Or(max(a.Limit, 0), defaultMatches), maxMatches)}
 	expr := a.Pattern
 	if a.Literal {
 		expr = regexp.QuoteMeta(expr)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
-	"github.com/chela-ai/chela/internal/kit/atomicfile"
 )
 
 type patchArgs struct {
@@ -152,7 +150,7 @@ func (t *tree) apply(s section) error {
 // write writes the files one after another. Deletions come last.
 func (t *tree) write() (tool.Result, error) {
 	for _, f := range t.order { // before the first write
-		if err := f.unchanged(); err != nil {
+		if err := f.w.unchanged(f.path, f.name, f.info); err != nil {
 			return tool.Result{}, fmt.Errorf("%w; nothing was changed", err)
 		}
 	}
@@ -185,18 +183,6 @@ func (t *tree) partialError(done []string, err error) error {
 	return fmt.Errorf("%w; these changes were made before:\n%s", err, strings.Join(done, "\n"))
 }
 
-// unchanged returns an error if a file changed since it was read.
-func (f *file) unchanged() error {
-	now, err := f.w.Root.Lstat(f.name)
-	switch {
-	case f.info == nil && errors.Is(err, fs.ErrNotExist):
-		return nil
-	case f.info != nil && err == nil && now.ModTime().Equal(f.info.ModTime()) && now.Size() == f.info.Size():
-		return nil
-	}
-	return fmt.Errorf("%s was changed by another program in the meantime; read it again", pathpolicy.Show(f.path))
-}
-
 // write writes or deletes the file and returns a line that describes the
 // change.
 func (f *file) write() (string, error) {
@@ -222,13 +208,5 @@ func (f *file) write() (string, error) {
 			perm = f.from.info.Mode().Perm()
 		}
 	}
-	if dir := filepath.Dir(f.name); dir != "." {
-		if err := w.Root.MkdirAll(dir, 0o755); err != nil {
-			return "", w.PathError(f.path, err)
-		}
-	}
-	if err := atomicfile.WriteIn(w.Root, f.name, f.after, perm); err != nil {
-		return "", w.PathError(f.path, err)
-	}
-	return line, nil
+	return line, w.write(f.path, f.name, f.after, perm)
 }

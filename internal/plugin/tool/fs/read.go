@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,10 +72,7 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 	case binary(head):
 		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime, humanize.Bytes(info.Size()))), nil
 	}
-	p := &page{path: a.Path, first: max(a.Offset, 1), limit: a.Limit}
-	if p.limit <= 0 {
-		p.limit = defaultLines
-	}
+	p := &page{path: a.Path, first: max(a.Offset, 1), limit: cmp.Or(max(a.Limit, 0), defaultLines)}
 	if pathpolicy.Secret(w.ResolveLinks(name)) {
 		p.mask = &masker{}
 	}

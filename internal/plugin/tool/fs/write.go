@@ -48,15 +48,36 @@ func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
 	if had != nil {
 		verb = "Replaced"
 	}
-	if dir := filepath.Dir(name); dir != "." {
-		if err := w.Root.MkdirAll(dir, 0o755); err != nil {
-			return tool.Result{}, w.PathError(a.Path, err)
-		}
-	}
-	if err := atomicfile.WriteIn(w.Root, name, []byte(a.Content), 0o644); err != nil {
-		return tool.Result{}, w.PathError(a.Path, err)
+	if err := w.write(a.Path, name, []byte(a.Content), 0o644); err != nil {
+		return tool.Result{}, err
 	}
 	return tool.Text(fmt.Sprintf("%s %s (%s).", verb, pathpolicy.Show(a.Path), humanize.Bytes(int64(len(a.Content))))), nil
+}
+
+// write writes a file and the folders that it is in.
+func (w *workspace) write(path, name string, data []byte, perm fs.FileMode) error {
+	if dir := filepath.Dir(name); dir != "." {
+		if err := w.Root.MkdirAll(dir, 0o755); err != nil {
+			return w.PathError(path, err)
+		}
+	}
+	if err := atomicfile.WriteIn(w.Root, name, data, perm); err != nil {
+		return w.PathError(path, err)
+	}
+	return nil
+}
+
+// unchanged returns an error if a file changed since it had this state. nil means
+// that it did not exist.
+func (w *workspace) unchanged(path, name string, had fs.FileInfo) error {
+	now, err := w.Root.Lstat(name)
+	switch {
+	case had == nil && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case had != nil && err == nil && now.ModTime().Equal(had.ModTime()) && now.Size() == had.Size():
+		return nil
+	}
+	return fmt.Errorf("%s was changed by another program in the meantime; read it again", pathpolicy.Show(path))
 }
 
 // existing returns the current state of a file that is to be written, or nil
