@@ -3,6 +3,7 @@
 package media
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -42,9 +43,7 @@ var description string
 
 // New returns the tool.
 func New(o Options) tool.Tool {
-	if o.Side == 0 {
-		o.Side = pictures.MaxSide
-	}
+	o.Side = cmp.Or(o.Side, pictures.MaxSide)
 	return o.Paths.Guard(imageTool{o}, pathpolicy.Reads, files)
 }
 

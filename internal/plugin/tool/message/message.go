@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -19,8 +20,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/chunk"
 )
-
-const defaultWait = 10 * time.Second
 
 // Options configure the tool. All fields are required unless stated
 // otherwise.
@@ -55,9 +54,7 @@ var description string
 
 // New returns the tool.
 func New(o Options) tool.Tool {
-	if o.Wait == 0 {
-		o.Wait = defaultWait
-	}
+	o.Wait = cmp.Or(o.Wait, 10*time.Second)
 	return o.Paths.Guard(messageTool{o}, pathpolicy.Sends, func(raw json.RawMessage) ([]string, error) {
 		a, err := tool.Decode[args](raw)
 		return slices.DeleteFunc(a.Media, func(name string) bool { return !media.IsFile(name) }), err
@@ -152,12 +149,7 @@ func summary(a args) string {
 
 // replyAddress returns the address that the run's answer goes to.
 func (t messageTool) replyAddress(ctx context.Context, c tool.Call) (chela.Address, error) {
-	var r run.Run
-	err := t.Store.View(ctx, func(rd store.Reader) error {
-		var err error
-		r, err = rd.Runs().Get(c.Run)
-		return err
-	})
+	r, err := store.Get(ctx, t.Store, func(r store.Reader) (run.Run, error) { return r.Runs().Get(c.Run) })
 	if errors.Is(err, chela.ErrNotFound) { // the call was not made by a run
 		return chela.Address{}, nil
 	}

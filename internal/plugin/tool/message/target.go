@@ -194,18 +194,15 @@ func (t messageTool) chat(ctx context.Context, c tool.Call, here chela.Address, 
 // knownAddresses returns the addresses on a channel from which messages were
 // received, the latest first.
 func (t messageTool) knownAddresses(ctx context.Context, agent chela.AgentID, name string) ([]chela.Address, error) {
-	var out []chela.Address
-	err := t.Store.View(ctx, func(r store.Reader) error {
-		out = nil
+	return store.Get(ctx, t.Store, func(r store.Reader) (out []chela.Address, err error) {
 		list, _, err := r.Sessions().List(session.Query{Agent: agent, Archived: session.ArchivedToo, Limit: 1000})
 		for _, m := range list {
 			if m.Address.Channel == name {
 				out = append(out, m.Address)
 			}
 		}
-		return err
+		return out, err
 	})
-	return out, err
 }
 
 // session returns a local chat: the current session, or the one with that
@@ -222,10 +219,7 @@ func (t messageTool) session(ctx context.Context, c tool.Call, here chela.Addres
 	if to.session.Agent() != c.Agent {
 		return to, fmt.Errorf("session %s belongs to another agent", to.session)
 	}
-	err := t.Store.View(ctx, func(r store.Reader) error {
-		_, err := r.Sessions().Get(to.session)
-		return err
-	})
+	_, err := store.Get(ctx, t.Store, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(to.session) })
 	if errors.Is(err, chela.ErrNotFound) {
 		return to, fmt.Errorf("there is no session %s", to.session)
 	}

@@ -3,6 +3,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -91,9 +92,7 @@ func (t statusTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 			return tool.Result{}, fmt.Errorf("session status: %w", err)
 		}
 	}
-	if s.Session == "" {
-		s.Session = c.Session
-	}
+	s.Session = cmp.Or(s.Session, c.Session)
 	now := time.Now().In(t.Location)
 	return tool.Detailed(s.text(now, c), map[string]any{"session": s.Session, "model": s.Model, "time": now.Format(time.RFC3339)}), nil
 }
@@ -122,11 +121,7 @@ func (s Status) text(now time.Time, c tool.Call) string {
 		line("Tokens", "%d in, %d out", s.Input, s.Output)
 	}
 	if s.Cost > 0 {
-		currency := s.Currency
-		if currency == "" {
-			currency = "USD"
-		}
-		line("Cost", "%.4f %s", s.Cost, currency)
+		line("Cost", "%.4f %s", s.Cost, cmp.Or(s.Currency, "USD"))
 	}
 	line("Session", "%s", s.Session)
 	if s.SessionID != "" {

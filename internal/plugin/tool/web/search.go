@@ -48,16 +48,6 @@ func Providers() []string {
 	return names
 }
 
-// BaseURL returns the base URL of a search service, or "".
-func (o SearchOptions) BaseURL(provider string) string {
-	for _, e := range engines() {
-		if e.name == provider {
-			return cmp.Or(o.Services[provider].BaseURL, e.base)
-		}
-	}
-	return ""
-}
-
 const (
 	maxResults = 10
 	maxAnswer  = 4 << 20 // bytes of a response

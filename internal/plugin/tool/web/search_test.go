@@ -16,8 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/tool/tooltest"
 	"github.com/chela-ai/chela/internal/kit/secret"
@@ -403,16 +401,4 @@ func TestSearchSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	tooltest.Run(t, tl, tooltest.Options{Args: []string{`{"query":"x"}`, `{"query":"x","count":3,"freshness":"day","country":"DE"}`}})
-}
-
-func TestBaseURL(t *testing.T) {
-	o := web.SearchOptions{Services: map[string]web.Service{"brave": {BaseURL: "https://b.example"}}}
-	got := map[string]string{}
-	for _, p := range append(web.Providers(), "other") {
-		got[p] = o.BaseURL(p)
-	}
-	want := map[string]string{"brave": "https://b.example", "tavily": "https://api.tavily.com", "searxng": "", "duckduckgo": "https://html.duckduckgo.com", "other": ""}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
 }
