@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -79,6 +80,49 @@ func TestStaleProfile(t *testing.T) {
 				t.Errorf("%d answers, want 2", n)
 			}
 		})
+	}
+}
+
+// TestStaleProfileAtResume changes what a profile depends on between Resolve and the
+// commit that resumes a run, or that begins a decided call whose run was superseded.
+func TestStaleProfileAtResume(t *testing.T) {
+	t.Parallel()
+	for _, detached := range []bool{false, true} {
+		for _, model := range []bool{false, true} {
+			t.Run(fmt.Sprintf("detached %t, model %t", detached, model), func(t *testing.T) {
+				t.Parallel()
+				h, act, id, q := asks(t)
+				h.q.Mode = queue.Followup
+				if detached {
+					h.ask("m2", "hello")
+					h.until("the session is idle", func() bool { return !h.con.Live(key) })
+				}
+				current := mustAsk("act")
+				current.run = func(context.Context, tool.Call) (tool.Result, error) { return tool.Text("acted anew"), nil }
+				resolved := 0
+				h.resolve = func(context.Context, session.Meta, run.Run) {
+					if resolved++; resolved > 1 {
+						return
+					}
+					h.p.Tools = tool.NewSet(current)
+					if model {
+						h.change(func(m *session.Meta) { m.Model = "mock/new" })
+					} else {
+						h.gen.Add(1)
+					}
+				}
+				h.decide(q.ID, "allow-once")
+				if !detached {
+					if r := h.wait(id); r.Text != "got: acted anew" {
+						t.Errorf("run is %s: %q %s", r.State, r.Text, r.Error)
+					}
+				}
+				h.until("the call was carried out", func() bool { return act.count()+current.count() == 1 && len(h.waiting()) == 0 && !h.con.Live(key) })
+				if act.count() != 0 {
+					t.Error("the call was carried out with the stale profile")
+				}
+			})
+		}
 	}
 }
 

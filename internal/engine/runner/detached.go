@@ -16,7 +16,8 @@ import (
 )
 
 // ExecuteDetached carries out, once, a decided call whose run was superseded. The
-// commit that closes the call puts its result into the queue.
+// commit that closes the call puts its result into the queue. ErrChanged is returned
+// when the profile is stale.
 func (r *Runner) ExecuteDetached(ctx context.Context, it queue.Item, call session.Call, row run.Run) error {
 	rows := context.WithoutCancel(ctx)
 	meta, err := r.meta(rows, row.Session)
@@ -32,7 +33,10 @@ func (r *Runner) ExecuteDetached(ctx context.Context, it queue.Item, call sessio
 		if e.lease, err = r.acquire(tx, sync, row.Session); err != nil {
 			return err
 		}
-		return e.spent.load(tx, row.ID)
+		if e.meta, err = session.Lookup(tx.Sessions(), row.Session); err != nil {
+			return err
+		}
+		return errors.Join(r.checkProfile(p, e.meta), e.spent.load(tx, row.ID))
 	})
 	if err != nil {
 		return err

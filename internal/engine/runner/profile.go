@@ -115,6 +115,15 @@ func (r *Runner) resolve(ctx context.Context, m session.Meta, draft run.Run) (*P
 	}, nil
 }
 
+// checkProfile returns ErrChanged unless the profile was resolved for the settings of
+// the session and from the configuration in force.
+func (r *Runner) checkProfile(p *Profile, m session.Meta) error {
+	if p.Gen != r.o.Profiles.Gen() || p.For != SettingsOf(m) {
+		return ErrChanged
+	}
+	return nil
+}
+
 // guarded is a model that is called only while the process holds its leases.
 type guarded struct {
 	llm.Provider

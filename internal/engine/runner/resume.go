@@ -30,7 +30,8 @@ const (
 // Resume prepares a suspended run to be executed again. taken are the queue items
 // that resume it; the model is told of those that are events. The lease is acquired
 // again, so that its former holder cannot write any more. ErrChanged is returned
-// when the run has ended meanwhile, or ends because a stop was requested.
+// when the run has ended meanwhile, or ends because a stop was requested, or when its
+// profile is stale.
 func (r *Runner) Resume(ctx context.Context, row run.Run, taken ...queue.Item) (*Execution, error) {
 	return r.resume(ctx, row, false, taken)
 }
@@ -107,6 +108,12 @@ func (r *Runner) resume(ctx context.Context, row run.Run, crashed bool, taken []
 			withdrawn, err = r.stop(tx, &row, time.Now())
 			stopped = []run.Run{row}
 			return errors.Join(err, tx.Leases().Release(l))
+		}
+		if e.meta, err = session.Lookup(tx.Sessions(), row.Session); err != nil {
+			return err
+		}
+		if err := r.checkProfile(p, e.meta); err != nil {
+			return err
 		}
 		stored, err = e.load(tx, crashed, taken, time.Now())
 		return err
