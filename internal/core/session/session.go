@@ -53,6 +53,10 @@ type Meta struct {
 	Calls   int64     `json:"modelCalls,omitempty"`
 	Aborted bool      `json:"abortedLastRun,omitempty"`
 
+	// Interrupted is the run that a message interrupted. The next run of a person
+	// replaces it. It is empty after that run has begun.
+	Interrupted chela.RunID `json:"interruptedRun,omitempty"`
+
 	// Fallback is the model that gave the last answer instead of the configured one.
 	// It is empty if the configured model answered.
 	Fallback string `json:"fallbackModel,omitempty"`

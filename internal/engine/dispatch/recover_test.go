@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -203,6 +204,23 @@ func TestRecover(t *testing.T) {
 		defer mu.Unlock()
 		if diff := cmp.Diff(want, offered); diff != "" {
 			t.Error(diff)
+		}
+	})
+	t.Run("killed between an interruption and the next run, that run replaces the interrupted one", func(t *testing.T) {
+		model, hold, begun, release := holds()
+		defer release()
+		h := newHarness(t, model, hold)
+		h.apart, h.q.Mode = true, queue.Interrupt
+		h.crashAt("run.begin", 2, func() {
+			h.send("m1", "hold")
+			<-begun
+			h.send("m2", "hello")
+		})
+		if r := h.wait("m2"); r.Text != "re: hello" || r.Replaces != "m1" {
+			t.Errorf("run is %s with %q and replaces %q", r.State, r.Text, r.Replaces)
+		}
+		if r := h.ask("m3", "again"); r.Replaces != "" {
+			t.Errorf("the run after it replaces %q", r.Replaces)
 		}
 	})
 	t.Run("a queued message is answered after a restart", func(t *testing.T) {

@@ -193,7 +193,7 @@ func (d *Dispatcher) next(ctx context.Context, w *sessionWorker, p *pendingWork)
 		return decision.Until, d.drop(ctx, decision)
 	}
 	e, err := d.runner.Start(ctx, runner.Start{
-		Meta: p.meta, Items: decision.Start, Drop: decision.Drop, Summary: decision.Summary, Replaces: w.replaces(),
+		Meta: p.meta, Items: decision.Start, Drop: decision.Drop, Summary: decision.Summary,
 		NoneWaiting: len(p.items) == len(decision.Start)+len(decision.Drop),
 	})
 	if err != nil {
@@ -304,7 +304,7 @@ func (d *Dispatcher) watch(ctx context.Context, w *sessionWorker, live queue.Liv
 		}
 		decision := queue.Plan(policy, &live, items, time.Now())
 		if decision.Interrupt {
-			w.interrupt(live.Run.ID)
+			w.stop(live.Run.ID, runner.ErrSuperseded)
 		}
 		if err := d.drop(ctx, decision); err != nil && ctx.Err() == nil {
 			d.o.Log.Error("drop messages over the cap", "session", w.key, "err", err)

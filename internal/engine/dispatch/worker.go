@@ -16,12 +16,11 @@ type sessionWorker struct {
 	hint    chan struct{} // capacity 1: read the rows
 	changed atomic.Bool   // there was a wake since the run in progress read the queue
 
-	mu          sync.Mutex
-	onWake      func()      // called at wakes during a run; nil: no run is in progress
-	active      chela.RunID // the run in progress; empty: none
-	cancel      context.CancelCauseFunc
-	halted      chela.RunID // the run that is stopped as soon as it is active
-	interrupted chela.RunID // the run that a message interrupted, until its successor begins
+	mu     sync.Mutex
+	onWake func()      // called at wakes during a run; nil: no run is in progress
+	active chela.RunID // the run in progress; empty: none
+	cancel context.CancelCauseFunc
+	halted chela.RunID // the run that is stopped as soon as it is active
 }
 
 var _ runner.Session = (*sessionWorker)(nil)
@@ -91,7 +90,7 @@ func (w *sessionWorker) halt(id chela.RunID) {
 func (w *sessionWorker) begin(id chela.RunID, cancel context.CancelCauseFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.active, w.cancel, w.interrupted = id, cancel, ""
+	w.active, w.cancel = id, cancel
 	if w.halted == id {
 		cancel(runner.ErrStopped)
 	}
@@ -113,20 +112,4 @@ func (w *sessionWorker) stop(id chela.RunID, cause error) (chela.RunID, bool) {
 	}
 	w.cancel(cause)
 	return w.active, true
-}
-
-// interrupt ends the run in progress for a newer message.
-func (w *sessionWorker) interrupt(id chela.RunID) {
-	if _, ok := w.stop(id, runner.ErrSuperseded); ok {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.interrupted = id
-	}
-}
-
-// replaces returns the run that the next one replaces; empty: none.
-func (w *sessionWorker) replaces() chela.RunID {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.interrupted
 }

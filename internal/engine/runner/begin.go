@@ -30,8 +30,6 @@ type Start struct {
 	Drop    []queue.Item // that leave the queue
 	Summary string       // what the model is told of the dropped items
 	Profile *Profile
-	// Replaces is the run that was interrupted for this one; empty: none.
-	Replaces chela.RunID
 	// NoneWaiting is set when no other item waits for the session.
 	NoneWaiting bool
 }
@@ -68,8 +66,8 @@ func Draft(m session.Meta, items []queue.Item) run.Run {
 // and chela.ErrFenced when another process has the session. The caller rolls tx
 // back on an error; if all items are taken already, nothing was written.
 func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error) {
-	if s.Profile.Gen != r.o.Profiles.Gen() || s.Profile.For != SettingsOf(s.Meta) {
-		return nil, ErrChanged
+	if err := r.checkProfile(s.Profile, s.Meta); err != nil {
+		return nil, err
 	}
 	if err := checkGrants(tx, s.Items); err != nil {
 		return nil, err
@@ -92,9 +90,15 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 		}
 	}
 	now := time.Now()
-	e.run.Started, e.run.Replaces = now, s.Replaces
+	e.run.Started = now
 	if e.run.Principal, err = pairing.Current(tx.Devices(), e.run.Principal); err != nil {
 		return nil, err
+	}
+	if e.meta.Interrupted != "" && e.run.Kind == run.Turn && e.run.Origin.Kind == chela.OriginPerson {
+		e.run.Replaces, e.meta.Interrupted = e.meta.Interrupted, ""
+		if err := tx.Sessions().Put(e.meta); err != nil {
+			return nil, err
+		}
 	}
 	if e.run.Overrides.Context == run.ContextFresh {
 		if e.meta, err = session.Reset(tx.Sessions(), e.meta.Key, "new", now); err != nil {

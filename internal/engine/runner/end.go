@@ -191,6 +191,9 @@ func writeLast(tx store.Tx, e *Execution) (meta session.Meta, entries []*session
 	}
 	meta.Updated, meta.Answered = e.run.Ended, e.run.Ended
 	meta.Aborted = e.run.State == run.Aborted
+	if e.run.State == run.Superseded {
+		meta.Interrupted = e.run.ID
+	}
 	return meta, entries, tx.Sessions().Put(meta)
 }
 

@@ -213,7 +213,7 @@ func meta(key chela.SessionKey, n int) session.Meta {
 			Tools: []run.Tools{{Allow: []string{"read"}}, {Deny: []string{"exec"}}}, Lane: "subagent", Sandbox: "all", SpawnedBy: keyB, Depth: 2,
 		},
 		Queue:  queue.Prefs{Mode: "steer", Debounce: time.Second, Cap: 3, Drop: "old"},
-		Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, Context: 5, NanoUSD: 6, Priced: true, Calls: 7, Aborted: true,
+		Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, Context: 5, NanoUSD: 6, Priced: true, Calls: 7, Aborted: true, Interrupted: "r1",
 	}
 }
 
