@@ -316,12 +316,8 @@ func (e *Engine) publicHTTP() func() *http.Client {
 
 // sweepMedia removes the media files that no row refers to.
 func (e *Engine) sweepMedia(ctx context.Context) (int, error) {
-	return e.files.Sweep(ctx, func(ctx context.Context) (refs []string, err error) {
-		err = e.store.View(ctx, func(r store.Reader) error {
-			refs, err = r.Media()
-			return err
-		})
-		return refs, err
+	return e.files.Sweep(ctx, func(ctx context.Context) ([]string, error) {
+		return store.Get(ctx, e.store, func(r store.Reader) ([]string, error) { return r.Media() })
 	})
 }
 

@@ -55,11 +55,8 @@ func (g *Generation) recordUse(uses []allowlist.Use, command string) {
 }
 
 // meta returns a session, also one that is not stored yet.
-func (g *Generation) meta(ctx context.Context, key chela.SessionKey) (m session.Meta, err error) {
-	err = g.o.Store.View(ctx, func(r store.Reader) error {
-		m, err = session.Lookup(r.Sessions(), key)
-		return err
-	})
+func (g *Generation) meta(ctx context.Context, key chela.SessionKey) (session.Meta, error) {
+	m, err := store.Get(ctx, g.o.Store, func(r store.Reader) (session.Meta, error) { return session.Lookup(r.Sessions(), key) })
 	if err != nil {
 		return m, fmt.Errorf("session %s: %w", key, err)
 	}

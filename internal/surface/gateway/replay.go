@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"container/list"
 	"slices"
 	"time"
 
@@ -24,10 +25,8 @@ const (
 type replayLog struct {
 	pos          int64     // of the last event
 	evicted      int64     // of the last evicted event
-	first        *retained // oldest; nil: empty
-	last         *retained
-	count        int
-	bytes        int
+	events       list.List // of *retained, oldest first
+	bytes        int       // of all events
 	disconnected []disconnected // ordered by time of disconnection
 }
 
@@ -37,9 +36,7 @@ type retained struct {
 	to     audience
 	encode func() frame
 	bytes  int
-
-	prev, next *retained
-	removed    bool // removed from the log
+	at     *list.Element // nil: removed from the log
 }
 
 // disconnected is the subscriber of a connection that ended.
@@ -60,45 +57,32 @@ func (r *replayLog) needed(to audience, conns []*conn) bool {
 
 // add appends an event. If old is not nil, it is removed.
 func (r *replayLog) add(k, old *retained) {
-	if old != nil && !old.removed {
+	if old != nil && old.at != nil {
 		r.remove(old)
 	}
-	k.pos = r.pos
-	k.prev = r.last
-	if r.last == nil {
-		r.first = k
-	} else {
-		r.last.next = k
-	}
-	r.last = k
-	r.count++
+	k.pos, k.at = r.pos, r.events.PushBack(k)
 	r.bytes += k.bytes
-	for r.count > maxRetained || r.bytes > maxRetainedBytes {
-		r.evicted = r.first.pos
-		r.remove(r.first)
+	for r.events.Len() > maxRetained || r.bytes > maxRetainedBytes {
+		oldest := r.events.Front().Value.(*retained)
+		r.evicted = oldest.pos
+		r.remove(oldest)
 	}
 }
 
 func (r *replayLog) remove(k *retained) {
-	if k.prev == nil {
-		r.first = k.next
-	} else {
-		k.prev.next = k.next
-	}
-	if k.next == nil {
-		r.last = k.prev
-	} else {
-		k.next.prev = k.prev
-	}
-	r.count--
+	r.events.Remove(k.at)
 	r.bytes -= k.bytes
-	*k = retained{removed: true}
+	*k = retained{}
 }
 
 // since returns the events after pos with v in their audience, in order.
 func (r *replayLog) since(pos int64, v *subscriber) []*retained {
 	var out []*retained
-	for k := r.last; k != nil && k.pos > pos; k = k.prev {
+	for at := r.events.Back(); at != nil; at = at.Prev() {
+		k := at.Value.(*retained)
+		if k.pos <= pos {
+			break
+		}
 		if k.to(v) {
 			out = append(out, k)
 		}
@@ -127,7 +111,8 @@ func (r *replayLog) expire(now time.Time) {
 
 // clear removes all events.
 func (r *replayLog) clear() {
-	r.evicted, r.first, r.last, r.count, r.bytes = r.pos, nil, nil, 0, 0
+	r.evicted, r.bytes = r.pos, 0
+	r.events.Init()
 }
 
 // takeDisconnected removes and returns the subscriber of a connection; nil if

@@ -140,15 +140,12 @@ func (m methods) await(ctx context.Context, id string, decided <-chan struct{}) 
 		if r.Decision != approval.Pending || left <= 0 {
 			return outcome(r), nil
 		}
-		timer := time.NewTimer(left)
 		select {
 		case <-decided:
-		case <-timer.C:
+		case <-time.After(left):
 		case <-ctx.Done():
-			timer.Stop()
 			return wire.ApprovalDecided{}, ctx.Err()
 		}
-		timer.Stop()
 	}
 }
 

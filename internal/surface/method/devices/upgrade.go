@@ -70,15 +70,12 @@ func (m methods) waitUpgrade(ctx context.Context, p rpc.Peer, in wire.DeviceRequ
 		if err != nil || out.Status != "" {
 			return out, err
 		}
-		t := time.NewTimer(min(left, pollInterval))
 		select {
 		case <-next:
-		case <-t.C:
+		case <-time.After(min(left, pollInterval)):
 		case <-ctx.Done():
-			t.Stop()
 			return wire.DeviceUpgraded{}, ctx.Err()
 		}
-		t.Stop()
 	}
 }
 
@@ -90,10 +87,8 @@ func (m methods) outcome(ctx context.Context, w *wait) (out wire.DeviceUpgraded,
 		return w.end, 0, nil
 	}
 	now, who := time.Now(), chela.PrincipalFrom(ctx)
-	var q pairing.Request
-	err = m.o.Store.View(ctx, func(r store.Reader) (err error) {
-		q, err = pairing.PendingRequest(r.Devices(), who, w.request, now)
-		return err
+	q, err := store.Get(ctx, m.o.Store, func(r store.Reader) (pairing.Request, error) {
+		return pairing.PendingRequest(r.Devices(), who, w.request, now)
 	})
 	switch {
 	case err == nil:
