@@ -17,7 +17,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
-	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -36,7 +35,6 @@ import (
 	"github.com/chela-ai/chela/internal/surface/method/files"
 	"github.com/chela-ai/chela/internal/surface/method/logs"
 	"github.com/chela-ai/chela/internal/surface/method/models"
-	"github.com/chela-ai/chela/internal/surface/method/nodes"
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
 	"github.com/chela-ai/chela/internal/surface/method/system"
 	"github.com/chela-ai/chela/internal/surface/method/tools"
@@ -155,7 +153,6 @@ func (g *Gateway) systemOptions(rows wireview.Rows) system.Options {
 // methods makes all methods.
 func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 	o := &g.o
-	drop := func(credential string) { g.Drop(credential) }
 	return rpc.NewSet(
 		chat.Methods(chat.Options{
 			Store: o.Store, Bus: o.Bus, Gate: o.Inbound, Dispatcher: o.Dispatcher, Rows: rows,
@@ -185,12 +182,8 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 		}),
 		models.Methods(o.catalog()),
 		devices.Methods(devices.Options{
-			Store: o.Store, Announce: g.announce, Drop: drop, Endpoint: o.Port.Remote, Stop: o.Dispatcher.Revoke,
-			Connected: func(device string) bool { return g.Connected(pairing.Credential(device), "") },
-		}),
-		nodes.Methods(nodes.Options{
-			Store: o.Store, Announce: g.announce, Drop: drop,
-			Connected: func(device, role string) bool { return g.Connected(pairing.Credential(device), role) },
+			Store: o.Store, Announce: g.announce, Drop: func(credential string) { g.Drop(credential) }, Endpoint: o.Port.Remote, Stop: o.Dispatcher.Revoke,
+			Connected: func(credential, role string) bool { return g.Connected(credential, role) },
 		}),
 		channelmethods.Methods(channelmethods.Options{States: o.channelStates}),
 		o.configMethods(),

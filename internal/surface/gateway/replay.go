@@ -23,10 +23,10 @@ const (
 // Of streamed text only the latest state is retained, as a delta that replaces
 // the client's text.
 type replayLog struct {
-	pos          int64     // of the last event
-	evicted      int64     // of the last evicted event
-	events       list.List // of *retained, oldest first
-	bytes        int       // of all events
+	pos          int64          // of the last event
+	evicted      int64          // of the last evicted event
+	events       list.List      // of *retained, oldest first
+	bytes        int            // of all events
 	disconnected []disconnected // ordered by time of disconnection
 }
 

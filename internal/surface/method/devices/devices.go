@@ -1,4 +1,5 @@
-// Package devices implements the methods that manage paired devices.
+// Package devices implements the methods that manage paired devices, and what
+// those of them that are nodes offer.
 package devices
 
 import (
@@ -25,8 +26,8 @@ type Options struct {
 	Drop func(credential string)
 	// Stop aborts the runs started with a credential.
 	Stop func(ctx context.Context, credential string) error
-	// Connected reports whether a device is connected.
-	Connected func(device string) bool
+	// Connected reports whether a credential is connected in a role; "": in any.
+	Connected func(credential, role string) bool
 	// Endpoint returns the authentication mode and the URL at which other
 	// machines reach the gateway; "": they cannot.
 	Endpoint func() (mode, url string)
@@ -35,6 +36,7 @@ type Options struct {
 // Methods returns the methods.
 func Methods(o Options) []rpc.Method {
 	m := methods{o, newWaits()}
+	n := nodes{m}
 	return []rpc.Method{
 		rpc.New(wire.MethodDevicePairList, wire.RoleOperator, chela.ScopePairing, m.list),
 		rpc.New(wire.MethodDevicePairApprove, wire.RoleOperator, chela.ScopePairing, m.approve),
@@ -47,6 +49,13 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodDeviceTokenRevoke, wire.RoleOperator, chela.ScopePairing, m.revoke),
 		rpc.New(wire.MethodDeviceUpgrade, wire.RoleOperator, chela.ScopeRead, m.requestUpgrade),
 		rpc.New(wire.MethodDeviceUpgradeWait, wire.RoleOperator, chela.ScopeRead, m.waitUpgrade),
+		rpc.New(wire.MethodNodeList, wire.RoleOperator, chela.ScopeRead, n.list),
+		rpc.New(wire.MethodNodeDescribe, wire.RoleOperator, chela.ScopeRead, n.describe),
+		rpc.New(wire.MethodNodeRename, wire.RoleOperator, chela.ScopePairing, n.rename),
+		rpc.New(wire.MethodNodePairList, wire.RoleOperator, chela.ScopePairing, n.pairs),
+		rpc.New(wire.MethodNodePairApprove, wire.RoleOperator, chela.ScopePairing, n.approve),
+		rpc.New(wire.MethodNodePairReject, wire.RoleOperator, chela.ScopePairing, n.reject),
+		rpc.New(wire.MethodNodePairRemove, wire.RoleOperator, chela.ScopePairing, n.remove),
 	}
 }
 
@@ -87,6 +96,20 @@ func (m methods) update(ctx context.Context, f func(t store.Tx, who chela.Princi
 	return m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error { return f(tx, who, now) })
 }
 
+// change is [methods.update] for a change that returns a value.
+func change[T any](ctx context.Context, m methods, f func(t store.Tx, who chela.Principal, now time.Time) (T, error)) (v T, err error) {
+	err = m.update(ctx, func(tx store.Tx, who chela.Principal, now time.Time) (err error) {
+		v, err = f(tx, who, now)
+		return err
+	})
+	return v, err
+}
+
+// connected reports whether a device is connected in a role; "": in any.
+func (m methods) connected(d pairing.Device, role string) bool {
+	return m.o.Connected(pairing.Credential(d.ID), role)
+}
+
 func (m methods) approve(ctx context.Context, _ rpc.Peer, in wire.DeviceRequestID) (wire.DeviceApproved, error) {
 	var q pairing.Request
 	var d pairing.Device
@@ -102,10 +125,8 @@ func (m methods) approve(ctx context.Context, _ rpc.Peer, in wire.DeviceRequestI
 }
 
 func (m methods) reject(ctx context.Context, _ rpc.Peer, in wire.DeviceRequestID) (wire.DeviceRejected, error) {
-	var q pairing.Request
-	err := m.update(ctx, func(tx store.Tx, who chela.Principal, now time.Time) (err error) {
-		q, err = pairing.Reject(tx.Devices(), who, in.ID, now)
-		return err
+	q, err := change(ctx, m, func(tx store.Tx, who chela.Principal, now time.Time) (pairing.Request, error) {
+		return pairing.Reject(tx.Devices(), who, in.ID, now)
 	})
 	if err != nil {
 		return wire.DeviceRejected{}, err
@@ -231,7 +252,7 @@ func (m methods) device(d pairing.Device) wire.PairedDevice {
 		ID: d.ID, PublicKey: d.PublicKey, DisplayName: cmp.Or(d.Label, d.DisplayName), Platform: d.Platform, Family: d.Family,
 		ClientID: d.ClientID, ClientMode: d.ClientMode, Roles: d.Roles(), Scopes: wireview.Scopes(d.Scopes()), ApprovedVia: d.Via,
 		CreatedAt: wire.At(d.Created), ApprovedAt: wire.At(d.Approved), LastSeenAt: wire.At(d.LastSeen),
-		Connected: m.o.Connected(d.ID), Tokens: []wire.DeviceToken{},
+		Connected: m.connected(d, ""), Tokens: []wire.DeviceToken{},
 	}
 	if len(out.Roles) > 0 {
 		out.Role = out.Roles[len(out.Roles)-1]

@@ -128,10 +128,8 @@ func (m methods) setupState(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup
 }
 
 func (m methods) rename(ctx context.Context, _ rpc.Peer, in wire.DeviceRename) (wire.DeviceRename, error) {
-	var d pairing.Device
-	err := m.update(ctx, func(tx store.Tx, who chela.Principal, _ time.Time) (err error) {
-		d, err = pairing.Rename(tx.Devices(), who, in.ID, in.Label)
-		return err
+	d, err := change(ctx, m, func(tx store.Tx, who chela.Principal, _ time.Time) (pairing.Device, error) {
+		return pairing.Rename(tx.Devices(), who, in.ID, in.Label)
 	})
 	return wire.DeviceRename{ID: in.ID, Label: d.Label}, err
 }

@@ -97,10 +97,8 @@ func (m methods) outcome(ctx context.Context, w *wait) (out wire.DeviceUpgraded,
 	case !errors.Is(err, chela.ErrNotFound):
 		return out, 0, err
 	}
-	var c pairing.IssuedToken
-	err = m.update(ctx, func(tx store.Tx, who chela.Principal, now time.Time) (err error) {
-		c, err = pairing.ClaimToken(tx.Devices(), who, w.request, now)
-		return err
+	c, err := change(ctx, m, func(tx store.Tx, who chela.Principal, now time.Time) (pairing.IssuedToken, error) {
+		return pairing.ClaimToken(tx.Devices(), who, w.request, now)
 	})
 	out = wire.DeviceUpgraded{Status: wire.PairApproved, ID: w.request, Token: c.Token, Scopes: upgradeScopes(c.Scopes)}
 	switch {

@@ -18,7 +18,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
-	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -40,7 +39,6 @@ import (
 	"github.com/chela-ai/chela/internal/surface/method/devices"
 	"github.com/chela-ai/chela/internal/surface/method/files"
 	"github.com/chela-ai/chela/internal/surface/method/models"
-	"github.com/chela-ai/chela/internal/surface/method/nodes"
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
 	"github.com/chela-ai/chela/internal/surface/method/system"
 	toolmethods "github.com/chela-ai/chela/internal/surface/method/tools"
@@ -202,11 +200,7 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 		devices.Methods(devices.Options{
 			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) }, Stop: p.dispatcher.Revoke,
 			Endpoint:  func() (string, string) { return "token", h.URL },
-			Connected: func(device string) bool { return h.Server.Connected(pairing.Credential(device), "") },
-		}),
-		nodes.Methods(nodes.Options{
-			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) },
-			Connected: func(device, role string) bool { return h.Server.Connected(pairing.Credential(device), role) },
+			Connected: func(credential, role string) bool { return h.Server.Connected(credential, role) },
 		}),
 		channels.Methods(channels.Options{States: func() map[string]wire.ChannelState { return h.Channels }}),
 		system.Methods(state),

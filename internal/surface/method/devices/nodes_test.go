@@ -1,4 +1,4 @@
-package nodes_test
+package devices_test
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ func declare(h *methodtest.Fixture, id string, commands ...string) {
 	})
 }
 
-func TestNodes(t *testing.T) {
+func TestNodeApproval(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
 	if got := methodtest.Do[wire.Nodes](t, h, wire.MethodNodeList, nil); got.Nodes == nil || len(got.Nodes) != 0 || got.Time == 0 {
