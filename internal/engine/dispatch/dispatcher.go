@@ -147,55 +147,6 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	return err
 }
 
-// wake makes the goroutine of the session, or a new one, read its rows.
-func (d *Dispatcher) wake(key chela.SessionKey) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if w := d.live[key]; w != nil {
-		w.wake()
-		return
-	}
-	if d.closing || d.work == nil {
-		return
-	}
-	w := d.addLocked(key)
-	w.wake()
-	d.serveAsync(w, nil)
-}
-
-// addLocked adds the worker of a session that is not served.
-func (d *Dispatcher) addLocked(key chela.SessionKey) *sessionWorker {
-	w := &sessionWorker{key: key, hint: make(chan struct{}, 1)}
-	d.live[key] = w
-	d.wg.Add(1)
-	return w
-}
-
-// serveAsync serves the session on a goroutine.
-func (d *Dispatcher) serveAsync(w *sessionWorker, first func(context.Context) (time.Time, error)) {
-	d.workers.Go(func() {
-		defer d.wg.Done()
-		d.serve(d.work, w, first)
-	})
-}
-
-// remove ends the service of a session, and reports false when a wake arrived.
-func (d *Dispatcher) remove(w *sessionWorker) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(w.hint) > 0 && !d.closing {
-		return false
-	}
-	delete(d.live, w.key)
-	return true
-}
-
-func (d *Dispatcher) worker(key chela.SessionKey) *sessionWorker {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.live[key]
-}
-
 func (d *Dispatcher) isClosing() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
