@@ -182,7 +182,7 @@ func TestCall(t *testing.T) {
 	}, methods...)
 }
 
-func TestEventsThatNobodyReads(t *testing.T) {
+func TestUnreadEvents(t *testing.T) {
 	ping := rpc.New("ping", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil })
 	withGateway(t, func(t *testing.T, h *testGateway) {
 		c := dial(t, h, client.Options{Buffer: 4})

@@ -15,7 +15,7 @@ import (
 
 // Send a message and read its streamed answer from the events.
 func Example() {
-	h := newParrot()
+	h := newEchoGateway()
 	ctx := context.Background()
 
 	c, err := client.Dial(ctx, client.Options{Dial: h.pipe.Dial, Name: "example"})
@@ -47,7 +47,7 @@ func Example() {
 // The connection is lost during an answer. The client reconnects and receives
 // the rest.
 func Example_outage() {
-	h := newParrot()
+	h := newEchoGateway()
 	ctx := context.Background()
 	l := &line{gateway: h}
 	c, err := client.Dial(ctx, client.Options{
@@ -103,8 +103,8 @@ func ExampleDeviceID() {
 	// connect to gateway: refusing to send a credential without encryption
 }
 
-// newParrot returns a gateway whose only method answers with its input.
-func newParrot() *testGateway {
+// newEchoGateway returns a gateway whose only method answers with its input.
+func newEchoGateway() *testGateway {
 	var h *testGateway
 	h = newTestGateway(rpc.New(wire.MethodChatSend, wire.RoleOperator, chela.ScopeWrite,
 		func(_ context.Context, _ rpc.Peer, in wire.ChatSend) (wire.ChatSent, error) {

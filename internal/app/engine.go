@@ -373,9 +373,9 @@ func (e *Engine) Close(ctx context.Context) error {
 	return e.close(ctx, wire.Shutdown{Reason: "gateway stopping"})
 }
 
-// Renew is Close for an engine that is started again at once, which it tells the
-// clients.
-func (e *Engine) Renew(ctx context.Context) error {
+// CloseForRestart is Close for an engine that is started again immediately; clients
+// are told so.
+func (e *Engine) CloseForRestart(ctx context.Context) error {
 	return e.close(ctx, wire.Shutdown{Reason: "gateway restarting", RestartMs: restartTime.Milliseconds()})
 }
 

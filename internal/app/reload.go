@@ -228,9 +228,9 @@ func (e *Engine) requestRestart(o outcome) bool {
 // restartDelay is the time between a change and the restart that it needs.
 const restartDelay = 200 * time.Millisecond
 
-// Again returns a channel that gets a value when the gateway must be restarted
+// RestartRequested returns a channel that gets a value when the gateway must be restarted
 // with the configuration of its files.
-func (e *Engine) Again() <-chan struct{} { return e.restart }
+func (e *Engine) RestartRequested() <-chan struct{} { return e.restart }
 
 // change edits the files of the configuration and puts the result in force. A
 // configuration that the engine cannot use is not written. base is the hash of

@@ -348,10 +348,10 @@ func TestReload(t *testing.T) {
 					t.Errorf("%s answers, want %s", got, want.model)
 				}
 				if want.starts {
-					<-e.Again()
+					<-e.RestartRequested()
 				} else {
 					select {
-					case <-e.Again():
+					case <-e.RestartRequested():
 						t.Error("it restarts")
 					case <-time.After(2 * restartDelay):
 					}

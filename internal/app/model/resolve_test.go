@@ -91,7 +91,7 @@ func TestResolve(t *testing.T) {
 	t.Parallel()
 	with := func(t *testing.T, d *backend, c conf, env map[string]string) (*Set, Options) {
 		o := on(t, env, nil)
-		o.HTTP, o.Cooldowns = &http.Client{Transport: d}, filepath.Join(o.Keys, "rests.json")
+		o.HTTP, o.Cooldowns = &http.Client{Transport: d}, filepath.Join(o.Keys, "cooldowns.json")
 		m, err := begin(t, c, o)
 		if err != nil {
 			t.Fatal(err)

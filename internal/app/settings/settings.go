@@ -198,7 +198,7 @@ func (o *Settings) ModelOptions(state string, env func(string) string) model.Opt
 	main, _ := o.Of(chela.DefaultAgent)
 	m := model.Options{
 		Config: o.Models, Defaults: o.Agent.Defaults, AgentParams: main.Params, Env: env,
-		Keys: KeyDir(state), Cooldowns: filepath.Join(state, "cache", "rests.json"),
+		Keys: KeyDir(state), Cooldowns: filepath.Join(state, "cache", "cooldowns.json"),
 	}
 	m.Model = main.Model.Or(m.Model)
 	return m

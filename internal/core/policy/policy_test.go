@@ -173,7 +173,7 @@ func TestChatsAndSenders(t *testing.T) {
 }
 
 // Each section of the configuration can remove exec, and Explain reports it.
-func TestPlaces(t *testing.T) {
+func TestSections(t *testing.T) {
 	t.Parallel()
 	full := talk()
 	full.Sandboxed, full.Depth, full.MaxDepth, full.Sender = true, 1, 1, Sender{ID: "7"}

@@ -23,7 +23,7 @@ import (
 // sent for is on disk, in the state that recovery depends on.
 type reportingChannel struct {
 	*channeltest.Fake
-	report func(power.Promise)
+	report func(power.Fact)
 }
 
 func (c reportingChannel) Send(ctx context.Context, p channel.Part) (channel.Receipt, error) {
@@ -49,7 +49,7 @@ func (c reportingChannel) Send(ctx context.Context, p channel.Part) (channel.Rec
 // preview that cannot be edited, and compares what the platform received with
 // what is on disk. Each synced commit, made ordered, must break a promise.
 func TestPower(t *testing.T) {
-	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Promise)) {
+	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
 		fake := &channeltest.Fake{}
 		events := bus.New(slog.New(slog.DiscardHandler))
 		held := acquire(t, s, "boot")

@@ -121,7 +121,7 @@ func TestBlocked(t *testing.T) {
 // writes and of one with a blocked call, and compares what the outside knows with
 // what is on disk. Each synced commit, made ordered, must break a promise.
 func TestPowerBlocked(t *testing.T) {
-	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Promise)) {
+	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
 		write := newTool("write", tool.Writes, func(context.Context, tool.Call) (tool.Result, error) {
 			report(callIs("write", session.Started, session.Closed))
 			return tool.Text("written"), nil

@@ -41,7 +41,7 @@ func (d *lossy) Wakes(ctx context.Context, kind store.TopicKind) <-chan store.To
 
 // TestLostWake sends a message during many rounds of tools. The run finds it
 // without a wake, and does not read the queue in transactions of its own.
-func TestGlance(t *testing.T) {
+func TestLostWake(t *testing.T) {
 	t.Parallel()
 	const rounds = 10
 	var h *harness

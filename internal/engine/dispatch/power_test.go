@@ -20,7 +20,7 @@ import (
 // and without either, and compares what was published with what is on the disk.
 // Each synced commit, made ordered, must break a promise.
 func TestPower(t *testing.T) {
-	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Promise)) {
+	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
 		act := newTool("act", tool.Acts, func(context.Context, tool.Call) (tool.Result, error) {
 			report(callIs("act", session.Started, session.Closed))
 			return tool.Text("acted"), nil
@@ -70,14 +70,14 @@ func TestPower(t *testing.T) {
 	})
 }
 
-func accepted(id string) power.Promise {
+func accepted(id string) power.Fact {
 	return func(r store.Reader) error {
 		_, err := r.Queue().Get(id)
 		return err
 	}
 }
 
-func ended(id chela.RunID, text string) power.Promise {
+func ended(id chela.RunID, text string) power.Fact {
 	return func(r store.Reader) error {
 		got, err := r.Runs().Get(id)
 		if err == nil && (!got.State.Final() || got.Text != text) {
@@ -88,7 +88,7 @@ func ended(id chela.RunID, text string) power.Promise {
 }
 
 // callIs promises that the call of a tool is in one of the states.
-func callIs(name string, states ...session.CallState) power.Promise {
+func callIs(name string, states ...session.CallState) power.Fact {
 	return func(r store.Reader) error {
 		for i := range 10 { // m1 or m2, under any of the first leases
 			k, err := r.Calls().Call(fmt.Sprintf("m%d:%d:1:0", 1+i%2, 1+i/2))
@@ -106,14 +106,14 @@ func callIs(name string, states ...session.CallState) power.Promise {
 	}
 }
 
-func asked(id string) power.Promise {
+func asked(id string) power.Fact {
 	return func(r store.Reader) error {
 		_, err := r.Approvals().Get(id)
 		return err
 	}
 }
 
-func decided(id string) power.Promise {
+func decided(id string) power.Fact {
 	return func(r store.Reader) error {
 		q, err := r.Approvals().Get(id)
 		if err == nil && q.Decision != approval.AllowOnce {

@@ -270,9 +270,9 @@ func TestRightsOfSteering(t *testing.T) {
 	}
 }
 
-// TestNoProfileAnyMore removes the agent of a session with queued messages, a
+// TestAgentRemoved removes the agent of a session with queued messages, a
 // suspended run and a detached call. Each of them gets one answer.
-func TestNoProfileAnyMore(t *testing.T) {
+func TestAgentRemoved(t *testing.T) {
 	t.Parallel()
 	for _, detached := range []bool{false, true} {
 		h, act, id, q := asks(t)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// tally counts the calls of a run. It is safe for concurrent use.
-type tally struct {
+// callCounts counts the calls of a run. It is safe for concurrent use.
+type callCounts struct {
 	mu     sync.Mutex
 	calls  int
 	failed int            // consecutive failures
@@ -16,18 +16,18 @@ type tally struct {
 }
 
 // call counts a call and returns the number of calls.
-func (t *tally) call() int {
+func (t *callCounts) call() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.calls++
 	return t.calls
 }
 
-// maxKeys is the number of different calls that a tally counts.
+// maxKeys is the number of different calls that a callCounts counts.
 const maxKeys = 4096
 
 // repeat counts a call by its key and returns the number of calls with that key.
-func (t *tally) repeat(key string) int {
+func (t *callCounts) repeat(key string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.same == nil || len(t.same) >= maxKeys {
@@ -39,7 +39,7 @@ func (t *tally) repeat(key string) int {
 
 // ended counts the outcome of a call and returns the number of consecutive
 // failures.
-func (t *tally) ended(failed bool) int {
+func (t *callCounts) ended(failed bool) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if failed {
@@ -58,7 +58,7 @@ func spent(what, key string) string {
 // checkBudget counts the call and compares the usage of the run with its budget.
 func (k *call) checkBudget(context.Context) *verdict {
 	s, b := &k.v.s, &k.v.s.Budget
-	if n := k.v.state.tally.call(); b.ToolCalls > 0 && n > b.ToolCalls {
+	if n := k.v.state.callCounts.call(); b.ToolCalls > 0 && n > b.ToolCalls {
 		return k.halt("budget", spent(fmt.Sprintf("%d tool calls", b.ToolCalls), "toolCalls"))
 	}
 	if b.Time > 0 && !s.Started.IsZero() && time.Since(s.Started) >= b.Time {
@@ -81,7 +81,7 @@ func (k *call) checkBudget(context.Context) *verdict {
 // because loop detection checks whether its results change.
 func (k *call) checkRepeats(context.Context) *verdict {
 	b := &k.v.s.Budget
-	if b.Identical <= 0 || polls(k.args) || k.v.state.tally.repeat(k.key()) <= b.Identical {
+	if b.Identical <= 0 || polls(k.args) || k.v.state.callCounts.repeat(k.key()) <= b.Identical {
 		return nil
 	}
 	return k.halt("budget", spent(fmt.Sprintf("%d calls of %s with the same arguments", b.Identical, k.name()), "identicalCalls"))
@@ -91,7 +91,7 @@ func (k *call) checkRepeats(context.Context) *verdict {
 // the call itself does not change.
 func (k *call) checkFailures(failed bool) error {
 	b := &k.v.s.Budget
-	if n := k.v.state.tally.ended(failed); b.Failures <= 0 || n < b.Failures {
+	if n := k.v.state.callCounts.ended(failed); b.Failures <= 0 || n < b.Failures {
 		return nil
 	}
 	return stopped(spent(fmt.Sprintf("%d tool calls in a row failed", b.Failures), "failures"))

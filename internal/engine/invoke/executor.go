@@ -110,8 +110,8 @@ func (x *Executor) Wait(ctx context.Context) { x.hooks.Wait(ctx) }
 
 // runState is the state shared by the calls of a run.
 type runState struct {
-	tally tally
-	loop  *history // nil: no loop detection
+	callCounts callCounts
+	loop       *history // nil: no loop detection
 }
 
 // For returns a View for the scope. Views of the same run share their counters.

@@ -14,21 +14,21 @@ import (
 	"github.com/chela-ai/chela/internal/engine/invoke"
 )
 
-// fate is the outcome of a call.
-type fate string
+// callOutcome is the outcome of a call.
+type callOutcome string
 
 const (
-	ran     fate = "ran"
-	warned  fate = "warned"
-	blocked fate = "blocked"
-	stopped fate = "stopped"
+	ran     callOutcome = "ran"
+	warned  callOutcome = "warned"
+	blocked callOutcome = "blocked"
+	stopped callOutcome = "stopped"
 )
 
-// fates executes calls one after the other and returns their outcomes. If turns is
+// callOutcomes executes calls one after the other and returns their outcomes. If turns is
 // set, each call has its own turn.
-func fates(t *testing.T, v *invoke.View, turns bool, calls ...llm.ToolCall) []fate {
+func callOutcomes(t *testing.T, v *invoke.View, turns bool, calls ...llm.ToolCall) []callOutcome {
 	t.Helper()
-	var out []fate
+	var out []callOutcome
 	for _, c := range calls {
 		if turns {
 			v.Turn()
@@ -50,9 +50,9 @@ func fates(t *testing.T, v *invoke.View, turns bool, calls ...llm.ToolCall) []fa
 	return out
 }
 
-// want checks that the nth call, counted from 1, is the first one with the fate;
+// want checks that the nth call, counted from 1, is the first one with the callOutcome;
 // 0: none is.
-func want(t *testing.T, fs []fate, f fate, n int) {
+func want(t *testing.T, fs []callOutcome, f callOutcome, n int) {
 	t.Helper()
 	for i, got := range fs {
 		if got != f {
@@ -89,19 +89,19 @@ func TestLoopDetection(t *testing.T) {
 	a, b := call("same", `{"x":1}`), call("same", `{"x":2}`)
 
 	t.Run("LOOPDET-01 a warning after 10 calls, a block after 20, and the end of the run after 30 without progress", func(t *testing.T) {
-		fs := fates(t, executor().For(scope(same)), false, times(40, a)...)
+		fs := callOutcomes(t, executor().For(scope(same)), false, times(40, a)...)
 		want(t, fs, warned, 10)
 		want(t, fs, blocked, 21)
 		want(t, fs, stopped, 32) // the first call had a new result; the next thirty did not
 	})
 	t.Run("LOOPDET-01 thirty different calls without progress end the run", func(t *testing.T) {
 		mix := []llm.ToolCall{call("same", `{"x":1}`), call("same", `{"x":2}`), call("same", `{"x":3}`)}
-		fs := fates(t, executor().For(scope(same)), true, times(15, mix...)...)
+		fs := callOutcomes(t, executor().For(scope(same)), true, times(15, mix...)...)
 		want(t, fs, blocked, 0)
 		want(t, fs, stopped, 34) // three results were new
 	})
 	t.Run("TH-08 after a block the model has one more turn, then the run ends", func(t *testing.T) {
-		fs := fates(t, executor().For(scope(same)), true, append(times(21, a), b, a)...)
+		fs := callOutcomes(t, executor().For(scope(same)), true, append(times(21, a), b, a)...)
 		want(t, fs, blocked, 21)
 		want(t, fs, stopped, 23)
 		if fs[21] != ran {
@@ -110,14 +110,14 @@ func TestLoopDetection(t *testing.T) {
 	})
 	t.Run("the rest of a batch is blocked with the call", func(t *testing.T) {
 		v := executor().For(scope(same))
-		fates(t, v, true, times(20, a)...)
+		callOutcomes(t, v, true, times(20, a)...)
 		v.Turn()
-		if fs := fates(t, v, false, a, b); fs[0] != blocked || fs[1] != blocked {
+		if fs := callOutcomes(t, v, false, a, b); fs[0] != blocked || fs[1] != blocked {
 			t.Errorf("got %v", fs)
 		}
 	})
 	t.Run("LOOPDET-02 TH-09 calls with changing results are not a loop", func(t *testing.T) {
-		for i, f := range fates(t, executor().For(scope(count)), true, times(60, call("count", `{"action":"poll"}`))...) {
+		for i, f := range callOutcomes(t, executor().For(scope(count)), true, times(60, call("count", `{"action":"poll"}`))...) {
 			if f != ran {
 				t.Fatalf("call %d %s", i+1, f)
 			}
@@ -129,7 +129,7 @@ func TestLoopDetection(t *testing.T) {
 		o.Detectors.GenericRepeat = &off
 		s := scope(same)
 		s.Loop = o
-		fs := fates(t, executor().For(s), true, times(20, a, b)...)
+		fs := callOutcomes(t, executor().For(s), true, times(20, a, b)...)
 		want(t, fs, warned, 10)
 		want(t, fs, blocked, 21)
 		r, _ := executor().For(s).Invoke(t.Context(), a, nil)
@@ -148,12 +148,12 @@ func TestLoopDetection(t *testing.T) {
 		s.Loop.Detectors.GenericRepeat, s.Loop.Detectors.PingPong = &off, &off
 		poll := call("process", `{"action":"poll","id":"1"}`)
 		v := executor().For(s)
-		want(t, fates(t, v, true, times(9, poll)...), warned, 0)
+		want(t, callOutcomes(t, v, true, times(9, poll)...), warned, 0)
 		r, _ := v.Invoke(t.Context(), poll, nil)
 		if !strings.Contains(text(r), "process has polled 10 times") {
 			t.Errorf("got %q", text(r))
 		}
-		want(t, fates(t, v, true, times(11, poll)...), blocked, 11)
+		want(t, callOutcomes(t, v, true, times(11, poll)...), blocked, 11)
 	})
 	t.Run("LOOPDET-05 thresholds must rise", func(t *testing.T) {
 		for _, o := range []invoke.LoopOptions{
@@ -173,16 +173,16 @@ func TestLoopDetection(t *testing.T) {
 	})
 	t.Run("LOOPDET-06 a new run counts from zero", func(t *testing.T) {
 		d := executor()
-		want(t, fates(t, d.For(scope(same)), true, times(15, a)...), warned, 10)
+		want(t, callOutcomes(t, d.For(scope(same)), true, times(15, a)...), warned, 10)
 		s := scope(same)
 		s.Run = "next"
-		want(t, fates(t, d.For(s), true, times(10, a)...), warned, 10)
-		want(t, fates(t, d.For(scope(same)), true, times(6, a)...), blocked, 6) // the first run continues its count
+		want(t, callOutcomes(t, d.For(s), true, times(10, a)...), warned, 10)
+		want(t, callOutcomes(t, d.For(scope(same)), true, times(6, a)...), blocked, 6) // the first run continues its count
 	})
 	t.Run("LOOPDET-07 calls outside of a session are not counted", func(t *testing.T) {
 		s := scope(same)
 		s.Session = ""
-		for i, f := range fates(t, executor().For(s), true, times(40, a)...) {
+		for i, f := range callOutcomes(t, executor().For(s), true, times(40, a)...) {
 			if f != ran {
 				t.Fatalf("call %d %s", i+1, f)
 			}
@@ -191,11 +191,11 @@ func TestLoopDetection(t *testing.T) {
 	t.Run("LOOPDET-08 failures count like results", func(t *testing.T) {
 		v := executor().For(scope(bad))
 		for _, c := range []llm.ToolCall{call("bad", "{}")} {
-			fs := fates(t, v, true, times(21, c)...)
+			fs := callOutcomes(t, v, true, times(21, c)...)
 			want(t, fs, warned, 10)
 			want(t, fs, blocked, 21)
 		}
-		fs := fates(t, executor().For(scope(bad)), true, times(21, call("nothing", "{}"))...)
+		fs := callOutcomes(t, executor().For(scope(bad)), true, times(21, call("nothing", "{}"))...)
 		want(t, fs, warned, 10)
 		want(t, fs, blocked, 21)
 	})
@@ -207,7 +207,7 @@ func TestLoopDetection(t *testing.T) {
 		for i := range 21 {
 			cs = append(cs, call("same", fmt.Sprintf(`{"x":%d}`, i)))
 		}
-		fs := fates(t, d.For(scope(same)), true, cs...)
+		fs := callOutcomes(t, d.For(scope(same)), true, cs...)
 		want(t, fs, warned, 10)
 		want(t, fs, blocked, 21)
 	})
@@ -215,9 +215,9 @@ func TestLoopDetection(t *testing.T) {
 		s := scope(same)
 		off := false
 		s.Loop.Enabled = &off
-		want(t, fates(t, executor().For(s), true, times(40, a)...), warned, 0)
+		want(t, callOutcomes(t, executor().For(s), true, times(40, a)...), warned, 0)
 	})
 	t.Run("the order of arguments does not matter", func(t *testing.T) {
-		want(t, fates(t, executor().For(scope(same)), true, times(5, call("same", `{"a":1,"b":2}`), call("same", `{ "b":2, "a":1 }`))...), warned, 10)
+		want(t, callOutcomes(t, executor().For(scope(same)), true, times(5, call("same", `{"a":1,"b":2}`), call("same", `{ "b":2, "a":1 }`))...), warned, 10)
 	})
 }

@@ -81,10 +81,10 @@ func (c *commands) serve(ctx context.Context, l Listen) error {
 			s.Log.Info("gateway stops")
 			return stop(ctx, g)
 		case <-restart:
-		case <-g.Again():
+		case <-g.RestartRequested():
 		}
 		s.Log.Info("gateway restarts")
-		if err := withStopTimeout(ctx, g.Renew); err != nil {
+		if err := withStopTimeout(ctx, g.CloseForRestart); err != nil {
 			return err
 		}
 	}

@@ -72,7 +72,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-func TestTryOfWhatIsNoSocket(t *testing.T) {
+func TestTryWithoutSocket(t *testing.T) {
 	t.Parallel()
 	near, far := net.Pipe()
 	defer near.Close()
@@ -82,7 +82,7 @@ func TestTryOfWhatIsNoSocket(t *testing.T) {
 	}
 }
 
-func TestTryOfWhatIsClosed(t *testing.T) {
+func TestTryClosed(t *testing.T) {
 	t.Parallel()
 	near, _ := ends(t)
 	near.Close()

@@ -330,7 +330,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-func TestShutdownCutsOffWhoDoesNotRead(t *testing.T) {
+func TestShutdownSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tb := newTable(t, nil)
 		p := tb.dial("a")

@@ -321,9 +321,9 @@ func TestBadTokens(t *testing.T) {
 	})
 }
 
-// TestCrowd checks that the number of silent clients is limited, and that each
+// TestManySilentClients checks that the number of silent clients is limited, and that each
 // is dropped after the handshake timeout.
-func TestCrowd(t *testing.T) {
+func TestManySilentClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer(t, nil)
 		refused := 0

@@ -17,12 +17,12 @@ import (
 // TestAnswers tests models that answer late, incompletely or in an unusual
 // form, with a server for each wire format.
 func TestAnswers(t *testing.T) {
-	first, standIn := both()[0], both()[1]
+	first, standIn := testServices()[0], testServices()[1]
 	with := func(name string, conf Config, answer func(service string, n int, got llmtest.ReceivedRequest) llmtest.Step, f func(t *testing.T, s services, c *Client)) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, hc := network(t, answer)
-				for _, at := range both() { // also for the provider itself, which has special rules
+				for _, at := range testServices() { // also for the provider itself, which has special rules
 					hc.Transport.(hosts)["api."+at.name+".com"] = hc.Transport.(hosts)[at.name+".invalid"]
 				}
 				g := Start(t, Options{HTTP: hc, Env: keys(nil), Config: conf})
@@ -86,7 +86,7 @@ func TestAnswers(t *testing.T) {
 		}
 	})
 
-	for _, s := range both() {
+	for _, s := range testServices() {
 		torn := func(_ string, n int, _ llmtest.ReceivedRequest) llmtest.Step {
 			if n > 0 {
 				return llmtest.Say("done")

@@ -35,8 +35,8 @@ func TestApprovalKilled(t *testing.T) {
 	} {
 		t.Run("killed before "+tt.step, func(t *testing.T) {
 			t.Parallel()
-			s := newVictim(t)
-			cmd, c := mortal(t, s.dir, s.conf, tt.step)
+			s := newKillTarget(t)
+			cmd, c := startSubprocess(t, s.dir, s.conf, tt.step)
 			// Events that are lost with the process are repeated below.
 			_ = c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "count", IdempotencyKey: "count"}, nil)
 			if q, ok := questioned(c); ok {
@@ -60,15 +60,15 @@ func TestApprovalKilled(t *testing.T) {
 	}
 }
 
-// victim is a state directory whose engines are killed, with a model that runs
+// killTarget is a state directory whose engines are killed, with a model that runs
 // one command.
-type victim struct {
+type killTarget struct {
 	dir  string
 	srv  *llmtest.Server
 	conf Config
 }
 
-func newVictim(t *testing.T) *victim {
+func newKillTarget(t *testing.T) *killTarget {
 	t.Helper()
 	srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, r llmtest.ReceivedRequest) llmtest.Step {
 		if i := bytes.LastIndex(r.Body, []byte(`"role":"tool"`)); i >= 0 {
@@ -77,7 +77,7 @@ func newVictim(t *testing.T) *victim {
 		return llmtest.Call("call_1", "exec", `{"command":"echo 1 >> count.txt"}`)
 	})
 	url, _ := srv.Listen()
-	s := &victim{dir: t.TempDir(), srv: srv, conf: speaks(llmtest.OpenAI, url)}
+	s := &killTarget{dir: t.TempDir(), srv: srv, conf: modelConfig(llmtest.OpenAI, url)}
 	s.conf["tools"] = json.RawMessage(`{"exec": {"mode": "ask"}}`)
 	return s
 }
@@ -103,9 +103,9 @@ func questioned(c *Client) (wire.Approval, bool) {
 }
 
 // finish lets the next engine finish the run and checks what happened.
-func (s *victim) finish(t *testing.T, decided, begun bool) {
+func (s *killTarget) finish(t *testing.T, decided, begun bool) {
 	t.Helper()
-	_, c := mortal(t, s.dir, nil, "")
+	_, c := startSubprocess(t, s.dir, nil, "")
 	c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "count", IdempotencyKey: "count"}, nil)
 	var waited wire.AgentWaited
 	questions := 0

@@ -118,9 +118,9 @@ func TestBackgroundKilled(t *testing.T) {
 	)
 	url, hc := srv.Listen()
 	dir := t.TempDir()
-	conf := speaks(llmtest.OpenAI, url)
+	conf := modelConfig(llmtest.OpenAI, url)
 	conf["tools"] = json.RawMessage(`{"exec": {"mode": "full"}}`)
-	cmd, c := mortal(t, dir, conf, "")
+	cmd, c := startSubprocess(t, dir, conf, "")
 	if end := c.Ask("main", "start it"); end.Text != "it runs" {
 		t.Fatalf("answer %q %s", end.Text, end.Error)
 	}

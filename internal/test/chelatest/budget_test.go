@@ -15,8 +15,8 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// stubborn is a model that never ends its run; call returns its next calls.
-func stubborn(call func(n int) llmtest.Step) *llmtest.Script {
+// endlessModel is a model that never ends its run; call returns its next calls.
+func endlessModel(call func(n int) llmtest.Step) *llmtest.Script {
 	n := 0
 	return llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
 		if r.Messages[len(r.Messages)-1].PlainText() == "are you there?" {
@@ -68,7 +68,7 @@ func TestBudgets(t *testing.T) {
 		t.Run("R22 "+tt.name, func(t *testing.T) {
 			t.Parallel()
 			count := 0
-			model := stubborn(tt.call)
+			model := endlessModel(tt.call)
 			g := Start(t, Options{Model: model, Tools: []tool.Tool{done{"count", func(context.Context, tool.Call) (tool.Result, error) {
 				count++
 				return tool.Text(fmt.Sprint(count)), nil
@@ -81,7 +81,7 @@ func TestBudgets(t *testing.T) {
 			if asked := len(model.Requests()); end.State != wire.StateError || !strings.Contains(end.Error, tt.want) || asked > most {
 				t.Errorf("%s after %d model calls: %q, want %q", end.State, asked, end.Error, tt.want)
 			}
-			c.toldOnce(end)
+			c.checkNoticeOnce(end)
 			if end := c.Ask("main", "are you there?"); end.Text != "I am" {
 				t.Errorf("afterwards: %s %q %s", end.State, end.Text, end.Error)
 			}
@@ -90,7 +90,7 @@ func TestBudgets(t *testing.T) {
 	t.Run("R22 hours of work", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := Start(t, Options{
-				Model: stubborn(func(n int) llmtest.Step { return one(n, "work", fmt.Sprintf(`{"n":%d}`, n)) }),
+				Model: endlessModel(func(n int) llmtest.Step { return one(n, "work", fmt.Sprintf(`{"n":%d}`, n)) }),
 				Tools: []tool.Tool{done{"work", func(context.Context, tool.Call) (tool.Result, error) {
 					time.Sleep(25 * time.Minute)
 					return tool.Text("worked"), nil
@@ -104,7 +104,7 @@ func TestBudgets(t *testing.T) {
 			if took := time.Since(begun); end.State != wire.StateError || !strings.Contains(end.Error, "4h0m0s of work") || took > 7*time.Hour {
 				t.Errorf("%s after %v: %q", end.State, took, end.Error)
 			}
-			c.toldOnce(end)
+			c.checkNoticeOnce(end)
 			c.Close()
 			g.Stop()
 		})
@@ -158,9 +158,9 @@ func TestPolling(t *testing.T) {
 	})
 }
 
-// toldOnce checks that the person got the reason for the end of the run once,
+// checkNoticeOnce checks that the person got the reason for the end of the run once,
 // and that the transcript contains it once.
-func (c *Client) toldOnce(end Ended) {
+func (c *Client) checkNoticeOnce(end Ended) {
 	c.t.Helper()
 	n := 0
 	for _, ev := range end.Seen {

@@ -138,7 +138,7 @@ func TestUsage(t *testing.T) {
 			say := llmtest.Say("ok")
 			say.Usage = &told
 			url, hc := llmtest.NewServer(t, w, say).Listen()
-			c := Start(t, Options{HTTP: hc, Config: speaks(w, url)}).Client()
+			c := Start(t, Options{HTTP: hc, Config: modelConfig(w, url)}).Client()
 			if end := c.Ask("main", "hi"); end.Text != "ok" {
 				t.Fatalf("%s: %q", w, end.Error)
 			}

@@ -32,7 +32,7 @@ func TestCrash(t *testing.T) {
 			)
 			url, hc := srv.Listen()
 			dir := t.TempDir()
-			conf := speaks(w, url)
+			conf := modelConfig(w, url)
 			b, err := json.Marshal(conf)
 			if err != nil {
 				t.Fatal(err)
@@ -72,10 +72,10 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// mortal starts an engine in a separate process, which is to be killed, and
+// startSubprocess starts an engine in a separate process, which is to be killed, and
 // returns a client of it. It uses the configuration if there is one; with a
 // step, the engine kills itself there.
-func mortal(t *testing.T, dir string, conf Config, step string) (*exec.Cmd, *Client) {
+func startSubprocess(t *testing.T, dir string, conf Config, step string) (*exec.Cmd, *Client) {
 	t.Helper()
 	if conf != nil {
 		b, err := json.Marshal(conf)
@@ -102,7 +102,7 @@ func mortal(t *testing.T, dir string, conf Config, step string) (*exec.Cmd, *Cli
 // of the next.
 func crash(t *testing.T, dir string) {
 	t.Helper()
-	cmd, c := mortal(t, dir, nil, "tool.run:2") // calls of readers are not counted
+	cmd, c := startSubprocess(t, dir, nil, "tool.run:2") // calls of readers are not counted
 	if end := c.Ask("main", "first"); end.Text != "first answer" {
 		t.Fatalf("first: %s %q %s", end.State, end.Text, end.Error)
 	}

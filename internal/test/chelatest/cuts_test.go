@@ -19,14 +19,14 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// chatter is a model that says a number of words, one after the other.
-type chatter struct {
+// wordModel is a model that says a number of words, one after the other.
+type wordModel struct {
 	words int
 	gap   time.Duration
 }
 
 // Stream implements llm.Provider.
-func (c chatter) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+func (c wordModel) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		asked := r.Messages[len(r.Messages)-1].PlainText()
 		asked = asked[strings.LastIndexByte(asked, ' ')+1:]
@@ -50,13 +50,13 @@ func (c chatter) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event
 	}
 }
 
-// fragile is a connection that breaks after a number of bytes.
-type fragile struct {
+// limitedConn is a connection that breaks after a number of bytes.
+type limitedConn struct {
 	net.Conn
 	left int
 }
 
-func (f *fragile) Read(p []byte) (int, error) {
+func (f *limitedConn) Read(p []byte) (int, error) {
 	if f.left <= 0 {
 		f.Conn.Close()
 		return 0, net.ErrClosed
@@ -66,8 +66,8 @@ func (f *fragile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// spectator is a client, and the events that it has received.
-type spectator struct {
+// eventRecorder is a client, and the events that it has received.
+type eventRecorder struct {
 	c      *client.Client
 	cuts   int               // remaining
 	grown  map[string]string // text of each run, assembled from deltas
@@ -79,8 +79,8 @@ type spectator struct {
 
 // watch connects a client to a gateway whose connections break at random
 // points.
-func watch(g *Gateway, rnd *rand.Rand, cuts int, sessions []string) (*spectator, error) {
-	s := &spectator{cuts: cuts, grown: map[string]string{}, final: map[string]string{}, stored: map[string][]string{}}
+func watch(g *Gateway, rnd *rand.Rand, cuts int, sessions []string) (*eventRecorder, error) {
+	s := &eventRecorder{cuts: cuts, grown: map[string]string{}, final: map[string]string{}, stored: map[string][]string{}}
 	o := client.Options{
 		Delay: func(int, error) time.Duration { return time.Duration(rnd.IntN(30)) * time.Millisecond },
 		Dial: func(ctx context.Context) (net.Conn, error) {
@@ -89,7 +89,7 @@ func watch(g *Gateway, rnd *rand.Rand, cuts int, sessions []string) (*spectator,
 				return c, err
 			}
 			s.cuts--
-			return &fragile{c, 5_000 + rnd.IntN(50_000)}, nil
+			return &limitedConn{c, 5_000 + rnd.IntN(50_000)}, nil
 		},
 	}
 	var err error
@@ -111,7 +111,7 @@ func watch(g *Gateway, rnd *rand.Rand, cuts int, sessions []string) (*spectator,
 
 // follow handles events until the answers of the given number of runs are
 // complete and stored.
-func (s *spectator) follow(runs int, limit <-chan time.Time) {
+func (s *eventRecorder) follow(runs int, limit <-chan time.Time) {
 	for len(s.final) < runs || s.messages() < 2*runs {
 		select {
 		case e, ok := <-s.c.Events():
@@ -129,7 +129,7 @@ func (s *spectator) follow(runs int, limit <-chan time.Time) {
 	}
 }
 
-func (s *spectator) messages() int {
+func (s *eventRecorder) messages() int {
 	n := 0
 	for _, m := range s.stored {
 		n += len(m)
@@ -137,7 +137,7 @@ func (s *spectator) messages() int {
 	return n
 }
 
-func (s *spectator) take(e wire.Event) {
+func (s *eventRecorder) take(e wire.Event) {
 	switch e.Name {
 	case client.EventResumed:
 		s.again++
@@ -162,7 +162,7 @@ func (s *spectator) take(e wire.Event) {
 
 func line(m wire.Message) string { return m.Role + " " + m.Text() }
 
-func (s *spectator) chat(c wire.Chat) {
+func (s *eventRecorder) chat(c wire.Chat) {
 	switch {
 	case c.State == wire.StateDelta && s.final[c.RunID] != "":
 		s.fault = "text after the end of run " + c.RunID
@@ -185,12 +185,12 @@ func TestCuts(t *testing.T) {
 		n = 100
 	}
 	sessions := []string{"agent:main:a", "agent:main:b", "agent:main:c"}
-	g := Start(t, Options{Model: chatter{30, 15 * time.Millisecond}, Config: Config{
+	g := Start(t, Options{Model: wordModel{30, 15 * time.Millisecond}, Config: Config{
 		"agents.defaults": json.RawMessage(`{"maxConcurrent": 8, "skipBootstrap": true}`),
 	}})
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	all := make([]*spectator, n)
+	all := make([]*eventRecorder, n)
 	errs := make(chan error, n)
 	room := make(chan struct{}, 64)
 	for i := range all {

@@ -18,19 +18,19 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// trouble is a fault of a service.
-type trouble struct {
-	name  string
-	class llm.Class // the expected classification
-	fault llmtest.Fault
-	takes time.Duration // time until it is noticed
-	rests time.Duration // cooldown of the key; 0: longer than the test
-	tells bool          // the service has reported the usage of the prompt by then
+// serviceFault is a fault of a service.
+type serviceFault struct {
+	name     string
+	class    llm.Class // the expected classification
+	fault    llmtest.Fault
+	takes    time.Duration // time until it is noticed
+	cooldown time.Duration // cooldown of the key; 0: longer than the test
+	reported bool          // the service has reported the usage of the prompt by then
 }
 
-// id returns the check that the trouble belongs to: timeouts, or errors of all
+// id returns the check that the fault belongs to: timeouts, or errors of all
 // kinds.
-func (f *trouble) id() string {
+func (f *serviceFault) id() string {
 	if f.takes > 0 {
 		return "R19"
 	}
@@ -38,13 +38,13 @@ func (f *trouble) id() string {
 }
 
 // rotates reports whether another key may help.
-func (f *trouble) rotates() bool {
+func (f *serviceFault) rotates() bool {
 	return !slices.Contains([]llm.Class{llm.ClassFormat, llm.ClassContext, llm.ClassNoModel}, f.class)
 }
 
 // refusals are responses with an error status.
-func refusals() []trouble {
-	var all []trouble
+func refusals() []serviceFault {
+	var all []serviceFault
 	for _, r := range []struct {
 		status         int
 		message, after string
@@ -68,32 +68,32 @@ func refusals() []trouble {
 		{503, "", "90", llm.ClassOverload},
 		{529, "", "", llm.ClassOverload},
 	} {
-		f := trouble{
-			name: strings.TrimSpace(fmt.Sprintf("%d %s %s", r.status, r.message, r.after)), class: r.class, rests: time.Minute,
+		f := serviceFault{
+			name: strings.TrimSpace(fmt.Sprintf("%d %s %s", r.status, r.message, r.after)), class: r.class, cooldown: time.Minute,
 			fault: llmtest.Fault{Status: r.status, Message: r.message, RetryAfter: r.after},
 		}
 		if r.after != "" {
-			f.rests = 2 * time.Minute
+			f.cooldown = 2 * time.Minute
 		}
 		all = append(all, f)
 	}
 	return append(all,
-		trouble{
-			name: "429 with a date", class: llm.ClassRate, rests: 90 * time.Second,
+		serviceFault{
+			name: "429 with a date", class: llm.ClassRate, cooldown: 90 * time.Second,
 			fault: llmtest.Fault{Status: 429, Header: func(set func(k, v string)) {
 				set("Retry-After", time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))
 			}},
 		},
-		trouble{
-			name: "breaks before the headers", class: llm.ClassNetwork, rests: time.Minute,
+		serviceFault{
+			name: "breaks before the headers", class: llm.ClassNetwork, cooldown: time.Minute,
 			fault: llmtest.Fault{Header: func(func(k, v string)) { panic(http.ErrAbortHandler) }},
 		},
-		trouble{
-			name: "hangs before the headers", class: llm.ClassTimeout, takes: silence, rests: time.Minute,
+		serviceFault{
+			name: "hangs before the headers", class: llm.ClassTimeout, takes: silence, cooldown: time.Minute,
 			fault: llmtest.Fault{Hang: llmtest.HangHeaders},
 		},
-		trouble{
-			name: "sends one byte per second", class: llm.ClassTimeout, takes: silence, rests: time.Minute,
+		serviceFault{
+			name: "sends one byte per second", class: llm.ClassTimeout, takes: silence, cooldown: time.Minute,
 			fault: llmtest.Fault{Drip: time.Second},
 		},
 	)
@@ -101,8 +101,8 @@ func refusals() []trouble {
 
 // broke is an account without credit. Its key has a cooldown of hours, so this
 // case comes last.
-func broke() trouble {
-	return trouble{name: "402", class: llm.ClassBilling, fault: llmtest.Fault{Status: http.StatusPaymentRequired}}
+func broke() serviceFault {
+	return serviceFault{name: "402", class: llm.ClassBilling, fault: llmtest.Fault{Status: http.StatusPaymentRequired}}
 }
 
 const silence = 20 * time.Second // time limit of a call in the test's configuration
@@ -129,26 +129,26 @@ func phases() []phase {
 	}
 }
 
-// stumbles are the faults inside a response, at each of its phases.
-func stumbles(w llmtest.Wire) []trouble {
+// streamFaults are the faults inside a response, at each of its phases.
+func streamFaults(w llmtest.Wire) []serviceFault {
 	event := func(data string) string { return "data: " + data + "\n\n" }
 	overloaded := event(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
-	var all []trouble
+	var all []serviceFault
 	for _, p := range phases() {
 		for _, f := range []struct {
-			trouble
+			serviceFault
 			tail string // a complete event in place of the truncated one
 		}{
-			{trouble{name: "hangs", class: llm.ClassTimeout, takes: silence, fault: llmtest.Fault{Hang: llmtest.HangEnd}}, ""},
-			{trouble{name: "sends keep-alives only", class: llm.ClassTimeout, takes: silence, fault: llmtest.Fault{Hang: llmtest.HangEnd, Ping: time.Second}}, ":\n\n"},
-			{trouble{name: "ends normally", class: llm.ClassNetwork}, ""},
-			{trouble{name: "breaks", class: llm.ClassNetwork, fault: llmtest.Fault{Abort: true}}, ""},
-			{trouble{name: "is overloaded", class: llm.ClassOverload}, overloaded},
-			{trouble{name: "sends garbage", class: llm.ClassNetwork}, event("{]")},
+			{serviceFault{name: "hangs", class: llm.ClassTimeout, takes: silence, fault: llmtest.Fault{Hang: llmtest.HangEnd}}, ""},
+			{serviceFault{name: "sends keep-alives only", class: llm.ClassTimeout, takes: silence, fault: llmtest.Fault{Hang: llmtest.HangEnd, Ping: time.Second}}, ":\n\n"},
+			{serviceFault{name: "ends normally", class: llm.ClassNetwork}, ""},
+			{serviceFault{name: "breaks", class: llm.ClassNetwork, fault: llmtest.Fault{Abort: true}}, ""},
+			{serviceFault{name: "is overloaded", class: llm.ClassOverload}, overloaded},
+			{serviceFault{name: "sends garbage", class: llm.ClassNetwork}, event("{]")},
 		} {
-			t := f.trouble
-			t.name, t.rests = t.name+" "+p.name, time.Minute
-			t.tells = w == llmtest.Anthropic && p.mark[w] != ""
+			t := f.serviceFault
+			t.name, t.cooldown = t.name+" "+p.name, time.Minute
+			t.reported = w == llmtest.Anthropic && p.mark[w] != ""
 			t.fault.Body = func(body []byte) []byte { return append(p.cut(body, w, f.tail == ""), f.tail...) }
 			all = append(all, t)
 		}
@@ -187,16 +187,16 @@ const (
 // again. The next message is answered, and after the cooldowns the chosen model
 // is used again.
 func TestFaults(t *testing.T) {
-	for i, s := range both() {
-		faults := append(append(refusals(), stumbles(s.wire)...), broke())
+	for i, s := range testServices() {
+		faults := append(append(refusals(), streamFaults(s.wire)...), broke())
 		for _, help := range []string{alone, second, other} {
 			t.Run(s.name+" with "+help, func(t *testing.T) {
 				t.Parallel()
 				wrong := make([][]string, len(faults))
 				synctest.Test(t, func(t *testing.T) {
-					b := newBout(t, s, both()[1-i], help)
+					b := newFailoverTest(t, s, testServices()[1-i], help)
 					for n := range faults {
-						wrong[n] = b.fight(n, &faults[n])
+						wrong[n] = b.runCase(n, &faults[n])
 					}
 					b.end()
 				})
@@ -212,8 +212,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// bout is an application with a service that fails repeatedly.
-type bout struct {
+// failoverTest is an application with a service that fails repeatedly.
+type failoverTest struct {
 	t        *testing.T
 	first    service
 	standIn  service
@@ -223,15 +223,15 @@ type bout struct {
 	c        *Client
 
 	mu    sync.Mutex
-	fault *trouble // nil: no fault
-	id    string   // id of the tool call of this case
+	fault *serviceFault // nil: no fault
+	id    string        // id of the tool call of this case
 
 	wrong  []string
 	broken int // calls of this case that failed after the service reported usage
 }
 
-func newBout(t *testing.T, first, standIn service, help string) *bout {
-	b := &bout{t: t, first: first, standIn: standIn, help: help}
+func newFailoverTest(t *testing.T, first, standIn service, help string) *failoverTest {
+	b := &failoverTest{t: t, first: first, standIn: standIn, help: help}
 	var hc *http.Client
 	b.services, hc = network(t, b.answer)
 	models, env := []string{first.ref()}, keys(nil)
@@ -246,7 +246,7 @@ func newBout(t *testing.T, first, standIn service, help string) *bout {
 	return b
 }
 
-func (b *bout) end() {
+func (b *failoverTest) end() {
 	b.c.Close()
 	b.g.Stop()
 	b.services.close()
@@ -254,13 +254,13 @@ func (b *bout) end() {
 
 // ghost is the effect of a call in a response that fails. The call is sent in
 // several pieces.
-const ghost = `{"path":"ghost.txt", "content":"nothing that anybody will ever read, nor should -ghost-end-"}`
+const unusedArgs = `{"path":"ghost.txt", "content":"nothing that anybody will ever read, nor should -ghost-end-"}`
 
 // Each answer of a model costs the same.
 const costs = 10
 
 // answer is the response of the services.
-func (b *bout) answer(name string, _ int, got llmtest.ReceivedRequest) llmtest.Step {
+func (b *failoverTest) answer(name string, _ int, got llmtest.ReceivedRequest) llmtest.Step {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := llmtest.Think("It is decided.", "sig-of-"+name, llmtest.Say("fine from "+name+" "+keyOf(got)))
@@ -269,7 +269,7 @@ func (b *bout) answer(name string, _ int, got llmtest.ReceivedRequest) llmtest.S
 	} else if b.fault != nil && name == b.first.name && keyOf(got) == "k1" {
 		s = llmtest.Think("MUSING about the matter.", "sig-of-"+name, llmtest.Step{Chunk: 60, Fault: b.fault.fault, Parts: []llm.Part{
 			llm.Text(fmt.Sprintf("%-60s%-60s%-60s", "PARTIAL-ONE", "PARTIAL-TWO", "PARTIAL-END")),
-			{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "ghost", Name: "write", Args: []byte(ghost)}},
+			{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "ghost", Name: "write", Args: []byte(unusedArgs)}},
 		}})
 	}
 	s.Usage = &llm.Usage{Input: costs, Output: costs}
@@ -277,12 +277,12 @@ func (b *bout) answer(name string, _ int, got llmtest.ReceivedRequest) llmtest.S
 }
 
 // errorf records what is wrong with the case.
-func (b *bout) errorf(format string, args ...any) {
+func (b *failoverTest) errorf(format string, args ...any) {
 	b.wrong = append(b.wrong, fmt.Sprintf(format, args...))
 }
 
-// fight runs one case and returns what is wrong.
-func (b *bout) fight(n int, f *trouble) []string {
+// runCase runs one case and returns what is wrong.
+func (b *failoverTest) runCase(n int, f *serviceFault) []string {
 	b.wrong = nil
 	session := fmt.Sprintf("case-%d", n)
 	b.mu.Lock()
@@ -298,27 +298,27 @@ func (b *bout) fight(n int, f *trouble) []string {
 
 	who := b.answers(f)
 	b.broken = 0
-	if f.tells {
+	if f.reported {
 		b.broken = b.asked()[b.first.name] - asked[b.first.name] - 1
 		if b.help == second && who != "" {
 			b.broken--
 		}
 	}
-	b.judge(f, end, took, who)
-	b.judgeAsked(f, who, asked, b.asked())
-	b.judgeTranscript(session, end, who)
+	b.check(f, end, took, who)
+	b.checkRequests(f, who, asked, b.asked())
+	b.checkTranscript(session, end, who)
 	synctest.Wait()
 	for name, s := range b.services {
 		if s.Active() > 0 {
 			b.errorf("a connection to %s is still in use", name)
 		}
 	}
-	b.judgeNext(f, session, who)
+	b.checkNextRun(f, session, who)
 	return b.wrong
 }
 
 // answers returns the expected final answer, or "" for an error.
-func (b *bout) answers(f *trouble) string {
+func (b *failoverTest) answers(f *serviceFault) string {
 	switch {
 	case b.help == second && f.rotates():
 		return "fine from " + b.first.name + " k2"
@@ -328,8 +328,8 @@ func (b *bout) answers(f *trouble) string {
 	return ""
 }
 
-// judge checks how the turn ended.
-func (b *bout) judge(f *trouble, end Ended, took time.Duration, who string) {
+// check checks how the turn ended.
+func (b *failoverTest) check(f *serviceFault, end Ended, took time.Duration, who string) {
 	limit := f.takes + time.Second
 	if b.help == alone {
 		limit += 8 * time.Second // because the same service is asked again
@@ -367,7 +367,7 @@ func (b *bout) judge(f *trouble, end Ended, took time.Duration, who string) {
 }
 
 // asked returns how often each service has been asked.
-func (b *bout) asked() map[string]int {
+func (b *failoverTest) asked() map[string]int {
 	n := map[string]int{}
 	for name, s := range b.services {
 		n[name] = len(s.Requests())
@@ -375,8 +375,8 @@ func (b *bout) asked() map[string]int {
 	return n
 }
 
-// judgeAsked checks which services were asked in the turn.
-func (b *bout) judgeAsked(f *trouble, who string, before, after map[string]int) {
+// checkRequests checks which services were asked in the turn.
+func (b *failoverTest) checkRequests(f *serviceFault, who string, before, after map[string]int) {
 	first, standIn := after[b.first.name]-before[b.first.name], after[b.standIn.name]-before[b.standIn.name]
 	least, most := 2, 2 // the call, and the failed request
 	switch {
@@ -397,8 +397,8 @@ func (b *bout) judgeAsked(f *trouble, who string, before, after map[string]int) 
 	}
 }
 
-// judgeTranscript checks the transcript of the turn.
-func (b *bout) judgeTranscript(session string, end Ended, who string) {
+// checkTranscript checks the transcript of the turn.
+func (b *failoverTest) checkTranscript(session string, end Ended, who string) {
 	lines := b.c.lines(session)
 	all := strings.Join(lines, "\n")
 	if strings.Contains(all, "PARTIAL") || strings.Contains(all, "ghost") {
@@ -423,20 +423,20 @@ func (b *bout) judgeTranscript(session string, end Ended, who string) {
 	if answers != want || notices != note || strings.Count(all, "<write>") != 1 {
 		b.errorf("%d answers and %d notices, want %d and %d, and one call:\n%s", answers, notices, want, note, all)
 	}
-	b.judgeTokens(session, 1+want)
+	b.checkTokens(session, 1+want)
 }
 
-// judgeTokens checks the usage of the session: the answers, and the calls that
+// checkTokens checks the usage of the session: the answers, and the calls that
 // failed after the service reported usage at the start.
-func (b *bout) judgeTokens(session string, answers int) {
+func (b *failoverTest) checkTokens(session string, answers int) {
 	in, out := int64((answers+b.broken)*costs), int64(answers*costs+b.broken)
 	if d := b.c.describe(session); d.InputTokens != in || d.OutputTokens != out {
 		b.errorf("%d tokens in, %d out; want %d and %d", d.InputTokens, d.OutputTokens, in, out)
 	}
 }
 
-// judgeNext checks the next message, and one after all cooldowns.
-func (b *bout) judgeNext(f *trouble, session, who string) {
+// checkNextRun checks the next message, and one after all cooldowns.
+func (b *failoverTest) checkNextRun(f *serviceFault, session, who string) {
 	answers := 1
 	if who != "" {
 		answers++
@@ -450,15 +450,15 @@ func (b *bout) judgeNext(f *trouble, session, who string) {
 		b.errorf("next message: %s %q %s; want %q", end.State, end.Text, end.Error, next)
 	}
 	last := healthy
-	if f.rests == 0 {
+	if f.cooldown == 0 {
 		last = next
 	}
-	time.Sleep(f.rests + time.Second)
+	time.Sleep(f.cooldown + time.Second)
 	if b.help == second {
 		last = next // a conversation keeps its key
 	}
 	if end := b.c.Ask(session, "and later?"); end.Text != last {
 		b.errorf("after the cooldowns: %s %q %s; want %q", end.State, end.Text, end.Error, last)
 	}
-	b.judgeTokens(session, answers+2)
+	b.checkTokens(session, answers+2)
 }

@@ -17,7 +17,7 @@ import (
 
 // TestFallback tests a fallback from the point of view of a client.
 func TestFallback(t *testing.T) {
-	first, standIn := both()[0], both()[1]
+	first, standIn := testServices()[0], testServices()[1]
 	// with runs f with an application whose services follow the steps. The
 	// model of the second service is the fallback.
 	with := func(name, fallback string, answer func(service string, n int, got llmtest.ReceivedRequest) llmtest.Step, f func(t *testing.T, s services, c *Client)) {

@@ -18,26 +18,26 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// crowd is a number of clients that send messages, each one after the other.
-type crowd struct {
+// clientGroup is a number of clients that send messages, each one after the other.
+type clientGroup struct {
 	d     *driver
 	mu    sync.Mutex
 	acked map[string]string // message by key
 }
 
-// crowded returns the session key of client i.
-func crowded(i int) string { return "agent:main:crowd" + strconv.Itoa(i%crowds) }
+// groupSession returns the session key of client i.
+func groupSession(i int) string { return "agent:main:crowd" + strconv.Itoa(i%groupSessions) }
 
-const crowds = 40
+const groupSessions = 40
 
-// talk sends n messages as client i. Each is acknowledged exactly once, no
+// sendMessages sends n messages as client i. Each is acknowledged exactly once, no
 // matter what happens to the gateway.
-func (w *crowd) talk(ctx context.Context, c *client.Client, i, messages int) error {
+func (w *clientGroup) sendMessages(ctx context.Context, c *client.Client, i, messages int) error {
 	for k := range messages {
 		time.Sleep(rand.N(600 * time.Millisecond))
 		key := fmt.Sprintf("c%d-%d", i, k)
 		text := "plain " + strconv.Itoa(1000*i+k)
-		_, err := c.Chat(ctx, wire.ChatSend{SessionKey: crowded(i), Message: text, IdempotencyKey: key})
+		_, err := c.Chat(ctx, wire.ChatSend{SessionKey: groupSession(i), Message: text, IdempotencyKey: key})
 		if err != nil {
 			return fmt.Errorf("client %d, message %d: %w", i, k, err)
 		}
@@ -70,7 +70,7 @@ func TestKillClients(t *testing.T) {
 	defer cancel()
 
 	cmd, in := d.spawn(t, "")
-	w := &crowd{d: d, acked: map[string]string{}}
+	w := &clientGroup{d: d, acked: map[string]string{}}
 	errs := make(chan error, clients)
 	all := make([]*client.Client, clients)
 	for i := range all {
@@ -84,7 +84,7 @@ func TestKillClients(t *testing.T) {
 		all[i] = c
 	}
 	for i, c := range all {
-		go func() { errs <- w.talk(ctx, c, i, messages) }()
+		go func() { errs <- w.sendMessages(ctx, c, i, messages) }()
 	}
 	kill := func(cmd *exec.Cmd) {
 		time.Sleep(time.Duration(20+rnd.IntN(150)) * time.Millisecond)
@@ -104,15 +104,15 @@ func TestKillClients(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Run("R23 each acknowledged message is in the history exactly once", func(t *testing.T) { w.judge(ctx, t) })
+	t.Run("R23 each acknowledged message is in the history exactly once", func(t *testing.T) { w.check(ctx, t) })
 	in.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the gateway did not stop gracefully: %v", err)
 	}
 }
 
-// judge reads the histories after all messages were answered.
-func (w *crowd) judge(ctx context.Context, t *testing.T) {
+// check reads the histories after all messages were answered.
+func (w *clientGroup) check(ctx context.Context, t *testing.T) {
 	c, err := client.Dial(ctx, client.Options{Dial: dial(w.d.dir), Once: true})
 	if err != nil {
 		t.Fatal(err)
@@ -126,10 +126,10 @@ func (w *crowd) judge(ctx context.Context, t *testing.T) {
 		}
 	}
 	found := map[string]int{}
-	for s := range crowds {
+	for s := range groupSessions {
 		for offset := 0; ; {
 			var h wire.History
-			err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: crowded(s), Limit: 1000, Offset: offset}, &h)
+			err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: groupSession(s), Limit: 1000, Offset: offset}, &h)
 			if err != nil {
 				t.Fatal(err)
 			}

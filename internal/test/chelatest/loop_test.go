@@ -150,7 +150,7 @@ func loop08(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := llmtest.NewServer(t, w, llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}, llmtest.Say("ok"))
 			url, hc := srv.Pipe()
-			conf := speaks(w, url)
+			conf := modelConfig(w, url)
 			conf["agents.defaults"] = json.RawMessage(`{"model": "mock/m", "timeoutSeconds": 1}`)
 			g := Start(t, Options{HTTP: hc, Config: conf})
 			c := g.Client()

@@ -258,8 +258,8 @@ func TestOldPictures(t *testing.T) {
 	}
 }
 
-// TestLooking has a model without vision ask one with vision.
-func TestLooking(t *testing.T) {
+// TestVisionModel has a model without vision ask one with vision.
+func TestVisionModel(t *testing.T) {
 	t.Parallel()
 	var ref string
 	blind := llmtest.ServerFunc(t, llmtest.OpenAI, func(n int, r llmtest.ReceivedRequest) llmtest.Step {
@@ -301,7 +301,7 @@ func TestLooking(t *testing.T) {
 
 // seeing is the configuration of a service whose model accepts pictures.
 func seeing(w llmtest.Wire, url string) Config {
-	c := speaks(w, url)
+	c := modelConfig(w, url)
 	c["models"] = bytes.Replace(c["models"], []byte(`"contextWindow"`), []byte(`"input": ["text", "image"], "contextWindow"`), 1)
 	return c
 }

@@ -67,8 +67,8 @@ func TestMessageKill(t *testing.T) {
 			})
 			url, _ := srv.Listen()
 			dir := t.TempDir()
-			conf := speaks(llmtest.OpenAI, url)
-			cmd, cl := mortal(t, dir, conf, c.step)
+			conf := modelConfig(llmtest.OpenAI, url)
+			cmd, cl := startSubprocess(t, dir, conf, c.step)
 			_, _ = cl.Client.Send(t.Context(), "main", "send it")
 			if err := cmd.Wait(); err == nil {
 				t.Fatal("the engine exited normally")

@@ -27,9 +27,9 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// strange returns the naughty strings; only some of them under the race
+// naughtyStrings returns the naughty strings; only some of them under the race
 // detector, which looks for other errors.
-func strange(t *testing.T) []string {
+func naughtyStrings(t *testing.T) []string {
 	t.Helper()
 	all := naughty.Strings(t)
 	if !raced {
@@ -61,7 +61,7 @@ func TestNaughtyMessages(t *testing.T) {
 	t.Parallel()
 	c := Start(t, Options{Model: echoes()}).Client()
 	var want []string
-	for i, s := range strange(t) {
+	for i, s := range naughtyStrings(t) {
 		sent, err := c.Chat(t.Context(), wire.ChatSend{SessionKey: "main", Message: s, IdempotencyKey: fmt.Sprint("n", i)})
 		if err != nil {
 			refused(t, fmt.Sprintf("message %q", s), err)
@@ -118,7 +118,7 @@ func (j *journal) Write(line []byte) (int, error) {
 
 func TestNaughtyFields(t *testing.T) {
 	t.Parallel()
-	all := strange(t)
+	all := naughtyStrings(t)
 	var agents []map[string]string
 	for i, s := range all {
 		agents = append(agents, map[string]string{"id": fmt.Sprint("a", i), "name": s})
@@ -127,7 +127,7 @@ func TestNaughtyFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := Start(t, Options{Model: echoes(), Config: Config{"agents": json.RawMessage(`{"list":` + string(list) + `}`)}, Wrap: hasty})
+	g := Start(t, Options{Model: echoes(), Config: Config{"agents": json.RawMessage(`{"list":` + string(list) + `}`)}, Wrap: withoutSync})
 	c := g.Client()
 	c.Ask("main", "hello")
 	t.Run("labels of sessions", func(t *testing.T) {
@@ -191,9 +191,9 @@ func batch(calls []llm.ToolCall, results *[]string) *llmtest.Script {
 	})
 }
 
-// hasty returns a store that does not sync, because these tests need no
+// withoutSync returns a store that does not sync, because these tests need no
 // durability.
-func hasty(s store.Store) store.Store { return unsynced{s} }
+func withoutSync(s store.Store) store.Store { return unsynced{s} }
 
 type unsynced struct{ store.Store }
 
@@ -222,7 +222,7 @@ func execute(t *testing.T, conf Config, dir, tool string, all []string, args fun
 		calls[i] = llmtest.ToolCall(fmt.Sprint("c", i), tool, string(b))
 	}
 	var results []string
-	g := Start(t, Options{Dir: dir, Model: batch(calls, &results), Config: conf, Wrap: hasty})
+	g := Start(t, Options{Dir: dir, Model: batch(calls, &results), Config: conf, Wrap: withoutSync})
 	if end := g.Client().Ask(fmt.Sprint("s", time.Now().UnixNano()), "go"); end.State != wire.StateFinal || len(results) != len(all) {
 		t.Fatalf("%s: %s %s, %d results", tool, end.State, end.Error, len(results))
 	}
@@ -250,7 +250,7 @@ func joined(all []string) []string {
 
 func TestNaughtyTools(t *testing.T) {
 	t.Parallel()
-	all := strange(t)
+	all := naughtyStrings(t)
 	conf := limits("full")
 	t.Run("contents of files", func(t *testing.T) {
 		dir, texts := t.TempDir(), joined(all)

@@ -23,9 +23,9 @@ func TestOrphan(t *testing.T) {
 	)
 	url, hc := srv.Listen()
 	dir := t.TempDir()
-	conf := speaks(llmtest.OpenAI, url)
+	conf := modelConfig(llmtest.OpenAI, url)
 	conf["tools"] = json.RawMessage(`{"exec": {"mode": "full"}}`)
-	cmd, c := mortal(t, dir, conf, "")
+	cmd, c := startSubprocess(t, dir, conf, "")
 	c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "wait", IdempotencyKey: "wait"}, nil)
 	var pids []int
 	for _, name := range []string{"sh.pid", "sleep.pid"} {

@@ -62,9 +62,9 @@ func TestOutside(t *testing.T) {
 	c.Await(run)
 }
 
-// TestReach has every tool that returns file contents access the same files,
+// TestFileAccess has every tool that returns file contents access the same files,
 // with the setting for all agents and for one agent.
-func TestReach(t *testing.T) {
+func TestFileAccess(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		tools, agents string

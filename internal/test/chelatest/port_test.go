@@ -93,7 +93,7 @@ func TestRestart(t *testing.T) {
 		}
 		c := dial()
 		g.Client().Ask("main", "hello")
-		if err := g.Renew(t.Context()); err != nil {
+		if err := g.CloseForRestart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		g.Engine = nil

@@ -13,8 +13,8 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// speaks returns a configuration whose model is a server with the wire format.
-func speaks(w llmtest.Wire, url string) Config {
+// modelConfig returns a configuration whose model is a server with the wire format.
+func modelConfig(w llmtest.Wire, url string) Config {
 	return Config{
 		"agents.defaults": json.RawMessage(`{"model": "mock/m"}`),
 		"models": json.RawMessage(fmt.Sprintf(
@@ -56,7 +56,7 @@ func TestProviders(t *testing.T) {
 						llmtest.ToolCall("call_3", "ls", `{}`),
 					), llmtest.Say("all done"))
 					url, hc := srv.Pipe()
-					g := Start(t, Options{HTTP: hc, Config: speaks(w, url)})
+					g := Start(t, Options{HTTP: hc, Config: modelConfig(w, url)})
 					c := g.Client()
 					if end := c.Ask("main", "write a file"); end.State != wire.StateFinal || end.Text != "all done" {
 						t.Errorf("%s: %q %s", end.State, end.Text, end.Error)
@@ -85,7 +85,7 @@ func TestProviders(t *testing.T) {
 						})
 						srv.Lenient = true
 						url, hc := srv.Pipe()
-						g := Start(t, Options{HTTP: hc, Config: speaks(w, url)})
+						g := Start(t, Options{HTTP: hc, Config: modelConfig(w, url)})
 						c := g.Client()
 						begun := time.Now()
 						end := c.Ask("main", "hi")

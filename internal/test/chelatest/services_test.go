@@ -25,7 +25,7 @@ func (s service) ref() string { return s.name + "/" + s.model }
 
 // The services. The first has a model that thinks within a budget and checks
 // the beginning of a turn with calls.
-func both() [2]service {
+func testServices() [2]service {
 	return [2]service{
 		{"anthropic", "claude-sonnet-4-5", llmtest.Anthropic},
 		{"openai", "gpt-5", llmtest.OpenAI},
@@ -36,7 +36,7 @@ func both() [2]service {
 // fails the test.
 func network(t *testing.T, answer func(service string, n int, got llmtest.ReceivedRequest) llmtest.Step) (services, *http.Client) {
 	all, ways := services{}, hosts{}
-	for _, s := range both() {
+	for _, s := range testServices() {
 		srv := llmtest.ServerFunc(t, s.wire, func(n int, got llmtest.ReceivedRequest) llmtest.Step { return answer(s.name, n, got) })
 		_, hc := srv.Pipe()
 		all[s.name], ways[s.name+".invalid"] = srv, hc.Transport
@@ -66,7 +66,7 @@ func asks(more string, models ...string) Config {
 		panic(err)
 	}
 	providers := map[string]any{}
-	for _, s := range both() {
+	for _, s := range testServices() {
 		providers[s.name] = map[string]any{"baseUrl": fmt.Sprintf("http://%s.invalid", s.name), "timeoutSeconds": 20}
 	}
 	b, err := json.Marshal(map[string]any{"providers": providers})

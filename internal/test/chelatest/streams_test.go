@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// dripping is a service whose answers never end and have a hundred words per
+// slowService is a service whose answers never end and have a hundred words per
 // second.
-type dripping struct{ active atomic.Int64 }
+type slowService struct{ active atomic.Int64 }
 
 // RoundTrip implements http.RoundTripper.
-func (d *dripping) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d *slowService) RoundTrip(r *http.Request) (*http.Response, error) {
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		return nil, err
 	}
 	d.active.Add(1)
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Request: r,
-		Body: &drip{of: d, gone: r.Context().Done(), tick: time.NewTicker(10 * time.Millisecond)},
+		Body: &slowBody{of: d, gone: r.Context().Done(), tick: time.NewTicker(10 * time.Millisecond)},
 	}, nil
 }
 
-type drip struct {
-	of   *dripping
+type slowBody struct {
+	of   *slowService
 	gone <-chan struct{}
 	tick *time.Ticker
 	n    int
@@ -38,7 +38,7 @@ type drip struct {
 }
 
 // Read returns each event at its time.
-func (d *drip) Read(p []byte) (int, error) {
+func (d *slowBody) Read(p []byte) (int, error) {
 	if len(d.rest) == 0 {
 		select {
 		case <-d.tick.C:
@@ -54,7 +54,7 @@ func (d *drip) Read(p []byte) (int, error) {
 }
 
 // Close ends the answer.
-func (d *drip) Close() error {
+func (d *slowBody) Close() error {
 	d.tick.Stop()
 	d.of.active.Add(-1)
 	return nil
@@ -71,7 +71,7 @@ func BenchmarkStreams(b *testing.B) {
 		return 100 * float64(cpu()-begun) / float64(time.Since(at))
 	}
 	b.Run("floor", func(b *testing.B) {
-		d := &dripping{}
+		d := &slowService{}
 		for range streams {
 			r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://mine", bytes.NewReader(nil))
 			if err != nil {
@@ -88,7 +88,7 @@ func BenchmarkStreams(b *testing.B) {
 		}
 	})
 	b.Run("gateway", func(b *testing.B) {
-		d := &dripping{}
+		d := &slowService{}
 		g := quiet(b, Options{HTTP: &http.Client{Transport: d}, Config: Config{
 			"agents.defaults": json.RawMessage(`{"model": "mine/m1", "maxConcurrent": 200}`),
 			"models":          json.RawMessage(`{"providers": {"mine": {"baseUrl": "http://mine/v1", "models": [{"id": "m1"}]}}}`),

@@ -40,7 +40,7 @@ func TestUpload(t *testing.T) {
 	}
 	srv := llmtest.NewServer(t, llmtest.OpenAI, llmtest.Say("hello"), llmtest.Say("a file"))
 	url, _ := srv.Listen()
-	cmd, c := mortal(t, t.TempDir(), speaks(llmtest.OpenAI, url), "")
+	cmd, c := startSubprocess(t, t.TempDir(), modelConfig(llmtest.OpenAI, url), "")
 	defer cmd.Process.Kill()
 	c.Ask("main", "hello")
 	before, _ := peak(t, cmd.Process.Pid)

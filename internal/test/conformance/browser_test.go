@@ -25,11 +25,11 @@ type browser struct {
 	ctx context.Context
 
 	mu     sync.Mutex
-	frames []sight
+	frames []wsFrame
 }
 
-// sight is a WebSocket frame that the page sent or received.
-type sight struct {
+// wsFrame is a WebSocket frame that the page sent or received.
+type wsFrame struct {
 	Sent bool
 	frameHead
 	Text string
@@ -92,7 +92,7 @@ func newBrowser(t testing.TB, names ...string) *browser {
 
 // see records the WebSocket frames.
 func (b *browser) see(ev any) {
-	var s sight
+	var s wsFrame
 	switch ev := ev.(type) {
 	case *network.EventWebSocketFrameSent:
 		s.Sent, s.Text = true, string(ev.Response.PayloadData)
@@ -108,7 +108,7 @@ func (b *browser) see(ev any) {
 }
 
 // Frames returns the frames from index n.
-func (b *browser) Frames(n int) []sight {
+func (b *browser) Frames(n int) []wsFrame {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.frames[min(n, len(b.frames)):len(b.frames):len(b.frames)]

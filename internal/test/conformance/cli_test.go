@@ -37,11 +37,11 @@ func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	s := newGateway(t, nil)
 	s.Chela("agent", "-m", "echo before")
-	for name, conf := range map[string]section{"local": s.beside(), "remote": s.away()} {
+	for name, conf := range map[string]section{"local": s.localConfig(), "remote": s.remoteConfig()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPerson(t, current(), conf)
-			for _, c := range append(battery(), special(name)...) {
+			for _, c := range append(commonCommands(), special(name)...) {
 				t.Run(strings.Join(c.args, " "), func(t *testing.T) { p.t = t; p.try(c) })
 			}
 		})
@@ -60,8 +60,8 @@ func TestCommandLine(t *testing.T) {
 	})
 }
 
-// battery contains the commands that work alike from everywhere.
-func battery() []command {
+// commonCommands contains the commands that work alike from everywhere.
+func commonCommands() []command {
 	return []command{
 		typed("gateway call health", `"ok": true`, `"defaultAgentId": "main"`),
 		typed(`gateway call chat.history --params {"sessionKey":"main"}`, `"before"`),
@@ -132,7 +132,7 @@ func decide(t *testing.T) {
 	if err := json.Unmarshal(l.Event(wire.EventApprovalRequested, 0).Payload, &asks); err != nil {
 		t.Fatal(err)
 	}
-	p := newPerson(t, current(), s.away())
+	p := newPerson(t, current(), s.remoteConfig())
 	p.try(typed("approvals pending", "made.txt", "agent:main:main"))
 	p.try(typed("approvals resolve "+asks.ID+" allow-once", "resolved allow-once"))
 	if end := l.Ended("asks"); end.State != wire.StateFinal {
@@ -153,7 +153,7 @@ func approve(t *testing.T) {
 	if _, f := d.Connect(t, s, asNode()); f.OK {
 		t.Fatal("the device became a node without approval")
 	}
-	p := newPerson(t, current(), s.away())
+	p := newPerson(t, current(), s.remoteConfig())
 	p.try(typed("devices list", "Pending", "Paired"))
 	latest := typed("devices approve --latest", d.ID, "Approve this exact request with")
 	latest.fails = true
@@ -180,7 +180,7 @@ func approve(t *testing.T) {
 
 // follow waits until a line of the log appears.
 func follow(t *testing.T, s *gateway) {
-	p := newPerson(t, current(), s.away())
+	p := newPerson(t, current(), s.remoteConfig())
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var out output
@@ -204,7 +204,7 @@ func follow(t *testing.T, s *gateway) {
 func TestOlder(t *testing.T) {
 	t.Parallel()
 	s := newGateway(t, nil)
-	p := newPerson(t, older(), s.beside())
+	p := newPerson(t, older(), s.localConfig())
 	for _, c := range []command{
 		typed("health", "Agents: main (default)"),
 		typed("status", s.URL(), "missing scope: operator.read"), // its probe has no device, and its own gateway grants it no scopes either

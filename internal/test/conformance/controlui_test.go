@@ -224,7 +224,7 @@ async function all(gateway, ws, paths) {
 }
 </script>`
 
-func TestEvilOrigin(t *testing.T) {
+func TestForeignOrigin(t *testing.T) {
 	t.Parallel()
 	s := newGateway(t, withUI(t))
 	b := newBrowser(t, "evil.example", "localhost")
@@ -264,7 +264,7 @@ func TestEvilOrigin(t *testing.T) {
 			t.Errorf("the page has %d scripts", n)
 		}
 	})
-	if slices.ContainsFunc(b.Frames(0), func(f sight) bool { return f.Event == wire.EventChallenge }) {
+	if slices.ContainsFunc(b.Frames(0), func(f wsFrame) bool { return f.Event == wire.EventChallenge }) {
 		t.Error("a challenge was sent")
 	}
 }

@@ -45,13 +45,13 @@ func newPerson(t testing.TB, k kit, conf section) *person {
 	return p
 }
 
-// beside returns the configuration of a person on the gateway's machine, away
-// that of a person who connects to its address.
-func (s *gateway) beside() section {
+// localConfig returns the configuration of a person on the gateway's machine,
+// remoteConfig that of a person who connects to its address.
+func (s *gateway) localConfig() section {
 	return section{"gateway": section{"mode": "local", "port": s.Port, "auth": section{"mode": "token", "token": token}}}
 }
 
-func (s *gateway) away() section {
+func (s *gateway) remoteConfig() section {
 	return section{"gateway": section{"mode": "remote", "remote": section{"url": s.URL(), "token": token}}}
 }
 
@@ -64,7 +64,7 @@ func (p *person) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // env returns the environment of the person's program. Files that it caches for
-// later runs are stored beside its packages.
+// later runs are stored localConfig its packages.
 func (p *person) env() []string {
 	kept := filepath.Dir(filepath.Dir(filepath.Dir(p.main)))
 	return []string{
@@ -98,7 +98,7 @@ func TestGateway(t *testing.T) {
 	}
 	s.Stop()
 	s.Start()
-	if a := newPerson(t, current(), s.beside()).Run("gateway", "call", "health"); a.Code != 0 || !strings.Contains(a.Out, `"ok": true`) {
+	if a := newPerson(t, current(), s.localConfig()).Run("gateway", "call", "health"); a.Code != 0 || !strings.Contains(a.Out, `"ok": true`) {
 		t.Errorf("gateway call health: %+v", a)
 	}
 }

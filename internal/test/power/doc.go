@@ -10,7 +10,7 @@
 // channel, an effect of a tool). It passes a promise: a check of the store that is
 // opened after the cut.
 //
-//	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Promise)) {
+//	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
 //		gate := inbound.New(inbound.Options{Store: s, …})
 //		r, err := gate.Admit(ctx, message)
 //		…

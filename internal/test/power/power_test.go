@@ -15,7 +15,7 @@ func set(name string) func(store.Tx) error {
 	return func(tx store.Tx) error { return tx.SetSetting(name, "1") }
 }
 
-func has(name string) power.Promise {
+func has(name string) power.Fact {
 	return func(r store.Reader) error {
 		v, err := r.Setting(name)
 		if err == nil && v != "1" {
@@ -26,7 +26,7 @@ func has(name string) power.Promise {
 }
 
 // turn accepts a message, stores a reply and reports it.
-func turn(t testing.TB, s store.Store, report func(power.Promise)) {
+func turn(t testing.TB, s store.Store, report func(power.Fact)) {
 	ctx := context.Background()
 	commit := func(sync store.Sync, name string) {
 		if err := s.Update(ctx, sync, set(name)); err != nil {

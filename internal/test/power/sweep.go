@@ -12,12 +12,12 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 )
 
-// Promise checks that a reported fact is in the store that is opened after a cut.
-type Promise func(store.Reader) error
+// Fact checks that something that was reported is in the store that is opened after a cut.
+type Fact func(store.Reader) error
 
 // Scenario runs the code under test on s, and calls report when the outside learns
 // of something. It must stop everything that it started before it returns.
-type Scenario func(t testing.TB, s store.Store, report func(Promise))
+type Scenario func(t testing.TB, s store.Store, report func(Fact))
 
 // Commit is one commit of a scenario.
 type Commit struct {
@@ -49,7 +49,7 @@ type Store struct {
 
 type report struct {
 	after int // number of commits before the report
-	check Promise
+	check Fact
 }
 
 // Record returns a store on the disk that records its commits. weak selects the
@@ -91,7 +91,7 @@ func (s *Store) Commits() []Commit {
 }
 
 // Report records a promise that must hold from now on.
-func (s *Store) Report(p Promise) {
+func (s *Store) Report(p Fact) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reports = append(s.reports, report{len(s.commits) - 1, p})

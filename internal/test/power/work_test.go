@@ -25,7 +25,7 @@ func TestSweepWork(t *testing.T) {
 	name := lease.Session(key)
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	hold := usage.Hold{ID: "r:2", Run: "r", Scopes: []usage.Scope{{Name: usage.TreeScope("r"), Limit: 100}}, Nano: 40, Created: now}
-	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Promise)) {
+	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
 		var l lease.Lease
 		row := run.Run{ID: "r", Session: key, SessionID: "t", Kind: run.Turn, State: run.Running, Started: now}
 		commit := func(sync store.Sync, f func(store.Tx) error) {
@@ -85,7 +85,7 @@ func TestSweepWork(t *testing.T) {
 
 // owned promises that the owner acquired the lease: it holds the lease, or has
 // released it.
-func owned(name, owner string) power.Promise {
+func owned(name, owner string) power.Fact {
 	return func(r store.Reader) error {
 		l, err := r.Leases().Get(name)
 		if err == nil && l.Owner != owner && l.Owner != "" {
@@ -99,7 +99,7 @@ func owned(name, owner string) power.Promise {
 }
 
 // callIn promises that the call is in one of the states.
-func callIn(id string, states ...session.CallState) power.Promise {
+func callIn(id string, states ...session.CallState) power.Fact {
 	return func(r store.Reader) error {
 		c, err := r.Calls().Call(id)
 		if err != nil {

@@ -152,7 +152,7 @@ func TestServerStaysOpen(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestConnectionRefused(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(nil)
 	base := strings.Replace(srv.URL, "http://", "http://crab:password@", 1) + "?key=querykey"

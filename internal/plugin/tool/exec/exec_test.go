@@ -398,7 +398,7 @@ func TestEnvironment(t *testing.T) {
 	})
 }
 
-func TestJudgement(t *testing.T) {
+func TestVerdict(t *testing.T) {
 	t.Parallel()
 	const (
 		runs   = "runs"

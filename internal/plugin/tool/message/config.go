@@ -8,7 +8,7 @@ import (
 
 // Config is the section tools.message of the configuration.
 type Config struct {
-	Cross Cross `json:"crossContext"`
+	CrossContext CrossContext `json:"crossContext"`
 }
 
 // Configured returns the tool for a section of the configuration. nil means
@@ -20,6 +20,6 @@ func Configured(raw json.RawMessage, o Options) (tool.Tool, error) {
 			return nil, err
 		}
 	}
-	o.Cross = c.Cross
+	o.CrossContext = c.CrossContext
 	return New(o), nil
 }

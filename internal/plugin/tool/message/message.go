@@ -38,13 +38,13 @@ type Options struct {
 	// current state when ctx ends.
 	Await func(ctx context.Context, keys ...string) ([]outbox.Row, error)
 
-	Cross Cross
-	Wait  time.Duration // how long to wait for the result of a delivery; 0: 10 s
+	CrossContext CrossContext
+	Wait         time.Duration // how long to wait for the result of a delivery; 0: 10 s
 }
 
-// Cross is tools.message.crossContext: whether a chat on a channel may send
+// CrossContext is tools.message.crossContext: whether a chat on a channel may send
 // to other chats.
-type Cross struct {
+type CrossContext struct {
 	Within *bool `json:"allowWithinProvider"` // on the same channel; nil: yes
 	Across bool  `json:"allowAcrossProviders"`
 }

@@ -60,7 +60,7 @@ type fixture struct {
 }
 
 // change sets the channels and rules of the tool.
-func (h *fixture) change(cross message.Cross, names ...string) {
+func (h *fixture) change(cross message.CrossContext, names ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.channels, h.down = map[string]*channeltest.Fake{}, map[string]string{}
@@ -69,7 +69,7 @@ func (h *fixture) change(cross message.Cross, names ...string) {
 	}
 	h.Tool = message.New(message.Options{
 		Store: h.db, Files: h.files, Publish: func(e chela.Event) { h.events = append(h.events, e) }, Chunks: h.worker.Chunks, Await: h.worker.Await,
-		Cross: cross, Channels: h.states,
+		CrossContext: cross, Channels: h.states,
 	})
 }
 
@@ -83,7 +83,7 @@ func (h *fixture) states() map[string]string {
 	return out
 }
 
-func build(t *testing.T, dir string, cross message.Cross, names ...string) *fixture {
+func build(t *testing.T, dir string, cross message.CrossContext, names ...string) *fixture {
 	t.Helper()
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(dir, "chela.db")})
 	if err != nil {
@@ -165,7 +165,7 @@ func (h *fixture) call(here chela.Address, args map[string]any) (tool.Result, er
 }
 
 // on runs a subtest with fake time.
-func on(t *testing.T, name string, cross message.Cross, names []string, f func(*testing.T, *fixture)) {
+func on(t *testing.T, name string, cross message.CrossContext, names []string, f func(*testing.T, *fixture)) {
 	t.Run(name, func(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
@@ -195,7 +195,7 @@ func detailsOf(t *testing.T, r tool.Result) details {
 type m = map[string]any
 
 func TestSuite(t *testing.T) {
-	h := build(t, t.TempDir(), message.Cross{}, "fake")
+	h := build(t, t.TempDir(), message.CrossContext{}, "fake")
 	defer h.stop()
 	h.update(func(tx store.Tx) error {
 		return tx.Sessions().Put(session.Meta{Key: "agent:main:test", ID: "x", Agent: "main"})
@@ -207,7 +207,7 @@ func TestSuite(t *testing.T) {
 
 func TestSend(t *testing.T) {
 	one := []string{"fake"}
-	on(t, "MS-01 to the current chat, returns the platform's id", message.Cross{}, one, func(t *testing.T, h *fixture) {
+	on(t, "MS-01 to the current chat, returns the platform's id", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		r, err := h.call(at("fake", "1"), m{"action": "send", "message": "hello"})
 		if err != nil || r.IsError {
 			t.Fatalf("%+v %v", r, err)
@@ -219,7 +219,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("delivered %q", got)
 		}
 	})
-	on(t, "LOOP-13 the same text is not sent again", message.Cross{}, one, func(t *testing.T, h *fixture) {
+	on(t, "LOOP-13 the same text is not sent again", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		if _, err := h.call(at("fake", "1"), m{"message": "hello"}); err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("another text: delivered %q", got)
 		}
 	})
-	on(t, "LOOP-13 a text sent to another chat is still sent to this one", message.Cross{}, one, func(t *testing.T, h *fixture) {
+	on(t, "LOOP-13 a text sent to another chat is still sent to this one", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		if _, err := h.call(at("fake", "1"), m{"message": "done", "to": "2"}); err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("delivered %q", got)
 		}
 	})
-	on(t, "a long message in parts, with files on the first", message.Cross{}, one, func(t *testing.T, h *fixture) {
+	on(t, "a long message in parts, with files on the first", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		var b bytes.Buffer
 		if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 3))); err != nil {
 			t.Fatal(err)
@@ -278,7 +278,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("the file: %+v", f)
 		}
 	})
-	on(t, "only a file", message.Cross{}, one, func(t *testing.T, h *fixture) {
+	on(t, "only a file", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		if err := os.WriteFile(filepath.Join(h.dir, "note.txt"), []byte("a note"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("delivered %+v", got)
 		}
 	})
-	on(t, "MS-09 dry run", message.Cross{}, one, func(t *testing.T, h *fixture) {
+	on(t, "MS-09 dry run", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		r, err := h.call(local, m{"message": "hi", "to": "fake:group:g1", "dryRun": true})
 		if err != nil || !detailsOf(t, r).DryRun || !strings.Contains(r.Content[0].Text, `fake:g1: "hi"`) || h.rows() != 0 {
 			t.Errorf("%+v %v, %d rows", r, err, h.rows())
@@ -324,7 +324,7 @@ func TestOutcome(t *testing.T) {
 		{"rate limited", channeltest.Limited(time.Hour), false, "queued", false, "do not send it again"},
 		{"temporary failure", channeltest.Temporary(), false, "sent", false, "Sent"},
 	} {
-		on(t, c.name, message.Cross{}, []string{"fake"}, func(t *testing.T, h *fixture) {
+		on(t, c.name, message.CrossContext{}, []string{"fake"}, func(t *testing.T, h *fixture) {
 			h.channels["fake"].Fail(c.fault)
 			r, err := h.call(at("fake", "1"), m{"message": "hello"})
 			if err != nil || detailsOf(t, r).Status != c.status || r.IsError != c.isErr || !strings.Contains(r.Content[0].Text, c.words) {
@@ -342,7 +342,7 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
-	h := build(t, t.TempDir(), message.Cross{})
+	h := build(t, t.TempDir(), message.CrossContext{})
 	defer func() { h.t = t; h.stop() }()
 	yes, no := true, false
 	group := chela.Address{Channel: "fake", Account: "second", Peer: chela.Peer{Kind: chela.Group, ID: "g1"}}
@@ -350,39 +350,39 @@ func TestTarget(t *testing.T) {
 		name     string
 		channels []string
 		here     chela.Address
-		cross    message.Cross
+		cross    message.CrossContext
 		args     m
 		to       chela.Address
 		err      string
 	}{
-		{"this chat", []string{"fake"}, at("fake", "1"), message.Cross{}, m{}, at("fake", "1"), ""},
-		{"channel name before the id", []string{"fake", "irc"}, local, message.Cross{}, m{"to": "fake:7"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
-		{"the only channel", []string{"fake"}, local, message.Cross{}, m{"to": "user:7"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
-		{"known chat", []string{"fake"}, local, message.Cross{}, m{"to": "g1"}, group, ""},
-		{"a room", []string{"fake"}, local, message.Cross{}, m{"to": "channel:c9", "channel": "FAKE"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Room, ID: "c9"}}, ""},
-		{"a topic", []string{"fake"}, local, message.Cross{}, m{"to": "-100:topic:5"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "-100"}, Thread: "5"}, ""},
-		{"an id with a colon", []string{"fake"}, local, message.Cross{}, m{"to": "!room:server"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "!room:server"}}, ""},
-		{"a topic of this chat", []string{"fake"}, at("fake", "1"), message.Cross{}, m{"threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
-		{"another chat of this channel", []string{"fake"}, at("fake", "1"), message.Cross{Within: &yes}, m{"to": "2"}, at("fake", "2"), ""},
-		{"another channel, allowed", []string{"fake", "irc"}, at("irc", "x"), message.Cross{Across: true}, m{"to": "fake:2"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "2"}}, ""},
+		{"this chat", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{}, at("fake", "1"), ""},
+		{"channel name before the id", []string{"fake", "irc"}, local, message.CrossContext{}, m{"to": "fake:7"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"the only channel", []string{"fake"}, local, message.CrossContext{}, m{"to": "user:7"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"known chat", []string{"fake"}, local, message.CrossContext{}, m{"to": "g1"}, group, ""},
+		{"a room", []string{"fake"}, local, message.CrossContext{}, m{"to": "channel:c9", "channel": "FAKE"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Room, ID: "c9"}}, ""},
+		{"a topic", []string{"fake"}, local, message.CrossContext{}, m{"to": "-100:topic:5"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "-100"}, Thread: "5"}, ""},
+		{"an id with a colon", []string{"fake"}, local, message.CrossContext{}, m{"to": "!room:server"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "!room:server"}}, ""},
+		{"a topic of this chat", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
+		{"another chat of this channel", []string{"fake"}, at("fake", "1"), message.CrossContext{Within: &yes}, m{"to": "2"}, at("fake", "2"), ""},
+		{"another channel, allowed", []string{"fake", "irc"}, at("irc", "x"), message.CrossContext{Across: true}, m{"to": "fake:2"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "2"}}, ""},
 
-		{"MS-02 no channel is configured", nil, local, message.Cross{}, m{"to": "7"}, chela.Address{}, "no channel is configured"},
-		{"MS-02 two channels, none named", []string{"fake", "irc"}, local, message.Cross{}, m{"to": "7"}, chela.Address{}, "choose one of fake, irc"},
-		{"MS-02 unknown channel", []string{"fake", "irc"}, local, message.Cross{}, m{"to": "7", "channel": "telegram"}, chela.Address{}, "available are fake, irc, and local"},
-		{"MS-03 the target contradicts the channel", []string{"whatsapp", "telegram"}, local, message.Cross{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram, but the channel is whatsapp"},
-		{"MS-03 contradiction between unconfigured channels", nil, local, message.Cross{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram"},
-		{"MS-08 another action", []string{"fake"}, local, message.Cross{}, m{"to": "7", "action": "poll"}, chela.Address{}, `action "poll" is not supported; use send`},
-		{"no chat", []string{"fake"}, local, message.Cross{}, m{"channel": "fake"}, chela.Address{}, "give a chat on fake"},
-		{"another channel, not allowed", []string{"fake", "irc"}, at("irc", "x"), message.Cross{}, m{"to": "fake:2"}, chela.Address{}, "allowAcrossProviders"},
-		{"from a channel to a local session", []string{"fake"}, at("fake", "1"), message.Cross{}, m{"to": "agent:main:other"}, chela.Address{}, "allowAcrossProviders"},
-		{"another chat on the channel, not allowed", []string{"fake"}, at("fake", "1"), message.Cross{Within: &no}, m{"to": "2"}, chela.Address{}, "allowWithinProvider"},
-		{"another agent's session", nil, local, message.Cross{}, m{"to": "agent:ops:main"}, chela.Address{}, "belongs to another agent"},
-		{"unknown session", nil, local, message.Cross{}, m{"to": "agent:main:none"}, chela.Address{}, "there is no session"},
-		{"nothing to send", []string{"fake"}, local, message.Cross{}, m{"to": "7", "message": " "}, chela.Address{}, "neither text nor a file"},
-		{"MS-05 a file outside the workspace", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"/etc/hosts"}}, chela.Address{}, "outside the workspace"},
-		{"MS-05 a file above the workspace", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"../x"}}, chela.Address{}, "outside the workspace"},
-		{"no such file", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"none.png"}}, chela.Address{}, "none.png does not exist"},
-		{"no such reference", []string{"fake"}, local, message.Cross{}, m{"to": "7", "media": []string{"media:" + strings.Repeat("0", 32)}}, chela.Address{}, "it was removed"},
+		{"MS-02 no channel is configured", nil, local, message.CrossContext{}, m{"to": "7"}, chela.Address{}, "no channel is configured"},
+		{"MS-02 two channels, none named", []string{"fake", "irc"}, local, message.CrossContext{}, m{"to": "7"}, chela.Address{}, "choose one of fake, irc"},
+		{"MS-02 unknown channel", []string{"fake", "irc"}, local, message.CrossContext{}, m{"to": "7", "channel": "telegram"}, chela.Address{}, "available are fake, irc, and local"},
+		{"MS-03 the target contradicts the channel", []string{"whatsapp", "telegram"}, local, message.CrossContext{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram, but the channel is whatsapp"},
+		{"MS-03 contradiction between unconfigured channels", nil, local, message.CrossContext{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram"},
+		{"MS-08 another action", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "action": "poll"}, chela.Address{}, `action "poll" is not supported; use send`},
+		{"no chat", []string{"fake"}, local, message.CrossContext{}, m{"channel": "fake"}, chela.Address{}, "give a chat on fake"},
+		{"another channel, not allowed", []string{"fake", "irc"}, at("irc", "x"), message.CrossContext{}, m{"to": "fake:2"}, chela.Address{}, "allowAcrossProviders"},
+		{"from a channel to a local session", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"to": "agent:main:other"}, chela.Address{}, "allowAcrossProviders"},
+		{"another chat on the channel, not allowed", []string{"fake"}, at("fake", "1"), message.CrossContext{Within: &no}, m{"to": "2"}, chela.Address{}, "allowWithinProvider"},
+		{"another agent's session", nil, local, message.CrossContext{}, m{"to": "agent:ops:main"}, chela.Address{}, "belongs to another agent"},
+		{"unknown session", nil, local, message.CrossContext{}, m{"to": "agent:main:none"}, chela.Address{}, "there is no session"},
+		{"nothing to send", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "message": " "}, chela.Address{}, "neither text nor a file"},
+		{"MS-05 a file outside the workspace", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "media": []string{"/etc/hosts"}}, chela.Address{}, "outside the workspace"},
+		{"MS-05 a file above the workspace", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "media": []string{"../x"}}, chela.Address{}, "outside the workspace"},
+		{"no such file", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "media": []string{"none.png"}}, chela.Address{}, "none.png does not exist"},
+		{"no such reference", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "media": []string{"media:" + strings.Repeat("0", 32)}}, chela.Address{}, "it was removed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h.t = t
@@ -408,7 +408,7 @@ func TestTarget(t *testing.T) {
 	}
 	t.Run("a channel that is not running", func(t *testing.T) {
 		h.t = t
-		h.change(message.Cross{}, "fake")
+		h.change(message.CrossContext{}, "fake")
 		h.down["fake"] = "connection lost"
 		if _, err := h.call(local, m{"message": "x", "to": "7"}); err == nil || !strings.Contains(err.Error(), "not running: connection lost") {
 			t.Errorf("%v", err)
@@ -421,7 +421,7 @@ func TestLocal(t *testing.T) {
 		"MS-10 without a channel": {"message": "hi"}, "MS-10 OpenClaw's names": {"message": "hi", "channel": "repl", "to": "default"},
 		"MS-10 another session": {"message": "hi", "to": "agent:main:other"}, "MS-10 by its short name": {"message": "hi", "channel": "local", "to": "other"},
 	} {
-		on(t, name, message.Cross{}, nil, func(t *testing.T, h *fixture) {
+		on(t, name, message.CrossContext{}, nil, func(t *testing.T, h *fixture) {
 			key := home
 			if s, _ := args["to"].(string); strings.HasSuffix(s, "other") {
 				key = "agent:main:other"

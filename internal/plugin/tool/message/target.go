@@ -236,12 +236,12 @@ func (t messageTool) checkCross(here chela.Address, to target) error {
 		return nil
 	}
 	if to.name() != here.Channel {
-		if t.Cross.Across {
+		if t.CrossContext.Across {
 			return nil
 		}
 		return fmt.Errorf("chats on %s may not send to %s (tools.message.crossContext.allowAcrossProviders)", here.Channel, to.name())
 	}
-	if to.address.Peer != here.Peer && t.Cross.Within != nil && !*t.Cross.Within {
+	if to.address.Peer != here.Peer && t.CrossContext.Within != nil && !*t.CrossContext.Within {
 		return fmt.Errorf("this chat may not send to other chats on %s (tools.message.crossContext.allowWithinProvider)", here.Channel)
 	}
 	return nil

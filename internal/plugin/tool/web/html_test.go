@@ -117,8 +117,8 @@ func fetched(tb testing.TB) (fetch func(), size int) {
 	}, len(page)
 }
 
-// TestMemoryOfFetch limits the memory of web_fetch for a page of 2 MB.
-func TestMemoryOfFetch(t *testing.T) {
+// TestFetchMemory limits the memory of web_fetch for a page of 2 MB.
+func TestFetchMemory(t *testing.T) {
 	fetch, size := fetched(t)
 	got := float64(peak(fetch)) / float64(size)
 	t.Logf("%.1f × the page", got)

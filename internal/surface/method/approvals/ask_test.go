@@ -83,9 +83,9 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskUnseen requests approval of invisible characters, which must be shown
+// TestAskInvisibleCharacters requests approval of invisible characters, which must be shown
 // escaped.
-func TestAskUnseen(t *testing.T) {
+func TestAskInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
 	go h.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "rm \u202ex\x1b[2J", Warning: "\u200bhm", TimeoutMs: 60_000}, nil)

@@ -362,7 +362,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-func TestHistoryOfNothing(t *testing.T) {
+func TestHistoryEmpty(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
 	got := methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "new"})

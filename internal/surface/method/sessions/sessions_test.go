@@ -472,7 +472,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-func TestChangesAreTold(t *testing.T) {
+func TestSubscribedEvents(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("Hello yourself"), llmtest.Say("Hello yourself")))
 	c := h.Dial(client.Options{})

@@ -152,7 +152,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-func TestCourse(t *testing.T) {
+func TestTimeseries(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("Hello.")))
 	run, err := h.Send(t.Context(), "main", "hi")

@@ -90,7 +90,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-func TestRenderKeepsOutWhatTerminalsObey(t *testing.T) {
+func TestRenderEscapes(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{
 		"a\x1b]0;owned\x07", "&#27;[31mred", "&#x9b;31m", "`\x1b[2J`", "```\x1b[2J\n\x1b[2J\n```", "[x\x1b[31m](http://a\x1b[0m)",
