@@ -2,6 +2,7 @@ package deliver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -28,6 +29,14 @@ type reportingChannel struct {
 
 func (c reportingChannel) Send(ctx context.Context, p channel.Part) (channel.Receipt, error) {
 	key, isPreview := strings.CutSuffix(p.Key, ":preview")
+	c.report(func(r store.Reader) error { // a row is closed if and only if Sent has recorded it
+		row, err := r.Outbox().Get(key)
+		recorded, rerr := r.Setting("closed:" + key)
+		if open := row.State == outbox.Pending || row.State == outbox.Draft || row.State == outbox.Attempted; err == nil && open != (recorded == "") {
+			err = fmt.Errorf("row %s is %s, recorded as %q", key, row.State, recorded)
+		}
+		return errors.Join(err, rerr)
+	})
 	c.report(func(r store.Reader) error {
 		row, err := r.Outbox().Get(key)
 		switch {
@@ -59,6 +68,9 @@ func TestPower(t *testing.T) {
 				return channel.Instance{Channel: reportingChannel{fake, report}, Lease: held, Release: func() {}}, nil
 			},
 			Limits: func(string) channel.Limits { return channel.Limits{} },
+			Sent: []deliver.Sent{func(row outbox.Row) func(store.Tx) error {
+				return func(tx store.Tx) error { return tx.SetSetting("closed:"+row.Key, string(row.State)) }
+			}},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

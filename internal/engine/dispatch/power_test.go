@@ -2,12 +2,14 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -83,7 +85,11 @@ func ended(id chela.RunID, text string) power.Fact {
 		if err == nil && (!got.State.Final() || got.Text != text) {
 			err = fmt.Errorf("run %s is %s with %q", id, got.State, got.Text)
 		}
-		return err
+		l, lerr := r.Leases().Get(lease.Session(got.Session))
+		if lerr == nil && l.Owner != "" && l.Fence == got.Fence {
+			lerr = fmt.Errorf("run %s ended and %s still holds its lease", id, l.Owner)
+		}
+		return errors.Join(err, lerr)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -18,10 +19,11 @@ import (
 )
 
 // TestSweepWork cuts the power between the commits of a run that another process
-// takes over: the lease, the hold of its budget, a tool call that starts and is
-// blocked, and the suspension that frees the lease.
+// takes over: the lease, the hold of its budget, the spawn of a child with its bounds,
+// a tool call that starts and is blocked, and the suspension and the end, which free
+// the lease.
 func TestSweepWork(t *testing.T) {
-	const key = chela.SessionKey("agent:main:main")
+	const key, child = chela.SessionKey("agent:main:main"), chela.SessionKey("agent:main:subagent:1")
 	name := lease.Session(key)
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	hold := usage.Hold{ID: "r:2", Run: "r", Scopes: []usage.Scope{{Name: usage.TreeScope("r"), Limit: 100}}, Nano: 40, Created: now}
@@ -57,13 +59,25 @@ func TestSweepWork(t *testing.T) {
 		held(store.Ordered, func(tx store.Tx) error {
 			return tx.Calls().Plan(session.Call{ID: "c", Run: "r", Session: key, Wire: llm.ToolCall{Name: "exec"}, Updated: now})
 		})
+		held(store.Ordered, func(tx store.Tx) error { // a call before it spawned a child
+			_, err := tx.Queue().Put(queue.Item{ID: "spawn:r", Key: "spawn:r", Session: child, Kind: queue.Message, State: queue.Waiting, Parent: "r", Created: now})
+			return errors.Join(err, tx.Sessions().Put(session.Meta{Key: child, ID: "u", Agent: "main", Bounds: session.Bounds{}.Narrow(key, run.Tools{Deny: []string{"exec"}})}))
+		})
 		held(store.Synced, func(tx store.Tx) error { return tx.Calls().Move("c", session.Started, session.Planned) })
+		report(func(r store.Reader) error { // the child exists, with its bounds
+			_, missing := r.Queue().ByKey("spawn:r")
+			m, err := r.Sessions().Get(child)
+			if b := m.Bounds; err == nil && (b.SpawnedBy != key || b.Depth != 1 || len(b.Tools) != 1) {
+				err = fmt.Errorf("bounds %+v", b)
+			}
+			return errors.Join(missing, err)
+		})
 		report(func(r store.Reader) error { // the tool runs: the hold of the model call that requested it is stored too
 			spent, err := r.Usage().Committed(hold.Scopes[0].Name)
 			if err == nil && spent != hold.Nano {
 				err = fmt.Errorf("%d spent or held, want %d", spent, hold.Nano)
 			}
-			return errors.Join(err, callIn("c", session.Started, session.Waiting)(r))
+			return errors.Join(err, callIn("c", session.Started, session.Waiting, session.Closed)(r))
 		})
 
 		held(store.Synced, func(tx store.Tx) error { // blocked: one commit requests approval, suspends the run and frees the lease
@@ -72,13 +86,28 @@ func TestSweepWork(t *testing.T) {
 			return errors.Join(err, tx.Approvals().Put(approval.Request{ID: "a", Session: key, Run: "r", Call: "c", Rights: []string{"net:example.org"}, Created: now}),
 				tx.Runs().Put(row), tx.Leases().Release(l))
 		})
+		before := l
 		report(func(r store.Reader) error {
 			got, err := r.Runs().Get("r")
-			if err == nil && (got.State != run.Suspended || got.Waits != run.WaitsApproval) {
+			if err == nil && got.State != run.OK && (got.State != run.Suspended || got.Waits != run.WaitsApproval) {
 				err = fmt.Errorf("the run is %s, waits for %q", got.State, got.Waits)
 			}
 			_, asked := r.Approvals().Get("a")
-			return errors.Join(err, asked, owned(name, "")(r), callIn("c", session.Waiting)(r))
+			return errors.Join(err, asked, freed(before)(r), callIn("c", session.Waiting, session.Closed)(r))
+		})
+
+		commit(store.Ordered, acquire("second")) // it is resumed, and ends
+		held(store.Synced, func(tx store.Tx) error {
+			row.State, row.Waits, row.Ended = run.OK, "", now
+			return errors.Join(tx.Calls().Move("c", session.Closed), tx.Runs().Put(row), tx.Leases().Release(l))
+		})
+		last := l
+		report(func(r store.Reader) error {
+			got, err := r.Runs().Get("r")
+			if err == nil && got.State != run.OK {
+				err = fmt.Errorf("the run is %s", got.State)
+			}
+			return errors.Join(err, freed(last)(r))
 		})
 	})
 }
@@ -93,6 +122,17 @@ func owned(name, owner string) power.Fact {
 		}
 		if err == nil && l.Fence < 2 {
 			err = fmt.Errorf("fence %d", l.Fence)
+		}
+		return err
+	}
+}
+
+// freed promises that the lease was released.
+func freed(l lease.Lease) power.Promise {
+	return func(r store.Reader) error {
+		got, err := r.Leases().Get(l.Name)
+		if err == nil && got == l {
+			err = fmt.Errorf("%s still holds the lease", l.Owner)
 		}
 		return err
 	}

@@ -54,6 +54,13 @@ func testSpawn(t *testing.T, s store.Store) {
 		same(t, "bounds", b, session.Bounds{Tools: []run.Tools{{Deny: []string{"exec"}}}, SpawnedBy: keyA, Depth: 1})
 		return errors.Join(err1, err2, err3)
 	})
+	update(t, s, func(tx store.Tx) error {
+		m, err := session.Reset(tx.Sessions(), first.Item.Session, "new", at(2))
+		same(t, "depth in a new transcript", m.Bounds.Depth, 1)
+		return err
+	})
+	b := get(t, s, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(first.Item.Session) }).Bounds
+	same(t, "bounds of a new transcript", b, session.Bounds{Tools: []run.Tools{{Deny: []string{"exec"}}}, SpawnedBy: keyA, Depth: 1})
 }
 
 // testHolds lets the runs of one tree compete for the rest of a budget. A hold that

@@ -658,6 +658,13 @@ func testBlocked(t *testing.T, s store.Store) {
 	got := get(t, s, func(r store.Reader) (session.Call, error) { return r.Calls().Call(c.ID) })
 	c.Seq, c.State, c.Approval, c.Rights, c.Updated = got.Seq, session.Waiting, "ap-2", []string{"net:example.org"}, at(2)
 	same(t, "the call", got, c)
+	for _, c.State = range []session.CallState{session.Approved, session.Started} { // it is planned again with its rights
+		from := got.State
+		update(t, s, func(tx store.Tx) error { return tx.Calls().Move(c.ID, c.State, from) })
+		got = get(t, s, func(r store.Reader) (session.Call, error) { return r.Calls().Call(c.ID) })
+		c.Updated = got.Updated
+		same(t, "the call, "+string(c.State), got, c)
+	}
 	for _, state := range []session.CallState{session.Waiting, session.Approved, session.Planned, session.Closed} {
 		update(t, s, func(tx store.Tx) error { return tx.Calls().Move(c.ID, state) })
 		if err := block(); chela.CodeOf(err) != chela.CodeConflict {
