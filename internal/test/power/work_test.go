@@ -128,7 +128,7 @@ func owned(name, owner string) power.Fact {
 }
 
 // freed promises that the lease was released.
-func freed(l lease.Lease) power.Promise {
+func freed(l lease.Lease) power.Fact {
 	return func(r store.Reader) error {
 		got, err := r.Leases().Get(l.Name)
 		if err == nil && got == l {
