@@ -51,6 +51,26 @@ func TestDocs(t *testing.T) {
 			t.Errorf("-commands +page:\n%s", diff)
 		}
 	})
+	t.Run("the path of a message names what exists", func(t *testing.T) {
+		_, path, _ := strings.Cut(doc(t, "docs/architecture.md"), "## One message")
+		path, _, _ = strings.Cut(path, "\n## ")
+		stops := regexp.MustCompile("`([\\w/]+\\.go)` \\(([^)]*)\\)").FindAllStringSubmatch(path, -1)
+		if len(stops) == 0 {
+			t.Error("the page names no file")
+		}
+		for _, m := range stops {
+			file := m[1]
+			if !strings.HasPrefix(file, "client/") && !strings.HasPrefix(file, "cmd/") {
+				file = "internal/" + file
+			}
+			code := doc(t, file)
+			for _, name := range regexp.MustCompile("\\w+").FindAllString(m[2], -1) {
+				if !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?` + name + `[\[(]|type ` + name + `\b)`).MatchString(code) {
+					t.Errorf("%s has neither a function nor a type %s", file, name)
+				}
+			}
+		}
+	})
 	t.Run("links have targets", func(t *testing.T) {
 		link := regexp.MustCompile(`\]\(([^):]+)\)`)
 		for _, page := range pages(t) {
