@@ -167,16 +167,12 @@ func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) 
 
 // known returns the receipt of a message that was accepted before; otherwise the
 // zero Receipt.
-func (g *Gate) known(ctx context.Context, key string) (rec Receipt, err error) {
-	err = g.o.Store.View(ctx, func(r store.Reader) error {
-		it, err := r.Queue().ByKey(key)
-		if errors.Is(err, chela.ErrNotFound) {
-			return nil
-		}
-		rec = receipt(queue.Receipt{Item: it})
-		return err
-	})
-	return rec, err
+func (g *Gate) known(ctx context.Context, key string) (Receipt, error) {
+	it, err := store.Get(ctx, g.o.Store, func(r store.Reader) (queue.Item, error) { return r.Queue().ByKey(key) })
+	if errors.Is(err, chela.ErrNotFound) {
+		return Receipt{}, nil
+	}
+	return receipt(queue.Receipt{Item: it}), err
 }
 
 // commit writes the command: its key, its changes and its answer.
@@ -189,9 +185,6 @@ func (k *call) commit(c Command) (Receipt, error) {
 		return receipt(queue.Receipt{Item: old}), nil
 	}
 	if !errors.Is(err, chela.ErrNotFound) {
-		return Receipt{}, err
-	}
-	if err := unused(k.tx, it); err != nil {
 		return Receipt{}, err
 	}
 	if err := session.CheckSeen(k.tx.Sessions(), k.key, k.in.Seen); err != nil {
@@ -213,10 +206,7 @@ func (k *call) commit(c Command) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	k.meta.Updated, k.meta.Active = k.now, k.now
-	if !k.in.Address.Local() {
-		k.meta.Address = k.in.Address
-	}
+	k.touch()
 	if err := k.tx.Sessions().Put(k.meta); err != nil {
 		return Receipt{}, err
 	}
@@ -224,11 +214,11 @@ func (k *call) commit(c Command) (Receipt, error) {
 		return k.enqueueRest()
 	}
 	it.Note = reply
-	r, err := k.tx.Queue().Put(it)
+	rec, err := k.putItem(it)
 	if err != nil {
 		return Receipt{}, err
 	}
-	return receipt(r), k.reply(chela.RunID(it.ID), it.ID, reply)
+	return rec, k.reply(chela.RunID(it.ID), it.ID, reply)
 }
 
 // answer runs the command and returns its answer, which may be a refusal.

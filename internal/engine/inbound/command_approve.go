@@ -52,26 +52,15 @@ func parseApprove(args string) (id string, d approval.Decision, ok bool) {
 // The empty id stands for the only one pending in this session. If no pending
 // approval matches, it returns id unchanged.
 func (k *call) resolveApproval(ctx context.Context, id string) (string, error) {
-	var here, found []string
-	err := k.g.o.Store.View(ctx, func(r store.Reader) error {
-		list, err := r.Approvals().Pending("")
-		here, found = nil, nil
-		for _, q := range list {
-			if q.Session == k.key || q.Asked == k.key {
-				here = append(here, q.ID)
-			}
-			if strings.HasPrefix(q.ID, id) {
-				found = append(found, q.ID)
-			}
-			if q.ID == id {
-				found = []string{id}
-				break
-			}
+	list, err := store.Get(ctx, k.g.o.Store, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Pending("") })
+	var found []string
+	for _, q := range list {
+		switch {
+		case q.ID == id:
+			return id, nil
+		case id != "" && strings.HasPrefix(q.ID, id), id == "" && (q.Session == k.key || q.Asked == k.key):
+			found = append(found, q.ID)
 		}
-		return err
-	})
-	if id == "" {
-		found = here
 	}
 	switch {
 	case err != nil:

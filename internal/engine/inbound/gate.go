@@ -294,16 +294,9 @@ func (g *Gate) takeDirectives(k *call) []string {
 // put stores the item with its session. created reports whether the session is
 // new.
 func (k *call) put(it queue.Item) (rec Receipt, created bool, err error) {
-	r, err := k.tx.Queue().Put(it)
-	if chela.CodeOf(err) == chela.CodeConflict { // the id of a run is unique
-		err = chela.Errorf(chela.CodeInvalid, "message id %s: already used", it.ID)
-	}
-	if err != nil {
+	rec, err = k.putItem(it)
+	if err != nil || !rec.New {
 		return rec, false, err
-	}
-	rec = receipt(r)
-	if !r.New {
-		return rec, false, nil
 	}
 	if err := session.CheckSeen(k.tx.Sessions(), it.Session, it.Inbound.Seen); err != nil {
 		return rec, false, err
@@ -312,23 +305,29 @@ func (k *call) put(it queue.Item) (rec Receipt, created bool, err error) {
 	if err != nil {
 		return rec, created, err
 	}
-	k.meta.Updated, k.meta.Active = k.now, k.now
-	if !it.Inbound.Address.Local() {
-		k.meta.Address = it.Inbound.Address
-	}
+	k.touch()
 	if k.meta.Title == "" {
 		k.meta.Title = title(it.Inbound.Text)
 	}
 	return rec, created, k.tx.Sessions().Put(k.meta)
 }
 
-// unused rejects an item whose id belongs to another message, because the id of a
-// run is unique.
-func unused(tx store.Tx, it queue.Item) error {
-	if old, err := tx.Queue().Get(it.ID); err == nil && old.Key != it.Key {
-		return chela.Errorf(chela.CodeInvalid, "message id %s: already used", it.ID)
+// putItem stores the item. The id of a run is unique, so an id that belongs to
+// another message is rejected.
+func (k *call) putItem(it queue.Item) (Receipt, error) {
+	r, err := k.tx.Queue().Put(it)
+	if chela.CodeOf(err) == chela.CodeConflict {
+		err = chela.Errorf(chela.CodeInvalid, "message id %s: already used", it.ID)
 	}
-	return nil
+	return receipt(r), err
+}
+
+// touch records in the session when and from where the message came.
+func (k *call) touch() {
+	k.meta.Updated, k.meta.Active = k.now, k.now
+	if !k.in.Address.Local() {
+		k.meta.Address = k.in.Address
+	}
 }
 
 func receipt(r queue.Receipt) Receipt {
