@@ -2,6 +2,7 @@ package invoke
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -49,15 +50,10 @@ func isTrue(b *bool) bool { return b == nil || *b }
 
 // filled returns o with the defaults for zero fields.
 func (o LoopOptions) filled() LoopOptions {
-	set := func(n *int, v int) {
-		if *n == 0 {
-			*n = v
-		}
-	}
-	set(&o.HistorySize, 30)
-	set(&o.WarningThreshold, 10)
-	set(&o.CriticalThreshold, 20)
-	set(&o.BreakerThreshold, 30)
+	o.HistorySize = cmp.Or(o.HistorySize, 30)
+	o.WarningThreshold = cmp.Or(o.WarningThreshold, 10)
+	o.CriticalThreshold = cmp.Or(o.CriticalThreshold, 20)
+	o.BreakerThreshold = cmp.Or(o.BreakerThreshold, 30)
 	return o
 }
 
