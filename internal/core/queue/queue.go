@@ -27,7 +27,7 @@ type Kind string
 const (
 	Message Kind = "message" // a message, usually of a person
 	Event   Kind = "event"   // a notification for the model, such as the end of a background command
-	Resume  Kind = "resume"  // a suspended run can continue because one of its calls was decided
+	Resume  Kind = "resume"  // a suspended run can continue: its call Item.Call was decided, or a background command of the run Item.Parent ended
 	Compact Kind = "compact" // the transcript is to be compacted
 	Command Kind = "command" // a slash command; stored as Done, for its key only
 )

@@ -43,7 +43,7 @@ type Waits string
 // The values of [Waits].
 const (
 	WaitsApproval Waits = "approval" // a decision about a call
-	WaitsChildren Waits = "children" // the end of its child runs
+	WaitsChildren Waits = "children" // the end of its child runs and background commands
 )
 
 // Run is the record of a run.

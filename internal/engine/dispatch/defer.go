@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
@@ -19,7 +20,8 @@ import (
 // before the function returns; it is released with that text at the next start if
 // this process, the owner, ends first. resolve puts the event into the queue with another
 // text, or cancels it for the empty text. The event's run has the principal and
-// the address of the run that made the call.
+// the address of the run that made the call. A run that waits for the end of the command
+// is resumed in both cases.
 func Defer(st store.Store, owner string) func(ctx context.Context, c tool.Call, text string) (resolve func(context.Context, string) error, err error) {
 	return func(ctx context.Context, c tool.Call, text string) (func(context.Context, string) error, error) {
 		id := "owed:" + uuid.NewString()
@@ -46,6 +48,9 @@ func Defer(st store.Store, owner string) func(ctx context.Context, c tool.Call, 
 		return func(ctx context.Context, text string) error {
 			return st.Update(ctx, store.Ordered, func(tx store.Tx) error {
 				waits, err := queue.Resolve(tx.Queue(), id, text, time.Now())
+				if err == nil && !waits {
+					waits, err = resumeWaiting(tx, it)
+				}
 				if waits {
 					tx.Wake(store.Topic{Kind: store.TopicQueue, Session: it.Session})
 				}
@@ -53,4 +58,22 @@ func Defer(st store.Store, owner string) func(ctx context.Context, c tool.Call, 
 			})
 		}, nil
 	}
+}
+
+// resumeWaiting puts an item that resumes the run of a cancelled event if the run waits
+// for it. It reports whether it did.
+func resumeWaiting(tx store.Tx, it queue.Item) (bool, error) {
+	r, err := tx.Runs().Get(it.Parent)
+	if errors.Is(err, chela.ErrNotFound) || err == nil && !(r.State == run.Suspended && r.Waits == run.WaitsChildren) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	id := "resume:" + it.ID
+	_, err = tx.Queue().Put(queue.Item{
+		ID: id, Key: id, Session: it.Session, Kind: queue.Resume, Principal: it.Principal,
+		Parent: it.Parent, State: queue.Waiting, Created: time.Now(),
+	})
+	return true, err
 }

@@ -225,11 +225,14 @@ func (d *Dispatcher) drop(ctx context.Context, decision queue.Decision) error {
 	return err
 }
 
-// resume resumes the run whose call was decided. If that run was superseded, the
-// call is carried out without it.
+// resume resumes the run whose call was decided, or whose background command has
+// ended. If that run was superseded, a decided call is carried out without it.
 func (d *Dispatcher) resume(ctx context.Context, w *sessionWorker, it queue.Item) error {
 	var call session.Call
 	r, err := store.Get(ctx, d.o.Store, func(rd store.Reader) (run.Run, error) {
+		if it.Call == "" {
+			return rd.Runs().Get(it.Parent)
+		}
 		var err error
 		if call, err = rd.Calls().Call(it.Call); err != nil {
 			return run.Run{}, err
@@ -237,7 +240,7 @@ func (d *Dispatcher) resume(ctx context.Context, w *sessionWorker, it queue.Item
 		return rd.Runs().Get(call.Run)
 	})
 	switch {
-	case errors.Is(err, chela.ErrNotFound) || err == nil && call.State == session.Closed:
+	case errors.Is(err, chela.ErrNotFound) || err == nil && (call.State == session.Closed || it.Call == "" && r.State.Final()):
 		return d.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, it) })
 	case err != nil:
 		return err

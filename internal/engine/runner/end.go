@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -61,8 +63,11 @@ func (r *Runner) finish(ctx context.Context, e *Execution, end agent.Event) erro
 // last event.
 func (e *Execution) setOutcome(ctx context.Context, end agent.Event) {
 	text := ""
-	if e.pending != nil {
+	switch {
+	case e.pending != nil:
 		text = e.pending.entry.Message.PlainText()
+	case e.attempt.answered:
+		text = e.run.Text
 	}
 	if strings.TrimSpace(text) == "" {
 		text = ""
@@ -89,7 +94,7 @@ func (e *Execution) setOutcome(ctx context.Context, end agent.Event) {
 		row.State = run.OK
 	}
 	if e.profile.Answer.Silent(text) {
-		row.Silent = true
+		row.Silent, row.Text = true, ""
 		return
 	}
 	if text != "" {
@@ -109,7 +114,7 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 		meta      session.Meta
 		entries   []*session.Entry
 		withdrawn []approval.Request
-		waits     bool // for children; then the run is suspended and not ended
+		waits     bool // for children or commands; then the run is suspended and not ended
 	)
 	r.o.Step("run.end")
 	err := r.update(ctx, e, store.Synced, func(tx store.Tx) error {
@@ -117,7 +122,7 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 		if meta, entries, err = writeLast(tx, e); err != nil {
 			return err
 		}
-		if waits, err = r.waitsForChildren(tx, e); err != nil || waits {
+		if waits, err = r.suspendOpen(tx, e); err != nil || waits {
 			return errors.Join(err, tx.Leases().Release(e.lease))
 		}
 		if e.calls.open {
@@ -147,20 +152,36 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 	return nil
 }
 
-// waitsForChildren suspends a run that owes its result to another one and has
-// children that have not ended. It reports whether it did.
-func (r *Runner) waitsForChildren(tx store.Tx, e *Execution) (bool, error) {
+// suspendOpen suspends a run that owes its result to another one and has children or
+// background commands that have not ended. It reports whether it did.
+func (r *Runner) suspendOpen(tx store.Tx, e *Execution) (bool, error) {
 	owes := e.meta.Bounds.SpawnedBy != "" || e.run.Origin.Kind == chela.OriginCron || e.run.Origin.Kind == chela.OriginWebhook
-	if !owes || e.run.State != run.OK || r.o.Children == nil {
+	if !owes || e.run.State != run.OK {
 		return false, nil
 	}
-	open, err := r.o.Children(tx, e.run)
+	open, err := hasCommands(tx, e.run)
+	if err == nil && !open && r.o.Children != nil {
+		open, err = r.o.Children(tx, e.run)
+	}
 	if err != nil || !open {
 		return false, err
 	}
 	row := e.run
 	row.State, row.Waits, row.Ended, row.Text, row.Footer, row.Silent = run.Suspended, run.WaitsChildren, time.Time{}, "", "", false
 	return true, tx.Runs().Put(row)
+}
+
+// hasCommands reports whether a background command of the run has not ended, or has
+// ended and its event waits for the run.
+func hasCommands(tx store.Tx, row run.Run) (bool, error) {
+	deferred, err := tx.Queue().Deferred()
+	if err != nil {
+		return false, err
+	}
+	waiting, err := tx.Queue().Waiting(row.Session)
+	return slices.ContainsFunc(append(deferred, waiting...), func(it queue.Item) bool {
+		return it.Kind == queue.Event && !it.Next && it.Session == row.Session && it.Parent == row.ID
+	}), err
 }
 
 // writeLast writes the last entries of a run and the session's counters.

@@ -1,0 +1,130 @@
+package dispatch_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/dispatch"
+)
+
+// starts returns a harness, not opened, whose model starts a background command and then answers
+// with what it was told last. resolve ends the command. last is called in the model
+// call of the answer.
+func starts(t *testing.T, answer string, last func()) (h *harness, resolve func(text string)) {
+	t.Helper()
+	var end func(context.Context, string) error
+	command := newTool("command", tool.Acts, func(ctx context.Context, c tool.Call) (_ tool.Result, err error) {
+		end, err = dispatch.Defer(h.st, "boot1")(ctx, c, "the process died")
+		return tool.Text("started"), err
+	})
+	h = newHarness(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+		switch text := r.Messages[len(r.Messages)-1].PlainText(); {
+		case n == 0:
+			return llmtest.Call("c1", "command", `{}`)
+		case text == "started":
+			last()
+			return llmtest.Say(answer)
+		default:
+			return llmtest.Say("re: " + text)
+		}
+	}), command)
+	h.observeEnds()
+	return h, func(text string) {
+		t.Helper()
+		if err := end(t.Context(), text); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWaitsForCommands ends runs that started a background command.
+func TestWaitsForCommands(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		origin chela.OriginKind
+		answer string
+		during string // how the command ends during the last model call; "": it does not
+		then   func(h *harness, resolve func(string))
+		want   string // the result of the run
+		calls  int    // of the model
+	}{
+		{"it ends", chela.OriginCron, "first", "", func(h *harness, resolve func(string)) {
+			h.suspended()
+			resolve("done")
+		}, "re: [System] done", 3},
+		{"it ends without an event", chela.OriginWebhook, "first", "", func(h *harness, resolve func(string)) {
+			h.suspended()
+			resolve("")
+		}, "first", 2},
+		{"it ends without an event after a silent answer", chela.OriginCron, run.NoReply, "", func(h *harness, resolve func(string)) {
+			h.suspended()
+			resolve("")
+		}, "", 2},
+		{"it ends while nobody listens", chela.OriginCron, "first", "", func(h *harness, resolve func(string)) {
+			h.suspended()
+			h.stop()
+			h.open()
+		}, "re: [System] the process died", 3},
+		{"it ends before the run", chela.OriginCron, "first", "done", func(*harness, func(string)) {}, "re: [System] done", 3},
+		{"a person's run does not wait", chela.OriginPerson, "first", "", func(*harness, func(string)) {}, "first", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var h *harness
+			var resolve func(string)
+			h, resolve = starts(t, c.answer, func() {
+				if c.during != "" {
+					resolve(c.during)
+				}
+			})
+			h.open()
+			h.put(item("job", queue.Message, c.origin))
+			c.then(h, resolve)
+			r := h.wait("job")
+			if r.State != run.OK || r.Text != c.want || r.Waits != "" || r.Silent != (c.answer == run.NoReply) {
+				t.Errorf("run is %s: %q, silent %t", r.State, r.Text, r.Silent)
+			}
+			if got, _ := store.Get(t.Context(), h.st, func(rd store.Reader) (string, error) { return rd.Setting("ended:job") }); got != "+ok" {
+				t.Errorf("ends %q", got)
+			}
+			if n := strings.Count(strings.Join(h.lines(), "\n"), "assistant: "); n != c.calls {
+				t.Errorf("%d answers of the model, want %d:\n%s", n, c.calls, strings.Join(h.lines(), "\n"))
+			}
+			h.until("nothing waits", func() bool { return len(h.waiting()) == 0 && !h.con.Live(key) })
+		})
+	}
+	t.Run("the process is killed before it stores that the run waits", func(t *testing.T) {
+		t.Parallel()
+		h, _ := starts(t, "first", func() {})
+		h.crashAt("run.end", 1, func() { h.put(item("job", queue.Message, chela.OriginCron)) })
+		if r := h.wait("job"); r.State != run.OK || r.Text != "re: [System] the process died" {
+			t.Errorf("run is %s: %q", r.State, r.Text)
+		}
+	})
+	t.Run("a stopped run is not resumed", func(t *testing.T) {
+		t.Parallel()
+		h, resolve := starts(t, "first", func() {})
+		h.open()
+		h.put(item("job", queue.Message, chela.OriginCron))
+		h.suspended()
+		if _, err := h.con.Abort(t.Context(), key, "job"); err != nil {
+			t.Fatal(err)
+		}
+		resolve("")
+		if r := h.wait("job"); r.State != run.Aborted {
+			t.Errorf("run is %s: %q", r.State, r.Text)
+		}
+		if len(h.waiting()) != 0 {
+			t.Errorf("waiting: %+v", h.waiting())
+		}
+	})
+}
