@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -35,17 +36,7 @@ func testDevices(t *testing.T, s store.Store) {
 	late, early := device("a", 9), device("b", 1)
 	first, second := request("r1", "a", 5), request("r2", "b", 4)
 	update(t, s, func(tx store.Tx) error {
-		for _, d := range []pairing.Device{late, early} {
-			if err := tx.Devices().PutDevice(d); err != nil {
-				return err
-			}
-		}
-		for _, r := range []pairing.Request{first, second} {
-			if err := tx.Devices().PutRequest(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return errors.Join(each(tx.Devices().PutDevice, late, early), each(tx.Devices().PutRequest, first, second))
 	})
 	same(t, "devices by creation", all(), []pairing.Device{early, late})
 	same(t, "requests, the oldest first", waiting(), []pairing.Request{second, first})
@@ -65,16 +56,12 @@ func testDevices(t *testing.T, s store.Store) {
 	late.Removed, late.Grants = at(20), late.Grants[:1]
 	newer := request("r3", "a", 6)
 	update(t, s, func(tx store.Tx) error {
-		if err := tx.Devices().PutDevice(late); err != nil {
-			return err
-		}
-		if err := tx.Devices().PutRequest(newer); err != nil {
-			return err
-		}
-		if err := tx.Devices().DropRequest("none"); err != nil {
-			return err
-		}
-		return tx.Devices().DropRequest("r2")
+		return errors.Join(
+			tx.Devices().PutDevice(late),
+			tx.Devices().PutRequest(newer),
+			tx.Devices().DropRequest("none"),
+			tx.Devices().DropRequest("r2"),
+		)
 	})
 	same(t, "a tombstone stays", all(), []pairing.Device{early, late})
 	same(t, "a device has one request", waiting(), []pairing.Request{newer})

@@ -79,6 +79,16 @@ func get[T any](t *testing.T, s store.Store, f func(store.Reader) (T, error)) T 
 	return v
 }
 
+// each calls f with each of the values.
+func each[T any](f func(T) error, vs ...T) error {
+	for _, v := range vs {
+		if err := f(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // same compares a result with the expected value.
 func same[T any](t *testing.T, what string, got, want T) {
 	t.Helper()

@@ -219,23 +219,16 @@ func meta(key chela.SessionKey, n int) session.Meta {
 
 func testSessions(t *testing.T, s store.Store) {
 	a, b := meta(keyA, 1), meta(keyB, 2)
-	update(t, s, func(tx store.Tx) error {
-		if err := tx.Sessions().Put(a); err != nil {
-			return err
-		}
-		return tx.Sessions().Put(b)
-	})
+	update(t, s, func(tx store.Tx) error { return errors.Join(tx.Sessions().Put(a), tx.Sessions().Put(b)) })
 	same(t, "get", get(t, s, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(keyA) }), a)
 	a.Updated, a.Title = at(5), "changed"
 	away := session.Meta{Key: "agent:main:subagent:1", ID: "t-away", Agent: "main", Label: "away", Updated: at(4), Archived: at(9)}
 	update(t, s, func(tx store.Tx) error {
-		if err := tx.Sessions().Put(away); err != nil {
-			return err
-		}
-		if err := tx.Runs().Put(run.Run{ID: "active", Session: keyB, State: run.Running, Started: at(1)}); err != nil {
-			return err
-		}
-		return tx.Sessions().Put(a)
+		return errors.Join(
+			tx.Sessions().Put(away),
+			tx.Runs().Put(run.Run{ID: "active", Session: keyB, State: run.Running, Started: at(1)}),
+			tx.Sessions().Put(a),
+		)
 	})
 	yes, no := true, false
 	for _, q := range []struct {
@@ -276,19 +269,13 @@ func testSessions(t *testing.T, s store.Store) {
 		p1 := session.Past{ID: "p1", Started: at(1), Ended: at(2), Reason: "new", Entries: 3}
 		p2 := session.Past{ID: "p2", Started: at(2), Ended: at(3), Reason: "daily", Entries: 0}
 		update(t, s, func(tx store.Tx) error {
-			if err := tx.Sessions().Archive(keyA, p1); err != nil {
-				return err
-			}
-			return tx.Sessions().Archive(keyA, p2)
+			return errors.Join(tx.Sessions().Archive(keyA, p1), tx.Sessions().Archive(keyA, p2))
 		})
 		past := func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past(keyA) }
 		same(t, "newest first", get(t, s, past), []session.Past{p2, p1})
 		p1.Reason, p1.Ended = "undo", at(9)
 		update(t, s, func(tx store.Tx) error {
-			if err := tx.Sessions().Unarchive(keyA, "p2"); err != nil {
-				return err
-			}
-			return tx.Sessions().Archive(keyA, p1) // replaces the first
+			return errors.Join(tx.Sessions().Unarchive(keyA, "p2"), tx.Sessions().Archive(keyA, p1))
 		})
 		same(t, "after undo", get(t, s, past), []session.Past{p1})
 		same(t, "of another", get(t, s, func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past(keyB) }), nil)
@@ -332,13 +319,11 @@ func entries() []*session.Entry {
 func testTranscripts(t *testing.T, s store.Store) {
 	first := entries()
 	update(t, s, func(tx store.Tx) error {
-		if err := tx.Sessions().Append("t1", first[:4]...); err != nil {
-			return err
-		}
-		if err := tx.Sessions().Append("t2", &session.Entry{ID: "x", Kind: session.KindNotice}); err != nil {
-			return err
-		}
-		return tx.Sessions().Append("t1", first[4:]...)
+		return errors.Join(
+			tx.Sessions().Append("t1", first[:4]...),
+			tx.Sessions().Append("t2", &session.Entry{ID: "x", Kind: session.KindNotice}),
+			tx.Sessions().Append("t1", first[4:]...),
+		)
 	})
 	var want []session.Entry
 	for i, e := range first {
@@ -502,14 +487,7 @@ func testRuns(t *testing.T, s store.Store) {
 	}
 	r2 := run.Run{ID: "run-2", Session: keyB, State: run.Suspended, Started: at(1)}
 	r3 := run.Run{ID: "run-3", Session: keyA, State: run.OK, Started: at(3), Ended: at(4)}
-	update(t, s, func(tx store.Tx) error {
-		for _, r := range []run.Run{r1, r2, r3} {
-			if err := tx.Runs().Put(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	update(t, s, func(tx store.Tx) error { return each(tx.Runs().Put, r1, r2, r3) })
 	same(t, "get", get(t, s, func(r store.Reader) (run.Run, error) { return r.Runs().Get("run-1") }), r1)
 	active := func(key chela.SessionKey) []run.Run {
 		return get(t, s, func(r store.Reader) ([]run.Run, error) { return r.Runs().Active(key) })
@@ -577,14 +555,7 @@ func testApprovals(t *testing.T, s store.Store) {
 		}
 	}
 	a, b, c := request(keyA, 3), request(keyB, 1), request(keyA, 2)
-	update(t, s, func(tx store.Tx) error {
-		for _, r := range []approval.Request{a, b, c} {
-			if err := tx.Approvals().Put(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	update(t, s, func(tx store.Tx) error { return each(tx.Approvals().Put, a, b, c) })
 	same(t, "get", get(t, s, func(r store.Reader) (approval.Request, error) { return r.Approvals().Get("ap-3") }), a)
 	pending := func(key chela.SessionKey) []approval.Request {
 		return get(t, s, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Pending(key) })
@@ -597,14 +568,7 @@ func testApprovals(t *testing.T, s store.Store) {
 	same(t, "before the decision", len(always("main", "exec")), 0)
 	a.Decision, a.By, a.Decided = approval.AllowAlways, "owner", at(5)
 	b.Decision, c.Decision = approval.AllowAlways, approval.AllowOnce
-	update(t, s, func(tx store.Tx) error {
-		for _, r := range []approval.Request{a, b, c} {
-			if err := tx.Approvals().Put(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	update(t, s, func(tx store.Tx) error { return each(tx.Approvals().Put, a, b, c) })
 	same(t, "pending", len(pending("")), 0)
 	same(t, "decided", get(t, s, func(r store.Reader) (approval.Request, error) { return r.Approvals().Get("ap-3") }), a)
 	same(t, "always, of an agent", always("main", "exec"), []approval.Request{a})
@@ -738,14 +702,7 @@ func testUsage(t *testing.T, s store.Store) {
 		{Run: "r2", Session: keyB, Agent: "ops", Provider: "p", Model: "n", Time: at(2), Tokens: llm.Usage{Output: 7}},
 		{Run: "r3", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: day2, Tokens: llm.Usage{Input: 1}, Priced: true},
 	}
-	update(t, s, func(tx store.Tx) error {
-		for _, r := range rows {
-			if err := tx.Usage().Add(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	update(t, s, func(tx store.Tx) error { return each(tx.Usage().Add, rows...) })
 	first := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "m", Calls: 2, Tokens: llm.Usage{Input: 11, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, NanoUSD: 15}
 	other := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "n", Calls: 1, Tokens: llm.Usage{Output: 7}, Unpriced: 1}
 	second := usage.Sum{Day: "2026-11-22", Provider: "p", Model: "m", Calls: 1, Tokens: llm.Usage{Input: 1}}
