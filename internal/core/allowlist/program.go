@@ -1,6 +1,7 @@
 package allowlist
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -86,9 +87,7 @@ func candidates(goos, path, pathext string) []string {
 	if goos != "windows" {
 		return []string{path}
 	}
-	if pathext == "" {
-		pathext = ".COM;.EXE"
-	}
+	pathext = cmp.Or(pathext, ".COM;.EXE")
 	var endings []string
 	for end := range strings.SplitSeq(strings.ToLower(pathext), ";") {
 		if end == ".exe" || end == ".com" {

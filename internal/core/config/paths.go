@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -29,10 +30,7 @@ var profileName = pattern(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // directory. For each variable that is not set, the variable with OPENCLAW_ instead
 // of CHELA_ is used.
 func Resolve(env func(string) string, flags Flags) (Paths, error) {
-	profile := flags.Profile
-	if profile == "" {
-		profile = Variable(env, "PROFILE")
-	}
+	profile := cmp.Or(flags.Profile, Variable(env, "PROFILE"))
 	if profile == "default" {
 		profile = ""
 	}

@@ -128,12 +128,7 @@ func (t *rules) urlTarget(u *url.URL) (target, error) {
 // cloud.
 func isLocal(name string) bool {
 	name = "." + name
-	for _, suffix := range [...]string{".localhost", ".localdomain", ".local", ".internal", ".home.arpa"} {
-		if strings.HasSuffix(name, suffix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{".localhost", ".localdomain", ".local", ".internal", ".home.arpa"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
 // errHost is the error of a host that is neither a name nor an address in

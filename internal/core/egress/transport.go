@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -53,9 +54,7 @@ var _ http.RoundTripper = (*Transport)(nil)
 
 // New returns a transport.
 func New(o Options) *Transport {
-	if o.ConnectTimeout == 0 {
-		o.ConnectTimeout = 10 * time.Second
-	}
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 10*time.Second)
 	if o.Resolve == nil {
 		o.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)

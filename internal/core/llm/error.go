@@ -3,6 +3,7 @@ package llm
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -125,12 +126,7 @@ var billingWords = [...]string{
 func Classify(status int, kind, message string) Class {
 	text := strings.ToLower(kind + " " + message)
 	has := func(words []string) bool {
-		for _, w := range words {
-			if strings.Contains(text, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 	}
 	switch {
 	case status == 402, (status == 400 || status == 403 || status == 429) && has(billingWords[:]):

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -52,12 +53,7 @@ func (m Model) Thinks(l Level) bool {
 	if l == "" || l == Off {
 		return true
 	}
-	for _, have := range m.Levels {
-		if have == l {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.Levels, l)
 }
 
 // Level returns the highest supported level not above want.

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	_ "embed" // the texts
 	"fmt"
 	"slices"
@@ -198,10 +199,7 @@ func runtimeLine(in Input) string {
 	if system != "" && in.Arch != "" {
 		system += " (" + Name(in.Arch) + ")"
 	}
-	thinking := in.Thinking
-	if thinking == "" {
-		thinking = llm.Off
-	}
+	thinking := cmp.Or(in.Thinking, llm.Off)
 	var parts []string
 	for _, p := range [][2]string{
 		{"agent", Name(in.Agent)}, {"host", Name(in.Host)}, {"repo", Name(in.Repo)}, {"os", system},

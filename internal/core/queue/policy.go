@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -108,9 +109,7 @@ func (p Policy) Effective() Policy {
 	if p.Cap < 1 {
 		p.Cap = DefaultCap
 	}
-	if p.Drop == "" {
-		p.Drop = Summarize
-	}
+	p.Drop = cmp.Or(p.Drop, Summarize)
 	return p
 }
 

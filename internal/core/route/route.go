@@ -2,6 +2,7 @@
 package route
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -36,10 +37,7 @@ type Route struct {
 // Resolve returns the route of messages from a. Every address has a route. Two
 // addresses of groups with different peers or threads never share a session.
 func (t *Table) Resolve(a chela.Address) Route {
-	agent := t.Default
-	if agent == "" {
-		agent = chela.DefaultAgent
-	}
+	agent := cmp.Or(t.Default, chela.DefaultAgent)
 	r := Route{Agent: agent, MatchedBy: "default"}
 	if a.Local() {
 		r.Session = chela.MainSession(agent)

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -139,10 +140,5 @@ func special(name string) bool {
 		"_", "REPLY", "OPTARG", "MAPFILE", "COPROC", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "DIRSTACK", "FUNCNAME", "PIPESTATUS", "GROUPS", "UID", "EUID", "PPID":
 		return true
 	}
-	for _, p := range []string{"BASH", "LD_", "DYLD_", "GIT_", "CHELA_", "OPENCLAW_"} {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"BASH", "LD_", "DYLD_", "GIT_", "CHELA_", "OPENCLAW_"}, func(p string) bool { return strings.HasPrefix(name, p) })
 }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -25,9 +26,7 @@ type walker struct {
 
 func newWalker(j Judge) *walker {
 	steps := maxSteps
-	if j.Home == "" {
-		j.Home = "~"
-	}
+	j.Home = cmp.Or(j.Home, "~")
 	return &walker{
 		Judge:   j,
 		cwd:     j.Dir,

@@ -3,6 +3,7 @@
 package atomicfile
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -37,9 +38,7 @@ func WriteIn(root *os.Root, name string, data []byte, perm fs.FileMode) error {
 // writeIn calls before with the name of each step. Tests return an error from
 // it to simulate a crash.
 func writeIn(root *os.Root, name string, data []byte, perm fs.FileMode, before func(step string) error) (err error) {
-	if perm == 0 {
-		perm = 0o600
-	}
+	perm = cmp.Or(perm, 0o600)
 	old, err := root.Lstat(name)
 	exists := err == nil && old.Mode().IsRegular()
 	if exists {

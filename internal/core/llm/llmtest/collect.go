@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -80,10 +81,7 @@ func (c *Collected) check(calls map[int]string) error {
 		return fmt.Errorf("the message has %d calls, the deltas %d", len(got), len(calls))
 	}
 	for i, k := range got {
-		args := strings.TrimSpace(calls[i])
-		if args == "" {
-			args = "{}"
-		}
+		args := cmp.Or(strings.TrimSpace(calls[i]), "{}")
 		if k.Raw != "" && k.Raw != calls[i] || k.Raw == "" && string(k.Args) != args {
 			return fmt.Errorf("call %d has arguments %s (%q), the deltas %q", i, k.Args, k.Raw, args)
 		}

@@ -5,6 +5,7 @@ package sandboxtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +31,7 @@ type Options struct {
 
 // Run runs the suite on a broker.
 func Run(t *testing.T, b sandbox.Broker, o Options) {
-	if o.Shell == "" {
-		o.Shell = "/bin/sh"
-	}
+	o.Shell = cmp.Or(o.Shell, "/bin/sh")
 	t.Setenv("CHELA_TEST_SECRET", "hunter2") // no program may see it
 	s := suite{b, o}
 	for _, c := range []struct {

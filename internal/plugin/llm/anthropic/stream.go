@@ -68,9 +68,7 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 	}
 	switch e.Type {
 	case "message_start":
-		if a.Model == "" {
-			a.Model = e.Message.Model
-		}
+		a.Model = cmp.Or(a.Model, e.Message.Model)
 		e.Message.Usage.addTo(a)
 	case "content_block_start":
 		return false, d.start(&e, a)

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -74,10 +75,7 @@ func think(r *llm.Request, m llm.Model, replays bool) thinking {
 	if !replays {
 		return t
 	}
-	limit := m.MaxOutput
-	if limit == 0 {
-		limit = unknownLimit
-	}
+	limit := cmp.Or(m.MaxOutput, unknownLimit)
 	total := min(t.maxTokens+budget(level), max(limit, t.maxTokens))
 	tokens := min(budget(level), total-minBudget)
 	if tokens < minBudget {

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -106,10 +107,7 @@ func (e *ErrorBody) Err() *llm.Error {
 	if f, ok := e.Code.(float64); ok && f >= 400 && f < 600 {
 		status = int(f)
 	}
-	message := e.Message
-	if message == "" {
-		message = e.Kind()
-	}
+	message := cmp.Or(e.Message, e.Kind())
 	return &llm.Error{Class: classify(status, e.Kind(), message), Message: message}
 }
 
@@ -161,8 +159,6 @@ func ParseError(data []byte) (kind, message string) {
 			message = text
 		}
 	}
-	if message == "" {
-		message = string(data)
-	}
+	message = cmp.Or(message, string(data))
 	return body.Kind(), message
 }

@@ -4,6 +4,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/http"
@@ -40,9 +41,7 @@ func New(o Options) *Provider {
 	if err == nil {
 		p.quirks = quirksOf(p.name, u.Hostname())
 		p.schema = profileOf(p.name, u.Hostname())
-		if u.Path == "" {
-			u.Path = "/v1"
-		}
+		u.Path = cmp.Or(u.Path, "/v1")
 		u.Path = strings.TrimSuffix(u.Path, "/chat/completions") + "/chat/completions"
 	}
 	h := http.Header{}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -140,9 +141,7 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 
 // scanned handles a scanned event.
 func (d *decoder) scanned(p *scannedDelta, a *dialect.Answer) error {
-	if a.Model == "" {
-		a.Model = p.model
-	}
+	a.Model = cmp.Or(a.Model, p.model)
 	if err := d.delta(&p.delta, a); err != nil || !p.call {
 		return err
 	}
@@ -164,9 +163,7 @@ func (d *decoder) decode(data []byte, a *dialect.Answer) error {
 	if err := c.err(); err != nil {
 		return err
 	}
-	if a.Model == "" {
-		a.Model = c.Model
-	}
+	a.Model = cmp.Or(a.Model, c.Model)
 	c.count(a)
 	for i := range c.Choices {
 		o := &c.Choices[i]
@@ -297,10 +294,7 @@ func (d *decoder) delta(m *delta, a *dialect.Answer) error {
 // think handles the thinking of a delta. A router sends it twice: as details
 // and as text.
 func (d *decoder) think(m *delta, a *dialect.Answer) error {
-	thought := m.ReasoningContent.text
-	if thought == "" {
-		thought = m.Reasoning.text
-	}
+	thought := cmp.Or(m.ReasoningContent.text, m.Reasoning.text)
 	for i := range m.Details {
 		in := &m.Details[i]
 		if err := d.detail(in, a); err != nil {
@@ -353,9 +347,7 @@ func (d *decoder) call(c *call, a *dialect.Answer) error {
 		return err
 	}
 	d.last = p
-	if p.ID == "" {
-		p.ID = c.ID
-	}
+	p.ID = cmp.Or(p.ID, c.ID)
 	if p.Name == "" {
 		p.Name = c.Function.Name
 	}
