@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,11 +13,14 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/agent"
+	"github.com/chela-ai/chela/internal/engine/invoke"
 )
 
 // Execution is a run that this process carries out.
@@ -250,4 +254,31 @@ func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []l
 	in.Tools, in.Dir, in.Extra, in.Now = tools, e.profile.Dir, e.run.Overrides.Prompt, time.Now()
 	in.Agent, in.Model, in.Channel, in.Thinking = string(e.meta.Agent), e.profile.Model.Ref(), to.Channel, think
 	return r.prompts.Build(in)
+}
+
+// scope returns what the executor has to know about the run.
+func (r *Runner) scope(e *Execution) invoke.Scope {
+	var rules policy.Pipeline
+	if e.profile.Policy != nil {
+		rules = e.profile.Policy(e.run.Principal)
+	}
+	return invoke.Scope{
+		Agent: e.run.Agent, Session: e.run.Session, Run: e.run.ID, Dir: e.profile.Dir,
+		Principal: e.run.Principal, Tools: e.permitted(), Policy: rules, Budget: e.profile.Budget, Loop: e.profile.Loop,
+		Ledger:  ledger{r, e},
+		Started: time.Now(), // the time that a person took to decide does not count
+		Spent: func() usage.Sum {
+			return usage.Sum{Tokens: e.spent.tokens, NanoUSD: e.spent.nanoUSD, Calls: e.spent.calls}
+		},
+	}
+}
+
+// permitted returns the tools that the session's bounds and the run's overrides
+// permit.
+func (e *Execution) permitted() tool.Set {
+	if len(e.meta.Bounds.Tools) == 0 && e.run.Overrides.Tools.IsZero() {
+		return e.profile.Tools
+	}
+	names := session.Permitted(e.profile.Tools.Names(), e.meta.Bounds, e.run.Overrides, policy.Match)
+	return e.profile.Tools.Filter(func(s tool.Spec) bool { return slices.Contains(names, s.Name) })
 }
