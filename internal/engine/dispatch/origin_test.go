@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/test/power"
 )
 
 // item returns a waiting item of the main session.
@@ -103,41 +105,58 @@ func TestWhoJoinsARun(t *testing.T) {
 				h := newHarness(t, model, hold)
 				h.q.Mode = mode
 				h.open()
-				h.put(item("hold", queue.Message, live))
+				by := func(id string) func(*queue.Item) {
+					return func(it *queue.Item) { it.Principal.ID = id }
+				}
+				who := map[chela.OriginKind]string{chela.OriginPerson: "ann", chela.OriginHeartbeat: "heartbeat", chela.OriginCron: "cron"}[live]
+				first := item("hold", queue.Message, live, by(who))
+				h.put(first)
 				<-begun
 				items := []queue.Item{
-					item("m1", queue.Message, chela.OriginPerson),
-					item("m2", queue.Message, chela.OriginPerson, func(it *queue.Item) { it.Overrides.Model = "mock/other" }),
-					item("beat", queue.Message, chela.OriginHeartbeat),
-					item("announce", queue.Event, chela.OriginSubagent),
-					item("job", queue.Event, chela.OriginCron),
+					item("beat", queue.Message, chela.OriginHeartbeat, by("heartbeat")),
+					item("announce", queue.Event, chela.OriginSubagent, by("child")),
+					item("job", queue.Event, chela.OriginCron, by("cron")),
+					item("m1", queue.Message, chela.OriginPerson, by("ann")),
+					item("m2", queue.Message, chela.OriginPerson, by("ann"), func(it *queue.Item) { it.Overrides.Model = "mock/other" }),
+					item("m3", queue.Message, chela.OriginPerson, by("bob")),
 				}
 				h.put(items...)
 				if mode == queue.Interrupt {
 					h.until("the run is interrupted", func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseEnd)) > 0 })
 				}
 				release()
-				first := h.runOf("hold")
-				if want := map[bool]run.State{true: run.Superseded, false: run.OK}[mode == queue.Interrupt]; first.State != want {
-					t.Errorf("the live run is %s, want %s", first.State, want)
+				held := h.runOf("hold")
+				if want := map[bool]run.State{true: run.Superseded, false: run.OK}[mode == queue.Interrupt]; held.State != want {
+					t.Errorf("the live run is %s, want %s", held.State, want)
 				}
 				replaced := 0
+				runs, taken := map[chela.RunID]run.Run{held.ID: held}, map[chela.RunID][]queue.Item{held.ID: {first}}
 				for _, it := range items {
 					r := h.runOf(it.ID)
-					if r.Replaces == first.ID {
+					if r.Replaces == held.ID {
 						replaced++
 					}
+					runs[r.ID] = r
+					taken[r.ID] = append(taken[r.ID], it)
 					if r.State != run.OK {
 						t.Errorf("the run of %s is %s: %s", it.ID, r.State, r.Error)
 					}
-					joined := r.ID == first.ID
+					joined := r.ID == held.ID
 					steers := mode == queue.Steer || mode == queue.SteerBacklog
 					want := steers && (it.ID == "m1" && live == chela.OriginPerson || it.ID == "announce")
 					if joined != want {
 						t.Errorf("%s joined the live run: %t, want %t", it.ID, joined, want)
 					}
-					if it.Kind == queue.Message && (r.Origin.Kind != it.Origin.Kind || !r.Overrides.Equal(it.Overrides) || r.Principal.ID != it.Principal.ID) {
-						t.Errorf("%s was answered by a run of %s with %+v", it.ID, r.Origin.Kind, r.Overrides)
+				}
+				for id, r := range runs {
+					lead := queue.Lead(taken[id])
+					for _, it := range append([]queue.Item{lead}, taken[id]...) {
+						if it.ID != lead.ID && it.Kind == queue.Event { // it gives text, not rights
+							continue
+						}
+						if r.Origin.Kind != it.Origin.Kind || r.Principal.ID != it.Principal.ID || !r.Overrides.Equal(it.Overrides) {
+							t.Errorf("%s was answered by a run of %s for %s with %+v", it.ID, r.Origin.Kind, r.Principal.ID, r.Overrides)
+						}
 					}
 				}
 				if mode == queue.Interrupt != (replaced > 0) {
@@ -159,6 +178,68 @@ func TestWhoJoinsARun(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestOnlyPersonsInterrupt queues items of every other origin during a live run, in
+// the mode that interrupts.
+func TestOnlyPersonsInterrupt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		model, hold, begun, release := holds()
+		h := newHarness(t, model, hold)
+		h.q.Mode = queue.Interrupt
+		h.startOn(power.New(t).Open(t))
+		defer h.stop()
+		h.put(item("hold", queue.Message, chela.OriginPerson))
+		<-begun
+		time.Sleep(time.Second)
+		items := []queue.Item{
+			item("beat", queue.Message, chela.OriginHeartbeat), item("job", queue.Message, chela.OriginCron), item("announce", queue.Event, chela.OriginSubagent),
+		}
+		h.put(items...)
+		synctest.Wait()
+		release()
+		if r := h.runOf("hold"); r.State != run.OK {
+			t.Errorf("the live run is %s: %s", r.State, r.Error)
+		}
+		for _, it := range items {
+			if r := h.runOf(it.ID); r.ID == "hold" || r.State != run.OK {
+				t.Errorf("%s was taken by %s, which is %s", it.ID, r.ID, r.State)
+			}
+		}
+	})
+}
+
+// TestNext queues more events than may wait, such as those of a job that waits for the
+// next heartbeat. They start nothing, and the next run of any origin has them.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	for _, origin := range []chela.OriginKind{chela.OriginPerson, chela.OriginHeartbeat, chela.OriginCron, chela.OriginSubagent} {
+		t.Run(string(origin), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				model := echoes()
+				h := newHarness(t, model).startOn(power.New(t).Open(t))
+				defer h.stop()
+				for i := range 25 {
+					h.put(item(fmt.Sprintf("event %02d.", i), queue.Event, chela.OriginCron, func(it *queue.Item) { it.Next = true }))
+				}
+				synctest.Wait()
+				if n := len(model.Requests()); n != 0 || len(h.waiting()) != queue.MaxNext {
+					t.Errorf("%d model calls, %d events wait", n, len(h.waiting()))
+				}
+				kind := map[bool]queue.Kind{true: queue.Event, false: queue.Message}[origin == chela.OriginSubagent]
+				h.put(item("go", kind, origin))
+				if r := h.runOf("go"); r.State != run.OK || r.Origin.Kind != origin {
+					t.Errorf("run of %s is %s: %s", r.Origin.Kind, r.State, r.Error)
+				}
+				got := h.lines()[0]
+				if !strings.Contains(got, "(5 earlier events were dropped)") || strings.Contains(got, "event 04.") || strings.Count(got, "- event ") != queue.MaxNext {
+					t.Errorf("the run has %q", got)
+				}
+			})
+		})
 	}
 }
 

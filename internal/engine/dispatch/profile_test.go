@@ -73,6 +73,14 @@ func TestStaleProfile(t *testing.T) {
 			if diff := cmp.Diff(c.want, h.lines()); diff != "" {
 				t.Errorf("transcript (-want +got):\n%s", diff)
 			}
+			model := h.p.Provider.(*llmtest.Script)
+			var sent []string
+			for _, m := range model.Requests()[len(model.Requests())-1].Messages {
+				sent = append(sent, string(m.Role)+": "+m.PlainText())
+			}
+			if diff := cmp.Diff(c.want[:len(c.want)-1], sent); diff != "" {
+				t.Errorf("sent to the model (-want +got):\n%s", diff)
+			}
 			if want := 1 + len(c.want)/4; resolved != want {
 				t.Errorf("resolved %d times, want %d", resolved, want)
 			}
