@@ -235,6 +235,11 @@ func (e *Engine) assemble(ctx context.Context) error {
 // run starts everything that works in the background, and serves connections.
 func (e *Engine) run(dispatcher *dispatch.Dispatcher, in *inbound.Gate) error {
 	o := &e.o
+	accounts, err := e.channels.Prepare(o.Config.Section)
+	if err != nil {
+		o.Log.Error("channels", "err", err) // the others run
+	}
+	e.channels.Apply(accounts) // before the delivery looks for them
 	e.outbound.Start("leases", e.holder.Run)
 	e.outbound.Start("delivery", e.delivery.Run)
 	if e.lock.Killed() {
@@ -245,11 +250,6 @@ func (e *Engine) run(dispatcher *dispatch.Dispatcher, in *inbound.Gate) error {
 	}
 	e.work.Start("dispatcher", together(dispatcher.Run, e.profiles.RunCommands))
 	e.work.Start("configuration", e.watch)
-	accounts, err := e.channels.Prepare(o.Config.Section)
-	if err != nil {
-		o.Log.Error("channels", "err", err) // the others run
-	}
-	e.channels.Apply(accounts)
 	e.work.Start("channels", func(ctx context.Context) error { return e.channels.Run(ctx, in.Receive) })
 	plan, err := e.work.Prepare(e.makers, o.Config.Section)
 	if err != nil {
