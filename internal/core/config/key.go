@@ -66,9 +66,10 @@ type node struct {
 // known builds the tree of the known keys.
 func known() *node {
 	root := &node{}
-	for i := range table {
+	keys := table()
+	for i := range keys {
 		at := root
-		for _, step := range strings.Split(table[i].Path, ".") {
+		for _, step := range strings.Split(keys[i].Path, ".") {
 			name, elem := strings.CutSuffix(step, "[]")
 			at = at.child(name)
 			if elem {
@@ -78,7 +79,7 @@ func known() *node {
 				at = at.elem
 			}
 		}
-		at.key = &table[i]
+		at.key = &keys[i]
 	}
 	agents := root.child("agents")
 	agents.child("entries").wild = agents.child("list").elem

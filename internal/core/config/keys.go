@@ -3,24 +3,27 @@ package config
 import (
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/chela-ai/chela/wire"
 )
 
 // Keys returns the known keys, sorted by path.
 func Keys() []Key {
-	keys := slices.Clone(table[:])
-	slices.SortStableFunc(keys, func(a, b Key) int {
-		switch {
-		case a.Path < b.Path:
-			return -1
-		case a.Path > b.Path:
-			return 1
-		}
-		return 0
-	})
-	return keys
+	return slices.SortedFunc(slices.Values(table()), func(a, b Key) int { return strings.Compare(a.Path, b.Path) })
 }
+
+// table returns the known keys.
+var table = sync.OnceValue(func() []Key {
+	keys := slices.Clone(documented[:])
+	for _, p := range preserved {
+		for name := range strings.FieldsSeq(p.names) {
+			keys = append(keys, Key{Path: p.above + name, Kind: Any, Guards: p.guards})
+		}
+	}
+	return keys
+})
 
 var (
 	thinking  = []string{"off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"}
@@ -43,29 +46,75 @@ var (
 
 // What unused security keys do not do; see [Key.Guards].
 const (
-	guardTools      = "keep any tool from being used"
-	guardSandboxes  = "put anything into a sandbox"
-	guardCommands   = "keep any command from running"
-	guardFiles      = "keep any file from being written"
-	guardAgents     = "keep sessions apart"
-	guardSending    = "keep any message from being sent"
-	guardSenders    = "keep anybody from writing to the assistant"
-	guardClients    = "keep any client from connecting"
-	guardEncryption = "encrypt anything"
-	guardNodes      = "keep any device or any of its commands out"
-	guardSettings   = "protect anything"
+	guardTools     = "keep any tool from being used"
+	guardSandboxes = "put anything into a sandbox"
+	guardCommands  = "keep any command from running"
+	guardAgents    = "keep sessions apart"
+	guardSending   = "keep any message from being sent"
+	guardSenders   = "keep anybody from writing to the assistant"
+	guardClients   = "keep any client from connecting"
+	guardNodes     = "keep any device or any of its commands out"
+	guardSettings  = "protect anything"
 )
 
-// table is the known keys. A row without a Doc is a key of OpenClaw whose value is
-// preserved and not checked; the value of an idle key is checked.
-var table = [...]Key{
+// preserved is the keys of OpenClaw whose values are kept, but neither checked nor used.
+var preserved = [...]struct {
+	guards string // see [Key.Guards]
+	above  string // path before each of the names
+	names  string
+}{
+	{"", "", `
+		acp approvals audio auth bindings broadcast browser canvas canvasHost channels.* channels.*.* channels.*.accounts
+		channels.*.accounts.* channels.*.accounts.*.* cli commands cron diagnostics discovery env.shellEnv gateway.auth.allowTailscale
+		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks logging.maxFiles mcp media memory
+		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
+		models.providers.*.authHeader nodeHost plugins.* plugins.entries.*.* plugins.entries.*.config.*
+		plugins.entries.*.config.webSearch.* routing secrets session.reset.* skills talk tools.exec.approvalRunningNoticeMs
+		tools.exec.node tools.loopDetection.postCompactionGuard tools.web.* tools.web.fetch.* tools.web.search.* tts ui update web wizard
+	`},
+	{"", "agents.defaults.", `
+		agentRuntime blockStreamingBreak blockStreamingChunk blockStreamingCoalesce blockStreamingDefault bootstrapPromptTruncationWarning
+		cliBackends compaction contextInjection contextLimits contextPruning embeddedHarness embeddedPi envelopeElapsed envelopeTimestamp
+		envelopeTimezone experimental fastModeDefault heartbeat humanDelay imageGenerationModel maxHistoryMessages mediaMaxMb mediaModels
+		memorySearch musicGenerationModel pdfMaxBytesMb pdfMaxPages pdfModel reasoningDefault repoRoot skills skipOptionalBootstrapFiles
+		startupContext subagents systemPromptOverride timeFormat toolProgressDetail typingIntervalSeconds typingMode utilityModel
+		videoGenerationModel
+	`},
+	{"", "agents.list[].", `
+		agentDir compaction contextLimits contextTokens description fastModeDefault groupChat heartbeat humanDelay memorySearch models
+		reasoningDefault runtime skills subagents systemPromptOverride typingMode userTimezone
+	`},
+	{"", "gateway.", `
+		allowRealIpFallback channelHealthCheckMinutes channelMaxRestartsPerHour channelStaleEventThresholdMinutes handshakeTimeoutMs http
+		push tailscale webchat
+	`},
+	{"", "messages.", "ackReaction ackReactionScope groupChat messagePrefix removeAckAfterReply statusReactions suppressToolErrors tts"},
+	{"", "session.", `
+		agentToAgent groupScope idleMinutes maintenance parentForkMaxTokens resetByChannel resetByType scope store threadBindings
+		typingIntervalSeconds typingMode writeLock
+	`},
+	{"", "tools.", "codeMode experimental links media sessions_spawn swarm toolSearch updatePlan"},
+	{guardAgents, "", "tools.agentToAgent tools.sessions"},
+	{guardClients, "", "gateway.auth.rateLimit gateway.securityPathPrefixes"},
+	{guardCommands, "", "agents.defaults.elevatedDefault tools.elevated"},
+	{guardNodes, "", "gateway.nodes"},
+	{guardSandboxes, "", "agents.defaults.sandbox agents.list[].sandbox tools.sandbox"},
+	{guardSenders, "", "accessGroups commands.allowFrom commands.ownerAllowFrom"},
+	{guardSenders, "channels.*.", "dm dmPolicy groupAllowFrom groupPolicy groups guilds"},
+	{guardSenders, "channels.*.accounts.*.", "allowFrom dm dmPolicy groupAllowFrom groupPolicy groups"},
+	{guardSending, "", "session.sendPolicy tools.message"},
+	{guardSettings, "", "security"},
+	{guardTools, "", "tools.subagents"},
+}
+
+// documented is the other known keys. The values of idle ones are checked, too.
+var documented = [...]Key{
 	{Path: "$schema", Kind: Text, Doc: "schema for editors"},
 	{Path: "compat", Kind: Text, Values: []string{"chela", "openclaw"}, Default: `"chela"`, Doc: "openclaw: OpenClaw's permissive defaults, which run every command without approval"},
 	{Path: "env", Kind: Object, Doc: "environment variables for Chela"},
 	{Path: "env.*", Kind: Any, Doc: "a variable; one in the environment of the process overrides it"},
 	{Path: "env.vars", Kind: Object, Doc: "variables by name"},
 	{Path: "env.vars.*", Kind: Text, Doc: "a variable; one in the environment of the process overrides it"},
-	{Path: "env.shellEnv", Kind: Any},
 
 	// agents
 	{Path: "agents.defaults.workspace", Kind: Text, Env: "WORKSPACE_DIR", Default: `"workspace"`, Doc: "the agent's home directory, relative to the state directory"},
@@ -117,16 +166,6 @@ var table = [...]Key{
 	{Path: "agents.list[].tools.fs.workspaceOnly", Kind: Bool, Doc: "limit file tools, image and message to the workspace; default: that of tools.fs"},
 	{Path: "agents.list[].tools.fs.maxReadBytes", Kind: Bytes, Idle: true, Doc: "maximum bytes that are read from a file at once"},
 	{Path: "agents.list[].tools.*", Kind: Any, Doc: "as in tools"},
-	{Path: "agents.list[].agentDir", Kind: Any}, {Path: "agents.list[].contextTokens", Kind: Any},
-	{Path: "agents.list[].contextLimits", Kind: Any}, {Path: "agents.list[].compaction", Kind: Any},
-	{Path: "agents.list[].description", Kind: Any}, {Path: "agents.list[].fastModeDefault", Kind: Any},
-	{Path: "agents.list[].groupChat", Kind: Any}, {Path: "agents.list[].heartbeat", Kind: Any},
-	{Path: "agents.list[].humanDelay", Kind: Any},
-	{Path: "agents.list[].memorySearch", Kind: Any}, {Path: "agents.list[].models", Kind: Any},
-	{Path: "agents.list[].reasoningDefault", Kind: Any}, {Path: "agents.list[].runtime", Kind: Any},
-	{Path: "agents.list[].sandbox", Kind: Any, Guards: guardSandboxes}, {Path: "agents.list[].skills", Kind: Any},
-	{Path: "agents.list[].subagents", Kind: Any}, {Path: "agents.list[].systemPromptOverride", Kind: Any},
-	{Path: "agents.list[].typingMode", Kind: Any}, {Path: "agents.list[].userTimezone", Kind: Any},
 	{Path: "agents.entries", Kind: Object, Doc: "agents by id, with the keys of agents.list"},
 
 	// session and messages
@@ -166,8 +205,6 @@ var table = [...]Key{
 	{Path: "models.providers.*.params", Kind: Any, Doc: "fields added to requests to the service"},
 	{Path: "models.providers.*.compat", Kind: Any, Doc: "deviations of the service from its API protocol"},
 	{Path: "models.providers.*.models", Kind: List, Doc: "models of the service: id, name, contextWindow, contextTokens, maxTokens, reasoning, input, cost, compat"},
-	{Path: "models.providers.*.auth", Kind: Any},
-	{Path: "models.providers.*.authHeader", Kind: Any},
 	{Path: "models.providers.*.request", Kind: Object, Doc: "transport of requests"},
 	{Path: "models.providers.*.request.allowPrivateNetwork", Kind: Bool, Default: "false", Doc: "allow connections to all ports of the service's host, not only the one of its URL"},
 
@@ -176,8 +213,9 @@ var table = [...]Key{
 	{Path: "tools.allow", Kind: Texts, Doc: "allowed tools: names, group:fs, patterns such as web_*; default: all"},
 	{Path: "tools.alsoAllow", Kind: Texts, Doc: "tools allowed in addition to the profile"},
 	{Path: "tools.deny", Kind: Texts, Doc: "denied tools; overrides allow"},
+	{Path: "tools.byProvider", Kind: Any, Doc: "profile, allow, alsoAllow and deny by provider, or provider/model"},
+	{Path: "tools.toolsBySender", Kind: Any, Doc: "allow and deny by sender: id:7, channel:telegram:7, username:ada, *"},
 	{Path: "commands.config", Kind: Bool, Default: "false", Doc: "let the owner show and change the configuration with /config in a chat"},
-	{Path: "commands.allowFrom", Kind: Any, Guards: guardSenders}, {Path: "commands.ownerAllowFrom", Kind: Any, Guards: guardSenders},
 	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
 	{Path: "tools.exec.host", Kind: Text, Values: execHost, Default: `"auto"`, Idle: true, Guards: guardSandboxes, Doc: "where commands run"},
 	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Default: `"ask"`, Doc: "which commands may run, and which need approval"},
@@ -193,7 +231,6 @@ var table = [...]Key{
 	{Path: "tools.exec.dangerousPatterns", Kind: Texts, Doc: "regular expressions of commands that are always refused"},
 	{Path: "tools.exec.env", Kind: Object, Idle: true, Doc: "environment variables of commands"},
 	{Path: "tools.exec.env.*", Kind: Text, Idle: true, Doc: "an environment variable"},
-	{Path: "tools.exec.node", Kind: Any},
 	{Path: "tools.exec.applyPatch", Kind: Object, Doc: "the tool apply_patch"},
 	{Path: "tools.exec.applyPatch.enabled", Kind: Bool, Default: "true", Doc: "offer the tool `apply_patch`"},
 	{Path: "tools.exec.applyPatch.allowModels", Kind: Texts, Doc: "offer it to these models only: ids, or `provider/model`"},
@@ -209,7 +246,6 @@ var table = [...]Key{
 	{Path: "tools.exec.safeBinProfiles.*.allowedValueFlags", Kind: Texts, Doc: "allowed flags with a value"},
 	{Path: "tools.exec.safeBinProfiles.*.allowedBooleanFlags", Kind: Texts, Doc: "allowed flags without a value"},
 	{Path: "tools.exec.safeBinProfiles.*.deniedFlags", Kind: Texts, Doc: "denied flags"},
-	{Path: "tools.exec.approvalRunningNoticeMs", Kind: Any},
 	{Path: "tools.loopDetection", Kind: Object, Doc: "detection of repeated tool calls"},
 	{Path: "tools.loopDetection.enabled", Kind: Bool, Default: "true", Doc: "detect loops"},
 	{Path: "tools.loopDetection.historySize", Kind: Int, Default: "30", Doc: "number of recent calls that are compared"},
@@ -218,7 +254,6 @@ var table = [...]Key{
 	{Path: "tools.loopDetection.globalCircuitBreakerThreshold", Kind: Int, Default: "30", Doc: "repetitions after which the run ends"},
 	{Path: "tools.loopDetection.detectors", Kind: Object, Doc: "detected patterns"},
 	{Path: "tools.loopDetection.detectors.*", Kind: Bool, Default: "true", Doc: "detect this pattern"},
-	{Path: "tools.loopDetection.postCompactionGuard", Kind: Any},
 	{Path: "tools.web", Kind: Object, Doc: "web tools"},
 	{Path: "tools.web.fetch", Kind: Object, Doc: "fetching of pages"},
 	{Path: "tools.web.fetch.enabled", Kind: Bool, Default: "true", Doc: "offer web_fetch"},
@@ -263,43 +298,32 @@ var table = [...]Key{
 	{Path: "gateway.auth.mode", Kind: Text, Values: authMode, Default: `"token"`, Doc: "none, token, password or trusted-proxy"},
 	{Path: "gateway.auth.token", Kind: Secret, Env: "GATEWAY_TOKEN", Doc: "token of clients; generated at the first start"},
 	{Path: "gateway.auth.password", Kind: Secret, Env: "GATEWAY_PASSWORD", Doc: "password of clients"},
-	{Path: "gateway.auth.allowTailscale", Kind: Any},
 	{Path: "gateway.auth.trustedProxy", Kind: Object, Doc: "authentication by a proxy"},
 	{Path: "gateway.auth.trustedProxy.userHeader", Kind: Text, Doc: "header with the user's name"},
 	{Path: "gateway.auth.trustedProxy.requiredHeaders", Kind: Texts, Doc: "required headers"},
 	{Path: "gateway.auth.trustedProxy.allowUsers", Kind: Texts, Doc: "allowed users; default: all"},
 	{Path: "gateway.auth.trustedProxy.allowLoopback", Kind: Bool, Default: "false", Doc: "accept a proxy on this machine"},
-	{Path: "gateway.auth.rateLimit", Kind: Any, Guards: guardClients},
 	{Path: "gateway.reload", Kind: Object, Doc: "how edits of this file are applied"},
 	{Path: "gateway.reload.mode", Kind: Text, Values: []string{"off", "hot", "restart", "hybrid"}, Default: `"hybrid"`, Doc: "how an edit is applied: off, after a restart by hand; hot, at once where possible; restart, by a restart; hybrid, at once where possible, else by a restart"},
 	{Path: "gateway.reload.debounceMs", Kind: Millis, Default: "300", Doc: "time without changes before an edit is read"},
-	{Path: "gateway.reload.deferralTimeoutMs", Kind: Any},
 	{Path: "gateway.tls", Kind: Object, Doc: "TLS of the gateway's port"},
 	{Path: "gateway.tls.enabled", Kind: Bool, Default: "false", Doc: "use TLS"},
 	{Path: "gateway.tls.certPath", Kind: Text, Doc: "certificate file"},
 	{Path: "gateway.tls.keyPath", Kind: Text, Doc: "key file"},
 	{Path: "gateway.tls.autoGenerate", Kind: Bool, Default: "false", Doc: "generate a self-signed certificate when there is none"},
-	{Path: "gateway.tls.caPath", Kind: Any},
 	{Path: "gateway.controlUi", Kind: Object, Doc: "the web interface"},
 	{Path: "gateway.controlUi.enabled", Kind: Bool, Default: "true", Doc: "serve the web interface"},
 	{Path: "gateway.controlUi.basePath", Kind: Text, Doc: "URL path of the web interface"},
 	{Path: "gateway.controlUi.allowedOrigins", Kind: Texts, Doc: "additional origins that may connect"},
 	{Path: "gateway.controlUi.root", Kind: Text, Doc: "directory of its files"},
-	{Path: "gateway.controlUi.*", Kind: Any},
 	{Path: "gateway.remote", Kind: Object, Idle: true, Doc: "the gateway to use in mode remote"},
 	{Path: "gateway.remote.url", Kind: Text, Idle: true, Doc: "URL: ws://host:port"},
 	{Path: "gateway.remote.token", Kind: Secret, Idle: true, Doc: "token"},
 	{Path: "gateway.remote.password", Kind: Secret, Idle: true, Doc: "password"},
-	{Path: "gateway.remote.*", Kind: Any},
 	{Path: "gateway.trustedProxies", Kind: Texts, Doc: "proxies whose forwarded client addresses are trusted"},
 	{Path: "gateway.tools", Kind: Object, Doc: "tools that may be called without a model (POST /tools/invoke, tools.invoke)"},
 	{Path: "gateway.tools.deny", Kind: Texts, Doc: "additional denied tools"},
 	{Path: "gateway.tools.allow", Kind: Texts, Doc: "tools of the built-in deny list that the owner may call"},
-	{Path: "gateway.nodes", Kind: Any, Guards: guardNodes}, {Path: "gateway.tailscale", Kind: Any}, {Path: "gateway.http", Kind: Any},
-	{Path: "gateway.push", Kind: Any}, {Path: "gateway.handshakeTimeoutMs", Kind: Any},
-	{Path: "gateway.channelHealthCheckMinutes", Kind: Any}, {Path: "gateway.channelStaleEventThresholdMinutes", Kind: Any},
-	{Path: "gateway.channelMaxRestartsPerHour", Kind: Any}, {Path: "gateway.allowRealIpFallback", Kind: Any},
-	{Path: "gateway.webchat", Kind: Any}, {Path: "gateway.securityPathPrefixes", Kind: Any, Guards: guardClients},
 
 	// logging and channels
 	{Path: "logging.level", Kind: Text, Env: "LOG_LEVEL", Values: logLevel, Default: `"info"`, Doc: "level of the log file"},
@@ -310,68 +334,4 @@ var table = [...]Key{
 	{Path: "logging.redactSensitive", Kind: Text, Values: []string{"off", "tools"}, Default: `"tools"`, Doc: "redact text in the log that looks like a secret"},
 	{Path: "logging.redactPatterns", Kind: Texts, Doc: "additional regular expressions of secrets"},
 	{Path: "channels", Kind: Any, Idle: true, Doc: "chat channels, by name"},
-	{Path: "channels.*", Kind: Any}, {Path: "channels.*.*", Kind: Any},
-	{Path: "channels.*.dmPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.dm", Kind: Any, Guards: guardSenders},
-	{Path: "channels.*.groupPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.groupAllowFrom", Kind: Any, Guards: guardSenders},
-	{Path: "channels.*.groups", Kind: Any, Guards: guardSenders}, {Path: "channels.*.guilds", Kind: Any, Guards: guardSenders},
-	{Path: "channels.*.accounts", Kind: Any}, {Path: "channels.*.accounts.*", Kind: Any}, {Path: "channels.*.accounts.*.*", Kind: Any},
-	{Path: "channels.*.accounts.*.dmPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.accounts.*.dm", Kind: Any, Guards: guardSenders},
-	{Path: "channels.*.accounts.*.groupPolicy", Kind: Any, Guards: guardSenders}, {Path: "channels.*.accounts.*.groups", Kind: Any, Guards: guardSenders},
-	{Path: "channels.*.accounts.*.allowFrom", Kind: Any, Guards: guardSenders}, {Path: "channels.*.accounts.*.groupAllowFrom", Kind: Any, Guards: guardSenders},
-
-	// other keys of OpenClaw below the ones above
-	{Path: "agents.defaults.blockStreamingBreak", Kind: Any}, {Path: "agents.defaults.blockStreamingChunk", Kind: Any},
-	{Path: "agents.defaults.blockStreamingCoalesce", Kind: Any}, {Path: "agents.defaults.blockStreamingDefault", Kind: Any},
-	{Path: "agents.defaults.bootstrapPromptTruncationWarning", Kind: Any}, {Path: "agents.defaults.cliBackends", Kind: Any},
-	{Path: "agents.defaults.compaction", Kind: Any}, {Path: "agents.defaults.contextInjection", Kind: Any},
-	{Path: "agents.defaults.contextLimits", Kind: Any}, {Path: "agents.defaults.contextPruning", Kind: Any},
-	{Path: "agents.defaults.elevatedDefault", Kind: Any, Guards: guardCommands}, {Path: "agents.defaults.embeddedPi", Kind: Any},
-	{Path: "agents.defaults.embeddedHarness", Kind: Any}, {Path: "agents.defaults.agentRuntime", Kind: Any},
-	{Path: "agents.defaults.envelopeElapsed", Kind: Any}, {Path: "agents.defaults.envelopeTimestamp", Kind: Any},
-	{Path: "agents.defaults.envelopeTimezone", Kind: Any}, {Path: "agents.defaults.experimental", Kind: Any},
-	{Path: "agents.defaults.fastModeDefault", Kind: Any}, {Path: "agents.defaults.heartbeat", Kind: Any},
-	{Path: "agents.defaults.humanDelay", Kind: Any}, {Path: "agents.defaults.imageGenerationModel", Kind: Any},
-	{Path: "agents.defaults.maxHistoryMessages", Kind: Any}, {Path: "agents.defaults.mediaMaxMb", Kind: Any},
-	{Path: "agents.defaults.mediaModels", Kind: Any}, {Path: "agents.defaults.memorySearch", Kind: Any},
-	{Path: "agents.defaults.musicGenerationModel", Kind: Any},
-	{Path: "agents.defaults.pdfModel", Kind: Any}, {Path: "agents.defaults.pdfMaxBytesMb", Kind: Any},
-	{Path: "agents.defaults.pdfMaxPages", Kind: Any}, {Path: "agents.defaults.reasoningDefault", Kind: Any},
-	{Path: "agents.defaults.repoRoot", Kind: Any}, {Path: "agents.defaults.sandbox", Kind: Any, Guards: guardSandboxes},
-	{Path: "agents.defaults.skills", Kind: Any}, {Path: "agents.defaults.skipOptionalBootstrapFiles", Kind: Any},
-	{Path: "agents.defaults.startupContext", Kind: Any}, {Path: "agents.defaults.subagents", Kind: Any},
-	{Path: "agents.defaults.systemPromptOverride", Kind: Any}, {Path: "agents.defaults.timeFormat", Kind: Any},
-	{Path: "agents.defaults.toolProgressDetail", Kind: Any}, {Path: "agents.defaults.typingIntervalSeconds", Kind: Any},
-	{Path: "agents.defaults.typingMode", Kind: Any}, {Path: "agents.defaults.utilityModel", Kind: Any},
-	{Path: "agents.defaults.videoGenerationModel", Kind: Any},
-	{Path: "session.agentToAgent", Kind: Any}, {Path: "session.groupScope", Kind: Any}, {Path: "session.idleMinutes", Kind: Any},
-	{Path: "session.maintenance", Kind: Any}, {Path: "session.parentForkMaxTokens", Kind: Any},
-	{Path: "session.reset.*", Kind: Any}, {Path: "session.resetByType", Kind: Any}, {Path: "session.resetByChannel", Kind: Any},
-	{Path: "session.scope", Kind: Any}, {Path: "session.sendPolicy", Kind: Any, Guards: guardSending}, {Path: "session.store", Kind: Any},
-	{Path: "session.threadBindings", Kind: Any}, {Path: "session.typingIntervalSeconds", Kind: Any},
-	{Path: "session.typingMode", Kind: Any}, {Path: "session.writeLock", Kind: Any},
-	{Path: "messages.ackReaction", Kind: Any}, {Path: "messages.ackReactionScope", Kind: Any}, {Path: "messages.groupChat", Kind: Any},
-	{Path: "messages.messagePrefix", Kind: Any}, {Path: "messages.queue.debounceMsByChannel", Kind: Any},
-	{Path: "messages.removeAckAfterReply", Kind: Any}, {Path: "messages.statusReactions", Kind: Any},
-	{Path: "messages.suppressToolErrors", Kind: Any}, {Path: "messages.tts", Kind: Any},
-	{Path: "models.bedrockDiscovery", Kind: Any}, {Path: "models.pricing", Kind: Any},
-	{Path: "tools.agentToAgent", Kind: Any, Guards: guardAgents}, {Path: "tools.byProvider", Kind: Any, Doc: "profile, allow, alsoAllow and deny by provider, or provider/model"}, {Path: "tools.codeMode", Kind: Any},
-	{Path: "tools.elevated", Kind: Any, Guards: guardCommands}, {Path: "tools.experimental", Kind: Any}, {Path: "tools.links", Kind: Any},
-	{Path: "tools.media", Kind: Any}, {Path: "tools.message", Kind: Any, Guards: guardSending}, {Path: "tools.sandbox", Kind: Any, Guards: guardSandboxes},
-	{Path: "tools.sessions", Kind: Any, Guards: guardAgents}, {Path: "tools.sessions_spawn", Kind: Any}, {Path: "tools.subagents", Kind: Any, Guards: guardTools},
-	{Path: "tools.swarm", Kind: Any}, {Path: "tools.toolSearch", Kind: Any}, {Path: "tools.toolsBySender", Kind: Any, Doc: "allow and deny by sender: id:7, channel:telegram:7, username:ada, *"},
-	{Path: "tools.updatePlan", Kind: Any},
-	{Path: "tools.web.*", Kind: Any}, {Path: "tools.web.fetch.*", Kind: Any}, {Path: "tools.web.search.*", Kind: Any},
-	{Path: "plugins.*", Kind: Any}, {Path: "plugins.entries.*.*", Kind: Any}, {Path: "plugins.entries.*.config.*", Kind: Any},
-	{Path: "plugins.entries.*.config.webSearch.*", Kind: Any},
-	{Path: "logging.maxFiles", Kind: Any},
-
-	// other keys of OpenClaw at the top
-	{Path: "accessGroups", Kind: Any, Guards: guardSenders}, {Path: "acp", Kind: Any}, {Path: "approvals", Kind: Any}, {Path: "audio", Kind: Any},
-	{Path: "auth", Kind: Any}, {Path: "bindings", Kind: Any}, {Path: "broadcast", Kind: Any}, {Path: "browser", Kind: Any},
-	{Path: "canvas", Kind: Any}, {Path: "canvasHost", Kind: Any}, {Path: "cli", Kind: Any}, {Path: "commands", Kind: Any},
-	{Path: "cron", Kind: Any}, {Path: "diagnostics", Kind: Any}, {Path: "discovery", Kind: Any}, {Path: "hooks", Kind: Any},
-	{Path: "mcp", Kind: Any}, {Path: "media", Kind: Any}, {Path: "memory", Kind: Any}, {Path: "meta", Kind: Any},
-	{Path: "nodeHost", Kind: Any}, {Path: "routing", Kind: Any}, {Path: "secrets", Kind: Any},
-	{Path: "security", Kind: Any, Guards: guardSettings}, {Path: "skills", Kind: Any}, {Path: "talk", Kind: Any}, {Path: "tts", Kind: Any},
-	{Path: "ui", Kind: Any}, {Path: "update", Kind: Any}, {Path: "web", Kind: Any}, {Path: "wizard", Kind: Any},
 }

@@ -154,8 +154,7 @@ func (t *Tree) substituted(root map[string]any) map[string]any {
 
 // layers applies the environment variables of keys, and the overrides.
 func (t *Tree) layers() error {
-	for i := range table {
-		k := &table[i]
+	for _, k := range table() {
 		if k.Env == "" {
 			continue
 		}
