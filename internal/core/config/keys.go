@@ -236,7 +236,7 @@ var documented = [...]Key{
 	{Path: "tools.exec.applyPatch.allowModels", Kind: Texts, Doc: "offer it to these models only: ids, or `provider/model`"},
 	{Path: "tools.exec.applyPatch.workspaceOnly", Kind: Bool, Default: "true", Doc: "limit it to the workspace; false: changes of files outside need approval"},
 	{Path: "tools.exec.notifyOnExit", Kind: Bool, Default: "true", Doc: "notify the session when a background command ends"},
-	{Path: "tools.exec.notifyOnExitEmptySuccess", Kind: Bool, Default: "false", Doc: "also when it succeeded without output"},
+	{Path: "tools.exec.notifyOnExitEmptySuccess", Kind: Bool, Default: "false", Doc: "also notify it of a command that succeeded without output"},
 	{Path: "tools.exec.strictInlineEval", Kind: Bool, Default: "false", Doc: "require approval for every command with inline code, such as python3 -c"},
 	{Path: "tools.exec.safeBinTrustedDirs", Kind: Texts, Doc: "directories with filters and wrappers besides /bin and /usr/bin"},
 	{Path: "tools.exec.safeBinProfiles", Kind: Object, Doc: "allowed arguments of additional filters"},

@@ -18,7 +18,7 @@ func infoCommands() []Command {
 		{
 			Name: "help", Group: group, Help: "show how to start", inline: true,
 			run: func(*call) (string, error) {
-				return "Write what you want to have done. /status shows the state of this session, /stop stops the run in progress, " +
+				return "Type what you want Chela to do. /status shows the state of this session, /stop stops the run in progress, " +
 					"/new starts a new conversation, /model selects the model and /think its thinking level. /commands lists all commands.", nil
 			},
 		},
@@ -200,7 +200,7 @@ func spent(s usage.Sum) string {
 // whoami is /whoami.
 func (k *call) whoami() string {
 	a := k.in.Address
-	lines := []string{"You are " + k.who.ID + "."}
+	lines := []string{"Identity: " + k.who.ID}
 	if k.in.Sender.ID != "" && !a.Local() {
 		lines = append(lines, "On "+a.Channel+": "+strings.TrimSpace(k.in.Sender.ID+" "+k.in.Sender.Name))
 	}

@@ -122,7 +122,7 @@ func TestCommands(t *testing.T) {
 	})
 	t.Run("CMD-12 case and colons do not matter", func(t *testing.T) {
 		b := newBench(t)
-		want := b.replied("/whoami", "You are owner.")
+		want := b.replied("/whoami", "Identity: owner")
 		for _, s := range []string{"/WHOAMI", "/whoami:", "/whoami：", "  /WhoAmI "} {
 			if got := b.replied(s); got != want {
 				t.Errorf("%s: got %q, want %q", s, got, want)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -50,9 +51,9 @@ func between(lo, hi int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < lo:
-			return usage(withHint(fmt.Errorf("%s: missing argument", cmd.CommandPath()), cmd.UseLine()))
+			return usage(withHint(errors.New("missing argument"), cmd.UseLine()))
 		case len(args) > hi:
-			return usage(withHint(fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), args[hi]), cmd.UseLine()))
+			return usage(withHint(fmt.Errorf("unexpected argument %q", args[hi]), cmd.UseLine()))
 		}
 		return nil
 	}

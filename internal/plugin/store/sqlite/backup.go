@@ -52,7 +52,7 @@ type Summary struct {
 func Verify(ctx context.Context, path string) (Summary, error) {
 	var s Summary
 	if _, err := os.Stat(path); err != nil {
-		return s, fmt.Errorf("verify: %w", err)
+		return s, err
 	}
 	d := &DB{opts: Options{Path: path}}
 	c, err := d.openReader()
