@@ -82,9 +82,14 @@ func (no *refusal) write(w http.ResponseWriter) {
 
 // Error answers a request with an error as JSON.
 func Error(w http.ResponseWriter, status int, kind, text string) {
-	b, err := json.Marshal(map[string]any{"error": map[string]string{"message": text, "type": kind}})
+	WriteJSON(w, status, map[string]any{"error": map[string]string{"message": text, "type": kind}})
+}
+
+// WriteJSON answers a request with v, a value that can be encoded, as JSON.
+func WriteJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // cannot fail for strings
+		panic(err) // cannot fail for types of this program
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

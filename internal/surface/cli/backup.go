@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,9 +20,6 @@ func (c *commands) backup() *cobra.Command {
 
 // store calls f with the database maintenance of this build.
 func (c *commands) store(f func(Maintenance, Start) error) error {
-	if c.app.Store == nil {
-		return errors.New("this build does not support backups")
-	}
 	s, err := c.start()
 	if err != nil {
 		return err

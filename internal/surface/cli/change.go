@@ -20,17 +20,15 @@ func (c *commands) change(ctx context.Context, edits ...config.Edit) error {
 	if err != nil {
 		return err
 	}
-	if c.app.Attach != nil {
-		if e, err := c.app.Attach(ctx, s); err == nil { // otherwise no engine is running
-			l, err := c.dial(ctx, e)
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			done, err := c.changeRemote(ctx, l, s.Config, edits)
-			if done || err != nil {
-				return err
-			}
+	if e, err := c.app.Attach(ctx, s); err == nil { // otherwise no engine is running
+		l, err := c.dial(ctx, e)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		done, err := c.changeRemote(ctx, l, s.Config, edits)
+		if done || err != nil {
+			return err
 		}
 	}
 	t, err := c.tree()

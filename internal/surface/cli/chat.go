@@ -103,7 +103,7 @@ func (c *commands) welcome(ctx context.Context, s Start, l *link, fresh bool) (*
 		return l, nil, err
 	}
 	d := st.Sessions.Defaults
-	if fresh && offline(d) && c.app.SaveKey != nil {
+	if fresh && offline(d) {
 		saved, err := c.askKey(s)
 		if err != nil {
 			return l, nil, err

@@ -59,8 +59,7 @@ type Port struct {
 	Fingerprint string // SHA-256 of the pinned certificate; "" uses the system's trusted roots
 }
 
-// App is the application behind the commands. Start is required. A command
-// whose function is nil fails with an error.
+// App is the application behind the commands. All fields are required.
 type App struct {
 	Version string
 	Start   func(context.Context, Start) (Engine, error)

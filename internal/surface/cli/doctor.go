@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,9 +16,6 @@ func (c *commands) doctor() *cobra.Command {
 			"started. The exit code is 1 if a check fails.",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.app.Check == nil {
-				return errors.New("this build does not support doctor")
-			}
 			s, err := c.start()
 			if err != nil {
 				return err

@@ -122,7 +122,11 @@ func (c *commands) modelsAuth() *cobra.Command {
 			if key == "" {
 				return usage(errors.New("no key on standard input"))
 			}
-			if err := c.saveKey(args[0], name, key); err != nil {
+			s, err := c.start()
+			if err == nil {
+				err = c.app.SaveKey(s, args[0], name, key)
+			}
+			if err != nil {
 				return err
 			}
 			fmt.Fprintln(c.stderr, "saved")

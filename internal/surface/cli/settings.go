@@ -65,13 +65,3 @@ func (c *commands) providers() ([]string, error) {
 	}
 	return names, nil
 }
-
-// saveKey stores an API key of a model provider. A provider can have several
-// named keys.
-func (c *commands) saveKey(provider, name, key string) error {
-	s, err := c.start()
-	if err != nil {
-		return err
-	}
-	return c.app.SaveKey(s, provider, name, key)
-}

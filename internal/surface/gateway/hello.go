@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -42,7 +43,7 @@ func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 	}
 	for _, o := range c.grant.RoleTokens {
 		h.Auth.DeviceTokens = append(h.Auth.DeviceTokens, wire.DeviceHandoff{
-			Token: o.Token, Role: o.Role, Scopes: scopeNames(o.Scopes), IssuedAt: wire.At(o.Issued),
+			Token: o.Token, Role: o.Role, Scopes: wireview.Scopes(o.Scopes), IssuedAt: wire.At(o.Issued),
 		})
 	}
 	health := json.RawMessage("{}")
@@ -65,14 +66,6 @@ func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 		h.Snapshot.AuthMode, h.Snapshot.Config, h.Snapshot.StateDir = c.grant.Mode, s.o.ConfigPath, s.o.StateDir
 	}
 	return h, nil
-}
-
-func scopeNames(scopes []chela.Scope) []string {
-	out := make([]string, len(scopes))
-	for i, s := range scopes {
-		out[i] = string(s)
-	}
-	return out
 }
 
 // scopes returns the scopes of p including the implied ones, because clients

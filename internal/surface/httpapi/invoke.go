@@ -57,11 +57,11 @@ func (s server) invoke(w http.ResponseWriter, r *http.Request) {
 	case r.Context().Err() != nil: // the client is gone
 	case err != nil:
 		s.o.Log.Error("tool call over HTTP failed", "tool", e.Tool, "err", err)
-		s.write(w, http.StatusInternalServerError, refusedCall(invoke.Answer{Refusal: invoke.Failed, Text: "tool execution failed"}))
+		access.WriteJSON(w, http.StatusInternalServerError, refusedCall(invoke.Answer{Refusal: invoke.Failed, Text: "tool execution failed"}))
 	case a.Refusal != "":
-		s.write(w, statusOf(a.Refusal), refusedCall(a))
+		access.WriteJSON(w, statusOf(a.Refusal), refusedCall(a))
 	default:
-		s.write(w, http.StatusOK, map[string]any{"ok": true, "result": wireview.Output(a.Result)})
+		access.WriteJSON(w, http.StatusOK, map[string]any{"ok": true, "result": wireview.Output(a.Result)})
 	}
 }
 

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -62,7 +61,7 @@ func New(o Options) http.Handler {
 type server struct{ o Options }
 
 func (s server) live(w http.ResponseWriter, _ *http.Request) {
-	s.write(w, http.StatusOK, map[string]any{"ok": true, "status": "live"})
+	access.WriteJSON(w, http.StatusOK, map[string]any{"ok": true, "status": "live"})
 }
 
 // noUI answers a browser when there is no Control UI.
@@ -84,7 +83,7 @@ func (s server) startup(w http.ResponseWriter, _ *http.Request) {
 	if stage != Started {
 		status = http.StatusServiceUnavailable
 	}
-	s.write(w, status, map[string]Stage{"status": stage})
+	access.WriteJSON(w, status, map[string]Stage{"status": stage})
 }
 
 // retry answers requests while the gateway is starting.
@@ -119,7 +118,7 @@ func (s server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.mayInspect(r) {
 		out.Failing, out.Parts, out.Uptime = failing, parts, time.Since(s.o.Started).Milliseconds()
 	}
-	s.write(w, status, out)
+	access.WriteJSON(w, status, out)
 }
 
 func (s server) metrics(w http.ResponseWriter, r *http.Request) {
@@ -141,15 +140,4 @@ func (s server) mayInspect(r *http.Request) bool {
 	}
 	_, ok := s.o.Auth.Bearer(r)
 	return ok
-}
-
-func (s server) write(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // cannot fail for types of this program
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
 }

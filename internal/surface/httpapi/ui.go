@@ -3,7 +3,6 @@ package httpapi
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -68,13 +67,7 @@ func (u *UI) routes() []Route {
 func (u *UI) bootstrap(w http.ResponseWriter, _ *http.Request) {
 	v := u.Bootstrap()
 	v.BasePath, v.Sandbox, v.PluginFrames = u.Base, "scripts", []string{}
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // cannot fail for strings and booleans
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(b) // the client may be gone
+	access.WriteJSON(w, http.StatusOK, v)
 }
 
 // file serves a file of the UI, or its page for a path that the page handles

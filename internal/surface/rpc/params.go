@@ -148,6 +148,30 @@ func SessionKey(key, agent string, def chela.AgentID) (chela.SessionKey, error) 
 	return k, nil
 }
 
+// AgentOf returns the agent of a request: the named one, the session's, or the
+// default. It must exist.
+func AgentOf(id, session string, def chela.AgentID, exists func(chela.AgentID) bool) (chela.AgentID, error) {
+	agent := cmp.Or(chela.AgentID(id), def)
+	if id == "" && session != "" {
+		key, err := SessionKey(session, "", def)
+		if err != nil {
+			return "", err
+		}
+		agent = key.Agent()
+	}
+	if !exists(agent) {
+		return "", UnknownAgent(agent)
+	}
+	return agent, nil
+}
+
+// UnknownAgent returns the error for an agent that does not exist.
+func UnknownAgent(id chela.AgentID) error {
+	return wire.Errorf(wire.InvalidRequest, "unknown agent id %q", id).With(map[string]any{
+		"code": wire.DetailUnknownAgent, "agentId": id,
+	})
+}
+
 // Limit returns the limit n of a request, at most limit; def if n is not set.
 func Limit(n, def, limit int) int {
 	if n <= 0 {

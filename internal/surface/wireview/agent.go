@@ -6,26 +6,6 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// AgentOf returns the agent of a request: the named one, the session's, or the
-// default.
-func AgentOf(id, session string, def chela.AgentID) (chela.AgentID, error) {
-	if id != "" {
-		return chela.AgentID(id), nil
-	}
-	if session == "" {
-		return def, nil
-	}
-	key, err := chela.ParseSessionKey(session, def)
-	return key.Agent(), err
-}
-
-// UnknownAgent returns the error for an agent that does not exist.
-func UnknownAgent(id chela.AgentID) error {
-	return wire.Errorf(wire.InvalidRequest, "unknown agent id %q", id).With(map[string]any{
-		"code": wire.DetailUnknownAgent, "agentId": id,
-	})
-}
-
 // NoSession returns the error for a session that does not exist, with the
 // method's own message.
 func NoSession(format string, args ...any) error {

@@ -94,16 +94,16 @@ func name(a Agent) string { return cmp.Or(a.Name, string(a.ID)) }
 
 // find returns the agent of a request.
 func (m methods) find(id, session string) (Agent, error) {
-	want, err := wireview.AgentOf(id, session, m.o.Default)
-	if err != nil {
-		return Agent{}, rpc.Invalid("%v", err)
-	}
-	all := m.o.Agents()
-	i := slices.IndexFunc(all, func(a Agent) bool { return a.ID == want })
-	if i < 0 {
-		return Agent{}, wireview.UnknownAgent(want)
-	}
-	return all[i], nil
+	var found Agent
+	_, err := rpc.AgentOf(id, session, m.o.Default, func(want chela.AgentID) bool {
+		all := m.o.Agents()
+		i := slices.IndexFunc(all, func(a Agent) bool { return a.ID == want })
+		if i >= 0 {
+			found = all[i]
+		}
+		return i >= 0
+	})
+	return found, err
 }
 
 func (m methods) identity(_ context.Context, _ rpc.Peer, in wire.AgentIdentityGet) (wire.AgentIdentity, error) {

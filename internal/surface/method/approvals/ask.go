@@ -14,7 +14,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/surface/rpc"
-	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -26,7 +25,7 @@ func (m methods) ask(ctx context.Context, p rpc.Peer, in wire.ApprovalAsk) (wire
 	}
 	agent := cmp.Or(chela.AgentID(in.AgentID), m.o.Default)
 	if !m.o.Agent(agent) {
-		return wire.ApprovalDecided{}, wireview.UnknownAgent(agent)
+		return wire.ApprovalDecided{}, rpc.UnknownAgent(agent)
 	}
 	key, err := rpc.SessionKey(cmp.Or(in.SessionKey, chela.MainKey), "", agent)
 	if err != nil {

@@ -17,12 +17,8 @@ import (
 )
 
 func (m methods) metadata(_ context.Context, _ rpc.Peer, in wire.ChatMetadataGet) (wire.ChatMetadata, error) {
-	id, err := wireview.AgentOf(in.AgentID, in.SessionKey, m.o.Default)
-	if err != nil {
-		return wire.ChatMetadata{}, rpc.Invalid("%v", err)
-	}
-	if !m.o.Agent(id) {
-		return wire.ChatMetadata{}, wireview.UnknownAgent(id)
+	if _, err := rpc.AgentOf(in.AgentID, in.SessionKey, m.o.Default, m.o.Agent); err != nil {
+		return wire.ChatMetadata{}, err
 	}
 	return m.o.Metadata(), nil
 }

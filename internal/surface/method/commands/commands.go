@@ -9,7 +9,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/surface/rpc"
-	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -28,12 +27,8 @@ func Methods(o Options) []rpc.Method {
 var categories = map[string]string{"session": "session", "model": "options", "info": "status"}
 
 func (o Options) list(_ context.Context, _ rpc.Peer, in wire.CommandsGet) (wire.CommandsList, error) {
-	id, err := wireview.AgentOf(in.AgentID, in.SessionKey, o.Default)
-	if err != nil {
-		return wire.CommandsList{}, rpc.Invalid("%v", err)
-	}
-	if !o.Agent(id) {
-		return wire.CommandsList{}, wireview.UnknownAgent(id)
+	if _, err := rpc.AgentOf(in.AgentID, in.SessionKey, o.Default, o.Agent); err != nil {
+		return wire.CommandsList{}, err
 	}
 	if !slices.Contains([]string{"", "text", "native", "both"}, in.Scope) {
 		return wire.CommandsList{}, rpc.Invalid("at /scope: must be equal to one of the allowed values")

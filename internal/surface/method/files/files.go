@@ -15,7 +15,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/surface/rpc"
-	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -56,7 +55,7 @@ func (o Options) open(ctx context.Context, name, agent string) (*workspace, erro
 	case agent != "" && string(key.Agent()) != agent:
 		return nil, rpc.Invalid("agent id %q does not match session key agent %q", agent, key.Agent())
 	case !o.Agent(key.Agent()):
-		return nil, wireview.UnknownAgent(key.Agent())
+		return nil, rpc.UnknownAgent(key.Agent())
 	}
 	p := &workspace{dir: o.Workspace(key.Agent())}
 	found := false

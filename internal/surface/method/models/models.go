@@ -76,14 +76,8 @@ func (o Options) list(_ context.Context, _ rpc.Peer, in wire.ModelsGet) (wire.Mo
 
 // known returns an error if the agent does not exist.
 func (o Options) known(agent, session string) error {
-	id, err := wireview.AgentOf(agent, session, o.Default)
-	if err != nil {
-		return rpc.Invalid("%v", err)
-	}
-	if !o.Agent(id) {
-		return wireview.UnknownAgent(id)
-	}
-	return nil
+	_, err := rpc.AgentOf(agent, session, o.Default, o.Agent)
+	return err
 }
 
 // Snapshot returns the models for a client that requested them in connect.
@@ -129,7 +123,7 @@ func (o Options) List(all bool) wire.ModelsList {
 
 func (o Options) auth(_ context.Context, _ rpc.Peer, in wire.ModelsAuthGet) (wire.ModelsAuth, error) {
 	if in.AgentID != "" && !o.Agent(chela.AgentID(in.AgentID)) {
-		return wire.ModelsAuth{}, wireview.UnknownAgent(chela.AgentID(in.AgentID))
+		return wire.ModelsAuth{}, rpc.UnknownAgent(chela.AgentID(in.AgentID))
 	}
 	out := wire.ModelsAuth{Time: wire.At(time.Now()), Providers: []wire.ProviderAuth{}, Capabilities: []wire.ProviderCapability{}}
 	for _, p := range o.Providers() {

@@ -14,7 +14,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/surface/rpc"
-	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -25,7 +24,7 @@ func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.Sessi
 		return wire.SessionImported{}, err
 	}
 	if !m.o.Agent(key.Agent()) {
-		return wire.SessionImported{}, wireview.UnknownAgent(key.Agent())
+		return wire.SessionImported{}, rpc.UnknownAgent(key.Agent())
 	}
 	got, err := session.Import(strings.NewReader(in.JSONL))
 	if err != nil {

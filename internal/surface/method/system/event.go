@@ -13,7 +13,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/surface/rpc"
-	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -30,14 +29,14 @@ func (m methods) line(text, agent, session string) (string, chela.SessionKey, er
 	case len(text) > maxEvent:
 		return "", "", rpc.Invalid("at /text: must NOT have more than %d characters", maxEvent)
 	case !slices.Contains(m.o.Agents(), id):
-		return "", "", wireview.UnknownAgent(id)
+		return "", "", rpc.UnknownAgent(id)
 	}
 	key, err := rpc.SessionKey(session, "", id)
 	if err != nil {
 		return "", "", err
 	}
 	if !slices.Contains(m.o.Agents(), key.Agent()) {
-		return "", "", wireview.UnknownAgent(key.Agent())
+		return "", "", rpc.UnknownAgent(key.Agent())
 	}
 	return text, key, nil
 }

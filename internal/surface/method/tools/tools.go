@@ -15,7 +15,6 @@ import (
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/rpc"
-	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -58,7 +57,7 @@ func risk(e tool.Effect) string { return groups[min(max(e, 0), tool.Acts)].risk 
 func (o Options) catalog(_ context.Context, _ rpc.Peer, in wire.ToolsGet) (wire.ToolsCatalog, error) {
 	id := cmp.Or(chela.AgentID(in.AgentID), o.Default)
 	if !o.Agent(id) {
-		return wire.ToolsCatalog{}, wireview.UnknownAgent(id)
+		return wire.ToolsCatalog{}, rpc.UnknownAgent(id)
 	}
 	set := o.Tools(id)
 	out := wire.ToolsCatalog{
@@ -119,7 +118,7 @@ func (o Options) session(key, agent string) (chela.SessionKey, error) {
 	}
 	switch id := k.Agent(); {
 	case !o.Agent(id):
-		return "", wireview.UnknownAgent(id)
+		return "", rpc.UnknownAgent(id)
 	case agent != "" && chela.AgentID(agent) != id:
 		return "", rpc.Invalid("agent id %q does not match session key agent %q", agent, id)
 	}

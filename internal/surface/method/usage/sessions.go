@@ -12,7 +12,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/surface/rpc"
-	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -31,7 +30,7 @@ func (m methods) sessions(ctx context.Context, _ rpc.Peer, in wire.SessionsUsage
 	case in.Limit < 0:
 		return wire.SessionsUsage{}, rpc.Invalid("at /limit: must be >= 1")
 	case in.AgentID != "" && !m.o.Agent(chela.AgentID(in.AgentID)):
-		return wire.SessionsUsage{}, wireview.UnknownAgent(chela.AgentID(in.AgentID))
+		return wire.SessionsUsage{}, rpc.UnknownAgent(chela.AgentID(in.AgentID))
 	}
 	s, err := spanOf(in.Start, in.End, in.Mode, in.Offset, days, now)
 	if err != nil {
