@@ -16,7 +16,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/kit/lane"
-	"github.com/chela-ai/chela/internal/kit/worker"
 )
 
 // Options are the dependencies of a Dispatcher.
@@ -31,11 +30,10 @@ type Options struct {
 
 // Dispatcher serves sessions. It is safe for concurrent use.
 type Dispatcher struct {
-	o       runner.Options
-	lanes   *lane.Lanes
-	drain   time.Duration
-	runner  *runner.Runner
-	workers *worker.Pool
+	o      runner.Options
+	lanes  *lane.Lanes
+	drain  time.Duration
+	runner *runner.Runner
 
 	mu      sync.Mutex
 	live    map[chela.SessionKey]*sessionWorker
@@ -51,7 +49,7 @@ func New(o Options) *Dispatcher {
 	}
 	d := &Dispatcher{
 		lanes: o.Lanes, drain: cmp.Or(o.Drain, 8*time.Second),
-		workers: worker.New(), live: map[chela.SessionKey]*sessionWorker{},
+		live: map[chela.SessionKey]*sessionWorker{},
 	}
 	d.o, d.runner = o.Runner, runner.New(o.Runner)
 	return d
@@ -63,7 +61,6 @@ func New(o Options) *Dispatcher {
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(runner.ErrShutdown)
-	defer d.workers.Close()
 	d.mu.Lock()
 	d.work = work
 	d.mu.Unlock()

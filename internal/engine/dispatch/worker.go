@@ -51,10 +51,10 @@ func (d *Dispatcher) addLocked(key chela.SessionKey) *sessionWorker {
 
 // serveAsync serves the session on a goroutine.
 func (d *Dispatcher) serveAsync(w *sessionWorker, first func(context.Context) (time.Time, error)) {
-	d.workers.Go(func() {
+	go func() {
 		defer d.wg.Done()
 		d.serve(d.work, w, first)
-	})
+	}()
 }
 
 // remove ends the service of a session, and reports false when a wake arrived.

@@ -195,11 +195,7 @@ func (c *conn) startNext(ctx context.Context) {
 
 // start handles a frame in another goroutine.
 func (c *conn) start(ctx context.Context, b []byte) {
-	c.calls.Add(1)
-	c.s.workers.Go(func() {
-		defer c.calls.Done()
-		c.handle(ctx, b)
-	})
+	c.calls.Go(func() { c.handle(ctx, b) })
 }
 
 // handle executes the request in a frame.

@@ -179,7 +179,7 @@ const maxInlineFlush = 4
 // flush writes the queued frames of the connections. It never blocks.
 func (s *Server) flush(due []*conn, busy bool) {
 	if busy && len(due) > 0 || len(due) > maxInlineFlush {
-		s.workers.Go(func() { flush(due) })
+		go flush(due)
 		return
 	}
 	flush(due)

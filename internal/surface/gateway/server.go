@@ -17,7 +17,6 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/kit/worker"
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/internal/surface/wireview"
@@ -98,7 +97,6 @@ type Server struct {
 	pending atomic.Int64 // connections without a hello
 	calls   atomic.Int64 // in progress
 	scratch sync.Pool    // of *[]byte
-	workers *worker.Pool // for calls and writes
 
 	mu      sync.Mutex // held while an event is queued for all
 	closing bool
@@ -123,9 +121,8 @@ func New(o Options) *Server {
 	if o.Merge == 0 {
 		o.Merge = Merge
 	}
-	s := &Server{o: o, bootID: rand.Text(), start: time.Now(), scratch: sync.Pool{New: newScratch}, workers: worker.New()}
+	s := &Server{o: o, bootID: rand.Text(), start: time.Now(), scratch: sync.Pool{New: newScratch}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	context.AfterFunc(s.ctx, s.workers.Close)
 	s.streams.init(s)
 	s.changes.init(s)
 	s.presence.init(s)
