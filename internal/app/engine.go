@@ -66,9 +66,6 @@ type Options struct {
 	// Secrets collects all secrets, so that logs can redact them; nil: a Redactor of
 	// the engine's own.
 	Secrets *secret.Redactor
-	// Exclusive says that the process belongs to the engine, with its runtime
-	// settings.
-	Exclusive bool
 	// Listen opens the gateway's port; nil: there is none.
 	Listen *endpoint.Listen
 	// Registry lists the parts of the build; nil: standard.New().
@@ -294,7 +291,7 @@ func (e *Engine) inbound(d *dispatch.Dispatcher) *inbound.Gate {
 // serviceMakers returns how the registered services are made.
 func (e *Engine) serviceMakers() []services.Maker {
 	env := standard.ServiceEnv{
-		Log: e.o.Log, State: e.o.State, Store: e.store, Bus: e.bus, HTTP: e.publicHTTP(), Exclusive: e.o.Exclusive && e.o.Env("GOMAXPROCS") == "",
+		Log: e.o.Log, State: e.o.State, Store: e.store, Bus: e.bus, HTTP: e.publicHTTP(),
 		Check: func(ctx context.Context) error {
 			if c, ok := e.db.(standard.Checker); ok {
 				return c.Check(ctx)

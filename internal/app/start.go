@@ -156,7 +156,7 @@ func (b starter) begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*E
 	}
 	e, err := New(ctx, Options{
 		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: settings.Environ(tree), EnvOf: settings.Environ, Environ: os.Environ(),
-		Listen: l, Secrets: s.Secrets, Exclusive: true, Registry: b.registry,
+		Listen: l, Secrets: s.Secrets, Registry: b.registry,
 	})
 	if err != nil {
 		return nil, err

@@ -217,9 +217,8 @@ type ServiceEnv struct {
 	Bus   *bus.Bus
 	HTTP  func() *http.Client // makes a client under the egress rules: public addresses only
 
-	Check     func(context.Context) error        // reads the whole database
-	Sweep     func(context.Context) (int, error) // removes media files that nothing refers to
-	Exclusive bool                               // the process belongs to the engine, with its runtime settings
+	Check func(context.Context) error        // reads the whole database
+	Sweep func(context.Context) (int, error) // removes media files that nothing refers to
 }
 
 // ServiceFunc makes a service; nil: the service is off.

@@ -155,12 +155,6 @@ func Services(r *Registry) {
 	r.Service("memory", "", func(env ServiceEnv, _ json.RawMessage) (service.Service, error) {
 		return service.Func(func(ctx context.Context) error { return tuning.ReleaseMemory(ctx, env.Bus) }), nil
 	})
-	r.Service("processors", "", func(env ServiceEnv, _ json.RawMessage) (service.Service, error) {
-		if !env.Exclusive {
-			return nil, nil
-		}
-		return service.Func(func(ctx context.Context) error { return tuning.Processors(ctx, env.Bus) }), nil
-	})
 }
 
 // deletions returns a channel that gets a value after sessions were deleted,
