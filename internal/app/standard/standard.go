@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/chela-ai/chela/internal/app/tuning"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/hook"
@@ -153,7 +152,7 @@ func Services(r *Registry) {
 		}), nil
 	})
 	r.Service("memory", "", func(env ServiceEnv, _ json.RawMessage) (service.Service, error) {
-		return service.Func(func(ctx context.Context) error { return tuning.ReleaseMemory(ctx, env.Bus) }), nil
+		return service.Func(func(ctx context.Context) error { return maintenance.ReleaseMemory(ctx, env.Bus) }), nil
 	})
 }
 

@@ -1,6 +1,7 @@
-// Package maintenance maintains the store while an engine runs: it checks the database
-// once, periodically deletes old rows, and removes files without references. Transcripts
-// are never deleted.
+// Package maintenance maintains the store while an engine runs: it checks the
+// database once, periodically deletes old rows, and removes files without
+// references. Transcripts are never deleted. It also returns unused memory to the
+// system.
 package maintenance
 
 import (
