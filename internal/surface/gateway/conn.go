@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -59,9 +60,9 @@ type conn struct {
 	written  int64       // frames sent at the last tick
 }
 
-func newConn(s *Server, ws *websocket.Conn, l *frameConn) *conn {
+func newConn(s *Server, ws *websocket.Conn, nc net.Conn) *conn {
 	c := &conn{s: s, ws: ws, subscriber: &subscriber{id: rand.Text(), role: wire.RoleOperator, proto: wire.Version}}
-	c.out.ws, c.conn, c.max, c.scratch = ws, l, s.o.MaxBuffered, &s.scratch
+	c.out.ws, c.conn, c.max = ws, nc, s.o.MaxBuffered
 	return c
 }
 

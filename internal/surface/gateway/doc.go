@@ -10,12 +10,10 @@
 // are accepted in the order in which they were sent. A long call can yield to
 // the next request.
 //
-// An idle connection has one goroutine, which reads, and small buffers. Calls
-// and writes use further goroutines while they last. Whoever produces a response
-// or the end of a run also writes it, together with all frames queued so far, as
-// long as the write does not block; otherwise, and during a run, another
-// goroutine writes. The server pings silent clients. It closes connections that
-// do not answer the ping or accept no data for several ticks.
+// An idle connection has one goroutine, which reads, and small buffers. Calls and
+// writes use further goroutines while they last. The server pings silent clients.
+// It closes connections that do not answer the ping or accept no data for several
+// ticks.
 //
 // Each connection has one send queue, limited in bytes. When the queue is full,
 // events that later ones replace (deltas, ticks) are dropped along with their

@@ -14,14 +14,8 @@ import (
 )
 
 // observe converts a bus event into frames. It runs on the publisher's
-// goroutine and never blocks. The publisher itself writes only the end of a
-// run; during a run other goroutines write.
+// goroutine and never blocks.
 func (s *Server) observe(e chela.Event) {
-	goesOn := e.Phase != chela.PhaseEnd && e.Phase != chela.PhaseError
-	s.batch(goesOn, func() { s.dispatch(e) })
-}
-
-func (s *Server) dispatch(e chela.Event) {
 	switch e.Stream {
 	case chela.StreamAssistant, chela.StreamThinking, chela.StreamLifecycle, chela.StreamTool, chela.StreamNotice:
 		s.streams.forEvent(e).observe(e)
@@ -107,14 +101,9 @@ type retention struct {
 	bytes  int
 }
 
-// publish queues the frames that encode returns for each protocol version and
-// flushes. Connections get events in the order of the replay log.
+// publish queues the frames that encode returns for each protocol version.
+// Connections get events in the order of the replay log.
 func (s *Server) publish(to audience, drop bool, make func(proto int) frame, k *retention) {
-	s.flush(s.enqueue(to, drop, make, k), false)
-}
-
-// enqueue queues an event and returns the connections to flush.
-func (s *Server) enqueue(to audience, drop bool, make func(proto int) frame, k *retention) []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var pos int64
@@ -136,58 +125,10 @@ func (s *Server) enqueue(to audience, drop bool, make func(proto int) frame, k *
 		if !c.resumable {
 			at = 0
 		}
-		if c.push(*f, true, at) {
-			s.due = append(s.due, c)
-		}
+		c.push(*f, true, at)
 	}
 	if pos > 0 {
 		s.retain(to, k, frames[len(frames)-1], make)
-	}
-	if s.batches > 0 {
-		return nil // the last batch flushes
-	}
-	return s.takeDueLocked()
-}
-
-// takeDueLocked returns and clears the connections with new frames.
-func (s *Server) takeDueLocked() []*conn {
-	due := s.due
-	s.due = nil
-	return due
-}
-
-// batch runs f and then flushes the events that f queued. If busy, another
-// goroutine writes.
-func (s *Server) batch(busy bool, f func()) {
-	s.mu.Lock()
-	s.batches++
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.batches--
-		due := s.takeDueLocked()
-		s.mu.Unlock()
-		s.flush(due, busy)
-	}()
-	f()
-}
-
-// maxInlineFlush is the maximum number of connections that a publisher writes
-// to itself.
-const maxInlineFlush = 4
-
-// flush writes the queued frames of the connections. It never blocks.
-func (s *Server) flush(due []*conn, busy bool) {
-	if busy && len(due) > 0 || len(due) > maxInlineFlush {
-		go flush(due)
-		return
-	}
-	flush(due)
-}
-
-func flush(conns []*conn) {
-	for _, c := range conns {
-		c.flush()
 	}
 }
 

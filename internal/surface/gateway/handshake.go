@@ -14,7 +14,7 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// handshakeTimeout performs the handshake and reports whether the client was
+// handshake performs the handshake and reports whether the client was
 // accepted.
 func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
@@ -22,7 +22,6 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 	c.ws.SetReadLimit(wire.MaxHandshake)
 	nonce := rand.Text()
 	c.push(encode(wire.EventChallenge, c.s.challenge(nonce)), false, 0)
-	c.flush()
 
 	_, b, err := c.ws.Read(ctx)
 	if err != nil {

@@ -38,5 +38,4 @@ func (c *conn) sendModels(ctx context.Context) {
 		return
 	}
 	c.push(encode(wire.EventModelsSnapshot, wire.ModelsSnapshot{Target: scope, Scope: scope, Catalog: list}), false, 0)
-	c.flush()
 }

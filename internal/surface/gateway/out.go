@@ -1,8 +1,8 @@
 package gateway
 
 import (
-	"encoding/binary"
-	"slices"
+	"context"
+	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -43,14 +43,12 @@ type item struct {
 	pos  int64 // cursor to resume from; 0: none
 }
 
-// out is the send queue of a connection. Whoever queues a frame also writes it
-// if that does not block. Otherwise a goroutine writes until the queue is
+// out is the send queue of a connection. A goroutine writes while the queue is not
 // empty.
 type out struct {
-	ws      *websocket.Conn
-	conn    *frameConn
-	max     int
-	scratch *sync.Pool // of *[]byte: buffers to join frames
+	ws   *websocket.Conn
+	conn net.Conn
+	max  int
 
 	work sync.WaitGroup // writers and close handshakes
 	sent atomic.Int64   // frames written
@@ -65,37 +63,29 @@ type out struct {
 	reason  string
 }
 
-// maxJoined limits the bytes written at once.
-const maxJoined = 64 << 10
-
-func newScratch() any { return new([]byte) }
-
-// push queues an event and reports whether the caller must call flush. Counted
-// events have a sequence number, even if they are dropped.
-func (o *out) push(f frame, counted bool, pos int64) (due bool) {
+// push queues an event. Counted events have a sequence number, even if they are
+// dropped.
+func (o *out) push(f frame, counted bool, pos int64) {
 	o.omu.Lock()
 	defer o.omu.Unlock()
 	if o.ended {
-		return false
+		return
 	}
 	it := item{data: f.head, pos: pos}
 	if counted {
 		o.seq++
 		it.seq = o.seq
 	}
-	due = !o.writing && len(o.queue) == 0
 	o.enqueueLocked(it, f.drop)
-	return due
 }
 
-// send queues a complete frame and flushes.
+// send queues a complete frame.
 func (o *out) send(b []byte) {
 	o.omu.Lock()
+	defer o.omu.Unlock()
 	if !o.ended {
 		o.enqueueLocked(item{data: b, seq: -1}, false)
 	}
-	o.omu.Unlock()
-	o.flush()
 }
 
 func (o *out) enqueueLocked(it item, drop bool) {
@@ -107,99 +97,28 @@ func (o *out) enqueueLocked(it item, drop bool) {
 		}
 		return
 	}
-	if o.queue == nil {
-		o.queue = make([]item, 0, 4) // mostly agent and chat
-	}
 	o.queue = append(o.queue, it)
 	o.bytes += len(it.data)
+	o.startLocked()
 }
 
-// flush writes the queued frames unless another writer is active: directly as
-// far as that does not block, then in a goroutine. It never blocks.
-func (o *out) flush() {
-	if !o.acquire() {
-		return
+// startLocked starts a writer unless one is active.
+func (o *out) startLocked() {
+	if !o.writing {
+		o.writing = true
+		o.work.Go(o.write)
 	}
-	var rest []byte
-	if o.conn.TryLock() {
-		var all bool
-		if rest, all = o.tryWrite(); all {
-			o.work.Done()
-			return
-		}
-	}
-	go func() {
-		defer o.work.Done()
-		o.write(rest)
-	}()
 }
 
-// acquire reports whether there is something to write and no active writer. The
-// caller becomes the writer until a take function reports that nothing is left.
-func (o *out) acquire() bool {
-	o.omu.Lock()
-	defer o.omu.Unlock()
-	if o.writing || len(o.queue) == 0 && o.code == 0 {
-		return false
-	}
-	o.writing = true
-	o.work.Add(1)
-	return true
-}
-
-// maxTryRounds is how often tryWrite checks the queue for more frames.
-const maxTryRounds = 3
-
-// tryWrite writes queued frames without blocking and reports whether it wrote
-// everything. The connection must be locked. It stays locked if a frame was
-// written in part; rest is the remainder.
-func (o *out) tryWrite() (rest []byte, all bool) {
-	buf := o.scratch.Get().(*[]byte)
-	defer o.scratch.Put(buf)
-	for range maxTryRounds {
-		items, more := o.takeSmall()
-		if len(items) == 0 {
-			o.conn.Unlock()
-			return nil, !more
-		}
-		*buf = (*buf)[:0]
-		for _, it := range items {
-			*buf = it.append(*buf)
-		}
-		if n := o.conn.TryWrite(*buf); n < len(*buf) {
-			return slices.Clone((*buf)[n:]), false
-		}
-		o.sent.Add(int64(len(items)))
-	}
-	o.conn.Unlock()
-	return nil, false
-}
-
-// takeSmall is like take for a caller that must not block. It takes nothing if
-// the queue is large or the connection is to be closed.
-func (o *out) takeSmall() (items []item, more bool) {
-	o.omu.Lock()
-	defer o.omu.Unlock()
-	if o.code != 0 || o.bytes > maxJoined {
-		return nil, true
-	}
-	return o.takeLocked()
-}
-
-// take returns the queued frames and the close code. If nothing is left, the
-// caller is no longer the writer.
+// take returns the queued frames and the close code. If nothing is left, the writer
+// must return.
 func (o *out) take() (items []item, code int, reason string, more bool) {
 	o.omu.Lock()
 	defer o.omu.Unlock()
-	items, more = o.takeLocked()
-	return items, o.code, o.reason, more
-}
-
-func (o *out) takeLocked() (items []item, more bool) {
 	items = o.queue
 	o.queue, o.bytes = nil, 0
 	o.writing = len(items) > 0 || o.code != 0
-	return items, o.writing
+	return items, o.code, o.reason, o.writing
 }
 
 func (o *out) endLocked(code int, reason string) {
@@ -212,62 +131,37 @@ func (o *out) endLocked(code int, reason string) {
 // close closes the connection after the queued frames are written.
 func (o *out) close(code int, reason string) {
 	o.omu.Lock()
+	defer o.omu.Unlock()
 	o.endLocked(code, reason[:min(len(reason), 123)])
-	o.omu.Unlock()
-	o.flush()
+	o.startLocked()
 }
 
 // end closes the queue of a connection whose reader has ended.
 func (o *out) end() { o.close(wire.CloseNormal, "") }
 
-// write writes the rest of a frame and the queued frames, and closes the
-// connection if requested.
-func (o *out) write(rest []byte) {
-	if rest != nil && o.conn.Finish(rest) != nil {
-		o.abandon()
-		return
-	}
-	buf := o.scratch.Get().(*[]byte)
-	defer o.scratch.Put(buf)
+// write writes the queued frames, and closes the connection if requested.
+func (o *out) write() {
+	var buf []byte
 	for {
 		items, code, reason, more := o.take()
 		if !more {
 			return
 		}
-		if o.writeAll(buf, items) != nil {
-			o.abandon()
-			return
+		for _, it := range items {
+			buf = it.tail(append(buf[:0], it.data...))
+			// There is no deadline, because each would need a timer. The
+			// queue limit and the ping detect clients that do not read.
+			if o.ws.Write(context.Background(), websocket.MessageText, buf) != nil {
+				o.abandon()
+				return
+			}
+			o.sent.Add(1)
 		}
 		if code != 0 {
 			o.ws.Close(websocket.StatusCode(code), reason)
 			return
 		}
 	}
-}
-
-// writeAll writes frames and joins small ones.
-func (o *out) writeAll(buf *[]byte, items []item) error {
-	defer func() {
-		if cap(*buf) > 2*maxJoined {
-			*buf = nil
-		}
-	}()
-	first := 0
-	*buf = (*buf)[:0]
-	for i, it := range items {
-		*buf = it.append(*buf)
-		if len(*buf) < maxJoined && i < len(items)-1 {
-			continue
-		}
-		// There is no deadline, because each would need a timer. The
-		// queue limit and the ping detect clients that do not read.
-		if _, err := o.conn.Write(*buf); err != nil {
-			return err
-		}
-		o.sent.Add(int64(i + 1 - first))
-		first, *buf = i+1, (*buf)[:0]
-	}
-	return nil
 }
 
 // abandon drops a connection that cannot be written to.
@@ -281,29 +175,6 @@ func (o *out) abandon() {
 // cut drops a connection whose close handshake takes too long.
 func (o *out) cut() {
 	o.conn.Close() // the error does not matter any more
-}
-
-// append appends the item as a WebSocket frame.
-func (it item) append(b []byte) []byte {
-	var space [48]byte
-	tail := it.tail(space[:0])
-	b = appendHeader(b, len(it.data)+len(tail))
-	return append(append(b, it.data...), tail...)
-}
-
-// appendHeader appends the header of a WebSocket text frame of n bytes. The
-// WebSocket library writes control frames to the same connection, each in one
-// write.
-func appendHeader(b []byte, n int) []byte {
-	const whole, text = 0x80, 0x1
-	b = append(b, whole|text)
-	switch {
-	case n < 126:
-		return append(b, byte(n))
-	case n < 1<<16:
-		return binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
-	}
-	return binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
 }
 
 // tail appends the part of an event that differs between connections.

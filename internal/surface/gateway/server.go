@@ -96,7 +96,6 @@ type Server struct {
 
 	pending atomic.Int64 // connections without a hello
 	calls   atomic.Int64 // in progress
-	scratch sync.Pool    // of *[]byte
 
 	mu      sync.Mutex // held while an event is queued for all
 	closing bool
@@ -104,8 +103,6 @@ type Server struct {
 	conns   []*conn // replaced on change, so that it can be read without the lock
 	version int64   // of the presence list
 	replay  replayLog
-	due     []*conn // with new frames to write
-	batches int     // active batches, which flush due when they end
 
 	streams  streams
 	changes  changes
@@ -121,7 +118,7 @@ func New(o Options) *Server {
 	if o.Merge == 0 {
 		o.Merge = Merge
 	}
-	s := &Server{o: o, bootID: rand.Text(), start: time.Now(), scratch: sync.Pool{New: newScratch}}
+	s := &Server{o: o, bootID: rand.Text(), start: time.Now()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.streams.init(s)
 	s.changes.init(s)
@@ -152,7 +149,7 @@ func (s *Server) Serve(l net.Listener, handler http.Handler) error {
 	}
 	s.https = append(s.https, h)
 	s.mu.Unlock()
-	if err := h.Serve(frameListener{l}); !errors.Is(err, http.ErrServerClosed) {
+	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve clients on %s: %w", l.Addr(), err)
 	}
 	return nil
@@ -186,7 +183,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 		s.o.Log.Debug("websocket upgrade failed", "err", err)
 		return // Accept has answered
 	}
-	c := newConn(s, ws, r.Context().Value(connKey{}).(*frameConn))
+	c := newConn(s, ws, r.Context().Value(connKey{}).(net.Conn))
 	c.from = access.FromContext(r.Context())
 	s.mu.Lock()
 	closing := s.closing
@@ -220,7 +217,6 @@ func (s *Server) join(c *conn, id string, hello wire.Hello, resume *wire.Resume)
 	for _, k := range missed {
 		c.push(k.encode(), true, k.pos)
 	}
-	c.flush()
 	s.version++
 	s.conns = append(slices.Clip(s.conns), c)
 	s.presence.changed()

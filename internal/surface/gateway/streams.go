@@ -205,7 +205,7 @@ func (st *stream) scheduleLocked() {
 		st.sendLocked(false)
 		return
 	}
-	st.timer = time.AfterFunc(wait, func() { st.s.batch(false, st.sendScheduled) })
+	st.timer = time.AfterFunc(wait, st.sendScheduled)
 }
 
 // sendScheduled sends the pending text.
