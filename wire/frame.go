@@ -114,22 +114,22 @@ func ParseRequest(b []byte) (Request, error) {
 // read decodes the members of a frame. The parameters alias the frame, because
 // they may be large.
 func (r *Request) read(b []byte) error {
-	if bytes.TrimLeft(b, whitespace)[0] != '{' {
+	if bytes.TrimSpace(b)[0] != '{' {
 		return mistyped("", json.Unmarshal(b, r))
 	}
 	for name, value := range Members(b) {
 		var err error
 		switch name {
 		case "type":
-			r.Type, err = unquote(value)
+			err = json.Unmarshal(value, &r.Type)
 		case "id":
-			r.ID, err = unquote(value)
+			err = json.Unmarshal(value, &r.ID)
 		case "method":
-			r.Method, err = unquote(value)
+			err = json.Unmarshal(value, &r.Method)
 		case "traceparent":
-			r.Trace, err = unquote(value)
+			err = json.Unmarshal(value, &r.Trace)
 		case "expectedProfileId":
-			r.Viewer, err = unquote(value)
+			err = json.Unmarshal(value, &r.Viewer)
 		case "params":
 			r.Params = value
 		default:
@@ -202,7 +202,9 @@ const frameCapacity = 512
 // once, directly into the frame.
 func EncodeResponse(id string, payload any, fault *Error) (b []byte, err error) {
 	b = append(make([]byte, 0, frameCapacity), `{"type":"res","id":`...)
-	b = appendText(b, id)
+	if b, err = appendJSON(b, id); err != nil {
+		return nil, err
+	}
 	if fault == nil {
 		b = append(b, `,"ok":true`...)
 	} else {
@@ -222,14 +224,26 @@ func EncodeResponse(id string, payload any, fault *Error) (b []byte, err error) 
 
 // EncodeEvent returns an [Event] without a sequence number as a frame. Like
 // [EncodeResponse] it encodes the payload only once.
-func EncodeEvent(name string, payload any) ([]byte, error) {
-	b := append(make([]byte, 0, frameCapacity), `{"type":"event","event":`...)
-	b = append(appendText(b, name), `,"payload":`...)
-	b, err := appendJSON(b, payload)
-	if err != nil {
+func EncodeEvent(name string, payload any) (b []byte, err error) {
+	b = append(make([]byte, 0, frameCapacity), `{"type":"event","event":`...)
+	if b, err = appendJSON(b, name); err != nil {
+		return nil, err
+	}
+	if b, err = appendJSON(append(b, `,"payload":`...), payload); err != nil {
 		return nil, err
 	}
 	return append(b, '}'), nil
+}
+
+// appendJSON appends v as JSON without HTML escaping.
+func appendJSON(b []byte, v any) ([]byte, error) {
+	buf := bytes.NewBuffer(b)
+	e := json.NewEncoder(buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return buf.Bytes()[:buf.Len()-1], nil // without the trailing newline
 }
 
 // Millis is a time in milliseconds since 1970.
