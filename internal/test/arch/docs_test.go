@@ -64,7 +64,7 @@ func TestDocs(t *testing.T) {
 				file = "internal/" + file
 			}
 			code := doc(t, file)
-			for _, name := range regexp.MustCompile("\\w+").FindAllString(m[2], -1) {
+			for _, name := range regexp.MustCompile(`\w+`).FindAllString(m[2], -1) {
 				if !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?` + name + `[\[(]|type ` + name + `\b)`).MatchString(code) {
 					t.Errorf("%s has neither a function nor a type %s", file, name)
 				}
