@@ -28,11 +28,7 @@
 //
 // A new database gets the tables of schema.sql. Each file in migrations leads from
 // one version to the next; a test shows that they lead to the tables of schema.sql.
-// The database is copied before a migration. Two rules apply:
-//
-// Every table has a rowid and a number of columns that no other table has, so that
-// salvage can assign a row to its table without the schema. A migration that adds a
-// column to a table therefore copies the table.
+// The database is copied before a migration.
 //
 // A message that consists of one plain text is stored as it is and read without
 // decoding. Most of a long transcript consists of such messages.

@@ -31,8 +31,9 @@ type Report struct {
 
 // Salvage copies the readable rows of the damaged database src to a new database
 // dst, which must not exist. It does not change src, which must not be open. It
-// uses neither the schema nor indexes but reads the rows of every page, so that
-// only the rows of a damaged page are lost.
+// does not use indexes but reads the rows of every page, so that only the rows of a
+// damaged page are lost. If the pages that lead to a row are damaged, the row is
+// assigned to the only table that it fits.
 func Salvage(ctx context.Context, src, dst string) (Report, error) {
 	report := Report{Rows: make(map[string]int)}
 	if _, err := os.Stat(dst); !errors.Is(err, fs.ErrNotExist) {
@@ -132,19 +133,22 @@ func rebuild(ctx context.Context, p *page.File, path string, report *Report) err
 	return c.script(ctx, "COMMIT")
 }
 
-// table is a table, identified by its number of columns.
+// table is a table with rowids.
 type table struct {
-	name   string
-	insert string
-	types  []string // types of the columns
-	names  []string // names of the columns
-	key    int      // index of the rowid column, -1 if there is none
+	name  string
+	types []string // types of the columns
+	names []string // names of the columns
+	key   int      // index of the rowid column, -1 if there is none
 }
 
-// tables returns the tables with rowids by their number of columns, which must be
-// unique.
-func tables(c *conn) (map[int]*table, error) {
-	byColumns := make(map[int]*table)
+// insert returns the statement that inserts a row of n values. The other columns
+// were added later and have defaults.
+func (t *table) insert(n int) string {
+	return "INSERT OR IGNORE INTO " + t.name + " (" + strings.Join(t.names[:n], ", ") + ") VALUES (" + strings.Repeat("?, ", n-1) + "?)"
+}
+
+// tables returns the tables with rowids.
+func tables(c *conn) ([]*table, error) {
 	var all []*table
 	err := c.query(func(r *row) error {
 		name, column, kind, key := r.text(), r.text(), r.text(), r.bool()
@@ -157,27 +161,15 @@ func tables(c *conn) (map[int]*table, error) {
 		}
 		t.types = append(t.types, kind)
 		t.names = append(t.names, column)
-		t.insert += ", " + column
 		return nil
 	}, `SELECT m.name, i.name, i.type, i.pk FROM sqlite_schema m, pragma_table_info(m.name) i
 WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.sql NOT LIKE '%WITHOUT ROWID' ORDER BY m.name, i.cid`)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range all {
-		n := len(t.types)
-		if byColumns[n] != nil {
-			return nil, fmt.Errorf("tables %s and %s have %d columns each", t.name, byColumns[n].name, n)
-		}
-		t.insert = "INSERT OR IGNORE INTO " + t.name + " (" + t.insert[2:] + ") VALUES (" + strings.Repeat("?, ", n-1) + "?)"
-		byColumns[n] = t
-	}
-	return byColumns, nil
+	return all, err
 }
 
 // fillFrom inserts the readable rows into their tables.
 func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error {
-	byColumns, err := tables(c)
+	all, err := tables(c)
 	if err != nil {
 		return err
 	}
@@ -189,15 +181,15 @@ func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error 
 			report.Bad++
 			continue
 		}
-		t := byColumns[len(r.Values)]
-		if t == nil { // a row of sqlite_schema
+		if r.Table == page.Schema {
 			continue
 		}
-		if !t.accepts(&r) {
+		t := tableOf(all, &r)
+		if t == nil {
 			report.Bad++
 			continue
 		}
-		n, err := c.exec(t.insert, r.Values...)
+		n, err := c.exec(t.insert(len(r.Values)), r.Values...)
 		if err != nil && fatal(err) {
 			return err
 		}
@@ -208,6 +200,26 @@ func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error 
 		report.Rows[t.name]++
 	}
 	return nil
+}
+
+// tableOf returns the table of a row and sets the column that is the rowid; nil if
+// the row fits no table. The table of a row that was not reached from the schema is
+// the only one that the row fits.
+func tableOf(all []*table, r *page.Row) *table {
+	var found *table
+	for _, t := range all {
+		if r.Table != "" && r.Table != t.name || r.Table == "" && len(r.Values) != len(t.types) || !t.accepts(r) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = t
+	}
+	if found != nil && found.key >= 0 {
+		r.Values[found.key] = r.ID
+	}
+	return found
 }
 
 // validText reports whether text is valid for a column of that name in any table.
@@ -237,16 +249,15 @@ func validText(column, text string) bool {
 	return text == "" || utf8.ValidString(text) && json.Unmarshal([]byte(text), v) == nil
 }
 
-// accepts reports whether the values match the types of the columns. It sets the
-// column that is the rowid.
+// accepts reports whether the values match the types of the columns.
 func (t *table) accepts(r *page.Row) bool {
-	if t.key >= 0 {
-		if r.Values[t.key] != nil {
-			return false
-		}
-		r.Values[t.key] = r.ID
+	if len(r.Values) == 0 || len(r.Values) > len(t.types) {
+		return false
 	}
 	for i, v := range r.Values {
+		if i == t.key && v != nil { // the rowid is not stored twice
+			return false
+		}
 		_, number := v.(int64)
 		if v != nil && number != (t.types[i] == "INTEGER") {
 			return false

@@ -1,8 +1,6 @@
 -- The tables of the store at the newest version. A new database is created with
 -- this file; the files in migrations lead an older database to the same tables.
--- Times are nanoseconds since 1970 in UTC, 0 for none. Every table has a rowid and
--- a number of columns that no other table has, so that salvage can assign rows to
--- tables without the schema.
+-- Times are nanoseconds since 1970 in UTC, 0 for none.
 
 CREATE TABLE setting (
   name  TEXT NOT NULL PRIMARY KEY,

@@ -1,6 +1,6 @@
 // Package page reads the rows of a SQLite file from its pages, without using
-// SQLite, the schema or indexes. It can read the intact part of a damaged file. The
-// format is documented at https://www.sqlite.org/fileformat2.html.
+// SQLite or indexes. It can read the intact part of a damaged file. The format is
+// documented at https://www.sqlite.org/fileformat2.html.
 package page
 
 import (
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"math/bits"
 	"os"
 )
@@ -16,6 +17,7 @@ import (
 const (
 	fileHeader  = 100  // size of the header in page 1
 	leaf        = 0x0d // first byte of a leaf page of a table
+	interior    = 0x05 // first byte of an interior page of a table
 	logHeader   = 32
 	frameHeader = 24
 	versionAt   = 60
@@ -176,8 +178,73 @@ func (f *File) Version() int64 {
 	return int64(binary.BigEndian.Uint32(b[versionAt:]))
 }
 
-// Row is a row of a table in its stored form.
+// Schema is the table that contains the definitions of all tables and indexes.
+const Schema = "sqlite_schema"
+
+// tables returns the table of each page that a root page in the schema leads to.
+// The pages below a damaged page are missing.
+func (f *File) tables() map[int]string {
+	of := make(map[int]string)
+	f.walk(1, Schema, of)
+	for n := range maps.Clone(of) {
+		b, err := f.page(n)
+		if err != nil {
+			continue
+		}
+		f.leaf(n, b, func(r Row, err error) bool {
+			if err != nil || len(r.Values) < 4 || r.Values[0] != "table" {
+				return true
+			}
+			name, _ := r.Values[1].(string)
+			root, _ := r.Values[3].(int64)
+			f.walk(int(root), name, of)
+			return true
+		})
+	}
+	return of
+}
+
+// walk assigns the pages of the b-tree with that root to a table.
+func (f *File) walk(root int, table string, of map[int]string) {
+	for todo := []int{root}; len(todo) > 0; {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		b, err := f.page(n)
+		if err != nil || of[n] != "" { // a page with two references: one is damaged
+			continue
+		}
+		h := header(n, b)
+		if h[0] != leaf && h[0] != interior {
+			continue
+		}
+		of[n] = table
+		if h[0] == leaf {
+			continue
+		}
+		todo = append(todo, int(binary.BigEndian.Uint32(h[8:])))
+		for i := range int(binary.BigEndian.Uint16(h[3:])) {
+			if 12+2*i+2 > len(h) {
+				break
+			}
+			if at := int(binary.BigEndian.Uint16(h[12+2*i:])); at+4 <= len(b) {
+				todo = append(todo, int(binary.BigEndian.Uint32(b[at:])))
+			}
+		}
+	}
+}
+
+// header returns the part of a page that begins with the header of its b-tree.
+func header(n int, b []byte) []byte {
+	if n == 1 {
+		return b[fileHeader:]
+	}
+	return b
+}
+
+// Row is a row of a table in its stored form. It has no values for columns that
+// were added to the table later.
 type Row struct {
+	Table  string // "" if the page was not reached from the schema
 	Page   int
 	ID     int64 // rowid; the column that is the rowid has a nil value
 	Values []any // int64, string or nil
@@ -187,6 +254,7 @@ type Row struct {
 // part of a b-tree, and an error for each unreadable page or row.
 func (f *File) Rows() iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
+		of := f.tables()
 		for n := 1; n <= f.n; n++ {
 			b, err := f.page(n)
 			if err == nil {
@@ -198,7 +266,7 @@ func (f *File) Rows() iter.Seq2[Row, error] {
 				}
 				continue
 			}
-			if !f.leaf(n, b, yield) {
+			if !f.leaf(n, b, func(r Row, err error) bool { r.Table = of[n]; return yield(r, err) }) {
 				return
 			}
 		}
@@ -216,10 +284,7 @@ func blank(b []byte) error {
 }
 
 func (f *File) leaf(n int, b []byte, yield func(Row, error) bool) bool {
-	h := b
-	if n == 1 {
-		h = b[fileHeader:]
-	}
+	h := header(n, b)
 	if h[0] != leaf {
 		return true
 	}

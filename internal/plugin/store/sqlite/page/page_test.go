@@ -72,6 +72,65 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestTables checks which table each row belongs to, also if the way to it is
+// damaged.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	const rows = "WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < 3000) SELECT n, 'a row of %[1]s' FROM i"
+	var statements []string
+	for _, table := range []string{"a", "b"} {
+		statements = append(statements, "CREATE TABLE "+table+" (n INTEGER PRIMARY KEY, x TEXT)", fmt.Sprintf("INSERT INTO %[1]s "+rows, table))
+	}
+	path := write(t, statements...)
+	// count returns the number of rows by table and text.
+	count := func() map[[2]string]int {
+		f, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		n := make(map[[2]string]int)
+		for r, err := range f.Rows() {
+			if err == nil && r.Table != Schema {
+				n[[2]string{r.Table, r.Values[1].(string)}]++
+			}
+		}
+		return n
+	}
+	a, b := "a row of a", "a row of b"
+	if diff := cmp.Diff(map[[2]string]int{{"a", a}: 3000, {"b", b}: 3000}, count()); diff != "" {
+		t.Errorf("intact (-want +got):\n%s", diff)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var root int64
+	if err := db.QueryRow("SELECT rootpage FROM sqlite_schema WHERE name = 'a'").Scan(&root); err != nil {
+		t.Fatal(err)
+	}
+	put := func(off int64, b ...byte) {
+		if _, err := file.WriteAt(b, (root-1)*4096+off); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(8, 0, 0, 0, byte(root)) // the last child of the root is the root
+	n := count()
+	if lost := n[[2]string{"", a}]; lost == 0 || lost+n[[2]string{"a", a}] != 3000 || n[[2]string{"b", b}] != 3000 {
+		t.Errorf("a cycle: %v", n)
+	}
+	put(0, 0x55)
+	if diff := cmp.Diff(map[[2]string]int{{"", a}: 3000, {"b", b}: 3000}, count()); diff != "" {
+		t.Errorf("no root (-want +got):\n%s", diff)
+	}
+}
+
 // TestLog damages one frame of a log: its page becomes unreadable, the pages of
 // later commits stay readable.
 func TestLog(t *testing.T) {
