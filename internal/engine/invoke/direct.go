@@ -88,7 +88,8 @@ type keyedCall struct {
 }
 
 // Do executes a call for the principal. Calls of a principal with the same key are
-// executed once. The error is that of ctx or of the store.
+// executed once; a repetition with other scopes is refused, because it might not get
+// the answer by itself. The error is that of ctx or of the store.
 func (d *Direct) Do(ctx context.Context, who chela.Principal, e DirectCall) (Answer, error) {
 	e.Tool = policy.Name(e.Tool)
 	if e.Tool == "" {
@@ -108,7 +109,11 @@ func (d *Direct) Do(ctx context.Context, who chela.Principal, e DirectCall) (Ans
 		return d.call(ctx, who, key, e, "direct:"+uuid.NewString())
 	}
 	id := "direct:" + digest(who.ID, e.Key)
-	shared, first, err := d.share(id, digest(string(key), e.Tool, e.Action, canonical(e.Args)))
+	request := []string{string(key), e.Tool, e.Action, canonical(e.Args)}
+	for _, scope := range slices.Sorted(slices.Values(who.Scopes)) {
+		request = append(request, string(scope))
+	}
+	shared, first, err := d.share(id, digest(request...))
 	if err != nil {
 		return refused(err)
 	}
@@ -166,7 +171,7 @@ func (d *Direct) share(id, digest string) (k *keyedCall, first bool, err error) 
 	defer d.mu.Unlock()
 	if x := d.calls[id]; x != nil {
 		if x.digest != digest {
-			return nil, false, errors.New("the idempotency key was used for another call")
+			return nil, false, errors.New("the idempotency key was used for another call, or with other scopes")
 		}
 		return x, false, nil
 	}

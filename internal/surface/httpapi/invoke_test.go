@@ -121,6 +121,34 @@ func (s *toolServer) send(method, addr string, body io.Reader, auth string) (int
 	return res.StatusCode, strings.TrimSpace(string(b)), res.Header
 }
 
+// proxied makes a proxy report the user.
+func proxied(o *access.Options) {
+	o.Mode, o.Proxies = access.ModeProxy, []netip.Prefix{netip.MustParsePrefix("192.168.1.0/24")}
+	o.Proxy = access.ProxyOptions{UserHeader: "X-User"}
+}
+
+// postAs makes a call that a proxy reports as made by the user, with the scopes.
+func (s *toolServer) postAs(user, scopes, body string) (int, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://gateway/tools/invoke", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Host = "127.0.0.1:18789"
+	r.Header.Set("X-User", user)
+	r.Header.Set("X-Openclaw-Scopes", scopes)
+	res, err := s.http(remote).Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
 // record returns the recorded calls, newest first.
 func (s *toolServer) record() []string {
 	s.t.Helper()
@@ -248,27 +276,11 @@ func TestInvokeAccess(t *testing.T) {
 	})
 	t.Run("read scope calls nothing, write scope is not the owner", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			proxied := func(o *access.Options) {
-				o.Mode, o.Proxies = access.ModeProxy, []netip.Prefix{netip.MustParsePrefix("192.168.1.0/24")}
-				o.Proxy = access.ProxyOptions{UserHeader: "X-User"}
-			}
 			s := newToolServer(t, []string{"gateway", "exec"}, proxied)
 			for scopes, want := range map[string][2]int{"operator.read": {403, 403}, "operator.write": {200, 404}, "operator.admin": {200, 200}} {
 				var got [2]int
 				for i, name := range []string{"session_status", "exec"} {
-					r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway/tools/invoke", strings.NewReader(`{"tool":"`+name+`"}`))
-					if err != nil {
-						t.Fatal(err)
-					}
-					r.Host = "127.0.0.1:18789"
-					r.Header.Set("X-User", "ada")
-					r.Header.Set("X-Openclaw-Scopes", scopes)
-					res, err := s.http(remote).Do(r)
-					if err != nil {
-						t.Fatal(err)
-					}
-					res.Body.Close()
-					got[i] = res.StatusCode
+					got[i], _ = s.postAs("ada", scopes, `{"tool":"`+name+`"}`)
 				}
 				if got != want {
 					t.Errorf("with %s: %v, want %v", scopes, got, want)
@@ -299,6 +311,42 @@ func TestInvokeOnce(t *testing.T) {
 			}
 			if status, body := s.post(`{"tool":"count","idempotencyKey":"k"}`); status != 400 {
 				t.Errorf("the key for another call: %d %s", status, body)
+			}
+		})
+	})
+	t.Run("a key belongs to one principal with one set of scopes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newToolServer(t, []string{"gateway"}, proxied)
+			const count, settings = `{"tool":"count","idempotencyKey":"k"}`, `{"tool":"gateway","idempotencyKey":"g"}`
+			const admin, write = "operator.admin", "operator.write"
+			for i, tt := range []struct {
+				user, scopes, body string
+				status             int
+				says               string
+			}{
+				{"ada", admin, count, 200, `"text":"1"`},
+				{"bob", admin, count, 200, `"text":"2"`},
+				{"ada", admin, count, 200, `"text":"1"`},
+				{"bob", admin, count, 200, `"text":"2"`},
+				{"ada", write, count, 400, "other scopes"},
+				{"ada", admin, settings, 200, `"ok":true`},
+				{"ada", write, settings, 400, "other scopes"}, // only the owner has the tool
+				{"eve", write, settings, 404, "not available"},
+				{"eve", write + "," + "operator.read", count, 200, `"text":"3"`},
+				{"eve", "operator.read," + write, count, 200, `"text":"3"`},
+			} {
+				if status, body := s.postAs(tt.user, tt.scopes, tt.body); status != tt.status || !strings.Contains(body, tt.says) {
+					t.Errorf("call %d, %s with %s: %d %s, want %d %s", i, tt.user, tt.scopes, status, body, tt.status, tt.says)
+				}
+			}
+			s.direct = invoke.NewDirect(s.options) // as after a restart
+			for _, scopes := range []string{admin, write} {
+				if status, body := s.postAs("ada", scopes, count); status != 400 || s.ran.Load() != 3 {
+					t.Errorf("after a restart with %s: %d %s after %d calls", scopes, status, body, s.ran.Load())
+				}
+			}
+			if status, body := s.postAs("dan", admin, count); status != 200 || s.ran.Load() != 4 {
+				t.Errorf("after a restart, another principal: %d %s after %d calls", status, body, s.ran.Load())
 			}
 		})
 	})
