@@ -84,6 +84,49 @@ func TestOffered(t *testing.T) {
 		{name: "TP-04 a profile and more", global: `{"profile":"coding","alsoAllow":["browser"]}`, c: talk(), has: "browser read", not: "message"},
 		{name: "TP-06 in a sandbox", c: boxed, has: "exec process read write", not: "browser canvas nodes cron gateway"},
 		{name: "TP-06 the sandbox's own list", global: `{"sandbox":{"tools":{"allow":["read"]}}}`, c: boxed, has: "read", only: true},
+		{
+			name: "TP-06 the agent's sandbox lists go before the global ones", global: `{"sandbox":{"tools":{"allow":["read","exec"],"deny":["exec"]}}}`,
+			agent: `{"sandbox":{"tools":{"allow":["exec","image"],"deny":["image"]}}}`, c: boxed, has: "exec", only: true,
+		},
+		{
+			name: "TP-06 each list for itself", global: `{"sandbox":{"tools":{"allow":["read","exec"],"deny":["exec"]}}}`,
+			agent: `{"sandbox":{"tools":{"allow":["exec","image"]}}}`, c: boxed, has: "image", only: true,
+		},
+		{
+			name: "TP-06 only the agent denies", global: `{"sandbox":{"tools":{"allow":["read","exec"]}}}`,
+			agent: `{"sandbox":{"tools":{"deny":["exec"]}}}`, c: boxed, has: "read", only: true,
+		},
+		{
+			name: "TP-06 they apply in a sandbox only", global: `{"sandbox":{"tools":{"deny":["exec"]}}}`, agent: `{"sandbox":{"tools":{"allow":["read"]}}}`,
+			c: talk(), has: strings.Join(allTools, " "), only: true,
+		},
+		{
+			name: "TP-07 names of both sections", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"alsoAllow":["cron"]}}}`,
+			c: boxed, has: "browser cron exec", not: "canvas gateway",
+		},
+		{
+			name: "TP-07 an explicit deny list stays", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"deny":["browser"]}}}`,
+			c: boxed, has: "exec read", not: "browser",
+		},
+		{name: "the agent's profile goes before the global one", global: `{"profile":"coding"}`, agent: `{"profile":"minimal"}`, c: talk(), has: "session_status", only: true},
+		{name: "and may be wider", global: `{"profile":"minimal"}`, agent: `{"profile":"full"}`, c: talk(), has: strings.Join(allTools, " "), only: true},
+		{name: "the agent's alsoAllow goes before the global one", global: `{"profile":"minimal","alsoAllow":["browser"]}`, agent: `{"alsoAllow":["read"]}`, c: talk(), has: "session_status read", only: true},
+		{
+			name: "a provider's profile of the agent goes before the global one", global: `{"byProvider":{"anthropic":{"profile":"coding"}}}`,
+			agent: `{"byProvider":{"anthropic":{"profile":"minimal"}}}`, c: talk(), has: "session_status", only: true,
+		},
+		{
+			name: "a provider's lists of both sections", global: `{"byProvider":{"anthropic":{"allow":["read","exec"]}}}`,
+			agent: `{"byProvider":{"anthropic":{"allow":["exec","write"]}}}`, c: talk(), has: "exec", only: true,
+		},
+		{
+			name: "TP-14 lists of children of both sections", global: `{"subagents":{"tools":{"allow":["read","exec"]}}}`,
+			agent: `{"subagents":{"tools":{"allow":["exec","write"]}}}`, c: child(1, 1), has: "exec", only: true,
+		},
+		{
+			name: "TP-14 they apply to children only", global: `{"subagents":{"tools":{"deny":["exec"]}}}`, agent: `{"subagents":{"tools":{"allow":["read"]}}}`,
+			c: talk(), has: strings.Join(allTools, " "), only: true,
+		},
 		{name: "TP-07 allowed in the sandbox by name", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, c: boxed, has: "browser exec", not: "canvas"},
 		{
 			name: "TP-08 a child without children", c: child(1, 1),
