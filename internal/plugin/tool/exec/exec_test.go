@@ -378,9 +378,18 @@ func TestEnvironment(t *testing.T) {
 		})
 	}
 	t.Run("only listed variables are inherited", func(t *testing.T) {
-		b := newFixture(t, exec.Options{Environ: []string{
-			"PATH=/usr/bin:/bin", "HOME=/home/x", "LANG=C", "LC_ALL=C", "ANTHROPIC_API_KEY=hunter2", "SSH_AUTH_SOCK=/x", "LD_PRELOAD=", "GIT_DIR=/x",
-		}, PathPrepend: []string{"/opt/first"}})
+		environ := []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
+		listed := []string{"HOME", "USER", "LOGNAME", "LANG", "LC_TIME", "TERM", "TMPDIR", "SHELL", "TZ"}
+		others := []string{
+			"CHELA_STATE_DIR", "CHELA_GATEWAY_TOKEN", "CHELA_GATEWAY_PASSWORD", "CHELA_CONFIG", "CHELA_X", "chela_x", "OPENCLAW_GATEWAY_TOKEN", "OPENCLAW_X", "CLAWDBOT_X",
+			"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_SESSION_ID", "DBUS_SESSION_BUS_ADDRESS", "NOTIFY_SOCKET", "LISTEN_FDS", "INVOCATION_ID", "DISPLAY",
+			"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "LD_PRELOAD", "LD_LIBRARY_PATH", "GIT_DIR", "GIT_SSH_COMMAND",
+			"BASH_ENV", "ENV", "PYTHONPATH", "NODE_OPTIONS", "HTTP_PROXY", "EDITOR", "MY_HOME", "HOMEX", "LCX", "PATHX",
+		}
+		for _, name := range append(slices.Clone(listed), others...) {
+			environ = append(environ, name+"=/tmp")
+		}
+		b := newFixture(t, exec.Options{Environ: environ, PathPrepend: []string{"/opt/first"}})
 		s, _ := b.text(m{"command": "env", "env": m{"MINE": "a b"}})
 		var names []string
 		for line := range strings.Lines(s) {
@@ -388,7 +397,8 @@ func TestEnvironment(t *testing.T) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		want := []string{"CHELA_RUN", "CHELA_SHELL", "HOME", "LANG", "LC_ALL", "MINE", "OPENCLAW_SHELL", "PATH", "PWD"}
+		want := append(listed, "CHELA_RUN", "CHELA_SHELL", "LC_ALL", "MINE", "OPENCLAW_SHELL", "PATH", "PWD")
+		slices.Sort(want)
 		if !slices.Equal(names, want) {
 			t.Errorf("got %v, want %v", names, want)
 		}
