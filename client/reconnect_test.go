@@ -335,9 +335,10 @@ func TestInsecure(t *testing.T) {
 		cancel() // nothing is dialed
 		for url, refused := range map[string]bool{
 			"ws://example.com:18789": true, "ws://8.8.8.8": true, "ws://[2001:db8::1]": true, "ws://localhost.example.com": true, "http://1.1.1.1": true,
-			"ws://10.0.0.1.example.com": true, "ws://[::ffff:8.8.8.8]": true, "WS://example.com": true,
+			"ws://10.0.0.1.example.com": true, "ws://evillocalhost": true, "ws://evil-localhost:1": true, "ws://example.com./localhost": true, "ws://172.32.0.1": true, "ws://100.128.0.1": true, "ws://[::ffff:8.8.8.8]": true, "WS://example.com": true,
 			"wss://example.com": false, "ws://127.0.0.1:1": false, "ws://[::1]:1": false, "ws://localhost:1": false, "ws://192.168.1.2:1": false,
 			"ws://100.100.1.1:1": false, "ws://[fd00::1]:1": false, "ws://gw.localhost:1": false,
+			"ws://LOCALHOST.:1": false, "ws://[::ffff:10.0.0.1]:1": false, "https://evillocalhost": false,
 		} {
 			_, err := client.Dial(ctx, client.Options{URL: url, Auth: &wire.Auth{Token: "t"}})
 			if errors.Is(err, client.ErrInsecure) != refused {

@@ -19,3 +19,19 @@ func FuzzGatewayURL(f *testing.F) {
 		}
 	})
 }
+
+// TestConfidential checks names that only contain the letters of a local one.
+func TestConfidential(t *testing.T) {
+	for s, want := range map[string]bool{
+		"wss://gateway.example": true, "ws://localhost:1": true, "ws://127.0.0.1": true, "ws://127.1.2.3:1": true, "ws://[::1]:1": true, "https://gateway.example": true,
+		"ws://evillocalhost": false, "ws://localhost.example": false, "ws://127.0.0.1.example": false, "ws://10.0.0.1": false, "ws://[::2]": false, "http://gateway.example": false,
+	} {
+		u, err := gatewayURL(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := confidential(u); got != want {
+			t.Errorf("%s: %v, want %v", s, got, want)
+		}
+	}
+}
