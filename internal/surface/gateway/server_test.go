@@ -202,6 +202,91 @@ func TestSlowConsumer(t *testing.T) {
 	})
 }
 
+// TestSlowConsumerLoses checks that a client that reads slowly gets every final
+// event and every response, in order and with consecutive numbers, up to the point
+// where the connection is closed as too slow. No length of a frame is an exception.
+func TestSlowConsumerLoses(t *testing.T) {
+	const buffered = 512 << 10
+	for _, size := range []int{4 << 10, 63 << 10, 65 << 10, 200 << 10} {
+		for name, sent := range map[string]func(t *testing.T, tb *testbed, p *testClient, i int){
+			"finals": func(_ *testing.T, tb *testbed, _ *testClient, i int) {
+				id := chela.RunID(fmt.Sprint("r", i))
+				tb.bus.Publish(start(id))
+				tb.bus.Publish(end(id, strings.Repeat("x", size)))
+			},
+			"responses": func(t *testing.T, _ *testbed, p *testClient, i int) {
+				p.say(t, fmt.Sprintf(`{"type":"req","id":"r%d","method":"echo","params":{"text":"%s"}}`, i, strings.Repeat("x", size)))
+			},
+		} {
+			// many: more than is queued
+			for _, many := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s of %d KiB, too many: %v", name, size>>10, many), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						tb := newTable(t, func(o *gateway.Options) { o.MaxBuffered = buffered })
+						p := tb.dial("slow")
+						p.say(t, connectFrame(t, ""))
+						synctest.Wait()
+						p.take()
+
+						n := buffered / (2*size + 4<<10) // a final is two events
+						if many {
+							n = 2*buffered/size + 2
+						}
+						n = max(n, 1)
+						p.pause()
+						for i := range n {
+							sent(t, tb, p, i)
+							synctest.Wait()
+						}
+						p.resume()
+						synctest.Wait()
+
+						got := p.take()
+						closed := len(got) > 0 && got[len(got)-1] == "! 1008 slow consumer"
+						if closed {
+							got = got[:len(got)-1]
+						}
+						answers, seq := 0, int64(0)
+						for _, line := range got {
+							var f struct {
+								Type    string `json:"type"`
+								ID      string `json:"id"`
+								Seq     int64  `json:"seq"`
+								Event   string `json:"event"`
+								Payload struct {
+									RunID string `json:"runId"`
+									State string `json:"state"`
+								} `json:"payload"`
+							}
+							unmarshal(t, strings.TrimPrefix(line, "< "), &f)
+							if f.Type == "event" {
+								if seq != 0 && f.Seq != seq+1 && f.Seq != 0 {
+									t.Errorf("event %d follows event %d", f.Seq, seq)
+								}
+								seq = max(seq, f.Seq)
+							}
+							if id := f.ID + f.Payload.RunID; f.Type == "res" || f.Payload.State == wire.StateFinal {
+								if id != fmt.Sprint("r", answers) {
+									t.Errorf("got %s %s, want that of r%d", f.Type, id, answers)
+								}
+								answers++
+							}
+						}
+						switch {
+						case closed && !many:
+							t.Errorf("closed after %d of %d answers, which fit in the queue", answers, n)
+						case !closed && answers != n:
+							t.Errorf("got %d of %d answers, and the connection is open: %.300q", answers, n, got)
+						case !closed && many:
+							t.Errorf("got all %d answers of %d bytes: nothing was slow", n, size)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
 // TestFrameLimits checks the maximum length of a frame before and after the
 // hello.
 func TestFrameLimits(t *testing.T) {
