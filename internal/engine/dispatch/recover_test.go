@@ -132,37 +132,6 @@ func TestRecover(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("REC-03 a turn that crashes the process each time is given up after 3 attempts", func(t *testing.T) {
-		model := asksOnce("none")
-		h := newHarness(t, model)
-		h.crashAt("run.end", 1, func() { h.send("m1", "hi") })
-		h.stop()
-		for range 2 {
-			// The engine above ended the run; make it look interrupted again.
-			h.open()
-			err := h.db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-				r, err := tx.Runs().Get("m1")
-				if err != nil {
-					return err
-				}
-				r.State, r.Attempts = run.Running, 3
-				return tx.Runs().Put(r)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			h.stop()
-		}
-		asked := len(model.Requests())
-		h.open()
-		r := h.wait("m1")
-		if r.State != run.Failed || !strings.Contains(r.Error, "given up") {
-			t.Errorf("run is %s: %q", r.State, r.Error)
-		}
-		if n := len(model.Requests()); n != asked {
-			t.Errorf("%d more model calls", n-asked)
-		}
-	})
 	t.Run("REC-04 a run of 2 s completes before the engine is stopped", func(t *testing.T) {
 		model := llmtest.NewScript(llmtest.Step{Parts: []llm.Part{llm.Text("late")}, Delay: 300 * time.Millisecond})
 		h := newHarness(t, model).open()

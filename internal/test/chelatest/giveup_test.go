@@ -1,0 +1,96 @@
+//go:build unix
+
+package chelatest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/wire"
+)
+
+// TestGiveUp has the process die each time that it carries out the same turn.
+func TestGiveUp(t *testing.T) {
+	for _, c := range []struct {
+		step    string // before which each process dies
+		asked   int    // model calls until the turn is given up
+		written int    // times that the tool ran
+	}{
+		{"run.execute:1", 0, 0}, // before the model is asked
+		{"model.end:1", 3, 0},   // before the call that it asks for is stored
+		{"run.end:1", 4, 1},     // before the answer is stored
+	} {
+		t.Run("REC-03 a turn that crashes the process at "+c.step+" each time stops after 3 attempts", func(t *testing.T) {
+			t.Parallel()
+			srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, r llmtest.ReceivedRequest) llmtest.Step {
+				switch body := string(r.Body); {
+				case strings.Contains(body, "next message"):
+					return llmtest.Say("fine")
+				case strings.Contains(body, `"role":"tool"`):
+					return llmtest.Say("written")
+				}
+				return llmtest.Call("call_1", "exec", `{"command":"echo x >>effects"}`)
+			})
+			url, hc := srv.Listen()
+			dir := t.TempDir()
+			conf := modelConfig(llmtest.OpenAI, url)
+			conf["tools"] = []byte(`{"exec": {"mode": "full"}}`)
+			cmd, first := startSubprocess(t, dir, conf, c.step)
+			_ = first.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "write it", IdempotencyKey: "m1"}, nil) // the answer may be lost
+			for n := 1; ; n++ {
+				died(t, cmd)
+				if n == 3 {
+					break
+				}
+				next, in := (&driver{t: t, dir: dir}).spawn(t, c.step) // it resumes the turn by itself
+				defer in.Close()
+				cmd = next
+			}
+			if n := len(srv.Requests()); n != c.asked {
+				t.Errorf("the model was asked %d times in three attempts, want %d", n, c.asked)
+			}
+
+			for start := range 2 { // the turn ends, and stays ended
+				g := Start(t, Options{Dir: dir, HTTP: hc, Config: conf})
+				cl := g.Client()
+				var w wire.AgentWaited
+				cl.must(wire.MethodAgentWait, wire.AgentWait{RunID: "m1", TimeoutMs: 20_000}, &w)
+				if w.Status != wire.StatusError || !strings.Contains(w.Error, "interrupted 3 times") {
+					t.Errorf("start %d: the turn is %s: %q", start, w.Status, w.Error)
+				}
+				if n := strings.Count(strings.Join(cl.lines("main"), "\n"), "interrupted 3 times"); n != 1 {
+					t.Errorf("start %d: the person is told %d times:\n%s", start, n, strings.Join(cl.lines("main"), "\n"))
+				}
+				if n := len(srv.Requests()); n != c.asked {
+					t.Errorf("start %d: %d more model calls", start, n-c.asked)
+				}
+				cl.Close()
+				g.Stop()
+			}
+			if end := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client().Ask("main", "next message"); end.Text != "fine" {
+				t.Errorf("the next message: %s %q %s", end.State, end.Text, end.Error)
+			}
+			b, _ := os.ReadFile(filepath.Join(dir, "workspace", "effects"))
+			if n := strings.Count(string(b), "x"); n != c.written {
+				t.Errorf("the tool ran %d times, want %d", n, c.written)
+			}
+		})
+	}
+}
+
+// died waits until a process has been killed.
+func died(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	late := time.AfterFunc(20*time.Second, func() { cmd.Process.Signal(syscall.SIGTERM) })
+	defer late.Stop()
+	_ = cmd.Wait()
+	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGKILL {
+		t.Fatalf("the engine was not killed: %s", cmd.ProcessState)
+	}
+}
