@@ -169,6 +169,39 @@ func TestContext(t *testing.T) {
 	})
 }
 
+// TestCancelAtTurn ends the context of work at the moment when its turn comes: its
+// place, in the lane or of its key, becomes free again.
+func TestCancelAtTurn(t *testing.T) {
+	for _, busy := range []string{"lane", "key"} {
+		t.Run(busy, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var l Lanes
+				var first *gate
+				if l.Try("x", map[string]string{"key": "k"}[busy]); busy == "lane" {
+					first = l.lanes["x"]
+				} else {
+					l.leaveLane("x")
+					first = l.keys["k"]
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- l.Do(ctx, "x", "k", func(context.Context) error { return nil }) }()
+				synctest.Wait()
+				l.mu.Lock() // both happen before the waiting work looks again
+				cancel()
+				first.leave()
+				l.mu.Unlock()
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("the cancelled work: %v", err)
+				}
+				if leave := l.Try("x", "k"); leave == nil {
+					t.Errorf("no place is free: lane %+v, keys %v", l.lanes["x"], l.keys)
+				}
+			})
+		})
+	}
+}
+
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var l Lanes
