@@ -138,17 +138,24 @@ func Restore(ctx context.Context, src, dst string) (old string, err error) {
 // match, and returns that name, or "" if there is no database. A rename can then
 // replace the database under its original name.
 func renameOld(path string) (string, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+	_, err := os.Stat(path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return "", err
 	}
 	old := path + ".old-" + time.Now().UTC().Format("20060102T150405.000000000")
-	// The log must be moved too: SQLite would apply it to the new database.
+	linked := !missing && os.Link(path, old) == nil // before the log is moved, so that the old database stays complete
+	// The log must be moved too, also one without a database: SQLite would apply it to
+	// the new database.
 	for _, suffix := range [...]string{"-wal", "-shm"} {
 		if err := os.Rename(path+suffix, old+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 	}
-	if os.Link(path, old) == nil {
+	switch {
+	case missing:
+		return "", nil
+	case linked:
 		return old, nil
 	}
 	return old, os.Rename(path, old) // the file system does not support links

@@ -32,6 +32,18 @@ func settingOf(tb testing.TB, d *DB, name string) (v string) {
 	return v
 }
 
+// putUnclosed writes the files that a kill of the process that uses d leaves, with
+// commits that are only in the log, and returns the path of the database.
+func putUnclosed(t *testing.T, d *DB) string {
+	t.Helper()
+	db, err := os.ReadFile(d.opts.Path)
+	log, lerr := os.ReadFile(d.opts.Path + "-wal")
+	if err := errors.Join(err, lerr); err != nil || len(log) == 0 {
+		t.Fatalf("%d bytes in the log, %v", len(log), err)
+	}
+	return put(t, db, log)
+}
+
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -101,6 +113,46 @@ func TestBackup(t *testing.T) {
 		}
 		if n, m := len(readSessions(t, dst)), len(readSessions(t, renamed)); n != 5 || m != 1 {
 			t.Errorf("%d sessions restored, %d in the old database; want 5 and 1", n, m)
+		}
+	})
+	t.Run("the log of a database that was not closed stays with it", func(t *testing.T) {
+		for _, missing := range []bool{false, true} { // somebody has deleted the database, but not its log
+			killed := openAt(t, filepath.Join(t.TempDir(), "chela.db"))
+			conversations(t, killed, 7, 8)
+			dst := putUnclosed(t, killed)
+			if missing {
+				if err := os.Remove(dst); err != nil {
+					t.Fatal(err)
+				}
+			}
+			renamed, err := Restore(t.Context(), copied, dst)
+			if err != nil || (renamed == "") != missing {
+				t.Fatalf("restore: renamed the old one to %q, %v", renamed, err)
+			}
+			have := openAt(t, dst)
+			if err := have.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(fmt.Sprint(readSessions(t, copied)), fmt.Sprint(readSessions(t, dst))); diff != "" {
+				t.Errorf("restored sessions (-want +got):\n%s", diff)
+			}
+			if missing {
+				continue
+			}
+			if diff := cmp.Diff(fmt.Sprint(readSessions(t, killed.opts.Path)), fmt.Sprint(readSessions(t, renamed))); diff != "" {
+				t.Errorf("sessions of the old database (-want +got):\n%s", diff)
+			}
+		}
+	})
+	t.Run("a backup with a log of its own", func(t *testing.T) {
+		other := openAt(t, filepath.Join(t.TempDir(), "chela.db"))
+		conversations(t, other, 7, 9)
+		dst := filepath.Join(t.TempDir(), "chela.db")
+		if _, err := Restore(t.Context(), putUnclosed(t, other), dst); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(readSessions(t, dst)); n != 2 {
+			t.Errorf("%d sessions restored, want 2", n)
 		}
 	})
 	t.Run("a file that is not a backup is refused", func(t *testing.T) {
