@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -188,6 +189,88 @@ func TestBrokenDisk(t *testing.T) {
 	}
 	if have := stored(t, d.Cut().Disk(t).Open(t)); len(have) != 1 || !have["9"] {
 		t.Errorf("stored %v, want only 9", have)
+	}
+}
+
+// TestSharedCommit has updates with and without a sync share a commit. A synced one
+// is on disk when it returns, with all that were confirmed before it, also if another
+// of them fails or the shared commit does and each is repeated alone.
+func TestSharedCommit(t *testing.T) {
+	const held = 9 // the update during which the others arrive
+	for _, c := range []struct {
+		name  string
+		syncs string // of the updates in order: s synced, o ordered, x synced and failing
+		fault power.Op
+		want  string // numbers of the updates that are on disk
+	}{
+		{name: "the last is synced", syncs: "oos", want: "0129"},
+		{name: "the first is synced", syncs: "soo", want: "0129"},
+		{name: "one in the middle is synced", syncs: "oso", want: "0129"},
+		{name: "all are synced", syncs: "sss", want: "0129"},
+		{name: "none is synced", syncs: "ooo"},
+		{name: "the one after the synced one fails", syncs: "sxo", want: "029"},
+		{name: "the last is synced and fails", syncs: "sox", want: "019"},
+		{name: "the commit fails; the last is synced", syncs: "oos", fault: power.Write, want: "0129"},
+		{name: "the commit fails; the first is synced", syncs: "soo", fault: power.Write, want: "09"},
+		{name: "the sync fails", syncs: "oso", fault: power.Sync, want: "019"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := power.New(t)
+			synctest.Test(t, func(t *testing.T) {
+				db := openOn(t, d)
+				defer db.Close()
+				breakCommit := sync.OnceFunc(func() { // the one in progress
+					failed := false
+					d.Fail(func(_ int, op power.Op, _ string) power.Fault {
+						if op != c.fault || failed {
+							return power.None
+						}
+						failed = true
+						return power.Broken
+					})
+				})
+				var wg sync.WaitGroup
+				proceed := make(chan struct{})
+				wg.Go(func() {
+					if err := db.Update(t.Context(), store.Ordered, func(tx store.Tx) error { <-proceed; return appendEntry(held)(tx) }); err != nil {
+						t.Error(err)
+					}
+				})
+				synctest.Wait()
+				for n, kind := range c.syncs {
+					wg.Go(func() {
+						err := db.Update(t.Context(), kind != 'o', func(tx store.Tx) error {
+							if kind == 'x' {
+								return errors.ErrUnsupported
+							}
+							if n == len(c.syncs)-1 {
+								breakCommit()
+							}
+							return appendEntry(n)(tx)
+						})
+						if failed := kind == 'x'; failed != (err != nil) {
+							t.Errorf("update %d: %v", n, err)
+						}
+						if after := stored(t, d.Cut().Disk(t).Open(t)); kind == 's' && (!after[fmt.Sprint(n)] || !after[fmt.Sprint(held)]) {
+							t.Errorf("synced update %d returned, and %v are on disk", n, after)
+						}
+					})
+					synctest.Wait() // they wait in this order
+				}
+				close(proceed)
+				wg.Wait()
+				var have string
+				after := stored(t, d.Cut().Disk(t).Open(t))
+				for n := range 10 {
+					if after[fmt.Sprint(n)] {
+						have += fmt.Sprint(n)
+					}
+				}
+				if have != c.want {
+					t.Errorf("updates %q are on disk, want %q", have, c.want)
+				}
+			})
+		})
 	}
 }
 
