@@ -28,7 +28,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/egress"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
-	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/deliver"
@@ -47,9 +46,6 @@ import (
 
 // Version is what `chela version` prints.
 const Version = "0.1.0"
-
-// cacheBytes limits the memory for compiled transcripts of all sessions together.
-const cacheBytes = 48 << 20
 
 // Options is what an engine is made of. Tests set the fields below Registry.
 type Options struct {
@@ -212,7 +208,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 		Direct: e.current.Direct, Scope: e.current.Scope,
 	})
 	dispatcher := dispatch.New(dispatch.Options{Lanes: e.lanes, Runner: runner.Options{
-		Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Cache: session.NewCache(cacheBytes), Executor: e.executor,
+		Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Executor: e.executor,
 		Profiles: &e.current, Ended: []runner.Ended{e.delivery.Ended}, Step: o.Step,
 	}})
 	in := e.inbound(dispatcher)

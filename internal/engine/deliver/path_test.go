@@ -22,7 +22,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/route"
-	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/deliver"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
@@ -71,7 +70,7 @@ func (p *path) start() {
 	lanes := new(lane.Lanes)
 	lanes.Set("main", 4)
 	d := dispatch.New(dispatch.Options{Lanes: lanes, Runner: runner.Options{
-		Log: log, Store: db, Bus: events, Owner: own, Cache: session.NewCache(1 << 20),
+		Log: log, Store: db, Bus: events, Owner: own,
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: []runner.Ended{worker.Ended},
 		Profiles: runner.Static{Queue: queue.Policy{Mode: p.mode, Inbound: 2 * time.Second}, Profile: runner.Profile{
 			Provider: p.model, Model: llm.Model{Provider: "mock", ID: "m", Context: 1 << 20},

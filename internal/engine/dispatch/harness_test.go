@@ -104,7 +104,7 @@ func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
 		h.t.Fatal(err)
 	}
 	h.con = dispatch.New(dispatch.Options{Lanes: lanes, Drain: h.drain, Runner: runner.Options{
-		Log: log, Store: h.st, Bus: h.bus, Owner: own, Cache: session.NewCache(1 << 20),
+		Log: log, Store: h.st, Bus: h.bus, Owner: own,
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: h.ended, Children: h.children, Step: h.step, Profiles: h,
 	}})
 	h.gate = inbound.New(inbound.Options{Log: log, Store: h.st, Bus: h.bus, Live: h.con.Live, Reserve: h.reserve})

@@ -164,7 +164,7 @@ func (r *Runner) publishStarted(e *Execution) {
 	if n := len(s.input); n > 0 {
 		e.newest = s.input[n-1].Seq
 	}
-	r.o.Cache.Append(e.meta.ID, s.input...)
+	r.cache.Append(e.meta.ID, s.input...)
 	r.PublishAbsorbed(slices.DeleteFunc(slices.Clone(s.items), func(it queue.Item) bool { return it.ID == string(e.run.ID) })...)
 	r.PublishAbsorbed(s.dropped...)
 }

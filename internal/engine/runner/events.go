@@ -155,7 +155,7 @@ func (r *Runner) publishStored(e *Execution, meta session.Meta, entries ...*sess
 	if meta.ID == e.meta.ID {
 		e.meta = meta
 	}
-	r.o.Cache.Append(e.run.SessionID, entries...)
+	r.cache.Append(e.run.SessionID, entries...)
 	r.publishEntries(e, entries...)
 }
 
@@ -210,7 +210,7 @@ func (r *Runner) toolEnd(ctx context.Context, e *Execution, ev agent.Event) erro
 func (r *Runner) messages(ctx context.Context, e *Execution) ([]*llm.Message, error) {
 	newest := e.newest
 	e.newest = 0
-	msgs, err := r.o.Cache.Messages(e.run.SessionID, newest, func(after int64) ([]session.Entry, error) {
+	msgs, err := r.cache.Messages(e.run.SessionID, newest, func(after int64) ([]session.Entry, error) {
 		return store.Get(ctx, r.o.Store, func(rd store.Reader) ([]session.Entry, error) {
 			return rd.Sessions().Entries(e.run.SessionID, after, 0)
 		})

@@ -125,7 +125,7 @@ func (r *Runner) resume(ctx context.Context, row run.Run, crashed bool, taken []
 		r.PublishStopped(stopped, withdrawn)
 		return nil, ErrChanged
 	}
-	r.o.Cache.Append(e.run.SessionID, stored...)
+	r.cache.Append(e.run.SessionID, stored...)
 	r.publishEntries(e, stored...)
 	return e, nil
 }

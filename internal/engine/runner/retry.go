@@ -84,7 +84,7 @@ func (r *Runner) cutHistory(ctx context.Context, e *Execution, reason string) (b
 	if err != nil {
 		return false, err
 	}
-	r.o.Cache.Append(e.run.SessionID, entries...)
+	r.cache.Append(e.run.SessionID, entries...)
 	r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: text})
 	return true, nil
 }

@@ -27,7 +27,6 @@ type Options struct {
 	Store    store.Store
 	Bus      *bus.Bus
 	Owner    *leaseholder.Holder // this process
-	Cache    *session.Cache
 	Executor *invoke.Executor
 	Profiles Profiles
 	Ended    []Ended
@@ -50,15 +49,19 @@ type Ended func(run.Run) func(store.Tx) error
 // Runner carries out runs. It is safe for concurrent use.
 type Runner struct {
 	o       Options
+	cache   *session.Cache
 	prompts prompt.Builder
 }
+
+// cacheBytes limits the memory for compiled transcripts of all sessions together.
+const cacheBytes = 48 << 20
 
 // New returns a Runner.
 func New(o Options) *Runner {
 	if o.Step == nil {
 		o.Step = func(string) {}
 	}
-	return &Runner{o: o}
+	return &Runner{o: o, cache: session.NewCache(cacheBytes)}
 }
 
 // The causes with which the context of a run is cancelled.

@@ -103,7 +103,7 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *Fixtur
 		t.Fatal(err)
 	}
 	dispatcher := dispatch.New(dispatch.Options{Lanes: lanes, Drain: 50 * time.Millisecond, Runner: runner.Options{
-		Log: log, Store: db, Bus: h.Bus, Owner: own, Cache: session.NewCache(1 << 20),
+		Log: log, Store: db, Bus: h.Bus, Owner: own,
 		Executor: invoke.New(invoke.Options{Log: log}), Profiles: runner.Static{Profile: profile},
 	}})
 	gate := inbound.New(inbound.Options{Log: log, Store: db, Bus: h.Bus, Live: dispatcher.Live})
