@@ -4,10 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -144,6 +147,95 @@ func TestStoppedProcess(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestSupersededByInterrupt interrupts a run in one of two processes that share a
+// store. The process that began the run is stopped until its leases have ended, and
+// continues it after the interruption.
+func TestSupersededByInterrupt(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"the result of a tool", "the start of a tool", "an answer"} {
+		t.Run("LOOP-10 a run that was superseded by an interrupt cannot append "+point, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				reached, resume := make(chan struct{}), make(chan struct{})
+				var stopped, done atomic.Bool
+				stopAt := func(at string) { // every goroutine of the process stops at its next point
+					if at == point && !done.Swap(true) {
+						stopped.Store(true)
+						close(reached)
+					}
+					if stopped.Load() {
+						<-resume
+					}
+				}
+				var acts atomic.Int64
+				act := newTool("act", tool.Acts, func(context.Context, tool.Call) (tool.Result, error) {
+					acts.Add(1)
+					stopAt("the result of a tool")
+					return tool.Text("late"), nil
+				})
+				step := stepOf("act")
+				old := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+					if point == "an answer" {
+						stopAt(point)
+						return llmtest.Say("late")
+					}
+					return step(n, r)
+				})
+				// The model of the other process does not answer the old run.
+				model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+					if last := r.Messages[len(r.Messages)-1].PlainText(); last == "stop that" {
+						return llmtest.Say("stopped")
+					}
+					return llmtest.Step{Parts: []llm.Part{llm.Text("?")}, Delay: time.Hour}
+				})
+				st := power.New(t).Open(t)
+				a := share(t, 1, old, act)
+				a.step = func(s string) {
+					stopAt(map[string]string{"tool.start": "the start of a tool"}[s])
+				}
+				a.startOn(st)
+				defer a.stop()
+				b := share(t, 2, model, newTool("act", tool.Acts, nil)).startOn(st)
+				b.q.Mode = queue.Interrupt
+				defer b.stop()
+				proceed := sync.OnceFunc(func() { stopped.Store(false); close(resume) })
+				defer proceed()
+				a.send("m1", "use it")
+				<-reached
+				time.Sleep(time.Second) // only newer messages interrupt
+				b.send("m2", "stop that")
+				time.Sleep(2 * ttl)
+				if r := b.wait("m2"); r.Text != "stopped" || r.Replaces != "m1" {
+					t.Fatalf("the newer run is %s with %q and replaces %q", r.State, r.Text, r.Replaces)
+				}
+				if r := b.wait("m1"); r.State != run.Superseded {
+					t.Fatalf("the older run is %s: %s", r.State, r.Error)
+				}
+				before, acted := b.lines(), acts.Load()
+				proceed()
+				time.Sleep(ttl)
+				if diff := cmp.Diff(before, b.lines()); diff != "" {
+					t.Errorf("the older run wrote:\n%s", diff)
+				}
+				if strings.Contains(strings.Join(before, "\n"), "late") {
+					t.Errorf("the transcript contains its output:\n%s", strings.Join(before, "\n"))
+				}
+				if acts.Load() != acted {
+					t.Error("the older run started a tool")
+				}
+				if r := b.wait("m1"); r.State != run.Superseded {
+					t.Errorf("the older run is %s now: %s", r.State, r.Error)
+				}
+				for _, e := range a.seen(chela.StreamLifecycle, chela.PhaseEnd) {
+					if e.End.Outcome != run.Superseded.Outcome() || e.End.Text != "" {
+						t.Errorf("the clients of its process saw the end %+v", e.End)
+					}
+				}
+			})
+		})
 	}
 }
 

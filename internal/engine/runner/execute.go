@@ -149,6 +149,7 @@ func (r *Runner) Execute(ctx context.Context, e *Execution, s Session) error {
 	case err == nil || errors.Is(err, ErrShutdown) || errors.Is(err, errNotAlive):
 	case errors.Is(err, chela.ErrFenced): // the session was deleted or taken over: nothing can be written
 		e.run.State, e.run.Error, e.run.Ended = run.Superseded, errorText(err), time.Now()
+		e.run.Text, e.run.Footer = "", "" // not stored
 		r.publishEnd(e)
 	case ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrShutdown):
 		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " + oneLine(err.Error(), 200)})
