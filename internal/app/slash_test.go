@@ -101,7 +101,7 @@ func TestConfigCommand(t *testing.T) {
 func TestToolsCommand(t *testing.T) {
 	t.Parallel()
 	e := tune(t, strings.Replace(tuning, "agents: {", "agents: { entries: { guest: { tools: { deny: ['exec', 'group:fs'], alsoAllow: ['ls'] } } }, ", 1), nil)
-	t.Run("CMD-08 only allowed tools are listed", func(t *testing.T) {
+	t.Run("each agent lists its allowed tools", func(t *testing.T) {
 		for _, session := range []string{"agent:main:main", "agent:guest:chat:group:7"} {
 			var can wire.ToolsEffective
 			e.must(wire.MethodToolsEffective, wire.ToolsEffectiveGet{SessionKey: session}, &can)

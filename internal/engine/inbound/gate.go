@@ -276,9 +276,10 @@ func (k *call) begin(reserved *dispatch.Reservation, it queue.Item) error {
 }
 
 // takeDirectives removes directives from the message and applies them to it. It
-// returns the commands to be executed with the message.
+// returns the commands to be executed with the message. A sender who may not
+// change the settings of the session may not change those of a message either.
 func (g *Gate) takeDirectives(k *call) []string {
-	d := parseDirectives(k.in.Text, func(name string) bool {
+	d := parseDirectives(k.in.Text, k.who.May(chela.ScopeWrite), func(name string) bool {
 		c, ok := g.names[name]
 		return ok && c.inline && c.allowed(k.who)
 	})

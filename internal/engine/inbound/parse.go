@@ -69,9 +69,9 @@ type directives struct {
 }
 
 // parseDirectives removes directives from a text: "/think low" and "/queue steer"
-// with a valid value, and commands for which inline reports true. A directive
-// without a valid value remains in the text.
-func parseDirectives(text string, inline func(name string) bool) directives {
+// with a valid value if settings is true, and commands for which inline reports
+// true. A directive without a valid value remains in the text.
+func parseDirectives(text string, settings bool, inline func(name string) bool) directives {
 	d := directives{text: text}
 	if !strings.Contains(text, "/") {
 		return d
@@ -85,7 +85,7 @@ func parseDirectives(text string, inline func(name string) bool) directives {
 		}
 		out.WriteString(rest[:i])
 		rest = rest[i:]
-		n := d.take(rest, inline)
+		n := d.take(rest, settings, inline)
 		if n == 0 {
 			out.WriteByte('/')
 			rest = rest[1:]
@@ -118,7 +118,7 @@ func slash(s string, start bool) int {
 
 // take parses the directive at the beginning of s and returns its length; 0: there
 // is none.
-func (d *directives) take(s string, inline func(string) bool) int {
+func (d *directives) take(s string, settings bool, inline func(string) bool) int {
 	n := 1 + wordLen(s[1:])
 	name, after := strings.ToLower(s[1:n]), s[n:]
 	if inline(name) {
@@ -129,7 +129,7 @@ func (d *directives) take(s string, inline func(string) bool) int {
 		return 0
 	}
 	gap := len(after) - len(strings.TrimLeft(after, ":： \t"))
-	if gap == 0 {
+	if gap == 0 || !settings {
 		return 0
 	}
 	size := wordLen(after[gap:])

@@ -68,7 +68,7 @@ func TestParseDirectives(t *testing.T) {
 		{"two  spaces\n\nstay", "two  spaces\n\nstay", "", "", ""},
 		{"", "", "", "", ""},
 	} {
-		got := parseDirectives(c.in, inline)
+		got := parseDirectives(c.in, true, inline)
 		if got.text != c.text || got.think != c.think || got.mode != c.mode || strings.Join(got.names, " ") != c.names {
 			t.Errorf("parseDirectives(%q) = %+v", c.in, got)
 		}
@@ -115,7 +115,7 @@ func FuzzCommand(f *testing.F) {
 		if ok && (w.name == "" || w.name != strings.ToLower(w.name) || strings.TrimSpace(w.args) != w.args || !strings.Contains(s, w.args)) {
 			t.Errorf("parse(%q) = %+v", s, w)
 		}
-		d := parseDirectives(s, func(n string) bool { return n == "status" })
+		d := parseDirectives(s, true, func(n string) bool { return n == "status" })
 		if d.think == "" && d.mode == "" && len(d.names) == 0 && d.text != s {
 			t.Errorf("parseDirectives(%q) found nothing but returned %q", s, d.text)
 		}

@@ -19,6 +19,33 @@ import (
 )
 
 func TestCommands(t *testing.T) {
+	t.Run("CMD-01 a level that is set alone is acknowledged, stored and survives a restart; inside a text it applies to one run", func(t *testing.T) {
+		model := echoing()
+		o := Options{Dir: t.TempDir(), Model: model, Config: section("models", `{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}]}}}`)}
+		g := Start(t, o)
+		c := g.Client()
+		sends := func(session, text, want string, level llm.Level) {
+			t.Helper()
+			end := c.Ask(session, text)
+			rs := model.Requests()
+			if got := rs[len(rs)-1].Thinking; end.Text != "re: "+want || got != level {
+				t.Errorf("%s: answer %q with the level %q, want the text %q and the level %q", text, end.Text, got, want, level)
+			}
+		}
+		sends("main", "before", "before", llm.Off)
+		if end := c.Ask("main", "/think high"); end.Text != "Thinking: high." || !isCommand(final(t, end)) || len(model.Requests()) != 1 {
+			t.Errorf("/think high: %q after %d requests", end.Text, len(model.Requests()))
+		}
+		g.Stop()
+		c = Start(t, o).Client()
+		if s := c.describe("main"); s.Thinking != "high" {
+			t.Errorf("after a restart the level is %q", s.Thinking)
+		}
+		sends("main", "hi", "hi", llm.High)
+		sends("main", "hello /think low", "hello", llm.Low)
+		sends("main", "again", "again", llm.High)
+		sends("work", "another session", "another session", llm.Off)
+	})
 	t.Run("CMD-03 status answers immediately during a run", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			slow := llmtest.Say("at last")

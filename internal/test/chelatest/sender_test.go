@@ -1,0 +1,253 @@
+package chelatest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/channel/channeltest"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/wire"
+)
+
+// senders is a gateway with two channels: on "open" everybody may write, on
+// "closed" only boss, who is listed by id on both. It runs in a synctest bubble.
+type senders struct {
+	*Gateway
+	*Client
+	t     *testing.T
+	model *llmtest.Script
+	fakes map[string]*channeltest.Fake
+	sent  int
+}
+
+func newSenders(t *testing.T, model *llmtest.Script, conf Config) *senders {
+	t.Helper()
+	s := &senders{t: t, model: model, fakes: map[string]*channeltest.Fake{"open": {}, "closed": {}}}
+	o := Options{
+		Model: model, Channels: map[string]channel.Channel{"open": s.fakes["open"], "closed": s.fakes["closed"]},
+		Config: section("channels", `{"open": {"allowFrom": ["boss", "*"]}, "closed": {"allowFrom": ["boss"]}}`),
+	}
+	for name, raw := range conf {
+		o.Config[name] = raw
+	}
+	s.Gateway = Start(t, o)
+	s.Client = s.Gateway.Client()
+	return s
+}
+
+// stop stops the gateway, so that the bubble can end.
+func (s *senders) stop() {
+	s.Client.Close()
+	s.Gateway.Stop()
+}
+
+// say has a sender write in a chat, and returns what the chat shows 10 s later.
+// A text that begins with "@" mentions the assistant.
+func (s *senders) say(ch string, p chela.Peer, sender, text string) []string {
+	s.t.Helper()
+	a := chela.Address{Channel: ch, Account: "bot", Peer: p}
+	before := len(s.fakes[ch].Texts(a))
+	s.sent++
+	text, mentioned := strings.CutPrefix(text, "@")
+	err := s.fakes[ch].Say(s.t.Context(), chela.Inbound{
+		ID: strconv.Itoa(s.sent), Address: a, Sender: chela.Sender{ID: sender}, Text: text, Mentioned: mentioned,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	time.Sleep(10 * time.Second)
+	return s.fakes[ch].Texts(a)[before:]
+}
+
+// ended returns the sessions whose runs have ended so far in a state.
+func (s *senders) ended(state string) (keys []string) {
+	for {
+		select {
+		case ev := <-s.Events():
+			var chat wire.Chat
+			if ev.Name == wire.EventChat && ev.Decode(&chat) == nil && chat.State == state {
+				keys = append(keys, chat.SessionKey)
+			}
+		default:
+			return keys
+		}
+	}
+}
+
+// last returns the text that the model got last.
+func (s *senders) last() string {
+	rs := s.model.Requests()
+	if len(rs) == 0 {
+		return ""
+	}
+	return rs[len(rs)-1].Messages[len(rs[len(rs)-1].Messages)-1].PlainText()
+}
+
+func TestSenders(t *testing.T) {
+	for name, f := range map[string]func(*testing.T){
+		"CMD-02 /config without its scope is ignored, and nothing is done for a stranger": unauthorized,
+		"SE-17 settings in the text of a sender without rights stay text and change nothing": noSettings,
+		"CMD-07 a sender without scopes stops the run of a group, and no other run":          stopInGroup,
+		"CMD-08 /tools in a group lists what a run of the sender gets (without a sandbox)":   toolsInGroup,
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+	}
+}
+
+var (
+	directChat = chela.Peer{Kind: chela.Direct, ID: "dm"}
+	groupChat  = chela.Peer{Kind: chela.Group, ID: "g1"}
+)
+
+// unauthorized has senders with and without rights use /config and /status.
+func unauthorized(t *testing.T) {
+	s := newSenders(t, echoing(), section("commands", `{"config": true}`))
+	for _, w := range []struct{ channel, sender string }{{"open", "friend"}, {"open", "boss"}, {"closed", "stranger"}} {
+		for _, p := range []chela.Peer{directChat, groupChat} {
+			for _, text := range []string{"/config show", "/CONFIG: show", "@/config get gateway"} {
+				if got := s.say(w.channel, p, w.sender, text); len(got) > 0 {
+					t.Errorf("%s in %s: %s: %q, want silence", w.sender, p.Kind, text, got)
+				}
+			}
+		}
+	}
+	if n := len(s.model.Requests()); n != 0 {
+		t.Errorf("the model was called %d times", n)
+	}
+	var list wire.SessionList
+	s.must(wire.MethodSessionsList, struct{}{}, &list)
+	if len(list.Sessions) != 0 {
+		t.Errorf("sessions were created: %+v", list.Sessions)
+	}
+	if got := s.say("closed", directChat, "stranger", "hello /status"); len(got) > 0 || len(s.model.Requests()) > 0 {
+		t.Errorf("a stranger got %q, and the model %q", got, s.last())
+	}
+	if end := s.Ask("main", "/config get commands"); !strings.Contains(end.Text, "true") {
+		t.Errorf("the owner got %q", end.Text)
+	}
+	s.stop()
+}
+
+// noSettings has senders without rights, and one with rights, write settings.
+func noSettings(t *testing.T) {
+	s := newSenders(t, echoing(), section("models", `{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}, {"id": "other"}]}}}`))
+	s.say("open", groupChat, "friend", "@hello")
+	key := "agent:main:open:group:g1"
+	before := s.describe(key)
+	settings := func(x wire.Session) string {
+		return strings.Join([]string{x.SessionID, x.Model, x.Thinking, x.Verbose, x.Label, x.UsageLine, x.QueueMode}, "|")
+	}
+	for _, text := range []string{
+		"/elevated on hi", "/elevated on", "/think high hi", "hi /think high", "hi /queue interrupt", "/queue interrupt hi", "/exec security=full hi",
+	} {
+		if got := s.say("open", groupChat, "friend", "@"+text); !slices.Equal(got, []string{"re: " + text}) {
+			// Without a text a setting is a command, which is ignored.
+			t.Errorf("%s: %q, want the model's answer to the whole text", text, got)
+		}
+		rs := s.model.Requests()
+		if got := rs[len(rs)-1].Thinking; got == "high" {
+			t.Errorf("%s: the request has the thinking level %s", text, got)
+		}
+	}
+	n := len(s.model.Requests())
+	for _, text := range []string{"/think high", "/model other", "/verbose full", "/queue interrupt", "/new", "/reset", "/name x", "/usage off", "/approve x allow-once"} {
+		if got := s.say("open", groupChat, "friend", "@"+text); len(got) > 0 {
+			t.Errorf("%s: %q, want silence", text, got)
+		}
+	}
+	if got := len(s.model.Requests()); got != n {
+		t.Errorf("the model got %d commands", got-n)
+	}
+	if got, want := settings(s.describe(key)), settings(before); got != want {
+		t.Errorf("the session has %s, want %s", got, want)
+	}
+	s.say("open", groupChat, "boss", "@hi /think high")
+	rs := s.model.Requests()
+	if got := rs[len(rs)-1].Thinking; got != "high" || s.last() != "hi" {
+		t.Errorf("a listed sender: thinking %q, text %q", got, s.last())
+	}
+	s.stop()
+}
+
+// stopInGroup has runs in two groups and senders that stop one of them.
+func stopInGroup(t *testing.T) {
+	slow := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+		return llmtest.Step{Delay: time.Hour, Parts: []llm.Part{llm.Text("late")}}
+	})
+	s := newSenders(t, slow, nil)
+	second := chela.Peer{Kind: chela.Group, ID: "g2"}
+	s.say("open", groupChat, "friend", "@work")
+	s.say("open", second, "friend", "@work")
+	s.say("closed", groupChat, "boss", "@work")
+	if n := len(slow.Requests()); n != 3 {
+		t.Fatalf("%d runs were started, want 3", n)
+	}
+	for _, refused := range []struct{ channel, sender, text string }{
+		{"closed", "stranger", "/stop"}, {"closed", "stranger", "@stop"}, {"open", "friend", "stop"}, {"open", "friend", "/stop@otherbot"},
+	} {
+		if got := s.say(refused.channel, groupChat, refused.sender, refused.text); len(got) > 0 {
+			t.Errorf("%s on %s: %q, want silence", refused.text, refused.channel, got)
+		}
+	}
+	if got := s.ended(wire.StateAborted); len(got) > 0 {
+		t.Fatalf("stopped %q", got)
+	}
+	if got := s.say("open", groupChat, "friend", "/stop"); !slices.Equal(got, []string{"Stopped the run in progress."}) {
+		t.Errorf("/stop: %q", got)
+	}
+	if got := s.ended(wire.StateAborted); !slices.Equal(got, []string{"agent:main:open:group:g1"}) {
+		t.Errorf("/stop stopped %q", got)
+	}
+	if got := s.say("open", second, "other", "@stop"); !slices.Equal(got, []string{"Stopped the run in progress."}) {
+		t.Errorf("stop: %q", got)
+	}
+	if got := s.ended(wire.StateAborted); !slices.Equal(got, []string{"agent:main:open:group:g2"}) {
+		t.Errorf("stop stopped %q", got)
+	}
+	s.say("closed", groupChat, "boss", "/stop")
+	if got := s.ended(wire.StateAborted); !slices.Equal(got, []string{"agent:main:closed:group:g1"}) {
+		t.Errorf("a listed sender stopped %q", got)
+	}
+	s.stop()
+}
+
+// toolsInGroup compares the answer to /tools with the tools of a run of the same
+// sender in the same chat.
+func toolsInGroup(t *testing.T) {
+	s := newSenders(t, echoing(), section("tools", `{"deny": ["web_search"], "toolsBySender": {"channel:open:friend": {"allow": ["read", "ls", "web_search", "exec"]}, "*": {"deny": ["exec"]}}}`))
+	for sender, has := range map[string]string{"friend": "exec ls read", "boss": "write read ls", "other": "write read ls"} {
+		got := s.say("open", groupChat, sender, "/tools")
+		if len(got) != 1 {
+			t.Fatalf("%s got %q", sender, got)
+		}
+		list, _, _ := strings.Cut(strings.TrimPrefix(got[0], "Tools available here: "), "\n")
+		listed := strings.Split(list, ", ")
+		s.say("open", groupChat, sender, "@hello")
+		rs := s.model.Requests()
+		var offered []string
+		for _, x := range rs[len(rs)-1].Tools {
+			offered = append(offered, x.Name)
+		}
+		slices.Sort(listed)
+		slices.Sort(offered)
+		if !slices.Equal(listed, offered) {
+			t.Errorf("%s: /tools lists %q, the model got %q", sender, listed, offered)
+		}
+		for name := range strings.FieldsSeq(has) {
+			if !slices.Contains(offered, name) {
+				t.Errorf("%s has no %s", sender, name)
+			}
+		}
+		if slices.Contains(offered, "web_search") || slices.Contains(offered, "exec") != (sender == "friend") || sender == "friend" && len(offered) != 3 {
+			t.Errorf("%s has %q", sender, offered)
+		}
+	}
+	s.stop()
+}
