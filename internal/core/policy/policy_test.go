@@ -63,8 +63,8 @@ func TestOffered(t *testing.T) {
 		not           string // removed tools
 		only          bool   // has lists all available tools
 	}{
-		{name: "TC-01 no configuration: everything", c: talk(), has: strings.Join(allTools, " "), only: true},
-		{name: "TC-02 minimal", global: `{"profile":"minimal"}`, c: talk(), has: "session_status", only: true},
+		{name: "no configuration: nothing is removed", c: talk(), has: strings.Join(allTools, " "), only: true},
+		{name: "minimal", global: `{"profile":"minimal"}`, c: talk(), has: "session_status", only: true},
 		{
 			name: "TC-03 coding", global: `{"profile":"coding"}`, c: talk(),
 			has: "read write edit apply_patch exec process web_search web_fetch sessions_list sessions_send memory_search cron", not: "browser message nodes",
@@ -101,11 +101,11 @@ func TestOffered(t *testing.T) {
 			c: talk(), has: strings.Join(allTools, " "), only: true,
 		},
 		{
-			name: "TP-07 names of both sections", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"alsoAllow":["cron"]}}}`,
+			name: "alsoAllow of a sandbox: names of both sections", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"alsoAllow":["cron"]}}}`,
 			c: boxed, has: "browser cron exec", not: "canvas gateway",
 		},
 		{
-			name: "TP-07 an explicit deny list stays", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"deny":["browser"]}}}`,
+			name: "alsoAllow of a sandbox: an explicit deny list stays", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"deny":["browser"]}}}`,
 			c: boxed, has: "exec read", not: "browser",
 		},
 		{name: "the agent's profile goes before the global one", global: `{"profile":"coding"}`, agent: `{"profile":"minimal"}`, c: talk(), has: "session_status", only: true},
@@ -127,7 +127,7 @@ func TestOffered(t *testing.T) {
 			name: "TP-14 they apply to children only", global: `{"subagents":{"tools":{"deny":["exec"]}}}`, agent: `{"subagents":{"tools":{"allow":["read"]}}}`,
 			c: talk(), has: strings.Join(allTools, " "), only: true,
 		},
-		{name: "TP-07 allowed in the sandbox by name", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, c: boxed, has: "browser exec", not: "canvas"},
+		{name: "a sandbox's denied tool is allowed by its name", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, c: boxed, has: "browser exec", not: "canvas"},
 		{
 			name: "TP-08 a child without children", c: child(1, 1),
 			has: "read exec subagents session_status", not: "sessions_spawn sessions_list sessions_history sessions_send message cron gateway",
@@ -145,7 +145,18 @@ func TestOffered(t *testing.T) {
 			name: "TP-14 and of the agent", global: `{"subagents":{"tools":{"deny":["gateway","cron"],"allow":["read","exec"]}}}`, agent: `{"deny":["exec"]}`, c: child(1, 1),
 			has: "read", only: true,
 		},
-		{name: "TP-15 what a child shares", c: child(2, 3), has: "subagents session_status sessions_spawn", not: "cron gateway message sessions_send"},
+		{
+			name: "TP-15 the list of a child at the greatest depth", c: child(1, 1), only: true,
+			has: "read write edit apply_patch ls exec process web_search web_fetch memory_search subagents session_status browser canvas nodes image",
+		},
+		{
+			name: "TP-15 the list of a child that may have children", c: child(1, 2), only: true,
+			has: "read write edit apply_patch ls exec process web_search web_fetch memory_search subagents session_status browser canvas nodes image sessions_spawn sessions_list sessions_history",
+		},
+		{
+			name: "TP-15 the list of its child", c: child(2, 2), only: true,
+			has: "read write edit apply_patch ls exec process web_search web_fetch memory_search subagents session_status browser canvas nodes image",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

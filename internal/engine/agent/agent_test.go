@@ -274,7 +274,7 @@ func TestLoop(t *testing.T) {
 		same(t, lines[len(lines)-2:], []string{"assistant enough", "end of run: done"})
 	})
 
-	t.Run("TH-10 at the limit of calls the model answers without tools", func(t *testing.T) {
+	t.Run("at the limit of calls the model answers without tools", func(t *testing.T) {
 		m := &script{steps: []step{use("a", "a"), say("so far")}}
 		r := request(m, tools("a"))
 		r.MaxCalls = 2

@@ -92,7 +92,7 @@ func (s *senders) last() string {
 
 func TestSenders(t *testing.T) {
 	for name, f := range map[string]func(*testing.T){
-		"CMD-02 /config without its scope is ignored, and nothing is done for a stranger": unauthorized,
+		"CMD-02 /config without its scope is ignored, and nothing is done for a stranger":    unauthorized,
 		"SE-17 settings in the text of a sender without rights stay text and change nothing": noSettings,
 		"CMD-07 a sender without scopes stops the run of a group, and no other run":          stopInGroup,
 		"CMD-08 /tools in a group lists what a run of the sender gets (without a sandbox)":   toolsInGroup,
