@@ -1,20 +1,15 @@
 package sqlite
 
 import (
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"modernc.org/libc"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -230,41 +225,6 @@ func TestForeignWriter(t *testing.T) {
 	if v := settingOf(t, d, "b"); v != "34" {
 		t.Errorf("have %q, want the value written after the other program's", v)
 	}
-}
-
-// TestMemory checks that the connection of the writer uses little memory after
-// large writes.
-func TestMemory(t *testing.T) {
-	t.Parallel()
-	d := open(t)
-	conversations(t, d, 0, 40)
-	total := memory(t, d.writer.c)
-	const limit = 1600 << 10
-	if total > limit {
-		t.Errorf("uses %d bytes, want at most %d", total, limit)
-	}
-	t.Logf("uses %d bytes", total)
-}
-
-// memory returns the bytes that a connection uses for pages, schema and statements.
-func memory(t *testing.T, c *conn) int {
-	t.Helper()
-	tls := libc.NewTLS()
-	defer tls.Close()
-	out := libc.Xcalloc(tls, 2, 4)
-	defer libc.Xfree(tls, out)
-	handle := uintptr(reflect.ValueOf(c.Conn).Elem().FieldByName("conn").Uint())
-	n := 0
-	for _, kind := range [...]int32{sqlite3.SQLITE_DBSTATUS_CACHE_USED, sqlite3.SQLITE_DBSTATUS_SCHEMA_USED, sqlite3.SQLITE_DBSTATUS_STMT_USED} {
-		if rc := sqlite3.Xsqlite3_db_status(tls, handle, kind, out, out+4, 0); rc != sqlite3.SQLITE_OK {
-			t.Fatalf("code %d", rc)
-		}
-		n += int(binary.NativeEndian.Uint32(libc.GoBytes(out, 4)))
-	}
-	if n == 0 {
-		t.Fatal("the connection uses no memory")
-	}
-	return n
 }
 
 // TestLogStaysSmall makes commits that fill the log many times over.
