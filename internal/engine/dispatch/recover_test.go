@@ -132,7 +132,7 @@ func TestRecover(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("REC-04 a run of 2 s completes before the engine is stopped", func(t *testing.T) {
+	t.Run("a run completes before the engine is stopped", func(t *testing.T) {
 		model := llmtest.NewScript(llmtest.Step{Parts: []llm.Part{llm.Text("late")}, Delay: 300 * time.Millisecond})
 		h := newHarness(t, model).open()
 		h.send("m1", "hi")
