@@ -116,3 +116,33 @@ func TestLimiter(t *testing.T) {
 		}
 	})
 }
+
+// TestManyLockouts locks out more addresses than are stored.
+func TestManyLockouts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Options{Log: slog.New(slog.DiscardHandler)})
+		host := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}) }
+		const more = 20
+		for i := range maxHosts + more {
+			for range maxFailures {
+				d.limit.add(host(i))
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if n := len(d.limit.hosts); n > maxHosts {
+			t.Errorf("%d addresses are stored, want at most %d", n, maxHosts)
+		}
+		forgotten := 0
+		for i := range maxHosts + more {
+			if d.limit.locked(host(i)) == 0 {
+				forgotten++
+				if i >= more {
+					t.Errorf("address %d is not locked out any more, although others were before it", i)
+				}
+			}
+		}
+		if forgotten != more {
+			t.Errorf("%d addresses are not locked out any more, want %d", forgotten, more)
+		}
+	})
+}

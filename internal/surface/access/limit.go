@@ -62,7 +62,7 @@ func (l *limiter) add(a netip.Addr) (out bool) {
 }
 
 // evictLocked removes addresses until there is room for one more, expired ones
-// first.
+// first. If all are locked out, it removes the one whose lockout ends first.
 func (l *limiter) evictLocked(now time.Time) {
 	if len(l.hosts) < maxHosts {
 		return
@@ -80,12 +80,16 @@ func (l *limiter) evictLocked(now time.Time) {
 			delete(l.hosts, a)
 		}
 	}
-	for a := range l.hosts {
-		if len(l.hosts) < maxHosts {
-			return
-		}
-		delete(l.hosts, a)
+	if len(l.hosts) < maxHosts {
+		return
 	}
+	var first netip.Addr
+	for a, t := range l.hosts {
+		if !first.IsValid() || t.until.Before(l.hosts[first].until) {
+			first = a
+		}
+	}
+	delete(l.hosts, first)
 }
 
 // network returns the key of an address. A /64 of IPv6 counts as one address,
