@@ -2,8 +2,11 @@ package channels
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/test/power"
@@ -139,6 +144,58 @@ func TestLease(t *testing.T) {
 		time.Sleep(ttl)
 		a.expect(t, "end default1", "run default2")
 		b.expect(t)
+	})
+}
+
+// connecting is a channel that calls a function when it is run.
+type connecting struct {
+	line
+	run func()
+}
+
+func (c connecting) Run(ctx context.Context, _ channel.Sink) error {
+	c.run()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestPower cuts the power after every commit of an account that one process runs and
+// another takes over. Before the account connects, the disk says which process has it.
+func TestPower(t *testing.T) {
+	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
+		for _, id := range []string{"a", "b"} {
+			h, err := leaseholder.New(t.Context(), leaseholder.Options{Store: s, ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			connected := make(chan struct{})
+			v := New(Options{
+				Log: slog.New(slog.DiscardHandler), Store: s, Owner: h, HTTP: func() *http.Client { return nil },
+				Factories: []channel.Factory{{Name: "line", New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) {
+					return connecting{run: func() {
+						report(func(r store.Reader) error {
+							l, err := r.Leases().Get(lease.Channel("line", "default"))
+							if err == nil && l.Owner < id { // a later process may have it
+								err = fmt.Errorf("%q has the lease, and %s connected", l.Owner, id)
+							}
+							return err
+						})
+						close(connected)
+					}}, nil
+				}}},
+			})
+			plan, err := v.Prepare(conf(`{"key": "1"}`).section)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Apply(plan)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); _ = v.Run(ctx, nil) }()
+			<-connected
+			cancel()
+			<-done
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -70,6 +71,48 @@ func TestPower(t *testing.T) {
 		turn("m3", "hi", func() {})
 		h.stop()
 	})
+}
+
+// TestPowerTakeover cuts the power after every commit of a run that another process
+// resumes. Before that process calls the model, the disk says that it has the lease.
+func TestPowerTakeover(t *testing.T) {
+	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
+		start := func(owner int, model llm.Provider) *harness {
+			h := newHarness(t, model)
+			h.boots, h.drain, h.apart = owner-1, time.Millisecond, true
+			h.start(s, slog.New(slog.DiscardHandler), func() error { return nil })
+			return h
+		}
+		begun, taken := make(chan struct{}), make(chan struct{})
+		first := start(1, llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+			<-taken
+			close(begun)
+			return llmtest.Step{Delay: time.Hour} // until the process ends
+		}))
+		first.send("m1", "hi")
+		report(accepted("m1"))
+		close(taken)
+		<-begun
+		first.stop()
+		second := start(2, llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+			report(fenced(2))
+			return llmtest.Say("hello")
+		}))
+		r := second.wait("m1")
+		report(ended(r.ID, r.Text))
+		second.stop()
+	})
+}
+
+// fenced promises that the lease of the session was acquired with the fence.
+func fenced(fence int64) power.Fact {
+	return func(r store.Reader) error {
+		l, err := r.Leases().Get(lease.Session(key))
+		if err == nil && l.Fence < fence {
+			err = fmt.Errorf("the lease is %+v, want the fence %d", l, fence)
+		}
+		return err
+	}
 }
 
 func accepted(id string) power.Fact {
