@@ -87,26 +87,41 @@ func New(t testing.TB, p llm.Provider, tools ...tool.Tool) *Fixture {
 // Open is like New with the store in a file.
 func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *Fixture {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
-	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Log: log})
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Log: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Fixture{t: t, Store: db, Bus: bus.New(log), Pipe: gateway.NewPipe(), Workspace: t.TempDir()}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return On(t, db, path, p, tools...)
+}
+
+func logger(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
+}
+
+// On is like New with an open store, whose file is path.
+func On(t testing.TB, st store.Store, path string, p llm.Provider, tools ...tool.Tool) *Fixture {
+	t.Helper()
+	log := logger(t)
+	h := &Fixture{t: t, Store: st, Bus: bus.New(log), Pipe: gateway.NewPipe(), Workspace: t.TempDir()}
 	lanes := new(lane.Lanes)
 	lanes.Set("main", 8)
 	profile := runner.Profile{
 		Provider: p, Model: model, Tools: tool.NewSet(tools...), Dir: h.Workspace,
 	}
-	own, err := leaseholder.New(context.Background(), leaseholder.Options{Log: log, Store: db, ID: "boot"})
+	own, err := leaseholder.New(context.Background(), leaseholder.Options{Log: log, Store: st, ID: "boot"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dispatcher := dispatch.New(dispatch.Options{Lanes: lanes, Drain: 50 * time.Millisecond, Runner: runner.Options{
-		Log: log, Store: db, Bus: h.Bus, Owner: own,
+		Log: log, Store: st, Bus: h.Bus, Owner: own,
 		Executor: invoke.New(invoke.Options{Log: log}), Profiles: runner.Static{Profile: profile},
 	}})
-	gate := inbound.New(inbound.Options{Log: log, Store: db, Bus: h.Bus, Live: dispatcher.Live})
+	gate := inbound.New(inbound.Options{Log: log, Store: st, Bus: h.Bus, Live: dispatcher.Live})
 	h.serve(log, parts{path, dispatcher, gate, profile.Tools})
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -118,7 +133,7 @@ func Open(t testing.TB, path string, p llm.Provider, tools ...tool.Tool) *Fixtur
 		defer end()
 		err := h.Server.Shutdown(stop, wire.Shutdown{Reason: "gateway stopping"})
 		cancel()
-		if err := errors.Join(err, <-done, db.Close()); err != nil {
+		if err := errors.Join(err, <-done); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 	})
