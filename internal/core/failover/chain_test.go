@@ -168,7 +168,7 @@ func TestChain(t *testing.T) {
 			}, "from c", "a m1, c m2", "c m2", "", "a m1 network 1m0s",
 		},
 		{
-			"FAIL-09 without a fallback, a partial answer is followed by the error", func(b *fixture) llm.Provider {
+			"without a fallback, a partial answer is followed by the error", func(b *fixture) llm.Provider {
 				return failover.New(b.health, model("p/m1", b.key("a", died)))
 			}, "half an ans", "a m1", "a m1", "network", "a m1 network 1m0s",
 		},
@@ -260,7 +260,7 @@ func TestCooldowns(t *testing.T) {
 			}
 		})
 	})
-	t.Run("FAIL-07 a conversation keeps its key until the key is on cooldown", func(t *testing.T) {
+	t.Run("a conversation keeps its key until the key is on cooldown", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			b := newFixture(t)

@@ -44,7 +44,7 @@ func (tr *track) running() int {
 
 func TestLanes(t *testing.T) {
 	for _, width := range []int{1, 2} {
-		t.Run(fmt.Sprintf("LANE-01 two sessions, %d at once", width), func(t *testing.T) {
+		t.Run(fmt.Sprintf("two keys, %d at once", width), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var l Lanes
 				l.Set("main", width)

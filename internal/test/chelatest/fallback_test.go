@@ -218,6 +218,36 @@ func TestFallback(t *testing.T) {
 			t.Errorf("%q", lines)
 		}
 	})
+	broken := func(service string, n int, _ llmtest.ReceivedRequest) llmtest.Step {
+		if n > 0 {
+			return llmtest.Say("A whole answer.")
+		}
+		step := llmtest.Say("Half of it, and then nothing more.")
+		step.Chunk = 20
+		step.Gap = time.Second
+		step.Fault = llmtest.Fault{Abort: true, Cut: true, CutAt: bytes.Index(llmtest.Body(first.wire, step), []byte("nothing"))}
+		return step
+	}
+	with("FAIL-09 an answer was shown in part when its stream dies: then the error, and no second answer", first.ref(), broken, func(t *testing.T, s services, c *Client) {
+		end := c.Ask("main", "go on")
+		if end.State != wire.StateError || end.Error == "" || strings.ContainsAny(end.Error, "\n{}") || strings.Contains(end.Text, "whole") {
+			t.Errorf("%s %q %q", end.State, end.Text, end.Error)
+		}
+		for _, name := range []string{wire.EventAgent, wire.EventChat} {
+			if text, void := streamed(end.Seen, name); !strings.HasPrefix(text, "Half of it") || strings.Contains(text, "whole") || len(void) != 0 {
+				t.Errorf("%s: the deltas make %q, and %q were replaced", name, text, void)
+			}
+		}
+		if n := len(s[first.name].Requests()); n != 1 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		if lines := c.lines("main"); len(lines) != 2 && len(lines) != 3 || !strings.Contains(lines[len(lines)-1], end.Error) {
+			t.Errorf("%q", lines)
+		}
+		if end := c.Ask("main", "and now?"); end.Text != "A whole answer." {
+			t.Errorf("next message: %s %q %s", end.State, end.Text, end.Error)
+		}
+	})
 }
 
 // streamed assembles the deltas of an answer in events of one name, as a client
