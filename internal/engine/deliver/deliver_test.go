@@ -214,7 +214,7 @@ func TestEnded(t *testing.T) {
 			b.shown(c.want...)
 		})
 	}
-	on(t, "STREAM-11 a failure is not reported to a group", func(t *testing.T, b *bench) {
+	on(t, "a failure is not reported to a group", func(t *testing.T, b *bench) {
 		b.start()
 		r := answer("r1", "")
 		r.State, r.Error, r.Address.Peer.Kind = run.Failed, "sk-secret was refused", chela.Group

@@ -15,6 +15,9 @@ import (
 // failureText returns a sentence for the person about a failed run, with what can be
 // done about it.
 func failureText(err error) string {
+	if _, ok := errors.AsType[*panicError](err); ok { // its text may contain anything
+		return "an internal error ended this; the log has the details"
+	}
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
 		return cmp.Or(errorText(err), "the model gave no answer")

@@ -92,10 +92,11 @@ func (s *senders) last() string {
 
 func TestSenders(t *testing.T) {
 	for name, f := range map[string]func(*testing.T){
-		"CMD-02 /config without its scope is ignored, and nothing is done for a stranger":    unauthorized,
-		"SE-17 settings in the text of a sender without rights stay text and change nothing": noSettings,
-		"CMD-07 a sender without scopes stops the run of a group, and no other run":          stopInGroup,
-		"CMD-08 /tools in a group lists what a run of the sender gets (without a sandbox)":   toolsInGroup,
+		"CMD-02 /config without its scope is ignored, and nothing is done for a stranger":            unauthorized,
+		"SE-17 settings in the text of a sender without rights stay text and change nothing":         noSettings,
+		"CMD-07 a sender without scopes stops the run of a group, and no other run":                  stopInGroup,
+		"CMD-08 /tools in a group lists what a run of the sender gets (without a sandbox)":           toolsInGroup,
+		"STREAM-11 an internal error is not posted to a group, and is one sentence in a direct chat": internalError,
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 	}
@@ -250,4 +251,35 @@ func toolsInGroup(t *testing.T) {
 		}
 	}
 	s.stop()
+}
+
+// internalError has the model code panic with a text that contains a key and a
+// stack.
+func internalError(t *testing.T) {
+	const key = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz"
+	s := newSenders(t, llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+		if r.Messages[len(r.Messages)-1].PlainText() == "hi" {
+			panic("boom with " + key + "\ngoroutine 7 [running]:\nmain.f()\n\t/src/x.go:12")
+		}
+		return llmtest.Say("fine")
+	}), nil)
+	defer s.stop()
+	for _, sender := range []string{"boss", "friend"} {
+		if got := s.say("open", groupChat, sender, "@hi"); len(got) > 0 {
+			t.Errorf("the group was shown %q", got)
+		}
+		got := s.say("open", directChat, sender, "hi")
+		if len(got) != 1 || !strings.HasPrefix(got[0], "⚠️ ") || strings.ContainsAny(got[0], "\n\t") ||
+			strings.Contains(got[0], key[:20]) || strings.Contains(got[0], "goroutine") || strings.Contains(got[0], ".go:") {
+			t.Errorf("the direct chat was shown %q", got)
+		}
+	}
+	if n := len(s.ended(wire.StateError)); n != 4 {
+		t.Errorf("%d runs failed, want 4", n)
+	}
+	for _, p := range []chela.Peer{groupChat, directChat} {
+		if got := s.say("open", p, "boss", "@again"); len(got) != 1 || got[0] != "fine" {
+			t.Errorf("the next answer in %s is %q", p.Kind, got)
+		}
+	}
 }
