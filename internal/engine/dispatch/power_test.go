@@ -104,6 +104,47 @@ func TestPowerTakeover(t *testing.T) {
 	})
 }
 
+// TestPowerStop cuts the power after every commit of a run that is stopped just before
+// it would wait for an approval.
+func TestPowerStop(t *testing.T) {
+	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
+		taken := make(chan struct{})
+		model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+			<-taken
+			return llmtest.Call("c1", "act", `{}`)
+		})
+		h := newHarness(t, model, mustAsk("act"))
+		h.apart = true
+		h.at("run.suspend", func() {
+			h.stopAll()
+			report(stopped("m1"))
+		})
+		h.start(s, slog.New(slog.DiscardHandler), func() error { return nil })
+		h.bus.Subscribe(func(e chela.Event) {
+			if q, ok := e.Data.(approval.Request); ok && e.Phase == chela.PhaseRequested {
+				report(asked(q.ID))
+			}
+		})
+		h.send("m1", "use it")
+		report(accepted("m1"))
+		close(taken)
+		h.until("the end is published", func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseEnd)) > 0 })
+		report(ended("m1", ""))
+		h.stop()
+	})
+}
+
+// stopped promises that the run has ended or will not go on.
+func stopped(id chela.RunID) power.Fact {
+	return func(r store.Reader) error {
+		got, err := r.Runs().Get(id)
+		if err == nil && got.Stop == "" && !got.State.Final() {
+			err = fmt.Errorf("run %s is %s", id, got.State)
+		}
+		return err
+	}
+}
+
 // fenced promises that the lease of the session was acquired with the fence.
 func fenced(fence int64) power.Fact {
 	return func(r store.Reader) error {

@@ -14,14 +14,26 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
+// syncs records how updates were requested.
+type syncs struct {
+	store.Store
+	last store.Sync
+}
+
+func (s *syncs) Update(ctx context.Context, sync store.Sync, f func(store.Tx) error) error {
+	s.last = sync
+	return s.Store.Update(ctx, sync, f)
+}
+
 // TestInvited checks that an invited remote device is accepted once without
 // approval and gets the tokens of all roles.
 func TestInvited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var st store.Store
+		st := new(syncs)
 		var asked []pairing.Admission
 		s := newTestServer(t, func(o *access.Options) {
-			st, o.PairingRequested = o.Store, func(a pairing.Admission) { asked = append(asked, a) }
+			st.Store, o.Store = o.Store, st
+			o.PairingRequested = func(a pairing.Admission) { asked = append(asked, a) }
 		})
 		invite := func() string {
 			var token string
@@ -45,6 +57,9 @@ func TestInvited(t *testing.T) {
 		said, in := s.connect(as(token, &dev, node))
 		if said != "ok 4 bootstrap-token" || in.hello.Auth.DeviceToken == "" || len(in.hello.Auth.DeviceTokens) != 1 {
 			t.Fatalf("%s, %+v", said, in)
+		}
+		if st.last != store.Synced {
+			t.Error("after a power loss the invitation would be valid again")
 		}
 		if len(asked) != 1 || asked[0].NodeRequested == nil || asked[0].Requested != nil {
 			t.Errorf("published %+v, want the node's request", asked)

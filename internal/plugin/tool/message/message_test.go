@@ -47,6 +47,7 @@ var local = chela.Address{Channel: chela.LocalChannel}
 type fixture struct {
 	t      *testing.T
 	db     *sqlite.DB
+	st     syncs // of the tool
 	files  *media.Files
 	worker *deliver.Worker
 	events []chela.Event
@@ -59,6 +60,37 @@ type fixture struct {
 	down     map[string]string
 }
 
+// syncs records how updates were requested.
+type syncs struct {
+	store.Store
+	all []store.Sync
+}
+
+func (s *syncs) Update(ctx context.Context, sync store.Sync, f func(store.Tx) error) error {
+	s.all = append(s.all, sync)
+	return s.Store.Update(ctx, sync, f)
+}
+
+// listened closes ready once its wakes are received.
+type listened struct {
+	store.Store
+	ready chan struct{}
+}
+
+func (l listened) Wakes(ctx context.Context, kind store.TopicKind) <-chan store.Topic {
+	defer close(l.ready)
+	return l.Store.Wakes(ctx, kind)
+}
+
+// durable checks that the only commit of the tool was on disk when it returned: the
+// message was shown, or the call ended and will not be repeated.
+func (h *fixture) durable() {
+	h.t.Helper()
+	if !slices.Equal(h.st.all, []store.Sync{store.Synced}) {
+		h.t.Errorf("commits %v, want a synced one", h.st.all)
+	}
+}
+
 // change sets the channels and rules of the tool.
 func (h *fixture) change(cross message.CrossContext, names ...string) {
 	h.mu.Lock()
@@ -68,7 +100,7 @@ func (h *fixture) change(cross message.CrossContext, names ...string) {
 		h.channels[name] = &channeltest.Fake{}
 	}
 	h.Tool = message.New(message.Options{
-		Store: h.db, Files: h.files, Publish: func(e chela.Event) { h.events = append(h.events, e) }, Chunks: h.worker.Chunks, Await: h.worker.Await,
+		Store: &h.st, Files: h.files, Publish: func(e chela.Event) { h.events = append(h.events, e) }, Chunks: h.worker.Chunks, Await: h.worker.Await,
 		CrossContext: cross, Channels: h.states,
 	})
 }
@@ -93,15 +125,16 @@ func build(t *testing.T, dir string, cross message.CrossContext, names ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &fixture{t: t, db: db, files: files, dir: dir}
+	h := &fixture{t: t, db: db, st: syncs{Store: db}, files: files, dir: dir}
 	log := slog.New(slog.DiscardHandler)
 	var held lease.Lease
 	h.update(func(tx store.Tx) (err error) {
 		held, _, err = tx.Leases().Acquire(lease.Channel("fake", "bot"), "boot")
 		return err
 	})
+	rows := listened{db, make(chan struct{})}
 	h.worker = deliver.New(deliver.Options{
-		Log: log, Store: db, Bus: bus.New(log), Load: files.Load,
+		Log: log, Store: rows, Bus: bus.New(log), Load: files.Load,
 		Alive: func() bool { return true },
 		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Instance, error) {
 			h.mu.Lock()
@@ -131,6 +164,7 @@ func build(t *testing.T, dir string, cross message.CrossContext, names ...string
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.worker.Run(ctx) }()
+	<-rows.ready
 	h.stop = func() {
 		cancel()
 		<-done
@@ -212,6 +246,7 @@ func TestSend(t *testing.T) {
 		if err != nil || r.IsError {
 			t.Fatalf("%+v %v", r, err)
 		}
+		h.durable()
 		if diff := cmp.Diff(details{Status: "sent", Channel: "fake", To: "1", MessageIDs: []string{"m1"}}, detailsOf(t, r)); diff != "" {
 			t.Error(diff)
 		}
@@ -436,6 +471,7 @@ func TestLocal(t *testing.T) {
 				last, err = rd.Sessions().Last("t "+string(key), 1)
 				return err
 			})
+			h.durable()
 			want := "local:" + string(key) + ": hi"
 			if err != nil || len(last) != 1 || last[0].Kind != session.KindNotice || last[0].Text != want {
 				t.Errorf("the transcript ends with %+v, %v; want %q", last, err, want)
