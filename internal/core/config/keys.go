@@ -37,7 +37,6 @@ var (
 	authMode  = []string{"none", "token", "password", "trusted-proxy"}
 	search    = []string{"brave", "tavily", "searxng", "duckduckgo"}
 	logLevel  = []string{"silent", "fatal", "error", "warn", "info", "debug", "trace"}
-	execHost  = []string{"auto", "sandbox", "gateway", "node"}
 	security  = []string{"deny", "allowlist", "full", "off", "ask", "review", "sudo"}
 	askMode   = []string{"off", "on-miss", "always", "true", "false"}
 	execMode  = []string{"deny", "allowlist", "always", "ask", "auto", "full"}
@@ -217,11 +216,12 @@ var documented = [...]Key{
 	{Path: "tools.toolsBySender", Kind: Any, Doc: "allow and deny by sender: id:7, channel:telegram:7, username:ada, *"},
 	{Path: "commands.config", Kind: Bool, Default: "false", Doc: "let the owner show and change the configuration with /config in a chat"},
 	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
-	{Path: "tools.exec.host", Kind: Text, Values: execHost, Default: `"auto"`, Idle: true, Guards: guardSandboxes, Doc: "where commands run"},
+	{Path: "tools.exec.host", Kind: Text, Default: `"auto"`, Doc: "where commands run: auto, sandbox, or gateway; commands are refused if it is not available"},
+	{Path: "tools.exec.sandbox", Kind: Bool, Default: "false", Doc: "same as host sandbox"},
 	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Default: `"ask"`, Doc: "which commands may run, and which need approval"},
 	{Path: "tools.exec.security", Kind: Text, Values: security, Doc: "which commands may run: none, those of the allowlist, all"},
 	{Path: "tools.exec.ask", Kind: Text, Values: askMode, Doc: "when a command needs approval"},
-	{Path: "tools.exec.timeoutSec", Kind: Seconds, Idle: true, Doc: "time limit of a command (other name)"},
+	{Path: "tools.exec.timeoutSec", Kind: Seconds, Doc: "other name of timeoutSeconds, which takes precedence"},
 	{Path: "tools.exec.timeoutSeconds", Kind: Seconds, Default: "1800", Doc: "maximum time limit of a command, and its limit in the background"},
 	{Path: "tools.exec.backgroundMs", Kind: Millis, Default: "10000", Doc: "time after which a command continues in the background"},
 	{Path: "tools.exec.cleanupMs", Kind: Millis, Default: "1800000", Doc: "how long the output of an ended command is retained"},

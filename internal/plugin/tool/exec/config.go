@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 // for commands, which package allowlist reads.
 type Config struct {
 	TimeoutSeconds    int      `json:"timeoutSeconds"`
+	TimeoutSec        int      `json:"timeoutSec"` // other name of TimeoutSeconds, which takes precedence
+	Host              string   `json:"host"`
+	Sandbox           bool     `json:"sandbox"` // same as host sandbox
 	MaxOutput         int      `json:"maxOutputChars"`
 	DangerousPatterns []string `json:"dangerousPatterns"`
 	PathPrepend       []string `json:"pathPrepend"`
@@ -30,7 +34,11 @@ func ParseConfig(raw json.RawMessage) (c Config, err error) {
 
 // Options returns o with the settings of the configuration.
 func (c Config) Options(o Options) Options {
-	o.MaxTimeout, o.Yield = time.Duration(c.TimeoutSeconds)*time.Second, time.Duration(c.BackgroundMS)*time.Millisecond
+	o.MaxTimeout = time.Duration(cmp.Or(c.TimeoutSeconds, c.TimeoutSec)) * time.Second
+	o.Yield = time.Duration(c.BackgroundMS) * time.Millisecond
+	if o.Host = c.Host; c.Sandbox {
+		o.Host = "sandbox"
+	}
 	o.MaxOutput, o.DangerousPatterns, o.PathPrepend = c.MaxOutput, c.DangerousPatterns, c.PathPrepend
 	return o
 }

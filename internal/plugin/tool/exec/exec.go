@@ -27,7 +27,8 @@ type Options struct {
 	Rules func(chela.AgentID) (*allowlist.Rules, error)
 	// RecordUse is called with the allowlist entries that allowed a command. It may be nil.
 	RecordUse   func(uses []allowlist.Use, command string)
-	Interactive bool // a person can be asked; if not, commands that need approval are refused
+	Host        string // configured host: "" or auto, sandbox, or gateway (or local); commands are refused if it is not the broker's
+	Interactive bool   // a person can be asked; if not, commands that need approval are refused
 
 	// Commands holds the background commands; nil: commands run in the foreground only.
 	Commands *Commands

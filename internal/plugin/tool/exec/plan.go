@@ -131,14 +131,21 @@ func (j *job) bindApproval(p *tool.Plan, sp shell.Plan, env []string) error {
 	return nil
 }
 
-// checkHost returns an error if the call requests a host other than the
-// broker's.
+// checkHost returns an error if the configuration or the call requests a host
+// other than the broker's. A call cannot replace the configured host.
 func (t *execTool) checkHost(a args) error {
-	confined := t.Broker.Name() != "host"
-	host := a.Host
-	if a.Sandbox {
-		host = "sandbox"
+	if err := t.checkHostName(t.Host); err != nil {
+		return fmt.Errorf("tools.exec.host: %w", err)
 	}
+	if a.Sandbox {
+		a.Host = "sandbox"
+	}
+	return t.checkHostName(a.Host)
+}
+
+// checkHostName returns an error if a host is not the broker's.
+func (t *execTool) checkHostName(host string) error {
+	confined := t.Broker.Name() != "host"
 	switch host {
 	case "", "auto":
 	case "sandbox":
