@@ -386,15 +386,8 @@ func BenchmarkIdle(b *testing.B) {
 	url, _ := mock(b)
 	for b.Loop() {
 		dir := b.TempDir()
-		d := &driver{dir: dir}
-		c, err := json.Marshal(served(url))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "test.json"), c, 0o600); err != nil {
-			b.Fatal(err)
-		}
-		cmd, in := d.spawn(b, "")
+		writeConfig(b, dir, served(url))
+		p := spawn(b, dir, "")
 		cl, err := client.Dial(context.Background(), client.Options{Dial: dial(dir), Caps: []string{wire.CapToolEvents}})
 		if err != nil {
 			b.Fatal(err)
@@ -405,10 +398,9 @@ func BenchmarkIdle(b *testing.B) {
 		}
 		cl.Close()
 		time.Sleep(8 * time.Second) // memory of the turns is returned
-		b.ReportMetric(memory(b, cmd.Process.Pid, "Anonymous"), "anonymous-MB")
-		b.ReportMetric(memory(b, cmd.Process.Pid, "Rss"), "resident-MB")
-		in.Close()
-		cmd.Wait()
+		b.ReportMetric(memory(b, p.Process.Pid, "Anonymous"), "anonymous-MB")
+		b.ReportMetric(memory(b, p.Process.Pid, "Rss"), "resident-MB")
+		p.stop(b)
 	}
 	b.ReportMetric(0, "ns/op")
 }

@@ -3,10 +3,7 @@
 package chelatest
 
 import (
-	"encoding/json"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,14 +30,7 @@ func TestCrash(t *testing.T) {
 			url, hc := srv.Listen()
 			dir := t.TempDir()
 			conf := modelConfig(w, url)
-			b, err := json.Marshal(conf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "test.json"), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			crash(t, dir)
+			crash(t, dir, conf)
 
 			c := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client()
 			var waited wire.AgentWaited
@@ -78,31 +68,24 @@ func TestCrash(t *testing.T) {
 func startSubprocess(t *testing.T, dir string, conf Config, step string) (*exec.Cmd, *Client) {
 	t.Helper()
 	if conf != nil {
-		b, err := json.Marshal(conf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "test.json"), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeConfig(t, dir, conf)
 	}
-	d := &driver{t: t, dir: dir}
-	cmd, in := d.spawn(t, step)
-	t.Cleanup(func() { in.Close() })
+	p := spawn(t, dir, step)
+	t.Cleanup(func() { p.in.Close(); p.Wait() })
 	cl, err := client.Dial(t.Context(), client.Options{Dial: dial(dir), Once: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &Client{Client: cl, t: t}
 	t.Cleanup(func() { c.Close() })
-	return cmd, c
+	return p.Cmd, c
 }
 
 // crash starts an engine that answers one message and dies during the tool call
 // of the next.
-func crash(t *testing.T, dir string) {
+func crash(t *testing.T, dir string, conf Config) {
 	t.Helper()
-	cmd, c := startSubprocess(t, dir, nil, "tool.run:2") // calls of readers are not counted
+	cmd, c := startSubprocess(t, dir, conf, "tool.run:2") // calls of readers are not counted
 	if end := c.Ask("main", "first"); end.Text != "first answer" {
 		t.Fatalf("first: %s %q %s", end.State, end.Text, end.Error)
 	}

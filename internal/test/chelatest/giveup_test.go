@@ -48,9 +48,9 @@ func TestGiveUp(t *testing.T) {
 				if n == 3 {
 					break
 				}
-				next, in := (&driver{t: t, dir: dir}).spawn(t, c.step) // it resumes the turn by itself
-				defer in.Close()
-				cmd = next
+				next := spawn(t, dir, c.step) // it resumes the turn by itself
+				defer next.in.Close()
+				cmd = next.Cmd
 			}
 			if n := len(srv.Requests()); n != c.asked {
 				t.Errorf("the model was asked %d times in three attempts, want %d", n, c.asked)

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http/httptest"
-	"os/exec"
 	"strconv"
 	"sync"
 	"testing"
@@ -20,7 +18,7 @@ import (
 
 // clientGroup is a number of clients that send messages, each one after the other.
 type clientGroup struct {
-	d     *driver
+	dir   string
 	mu    sync.Mutex
 	acked map[string]string // message by key
 }
@@ -62,19 +60,17 @@ func TestKillClients(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	d := &driver{t: t, dir: t.TempDir(), rnd: rnd, accepted: map[int]bool{}, offered: map[int]string{}}
-	model := httptest.NewServer(modelHandler(d))
-	defer model.Close()
-	d.configure(model.URL)
+	dir := t.TempDir()
+	writeConfig(t, dir, serveModel(t, new(toolModel)))
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 
-	cmd, in := d.spawn(t, "")
-	w := &clientGroup{d: d, acked: map[string]string{}}
+	p := spawn(t, dir, "")
+	w := &clientGroup{dir: dir, acked: map[string]string{}}
 	errs := make(chan error, clients)
 	all := make([]*client.Client, clients)
 	for i := range all {
-		c, err := client.Dial(ctx, client.Options{Dial: dial(d.dir), Delay: func(int, error) time.Duration {
+		c, err := client.Dial(ctx, client.Options{Dial: dial(dir), Delay: func(int, error) time.Duration {
 			return time.Duration(5+rand.IntN(20)) * time.Millisecond
 		}})
 		if err != nil {
@@ -86,18 +82,13 @@ func TestKillClients(t *testing.T) {
 	for i, c := range all {
 		go func() { errs <- w.sendMessages(ctx, c, i, messages) }()
 	}
-	kill := func(cmd *exec.Cmd) {
+	for range kills {
 		time.Sleep(time.Duration(20+rnd.IntN(150)) * time.Millisecond)
 		w.mu.Lock()
 		t.Logf("killed after %d acknowledged messages", len(w.acked))
 		w.mu.Unlock()
-		cmd.Process.Kill()
-		cmd.Wait()
-	}
-	for range kills {
-		kill(cmd)
-		in.Close()
-		cmd, in = d.spawn(t, "")
+		p.kill()
+		p = spawn(t, dir, "")
 	}
 	for range clients {
 		if err := <-errs; err != nil {
@@ -105,15 +96,12 @@ func TestKillClients(t *testing.T) {
 		}
 	}
 	t.Run("R23 each acknowledged message is in the history exactly once", func(t *testing.T) { w.check(ctx, t) })
-	in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the gateway did not stop gracefully: %v", err)
-	}
+	p.stop(t)
 }
 
 // check reads the histories after all messages were answered.
 func (w *clientGroup) check(ctx context.Context, t *testing.T) {
-	c, err := client.Dial(ctx, client.Options{Dial: dial(w.d.dir), Once: true})
+	c, err := client.Dial(ctx, client.Options{Dial: dial(w.dir), Once: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,11 +24,10 @@ import (
 )
 
 // configured writes a configuration with a model server to a state directory.
-func configured(t testing.TB, dir string, d *driver) {
+func configured(t testing.TB, dir string) {
 	t.Helper()
-	srv := httptest.NewServer(modelHandler(d))
+	srv := httptest.NewServer(new(toolModel))
 	t.Cleanup(srv.Close)
-	d.configure(srv.URL)
 	conf := fmt.Sprintf(`{agents: {defaults: {model: "mock/m", skipBootstrap: true}}, tools: {exec: {mode: "full"}},
 		models: {providers: {mock: {baseUrl: %q, api: "openai-completions", models: [{id: "m"}]}}}}`, srv.URL+"/v1")
 	if err := os.WriteFile(filepath.Join(dir, "chela.json"), []byte(conf), 0o600); err != nil {
@@ -62,10 +61,10 @@ func TestTakeover(t *testing.T) {
 
 func takeover(t *testing.T) {
 	dir := t.TempDir()
-	d := &driver{t: t, dir: dir}
-	configured(t, dir, d)
-	cmd, in := d.spawn(t, "tool.run:1") // killed when its first tool runs
-	defer in.Close()
+	writeConfig(t, dir, serveModel(t, new(toolModel)))
+	configured(t, dir)
+	p := spawn(t, dir, "tool.run:1") // killed when its first tool runs
+	defer p.in.Close()
 	first, c := open(t, dir)
 	if _, ok := first.(*app.Engine); ok {
 		t.Fatal("the second process did not attach to the first")
@@ -76,7 +75,7 @@ func takeover(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-c.Done() // the owner is gone
-	cmd.Wait()
+	p.Wait()
 	c.Close()
 
 	second, c := open(t, dir)
@@ -120,8 +119,7 @@ func fullDisk(t *testing.T) {
 		t.Skipf("mount: %v", err)
 	}
 	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
-	d := &driver{t: t, dir: dir}
-	configured(t, dir, d)
+	configured(t, dir)
 	e, c := open(t, dir)
 	if end := c.Ask("main", "plain 1"); end.Text != "done 1" {
 		t.Fatalf("%q %s", end.Text, end.Error)
