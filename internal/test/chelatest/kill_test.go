@@ -61,6 +61,9 @@ func TestKill(t *testing.T) {
 				}
 			}
 			d.finish()
+			if cycles >= 200 && !d.l.covers(single) {
+				t.Error("the kills missed a case")
+			}
 		})
 	}
 }

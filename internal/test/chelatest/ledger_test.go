@@ -287,6 +287,13 @@ func (l *ledger) message(n int) ledgerMessage {
 	return *l.messages[n]
 }
 
+// covers reports whether the kills made everything happen that the ledger judges.
+func (l *ledger) covers(single bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.repeated > 0 && l.resumed > 0 && l.unknown > 0 && (l.planned > 0 || !single)
+}
+
 // effects counts the effects of each call.
 func (l *ledger) effects() map[string]int {
 	out := map[string]int{}
