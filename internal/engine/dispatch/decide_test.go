@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/pairing"
+	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -168,6 +169,60 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("run is %s, ran %d times", r.State, act.count())
 		}
 	})
+}
+
+// TestGrantWhileSuspended changes the grant of the device that started a run while
+// the run waits for an approval of the owner. A call that only the owner may make
+// must not run with the rights that the device had before.
+func TestGrantWhileSuspended(t *testing.T) {
+	t.Parallel()
+	all := []chela.Scope{chela.ScopeAdmin}
+	for name, tt := range map[string]struct {
+		scopes     []chela.Scope // afterwards
+		revoked    bool
+		ownerOnly  bool
+		superseded bool // another message ended the run; the call is still decided
+		runs       int
+	}{
+		"unchanged":                              {all, false, true, false, 1},
+		"unchanged, superseded":                  {all, false, true, true, 1},
+		"fewer scopes":                           {[]chela.Scope{chela.ScopeWrite}, false, true, false, 0},
+		"fewer scopes, superseded":               {[]chela.Scope{chela.ScopeWrite}, false, true, true, 0},
+		"fewer scopes, a call that anyone makes": {[]chela.Scope{chela.ScopeWrite}, false, false, false, 1},
+		"revoked, a call that anyone makes":      {all, true, false, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			act := mustAsk("act")
+			act.spec.OwnerOnly = tt.ownerOnly
+			h := newHarness(t, asksOnce("act"), act)
+			h.p.Policy = func(chela.Principal) policy.Pipeline { return nil }
+			h.open()
+			h.pair("phone", false, all...)
+			phone := device("phone")
+			phone.Scopes = all
+			rec, err := h.gate.Admit(chela.WithPrincipal(t.Context(), phone), chela.Inbound{
+				ID: "m1", Session: key, Text: "use it", Address: chela.Address{Channel: chela.LocalChannel}, Sender: chela.Sender{ID: "owner"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := h.pending()
+			h.suspended()
+			if tt.superseded {
+				h.ask("m2", "hello")
+			}
+			h.pair("phone", tt.revoked, tt.scopes...)
+			h.decide(q.ID, "allow-once")
+			if tt.superseded {
+				h.until("the outcome is reported", func() bool { return strings.Contains(strings.Join(h.lines(), "\n"), "The call act") })
+			} else if r := h.wait(rec.Run); (r.State == run.Aborted) != tt.revoked {
+				t.Errorf("run is %s: %q", r.State, r.Text)
+			}
+			if act.count() != tt.runs {
+				t.Errorf("ran %d times, want %d\n%s", act.count(), tt.runs, strings.Join(h.lines(), "\n"))
+			}
+		})
+	}
 }
 
 func TestExpiry(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -34,6 +35,9 @@ func (r *Runner) ExecuteDetached(ctx context.Context, it queue.Item, call sessio
 			return err
 		}
 		if e.meta, err = session.Lookup(tx.Sessions(), row.Session); err != nil {
+			return err
+		}
+		if e.run.Principal, err = pairing.Current(tx.Devices(), row.Principal); err != nil {
 			return err
 		}
 		return errors.Join(r.checkProfile(p, e.meta), e.spent.load(tx, row.ID))

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -94,6 +95,15 @@ func (r *Runner) resume(ctx context.Context, row run.Run, crashed bool, taken []
 			return ErrChanged
 		case err != nil:
 			return err
+		}
+		who, err := pairing.Current(tx.Devices(), row.Principal) // the grant may have changed since the run began
+		if err != nil {
+			return err
+		}
+		if who.ID == row.Principal.ID {
+			row.Principal = who
+		} else {
+			row.Stop = "revoked"
 		}
 		e = &Execution{run: row, profile: p, meta: meta, phase: chela.PhaseResume, resumed: true, calls: calls{open: true}}
 		if e.lease, err = r.acquire(tx, sync, row.Session); err != nil {
