@@ -299,6 +299,31 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s %v", b, err)
 		}
 	})
+	t.Run("TH-11 the record has the duration of allowed and failed calls", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			act := done{"act", func(_ context.Context, c tool.Call) (tool.Result, error) {
+				if strings.Contains(string(c.Args), "bad") {
+					time.Sleep(3 * time.Second)
+					return tool.Result{}, errors.New("boom")
+				}
+				time.Sleep(2 * time.Second)
+				return tool.Text("good"), nil
+			}}
+			g := Start(t, Options{Model: uses(), Tools: []tool.Tool{act}})
+			c := g.Client()
+			c.Ask("main", `act {}`)
+			c.Ask("main", `act {"x":"bad"}`)
+			var rows []string
+			for _, r := range c.audited() {
+				rows = append(rows, fmt.Sprint(r.Tool, " ", r.Decision, " ", r.Outcome, " ", r.DurationMs))
+			}
+			if diff := cmp.Diff([]string{"act allowed ok 2000", "act allowed error 3000"}, rows); diff != "" {
+				t.Error(diff)
+			}
+			c.Close()
+			g.Stop()
+		})
+	})
 	t.Run("the record outlives its session, without the messages", func(t *testing.T) {
 		g := Start(t, Options{Model: uses()})
 		c := g.Client()

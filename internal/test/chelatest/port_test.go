@@ -1,14 +1,18 @@
 package chelatest_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,6 +122,51 @@ func TestRestart(t *testing.T) {
 	})
 }
 
+// TestHooksToken starts gateways with tokens of hooks.
+func TestHooksToken(t *testing.T) {
+	for _, tt := range []struct {
+		name, auth, hooks string
+		warns             bool
+	}{
+		{"SE-15 the start warns of a hooks token that is the gateway's token", `{"token": "a-token"}`, "a-token", true},
+		{"SE-15 the start warns of a hooks token that is the gateway's password", `{"mode": "password", "password": "a-token"}`, "a-token", true},
+		{"a separate hooks token", `{"token": "a-token"}`, "another-token", false},
+		{"a hooks token that is an unused password", `{"mode": "token", "token": "a-token", "password": "b-token"}`, "b-token", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log lockedBuffer
+			chelatest.Start(t, chelatest.Options{
+				Log: slog.New(slog.NewTextHandler(&log, nil)), Listen: &endpoint.Listen{Port: -1},
+				Config: chelatest.Config{
+					"gateway": json.RawMessage(`{"auth": ` + tt.auth + `}`), "hooks": json.RawMessage(`{"token": "` + tt.hooks + `"}`),
+				},
+			}).Stop()
+			text := log.String()
+			if got := strings.Contains(text, `level=WARN msg="hooks.token is the gateway's credential`); got != tt.warns || strings.Contains(text, tt.hooks) {
+				t.Errorf("warned %v, want %v, without the token:\n%s", got, tt.warns, text)
+			}
+		})
+	}
+}
+
+// lockedBuffer is a log that is safe for concurrent use.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
 // TestPort tests the whole application over a real port of this machine.
 func TestPort(t *testing.T) {
 	g := chelatest.Start(t, chelatest.Options{
@@ -178,6 +227,30 @@ func TestPort(t *testing.T) {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in\n%s", want, got)
 			}
+		}
+	})
+	t.Run("ME-01 more sessions do not add series", func(t *testing.T) {
+		series := func() (names []string) {
+			for line := range strings.Lines(get("/metrics")) {
+				if name, _, ok := strings.Cut(line, " "); ok && name != "#" {
+					names = append(names, name)
+				}
+			}
+			return names
+		}
+		before := series()
+		for i := range 5 {
+			if _, err := c.Send(t.Context(), "another-"+strconv.Itoa(i), "hello"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for end := time.Now().Add(5 * time.Second); !strings.Contains(get("/metrics"), "chela_runs_total{outcome=\"ok\"} 6\n"); {
+			if time.Now().After(end) {
+				t.Fatalf("six runs are not counted in\n%s", get("/metrics"))
+			}
+		}
+		if got := series(); len(before) < 3 || !slices.Equal(got, before) {
+			t.Errorf("after five more sessions the series are %q, before %q", got, before)
 		}
 	})
 	t.Run("GW-06 clients are notified before the stop", func(t *testing.T) {
