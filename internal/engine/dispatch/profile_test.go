@@ -230,6 +230,32 @@ func TestResumeKeepsSpent(t *testing.T) {
 	}
 }
 
+// TestInterruptedKeepsSpent kills the process of a run that used most of its budget
+// before its first tool call starts.
+func TestInterruptedKeepsSpent(t *testing.T) {
+	t.Parallel()
+	for name, budget := range map[string]usage.Budget{
+		"tokens": {Tokens: 1500},
+		"money":  {NanoUSD: 1500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := llmtest.ScriptFunc(func(n int, _ *llm.Request) llmtest.Step {
+				step := llmtest.Call(fmt.Sprint("c", n), "act", fmt.Sprintf(`{"x":"%d"}`, n))
+				step.Usage = &llm.Usage{Input: 1000}
+				return step
+			})
+			h := newHarness(t, model, newTool("act", tool.Acts, nil))
+			h.p.Budget, h.p.Model.Price = budget, &llm.Price{Input: 0.001}
+			h.crashAt("tool.start", 1, func() { h.send("m1", "use it") })
+			r := h.wait("m1")
+			if n := len(model.Requests()); r.State != run.Failed || !strings.Contains(r.Error, "the budget of this run is spent") || r.Attempts != 2 || n != 2 {
+				t.Errorf("run is %s after %d attempts and %d model calls: %s", r.State, r.Attempts, n, r.Error)
+			}
+		})
+	}
+}
+
 // TestRightsOfSteering has a message of a device steer a run of another device.
 func TestRightsOfSteering(t *testing.T) {
 	t.Parallel()
