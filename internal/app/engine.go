@@ -156,7 +156,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	e.delivery = deliver.New(deliver.Options{
 		Log: o.Log, Store: e.store, Bus: e.bus, Load: e.files.Load, Typing: true,
 		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
-		Alive:   e.holder.Alive, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
+		Track:   e.holder.Track, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
 	})
 	if e.profiles, err = profile.NewFactory(profile.Options{
 		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Environ: o.Environ, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,

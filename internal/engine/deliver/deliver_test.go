@@ -70,7 +70,7 @@ func (b *bench) open() {
 	b.w = New(Options{
 		Log: slog.New(slog.DiscardHandler), Store: st, Bus: b.bus, Typing: true, Sent: b.sent,
 		Preview: func(chela.Address) bool { return true },
-		Alive:   func() bool { return true },
+		Track:   func() func() bool { return func() bool { return true } },
 		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Instance, error) {
 			if name != "fake" {
 				return channel.Instance{}, chela.ErrNotFound

@@ -166,7 +166,7 @@ func (w *Worker) typing(ctx context.Context, to chela.Address) {
 	if !ok {
 		return
 	}
-	_, err = w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+	_, err = w.call(ctx, w.o.Track(), func(ctx context.Context) (channel.Receipt, error) {
 		return channel.Receipt{}, typer.Typing(ctx, to)
 	})
 	if err != nil {

@@ -61,16 +61,22 @@ func launch(t *testing.T, st store.Store, fake *channeltest.Fake, id, stopAt str
 	accounts.Apply(plan)
 	g.Worker = deliver.New(deliver.Options{
 		Log: log, Store: g, Bus: bus.New(log), Channel: accounts.Acquire, Elsewhere: accounts.Elsewhere, Limits: accounts.Limits,
-		Alive: func() bool {
-			g.checks++
-			if g.checks == 2 {
-				g.at("before the call")
+		Track: func() func() bool {
+			alive := h.Track()
+			return func() bool {
+				g.checks++
+				if g.checks == 2 {
+					g.at("before the call")
+					if g.stopAt == "before the call" {
+						synctest.Wait() // the process sends heartbeats again before this goroutine continues
+					}
+				}
+				now := alive()
+				if g.checks == 1 {
+					g.at("before the attempt is stored")
+				}
+				return now
 			}
-			alive := h.Alive()
-			if g.checks == 1 {
-				g.at("before the attempt is stored")
-			}
-			return alive
 		},
 	})
 	ctx, cancel := context.WithCancel(context.Background())

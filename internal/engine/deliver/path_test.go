@@ -62,7 +62,7 @@ func (p *path) start() {
 	held := acquire(p.t, db, own.ID())
 	worker := deliver.New(deliver.Options{
 		Log: log, Store: db, Bus: events, Typing: true, Preview: func(chela.Address) bool { return true },
-		Alive: own.Alive, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
+		Track: own.Track, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
 			return channel.Instance{Channel: p.fake, Lease: held, Release: func() {}}, nil
 		},
 		Limits: func(string) channel.Limits { return channel.Limits{} },

@@ -64,7 +64,7 @@ func TestPower(t *testing.T) {
 		held := acquire(t, s, "boot")
 		w := deliver.New(deliver.Options{
 			Log: slog.New(slog.DiscardHandler), Store: s, Bus: events, Preview: func(chela.Address) bool { return true },
-			Alive: func() bool { return true }, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
+			Track: func() func() bool { return func() bool { return true } }, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
 				return channel.Instance{Channel: reportingChannel{fake, report}, Lease: held, Release: func() {}}, nil
 			},
 			Limits: func(string) channel.Limits { return channel.Limits{} },

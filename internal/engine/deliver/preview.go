@@ -84,7 +84,7 @@ func (p *preview) show(ctx context.Context, text string) error {
 	if !ok {
 		return errors.New("the channel cannot edit messages any more")
 	}
-	_, err := p.w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+	_, err := p.w.call(ctx, p.w.o.Track(), func(ctx context.Context) (channel.Receipt, error) {
 		return channel.Receipt{}, editor.Edit(ctx, p.row.Address, p.row.PlatformID, text)
 	})
 	if errors.Is(err, channel.ErrGone) { // the answer will be sent as a new message
@@ -151,7 +151,7 @@ func (p *preview) send(ctx context.Context, row outbox.Row) error {
 	if p.finished > 0 {
 		key += strconv.Itoa(p.finished)
 	}
-	r, err := p.w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+	r, err := p.w.call(ctx, p.w.o.Track(), func(ctx context.Context) (channel.Receipt, error) {
 		return p.ch.Send(ctx, channel.Part{Key: key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text})
 	})
 	if f, ok := p.ch.(channel.Finder); ok && errors.Is(err, channel.ErrAmbiguous) {

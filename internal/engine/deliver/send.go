@@ -24,7 +24,8 @@ var errNotAlive = errors.New("this process was stopped for longer than its lease
 // under the lease of the account.
 type delivery struct {
 	*Worker
-	in channel.Instance
+	in    channel.Instance
+	alive func() bool // since before the writes of this step; see Options.Track
 }
 
 // process performs the next step of a row. done reports whether the row is
@@ -49,12 +50,12 @@ func (w *Worker) process(ctx context.Context, key string) (done bool, err error)
 		return delivery{Worker: w}.channelMissing(ctx, row)
 	}
 	defer in.Release()
-	return delivery{w, in}.step(ctx, row)
+	return delivery{w, in, w.o.Track()}.step(ctx, row)
 }
 
 // step performs the next step of a row of the account.
 func (w delivery) step(ctx context.Context, row outbox.Row) (done bool, err error) {
-	if !w.o.Alive() {
+	if !w.alive() {
 		return false, errNotAlive
 	}
 	switch row.State {
@@ -88,7 +89,7 @@ func (w delivery) send(ctx context.Context, row outbox.Row) (bool, error) {
 	if err != nil {
 		return w.fail(ctx, row, err)
 	}
-	r, err := w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+	r, err := w.call(ctx, w.alive, func(ctx context.Context) (channel.Receipt, error) {
 		return w.in.Channel.Send(ctx, channel.Part{
 			Key: row.Key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text, Media: media,
 		})
@@ -123,7 +124,7 @@ func (w *Worker) media(row outbox.Row) ([]chela.Media, error) {
 func (w delivery) replacePreview(ctx context.Context, row outbox.Row) (bool, error) {
 	if row.Text == "" {
 		if d, ok := w.in.Channel.(channel.Deleter); ok {
-			_, err := w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+			_, err := w.call(ctx, w.alive, func(ctx context.Context) (channel.Receipt, error) {
 				return channel.Receipt{}, d.Delete(ctx, row.Address, row.PlatformID)
 			})
 			if err != nil && !errors.Is(err, channel.ErrGone) {
@@ -134,7 +135,7 @@ func (w delivery) replacePreview(ctx context.Context, row outbox.Row) (bool, err
 	}
 	err := channel.ErrGone
 	if e, ok := w.in.Channel.(channel.Editor); ok {
-		_, err = w.call(ctx, func(ctx context.Context) (channel.Receipt, error) {
+		_, err = w.call(ctx, w.alive, func(ctx context.Context) (channel.Receipt, error) {
 			return channel.Receipt{}, e.Edit(ctx, row.Address, row.PlatformID, row.Text)
 		})
 	}
@@ -167,7 +168,7 @@ func (w delivery) lookUp(ctx context.Context, row outbox.Row, cause error) (bool
 		return true, w.ambiguous(ctx, row, cause)
 	}
 	var found bool
-	r, err := w.call(ctx, func(ctx context.Context) (r channel.Receipt, err error) {
+	r, err := w.call(ctx, w.alive, func(ctx context.Context) (r channel.Receipt, err error) {
 		r, found, err = f.Find(ctx, row.Address, row.Key)
 		return r, err
 	})
@@ -265,8 +266,8 @@ func (w delivery) fail(ctx context.Context, row outbox.Row, cause error) (bool, 
 
 // call calls a method of a channel with a time limit, or returns errNotAlive. A
 // channel is a plug-in and may hang or panic; then the outcome is unknown.
-func (w *Worker) call(ctx context.Context, f func(context.Context) (channel.Receipt, error)) (r channel.Receipt, err error) {
-	if !w.o.Alive() {
+func (w *Worker) call(ctx context.Context, alive func() bool, f func(context.Context) (channel.Receipt, error)) (r channel.Receipt, err error) {
+	if !alive() {
 		return r, errNotAlive
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)

@@ -30,9 +30,10 @@ type Options struct {
 	Store store.Store
 	Bus   *bus.Bus
 
-	// Alive reports whether this process still holds its leases for certain. It is
-	// checked before each call of a channel.
-	Alive func() bool
+	// Track returns a function that reports whether this process has certainly held
+	// its leases since. It is called before the attempt is stored, and the function
+	// before each call of a channel.
+	Track func() (alive func() bool)
 	// Channel returns the running instance of an account. It may wait while the
 	// account is restarted. The chain of its error contains chela.ErrFenced if
 	// another process runs the account. Any other error says that the account is

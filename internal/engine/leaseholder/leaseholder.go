@@ -33,7 +33,14 @@ type Options struct {
 // Holder is a process that takes leases. It is safe for concurrent use.
 type Holder struct {
 	o    Options
-	beat atomic.Pointer[lease.Beat] // the last one; nil if TTL is 0
+	beat atomic.Pointer[beat] // the last one; nil if TTL is 0
+}
+
+// beat is a heartbeat. lapses is how many of the earlier ones expired before the next
+// one was written.
+type beat struct {
+	lease.Beat
+	lapses int
 }
 
 // New returns the Holder of this process after its first heartbeat.
@@ -51,13 +58,19 @@ func New(ctx context.Context, o Options) (*Holder, error) {
 // ID returns the id of the process in its leases.
 func (h *Holder) ID() string { return h.o.ID }
 
-// Alive reports whether the process still holds its leases for certain. It is called
-// before each action outside of the store: a model call, a tool, a message.
-func (h *Holder) Alive() bool {
+// Track returns a function that reports whether the process has certainly held its
+// leases since the call of Track. That function is called before each action outside of
+// the store: a model call, a tool, a message. The answer stays false after a lapse, when
+// the process sends heartbeats again: another process may have taken over a lease.
+func (h *Holder) Track() (alive func() bool) {
 	if h.o.TTL <= 0 {
-		return true
+		return func() bool { return true }
 	}
-	return h.beat.Load().Valid(time.Now())
+	lapses := h.beat.Load().lapses
+	return func() bool {
+		b := h.beat.Load()
+		return b.lapses == lapses && b.Valid(time.Now())
+	}
 }
 
 // Tick returns a channel that receives at the interval of heartbeats until stop is
@@ -95,10 +108,16 @@ func (h *Holder) Run(ctx context.Context) error {
 // send writes a heartbeat that is valid for ttl.
 func (h *Holder) send(ctx context.Context, ttl time.Duration) error {
 	h.o.Step("lease.beat")
-	b := lease.Beat{Sent: time.Now(), TTL: ttl}
+	b := beat{Beat: lease.Beat{Sent: time.Now(), TTL: ttl}}
 	err := h.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error { return tx.Leases().Beat(h.o.ID, ttl) })
 	if err != nil {
 		return fmt.Errorf("beat: %w", err)
+	}
+	if last := h.beat.Load(); last != nil {
+		b.lapses = last.lapses
+		if !last.Valid(time.Now()) {
+			b.lapses++
+		}
 	}
 	h.beat.Store(&b)
 	return nil

@@ -73,7 +73,7 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 		return nil, err
 	}
 	e := &Execution{
-		run: Draft(s.Meta, s.Items), meta: s.Meta, profile: s.Profile, phase: chela.PhaseStart, noneWaiting: s.NoneWaiting,
+		alive: r.o.Owner.Track(), run: Draft(s.Meta, s.Items), meta: s.Meta, profile: s.Profile, phase: chela.PhaseStart, noneWaiting: s.NoneWaiting,
 		started: started{items: s.Items, dropped: s.Drop},
 	}
 	var err error

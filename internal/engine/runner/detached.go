@@ -29,7 +29,7 @@ func (r *Runner) ExecuteDetached(ctx context.Context, it queue.Item, call sessio
 	if err != nil {
 		return err
 	}
-	e := &Execution{run: row, meta: meta, profile: p, calls: calls{byWire: map[string]session.Call{call.Wire.ID: call}}}
+	e := &Execution{alive: r.o.Owner.Track(), run: row, meta: meta, profile: p, calls: calls{byWire: map[string]session.Call{call.Wire.ID: call}}}
 	err = r.takeLease(rows, func(tx store.Tx, sync store.Sync) error {
 		if e.lease, err = r.acquire(tx, sync, row.Session); err != nil {
 			return err

@@ -27,6 +27,7 @@ import (
 type Execution struct {
 	run     run.Run
 	lease   lease.Lease
+	alive   func() bool  // whether this process certainly still holds the lease
 	meta    session.Meta // as the last commit left it
 	profile *Profile
 	session Session
@@ -214,7 +215,7 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 	p, view := e.profile, r.o.Executor.For(r.scope(e))
 	think := p.think(e.meta, e.run)
 	req := &agent.Request{
-		Model: guarded{p.Provider, r.o.Owner.Alive},
+		Model: guarded{p.Provider, e.alive},
 		Prompt: llm.Request{
 			Model: p.Model.ID, Messages: msgs, MaxTokens: p.MaxTokens,
 			System: r.system(e, view.Specs(false), think), Thinking: think, Cache: p.Cache, Session: e.meta.ID,

@@ -61,7 +61,7 @@ func (l ledger) Start(ctx context.Context, k llm.ToolCall, effect tool.Effect) e
 		sync = store.Ordered
 	}
 	l.r.o.Step("tool.start")
-	if !l.r.o.Owner.Alive() {
+	if !l.e.alive() {
 		return l.checkStored(ctx, errNotAlive)
 	}
 	err = store.Held(ctx, l.r.o.Store, l.e.lease, sync, func(tx store.Tx) error {

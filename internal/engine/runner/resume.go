@@ -105,7 +105,7 @@ func (r *Runner) resume(ctx context.Context, row run.Run, crashed bool, taken []
 		} else {
 			row.Stop = "revoked"
 		}
-		e = &Execution{run: row, profile: p, meta: meta, phase: chela.PhaseResume, resumed: true, calls: calls{open: true}}
+		e = &Execution{alive: r.o.Owner.Track(), run: row, profile: p, meta: meta, phase: chela.PhaseResume, resumed: true, calls: calls{open: true}}
 		if e.lease, err = r.acquire(tx, sync, row.Session); err != nil {
 			return err
 		}
