@@ -135,7 +135,7 @@ func build(t *testing.T, dir string, cross message.CrossContext, names ...string
 	rows := listened{db, make(chan struct{})}
 	h.worker = deliver.New(deliver.Options{
 		Log: log, Store: rows, Bus: bus.New(log), Load: files.Load,
-		Alive: func() bool { return true },
+		Track: func() func() bool { return func() bool { return true } },
 		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Instance, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
