@@ -15,7 +15,7 @@ import (
 func TestPower(t *testing.T) {
 	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
 		h, err := leaseholder.New(t.Context(), leaseholder.Options{Store: s, ID: "a", TTL: time.Hour})
-		if err != nil || !h.Alive() {
+		if err != nil || !h.Track()() {
 			t.Fatalf("not alive: %v", err)
 		}
 		report(func(r store.Reader) error {
