@@ -19,6 +19,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/test/chelatest"
@@ -147,6 +148,55 @@ func TestHooksToken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failing is a channel that cannot connect.
+type failing struct{ channel.Channel }
+
+func (failing) Run(context.Context, channel.Sink) error { return errors.New("no connection") }
+
+func TestFailingChannel(t *testing.T) {
+	t.Run("HL-01 the gateway is live but not ready while a channel fails, and remote requests get no details", func(t *testing.T) {
+		g := chelatest.Start(t, chelatest.Options{
+			Log: slog.New(slog.DiscardHandler), Channels: map[string]channel.Channel{"broken": failing{}}, Listen: &endpoint.Listen{Port: -1},
+			Config: chelatest.Config{"gateway": json.RawMessage(`{"auth": {"token": "a-token"}, "trustedProxies": ["127.0.0.1"]}`)},
+		})
+		get := func(path, from string) (int, string) {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(g.URL(), "ws")+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if from != "" {
+				r.Header.Set("X-Forwarded-For", from)
+			}
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			b, err := io.ReadAll(res.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.StatusCode, string(b)
+		}
+		status, body := get("/readyz", "")
+		for end := time.Now().Add(5 * time.Second); status == http.StatusOK && time.Now().Before(end); {
+			status, body = get("/readyz", "")
+		}
+		if status != http.StatusServiceUnavailable || !strings.Contains(body, "broken") {
+			t.Errorf("/readyz: %d %s, want 503 with the channel", status, body)
+		}
+		if status, body := get("/readyz", "203.0.113.9"); status != http.StatusServiceUnavailable || strings.Contains(body, "broken") {
+			t.Errorf("/readyz for a remote request: %d %s, want 503 without the channel", status, body)
+		}
+		for _, from := range []string{"", "203.0.113.9"} {
+			if status, body := get("/healthz", from); status != http.StatusOK || strings.Contains(body, "broken") {
+				t.Errorf("/healthz from %q: %d %s, want 200", from, status, body)
+			}
+		}
+	})
 }
 
 // lockedBuffer is a log that is safe for concurrent use.
