@@ -100,7 +100,7 @@ func TestResolve(t *testing.T) {
 	}
 	fallbacks := conf{"models": two, "agents.defaults": `{"model": {"primary": "one/m1", "fallbacks": ["quick", "one/m1"]}, "models": {"two/m2": {"alias": "quick"}}}`}
 
-	t.Run("PROV-07 the next of several keys in a variable is used", func(t *testing.T) {
+	t.Run("PROV-07 after a 429 the next of several keys in a variable is used in the same turn", func(t *testing.T) {
 		t.Parallel()
 		d := &backend{by: map[string]int{"a": 429}}
 		m, _ := with(t, d, nil, map[string]string{"GROQ_API_KEYS": "a; b", "GROQ_API_KEY": "b"})

@@ -53,6 +53,9 @@ func TestCrash(t *testing.T) {
 				}
 				at += i
 			}
+			if n := strings.Count(last, `"is_error":true`); w == llmtest.Anthropic && n != 1 {
+				t.Errorf("%d results are marked as errors, want that of the interrupted call", n)
+			}
 			for _, id := range []string{"call_1", "call_2", "call_3"} {
 				if n := strings.Count(last, id); n != 2 {
 					t.Errorf("%s is in the last request %d times, want a call and a result", id, n)
