@@ -181,7 +181,7 @@ func approve(t *testing.T) {
 // follow waits until a line of the log appears.
 func follow(t *testing.T, s *gateway) {
 	p := newPerson(t, current(), s.remoteConfig())
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var out output
 	cmd := p.command(ctx, "logs", "--follow", "--interval", "200")

@@ -77,7 +77,7 @@ func (p *person) env() []string {
 // time limit, because the program takes seconds to load on a busy machine.
 func (p *person) Run(args ...string) answer {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := p.command(ctx, args...)
