@@ -29,7 +29,7 @@ type askValue struct{ v any }
 // UnmarshalJSON accepts any JSON value.
 func (w *askValue) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &w.v) }
 
-// isSet reports whether a value is given. false counts as not given.
+// isSet reports whether a value is given and not false.
 func (w askValue) isSet() bool { return w.v != nil && w.v != "" && w.v != false }
 
 // WithDefaults returns the configuration of an agent, with settings it leaves

@@ -36,7 +36,7 @@ type Files struct {
 	side int // maximum length of the longer side of scaled images, in pixels
 	// mu prevents Sweep from removing a file that Put has just found.
 	mu      sync.RWMutex
-	scaling sync.Mutex // held while an image is scaled: one at a time, to limit memory
+	scaling sync.Mutex // limits the memory for scaling to that of one image
 }
 
 // MaxSide is the default maximum length, in pixels, of the longer side of images that

@@ -114,7 +114,7 @@ func acquire(t testing.TB, st store.Store, owner string) (l lease.Lease) {
 	return l
 }
 
-// say simulates a person who writes.
+// say delivers a message of a person.
 func (p *path) say(id, peer, text string) {
 	p.t.Helper()
 	if err := p.fake.Say(p.t.Context(), wrote(id, peer, text)); err != nil {

@@ -461,7 +461,7 @@ func TestBudget(t *testing.T) {
 			s.Run = chela.RunID(fmt.Sprint(i))
 			do(t, d.For(s), call("read", `{"path":"a"}`))
 		}
-		s.Run = "r" // its state was discarded, so that it counts from zero
+		s.Run = "r" // the state of this run was discarded: its count starts at 0
 		do(t, d.For(s), call("read", `{"path":"a"}`))
 	})
 }

@@ -379,7 +379,7 @@ func (f *Fake) dropLocked() {
 	}
 }
 
-// Say simulates a person who writes a message. It passes the message to the sink
+// Say delivers a message of a person. It passes the message to the sink
 // of Run, waiting for one if necessary, and repeats it until it is accepted, like
 // a platform with a cursor.
 func (f *Fake) Say(ctx context.Context, in chela.Inbound) error {

@@ -21,7 +21,7 @@ type Harness struct {
 
 	// Shown returns the visible texts at an address, oldest first.
 	Shown func(chela.Address) []string
-	// Say simulates a person who writes a message, and returns once the channel
+	// Say delivers a message of a person, and returns once the channel
 	// has advanced its cursor.
 	Say func(context.Context, chela.Inbound) error
 	// Once says that sending one key repeatedly creates one message.
