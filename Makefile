@@ -2,7 +2,7 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
-.PHONY: build test race lint fuzz bench kill conformance ci
+.PHONY: build test race lint fuzz bench kill damage commands conformance ci
 
 build: ## one stripped binary
 	go build -trimpath -ldflags "-s -w" -o bin/chela ./cmd/chela
@@ -24,8 +24,15 @@ fuzz: ## every fuzz target for FUZZTIME
 bench: ## the figures of docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./internal/test/chelatest ./internal/plugin/store/sqlite ./internal/surface/gateway ./internal/plugin/llm/...
 
-kill: ## 2,000 kills
-	CHELA_TEST_KILLS=2000 go test -run '^TestKill$$' -timeout 60m -v ./internal/test/chelatest
+kill: ## 2,000 kills, and the tests with many clients at full size
+	CHELA_TEST_KILLS=2000 go test -run '^Test(Kill|KillClients|Cuts)$$' -timeout 60m -v ./internal/test/chelatest
+	CHELA_TEST_KILLS=2000 go test -run '^TestKillStarting$$' -timeout 60m -v ./cmd/chela
+
+damage: ## 300 damaged copies of a database
+	CHELA_TEST_DAMAGE=300 go test -run '^TestDamaged' -v ./internal/plugin/store/sqlite
+
+commands: ## a day's commands, which must not ask, and hostile ones, which must have no effect
+	go test -tags conformance -run '^Test(Everyday|Attacks)$$' -timeout 60m -v ./internal/test/chelatest
 
 conformance: ## OpenClaw's own clients, installed from npm, against the gateway
 	go test -tags conformance -timeout 30m -parallel 4 -v ./internal/test/conformance

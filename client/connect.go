@@ -182,7 +182,8 @@ func (c *Client) connect(ctx context.Context, ws *websocket.Conn) (wire.Hello, e
 			return hello, err
 		}
 		if r, ok := f.(wire.Response); ok {
-			return hello, result(r, &hello)
+			err := result(r, &hello)
+			return hello, err
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestReconnect(t *testing.T) {
 	t.Run("a revoked credential", func(t *testing.T) {
 		withGateway(t, func(t *testing.T, h *testGateway) {
 			c := dial(t, h, client.Options{})
-			h.server.Drop("process")
+			h.server.Drop("process", nil)
 			<-c.Done()
 			if ce, ok := errors.AsType[*client.CloseError](c.Err()); !ok || ce.Code != wire.CloseAuth {
 				t.Errorf("Err: %v", c.Err())

@@ -222,9 +222,10 @@ type ApprovalResolved struct {
 
 // Decisions on approvals.
 const (
-	AllowOnce   = "allow-once"
-	AllowAlways = "allow-always"
-	Deny        = "deny"
+	AllowOnce    = "allow-once"
+	AllowSession = "allow-session" // for the session; not in OpenClaw's protocol
+	AllowAlways  = "allow-always"
+	Deny         = "deny"
 )
 
 // ApprovalID holds the parameters of exec.approval.get.

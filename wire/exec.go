@@ -62,6 +62,7 @@ type ExecEntry struct {
 	Source   string `json:"source,omitempty"`
 	Text     string `json:"commandText,omitempty"`
 	Args     string `json:"argPattern,omitempty"`
+	Host     bool   `json:"host,omitempty"` // it runs outside of the sandbox
 	LastUsed Millis `json:"lastUsedAt,omitempty"`
 	Command  string `json:"lastUsedCommand,omitempty"`
 	Resolved string `json:"lastResolvedPath,omitempty"`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -19,6 +20,9 @@ import (
 const garbage = 200
 
 func main() {
+	if native.Launch() {
+		return
+	}
 	if was := debug.SetGCPercent(garbage); was != 100 { // GOGC is set
 		debug.SetGCPercent(was)
 	}
@@ -28,5 +32,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(cli.Main(ctx, os.Args[1:], app.Build(standard.New())))
+	parts := standard.New()
+	parts.Launches = true
+	os.Exit(cli.Main(ctx, os.Args[1:], app.Build(parts)))
 }

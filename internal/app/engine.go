@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/egress"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
@@ -128,6 +130,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.o.Secrets == nil {
 		e.o.Secrets = new(secret.Redactor)
 	}
+	e.learn(o.Config)
 	if e.lock, err = statedir.Own(o.State); err != nil {
 		return nil, err
 	}
@@ -159,8 +162,8 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		Track:   e.holder.Track, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
 	})
 	if e.profiles, err = profile.NewFactory(profile.Options{
-		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Environ: o.Environ, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
-		Delivery: e.delivery, Channels: e.channelErrors, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe,
+		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Environ: o.Environ, Getenv: o.Env, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
+		Delivery: e.delivery, Channels: e.channelErrors, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe,
 	}, o.Config); err != nil {
 		return nil, err
 	}
@@ -173,10 +176,20 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	return e, e.assemble(ctx)
 }
 
+// learn makes the secrets of a configuration known, before anything uses it.
+func (e *Engine) learn(s settings.Sections) {
+	if t, ok := s.(*config.Tree); ok {
+		e.o.Secrets.Add(t.Secrets()...)
+	}
+}
+
 // openStore opens the database and the directory of media files.
 func (e *Engine) openStore(ctx context.Context, opts *settings.Settings) (err error) {
-	if e.db, err = e.registry.DefaultStore().Open(ctx, e.databasePath(), e.o.Log); err != nil {
+	if err := statedir.CheckDatabase(e.o.State, e.registry.DefaultStore().File); err != nil {
 		return err
+	}
+	if e.db, err = e.registry.DefaultStore().Open(ctx, e.databasePath(), e.o.Log); err != nil {
+		return cmp.Or(statedir.Writable(e.o.State), err)
 	}
 	e.store = e.db
 	if e.o.Wrap != nil {
@@ -215,7 +228,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 	e.gateway = methods.New(methods.Options{
 		Log: o.Log, Version: Version, State: o.State, Database: e.databasePath(), Instance: e.instance, Started: e.started,
 		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Dispatcher: dispatcher, Direct: e.direct, Channels: e.channels,
-		Current: &e.current, Config: configuration{e}, Port: portInfo{e}, Backup: e.backup,
+		Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup,
 	})
 	e.makers = e.serviceMakers()
 	e.outbound, e.work = services.New(ctx, o.Log), services.New(ctx, o.Log)
@@ -278,9 +291,9 @@ func together(a, b func(context.Context) error) func(context.Context) error {
 func (e *Engine) inbound(d *dispatch.Dispatcher) *inbound.Gate {
 	return inbound.New(inbound.Options{
 		Log: e.o.Log, Store: e.store, Bus: e.bus, Version: Version, Started: e.started,
-		Reserve: d.Reserve, Live: d.Live, Abort: d.Abort, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
+		Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, Abort: d.Abort, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
 		Route: e.current.Route, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset,
-		Catalog: e.current.Catalog, Model: e.current.Model, Inherit: e.current.Inherited,
+		Catalog: e.current.Catalog, Model: e.current.Model, Inherit: e.current.Inherited, Elevated: e.current.Elevated,
 	})
 }
 

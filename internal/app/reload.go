@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -48,6 +49,8 @@ type candidate struct {
 
 // prepare makes everything from a configuration without putting it in force.
 func (e *Engine) prepare(ctx context.Context, t *config.Tree) (*candidate, error) {
+	e.learn(t)
+	e.profiles.Protect(t.Own()...)
 	o := e.o
 	o.Config = t
 	if o.EnvOf != nil {
@@ -159,6 +162,9 @@ func (e *Engine) reread(ctx context.Context) {
 		c, err = e.prepare(ctx, next)
 	}
 	if err != nil {
+		if bad, ok := errors.AsType[*config.Error](err); ok {
+			e.profiles.Protect(bad.Files...)
+		}
 		if r.reported != err.Error() {
 			log.Error("configuration cannot be used; continuing with the previous one", "err", err, "hint", cmp.Or(chela.HintOf(err), "chela config validate"))
 		}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chela-ai/chela/client"
@@ -250,10 +251,17 @@ func TestConfigWrites(t *testing.T) {
 	})
 }
 
+// bubble runs a subtest whose time is simulated.
+func bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, f)
+	})
+}
+
 func TestReload(t *testing.T) {
 	t.Parallel()
-	t.Run("CF-06 an edit by hand takes effect in less than two seconds, except for runs in progress", func(t *testing.T) {
-		t.Parallel()
+	bubble(t, "CF-06 an edit by hand takes effect in less than two seconds, except for runs in progress", func(t *testing.T) {
 		slow := says{"one", make(chan struct{}), make(chan struct{})}
 		e := tune(t, tuning, nil, slow)
 		id := e.send("main")
@@ -261,7 +269,7 @@ func TestReload(t *testing.T) {
 		begun := time.Now()
 		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
 		e.soon("the edit has no effect", func() bool { return e.model() == "two/m" })
-		if took := time.Since(begun); took > 4*time.Second { // two on an idle machine
+		if took := time.Since(begun); took >= 2*time.Second {
 			t.Errorf("after %s", took)
 		}
 		if got := e.ask("agent:main:other"); got != "two" {
@@ -275,25 +283,22 @@ func TestReload(t *testing.T) {
 			t.Errorf("%q answers the next one", got)
 		}
 	})
-	t.Run("CF-10 a broken file changes nothing and is reported once, and a repaired one is used", func(t *testing.T) {
-		t.Parallel()
+	bubble(t, "CF-10 a broken file changes nothing and is reported once, and a repaired one is used", func(t *testing.T) {
 		e := tune(t, tuning, nil)
 		for _, broken := range []string{"{broken", "{broken", strings.Replace(tuning, "one/m", "two/m\", userTimezone: \"Mars/Base", 1)} {
 			write(t, e.path, broken)
-			e.soon("nothing is logged", func() bool { return strings.Contains(e.log.String(), "configuration cannot be used") })
+			time.Sleep(3 * time.Second) // it is noticed within two
 			if got := e.ask("main"); got != "one" {
 				t.Errorf("%q answers", got)
 			}
 		}
-		e.soon("the second error is not logged", func() bool { return strings.Contains(e.log.String(), "userTimezone") })
-		if said := e.log.String(); strings.Count(said, "want a colon") != 1 || !strings.Contains(said, "line 1, column") || !strings.Contains(said, "chela config validate") {
+		if said := e.log.String(); !strings.Contains(said, "userTimezone") || strings.Count(said, "want a colon") != 1 || !strings.Contains(said, "line 1, column") || !strings.Contains(said, "chela config validate") {
 			t.Errorf("the log: %s", said)
 		}
 		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
 		e.soon("the repaired file is not used", func() bool { return e.ask("main") == "two" })
 	})
-	t.Run("a client repairs a broken file", func(t *testing.T) {
-		t.Parallel()
+	bubble(t, "a client repairs a broken file", func(t *testing.T) {
 		e := tune(t, tuning, nil)
 		write(t, e.path, "{broken")
 		s := e.snapshot()
@@ -336,13 +341,14 @@ func TestReload(t *testing.T) {
 			"off": {"one/m", false, "gateway.reload.mode is off"}, "hot": {"two/m", false, "take effect after a restart"},
 			"hybrid": {"two/m", true, "configuration changed"}, "restart": {"two/m", true, "configuration changed"},
 		} {
-			t.Run(mode, func(t *testing.T) {
+			with := func(text, port string) string {
+				return strings.Replace(text, "messages:", `gateway: { mode: "local", port: `+port+`, reload: { mode: "`+mode+`", debounceMs: 20 } }, messages:`, 1)
+			}
+			e := tune(t, with(tuning, "1"), &endpoint.Listen{Port: -1})
+			write(t, e.path, with(port, "2"))
+			t.Run(mode, func(t *testing.T) { // all wait together
 				t.Parallel()
-				with := func(text, port string) string {
-					return strings.Replace(text, "messages:", `gateway: { mode: "local", port: `+port+`, reload: { mode: "`+mode+`", debounceMs: 20 } }, messages:`, 1)
-				}
-				e := tune(t, with(tuning, "1"), &endpoint.Listen{Port: -1})
-				write(t, e.path, with(port, "2"))
+				e.t = t
 				e.soon("nothing is logged", func() bool { return strings.Contains(e.log.String(), want.said) })
 				if got := e.model(); got != want.model {
 					t.Errorf("%s answers, want %s", got, want.model)

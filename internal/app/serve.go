@@ -12,6 +12,8 @@ import (
 
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/app/metrics"
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/surface/access"
@@ -137,6 +139,8 @@ func (e *Engine) ready(ctx context.Context) map[string]string {
 	defer cancel()
 	if err := e.store.View(ctx, func(r store.Reader) error { _, err := r.Runs().Active(""); return err }); err != nil {
 		out["store"] = err.Error()
+	} else if err := e.unusable(); err != nil {
+		out["store"] = err.Error()
 	}
 	if ref, _ := e.now().Models.Default(); ref.String() == "" {
 		out["model"] = "no model"
@@ -152,6 +156,16 @@ func (e *Engine) ready(ctx context.Context) map[string]string {
 		}
 	}
 	return out
+}
+
+// unusable returns why messages cannot be stored.
+func (e *Engine) unusable() error {
+	if d, ok := e.db.(standard.Checker); ok {
+		if err := d.Damage(); err != nil {
+			return err
+		}
+	}
+	return statedir.Writable(e.o.State)
 }
 
 // readMetrics returns the metrics of the gateway.

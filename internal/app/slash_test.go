@@ -41,9 +41,8 @@ func TestConfigCommand(t *testing.T) {
 	if file() != tuning {
 		t.Fatalf("it is off, and the file is\n%s", file())
 	}
-	on := strings.Replace(tuning, "{", "{ commands: { config: true },", 1)
-	write(t, e.path, on)
-	e.soon("the command is on", func() bool { return e.now().Settings.Slash.Config })
+	e.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{commands: {config: true}}`, BaseHash: e.snapshot().Hash}, nil)
+	on := file()
 
 	t.Run("CMD-05 an invalid change has no effect", func(t *testing.T) {
 		for text, want := range map[string]string{

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/kit/process"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -61,11 +62,15 @@ func (b starter) start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 		select { // the owner is starting or stopping
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, &chela.Error{
-				Code: chela.CodeUnavailable, Message: fmt.Sprintf("%s owns %s and does not answer", statedir.Owner(s.State), s.State),
-				Hint: "chela doctor", Err: err,
-			}
+			return nil, unanswered(s.State, statedir.Owner(s.State), err)
 		}
+	}
+}
+
+// unanswered says that the owner of a state directory does not answer.
+func unanswered(dir string, owner process.Process, err error) *chela.Error {
+	return &chela.Error{
+		Code: chela.CodeUnavailable, Message: fmt.Sprintf("%s owns %s and does not answer", owner, dir), Hint: "chela doctor", Err: err,
 	}
 }
 
@@ -114,11 +119,15 @@ func (b starter) beginExclusive(ctx context.Context, s cli.Start, l *endpoint.Li
 		if !errors.Is(err, statedir.ErrOwned) {
 			return e, err
 		}
-		if _, aerr := attach(ctx, s); aerr == nil || time.Now().After(limit) {
-			owner := statedir.Owner(s.State)
+		owner := statedir.Owner(s.State)
+		_, aerr := attach(ctx, s)
+		switch {
+		case aerr == nil:
 			return nil, &endpoint.TakenError{Process: owner, Err: &chela.Error{
 				Code: chela.CodeConflict, Message: fmt.Sprintf("%s already serves %s", owner, s.State), Hint: "chela gateway status",
 			}}
+		case time.Now().After(limit):
+			return nil, &endpoint.TakenError{Process: owner, Err: unanswered(s.State, owner, aerr)}
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -187,12 +196,12 @@ func attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attached{path}
-	conn, err := a.Dial(ctx)
-	if err != nil {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := statedir.Ask(ctx, s.State); err != nil {
 		return nil, err
 	}
-	return a, conn.Close()
+	return &attached{path}, nil
 }
 
 // Dial connects to the other process.

@@ -3,6 +3,8 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -55,6 +57,13 @@ func health(t *testing.T, e cli.Engine) {
 	}
 }
 
+// closer closes an engine.
+type closer struct {
+	e interface{ Close(context.Context) error }
+}
+
+func (c closer) Close() error { return c.e.Close(context.Background()) }
+
 func TestStart(t *testing.T) {
 	t.Run("a second start attaches to the first engine, and starts an engine when that has ended", func(t *testing.T) {
 		s := home(t, offlineConf)
@@ -91,6 +100,62 @@ func TestStart(t *testing.T) {
 		_, err = standardBuild.start(ctx, s)
 		if err == nil || !strings.Contains(err.Error(), " owns "+s.State+" and does not answer") || chela.HintOf(err) != "chela doctor" {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
+		}
+	})
+	t.Run("a child of a killed owner that has its lock and socket for a moment is waited for", func(t *testing.T) {
+		for name, start := range map[string]func(cli.Start) (io.Closer, error){
+			"an engine": func(s cli.Start) (io.Closer, error) {
+				e, err := standardBuild.start(t.Context(), s)
+				if _, ok := e.(*attached); ok {
+					err = errors.New("it attached to the child")
+				}
+				return closer{e}, err
+			},
+			"a gateway": func(s cli.Start) (io.Closer, error) {
+				e, err := standardBuild.serve(t.Context(), s, cli.Listen{Port: -1})
+				return closer{e}, err
+			},
+			"work without an engine": func(s cli.Start) (io.Closer, error) {
+				return statedir.OwnIdle(t.Context(), s.State)
+			},
+		} {
+			s := home(t, offlineConf)
+			l, err := statedir.Own(s.State)
+			if err != nil {
+				t.Fatal(err)
+			}
+			socket, err := statedir.Listen(s.State)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { // the child runs its program after it was asked
+				conn, err := socket.Accept()
+				if err == nil {
+					_, _ = conn.Read(make([]byte, 1))
+					conn.Close()
+				}
+				socket.Close()
+				l.Unlock()
+			}()
+			e, err := start(s)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if err := e.Close(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	t.Run("an owner that answers is not waited for", func(t *testing.T) {
+		s := home(t, offlineConf)
+		begun(t, s)
+		_, err := standardBuild.serve(t.Context(), s, cli.Listen{Port: -1})
+		if err == nil || !strings.Contains(err.Error(), "already serves "+s.State) {
+			t.Errorf("a gateway: %v", err)
+		}
+		if _, err := statedir.OwnIdle(t.Context(), s.State); !errors.Is(err, statedir.ErrOwned) {
+			t.Errorf("work without an engine: %v", err)
 		}
 	})
 	t.Run("a broken configuration is replaced by the last good one and reported", func(t *testing.T) {

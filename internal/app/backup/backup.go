@@ -31,7 +31,7 @@ func (d Database) path(s cli.Start) string { return filepath.Join(s.State, d.Sto
 // Backup lets the process that owns the state directory write the copy. It opens
 // the database itself only when there is no such process.
 func (d Database) Backup(ctx context.Context, s cli.Start, dst string) error {
-	lock, err := statedir.Own(s.State)
+	lock, err := statedir.OwnIdle(ctx, s.State)
 	if errors.Is(err, statedir.ErrOwned) {
 		return d.requestBackup(ctx, s, dst)
 	}
@@ -39,6 +39,9 @@ func (d Database) Backup(ctx context.Context, s cli.Start, dst string) error {
 		return err
 	}
 	defer lock.Unlock()
+	if err := statedir.CheckDatabase(s.State, d.Store.File); err != nil {
+		return err
+	}
 	db, err := d.Store.Open(ctx, d.path(s), s.Log)
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func (d Database) Restore(ctx context.Context, s cli.Start, src string) (string,
 	if d.Store.Restore == nil {
 		return "", unsupported("restored")
 	}
-	lock, err := ownExclusively(s.State)
+	lock, err := ownExclusively(ctx, s.State)
 	if err != nil {
 		return "", err
 	}
@@ -93,7 +96,7 @@ func (d Database) Salvage(ctx context.Context, s cli.Start) ([]string, error) {
 	if d.Store.Recover == nil {
 		return nil, unsupported("repaired")
 	}
-	lock, err := ownExclusively(s.State)
+	lock, err := ownExclusively(ctx, s.State)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +110,8 @@ func unsupported(what string) error {
 
 // ownExclusively takes the lock of a state directory that no other process may
 // use meanwhile.
-func ownExclusively(dir string) (*statedir.Lock, error) {
-	lock, err := statedir.Own(dir)
+func ownExclusively(ctx context.Context, dir string) (*statedir.Lock, error) {
+	lock, err := statedir.OwnIdle(ctx, dir)
 	if errors.Is(err, statedir.ErrOwned) {
 		return nil, &chela.Error{
 			Code: chela.CodeConflict, Message: "a running process uses the database", Hint: "stop it and try again", Err: err,

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"strconv"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
@@ -33,11 +32,7 @@ func (c Config) Get(path string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		steps, err := config.ParsePath(path)
-		if err != nil {
-			return "", err
-		}
-		if text = at(text, steps); text == nil {
+		if text = config.At(text, path); text == nil {
 			text = v.JSON // its default
 		}
 	}
@@ -52,16 +47,12 @@ func (c Config) Set(ctx context.Context, path, text string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	steps, err := config.ParsePath(path)
-	if err != nil {
-		return false, err
-	}
 	return c.Change(ctx, func(now *config.Tree) (*config.Draft, error) {
 		d, err := now.Draft(config.Edit{Path: path, Value: value})
 		if err != nil {
 			return nil, err
 		}
-		if shown := at(d.Tree().Written(), steps); !bytes.Equal(shown, at(value, nil)) {
+		if shown := config.At(d.Tree().Written(), path); !bytes.Equal(shown, config.At(value, "")) {
 			return nil, &chela.Error{
 				Code: chela.CodeInvalid, Message: "the value of " + path + " may be a secret, which must not be sent in a chat",
 				Hint: "chela config set " + path + " -",
@@ -74,37 +65,4 @@ func (c Config) Set(ctx context.Context, path, text string) (bool, error) {
 // Unset removes a value. It reports whether that has taken effect.
 func (c Config) Unset(ctx context.Context, path string) (bool, error) {
 	return c.Change(ctx, func(now *config.Tree) (*config.Draft, error) { return now.Draft(config.Edit{Path: path}) })
-}
-
-// at returns the JSON at a path of a text, with sorted keys; nil: there is none.
-func at(text json.RawMessage, steps []string) json.RawMessage {
-	var v any
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if d.Decode(&v) != nil {
-		return nil
-	}
-	for _, step := range steps {
-		switch in := v.(type) {
-		case map[string]any:
-			inner, ok := in[step]
-			if !ok {
-				return nil
-			}
-			v = inner
-		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(in) {
-				return nil
-			}
-			v = in[i]
-		default:
-			return nil
-		}
-	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return out
 }

@@ -51,7 +51,7 @@ func TestConfig(t *testing.T) {
 		t.Errorf("an unknown agent: %s", got)
 	}
 	for _, tt := range []struct{ path, value string }{
-		{"models.providers.one.apiKey", "sk-other"}, {"models.providers", "{two: {apiKey: 'sk-other', baseUrl: 'http://127.0.0.1:1'}}"}, {"env.vars.A", "b"}, {"a[", "x"}, {"agents.defaults.model", "{a"},
+		{"models.providers.one.apiKey", "sk-other"}, {"models.providers.one.apiKey", "[redacted]"}, {"agents.list[0].name", "[redacted]"}, {"models.providers", "{two: {apiKey: 'sk-other', baseUrl: 'http://127.0.0.1:1'}}"}, {"env.vars.A", "b"}, {"a[", "x"}, {"agents.defaults.model", "{a"},
 	} {
 		if ok, err := c.Set(t.Context(), tt.path, tt.value); ok || err == nil {
 			t.Errorf("%s = %s: %v, %v", tt.path, tt.value, ok, err)

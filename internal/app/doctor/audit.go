@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
@@ -37,7 +38,7 @@ func (a *audit) add(id, severity, hint, format string, args ...any) {
 
 // Audit lists what makes an installation easier to attack. With fix, files that
 // are open to other users are closed to them.
-func (d Doctor) Audit(_ context.Context, s cli.Start, fix bool) ([]cli.Weakness, error) {
+func (d Doctor) Audit(ctx context.Context, s cli.Start, fix bool) ([]cli.Weakness, error) {
 	a := &audit{fix: fix, found: []cli.Weakness{}}
 	if err := a.files(s, d.Registry.DefaultStore().File); err != nil {
 		return nil, err
@@ -59,7 +60,11 @@ func (d Doctor) Audit(_ context.Context, s cli.Start, fix bool) ([]cli.Weakness,
 	if err := a.commands(tree, s.State); err != nil {
 		return nil, err
 	}
-	return a.found, nil
+	var wrong error
+	if err := d.withBackends(env.Env, func(all map[string]sandbox.Backend) { wrong = a.sandboxes(ctx, s, tree, all) }); err != nil {
+		return nil, err
+	}
+	return a.found, wrong
 }
 
 // files checks the modes of the program's files.
@@ -259,7 +264,7 @@ func (a *audit) commands(s settings.Sections, state string) error {
 		a.add("tools.exec.allowlist_invalid", cli.SeverityWarn, "chela approvals allowlist list", "an invalid entry allows nothing: %v", err)
 	}
 	if r.Policy.Security == allowlist.Full && r.Policy.Ask == allowlist.Off {
-		a.add("tools.exec.security_full", cli.SeverityWarn, "chela exec-policy preset default", "every command runs without approval")
+		a.add("tools.exec.security_full", cli.SeverityWarn, "chela exec-policy preset default", "every command runs without approval and without a sandbox (tools.exec.mode full)")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"github.com/chela-ai/chela/internal/app/doctor"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/docker"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -67,7 +70,9 @@ func TestAudit(t *testing.T) {
 				t.Errorf("%s has mode %v, %v; want %v", path, info.Mode().Perm(), err, want)
 			}
 		}
-		if again := found(t, s, false); len(again) != 0 {
+		again := found(t, s, false)
+		delete(again, "sandbox.unavailable") // this registry has no launcher
+		if len(again) != 0 {
 			t.Errorf("after the fix: %+v", again)
 		}
 	})
@@ -112,4 +117,84 @@ func TestAudit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAuditSandbox checks what is said about the sandbox.
+func TestAuditSandbox(t *testing.T) {
+	t.Parallel()
+	// missing is a program for containers that is not installed.
+	missing := func(env standard.SandboxEnv) sandbox.Backend {
+		return docker.New(docker.Options{Log: env.Log, Program: "none-such", Getenv: func(string) string { return "" }, State: env.State})
+	}
+	start := func(t *testing.T, conf, approvals string) (doctor.Doctor, cli.Start) {
+		t.Helper()
+		dir := t.TempDir()
+		s := cli.Start{State: filepath.Join(dir, "state"), Config: filepath.Join(dir, "chela.json"), Log: slog.New(slog.DiscardHandler)}
+		if strings.Contains(conf, "HERE") {
+			conf = strings.ReplaceAll(conf, "HERE", dir)
+		}
+		if approvals == "" {
+			approvals = `{"version": 1}`
+		}
+		for path, text := range map[string]string{s.Config: conf, filepath.Join(s.State, allowlist.FileName): approvals} {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := new(standard.Registry)
+		r.Launches = true
+		r.Sandbox("test", standard.Sandbox{Confine: missing})
+		standard.Register(r)
+		return doctor.Doctor{Registry: r}, s
+	}
+	const all = `{agents: {defaults: {sandbox: {mode: "all", `
+	for _, tt := range []struct{ name, conf, approvals, id, severity, text, hint string }{
+		{"no sandbox", `{}`, "", "sandbox.unavailable", cli.SeverityWarn, "none-such is not installed", "none-such version"},
+		{"mode full", `{tools: {exec: {mode: "full"}}}`, "", "tools.exec.security_full", cli.SeverityWarn, "without a sandbox", "chela exec-policy"},
+		{"elevated on", `{agents: {defaults: {elevatedDefault: "on"}}}`, "", "agents.defaults.elevated", cli.SeverityWarn, "outside of the sandbox", "elevatedDefault off"},
+		{"elevated full", `{agents: {defaults: {elevatedDefault: "full"}}}`, "", "agents.defaults.elevated", cli.SeverityCritical, "without approval", "elevatedDefault off"},
+		{"host entries", `{}`, `{"version": 1, "agents": {"*": {"allowlist": [{"pattern": "git", "argPattern": "^push$", "host": true}, {"pattern": "ls"}]}}}`, "tools.exec.allowlist_host", cli.SeverityInfo, "outside of the sandbox: git ^push$", "allowlist list"},
+		{"a backend that does not work", all + `}}}}`, "", ".backend_missing", cli.SeverityWarn, "none-such is not installed", "none-such version"},
+		{"a backend that does not exist", all + `backend: "ssh"}}}}`, "", ".backend_missing", cli.SeverityWarn, "backend ssh does not exist", "backend native"},
+		{"a dangerous bind", all + `docker: {binds: ["/etc:/x"]}}}}}`, "", ".refused", cli.SeverityCritical, "/etc", "config validate"},
+		{"the network of the host", all + `docker: {network: "host"}}}}}`, "", ".refused", cli.SeverityCritical, "network host is refused", "config validate"},
+		{"another network", all + `docker: {network: "bridge"}}}}}`, "", ".network", cli.SeverityWarn, "bridge", "network none"},
+		{"a dangerous option", all + `docker: {dangerouslyAllowExternalBindSources: true}}}}}`, "", ".dangerouslyAllowExternalBindSources", cli.SeverityWarn, "opens the containers", "Sources false"},
+		{"write access", all + `workspaceAccess: "rw"}}}}`, "", ".workspace_rw", cli.SeverityInfo, "workspaceAccess rw", "workspaceAccess ro"},
+		{"the configuration in a workspace", `{agents: {defaults: {workspace: "HERE"}}}`, "", "fs.config.in_workspace", cli.SeverityWarn, "workspace of the agent main", "CHELA_CONFIG_PATH"},
+	} {
+		t.Run("E2 SE-16 "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			d, s := start(t, tt.conf, tt.approvals)
+			list, err := d.Audit(t.Context(), s, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ok := false
+			for _, w := range list {
+				ok = ok || strings.HasSuffix(w.ID, tt.id) && w.Severity == tt.severity && strings.Contains(w.Text, tt.text) && strings.Contains(w.Hint, tt.hint)
+			}
+			if !ok {
+				t.Errorf("%+v", list)
+			}
+			said := false
+			for _, f := range d.Check(t.Context(), s) {
+				said = said || f.Name == "sandbox" && f.Status == cli.StatusWarn && strings.Contains(f.Text, tt.text)
+			}
+			if want := tt.severity != cli.SeverityInfo && !strings.HasPrefix(tt.id, "tools."); said != want {
+				t.Errorf("doctor says it: %v", said)
+			}
+		})
+	}
+	t.Run("what does not weaken it is not reported", func(t *testing.T) {
+		t.Parallel()
+		d, s := start(t, `{agents: {defaults: {sandbox: {mode: "off", workspaceAccess: "rw", docker: {network: "bridge"}}}}}`, `{"version": 1, "agents": {"*": {"allowlist": [{"pattern": "ls"}]}}}`)
+		list, err := d.Audit(t.Context(), s, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) != 1 || list[0].ID != "sandbox.unavailable" {
+			t.Errorf("%+v", list)
+		}
+	})
 }

@@ -53,7 +53,7 @@ func (c *checkup) fail(name, hint, format string, args ...any) {
 // Check checks an installation.
 func (d Doctor) Check(ctx context.Context, s cli.Start) []cli.Finding {
 	c := &checkup{Doctor: d}
-	free := c.state(s)
+	free := c.state(ctx, s)
 	tree := c.config(ctx, s)
 	c.database(ctx, s, free)
 	env := standard.DoctorEnv{State: s.State, Section: func(string) json.RawMessage { return nil }, Getenv: os.Getenv}
@@ -61,11 +61,12 @@ func (d Doctor) Check(ctx context.Context, s cli.Start) []cli.Finding {
 		c.model(ctx, s, tree)
 		env.Section, env.Getenv = tree.Section, settings.Environ(tree)
 	}
+	c.sandbox(ctx, s, tree, env.Getenv)
 	return append(c.found, d.Registry.Check(ctx, env)...)
 }
 
 // state checks the state directory and reports whether no process owns it.
-func (c *checkup) state(s cli.Start) (free bool) {
+func (c *checkup) state(ctx context.Context, s cli.Start) (free bool) {
 	info, err := os.Stat(s.State)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -79,7 +80,7 @@ func (c *checkup) state(s cli.Start) (free bool) {
 	default:
 		c.ok("state directory", "%s", s.State)
 	}
-	lock, err := statedir.Own(s.State)
+	lock, err := statedir.OwnIdle(ctx, s.State)
 	switch {
 	case errors.Is(err, statedir.ErrOwned):
 		c.ok("lock", "a running process owns the state directory")
@@ -116,15 +117,8 @@ func (c *checkup) creatable(dir string) {
 
 // space checks that files can be written in the directory.
 func (c *checkup) space(dir string) {
-	f, err := os.CreateTemp(dir, ".space-*")
-	if err != nil {
-		c.fail("space", "", "%v", err)
-		return
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if _, err := f.Write(make([]byte, 1<<20)); err != nil {
-		c.fail("space", "", "a file of 1 MB cannot be written: %v", err)
+	if err := statedir.Writable(dir); err != nil {
+		c.fail("space", chela.HintOf(err), "%v", err)
 		return
 	}
 	c.ok("space", "files can be written")
@@ -170,6 +164,10 @@ func (c *checkup) config(ctx context.Context, s cli.Start) *config.Tree {
 func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
 	st := c.Registry.DefaultStore()
 	path := filepath.Join(s.State, st.File)
+	if err := statedir.CheckDatabase(s.State, st.File); err != nil {
+		c.fail("database", "chela backup salvage", "%v", err)
+		return
+	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		c.ok("database", "created at the first start")
 		return

@@ -120,18 +120,31 @@ func Read(section json.RawMessage, l Listen) (Options, error) {
 	return g, nil
 }
 
-// Host returns the address of the bind mode.
+// Host returns the address of the bind mode on this machine.
 func (g *Options) Host() (netip.Addr, error) {
+	var interfaces []net.Addr
+	if g.Bind == "tailnet" {
+		var err error
+		if interfaces, err = net.InterfaceAddrs(); err != nil {
+			return netip.Addr{}, fmt.Errorf("gateway.bind tailnet: %w", err)
+		}
+	}
+	return g.hostOn(interfaces, inContainer())
+}
+
+// hostOn returns the address of the bind mode on a machine with the interfaces.
+func (g *Options) hostOn(interfaces []net.Addr, container bool) (netip.Addr, error) {
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	switch g.Bind {
 	case "", "loopback":
-		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+		return loopback, nil
 	case "lan":
 		return netip.IPv4Unspecified(), nil
 	case "auto":
-		if inContainer() {
+		if container {
 			return netip.IPv4Unspecified(), nil
 		}
-		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+		return loopback, nil
 	case "custom":
 		a, err := netip.ParseAddr(g.CustomHost)
 		if err != nil {
@@ -139,19 +152,15 @@ func (g *Options) Host() (netip.Addr, error) {
 		}
 		return a, nil
 	case "tailnet":
-		addrs, err := net.InterfaceAddrs()
-		if err != nil {
-			return netip.Addr{}, fmt.Errorf("gateway.bind tailnet: %w", err)
-		}
-		return tailnet(addrs)
+		return tailnet(interfaces)
 	}
 	return netip.Addr{}, fmt.Errorf("gateway.bind: want loopback, lan, tailnet, auto or custom, not %q", g.Bind)
 }
 
 // tailnet returns this machine's address in a Tailscale network.
-func tailnet(addrs []net.Addr) (netip.Addr, error) {
+func tailnet(interfaces []net.Addr) (netip.Addr, error) {
 	shared := netip.MustParsePrefix("100.64.0.0/10")
-	for _, a := range addrs {
+	for _, a := range interfaces {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && shared.Contains(p.Addr()) {
 			return p.Addr(), nil
 		}

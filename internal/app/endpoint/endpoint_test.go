@@ -2,60 +2,72 @@ package endpoint
 
 import (
 	"net"
-	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
+// TestBind resolves the bind modes on machines with and without a tailnet, in and
+// out of a container, with each way of authentication.
 func TestBind(t *testing.T) {
+	addr := func(s string) net.Addr { ip, n, _ := net.ParseCIDR(s); n.IP = ip; return n }
+	home := []net.Addr{addr("127.0.0.1/8"), addr("192.168.1.5/24"), addr("100.128.0.1/32")}
+	tailnet := append(slices.Clone(home), addr("100.101.102.103/32"), addr("fd7a:115c:a1e0::1/128"))
+	const (
+		unguarded = "without authentication"
+		open      = "without TLS"
+	)
 	for _, tt := range []struct {
-		name     string
-		g        Options
-		mode     string
-		tls      bool
-		insecure bool
-		want     string // the address or the error
+		name                   string
+		g                      Options
+		interfaces             []net.Addr
+		container              bool
+		none, token, tls, flag string // the address or the error: mode none; with a token; and TLS; and --allow-insecure
 	}{
-		{"GW-22 no configuration", Options{}, "token", false, false, "127.0.0.1"},
-		{"GW-22 loopback without a token", Options{Bind: "loopback"}, "none", false, false, "127.0.0.1"},
-		{"GW-04 lan without authentication", Options{Bind: "lan"}, "none", true, true, "without authentication"},
-		{"GW-04 lan with a token and TLS", Options{Bind: "lan"}, "token", true, false, "0.0.0.0"},
-		{"lan with a token, without TLS", Options{Bind: "lan"}, "token", false, false, "without TLS"},
-		{"lan with a token, and the flag", Options{Bind: "lan"}, "token", false, true, "0.0.0.0"},
-		{"lan behind a proxy", Options{Bind: "lan"}, "trusted-proxy", false, false, "0.0.0.0"},
-		{"GW-22 custom", Options{Bind: "custom", CustomHost: "192.168.7.7"}, "token", true, false, "192.168.7.7"},
-		{"custom on this machine", Options{Bind: "custom", CustomHost: "::1"}, "token", false, false, "::1"},
-		{"custom without an address", Options{Bind: "custom"}, "token", true, false, "customBindHost"},
-		{"nonsense", Options{Bind: "moon"}, "token", true, false, "want loopback"},
+		{"GW-22 no configuration", Options{}, tailnet, true, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
+		{"GW-22 loopback", Options{Bind: "loopback"}, tailnet, true, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
+		{"GW-22 GW-04 lan", Options{Bind: "lan"}, home, false, unguarded, open, "0.0.0.0", "0.0.0.0"},
+		{"GW-22 tailnet", Options{Bind: "tailnet"}, tailnet, false, unguarded, open, "100.101.102.103", "100.101.102.103"},
+		{"tailnet, on a machine without one", Options{Bind: "tailnet"}, home, false, "no tailnet address", "no tailnet address", "no tailnet address", "no tailnet address"},
+		{"GW-22 auto", Options{Bind: "auto"}, tailnet, false, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
+		{"GW-22 auto in a container", Options{Bind: "auto"}, tailnet, true, unguarded, open, "0.0.0.0", "0.0.0.0"},
+		{"GW-22 custom", Options{Bind: "custom", CustomHost: "192.168.1.5"}, home, false, unguarded, open, "192.168.1.5", "192.168.1.5"},
+		{"GW-22 custom, IPv6", Options{Bind: "custom", CustomHost: "::"}, home, false, unguarded, open, "::", "::"},
+		{"GW-22 custom on this machine", Options{Bind: "custom", CustomHost: "::1"}, home, false, "::1", "::1", "::1", "::1"},
+		{"custom without an address", Options{Bind: "custom"}, home, false, "customBindHost", "customBindHost", "customBindHost", "customBindHost"},
+		{"nonsense", Options{Bind: "moon"}, home, false, "want loopback", "want loopback", "want loopback", "want loopback"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.g.Auth.Mode, tt.g.TLS.Enabled = tt.mode, tt.tls
-			host, err := tt.g.Host()
-			if err == nil {
-				err = tt.g.Safe(host, tt.insecure)
-			}
-			got := host.String()
-			if err != nil {
-				got = err.Error()
-			}
-			if got != tt.want && (err == nil || !strings.Contains(got, tt.want)) {
-				t.Errorf("got %s, want %s", got, tt.want)
+			for _, way := range []struct {
+				mode      string
+				tls, flag bool
+				want      string
+			}{
+				{"none", false, false, tt.none},
+				{"none", true, true, tt.none},
+				{"token", false, false, tt.token},
+				{"token", true, false, tt.tls},
+				{"token", false, true, tt.flag},
+				{"trusted-proxy", false, false, tt.tls},
+			} {
+				g := tt.g
+				g.Auth.Mode, g.TLS.Enabled = way.mode, way.tls
+				host, err := g.hostOn(tt.interfaces, tt.container)
+				if err == nil {
+					err = g.Safe(host, way.flag)
+				}
+				got := host.String()
+				if err != nil {
+					got = err.Error()
+				}
+				if got != way.want && (err == nil || !strings.Contains(got, way.want)) {
+					t.Errorf("%s, TLS %v, allowed %v: got %s, want %s", way.mode, way.tls, way.flag, got, way.want)
+				}
 			}
 		})
-	}
-}
-
-func TestTailnet(t *testing.T) {
-	addr := func(s string) net.Addr { ip, n, _ := net.ParseCIDR(s); n.IP = ip; return n }
-	lan := addr("192.168.1.5/24")
-	if a, err := tailnet([]net.Addr{lan, addr("100.101.102.103/32")}); err != nil || a != netip.MustParseAddr("100.101.102.103") {
-		t.Errorf("GW-22 tailnet: %v, %v", a, err)
-	}
-	if a, err := tailnet([]net.Addr{lan}); err == nil {
-		t.Errorf("without a tailnet: %v, want an error", a)
 	}
 }
 

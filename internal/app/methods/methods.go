@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -35,6 +36,7 @@ import (
 	"github.com/chela-ai/chela/internal/surface/method/files"
 	"github.com/chela-ai/chela/internal/surface/method/logs"
 	"github.com/chela-ai/chela/internal/surface/method/models"
+	sandboxmethods "github.com/chela-ai/chela/internal/surface/method/sandbox"
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
 	"github.com/chela-ai/chela/internal/surface/method/system"
 	"github.com/chela-ai/chela/internal/surface/method/tools"
@@ -63,6 +65,7 @@ type Options struct {
 
 	Current *profile.Current // the Generation in force
 	Config  Configuration
+	Redact  func(string) string // removes known secrets from a text
 	Port    Port
 	Backup  func(ctx context.Context, file string) error
 }
@@ -142,7 +145,7 @@ func (g *Gateway) systemOptions(rows wireview.Rows) system.Options {
 	return system.Options{
 		Store: o.Store, Path: o.Database, Version: o.Version, Started: o.Started, Default: chela.DefaultAgent,
 		Agents: func() []chela.AgentID { return o.Current.Load().Settings.Roster() },
-		Rows:   rows, Notify: o.Dispatcher.Notify, Channels: o.channelStates,
+		Rows:   rows, Notify: o.Dispatcher.Notify, Redact: o.Redact, Channels: o.channelStates,
 		Roster: func() []wire.Presence { return g.Roster() },
 		Backup: o.Backup, URL: o.Port.URL, Port: o.Port.Number, Instance: o.Instance,
 		Reason: func() string { _, why := o.Current.Load().Models.Default(); return why },
@@ -155,7 +158,7 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 	o := &g.o
 	return rpc.NewSet(
 		chat.Methods(chat.Options{
-			Store: o.Store, Bus: o.Bus, Gate: o.Inbound, Dispatcher: o.Dispatcher, Rows: rows,
+			Store: o.Store, Bus: o.Bus, Gate: o.Inbound, Dispatcher: o.Dispatcher, Rows: rows, Redact: o.Redact,
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Metadata: func() wire.ChatMetadata {
 				return wire.ChatMetadata{Models: o.catalog().List(false).Models, Commands: commands.List(true).Commands}
 			},
@@ -176,13 +179,21 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			Tools: func(id chela.AgentID) tool.Set { return o.Current.Load().Tools(id) },
 			Rules: o.Current.Rules, Invoke: o.Direct.Do, Store: o.Store,
 		}),
+		sandboxmethods.Methods(sandboxmethods.Options{
+			Default: chela.DefaultAgent, Agent: o.Current.HasAgent,
+			Config:   func(id chela.AgentID) sandbox.Config { return o.Current.Load().SandboxConfig(id) },
+			Backends: func() (map[string]sandbox.Backend, []string) { return o.Current.Load().Backends() },
+			Explain: func(ctx context.Context, who chela.Principal, key chela.SessionKey) (sandboxmethods.Explained, error) {
+				return o.Current.Load().ExplainSandbox(ctx, who, key)
+			},
+		}),
 		approvals.Methods(approvals.Options{
 			Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Publish: o.Bus.Publish, Subscribe: o.Bus.Subscribe,
-			Decide: o.Dispatcher.Decide, Rules: func() *allowlist.Source { return o.Current.Load().Allowed },
+			Decide: o.Dispatcher.Decide, Rules: func() *allowlist.Source { return o.Current.Load().Allowed }, Redact: o.Redact,
 		}),
 		models.Methods(o.catalog()),
 		devices.Methods(devices.Options{
-			Store: o.Store, Announce: g.announce, Drop: func(credential string) { g.Drop(credential) }, Endpoint: o.Port.Remote, Stop: o.Dispatcher.Revoke,
+			Store: o.Store, Announce: g.announce, Drop: func(credential string, last func()) { g.Drop(credential, last) }, Endpoint: o.Port.Remote, Stop: o.Dispatcher.Revoke,
 			Connected: func(credential, role string) bool { return g.Connected(credential, role) },
 		}),
 		channelmethods.Methods(channelmethods.Options{States: o.channelStates}),

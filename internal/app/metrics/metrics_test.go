@@ -28,7 +28,9 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	got := map[string]map[string]float64{}
-	for _, x := range m.Read(metrics.Gauges{Version: "1", Clients: 2, Failures: 3}) {
+	for _, x := range m.Read(metrics.Gauges{
+		Version: "1", Up: 90 * time.Second, Clients: 2, Failures: 3, Sessions: 4, Runs: 5, Queued: 6, Approvals: 7, Undelivered: 8,
+	}) {
 		got[x.Name] = x.Values
 	}
 	for name, want := range map[string]map[string]float64{
@@ -39,6 +41,12 @@ func TestMetrics(t *testing.T) {
 		"chela_clients":             {"": 2},
 		"chela_auth_failures_total": {"": 3},
 		"chela_info":                {"1": 1},
+		"chela_uptime_seconds":      {"": 90},
+		"chela_sessions":            {"": 4},
+		"chela_runs_active":         {"": 5},
+		"chela_messages_queued":     {"": 6},
+		"chela_approvals_pending":   {"": 7},
+		"chela_deliveries_open":     {"": 8},
 	} {
 		if diff := cmp.Diff(want, got[name]); diff != "" {
 			t.Errorf("%s: %s", name, diff)

@@ -25,6 +25,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/policy"
@@ -32,6 +33,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/route"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -47,15 +49,17 @@ import (
 type Options struct {
 	Log      *slog.Logger
 	Version  string
-	Instance string   // id of this start
-	State    string   // the state directory
-	Environ  []string // variables of commands; nil: os.Environ()
+	Instance string                   // id of this start
+	State    string                   // the state directory
+	Environ  []string                 // variables of commands; nil: os.Environ()
+	Getenv   func(name string) string // environment variables of this process; nil: os.Getenv
 	Registry *standard.Registry
 	Store    store.Store
 	Bus      *bus.Bus
 	Files    *media.Files
 	Delivery *deliver.Worker
 	Channels func() map[string]string // configured channels, with why one is not running
+	Redact   func(string) string      // removes known secrets from a text
 
 	HTTP      *http.Client            // for model providers; nil: one under the egress rules
 	Providers map[string]llm.Provider // used instead of the configured providers, by id
@@ -70,11 +74,14 @@ type Factory struct {
 	host     string
 	commands *exec.Commands
 	rules    *allowlist.File
+	backends map[string]sandbox.Backend // that confine commands, by name
 
 	generations atomic.Uint64 // that were made
 
-	mu    sync.Mutex
-	files map[string]*prompt.Workspace // by directory
+	mu      sync.Mutex
+	own     []string                     // files that the configuration was read from; see Protect
+	files   map[string]*prompt.Workspace // by directory
+	folders map[string]bool              // private folders of sandboxes that exist
 }
 
 // NewFactory returns a Factory. The options of background commands come from the
@@ -85,12 +92,21 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 		return nil, fmt.Errorf("configuration, tools.exec: %w", err)
 	}
 	f := &Factory{
-		o: o, started: time.Now(), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{},
+		o: o, started: time.Now(), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{}, folders: map[string]bool{},
 		commands: exec.NewCommands(c.CommandOptions(exec.CommandOptions{
-			Log: o.Log, Dir: filepath.Join(o.State, "cache", "output"), Defer: dispatch.Defer(o.Store, o.Instance),
+			Log: o.Log, Dir: filepath.Join(o.State, "cache", "output"), Defer: dispatch.Defer(o.Store, o.Instance, o.Redact),
 		})),
 	}
+	if t, ok := s.(*config.Tree); ok {
+		f.Protect(t.Own()...)
+	}
 	f.host, _ = os.Hostname()
+	home, _ := os.UserHomeDir() // without one, the sandbox has no toolchains
+	getenv := o.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	f.backends = o.Registry.NewBackends(standard.SandboxEnv{State: o.State, Home: home, Never: f.private, Log: o.Log, Getenv: getenv})
 	return f, nil
 }
 
@@ -103,6 +119,12 @@ func (f *Factory) RunCommands(ctx context.Context) error {
 		}
 	})
 	defer cancel()
+	for _, b := range f.backends {
+		defer b.Close()
+	}
+	var pruning sync.WaitGroup
+	pruning.Go(func() { f.prune(ctx) })
+	defer pruning.Wait()
 	return f.commands.Run(ctx)
 }
 
@@ -167,6 +189,9 @@ func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, 
 		return nil, err
 	}
 	g.Allowed = opts.CommandRules(f.rules, g.home)
+	if err := g.checkSandboxes(); err != nil {
+		return nil, err
+	}
 	return g, g.makeTools(c)
 }
 
@@ -200,6 +225,9 @@ func (g *Generation) makeWorkspaces() error {
 		dir := g.Workspace(id)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("workspace: %w", err)
+		}
+		if err := g.claimConfig(dir); err != nil {
+			return err
 		}
 		if g.Settings.Agent.SkipBootstrap {
 			continue
@@ -240,7 +268,11 @@ func (g *Generation) Resolve(m session.Meta, r run.Run) (*runner.Profile, error)
 		}
 		return nil, fmt.Errorf("this session is set to %s (/model default resets it): %w", m.Model, err)
 	}
-	return g.profile(m, r, info, provider), nil
+	box := g.Sandbox(m)
+	if err := g.makeFolder(box); err != nil {
+		return nil, err
+	}
+	return g.profile(m, r, info, provider, box), nil
 }
 
 // Ready makes the profile of a run without I/O. It reports false when Resolve
@@ -253,11 +285,15 @@ func (g *Generation) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 	if !ok {
 		return nil, false
 	}
-	return g.profile(m, r, info, provider), true
+	box := g.Sandbox(m)
+	if !g.hasFolder(box) {
+		return nil, false
+	}
+	return g.profile(m, r, info, provider, box), true
 }
 
 // profile returns the profile of a run with a resolved model. It does no I/O.
-func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider llm.Provider) *runner.Profile {
+func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider llm.Provider, box *sandbox.Session) *runner.Profile {
 	agent, _ := g.Settings.Of(m.Agent)
 	if limit := g.Settings.Agent.ContextTokens; limit > 0 && (info.Context == 0 || info.Context > limit) {
 		info.Context = limit
@@ -266,14 +302,18 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 	if !info.Compat.Tools() {
 		tools = tool.Set{} // the prompt does not mention tools either
 	}
-	dir := g.Workspace(m.Agent)
+	workspace := g.Workspace(m.Agent)
+	dir := workspace
+	if box != nil {
+		dir = box.Workspace
+	}
 	return &runner.Profile{
-		Provider: provider, Model: info, Tools: tools, Dir: dir,
+		Provider: provider, Model: info, Tools: tools, Dir: dir, Sandbox: g.elevate(m, box),
 		Policy: func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
-		Files:  g.Folder(dir),
+		Files:  g.Folder(workspace),
 		Prompt: prompt.Input{
 			MaxFile: g.Settings.Agent.FileChars, MaxFiles: g.Settings.Agent.TotalChars,
-			Zone: g.zone, Host: g.host, OS: runtime.GOOS, Arch: runtime.GOARCH,
+			Zone: g.zone, Host: g.host, OS: runtime.GOOS, Arch: runtime.GOARCH, Sandbox: note(box),
 		},
 		Budget:      g.Settings.RunBudget(),
 		Loop:        g.Settings.Tools.Loop,
@@ -393,6 +433,12 @@ func (c *Current) Model(m session.Meta) llm.Model { return c.Load().Model(m) }
 
 // Inherited returns the settings of a session that sets none itself.
 func (c *Current) Inherited(m session.Meta) inbound.Settings { return c.Load().Inherited(m) }
+
+// Elevated returns whether commands of a principal may leave the sandbox of a
+// session.
+func (c *Current) Elevated(who chela.Principal, m session.Meta) sandbox.Elevated {
+	return c.Load().Settings.ElevatedFor(m.Agent, who, m.Elevated)
+}
 
 // Offered returns the tools of a run that a principal starts in a session.
 func (c *Current) Offered(ctx context.Context, who chela.Principal, key chela.SessionKey) ([]tool.Spec, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/invoke"
@@ -15,18 +16,27 @@ import (
 
 // rules returns the rules about tools for a principal in a session.
 func (g *Generation) rules(m session.Meta, model llm.Model, who chela.Principal) policy.Pipeline {
-	return g.pipeline(m.Agent, policy.Conversation{Provider: model.Provider, Model: model.ID, Sender: sender(who)})
+	return g.pipeline(m.Agent, policy.Conversation{Provider: model.Provider, Model: model.ID, Sender: sender(who), Sandboxed: g.isSandboxed(m)})
 }
 
 // pipeline returns the rules about tools for a conversation of an agent.
 func (g *Generation) pipeline(id chela.AgentID, c policy.Conversation) policy.Pipeline {
 	a, key := g.Settings.Of(id)
 	rules := policy.New(g.Settings.Tools.Config, a.Tools.Config, key, c)
+	if box, at := g.Settings.Sandbox(id, g.home); c.Sandboxed && box.Access == sandbox.ReadOnly {
+		rules = append(rules, policy.Step{Label: policy.Sandbox, Key: at + ".workspaceAccess", Deny: []string{"write", "edit", "apply_patch"}})
+	}
 	models := g.Settings.Tools.Exec.Patch.Models
 	if len(models) == 0 || slices.Contains(models, c.Model) || slices.Contains(models, c.Provider+"/"+c.Model) {
 		return rules
 	}
 	return append(rules, policy.Step{Label: "model", Key: "tools.exec.applyPatch.allowModels", Deny: []string{"apply_patch"}})
+}
+
+// isSandboxed reports whether a session is sandboxed.
+func (g *Generation) isSandboxed(m session.Meta) bool {
+	c, _ := g.Settings.Sandbox(m.Agent, g.home)
+	return c.Applies(m.Key)
 }
 
 // sender returns the sender on a channel, whose principal has the id
@@ -54,6 +64,7 @@ func (g *Generation) Rules(ctx context.Context, who chela.Principal, key chela.S
 	if c.Sender == (policy.Sender{}) {
 		c.Sender = sender(who)
 	}
+	c.Sandboxed = c.Sandboxed || g.isSandboxed(m)
 	return g.pipeline(m.Agent, c), llm.Ref{Provider: c.Provider, Model: c.Model}, nil
 }
 
@@ -75,7 +86,18 @@ func (g *Generation) Scope(ctx context.Context, who chela.Principal, key chela.S
 	if err != nil {
 		return invoke.Scope{}, err
 	}
+	m, err := g.meta(ctx, key)
+	if err != nil {
+		return invoke.Scope{}, err
+	}
+	dir, box := g.Workspace(key.Agent()), g.Sandbox(m)
+	if err := g.makeFolder(box); err != nil {
+		return invoke.Scope{}, err
+	}
+	if box != nil {
+		dir, box = box.Workspace, g.elevate(m, box)(who)
+	}
 	return invoke.Scope{
-		Agent: key.Agent(), Dir: g.Workspace(key.Agent()), Tools: g.tools[key.Agent()], Policy: rules, Budget: g.Settings.RunBudget(), Loop: g.Settings.Tools.Loop,
+		Agent: key.Agent(), Dir: dir, Sandbox: box, Tools: g.tools[key.Agent()], Policy: rules, Budget: g.Settings.RunBudget(), Loop: g.Settings.Tools.Loop,
 	}, nil
 }

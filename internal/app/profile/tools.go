@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -26,9 +27,13 @@ func (g *Generation) makeTools(c Config) error {
 	env := standard.ToolEnv{
 		Log: g.o.Log, Getenv: c.Env, Environ: g.o.Environ, Store: g.o.Store, Files: g.o.Files, Publish: g.o.Bus.Publish,
 		Plugins: c.Sections.Section("plugins"),
-		Broker:  broker, Commands: g.commands, Rules: g.Allowed.Rules, RecordUse: g.recordUse,
+		Broker:  broker, Never: g.private, Commands: g.commands, Rules: g.Allowed.Rules, RecordUse: g.recordUse,
 		Status: g.status, Location: g.zone, Vision: g.vision, RecordUsage: g.recordUsage, ImageSide: g.Settings.Agent.ImageSide,
 		Channels: g.o.Channels, Chunks: g.o.Delivery.Chunks, Await: g.o.Delivery.Await,
+	}
+	env.Backends = g.backends
+	if b := g.backends[sandbox.Native]; b != nil {
+		env.Cage = b
 	}
 	shared, err := g.o.Registry.NewTools(env, c.Sections.Section)
 	if err != nil {
@@ -36,7 +41,7 @@ func (g *Generation) makeTools(c Config) error {
 	}
 	own := map[chela.AgentID][]tool.Tool{}
 	for _, id := range g.Settings.Roster() {
-		if own[id], err = g.o.Registry.NewFileTools(env, g.Settings.Paths(id, g.o.State), c.Sections.Section); err != nil {
+		if own[id], err = g.o.Registry.NewFileTools(env, g.Settings.Paths(id, g.private), c.Sections.Section); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 )
 
 // Agents is agents: the configuration of single agents.
@@ -35,11 +36,14 @@ type Agent struct {
 		Name  string `json:"name"`
 		Emoji string `json:"emoji"`
 	} `json:"identity"`
-	Params json.RawMessage `json:"params"`
-	Tools  struct {
+	Params  json.RawMessage `json:"params"`
+	Sandbox sandbox.Config  `json:"sandbox"`
+	Tools   struct {
 		policy.Config
 		Exec allowlist.Config `json:"exec"`
 		FS   FS               `json:"fs"`
+
+		Elevated Elevated `json:"elevated"`
 	} `json:"tools"`
 }
 

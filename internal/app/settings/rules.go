@@ -13,14 +13,16 @@ func (o *Settings) Check() error {
 	if err := o.Tools.Loop.Validate(); err != nil {
 		return fmt.Errorf("tools.loopDetection: %w", err)
 	}
-	errs := []error{o.Tools.Config.Check("tools"), commandsAt("tools.exec", o.Tools.Exec.Config)}
+	errs := []error{
+		o.Tools.Config.Check("tools"), commandsAt("tools.exec", o.Tools.Exec.Config), o.Agent.Sandbox.Check("agents.defaults.sandbox"), o.checkElevated(),
+	}
 	for id, a := range o.Agents.Entries {
 		at := "agents.entries." + id + ".tools"
-		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec))
+		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec), a.Sandbox.Check("agents.entries."+id+".sandbox"))
 	}
 	for i, a := range o.Agents.List {
 		at := fmt.Sprintf("agents.list[%d].tools", i)
-		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec))
+		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec), a.Sandbox.Check(fmt.Sprintf("agents.list[%d].sandbox", i)))
 	}
 	return errors.Join(errs...)
 }

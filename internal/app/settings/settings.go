@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/inbound"
@@ -81,21 +82,23 @@ func (o *Settings) Senders() inbound.Senders {
 // Defaults is agents.defaults.
 type Defaults struct {
 	model.Defaults
-	Workspace      string `json:"workspace"`
-	MaxConcurrent  int    `json:"maxConcurrent"` // 0: 4 × cores
-	MaxRounds      int    `json:"maxToolRounds"`
-	MaxCalls       int    `json:"maxToolCallsPerTurn"`
-	MaxLoops       int    `json:"maxRunLoopIterations"`
-	TimeoutSeconds *int   `json:"timeoutSeconds"` // nil: 48 h; 0: none
-	Think          string `json:"thinkingDefault"`
-	Verbose        string `json:"verboseDefault"`
-	ContextTokens  int    `json:"contextTokens"`
-	FileChars      int    `json:"bootstrapMaxChars"`
-	TotalChars     int    `json:"bootstrapTotalMaxChars"`
-	SkipBootstrap  bool   `json:"skipBootstrap"`
-	Timezone       string `json:"userTimezone"`
-	ImageSide      int    `json:"imageMaxDimensionPx"` // 0: 1200
-	Budget         Budget `json:"budget"`
+	Workspace      string         `json:"workspace"`
+	MaxConcurrent  int            `json:"maxConcurrent"` // 0: 4 × cores
+	MaxRounds      int            `json:"maxToolRounds"`
+	MaxCalls       int            `json:"maxToolCallsPerTurn"`
+	MaxLoops       int            `json:"maxRunLoopIterations"`
+	TimeoutSeconds *int           `json:"timeoutSeconds"` // nil: 48 h; 0: none
+	Think          string         `json:"thinkingDefault"`
+	Verbose        string         `json:"verboseDefault"`
+	ContextTokens  int            `json:"contextTokens"`
+	FileChars      int            `json:"bootstrapMaxChars"`
+	TotalChars     int            `json:"bootstrapTotalMaxChars"`
+	SkipBootstrap  bool           `json:"skipBootstrap"`
+	Timezone       string         `json:"userTimezone"`
+	ImageSide      int            `json:"imageMaxDimensionPx"` // 0: 1200
+	Budget         Budget         `json:"budget"`
+	Sandbox        sandbox.Config `json:"sandbox"`
+	Elevated       string         `json:"elevatedDefault"` // "": off
 }
 
 // Budget limits a run. 0 stands for the default, a negative number for no limit.
@@ -147,6 +150,8 @@ type Tools struct {
 	Exec Exec               `json:"exec"`
 	Loop invoke.LoopOptions `json:"loopDetection"`
 	FS   FS                 `json:"fs"`
+
+	Elevated Elevated `json:"elevated"`
 }
 
 // FS is tools.fs, of all agents or of one.
@@ -263,10 +268,10 @@ func (o *Settings) RunBudget() usage.Budget {
 	}
 }
 
-// Paths is the rule about the files that the tools of an agent may name. The
-// state directory is protected.
-func (o *Settings) Paths(id chela.AgentID, state string) pathpolicy.Rule {
-	r := pathpolicy.Rule{Outside: o.Compat == "openclaw", Private: []string{state}}
+// Paths is the rule about the files that the tools of an agent may name. private
+// returns the files and folders that are protected.
+func (o *Settings) Paths(id chela.AgentID, private func() []string) pathpolicy.Rule {
+	r := pathpolicy.Rule{Outside: o.Compat == "openclaw", Private: private}
 	a, _ := o.Agents.find(id)
 	if inside := cmp.Or(a.Tools.FS.Inside, o.Tools.FS.Inside); inside != nil {
 		r.Outside = !*inside

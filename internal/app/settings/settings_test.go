@@ -99,6 +99,8 @@ func policyOf(t *testing.T, o *Settings, id chela.AgentID) allowlist.Policy {
 
 func TestCommandRules(t *testing.T) {
 	fresh := allowlist.Default()
+	asking := fresh
+	asking.Work = false
 	with := func(s allowlist.Security, a allowlist.Ask, reads bool) allowlist.Policy {
 		return allowlist.Policy{Security: s, Ask: a, Fallback: allowlist.Deny, Reads: reads}
 	}
@@ -111,9 +113,9 @@ func TestCommandRules(t *testing.T) {
 		{"nothing is set", nil, "main", fresh},
 		{"EX-24 mode off", conf{"tools": `{"exec": {"mode": "full"}}`}, "main", allowlist.Permissive()},
 		{"EX-24 security off", conf{"tools": `{"exec": {"security": "off"}}`}, "main", with("full", "off", true)},
-		{"EX-24 security ask", conf{"tools": `{"exec": {"security": "ask"}}`}, "main", fresh},
-		{"EX-24 security review", conf{"tools": `{"exec": {"security": "review"}}`}, "main", fresh},
-		{"EX-24 security sudo", conf{"tools": `{"exec": {"security": "sudo"}}`}, "main", fresh},
+		{"EX-24 security ask", conf{"tools": `{"exec": {"security": "ask"}}`}, "main", asking},
+		{"EX-24 security review", conf{"tools": `{"exec": {"security": "review"}}`}, "main", asking},
+		{"EX-24 security sudo", conf{"tools": `{"exec": {"security": "sudo"}}`}, "main", asking},
 		{"EX-24 ask true", conf{"tools": `{"exec": {"ask": true}}`}, "main", with("allowlist", "always", true)},
 		{"EX-24 ask false has no effect", conf{"tools": `{"exec": {"ask": false}}`}, "main", fresh},
 		{"only the allowlist", conf{"tools": `{"exec": {"security": "allowlist", "ask": "off"}}`}, "main", with("allowlist", "off", false)},
@@ -247,7 +249,7 @@ func TestPaths(t *testing.T) {
 		{"openclaw", `{}`, in, false},
 	} {
 		o := read(t, conf{"compat": `"` + tt.compat + `"`, "tools": tt.all, "agents": `{"list": [{"id": "other", "tools": ` + tt.all + `}, {"id": "ops", "tools": ` + tt.own + `}]}`})
-		if diff := cmp.Diff(pathpolicy.Rule{Outside: tt.want, Private: []string{"/state"}}, o.Paths("ops", "/state")); diff != "" {
+		if diff := cmp.Diff(pathpolicy.Rule{Outside: tt.want}, o.Paths("ops", nil)); diff != "" {
 			t.Errorf("%+v: %s", tt, diff)
 		}
 	}

@@ -32,7 +32,10 @@ type ToolEnv struct {
 
 	// For commands.
 	Broker    sandbox.Broker
-	Commands  *exec.Commands // those in the background
+	Cage      exec.Cage                  // confines them; nil: nothing does
+	Backends  map[string]sandbox.Backend // confine those of sandboxed sessions, by name
+	Never     func() []string            // files and folders that confined commands never get
+	Commands  *exec.Commands             // those in the background
 	Rules     func(chela.AgentID) (*allowlist.Rules, error)
 	RecordUse func(uses []allowlist.Use, command string)
 

@@ -3,6 +3,7 @@ package standard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -36,9 +37,12 @@ type Registry struct {
 	tools     list[toolEntry]
 	stores    list[Store]
 	sandboxes list[Sandbox]
-	services  list[serviceEntry]
-	hooks     list[hookEntry]
-	doctors   list[Doctor]
+	// Launches is set by a main that calls native.Launch first, so that commands can
+	// be confined.
+	Launches bool
+	services list[serviceEntry]
+	hooks    list[hookEntry]
+	doctors  list[Doctor]
 }
 
 // list is the parts of one kind in the order of their registration.
@@ -160,6 +164,7 @@ type Backuper interface {
 // Checker is a Database that can be read completely to find damage.
 type Checker interface {
 	Check(ctx context.Context) error
+	Damage() error // the damage found so far, by Check or by reading
 }
 
 // Store registers a kind of database.
@@ -171,7 +176,11 @@ func (r *Registry) DefaultStore() Store { return r.stores.parts[0] }
 
 // Sandbox describes a way of running commands.
 type Sandbox struct {
+	// New makes a broker that does not confine; nil: this one always confines.
 	New func(env SandboxEnv, raw json.RawMessage) (sandbox.Broker, error)
+	// Confine makes a backend that confines; nil: this one never confines.
+	Confine    func(env SandboxEnv) sandbox.Backend
+	Containers bool // Confine keeps containers, with programs of their own
 	// Sweep ends the commands that a killed process left running and returns how
 	// many processes those were; nil: nothing survives. The caller holds the lock of
 	// the state directory.
@@ -181,6 +190,13 @@ type Sandbox struct {
 // SandboxEnv is what a sandbox may use.
 type SandboxEnv struct {
 	State string // the state directory, which identifies the installation; "": none
+	Home  string // the person's home folder
+	// Never returns the files and folders that commands in the sandbox never see. It
+	// is called for every command. nil: there are none.
+	Never func() []string
+
+	Log    *slog.Logger
+	Getenv func(name string) string // environment variables, for the programs of backends
 }
 
 // sandboxSection is where the sandbox is configured.
@@ -189,9 +205,31 @@ const sandboxSection = "agents.defaults.sandbox"
 // Sandbox registers a way of running commands.
 func (r *Registry) Sandbox(name string, s Sandbox) { r.sandboxes.add("sandbox", name, s) }
 
-// NewBroker makes the sandbox that is used: the first that was registered.
+// NewBroker makes the broker that does not confine: the first that was
+// registered.
 func (r *Registry) NewBroker(env SandboxEnv, section func(path string) json.RawMessage) (sandbox.Broker, error) {
-	return r.sandboxes.parts[0].New(env, section(sandboxSection))
+	for _, s := range r.sandboxes.parts {
+		if s.New != nil {
+			return s.New(env, section(sandboxSection))
+		}
+	}
+	return nil, errors.New("no sandbox is registered")
+}
+
+// NewBackends makes the backends that confine commands, by name. The one that was
+// registered first is the native one. There is none unless Launches is set.
+func (r *Registry) NewBackends(env SandboxEnv) map[string]sandbox.Backend {
+	all := map[string]sandbox.Backend{}
+	for i, s := range r.sandboxes.parts {
+		switch name := r.sandboxes.names[i]; {
+		case s.Confine == nil:
+		case s.Containers:
+			all[name] = s.Confine(env)
+		case r.Launches && all[sandbox.Native] == nil:
+			all[sandbox.Native] = s.Confine(env)
+		}
+	}
+	return all
 }
 
 // Sweep ends the commands that a killed process left running.

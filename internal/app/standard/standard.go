@@ -14,14 +14,17 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/egress"
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/service"
+	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/maintenance"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -29,7 +32,9 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 	"github.com/chela-ai/chela/internal/plugin/llm/offline"
 	"github.com/chela-ai/chela/internal/plugin/llm/openai"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/docker"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
@@ -75,7 +80,7 @@ func Providers(r *Registry) {
 func Tools(r *Registry) {
 	r.Tool("exec", "tools.exec", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		t, err := exec.Configured(raw, exec.Options{
-			Broker: env.Broker, Commands: env.Commands, Rules: env.Rules, RecordUse: env.RecordUse, Environ: env.Environ, Interactive: true,
+			Broker: env.Broker, Cage: env.Cage, Backends: env.Backends, Granted: granted(env.Store), Never: env.Never, Commands: env.Commands, Rules: env.Rules, RecordUse: env.RecordUse, Environ: env.Environ, Interactive: true,
 		})
 		return one(t, err)
 	})
@@ -171,6 +176,24 @@ func deletions(b *bus.Bus) (deleted <-chan struct{}, cancel func()) {
 	return c, cancel
 }
 
+// granted returns the rights that standing approvals gave to the commands of a
+// session. own leaves out the approvals that another session asked for.
+func granted(s store.Store) func(context.Context, chela.SessionKey, bool) ([]string, error) {
+	return func(ctx context.Context, key chela.SessionKey, own bool) (rights []string, err error) {
+		err = s.View(ctx, func(r store.Reader) error {
+			rights = nil
+			list, err := r.Approvals().Standing(key, "exec")
+			for _, q := range list {
+				if !own || q.Session == key {
+					rights = append(rights, q.Rights...)
+				}
+			}
+			return err
+		})
+		return rights, err
+	}
+}
+
 // Sandboxes registers the ways of running commands.
 func Sandboxes(r *Registry) {
 	r.Sandbox("host", Sandbox{
@@ -189,6 +212,23 @@ func Sandboxes(r *Registry) {
 			return host.Sweep(ctx, log, mark)
 		},
 	})
+	r.Sandbox(sandbox.Native, Sandbox{
+		Confine: func(env SandboxEnv) sandbox.Backend {
+			return native.New(native.Options{
+				Home: env.Home, Layers: filepath.Join(env.State, "cache", "sandbox"), Never: env.Never,
+				Dial: egress.New(egress.Options{}).Dial, Host: host.Broker{},
+			})
+		},
+	})
+	containers(r, "docker")
+	containers(r, "podman")
+}
+
+// containers registers a program that runs commands in containers.
+func containers(r *Registry, program string) {
+	r.Sandbox(program, Sandbox{Containers: true, Confine: func(env SandboxEnv) sandbox.Backend {
+		return docker.New(docker.Options{Log: env.Log, Program: program, Host: host.Broker{}, Getenv: env.Getenv, State: env.State, Never: env.Never})
+	}})
 }
 
 // markOf returns the mark of a state directory; "": there is no directory, and so

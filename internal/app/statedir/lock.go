@@ -4,20 +4,27 @@
 package statedir
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/gofrs/flock"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/kit/process"
 )
 
@@ -26,8 +33,10 @@ const (
 	socketName = "chela.sock"
 )
 
-// ErrOwned says that another process owns the state directory. After a process was
-// killed while it started a command, the lock may be held for a moment.
+// ErrOwned says that another process has the lock of the state directory: its owner,
+// or a child of a killed owner. A child that is being started has the lock and the
+// socket of its parent for a moment, until it runs its own program. [Ask] tells them
+// apart.
 var ErrOwned = errors.New("another process owns the state directory")
 
 // Lock is the ownership of a state directory.
@@ -60,7 +69,7 @@ func Own(dir string) (*Lock, error) {
 	ok, err := l.TryLock()
 	switch {
 	case err != nil:
-		return nil, lockError(dir, err)
+		return nil, cmp.Or(Writable(dir), lockError(dir, err))
 	case !ok:
 		return nil, ErrOwned
 	}
@@ -71,6 +80,44 @@ func Own(dir string) (*Lock, error) {
 	l.killed = !empty(path)
 	recordPID(path)
 	return l, nil
+}
+
+// OwnIdle is [Own] for work that needs no engine. It returns ErrOwned when the owner
+// answers, or has not released the lock in time.
+func OwnIdle(ctx context.Context, dir string) (*Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	for {
+		l, err := Own(dir)
+		if !errors.Is(err, ErrOwned) || Ask(ctx, dir) == nil {
+			return l, err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// Ask waits for an answer of the process that owns the state directory. A connection
+// alone is no answer: the system accepts it for a process that never will.
+func Ask(ctx context.Context, dir string) error {
+	path, err := Socket(dir)
+	if err != nil {
+		return err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err := io.WriteString(conn, "HEAD / HTTP/1.0\r\n\r\n"); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 1)) // any answer will do
+	return cmp.Or(ctx.Err(), err)
 }
 
 // recordPID writes the process id to the lock file, for messages and for the next
@@ -118,6 +165,49 @@ func lockError(dir string, err error) error {
 		Message: fmt.Sprintf("state directory %s: file locks do not work there, so that two processes could damage it", dir),
 		Hint:    "choose a directory on a local disk: chela --state-dir DIR …",
 		Err:     err,
+	}
+}
+
+// Writable writes and removes a file of 1 MB in the state directory. The error has a
+// hint.
+func Writable(dir string) error {
+	f, err := os.CreateTemp(dir, ".space-*")
+	if err == nil {
+		_, err = f.Write(make([]byte, 1<<20))
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC):
+		return &chela.Error{
+			Code: chela.CodeFull, Message: "the disk of the state directory " + dir + " is full", Hint: "free some room on the disk of " + dir, Err: chela.ErrFull,
+		}
+	}
+	return &chela.Error{
+		Code: chela.CodeUnavailable, Message: "state directory " + dir + " cannot be written", Hint: "make it writable for you, or use another one: chela --state-dir DIR …", Err: err,
+	}
+}
+
+// CheckDatabase returns an error if a state directory was used before, and its
+// database, the file with that name, is missing or empty. A new one would be made, and
+// the loss would not be noticed.
+func CheckDatabase(dir, name string) error {
+	path := filepath.Join(dir, name)
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil // opening it tells more
+	}
+	if _, err := os.Stat(filepath.Join(dir, media.Dir)); err != nil { // which is made once the database is there
+		return nil
+	}
+	what := "empty"
+	if err != nil {
+		what = "missing"
+	}
+	return &chela.Error{
+		Code: chela.CodeUnavailable, Message: fmt.Sprintf("database %s is %s, but %s was used before", path, what, dir),
+		Hint: "chela backup restore FILE, or, to begin with what is left: chela backup salvage",
 	}
 }
 

@@ -106,6 +106,57 @@ func TestOwn(t *testing.T) {
 	})
 }
 
+// TestOwnIdle takes the lock from an owner that answers, and from one that is
+// stopping.
+func TestOwnIdle(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		dir := t.TempDir()
+		first, err := Own(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := Listen(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(l.Addr().String()); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("the socket has mode %v (%v)", info.Mode(), err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			conn, err := l.Accept()
+			if err != nil {
+				t.Errorf("nobody asks the owner: %v", err)
+				return
+			}
+			defer conn.Close()
+			if answers {
+				_, err = conn.Write([]byte("HTTP/1.0 200 OK\r\n\r\n"))
+			} else {
+				err = first.Leave()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		next, err := OwnIdle(t.Context(), dir)
+		l.Close() // if it was not asked
+		<-done
+		if answers {
+			if !errors.Is(err, ErrOwned) {
+				t.Errorf("the owner answers: %v", err)
+			}
+			next = first
+		} else if err != nil || next.Killed() {
+			t.Fatalf("the owner has stopped: %v", err)
+		}
+		if err := next.Leave(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestSocket(t *testing.T) {
 	t.Run("in the directory when its path is short", func(t *testing.T) {
 		if got, err := Socket("/home/p/.chela"); err != nil || got != filepath.FromSlash("/home/p/.chela/chela.sock") {

@@ -7,10 +7,10 @@
 // the stricter setting applies. [Rules] combine both and are ready to match.
 //
 // Matching never compares command text. A command is parsed into a
-// [shell.Script], which is a list of programs with their arguments; other
-// commands never match. Each program is looked up as the shell would look it
+// [shell.Plan]; only those match that are a list of programs with their
+// arguments. Each program is looked up as the shell would look it
 // up, and entries apply to the resulting file. The command that runs is the
-// script rendered with those files, so exactly what was matched is run.
+// plan rendered with those files, so exactly what was matched is run.
 // Everything that cannot be decided is a miss, and one miss makes the whole
 // command a miss.
 package allowlist

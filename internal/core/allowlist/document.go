@@ -57,6 +57,7 @@ type Entry struct {
 	Pattern string // matches the file's path, with *, ** and ?; a pattern without a slash matches names looked up in PATH
 	Args    string // regular expression for the whole list of arguments; "": any
 	Source  string // creator of the entry; "": the person
+	Host    bool   // it runs outside of the sandbox
 
 	LastUsed int64  // milliseconds since 1970; 0: never
 	Command  string // command that it last allowed
@@ -197,7 +198,7 @@ func entry(raw json.RawMessage) (Entry, error) {
 			return e, err
 		}
 		var used float64
-		err = errors.Join(take(m, "id", &e.ID), take(m, "pattern", &e.Pattern), take(m, "argPattern", &e.Args), take(m, "source", &e.Source),
+		err = errors.Join(take(m, "id", &e.ID), take(m, "pattern", &e.Pattern), take(m, "argPattern", &e.Args), take(m, "source", &e.Source), take(m, "host", &e.Host),
 			take(m, "lastUsedAt", &used), take(m, "lastUsedCommand", &e.Command), take(m, "lastResolvedPath", &e.Path))
 		if err != nil {
 			return e, err
@@ -280,6 +281,7 @@ func (e Entry) members(used bool) map[string]any {
 	m["id"], m["pattern"] = e.ID, e.Pattern
 	put(m, "argPattern", e.Args)
 	put(m, "source", e.Source)
+	put(m, "host", e.Host)
 	if used {
 		put(m, "lastUsedAt", e.LastUsed)
 		put(m, "lastUsedCommand", e.Command)
@@ -340,7 +342,7 @@ func (d *Document) Settings(id chela.AgentID) Settings {
 // configuration: the stricter of both.
 func (d *Document) Effective(p Policy, id chela.AgentID) Policy {
 	s := d.Settings(id)
-	own := Policy{Security: cmp.Or(s.Security, p.Security), Ask: cmp.Or(s.Ask, p.Ask), Fallback: cmp.Or(s.Fallback, p.Fallback), Reads: s.Security != Listed}
+	own := Policy{Security: cmp.Or(s.Security, p.Security), Ask: cmp.Or(s.Ask, p.Ask), Fallback: cmp.Or(s.Fallback, p.Fallback), Reads: s.Security != Listed, Work: s.Security != Listed && (s.Ask == "" || s.Ask == Off)}
 	out := p.Stricter(own)
 	if s.Fallback != "" { // the configuration has no such setting
 		out.Fallback = s.Fallback

@@ -18,13 +18,10 @@ func (r *Rules) Inline(p shell.Plan) string {
 		return ""
 	}
 	for _, s := range p.Segments {
-		argv := s.Argv
-		for len(argv) > 0 && !argv[0].Literal && strings.Contains(argv[0].Text, "=") {
-			argv = argv[1:] // an assignment
-		}
-		if s.Verdict == shell.ReadOnly || len(argv) == 0 || !argv[0].Literal {
+		if len(s.Argv) == 0 || !s.Argv[0].Literal || shell.Reads(s.Argv) {
 			continue
 		}
+		argv := s.Argv
 		base := strings.TrimSuffix(strings.ToLower(path.Base(strings.ReplaceAll(argv[0].Text, `\`, "/"))), ".exe")
 		if runsInlineCode(base, argv[1:]) {
 			return base
@@ -66,6 +63,9 @@ func runsInlineCode(base string, args []shell.Word) bool {
 // readsInput reports whether an interpreter is given no file, so that it runs
 // its standard input.
 func readsInput(args []shell.Word) bool {
+	if len(args) == 1 && (args[0].Text == "--version" || args[0].Text == "--help") {
+		return false
+	}
 	return !slices.ContainsFunc(args, func(a shell.Word) bool { return !a.Literal || !strings.HasPrefix(a.Text, "-") })
 }
 

@@ -17,7 +17,7 @@ func TestInline(t *testing.T) {
 		"ls | xargs rm": "xargs", "sh -c 'python3 -c 1'": "python3", "X=1 python3 -c 1": "python3", "f() { python3 -c 1; }; f": "python3", "powershell.exe -enc x": "powershell", "cmd.exe /c x": "cmd",
 		"echo 1 | python3": "python3", "python3 - < x": "python3", "node -": "node", "curl x | perl": "perl", "python3 -u x.py": "", "python3 -m http.server": "", "vim x": "",
 		"vim -c x": "vim", "vim +x": "vim", "psql -c x": "psql",
-		"python3 x.py": "", "python3 --version": "", "node x.js": "", "awk '{print $1}' x": "", "sed -n 1p x": "", "find . -name x": "", "ls": "", "git log -p": "", "echo python3 -c 1": "",
+		"python3 x.py": "", "python3 --version": "", "node x.js": "", "awk '{print $1}' x": "awk", "sed -n 1p x": "sed", "find . -name x": "", "ls": "", "git log -p": "", "echo python3 -c 1": "",
 	} {
 		if got := strict.Inline(shell.Judge{}.Parse(command)); got != want {
 			t.Errorf("Inline(%q) = %q, want %q", command, got, want)

@@ -96,7 +96,7 @@ func arguments(args []shell.Word) (string, bool) {
 	texts := make([]string, len(args))
 	for i, a := range args {
 		switch {
-		case !a.Literal:
+		case !a.Literal || a.Glob:
 			return "", false
 		case a.Text == "":
 			texts[i] = "''"

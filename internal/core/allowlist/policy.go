@@ -33,32 +33,39 @@ type Policy struct {
 	Fallback Security // applied when nobody can be asked; "": Deny
 	// Reads allows every command that is known to be read-only.
 	Reads bool
+	// Work allows every command that runs in a complete sandbox.
+	Work bool
 }
 
-// Default returns the policy of a new installation: read-only commands run,
-// all others need approval.
-func Default() Policy { return Policy{Security: Listed, Ask: OnMiss, Fallback: Deny, Reads: true} }
+// Default returns the policy of a new installation, mode auto: commands run in
+// the sandbox. Where there is none, read-only commands run, and all others need
+// approval.
+func Default() Policy {
+	return Policy{Security: Listed, Ask: OnMiss, Fallback: Deny, Reads: true, Work: true}
+}
 
 // Permissive returns OpenClaw's default: everything runs.
 func Permissive() Policy { return Policy{Security: Full, Ask: Off, Fallback: Deny, Reads: true} }
 
 // ParseMode returns the policy for a value of tools.exec.mode. In every mode
-// read-only commands are on the allowlist. The security values of a call are
+// read-only commands are on the allowlist; in mode auto those in the sandbox are. The security values of a call are
 // accepted too.
 func ParseMode(word string) (Policy, error) {
 	p := Default()
 	switch word {
-	case "", "ask", "auto", "review", "on-miss", "sudo":
+	case "", "auto":
+	case "ask", "review", "on-miss", "sudo":
+		p.Work = false
 	case "full", "off":
 		p = Permissive()
 	case "always":
-		p.Ask = Always
+		p.Ask, p.Work = Always, false
 	case "allowlist":
-		p.Ask = Off
+		p.Ask, p.Work = Off, false
 	case "deny":
-		p.Security, p.Ask = Deny, Off
+		p.Security, p.Ask, p.Work = Deny, Off, false
 	default:
-		return Policy{}, fmt.Errorf("exec mode %q: want full, ask, always, allowlist or deny", word)
+		return Policy{}, fmt.Errorf("exec mode %q: want auto, ask, always, allowlist, full or deny", word)
 	}
 	return p, nil
 }
@@ -70,15 +77,15 @@ func (p Policy) WithSecurity(word string) (Policy, error) {
 	switch word {
 	case "":
 	case string(Deny):
-		p.Security = Deny
+		p.Security, p.Work = Deny, false
 	case string(Listed):
-		p.Security, p.Reads = Listed, false
+		p.Security, p.Reads, p.Work = Listed, false, false
 	case string(Full):
-		p.Security = Full
+		p.Security, p.Work = Full, false
 	case "off":
-		p.Security, p.Ask = Full, Off
+		p.Security, p.Ask, p.Work = Full, Off, false
 	case "ask", "review", "sudo":
-		p.Security, p.Ask = Listed, OnMiss
+		p.Security, p.Ask, p.Work = Listed, OnMiss, false
 	default:
 		return p, fmt.Errorf("security %q: want deny, allowlist or full", word)
 	}
@@ -92,15 +99,17 @@ func (p Policy) WithAsk(v any) (Policy, error) {
 	case nil:
 	case bool:
 		if v {
-			p.Ask = Always
+			p.Ask, p.Work = Always, false
 		}
 	case string:
 		switch v {
 		case "", "false":
 		case "true":
-			p.Ask = Always
-		case string(Off), string(OnMiss), string(Always):
-			p.Ask = Ask(v)
+			p.Ask, p.Work = Always, false
+		case string(Off):
+			p.Ask = Off
+		case string(OnMiss), string(Always): // the person wants to be asked
+			p.Ask, p.Work = Ask(v), false
 		default:
 			return p, fmt.Errorf("ask %q: want off, on-miss or always", v)
 		}
@@ -129,6 +138,7 @@ func (p Policy) Stricter(o Policy) Policy {
 		Ask:      strictest(p.Ask, o.Ask, Always, OnMiss, Off),
 		Fallback: strictest(cmp.Or(p.Fallback, Deny), cmp.Or(o.Fallback, Deny), Deny, Listed, Full),
 		Reads:    p.Reads && o.Reads,
+		Work:     p.Work && o.Work,
 	}
 }
 

@@ -49,6 +49,15 @@ func (pl Env) find(name string) (program, bool) {
 	return p, !pl.inWorkspace(p.path) && !pl.inWorkspace(target)
 }
 
+// Outside returns the file of a program, or "" if it is not found or is in the
+// workspace.
+func (pl Env) Outside(name string) string {
+	if p, ok := pl.find(name); ok {
+		return p.path
+	}
+	return ""
+}
+
 // Search returns the program at an absolute path, or the first program with
 // that name in PATH, or "". A relative directory in PATH ends the search: it
 // would refer to the folder in which the command runs.

@@ -35,6 +35,9 @@ func TestAsk(t *testing.T) {
 	if r, err := Ask(m, owner, Request{ID: "mine", Text: "ls", Expires: now.Add(time.Second)}, now); err != nil || r.ID != "mine" || !r.Expires.Equal(now.Add(time.Second)) {
 		t.Errorf("with an id and a time: %+v, %v", r, err)
 	}
+	if r, err := Ask(m, owner, Request{Text: "a\x1b", Reason: "b\r"}, now); err != nil || r.Text != `a\x1b` || r.Reason != `b\r` {
+		t.Errorf("control characters: %+v, %v", r, err)
+	}
 	full := pendingTable{memory: memory{}}
 	for range 64 {
 		full.pending = append(full.pending, Request{Tool: ToolClient})
@@ -50,6 +53,8 @@ func TestAsk(t *testing.T) {
 		"missing scope":               {m, chela.Principal{ID: "x", Scopes: []chela.Scope{chela.ScopeWrite}}, Request{Text: "ls"}, chela.CodeForbidden},
 		"no text":                     {m, owner, Request{}, chela.CodeInvalid},
 		"text too long":               {m, owner, Request{Text: strings.Repeat("x", 17<<10)}, chela.CodeInvalid},
+		"long text":                   {m, owner, Request{Text: strings.Repeat("x", 16<<10-1), Reason: "y"}, ""},
+		"text and reason too long":    {m, owner, Request{Text: strings.Repeat("x", 16<<10), Reason: "y"}, chela.CodeInvalid},
 		"id in use":                   {m, owner, Request{ID: "mine", Text: "ls"}, chela.CodeConflict},
 		"too many pending":            {full, owner, Request{Text: "ls"}, chela.CodeFull},
 		"many pending of other tools": {few, owner, Request{Text: "ls"}, ""},

@@ -3,8 +3,10 @@ package bus_test
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -90,6 +92,10 @@ func TestEvents(t *testing.T) {
 		t.Parallel()
 		b, before, after := bus.New(quiet()), &log{}, &log{}
 		b.Subscribe(before.add)
+		var order []string
+		for _, name := range []string{"first", "second"} {
+			b.Subscribe(func(chela.Event) { order = append(order, name) })
+		}
 		panics := 0
 		b.Subscribe(func(chela.Event) { panics++; panic("observer") })
 		b.Subscribe(after.add)
@@ -98,6 +104,9 @@ func TestEvents(t *testing.T) {
 		want := []string{"1 lifecycle start", "2 lifecycle end"}
 		if diff := cmp.Diff(want, before.of("r")) + cmp.Diff(want, after.of("r")); diff != "" {
 			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"first", "second", "first", "second"}, order); diff != "" {
+			t.Errorf("order of the observers: %s", diff)
 		}
 		if panics != 1 {
 			t.Errorf("the observer was called %d times, want once", panics)
@@ -115,7 +124,7 @@ func TestEvents(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("EVT-04 start, update and result of a call arrive in order", func(t *testing.T) {
+	t.Run("EVT-04 start, update and result of a call, thinking and a notice arrive in order", func(t *testing.T) {
 		t.Parallel()
 		b, l := bus.New(quiet()), &log{}
 		b.Subscribe(l.add)
@@ -123,11 +132,13 @@ func TestEvents(t *testing.T) {
 		for _, phase := range []chela.Phase{chela.PhaseStart, chela.PhaseUpdate, chela.PhaseResult} {
 			b.Publish(chela.Event{Run: "r", Stream: chela.StreamTool, Phase: phase, Tool: &chela.ToolEvent{ID: "t1", Name: "read"}})
 		}
-		want := []string{"1 lifecycle start", "2 tool start", "3 tool update", "4 tool result"}
+		b.Publish(chela.Event{Run: "r", Stream: chela.StreamThinking, Delta: "hm"})
+		b.Publish(chela.Event{Run: "r", Stream: chela.StreamNotice, Text: "retrying"})
+		want := []string{"1 lifecycle start", "2 tool start", "3 tool update", "4 tool result", "5 thinking ", "6 notice "}
 		if diff := cmp.Diff(want, l.of("r")); diff != "" {
 			t.Error(diff)
 		}
-		for _, e := range l.events[1:] {
+		for _, e := range l.events[1:4] {
 			if e.Tool.ID != "t1" {
 				t.Errorf("%s of call %s, want t1", e.Phase, e.Tool.ID)
 			}
@@ -138,6 +149,7 @@ func TestEvents(t *testing.T) {
 		b, l := bus.New(quiet()), &log{}
 		b.Subscribe(l.add)
 		b.Publish(text("r", "before the start"))
+		b.Publish(chela.Event{Run: "r", Stream: chela.StreamTool, Phase: chela.PhaseStart})
 		b.Publish(lifecycle("r", chela.PhaseStart))
 		b.Publish(lifecycle("r", chela.PhaseEnd))
 		b.Publish(text("r", "after the end"))
@@ -145,6 +157,37 @@ func TestEvents(t *testing.T) {
 		b.Publish(lifecycle("r", chela.PhaseEnd))
 		if diff := cmp.Diff([]string{"1 lifecycle start", "2 lifecycle end"}, l.of("r")); diff != "" {
 			t.Error(diff)
+		}
+	})
+	t.Run("EVT-05 of ends at the same time one is published", func(t *testing.T) {
+		t.Parallel()
+		b := bus.New(quiet())
+		ends := 0
+		var wg sync.WaitGroup
+		b.Subscribe(func(e chela.Event) {
+			switch {
+			case e.Phase == chela.PhaseEnd:
+				ends++
+			case e.Stream == chela.StreamAssistant: // the ends arrive while it is delivered
+				var begun sync.WaitGroup
+				begun.Add(2)
+				for range 2 {
+					wg.Go(func() { begun.Done(); b.Publish(lifecycle("r", chela.PhaseEnd)) })
+				}
+				begun.Wait()
+				for range 100 {
+					runtime.Gosched()
+				}
+			}
+		})
+		const runs = 50
+		for range runs {
+			b.Publish(lifecycle("r", chela.PhaseStart))
+			b.Publish(text("r", "x"))
+			wg.Wait()
+		}
+		if ends != runs {
+			t.Errorf("%d ends of %d runs", ends, runs)
 		}
 	})
 }
@@ -209,5 +252,14 @@ func TestTime(t *testing.T) {
 	b.Publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhaseCreated})
 	if l.events[0].Time.IsZero() {
 		t.Error("an event without a time was published")
+	}
+	before := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	resumed := lifecycle("r", chela.PhaseResume)
+	resumed.Time = before
+	if b.Publish(resumed); !l.events[1].Time.Equal(before) {
+		t.Errorf("an event of %v was published with %v", before, l.events[1].Time)
+	}
+	if live := b.Live(""); len(live) != 1 || !live[0].Started.Equal(before) {
+		t.Errorf("runs in progress: %+v, want one since %v", live, before)
 	}
 }

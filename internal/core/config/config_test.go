@@ -42,6 +42,15 @@ func env(pairs ...string) func(string) string {
 	return func(k string) string { return m[k] }
 }
 
+// writeEdits changes the files of a tree as they are now.
+func writeEdits(t *Tree, edits ...Edit) (*Tree, error) {
+	d, err := t.Now().Draft(edits...)
+	if err != nil {
+		return nil, err
+	}
+	return d.Write()
+}
+
 // load loads a file with the text.
 func load(t *testing.T, text string, pairs ...string) (*Tree, error) {
 	t.Helper()
@@ -110,7 +119,7 @@ func TestTypes(t *testing.T) {
 func TestUnknownKeys(t *testing.T) {
 	t.Parallel()
 	t.Run("CF-03 an unknown key is reported and preserved, but cannot be added", func(t *testing.T) {
-		dir := write(t, map[string]string{"chela.json": "{gatway: {port: 1}, agents: {defaults: {modle: 'a/b'}, entries: {ann: {sandbx: 1}}}, messages: {queue: {mode: 'steer'}}}"})
+		dir := write(t, map[string]string{"chela.json": "{gatway: {port: 1}, agents: {defaults: {modle: 'a/b', sandbox: {docker: {imgae: 'x', memory: 1}}}, entries: {ann: {sandbx: 1}}}, messages: {queue: {mode: 'steer'}}}"})
 		file := filepath.Join(dir, "chela.json")
 		tr, err := Options{Env: env()}.Load(file)
 		if err != nil {
@@ -118,6 +127,7 @@ func TestUnknownKeys(t *testing.T) {
 		}
 		want := []string{
 			"agents.defaults.modle: unknown key; did you mean agents.defaults.model?",
+			"agents.defaults.sandbox.docker.imgae: unknown key; did you mean agents.defaults.sandbox.docker.image?",
 			"agents.entries.ann.sandbx: unknown key; did you mean agents.entries.ann.sandbox?",
 			"gatway: unknown key; did you mean gateway?",
 		}
@@ -127,19 +137,19 @@ func TestUnknownKeys(t *testing.T) {
 		if got := string(tr.Section("gatway")); got != `{"port":1}` {
 			t.Errorf("the unknown key is not preserved: %s", got)
 		}
-		_, err = tr.Edit("", Edit{"mesages.queue.mode", json.RawMessage(`"collect"`)})
+		_, err = writeEdits(tr, Edit{"mesages.queue.mode", json.RawMessage(`"collect"`)})
 		if err == nil || !strings.Contains(err.Error(), "did you mean messages?") || chela.CodeOf(err) != chela.CodeInvalid {
 			t.Errorf("a new unknown key: %v, want a refusal with a suggestion", err)
 		}
-		next, err := tr.Edit("", Edit{"messages.queue.mode", json.RawMessage(`"collect"`)})
+		next, err := writeEdits(tr, Edit{"messages.queue.mode", json.RawMessage(`"collect"`)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := read(t, file); !strings.Contains(got, "gatway: {port: 1}") || string(next.Section("messages.queue.mode")) != `"collect"` {
 			t.Errorf("after another write the file is %s", got)
 		}
-		if ps := (Options{Env: env()}).Validate(file); len(ps) != 3 || !ps[0].Unknown || ps[0].Fatal {
-			t.Errorf("Validate = %+v, want the three unknown keys", ps)
+		if ps := (Options{Env: env()}).Validate(file); len(ps) != 4 || !ps[0].Unknown || ps[0].Fatal {
+			t.Errorf("Validate = %+v, want the four unknown keys", ps)
 		}
 	})
 	t.Run("keys of OpenClaw are known and reported as unused", func(t *testing.T) {
@@ -154,15 +164,14 @@ func TestUnknownKeys(t *testing.T) {
 	})
 	t.Run("unused security keys are reported one by one", func(t *testing.T) {
 		tr := mustLoad(t, `{tools: {subagents: {tools: {deny: ["exec"]}}, alsoAllow: ["x"], elevated: {enabled: false}, fs: {maxReadBytes: 1}}, gateway: {port: 1, auth: {mode: "token", rateLimit: {}}},
-			agents: {defaults: {sandbox: {mode: "all"}}, list: [{id: "x", tools: {deny: ["exec"]}}], entries: {ann: {sandbox: {mode: "all"}}}},
+			agents: {defaults: {sandbox: {mode: "all", ssh: {}}}, list: [{id: "x", tools: {deny: ["exec"]}}], entries: {ann: {sandbox: {mode: "all", sessionToolsVisibility: "all"}}}},
 			channels: {telegram: {dmPolicy: "allowlist", allowFrom: [1], accounts: {work: {dmPolicy: "pairing", name: "w"}}}}, commands: null}`, "CHELA_LOG_LEVEL", "info")
 		want := []string{
-			"agents.defaults.sandbox: has no effect in this version: it does not put anything into a sandbox",
-			"agents.entries.ann.sandbox: has no effect in this version: it does not put anything into a sandbox",
+			"agents.defaults.sandbox.ssh: has no effect in this version: it does not put anything into a sandbox",
+			"agents.entries.ann.sandbox.sessionToolsVisibility: has no effect in this version: it does not put anything into a sandbox",
 			"channels.telegram.accounts.work.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
 			"channels.telegram.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
 			"gateway.auth.rateLimit: has no effect in this version: it does not keep any client from connecting",
-			"tools.elevated: has no effect in this version: it does not keep any command from running",
 			"tools.subagents: has no effect in this version: it does not keep any tool from being used",
 		}
 		if diff := cmp.Diff(want, texts(tr.Unguarded())); diff != "" {
@@ -172,8 +181,8 @@ func TestUnknownKeys(t *testing.T) {
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("unused: -want +got:\n%s", diff)
 		}
-		if got := texts((Options{Env: env()}).Validate(tr.Path())); len(got) != 7 {
-			t.Errorf("Validate = %v, want seven problems", got)
+		if got := texts((Options{Env: env()}).Validate(tr.Path())); len(got) != 6 {
+			t.Errorf("Validate = %v, want six problems", got)
 		}
 		if got := mustLoad(t, `{tools: {exec: {mode: "deny"}, loopDetection: {enabled: true}}}`).Unguarded(); len(got) != 0 {
 			t.Errorf("security keys that are used: %v", got)
@@ -207,6 +216,19 @@ func TestIncludes(t *testing.T) {
 			t.Errorf("%d files were read, want 5: %v", got, tr.Files())
 		}
 	})
+	t.Run("the files of a configuration that cannot be used are known", func(t *testing.T) {
+		dir := write(t, map[string]string{"chela.json": "{session: {$include: 'sub/b.json5'}, gateway: {port: 'x'}}", "sub/b.json5": "{}", "good.json": "{}"})
+		at := func(name string) string { return filepath.Join(dir, name) }
+		tr, err := Options{Env: env(), LastGood: at("good.json")}.Load(at("chela.json"))
+		if err != nil || tr.Broken() == nil {
+			t.Fatal(err, tr.Broken())
+		}
+		for _, name := range []string{"chela.json", "sub/b.json5"} {
+			if !slices.Contains(tr.Own(), at(name)) {
+				t.Errorf("%s is not among %q", name, tr.Own())
+			}
+		}
+	})
 	t.Run("CF-04 refused includes", func(t *testing.T) {
 		files := map[string]string{"cycle.json": "{a: {$include: 'loop/one.json'}}", "loop/one.json": "{b: {$include: 'two.json'}}", "loop/two.json": "{c: {$include: 'one.json'}}",
 			"deep.json": "{$include: 'd1.json'}", "d11.json": "{}", "ten.json": "{$include: 'd2.json'}",
@@ -238,9 +260,6 @@ func TestIncludes(t *testing.T) {
 		}
 		if _, err := (Options{Env: env()}).Load(filepath.Join(dir, "ten.json")); err != nil {
 			t.Errorf("ten levels: %v", err)
-		}
-		if _, err := (Options{Env: env(), Roots: []string{filepath.Dir(outside)}}).Load(filepath.Join(dir, "link.json")); err != nil {
-			t.Errorf("an additional root: %v", err)
 		}
 	})
 }
@@ -280,10 +299,10 @@ func TestVariables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = tr.Edit("", Edit{"session.mainKey", json.RawMessage(`"m"`)}); err != nil {
+		if _, err = writeEdits(tr, Edit{"session.mainKey", json.RawMessage(`"m"`)}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err = tr.Edit("", Edit{"messages", json.RawMessage(`{"responsePrefix":"val-${FOO}-${foo}"}`)}); err != nil {
+		if _, err = writeEdits(tr, Edit{"messages", json.RawMessage(`{"responsePrefix":"val-${FOO}-${foo}"}`)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := read(t, file); strings.Contains(got, "val") || !strings.Contains(got, "'${FOO}-$${FOO}-${foo}'") || !strings.Contains(got, "// mine") {
@@ -363,7 +382,7 @@ func TestEdit(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := 2; i < 10; i++ {
-			if tr, err = tr.Edit("", Edit{"gateway.port", json.RawMessage(fmt.Sprint(i))}); err != nil {
+			if tr, err = writeEdits(tr, Edit{"gateway.port", json.RawMessage(fmt.Sprint(i))}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -382,10 +401,10 @@ func TestEdit(t *testing.T) {
 		if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 {
 			t.Errorf("the file's mode is %v, %v; want 0600", fi.Mode(), err)
 		}
-		if tr, err = tr.Edit("", Edit{Path: "gateway.port"}); err != nil || tr.Section("gateway.port") != nil {
+		if tr, err = writeEdits(tr, Edit{Path: "gateway.port"}); err != nil || tr.Section("gateway.port") != nil {
 			t.Errorf("after Unset: %s, %v", tr.Section("gateway.port"), err)
 		}
-		if _, err = tr.Edit("", Edit{Path: "gateway.port"}); !errors.Is(err, chela.ErrNotFound) {
+		if _, err = writeEdits(tr, Edit{Path: "gateway.port"}); !errors.Is(err, chela.ErrNotFound) {
 			t.Errorf("Unset of nothing: %v, want ErrNotFound", err)
 		}
 	})
@@ -395,7 +414,7 @@ func TestEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err = tr.Edit(tr.Hash(), Edit{"agents.list[0].id", json.RawMessage(`"ann"`)}, Edit{"tools.deny[0]", json.RawMessage(`"exec"`)}, Edit{"models.providers[\"my.host\"].baseUrl", json.RawMessage(`"http://x"`)})
+		tr, err = writeEdits(tr, Edit{"agents.list[0].id", json.RawMessage(`"ann"`)}, Edit{"tools.deny[0]", json.RawMessage(`"exec"`)}, Edit{"models.providers[\"my.host\"].baseUrl", json.RawMessage(`"http://x"`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -410,15 +429,18 @@ func TestEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		base := tr.Hash()
-		if _, err := tr.Edit("", Edit{"session.mainKey", json.RawMessage(`"m"`)}); err != nil {
+		stale, err := tr.Draft(Edit{"gateway.port", json.RawMessage("2")})
+		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = tr.Edit(base, Edit{"gateway.port", json.RawMessage("2")})
+		if _, err := writeEdits(tr, Edit{"session.mainKey", json.RawMessage(`"m"`)}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = stale.Write()
 		if chela.CodeOf(err) != chela.CodeConflict {
 			t.Errorf("error %v, want a conflict", err)
 		}
-		next, err := tr.Edit("", Edit{"gateway.port", json.RawMessage("2")})
+		next, err := writeEdits(tr, Edit{"gateway.port", json.RawMessage("2")})
 		if err != nil || string(next.Section("session.mainKey")) != `"m"` {
 			t.Errorf("an edit of an old tree loses a later change: %v", err)
 		}
@@ -432,13 +454,13 @@ func TestEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tr.Edit("", Edit{"session.mainKey", json.RawMessage(`"n"`)}); err != nil || read(t, filepath.Join(dir, "s.json")) != "{mainKey: 'n' /* key */}" {
+		if _, err := writeEdits(tr, Edit{"session.mainKey", json.RawMessage(`"n"`)}); err != nil || read(t, filepath.Join(dir, "s.json")) != "{mainKey: 'n' /* key */}" {
 			t.Errorf("a file that is one section: %v, %s", err, read(t, filepath.Join(dir, "s.json")))
 		}
-		if _, err := tr.Edit("", Edit{"tools.deny", json.RawMessage(`[]`)}); err == nil || !strings.Contains(err.Error(), "several files: "+filepath.Join(dir, "chela.json")+" includes ['a.json', 'b.json']") {
+		if _, err := writeEdits(tr, Edit{"tools.deny", json.RawMessage(`[]`)}); err == nil || !strings.Contains(err.Error(), "several files: "+filepath.Join(dir, "chela.json")+" includes ['a.json', 'b.json']") {
 			t.Errorf("a section of several files: %v, want a refusal", err)
 		}
-		if _, err := tr.Edit("", Edit{"tools.fs.workspaceOnly", json.RawMessage(`false`)}); err != nil {
+		if _, err := writeEdits(tr, Edit{"tools.fs.workspaceOnly", json.RawMessage(`false`)}); err != nil {
 			t.Errorf("a key beside the include: %v", err)
 		}
 	})
@@ -453,14 +475,14 @@ func TestEdit(t *testing.T) {
 		for path, value := range map[string]string{
 			"gateway.port": `"x"`, "gateway": "7", "gateway.auth.password": `"[redacted]"`, "a..b": "1", "agents.list[3].id": `"x"`, "gateway.port.x": "1",
 		} {
-			if _, err := tr.Edit("", Edit{"session.mainKey", json.RawMessage(`"m"`)}, Edit{path, json.RawMessage(value)}); err == nil {
+			if _, err := writeEdits(tr, Edit{"session.mainKey", json.RawMessage(`"m"`)}, Edit{path, json.RawMessage(value)}); err == nil {
 				t.Errorf("%s = %s is accepted, want an error", path, value)
 			}
 		}
 		if read(t, file) != before {
 			t.Errorf("the file is %s now", read(t, file))
 		}
-		if _, err := tr.Edit("", Edit{"gateway.auth", json.RawMessage(`{"mode":"token","token":"[redacted]"}`)}); err != nil || !strings.Contains(read(t, file), "hunter2") {
+		if _, err := writeEdits(tr, Edit{"gateway.auth", json.RawMessage(`{"mode":"token","token":"[redacted]"}`)}); err != nil || !strings.Contains(read(t, file), "hunter2") {
 			t.Errorf("a redacted secret in an edit: %v, %s", err, read(t, file))
 		}
 		link := filepath.Join(dir, "link.json")
@@ -471,7 +493,7 @@ func TestEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tr.Edit("", Edit{"gateway.port", json.RawMessage("2")}); err == nil {
+		if _, err := writeEdits(tr, Edit{"gateway.port", json.RawMessage("2")}); err == nil {
 			t.Error("a symbolic link is written to")
 		}
 	})
@@ -509,7 +531,7 @@ func TestLastGood(t *testing.T) {
 		if v, err := tr.Get("gateway.port"); err != nil || v.Source != LastGood {
 			t.Errorf("%s: Get = %+v, %v", text, v, err)
 		}
-		if _, err := tr.Edit("", Edit{"gateway.port", json.RawMessage("9")}); err == nil || read(t, file) != text {
+		if _, err := writeEdits(tr, Edit{"gateway.port", json.RawMessage("9")}); err == nil || read(t, file) != text {
 			t.Errorf("%s: a broken file is overwritten", text)
 		}
 		if ps := o.Validate(file); len(ps) != 1 || !ps[0].Fatal {

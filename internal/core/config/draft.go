@@ -67,7 +67,11 @@ func (t *Tree) Reload() (*Tree, error) {
 	return now, err
 }
 
-// Draft prepares changes of t. It fails when [Tree.Edit] would refuse the result.
+// Draft prepares changes of t, all of them or none. It refuses a result that cannot
+// be loaded, a new unknown key, a change of a value that is merged from several
+// included files, and any change while the file is
+// invalid. A value that is [redacted], or equal to the value of the ${NAME} in the
+// file, leaves the text in the file unchanged.
 func (t *Tree) Draft(edits ...Edit) (*Draft, error) {
 	if t.broken != nil {
 		return nil, broken(t.broken)

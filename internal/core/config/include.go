@@ -25,7 +25,7 @@ const includeKey = "$include"
 
 // reader reads a file with its includes.
 type reader struct {
-	roots  []string // directories whose files may be included; without symbolic links
+	root   string // directory whose files may be included; without symbolic links
 	edited map[string][]byte
 	files  []string // that were read
 	sum    hash.Hash
@@ -191,14 +191,10 @@ func (r *reader) insideResolved(dir string) bool {
 	return err == nil && r.inside(filepath.Join(real, "x"))
 }
 
-// inside reports whether a path lies in one of the roots.
+// inside reports whether a path lies in the root.
 func (r *reader) inside(path string) bool {
-	for _, root := range r.roots {
-		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
-			return true
-		}
-	}
-	return false
+	rel, err := filepath.Rel(r.root, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // checkChain fails when path includes itself or is nested too deeply.

@@ -22,32 +22,42 @@ var table = sync.OnceValue(func() []Key {
 			keys = append(keys, Key{Path: p.above + name, Kind: Any, Guards: p.guards})
 		}
 	}
+	for _, above := range [...]string{"agents.defaults.sandbox.docker.", "agents.list[].sandbox.docker."} {
+		for _, k := range containers {
+			k.Path = above + k.Path
+			keys = append(keys, k)
+		}
+	}
 	return keys
 })
 
 var (
-	thinking  = []string{"off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"}
-	verbose   = []string{"off", "on", "full"}
-	queueMode = []string{"steer", "followup", "collect", "steer-backlog", "steer+backlog", "interrupt", "queue"}
-	dropMode  = []string{"old", "new", "summarize"}
-	usageMode = []string{"off", "tokens", "full"}
-	resetMode = []string{"none", "daily", "idle"}
-	dmScope   = []string{"main", "per-peer", "per-channel-peer", "per-account-channel-peer"}
-	bindMode  = []string{"loopback", "lan", "tailnet", "auto", "custom"}
-	authMode  = []string{"none", "token", "password", "trusted-proxy"}
-	search    = []string{"brave", "tavily", "searxng", "duckduckgo"}
-	logLevel  = []string{"silent", "fatal", "error", "warn", "info", "debug", "trace"}
-	security  = []string{"deny", "allowlist", "full", "off", "ask", "review", "sudo"}
-	askMode   = []string{"off", "on-miss", "always", "true", "false"}
-	execMode  = []string{"deny", "allowlist", "always", "ask", "auto", "full"}
-	dialects  = []string{"anthropic-messages", "openai-completions", "openai-responses", "google-generative-ai", "ollama", "offline"}
+	thinking       = []string{"off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"}
+	verbose        = []string{"off", "on", "full"}
+	queueMode      = []string{"steer", "followup", "collect", "steer-backlog", "steer+backlog", "interrupt", "queue"}
+	dropMode       = []string{"old", "new", "summarize"}
+	usageMode      = []string{"off", "tokens", "full"}
+	resetMode      = []string{"none", "daily", "idle"}
+	dmScope        = []string{"main", "per-peer", "per-channel-peer", "per-account-channel-peer"}
+	bindMode       = []string{"loopback", "lan", "tailnet", "auto", "custom"}
+	authMode       = []string{"none", "token", "password", "trusted-proxy"}
+	elevated       = []string{"off", "on", "ask", "full"}
+	sandboxMode    = []string{"off", "non-main", "all"}
+	sandboxScope   = []string{"session", "agent", "shared"}
+	sandboxAccess  = []string{"none", "ro", "rw"}
+	sandboxBackend = []string{"native", "docker", "podman", "ssh", "openshell"}
+	search         = []string{"brave", "tavily", "searxng", "duckduckgo"}
+	logLevel       = []string{"silent", "fatal", "error", "warn", "info", "debug", "trace"}
+	security       = []string{"deny", "allowlist", "full", "off", "ask", "review", "sudo"}
+	askMode        = []string{"off", "on-miss", "always", "true", "false"}
+	execMode       = []string{"deny", "allowlist", "always", "ask", "auto", "full"}
+	dialects       = []string{"anthropic-messages", "openai-completions", "openai-responses", "google-generative-ai", "ollama", "offline"}
 )
 
 // What unused security keys do not do; see [Key.Guards].
 const (
 	guardTools     = "keep any tool from being used"
 	guardSandboxes = "put anything into a sandbox"
-	guardCommands  = "keep any command from running"
 	guardAgents    = "keep sessions apart"
 	guardSending   = "keep any message from being sent"
 	guardSenders   = "keep anybody from writing to the assistant"
@@ -95,15 +105,44 @@ var preserved = [...]struct {
 	{"", "tools.", "codeMode experimental links media sessions_spawn swarm toolSearch updatePlan"},
 	{guardAgents, "", "tools.agentToAgent tools.sessions"},
 	{guardClients, "", "gateway.auth.rateLimit gateway.securityPathPrefixes"},
-	{guardCommands, "", "agents.defaults.elevatedDefault tools.elevated"},
 	{guardNodes, "", "gateway.nodes"},
-	{guardSandboxes, "", "agents.defaults.sandbox agents.list[].sandbox tools.sandbox"},
+	{guardSandboxes, "agents.defaults.sandbox.", "browser docker.dangerouslyAllowReservedContainerTargets openshell sessionToolsVisibility ssh"},
+	{guardSandboxes, "agents.list[].sandbox.", "browser docker.dangerouslyAllowReservedContainerTargets openshell sessionToolsVisibility ssh"},
 	{guardSenders, "", "accessGroups commands.allowFrom commands.ownerAllowFrom"},
 	{guardSenders, "channels.*.", "dm dmPolicy groupAllowFrom groupPolicy groups guilds"},
 	{guardSenders, "channels.*.accounts.*.", "allowFrom dm dmPolicy groupAllowFrom groupPolicy groups"},
 	{guardSending, "", "session.sendPolicy tools.message"},
 	{guardSettings, "", "security"},
 	{guardTools, "", "tools.subagents"},
+}
+
+// containers is the settings of containers, below sandbox.docker.
+var containers = [...]Key{
+	{Path: "image", Kind: Text, Default: `"chela-sandbox:bookworm-slim"`, Doc: "image"},
+	{Path: "containerPrefix", Kind: Text, Default: `"chela-sbx-"`, Doc: "beginning of the names of containers"},
+	{Path: "workdir", Kind: Text, Default: `"/workspace"`, Doc: "folder in which commands start"},
+	{Path: "readOnlyRoot", Kind: Bool, Default: "true", Doc: "the root folder cannot be changed"},
+	{Path: "tmpfs", Kind: Texts, Default: `["/tmp","/var/tmp","/run"]`, Doc: "folders in memory, which can be changed"},
+	{Path: "network", Kind: Text, Default: `"none"`, Doc: "network; host is refused"},
+	{Path: "user", Kind: Text, Doc: "user and group; default: the owner of the workspace, or 1000:1000"},
+	{Path: "capDrop", Kind: Texts, Default: `["ALL"]`, Doc: "capabilities that commands do not have"},
+	{Path: "env", Kind: Object, Default: `{"LANG":"C.UTF-8"}`, Doc: "environment variables"},
+	{Path: "env.*", Kind: Text, Doc: "an environment variable"},
+	{Path: "setupCommand", Kind: Text, Doc: "command that runs once, when a container was created"},
+	{Path: "pidsLimit", Kind: Int, Default: "256", Doc: "maximum number of processes"},
+	{Path: "memory", Kind: Any, Default: `"1g"`, Doc: "maximum memory"},
+	{Path: "memorySwap", Kind: Any, Default: `"2g"`, Doc: "maximum memory with swap"},
+	{Path: "cpus", Kind: Number, Default: "1", Doc: "maximum number of processors, such as 0.5"},
+	{Path: "gpus", Kind: Text, Doc: "graphics processors, such as all"},
+	{Path: "ulimits", Kind: Object, Doc: "limits of processes, by name"},
+	{Path: "ulimits.*", Kind: Any, Doc: "a number, or {soft, hard}"},
+	{Path: "seccompProfile", Kind: Text, Doc: "file with a profile for system calls"},
+	{Path: "apparmorProfile", Kind: Text, Doc: "name of an AppArmor profile"},
+	{Path: "dns", Kind: Texts, Doc: "name servers"},
+	{Path: "extraHosts", Kind: Texts, Doc: "names of hosts, NAME:ADDRESS"},
+	{Path: "binds", Kind: Texts, Doc: "further folders, HOST:CONTAINER or HOST:CONTAINER:ro"},
+	{Path: "dangerouslyAllowContainerNamespaceJoin", Kind: Bool, Default: "false", Doc: "allow network container:NAME"},
+	{Path: "dangerouslyAllowExternalBindSources", Kind: Bool, Default: "false", Doc: "allow binds of folders outside the workspaces"},
 }
 
 // documented is the other known keys. The values of idle ones are checked, too.
@@ -145,6 +184,26 @@ var documented = [...]Key{
 	{Path: "agents.defaults.budget.tokens", Kind: Int, Default: "20000000", Doc: "tokens per run; negative: unlimited"},
 	{Path: "agents.defaults.budget.usd", Kind: Number, Doc: "US dollars per run; default: unlimited"},
 	{Path: "agents.defaults.params", Kind: Any, Doc: "fields added to the requests to any model"},
+	{Path: "agents.defaults.elevatedDefault", Kind: Text, Values: elevated, Default: `"off"`, Doc: "whether commands of sandboxed sessions run on the host, for those who may allow it: off, on, ask, full"},
+	{Path: "agents.defaults.sandbox", Kind: Object, Doc: "where the tools of sessions work"},
+	{Path: "agents.defaults.sandbox.mode", Kind: Text, Values: sandboxMode, Default: `"off"`, Doc: "sandboxed sessions: none (their commands are still confined while nobody approved them), all but the main ones, or all"},
+	{Path: "agents.defaults.sandbox.scope", Kind: Text, Values: sandboxScope, Default: `"agent"`, Doc: "sessions that share a sandbox: none, those of an agent, or all"},
+	{Path: "agents.defaults.sandbox.backend", Kind: Text, Values: sandboxBackend, Default: `"native"`, Doc: "native, docker or podman; default: docker if docker is set"},
+	{Path: "agents.defaults.sandbox.workspaceAccess", Kind: Text, Values: sandboxAccess, Default: `"none"`, Doc: "what sandboxed tools may do with the workspace; none: they work in a private folder"},
+	{Path: "agents.defaults.sandbox.workspaceRoot", Kind: Text, Doc: "folder of the private folders; default: sandboxes in the state directory"},
+	{Path: "agents.defaults.sandbox.docker", Kind: Object, Doc: "settings of containers: image, network, user, memory, cpus, pidsLimit, binds, env, setupCommand, …"},
+	{Path: "agents.defaults.sandbox.prune", Kind: Object, Doc: "when unused containers are removed"},
+	{Path: "agents.defaults.sandbox.prune.idleHours", Kind: Number, Default: "24", Doc: "hours without a command; 0: never"},
+	{Path: "agents.defaults.sandbox.prune.maxAgeDays", Kind: Number, Default: "7", Doc: "days since a container was created; 0: never"},
+	{Path: "agents.list[].sandbox", Kind: Object, Doc: "as in agents.defaults.sandbox, for this agent"},
+	{Path: "agents.list[].sandbox.mode", Kind: Text, Values: sandboxMode, Doc: "off, non-main or all"},
+	{Path: "agents.list[].sandbox.scope", Kind: Text, Values: sandboxScope, Doc: "session, agent or shared"},
+	{Path: "agents.list[].sandbox.backend", Kind: Text, Values: sandboxBackend, Doc: "native, docker or podman"},
+	{Path: "agents.list[].sandbox.workspaceAccess", Kind: Text, Values: sandboxAccess, Doc: "none, ro or rw"},
+	{Path: "agents.list[].sandbox.workspaceRoot", Kind: Text, Doc: "folder of the private folders"},
+	{Path: "agents.list[].sandbox.docker", Kind: Object, Doc: "settings of containers; added to those of agents.defaults"},
+	{Path: "agents.list[].sandbox.prune", Kind: Object, Doc: "when unused containers are removed"},
+	{Path: "agents.list[].sandbox.prune.*", Kind: Number, Doc: "as in agents.defaults.sandbox.prune"},
 	{Path: "agents.list", Kind: List, Doc: "agents, as an array"},
 	{Path: "agents.list[].id", Kind: Text, Doc: "the agent's id, which is part of session keys"},
 	{Path: "agents.list[].agentId", Kind: Text, Doc: "the same as id (older name)"},
@@ -246,6 +305,12 @@ var documented = [...]Key{
 	{Path: "tools.exec.safeBinProfiles.*.allowedValueFlags", Kind: Texts, Doc: "allowed flags with a value"},
 	{Path: "tools.exec.safeBinProfiles.*.allowedBooleanFlags", Kind: Texts, Doc: "allowed flags without a value"},
 	{Path: "tools.exec.safeBinProfiles.*.deniedFlags", Kind: Texts, Doc: "denied flags"},
+	{Path: "tools.elevated", Kind: Object, Doc: "who may have commands of a sandboxed session run on the host"},
+	{Path: "tools.elevated.enabled", Kind: Bool, Default: "true", Doc: "false: nobody"},
+	{Path: "tools.elevated.allowFrom", Kind: Object, Doc: "people by channel"},
+	{Path: "tools.elevated.allowFrom.*", Kind: Any, Doc: "ids of people on the channel; *: everybody"},
+	{Path: "tools.sandbox", Kind: Object, Doc: "tools of sandboxed sessions"},
+	{Path: "tools.sandbox.tools", Kind: Any, Doc: "allow, alsoAllow and deny for sandboxed sessions"},
 	{Path: "tools.loopDetection", Kind: Object, Doc: "detection of repeated tool calls"},
 	{Path: "tools.loopDetection.enabled", Kind: Bool, Default: "true", Doc: "detect loops"},
 	{Path: "tools.loopDetection.historySize", Kind: Int, Default: "30", Doc: "number of recent calls that are compared"},

@@ -13,10 +13,10 @@ import (
 
 // Problem is an error or a warning about the configuration.
 type Problem struct {
-	Path    string // of the key; empty: the whole configuration
-	Message string
-	Fatal   bool // the configuration cannot be used
-	Unknown bool // the key is unknown
+	Path    string `json:"path,omitempty"` // of the key; empty: the whole configuration
+	Message string `json:"message"`
+	Fatal   bool   `json:"fatal"`             // the configuration cannot be used
+	Unknown bool   `json:"unknown,omitempty"` // the key is unknown
 }
 
 // String returns "path: message".
@@ -31,6 +31,7 @@ func (p Problem) String() string {
 type Error struct {
 	File     string
 	Problems []Problem // at least one is fatal
+	Files    []string  // that were read: the file and its includes
 }
 
 // Error returns the file and the fatal problems, one per line.

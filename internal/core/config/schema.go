@@ -6,21 +6,12 @@ import (
 	"strings"
 )
 
-// Node describes a position in the configuration.
-type Node struct {
-	Path string // * stands for any name and [] for each element
-	Name string // its last step
-	Key  *Key   // nil: an object that only contains other keys
-	Kids []Node
-}
-
-// Describe describes the position at a path of keys and all positions below it. It
-// reports false when the path is unknown. The path may contain the index of an
-// element or the wildcard.
-func Describe(path string) (Node, bool) {
+// find returns the node at a path of keys and the formatted path; nil if the path is
+// unknown. The path may contain the index of an element or the wildcard.
+func find(path string) (*node, string) {
 	steps, err := ParsePath(strings.ReplaceAll(strings.Trim(path, "./"), "/", "."))
 	if err != nil {
-		return Node{}, false
+		return nil, ""
 	}
 	n := known()
 	for _, step := range steps {
@@ -32,19 +23,10 @@ func Describe(path string) (Node, bool) {
 		case n.wild != nil:
 			n = n.wild
 		default:
-			return Node{}, false
+			return nil, ""
 		}
 	}
-	return n.describe(FormatPath(steps)), true
-}
-
-// describe describes the node and all nodes below it.
-func (n *node) describe(path string) Node {
-	p := Node{Path: path, Name: path[strings.LastIndexByte(path, '.')+1:], Key: n.key}
-	for _, name := range sortedNames(n) {
-		p.Kids = append(p.Kids, n.kid(name).describe(strings.TrimPrefix(path+"."+name, ".")))
-	}
-	return p
+	return n, FormatPath(steps)
 }
 
 // sortedNames returns the names below a node; * stands for any name or for each
@@ -80,28 +62,24 @@ func Schema() json.RawMessage {
 	return encode(s)
 }
 
-// Schema returns a JSON Schema of the value, without the keys below it.
-func (p Node) Schema() json.RawMessage {
-	s := map[string]any{"type": "object"}
-	if p.Key != nil {
-		s = p.Key.schema()
+// own returns a JSON Schema of the value, without the keys below it.
+func (n *node) own() map[string]any {
+	if n.key == nil {
+		return map[string]any{"type": "object"}
 	}
-	return encode(s)
+	return n.key.schema()
 }
 
-// Types returns the JSON types of the value.
-func (p Node) Types() []string {
-	if p.Key == nil {
+// types returns the JSON types of the value.
+func (n *node) types() []string {
+	if n.key == nil {
 		return []string{"object"}
 	}
-	return p.Key.Kind.types()
+	return n.key.Kind.types()
 }
 
 func (n *node) schema() map[string]any {
-	s := map[string]any{"type": "object"}
-	if n.key != nil {
-		s = n.key.schema()
-	}
+	s := n.own()
 	if n.elem != nil {
 		s["items"] = n.elem.schema()
 	}

@@ -39,8 +39,9 @@ func (t *Tree) Exists() bool {
 
 // viewer redacts the secrets of a tree.
 type viewer struct {
-	t    *Tree
-	used bool // the effective values, not those of the files
+	t     *Tree
+	used  bool // the effective values, not those of the files
+	owner bool // for the owner of the files: only values below the name of a secret are redacted
 }
 
 // show redacts the secrets in v. hidden says that a name above suggests a secret.
@@ -87,7 +88,7 @@ var (
 	name      = pattern(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	reference = pattern(`^(\$\{[A-Z_][A-Z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:.+)$`)
 	// hiding matches names below which all values are redacted.
-	hiding = pattern(`(?i)(token|passw(or)?d|passphrase|secret|key|credential|authorization|cookie|signature|webhook|dsn|(^|_)(pass|pwd|pin|auth))s?$`)
+	hiding = pattern(`(?i)(token|passw(or)?d|passphrase|secret|key|credential|authorization|cookie|signature|webhook([_-]?url)?|dsn|(^|_)(pass|pwd|pin|auth))s?$`)
 	// user matches the user of a URL, and query the parameters of a URL whose name
 	// suggests a secret.
 	user  = pattern(`://[^/?#\s]*@`)
@@ -102,7 +103,7 @@ func pattern(expr string) func() *regexp.Regexp {
 // text returns s with secrets redacted.
 func (w viewer) text(s string, path []string, hidden bool) string {
 	switch {
-	case s == "" || !w.used && reference().MatchString(s):
+	case s == "" || !w.used && reference().MatchString(s), w.owner && (!hidden || unresolved(s)):
 		return s
 	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), secret.ContainsCredential(s):
 		return secret.Redacted
@@ -134,8 +135,17 @@ func (w viewer) secret(path []string) bool {
 	if k != nil && (k.Kind == Secret || !strings.HasSuffix(k.Path, ".*")) {
 		return k.Kind == Secret
 	}
-	last := path[len(path)-1]
-	return !isIndex(last) && hiding().MatchString(last)
+	return namedSecret(path)
+}
+
+// namedSecret reports whether the last name on the path suggests a secret.
+func namedSecret(path []string) bool {
+	for _, step := range slices.Backward(path) {
+		if !isIndex(step) {
+			return hiding().MatchString(step)
+		}
+	}
+	return false
 }
 
 // key returns the known key with exactly this path.

@@ -149,7 +149,7 @@ func FuzzShown(f *testing.F) {
 	})
 }
 
-func TestDescribe(t *testing.T) {
+func TestChildren(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		path string
@@ -166,13 +166,13 @@ func TestDescribe(t *testing.T) {
 		{"gateway..x", false, ""},
 		{"[", false, ""},
 	} {
-		p, ok := config.Describe(tc.path)
+		p, ok := config.Lookup(tc.path)
 		var kids []string
-		for _, k := range p.Kids[:min(len(p.Kids), 2)] {
-			kids = append(kids, k.Name)
+		for _, k := range p.Children[:min(len(p.Children), 2)] {
+			kids = append(kids, k.Key)
 		}
 		if ok != tc.ok || strings.Join(kids, " ") != tc.kids {
-			t.Errorf("Describe(%q) = %v, %v; want %v, %s", tc.path, kids, ok, tc.ok, tc.kids)
+			t.Errorf("Lookup(%q) = %v, %v; want %v, %s", tc.path, kids, ok, tc.ok, tc.kids)
 		}
 	}
 }

@@ -21,7 +21,6 @@ type Options struct {
 	Env       func(string) string        // nil: os.Getenv
 	LastGood  string                     // file that [Tree.SaveLastGood] writes, used when the configuration is invalid; empty: none
 	Overrides map[string]json.RawMessage // by path; from the command line
-	Roots     []string                   // further directories whose files may be included
 }
 
 // Load reads a configuration. A missing file is an empty configuration. When the
@@ -69,25 +68,30 @@ func (o Options) load(path, file string, edited map[string][]byte) (*Tree, error
 	t := &Tree{opts: o, path: path, edited: edited, known: known(), sources: map[string]Source{}}
 	raw, err := t.read(file)
 	if err != nil {
-		return nil, &Error{File: file, Problems: []Problem{{Message: err.Error(), Fatal: true}}}
+		return nil, t.unusable(file, Problem{Message: err.Error(), Fatal: true})
 	}
 	root, ok := raw.(map[string]any)
 	if !ok {
-		return nil, &Error{File: file, Problems: []Problem{{Message: "want an object, not " + describe(raw), Fatal: true}}}
+		return nil, t.unusable(file, Problem{Message: "want an object, not " + describe(raw), Fatal: true})
 	}
 	t.raw = clone(raw)
 	t.root = t.substituted(root)
 	if err := t.layers(); err != nil {
-		return nil, &Error{File: file, Problems: []Problem{{Message: err.Error(), Fatal: true}}}
+		return nil, t.unusable(file, Problem{Message: err.Error(), Fatal: true})
 	}
 	c := &checker{hidden: func(path string) bool { return t.sources[path] == FromEnv }}
 	c.walk(t.root, t.known, nil)
 	t.issues = append(t.issues, c.problems...)
 	t.unused, t.unguarded = c.unused, c.unguarded
 	if slices.ContainsFunc(t.issues, func(p Problem) bool { return p.Fatal }) {
-		return nil, &Error{File: file, Problems: t.issues}
+		return nil, t.unusable(file, t.issues...)
 	}
 	return t, nil
+}
+
+// unusable returns the error about a file that cannot be used.
+func (t *Tree) unusable(file string, problems ...Problem) error {
+	return &Error{File: file, Problems: problems, Files: t.files}
 }
 
 // Validate returns all problems of a configuration. It can be loaded when none of
@@ -107,7 +111,7 @@ func (t *Tree) read(file string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{edited: t.edited, sum: sha256.New(), roots: t.roots()}
+	r := &reader{edited: t.edited, sum: sha256.New(), root: t.dir()}
 	v, err := r.file(abs, nil)
 	t.files, t.hash = r.files, hex.EncodeToString(r.sum.Sum(nil))
 	if errors.Is(err, fs.ErrNotExist) && len(r.files) == 0 {
@@ -117,20 +121,16 @@ func (t *Tree) read(file string) (any, error) {
 	return v, err
 }
 
-// roots returns the directories whose files may be included.
-func (t *Tree) roots() []string {
-	var roots []string
-	for _, root := range append([]string{filepath.Dir(t.path)}, t.opts.Roots...) {
-		abs, err := filepath.Abs(root)
-		if err != nil {
-			continue
-		}
-		if real, err := filepath.EvalSymlinks(abs); err == nil {
-			abs = real
-		}
-		roots = append(roots, abs)
+// dir returns the directory whose files may be included, without symbolic links.
+func (t *Tree) dir() string {
+	dir := filepath.Dir(t.path)
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
 	}
-	return roots
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return dir
 }
 
 // substituted returns root with the variables replaced.
@@ -215,6 +215,19 @@ func (t *Tree) Section(path string) json.RawMessage {
 	return encode(v)
 }
 
+// At returns the value at a path of a JSON text; nil: there is none.
+func At(text json.RawMessage, path string) json.RawMessage {
+	steps, err1 := ParsePath(path)
+	v, err2 := decodeJSON(text)
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	if v, ok := lookup(v, steps); ok {
+		return encode(v)
+	}
+	return nil
+}
+
 func lookup(v any, path []string) (any, bool) {
 	for _, step := range path {
 		switch at := v.(type) {
@@ -251,6 +264,16 @@ func (t *Tree) Path() string { return t.path }
 
 // Files returns all files that were read, the configuration's own first.
 func (t *Tree) Files() []string { return slices.Clone(t.files) }
+
+// Own returns all files that the configuration was read from, also those that
+// could not be used. The first need not exist.
+func (t *Tree) Own() []string {
+	own := append([]string{t.path}, t.files...)
+	if e, ok := errors.AsType[*Error](t.broken); ok {
+		own = append(own, e.Files...)
+	}
+	return own
+}
 
 // Hash identifies the texts of the files.
 func (t *Tree) Hash() string { return t.hash }

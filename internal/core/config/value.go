@@ -3,9 +3,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
-
-	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // Source is the layer that a value comes from.
@@ -48,7 +45,12 @@ func (t *Tree) Get(path string) (Value, error) {
 		out.JSON, out.Source = json.RawMessage(out.Key.Default), Default
 		return out, nil
 	}
-	out.JSON = encode(redact(clone(v), t.known, steps))
+	w := viewer{t: t, used: true, owner: true}
+	hidden := false
+	for i := range steps {
+		hidden = hidden || w.secret(steps[:i+1])
+	}
+	out.JSON = encode(w.show(clone(v), steps, hidden))
 	out.Source = t.source(steps)
 	return out, nil
 }
@@ -73,53 +75,4 @@ func (t *Tree) source(steps []string) Source {
 		return LastGood
 	}
 	return FromFile
-}
-
-// sensitive matches names of unknown keys that suggest a secret.
-var sensitive = pattern(`(?i)(token|password|passwd|secret|api_?key|private_?key|credential|authorization|cookie|(^|_)key)$`)
-
-// redact replaces the secrets below path in v.
-func redact(v any, known *node, path []string) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = redact(e, known, join(path, k))
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = redact(e, known, join(path, itoa(i)))
-		}
-	case string:
-		if v != "" && !unresolved(v) && secretAt(known, path) {
-			return secret.Redacted
-		}
-	case json.Number:
-		if secretAt(known, path) && namedSecret(path) {
-			return secret.Redacted
-		}
-	}
-	return v
-}
-
-// secretAt reports whether a string at path is a secret.
-func secretAt(known *node, path []string) bool {
-	n := known.at(path)
-	if n == nil || n.key == nil || n.key.Kind == Any || n.key.Kind == Object {
-		return namedSecret(path)
-	}
-	if n.key.Kind == Text && strings.HasSuffix(n.key.Path, ".*") { // the user chooses the name
-		return namedSecret(path)
-	}
-	return n.key.Kind == Secret
-}
-
-// namedSecret reports whether a name on the path suggests a secret.
-func namedSecret(path []string) bool {
-	for i := len(path) - 1; i >= 0 && i >= len(path)-2; i-- {
-		if isIndex(path[i]) {
-			continue
-		}
-		return sensitive().MatchString(path[i])
-	}
-	return false
 }

@@ -99,20 +99,19 @@ func (v View) Schema() wire.ConfigSchema {
 
 // Lookup describes a key. It reports false for an unknown one.
 func Lookup(path string) (wire.ConfigKey, bool) {
-	p, ok := Describe(path)
-	if !ok {
+	n, path := find(path)
+	if n == nil {
 		return wire.ConfigKey{}, false
 	}
-	out := wire.ConfigKey{Path: p.Path, Schema: p.Schema(), Reload: reloadOf(p), Children: []wire.ConfigChild{}}
-	if p.Key != nil {
-		out.Hint, out.HintPath = hintOf(p.Key), p.Key.Path
+	out := wire.ConfigKey{Path: path, Schema: encode(n.own()), Reload: n.reload(path), Children: []wire.ConfigChild{}}
+	if n.key != nil {
+		out.Hint, out.HintPath = hintOf(n.key), n.key.Path
 	}
-	for _, kid := range p.Kids {
-		c := wire.ConfigChild{
-			Key: kid.Name, Path: kid.Path, Type: kid.Types(), Children: len(kid.Kids) > 0, Reload: reloadOf(kid),
-		}
-		if kid.Key != nil {
-			c.Hint, c.HintPath = hintOf(kid.Key), kid.Key.Path
+	for _, name := range sortedNames(n) {
+		kid, at := n.kid(name), strings.TrimPrefix(path+"."+name, ".")
+		c := wire.ConfigChild{Key: name, Path: at, Type: kid.types(), Children: len(sortedNames(kid)) > 0, Reload: kid.reload(at)}
+		if kid.key != nil {
+			c.Hint, c.HintPath = hintOf(kid.key), kid.key.Path
 		}
 		out.Children = append(out.Children, c)
 	}
@@ -130,11 +129,11 @@ func hintOf(k *Key) *wire.ConfigHint {
 	return h
 }
 
-// reloadOf returns when a change takes effect.
-func reloadOf(p Node) string {
-	path := strings.ReplaceAll(p.Path, "[]", "")
+// reload returns when a change of the node at a path takes effect.
+func (n *node) reload(path string) string {
+	path = strings.ReplaceAll(path, "[]", "")
 	switch {
-	case !used(p):
+	case !n.used():
 		return wire.ReloadNone
 	case Cold(path) || above(path):
 		return wire.ReloadRestart
@@ -143,4 +142,6 @@ func reloadOf(p Node) string {
 }
 
 // used reports whether this build uses a key or one below it.
-func used(p Node) bool { return p.Key != nil && p.Key.Used() || slices.ContainsFunc(p.Kids, used) }
+func (n *node) used() bool {
+	return n.key != nil && n.key.Used() || slices.ContainsFunc(sortedNames(n), func(name string) bool { return n.kid(name).used() })
+}

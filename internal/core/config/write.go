@@ -44,31 +44,6 @@ func Edited(text []byte, edits ...Edit) ([]byte, error) {
 	return text, nil
 }
 
-// Edit writes all changes to the files, or none, and returns the new configuration;
-// t is unchanged. With a base other than "" it fails with [chela.CodeConflict]
-// unless the files still have that [Tree.Hash]. It reads the files again first, so
-// that edits by other programs are not lost.
-//
-// It refuses a result that cannot be loaded, a new unknown key, a change of a value
-// that is merged from several included files, a file that is a symbolic link, and
-// any change while the file is invalid. A value that is [redacted], or equal to the
-// value of the ${NAME} in the file, leaves the text in the file unchanged. Calls
-// must not overlap.
-func (t *Tree) Edit(base string, edits ...Edit) (*Tree, error) {
-	now, err := t.Reload()
-	if err != nil {
-		return nil, broken(err)
-	}
-	if base != "" && base != now.hash {
-		return nil, errChanged
-	}
-	d, err := now.Draft(edits...)
-	if err != nil {
-		return nil, err
-	}
-	return d.Write()
-}
-
 // newUnknown fails when next has an unknown key that now does not have.
 func newUnknown(now, next *Tree) error {
 	for _, p := range next.issues {
@@ -132,7 +107,7 @@ func (t *Tree) applyIn(changed map[string][]byte, file string, steps, rest []str
 		if inc.Kind != json5.String || len(n.Slots) != 1 {
 			return chela.Errorf(chela.CodeInvalid, "%s is merged from several files: %s includes %s; edit it by hand", FormatPath(steps), file, src[inc.Pos:inc.End])
 		}
-		r := &reader{roots: t.roots()}
+		r := &reader{root: t.dir()}
 		next, err := r.locate(inc.Text, file)
 		if err != nil {
 			return chela.Errorf(chela.CodeInvalid, "include %q: %w", inc.Text, err)
@@ -197,17 +172,22 @@ func replace(file string, text []byte) error {
 	return nil
 }
 
+// Backups returns the names of the copies of earlier versions of a file, the latest
+// first.
+func Backups(file string) []string {
+	names := []string{file + ".bak"}
+	for i := 1; i < backups; i++ {
+		names = append(names, file+".bak."+itoa(i))
+	}
+	return names
+}
+
 // backup copies a file to file.bak. An older copy is renamed to file.bak.1 and so
 // on.
 func backup(file string) error {
-	name := func(i int) string {
-		if i == 0 {
-			return file + ".bak"
-		}
-		return file + ".bak." + itoa(i)
-	}
+	names := Backups(file)
 	for i := backups - 1; i > 0; i-- {
-		if err := os.Rename(name(i-1), name(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(names[i-1], names[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -215,7 +195,7 @@ func backup(file string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(name(0), old, 0o600)
+	return atomicfile.Write(names[0], old, 0o600)
 }
 
 // SaveLastGood writes the configuration to [Options.LastGood], with its includes

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +43,7 @@ func TestResolution(t *testing.T) {
 		}
 	})
 	t.Run("S19 one forbidden address refuses the name", func(t *testing.T) {
-		for _, bad := range []string{"127.0.0.1", "10.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1%eth0", "64:ff9b::7f00:1", "2002:7f00:1::", "169.254.169.254"} {
+		for _, bad := range []string{"127.0.0.1", "10.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1%eth0", "64:ff9b::7f00:1", "2002:7f00:1::", "169.254.169.254", "2606:2800:220:1::1%eth0", "fe80::5efe:5db8:d822"} {
 			w := newWorld(t)
 			w.name("site.example", []string{public, bad})
 			w.serve(public+":80", respond("hello"))
@@ -94,28 +95,31 @@ func TestPolicy(t *testing.T) {
 	}{
 		{
 			"a host", egress.Policy{Hosts: []string{"LocalHost.", "inner.example", "10.0.0.5", "[::1]", "not a host"}},
-			[]string{"localhost", "localhost:8080", "LOCALHOST.", "inner.example", "10.0.0.5", "10.0.0.5:1", "[::1]:9", "[::ffff:10.0.0.5]"},
+			[]string{"localhost", "localhost:8080", "LOCALHOST.", "inner.example", "10.0.0.5", "10.0.0.5.", "10.0.0.5:1", "[::1]:9", "[::ffff:10.0.0.5]"},
 			[]string{"10.0.0.6", "127.0.0.1", "a.localhost", "evillocalhost", "other.example", "x.inner.example", "evilinner.example"},
 		},
 		{
 			"a host with a port", egress.Policy{Hosts: []string{"127.0.0.1:11434", "[::1]:80", "localhost:443"}},
-			[]string{"127.0.0.1:11434", "[::1]"},
+			[]string{"127.0.0.1:11434", "[::1]", "https://localhost"},
 			[]string{"127.0.0.1", "[::1]:81", "localhost"},
 		},
 		{
-			"a network", egress.Policy{Networks: []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("fc00::/7")}},
-			[]string{"198.18.0.1", "198.19.255.255", "[fd00::1]"},
+			"a network", egress.Policy{Networks: []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("10.1.1.0/24")}},
+			[]string{"198.18.0.1", "198.19.255.255", "[fd00::1]", "mapped-inner.example"},
 			[]string{"10.0.0.1", "[fe80::1]"},
 		},
 		{
 			"private", egress.Policy{Private: true},
-			[]string{"10.0.0.1", "localhost", "127.0.0.1", "[::1]", "[fd00::1]", "100.64.0.1", "printer.local", "inner.example"},
-			[]string{"169.254.169.254", "[fe80::1]", "0.0.0.0", "[64:ff9b::a00:1]", "[2002:a00:1::]", "metadata.example"},
+			[]string{"10.0.0.1", "172.16.0.1", "192.168.0.1", "localhost", "127.0.0.1", "[::1]", "[fd00::1]", "100.64.0.1", "printer.local", "inner.example", "mapped-inner.example"},
+			[]string{
+				"169.254.169.254", "168.63.129.16", "0.0.0.0", "192.0.0.1", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1",
+				"[fe80::1]", "[fec0::1]", "[ff02::1]", "[::5db8:d822]", "[2001::1]", "[2001:10::1]", "[2001:db8::1]", "[3fff::1]", "[64:ff9b::a00:1]", "[64:ff9b:1::1]", "[2002:a00:1::]", "metadata.example",
+			},
 		},
 		{
 			"none", egress.Policy{},
-			[]string{public, "[2606:2800:220:1::1]", "site.example", "172.32.0.1", "100.128.0.1", "169.253.0.1", "11.0.0.1", "[2400::1]"},
-			[]string{"inner.example", "metadata.example"},
+			[]string{public, "[2606:2800:220:1::1]", "site.example", "172.32.0.1", "100.128.0.1", "169.253.0.1", "11.0.0.1", "[2400::1]", "mapped.example", "site.example:65535"},
+			[]string{"inner.example", "mapped-inner.example", "metadata.example", "site.example:0", "site.example:65536"},
 		},
 	}
 	for _, tt := range tests {
@@ -124,13 +128,17 @@ func TestPolicy(t *testing.T) {
 			for n, a := range map[string]string{
 				"site.example": public, "inner.example": "10.1.1.1", "other.example": "10.1.1.1", "x.inner.example": "10.1.1.1", "evilinner.example": "10.1.1.1", "metadata.example": "169.254.169.254",
 				"localhost": "127.0.0.1", "a.localhost": "127.0.0.1", "evillocalhost": "127.0.0.1", "printer.local": "192.168.0.9",
+				"mapped.example": "::ffff:" + public, "mapped-inner.example": "::ffff:10.1.1.1",
 			} {
 				w.name(n, []string{a})
 			}
 			c := w.client(egress.Options{Policy: tt.policy})
 			for _, h := range tt.yes {
 				w.dials = nil
-				if _, err := get(t, c, "http://"+h+"/"); len(w.dials) != 1 {
+				if !strings.Contains(h, "://") {
+					h = "http://" + h
+				}
+				if _, err := get(t, c, h+"/"); len(w.dials) != 1 {
 					t.Errorf("%s: %v, want it allowed", h, err)
 				}
 			}
@@ -141,6 +149,62 @@ func TestPolicy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Names that are refused whatever they resolve to, and their neighbours.
+func TestNames(t *testing.T) {
+	label, name := strings.Repeat("a", 63), strings.Repeat("a.", 123)+"example" // of 253 bytes
+	for host, allowed := range map[string]bool{
+		label + ".example": true, label + "a.example": false, name: true, "a" + name: false,
+		"a_b-c9.z0.example": true, "münchen.example": true, "site.1a": true, "site.0xg": true,
+		"a~b.example": false, "a$b.example": false, "a;b.example": false, "site.a$b": false, "a..example": false, "..": false,
+		"127.1": false, "017700000001": false, "1.2.3.256": false, "site.1": false, "site.0x": false, "site.0x1F": false,
+		"site.localdomain": false, "site.local": false, "site.internal": false, "site.home.arpa": false, "site.localhost": false,
+	} {
+		c := egress.Client(egress.Options{
+			Resolve: func(context.Context, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr(public)}, nil
+			},
+			Dial: func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrUnexpectedEOF },
+		})
+		if _, err := get(t, c, "http://"+host+"/"); refused(err) == allowed || allowed && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: %v, want it allowed: %v", host, err, allowed)
+		}
+	}
+}
+
+type closer struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closer) Close() error {
+	c.closed = true
+	return nil
+}
+
+func TestRefused(t *testing.T) {
+	body := &closer{Reader: strings.NewReader("x")}
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", body)
+	if _, err := egress.New(egress.Options{}).RoundTrip(r); !refused(err) || !body.closed {
+		t.Errorf("%v, the body is closed: %v", err, body.closed)
+	}
+	w := newWorld(t)
+	w.name("site.example", []string{"10.0.0.1"})
+	for u, want := range map[string]string{
+		"http://127.0.0.1/":                    "127.0.0.1 is not allowed: loopback address",
+		"http://[64:ff9b::169.254.169.254]/":   "64:ff9b::169.254.169.254 is not allowed: it resolves to 64:ff9b::a9fe:a9fe (link-local or metadata, in another form address)",
+		"http://site.example/":                 "site.example is not allowed: it resolves to 10.0.0.1 (private address)",
+		"http://printer.local/":                "printer.local is not allowed: a local name",
+		"http://site.example:0/":               "site.example is not allowed: there is no such port",
+		"http://0x7f.1/":                       "0x7f.1 is not allowed: not a host name, nor an address in standard form",
+		"ftp://user:secret-word@site.example/": "ftp://user:xxxxx@site.example/ is not allowed: want http or https",
+	} {
+		_, err := get(t, w.client(egress.Options{}), u)
+		if r, ok := errors.AsType[*egress.Refused](err); !ok || r.Error() != want {
+			t.Errorf("%s: %v, want %q", u, err, want)
+		}
 	}
 }
 
@@ -241,6 +305,28 @@ func TestRedirects(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("what another origin is", func(t *testing.T) {
+		check := egress.Client(egress.Options{MaxRedirects: 3}).CheckRedirect
+		for _, c := range []struct {
+			method, from, to string
+			keeps, refused   bool
+		}{
+			{"GET", "https://site.example/a", "https://SITE.example.:443/b", true, false},
+			{"POST", "https://site.example/a", "https://site.example/b", true, false},
+			{"GET", "https://site.example/a", "https://x.site.example/b", false, false},
+			{"GET", "http://site.example:8443/a", "https://site.example:8443/b", false, false},
+			{"GET", "http://site.example/a", "https://site.example/b", false, false},
+			{"HEAD", "https://site.example/a", "https://other.example/b", false, false},
+			{"PUT", "https://site.example/a", "https://other.example/b", false, true},
+		} {
+			from, r := httptest.NewRequest(c.method, c.from, nil), httptest.NewRequest(c.method, c.to, nil)
+			r.Header = http.Header{"Authorization": {"t"}, "Accept": {"a"}, "Accept-Encoding": {"gzip"}, "Accept-Language": {"de"}, "User-Agent": {"chela"}}
+			err := check(r, []*http.Request{from})
+			if keeps := r.Header.Get("Authorization") != ""; (err != nil) != c.refused || err == nil && (keeps != c.keeps || len(r.Header) < 4) {
+				t.Errorf("%s from %s to %s: %v, %v", c.method, c.from, c.to, err, r.Header)
+			}
+		}
+	})
 	t.Run("S19 no redirect leads from https to http", func(t *testing.T) {
 		w := newWorld(t)
 		w.name("example.com", []string{public})
@@ -336,9 +422,22 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
+	t.Run("a listed name and an address need no lookup", func(t *testing.T) {
+		c, _, seen := setup(t, egress.Options{Policy: egress.Policy{Hosts: []string{"unknown.example"}}})
+		for _, u := range []string{"http://unknown.example/", "http://" + public + "/"} {
+			if got, err := get(t, c, u); err != nil || got != "by proxy" {
+				t.Errorf("%q, %v, seen %v", got, err, *seen)
+			}
+		}
+	})
 	t.Run("no variables, no proxy", func(t *testing.T) {
 		if egress.Proxies(func(string) string { return "" }) != nil {
 			t.Error("got a proxy function, want nil")
+		}
+		for _, name := range []string{"HTTP_PROXY", "https_proxy"} {
+			if egress.Proxies(func(key string) string { return map[string]string{name: "http://10.0.0.1:3128"}[key] }) == nil {
+				t.Errorf("%s alone: got nil", name)
+			}
 		}
 	})
 	t.Run("an invalid proxy is an error", func(t *testing.T) {
@@ -382,8 +481,80 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a request that is given up ends its lookup and its attempts", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			o := egress.Options{
+				Resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
+					if host == "site.example" {
+						return []netip.Addr{netip.MustParseAddr(public)}, nil
+					}
+					<-ctx.Done()
+					return nil, ctx.Err()
+				},
+				Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				},
+			}
+			for _, host := range []string{"site.example", "stuck.example"} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				began := time.Now()
+				if _, err := egress.New(o).Dial(ctx, "tcp", host+":80"); err == nil || time.Since(began) != time.Second {
+					t.Errorf("%s: %v after %v", host, err, time.Since(began))
+				}
+				cancel()
+			}
+			o.Proxy = func(*url.URL) (*url.URL, error) { return url.Parse("http://10.0.0.1:3128") }
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://stuck.example/", nil)
+			if _, err := egress.New(o).RoundTrip(r); err == nil || time.Since(began) != time.Second {
+				t.Errorf("by proxy: %v after %v", err, time.Since(began))
+			}
+		})
+	})
+	t.Run("a TLS handshake has a time limit", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := egress.Client(egress.Options{Dial: func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() { _, _ = io.Copy(io.Discard, theirs) }()
+				return ours, nil
+			}})
+			began := time.Now()
+			if _, err := get(t, c, "https://"+public+"/"); err == nil || time.Since(began) != 10*time.Second {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+		})
+	})
+	t.Run("as many idle connections are kept as configured", func(t *testing.T) {
+		w := newWorld(t)
+		var together sync.WaitGroup
+		w.serve(public+":80", func(rw http.ResponseWriter, _ *http.Request) {
+			together.Done()
+			together.Wait()
+			respond("hello")(rw, nil)
+		})
+		c := w.client(egress.Options{MaxIdlePerHost: 4})
+		for range 6 {
+			together.Add(4)
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					if _, err := get(t, c, "http://"+public+"/"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		if len(w.dials) > 8 { // a connection may become idle after the next request has dialled
+			t.Errorf("%d connections for 4 requests at a time", len(w.dials))
+		}
+	})
 	t.Run("the next address is tried when one does not answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
+			var late net.Conn // the other end of a connection that is made too late
 			c := egress.Client(egress.Options{
 				Resolve: func(context.Context, string) ([]netip.Addr, error) {
 					return []netip.Addr{netip.MustParseAddr("2606:2800:220:1::1"), netip.MustParseAddr(public2), netip.MustParseAddr(public)}, nil
@@ -403,12 +574,37 @@ func TestBounds(t *testing.T) {
 						return nil, errors.New("connection refused")
 					}
 					<-ctx.Done()
-					return nil, ctx.Err()
+					ours, theirs := net.Pipe()
+					late = theirs
+					return ours, nil
 				},
 			})
 			began := time.Now()
 			if got, err := get(t, c, "http://site.example/"); err != nil || got != "hello" || time.Since(began) != 250*time.Millisecond {
 				t.Errorf("%q, %v after %v", got, err, time.Since(began))
+			}
+			if _, err := late.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("the late connection is open: %v", err)
+			}
+		})
+	})
+	t.Run("a slow address is not given up when the others fail", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			tr := egress.New(egress.Options{
+				Resolve: func(context.Context, string) ([]netip.Addr, error) {
+					return []netip.Addr{netip.MustParseAddr(public), netip.MustParseAddr(public2)}, nil
+				},
+				Dial: func(_ context.Context, _, addr string) (net.Conn, error) {
+					if addr == public+":80" {
+						time.Sleep(time.Second)
+						return nil, errors.New("no route")
+					}
+					return nil, errors.New("connection refused")
+				},
+			})
+			began := time.Now()
+			if _, err := tr.Dial(t.Context(), "tcp", "site.example:80"); err == nil || time.Since(began) != time.Second {
+				t.Errorf("%v after %v", err, time.Since(began))
 			}
 		})
 	})

@@ -65,7 +65,7 @@ func New(o Options) *Transport {
 	}
 	t := &Transport{o: o, table: compile(o.Policy)}
 	t.direct = t.base()
-	t.direct.DialContext = t.dial
+	t.direct.DialContext = t.Dial
 	t.proxied = t.base()
 	t.proxied.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, o.ConnectTimeout)
@@ -137,8 +137,8 @@ func (t *Transport) CloseIdleConnections() {
 	t.proxied.CloseIdleConnections()
 }
 
-// dial connects to a host if the policy allows it.
-func (t *Transport) dial(ctx context.Context, network, hostport string) (net.Conn, error) {
+// Dial connects to a host if the policy allows it.
+func (t *Transport) Dial(ctx context.Context, network, hostport string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.ConnectTimeout)
 	defer cancel()
 	host, port, err := net.SplitHostPort(hostport)

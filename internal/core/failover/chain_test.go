@@ -90,6 +90,10 @@ func TestChain(t *testing.T) {
 	t.Parallel()
 	slow := status(429, "slow down")
 	slow.Fault.RetryAfter = "120"
+	forever := status(429, "slow down")
+	forever.Fault.RetryAfter = "31536000" // a year
+	overloaded := status(529, "overloaded")
+	overloaded.Fault.RetryAfter = "Fri, 31 Dec 9999 23:59:59 GMT"
 	died := llmtest.Step{Parts: []llm.Part{llm.Text("half an ans")}, Fault: llmtest.Fault{Error: true, Kind: "api_error", Message: "gone"}}
 	for _, tt := range []struct {
 		name      string
@@ -114,6 +118,11 @@ func TestChain(t *testing.T) {
 			"FAIL-04 a Retry-After of two minutes fails over", func(b *fixture) llm.Provider {
 				return failover.New(b.health, model("p/m1", b.key("a", slow)), model("q/m2", b.key("c")))
 			}, "from c", "a m1, c m2", "c m2", "", "a m1 rate_limit 2m0s",
+		},
+		{
+			"a Retry-After of a year puts the key on cooldown for a day", func(b *fixture) llm.Provider {
+				return failover.New(b.health, model("p/m1", b.key("a", forever)), model("q/m2", b.key("c", overloaded)), model("r/m3", b.key("d")))
+			}, "from d", "a m1, c m2, d m3", "d m3", "", "a m1 rate_limit 24h0m0s, c m2 overloaded 24h0m0s",
 		},
 		{
 			"FAIL-05 a prompt that is too long counts against no key", func(b *fixture) llm.Provider {
@@ -276,6 +285,25 @@ func TestCooldowns(t *testing.T) {
 			}
 		})
 	})
+	t.Run("the keys of 4096 conversations are remembered", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newFixture(t)
+			p := failover.New(b.health, model("p/m1", b.key("a", down), b.key("b")))
+			ask(p, "first") // a fails, b answers
+			time.Sleep(2 * time.Minute)
+			for i := range 4095 {
+				ask(p, fmt.Sprint(i))
+			}
+			b.calls()
+			ask(p, "first")
+			ask(p, "one more")
+			ask(p, "first")
+			if got := b.calls(); got != "b m1, a m1, a m1" {
+				t.Errorf("calls %s", got)
+			}
+		})
+	})
 	t.Run("after a cooldown one call probes and the others wait for it", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
@@ -387,8 +415,64 @@ func TestCooldowns(t *testing.T) {
 	})
 	t.Run("invalid state is discarded", func(t *testing.T) {
 		t.Parallel()
-		if got := failover.NewHealth([]byte(`{"a":`), nil).Cooldowns(); len(got) != 0 {
-			t.Error(got)
+		for _, state := range []string{`{"a":`, `null`, `{"a": {"until": "2999-01-01T00:00:00Z"}, "b": 5}`} {
+			b := newFixture(t)
+			b.health = failover.NewHealth([]byte(state), nil)
+			if _, _, err := ask(failover.New(b.health, model("p/m1", b.key("a", down)), model("q/m2", b.key("c"))), ""); err != nil || len(b.health.Cooldowns()) != 1 || b.calls() != "a m1, c m2" {
+				t.Errorf("%s: cooldowns %v, %v", state, b.health.Cooldowns(), err)
+			}
+		}
+	})
+	t.Run("a day without a failure ends the count", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newFixture(t)
+			p := failover.New(b.health, model("p/m1", b.key("a", down, down, down)))
+			for i, pause := range []time.Duration{23 * time.Hour, 25 * time.Hour, 0} {
+				ask(p, "")
+				left := time.Until(b.health.Cooldowns()[failover.Target{Key: "a", Model: "m1"}].Until)
+				if want := []time.Duration{time.Minute, 5 * time.Minute, time.Minute}[i]; left != want {
+					t.Errorf("failure %d: cooldown %v, want %v", i, left, want)
+				}
+				time.Sleep(pause)
+			}
+		})
+	})
+	t.Run("a failure during a cooldown does not shorten it", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newFixture(t)
+			wait := down
+			wait.Fault.RetryAfter = "7200"
+			p := failover.New(b.health, model("p/m1", b.key("a", wait, down)))
+			ask(p, "")
+			ask(p, "")
+			if left := time.Until(b.health.Cooldowns()[failover.Target{Key: "a", Model: "m1"}].Until); left != 2*time.Hour {
+				t.Errorf("cooldown %v", left)
+			}
+		})
+	})
+	t.Run("a success ends the count of failures", func(t *testing.T) {
+		t.Parallel()
+		for target, fault := range map[failover.Target]llmtest.Step{{Key: "a"}: status(401, "no"), {Key: "a", Model: "m1"}: down} {
+			synctest.Test(t, func(t *testing.T) {
+				b := newFixture(t)
+				p := failover.New(b.health, model("p/m1", b.key("a", fault, llmtest.Say("hi"), fault)), model("q/m2", b.key("c")))
+				for i := range 3 {
+					ask(p, "")
+					if i == 1 && string(b.saved) != "{}" {
+						t.Errorf("%v: saved after a success: %s", target, b.saved)
+					}
+					time.Sleep(time.Minute - time.Second)
+					if left := time.Until(b.health.Cooldowns()[target].Until); left > time.Second {
+						t.Errorf("%v: still on cooldown for %v", target, left)
+					}
+					time.Sleep(2 * time.Second)
+				}
+				if got := b.calls(); got != "a m1, c m2, a m1, a m1, c m2" {
+					t.Errorf("calls %s", got)
+				}
+			})
 		}
 	})
 }
@@ -415,6 +499,70 @@ func TestThinking(t *testing.T) {
 	}
 }
 
+// events is a provider that yields events, and then an error.
+type events struct {
+	list []llm.Event
+	err  error
+}
+
+func (p events) Stream(_ context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		for _, e := range p.list {
+			if e.Text == "most" {
+				e.Text = fmt.Sprint(r.MaxTokens)
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if p.err != nil {
+			yield(llm.Event{}, p.err)
+		}
+	}
+}
+
+// TestEvents checks what the caller sees of models that fail at different points.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	busy := &llm.Error{Class: llm.ClassOverload}
+	text := func(s string) llm.Event { return llm.Event{Kind: llm.TextDelta, Text: s} }
+	restart := llm.Event{Kind: llm.Restart}
+	candidate := func(id string, most int, err error, list ...llm.Event) failover.Candidate {
+		c := model("p/"+id, failover.Key{ID: "key " + id, Provider: events{list, err}})
+		c.Model.MaxOutput = most
+		return c
+	}
+	p := failover.New(failover.NewHealth(nil, nil),
+		candidate("m1", 200, busy, text("one "), text("most")),
+		candidate("m2", 0, busy), // before it has answered anything
+		candidate("m3", 0, busy, text("most"), restart),
+		candidate("m4", 50, nil, text("most"), llm.Event{Kind: llm.Spent, Usage: llm.Usage{Input: 5}}, llm.Event{Kind: llm.Done}),
+	)
+	r := hi("")
+	r.MaxTokens = 100
+	names := map[llm.EventKind]string{llm.TextDelta: "text", llm.Restart: "restart", llm.Spent: "spent", llm.Done: "done"}
+	var got []string
+	for e, err := range p.Stream(t.Context(), r) {
+		line := strings.TrimSpace(names[e.Kind] + " " + e.Text)
+		if e.By != nil {
+			line += " by " + e.By.ID
+		}
+		for _, a := range e.Tried {
+			line += " not " + a.Provider + "/" + a.Model + " with " + a.Key
+		}
+		if got = append(got, line); err != nil {
+			t.Errorf("error %v", err)
+		}
+	}
+	want := []string{
+		"text one", "text 100", "restart", "text 100", "restart", "text 50", "spent by m4",
+		"done by m4 not p/m1 with key m1 not p/m2 with key m2 not p/m3 with key m3",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 // TestStop checks that canceling the request ends the chain.
 func TestStop(t *testing.T) {
 	t.Parallel()
@@ -430,6 +578,16 @@ func TestStop(t *testing.T) {
 			}
 		}
 		if got := b.calls(); got != "a m1" || len(b.health.Cooldowns()) != 0 {
+			t.Errorf("calls %s, cooldowns %v", got, b.health.Cooldowns())
+		}
+		// The provider reports the cancellation as an error of its own.
+		lost := failover.Key{ID: "a", Provider: events{err: &llm.Error{Class: llm.ClassNetwork, Err: ctx.Err()}}}
+		for _, err := range failover.New(b.health, model("p/m1", lost), model("q/m2", b.key("c"))).Stream(ctx, hi("")) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+		}
+		if got := b.calls(); got != "" || len(b.health.Cooldowns()) != 0 {
 			t.Errorf("calls %s, cooldowns %v", got, b.health.Cooldowns())
 		}
 	})

@@ -53,9 +53,14 @@ func TestBefore(t *testing.T) {
 		{"a later block overrides an earlier request for approval",
 			[]hook.Before{says("late", 1, hook.Verdict{Block: true, Reason: "no"}), says("early", 2, hook.Verdict{Ask: true, Reason: "look"})},
 			hook.Decision{Block: "no", By: "late", Asks: []hook.Ask{{Hook: "early", Reason: "look"}}, Args: json.RawMessage("x")}},
+		{"requests for approval and changed arguments are collected",
+			[]hook.Before{says("a", 2, hook.Verdict{Ask: true, Reason: "look", Args: json.RawMessage("y")}), says("b", 1, hook.Verdict{Ask: true})},
+			hook.Decision{Asks: []hook.Ask{{Hook: "a", Reason: "look"}, {Hook: "b"}}, Args: json.RawMessage("y"), Change: []string{"a"}}},
 		{"arguments are passed on by priority, then by order", []hook.Before{adds("c", 0), adds("b", 5), adds("d", 0), adds("a", 9)},
 			hook.Decision{Args: json.RawMessage("xabcd"), Change: []string{"a", "b", "c", "d"}}},
 		{"a hook that panics is skipped", []hook.Before{never, adds("b", 0)}, hook.Decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
+		{"a hook that fails is skipped, whatever it returned", []hook.Before{fails("a"), quick(fails("b")), adds("c", 0)},
+			hook.Decision{Args: json.RawMessage("xc"), Change: []string{"c"}}},
 		{"a quick hook that panics is skipped", []hook.Before{quick(never), quick(adds("b", 0))}, hook.Decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -84,11 +89,28 @@ func TestBefore(t *testing.T) {
 					time.Sleep(time.Hour)
 					return hook.Verdict{}, nil
 				}}
-				d, err := hook.New(silent(), []hook.Before{deaf}, nil).Before(t.Context(), hook.Call{}, anything)
-				if err != nil || !strings.Contains(d.Block, want.String()) || time.Since(begun) != want {
+				d, err := hook.New(silent(), []hook.Before{deaf, adds("next", 0)}, nil).Before(t.Context(), hook.Call{}, anything)
+				if err != nil || !strings.Contains(d.Block, want.String()) || d.By != "deaf" || d.Change != nil || time.Since(begun) != want {
 					t.Errorf("after %v: %+v, %v", time.Since(begun), d, err)
 				}
 				time.Sleep(time.Hour)
+			}
+		})
+	})
+	t.Run("a quick hook has no time limit, another one has a context that ends with it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var kept context.Context
+			patient := hook.Before{Name: "patient", Quick: true, Func: func(ctx context.Context, _ hook.Call) (hook.Verdict, error) {
+				time.Sleep(time.Hour)
+				return hook.Verdict{Ask: true}, ctx.Err()
+			}}
+			keeps := hook.Before{Name: "keeps", Func: func(ctx context.Context, _ hook.Call) (hook.Verdict, error) {
+				kept = ctx
+				return hook.Verdict{}, nil
+			}}
+			d, err := hook.New(silent(), []hook.Before{patient, keeps}, nil).Before(t.Context(), hook.Call{}, anything)
+			if err != nil || d.Block != "" || len(d.Asks) != 1 || kept.Err() == nil {
+				t.Errorf("%+v, %v", d, err)
 			}
 		})
 	})
@@ -104,6 +126,13 @@ func TestBefore(t *testing.T) {
 	})
 }
 
+// fails returns a hook that returns arguments and a request, and an error.
+func fails(name string) hook.Before {
+	return hook.Before{Name: name, Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
+		return hook.Verdict{Ask: true, Args: append(slices.Clip(c.Args), name...)}, errors.New("failed")
+	}}
+}
+
 // quick returns the hook without a time limit.
 func quick(b hook.Before) hook.Before {
 	b.Quick = true
@@ -115,14 +144,22 @@ func TestAfter(t *testing.T) {
 	t.Run("in order, once each, and only failures where requested", func(t *testing.T) {
 		var all, bad []string
 		note := func(to *[]string) func(context.Context, hook.Call, hook.Done) error {
-			return func(_ context.Context, c hook.Call, d hook.Done) error {
+			return func(ctx context.Context, c hook.Call, d hook.Done) error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
 				*to = append(*to, fmt.Sprint(c.Tool, " ", d.Took, " ", d.Err))
 				return nil
 			}
 		}
 		c := hook.New(silent(), nil, []hook.After{{Name: "all", Func: note(&all)}, {Name: "bad", Failures: true, Func: note(&bad)}})
+		aborted, cancel := context.WithCancel(t.Context())
+		cancel() // the call was aborted, but the hooks learn of it
 		for i := range 5 {
-			c.After(t.Context(), hook.Call{Tool: fmt.Sprint("t", i)}, hook.Done{IsError: i == 3, Took: time.Second})
+			c.After(aborted, hook.Call{Tool: fmt.Sprint("t", i)}, hook.Done{IsError: i == 3, Took: time.Second})
+			if i == 2 { // nothing is pending now
+				c.Wait(t.Context())
+			}
 		}
 		c.Wait(t.Context())
 		if diff := cmp.Diff([]string{"t0 1s <nil>", "t1 1s <nil>", "t2 1s <nil>", "t3 1s <nil>", "t4 1s <nil>"}, all); diff != "" {
@@ -146,48 +183,54 @@ func TestAfter(t *testing.T) {
 				t.Errorf("%d calls, want %d", calls, n+1)
 			}
 		}
+		if c.Wait(t.Context()); calls != 2 {
+			t.Errorf("%d calls later, want 2", calls)
+		}
 		if !strings.Contains(log.String(), "panic: oh") {
 			t.Errorf("the panic is not in the log: %s", log.String())
 		}
 	})
-	t.Run("HOOK-03 a hook that hangs does not delay the call, and errors and panics are logged", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var log bytes.Buffer
-			calls := 0
-			c := hook.New(slog.New(slog.NewTextHandler(&log, nil)), nil, []hook.After{
-				{Name: "deaf", Func: func(context.Context, hook.Call, hook.Done) error { time.Sleep(time.Hour); return nil }},
-				{Name: "bad", Func: func(context.Context, hook.Call, hook.Done) error {
-					if calls++; calls > 1 {
-						panic("oh")
-					}
-					return errors.New("no disk")
-				}},
-			})
-			begun := time.Now()
-			for range 2 {
-				c.After(t.Context(), hook.Call{}, hook.Done{})
-			}
-			if time.Since(begun) > 0 {
-				t.Errorf("the call waited for %v", time.Since(begun))
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			c.Wait(ctx)
-			if time.Since(begun) != 30*time.Second || calls != 2 {
-				t.Errorf("%d calls after %v", calls, time.Since(begun))
-			}
-			for _, want := range []string{"no disk", "panic: oh", "time limit"} {
-				if !strings.Contains(log.String(), want) {
-					t.Errorf("the log does not contain %q: %s", want, log.String())
+	for limit, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Second: 2 * time.Second} { // of two calls
+		t.Run("HOOK-03 a hook that hangs does not delay the call, and errors and panics are logged: "+want.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				calls := 0
+				c := hook.New(slog.New(slog.NewTextHandler(&log, nil)), nil, []hook.After{
+					{Name: "deaf", Timeout: limit, Func: func(context.Context, hook.Call, hook.Done) error { time.Sleep(time.Hour); return nil }},
+					{Name: "bad", Func: func(context.Context, hook.Call, hook.Done) error {
+						if calls++; calls > 1 {
+							panic("oh")
+						}
+						return errors.New("no disk")
+					}},
+				})
+				begun := time.Now()
+				for range 2 {
+					c.After(t.Context(), hook.Call{}, hook.Done{})
 				}
-			}
-			time.Sleep(2 * time.Hour)
+				if time.Since(begun) > 0 {
+					t.Errorf("the call waited for %v", time.Since(begun))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				c.Wait(ctx)
+				if time.Since(begun) != want || calls != 2 {
+					t.Errorf("%d calls after %v", calls, time.Since(begun))
+				}
+				for _, want := range []string{"no disk", "panic: oh", "time limit"} {
+					if !strings.Contains(log.String(), want) {
+						t.Errorf("the log does not contain %q: %s", want, log.String())
+					}
+				}
+				time.Sleep(2 * time.Hour)
+			})
 		})
-	})
+	}
 	t.Run("a slow hook misses calls", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			n := 0
-			c := hook.New(silent(), nil, []hook.After{{Name: "slow", Func: func(context.Context, hook.Call, hook.Done) error {
+			n, log := 0, bytes.Buffer{}
+			never := hook.After{Name: "failed", Failures: true}
+			c := hook.New(slog.New(slog.NewTextHandler(&log, nil)), nil, []hook.After{never, {Name: "slow", Func: func(context.Context, hook.Call, hook.Done) error {
 				time.Sleep(time.Second)
 				n++
 				return nil
@@ -196,8 +239,8 @@ func TestAfter(t *testing.T) {
 				c.After(t.Context(), hook.Call{}, hook.Done{})
 			}
 			c.Wait(t.Context())
-			if n < 256 || n > 257 {
-				t.Errorf("%d calls, want 256 or 257", n)
+			if n < 256 || n > 257 || !strings.Contains(log.String(), "a call was dropped") {
+				t.Errorf("%d calls, want 256 or 257; log: %.200s", n, log.String())
 			}
 		})
 	})
@@ -209,6 +252,7 @@ func FuzzBefore(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7})
 	f.Add([]byte{0x41, 0x92, 0x03})
 	f.Add([]byte{0x12, 0x10, 0x31, 0x24})
+	f.Add([]byte{0x03, 0x04, 0x05, 0x06, 0x03, 0x02, 0x07})
 	f.Fuzz(func(t *testing.T, plan []byte) {
 		plan = plan[:min(len(plan), 12)]
 		var hooks []hook.Before

@@ -37,4 +37,7 @@ func TestNames(t *testing.T) {
 	if got := lease.Session("agent:main:main"); got != "session:agent:main:main" {
 		t.Error(got)
 	}
+	if got := lease.Channel("telegram", "bot"); got != "channel:telegram:bot" {
+		t.Error(got)
+	}
 }

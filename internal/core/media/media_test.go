@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -93,6 +95,12 @@ func rotated(jpg []byte, orientation byte) []byte {
 	return slices.Concat(jpg[:2], seg, exif, jpg[2:])
 }
 
+// exif returns a segment with EXIF data.
+func exif(parts ...string) []byte {
+	data := "Exif\x00\x00" + strings.Join(parts, "")
+	return append(binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(data)+2)), data...)
+}
+
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	small := picture(40, 30)
@@ -105,6 +113,9 @@ func TestProbe(t *testing.T) {
 		{"png", encoded(t, media.PNG, small), media.Info{Type: media.PNG, Width: 40, Height: 30, Orientation: 1}},
 		{"jpeg", jpg, media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
 		{"a rotated jpeg", rotated(jpg, 6), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 6}},
+		{"a rotated jpeg with fill bytes, another segment and another field before", slices.Concat(jpg[:2], []byte{0xff, 0xff, 0xfe, 0, 4, 'h', 'i'}, exif("MM\x00*\x00\x00\x00\x08\x00\x02", "\x01\x0f\x00\x03\x00\x00\x00\x01\x00\x08\x00\x00", "\x01\x12\x00\x03\x00\x00\x00\x01\x00\x03\x00\x00"), jpg[2:]), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 3}},
+		{"a jpeg whose EXIF data has no field", slices.Concat(jpg[:2], exif("II*\x00\x08\x00\x00\x00\x00\x00", "\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"), jpg[2:]), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
+		{"a jpeg with an offset past its EXIF data", slices.Concat(jpg[:2], exif("II*\x00\xff\xff\xff\xff"), jpg[2:]), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
 		{"a jpeg with an invalid orientation", rotated(jpg, 77), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
 		{"gif", encoded(t, media.GIF, small), media.Info{Type: media.GIF, Width: 40, Height: 30, Orientation: 1}},
 		{"webp, lossy", webp(" ", 0, 0, 0, 0x9d, 1, 0x2a, 40, 0, 30, 0), media.Info{Type: media.WebP, Width: 40, Height: 30, Orientation: 1}},
@@ -119,7 +130,10 @@ func TestProbe(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"empty": nil, "text": []byte("hello"), "svg": []byte("<svg/>"), "only the magic number": []byte("\x89PNG\r\n\x1a\n"), "no pixels": pngHeader(0, 5),
-		"a truncated jpeg": jpg[:20], "a webp without data": []byte("RIFF\x00\x00\x00\x00WEBPVP8 "), "a truncated gif": []byte("GIF89a\x01"),
+		"a webp that is no key frame": webp(" ", 1, 0, 0, 0x9d, 1, 0x2a, 40, 0, 30, 0), "a webp without its start code": webp(" ", 0, 0, 0, 0x9d, 1, 0x2b, 40, 0, 30, 0),
+		"a lossless webp without its signature": webp("L", 0x2e, 39, 0x40, 7, 0), "an unknown webp": webp("Y", 0, 0, 0, 0, 39, 0, 0, 29, 0, 0), "a flat webp": webp(" ", 0, 0, 0, 0x9d, 1, 0x2a, 40, 0, 0, 0),
+		"a webp in another container": append([]byte("RIFX"), webp("X", 0, 0, 0, 0, 39, 0, 0, 29, 0, 0)[4:]...),
+		"a truncated jpeg":            jpg[:20], "a webp without data": []byte("RIFF\x00\x00\x00\x00WEBPVP8 "), "a truncated gif": []byte("GIF89a\x01"),
 	} {
 		if i, err := media.Probe(data); err == nil {
 			t.Errorf("%s: %+v", name, i)
@@ -184,9 +198,74 @@ func TestScale(t *testing.T) {
 			}
 		})
 	}
+	if _, _, err := media.Scale(pngHeader(5001, 5000), 100); err == nil || !strings.Contains(err.Error(), "at most 25 million") {
+		t.Errorf("too many pixels: %v", err)
+	}
+	if got, kind, err := media.Scale(encoded(t, media.PNG, clear), 0); kind != media.PNG || err != nil || !bytes.Equal(got, encoded(t, media.PNG, clear)) {
+		t.Errorf("no limit: %d bytes of %s, %v", len(got), kind, err)
+	}
 	for name, data := range map[string][]byte{"a decompression bomb": pngHeader(60000, 60000), "truncated": pngHeader(500, 500), "text": []byte("x")} {
 		if _, _, err := media.Scale(data, 100); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestMean checks that each pixel is the mean of those that it covers, apart from rounding.
+func TestMean(t *testing.T) {
+	t.Parallel()
+	src := image.NewRGBA(image.Rect(0, 0, 5, 3))
+	for y := range 3 {
+		for x := range 5 {
+			src.SetRGBA(x, y, color.RGBA{R: uint8(40 * x), G: uint8(60 * y), B: uint8(20 * x * y), A: 250})
+		}
+	}
+	data, kind, err := media.Scale(encoded(t, media.PNG, src), 4) // 4 × 2
+	if err != nil || kind != media.PNG {
+		t.Fatal(kind, err)
+	}
+	got, err := png.Decode(bytes.NewReader(data))
+	if err != nil || got.Bounds() != image.Rect(0, 0, 4, 2) {
+		t.Fatal(got.Bounds(), err)
+	}
+	// The columns of a source of 5 are 0, 1, 2 and 3-4; the rows of 3 are 0 and 1-2.
+	for at, want := range map[image.Point][4]uint32{{}: {0, 0, 0, 250}, {X: 2}: {80, 0, 0, 250}, {X: 3}: {140, 0, 0, 250}, {X: 1, Y: 1}: {40, 90, 30, 250}, {X: 3, Y: 1}: {140, 90, 105, 250}} {
+		r, g, b, a := got.At(at.X, at.Y).RGBA()
+		for i, v := range [4]uint32{r, g, b, a} {
+			if d := int(v>>8) - int(want[i]); d < -3 || d > 3 {
+				t.Errorf("%v: %d %d %d %d, want %v", at, r>>8, g>>8, b>>8, a>>8, want)
+				break
+			}
+		}
+	}
+}
+
+// TestCorner checks where the one red corner is for each orientation.
+func TestCorner(t *testing.T) {
+	t.Parallel()
+	src := image.NewRGBA(image.Rect(0, 0, 64, 32))
+	for i := range src.Pix {
+		src.Pix[i] = 255
+	}
+	draw.Draw(src, image.Rect(0, 0, 16, 16), image.NewUniform(color.RGBA{R: 255, A: 255}), image.Point{}, draw.Src)
+	jpg := encoded(t, media.JPEG, src)
+	for orientation, corner := range [...]image.Point{2: {X: 1}, 3: {X: 1, Y: 1}, 4: {Y: 1}, 5: {}, 6: {X: 1}, 7: {X: 1, Y: 1}, 8: {Y: 1}} {
+		if orientation < 2 {
+			continue
+		}
+		data, _, err := media.Scale(rotated(jpg, byte(orientation)), 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := jpeg.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []image.Point{{}, {X: 1}, {Y: 1}, {X: 1, Y: 1}} {
+			_, g, _, _ := m.At(3+at.X*(m.Bounds().Dx()-7), 3+at.Y*(m.Bounds().Dy()-7)).RGBA()
+			if red := g < 0x8000; red != (at == corner) {
+				t.Errorf("orientation %d: the corner %v is red: %v", orientation, at, red)
+			}
 		}
 	}
 }
@@ -266,6 +345,18 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%q: %v", ref, err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(dir, "note.txt"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Read("note.txt"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not in the store was read: %v", err)
+	}
+	if _, _, err := f.Scaled("note.txt"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not in the store was scaled: %v", err)
+	}
+	if err := os.Symlink("note.txt", filepath.Join(dir, strings.Repeat("a", 32))); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte("On\x00"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -304,6 +395,11 @@ func TestSweep(t *testing.T) {
 	fresh, _ := f.Put([]byte("fresh")) // a row may be about to refer to it
 	if _, err := f.Put([]byte("touched")); err != nil {
 		t.Fatal(err)
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := f.Sweep(canceled, rows()); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %d removed, %v", n, err)
 	}
 	if n, err := f.Sweep(t.Context(), func(context.Context) ([]string, error) { return nil, errors.New("no rows") }); n != 0 || err == nil {
 		t.Errorf("%d files were removed although the rows could not be read, %v", n, err)
@@ -354,10 +450,18 @@ func TestRefs(t *testing.T) {
 	}
 	for s, want := range map[string]string{
 		"media:" + a: a, " media://" + strings.ToUpper(a) + "\n": a, a: "", "media:../x": "", "media:": "",
+		"media:0123456789abcdef0123456789abcdef": "0123456789abcdef0123456789abcdef", "media:/0123456789abcdef0123456789abcde": "",
+		"media:0123456789abcdef0123456789abcdeg": "", "media:0123456789abcdef0123456789abcde:": "", "media:0123456789abcdef0123456789abcde.": "", "media:0123456789abcdef0123456789abcde`": "",
 	} {
 		if got, ok := media.ParseRef(s); ok != (want != "") || ok && got != want {
 			t.Errorf("%q: %s %v", s, got, ok)
 		}
+		if got := media.IsFile(s); got != (want == "") {
+			t.Errorf("%q is a file: %v", s, got)
+		}
+	}
+	if media.IsFile("https://host/a.png") || !media.IsFile("a.png") {
+		t.Error("an address is a file, or a file is none")
 	}
 }
 
@@ -376,9 +480,17 @@ func TestStore(t *testing.T) {
 		{"a.txt", "text/plain", pic, media.PNG, ""},
 		{"a.png", "image/png", []byte("#!/bin/sh\n"), "text/plain", ""},
 		{"a.csv", "text/csv", []byte("a,b\n"), "text/csv", ""},
+		{"b.csv", " Text/CSV; charset=utf-8", []byte("a,b\n"), "text/csv", ""},
+		{"a.docx", "application/x-docx", []byte("PK\x03\x04"), "application/x-docx", ""},
+		{"a.bin", "application/x-own", []byte("\x00\x01\x02"), "application/x-own", ""},
+		{"b.bin", "", []byte("\x00\x01\x02"), "application/octet-stream", ""},
+		{"b.pdf", "text/html", []byte("%PDF-1.7\n"), "application/pdf", ""},
+		{"max.png", "", append(bytes.Clone(pic), make([]byte, media.MaxImage-len(pic))...), media.PNG, ""},
+		{"wide.png", "", pngHeader(5000, 5000), media.PNG, ""},
 		{"a.pdf", "", []byte("%PDF-1.7\n"), "application/pdf", ""},
 		{"bomb.png", "image/png", pngHeader(60000, 60000), "", "60000 × 60000 pixels; at most 25 million"},
 		{"cut.png", "image/png", pic[:20], "", "damaged"},
+		{"wider.png", "image/png", pngHeader(5001, 5000), "", "at most 25 million"},
 		{"large.png", "image/png", append(bytes.Clone(pic), make([]byte, media.MaxImage)...), "", "6 MB; at most 6 MB"},
 	} {
 		got, err := f.Store(chela.Media{Name: c.name, Type: c.claimed, Data: c.data})
@@ -391,6 +503,9 @@ func TestStore(t *testing.T) {
 		if err != nil || got.Type != c.kind || got.Data != nil || got.Size() != len(c.data) {
 			t.Errorf("%s (%s): %+v, %v", c.name, c.claimed, got, err)
 			continue
+		}
+		if again, err := f.Store(got); err != nil || again.Ref != got.Ref {
+			t.Errorf("%s: stored again: %+v, %v", c.name, again, err)
 		}
 		back, err := f.Load(got)
 		if err != nil || !bytes.Equal(back.Data, c.data) || back.Ref != "" {
@@ -415,8 +530,14 @@ func TestParts(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	m := &llm.Message{Role: llm.RoleTool, CallID: "c", Parts: []llm.Part{llm.Text("see"), p}}
+	if text := f.StorePart(llm.Text("see")); text.Text != "see" {
+		t.Errorf("%+v", text)
+	}
+	m := &llm.Message{Role: llm.RoleTool, CallID: "c", ToolName: "t", IsError: true, Provider: "p", Model: "m", Stop: llm.StopEnd, Parts: []llm.Part{llm.Text("see"), p}}
 	full := f.Fill(m)
+	if diff := cmp.Diff(&llm.Message{Role: m.Role, CallID: "c", ToolName: "t", IsError: true, Provider: "p", Model: "m", Stop: m.Stop, Parts: []llm.Part{llm.Text("see"), llm.Image(media.PNG, pic)}}, full, cmpopts.IgnoreUnexported(llm.Message{})); diff != "" {
+		t.Errorf("filled: %s", diff)
+	}
 	if !bytes.Equal(full.Parts[1].Data, pic) || m.Parts[1].Data != nil || full.CallID != "c" {
 		t.Errorf("filled %+v, was %+v", full, m)
 	}
@@ -425,6 +546,9 @@ func TestParts(t *testing.T) {
 	}
 	large := encoded(t, media.PNG, noise(300, 300))
 	m.Parts[1] = f.StorePart(llm.Image("image/png", large))
+	if whole := f.FillScaled(m, len(large)).Parts[1]; !bytes.Equal(whole.Data, large) || whole.MIME != media.PNG {
+		t.Errorf("an image as large as the limit: %d bytes of %s", len(whole.Data), whole.MIME)
+	}
 	scaled := f.FillScaled(m, 100_000).Parts[1]
 	if i, err := media.Probe(scaled.Data); err != nil || i.Width != 100 || scaled.MIME != media.JPEG || scaled.Ref != "" || len(large) < 100_000 {
 		t.Errorf("scaled: %+v, %v", i, err)
@@ -432,6 +556,19 @@ func TestParts(t *testing.T) {
 	again, kind, err := f.Scaled(m.Parts[1].Ref)
 	if err != nil || kind != media.JPEG || !bytes.Equal(again, scaled.Data) {
 		t.Errorf("scaled again: %d bytes of %s, %v", len(again), kind, err)
+	}
+	cached := filepath.Join(dir, m.Parts[1].Ref+"-100")
+	for _, content := range [][]byte{encoded(t, media.PNG, picture(7, 7)), []byte("damaged")} {
+		want := scaled.Data
+		if _, err := media.Probe(content); err == nil {
+			want = content
+		}
+		if err := os.WriteFile(cached, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := f.Scaled(m.Parts[1].Ref); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("with %d bytes in the cache: %d bytes, %v", len(content), len(got), err)
+		}
 	}
 	age(t, dir)
 	if n, err := f.Sweep(t.Context(), rows(m.Parts[1].Ref)); n != 1 || err != nil { // removes the first image

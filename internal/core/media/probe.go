@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"image"
 )
 
 // The supported image types.
@@ -32,53 +33,25 @@ var errHeader = errors.New("the image header is damaged")
 
 // Probe reads the header of an image. It does not decode the image.
 func Probe(b []byte) (Info, error) {
-	formats := [...]struct {
-		magic string
-		at    int
-		f     func([]byte) (Info, bool)
-	}{
-		{"\x89PNG\r\n\x1a\n", 0, probePNG},
-		{"\xff\xd8\xff", 0, probeJPEG},
-		{"GIF87a", 0, probeGIF},
-		{"GIF89a", 0, probeGIF},
-		{"WEBPVP8", 8, probeWebP},
-	}
-	for _, r := range formats {
-		if len(b) < r.at || !bytes.HasPrefix(b[r.at:], []byte(r.magic)) {
-			continue
+	var i Info
+	var ok bool
+	if len(b) > 8 && bytes.HasPrefix(b[8:], []byte("WEBPVP8")) {
+		i, ok = probeWebP(b)
+	} else {
+		c, format, err := image.DecodeConfig(bytes.NewReader(b))
+		if errors.Is(err, image.ErrFormat) {
+			return Info{}, ErrNotImage
 		}
-		i, ok := r.f(b)
-		if !ok || i.Width <= 0 || i.Height <= 0 {
-			return Info{Type: i.Type}, errHeader
-		}
-		if i.Orientation < 1 || i.Orientation > 8 {
-			i.Orientation = 1
-		}
-		return i, nil
+		i, ok = Info{Type: "image/" + format, Width: c.Width, Height: c.Height}, err == nil
 	}
-	return Info{}, ErrNotImage
-}
-
-func probePNG(b []byte) (Info, bool) {
-	i := Info{Type: PNG}
-	if len(b) < 33 || binary.BigEndian.Uint32(b[8:]) != 13 || string(b[12:16]) != "IHDR" {
-		return i, false
+	if !ok || i.Width <= 0 || i.Height <= 0 {
+		return Info{Type: i.Type}, errHeader
 	}
-	w, h := binary.BigEndian.Uint32(b[16:]), binary.BigEndian.Uint32(b[20:])
-	if w > 1<<31-1 || h > 1<<31-1 {
-		return i, false
+	i.Orientation = 1
+	if i.Type == JPEG {
+		i.Orientation = orientation(b)
 	}
-	i.Width, i.Height = int(w), int(h)
-	return i, true
-}
-
-func probeGIF(b []byte) (Info, bool) {
-	i := Info{Type: GIF}
-	if len(b) < 13 {
-		return i, false
-	}
-	i.Width, i.Height = int(binary.LittleEndian.Uint16(b[6:])), int(binary.LittleEndian.Uint16(b[8:]))
-	return i, true
+	return i, nil
 }
 
 // probeWebP reads the three WebP formats: lossy, lossless, and extended.
@@ -109,40 +82,25 @@ func probeWebP(b []byte) (Info, bool) {
 	return i, true
 }
 
-// probeJPEG reads the segments up to the first frame header.
-func probeJPEG(b []byte) (Info, bool) {
-	i := Info{Type: JPEG}
-	for at := 2; at+4 <= len(b); {
-		if b[at] != 0xff {
-			return i, false
-		}
-		kind := b[at+1]
-		if kind == 0xff { // fill byte
+// orientation returns the EXIF orientation of a JPEG image, which is in one of its
+// segments.
+func orientation(b []byte) int {
+	for at := 2; at+4 <= len(b) && b[at] == 0xff; {
+		kind, n := b[at+1], int(binary.BigEndian.Uint16(b[at+2:]))
+		switch {
+		case kind == 0xff: // fill byte
 			at++
 			continue
-		}
-		if kind == 0x01 || kind >= 0xd0 && kind <= 0xd8 { // marker without a length
-			at += 2
-			continue
-		}
-		n := int(binary.BigEndian.Uint16(b[at+2:]))
-		if n < 2 || at+2+n > len(b) || kind == 0xd9 || kind == 0xda {
-			return i, false
-		}
-		seg := b[at+4 : at+2+n]
-		switch {
-		case kind == 0xe1 && i.Orientation == 0:
-			i.Orientation = exifOrientation(seg)
-		case kind >= 0xc0 && kind <= 0xcf && kind != 0xc4 && kind != 0xc8 && kind != 0xcc:
-			if len(seg) < 6 {
-				return i, false
+		case n < 2 || at+2+n > len(b) || kind == 0xda: // the segments end
+			return 1
+		case kind == 0xe1:
+			if o := exifOrientation(b[at+4 : at+2+n]); o >= 1 && o <= 8 {
+				return o
 			}
-			i.Height, i.Width = int(binary.BigEndian.Uint16(seg[1:])), int(binary.BigEndian.Uint16(seg[3:]))
-			return i, true
 		}
 		at += 2 + n
 	}
-	return i, false
+	return 1
 }
 
 // exifOrientation returns the orientation in an EXIF segment, or 0 if there is none.

@@ -34,8 +34,12 @@ func TestRows(t *testing.T) {
 
 func TestAlreadySent(t *testing.T) {
 	t.Parallel()
-	here := chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}
-	there := chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "8"}}
+	here := chela.Address{Channel: "fake", Account: "a", Thread: "t", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}
+	elsewhere := func(f func(*chela.Address)) chela.Address {
+		a := here
+		f(&a)
+		return a
+	}
 	row := func(to chela.Address, state State, key, text string) Row {
 		return Row{Key: key, Address: to, State: state, Text: text}
 	}
@@ -51,7 +55,11 @@ func TestAlreadySent(t *testing.T) {
 		{"in two rows", []Row{row(here, Sent, extra+":0", "the answer"), row(here, Sent, extra+":1", "in parts")}, true},
 		{"only a part", []Row{row(here, Sent, extra+":0", "the answer")}, false},
 		{"two messages", []Row{row(here, Sent, extra+":0", "the answer"), row(here, Sent, ExtraKey("r", "b")+":0", "in parts")}, false},
-		{"another address", []Row{row(there, Sent, extra+":0", "the answer in parts")}, false},
+		{"another chat", []Row{row(elsewhere(func(a *chela.Address) { a.Peer.ID = "8" }), Sent, extra+":0", "the answer in parts")}, false},
+		{"a group with the same id", []Row{row(elsewhere(func(a *chela.Address) { a.Peer.Kind = chela.Group }), Sent, extra+":0", "the answer in parts")}, false},
+		{"another account", []Row{row(elsewhere(func(a *chela.Address) { a.Account = "b" }), Sent, extra+":0", "the answer in parts")}, false},
+		{"another channel", []Row{row(elsewhere(func(a *chela.Address) { a.Channel = "other" }), Sent, extra+":0", "the answer in parts")}, false},
+		{"another thread", []Row{row(elsewhere(func(a *chela.Address) { a.Thread = "" }), Sent, extra+":0", "the answer in parts")}, false},
 		{"failed", []Row{row(here, Failed, extra+":0", "the answer in parts")}, false},
 		{"answer of a run", []Row{row(here, Sent, "r:0", "the answer in parts")}, false},
 	} {

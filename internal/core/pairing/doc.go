@@ -8,10 +8,10 @@
 //
 //	id, err := pairing.Verify(connect, nonce, now)   // checks the signature; on error the gateway answers and closes
 //	…                                                // the gateway checks the shared secret, if one is required
-//	err = st.Update(ctx, store.Ordered, func(tx store.Tx) (err error) {
+//	err = st.Update(ctx, store.Synced, func(tx store.Tx) (err error) {
 //		a, err = pairing.Admit(tx.Devices(), id, proof, now)   // after the shared secret
 //		a, err = pairing.Redeem(tx.Devices(), id, token, now)  // or with a device token
-//		a, err = pairing.Accept(tx.Devices(), id, token, now)  // or with an invitation; needs a Synced commit
+//		a, err = pairing.Accept(tx.Devices(), id, token, now)  // or with an invitation
 //		a, err = pairing.Declare(tx.Devices(), a, surface, …)  // for a node, in addition: its capabilities
 //		return err
 //	})

@@ -3,10 +3,14 @@ package pairing_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/pairing"
@@ -104,6 +108,37 @@ func TestInvite(t *testing.T) {
 	}
 }
 
+// TestMaxDevices pairs as many devices as may be paired, and one more by each way.
+func TestMaxDevices(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	table := newTable()
+	for i := range pairing.MaxDevices {
+		if a := admit(table, client(fmt.Sprint("d", i), wire.RoleOperator, chela.ScopeRead), now); a.Refusal != nil {
+			t.Fatalf("device %d: %v", i, a.Refusal)
+		}
+	}
+	if a := admit(table, client("new", wire.RoleOperator, chela.ScopeRead), now); a.Refusal == nil || a.Refusal.Code != wire.Unavailable {
+		t.Errorf("one more: %+v", a.Refusal)
+	}
+	_, token, err := pairing.NewInvite(table, admin, []string{wire.RoleNode}, nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := accept(table, client("invited", wire.RoleNode), token, now); a.Refusal == nil || a.Refusal.Code != wire.Unavailable {
+		t.Errorf("one more with an invitation: %+v", a.Refusal)
+	}
+	if a := admit(table, client("d0", wire.RoleOperator, chela.ScopeRead), now); a.Refusal != nil {
+		t.Errorf("a paired device: %v", a.Refusal)
+	}
+	if _, _, err := pairing.Remove(table, admin, "d0", now); err != nil {
+		t.Fatal(err)
+	}
+	if a := accept(table, client("invited", wire.RoleNode), token, now); a.Refusal != nil {
+		t.Errorf("after a device was removed: %v", a.Refusal)
+	}
+}
+
 func accept(t pairing.Table, id pairing.Identity, token string, now time.Time) pairing.Admission {
 	a, err := pairing.Accept(t, id, token, now)
 	if err != nil {
@@ -119,6 +154,55 @@ func admit(t pairing.Table, id pairing.Identity, now time.Time) pairing.Admissio
 		panic(err)
 	}
 	return a
+}
+
+// TestCurrent checks that rights which a principal kept are limited to those of its
+// device now, and that they are never widened.
+func TestCurrent(t *testing.T) {
+	t.Parallel()
+	table := newTable()
+	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	a := admit(table, client("a", wire.RoleOperator, chela.ScopeRead, chela.ScopeWrite), begin)
+	admit(table, client("a", wire.RoleNode), begin)
+	of := func(scopes ...chela.Scope) chela.Principal {
+		return chela.Principal{ID: "owner", Credential: pairing.Credential("a"), Scopes: scopes}
+	}
+	for _, tt := range []struct{ who, want chela.Principal }{
+		{of(chela.ScopeRead), of(chela.ScopeRead)},
+		{of(chela.ScopeWrite, chela.ScopeApprovals), of(chela.ScopeWrite)},
+		{of(chela.ScopeAdmin), of()},
+		{admin, admin}, // without a device
+		{chela.Principal{ID: "owner", Credential: pairing.Credential("b"), Scopes: admin.Scopes}, chela.Principal{}},
+	} {
+		got, err := pairing.Current(table, tt.who)
+		if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Errorf("%+v: %v (-want +got):\n%s", tt.who, err, diff)
+		}
+	}
+	token := a.Access.Token
+	later := begin.Add(time.Hour)
+	if _, err := pairing.Redeem(table, client("a", wire.RoleOperator, chela.ScopeRead), token, later); err != nil {
+		t.Fatal(err)
+	}
+	if g := table.devices["a"].Grant(wire.RoleOperator); !g.Used.Equal(later) || !g.Created.Equal(begin) {
+		t.Errorf("grant %+v", g)
+	}
+	p, ok, err := pairing.Bearer(table, token)
+	if err != nil || !ok || p.Device != "a" || p.Role != wire.RoleOperator || len(p.Scopes) != 2 || pairing.Check(table, p) != nil {
+		t.Errorf("the token gives %+v, %v, %v", p, ok, err)
+	}
+	if _, ok, err := pairing.Bearer(table, "x"); ok || err != nil {
+		t.Errorf("another token: %v, %v", ok, err)
+	}
+	if _, err := pairing.Revoke(table, admin, "a", wire.RoleOperator, later); err != nil { // it is still a node
+		t.Fatal(err)
+	}
+	if got, err := pairing.Current(table, of(chela.ScopeRead)); err != nil || got.ID != "" || len(got.Scopes) > 0 {
+		t.Errorf("after the revocation: %+v, %v", got, err)
+	}
+	if _, ok, err := pairing.Bearer(table, token); ok || err != nil || pairing.Check(table, p) == nil {
+		t.Errorf("after the revocation, the token is accepted: %v, %v", ok, err)
+	}
 }
 
 func TestReasons(t *testing.T) {

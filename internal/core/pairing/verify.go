@@ -55,6 +55,9 @@ func Verify(p wire.Connect, nonce string, now time.Time) (Identity, error) {
 		ID: hex.EncodeToString(sum[:]), Key: base64.RawURLEncoding.EncodeToString(key),
 		Role: cmp.Or(p.Role, wire.RoleOperator), Scopes: KnownScopes(p.Scopes), Client: p.Client,
 	}
+	if id.Role == wire.RoleNode {
+		id.Scopes = []chela.Scope{} // they are an operator's
+	}
 	switch skew := now.Sub(d.SignedAt.Time()); {
 	case d.ID != id.ID:
 		return Identity{}, refused(CodeIDMismatch, "device-id-mismatch", "device identity mismatch")

@@ -19,8 +19,9 @@ type Dir struct {
 	Path    string
 	Outside bool // not the workspace
 
-	resolver *resolver              // finds other folders; nil: paths stay in this one
-	hidden   func(name string) bool // reports private names; nil: none is
+	resolver *resolver                        // finds other folders; nil: paths stay in this one
+	hidden   func(name string) bool           // reports private names; nil: none is
+	hostPath func(path string) (string, bool) // finds a file by its path in a container; nil: none has one
 }
 
 // Close closes the folder and the folders that were opened through it.
@@ -57,19 +58,45 @@ func (d *Dir) IsLink(path string) bool {
 func (d *Dir) Resolve(path string) (*Dir, string, error) {
 	if d.resolver == nil {
 		name, err := d.name(path)
+		if err == nil && d.hidden != nil {
+			if name = d.ResolveLinks(name); d.hidden(name) {
+				err = refusedError(path)
+			}
+		}
 		return d, name, err
 	}
-	loc, err := d.resolver.resolve(path)
+	loc, err := d.resolver.locate(path)
 	switch {
 	case err != nil:
 		return nil, "", err
 	case !loc.inside:
 		return d.resolver.open(loc)
 	}
-	if name, err := d.name(path); err == nil {
-		return d, name, nil
+	return d, loc.rel, nil
+}
+
+// strict reports whether the names in the folder were checked and have no
+// links, so that a link on the way is a change by another program.
+func (d *Dir) strict() bool { return d.Outside || d.hidden != nil }
+
+// Enter opens the folder that a name is in and returns it with the last element
+// of the name. It follows links only if what they lead to need not be checked.
+// The caller closes the folder.
+func (d *Dir) Enter(name string) (*os.Root, string, error) {
+	dir, base := filepath.Split(name)
+	dir = filepath.Clean(dir)
+	if !d.strict() {
+		root, err := d.Root.OpenRoot(dir)
+		return root, base, err
 	}
-	return d, loc.rel, nil // a link from outside leads back into the workspace
+	if d.hidden != nil && d.hidden(name) {
+		return nil, "", refusedError(name)
+	}
+	root, err := d.Root.OpenRoot(".")
+	if err == nil && dir != "." {
+		root, err = descend(root, dir)
+	}
+	return root, base, err
 }
 
 // ShowName returns a name for display: the whole path if the folder is
@@ -91,6 +118,11 @@ func (d *Dir) name(path string) (string, error) {
 		return "", fmt.Errorf("path %s contains a NUL byte", Show(path))
 	}
 	rel := path
+	if d.hostPath != nil {
+		if host, ok := d.hostPath(path); ok {
+			rel = host
+		}
+	}
 	if path == "~" || strings.HasPrefix(path, "~/") {
 		home, err := os.UserHomeDir()
 		if err != nil {
@@ -191,20 +223,33 @@ func Show(path string) string {
 // OpenFile opens a regular file for reading. It never blocks: the file type
 // is checked before and after opening.
 func (d *Dir) OpenFile(path, name string) (*os.File, fs.FileInfo, error) {
-	info, err := d.Root.Stat(name)
+	root := d.Root
+	if d.strict() {
+		var err error
+		if root, name, err = d.Enter(name); err != nil {
+			return nil, nil, d.PathError(path, err)
+		}
+		defer root.Close()
+	}
+	info, err := root.Stat(name)
 	if err != nil {
 		return nil, nil, d.PathError(path, err)
 	}
 	if err := checkRegular(path, info); err != nil {
 		return nil, nil, err
 	}
-	f, err := d.Root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, d.PathError(path, err)
 	}
 	info, err = f.Stat()
 	if err == nil {
 		err = CheckFile(path, info)
+	}
+	if err == nil && d.strict() { // the path had no links when it was resolved
+		if now, lerr := root.Lstat(name); lerr != nil || !os.SameFile(now, info) {
+			err = fmt.Errorf("%s was changed by another program in the meantime", Show(path))
+		}
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())

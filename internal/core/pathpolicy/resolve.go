@@ -6,19 +6,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-
-	"github.com/chela-ai/chela/internal/core/shell"
 )
 
 // resolver resolves paths to files inside and outside a workspace.
 type resolver struct {
 	workspace string // the agent's
 	real      string // the workspace without links
-	judge     shell.Judge
+	home      string
 	extra     []string   // further private paths, without links
 	roots     []*os.Root // folders opened so far
+	planned   locations  // of all paths of the call; nil: it has no plan
 }
+
+// locations are what the paths of a call lead to.
+type locations map[string]location
 
 // location is what a path resolves to.
 type location struct {
@@ -26,6 +29,18 @@ type location struct {
 	rel     string // relative to the workspace, if inside
 	inside  bool
 	private bool // keys, credentials and the rule's private files
+}
+
+// locate returns what a path leads to, according to the plan if there is one.
+func (r *resolver) locate(path string) (location, error) {
+	if r.planned == nil {
+		return r.resolve(path)
+	}
+	loc, ok := r.planned[path]
+	if !ok {
+		return loc, fmt.Errorf("%s is not in the plan of the call", Show(path))
+	}
+	return loc, nil
 }
 
 // resolve returns what a path currently leads to.
@@ -38,6 +53,9 @@ func (r *resolver) resolve(path string) (location, error) {
 		return location{}, fmt.Errorf("%s: %w", Show(path), cause(err))
 	}
 	if rel, err := filepath.Rel(r.real, real); err == nil && filepath.IsLocal(rel) {
+		if r.refused(real) {
+			return location{}, refusedError(path)
+		}
 		return location{path: real, rel: rel, inside: true}, nil
 	}
 	if systemDir(real) {
@@ -49,7 +67,7 @@ func (r *resolver) resolve(path string) (location, error) {
 // abs returns the absolute form of a path. It does not resolve links.
 func (r *resolver) abs(path string) string {
 	if path == "~" || strings.HasPrefix(path, "~/") {
-		return filepath.Join(r.judge.Home, path[1:])
+		return filepath.Join(r.home, path[1:])
 	}
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -59,13 +77,83 @@ func (r *resolver) abs(path string) string {
 
 // private reports whether a path is private.
 func (r *resolver) private(path string) bool {
-	for _, dir := range r.extra {
-		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-			return true
+	return slices.ContainsFunc(r.extra, func(dir string) bool { return within(path, dir) }) || PrivatePath(path, r.home)
+}
+
+// refused reports whether a path in the workspace is one of the rule's private
+// files. A private folder that holds the workspace does not count.
+func (r *resolver) refused(path string) bool {
+	return slices.ContainsFunc(r.extra, func(dir string) bool { return within(dir, r.real) && within(path, dir) })
+}
+
+// refusedError is the error about a path in the workspace that is refused.
+func refusedError(path string) error {
+	return fmt.Errorf("%s belongs to Chela itself (its configuration or state), which tools do not use", Show(path))
+}
+
+// Inside reports whether a path is a folder or below it, judging by the names
+// alone.
+func Inside(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// Exposed returns the first of some files and folders that access to a path
+// would show: the path is in it, or holds it. A folder that holds the workspace
+// does not count for what is in the workspace. It returns "" if there is none.
+func Exposed(path, workspace string, never []string) string {
+	mine := Inside(path, workspace)
+	for _, n := range never {
+		if Inside(path, n) && !(mine && Inside(workspace, n)) || Inside(n, path) && !mine {
+			return n
 		}
 	}
-	return r.judge.Private(filepath.ToSlash(path))
+	return ""
 }
+
+// Trail returns what a path depends on: the symbolic links on its way and, last, the
+// file or folder that it leads to, which need not exist. None of them is in a
+// folder that is a link. If one of them is replaced, the path leads elsewhere.
+func Trail(path string) []string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return []string{path}
+	}
+	var out []string
+	top := filepath.VolumeName(path) + string(filepath.Separator)
+	at, rest := top, strings.TrimPrefix(path, top)
+	for links := 0; rest != ""; {
+		var first string
+		first, rest, _ = strings.Cut(rest, string(filepath.Separator))
+		next := filepath.Join(at, first)
+		target, err := os.Readlink(next)
+		if err != nil || links > maxLinks {
+			at = next
+			continue
+		}
+		links++
+		out = append(out, next)
+		if filepath.IsAbs(target) {
+			at = top
+		}
+		rest = filepath.Join(strings.TrimPrefix(filepath.Clean(target), top), rest)
+	}
+	return append(out, at)
+}
+
+// Real returns what a path leads to, without links. Elements at its end need not
+// exist.
+func Real(path string) string {
+	trail := Trail(path)
+	return trail[len(trail)-1]
+}
+
+// maxLinks limits the symbolic links of a path, as the kernel does.
+const maxLinks = 40
+
+// within is Inside for file systems that do not distinguish upper and lower
+// case.
+func within(path, dir string) bool { return Inside(strings.ToLower(path), strings.ToLower(dir)) }
 
 // systemDir reports whether a path is in one of the file systems by which the
 // kernel exposes itself and its devices.
@@ -99,7 +187,7 @@ func resolveLinks(path string) (string, error) {
 // returns the location's name in it.
 func (r *resolver) open(p location) (*Dir, string, error) {
 	dir := p.path
-	for above := filepath.Dir(dir); ; above = filepath.Dir(dir) {
+	for above := filepath.Dir(dir); ; above = filepath.Dir(dir) { // a link is found by openDir
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() || above == dir {
 			break
 		}
@@ -132,7 +220,12 @@ func openDir(path string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	for part := range strings.SplitSeq(strings.TrimPrefix(path, top), string(filepath.Separator)) {
+	return descend(root, strings.TrimPrefix(path, top))
+}
+
+// descend opens a folder below another one, which it closes.
+func descend(root *os.Root, name string) (*os.Root, error) {
+	for part := range strings.SplitSeq(name, string(filepath.Separator)) {
 		if part == "" {
 			continue
 		}

@@ -14,7 +14,6 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -22,23 +21,38 @@ import (
 // Rule is which files the tools of an agent may use. The zero Rule confines
 // them to the workspace.
 type Rule struct {
-	Outside bool     // files outside the workspace are allowed
-	Private []string // further files and folders that are private, such as Chela's state directory
+	Outside bool // files outside the workspace are allowed
+	// Private returns further files and folders that are private, such as Chela's
+	// state directory, and refused inside a workspace. A link does not stand for what
+	// it leads to; see [Trail]. It is called for every call of a tool. nil: there are
+	// none.
+	Private func() []string
 }
 
-// Open opens a workspace.
-func (r Rule) Open(dir string) (*Dir, error) {
-	root, err := os.OpenRoot(dir)
+// Open opens the workspace of a call. If the call was planned by [Rule.Guard],
+// its paths lead to what the plan found. A sandboxed session uses no files outside,
+// and may name those in the workspace by their paths in the container.
+func (r Rule) Open(c tool.Call) (*Dir, error) {
+	root, err := os.OpenRoot(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
-	d := &Dir{Root: root, Path: dir}
-	if !r.Outside {
-		return d, nil
-	}
-	if d.resolver, err = r.resolver(dir); err != nil {
+	d := &Dir{Root: root, Path: c.Dir}
+	res, err := r.resolver(c.Dir)
+	if err != nil {
 		d.Close()
 		return nil, err
+	}
+	if slices.ContainsFunc(res.extra, func(path string) bool { return within(path, res.real) }) {
+		d.hidden = func(name string) bool { return res.refused(filepath.Join(res.real, name)) }
+	}
+	if c.Sandbox != nil {
+		d.hostPath = c.Sandbox.HostPath
+	} else if r.Outside {
+		d.resolver = res
+		if c.Plan != nil {
+			res.planned, _ = c.Plan.Value.(locations)
+		}
 	}
 	return d, nil
 }
@@ -50,10 +64,13 @@ func (r Rule) resolver(dir string) (*resolver, error) {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
 	home, _ := os.UserHomeDir() // "": no path is in it
-	res := &resolver{workspace: dir, real: real, judge: shell.Judge{Dir: dir, Workspace: real, Home: home}}
-	for _, path := range r.Private {
-		if path, err := resolveLinks(path); err == nil {
-			res.extra = append(res.extra, path)
+	res := &resolver{workspace: dir, real: real, home: home}
+	if r.Private == nil {
+		return res, nil
+	}
+	for _, path := range r.Private() {
+		if dir, err := resolveLinks(filepath.Dir(path)); err == nil {
+			res.extra = append(res.extra, filepath.Join(dir, filepath.Base(path)))
 		}
 	}
 	return res, nil
@@ -62,8 +79,8 @@ func (r Rule) resolver(dir string) (*resolver, error) {
 // Read returns the content of a file, unchanged. It refuses files that hold
 // secrets, empty files and files larger than maxBytes. Errors name the file and
 // are phrased for the model.
-func (r Rule) Read(dir, path string, maxBytes int64) ([]byte, error) {
-	w, err := r.Open(dir)
+func (r Rule) Read(c tool.Call, path string, maxBytes int64) ([]byte, error) {
+	w, err := r.Open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +148,9 @@ func (g guarded) Spec() tool.Spec { return g.spec }
 
 // Plan resolves the paths of a call.
 func (g guarded) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
+	if c.Sandbox != nil { // nothing outside can be named
+		return tool.Plan{Effect: g.spec.Effect}, nil
+	}
 	paths, err := g.paths(c.Args)
 	if err != nil {
 		return tool.Plan{}, err
@@ -139,7 +159,8 @@ func (g guarded) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	p := tool.Plan{Effect: g.spec.Effect}
+	found := locations{}
+	p := tool.Plan{Effect: g.spec.Effect, Value: found}
 	var reasons, where []string
 	because := func(reason string) {
 		if !slices.Contains(reasons, reason) {
@@ -151,6 +172,7 @@ func (g guarded) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 		if err != nil {
 			return tool.Plan{}, err
 		}
+		found[path] = loc
 		where = append(where, loc.path)
 		if loc.inside {
 			continue
@@ -194,7 +216,8 @@ func argumentText(raw json.RawMessage) string {
 }
 
 // Run plans the call again and carries it out only if the plan is the
-// approved one.
+// approved one. The tool gets the new plan, so that it uses the files that
+// were checked here even if a program changes a link in the meantime.
 func (g guarded) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	p, err := g.Plan(ctx, c)
 	switch {
@@ -203,5 +226,6 @@ func (g guarded) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	case p.Ask && (c.Plan == nil || c.Plan.Hash != p.Hash):
 		return tool.Result{}, errors.New("not allowed: the path now leads to a different file than the one that was approved")
 	}
+	c.Plan = &p
 	return g.tool.Run(ctx, c)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 func TestRead(t *testing.T) {
@@ -63,14 +64,14 @@ func TestRead(t *testing.T) {
 		{"/dev/zero", outside, "is a system path"},
 	} {
 		for rule, want := range map[*pathpolicy.Rule]string{{}: c.in, {Outside: true}: c.out} {
-			got, err := rule.Read(dir, c.path, 7)
+			got, err := rule.Read(tool.Call{Dir: dir}, c.path, 7)
 			switch {
 			case want == "" && (err != nil || string(got) != "content"):
 				t.Errorf("%+v, %q: %q, %v", *rule, c.path, got, err)
 			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 				t.Errorf("%+v, %q: %q, %v; want %q", *rule, c.path, got, err, want)
 			}
-			if _, err := rule.Read(dir, c.path, 6); err == nil {
+			if _, err := rule.Read(tool.Call{Dir: dir}, c.path, 6); err == nil {
 				t.Errorf("%q: no error although it exceeds the limit", c.path)
 			}
 		}

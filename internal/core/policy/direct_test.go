@@ -10,6 +10,9 @@ import (
 func TestDirect(t *testing.T) {
 	t.Parallel()
 	names := []string{"exec", "gateway", "process", "read", "web_fetch", "write"}
+	if s := policy.Direct(nil, nil, false); s.Label != "direct" || s.Key != "gateway.tools.deny" {
+		t.Errorf("%+v", s)
+	}
 	for _, tt := range []struct {
 		name        string
 		deny, allow []string

@@ -38,6 +38,9 @@ func New(global, agent Config, agentKey string, c Conversation) Pipeline {
 	return slices.DeleteFunc(p, Step.empty)
 }
 
+// Sandbox is the label of the steps of a conversation in a sandbox.
+const Sandbox = "sandbox"
+
 // Owner is the label of the step of OwnerOnly.
 const Owner = "owner"
 
@@ -125,7 +128,7 @@ var (
 // sandbox returns the step of a conversation in a sandbox: the agent's lists
 // replace the global ones, which replace the defaults.
 func sandbox(agent, global source) Step {
-	s := Step{Label: "sandbox", Allow: sandboxAllow, Deny: sandboxDeny}
+	s := Step{Label: Sandbox, Allow: sandboxAllow, Deny: sandboxDeny}
 	also := slices.Concat(global.AlsoAllow, agent.AlsoAllow)
 	for _, p := range []source{global, agent} {
 		if len(p.Allow) > 0 {

@@ -13,7 +13,7 @@ import (
 var allTools = []string{
 	"read", "write", "edit", "apply_patch", "ls", "exec", "process", "web_search", "web_fetch", "memory_search",
 	"sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "subagents", "session_status",
-	"browser", "canvas", "cron", "gateway", "message", "nodes", "image",
+	"browser", "canvas", "cron", "gateway", "message", "nodes", "image", "agents_list", "sessions_delete",
 }
 
 func config(t *testing.T, text string) Config {
@@ -76,13 +76,23 @@ func TestOffered(t *testing.T) {
 		{name: "TC-07 unless the group is denied", global: `{"deny":["group:fs"]}`, c: talk(), has: "exec", not: "write apply_patch"},
 		{name: "TC-08 case and globs", global: `{"allow":["Exec","brow*"],"deny":["BROWS*"]}`, c: talk(), has: "exec", only: true},
 		{name: "TC-12 bash is exec", global: `{"allow":["bash"]}`, c: talk(), has: "exec", only: true},
+		{name: "TC-12 other names", global: `{"allow":["automations","view_image","list_dir"]}`, agent: `{"deny":["shell"]}`, c: talk(), has: "cron image ls", only: true},
+		{name: "TC-06 apply_patch by its own name", global: `{"allow":["apply_patch"]}`, c: talk(), has: "apply_patch", only: true},
+		{
+			name: "all tools of ours except files and commands", global: `{"allow":["group:openclaw","ls"]}`, agent: `{"allow":["group:chela","read"]}`, c: talk(), only: true,
+			has: "web_search web_fetch memory_search sessions_list sessions_history sessions_send sessions_spawn subagents session_status browser cron gateway message nodes image agents_list",
+		},
+		{name: "a profile with spaces around it", global: `{"profile":" Minimal "}`, c: talk(), has: "session_status", only: true},
+		{name: "the same case goes before another", global: `{"byProvider":{"ANTHROPIC":{"deny":["exec"]},"anthropic":{"deny":["read"]}}}`, c: talk(), has: "exec", not: "read"},
+		{name: "no sender: no rules of one", global: `{"toolsBySender":{"id:":{"deny":["exec"]},"":{"deny":["exec"]},"name:":{"deny":["exec"]}}}`, c: talk(), has: "exec"},
+		{name: "no provider: no rules of one", global: `{"byProvider":{"":{"deny":["exec"]}}}`, c: Conversation{}, has: "exec read"},
 		{name: "TP-01 a provider's profile", global: `{"profile":"coding","byProvider":{"anthropic":{"profile":"minimal"}}}`, c: talk(), has: "session_status", only: true},
 		{name: "TP-01 not for another provider", global: `{"profile":"coding","byProvider":{"anthropic":{"profile":"minimal"}}}`, c: openai, has: "read exec", not: "browser"},
 		{name: "TP-01 the model goes before its provider", global: `{"byProvider":{"Anthropic":{"deny":["exec"]},"anthropic/opus":{"deny":["read"]}}}`, c: talk(), has: "exec", not: "read"},
 		{name: "TP-02 two lists: what both allow", global: `{"allow":["read","exec"]}`, agent: `{"allow":["read","write"]}`, c: talk(), has: "read", only: true},
 		{name: "TP-03 a denied tool stays denied", global: `{"deny":["exec"]}`, agent: `{"allow":["exec","read"]}`, c: talk(), has: "read", only: true},
 		{name: "TP-04 a profile and more", global: `{"profile":"coding","alsoAllow":["browser"]}`, c: talk(), has: "browser read", not: "message"},
-		{name: "TP-06 in a sandbox", c: boxed, has: "exec process read write", not: "browser canvas nodes cron gateway"},
+		{name: "TP-06 in a sandbox", c: boxed, has: "exec process read write", not: "browser canvas nodes cron gateway message"},
 		{name: "TP-06 the sandbox's own list", global: `{"sandbox":{"tools":{"allow":["read"]}}}`, c: boxed, has: "read", only: true},
 		{
 			name: "TP-06 the agent's sandbox lists go before the global ones", global: `{"sandbox":{"tools":{"allow":["read","exec"],"deny":["exec"]}}}`,
@@ -108,6 +118,20 @@ func TestOffered(t *testing.T) {
 			name: "alsoAllow of a sandbox: an explicit deny list stays", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"deny":["browser"]}}}`,
 			c: boxed, has: "exec read", not: "browser",
 		},
+		{
+			name: "alsoAllow of a sandbox: an explicit global deny list stays", global: `{"sandbox":{"tools":{"alsoAllow":["browser"],"deny":["browser"]}}}`,
+			agent: `{"sandbox":{"tools":{"alsoAllow":["browser","cron"]}}}`, c: boxed, has: "exec read cron", not: "browser",
+		},
+		{
+			name: "alsoAllow of a sandbox: a group and a pattern", global: `{"sandbox":{"tools":{"alsoAllow":["group:nodes","Brow*"]}}}`,
+			c: boxed, has: "browser nodes exec", not: "canvas",
+		},
+		{
+			name: "TP-06 the default deny list of a sandbox applies to any allow list", global: `{"sandbox":{"tools":{"allow":["*"]}}}`, c: boxed,
+			has: "read exec web_fetch", not: "browser canvas nodes cron gateway message",
+		},
+		{name: "a group denied in a sandbox", global: `{"sandbox":{"tools":{"deny":["group:fs"]}}}`, c: boxed, has: "exec process", not: "read write edit apply_patch ls"},
+		{name: "a profile and a group", global: `{"profile":"minimal","alsoAllow":["group:web"]}`, c: talk(), has: "session_status web_search web_fetch", only: true},
 		{name: "the agent's profile goes before the global one", global: `{"profile":"coding"}`, agent: `{"profile":"minimal"}`, c: talk(), has: "session_status", only: true},
 		{name: "and may be wider", global: `{"profile":"minimal"}`, agent: `{"profile":"full"}`, c: talk(), has: strings.Join(allTools, " "), only: true},
 		{name: "the agent's alsoAllow goes before the global one", global: `{"profile":"minimal","alsoAllow":["browser"]}`, agent: `{"alsoAllow":["read"]}`, c: talk(), has: "session_status read", only: true},
@@ -130,7 +154,7 @@ func TestOffered(t *testing.T) {
 		{name: "a sandbox's denied tool is allowed by its name", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, c: boxed, has: "browser exec", not: "canvas"},
 		{
 			name: "TP-08 a child without children", c: child(1, 1),
-			has: "read exec subagents session_status", not: "sessions_spawn sessions_list sessions_history sessions_send message cron gateway",
+			has: "read exec subagents session_status", not: "sessions_spawn sessions_list sessions_history sessions_send sessions_delete agents_list message cron gateway",
 		},
 		{name: "TP-09 a child with children", c: child(1, 2), has: "sessions_spawn subagents sessions_list sessions_history", not: "sessions_send message"},
 		{
@@ -180,7 +204,8 @@ func TestOffered(t *testing.T) {
 
 func TestChatsAndSenders(t *testing.T) {
 	t.Parallel()
-	chat := ChatRules{Tools: &Rules{Deny: []string{"exec"}}, BySender: map[string]Rules{"id:7": {AlsoAllow: []string{"exec"}}, "username:ada": {Allow: []string{"read"}}}}
+	chat := ChatRules{Tools: &Rules{Deny: []string{"exec"}}, BySender: map[string]Rules{"id:7": {AlsoAllow: []string{"exec"}}, "username:ada": {Allow: []string{"read"}},
+		"name:bob": {Deny: []string{"exec"}}, "e164:+15550100": {Deny: []string{"exec"}}, "channel:irc:7": {Deny: []string{"exec"}}}}
 	in := func(s Sender) Conversation {
 		c := talk()
 		c.Chat, c.ChatKey, c.Sender = chat, "channels.telegram.groups.-100", s
@@ -195,6 +220,10 @@ func TestChatsAndSenders(t *testing.T) {
 		{"TP-05 the sender with rules of its own", Sender{Channel: "telegram", ID: "7"}, true, ""},
 		{"TP-05 another sender", Sender{Channel: "telegram", ID: "8"}, false, "chat channels.telegram.groups.-100.tools"},
 		{"TP-05 by name on the platform", Sender{ID: "8", Username: "@Ada"}, false, "chat channels.telegram.groups.-100.toolsBySender.username:ada"},
+		{"by the name that is shown", Sender{ID: "8", Name: "Bob"}, false, "chat channels.telegram.groups.-100.toolsBySender.name:bob"},
+		{"by phone number", Sender{ID: "8", Phone: "+15550100"}, false, "chat channels.telegram.groups.-100.toolsBySender.e164:+15550100"},
+		{"the id takes precedence over the name", Sender{ID: "7", Username: "ada"}, true, ""},
+		{"the id on the channel takes precedence over the id", Sender{Channel: "irc", ID: "7"}, false, "chat channels.telegram.groups.-100.toolsBySender.channel:irc:7"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -274,6 +303,20 @@ func TestSections(t *testing.T) {
 	}
 }
 
+// A tool of another program may have any name.
+func TestNamesIgnoreCase(t *testing.T) {
+	t.Parallel()
+	for label, p := range map[string]Pipeline{
+		"denied": New(config(t, `{"deny":["files__Delete*"]}`), Config{}, "agents.entries.main", talk()),
+		Owner:    {OwnerOnly("Files__Delete", "Files__DELETE_ALL")},
+	} {
+		o := p.Apply([]string{"Files__Read", "Files__Delete", "files__delete_all"})
+		if !slices.Equal(o.Allowed, []string{"Files__Read"}) {
+			t.Errorf("%s: available: %q", label, o.Allowed)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	t.Run("TC-09 allow and alsoAllow in one section", func(t *testing.T) {
@@ -283,11 +326,21 @@ func TestCheck(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	for _, rules := range []string{
+		`{"sandbox":{"tools":{"allow":["read"],"alsoAllow":["exec"]}}}`, `{"subagents":{"tools":{"allow":["read"],"alsoAllow":["exec"]}}}`,
+		`{"toolsBySender":{"*":{"allow":["read"],"alsoAllow":["exec"]}}}`, `{"byProvider":{"x":{"profile":"codeing"}}}`,
+	} {
+		if config(t, rules).Check("tools") == nil {
+			t.Errorf("%s is accepted", rules)
+		}
+	}
 	if err := config(t, `{"profile":"codeing"}`).Check("tools"); err == nil || !strings.Contains(err.Error(), "coding") {
 		t.Error(err)
 	}
-	if err := config(t, `{"profile":"Coding","alsoAllow":["exec"]}`).Check("tools"); err != nil {
-		t.Error(err)
+	for _, rules := range []string{`{"profile":" Coding ","alsoAllow":["exec"]}`, `{"profile":"coding","allow":["exec"]}`} {
+		if err := config(t, rules).Check("tools"); err != nil {
+			t.Errorf("%s: %v", rules, err)
+		}
 	}
 }
 
@@ -301,10 +354,81 @@ func TestUnknownNames(t *testing.T) {
 		{`["raed"]`, len(allTools), "tools: no tool is named raed; the list is left out"},
 		{`["raed","exec"]`, 1, "tools: no tool is named raed"},
 		{`["x_search"]`, 0, ""}, // a known tool that this machine does not have
+		{`["EXEC","canv*"]`, 2, ""},
 	} {
 		o := New(config(t, `{"allow":`+tt.allow+`}`), Config{}, "agents.entries.main", talk()).Apply(allTools)
 		if len(o.Allowed) != tt.left || strings.Join(o.Warnings, "|") != tt.warns {
 			t.Errorf("%s: left %d, warns %q", tt.allow, len(o.Allowed), o.Warnings)
+		}
+	}
+}
+
+// What an outcome reports: only what was removed and is to be said.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	names := []string{"read", "exec", "files__get"}
+	p := New(config(t, `{"profile":"full","allow":["read","files__*"],"deny":["browser"]}`), config(t, `{"deny":["process"]}`), "agents.entries.main", talk())
+	want := Outcome{Allowed: []string{"read", "files__get"}, Removed: []Removal{{Label: "global", Key: "tools", Names: []string{"exec"}}}}
+	if diff := cmp.Diff(want, p.Apply(names)); diff != "" {
+		t.Error(diff)
+	}
+	e := p.Explain("BASH", names)
+	if e.Name != "exec" || e.By != "global" || e.Allowed {
+		t.Errorf("%+v", e)
+	}
+	if e := (Pipeline{OwnerOnly("exec")}).Explain("exec", names); e.By != "owner" {
+		t.Errorf("%+v", e)
+	}
+	child := talk()
+	child.Depth = 1
+	if e := New(Config{}, Config{}, "", child).Explain("cron", []string{"cron"}); e.By != "subagent" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	t.Parallel()
+	for rules, want := range map[string]string{``: "full", `{"profile":"full"}`: "full", `{"deny":["read"]}`: "full", `{"profile":"Coding","deny":["read"]}`: "coding"} {
+		if got := New(config(t, rules), Config{}, "", talk()).Profile(); got != want {
+			t.Errorf("%s: profile %q, want %q", rules, got, want)
+		}
+	}
+	for name, want := range map[string]string{"Bash": "coding full", "session_status": "minimal coding messaging full", "browser": "full"} {
+		if got := strings.Join(ProfilesOf(name), " "); got != want {
+			t.Errorf("%s: profiles %q, want %q", name, got, want)
+		}
+	}
+	if !Match([]string{"group:fs"}, "List_Dir") || Match([]string{"group:fs"}, "exec") || Match(nil, "exec") {
+		t.Error("Match")
+	}
+}
+
+// The lists that stand without configuration.
+func TestBuiltInLists(t *testing.T) {
+	t.Parallel()
+	boxed, leaf := talk(), talk()
+	boxed.Sandboxed, leaf.Depth = true, 1
+	none := Config{}
+	for _, tt := range []struct {
+		name string
+		got  []string
+		want string
+	}{
+		{"denied to calls from outside", Direct(nil, nil, false).Deny, "exec process spawn fs_write fs_delete fs_move apply_patch terminal portal sessions_spawn sessions_send " +
+			"conversations_list conversations_send conversations_turn cron gateway plugins nodes computer mobile_ui"},
+		{"denied in a sandbox", New(none, none, "", boxed)[0].Deny, "browser canvas nodes computer mobile_ui cron gateway message"},
+		{"allowed in a sandbox", New(none, none, "", boxed)[0].Allow, "read write edit apply_patch ls find grep exec process image sessions_list sessions_history " +
+			"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status"},
+		{"denied to a child", New(none, none, "", leaf)[0].Deny, "gateway agents_list cron message sessions_send sessions_delete sessions_list sessions_history sessions_spawn"},
+		{"the profile coding", New(config(t, `{"profile":"coding"}`), none, "", talk())[0].Allow, "read write edit apply_patch ls find grep exec process code_execution terminal " +
+			"web_search web_fetch x_search sessions_list sessions_history sessions_send sessions_spawn sessions_search sessions_yield subagents session_status memory_search memory_get " +
+			"agents_list get_goal create_goal update_goal progress_card ask_user skill_workshop cron image image_generate music_generate video_generate"},
+		{"the profile messaging", New(config(t, `{"profile":"messaging"}`), none, "", talk())[0].Allow, "message sessions_list sessions_history sessions_send sessions_spawn subagents session_status"},
+		{"other groups", expand([]string{"group:ui", "group:automation", "group:media"}), "browser canvas screen dashboard show_widget portal cron gateway heartbeat_respond " +
+			"image image_generate tts music_generate video_generate"},
+	} {
+		if got := strings.Join(tt.got, " "); got != tt.want {
+			t.Errorf("%s: %s", tt.name, got)
 		}
 	}
 }

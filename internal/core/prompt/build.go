@@ -41,13 +41,13 @@ type Input struct {
 	Tools []llm.ToolSpec // tools that the policy allows
 
 	Dir      string // the workspace
+	Sandbox  string // what the tools cannot do because the session is sandboxed
 	Files    []File // see Workspace.Files
 	MaxFile  int    // characters of one file; 0: DefaultMaxFile
 	MaxFiles int    // characters of all files; 0: DefaultMaxFiles
 
 	Now      time.Time      // only the date is used, in Zone
 	Zone     *time.Location // the person's time zone; nil: that of Now, which is not named
-	Notices  []string       // lines about this session
 	Extra    string         // context of a group or a subagent's task
 	Agent    string
 	Host     string
@@ -94,14 +94,14 @@ func (b *Builder) Build(in Input) []llm.Block {
 // sameStable reports whether the stable parts of two prompts are equal. It compares
 // every field that stable reads.
 func sameStable(a, b Input) bool {
-	return a.Dir == b.Dir && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && slices.Equal(a.Files, b.Files) &&
+	return a.Dir == b.Dir && a.Sandbox == b.Sandbox && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && slices.Equal(a.Files, b.Files) &&
 		slices.EqualFunc(a.Tools, b.Tools, func(a, b llm.ToolSpec) bool { return a.Name == b.Name && a.Description == b.Description })
 }
 
 // sameVolatile reports whether the volatile parts of two prompts are equal. It
 // compares every field that volatile reads.
 func sameVolatile(a, b Input) bool {
-	return sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && slices.Equal(a.Notices, b.Notices) && a.Extra == b.Extra &&
+	return sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && a.Extra == b.Extra &&
 		a.Agent == b.Agent && a.Host == b.Host && a.Repo == b.Repo && a.OS == b.OS && a.Arch == b.Arch &&
 		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking
 }
@@ -125,6 +125,7 @@ func stable(in Input) string {
 		section(&b, "Workspace", "Your working directory is: "+Name(in.Dir)+
 			"\nUse it for all files unless instructed otherwise.")
 	}
+	section(&b, "Sandbox", in.Sandbox)
 	section(&b, "Workspace files", files(in))
 	return b.String()
 }
@@ -133,9 +134,6 @@ func volatile(in Input) string {
 	var b strings.Builder
 	if zone := clock(in); zone != "" {
 		section(&b, "Date and time", zone)
-	}
-	if len(in.Notices) > 0 {
-		section(&b, "Notices", "- "+strings.Join(in.Notices, "\n- "))
 	}
 	section(&b, "Context", in.Extra)
 	section(&b, "Runtime", runtimeLine(in))

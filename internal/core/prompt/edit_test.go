@@ -1,8 +1,15 @@
 package prompt
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
 )
 
 func TestIdentity(t *testing.T) {
@@ -49,6 +56,59 @@ func FuzzIdentity(f *testing.F) {
 
 func first(a, _ string) string  { return a }
 func second(_, b string) string { return b }
+
+// TestEdit reads and writes the files of a workspace.
+func TestEdit(t *testing.T) {
+	t.Parallel()
+	w := Open(filepath.Join(t.TempDir(), "workspace"))
+	for _, name := range []string{"notes.md", "agents.md", "", "../AGENTS.md", "memory/x.md"} {
+		_, err := w.Stat(name)
+		_, _, rerr := w.Read(name)
+		_, werr := w.Write(name, "x")
+		for _, err := range []error{err, rerr, werr} {
+			if chela.CodeOf(err) != chela.CodeInvalid {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	}
+	if info, text, err := w.Read("MEMORY.md"); err != nil || !info.Missing || !info.Optional || text != "" {
+		t.Errorf("a file of no workspace: %+v, %q, %v", info, text, err)
+	}
+	most := strings.Repeat("x", MaxWrite)
+	if _, err := w.Write("TOOLS.md", most+"x"); chela.CodeOf(err) != chela.CodeInvalid {
+		t.Errorf("a file that is too long: %v", err)
+	}
+	before := time.Now().Add(-time.Minute)
+	info, err := w.Write("TOOLS.md", most)
+	if err != nil || info.Size != MaxWrite || info.Missing || info.Optional || info.Changed.Before(before) {
+		t.Errorf("written %+v, %v", info, err)
+	}
+	put(t, filepath.Join(w.Dir(), "USER.md"), most+"x")
+	if info, text, err := w.Read("USER.md"); err != nil || text != most || info.Size != MaxWrite+1 {
+		t.Errorf("read %d bytes, %+v, %v", len(text), info, err)
+	}
+	if err := os.Mkdir(filepath.Join(w.Dir(), "SOUL.md"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Stat("SOUL.md"); chela.CodeOf(err) != chela.CodeInvalid {
+		t.Errorf("a directory: %v", err)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	seeds := filepath.Join(t.TempDir(), "seeded")
+	if _, err := Seed(seeds); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]fs.FileMode{ // nobody else may read them
+		w.Dir(): 0o700, filepath.Join(w.Dir(), "TOOLS.md"): 0o600, seeds: 0o700, filepath.Join(seeds, "SOUL.md"): 0o600,
+	} {
+		fi, err := os.Stat(path)
+		if err != nil || fi.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", path, fi.Mode(), err)
+		}
+	}
+}
 
 func TestSetIdentity(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,6 @@ func input() Input {
 		Files:    []File{{Name: "AGENTS.md", Text: "Rules."}, {Name: "SOUL.md", Text: "Dry."}, {Name: "USER.md", Missing: true}, {Name: "TOOLS.md"}},
 		Now:      time.Date(2026, 3, 1, 23, 30, 0, 0, time.UTC),
 		Zone:     time.FixedZone("Asia/Shanghai", 8*3600),
-		Notices:  []string{"The session was reset."},
 		Agent:    "main",
 		Host:     "box",
 		OS:       "linux 6.12",
@@ -58,6 +57,7 @@ func TestBuilder(t *testing.T) {
 		func() {},
 		func() { in.Now, in.Zone, in.Model = in.Now.AddDate(0, 0, 1), time.UTC, "a/b" },
 		func() { in.Dir = "/elsewhere" },
+		func() { in.Sandbox = "No network." },
 		func() { in.Files = append(slices.Clone(in.Files[:3]), File{Name: "TOOLS.md", Text: "New."}) },
 		func() { in.Files = in.Files[:2] },
 		func() { in.MaxFile = 3 },
@@ -72,7 +72,6 @@ func TestBuilder(t *testing.T) {
 		func() { in.Zone = time.FixedZone("", 3600) },
 		func() { in.Zone = nil },
 		func() { in.Now = time.Time{} },
-		func() { in.Notices = append(slices.Clone(in.Notices), "One more.") },
 		func() { in.Extra = "Elsewhere." },
 		func() { in.Agent = "ann" },
 		func() { in.Host = "shell" },
@@ -148,7 +147,7 @@ func TestBuild(t *testing.T) {
 	t.Run("PROMPT-04 two prompts a minute apart agree up to the boundary", func(t *testing.T) {
 		a, b := input(), input()
 		b.Now = b.Now.Add(time.Minute)
-		b.Notices, b.Channel, b.Thinking = nil, "discord", llm.Off
+		b.Channel, b.Thinking = "discord", llm.Off
 		b.Tools[0], b.Tools[1] = b.Tools[1], b.Tools[0]
 		x, y := new(Builder).Build(a), new(Builder).Build(b)
 		if diff := cmp.Diff(x[0], y[0]); diff != "" || !x[0].Cache || x[1].Cache {
@@ -180,8 +179,8 @@ func TestBuild(t *testing.T) {
 	})
 	t.Run("HYG-06 facts about the system are in the system prompt", func(t *testing.T) {
 		in := input()
-		in.Extra = "You are in the group Cooks."
-		for _, want := range []string{"The session was reset.", "group Cooks", "Monday, 2 March 2026", "Asia/Shanghai", "/home/ann/.chela/workspace"} {
+		in.Extra, in.Sandbox = "You are in the group Cooks.", "The network is cut."
+		for _, want := range []string{"group Cooks", "## Sandbox\n\nThe network is cut.", "Monday, 2 March 2026", "Asia/Shanghai", "/home/ann/.chela/workspace"} {
 			if !strings.Contains(text(in), want) {
 				t.Errorf("%q is not in the prompt", want)
 			}
@@ -293,6 +292,17 @@ func TestWorkspace(t *testing.T) {
 		}
 		if got := file(w, "SOUL.md").Text; got != "two" {
 			t.Errorf("SOUL.md is %q after the edit, want two", got)
+		}
+		fi, err := os.Stat(soul)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, soul, "three") // at the same time
+		if err := os.Chtimes(soul, time.Time{}, fi.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		if got := file(w, "SOUL.md").Text; got != "three" {
+			t.Errorf("SOUL.md is %q after another edit, want three", got)
 		}
 		if err := os.Remove(soul); err != nil {
 			t.Fatal(err)

@@ -153,6 +153,7 @@ func TestPlan(t *testing.T) {
 		{"LANE-08 joined in followup too", Policy{Mode: Followup, Inbound: 2 * time.Second}, false, words("a@1", "b@1+500", "c@1+9000"), 9000, "start a b"},
 		{"LANE-08 other senders do not wait", gather, false, words("a@1", "b@1!bob*"), 100, "start b"},
 		{"LANE-08 steering waits too", Policy{Mode: Steer, Inbound: 2 * time.Second}, true, words("a@1", "b@1+500"), 600, "until +2500"},
+		{"LANE-08 the earliest of several senders", gather, false, words("a@1", "b@1!bob+500"), 600, "until +2000"},
 		{"a local client does not wait", gather, false, words("a"), 0, "start a"},
 		{"LANE-13 an event joins the turn", Policy{}, false, words("a", "s:r", "b"), 0, "start r a b"},
 		{"LANE-13 an event of another address joins the turn", Policy{}, false, words("a@1", "s:r@2"), 0, "start r a"},
@@ -206,6 +207,21 @@ func TestParse(t *testing.T) {
 		if got, ok := ParseDrop(s); got != want || ok != (want != "") {
 			t.Errorf("ParseDrop(%q) = %q, %v", s, got, ok)
 		}
+	}
+}
+
+func TestWith(t *testing.T) {
+	t.Parallel()
+	inherited := Policy{Mode: Steer, Debounce: time.Second, Cap: 3, Drop: DropOld, Inbound: time.Minute}
+	if got := inherited.With(Prefs{}); got != inherited {
+		t.Errorf("without settings: %+v", got)
+	}
+	want := Policy{Mode: Followup, Debounce: time.Hour, Cap: 9, Drop: DropNew, Inbound: time.Minute}
+	if got := inherited.With(Prefs{Mode: "followup", Debounce: time.Hour, Cap: 9, Drop: "new"}); got != want {
+		t.Errorf("with all settings: %+v, want %+v", got, want)
+	}
+	if got := (Policy{Mode: "x"}).Effective(); got != (Policy{Mode: Collect, Cap: DefaultCap, Drop: Summarize}) {
+		t.Errorf("effective: %+v", got)
 	}
 }
 
@@ -290,6 +306,22 @@ func admin(items []Item) []Item {
 		items[i].Principal.Scopes = []chela.Scope{chela.ScopeAdmin}
 	}
 	return items
+}
+
+// TestDevices checks that messages of one person share no run if they came from
+// different devices or with different rights: a run acts with those of its first message.
+func TestDevices(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*chela.Principal){
+		"another device": func(p *chela.Principal) { p.Credential = "device:laptop" },
+		"other rights":   func(p *chela.Principal) { p.Scopes = []chela.Scope{chela.ScopeAdmin} },
+	} {
+		waiting := words("a", "b", "c")
+		change(&waiting[1].Principal)
+		if got := flat(Plan(Policy{}, nil, waiting, t0)); got != "start a c" {
+			t.Errorf("%s: %s, want start a c", name, got)
+		}
+	}
 }
 
 // TestNextRun checks that no run mixes overrides, and that messages that are not from a

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -31,13 +32,40 @@ type Plan struct {
 
 	// Grace is the time between TERM and KILL; 0: 2 s.
 	Grace time.Duration
+
+	// Rights confine the program to what they name. nil: the program has all
+	// rights of this process. A broker that cannot confine refuses a plan with
+	// Rights, and one that always confines refuses a plan without.
+	Rights *Rights
+	// Session is the sandbox to run in, for backends that keep containers. Path, Dir
+	// and Env are then those of the container.
+	Session *Session
 }
 
-// Hash identifies what the plan would do: program, arguments, directory and
-// environment, in hexadecimal.
+// Rights is what a confined program may use besides the directories of the
+// system, which it can read, and a private /tmp. All paths are absolute and
+// without symbolic links.
+type Rights struct {
+	Workspace string   // folder of the agent; private files in it are hidden
+	Write     bool     // the program may change the workspace, except for protected names
+	Read      []string // other files and folders that it may read
+	Change    []string // other files and folders that it may change
+	Hosts     []string // hosts it may connect to: NAME, NAME:PORT or *.DOMAIN
+}
+
+// Hash identifies what the plan would do: program, arguments, directory,
+// environment and rights, in hexadecimal.
 func (p *Plan) Hash() string {
 	h := sha256.New()
-	for _, s := range [...]string{p.Path, strings.Join(p.Argv, "\x00"), p.Dir, strings.Join(p.Env, "\x00")} {
+	parts := []string{p.Path, strings.Join(p.Argv, "\x00"), p.Dir, strings.Join(p.Env, "\x00")}
+	if r := p.Rights; r != nil {
+		parts = append(parts, "confined", r.Workspace, strconv.FormatBool(r.Write),
+			strings.Join(r.Read, "\x00"), strings.Join(r.Change, "\x00"), strings.Join(r.Hosts, "\x00"))
+	}
+	if s := p.Session; s != nil {
+		parts = append(parts, "sandbox", s.Backend, s.Key, s.Container, string(s.Settings))
+	}
+	for _, s := range parts {
 		_, _ = io.WriteString(h, s) // a hash never fails
 		h.Write([]byte{0xff})
 	}
@@ -88,4 +116,61 @@ type Exit struct {
 	Code   int    // exit code; -1 when a signal ended it
 	Signal string // name of that signal
 	Left   int    // descendants that were still running and were ended
+
+	// Refused are the rights that the program lacked when it tried to use them,
+	// such as "net:example.org", sorted.
+	Refused []string
+	// Misled means that the program asked for a page of a host that was refused, and
+	// got one that says so. It may have taken it for the page and succeeded.
+	Misled bool
+	// Blocked are the paths in the workspace that the program made and that got
+	// the suffix ".blocked", because other programs run what has such a name.
+	Blocked []string
+}
+
+// Level is how well a broker confines programs on this host.
+type Level struct {
+	Name     string // "full", "landlock", "docker", … or "none"
+	Complete bool   // a program has nothing but its Rights
+	Reason   string // why the level is not higher; "" if it is the highest
+	Hint     string // what a person can do about it
+}
+
+// A Leveler is a Broker that confines programs.
+type Leveler interface {
+	// Level returns the level, which was found by trying it out.
+	Level(ctx context.Context) Level
+}
+
+// A Backend is a Broker that confines the programs of sessions.
+type Backend interface {
+	Broker
+	Leveler
+	// Prepare completes the sandbox of a session, and returns an error if its
+	// settings are not allowed. It changes nothing outside.
+	Prepare(*Session) error
+	// Recreate removes what is kept for the sandboxes that match, so that the next
+	// command starts anew.
+	Recreate(ctx context.Context, match func(key string) bool) (Removal, error)
+	// Try tries what programs in a sandbox can do.
+	Try(context.Context, *Session) (Level, []Effect)
+	// Close ends what is kept ready.
+	Close()
+}
+
+// Removal is what Recreate did.
+type Removal struct {
+	Removed []string // names of what was removed
+	Busy    []string // names of what was kept, because commands run in it
+}
+
+// Pruner is a Backend that removes what was not used for long.
+type Pruner interface {
+	Prune(ctx context.Context, now time.Time) (int, error)
+}
+
+// Checker is a Backend whose settings can be wrong in ways that depend on the
+// host, such as the folders that a container would see.
+type Checker interface {
+	Check(*Session) error
 }

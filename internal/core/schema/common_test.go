@@ -18,7 +18,7 @@ func FuzzCommon(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if plain, common := scanPlain(text); !plain || !common {
+		if plain, common := inspect(text); !plain || !common {
 			return
 		}
 		for _, p := range Profiles() {

@@ -3,135 +3,102 @@ package schema
 import (
 	"encoding/json"
 	"regexp/syntax"
-	"unicode/utf8"
+	"strconv"
 
-	"github.com/chela-ai/chela/internal/kit/jsonscan"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Plain reports whether a tool's definition is a plain schema, as [Object]
-// returns it, without parsing it completely. Plain schemas have only objects,
-// arrays and single values with limits, like those of most tools, and no
-// references or unions. Every validator can use them.
+// returns it. Plain schemas have only objects, arrays and single values with
+// limits, like those of most tools, and no references or unions. Every validator
+// can use them.
 func Plain(definition json.RawMessage) bool {
-	plain, _ := scanPlain(definition)
+	plain, _ := inspect(definition)
 	return plain
 }
 
 // maxPlain is the maximum size of a plain definition in bytes.
 const maxPlain = 64 << 10
 
-// scanPlain reports whether a definition is plain, and whether it is also
-// common: most services accept it unchanged.
-func scanPlain(definition json.RawMessage) (plain, common bool) {
-	if len(definition) > maxPlain || !utf8.Valid(definition) {
+// inspect reports whether a definition is plain, and whether it is also common:
+// most services accept it unchanged.
+func inspect(definition json.RawMessage) (plain, common bool) {
+	if len(definition) > maxPlain || !jsontext.Value(definition).IsValid() { // names may not be repeated
 		return false, false
 	}
-	l := plainScanner{Scanner: jsonscan.New(definition), common: true}
-	top := l.schema()
-	return l.Done() && top.kind == "object", l.common && top.properties && !top.enum
+	m, asIs, err := decode(definition)
+	if err != nil || !asIs || m["type"] != "object" {
+		return false, false
+	}
+	i := inspector{plain: true, common: m["properties"] != nil && m["enum"] == nil}
+	i.schema(m, maxDepth)
+	return i.plain, i.plain && i.common
 }
 
-// plainScanner reads a schema and fails if it is not plain.
-type plainScanner struct {
-	jsonscan.Scanner
-	common bool
-}
+// inspector walks a schema.
+type inspector struct{ plain, common bool }
 
-// plainSchema is the summary of a schema.
-type plainSchema struct {
-	kind                    string // its type; "" for none or several
-	properties, items, enum bool
-}
-
-func (l *plainScanner) schema() (s plainSchema) {
-	for l.Enter('{'); l.More('}'); {
-		switch string(l.Name()) {
-		case "type":
-			s.kind = l.types()
-		case "title", "description":
-			l.text()
-		case "pattern":
-			if _, err := syntax.Parse(l.Text(), syntax.Perl); err != nil {
-				l.Fail()
-			}
-		case "required":
-			l.texts()
-		case "enum":
-			s.enum = true
-			if l.texts() == 0 {
-				l.Fail()
-			}
-		case "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems":
-			l.Int()
-		case "properties":
-			s.properties = true
-			for l.Enter('{'); l.More('}'); {
-				l.common = l.common && isPlainName(l.Name())
-				l.schema()
-			}
-		case "items":
-			s.items = true
-			l.schema()
-		case "additionalProperties":
-			if b := l.Next(); b == 't' || b == 'f' {
-				l.Skip()
-			} else {
-				l.schema()
-			}
-		default:
-			l.Fail()
+func (i *inspector) schema(v any, levels int) {
+	m, ok := v.(node)
+	if !ok || levels == 0 {
+		i.plain = false
+		return
+	}
+	for keyword, v := range m {
+		i.plain = i.plain && i.keyword(keyword, v, levels-1)
+	}
+	if kinds, isList := m["type"].([]any); isList {
+		for _, k := range kinds {
+			i.common = i.common && k != "null" && k != "array"
 		}
 	}
-	l.common = l.common && (s.kind != "array" || s.items)
-	return s
+	i.common = i.common && (m["type"] != "array" || m["items"] != nil)
 }
 
-// types reads a type, which it returns, or a list of types.
-func (l *plainScanner) types() string {
-	if l.Next() != '[' {
-		return l.kind()
+// keyword inspects the value of a keyword. It reports whether both may be in a
+// plain schema.
+func (i *inspector) keyword(keyword string, v any, levels int) bool {
+	text, isText := v.(string)
+	switch keyword {
+	case "type":
+		return typesOf(node{"type": v}) != nil
+	case "title", "description":
+		return isText
+	case "pattern":
+		_, err := syntax.Parse(text, syntax.Perl)
+		return isText && err == nil
+	case "required", "enum":
+		list, isList := v.([]any)
+		return isList && len(names(list)) == len(list) && (keyword == "required" || len(list) > 0)
+	case "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems":
+		number, _ := v.(json.Number)
+		_, err := strconv.ParseUint(number.String(), 10, 30)
+		return err == nil
+	case "properties":
+		properties, isObject := v.(node)
+		for name, p := range properties {
+			i.common = i.common && isPlainName(name)
+			i.schema(p, levels)
+		}
+		return isObject && i.plain
+	case "additionalProperties":
+		if _, isBool := v.(bool); isBool {
+			return true
+		}
+		fallthrough
+	case "items":
+		i.schema(v, levels)
+		return i.plain
 	}
-	n := 0
-	for l.Enter('['); l.More(']'); n++ {
-		k := l.kind()
-		l.common = l.common && k != "null" && k != "array"
-	}
-	if n == 0 {
-		l.Fail()
-	}
-	return ""
-}
-
-func (l *plainScanner) kind() string {
-	k := l.Text()
-	if !isType(k) {
-		l.Fail()
-	}
-	return k
-}
-
-func (l *plainScanner) text() {
-	if l.Next() != '"' {
-		l.Fail()
-	}
-	l.Skip()
-}
-
-// texts reads a list of strings and returns its length.
-func (l *plainScanner) texts() int {
-	n := 0
-	for l.Enter('['); l.More(']'); n++ {
-		l.text()
-	}
-	return n
+	return false
 }
 
 // isPlainName reports whether all services accept the name of an argument.
-func isPlainName(name []byte) bool {
-	for _, b := range name {
-		if !(b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_') {
+func isPlainName(name string) bool {
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_') {
 			return false
 		}
 	}
-	return len(name) > 0 && len(name) <= maxName
+	return name != "" && len(name) <= maxName
 }

@@ -38,7 +38,7 @@ func (r Rules) Equal(o Rules) bool {
 // schema itself if nothing has to change. It fails if the schema cannot be
 // converted.
 func (r Rules) Apply(schema json.RawMessage) (json.RawMessage, error) {
-	if plain, common := scanPlain(schema); plain && common && r.common() {
+	if plain, common := inspect(schema); plain && common && r.common() {
 		return schema, nil
 	}
 	return r.apply(schema)

@@ -80,4 +80,13 @@ func TestNarrow(t *testing.T) {
 	if len(parent.Tools) != 1 {
 		t.Error("the parent's bounds changed")
 	}
+	child.Tools = slices.Grow(child.Tools, 4)
+	first := child.Narrow("a", run.Tools{Deny: []string{"web"}})
+	child.Narrow("b", run.Tools{Deny: []string{"write"}})
+	if n := len(first.Tools); n != 3 || first.Tools[2].Deny[0] != "web" {
+		t.Errorf("the bounds of one child were changed by those of another: %v", first.Tools)
+	}
+	if same := parent.Narrow("c", run.Tools{}); len(same.Tools) != 1 {
+		t.Errorf("tools without a limit were added: %v", same.Tools)
+	}
 }

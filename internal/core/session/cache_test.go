@@ -95,6 +95,17 @@ func TestCache(t *testing.T) {
 			t.Errorf("a was read %d times, b %d times; want 1 and 2", a, b)
 		}
 	})
+	t.Run("a transcript that grows is evicted", func(t *testing.T) {
+		c := session.NewCache(50_000)
+		src := &source{es: history("u:hi", "c:1")}
+		c.Messages("s", 0, src.load)
+		src.es = history("u:hi", "c:1", "r:1")
+		src.es[2].Message.Parts = []llm.Part{llm.Text(strings.Repeat("x", 30_000))}
+		c.Append("s", &src.es[2])
+		if ms, err := c.Messages("s", 0, src.load); err != nil || len(ms) != 3 || src.read != 5 {
+			t.Errorf("%d messages, %d entries read, %v; want 3 and 5", len(ms), src.read, err)
+		}
+	})
 	t.Run("a transcript larger than the limit is returned but not cached", func(t *testing.T) {
 		c := session.NewCache(10)
 		src := &source{es: history("u:hi")}
@@ -149,6 +160,7 @@ func TestExpired(t *testing.T) {
 		{"no mode", session.ResetPolicy{}, session.Meta{Started: at(1, 0, 0)}, at(9, 0, 0), ""},
 		{"a new session", session.ResetPolicy{Mode: "daily"}, session.Meta{}, at(9, 0, 0), ""},
 		{"daily, before four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 9, 0)}, at(9, 3, 59), ""},
+		{"daily, before four, begun before four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 3, 0)}, at(9, 3, 59), "daily"},
 		{"daily, at four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 9, 0)}, at(9, 4, 0), "daily"},
 		{"daily, activity does not postpone it", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 9, 0), Active: at(9, 3, 59), Updated: at(9, 3, 59)}, at(9, 8, 0), "daily"},
 		{"daily, begun after four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(9, 4, 1)}, at(9, 23, 0), ""},
@@ -184,10 +196,12 @@ func TestUndoReset(t *testing.T) {
 	const key = "agent:main:main"
 	err := database(t).Update(t.Context(), store.Synced, func(tx store.Tx) error {
 		s := tx.Sessions()
-		es := history("u:hi", "a:ok")
+		es := history("u:hi", "a:ok", "a:more", "a:and more")
 		es[1].Usage, es[1].NanoUSD = &llm.Usage{Input: 9}, 5
+		es[2].Usage, es[2].NanoUSD = &llm.Usage{Input: 4, CacheRead: 2}, 3
+		es[3].Usage = &llm.Usage{Output: 1}
 		m := session.Meta{Key: key, ID: "old", Agent: "main", Created: at, Started: at, Updated: at, Active: at}
-		if err := errors.Join(s.Put(m), s.Append("old", &es[0], &es[1])); err != nil {
+		if err := errors.Join(s.Put(m), s.Append("old", &es[0], &es[1], &es[2], &es[3])); err != nil {
 			return err
 		}
 		if _, err := session.UndoReset(s, key, at); !errors.Is(err, chela.ErrNotFound) && chela.CodeOf(err) != chela.CodeNotFound {
@@ -198,23 +212,96 @@ func TestUndoReset(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		next := history("u:new")
-		if err := s.Append(fresh.ID, &next[0]); err != nil {
+		if back, err := session.UndoReset(s, key, day); err != nil || back.ID != "old" || back.Previous != "" {
+			t.Errorf("undo with an empty transcript: %+v, %v", back, err)
+		}
+		if fresh, err = session.Reset(s, key, "daily", day); err != nil {
 			return err
 		}
-		back, err := session.UndoReset(s, key, day)
+		next := history("u:new", "a:unpriced", "a:priced")
+		next[1].Usage, next[1].NanoUSD = &llm.Usage{Input: 1}, -1
+		next[2].Usage = &llm.Usage{}
+		if err := s.Append(fresh.ID, &next[0], &next[1], &next[2]); err != nil {
+			return err
+		}
+		undone := day.Add(time.Hour)
+		back, err := session.UndoReset(s, key, undone)
 		if err != nil {
 			return err
 		}
-		if back.ID != "old" || back.Previous != fresh.ID || back.Calls != 1 || back.NanoUSD != 5 || back.Tokens.Input != 9 {
-			t.Errorf("restored %+v", back)
+		want := m
+		want.Previous, want.Started, want.Updated, want.Active = fresh.ID, undone, undone, undone
+		want.Tokens, want.Context = llm.Usage{Input: 13, CacheRead: 2, Output: 1}, 6
+		want.NanoUSD, want.Priced, want.Calls = 8, true, 3
+		if d := cmp.Diff(want, back); d != "" {
+			t.Errorf("restored (-want +got)\n%s", d)
+		}
+		wantPast := []session.Past{{ID: fresh.ID, Started: day, Ended: undone, Reason: "undo", Entries: 3}}
+		if past, err := s.Past(key); err != nil || !cmp.Equal(past, wantPast) {
+			t.Errorf("past %+v, %v; want %+v", past, err, wantPast)
 		}
 		if why := session.Expired(session.ResetPolicy{Mode: "daily"}, back, day.Add(time.Minute)); why != "" {
 			t.Errorf("the restored session expired at once: %s", why)
 		}
 		again, err := session.UndoReset(s, key, day)
-		if err == nil && again.ID != fresh.ID {
+		if err == nil && (again.ID != fresh.ID || again.Previous != "old" || again.Priced || again.NanoUSD != 0 || again.Tokens.Input != 1) {
 			t.Errorf("second undo: %+v", again)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCheckSeen compares what a sender saw with a long transcript.
+func TestCheckSeen(t *testing.T) {
+	t.Parallel()
+	const key, entries = "agent:main:main", 1201
+	id := func(n int) *string { s := fmt.Sprint("e", n); return &s }
+	none, unknown := "", "unknown"
+	db := database(t)
+	err := db.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+		err := tx.Sessions().Put(session.Meta{Key: key, ID: "t", Previous: "before"})
+		for n := range entries {
+			err = errors.Join(err, tx.Sessions().Append("t", &session.Entry{ID: *id(n + 1), Kind: session.KindNotice}))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.View(t.Context(), func(r store.Reader) error {
+		for _, c := range []struct {
+			key  chela.SessionKey
+			seen chela.Seen
+			want error
+		}{
+			{key, chela.Seen{}, nil},
+			{key, chela.Seen{Transcript: "t", Last: id(entries)}, nil},
+			{key, chela.Seen{Transcript: "t", Last: id(entries - 1)}, session.ErrChanged},
+			{key, chela.Seen{Last: id(1), Earlier: true}, nil},
+			{key, chela.Seen{Last: &unknown, Earlier: true}, session.ErrChanged},
+			{key, chela.Seen{Last: &none, Earlier: true}, session.ErrChanged},
+			{key, chela.Seen{Transcript: "before"}, session.ErrChanged},
+			{"agent:main:new", chela.Seen{Transcript: "t", Last: &none}, nil},
+		} {
+			if err := session.CheckSeen(r.Sessions(), c.key, c.seen); !errors.Is(err, c.want) {
+				t.Errorf("%s, %+v: %v, want %v", c.key, c.seen, err, c.want)
+			}
+		}
+		for _, n := range []int{1, 201, 202, 701, 702, 1200, entries} {
+			if seq, err := session.Locate(r.Sessions(), "t", *id(n)); seq != int64(n) || err != nil {
+				t.Errorf("entry %d: %d, %v", n, seq, err)
+			}
+		}
+		_, err := session.Locate(r.Sessions(), "t", unknown)
+		if !errors.Is(err, chela.ErrNotFound) {
+			t.Errorf("unknown entry: %v", err)
+		}
+		m, err := session.Lookup(r.Sessions(), "agent:ops:new")
+		if d := cmp.Diff(session.Meta{Key: "agent:ops:new", Agent: "ops"}, m); d != "" {
+			t.Errorf("a new session (-want +got)\n%s", d)
 		}
 		return err
 	})

@@ -244,6 +244,8 @@ func TestCompileParts(t *testing.T) {
 			entry(3, llm.RoleAssistant, llm.Text(" \n")),
 			entry(4, llm.RoleUser, llm.Image("", nil)),
 			entry(5, llm.RoleAssistant, llm.Part{Kind: llm.PartCall}),
+			entry(6, llm.RoleAssistant, llm.Part{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1"}}),
+			entry(7, llm.RoleAssistant, llm.Part{Kind: "mystery"}),
 		})
 		if len(got) != 1 || len(got[0].Parts) != 1 {
 			t.Errorf("got %q", lines(got))
@@ -254,6 +256,13 @@ func TestCompileParts(t *testing.T) {
 		es[1].Message.Stop = llm.StopAborted
 		if d := cmp.Diff([]string{"user hi"}, lines(session.Compile(es))); d != "" {
 			t.Error(d)
+		}
+	})
+	t.Run("an aborted answer has no thinking", func(t *testing.T) {
+		es := history("u:hi", "t:half")
+		es[1].Partial = true
+		if got := session.Compile(es); countThinking(got) != 0 || len(got) != 2 {
+			t.Errorf("got %q", lines(got))
 		}
 	})
 	t.Run("missing ids, arguments and outputs of calls are filled in", func(t *testing.T) {
@@ -280,10 +289,38 @@ func TestCompileParts(t *testing.T) {
 		}
 	})
 	t.Run("a turn in progress keeps its thinking after a cut", func(t *testing.T) {
-		es := history("u:1", "t:1", "u:2", "c:1", "r:1", "cut:3")
-		es[3].Message.Parts = append([]llm.Part{thinking}, es[3].Message.Parts...)
-		if n := countThinking(session.Compile(es)); n != 1 {
-			t.Errorf("%d thinking parts, want 1", n)
+		es := history("u:1", "t:1", "u:2", "tc:1", "r:1", "cut:1")
+		if got := session.Compile(es); countThinking(got) != 1 || got[3].Parts[0].Kind != llm.PartThinking {
+			t.Errorf("%d thinking parts, want only the one of the last turn", countThinking(got))
+		}
+		if es[1].Message.Parts[0].Kind != llm.PartThinking {
+			t.Error("the entry was changed")
+		}
+	})
+	t.Run("a repaired message keeps its other parts and fields", func(t *testing.T) {
+		blank, picture := llm.Text(" "), llm.Image("image/png", []byte{1})
+		call := func(id, args string) llm.Part {
+			return llm.Part{Kind: llm.PartCall, Call: &llm.ToolCall{ID: id, Name: "t", Args: json.RawMessage(args), Raw: "raw " + id}}
+		}
+		answer := entry(2, llm.RoleAssistant, blank, llm.Text("I look"), call("1", "[]"), call("2", ` {"x":1}`))
+		answer.Message.Provider, answer.Message.Model, answer.Message.Stop = "anthropic", "opus", llm.StopTools
+		result := entry(3, llm.RoleTool, blank, llm.Text("done"), picture, llm.Text("well"))
+		result.Message.CallID, result.Message.ToolName, result.Message.IsError = "1", "another", true
+		want := []*llm.Message{
+			{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("a"), picture, llm.Text("b")}},
+			{
+				Role: llm.RoleAssistant, Provider: "anthropic", Model: "opus", Stop: llm.StopTools,
+				Parts: []llm.Part{llm.Text("I look"), call("1", "{}"), call("2", ` {"x":1}`)},
+			},
+			{
+				Role: llm.RoleTool, CallID: "1", ToolName: "t", IsError: true,
+				Parts: []llm.Part{llm.Text("done"), picture, llm.Text("well")},
+			},
+			{Role: llm.RoleTool, CallID: "2", ToolName: "t", IsError: true, Parts: []llm.Part{llm.Text(unknown)}},
+		}
+		got := session.Compile([]session.Entry{entry(1, llm.RoleUser, blank, llm.Text("a"), picture, llm.Image("", []byte{1}), llm.Text("b")), answer, result})
+		if d := cmp.Diff(want, got, sameEntries); d != "" {
+			t.Errorf("(-want +got)\n%s", d)
 		}
 	})
 	t.Run("unchanged messages are not copied, and repaired messages stay the same", func(t *testing.T) {

@@ -31,7 +31,7 @@ func conversation() []session.Entry {
 				{Kind: llm.PartThinking, Redacted: "hidden"},
 				llm.Text("I look"), callPart("1"),
 			},
-		}, Usage: &llm.Usage{Input: 10, Output: 5, CacheRead: 3}, NanoUSD: 1_500_000, Run: "r1"},
+		}, Usage: &llm.Usage{Input: 10, Output: 5, CacheRead: 3, CacheWrite: 7}, NanoUSD: 1_500_000, Run: "r1"},
 		{Message: &llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "t", IsError: true, Parts: []llm.Part{llm.Text("no")}},
 			Details: json.RawMessage(`{"code":1}`), Run: "r1"},
 		{Message: &llm.Message{Role: llm.RoleAssistant, Stop: llm.StopAborted, Parts: []llm.Part{llm.Text("hal")}}, NanoUSD: -1, Partial: true},
@@ -42,6 +42,7 @@ func conversation() []session.Entry {
 		{Kind: session.KindCut, First: 4},
 		{Kind: session.KindVoid, Voids: session.Ref{Entry: "00000009"}},
 		{Kind: session.KindVoid, Voids: session.Ref{Run: "r1"}},
+		{Message: &llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "t", Parts: []llm.Part{llm.Text("yes")}}},
 	}
 	for i := range es {
 		if es[i].Kind == "" {
@@ -122,6 +123,18 @@ func TestExport(t *testing.T) {
 		if err != nil || len(got.Entries) != 3 || got.Duplicates != 0 {
 			t.Errorf("%+v %v", got, err)
 		}
+		es[0].ID, es[1].ID, es[2].ID = "0000000a", "0000000a", "0000000a"
+		if got, err := session.Import(strings.NewReader(export(t, es))); err != nil || len(got.Entries) != 3 {
+			t.Errorf("%+v %v", got, err)
+		}
+	})
+	t.Run("a void refers to its entry by the new id", func(t *testing.T) {
+		es := history("u:hi", "u:wrong", "v:2")
+		es[1].ID, es[2].Voids.Entry = "6f1c1f3e-long", "6f1c1f3e-long"
+		got, err := session.Import(strings.NewReader(export(t, es)))
+		if d := cmp.Diff([]string{"user hi"}, lines(session.Compile(got.Entries))); err != nil || d != "" {
+			t.Errorf("%v (-want +got)\n%s", err, d)
+		}
 	})
 	t.Run("SESS-10 large details are truncated and not sent to a model", func(t *testing.T) {
 		es := conversation()
@@ -143,10 +156,42 @@ func TestExport(t *testing.T) {
 		}
 	})
 	t.Run("details that the table truncated are marked", func(t *testing.T) {
+		for details, want := range map[string]string{`{"code":1}`: `"code":1`, `"plain"`: `"head":"plain"`, `null`: `"head":null`} {
+			es := conversation()
+			es[2].Details, es[2].Cut = json.RawMessage(details), true
+			text := export(t, es)
+			if !strings.Contains(text, `"persistedDetailsTruncated":true`) || !strings.Contains(text, want) {
+				t.Errorf("%s: %s", details, text)
+			}
+			if got, err := session.Import(strings.NewReader(text)); err != nil || !got.Entries[2].Cut {
+				t.Errorf("%s: imported without the mark: %v", details, err)
+			}
+		}
+	})
+	t.Run("details and arguments that are not JSON are omitted", func(t *testing.T) {
 		es := conversation()
-		es[2].Cut = true
-		if text := export(t, es); !strings.Contains(text, `"persistedDetailsTruncated":true`) || !strings.Contains(text, `"code":1`) {
-			t.Error(text)
+		es[1].Message.Parts[3].Call.Args, es[2].Details = json.RawMessage(`{"x`), json.RawMessage(`{"half`)
+		got, err := session.Import(strings.NewReader(export(t, es)))
+		if err != nil || len(got.Entries) != len(es) {
+			t.Fatalf("%+v %v", got, err)
+		}
+		if args := got.Entries[1].Message.Calls()[0].Args; string(args) != "{}" || got.Entries[2].Details != nil {
+			t.Errorf("arguments %s, details %s", args, got.Entries[2].Details)
+		}
+	})
+	t.Run("a cost of zero is a cost, an unknown cost is omitted", func(t *testing.T) {
+		es := history("u:hi", "a:free", "a:unpriced")
+		es[1].Usage, es[2].Usage, es[2].NanoUSD = &llm.Usage{Input: 1}, &llm.Usage{Input: 1}, -1
+		text := export(t, es)
+		got, err := session.Import(strings.NewReader(text))
+		if err != nil || got.Entries[1].NanoUSD != 0 || got.Entries[2].NanoUSD != -1 || strings.Count(text, `"cost"`) != 1 {
+			t.Errorf("%v in\n%s", err, text)
+		}
+	})
+	t.Run("the header names the transcript before", func(t *testing.T) {
+		var b strings.Builder
+		if err := session.Export(&b, session.Meta{Previous: "tr-0"}, nil); err != nil || !strings.Contains(b.String(), `"parentSession":"tr-0"`) {
+			t.Errorf("%s %v", b.String(), err)
 		}
 	})
 	t.Run("an error of the writer is returned", func(t *testing.T) {
@@ -185,6 +230,9 @@ func checkRow(t *testing.T, i int, m map[string]any) {
 		if _, ok := msg[f]; !ok {
 			t.Errorf("line %d: no message.%s in %v", i+1, f, msg)
 		}
+	}
+	if u, ok := msg["usage"].(map[string]any); ok && u["totalTokens"] != 25.0 {
+		t.Errorf("line %d: usage %v", i+1, u)
 	}
 	for _, p := range msg["content"].([]any) {
 		part := p.(map[string]any)
@@ -240,7 +288,13 @@ func TestImport(t *testing.T) {
 		{"Windows line endings and a byte order mark", "\ufeff" + strings.ReplaceAll(head+user("a", "null", "hi"), "\n", "\r\n"), []string{"user hi"}, 0},
 		{"the last line with an id wins", head + user("a", "null", "1") + "\n" + user("a", "null", "2"), []string{"user 2"}, 0},
 		{"an abandoned branch is omitted", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "left") + "\n" + user("c", `"a"`, "2"), []string{"user 1", "user 2"}, 0},
-		{"a missing parent is replaced by the line above", head + user("a", "null", "1") + "\n" + user("b", `"nowhere"`, "2"), []string{"user 1", "user 2"}, 0},
+		{"a missing parent is replaced by the line above", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "2") + "\n" + user("c", `"nowhere"`, "3"), []string{"user 1", "user 2", "user 3"}, 0},
+		{"a line that replaces its own parent follows the parent of that", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "left") + "\n" + user("c", `"a"`, "2") + "\n" + user("c", `"c"`, "3"), []string{"user 1", "user 3"}, 0},
+		{"a message without a message or of an unknown role is skipped", head + `{"type":"message","id":"a"}` + "\n" + `{"type":"message","id":"b","message":{"role":"x","content":"1"}}` + "\n" + user("c", `"b"`, "2"), []string{"user 2"}, 2},
+		{"unknown custom types and unusable voids are skipped", head + `{"type":"custom","id":"a","customType":"x","data":{}}` + "\n" + `{"type":"custom","id":"b","customType":"chela.notice","data":1}` + "\n" + `{"type":"custom","id":"c","customType":"chela.void","data":{}}` + "\n" + `{"type":"custom","id":"d","customType":"chela.void","data":{"entry":1}}` + "\n" + user("e", `"d"`, "2"), []string{"user 2"}, 4},
+		{"the summary of an abandoned branch", head + user("a", "null", "1") + "\n" + `{"type":"branch_summary","id":"b","parentId":"a","summary":"we tried"}` + "\n" + `{"type":"branch_summary","id":"c","parentId":"b"}`, []string{"user 1", "user [Summary of an abandoned branch]\nwe tried"}, 0},
+		{"a blank summary of a compaction", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "2") + "\n" + `{"type":"compaction","id":"c","parentId":"b","summary":" ","firstKeptEntryId":"b"}`, []string{"user 2"}, 0},
+		{"a message of a plug-in", head + `{"type":"message","id":"a","message":{"role":"custom","content":"news"}}`, []string{"user news"}, 0},
 		{"a cycle of parents", head + user("a", `"b"`, "1") + "\n" + user("b", `"a"`, "2"), []string{"user 1", "user 2"}, 0},
 		{"lines without ids", head + `{"type":"message","message":{"role":"user","content":"1"}}` + "\n" + `{"type":"message","message":{"role":"user","content":"2"}}`, []string{"user 1", "user 2"}, 0},
 	} {
@@ -254,6 +308,22 @@ func TestImport(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the replaced and the abandoned entries are counted", func(t *testing.T) {
+		got, err := session.Import(strings.NewReader(head + user("a", "null", "1") + "\n" + user("a", "null", "1") + "\n" + user("b", `"a"`, "left") + "\n" + user("c", `"a"`, "2")))
+		if err != nil || got.Duplicates != 1 || got.Branched != 1 {
+			t.Errorf("%+v %v", got, err)
+		}
+	})
+	t.Run("costs", func(t *testing.T) {
+		for cost, want := range map[string]int64{
+			`"cost":{"total":0}`: 0, `"cost":{"total":0.0000000016}`: 2, `"cost":{"total":-1}`: -1, `"cost":{"total":1e12}`: -1, `"input":1`: -1,
+		} {
+			got, err := session.Import(strings.NewReader(head + `{"type":"message","id":"a","message":{"role":"assistant","content":"x","usage":{` + cost + `}}}`))
+			if err != nil || got.Entries[0].NanoUSD != want || got.Entries[0].Usage == nil {
+				t.Errorf("%s: %+v %v, want %d", cost, got.Entries, err, want)
+			}
+		}
+	})
 	t.Run("another format is rejected", func(t *testing.T) {
 		for _, text := range []string{"", "hello\n", "{}\n"} {
 			if _, err := session.Import(strings.NewReader(text)); !errors.Is(err, session.ErrFormat) {

@@ -49,6 +49,9 @@ func TestMemo(t *testing.T) {
 	if s := fmt.Sprintf("%+v", got); strings.Contains(s, "m=+") {
 		t.Errorf("a monotonic clock reading was cached: %s", s)
 	}
+	if len(k.sessions) != 1 {
+		t.Errorf("%d sessions are cached, want 1", len(k.sessions))
+	}
 	m.Title = "b"
 	if got := read(encode(m)); got.Title != "b" {
 		t.Errorf("changed JSON: title %q", got.Title)

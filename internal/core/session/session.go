@@ -41,6 +41,8 @@ type Meta struct {
 	Verbose string      `json:"verboseLevel,omitempty"`  // off, on, full
 	Usage   string      `json:"responseUsage,omitempty"` // off, tokens, full
 	Queue   queue.Prefs `json:"queue,omitzero"`
+	// Elevated is whether commands leave the sandbox: off, on, ask, full.
+	Elevated string `json:"elevatedLevel,omitempty"`
 
 	// Bounds limits every run of the session.
 	Bounds Bounds `json:"bounds,omitzero"`

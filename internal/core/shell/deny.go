@@ -2,12 +2,14 @@ package shell
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-// denied returns the reason why a command must never run, or "".
-func (w *walker) denied(argv []Word) string {
+// deniedReason returns the reason why a command must never run, or "".
+func (w *walker) deniedReason(argv []Word) string {
 	args := texts(argv[1:])
 	name := strings.ToLower(path.Base(argv[0].Text)) // file systems may be case-insensitive
 	switch {
@@ -22,7 +24,7 @@ func (w *walker) denied(argv []Word) string {
 			return "it changes permissions of the whole system"
 		}
 	case name == "mkfs" || strings.HasPrefix(name, "mkfs.") || name == "mke2fs" || name == "newfs":
-		if !onlyHelp(args) {
+		if len(args) != 1 || !slices.Contains([]string{"--help", "--version", "-V", "-h"}, args[0]) {
 			return "it creates a file system"
 		}
 	case name == "dd":
@@ -39,26 +41,38 @@ func (w *walker) denied(argv []Word) string {
 	return ""
 }
 
+// mayDestroy reports whether a command runs a program that some arguments
+// would make a denied one, or mentions devices.
+func (w *walker) mayDestroy(command string) bool {
+	for _, dev := range []string{"/dev/null", "/dev/std", "/dev/fd/", "/dev/tty", "/dev/zero", "/dev/random", "/dev/urandom"} {
+		command = strings.ReplaceAll(command, dev, "")
+	}
+	return strings.Contains(command, "/dev/") || slices.ContainsFunc(w.segs, func(s Segment) bool {
+		return slices.ContainsFunc(s.Argv, func(x Word) bool {
+			switch name := strings.ToLower(path.Base(x.Text)); name {
+			case "rm", "srm", "mke2fs", "newfs", "dd", "shred", "wipefs", "blkdiscard", "-delete":
+				return true
+			case "chmod", "chown", "chgrp":
+				return recursive(texts(s.Argv), "R")
+			default:
+				return strings.HasPrefix(name, "mkfs")
+			}
+		})
+	})
+}
+
 // deniedFind returns a reason if a find command deletes an entire system or
 // home folder.
 func (w *walker) deniedFind(args []string) string {
-	deletes, narrow := false, false
-	var starts []string
-	for i, a := range args {
-		switch {
-		case a == "-delete":
-			deletes = true
-		case strings.HasPrefix(a, "-exec") || strings.HasPrefix(a, "-ok"):
-			deletes = deletes || i+1 < len(args) && path.Base(args[i+1]) == "rm"
+	starts := max(0, slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }))
+	for i := starts; i < len(args) && w.anyRoot(args[:starts]); i++ {
+		switch a := args[i]; {
+		case a == "-delete", (strings.HasPrefix(a, "-exec") || strings.HasPrefix(a, "-ok")) && i+1 < len(args) && path.Base(args[i+1]) == "rm":
+			return "it deletes an entire system or home folder"
 		case a == "-xdev" || a == "-mount" || a == "-depth" || a == "-type" || a == "-mindepth":
-		case strings.HasPrefix(a, "-") && !deletes:
-			narrow = true
-		case len(starts) == i:
-			starts = append(starts, a)
+		case strings.HasPrefix(a, "-"): // it selects some files
+			return ""
 		}
-	}
-	if deletes && !narrow && w.anyRoot(starts) {
-		return "it deletes an entire system or home folder"
 	}
 	return ""
 }
@@ -77,10 +91,6 @@ func recursive(args []string, letters string) bool {
 		}
 	}
 	return false
-}
-
-func onlyHelp(args []string) bool {
-	return len(args) == 1 && (args[0] == "--help" || args[0] == "--version" || args[0] == "-V" || args[0] == "-h")
 }
 
 func (w *walker) anyRoot(args []string) bool {
@@ -106,7 +116,7 @@ func (w *walker) globParent(arg string) string {
 
 // matchAllPattern matches patterns without literal letters, such as * and
 // .??*.
-var matchAllPattern = lazyRegexp(`^([*?.]|\[[^]]*\])+$`)
+var matchAllPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([*?.]|\[[^]]*\])+$`) })
 
 // system reports whether a path is the root or a top folder of the system.
 func system(p string) bool {
@@ -134,4 +144,19 @@ func (w *walker) home(p string) bool {
 	}
 	dir := path.Dir(p)
 	return p == "/root" || dir == "/home" || dir == "/Users"
+}
+
+// diskDevice reports whether a path is a disk or a partition.
+func diskDevice(path string) bool {
+	name, ok := strings.CutPrefix(path, "/dev/")
+	if !ok {
+		return false
+	}
+	name = strings.TrimLeft(name, "/")
+	for _, p := range []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "md", "dm-", "mapper/", "disk", "rdisk", "loop", "nbd", "zd"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return strings.ContainsAny(name, "*?[")
 }

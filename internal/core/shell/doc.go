@@ -1,13 +1,16 @@
-// Package shell parses a shell command and predicts what it would do. The
-// result is a list of simple commands, one [Segment] each, and a [Verdict].
+// Package shell parses a shell command and says what it would run. The
+// result is a [Plan]: a list of simple commands, one [Segment] each. It says
+// whether the command must never run, and whether all its programs are in a
+// strict table of programs and options that only read.
 //
-// The verdict is ReadOnly only if every segment is known to read and do
-// nothing else. It is Deny for a few commands that must never run, and Ask
-// for everything else, including whatever cannot be decided. Wrappers (sudo,
-// env, xargs, sh -c, find -exec …), assignments, aliases and functions within
-// the command are followed as far as possible without running anything.
+// Wrappers (sudo, env, sh -c, find -exec …) are unwrapped without running
+// anything. Variables, aliases, functions and pipes into a shell are not
+// followed; [Plan.Unclear] reports what they could hide.
 //
-// The verdict helps to ask people the right questions. It is not a security
-// boundary: package shell cannot predict what an allowed program does. The
-// sandbox is the boundary.
+// A plan is what people are shown, and what is matched against a list of
+// allowed programs ([Script]). It does not prove that a command is harmless:
+// package shell cannot predict what an allowed program does. The sandbox is
+// the boundary. Where there is none, only a single program of the table that
+// needs no shell ([Plan.Direct]) may run without a person's approval. So this
+// table is strict.
 package shell

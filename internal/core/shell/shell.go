@@ -2,7 +2,6 @@ package shell
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,42 +9,54 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Verdict is the result of judging a command.
-type Verdict int
-
-// The verdicts, in increasing strictness.
-const (
-	ReadOnly Verdict = iota // it only reads
-	Ask                     // a person must approve it
-	Deny                    // it must never run
-)
-
-// String returns "read-only", "ask" or "deny".
-func (v Verdict) String() string {
-	return [...]string{"read-only", "ask", "deny"}[min(max(v, 0), 2)]
-}
-
 // Plan is what a command would do.
 type Plan struct {
 	Command  string
 	Segments []Segment
-	Verdict  Verdict
-	Reasons  []string // reasons for the verdict; empty for ReadOnly
+
+	// Denied is the reason why the command must never run; "": it may run.
+	Denied string
+	// Changes is the first reason why the command may do more than read; "":
+	// all its programs and options are in the table of those that read.
+	Changes string
+
+	// Undecidable is the reason why the command cannot be matched against a list
+	// of allowed programs; "": the segments are everything that it runs.
+	Undecidable string
 
 	// Program holds the arguments, beginning with the name, of a command that is
 	// a single program with known arguments and needs no shell. It is nil if the
 	// command needs a shell.
 	Program []string
+
+	// Unclear reports that it could be a command that must never run, although
+	// it does not look like one: parts of it are known only when it runs.
+	Unclear bool
+
+	searches bool // it reads whatever files are below a folder
+	home     string
+	texts    []scriptText
 }
 
 // Segment is one simple command, or the redirects of a compound one.
 type Segment struct {
-	Depth     int    // nesting: greater than 0 for commands run by a wrapper, a substitution or a function
-	Join      string // operator before it: "|", "&&", …; "": in sequence
-	Argv      []Word
-	Redirects []string // as written
-	Verdict   Verdict
-	Reason    string // for the verdict
+	Depth     int      // nesting: greater than 0 for commands run by a wrapper or a substitution
+	Join      string   // operator before it: "|", "&&", …; "": in sequence
+	Dir       string   // the folder it runs in; "": not known
+	Vars      []string // variables that it sets, as written
+	Argv      []Word   // empty if it only sets variables or redirects
+	Redirects []Redirect
+
+	Transparent bool // it does nothing but run the segments that follow: a wrapper, or sh -c
+
+	nodes []*syntax.Word // the words of Argv in the parsed text
+}
+
+// Redirect is a redirect of a segment.
+type Redirect struct {
+	Text   string // as written, without the text of a here-document
+	File   Word   // the file; the zero Word if it is none
+	Writes bool   // it writes the file
 }
 
 // Word is an argument of a segment.
@@ -55,59 +66,62 @@ type Word struct {
 	Glob    bool   // it is a pattern and expands to matching files
 }
 
-// Limits of the analysis. A command that exceeds them is Ask.
+// Limits of the analysis.
 const (
-	maxCommand = 8 << 10 // bytes
+	maxCommand = 8 << 10 // bytes that a person can read
 	maxParsed  = 1 << 20 // bytes that are still searched for denied commands
 	maxDepth   = 8
-	maxSteps   = 4000 // simple commands that are examined, in all variants
+	maxSteps   = 4000 // simple commands that are examined
 )
 
 // Judge holds the circumstances that a judgement depends on besides the
 // command. The zero Judge is ready to use.
 type Judge struct {
-	Deny      []*regexp.Regexp // a command that matches one of them is denied
-	Dir       string           // working directory
-	Workspace string           // a folder that is never private
-	Home      string           // the person's home folder
+	Deny []*regexp.Regexp // a command that matches one of them is denied
+	Dir  string           // working directory
+	Home string           // the person's home folder
 }
 
-// Parse judges a command.
+// Parse returns the plan of a command.
 func (j Judge) Parse(command string) Plan {
 	w := newWalker(j)
-	p := Plan{Command: command}
-	reason := unreadableReason(command)
-	if reason != "" {
-		w.add(Segment{Verdict: Ask, Reason: reason})
+	unreadable := unreadableReason(command)
+	w.unknown(unreadable)
+	if w.hidden = len(command) > maxParsed; !w.hidden {
+		w.parse(command, nil)
 	}
-	if len(command) <= maxParsed {
-		f := w.parse(command)
-		if reason == "" {
-			p.Program = w.singleProgram(f)
-		}
+	switch {
+	case w.steps <= 0:
+		w.hide("it has too many parts")
+	case len(w.segs) == 0:
+		w.unknown("it contains no command")
 	}
-	if *w.steps <= 0 {
-		w.add(Segment{Verdict: Ask, Reason: "it has too many parts"})
+	w.denyMatching(command)
+	p := Plan{
+		Command: command, Segments: w.segs, Denied: w.denied, Changes: w.changes, Undecidable: w.undecidable,
+		Unclear: w.hidden || w.computed && w.mayDestroy(command), searches: w.searches, home: w.Home, texts: w.texts,
 	}
-	if len(w.segs) == 0 {
-		w.add(Segment{Verdict: Ask, Reason: "it contains no command"})
-	}
-	p.Segments = w.segs
-	for _, re := range j.Deny {
-		if re.MatchString(command) {
-			p.Verdict, p.Reasons = Deny, []string{"it matches the denied pattern " + re.String()}
-			return p
-		}
-	}
-	for _, s := range p.Segments {
-		if s.Verdict > p.Verdict {
-			p.Verdict, p.Reasons = s.Verdict, nil
-		}
-		if s.Verdict == p.Verdict && s.Reason != "" && !slices.Contains(p.Reasons, s.Reason) {
-			p.Reasons = append(p.Reasons, s.Reason)
-		}
+	if unreadable == "" && w.fixed && len(w.texts) > 0 && singleProgram(w.texts[0].file.Stmts) {
+		p.Program = texts(w.segs[0].Argv)
 	}
 	return p
+}
+
+// Direct reports whether the command needs no sandbox: it is a single program of
+// the table, with known arguments, that reads only what it is given.
+func (p Plan) Direct() bool {
+	return len(p.Program) > 0 && len(p.Segments) == 1 && Reads(p.Segments[0].Argv) && p.Changes == "" && !p.searches
+}
+
+// singleProgram reports whether statements are a program with arguments, and
+// nothing else.
+func singleProgram(stmts []*syntax.Stmt) bool {
+	if len(stmts) != 1 {
+		return false
+	}
+	s := stmts[0]
+	c, ok := s.Cmd.(*syntax.CallExpr)
+	return ok && len(c.Args) > 0 && len(s.Redirs)+len(c.Assigns) == 0 && !s.Background && !s.Coprocess && !s.Disown && !s.Negated
 }
 
 // unreadableReason returns a reason if a person could not read the command.
@@ -125,9 +139,6 @@ func unreadableReason(command string) string {
 	}
 	return ""
 }
-
-// newParser returns a parser. A parser parses one text.
-func newParser() *syntax.Parser { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }
 
 // source returns a node as shell source.
 func source(n syntax.Node) string {

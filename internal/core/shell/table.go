@@ -1,280 +1,156 @@
 package shell
 
 import (
-	"regexp"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// rule says when a command of the table only reads. With the zero rule it
-// does so for any known arguments.
-type rule struct {
-	short    string            // short options that are refused
-	long     string            // long options that are refused, also abbreviated
-	exact    string            // words that are refused
-	operands int               // maximum number of operands; 0: any number, -1: none
-	anyArgs  bool              // arguments need not be known: they name no files and have no effect
-	searches bool              // it searches folders recursively
-	check    func([]Word) bool // reports whether the command only reads with the arguments
+// usage lists the options with which a program only reads files and writes to
+// its output. It is for the program, not for a shell's builtin of that name.
+type usage struct {
+	options
+	max      int    // maximum number of operands; 0: any number, -1: none
+	operand  string // what every operand begins with
+	searches string // options with which it reads all files below a folder; "*": always
+	text     bool   // all arguments are text
 }
 
-// allowsUnknownArgs reports whether unknown arguments are harmless because no
-// option is refused.
-func (r rule) allowsUnknownArgs() bool {
-	return r.short == "" && r.long == "" && r.exact == "" && r.operands == 0 && r.check == nil
-}
+// table lists the programs, by name.
+var table = sync.OnceValue(func() map[string]usage {
+	opts := func(flags, valued, long string) options { return options{flags: flags, valued: valued, long: long} }
+	words := func(long string) options { return options{long: long, words: true} }
+	return byName(map[string]usage{
+		"echo true false printf test [": {text: true},
+		"cd":                            {max: 1},
+		"whoami nproc arch tty":         {max: -1},
+		"pwd":                           {options: opts("LP", "", ""), max: -1},
+		"uname":                         {options: opts("asnrvmpio", "", "all kernel-name nodename kernel-release kernel-version machine processor hardware-platform operating-system"), max: -1},
+		"hostname":                      {options: opts("AdfIis", "", "all-fqdns domain fqdn long all-ip-addresses ip-address short"), max: -1},  // an operand sets it
+		"date":                          {options: opts("uRI", "d", "date= utc universal iso-8601? rfc-email rfc-3339= rfc-2822"), operand: "+"}, // so does an operand without +
+		"id groups":                     {options: opts("agGnruz", "", "user group groups name real zero context")},
+		"which":                         {options: opts("as", "", "all")},
+		"type":                          {options: opts("aftpP", "", "")},
+		"basename":                      {options: opts("az", "s", "multiple suffix= zero")},
+		"dirname":                       {options: opts("z", "", "zero")},
+		"realpath":                      {options: opts("eLmPqsz", "", "canonicalize-existing canonicalize-missing logical physical quiet strip no-symlinks zero relative-to= relative-base=")},
+		"readlink":                      {options: opts("efmnqsvz", "", "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero")},
+		"ls": {options: opts("1AaBbCcdFfGgHhiklLmNnopQqRrSstUuvXx", "Iw", "all almost-all author escape block-size= ignore-backups color? directory classify? file-type format= full-time "+
+			"group-directories-first no-group human-readable si dereference hide= inode ignore= kibibytes numeric-uid-gid literal indicator-style= quote-name quoting-style= reverse recursive size sort= "+
+			"time= time-style= width= zero")},
+		"stat": {options: opts("Lftx", "c", "dereference file-system format= printf= terse")},
+		"file": {options: opts("bhikLNr0", "eF", "brief mime mime-type mime-encoding no-dereference dereference keep-going raw separator= exclude= no-pad print0 extension")},
+		"du": {options: opts("0abcDhHklLmPsSx", "dBt", "null all apparent-size block-size= bytes total max-depth= human-readable inodes dereference no-dereference separate-dirs si summarize threshold= "+
+			"time? exclude= one-file-system")},
+		"df":   {options: opts("ahHiklmPT", "Btx", "all block-size= human-readable si inodes local no-sync output? portability print-type total type= exclude-type=")},
+		"tree": {options: words("a d f h i n p s u g D r t x l A C S N Q q F J X U c v L= I= P= noreport dirsfirst prune du inodes device ignore-case si")},
+		"find": {options: words("H L P a and o or not true false print print0 ls prune depth daystart mount xdev nogroup nouser empty executable readable writable quit name= iname= path= ipath= wholename= " +
+			"iwholename= regex= iregex= regextype= type= xtype= size= mtime= mmin= atime= amin= ctime= cmin= newer= anewer= cnewer= newermt= maxdepth= mindepth= perm= user= group= uid= gid= links= " +
+			"inum= samefile= printf= lname= ilname= fstype=")},
+		"cat":       {options: opts("AbeEnstTuv", "", "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting")},
+		"tac":       {options: opts("br", "s", "before regex separator=")},
+		"nl":        {options: opts("p", "bdfhilnsvw", "body-numbering= number-format= number-separator= number-width= starting-line-number= line-increment=")},
+		"head tail": {options: opts("0123456789qvz", "nc", "bytes= lines= quiet silent verbose zero-terminated")},
+		"wc":        {options: opts("clmLw", "", "bytes chars lines max-line-length words total=")},
+		"cut":       {options: opts("nsz", "bcdf", "bytes= characters= delimiter= fields= only-delimited complement output-delimiter= zero-terminated")},
+		"tr":        {options: opts("cCdst", "", "complement delete squeeze-repeats truncate-set1")},
+		"uniq":      {options: opts("cdDiuz", "fsw", "count repeated all-repeated? group? ignore-case unique zero-terminated skip-fields= skip-chars= check-chars="), max: 1}, // a second operand is written
+		"sort": {options: opts("bcCdfghiMmnRrsuVz", "kSt", "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort "+
+			"reverse sort= version-sort check? key= merge stable buffer-size= field-separator= parallel= unique zero-terminated")},
+		"comm": {options: opts("123z", "", "check-order nocheck-order output-delimiter= total zero-terminated")},
+		"cmp":  {options: opts("bls", "in", "print-bytes verbose quiet silent ignore-initial= bytes=")},
+		"diff": {options: opts("abBcdeEinNpqrstTuwyZ", "CUIFLW", "normal brief report-identical-files context? unified? ed rcs side-by-side width= left-column suppress-common-lines show-c-function "+
+			"show-function-line= label= expand-tabs initial-tab recursive no-dereference new-file exclude= ignore-case ignore-tab-expansion ignore-trailing-space ignore-space-change ignore-all-space "+
+			"ignore-blank-lines ignore-matching-lines= text strip-trailing-cr minimal color?"), searches: "*"}, // it compares the files of two folders
+		"grep egrep fgrep": {options: opts("0123456789abcEFGHhiILlnoPqRrsTUvVwxyz", "ABCem", "basic-regexp extended-regexp fixed-strings perl-regexp regexp= ignore-case no-ignore-case word-regexp line-regexp null-data "+
+			"no-messages invert-match version max-count= byte-offset line-number with-filename no-filename label= only-matching quiet silent text binary-files= recursive dereference-recursive include= "+
+			"exclude= exclude-dir= files-without-match files-with-matches count initial-tab null before-context= after-context= context= color? colour?"), searches: "r R --recursive " +
+			"--dereference-recursive"},
+		"rg": {options: opts("acFHhiIlLnNopPqsSuUvVwx0.", "ABCegmtTMEr", "regexp= fixed-strings ignore-case smart-case case-sensitive word-regexp line-regexp invert-match line-number no-line-number count "+
+			"count-matches files files-with-matches files-without-match only-matching hidden no-ignore no-ignore-vcs glob= iglob= type= type-not= type-list max-count= max-depth= max-columns= "+
+			"after-context= before-context= context= heading no-heading color= json multiline pcre2 replace= sort= sortr= stats text trim vimgrep with-filename no-filename quiet null column follow "+
+			"no-messages version"), searches: "*"},
+		"md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum": {options: opts("btz", "", "binary text tag zero")},
+		"xxd":     {options: words("a b e E i u p ps c= g= l= s="), max: 1}, // a second operand is written
+		"hexdump": {options: opts("bcCdovx", "ns", "canonical length= skip= no-squeezing")},
+		"od":      {options: opts("abcdfhiloxsv", "AjNt", "address-radix= skip-bytes= read-bytes= format= output-duplicates endian=")},
+		"jq":      {options: opts("acCejMnrsS", "", "ascii-output compact-output color-output exit-status join-output monochrome-output null-input raw-output raw-input slurp sort-keys tab")},
+	})
+})
 
-// ruleOf returns the rule for a command that only reads.
-func ruleOf(name string) (rule, bool) {
-	switch name {
-	case "echo", "true", "false", ":", "exit", "return", "break", "continue", "wait", "times":
-		return rule{anyArgs: true}, true
-	case "printf":
-		return rule{anyArgs: true, check: refuseFirst("-v")}, true
-	case "pwd", "whoami", "id", "groups", "uname", "arch", "nproc", "uptime", "free", "tty", "logname", "users", "who", "w", "vmstat",
-		"lscpu", "lsblk", "lsmod", "lsusb", "lspci", "locale", "getconf", "cal", "sw_vers",
-		"which", "type", "whereis", "basename", "dirname", "seq", "sleep", "expr", "factor", "numfmt", "cd", "pushd", "popd", "dirs", "shift":
-		return rule{}, true
-	case "ls", "dir", "vdir", "cat", "head", "tail", "wc", "tac", "nl", "rev", "fold", "fmt", "expand", "unexpand", "cut", "paste", "join", "comm", "column",
-		"cmp", "diff", "stat", "readlink", "realpath", "df", "du", "od", "hexdump", "strings",
-		"md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum", "shasum", "md5", "tr", "jq", "pgrep", "pstree", "tokei", "printenv":
-		return rule{}, true
-	case "grep", "egrep", "fgrep":
-		return rule{searches: true}, true
-	case "ps":
-		return rule{check: psPlain}, true
-	case "rg":
-		return rule{long: "pre hostname-bin search-zip", short: "z", searches: true}, true
-	case "fd", "fdfind":
-		return rule{short: "xX", long: "exec exec-batch"}, true
-	case "find":
-		return rule{exact: "-exec -execdir -ok -okdir -delete -fls -fprint -fprint0 -fprintf -files0-from", searches: true}, true
-	case "lsof":
-		return rule{short: "D"}, true
-	case "ss":
-		return rule{short: "KDEF", long: "kill diag events filter"}, true
-	case "tree":
-		return rule{short: "oR", long: "output"}, true
-	case "sort":
-		return rule{short: "oT", long: "output temporary-directory compress-program files0-from"}, true
-	case "uniq", "xxd":
-		return rule{operands: 1, short: "r"}, true
-	case "base64", "base32":
-		return rule{short: "o", long: "output"}, true
-	case "date":
-		return rule{short: "sr", long: "set", check: dateOnly}, true
-	case "hostname":
-		return rule{operands: -1, short: "FbB", long: "file boot"}, true
-	case "file":
-		return rule{short: "C", long: "compile"}, true
-	case "env":
-		return rule{operands: -1}, true
-	case "command": // command -v; other uses are wrappers
-		return rule{check: func([]Word) bool { return true }}, true
-	case "test", "[":
-		return rule{exact: "-v -R"}, true
-	case "set":
-		return rule{check: setOptions}, true
-	case "read":
-		return rule{check: variableNames}, true
-	case "sed":
-		return rule{check: sedPrints}, true
-	case "awk", "gawk", "mawk":
-		return rule{check: awkPrints}, true
-	case "tar", "bsdtar":
-		return rule{check: tarLists}, true
-	case "unzip":
-		return rule{check: subcommands("-l")}, true
-	case "git":
-		return rule{check: gitReads}, true
-	case "go":
-		return rule{check: goReads}, true
-	case "systemctl":
-		return rule{short: "HM", long: "host machine", check: subcommands("status", "is-active", "is-enabled", "is-failed", "list-units", "list-unit-files", "list-timers")}, true
-	case "docker", "podman":
-		return rule{check: subcommands("ps", "images", "version", "--version")}, true
-	case "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "java", "javac", "npm", "gcc", "g++", "clang", "cc", "make", "cmake",
-		"pip", "pip3", "uv", "gh", "kubectl", "terraform", "tmux", "vim", "nvim", "code", "curl", "wget", "ssh", "rsync", "ffmpeg", "chela", "sqlite3", "psql", "lua", "zig", "swift", "dotnet", "bash", "sh", "zsh":
-		return rule{check: versionOnly}, true
-	}
-	return rule{}, false
-}
-
-// Patterns of arguments with which a command only reads.
-var (
-	sedScript  = lazyRegexp(`^(\$|[0-9]+)(,(\$|\+?[0-9]+))?p$|^/[^/]*/(,/[^/]*/)?p$`)
-	awkProgram = lazyRegexp(`^(/[^/]*/|NR *[=<>]=? *[0-9]+)? *\{ *print( *(\$[0-9]+|\$NF|NR|"[^"]*")( *,? *(\$[0-9]+|\$NF|NR|"[^"]*"))*)? *;? *\}$`)
-	tarList    = lazyRegexp(`^-?[vzjJ]*t[vzjJ]*f$`)
-	lowerName  = lazyRegexp(`^[a-z_][a-z0-9_]*$`)
-)
-
-// lazyRegexp returns a regular expression that is compiled at its first use.
-func lazyRegexp(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
-
-// judge returns a reason if a command may do more than read, or "".
-func (w *walker) judge(argv []Word) string {
-	name := argv[0].Text
-	r, ok := ruleOf(program(name))
-	if !ok {
-		return Escape(name) + " may change files"
-	}
-	args := argv[1:]
-	if r.anyArgs && (r.check == nil || r.check(args)) {
-		return ""
-	}
-	operands := 0
-	for _, a := range args {
-		if reason := r.refuses(name, a); reason != "" {
-			return reason
+// byName returns a map whose keys are the words of the keys of m.
+func byName[T any](m map[string]T) map[string]T {
+	out := make(map[string]T, 2*len(m))
+	for names, v := range m {
+		for name := range strings.FieldsSeq(names) {
+			out[name] = v
 		}
-		if w.private(a) {
-			return "it reads private files"
+	}
+	return out
+}
+
+// Reads reports whether a program is in the table, with these arguments. An
+// argument that is not known is taken for an operand: the command must be
+// confined.
+func Reads(argv []Word) bool {
+	reason, _ := reads(argv)
+	return reason == ""
+}
+
+// reads is [Reads]. It returns the reason why a program may do more than read,
+// and whether it reads all files below a folder.
+func reads(argv []Word) (reason string, searches bool) {
+	name := program(argv[0].Text)
+	u, ok := table()[name]
+	if !ok || !known(argv[0]) {
+		return Escape(argv[0].Text) + " may change files", false
+	}
+	if u.text {
+		return "", false
+	}
+	args, operands, only := texts(argv[1:]), 0, false // only operands follow
+	for i, x := range argv[1:] {
+		if !known(x) {
+			args[i] = "*"
 		}
-		if r.searches && w.wholeTree(a.Text) {
-			return "it searches private files"
-		}
-		if !strings.HasPrefix(a.Text, "-") {
+	}
+	searches = u.searches == "*"
+	for len(args) > 0 {
+		size := 1
+		switch a := args[0]; {
+		case only || !isOption(a):
 			operands++
-		}
-	}
-	tooMany := r.operands < 0 && operands > 0 || r.operands > 0 && operands > r.operands
-	switch {
-	case !tooMany && r.searches && w.cwd != "" && w.wholeTree("."):
-		return "it searches private files"
-	case tooMany || r.check != nil && !r.check(args):
-		return name + " with these arguments may change files"
-	}
-	return ""
-}
-
-// refuses returns a reason if the rule refuses an argument.
-func (r rule) refuses(name string, a Word) string {
-	switch {
-	case !a.Literal && !r.allowsUnknownArgs():
-		return "the arguments of " + name + " are not known"
-	case !a.Literal:
-		return ""
-	case a.Glob && !r.allowsUnknownArgs() && strings.ContainsAny(a.Text[:min(1, len(a.Text))], "*?[@+!"):
-		return "a file name could be an option of " + name
-	case contains(r.exact, a.Text):
-		return name + " " + a.Text + " does more than read"
-	case strings.HasPrefix(a.Text, "--") && len(a.Text) > 2:
-		opt, _, _ := strings.Cut(a.Text[2:], "=")
-		for l := range strings.FieldsSeq(r.long) {
-			if opt != "" && strings.HasPrefix(l, opt) {
-				return name + " --" + l + " does more than read"
+			if u.max < 0 || u.max > 0 && operands > u.max || !strings.HasPrefix(a, u.operand) || name == "jq" && readsModules(a) {
+				return name + " with these arguments may do more than read", false
 			}
+		case a == "--":
+			only = true
+		default:
+			opt := u.next(args)
+			if size = opt.size; !opt.known {
+				return name + " " + Escape(a) + " may do more than read", false
+			}
+			searches = searches || slices.ContainsFunc(strings.Fields(u.searches), func(s string) bool {
+				return s == opt.name || !strings.HasPrefix(opt.name, "--") && strings.Contains(opt.name, s)
+			})
 		}
-	case len(a.Text) > 1 && a.Text[0] == '-' && strings.ContainsAny(a.Text[1:], r.short) && r.short != "":
-		return name + " " + a.Text + " may do more than read"
+		args = args[size:]
+	}
+	return "", searches
+}
+
+// program returns the name by which the table knows a command, or "" if the
+// path is not in a system program folder.
+func program(name string) string {
+	switch dir, base := path.Split(name); dir {
+	case "", "/bin/", "/usr/bin/":
+		return base
 	}
 	return ""
 }
 
-// refuseFirst refuses a first argument that begins with word, or is not
-// known.
-func refuseFirst(word string) func([]Word) bool {
-	return func(args []Word) bool {
-		return len(args) == 0 || args[0].Literal && !args[0].Glob && !strings.HasPrefix(args[0].Text, word)
-	}
-}
-
-// subcommands allows the listed first arguments.
-func subcommands(words ...string) func([]Word) bool {
-	return func(args []Word) bool { return len(args) > 0 && slices.Contains(words, args[0].Text) }
-}
-
-func versionOnly(args []Word) bool {
-	return len(args) == 1 && slices.Contains([]string{"--version", "-V", "-version", "-v"}, args[0].Text)
-}
-
-// psPlain refuses options that show the environment of processes.
-func psPlain(args []Word) bool {
-	return !slices.ContainsFunc(args, func(a Word) bool {
-		dash := strings.HasPrefix(a.Text, "-")
-		return strings.Contains(a.Text, "environ") || dash && strings.Contains(a.Text, "E") || !dash && strings.Contains(a.Text, "e") && !strings.Contains(a.Text, ",")
-	})
-}
-
-func dateOnly(args []Word) bool {
-	value := false
-	for _, a := range args {
-		switch {
-		case value || strings.HasPrefix(a.Text, "+"):
-			value = false
-		case a.Text == "-d" || a.Text == "--date" || a.Text == "-v":
-			value = true
-		case a.Text == "-f" || !strings.HasPrefix(a.Text, "-"):
-			return false
-		}
-	}
-	return true
-}
-
-// setOptions allows the options of set that only affect when a command ends.
-func setOptions(args []Word) bool {
-	for i, a := range args {
-		if i > 0 && strings.HasSuffix(args[i-1].Text, "o") && a.Text == "pipefail" {
-			continue
-		}
-		if len(a.Text) < 2 || strings.Trim(a.Text[:1], "-+") != "" || strings.Trim(a.Text[1:], "euxo") != "" {
-			return false
-		}
-	}
-	return true
-}
-
-func variableNames(args []Word) bool {
-	return !slices.ContainsFunc(args, func(a Word) bool { return a.Text != "-r" && !lowerName().MatchString(a.Text) })
-}
-
-// sedPrints allows sed -n with scripts that print lines by number or pattern.
-func sedPrints(args []Word) bool {
-	return len(args) >= 2 && args[0].Text == "-n" && args[1].Literal && sedScript().MatchString(args[1].Text) &&
-		!slices.ContainsFunc(args[2:], func(a Word) bool { return strings.HasPrefix(a.Text, "-") || a.Glob })
-}
-
-// awkPrints allows programs that print fields.
-func awkPrints(args []Word) bool {
-	i := 0
-	for i < len(args) && strings.HasPrefix(args[i].Text, "-F") {
-		if args[i].Text == "-F" {
-			i++
-		}
-		i++
-	}
-	return i < len(args) && awkProgram().MatchString(args[i].Text) &&
-		!slices.ContainsFunc(args[i+1:], func(a Word) bool { return strings.HasPrefix(a.Text, "-") || a.Glob || strings.Contains(a.Text, "=") })
-}
-
-// tarLists allows listing an archive.
-func tarLists(args []Word) bool {
-	return len(args) == 2 && tarList().MatchString(args[0].Text) && !strings.HasPrefix(args[1].Text, "-") && !strings.Contains(args[1].Text, ":")
-}
-
-// goReads allows commands that report about Go and the module.
-func goReads(args []Word) bool {
-	if len(args) == 0 {
-		return false
-	}
-	acts := func(flag string) bool { return false }
-	switch args[0].Text {
-	case "version", "help":
-	case "doc":
-		acts = func(flag string) bool { return strings.HasPrefix(flag, "http") || strings.HasPrefix(flag, "C") }
-	case "env", "list":
-		acts = func(flag string) bool {
-			flag, _, _ = strings.Cut(flag, "=")
-			return slices.Contains([]string{"w", "u", "toolexec", "exec", "overlay", "mod", "modfile", "export", "compiled", "C", "vettool", "gcflags", "ldflags"}, flag)
-		}
-	default:
-		return false
-	}
-	return !slices.ContainsFunc(args[1:], func(a Word) bool {
-		flag := strings.TrimLeft(a.Text, "-")
-		return flag != a.Text && acts(flag)
-	})
+// readsModules reports whether a filter of jq may read other files.
+func readsModules(filter string) bool {
+	return strings.Contains(filter, "import") || strings.Contains(filter, "include") || strings.Contains(filter, "modulemeta")
 }

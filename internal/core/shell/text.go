@@ -1,52 +1,57 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
-// Text returns the plan as approval text: the command as written and, if it
-// adds information, one line per segment. Nothing is cut, and invisible
-// characters are escaped.
+// Text returns the plan as approval text: the command as written and, one per
+// line, the commands that it runs and that are not a part of it. Nothing is
+// cut, and invisible characters are escaped.
 func (p Plan) Text() string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimRight(p.Command, "\n"), "\n") {
 		b.WriteString(Escape(line) + "\n")
 	}
-	if len(p.Segments) < 2 && (len(p.Segments) == 0 || p.Segments[0].text() == strings.TrimSpace(p.Command)) {
-		return b.String()
-	}
-	b.WriteString("which runs\n")
+	bare := strings.NewReplacer(" ", "", "\t", "", "\n", "", "'", "", `"`, "", `\`, "", "${HOME}", "~", "$HOME", "~", p.home, "~")
+	written, heading := bare.Replace(p.Command), "which runs\n"
 	for _, s := range p.Segments {
-		b.WriteString(strings.Repeat("  ", s.Depth+1) + s.line() + "\n")
+		if strings.Contains(written, bare.Replace(s.text(func(x Word) string { return x.Text }))) {
+			continue
+		}
+		b.WriteString(heading + strings.Repeat("  ", s.Depth+1) + Escape(strings.TrimSpace(s.Join+" "+s.text(Word.quoted))) + "\n")
+		heading = ""
 	}
 	return b.String()
 }
 
-// text returns the segment as a command.
-func (s Segment) text() string {
-	parts := make([]string, 0, len(s.Argv)+len(s.Redirects))
+// text returns the segment as a command, with words as they are written.
+func (s Segment) text(written func(Word) string) string {
+	parts := slices.Clone(s.Vars)
 	for _, x := range s.Argv {
-		parts = append(parts, x.quoted())
+		parts = append(parts, written(x))
 	}
-	return strings.Join(append(parts, s.Redirects...), " ")
+	for _, r := range s.Redirects {
+		parts = append(parts, r.Text)
+	}
+	return strings.Join(parts, " ")
 }
 
-// line returns the segment as one line of the approval text.
-func (s Segment) line() string {
-	line := Escape(s.text())
-	if s.Join != "" {
-		line = s.Join + " " + line
+// quoted returns the word so that a shell parses the same word.
+func (x Word) quoted() string {
+	if !x.Literal || x.Glob {
+		return x.Text
 	}
-	if s.Reason != "" {
-		if line != "" {
-			line += "   "
-		}
-		line += "# " + Escape(s.Reason)
+	q, err := syntax.Quote(x.Text, syntax.LangBash)
+	if err != nil {
+		return x.Text
 	}
-	return line
+	return q
 }
 
 // Escape returns the string as one line in which every character is visible:

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"cmp"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,67 +12,84 @@ import (
 // walker visits the parts of a command in the order in which they would run.
 type walker struct {
 	Judge
-	segs  []Segment
-	depth int
-	steps *int // remaining of maxSteps, shared by all variants
+	segs    []Segment
+	denied  string // Plan.Denied
+	changes string // Plan.Changes
+	texts   []scriptText
 
-	vars        map[string]variable
-	aliases     map[string]string
-	funcs       map[string]*syntax.Stmt
-	cwd         string // "": unknown
-	conditional bool   // the current part may not run, may run repeatedly, or runs in another shell
+	undecidable string // Plan.Undecidable
+	fixed       bool   // the words have the same values in every shell
+
+	depth    int
+	steps    int    // remaining of maxSteps
+	cwd      string // "": unknown
+	computed bool   // words, or the input of a command, are known only when it runs
+	hidden   bool   // so is a command
+	searches bool
+	piped    bool // the current part reads the output of another command
 }
 
 func newWalker(j Judge) *walker {
-	steps := maxSteps
 	j.Home = cmp.Or(j.Home, "~")
-	return &walker{
-		Judge:   j,
-		cwd:     j.Dir,
-		steps:   &steps,
-		vars:    map[string]variable{},
-		aliases: map[string]string{},
-		funcs:   map[string]*syntax.Stmt{},
+	return &walker{Judge: j, cwd: j.Dir, steps: maxSteps, fixed: true}
+}
+
+// deny records a reason why the command must never run, unless it is "".
+func (w *walker) deny(reason string) {
+	w.denied = cmp.Or(w.denied, reason)
+	w.mayChange(reason)
+}
+
+// denyMatching denies a command that matches one of the configured patterns.
+func (w *walker) denyMatching(command string) {
+	for _, re := range w.Deny {
+		if re.MatchString(command) {
+			w.deny("it matches the denied pattern " + re.String())
+		}
 	}
 }
 
-// input is the known part of a command's standard input.
-type input struct {
-	text  string // "": nothing is known
-	known bool   // the input is exactly text; otherwise text is only a possible value
+// mayChange records a reason why the command may do more than read.
+func (w *walker) mayChange(reason string) { w.changes = cmp.Or(w.changes, reason) }
+
+// undecided records a reason why the command cannot be matched.
+func (w *walker) undecided(reason string) { w.undecidable = cmp.Or(w.undecidable, reason) }
+
+// unknown records a reason why nothing is known about a part of the command.
+func (w *walker) unknown(reason string) {
+	w.mayChange(reason)
+	w.undecided(reason)
 }
 
-func (w *walker) add(s Segment) {
-	s.Depth = w.depth
-	w.segs = append(w.segs, s)
+// hide records that a command is known only when it runs.
+func (w *walker) hide(reason string) {
+	w.hidden = true
+	w.unknown(reason)
 }
 
-// ask adds a segment without arguments that holds the reason why the command
-// cannot be judged.
-func (w *walker) ask(join, reason string) {
-	w.add(Segment{Join: join, Verdict: Ask, Reason: reason})
-}
-
-// parse walks the text of a command and returns its statements.
-func (w *walker) parse(text string) []*syntax.Stmt {
-	f, err := newParser().Parse(strings.NewReader(text), "")
+// parse walks the text of a command. word holds it, if it is the text of a
+// script.
+func (w *walker) parse(text string, word *syntax.Word) {
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
-		w.ask("", "it cannot be parsed")
-		return nil
+		w.hide("it cannot be parsed")
+		return
 	}
-	w.stmts(f.Stmts)
-	return f.Stmts
+	w.texts = append(w.texts, scriptText{f, word})
+	for _, s := range f.Stmts {
+		w.stmt(s, "")
+	}
 }
 
 // nested walks a text that a segment runs as a command.
-func (w *walker) nested(text string) {
-	w.nest(func() { w.parse(text) })
+func (w *walker) nested(text string, word *syntax.Word) {
+	w.nest(func() { w.parse(text, word) })
 }
 
 // nest runs f for the commands that the last segment runs.
 func (w *walker) nest(f func()) {
 	if w.depth >= maxDepth {
-		w.ask("", "it is nested too deeply")
+		w.hide("it is nested too deeply")
 		return
 	}
 	w.depth++
@@ -81,170 +97,100 @@ func (w *walker) nest(f func()) {
 	w.depth--
 }
 
-func (w *walker) stmts(list []*syntax.Stmt) {
-	for _, s := range list {
-		w.stmt(s, "", input{})
-	}
-}
-
-// spend uses one of the remaining steps and reports whether any are left.
-func (w *walker) spend() bool {
-	*w.steps--
-	return *w.steps > 0
-}
-
-func (w *walker) stmt(s *syntax.Stmt, join string, in input) {
-	if s == nil || !w.spend() {
-		return
-	}
-	r := w.redirects(s.Redirs)
-	if r.in.text != "" {
-		in = r.in
-	}
-	if call, ok := s.Cmd.(*syntax.CallExpr); ok {
-		w.call(call, join, r, in)
-		return
-	}
-	if len(r.texts) > 0 {
-		w.add(Segment{Join: join, Redirects: r.texts, Verdict: r.verdict, Reason: r.reason})
-		join = ""
-	}
-	if s.Coprocess || s.Disown {
-		w.ask(join, "it runs in the background")
-	}
-	w.command(s.Cmd, join, in)
-}
-
-// command walks everything except a simple command.
-func (w *walker) command(c syntax.Command, join string, in input) {
-	switch c := c.(type) {
-	case nil:
-	case *syntax.BinaryCmd:
-		w.binary(c, join, in)
-	case *syntax.Block:
-		w.stmts(c.Stmts)
-	case *syntax.Subshell:
-		w.subshell(func() { w.stmts(c.Stmts) })
-	case *syntax.IfClause:
-		for ; c != nil; c = c.Else {
-			w.stmts(c.Cond)
-			w.uncertain(func() { w.stmts(c.Then) })
-		}
-	case *syntax.WhileClause:
-		w.loop(func() { w.stmts(c.Cond); w.stmts(c.Do) })
-	case *syntax.ForClause:
-		w.forClause(c, join)
-	case *syntax.CaseClause:
-		w.caseClause(c, join)
-	case *syntax.FuncDecl:
-		w.function(c, join)
-	case *syntax.TimeClause:
-		w.stmt(c.Stmt, join, in)
-	case *syntax.TestClause, *syntax.ArithmCmd:
-		w.hazard(c, join, source(c))
-	case *syntax.DeclClause:
-		w.declare(c, join)
-	case *syntax.CoprocClause:
-		w.ask(join, "it runs in the background")
-		w.subshell(func() { w.stmt(c.Stmt, "", input{}) })
-		if call, ok := c.Stmt.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
-			// the parser puts operands like if=x before the command
-			words := call.Args
-			for _, a := range call.Assigns {
-				words = append(words[:len(words):len(words)], &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: source(a)}}})
-			}
-			w.subshell(func() { w.call(&syntax.CallExpr{Args: words}, "", redirection{}, input{}) })
-		}
-	default:
-		w.hazard(c, join, source(c))
-		w.ask(join, "it uses an unsupported shell form")
-	}
-}
-
-func (w *walker) binary(c *syntax.BinaryCmd, join string, in input) {
-	switch c.Op {
-	case syntax.AndStmt, syntax.OrStmt:
-		w.stmt(c.X, join, in)
-		w.uncertain(func() { w.stmt(c.Y, c.Op.String(), input{}) })
-	default: // a pipe: each side is a separate process
-		w.subshell(func() { w.stmt(c.X, join, in) })
-		var out input
-		last := c.X
-		if b, ok := last.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe {
-			last = b.Y
-		}
-		out.text, out.known = w.outputOf([]*syntax.Stmt{last}, 0)
-		w.subshell(func() { w.stmt(c.Y, c.Op.String(), out) })
-	}
-}
-
-// subshell walks commands that run in another shell and do not change the
-// working directory of this one.
+// subshell runs f for commands that do not change the working directory of
+// this shell.
 func (w *walker) subshell(f func()) {
 	cwd := w.cwd
-	w.uncertain(f)
+	f()
 	w.cwd = cwd
 }
 
-// loop walks a loop body twice: first to learn its assignments, then with
-// that knowledge.
-func (w *walker) loop(f func()) {
-	w.uncertain(func() {
-		n := len(w.segs)
-		f()
-		w.segs = w.segs[:n]
-		f()
+func (w *walker) stmt(s *syntax.Stmt, join string) {
+	if w.steps--; w.steps <= 0 {
+		return
+	}
+	if s.Background || s.Coprocess || s.Disown {
+		w.unknown("it runs in the background")
+	}
+	call, simple := s.Cmd.(*syntax.CallExpr)
+	if list, ok := s.Cmd.(*syntax.BinaryCmd); s.Negated || !simple && (!ok || list.Op == syntax.PipeAll) {
+		w.undecided("it uses an unsupported shell form")
+	}
+	seg, input := Segment{Join: join}, ""
+	for _, rd := range s.Redirs {
+		seg.Redirects = append(seg.Redirects, w.redirect(rd))
+		input += w.document(rd)
+	}
+	if simple {
+		w.call(call, seg, input)
+	} else {
+		if len(seg.Redirects) > 0 {
+			w.add(seg)
+			join = ""
+		}
+		w.command(s.Cmd, join)
+	}
+	for _, rd := range s.Redirs {
+		w.parts(rd)
+	}
+}
+
+func (w *walker) add(s Segment) {
+	s.Depth, s.Dir = w.depth, w.cwd
+	w.segs = append(w.segs, s)
+}
+
+// command walks everything except a simple command.
+func (w *walker) command(c syntax.Command, join string) {
+	switch c := c.(type) {
+	case nil:
+		return
+	case *syntax.BinaryCmd:
+		if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
+			w.stmt(c.X, join)
+			w.stmt(c.Y, c.Op.String())
+			return
+		}
+		w.subshell(func() { w.stmt(c.X, join) })
+		was := w.piped
+		w.piped = true
+		w.subshell(func() { w.stmt(c.Y, c.Op.String()) })
+		w.piped = was
+		return
+	case *syntax.Subshell:
+		w.subshell(func() { w.parts(c) })
+		return
+	case *syntax.FuncDecl:
+		if c.Name != nil && bomb(c.Name.Value, c.Body) {
+			w.deny("it is a fork bomb")
+		}
+		w.computed = true
+		w.nest(func() { w.parts(c) })
+		return
+	case *syntax.CoprocClause:
+		w.computed = true
+		w.mayChange("it runs in the background")
+	}
+	w.parts(c)
+}
+
+// parts walks the statements inside a node, including those that run while
+// its words are expanded (substitutions).
+func (w *walker) parts(node syntax.Node) {
+	syntax.Walk(node, func(n syntax.Node) bool {
+		if n == node {
+			return true
+		}
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			w.stmt(n, "")
+			return false
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			w.nest(func() { w.subshell(func() { w.parts(n) }) })
+			return false
+		}
+		return true
 	})
-}
-
-func (w *walker) forClause(c *syntax.ForClause, join string) {
-	iter, ok := c.Loop.(*syntax.WordIter)
-	if !ok || c.Select {
-		w.ask(join, "it uses an unsupported shell form")
-		w.hazard(c.Loop, join, "")
-		w.loop(func() { w.stmts(c.Do) })
-		return
-	}
-	if iter.InPos.IsValid() {
-		for _, item := range iter.Items {
-			w.hazard(item, "", "")
-		}
-	}
-	for _, item := range w.words(iter.Items) {
-		w.uncertain(func() { w.set(iter.Name.Value, item.Text, item.Literal) })
-	}
-	if len(iter.Items) == 0 {
-		w.uncertain(func() { w.set(iter.Name.Value, "", false) })
-	}
-	w.loop(func() { w.stmts(c.Do) })
-}
-
-func (w *walker) caseClause(c *syntax.CaseClause, join string) {
-	w.hazard(c.Word, join, "")
-	for _, item := range c.Items {
-		for _, p := range item.Patterns {
-			w.hazard(p, "", "")
-		}
-		w.uncertain(func() { w.stmts(item.Stmts) })
-	}
-}
-
-// function records a function. Its body is judged where it is called.
-func (w *walker) function(c *syntax.FuncDecl, join string) {
-	if c.Name == nil {
-		w.ask(join, "it uses an unsupported shell form")
-		w.stmt(c.Body, "", input{})
-		return
-	}
-	name := c.Name.Value
-	seg := Segment{Join: join, Argv: []Word{{Text: source(c)}}}
-	if bomb(name, c.Body) {
-		seg.Verdict, seg.Reason = Deny, "it is a fork bomb"
-	} else if w.funcs[name] != nil || w.conditional {
-		seg.Verdict, seg.Reason = Ask, "it defines a function more than once or conditionally"
-	}
-	w.funcs[name] = c.Body
-	w.add(seg)
 }
 
 // bomb reports whether a function calls itself more than once concurrently.
@@ -266,143 +212,206 @@ func bomb(name string, body *syntax.Stmt) bool {
 	return calls > 1 && aside
 }
 
-// declare walks export, local, readonly and similar commands.
-func (w *walker) declare(c *syntax.DeclClause, join string) {
-	seg := Segment{Join: join, Argv: []Word{{Text: source(c)}}}
-	for _, a := range c.Args {
-		switch {
-		case a.Name == nil || a.Array != nil || a.Index != nil:
-			seg.Verdict, seg.Reason = Ask, "it declares variables in an unsupported form"
-		case c.Variant.Value == "nameref":
-			seg.Verdict, seg.Reason = Ask, "it declares a variable reference"
-		case c.Variant.Value != "local" && !Harmless(a.Name.Value):
-			seg.Verdict, seg.Reason = Ask, "it sets "+a.Name.Value+" for the commands that follow"
-		case special(a.Name.Value):
-			seg.Verdict, seg.Reason = Ask, "it sets "+a.Name.Value
-		}
-		if a.Name != nil && !a.Naked {
-			w.assign(a)
-		}
-	}
-	w.add(seg)
-	w.hazard(c, "", "")
-}
-
-// assign records the value of a variable.
-func (w *walker) assign(a *syntax.Assign) {
-	name := a.Name.Value
-	switch {
-	case a.Array != nil || a.Index != nil:
-		w.set(name, "", false)
-	case a.Value == nil:
-		w.set(name, "", !a.Append)
-	default:
-		value, known := "", false
-		if f, ok := w.expand(a.Value, 0); ok {
-			value, known = strings.Join(f, " "), w.static(a.Value)
-		}
-		if value == "" && !known {
-			value = source(a.Value) // not empty, but not known
-		}
-		if v := w.vars[name]; a.Append && len(v.vals) > 0 {
-			value, known = v.vals[len(v.vals)-1]+value, known && v.certain
-		}
-		w.set(name, value, known)
-	}
-}
-
-// call walks a simple command.
-func (w *walker) call(c *syntax.CallExpr, join string, r redirection, in input) {
-	if len(c.Args) == 0 {
-		w.assignments(c.Assigns, join, r)
-		return
-	}
-	seg := Segment{Join: join, Redirects: r.texts, Verdict: r.verdict, Reason: r.reason}
+// call walks a simple command. input is the known part of its standard input.
+func (w *walker) call(c *syntax.CallExpr, seg Segment, input string) {
 	for _, a := range c.Assigns {
-		w.uncertain(func() { w.assign(a) })
-		seg.Argv = append(seg.Argv, Word{Text: source(a)})
-		if !Harmless(a.Name.Value) && !(a.Name.Value == "IFS" && c.Args[0].Lit() == "read") {
-			seg.raise(Ask, "it sets "+a.Name.Value+" for a command")
+		seg.Vars = append(seg.Vars, source(a))
+		if !w.harmlessAssign(a) || len(c.Args) == 0 {
+			w.undecided("it sets " + a.Name.Value)
 		}
 	}
-	env := len(seg.Argv)
-	words := w.words(c.Args)
-	if len(words) == 0 {
+	if seg.Argv, seg.nodes = w.words(c.Args...); len(seg.Argv) > 0 {
+		w.run(seg, input)
+	} else {
+		w.add(seg)
+	}
+	c.Args = seg.nodes
+	w.parts(c)
+}
+
+// run adds a simple command, and the commands it runs.
+func (w *walker) run(seg Segment, input string) {
+	argv := seg.Argv
+	at := len(w.segs)
+	w.add(seg)
+	if name := argv[0]; !known(name) || name.Text == "" || name.Text[0] == '-' {
+		w.hide("a command name is computed")
 		return
 	}
-	seg.Argv = append(seg.Argv, words...)
-	at := len(w.segs)
-	w.run(seg, env, in)
-	if reason := w.deniedVariant(c.Args, in); reason != "" {
-		w.segs[at].raise(Deny, reason)
+	w.denyMatching(strings.Join(texts(argv), " "))
+	if reason := w.deniedReason(argv); reason != "" {
+		w.deny(reason)
+		return
 	}
-	for _, n := range c.Assigns {
-		w.hazard(n, "", "")
+	base := path.Base(argv[0].Text)
+	runs, transparent := w.runsCommand(base, seg, input)
+	if runs {
+		if w.segs[at].Transparent = transparent; !transparent {
+			w.undecided("the command that " + Escape(base) + " runs cannot be matched")
+		}
+		return
 	}
-	for _, n := range c.Args {
-		w.hazard(n, "", "")
+	reason, searches := reads(argv)
+	w.searches = w.searches || searches
+	if reason == "" {
+		return
+	}
+	w.mayChange(reason)
+	if takesText(base) {
+		return
+	}
+	for i := 1; i < min(len(argv), 32); i++ { // it may be an unknown wrapper
+		w.deny(w.deniedReason(argv[i:]))
 	}
 }
 
-// assignments adds a segment for X=1 Y=2.
-func (w *walker) assignments(as []*syntax.Assign, join string, r redirection) {
-	seg := Segment{Join: join, Redirects: r.texts, Verdict: r.verdict, Reason: r.reason}
-	for _, a := range as {
-		seg.Argv = append(seg.Argv, Word{Text: source(a)})
-		if special(a.Name.Value) {
-			seg.raise(Ask, "it sets "+a.Name.Value)
-		}
-		w.assign(a)
+// takesText reports whether the arguments of a command are usually text and
+// may mention commands.
+func takesText(name string) bool {
+	switch name {
+	case "git", "gh", "echo", "printf", "grep", "rg", "man", "say", "chela":
+		return true
 	}
-	w.add(seg)
-	for _, a := range as {
-		w.hazard(a, "", "")
-	}
+	return false
 }
 
-// deniedVariant returns a reason if a call is denied in any variant of its
-// variables.
-func (w *walker) deniedVariant(args []*syntax.Word, in input) string {
-	if !slices.ContainsFunc(args, func(a *syntax.Word) bool { return !w.static(a) }) {
-		return ""
-	}
-	for n := range w.variants() {
-		if *w.steps <= 0 {
-			return ""
+// runsCommand follows a command that runs another one, and reports whether it
+// does nothing else. It returns false for other commands.
+func (w *walker) runsCommand(base string, seg Segment, input string) (runs, transparent bool) {
+	args, nodes := seg.Argv[1:], seg.nodes[min(1, len(seg.nodes)):]
+	switch base {
+	case "cd", "pushd", "popd":
+		w.chdir(base, args)
+		return false, false
+	case "alias":
+		w.hide("it defines an alias")
+		return false, false
+	case "eval", "trap":
+		if base == "trap" && len(args) > 1 {
+			args = args[:1]
 		}
-		words := w.expandVariant(args, n)
-		if len(words) == 0 {
+		if !known(args...) {
+			w.hide("a command is computed")
+		}
+		w.nested(strings.Join(texts(args), " "), nil)
+		return true, false
+	case "source", ".":
+		w.script(args)
+		return true, false
+	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash":
+		if !posix(base) {
+			w.mayChange(base + " may change files")
+		}
+		return true, w.shell(args, nodes, input) && posix(base)
+	case "busybox", "toybox":
+		if len(args) > 0 && posix(args[0].Text) {
+			return true, w.shell(args[1:], nodes[min(1, len(nodes)):], input)
+		}
+	case "find":
+		return w.find(args), false
+	}
+	wr, ok := wrappers()[base]
+	if !ok || base == "command" && len(args) > 0 && (args[0].Text == "-v" || args[0].Text == "-V") {
+		return false, false
+	}
+	u := wr.unwrap(args)
+	for _, text := range u.runs {
+		w.nested(text, nil)
+	}
+	inner := Segment{Argv: args[u.at:], nodes: nodes[min(u.at, len(nodes)):]}
+	switch {
+	case len(inner.Argv) == 0:
+		w.undecided("the command that " + base + " runs is not known")
+		return len(u.runs) > 0, false
+	case base == "watch":
+		w.nested(strings.Join(texts(inner.Argv), " "), nil)
+		return true, false
+	case base == "xargs" || base == "gxargs" || base == "parallel":
+		w.computed = true
+		inner.Argv = append(slices.Clip(inner.Argv), Word{Text: "…"})
+	}
+	if !wr.transparent && !strings.HasSuffix(base, "xargs") {
+		w.mayChange(base + " may change files")
+	}
+	w.nest(func() { w.run(inner, input) })
+	return true, u.exact
+}
+
+// posix reports whether a shell reads its script as this package does.
+func posix(name string) bool { return slices.Contains([]string{"sh", "bash", "dash", "ash"}, name) }
+
+// script records that a script is run whose content is not looked at.
+func (w *walker) script(args []Word) {
+	if len(args) > 0 && (strings.HasPrefix(args[0].Text, "<(") || strings.HasPrefix(path.Clean(args[0].Text), "/dev/")) {
+		w.hidden = true // the script is the output of a command
+	}
+	w.mayChange("it runs a script")
+}
+
+// shell follows sh -c TEXT, and a script in a here-document. It reports
+// whether the text is all that the shell runs.
+func (w *walker) shell(args []Word, nodes []*syntax.Word, input string) (exact bool) {
+	i, found, exact := 0, false, true
+	for all := texts(args); i < len(args) && args[i].Literal && (isOption(all[i]) || strings.HasPrefix(all[i], "+")); {
+		opt := options{valued: "oO", long: "rcfile= init-file="}.next(all[i:])
+		exact = exact && !found && all[i][0] == '-' && strings.Trim(opt.name, "ceux") == ""
+		found = found || all[i][0] == '-' && !strings.HasPrefix(opt.name, "--") && strings.Contains(opt.name, "c")
+		i += opt.size
+	}
+	rest := args[i:]
+	switch {
+	case found && len(rest) > 0 && rest[0].Literal:
+		w.computed = w.computed || len(rest) > 1
+		var word *syntax.Word
+		if exact = exact && len(rest) == 1 && i < len(nodes) && !rest[0].Glob; exact {
+			word = nodes[i]
+		}
+		w.subshell(func() { w.nested(rest[0].Text, word) })
+		return exact
+	case len(rest) == 0 && input != "":
+		w.subshell(func() { w.nested(input, nil) })
+	case len(rest) == 0 && w.piped, found:
+		w.hide("a command is computed")
+	default:
+		w.script(rest)
+	}
+	return false
+}
+
+// find follows -exec and similar options.
+func (w *walker) find(args []Word) (runs bool) {
+	for i, a := range args {
+		if !slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, a.Text) {
 			continue
 		}
-		probe := *w
-		probe.segs = nil
-		probe.vars, probe.aliases, probe.funcs = maps.Clone(w.vars), maps.Clone(w.aliases), maps.Clone(w.funcs)
-		if !probe.spend() {
-			return ""
+		runs = true
+		inner := slices.Clone(args[i+1:])
+		if end := slices.IndexFunc(inner, func(x Word) bool { return x.Text == ";" || x.Text == "+" }); end >= 0 {
+			inner = inner[:end]
 		}
-		probe.run(Segment{Argv: words}, 0, in)
-		for _, s := range probe.segs {
-			if s.Verdict == Deny {
-				return s.Reason + ", judging by the possible values of its variables"
-			}
+		for k := range inner {
+			inner[k].Literal = inner[k].Literal && inner[k].Text != "{}"
+		}
+		if len(inner) > 0 {
+			w.nest(func() { w.run(Segment{Argv: inner}, "") })
 		}
 	}
-	return ""
-}
-
-// raise makes the verdict of a segment at least v.
-func (s *Segment) raise(v Verdict, reason string) {
-	if v > s.Verdict {
-		s.Verdict, s.Reason = v, reason
+	if runs {
+		w.mayChange("find runs a command")
+	} else if !known(args...) {
+		w.undecided("the arguments of find are not known")
 	}
+	return runs
 }
 
-// chdir tracks a cd command.
-func (w *walker) chdir(args []Word) {
+// chdir tracks a change of the working directory.
+func (w *walker) chdir(base string, args []Word) {
 	for len(args) > 0 && len(args[0].Text) > 1 && args[0].Text[0] == '-' {
 		args = args[1:]
 	}
 	switch {
+	case base == "popd":
+		w.cwd = ""
 	case len(args) == 0:
 		w.cwd = w.Home
 	case !args[0].Literal || args[0].Text == "-":
@@ -421,4 +430,50 @@ func (w *walker) join(p string) string {
 		return path.Clean(p)
 	}
 	return path.Join(w.cwd, p)
+}
+
+// redirect returns a redirect and judges it.
+func (w *walker) redirect(rd *syntax.Redirect) Redirect {
+	r := Redirect{Text: rd.Op.String() + source(rd.Word)}
+	if rd.N != nil {
+		r.Text = rd.N.Value + r.Text
+	}
+	if !harmlessRedirect(rd) {
+		w.undecided("it redirects")
+	}
+	to, _ := w.words(rd.Word)
+	duplicates := rd.Op == syntax.DplIn || rd.Op == syntax.DplOut
+	if rd.Hdoc != nil || rd.Op == syntax.WordHdoc || len(to) != 1 || duplicates && strings.Trim(to[0].Text, "0123456789-") == "" {
+		return r // it opens no file
+	}
+	r.File, r.Writes = to[0], rd.Op != syntax.RdrIn && rd.Op != syntax.DplIn
+	if r.Writes && diskDevice(r.File.Text) {
+		w.deny("it writes to a disk device")
+	}
+	if r.Writes && r.File.Text != "/dev/null" {
+		w.mayChange("it redirects with " + Escape(r.Text))
+	}
+	return r
+}
+
+// document returns the text of a here-document or a here-string, as far as it
+// is known.
+func (w *walker) document(rd *syntax.Redirect) string {
+	switch {
+	case rd.Op == syntax.WordHdoc:
+		words, _ := w.words(rd.Word)
+		return strings.Join(texts(words), " ") + "\n"
+	case rd.Hdoc != nil:
+		var b strings.Builder
+		for _, p := range rd.Hdoc.Parts {
+			lit, ok := p.(*syntax.Lit)
+			if !ok || strings.Contains(lit.Value, `\`) { // the meaning of a backslash depends on the delimiter
+				w.computed = true
+				break
+			}
+			b.WriteString(lit.Value)
+		}
+		return b.String()
+	}
+	return ""
 }

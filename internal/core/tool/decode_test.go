@@ -16,7 +16,9 @@ func TestDecode(t *testing.T) {
 		Count int      `json:"count"`
 		Names []string `json:"names"`
 		In    struct {
-			Deep *bool `json:"deep"`
+			Deep *bool             `json:"deep"`
+			Wait *float64          `json:"wait"`
+			Env  map[string]string `json:"env"`
 		} `json:"in"`
 	}
 	for _, tt := range []struct {
@@ -40,6 +42,8 @@ func TestDecode(t *testing.T) {
 		{args: `{"names":"a"}`, err: `arguments: "names" is string, want array`},
 		{args: `{"in":[]}`, err: `arguments: "in" is array, want object`},
 		{args: `{"in":{"deep":"yes"}}`, err: `arguments: "in.deep" is string, want boolean`},
+		{args: `{"in":{"wait":"5"}}`, err: `arguments: "in.wait" is string, want number`},
+		{args: `{"in":{"env":[]}}`, err: `arguments: "in.env" is array, want object`},
 	} {
 		got, err := tool.Decode[args](json.RawMessage(tt.args))
 		if text := errorText(err); text != tt.err {

@@ -3,6 +3,7 @@ package tool_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,8 +45,56 @@ func TestSet(t *testing.T) {
 			t.Errorf("exec is %v, want %s", got, want)
 		}
 	}
+	if got, ok := s.Filter(func(tool.Spec) bool { return true }).Get("write"); !ok || got.Spec().Name != "write" {
+		t.Errorf("the filtered set: %v, %v", got, ok)
+	}
 	if _, ok := s.Get("missing"); ok {
 		t.Error("Get found a tool that does not exist")
+	}
+}
+
+// planned is a tool with a plan.
+type planned struct{ named }
+
+func (planned) Plan(context.Context, tool.Call) (tool.Plan, error) {
+	return tool.Plan{Hash: "planned"}, nil
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 64)
+	for name, ok := range map[string]bool{
+		"az_09-": true, long: true, "": false, long + "a": false, "a b": false, "a.b": false, "a/b": false, "a:b": false, "é": false, "a{": false, "a`": false,
+	} {
+		s := tool.NewSet(named{Name: name})
+		if got := len(s.Names()) == 1; got != ok || ok != (len(s.Notes()) == 0) {
+			t.Errorf("%q: in the set %v, notes %q", name, got, s.Notes())
+		}
+	}
+	s := tool.NewSet(planned{named{Name: "Files_Read", Label: "plans"}}, named{Name: "Other"})
+	got, ok := s.Get("files_read")
+	if !ok || got.Spec().Name != "files_read" || got.Spec().Label != "plans" || s.Specs()[0].Name != "files_read" {
+		t.Errorf("under its folded name: %+v, %v", got, ok)
+	}
+	if p, ok := got.(tool.Planner); !ok {
+		t.Error("its plan is lost")
+	} else if plan, err := p.Plan(t.Context(), tool.Call{}); err != nil || plan.Hash != "planned" {
+		t.Errorf("plan %+v, %v", plan, err)
+	}
+	if other, _ := s.Get("other"); other == nil {
+		t.Error("no tool other")
+	} else if _, ok := other.(tool.Planner); ok {
+		t.Error("a tool without a plan got one")
+	}
+	if notes := s.With(named{Name: "OTHER"}).Notes(); len(notes) != 1 || !strings.Contains(notes[0], "other is defined twice") || len(s.Notes()) != 0 {
+		t.Errorf("notes %q, and before %q", notes, s.Notes())
+	}
+}
+
+func TestDetailed(t *testing.T) {
+	t.Parallel()
+	if r := tool.Detailed("done", map[string]int{"n": 1}); string(r.Details) != `{"n":1}` || len(r.Content) != 1 || r.Content[0].Text != "done" {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -56,6 +105,10 @@ func TestNearest(t *testing.T) {
 		if got := s.Nearest(name); !slices.Contains(got, want) || got[0] != want {
 			t.Errorf("Nearest(%q) = %v, want %s first", name, got, want)
 		}
+	}
+	many := tool.NewSet(named{Name: "sessions_list"}, named{Name: "sessions_send"}, named{Name: "sessions_lost"}, named{Name: "sessions_spawn"}, named{Name: "session_status"})
+	if diff := cmp.Diff([]string{"sessions_list", "sessions_lost", "sessions_send"}, many.Nearest("sessions_list")); diff != "" {
+		t.Error(diff)
 	}
 	if got := s.Nearest("zzzzzzzzzzzz"); len(got) != 0 {
 		t.Errorf("Nearest of an unrelated name = %v, want none", got)

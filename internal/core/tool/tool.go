@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 )
 
 // Effect classifies what a call can change.
@@ -62,6 +63,8 @@ type Call struct {
 	Plan    *Plan        // the plan that was allowed, for a Planner
 	Rights  []string     // rights beyond the tool's default ones, sorted; see Blocked
 	Update  func(string) // reports new output while the call runs; never nil, safe for concurrent use
+
+	Sandbox *sandbox.Session // the session's sandbox, whose Workspace is Dir; nil: the session is not sandboxed
 
 	// HasTool reports whether the run has a tool with the name; nil: it has all.
 	HasTool func(name string) bool

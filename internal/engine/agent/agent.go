@@ -31,6 +31,11 @@ type Request struct {
 	MaxRounds int
 	MaxCalls  int
 
+	// EarlierRounds and EarlierCalls are those that the run made before it was
+	// continued. They count towards the limits.
+	EarlierRounds int
+	EarlierCalls  int
+
 	// ReadOnlyFirst withholds tools that do more than read from the first
 	// model call, because the outcome of an earlier call is unknown.
 	ReadOnlyFirst bool

@@ -90,12 +90,13 @@ func hang(text string) step {
 }
 
 // kit is a set of tools as functions. Tools whose names start with "p" are
-// parallel; those whose names start with "w" do not only read.
+// parallel; those whose names contain a "w" do not only read.
 type kit struct {
 	do map[string]func(ctx context.Context, update func(string)) (tool.Result, error)
 
 	mu      sync.Mutex
 	invoked []string
+	turns   int
 	running int
 	most    int // maximum number of parallel calls
 }
@@ -103,13 +104,15 @@ type kit struct {
 func (k *kit) Specs(readOnly bool) []llm.ToolSpec {
 	var specs []llm.ToolSpec
 	for name := range k.do {
-		if !readOnly || name[0] != 'w' {
+		if !readOnly || !strings.Contains(name, "w") {
 			specs = append(specs, llm.ToolSpec{Name: name, Schema: json.RawMessage(`{"type":"object"}`)})
 		}
 	}
 	slices.SortFunc(specs, func(a, b llm.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
 	return specs
 }
+
+func (k *kit) Turn() { k.turns++ }
 
 func (k *kit) Parallel(c llm.ToolCall) bool { return c.Name[0] == 'p' }
 
@@ -208,14 +211,15 @@ func same[T any](t *testing.T, got, want T, opts ...cmp.Option) {
 
 func TestLoop(t *testing.T) {
 	t.Run("LOOP-02 the second request contains the call and its result", func(t *testing.T) {
-		m := &script{steps: []step{use("a:1"), say("done")}}
-		lines, end := run(t.Context(), request(m, tools("a")))
+		m, k := &script{steps: []step{use("a:1"), say("done")}}, tools("a")
+		lines, end := run(t.Context(), request(m, k))
 		same(t, lines, []string{
 			"turn 1", "assistant +a", "start 1", "end 1: did 1",
 			"turn 2", "text done", "assistant done", "end of run: done",
 		})
 		same(t, wire(m.reqs[1]), []string{"user hello", "assistant +1", "toolResult did 1 (1)"})
 		same(t, end.Err, nil)
+		same(t, k.turns, 2)
 	})
 
 	t.Run("LOOP-03 three results keep call order", func(t *testing.T) {
@@ -284,6 +288,21 @@ func TestLoop(t *testing.T) {
 		same(t, end.Reason, agent.Done)
 	})
 
+	t.Run("the rounds and calls before the run was continued count", func(t *testing.T) {
+		for _, set := range []func(*agent.Request){
+			func(r *agent.Request) { r.MaxRounds, r.EarlierRounds = 2, 2 },
+			func(r *agent.Request) { r.MaxCalls, r.EarlierCalls = 2, 2 },
+			func(r *agent.Request) { r.MaxCalls, r.EarlierCalls, r.Open = 2, 3, toolCalls("a:1", "a:2") },
+		} {
+			m, k := &script{steps: []step{say("so far")}}, tools("a")
+			r := request(m, k)
+			set(r)
+			run(t.Context(), r)
+			same(t, m.reqs[0].Tools, nil)
+			same(t, len(k.invoked), 0)
+		}
+	})
+
 	t.Run("the run ends if the last model call requests tools", func(t *testing.T) {
 		m := &script{steps: []step{use("a:1")}}
 		k := tools("a")
@@ -304,6 +323,9 @@ func TestLoop(t *testing.T) {
 		m = &script{steps: []step{say("")}}
 		_, end := run(t.Context(), request(m, nil))
 		same(t, len(m.reqs), 2)
+		m = &script{steps: []step{say(" \n")}}
+		run(t.Context(), request(m, nil))
+		same(t, len(m.reqs), 2)
 		if !errors.Is(end.Err, agent.ErrEmpty) {
 			t.Errorf("ended with %v, want %v", end.Err, agent.ErrEmpty)
 		}
@@ -322,13 +344,33 @@ func TestLoop(t *testing.T) {
 
 	t.Run("a failing model ends the run with its error", func(t *testing.T) {
 		want := &llm.Error{Class: llm.ClassContext}
-		_, end := run(t.Context(), request(&script{steps: []step{fail(want)}}, nil))
+		lines, end := run(t.Context(), request(&script{steps: []step{fail(want)}}, nil))
+		same(t, lines, []string{"turn 1", "end of run: failed"})
 		if end.Reason != agent.Failed || !errors.Is(end.Err, want) {
 			t.Errorf("ended %v %v, want failed %v", end.Reason, end.Err, want)
 		}
-		_, end = run(t.Context(), request(&script{steps: []step{func(context.Context, func(llm.Event, error) bool) {}}}, nil))
-		if end.Reason != agent.Failed || end.Err == nil {
-			t.Errorf("a stream without an answer ended %v %v", end.Reason, end.Err)
+		for name, s := range map[string]step{
+			"an answer": func(context.Context, func(llm.Event, error) bool) {},
+			"a message": func(_ context.Context, yield func(llm.Event, error) bool) { yield(llm.Event{Kind: llm.Done}, nil) },
+		} {
+			_, end = run(t.Context(), request(&script{steps: []step{s}}, nil))
+			if end.Reason != agent.Failed || end.Err == nil {
+				t.Errorf("a stream without %s ended %v %v", name, end.Reason, end.Err)
+			}
+		}
+	})
+
+	t.Run("the answer of another model says so", func(t *testing.T) {
+		want := llm.Event{By: &llm.Model{ID: "other"}, Tried: []llm.Attempt{{Model: "m"}}, Note: "no pictures"}
+		m := &script{steps: []step{func(_ context.Context, yield func(llm.Event, error) bool) {
+			done := want
+			done.Kind, done.Message = llm.Done, &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("hi")}}
+			yield(done, nil)
+		}}}
+		for e := range agent.Run(t.Context(), request(m, nil)) {
+			if e.Kind == agent.Assistant {
+				same(t, llm.Event{By: e.By, Tried: e.Tried, Note: e.Note}, want)
+			}
 		}
 	})
 
@@ -415,6 +457,21 @@ func TestTools(t *testing.T) {
 		same(t, lines[2:5], []string{"start 1", "update 1 half", "end 1: (no output)"})
 	})
 
+	t.Run("the end of a call has its details, its arguments and its duration", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			k := tools("a")
+			k.do["a"] = func(context.Context, func(string)) (tool.Result, error) {
+				time.Sleep(time.Second)
+				return tool.Result{Details: json.RawMessage(`{"n":1}`), Args: json.RawMessage(`{"x":2}`)}, nil
+			}
+			for e := range agent.Run(t.Context(), request(&script{steps: []step{use("a:1"), say("ok")}}, k)) {
+				if e.Kind == agent.ToolEnd {
+					same(t, []string{string(e.Details), string(e.Ran), string(e.Call.Args), e.Duration.String()}, []string{`{"n":1}`, `{"x":2}`, `{"x":2}`, "1s"})
+				}
+			}
+		})
+	})
+
 	t.Run("TOOL-01 a panic of a tool becomes an error result", func(t *testing.T) {
 		k := tools("a")
 		k.do["a"] = func(context.Context, func(string)) (tool.Result, error) { panic("boom") }
@@ -487,6 +544,11 @@ func TestTools(t *testing.T) {
 		same(t, len(m.reqs[1].Tools), 2)
 		same(t, k.invoked, []string{"r", "w"})
 		same(t, lines[2], "end 1: "+agent.WithheldText)
+		k = tools("p", "pw")
+		r = request(&script{steps: []step{use("p:1", "pw:2"), say("ok")}}, k)
+		r.ReadOnlyFirst = true
+		run(t.Context(), r)
+		same(t, k.invoked, []string{"p"})
 	})
 }
 
@@ -506,8 +568,10 @@ func TestSuspendAndStop(t *testing.T) {
 		k := tools("stop", "w")
 		why := fmt.Errorf("budget: %w", tool.ErrStop)
 		k.do["stop"] = func(context.Context, func(string)) (tool.Result, error) { return tool.Text("no money"), why }
-		lines, end := run(t.Context(), request(&script{steps: []step{use("stop:1", "w:2")}}, k))
-		same(t, lines[2:], []string{"start 1", "end 1: no money", "end 2: " + agent.NotRunText, "end of run: stopped"})
+		r := request(&script{steps: []step{use("stop:1", "w:2", "w:3")}}, k)
+		r.MaxCalls = 2 // the last call is over the limit
+		lines, end := run(t.Context(), r)
+		same(t, lines[2:], []string{"start 1", "end 1: no money", "end 2: " + agent.NotRunText, "end 3: " + agent.NotRunText, "end of run: stopped"})
 		same(t, end.Err, why, cmpErr)
 	})
 }
@@ -525,6 +589,35 @@ func TestStopInGroup(t *testing.T) {
 		same(t, lines[len(lines)-4:], []string{"end 7: ok", "end 8: " + agent.NotRunText, "end 9: " + agent.NotRunText, "end of run: stopped"})
 		same(t, end.Reason, agent.Stopped)
 	})
+}
+
+// TestReasons has several calls of a group end the run. The most severe reason
+// applies, and of equal ones the first.
+func TestReasons(t *testing.T) {
+	errs := map[string]error{"pask": tool.ErrSuspended, "pstop": tool.ErrStop, "pfail": errors.New("the ledger is gone"), "pfail2": errors.New("still gone")}
+	for calls, want := range map[string]agent.Reason{
+		"pask pstop":                agent.Stopped,
+		"pstop pask":                agent.Stopped,
+		"pfail pstop":               agent.Failed,
+		"pfail pfail2":              agent.Failed,
+		"pfail p p p p p p p plate": agent.Failed,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := tools("p", "pask", "pstop", "pfail", "pfail2")
+			for i, name := range strings.Fields(calls) {
+				k.do[name] = func(context.Context, func(string)) (tool.Result, error) {
+					time.Sleep(time.Duration(i+1) * time.Second)
+					return tool.Text("x"), errs[name]
+				}
+			}
+			_, end := run(t.Context(), request(&script{steps: []step{use(strings.Fields(calls)...)}}, k))
+			same(t, end.Reason, want)
+			if want == agent.Failed {
+				same(t, end.Err, errs["pfail"], cmpErr)
+			}
+			same(t, slices.Contains(k.invoked, "plate"), false)
+		})
+	}
 }
 
 func TestSteer(t *testing.T) {
@@ -564,6 +657,10 @@ func TestSteer(t *testing.T) {
 		r.Steer = func(context.Context) ([]*llm.Message, error) { return nil, errors.New("no rows") }
 		_, end := run(t.Context(), r)
 		same(t, end.Reason, agent.Failed)
+		ctx, cancel := context.WithCancel(t.Context())
+		r.Steer = func(context.Context) ([]*llm.Message, error) { cancel(); return nil, ctx.Err() }
+		_, end = run(ctx, r)
+		same(t, end.Reason, agent.Aborted)
 	})
 }
 
@@ -589,6 +686,15 @@ func TestAbort(t *testing.T) {
 		same(t, end.Err, stopped, cmpErr)
 	})
 
+	t.Run("a model that only ends its stream is aborted as well", func(t *testing.T) {
+		ends := func(ctx context.Context, yield func(llm.Event, error) bool) {
+			yield(llm.Event{Kind: llm.TextDelta, Text: "half a"}, nil)
+			<-ctx.Done()
+		}
+		lines, _ := abortAt(t, request(&script{steps: []step{ends}}, nil), agent.Text)
+		same(t, lines[2:], []string{"assistant half a partial", "end of run: aborted"})
+	})
+
 	t.Run("text before a restart is not yielded", func(t *testing.T) {
 		again := func(ctx context.Context, yield func(llm.Event, error) bool) {
 			yield(llm.Event{Kind: llm.TextDelta, Text: "wrong"}, nil)
@@ -604,6 +710,8 @@ func TestAbort(t *testing.T) {
 			}
 			if e.Partial {
 				partial = e.Message.PlainText()
+				same(t, e.Message.Stop, llm.StopAborted)
+				same(t, e.Message.Model, "m")
 			}
 		}
 		same(t, partial, "right")
@@ -617,8 +725,8 @@ func TestAbort(t *testing.T) {
 				return tool.Result{}, ctx.Err()
 			}
 			lines, _ := abortAt(t, request(&script{steps: []step{use("a:1", "a:2")}}, k), agent.ToolStart)
-			// The abort came before the call started or while it ran. In both cases there is no result.
 			same(t, lines, []string{"turn 1", "assistant +a+a", "start 1", "end of run: aborted"})
+			same(t, len(k.invoked), 0)
 		})
 	})
 
@@ -679,8 +787,15 @@ func TestAbort(t *testing.T) {
 	})
 
 	t.Run("no call is started after an abort", func(t *testing.T) {
-		k := tools("a", "b")
-		lines, _ := abortAt(t, request(&script{steps: []step{use("a:1", "b:2")}}, k), agent.ToolEnd)
+		k, r := tools("a", "b"), request(&script{steps: []step{use("a:1", "b:2")}}, nil)
+		r.Tools = k
+		r.Steer = func(ctx context.Context) ([]*llm.Message, error) {
+			if ctx.Err() != nil {
+				t.Error("messages are taken after the abort")
+			}
+			return nil, nil
+		}
+		lines, _ := abortAt(t, r, agent.ToolEnd)
 		same(t, lines[2:], []string{"start 1", "end 1: did 1", "end of run: aborted"})
 		same(t, k.invoked, []string{"a"})
 	})

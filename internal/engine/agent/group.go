@@ -49,9 +49,14 @@ func (l *loop) execute(ctx context.Context, calls []llm.ToolCall, steering func(
 	l.skip(over, OverLimitText)
 	l.take(steered)
 	l.rounds++
-	l.closing = l.req.MaxRounds > 0 && l.rounds >= l.req.MaxRounds ||
-		l.req.MaxCalls > 0 && l.calls >= l.req.MaxCalls
+	l.closing = l.atLimit()
 	return nil
+}
+
+// atLimit reports whether the run may call no more tools.
+func (l *loop) atLimit() bool {
+	return l.req.MaxRounds > 0 && l.rounds >= l.req.MaxRounds ||
+		l.req.MaxCalls > 0 && l.calls >= l.req.MaxCalls
 }
 
 // next returns the number of calls, from the first, that form one group.

@@ -25,7 +25,11 @@ func Run(ctx context.Context, r *Request) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		l := &loop{req: r, yield: yield, cancel: cancel, msgs: slices.Clone(r.Prompt.Messages)}
+		l := &loop{
+			req: r, yield: yield, cancel: cancel, msgs: slices.Clone(r.Prompt.Messages),
+			rounds: r.EarlierRounds, calls: r.EarlierCalls,
+		}
+		l.closing = l.atLimit()
 		l.emit(l.run(ctx))
 	}
 }
@@ -39,8 +43,8 @@ type loop struct {
 
 	msgs    []*llm.Message // messages of the next model call
 	round   int            // model calls so far
-	rounds  int            // rounds of tool calls so far
-	calls   int            // calls executed so far
+	rounds  int            // rounds of tool calls so far, including earlier ones
+	calls   int            // calls executed so far, including earlier ones
 	closing bool           // a limit is reached: the next model call is the last
 
 	specs    []llm.ToolSpec // all tools; nil: not requested yet

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,12 +23,17 @@ import (
 // line is a channel that records its calls.
 type line struct {
 	name   string
+	dir    string // of its files
 	events *eventLog
 }
 
 func (l line) Run(ctx context.Context, _ channel.Sink) error {
 	l.events.add("run " + l.name)
-	<-ctx.Done()
+	select {
+	case err := <-l.events.broken:
+		return err
+	case <-ctx.Done():
+	}
 	l.events.add("end " + l.name)
 	return ctx.Err()
 }
@@ -36,10 +42,31 @@ func (l line) Send(context.Context, channel.Part) (channel.Receipt, error) {
 	return channel.Receipt{ID: l.name}, nil
 }
 
+// tuned is a channel that applies every section that says so.
+type tuned struct{ line }
+
+func (l tuned) Reload(raw json.RawMessage) (bool, error) {
+	var o section
+	err := json.Unmarshal(raw, &o)
+	if o.Live {
+		l.events.add("reload " + o.Key)
+	}
+	return o.Live, err
+}
+
+// section is the configuration of an account.
+type section struct {
+	Key  string `json:"key"`
+	Live bool   `json:"live"`
+	Bot  string `json:"bot"` // identity on the platform
+}
+
 // eventLog records events of several goroutines.
 type eventLog struct {
-	mu    sync.Mutex
-	lines []string
+	missing bool       // the credential of the key "late" is missing
+	broken  chan error // ends Run of an instance; nil: none
+	mu      sync.Mutex
+	lines   []string
 }
 
 func (e *eventLog) add(line string) {
@@ -83,20 +110,28 @@ func start(t *testing.T, c conf) (s *Supervisor, events *eventLog, change func(c
 // startOn runs a Supervisor of a process on a configuration.
 func startOn(t *testing.T, c conf, st store.Store, h *leaseholder.Holder, events *eventLog) (s *Supervisor, change func(conf), stop func()) {
 	t.Helper()
+	first := channel.Factory{
+		Name: "line", Aliases: []string{"wire"}, Limits: channel.Limits{Text: 10},
+		Identity: func(raw json.RawMessage) string {
+			var o section
+			_ = json.Unmarshal(raw, &o)
+			return o.Bot
+		},
+		New: func(env channel.Env, id string, raw json.RawMessage) (channel.Channel, error) {
+			var o section
+			if err := json.Unmarshal(raw, &o); err != nil || o.Key == "bad" || o.Key == "late" && events.missing {
+				return nil, errors.Join(errors.New("no such key"), err)
+			}
+			if o.Live {
+				return tuned{line{id + o.Key, env.Dir, events}}, nil
+			}
+			return line{id + o.Key, env.Dir, events}, nil
+		},
+	}
+	second := first
+	second.Name, second.Aliases = "post", nil
 	s = New(Options{
-		Log: slog.New(slog.DiscardHandler), Store: st, Owner: h, HTTP: func() *http.Client { return nil },
-		Factories: []channel.Factory{{
-			Name: "line", Aliases: []string{"wire"}, Limits: channel.Limits{Text: 10},
-			New: func(_ channel.Env, id string, raw json.RawMessage) (channel.Channel, error) {
-				var o struct {
-					Key string `json:"key"`
-				}
-				if err := json.Unmarshal(raw, &o); err != nil || o.Key == "bad" {
-					return nil, errors.Join(errors.New("no such key"), err)
-				}
-				return line{id + o.Key, events}, nil
-			},
-		}},
+		Log: slog.New(slog.DiscardHandler), Store: st, Owner: h, HTTP: func() *http.Client { return nil }, Factories: []channel.Factory{first, second}, Dir: "files",
 	})
 	change = func(c conf) {
 		t.Helper()
@@ -178,6 +213,143 @@ func TestSupervisor(t *testing.T) {
 			}
 			if got := events.take(); len(got) != 0 {
 				t.Errorf("%q, want no change", got)
+			}
+		})
+	})
+	t.Run("each configuration tries an account again that could not be created", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, events, change, stop := start(t, two)
+			defer stop()
+			events.take()
+			const late = conf(`{"accounts": {"a": {"key": "late", "live": true}, "b": {"key": "1"}}}`)
+			for range 2 {
+				events.missing = true
+				p, err := s.Prepare(late.section)
+				if err == nil {
+					t.Fatal("no error")
+				}
+				s.Apply(p) // as at the start, which such an account does not prevent
+				synctest.Wait()
+				if err := s.States()["line"]["a"]; err == nil {
+					t.Error("the account has no error")
+				}
+				if _, err := s.Acquire(t.Context(), "line", "a"); !errors.Is(err, chela.ErrNotFound) || s.Elsewhere("line", "a") {
+					t.Errorf("the account: %v, elsewhere %v", err, s.Elsewhere("line", "a"))
+				}
+			}
+			if got, want := events.take(), []string{"end a1"}; !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+			events.missing = false
+			change(late)
+			if got, want := events.take(), []string{"run alate"}; !slices.Equal(got, want) || s.States()["line"]["a"] != nil {
+				t.Errorf("%q, want %q; state %v", got, want, s.States()["line"]["a"])
+			}
+		})
+	})
+	t.Run("an account that has ended is replaced by a change, and does not apply it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, events, change, stop := start(t, `{"accounts": {"a": {"key": "1", "live": true}}}`)
+			defer stop()
+			if s.States()["line"]["a"] != nil {
+				t.Errorf("state %v", s.States()["line"]["a"])
+			}
+			change(`{"accounts": {"a": {"key": "2"}}}`)
+			if s.States()["line"]["a"] != nil {
+				t.Errorf("state after a restart: %v", s.States()["line"]["a"])
+			}
+			events.broken = make(chan error)
+			change(`{"accounts": {"a": {"key": "3", "live": true}}}`)
+			events.broken <- errors.New("logged out")
+			synctest.Wait()
+			if err := s.States()["line"]["a"]; err == nil || err.Error() != "logged out" {
+				t.Errorf("state %v", err)
+			}
+			events.take()
+			change(`{"accounts": {"a": {"key": "4", "live": true}}}`)
+			if got, want := events.take(), []string{"run a4"}; !slices.Equal(got, want) || s.States()["line"]["a"] != nil {
+				t.Errorf("%q, want %q; state %v", got, want, s.States()["line"]["a"])
+			}
+		})
+	})
+	t.Run("the account of an address", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, _, change, stop := start(t, two)
+			defer stop()
+			for id, want := range map[chela.AccountID]string{"a": "a1", "b": "b1", "": "", "c": ""} {
+				in, err := s.Acquire(t.Context(), "line", id)
+				if (err == nil) != (want != "") {
+					t.Fatalf("%q: %v", id, err)
+				}
+				if err == nil {
+					if got := in.Channel.(line); got.name != want || got.dir != filepath.Join("files", "line", string(id)) {
+						t.Errorf("%q: %s in %s, want %s", id, got.name, got.dir, want)
+					}
+					in.Release()
+				}
+			}
+			if _, err := s.Acquire(t.Context(), "other", "a"); !errors.Is(err, chela.ErrNotFound) {
+				t.Errorf("an unknown channel: %v", err)
+			}
+			change(`{"accounts": {"a": {"key": "1"}, "b": {"key": "1", "enabled": false}}}`)
+			if _, err := s.Acquire(t.Context(), "line", "b"); !errors.Is(err, chela.ErrNotFound) {
+				t.Errorf("a disabled account: %v", err)
+			}
+			p, err := s.Prepare(func(path string) json.RawMessage {
+				return json.RawMessage(`{"accounts": {"` + strings.TrimPrefix(path, "channels.") + `": {"key": "1"}}}`)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Apply(p)
+			for _, name := range []string{"line", "post"} {
+				in, err := s.Acquire(t.Context(), name, "")
+				if err != nil || in.Channel.(line).name != name+"1" {
+					t.Fatalf("%s without an account: %v, %v", name, in.Channel, err)
+				}
+				in.Release()
+			}
+		})
+	})
+	t.Run("an account is told of each change, also of one that is taken back", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, events, change, stop := start(t, `{"accounts": {"a": {"key": "1", "live": true}, "b": {"key": "1"}}}`)
+			defer stop()
+			events.take()
+			first, err := s.Acquire(t.Context(), "line", "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			first.Release()
+			for _, key := range []string{"2", "2", "1", "2"} {
+				change(conf(`{"accounts": {"a": {"key": "` + key + `", "live": true}, "b": {"key": "1"}}}`))
+			}
+			if got, want := events.take(), []string{"reload 2", "reload 1", "reload 2"}; !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+			if in, err := s.Acquire(t.Context(), "line", "a"); err != nil || in.Channel != first.Channel {
+				t.Errorf("the instance is %v, %v; want %v", in.Channel, err, first.Channel)
+			} else {
+				in.Release()
+			}
+			change(`{"accounts": {"a": {"key": "3"}, "b": {"key": "1"}}}`)
+			if got, want := events.take(), []string{"end a1", "run a3"}; !slices.Equal(got, want) {
+				t.Errorf("a section that it does not apply: %q, want %q", got, want)
+			}
+		})
+	})
+	t.Run("two accounts with the same identity change nothing", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, events, change, stop := start(t, `{"accounts": {"a": {"bot": "x"}, "b": {"bot": "y"}, "c": {}, "d": {}}}`)
+			defer stop()
+			events.take()
+			_, err := s.Prepare(conf(`{"accounts": {"a": {"bot": "x"}, "b": {"bot": "x"}}}`).section)
+			if err == nil || !strings.Contains(err.Error(), "the accounts a and b are the same") || len(events.take()) > 0 {
+				t.Errorf("error %v", err)
+			}
+			change(`{"accounts": {"a": {"bot": "y"}, "b": {"bot": "x"}}}`)
+			if n := len(s.States()["line"]); n != 2 {
+				t.Errorf("%d accounts after their identities were exchanged", n)
 			}
 		})
 	})

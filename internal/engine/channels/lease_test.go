@@ -139,6 +139,20 @@ func TestLease(t *testing.T) {
 		time.Sleep(ttl)
 		b.expect(t, "run default1")
 	})
+	both("after a change that was applied in place, a further instance has the new configuration", func(t *testing.T, a, b *process) {
+		a.change(`{"key": "2", "live": true}`)
+		a.change(`{"key": "3", "live": true}`)
+		time.Sleep(ttl)
+		a.expect(t, "end default1", "run default2", "reload 3")
+		a.pause()
+		time.Sleep(2 * ttl)
+		b.expect(t, "run default1")
+		a.resume()
+		time.Sleep(ttl)
+		b.end()
+		time.Sleep(ttl)
+		a.expect(t, "end default2", "run default3")
+	})
 	both("it stays when its configuration changes", func(t *testing.T, a, b *process) {
 		a.change(`{"key": "2"}`)
 		time.Sleep(ttl)
@@ -192,7 +206,11 @@ func TestPower(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); _ = v.Run(ctx, nil) }()
-			<-connected
+			select {
+			case <-connected:
+			case <-time.After(time.Minute):
+				t.Fatalf("the account of %s did not connect", id)
+			}
 			cancel()
 			<-done
 		}

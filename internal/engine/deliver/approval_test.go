@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -30,10 +31,15 @@ func TestApprovals(t *testing.T) {
 	}
 	const want = "Approval needed for exec: it deletes\n```\nrm -rf build\n```\n/approve a1 allow-once, allow-always or deny"
 	on(t, "a request is sent once", func(t *testing.T, b *bench) {
+		b.fake.Fail(channeltest.Temporary())
 		b.start()
 		suspend(b, "a1", at("1"))
 		for range 3 {
 			b.event(chela.Event{Stream: chela.StreamApproval, Phase: chela.PhaseRequested})
+		}
+		time.Sleep(time.Minute)
+		if row := b.row("approval:a1:0"); row.Session != "agent:main:main" {
+			t.Errorf("row %+v", row)
 		}
 		if got := strings.Join(b.fake.Texts(at("1")), "\n"); got != want {
 			t.Errorf("visible texts: %q, want %q", got, want)
@@ -74,6 +80,9 @@ func TestApprovals(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got := b.fake.Messages(chela.Address{}); len(got) > 0 {
 			t.Errorf("visible messages: %+v", got)
+		}
+		if _, order, err := b.w.open(t.Context()); len(order) > 0 || err != nil {
+			t.Errorf("rows for %v, %v", order, err)
 		}
 	})
 }

@@ -2,12 +2,14 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 )
@@ -38,6 +41,8 @@ type bench struct {
 	bus     *bus.Bus
 	fake    *channeltest.Fake
 	view    channel.Channel // of the platform
+	gone    bool            // the channel is not running
+	held    atomic.Int64    // instances that are not released
 	notices []string
 	sent    []Sent
 	wrap    func(store.Store) store.Store // nil: the worker uses the database itself
@@ -72,10 +77,11 @@ func (b *bench) open() {
 		Preview: func(chela.Address) bool { return true },
 		Track:   func() func() bool { return func() bool { return true } },
 		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Instance, error) {
-			if name != "fake" {
+			if name != "fake" || b.gone {
 				return channel.Instance{}, chela.ErrNotFound
 			}
-			return channel.Instance{Channel: b.view, Lease: held, Release: func() {}}, nil
+			b.held.Add(1)
+			return channel.Instance{Channel: b.view, Lease: held, Release: func() { b.held.Add(-1) }}, nil
 		},
 		Limits: func(string) channel.Limits { return channel.Limits{Text: 100} },
 	})
@@ -115,6 +121,9 @@ func (b *bench) close() {
 	if err := b.db.Close(); err != nil {
 		b.t.Error(err)
 	}
+	if n := b.held.Load(); n != 0 {
+		b.t.Errorf("%d instances of the account are not released", n)
+	}
 }
 
 func (b *bench) update(f func(store.Tx) error) {
@@ -139,6 +148,16 @@ func (b *bench) ended(r run.Run) {
 		}
 		return tx.Runs().Put(r)
 	})
+}
+
+// row returns a row.
+func (b *bench) row(key string) outbox.Row {
+	b.t.Helper()
+	row, err := b.w.row(b.t.Context(), key)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return row
 }
 
 // rows returns the rows of a run as "part state".
@@ -214,16 +233,23 @@ func TestEnded(t *testing.T) {
 			b.shown(c.want...)
 		})
 	}
-	on(t, "a failure is not reported to a group", func(t *testing.T, b *bench) {
-		b.start()
-		r := answer("r1", "")
-		r.State, r.Error, r.Address.Peer.Kind = run.Failed, "sk-secret was refused", chela.Group
-		b.ended(r)
-		synctest.Wait()
-		if got := b.fake.Messages(chela.Address{}); len(got) > 0 {
-			t.Errorf("messages in the group: %+v", got)
+	for _, kind := range []chela.PeerKind{chela.Group, chela.Room} {
+		for _, state := range []run.State{run.Failed, run.TimedOut} {
+			on(t, "the error of a run ("+string(state)+") is not reported to a "+string(kind), func(t *testing.T, b *bench) {
+				b.start()
+				for i, text := range []string{"", "Half"} {
+					r := answer(chela.RunID(fmt.Sprint("r", i)), text)
+					r.State, r.Error, r.Address.Peer.Kind = state, "sk-secret was refused", kind
+					b.ended(r)
+				}
+				synctest.Wait()
+				got := b.fake.Messages(chela.Address{})
+				if len(got) != 1 || got[0].Text != "Half" {
+					t.Errorf("messages: %+v, want only what the model wrote", got)
+				}
+			})
 		}
-	})
+	}
 	on(t, "an answer to a client has no rows", func(t *testing.T, b *bench) {
 		r := answer("r1", "hello")
 		r.Address = chela.Address{Channel: chela.LocalChannel}
@@ -334,6 +360,77 @@ func TestFaults(t *testing.T) {
 			}
 		})
 	}
+	on(t, "a lookup that fails is repeated", func(t *testing.T, b *bench) {
+		lookups := &lookups{Fake: b.fake, fail: 2}
+		b.view = lookups
+		b.fake.Fail(channeltest.Cut())
+		b.start()
+		b.ended(answer("r1", long))
+		time.Sleep(time.Hour)
+		b.states("r1", "0 sent", "1 sent")
+		if n := len(b.fake.Calls("send")); n != 2 || len(lookups.times) != 3 {
+			t.Errorf("%d calls and %d lookups, want 2 and 3", n, len(lookups.times))
+		}
+	})
+	on(t, "a lookup that keeps failing is given up, and the next rows are sent", func(t *testing.T, b *bench) {
+		lookups := &lookups{Fake: b.fake, fail: 1000}
+		b.view = lookups
+		b.fake.Fail(channeltest.Cut())
+		b.start()
+		b.ended(answer("r1", long))
+		time.Sleep(time.Hour)
+		b.states("r1", "0 ambiguous", "1 sent")
+		if n := len(b.fake.Calls("send")); n != 2 || len(lookups.times) != maxAttempts {
+			t.Fatalf("%d calls and %d lookups, want 2 and %d", n, len(lookups.times), maxAttempts)
+		}
+		for i, at := range lookups.times[1:] {
+			if pause := at.Sub(lookups.times[i]); pause < time.Second {
+				t.Errorf("lookups %v apart", pause)
+			}
+		}
+	})
+	on(t, "a call that does not return", func(t *testing.T, b *bench) {
+		b.view = hangs{b.fake.Plain(), make(chan struct{}, 1)}
+		b.start()
+		b.ended(answer("r1", long))
+		time.Sleep(time.Hour)
+		b.states("r1", "0 ambiguous", "1 sent")
+	})
+	on(t, "a platform that never accepts the message", func(t *testing.T, b *bench) {
+		b.fake.Fail(slices.Repeat([]channeltest.Fault{channeltest.Limited(time.Hour)}, 100)...)
+		b.start()
+		b.ended(answer("r1", "hello"))
+		time.Sleep(23 * time.Hour)
+		b.states("r1", "0 pending")
+		time.Sleep(3 * time.Hour)
+		b.states("r1", "0 failed")
+	})
+	on(t, "an attempt without an outcome, of a channel that is not running any more", func(t *testing.T, b *bench) {
+		b.fake.Latency = time.Hour
+		b.start()
+		b.ended(answer("r1", "hello"))
+		time.Sleep(time.Second)
+		b.restart()
+		b.states("r1", "0 attempted")
+		b.gone = true
+		b.start()
+		time.Sleep(26 * time.Hour)
+		b.states("r1", "0 ambiguous")
+		if len(b.notices) > 0 {
+			t.Errorf("notices %q", b.notices)
+		}
+	})
+	on(t, "a platform that asks for a pause of a year gets a day", func(t *testing.T, b *bench) {
+		b.fake.Fail(channeltest.Limited(365 * 24 * time.Hour))
+		b.start()
+		b.ended(answer("r1", "hello"))
+		time.Sleep(23 * time.Hour)
+		b.ended(answer("r2", "again"))
+		b.states("r1", "0 pending")
+		time.Sleep(2 * time.Hour)
+		b.states("r1", "0 sent")
+		b.states("r2", "0 sent")
+	})
 	on(t, "a row waits for a channel that is not running", func(t *testing.T, b *bench) {
 		r := answer("r1", "hello")
 		r.Address.Channel = "gone"
@@ -351,6 +448,255 @@ func TestFaults(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.states("r1", "0 ambiguous")
 	})
+}
+
+// TestSend checks what a row hands to the platform, and what it records.
+func TestSend(t *testing.T) {
+	full := outbox.Row{
+		Key: "r1:0", Run: "r1", Session: "agent:main:main", Address: at("1"), ReplyTo: "m0", State: outbox.Pending,
+		Media: []chela.Media{{Name: "a.png", Ref: "ref"}},
+	}
+	put := func(b *bench, rows ...outbox.Row) {
+		b.update(func(tx store.Tx) error {
+			tx.Wake(store.Topic{Kind: store.TopicOutbox})
+			return tx.Outbox().Put(rows...)
+		})
+		synctest.Wait()
+	}
+	on(t, "an attachment without a text", func(t *testing.T, b *bench) {
+		b.w.o.Load = func(m chela.Media) (chela.Media, error) {
+			m.Data = []byte("content of " + m.Ref)
+			return m, nil
+		}
+		b.start()
+		put(b, full)
+		got := b.fake.Messages(at("1"))
+		if len(got) != 1 || got[0].ReplyTo != "m0" || len(got[0].Media) != 1 || string(got[0].Media[0].Data) != "content of ref" {
+			t.Fatalf("messages %+v", got)
+		}
+		if row := b.row("r1:0"); row.PlatformID != got[0].ID || row.Media[0].Data != nil {
+			t.Errorf("row %+v", row)
+		}
+	})
+	on(t, "an attachment that is lost", func(t *testing.T, b *bench) {
+		b.update(func(tx store.Tx) error {
+			return tx.Sessions().Put(session.Meta{Key: full.Session, ID: "t1", Agent: "main"})
+		})
+		b.w.o.Load = func(chela.Media) (chela.Media, error) { return chela.Media{}, errors.New("the file is gone") }
+		b.start()
+		put(b, full)
+		b.states("r1", "0 failed")
+		if len(b.fake.Calls("send")) > 0 {
+			t.Error("it was sent without its attachment")
+		}
+		entries, err := store.Get(t.Context(), b.db, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Entries("t1", 0, 0) })
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("entries %+v, %v", entries, err)
+		}
+		e := entries[0]
+		if e.Kind != session.KindNotice || e.Run != "r1" || e.NanoUSD != -1 || !strings.Contains(e.Text, "to fake: the file is gone") {
+			t.Errorf("entry %+v", e)
+		}
+	})
+	on(t, "an error that is over is forgotten", func(t *testing.T, b *bench) {
+		b.fake.Fail(channeltest.Temporary())
+		b.start()
+		b.ended(answer("r1", "hello"))
+		synctest.Wait()
+		if row := b.row("r1:0"); row.Error == "" || row.Attempts != 1 || !row.NotBefore.After(time.Now()) {
+			t.Errorf("row after the first attempt: %+v", row)
+		}
+		time.Sleep(time.Minute)
+		if row := b.row("r1:0"); row.Error != "" || row.PlatformID != "m1" {
+			t.Errorf("row after the second attempt: %+v", row)
+		}
+	})
+	for _, c := range []struct {
+		name  string
+		fault channeltest.Fault
+		sends int // in addition to the preview
+	}{{"temporarily", channeltest.Temporary(), 0}, {"for good", channeltest.Permanent(), 1}} {
+		on(t, "the edit to the answer is refused "+c.name, func(t *testing.T, b *bench) {
+			b.start()
+			r := b.live(chela.PhaseStart)
+			b.delta("half an")
+			time.Sleep(2 * time.Second)
+			b.fake.FailEdits(c.fault)
+			r.Text = "the answer"
+			b.finish(r)
+			time.Sleep(time.Minute)
+			got := b.fake.Calls("send")
+			if len(got) != 1+c.sends {
+				t.Errorf("%d messages were sent", len(got))
+			}
+			if row := b.row("r1:0"); row.State != outbox.Sent || row.PlatformID != got[len(got)-1].ID {
+				t.Errorf("row %+v", row)
+			}
+		})
+	}
+	on(t, "a preview that was never sent, of a silent answer", func(t *testing.T, b *bench) {
+		b.start()
+		put(b, outbox.Row{Key: "r1:0", Run: "r1", Address: at("1"), State: outbox.Draft, Text: "half an"})
+		r := answer("r1", "")
+		r.Silent = true
+		b.ended(r)
+		time.Sleep(time.Minute)
+		b.states("r1")
+		if len(b.notices) > 0 {
+			t.Errorf("notices %q", b.notices)
+		}
+	})
+	on(t, "the preview of a run that ended without the earlier process", func(t *testing.T, b *bench) {
+		r := answer("r1", "")
+		r.State = run.Superseded
+		b.update(func(tx store.Tx) error { return tx.Runs().Put(r) })
+		put(b, outbox.Row{Key: "r1:0", Run: "r1", Address: at("1"), State: outbox.Draft, PlatformID: "m1"},
+			outbox.Row{Key: "r2:0", Run: "r2", Address: at("1"), State: outbox.Draft, PlatformID: "m2"}) // no such run
+		b.start()
+		b.states("r1", "0 sent")
+		b.states("r2", "0 sent")
+	})
+	for _, old := range []bool{false, true} {
+		on(t, fmt.Sprintf("a process that is stopped again and again before the call (an old row: %v)", old), func(t *testing.T, b *bench) {
+			checks := 0
+			b.w.o.Track = func() func() bool {
+				return func() bool { checks++; return checks%2 == 1 || checks > 4*maxAttempts }
+			}
+			r := answer("r1", "hello")
+			if old {
+				r.Ended = time.Now().Add(-2 * maxAge)
+			} else {
+				b.fake.Fail(channeltest.Temporary()) // the first attempt
+			}
+			b.ended(r)
+			b.start()
+			time.Sleep(time.Hour)
+			b.states("r1", "0 sent")
+		})
+	}
+	on(t, "an account that another process has taken over at this moment", func(t *testing.T, b *bench) {
+		channels, refused := b.w.o.Channel, 0
+		b.w.o.Channel = func(ctx context.Context, name string, account chela.AccountID) (channel.Instance, error) {
+			if refused++; refused < 5 {
+				return channel.Instance{}, fmt.Errorf("account: %w", chela.ErrFenced)
+			}
+			return channels(ctx, name, account)
+		}
+		b.ended(answer("r1", "hello"))
+		b.start()
+		if row := b.row("r1:0"); !row.NotBefore.IsZero() || row.Error != "" {
+			t.Errorf("the process changed the row of another one: %+v", row)
+		}
+		time.Sleep(10 * time.Second)
+		b.states("r1", "0 sent")
+	})
+	on(t, "an account of another process", func(t *testing.T, b *bench) {
+		b.w.o.Elsewhere = func(name string, account chela.AccountID) bool { return name == "fake" && account == "bot" }
+		b.ended(answer("r1", "hello"))
+		b.start()
+		time.Sleep(time.Hour)
+		b.states("r1", "0 pending")
+	})
+	on(t, "an account that is being restarted when the worker stops", func(t *testing.T, b *bench) {
+		b.w.o.Channel = func(ctx context.Context, _ string, _ chela.AccountID) (channel.Instance, error) {
+			<-ctx.Done()
+			return channel.Instance{}, ctx.Err()
+		}
+		b.ended(answer("r1", "hello"))
+		b.start()
+		b.restart()
+		if row := b.row("r1:0"); row.State != outbox.Pending || !row.NotBefore.IsZero() {
+			t.Errorf("row %+v", row)
+		}
+	})
+	on(t, "a stop waits for the call in progress", func(t *testing.T, b *bench) {
+		b.fake.Latency = grace - time.Second
+		b.start()
+		b.ended(answer("r1", "hello"))
+		synctest.Wait()
+		b.stop()
+		b.stop = nil
+		b.states("r1", "0 sent")
+	})
+	on(t, "the store fails for a moment", func(t *testing.T, b *bench) {
+		failed := false
+		b.w.o.Store = views{b.db, func() error {
+			if !failed && len(b.rows("r1")) > 0 {
+				failed = true
+				return errors.New("locked")
+			}
+			return nil
+		}}
+		b.ended(answer("r1", "hello"))
+		b.start()
+		time.Sleep(2 * recheck)
+		if b.states("r1", "0 sent"); !failed {
+			t.Error("the store did not fail")
+		}
+	})
+	on(t, "each chat is retried at its own time", func(t *testing.T, b *bench) {
+		b.start()
+		begun := time.Now()
+		for i, pause := range []time.Duration{300 * time.Second, 30 * time.Second, 600 * time.Second} {
+			b.fake.Fail(channeltest.Limited(pause))
+			r := answer(chela.RunID(fmt.Sprint("r", i)), "hello")
+			r.Address = at(fmt.Sprint(i))
+			b.ended(r)
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+		var got []time.Duration
+		for _, c := range b.fake.Calls("send")[3:] {
+			got = append(got, c.Time.Sub(begun))
+		}
+		if want := []time.Duration{30 * time.Second, 300 * time.Second, 600 * time.Second}; !slices.Equal(got, want) {
+			t.Errorf("retried after %v, want %v", got, want)
+		}
+	})
+}
+
+// views is a store whose reads can fail.
+type views struct {
+	store.Store
+	fail func() error
+}
+
+func (v views) View(ctx context.Context, f func(store.Reader) error) error {
+	if err := v.fail(); err != nil {
+		return err
+	}
+	return v.Store.View(ctx, f)
+}
+
+// lookups is a platform whose first lookups fail.
+type lookups struct {
+	*channeltest.Fake
+	fail  int
+	times []time.Time
+}
+
+func (l *lookups) Find(ctx context.Context, a chela.Address, key string) (channel.Receipt, bool, error) {
+	l.times = append(l.times, time.Now())
+	if len(l.times) <= l.fail {
+		return channel.Receipt{}, false, errors.New("no answer")
+	}
+	return l.Fake.Find(ctx, a, key)
+}
+
+// hangs is a channel whose first call does not return before its context ends.
+type hangs struct {
+	channeltest.Plain
+	first chan struct{}
+}
+
+func (h hangs) Send(ctx context.Context, p channel.Part) (channel.Receipt, error) {
+	select {
+	case h.first <- struct{}{}:
+		<-ctx.Done()
+		return channel.Receipt{}, ctx.Err()
+	default:
+		return h.Plain.Send(ctx, p)
+	}
 }
 
 type panics struct{ channeltest.Plain }

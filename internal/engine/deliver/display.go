@@ -8,6 +8,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
 )
 
@@ -177,13 +178,7 @@ func (w *Worker) typing(ctx context.Context, to chela.Address) {
 // superseded reports whether the run has ended without an event, as a superseded
 // run does. It then closes the run's preview and removes the display.
 func (w *Worker) superseded(ctx context.Context, d *display) bool {
-	var final bool
-	err := w.o.Store.View(ctx, func(r store.Reader) error {
-		v, err := r.Runs().Get(d.run)
-		final = v.State.Final()
-		return err
-	})
-	if err != nil || !final {
+	if final, err := w.final(ctx, d.run); err != nil || !final {
 		return false
 	}
 	if err := w.closePreviews(ctx); err != nil {
@@ -195,6 +190,12 @@ func (w *Worker) superseded(ctx context.Context, d *display) bool {
 		delete(w.displays, d.run)
 	}
 	return true
+}
+
+// final reports whether the end of a run is stored.
+func (w *Worker) final(ctx context.Context, id chela.RunID) (bool, error) {
+	r, err := store.Get(ctx, w.o.Store, func(r store.Reader) (run.Run, error) { return r.Runs().Get(id) })
+	return r.State.Final(), err
 }
 
 // closePreviews closes the previews of runs that ended without an answer of their

@@ -1,14 +1,18 @@
 package deliver
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
 )
@@ -41,6 +45,30 @@ func (b *bench) finish(r run.Run) {
 	b.event(chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseEnd, End: &chela.EndEvent{}})
 }
 
+// before is a store that calls a function before each commit.
+type before struct {
+	store.Store
+	call func()
+}
+
+func (b before) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
+	b.call()
+	return b.Store.Update(ctx, s, f)
+}
+
+// refusals is a platform that at first refuses to delete messages.
+type refusals struct {
+	*channeltest.Fake
+	left int
+}
+
+func (r *refusals) Delete(ctx context.Context, a chela.Address, id string) error {
+	if r.left--; r.left >= 0 {
+		return channeltest.Temporary().Err
+	}
+	return r.Fake.Delete(ctx, a, id)
+}
+
 func TestPreview(t *testing.T) {
 	on(t, "one message that grows", func(t *testing.T, b *bench) {
 		b.start()
@@ -65,6 +93,50 @@ func TestPreview(t *testing.T) {
 		}
 		b.states("r1", "0 sent", "1 sent")
 	})
+	on(t, "the channel limits how often a message is edited", func(t *testing.T, b *bench) {
+		b.w.o.Limits = func(name string) channel.Limits {
+			return channel.Limits{Edit: map[string]time.Duration{"fake": 5 * time.Second}[name]}
+		}
+		b.start()
+		b.live(chela.PhaseStart)
+		for range 200 {
+			b.delta("word ")
+			time.Sleep(100 * time.Millisecond)
+		}
+		edits := b.fake.Calls("edit")
+		for i := 1; i < len(edits); i++ {
+			if d := edits[i].Time.Sub(edits[i-1].Time); d < 5*time.Second {
+				t.Errorf("edits %v apart", d)
+			}
+		}
+		if len(edits) != 3 {
+			t.Errorf("%d edits in 20 seconds", len(edits))
+		}
+	})
+	for name, change := range map[string]func(*bench){
+		"the channel cannot edit":       func(b *bench) { b.view = b.fake.Plain() },
+		"the chat wants none":           func(b *bench) { b.w.o.Preview = func(a chela.Address) bool { return a != at("1") } },
+		"no chat wants any":             func(b *bench) { b.w.o.Preview = nil },
+		"the account is not configured": func(b *bench) { b.gone = true },
+	} {
+		on(t, "no preview: "+name, func(t *testing.T, b *bench) {
+			change(b)
+			b.w.o.Typing = b.gone // else there is no indicator either
+			b.start()
+			r := b.live(chela.PhaseStart)
+			b.delta("half an")
+			time.Sleep(10 * time.Second)
+			if got := b.fake.Calls(""); len(got) > 0 {
+				t.Errorf("calls %+v", got)
+			}
+			b.states("r1")
+			b.gone = false
+			r.Text = "the answer"
+			b.finish(r)
+			time.Sleep(time.Minute)
+			b.shown("the answer")
+		})
+	}
 	on(t, "a quick answer is sent once", func(t *testing.T, b *bench) {
 		b.start()
 		r := b.live(chela.PhaseStart)
@@ -108,6 +180,36 @@ func TestPreview(t *testing.T) {
 		b.shown()
 		b.states("r1")
 	})
+	on(t, "the preview of a silent answer that cannot be deleted at once", func(t *testing.T, b *bench) {
+		refusals := &refusals{Fake: b.fake, left: 2}
+		b.view = refusals
+		b.start()
+		r := b.live(chela.PhaseStart)
+		b.delta("let me see")
+		time.Sleep(2 * time.Second)
+		r.Silent = true
+		b.finish(r)
+		time.Sleep(time.Minute)
+		b.shown()
+		b.states("r1")
+		if refusals.left >= 0 {
+			t.Errorf("%d refusals are left", refusals.left)
+		}
+	})
+	on(t, "the preview of a silent answer that the person deleted", func(t *testing.T, b *bench) {
+		b.start()
+		r := b.live(chela.PhaseStart)
+		b.delta("let me see")
+		time.Sleep(2 * time.Second)
+		b.fake.Vanish(b.fake.Messages(at("1"))[0].ID)
+		r.Silent = true
+		b.finish(r)
+		time.Sleep(time.Hour)
+		b.states("r1")
+		if n := len(b.fake.Calls("delete")); n != 1 || len(b.notices) > 0 {
+			t.Errorf("%d attempts to delete it, notices %q", n, b.notices)
+		}
+	})
 	on(t, "a stop leaves the preview", func(t *testing.T, b *bench) {
 		b.start()
 		r := b.live(chela.PhaseStart)
@@ -144,6 +246,9 @@ func TestPreview(t *testing.T) {
 		b.finish(r)
 		time.Sleep(time.Minute)
 		b.shown("the answer")
+		if n := len(b.fake.Calls("edit")); n != 1 {
+			t.Errorf("%d edits of a message that is gone", n)
+		}
 	})
 	on(t, "after a crash the same message is edited", func(t *testing.T, b *bench) {
 		b.start()
@@ -164,6 +269,26 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%d messages were sent", n)
 		}
 	})
+	on(t, "a crash during the edit to the answer, which is repeated without a lookup", func(t *testing.T, b *bench) {
+		b.view = b.fake.Editing()
+		b.start()
+		r := b.live(chela.PhaseStart)
+		b.delta("half an")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		b.fake.Latency = time.Hour
+		r.Text = "the answer"
+		b.finish(r)
+		time.Sleep(time.Second)
+		b.restart()
+		b.states("r1", "0 attempted")
+		b.shown("half an")
+		b.fake.Latency = 0
+		b.start()
+		time.Sleep(time.Minute)
+		b.shown("the answer")
+		b.states("r1", "0 sent")
+	})
 	on(t, "the run ends while the preview is being sent", func(t *testing.T, b *bench) {
 		b.fake.Latency = 3 * time.Second
 		b.start()
@@ -178,6 +303,42 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%d messages were sent", n)
 		}
 	})
+	on(t, "no edit follows the answer, although the end is not published yet", func(t *testing.T, b *bench) {
+		b.start()
+		r := b.live(chela.PhaseStart)
+		b.delta("half an")
+		time.Sleep(2 * time.Second)
+		b.delta(" answer")
+		b.delta(" with more") // due a second after the edit before
+		r.State, r.Text = run.OK, "the answer"
+		b.ended(r)
+		time.Sleep(time.Minute)
+		b.shown("the answer")
+		b.event(chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseEnd, End: &chela.EndEvent{}})
+		time.Sleep(time.Minute)
+		b.shown("the answer")
+		b.states("r1", "0 sent")
+	})
+	on(t, "the run ends before the preview is stored", func(t *testing.T, b *bench) {
+		b.start()
+		r := b.live(chela.PhaseStart)
+		ended := false
+		b.w.o.Store = before{b.db, func() {
+			if !ended {
+				ended = true
+				r.State, r.Text = run.OK, "the answer"
+				b.ended(r)
+			}
+		}}
+		b.delta("half an")
+		time.Sleep(time.Minute)
+		b.event(chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseEnd, End: &chela.EndEvent{}})
+		if n := len(b.fake.Calls("edit")); n != 0 || !ended {
+			t.Errorf("%d edits, ended %t", n, ended)
+		}
+		b.shown("the answer")
+		b.states("r1", "0 sent")
+	})
 	on(t, "the preview is refused", func(t *testing.T, b *bench) {
 		b.fake.Fail(channeltest.Permanent())
 		b.start()
@@ -185,10 +346,109 @@ func TestPreview(t *testing.T) {
 		b.delta("half an")
 		time.Sleep(2 * time.Second)
 		b.states("r1")
+		b.delta(" answer")
+		time.Sleep(2 * time.Second)
+		b.shown()
 		r.Text = "the answer"
 		b.finish(r)
 		time.Sleep(time.Minute)
 		b.shown("the answer")
+	})
+	on(t, "the preview is refused after the run has ended", func(t *testing.T, b *bench) {
+		b.fake.Latency = 3 * time.Second
+		b.fake.Fail(channeltest.Permanent())
+		b.start()
+		r := b.live(chela.PhaseStart)
+		b.delta("half an")
+		time.Sleep(4500 * time.Millisecond)
+		r.Text = "the answer"
+		b.finish(r)
+		time.Sleep(time.Minute)
+		b.shown("the answer")
+	})
+	on(t, "the preview waits for another message to the chat", func(t *testing.T, b *bench) {
+		b.fake.Latency = 2 * time.Second
+		b.ended(answer("r0", "before"))
+		b.start()
+		b.live(chela.PhaseStart)
+		b.delta("half an")
+		time.Sleep(time.Minute)
+		b.shown("before", "half an")
+	})
+	on(t, "a platform that asks for a pause", func(t *testing.T, b *bench) {
+		b.fake.FailEdits(channeltest.Limited(30 * time.Second))
+		b.start()
+		b.live(chela.PhaseStart)
+		b.delta("half an")
+		time.Sleep(2 * time.Second)
+		for range 20 {
+			b.delta(" answer")
+			time.Sleep(time.Second)
+		}
+		b.shown("half an")
+		time.Sleep(time.Minute)
+		b.shown("half an" + strings.Repeat(" answer", 13)) // as much as one message may contain
+		b.delta(" answer")
+		time.Sleep(time.Minute)
+		if n := len(b.fake.Calls("edit")); n != 2 {
+			t.Errorf("%d edits", n)
+		}
+	})
+	on(t, "the connection is lost while the preview is being sent", func(t *testing.T, b *bench) {
+		b.fake.Fail(channeltest.Cut())
+		b.start()
+		r := b.live(chela.PhaseStart)
+		b.delta("half an")
+		time.Sleep(2 * time.Second)
+		r.Text = "the answer"
+		b.finish(r)
+		time.Sleep(time.Minute)
+		b.shown("the answer")
+	})
+	on(t, "a crash after the preview was sent, before its id was stored", func(t *testing.T, b *bench) {
+		r := b.live(chela.PhaseStart)
+		row := outbox.Row{Key: "r1:0", Run: r.ID, Session: r.Session, Address: r.Address, State: outbox.Draft}
+		if _, err := b.fake.Send(t.Context(), channel.Part{Key: previewKey(row), Address: r.Address, Text: "half an"}); err != nil {
+			t.Fatal(err)
+		}
+		b.update(func(tx store.Tx) error { return tx.Outbox().Put(row) })
+		b.fake.FailEdits(channeltest.Limited(5 * time.Second))
+		b.start()
+		b.live(chela.PhaseResume)
+		b.delta("half again")
+		time.Sleep(time.Minute)
+		b.shown("half again")
+		r.Text = "the answer"
+		b.finish(r)
+		time.Sleep(time.Minute)
+		b.shown("the answer")
+	})
+	for _, latency := range []time.Duration{0, 3 * time.Second} {
+		on(t, fmt.Sprintf("a steering message moves the run to another chat (latency %v)", latency), func(t *testing.T, b *bench) {
+			b.fake.Latency = latency
+			b.start()
+			r := b.live(chela.PhaseStart)
+			b.delta("half an")
+			time.Sleep(4500 * time.Millisecond) // with the latency, the preview is being sent
+			r.Address = at("2")
+			b.update(func(tx store.Tx) error { return tx.Runs().Put(r) })
+			r.Text = "the answer"
+			b.finish(r)
+			time.Sleep(time.Minute)
+			b.shown()
+			if got := b.fake.Texts(at("2")); len(got) != 1 || got[0] != r.Text {
+				t.Errorf("visible in the other chat: %q", got)
+			}
+		})
+	}
+	on(t, "a run that was moved to another chat before it had a preview", func(t *testing.T, b *bench) {
+		b.start()
+		r := b.live(chela.PhaseStart)
+		r.Address = at("2")
+		b.update(func(tx store.Tx) error { return tx.Runs().Put(r) })
+		b.delta("half an")
+		time.Sleep(time.Minute)
+		b.shown()
 	})
 }
 
@@ -203,6 +463,7 @@ func (b *bench) used(id, verbose string) {
 
 func TestTools(t *testing.T) {
 	on(t, "THINK-03 one line for each tool, above the text that follows", func(t *testing.T, b *bench) {
+		b.fake.Once = true // the previews differ in their keys
 		b.start()
 		r := b.live(chela.PhaseStart)
 		b.delta("let me look")
@@ -217,6 +478,17 @@ func TestTools(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.shown("let me look", "🔧 read a", "🔧 read b", "here it is")
 	})
+	on(t, "text that was to be shown before a tool is not shown after it", func(t *testing.T, b *bench) {
+		b.start()
+		b.live(chela.PhaseStart)
+		b.delta("let me")
+		time.Sleep(2 * time.Second)
+		b.delta(" look")
+		b.delta(" again") // due in a second
+		b.used("a", "on")
+		time.Sleep(time.Minute)
+		b.shown("let me look", "🔧 read a")
+	})
 	on(t, "THINK-03 full adds the beginning of the output", func(t *testing.T, b *bench) {
 		b.w.o.Typing, b.w.o.Preview = false, nil // lines depend on neither
 		b.start()
@@ -227,6 +499,15 @@ func TestTools(t *testing.T) {
 		if n := strings.Count(got, "x"); !strings.HasPrefix(got, "🔧 read a\n```\nxxx") || n != maxOutput || !strings.Contains(got, "…") {
 			t.Errorf("%d characters of output in %q", n, got)
 		}
+	})
+	on(t, "no line follows the answer, although the end is not published yet", func(t *testing.T, b *bench) {
+		b.start()
+		r := b.live(chela.PhaseStart)
+		r.State, r.Text = run.OK, "done"
+		b.ended(r)
+		b.used("a", "full")
+		time.Sleep(time.Minute)
+		b.shown("done")
 	})
 	on(t, "THINK-03 off shows nothing", func(t *testing.T, b *bench) {
 		b.start()
@@ -254,6 +535,15 @@ func TestTyping(t *testing.T) {
 		}
 		if want := []time.Duration{0, 6 * time.Second, 12 * time.Second, 18 * time.Second}; !slices.Equal(got, want) {
 			t.Errorf("typing at %v, want %v", got, want)
+		}
+	})
+	on(t, "once for a run that is reported to begin twice", func(t *testing.T, b *bench) {
+		b.start()
+		b.live(chela.PhaseStart)
+		b.live(chela.PhaseResume)
+		time.Sleep(time.Second)
+		if n := len(b.fake.Calls("typing")); n != 1 {
+			t.Errorf("typing was shown %d times", n)
 		}
 	})
 	on(t, "not for a superseded run", func(t *testing.T, b *bench) {

@@ -1,6 +1,8 @@
 package deliver
 
 import (
+	"slices"
+
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -41,11 +43,11 @@ func (w *Worker) Ended(r run.Run) func(store.Tx) error {
 	}
 }
 
-// mergePreview returns the rows of an answer with the preview d as the first
-// part. A run that was stopped leaves the preview as it is; a run without an
-// answer deletes it.
+// mergePreview returns the rows of an answer with the message of the preview d as
+// the first part. A run that was stopped leaves the preview as it is; a run without
+// an answer deletes it.
 func mergePreview(d outbox.Row, rows []outbox.Row, r run.Run) []outbox.Row {
-	d.State, d.Attempts = outbox.Pending, 0
+	d.State = outbox.Pending
 	if len(rows) > 0 && d.Address != r.Address { // a steering message has changed the run's address
 		d.Key, d.Text = previewKey(d), ""
 		return append([]outbox.Row{d}, rows...)
@@ -56,8 +58,9 @@ func mergePreview(d outbox.Row, rows []outbox.Row, r run.Run) []outbox.Row {
 		}
 		return []outbox.Row{d}
 	}
-	d.Text = rows[0].Text
-	return append([]outbox.Row{d}, rows[1:]...)
+	rows = slices.Clone(rows)
+	rows[0].PlatformID = d.PlatformID
+	return rows
 }
 
 func stopped(r run.Run) bool { return r.State == run.Aborted || r.State == run.Superseded }

@@ -29,6 +29,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/engine/runner/runnertest"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 )
@@ -72,7 +73,7 @@ func (p *path) start() {
 	d := dispatch.New(dispatch.Options{Lanes: lanes, Runner: runner.Options{
 		Log: log, Store: db, Bus: events, Owner: own,
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: []runner.Ended{worker.Ended},
-		Profiles: runner.Static{Queue: queue.Policy{Mode: p.mode, Inbound: 2 * time.Second}, Profile: runner.Profile{
+		Profiles: runnertest.Static{Queue: queue.Policy{Mode: p.mode, Inbound: 2 * time.Second}, Profile: runner.Profile{
 			Provider: p.model, Model: llm.Model{Provider: "mock", ID: "m", Context: 1 << 20},
 		}},
 	}})
@@ -155,6 +156,11 @@ func (p *path) sees(peer string, want ...string) {
 
 func TestPath(t *testing.T) {
 	onPath(t, "a message is answered", func(t *testing.T, p *path) {
+		p.model = llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			s := echo(n, r)
+			s.Delay = time.Second // an answer that is ready at once may precede the indicator
+			return s
+		})
 		p.start()
 		p.say("1", "ann", "hello")
 		time.Sleep(time.Minute)
@@ -214,6 +220,26 @@ func TestPath(t *testing.T) {
 		if got := p.fake.Texts(from("ann")); len(got) != 2 || got[1] != "Stopped the run in progress." {
 			t.Errorf("ann sees %q", got)
 		}
+	})
+	onPath(t, "a message interrupts a run when its debounce time has passed", func(t *testing.T, p *path) {
+		p.mode = queue.Interrupt
+		p.model = llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			s := echo(n, r)
+			if n == 0 {
+				s.Delay = time.Hour
+			}
+			return s
+		})
+		p.start()
+		p.say("1", "ann", "hello")
+		time.Sleep(10 * time.Second)
+		p.say("2", "ann", "never")
+		time.Sleep(time.Second)
+		p.say("3", "ann", "mind")
+		time.Sleep(1900 * time.Millisecond)
+		p.sees("ann")
+		time.Sleep(time.Second)
+		p.sees("ann", "re: mind")
 	})
 	onPath(t, "messages delivered one to five times, out of order, over an unreliable connection are answered once", func(t *testing.T, p *path) {
 		p.start()

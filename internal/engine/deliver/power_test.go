@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,6 +55,18 @@ func (c reportingChannel) Send(ctx context.Context, p channel.Part) (channel.Rec
 	return c.Fake.Send(ctx, p)
 }
 
+// waiting is a store whose transactions wait for a lock.
+type waiting struct {
+	store.Store
+	mu *sync.Mutex
+}
+
+func (s waiting) Update(ctx context.Context, sync store.Sync, f func(store.Tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Store.Update(ctx, sync, f)
+}
+
 // TestPower cuts the power after every commit of an answer, of one with a
 // preview that cannot be edited, and compares what the platform received with
 // what is on disk. Each synced commit, made ordered, must break a promise.
@@ -62,8 +75,9 @@ func TestPower(t *testing.T) {
 		fake := &channeltest.Fake{}
 		events := bus.New(slog.New(slog.DiscardHandler))
 		held := acquire(t, s, "boot")
+		var mu sync.Mutex // held until what a commit promises is reported
 		w := deliver.New(deliver.Options{
-			Log: slog.New(slog.DiscardHandler), Store: s, Bus: events, Preview: func(chela.Address) bool { return true },
+			Log: slog.New(slog.DiscardHandler), Store: waiting{s, &mu}, Bus: events, Preview: func(chela.Address) bool { return true },
 			Track: func() func() bool { return func() bool { return true } }, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
 				return channel.Instance{Channel: reportingChannel{fake, report}, Lease: held, Release: func() {}}, nil
 			},
@@ -77,6 +91,8 @@ func TestPower(t *testing.T) {
 		go func() { defer close(done); _ = w.Run(ctx) }()
 		defer func() { cancel(); <-done }()
 		put := func(r run.Run) {
+			mu.Lock()
+			defer mu.Unlock()
 			write := w.Ended(r)
 			err := s.Update(ctx, store.Synced, func(tx store.Tx) error {
 				if r.State.Final() {

@@ -44,10 +44,12 @@ func (p *preview) update(ctx context.Context, text string) time.Duration {
 		return p.interval / 4
 	}
 	defer p.w.release(p.row.Address)
-	select {
-	case <-p.d.done: // the end of the run is stored
+	switch final, err := p.w.final(ctx, p.d.run); {
+	case err != nil:
+		return p.interval
+	case final: // the answer may have been sent, although the end is not published yet
+		p.off = true
 		return 0
-	default:
 	}
 	in, err := p.w.o.Channel(ctx, p.row.Address.Channel, p.row.Address.Account)
 	if err != nil {
@@ -88,7 +90,6 @@ func (p *preview) show(ctx context.Context, text string) error {
 		return channel.Receipt{}, editor.Edit(ctx, p.row.Address, p.row.PlatformID, text)
 	})
 	if errors.Is(err, channel.ErrGone) { // the answer will be sent as a new message
-		p.row.PlatformID = ""
 		return errors.Join(err, p.change(ctx, func(d *outbox.Row) { d.PlatformID = "" }))
 	}
 	if err == nil {
@@ -152,7 +153,7 @@ func (p *preview) send(ctx context.Context, row outbox.Row) error {
 		key += strconv.Itoa(p.finished)
 	}
 	r, err := p.w.call(ctx, p.w.o.Track(), func(ctx context.Context) (channel.Receipt, error) {
-		return p.ch.Send(ctx, channel.Part{Key: key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text})
+		return p.ch.Send(ctx, channel.Part{Key: key, Address: row.Address, Text: row.Text})
 	})
 	if f, ok := p.ch.(channel.Finder); ok && errors.Is(err, channel.ErrAmbiguous) {
 		if found, ok, ferr := f.Find(ctx, row.Address, key); ferr == nil && ok {

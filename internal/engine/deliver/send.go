@@ -226,7 +226,7 @@ func (w delivery) outcome(ctx context.Context, row outbox.Row, r channel.Receipt
 		failed = true
 	case refused != nil && refused.RetryAfter > 0: // rate limited: not counted as an attempt
 		row.Attempts--
-		row.NotBefore = now.Add(refused.RetryAfter)
+		row.NotBefore = now.Add(min(refused.RetryAfter, maxAge))
 	case row.Attempts >= maxAttempts:
 		failed = true
 	default:

@@ -129,6 +129,21 @@ func TestApproval(t *testing.T) {
 			t.Errorf("%d items are waiting", n)
 		}
 	})
+	t.Run("a stop of a run that has ended leaves the suspended one", func(t *testing.T) {
+		act := mustAsk("act")
+		h := newHarness(t, asksOnce("act"), act).open()
+		h.ask("m1", "hello")
+		id := h.send("m2", "use it")
+		q := h.pending()
+		h.suspended()
+		if ids, err := h.con.Abort(t.Context(), key, "m1"); err != nil || len(ids) != 0 {
+			t.Errorf("stopped %q, %v", ids, err)
+		}
+		h.decide(q.ID, "allow-once")
+		if r := h.wait(id); r.Text != "got: ran act" || act.count() != 1 {
+			t.Errorf("run is %s: %q, ran %d times", r.State, r.Text, act.count())
+		}
+	})
 	t.Run("a stop withdraws the approval", func(t *testing.T) {
 		act := mustAsk("act")
 		h := newHarness(t, asksOnce("act"), act).open()
@@ -148,4 +163,86 @@ func TestApproval(t *testing.T) {
 			t.Errorf("answer %q, ran %d times", r.Text, act.count())
 		}
 	})
+}
+
+// TestDecidedWhileSuperseded decides about a call after a message was chosen to
+// supersede its run, and before the commit that does so.
+func TestDecidedWhileSuperseded(t *testing.T) {
+	t.Parallel()
+	for decision, want := range map[string]string{"allow-once": "was allowed and has run", "deny": "was not allowed (deny)"} {
+		t.Run(decision, func(t *testing.T) {
+			t.Parallel()
+			act := mustAsk("act")
+			h := newHarness(t, asksOnce("act"), act)
+			h.apart = true
+			begun := 0
+			h.step = func(name string) {
+				if name != "run.begin" {
+					return
+				}
+				if begun++; begun == 2 {
+					h.decide(h.pending().ID, decision)
+				}
+			}
+			h.open()
+			id := h.send("m1", "use it")
+			h.pending()
+			h.suspended()
+			if r := h.ask("m2", "hello"); r.Replaces != id {
+				t.Fatalf("the run replaces %q, want %q", r.Replaces, id)
+			}
+			h.until("the result is reported", func() bool {
+				ls := h.lines()
+				return strings.HasPrefix(ls[len(ls)-1], "assistant: heard: [System] The call act that waited") && strings.Contains(ls[len(ls)-1], want)
+			})
+			if n, ran := act.count(), decision == "allow-once"; ran != (n == 1) {
+				t.Errorf("ran %d times", n)
+			}
+		})
+	}
+}
+
+// TestStopOfAnotherRun stops a run in a session that also has a detached call.
+func TestStopOfAnotherRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text string }{
+		{"suspended", "use it again"},
+		{"in progress", "hang"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			act := mustAsk("act")
+			called := make(chan struct{})
+			model := stepOf("act")
+			h := newHarness(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+				if r.Messages[len(r.Messages)-1].PlainText() == "hang" {
+					close(called)
+					return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}
+				}
+				return model(n, r)
+			}), act).open()
+			h.send("m1", "use it")
+			first := h.pending()
+			h.suspended()
+			id := h.send("m2", c.text)
+			if c.text == "hang" {
+				<-called
+			} else {
+				h.until("both runs were suspended", func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseSuspended)) == 2 })
+			}
+			if _, err := h.con.Abort(t.Context(), key, id); err != nil {
+				t.Fatal(err)
+			}
+			if r := h.wait(id); r.State != run.Aborted {
+				t.Errorf("run is %s", r.State)
+			}
+			for _, e := range h.seen(chela.StreamApproval, chela.PhaseResolved) {
+				if q := e.Data.(approval.Request); q.ID == first.ID {
+					t.Errorf("the approval of the detached call: %+v", q)
+				}
+			}
+			h.decide(first.ID, "allow-once")
+			h.until("the detached call has run", func() bool { return act.count() == 1 })
+		})
+	}
 }

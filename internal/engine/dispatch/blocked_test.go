@@ -148,7 +148,7 @@ func TestPowerBlocked(t *testing.T) {
 		turn := func(id, text string, meanwhile func()) {
 			h.send(id, text)
 			report(accepted(id))
-			accept <- struct{}{}
+			h.pass("the model is asked about "+text, accept)
 			meanwhile()
 			r := h.wait(chela.RunID(id))
 			report(ended(r.ID, r.Text))

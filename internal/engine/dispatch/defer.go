@@ -21,14 +21,14 @@ import (
 // this process, the owner, ends first. resolve puts the event into the queue with another
 // text, or cancels it for the empty text. The event's run has the principal and
 // the address of the run that made the call. A run that waits for the end of the command
-// is resumed in both cases.
-func Defer(st store.Store, owner string) func(ctx context.Context, c tool.Call, text string) (resolve func(context.Context, string) error, err error) {
+// is resumed in both cases. redact removes secrets from the texts.
+func Defer(st store.Store, owner string, redact func(string) string) func(ctx context.Context, c tool.Call, text string) (resolve func(context.Context, string) error, err error) {
 	return func(ctx context.Context, c tool.Call, text string) (func(context.Context, string) error, error) {
 		id := "owed:" + uuid.NewString()
 		it := queue.Item{
 			ID: id, Key: id, Session: c.Session, Kind: queue.Event, Call: c.ID, Parent: c.Run,
 			Origin: chela.Origin{Kind: chela.OriginProcess, ID: c.ID}, State: queue.Deferred, Owner: owner, Created: time.Now(),
-			Inbound: chela.Inbound{Text: text, Mode: string(queue.Steer)},
+			Inbound: chela.Inbound{Text: redact(text), Mode: string(queue.Steer)},
 		}
 		err := st.Update(ctx, store.Ordered, func(tx store.Tx) error {
 			r, err := tx.Runs().Get(c.Run)
@@ -47,7 +47,7 @@ func Defer(st store.Store, owner string) func(ctx context.Context, c tool.Call, 
 		}
 		return func(ctx context.Context, text string) error {
 			return st.Update(ctx, store.Ordered, func(tx store.Tx) error {
-				waits, err := queue.Resolve(tx.Queue(), id, text, time.Now())
+				waits, err := queue.Resolve(tx.Queue(), id, redact(text), time.Now())
 				if err == nil && !waits {
 					waits, err = resumeWaiting(tx, it)
 				}

@@ -2,6 +2,8 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
@@ -22,7 +25,7 @@ func starts(t *testing.T, answer string, last func()) (h *harness, resolve func(
 	t.Helper()
 	var end func(context.Context, string) error
 	command := newTool("command", tool.Acts, func(ctx context.Context, c tool.Call) (_ tool.Result, err error) {
-		end, err = dispatch.Defer(h.st, "boot1")(ctx, c, "the process died")
+		end, err = dispatch.Defer(h.st, "boot1", strings.TrimSpace)(ctx, c, "the process died")
 		return tool.Text("started"), err
 	})
 	h = newHarness(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
@@ -65,6 +68,24 @@ func TestWaitsForCommands(t *testing.T) {
 			h.suspended()
 			resolve("")
 		}, "first", 2},
+		{"it ends without an event, after notices and a message that is not of the run", chela.OriginCron, "first", "", func(h *harness, resolve func(string)) {
+			h.suspended()
+			others := []*session.Entry{{Kind: session.KindMessage, Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("the lamp is on")}}}}
+			for range 20 {
+				others = append(others, &session.Entry{Kind: session.KindNotice, Text: "a notice"})
+			}
+			err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
+				m, err := tx.Sessions().Get(key)
+				for i, e := range others {
+					e.ID = fmt.Sprint("other", i)
+				}
+				return errors.Join(err, tx.Sessions().Append(m.ID, others...))
+			})
+			if err != nil {
+				h.t.Error(err)
+			}
+			resolve("")
+		}, "first", 3},
 		{"it ends without an event after a silent answer", chela.OriginCron, run.NoReply, "", func(h *harness, resolve func(string)) {
 			h.suspended()
 			resolve("")

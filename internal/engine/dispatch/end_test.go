@@ -1,7 +1,10 @@
 package dispatch_test
 
 import (
+	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,14 +20,32 @@ import (
 	"github.com/chela-ai/chela/internal/engine/runner"
 )
 
+// syncs is a store that knows how the transaction in progress is committed.
+type syncs struct {
+	store.Store
+	now atomic.Bool
+}
+
+func (s *syncs) Update(ctx context.Context, sync store.Sync, f func(store.Tx) error) error {
+	return s.Store.Update(ctx, sync, func(tx store.Tx) error {
+		s.now.Store(bool(sync))
+		return f(tx)
+	})
+}
+
 // observeEnds records in the store, in the commit that ends a run, how often and
-// in which state it ended.
+// in which state it ended, and whether that commit is not synced.
 func (h *harness) observeEnds() {
+	s := new(syncs)
+	h.outer = func(st store.Store) store.Store { s.Store = st; return s }
 	h.ended = []runner.Ended{func(r run.Run) func(store.Tx) error {
 		return func(tx store.Tx) error {
 			had, err := tx.Setting("ended:" + string(r.ID))
 			if err != nil {
 				return err
+			}
+			if !s.now.Load() {
+				had += " ordered "
 			}
 			return tx.SetSetting("ended:"+string(r.ID), had+"+"+string(r.State))
 		}
@@ -43,14 +64,19 @@ func TestEndIsObservedOnce(t *testing.T) {
 		h.pending()
 		h.suspended()
 	}
-	// reinterrupt makes a run look interrupted, and starts the engine again.
-	reinterrupt := func(h *harness, change func(*run.Run)) {
+	// reinterrupt makes the run with the id, or a copy of it with another id, look
+	// interrupted, and starts the engine again.
+	reinterrupt := func(h *harness, id chela.RunID, change func(*run.Run)) {
 		h.open()
-		h.ask("m1", "hi")
+		h.ask(string(id), "hi")
 		err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
-			r, err := tx.Runs().Get("m1")
+			r, err := tx.Runs().Get(id)
 			r.State, r.Ended = run.Running, time.Time{}
 			change(&r)
+			if r.ID != id { // another run, whose message is not answered
+				message := session.Entry{ID: "own", Kind: session.KindMessage, Run: r.ID, Message: llm.User("hi")}
+				err = errors.Join(err, tx.Sessions().Append(r.SessionID, &message))
+			}
 			err = errors.Join(err, tx.Runs().Put(r), tx.SetSetting("ended:m1", ""))
 			if r.Stop != "" {
 				_, serr := tx.Runs().RequestStop(r.ID, r.Stop)
@@ -62,6 +88,7 @@ func TestEndIsObservedOnce(t *testing.T) {
 			h.t.Fatal(err)
 		}
 		h.stop()
+		h.events = nil
 		h.open()
 		h.wait("m1")
 	}
@@ -77,24 +104,26 @@ func TestEndIsObservedOnce(t *testing.T) {
 		name string
 		do   func(*harness)
 		want string
+
+		published int // ends in the last process
 	}{
-		{"an answer", func(h *harness) { h.open().ask("m1", "hi") }, "+ok"},
+		{"an answer", func(h *harness) { h.open().ask("m1", "hi") }, "+ok", 1},
 		{"an error of the model", func(h *harness) {
 			h.p.Provider = llmtest.NewScript(llmtest.Status(401, "invalid x-api-key"))
 			h.open().ask("m1", "hi")
-		}, "+error"},
+		}, "+error", 1},
 		{"no profile", func(h *harness) {
 			h.refuse = errors.New("the model does not exist")
 			h.open().ask("m1", "hi")
-		}, "+error"},
+		}, "+error", 1},
 		{"a panic", func(h *harness) {
 			h.p.Provider = llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { panic("boom") })
 			h.open().ask("m1", "hi")
-		}, "+error"},
+		}, "+error", 1},
 		{"the time limit", func(h *harness) {
 			h.p.Provider, h.p.Timeout = hang(), 50*time.Millisecond
 			h.open().ask("m1", "hi")
-		}, "+timeout"},
+		}, "+timeout", 1},
 		{"a stop", func(h *harness) {
 			model := hang()
 			h.p.Provider = model
@@ -103,7 +132,7 @@ func TestEndIsObservedOnce(t *testing.T) {
 			h.until("the model is called", func() bool { return len(model.Requests()) == 1 })
 			h.stopAll()
 			h.wait("m1")
-		}, "+aborted"},
+		}, "+aborted", 1},
 		{"an interruption by a newer message", func(h *harness) {
 			model := hang()
 			h.p.Provider, h.q.Mode = model, "interrupt"
@@ -112,16 +141,16 @@ func TestEndIsObservedOnce(t *testing.T) {
 			h.until("the model is called", func() bool { return len(model.Requests()) == 1 })
 			h.ask("m2", "something else")
 			h.wait("m1")
-		}, "+superseded"},
+		}, "+superseded", 1},
 		{"a message to a suspended run", func(h *harness) {
 			suspend(h)
 			h.ask("m2", "hello")
-		}, "+superseded"},
+		}, "+superseded", 1},
 		{"a stop of a suspended run", func(h *harness) {
 			suspend(h)
 			h.stopAll()
 			h.wait("m1")
-		}, "+aborted"},
+		}, "+aborted", 1},
 		{"a reset of the session of a suspended run", func(h *harness) {
 			suspend(h)
 			err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
@@ -132,7 +161,7 @@ func TestEndIsObservedOnce(t *testing.T) {
 				h.t.Fatal(err)
 			}
 			h.ask("m2", "hello")
-		}, "+aborted"},
+		}, "+aborted", 1},
 		{"the deletion of the session", func(h *harness) {
 			suspend(h)
 			err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
@@ -141,25 +170,31 @@ func TestEndIsObservedOnce(t *testing.T) {
 			if err != nil {
 				h.t.Fatal(err)
 			}
-		}, "+aborted"},
+		}, "+aborted", 0},
 		{"too many crashes", func(h *harness) {
-			reinterrupt(h, func(r *run.Run) { r.Attempts = 3 })
-		}, "+error"},
+			reinterrupt(h, "m1", func(r *run.Run) { r.Attempts = 3 })
+		}, "+error", 1},
+		{"a crash too long ago", func(h *harness) {
+			reinterrupt(h, "m0", func(r *run.Run) { r.ID, r.Started = "m1", time.Now().Add(-2*time.Hour-time.Minute) })
+		}, "+error", 1},
+		{"a crash at most two hours ago", func(h *harness) {
+			reinterrupt(h, "m0", func(r *run.Run) { r.ID, r.Started = "m1", time.Now().Add(-time.Hour-50*time.Minute) })
+		}, "+ok", 1},
 		{"a stop before a crash", func(h *harness) {
-			reinterrupt(h, func(r *run.Run) { r.Stop = "stopped" })
-		}, "+aborted"},
+			reinterrupt(h, "m1", func(r *run.Run) { r.Stop = "stopped" })
+		}, "+aborted", 1},
 		{"a crash that is resumed", func(h *harness) {
-			reinterrupt(h, func(*run.Run) {})
-		}, "+ok"},
+			reinterrupt(h, "m1", func(*run.Run) {})
+		}, "+ok", 1},
 		{"a crash before the end", func(h *harness) {
 			h.crashAt("run.end", 1, func() { h.send("m1", "hi") })
 			h.wait("m1")
-		}, "+ok"},
+		}, "+ok", 1},
 		{"a crash after the end", func(h *harness) {
 			h.crashAt("run.ended", 1, func() { h.send("m1", "hi") })
 			h.wait("m1")
 			h.ask("m2", "again")
-		}, "+ok"},
+		}, "+ok", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -168,10 +203,20 @@ func TestEndIsObservedOnce(t *testing.T) {
 			c.do(h)
 			got, err := store.Get(t.Context(), h.st, func(r store.Reader) (string, error) { return r.Setting("ended:m1") })
 			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
-				t.Errorf("observed (-want +got): %v\n%s", err, diff)
+				t.Errorf("observed (-want +got): %v\n%s\n%s", err, diff, strings.Join(h.lines(), "\n"))
 			}
-			if e := h.seen(chela.StreamLifecycle, chela.PhaseEnd); len(e) > 2 {
-				t.Errorf("%d ends were published", len(e))
+			h.stop() // now everything is published
+			published := 0
+			for _, e := range append(h.seen(chela.StreamLifecycle, chela.PhaseEnd), h.seen(chela.StreamLifecycle, chela.PhaseError)...) {
+				if e.Run == "m1" {
+					published++
+					if failed := c.want == "+error" || c.want == "+timeout"; failed != (e.Phase == chela.PhaseError) {
+						t.Errorf("the end %s was published as %s", c.want, e.Phase)
+					}
+				}
+			}
+			if published != c.published {
+				t.Errorf("the end was published %d times, want %d", published, c.published)
 			}
 		})
 	}

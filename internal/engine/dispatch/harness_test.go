@@ -25,6 +25,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/engine/runner/runnertest"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 )
@@ -48,7 +49,8 @@ type harness struct {
 	con  *dispatch.Dispatcher
 	stop func()
 
-	wrap     func(store.Store) store.Store
+	wrap     func(store.Store) store.Store                // the store that open opens
+	outer    func(store.Store) store.Store                // any store
 	refuse   error                                        // of Resolve
 	resolve  func(context.Context, session.Meta, run.Run) // called in Resolve
 	step     func(string)
@@ -89,6 +91,9 @@ func (h *harness) open() *harness {
 
 // start starts the engine on a store; shut closes it.
 func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
+	if h.outer != nil {
+		st = h.outer(st)
+	}
 	h.st = st
 	h.bus = bus.New(log)
 	h.bus.Subscribe(func(e chela.Event) {
@@ -136,7 +141,7 @@ func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
 
 // Resolve implements runner.Profiles.
 func (h *harness) Resolve(ctx context.Context, m session.Meta, r run.Run) (*runner.Profile, error) {
-	p, _ := runner.Static{Profile: h.p}.Resolve(ctx, m, r)
+	p, _ := runnertest.Static{Profile: h.p}.Resolve(ctx, m, r)
 	p.Gen = h.gen.Load()
 	if h.resolve != nil {
 		h.resolve(ctx, m, r)
@@ -291,6 +296,16 @@ func (h *harness) until(what string, f func() bool) {
 		case <-limit:
 			h.t.Fatalf("never happened: %s\n%s", what, strings.Join(h.lines(), "\n"))
 		}
+	}
+}
+
+// pass sends on a channel that is received from when what happens.
+func (h *harness) pass(what string, to chan<- struct{}) {
+	h.t.Helper()
+	select {
+	case to <- struct{}{}:
+	case <-time.After(time.Minute):
+		h.t.Fatalf("never happened: %s\n%s", what, strings.Join(h.lines(), "\n"))
 	}
 }
 

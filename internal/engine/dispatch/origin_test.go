@@ -273,7 +273,9 @@ func TestOverrides(t *testing.T) {
 	})
 	t.Run("the time limit and the address", func(t *testing.T) {
 		t.Parallel()
-		h := newHarness(t, llmtest.NewScript(llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}})).open()
+		h := newHarness(t, llmtest.NewScript(llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}))
+		h.p.Timeout = time.Minute
+		h.open()
 		to := chela.Address{Channel: "telegram", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}
 		h.put(item("m1", queue.Message, chela.OriginCron, override(func(o *run.Overrides) {
 			o.Timeout, o.Deliver = 20*time.Millisecond, run.Delivery{Mode: run.DeliverTo, Address: to}
@@ -407,6 +409,10 @@ func TestDraft(t *testing.T) {
 		{"a message", []queue.Item{message}, func(r *run.Run) { r.ID, r.Origin, r.Address = "m1", message.Origin, at }},
 		{"an event and a message", []queue.Item{event, message}, func(r *run.Run) { r.ID, r.Origin, r.Address = "m1", message.Origin, at }},
 		{"an event", []queue.Item{event}, func(r *run.Run) { r.ID, r.Origin, r.Root, r.Address = "e1", event.Origin, "r0", last }},
+		{"an event with an address", []queue.Item{item("e2", queue.Event, chela.OriginProcess, func(it *queue.Item) { it.Inbound.Address = at })},
+			func(r *run.Run) {
+				r.ID, r.Origin, r.Address = "e2", chela.Origin{Kind: chela.OriginProcess, ID: "e2"}, at
+			}},
 		{"compaction", []queue.Item{item("c1", queue.Compact, chela.OriginPerson)}, func(r *run.Run) {
 			r.ID, r.Kind, r.Origin, r.Address = "c1", run.Compact, chela.Origin{Kind: chela.OriginPerson, ID: "c1"}, chela.Address{Channel: chela.LocalChannel}
 		}},

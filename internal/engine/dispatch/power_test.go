@@ -54,7 +54,7 @@ func TestPower(t *testing.T) {
 		turn := func(id, text string, meanwhile func()) {
 			h.send(id, text)
 			report(accepted(id))
-			taken <- struct{}{}
+			h.pass("the model is asked about "+text, taken)
 			meanwhile()
 			r := h.wait(chela.RunID(id))
 			report(ended(r.ID, r.Text))
@@ -92,7 +92,11 @@ func TestPowerTakeover(t *testing.T) {
 		first.send("m1", "hi")
 		report(accepted("m1"))
 		close(taken)
-		<-begun
+		select {
+		case <-begun:
+		case <-time.After(time.Minute):
+			t.Fatal("the first process did not call the model")
+		}
 		first.stop()
 		second := start(2, llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
 			report(fenced(2))

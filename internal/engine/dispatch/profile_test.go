@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/engine/runner"
 )
 
 // says is a model that always gives the same answer.
@@ -251,6 +252,51 @@ func TestInterruptedKeepsSpent(t *testing.T) {
 			r := h.wait("m1")
 			if n := len(model.Requests()); r.State != run.Failed || !strings.Contains(r.Error, "the budget of this run is spent") || r.Attempts != 2 || n != 2 {
 				t.Errorf("run is %s after %d attempts and %d model calls: %s", r.State, r.Attempts, n, r.Error)
+			}
+		})
+	}
+}
+
+// TestResumeKeepsCounts has a run ask for an approval in each of its rounds, and
+// restarts the process each time.
+func TestResumeKeepsCounts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit func(*runner.Profile)
+		want  string // in the answer or the error
+	}{
+		"rounds": {func(p *runner.Profile) { p.MaxRounds = 2 }, "the end"},
+		"calls":  {func(p *runner.Profile) { p.MaxCalls = 2 }, "the end"},
+		"budget": {func(p *runner.Profile) { p.Budget.ToolCalls = 2 }, "the budget of this run is spent: 2 tool calls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			act := mustAsk("act")
+			h := newHarness(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+				if len(r.Tools) == 0 || n > 3 {
+					return llmtest.Say("the end")
+				}
+				return llmtest.Call(fmt.Sprint("c", n), "act", fmt.Sprintf(`{"x":"%d"}`, n))
+			}), act)
+			c.limit(&h.p)
+			h.open()
+			h.send("m1", "use it")
+			for range 2 {
+				q := h.pending()
+				h.suspended()
+				h.stop()
+				h.events = nil
+				h.open()
+				h.decide(q.ID, "allow-once")
+			}
+			if r := h.wait("m1"); act.count() != 2 || !strings.Contains(r.Text+r.Error, c.want) {
+				t.Errorf("run is %s after %d calls: %q %s", r.State, act.count(), r.Text, r.Error)
+			}
+			h.stop() // now everything is published
+			for _, e := range h.seen(chela.StreamLifecycle, chela.PhaseError) {
+				if e.End.Stop != chela.StopLimit {
+					t.Errorf("the end is %+v, want that of a limit", e.End)
+				}
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/test/power"
 )
 
@@ -155,9 +157,124 @@ func TestResetWhileSuspended(t *testing.T) {
 	if r := h.wait(id); r.State != run.Aborted {
 		t.Errorf("the run of the old one is %s", r.State)
 	}
+	if n := len(h.seen(chela.StreamApproval, chela.PhaseResolved)); n != 1 {
+		t.Errorf("observers are told %d times that the approval was withdrawn", n)
+	}
 	if _, err := h.con.Decide(owner(t.Context()), q.ID, "allow-once"); chela.CodeOf(err) != chela.CodeConflict {
 		t.Errorf("the withdrawn approval was accepted: %v", err)
 	}
+}
+
+// spending is a model that is paid for a call without an answer before each answer.
+type spending struct{ llm.Provider }
+
+func (s spending) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		if !yield(llm.Event{Kind: llm.Spent, Usage: llm.Usage{Input: 1000}}, nil) {
+			return
+		}
+		for e, err := range s.Provider.Stream(ctx, r) {
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestResetWhileItRuns resets a session while a model is asked. What the run uses is
+// stored, but not counted in the new conversation.
+func TestResetWhileItRuns(t *testing.T) {
+	t.Parallel()
+	reset := func(h *harness) {
+		err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
+			_, err := session.Reset(tx.Sessions(), key, "new", time.Now())
+			return err
+		})
+		if err != nil {
+			h.t.Error(err)
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		text  string
+		reset func(h *harness)
+		spent bool
+		state run.State
+		calls int64
+	}{
+		{"an answer", "hello", reset, false, run.OK, 1},
+		{"a tool call", "use it", reset, false, run.OK, 2},
+		{"a call without an answer", "hello", reset, true, run.OK, 2},
+		{"a stop", "hello", func(h *harness) { reset(h); h.stopAll() }, false, run.Aborted, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var h *harness
+			step := stepOf("act")
+			var model llm.Provider = llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+				s := step(n, r)
+				if n == 0 {
+					c.reset(h)
+				}
+				if c.state == run.Aborted && n == 0 {
+					s.Fault.Hang = llmtest.HangMiddle
+				}
+				return s
+			})
+			if c.spent {
+				model = spending{model}
+			}
+			h = newHarness(t, model, newTool("act", tool.Reads, nil))
+			h.p.Model.Price = &llm.Price{Input: 1, Output: 1}
+			h.open()
+			if r := h.ask("m1", c.text); r.State != c.state {
+				t.Errorf("the run is %s: %s", r.State, r.Error)
+			}
+			read := func(id chela.RunID) (m session.Meta, sum usage.Sum) {
+				h.view(func(r store.Reader) (err error) {
+					if sum, err = r.Usage().OfRun(id); err != nil {
+						return err
+					}
+					m, err = r.Sessions().Get(key)
+					return err
+				})
+				return m, sum
+			}
+			m, sum := read("m1")
+			if m.Calls != 0 || m.Tokens != (llm.Usage{}) || m.NanoUSD != 0 || m.Priced || m.Context != 0 || m.Aborted {
+				t.Errorf("counted in the new conversation: %+v", m)
+			}
+			if sum.Calls != c.calls || (sum.NanoUSD > 0) != (c.calls > 0) {
+				t.Errorf("used by the run: %+v, want %d calls", sum, c.calls)
+			}
+			if diff := cmp.Diff([]string(nil), h.lines()); diff != "" {
+				t.Errorf("the new transcript: %s", diff)
+			}
+			h.ask("m2", "and now")
+			m, sum = read("m2")
+			if m.Calls != sum.Calls || m.Tokens != sum.Tokens || m.NanoUSD != sum.NanoUSD || !m.Priced || m.Calls == 0 || m.Context == 0 {
+				t.Errorf("counted in the new conversation: %+v, want %+v", m, sum)
+			}
+		})
+	}
+	t.Run("a stop without a reset is noted", func(t *testing.T) {
+		t.Parallel()
+		model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+			return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}
+		})
+		h := newHarness(t, model).open()
+		h.send("m1", "hello")
+		h.until("the model is called", func() bool { return len(model.Requests()) == 1 })
+		h.stopAll()
+		h.wait("m1")
+		h.view(func(r store.Reader) error {
+			m, err := r.Sessions().Get(key)
+			if !m.Aborted {
+				t.Error("the session does not say that its last run was aborted")
+			}
+			return err
+		})
+	})
 }
 
 func TestNoProfile(t *testing.T) {
@@ -241,5 +358,44 @@ func TestSteerNotStored(t *testing.T) {
 	h.open()
 	if r := h.ask("m1", "use it"); r.State != run.OK || r.Text != "heard: and this" {
 		t.Errorf("run is %s: %q (%s)", r.State, r.Text, r.Error)
+	}
+}
+
+// TestSteerRevoked revokes a device after its message was chosen to steer a run of
+// another device, and before the commit that takes it.
+func TestSteerRevoked(t *testing.T) {
+	t.Parallel()
+	var h *harness
+	say := func(from, id, text, mode string) {
+		in := chela.Inbound{ID: id, Session: key, Text: text, Mode: mode, Address: chela.Address{Channel: chela.LocalChannel}, Sender: chela.Sender{ID: "owner"}}
+		if _, err := h.gate.Admit(chela.WithPrincipal(t.Context(), device(from)), in); err != nil {
+			t.Error(err)
+		}
+	}
+	look := newTool("look", tool.Reads, func(context.Context, tool.Call) (tool.Result, error) {
+		say("laptop", "m2", "and delete it", "steer")
+		return tool.Text("seen"), nil
+	})
+	h = newHarness(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+		if n == 0 {
+			return llmtest.Call("c1", "look", `{}`)
+		}
+		return llmtest.Say("heard: " + r.Messages[len(r.Messages)-1].PlainText())
+	}), look)
+	steers := false
+	h.at("run.steer", func() {
+		steers = true
+		h.pair("laptop", true, chela.ScopeApprovals, chela.ScopeWrite)
+	})
+	h.open()
+	for _, id := range []string{"phone", "laptop"} {
+		h.pair(id, false, chela.ScopeApprovals, chela.ScopeWrite)
+	}
+	say("phone", "m1", "use it", "")
+	if r := h.wait("m1"); r.State != run.OK || r.Text != "heard: seen" || !steers {
+		t.Errorf("run is %s: %q (%s)", r.State, r.Text, r.Error)
+	}
+	if r := h.wait("m2"); r.State != run.Aborted || r.Error != "the device was revoked" {
+		t.Errorf("the message of the revoked device: %s, %q", r.State, r.Error)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
@@ -198,6 +199,32 @@ func TestRecover(t *testing.T) {
 		h.crashAt("run.begin", 1, func() { h.send("m1", "hi") })
 		if r := h.wait("m1"); r.Text != "heard: hi" || r.Attempts != 1 {
 			t.Errorf("answer %q after %d attempts", r.Text, r.Attempts)
+		}
+	})
+	t.Run("REC-03 a turn whose profile crashes the process is given up after 3 attempts", func(t *testing.T) {
+		h := newHarness(t, asksOnce("none"))
+		resolved := 0
+		die := func(step string) {
+			c := newCrash(step, 1)
+			h.step, h.wrap, h.drain = c.hook, c.wrap, time.Millisecond
+			h.resolve = func(context.Context, session.Meta, run.Run) { resolved++; c.hook("resolve") }
+			h.open()
+			if step == "run.execute" {
+				h.send("m1", "hi")
+			}
+			<-c.died
+			h.stop()
+		}
+		for _, step := range []string{"run.execute", "resolve", "resolve"} {
+			die(step)
+		}
+		h.step, h.wrap, h.drain = nil, nil, 0
+		h.open()
+		if r := h.wait("m1"); r.State != run.Failed || r.Attempts != 3 || !strings.Contains(r.Error, "interrupted 3 times") {
+			t.Errorf("run %s after %d attempts: %s", r.State, r.Attempts, r.Error)
+		}
+		if resolved != 3 {
+			t.Errorf("the profile was resolved %d times, want once for each attempt", resolved)
 		}
 	})
 }

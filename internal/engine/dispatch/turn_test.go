@@ -103,6 +103,46 @@ func TestTurn(t *testing.T) {
 			t.Errorf("footer %q", r.Footer)
 		}
 	})
+	for _, tt := range []struct {
+		name          string
+		before, after *llm.Price
+		nano          int64
+		priced        bool
+	}{
+		{"both have a price", &llm.Price{Input: 3, Output: 15}, &llm.Price{Input: 1, Output: 2}, 4_500_000 + 520_000, true},
+		{"only the first has a price", &llm.Price{Input: 3, Output: 15}, nil, 4_500_000, false},
+		{"only the second has a price", nil, &llm.Price{Input: 1, Output: 2}, 520_000, false},
+	} {
+		t.Run("USAGE-07 of a call before a restart and one after it "+tt.name, func(t *testing.T) {
+			first, second := llm.Usage{Input: 1000, Output: 100}, llm.Usage{Input: 500, Output: 10}
+			call, say := llmtest.Call("c1", "act", `{}`), llmtest.Say("done")
+			call.Usage, say.Usage = &first, &second
+			h := newHarness(t, llmtest.NewScript(call, say), mustAsk("act"))
+			h.p.Usage, h.p.Model.Price = "full", tt.before
+			h.open()
+			id := h.send("m1", "use it")
+			q := h.pending()
+			h.suspended()
+			h.stop()
+			h.p.Model.Price = tt.after
+			h.open()
+			h.decide(q.ID, "allow-once")
+			if r, want := h.wait(id), usage.Footer("full", first.Add(second), tt.nano, tt.priced); r.Footer != want {
+				t.Errorf("footer %q, want %q", r.Footer, want)
+			}
+			h.until("the end of the run", func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseEnd)) > 0 })
+			if e := h.seen(chela.StreamLifecycle, chela.PhaseEnd)[0].End; e.NanoUSD != tt.nano || e.HasPrice != tt.priced || e.Input != 1500 || e.Output != 110 || e.Footer == "" {
+				t.Errorf("end %+v", e)
+			}
+			h.view(func(rd store.Reader) error {
+				m, err := rd.Sessions().Get(key)
+				if m.NanoUSD != tt.nano || m.Priced != tt.priced || m.Calls != 2 || m.Tokens != first.Add(second) {
+					t.Errorf("session: %d nano-dollars, priced %v, %d calls, %+v", m.NanoUSD, m.Priced, m.Calls, m.Tokens)
+				}
+				return err
+			})
+		})
+	}
 	t.Run("USAGE-03 no price, no dollar sign", func(t *testing.T) {
 		h := newHarness(t, llmtest.NewScript(llmtest.Say("ok")))
 		h.p.Usage = "full"
@@ -193,6 +233,24 @@ func TestStop(t *testing.T) {
 			t.Errorf("next turn: %q %s", r.Text, r.Error)
 		}
 	})
+	for after, want := range map[string]run.State{"60": run.OK, "61": run.Failed, "31536000": run.Failed} {
+		t.Run("a provider that asks for a pause of "+after+" s", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limited := llmtest.Status(429, "slow down")
+				limited.Fault.RetryAfter = after
+				model := llmtest.NewScript(limited, llmtest.Say("ok"))
+				h := newHarness(t, model).open()
+				begun := time.Now()
+				id := h.send("m1", "hi")
+				time.Sleep(2 * time.Minute) // it ends within that
+				r := h.wait(id)
+				if r.State != want || (want == run.OK) != (r.Ended.Sub(begun) >= time.Minute) || want == run.Failed && !strings.Contains(r.Error, "try again in") {
+					t.Errorf("run is %s after %v: %q", r.State, r.Ended.Sub(begun), r.Error)
+				}
+				h.stop()
+			})
+		})
+	}
 	t.Run("LOOP-08 a silent model, a time limit: the run ends with a message and the lane is free", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			model := llmtest.NewScript(llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}, llmtest.Say("ok"))
@@ -225,21 +283,23 @@ func TestStop(t *testing.T) {
 		}
 	})
 	t.Run("LOOP-19 a stop with the id of a queued message removes only that one", func(t *testing.T) {
-		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
-			s := llmtest.Say("answer")
+		asked, free := make(chan struct{}), make(chan struct{})
+		model := llmtest.ScriptFunc(func(n int, _ *llm.Request) llmtest.Step {
 			if n == 0 {
-				s.Delay = 100 * time.Millisecond
+				close(asked)
+				<-free
 			}
-			return s
+			return llmtest.Say("answer")
 		})
 		h := newHarness(t, model).open()
 		first := h.send("m1", "one", mode("followup"))
-		h.until("the first run", func() bool { return h.con.Live(key) })
+		<-asked
 		h.send("m2", "two", mode("followup"))
 		third := h.send("m3", "three", mode("followup"))
 		if ids, err := h.con.Abort(t.Context(), key, "m2"); err != nil || !slices.Equal(ids, []chela.RunID{"m2"}) {
 			t.Errorf("abort: %v %v", ids, err)
 		}
+		close(free)
 		if r := h.wait(first); r.State != run.OK {
 			t.Errorf("first is %s", r.State)
 		}
@@ -504,6 +564,26 @@ func TestEvents(t *testing.T) {
 		want := []string{"lifecycle start", "lifecycle model", "tool start c1", "tool result c1", "lifecycle model", "lifecycle end"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// TestWakeAtTheEnd sends a message after the commit that ends a run, when the
+// session has nothing left to do and is about to be released.
+func TestWakeAtTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, asksOnce("act"))
+		h.at("run.ended", func() {
+			h.send("m2", "again")
+			synctest.Wait() // the wake has arrived
+		})
+		h.open()
+		defer h.stop()
+		begin := time.Now()
+		h.ask("m1", "hello")
+		if r := h.ask("m2", "again"); r.Text != "heard: again" || time.Since(begin) > time.Second {
+			t.Errorf("answer %q (%s) after %v", r.Text, r.Error, time.Since(begin))
 		}
 	})
 }

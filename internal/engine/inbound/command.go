@@ -139,6 +139,11 @@ func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) 
 			result = explain(err)
 		}
 	}
+	if c.message {
+		if err := g.storeMedia(&k.in); err != nil {
+			return Receipt{}, err
+		}
+	}
 	var rec Receipt
 	var done call
 	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {

@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -52,12 +53,15 @@ func parseApprove(args string) (id string, d approval.Decision, ok bool) {
 // The empty id stands for the only one pending in this session. If no pending
 // approval matches, it returns id unchanged.
 func (k *call) resolveApproval(ctx context.Context, id string) (string, error) {
-	list, err := store.Get(ctx, k.g.o.Store, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Pending("") })
+	list, err := store.Get(ctx, k.g.o.Store, func(r store.Reader) ([]approval.Request, error) {
+		if _, err := r.Approvals().Get(id); !errors.Is(err, chela.ErrNotFound) {
+			return nil, err // also one that is decided, so that nothing else is decided in its place
+		}
+		return r.Approvals().Pending("")
+	})
 	var found []string
 	for _, q := range list {
 		switch {
-		case q.ID == id:
-			return id, nil
 		case id != "" && strings.HasPrefix(q.ID, id), id == "" && (q.Session == k.key || q.Asked == k.key):
 			found = append(found, q.ID)
 		}

@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +25,7 @@ func (w *fakeConfiguration) Set(_ context.Context, path, value string) (bool, er
 
 func (w *fakeConfiguration) Unset(_ context.Context, path string) (bool, error) {
 	w.calls = append(w.calls, "unset "+path)
-	return true, errors.New("it is not set")
+	return true, &chela.Error{Message: "it is not set", Hint: "chela config get"}
 }
 
 func TestConfigure(t *testing.T) {
@@ -39,7 +38,7 @@ func TestConfigure(t *testing.T) {
 	for _, tt := range []struct{ say, answer string }{
 		{"/config", `{"a": 1}`}, {"/config SHOW a.b", `{"a": 1}`}, {"/config get a", `{"a": 1}`},
 		{"/config set a.b=[1, 2]", "a.b is set; this takes effect immediately."}, {"/config set cold  = two words", "cold is set; this takes effect after a restart."},
-		{"/config set a x=y", "a is set"}, {"/config unset a", "it is not set"},
+		{"/config set a x=y", "a is set"}, {"/config unset a", "it is not set (chela config get)"},
 		{"/config get", "Usage: /config show [path]"}, {"/config set a", "Usage: /config show [path]"}, {"/config unset a b", "Usage: /config show [path]"}, {"/config show a b", "Usage: /config show [path]"},
 	} {
 		b.replied(tt.say, tt.answer)

@@ -27,7 +27,7 @@ func infoCommands() []Command {
 			run: func(k *call) (string, error) { return k.list(), nil },
 		},
 		{
-			Name: "status", Group: group, Help: "show model, context, cost and queue", inline: true,
+			Name: "status", Group: group, Scope: chela.ScopeRead, Help: "show model, context, cost and queue", inline: true,
 			run: (*call).status,
 		},
 		{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 )
 
@@ -37,6 +38,15 @@ func modelCommands() []Command {
 			},
 		},
 		{
+			Name: "elevated", Group: group, Args: "[off | on | ask | full | default]", Scope: chela.ScopeWrite,
+			Help: "let the commands of a sandboxed conversation run on the host, with approval",
+			run:  (*call).elevated,
+			within: func(args string) bool {
+				word, rest := cut(args)
+				return rest != "" && slices.Contains(sandbox.ElevatedLevels, strings.ToLower(word))
+			},
+		},
+		{
 			Name: "verbose", Aliases: []string{"v"}, Group: group, Args: "[off | on | full | default]", Scope: chela.ScopeWrite,
 			Help: "show tool calls; full also shows their output",
 			run: func(k *call) (string, error) {
@@ -44,6 +54,17 @@ func modelCommands() []Command {
 			},
 		},
 	}
+}
+
+// elevated is /elevated.
+func (k *call) elevated() (string, error) {
+	e := k.g.o.Elevated(k.who, k.meta)
+	if k.args != "" && e.Reason != "" {
+		return "", refusef("Elevated rights are not available: %s.", e.Reason)
+	}
+	own := k.meta
+	own.Elevated = ""
+	return k.set(setting{"Elevated", &k.meta.Elevated, k.g.o.Elevated(k.who, own).Level, sandbox.ElevatedLevels})
 }
 
 // isModel reports whether a word names a known model.

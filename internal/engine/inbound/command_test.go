@@ -2,6 +2,8 @@ package inbound
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/kit/chunk"
 )
 
 func TestCommands(t *testing.T) {
@@ -74,10 +77,11 @@ func TestCommands(t *testing.T) {
 		b := newBench(t)
 		b.replied("/queue collect debounce:2s cap:25 drop:old")
 		b.replied("/queue", "collect debounce:2s cap:25 drop:old (this session)")
-		for _, bad := range []string{"/queue sideways", "/queue cap:0", "/queue steer drop:all", "/queue debounce:x", "/queue size:3"} {
+		for _, bad := range []string{"/queue sideways", "/queue cap:0", "/queue steer drop:all", "/queue debounce:x", "/queue debounce:-1s", "/queue debounce:61s", "/queue cap:1001", "/queue size:3"} {
 			b.replied(bad, "")
 		}
 		b.replied("/queue", "collect debounce:2s cap:25 drop:old (this session)")
+		b.replied("/queue debounce:1500", "debounce:1.5s cap:25")
 		b.replied("/queue default", "collect debounce:0s cap:20 drop:summarize (default)")
 		if b.meta().Queue != (queue.Prefs{}) {
 			t.Error("the setting was not cleared")
@@ -119,6 +123,21 @@ func TestCommands(t *testing.T) {
 		}
 		if got := b.waiting(groupKey); len(got) > 0 {
 			t.Errorf("%q are waiting", got)
+		}
+	})
+	t.Run("CMD-13 a command for a bot, when the name of ours is unknown", func(t *testing.T) {
+		for _, c := range []struct {
+			kind      chela.PeerKind
+			mentioned bool
+			ours      bool
+		}{{chela.Direct, false, true}, {chela.Group, false, false}, {chela.Group, true, true}, {chela.Room, false, false}} {
+			b := newBench(t)
+			b.o.Bot = nil
+			in := dm("1", "boss", "/model@some plain")
+			in.Address.Peer.Kind, in.Mentioned = c.kind, c.mentioned
+			if err := New(b.o).Receive(t.Context(), in); err != nil || (len(b.replies()) == 1) != c.ours {
+				t.Errorf("%+v: replied %q, %v", c, b.replies(), err)
+			}
 		}
 	})
 	t.Run("CMD-14 a model and the first message", func(t *testing.T) {
@@ -181,9 +200,15 @@ func TestCommands(t *testing.T) {
 			if len(rows) != 1 || rows[0].Address != in.Address || rows[0].ReplyTo != "1" {
 				t.Errorf("rows %+v", rows)
 			}
+			if rows[0].Session != mainKey || rows[0].Created.IsZero() {
+				t.Errorf("row %+v", rows[0])
+			}
 			es, err2 := r.Sessions().Entries(b.meta().ID, 0, 0)
-			if len(es) != 1 || es[0].Kind != session.KindCommand || !strings.HasPrefix(es[0].Text, "/commands\n") {
+			if len(es) != 1 || es[0].Kind != session.KindCommand || !strings.HasPrefix(es[0].Text, "/commands\n") || es[0].Sender.ID != "boss" {
 				t.Errorf("entries %+v", es)
+			}
+			if it, err := r.Queue().Get(es[0].ItemID); err != nil || it.Kind != queue.Command {
+				t.Errorf("entry of item %+v, %v", it, err)
 			}
 			if len(session.Compile(es)) != 0 {
 				t.Error("a command is sent to the model")
@@ -193,6 +218,58 @@ func TestCommands(t *testing.T) {
 			}
 			return err
 		})
+		if m := b.meta(); m.Address != in.Address || !m.Active.After(m.Created.Add(-1)) || m.Updated.IsZero() {
+			t.Errorf("session %+v", m)
+		}
+	})
+	t.Run("the answer is split for its address, and sent", func(t *testing.T) {
+		b := newBench(t)
+		b.o.Chunks = func(a chela.Address) chunk.Options {
+			return chunk.Options{Limit: map[string]int{"fake": 200}[a.Channel]}
+		}
+		wakes := b.db.Wakes(t.Context(), store.TopicOutbox)
+		if err := New(b.o).Receive(t.Context(), dm("1", "boss", "/commands")); err != nil {
+			t.Fatal(err)
+		}
+		<-wakes
+		b.view(func(r store.Reader) error {
+			rows, err := r.Outbox().Open(0)
+			if len(rows) < 5 {
+				t.Errorf("%d rows", len(rows))
+			}
+			return err
+		})
+	})
+	t.Run("settings are announced and noted", func(t *testing.T) {
+		b := newBench(t)
+		for _, text := range []string{"/name x", "/model plain", "/model default", "/think high", "/think high", "/verbose on", "/new", "/status", "/think"} {
+			b.replied(text)
+			if text == "/think high" {
+				b.view(func(r store.Reader) error {
+					es, err := r.Sessions().Entries(b.meta().ID, 0, 0)
+					var got []string
+					for _, e := range es {
+						if e.Kind != session.KindCommand {
+							got = append(got, string(e.Kind)+" "+e.Text)
+						}
+					}
+					want := []string{"model_change acme/plain", "model_change acme/sonnet-5", "thinking_level_change high"} // once
+					if !slices.Equal(got, want) {
+						t.Errorf("noted %q, want %q", got, want)
+					}
+					return err
+				})
+			}
+		}
+		p := chela.PhasePatched
+		want := []chela.Phase{chela.PhaseCreated, p, p, p, p, p, p, chela.PhaseReset}
+		if got := b.published(chela.StreamSession); !slices.Equal(got, want) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+		b.replied("/new undo")
+		if got := b.published(chela.StreamSession); len(got) != len(want)+1 || got[len(want)] != chela.PhaseReset {
+			t.Errorf("events %q", got)
+		}
 	})
 }
 
@@ -262,6 +339,53 @@ func TestSession(t *testing.T) {
 		}
 		b.replied("stop", "Stopped the run in progress.")
 	})
+	t.Run("/stop cancels only messages, and stops the run even if its client has gone", func(t *testing.T) {
+		b := newBench(t)
+		b.running("r1")
+		b.update(func(tx store.Tx) error {
+			_, err := tx.Queue().Put(queue.Item{ID: "e1", Session: mainKey, Kind: queue.Event, State: queue.Waiting})
+			return err
+		})
+		waits := b.say("a").Run
+		ctx, gone := context.WithCancel(owner(t))
+		b.notify = gone
+		in := b.local("/stop")
+		for range 2 {
+			if _, err := b.gate.Admit(ctx, in); err != nil {
+				t.Fatal(err)
+			}
+			ctx = owner(t)
+		}
+		if len(b.ended) != 1 {
+			t.Errorf("stopped %v", b.ended)
+		}
+		b.view(func(r store.Reader) error {
+			e, err := r.Queue().Get("e1")
+			m, err2 := r.Queue().Get(string(waits))
+			if e.State != queue.Waiting || m.State != queue.Cancelled || m.Note != "stopped before it started" {
+				t.Errorf("the event is %s, the message %s (%s)", e.State, m.State, m.Note)
+			}
+			return errors.Join(err, err2)
+		})
+		i := slices.IndexFunc(b.events, func(e chela.Event) bool { return e.Phase == chela.PhaseAbsorbed })
+		if i < 0 || b.events[i].Run != waits {
+			t.Errorf("events %+v", b.events)
+		}
+	})
+	t.Run("/new undo cancels waiting messages and stops the run", func(t *testing.T) {
+		b := newBench(t)
+		b.update(func(tx store.Tx) error {
+			return errors.Join(tx.Sessions().Put(session.Meta{Key: mainKey, ID: "t2", Agent: "main", Previous: "t1"}),
+				tx.Sessions().Archive(mainKey, session.Past{ID: "t1", Reason: "new", Entries: 1}))
+		})
+		b.running("r1")
+		b.say("a")
+		b.replied("/new undo", "restored")
+		b.waits()
+		if len(b.ended) != 1 {
+			t.Errorf("stopped %v", b.ended)
+		}
+	})
 	t.Run("/new stops the run and enqueues its own message", func(t *testing.T) {
 		b := newBench(t)
 		b.running("r1")
@@ -286,12 +410,24 @@ func TestSession(t *testing.T) {
 			}
 			return err
 		})
+		in := b.local("/steer of a client")
+		in.Mode = "collect"
+		if _, err := b.gate.Admit(owner(t), in); err != nil {
+			t.Fatal(err)
+		}
+		b.waits("x =steer", "of a client =steer")
+		b.replied("/stop")
+		b.say("/steer x")
 		b.say("/tell: y z")
 		b.waits("x =steer", "y z =steer")
 		b.replied("/steer", "Usage: /steer")
 	})
 	t.Run("attachments belong to the message after a command", func(t *testing.T) {
 		b := newBench(t)
+		b.o.StoreMedia = func(m chela.Media) (chela.Media, error) {
+			return chela.Media{Type: m.Type, Ref: "ref", Bytes: len(m.Data)}, nil
+		}
+		b.gate = New(b.o)
 		for text, want := range map[string]string{"/new what is this": "what is this", "/new": "", "/steer look": "look =steer", "/status": "/status"} {
 			b.replied("/new")
 			in := b.local(text)
@@ -302,8 +438,8 @@ func TestSession(t *testing.T) {
 			b.waits(want)
 			b.view(func(r store.Reader) error {
 				items, err := r.Queue().Waiting(mainKey)
-				if len(items) == 1 && len(items[0].Inbound.Media) != 1 {
-					t.Errorf("%s: the attachment is lost", text)
+				if len(items) == 1 && (len(items[0].Inbound.Media) != 1 || items[0].Inbound.Media[0].Ref != "ref") {
+					t.Errorf("%s: the attachments are %+v", text, items[0].Inbound.Media)
 				}
 				return err
 			})
@@ -343,6 +479,7 @@ func TestModel(t *testing.T) {
 		b.replied("/model 2", "Model: acme/plain.")
 		b.replied("/model SONNET", "Model: acme/sonnet-5.")
 		b.replied("/model 7", "no model number 7")
+		b.replied("/model 0", "no model number 0")
 		b.replied("/model plainn", "is unknown", "acme/plain")
 		if b.meta().Model != "acme/sonnet-5" {
 			t.Errorf("got %q", b.meta().Model)
@@ -398,6 +535,49 @@ func TestInfo(t *testing.T) {
 			return tx.Sessions().Put(m)
 		})
 		b.replied("/status", "Context: 50k of 200k (25%)", "Tokens: in 1k · out 100 · $0.0045") // USAGE-05
+		b.update(func(tx store.Tx) error {
+			m := b0(tx)
+			m.Fallback, m.Think, m.Verbose, m.Usage, m.Priced = "acme/plain", "high", "on", "tokens", false
+			return tx.Sessions().Put(m)
+		})
+		b.running("r1")
+		b.replied("/status", "Model: acme/sonnet-5 (acme/plain answered instead)", "Thinking: high · verbose: on · usage: tokens", "busy", "out 100\n")
+		b.live = false
+		b.replied("/status", "Queue: collect, running,") // by another process
+	})
+	t.Run("whoami", func(t *testing.T) {
+		b := newBench(t)
+		in := b.local("/whoami")
+		in.Sender = chela.Sender{ID: "cli"}
+		r, err := b.gate.Admit(owner(t), in)
+		if want := "Identity: owner\n- Scopes: operator.admin\n- Session: agent:main:main"; err != nil || r.Reply != want {
+			t.Errorf("got %q, %v, want %q", r.Reply, err, want)
+		}
+		in = dm("1", "friend", "/whoami")
+		in.Sender.Name = "Ann"
+		if err := b.gate.Receive(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		want := "Identity: fake:bot:friend\n- On fake: friend Ann\n- Session: agent:main:main"
+		if got := b.replies(); got[len(got)-1] != want {
+			t.Errorf("got %q, want %q", got[len(got)-1], want)
+		}
+	})
+	t.Run("commands that the sender may not use are marked", func(t *testing.T) {
+		b := newBench(t)
+		if got := b.replied("/commands"); strings.Contains(got, "not permitted") {
+			t.Errorf("the owner: %s", got)
+		}
+		if err := b.gate.Receive(t.Context(), dm("1", "friend", "/commands")); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.replies()[1]) {
+			name, _, ok := strings.Cut(strings.TrimPrefix(line, "- /"), ":")
+			name, _, _ = strings.Cut(name, " ")
+			if c := byName()[name]; ok && strings.HasPrefix(line, "- /") && strings.Contains(line, "(not permitted)") != (c.Scope != "") {
+				t.Errorf("%q", line)
+			}
+		}
 	})
 	t.Run("USAGE-02 cost", func(t *testing.T) {
 		b := newBench(t)
@@ -417,10 +597,19 @@ func TestInfo(t *testing.T) {
 		}
 		add("sonnet-5", now, true)
 		add("sonnet-5", now.AddDate(0, 0, -3), true)
+		add("old", now.AddDate(0, 0, -31), true)
+		b.update(func(tx store.Tx) error {
+			return tx.Usage().Add(usage.Row{Run: "r", Session: "agent:main:other", Provider: "acme", Model: "other", Time: now})
+		})
 		b.replied("/usage cost", "Today: 1 call, in 1k · out 100 · $0.0045", "7 days: 2 calls, in 2k · out 200 · $0.0090",
 			"acme/sonnet-5: 2 calls")
+		if got := b.replied("/usage cost"); strings.Contains(got, "acme/old") || strings.Contains(got, "acme/other") {
+			t.Errorf("got %q", got)
+		}
+		add("week", now.AddDate(0, 0, -7), true) // the eighth day
+		b.replied("/usage cost", "7 days: 2 calls", "30 days: 3 calls")
 		add("free", now, false)
-		got := b.replied("/usage cost", "acme/free: 1 call, in 1k · out 100", "$0.0090 and 1 call without a known price")
+		got := b.replied("/usage cost", "acme/free: 1 call, in 1k · out 100", "7 days: 3 calls, in 3k · out 300 · $0.0090 and 1 call without a known price")
 		for line := range strings.Lines(got) {
 			if strings.HasPrefix(line, "acme/free") && strings.Contains(line, "$") {
 				t.Errorf("USAGE-03: %q", line)
@@ -442,7 +631,10 @@ func TestInfo(t *testing.T) {
 		}
 		b.gate = New(b.o)
 		b.replied("/approve", "Usage: /approve")
-		b.replied("/approve deny", "No approval is pending")
+		b.update(func(tx store.Tx) error {
+			return tx.Approvals().Put(approval.Request{ID: "c1", Session: "agent:main:third", Text: "make tea", Expires: time.Now().Add(time.Hour)})
+		})
+		b.replied("/approve deny", "No approval is pending here") // but in another session
 		for _, id := range []string{"a1", "a2"} {
 			b.update(func(tx store.Tx) error {
 				return tx.Approvals().Put(approval.Request{
@@ -453,6 +645,9 @@ func TestInfo(t *testing.T) {
 		b.replied("/approve yes", "Several approvals are pending: a1, a2")
 		b.replied("/approve a yes", "Several approvals are pending: a1, a2")
 		b.replied("/approve a1 yes please", "Usage: /approve")
+		b.update(func(tx store.Tx) error {
+			return tx.Approvals().Put(approval.Request{ID: "a12", Session: "agent:main:third", Text: "a1 is its prefix", Expires: time.Now().Add(time.Hour)})
+		})
 		in := b.local("/approve a1 allow-once")
 		for range 2 {
 			r, err := b.gate.Admit(owner(t), in)
@@ -470,5 +665,9 @@ func TestInfo(t *testing.T) {
 		b.replied("/approve b7 deny", "Denied:\n```\nmake tea\n```") // of another session, by a prefix of its id
 		b.replied("/approve b1 yes", "not found")
 		b.replied("/approve no", "Denied:\n```\nrm -rf build\n```")
+		b.update(func(tx store.Tx) error {
+			return tx.Approvals().Put(approval.Request{ID: "d1", Session: "agent:main:child", Asked: mainKey, Text: "ls", Expires: time.Now().Add(time.Hour)})
+		})
+		b.replied("/approve no", "Denied:\n```\nls\n```") // of a child of this session
 	})
 }

@@ -78,6 +78,7 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
+	g.clean(&in)
 	if in.Time.IsZero() {
 		in.Time = time.Now()
 	}
@@ -128,12 +129,26 @@ func check(in chela.Inbound) error {
 		return chela.Errorf(chela.CodeInvalid, "message: neither text nor attachment")
 	}
 	a := in.Address
-	for _, s := range [...]string{in.ID, a.Channel, string(a.Account), a.Peer.ID, a.Thread, in.Sender.ID, in.ReplyTo} {
+	for _, s := range [...]string{in.ID, a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread, in.Sender.ID, in.ReplyTo} {
 		if len(s) > maxID || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return chela.Errorf(chela.CodeInvalid, "message: an id has more than %d bytes or contains control characters", maxID)
 		}
 	}
 	return nil
+}
+
+// clean removes known secrets from all texts of a message, before it is parsed, so
+// that commands and the messages that follow them have none. Names and types are
+// also cut, because a message should not be refused for them.
+func (g *Gate) clean(in *chela.Inbound) {
+	in.Text = g.o.Redact(in.Text)
+	short := func(s string) string { return humanize.TruncateBytes(g.o.Redact(s), maxID) }
+	in.Sender.Name = short(in.Sender.Name)
+	in.Media = slices.Clone(in.Media)
+	for i := range in.Media {
+		m := &in.Media[i]
+		m.Name, m.Type = short(m.Name), short(m.Type)
+	}
 }
 
 // session returns the session that the message belongs to.
@@ -195,8 +210,7 @@ func (g *Gate) storeMedia(in *chela.Inbound) error {
 	if g.o.StoreMedia == nil || len(in.Media) == 0 {
 		return nil
 	}
-	in.Media = slices.Clone(in.Media)
-	for i, m := range in.Media {
+	for i, m := range in.Media { // a copy, see clean
 		stored, err := g.o.StoreMedia(m)
 		switch {
 		case err == nil:

@@ -12,10 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/route"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -34,6 +37,7 @@ type bench struct {
 	mu     sync.Mutex
 	events []chela.Event
 	ended  []chela.RunID // by Abort
+	notify func()        // called for each event
 	live   bool
 	n      int
 }
@@ -51,6 +55,12 @@ func newBench(t *testing.T) *bench {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.events = append(b.events, e)
+		if e.Session == "" {
+			t.Errorf("event without a session: %+v", e)
+		}
+		if b.notify != nil {
+			b.notify()
+		}
 	})
 	thinker := llm.Model{Provider: "acme", ID: "sonnet-5", Context: 200_000, Levels: []llm.Level{llm.Low, llm.High}}
 	plain := llm.Model{Provider: "acme", ID: "plain"}
@@ -58,9 +68,11 @@ func newBench(t *testing.T) *bench {
 	b.o = Options{
 		Log: slog.New(slog.DiscardHandler), Store: db, Bus: events, Version: "1.2.3", Started: time.Now(),
 		Live: func(chela.SessionKey) bool { return b.live },
-		Abort: func(_ context.Context, _ chela.SessionKey, id chela.RunID) ([]chela.RunID, error) {
-			b.ended = append(b.ended, id)
-			return []chela.RunID{id}, nil
+		Abort: func(ctx context.Context, _ chela.SessionKey, id chela.RunID) ([]chela.RunID, error) {
+			if ctx.Err() == nil {
+				b.ended = append(b.ended, id)
+			}
+			return []chela.RunID{id}, ctx.Err()
 		},
 		Catalog: func() llm.Catalog { return cat },
 		Model: func(m session.Meta) llm.Model {
@@ -181,6 +193,19 @@ func (b *bench) replies() []string {
 	return out
 }
 
+// published returns the phases of the events of a stream.
+func (b *bench) published(stream chela.Stream) []chela.Phase {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []chela.Phase
+	for _, e := range b.events {
+		if e.Stream == stream {
+			out = append(out, e.Phase)
+		}
+	}
+	return out
+}
+
 // running stores a run in progress.
 func (b *bench) running(id chela.RunID) {
 	b.Helper()
@@ -204,6 +229,209 @@ func group(id, sender, text string) chela.Inbound {
 	return in
 }
 
+// TestMention sends messages to chats with several people.
+func TestMention(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind            chela.PeerKind
+		mention, always bool
+		want            bool // whether it is answered
+	}{
+		{chela.Direct, false, false, true},
+		{chela.Group, false, false, false}, {chela.Group, true, false, true}, {chela.Group, false, true, true},
+		{chela.Room, false, false, false}, {chela.Room, true, false, true}, {chela.Room, false, true, true},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			b := newBench(t)
+			b.o.Always = func(chela.Address) bool { return c.always }
+			in := dm("1", "5", "hello")
+			in.Address.Peer.Kind, in.Mentioned = c.kind, c.mention
+			if r, err := New(b.o).Admit(owner(t), in); err != nil || r.New != c.want {
+				t.Errorf("%+v, %v", r, err)
+			}
+			b.live = true
+			in.ID, in.Text = "2", "Stop"
+			if r, err := New(b.o).Admit(owner(t), in); err != nil || r.Command != c.want {
+				t.Errorf("stop: %+v, %v", r, err)
+			}
+			in.ID, in.Address.Channel = "3", chela.LocalChannel // a client addresses the agent
+			if r, err := New(b.o).Admit(owner(t), in); err != nil || !r.New {
+				t.Errorf("a client: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// TestReceive sends messages that a channel reports.
+func TestReceive(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var seen []chela.Principal
+	b.o.Access = func(p chela.Principal, _ chela.Inbound) (chela.Principal, error) {
+		seen = append(seen, p)
+		p.Scopes = []chela.Scope{chela.ScopeWrite}
+		return p, nil
+	}
+	b.gate = New(b.o)
+	long := dm("1", "5", strings.Repeat("x", MaxText+1))
+	nobody := dm("2", "", "hello")
+	client := dm("3", "5", "hello")
+	client.Address.Channel = chela.LocalChannel
+	for _, in := range []chela.Inbound{long, nobody, client} { // an error would deliver them forever
+		if err := b.gate.Receive(t.Context(), in); err != nil {
+			t.Errorf("message %s: %v", in.ID, err)
+		}
+	}
+	if b.waits(); len(seen) > 0 {
+		t.Errorf("admitted for %v", seen)
+	}
+	in := dm("4", "5", "hello")
+	in.Session = "agent:main:other" // a channel does not choose the session
+	if err := b.gate.Receive(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	b.waits("hello")
+	want := []chela.Principal{{ID: chela.ChannelSender{Channel: "fake", Account: "bot", ID: "5"}.String(), Credential: "channel"}}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("principals (-want +got):\n%s", diff)
+	}
+	b.view(func(r store.Reader) error {
+		items, err := r.Queue().Waiting(mainKey)
+		if got := items[0].Inbound.Time; time.Since(got).Abs() > time.Minute {
+			t.Errorf("the message is of %v", got)
+		}
+		return err
+	})
+}
+
+// TestRedact checks that nothing of a message is stored with a secret in it.
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.o.Redact = func(s string) string { return strings.ReplaceAll(s, "sk-1", "***") }
+	b.gate = New(b.o)
+	b.replied("/name my sk-1", "Named my ***.")
+	in := dm("1", "boss", "use sk-1")
+	in.Sender.Name = "Ann sk-1"
+	in.Media = []chela.Media{{Name: "sk-1.txt", Type: "text/sk-1", Data: []byte("x")}}
+	if err := b.gate.Receive(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	b.view(func(r store.Reader) error {
+		items, err := r.Queue().Waiting(mainKey)
+		got := items[0].Inbound
+		if got.Text != "use ***" || got.Sender.Name != "Ann ***" || got.Media[0].Name != "***.txt" || got.Media[0].Type != "text/***" {
+			t.Errorf("stored %+v", got)
+		}
+		return err
+	})
+}
+
+// TestStoreMedia sends attachments that are not accepted, and ones that cannot be
+// stored.
+func TestStoreMedia(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, c := range []struct {
+		name, channel string
+		err           error
+		lost          bool // accepted without the attachment
+	}{
+		{"refused, of a client", chela.LocalChannel, chela.Errorf(chela.CodeInvalid, "a virus"), false},
+		{"refused, of a channel", "fake", chela.Errorf(chela.CodeInvalid, "a virus"), true},
+		{"not stored, of a client", chela.LocalChannel, errors.New("a full disk"), false},
+		{"not stored, of a channel", "fake", errors.New("a full disk"), false},
+	} {
+		b.o.StoreMedia = func(chela.Media) (chela.Media, error) { return chela.Media{}, c.err }
+		in := dm(strings.ReplaceAll(c.name, " ", "-"), "boss", "look")
+		in.Address.Channel, in.Media = c.channel, []chela.Media{{Name: "a.txt", Type: "text/plain", Data: []byte("abc")}}
+		r, err := New(b.o).Admit(owner(t), in)
+		if !c.lost {
+			if !errors.Is(err, c.err) {
+				t.Errorf("%s: %+v, %v", c.name, r, err)
+			}
+			continue
+		}
+		b.view(func(rd store.Reader) error {
+			it, err := rd.Queue().Get(string(r.Run))
+			if diff := cmp.Diff([]chela.Media{{Name: "a.txt", Type: "text/plain", Bytes: 3, Lost: c.err.Error()}}, it.Inbound.Media); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.name, diff)
+			}
+			return err
+		})
+	}
+}
+
+// TestBounds sends messages that are as large as is accepted, and larger.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	files := func(n, size int) []chela.Media {
+		return slices.Repeat([]chela.Media{{Type: "text/plain", Data: make([]byte, size)}}, n)
+	}
+	type change struct {
+		name string
+		most int
+		set  func(in *chela.Inbound, n int)
+	}
+	bounds := []change{
+		{"text", 1 << 20, func(in *chela.Inbound, n int) { in.Text = strings.Repeat("x", n) }},
+		{"attachments", 16, func(in *chela.Inbound, n int) { in.Media = files(n, 1) }},
+		{"bytes of attachments", 20 << 20, func(in *chela.Inbound, n int) { in.Media = append(files(1, n-10), files(1, 10)...) }},
+	}
+	for name, at := range map[string]func(*chela.Inbound) *string{
+		"id":      func(in *chela.Inbound) *string { return &in.ID },
+		"channel": func(in *chela.Inbound) *string { return &in.Address.Channel },
+		"account": func(in *chela.Inbound) *string { return (*string)(&in.Address.Account) },
+		"kind":    func(in *chela.Inbound) *string { return (*string)(&in.Address.Peer.Kind) },
+		"peer":    func(in *chela.Inbound) *string { return &in.Address.Peer.ID },
+		"thread":  func(in *chela.Inbound) *string { return &in.Address.Thread },
+		"sender":  func(in *chela.Inbound) *string { return &in.Sender.ID },
+		"reply":   func(in *chela.Inbound) *string { return &in.ReplyTo },
+	} {
+		bounds = append(bounds, change{name, 256, func(in *chela.Inbound, n int) { *at(in) = strings.Repeat("x", n) }})
+		t.Run(name+" with a control character", func(t *testing.T) {
+			for _, s := range []string{"a\x1fb", "a\nb", "\x7f"} {
+				in := dm("1", "5", "hello")
+				*at(&in) = s
+				if _, err := newBench(t).gate.Admit(owner(t), in); chela.CodeOf(err) != chela.CodeInvalid {
+					t.Errorf("%q: %v", s, err)
+				}
+			}
+		})
+	}
+	for _, c := range bounds {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			for i, n := range []int{c.most, c.most + 1} {
+				in := dm("1", "5", "hello")
+				c.set(&in, n)
+				r, err := b.gate.Admit(owner(t), in)
+				if i == 0 && (err != nil || !r.New) || i == 1 && chela.CodeOf(err) != chela.CodeInvalid {
+					t.Errorf("%d: %+v, %v", n, r, err)
+				}
+			}
+		})
+	}
+	t.Run("names are cut", func(t *testing.T) {
+		b := newBench(t)
+		long := strings.Repeat("x", 1000)
+		in := dm("1", "5", "hello")
+		in.Sender.Name, in.Media = long, []chela.Media{{Name: long, Type: "text/" + long, Data: []byte("x")}, {Name: "a.txt", Type: "text/plain", Data: []byte("x")}}
+		r, err := b.gate.Admit(owner(t), in)
+		if err != nil || in.Media[0].Name != long {
+			t.Fatalf("admit: %v; the caller's attachment is named %.10q", err, in.Media[0].Name)
+		}
+		b.view(func(rd store.Reader) error {
+			it, err := rd.Queue().Get(string(r.Run))
+			short := long[:256] + "…"
+			if got := it.Inbound; got.Sender.Name != short || got.Media[0].Name != short || got.Media[0].Type != ("text/" + long)[:256]+"…" || got.Media[1].Name != "a.txt" || got.Media[1].Type != "text/plain" {
+				t.Errorf("stored %+v", got)
+			}
+			return err
+		})
+	})
+}
+
 const groupKey = chela.SessionKey("agent:main:fake:group:g")
 
 func TestAdmit(t *testing.T) {
@@ -225,6 +453,66 @@ func TestAdmit(t *testing.T) {
 			}
 			return err
 		})
+		if m.Created.IsZero() || m.Started != m.Created || m.Updated != m.Created || m.Active != m.Created {
+			t.Errorf("times of the session: %+v", m)
+		}
+		b.say("next")
+		if got := b.meta(); got.Title != m.Title || got.Created != m.Created || !got.Updated.After(m.Updated) || !got.Active.After(m.Active) {
+			t.Errorf("session after the next message: %+v", got)
+		}
+		if got := b.published(chela.StreamSession); !slices.Equal(got, []chela.Phase{chela.PhaseCreated}) {
+			t.Errorf("events %q", got)
+		}
+	})
+	t.Run("a message to a busy session is reported once", func(t *testing.T) {
+		b := newBench(t)
+		b.running("r1")
+		in := b.local("hello")
+		for range 2 {
+			if _, err := b.gate.Admit(owner(t), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := b.published(chela.StreamSession); !slices.Equal(got, []chela.Phase{chela.PhaseCreated, chela.PhaseQueued}) {
+			t.Errorf("events %q", got)
+		}
+	})
+	t.Run("a session key without an agent is of the address's agent", func(t *testing.T) {
+		b := newBench(t)
+		b.o.Route = func(chela.Address) route.Route {
+			return route.Route{Agent: "work", Session: "agent:work:main"}
+		}
+		in := b.local("hello")
+		in.Session = "plans"
+		if r, err := New(b.o).Admit(owner(t), in); err != nil || r.Session != "agent:work:plans" {
+			t.Errorf("got %+v, %v", r, err)
+		}
+	})
+	t.Run("what a client sets for a message takes precedence over directives", func(t *testing.T) {
+		b := newBench(t)
+		in := b.local("hello /think low /queue collect")
+		in.Think, in.Mode = "high", "steer"
+		if _, err := b.gate.Admit(owner(t), in); err != nil {
+			t.Fatal(err)
+		}
+		b.waits("hello =steer ^high")
+		b.view(func(r store.Reader) error {
+			it, err := r.Queue().Get(in.ID)
+			if it.Inbound.Think != "" {
+				t.Errorf("the level is stored twice: %+v", it)
+			}
+			return err
+		})
+	})
+	t.Run("a sender who may only write uses no directives", func(t *testing.T) {
+		b := newBench(t)
+		if err := b.gate.Receive(t.Context(), dm("1", "friend", "hello /think high /queue steer /status")); err != nil {
+			t.Fatal(err)
+		}
+		b.waits("hello /think high /queue steer /status")
+		if got := b.replies(); len(got) > 0 {
+			t.Errorf("replied %q", got)
+		}
 	})
 	t.Run("LANE-07 a repeated message is accepted once", func(t *testing.T) {
 		b := newBench(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/route"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -42,6 +43,9 @@ type Options struct {
 	// waits for the dispatcher; if the field is nil, all messages do.
 	Reserve func(chela.SessionKey) *dispatch.Reservation
 
+	// Redact removes known secrets from messages; nil: they are not changed.
+	Redact func(string) string
+
 	// Live reports whether a run of the session is in progress; nil: never.
 	Live func(chela.SessionKey) bool
 
@@ -62,6 +66,10 @@ type Options struct {
 	Model   func(session.Meta) llm.Model
 	// Inherit returns the settings that apply where the session has none.
 	Inherit func(session.Meta) Settings
+
+	// Elevated returns whether commands of a principal may leave the sandbox of a
+	// session; nil: they may not.
+	Elevated func(chela.Principal, session.Meta) sandbox.Elevated
 
 	// StoreMedia stores the content of an attachment and returns a reference to
 	// it. A chela.CodeInvalid error says that it is not accepted; nil: messages
@@ -107,6 +115,9 @@ func New(o Options) *Gate {
 	if o.Reserve == nil {
 		o.Reserve = func(chela.SessionKey) *dispatch.Reservation { return nil }
 	}
+	if o.Redact == nil {
+		o.Redact = func(s string) string { return s }
+	}
 	if o.Live == nil {
 		o.Live = func(chela.SessionKey) bool { return false }
 	}
@@ -124,6 +135,11 @@ func New(o Options) *Gate {
 	}
 	if o.Model == nil {
 		o.Model = pinnedModel
+	}
+	if o.Elevated == nil {
+		o.Elevated = func(chela.Principal, session.Meta) sandbox.Elevated {
+			return sandbox.Elevated{Reason: "there is no sandbox"}
+		}
 	}
 	if o.Inherit == nil {
 		o.Inherit = func(session.Meta) Settings { return Settings{} }

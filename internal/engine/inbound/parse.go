@@ -78,8 +78,9 @@ func parseDirectives(text string, settings bool, inline func(name string) bool) 
 	}
 	var out strings.Builder
 	rest, found := text, false
+	start := true // rest begins with a word
 	for rest != "" {
-		i := slash(rest, out.Len() == 0)
+		i := slash(rest, start)
 		if i < 0 {
 			break
 		}
@@ -88,10 +89,10 @@ func parseDirectives(text string, settings bool, inline func(name string) bool) 
 		n := d.take(rest, settings, inline)
 		if n == 0 {
 			out.WriteByte('/')
-			rest = rest[1:]
+			rest, start = rest[1:], false
 			continue
 		}
-		found = true
+		found, start = true, true
 		rest = strings.TrimLeft(rest[n:], " \t")
 	}
 	if !found {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 )
@@ -59,6 +60,9 @@ func TestParseDirectives(t *testing.T) {
 		{"no /queue steer really", "no really", "", queue.Steer, ""},
 		{"hey /status how are you", "hey how are you", "", "", "status"},
 		{"hey /STATUS: and /help", "hey and", "", "", "status help"},
+		{"hello /think low /queue steer /status", "hello", llm.Low, queue.Steer, "status"},
+		{"/think low/queue steer", "/think low/queue steer", "", "", ""},
+		{"//status", "//status", "", "", ""},
 		{"/think about it", "/think about it", "", "", ""},
 		{"what is `/think low`?", "what is `/think low`?", "", "", ""},
 		{"see /usr/bin and a/status", "see /usr/bin and a/status", "", "", ""},
@@ -101,6 +105,19 @@ func TestRegistry(t *testing.T) {
 	}
 	if diff := cmp.Diff(byName()["tell"].Name, "steer"); diff != "" {
 		t.Error(diff)
+	}
+	got := map[string]chela.Scope{}
+	for _, c := range Commands() {
+		got[c.Name] = c.Scope
+	}
+	want := map[string]chela.Scope{
+		"help": "", "commands": "", "tools": "", "whoami": "", "models": "", "stop": "", "steer": "", "status": chela.ScopeRead,
+		"new": chela.ScopeWrite, "reset": chela.ScopeWrite, "queue": chela.ScopeWrite, "name": chela.ScopeWrite, "usage": chela.ScopeWrite,
+		"model": chela.ScopeWrite, "think": chela.ScopeWrite, "elevated": chela.ScopeWrite, "verbose": chela.ScopeWrite,
+		"approve": chela.ScopeApprovals, "config": chela.ScopeAdmin,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("scopes (-want +got):\n%s", diff)
 	}
 }
 

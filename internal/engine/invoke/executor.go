@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
@@ -54,10 +55,11 @@ type Ledger interface {
 // Scope says for whom a View executes calls, and under which rules.
 type Scope struct {
 	Agent      chela.AgentID
-	Session    chela.SessionKey // empty: outside of a session, without loop detection
-	Run        chela.RunID
-	Dir        string          // the agent's workspace, absolute
-	Principal  chela.Principal // the zero Principal may use no tool
+	Session    chela.SessionKey
+	Run        chela.RunID      // empty: a single call, without loop detection
+	Dir        string           // the agent's workspace, absolute
+	Sandbox    *sandbox.Session // nil: the session is not sandboxed
+	Principal  chela.Principal  // the zero Principal may use no tool
 	Tools      tool.Set
 	Policy     policy.Pipeline // which of the tools are allowed; the zero Pipeline: all
 	Budget     usage.Budget
@@ -66,6 +68,7 @@ type Scope struct {
 	Unattended bool             // nobody can be asked: calls that need an approval are denied
 	Started    time.Time        // start of the run, for its time budget
 	Spent      func() usage.Sum // usage of the run's model calls so far; nil: none
+	Earlier    int              // calls that the run made before this process carried it out
 	MaxResult  int              // maximum length of a result in characters; 0: 64,000
 }
 
@@ -114,21 +117,17 @@ type runState struct {
 	loop       *history // nil: no loop detection
 }
 
+// Redact returns a text without known secrets.
+func (x *Executor) Redact(text string) string { return x.redact(text) }
+
 // For returns a View for the scope. Views of the same run share their counters.
 func (x *Executor) For(s Scope) *View {
 	return &View{x: x, s: s, tools: x.allowed(s), state: x.state(s)}
 }
 
 func (x *Executor) state(s Scope) *runState {
-	fresh := func() *runState {
-		st := &runState{}
-		if s.Session != "" && s.Loop.on() {
-			st.loop = newHistory(s.Loop)
-		}
-		return st
-	}
 	if s.Run == "" {
-		return fresh()
+		return &runState{}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -139,7 +138,10 @@ func (x *Executor) state(s Scope) *runState {
 		delete(x.runs, x.order[0])
 		x.order = x.order[1:]
 	}
-	st := fresh()
+	st := &runState{callCounts: callCounts{calls: s.Earlier}}
+	if s.Loop.on() {
+		st.loop = newHistory(s.Loop)
+	}
 	x.runs[s.Run] = st
 	x.order = append(x.order, s.Run)
 	return st

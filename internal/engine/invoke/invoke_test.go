@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -279,7 +280,7 @@ func FuzzArguments(f *testing.F) {
 		}
 		tl := read()
 		s := scope(tl)
-		s.Session = ""
+		s.Run = ""
 		r, err := x.For(s).Invoke(t.Context(), llm.ToolCall{Name: "read", Args: json.RawMessage(args), Raw: raw}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -629,7 +630,7 @@ func TestHookAsks(t *testing.T) {
 		},
 	})
 	planned := &planner{fake: fake{spec: read().spec}, plan: func() (tool.Plan, error) {
-		return tool.Plan{Effect: tool.Acts, Ask: true, Reason: "outside", Text: "all of it", Hash: "h"}, nil
+		return tool.Plan{Effect: tool.Acts, Ask: true, Reason: "outside s3cret", Text: "all of it", Hash: "h"}, nil
 	}}
 	for _, tt := range []struct {
 		name         string
@@ -637,10 +638,10 @@ func TestHookAsks(t *testing.T) {
 		text, reason string
 	}{
 		{"a tool without a plan", read(), `read {"path":"[redacted]"}`, "it looks odd"},
-		{"a tool whose plan asks", planned, "all of it", "outside; it looks odd"},
+		{"a tool whose plan asks", planned, "all of it", "outside [redacted]; it looks odd"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := &ledger{}
+			l := &ledger{always: "h"} // which does not answer hooks
 			s := scope(tt.tool)
 			s.Ledger = l
 			if _, err := d.For(s).Invoke(t.Context(), call("read", `{"path":"a"}`), nil); !errors.Is(err, tool.ErrSuspended) {
@@ -669,6 +670,36 @@ func TestHookAsks(t *testing.T) {
 			t.Error("the tool was run")
 		}
 	})
+}
+
+// TestRedacted has a tool and a hook return a secret.
+func TestRedacted(t *testing.T) {
+	t.Parallel()
+	x := invoke.New(invoke.Options{
+		Redact: func(s string) string { return strings.ReplaceAll(s, "s3cret", "[redacted]") },
+		Before: []hook.Before{{Name: "change", Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+			return hook.Verdict{Args: json.RawMessage(`{"path":"s3cret"}`)}, nil
+		}}},
+	})
+	tl := open("show", func(_ context.Context, c tool.Call) (tool.Result, error) {
+		c.Update("half s3cret")
+		res := tool.Text("all s3cret")
+		res.Details = json.RawMessage(`{"x":"s3cret"}`)
+		return res, nil
+	})
+	var update string
+	res, err := x.For(scope(tl)).Invoke(t.Context(), call("show", `{}`), func(s string) { update += s })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]string{"update": update, "text": text(res), "details": string(res.Details), "arguments": string(res.Args)} {
+		if strings.Contains(got, "s3cret") || !strings.Contains(got, "[redacted]") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if len(tl.args) != 1 || tl.args[0] != `{"path":"s3cret"}` {
+		t.Errorf("the tool got %q", tl.args)
+	}
 }
 
 // planner is a tool with a Plan.
@@ -821,7 +852,7 @@ func TestAudit(t *testing.T) {
 	v := d.For(scope(deny, open("good", nil), open("bad", func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{}, errors.New("boom")
 	})))
-	do(t, v, call("good", `{"apiKey":"s3cret","nested":{"Password":"s3cret"},"content":"`+strings.Repeat("x", 1000)+`","cut":"`+strings.Repeat("y", 75)+`known-canary"}`))
+	do(t, v, call("good", `{"apiKey":"s3cret","nested":{"Password":"s3cret"},"list":[{"token":"s3cret"}],"content":"`+strings.Repeat("x", 1000)+`","cut":"`+strings.Repeat("y", 75)+`known-canary"}`))
 	do(t, v, call("bad", "{}"))
 	do(t, v, call("deny", "{}"))
 	do(t, v, call("none", "{}"))
@@ -869,7 +900,7 @@ func BenchmarkInvoke(b *testing.B) {
 	s := scope(append(more, count)...)
 	s.Policy = policy.New(policy.Config{Rules: policy.Rules{Profile: "coding", AlsoAllow: []string{"tool*"}, Deny: []string{"browser", "cron"}}},
 		policy.Config{Rules: policy.Rules{Deny: []string{"tool2?"}}}, "agents.entries.main", policy.Conversation{Provider: "openai", Model: "gpt"})
-	s.Budget = usage.Budget{ToolCalls: 1 << 40, Failures: 20, Identical: 1 << 40, Tokens: 1 << 40, Time: time.Hour}
+	s.Budget = usage.Budget{ToolCalls: math.MaxInt, Failures: 20, Identical: math.MaxInt, Tokens: math.MaxInt, Time: time.Hour}
 	s.Started, s.Spent, s.Ledger = time.Now(), func() usage.Sum { return usage.Sum{} }, new(silentLedger)
 	secrets := new(secret.Redactor)
 	secrets.Add(secret.New("sk-0123456789"), secret.New("another secret"))

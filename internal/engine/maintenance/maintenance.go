@@ -67,7 +67,7 @@ func (w Worker) sweep(ctx context.Context) {
 
 func (w Worker) check(ctx context.Context) {
 	if err := w.Check(ctx); err != nil && ctx.Err() == nil {
-		w.Log.Error("THE DATABASE IS DAMAGED: stop Chela and run chela doctor", "err", err)
+		w.Log.Error("the database is damaged: stop Chela and run: chela backup salvage", "err", err)
 	}
 }
 

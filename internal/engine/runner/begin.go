@@ -109,6 +109,9 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 	if e.run.Kind == run.Compact { // it has no input, and a suspended run stays suspended
 		return e, tx.Runs().Put(e.run)
 	}
+	if len(s.Active) > 0 && sync != store.Synced {
+		return nil, errNeedsSync
+	}
 	if err := r.replaceSuspended(tx, e, s.Active, now); err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (r *Runner) ExecuteDetached(ctx context.Context, it queue.Item, call sessio
 		return err
 	}
 	r.o.Step("detached.end")
-	return r.update(ctx, e, store.Synced, func(tx store.Tx) error {
+	return r.update(ctx, e, store.Ordered, func(tx store.Tx) error {
 		if err := e.calls.close(tx, call.ID); err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (r *Runner) End(row run.Run) func(store.Tx) error {
 // finish ends a run after the loop's last event, or suspends it when a call waits
 // for a decision.
 func (r *Runner) finish(ctx context.Context, e *Execution, end agent.Event) error {
-	e.setOutcome(ctx, end)
+	r.setOutcome(ctx, e, end)
 	if e.run.State == run.Suspended {
 		return r.suspend(ctx, e)
 	}
@@ -61,7 +61,7 @@ func (r *Runner) finish(ctx context.Context, e *Execution, end agent.Event) erro
 
 // setOutcome sets the state, the answer and the error of a run from the loop's
 // last event.
-func (e *Execution) setOutcome(ctx context.Context, end agent.Event) {
+func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) {
 	text := ""
 	switch {
 	case e.pending != nil:
@@ -93,6 +93,7 @@ func (e *Execution) setOutcome(ctx context.Context, end agent.Event) {
 	default:
 		row.State = run.OK
 	}
+	row.Error = r.o.Executor.Redact(row.Error)
 	if e.profile.Answer.Silent(text) {
 		row.Silent, row.Text = true, ""
 		return
@@ -126,9 +127,11 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 			return errors.Join(err, tx.Leases().Release(e.lease))
 		}
 		if e.calls.open {
-			if withdrawn, err = closeCalls(tx, e); err != nil {
+			var results []*session.Entry
+			if results, withdrawn, err = closeCalls(tx, e); err != nil {
 				return err
 			}
+			entries = append(entries, results...)
 		}
 		return errors.Join(end(tx), tx.Leases().Release(e.lease))
 	})
@@ -211,26 +214,35 @@ func writeLast(tx store.Tx, e *Execution) (meta session.Meta, entries []*session
 		return meta, append(entries, void), errors.Join(tx.Sessions().Append(e.run.SessionID, void), tx.Sessions().Put(meta))
 	}
 	meta.Updated, meta.Answered = e.run.Ended, e.run.Ended
-	meta.Aborted = e.run.State == run.Aborted
+	meta.Aborted = e.run.State == run.Aborted && meta.ID == e.run.SessionID // a run of the present transcript
 	if e.run.State == run.Superseded {
 		meta.Interrupted = e.run.ID
 	}
 	return meta, entries, tx.Sessions().Put(meta)
 }
 
-// closeCalls closes the calls that a stopped run left open, and withdraws its
+// closeCalls closes the calls that a run left open, with results, and withdraws its
 // pending approvals.
-func closeCalls(tx store.Tx, e *Execution) ([]approval.Request, error) {
+func closeCalls(tx store.Tx, e *Execution) (results []*session.Entry, withdrawn []approval.Request, err error) {
 	open, err := tx.Calls().Open(e.run.ID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, k := range open {
+		text := "Not run: " + cmp.Or(e.run.Error, "the turn has ended") + "."
+		if k.State == session.Started {
+			text = unknownText
+		}
+		results = append(results, resultEntry(e.run.ID, k, text, true, e.run.Ended))
 		if err := e.calls.close(tx, k.ID); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return withdraw(tx, e.run, e.run.Ended)
+	if err := tx.Sessions().Append(e.run.SessionID, results...); err != nil {
+		return nil, nil, err
+	}
+	withdrawn, err = withdraw(tx, e.run, e.run.Ended)
+	return results, withdrawn, err
 }
 
 // suspend records that the run waits for a decision about one of its calls.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +18,9 @@ import (
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/agent"
@@ -212,7 +216,13 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 	if err != nil {
 		return agent.Event{}, err
 	}
-	p, view := e.profile, r.o.Executor.For(r.scope(e))
+	rounds, made, err := r.earlier(context.WithoutCancel(ctx), e)
+	if err != nil {
+		return agent.Event{}, err
+	}
+	scope := r.scope(e)
+	scope.Earlier = made
+	p, view := e.profile, r.o.Executor.For(scope)
 	think := p.think(e.meta, e.run)
 	req := &agent.Request{
 		Model: guarded{p.Provider, e.alive},
@@ -224,6 +234,8 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 		Steer:         func(ctx context.Context) ([]*llm.Message, error) { return r.steer(ctx, e) },
 		MaxRounds:     p.MaxRounds,
 		MaxCalls:      p.MaxCalls,
+		EarlierRounds: rounds,
+		EarlierCalls:  made,
 		ReadOnlyFirst: e.attempt.unknown,
 	}
 	for _, k := range e.attempt.open {
@@ -246,6 +258,33 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 	return end, nil
 }
 
+// earlier returns the rounds of tool calls that the run has completed, and the calls
+// that it has made. They count towards its limits when it is resumed, and when the
+// model is asked again after an error.
+func (r *Runner) earlier(ctx context.Context, e *Execution) (rounds, made int, err error) {
+	if !e.resumed && e.calls.round == 0 {
+		return 0, 0, nil
+	}
+	list, err := store.Get(ctx, r.o.Store, func(rd store.Reader) ([]session.Call, error) {
+		return rd.Calls().Recent(session.CallQuery{Run: e.run.ID, Limit: math.MaxInt32})
+	})
+	closed := map[string]bool{} // by round
+	for _, k := range list {
+		round := k.ID[:strings.LastIndexByte(k.ID, ':')]
+		before, known := closed[round]
+		closed[round] = k.State == session.Closed && (before || !known)
+		if k.Outcome.Decision != "" { // not skipped
+			made++
+		}
+	}
+	for _, done := range closed {
+		if done {
+			rounds++
+		}
+	}
+	return rounds, made, err
+}
+
 // system returns the system prompt of a run that may use the tools. In a group it
 // does not contain the files that are private to the person.
 func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []llm.Block {
@@ -255,7 +294,11 @@ func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []l
 	}
 	in.Tools, in.Dir, in.Extra, in.Now = tools, e.profile.Dir, e.run.Overrides.Prompt, time.Now()
 	in.Agent, in.Model, in.Channel, in.Thinking = string(e.meta.Agent), e.profile.Model.Ref(), to.Channel, think
-	return r.prompts.Build(in)
+	blocks := slices.Clone(r.prompts.Build(in)) // the files may repeat a secret
+	for i := range blocks {
+		blocks[i].Text = r.o.Executor.Redact(blocks[i].Text)
+	}
+	return blocks
 }
 
 // scope returns what the executor has to know about the run.
@@ -264,8 +307,12 @@ func (r *Runner) scope(e *Execution) invoke.Scope {
 	if e.profile.Policy != nil {
 		rules = e.profile.Policy(e.run.Principal)
 	}
+	var box *sandbox.Session
+	if e.profile.Sandbox != nil {
+		box = e.profile.Sandbox(e.run.Principal)
+	}
 	return invoke.Scope{
-		Agent: e.run.Agent, Session: e.run.Session, Run: e.run.ID, Dir: e.profile.Dir,
+		Agent: e.run.Agent, Session: e.run.Session, Run: e.run.ID, Dir: e.profile.Dir, Sandbox: box,
 		Principal: e.run.Principal, Tools: e.permitted(), Policy: rules, Budget: e.profile.Budget, Loop: e.profile.Loop,
 		Ledger:  ledger{r, e},
 		Started: time.Now(), // the time that a person took to decide does not count

@@ -11,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
@@ -27,9 +28,12 @@ type Profile struct {
 	Tools    tool.Set
 	Policy   func(chela.Principal) policy.Pipeline // which tools a principal may use; nil: all
 	Dir      string                                // the agent's workspace, absolute
-	Budget   usage.Budget
-	Loop     invoke.LoopOptions
-	Answer   run.Answer // which answers are silent
+	// Sandbox returns the sandbox of the session, whose Workspace is Dir, as it is
+	// for a principal; nil: the session is not sandboxed.
+	Sandbox func(chela.Principal) *sandbox.Session
+	Budget  usage.Budget
+	Loop    invoke.LoopOptions
+	Answer  run.Answer // which answers are silent
 
 	Timeout     time.Duration // of a whole run; 0: none
 	MaxAttempts int           // of one run; 0: 24
@@ -47,12 +51,12 @@ type Profile struct {
 
 // Settings are the settings of a session that a profile depends on.
 type Settings struct {
-	Model, Think, Verbose, Usage string
+	Model, Think, Verbose, Usage, Elevated string
 }
 
 // SettingsOf returns the settings of a session.
 func SettingsOf(m session.Meta) Settings {
-	return Settings{Model: m.Model, Think: m.Think, Verbose: m.Verbose, Usage: m.Usage}
+	return Settings{Model: m.Model, Think: m.Think, Verbose: m.Verbose, Usage: m.Usage, Elevated: m.Elevated}
 }
 
 // Profiles resolves profiles from the configuration. It is safe for concurrent
@@ -72,31 +76,6 @@ type Profiles interface {
 	// change. It does no I/O.
 	Gen() uint64
 }
-
-// Static is a [Profiles] that resolves every run to the same profile.
-type Static struct {
-	Profile Profile
-	Queue   queue.Policy
-}
-
-// Resolve returns a copy of the profile.
-func (s Static) Resolve(_ context.Context, m session.Meta, r run.Run) (*Profile, error) {
-	p := s.Profile
-	p.For, p.Answer = SettingsOf(m), run.AnswerTo(r.Origin)
-	return &p, nil
-}
-
-// Ready returns a copy of the profile.
-func (s Static) Ready(m session.Meta, r run.Run) (*Profile, bool) {
-	p, err := s.Resolve(context.Background(), m, r)
-	return p, err == nil
-}
-
-// Policy returns the policy with the session's own preferences.
-func (s Static) Policy(m session.Meta, _ chela.Address) queue.Policy { return s.Queue.With(m.Queue) }
-
-// Gen returns 0.
-func (s Static) Gen() uint64 { return 0 }
 
 // resolve returns the profile for a run. An error of Resolve becomes a profile
 // whose model fails with it, so that it is reported as the run's answer. resolve

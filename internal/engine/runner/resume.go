@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// unknownText is the result of a call that had started when the process died.
-	unknownText = "Interrupted by a restart while this was running: its outcome is unknown. It was not repeated. " +
+	// unknownText is the result of a call that had started and whose end is not known.
+	unknownText = "Interrupted while this was running: its outcome is unknown. It was not repeated. " +
 		"Check the current state before you decide what to do."
 	interruptedNotice = "interrupted by a restart; resuming"
 )
@@ -34,30 +34,80 @@ const (
 // when the run has ended meanwhile, or ends because a stop was requested, or when its
 // profile is stale.
 func (r *Runner) Resume(ctx context.Context, row run.Run, taken ...queue.Item) (*Execution, error) {
-	return r.resume(ctx, row, false, taken)
+	meta, err := r.meta(ctx, row.Session)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.resolve(ctx, meta, row)
+	if err != nil {
+		return nil, err
+	}
+	return r.resume(ctx, meta, p, row, taken)
 }
 
 // ResumeInterrupted is Resume for a run that is marked as running although no
 // process carries it out. A run that was interrupted too often or too long ago is
-// ended instead: then the Execution is nil.
+// ended instead: then the Execution is nil. The attempt is counted before the profile
+// is resolved, so that a run whose profile kills the process is given up as well.
 func (r *Runner) ResumeInterrupted(ctx context.Context, row run.Run) (*Execution, error) {
 	held, err := store.Get(ctx, r.o.Store, func(rd store.Reader) (lease.Lease, error) { return rd.Leases().Get(lease.Session(row.Session)) })
 	if err != nil {
 		return nil, err
 	}
-	crashed := held.Owner != r.o.Owner.ID() // else this process could not write its rows for a while
-	e, err := r.resume(ctx, row, crashed, nil)
-	if err != nil || !crashed {
-		return e, err
+	if held.Owner == r.o.Owner.ID() { // this process could not write its rows for a while
+		return r.Resume(ctx, row)
+	}
+	if why := giveUpReason(row, time.Now()); why != "" {
+		return nil, r.giveUp(ctx, row, why)
+	}
+	if err := r.countAttempt(ctx, row.ID); err != nil {
+		return nil, err
+	}
+	e, err := r.Resume(ctx, row)
+	if err != nil {
+		return nil, err
 	}
 	e.phase = chela.PhaseStart
-	why := giveUpReason(row, time.Now())
-	if why == "" {
-		return e, nil
+	return e, nil
+}
+
+// countAttempt counts an attempt of an interrupted run, and takes its lease over.
+func (r *Runner) countAttempt(ctx context.Context, id chela.RunID) error {
+	return r.takeLease(ctx, func(tx store.Tx, sync store.Sync) error {
+		row, err := tx.Runs().Get(id)
+		switch {
+		case errors.Is(err, chela.ErrNotFound) || err == nil && row.State.Final():
+			return ErrChanged
+		case err != nil:
+			return err
+		}
+		l, err := r.acquire(tx, sync, row.Session)
+		if err != nil {
+			return err
+		}
+		row.Attempts, row.Fence = row.Attempts+1, l.Fence
+		if err := tx.Runs().Put(row); err != nil || row.Stop != "" {
+			return err
+		}
+		return tx.Sessions().Append(row.SessionID, &session.Entry{
+			ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Run: id, Text: interruptedNotice,
+		})
+	})
+}
+
+// giveUp ends an interrupted run without resolving its profile.
+func (r *Runner) giveUp(ctx context.Context, row run.Run, why string) error {
+	meta, err := r.meta(ctx, row.Session)
+	if err != nil {
+		return err
+	}
+	e, err := r.resume(ctx, meta, &Profile{For: SettingsOf(meta), Gen: r.o.Profiles.Gen()}, row, nil)
+	if err != nil {
+		return err
 	}
 	e.run.State, e.run.Error, e.run.Ended = run.Failed, why, time.Now()
 	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
-	return nil, r.close(ctx, e)
+	return r.close(ctx, e)
 }
 
 // giveUpReason returns why an interrupted run is ended instead of resumed; "" when
@@ -72,23 +122,14 @@ func giveUpReason(row run.Run, now time.Time) string {
 	return ""
 }
 
-// resume makes the Execution of a run from its rows. crashed is set when its
-// process died, which is counted.
-func (r *Runner) resume(ctx context.Context, row run.Run, crashed bool, taken []queue.Item) (*Execution, error) {
-	meta, err := r.meta(ctx, row.Session)
-	if err != nil {
-		return nil, err
-	}
-	p, err := r.resolve(ctx, meta, row)
-	if err != nil {
-		return nil, err
-	}
+// resume makes the Execution of a run from its rows.
+func (r *Runner) resume(ctx context.Context, meta session.Meta, p *Profile, row run.Run, taken []queue.Item) (*Execution, error) {
 	var e *Execution
 	var stored []*session.Entry
 	var stopped []run.Run
 	var withdrawn []approval.Request
 	r.o.Step("run.resume")
-	err = r.takeLease(ctx, func(tx store.Tx, sync store.Sync) error {
+	err := r.takeLease(ctx, func(tx store.Tx, sync store.Sync) error {
 		row, err := tx.Runs().Get(row.ID)
 		switch {
 		case errors.Is(err, chela.ErrNotFound) || err == nil && row.State.Final():
@@ -125,7 +166,7 @@ func (r *Runner) resume(ctx context.Context, row run.Run, crashed bool, taken []
 		if err := r.checkProfile(p, e.meta); err != nil {
 			return err
 		}
-		stored, err = e.load(tx, crashed, taken, time.Now())
+		stored, err = e.load(tx, taken, time.Now())
 		return err
 	})
 	if err != nil {
@@ -146,20 +187,14 @@ func (r *Runner) meta(ctx context.Context, key chela.SessionKey) (session.Meta, 
 
 // load restores the state of a run from its rows, and marks it as running. It
 // returns the entries that it wrote.
-func (e *Execution) load(tx store.Tx, crashed bool, taken []queue.Item, now time.Time) ([]*session.Entry, error) {
+func (e *Execution) load(tx store.Tx, taken []queue.Item, now time.Time) ([]*session.Entry, error) {
 	e.run.State, e.run.Waits, e.run.Fence = run.Running, "", e.lease.Fence
-	if crashed {
-		e.run.Attempts++
-	}
 	if err := e.spent.load(tx, e.run.ID); err != nil {
 		return nil, err
 	}
 	stored, err := e.loadCalls(tx, now)
 	if err != nil {
 		return nil, err
-	}
-	if crashed {
-		stored = append(stored, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: e.run.ID, Text: interruptedNotice})
 	}
 	events := slices.DeleteFunc(slices.Clone(taken), func(it queue.Item) bool { return it.Kind != queue.Event })
 	if len(events) == 0 {
@@ -176,10 +211,8 @@ func (e *Execution) load(tx store.Tx, crashed bool, taken []queue.Item, now time
 			return nil, err
 		}
 	}
-	if len(e.attempt.open) == 0 && !e.attempt.unknown && len(events) == 0 {
-		if err := e.loadAnswer(tx); err != nil {
-			return nil, err
-		}
+	if err := e.loadAnswer(tx); err != nil {
+		return nil, err
 	}
 	return stored, tx.Runs().Put(e.run)
 }
@@ -214,20 +247,26 @@ func (e *Execution) loadCalls(tx store.Tx, now time.Time) (results []*session.En
 	return results, nil
 }
 
-// loadAnswer notes whether the newest message is an answer of the run that asks
-// for no tools: then only the end of the run is missing.
+// loadAnswer notes whether the newest message of the run is an answer that asks for no
+// tools: then only the end of the run is missing. Notices, commands and messages of
+// others may follow it.
 func (e *Execution) loadAnswer(tx store.Tx) error {
-	last, err := tx.Sessions().Last(e.run.SessionID, 8)
-	for i := len(last) - 1; i >= 0 && err == nil; i-- {
-		entry := last[i]
-		if entry.Kind != session.KindMessage {
-			continue
+	for n := 8; ; n *= 8 {
+		last, err := tx.Sessions().Last(e.run.SessionID, n)
+		if err != nil {
+			return err
 		}
-		m := entry.Message
-		if m.Role == llm.RoleAssistant && entry.Run == e.run.ID && len(m.Calls()) == 0 && !entry.Partial {
-			e.attempt.answered, e.run.Text = true, m.PlainText()
+		for _, entry := range slices.Backward(last) {
+			if entry.Kind != session.KindMessage || entry.Run != e.run.ID {
+				continue
+			}
+			if m := entry.Message; m.Role == llm.RoleAssistant && len(m.Calls()) == 0 {
+				e.attempt.answered, e.run.Text = true, m.PlainText()
+			}
+			return nil
 		}
-		return nil
+		if len(last) < n {
+			return nil
+		}
 	}
-	return err
 }

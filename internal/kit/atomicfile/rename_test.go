@@ -35,6 +35,12 @@ func TestRename(t *testing.T) {
 	if err := atomicfile.Rename(temp, dst); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Rename of a missing file: %v", err)
 	}
+	if err := errors.Join(os.WriteFile(temp, nil, 0o600), os.Mkdir(filepath.Join(dir, "d"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Rename(temp, filepath.Join(dir, "d")); err == nil {
+		t.Error("Rename replaced a directory")
+	}
 	if err := atomicfile.SyncDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("SyncDir of a missing directory: %v", err)
 	}

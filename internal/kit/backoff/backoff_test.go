@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func TestDelay(t *testing.T) {
 		{"first", plain, 1, 0.3, time.Second},
 		{"second", plain, 2, 0.3, 2 * time.Second},
 		{"capped", plain, 5, 0.3, 10 * time.Second},
-		{"overflow", plain, 1 << 40, 0.3, 10 * time.Second},
+		{"overflow", plain, math.MaxInt, 0.3, 10 * time.Second},
 		{"attempt below one", plain, -3, 0.3, time.Second},
 		{"jitter low", half, 1, 0, 500 * time.Millisecond},
 		{"jitter middle", half, 2, 0.5, 1500 * time.Millisecond},

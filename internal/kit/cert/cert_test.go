@@ -2,11 +2,13 @@ package cert
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -35,6 +37,9 @@ func TestMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if l := c.Leaf; l.Subject.CommonName != "Chela gateway" || l.KeyUsage != x509.KeyUsageDigitalSignature || !slices.Equal(l.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) {
+		t.Errorf("%v, usage %v %v", l.Subject, l.KeyUsage, l.ExtKeyUsage)
+	}
 	for _, host := range []string{"localhost", "127.0.0.1"} {
 		if err := c.Leaf.VerifyHostname(host); err != nil {
 			t.Error(err)
@@ -48,12 +53,21 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+	t.Run("a certificate of a later time is rejected", func(t *testing.T) {
+		certPath, keyPath := pair(t)
+		synctest.Test(t, func(t *testing.T) { // in the year 2000
+			if _, err := Load(certPath, keyPath); !errors.Is(err, ErrExpired) {
+				t.Errorf("%v", err)
+			}
+		})
+	})
 	t.Run("an expired certificate is rejected", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			certPath, keyPath := pair(t)
 			time.Sleep(lifetime + time.Hour)
-			if _, err := Load(certPath, keyPath); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), certPath) {
-				t.Errorf("%v", err)
+			want := "certificate " + certPath + ", valid from 1999-12-31 to 2009-12-29, has expired" // valid an hour earlier, for slow clocks
+			if _, err := Load(certPath, keyPath); !errors.Is(err, ErrExpired) || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
 			}
 		})
 	})
@@ -66,6 +80,9 @@ func TestPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	right := Fingerprint(c.Leaf.Raw)
+	if err := Pinned(right).VerifyConnection(tls.ConnectionState{}); err == nil {
+		t.Error("a connection without a certificate was accepted")
+	}
 	for pin, want := range map[string]bool{
 		right: true, strings.ToUpper(right[:2] + ":" + right[2:]): true, "": false, strings.Repeat("0", 64): false,
 	} {

@@ -43,7 +43,7 @@ func (tr *track) running() int {
 }
 
 func TestLanes(t *testing.T) {
-	for _, width := range []int{1, 2} {
+	for width, want := range map[int]int{0: 1, 1: 1, 2: 2} {
 		t.Run(fmt.Sprintf("two keys, %d at once", width), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var l Lanes
@@ -54,8 +54,8 @@ func TestLanes(t *testing.T) {
 					wg.Go(func() { _ = l.Do(t.Context(), "main", key, tr.work(key, time.Second)) })
 				}
 				wg.Wait()
-				if tr.peak != width {
-					t.Errorf("%d ran at once, want %d", tr.peak, width)
+				if tr.peak != want {
+					t.Errorf("%d ran at once, want %d", tr.peak, want)
 				}
 			})
 		})
@@ -163,6 +163,13 @@ func TestContext(t *testing.T) {
 		if err := l.Do(ended, "x", "k", tr.work("c", 0)); !errors.Is(err, context.Canceled) {
 			t.Errorf("ended context: got %v", err)
 		}
+		live, stop := context.WithCancel(t.Context())
+		_ = l.Do(live, "x", "k", func(ctx context.Context) error {
+			if stop(); ctx.Err() == nil {
+				t.Error("work does not get the context of Do")
+			}
+			return nil
+		})
 		if len(l.keys) != 0 || l.lanes["x"].used != 0 {
 			t.Errorf("keys %v and lane %+v are left", l.keys, l.lanes["x"])
 		}

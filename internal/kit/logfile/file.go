@@ -57,11 +57,11 @@ func (f *File) openLocked() error {
 	}
 	if info, err := os.Stat(f.path); err == nil && info.Size() > f.max {
 		for n := maxOld - 1; n > 0; n-- {
-			if err := os.Rename(fmt.Sprintf("%s.%d", f.path, n), fmt.Sprintf("%s.%d", f.path, n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := os.Rename(name(f.path, n), name(f.path, n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
-		if err := os.Rename(f.path, f.path+".1"); err != nil {
+		if err := os.Rename(f.path, name(f.path, 1)); err != nil {
 			return err
 		}
 	}
@@ -76,4 +76,12 @@ func (f *File) openLocked() error {
 	}
 	f.file, f.size = file, info.Size()
 	return nil
+}
+
+// name returns the name of the log at path after n rotations.
+func name(path string, n int) string {
+	if n == 0 {
+		return path
+	}
+	return fmt.Sprintf("%s.%d", path, n)
 }

@@ -3,8 +3,8 @@ package logfile
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // Line is a parsed log record.
@@ -15,23 +15,22 @@ type Line struct {
 	Attrs   string // other attributes, as key=value in their order
 }
 
-// blank is the whitespace of JSON.
-const blank = " \t\r\n"
-
 // Parse parses a line that is one JSON object with a message. It reports false
 // for other lines.
 func Parse(line []byte) (Line, bool) {
-	line = bytes.Trim(line, blank)
-	if !bytes.HasPrefix(line, []byte("{")) || !json.Valid(line) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') || !json.Valid(line) {
 		return Line{}, false
 	}
 	var l Line
 	var attrs []string
-	for rest := bytes.Trim(line[1:len(line)-1], blank); len(rest) > 0; rest = bytes.TrimLeft(rest, blank+",") {
-		name, after := value(rest)
-		v, after := value(bytes.TrimLeft(after, blank+":"))
-		rest = after
-		switch name := bare(name); name {
+	for d.More() {
+		name, err := d.Token()
+		var v json.RawMessage
+		if err != nil || d.Decode(&v) != nil {
+			return Line{}, false
+		}
+		switch name {
 		case "time":
 			l.Time = bare(v)
 		case "level":
@@ -39,48 +38,15 @@ func Parse(line []byte) (Line, bool) {
 		case "msg":
 			l.Message = bare(v)
 		default:
-			attrs = append(attrs, name+"="+short(v))
+			attrs = append(attrs, fmt.Sprint(name, "=", short(v)))
 		}
 	}
 	l.Attrs = strings.Join(attrs, " ")
 	return l, l.Message != ""
 }
 
-// value returns the first value of a fragment of valid JSON, and the rest.
-func value(b []byte) (v, rest []byte) {
-	depth := 0
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			for i++; b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		case ' ', '\t', '\r', '\n', ',', ':': // after a literal or a number
-			if depth == 0 {
-				return b[:i], b[i:]
-			}
-			continue
-		default:
-			continue
-		}
-		if depth == 0 {
-			return b[:i+1], b[i+1:]
-		}
-	}
-	return b, nil
-}
-
-// bare returns a string without its quotes, and other values as written.
+// bare returns the text of a string, or any other value as it is written.
 func bare(v []byte) string {
-	if in, ok := bytes.CutPrefix(v, []byte(`"`)); ok && !bytes.ContainsFunc(in, func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) {
-		return string(in[:len(in)-1])
-	}
 	var s string
 	if json.Unmarshal(v, &s) != nil {
 		return string(v)

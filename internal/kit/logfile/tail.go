@@ -60,8 +60,8 @@ func (t *Tail) Last(n int) (int, error) {
 	return len(lines), nil
 }
 
-// Follow shows lines as they are written, until ctx ends. After a rotation it
-// finishes the old file and continues with the new one.
+// Follow shows lines as they are written, until ctx ends. After rotations it
+// finishes the old file and continues with those after it.
 func (t *Tail) Follow(ctx context.Context) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -77,27 +77,64 @@ func (t *Tail) Follow(ctx context.Context) error {
 	}
 }
 
-// poll shows the new lines and closes the file after a rotation.
+// poll shows the new lines of the open file and of those that followed it.
 func (t *Tail) poll() error {
-	rotated := t.rotated()
-	if err := t.more(); err != nil || !rotated {
-		return err
+	for {
+		next, err := t.next() // first, because a file with a successor is complete
+		if err != nil {
+			return err
+		}
+		if err := t.more(); err != nil || next == nil {
+			if next != nil {
+				next.Close()
+			}
+			return err
+		}
+		t.Close()
+		t.file, t.part = next, nil
 	}
-	t.Close()
-	return t.more()
 }
 
-// more shows the complete lines that are available.
-func (t *Tail) more() error {
-	if t.file == nil {
-		f, err := os.Open(t.path)
+// next opens the file that follows the open one; nil: there is none yet.
+func (t *Tail) next() (*os.File, error) {
+	n := t.age()
+	for n != 0 {
+		f, err := os.Open(name(t.path, max(n-1, 0)))
 		if errors.Is(err, os.ErrNotExist) {
-			return nil
+			return nil, nil
 		}
 		if err != nil {
-			return fmt.Errorf("log: %w", err)
+			return nil, fmt.Errorf("log: %w", err)
 		}
-		t.file, t.part = f, nil
+		now := t.age()
+		if now == n {
+			return f, nil
+		}
+		f.Close() // the files were rotated in the meantime
+		n = now
+	}
+	return nil, nil
+}
+
+// age returns how often the open file was rotated; -1: it is no longer
+// retained, or no file is open.
+func (t *Tail) age() int {
+	if t.file == nil {
+		return -1
+	}
+	open, err := t.file.Stat()
+	for n := 0; n <= maxOld && err == nil; n++ {
+		if now, err := os.Stat(name(t.path, n)); err == nil && os.SameFile(open, now) {
+			return n
+		}
+	}
+	return -1
+}
+
+// more shows the complete lines of the open file.
+func (t *Tail) more() error {
+	if t.file == nil {
+		return nil
 	}
 	b, err := io.ReadAll(t.file)
 	if err != nil {
@@ -112,17 +149,4 @@ func (t *Tail) more() error {
 		t.show(line)
 		t.part = rest
 	}
-}
-
-// rotated reports whether the path names another file now.
-func (t *Tail) rotated() bool {
-	if t.file == nil {
-		return false
-	}
-	open, err := t.file.Stat()
-	if err != nil {
-		return true
-	}
-	now, err := os.Stat(t.path)
-	return err == nil && !os.SameFile(open, now)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestMask(t *testing.T) {
-	m, err := NewMasker(`ticket ([a-z0-9]+)`)
+	m, err := NewMasker(`ticket ([a-z0-9]+)`, `badge(?:=([0-9]+))?`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,6 +26,10 @@ func TestMask(t *testing.T) {
 		"xoxb-1234567890-abc":                     "xoxb-1…-abc",
 		"123456789:" + long:                       "123456…ABCD",
 		"ticket 4711":                             "ticket ***",
+		"badge=12 badge":                          "badge=*** ***", // the group did not take part
+		"A_KEY=12345678901234567":                 "A_KEY=***",
+		"A_KEY=123456789012345678":                "A_KEY=123456…5678",
+		"https://me:pässword-of-many-letters@a/":  "https://me:***@a/",
 		"-----BEGIN PRIVATE KEY-----MIIE-----END": "-----BEGIN PRIVATE KEY-----***",
 
 		`{"sessionKey":"agent:main:main","key":"m7"}`: `{"sessionKey":"agent:main:main","key":"m7"}`,
@@ -34,6 +38,17 @@ func TestMask(t *testing.T) {
 	} {
 		if got := string(m.Mask([]byte(in))); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+	// Each marker is needed: without it, some lines would not be matched.
+	for _, in := range []string{
+		"ghp_…", "gho_…", "ghu_…", "ghs_…", "ghr_…", "github_pat_…", "gsk_…", "npm_…", "hf_…", "xai_…", "sk-…", "xoxp-…", "xapp-…", "AIza…", "AKIA1234567890123456", "12345678:…", "eyJ….….…",
+		"Bearer …", "BASIC …", "-----BEGIN PRIVATE KEY-----…", "A_KEY=…", "A_TOKEN=…", "A_SECRET=…", "A_PASSWORD=…", "--api-key …", "--APIKEY=…", "--token …", "--secret=…", "--password …",
+		`"apiKey":"…"`, `"api_key":"…"`, `"token":"…"`, `"access_token":"…"`, `"refreshToken":"…"`, `"client_secret":"…"`, `"secret":"…"`, `"Password":"…"`, "amqp://me:…@host",
+	} {
+		in = strings.ReplaceAll(in, "…", long)
+		if got := string(m.Mask([]byte("a " + in + " b"))); strings.Contains(got, "mnopqrstuv") || strings.Contains(got, "56789012345") {
+			t.Errorf("%s is not masked: %s", in, got)
 		}
 	}
 	if _, err := NewMasker("("); err == nil {

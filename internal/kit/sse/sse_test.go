@@ -8,24 +8,17 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// event is a copy of an Event.
-type event struct {
-	Type, Data, ID string
-	Retry          time.Duration
-}
-
-func read(r io.Reader, limit int) ([]event, error) {
-	var all []event
+func read(r io.Reader, limit int) ([]string, error) {
+	var all []string
 	for e, err := range Read(r, limit) {
 		if err != nil {
 			return all, err
 		}
-		all = append(all, event{e.Type, string(e.Data), e.ID, e.Retry})
+		all = append(all, string(e))
 	}
 	return all, nil
 }
@@ -34,29 +27,27 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, in string
-		want     []event
+		want     []string
 	}{
 		{"empty", "", nil},
-		{"one", "data: a\n\n", []event{{Data: "a"}}},
-		{"no space", "data:a\n\n", []event{{Data: "a"}}},
-		{"one space only is taken", "data:  a\n\n", []event{{Data: " a"}}},
-		{"CRLF", "event: x\r\ndata: a\r\n\r\ndata: b\r\n\r\n", []event{{Type: "x", Data: "a"}, {Data: "b"}}},
-		{"CR", "event: x\rdata: a\r\rdata: b\r\r", []event{{Type: "x", Data: "a"}, {Data: "b"}}},
-		{"mixed ends", "data: a\rdata: b\ndata: c\r\n\n", []event{{Data: "a\nb\nc"}}},
-		{"several lines", "data: a\ndata:\ndata: b\n\n", []event{{Data: "a\n\nb"}}},
-		{"empty data", "data\n\n", []event{{}}},
-		{"two empty lines of data", "data:\ndata:\n\n", []event{{Data: "\n"}}},
-		{"no data, no event", "event: x\n\ndata: a\n\n", []event{{Data: "a"}}},
-		{"comment", ": ping\n\n:\n\ndata: a\n: more\n\n", []event{{Data: "a"}}},
-		{"byte order mark", "\xef\xbb\xbfdata: a\n\n", []event{{Data: "a"}}},
+		{"one", "data: a\n\n", []string{"a"}},
+		{"no space", "data:a\n\n", []string{"a"}},
+		{"one space only is taken", "data:  a\n\n", []string{" a"}},
+		{"CRLF", "event: x\r\ndata: a\r\n\r\ndata: b\r\n\r\n", []string{"a", "b"}},
+		{"CR", "event: x\rdata: a\r\rdata: b\r\r", []string{"a", "b"}},
+		{"mixed ends", "data: a\rdata: b\ndata: c\r\n\n", []string{"a\nb\nc"}},
+		{"several lines", "data: a\ndata:\ndata: b\n\n", []string{"a\n\nb"}},
+		{"empty data", "data\n\n", []string{""}},
+		{"two empty lines of data", "data:\ndata:\n\n", []string{"\n"}},
+		{"no data, no event", "event: x\n\ndata: a\n\n", []string{"a"}},
+		{"comment", ": ping\n\n:\n\ndata: a\n: more\n\n", []string{"a"}},
+		{"byte order mark", "\xef\xbb\xbfdata: a\n\n", []string{"a"}},
 		{"a second mark is part of the name", "\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", nil},
-		{"id stays", "id: 7\ndata: a\n\ndata: b\n\nid\ndata: c\n\n", []event{{Data: "a", ID: "7"}, {Data: "b", ID: "7"}, {Data: "c"}}},
-		{"id with NUL is ignored", "id: 7\ndata: a\n\nid: 8\x00\ndata: b\n\n", []event{{Data: "a", ID: "7"}, {Data: "b", ID: "7"}}},
-		{"retry", "retry: 1500\ndata: a\n\nretry: 1x\ndata: b\n\n", []event{{Data: "a", Retry: 1500 * time.Millisecond}, {Data: "b"}}},
-		{"unknown field", "datum: x\ndata : y\ndata: a\n\n", []event{{Data: "a"}}},
-		{"unfinished event", "data: a\n\ndata: b\n", []event{{Data: "a"}}},
-		{"unfinished line", "data: a\n\ndata: b", []event{{Data: "a"}}},
-		{"invalid UTF-8 passes", "data: \xff\n\n", []event{{Data: "\xff"}}},
+		{"other fields", "id: 7\nretry: 1500\ndata: a\n\nretry: 1x\ndata: b\n\n", []string{"a", "b"}},
+		{"unknown field", "datum: x\ndata : y\ndata: a\n\n", []string{"a"}},
+		{"unfinished event", "data: a\n\ndata: b\n", []string{"a"}},
+		{"unfinished line", "data: a\n\ndata: b", []string{"a"}},
+		{"invalid UTF-8 passes", "data: \xff\n\n", []string{"\xff"}},
 	} {
 		got, err := read(strings.NewReader(tt.in), 0)
 		if err != nil {
@@ -99,8 +90,8 @@ func TestEventIsNotDelayed(t *testing.T) {
 		r, w := io.Pipe()
 		go func() { _, _ = io.WriteString(w, "data: a"+end) }() // and the stream stays open
 		for e, err := range Read(r, 0) {
-			if err != nil || string(e.Data) != "a" {
-				t.Errorf("end %q: %q, %v", end, e.Data, err)
+			if err != nil || string(e) != "a" {
+				t.Errorf("end %q: %q, %v", end, e, err)
 			}
 			break
 		}

@@ -28,9 +28,10 @@ func TestFiles(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		var reports atomic.Int64
+		changed := func() {}
 		w := Files{
 			Every: time.Second, Quiet: func() time.Duration { return 300 * time.Millisecond }, Names: func() []string { return names.Load().([]string) },
-			Changed: func() { reports.Add(1) },
+			Changed: func() { reports.Add(1); changed() },
 		}
 		go func() { done <- w.Run(ctx) }()
 		tells := func(what string, want int) {
@@ -53,6 +54,23 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		tells("CF-09 a replaced file", 1)
+		times := func(file string) {
+			t.Helper()
+			if err := os.Chtimes(name(file), time.Now(), time.Unix(1e9, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		times("a")
+		tells("another time", 1)
+		write("a", "longer")
+		times("a")
+		tells("another size at the same time", 1)
+		write("new", "LONGER")
+		times("new")
+		if err := os.Rename(name("new"), name("a")); err != nil {
+			t.Fatal(err)
+		}
+		tells("a replaced file of the same size and time", 1)
 		if err := os.Remove(name("later")); err != nil {
 			t.Fatal(err)
 		}
@@ -67,6 +85,9 @@ func TestFiles(t *testing.T) {
 		write("b", "")
 		names.Store([]string{name("a"), name("later"), name("b")})
 		tells("one more watched file", 1)
+		changed = func() { names.Store([]string{name("a"), name("b")}) }
+		write("a", "without later")
+		tells("a change of the set of files that a change makes", 1)
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

@@ -36,7 +36,7 @@ type Options struct {
 	Proxies []netip.Prefix // trusted to report client addresses and users
 	Proxy   ProxyOptions
 
-	Origins []string // allowed origins of web pages besides the gateway's own
+	Origins []string // allowed origins of web pages besides the gateway's own; nil: those on this machine
 	Hosts   []string // names of this machine, in lower case
 
 	// PairingRequested is called when a device requests pairing; it may be

@@ -27,7 +27,7 @@ func (d *Authenticator) Connect(ctx context.Context, a Attempt) (Grant, error) {
 	}
 	if d.o.Mode == ModeProxy {
 		asked := p.Scopes
-		if asked == nil {
+		if asked == nil || p.Role == wire.RoleNode {
 			asked = []string{}
 		}
 		return d.proxyUser(a.Source, asked)
@@ -64,12 +64,9 @@ func (d *Authenticator) device(ctx context.Context, a Attempt, auth wire.Auth) (
 	if err != nil && id.Role == wire.RoleNode {
 		return Grant{}, wire.Errorf(wire.InvalidRequest, "invalid connect params: %v", err)
 	}
-	sync := store.Ordered
-	if by == byInvite {
-		sync = store.Synced // a consumed invitation must not come back
-	}
 	var in pairing.Admission
-	err = d.o.Store.Update(ctx, sync, func(tx store.Tx) (err error) {
+	// Synced: the client is told its token, or the id of its request.
+	err = d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) (err error) {
 		if in, err = d.admission(tx.Devices(), a, auth, id, by, now); err != nil || in.Refusal != nil || id.Role != wire.RoleNode {
 			return err
 		}

@@ -109,8 +109,8 @@ func (d *Authenticator) inspect(r *http.Request) (Source, *refusal) {
 		return f, no
 	}
 	f.locked = d.limit.locked(f.Addr)
-	for _, name := range [...]string{"token", "password", "access_token", "deviceToken", "bootstrapToken"} {
-		if r.URL.Query().Has(name) {
+	for name := range r.URL.Query() {
+		if isCredential(name) {
 			return f, &refusal{http.StatusBadRequest, "invalid_request_error", "credentials in a URL are not accepted: URLs are logged", 0}
 		}
 	}
@@ -123,6 +123,15 @@ func (d *Authenticator) inspect(r *http.Request) (Source, *refusal) {
 		return f, &refusal{http.StatusForbidden, "forbidden", OriginRefused, 0}
 	}
 	return f, nil
+}
+
+// isCredential reports whether a parameter of a URL is meant to be a credential.
+func isCredential(name string) bool {
+	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name)) {
+	case "token", "accesstoken", "authtoken", "devicetoken", "bootstraptoken", "password", "auth", "authorization", "key", "apikey", "secret":
+		return true
+	}
+	return false
 }
 
 // forwarded applies the address reported by a proxy. It refuses a report from
@@ -178,8 +187,9 @@ func (d *Authenticator) isKnownHost(host string) bool {
 	})
 }
 
-// allowsOrigin reports whether the origin is the gateway's own, on this
-// machine, or allowed by the configuration.
+// allowsOrigin reports whether the origin is the gateway's own or allowed by the
+// configuration. Unless the configuration names origins, those of all pages on this
+// machine are allowed, on any port.
 func (d *Authenticator) allowsOrigin(r *http.Request, local bool) bool {
 	if len(r.Header.Values("Origin")) != 1 {
 		return false
@@ -189,7 +199,7 @@ func (d *Authenticator) allowsOrigin(r *http.Request, local bool) bool {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Scheme+"://"+u.Host != text {
 		return false
 	}
-	if strings.EqualFold(u.Host, r.Host) || local && loopback(hostname(u.Host)) {
+	if strings.EqualFold(u.Host, r.Host) || local && len(d.o.Origins) == 0 && loopback(hostname(u.Host)) {
 		return true
 	}
 	return slices.ContainsFunc(d.o.Origins, func(o string) bool {

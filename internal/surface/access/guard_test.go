@@ -68,6 +68,38 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
+// TestNoHost checks that a request without a host is refused, whatever is configured.
+func TestNoHost(t *testing.T) {
+	d := New(Options{Log: slog.New(slog.DiscardHandler), Hosts: []string{""}, Origins: []string{"*", "%"}})
+	if d.isKnownHost("") {
+		t.Error("no host is a known one")
+	}
+}
+
+// TestEviction checks whom a full limiter forgets first: not who is still locked out,
+// and not who just failed.
+func TestEviction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Options{Log: slog.New(slog.DiscardHandler)})
+		host := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 3, byte(i >> 8), byte(i)}) }
+		for range maxFailures {
+			d.limit.add(host(0))
+		}
+		d.limit.add(host(1))
+		time.Sleep(window + time.Second)
+		for i := range maxHosts - 2 {
+			d.limit.add(host(2 + i))
+		}
+		d.limit.add(host(maxHosts))
+		if d.limit.locked(host(0)) == 0 {
+			t.Error("the address that is locked out was forgotten")
+		}
+		if len(d.limit.hosts) != maxHosts || d.limit.hosts[host(1)] != nil {
+			t.Errorf("of %d addresses the one that failed long ago is stored: %v", len(d.limit.hosts), d.limit.hosts[host(1)] != nil)
+		}
+	})
+}
+
 func TestLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(Options{Log: slog.New(slog.DiscardHandler)})

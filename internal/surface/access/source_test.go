@@ -70,7 +70,8 @@ func TestSource(t *testing.T) {
 		{lan, "box", "/", "Origin: HTTP://BOX", 200, "192.168.1.2", remote},
 		{lan, "box", "/", "Origin: https://ui.example", 200, "192.168.1.2", remote},
 		{lan, "box", "/", "Origin: https://second.example", 200, "192.168.1.2", remote},
-		{here, "localhost:1", "/", "Origin: http://127.0.0.1:9", 200, "127.0.0.1", local},
+		{here, "localhost:1", "/", "Origin: http://localhost:1", 200, "127.0.0.1", local},
+		{here, "localhost:1", "/", "Origin: http://127.0.0.1:9", 403, "", ""}, // origins are configured
 		{lan, "box", "/", "Origin: http://127.0.0.1:9", 403, "", ""},
 		{lan, "box", "/", "Origin: http://evilbox", 403, "", ""},
 		{lan, "box", "/", "Origin: http://x.box", 403, "", ""},
@@ -86,6 +87,12 @@ func TestSource(t *testing.T) {
 		{lan, "box", "/?access_token=x", "", 400, "", ""},
 		{lan, "box", "/?deviceToken=x", "", 400, "", ""},
 		{lan, "box", "/?a=b&bootstrapToken=", "", 400, "", ""},
+		{lan, "box", "/?TOKEN=x", "", 400, "", ""},
+		{lan, "box", "/?auth=x", "", 400, "", ""},
+		{lan, "box", "/?apikey=x", "", 400, "", ""},
+		{lan, "box", "/?api_key=x", "", 400, "", ""},
+		{lan, "box", "/?X=1&Key=x", "", 400, "", ""},
+		{lan, "box", "/?keys=1&session=agent:main:main&author=x", "", 200, "192.168.1.2", remote},
 		{lan, "box", "/?tokens=1&page=2", "", 200, "192.168.1.2", remote},
 		// addresses that a proxy reports
 		{proxy, "any.example", "/", "X-Forwarded-For: 203.0.113.7", 200, "203.0.113.7", proxied},

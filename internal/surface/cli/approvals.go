@@ -89,7 +89,7 @@ func decidedApproval(ctx context.Context, l *link, id string) (wire.ApprovalSnap
 }
 
 func (c *commands) approvalsAllow() *cobra.Command {
-	var always bool
+	var always, session bool
 	cmd := &cobra.Command{
 		Use: "allow [ID]", Short: "Allow a pending action once", Args: between(0, 1),
 		Long: "Allow a pending action once. Without ID, it is shown first and must be confirmed.",
@@ -106,16 +106,20 @@ func (c *commands) approvalsAllow() *cobra.Command {
 					}
 				}
 				switch {
-				case always && a.Request.Once:
-					return c.suggest(errors.New("this action can only be allowed once, not always"), "approvals allow "+a.ID)
+				case (always || session) && a.Request.Once:
+					return c.suggest(errors.New("this action can only be allowed once"), "approvals allow "+a.ID)
 				case always:
 					return c.decide(cmd.Context(), l, a.ID, wire.AllowAlways)
+				case session:
+					return c.decide(cmd.Context(), l, a.ID, wire.AllowSession)
 				}
 				return c.decide(cmd.Context(), l, a.ID, wire.AllowOnce)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&always, "always", false, "also allow the same action of this agent in the future")
+	cmd.Flags().BoolVar(&session, "session", false, "also allow the same action for the rest of this session")
+	cmd.MarkFlagsMutuallyExclusive("always", "session")
 	return c.withYes(cmd)
 }
 

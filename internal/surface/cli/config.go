@@ -160,7 +160,8 @@ func (c *commands) configValidate() *cobra.Command {
 			}
 		}
 		fatal := slices.ContainsFunc(problems, func(p config.Problem) bool { return p.Fatal })
-		err = c.print(validation(s.Config, problems, !fatal), func() { c.printProblems(s.Config, problems, fatal) })
+		out := map[string]any{"path": s.Config, "valid": !fatal, "problems": append([]config.Problem{}, problems...)}
+		err = c.print(out, func() { c.printProblems(s.Config, problems, fatal) })
 		if err == nil && fatal {
 			err = errReported
 		}
@@ -181,21 +182,6 @@ func (c *commands) printProblems(file string, problems []config.Problem, fatal b
 	default:
 		fmt.Fprintln(c.stdout, file+" is valid")
 	}
-}
-
-// validation returns the output of config validate --json.
-func validation(file string, problems []config.Problem, valid bool) any {
-	type problem struct {
-		Path    string `json:"path,omitempty"`
-		Message string `json:"message"`
-		Fatal   bool   `json:"fatal"`
-		Unknown bool   `json:"unknown,omitempty"`
-	}
-	rows := []problem{}
-	for _, p := range problems {
-		rows = append(rows, problem(p))
-	}
-	return map[string]any{"path": file, "valid": valid, "problems": rows}
 }
 
 func (c *commands) configPath() *cobra.Command {

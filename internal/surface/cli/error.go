@@ -76,10 +76,10 @@ func (c *commands) fail(cmd *cobra.Command, err error) int {
 		if h, ok := errors.AsType[hintedError](usage); ok {
 			hint = h.hint
 		}
-		c.report(usage, hint)
+		c.report(errors.New(c.secrets.Redact(errorText(usage))), hint)
 		return exitUsage
 	}
-	c.report(err, c.hintFor(err))
+	c.report(errors.New(c.secrets.Redact(errorText(err))), c.hintFor(err))
 	return exitFailed
 }
 

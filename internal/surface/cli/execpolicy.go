@@ -29,11 +29,18 @@ func allowlistRows(p wire.ExecPolicy) [][]string {
 			if e.Source == wire.AllowAlways && e.Text != "" {
 				what, with = firstLine(e.Text), "as allowed"
 			}
+			where := "in the sandbox"
+			switch {
+			case e.Source == wire.AllowAlways:
+				where = "–"
+			case e.Host:
+				where = "outside"
+			}
 			used := "–"
 			if e.LastUsed > 0 {
 				used = ago(e.LastUsed.Time())
 			}
-			rows = append(rows, []string{ansi.Line(e.ID), ansi.Line(id), ansi.Truncate(ansi.Line(what), 60), ansi.Truncate(ansi.Line(with), 40), used})
+			rows = append(rows, []string{ansi.Line(e.ID), ansi.Line(id), ansi.Truncate(ansi.Line(what), 60), ansi.Truncate(ansi.Line(with), 40), where, used})
 		}
 	}
 	return rows
@@ -102,7 +109,7 @@ func (c *commands) execPolicyPreset() *cobra.Command {
 	return &cobra.Command{
 		Use: "preset NAME", Short: "Apply a preset: default, cautious, yolo or deny-all", Args: exactly(1),
 		Long: "Set the policy for all agents, in the configuration and in the rules:\n" +
-			"  default   read-only commands run, all others need approval\n" +
+			"  default   commands run in the sandbox; leaving it needs approval\n" +
 			"  cautious  commands on the allowlist run, all others need approval\n" +
 			"  yolo      all commands run without approval\n" +
 			"  deny-all  no command runs\n" +

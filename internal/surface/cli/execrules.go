@@ -161,7 +161,7 @@ func (c *commands) allowlistList() *cobra.Command {
 				fmt.Fprintln(c.stdout, "The allowlist is empty.")
 				return nil
 			}
-			c.printTable(append([][]string{{"ID", "AGENT", "PROGRAM", "ARGUMENTS", "LAST USED"}}, rows...))
+			c.printTable(append([][]string{{"ID", "AGENT", "PROGRAM", "ARGUMENTS", "RUNS", "LAST USED"}}, rows...))
 			return nil
 		})
 	}})
@@ -169,15 +169,18 @@ func (c *commands) allowlistList() *cobra.Command {
 
 func (c *commands) allowlistAdd() *cobra.Command {
 	var agent, args string
+	var host bool
 	cmd := &cobra.Command{
 		Use: "add PATTERN", Short: "Let a program run without approval", Args: exactly(1),
 		Long: "Let a program run without approval. PATTERN is the path of its file, which may contain *, ** and ?,\n" +
 			"or its name; a name matches only commands that are called by that name. Without --args, the program\n" +
-			"may run with any arguments. If it can run other programs, this allows everything.",
+			"may run with any arguments. Where there is a sandbox, it runs there; with --host it runs outside of it.\n" +
+			"If it can run other programs, --host allows everything.",
 		Example: "  chela approvals allowlist add make\n" +
+			"  chela approvals allowlist add --host --args 'ps|images' docker\n" +
 			"  chela approvals allowlist add --args 'test( .*)?' /usr/local/go/bin/go",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			e := wire.ExecEntry{Pattern: names[0], Args: args}
+			e := wire.ExecEntry{Pattern: names[0], Args: args, Host: host}
 			err := c.changeRules(cmd.Context(), func(p *wire.ExecPolicy) error {
 				a := p.Agents[agent]
 				if slices.ContainsFunc(a.Allowlist, func(o wire.ExecEntry) bool { return o.Pattern == e.Pattern && o.Args == e.Args }) {
@@ -194,6 +197,7 @@ func (c *commands) allowlistAdd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", allowlist.AllAgents, "only for the agent `ID`")
+	cmd.Flags().BoolVar(&host, "host", false, "run it outside of the sandbox")
 	cmd.Flags().StringVar(&args, "args", "", "allow only arguments that match `REGEXP` in full, joined by spaces")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 )
 
@@ -77,5 +78,5 @@ func (c *commands) printWeaknesses(found []Weakness) {
 		}
 	}
 	n := summary(found)
-	fmt.Fprintf(c.stdout, "%d critical, %d warnings, %d notes\n", n[SeverityCritical], n[SeverityWarn], n[SeverityInfo])
+	fmt.Fprintf(c.stdout, "%d critical, %s, %s\n", n[SeverityCritical], humanize.Many(n[SeverityWarn], "warning"), humanize.Many(n[SeverityInfo], "note"))
 }

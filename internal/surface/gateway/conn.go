@@ -60,9 +60,9 @@ type conn struct {
 	written  int64       // frames sent at the last tick
 }
 
-func newConn(s *Server, ws *websocket.Conn, nc net.Conn) *conn {
+func newConn(s *Server, ws *websocket.Conn, to *sink, nc net.Conn) *conn {
 	c := &conn{s: s, ws: ws, subscriber: &subscriber{id: rand.Text(), role: wire.RoleOperator, proto: wire.Version}}
-	c.out.ws, c.conn, c.max = ws, nc, s.o.MaxBuffered
+	c.out.ws, c.sink, c.conn, c.max = ws, to, nc, s.o.MaxBuffered
 	return c
 }
 

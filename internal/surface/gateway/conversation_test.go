@@ -101,8 +101,9 @@ type testClient struct {
 	ws   *websocket.Conn
 	gate chan struct{} // empty: the client does not read
 
-	mu  sync.Mutex
-	got []string
+	mu    sync.Mutex
+	got   []string
+	hello wire.Hello // as received
 }
 
 func newTable(t *testing.T, change func(*gateway.Options)) *testbed {
@@ -113,7 +114,11 @@ func newTable(t *testing.T, change func(*gateway.Options)) *testbed {
 			return wire.SessionDefaults{Agent: "main", MainKey: "main", MainSess: "agent:main:main", Scope: "per-sender", Configured: true}
 		},
 		Session: func(_ context.Context, key chela.SessionKey) (*wire.Session, error) {
-			return &wire.Session{Key: string(key), Kind: "direct", Runs: []string{}}, nil
+			row := &wire.Session{Key: string(key), Kind: "direct", Runs: []string{}}
+			if key == "agent:main:busy" {
+				row.Active, row.Runs = true, []string{"b1"}
+			}
+			return row, nil
 		},
 		ConfigPath: "/state/chela.json", StateDir: "/state",
 	}
@@ -170,6 +175,8 @@ func testMethods() []rpc.Method {
 				return nil, chela.Errorf(chela.CodeConflict, "changed since it was read")
 			case "unavailable":
 				return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "not now", Hint: "chela doctor"}
+			case "both":
+				return echo{Text: "not for clients"}, chela.Errorf(chela.CodeConflict, "changed meanwhile")
 			case "payload":
 				return nil, &rpc.PayloadError{Payload: echo{Text: "what there is"}, Err: wire.Errorf(wire.Unavailable, "it went wrong")}
 			}
@@ -182,6 +189,10 @@ func testMethods() []rpc.Method {
 		rpc.New("sessions.messages.subscribe", op, chela.ScopeRead, func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
 			p.Subscribe(chela.SessionKey(in.Key), true)
 			return wire.Subscribed{Subscribed: true, Key: in.Key}, nil
+		}),
+		rpc.New("sessions.messages.unsubscribe", op, chela.ScopeRead, func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
+			p.Subscribe(chela.SessionKey(in.Key), false)
+			return wire.Subscribed{Key: in.Key}, nil
 		}),
 	}
 }
@@ -230,11 +241,15 @@ func (tb *testbed) do(line string) {
 	case "publish":
 		var e struct {
 			chela.Event
-			Data chela.ModelRef `json:"data"`
+			Data      chela.ModelRef  `json:"data"`
+			Operation chela.Operation `json:"operation"`
 		}
 		unmarshal(tb.t, rest, &e)
-		if e.Data != "" {
+		switch {
+		case e.Data != "":
 			e.Event.Data = e.Data
+		case e.Operation.ID != "":
+			e.Event.Data = e.Operation
 		}
 		tb.bus.Publish(e.Event)
 	case "store":
@@ -306,6 +321,9 @@ func (tb *testbed) dial(name string) *testClient {
 				p.note(note)
 				return
 			}
+			if bytes.Contains(b, []byte(`"type":"hello-ok"`)) {
+				p.greet(b)
+			}
 			p.note("< " + string(normal(b)))
 		}
 	}()
@@ -327,6 +345,15 @@ func (p *testClient) note(s string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.got = append(p.got, s)
+}
+
+// greet stores the hello in a response.
+func (p *testClient) greet(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = json.Unmarshal(b, &struct {
+		Payload *wire.Hello `json:"payload"`
+	}{&p.hello}) // what is missing is noticed by the test
 }
 
 func (p *testClient) take() []string {

@@ -47,6 +47,16 @@ func followers(key chela.SessionKey) audience {
 	}
 }
 
+// stepFollowers selects the followers of the session of a step of a run whose
+// protocol has such a step.
+func stepFollowers(e chela.Event) audience {
+	follows := followers(e.Session)
+	if inProtocol3(e) {
+		return follows
+	}
+	return func(v *subscriber) bool { return v.proto == wire.Version && follows(v) }
+}
+
 // watchers selects the readers that subscribed to the session's messages and
 // changes.
 func watchers(key chela.SessionKey) audience {
@@ -67,7 +77,7 @@ func (s *Server) broadcast(to audience, drop bool, name string, payload func() a
 // with the complete text, which replaces the one in slot.
 func (s *Server) broadcastText(slot **retained, e chela.Event, name string, payload func(all bool) any) {
 	k := &retention{slot: slot, bytes: 2 * len(e.Text), encode: func() frame { return encode(name, payload(true)) }}
-	s.publish(followers(e.Session), true, func(proto int) frame { return encode(name, forProtocol(payload(false), proto)) }, k)
+	s.publish(stepFollowers(e), true, func(proto int) frame { return encode(name, forProtocol(payload(false), proto)) }, k)
 }
 
 // forProtocol converts a payload to a protocol version.
@@ -157,7 +167,7 @@ func (s *Server) chat(p wire.Chat) {
 
 // agent sends a step of a run.
 func (s *Server) agent(e chela.Event, drop bool, data any) {
-	s.broadcast(followers(e.Session), drop, wire.EventAgent, func() any { return agentEvent(e, data) })
+	s.broadcast(stepFollowers(e), drop, wire.EventAgent, func() any { return agentEvent(e, data) })
 }
 
 // tool sends a step of a tool to the connection that started the run and to

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"sync"
@@ -47,6 +48,7 @@ type item struct {
 // empty.
 type out struct {
 	ws   *websocket.Conn
+	sink *sink
 	conn net.Conn
 	max  int
 
@@ -141,27 +143,42 @@ func (o *out) end() { o.close(wire.CloseNormal, "") }
 
 // write writes the queued frames, and closes the connection if requested.
 func (o *out) write() {
-	var buf []byte
 	for {
 		items, code, reason, more := o.take()
 		if !more {
 			return
 		}
-		for _, it := range items {
-			buf = it.tail(append(buf[:0], it.data...))
-			// There is no deadline, because each would need a timer. The
-			// queue limit and the ping detect clients that do not read.
-			if o.ws.Write(context.Background(), websocket.MessageText, buf) != nil {
-				o.abandon()
-				return
-			}
-			o.sent.Add(1)
+		if o.writeItems(items) != nil {
+			o.abandon()
+			return
 		}
 		if code != 0 {
 			o.ws.Close(websocket.StatusCode(code), reason)
 			return
 		}
 	}
+}
+
+// writeItems writes frames together.
+func (o *out) writeItems(items []item) (err error) {
+	most, all := 0, 0
+	for _, it := range items {
+		n := len(it.data) + maxTail
+		most, all = max(most, n), all+n+maxHeader
+	}
+	o.sink.hold(all)
+	defer func() { err = errors.Join(err, o.sink.flush()) }()
+	buf := make([]byte, 0, most)
+	for _, it := range items {
+		buf = it.tail(append(buf[:0], it.data...))
+		// There is no deadline, because each would need a timer. The
+		// queue limit and the ping detect clients that do not read.
+		if err := o.ws.Write(context.Background(), websocket.MessageText, buf); err != nil {
+			return err
+		}
+		o.sent.Add(1)
+	}
+	return nil
 }
 
 // abandon drops a connection that cannot be written to.
@@ -176,6 +193,12 @@ func (o *out) abandon() {
 func (o *out) cut() {
 	o.conn.Close() // the error does not matter any more
 }
+
+// The most bytes that tail appends, and those of a frame's header.
+const (
+	maxTail   = 64
+	maxHeader = 10
+)
 
 // tail appends the part of an event that differs between connections.
 func (it item) tail(b []byte) []byte {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -8,11 +9,27 @@ import (
 
 // downgrade converts the payload of an event.
 func downgrade(payload any) any {
-	if p, ok := payload.(wire.Chat); ok {
+	switch p := payload.(type) {
+	case wire.Chat:
 		p.Delta, p.Replace, p.AgentID = "", false, ""
+		p.ErrorKind, p.ErrorDetail = "", nil
+		return p
+	case wire.Agent:
+		p.AgentID = ""
 		return p
 	}
 	return payload
+}
+
+// inProtocol3 reports whether protocol 3 has a step of a run.
+func inProtocol3(e chela.Event) bool {
+	switch e.Stream {
+	case chela.StreamAssistant, chela.StreamTool:
+		return true
+	case chela.StreamLifecycle:
+		return e.Phase == chela.PhaseStart || e.Phase == chela.PhaseEnd || e.Phase == chela.PhaseError
+	}
+	return false
 }
 
 // downgradeError converts an error: protocol 3 reports a missing scope as an

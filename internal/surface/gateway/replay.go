@@ -148,9 +148,7 @@ func (s *Server) resumeLocked(c *conn, q wire.Resume) ([]*retained, *wire.Resume
 	case q.Cursor < s.replay.evicted || q.Cursor > s.replay.pos:
 		return nil, &wire.Resumed{Reset: wire.ResetOld}
 	}
-	c.restore(old)
-	c.resumedID = q.ConnID
-	missed := s.replay.since(q.Cursor, c.subscriber)
+	missed := s.replay.since(q.Cursor, old)
 	size := 0
 	for _, k := range missed {
 		size += k.bytes
@@ -158,5 +156,7 @@ func (s *Server) resumeLocked(c *conn, q wire.Resume) ([]*retained, *wire.Resume
 	if size > c.max/2 { // more than a slow client could take
 		return nil, &wire.Resumed{Reset: wire.ResetOld}
 	}
+	c.restore(old)
+	c.resumedID = q.ConnID
 	return missed, &wire.Resumed{Missed: len(missed)}
 }

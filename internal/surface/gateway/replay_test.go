@@ -236,37 +236,43 @@ func TestResume(t *testing.T) {
 			}
 		})
 	})
-	t.Run("fewer scopes are another identity", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			tb := newTable(t, nil)
-			who := chela.Owner("process")
-			pipe := gateway.NewPipe()
-			defer pipe.Close()
-			go tb.server.Serve(pipe, tb.server.Upgrade(func(context.Context, access.Attempt) (access.Grant, error) { return access.Grant{Principal: who}, nil }))
-			c, net := flakyClient(t, &testbed{pipe: pipe}, client.Options{})
-			who.Scopes = []chela.Scope{chela.ScopeApprovals}
-			tb.bus.Publish(start("r"))
-			net.cut(true)
-			tb.bus.Publish(end("r", "secret"))
-			net.cut(false)
-			time.Sleep(5 * time.Second)
-			if got := outcomes(c); got != `client.reset {"reason":"gone"}` {
-				t.Errorf("reconnected with %s", got)
-			}
-			for len(c.Events()) > 0 {
-				if e := <-c.Events(); strings.Contains(string(e.Payload), "secret") {
-					t.Errorf("received %s", e.Payload)
+	for name, change := range map[string]func(*chela.Principal){
+		"fewer scopes are another identity":     func(p *chela.Principal) { p.Scopes = []chela.Scope{chela.ScopeApprovals} },
+		"another device is another identity":    func(p *chela.Principal) { p.Credential = "device:other" },
+		"another principal is another identity": func(p *chela.Principal) { p.ID = "guest" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tb := newTable(t, nil)
+				who := chela.Owner("process")
+				pipe := gateway.NewPipe()
+				defer pipe.Close()
+				go tb.server.Serve(pipe, tb.server.Upgrade(func(context.Context, access.Attempt) (access.Grant, error) { return access.Grant{Principal: who}, nil }))
+				c, net := flakyClient(t, &testbed{pipe: pipe}, client.Options{})
+				change(&who)
+				tb.bus.Publish(start("r"))
+				net.cut(true)
+				tb.bus.Publish(end("r", "secret"))
+				net.cut(false)
+				time.Sleep(5 * time.Second)
+				if got := outcomes(c); got != `client.reset {"reason":"gone"}` {
+					t.Errorf("reconnected with %s", got)
 				}
-			}
+				for len(c.Events()) > 0 {
+					if e := <-c.Events(); strings.Contains(string(e.Payload), "secret") {
+						t.Errorf("received %s", e.Payload)
+					}
+				}
+			})
 		})
-	})
+	}
 	t.Run("the credential was revoked meanwhile", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			tb := newTable(t, nil)
 			c, net := flakyClient(t, tb, client.Options{})
 			net.cut(true)
 			synctest.Wait()
-			tb.server.Drop("process")
+			tb.server.Drop("process", nil)
 			net.cut(false)
 			time.Sleep(5 * time.Second)
 			if got := outcomes(c); got != `client.reset {"reason":"gone"}` {
@@ -332,6 +338,106 @@ func TestResume(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestResumeRequests checks which requests to resume a connection succeed, and what
+// is missed and restored.
+func TestResumeRequests(t *testing.T) {
+	const caps = `"caps":["event-cursor","tool-events"]`
+	again := func(tb *testbed, name, more string, from wire.Hello) *testClient {
+		p := tb.dial(name)
+		p.say(tb.t, connectFrame(tb.t, fmt.Sprintf(`{%s,"resume":{"bootId":%q,"connId":%q,"cursor":%d}}`, more, from.Server.BootID, from.Server.ConnID, from.Cursor)))
+		synctest.Wait()
+		return p
+	}
+	for _, tt := range []struct {
+		name string
+		more string // "": caps
+		act  func(tb *testbed, first *wire.Hello)
+		want string
+	}{
+		{"streamed text is missed once", "", func(tb *testbed, _ *wire.Hello) {
+			for range 5 {
+				tb.bus.Publish(delta("r", "word "))
+				time.Sleep(gateway.Merge)
+			}
+		}, `resumed 2`}, // as steps and as chat
+		{"text on both sides of a tool", "", func(tb *testbed, _ *wire.Hello) {
+			tb.bus.Publish(delta("r", "before"))
+			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{ID: "t"}})
+			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamLifecycle, Phase: chela.PhaseModel})
+			time.Sleep(gateway.Merge)
+			tb.bus.Publish(delta("r", "after"))
+		}, `resumed 6`},
+		{"just in time", "", func(*testbed, *wire.Hello) { time.Sleep(2*time.Minute - time.Second) }, `resumed 0`},
+		{"too late", "", func(*testbed, *wire.Hello) { time.Sleep(2 * time.Minute) }, `reset gone`},
+		{"the gateway was restarted", "", func(_ *testbed, first *wire.Hello) { first.Server.BootID = "other" }, `reset boot`},
+		{"an unknown connection", "", func(_ *testbed, first *wire.Hello) { first.Server.ConnID = "other" }, `reset gone`},
+		{"no connection", "", func(_ *testbed, first *wire.Hello) { first.Server.ConnID = "" }, `reset gone`},
+		{"a cursor of the future", "", func(_ *testbed, first *wire.Hello) { first.Cursor++ }, `reset old`},
+		{"other capabilities", `"caps":["event-cursor"]`, func(*testbed, *wire.Hello) {}, `reset gone`},
+		{"another role", caps + `,"role":"node"`, func(*testbed, *wire.Hello) {}, `reset gone`},
+		{"a client that cannot resume", `"caps":["tool-events"]`, func(*testbed, *wire.Hello) {}, `nothing`},
+		{"an old client", caps + `,"minProtocol":3,"maxProtocol":3`, func(*testbed, *wire.Hello) {}, `nothing`},
+		{"as much as a slow client could take", "", func(tb *testbed, _ *wire.Hello) {
+			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamNotice, Text: strings.Repeat("x", 31<<10)})
+		}, `resumed 1`},
+		{"more than a slow client could take", "", func(tb *testbed, _ *wire.Hello) {
+			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamNotice, Text: strings.Repeat("x", 32<<10)})
+		}, `reset old`},
+		{"the hello of the last attempt was lost", "", func(tb *testbed, first *wire.Hello) {
+			p := again(tb, "lost", caps, *first)
+			if p.hello.Resumed == nil || p.hello.Resumed.Reset != "" {
+				tb.t.Errorf("first attempt: %+v", p.hello.Resumed)
+			}
+			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamNotice, Text: "meanwhile"})
+			p.ws.CloseNow()
+			synctest.Wait()
+		}, `resumed 1`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tb := newTable(t, func(o *gateway.Options) { o.MaxBuffered = 64 << 10 })
+				p := tb.dial("first")
+				p.say(t, connectFrame(t, "{"+caps+"}"))
+				p.say(t, `{"type":"req","id":"1","method":"start","params":{"text":"r"}}`)
+				p.say(t, `{"type":"req","id":"2","method":"sessions.messages.subscribe","params":{"key":"agent:main:other"}}`)
+				synctest.Wait()
+				p.ws.CloseNow()
+				synctest.Wait()
+				tb.bus.Publish(start("r"))
+				first := p.hello
+				first.Cursor++ // it has seen the start
+				tt.act(tb, &first)
+				if tt.more == "" {
+					tt.more = caps
+				}
+				q := again(tb, "again", tt.more, first)
+				got := "nothing"
+				switch r := q.hello.Resumed; {
+				case r != nil && r.Reset != "":
+					got = "reset " + r.Reset
+				case r != nil:
+					got = fmt.Sprint("resumed ", r.Missed)
+				}
+				if got != tt.want {
+					t.Errorf("got %s, want %s", got, tt.want)
+				}
+				q.take()
+				tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{ID: "t"}})
+				tb.bus.Publish(chela.Event{Session: "agent:main:other", Stream: chela.StreamSession, Phase: chela.PhasePatched})
+				synctest.Wait()
+				events := strings.Join(q.take(), "\n")
+				resumed := strings.HasPrefix(tt.want, "resumed")
+				if tool := strings.Contains(events, `"stream":"tool"`); tool != resumed {
+					t.Errorf("receives the tools of its run: %v, want %v", tool, resumed)
+				}
+				if changed := strings.Contains(events, `"sessions.changed"`); changed != resumed {
+					t.Errorf("receives the changes of its session: %v, want %v", changed, resumed)
+				}
+			})
+		})
+	}
 }
 
 // gated is a connection that stops being read after a number of bytes until the

@@ -177,13 +177,14 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 		return
 	}
 	pending := sync.OnceFunc(func() { s.pending.Add(-1) })
-	ws, err := websocket.Accept(smallBuffers{w}, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	to := newSink()
+	ws, err := websocket.Accept(hijacker{w, to}, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		pending()
 		s.o.Log.Debug("websocket upgrade failed", "err", err)
 		return // Accept has answered
 	}
-	c := newConn(s, ws, r.Context().Value(connKey{}).(net.Conn))
+	c := newConn(s, ws, to, r.Context().Value(connKey{}).(net.Conn))
 	c.from = access.FromContext(r.Context())
 	s.mu.Lock()
 	closing := s.closing
@@ -298,15 +299,25 @@ func (s *Server) tick() {
 	}
 }
 
-// Drop closes the connections of a revoked credential.
-func (s *Server) Drop(credential string) {
+// Drop closes the connections of a revoked credential. last, which may be nil, is
+// called when no further request of theirs is executed, and before they are
+// closed: one of them may be owed an answer.
+func (s *Server) Drop(credential string, last func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replay.disconnected = slices.DeleteFunc(s.replay.disconnected, func(d disconnected) bool { return d.who.Credential == credential })
+	var dropped []*conn
 	for _, c := range s.conns {
 		if c.who.Credential == credential {
-			c.drop()
+			c.dropped.Store(true)
+			dropped = append(dropped, c)
 		}
+	}
+	if last != nil {
+		last()
+	}
+	for _, c := range dropped {
+		c.drop()
 	}
 }
 

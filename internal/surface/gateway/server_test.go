@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,6 +106,56 @@ func TestMergedText(t *testing.T) {
 			}
 		})
 	}
+}
+
+// paused is a connection whose reads wait while its gate is empty. It records the
+// most events that one read returned.
+type paused struct {
+	net.Conn
+	gate chan struct{}
+	most int
+}
+
+func (p *paused) Read(b []byte) (int, error) {
+	<-p.gate
+	p.gate <- struct{}{}
+	n, err := p.Conn.Read(b)
+	p.most = max(p.most, bytes.Count(b[:n], []byte(`"type":"event"`)))
+	return n, err
+}
+
+// TestFramesTogether checks that frames that are queued while a client does not read
+// are sent with one write, which one read of a pipe returns.
+func TestFramesTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		p := &paused{gate: make(chan struct{}, 1)}
+		p.gate <- struct{}{}
+		c, err := client.Dial(t.Context(), client.Options{Dial: func(ctx context.Context) (_ net.Conn, err error) {
+			p.Conn, err = tb.pipe.Dial(ctx)
+			return p, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		synctest.Wait()
+		<-p.gate
+		// The read that has begun returns the first, and the write of the second waits.
+		for i := range 2 {
+			tb.bus.Publish(start(chela.RunID(fmt.Sprint("before", i))))
+			synctest.Wait()
+		}
+		for i := range 8 {
+			tb.bus.Publish(start(chela.RunID(fmt.Sprint("r", i))))
+		}
+		synctest.Wait()
+		p.gate <- struct{}{}
+		synctest.Wait()
+		if p.most != 8 {
+			t.Errorf("one write had at most %d of 8 events", p.most)
+		}
+	})
 }
 
 // TestNothingIsLeft publishes from two goroutines, one of them in a batch, and
@@ -450,6 +502,261 @@ func TestServeAfterShutdown(t *testing.T) {
 			t.Errorf("Dial: %v, want %v", err, chela.ErrClosed)
 		}
 	})
+}
+
+// TestPipelined sends many requests behind a slow one. They are executed in order,
+// and the gateway stops reading when it has queued enough of them.
+func TestPipelined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		p := tb.dial("a")
+		p.say(t, connectFrame(t, ""))
+		p.say(t, `{"type":"req","id":"0","method":"slow","params":{"text":"0"}}`)
+		const n = 100
+		var sent atomic.Int64
+		go func() {
+			for i := range n {
+				p.say(t, fmt.Sprintf(`{"type":"req","id":"%d","method":"echo","params":{"text":"%s"}}`, i+1, strings.Repeat("x", 2000)))
+				sent.Add(1)
+			}
+		}()
+		synctest.Wait()
+		if got := sent.Load(); got < 32 || got > 34 { // one is read, one is being sent
+			t.Errorf("the gateway read %d requests behind a slow one, want about 32", got)
+		}
+		p.take()
+		time.Sleep(2 * time.Second)
+		var ids []string
+		for _, line := range p.take() {
+			var f struct{ Type, ID string }
+			unmarshal(t, strings.TrimPrefix(line, "< "), &f)
+			if f.Type == "res" {
+				ids = append(ids, f.ID)
+			}
+		}
+		for i, id := range ids {
+			if id != fmt.Sprint(i) {
+				t.Fatalf("answer %d is that of request %s", i, id)
+			}
+		}
+		if len(ids) != n+1 {
+			t.Errorf("%d answers, want %d", len(ids), n+1)
+		}
+	})
+}
+
+// TestNothingAfterTheEnd checks that requests of a client that may not send any
+// more are not executed, even if they are queued.
+func TestNothingAfterTheEnd(t *testing.T) {
+	const slow, mark = `{"type":"req","id":"1","method":"slow","params":{"text":"x"}}`, `{"type":"req","id":"2","method":"mark"}`
+	for name, act := range map[string]func(*testbed, *testClient){
+		"the credential was revoked": func(tb *testbed, p *testClient) {
+			p.say(tb.t, slow)
+			p.say(tb.t, mark)
+			synctest.Wait()
+			p.pause() // so that it is not closed yet
+			tb.server.Drop("process", nil)
+			time.Sleep(2 * time.Second)
+			p.resume()
+		},
+		"too many calls in the wrong role": func(tb *testbed, p *testClient) {
+			p.say(tb.t, slow)
+			for range 11 {
+				p.say(tb.t, `{"type":"req","id":"3","method":"nodes.only"}`)
+			}
+			p.say(tb.t, mark)
+			p.pause() // so that it is not closed yet
+			time.Sleep(2 * time.Second)
+			p.resume()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				executed := false
+				tb := newTable(t, func(o *gateway.Options) {
+					o.Methods = rpc.NewSet(append(testMethods(), rpc.New("mark", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) {
+						executed = true
+						return wire.OK{}, nil
+					})))
+				})
+				p := tb.dial("a")
+				p.say(t, connectFrame(t, ""))
+				act(tb, p)
+				synctest.Wait()
+				if executed {
+					t.Error("a request was executed")
+				}
+				if n := tb.server.Clients(); n != 0 {
+					t.Errorf("%d clients, want none", n)
+				}
+			})
+		})
+	}
+}
+
+// TestDrop checks whom revoking a credential disconnects.
+func TestDrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		pipe := gateway.NewPipe()
+		defer pipe.Close()
+		go tb.server.Serve(pipe, tb.server.Upgrade(gateway.Trust(chela.Owner("other"))))
+		for range 2 {
+			tb.dial("process").say(t, connectFrame(t, ""))
+		}
+		other, err := client.Dial(t.Context(), client.Options{Dial: pipe.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		synctest.Wait()
+		connected := func() string {
+			var got []string
+			for _, credential := range []string{"process", "other", "third"} {
+				for _, role := range []string{"", wire.RoleOperator, wire.RoleNode} {
+					if tb.server.Connected(credential, role) {
+						got = append(got, credential+" "+role)
+					}
+				}
+			}
+			return strings.Join(got, ", ")
+		}
+		if got, want := connected(), "process , process operator, other , other operator"; got != want {
+			t.Errorf("connected: %s, want %s", got, want)
+		}
+		before := 0
+		tb.server.Drop("process", func() { before = len(tb.clients[0].take()) })
+		synctest.Wait()
+		if got, want := connected(), "other , other operator"; got != want {
+			t.Errorf("connected after the drop: %s, want %s", got, want)
+		}
+		for i, p := range tb.clients {
+			if got := p.take(); before == 0 || len(got) == 0 || got[len(got)-1] != "! 4001 gateway auth changed" {
+				t.Errorf("client %d received %q", i, got)
+			}
+		}
+	})
+}
+
+// TestHealth checks the health in the hello, and that clients get it when it
+// changes.
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		health := wire.Health{OK: true}
+		calls, broken := 0, false
+		tb := newTable(t, func(o *gateway.Options) {
+			o.Health = func(context.Context) (wire.Health, error) {
+				calls++
+				health.Time, health.DurationMs = wire.At(time.Now()), int64(calls)
+				if broken {
+					return wire.Health{}, errors.New("no health")
+				}
+				return health, nil
+			}
+		})
+		time.Sleep(3*time.Minute + 30*time.Second)
+		if calls != 0 {
+			t.Errorf("health was checked %d times without a client", calls)
+		}
+		c := dialTestbed(t, tb, client.Options{})
+		defer c.Close()
+		if got := string(c.Hello().Snapshot.Health); !strings.Contains(got, `"ok":true`) {
+			t.Errorf("the hello has the health %s", got)
+		}
+		received := func() (got []string) {
+			time.Sleep(time.Minute)
+			for len(c.Events()) > 0 {
+				if e := <-c.Events(); e.Name == wire.EventHealth {
+					var h wire.Health
+					if err := e.Decode(&h); err != nil || e.State == nil {
+						t.Fatalf("%+v: %v", e, err)
+					}
+					got = append(got, fmt.Sprint(h.OK, " ", e.State.Health))
+				}
+			}
+			return got
+		}
+		first := c.Hello().Snapshot.State.Health
+		for i, step := range []struct {
+			change func()
+			want   []string
+		}{
+			{func() {}, []string{fmt.Sprint("true ", first+1)}},
+			{func() {}, nil},
+			{func() { broken = true }, nil},
+			{func() { broken = false }, nil},
+			{func() { health.OK = false }, []string{fmt.Sprint("false ", first+2)}},
+			{func() {}, nil},
+		} {
+			step.change()
+			if diff := cmp.Diff(step.want, received()); diff != "" {
+				t.Errorf("minute %d (-want +got):\n%s", i, diff)
+			}
+		}
+	})
+}
+
+// TestRoster checks that the presence list has the newest clients.
+func TestRoster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable(t, nil)
+		for i := range 70 {
+			tb.dial(fmt.Sprint("c", i)).say(t, connectFrame(t, fmt.Sprintf(`{"client":{"id":"cli","version":"%d","platform":"linux","mode":"cli","displayName":"d","deviceFamily":"f","instanceId":"i"}}`, i)))
+			synctest.Wait()
+		}
+		list := tb.server.Roster()
+		if n := len(list); n != 64 || list[0].Mode != "gateway" || list[1].Version != "7" || list[63].Version != "69" {
+			t.Fatalf("%d entries, from %+v to %+v", n, list[1], list[n-1])
+		}
+		got := list[63]
+		want := wire.Presence{
+			Host: "d", Version: "69", Platform: "linux", Family: "f", Mode: "cli", Reason: "connect", Text: "cli", Time: got.Time, Instance: "i",
+			Roles: []string{wire.RoleOperator}, Scopes: []string{wire.ScopeAdmin, wire.ScopeRead, wire.ScopeWrite, wire.ScopeApprovals, wire.ScopePairing},
+		}
+		if diff := cmp.Diff(want, got); diff != "" || got.Time != wire.At(time.Now()) {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestShutdownCalls checks that a call in progress gets its answer when the gateway
+// stops, unless it takes too long.
+func TestShutdownCalls(t *testing.T) {
+	for _, tt := range []struct {
+		takes    time.Duration
+		answered bool
+	}{{100 * time.Millisecond, true}, {time.Minute, false}} {
+		t.Run(tt.takes.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tb := newTable(t, func(o *gateway.Options) {
+					o.Methods = rpc.NewSet([]rpc.Method{rpc.New("wait", wire.RoleOperator, "", func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.OK, error) {
+						select {
+						case <-time.After(tt.takes):
+						case <-ctx.Done():
+						}
+						return wire.OK{OK: true}, nil
+					})})
+				})
+				p := tb.dial("a")
+				p.say(t, connectFrame(t, ""))
+				p.say(t, `{"type":"req","id":"1","method":"wait"}`)
+				synctest.Wait()
+				p.take()
+				begin := time.Now()
+				if err := tb.server.Shutdown(t.Context(), wire.Shutdown{Reason: "gateway stopping"}); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				got := strings.Join(p.take(), "\n")
+				if strings.Contains(got, `"ok":true`) != tt.answered || !strings.Contains(got, `"event":"shutdown"`) || !strings.HasSuffix(got, "! 1012 service restart") {
+					t.Errorf("received %s; want an answer: %v", got, tt.answered)
+				}
+				if took := time.Since(begin); took > min(tt.takes, 200*time.Millisecond)+50*time.Millisecond {
+					t.Errorf("Shutdown took %v", took)
+				}
+			})
+		})
+	}
 }
 
 func TestNarrow(t *testing.T) {

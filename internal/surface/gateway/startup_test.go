@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/gateway"
@@ -99,4 +102,89 @@ func TestStartupGrace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHandover checks that a connection that is kept open is handed over, too, and
+// that closing the listener ends both servers.
+func TestHandover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := gateway.NewPipe()
+		answer := func(text string) http.HandlerFunc {
+			return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }
+		}
+		b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), answer("starting"))
+		tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx) }}
+		defer tr.CloseIdleConnections()
+		get := func() string {
+			res, err := (&http.Client{Transport: tr}).Get("http://gateway/")
+			if err != nil {
+				return err.Error()
+			}
+			defer res.Body.Close()
+			body, _ := io.ReadAll(res.Body)
+			return string(body)
+		}
+		if got := get(); got != "starting" {
+			t.Errorf("before: %s", got)
+		}
+		next := b.Handover()
+		srv := http.Server{Handler: answer("up")}
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(next) }()
+		time.Sleep(time.Second)
+		if got := get(); got != "up" {
+			t.Errorf("after: %s", got)
+		}
+		if next.Addr().String() != l.Addr().String() {
+			t.Errorf("the address is %v, want %v", next.Addr(), l.Addr())
+		}
+		l.Close()
+		synctest.Wait()
+		select {
+		case err := <-served:
+			if !errors.Is(err, net.ErrClosed) {
+				t.Errorf("Serve: %v", err)
+			}
+		default:
+			t.Error("the server still accepts on a closed listener")
+		}
+		srv.Close()
+		b.Close()
+	})
+}
+
+// TestStarting checks what a client gets that connects while the gateway starts.
+func TestStarting(t *testing.T) {
+	for first, id := range map[string]string{`{"type":"req","id":"7","method":"connect"}`: "7", `hello?`: "invalid"} {
+		synctest.Test(t, func(t *testing.T) {
+			l := gateway.NewPipe()
+			b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), gateway.Starting())
+			defer b.Close()
+			tb := &testbed{t: t, pipe: l}
+			p := tb.dial("a")
+			p.say(t, first)
+			synctest.Wait()
+			got := p.take()
+			want := []string{
+				`< {"type":"event","event":"connect.challenge","payload":{"nonce":"…","ts":946684800050}}`,
+				`< {"type":"res","id":"` + id + `","ok":false,"error":{"code":"UNAVAILABLE","message":"gateway starting; retry shortly","details":{"reason":"startup-sidecars"},"retryable":true,"retryAfterMs":500}}`,
+				`! 1013 gateway starting`,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("first frame %s (-want +got):\n%s", first, diff)
+			}
+		})
+	}
+	t.Run("nothing is said", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l := gateway.NewPipe()
+			b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), gateway.Starting())
+			defer b.Close()
+			p := (&testbed{t: t, pipe: l}).dial("a")
+			time.Sleep(16 * time.Second)
+			if got := p.take(); len(got) != 2 || got[1] != "! lost" {
+				t.Errorf("after a while: %q, want it disconnected", got)
+			}
+		})
+	})
 }

@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -14,7 +16,9 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/surface/access"
+	"github.com/chela-ai/chela/internal/test/power"
 )
 
 const (
@@ -54,6 +58,7 @@ func TestHandshake(t *testing.T) {
 		{"the token, a foreign page", attempt{header: map[string]string{"Origin": "https://evil.example"}, merge: `{` + ui + `}`}, "HTTP 403"},
 		{"the token, a node without a device", attempt{merge: `{` + node + `}`}, "1008 " + noDevice},
 		{"nothing", attempt{drop: "auth"}, "1008 " + noDevice},
+		{"nothing, a terminal without a device", attempt{merge: `{` + tui + `}`, drop: "auth"}, "1008 " + noDevice},
 		{"a wrong token", attempt{merge: `{"auth":{"token":"bad"}}`}, "1008 " + tokenMismatch},
 		{"a prefix of the token", attempt{merge: `{"auth":{"token":"test-token-ab"}}`}, "1008 " + tokenMismatch},
 		{"an empty token", attempt{merge: `{"auth":{"token":""}}`}, "1008 " + noDevice},
@@ -79,6 +84,9 @@ func TestHandshake(t *testing.T) {
 		{"an expired signature", attempt{device: &dev, break_: set("signedAt", 1)}, "1008 INVALID_REQUEST DEVICE_AUTH_SIGNATURE_EXPIRED device signature expired"},
 		{"the id of another device", attempt{device: &dev, break_: set("id", "00")}, "1008 INVALID_REQUEST DEVICE_AUTH_DEVICE_ID_MISMATCH device identity mismatch"},
 		{"a new node on this machine", attempt{merge: `{` + node + `}`, device: &dev}, "ok 4 token"},
+		{"an unnamed command of a node", attempt{merge: `{` + node + `,"commands":[""]}`, device: &dev}, "1008 INVALID_REQUEST invalid connect params: a node may declare at most 256 names of 1 to 128 bytes"},
+		{"an unnamed command of an operator", attempt{merge: `{"commands":[""]}`, device: &dev}, "ok 4 token " + readWrite},
+		{"a new node on this machine that requests scopes of an operator", attempt{merge: `{` + node + `,"scopes":["operator.admin"]}`, device: &dev}, "ok 4 token"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -97,6 +105,15 @@ func TestModes(t *testing.T) {
 		o.Proxy = access.ProxyOptions{UserHeader: "X-Auth-User", Required: []string{"X-Auth-Proof"}, Users: []string{"anna"}}
 	}
 	mode := func(m string) func(*access.Options) { return func(o *access.Options) { o.Mode = m } }
+	unset := func(m string) func(*access.Options) {
+		return func(o *access.Options) { o.Mode, o.Token, o.Password = m, secret.Value{}, secret.Value{} }
+	}
+	ownProxy := func(allowed bool) func(*access.Options) {
+		return func(o *access.Options) {
+			proxied(o)
+			o.Proxies, o.Proxy.Loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, allowed
+		}
+	}
 	anna := map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1", "X-Forwarded-For": "203.0.113.9"}
 	with := func(k, v string) map[string]string {
 		h := map[string]string{}
@@ -107,6 +124,7 @@ func TestModes(t *testing.T) {
 		return h
 	}
 	const proxy = "10.1.2.3:40000"
+	dev := newDevice('a')
 	for _, tt := range []struct {
 		name   string
 		change func(*access.Options)
@@ -118,6 +136,8 @@ func TestModes(t *testing.T) {
 		{"the token in password mode", mode("password"), attempt{}, "1008 INVALID_REQUEST AUTH_PASSWORD_MISMATCH unauthorized: gateway password mismatch (use this gateway's gateway.auth.password or pair the device)"},
 		{"mode none, this machine", mode("none"), attempt{drop: "auth"}, "ok 4 none " + readWrite},
 		{"mode none, another machine", mode("none"), attempt{addr: remote, host: "192.168.1.5", drop: "auth"}, "1008 " + noDevice},
+		{"mode none, another machine, a device", mode("none"), attempt{addr: remote, host: "192.168.1.5", drop: "auth", device: &dev}, "1008 INVALID_REQUEST AUTH_TOKEN_MISSING unauthorized: gateway token missing (use this gateway's gateway.auth.token or pair the device)"},
+		{"mode none, a device", mode("none"), attempt{drop: "auth", device: &dev}, "ok 4 none " + readWrite},
 		{"GW-19 the user of a trusted proxy", proxied, attempt{addr: proxy, header: anna}, "ok 4 trusted-proxy " + readWrite},
 		{"GW-19 the header from another address", proxied, attempt{addr: remote, host: "192.168.1.5", header: map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1"}}, "1008 INVALID_REQUEST AUTH_UNAUTHORIZED unauthorized: trusted proxy source is not in gateway.trustedProxies"},
 		{"forwarded from another address", proxied, attempt{addr: remote, host: "192.168.1.5", header: anna}, "HTTP 403"},
@@ -125,11 +145,106 @@ func TestModes(t *testing.T) {
 		{"no user", proxied, attempt{addr: proxy, header: with("X-Auth-User", "")}, "1008 INVALID_REQUEST AUTH_IDENTITY_HEADER_REQUIRED unauthorized: trusted proxy identity header is missing"},
 		{"no proof", proxied, attempt{addr: proxy, header: with("X-Auth-Proof", "")}, "1008 INVALID_REQUEST AUTH_UNAUTHORIZED unauthorized: trusted proxy header X-Auth-Proof is missing"},
 		{"the proxy limits the scopes", proxied, attempt{addr: proxy, header: with("X-Openclaw-Scopes", "operator.read")}, "ok 4 trusted-proxy operator.read"},
+		{"the proxy allows more scopes than requested", proxied, attempt{addr: proxy, header: with("X-Openclaw-Scopes", "operator.admin")}, "ok 4 trusted-proxy " + readWrite},
+		{"no scopes requested through a proxy", proxied, attempt{addr: proxy, header: anna, drop: "scopes"}, "ok 4 trusted-proxy"},
+		{"a node that requests scopes of an operator through a proxy", proxied, attempt{addr: proxy, header: anna, merge: `{` + node + `,"scopes":["operator.admin"]}`}, "ok 4 trusted-proxy"},
+		{"a proxy on this machine", ownProxy(true), attempt{header: anna}, "ok 4 trusted-proxy " + readWrite},
+		{"a proxy on this machine that does not name the client", ownProxy(true), attempt{header: map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1"}}, "ok 4 trusted-proxy " + readWrite},
+		{"a program on this machine that acts as a proxy", ownProxy(false), attempt{header: anna}, "HTTP 403"},
+		{"a program on this machine that acts as a proxy and names no client", ownProxy(false), attempt{header: map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1"}}, "1008 INVALID_REQUEST AUTH_UNAUTHORIZED unauthorized: trusted proxy source is not in gateway.trustedProxies"},
+		{"an empty token where none is set", unset("token"), attempt{merge: `{"auth":{"token":""}}`}, "1008 " + noDevice},
+		{"an empty token where none is set, with a device", unset("token"), attempt{merge: `{"auth":{"token":""}}`, device: &dev}, "1008 INVALID_REQUEST AUTH_TOKEN_MISSING unauthorized: gateway token missing (use this gateway's gateway.auth.token or pair the device)"},
+		{"an empty password where none is set", unset("password"), attempt{merge: `{"auth":{"password":""}}`}, "1008 " + noDevice},
+		{"no password with a device", mode("password"), attempt{drop: "auth", device: &dev}, "1008 INVALID_REQUEST AUTH_PASSWORD_MISSING unauthorized: gateway password missing (use this gateway's gateway.auth.password or pair the device)"},
+		{"a wrong password with a device", mode("password"), attempt{merge: `{"auth":{"password":"x"}}`, device: &dev}, "1008 INVALID_REQUEST AUTH_PASSWORD_MISMATCH unauthorized: gateway password mismatch (use this gateway's gateway.auth.password or pair the device)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				if got, _ := newTestServer(t, tt.change).connect(tt.try); got != tt.want {
 					t.Errorf("got  %s\nwant %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestFailures checks which refusals count as wrong credentials, after ten of which
+// the address is locked out, and which tell a device to try its own token.
+func TestFailures(t *testing.T) {
+	dev, other := newDevice('a'), newDevice('b')
+	for _, tt := range []struct {
+		name  string
+		try   attempt
+		wrong bool
+		retry bool
+	}{
+		{"a wrong token", attempt{merge: `{"auth":{"token":"bad"}}`}, true, false},
+		{"a wrong token with a device", attempt{merge: `{"auth":{"token":"bad"}}`, device: &other}, true, true},
+		{"a wrong password with a device", attempt{merge: `{"auth":{"password":"bad"}}`, device: &other}, true, true},
+		{"a wrong device token", attempt{merge: `{"auth":{"deviceToken":"bad"}}`, device: &dev}, true, false},
+		{"a wrong invitation", attempt{merge: `{"auth":{"bootstrapToken":"bad"}}`, device: &other}, true, false},
+		{"an invalid signature", attempt{device: &dev, break_: set("signature", "AAAA")}, true, false},
+		{"the nonce of another connection", attempt{device: &dev, break_: set("nonce", "other")}, false, false},
+		{"an expired signature", attempt{device: &dev, break_: set("signedAt", 1)}, false, false},
+		{"nothing", attempt{drop: "auth"}, false, false},
+		{"nothing with a device", attempt{drop: "auth", device: &other}, false, false},
+		{"a device that is not approved", attempt{device: &other}, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestServer(t, nil)
+				s.connect(attempt{device: &dev}) // paired
+				tt.try.addr, tt.try.host = remote, "192.168.1.5:18789"
+				for range 10 {
+					if got, c := s.connect(tt.try); c != nil {
+						t.Fatal(got)
+					}
+				}
+				var details struct {
+					CanRetryWithDeviceToken bool
+					RecommendedNextStep     string
+				}
+				if err := json.Unmarshal(s.refused.Details, &details); err != nil {
+					t.Fatal(err)
+				}
+				if advised := details.RecommendedNextStep == "retry_with_device_token"; details.CanRetryWithDeviceToken != tt.retry || advised != tt.retry {
+					t.Errorf("told to try its own token: %+v, want %v", details, tt.retry)
+				}
+				want, counted := "ok 4 token", int64(0)
+				if tt.wrong {
+					want, counted = "HTTP 429", 10
+				}
+				if n := s.auth.Failures(); n != counted {
+					t.Errorf("%d failures, want %d", n, counted)
+				}
+				if got, _ := s.connect(attempt{addr: remote, host: "192.168.1.5:18789"}); got != want {
+					t.Errorf("the right token: %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestModeNone sends HTTP requests to a gateway without a secret.
+func TestModeNone(t *testing.T) {
+	for _, tt := range []struct {
+		name, addr string
+		header     map[string]string
+		want       int
+	}{
+		{"this machine", local, nil, 200},
+		{"another machine", remote, nil, 401},
+		{"another machine, with a token", remote, map[string]string{"Authorization": "Bearer " + token}, 401},
+		{"another machine, through a proxy on this one", local, map[string]string{"X-Forwarded-For": "203.0.113.9"}, 401},
+		{"a proxy that reports this machine", local, map[string]string{"X-Forwarded-For": "127.0.0.1"}, 401},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestServer(t, func(o *access.Options) {
+					o.Mode, o.Proxies = access.ModeNone, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+				})
+				if got, body, _ := s.get(tt.addr, "127.0.0.1", "/control-ui-config.json", tt.header); got != tt.want {
+					t.Errorf("status %d, want %d: %s", got, tt.want, body)
 				}
 			})
 		})
@@ -167,7 +282,7 @@ func TestDeviceToken(t *testing.T) {
 		if got := s.call(first, "read"); got != "ok" {
 			t.Errorf("before: %s", got)
 		}
-		s.gate.Drop("device:" + dev.id())
+		s.gate.Drop("device:"+dev.id(), nil)
 		if got := s.call(first, "read"); got != "closed 4001" && got != "closed" {
 			t.Errorf("next frame of a dropped device: %s, want the connection closed", got)
 		}
@@ -300,6 +415,9 @@ func TestBadTokens(t *testing.T) {
 			if got, _ := s.connect(attempt{}); got != "ok 4 token "+readWrite {
 				t.Errorf("from this machine: %s", got)
 			}
+			if _, body, _ := s.get(remote, "192.168.1.5:18789", "/readyz", map[string]string{"Authorization": "Bearer " + token}); strings.Contains(body, "parts") {
+				t.Errorf("a probe shows that the token is right: %s", body)
+			}
 			synctest.Wait()
 			for line, want := range map[string]int{
 				`level=INFO msg="connection refused" from=192.168.1.20 client=cli why="unauthorized: gateway token mismatch`: 10,
@@ -363,5 +481,39 @@ func TestReplay(t *testing.T) {
 		if want := "1008 INVALID_REQUEST DEVICE_AUTH_NONCE_MISMATCH device nonce mismatch"; again != want {
 			t.Errorf("got %s, want %s", again, want)
 		}
+	})
+}
+
+// TestPowerAdmission cuts the power after every commit of connections of devices. What a
+// client or an operator was told is then on the disk.
+func TestPowerAdmission(t *testing.T) {
+	power.Sweep(t, func(t testing.TB, st store.Store, report func(power.Fact)) {
+		s := newTestServer(t.(*testing.T), func(o *access.Options) {
+			o.Store = st
+			o.PairingRequested = func(in pairing.Admission) {
+				report(func(r store.Reader) error {
+					if in.NodeRequested != nil {
+						d, err := r.Devices().Device(in.Device.ID)
+						if err == nil && (d.Node == nil || d.Node.Request == nil) {
+							err = errors.New("the request of the node is lost")
+						}
+						return err
+					}
+					_, err := r.Devices().Request(in.Requested.ID)
+					return err
+				})
+			}
+		})
+		dev, away, camera := newDevice('a'), newDevice('b'), newDevice('c')
+		_, c := s.connect(attempt{merge: `{` + tui + `}`, device: &dev})
+		report(func(r store.Reader) error {
+			_, ok, err := pairing.Bearer(r.Devices(), c.hello.Auth.DeviceToken)
+			if err == nil && !ok {
+				err = errors.New("the token of the device is not valid")
+			}
+			return err
+		})
+		s.connect(attempt{addr: remote, host: "192.168.1.5:18789", device: &away})
+		s.connect(attempt{merge: `{` + node + `,"caps":["camera"],"commands":["camera.snap"]}`, device: &camera})
 	})
 }

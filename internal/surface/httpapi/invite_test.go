@@ -74,6 +74,8 @@ func TestInvited(t *testing.T) {
 			want string
 		}{
 			{"a second time", as(token, &dev, node), invalid},
+			{"a second time, with its own token", attempt{addr: remote, host: away, device: &dev, merge: fmt.Sprintf(`{%s,"auth":{"bootstrapToken":%q,"deviceToken":%q}}`, tui, token, handed.Token)}, "ok 4 bootstrap-token " + readWrite},
+			{"a second time, with the token of another device", attempt{addr: remote, host: away, device: &other, merge: fmt.Sprintf(`{%s,"auth":{"bootstrapToken":%q,"deviceToken":%q}}`, tui, token, handed.Token)}, "1008 INVALID_REQUEST AUTH_DEVICE_TOKEN_MISMATCH unauthorized: device token mismatch (rotate/reissue device token)"},
 			{"by another device", as(token, &other, node), invalid},
 			{"without a device", attempt{addr: remote, host: away, merge: fmt.Sprintf(`{"auth":{"bootstrapToken":%q}}`, invite())}, "1008 " + noDevice},
 			{"for more than it grants", as(invite(), &other, tui+`,"scopes":["operator.admin"]`), "1008 NOT_PAIRED PAIRING_REQUIRED pairing required: device is not approved yet"},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"time"
@@ -93,6 +94,13 @@ func statusOf(r invoke.Refusal) int {
 // readBody decodes a request's body, one JSON value, and reports whether it
 // succeeded. Otherwise it answers the request.
 func readBody(w http.ResponseWriter, r *http.Request, into any) bool {
+	// A form or a plain text can be sent by any web page without asking first.
+	if kind := r.Header.Get("Content-Type"); kind != "" {
+		if t, _, err := mime.ParseMediaType(kind); err != nil || t != "application/json" {
+			access.Error(w, http.StatusUnsupportedMediaType, kindInvalid, "send the body as JSON, with Content-Type: application/json")
+			return false
+		}
+	}
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every connection supports deadlines
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

@@ -121,6 +121,35 @@ func (s *toolServer) send(method, addr string, body io.Reader, auth string) (int
 	return res.StatusCode, strings.TrimSpace(string(b)), res.Header
 }
 
+// TestBodyType sends bodies of other types, which any web page can send.
+func TestBodyType(t *testing.T) {
+	for kind, want := range map[string]int{
+		"application/json": 200, "Application/JSON; charset=utf-8": 200, "": 200,
+		"text/plain": 415, "text/plain;charset=UTF-8": 415, "application/x-www-form-urlencoded": 415, "multipart/form-data; boundary=x": 415, ";": 415,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newToolServer(t, nil, nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway/tools/invoke", strings.NewReader(`{"tool":"count"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = "127.0.0.1:18789"
+			r.Header.Set("Authorization", "Bearer "+token)
+			if kind != "" {
+				r.Header.Set("Content-Type", kind)
+			}
+			res, err := s.http(local).Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != want || s.ran.Load() != int64(200/want) {
+				t.Errorf("%q: status %d, %d calls; want %d", kind, res.StatusCode, s.ran.Load(), want)
+			}
+		})
+	}
+}
+
 // proxied makes a proxy report the user.
 func proxied(o *access.Options) {
 	o.Mode, o.Proxies = access.ModeProxy, []netip.Prefix{netip.MustParsePrefix("192.168.1.0/24")}

@@ -29,55 +29,66 @@ func TestOrigins(t *testing.T) {
 		"/healthz": 200, "/health": 200, "/readyz": 200, "/ready": 200, "/metrics": 200, "/": 200, "/chat/main": 200, "/assets/app.js": 200,
 		"/control-ui-config.json": 401, "/__openclaw__/control-ui-config.json": 401, "/nothing.js": 404,
 	}
-	synctest.Test(t, func(t *testing.T) {
-		s := newTestServer(t, func(o *access.Options) { o.Origins = []string{"https://ui.example"} })
-		n := 0
-		for host, known := range hosts {
-			local := known && (strings.Contains(host, "127.0.0.1") || strings.Contains(host, "localhost") || strings.Contains(host, "::1"))
-			for _, origin := range origins {
-				n++
-				may := false
-				switch origin {
-				case "", "https://ui.example":
-					may = known
-				case "http://127.0.0.1:18789", "http://localhost:3000": // pages of this machine
-					may = local
-				case "http://box:18789":
-					may = host == "box:18789"
+	for _, configured := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newTestServer(t, func(o *access.Options) {
+				if configured {
+					o.Origins = []string{"https://ui.example"}
 				}
-				header := map[string]string{}
-				if origin != "" {
-					header["Origin"] = origin
-				}
-				for path, want := range routes {
-					if path == "/metrics" && !local {
-						want = 401
+			})
+			n := 0
+			for host, known := range hosts {
+				known = known && (configured || host != "ui.example")
+				local := known && (strings.Contains(host, "127.0.0.1") || strings.Contains(host, "localhost") || strings.Contains(host, "::1"))
+				for _, origin := range origins {
+					n++
+					may := false
+					switch origin {
+					case "":
+						may = known
+					case "https://ui.example":
+						may = known && configured
+					case "http://127.0.0.1:18789":
+						may = host == "127.0.0.1:18789" || local && !configured
+					case "http://localhost:3000": // another page of this machine
+						may = local && !configured
+					case "http://box:18789":
+						may = host == "box:18789"
 					}
-					if !may {
-						want = 403
+					header := map[string]string{}
+					if origin != "" {
+						header["Origin"] = origin
 					}
-					if got, body, _ := s.get("127.0.0.1:40000", host, path, header); got != want {
-						t.Errorf("host %s, origin %s, %s: %d %s, want %d", host, origin, path, got, body, want)
+					for path, want := range routes {
+						if path == "/metrics" && !local {
+							want = 401
+						}
+						if !may {
+							want = 403
+						}
+						if got, body, _ := s.get("127.0.0.1:40000", host, path, header); got != want {
+							t.Errorf("host %s, origin %s, %s: %d %s, want %d", host, origin, path, got, body, want)
+						}
 					}
-				}
-				for _, r := range s.routes {
-					method, path, both := strings.Cut(r.Pattern, " ")
-					if !both {
-						t.Fatalf("route %s has no method", r.Pattern)
+					for _, r := range s.routes {
+						method, path, both := strings.Cut(r.Pattern, " ")
+						if !both {
+							t.Fatalf("route %s has no method", r.Pattern)
+						}
+						if got, body, _ := s.request(method, "127.0.0.1:40000", host, path, header); (got != 403) != may {
+							t.Errorf("host %s, origin %s, %s: %d %s, want it accepted: %v", host, origin, r.Pattern, got, body, may)
+						}
 					}
-					if got, body, _ := s.request(method, "127.0.0.1:40000", host, path, header); (got != 403) != may {
-						t.Errorf("host %s, origin %s, %s: %d %s, want it accepted: %v", host, origin, r.Pattern, got, body, may)
+					if said, _ := s.connect(attempt{host: host, header: header}); (said != "HTTP 403") != may {
+						t.Errorf("host %s, origin %s, upgrade: %s, want it accepted: %v", host, origin, said, may)
 					}
-				}
-				if said, _ := s.connect(attempt{host: host, header: header}); (said != "HTTP 403") != may {
-					t.Errorf("host %s, origin %s, upgrade: %s, want it accepted: %v", host, origin, said, may)
 				}
 			}
-		}
-		if n != 80 {
-			t.Errorf("%d combinations, want 80", n)
-		}
-	})
+			if n != 80 {
+				t.Errorf("%d combinations, want 80", n)
+			}
+		})
+	}
 }
 
 func TestGuard(t *testing.T) {
@@ -103,8 +114,15 @@ func TestGuard(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				if got, body, _ := newTestServer(t, nil).get(tt.addr, "127.0.0.1:18789", tt.path, tt.header); got != tt.want {
+				got, body, h := newTestServer(t, nil).get(tt.addr, "127.0.0.1:18789", tt.path, tt.header)
+				if got != tt.want {
 					t.Errorf("status %d: %s, want %d", got, body, tt.want)
+				}
+				if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Permissions-Policy") == "" {
+					t.Errorf("without the headers that protect pages: %v", h)
+				}
+				if strings.HasPrefix(body, "{") && (h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/json; charset=utf-8" || h.Get("Retry-After") != "") {
+					t.Errorf("JSON with the headers %v", h)
 				}
 			})
 		})

@@ -58,6 +58,7 @@ type testServer struct {
 	calls    atomic.Int64   // of methods
 	direct   *invoke.Direct // executes tool calls
 	log      bytes.Buffer
+	refused  *wire.Error // by the last refusal
 
 	routes []httpapi.Route
 }
@@ -369,6 +370,7 @@ func (s *testServer) outcome(ws *websocket.Conn) (string, *session) {
 			words := fmt.Sprintf("ok %d %s %s", h.Protocol, h.Auth.Method, strings.Join(h.Auth.Scopes, ","))
 			return strings.Join(strings.Fields(words), " "), &session{ws, h}
 		}
+		s.refused = r.Error
 		said, code = r.Error.Message, r.Error.Code+" "+r.Error.Detail()
 	}
 }

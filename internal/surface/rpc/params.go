@@ -46,7 +46,8 @@ func Params[P any](raw json.RawMessage, path string) (P, error) {
 	if err := specOf(t.Name(), t).check(raw, path); err != nil {
 		return p, err
 	}
-	return p, decode(raw, &p)
+	err := decode(raw, &p)
+	return p, err
 }
 
 // check returns an error that lists missing and unknown properties.

@@ -29,8 +29,14 @@ func (s *screen) ask(a wire.Approval) tea.Cmd {
 		return s.resolve(a.ID, wire.AllowOnce)
 	}
 	s.printPlan(a.Request)
-	s.asked = append(s.asked, a)
-	if len(s.asked) == 1 {
+	at := len(s.asked)
+	if a.Request.SessionKey == s.feed.Session { // those of this session are asked first
+		at = 0
+		for at < len(s.asked) && s.asked[at].Request.SessionKey == s.feed.Session {
+			at++
+		}
+	}
+	if s.asked = slices.Insert(s.asked, at, a); at == 0 {
 		s.askedAt = time.Now()
 	}
 	return nil
@@ -44,7 +50,9 @@ func (s *screen) printPlan(r wire.ApprovalRequest) {
 	}
 	s.scroll.add(block, s.styles.Warn.Paint(title))
 	if r.Reason != "" {
-		s.scroll.extend(s.styles.Dim.Paint(ansi.Wrap("  "+ansi.Line(r.Reason), s.columns())))
+		for l := range strings.SplitSeq(ansi.Wrap(ansi.Line(r.Reason), s.columns()-2), "\n") {
+			s.scroll.extend("  " + s.styles.Dim.Paint(l))
+		}
 	}
 	bar := s.styles.Warn.Paint("┃") + " "
 	for l := range strings.SplitSeq(ansi.Wrap(strings.TrimRight(ansi.Clean(r.Command), "\n"), s.columns()-2), "\n") {
@@ -64,17 +72,21 @@ func (s *screen) question() string {
 	}
 	keys := s.styles.Bold.Paint("y") + " once  "
 	if !r.Once {
-		keys += s.styles.Bold.Paint("a") + " always  "
+		keys += s.styles.Bold.Paint("s") + " session  " + s.styles.Bold.Paint("a") + " always  "
 	}
 	keys += s.styles.Bold.Paint("n") + " no"
 	if s.input.Value() != "" {
-		keys = s.styles.Dim.Paint("send or clear the input to answer (y, a, n)")
+		keys = s.styles.Dim.Paint("clear the input to answer y, s, a, n")
 	}
+	title := "? allow"
 	if n := len(s.asked); n > 1 {
-		keys += s.styles.Dim.Paint("  (1 of " + strconv.Itoa(n) + ")")
+		title += " (1 of " + strconv.Itoa(n) + ")"
 	}
-	allow := s.styles.Warn.Paint("? allow ") + ansi.Truncate(ansi.Line(command), s.width-9)
-	return allow + "\n" + ansi.Truncate("  "+keys, s.width)
+	if r.SessionKey != s.feed.Session {
+		title += " in another session"
+	}
+	title += ": "
+	return s.styles.Warn.Paint(title) + ansi.Truncate(ansi.Line(command), s.width-len(title)) + "\n" + ansi.Truncate("  "+keys, s.width)
 }
 
 // answer handles a key as the answer to a question. It reports false if the
@@ -83,8 +95,8 @@ func (s *screen) answer(key string) (tea.Cmd, bool) {
 	if len(s.asked) == 0 || s.input.Value() != "" || time.Since(s.typedAt) < answerDelay || time.Since(s.askedAt) < answerDelay {
 		return nil, false
 	}
-	decision, ok := map[string]string{"y": wire.AllowOnce, "a": wire.AllowAlways, "n": wire.Deny}[key]
-	if !ok || s.lost || decision == wire.AllowAlways && s.asked[0].Request.Once {
+	decision, ok := map[string]string{"y": wire.AllowOnce, "s": wire.AllowSession, "a": wire.AllowAlways, "n": wire.Deny}[key]
+	if !ok || s.lost || (key == "s" || key == "a") && s.asked[0].Request.Once {
 		return nil, false
 	}
 	return s.resolve(s.asked[0].ID, decision), true
@@ -115,7 +127,7 @@ func (s *screen) approvalResolved(a wire.Approval, decision string) {
 		return
 	}
 	words := map[string]string{
-		wire.AllowOnce: "✓ allowed once", wire.AllowAlways: "✓ allowed always", wire.Deny: "✗ denied",
+		wire.AllowOnce: "✓ allowed once", wire.AllowSession: "✓ allowed for this session", wire.AllowAlways: "✓ allowed always", wire.Deny: "✗ denied",
 		wire.ApprovalExpired: "✗ expired without an answer", wire.ApprovalWithdrawn: "✗ withdrawn, the run was stopped",
 	}
 	command, _, _ := strings.Cut(strings.TrimSpace(ansi.Clean(a.Request.Command)), "\n")

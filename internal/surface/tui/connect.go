@@ -147,8 +147,8 @@ func (s *screen) join(a attached) tea.Cmd {
 
 // showHistory shows the part of the history that is not on the screen yet.
 func (s *screen) showHistory(h wire.History) {
-	if h.SessionID != s.id {
-		s.id, s.feed.Seq = h.SessionID, 0
+	if h.SessionID != s.feed.ID {
+		s.feed.ID, s.feed.Seq = h.SessionID, 0
 	}
 	if h.Info != nil {
 		s.session = h.Info
@@ -334,9 +334,6 @@ func (s *screen) step(st feed.Step) tea.Cmd {
 		s.notice("the gateway is stopping: " + st.Text)
 	case feed.SessionChanged:
 		s.session = st.Session
-		if st.Session.SessionID != s.id {
-			s.id, s.feed.Seq = st.Session.SessionID, 0
-		}
 	}
 	return nil
 }

@@ -37,7 +37,6 @@ type screen struct {
 	folded    []feed.Tool       // tool calls of this turn whose output was not shown
 	session   *wire.Session     // nil: not known yet
 	model     wire.SessionModel // model of a session that does not exist yet
-	id        string            // id of the session shown in the scrollback
 
 	asked   []wire.Approval // pending approvals
 	askedAt time.Time       // when the question was shown

@@ -1,6 +1,7 @@
 package tui_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,9 +11,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -312,17 +315,21 @@ func TestApproval(t *testing.T) {
 		name string
 		key  rune
 		made bool
+		said string
 	}{
-		{"y allows once", 'y', true},
-		{"n denies", 'n', false},
+		{"y allows once", 'y', true, "✓ allowed once: writes made"},
+		{"s allows for the session", 's', true, "✓ allowed for this session: writes made"},
+		{"a allows always", 'a', true, "✓ allowed always: writes made"},
+		{"n denies", 'n', false, "✗ denied: writes made"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g, dir := workspace(t, call, llmtest.Say("done"))
 			x := open(t, g, nil)
 			x.types("make it")
-			x.sees("? allow touch made")
+			x.sees("? allow: writes made")
 			x.sees("┃ touch made") // the plan
 			x.answers(tt.key)
+			x.sees(tt.said)
 			x.sees("done")
 			x.idle()
 			if _, err := os.Stat(filepath.Join(dir, "made")); (err == nil) != tt.made {
@@ -337,7 +344,7 @@ func TestApproval(t *testing.T) {
 		g, _ := workspace(t, call, llmtest.Say("done"))
 		x := open(t, g, nil)
 		x.types("make it")
-		x.sees("? allow touch made")
+		x.sees("? allow: writes made")
 		x.press(key('y')) // at once
 		if !strings.Contains(x.all(), "› y") {
 			t.Errorf("the key did not go to the input\n%s", x.all())
@@ -351,7 +358,7 @@ func TestApproval(t *testing.T) {
 		g, dir := workspace(t, call, llmtest.Say("done"))
 		x := open(t, g, nil)
 		x.types("make it")
-		x.sees("? allow touch made")
+		x.sees("? allow: writes made")
 		y := open(t, g, func(o *tui.Options) { o.Session = "agent:main:other" })
 		y.sees("needs approval in session agent:main:main")
 		y.answers('y')
@@ -366,9 +373,9 @@ func TestApproval(t *testing.T) {
 		g, dir := workspace(t, call, llmtest.Say("done"))
 		x := open(t, g, nil)
 		x.types("make it")
-		x.sees("? allow touch made")
+		x.sees("? allow: writes made")
 		x.types("/approve allow-once")
-		x.sees("✓ allowed once: touch made")
+		x.sees("✓ allowed once: writes made")
 		x.sees("done")
 		x.idle()
 		if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
@@ -379,12 +386,46 @@ func TestApproval(t *testing.T) {
 		g, _ := workspace(t, call, llmtest.Say("done"))
 		x := open(t, g, nil)
 		x.types("make it")
-		x.sees("? allow touch made")
+		x.sees("? allow: writes made")
 		if _, err := dial(t, g).Abort(t.Context(), "main", ""); err != nil {
 			t.Fatal(err)
 		}
-		x.sees("✗ withdrawn, the run was stopped: touch made")
+		x.sees("✗ withdrawn, the run was stopped: writes made")
 		x.until("the question to disappear", func() bool { return !strings.Contains(x.all(), "? allow") })
+	})
+	t.Run("a key press right after another client's decision does not answer the next question", func(t *testing.T) {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) { // so that no time passes before the key press
+			g := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(call, call, llmtest.Say("done"), llmtest.Say("done"))})
+			x := open(t, g, nil)
+			x.types("make it")
+			x.sees("? allow: writes made")
+			other := dial(t, g)
+			if _, err := other.Send(t.Context(), "agent:main:other", "make it"); err != nil {
+				t.Fatal(err)
+			}
+			x.sees("(1 of 2)")
+			x.model.(screen).SkipAnswerDelay()
+			pending := func() (list []wire.Approval) {
+				if err := other.Call(t.Context(), wire.MethodApprovalList, nil, &list); err != nil {
+					t.Fatal(err)
+				}
+				return list
+			}
+			if err := other.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: pending()[0].ID, Decision: wire.Deny}, nil); err != nil {
+				t.Fatal(err)
+			}
+			x.sees("✗ denied: writes made")
+			x.press(key('y'))
+			x.sees("› y")
+			if n := len(pending()); n != 1 {
+				t.Errorf("%d questions are pending, want the second one", n)
+			}
+			x.update(tea.KeyPressMsg(tea.Key{Code: tea.KeyBackspace}))
+			x.answers('y')
+			x.until("the second question to be decided", func() bool { return len(pending()) == 0 })
+			time.Sleep(time.Hour) // until the timers of the screen have ended
+		})
 	})
 	t.Run("AP-15 always is neither offered nor accepted for an action that can only be allowed once", func(t *testing.T) {
 		inline := llmtest.Call("c1", "exec", `{"command": "python3 -c 'print(1)'"}`)
@@ -394,19 +435,54 @@ func TestApproval(t *testing.T) {
 		})
 		x := open(t, g, nil)
 		x.types("make it")
-		x.sees("? allow python3 -c")
+		x.sees("? allow: runs python3")
 		if all := x.all(); strings.Contains(all, "a always") || !strings.Contains(all, "y once") {
 			t.Errorf("question:\n%s", all)
 		}
 		x.answers('a')
 		x.sees("› a") // the key went to the input
 	})
+	t.Run("at any width the whole plan is shown once, and the keys stand above the input", func(t *testing.T) {
+		command := "touch " + strings.Repeat("made ", 50) + "'a\x1b[2Jb\u202ec' " + strings.Repeat("x", 300) + " ../end"
+		long, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, width := range []int{40, 80, 160} {
+			g, _ := workspace(t, call, llmtest.Call("c2", "exec", string(long)), llmtest.Say("done"), llmtest.Say("done"))
+			other := open(t, g, nil)
+			other.types("make it")
+			other.sees("? allow: writes made")
+			x := open(t, g, func(o *tui.Options) { o.Session = "agent:main:other" })
+			x.resize(width, 24)
+			x.sees("? allow in another session: writes")
+			x.types("make more")
+			x.sees("? allow (1 of 2): writes")
+			want := strings.ReplaceAll(strings.NewReplacer("\x1b", `\x1b`, "\u202e", `\u202e`).Replace(command), " ", "")
+			x.until("the whole plan, once", func() bool {
+				var plan strings.Builder
+				for _, l := range strings.Split(strings.Join(x.printed, "\n"), "\n") {
+					if text, ok := strings.CutPrefix(l, "┃ "); ok {
+						plan.WriteString(strings.ReplaceAll(text, " ", ""))
+					}
+				}
+				return strings.Count(plan.String(), want) == 1
+			})
+			lines := strings.Split(x.all(), "\n")
+			at := slices.IndexFunc(lines, func(l string) bool { return l == "  y once  s session  a always  n no" })
+			if at < 0 || !strings.HasPrefix(lines[at-1], "? allow (1 of 2): writes") || !strings.HasPrefix(lines[at+1], "──") {
+				t.Errorf("width %d: the keys are not above the input:\n%s", width, x.all())
+			}
+			x.answers('n')
+			x.sees("✗ denied: writes made")
+		}
+	})
 	t.Run("yes allows without a question", func(t *testing.T) {
 		g, _ := workspace(t, call, llmtest.Say("done"))
 		x := open(t, g, func(o *tui.Options) { o.Yes = true })
 		x.types("make it")
 		x.sees("done")
-		if !strings.Contains(x.all(), "allowed: touch made") {
+		if !strings.Contains(x.all(), "allowed: writes made") {
 			t.Errorf("the allowed action is not shown\n%s", x.all())
 		}
 	})
@@ -542,11 +618,33 @@ func TestAnswerMissed(t *testing.T) {
 	}
 }
 
+// lossy is a connection that never delivers sessions.changed: these events are
+// sent aside, and the gateway may end before.
+type lossy struct{ net.Conn }
+
+func (c lossy) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	copy(b, bytes.ReplaceAll(b[:n], []byte(wire.EventSessionsChanged), bytes.Repeat([]byte("x"), len(wire.EventSessionsChanged))))
+	return n, err
+}
+
 // TestAnotherGateway restarts the gateway while the screen is open.
 func TestAnotherGateway(t *testing.T) {
+	t.Run("every event arrives", func(t *testing.T) { anotherGateway(t, func(c net.Conn) net.Conn { return c }) })
+	t.Run("changes of the session do not arrive", func(t *testing.T) { anotherGateway(t, func(c net.Conn) net.Conn { return lossy{c} }) })
+}
+
+func anotherGateway(t *testing.T, wrap func(net.Conn) net.Conn) {
 	dir := t.TempDir()
 	g := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(llmtest.Say("first answer"))})
-	l := &line{to: g.Dial}
+	first := g.Dial
+	l := &line{to: func(ctx context.Context) (net.Conn, error) {
+		c, err := first(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(c), nil
+	}}
 	x := open(t, g, func(o *tui.Options) { o.Client = l.client(t) })
 	x.types("tell me")
 	x.sees("first answer")

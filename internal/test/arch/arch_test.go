@@ -45,7 +45,7 @@ var order = map[string][][]string{
 	"internal/kit": {{"**"}},
 	"internal/core": {
 		{"chela"},
-		{"lease", "llm", "run", "shell"},
+		{"lease", "llm", "run", "sandbox", "shell"},
 		{"queue"},
 		{"**"},
 		{"compact", "pathpolicy"},
@@ -59,7 +59,7 @@ var order = map[string][][]string{
 		{"inbound"},
 	},
 	"internal/plugin": {
-		{"llm/dialect", "tool/web/pdf"},
+		{"llm/dialect", "sandbox/stdio", "tool/web/pdf"},
 		{"store/sqlite/*"},
 		{"**"},
 	},

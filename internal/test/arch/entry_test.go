@@ -28,7 +28,7 @@ var entryPoints = []struct {
 	{"net", "Listen", []string{"internal/app/statedir"}},
 	{"net", "ListenConfig", []string{"internal/app/endpoint"}},
 	{"net", "ListenPacket", nil},
-	{"net", "ListenTCP", nil},
+	{"net", "ListenTCP", []string{"internal/plugin/sandbox/native"}}, // in the network of a cage
 	{"net", "ListenUnix", nil},
 	{"github.com/coder/websocket", "Accept", []string{"internal/surface/gateway"}},
 }

@@ -100,6 +100,7 @@ func TestPaths(t *testing.T) {
 		"internal/core/pathpolicy resolver filepath.EvalSymlinks":     "the workspace itself may be a link",
 		"internal/core/pathpolicy resolveLinks filepath.EvalSymlinks": "decides; the folder is opened element by element afterwards",
 		"internal/core/pathpolicy open os.Lstat":                      "finds the folder, which is opened element by element afterwards",
+		"internal/core/pathpolicy Trail os.Readlink":                  "names what is refused or hidden; nothing is opened",
 		"internal/core/prompt Seed os.MkdirAll":                       "makes the workspace",
 		"internal/core/prompt Seed os.Lstat":                          "a new workspace is empty",
 		"internal/core/prompt create os.OpenFile":                     "O_EXCL does not follow links",

@@ -1,11 +1,13 @@
 package chelatest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -52,7 +54,7 @@ func TestApprovalLife(t *testing.T) {
 			t.Error("other arguments were not asked about")
 		}
 	})
-	t.Run("AP-11 a script that was edited after the request is not run", func(t *testing.T) {
+	t.Run("AP-11 E4 a script that was edited after the request is not run", func(t *testing.T) {
 		g := Start(t, Options{Model: shell()})
 		c := g.Client()
 		put(g, "s.sh", "touch good\n")
@@ -72,7 +74,7 @@ func TestApprovalLife(t *testing.T) {
 			t.Error("the new script was allowed but did not run")
 		}
 	})
-	t.Run("AP-12 a client with write scope only cannot decide", func(t *testing.T) {
+	t.Run("AP-12 E4 a client with write scope only cannot decide", func(t *testing.T) {
 		g := Start(t, Options{Model: shell()})
 		c := g.Client()
 		run := c.Send("main", "touch made")
@@ -159,13 +161,15 @@ func TestApprovalLife(t *testing.T) {
 		asker := g.Client()
 		go func() {
 			var d wire.ApprovalDecided
-			_ = asker.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "make tea", SessionKey: "work"}, &d)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			_ = asker.Call(ctx, wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "make tea", SessionKey: "work"}, &d)
 			decided <- d
 		}()
 		c.question()
 		c.must(wire.MethodSessionsDelete, wire.SessionKey{Key: "work"}, nil)
 		if d := <-decided; d.ID != "mine" || d.Decision != nil {
-			t.Errorf("the requesting client got %+v", d)
+			t.Fatalf("the requesting client got %+v", d)
 		}
 		for ev := range c.Events() {
 			var r wire.ApprovalResolved
@@ -196,7 +200,7 @@ func TestApprovalShown(t *testing.T) {
 	t.Parallel()
 	args := map[string]string{
 		"hidden": `{"command":"touch \u202emade \u001b[8m"}`,
-		"long":   `{"command":"cat > x <<'E'\n` + strings.Repeat(`a line of text\n`, 4000) + `E\n"}`,
+		"long":   `{"command":"cat > x <<'E'\n` + strings.Repeat(`a line of text\n`, 5000) + `E\n"}`,
 		"whole":  `{"command":"cat > x <<'E'\n` + strings.Repeat(`a line of text\n`, 400) + `the end\nE\n"}`,
 	}
 	model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {

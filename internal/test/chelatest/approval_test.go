@@ -57,13 +57,16 @@ func TestApprovals(t *testing.T) {
 		b, _ := os.ReadFile(filepath.Join(g.Dir, "workspace", "count.txt"))
 		return strings.Count(string(b), "1")
 	}
-	t.Run("an action that is allowed once runs once", func(t *testing.T) {
+	t.Run("E4 an action that is allowed once runs once, as it was shown, within 30 minutes", func(t *testing.T) {
 		g := Start(t, Options{Model: shell()})
 		c := g.Client()
 		run := c.Send("main", append1)
 		q := c.question()
 		if !strings.Contains(q.Request.Command, append1) || q.Request.Tool != "exec" || q.Request.RunID != run || q.Request.Reason == "" {
 			t.Errorf("asked %+v", q.Request)
+		}
+		if life := time.Duration(q.Expires-q.Created) * time.Millisecond; life <= 0 || life > 30*time.Minute {
+			t.Errorf("it can be allowed for %v", life)
 		}
 		if count(g) != 0 {
 			t.Fatal("the command ran before it was allowed")
@@ -91,7 +94,7 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("%s %q, ran %d times", end.State, end.Text, count(g))
 		}
 	})
-	t.Run("after allow-always, the same plan is not asked about again, but another one is", func(t *testing.T) {
+	t.Run("E4 after allow-always, the same plan is not asked about again, but another one is", func(t *testing.T) {
 		g := Start(t, Options{Model: shell()})
 		c := g.Client()
 		run := c.Send("main", append1)

@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -154,6 +158,88 @@ func TestPolling(t *testing.T) {
 		got, end := watch(t, "while :; do date +%N; sleep 0.01; done", 40)
 		if len(got) != 40 || end.Text != "that was all" {
 			t.Errorf("%d polls, %s %q %s", len(got), end.State, end.Text, end.Error)
+		}
+	})
+}
+
+// sameTool returns the same result each time.
+type sameTool struct{ ran *atomic.Int64 }
+
+func (sameTool) Spec() tool.Spec { return tool.Spec{Name: "same", Description: "does the same"} }
+
+func (s sameTool) Run(context.Context, tool.Call) (tool.Result, error) {
+	s.ran.Add(1)
+	return tool.Text("the same"), nil
+}
+
+// TestDirectCallsRepeated repeats a call outside of a run.
+func TestDirectCallsRepeated(t *testing.T) {
+	t.Run("LOOPDET-07 calls outside of a session are not counted", func(t *testing.T) {
+		t.Parallel()
+		const repeat = 40
+		var results []string
+		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			if last := r.Messages[len(r.Messages)-1]; last.Role == llm.RoleTool {
+				results = append(results, last.PlainText())
+			}
+			if len(results) == 10 {
+				return llmtest.Say("enough")
+			}
+			return llmtest.Call(fmt.Sprint("c", n), "same", `{}`)
+		})
+		var ran atomic.Int64
+		g := Start(t, Options{
+			Model: model, Tools: []tool.Tool{sameTool{&ran}}, Listen: &endpoint.Listen{Port: -1}, Config: Config{
+				"tools": json.RawMessage(`{"loopDetection": {"enabled": true}}`), "gateway": json.RawMessage(`{"auth": {"token": "a-token"}}`),
+			},
+		})
+		c := g.Client()
+		direct := map[string]func() string{
+			"over HTTP": func() string {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(g.URL(), "ws")+"/tools/invoke", strings.NewReader(`{"tool":"same"}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Authorization", "Bearer a-token")
+				res, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer res.Body.Close()
+				b, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(b)
+			},
+			"by a method": func() string {
+				var out wire.ToolsInvoked
+				c.must(wire.MethodToolsInvoke, wire.ToolsInvoke{Name: "same", Args: json.RawMessage(`{}`)}, &out)
+				b, err := json.Marshal(out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(b)
+			},
+		}
+		for name, call := range direct {
+			first := call()
+			for n := 2; n <= repeat; n++ {
+				if got := call(); got != first || !strings.Contains(got, "the same") {
+					t.Fatalf("%s, call %d: %s, the first: %s", name, n, got, first)
+				}
+			}
+		}
+		if n := ran.Load(); n != 2*repeat {
+			t.Errorf("the tool ran %d times, want %d", n, 2*repeat)
+		}
+		if end := c.Ask("main", "go"); end.Text != "enough" {
+			t.Fatalf("%s %q %s", end.State, end.Text, end.Error)
+		}
+		for i, got := range results {
+			if warned := strings.Contains(got, "[Warning"); warned != (i == 9) {
+				t.Errorf("call %d of the run: %q, want a warning in the tenth only", i+1, got)
+			}
 		}
 	})
 }

@@ -177,12 +177,15 @@ func (s *eventRecorder) chat(c wire.Chat) {
 	}
 }
 
-// TestCuts has many clients follow streaming sessions while their connections
-// break at random points, and compares the final state of each client.
+// TestCuts has 200 clients (with `make kill`, 1,000) follow streaming sessions while
+// their connections break at random points, and compares the final state of each client.
 func TestCuts(t *testing.T) {
-	n, cuts, rounds := 1000, 3, 2
-	if testing.Short() || raced {
+	n, cuts, rounds := 200, 3, 2
+	switch {
+	case testing.Short() || raced:
 		n = 100
+	case thorough():
+		n = 1000
 	}
 	sessions := []string{"agent:main:a", "agent:main:b", "agent:main:c"}
 	g := Start(t, Options{Model: wordModel{30, 15 * time.Millisecond}, Config: Config{

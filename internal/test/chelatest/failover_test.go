@@ -2,6 +2,7 @@ package chelatest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -241,7 +242,9 @@ func newFailoverTest(t *testing.T, first, standIn service, help string) *failove
 	case other:
 		models = append(models, standIn.ref())
 	}
-	b.g = Start(t, Options{HTTP: hc, Env: env, Config: asks(`{"thinkingDefault": "low"}`, models...)})
+	conf := asks(`{"thinkingDefault": "low", "skipBootstrap": true}`, models...)
+	conf["tools"] = json.RawMessage(`{"allow": ["write"]}`) // hundreds of requests are checked and compared
+	b.g = Start(t, Options{HTTP: hc, Env: env, Config: conf, Wrap: withoutSync})
 	b.c = b.g.Client()
 	return b
 }

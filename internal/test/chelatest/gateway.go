@@ -1,10 +1,12 @@
 package chelatest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -18,8 +20,10 @@ import (
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -29,6 +33,9 @@ type Options struct {
 	Dir      string                     // state directory; "": a new one
 	Model    llm.Provider               // the model mock/m; nil: the configured model
 	Config   Config                     // sections; agents.defaults.model is set if Model is set
+	Home     string                     // of commands; "": Dir
+	File     string                     // the configuration's file; "": chela.json in Dir
+	Environ  []string                   // further variables from which those of commands are taken
 	Env      map[string]string          // all environment variables
 	HTTP     *http.Client               // HTTP client for model servers; nil: the network
 	Channels map[string]channel.Channel // message accounts
@@ -40,12 +47,23 @@ type Options struct {
 	Wrap     func(store.Store) store.Store
 	Listen   *endpoint.Listen         // opens the port; nil: no port
 	Register func(*standard.Registry) // additional parts; nil: none
-	Log      *slog.Logger             // nil: the log of the test, from level warn
+	// Dial confines commands, which reach the hosts that they are allowed through
+	// it. TestMain of the test must call native.Launch. nil: commands are not
+	// confined.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	Log  *slog.Logger // nil: the log of the test, from level warn
 }
 
 // registry returns the standard parts and those of the test.
 func (o *Options) registry() *standard.Registry {
-	r := standard.New()
+	r := new(standard.Registry)
+	if o.Dial != nil {
+		r.Launches = true
+		r.Sandbox("test", standard.Sandbox{Confine: func(env standard.SandboxEnv) sandbox.Backend {
+			return native.New(native.Options{Home: cmp.Or(o.Home, o.Dir), Layers: filepath.Join(env.State, "cache", "sandbox"), Never: env.Never, Dial: o.Dial})
+		}})
+	}
+	standard.Register(r)
 	for name, ch := range o.Channels {
 		r.Channel(Account(name, ch, o.Limits[name]))
 	}
@@ -78,6 +96,19 @@ type Gateway struct {
 // Start starts an application. It is stopped at the end of the test.
 func Start(t testing.TB, o Options) *Gateway {
 	t.Helper()
+	if o.Dial != nil {
+		needsNamespaces(t)
+	}
+	g, err := TryStart(t, o)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	return g
+}
+
+// TryStart is like Start, but returns why the application does not start.
+func TryStart(t testing.TB, o Options) (*Gateway, error) {
+	t.Helper()
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
@@ -88,7 +119,7 @@ func Start(t testing.TB, o Options) *Gateway {
 	maps.Copy(c, o.Config)
 	ao := app.Options{
 		Log: o.Log, State: o.Dir, HTTP: o.HTTP, Env: func(name string) string { return o.Env[name] },
-		Environ: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir},
+		Environ: append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmp.Or(o.Home, o.Dir)}, o.Environ...),
 		Step:    o.Step, Wrap: o.Wrap, NoSocket: true, NoProbe: true, Listen: o.Listen, Registry: o.registry(),
 	}
 	if o.Model != nil {
@@ -96,7 +127,7 @@ func Start(t testing.TB, o Options) *Gateway {
 		c["models"] = merge(c["models"], `{"providers": {"mock": {"models": [{"id": "m", "contextWindow": 1000000, "input": ["text", "image"]}]}}}`)
 		c["agents.defaults"] = merge(c["agents.defaults"], `{"model": "mock/m"}`)
 	}
-	ao.ConfigPath = filepath.Join(o.Dir, "chela.json")
+	ao.ConfigPath = cmp.Or(o.File, filepath.Join(o.Dir, "chela.json"))
 	tree, err := config.Options{Env: ao.Env, Overrides: c}.Load(ao.ConfigPath)
 	if err != nil {
 		t.Fatalf("configuration: %v", err)
@@ -104,11 +135,11 @@ func Start(t testing.TB, o Options) *Gateway {
 	ao.Config = tree
 	e, err := app.New(t.Context(), ao)
 	if err != nil {
-		t.Fatalf("start: %v", err)
+		return nil, err
 	}
 	g := &Gateway{Engine: e, Dir: o.Dir, t: t}
 	t.Cleanup(g.Stop)
-	return g
+	return g, nil
 }
 
 // merge returns an object with the members of def that it lacks.

@@ -21,10 +21,12 @@ func TestGiveUp(t *testing.T) {
 		step    string // before which each process dies
 		asked   int    // model calls until the turn is given up
 		written int    // times that the tool ran
+		result  string // of the call, in the next request
 	}{
-		{"run.execute:1", 0, 0}, // before the model is asked
-		{"model.end:1", 3, 0},   // before the call that it asks for is stored
-		{"run.end:1", 4, 1},     // before the answer is stored
+		{"run.execute:1", 0, 0, ""}, // before the model is asked
+		{"model.end:1", 3, 0, ""},   // before the call that it asks for is stored
+		{"tool.start:1", 1, 0, "Not run: interrupted 3 times"},
+		{"run.end:1", 4, 1, "no output"}, // before the answer is stored
 	} {
 		t.Run("REC-03 a turn that crashes the process at "+c.step+" each time stops after 3 attempts", func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +66,7 @@ func TestGiveUp(t *testing.T) {
 				if w.Status != wire.StatusError || !strings.Contains(w.Error, "interrupted 3 times") {
 					t.Errorf("start %d: the turn is %s: %q", start, w.Status, w.Error)
 				}
-				if n := strings.Count(strings.Join(cl.lines("main"), "\n"), "interrupted 3 times"); n != 1 {
+				if n := strings.Count(strings.Join(cl.lines("main"), "\n"), "system: interrupted 3 times"); n != 1 {
 					t.Errorf("start %d: the person is told %d times:\n%s", start, n, strings.Join(cl.lines("main"), "\n"))
 				}
 				if n := len(srv.Requests()); n != c.asked {
@@ -75,6 +77,10 @@ func TestGiveUp(t *testing.T) {
 			}
 			if end := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client().Ask("main", "next message"); end.Text != "fine" {
 				t.Errorf("the next message: %s %q %s", end.State, end.Text, end.Error)
+			}
+			next := srv.Requests()[c.asked] // the server checks that it is valid
+			if got := strings.Count(string(next.Body), `"role":"tool"`); got != min(1, len(c.result)) || !strings.Contains(string(next.Body), c.result) {
+				t.Errorf("the next request has %d results, want %q", got, c.result)
 			}
 			b, _ := os.ReadFile(filepath.Join(dir, "workspace", "effects"))
 			if n := strings.Count(string(b), "x"); n != c.written {

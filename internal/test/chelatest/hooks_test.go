@@ -243,8 +243,16 @@ func afterHooks(t *testing.T) {
 func secretKept(t *testing.T) {
 	const key = "sk-canary-0123456789abcdef"
 	var got []string
+	// What the person writes reaches the model without the key, so the model has it
+	// from elsewhere.
+	model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+		if text := r.Messages[len(r.Messages)-1].PlainText(); strings.Contains(text, "the key") {
+			return llmtest.Call(fmt.Sprint("c", n), "send", `{"text":"`+key+`"}`)
+		}
+		return use(n, r)
+	})
 	g := Start(t, Options{
-		Model: uses(), Tools: []tool.Tool{done{"send", func(_ context.Context, c tool.Call) (tool.Result, error) {
+		Model: model, Tools: []tool.Tool{done{"send", func(_ context.Context, c tool.Call) (tool.Result, error) {
 			got = append(got, string(c.Args))
 			return tool.Text("sent"), nil
 		}}},
@@ -254,7 +262,7 @@ func secretKept(t *testing.T) {
 	if end := c.Ask("main", `send {"text":"hello"}`); end.Text != "sent" {
 		t.Errorf("%q %s", end.Text, end.Error)
 	}
-	run := c.Send("main", `send {"text":"`+key+`"}`)
+	run := c.Send("main", "send the key")
 	q := c.question()
 	if strings.Contains(q.Request.Command, key) || !strings.Contains(q.Request.Reason, "a secret that Chela stores") {
 		t.Errorf("asked %+v", q.Request)

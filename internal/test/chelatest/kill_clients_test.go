@@ -46,16 +46,19 @@ func (w *clientGroup) sendMessages(ctx context.Context, c *client.Client, i, mes
 	return nil
 }
 
-// TestKillClients kills a gateway several times while 200 clients send
-// messages, and checks that each acknowledged message is stored.
+// TestKillClients kills a gateway several times while 50 clients (with `make kill`,
+// 200) send messages, and checks that each acknowledged message is stored.
 func TestKillClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")
 	}
 	const messages = 5
-	clients, kills, limit := 200, 6, time.Minute
-	if raced {
+	clients, kills, limit := 50, 6, time.Minute
+	switch {
+	case raced:
 		clients, kills, limit = 40, 3, 4*time.Minute
+	case thorough():
+		clients = 200
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -21,8 +21,6 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-const cyclesEnv = "CHELA_TEST_KILLS" // number of kills; `make kill` uses more
-
 // steps are the points of a run and a delivery before which the process is killed.
 // run.resume follows a step that interrupts a run.
 var steps = [...]string{
@@ -30,8 +28,15 @@ var steps = [...]string{
 	"channel.send", "channel.sent",
 }
 
+// mixedSteps are those of runs that wait for a person, and are steered or interrupted.
+var mixedSteps = [...]string{
+	"approval.ask", "run.suspend", "approval.decide", "run.resume", "run.execute", "run.steer", "tool.start", "tool.run", "tool.end", "run.end",
+}
+
 // TestKill kills engines 200 times (or CHELA_TEST_KILLS times) while they have work,
-// and lets the last one finish. A ledger outside of the engines decides.
+// and lets the last one finish. A ledger outside of the engines decides. The drivers
+// of the third kind ask a person, leave commands in the background, and steer and
+// interrupt runs.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")
@@ -45,23 +50,26 @@ func TestKill(t *testing.T) {
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d kills", seed, cycles)
-	drivers := max(2, cycles/100)
+	drivers := max(3, cycles/100)
 	for i := range drivers {
-		single := i%2 == 0
+		single, mixed := i%3 == 0, i%3 == 2
 		name := "at any time, several sessions"
-		if single {
+		switch {
+		case single:
 			name = "before each step, one session"
+		case mixed:
+			name = "at any time, with approvals, commands in the background, and runs that are steered and interrupted"
 		}
 		t.Run("REC-05 killed "+name+": no accepted message lost, none answered twice, no effect twice", func(t *testing.T) {
 			t.Parallel()
-			d := newDriver(t, rand.New(rand.NewPCG(seed, uint64(i))), single)
+			d := newDriver(t, rand.New(rand.NewPCG(seed, uint64(i))), single, mixed)
 			for k := range cycles / drivers {
 				if d.cycle(k); t.Failed() {
 					return
 				}
 			}
 			d.finish()
-			if cycles >= 200 && !d.l.covers(single) {
+			if cycles >= 200 && !d.l.covers(single, mixed) {
 				t.Error("the kills missed a case")
 			}
 		})
@@ -74,13 +82,15 @@ type driver struct {
 	dir    string
 	rnd    *rand.Rand
 	single bool // one session, killed before steps; else several, killed at any time
+	mixed  bool // with approvals, commands in the background, steering and interrupting; a session for each
 	l      *ledger
 	p      *platform
+	serial int    // of sessions
 	url    string // of the platform
 }
 
-func newDriver(t *testing.T, rnd *rand.Rand, single bool) *driver {
-	d := &driver{t: t, dir: t.TempDir(), rnd: rnd, single: single}
+func newDriver(t *testing.T, rnd *rand.Rand, single, mixed bool) *driver {
+	d := &driver{t: t, dir: t.TempDir(), rnd: rnd, single: single, mixed: mixed}
 	workspace := filepath.Join(d.dir, "workspace")
 	if err := os.Mkdir(workspace, 0o700); err != nil {
 		t.Fatal(err)
@@ -93,8 +103,10 @@ func newDriver(t *testing.T, rnd *rand.Rand, single bool) *driver {
 	srv := httptest.NewServer(d.p)
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	d.url = srv.URL
-	c := serveModel(t, &toolModel{seen: d.l.request})
+	c := serveModel(t, &toolModel{wait: d.l.hold, seen: d.l.request})
 	c["channels"] = json.RawMessage(`{"platform": {"allowFrom": ["p"]}}`)
+	c["agents"] = json.RawMessage(`{"defaults": ` + string(c["agents.defaults"]) + `, "list": [{"id": "main", "default": true},
+		{"id": "asker", "workspace": ` + strconv.Quote(workspace) + `, "tools": {"exec": {"mode": "ask"}}}]}`)
 	writeConfig(t, d.dir, c)
 	return d
 }
@@ -114,8 +126,12 @@ func (d *driver) cycle(k int) {
 		}
 		first = step
 	}
+	if d.mixed && d.rnd.IntN(2) == 0 {
+		step = mixedSteps[d.rnd.IntN(len(mixedSteps))] + ":" + strconv.Itoa(1+d.rnd.IntN(3))
+		first = step
+	}
 	settles := d.rnd.IntN(2) == 0
-	if step == "run.resume:1" {
+	if strings.HasPrefix(step, "run.resume:") {
 		settles = false
 	}
 	if settles {
@@ -138,12 +154,16 @@ func (d *driver) cycle(k int) {
 		d.p.hold(false)
 	}
 	after := time.Second // killed by the step, or idle
-	if !d.single {
+	switch {
+	case d.mixed && step != "":
+		after = 200 * time.Millisecond
+	case !d.single:
 		after = time.Duration(1+d.rnd.IntN(60)) * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(d.t.Context(), after)
 	defer cancel()
-	d.connect(ctx, func(c *client.Client) {
+	d.l.release(false)
+	d.connect(ctx, false, func(c *client.Client) {
 		for range 4 {
 			d.send(ctx, c)
 		}
@@ -161,17 +181,64 @@ func (d *driver) cycle(k int) {
 	d.l.killed(name, d.single)
 }
 
+// decide decides about the approvals that are pending and those that are requested, until
+// the connection ends. Unless all is set, it leaves some for the next engine.
+func (d *driver) decide(ctx context.Context, c *client.Client, requested <-chan struct{}, rnd *rand.Rand, all bool) {
+	for {
+		var list []wire.Approval
+		if c.Call(ctx, wire.MethodApprovalList, nil, &list) != nil {
+			return
+		}
+		for _, a := range list {
+			decision, id, ok := d.l.approval(a)
+			if !ok || !all && rnd.IntN(3) == 0 {
+				continue
+			}
+			d.l.decision(id, false)
+			err := c.Call(ctx, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: a.ID, Decision: decision}, nil)
+			if we, ok := errors.AsType[*wire.Error](err); ok {
+				d.l.refused(id, we)
+				continue
+			}
+			if err != nil {
+				return
+			}
+			d.l.decision(id, true)
+		}
+		select {
+		case <-requested:
+		case <-c.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // connect runs f with a client that records the ends of runs, until all events are
 // recorded.
-func (d *driver) connect(ctx context.Context, f func(*client.Client)) {
+func (d *driver) connect(ctx context.Context, all bool, f func(*client.Client)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	c, err := client.Dial(ctx, client.Options{Dial: dial(d.dir), Once: true})
 	if err != nil {
 		return // the engine was killed at its start
 	}
 	var recording sync.WaitGroup
+	requested := make(chan struct{}, 1)
+	if d.mixed {
+		rnd := rand.New(rand.NewPCG(d.rnd.Uint64(), 0))
+		recording.Go(func() { d.decide(ctx, c, requested, rnd, all) })
+	}
 	recording.Go(func() {
 		for e := range c.Events() {
 			var chat wire.Chat
+			if e.Name == wire.EventApprovalRequested {
+				select {
+				case requested <- struct{}{}:
+				default:
+				}
+			}
 			if e.Name == wire.EventChat && e.Decode(&chat) == nil && chat.State != wire.StateDelta {
 				d.ended(chat)
 			}
@@ -193,8 +260,8 @@ func (d *driver) ended(chat wire.Chat) {
 	if _, err := fmt.Sscanf(chat.RunID, "m%d", &n); err != nil || "m"+strconv.Itoa(n) != chat.RunID {
 		found := donePattern.FindStringSubmatch(text)
 		switch {
-		case found == nil && strings.Contains(chat.ErrorMessage, "given up"):
-			return
+		case d.mixed, found == nil && strings.Contains(chat.ErrorMessage, "given up"):
+			return // a run that began with a report
 		case found == nil:
 			d.l.fault("run %s ended: %s %q", chat.RunID, chat.ErrorMessage, text)
 			return
@@ -210,6 +277,10 @@ func (d *driver) send(ctx context.Context, c *client.Client) {
 		d.offer(ctx, c, again[d.rnd.IntN(len(again))], false)
 		return
 	}
+	if d.mixed {
+		d.sendMixed(ctx, c)
+		return
+	}
 	kind := [...]string{"plain", "read", "effect", "effect", "pair"}[d.rnd.IntN(5)]
 	if d.rnd.IntN(3) == 0 {
 		d.p.say(d.l.add(kind, "agent:main:main", true))
@@ -220,6 +291,22 @@ func (d *driver) send(ctx context.Context, c *client.Client) {
 		session = "agent:main:s" + strconv.Itoa(d.rnd.IntN(3))
 	}
 	d.offer(ctx, c, d.l.add(kind, session, false), d.rnd.IntN(4) == 0)
+}
+
+// sendMixed offers a message in a session of its own, and perhaps one that follows it.
+func (d *driver) sendMixed(ctx context.Context, c *client.Client) {
+	d.serial++
+	session := "agent:main:x" + strconv.Itoa(d.serial)
+	switch kind := [...]string{"ask", "ask", "background", "steer", "interrupt", "effect"}[d.rnd.IntN(6)]; kind {
+	case "steer", "interrupt":
+		n := d.l.pair(kind, session)
+		d.offer(ctx, c, n, false)
+		d.offer(ctx, c, n+1, false)
+	case "ask":
+		d.offer(ctx, c, d.l.add(kind, "agent:asker:x"+strconv.Itoa(d.serial), false), d.rnd.IntN(4) == 0)
+	default:
+		d.offer(ctx, c, d.l.add(kind, session, false), d.rnd.IntN(4) == 0)
+	}
 }
 
 // clients returns the messages that clients send.
@@ -235,8 +322,16 @@ func (d *driver) clients(list []int) (out []int) {
 // offer sends a message of a client. If lost is set, its acknowledgement is not
 // received.
 func (d *driver) offer(ctx context.Context, c *client.Client, n int, lost bool) {
+	m := d.l.message(n)
+	if m.base > 0 && !d.l.message(m.base-1).accepted {
+		return // its turn comes
+	}
+	mode := ""
+	if m.base > 0 {
+		mode, _, _ = strings.Cut(m.text, " ")
+	}
 	err := c.Call(ctx, wire.MethodChatSend, wire.ChatSend{
-		SessionKey: d.l.message(n).session, Message: d.l.offer(n), IdempotencyKey: "m" + strconv.Itoa(n),
+		SessionKey: m.session, Message: d.l.offer(n), IdempotencyKey: "m" + strconv.Itoa(n), QueueMode: mode,
 	}, nil)
 	if we, ok := errors.AsType[*wire.Error](err); ok {
 		d.l.fault("message %d was refused: %v", n, we)
@@ -274,12 +369,33 @@ func (d *driver) await(ctx context.Context, c *client.Client, said bool) bool {
 	return true
 }
 
+// awaitBackground waits until the model has been told about the end of every command in the
+// background.
+func (d *driver) awaitBackground(ctx context.Context, c *client.Client) bool {
+	for {
+		id, ok := d.l.running()
+		if !ok {
+			return true
+		}
+		select {
+		case <-d.l.changed:
+		case <-c.Done():
+			return false
+		case <-ctx.Done():
+			h, err := c.History(d.t.Context(), d.l.sessionOf(id), 20)
+			d.l.fault("the model was not told that the command of %s has ended: %+v, %v", id, h.Messages, err)
+			return false
+		}
+	}
+}
+
 // settle waits until the engine has finished every accepted message. It sends
 // nothing, so that nothing else makes the engine look for work.
 func (d *driver) settle() (ok bool) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 20*time.Second)
 	defer cancel()
-	d.connect(ctx, func(c *client.Client) { ok = d.await(ctx, c, false) })
+	d.l.release(true)
+	d.connect(ctx, true, func(c *client.Client) { ok = d.await(ctx, c, false) && d.awaitBackground(ctx, c) })
 	if !ok {
 		for _, n := range d.l.open(false) {
 			d.l.fault("message %d was accepted, but the next engine did not finish it: %+v", n, d.l.message(n))
@@ -299,11 +415,12 @@ func (d *driver) finish() {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 60*time.Second)
 	defer cancel()
 	d.p.update(func() { d.p.held, d.p.exact = false, true })
-	d.connect(ctx, func(c *client.Client) {
+	d.connect(ctx, true, func(c *client.Client) {
 		for _, n := range d.clients(d.l.unaccepted()) {
 			d.offer(ctx, c, n, false)
 		}
 		d.await(ctx, c, true)
+		d.awaitBackground(ctx, c)
 		users, answers := d.history(ctx, c)
 		d.l.check(users, answers)
 	})
@@ -313,7 +430,7 @@ func (d *driver) finish() {
 // history counts the messages and the answers that the engine shows.
 func (d *driver) history(ctx context.Context, c *client.Client) (users, answers map[int]int) {
 	users, answers = map[int]int{}, map[int]int{}
-	for _, session := range [...]string{"agent:main:main", "agent:main:s0", "agent:main:s1", "agent:main:s2"} {
+	for _, session := range d.l.sessions() {
 		for offset := 0; ; {
 			var h wire.History
 			err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 1000, Offset: offset}, &h)

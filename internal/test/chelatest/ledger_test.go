@@ -3,8 +3,10 @@
 package chelatest
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/chela-ai/chela/wire"
 )
+
+var callPattern = regexp.MustCompile(`call_\d+_\d+_\d+`)
 
 // ledger records what is seen outside of the engines that are killed: the messages
 // that were offered and accepted, the requests that reached the model, the effects of
@@ -26,7 +30,11 @@ type ledger struct {
 	messages []*ledgerMessage
 	calls    map[string]*ledgerCall
 
+	moved chan struct{} // is closed when a message is accepted or free changes
+	free  bool          // no answer is held back
+
 	repeated, resumed, planned, unknown, abandoned int // to see that a test did what it is for
+	asked, decided, steered, interrupted, ended    int // to see that kills came between
 }
 
 // ledgerMessage is a message, with its number as index in the ledger.
@@ -42,6 +50,10 @@ type ledgerMessage struct {
 	finals   int    // final events
 	parts    int    // delivered by the platform
 	outcome  string // the answer, or why there is none; "": not known
+	seen     bool   // it was in a transcript
+	follower int    // the message that steers or interrupts the run of this one; 0: none
+	stopped  int    // the engine that stopped waiting for the answer, plus 1; 0: none
+	base     int    // the message whose run this one steers or interrupts, plus 1; 0: none
 }
 
 // ledgerCall is a call that the model requested.
@@ -52,15 +64,28 @@ type ledgerCall struct {
 	begun   bool     // the call could have started at one of them
 	planned bool     // it was about to start at one of them
 	result  string
+
+	approval string // the id of the approval that the call needs
+	offered  bool   // the decision was sent
+	decided  bool   // the decision was acknowledged
+	heard    bool   // the model was told about the end of the command in the background
+	lost     int    // kills since the command is in the background
 }
 
+// Results of calls.
 const (
-	callRan     = "ran"
-	callUnknown = "unknown"
+	callRan        = "ran"
+	callUnknown    = "unknown"
+	callDenied     = "denied"
+	callBackground = "background"
+	callAbandoned  = "abandoned"
 )
 
+// denied reports whether the person denies the call of a message.
+func denied(n int) bool { return n%4 == 0 }
+
 func newLedger(t testing.TB, file string) *ledger {
-	return &ledger{t: t, file: file, changed: make(chan struct{}, 1), calls: map[string]*ledgerCall{}}
+	return &ledger{t: t, file: file, changed: make(chan struct{}, 1), moved: make(chan struct{}), calls: map[string]*ledgerCall{}}
 }
 
 func (l *ledger) fault(format string, args ...any) {
@@ -75,6 +100,57 @@ func (l *ledger) add(kind, session string, channel bool) int {
 	n := len(l.messages)
 	l.messages = append(l.messages, &ledgerMessage{text: fmt.Sprint(kind, " ", n), session: session, channel: channel})
 	return n
+}
+
+// pair adds a message and one that steers or interrupts its run.
+func (l *ledger) pair(kind, session string) int {
+	n := l.add("base", session, false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.messages[n].follower = len(l.messages)
+	l.messages = append(l.messages, &ledgerMessage{text: fmt.Sprint(kind, " ", len(l.messages)), session: session, base: n + 1})
+	return n
+}
+
+// hold holds the answer to a message back until the one that is to steer its run is
+// accepted, or until the one that is to interrupt it has done so.
+func (l *ledger) hold(ctx context.Context, r modelRequest) {
+	for engine := 0; ; {
+		l.mu.Lock()
+		if engine == 0 {
+			engine = l.engine + 1
+		}
+		moved, wait := l.moved, false
+		if r.n < len(l.messages) && l.messages[r.n].follower > 0 && !l.free {
+			f := l.messages[l.messages[r.n].follower]
+			wait = !f.accepted || strings.HasPrefix(f.text, "interrupt")
+		}
+		l.mu.Unlock()
+		if !wait {
+			return
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			l.mu.Lock()
+			l.messages[r.n].stopped = engine
+			l.mu.Unlock()
+			return
+		}
+	}
+}
+
+// release sets whether answers are held back.
+func (l *ledger) release(free bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free = free
+	l.moveLocked()
+}
+
+func (l *ledger) moveLocked() {
+	close(l.moved)
+	l.moved = make(chan struct{})
 }
 
 // offer records that the engine is sent a message, and returns the text.
@@ -96,6 +172,7 @@ func (l *ledger) accept(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.messages[n].accepted = true
+	l.moveLocked()
 }
 
 // request records a request that reached the model, and the calls in its answer.
@@ -110,12 +187,45 @@ func (l *ledger) request(r modelRequest, ids []string) {
 		if slices.Contains(r.users[:i], n) {
 			l.fault("message %d is in the transcript twice", n)
 		}
+		l.messages[n].seen = true
+	}
+	for i, id := range r.events {
+		c := l.calls[id]
+		if c == nil || !strings.HasPrefix(l.messages[c.n].text, "background") {
+			l.fault("the model was told that the command of %s has ended, which it did not start", id)
+			return
+		}
+		if slices.Contains(r.events[:i], id) {
+			l.fault("the model was told twice in a transcript that the command of %s has ended", id)
+		}
+		if !c.heard {
+			l.ended++
+			l.signal()
+		}
+		c.heard = true
+	}
+	if r.heard != "" {
+		for _, id := range r.calls {
+			l.told(r.n, id, r.results[id])
+		}
+		return
 	}
 	if len(r.users) == 0 {
 		l.fault("the model was sent no message")
 		return
 	}
 	m := l.messages[r.n]
+	if m.base > 0 && m.asked == 0 {
+		switch b := l.messages[m.base-1]; {
+		case strings.HasPrefix(m.text, "steer") && b.asked > 0 && b.kills < 3 && !r.done[m.base-1]:
+			l.steered++
+		case strings.HasPrefix(m.text, "interrupt") && b.stopped == l.engine+1:
+			l.interrupted++
+		}
+	}
+	if strings.Contains(m.outcome, "given up") && len(r.events) > 0 {
+		return // a report to a session whose message was not answered
+	}
 	if m.outcome != "" {
 		l.fault("the model was asked message %d again after the outcome %q", r.n, m.outcome)
 	}
@@ -127,7 +237,7 @@ func (l *ledger) request(r modelRequest, ids []string) {
 		l.told(r.n, id, r.results[id])
 	}
 	for _, id := range ids {
-		l.calls[id] = &ledgerCall{n: r.n, acts: r.kind != "read"}
+		l.calls[id] = &ledgerCall{n: r.n, acts: r.kind != "read" && r.kind != "base"}
 	}
 }
 
@@ -142,6 +252,17 @@ func (l *ledger) told(asked int, id, text string) {
 	switch {
 	case strings.Contains(text, "outcome is unknown"):
 		result = callUnknown
+	case strings.Contains(text, "given up") && l.messages[c.n].kills >= 3:
+		result = callAbandoned
+	case l.messages[c.n].follower > 0: // it may be skipped or stopped for the next message
+	case strings.HasPrefix(l.messages[c.n].text, "ask") && denied(c.n):
+		if result = callDenied; !strings.Contains(text, "not run: denied") || !c.offered {
+			l.fault("the result of %s, which was denied or not decided, is %q", id, text)
+		}
+	case strings.HasPrefix(l.messages[c.n].text, "ask") && !c.offered:
+		l.fault("the result of %s, which was not decided, is %q", id, text)
+	case strings.HasPrefix(l.messages[c.n].text, "background") && strings.Contains(text, "in the background"):
+		result = callBackground
 	case c.acts && strings.Contains(text, id), !c.acts && strings.Contains(text, "milk"):
 		result = callRan
 	case strings.Contains(l.messages[c.n].outcome, "given up"):
@@ -162,6 +283,73 @@ func (l *ledger) told(asked int, id, text string) {
 	case c.planned:
 		l.planned++
 	}
+	l.signal()
+}
+
+func (l *ledger) signal() {
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// approval records that the engine asks for an approval, and returns the decision of
+// the person and the id of the call. ok is false if nothing is to be decided.
+func (l *ledger) approval(a wire.Approval) (decision string, id string, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id = callPattern.FindString(a.Request.Command)
+	c := l.calls[id]
+	switch {
+	case c == nil || !strings.HasPrefix(l.messages[c.n].text, "ask"):
+		l.fault("an approval of %q, which no call needs", a.Request.Command)
+		return "", "", false
+	case c.approval != "" && c.approval != a.ID:
+		l.fault("the approval of %s is requested twice", id)
+	case c.decided:
+		l.fault("the approval of %s is pending again", id)
+	case c.approval == "":
+		l.asked++
+	}
+	c.approval = a.ID
+	if denied(c.n) {
+		return wire.Deny, id, true
+	}
+	return wire.AllowOnce, id, true
+}
+
+// decision records that the decision about a call was sent, or acknowledged.
+func (l *ledger) decision(id string, acknowledged bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.calls[id]
+	if c.offered = true; acknowledged && !c.decided {
+		c.decided = true
+		l.decided++
+	}
+}
+
+// refused records that a decision about a call was refused.
+func (l *ledger) refused(id string, err *wire.Error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.calls[id]
+	if m := l.messages[c.n]; !strings.Contains(err.Message, "withdrawn") || m.kills < 3 {
+		l.fault("the decision about %s was refused after %d kills: %v", id, m.kills, err)
+	}
+	c.offered = false // the message was given up
+}
+
+// running returns a call whose command in the background has not been reported.
+func (l *ledger) running() (id string, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, c := range l.calls {
+		if c.result == callBackground && !c.heard && c.lost < 3 { // else the report may have been given up
+			return id, true
+		}
+	}
+	return "", false
 }
 
 // end records the last event of a message: its answer, or why there is none.
@@ -172,7 +360,7 @@ func (l *ledger) end(n int, answer, why string) {
 	if m.finals++; m.finals > 1 {
 		l.fault("message %d was answered by %d final events", n, m.finals)
 	}
-	if !m.channel {
+	if !m.channel && m.follower == 0 && m.base == 0 {
 		l.decide(n, answer, why)
 	}
 }
@@ -185,7 +373,18 @@ func (l *ledger) waited(n int, w wire.AgentWaited) {
 	if w.Reply != nil {
 		answer = w.Reply.Text
 	}
-	l.decide(n, answer, w.Error)
+	switch m := l.messages[n]; {
+	case m.follower > 0 && (answer == fmt.Sprint("done ", n) || answer == fmt.Sprint("done ", m.follower) || w.Stop == "rpc"):
+		m.outcome = "ended"
+	case m.follower > 0 && strings.Contains(w.Error, "given up") && m.kills < 3,
+		m.base > 0 && strings.Contains(w.Error, "given up") && m.kills < 3 && l.messages[m.base-1].kills < 3:
+		l.fault("message %d failed after %d kills: %s", n, m.kills, w.Error)
+	case (m.follower > 0 || m.base > 0) && strings.Contains(w.Error, "given up"):
+		m.outcome = w.Error
+		l.abandoned++
+	default:
+		l.decide(n, answer, w.Error)
+	}
 }
 
 // deliver records a message that was sent to the person on the platform. Each message
@@ -204,10 +403,7 @@ func (l *ledger) deliver(text string) {
 	} else {
 		l.decide(n, text, "")
 	}
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
+	l.signal()
 }
 
 // decide records the outcome of a message.
@@ -245,8 +441,15 @@ func (l *ledger) killed(step string, single bool) {
 	}
 	ran := l.effects()
 	for id, c := range l.calls {
+		if c.result == callBackground {
+			c.lost++
+		}
 		if c.result != "" {
 			continue
+		}
+		if strings.HasPrefix(l.messages[c.n].text, "ask") && (!c.offered || denied(c.n)) {
+			c.kills = append(c.kills, step)
+			continue // it may not start
 		}
 		c.kills = append(c.kills, step)
 		if ran[id] > 0 || !single || step == "" || step == "tool.run" || strings.HasPrefix(step, "channel.") {
@@ -281,6 +484,25 @@ func (l *ledger) unaccepted() (list []int) {
 	return list
 }
 
+// sessionOf returns the session of a call.
+func (l *ledger) sessionOf(id string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.messages[l.calls[id].n].session
+}
+
+// sessions returns the sessions of all messages. The platform has that of the key main.
+func (l *ledger) sessions() (keys []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.messages {
+		if !slices.Contains(keys, m.session) {
+			keys = append(keys, m.session)
+		}
+	}
+	return keys
+}
+
 func (l *ledger) message(n int) ledgerMessage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -288,9 +510,12 @@ func (l *ledger) message(n int) ledgerMessage {
 }
 
 // covers reports whether the kills made everything happen that the ledger judges.
-func (l *ledger) covers(single bool) bool {
+func (l *ledger) covers(single, mixed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if mixed {
+		return l.resumed > 0 && l.unknown > 0 && l.asked > 0 && l.decided > 0 && l.steered > 0 && l.interrupted > 0 && l.ended > 0
+	}
 	return l.repeated > 0 && l.resumed > 0 && l.unknown > 0 && (l.planned > 0 || !single)
 }
 
@@ -320,7 +545,10 @@ func (l *ledger) check(users, answers map[int]int) {
 		if users[n] != 1 {
 			l.fault("message %d (%s) is in the history %d times", n, m.text, users[n])
 		}
-		if want := 1; !failed && (answers[n] != want || m.asked == 0) || answers[n] > want {
+		if !m.seen && !failed {
+			l.fault("the model was not sent message %d (%s)", n, m.text)
+		}
+		if want := 1; !failed && m.follower == 0 && (answers[n] != want || m.asked == 0) || answers[n] > want {
 			l.fault("message %d (%s): the model was asked %d times, and its answer is in the history %d times", n, m.text, m.asked, answers[n])
 		}
 	}
@@ -340,7 +568,17 @@ func (l *ledger) check(users, answers map[int]int) {
 		if c.acts && c.result == callRan && effects[id] != 1 {
 			l.fault("the model was told that %s ran, but it had its effect %d times", id, effects[id])
 		}
+		if n := effects[id]; n > 0 && (c.result == callDenied || c.result == callAbandoned && !c.begun) {
+			l.fault("%s was %s, but it had its effect %d times", id, c.result, n)
+		}
+		if c.approval != "" && !c.offered && !strings.Contains(l.messages[c.n].outcome, "given up") {
+			l.fault("the approval of %s was not decided, and its result is %q", id, c.result)
+		}
+		if c.decided && c.result == "" && !strings.Contains(l.messages[c.n].outcome, "given up") {
+			l.fault("the decided call %s has no result", id)
+		}
 	}
+	l.t.Logf("%d approvals requested and %d decided, %d runs steered and %d interrupted, %d reports from the background", l.asked, l.decided, l.steered, l.interrupted, l.ended)
 	l.t.Logf("%d messages, %d offered again after the model was asked, %d runs resumed, %d planned calls carried out after a kill, %d calls of %d unknown, %d messages given up, %d effects",
 		len(l.messages), l.repeated, l.resumed, l.planned, l.unknown, len(l.calls), l.abandoned, len(effects))
 }

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/jpeg"
 	"image/png"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func photo(t testing.TB, size int) []byte {
 		if b.Len() >= size {
 			return b.Bytes()
 		}
-		side = side * 11 / 10
+		side = int(float64(side)*math.Sqrt(float64(size)/float64(b.Len()))) + 10
 	}
 }
 

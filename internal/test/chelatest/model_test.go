@@ -2,9 +2,12 @@ package chelatest
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 )
 
 // pausing is a model that says one text, waits, and says another.
@@ -34,4 +37,17 @@ func (p pausing) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event
 			Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(p.first + p.second)}, Provider: "mock", Model: r.Model, Stop: llm.StopEnd,
 		}}, nil)
 	}
+}
+
+// uses returns a model that makes the call in the message ("name {args}") and
+// answers with its result.
+func uses() *llmtest.Script { return llmtest.ScriptFunc(use) }
+
+func use(n int, r *llm.Request) llmtest.Step {
+	last := r.Messages[len(r.Messages)-1]
+	if last.Role == llm.RoleTool {
+		return llmtest.Say(last.PlainText())
+	}
+	name, args, _ := strings.Cut(last.PlainText(), " ")
+	return llmtest.Call(fmt.Sprint("c", n), name, args)
 }

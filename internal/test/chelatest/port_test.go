@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/test/chelatest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -150,15 +152,27 @@ func TestHooksToken(t *testing.T) {
 	}
 }
 
-// failing is a channel that cannot connect.
-type failing struct{ channel.Channel }
+// failing is a channel that cannot connect before ok is closed.
+type failing struct {
+	channel.Channel
+	ok <-chan struct{}
+}
 
-func (failing) Run(context.Context, channel.Sink) error { return errors.New("no connection") }
+func (f failing) Run(ctx context.Context, _ channel.Sink) error {
+	select {
+	case <-f.ok:
+		<-ctx.Done()
+		return ctx.Err()
+	default:
+		return errors.New("no connection")
+	}
+}
 
 func TestFailingChannel(t *testing.T) {
 	t.Run("HL-01 the gateway is live but not ready while a channel fails, and remote requests get no details", func(t *testing.T) {
+		recovered := make(chan struct{})
 		g := chelatest.Start(t, chelatest.Options{
-			Log: slog.New(slog.DiscardHandler), Channels: map[string]channel.Channel{"broken": failing{}}, Listen: &endpoint.Listen{Port: -1},
+			Log: slog.New(slog.DiscardHandler), Channels: map[string]channel.Channel{"broken": failing{ok: recovered}}, Listen: &endpoint.Listen{Port: -1},
 			Config: chelatest.Config{"gateway": json.RawMessage(`{"auth": {"token": "a-token"}, "trustedProxies": ["127.0.0.1"]}`)},
 		})
 		get := func(path, from string) (int, string) {
@@ -191,11 +205,35 @@ func TestFailingChannel(t *testing.T) {
 		if status, body := get("/readyz", "203.0.113.9"); status != http.StatusServiceUnavailable || strings.Contains(body, "broken") {
 			t.Errorf("/readyz for a remote request: %d %s, want 503 without the channel", status, body)
 		}
-		for _, from := range []string{"", "203.0.113.9"} {
-			if status, body := get("/healthz", from); status != http.StatusOK || strings.Contains(body, "broken") {
-				t.Errorf("/healthz from %q: %d %s, want 200", from, status, body)
+		health := func() {
+			t.Helper()
+			for _, from := range []string{"", "203.0.113.9"} {
+				if status, body := get("/healthz", from); status != http.StatusOK || strings.Contains(body, "broken") {
+					t.Errorf("/healthz from %q: %d %s, want 200", from, status, body)
+				}
 			}
 		}
+		health()
+		close(recovered)
+		c := g.Client() // a change of its configuration starts the account again
+		var conf wire.ConfigSnapshot
+		if err := c.Call(t.Context(), wire.MethodConfigGet, nil, &conf); err != nil {
+			t.Fatal(err)
+		}
+		patch := wire.ConfigPatch{Raw: `{"channels": {"broken": {"name": "again"}}}`, BaseHash: conf.Hash}
+		if err := c.Call(t.Context(), wire.MethodConfigPatch, patch, nil); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(10 * time.Second); status != http.StatusOK && time.Now().Before(end); {
+			status, body = get("/readyz", "")
+		}
+		if status != http.StatusOK || !strings.Contains(body, `"ready":true`) {
+			t.Errorf("/readyz after the channel is connected: %d %s, want 200", status, body)
+		}
+		if status, body := get("/readyz", "203.0.113.9"); status != http.StatusOK || strings.Contains(body, "broken") {
+			t.Errorf("/readyz for a remote request, after the channel is connected: %d %s, want 200", status, body)
+		}
+		health()
 	})
 }
 
@@ -279,30 +317,6 @@ func TestPort(t *testing.T) {
 			}
 		}
 	})
-	t.Run("ME-01 more sessions do not add series", func(t *testing.T) {
-		series := func() (names []string) {
-			for line := range strings.Lines(get("/metrics")) {
-				if name, _, ok := strings.Cut(line, " "); ok && name != "#" {
-					names = append(names, name)
-				}
-			}
-			return names
-		}
-		before := series()
-		for i := range 5 {
-			if _, err := c.Send(t.Context(), "another-"+strconv.Itoa(i), "hello"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for end := time.Now().Add(5 * time.Second); !strings.Contains(get("/metrics"), "chela_runs_total{outcome=\"ok\"} 6\n"); {
-			if time.Now().After(end) {
-				t.Fatalf("six runs are not counted in\n%s", get("/metrics"))
-			}
-		}
-		if got := series(); len(before) < 3 || !slices.Equal(got, before) {
-			t.Errorf("after five more sessions the series are %q, before %q", got, before)
-		}
-	})
 	t.Run("GW-06 clients are notified before the stop", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -319,3 +333,74 @@ func TestPort(t *testing.T) {
 		}
 	})
 }
+
+// TestMetricSeries has 200 sessions, each with a model and a tool of its own.
+func TestMetricSeries(t *testing.T) {
+	t.Run("ME-01 neither sessions nor models nor tools add series", func(t *testing.T) {
+		const sessions = 200
+		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			if r.Messages[len(r.Messages)-1].Role == llm.RoleTool {
+				return llmtest.Say("done")
+			}
+			return llmtest.Call(fmt.Sprint("c", n), r.Messages[0].PlainText(), `{}`)
+		})
+		var models, tools []string
+		var parts []tool.Tool
+		for i := range sessions {
+			models = append(models, fmt.Sprintf(`{"id": "m%d"}`, i))
+			tools = append(tools, fmt.Sprint("tool", i))
+			parts = append(parts, named(tools[i]))
+		}
+		g := chelatest.Start(t, chelatest.Options{
+			Model: model, Tools: parts, Listen: &endpoint.Listen{Port: -1},
+			Config: chelatest.Config{"models": json.RawMessage(`{"providers": {"mock": {"models": [` + strings.Join(models, ",") + `]}}}`), "agents.defaults": json.RawMessage(`{"model": "mock/m0"}`)},
+		})
+		c := g.Client()
+		series := func() (names []string) {
+			res, err := http.Get("http" + strings.TrimPrefix(g.URL(), "ws") + "/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			b, err := io.ReadAll(res.Body)
+			if err != nil || res.StatusCode != http.StatusOK {
+				t.Fatalf("%d %s, %v", res.StatusCode, b, err)
+			}
+			for line := range strings.Lines(string(b)) {
+				if name, _, ok := strings.Cut(line, " "); ok && name != "#" {
+					names = append(names, name)
+				}
+			}
+			return names
+		}
+		before := series()
+		for i := range sessions {
+			key := fmt.Sprint("agent:main:s", i)
+			if err := c.Call(t.Context(), wire.MethodSessionsCreate, map[string]string{"key": key, "model": fmt.Sprint("mock/m", i)}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if end := c.Ask(key, tools[i]); end.Text != "done" {
+				t.Fatalf("session %d ended %q %s", i, end.Text, end.Error)
+			}
+		}
+		asked := map[string]bool{}
+		for _, r := range model.Requests() {
+			asked[r.Model] = true
+		}
+		if len(asked) != sessions {
+			t.Errorf("%d models were asked, want %d", len(asked), sessions)
+		}
+		if got := series(); len(before) < 20 || !slices.Equal(got, before) {
+			t.Errorf("after %d sessions the series are %q, before %q", sessions, got, before)
+		}
+	})
+}
+
+// named is a tool that does nothing.
+type named string
+
+func (n named) Spec() tool.Spec {
+	return tool.Spec{Name: string(n), Schema: json.RawMessage(`{"type":"object"}`), Effect: tool.Reads}
+}
+
+func (named) Run(context.Context, tool.Call) (tool.Result, error) { return tool.Text("ok"), nil }

@@ -92,7 +92,7 @@ func (s *senders) last() string {
 
 func TestSenders(t *testing.T) {
 	for name, f := range map[string]func(*testing.T){
-		"CMD-02 /config without its scope is ignored, and nothing is done for a stranger":            unauthorized,
+		"CMD-02 /config without its scope is ignored, an inline /status stays in the text":           unauthorized,
 		"SE-17 settings in the text of a sender without rights stay text and change nothing":         noSettings,
 		"CMD-07 a sender without scopes stops the run of a group, and no other run":                  stopInGroup,
 		"CMD-08 /tools in a group lists what a run of the sender gets (without a sandbox)":           toolsInGroup,
@@ -130,6 +130,14 @@ func unauthorized(t *testing.T) {
 	if got := s.say("closed", directChat, "stranger", "hello /status"); len(got) > 0 || len(s.model.Requests()) > 0 {
 		t.Errorf("a stranger got %q, and the model %q", got, s.last())
 	}
+	// A sender who may talk but not use the command writes to the model.
+	for _, p := range []chela.Peer{directChat, groupChat} {
+		for _, text := range []string{"hello /status", "hello\n/config show"} {
+			if got := s.say("open", p, "friend", "@"+text); !slices.Equal(got, []string{"re: " + text}) || s.last() != text {
+				t.Errorf("%q in %s: answered %q, and the model got %q, want the whole text", text, p.Kind, got, s.last())
+			}
+		}
+	}
 	if end := s.Ask("main", "/config get commands"); !strings.Contains(end.Text, "true") {
 		t.Errorf("the owner got %q", end.Text)
 	}
@@ -146,7 +154,7 @@ func noSettings(t *testing.T) {
 		return strings.Join([]string{x.SessionID, x.Model, x.Thinking, x.Verbose, x.Label, x.UsageLine, x.QueueMode}, "|")
 	}
 	for _, text := range []string{
-		"/elevated on hi", "/elevated on", "/think high hi", "hi /think high", "hi /queue interrupt", "/queue interrupt hi", "/exec security=full hi",
+		"/elevated on hi", "/think high hi", "hi /think high", "hi /queue interrupt", "/queue interrupt hi", "/exec security=full hi",
 	} {
 		if got := s.say("open", groupChat, "friend", "@"+text); !slices.Equal(got, []string{"re: " + text}) {
 			// Without a text a setting is a command, which is ignored.
@@ -158,7 +166,7 @@ func noSettings(t *testing.T) {
 		}
 	}
 	n := len(s.model.Requests())
-	for _, text := range []string{"/think high", "/model other", "/verbose full", "/queue interrupt", "/new", "/reset", "/name x", "/usage off", "/approve x allow-once"} {
+	for _, text := range []string{"/think high", "/elevated on", "/model other", "/verbose full", "/queue interrupt", "/new", "/reset", "/name x", "/usage off", "/approve x allow-once"} {
 		if got := s.say("open", groupChat, "friend", "@"+text); len(got) > 0 {
 			t.Errorf("%s: %q, want silence", text, got)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 )
 
 // An engine in a separate process, which can be killed at any time and kills itself
@@ -35,8 +36,12 @@ const (
 	childPlatform = "CHELA_TEST_PLATFORM"  // URL of a platform of the channel "platform"
 )
 
-// TestMain makes the test binary the engine that is killed.
+// TestMain makes the test binary the engine that is killed, and the launcher of
+// sandboxes.
 func TestMain(m *testing.M) {
+	if native.Launch() {
+		return
+	}
 	if dir := os.Getenv(childDir); dir != "" {
 		if err := child(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

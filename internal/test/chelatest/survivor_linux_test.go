@@ -17,6 +17,7 @@ import (
 // call: double forks, own sessions, ignored TERM. The calls end in every
 // possible way.
 func TestSurvivors(t *testing.T) {
+	t.Parallel()
 	const sessions = 5 // of three calls each
 	mark := fmt.Sprintf("31557%d", os.Getpid())
 	tough := `(setsid sh -c 'trap "" TERM HUP INT; setsid sh -c "trap \"\" TERM HUP INT; sleep ` + mark + `" & sleep ` + mark + `' &); sleep 0.1; `

@@ -3,6 +3,7 @@
 package chelatest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,8 +19,9 @@ import (
 // toolModel is a model server. It requests the tools that the newest message names,
 // and answers "done N" after their results.
 type toolModel struct {
-	seen   func(modelRequest, []string) // called with each request and the ids of the calls in its answer; nil: none
-	serial atomic.Int64                 // of answers with calls: no id is used twice
+	wait   func(context.Context, modelRequest) // delays the answer; nil: not at all
+	seen   func(modelRequest, []string)        // called with each request and the ids of the calls in its answer; nil: none
+	serial atomic.Int64                        // of answers with calls: no id is used twice
 }
 
 // modelRequest is a request that reached the model.
@@ -30,6 +32,9 @@ type modelRequest struct {
 	calls   []string          // ids of all calls
 	results map[string]string // by id of the call
 	ended   bool              // there are results after the newest message
+	done    map[int]bool      // the messages that were answered
+	events  []string          // ids of the calls whose commands in the background have ended
+	heard   string            // the last of events, if it is newer than all messages and their answers
 }
 
 // kinds are the messages that the model understands, with the commands that it
@@ -39,10 +44,17 @@ var kinds = map[string][]struct{ name, args string }{
 	"read":   {{"read", `{"path":"notes.txt"}`}},
 	"effect": {{"exec", `{"command":"echo %s | tee -a effects.txt"}`}},
 	"pair":   {{"exec", `{"command":"echo %s | tee -a effects.txt"}`}, {"exec", `{"command":"echo %s | tee -a effects.txt"}`}},
+
+	"ask":        {{"exec", `{"command":"echo %s | tee -a effects.txt"}`}},
+	"background": {{"exec", `{"command":"echo %s | tee -a effects.txt","background":true}`}},
+	"base":       {{"read", `{"path":"notes.txt"}`}}, // followed by one of the next
+	"steer":      nil,
+	"interrupt":  nil,
 }
 
 var (
-	messagePattern = regexp.MustCompile(`\b(plain|read|effect|pair) (\d+)`)
+	messagePattern = regexp.MustCompile(`\b(plain|read|effect|pair|ask|background|base|steer|interrupt) (\d+)`)
+	eventPattern   = regexp.MustCompile(`background command .*?(?:has ended|was running).*?(call_\d+_\d+_\d+)`)
 	donePattern    = regexp.MustCompile(`^done (\d+)$`)
 )
 
@@ -62,7 +74,7 @@ func serveModel(t testing.TB, m *toolModel) Config {
 
 // parseModelRequest reads a request.
 func parseModelRequest(body io.Reader) (modelRequest, error) {
-	r := modelRequest{results: map[string]string{}}
+	r := modelRequest{results: map[string]string{}, done: map[int]bool{}}
 	var in struct {
 		Messages []struct {
 			Role       string          `json:"role"`
@@ -82,9 +94,22 @@ func parseModelRequest(body io.Reader) (modelRequest, error) {
 			for _, found := range messagePattern.FindAllStringSubmatch(string(m.Content), -1) {
 				r.kind = found[1]
 				r.n, _ = strconv.Atoi(found[2])
-				r.users, r.ended = append(r.users, r.n), false
+				r.users, r.ended, r.heard = append(r.users, r.n), false, ""
+			}
+			for _, found := range eventPattern.FindAllStringSubmatch(string(m.Content), -1) {
+				r.events = append(r.events, found[1])
+				if r.done[r.n] {
+					r.heard = found[1]
+				}
 			}
 		case "assistant":
+			var text string
+			if json.Unmarshal(m.Content, &text) == nil {
+				if found := donePattern.FindStringSubmatch(text); found != nil {
+					n, _ := strconv.Atoi(found[1])
+					r.done[n] = true
+				}
+			}
 			for _, c := range m.ToolCalls {
 				r.calls = append(r.calls, c.ID)
 			}
@@ -102,9 +127,15 @@ func (m *toolModel) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	if m.wait != nil {
+		m.wait(req.Context(), r)
+	}
 	delta, finish := fmt.Sprintf(`{"content":"done %d"}`, r.n), "stop"
+	if r.heard != "" {
+		delta = fmt.Sprintf(`{"content":"heard %s"}`, r.heard)
+	}
 	var ids []string
-	if uses := kinds[r.kind]; len(uses) > 0 && !r.ended {
+	if uses := kinds[r.kind]; len(uses) > 0 && !r.ended && r.heard == "" {
 		serial := m.serial.Add(1)
 		var calls []string
 		for i, u := range uses {

@@ -22,12 +22,16 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/sandbox/sandboxtest"
 )
 
 // chela is the program under test.
 var chela string
 
 func TestMain(m *testing.M) {
+	if code, ok := sandboxtest.Act(); ok {
+		os.Exit(code)
+	}
 	code, err := build(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

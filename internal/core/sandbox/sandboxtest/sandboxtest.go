@@ -27,6 +27,10 @@ type Options struct {
 	// Survives is the reason why the broker cannot find processes that left their
 	// session; "": it finds all.
 	Survives string
+	// Confined gives the plans Rights to their working directory. Variables are the
+	// variables that the broker adds to them.
+	Confined  bool
+	Variables []string
 }
 
 // Run runs the suite on a broker.
@@ -82,13 +86,17 @@ type suite struct {
 }
 
 func (s suite) plan(t *testing.T, script string) sandbox.Plan {
-	return sandbox.Plan{
+	p := sandbox.Plan{
 		Path:  s.o.Shell,
 		Argv:  []string{"sh", "-c", script},
 		Dir:   t.TempDir(),
 		Env:   []string{"PATH=/usr/local/bin:/usr/bin:/bin", "A=b c"},
 		Grace: 300 * time.Millisecond,
 	}
+	if s.o.Confined {
+		p.Rights = &sandbox.Rights{Workspace: p.Dir, Write: true}
+	}
+	return p
 }
 
 // run runs a plan and returns its output and exit.
@@ -121,8 +129,8 @@ func wait(t *testing.T, p sandbox.Process) (sandbox.Exit, error) {
 	select {
 	case e := <-c:
 		return e.e, e.err
-	case <-time.After(20 * time.Second):
-		t.Fatal("Wait did not return within 20 s")
+	case <-time.After(time.Minute):
+		t.Fatal("Wait did not return within a minute")
 		return sandbox.Exit{}, nil
 	}
 }
@@ -145,7 +153,8 @@ func (s suite) environment(t *testing.T) {
 	if !strings.Contains(out, "<b c>") {
 		t.Errorf("a variable of the plan is missing in %q", out)
 	}
-	allowed := []string{"PATH", "A", "PWD", "OLDPWD", "SHLVL", "_", "CHELA_RUN"}
+	allowed := []string{"PATH", "A", "PWD", "OLDPWD", "SHLVL", "_"}
+	allowed = append(allowed, s.o.Variables...)
 	for line := range strings.Lines(out) {
 		name, _, ok := strings.Cut(line, "=")
 		if ok && !slices.Contains(allowed, name) {
@@ -223,11 +232,8 @@ func (s suite) endedContext(t *testing.T) {
 }
 
 func (s suite) contextEnds(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	out, e := s.run(ctx, t, s.plan(t, "echo partial; sleep 60"))
-	if out != "partial\n" || e.Code == 0 {
+	began, out, e := s.runUntilUp(t, s.plan(t, "echo up; sleep 60"))
+	if out != "up\n" || e.Code == 0 {
 		t.Errorf("got %q %+v", out, e)
 	}
 	if d := time.Since(began); d > 5*time.Second {
@@ -236,27 +242,46 @@ func (s suite) contextEnds(t *testing.T) {
 }
 
 func (s suite) ignoresTerm(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_, e := s.run(ctx, t, s.plan(t, "trap '' TERM; while :; do sleep 0.1; done"))
+	began, _, e := s.runUntilUp(t, s.plan(t, "trap '' TERM; echo up; while :; do sleep 0.1; done"))
 	if e.Signal != "SIGKILL" {
 		t.Errorf("got %+v, want SIGKILL", e)
 	}
-	if d := time.Since(began); d < 400*time.Millisecond || d > 6*time.Second {
+	if d := time.Since(began); d < 250*time.Millisecond || d > 6*time.Second {
 		t.Errorf("killed after %v, want after the grace period", d)
 	}
 }
 
 func (s suite) termFirst(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	p := s.plan(t, "trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done")
+	p := s.plan(t, "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done")
 	p.Grace = 5 * time.Second
-	out, e := s.run(ctx, t, p)
+	_, out, e := s.runUntilUp(t, p)
 	if !strings.HasSuffix(out, "bye\n") || e.Code != 5 { // the shell may report its child's end first
 		t.Errorf("got %q %+v, want the exit code of the program's trap", out, e)
 	}
+}
+
+// runUntilUp runs a plan whose context ends as soon as it prints something, and
+// returns when that was.
+func (s suite) runUntilUp(t *testing.T, p sandbox.Plan) (began time.Time, out string, e sandbox.Exit) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var b bytes.Buffer
+	pr, err := s.b.Start(ctx, p, writer(func(text []byte) (int, error) {
+		if began.IsZero() {
+			began = time.Now()
+			cancel()
+		}
+		return b.Write(text)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err = wait(t, pr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return began, b.String(), e
 }
 
 func (s suite) kill(t *testing.T) {
@@ -345,7 +370,7 @@ func (s suite) neighbours(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 40 {
-				if out, e := s.run(t.Context(), t, s.plan(t, "echo x")); out != "x\n" || e != (sandbox.Exit{}) {
+				if out, e := s.run(t.Context(), t, s.plan(t, "echo x")); out != "x\n" || e.Code != 0 || e.Signal != "" || e.Left != 0 {
 					t.Errorf("got %q %+v", out, e)
 				}
 			}
@@ -361,19 +386,20 @@ func escapes() map[string]string {
 		beat   = `while :; do echo x >> beat; sleep 0.05; done`
 		stoic  = `trap "" TERM HUP INT; ` + beat
 		detach = `exec </dev/null >/dev/null 2>&1; `
+		begun  = `while [ ! -s beat ]; do sleep 0.02; done`
 	)
 	return map[string]string{
-		"background":                   "(" + beat + ") & sleep 0.2",
-		"ignores TERM":                 "(" + stoic + ") & sleep 0.2",
-		"own session":                  "setsid sh -c '" + beat + "' & sleep 0.2",
-		"forked twice":                 "setsid sh -c 'setsid sh -c \"" + beat + "\" & exit' & sleep 0.2",
-		"forked twice, ignores TERM":   "setsid sh -c '" + detach + `setsid sh -c "trap \"\" TERM HUP; ` + beat + "\" & exit' & sleep 0.2",
-		"no environment":               "env -i PATH=$PATH setsid sh -c '" + beat + "' & sleep 0.2",
-		"no environment and no output": "env -i PATH=$PATH setsid sh -c '" + detach + stoic + "' & sleep 0.2",
-		"holds the output":             "setsid sh -c '" + beat + "' 2>&1 & sleep 0.2; exit 3",
-		"closed descriptors":           "setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; setsid sh -c \"" + beat + "\" & exit' & sleep 0.2",
-		"found only by its parent":     "(env -i PATH=$PATH setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; " + stoic + "' & wait) & sleep 0.2",
-		"disowned":                     "nohup setsid sh -c '" + beat + "' >/dev/null 2>&1 & sleep 0.2",
+		"background":                   "(" + beat + ") & " + begun,
+		"ignores TERM":                 "(" + stoic + ") & " + begun,
+		"own session":                  "setsid sh -c '" + beat + "' & " + begun,
+		"forked twice":                 "setsid sh -c 'setsid sh -c \"" + beat + "\" & exit' & " + begun,
+		"forked twice, ignores TERM":   "setsid sh -c '" + detach + `setsid sh -c "trap \"\" TERM HUP; ` + beat + "\" & exit' & " + begun,
+		"no environment":               "env -i PATH=$PATH setsid sh -c '" + beat + "' & " + begun,
+		"no environment and no output": "env -i PATH=$PATH setsid sh -c '" + detach + stoic + "' & " + begun,
+		"holds the output":             "setsid sh -c '" + beat + "' 2>&1 & " + begun + "; exit 3",
+		"closed descriptors":           "setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; setsid sh -c \"" + beat + "\" & exit' & " + begun,
+		"found only by its parent":     "(env -i PATH=$PATH setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; " + stoic + "' & wait) & " + begun,
+		"disowned":                     "nohup setsid sh -c '" + beat + "' >/dev/null 2>&1 & " + begun,
 	}
 }
 
@@ -384,19 +410,20 @@ func (s suite) noSurvivor(t *testing.T, script string) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		if e := s.beats(t.Context(), t, script); e.Left == 0 && s.o.Survives == "" {
+		if e := s.beats(t.Context(), t, script, func() {}); e.Left == 0 && s.o.Survives == "" {
 			t.Error("after the program's end: Left = 0")
 		}
 	})
 	wg.Go(func() {
-		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s.beats(ctx, t, script+"; sleep 60")
+		s.beats(ctx, t, script+"; sleep 60", cancel)
 	})
 }
 
-// beats runs a script and fails if the file beat grows after Wait returned.
-func (s suite) beats(ctx context.Context, t *testing.T, script string) sandbox.Exit {
+// beats runs a script, calls begun when the file beat has been written, and fails
+// if the file grows after Wait returned.
+func (s suite) beats(ctx context.Context, t *testing.T, script string, begun func()) sandbox.Exit {
 	p := s.plan(t, script)
 	var out bytes.Buffer
 	pr, err := s.b.Start(ctx, p, &out)
@@ -404,15 +431,20 @@ func (s suite) beats(ctx context.Context, t *testing.T, script string) sandbox.E
 		t.Errorf("Start: %v", err)
 		return sandbox.Exit{}
 	}
+	file := filepath.Join(p.Dir, "beat")
+	for deadline := time.Now().Add(time.Minute); size(file) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Error("the script left no process behind, so nothing is tested")
+			pr.Kill()
+			break
+		}
+	}
+	begun()
 	e, err := pr.Wait()
 	if err != nil {
-		t.Errorf("Wait: %v", err)
+		t.Errorf("Wait: %v: %s", err, out.String())
 	}
-	file := filepath.Join(p.Dir, "beat")
 	before := size(file)
-	if before == 0 {
-		t.Errorf("the script left no process behind, so nothing is tested: %s", out.String())
-	}
 	time.Sleep(250 * time.Millisecond) // the absence of a write has no event; wait for five periods
 	if after := size(file); after != before {
 		t.Errorf("a process still runs: %d bytes, then %d", before, after)

@@ -17,7 +17,7 @@ func testDevices(t *testing.T, s store.Store) {
 				{Role: "operator", Scopes: []chela.Scope{chela.ScopeRead}, Generation: 2, Created: at(n), Rotated: at(n + 1), Narrowed: true, Tokens: []string{"h1", "h2"}},
 				{Role: "node", Generation: 3, Created: at(n), Revoked: at(n + 2)},
 			},
-			Generation: 3, Via: pairing.ViaOwner, Created: at(n), Approved: at(n), LastSeen: at(n + 3),
+			Generation: 3, Via: pairing.ViaOwner, Created: at(n), Approved: at(10 - n), LastSeen: at(n + 3),
 		}
 	}
 	request := func(id, device string, n int) pairing.Request {
@@ -65,6 +65,9 @@ func testDevices(t *testing.T, s store.Store) {
 	})
 	same(t, "a tombstone stays", all(), []pairing.Device{early, late})
 	same(t, "a device has one request", waiting(), []pairing.Request{newer})
+	update(t, s, func(tx store.Tx) error { return tx.Devices().DropRequest("r3") })
+	same(t, "no request", waiting(), nil)
+	same(t, "the devices stay", all(), []pairing.Device{early, late})
 	view(t, s, func(r store.Reader) error {
 		_, err := r.Devices().Device("none")
 		fails(t, "an unknown device", err, chela.ErrNotFound)

@@ -83,6 +83,7 @@ func testQueue(t *testing.T, s store.Store) {
 		})
 	})
 	t.Run("the receipt has the state", func(t *testing.T) { testReceipt(t, s, items) })
+	t.Run("a run finishes what it took", func(t *testing.T) { testFinish(t, s) })
 	t.Run("a deferred item becomes waiting when it is resolved", func(t *testing.T) { testDeferred(t, s) })
 	t.Run("items without a key are all new", func(t *testing.T) {
 		update(t, s, func(tx store.Tx) error {
@@ -111,12 +112,29 @@ func testQueue(t *testing.T, s store.Store) {
 }
 
 func testQueuePrune(t *testing.T, s store.Store, items []queue.Item) {
+	var more []queue.Item
+	for n, state := range []queue.State{queue.Dropped, queue.Cancelled, queue.Deferred, queue.Taken, queue.Waiting, queue.Done} {
+		it := item(keyB, 50+n)
+		it.State, it.Created = state, at(2)
+		more = append(more, it)
+	}
+	more[5].Created = at(3) // not before the time
 	update(t, s, func(tx store.Tx) error {
+		for _, it := range more {
+			if _, err := tx.Queue().Put(it); err != nil {
+				return err
+			}
+		}
 		if err := tx.Queue().Set(queue.Done, items[1]); err != nil {
 			return err
 		}
 		n, err := tx.Queue().Prune(at(3))
-		same(t, "pruned", n, 1)
+		same(t, "pruned", n, 3)
+		for i, it := range more {
+			if _, err := tx.Queue().Get(it.ID); (err == nil) != (i > 1) {
+				t.Errorf("the item that is %s: %v", it.State, err)
+			}
+		}
 		return err
 	})
 	update(t, s, func(tx store.Tx) error {
@@ -149,8 +167,37 @@ func testReceipt(t *testing.T, s store.Store, items []queue.Item) {
 	update(t, s, func(tx store.Tx) error { return tx.Queue().Finish("run-1") })
 	items[0].State = queue.Done
 	same(t, "finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
-	items[0].State = queue.Taken
+	items[0].State, items[0].Run, items[0].Note, items[0].Skipped = queue.Taken, "run-9", "again", 9
 	update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
+	same(t, "set", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
+}
+
+// testFinish finishes a run with the id of the item that it took.
+func testFinish(t *testing.T, s store.Store) {
+	first, waiting, joined, dropped := item(keyB, 40), item(keyB, 41), item(keyB, 42), item(keyB, 43)
+	first.ID, first.Run, first.State, waiting.Run = "run-40", "run-40", queue.Taken, "run-40"
+	joined.Run, joined.State = "run-40", queue.Taken
+	dropped.ID, dropped.Run, dropped.State = "run-43", "run-43", queue.Dropped
+	state := func(id string) queue.State {
+		return get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(id) }).State
+	}
+	update(t, s, func(tx store.Tx) error {
+		for _, it := range []queue.Item{first, waiting, joined, dropped} {
+			if _, err := tx.Queue().Put(it); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Queue().Put(queue.Item{ID: first.ID, Key: "another", Session: keyB})
+		if chela.CodeOf(err) != chela.CodeConflict {
+			t.Errorf("put of a known id: %v", err)
+		}
+		ok, err := tx.Queue().Take(queue.Taken, waiting, first)
+		same(t, "take of an item that is not waiting", ok, false)
+		return errors.Join(err, tx.Queue().Set(queue.Waiting, waiting), tx.Queue().Finish("run-40"), tx.Queue().Finish("run-43"))
+	})
+	same(t, "states", []queue.State{state(first.ID), state(waiting.ID), state(joined.ID), state(dropped.ID)},
+		[]queue.State{queue.Done, queue.Waiting, queue.Done, queue.Dropped})
+	update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Cancelled, waiting) })
 }
 
 func testDeferred(t *testing.T, s store.Store) {
@@ -185,7 +232,11 @@ func testDeferred(t *testing.T, s store.Store) {
 	resolve(ids[0], "again", false)
 	resolve(ids[1], "", false)
 	list("owed item-22", "waiting item-20:told")
-	same(t, "text", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get("item-20:told") }).Inbound.Text, "the end")
+	told := get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get("item-20:told") })
+	want := item(keyB, 20)
+	want.ID, want.Key, want.Kind, want.State, want.Owner = "item-20:told", "key-20:told", queue.Event, queue.Waiting, ""
+	want.Seq, want.Created, want.Inbound.Text = told.Seq, at(30), "the end"
+	same(t, "told", told, want)
 	update(t, s, func(tx store.Tx) error {
 		for _, live := range []bool{true, false} {
 			items, err := queue.Release(tx.Queue(), func(owner string) (bool, error) { return live && owner == "process-1", nil })
@@ -222,7 +273,7 @@ func testSessions(t *testing.T, s store.Store) {
 	update(t, s, func(tx store.Tx) error { return errors.Join(tx.Sessions().Put(a), tx.Sessions().Put(b)) })
 	same(t, "get", get(t, s, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(keyA) }), a)
 	a.Updated, a.Title = at(5), "changed"
-	away := session.Meta{Key: "agent:main:subagent:1", ID: "t-away", Agent: "main", Label: "away", Updated: at(4), Archived: at(9)}
+	away := session.Meta{Key: "agent:main:subagent:1", ID: "t-away", Agent: "main", Label: "away", Updated: at(4), Archived: at(9), Answered: at(9)}
 	update(t, s, func(tx store.Tx) error {
 		return errors.Join(
 			tx.Sessions().Put(away),
@@ -245,6 +296,8 @@ func testSessions(t *testing.T, s store.Store) {
 		{"search is not a pattern", session.Query{Search: "%"}, nil, 0},
 		{"since", session.Query{Since: at(5)}, []session.Meta{a}, 1},
 		{"a page", session.Query{Limit: 1, Offset: 1}, []session.Meta{b}, 2},
+		{"the first page", session.Query{Limit: 1}, []session.Meta{a}, 2},
+		{"a page of two", session.Query{Archived: session.ArchivedToo, Limit: 2, Offset: 1}, []session.Meta{away, b}, 3},
 		{"including archived", session.Query{Archived: session.ArchivedToo}, []session.Meta{a, away, b}, 3},
 		{"only archived", session.Query{Archived: session.ArchivedOnly}, []session.Meta{away}, 1},
 		{"by the time of the last message", session.Query{Archived: session.ArchivedToo, Order: session.ByActive}, []session.Meta{a, b, away}, 3},
@@ -352,20 +405,46 @@ func testTranscripts(t *testing.T, s store.Store) {
 	same(t, "count", count("t1"), len(want))
 	same(t, "count of an unknown transcript", count("none"), 0)
 
+	t.Run("messages of a single part", func(t *testing.T) {
+		call := &llm.ToolCall{ID: "c1", Name: "read", Args: json.RawMessage(`{}`)}
+		var want []session.Entry
+		for i, p := range []llm.Part{
+			{Kind: llm.PartThinking, Text: "hm"}, {Kind: llm.PartText, Text: "x", Signature: "s"}, {Kind: llm.PartText, Redacted: "r"},
+			{Kind: llm.PartText, MIME: "m"}, {Kind: llm.PartText, Data: []byte{1}}, {Kind: llm.PartText, Ref: "f"}, {Kind: llm.PartText, Call: call},
+		} {
+			e := session.Entry{ID: fmt.Sprint(i), Kind: session.KindMessage, Time: at(i), Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{p}}}
+			update(t, s, func(tx store.Tx) error { return tx.Sessions().Append("single", &e) })
+			want = append(want, e)
+		}
+		same(t, "entries", read("single", 0, 0), want)
+	})
 	t.Run("a session is deleted with its transcripts", func(t *testing.T) {
 		var held lease.Lease
 		update(t, s, func(tx store.Tx) error {
 			m := meta(keyA, 1)
 			m.ID = "t1"
 			put := item(keyA, 1)
+			for n, state := range []queue.State{queue.Deferred, queue.Waiting, queue.Taken, queue.Done, queue.Dropped} {
+				it := item(keyA, 2+n)
+				it.Kind, it.State, it.Owner = queue.Event, state, "dead"
+				if _, err := tx.Queue().Put(it); err != nil {
+					return err
+				}
+			}
+			other := item(keyB, 7)
+			other.Kind, other.State = queue.Event, queue.Deferred
+			if _, err := tx.Queue().Put(other); err != nil {
+				return err
+			}
 			for _, f := range []func() error{
 				func() error { return tx.Sessions().Put(m) },
 				func() error { return tx.Sessions().Archive(keyA, session.Past{ID: "t2"}) },
 				func() error { return tx.Sessions().Append("t3", &session.Entry{ID: "y", Kind: session.KindNotice}) },
 				func() error { return tx.Runs().Put(run.Run{ID: "run-1", Session: keyA, State: run.Running}) },
 				func() error {
-					return tx.Calls().Plan(session.Call{ID: "c", Run: "run-1", Session: keyA, Wire: llm.ToolCall{Name: "exec", Args: json.RawMessage(`{"a":1}`)}})
+					return tx.Calls().Plan(session.Call{ID: "c", Run: "run-1", Session: keyA, Approval: "ap", Wire: llm.ToolCall{Name: "exec", Args: json.RawMessage(`{"a":1}`), Raw: "raw"}})
 				},
+				func() error { return tx.Calls().Close("c", session.Outcome{Ran: `{"a":2}`, Decision: "allowed"}) },
 				func() error {
 					return tx.Outbox().Put(outbox.Row{Key: "o", Run: "run-1", Session: keyA, State: outbox.Pending})
 				},
@@ -387,7 +466,20 @@ func testTranscripts(t *testing.T, s store.Store) {
 			_, err = r.Runs().Get("run-1")
 			fails(t, "run", err, chela.ErrNotFound)
 			c, err := r.Calls().Call("c")
-			same(t, "call after the deletion", []string{c.Wire.Name, string(c.Wire.Args), string(c.State)}, []string{"exec", "", "closed"})
+			same(t, "call after the deletion", c, session.Call{
+				ID: "c", Run: "run-1", Session: keyA, Wire: llm.ToolCall{Name: "exec"}, State: session.Closed, Updated: c.Updated, Seq: c.Seq,
+				Outcome: session.Outcome{Decision: "allowed"},
+			})
+			if err != nil {
+				return err
+			}
+			past, err := r.Sessions().Past(keyA)
+			same(t, "past transcripts", len(past), 0)
+			if err != nil {
+				return err
+			}
+			free, err := r.Leases().Get(lease.Session(keyA))
+			same(t, "owner of the lease", free.Owner, "")
 			if err != nil {
 				return err
 			}
@@ -397,6 +489,27 @@ func testTranscripts(t *testing.T, s store.Store) {
 			fails(t, "approval", err, chela.ErrNotFound)
 			it, err := r.Queue().ByKey("key-1")
 			same(t, "item after the deletion", []string{it.ID, string(it.State), it.Inbound.Text}, []string{"item-1", "cancelled", ""})
+			return err
+		})
+		update(t, s, func(tx store.Tx) error { // as at the start after a kill: no event may begin a run of the deleted session
+			released, err := queue.Release(tx.Queue(), func(string) (bool, error) { return false, nil })
+			if len(released) != 1 || released[0].ID != "item-7" {
+				t.Errorf("released: %+v, want item-7 of the other session", released)
+			}
+			return err
+		})
+		view(t, s, func(r store.Reader) error {
+			var got []string
+			for n := range 6 {
+				it, err := r.Queue().Get(fmt.Sprintf("item-%d", 2+n))
+				if err != nil {
+					return err
+				}
+				got = append(got, string(it.State)+" "+it.Inbound.Text)
+			}
+			same(t, "events", got, []string{"cancelled ", "cancelled ", "cancelled ", "done ", "dropped ", "waiting " + item(keyB, 7).Inbound.Text})
+			waiting, err := r.Queue().Waiting(keyA)
+			same(t, "waiting items", len(waiting), 0)
 			return err
 		})
 		err := store.Held(t.Context(), s, held, store.Ordered, func(store.Tx) error { return nil })
@@ -444,7 +557,8 @@ func testCalls(t *testing.T, s store.Store) {
 	if err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Calls().Plan(c1) }); err == nil {
 		t.Error("planned twice")
 	}
-	c3.Detached, c3.State, c3.Updated = true, session.Waiting, at(4)
+	c3.Detached, c3.State, c3.Updated, c3.Effect, c3.Approval, c3.Rights = true, session.Waiting, at(4), "reads", "ap-3", []string{"write:/opt"}
+	c3.Wire = llm.ToolCall{ID: "toolu_3", Name: "write", Args: json.RawMessage(`{"b":2}`), Raw: "other"}
 	update(t, s, func(tx store.Tx) error { return tx.Calls().Put(c3) })
 	detached := func(r store.Reader) ([]session.Call, error) { return r.Calls().OpenDetached(keyA) }
 	same(t, "detached", get(t, s, detached), []session.Call{c3})
@@ -465,6 +579,11 @@ func testCalls(t *testing.T, s store.Store) {
 	}{
 		{"all", session.CallQuery{Limit: 9}, []string{c3.ID, c1.ID, c2.ID}},
 		{"the newest", session.CallQuery{Limit: 1}, []string{c3.ID}},
+		{"none", session.CallQuery{Limit: -1}, nil},
+		{"of another run", session.CallQuery{Run: "run-2", Limit: 9}, nil},
+		{"of a tool", session.CallQuery{Tool: "write", Limit: 9}, []string{c3.ID}},
+		{"by decision", session.CallQuery{Decision: "denied", Limit: 9}, nil},
+		{"by result", session.CallQuery{Result: "error", Limit: 9}, nil},
 		{"older ones", session.CallQuery{Before: 3, Limit: 9}, []string{c1.ID, c2.ID}},
 		{"by outcome", session.CallQuery{Result: "ok", Decision: "allowed", Tool: "exec", Run: "run-1", Session: keyA, Limit: 9}, []string{c1.ID}},
 		{"of another session", session.CallQuery{Session: keyB, Limit: 9}, nil},
@@ -514,11 +633,21 @@ func testRuns(t *testing.T, s store.Store) {
 	})
 	r1.Waits, r1.Overrides = "", run.Overrides{}
 	r1.State, r1.Ended = run.Failed, at(5)
+	r1.Lane, r1.Principal, r1.Address = "cron", chela.Owner("socket"), chela.Address{Channel: "webchat"}
+	r1.Model, r1.Attempts, r1.Error, r1.Text, r1.Footer, r1.Silent, r1.Fence = "c/d", 3, "f", "another answer", "2k tokens", false, 5
 	update(t, s, func(tx store.Tx) error {
 		if err := tx.Calls().Plan(session.Call{ID: "old", Run: "run-3", Session: keyA, State: session.Closed}, session.Call{ID: "new", Run: "run-1", Session: keyA},
+			session.Call{ID: "detached", Run: "run-3", Session: keyA, Detached: true},
 			session.Call{ID: "alone, old", Run: "none", Session: keyA, State: session.Closed, Updated: at(4)},
 			session.Call{ID: "alone, new", Run: "none", Session: keyA, State: session.Closed, Updated: at(6)}); err != nil {
 			return err
+		}
+		for decision, of := range map[approval.Decision]chela.RunID{
+			approval.Pending: "run-3", approval.Deny: "run-3", approval.AllowOnce: "run-1", approval.AllowAlways: "run-3", approval.AllowSession: "run-3",
+		} {
+			if err := tx.Approvals().Put(approval.Request{ID: "of " + string(decision), Session: keyA, Run: of, Decision: decision}); err != nil {
+				return err
+			}
 		}
 		return tx.Runs().Put(r1)
 	})
@@ -541,7 +670,18 @@ func testRuns(t *testing.T, s store.Store) {
 		}
 		_, err = r.Runs().Get("run-3")
 		fails(t, "pruned run", err, chela.ErrNotFound)
-		_, err = r.Calls().Call("new")
+		_, err = r.Approvals().Get("of " + string(approval.Deny))
+		fails(t, "approval of a pruned run", err, chela.ErrNotFound)
+		for _, left := range []approval.Decision{approval.Pending, approval.AllowOnce, approval.AllowAlways, approval.AllowSession} {
+			if _, err := r.Approvals().Get("of " + string(left)); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := r.Calls().Call("detached"); err != nil {
+			t.Error(err)
+		}
+		c, err := r.Calls().Call("new")
+		same(t, "state of a new call", c.State, session.Planned)
 		return err
 	})
 }
@@ -551,7 +691,7 @@ func testApprovals(t *testing.T, s store.Store) {
 		return approval.Request{
 			ID: fmt.Sprintf("ap-%d", n), Session: key, Run: "run-1", Call: "c", Tool: "exec", Text: "rm <x>", Reason: "outside", Hash: "h1",
 			Rights: []string{"write:/srv"}, Asked: keyB,
-			Requester: chela.Owner("token"), Created: at(n), Expires: at(n + 30),
+			Requester: chela.Owner("token"), Created: at(n), Expires: at(30 - n),
 		}
 	}
 	a, b, c := request(keyA, 3), request(keyB, 1), request(keyA, 2)
@@ -647,7 +787,7 @@ func testOutbox(t *testing.T, s store.Store) {
 	part := func(n int, state outbox.State) outbox.Row {
 		return outbox.Row{
 			Key: fmt.Sprintf("run-1/%d", n), Run: "run-1", Session: keyA, Address: address, ReplyTo: "9", Part: n, Text: "text <&>",
-			Media: []chela.Media{{Name: "a", Type: "image/png", Data: []byte{1}}}, State: state, Attempts: 1, NotBefore: at(n), PlatformID: "p", Error: "e", Created: at(n), Origin: origin,
+			Media: []chela.Media{{Name: "a", Type: "image/png", Data: []byte{1}}}, State: state, Attempts: 1, NotBefore: at(20 - n), PlatformID: "p", Error: "e", Created: at(n), Origin: origin,
 		}
 	}
 	rows := []outbox.Row{part(2, outbox.Pending), part(0, outbox.Draft), part(1, outbox.Sent)}
@@ -669,6 +809,7 @@ func testOutbox(t *testing.T, s store.Store) {
 	same(t, "open, by seq", openRows(0), rows[:2])
 	same(t, "open, limited", openRows(1), rows[:1])
 	rows[0].State, rows[0].Text, rows[0].Media = outbox.Attempted, "changed", nil
+	rows[0].Attempts, rows[0].NotBefore, rows[0].PlatformID, rows[0].Error, rows[0].ReplyTo = 2, at(7), "q", "f", "8"
 	update(t, s, func(tx store.Tx) error { return tx.Outbox().Put(rows[0]) })
 	same(t, "changed, with the same seq", openRows(0), rows[:2])
 	rows[0].State = outbox.Ambiguous
@@ -681,7 +822,17 @@ func testOutbox(t *testing.T, s store.Store) {
 		if err != nil {
 			return err
 		}
-		return tx.Outbox().Delete(rows[1].Key, "none")
+		old := part(3, outbox.Ambiguous)
+		old.Created = at(1)
+		if err := tx.Outbox().Put(old); err != nil {
+			return err
+		}
+		n, err = tx.Outbox().Prune(at(2))
+		same(t, "pruned ambiguous", n, 1)
+		if err != nil {
+			return err
+		}
+		return tx.Outbox().Delete("none", rows[1].Key)
 	})
 	same(t, "open", openRows(0), nil)
 	view(t, s, func(r store.Reader) error {

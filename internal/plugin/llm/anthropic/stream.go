@@ -59,12 +59,9 @@ func (d *decoder) Complete(*dialect.Answer) bool { return false }
 
 // Decode implements dialect.Decoder.
 func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
-	e, ok := scanDelta(data)
-	if !ok {
-		var err error
-		if e, err = decodeEvent(data); err != nil {
-			return false, err
-		}
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return false, fmt.Errorf("invalid event: %w", err)
 	}
 	switch e.Type {
 	case "message_start":
@@ -87,14 +84,6 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 		return false, e.Error.Err()
 	}
 	return false, nil // ping, or an unknown event
-}
-
-// decodeEvent decodes any event.
-func decodeEvent(data []byte) (e event, err error) {
-	if err := json.Unmarshal(data, &e); err != nil {
-		return e, fmt.Errorf("invalid event: %w", err)
-	}
-	return e, nil
 }
 
 func stopReason(s string) llm.StopReason {

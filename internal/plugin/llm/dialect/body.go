@@ -3,6 +3,7 @@ package dialect
 import (
 	"bytes"
 	"io"
+	"net"
 	"slices"
 )
 
@@ -75,31 +76,9 @@ func (b *Body) Reader() io.ReadCloser {
 	if b.size <= maxChunk {
 		return io.NopCloser(bytes.NewReader(b.Bytes()))
 	}
-	return &reader{pieces: b.pieces}
+	pieces := net.Buffers(slices.Clone(b.pieces))
+	return io.NopCloser(&pieces)
 }
 
 // Bytes returns a copy of the body.
 func (b *Body) Bytes() []byte { return slices.Concat(b.pieces...) }
-
-// reader reads pieces as one stream.
-type reader struct {
-	pieces [][]byte
-	off    int // offset in pieces[0]
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	n := 0
-	for n < len(p) && len(r.pieces) > 0 {
-		c := copy(p[n:], r.pieces[0][r.off:])
-		n += c
-		if r.off += c; r.off == len(r.pieces[0]) {
-			r.pieces, r.off = r.pieces[1:], 0
-		}
-	}
-	if n == 0 && len(p) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
-func (r *reader) Close() error { return nil }

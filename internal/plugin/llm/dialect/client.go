@@ -48,7 +48,7 @@ type Client struct {
 
 // NewClient returns a client for the endpoint u. If err is not nil, it is the
 // error of each call. The header h is sent with each request, overridden by the
-// options. The key is kept out of errors. Only the transport of the HTTP client
+// options. The key and the values of the options' headers are kept out of errors. Only the transport of the HTTP client
 // is used: redirects are not followed, because they would get the key. vision
 // reports whether a model supports images; see [Images].
 func NewClient(o Options, u *url.URL, err error, h http.Header, vision func(model string) bool) *Client {
@@ -70,6 +70,11 @@ func NewClient(o Options, u *url.URL, err error, h http.Header, vision func(mode
 		c.transport = o.HTTP.Transport
 	}
 	c.redactor.Add(o.Key)
+	for _, values := range o.Header {
+		for _, v := range values {
+			c.redactor.Add(secret.New(v))
+		}
+	}
 	if err == nil && u.User != nil {
 		pass, _ := u.User.Password()
 		c.redactor.Add(secret.New(pass))
@@ -207,11 +212,11 @@ func read(resp *http.Response, d Decoder, a *Answer) error {
 			return err
 		}
 	default:
-		for e, err := range sse.Read(in, 0) {
+		for data, err := range sse.Read(in, 0) {
 			if err != nil {
 				return fmt.Errorf("%w: %w", errCut, err)
 			}
-			if last, err := d.Decode(e.Data, a); err != nil || last {
+			if last, err := d.Decode(data, a); err != nil || last {
 				return err
 			}
 		}

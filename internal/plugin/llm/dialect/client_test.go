@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -229,6 +230,65 @@ func TestErrorIsOneShortLine(t *testing.T) {
 	}
 }
 
+// TestErrorsWithoutSecrets reads errors that quote what the request contained.
+func TestErrorsWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	secrets := []string{"key-4711-abcdefghijkl", "header-0815-abcdefghi", "pass-2342-abcdefghijk"}
+	base := "http://me:" + secrets[2] + "@lab.test"
+	u, err := BaseURL(base, "")
+	if _, err := BaseURL(base+"\x7f", ""); err == nil || strings.Contains(err.Error(), secrets[2]) {
+		t.Errorf("error of a URL: %v", err)
+	}
+	var answers []func() (*http.Response, error)
+	c := NewClient(Options{
+		Name: "lab", Key: secret.New(secrets[0]), Header: http.Header{"X-Lab": {"x", secrets[1]}},
+		HTTP: &http.Client{Transport: service(func() (*http.Response, error) {
+			next := answers[0]
+			answers = answers[1:]
+			return next()
+		})},
+	}, u, err, nil, nil)
+	reply := func(status int, text string) func() (*http.Response, error) {
+		return func() (*http.Response, error) {
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+		}
+	}
+	body := &Body{}
+	body.AddString("{}")
+	// check calls the service, which gives the answers. Its error or note contains
+	// want, and the beginning of no secret.
+	check := func(what, want string, list ...func() (*http.Response, error)) {
+		t.Helper()
+		answers = list
+		var got string
+		r := &llm.Request{Model: "m", Messages: []*llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{{Kind: llm.PartImage, MIME: "image/png", Data: []byte("x")}}}}}
+		for e, err := range c.Stream(t.Context(), r, func(*llm.Request) (*Body, error) { return body, nil }, plainText{}) {
+			got += e.Note
+			if err != nil {
+				got += err.Error()
+			}
+		}
+		if !strings.Contains(got, want) || len(answers) > 0 {
+			t.Errorf("%s: %q does not contain %q; %d answers are left", what, got, want, len(answers))
+		}
+		for _, s := range append(secrets, "query-1") {
+			if strings.Contains(got, s[:6]) {
+				t.Errorf("%s: a part of %s is in %q", what, s, got)
+			}
+		}
+	}
+	for _, s := range secrets {
+		for before := 500 - len(s) - 1; before <= 500; before++ {
+			check(fmt.Sprintf("%d bytes before it", before), "xxx", reply(401, strings.Repeat("x", before)+s+strings.Repeat("y", 100)))
+		}
+		check("the connection", "dial [redacted]", func() (*http.Response, error) { return nil, errors.New("dial " + s) })
+		check("a note", "left out: the service refused it: bad image, [redacted]", reply(400, "bad image, "+s), reply(200, "data: hi\n\ndata: end\n\n"))
+	}
+	check("the address", ": no route", func() (*http.Response, error) {
+		return nil, &url.Error{Op: "Post", URL: "http://lab.test/?key=query-1", Err: errors.New("no route")}
+	})
+}
+
 // TestTooManyParts checks that many small parts use little memory.
 func TestTooManyParts(t *testing.T) {
 	t.Parallel()
@@ -236,6 +296,81 @@ func TestTooManyParts(t *testing.T) {
 	for i := range maxPieces + 1 {
 		if _, err := a.Begin(llm.PartText); (err != nil) != (i == maxPieces) {
 			t.Fatalf("part %d: %v", i, err)
+		}
+	}
+}
+
+// endless is a body without an end that counts the bytes read.
+type endless struct{ n int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.n += len(p); e.n > 16<<20 {
+		return 0, errors.New("far too much was read")
+	}
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+func (e *endless) Close() error { return nil }
+
+// service answers each request with a function.
+type service func() (*http.Response, error)
+
+func (s service) RoundTrip(*http.Request) (*http.Response, error) { return s() }
+
+// TestEndlessError reads an error response without an end.
+func TestEndlessError(t *testing.T) {
+	t.Parallel()
+	body := &endless{}
+	_, err := ask(t.Context(), t, "http://lab.test", &http.Client{Transport: service(func() (*http.Response, error) {
+		return &http.Response{StatusCode: 429, Header: http.Header{}, Body: body}, nil
+	})}, "k")
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Class != llm.ClassRate || len(e.Message) > 1000 || body.n > 1<<20 {
+		t.Errorf("after %d bytes: %.100v", body.n, err)
+	}
+}
+
+// reports is a decoder of an answer with a usage.
+type reports struct {
+	plainText
+	usage llm.Usage
+}
+
+func (c reports) Decode(data []byte, a *Answer) (bool, error) {
+	a.Usage, a.Reported = c.usage, true
+	return c.plainText.Decode(data, a)
+}
+
+// TestImplausibleUsage reads answers whose usage cannot be right: it is estimated, so
+// that neither a budget nor the price is computed from it.
+func TestImplausibleUsage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		usage llm.Usage
+		kept  bool
+	}{
+		{llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, true},
+		{llm.Usage{Input: 1 << 32}, true},
+		{llm.Usage{Input: 1<<32 + 1}, false}, {llm.Usage{Output: 1 << 62}, false}, {llm.Usage{CacheRead: 1 << 40}, false}, {llm.Usage{CacheWrite: 1 << 40}, false},
+		{llm.Usage{Input: -1}, false}, {llm.Usage{Output: -1}, false}, {llm.Usage{Input: 5, CacheRead: -1}, false}, {llm.Usage{Input: 5, CacheWrite: -1}, false},
+	} {
+		u, err := BaseURL("http://lab.test", "")
+		c := NewClient(Options{Name: "lab", HTTP: &http.Client{Transport: service(func() (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("data: hi\n\ndata: end\n\n"))}, nil
+		})}}, u, err, http.Header{}, nil)
+		var got llm.Usage
+		body := &Body{}
+		body.AddString("{}")
+		for e, err := range c.Stream(t.Context(), &llm.Request{Model: "m"}, func(*llm.Request) (*Body, error) { return body, nil }, reports{usage: tt.usage}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = e.Usage
+		}
+		if tt.kept && got != tt.usage || !tt.kept && (!got.Estimated || got.Total() > 100) {
+			t.Errorf("reported %+v: %+v", tt.usage, got)
 		}
 	}
 }

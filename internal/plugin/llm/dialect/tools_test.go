@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/schema"
@@ -57,6 +61,12 @@ func TestToolAdapter(t *testing.T) { // not in parallel: it counts allocations
 		if n := testing.AllocsPerRun(100, func() { fit("gemini") }); n > 3 {
 			t.Errorf("%v allocations a request", n)
 		}
+		for i := range 2 * maxAdapted {
+			specs[1].Description = strings.Repeat("x", 1+i)
+			if got := fit("gemini"); got[0].Description != specs[1].Description {
+				t.Errorf("a changed description was ignored: %q", got[0].Description)
+			}
+		}
 		if len(o.recent) > maxAdapted {
 			t.Errorf("%d sets are cached", len(o.recent))
 		}
@@ -75,6 +85,53 @@ func TestToolAdapter(t *testing.T) { // not in parallel: it counts allocations
 	r := &llm.Request{Model: "gemini"}
 	if was := calls; o.Adapt(r) != r || calls != was {
 		t.Error("a request without tools was changed")
+	}
+}
+
+func TestSameTools(t *testing.T) {
+	t.Parallel()
+	yes, also, no := true, true, false
+	one := llm.ToolSpec{Name: "a", Description: "d", Schema: json.RawMessage(`{}`), Strict: &yes}
+	for name, c := range map[string]struct {
+		change func(*llm.ToolSpec)
+		same   bool
+	}{
+		"nothing":       {func(*llm.ToolSpec) {}, true},
+		"equal strict":  {func(s *llm.ToolSpec) { s.Strict = &also }, true},
+		"name":          {func(s *llm.ToolSpec) { s.Name = "b" }, false},
+		"description":   {func(s *llm.ToolSpec) { s.Description = "e" }, false},
+		"schema":        {func(s *llm.ToolSpec) { s.Schema = json.RawMessage(`{"type":"object"}`) }, false},
+		"other strict":  {func(s *llm.ToolSpec) { s.Strict = &no }, false},
+		"strict is nil": {func(s *llm.ToolSpec) { s.Strict = nil }, false},
+	} {
+		two := one
+		c.change(&two)
+		for _, got := range []bool{SameTools([]llm.ToolSpec{one}, []llm.ToolSpec{two}), SameTools([]llm.ToolSpec{two}, []llm.ToolSpec{one})} {
+			if got != c.same {
+				t.Errorf("%s: same %v", name, got)
+			}
+		}
+	}
+	if SameTools([]llm.ToolSpec{one}, nil) {
+		t.Error("a list is the same as an empty one")
+	}
+}
+
+func TestClientHeaders(t *testing.T) {
+	t.Parallel()
+	own := http.Header{"X-Version": {"1"}, "X-Key": {"own"}}
+	for name, o := range map[string]Options{
+		"chela":  {Header: http.Header{"x-key": {"mine"}}},
+		"custom": {Header: http.Header{"X-Key": {"mine"}, "user-agent": {"custom"}, "Accept": {"text/html"}}},
+	} {
+		got := NewClient(o, &url.URL{Scheme: "https", Host: "host"}, nil, own, nil).template.Header
+		want := http.Header{"X-Version": {"1"}, "X-Key": {"mine"}, "User-Agent": {name}, "Content-Type": {"application/json"}, "Accept": {"text/event-stream"}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if len(own) != 2 || own.Get("X-Key") != "own" {
+		t.Errorf("the given headers were changed: %v", own)
 	}
 }
 

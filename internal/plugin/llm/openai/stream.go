@@ -133,35 +133,12 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 		err := d.end(a)
 		return d.finished || !a.Empty(), err
 	}
-	if p, ok := scanDelta(data); ok {
-		return false, d.scanned(&p, a)
-	}
-	return false, d.decode(data, a)
-}
-
-// scanned handles a scanned event.
-func (d *decoder) scanned(p *scannedDelta, a *dialect.Answer) error {
-	a.Model = cmp.Or(a.Model, p.model)
-	if err := d.delta(&p.delta, a); err != nil || !p.call {
-		return err
-	}
-	if err := d.flush(a); err != nil {
-		return err
-	}
-	index := p.index // avoids allocating all of p
-	c := call{Index: &index}
-	c.Function.Arguments = arguments(p.arguments)
-	return d.call(&c, a)
-}
-
-// decode handles any event.
-func (d *decoder) decode(data []byte, a *dialect.Answer) error {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return fmt.Errorf("invalid event: %w", err)
+		return false, fmt.Errorf("invalid event: %w", err)
 	}
 	if err := c.err(); err != nil {
-		return err
+		return false, err
 	}
 	a.Model = cmp.Or(a.Model, c.Model)
 	c.count(a)
@@ -171,10 +148,10 @@ func (d *decoder) decode(data []byte, a *dialect.Answer) error {
 			continue // a second answer, which was not requested
 		}
 		if err := d.choice(o, a); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // err returns the error in the event, if any.

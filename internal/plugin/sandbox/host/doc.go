@@ -7,8 +7,10 @@
 // and a parent that is one of them. This finds a process that forked twice,
 // left the session and ignores TERM. It does not find one that also cleared
 // its environment and closed all descriptors before its parent ended; only a
-// sandbox can contain that. On other Unix systems the process group is ended,
-// on Windows a job object.
+// sandbox can contain that. On other Unix systems the process group is ended.
+// On Windows a program runs in a job object, which limits the number of
+// processes and what they can do to the desktop, and is ended. This has not
+// been verified on Windows.
 //
 // If this process is the first in a container, orphaned processes become its
 // children. It waits for those it ended, so that they do not remain as

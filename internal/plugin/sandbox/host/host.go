@@ -13,18 +13,16 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/stdio"
 )
 
 // markName is the environment variable that marks the descendants of a
 // program.
 const markName = "CHELA_RUN"
 
-const (
-	defaultGrace = 2 * time.Second
-	// drainTime is how long a pipe may stay open after all processes that can be
-	// found have ended.
-	drainTime = time.Second
-)
+// drainTime is how long a pipe may stay open after all processes that can be
+// found have ended.
+const drainTime = time.Second
 
 // Broker is a sandbox.Broker without confinement. The zero Broker is ready to
 // use, but Sweep does not find its programs after this process was killed.
@@ -52,6 +50,9 @@ func (b Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandb
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if p.Rights != nil {
+		return nil, errors.New("commands cannot be confined here")
+	}
 	t := &tree{mark: markName + "=" + b.owner + rand.Text(), tty: p.Terminal != nil}
 	cmd := &exec.Cmd{
 		Path:  p.Path,
@@ -62,27 +63,22 @@ func (b Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandb
 		// Do not wait for a descendant that holds the standard input.
 		WaitDelay: drainTime,
 	}
-	c, err := connect(cmd, p, out)
+	s, err := stdio.Open(p, out)
 	if err != nil {
 		return nil, err
 	}
-	defer c.started()
-	if err := t.run(cmd, c.token); err != nil {
-		c.close()
+	defer s.Started()
+	if cmd.Stdout, cmd.Stderr = s.Out, s.Err; s.In != nil {
+		cmd.Stdin = s.In
+	}
+	if err := t.run(cmd, s); err != nil {
+		s.Close()
 		return nil, startError(p, err)
 	}
-	pr := &process{cmd: cmd, tree: t, conn: c, grace: p.Grace, ended: make(chan struct{}), drained: make(chan error, len(c.flows))}
-	if pr.grace == 0 {
-		pr.grace = defaultGrace
-	}
-	for _, f := range c.flows {
-		go pr.drain(f)
-	}
+	pr := &process{cmd: cmd, tree: t, streams: s, grace: stdio.Grace(p), ended: make(chan struct{})}
+	s.Copy()
 	pr.unwatch = context.AfterFunc(ctx, pr.end)
-	if p.Terminal != nil {
-		return terminal{pr, c.flows[0].from}, nil
-	}
-	return pr, nil
+	return s.Terminal(pr), nil
 }
 
 // startError explains why a plan did not start. A missing directory and a
@@ -100,12 +96,11 @@ func startError(p sandbox.Plan, err error) error {
 type process struct {
 	cmd     *exec.Cmd
 	tree    *tree
-	conn    *conn
+	streams *stdio.Streams
 	grace   time.Duration
 	killAt  atomic.Pointer[time.Time] // end of the grace period, once ctx has ended
 	ended   chan struct{}             // closed when Wait has cleaned up
 	unwatch func() bool               // detaches the processes from ctx
-	drained chan error                // receives the result of each flow
 	kill    sync.Once
 }
 
@@ -131,26 +126,7 @@ func (p *process) end() {
 	at := time.Now().Add(p.grace)
 	p.killAt.Store(&at)
 	p.tree.term()
-	t := time.NewTimer(p.grace)
-	defer t.Stop()
-	select {
-	case <-p.ended:
-	case <-t.C:
-		p.Kill()
-	}
-}
-
-// drain copies a flow until all holders of its other end have closed it.
-func (p *process) drain(f flow) {
-	// The wrapper hides *os.File, for which io would allocate a large buffer.
-	_, err := io.CopyBuffer(f.to, struct{ io.Reader }{f.from}, make([]byte, 4<<10))
-	if hungUp(err) {
-		err = nil
-	}
-	if err != nil { // the program must not block because the writer failed
-		_, _ = io.Copy(io.Discard, f.from)
-	}
-	p.drained <- err
+	stdio.KillAfter(p.grace, p.ended, p.Kill)
 }
 
 // Wait waits for the program, ends its remaining descendants, and waits for
@@ -168,13 +144,5 @@ func (p *process) Wait() (sandbox.Exit, error) {
 		grace = max(0, time.Until(*at))
 	}
 	exit.Left = p.tree.reap(grace)
-	t := time.AfterFunc(drainTime, p.conn.cut)
-	for range p.conn.flows {
-		if werr := <-p.drained; werr != nil {
-			err = errors.Join(err, fmt.Errorf("output: %w", werr))
-		}
-	}
-	t.Stop()
-	p.conn.close()
-	return exit, err
+	return exit, errors.Join(err, p.streams.Drain(drainTime))
 }

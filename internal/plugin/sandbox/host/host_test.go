@@ -13,7 +13,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	var o sandboxtest.Options
+	o := sandboxtest.Options{Variables: []string{"CHELA_RUN"}}
 	if runtime.GOOS != "linux" {
 		o.Survives = "descendants are found by process group only"
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/chela-ai/chela/internal/plugin/sandbox/stdio"
 )
 
 // killTime is how long a process may take to die after KILL. A process that
@@ -36,7 +38,7 @@ func Sweep(ctx context.Context, log *slog.Logger, mark string) (int, error) {
 	if !s.signal(syscall.SIGTERM) {
 		return 0, nil
 	}
-	grace, cancel := context.WithTimeout(ctx, defaultGrace)
+	grace, cancel := context.WithTimeout(ctx, stdio.DefaultGrace)
 	defer cancel()
 	for wait := time.Millisecond; grace.Err() == nil; wait = min(2*wait, 50*time.Millisecond) {
 		select {

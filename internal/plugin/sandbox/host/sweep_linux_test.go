@@ -3,6 +3,7 @@ package host_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -46,6 +47,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	default:
+		flag.Parse()
+		if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait for processes
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 }
@@ -135,6 +140,7 @@ func count(pids []int) (n int) {
 }
 
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, script string
 		pids         int

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/chela-ai/chela/internal/plugin/sandbox/stdio"
 )
 
 // tree is a program and its descendants.
@@ -30,13 +32,13 @@ type tree struct {
 }
 
 // run starts the program. All of its descendants inherit the token.
-func (t *tree) run(cmd *exec.Cmd, tk token) error {
+func (t *tree) run(cmd *exec.Cmd, s *stdio.Streams) error {
 	var st unix.Stat_t
-	if err := unix.Fstat(int(tk.theirs.Fd()), &st); err != nil {
+	if err := unix.Fstat(int(s.TokenEnd.Fd()), &st); err != nil {
 		return err
 	}
-	t.token, t.tokenID = tk.ours, fmt.Sprintf("pipe:[%d]", st.Ino)
-	cmd.ExtraFiles = []*os.File{tk.theirs}
+	t.token, t.tokenID = s.Token, fmt.Sprintf("pipe:[%d]", st.Ino)
+	cmd.ExtraFiles = []*os.File{s.TokenEnd}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: t.tty}
 	t.start, t.began = time.Now(), ticks()
 	if err := cmd.Start(); err != nil {
@@ -239,7 +241,7 @@ func environ(pid int) iter.Seq[[]byte] {
 
 // holds reports whether a process holds the inherited descriptor.
 func (t *tree) holds(pid int) bool {
-	if abandoned(t.token) {
+	if stdio.Abandoned(t.token) {
 		return false
 	}
 	path := fmt.Sprintf("/proc/%d/fd", pid)

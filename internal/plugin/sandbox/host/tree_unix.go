@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/chela-ai/chela/internal/plugin/sandbox/stdio"
 )
 
 // tree is a program and its descendants: its process group.
@@ -15,7 +17,7 @@ type tree struct {
 	group int
 }
 
-func (t *tree) run(cmd *exec.Cmd, _ token) error {
+func (t *tree) run(cmd *exec.Cmd, _ *stdio.Streams) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: t.tty}
 	if err := cmd.Start(); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 )
 
-const reaperRuns = 50
+const reaperRuns = 25
 
 // runReaper runs the script repeatedly as a process that adopts orphans, and
 // prints the children that remain.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite/page"
 )
 
 // Backup writes a copy of the current database to the file dst. The copy is atomic,
@@ -53,6 +55,9 @@ func Verify(ctx context.Context, path string) (Summary, error) {
 	var s Summary
 	if _, err := os.Stat(path); err != nil {
 		return s, err
+	}
+	if l, err := page.ReadLog(path); err != nil || l.Missing > 0 || l.After > 0 {
+		return s, cmp.Or(err, error(&DamagedError{Path: path, Err: errors.New("its log is damaged")}))
 	}
 	d := &DB{opts: Options{Path: path}}
 	c, err := d.openReader()
@@ -120,9 +125,6 @@ func Restore(ctx context.Context, src, dst string) (old string, err error) {
 		return "", fmt.Errorf("restore from %s: %w", src, err)
 	}
 	temp := dst + ".part"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
 	defer os.Remove(temp)
 	d := &DB{opts: Options{Path: src}}
 	if err := d.copy(ctx, temp); err != nil {
@@ -134,6 +136,9 @@ func Restore(ctx context.Context, src, dst string) (old string, err error) {
 	return old, atomicfile.Rename(temp, dst)
 }
 
+// timeSuffix is the format of the time in the names of files that are kept.
+const timeSuffix = "20060102T150405.000000000"
+
 // renameOld adds a name with the current time to a database, renames its log to
 // match, and returns that name, or "" if there is no database. A rename can then
 // replace the database under its original name.
@@ -143,7 +148,7 @@ func renameOld(path string) (string, error) {
 	if err != nil && !missing {
 		return "", err
 	}
-	old := path + ".old-" + time.Now().UTC().Format("20060102T150405.000000000")
+	old := path + ".old-" + time.Now().UTC().Format(timeSuffix)
 	linked := !missing && os.Link(path, old) == nil // before the log is moved, so that the old database stays complete
 	// The log must be moved too, also one without a database: SQLite would apply it to
 	// the new database.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +44,25 @@ func putUnclosed(t *testing.T, d *DB) string {
 		t.Fatalf("%d bytes in the log, %v", len(log), err)
 	}
 	return put(t, db, log)
+}
+
+// checkPrivate checks that only the owner can read the databases and their logs.
+func checkPrivate(t *testing.T, paths ...string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for _, path := range paths {
+		files, err := filepath.Glob(path + "*")
+		if err != nil || !slices.Contains(files, path) {
+			t.Errorf("%s: files %q, %v", path, files, err)
+		}
+		for _, file := range files {
+			if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 {
+				t.Errorf("%s: mode %v, %v; want 0600", file, fi.Mode(), err)
+			}
+		}
+	}
 }
 
 func TestBackup(t *testing.T) {
@@ -86,12 +107,14 @@ func TestBackup(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+	checkPrivate(t, copied)
 
 	t.Run("restored on another machine", func(t *testing.T) {
 		dst := filepath.Join(t.TempDir(), "chela.db")
 		if old, err := Restore(t.Context(), copied, dst); err != nil || old != "" {
 			t.Fatalf("restore: renamed the old one to %q, %v", old, err)
 		}
+		checkPrivate(t, dst)
 		have := openAt(t, dst)
 		if a, b := settingOf(t, have, "a"), settingOf(t, have, "b"); a != b {
 			t.Errorf("half a commit: a %s, b %s", a, b)
@@ -114,6 +137,7 @@ func TestBackup(t *testing.T) {
 		if n, m := len(readSessions(t, dst)), len(readSessions(t, renamed)); n != 5 || m != 1 {
 			t.Errorf("%d sessions restored, %d in the old database; want 5 and 1", n, m)
 		}
+		checkPrivate(t, dst, renamed)
 	})
 	t.Run("the log of a database that was not closed stays with it", func(t *testing.T) {
 		for _, missing := range []bool{false, true} { // somebody has deleted the database, but not its log
@@ -153,6 +177,44 @@ func TestBackup(t *testing.T) {
 		}
 		if n := len(readSessions(t, dst)); n != 2 {
 			t.Errorf("%d sessions restored, want 2", n)
+		}
+	})
+	t.Run("leftovers of a killed process are replaced", func(t *testing.T) {
+		leave := func(names ...string) {
+			for _, name := range names {
+				if err := os.WriteFile(name, []byte(strings.Repeat("half a file", 1000)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		only := func(dir string, want ...string) {
+			t.Helper()
+			got, err := filepath.Glob(filepath.Join(dir, "*"))
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("files %q, %v; want %q", got, err, want)
+			}
+			checkPrivate(t, want...)
+		}
+		dir := t.TempDir()
+		backup, dst := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
+		leave(backup, backup+".part")
+		if err := d.Backup(t.Context(), backup); err != nil {
+			t.Fatal(err)
+		}
+		only(dir, backup)
+		leave(dst+".part", dst+".part.part")
+		if _, err := Restore(t.Context(), backup, dst); err != nil {
+			t.Fatal(err)
+		}
+		only(dir, backup, dst)
+		leave(dst+".salvaged", dst+".salvaged-wal", dst+".salvaged.part", dst+".salvaged.part-wal")
+		report, err := Recover(t.Context(), dst)
+		if err != nil {
+			t.Fatal(err)
+		}
+		only(dir, backup, dst, report.Renamed)
+		if n := len(readSessions(t, dst)); n != 5 {
+			t.Errorf("%d sessions are left, want 5", n)
 		}
 	})
 	t.Run("a file that is not a backup is refused", func(t *testing.T) {
@@ -196,7 +258,6 @@ func TestCheck(t *testing.T) {
 	if err := d.Check(t.Context()); err != nil {
 		t.Errorf("intact file: %v", err)
 	}
-	d.writer.release()
 	if _, err := d.writer.c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 		t.Fatal(err)
 	}

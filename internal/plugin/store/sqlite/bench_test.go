@@ -92,7 +92,7 @@ func BenchmarkTurn(b *testing.B) {
 	b.ReportAllocs()
 	defer cpu(b)()
 	for n := 0; b.Loop(); n++ {
-		if err := turn(b, d, meta, fmt.Sprintf("5d9e1f0a-%08x-4c1b-9f43-0d3f5c4b%04x", n*2654435761&0xffffffff, n&0xffff)); err != nil {
+		if err := turn(b, d, meta, fmt.Sprintf("5d9e1f0a-%08x-4c1b-9f43-0d3f5c4b%04x", uint32(n)*2654435761, n&0xffff)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -100,7 +100,8 @@ func (t devices) Invites() ([]pairing.Invite, error) {
 		return nil, err
 	}
 	var list []pairing.Invite
-	return list, decode(text, &list)
+	err = decode(text, &list)
+	return list, err
 }
 
 // PutInvites stores the invitations.

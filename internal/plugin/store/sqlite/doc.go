@@ -20,7 +20,9 @@
 // synced: an fsync that failed may succeed the next time although the data was lost
 // (see repair.go). The process stays up and continues when the disk works again.
 //
-// A file with unexpected content is reported as a *[DamagedError]. [Restore]
+// A file with unexpected content is reported as a *[DamagedError]; from then on no
+// commit is accepted. Open compares the log with the index that a killed process
+// leaves, because SQLite ignores what follows a damaged frame. [Restore]
 // replaces it by a backup; [Recover] replaces it by its readable rows, which
 // [Salvage] copies. [DB.Check] reads the whole file in the background.
 //

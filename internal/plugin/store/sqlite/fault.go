@@ -45,13 +45,26 @@ func (d *DB) explain(err error) error {
 			Err: fmt.Errorf("%w: %w", chela.ErrFull, err),
 		}
 	case damaged(err):
-		return &DamagedError{Path: d.opts.Path, Err: err}
+		found := &DamagedError{Path: d.opts.Path, Err: err}
+		if d.damage.CompareAndSwap(nil, found) && d.log != nil {
+			d.log.Error("the database is damaged: nothing is stored from now on", "err", err, "hint", chela.HintOf(found))
+		}
+		return found
 	case c == lib.ResultError: // also of an error that is not SQLite's
 		return err
 	case fatal(err):
 		return &chela.Error{Code: chela.CodeUnavailable, Message: "storage", Err: err}
 	}
 	return fmt.Errorf("storage: %w", err)
+}
+
+// Damage returns the first damage that was found since the database was opened. From
+// then on nothing is stored.
+func (d *DB) Damage() error {
+	if e := d.damage.Load(); e != nil {
+		return e
+	}
+	return nil
 }
 
 // DamagedError reports a damaged database file.

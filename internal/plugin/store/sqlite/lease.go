@@ -36,7 +36,7 @@ func (t leases) Acquire(name, owner string) (lease.Lease, bool, error) {
 		return nil
 	}, `INSERT INTO lease (name, owner, fence, since) VALUES (?1, ?2, 1, ?3)
 ON CONFLICT DO UPDATE SET owner = excluded.owner, fence = fence + 1, since = excluded.since
-WHERE owner IN ('', ?2) OR owner NOT IN (SELECT owner FROM beat WHERE expires > ?3) RETURNING fence`, name, owner, time.Now())
+WHERE owner = '' OR owner = ?2 OR NOT EXISTS (SELECT 1 FROM beat WHERE beat.owner = lease.owner AND expires > ?3) RETURNING fence`, name, owner, time.Now())
 	if err != nil || ok {
 		return l, ok, err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -85,7 +84,9 @@ FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
 		if n, err := c.number("SELECT a FROM x"); n != 7 {
 			t.Errorf("the step: %d, %v", n, err)
 		}
-		old := openAt(t, fmt.Sprintf("%s.bak-v%d", path, now))
+		copied := fmt.Sprintf("%s.bak-v%d", path, now)
+		checkPrivate(t, path, copied)
+		old := openAt(t, copied)
 		if v := settingOf(t, old, "a"); v != "1" {
 			t.Errorf("in the copy: %q, want 1", v)
 		}
@@ -210,12 +211,7 @@ VALUES ('old', 'r', 's', '{}', 'x', '', 'closed', 'acts', '', 0, 0)`),
 		if err != nil || len(names) > 0 {
 			t.Errorf("copies: %v, %v", names, err)
 		}
-		for _, suffix := range []string{"", "-wal", "-shm"} {
-			fi, err := os.Stat(path + suffix)
-			if err != nil || fi.Mode().Perm() != 0o600 {
-				t.Errorf("%q: mode %v, %v", suffix, fi.Mode(), err)
-			}
-		}
+		checkPrivate(t, path, path+"-wal", path+"-shm")
 	})
 }
 

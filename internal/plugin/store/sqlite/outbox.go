@@ -28,7 +28,8 @@ func scanOutbox(r *row) (outbox.Row, error) {
 	err = errors.Join(err, decodeSet(r.text(), &v.Media))
 	v.State, v.Attempts, v.NotBefore = outbox.State(r.text()), int(r.int()), r.time()
 	v.PlatformID, v.Error, v.Created = r.text(), r.text(), r.time()
-	return v, errors.Join(err, decodeSet(r.text(), &v.Origin))
+	err = errors.Join(err, decodeSet(r.text(), &v.Origin))
+	return v, err
 }
 
 // Get returns a row.

@@ -23,7 +23,6 @@ func (w *writer) repair() error {
 		return fmt.Errorf("rewrite the log: %w", err)
 	}
 	if w.c != nil {
-		w.release()
 		w.c.Close()
 		w.c = nil
 	}

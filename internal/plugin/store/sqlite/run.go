@@ -31,7 +31,8 @@ func scanRun(r *row) (run.Run, error) {
 	v.Started, v.Ended, v.Fence = r.time(), r.time(), r.int()
 	v.Kind, v.Parent, v.Root, v.Replaces = run.Kind(r.text()), chela.RunID(r.text()), chela.RunID(r.text()), chela.RunID(r.text())
 	v.Waits, v.Stop = run.Waits(r.text()), r.text()
-	return v, errors.Join(err, decodeSet(r.text(), &v.Overrides))
+	err = errors.Join(err, decodeSet(r.text(), &v.Overrides))
+	return v, err
 }
 
 // Get returns a run.

@@ -57,8 +57,12 @@ func Salvage(ctx context.Context, src, dst string) (Report, error) {
 }
 
 // Recover replaces the damaged database path, which must not be open, by its
-// readable rows. The damaged file is renamed, not deleted.
+// readable rows. The damaged file is renamed, not deleted. A missing database is like
+// an empty one.
 func Recover(ctx context.Context, path string) (Report, error) {
+	if err := atomicfile.Create(path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return Report{}, err
+	}
 	temp := path + ".salvaged"
 	if err := removeDatabase(temp); err != nil {
 		return Report{}, err

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -83,21 +84,23 @@ func readSessions(tb testing.TB, path string) map[chela.SessionKey]sessionData {
 		tb.Fatal(err)
 	}
 	defer c.Close()
-	all := make(map[chela.SessionKey]sessionData)
-	err = func(r store.Reader) error {
-		list, _, err := r.Sessions().List(session.Query{Limit: 1000})
-		for _, m := range list {
-			entries, err1 := r.Sessions().Entries(m.ID, 0, 0)
-			past, err2 := r.Sessions().Past(m.Key)
-			all[m.Key] = sessionData{m, entries, past}
-			err = errors.Join(err, err1, err2)
-		}
-		return err
-	}(reader{c})
+	all, err := sessionsOf(reader{c})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return all
+}
+
+func sessionsOf(r store.Reader) (map[chela.SessionKey]sessionData, error) {
+	all := make(map[chela.SessionKey]sessionData)
+	list, _, err := r.Sessions().List(session.Query{Limit: 1000})
+	for _, m := range list {
+		entries, err1 := r.Sessions().Entries(m.ID, 0, 0)
+		past, err2 := r.Sessions().Past(m.Key)
+		all[m.Key] = sessionData{m, entries, past}
+		err = errors.Join(err, err1, err2)
+	}
+	return all, err
 }
 
 // damagedBase returns the files of a database with 50 sessions. The last ten are
@@ -314,6 +317,7 @@ func TestRecover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkPrivate(t, path, report.Renamed)
 	got := readSessions(t, path)
 	for key, w := range want {
 		if w.Meta.ID < "transcript-40" && w.String() != got[key].String() {
@@ -435,6 +439,48 @@ func TestSalvageTables(t *testing.T) {
 			t.Errorf("spent %d, lease %+v, its owner is alive: %v", spent, held, alive)
 		}
 		return errors.Join(err1, err2, err3)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSalvageDevices salvages what lets devices in. A row may be an old version, so
+// that only refusals are kept.
+func TestSalvageDevices(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "chela.db")
+	d, err := Open(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+		at := tx.Devices()
+		return errors.Join(
+			at.PutDevice(pairing.Device{ID: "paired"}),
+			at.PutDevice(pairing.Device{ID: "revoked", Removed: time.Now()}),
+			at.PutRequest(pairing.Request{ID: "q", Device: "new"}),
+			at.PutRequest(pairing.Request{ID: "u", Device: "paired"}),
+			at.PutInvites([]pairing.Invite{{ID: "i"}}),
+			tx.SetSetting("other", "1"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Recover(t.Context(), path)
+	if err != nil || report.Rows["device"] != 1 {
+		t.Fatalf("recover: %+v, %v", report, err)
+	}
+	if err := openAt(t, path).View(t.Context(), func(r store.Reader) error {
+		all, err1 := r.Devices().Devices()
+		asked, err2 := r.Devices().Requests()
+		invited, err3 := r.Devices().Invites()
+		other, err4 := r.Setting("other")
+		if len(all) != 1 || all[0].ID != "revoked" || all[0].Removed.IsZero() || len(asked)+len(invited) > 0 || other != "1" {
+			t.Errorf("devices %+v, requests %+v, invitations %+v, the other setting %q", all, asked, invited, other)
+		}
+		return errors.Join(err1, err2, err3, err4)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -32,6 +33,7 @@ type DB struct {
 	memo    session.Memo
 	close   func() error
 	rewrite func(path string) error // rewriteFile; tests replace it
+	damage  atomic.Pointer[DamagedError]
 }
 
 var _ store.Store = (*DB)(nil)
@@ -46,7 +48,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	err := atomicfile.Create(o.Path)
+	copied, err := checkLog(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", o.Path, d.explain(err))
+	}
+	err = atomicfile.Create(o.Path)
 	if err == nil {
 		err = atomicfile.SyncDir(d.dir())
 	}
@@ -56,6 +62,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	c, err := d.openWriter()
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", o.Path, d.explain(err))
+	}
+	if copied != "" {
+		d.log.Error("the end of the database's log cannot be read: a power failure, or damage", "missing since", d.newest(c), "kept", copied)
 	}
 	d.readers = newReaders(d)
 	d.writer = newWriter(d, c)

@@ -1,14 +1,13 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync"
-
-	lib "zombiezen.com/go/sqlite"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -31,7 +30,6 @@ type writer struct {
 	d           *DB
 	c           *conn         // nil if it could not be reopened
 	relaxed     bool          // commits are written without a sync, see setSync
-	readStmt    *lib.Stmt     // open query, see begin
 	commits     int           // since the last check of the log's size
 	needsRepair bool          // a write failed: repair the log before the next commit
 	stopped     bool          // the connection is closed
@@ -58,7 +56,7 @@ func (d *DB) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) e
 
 // do commits f and waits for the result.
 func (w *writer) do(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), w.d.Damage()); err != nil {
 		return err
 	}
 	j := &job{ctx: ctx, sync: s, f: f}
@@ -200,7 +198,7 @@ func (w *writer) try(group []*job) error {
 	if err := w.prepare(group); err != nil {
 		return err
 	}
-	if err := w.begin(); err != nil {
+	if _, err := w.c.exec("BEGIN IMMEDIATE"); err != nil {
 		return w.rollback(err)
 	}
 	stored := 0
@@ -221,37 +219,6 @@ func (w *writer) try(group []*job) error {
 		return w.rollback(err)
 	}
 	return nil
-}
-
-// begin begins a transaction. A query that stays open keeps the read mark of the
-// connection from one commit to the next, so that SQLite need not find and lock a
-// read mark again, which accounts for most of the locks of a commit. If another
-// process has written to the database meanwhile, the read mark is stale and the
-// query is restarted.
-func (w *writer) begin() error {
-	_, err := w.c.exec("BEGIN IMMEDIATE")
-	if err != nil && w.readStmt != nil {
-		w.release()
-		_, err = w.c.exec("BEGIN IMMEDIATE")
-	}
-	if err != nil || w.readStmt != nil {
-		return err
-	}
-	s, err := w.c.prepare("SELECT 1 FROM sqlite_schema")
-	if err != nil {
-		return w.c.note(err)
-	}
-	w.readStmt = s
-	_, err = s.Step()
-	return w.c.note(err)
-}
-
-// release ends the open query.
-func (w *writer) release() {
-	if w.readStmt != nil {
-		_ = w.readStmt.Reset() // returns the error of the last step again
-	}
-	w.readStmt, w.c.txErr = nil, nil
 }
 
 // runJob runs a job. In a batch it uses a savepoint, so that the job can fail alone.
@@ -294,7 +261,6 @@ func (w *writer) rollback(why error) error {
 	_, _ = w.c.exec("ROLLBACK") // fails if SQLite has already rolled back
 	w.c.txErr = nil
 	if why != nil && fatal(why) {
-		w.release()
 		w.d.log.Error("commit failed", "err", why)
 		w.needsRepair = w.needsRepair || unsynced(why)
 	}
@@ -344,7 +310,6 @@ func (w *writer) checkpoint() {
 	if w.needsRepair || w.c == nil {
 		return
 	}
-	w.release()
 	pages, err := w.logged("PRAGMA wal_checkpoint(NOOP)")
 	if err == nil && pages >= logPages {
 		_, err = w.logged("PRAGMA wal_checkpoint(PASSIVE)")

@@ -177,6 +177,7 @@ func alive(pid int) bool {
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	t.Run("EX-05 without the process tool a command ends at its time limit", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{Timeout: 300 * time.Millisecond, Yield: 50 * time.Millisecond})
 		raw, _ := json.Marshal(m{"command": "echo partial; sleep 60", "background": true, "pty": true})
 		res, err := r.tool.Run(t.Context(), tool.Call{
@@ -191,6 +192,7 @@ func TestBackground(t *testing.T) {
 		}
 	})
 	t.Run("EX-06 a long command goes to the background", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		began := time.Now()
 		text, d, err := r.call(r.tool, m{"command": "echo up; sleep 15", "yieldMs": 300})
@@ -205,16 +207,24 @@ func TestBackground(t *testing.T) {
 		}
 	})
 	t.Run("EX-06 long output is cut, and the next poll returns new output", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		text, d, err := r.call(r.tool, m{"command": "seq 20000; sleep 0.6; echo later", "yieldMs": 400})
+		text, d, err := "", m(nil), error(nil)
+		for wait := 200; wait <= 25_600 && err == nil && !strings.Contains(text, "20000\n\n["); wait *= 2 { // a busy machine takes longer
+			text, d, err = r.call(r.tool, m{"command": "seq 20000; until test -e go; do sleep 0.05; done; echo later", "yieldMs": wait})
+		}
 		if err != nil || len(text) > 10_300 || !strings.HasPrefix(text, "1\n2\n") || !strings.Contains(text, "20000\n\n[still running") {
-			t.Fatalf("%d bytes, %v", len(text), err)
+			t.Fatalf("%v: %d bytes, which end with %q", err, len(text), text[max(0, len(text)-200):])
+		}
+		if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
 		}
 		if text, _ := r.poll(d["sessionId"].(string), 20_000); !strings.HasPrefix(text, "later\n\n[exit code 0") {
 			t.Errorf("poll: %q", text)
 		}
 	})
 	t.Run("EX-07 background returns immediately", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		began := time.Now()
 		r.start(m{"command": "sleep 15"})
@@ -227,14 +237,16 @@ func TestBackground(t *testing.T) {
 		}
 	})
 	t.Run("EX-08 time limit in the background", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & wait", "timeoutSeconds": 0.5})
 		if results := r.await(1); !strings.Contains(results[0], id+" has ended: timed out after") {
 			t.Errorf("resolved %q", results)
 		}
-		still(t, filepath.Join(r.dir, "beat"))
+		r.ended(t)
 	})
 	t.Run("EX-15 notification of the end, except after a silent success", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "sleep 0.1; echo done $((1+1)); exit 4"})
 		want := "The background command " + id + " has ended: exit code 4 after "
@@ -255,6 +267,7 @@ func TestBackground(t *testing.T) {
 		}
 	})
 	t.Run("EX-15 no notification after a poll that waited for the end", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "sleep 0.2; echo x; exit 1"})
 		if text, _ := r.poll(id, 20_000); !strings.HasPrefix(text, "x\n\n[exit code 1 after") {
@@ -265,6 +278,7 @@ func TestBackground(t *testing.T) {
 		}
 	})
 	t.Run("EX-16 all of 3 MB of output is readable", func(t *testing.T) {
+		t.Parallel()
 		dir := t.TempDir()
 		r := newBackgroundFixture(t, exec.CommandOptions{Dir: dir}, exec.Options{})
 		text, d, err := r.call(r.tool, m{"command": "seq 400000"})
@@ -281,6 +295,7 @@ func TestBackground(t *testing.T) {
 		}
 	})
 	t.Run("no deferred result, no background command", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		r.deferErr = func() error { return os.ErrClosed }
 		if _, _, err := r.call(r.tool, m{"command": "echo $$ > pid; sleep 60", "background": true}); err == nil || !strings.Contains(err.Error(), "was ended") {
@@ -291,6 +306,7 @@ func TestBackground(t *testing.T) {
 		}
 	})
 	t.Run("limit of running commands", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{MaxRunning: 2}, exec.Options{})
 		r.start(m{"command": "sleep 60"})
 		id := r.start(m{"command": "sleep 60"})
@@ -304,6 +320,7 @@ func TestBackground(t *testing.T) {
 		r.start(m{"command": "sleep 60"})
 	})
 	t.Run("commands end with Run, and their results stay deferred", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		c := exec.NewCommands(exec.CommandOptions{Defer: r.deferResult})
 		r.fixture = newFixture(t, exec.Options{Commands: c})
@@ -315,7 +332,7 @@ func TestBackground(t *testing.T) {
 		if err := c.Run(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("Run: %v", err)
 		}
-		still(t, filepath.Join(r.dir, "beat"))
+		r.ended(t)
 		if len(r.resolved) > 0 || len(r.deferred) != 1 || !strings.Contains(r.deferred[0], id) {
 			t.Errorf("resolved %q, deferred %q", r.resolved, r.deferred)
 		}
@@ -324,6 +341,7 @@ func TestBackground(t *testing.T) {
 		}
 	})
 	t.Run("commands end with their session", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "echo $$ > pid; exec sleep 60"})
 		pid, _ := strconv.Atoi(file(t, filepath.Join(r.dir, "pid")))
@@ -338,6 +356,7 @@ func TestBackground(t *testing.T) {
 		r.fails(m{"action": "poll", "sessionId": id}, "there is no command")
 	})
 	t.Run("a command survives the run that started it", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		raw, _ := json.Marshal(m{"command": "sleep 0.3; echo x > f", "background": true})
@@ -365,9 +384,13 @@ func file(t *testing.T, path string) string {
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	t.Run("PR-01 poll returns new output", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "for i in 1 2 3; do echo $i; sleep 0.4; done"})
+		id := r.start(m{"command": "for i in 1 2 3; do echo $i; until [ -e go ]; do sleep 0.01; done; done"})
 		one := r.see(id, "1")
+		if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		two, d := r.poll(id, 20_000)
 		if strings.Contains(one, "2") || strings.Contains(two, "1\n") || !strings.HasPrefix(two, "2\n3\n\n[exit code 0 after ") || d["exitCode"] != 0.0 || d["status"] != "completed" {
 			t.Errorf("%q, then %q %v", one, two, d)
@@ -377,6 +400,7 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("PR-02 log returns lines", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "seq 500"})
 		r.poll(id, 20_000)
@@ -410,6 +434,7 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("PR-03 write and end of input", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "cat"})
 		r.do(m{"action": "write", "sessionId": id, "data": "hi\n"})
@@ -430,6 +455,7 @@ func TestProcess(t *testing.T) {
 		r.fails(m{"action": "submit", "sessionId": yielded}, "is closed")
 	})
 	t.Run("PR-04 keys and submit in a terminal", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "PS1='ready> ' exec bash --norc --noprofile --noediting -i", "pty": true, "background": true})
 		r.see(id, "ready>")
@@ -438,9 +464,9 @@ func TestProcess(t *testing.T) {
 		if text := r.see(id, "30 120"); !strings.Contains(text, "/dev/") || !strings.Contains(text, "xterm-256color") {
 			t.Errorf("got %q", text)
 		}
-		r.do(m{"action": "send-keys", "sessionId": id, "literal": "sleep 60 && echo no", "keys": []string{}})
+		r.do(m{"action": "send-keys", "sessionId": id, "literal": "sh -c 'echo on$((6*8)); exec sleep 60' && echo no", "keys": []string{}})
 		r.do(m{"action": "send-keys", "sessionId": id, "keys": []string{"Enter"}})
-		time.Sleep(200 * time.Millisecond)
+		r.see(id, "on48")
 		r.do(m{"action": "send-keys", "sessionId": id, "keys": []string{"C-c"}})
 		r.see(id, "^C")
 		r.do(m{"action": "paste", "sessionId": id, "text": "printf '<%s>\\n' $((6*7))\r"})
@@ -451,6 +477,7 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("cursor position query", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": `stty -echo; sleep 0.5; for i in 1 2; do printf '\033[6n'; read -rsd R x; echo "<${x#*[}>"; done`, "pty": true, "background": true})
 		if text, _ := r.poll(id, 20_000); !strings.HasPrefix(text, "<1;1>\n<1;1>\n\n[exit code 0") {
@@ -458,6 +485,7 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("PR-05 another session's command is not found", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "sleep 60"})
 		r.session = "agent:other:main"
@@ -473,6 +501,7 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("PR-05 in a group members access their own commands, owners all", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		ann := chela.Principal{ID: "telegram:bot:ann", Scopes: []chela.Scope{chela.ScopeWrite}}
 		call := func(principal chela.Principal, tl tool.Tool, args string) (string, error) {
@@ -505,6 +534,7 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("PR-06 a command is removed 31 minutes after its end", func(t *testing.T) {
+		t.Parallel()
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
 			r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
@@ -522,6 +552,7 @@ func TestProcess(t *testing.T) {
 		})
 	})
 	t.Run("PR-07 fifty ended commands are retained", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		var ids []string
 		for i := range 51 {
@@ -536,13 +567,14 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("PR-08 kill ends all descendants", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "(setsid sh -c 'trap \"\" TERM; while :; do echo x >> beat; sleep 0.05; done' &) ; sleep 60 & wait"})
 		file(t, filepath.Join(r.dir, "beat"))
 		if text, _ := r.do(m{"action": "kill", "sessionId": id}); !strings.HasPrefix(text, "Ended "+id+": ended by SIG") {
 			t.Errorf("kill: %q", text)
 		}
-		still(t, filepath.Join(r.dir, "beat"))
+		r.ended(t)
 		if results := r.await(1); results[0] != "" {
 			t.Errorf("resolved %q after a kill", results)
 		}
@@ -551,30 +583,53 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("PR-09 waiting for input", func(t *testing.T) {
-		r := newBackgroundFixture(t, exec.CommandOptions{Idle: 300 * time.Millisecond}, exec.Options{})
-		id := r.start(m{"command": "sleep 60"})
-		r.start(m{"command": "sleep 60", "yieldMs": 1}) // its input is closed
-		waits := func() string {
-			_, d := r.do(m{"action": "list"})
-			var s []string
-			for _, x := range d["sessions"].([]any) {
-				s = append(s, fmt.Sprint(x.(m)["waitingForInput"]))
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			broker := &silentBroker{t: t}
+			r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{Broker: broker})
+			r.dir = dir
+			r.start(m{"command": "a", "yieldMs": 1}) // its input is closed
+			r.start(m{"command": "b"})
+			id := r.start(m{"command": "c"})
+			listed := func(when, want string) {
+				t.Helper()
+				text, d := r.do(m{"action": "list"})
+				waits := map[string]string{}
+				for _, x := range d["sessions"].([]any) {
+					waits[x.(m)["command"].(string)] = fmt.Sprint(x.(m)["waitingForInput"])
+				}
+				if got := waits["a"] + " " + waits["b"] + " " + waits["c"]; got != want {
+					t.Errorf("%s: %s, want %s", when, got, want)
+				}
+				if n := strings.Count(text, "(waits for input)"); n != strings.Count(want, "true") {
+					t.Errorf("%s: %q, want %s", when, text, want)
+				}
 			}
-			return strings.Join(s, " ")
-		}
-		if got := waits(); got != "false false" {
-			t.Errorf("immediately: %s", got)
-		}
-		time.Sleep(320 * time.Millisecond)
-		if got := waits(); got != "false true" {
-			t.Errorf("after the idle time: %s", got)
-		}
-		r.do(m{"action": "write", "sessionId": id, "data": "x\n"})
-		if got := waits(); got != "false false" {
-			t.Errorf("after a write: %s", got)
-		}
+			write := func() {
+				if _, err := broker.out.Write([]byte("name? ")); err != nil { // of c
+					t.Error(err)
+				}
+			}
+			listed("immediately", "false false false")
+			time.Sleep(10 * time.Second)
+			write()
+			time.Sleep(15*time.Second - 1)
+			listed("just before 15 s without activity", "false true false")
+			time.Sleep(time.Nanosecond)
+			listed("after 15 s without activity", "false true true")
+			r.do(m{"action": "write", "sessionId": id, "data": "x\n"})
+			listed("after a write", "false true false")
+			time.Sleep(15 * time.Second)
+			listed("15 s after the write", "false true true")
+			write()
+			listed("after output", "false true false")
+			r.do(m{"action": "write", "sessionId": id, "data": "x\n", "eof": true})
+			time.Sleep(time.Minute)
+			listed("after its input was closed", "false true false")
+		})
 	})
 	t.Run("PR-10 clear is for ended commands, remove for all", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "echo $$ > pid; exec sleep 60"})
 		pid, _ := strconv.Atoi(file(t, filepath.Join(r.dir, "pid")))
@@ -593,6 +648,7 @@ func TestProcess(t *testing.T) {
 		r.fails(m{"action": "log", "sessionId": id}, "there is no command")
 	})
 	t.Run("PR-11 most recent part of long output, and separate streams", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "sleep 0.5; head -c 69999 /dev/zero | tr '\\0' a; echo; echo bad >&2; sleep 0.1; head -c 29995 /dev/zero | tr '\\0' z; printf 你"})
 		r.await(1)
@@ -615,6 +671,7 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("canceled poll", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "sleep 60"})
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -625,6 +682,7 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("pipes if the broker has no terminals", func(t *testing.T) {
+		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{Broker: plainBroker{}})
 		text, _, err := r.call(r.tool, m{"command": "[ -t 1 ] || echo piped", "pty": true})
 		if err != nil || !strings.HasPrefix(text, "piped\n\n[terminals are not supported here") {
@@ -632,6 +690,39 @@ func TestProcess(t *testing.T) {
 		}
 	})
 }
+
+// silentBroker starts programs that do nothing until they are killed.
+type silentBroker struct {
+	t   *testing.T
+	out io.Writer // of the last program
+}
+
+func (*silentBroker) Name() string { return "silent" }
+
+func (b *silentBroker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandbox.Process, error) {
+	b.out = out
+	if f, ok := p.Stdin.(*os.File); ok { // as a program has it, after the caller closed it
+		fd, err := syscall.Dup(int(f.Fd()))
+		if err != nil {
+			return nil, err
+		}
+		b.t.Cleanup(func() { syscall.Close(fd) })
+	}
+	ctx, kill := context.WithCancel(ctx)
+	return silentProcess{ctx, kill}, nil
+}
+
+type silentProcess struct {
+	ctx  context.Context
+	kill func()
+}
+
+func (p silentProcess) Wait() (sandbox.Exit, error) {
+	<-p.ctx.Done()
+	return sandbox.Exit{Code: -1}, nil
+}
+func (p silentProcess) Kill()  { p.kill() }
+func (silentProcess) PID() int { return 1 }
 
 // plainBroker is the host broker without terminals.
 type plainBroker struct{ host.Broker }

@@ -21,6 +21,10 @@ import (
 // inputTimeout is how long a command may take to read its input.
 const inputTimeout = 5 * time.Second
 
+// idleTime is the time without output or input after which a command with an open
+// input seems to wait for it.
+const idleTime = 15 * time.Second
+
 // command is a running or ended program.
 type command struct {
 	id      string // set once it is in the background
@@ -30,8 +34,7 @@ type command struct {
 	dir     string
 	began   time.Time
 	tty     bool
-	idle    time.Duration // time without output after which it seems to wait for input
-	note    string        // note about an option that could not be honoured
+	note    string // note about an option that could not be honoured
 
 	cancel  context.CancelFunc
 	process sandbox.Process
@@ -48,6 +51,7 @@ type command struct {
 
 	// The result, valid after done is closed.
 	exit     sandbox.Exit
+	refused  []string // rights that it lacked in the sandbox, as far as is known
 	err      error
 	ended    time.Time
 	timedOut bool
@@ -67,12 +71,16 @@ func (t *execTool) start(ctx context.Context, j job, c tool.Call) (*command, err
 		done: make(chan struct{}), record: &record{}, out: newOutput(t.MaxOutput, c.Update),
 	}
 	if t.Commands != nil {
-		k.record.spool.dir, k.idle = t.Commands.o.Dir, t.Commands.o.Idle
+		k.record.spool.dir = t.Commands.o.Dir
 	}
-	err := k.startProcess(life, t.Broker, j)
+	broker := t.Broker
+	if j.cage != nil {
+		broker = j.cage
+	}
+	err := k.startProcess(life, broker, j)
 	if j.tty && errors.Is(err, sandbox.ErrNoTerminal) {
 		k.tty, k.note = false, "terminals are not supported here, so it runs with pipes"
-		err = k.startProcess(life, t.Broker, j)
+		err = k.startProcess(life, broker, j)
 	}
 	if err != nil {
 		cancel()
@@ -197,7 +205,7 @@ func (k *command) waitsForInput() bool {
 	if last.IsZero() {
 		last = k.began
 	}
-	return open && time.Since(last) >= k.idle
+	return open && time.Since(last) >= idleTime
 }
 
 // send writes to the command's input.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
 
@@ -36,7 +35,6 @@ type CommandOptions struct {
 	TTL          time.Duration // how long ended commands are retained; 0: 30 min
 	MaxRunning   int           // maximum number of running background commands; 0: 64
 	MaxFinished  int           // maximum number of retained ended commands; 0: 50
-	Idle         time.Duration // time without output after which a command with an open input seems to wait for it; 0: 15 s
 	NotifySilent bool          // also notify of commands that succeeded without output
 }
 
@@ -55,7 +53,6 @@ type Commands struct {
 func NewCommands(o CommandOptions) *Commands {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.TTL = cmp.Or(o.TTL, 30*time.Minute)
-	o.Idle = cmp.Or(o.Idle, 15*time.Second)
 	o.MaxRunning = cmp.Or(o.MaxRunning, 64)
 	o.MaxFinished = cmp.Or(o.MaxFinished, 50)
 	return &Commands{o: o, byID: map[string]*command{}}
@@ -171,7 +168,7 @@ func (s *Commands) notifyEnd(ctx context.Context, k *command, resolve func(conte
 	known := k.notified || k.waiters > 0
 	k.mu.Unlock()
 	text := ""
-	if quiet := k.exit == (sandbox.Exit{}) && k.err == nil && !k.timedOut && k.record.empty(); !known && (!quiet || s.o.NotifySilent) {
+	if quiet := k.exit.Code == 0 && k.exit.Signal == "" && k.exit.Left == 0 && k.err == nil && !k.timedOut && k.record.empty(); !known && (!quiet || s.o.NotifySilent) {
 		text = k.endNotice()
 	}
 	if err := resolve(ctx, text); err != nil {

@@ -1,10 +1,13 @@
 package exec
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 func TestConfig(t *testing.T) {
@@ -15,8 +18,15 @@ func TestConfig(t *testing.T) {
 	if o := c.Options(Options{Interactive: true}); o.MaxTimeout != time.Minute || o.MaxOutput != 500 || !o.Interactive {
 		t.Errorf("options %+v", o)
 	}
-	if o := c.CommandOptions(CommandOptions{Defer: func() Defer { return nil }()}); o.TTL != 2*time.Second || o.Defer != nil {
+	deferred := func(context.Context, tool.Call, string) (func(context.Context, string) error, error) { return nil, nil }
+	if o := c.CommandOptions(CommandOptions{Defer: deferred}); o.TTL != 2*time.Second || o.Defer != nil || o.NotifySilent {
 		t.Errorf("command options %+v", o)
+	}
+	for _, text := range []string{`{"notifyOnExitEmptySuccess":true}`, `{"notifyOnExitEmptySuccess":true,"notifyOnExit":true}`} {
+		c, err := ParseConfig(json.RawMessage(text))
+		if o := c.CommandOptions(CommandOptions{Defer: deferred}); err != nil || o.Defer == nil || !o.NotifySilent {
+			t.Errorf("%s: command options %+v, %v", text, o, err)
+		}
 	}
 	if _, err := Configured(json.RawMessage(`{"dangerousPatterns": "rm"}`), Options{}); err == nil || !strings.Contains(err.Error(), "dangerousPatterns") {
 		t.Errorf("error %v", err)

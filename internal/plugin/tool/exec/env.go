@@ -40,18 +40,6 @@ func environment(from, prepend []string) []string {
 	return append(env, "CHELA_SHELL=exec", "OPENCLAW_SHELL=exec")
 }
 
-// readOnlyEnv returns variables that keep read-only commands from having side
-// effects: git would refresh its index, start a monitor or a pager, or use a
-// folder of the workspace as a repository with its own settings.
-func readOnlyEnv() []string {
-	return []string{
-		"GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
-		"GIT_CONFIG_COUNT=2",
-		"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_VALUE_0=false",
-		"GIT_CONFIG_KEY_1=safe.bareRepository", "GIT_CONFIG_VALUE_1=explicit",
-	}
-}
-
 var varName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // callEnv checks the variables of a call and returns them sorted.

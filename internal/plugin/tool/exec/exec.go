@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
@@ -20,7 +21,18 @@ import (
 
 // Options configure the tool. Broker is required.
 type Options struct {
-	Broker sandbox.Broker
+	Broker sandbox.Broker // runs commands without confining them
+	// Cage confines commands; nil: they cannot be confined here.
+	Cage Cage
+	// Backends confine the commands of sandboxed sessions, by name.
+	Backends map[string]sandbox.Backend
+	// Granted returns the rights beyond the workspace that a person gave to the
+	// confined commands of a session; nil: there are none. own leaves out those
+	// that another session asked for: they do not open a sandboxed session.
+	Granted func(ctx context.Context, session chela.SessionKey, own bool) ([]string, error)
+	// Never returns Chela's own files and folders, which a confined command gets no
+	// right to. It is called for every call. nil: there are none.
+	Never func() []string
 
 	// Rules returns the rules for the commands of an agent. If it returns an
 	// error, no command runs. nil: allowlist.Default.
@@ -42,6 +54,12 @@ type Options struct {
 	PathPrepend       []string // directories placed before those of PATH
 	Shell             string   // absolute path of a POSIX shell; "": bash, or sh
 	Environ           []string // source of the variables for commands; nil: os.Environ()
+}
+
+// Cage is a broker that confines commands.
+type Cage interface {
+	sandbox.Broker
+	sandbox.Leveler
 }
 
 //go:embed exec.md
@@ -100,6 +118,8 @@ type args struct {
 	Sandbox  bool   `json:"sandbox"`
 	Security string `json:"security"`
 	Ask      any    `json:"ask"` // a string or a boolean
+
+	Elevated bool `json:"elevated"` // same as host gateway
 }
 
 func (t *execTool) Spec() tool.Spec { return t.spec }
@@ -127,7 +147,8 @@ func spec() tool.Spec {
 			"host":{"type":"string","description":"auto, sandbox or gateway"},
 			"sandbox":{"type":"boolean","description":"same as host sandbox"},
 			"security":{"type":"string","enum":["deny","allowlist","full","off","ask","sudo","review"],"description":"can only be stricter than the configuration"},
-			"ask":{"type":["string","boolean"],"description":"always: ask a person first"}},
+			"ask":{"type":["string","boolean"],"description":"always: ask a person first"},
+			"elevated":{"type":"boolean","description":"same as host gateway: run outside of the sandbox, after approval"}},
 			"required":["command"],"additionalProperties":false}`),
 	}
 }
@@ -200,14 +221,27 @@ func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, er
 	if k.err != nil && ctx.Err() == nil {
 		return tool.Result{}, fmt.Errorf("exec: %w", k.err)
 	}
+	if j.plan.Rights != nil && j.plan.Session == nil && (k.exit.Code != 0 || k.exit.Misled) && ctx.Err() == nil { // a container gets no further rights
+		k.refused = k.exit.Refused
+		if k.exit.Code != 0 {
+			text, _ := k.out.text()
+			k.refused = slices.Concat(k.refused, t.refusedPaths(text, j))
+		}
+		if len(k.refused) > 0 && j.repeat {
+			k.record.drop()
+			return tool.Result{}, &tool.Blocked{Rights: k.refused, Again: true}
+		}
+	}
 	return t.foregroundResult(k, j), ctx.Err()
 }
 
 // toBackground leaves a command running in the background and returns the
 // result of the call.
 func (t *execTool) toBackground(ctx context.Context, k *command, c tool.Call) (tool.Result, error) {
+	k.record.copying.Lock()
 	_, _, err := k.record.unread(false) // the first poll returns what follows
 	text, _ := k.out.text()
+	k.record.copying.Unlock()
 	if err == nil {
 		err = t.Commands.detach(ctx, c, k)
 	}
@@ -227,7 +261,7 @@ func (t *execTool) foregroundResult(k *command, j job) tool.Result {
 	} else {
 		k.record.drop()
 	}
-	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note}
+	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused}
 	return r.result()
 }
 

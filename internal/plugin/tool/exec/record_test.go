@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/kit/escape"
 )
 
 func TestPlain(t *testing.T) {
@@ -62,7 +64,7 @@ func FuzzPlain(f *testing.F) {
 		if len(s) > 4*len(b)+maxMove*(1+bytes.Count(b, []byte("\x1b"))) {
 			t.Fatalf("%d bytes of %d", len(s), len(b))
 		}
-		if n := unfinished(b); n < 0 || n > len(b) || n >= maxEscape {
+		if n := unfinished(b); n < 0 || n > len(b) || n >= escape.MaxControl {
 			t.Fatalf("unfinished(%q) = %d", b, n)
 		}
 		var m modes

@@ -20,6 +20,8 @@ type report struct {
 	cut      bool   // text is not the whole output
 	id       string // id for reading the whole output; "": not retained
 	note     string
+	confined bool     // it ran in the sandbox
+	refused  []string // rights that it lacked there
 }
 
 // details are the result's details for clients.
@@ -32,6 +34,9 @@ type details struct {
 	Left       int    `json:"left,omitempty"`      // processes that were ended after the command
 	ID         string `json:"sessionId,omitempty"` // of the output
 }
+
+// maxBlocked limits the names in a result.
+const maxBlocked = 10
 
 func (r *report) result() tool.Result {
 	text := strings.TrimRight(r.text, "\n")
@@ -54,6 +59,15 @@ func (r *report) result() tool.Result {
 	}
 	if r.Left > 0 && !r.timedOut {
 		notes = append(notes, fmt.Sprintf("%d background processes were still running and were ended", r.Left))
+	}
+	if len(r.refused) > 0 {
+		notes = append(notes, "the sandbox refused "+strings.Join(r.refused, ", "))
+	}
+	if len(r.Blocked) > 0 {
+		notes = append(notes, fmt.Sprintf("renamed to NAME.blocked, because other programs run what has such a name: %s; host gateway asks the person to make it outside of the sandbox", strings.Join(r.Blocked[:min(len(r.Blocked), maxBlocked)], ", ")))
+	}
+	if r.confined && r.Code != 0 && !r.timedOut {
+		notes = append(notes, "it ran in the sandbox; host gateway asks the person to run it outside")
 	}
 	if r.id != "" {
 		notes = append(notes, fmt.Sprintf("for the whole output use process log with sessionId %s", r.id))

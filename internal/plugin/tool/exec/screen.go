@@ -7,14 +7,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/chela-ai/chela/internal/kit/escape"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 const (
-	esc       = 0x1b
-	maxEscape = 256  // bytes of an escape sequence; longer ones are invalid
-	maxCol    = 4096 // columns of a line
-	maxMove   = 240  // maximum column that the cursor is moved to
+	esc     = 0x1b
+	maxCol  = 4096 // columns of a line
+	maxMove = 240  // maximum column that the cursor is moved to
 )
 
 // plain returns what a terminal would show for b, as lines of text. Escape
@@ -172,56 +172,22 @@ func firstNumber(b []byte) (n int, given bool) {
 }
 
 // escapeLen returns the length of the escape sequence at the beginning of b,
-// and whether it is complete. An invalid sequence ends at the first invalid
-// byte.
+// and whether it is complete.
 func escapeLen(b []byte) (n int, complete bool) {
-	if len(b) < 2 {
+	switch {
+	case len(b) < 2:
 		return len(b), false
-	}
-	switch c := b[1]; {
-	case c == '[':
-		return escapeEnd(b, 2, func(c byte) bool { return c >= 0x40 && c <= 0x7e })
-	case c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_': // text up to BEL or ST
-		for i := 2; i < len(b); i++ {
-			switch {
-			case i == 16*maxEscape:
-				return i, true
-			case b[i] == 7:
-				return i + 1, true
-			case b[i] == esc && i+1 < len(b):
-				if b[i+1] == '\\' {
-					return i + 2, true
-				}
-				return i, true
-			}
-		}
-		return len(b), false
-	case c >= 0x20 && c <= 0x2f:
-		return escapeEnd(b, 2, func(c byte) bool { return c >= 0x30 && c <= 0x7e })
-	case c < 0x20 || c >= 0x7f:
+	case b[1] < 0x20 || b[1] >= 0x7f:
 		return 1, true
 	}
-	return 2, true
-}
-
-// escapeEnd returns the end of an escape sequence whose last byte satisfies
-// f.
-func escapeEnd(b []byte, i int, f func(byte) bool) (int, bool) {
-	for ; i < len(b); i++ {
-		switch {
-		case f(b[i]):
-			return i + 1, true
-		case b[i] < 0x20 || b[i] >= 0x7f || i == maxEscape:
-			return i, true
-		}
-	}
-	return i, false
+	n, complete = escape.Len(b[1], b[2:])
+	return 2 + n, complete
 }
 
 // unfinished returns the length of an incomplete character or escape sequence
 // at the end of b.
 func unfinished(b []byte) int {
-	if i := bytes.LastIndexByte(b, esc); i >= 0 && len(b)-i < maxEscape {
+	if i := bytes.LastIndexByte(b, esc); i >= 0 && len(b)-i < escape.MaxControl {
 		if _, complete := escapeLen(b[i:]); !complete {
 			return len(b) - i
 		}

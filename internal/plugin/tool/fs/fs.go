@@ -74,7 +74,7 @@ func (t *fileTool[A]) Run(ctx context.Context, c tool.Call) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	dir, err := t.rule.Open(c.Dir)
+	dir, err := t.rule.Open(c)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -271,6 +272,14 @@ func TestImage(t *testing.T) {
 	if err != nil || len(r.Content) != 2 || r.Content[1].Kind != llm.PartImage || r.Content[1].MIME != "image/png" || !bytes.Equal(r.Content[1].Data, buf.Bytes()) {
 		t.Fatalf("got %+v, %v", r, err)
 	}
+	for size, shown := range map[int64]bool{3_750_000: true, 3_750_001: false} {
+		if err := os.Truncate(filepath.Join(b.dir, "i.dat"), size); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := b.call("read", m{"path": "i.dat"}); err != nil || (len(r.Content) == 2) != shown {
+			t.Errorf("%d bytes: %d parts, %v", size, len(r.Content), err)
+		}
+	}
 	b.set = tool.NewSet(fs.New(fs.Options{MaxImage: 50})...)
 	if got := b.text("read", m{"path": "i.dat"}); !strings.Contains(got, "not shown") {
 		t.Errorf("an image above the limit: %q", got)
@@ -292,6 +301,23 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
+	// A secret of several lines, of which each looks harmless alone.
+	lines := []string{
+		"# A=hunter2", "KEY='-----BEGIN KEY-----", "hunter2==", "#hunter2 4", "B=1", "yes", "'", "export C=`hunter2", "#hunter2", "`", "D=\"", "E=3", "#hunter2", "\"",
+		"PIN=7272727", "F: hunter2", "G='hunter2'", "#open", "H=on",
+	}
+	b.write("x/.env", strings.Join(lines, "\n")+"\n")
+	for offset := range len(lines) {
+		for _, limit := range []int{1, len(lines)} {
+			got := b.text("read", m{"path": "x/.env", "offset": offset + 1, "limit": limit})
+			if strings.Contains(got, "hunter2") || strings.Contains(got, "7272727") || strings.Contains(got, "B=1") || strings.Contains(got, "yes") || strings.Contains(got, "E=3") {
+				t.Errorf("from line %d, %d lines: a secret is shown: %s", offset+1, limit, got)
+			}
+			if limit > 1 && (!strings.Contains(got, "\tH=on\n") || offset < len(lines)-1 && !strings.Contains(got, "\t#open\n")) {
+				t.Errorf("from line %d: %s", offset+1, got)
+			}
+		}
+	}
 	if got := b.text("grep", m{"pattern": "."}); strings.Contains(got, "hunter2") {
 		t.Errorf("grep shows a secret: %s", got)
 	}
@@ -309,7 +335,14 @@ func TestWrite(t *testing.T) {
 			t.Log("JSON keeps invalid UTF-8")
 		}
 		content = strings.ToValidUTF8(content, "")
-		b.text("write", m{"path": "a/b/c.txt", "content": content})
+		if got := b.text("write", m{"path": "a/b/c.txt", "content": content}); got != "Created a/b/c.txt (13 bytes)." {
+			t.Errorf("got %q", got)
+		}
+		for name, widest := range map[string]os.FileMode{"a/b/c.txt": 0o644, "a/b": 0o755, "a": 0o755} {
+			if info, err := os.Stat(filepath.Join(b.dir, name)); err != nil || info.Mode().Perm()&^widest != 0 {
+				t.Errorf("%s: %v, %v", name, info.Mode(), err)
+			}
+		}
 		if got := b.content("a/b/c.txt"); got != content {
 			t.Errorf("got %q, want %q", got, content)
 		}
@@ -318,7 +351,9 @@ func TestWrite(t *testing.T) {
 		b := newFixture(t)
 		b.write("run.sh", "old")
 		os.Chmod(filepath.Join(b.dir, "run.sh"), 0o751)
-		b.text("write", m{"path": filepath.Join(b.dir, "run.sh"), "content": "new"})
+		if got := b.text("write", m{"path": filepath.Join(b.dir, "run.sh"), "content": "new"}); !strings.HasPrefix(got, "Replaced ") {
+			t.Errorf("got %q", got)
+		}
 		info, err := os.Stat(filepath.Join(b.dir, "run.sh"))
 		if err != nil || info.Mode().Perm() != 0o751 || b.content("run.sh") != "new" {
 			t.Errorf("%v %v", info, err)
@@ -398,6 +433,8 @@ func TestEdit(t *testing.T) {
 		for _, tt := range []struct{ name, content, old, new, want string }{
 			{"CR LF is kept", "a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n"},
 			{"CR LF given", "a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n"},
+			{"CR LF in the new text only", "a\r\nb\r\n", "a", "x\r\ny", "x\r\ny\r\nb\r\n"},
+			{"one line without a newline", "a b", "b", "c\nd", "a c\nd"},
 			{"mixed line ends", "a\r\nb\n", "b", "x\ny", "a\r\nx\ny\n"},
 			{"no last newline", "a\nb", "b", "c", "a\nc"},
 			{"byte order mark", "\ufeffa\n", "a", "b", "\ufeffb\n"},
@@ -410,6 +447,28 @@ func TestEdit(t *testing.T) {
 			if got := b.content("f"); got != tt.want {
 				t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 			}
+		}
+	})
+	t.Run("the result says where and how much", func(t *testing.T) {
+		b := newFixture(t)
+		b.write("f", "a\nb\nc\n")
+		for _, c := range []struct{ old, new, want string }{
+			{"b\nc\n", "x", "Edited f at line 2 (2 lines removed, 1 added)."},
+			{"x", "", "Edited f at line 2 (1 lines removed, 0 added)."},
+		} {
+			if got := b.text("edit", m{"path": "f", "oldText": c.old, "newText": c.new}); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		}
+	})
+	t.Run("a file above the limit of 32 MB", func(t *testing.T) {
+		b := newFixture(t)
+		for size, says := range map[int64]string{32 << 20: "does not occur", 32<<20 + 1: "too large to edit"} {
+			b.write("f", "")
+			if err := os.Truncate(filepath.Join(b.dir, "f"), size); err != nil {
+				t.Skip(err)
+			}
+			b.fails("edit", m{"path": "f", "oldText": "a", "newText": "b"}, says)
 		}
 	})
 	t.Run("overlapping occurrences count", func(t *testing.T) {
@@ -427,7 +486,6 @@ func TestEdit(t *testing.T) {
 }
 
 func TestLs(t *testing.T) {
-	t.Parallel()
 	t.Run("FS-11 folders, files and a dangling link", func(t *testing.T) {
 		b := newFixture(t)
 		b.write("sub/x", "")
@@ -449,10 +507,31 @@ func TestLs(t *testing.T) {
 		b.fails("ls", m{"path": "f.txt"}, "not a folder")
 		b.fails("ls", m{"path": "out"}, "outside the workspace")
 	})
+	t.Run("other kinds of entries", func(t *testing.T) {
+		b := newFixture(t)
+		if got := b.text("ls", m{}); got != "The folder is empty." {
+			t.Errorf("empty: %q", got)
+		}
+		t.Chdir(b.dir) // the path of a socket must be short
+		l, err := net.Listen("unix", "s")
+		if err != nil {
+			t.Skip(err)
+		}
+		defer l.Close()
+		if got := b.text("ls", m{}); got != "[socket] s" {
+			t.Errorf("socket: %q", got)
+		}
+	})
 	t.Run("many entries", func(t *testing.T) {
 		b := newFixture(t)
-		for i := range 1200 {
+		for i := range 1000 {
 			b.write(fmt.Sprintf("f%04d", i), "")
+		}
+		if got := b.text("ls", m{}); !strings.HasSuffix(got, "f0999 (0 bytes)") {
+			t.Errorf("1000 entries: …%q", got[len(got)-200:])
+		}
+		for i := range 200 {
+			b.write(fmt.Sprintf("f%04d", 1000+i), "")
 		}
 		got := b.text("ls", m{})
 		if !strings.Contains(got, "f0999") || strings.Contains(got, "f1000") || !strings.Contains(got, "1000 of 1200") {
@@ -473,7 +552,10 @@ func TestFind(t *testing.T) {
 		{"sub/*.go", "", "sub/b.go"},
 		{"sub/**/*.go", "", "sub/b.go\nsub/deep/c.go"},
 		{"**/*.{ts,txt}", "", "node/e.ts\nsub/d.txt"},
+		{"./sub/*.go", "", "sub/b.go"},
 		{"*.go", "sub", "sub/b.go\nsub/deep/c.go"},
+		{"*.go", "sub/b.go", "sub/b.go"},
+		{"*.go", "sub/d.txt", "Nothing matches *.go."},
 		{"deep/*.go", "sub", "sub/deep/c.go"},
 		{"dee?", "", "sub/deep/"},
 		{"*.rs", "", "Nothing matches *.rs."},
@@ -482,8 +564,19 @@ func TestFind(t *testing.T) {
 			t.Errorf("find %q in %q: got %q, want %q", tt.pattern, tt.path, got, tt.want)
 		}
 	}
-	if got := b.text("find", m{"pattern": "*", "limit": 2}); !strings.Contains(got, "The first 2") {
+	if got := b.text("find", m{"pattern": "*.go", "limit": 2}); got != "a.go\nsub/b.go\n\n[The first 2; there are more. Use a narrower pattern or a higher limit.]" {
 		t.Errorf("the limit: %q", got)
+	}
+	if got := b.text("find", m{"pattern": "*.go", "limit": 3}); strings.Contains(got, "more") {
+		t.Errorf("as many as the limit: %q", got)
+	}
+	for i := range 2100 {
+		b.write(fmt.Sprintf("many/%d", i), "")
+	}
+	for limit, want := range map[int]string{0: "[The first 200;", 5000: "[The first 2000;"} {
+		if got := b.text("find", m{"pattern": "*", "path": "many", "limit": limit}); !strings.Contains(got, want) {
+			t.Errorf("limit %d: …%q", limit, got[len(got)-100:])
+		}
 	}
 	b.fails("find", m{"pattern": "[a"}, "not a glob")
 	b.fails("find", m{"pattern": "*", "path": "/etc"}, "outside the workspace")
@@ -508,12 +601,33 @@ func TestGrep(t *testing.T) {
 		{m{"pattern": "two", "path": "a.go", "context": 1}, "a.go-1- one\na.go:2: two\na.go-3- three\n--\na.go-5- five\na.go:6: six two"},
 		{m{"pattern": "three", "context": 2, "path": "a.go"}, "a.go-1- one\na.go-2- two\na.go:3: three\na.go-4- four\na.go-5- five"},
 		{m{"pattern": "last", "path": "sub"}, "sub/b.txt:2: last"},
+		{m{"pattern": `\)$`, "path": "sub/b.txt"}, "sub/b.txt:1: TWO (x)"},
+		{m{"pattern": "one", "path": "a.go", "context": 9, "limit": 1}, "a.go:1: one\na.go-2- two\na.go-3- three\na.go-4- four\na.go-5- five\na.go-6- six two"},
 		{m{"pattern": "nothing"}, "No match."},
 		{m{"pattern": "o", "limit": 1, "path": "a.go"}, "a.go:1: one\n\nStopped after 1 matches; there are more. Narrow the search."},
 	} {
 		if got := b.text("grep", tt.args); got != tt.want {
 			t.Errorf("grep %v: got %q, want %q", tt.args, got, tt.want)
 		}
+	}
+	b.write("many", strings.Repeat("match\n", 1100))
+	b.write("wide", strings.Repeat(strings.Repeat("w", 490)+"\n", 200))
+	for _, tt := range []struct {
+		args m
+		want int
+	}{
+		{m{"pattern": "match", "path": "many"}, 100},
+		{m{"pattern": "match", "path": "many", "limit": 5000}, 1000},
+		{m{"pattern": "w", "path": "wide", "limit": 1000}, 120}, // about 60,000 bytes
+	} {
+		got := b.text("grep", tt.args)
+		if n := strings.Count(got, ": "); n != tt.want || !strings.Contains(got, fmt.Sprintf("Stopped after %d matches", tt.want)) {
+			t.Errorf("grep %v: %d matches, want %d", tt.args, n, tt.want)
+		}
+	}
+	b.write("middle", strings.Repeat("x\n", 30)+"hit\n"+strings.Repeat("x\n", 30))
+	if got := b.text("grep", m{"pattern": "hit", "path": "middle", "context": 100}); strings.Count(got, "\n") != 40 {
+		t.Errorf("a context above the limit: %d lines", 1+strings.Count(got, "\n"))
 	}
 	b.fails("grep", m{"pattern": "("}, "literal")
 	b.fails("grep", m{"pattern": "x", "path": "../"}, "outside the workspace")
@@ -635,6 +749,65 @@ func TestChangingFile(t *testing.T) {
 		case <-stop:
 			return
 		default:
+		}
+	}
+}
+
+// endingContext is canceled after its error was asked for once.
+type endingContext struct {
+	context.Context
+	asked int
+}
+
+func (c *endingContext) Err() error {
+	if c.asked++; c.asked == 1 {
+		return nil
+	}
+	return context.Canceled
+}
+
+func TestCanceled(t *testing.T) {
+	t.Parallel()
+	b := newFixture(t)
+	b.write("f", "x\n")
+	for name, args := range map[string]string{"ls": `{}`, "find": `{"pattern":"*"}`, "grep": `{"pattern":"x"}`} {
+		tl, _ := b.set.Get(name)
+		if r, err := tl.Run(&endingContext{Context: t.Context()}, tool.Call{Args: json.RawMessage(args), Dir: b.dir}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+func TestConfigured(t *testing.T) {
+	for raw, want := range map[string]string{
+		"":                        "inside",
+		`{}`:                      "inside",
+		`{"enabled":true}`:        "inside",
+		`{"enabled":false}`:       "none",
+		`{"workspaceOnly":true}`:  "inside",
+		`{"workspaceOnly":false}`: "outside",
+		`{"enabled":1}`:           "error",
+	} {
+		var section json.RawMessage
+		if raw != "" {
+			section = json.RawMessage(raw)
+		}
+		tools, err := fs.Configured(section, pathpolicy.Rule{})
+		got := "none"
+		if err != nil {
+			got = "error"
+		}
+		for _, tl := range tools {
+			_, outside := tl.(tool.Planner)
+			switch patch := tl.Spec().Name == "apply_patch"; {
+			case outside && !patch:
+				t.Errorf("%s: %s may leave the workspace", raw, tl.Spec().Name)
+			case patch:
+				got = map[bool]string{true: "outside", false: "inside"}[outside]
+			}
+		}
+		if got != want {
+			t.Errorf("%s: apply_patch: %s, want %s", raw, got, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func ls(ctx context.Context, w *workspace, a lsArgs) (tool.Result, error) {
 	if !info.IsDir() {
 		return tool.Result{}, fmt.Errorf("%s is not a folder; use read", pathpolicy.Show(a.Path))
 	}
-	sub, err := w.Root.OpenRoot(name)
+	sub, _, err := w.Enter(name + "/.")
 	if err != nil {
 		return tool.Result{}, w.PathError(a.Path, err)
 	}

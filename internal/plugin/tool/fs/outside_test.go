@@ -31,7 +31,7 @@ func newHomeFixture(t *testing.T) *homeFixture {
 	}
 	home, state := filepath.Join(parent, "ann"), filepath.Join(parent, "state")
 	t.Setenv("HOME", home)
-	h := &homeFixture{&fixture{t, filepath.Join(home, "ws"), tool.NewSet(fs.New(fs.Options{Paths: pathpolicy.Rule{Outside: true, Private: []string{state}}, PatchOutside: true})...)}, home, state}
+	h := &homeFixture{&fixture{t, filepath.Join(home, "ws"), tool.NewSet(fs.New(fs.Options{Paths: pathpolicy.Rule{Outside: true, Private: func() []string { return []string{state} }}, PatchOutside: true})...)}, home, state}
 	for name, content := range map[string]string{
 		"ws/plain": "inside\n", "project/main.go": "package main\n", "project/deep/er/x.go": "package " + canary + "\n", "project/.env": "KEY=" + canary + "\n",
 		"project/server.pem": canary + "\n", "project/.git/config": canary + "\n", ".ssh/id_rsa": canary + "\n", "../state/chela.json": canary + "\n",
@@ -106,7 +106,10 @@ func TestOutside(t *testing.T) {
 		if got := h.unasked("read", m{"path": "~/back"}); !strings.Contains(got, "inside") {
 			t.Errorf("a link back: %q", got)
 		}
-		if got := h.unasked("ls", m{"path": "~/project"}); !strings.Contains(got, "[file] main.go") {
+		if err := os.Symlink("/etc", h.home+"/project/out"); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.unasked("ls", m{"path": "~/project"}); !strings.Contains(got, "[file] main.go") || !strings.Contains(got, "[link] out -> /etc (leads out of the folder)") {
 			t.Errorf("ls: %q", got)
 		}
 		if got := h.unasked("find", m{"pattern": "*.go", "path": "~"}); !strings.Contains(got, h.home+"/project/deep/er/x.go") {

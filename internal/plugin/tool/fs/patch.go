@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -191,7 +192,11 @@ func (f *file) write() (string, error) {
 	case f.deleted && f.info == nil: // added and deleted in the same patch
 		return "", nil
 	case f.deleted:
-		if err := w.Root.Remove(f.name); err != nil {
+		dir, base, err := w.Enter(f.name)
+		if err == nil {
+			err = errors.Join(dir.Remove(base), dir.Close())
+		}
+		if err != nil {
 			return "", w.PathError(f.path, err)
 		}
 		return "D " + pathpolicy.Show(f.path), nil

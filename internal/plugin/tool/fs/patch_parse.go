@@ -140,13 +140,14 @@ func (r *patchReader) section(l string) (section, error) {
 			return s, r.errorf("the path is missing")
 		}
 		r.n++
+		var err error
 		switch op {
 		case addFile:
-			return s, r.text(&s)
+			err = r.text(&s)
 		case updateFile:
-			return s, r.update(&s)
+			err = r.update(&s)
 		}
-		return s, nil
+		return s, err
 	}
 	return section{}, r.errorf("%q: want %q, %q or %q", humanize.Truncate(l, maxQuoted), addFile, updateFile, deleteFile)
 }

@@ -61,7 +61,12 @@ func (w *workspace) write(path, name string, data []byte, perm fs.FileMode) erro
 			return w.PathError(path, err)
 		}
 	}
-	if err := atomicfile.WriteIn(w.Root, name, data, perm); err != nil {
+	dir, base, err := w.Enter(name)
+	if err != nil {
+		return w.PathError(path, err)
+	}
+	defer func() { _ = dir.Close() }()
+	if err := atomicfile.WriteIn(dir, base, data, perm); err != nil {
 		return w.PathError(path, err)
 	}
 	return nil

@@ -110,7 +110,7 @@ func (t imageTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	msg, err := t.message(ctx, c.Dir, args)
+	msg, err := t.message(ctx, c, args)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -133,14 +133,14 @@ func (t imageTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 
 // message returns the request to the model: the question, and each picture
 // preceded by its name.
-func (t imageTool) message(ctx context.Context, dir string, args imageArgs) (*llm.Message, error) {
+func (t imageTool) message(ctx context.Context, c tool.Call, args imageArgs) (*llm.Message, error) {
 	m := &llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Text(args.Prompt)}}
 	sent := 0
 	for i, path := range args.Paths {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		data, kind, err := t.picture(dir, path)
+		data, kind, err := t.picture(c, path)
 		if err != nil {
 			return nil, err
 		}
@@ -156,9 +156,9 @@ func (t imageTool) message(ctx context.Context, dir string, args imageArgs) (*ll
 }
 
 // picture returns a picture as it is sent.
-func (t imageTool) picture(dir, path string) ([]byte, string, error) {
+func (t imageTool) picture(c tool.Call, path string) ([]byte, string, error) {
 	if pictures.IsFile(path) {
-		data, err := t.Paths.Read(dir, path, pictures.MaxFile)
+		data, err := t.Paths.Read(c, path, pictures.MaxFile)
 		if err != nil {
 			return nil, "", err
 		}

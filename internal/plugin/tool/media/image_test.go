@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	pictures "github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/tool/tooltest"
 	"github.com/chela-ai/chela/internal/plugin/tool/media"
@@ -156,6 +158,91 @@ func TestImage(t *testing.T) {
 		}
 		if got != c.want || err != nil {
 			t.Errorf("%v:\n got %q, %v\nwant %q", c.args, got, err, c.want)
+		}
+	}
+}
+
+// provider answers with fixed events.
+type provider func(ctx context.Context, r *llm.Request) []llm.Event
+
+func (p provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		for _, e := range p(ctx, r) {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	heavy := append([]byte("RIFF\x00\x00\x00\x00WEBPVP8X\x00\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x09\x00\x00"), make([]byte, 15<<20-30)...) // is not scaled
+	for name, data := range map[string][]byte{"a.png": picture(t, 10, 10), "wide.png": picture(t, 2400, 10), "heavy.webp": heavy} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := func(text string) *llm.Message {
+		return &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(text)}}
+	}
+	other := llm.Model{Provider: "mock", ID: "other"}
+	for _, c := range []struct {
+		name, path string
+		events     []llm.Event
+		want, err  string
+		recorded   string
+	}{
+		{"another model answers", "a.png", []llm.Event{{Kind: llm.TextDelta, Text: "x"}, {Kind: llm.Done, Message: said(" a cat "), By: &other, Note: "by other"}}, "a cat\n[by other]", "", "mock/other"},
+		{"the tool's own limit of size", "wide.png", []llm.Event{{Kind: llm.Done, Message: said("a line")}}, "a line", "", "mock/eye"},
+		{"no text", "a.png", []llm.Event{{Kind: llm.Done, Message: said(" ")}}, "", "mock/eye returned no text", "mock/eye"},
+		{"no answer", "a.png", []llm.Event{{Kind: llm.TextDelta, Text: "x"}, {Kind: llm.Done}}, "", "gave no answer", ""},
+		{"too much", "heavy.webp", nil, "", "too large together; ask about the first 2 only", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			recorded := ""
+			tl := media.New(media.Options{
+				Files: open(t),
+				Model: func(_ context.Context, key chela.SessionKey) (llm.Model, llm.Provider, error) {
+					return imageModel, provider(func(ctx context.Context, r *llm.Request) []llm.Event {
+						if r.Model != "eye" || r.MaxTokens != 4096 || len(r.System) != 1 || !strings.Contains(r.System[0].Text, "never an instruction") || r.Messages[0].Role != llm.RoleUser || key != "agent:main:main" {
+							t.Errorf("sent %+v for %s", r, key)
+						}
+						if got := received(t, r); c.path == "wide.png" && !strings.HasSuffix(got, " 1200x5") {
+							t.Errorf("sent %s", got)
+						}
+						return c.events
+					}), nil
+				},
+				RecordUsage: func(_ context.Context, _ tool.Call, m llm.Model, _ llm.Usage) error {
+					recorded = m.Ref()
+					return nil
+				},
+			})
+			paths := []string{c.path}
+			if c.path == "heavy.webp" {
+				paths = []string{c.path, c.path, c.path}
+			}
+			got, err := run(t, tl, dir, map[string]any{"paths": paths, "prompt": " "})
+			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || recorded != c.recorded {
+				t.Errorf("%q, %v, recorded for %q", got, err, recorded)
+			}
+		})
+	}
+}
+
+// Only files are subject to the rule about paths, not references and addresses.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	private := t.TempDir()
+	tl := newTool(t, open(t), media.Options{Paths: pathpolicy.Rule{Outside: true, Private: func() []string { return []string{private} }}})
+	for args, asks := range map[string]bool{
+		`{"path":"media:` + strings.Repeat("0", 32) + `"}`: false, `{"paths":["https://host/a.png"]}`: false, `{"path":"` + private + `/a.png"}`: true, `{"paths":["a.png","` + private + `/a.png"]}`: true,
+	} {
+		p, err := tl.(tool.Planner).Plan(t.Context(), tool.Call{Args: json.RawMessage(args), Dir: t.TempDir()})
+		if err != nil || p.Ask != asks {
+			t.Errorf("%s: asks %v, %q, %v", args, p.Ask, p.Reason, err)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (t messageTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) 
 		text := fmt.Sprintf("Nothing was sent. It would go to %s: %s", to, summary(a))
 		return tool.Detailed(text, outcome{Action: "send", Channel: to.name(), To: to.id(), Dry: true, Status: "planned"}), nil
 	}
-	files, err := t.files(c.Dir, a.Media)
+	files, err := t.files(c, a.Media)
 	if err != nil {
 		return tool.Result{}, err
 	}

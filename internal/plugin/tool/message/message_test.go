@@ -381,6 +381,14 @@ func TestTarget(t *testing.T) {
 	defer func() { h.t = t; h.stop() }()
 	yes, no := true, false
 	group := chela.Address{Channel: "fake", Account: "second", Peer: chela.Peer{Kind: chela.Group, ID: "g1"}}
+	err := h.db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+		a := group
+		a.Peer.ID = "g9"
+		return tx.Sessions().Put(session.Meta{Key: "agent:ops:fake:group:g9", ID: "t ops", Agent: "ops", Address: a})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name     string
 		channels []string
@@ -400,6 +408,15 @@ func TestTarget(t *testing.T) {
 		{"a topic of this chat", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
 		{"another chat of this channel", []string{"fake"}, at("fake", "1"), message.CrossContext{Within: &yes}, m{"to": "2"}, at("fake", "2"), ""},
 		{"another channel, allowed", []string{"fake", "irc"}, at("irc", "x"), message.CrossContext{Across: true}, m{"to": "fake:2"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "2"}}, ""},
+		{"a topic instead of that in the target", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"to": "1:topic:5", "threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
+		{"the topic of this chat", []string{"fake"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, message.CrossContext{}, m{}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, ""},
+		{"the last of two topics", []string{"fake"}, local, message.CrossContext{}, m{"to": "-100:topic:5:topic:6"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "-100:topic:5"}, Thread: "6"}, ""},
+		{"an account", []string{"fake"}, local, message.CrossContext{}, m{"to": "g1", "accountId": "third"}, chela.Address{Channel: "fake", Account: "third", Peer: group.Peer}, ""},
+		{"a group with the id of this chat", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"to": "group:1"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}}, ""},
+		{"a person with the id of a known group", []string{"fake"}, local, message.CrossContext{}, m{"to": "user:g1"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "g1"}}, ""},
+		{"a chat that is known to another agent", []string{"fake"}, local, message.CrossContext{}, m{"to": "g9"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "g9"}}, ""},
+		{"the channel of this chat", []string{"fake", "irc"}, at("irc", "x"), message.CrossContext{}, m{"to": "y"}, at("irc", "y"), ""},
+		{"this chat, although others are not allowed", []string{"fake"}, at("fake", "1"), message.CrossContext{Within: &no}, m{}, at("fake", "1"), ""},
 
 		{"MS-02 no channel is configured", nil, local, message.CrossContext{}, m{"to": "7"}, chela.Address{}, "no channel is configured"},
 		{"MS-02 two channels, none named", []string{"fake", "irc"}, local, message.CrossContext{}, m{"to": "7"}, chela.Address{}, "choose one of fake, irc"},

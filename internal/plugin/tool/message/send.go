@@ -23,10 +23,10 @@ import (
 const maxText = 100_000
 
 // files stores the files of a message and returns references to them.
-func (t messageTool) files(dir string, names []string) ([]chela.Media, error) {
+func (t messageTool) files(c tool.Call, names []string) ([]chela.Media, error) {
 	var out []chela.Media
 	for _, name := range names {
-		m, err := t.file(dir, name)
+		m, err := t.file(c, name)
 		if err != nil {
 			return nil, fmt.Errorf("media: %w", err)
 		}
@@ -35,9 +35,9 @@ func (t messageTool) files(dir string, names []string) ([]chela.Media, error) {
 	return out, nil
 }
 
-func (t messageTool) file(dir, name string) (chela.Media, error) {
+func (t messageTool) file(c tool.Call, name string) (chela.Media, error) {
 	if media.IsFile(name) {
-		data, err := t.Paths.Read(dir, name, media.MaxFile)
+		data, err := t.Paths.Read(c, name, media.MaxFile)
 		if err != nil {
 			return chela.Media{}, err
 		}

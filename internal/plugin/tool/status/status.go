@@ -31,7 +31,6 @@ type Status struct {
 	Queue     string        // mode
 	Uptime    time.Duration // of the gateway
 	Version   string        // of Chela
-	Extra     []string      // further lines
 }
 
 // Options configure the tool.
@@ -136,9 +135,6 @@ func (s Status) text(now time.Time, c tool.Call) string {
 	}
 	if s.Version != "" {
 		line("Version", "%s", s.Version)
-	}
-	for _, x := range s.Extra {
-		b.WriteString(x + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -18,7 +18,7 @@ import (
 func full(context.Context, chela.SessionKey) (status.Status, error) {
 	return status.Status{
 		Model: "anthropic/claude", Context: 50_000, Window: 200_000, Input: 1234, Output: 567, Cost: 0.0123,
-		Session: "agent:main:main", SessionID: "s1", Queue: "steer", Uptime: 90*time.Second + 5, Version: "1.0", Extra: []string{"Thinking: high"},
+		Session: "agent:main:main", SessionID: "s1", Queue: "steer", Uptime: 90*time.Second + 5, Version: "1.0",
 	}, nil
 }
 
@@ -43,12 +43,45 @@ func TestText(t *testing.T) {
 		}
 		want := strings.Join([]string{
 			"Time: Saturday, 1 January 2000, 08:00:00 +08:00 (Asia/Shanghai)", "Model: anthropic/claude", "Context: 50000 of 200000 tokens (25%)",
-			"Tokens: 1234 in, 567 out", "Cost: 0.0123 USD", "Session: agent:main:main", "Session id: s1", "Workspace: /ws", "Queue: steer", "Up: 1m30s", "Version: 1.0", "Thinking: high",
+			"Tokens: 1234 in, 567 out", "Cost: 0.0123 USD", "Session: agent:main:main", "Session id: s1", "Workspace: /ws", "Queue: steer", "Up: 1m30s", "Version: 1.0",
 		}, "\n")
 		if got := r.Content[0].Text; got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
+}
+
+// Unknown fields are omitted, and the session of the call is the default.
+func TestPartial(t *testing.T) {
+	for _, tt := range []struct {
+		state status.Status
+		want  string
+	}{
+		{status.Status{}, "Session: agent:main:main\nWorkspace: /ws"},
+		{status.Status{Context: 500}, "Context: 500 tokens\nSession: agent:main:main\nWorkspace: /ws"},
+		{status.Status{Window: 1000, Output: 1, Cost: 2, Currency: "EUR", Session: "agent:main:other"}, "Context: 0 of 1000 tokens (0%)\nTokens: 0 in, 1 out\nCost: 2.0000 EUR\nSession: agent:main:other\nWorkspace: /ws"},
+	} {
+		var asked chela.SessionKey
+		tl := status.New(status.Options{Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
+			asked = key
+			return tt.state, ctx.Err()
+		}})
+		r, err := tl.Run(t.Context(), tool.Call{Args: json.RawMessage(`{"sessionKey":"current"}`), Session: "agent:main:main", Dir: "/ws"})
+		if err != nil || asked != "agent:main:main" {
+			t.Fatalf("asked about %q, %v", asked, err)
+		}
+		if _, got, _ := strings.Cut(r.Content[0].Text, "\n"); got != tt.want {
+			t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+		}
+		var details struct{ Session, Model, Time string }
+		if err := json.Unmarshal(r.Details, &details); err != nil || details.Session == "" || details.Time == "" {
+			t.Errorf("details %s, %v", r.Details, err)
+		}
+	}
+	r, err := status.New(status.Options{}).Run(t.Context(), tool.Call{Args: json.RawMessage(`{}`), Session: "agent:main:main", Dir: "/ws"})
+	if err != nil || !strings.HasSuffix(r.Content[0].Text, "\nSession: agent:main:main\nWorkspace: /ws") {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
 
 func TestErrors(t *testing.T) {

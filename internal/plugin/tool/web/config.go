@@ -14,12 +14,6 @@ import (
 	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
-// Config is tools.web of the configuration.
-type Config struct {
-	Fetch  FetchConfig  `json:"fetch"`
-	Search SearchConfig `json:"search"`
-}
-
 // FetchConfig is tools.web.fetch.
 type FetchConfig struct {
 	Enabled       *bool                 `json:"enabled"` // nil: true

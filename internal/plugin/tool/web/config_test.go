@@ -3,22 +3,32 @@ package web_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/core/egress"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/plugin/tool/web"
 )
 
+// config is tools.web.
+type config struct {
+	Fetch  web.FetchConfig
+	Search web.SearchConfig
+}
+
 // read decodes tools.web and plugins.
-func read(t *testing.T, tools, plugins string) (c web.Config, p web.Plugins) {
+func read(t *testing.T, tools, plugins string) (c config, p web.Plugins) {
 	t.Helper()
 	for _, part := range []struct {
 		text string
@@ -54,6 +64,29 @@ func fetched(t *testing.T, config string, env map[string]string, url string) (st
 		return "", err
 	}
 	return r.Content[0].Text, nil
+}
+
+func TestFetchPolicy(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is connected to
+	for policy, allowed := range map[string]string{
+		`{}`:                                      "",
+		`{"allowRfc2544BenchmarkRange":true}`:     "198.18.0.1:80 198.19.255.255:80",
+		`{"allowIpv6UniqueLocalRange":true}`:      "[fd00::1]:80",
+		`{"dangerouslyAllowPrivateNetwork":true}`: "[fd00::1]:80 10.0.0.1:80 10.0.0.1:81",
+		`{"allowedHostnames":["10.0.0.0/8"]}`:     "10.0.0.1:80 10.0.0.1:81",
+		`{"allowedHostnames":["10.0.0.1:81"]}`:    "10.0.0.1:81",
+	} {
+		c, _ := read(t, `{"fetch":{"ssrfPolicy":`+policy+`}}`, "")
+		tr := c.Fetch.Options(slog.New(slog.DiscardHandler), variables(nil)).HTTP.Transport.(*egress.Transport)
+		for _, addr := range []string{"198.18.0.1:80", "198.19.255.255:80", "[fd00::1]:80", "10.0.0.1:80", "10.0.0.1:81", "169.254.169.254:80"} {
+			_, err := tr.Dial(ended, "tcp", addr)
+			_, refused := errors.AsType[*egress.Refused](err)
+			if want := slices.Contains(strings.Fields(allowed), addr); refused == want {
+				t.Errorf("%s: %s: %v, want it allowed: %v", policy, addr, err, want)
+			}
+		}
+	}
 }
 
 func TestFetchConfig(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
@@ -161,11 +162,13 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.AgentDelete) (w
 func (m methods) trash(a Agent, out *wire.AgentDeleted) {
 	dir := a.Files.Dir()
 	fail := func(why string) { out.Failed = append(out.Failed, wire.FailedPath{Path: dir, Reason: why}) }
-	if !inside(m.o.State, dir) || dir == filepath.Clean(m.o.State) {
+	if !pathpolicy.Inside(dir, m.o.State) || dir == filepath.Clean(m.o.State) {
 		fail("not below the state directory")
 		return
 	}
-	if slices.ContainsFunc(m.o.Agents(), func(o Agent) bool { return inside(dir, o.Files.Dir()) || inside(o.Files.Dir(), dir) }) {
+	if slices.ContainsFunc(m.o.Agents(), func(o Agent) bool {
+		return pathpolicy.Inside(dir, o.Files.Dir()) || pathpolicy.Inside(o.Files.Dir(), dir)
+	}) {
 		fail("used by another agent")
 		return
 	}
@@ -182,12 +185,6 @@ func (m methods) trash(a Agent, out *wire.AgentDeleted) {
 	default:
 		out.Removed = append(out.Removed, wire.RemovedPath{Path: dir, Method: "trash"})
 	}
-}
-
-// inside reports whether path is dir or below it.
-func inside(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // has reports whether the agent exists.

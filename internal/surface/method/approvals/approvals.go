@@ -30,6 +30,8 @@ type Options struct {
 	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
 	// Rules returns the current command rules.
 	Rules func() *allowlist.Source
+	// Redact removes known secrets from a text.
+	Redact func(string) string
 }
 
 // Methods returns the methods.
@@ -109,7 +111,7 @@ func alreadyResolved(q approval.Request, err error) error {
 
 // valid returns an error for an unknown decision.
 func valid(decision string) error {
-	if slices.Contains([]string{wire.AllowOnce, wire.AllowAlways, wire.Deny}, decision) {
+	if slices.Contains([]string{wire.AllowOnce, wire.AllowSession, wire.AllowAlways, wire.Deny}, decision) {
 		return nil
 	}
 	return rpc.Invalid("at /decision: must be one of %s, %s, %s", wire.AllowOnce, wire.AllowAlways, wire.Deny)

@@ -30,6 +30,7 @@ type Options struct {
 	Metadata   func() wire.ChatMetadata // choices for chat.metadata
 	Default    chela.AgentID            // agent of the session "main"
 	Agent      func(chela.AgentID) bool // reports whether the agent exists
+	Redact     func(string) string      // removes known secrets from notes; nil: they are not changed
 }
 
 // Methods returns the methods.

@@ -74,6 +74,8 @@ func TestSendWhileItRuns(t *testing.T) {
 		t.Errorf("a queued message: status %q, want %q", waiting.Status, wire.StatusStarted)
 	}
 
+	methodtest.Do[wire.OK](t, h, wire.MethodWake, wire.Wake{Mode: wire.WakeNow, Text: "an event, which is not a queued message"})
+
 	hist := methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"})
 	if hist.InFlight == nil || hist.InFlight.RunID != "k1" || !strings.HasPrefix("A long answer", hist.InFlight.Text) {
 		t.Errorf("in flight: %+v", hist.InFlight)
@@ -672,6 +674,53 @@ func TestAttachmentForms(t *testing.T) {
 		if n := len(msg.Content); n != 2 || string(msg.Content[0].Data) != "\x00\x01\x02\x03" {
 			t.Errorf("%s: %+v", content, msg.Content)
 		}
+	}
+}
+
+// TestSendForms sends by each method to a busy session, and stops its runs.
+func TestSendForms(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+		return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}
+	}))
+	methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "hello", IdempotencyKey: "k0"})
+	for i, c := range []struct{ method, key, mode, want string }{
+		{wire.MethodChatSend, "sessionKey", "followup", "followup"}, {wire.MethodSessionsSend, "key", "", ""},
+		{wire.MethodSessionsSteer, "key", "", "steer"}, {wire.MethodAgent, "sessionKey", "", ""},
+	} {
+		id := fmt.Sprint("k", i+1)
+		params := map[string]any{
+			c.key: "main", "message": "look", "idempotencyKey": id, "thinking": "high",
+			"attachments": []any{map[string]any{"type": "image", "mimeType": "image/png", "fileName": "dot.png", "content": "AAECAw=="}},
+		}
+		if c.mode != "" {
+			params["queueMode"] = c.mode
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if c.method == wire.MethodAgent {
+			_ = h.Await(ctx, c.method, params, func(wire.Accepted) { cancel() }, nil) // do not wait for the run
+		} else if sent := methodtest.Do[wire.ChatSent](t, h, c.method, params); sent.RunID != id {
+			t.Errorf("%s: %+v", c.method, sent)
+		}
+		cancel()
+		h.Put(func(tx store.Tx) error {
+			it, err := tx.Queue().Get(id)
+			if it.Overrides.Think != "high" || it.Inbound.Mode != c.want || len(it.Inbound.Media) != 1 || it.Inbound.Text != "look" || it.Session != key {
+				t.Errorf("%s: %+v", c.method, it)
+			}
+			return err
+		})
+	}
+	if got := methodtest.Do[wire.ChatAborted](t, h, wire.MethodSessionsAbort, wire.SessionsAbort{RunID: "none"}); !got.OK || got.Aborted {
+		t.Errorf("abort of an unknown run: %+v", got)
+	}
+	got := methodtest.Do[wire.ChatAborted](t, h, wire.MethodSessionsAbort, wire.SessionsAbort{RunID: "k2"})
+	if diff := cmp.Diff(wire.ChatAborted{OK: true, Aborted: true, RunIDs: []string{"k2"}}, got); diff != "" {
+		t.Errorf("abort of a waiting message (-want +got):\n%s", diff)
+	}
+	got = methodtest.Do[wire.ChatAborted](t, h, wire.MethodSessionsAbort, wire.SessionsAbort{Key: "main"})
+	if !slices.Contains(got.RunIDs, "k0") || slices.Contains(got.RunIDs, "k2") {
+		t.Errorf("abort of the session: %+v", got)
 	}
 }
 

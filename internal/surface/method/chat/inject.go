@@ -81,6 +81,9 @@ func (m methods) inject(ctx context.Context, _ rpc.Peer, in wire.ChatInject) (wi
 	if in.Label != "" {
 		text = "[" + in.Label + "]\n\n" + text
 	}
+	if m.o.Redact != nil {
+		text = m.o.Redact(text)
+	}
 	transcript := ""
 	e := session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Text: text, NanoUSD: -1}
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {

@@ -22,8 +22,8 @@ type Options struct {
 	Store store.Store
 	// Announce sends an event to clients that may manage devices.
 	Announce func(event string, payload any)
-	// Drop closes the connections of a credential.
-	Drop func(credential string)
+	// Drop closes the connections of a credential; see gateway.Server.Drop.
+	Drop func(credential string, last func())
 	// Stop aborts the runs started with a credential.
 	Stop func(ctx context.Context, credential string) error
 	// Connected reports whether a credential is connected in a role; "": in any.
@@ -202,10 +202,11 @@ func (m methods) revoke(ctx context.Context, p rpc.Peer, in wire.DeviceRole) (wi
 // drop closes the device's connections. If the device itself made the request,
 // it is answered first.
 func (m methods) drop(ctx context.Context, p rpc.Peer, device string, answer any) {
+	var last func()
 	if self, ok := pairing.DeviceOf(chela.PrincipalFrom(ctx)); ok && self == device {
-		p.Accept(answer)
+		last = func() { p.Accept(answer) }
 	}
-	m.o.Drop(pairing.Credential(device))
+	m.o.Drop(pairing.Credential(device), last)
 }
 
 // stop aborts the runs started by a device. It ignores the end of ctx, because

@@ -107,7 +107,7 @@ func (m nodes) remove(ctx context.Context, _ rpc.Peer, in wire.NodeID) (wire.Nod
 	if err != nil {
 		return wire.NodeID{}, err
 	}
-	m.o.Drop(pairing.Credential(in.ID))
+	m.o.Drop(pairing.Credential(in.ID), nil)
 	return in, nil
 }
 

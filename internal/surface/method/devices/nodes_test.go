@@ -77,6 +77,10 @@ func TestNodeApproval(t *testing.T) {
 		t.Errorf("after approval: %+v", n)
 	}
 
+	if got := methodtest.Do[wire.NodePairs](t, h, wire.MethodNodePairList, nil); len(got.Pending) != 0 || len(got.Paired) != 1 || got.Paired[0].ID != "n1" {
+		t.Errorf("after approval: %+v", got)
+	}
+
 	declare(h, "n1", "camera.snap", "system.run")
 	if n := node(); n.Approval != wire.NodeReapproval || !slices.Equal(n.Commands, []string{"camera.snap"}) || n.Pending == "" {
 		t.Errorf("with a wider declaration: %+v", n)
@@ -92,11 +96,20 @@ func TestNodeApproval(t *testing.T) {
 	if n := node(); rejected.Node != "n1" || n.Approval != wire.NodeApproved {
 		t.Errorf("rejected %+v: %+v", rejected, n)
 	}
+	if e := event[wire.NodePairResolved](t, h, wire.EventNodePairResolved); e.ID != wider.ID || e.Node != "n1" || e.Decision != wire.PairRejected {
+		t.Errorf("announced %+v", e)
+	}
 	renamed := methodtest.Do[wire.NodeRename](t, h, wire.MethodNodeRename, wire.NodeRename{ID: "n1", Name: "kitchen"})
 	if n := node(); renamed.Name != "kitchen" || n.DisplayName != "kitchen" {
 		t.Errorf("renamed %+v: %+v", renamed, n)
 	}
+	connected := connect(t, h, pairing.Access{Device: "n1", Role: wire.RoleNode})
 	methodtest.Do[wire.NodeID](t, h, wire.MethodNodePairRemove, wire.NodeID{ID: "n1"})
+	select {
+	case <-connected.Done():
+	case <-time.After(time.Minute):
+		t.Error("a removed node stays connected")
+	}
 	if got := methodtest.Do[wire.Nodes](t, h, wire.MethodNodeList, nil); len(got.Nodes) != 0 {
 		t.Errorf("after removal: %+v", got)
 	}

@@ -322,6 +322,26 @@ func TestUpgradeLimits(t *testing.T) {
 	})
 }
 
+// TestUpgradeOfAnotherDevice waits for the request of another device.
+func TestUpgradeOfAnotherDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := methodtest.New(t, llmtest.NewScript())
+		dev := connect(t, h, approved(t, h, "d1", chela.ScopeRead))
+		other := connect(t, h, approved(t, h, "d2", chela.ScopeRead))
+		id := requestUpgrade(t, dev, "operator.write")
+		w := await(t, dev, id)
+		for range 8 { // as many as may wait for one request
+			refusedAs(t, "the other device", (<-await(t, other, id)).err, wire.InvalidRequest, "expired or not found")
+		}
+		none(t, w)
+		approve(t, h, id)
+		refusedAs(t, "the other device after the decision", (<-await(t, other, id)).err, wire.InvalidRequest, "expired or not found")
+		if a := <-w; a.Status != wire.PairApproved || a.Token == "" || !redeemed(t, h, "d1", a.Token, chela.ScopeWrite) || redeemed(t, h, "d2", a.Token) {
+			t.Errorf("answered %+v", a)
+		}
+	})
+}
+
 // TestUpgradeNarrowConnection requests an upgrade on a connection with fewer
 // scopes than its device. The token must grant what a person approved.
 func TestUpgradeNarrowConnection(t *testing.T) {

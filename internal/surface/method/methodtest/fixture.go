@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/prompt"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -28,6 +29,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/engine/runner/runnertest"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/surface/gateway"
@@ -39,6 +41,7 @@ import (
 	"github.com/chela-ai/chela/internal/surface/method/devices"
 	"github.com/chela-ai/chela/internal/surface/method/files"
 	"github.com/chela-ai/chela/internal/surface/method/models"
+	sandboxmethods "github.com/chela-ai/chela/internal/surface/method/sandbox"
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
 	"github.com/chela-ai/chela/internal/surface/method/system"
 	toolmethods "github.com/chela-ai/chela/internal/surface/method/tools"
@@ -119,7 +122,7 @@ func On(t testing.TB, st store.Store, path string, p llm.Provider, tools ...tool
 	}
 	dispatcher := dispatch.New(dispatch.Options{Lanes: lanes, Drain: 50 * time.Millisecond, Runner: runner.Options{
 		Log: log, Store: st, Bus: h.Bus, Owner: own,
-		Executor: invoke.New(invoke.Options{Log: log}), Profiles: runner.Static{Profile: profile},
+		Executor: invoke.New(invoke.Options{Log: log}), Profiles: runnertest.Static{Profile: profile},
 	}})
 	gate := inbound.New(inbound.Options{Log: log, Store: st, Bus: h.Bus, Live: dispatcher.Live})
 	h.serve(log, parts{path, dispatcher, gate, profile.Tools})
@@ -207,13 +210,20 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 				return policy.New(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
 			},
 		}),
+		sandboxmethods.Methods(sandboxmethods.Options{
+			Default: main, Agent: known, Config: func(chela.AgentID) sandbox.Config { return sandbox.Config{}.Or(sandbox.Config{}) },
+			Backends: func() (map[string]sandbox.Backend, []string) { return nil, nil },
+			Explain: func(_ context.Context, _ chela.Principal, key chela.SessionKey) (sandboxmethods.Explained, error) {
+				return sandboxmethods.Explained{Session: sandbox.New(sandbox.Config{}.Or(sandbox.Config{}), key, h.Workspace, h.Workspace)}, nil
+			},
+		}),
 		approvals.Methods(approvals.Options{
 			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: p.dispatcher.Decide,
-			Rules: func() *allowlist.Source { return rules },
+			Rules: func() *allowlist.Source { return rules }, Redact: func(s string) string { return s },
 		}),
 		models.Methods(h.models()),
 		devices.Methods(devices.Options{
-			Store: h.Store, Announce: h.announce, Drop: func(credential string) { h.Server.Drop(credential) }, Stop: p.dispatcher.Revoke,
+			Store: h.Store, Announce: h.announce, Drop: func(credential string, last func()) { h.Server.Drop(credential, last) }, Stop: p.dispatcher.Revoke,
 			Endpoint:  func() (string, string) { return "token", h.URL },
 			Connected: func(credential, role string) bool { return h.Server.Connected(credential, role) },
 		}),

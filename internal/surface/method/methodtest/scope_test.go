@@ -21,7 +21,7 @@ var needs = map[chela.Scope][]string{
 	chela.ScopeRead: {
 		"health", "status", "system-presence", "system.info", "channels.status", "agents.list", "agent.identity.get",
 		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
-		"tools.explain", "tools.calls", "usage.cost", "usage.status", "sessions.usage", "node.list", "node.describe",
+		"tools.explain", "tools.calls", "sandbox.status", "sandbox.explain", "usage.cost", "usage.status", "sessions.usage", "node.list", "node.describe",
 		"device.scopes.requestUpgrade", "device.scopes.waitUpgrade",
 	},
 	chela.ScopeWrite: {"tools.invoke", "wake"},
@@ -36,7 +36,7 @@ var needs = map[chela.Scope][]string{
 	chela.ScopeQuestions: {"question.list"},
 	chela.ScopeAdmin: {
 		"system-event", "backup.create", "agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
-		"models.probe", "models.authLogout",
+		"models.probe", "models.authLogout", "sandbox.test", "sandbox.recreate",
 	},
 }
 

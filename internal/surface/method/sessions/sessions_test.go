@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/surface/method/methodtest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -282,6 +284,91 @@ func TestResetAndDelete(t *testing.T) {
 	}
 	if err := h.Call(t.Context(), wire.MethodSessionsDelete, wire.SessionKey{Key: "main"}, nil); err == nil {
 		t.Error("the main session was deleted")
+	}
+}
+
+// between is a store that calls a function once, before the first synced commit
+// after it was set that is not the next one.
+type between struct {
+	store.Store
+	skip int
+	call func()
+}
+
+func (b *between) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
+	if b.call != nil && s == store.Synced {
+		if b.skip--; b.skip < 0 {
+			call := b.call
+			b.call = nil
+			call()
+		}
+	}
+	return b.Store.Update(ctx, s, f)
+}
+
+// TestChangedMeanwhile changes a session after a request has checked it and
+// stopped its run, and before the commit of the request.
+func TestChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "chela.db")
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	st := &between{Store: db}
+	h := methodtest.On(t, st, path, llmtest.NewScript())
+	reset := func(tx store.Tx) error {
+		_, err := session.Reset(tx.Sessions(), "agent:main:s0", "reset", time.Now())
+		return err
+	}
+	unarchive := func(tx store.Tx) error {
+		m, err := tx.Sessions().Get("agent:main:s0")
+		m.Archived = time.Time{}
+		return errors.Join(err, tx.Sessions().Put(m))
+	}
+	archive := func(tx store.Tx) error {
+		m, err := tx.Sessions().Get("agent:main:s0")
+		m.Archived = time.Now()
+		return errors.Join(err, tx.Sessions().Put(m))
+	}
+	for _, c := range []struct {
+		name, method string
+		params       any
+		change       func(store.Tx) error
+		want         string
+	}{
+		{"a deletion of one transcript, and a reset", wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s0", SessionID: "t0"}, reset, "another transcript"},
+		{"a deletion of an archived session, and its return", wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s0", Archived: true}, unarchive, "not archived"},
+		{"a reset of one transcript, and a reset", wire.MethodSessionsReset, wire.SessionsReset{Key: "s0", SessionID: "t0"}, reset, "another transcript"},
+		{"a reset, and a deletion", wire.MethodSessionsReset, wire.SessionsReset{Key: "s0"}, func(tx store.Tx) error { return tx.Sessions().Delete("agent:main:s0") }, "not found"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_ = db.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Sessions().Delete("agent:main:s0") })
+			fill(h, 1)
+			h.Put(archive)
+			var changed session.Meta
+			st.skip, st.call = 1, func() {
+				err := db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+					err := c.change(tx)
+					changed, _ = tx.Sessions().Get("agent:main:s0")
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if err := h.Call(t.Context(), c.method, c.params, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if st.call != nil {
+				t.Error("the request made one synced commit, want a stop and its own")
+			}
+			got, _ := store.Get(t.Context(), db, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get("agent:main:s0") })
+			if diff := cmp.Diff(changed, got); diff != "" {
+				t.Errorf("the session (-changed +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // maxEvent limits the text of an event, in bytes.
 const maxEvent = 16 << 10
 
-// line validates the text of an event and its session.
+// line validates the text of an event and its session, and removes known secrets.
 func (m methods) line(text, agent, session string) (string, chela.SessionKey, error) {
 	text = strings.TrimSpace(text)
 	id := cmp.Or(chela.AgentID(agent), m.o.Default)
@@ -37,6 +37,9 @@ func (m methods) line(text, agent, session string) (string, chela.SessionKey, er
 	}
 	if !slices.Contains(m.o.Agents(), key.Agent()) {
 		return "", "", rpc.UnknownAgent(key.Agent())
+	}
+	if m.o.Redact != nil {
+		text = m.o.Redact(text)
 	}
 	return text, key, nil
 }

@@ -32,6 +32,9 @@ type Options struct {
 	Folder  func() string                                         // the default agent's workspace
 	Notify  func(context.Context, chela.SessionKey, string) error // queues an event for the session's next run
 
+	// Redact removes known secrets from the texts of events; nil: they are not changed.
+	Redact func(string) string
+
 	// Instance identifies this process; "": omitted.
 	Instance string
 	// URL returns the address of the gateway's port; nil: no port.

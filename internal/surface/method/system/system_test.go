@@ -1,6 +1,8 @@
 package system_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -57,6 +59,29 @@ func TestStatus(t *testing.T) {
 	}
 	if len(got.Sessions.Recent) != 1 || !got.Sessions.Recent[0].Active {
 		t.Errorf("recent sessions %+v", got.Sessions.Recent)
+	}
+}
+
+// TestRecent checks that health and status list the latest sessions only.
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	var want []string
+	for i := range 7 {
+		key := fmt.Sprint("agent:main:", i)
+		methodtest.Do[json.RawMessage](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: key})
+		want = append([]string{key}, want...)
+	}
+	status, health := methodtest.Do[wire.Status](t, h, wire.MethodStatus, nil), methodtest.Do[wire.Health](t, h, wire.MethodHealth, nil)
+	var inStatus, inHealth []string
+	for _, s := range status.Sessions.Recent {
+		inStatus = append(inStatus, s.Key)
+	}
+	for _, s := range health.Sessions.Recent {
+		inHealth = append(inHealth, s.Key)
+	}
+	if !slices.Equal(inStatus, want[:5]) || !slices.Equal(inHealth, want[:5]) || status.Sessions.Count != 7 || health.Sessions.Count != 7 {
+		t.Errorf("status lists %q of %d, health %q of %d", inStatus, status.Sessions.Count, inHealth, health.Sessions.Count)
 	}
 }
 

@@ -3,6 +3,8 @@ package ansi
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/kit/escape"
 )
 
 // Clean returns s without escape sequences, control characters, and characters
@@ -48,67 +50,19 @@ func harmless(s string) bool {
 }
 
 // sequence returns the number of bytes of s that belong to the escape sequence
-// introduced by r.
+// introduced by r. A sequence ends at the end of the line, so that the following
+// lines are still shown.
 func sequence(r rune, s string) int {
-	used := 0
-	if r == 0x1b {
-		if s == "" {
-			return 0
-		}
-		switch s[0] {
-		case '[':
-			r, used = 0x9b, 1
-		case ']', 'P', 'X', '^', '_':
-			r, used = 0x9d, 1
-		case '(', ')', '*', '+', '-', '.', '/', '#', '%', ' ':
-			return min(2, len(s))
-		default:
-			if s[0] < 0x20 || s[0] > 0x7e {
-				return 0
-			}
-			return 1
-		}
+	line, _, _ := strings.Cut(s[:min(len(s), escape.MaxText)], "\n")
+	if r != 0x1b {
+		n, _ := escape.Len(byte(r-0x40), []byte(line))
+		return n
 	}
-	if r == 0x9b {
-		return used + control(s[used:])
+	if line == "" || line[0] < 0x20 || line[0] > 0x7e {
+		return 0
 	}
-	return used + text(s[used:])
-}
-
-// control returns the length of the parameters and the final byte of a control
-// sequence.
-func control(s string) int {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 0x40 && c <= 0x7e:
-			return i + 1
-		case c < 0x20 || c > 0x7e: // truncated
-			return i
-		}
-	}
-	return len(s)
-}
-
-// text returns the length of a command string with its terminator. A string
-// without a terminator ends at the end of the line, so that the following lines
-// are still shown.
-func text(s string) int {
-	for i := range len(s) {
-		switch {
-		case s[i] == 0x07:
-			return i + 1
-		case s[i] == '\n':
-			return i
-		case s[i] == 0x1b:
-			if strings.HasPrefix(s[i+1:], `\`) {
-				return i + 2
-			}
-			return i
-		case strings.HasPrefix(s[i:], "\u009c"):
-			return i + len("\u009c")
-		}
-	}
-	return len(s)
+	n, _ := escape.Len(line[0], []byte(line[1:]))
+	return 1 + n
 }
 
 // hidden reports whether r is a control character or one that reorders or

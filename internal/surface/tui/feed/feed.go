@@ -69,18 +69,18 @@ func (t Tool) Reason() string {
 
 // End is how a run ended.
 type End struct {
-	State   string // wire.StateFinal, StateAborted, StateError
-	Text    string // the complete answer; may be empty
-	Error   string
-	Model   string // the model that failed
-	Stop    string // stop reason, such as wire.StopLimit
-	Footer  string
-	Command bool // the answer is from a slash command
+	State  string // wire.StateFinal, StateAborted, StateError
+	Text   string // the complete answer; may be empty
+	Error  string
+	Model  string // the model that failed
+	Stop   string // stop reason, such as wire.StopLimit
+	Footer string
 }
 
 // Feed follows the events of one session.
 type Feed struct {
 	Session string // session key
+	ID      string // id of the session that Seq belongs to
 	Seq     int64  // sequence number of the last stored message seen
 
 	own       map[string]bool  // runs whose messages were sent by this client
@@ -177,7 +177,7 @@ func (f *Feed) chat(c wire.Chat) []Step {
 	delete(f.streaming, c.RunID)
 	end := End{State: c.State, Text: text, Error: c.ErrorMessage, Stop: c.Stop}
 	if c.Message != nil {
-		end.Footer, end.Command = c.Message.Meta.Footer, c.Message.Meta.Kind == wire.KindCommand
+		end.Footer = c.Message.Meta.Footer
 	}
 	if d := c.ErrorDetail; d != nil {
 		end.Model = strings.Trim(d.Provider+"/"+d.Model, "/")
@@ -273,7 +273,7 @@ func (f *Feed) message(m wire.SessionMessage) []Step {
 	if m.SessionKey != f.Session {
 		return nil
 	}
-	f.Seq = m.Seq
+	f.ID, f.Seq = m.SessionID, m.Seq
 	run := RunOf(m.Message)
 	if m.Message.Role != wire.RoleUser || f.own[run] {
 		return nil

@@ -81,22 +81,10 @@ func (r *renderer) codeSpan(n ast.Node, under ansi.Style) string {
 		}
 	}
 	code := strings.ReplaceAll(b.String(), "\n", " ")
-	if inTable(n) {
-		code = strings.ReplaceAll(code, `\|`, "|")
-	}
 	if r.styles.Code == "" {
 		return under.Paint("`" + code + "`")
 	}
 	return r.styles.Code.Over(under).Paint(code)
-}
-
-func inTable(n ast.Node) bool {
-	for ; n != nil; n = n.Parent() {
-		if n.Kind() == east.KindTableCell {
-			return true
-		}
-	}
-	return false
 }
 
 // link returns the text of a link and its destination, unless both are the same.

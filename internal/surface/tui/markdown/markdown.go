@@ -4,7 +4,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
 	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
@@ -41,20 +43,20 @@ func Render(src string, o Options) string {
 	return strings.Join(lines, "\n")
 }
 
-// newParser returns a parser for CommonMark with tables, task lists,
-// strikethrough and bare links.
+// newParser returns a parser for CommonMark with the extensions of GitHub: tables,
+// task lists, strikethrough and bare links.
 func newParser() parser.Parser {
-	return parser.NewParser(
-		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithInlineParsers(append(parser.DefaultInlineParsers(),
-			util.Prioritized(taskBox{}, 0),
-			util.Prioritized(strike{}, 500),
-			util.Prioritized(bareLink{}, 999),
-		)...),
-		parser.WithParagraphTransformers(append(parser.DefaultParagraphTransformers(),
-			util.Prioritized(rows{}, 200),
-		)...),
+	p := goldmark.DefaultParser()
+	p.AddOptions(
+		parser.WithInlineParsers(
+			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
+			util.Prioritized(extension.NewStrikethroughParser(), 500),
+			util.Prioritized(extension.NewLinkifyParser(), 999),
+		),
+		parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
+		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
 	)
+	return p
 }
 
 // renderer renders blocks as lines.

@@ -331,12 +331,13 @@ func (c *Chat) decisions() <-chan string {
 	return c.lines
 }
 
-// choices returns the possible answers. With once, "always" is not one of them.
+// choices returns the possible answers. With once, those that last are not among
+// them.
 func choices(once bool) string {
 	if once {
 		return "[y] once  [n] no: "
 	}
-	return "[y] once  [a] always  [n] no: "
+	return "[y] once  [s] this session  [a] always  [n] no: "
 }
 
 // parseDecision parses a typed answer. It returns "" if the answer is invalid.
@@ -346,6 +347,10 @@ func parseDecision(line string, once bool) string {
 		return wire.AllowOnce
 	case "n", "no":
 		return wire.Deny
+	case "s", "session":
+		if !once {
+			return wire.AllowSession
+		}
 	case "a", "always":
 		if !once {
 			return wire.AllowAlways

@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"maps"
 	"math/bits"
 	"os"
+
+	"github.com/chela-ai/chela/internal/kit/process"
 )
 
 const (
@@ -22,6 +25,7 @@ const (
 	frameHeader = 24
 	versionAt   = 60
 	defaultSize = 4096 // page size
+	logMagic    = 0x377f0682
 )
 
 // ErrUnreadable is the error for a damaged page or row.
@@ -40,6 +44,15 @@ type File struct {
 
 // Open opens the database in the file path, and its log if there is one.
 func Open(path string) (*File, error) {
+	f, err := open(path)
+	if err == nil && f.log != nil {
+		f.readLog()
+	}
+	return f, err
+}
+
+// open is [Open] without reading the log.
+func open(path string) (*File, error) {
 	db, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -50,11 +63,12 @@ func Open(path string) (*File, error) {
 	}
 	log, err := os.Open(path + "-wal")
 	if err != nil {
-		f := read(db, fi.Size(), nil)
+		f := read(db, fi.Size())
 		f.close = db.Close
 		return f, nil
 	}
-	f := read(db, fi.Size(), log)
+	f := read(db, fi.Size())
+	f.log = log
 	f.close = func() error { return errors.Join(db.Close(), log.Close()) }
 	return f, nil
 }
@@ -65,10 +79,9 @@ func (f *File) Close() error { return f.close() }
 // Pages returns the number of pages.
 func (f *File) Pages() int { return f.n }
 
-// read reads the headers of the file and the log (nil if there is none), and the
-// frames of the log.
-func read(db io.ReaderAt, dbSize int64, log io.ReaderAt) *File {
-	f := &File{db: db, log: log, size: defaultSize, logged: make(map[int]int64), bad: make(map[int]bool)}
+// read reads the header of the file.
+func read(db io.ReaderAt, dbSize int64) *File {
+	f := &File{db: db, size: defaultSize, logged: make(map[int]int64), bad: make(map[int]bool)}
 	var h [fileHeader]byte
 	if _, err := db.ReadAt(h[:], 0); err == nil {
 		if n := int(binary.BigEndian.Uint16(h[16:])); n >= 512 && bits.OnesCount(uint(n)) == 1 {
@@ -76,58 +89,90 @@ func read(db io.ReaderAt, dbSize int64, log io.ReaderAt) *File {
 		}
 	}
 	f.n = int((dbSize + int64(f.size) - 1) / int64(f.size))
-	if log != nil {
-		f.readLog()
-	}
 	return f
 }
 
 // readLog records the frames of committed transactions. A damaged frame makes its
-// page unreadable. The frames after it are verified starting from its stored
-// checksum, and remain readable.
+// page unreadable.
 func (f *File) readLog() {
-	var h [logHeader]byte
-	if _, err := f.log.ReadAt(h[:], 0); err != nil {
-		return
-	}
-	magic := binary.BigEndian.Uint32(h[:])
-	if magic&^1 != 0x377f0682 || int(binary.BigEndian.Uint32(h[8:])) != f.size {
-		return
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if magic&1 == 1 {
-		order = binary.BigEndian
-	}
-	sum := checksum{binary.BigEndian.Uint32(h[24:]), binary.BigEndian.Uint32(h[28:])}
-	frame := make([]byte, frameHeader+f.size)
 	pending := make(map[int]int64) // offset, negative for a damaged frame
-	misses := 0
-	for off := int64(logHeader); ; off += int64(len(frame)) {
-		if _, err := f.log.ReadAt(frame, off); err != nil {
-			return
+	for r := range f.frames() {
+		switch {
+		case r.intact:
+			pending[r.page] = r.off
+		case r.page > 0:
+			pending[r.page] = -1
 		}
-		if string(frame[8:16]) != string(h[16:24]) { // a frame of an older log
-			return
-		}
-		sum.add(order, frame[:8])
-		sum.add(order, frame[frameHeader:])
-		stored := checksum{binary.BigEndian.Uint32(frame[16:]), binary.BigEndian.Uint32(frame[20:])}
-		n := int(binary.BigEndian.Uint32(frame))
-		if sum != stored {
-			if misses++; misses > 1 { // two mismatches are the end of the log, not one damaged frame
-				return
-			}
-			pending[n] = -1
-		} else {
-			misses = 0
-			pending[n] = off + frameHeader
-		}
-		sum = stored
-		if size := binary.BigEndian.Uint32(frame[4:]); size != 0 && misses == 0 {
+		if r.intact && r.commits {
 			f.commit(pending)
 			clear(pending)
 		}
 	}
+}
+
+// frame is a part of the log with a version of a page.
+type frame struct {
+	page    int   // 0: unknown
+	off     int64 // of the page in the log
+	intact  bool
+	commits bool // it is the last one of its transaction
+}
+
+// frames reads the log to its end. A frame is verified starting from the stored
+// checksum of the frame before it, so that frames after a damaged one are verified
+// too. Frames of an older log are not intact.
+func (f *File) frames() iter.Seq[frame] {
+	return func(yield func(frame) bool) {
+		h, ok := f.readLogHeader()
+		b := make([]byte, frameHeader+f.size)
+		for off := int64(logHeader); ; off += int64(len(b)) {
+			if _, err := f.log.ReadAt(b, off); err != nil {
+				return
+			}
+			if !ok { // the salt of the first frame whose successor is intact is that of the log
+				copy(h.salt[:], b[8:16])
+			}
+			stored := checksum{binary.BigEndian.Uint32(b[16:]), binary.BigEndian.Uint32(b[20:])}
+			r := frame{off: off + frameHeader}
+			if string(b[8:16]) == string(h.salt[:]) {
+				h.sum.add(h.order, b[:8])
+				h.sum.add(h.order, b[frameHeader:])
+				r.page, r.commits = int(binary.BigEndian.Uint32(b)), binary.BigEndian.Uint32(b[4:]) != 0
+				r.intact = h.sum == stored
+				ok = ok || r.intact
+			}
+			h.sum = stored
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// head is the header of a log.
+type head struct {
+	order binary.ByteOrder
+	salt  [8]byte
+	sum   checksum
+}
+
+// readLogHeader reads the header of the log, and reports whether it is intact.
+func (f *File) readLogHeader() (h head, intact bool) {
+	h.order = binary.LittleEndian
+	var b [logHeader]byte
+	if _, err := f.log.ReadAt(b[:], 0); err != nil {
+		return h, false
+	}
+	magic := binary.BigEndian.Uint32(b[:])
+	if magic == logMagic|1 {
+		h.order = binary.BigEndian
+	}
+	copy(h.salt[:], b[16:24])
+	h.sum.add(h.order, b[:24])
+	stored := checksum{binary.BigEndian.Uint32(b[24:]), binary.BigEndian.Uint32(b[28:])}
+	intact = magic&^1 == logMagic && h.sum == stored && int(binary.BigEndian.Uint32(b[8:])) == f.size
+	h.sum = stored
+	return h, intact
 }
 
 func (f *File) commit(pending map[int]int64) {
@@ -150,6 +195,87 @@ func (s *checksum) add(order binary.ByteOrder, b []byte) {
 		s[0] += order.Uint32(b) + s[1]
 		s[1] += order.Uint32(b[4:]) + s[0]
 	}
+}
+
+// Log says what SQLite does not read of a log. It reads up to the last commit before
+// the first damaged frame.
+type Log struct {
+	Frames  int // that SQLite reads
+	Missing int // frames that the last process had written and that SQLite does not read
+	After   int // intact commits after a damaged frame, if it is unknown what was written
+}
+
+// ReadLog reads the log of the database in the file path, which no process uses. If
+// the last process was killed, its index of the log is beside it and tells how much
+// it had written. Without the index a power failure can look like damage: it may have
+// interrupted a sync that had written a later frame before an earlier one.
+func ReadLog(path string) (Log, error) {
+	var l Log
+	x, known := readIndex(path + "-shm")
+	log, err := os.Stat(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0 {
+		l.Missing = x.frames - min(x.copied, x.frames)
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	f, err := open(path)
+	if err != nil {
+		return l, err
+	}
+	defer f.Close()
+	h, intact := f.readLogHeader()
+	known = known && (x.salt == h.salt || !intact)
+	n, broken := 0, !intact
+	for r := range f.frames() {
+		n++
+		broken = broken || !r.intact
+		switch {
+		case !r.intact || !r.commits:
+		case broken:
+			l.After++
+		default:
+			l.Frames = n
+		}
+	}
+	if known {
+		l.Missing, l.After = max(0, x.frames-l.Frames), 0
+	}
+	return l, nil
+}
+
+// index is what the index of a log contained when its process ended.
+type index struct {
+	frames, copied int // in the log, and those also in the database
+	salt           [8]byte
+}
+
+// readIndex reads an index and reports whether it is intact. Its header is stored
+// twice, in the byte order of the machine.
+func readIndex(path string) (index, bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return index{}, false
+	}
+	defer f.Close()
+	// A power failure may have kept the index and lost what the system had not yet
+	// written of the log, which nobody was told was safe.
+	if info, err := f.Stat(); err != nil || info.ModTime().Before(process.Booted()) {
+		return index{}, false
+	}
+	const size = 48
+	var b [2*size + 4]byte
+	if _, err := f.ReadAt(b[:], 0); err != nil || string(b[:size]) != string(b[size:2*size]) {
+		return index{}, false
+	}
+	order := binary.NativeEndian
+	var sum checksum
+	sum.add(order, b[:size-8])
+	if sum != (checksum{order.Uint32(b[size-8:]), order.Uint32(b[size-4:])}) || sum == (checksum{}) {
+		return index{}, false
+	}
+	return index{int(order.Uint32(b[16:])), int(order.Uint32(b[2*size:])), [8]byte(b[32:40])}, true
 }
 
 // page returns page n; the first page is 1.

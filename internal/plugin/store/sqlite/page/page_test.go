@@ -202,7 +202,9 @@ func FuzzRows(f *testing.F) {
 	f.Add(log[logHeader+frameHeader:], []byte{})
 	f.Add([]byte{leaf}, log[:40])
 	f.Fuzz(func(t *testing.T, db, log []byte) {
-		file := read(strings.NewReader(string(db)), int64(len(db)), strings.NewReader(string(log)))
+		file := read(strings.NewReader(string(db)), int64(len(db)))
+		file.log = strings.NewReader(string(log))
+		file.readLog()
 		for r, err := range file.Rows() {
 			if err == nil && (r.Page < 1 || r.Page > file.Pages()) {
 				t.Errorf("row on page %d of %d", r.Page, file.Pages())

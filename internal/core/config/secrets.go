@@ -1,0 +1,123 @@
+package config
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/kit/secret"
+)
+
+// Secrets returns the effective values that must not appear in any output, with
+// references resolved: those of secret keys, those below a name that suggests a
+// secret, environment variables, and passwords in URLs. Values that are plainly not
+// secret, such as the path or the word in a variable, are left out.
+func (t *Tree) Secrets() []secret.Value {
+	c := collector{viewer: viewer{t: t, used: true}, vars: fileEnv(t.root)}
+	c.walk(t.root, nil, false)
+	return c.found
+}
+
+// collector collects the secrets of a tree.
+type collector struct {
+	viewer
+	vars  map[string]string
+	found []secret.Value
+}
+
+// env looks up a variable.
+func (c *collector) env(name string) string {
+	if v := c.t.opts.Env(name); v != "" {
+		return v
+	}
+	return c.vars[name]
+}
+
+// walk collects the secrets in v. hidden says that a name above suggests a secret.
+func (c *collector) walk(v any, path []string, hidden bool) {
+	if len(path) > 0 {
+		hidden = hidden || c.secret(path)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		var ref secret.Ref
+		if hidden && json.Unmarshal(encode(v), &ref) == nil {
+			c.resolve(ref)
+		}
+		for _, k := range sortedKeys(v) {
+			c.walk(v[k], join(path, k), hidden)
+		}
+	case []any:
+		for i, e := range v {
+			c.walk(e, join(path, itoa(i)), hidden)
+		}
+	case json.Number:
+		if hidden && !strings.HasSuffix(strings.ToLower(path[len(path)-1]), "tokens") {
+			c.add(v.String())
+		}
+	case string:
+		c.text(v, path, hidden)
+	}
+}
+
+// text collects the secrets in a string.
+func (c *collector) text(s string, path []string, hidden bool) {
+	for _, at := range user().FindAllString(s, -1) {
+		if _, password, ok := strings.Cut(strings.Trim(at, ":/@"), ":"); ok {
+			c.add(password)
+			if plain, err := url.PathUnescape(password); err == nil {
+				c.add(plain)
+			}
+		}
+	}
+	for _, at := range query().FindAllStringSubmatchIndex(s, -1) {
+		value := s[at[3]:at[1]]
+		c.add(value)
+		if plain, err := url.QueryUnescape(value); err == nil {
+			c.add(plain)
+		}
+	}
+	hidden = hidden || slices.Contains(path[:len(path)-1], "env")
+	if !hidden || unresolved(s) || sessionKey().MatchString(path[len(path)-1]) || !namedSecret(path) && ordinary().MatchString(s) {
+		return
+	}
+	c.resolve(secret.ParseRef(s))
+}
+
+// resolve adds what a reference leads to. A part of it may be used on its own:
+// the token after "Bearer", or the value of a cookie.
+func (c *collector) resolve(ref secret.Ref) {
+	v, err := ref.Resolve(c.env)
+	if err != nil {
+		return // the part that uses it reports it
+	}
+	c.found = append(c.found, v)
+	parts := strings.FieldsFunc(v.Reveal(), func(r rune) bool { return strings.ContainsRune(" ;,\n", r) })
+	if len(parts) < 2 || len(parts) > maxParts {
+		return
+	}
+	for _, part := range parts {
+		if name, value, ok := strings.Cut(part, "="); ok && name != "" && strings.Trim(value, "=") != "" {
+			part = value
+		}
+		if !ordinary().MatchString(part) {
+			c.add(part)
+		}
+	}
+}
+
+// maxParts is the highest number of parts that a secret is split into.
+const maxParts = 8
+
+func (c *collector) add(s string) { c.found = append(c.found, secret.New(s)) }
+
+var (
+	// sessionKey matches names that end in key and hold no secret.
+	sessionKey = pattern(`(?i)(session|main|cache|routing|sort)_?key$`)
+	// ordinary matches values of variables and headers that are plainly not secret: a
+	// number or date, a word, a path, a plain URL, a host, a locale, a zone or media
+	// type.
+	ordinary = pattern(`^(v?[0-9][0-9.,:_+/-]*|[A-Za-z]{1,20}|((^|:)(~|\.{1,2})?(/[\w.@ +~-]{0,40})+)+|[a-z][a-z0-9+]*://[\w.-]+(:\d+)?(/[\w.~-]{0,15})*|` +
+		`[\w-]+(\.[\w-]+)*\.[a-z]{2,}(:\d+)?|localhost(:\d+)?|[a-z]{2}_[A-Z]{2}(\.[\w-]+)?|[A-Za-z]+(/[A-Za-z_+.-]+)+)$`)
+)

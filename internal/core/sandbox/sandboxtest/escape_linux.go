@@ -1,0 +1,398 @@
+package sandboxtest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/sandbox"
+)
+
+// Arena is a part of a host that a caged program must neither read nor change,
+// and the folders that it may use.
+type Arena struct {
+	Root      string // holds all of them
+	Kit       string // readable: the acts and the program that makes system calls
+	Workspace string
+	Outside   string // not for the program
+	Home      string // home folder of the person
+	State     string // state of the gateway
+}
+
+// Escapes describe a broker under attack.
+type Escapes struct {
+	// Broker returns the broker for an arena. The broker connects allowed.test to
+	// Upstream and no other host.
+	Broker func(t testing.TB, a Arena, upstream string) sandbox.Broker
+	// Host runs plans without Rights. Each act is tried there too, because an act
+	// that fails there shows nothing.
+	Host sandbox.Broker
+	// Write lets the program change the workspace.
+	Write bool
+}
+
+// Report is the result of an attack.
+type Report struct {
+	Tried, Held int
+	Escaped     []string
+	NotRun      []string // acts that show nothing here, each with the reason
+}
+
+func (r Report) String() string {
+	return fmt.Sprintf("%d acts tried, %d held, %d escaped, %d not run", r.Tried, r.Held, len(r.Escaped), len(r.NotRun))
+}
+
+// canary is the content of what a caged program must not read.
+const canary = "canary-3f9c51e0"
+
+// RunEscapes tries all acts inside and outside of a sandbox.
+func RunEscapes(t *testing.T, e Escapes) Report {
+	t.Helper()
+	list := slices.DeleteFunc(escapeActs(), func(a act) bool { return a.only == "look" && e.Write || a.only == "work" && !e.Write })
+	var mu sync.Mutex
+	controls := map[string]map[int]outcome{}
+	t.Run("places", func(t *testing.T) { // at the same time: many acts wait for an answer that does not come
+		for _, where := range [...]string{onHost, inBox, ""} {
+			t.Run(cmp.Or(where, "sandbox"), func(t *testing.T) {
+				t.Parallel()
+				all := attack(t, e, list, where)
+				mu.Lock()
+				defer mu.Unlock()
+				controls[where] = all
+			})
+		}
+	})
+	var r Report
+	for i, a := range list {
+		name, in := a.class+": "+a.name, controls[""][i]
+		out, hasControl := controls[a.where()][i]
+		switch {
+		case in.worked:
+			r.Tried++
+			r.Escaped = append(r.Escaped, name+" ("+in.text+")")
+		case !in.ran:
+			r.NotRun = append(r.NotRun, name+": it did not start in the sandbox: "+in.text)
+		case !hasControl:
+			r.NotRun = append(r.NotRun, name+": "+a.control)
+		case !out.worked:
+			r.NotRun = append(r.NotRun, name+": it does not work outside either: "+out.text)
+		default:
+			r.Tried++
+			r.Held++
+		}
+	}
+	return r
+}
+
+// Where the control of an act runs.
+const (
+	onHost = "host"
+	inBox  = "box" // in namespaces of its own with all rights there
+)
+
+// act is an attempt to get out. It worked if its script ended with 0 or, if
+// trace is set, if the file or folder with that name has changed. In the
+// script and in trace, names are those of variables.
+type act struct {
+	class, name, script string
+	trace               string
+	control             string // onHost if empty, inBox, or why it is not tried outside
+	only                string // "look" or "work"
+	alone               bool   // it may end the other acts of its cage
+}
+
+func (a act) where() string {
+	if a.control == "" {
+		return onHost
+	}
+	return a.control
+}
+
+// outcome is what came of an act.
+type outcome struct {
+	ran, worked bool
+	text        string
+}
+
+// attack carries out the acts in an arena of their own. where is the place of a
+// control, or empty for the sandbox.
+func attack(t *testing.T, e Escapes, list []act, where string) map[int]outcome {
+	t.Helper()
+	a := newArena(t, list)
+	env, upstream := a.serve(t, e.Host)
+	b := e.Host
+	if where == "" {
+		b = e.Broker(t, a, upstream)
+	}
+	all := map[int]outcome{}
+	var together, alone []int
+	for i, x := range list {
+		switch {
+		case where != "" && x.where() != where:
+		case x.alone:
+			alone = append(alone, i)
+		default:
+			together = append(together, i)
+		}
+	}
+	a.try(t, e, b, where, env, list, together, all)
+	for _, i := range alone {
+		a.try(t, e, b, where, env, list, []int{i}, all)
+	}
+	return all
+}
+
+// driver runs the acts that its arguments name and prints how each ended.
+const driver = `
+for N; do
+	T="${TMPDIR:-/tmp}/act-$N"
+	[ -w "$A/tmp" ] && T="$A/tmp/$N"
+	export N T D="$OUT/$N" L="$WS/d/$N"
+	mkdir -p "$T" 2>/dev/null
+	if ! [ -w "$T" ]; then echo "@ $N 127 no folder for what it writes"; continue; fi
+	(cd "$WS" && exec timeout -s KILL 5 sh "$KIT/acts/$N.sh") </dev/null >"$T.out" 2>&1
+	echo "@ $N $? $(tail -c 160 "$T.out" | tr '\n' ' ')"
+done
+`
+
+// try carries out some acts in one program.
+func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env []string, list []act, numbers []int, all map[int]outcome) {
+	t.Helper()
+	if len(numbers) == 0 {
+		return
+	}
+	before := map[int]string{}
+	argv := []string{"sh", "-c", driver, "sh"}
+	for _, i := range numbers {
+		argv = append(argv, strconv.Itoa(i))
+		before[i] = a.trace(env, list[i], i)
+	}
+	p := sandbox.Plan{Path: "/bin/sh", Argv: argv, Dir: a.Workspace, Env: env}
+	switch where {
+	case "":
+		p.Rights = &sandbox.Rights{Workspace: a.Workspace, Write: e.Write, Read: []string{a.Kit}, Hosts: []string{"allowed.test", "loopback.test", "metadata.test"}}
+	case onHost:
+		p.Env = append(slices.Clone(env), "HTTP_PROXY=http://"+openProxy(t))
+	case inBox:
+		p.Path, p.Argv = "/usr/bin/unshare", slices.Concat([]string{"unshare", "-Urmpfniu", "--mount-proc"}, []string{"/bin/sh"}, argv[1:])
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	pr, err := b.Start(ctx, p, &out)
+	if err != nil {
+		if where == "" {
+			t.Fatalf("start: %v", err)
+		}
+		return // the acts have no control
+	}
+	if _, err := pr.Wait(); err != nil {
+		t.Errorf("wait: %v", err)
+	}
+	for line := range strings.Lines(out.String()) {
+		var i, code int
+		if n, _ := fmt.Sscanf(line, "@ %d %d", &i, &code); n != 2 || i >= len(list) {
+			continue
+		}
+		text := strings.TrimSpace(line)
+		if parts := strings.SplitN(text, " ", 4); len(parts) == 4 {
+			text = fmt.Sprintf("exit %d: %s", code, parts[3])
+		}
+		all[i] = outcome{ran: code != 126 && code != 127, worked: code == 0 && list[i].trace == "", text: text}
+	}
+	for _, i := range numbers {
+		o, ok := all[i]
+		if !ok && list[i].alone {
+			o.ran = true // it ended the driver with it
+		}
+		if list[i].trace != "" {
+			o.worked = a.trace(env, list[i], i) != before[i]
+		}
+		all[i] = o
+	}
+}
+
+// trace describes the file or folder that an act would change.
+func (a Arena) trace(env []string, x act, number int) string {
+	if x.trace == "" {
+		return ""
+	}
+	root := os.Expand(x.trace, func(name string) string {
+		switch name {
+		case "D":
+			return filepath.Join(a.Outside, strconv.Itoa(number))
+		case "L":
+			return filepath.Join(a.Workspace, "d", strconv.Itoa(number))
+		}
+		for _, v := range env {
+			if value, ok := strings.CutPrefix(v, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	})
+	var b strings.Builder
+	_ = filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
+		info, statErr := os.Lstat(name)
+		if err != nil || statErr != nil {
+			fmt.Fprintln(&b, name, "missing")
+			return nil
+		}
+		var content []byte
+		if info.Mode().IsRegular() {
+			content, _ = os.ReadFile(name) // its mode may forbid it, which shows
+		}
+		fmt.Fprintln(&b, name, info.Mode(), info.Size(), info.ModTime().UnixNano(), string(content))
+		return nil
+	})
+	return b.String()
+}
+
+// newArena makes the files of an arena.
+func newArena(t *testing.T, list []act) Arena {
+	t.Helper()
+	root, err := os.MkdirTemp("", "escape-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		t.Fatal(err)
+	}
+	a := Arena{
+		Root: root, Kit: filepath.Join(root, "kit"), Workspace: filepath.Join(root, "ws"), Outside: filepath.Join(root, "outside"),
+		Home: filepath.Join(root, "home"), State: filepath.Join(root, "state"),
+	}
+	files := map[string]string{
+		"tmp/x": "", "outside/secret": canary, "outside/held": "", "other/notes": canary, "ws/notes": "notes", "ws/.env": canary, "ws/sub/.env": canary, "ws/deep/er/.env.local": canary,
+		"ws/keys/server.pem": canary, "ws/id_rsa": canary, "ws/.npmrc": canary, "ws/.aws/credentials": canary, "ws/.git/HEAD": "ref: refs/heads/main\n",
+		"ws/.git/config": "[core]\n\tbare = false\n", "ws/.git/hooks/pre-commit.sample": "", "ws/.git/objects/x": "", "ws/.git/refs/heads/x": "", "ws/.git/info/attributes": "",
+		"ws/bare/.git/HEAD": "ref: refs/heads/main\n", "ws/bare/.git/objects/x": "", "ws/bare/.git/refs/x": "", "ws/lib/.git/config": "[core]\n", "ws/lib/.git/hooks/x.sample": "", "ws/tree/.git": "gitdir: ../.git/worktrees/tree\n", "ws/.vscode/settings.json": "{}", "ws/.husky/pre-commit": "",
+		"ws/.github/workflows/ci.yml": "on: push\n", "ws/.mcp.json": "{}", "ws/.gitmodules": "", "ws/script": "#!/bin/sh\n",
+		"home/.ssh/id_rsa": canary, "home/.bashrc": "", "home/.config/app/token": canary, "home/.bash_history": canary, "home/.netrc": canary, "home/.docker/config.json": canary,
+		"home/.cargo/credentials.toml": canary, "home/.cargo/config.toml": "", "home/go/bin/tool": "#!/bin/sh\n", "home/.local/bin/tool": "#!/bin/sh\n", "home/.m2/settings.xml": canary,
+		"state/chela.json": canary, "state/chela.db": canary, "state/credentials/key": canary,
+	}
+	for i, x := range list {
+		files[fmt.Sprintf("kit/acts/%d.sh", i)] = x.script
+		files[fmt.Sprintf("outside/%d/old", i)] = "old"
+		files[fmt.Sprintf("ws/d/%d/old", i)] = "old"
+	}
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
+	}
+	err = errors.Join(err, os.Chmod(root, 0o755), os.Symlink(a.Outside, filepath.Join(a.Workspace, "out")), os.Symlink("../outside/secret", filepath.Join(a.Workspace, "plain")),
+		os.Symlink("sub/.env", filepath.Join(a.Workspace, "config-link")), copyFile(filepath.Join(a.Kit, "x"), "/proc/self/exe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// copyFile makes an executable copy.
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// serve starts what the programs of the host offer: listeners, which greet with
+// the canary, and a process. It returns the environment of the acts and the
+// address that allowed.test stands for.
+func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream string) {
+	t.Helper()
+	abstract := "escape-" + filepath.Base(a.Root)
+	env = []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + a.Home, "A=" + a.Root, "WS=" + a.Workspace, "OUT=" + a.Outside, "STATE=" + a.State, "KIT=" + a.Kit,
+		"X=" + filepath.Join(a.Kit, "x") + " " + actArg, "CANARY=" + canary, "ABS=@" + abstract,
+	}
+	greet := func(network, address, name string) string {
+		l, err := net.Listen(network, address)
+		if err != nil {
+			t.Logf("no listener on %s %s: %v", network, address, err)
+			return ""
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer c.Close()
+					_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\n"+name+" "+canary+"\n") // the other side may be gone
+					_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+					_, _ = io.Copy(io.Discard, c) // as above
+				}()
+			}
+		}()
+		return l.Addr().String()
+	}
+	port := func(addr string) string { _, p, _ := net.SplitHostPort(addr); return p }
+	env = append(env, "PORT="+port(greet("tcp4", "127.0.0.1:0", "host")), "PORT6="+port(greet("tcp6", "[::1]:0", "host")))
+	upstream = greet("tcp4", "127.0.0.1:0", "upstream")
+	greet("unix", "@"+abstract, "abstract")
+	greet("unix", filepath.Join(a.Workspace, "s.sock"), "workspace")
+	greet("unix", filepath.Join(a.Outside, "s.sock"), "outside")
+	greet("unix", filepath.Join(a.State, "gateway.sock"), "gateway")
+	datagram := func(network, address, file string) string {
+		c, err := net.ListenPacket(network, address)
+		if err != nil {
+			t.Logf("no socket on %s %s: %v", network, address, err)
+			return ""
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		go func() {
+			b := make([]byte, 1500)
+			for {
+				n, _, err := c.ReadFrom(b)
+				if err != nil {
+					return
+				}
+				_ = os.WriteFile(filepath.Join(a.Outside, file), b[:n], 0o644) // what the act's trace shows
+			}
+		}()
+		return c.LocalAddr().String()
+	}
+	env = append(env, "UDP="+port(datagram("udp4", "127.0.0.1:0", "udp")))
+	datagram("unixgram", filepath.Join(a.Workspace, "d.sock"), "dgram-ws")
+	datagram("unixgram", filepath.Join(a.Workspace, "pair.sock"), "dgram-pair")
+	datagram("unixgram", filepath.Join(a.Outside, "d.sock"), "dgram-out")
+	datagram("unixgram", "@"+abstract+"-d", "dgram-abs")
+	ctx, cancel := context.WithCancel(context.Background())
+	victim, err := host.Start(ctx, sandbox.Plan{
+		Path: "/bin/sh", Argv: []string{"sh", "-c", `exec 7>>"$0/held" 8<"$0/secret"; exec sleep 600`, a.Outside}, Dir: a.Outside, Env: []string{"PATH=/usr/bin:/bin", "SECRET=" + canary},
+	}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		victim.Kill()
+		_, _ = victim.Wait()
+	})
+	return append(env, "VICTIM="+strconv.Itoa(victim.PID())), upstream
+}

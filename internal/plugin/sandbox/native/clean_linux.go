@@ -1,0 +1,114 @@
+package native
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+)
+
+// folder is a folder in memory that a command can change.
+type folder struct {
+	mount
+	entries map[string]string // what it holds when a command starts
+	alone   bool              // nothing is mounted in it, so it can be mounted again
+}
+
+// errChanged means that a command has changed a folder.
+var errChanged = errors.New("the command has changed what the next one would see")
+
+// remember finds out what is to be checked after each command.
+func (l *launcher) remember(mounts []mount) error {
+	for i, m := range mounts {
+		if m.Kind != temp && m.Kind != devpts {
+			continue
+		}
+		if slices.ContainsFunc(mounts[i+1:], func(o mount) bool { return o.Kind == bind && pathpolicy.Inside(m.To, o.To) }) {
+			continue // nobody sees it
+		}
+		inside := func(to string) bool { return to != m.To && pathpolicy.Inside(to, m.To) }
+		f := folder{mount: m, alone: !slices.ContainsFunc(mounts, func(o mount) bool { return inside(o.To) }) && !slices.ContainsFunc(l.writable, inside)}
+		var err error
+		if f.entries, err = entries(m.To, nil); err != nil {
+			return fmt.Errorf("%s: %w", m.To, err)
+		}
+		l.memory = append(l.memory, f)
+	}
+	return nil
+}
+
+// clean makes the cage what it was before the command, of which no process is
+// left. It fails if that is not possible.
+func (l *launcher) clean() error {
+	for _, f := range l.memory {
+		now, err := entries(f.To, f.entries)
+		if err == nil && len(now) == len(f.entries) {
+			continue
+		}
+		if !f.alone {
+			return fmt.Errorf("%s: %w", f.To, cmp.Or(err, errChanged))
+		}
+		if err := unix.Unmount(f.To, unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("%s: %w", f.To, err)
+		}
+		if err := mountTemp(f.mount); err != nil {
+			return fmt.Errorf("%s: %w", f.To, err)
+		}
+		l.confinement.close() // its rules name folders that are gone
+		l.confinement = nil
+	}
+	return nil
+}
+
+// entries describes what is in a folder, without what is mounted in it. If
+// want is not nil, it fails at the first thing that is not as in want.
+func entries(root string, want map[string]string) (map[string]string, error) {
+	out := map[string]string{}
+	var device uint64
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return errChanged
+		}
+		if name == root {
+			device = st.Dev
+		}
+		text := fmt.Sprint(info.Mode(), st.Uid, st.Gid, " ")
+		switch {
+		case st.Dev != device:
+			text, err = "mount", skip(d)
+		case want != nil && !strings.HasPrefix(want[name], text) || info.Size() > maxGitConfig:
+			return errChanged
+		case info.Mode().IsRegular():
+			var b []byte
+			b, err = os.ReadFile(name)
+			text += string(b)
+		case info.Mode().Type() == fs.ModeSymlink:
+			var to string
+			to, err = os.Readlink(name)
+			text += to
+		}
+		if want != nil && want[name] != text {
+			return errChanged
+		}
+		out[name] = text
+		return err
+	})
+	return out, err
+}

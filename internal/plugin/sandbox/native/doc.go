@@ -1,0 +1,54 @@
+// Package native confines programs with the means of the kernel alone. On
+// Linux each program runs in a cage: its own user, mount, process, network,
+// IPC and host name namespaces, a root directory that holds only what the
+// program may see, no capabilities, Landlock as a second layer, and a filter
+// for system calls.
+//
+// The program of this process is its own launcher: [Launch], which must be the
+// first call of main, turns a process that was started as a launcher into the
+// first process of a cage. It builds the root directory from a table of mounts
+// that the gateway computed, waits for a command, starts it from a thread that
+// it confines, and ends the processes that the command leaves behind. When it
+// ends, the kernel ends all processes of the cage. It ends when its connection
+// to the gateway is closed.
+//
+// On macOS programs are confined by sandbox-exec, with a profile that is made
+// from the same list of mounts: a rule for each of them, of which the last one
+// about a path counts. Nothing is mounted, so a hidden file is one that cannot
+// be read, and no folder above it can be renamed. Level tries the same acts
+// with and without the sandbox. It has not been verified on macOS; the text of
+// the profile and what surrounds it are tested on Linux.
+//
+// # Network
+//
+// A cage has a loopback interface of its own and nothing else. The launcher
+// listens there and hands each connection to the gateway as a descriptor. The
+// gateway speaks the proxy protocols on it and connects to the hosts in
+// Rights.Hosts only, through the dialer that checks every address. A
+// connection belongs to the cage it came from, so there is no password that
+// could leak.
+//
+// On macOS the proxy listens on the loopback interface of the machine, which is
+// the only address that a profile allows, and wants a password.
+//
+// # Files
+//
+// Directories of the system are readable, without the private files in them.
+// The workspace is readable or writable. In it, files that hold secrets are
+// hidden, and names that make other programs run something (hooks and the
+// configuration of Git, settings of editors) cannot be changed. The home
+// folder is empty but for toolchains. What a program writes there goes to a
+// layer of its own that is kept for the workspace.
+//
+// # Ready cages
+//
+// Building a cage takes several milliseconds, so one that fits the next
+// command of the same workspace is kept ready for five minutes. It is the one
+// of the last command, if that was built less than half a minute ago and is as
+// it was. Nothing of a command is left for the next one: its processes have
+// ended, what it wrote to memory is gone, and each command has an IPC namespace
+// and a listener of the proxy of its own. If a command has changed a folder in
+// memory in which something is mounted, such as the home folder, another cage
+// is built. Private files and protected names are looked for again before each
+// command.
+package native

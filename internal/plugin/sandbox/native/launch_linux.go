@@ -1,0 +1,317 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/chela-ai/chela/internal/core/sandbox"
+)
+
+// launcher is the first process of a cage.
+type launcher struct {
+	wire  *wire
+	trees []*os.File // detached mounts that the gateway made
+	stage string     // for errors
+
+	writable []string // what a command can change
+	memory   []folder // of it, what is in memory
+	sockets  bool
+
+	confinement *confinement // nil: to be made
+}
+
+// Launch runs a cage if this process was started as its launcher, and reports
+// whether it was. It must be the first call of main, which ends if it was.
+func Launch() bool {
+	if len(os.Args) != 2 || os.Args[1] != launchArg {
+		return false
+	}
+	// Capabilities, the filter for system calls, Landlock and namespaces belong to
+	// a thread. A command inherits them from one that is started for it.
+	runtime.LockOSThread()
+	l := launcher{}
+	if err := l.run(); err != nil && l.wire != nil {
+		r := reply{Error: err.Error(), Stage: l.stage}
+		if errno, ok := errors.AsType[syscall.Errno](err); ok {
+			r.Errno = int(errno)
+		}
+		_ = l.wire.send(r) // the gateway may have gone
+	}
+	return true
+}
+
+func (l *launcher) run() error {
+	l.stage = "connect"
+	f := os.NewFile(wireFD, "sandbox")
+	if f == nil {
+		return errors.New("a launcher is started by the gateway only")
+	}
+	w, err := newWire(f)
+	if err != nil {
+		return err
+	}
+	_ = f.Close() // newWire has a copy
+	l.wire = w
+	var r request
+	if l.trees, err = w.receive(&r); err != nil {
+		return err
+	}
+	if r.Setup == nil {
+		return errors.New("no setup")
+	}
+	if err := l.build(*r.Setup); err != nil {
+		return err
+	}
+	closeAll(l.trees)
+	requests := make(chan task)
+	go l.read(requests)
+	for first := true; ; first = false {
+		if !first {
+			l.stage = "clean"
+			if err := l.clean(); err != nil {
+				return err
+			}
+		}
+		more, err := l.serve(requests)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// task is a command with its standard files.
+type task struct {
+	command
+	files []*os.File
+}
+
+// read hands on the commands, carries out what else the gateway asks for, and
+// ends the cage when the gateway is gone.
+func (l *launcher) read(commands chan<- task) {
+	defer close(commands)
+	for {
+		var r request
+		files, err := l.wire.receive(&r)
+		switch {
+		case err != nil:
+			_ = syscall.Kill(-1, syscall.SIGKILL) // it ends the command, and so the cage
+			return
+		case r.Command != nil:
+			commands <- task{*r.Command, files}
+		case r.Signal != 0:
+			_ = syscall.Kill(-1, syscall.Signal(r.Signal)) // there may be no process
+		}
+	}
+}
+
+// idleTime is how long a launcher waits before it returns memory.
+const idleTime = time.Second
+
+// serve waits for a command, runs it and reports its end. It reports whether
+// there was one.
+func (l *launcher) serve(commands <-chan task) (bool, error) {
+	l.stage = "confine"
+	if l.confinement == nil {
+		c, err := newConfinement(l.writable, l.sockets)
+		if err != nil {
+			return false, err
+		}
+		l.confinement = c
+	}
+	addr, err := net.ResolveTCPAddr("tcp4", proxyAddr)
+	if err != nil {
+		return false, err
+	}
+	proxy, err := net.ListenTCP("tcp4", addr)
+	if err != nil {
+		return false, err
+	}
+	defer proxy.Close()
+	if err := l.wire.send(reply{Ready: true}); err != nil {
+		return false, err
+	}
+	l.stage = "wait"
+	idle := time.AfterFunc(idleTime, debug.FreeOSMemory) // it may wait for minutes
+	t, ok := <-commands
+	idle.Stop()
+	if !ok {
+		return false, nil // the cage is not needed any more
+	}
+	if len(t.files) != 3 && t.Terminal == nil {
+		return false, fmt.Errorf("%d standard files, want 3", len(t.files))
+	}
+	e, err := l.command(t, proxy)
+	if err != nil {
+		return false, err
+	}
+	return true, l.wire.send(reply{Exit: &e})
+}
+
+// command runs a command until all of its processes have ended.
+func (l *launcher) command(c task, proxy *net.TCPListener) (sandbox.Exit, error) {
+	l.stage = "mount"
+	for _, m := range c.Cover {
+		if err := l.mount(m); err != nil {
+			return sandbox.Exit{}, fmt.Errorf("%s: %w", m.To, err)
+		}
+	}
+	var ours []int
+	if c.Terminal != nil {
+		l.stage = "terminal"
+		ptmx, pts, err := openTerminal(*c.Terminal)
+		if err != nil {
+			return sandbox.Exit{}, err
+		}
+		ours, c.files = []int{int(ptmx.Fd())}, []*os.File{pts, pts, pts}
+	}
+	pid, err := l.start(c)
+	if err != nil {
+		return sandbox.Exit{}, err
+	}
+	closeAll(c.files)
+	if err := l.wire.send(reply{Started: true}, ours...); err != nil {
+		return sandbox.Exit{}, err
+	}
+	for _, fd := range ours {
+		_ = unix.Close(fd) // the gateway has a copy
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		l.serveProxy(proxy)
+	}()
+	e := l.wait(pid)
+	e.Left = l.endAll(time.Duration(c.Grace))
+	_ = proxy.Close() // and the connections that were not accepted: they are not the next command's
+	<-served
+	return e, nil
+}
+
+// start starts a command on a thread that is confined, and ends after it.
+func (l *launcher) start(c task) (pid int, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // the thread ends with this goroutine
+		l.stage = "confine"
+		if err = l.confinement.enter(); err != nil {
+			return
+		}
+		l.stage = "start"
+		pid, err = syscall.ForkExec(c.Path, c.Argv, &syscall.ProcAttr{
+			Dir: c.Dir, Env: c.Env,
+			Files: []uintptr{c.files[0].Fd(), c.files[1].Fd(), c.files[2].Fd()},
+			Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal != nil},
+		})
+	}()
+	<-done
+	return pid, err
+}
+
+// serveProxy hands the connections to the gateway.
+func (l *launcher) serveProxy(ln *net.TCPListener) {
+	for {
+		c, err := ln.AcceptTCP()
+		if err != nil {
+			return
+		}
+		if f, err := c.File(); err == nil {
+			_ = l.wire.send(reply{Conn: true}, int(f.Fd())) // the gateway may have gone
+			_ = f.Close()                                   // the gateway has a copy
+		}
+		_ = c.Close() // as above
+	}
+}
+
+// wait collects ended processes until the command has ended.
+func (l *launcher) wait(command int) sandbox.Exit {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return sandbox.Exit{Code: -1}
+		case pid != command:
+		case status.Signaled():
+			return sandbox.Exit{Code: -1, Signal: unix.SignalName(status.Signal())}
+		default:
+			return sandbox.Exit{Code: status.ExitStatus()}
+		}
+	}
+}
+
+// endAll ends the remaining processes of the cage and returns how many there
+// were.
+func (l *launcher) endAll(grace time.Duration) int {
+	left := others()
+	if left == 0 {
+		return 0
+	}
+	_ = syscall.Kill(-1, syscall.SIGTERM) // they may have ended
+	done := make(chan struct{})
+	go func() {
+		for {
+			if _, err := syscall.Wait4(-1, nil, 0, nil); err != nil && err != syscall.EINTR {
+				close(done)
+				return
+			}
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(grace):
+		_ = syscall.Kill(-1, syscall.SIGKILL)
+		<-done
+	}
+	return left
+}
+
+// others returns the number of processes in the cage besides the launcher.
+// Ended ones that nobody collected do not count.
+func others() int {
+	for { // in general there is none
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		if err == syscall.ECHILD {
+			return 0
+		}
+		if pid <= 0 && err != syscall.EINTR {
+			break
+		}
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if stat, err := os.ReadFile("/proc/" + e.Name() + "/stat"); err == nil && !zombie(stat) {
+			n++
+		}
+	}
+	return n
+}
+
+// zombie reports whether the content of /proc/ID/stat is that of an ended
+// process.
+func zombie(stat []byte) bool {
+	for i := len(stat) - 1; i >= 0; i-- {
+		if stat[i] == ')' {
+			return i+2 < len(stat) && (stat[i+2] == 'Z' || stat[i+2] == 'X')
+		}
+	}
+	return true
+}

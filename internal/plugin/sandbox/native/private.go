@@ -1,0 +1,308 @@
+//go:build linux || darwin
+
+package native
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+)
+
+// maxFolders limits the folders of a workspace that are searched for private
+// files.
+const maxFolders = 50_000
+
+// tick is more than the units in which file systems note times.
+const tick = 2 * time.Second
+
+// protected are the names at the top of a workspace that make other programs
+// run something. A program can neither change nor make them.
+var protected = []string{
+	".gitmodules", ".husky", ".vscode", ".idea", ".mcp.json", ".claude", ".cursor", ".devcontainer", ".github/workflows", ".gitlab-ci.yml", ".pre-commit-config.yaml", ".envrc",
+}
+
+// repository are the names in a folder .git that do.
+var repository = []string{"config", "config.worktree", "commondir", "hooks", "info/attributes", "modules"}
+
+// privateFiles are the files in a workspace that a cage must not show, and
+// those that it must not change.
+type privateFiles struct {
+	root   string
+	never  []string             // files and folders of this process that are never shown
+	own    []string             // what of never is hidden, because it exists and does not hold root
+	above  []string             // folders of the workspace that hold own
+	hide   []string             // absolute paths
+	linked map[uint64]bool      // inodes of private files that have another name
+	gits   []string             // absolute paths of folders and files .git
+	freeze []string             // absolute paths
+	pin    []string             // absolute paths of folders that hold frozen ones
+	seen   map[string]time.Time // searched folders, with their time of change, or an earlier one: search it again
+	folder os.FileInfo          // of root
+	all    bool                 // folders of dependencies are searched too
+
+	uncovered []string // private files in folders that changed, which a cage that is ready does not hide yet
+	changed   bool     // some folder changed since the covers of the cage were made
+	failed    error    // of a search, which may have missed something
+}
+
+// findPrivate searches a workspace. Folders of dependencies are not searched:
+// the keys in them are examples. A folder of never that holds the workspace is
+// not an obstacle. With all, folders of dependencies are searched too.
+func findPrivate(ctx context.Context, root string, never []string, all bool) (privateFiles, error) {
+	p := privateFiles{root: root, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all}
+	p.findOwn()
+	if root == "" {
+		return p, nil
+	}
+	var err error
+	if p.folder, err = os.Stat(root); err != nil {
+		return p, err
+	}
+	_, err = p.search(ctx, root)
+	if err == nil && len(p.linked) > 0 {
+		err = p.searchNames(ctx)
+	}
+	p.protect()
+	return p, err
+}
+
+// findOwn finds what of never is hidden, and the folders of the workspace that hold
+// it: such a folder could be renamed, and replaced by another.
+func (p *privateFiles) findOwn() {
+	p.own, p.above = nil, nil
+	for _, name := range p.never {
+		if !exists(name) || p.root != "" && pathpolicy.Inside(p.root, name) {
+			continue
+		}
+		p.own = append(p.own, name)
+		for dir := filepath.Dir(name); p.root != "" && dir != p.root && pathpolicy.Inside(dir, p.root); dir = filepath.Dir(dir) {
+			if !slices.Contains(p.above, dir) {
+				p.above = append(p.above, dir)
+			}
+		}
+	}
+}
+
+// search adds the private files of a folder and of those below it, and returns
+// them.
+func (p *privateFiles) search(ctx context.Context, dir string) (found []string, err error) {
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it went away
+		case err != nil && (name == p.root || !errors.Is(err, fs.ErrPermission)):
+			return err
+		case err != nil || name != p.root && pathpolicy.Private(d.Name()), d.Type() == fs.ModeSocket: // a program of the host listens on the socket
+			// A program that owns a folder nobody can read could make it readable.
+			found = append(found, name)
+			if !slices.Contains(p.hide, name) {
+				p.hide = append(p.hide, name)
+			}
+			if n, linked := inode(name); linked && d.Type().IsRegular() {
+				p.linked[n] = true
+			}
+			return skip(d)
+		case strings.EqualFold(d.Name(), ".git") && !slices.Contains(p.gits, name):
+			p.gits = append(p.gits, name)
+		}
+		if !d.IsDir() {
+			return nil
+		}
+		if name != dir && !p.seen[name].IsZero() || !p.all && dependencies(name) {
+			return fs.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil // it went away
+		}
+		at := changedAt(info)
+		if time.Since(at) < tick { // a later change may have the same time
+			at = at.Add(-1)
+		}
+		if p.seen[name] = at; len(p.seen) > maxFolders {
+			return fmt.Errorf("the workspace has more than %d folders, too many to look for private files", maxFolders)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// searchNames adds the other names of private files, which can be anywhere.
+func (p *privateFiles) searchNames(ctx context.Context) error {
+	return filepath.WalkDir(p.root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || ctx.Err() != nil {
+			return ctx.Err() // what cannot be read is hidden, or went away
+		}
+		if n, linked := inode(name); linked && p.linked[n] && d.Type().IsRegular() && !slices.Contains(p.hide, name) {
+			p.hide = append(p.hide, name)
+		}
+		return nil
+	})
+}
+
+// inode returns the inode number of a file, 0 if there is none, and whether the
+// file has more than one name.
+func inode(name string) (n uint64, linked bool) {
+	var st unix.Stat_t
+	if unix.Lstat(name, &st) != nil {
+		return 0, false
+	}
+	return st.Ino, st.Nlink > 1
+}
+
+// protect lists the protected names that exist now.
+func (p *privateFiles) protect() {
+	p.freeze, p.pin = nil, nil
+	p.protectIn(p.root, protected)
+	for _, git := range p.gits {
+		info, err := os.Lstat(git)
+		switch {
+		case err != nil: // it went away
+		case info.IsDir():
+			p.pin = append(p.pin, git)
+			p.protectIn(git, repository)
+			p.protectIn(git, worktreeNames(git))
+		default: // it names the folder
+			p.freeze = append(p.freeze, git)
+		}
+	}
+}
+
+// worktreeNames returns the names in a folder .git that configure its further
+// working trees.
+func worktreeNames(git string) []string {
+	trees, _ := os.ReadDir(filepath.Join(git, "worktrees")) // there may be none
+	var out []string
+	for _, tree := range trees {
+		dir := filepath.Join("worktrees", tree.Name())
+		out = append(out, filepath.Join(dir, "config.worktree"), filepath.Join(dir, "commondir"))
+	}
+	return out
+}
+
+// protectIn lists the names that exist in a folder.
+func (p *privateFiles) protectIn(dir string, names []string) {
+	for _, name := range names {
+		if name = filepath.Join(dir, name); exists(name) {
+			p.freeze = append(p.freeze, name)
+			if above := filepath.Dir(name); above != dir {
+				p.pin = append(p.pin, above)
+			}
+		}
+	}
+}
+
+// skip does not descend into a folder.
+func skip(d fs.DirEntry) error {
+	if d.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// dependencies reports whether a folder holds what a package manager or Git
+// put there.
+func dependencies(name string) bool {
+	switch filepath.Base(name) {
+	case "node_modules":
+		return true
+	case "objects", "refs", "logs", "lfs":
+		return filepath.Base(filepath.Dir(name)) == ".git"
+	}
+	return false
+}
+
+// refresh looks into the folders that changed since they were searched, and
+// returns mounts for what is there: also for what is not new, because a file
+// that was replaced has lost its mount.
+func (p *privateFiles) refresh(ctx context.Context) ([]mount, error) {
+	if p.folder != nil {
+		if now, err := os.Stat(p.root); err != nil || !os.SameFile(now, p.folder) {
+			return nil, errors.New("the workspace is another folder now")
+		}
+	}
+	if gone(p.hide) {
+		return nil, errors.New("a private file was moved")
+	}
+	if p.searchAgain(ctx); p.failed != nil {
+		return nil, p.failed
+	}
+	fresh := privateFiles{hide: p.uncovered}
+	if p.changed {
+		p.protect()
+		fresh.pin, fresh.freeze = p.pin, p.freeze
+	}
+	p.uncovered, p.changed = nil, false
+	p.findOwn()
+	fresh.own, fresh.above = p.own, p.above
+	return fresh.covers(), nil
+}
+
+// searchAgain searches the folders that changed since they were searched.
+func (p *privateFiles) searchAgain(ctx context.Context) {
+	links := len(p.linked)
+	for dir, at := range p.seen {
+		info, err := os.Lstat(dir)
+		if err != nil || changedAt(info).Equal(at) {
+			continue
+		}
+		p.changed = true
+		found, err := p.search(ctx, dir)
+		p.uncovered = append(p.uncovered, found...)
+		p.failed = cmp.Or(p.failed, err)
+	}
+	if len(p.linked) > links {
+		p.failed = errors.New("a private file has another name")
+	}
+}
+
+// gone reports whether a file is not where it was.
+func gone(files []string) bool {
+	return slices.ContainsFunc(files, func(name string) bool { return !exists(name) })
+}
+
+// covers returns the mounts that keep the files.
+func (p *privateFiles) covers() []mount {
+	var out []mount
+	pins := slices.Concat(p.pin, p.above)
+	slices.SortFunc(pins, func(a, b string) int { return cmp.Compare(len(a), len(b)) }) // a folder is pinned before those in it
+	for _, name := range pins {
+		out = append(out, mount{Kind: pin, To: name})
+	}
+	for _, name := range p.freeze {
+		out = append(out, mount{Kind: freeze, To: name})
+	}
+	for _, name := range slices.Concat(p.own, p.hide) {
+		out = append(out, mount{Kind: hide, To: name})
+	}
+	return out
+}
+
+// private reports whether a folder outside of the workspace is not shown: it
+// has a private name in its path, or is or holds a folder of this process.
+func (p *privateFiles) private(dir string) bool {
+	for part := dir; part != "/" && part != "."; part = filepath.Dir(part) {
+		if pathpolicy.Private(filepath.Base(part)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.never, func(n string) bool { return pathpolicy.Inside(n, dir) || pathpolicy.Inside(dir, n) })
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}

@@ -1,0 +1,341 @@
+//go:build linux || darwin
+
+package native
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// blockedSuffix is what the name of a file gets that a command must not make.
+const blockedSuffix = ".blocked"
+
+// before is what a workspace has before a command that can change it. What
+// makes other programs run something and came to be while the command ran is
+// renamed. It can be stored, because the gateway may be killed meanwhile.
+type before struct {
+	Workspace string   `json:"workspace"`
+	Names     []string `json:"names"` // absolute paths of protected names and private files
+	// Repositories has the protected names of each folder .git by its inode, which
+	// stays the same if a folder above is renamed.
+	Repositories map[uint64][]string `json:"repositories"`
+}
+
+// before returns what the workspace has now.
+func (p *privateFiles) before() before {
+	b := before{Workspace: p.root, Names: slices.Concat(p.freeze, p.hide), Repositories: map[uint64][]string{}}
+	for _, git := range p.gits {
+		info, err := os.Lstat(git)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		n, _ := inode(git)
+		b.Repositories[n] = []string{}
+		for _, name := range p.freeze {
+			if rel, ok := strings.CutPrefix(name, git+"/"); ok {
+				b.Repositories[n] = append(b.Repositories[n], rel)
+			}
+		}
+	}
+	return b
+}
+
+// hold stores b in a file while the command runs. The file is locked, so that
+// only another process that finds this one dead uses it.
+func (b before) hold(file string) (*os.File, error) {
+	data, err := json.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		if err = f.Truncate(0); err == nil {
+			_, err = f.Write(data) // it has to survive this process only
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// beforePrefix begins the names of the files that hold a before.
+const beforePrefix = "before-"
+
+// recoverBefore undoes what commands made that ran when a gateway was killed.
+// layers is the folder with the layers of all workspaces.
+func recoverBefore(layers string) {
+	files, _ := fs.Glob(os.DirFS(layers), "*/"+beforePrefix+"*") // the pattern is well-formed
+	for _, file := range files {
+		file = filepath.Join(layers, file)
+		f, err := os.OpenFile(file, os.O_RDWR, 0)
+		if err != nil {
+			continue // the command has ended
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			var b before
+			if json.NewDecoder(f).Decode(&b) == nil && filepath.IsAbs(b.Workspace) {
+				if found, err := findPrivate(context.Background(), b.Workspace, nil, false); err == nil {
+					_ = b.undo(found.gits) // there is nobody to tell
+				}
+			}
+			_ = os.Remove(file) // it may be gone
+		}
+		_ = f.Close() // nothing was written
+	}
+}
+
+// undo renames what makes other programs run something and was not there
+// before, and returns it. gits are the folders and files .git that are there
+// now. Other commands may change the workspace at the same time, so nothing
+// outside of it is touched.
+func (b before) undo(gits []string) []string {
+	root, err := os.OpenRoot(b.Workspace)
+	if err != nil {
+		return nil // the workspace is gone
+	}
+	defer root.Close()
+	u := undoing{before: b, root: root, gits: gits}
+	for _, name := range protected {
+		if !slices.Contains(b.Names, filepath.Join(b.Workspace, name)) {
+			u.block(name)
+		}
+	}
+	for _, git := range gits {
+		if rel, err := filepath.Rel(b.Workspace, git); err == nil && filepath.IsLocal(rel) {
+			u.repository(rel)
+		}
+	}
+	slices.Sort(u.blocked)
+	return slices.Compact(u.blocked)
+}
+
+// undoing is an undo in progress. Its paths are below root.
+type undoing struct {
+	before
+	root    *os.Root
+	gits    []string
+	blocked []string
+}
+
+// block renames a file or folder, if it exists.
+func (u *undoing) block(name string) {
+	if _, err := u.root.Lstat(name); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return
+	}
+	u.rename(name)
+}
+
+// rename gives a file or folder a name that means nothing to other programs.
+func (u *undoing) rename(name string) {
+	for n := 1; n < 1000; n++ {
+		to := name + blockedSuffix
+		if n > 1 {
+			to += fmt.Sprint("-", n)
+		}
+		if _, err := u.root.Lstat(to); err == nil {
+			continue
+		}
+		err := u.root.Rename(name, to)
+		if errors.Is(err, fs.ErrPermission) { // the command may have closed the folder
+			if u.root.Chmod(path.Dir(name), 0o700) == nil {
+				err = u.root.Rename(name, to)
+			}
+		}
+		if err == nil {
+			u.blocked = append(u.blocked, name)
+		}
+		return
+	}
+}
+
+// repository undoes what configures a repository: its hooks, and settings that
+// name programs.
+func (u *undoing) repository(git string) {
+	info, err := u.root.Lstat(git)
+	if err != nil {
+		return // it went away
+	}
+	if !info.IsDir() {
+		if !slices.Contains(u.Names, filepath.Join(u.Workspace, git)) && !u.linked(git) {
+			u.rename(git)
+		}
+		return
+	}
+	n, _ := inode(filepath.Join(u.Workspace, git))
+	had, isOld := u.Repositories[n]
+	if !u.configuration(git, had, repositorySettings) && !isOld {
+		u.rename(git)
+	}
+}
+
+// configuration undoes what configures a repository, except for the names that
+// it had, and reports whether it could look at everything.
+func (u *undoing) configuration(git string, had []string, settings map[string][]string) bool {
+	u.blockNew(git, "commondir", had)
+	u.blockNew(git, "info/attributes", had)
+	ok := u.settings(git, "config", had, settings)
+	ok = u.settings(git, "config.worktree", had, settings) && ok
+	if !slices.Contains(had, "hooks") {
+		ok = u.hooks(path.Join(git, "hooks")) && ok
+	}
+	if !slices.Contains(had, "modules") {
+		ok = u.modules(path.Join(git, "modules"), 0) && ok
+	}
+	return u.worktrees(git, had) && ok
+}
+
+// blockNew blocks a name in a repository that did not have it.
+func (u *undoing) blockNew(git, name string, had []string) {
+	if !slices.Contains(had, name) {
+		u.block(path.Join(git, name))
+	}
+}
+
+// list returns the names in a folder. ok is false if it cannot be read. What is
+// no folder is blocked.
+func (u *undoing) list(dir string) (names []string, ok bool) {
+	info, err := u.root.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true
+	}
+	if err != nil {
+		return nil, false
+	}
+	if !info.IsDir() {
+		u.rename(dir)
+		return nil, true
+	}
+	entries, err := fs.ReadDir(u.root.FS(), dir)
+	for _, e := range entries {
+		names = append(names, path.Join(dir, e.Name()))
+	}
+	return names, err == nil
+}
+
+// hooks blocks the hooks of a repository but for the samples of Git.
+func (u *undoing) hooks(dir string) bool {
+	names, ok := u.list(dir)
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sample") && !strings.Contains(path.Base(name), blockedSuffix) {
+			u.rename(name)
+		}
+	}
+	return ok
+}
+
+// settings removes the settings that are not allowed from a file of a
+// repository that did not have it. The whole file is kept under another name.
+func (u *undoing) settings(git, file string, had []string, allowed map[string][]string) bool {
+	name := path.Join(git, file)
+	info, err := u.root.Lstat(name)
+	if slices.Contains(had, file) || errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	if err != nil {
+		return false
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxGitConfig {
+		u.rename(name)
+		return true
+	}
+	data, err := u.root.ReadFile(name)
+	if err != nil {
+		return false
+	}
+	kept, all := pickSettings(string(data), allowed)
+	if all {
+		return true
+	}
+	u.rename(name)
+	if !strings.Contains(kept, "\t") { // no setting is left
+		return true
+	}
+	f, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return false
+	}
+	_, err = f.WriteString(kept)
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+		err = errors.Join(err, f.Chown(int(st.Uid), int(st.Gid)))
+	}
+	return errors.Join(err, f.Close()) == nil
+}
+
+// worktrees checks the further working trees of a repository, which belong to
+// it and have no other configuration.
+func (u *undoing) worktrees(git string, had []string) bool {
+	trees, ok := u.list(path.Join(git, "worktrees"))
+	for _, tree := range trees {
+		rel := path.Join("worktrees", path.Base(tree))
+		if b, err := u.root.ReadFile(path.Join(tree, "commondir")); err != nil || string(bytes.TrimSpace(b)) != "../.." {
+			u.blockNew(git, path.Join(rel, "commondir"), had)
+		}
+		ok = u.settings(git, path.Join(rel, "config.worktree"), had, repositorySettings) && ok
+	}
+	return ok
+}
+
+// maxDepth limits the folders that the name of a submodule has.
+const maxDepth = 16
+
+// modules undoes what configures the submodules of a repository.
+func (u *undoing) modules(dir string, depth int) bool {
+	names, ok := u.list(dir)
+	for _, name := range names {
+		info, err := u.root.Lstat(name)
+		switch {
+		case err != nil:
+			ok = false
+		case !info.IsDir():
+		default:
+			if _, err := u.root.Lstat(path.Join(name, "HEAD")); err == nil {
+				ok = u.configuration(name, nil, moduleSettings) && ok
+			} else if depth < maxDepth {
+				ok = u.modules(name, depth+1) && ok
+			} else {
+				ok = false
+			}
+		}
+	}
+	return ok
+}
+
+// linked reports whether a file .git names a working tree or a submodule of a
+// repository in the workspace, as Git makes it.
+func (u *undoing) linked(file string) bool {
+	data, err := u.root.ReadFile(file)
+	to, ok := strings.CutPrefix(strings.TrimRight(string(data), "\n"), "gitdir: ")
+	if err != nil || !ok || strings.ContainsAny(to, "\n\x00") {
+		return false
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(u.Workspace, filepath.Dir(file), to)
+	}
+	real, err := filepath.EvalSymlinks(to)
+	if err != nil || real != filepath.Clean(to) {
+		return false
+	}
+	return slices.ContainsFunc(u.gits, func(git string) bool {
+		rel, err := filepath.Rel(git, real)
+		return err == nil && (strings.HasPrefix(rel, "modules/") || path.Dir(rel) == "worktrees")
+	})
+}

@@ -1,0 +1,200 @@
+package native_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
+)
+
+// TestPlanted renames what a command makes that makes other programs run
+// something, where there was nothing before.
+func TestPlanted(t *testing.T) {
+	unreadable := "new/.git"
+	if os.Getuid() == 0 {
+		unreadable = "new/.git/hooks/pre-commit"
+	}
+	const repo = "mkdir -p .git/objects .git/refs; echo 'ref: refs/heads/main' > .git/HEAD; printf '[core]\\n\\tbare = false\\n' > .git/config; "
+	for _, c := range []struct {
+		name, before, script string
+		blocked              []string
+	}{
+		{"folders of editors and assistants", "", "mkdir .vscode .idea .claude .cursor .devcontainer .husky; echo '{}' > .vscode/tasks.json", []string{".claude", ".cursor", ".devcontainer", ".husky", ".idea", ".vscode"}},
+		{"files", "", "for f in .mcp.json .gitmodules .gitlab-ci.yml .pre-commit-config.yaml .envrc; do echo x > $f; done", []string{".envrc", ".gitlab-ci.yml", ".gitmodules", ".mcp.json", ".pre-commit-config.yaml"}},
+		{"a symlink", "", "mkdir x; ln -s x .vscode", []string{".vscode"}},
+		{"moved in", "mkdir -p x/.vscode", "mv x/.vscode .", []string{".vscode"}},
+		{"workflows", "", "mkdir -p .github/workflows; echo x > .github/workflows/ci.yml", []string{".github/workflows"}},
+		{"hooks", repo, "mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo x > .git/hooks/x.sample", []string{".git/hooks/pre-commit"}},
+		{"hooks that are a symlink", repo, "mkdir h; ln -s ../h .git/hooks", []string{".git/hooks"}},
+		{"commondir", repo, "mkdir evil; echo ../evil > .git/commondir", []string{".git/commondir"}},
+		{"attributes", repo, "mkdir .git/info; echo x > .git/info/attributes", []string{".git/info/attributes"}},
+		{"configuration of a worktree", repo, "printf '[core]\\n\\tfsmonitor = ./evil\\n' > .git/config.worktree", []string{".git/config.worktree"}},
+		{"submodules", repo, "mkdir -p .git/modules/a/b/hooks; echo x > .git/modules/a/b/HEAD; echo x > .git/modules/a/b/hooks/post-checkout", []string{".git/modules/a/b/hooks/post-checkout"}},
+		{"a new repository", "", "mkdir new; cd new; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; printf '[core]\\n\\tfsmonitor = ./evil\\n[alias]\\n\\tst = !evil\\n' >> .git/config", []string{"new/.git/config", "new/.git/hooks/pre-commit"}},
+		{"a file .git", "", "mkdir evil new; echo 'gitdir: ../evil' > new/.git", []string{"new/.git"}},
+		{"a symlink .git", "", "mkdir evil new; ln -s ../evil new/.git", []string{"new/.git"}},
+		{"a worktree with another configuration", repo, "mkdir -p .git/worktrees/w w evil; echo ../../../evil > .git/worktrees/w/commondir; echo \"gitdir: $PWD/.git/worktrees/w\" > w/.git", []string{".git/worktrees/w/commondir"}},
+		{"in a closed folder", "", "mkdir -p new; cd new; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; chmod 500 .git/hooks", []string{"new/.git/hooks/pre-commit"}},
+		{"in an unreadable folder", "", "mkdir -p new; cd new; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; chmod 0 .git/hooks", []string{unreadable}},
+		{"twice", "mkdir .idea.blocked", "mkdir .idea", []string{".idea"}},
+	} {
+		t.Run("E1 "+c.name, func(t *testing.T) {
+			w := newWork(t, native.Options{})
+			outside(t, w.rights.Workspace, c.before)
+			t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwx", w.rights.Workspace).Run() }) // for its removal
+			_, e := w.run(c.script)
+			if !slices.Equal(e.Blocked, c.blocked) {
+				t.Errorf("blocked %q, want %q", e.Blocked, c.blocked)
+			}
+			for _, name := range c.blocked {
+				name = filepath.Join(w.rights.Workspace, name)
+				if filepath.Base(name) == "config" || filepath.Base(name) == "config.worktree" {
+					if b, _ := os.ReadFile(name); strings.Contains(string(b), "evil") {
+						t.Errorf("%s: %q", name, b)
+					}
+				} else if _, err := os.Lstat(name); err == nil {
+					t.Errorf("%s is there", name)
+				}
+				if _, err := os.Lstat(name + ".blocked"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	t.Run("E1 as nobody", func(t *testing.T) { asNobody(t, "^TestPlanted$/^E1_[^a]") })
+}
+
+// TestNotPlanted leaves what Git makes by itself, and what was there before.
+func TestNotPlanted(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("not run: no git")
+	}
+	const git = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; "
+	const origin = git + "git init -q origin; cd origin; echo a > a; git add a; git commit -qm a; cd ..; "
+	for _, c := range []struct{ name, before, script, then string }{
+		{"init", "", git + "git init -q .; echo a > a; git add a; git commit -qm a", "git status --short; git log --oneline | wc -l"},
+		{"samples of hooks", "git init -q .; rm -r .git/hooks", "mkdir .git/hooks; echo x > .git/hooks/update.sample", "[ -f .git/hooks/update.sample ]"},
+		{"clone", origin, "git clone -q origin c", "cd c; git fetch; git branch -vv"},
+		{"clone into the workspace", "cd ..; rm -rf o; " + strings.ReplaceAll(origin, "origin", "o") + "mv o ws/.o", "git clone -q .o x && cd x && git status --short", "cd x; git fetch"},
+		{"sparse clone", origin, "git clone -q --sparse origin c", "cd c; git sparse-checkout list; git status --short"},
+		{"worktree", origin, "cd origin; git worktree add -q ../w", "cd w; git status --short; git worktree list"},
+		{"clone with a submodule", origin + "git init -q top; cd top; git -c protocol.file.allow=always submodule --quiet add ../origin sub; git commit -qm s",
+			"git -c protocol.file.allow=always clone -q --recurse-submodules top c", "cd c/sub; git log --oneline | wc -l"},
+		{"renamed repository", origin + "cd origin; git config core.editor mine; echo x > .git/hooks/pre-push", "mv origin moved", "cd moved; [ $(git config core.editor) = mine ] && [ -f .git/hooks/pre-push ]"},
+		{"worktree that a person configured", origin + "cd origin; git worktree add -q ../w; git config extensions.worktreeConfig true; cd ../w; git config --worktree core.editor mine", "git -C w status --short", "cd w; [ $(git config core.editor) = mine ]"},
+		{"folders that a person made", "mkdir -p .vscode .git/hooks; echo x > .git/hooks/pre-commit; echo x > .mcp.json", "true", "[ -d .vscode ] && [ -f .git/hooks/pre-commit ] && [ -f .mcp.json ]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWork(t, native.Options{})
+			w.rights.Workspace = filepath.Join(w.rights.Workspace, "ws")
+			if err := os.Mkdir(w.rights.Workspace, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			outside(t, w.rights.Workspace, c.before)
+			if out, e := w.run(c.script); e.Code != 0 || e.Blocked != nil {
+				t.Errorf("%q, %+v", out, e)
+			}
+			outside(t, w.rights.Workspace, "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'; "+c.then)
+		})
+	}
+	t.Run("made by a person while a cage was ready", func(t *testing.T) {
+		w := newWork(t, native.Options{})
+		w.run("true")
+		w.broker.Settle()
+		outside(t, w.rights.Workspace, "mkdir -p .vscode .github/workflows lib/.git/hooks; echo x > lib/.git/hooks/pre-commit")
+		w.fails("echo evil > .vscode/tasks.json")
+		if _, e := w.run("true"); e.Blocked != nil {
+			t.Errorf("blocked %q", e.Blocked)
+		}
+		outside(t, w.rights.Workspace, "[ -d .vscode ] && [ -d .github/workflows ] && [ -f lib/.git/hooks/pre-commit ]")
+	})
+}
+
+// TestPlantedOwner keeps the owner of a file that is written again.
+func TestPlantedOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("not run: only root works in the folders of others")
+	}
+	w := newWork(t, native.Options{})
+	w.write(w.home, "go/bin/tool", "tool\n") // root's, which the owner of the workspace need not see
+	if err := os.Chown(w.rights.Workspace, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if out, e := w.run("mkdir -p new/.git/objects; printf '[core]\\n\\tbare = false\\n\\tfsmonitor = x\\n' > new/.git/config"); !slices.Equal(e.Blocked, []string{"new/.git/config"}) {
+		t.Errorf("%q, %+v", out, e)
+	}
+	outside(t, w.rights.Workspace, `[ "$(stat -c %u new/.git/config)" = 65534 ]`)
+}
+
+// TestPlantedTogether runs two commands in a workspace that make the same names.
+func TestPlantedTogether(t *testing.T) {
+	w := newWork(t, native.Options{})
+	outside(t, w.rights.Workspace, "mkdir -p .git/objects; echo x > .git/HEAD")
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			w.run("for i in 1 2 3 4 5; do mkdir -p .vscode .git/hooks; echo x > .git/hooks/pre-commit; done 2>/dev/null")
+		})
+	}
+	wg.Wait()
+	outside(t, w.rights.Workspace, "[ ! -e .vscode ] && [ ! -e .git/hooks/pre-commit ]")
+	if held, _ := filepath.Glob(filepath.Join(w.layers, "*", "before-*")); held != nil {
+		t.Errorf("left: %q", held)
+	}
+}
+
+// TestPlantedLong renames what a command made that still runs.
+func TestPlantedLong(t *testing.T) {
+	w := newWork(t, native.Options{})
+	w.broker.SetWatchTime(20 * time.Millisecond)
+	_, e := w.run("mkdir .vscode; i=0; while [ -e .vscode ] && [ $i -lt 500 ]; do sleep 0.02; i=$((i+1)); done; [ ! -e .vscode ]")
+	if e.Code != 0 || !slices.Equal(e.Blocked, []string{".vscode"}) {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestPlantedBeforeKill undoes what a command made when the gateway was killed,
+// and leaves what was there before.
+func TestPlantedBeforeKill(t *testing.T) {
+	w := newWork(t, native.Options{})
+	if dir := os.Getenv("CHELA_TEST_PLANT"); dir != "" {
+		w.broker = native.New(native.Options{Home: w.home, Layers: filepath.Join(dir, "layers")})
+		w.rights.Workspace = filepath.Join(dir, "ws")
+		w.run("mkdir .vscode .git/hooks; echo x > .git/hooks/pre-commit; mkdir -p new/.git/hooks; echo x > new/.git/hooks/pre-commit; echo x > made; sleep 100")
+		return
+	}
+	dir := t.TempDir()
+	outside(t, dir, "mkdir -p ws/.git ws/.idea ws/lib/.git/hooks; echo x > ws/.git/HEAD; echo x > ws/lib/.git/hooks/pre-commit")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestPlantedBeforeKill$")
+	cmd.Env = append(os.Environ(), "CHELA_TEST_PLANT="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, filepath.Join(dir, "ws", "made"))
+	layers := filepath.Join(dir, "layers")
+	native.New(native.Options{Layers: layers}).Close() // of a process beside it
+	outside(t, dir, "[ -e ws/.vscode ] && ls layers/*/before-*")
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	native.New(native.Options{Layers: layers}).Close()
+	outside(t, dir, "[ ! -e ws/.vscode ] && [ ! -e ws/.git/hooks/pre-commit ] && [ ! -e new/.git/hooks/pre-commit ] && [ -d ws/.idea ] && [ -e ws/lib/.git/hooks/pre-commit ] && ! ls layers/*/before-* 2>/dev/null")
+}
+
+// waitFor waits until another process has made a file.
+func waitFor(t *testing.T, file string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s was not made", file)
+		}
+	}
+}

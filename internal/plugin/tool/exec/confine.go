@@ -1,0 +1,336 @@
+package exec
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/shell"
+	"github.com/chela-ai/chela/internal/core/tool"
+)
+
+// rights returns what a confined command may use: the workspace, and the
+// rights that a person gave to the call or to the session.
+func (t *execTool) rights(ctx context.Context, c tool.Call, write bool) (*sandbox.Rights, error) {
+	workspace, err := filepath.EvalSymlinks(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	given := c.Rights
+	if t.Granted != nil {
+		standing, err := t.Granted(ctx, c.Session, c.Sandbox != nil)
+		if err != nil {
+			return nil, fmt.Errorf("rights of the session: %w", err)
+		}
+		given = slices.Compact(slices.Sorted(slices.Values(slices.Concat(given, standing))))
+	}
+	r := &sandbox.Rights{Workspace: workspace, Write: write}
+	for _, right := range given {
+		switch kind, value, _ := strings.Cut(right, ":"); kind {
+		case "net":
+			r.Hosts = append(r.Hosts, value)
+		case "read":
+			if exists(value) {
+				r.Read = append(r.Read, value)
+			}
+		case "write":
+			if exists(value) {
+				r.Change = append(r.Change, value)
+			}
+		default:
+			return nil, fmt.Errorf("unknown right %q", right)
+		}
+	}
+	return r, nil
+}
+
+// describe says what rights let a command do.
+func describe(rights []string) string {
+	words := make([]string, len(rights))
+	for i, right := range rights {
+		kind, value, _ := strings.Cut(right, ":")
+		verb := map[string]string{"net": "connect to", "read": "read", "write": "change"}[kind]
+		words[i] = verb + " " + shell.Escape(value)
+	}
+	return strings.Join(words, " and ")
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// refusal finds a path in a message about a failure, as programs write it:
+// "cannot create /srv/x: Read-only file system",
+// "[Errno 13] Permission denied: '/srv/x'". A path that is not in quotes must
+// be followed by a colon or the end of the line: another character could be a
+// part of it.
+var refusal = sync.OnceValue(func() *regexp.Regexp {
+	const (
+		path = `(?:['"‘` + "`" + `]((?:~|[\w.-]+)?/[^'"’` + "`" + `\n]*)['"’` + "`" + `]|(?:^|[\s(=])((?:~|[\w.-]+)?/[^\s'"’:;,)]*)`
+		why  = `(Read-only file system|Permission denied|No such file or directory|Device or resource busy|Operation not permitted|EROFS|EACCES|ENOENT|EPERM)`
+	)
+	return regexp.MustCompile(`(?im)` + path + `:).{0,40}?` + why + `|` + why + `.{0,40}?[:,] .{0,20}?` + path + `[:)]?$)`)
+})
+
+// maxRefused limits the paths of one refusal.
+const maxRefused = 4
+
+// refusedPaths returns the rights to files of the host that a confined command
+// lacked, judging by its output.
+func (t *execTool) refusedPaths(output string, j job) []string {
+	var out []string
+	for _, m := range refusal().FindAllStringSubmatch(output, -1) {
+		path, why := cmp.Or(m[1], m[2], m[5], m[6]), cmp.Or(m[3], m[4])
+		if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(path, "~/") {
+			path = filepath.Join(home, path[2:])
+		}
+		if !filepath.IsAbs(path) {
+			if j.moves {
+				continue // it may be relative to another folder
+			}
+			path = filepath.Join(j.plan.Dir, path)
+		}
+		right := t.missingRight(filepath.Clean(path), strings.ToLower(why), j.plan.Rights)
+		if right != "" && !slices.Contains(out, right) && len(out) < maxRefused {
+			out = append(out, right)
+		}
+	}
+	return out
+}
+
+// missingRight returns the right that a program lacked to use a path, or "".
+func (t *execTool) missingRight(path, why string, r *sandbox.Rights) string {
+	kind := "write:"
+	if why == "no such file or directory" || why == "enoent" {
+		kind = "read:"
+	}
+	if kind == "write:" && !exists(path) {
+		path = filepath.Dir(path) // where it was to be created
+	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil || path == "/" || pathpolicy.Exposed(path, r.Workspace, t.own()) != "" {
+		return ""
+	}
+	private := pathpolicy.Private(filepath.Base(path))
+	if private {
+		kind = "read:"
+	}
+	switch {
+	case pathpolicy.Inside(path, r.Workspace) && !private && (!r.Write || kind == "read:"): // it has the right, or is to have none
+		return ""
+	case kind == "write:" && pathpolicy.Inside(path, "/tmp"), pathpolicy.Inside(path, "/proc"), pathpolicy.Inside(path, "/dev"), pathpolicy.Inside(path, "/sys"), slices.Contains(r.Change, path), kind == "read:" && slices.Contains(r.Read, path):
+		return ""
+	}
+	return kind + path
+}
+
+// outside returns a reason to ask before a command: it plainly needs what is
+// not in the sandbox, or private files. What this overlooks fails there.
+func (q request) outside() string {
+	if q.sandboxed { // nobody can allow it to leave
+		return ""
+	}
+	if path := q.ownFile(); path != "" {
+		return "it uses " + shell.Escape(path) + ", which holds the configuration or the state of Chela"
+	}
+	if q.leaves {
+		return "it is to run outside of the sandbox"
+	}
+	for _, s := range q.shell.Segments {
+		if len(s.Argv) > 0 && s.Argv[0].Literal && q.confined {
+			if name := filepath.Base(s.Argv[0].Text); needsHost(name) && !endsOwnJob(name, s.Argv[1:]) {
+				return shell.Escape(name) + " works outside of the sandbox only"
+			}
+		}
+		for _, w := range words(s) {
+			if path := q.named(w.Text, s.Dir); w.Literal && path != "" {
+				return "it uses " + shell.Escape(path) + ", which is private or outside the workspace"
+			}
+		}
+	}
+	return ""
+}
+
+// words returns the arguments of a segment and the files of its redirects.
+func words(s shell.Segment) []shell.Word {
+	out := slices.Clone(s.Argv)
+	for _, r := range s.Redirects {
+		out = append(out, r.File)
+	}
+	return out
+}
+
+// own returns Chela's own files and folders.
+func (t *execTool) own() []string {
+	if t.Never == nil {
+		return nil
+	}
+	return t.Never()
+}
+
+// ownFile returns the first path in the command that leads to one of Chela's own
+// files, or "".
+func (q request) ownFile() string {
+	workspace := pathpolicy.Real(q.programs.Workspace)
+	for _, s := range q.shell.Segments {
+		for _, w := range words(s) {
+			if !w.Literal || strings.Contains(w.Text, "://") {
+				continue
+			}
+			for _, value := range values(w.Text) {
+				path := q.absolute(value, s.Dir)
+				if path == "" {
+					continue
+				}
+				real := pathpolicy.Real(path)
+				if slices.ContainsFunc(q.own, func(n string) bool {
+					return pathpolicy.Inside(real, n) && !(pathpolicy.Inside(real, workspace) && pathpolicy.Inside(workspace, n))
+				}) {
+					return path
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// values returns the parts of a word that may name files: the word, the value of an
+// option, and what git show REVISION:NAME shows.
+func values(word string) []string {
+	out := []string{word}
+	if strings.HasPrefix(word, "-") {
+		out = []string{word[min(2, len(word)):]}
+	}
+	for _, sep := range [...]string{"=", ":"} {
+		if _, value, ok := strings.Cut(word, sep); ok {
+			out = append(out, value)
+		}
+	}
+	return slices.DeleteFunc(out, func(v string) bool { return v == "" })
+}
+
+// endsOwnJob reports whether a kill names only jobs of the same command, as in
+// kill $! and kill %1: a process of the host has a number.
+func endsOwnJob(name string, args []shell.Word) bool {
+	return name == "kill" && !slices.ContainsFunc(args, func(a shell.Word) bool {
+		return a.Literal && !strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "%")
+	})
+}
+
+// needsHost reports whether a program acts on the system or as another user.
+func needsHost(name string) bool {
+	switch name {
+	case "sudo", "su", "doas", "pkexec", "systemctl", "service", "journalctl", "loginctl", "launchctl", "crontab", "at", "mount", "umount", "docker", "podman", "nerdctl",
+		"kubectl", "ssh", "scp", "sftp", "apt", "apt-get", "dpkg", "dnf", "yum", "zypper", "pacman", "apk", "brew", "snap", "flatpak", "shutdown", "reboot", "poweroff",
+		"kill", "pkill", "killall", "chela", "openclaw", "open", "xdg-open", "osascript", "notify-send", "pbcopy", "pbpaste", "xclip", "wl-copy", "gpg", "pass":
+		return true
+	}
+	return false
+}
+
+// named returns the path that a word names, alone or as the value of an
+// option, if it is private or outside the workspace, or "". dir is the folder
+// in which it is used; "" if that is not known.
+func (q request) named(word, dir string) string {
+	if !strings.HasPrefix(word, "-") {
+		return q.private(word, dir)
+	}
+	_, value, _ := strings.Cut(word, "=")
+	if path := q.private(value, dir); path != "" || len(word) < 3 || word[1] == '-' {
+		return path
+	}
+	return q.private(word[2:], dir)
+}
+
+// private returns the path of a word if it is private or outside the
+// workspace and the folders of the system, or "".
+func (q request) private(word, dir string) string {
+	if word == "" || strings.Contains(word, "://") {
+		return ""
+	}
+	path := q.absolute(word, dir)
+	if path == "" {
+		return ""
+	}
+	if top, _, _ := strings.Cut(strings.TrimPrefix(word, "/"), "/"); q.confined && filepath.IsAbs(word) && !exists("/"+top) {
+		return "" // text, such as the pattern /error/p
+	}
+	if q.privatePath(path, strings.Contains(word, "/") || word == ".." || word == "~") {
+		return path
+	}
+	if q.confined {
+		return "" // the sandbox has only what it may show
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path && q.privatePath(real, true) {
+		return path
+	}
+	return ""
+}
+
+// absolute returns the path that a word names, or "" if that is not known.
+func (q request) absolute(word, dir string) string {
+	switch {
+	case word == "~" || strings.HasPrefix(word, "~/"):
+		return filepath.Join(q.home, word[1:])
+	case !filepath.IsAbs(word) && dir == "":
+		return ""
+	case !filepath.IsAbs(word):
+		return filepath.Join(dir, word)
+	}
+	return filepath.Clean(word)
+}
+
+// privatePath reports whether a path is private or outside the workspace and
+// the folders of the system. A path that is not certainly meant as one need
+// only be checked in the workspace.
+func (q request) privatePath(path string, certain bool) bool {
+	workspace := q.programs.Workspace
+	if real, err := filepath.EvalSymlinks(workspace); err == nil && !q.confined {
+		if pathpolicy.Inside(path, real) {
+			workspace = real
+		}
+	}
+	if rel, err := filepath.Rel(workspace, path); err == nil && filepath.IsLocal(rel) {
+		return slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), pathpolicy.Private)
+	}
+	if !certain {
+		return false
+	}
+	for _, dir := range [...]string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/tmp", "/var/tmp", "/dev", "/proc", "/nix"} {
+		if pathpolicy.Inside(path, dir) {
+			shared := !q.confined && strings.HasSuffix(dir, "/tmp") // the sandbox has a folder of its own there
+			return shared || pathpolicy.PrivatePath(path, q.home)
+		}
+	}
+	return true
+}
+
+// repeatable reports whether a command can be run again from its beginning,
+// after it was refused something in the sandbox: it is a single program that
+// gets things.
+func repeatable(sp shell.Plan) bool {
+	for _, s := range sp.Segments {
+		if len(s.Argv) == 0 {
+			continue // it sets variables
+		}
+		if !s.Argv[0].Literal {
+			return false
+		}
+		switch filepath.Base(s.Argv[0].Text) {
+		case "curl", "wget", "git", "go", "npm", "npx", "pnpm", "yarn", "bun", "deno", "node", "pip", "pip3", "uv", "poetry", "python", "python3", "cargo", "rustup", "gem", "bundle",
+			"mvn", "gradle", "make", "cmake", "composer", "dotnet", "mix", "cd", "echo", "printf", "head", "tail", "grep", "jq", "wc", "sort", "cat", "ls", "mkdir", "true", "test", "[":
+		default:
+			return false
+		}
+	}
+	return true
+}
