@@ -88,7 +88,7 @@ func TestAuthenticator(t *testing.T) {
 		env := testEnv(t)
 		env.Secrets = new(secret.Redactor)
 		a, token, made, err := g.Authenticator(env, nil, nil)
-		got := ""
+		var got string
 		switch {
 		case err != nil:
 			got = err.Error()

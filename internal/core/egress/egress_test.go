@@ -583,7 +583,7 @@ func TestBounds(t *testing.T) {
 			if got, err := get(t, c, "http://site.example/"); err != nil || got != "hello" || time.Since(began) != 250*time.Millisecond {
 				t.Errorf("%q, %v after %v", got, err, time.Since(began))
 			}
-			if _, err := late.Read(make([]byte, 1)); err != io.EOF {
+			if _, err := late.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 				t.Errorf("the late connection is open: %v", err)
 			}
 		})

@@ -208,14 +208,14 @@ func TestUndoReset(t *testing.T) {
 			t.Errorf("without a reset: %v", err)
 		}
 		day := at.Add(24 * time.Hour)
-		fresh, err := session.Reset(s, key, "daily", day)
-		if err != nil {
+		if _, err := session.Reset(s, key, "daily", day); err != nil {
 			return err
 		}
 		if back, err := session.UndoReset(s, key, day); err != nil || back.ID != "old" || back.Previous != "" {
 			t.Errorf("undo with an empty transcript: %+v, %v", back, err)
 		}
-		if fresh, err = session.Reset(s, key, "daily", day); err != nil {
+		fresh, err := session.Reset(s, key, "daily", day)
+		if err != nil {
 			return err
 		}
 		next := history("u:new", "a:unpriced", "a:priced")

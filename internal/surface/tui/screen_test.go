@@ -450,7 +450,7 @@ func TestQuit(t *testing.T) {
 	}
 	want := errors.New("the gateway refused")
 	s.quit(want)
-	if left, err := s.Left(); !left || err != want || strings.Join(s.scroll.lines, "\n") != "begin" {
+	if left, err := s.Left(); !left || !errors.Is(err, want) || strings.Join(s.scroll.lines, "\n") != "begin" {
 		t.Errorf("quit %v, %v, printed %q", left, err, s.scroll.lines)
 	}
 }
