@@ -171,6 +171,12 @@ chela_clients 2
 # TYPE chela_runs_total counter
 chela_runs_total{outcome="a\"b\\\n"} 1
 chela_runs_total{outcome="ok"} 3
+# HELP chela_tokens_total Tokens.
+# TYPE chela_tokens_total counter
+chela_tokens_total 1.2345678901e+10
+# HELP chela_seconds Time.
+# TYPE chela_seconds gauge
+chela_seconds 0.1234567
 `
 	synctest.Test(t, func(t *testing.T) {
 		_, got, h := newTestServer(t, nil).get(local, "localhost", "/metrics", nil)

@@ -145,6 +145,8 @@ func metrics() []httpapi.Metric {
 	return []httpapi.Metric{
 		httpapi.One("chela_clients", "Connected clients.", httpapi.Gauge, 2),
 		{Name: "chela_runs_total", Help: "Runs.", Kind: httpapi.Counter, Label: "outcome", Values: map[string]float64{"ok": 3, "a\"b\\\n": 1}},
+		httpapi.One("chela_tokens_total", "Tokens.", httpapi.Counter, 12345678901),
+		httpapi.One("chela_seconds", "Time.", httpapi.Gauge, 0.1234567),
 	}
 }
 

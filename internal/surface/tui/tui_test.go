@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"image"
+	"image/png"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/surface/tui"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
@@ -711,6 +714,34 @@ func TestInput(t *testing.T) {
 			t.Errorf("quit %v, %v", left, err)
 		}
 	})
+}
+
+func TestPicture(t *testing.T) {
+	var data bytes.Buffer
+	if err := png.Encode(&data, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "a.png")
+	if err := os.WriteFile(file, data.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := chelatest.Start(t, chelatest.Options{
+		Model: llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+			for _, p := range r.Messages[len(r.Messages)-1].Parts {
+				if p.Kind == llm.PartImage {
+					return llmtest.Say("I see a picture of type " + p.MIME)
+				}
+			}
+			return llmtest.Say("I see none")
+		}),
+	})
+	x := open(t, g, nil)
+	x.types("/image " + file + " what is it?")
+	x.sees("I see a picture of type image/png")
+	x.idle()
+	if !strings.Contains(x.all(), "what is it?") {
+		t.Errorf("the message is not shown:\n%s", x.all())
+	}
 }
 
 func TestSizes(t *testing.T) {

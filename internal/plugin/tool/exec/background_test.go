@@ -650,7 +650,16 @@ func TestProcess(t *testing.T) {
 	t.Run("PR-11 most recent part of long output, and separate streams", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "sleep 0.5; head -c 69999 /dev/zero | tr '\\0' a; echo; echo bad >&2; sleep 0.1; head -c 29995 /dev/zero | tr '\\0' z; printf 你"})
+		id := r.start(m{"command": "read x; head -c 69999 /dev/zero | tr '\\0' a; echo; echo bad >&2; read x; head -c 29995 /dev/zero | tr '\\0' z; printf 你"})
+		stream := func(name string) string {
+			text, _ := r.do(m{"action": "log", "sessionId": id, "stream": name})
+			return text
+		}
+		r.do(m{"action": "submit", "sessionId": id})
+		for end := time.Now().Add(10 * time.Second); !strings.HasPrefix(stream("stderr"), "bad\n") && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond)
+		}
+		r.do(m{"action": "submit", "sessionId": id})
 		r.await(1)
 		text, d := r.poll(id, 0)
 		first, rest, _ := strings.Cut(text, "\n")
@@ -658,10 +667,10 @@ func TestProcess(t *testing.T) {
 		if first != "[70000 earlier characters were omitted; see log]" || len([]rune(body)) != 30_000 || !strings.HasSuffix(body, "z你") || d["dropped"] != 70_000.0 {
 			t.Errorf("%q, %d characters, %v", first, len([]rune(body)), d["dropped"])
 		}
-		if text, _ := r.do(m{"action": "log", "sessionId": id, "stream": "stderr"}); !strings.HasPrefix(text, "bad\n\n[") {
+		if text := stream("stderr"); !strings.HasPrefix(text, "bad\n\n[") {
 			t.Errorf("stderr: %q", text)
 		}
-		if text, _ := r.do(m{"action": "log", "sessionId": id, "stream": "stdout"}); strings.Contains(text, "bad") || !strings.HasPrefix(text, "aaa") {
+		if text := stream("stdout"); strings.Contains(text, "bad") || !strings.HasPrefix(text, "aaa") {
 			t.Errorf("stdout: %q…", text[:20])
 		}
 		for _, k := range []string{"command", "pid", "startedAt", "endedAt", "cwd", "exitCode"} {
