@@ -6,7 +6,6 @@ package watch
 import (
 	"context"
 	"os"
-	"slices"
 	"time"
 )
 
@@ -30,39 +29,45 @@ type stamp struct {
 // Run polls until ctx ends. It always calls Changed after the first poll,
 // because files may have changed since they were read.
 func (w Files) Run(ctx context.Context) error {
-	var reported []stamp // empty: report the first poll
+	var reported map[string]stamp // empty: report the first poll
 	for {
 		if !sleep(ctx, w.Every) {
 			return nil
 		}
 		now := w.poll()
-		if slices.EqualFunc(reported, now, same) {
+		if unchanged(reported, now) {
 			continue
 		}
-		for last := []stamp(nil); !slices.EqualFunc(last, now, same); {
+		for last := map[string]stamp(nil); !unchanged(last, now); {
 			if !sleep(ctx, w.Quiet()) {
 				return nil
 			}
 			last, now = now, w.poll()
 		}
+		reported = now // a change from now on is reported again
 		w.Changed()
-		reported = now
-		if files := w.poll(); len(files) != len(now) { // the set of files has changed
-			reported = files
-		}
 	}
 }
 
-// poll returns the stamps of the files; that of a missing file is zero.
-func (w Files) poll() []stamp {
-	var out []stamp
-	for _, name := range w.Names() {
-		fi, err := os.Stat(name)
-		if err != nil {
-			out = append(out, stamp{})
-			continue
+// unchanged reports whether the files of now had the same stamps before. Files
+// that are not watched any more do not matter.
+func unchanged(before, now map[string]stamp) bool {
+	for name, s := range now {
+		if b, ok := before[name]; !ok || !same(b, s) {
+			return false
 		}
-		out = append(out, stamp{fi.Size(), fi.ModTime(), fi})
+	}
+	return before != nil
+}
+
+// poll returns the stamps of the files; that of a missing file is zero.
+func (w Files) poll() map[string]stamp {
+	out := make(map[string]stamp)
+	for _, name := range w.Names() {
+		out[name] = stamp{}
+		if fi, err := os.Stat(name); err == nil {
+			out[name] = stamp{fi.Size(), fi.ModTime(), fi}
+		}
 	}
 	return out
 }

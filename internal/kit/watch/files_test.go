@@ -88,6 +88,13 @@ func TestFiles(t *testing.T) {
 		changed = func() { names.Store([]string{name("a"), name("b")}) }
 		write("a", "without later")
 		tells("a change of the set of files that a change makes", 1)
+		changed = func() {
+			changed = func() {}
+			names.Store([]string{name("a"), name("b"), name("new")})
+			write("a", "as the first change was read")
+		}
+		write("a", "with new")
+		tells("a change while another one that adds a file is handled", 2)
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

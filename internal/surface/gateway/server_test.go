@@ -644,8 +644,11 @@ func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		health := wire.Health{OK: true}
 		calls, broken := 0, false
+		var mu sync.Mutex
 		tb := newTable(t, func(o *gateway.Options) {
 			o.Health = func(context.Context) (wire.Health, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				calls++
 				health.Time, health.DurationMs = wire.At(time.Now()), int64(calls)
 				if broken {
@@ -655,6 +658,7 @@ func TestHealth(t *testing.T) {
 			}
 		})
 		time.Sleep(3*time.Minute + 30*time.Second)
+		synctest.Wait()
 		if calls != 0 {
 			t.Errorf("health was checked %d times without a client", calls)
 		}
@@ -688,7 +692,9 @@ func TestHealth(t *testing.T) {
 			{func() { health.OK = false }, []string{fmt.Sprint("false ", first+2)}},
 			{func() {}, nil},
 		} {
+			mu.Lock()
 			step.change()
+			mu.Unlock()
 			if diff := cmp.Diff(step.want, received()); diff != "" {
 				t.Errorf("minute %d (-want +got):\n%s", i, diff)
 			}
