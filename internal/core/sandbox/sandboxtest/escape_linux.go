@@ -2,7 +2,6 @@ package sandboxtest
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,24 +60,31 @@ const canary = "canary-3f9c51e0"
 // RunEscapes tries all acts inside and outside of a sandbox.
 func RunEscapes(t *testing.T, e Escapes) Report {
 	t.Helper()
-	list := slices.DeleteFunc(escapeActs(), func(a act) bool { return a.only == "look" && e.Write || a.only == "work" && !e.Write })
-	var mu sync.Mutex
-	controls := map[string]map[int]outcome{}
+	all := escapeActs()
+	var inside map[int]outcome
 	t.Run("places", func(t *testing.T) { // at the same time: many acts wait for an answer that does not come
-		for _, where := range [...]string{onHost, inBox, ""} {
-			t.Run(cmp.Or(where, "sandbox"), func(t *testing.T) {
-				t.Parallel()
-				all := attack(t, e, list, where)
-				mu.Lock()
-				defer mu.Unlock()
-				controls[where] = all
+		t.Run("sandbox", func(t *testing.T) {
+			t.Parallel()
+			inside = attack(t, e, all, "")
+		})
+		t.Run("outside", func(t *testing.T) {
+			t.Parallel()
+			controls.Do(func() {
+				controls.host, controls.box = attack(t, e, all, onHost), attack(t, e, all, inBox)
 			})
-		}
+		})
 	})
 	var r Report
-	for i, a := range list {
-		name, in := a.class+": "+a.name, controls[""][i]
-		out, hasControl := controls[a.where()][i]
+	for i, a := range all {
+		if !a.suits(e.Write) {
+			continue
+		}
+		name, in := a.class+": "+a.name, inside[i]
+		outside := controls.host
+		if a.where() == inBox {
+			outside = controls.box
+		}
+		out, hasControl := outside[i]
 		switch {
 		case in.worked:
 			r.Tried++
@@ -95,6 +101,13 @@ func RunEscapes(t *testing.T, e Escapes) Report {
 		}
 	}
 	return r
+}
+
+// controls are the outcomes outside of a sandbox by the number of the act. They
+// are the same for all sandboxes that a process tries.
+var controls struct {
+	sync.Once
+	host, box map[int]outcome
 }
 
 // Where the control of an act runs.
@@ -121,6 +134,9 @@ func (a act) where() string {
 	return a.control
 }
 
+// suits reports whether an act is one for a sandbox with this right.
+func (a act) suits(write bool) bool { return a.only == "" || (a.only == "work") == write }
+
 // outcome is what came of an act.
 type outcome struct {
 	ran, worked bool
@@ -141,7 +157,7 @@ func attack(t *testing.T, e Escapes, list []act, where string) map[int]outcome {
 	var together, alone []int
 	for i, x := range list {
 		switch {
-		case where != "" && x.where() != where:
+		case where != "" && x.where() != where, where == "" && !x.suits(e.Write):
 		case x.alone:
 			alone = append(alone, i)
 		default:
@@ -157,14 +173,18 @@ func attack(t *testing.T, e Escapes, list []act, where string) map[int]outcome {
 
 // driver runs the acts that its arguments name and prints how each ended.
 const driver = `
-for N; do
-	T="${TMPDIR:-/tmp}/act-$N"
-	[ -w "$A/tmp" ] && T="$A/tmp/$N"
+P="${TMPDIR:-/tmp}/act-"
+[ -w "$A/tmp" ] && P="$A/tmp/"
+for N; do set -- "$@" "$P$N"; shift; done
+mkdir -p "$@" 2>/dev/null
+for T; do
+	N="${T#"$P"}"
 	export N T D="$OUT/$N" L="$WS/d/$N"
-	mkdir -p "$T" 2>/dev/null
 	if ! [ -w "$T" ]; then echo "@ $N 127 no folder for what it writes"; continue; fi
 	(cd "$WS" && exec timeout -s KILL 5 sh "$KIT/acts/$N.sh") </dev/null >"$T.out" 2>&1
-	echo "@ $N $? $(tail -c 160 "$T.out" | tr '\n' ' ')"
+	echo "@ $N $?"
+	tail -c 160 "$T.out"
+	echo
 done
 `
 
@@ -202,16 +222,17 @@ func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env 
 	if _, err := pr.Wait(); err != nil {
 		t.Errorf("wait: %v", err)
 	}
+	last := -1
 	for line := range strings.Lines(out.String()) {
 		var i, code int
-		if n, _ := fmt.Sscanf(line, "@ %d %d", &i, &code); n != 2 || i >= len(list) {
-			continue
+		if n, _ := fmt.Sscanf(line, "@ %d %d", &i, &code); n == 2 && slices.Contains(numbers, i) {
+			last = i
+			all[i] = outcome{ran: code != 126 && code != 127, worked: code == 0 && list[i].trace == "", text: fmt.Sprintf("exit %d:", code)}
+		} else if text := strings.TrimSpace(line); text != "" && last >= 0 {
+			o := all[last]
+			o.text += " " + text
+			all[last] = o
 		}
-		text := strings.TrimSpace(line)
-		if parts := strings.SplitN(text, " ", 4); len(parts) == 4 {
-			text = fmt.Sprintf("exit %d: %s", code, parts[3])
-		}
-		all[i] = outcome{ran: code != 126 && code != 127, worked: code == 0 && list[i].trace == "", text: text}
 	}
 	for _, i := range numbers {
 		o, ok := all[i]
