@@ -211,18 +211,20 @@ func TestArguments(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ name, raw, want string }{
-		{"a code fence", "```json\n{\"path\": \"a\"}\n```", `{"path": "a"}`},
-		{"a trailing comma", `{"path":"a",}`, ""},
-		{"an unclosed object", `{"path":"a","options":{"n":1}`, ""},
-		{"an unclosed array", `{"path":"a","list":[1,2],`, ""},
+		{"a code fence", "```json\n{\"path\": \"a\"}\n```", `{"path":"a"}`},
+		{"a trailing comma", `{"path":"a",}`, `{"path":"a"}`},
+		{"an unclosed object", `{"path":"a","options":{"n":1}`, `{"options":{"n":1},"path":"a"}`},
+		{"an unclosed object after a comma", `{"path":"a","list":[1,2],`, `{"list":[1,2],"path":"a"}`},
+		{"an unclosed array", `{"path":"a","list":[1,2,`, `{"list":[1,2],"path":"a"}`},
 		{"line breaks in a string", "{\"path\":\"a\nb\"}", `{"path":"a\nb"}`},
-		{"single quotes", `{'path': 'a'}`, ""},
-		{"an empty object in front", `{}{"path":"a"}`, ""},
+		{"brackets in a string", "{\"path\":\"[{a\",", `{"path":"[{a"}`},
+		{"single quotes", `{'path': 'a'}`, `{"path":"a"}`},
+		{"an empty object in front", `{}{"path":"a"}`, `{"path":"a"}`},
 	} {
 		t.Run("repair "+c.name, func(t *testing.T) {
 			f := read()
 			r := do(t, invoke.New(invoke.Options{}).For(scope(f)), llm.ToolCall{Name: "read", Args: json.RawMessage("{}"), Raw: c.raw})
-			if r.IsError || len(f.args) != 1 || !strings.Contains(f.args[0], `"a`) {
+			if r.IsError || !slices.Equal(f.args, []string{c.want}) {
 				t.Errorf("%s: run with %q; %s", c.raw, f.args, text(r))
 			}
 		})
@@ -715,18 +717,23 @@ type ledger struct {
 	req    approval.Request
 	rights []string // of the call's record
 	always string   // hash of the plan that is always allowed
+	lookup error    // of Call
 	start  error
+	begin  func() // called by Start
 	log    []string
 	plan   tool.Plan // of the last request
 	ended  []string
 }
 
 func (l *ledger) Call(c llm.ToolCall) (session.Call, error) {
-	return session.Call{ID: "record-" + c.ID, Wire: c, Rights: l.rights}, nil
+	return session.Call{ID: "record-" + c.ID, Wire: c, Rights: l.rights}, l.lookup
 }
 
 func (l *ledger) Start(_ context.Context, c llm.ToolCall, e tool.Effect) error {
 	l.log = append(l.log, "start "+e.String())
+	if l.begin != nil {
+		l.begin()
+	}
 	return l.start
 }
 
@@ -831,14 +838,26 @@ func TestApproval(t *testing.T) {
 		p.spec.Name = "x"
 		failed(t, do(t, invoke.New(invoke.Options{}).For(scope(p)), call("x", "{}")), "nobody can be asked")
 	})
-	t.Run("an error of the ledger ends the run", func(t *testing.T) {
-		f := &fake{spec: tool.Spec{Name: "x", Effect: tool.Writes}}
-		s := scope(f)
-		s.Ledger = &ledger{start: chela.ErrFenced}
-		if _, err := invoke.New(invoke.Options{}).For(s).Invoke(t.Context(), call("x", "{}"), nil); !errors.Is(err, chela.ErrFenced) || len(f.args) != 0 {
-			t.Errorf("error %v, ran %v", err, f.args)
-		}
-	})
+	for name, l := range map[string]*ledger{
+		"an error of the ledger ends the run":                       {start: chela.ErrFenced},
+		"a call that the ledger does not know ends the run":         {lookup: chela.ErrFenced},
+		"a call that is stopped while it is recorded has no result": {start: chela.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{spec: tool.Spec{Name: "x", Effect: tool.Writes}}
+			s := scope(f)
+			s.Ledger = l
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			want := chela.ErrFenced
+			if errors.Is(l.start, chela.ErrClosed) {
+				l.begin, want = cancel, context.Canceled
+			}
+			if _, err := invoke.New(invoke.Options{}).For(s).Invoke(ctx, call("x", "{}"), nil); !errors.Is(err, want) || len(f.args) != 0 {
+				t.Errorf("error %v, ran %v", err, f.args)
+			}
+		})
+	}
 }
 
 func TestAudit(t *testing.T) {

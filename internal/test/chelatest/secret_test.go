@@ -235,7 +235,7 @@ func leakyIn(args json.RawMessage) string {
 	return a.In
 }
 
-// TestToolTexts has a tool, and hooks, put a known key into each of their texts,
+// TestToolTexts has a tool, hooks and a model put a known key into each of their texts,
 // and searches for it in all that is stored, shown and sent to the model.
 func TestToolTexts(t *testing.T) {
 	t.Parallel()
@@ -252,7 +252,7 @@ func TestToolTexts(t *testing.T) {
 	}}}
 	for in, asks := range map[string]bool{
 		"plan error": false, "deny": false, "text": true, "reason": true, "reason of rights": true, "progress": false, "details": false, "error": false,
-		"hook block": false, "hook ask": true, "hook change": true,
+		"hook block": false, "hook ask": true, "hook change": true, "model error": false,
 	} {
 		t.Run(in, func(t *testing.T) {
 			t.Parallel()
@@ -264,7 +264,11 @@ func TestToolTexts(t *testing.T) {
 
 // leakTool has the tool, or a hook, put the key into one text.
 func leakTool(t *testing.T, state, in string, asks bool, hooks []hook.Before) {
-	model := llmtest.NewScript(llmtest.Call("t1", "leaky", fmt.Sprintf(`{"in": %q}`, in)), llmtest.Say("told"))
+	steps, want := []llmtest.Step{llmtest.Call("t1", "leaky", fmt.Sprintf(`{"in": %q}`, in)), llmtest.Say("told")}, "told"
+	if in == "model error" {
+		steps, want = []llmtest.Step{{Fault: llmtest.Fault{Status: 400, Message: "no answer with " + canary}}}, ""
+	}
+	model := llmtest.NewScript(steps...)
 	g := Start(t, Options{
 		Dir: state, Model: model, Tools: []tool.Tool{leaky{}}, Before: hooks, Log: slog.New(slog.DiscardHandler), // the log has its own filter
 		Config: Config{"models": json.RawMessage(fmt.Sprintf(`{"providers": {"other": {"baseUrl": "http://127.0.0.1:1", "apiKey": %q}}}`, canary))},
@@ -293,7 +297,7 @@ func leakTool(t *testing.T, state, in string, asks bool, hooks []hook.Before) {
 		c.decide(q.ID, wire.AllowOnce)
 	}
 	end := c.Await(run)
-	if end.Text != "told" {
+	if end.Text != want {
 		t.Errorf("%s %q %s", end.State, end.Text, end.Error)
 	}
 	add(end)

@@ -109,6 +109,15 @@ func TestServices(t *testing.T) {
 			})
 			r := p.long(c.Message)
 			ask(r)
+			if p.name == "openrouter" {
+				t.Run("the thinking is sent back as it was received", func(t *testing.T) {
+					sent := srv.Requests()[1].Body
+					want := `"reasoning_details":[{"type":"reasoning.text","text":"Hm, \"let\" me \u003csee\u003e.","signature":"c2ln","format":"anthropic-claude-v1","index":0}]`
+					if !bytes.Contains(sent, []byte(want)) {
+						t.Errorf("no %s in %s", want, sent)
+					}
+				})
+			}
 			if p.name != "openrouter" && p.name != "lmstudio" { // their models always think
 				r.Thinking = llm.Off
 				ask(r)

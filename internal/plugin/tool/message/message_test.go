@@ -324,6 +324,16 @@ func TestSend(t *testing.T) {
 			t.Errorf("delivered %+v", got)
 		}
 	})
+	on(t, "a text over the limit is refused", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
+		const limit = 100_000
+		_, err := h.call(at("fake", "1"), m{"message": strings.Repeat("w", limit+1)})
+		if err == nil || !strings.Contains(err.Error(), "100001 bytes is too long; the limit is 100000") || h.rows() != 0 {
+			t.Errorf("%v, %d rows", err, h.rows())
+		}
+		if _, err := h.call(at("fake", "1"), m{"message": strings.Repeat("w", limit)}); err != nil {
+			t.Errorf("as long as allowed: %v", err)
+		}
+	})
 	on(t, "MS-09 dry run", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		r, err := h.call(local, m{"message": "hi", "to": "fake:group:g1", "dryRun": true})
 		if err != nil || !detailsOf(t, r).DryRun || !strings.Contains(r.Content[0].Text, `fake:g1: "hi"`) || h.rows() != 0 {
