@@ -11,7 +11,7 @@ import (
 var allTools = []string{"cron", "edit", "exec", "find", "grep", "ls", "read", "session_status", "sessions_spawn", "web_fetch", "write"}
 
 func request(tools []string, messages ...*llm.Message) *llm.Request {
-	r := &llm.Request{Model: Model, Messages: messages}
+	r := &llm.Request{Model: "assistant", Messages: messages}
 	for _, n := range tools {
 		r.Tools = append(r.Tools, llm.ToolSpec{Name: n, Schema: json.RawMessage(`{"type":"object"}`)})
 	}

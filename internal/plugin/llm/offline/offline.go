@@ -9,22 +9,14 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 )
 
-// Name is the name of the provider and Model is its only model.
-const (
-	Name  = "offline"
-	Model = "assistant"
-)
+// Name is the name of the provider.
+const Name = "offline"
 
 // Provider is the built-in assistant. It is safe for concurrent use.
 type Provider struct{ rows []row }
 
 // New returns the assistant.
 func New() *Provider { return &Provider{rows: table()} }
-
-// Models returns the models of the provider.
-func (p *Provider) Models() []llm.Model {
-	return []llm.Model{{Provider: Name, ID: Model, Name: "Built-in assistant (no language model)", Context: 200_000, Price: &llm.Price{}}}
-}
 
 // deltaSize is the number of characters per text event.
 const deltaSize = 24
