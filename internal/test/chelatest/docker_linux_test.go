@@ -15,7 +15,8 @@ import (
 )
 
 // fakeDocker is a program that logs its arguments and keeps files instead of
-// containers. exec runs the command on this machine, with the variables of -e only.
+// containers. exec runs the command on this machine, with the variables of -e only;
+// of the probe it prints the arguments.
 const fakeDocker = `#!/bin/sh
 dir=$(dirname "$0")
 line=$1; for a in "${@}"; do line="$line [$a]"; done; printf '%s\n' "$line" >> "$dir/log" # at once: two may run
@@ -48,7 +49,10 @@ exec)
 		esac
 	done
 	shift
-	case "$*" in *"/proc/[0-9]"*) exit 0 ;; esac
+	case "$*" in
+	*"/proc/[0-9]"*) exit 0 ;;
+	*chela-probe*) while [ $# -gt 2 ]; do shift; done; echo "held $1 $2"; exit 0 ;; # the probe would change this machine
+	esac
 	exec /usr/bin/env -i PATH=/usr/bin:/bin $vars "$@" ;;
 esac
 `
@@ -97,6 +101,40 @@ func TestDocker(t *testing.T) {
 			}
 		}
 	})
+	t.Run("every setting is passed on, and numbers as they were written", func(t *testing.T) {
+		dir := t.TempDir()
+		bound := filepath.Join(dir, "bound")
+		s := newDocker(t, dir, "", `"mode": "all", "docker": {
+			"image": "mine:1", "containerPrefix": "own-", "workdir": "/w", "readOnlyRoot": false, "tmpfs": ["/t1", "/t2"], "network": "inner",
+			"user": "7:8", "capDrop": ["A", "B"], "env": {"ONE": "1", "TWO": "2"}, "pidsLimit": 99, "memory": 2147483648, "memorySwap": 4294967296,
+			"cpus": 1.5, "gpus": "all", "ulimits": {"core": "0", "nofile": {"soft": 1048576, "hard": 2097152}, "nproc": 1000000},
+			"seccompProfile": "/sec.json", "apparmorProfile": "armor", "dns": ["1.1.1.1", "9.9.9.9"], "extraHosts": ["a:1.2.3.4"],
+			"binds": ["`+bound+`:/bound:ro"], "dangerouslyAllowExternalBindSources": true}`)
+		s.Ask("main", execCall("true", ""))
+		for _, want := range []string{
+			"[--name] [own-", "[--network] [inner]", "[--user] [7:8]", "[--security-opt] [no-new-privileges]", "[--tmpfs] [/t1] [--tmpfs] [/t2]",
+			"[--cap-drop] [A] [--cap-drop] [B]", "[--pids-limit] [99]", "[--memory] [2147483648]", "[--memory-swap] [4294967296]", "[--cpus] [1.5]", "[--gpus] [all]",
+			"[--ulimit] [core=0] [--ulimit] [nofile=1048576:2097152] [--ulimit] [nproc=1000000]", "[--security-opt] [seccomp=/sec.json]", "[--security-opt] [apparmor=armor]",
+			"[--dns] [1.1.1.1] [--dns] [9.9.9.9]", "[--add-host] [a:1.2.3.4]", "[-e] [ONE=1] [-e] [TWO=2]", ":/w]", "[-v] [" + bound + ":/bound:ro]", "[-w] [/w] [mine:1] [sleep] [infinity]",
+		} {
+			if !strings.Contains(log(dir), want) {
+				t.Errorf("no %s in\n%s", want, log(dir))
+			}
+		}
+		if strings.Contains(log(dir), "[--read-only]") {
+			t.Errorf("the root is read-only:\n%s", log(dir))
+		}
+	})
+	for access, want := range map[string]string{"none": "rw", "ro": "ro", "rw": "rw"} {
+		t.Run("a trial in a container with access "+access, func(t *testing.T) {
+			s := newDocker(t, t.TempDir(), "", `"mode": "all", "workspaceAccess": "`+access+`"`)
+			var r wire.SandboxTest
+			s.must(wire.MethodSandboxTest, wire.SandboxGet{}, &r)
+			if r.Level != "container" || len(r.Effects) != 1 || !r.Effects[0].Held || r.Effects[0].Name != s.Dir+" "+want {
+				t.Errorf("tried %+v, want %s", r, want)
+			}
+		})
+	}
 	for scope, want := range map[string]int{"session": 2, "agent": 1, "shared": 1} {
 		t.Run("SB-03 containers of two groups in scope "+scope, func(t *testing.T) {
 			dir := t.TempDir()

@@ -270,7 +270,7 @@ func (b *Broker) prepare(ctx context.Context, s *sandbox.Session, set settings) 
 	case !known: // a killed process may have left commands
 		_, err = b.call(ctx, "exec", s.Container, "sh", "-c", endScript, "sh", marker+"=")
 	}
-	if err == nil && !known {
+	if err == nil {
 		b.mu.Lock()
 		b.known[s.Container] = true
 		b.mu.Unlock()

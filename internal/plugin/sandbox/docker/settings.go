@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -51,7 +52,9 @@ type settings struct {
 func (b *Broker) parse(s *sandbox.Session) (settings, error) {
 	c := settings{keepID: b.o.Program == "podman" && os.Geteuid() > 0}
 	if len(s.Settings) > 0 {
-		if err := json.Unmarshal(s.Settings, &c); err != nil {
+		d := json.NewDecoder(bytes.NewReader(s.Settings))
+		d.UseNumber() // docker takes no 1.048576e+06
+		if err := d.Decode(&c); err != nil {
 			return c, fmt.Errorf("docker: %w", err)
 		}
 	}
