@@ -152,8 +152,11 @@ func renameOld(path string) (string, error) {
 	linked := !missing && os.Link(path, old) == nil // before the log is moved, so that the old database stays complete
 	// The log must be moved too, also one without a database: SQLite would apply it to
 	// the new database.
-	for _, suffix := range [...]string{"-wal", "-shm"} {
+	for _, suffix := range [...]string{"-shm", "-wal"} { // -shm alone is not needed
 		if err := os.Rename(path+suffix, old+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if linked {
+				err = errors.Join(err, os.Remove(old))
+			}
 			return "", err
 		}
 	}

@@ -168,6 +168,28 @@ func TestBackup(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a log that cannot be moved stays, with its database", func(t *testing.T) {
+		killed := openAt(t, filepath.Join(t.TempDir(), "chela.db"))
+		conversations(t, killed, 7, 8)
+		source := putUnclosed(t, killed)
+		// The old database can get the time in its name, and its log would exceed the
+		// length that file systems allow.
+		dst := filepath.Join(filepath.Dir(source), strings.Repeat("x", 255-len(".old-")-len(timeSuffix)))
+		for _, suffix := range []string{"", "-wal"} {
+			if err := os.Rename(source+suffix, dst+suffix); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if renamed, err := Restore(t.Context(), copied, dst); err == nil || renamed != "" {
+			t.Errorf("restore: renamed the old one to %q, %v", renamed, err)
+		}
+		if diff := cmp.Diff(fmt.Sprint(readSessions(t, killed.opts.Path)), fmt.Sprint(readSessions(t, dst))); diff != "" {
+			t.Errorf("sessions of the old database (-want +got):\n%s", diff)
+		}
+		if files, err := filepath.Glob(dst + ".*"); err != nil || len(files) > 0 {
+			t.Errorf("left over: %q, %v", files, err)
+		}
+	})
 	t.Run("a backup with a log of its own", func(t *testing.T) {
 		other := openAt(t, filepath.Join(t.TempDir(), "chela.db"))
 		conversations(t, other, 7, 9)

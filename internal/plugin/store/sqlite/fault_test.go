@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -169,6 +170,33 @@ func TestDiskFull(t *testing.T) {
 	if err := db.Update(t.Context(), store.Ordered, appendEntry(99)); err != nil {
 		t.Errorf("with free space again: %v", err)
 	}
+}
+
+// TestFullDatabase fills the disk when the log is copied to the database. Commits
+// continue as long as the log has room.
+func TestFullDatabase(t *testing.T) {
+	t.Parallel()
+	d := power.New(t)
+	db := openOn(t, d)
+	full := 0
+	d.Fail(func(_ int, op power.Op, name string) power.Fault {
+		if op == power.Write && name == filepath.Base(d.Path()) {
+			full++
+			return power.NoRoom
+		}
+		return power.None
+	})
+	for n := 0; full < 2; n++ {
+		if n == 1000 {
+			t.Fatal("the log was never copied")
+		}
+		if err := db.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+			return tx.SetSetting("a", strings.Repeat(fmt.Sprint(n%10), 200_000))
+		}); err != nil {
+			t.Fatalf("update %d, with room in the log: %v", n, err)
+		}
+	}
+	d.Fail(nil)
 }
 
 // TestBrokenDisk makes all operations fail for a while.

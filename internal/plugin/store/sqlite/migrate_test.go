@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -89,6 +90,19 @@ FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
 		old := openAt(t, copied)
 		if v := settingOf(t, old, "a"); v != "1" {
 			t.Errorf("in the copy: %q, want 1", v)
+		}
+	})
+	t.Run("no step without a copy of the old database", func(t *testing.T) {
+		path, c := prepare(t)
+		copied := fmt.Sprintf("%s.bak-v%d", path, now)
+		if err := os.MkdirAll(filepath.Join(copied, "x"), 0o700); err != nil { // the copy cannot replace it
+			t.Fatal(err)
+		}
+		if err := migrate(c, path, append(steps, "CREATE TABLE x (a)")); err == nil || !strings.Contains(err.Error(), "copy before migration") {
+			t.Errorf("error: %v", err)
+		}
+		if v := version(t, c); v != now {
+			t.Errorf("version %d, want %d", v, now)
 		}
 	})
 	t.Run("a step that fails changes nothing", func(t *testing.T) {

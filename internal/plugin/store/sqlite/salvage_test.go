@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -329,6 +330,33 @@ func TestRecover(t *testing.T) {
 	}
 	if len(report.Damaged) > 0 {
 		t.Errorf("damaged: %v", report.Damaged)
+	}
+}
+
+// TestUnrecovered makes each preparation of a recovery fail. It returns an error and
+// leaves the database where it is.
+func TestUnrecovered(t *testing.T) {
+	t.Parallel()
+	none := filepath.Join(t.TempDir(), "none.db")
+	if _, err := Salvage(t.Context(), none, none+".new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no database: %v", err)
+	}
+	source := open(t)
+	mustSet(t, source, "a", "1")
+	for _, suffix := range []string{".salvaged", ".salvaged.part"} {
+		path := filepath.Join(t.TempDir(), "chela.db")
+		if err := source.Backup(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(path+suffix, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if report, err := Recover(t.Context(), path); err == nil || report.Renamed != "" {
+			t.Errorf("%s is in the way: %+v, %v", suffix, report, err)
+		}
+		if v := settingOf(t, openAt(t, path), "a"); v != "1" {
+			t.Errorf("%s is in the way: the database is lost", suffix)
+		}
 	}
 }
 
