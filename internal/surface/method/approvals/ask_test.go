@@ -110,6 +110,10 @@ func TestAskInTime(t *testing.T) {
 	if got.Decision != nil || time.Since(begin) > 5*time.Second || got.ID == "" {
 		t.Errorf("not decided: %+v after %v", got, time.Since(begin))
 	}
+	asked := methodtest.Do[wire.ApprovalAsked](t, h, wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "two", Command: "ls", TimeoutMs: 60_000, TwoPhase: true})
+	if asked.Status != wire.StatusAccepted || asked.ID != "two" || asked.Expires.Time().Sub(asked.Created.Time()) != time.Minute {
+		t.Errorf("accepted: %+v", asked)
+	}
 	if err := h.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: got.ID, Decision: wire.AllowOnce}, nil); err == nil {
 		t.Error("an expired approval was resolved")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/surface/method/methodtest"
@@ -271,6 +273,21 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
+// TestSilentInFlight reads the history while the model says that it says nothing.
+func TestSilentInFlight(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(
+		llmtest.Step{Parts: []llm.Part{llm.Text("NO_REPLY" + strings.Repeat(" ", 100))}, Chunk: 8, Fault: llmtest.Fault{Hang: llmtest.HangMiddle}}))
+	methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "hello", IdempotencyKey: "k1"})
+	for live := h.Bus.Live(key); len(live) == 0 || !strings.HasPrefix(live[0].Text, "NO_REPLY"); live = h.Bus.Live(key) {
+		runtime.Gosched()
+	}
+	f := methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}).InFlight
+	if f == nil || f.RunID != "k1" || f.Text != "" {
+		t.Errorf("in flight: %+v", f)
+	}
+}
+
 func TestAgentTimeout(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript(llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}))
@@ -502,6 +519,12 @@ func TestHistoryCursor(t *testing.T) {
 			t.Errorf("cursor %q: %+v, want a reset", cursor, d)
 		}
 	}
+	for _, cursor := range []string{"x", ":"} {
+		d := methodtest.Do[wire.HistoryDelta](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "new", Cursor: cursor})
+		if d.Kind != wire.KindReset {
+			t.Errorf("cursor %q of a new session: %+v, want a reset", cursor, d)
+		}
+	}
 	if d := since(first.Cursor, 1); d.Kind != wire.KindReset {
 		t.Errorf("more changes than the limit: %+v, want a reset", d)
 	}
@@ -577,6 +600,9 @@ func TestHistoryOfParts(t *testing.T) {
 	}
 	note := methodtest.Do[wire.ChatInjected](t, h, wire.MethodChatInject,
 		wire.ChatInject{SessionKey: "main", Message: "the lamp is on", Label: "house"})
+	if s := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionKey{Key: "main"}).Session; s.UpdatedAt != msg(note.MessageID).Message.Timestamp {
+		t.Errorf("the session changed at %v, the note is of %v", s.UpdatedAt, msg(note.MessageID).Message.Timestamp)
+	}
 	if m := msg(note.MessageID); !m.OK || m.Message.Text() != "[house]\n\nthe lamp is on" || m.Message.Role != wire.RoleSystem {
 		t.Errorf("a note: %+v", m)
 	}
@@ -611,6 +637,34 @@ func TestPendingPages(t *testing.T) {
 	}
 	if len(seen) != len(slices.Compact(slices.Clone(seen))) || !slices.Contains(seen, "k30") || len(seen) < wire.MaxPending {
 		t.Errorf("pending: %v", seen)
+	}
+}
+
+// TestPending reads the messages that wait in a session without a transcript.
+func TestPending(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	put := func(from, to int) wire.History {
+		h.Put(func(tx store.Tx) error { // without a wake: they are not taken
+			for i := from; i < to; i++ {
+				if _, err := tx.Queue().Put(queue.Item{ID: fmt.Sprint("k", i), Session: "agent:main:new", Kind: queue.Message}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "new", Inputs: []string{"k1", "none"}})
+	}
+	got := put(0, wire.MaxPending)
+	if len(got.Pending.Items) != wire.MaxPending || got.Pending.Next != 0 || got.Pending.Total != wire.MaxPending {
+		t.Errorf("%d on one page, next %d, total %d", len(got.Pending.Items), got.Pending.Next, got.Pending.Total)
+	}
+	if diff := cmp.Diff([]wire.Receipt{{RunID: "k1", State: wire.InputPending}}, got.Receipts); diff != "" {
+		t.Error(diff)
+	}
+	got = put(wire.MaxPending, wire.MaxPending+1)
+	if len(got.Pending.Items) != wire.MaxPending || got.Pending.Items[0].ID != "k1" || got.Pending.Next == 0 {
+		t.Errorf("one more: %d, next %d", len(got.Pending.Items), got.Pending.Next)
 	}
 }
 

@@ -104,8 +104,8 @@ func gatewayURL(s string) (*url.URL, error) {
 
 // confidential reports whether nobody can read what is sent to u.
 func confidential(u *url.URL) bool {
-	a, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme == "wss" || u.Hostname() == "localhost" || err == nil && a.IsLoopback()
+	a, _ := netip.ParseAddr(u.Hostname()) // the zero address is not a loopback address
+	return u.Scheme == "wss" || u.Hostname() == "localhost" || a.IsLoopback()
 }
 
 func (m methods) setupState(ctx context.Context, _ rpc.Peer, in wire.DeviceSetupID) (wire.DeviceSetupState, error) {

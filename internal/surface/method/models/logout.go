@@ -30,7 +30,7 @@ func (o Options) logout(ctx context.Context, _ rpc.Peer, in wire.ModelsLogout) (
 	}
 	for _, p := range o.Providers() {
 		switch {
-		case p.ID != in.Provider || !p.Key:
+		case p.ID != in.Provider:
 		case p.From == "config":
 			out.Warning = "The key in the configuration was not removed: models.providers." + p.ID + ".apiKey"
 		case p.From == "env":

@@ -51,18 +51,27 @@ func keys(rows []wire.Session) (out []string) {
 func TestList(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
+	h.Put(func(tx store.Tx) error {
+		at := time.Now().Add(-2 * time.Hour)
+		return errors.Join(tx.Sessions().Put(session.Meta{Key: "agent:helper:cron:y", ID: "y", Agent: "helper", Updated: at}),
+			tx.Sessions().Put(session.Meta{Key: "agent:helper:subagent:x", ID: "x", Agent: "helper", Updated: at.Add(time.Second)}))
+	})
 	fill(h, 5)
 	for _, tc := range []struct {
 		in   wire.SessionsList
 		want string
 		next int // -1: last page
 	}{
-		{wire.SessionsList{}, "[s4 s3 s2 s1 s0]", -1},
-		{wire.SessionsList{Limit: 2}, "[s4 s3]", 2},
-		{wire.SessionsList{Limit: 2, Offset: 4}, "[s0]", -1},
+		{wire.SessionsList{AgentID: "main"}, "[s4 s3 s2 s1 s0]", -1},
+		{wire.SessionsList{AgentID: "main", Limit: 2}, "[s4 s3]", 2},
+		{wire.SessionsList{AgentID: "main", Limit: 2, Offset: 4}, "[s0]", -1},
 		{wire.SessionsList{Search: "TALK 3"}, "[s3]", -1},
 		{wire.SessionsList{AgentID: "other"}, "[]", -1},
 		{wire.SessionsList{ActiveMinutes: 5}, "[]", -1},
+		{wire.SessionsList{AgentID: "helper"}, "[agent:helper:subagent:x agent:helper:cron:y]", -1},
+		{wire.SessionsList{AgentID: "helper", NoCron: true}, "[agent:helper:subagent:x]", -1},
+		{wire.SessionsList{AgentID: "helper", NoSubagents: true}, "[agent:helper:cron:y]", -1},
+		{wire.SessionsList{AgentID: "helper", NoSubagents: true, NoCron: true}, "[]", -1},
 	} {
 		got := methodtest.Do[wire.SessionList](t, h, wire.MethodSessionsList, tc.in)
 		next := -1
@@ -101,12 +110,14 @@ func TestDescribe(t *testing.T) {
 	if none.Session != nil {
 		t.Errorf("an unknown session: %+v", none.Session)
 	}
-	p := methodtest.Do[wire.SessionPreviews](t, h, wire.MethodSessionsPreview, wire.SessionsPreview{Keys: []string{"main", "nope"}, MaxChars: 7})
+	methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new"})
+	p := methodtest.Do[wire.SessionPreviews](t, h, wire.MethodSessionsPreview, wire.SessionsPreview{Keys: []string{"main", "nope", "new"}, MaxChars: 7})
 	want := []wire.SessionPreview{
 		{Key: "main", Status: "ok", Items: []wire.PreviewItem{
 			{Role: "user", Text: "what is…"}, {Role: "assistant", Text: "It is s…"}, {Role: "user", Text: "say not…"},
 		}},
 		{Key: "nope", Status: "missing", Items: []wire.PreviewItem{}},
+		{Key: "new", Status: "empty", Items: []wire.PreviewItem{}},
 	}
 	if diff := cmp.Diff(want, p.Previews); diff != "" {
 		t.Error(diff)
@@ -523,7 +534,7 @@ func TestFork(t *testing.T) {
 
 func TestCompact(t *testing.T) {
 	t.Parallel()
-	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok"), llmtest.Say("ok")))
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok"), llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}))
 	c := h.Dial(client.Options{})
 	defer c.Close()
 	if err := c.Call(t.Context(), wire.MethodSessionsSubscribe, nil, nil); err != nil {
@@ -556,6 +567,17 @@ func TestCompact(t *testing.T) {
 	want := []string{"compact start false", "compact end false", "compact start false", "compact end true"}
 	if diff := cmp.Diff(want, phases); diff != "" {
 		t.Error(diff)
+	}
+	if _, err := h.Send(t.Context(), "work", "hang"); err != nil {
+		t.Fatal(err)
+	}
+	for e := range h.Events() { // until the model is called
+		if e.Name == wire.EventAgent && strings.Contains(string(e.Payload), `"phase":"model"`) {
+			break
+		}
+	}
+	if got := compact(); got.Compacted || got.Reason != "a run is in progress" {
+		t.Errorf("during a run: %+v", got)
 	}
 }
 

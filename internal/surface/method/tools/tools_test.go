@@ -33,19 +33,22 @@ func TestTools(t *testing.T) {
 	groups := map[string][]string{}
 	for _, g := range all.Groups {
 		for _, x := range g.Tools {
-			groups[g.ID] = append(groups[g.ID], x.ID+" "+x.Risk)
+			groups[g.Label] = append(groups[g.Label], strings.Join([]string{g.ID, x.ID, x.Label, x.Risk}, " "))
 			if !slices.Contains(x.Profiles, "full") || len([]rune(x.Description)) > 201 {
 				t.Errorf("%+v", x)
 			}
 		}
 	}
-	want := map[string][]string{"reads": {"read low"}, "writes": {"edit medium", "write medium"}, "acts": {"exec high"}}
+	want := map[string][]string{
+		"Read": {"reads read read low"}, "Act": {"acts exec exec high"},
+		"Change files and state": {"writes edit edit medium", "writes write Write file medium"},
+	}
 	if diff := cmp.Diff(want, groups); diff != "" {
 		t.Error(diff)
 	}
 
 	owner := methodtest.Do[wire.ToolsEffective](t, h, wire.MethodToolsEffective, wire.ToolsEffectiveGet{SessionKey: "main"})
-	if len(owner.Groups) != 1 || len(owner.Groups[0].Tools) != 4 || owner.Groups[0].Tools[3].Description != "Writes." || owner.Groups[0].Tools[3].Raw != "Writes. And more." {
+	if len(owner.Groups) != 1 || len(owner.Groups[0].Tools) != 4 || owner.Groups[0].Tools[3].Label != "Write file" || owner.Groups[0].Tools[3].Description != "Writes." || owner.Groups[0].Tools[3].Raw != "Writes. And more." {
 		t.Errorf("for the owner: %+v", owner)
 	}
 	reader := h.Dial(client.Options{Scopes: []string{"operator.read"}})
