@@ -382,4 +382,16 @@ func TestStatus(t *testing.T) {
 	if se, ok := errors.AsType[*client.StatusError](err); !ok || se.Code != http.StatusNotFound {
 		t.Errorf("Dial: %v", err)
 	}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{err, "connect to gateway: gateway answered 404 Not Found"},
+		{&client.CloseError{Code: wire.CloseAuth}, "gateway closed the connection (code 4001)"},
+		{&client.CloseError{Code: wire.CloseAuth, Reason: "too slow"}, "gateway closed the connection: too slow"},
+	} {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
 }

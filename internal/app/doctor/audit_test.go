@@ -92,6 +92,18 @@ func TestAudit(t *testing.T) {
 		{"SE-12 an open bind without authentication", `{gateway:{bind:"lan", auth:{mode:"none"}}}`, "gateway.bind_no_auth", cli.SeverityCritical},
 		{"SE-15 the hooks token is the gateway's token", `{gateway:{auth:{token:"` + token + `"}}, hooks:{token:"` + token + `"}}`, "hooks.token_reuse_gateway_token", cli.SeverityCritical},
 		{"SE-15 the hooks token is the gateway's password", `{gateway:{auth:{mode:"password", password:"` + token + `"}}, hooks:{token:"` + token + `"}}`, "hooks.token_reuse_gateway_token", cli.SeverityCritical},
+		{"a short token", `{gateway:{auth:{token:"` + token[:23] + `"}}}`, "gateway.token_too_short", cli.SeverityWarn},
+		{"a token of sufficient length", `{gateway:{auth:{token:"` + token[:24] + `"}}}`, "", ""},
+		{"a password in the configuration", `{gateway:{auth:{password:"` + token + `"}}}`, "config.secrets.gateway_password_in_config", cli.SeverityWarn},
+		{"a password in a variable", `{gateway:{auth:{password:"${PASSWORD}"}}}`, "", ""},
+		{"loopback without authentication", `{gateway:{auth:{mode:"none"}}}`, "gateway.loopback_no_auth", cli.SeverityCritical},
+		{"the network without TLS", `{gateway:{bind:"lan"}}`, "gateway.bind_no_tls", cli.SeverityCritical},
+		{"the network with TLS", `{gateway:{bind:"lan", tls:{enabled:true}}}`, "", ""},
+		{"a bind without its address", `{gateway:{bind:"custom"}}`, "gateway.bind_invalid", cli.SeverityWarn},
+		{"web pages of all origins", `{gateway:{controlUi:{allowedOrigins:["https://a.example", "*"]}}}`, "gateway.control_ui.allowed_origins_wildcard", cli.SeverityCritical},
+		{"no trusted proxy", `{gateway:{auth:{mode:"trusted-proxy"}}}`, "gateway.trusted_proxies_missing", cli.SeverityCritical},
+		{"every address is a trusted proxy", `{gateway:{auth:{mode:"trusted-proxy"}, trustedProxies:["10.0.0.1", "0.0.0.0/0"]}}`, "gateway.trusted_proxies_everybody", cli.SeverityCritical},
+		{"one trusted proxy", `{gateway:{auth:{mode:"trusted-proxy"}, trustedProxies:["10.0.0.1"]}}`, "", ""},
 		{"a short hooks token", `{gateway:{auth:{token:"` + token + `"}}, hooks:{token:"short"}}`, "hooks.token_too_short", cli.SeverityWarn},
 		{"a separate hooks token", `{gateway:{auth:{token:"` + token + `"}}, hooks:{token:"x` + token + `"}}`, "", ""},
 		{"SE-16 everybody has elevated rights", `{tools:{elevated:{allowFrom:{telegram:["*"]}}}}`, "tools.elevated.allowFrom.telegram.wildcard", cli.SeverityCritical},
@@ -108,7 +120,7 @@ func TestAudit(t *testing.T) {
 			t.Parallel()
 			by, _ := weak(t, tt.config, false, nil)
 			for id := range by {
-				if tt.id == "" && (strings.HasPrefix(id, "hooks.") || strings.HasPrefix(id, "tools.")) {
+				if tt.id == "" && (strings.HasPrefix(id, "hooks.") || strings.HasPrefix(id, "tools.") || strings.HasPrefix(id, "gateway.") || strings.HasPrefix(id, "config.")) {
 					t.Errorf("found %s", id)
 				}
 			}

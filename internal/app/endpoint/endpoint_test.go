@@ -1,12 +1,16 @@
 package endpoint
 
 import (
+	"errors"
 	"net"
+	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
@@ -68,6 +72,47 @@ func TestBind(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOpen opens a port at an address that no machine has, and one that is used.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	used, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer used.Close()
+	named, want := runtime.GOOS != "windows", "is used by" // the cause is not recognized there
+	if !named {
+		want = "cannot be used"
+	}
+	for _, tt := range []struct {
+		name, host string
+		port       int
+		taken      bool
+		want, hint string
+	}{
+		{"an address of no machine", "192.0.2.1", 18789, false, "port 18789 cannot be used", "chela gateway run --port 18790"},
+		{"the last port", "192.0.2.1", 65535, false, "port 65535 cannot be used", "chela gateway run --port 1"},
+		{"a used port", "127.0.0.1", used.Addr().(*net.TCPAddr).Port, named, want, "chela gateway run --port"},
+	} {
+		g := Options{Port: &tt.port}
+		l, _, err := g.Open(t.Context(), Env{State: t.TempDir()}, netip.MustParseAddr(tt.host))
+		if err == nil {
+			l.Close()
+			t.Errorf("%s was opened", tt.name)
+			continue
+		}
+		if !strings.Contains(err.Error(), tt.want) || !strings.Contains(chela.HintOf(err), tt.hint) || chela.CodeOf(err) != chela.CodeUnavailable {
+			t.Errorf("%s: %v (%s), want %q (%s)", tt.name, err, chela.HintOf(err), tt.want, tt.hint)
+		}
+		if _, ok := errors.AsType[*TakenError](err); ok != tt.taken {
+			t.Errorf("%s: another process has it: %v", tt.name, ok)
+		}
+		if cause, ok := errors.AsType[*net.OpError](err); ok == tt.taken {
+			t.Errorf("%s: the cause is %v", tt.name, cause)
+		}
 	}
 }
 

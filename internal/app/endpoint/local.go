@@ -36,11 +36,11 @@ func Local(section json.RawMessage, env Env) (cli.Port, error) {
 	}
 	switch g.Auth.Mode {
 	case access.ModeToken:
-		if v, err := g.Known(env); err == nil && !v.IsZero() {
+		if v, err := g.Known(env); err == nil {
 			p.Auth.Token = v.Reveal()
 		}
 	case access.ModePassword:
-		if v, err := g.Auth.Password.Resolve(env.Env); err == nil && !v.IsZero() {
+		if v, err := g.Auth.Password.Resolve(env.Env); err == nil {
 			p.Auth.Password = v.Reveal()
 		}
 	}

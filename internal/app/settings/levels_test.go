@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -183,10 +184,20 @@ func TestElevated(t *testing.T) {
 				t.Errorf("%s, own %s: a device without all rights may", tt.tools, tt.own)
 			}
 			var keys []string
+			gates := map[string]any{}
 			for _, g := range o.ElevatedGates("ops") {
+				gates[g.Key] = g.Value
 				if rest, ok := strings.CutPrefix(g.Key, at+".tools.elevated."); ok {
 					keys = append(keys, rest)
 				}
+			}
+			from, err := json.Marshal(gates["tools.elevated.allowFrom"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(tt.tools, "allowFrom") != strings.Contains(string(from), "telegram") || string(from) == "null" ||
+				gates["tools.elevated.enabled"] == strings.Contains(tt.tools, `"enabled": false`) || gates["agents.defaults.elevatedDefault"] != "off" {
+				t.Errorf("%s: the gates of all agents are %v", tt.tools, gates)
 			}
 			if got, want := slices.Contains(keys, "allowFrom"), strings.Contains(tt.own, "allowFrom"); got != want {
 				t.Errorf("own %s: the gates of the agent are %v", tt.own, keys)
