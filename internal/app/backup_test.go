@@ -1,9 +1,13 @@
 package app
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/app/backup"
 	"github.com/chela-ai/chela/internal/core/media"
 )
 
@@ -19,6 +23,7 @@ func TestBackup(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			picture(t, s.State, "0")
 			store, dir := Build(standardBuild.registry).Store, t.TempDir()
 			file := filepath.Join(dir, "copy.db")
 			if err := store.Backup(t.Context(), s, file); err != nil {
@@ -30,7 +35,9 @@ func TestBackup(t *testing.T) {
 			if err := store.Backup(t.Context(), s, dir); err == nil {
 				t.Error("a copy in place of a folder is reported as made")
 			}
-			write(t, filepath.Join(s.State, media.Dir, "0123456789abcdef0123456789abcdef"), "a picture")
+			if n := pictures(t, file); n != 1 {
+				t.Errorf("the copy has %d pictures, want 1", n)
+			}
 			blocked := filepath.Join(dir, "blocked.db")
 			write(t, blocked+"."+media.Dir, "no folder")
 			if err := store.Backup(t.Context(), s, blocked); err == nil {
@@ -38,4 +45,49 @@ func TestBackup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBackupMedia changes the media files while the database is copied.
+func TestBackupMedia(t *testing.T) {
+	state, file := t.TempDir(), filepath.Join(t.TempDir(), "copy.db")
+	old := picture(t, state, "0")
+	err := backup.WithMedia(state, file, func() error {
+		picture(t, state, "1")
+		return os.Remove(old)
+	})
+	if n := pictures(t, file); n != 2 || err != nil {
+		t.Errorf("the copy has %d pictures, %v; want the one that was removed meanwhile, and the new one", n, err)
+	}
+	broken := errors.New("broken")
+	if err := backup.WithMedia(state, file, func() error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("%v, want %v", err, broken)
+	}
+	err = backup.WithMedia(state, file, func() error {
+		if err := os.RemoveAll(file + "." + media.Dir); err != nil {
+			t.Fatal(err)
+		}
+		write(t, file+"."+media.Dir, "no folder")
+		return nil
+	})
+	if err == nil {
+		t.Error("a copy without the new pictures is reported as made")
+	}
+}
+
+// picture stores a file among the media files of a state directory.
+func picture(t *testing.T, state, digit string) string {
+	t.Helper()
+	path := filepath.Join(state, media.Dir, strings.Repeat(digit, 32))
+	write(t, path, "a picture")
+	return path
+}
+
+// pictures returns the number of media files of a copy.
+func pictures(t *testing.T, file string) int {
+	t.Helper()
+	list, err := os.ReadDir(file + "." + media.Dir)
+	if err != nil {
+		t.Error(err)
+	}
+	return len(list)
 }

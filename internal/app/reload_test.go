@@ -332,21 +332,24 @@ func TestReload(t *testing.T) {
 	})
 	t.Run("CF-07 the mode decides how an edit is applied", func(t *testing.T) {
 		t.Parallel()
-		port := strings.Replace(tuning, "one/m", "two/m", 1)
-		for mode, want := range map[string]struct {
-			model  string
-			starts bool
-			said   string
+		edited := strings.Replace(tuning, "one/m", "two/m", 1)
+		for _, want := range []struct {
+			mode, port string // after the edit; the port was 1, and needs a restart
+			model      string
+			starts     bool
+			said       string
 		}{
-			"off": {"one/m", false, "gateway.reload.mode is off"}, "hot": {"two/m", false, "take effect after a restart"},
-			"hybrid": {"two/m", true, "configuration changed"}, "restart": {"two/m", true, "configuration changed"},
+			{"off", "2", "one/m", false, "gateway.reload.mode is off"}, {"hot", "2", "two/m", false, "take effect after a restart"},
+			{"hybrid", "2", "two/m", true, "configuration changed"}, {"restart", "2", "two/m", true, "configuration changed"},
+			{"hot", "1", "two/m", false, "configuration changed"}, {"hybrid", "1", "two/m", false, "configuration changed"},
+			{"restart", "1", "two/m", true, "configuration changed"},
 		} {
 			with := func(text, port string) string {
-				return strings.Replace(text, "messages:", `gateway: { mode: "local", port: `+port+`, reload: { mode: "`+mode+`", debounceMs: 20 } }, messages:`, 1)
+				return strings.Replace(text, "messages:", `gateway: { mode: "local", port: `+port+`, reload: { mode: "`+want.mode+`", debounceMs: 20 } }, messages:`, 1)
 			}
 			e := tune(t, with(tuning, "1"), &endpoint.Listen{Port: -1})
-			write(t, e.path, with(port, "2"))
-			t.Run(mode, func(t *testing.T) { // all wait together
+			write(t, e.path, with(edited, want.port))
+			t.Run(want.mode+" with port "+want.port, func(t *testing.T) { // all wait together
 				t.Parallel()
 				e.t = t
 				e.soon("nothing is logged", func() bool { return strings.Contains(e.log.String(), want.said) })

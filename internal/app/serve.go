@@ -134,16 +134,13 @@ func (e *Engine) stage() httpapi.Stage {
 
 // ready returns the state of the parts: "ok", or the error.
 func (e *Engine) ready(ctx context.Context) map[string]string {
-	out := map[string]string{"gateway": "ok", "store": "ok", "model": "ok"}
+	out := map[string]string{"gateway": "ok", "store": "ok"}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := e.store.View(ctx, func(r store.Reader) error { _, err := r.Runs().Active(""); return err }); err != nil {
 		out["store"] = err.Error()
 	} else if err := e.unusable(); err != nil {
 		out["store"] = err.Error()
-	}
-	if ref, _ := e.now().Models.Default(); ref.String() == "" {
-		out["model"] = "no model"
 	}
 	for name, err := range e.channelErrors() {
 		if err != "" {

@@ -108,11 +108,12 @@ func TestCommands(t *testing.T) {
 			}
 		}
 	})
-	t.Run("THINK-03 verbose shows tools on a channel: on shows their labels, full also their output", think03)
+	t.Run("THINK-03 verbose shows tools on a channel: on shows their labels, full also their output", func(t *testing.T) { think03(t, false) })
+	t.Run("THINK-03 verbose is on by default", func(t *testing.T) { think03(t, true) })
 }
 
-// think03 has a person write on a channel.
-func think03(t *testing.T) {
+// think03 has a person write on a channel. Verbose is on by default, or off.
+func think03(t *testing.T, on bool) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("word ", 400)
 		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
@@ -123,10 +124,13 @@ func think03(t *testing.T) {
 			s.Delay = time.Second // notices are sent during the run
 			return s
 		})
-		fake := &channeltest.Fake{}
+		fake, conf := &channeltest.Fake{}, section("channels", `{"fake": {"allowFrom": ["p"]}}`)
+		if on {
+			conf["agents.defaults"] = json.RawMessage(`{"verboseDefault": "on"}`)
+		}
 		g := Start(t, Options{
 			Model: model, Channels: map[string]channel.Channel{"fake": fake},
-			Config: section("channels", `{"fake": {"allowFrom": ["p"]}}`),
+			Config: conf,
 		})
 		writeFile(t, g, "long.txt", long)
 		here := chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
@@ -140,6 +144,12 @@ func think03(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			return fake.Texts(here)[before:]
+		}
+		if on {
+			if got := say("go"); len(got) != 2 || !strings.HasPrefix(got[0], "🔧 ") || got[1] != "done" {
+				t.Errorf("on by default: %q", got)
+			}
+			say("/verbose off")
 		}
 		if got := say("go"); !slices.Equal(got, []string{"done"}) {
 			t.Errorf("quiet: %q", got)

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,8 +22,11 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/test/chelatest"
 	"github.com/chela-ai/chela/wire"
@@ -235,6 +239,51 @@ func TestFailingChannel(t *testing.T) {
 		}
 		health()
 	})
+}
+
+// unreadable is a store in which runs cannot be read while it is broken.
+type unreadable struct {
+	store.Store
+	broken atomic.Bool
+}
+
+func (u *unreadable) View(ctx context.Context, f func(store.Reader) error) error {
+	return u.Store.View(ctx, func(r store.Reader) error {
+		if u.broken.Load() {
+			r = withoutRuns{r}
+		}
+		return f(r)
+	})
+}
+
+type withoutRuns struct{ store.Reader }
+
+func (r withoutRuns) Runs() run.Reader { return noRuns{r.Reader.Runs()} }
+
+type noRuns struct{ run.Reader }
+
+func (noRuns) Active(chela.SessionKey) ([]run.Run, error) {
+	return nil, errors.New("a page is damaged")
+}
+
+func TestUnreadableStore(t *testing.T) {
+	u := &unreadable{}
+	g := chelatest.Start(t, chelatest.Options{
+		Log: slog.New(slog.DiscardHandler), Listen: &endpoint.Listen{Port: -1},
+		Wrap: func(s store.Store) store.Store { u.Store = s; return u },
+	})
+	for _, broken := range []bool{false, true, false} {
+		u.broken.Store(broken)
+		res, err := http.Get("http" + strings.TrimPrefix(g.URL(), "ws") + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || (res.StatusCode != http.StatusOK) != broken || strings.Contains(string(b), "a page is damaged") != broken {
+			t.Errorf("broken %v: %d %s, %v", broken, res.StatusCode, b, err)
+		}
+	}
 }
 
 // lockedBuffer is a log that is safe for concurrent use.

@@ -1,0 +1,137 @@
+package chelatest
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/prompt"
+	"github.com/chela-ai/chela/wire"
+)
+
+// TestPrompt checks what the system prompt says about the machine and the
+// configuration.
+func TestPrompt(t *testing.T) {
+	t.Parallel()
+	model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("ok") })
+	g := Start(t, Options{Model: model, Config: section("agents.defaults", `{
+		"userTimezone": "Asia/Tokyo", "bootstrapMaxChars": 300, "bootstrapTotalMaxChars": 400, "skipBootstrap": true}`)})
+	for _, name := range []string{"AGENTS.md", "SOUL.md"} {
+		writeFile(t, g, name, strings.Repeat(name+" ", 100))
+	}
+	g.Client().Ask("main", "hi")
+	var b strings.Builder
+	for _, block := range model.Requests()[0].System {
+		b.WriteString(block.Text)
+	}
+	text := b.String()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Your working directory is: " + prompt.Name(filepath.Join(g.Dir, "workspace")), "Time zone: Asia/Tokyo",
+		"host=" + prompt.Name(host) + " ", "os=" + runtime.GOOS + " (" + runtime.GOARCH + ")", "model=mock/m",
+		"because of their length: AGENTS.md, SOUL.md",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	for name, most := range map[string]int{"AGENTS.md ": 300, "SOUL.md ": 100} {
+		if n := strings.Count(text, name) * len(name); n > most {
+			t.Errorf("the prompt has %d characters of %s, want at most %d", n, name, most)
+		}
+	}
+	if strings.Contains(text, "## Sandbox") {
+		t.Errorf("a session without a sandbox has one: %s", text)
+	}
+}
+
+// TestSandboxFolder runs a sandboxed session whose folder cannot be made.
+func TestSandboxFolder(t *testing.T) {
+	t.Parallel()
+	model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("ok") })
+	g := Start(t, Options{Model: model, Config: section("agents.defaults", `{"sandbox": {"mode": "all"}}`)})
+	c := g.Client()
+	path := filepath.Join(g.Dir, "sandboxes")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if end := c.Ask("main", "hi"); end.State != wire.StateError || !strings.Contains(end.Error, "sandbox") || len(model.Requests()) != 0 {
+		t.Errorf("%s %q %q after %d requests, want an error about the sandbox", end.State, end.Text, end.Error, len(model.Requests()))
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if end := c.Ask("main", "hi"); end.Text != "ok" {
+		t.Errorf("once it can be made: %s %q %q", end.State, end.Text, end.Error)
+	}
+}
+
+// TestModelsStatus checks what clients are told about models, keys and cooldowns.
+func TestModelsStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := testServices()
+		srv, hc := network(t, func(_ string, _ int, got llmtest.ReceivedRequest) llmtest.Step {
+			if keyOf(got) == "bad" {
+				return llmtest.Status(http.StatusTooManyRequests, "slow down")
+			}
+			return llmtest.Say("ok")
+		})
+		conf := asks(`{"models": {"openai/gpt-5": {"alias": "quick"}}}`, all[0].ref(), all[1].ref())
+		g := Start(t, Options{HTTP: hc, Env: keys(map[string]string{"ANTHROPIC_API_KEYS": "bad;good"}), Config: conf})
+		c := g.Client()
+		if end := c.Ask("main", "hi"); end.Text != "ok" {
+			t.Fatalf("%s %q %s", end.State, end.Text, end.Error)
+		}
+		var status wire.ModelsStatus
+		c.must(wire.MethodModelsStatus, nil, &status)
+		if status.Default != all[0].ref() || status.Reason != "configured" || !slices.Equal(status.Fallbacks, []string{all[1].ref()}) || status.Aliases["quick"] != "openai/gpt-5" {
+			t.Errorf("%+v", status)
+		}
+		var got []string
+		for _, p := range status.Providers {
+			if p.ID != all[0].name && p.ID != all[1].name {
+				continue
+			}
+			for _, k := range p.Keys {
+				line := k.ID
+				for _, r := range k.Cooldowns {
+					if left := time.Until(r.Until.Time()); left <= 0 || left > time.Hour {
+						t.Errorf("the cooldown of %s ends in %v", k.ID, left)
+					}
+					line += " " + r.Reason + " " + r.Model
+				}
+				got = append(got, line)
+			}
+			if !p.Ready || p.Error != "" {
+				t.Errorf("%+v", p)
+			}
+		}
+		want := []string{"anthropic:ANTHROPIC_API_KEYS/1 rate_limit " + all[0].model, "anthropic:ANTHROPIC_API_KEYS/2", "openai:OPENAI_API_KEYS/1"}
+		if !slices.Equal(got, want) {
+			t.Errorf("keys %q, want %q", got, want)
+		}
+		var choices wire.ChatMetadata
+		c.must(wire.MethodChatMetadata, wire.ChatMetadataGet{}, &choices)
+		for _, s := range all {
+			if !slices.ContainsFunc(choices.Models, func(m wire.Model) bool { return m.Provider == s.name && m.ID == s.model }) {
+				t.Errorf("the choices do not contain %s: %+v", s.ref(), choices.Models)
+			}
+		}
+		if len(choices.Commands) == 0 {
+			t.Error("the choices contain no commands")
+		}
+		g.Stop()
+		srv.close()
+	})
+}
