@@ -198,6 +198,18 @@ func TestDecidedWhileSuperseded(t *testing.T) {
 			if n, ran := act.count(), decision == "allow-once"; ran != (n == 1) {
 				t.Errorf("ran %d times", n)
 			}
+			for _, e := range h.entries() {
+				if e.Origin.Kind != chela.OriginProcess {
+					continue
+				}
+				h.view(func(rd store.Reader) error {
+					r, err := rd.Runs().Get(e.Run)
+					if r.Root != id || r.Parent != id {
+						t.Errorf("the run that reports it belongs to %q and %q, want %q", r.Root, r.Parent, id)
+					}
+					return err
+				})
+			}
 		})
 	}
 }

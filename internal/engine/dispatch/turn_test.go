@@ -66,6 +66,23 @@ func TestTurn(t *testing.T) {
 			t.Errorf("text %q (%s %s)", r.Text, r.State, r.Error)
 		}
 	})
+	t.Run("the details of a result are cut at their limit, and say so", func(t *testing.T) {
+		for size, cut := range map[int]bool{session.MaxDetails - 100: false, session.MaxDetails + 100: true} {
+			big := newTool("big", tool.Reads, func(context.Context, tool.Call) (tool.Result, error) {
+				return tool.Detailed("ok", map[string]string{"x": strings.Repeat("y", size)}), nil
+			})
+			h := newHarness(t, asksOnce("big"), big).open()
+			h.ask("m1", "use it")
+			for _, e := range h.entries() {
+				if e.Message == nil || e.Message.Role != llm.RoleTool {
+					continue
+				}
+				if e.Cut != cut || len(e.Details) > session.MaxDetails || len(e.Details) < 100 {
+					t.Errorf("%d bytes: %d stored, cut %v, want %v", size, len(e.Details), e.Cut, cut)
+				}
+			}
+		}
+	})
 	t.Run("USAGE-02 cost in the entry, the session and the sum; USAGE-05 context is the last prompt; USAGE-07 footer", func(t *testing.T) {
 		u := llm.Usage{Input: 1000, Output: 100}
 		last := llm.Usage{Input: 500, Output: 10, CacheRead: 700}
@@ -329,6 +346,13 @@ func TestFailures(t *testing.T) {
 		}
 		if n := len(h.seen(chela.StreamLifecycle, chela.PhaseError)); n != 1 {
 			t.Errorf("%d errors", n)
+		}
+	})
+	t.Run("an error is one line that shows what it says", func(t *testing.T) {
+		const hidden = "\t\x01\x7f\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069" // the last ones change the direction of the text
+		h := newHarness(t, llmtest.NewScript(llmtest.Status(400, "no\nsuch"+hidden+" field “ünï” – 字"))).open()
+		if r, want := h.ask("m1", "hi"), "refused the request: nosuch field “ünï” – 字"; r.State != run.Failed || !strings.HasSuffix(r.Error, want) {
+			t.Errorf("%s: %q, want %q at the end", r.State, r.Error, want)
 		}
 	})
 	t.Run("an overflow cuts whole turns, publishes a notice, and asks again", func(t *testing.T) {

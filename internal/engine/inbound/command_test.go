@@ -77,7 +77,7 @@ func TestCommands(t *testing.T) {
 		b := newBench(t)
 		b.replied("/queue collect debounce:2s cap:25 drop:old")
 		b.replied("/queue", "collect debounce:2s cap:25 drop:old (this session)")
-		for _, bad := range []string{"/queue sideways", "/queue cap:0", "/queue steer drop:all", "/queue debounce:x", "/queue debounce:-1s", "/queue debounce:61s", "/queue cap:1001", "/queue size:3"} {
+		for _, bad := range []string{"/queue sideways", "/queue sideways please", "/queue cap:0", "/queue steer drop:all", "/queue debounce:x", "/queue debounce:-1s", "/queue debounce:61s", "/queue cap:1001", "/queue size:3"} {
 			b.replied(bad, "")
 		}
 		b.replied("/queue", "collect debounce:2s cap:25 drop:old (this session)")
@@ -154,6 +154,12 @@ func TestCommands(t *testing.T) {
 		b.waits("src/main.go is broken")
 		if b.meta().Model != "acme/sonnet-5" {
 			t.Error("a path was taken for a model")
+		}
+		b.replied("/model default")
+		b.say("/reset sonnet fix the tests") // only /new takes a model
+		b.waits("sonnet fix the tests")
+		if m := b.meta(); m.Model != "" {
+			t.Errorf("/reset selected %s", m.Model)
 		}
 	})
 	t.Run("a command in an edited message is not executed", func(t *testing.T) {

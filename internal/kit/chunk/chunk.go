@@ -95,7 +95,7 @@ func (s *splitter) at(i int) *fence {
 // at i.
 func (s *splitter) shut(i int) string {
 	f := s.at(i)
-	if n := len(s.fences); f == nil && i == len(s.text) && n > 0 && s.fences[n-1].closing == len(s.text) {
+	if n := len(s.fences); i == len(s.text) && n > 0 && s.fences[n-1].closing == len(s.text) {
 		f = &s.fences[n-1]
 	}
 	if f == nil {

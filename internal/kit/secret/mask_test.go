@@ -13,24 +13,25 @@ func TestMask(t *testing.T) {
 	}
 	const long = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 	for in, want := range map[string]string{
-		"key sk-ant-" + long + " refused":         "key sk-ant…ABCD refused",
-		"sk-12345678":                             "***",
-		"Authorization: Bearer " + long:           "Authorization: Bearer abcdef…ABCD",
-		"OPENAI_API_KEY=" + long + " run":         "OPENAI_API_KEY=abcdef…ABCD run",
-		"X_TOKEN='hunter2'":                       "X_TOKEN='***'",
-		"curl --token " + long:                    "curl --token abcdef…ABCD",
-		`{"apiKey": "hunter22"}`:                  `{"apiKey": "***"}`,
-		`{"args":"{\"password\":\"hunter22\"}"}`:  `{"args":"{\"password\":\"***\"}"}`,
-		"https://me:hunter2@example.org/":         "https://me:***@example.org/",
-		"ghp_" + long:                             "ghp_ab…ABCD",
-		"xoxb-1234567890-abc":                     "xoxb-1…-abc",
-		"123456789:" + long:                       "123456…ABCD",
-		"ticket 4711":                             "ticket ***",
-		"badge=12 badge":                          "badge=*** ***", // the group did not take part
-		"A_KEY=12345678901234567":                 "A_KEY=***",
-		"A_KEY=123456789012345678":                "A_KEY=123456…5678",
-		"https://me:pässword-of-many-letters@a/":  "https://me:***@a/",
-		"-----BEGIN PRIVATE KEY-----MIIE-----END": "-----BEGIN PRIVATE KEY-----***",
+		"key sk-ant-" + long + " refused":          "key sk-ant…ABCD refused",
+		"sk-12345678":                              "***",
+		"Authorization: Bearer " + long:            "Authorization: Bearer abcdef…ABCD",
+		"OPENAI_API_KEY=" + long + " run":          "OPENAI_API_KEY=abcdef…ABCD run",
+		"X_TOKEN='hunter2'":                        "X_TOKEN='***'",
+		"curl --token " + long:                     "curl --token abcdef…ABCD",
+		`{"apiKey": "hunter22"}`:                   `{"apiKey": "***"}`,
+		`{"args":"{\"password\":\"hunter22\"}"}`:   `{"args":"{\"password\":\"***\"}"}`,
+		"https://me:hunter2@example.org/":          "https://me:***@example.org/",
+		"ghp_" + long:                              "ghp_ab…ABCD",
+		"xoxb-1234567890-abc":                      "xoxb-1…-abc",
+		"123456789:" + long:                        "123456…ABCD",
+		"ticket 4711":                              "ticket ***",
+		"badge=12 badge":                           "badge=*** ***", // the group did not take part
+		"A_KEY=12345678901234567":                  "A_KEY=***",
+		"A_KEY=123456789012345678":                 "A_KEY=123456…5678",
+		"https://me:pässword-of-many-letters@a/":   "https://me:***@a/",
+		"https://me:pass\\word-of-many-letters@a/": "https://me:***@a/", // it may be an escape in JSON
+		"-----BEGIN PRIVATE KEY-----MIIE-----END":  "-----BEGIN PRIVATE KEY-----***",
 
 		`{"sessionKey":"agent:main:main","key":"m7"}`: `{"sessionKey":"agent:main:main","key":"m7"}`,
 		"the token mismatch of run 12345678:9":        "the token mismatch of run 12345678:9",
