@@ -233,12 +233,17 @@ func TestTalk(t *testing.T) {
 		k.calls(`write {"content":"hi\n","path":"hello.txt"}`, `read {"path":"hello.txt"}`)
 		has(t, k.say("现在再看看它"), "hello.txt")
 		k.calls(`read {"path":"hello.txt"}`)
+		k.say("create hello.sh with 'echo hi' then run it")
+		k.calls(`write {"content":"echo hi\n","path":"hello.sh"}`, `exec {"command":"sh hello.sh"}`)
 	})
 	t.Run("a failure is reported and ends the request", func(t *testing.T) {
 		k := newTalk(t)
 		got := k.say("show gone.txt then list files")
 		has(t, got, "failed", ": gone.txt does not exist", "I skipped the rest")
 		k.calls(`read {"path":"gone.txt"}`)
+		if got := k.say("show gone.txt"); strings.Contains(got, "rest") {
+			t.Errorf("there is no rest: %s", got)
+		}
 		k.files["a.txt"] = "alpha\n"
 		has(t, k.say("看看 a.txt 和 gone.txt"), "alpha", "没有成功")
 	})

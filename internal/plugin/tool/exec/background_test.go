@@ -432,6 +432,20 @@ func TestProcess(t *testing.T) {
 		if text, _ := r.do(m{"action": "log", "sessionId": long}); len(text) > 60_000 || !strings.Contains(text, "9\n\n[") {
 			t.Errorf("%d bytes, without the end", len(text))
 		}
+		many := r.start(m{"command": "for i in $(seq 100); do printf '%03d%0996d\\n' $i 0; done"})
+		r.poll(many, 20_000)
+		for _, c := range []struct {
+			args        m
+			first, note string
+		}{
+			{m{}, "051", "[50 lines from 50 of 100;"}, // the last ones that fit
+			{m{"offset": 20}, "021", "[50 lines from 20 of 100;"},
+		} {
+			c.args["action"], c.args["sessionId"] = "log", many
+			if text, _ := r.do(c.args); !strings.HasPrefix(text, c.first) || !strings.Contains(text, c.note) {
+				t.Errorf("%v: %.10s … %q", c.args, text, text[max(0, len(text)-100):])
+			}
+		}
 	})
 	t.Run("PR-03 write and end of input", func(t *testing.T) {
 		t.Parallel()
@@ -469,6 +483,7 @@ func TestProcess(t *testing.T) {
 		r.see(id, "on48")
 		r.do(m{"action": "send-keys", "sessionId": id, "keys": []string{"C-c"}})
 		r.see(id, "^C")
+		r.fails(m{"action": "paste", "sessionId": id}, "text is missing")
 		r.do(m{"action": "paste", "sessionId": id, "text": "printf '<%s>\\n' $((6*7))\r"})
 		r.see(id, "<42>")
 		r.do(m{"action": "write", "sessionId": id, "eof": true})

@@ -174,13 +174,28 @@ func TestHostile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			_, _, by := extract([]byte(page), "text/html", at, true, true)
+			_, text, by := extract([]byte(page), "text/html", at, true, true)
+			if strings.Contains(page, words) && !strings.Contains(text, "some words, and more of them.") {
+				t.Errorf("the text is missing: %.100q by %s", text, by)
+			}
 			if took := time.Since(began); took > slow*6*time.Second {
 				t.Errorf("%d bytes by %s took %v", len(page), by, took)
 			} else if took > 500*time.Millisecond {
 				t.Logf("%d bytes by %s took %v", len(page), by, took)
 			}
 		})
+	}
+}
+
+// TestNesting reads pages up to the depth to which they are parsed into a tree, and
+// beyond it, where the text is still found.
+func TestNesting(t *testing.T) {
+	at, _ := url.Parse("https://site.example/page")
+	for depth, want := range map[int]string{1: "readability", maxNesting - 10: "readability", maxNesting + 10: "html", 600: "html"} {
+		page := strings.Repeat("<div>", depth) + "<article>" + strings.Repeat("<p>"+strings.Repeat("some words, and more of them. ", 20)+"</p>", 5) + "</article>"
+		if _, text, by := extract([]byte(page), "text/html", at, true, true); by != want || strings.Count(text, "and more") != 100 {
+			t.Errorf("%d deep: by %s, want %s; %.100q", depth, by, want, text)
+		}
 	}
 }
 

@@ -265,6 +265,9 @@ func TestSearch(t *testing.T) {
 				if err != nil || !r.IsError || d.Kind != "error" || d.Error != "provider_error" || !strings.Contains(inner(t, r), fmt.Sprint("status ", status, ": ")) {
 					t.Errorf("%v %+v", err, d)
 				}
+				if e := d.ExternalContent; !e.Untrusted || !e.Wrapped || e.Source != "web_search" || e.Provider != provider {
+					t.Errorf("%+v", e)
+				}
 				if strings.Contains(r.Content[0].Text, provider+"-key") || strings.Contains(string(r.Details), provider+"-key") {
 					t.Errorf("the key is revealed: %s", r.Content[0].Text)
 				}

@@ -47,6 +47,40 @@ const resources = `<< /Font << /F 6 0 R >> /XObject << /X 7 0 R >> >>`
 
 const helvetica = `<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>`
 
+// predicted is deflated with one of the predictors of PNG for each row, in turn.
+func predicted(columns int, data string) string {
+	var rows []byte
+	up := make([]byte, columns)
+	for n := 0; n*columns < len(data); n++ {
+		row := []byte(data[n*columns : min((n+1)*columns, len(data))])
+		method := n % 5
+		rows = append(rows, byte(method))
+		for i, b := range row {
+			var left, corner byte
+			if i > 0 {
+				left, corner = row[i-1], up[i-1]
+			}
+			rows = append(rows, b-[...]byte{0, left, up[i], byte((int(left) + int(up[i])) / 2), paeth(left, up[i], corner)}[method])
+		}
+		copy(up, row)
+	}
+	return deflated(fmt.Sprintf("/DecodeParms << /Predictor 15 /Columns %d >>", columns), string(rows))
+}
+
+// paeth returns the neighbour that is nearest to left + up - corner.
+func paeth(left, up, corner byte) byte {
+	distance := func(b byte) int {
+		return max(int(left)+int(up)-int(corner)-int(b), int(b)-int(left)-int(up)+int(corner))
+	}
+	best := left
+	for _, b := range []byte{up, corner} {
+		if distance(b) < distance(best) {
+			best = b
+		}
+	}
+	return best
+}
+
 func TestText(t *testing.T) {
 	simple := "BT /F 10 Tf 14 TL 1 0 0 1 72 700 Tm (Hello) Tj ( world) Tj T* (Second \\(line\\) \\344\\n) Tj (x) ' 3 1 (y) \" ET"
 	var a85 bytes.Buffer
@@ -61,6 +95,10 @@ func TestText(t *testing.T) {
 	}{
 		{"plain content", body(stream("", simple), resources, helvetica), want},
 		{"deflated", body(deflated("", simple), resources, helvetica), want},
+		{"predicted in one column", body(predicted(1, simple), resources, helvetica), want},
+		{"predicted in seven columns", body(predicted(7, simple), resources, helvetica), want},
+		{"an odd number of digits", body(stream("", "BT /F 10 Tf <48 65 6C 6C 6F 2> Tj (world) Tj ET"), resources, helvetica), "Hello world"},
+		{"values that nobody needs", body(stream("", simple), resources, strings.Replace(helvetica, "/Subtype", "/A true /B null /C false /Subtype", 1)), want},
 		{"ASCII85", body(stream("/Filter [/ASCII85Decode]", a85.String()+"~>"), resources, helvetica), want},
 		{"hexadecimal", body(stream("/Filter /AHx", fmt.Sprintf("%x>", simple)), resources, helvetica), want},
 		{"content in two streams", bytes.Replace(body(stream("", simple[:37]), resources, helvetica, stream("", simple[37:])),

@@ -141,10 +141,8 @@ func (p *parser) word(refs bool) any {
 	n, err := strconv.ParseFloat(string(t), 64)
 	if err != nil || len(t) > 32 {
 		switch string(t) {
-		case "true", "false":
-			return t[0] == 't'
-		case "null":
-			return nil
+		case "true", "false", "null":
+			return nil // nothing depends on a truth value
 		}
 		return keyword(t)
 	}
