@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -184,6 +185,30 @@ func TestHostile(t *testing.T) {
 				t.Logf("%d bytes by %s took %v", len(page), by, took)
 			}
 		})
+	}
+}
+
+// TestSkim converts pages without building a tree.
+func TestSkim(t *testing.T) {
+	at, _ := url.Parse("https://site.example/page")
+	for _, tt := range []struct{ page, text, markdown string }{
+		{"one<p>two</p>three", "one\n\ntwo\n\nthree", ""},
+		{"one<div>two<div>three</div></div>four", "one\ntwo\nthree\nfour", ""},
+		{"<ul><li><p>one</p><li><div><p>two</p></div></ul>", "one\n\ntwo", "- one\n\n- two"},
+		{"<ul><li>one<ul><li>two</ul><li>three</ul>", "one\ntwo\n\nthree", "- one\n- two\n\n- three"},
+		{"one<br>two<hr>three", "one\ntwo\n\nthree", ""},
+		{"one<pre>a  b\n  c</pre>two", "one\n\na  b\n  c\n\ntwo", "one\n\n```\na  b\n  c\n```\n\ntwo"},
+		{"one<ul><li>a<li>b</ul>two", "one\na\nb\n\ntwo", "one\n- a\n- b\n\ntwo"},
+		{"one<h2>A  title</h2>two", "one\n\nA title\n\ntwo", "one\n\n## A title\n\ntwo"},
+		{"<table><tr><td>a<td>b</tr><tr><th>c</th></tr></table>d", "a b\nc\n\nd", ""},
+		{`one <a href="/x"> two  words </a> <a href="/y"><img></a> <a href="mailto:z">three</a>`, "one two words three", "one [two words](https://site.example/x) three"},
+		{"one<script>two</script><style>three</style><svg>four</svg>five", "onefive", ""},
+	} {
+		for markdown, want := range map[bool]string{false: tt.text, true: cmp.Or(tt.markdown, tt.text)} {
+			if _, got := skim(strings.NewReader(tt.page), at, markdown); got != want {
+				t.Errorf("%.100s: got %.100q, want %.100q (%d and %d bytes)", tt.page, got, want, len(got), len(want))
+			}
+		}
 	}
 }
 

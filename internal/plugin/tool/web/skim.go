@@ -137,7 +137,27 @@ func (s *skimmer) start(tag atom.Atom) {
 		s.markdownOnly("######"[:tag.String()[1]-'0'] + " ")
 	case atom.A:
 		s.open()
+	default:
+		n := breaks(tag)
+		if tag == atom.Ul || tag == atom.Ol {
+			n = 1 // it may be part of a list item
+		}
+		// The first block of a list item or a heading continues its line.
+		if n > 0 && len(bytes.Trim(s.out[bytes.LastIndexByte(s.out, '\n')+1:], "-# \x00")) > 0 {
+			s.lines(n)
+		}
 	}
+}
+
+// breaks returns how many line breaks a block has at each end; 0: it is no block.
+func breaks(tag atom.Atom) int {
+	switch tag {
+	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Dl, atom.Table, atom.Blockquote, atom.Section, atom.Article:
+		return 2
+	case atom.Div, atom.Li, atom.Tr, atom.Header, atom.Footer, atom.Nav, atom.Main, atom.Aside, atom.Dd, atom.Dt, atom.Figcaption:
+		return 1
+	}
+	return 0
 }
 
 func (s *skimmer) end(tag atom.Atom) {
@@ -153,10 +173,10 @@ func (s *skimmer) end(tag atom.Atom) {
 		}
 	case atom.A:
 		s.close()
-	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Dl, atom.Table, atom.Blockquote, atom.Section, atom.Article:
-		s.lines(2)
-	case atom.Div, atom.Li, atom.Tr, atom.Header, atom.Footer, atom.Nav, atom.Main, atom.Aside, atom.Dd, atom.Dt, atom.Figcaption:
-		s.lines(1)
+	default:
+		if n := breaks(tag); n > 0 {
+			s.lines(n)
+		}
 	}
 }
 
