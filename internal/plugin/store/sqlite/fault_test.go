@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -178,15 +179,15 @@ func TestFullDatabase(t *testing.T) {
 	t.Parallel()
 	d := power.New(t)
 	db := openOn(t, d)
-	full := 0
+	var full atomic.Int32
 	d.Fail(func(_ int, op power.Op, name string) power.Fault {
 		if op == power.Write && name == filepath.Base(d.Path()) {
-			full++
+			full.Add(1)
 			return power.NoRoom
 		}
 		return power.None
 	})
-	for n := 0; full < 2; n++ {
+	for n := 0; full.Load() < 2; n++ {
 		if n == 1000 {
 			t.Fatal("the log was never copied")
 		}
