@@ -370,6 +370,10 @@ func TestResumeRequests(t *testing.T) {
 			tb.bus.Publish(delta("r", "after"))
 		}, `resumed 6`},
 		{"just in time", "", func(*testbed, *wire.Hello) { time.Sleep(2*time.Minute - time.Second) }, `resumed 0`},
+		{"something missed, just in time", "", func(tb *testbed, _ *wire.Hello) {
+			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamNotice, Text: "meanwhile"})
+			time.Sleep(2*time.Minute - time.Second)
+		}, `resumed 1`},
 		{"too late", "", func(*testbed, *wire.Hello) { time.Sleep(2 * time.Minute) }, `reset gone`},
 		{"the gateway was restarted", "", func(_ *testbed, first *wire.Hello) { first.Server.BootID = "other" }, `reset boot`},
 		{"an unknown connection", "", func(_ *testbed, first *wire.Hello) { first.Server.ConnID = "other" }, `reset gone`},

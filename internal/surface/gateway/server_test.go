@@ -569,6 +569,20 @@ func TestNothingAfterTheEnd(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			p.resume()
 		},
+		"the credential was revoked during the handshake": func(tb *testbed, p *testClient) {
+			p.ws.CloseNow()
+			tb.pipe = gateway.NewPipe()
+			defer tb.pipe.Close()
+			go tb.server.Serve(tb.pipe, tb.server.Upgrade(func(context.Context, access.Attempt) (access.Grant, error) {
+				return access.Grant{Principal: chela.Owner("device:x"), Check: func(context.Context) error { return errors.New("revoked") }}, nil
+			}))
+			q := tb.dial("b")
+			q.pause() // so that it is not closed yet
+			q.say(tb.t, connectFrame(tb.t, ""))
+			q.say(tb.t, mark)
+			time.Sleep(2 * time.Second)
+			q.resume()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
