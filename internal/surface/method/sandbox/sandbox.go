@@ -73,7 +73,7 @@ func (o Options) status(ctx context.Context, _ rpc.Peer, in wire.SandboxGet) (wi
 			out.Backends = append(out.Backends, level(ctx, all, name))
 		}
 	}
-	if all[c.Backend] == nil && c.Backend != sandbox.Native {
+	if all[c.Backend] == nil {
 		out.Backends = append(out.Backends, level(ctx, all, c.Backend))
 	}
 	return out, nil
