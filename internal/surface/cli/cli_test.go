@@ -21,7 +21,12 @@ import (
 
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pairing"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/surface/cli"
+	"github.com/chela-ai/chela/wire"
 )
 
 var update = flag.Bool("update", false, "update the scripts")
@@ -53,7 +58,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("CHELA_GATEWAY_PORT", port) // do not find a gateway of this machine
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys, "asks": asks},
 	})
 }
 
@@ -104,6 +109,26 @@ func keys(ts *testscript.TestScript, neg bool, args []string) {
 	if got := slices.Sorted(maps.Keys(object)); !slices.Equal(got, args) {
 		ts.Fatalf("got keys\n%v, want\n%v", got, args)
 	}
+}
+
+// asks makes devices ask for access, as their first connection does: asks device...
+func asks(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: asks device...")
+	}
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: ts.MkAbs(".chela/chela.db")})
+	ts.Check(err)
+	err = db.Update(context.Background(), store.Synced, func(tx store.Tx) error {
+		for i, id := range args {
+			who := pairing.Identity{ID: id, Key: "key", Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeRead, chela.ScopeWrite}}
+			_, err := pairing.Admit(tx.Devices(), who, pairing.Proof{Authority: []chela.Scope{chela.ScopeAdmin}}, time.Now().Add(time.Duration(i)*time.Millisecond))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	ts.Check(errors.Join(err, db.Close()))
 }
 
 // exits runs a command and checks its exit code: exits 2 chela nonsense.

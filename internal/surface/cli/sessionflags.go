@@ -58,11 +58,12 @@ func (p sessionFlags) key(ctx context.Context, c *commands, l *link) (string, er
 
 // completeAgent completes the id of a configured agent.
 func (c *commands) completeAgent(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	ids := []string{string(chela.DefaultAgent)}
+	first := []string{string(chela.DefaultAgent)}
 	t, err := c.tree()
 	if err != nil {
-		return ids, cobra.ShellCompDirectiveNoFileComp
+		return first, cobra.ShellCompDirectiveNoFileComp
 	}
+	var ids []string
 	var agents struct {
 		Entries map[string]json.RawMessage
 		List    []struct{ ID string }
@@ -71,10 +72,11 @@ func (c *commands) completeAgent(*cobra.Command, []string, string) ([]string, co
 		for _, a := range agents.List {
 			ids = append(ids, a.ID)
 		}
-		ids = append(ids, slices.Sorted(maps.Keys(agents.Entries))...)
+		ids = slices.AppendSeq(ids, maps.Keys(agents.Entries))
 	}
-	slices.Sort(ids[1:])
-	return slices.Compact(ids), cobra.ShellCompDirectiveNoFileComp
+	slices.Sort(ids)
+	others := slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == first[0] })
+	return append(first, others...), cobra.ShellCompDirectiveNoFileComp
 }
 
 // sessionKey returns the full key of the session with the given name.
