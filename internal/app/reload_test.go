@@ -407,7 +407,12 @@ func TestRoster(t *testing.T) {
 	if files.File.Content == nil || !strings.Contains(*files.File.Content, "**Name:** Ops Crab") {
 		t.Errorf("IDENTITY.md: %+v", files.File)
 	}
-	e.must(wire.MethodAgentsUpdate, wire.AgentUpdate{AgentID: "ops-crab", Name: "Ops Two", Model: wire.Optional[string]{Set: true}}, nil)
+	e.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{agents: {entries: {"ops-crab": {identity: {name: "Older"}}}}}`, BaseHash: e.snapshot().Hash}, nil)
+	var updated wire.AgentUpdated
+	e.must(wire.MethodAgentsUpdate, wire.AgentUpdate{AgentID: "Ops-Crab", Name: "Ops Two", Model: wire.Optional[string]{Set: true}}, &updated)
+	if !updated.OK || updated.AgentID != "ops-crab" {
+		t.Errorf("%+v", updated)
+	}
 	var list wire.AgentsList
 	e.must(wire.MethodAgentsList, nil, &list)
 	if len(list.Agents) != 2 || list.Agents[1].Name != "Ops Two" || list.Agents[1].Identity.Emoji != "🔧" || list.Agents[1].Model.Primary != "one/m" || list.Ownership == "sole" {

@@ -502,7 +502,7 @@ func TestHistoryCursor(t *testing.T) {
 		return methodtest.Do[wire.HistoryDelta](t, h, wire.MethodChatHistory,
 			wire.ChatHistory{SessionKey: "main", Cursor: cursor, Limit: limit})
 	}
-	if d := since(first.Cursor, 0); d.Kind != wire.KindDelta || len(d.Messages) != 0 || d.Cursor != first.Cursor {
+	if d := since(first.Cursor, 0); d.Kind != wire.KindDelta || d.Messages == nil || len(d.Messages) != 0 || d.Cursor != first.Cursor {
 		t.Errorf("nothing new: %+v", d)
 	}
 	h.Put(func(tx store.Tx) error {
@@ -511,7 +511,7 @@ func TestHistoryCursor(t *testing.T) {
 			&session.Entry{ID: "n2", Kind: session.KindMessage, Time: time.Now(), Message: llm.User("new 2"), NanoUSD: -1})
 	})
 	d := since(first.Cursor, 0)
-	if d.Kind != wire.KindDelta || len(d.Messages) != 2 || d.Messages[1].MessageID != "n2" || d.Messages[1].Seq != 5 || d.Cursor != "t1:5" {
+	if d.Kind != wire.KindDelta || len(d.Messages) != 2 || d.Messages[1].MessageID != "n2" || d.Messages[1].SessionID != "t1" || d.Messages[1].SessionKey != string(key) || d.Messages[1].AgentID != "main" || d.Messages[1].Seq != 5 || d.Cursor != "t1:5" {
 		t.Errorf("two new: %+v", d)
 	}
 	for _, cursor := range []string{"t1:99", "t0:3", "x", ":", "t1:-1", "t1:x"} {

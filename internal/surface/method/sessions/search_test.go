@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,7 @@ func TestSearch(t *testing.T) {
 		{wire.SessionsSearch{Query: "ticket", Scope: &wire.SessionsList{Search: "talk 1"}}, "e5", false},
 		{wire.SessionsSearch{Query: "office", AgentID: "other"}, "", false},
 		{wire.SessionsSearch{Query: "nothing of the kind", Keys: []string{"s1"}}, "", false},
+		{wire.SessionsSearch{Query: "x", Keys: slices.Repeat([]string{"none"}, 200)}, "", false},
 	} {
 		got := methodtest.Do[wire.SessionHits](t, h, wire.MethodSessionsSearch, tt.in)
 		var ids []string

@@ -144,6 +144,7 @@ func TestResolve(t *testing.T) {
 		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:kitchen", Slug: "kitchen"}}, "agent:main:s1"},
 		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:cellar", Slug: "cellar"}, Missing: true}, ""},
 		{wire.SessionsResolve{Label: "Kitch"}, "sessions.resolve: no such session: not found"},
+		{wire.SessionsResolve{Key: "agent:main:", Missing: true}, `sessions.resolve: invalid sessions.resolve params: session key "agent:main:": want agent:<agent>:<name>`},
 		{wire.SessionsResolve{Key: "s9"}, "sessions.resolve: no such session: not found"},
 		{wire.SessionsResolve{}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId, label, shortId and reference must be set"},
 	} {

@@ -46,6 +46,9 @@ func TestTools(t *testing.T) {
 	if diff := cmp.Diff(want, groups); diff != "" {
 		t.Error(diff)
 	}
+	if !slices.Contains(all.Profiles, wire.ToolProfile{ID: "coding", Label: "Coding"}) || len(all.Profiles) != len(policy.Profiles()) {
+		t.Errorf("profiles: %+v", all.Profiles)
+	}
 
 	owner := methodtest.Do[wire.ToolsEffective](t, h, wire.MethodToolsEffective, wire.ToolsEffectiveGet{SessionKey: "main"})
 	if len(owner.Groups) != 1 || len(owner.Groups[0].Tools) != 4 || owner.Groups[0].Tools[3].Label != "Write file" || owner.Groups[0].Tools[3].Description != "Writes." || owner.Groups[0].Tools[3].Raw != "Writes. And more." {
