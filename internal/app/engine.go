@@ -250,7 +250,7 @@ func (e *Engine) run(dispatcher *dispatch.Dispatcher, in *inbound.Gate) error {
 	e.outbound.Start("delivery", e.delivery.Run)
 	if e.lock.Killed() {
 		e.work.Start("sweep", func(ctx context.Context) error {
-			_, e.sweepErr = e.registry.Sweep(ctx, o.Log, standard.SandboxEnv{State: o.State})
+			e.sweepErr = e.registry.Sweep(ctx, o.Log, standard.SandboxEnv{State: o.State})
 			return e.sweepErr
 		})
 	}

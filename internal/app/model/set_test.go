@@ -53,7 +53,7 @@ func begin(t *testing.T, c conf, o Options) (*Set, error) {
 			}
 		}
 	}
-	o.Model, o.Models = defaults.Model, defaults.Models
+	o.Model, o.Models, o.ImageModel = defaults.Model, defaults.Models, defaults.ImageModel
 	return openWith(t, o)
 }
 
@@ -266,4 +266,34 @@ func open(t *testing.T, o Options) *Set {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// TestVision chooses the model that describes pictures for a model that takes none.
+func TestVision(t *testing.T) {
+	t.Parallel()
+	with := func(images string) *Set {
+		m, err := begin(t, conf{
+			"models": `{"mode": "replace", "providers": {"p": {"baseUrl": "http://h/v1", "models": [
+				{"id": "blind"}, {"id": "one", "input": ["text", "image"]}, {"id": "two"}]}}}`,
+			"agents.defaults": `{"model": "p/blind"` + images + `}`,
+		}, on(t, nil, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for _, tt := range []struct{ images, session, want, err string }{
+		{``, "", "", "p/blind takes no pictures, and no image model is configured"},
+		{``, "p/one", "p/one", ""},
+		{`, "imageModel": "p/two"`, "", "p/two", ""},
+		{`, "imageModel": "p/two"`, "p/one", "p/one", ""},
+		{`, "imageModel": {"fallbacks": ["p/two"]}`, "", "p/two", ""},
+		{`, "imageModel": "nonsense"`, "", "", "nonsense"},
+		{`, "imageModel": "openai/gpt-5"`, "", "", "no key for openai"},
+	} {
+		info, p, err := with(tt.images).Vision(tt.session)
+		if (err == nil) != (p != nil) || err == nil && (tt.err != "" || info.Ref() != tt.want) || err != nil && (tt.err == "" || !strings.Contains(err.Error(), tt.err)) {
+			t.Errorf("%s in a session with %q: %s, %v; want %q, %q", tt.images, tt.session, info.Ref(), err, tt.want, tt.err)
+		}
+	}
 }

@@ -181,10 +181,9 @@ type Sandbox struct {
 	// Confine makes a backend that confines; nil: this one never confines.
 	Confine    func(env SandboxEnv) sandbox.Backend
 	Containers bool // Confine keeps containers, with programs of their own
-	// Sweep ends the commands that a killed process left running and returns how
-	// many processes those were; nil: nothing survives. The caller holds the lock of
-	// the state directory.
-	Sweep func(ctx context.Context, log *slog.Logger, env SandboxEnv) (int, error)
+	// Sweep ends the commands that a killed process left running; nil: nothing
+	// survives. The caller holds the lock of the state directory.
+	Sweep func(ctx context.Context, log *slog.Logger, env SandboxEnv) error
 }
 
 // SandboxEnv is what a sandbox may use.
@@ -233,18 +232,16 @@ func (r *Registry) NewBackends(env SandboxEnv) map[string]sandbox.Backend {
 }
 
 // Sweep ends the commands that a killed process left running.
-func (r *Registry) Sweep(ctx context.Context, log *slog.Logger, env SandboxEnv) (found int, err error) {
+func (r *Registry) Sweep(ctx context.Context, log *slog.Logger, env SandboxEnv) error {
 	for _, s := range r.sandboxes.parts {
 		if s.Sweep == nil {
 			continue
 		}
-		n, err := s.Sweep(ctx, log, env)
-		found += n
-		if err != nil {
-			return found, err
+		if err := s.Sweep(ctx, log, env); err != nil {
+			return err
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // ServiceEnv is what a service may use.

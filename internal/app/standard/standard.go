@@ -204,12 +204,13 @@ func Sandboxes(r *Registry) {
 			}
 			return host.New(mark), nil
 		},
-		Sweep: func(ctx context.Context, log *slog.Logger, env SandboxEnv) (int, error) {
+		Sweep: func(ctx context.Context, log *slog.Logger, env SandboxEnv) error {
 			mark, err := markOf(env.State)
 			if err != nil {
-				return 0, err
+				return err
 			}
-			return host.Sweep(ctx, log, mark)
+			_, err = host.Sweep(ctx, log, mark)
+			return err
 		},
 	})
 	r.Sandbox(sandbox.Native, Sandbox{
