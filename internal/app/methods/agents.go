@@ -34,9 +34,9 @@ func (o *Options) agents() []agents.Agent {
 // configuration or, if that has none, from its workspace.
 func agent(g *profile.Generation, id chela.AgentID) agents.Agent {
 	set, _ := g.Settings.Of(id)
+	main := g.Model(session.Meta{Agent: id})
 	a := agents.Agent{
-		ID: id, Name: string(id), Source: "default", Files: g.Folder(g.Workspace(id)),
-		Model: g.Model(session.Meta{Agent: id}), Think: llm.Level(set.Think),
+		ID: id, Name: string(id), Source: "default", Files: g.Folder(g.Workspace(id)), Model: main, Think: g.Think(id, main),
 	}
 	if id == chela.DefaultAgent {
 		a.Name, a.Emoji = "Chela", "🦀"
@@ -61,7 +61,7 @@ func (o *Options) catalog() models.Options {
 		Default: chela.DefaultAgent, Agent: o.Current.HasAgent,
 		Catalog:   o.Current.Catalog,
 		Main:      func() llm.Ref { ref, _ := o.Current.Load().Models.Default(); return ref },
-		Think:     func() llm.Level { return llm.Level(o.Current.Load().Settings.Agent.Think) },
+		Think:     func(m llm.Model) llm.Level { return o.Current.Load().Think(chela.DefaultAgent, m) },
 		Providers: o.providers,
 		Status:    o.modelsStatus,
 		Keys: func(provider string) (out []models.Key) {

@@ -15,7 +15,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
-	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -207,8 +206,8 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 // sessionModel returns the model of the session's next run.
 func (o *Options) sessionModel(m session.Meta) wire.SessionModel {
 	g := o.Current.Load()
-	agent, _ := g.Settings.Of(m.Agent)
-	return wireview.SessionModel(g.Model(m), llm.Level(agent.Think))
+	info := g.Model(m)
+	return wireview.SessionModel(info, g.Think(m.Agent, info))
 }
 
 // channelStates returns the state of the configured channels. One with several

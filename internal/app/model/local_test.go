@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 )
 
 // machine is the servers of a machine: responses by method, URL and body.
@@ -92,6 +93,10 @@ func TestProbe(t *testing.T) {
 		if net.asked != 0 {
 			t.Errorf("%d requests, though a model is configured", net.asked)
 		}
+		const qwen = "vllm/Qwen/Qwen3-8B"
+		if info, _, err := m.Resolve(qwen); err != nil || info.Context != 0 {
+			t.Errorf("before the servers are asked: %+v, %v", info, err)
+		}
 		m.Probe(t.Context())
 		n := net.asked
 		if m.Probe(t.Context()); net.asked != n {
@@ -116,7 +121,7 @@ func TestProbe(t *testing.T) {
 		if d := cmp.Diff([]string{"lmstudio", "llamacpp", "vllm", "offline"}, ready); d != "" {
 			t.Error(d)
 		}
-		if info, _, err := m.Resolve("vllm/Qwen/Qwen3-8B"); err != nil || info.Context != 32768 {
+		if info, _, err := m.Resolve(qwen); err != nil || info.Context != 32768 {
 			t.Errorf("%+v, %v", info, err)
 		}
 	})
@@ -141,7 +146,7 @@ func window(m llm.Model) string {
 
 func TestParams(t *testing.T) {
 	t.Parallel()
-	open := func(t *testing.T, d *backend, agent, defaults, more string) *Set {
+	with := func(t *testing.T, d *backend, agent, defaults, more string) *Set {
 		t.Helper()
 		o := on(t, nil, nil)
 		o.HTTP = &http.Client{Transport: d}
@@ -158,7 +163,7 @@ func TestParams(t *testing.T) {
 	t.Run("PROV-13 the most specific section wins for each field of params", func(t *testing.T) {
 		t.Parallel()
 		d := &backend{}
-		m := open(t, d, `{"c": 4}`, `{"a": 2, "b": 2, "temperature": 0.1}`, `{"b": 3, "c": 3, "temperature": 0.7, "maxTokens": 77, "extra_body": {"seed": 5}, "transport": "sse"}`)
+		m := with(t, d, `{"c": 4}`, `{"a": 2, "b": 2, "temperature": 0.1}`, `{"b": 3, "c": 3, "temperature": 0.7, "maxTokens": 77, "extra_body": {"seed": 5}, "transport": "sse"}`)
 		if _, _, err := turn(t, m, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -173,10 +178,41 @@ func TestParams(t *testing.T) {
 			t.Errorf("another model: %s", body)
 		}
 	})
+	t.Run("thinking is the default level of the model, and anything but a level is sent unchanged", func(t *testing.T) {
+		t.Parallel()
+		for _, tt := range []struct {
+			params string
+			level  llm.Level
+			body   string
+		}{
+			{`{"thinking": "high"}`, llm.High, ""},
+			{`{"thinking": "off", "top_p": 1}`, llm.Off, `{"top_p":1}`},
+			{`{"thinking": {"type": "on"}}`, "", `{"thinking":{"type":"on"}}`},
+			{`{"thinking": "enabled"}`, "", `{"thinking":"enabled"}`},
+		} {
+			script := llmtest.NewScript(llmtest.Say("ok"))
+			m := open(t, Options{
+				Made:     map[string]llm.Provider{"one": script},
+				Defaults: Defaults{Model: Choice{Primary: "one/m"}, Models: map[string]Settings{"one/m": {Params: []byte(tt.params)}}},
+			})
+			if _, _, err := turn(t, m, ""); err != nil {
+				t.Fatal(err)
+			}
+			if got := m.Think(llm.Model{Provider: "one", ID: "m"}); got != tt.level {
+				t.Errorf("%s: the level %q, want %q", tt.params, got, tt.level)
+			}
+			if got := m.Think(llm.Model{Provider: "one", ID: "n"}); got != "" {
+				t.Errorf("%s: another model has the level %q", tt.params, got)
+			}
+			if got := string(script.Requests()[0].Params); got != tt.body {
+				t.Errorf("%s: sent %s, want %s", tt.params, got, tt.body)
+			}
+		}
+	})
 	t.Run("invalid params are an error of the request", func(t *testing.T) {
 		t.Parallel()
 		for _, bad := range []string{`[1]`, `{"temperature": "hot"}`, `{"extra_body": 1}`, `{"thinking": "x", "maxTokens": "y"}`} {
-			if _, _, err := open(t, &backend{}, ``, ``, bad).Resolve(""); err == nil || !strings.Contains(err.Error(), "params") {
+			if _, _, err := with(t, &backend{}, ``, ``, bad).Resolve(""); err == nil || !strings.Contains(err.Error(), "params") {
 				t.Errorf("%s: %v", bad, err)
 			}
 		}

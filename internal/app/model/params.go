@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 )
@@ -16,7 +17,7 @@ type params struct {
 	temperature *float64
 	maxTokens   int
 	cache       string
-	thinking    llm.Level
+	thinking    llm.Level // default level; see [Set.Think]
 	body        json.RawMessage
 }
 
@@ -64,10 +65,10 @@ func take(all map[string]json.RawMessage) (*params, error) {
 		}
 		delete(all, name)
 	}
-	if raw := all["thinking"]; len(raw) > 0 && raw[0] == '"' { // an object is specific to a service
-		if err := json.Unmarshal(raw, &p.thinking); err != nil {
-			return nil, fmt.Errorf("params: thinking: %w", err)
-		}
+	// Anything but a level is specific to a service.
+	if err := json.Unmarshal(all["thinking"], &p.thinking); err != nil || !slices.Contains(llm.Levels[:], p.thinking) {
+		p.thinking = ""
+	} else {
 		delete(all, "thinking")
 	}
 	extra := all["extra_body"]
@@ -91,6 +92,16 @@ func take(all map[string]json.RawMessage) (*params, error) {
 	return p, nil
 }
 
+// Think returns the thinking level that params set for a model of sessions that choose
+// none; "": none is set. Resolve reports invalid params.
+func (m *Set) Think(info llm.Model) llm.Level {
+	p, err := m.paramsOf(info)
+	if err != nil || p == nil {
+		return ""
+	}
+	return p.thinking
+}
+
 // apply returns the request with the configured fields.
 func (p *params) apply(r *llm.Request) *llm.Request {
 	own := *r
@@ -102,9 +113,6 @@ func (p *params) apply(r *llm.Request) *llm.Request {
 	}
 	if p.cache != "" {
 		own.Cache = p.cache
-	}
-	if p.thinking != "" && own.Thinking == "" {
-		own.Thinking = p.thinking
 	}
 	if len(p.body) > 0 {
 		own.Params = p.body

@@ -323,7 +323,7 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 		MaxRounds:   g.Settings.Agent.MaxRounds,
 		MaxCalls:    g.Settings.Agent.MaxCalls,
 		MaxTokens:   info.MaxOutput,
-		Think:       llm.Level(agent.Think),
+		Think:       g.Think(m.Agent, info),
 		Verbose:     agent.Verbose,
 		Usage:       g.Settings.Messages.ResponseUsage,
 		For:         runner.SettingsOf(m),
@@ -341,11 +341,18 @@ func (g *Generation) Model(m session.Meta) llm.Model {
 	return info
 }
 
+// Think returns the thinking level of an agent's sessions with a model that set none
+// themselves: that of the model, or that of the agent. It does no I/O.
+func (g *Generation) Think(id chela.AgentID, info llm.Model) llm.Level {
+	agent, _ := g.Settings.Of(id)
+	return cmp.Or(g.AgentModels(id).Think(info), llm.Level(agent.Think))
+}
+
 // Inherited returns the settings of a session that sets none itself.
 func (g *Generation) Inherited(m session.Meta) inbound.Settings {
 	agent, _ := g.Settings.Of(m.Agent)
 	return inbound.Settings{
-		Think: llm.Level(agent.Think), Verbose: agent.Verbose,
+		Think: g.Think(m.Agent, g.Model(m)), Verbose: agent.Verbose,
 		Usage: g.Settings.Messages.ResponseUsage, Queue: g.Settings.Queueing(),
 	}
 }

@@ -85,29 +85,41 @@ func TestCommands(t *testing.T) {
 			t.Error("the level was stored")
 		}
 	})
-	t.Run("THINK-04 default shows the inherited level", func(t *testing.T) {
-		model := echoing()
-		c := Start(t, Options{Model: model, Config: Config{
-			"agents.defaults": json.RawMessage(`{"model": "mock/m", "thinkingDefault": "low"}`),
-			"models":          json.RawMessage(`{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}]}}}`),
-		}}).Client()
-		for _, step := range []struct {
-			say, answer string
-			level       llm.Level
-		}{
-			{"/think high", "Thinking: high.", "high"},
-			{"/think default", "Thinking: low (default).", "low"},
-		} {
-			if end := c.Ask("main", step.say); end.Text != step.answer {
-				t.Errorf("%s: %q", step.say, end.Text)
+	for _, tt := range []struct{ name, more, level string }{
+		{"of the agent", "", "low"},
+		{"of the model", `, "models": {"mock/m": {"params": {"thinking": "medium"}}}`, "medium"},
+	} {
+		t.Run("THINK-04 default shows the inherited level "+tt.name, func(t *testing.T) {
+			model := echoing()
+			c := Start(t, Options{Model: model, Config: Config{
+				"agents.defaults": json.RawMessage(`{"model": "mock/m", "thinkingDefault": "low"` + tt.more + `}`),
+				"models":          json.RawMessage(`{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}]}}}`),
+			}}).Client()
+			for _, step := range []struct{ say, answer, level string }{
+				{"hello", "re: hello", tt.level},
+				{"/think off", "Thinking: off.", "off"},
+				{"/think high", "Thinking: high.", "high"},
+				{"/think default", "Thinking: " + tt.level + " (default).", tt.level},
+			} {
+				if end := c.Ask("main", step.say); end.Text != step.answer {
+					t.Errorf("%s: %q", step.say, end.Text)
+				}
+				c.Ask("main", "hi")
+				rs := model.Requests()
+				if got := string(rs[len(rs)-1].Thinking); got != step.level {
+					t.Errorf("after %s the request has the thinking level %q, want %q", step.say, got, step.level)
+				}
 			}
-			c.Ask("main", "hi")
-			rs := model.Requests()
-			if got := rs[len(rs)-1].Thinking; got != step.level {
-				t.Errorf("after %s the request has the thinking level %q", step.say, got)
+			if s := c.describe("main"); s.Default != tt.level {
+				t.Errorf("clients see the default level %q, want %q", s.Default, tt.level)
 			}
-		}
-	})
+			var agents wire.AgentsList
+			c.must(wire.MethodAgentsList, nil, &agents)
+			if got := agents.Agents[0].DefaultLevel; got != tt.level {
+				t.Errorf("clients see the agent's default level %q, want %q", got, tt.level)
+			}
+		})
+	}
 	t.Run("THINK-03 verbose shows tools on a channel: on shows their labels, full also their output", func(t *testing.T) { think03(t, false) })
 	t.Run("THINK-03 verbose is on by default", func(t *testing.T) { think03(t, true) })
 }

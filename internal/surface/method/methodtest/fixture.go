@@ -240,7 +240,7 @@ func (h *Fixture) models() models.Options {
 		Forget:  h.forget,
 		Status:  func() wire.ModelsStatus { return wire.ModelsStatus{Default: model.Ref(), Reason: "set by the test"} },
 		Default: main, Agent: known, Main: func() llm.Ref { return llm.Ref{Provider: model.Provider, Model: model.ID} },
-		Think: func() llm.Level { return "" },
+		Think: func(llm.Model) llm.Level { return "" },
 		Catalog: func() llm.Catalog {
 			other := llm.Model{Provider: "far", ID: "m2"}
 			return llm.Catalog{Models: []llm.Model{other, model}, Aliases: map[string]string{"mm": model.Ref()}}

@@ -22,8 +22,8 @@ type Options struct {
 	Catalog func() llm.Catalog
 	// Main returns the default model.
 	Main func() llm.Ref
-	// Think returns the default thinking level.
-	Think func() llm.Level
+	// Think returns the default thinking level of a model.
+	Think func(llm.Model) llm.Level
 	// Providers returns the providers in display order.
 	Providers func() []Provider
 	// Status returns the default model, its fallbacks and the keys on
@@ -111,7 +111,7 @@ func (o Options) List(all bool) wire.ModelsList {
 		if m.ID == "" || i > 0 && (m.Ref() == first.Ref() || !all && (!ready[m.Provider] || !catalog.Allows(m))) {
 			continue
 		}
-		w := wireview.Model(m, o.Think(), ready[m.Provider])
+		w := wireview.Model(m, o.Think(m), ready[m.Provider])
 		w.Alias = aliases[m.Ref()]
 		if i == 0 {
 			w.Tags = []string{"default"}
