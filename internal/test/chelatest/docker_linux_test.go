@@ -36,7 +36,7 @@ create)
 		done
 	fi
 	echo "true $hash" > "$dir/c-$name" ;;
-start) ;;
+start) if [ -e "$dir/nostart" ]; then echo "no start today" >&2; exit 1; fi ;;
 rm) [ -e "$dir/c-$3" ] || { echo "Error: No such container: $3" >&2; exit 1; }; rm "$dir/c-$3" ;;
 exec)
 	shift; vars=
@@ -214,6 +214,20 @@ func TestDocker(t *testing.T) {
 		}
 		if got := s.Ask("main", execCall("true", "")).Text; !strings.Contains(got, "docker build -t chela-sandbox:bookworm-slim") {
 			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("a container that does not start is removed, and is not set up", func(t *testing.T) {
+		dir := t.TempDir()
+		s := newDocker(t, dir, "", `"mode": "all", "docker": {"setupCommand": "echo set up"}`)
+		plant(t, filepath.Join(dir, "nostart"), "")
+		if got := s.Ask("main", execCall("true", "")).Text; !strings.Contains(got, "no start today") || count(dir, "rm") != 1 || count(dir, "exec") != 0 {
+			t.Errorf("got %q\n%s", got, log(dir))
+		}
+		if err := os.Remove(filepath.Join(dir, "nostart")); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Ask("main", execCall("echo up", "")).Text; !strings.Contains(got, "up") || strings.Count(log(dir), "[echo set up]") != 1 {
+			t.Errorf("later: %q\n%s", got, log(dir))
 		}
 	})
 	t.Run("SB-08 SB-11 changed settings: a new container; setupCommand runs once; recreate removes it", func(t *testing.T) {

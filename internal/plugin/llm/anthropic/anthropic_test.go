@@ -139,6 +139,20 @@ func TestThinkingGoesOn(t *testing.T) {
 	}
 }
 
+// TestUnfinishedAnswer sends back answers that ended while the model was thinking.
+func TestUnfinishedAnswer(t *testing.T) {
+	t.Parallel()
+	thought := llm.Part{Kind: llm.PartThinking, Text: "Hm.", Signature: "c2ln"}
+	for _, parts := range [][]llm.Part{{llm.Text("Well,"), thought}, {llm.Text("Well,"), thought, llm.Text(" \n"), thought}} {
+		r := llmtest.Ask("Hi")
+		r.Messages = append(r.Messages, &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Parts: parts}, llm.User("Go on."))
+		got := sent(t, anthropic.Options{}, r)
+		if msgs := field(t, got.Body, "messages"); got.Err != nil || !strings.Contains(msgs, "Well,") || strings.Contains(msgs, "Hm.") {
+			t.Errorf("sent %s (%v)", msgs, got.Err)
+		}
+	}
+}
+
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -162,6 +162,9 @@ func TestConnectionRefused(t *testing.T) {
 	if llm.ClassOf(err) != llm.ClassNetwork || strings.Contains(err.Error(), "password") || strings.Contains(err.Error(), "querykey") {
 		t.Errorf("error = %v", err)
 	}
+	if _, ok := errors.AsType[*net.OpError](err); !ok {
+		t.Errorf("the cause is missing: %v", err)
+	}
 	hc := &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: time.Millisecond}}
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -415,6 +415,8 @@ func TestTarget(t *testing.T) {
 		{"a room", []string{"fake"}, local, message.CrossContext{}, m{"to": "channel:c9", "channel": "FAKE"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Room, ID: "c9"}}, ""},
 		{"a topic", []string{"fake"}, local, message.CrossContext{}, m{"to": "-100:topic:5"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "-100"}, Thread: "5"}, ""},
 		{"an id with a colon", []string{"fake"}, local, message.CrossContext{}, m{"to": "!room:server"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "!room:server"}}, ""},
+		{"an id with a dot and a colon", []string{"fake"}, local, message.CrossContext{}, m{"to": "a.b:c"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "a.b:c"}}, ""},
+		{"a channel with digits", []string{"fake", "b2-b"}, local, message.CrossContext{}, m{"to": "b2-b:7"}, chela.Address{Channel: "b2-b", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
 		{"a topic of this chat", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
 		{"another chat of this channel", []string{"fake"}, at("fake", "1"), message.CrossContext{Within: &yes}, m{"to": "2"}, at("fake", "2"), ""},
 		{"another channel, allowed", []string{"fake", "irc"}, at("irc", "x"), message.CrossContext{Across: true}, m{"to": "fake:2"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "2"}}, ""},
