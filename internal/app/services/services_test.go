@@ -115,6 +115,7 @@ func TestSupervisor(t *testing.T) {
 				{"1", "1", ""},
 				{"2", "1", "plain begins with 2, plain ends"},
 				{"2", "2", "able is offered 2"},
+				{"2", "2", ""},
 				{"2", "9", "able begins with 9, able ends, able is offered 9"},
 				{"2", "8", "able begins with 8, able ends, able is offered 8"},
 				{"2", "0", "able ends"},
