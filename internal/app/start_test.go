@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,30 @@ func TestStart(t *testing.T) {
 		if _, err := statedir.OwnIdle(t.Context(), s.State); !errors.Is(err, statedir.ErrOwned) {
 			t.Errorf("work without an engine: %v", err)
 		}
+	})
+	t.Run("attaching says why it failed, unless nobody listens", func(t *testing.T) {
+		s := home(t, offlineConf)
+		const none = "no gateway is running"
+		if _, err := Attach(t.Context(), s); err == nil || err.Error() != none && runtime.GOOS != "windows" || chela.HintOf(err) != "chela gateway run" {
+			t.Errorf("%v (%s)", err, chela.HintOf(err))
+		}
+		l, err := statedir.Listen(s.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // it accepts connections and never answers
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := Attach(ctx, s); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), none+": ") {
+			t.Errorf("an owner that does not answer: %v", err)
+		}
+		l.Close()
+		begun(t, s)
+		e, err := Attach(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		health(t, e)
 	})
 	t.Run("a broken configuration is replaced by the last good one and reported", func(t *testing.T) {
 		s := home(t, offlineConf)

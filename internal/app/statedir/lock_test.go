@@ -2,6 +2,7 @@ package statedir
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 )
@@ -133,6 +135,10 @@ func TestOwnIdle(t *testing.T) {
 			defer conn.Close()
 			if answers {
 				_, err = conn.Write([]byte("HTTP/1.0 200 OK\r\n\r\n"))
+				conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+				if _, gone := io.Copy(io.Discard, conn); errors.Is(gone, os.ErrDeadlineExceeded) {
+					t.Error("the connection stays open after the answer")
+				}
 			} else {
 				err = first.Leave()
 			}

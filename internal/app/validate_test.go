@@ -1,0 +1,44 @@
+package app
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/test/toy/postbox"
+)
+
+// TestValidate checks configurations with a build that has a channel. Nothing is
+// started, and nothing is written.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	r := new(standard.Registry)
+	standard.Register(r)
+	r.Channel(new(postbox.Platform).Factory())
+	for _, tt := range []struct{ text, want string }{
+		{`{}`, ""},
+		{`{channels: {postbox: {accounts: {home: {number: "1"}, work: {number: "2"}}}}}`, ""},
+		{`{channels: {postbox: {accounts: {home: {}}}}}`, "number is missing"},
+		{`{channels: {postbox: {accounts: {home: {number: "1"}, work: {number: "1"}}}}}`, "the accounts home and work are the same"},
+		{`{gateway: {port: 70000}}`, "gateway.port"},
+		{`{gateway: {bind: "custom"}}`, "customBindHost"},
+		{`{agents: {defaults: {userTimezone: "Mars/Base"}}}`, "userTimezone"},
+		{`{agents: {defaults: {model: "nonsense"}}}`, "agents.defaults.model"},
+	} {
+		s := home(t, tt.text)
+		s.State = filepath.Join(s.State, "state")
+		tree, err := config.Options{}.Load(s.Config)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.text, err)
+		}
+		err = Build(r).Validate(t.Context(), s, tree)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.text, err, tt.want)
+		}
+		if made, _ := filepath.Glob(s.State); made != nil {
+			t.Errorf("%s: made %q", tt.text, made)
+		}
+	}
+}
