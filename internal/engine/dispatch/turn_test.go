@@ -338,6 +338,20 @@ func TestFailures(t *testing.T) {
 			h.stop()
 		})
 	})
+	t.Run("a service that stays overloaded is asked as often as the run may", func(t *testing.T) {
+		for limit, want := range map[int]int{0: 4, 1: 1, 3: 3, 9: 4} {
+			synctest.Test(t, func(t *testing.T) {
+				model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Status(529, "overloaded") })
+				h := newHarness(t, model)
+				h.p.MaxAttempts = limit
+				h.open()
+				if r := h.ask("m1", "hi"); len(model.Requests()) != want || r.State != run.Failed || !strings.Contains(r.Error, "overloaded; try again") {
+					t.Errorf("at most %d attempts: asked %d times, want %d: %s %q", limit, len(model.Requests()), want, r.State, r.Error)
+				}
+				h.stop()
+			})
+		}
+	})
 	t.Run("a refused key gives one error with a command to type", func(t *testing.T) {
 		h := newHarness(t, llmtest.NewScript(llmtest.Status(401, "invalid x-api-key"))).open()
 		r := h.ask("m1", "hi")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -201,9 +200,6 @@ func (r *Runner) attempts(ctx context.Context, e *Execution) error {
 			if recovered {
 				continue
 			}
-		}
-		if n >= limit && end.Reason == agent.Failed {
-			end.Err = &chela.Error{Code: chela.CodeUnavailable, Message: fmt.Sprintf("gave up after %d attempts", n), Err: end.Err}
 		}
 		return r.finish(ctx, e, end)
 	}

@@ -210,10 +210,16 @@ func (s suite) cannotStart(t *testing.T) {
 	if err := os.WriteFile(file.Dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []sandbox.Plan{missing, nowhere, file} {
+	plans := []sandbox.Plan{missing, nowhere, file}
+	if s.o.Confined {
+		free := s.plan(t, "true")
+		free.Rights = nil
+		plans = append(plans, free)
+	}
+	for _, p := range plans {
 		pr, err := s.b.Start(t.Context(), p, io.Discard)
 		if err == nil {
-			t.Errorf("Start of %s in %s: no error", p.Path, p.Dir)
+			t.Errorf("Start of %s in %s with the rights %v: no error", p.Path, p.Dir, p.Rights)
 			_, _ = wait(t, pr)
 		}
 	}
