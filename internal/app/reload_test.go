@@ -413,6 +413,10 @@ func TestRoster(t *testing.T) {
 	if !updated.OK || updated.AgentID != "ops-crab" {
 		t.Errorf("%+v", updated)
 	}
+	e.must(wire.MethodAgentsFilesGet, wire.AgentFileGet{AgentID: "ops-crab", Name: "IDENTITY.md"}, &files)
+	if files.File.Content == nil || !strings.Contains(*files.File.Content, "**Name:** Ops Two") {
+		t.Errorf("IDENTITY.md: %+v", files.File)
+	}
 	var list wire.AgentsList
 	e.must(wire.MethodAgentsList, nil, &list)
 	if len(list.Agents) != 2 || list.Agents[1].Name != "Ops Two" || list.Agents[1].Identity.Emoji != "🔧" || list.Agents[1].Model.Primary != "one/m" || list.Ownership == "sole" {
