@@ -392,7 +392,7 @@ func (s *screen) runEnded(run string, e feed.End) {
 // problem shows why a run failed, with a hint.
 func (s *screen) problem(e feed.End) {
 	why := ansi.Line(e.Error)
-	if e.Model != "" && !strings.Contains(why, e.Model) {
+	if !strings.Contains(why, e.Model) {
 		why = ansi.Line(e.Model) + ": " + why
 	}
 	s.scroll.add(bare, s.styles.Bad.Paint(ansi.Wrap("✗ "+why, s.columns())))

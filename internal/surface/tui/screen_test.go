@@ -559,6 +559,7 @@ func TestRunEnded(t *testing.T) {
 		{"a stopped run", nil, "r", feed.End{State: wire.StateAborted, Text: "none"}, "■ stopped"},
 		{"a failed run", nil, "r", feed.End{State: wire.StateError, Error: "no\x1b[2J quota", Model: "p/m"}, "✗ p/m: no quota\n  send the message again, or choose another model with /model"},
 		{"an error that names its model", nil, "r", feed.End{State: wire.StateError, Error: "p/m has no quota", Model: "p/m"}, "✗ p/m has no quota\n  send the message again, or choose another model with /model"},
+		{"an error without a model", nil, "r", feed.End{State: wire.StateError, Error: "no quota"}, "✗ no quota\n  send the message again, or choose another model with /model"},
 		{"a limit", nil, "r", feed.End{State: wire.StateError, Error: "limit", Stop: wire.StopLimit}, "✗ limit"},
 		{"a message that was merged into the run", nil, "x", feed.End{State: wire.StateFinal}, ""},
 		{"an error of another run", nil, "x", feed.End{State: wire.StateError, Error: "no"}, "✗ no\n  send the message again, or choose another model with /model"},

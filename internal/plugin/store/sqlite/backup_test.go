@@ -271,6 +271,26 @@ func TestBackup(t *testing.T) {
 			t.Errorf("verify: %v", err)
 		}
 	})
+	t.Run("a row that its index does not contain is detected", func(t *testing.T) {
+		db := openAt(t, filepath.Join(t.TempDir(), "chela.db"))
+		mustSet(t, db, "needle", "1")
+		copied := filepath.Join(t.TempDir(), "copy.db")
+		if err := db.Backup(t.Context(), copied); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(copied)
+		if err != nil || strings.Count(string(b), "needle") != 2 {
+			t.Fatalf("%d times in the file, %v", strings.Count(string(b), "needle"), err)
+		}
+		b[strings.LastIndex(string(b), "needle")] = 'N'
+		path := put(t, b, nil)
+		_, verr := Verify(t.Context(), path)
+		for what, err := range map[string]error{"verify": verr, "check": openAt(t, path).Check(t.Context())} {
+			if !errors.As(err, new(*DamagedError)) || !strings.Contains(err.Error(), "index") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
 }
 
 func TestCheck(t *testing.T) {

@@ -194,7 +194,7 @@ func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error 
 			continue
 		}
 		n, err := c.exec(t.insert(len(r.Values)), r.Values...)
-		if err != nil && fatal(err) {
+		if fatal(err) {
 			return err
 		}
 		if err != nil || n == 0 { // a constraint failed, or the row is a duplicate

@@ -360,6 +360,23 @@ func TestUnrecovered(t *testing.T) {
 	}
 }
 
+// TestValidText checks which texts of a row are refused as damaged.
+func TestValidText(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		column, text string
+		want         bool
+	}{
+		{"meta", `{"label":"x"}`, true}, {"meta", "", true}, {"meta", `{"label":"x"`, false}, {"meta", `{"label":7}`, false},
+		{"meta", "{\"label\":\"\xff\"}", false}, {"parts", `[{}]`, true}, {"parts", "[\"\xc3\"]", false}, {"parts", "[", false},
+		{"inbound", "{}", true}, {"inbound", "[]", false}, {"principal", "7", false}, {"name", "{", true},
+	} {
+		if got := validText(tt.column, tt.text); got != tt.want {
+			t.Errorf("%s %q: %v, want %v", tt.column, tt.text, got, tt.want)
+		}
+	}
+}
+
 // TestSalvageClosesGaps deletes an entry in the middle of a transcript.
 func TestSalvageClosesGaps(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ func TestRenderEscapes(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{
 		"a\x1b]0;owned\x07", "&#27;[31mred", "&#x9b;31m", "`\x1b[2J`", "```\x1b[2J\n\x1b[2J\n```", "[x\x1b[31m](http://a\x1b[0m)",
-		"<http://a\u202eb>", "|\x1b[1m|b|\n|-|-|\n|\u200f|&#8238;|",
+		"<http://a\u202eb>", "-\n- a\n- \n\n  b", "1.\n2. a", "- ***\n-   \n\n      x", "|\x1b[1m|b|\n|-|-|\n|\u200f|&#8238;|",
 	} {
 		for _, w := range []int{8, 80} {
 			checkRendered(t, src, w, ansi.Colors())

@@ -285,6 +285,33 @@ func TestWithoutPerson(t *testing.T) {
 		watch.in <- "/quit"
 		watch.ends(nil)
 	})
+	t.Run("one after the other", func(t *testing.T) {
+		for _, id := range []string{"one", "two"} {
+			var asked wire.ApprovalAsked
+			if err := other.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: id, Command: "touch " + id, TwoPhase: true}, &asked); err != nil {
+				t.Fatal(err)
+			}
+		}
+		z := open(t, g, repl.Options{Interactive: true, Prompt: true})
+		z.chat.AskPending(t.Context())
+		z.sees("touch one\n")
+		if _, err := z.written(); strings.Contains(err, "touch two") {
+			t.Errorf("both at once:\n%s", err)
+		}
+		z.run()
+		z.in <- "n"
+		z.sees("touch two\n")
+		z.in <- "y"
+		z.sees("› ")
+		z.in <- "/quit"
+		z.ends(nil)
+		for id, want := range map[string]string{"one": wire.Deny, "two": wire.AllowOnce} {
+			var got wire.ApprovalDecided
+			if err := other.Call(t.Context(), wire.MethodApprovalWait, wire.ApprovalID{ID: id}, &got); err != nil || got.Decision == nil || *got.Decision != want {
+				t.Errorf("%s: %+v, %v; want %s", id, got, err, want)
+			}
+		}
+	})
 	t.Run("without a person they are not", func(t *testing.T) {
 		z := open(t, g, repl.Options{})
 		z.chat.AskPending(t.Context())
@@ -416,6 +443,7 @@ func TestPrinter(t *testing.T) {
 			{Kind: feed.ToolEnded, Tool: tool(false, 1040*time.Millisecond)}, {Kind: feed.ToolEnded, Tool: tool(true, 0)}, text("So"),
 		}, "I look\nSo", "· read a\n✓ read a (1s)\n✗ read a: gone\n"},
 		{"notes", false, []feed.Step{text("a\n"), {Kind: feed.Notice, Text: "no\x1b[2Jte\n"}, {Kind: feed.Notice, Text: "another"}, ended(feed.End{State: wire.StateAborted, Text: "b"})}, "a\n", "note\nanother\nstopped\n"},
+		{"a message that was restarted, quiet", true, []feed.Step{text("a"), text("b"), ended(feed.End{State: wire.StateFinal, Text: "b"})}, "a\nb\n", ""},
 		{"quiet", true, []feed.Step{
 			{Kind: feed.ToolStarted, Tool: tool(false, 0)}, {Kind: feed.Notice, Text: "note"}, ended(feed.End{State: wire.StateError, Text: "b", Error: "no\x1b[2J quota", Footer: "f"}),
 		}, "", "✗ no quota\n"},
