@@ -206,6 +206,5 @@ func (p Profile) flag(text string) (takes, ok bool) {
 
 // pathlike reports whether a string could be the path of a file.
 func pathlike(s string) bool {
-	return strings.HasPrefix(s, "~") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || s == "." || s == ".." ||
-		len(s) > 1 && strings.Contains(s, "/")
+	return strings.HasPrefix(s, "~") || s == "." || s == ".." || len(s) > 1 && strings.Contains(s, "/")
 }

@@ -538,6 +538,12 @@ func TestLastGood(t *testing.T) {
 			t.Errorf("%s: Validate = %v, want one fatal problem", text, ps)
 		}
 	}
+	if err := os.WriteFile(o.LastGood, []byte("{gateway: 1}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Load(file); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), o.LastGood) {
+		t.Errorf("both files are broken: %v, want the error about %s", err, file)
+	}
 	if err := os.Remove(o.LastGood); err != nil {
 		t.Fatal(err)
 	}

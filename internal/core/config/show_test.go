@@ -109,10 +109,11 @@ func TestShown(t *testing.T) {
 		gateway: {port: 19000, bind: "lan", auth: {mode: "token", token: "${GATE}"}, tls: {keyPath: "/etc/key.pem"}},
 		models: {providers: {m: {baseUrl: "http://127.0.0.1:1/v1", apiKey: "env:KEY", models: [{id: "m1", maxTokens: 77}]}}},
 		agents: {defaults: {model: {primary: "m/m1"}, budget: {tokens: 5000}}},
+		hooks: {token: {source: "env", id: "HOOK_TOKEN"}}, other: {token: {source: "file", id: "/etc/token"}},
 	}`, nil)
 	for _, want := range []string{
 		`"port":19000`, `"bind":"lan"`, `"token":"${GATE}"`, `"keyPath":"/etc/key.pem"`, `"baseUrl":"http://127.0.0.1:1/v1"`,
-		`"apiKey":"env:KEY"`, `"id":"m1"`, `"maxTokens":77`, `"primary":"m/m1"`, `"tokens":5000`,
+		`{"id":"HOOK_TOKEN","source":"env"}`, `{"id":"/etc/token","source":"file"}`, `"apiKey":"env:KEY"`, `"id":"m1"`, `"maxTokens":77`, `"primary":"m/m1"`, `"tokens":5000`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not shown in %s", want, got)
@@ -233,6 +234,16 @@ func TestLookup(t *testing.T) {
 		}
 		if !ok || p.Reload != tt.reload || !has || p.Hint != nil && p.Hint.Sensitive != tt.sensitive {
 			t.Errorf("%s: %+v, %v", tt.path, p, ok)
+		}
+	}
+	types := map[string]any{}
+	p, _ := config.Lookup("gateway")
+	for _, c := range p.Children {
+		types[c.Key] = c.Type
+	}
+	for name, want := range map[string]string{"port": "[integer]", "bind": "[string]", "auth": "[object]"} {
+		if got := fmt.Sprint(types[name]); got != want {
+			t.Errorf("gateway.%s is shown as %s, want %s", name, got, want)
 		}
 	}
 	if _, ok := config.Lookup("gateway.bogus"); ok {

@@ -53,7 +53,7 @@ func TestDenied(t *testing.T) {
 		"delete the root": {
 			"rm -rf /", "rm -r -f /", "rm -f -r /", "rm --recursive --force /", "rm --rec --fo /", "rm -Rf /", "rm   -rf    /", "rm -rf -- /",
 			"rm / -rf", "rm -rf /*", "rm -rf //", "rm -rf /.", "rm -rf /tmp/..", "/bin/rm -rf /", "\\rm -rf /", "rm --no-preserve-root -rf /", "rm -rf x /", "rm -rf /etc",
-			"cd / && rm -rf *", "cd /; rm -rf .", "cd -P / && rm -rf *", "RM -rf /", "find / -delete", "rm -rf {/,x}", "rm -rf {..,/}", "rm -rf /[a-z]*", "rm -rf /?*", "rm -rf / # " + strings.Repeat("x", 20_000),
+			"cd / && rm -rf *", "cd /; rm -rf .", "cd -P / && rm -rf *", "RM -rf /", "find / -delete", "find / -xdev -mount -depth -type f -mindepth 1 -delete", "find x / -exec /bin/rm {} +", "find / -okdir rm {} ;", "rm -rf {/,x}", "rm -rf {..,/}", "rm -rf /[a-z]*", "rm -rf /?*", "rm -rf / # " + strings.Repeat("x", 20_000),
 		},
 		"delete the home": {"rm -rf ~", "rm -rf ~/", "rm -rf ~/*", "rm -rf $HOME", "rm -rf ${HOME}/", "cd && rm -rf *", "rm -rf /root", "rm -rf /home/anna"},
 		"mkfs":            {"mkfs /dev/sda1", "mkfs.ext4 /dev/sda1", "mkfs -t ext4 /dev/sdb"},
@@ -80,7 +80,7 @@ func TestDenied(t *testing.T) {
 	t.Run("EX-09 look-alikes are not denied", func(t *testing.T) {
 		verdicts(t, may, []string{
 			"rm -rf ./build", "rm -rf build/*", "rm -rf /tmp/x", "rm -rf ~/project/build", "dd --help", "mkfs --help", "chmod -R 755 ./x", "chmod 777 /tmp/x", "rm /tmp/file", "rm -f /tmp/x",
-			"git commit -m 'never rm -rf /'", "echo x > sda", "echo x > ./dev/sda", `rm -rf "${DIR:?}/"`, "T=$(mktemp -d); rm -rf \"$T\"", "T=$(mktemp -d); rm -rf \"$T\"/*", "find . -name '*.o' -delete", "rm -rf ~/*.tmp", "rm -rf /tmp*", "find / -name '*.bak' -delete",
+			"git commit -m 'never rm -rf /'", "echo x > sda", "echo x > ./dev/sda", `rm -rf "${DIR:?}/"`, "T=$(mktemp -d); rm -rf \"$T\"", "T=$(mktemp -d); rm -rf \"$T\"/*", "find . -name '*.o' -delete", "rm -rf ~/*.tmp", "rm -rf /tmp*", "find / -name '*.bak' -delete", "find / -depth -type f; rm x", "find / -xdev -exec; rm x", "find ./x -delete", "find -delete",
 		})
 		verdicts(t, reads, []string{"echo rm -rf /", "grep -rn 'rm -rf /' .", "echo 'mkfs /dev/sda'"})
 	})
