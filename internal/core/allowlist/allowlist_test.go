@@ -193,7 +193,7 @@ func TestSafeBins(t *testing.T) {
 	r := rules(t, empty, all, pl)
 	for command, want := range map[string]bool{
 		"head": true, "head -5": true, "head -n 5": true, "head -n5": true, "head --lines=5": true, "head --lines 5": true, "head -qn 5": true, "head -c 10 -q": true, "head --": true,
-		"head x": false, "head -5 x": false, "head -n": false, "head --line=5": false, "head --unknown": false, "head -x": false, "head -n $X": false, "head -n *": false, "head -": false, "head -- x": false, "head -n ./x": false, "head -n './x'": false, "head -n '../x'": false, "head -n '~'": false, "head -n '~anna'": false, "head -n .": false, "head -n ..": false, "head -n '.x'": true, "head --lines=/etc/x": false,
+		"head x": false, "head -5 x": false, "head -n": false, "head --line=5": false, "head --unknown": false, "head -x": false, "head -n $X": false, "head -n *": false, "head -": false, "head -- x": false, "head -n ./x": false, "head -n './x'": false, "head -n '../x'": false, "head -n '~'": false, "head -n~x": false, "head --lines=~x": false, "head -n .": false, "head -n ..": false, "head -n '.x'": true, "head --lines=/etc/x": false,
 		"tail -5": true, "tail -n +2": true, "tail -f": false, "tail -fn 5": false, "tail -F": false, "tail --follow": false, "tail --follow=name": false, "tail --retry": false, "tail --pid=1": false,
 		"wc": true, "wc -l": true, "wc -lw": true, "wc --lines": true, "wc --files0-from=x": false, "wc --files0-from x": false, "wc x": false,
 		"cut -d, -f2": true, "cut -d ' ' -f 1-3": true, "cut -d/ -f1": true, "cut -f1 x": false, "cut --complement -f1": true,
