@@ -181,6 +181,22 @@ func TestError(t *testing.T) {
 	}
 }
 
+func TestArchived(t *testing.T) {
+	for text, want := range map[string]wire.Archived{"true": wire.ArchivedOnly, "false": "", "null": "", `"all"`: wire.ArchivedAll} {
+		for _, before := range []wire.Archived{"", wire.ArchivedOnly, wire.ArchivedAll} {
+			in := wire.SessionsList{Archived: before}
+			if err := json.Unmarshal([]byte(`{"archived":`+text+`}`), &in); err != nil || in.Archived != want {
+				t.Errorf("%s after %q: %q, %v; want %q", text, before, in.Archived, err, want)
+			}
+		}
+	}
+	for _, text := range []string{`"true"`, `""`, `1`, `{}`} {
+		if err := json.Unmarshal([]byte(text), new(wire.Archived)); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}
+
 func TestMillis(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1795188873525)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
 
@@ -221,6 +222,76 @@ func (f flipper) Run(_ context.Context, c tool.Call) (tool.Result, error) {
 	defer file.Close()
 	b, err := io.ReadAll(file)
 	return tool.Text(string(b)), err
+}
+
+// writer is a tool that changes files.
+type writer struct{ flipper }
+
+func (writer) Spec() tool.Spec { return tool.Spec{Name: "write", Effect: tool.Writes} }
+
+// TestPlan checks the effect of calls, and which of them a person is asked about.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	top := tree(t, "ws", "other", ".ssh")
+	const outside = "it changes files outside the workspace"
+	for _, tt := range []struct {
+		tool      tool.Tool
+		use       Use
+		path      string
+		sandboxed bool
+		effect    tool.Effect
+		reason    string // "": nobody is asked
+	}{
+		{flipper{}, Reads, "f", false, tool.Reads, ""},
+		{flipper{}, Reads, "../other/f", false, tool.Reads, ""},
+		{flipper{}, Reads, "../.ssh/f", false, tool.Reads, "it reads private files"},
+		{flipper{}, Reads, "../.ssh/f", true, tool.Reads, ""}, // it is not there
+		{writer{}, Changes, "f", false, tool.Writes, ""},
+		{writer{}, Changes, "../other/f", false, tool.Acts, outside},
+		{writer{}, Changes, "../.ssh/f", false, tool.Acts, outside + "; it changes private files"},
+		{writer{}, Changes, "f", true, tool.Writes, ""},
+	} {
+		g := Rule{Outside: true}.Guard(tt.tool, tt.use, func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil })
+		c := tool.Call{Dir: filepath.Join(top, "ws"), Args: json.RawMessage(tt.path)}
+		if tt.sandboxed {
+			c.Sandbox = &sandbox.Session{}
+		}
+		p, err := g.(tool.Planner).Plan(t.Context(), c)
+		if err != nil || p.Effect != tt.effect || p.Reason != tt.reason || p.Ask != (tt.reason != "") {
+			t.Errorf("%s %s, sandboxed %v: %s, asks %v because %q, %v; want %s, %q", tt.use, tt.path, tt.sandboxed, p.Effect, p.Ask, p.Reason, err, tt.effect, tt.reason)
+		}
+		if where := filepath.Join(top, "ws", tt.path); !tt.sandboxed && !strings.Contains(p.Text, where) {
+			t.Errorf("%s %s: the question is %q, want the path %s", tt.use, tt.path, p.Text, where)
+		}
+	}
+}
+
+// TestEnter enters the folders of names, with a rule that checks names on the way and
+// with one that does not.
+func TestEnter(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []Rule{{}, {Private: list("/none")}} {
+		top := tree(t, "ws", "ws/sub")
+		d, err := rule.Open(tool.Call{Dir: filepath.Join(top, "ws")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		for name, want := range map[string]string{"f": "f", "sub/f": "f", "sub/new": "new", "none/f": "", "f/x": ""} {
+			root, base, err := d.Enter(name)
+			if err != nil {
+				if want != "" {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			if root == nil || base != want {
+				t.Errorf("%s: entered for %q, want %q", name, base, want)
+				continue
+			}
+			root.Close()
+		}
+	}
 }
 
 // TestFlipped changes links between the plan of a call and its use of the path.

@@ -130,11 +130,10 @@ func (c *cleaner) top(m node) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ts := typesOf(m); m["type"] != nil && len(ts) > 0 && !slices.Contains(ts, "object") {
+	if notObject(m) {
 		return nil, errors.New("its arguments are not an object")
 	}
-	m = maps.Clone(m)
-	m["type"] = "object"
+	m["type"] = "object" // m is a copy
 	if m["properties"] == nil {
 		m["properties"] = node{}
 	}
