@@ -28,6 +28,7 @@ func TestSplit(t *testing.T) {
 		{"fits", "hello", 5, []string{"hello"}},
 		{"paragraph", "one two\n\nthree four", 14, []string{"one two\n\n", "three four"}},
 		{"line", "one two\nthree four", 14, []string{"one two\n", "three four"}},
+		{"paragraph rather than a later line", "one two\n\nthree\nfour five", 16, []string{"one two\n\n", "three\nfour five"}},
 		{"sentence", "One is. Two is three", 14, []string{"One is. ", "Two is three"}},
 		{"Chinese sentence", "一二三四五。六七八九十", 8, []string{"一二三四五。", "六七八九十"}},
 		{"blank", "aaaa bbbb cccc", 12, []string{"aaaa bbbb ", "cccc"}},
