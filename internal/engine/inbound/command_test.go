@@ -469,10 +469,11 @@ func TestSession(t *testing.T) {
 		b.replied("/name", "has no name")
 		b.replied("/name  The  tests", "Named The tests.")
 		b.replied("/name", "is named The tests")
-		b.replied("/name "+strings.Repeat("x", 200), "at most")
+		b.replied("/name "+strings.Repeat("ü", 101), "at most 100")
 		if b.meta().Label != "The tests" {
 			t.Errorf("got %q", b.meta().Label)
 		}
+		b.replied("/name "+strings.Repeat("ü", 100), "Named üüü")
 	})
 }
 

@@ -241,6 +241,12 @@ func TestArguments(t *testing.T) {
 			}
 		})
 	}
+	t.Run("fields without a mistake are not named", func(t *testing.T) {
+		r := do(t, invoke.New(invoke.Options{}).For(scope(read())), call("read", `{"path":"a","mode":"a","list":[1],"limit":"many"}`))
+		if failed(t, r, `"limit" is string`); strings.Contains(text(r), `\"mode\" is`) || strings.Contains(text(r), `\"list\" is`) {
+			t.Errorf("got %s", text(r))
+		}
+	})
 	for _, c := range []struct {
 		args  string
 		words []string
@@ -460,6 +466,12 @@ func TestBudget(t *testing.T) {
 		if _, err := d.For(s).Invoke(t.Context(), call("read", `{"path":"c"}`), nil); !errors.Is(err, tool.ErrStop) {
 			t.Errorf("third call: %v", err)
 		}
+		s.Run, s.Earlier = "resumed", 1 // a process that ended made one
+		do(t, d.For(s), call("read", `{"path":"a"}`))
+		if _, err := d.For(s).Invoke(t.Context(), call("read", `{"path":"b"}`), nil); !errors.Is(err, tool.ErrStop) {
+			t.Errorf("second call after one before: %v", err)
+		}
+		s.Earlier = 0
 		for i := range 1024 {
 			s.Run = chela.RunID(fmt.Sprint(i))
 			do(t, d.For(s), call("read", `{"path":"a"}`))

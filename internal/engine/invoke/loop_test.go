@@ -155,6 +155,18 @@ func TestLoopDetection(t *testing.T) {
 		}
 		want(t, callOutcomes(t, v, true, times(11, poll)...), blocked, 11)
 	})
+	t.Run("one call again and again, or a third one, does not alternate", func(t *testing.T) {
+		off := false
+		s := scope(same)
+		s.Loop.Detectors.GenericRepeat = &off
+		want(t, callOutcomes(t, executor().For(s), true, times(25, a)...), warned, 0)
+		c := call("same", `{"x":3}`)
+		fs := callOutcomes(t, executor().For(s), true, append(times(7, a, b), c, a)...)
+		want(t, fs, warned, 10)
+		if fs[14] != ran || fs[15] != ran {
+			t.Errorf("another call after 14: %s, then %s", fs[14], fs[15])
+		}
+	})
 	t.Run("LOOPDET-05 thresholds must rise", func(t *testing.T) {
 		for _, o := range []invoke.LoopOptions{
 			{WarningThreshold: 20, CriticalThreshold: 10, BreakerThreshold: 30},

@@ -511,6 +511,7 @@ func FuzzServices(f *testing.F) {
 		f.Add(i, body[:len(body)/2])
 	}
 	f.Add(0, []byte(`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.encrypted","data":"x","id":"y"},{"type":"","index":-1,"text":"\ud800"}]},"finish_reason":"stop"}]}`+"\n\n"))
+	f.Add(0, []byte(`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"a"},{"type":"reasoning.text","index":1,"text":"b"},{"type":"reasoning.text","text":"c"}]},"finish_reason":"stop"}]}`+"\n\n"))
 	f.Fuzz(func(t *testing.T, i int, body []byte) {
 		if i < 0 || i >= len(testServices) {
 			return
