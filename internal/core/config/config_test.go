@@ -261,6 +261,21 @@ func TestIncludes(t *testing.T) {
 		if _, err := (Options{Env: env()}).Load(filepath.Join(dir, "ten.json")); err != nil {
 			t.Errorf("ten levels: %v", err)
 		}
+		if _, err := (Options{Env: env()}).Load(filepath.Join(dir, "big.json")); err != nil {
+			t.Errorf("a long file that nobody includes: %v", err)
+		}
+	})
+	t.Run("overrides that cannot be read are fatal", func(t *testing.T) {
+		file := filepath.Join(write(t, map[string]string{"chela.json": "{gateway: {port: 1}}"}), "chela.json")
+		for path, value := range map[string]string{"gateway.port": "{", "gateway..port": "1", "gateway.bind": ""} {
+			o := Options{Env: env(), Overrides: map[string]json.RawMessage{path: json.RawMessage(value)}}
+			if _, err := o.Load(file); err == nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s = %q: %v, want an error with the path", path, value, err)
+			}
+			if ps := o.Validate(file); len(ps) != 1 || !ps[0].Fatal {
+				t.Errorf("%s = %q: Validate = %v, want one fatal problem", path, value, ps)
+			}
+		}
 	})
 }
 

@@ -44,7 +44,9 @@ type grantModel struct {
 	live, narrowed bool
 	scopes         []chela.Scope
 	epoch          int
-	claim          string // the request whose token can be claimed
+	issued         time.Time // of an epoch, as its first access says
+	issuedIn       int       // that epoch
+	claim          string    // the request whose token can be claimed
 	claimed        time.Time
 }
 
@@ -236,7 +238,18 @@ func (m *machine) admit(id string) {
 	if !pairing.ScopeSet(p.Authority).Covers(a.Access.Scopes) || !pairing.ScopeSet(g.scopes).Covers(a.Access.Scopes) || !pairing.ScopeSet(in.Scopes).Covers(a.Access.Scopes) {
 		m.fail("scopes %v exceed %v, %v or %v", a.Access.Scopes, p.Authority, g.scopes, in.Scopes)
 	}
+	m.checkIssued(g, a.Access.Issued)
 	d.addAccess(a.Access, g.epoch)
+}
+
+// checkIssued checks that all accesses of an epoch have the time of its beginning.
+func (m *machine) checkIssued(g *grantModel, at time.Time) {
+	if g.issuedIn != g.epoch {
+		g.issued, g.issuedIn = at, g.epoch
+	}
+	if at.IsZero() || at.After(m.now) || !at.Equal(g.issued) {
+		m.fail("a grant of %v was issued at %v, want %v", m.now, at, g.issued)
+	}
 }
 
 // addAccess records an access, with the epoch instead of its time.
@@ -292,6 +305,7 @@ func (m *machine) redeem(id string) {
 		m.fail("redeemed: %v, want %v", a.Refusal == nil, want)
 	}
 	if want {
+		m.checkIssued(g, a.Access.Issued)
 		d.accesses = append(d.accesses, pairing.Access{
 			Device: id, Role: in.Role, Generation: a.Access.Generation, Scopes: a.Access.Scopes, Issued: time.Unix(int64(g.epoch), 0),
 		})

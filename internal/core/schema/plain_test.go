@@ -20,6 +20,7 @@ func TestPlain(t *testing.T) {
 		`{"type":"object","properties":{"a":{"$ref":"#"}}}`:                                false,
 		`{"type":"object","properties":{"a":{"pattern":"(?!a)"}}}`:                         false,
 		`{"type":"object","properties":{"a":{"pattern":"^a+$","type":["null","string"]}}}`: true,
+		`{"type":["object","null"]}`:                                                       false,
 		`{"type":"object","properties":{"a":{"anyOf":[]}}}`:                                false,
 		`{"type":"object","properties":{"a":true}}`:                                        false,
 		`{"type":"object","properties":[]}`:                                                false,

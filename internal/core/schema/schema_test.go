@@ -184,6 +184,8 @@ func TestRules(t *testing.T) {
 		check(t, schema.Rules{Profile: tt.profile}, object(tt.in), object(tt.want))
 	}
 	check(t, schema.Rules{Without: []string{"oneOf"}}, object(`{"oneOf":[{"type":"string"},{"type":"integer"}]}`), object(`{"anyOf":[{"type":"string"},{"type":"integer"}]}`))
+	check(t, schema.Rules{Profile: schema.Gemini}, `{"type":"object","$defs":{"s":{"type":"string"}},"properties":{"a":{"$id":"https://x.example/a","type":"integer"},"b":{"$ref":"#/$defs/s"}}}`,
+		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}}`)
 	check(t, schema.Rules{Profile: schema.OpenAI}, `{"type":"object","properties":{},"enum":[{}],"not":{}}`, `{"type":"object","properties":{}}`)
 }
 

@@ -88,9 +88,6 @@ func (imp *importer) line(b []byte, last bool) error {
 		r.ID = fmt.Sprintf("line%d", len(imp.rows))
 		r.ParentID = nil
 	}
-	if r.ParentID == nil && len(imp.rows) > 0 {
-		r.ParentID = &imp.rows[len(imp.rows)-1].ID
-	}
 	if i, ok := imp.at[r.ID]; ok {
 		imp.Duplicates++
 		if r.ParentID != nil && *r.ParentID == r.ID {
@@ -104,8 +101,8 @@ func (imp *importer) line(b []byte, last bool) error {
 	return nil
 }
 
-// path returns the indexes of the rows from the root to the last row. A row with a
-// missing parent follows the row above it.
+// path returns the indexes of the rows from the root to the last row. A row
+// without a parent follows the row above it.
 func (imp *importer) path() []int {
 	var path []int
 	for i := len(imp.rows) - 1; i >= 0; {
