@@ -1,10 +1,14 @@
 package process
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -12,6 +16,38 @@ func TestOurs(t *testing.T) {
 	for _, pid := range []int{0, -1, os.Getpid(), 1 << 30} {
 		if Of(pid).IsOurs() {
 			t.Errorf("process %d may be ended", pid)
+		}
+	}
+}
+
+// TestOursOfAnotherUser starts this program as this user and, if that is permitted, as
+// another one.
+func TestOursOfAnotherUser(t *testing.T) {
+	if os.Getenv("CHELA_TEST_CHILD") != "" {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	for _, other := range []bool{false, true} {
+		c := exec.Command("/proc/self/exe", "-test.run=^TestOursOfAnotherUser$") // its folder may be closed to the other user
+		c.Dir, c.Env = "/", append(os.Environ(), "CHELA_TEST_CHILD=1")
+		if other {
+			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
+		}
+		in, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); other && errors.Is(err, syscall.EPERM) {
+			t.Skip("not root")
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if got := Of(c.Process.Pid).IsOurs(); got == other {
+			t.Errorf("of another user: %v, ours: %v", other, got)
+		}
+		_ = in.Close()
+		if err := c.Wait(); err != nil {
+			t.Errorf("of another user: %v: %v", other, err)
 		}
 	}
 }
