@@ -176,6 +176,47 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
+// staleConn is a connection that the other side has given up, which is found out by
+// the next write.
+type staleConn struct {
+	net.Conn
+	stale atomic.Bool
+}
+
+func (c *staleConn) Write(b []byte) (int, error) {
+	if c.stale.Load() {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+// TestStaleConnection asks on a connection that was kept and is stale: the request is
+// sent again on a new one, with its body.
+func TestStaleConnection(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: %s\n\ndata: end\n\n", body)
+	}))
+	defer srv.Close()
+	var conns []*staleConn
+	tr := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		conns = append(conns, &staleConn{Conn: c})
+		return conns[len(conns)-1], err
+	}}
+	defer tr.CloseIdleConnections()
+	for i := range 3 {
+		if got, err := ask(t.Context(), t, srv.URL, &http.Client{Transport: tr}, "k"); err != nil || got != `{"hello":"world"}` || len(conns) < i+1 {
+			t.Errorf("request %d: %q, %v, %d connections", i, got, err, len(conns))
+		}
+		for _, c := range conns {
+			c.stale.Store(true)
+		}
+	}
+}
+
 func TestBaseURL(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
