@@ -16,6 +16,7 @@ const drafted = `{
   gateway: { port: 1, auth: { token: "hunter2" } },
   models: { providers: {
     a: { baseUrl: "http://u:pw@h/v1", apiKey: "${KEY}", headers: { "X-Key": "sk-1" } }, // mine
+    c: { baseUrl: "http://$${HOST}/v1?key=1" },
   } },
   agents: { list: [
     { id: "x", name: "X", params: { token: "t-x" } },
@@ -29,7 +30,7 @@ const drafted = `{
 func drafts(t *testing.T) (tr *Tree, file func() string, more func() string) {
 	t.Helper()
 	dir := write(t, map[string]string{"chela.json": drafted, "tools.json": "{deny: ['exec'] /* no */}"})
-	tr, err := Options{Env: env("KEY", "sk-secret")}.Load(filepath.Join(dir, "chela.json"))
+	tr, err := Options{Env: env("KEY", "sk-secret", "HOST", "h")}.Load(filepath.Join(dir, "chela.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +78,17 @@ func TestRewrite(t *testing.T) {
 		d, err := tr.Rewrite(tr.InForce())
 		if err != nil || len(d.changed) > 0 {
 			t.Fatalf("%v, %s", err, file())
+		}
+		shown := string(tr.InForce())
+		if strings.Contains(shown, "sk-secret") || !strings.Contains(shown, `"http://${HOST}/v1?key=[redacted]"`) {
+			t.Fatalf("shown: %s", shown)
+		}
+		d, err = tr.Rewrite([]byte(strings.Replace(shown, `"port":1`, `"port":2`, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Write(); err != nil || file() != strings.Replace(drafted, "port: 1", "port: 2", 1) {
+			t.Errorf("%v, %s", err, file())
 		}
 	})
 	t.Run("a value of an included file is changed there", func(t *testing.T) {

@@ -211,6 +211,37 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestRelax converts schemas for validators in Go. A value that was valid stays valid.
+func TestRelax(t *testing.T) {
+	t.Parallel()
+	const no = `"pattern":"^(?!x)"` // no pattern of Go
+	for in, want := range map[string]string{
+		`{"pattern":"^a"}`:                                                  `{"pattern":"^a"}`,
+		`{"type":"string",` + no + `}`:                                      `{"type":"string"}`,
+		`{"properties":{"a":{` + no + `}}}`:                                 `{"properties":{"a":{}}}`,
+		`{"anyOf":[{` + no + `},{"minLength":2}]}`:                          `{"anyOf":[{},{"minLength":2}]}`,
+		`{"not":{` + no + `}}`:                                              `{}`,
+		`{"contains":{` + no + `}}`:                                         `{}`,
+		`{"not":{"pattern":"^a"}}`:                                          `{"not":{"pattern":"^a"}}`,
+		`{"oneOf":[{` + no + `},{}]}`:                                       `{"allOf":[{"anyOf":[{},{}]}]}`,
+		`{"if":{` + no + `},"then":{"maxLength":1},"else":{"maxLength":2}}`: `{}`,
+		`{"if":{"pattern":"^a"},"then":{` + no + `}}`:                       `{"if":{"pattern":"^a"},"then":{}}`,
+		`{"patternProperties":{"^(?!x)":{"type":"string"}},"additionalProperties":false,"unevaluatedProperties":false}`: `{}`,
+		`{"patternProperties":{"^x":{"type":"string"}},"additionalProperties":false}`:                                   `{"patternProperties":{"^x":{"type":"string"}},"additionalProperties":false}`,
+		`{"$schema":"http://json-schema.org/draft-04/schema#"}`:                                                         `{"$schema":"http://json-schema.org/draft-07/schema#"}`,
+		`{"$schema":"https://json-schema.org/draft/2019-09/schema"}`:                                                    `{"$schema":"https://json-schema.org/draft/2020-12/schema"}`,
+	} {
+		out, err := schema.Relax(json.RawMessage(in))
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if d := cmp.Diff(decode(t, json.RawMessage(want)), decode(t, out)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", in, d)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat(`{"items":`, 200) + "{}" + strings.Repeat("}", 200)
