@@ -109,6 +109,7 @@ func TestText(t *testing.T) {
 		{"no page tree", bytes.Replace(body(stream("", simple), resources, helvetica), []byte("/Contents 4 0 R"), []byte("/Resources 5 0 R /Contents 4 0 R"), 1)[60:], want},
 		{"a later version of an object", append(body(stream("", "BT (old) Tj ET"), resources, helvetica), "\n4 0 obj\n"+stream("", simple)+"\nendobj"...), want},
 		{"large and small gaps", body(stream("", "BT /F 10 Tf [(wo) 20 (rd) -600 (other)] TJ 100 0 Td (far) Tj ET"), resources, helvetica), "word other far"},
+		{"a step back is a gap", body(stream("", "BT /F 10 Tf (right) Tj -200 0 Td (left) Tj ET"), resources, helvetica), "right left"},
 		{"a large step is a paragraph", body(stream("", "BT /F 10 Tf (a) Tj 0 -12 Td (b) Tj 0 -30 TD (c) Tj ET"), resources, helvetica), "a\nb\n\nc"},
 		{"scaled text", body(stream("", "BT /F 1 Tf 10 0 0 10 72 700 Tm (a) Tj 10 0 0 10 72 688 Tm (b) Tj ET"), resources, helvetica), "a\nb"},
 		{"a form", body(stream("", "/X Do"), resources, helvetica, stream("/Subtype /Form", simple)), want},
