@@ -64,6 +64,21 @@ func TestCut(t *testing.T) {
 			}
 		})
 	}
+	long := strings.Repeat("x", 5000)
+	for name, part := range map[string]llm.Part{
+		"a signature":       {Kind: llm.PartThinking, Signature: long},
+		"redacted thinking": {Kind: llm.PartThinking, Redacted: long},
+		"a picture":         {Kind: llm.PartImage, Data: []byte(long)},
+		"a call":            {Kind: llm.PartCall, Call: &llm.ToolCall{Args: []byte(long)}},
+	} {
+		t.Run("the size includes "+name, func(t *testing.T) {
+			es := history("u1", "a1", "u2", "a2", "u3", "a3")
+			es[1].Message.Parts = append(es[1].Message.Parts, part)
+			if first, turns, ok := compact.Cut(es); first != 3 || turns != 1 || !ok {
+				t.Errorf("got %d, %d, %v; want 3, 1, true", first, turns, ok)
+			}
+		})
+	}
 	t.Run("repeated cuts end with the last turn", func(t *testing.T) {
 		var words []string
 		for i := range 100 {
