@@ -392,6 +392,25 @@ func TestWorkspace(t *testing.T) {
 			t.Errorf("want the link and the directory to be omitted:\n%s", got)
 		}
 	})
+	t.Run("a file that was missing is read again, also with the same size and time", func(t *testing.T) {
+		dir := t.TempDir()
+		w, soul, at := Open(dir), filepath.Join(dir, "SOUL.md"), time.Now().Add(-time.Hour)
+		for _, text := range []string{"one", "two"} {
+			put(t, soul, text)
+			if err := os.Chtimes(soul, at, at); err != nil {
+				t.Fatal(err)
+			}
+			if got := file(w, "SOUL.md").Text; got != text {
+				t.Errorf("SOUL.md is %q, want %s", got, text)
+			}
+			if err := os.Remove(soul); err != nil {
+				t.Fatal(err)
+			}
+			if !file(w, "SOUL.md").Missing {
+				t.Error("SOUL.md is there after it was removed")
+			}
+		}
+	})
 	t.Run("the middle of a huge file is skipped", func(t *testing.T) {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, "AGENTS.md"), "HEAD"+strings.Repeat("x", 3<<20)+"TAIL")
