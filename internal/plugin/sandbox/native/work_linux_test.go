@@ -273,6 +273,12 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%s: %q, %+v, want refused %s", tt.url, out, exit, tt.refused)
 		}
 	}
+	if _, exit := w.run(`curl -s "http://a.test/[1-20]" http://z.test/`); !slices.Equal(exit.Refused, []string{"net:a.test", "net:z.test"}) {
+		t.Errorf("one host many times, and another: refused %q", exit.Refused)
+	}
+	if _, exit := w.run(`curl -s "http://h[01-20].test/"`); len(exit.Refused) != 16 {
+		t.Errorf("20 hosts: refused %q", exit.Refused)
+	}
 	if len(asked) > 0 {
 		t.Errorf("dialed %q", asked)
 	}
