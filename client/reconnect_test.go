@@ -176,6 +176,9 @@ func TestReconnect(t *testing.T) {
 			if got := c.Hello().Server.BootID; got == first {
 				t.Error("the hello is the first connection's")
 			}
+			l.cut(other) // the client goes on where this gateway is
+			time.Sleep(5 * time.Second)
+			wants(t, c, client.EventLost, client.EventResumed)
 			if len(subscribed) != 2 || <-subscribed != "work" || <-subscribed != "work" {
 				t.Error("the subscription was not renewed")
 			}

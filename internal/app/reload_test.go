@@ -356,6 +356,10 @@ func TestReload(t *testing.T) {
 				if got := e.model(); got != want.model {
 					t.Errorf("%s answers, want %s", got, want.model)
 				}
+				good, err := os.ReadFile(filepath.Join(e.o.State, "last-good"))
+				if kept := strings.Contains(string(good), `"two/m"`); kept != (want.model == "two/m") {
+					t.Errorf("the edit is kept as the last good configuration: %v, %v", kept, err)
+				}
 				limit := 2 * restartDelay
 				if want.starts {
 					limit = 10 * time.Second

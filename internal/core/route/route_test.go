@@ -41,3 +41,18 @@ func TestResolve(t *testing.T) {
 		})
 	}
 }
+
+// TestDifferentIDs checks that no two chats share a session because of the
+// characters of their ids.
+func TestDifferentIDs(t *testing.T) {
+	t.Parallel()
+	ids := []string{"a b", "a%20b", "a%2520b", "a%", "a%25", "a\tb", "a%09b", "g:thread:7", "g%3Athread%3A7", "g:thread%3A7", "%", " ", "%20"}
+	seen := map[chela.SessionKey]string{}
+	for _, id := range ids {
+		key := new(Table).Resolve(chela.Address{Channel: "c", Peer: chela.Peer{Kind: chela.Group, ID: id}}).Session
+		if other, ok := seen[key]; ok {
+			t.Errorf("%q and %q have the session %s", id, other, key)
+		}
+		seen[key] = id
+	}
+}

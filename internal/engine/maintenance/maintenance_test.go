@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/test/power"
 )
 
@@ -28,7 +29,8 @@ func TestMaintenance(t *testing.T) {
 				_, err := tx.Queue().Put(queue.Item{ID: id, Key: id, Kind: queue.Message, State: queue.Done, Created: time.Now()})
 				return errors.Join(err,
 					tx.Runs().Put(run.Run{ID: chela.RunID(id), State: run.OK, Started: time.Now(), Ended: time.Now()}),
-					tx.Outbox().Put(outbox.Row{Key: id, State: outbox.Sent, Created: time.Now()}))
+					tx.Outbox().Put(outbox.Row{Key: id, State: outbox.Sent, Created: time.Now()}),
+					tx.Usage().PutHold(usage.Hold{ID: id, Scopes: []usage.Scope{{Name: id}}, Nano: 1, Created: time.Now()}))
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -39,13 +41,14 @@ func TestMaintenance(t *testing.T) {
 				_, err1 := r.Queue().Get(id)
 				_, err2 := r.Runs().Get(chela.RunID(id))
 				_, err3 := r.Outbox().Get(id)
-				n = 0
+				held, err := r.Usage().Committed(id)
+				n = int(held)
 				for _, err := range [...]error{err1, err2, err3} {
 					if err == nil {
 						n++
 					}
 				}
-				return nil
+				return err
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -68,13 +71,13 @@ func TestMaintenance(t *testing.T) {
 		}()
 		time.Sleep(startDelay - time.Second)
 		synctest.Wait()
-		if checks.Load() != 0 || left("old") != 3 {
-			t.Errorf("in the first minute: %d checks, %d old rows, want 0 and 3", checks.Load(), left("old"))
+		if checks.Load() != 0 || left("old") != 4 {
+			t.Errorf("in the first minute: %d checks, %d old rows, want 0 and 4", checks.Load(), left("old"))
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if checks.Load() != 1 || left("old") != 0 || left("new") != 3 {
-			t.Errorf("after it: %d checks, %d old and %d new rows, want 1, 0 and 3", checks.Load(), left("old"), left("new"))
+		if checks.Load() != 1 || left("old") != 0 || left("new") != 4 {
+			t.Errorf("after it: %d checks, %d old and %d new rows, want 1, 0 and 4", checks.Load(), left("old"), left("new"))
 		}
 		time.Sleep(retention)
 		time.Sleep(pruneEvery)

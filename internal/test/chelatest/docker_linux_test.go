@@ -179,6 +179,10 @@ func TestDocker(t *testing.T) {
 		if err := os.Symlink("/etc", link); err != nil {
 			t.Fatal(err)
 		}
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Fatal(err)
+		}
 		state, file := t.TempDir(), filepath.Join(t.TempDir(), "chela.json")
 		plant(t, file, "{}")
 		for conf, want := range map[string]string{
@@ -189,6 +193,8 @@ func TestDocker(t *testing.T) {
 			`"binds": ["` + filepath.Dir(file) + `:/x"]}}, "workspace": "` + filepath.Dir(file) + `", "x": {"x": {`: "no sandbox shows " + file,
 			`"binds": []}, "workspaceAccess": "rw"}, "workspace": "` + filepath.Dir(file) + `", "x": {"x": {`:       "the workspace holds " + file,
 			`"binds": ["/var/run/docker.sock:/sock"], "dangerouslyAllowExternalBindSources": true`:                  "docker.sock",
+			`"binds": ["/var:/x"], "dangerouslyAllowExternalBindSources": true`:                                     "/var/run",
+			`"binds": ["` + home + `:/x"], "dangerouslyAllowExternalBindSources": true`:                             home,
 			`"binds": ["` + link + `/new:/x"], "dangerouslyAllowExternalBindSources": true`:                         "/etc",
 			`"binds": ["` + state + `/workspace/sub:/x:other"]`:                                                     "want HOST:CONTAINER",
 			`"binds": ["sub:/x"]`: "want HOST:CONTAINER",

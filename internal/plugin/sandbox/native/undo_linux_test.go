@@ -31,6 +31,7 @@ func TestPlanted(t *testing.T) {
 		{"moved in", "mkdir -p x/.vscode", "mv x/.vscode .", []string{".vscode"}},
 		{"workflows", "", "mkdir -p .github/workflows; echo x > .github/workflows/ci.yml", []string{".github/workflows"}},
 		{"hooks", repo, "mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo x > .git/hooks/x.sample", []string{".git/hooks/pre-commit"}},
+		{"hooks in a folder that was blocked before", "mkdir x.blocked; cd x.blocked; " + repo, "mkdir x.blocked/.git/hooks; echo x > x.blocked/.git/hooks/pre-commit", []string{"x.blocked/.git/hooks/pre-commit"}},
 		{"hooks that are a symlink", repo, "mkdir h; ln -s ../h .git/hooks", []string{".git/hooks"}},
 		{"commondir", repo, "mkdir evil; echo ../evil > .git/commondir", []string{".git/commondir"}},
 		{"attributes", repo, "mkdir .git/info; echo x > .git/info/attributes", []string{".git/info/attributes"}},

@@ -30,8 +30,14 @@ type conn struct {
 
 // dial opens a connection to the file, which is created if it is missing. vfs is
 // the name of the VFS, "" for the default.
-func dial(path, vfs string) (*conn, error) {
-	flags := lib.OpenReadWrite | lib.OpenCreate
+func dial(path, vfs string) (*conn, error) { return connect(path, vfs, lib.OpenCreate) }
+
+// dialExisting is [dial] for a file that must exist. A file that somebody moved
+// away is not replaced by an empty one.
+func dialExisting(path, vfs string) (*conn, error) { return connect(path, vfs, 0) }
+
+func connect(path, vfs string, more lib.OpenFlags) (*conn, error) {
+	flags := lib.OpenReadWrite | more
 	if vfs != "" {
 		u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"vfs": {vfs}}.Encode()}
 		path, flags = u.String(), flags|lib.OpenURI

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -96,6 +98,41 @@ func TestIdleReaders(t *testing.T) {
 
 // TestManyItems uses a queue with 100,000 final items: the frequent queries are
 // fast after a restart, and old items can be pruned.
+// TestReadsAfterFailedOpens reads while the database cannot be opened, more often
+// than there are connections for reading, and then again.
+func TestReadsAfterFailedOpens(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file cannot be moved")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		mustSet(t, d, "a", "1")
+		time.Sleep(2 * idleReader) // no connection for reading is left
+		if err := os.Rename(d.opts.Path, d.opts.Path+".away"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for range 2 * maxReaders {
+			if err := d.View(ctx, func(store.Reader) error { return nil }); err == nil || ctx.Err() != nil {
+				t.Errorf("without the file: %v", err)
+			}
+		}
+		if _, err := os.Stat(d.opts.Path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("reading made a file: %v", err)
+		}
+		if err := os.Rename(d.opts.Path+".away", d.opts.Path); err != nil {
+			t.Fatal(err)
+		}
+		if v := settingOf(t, d, "a"); v != "1" {
+			t.Errorf("with the file: %q", v)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestManyItems(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "chela.db")

@@ -110,7 +110,7 @@ func (p *readers) close() error {
 }
 
 func (d *DB) openReader() (*conn, error) {
-	c, err := dial(d.opts.Path, d.opts.VFS)
+	c, err := dialExisting(d.opts.Path, d.opts.VFS)
 	if err != nil {
 		return nil, err
 	}

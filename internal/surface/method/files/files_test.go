@@ -159,6 +159,19 @@ func TestGet(t *testing.T) {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
+	for name, size := range map[string]int{"largest.png": 5 << 20, "larger.png": 5<<20 + 1} {
+		picture := make([]byte, size)
+		copy(picture, "\x89PNG\r\n\x1a\n")
+		if err := os.WriteFile(filepath.Join(h.Workspace, name), picture, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := methodtest.Do[wire.FileGot](t, h, wire.MethodFilesGet, wire.FileGet{SessionKey: talk, Path: "largest.png"}).File; f.Content == nil || len(*f.Content) < 5<<20 {
+		t.Error("the largest picture is not shown")
+	}
+	if got := kindOf(h.Call(t.Context(), wire.MethodFilesGet, wire.FileGet{SessionKey: talk, Path: "larger.png"}, nil)); got != "session_file_too_large" {
+		t.Errorf("a picture that is too large: %q", got)
+	}
 	if got := kindOf(h.Call(t.Context(), wire.MethodFilesGet, wire.FileGet{SessionKey: "agent:main:never", Path: "notes.md"}, nil)); got != "session_file_not_found" {
 		t.Errorf("an unknown session: %q", got)
 	}
