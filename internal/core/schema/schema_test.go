@@ -246,8 +246,10 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat(`{"items":`, 200) + "{}" + strings.Repeat("}", 200)
 	var wide, top strings.Builder // each definition refers twice to the next one
-	for i := range 18 {
+	for i := range 28 {
 		fmt.Fprintf(&top, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	for i := range 18 {
 		fmt.Fprintf(&wide, `"d%d":{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}},`, i, i+1, i+1)
 	}
 	for _, tt := range []struct{ in, want string }{
@@ -262,7 +264,7 @@ func TestRefused(t *testing.T) {
 		{`{"properties":{"a":5}}`, "a number instead of a schema"}, {`{"required":"a"}`, "invalid value of required"},
 		{deep, "deeper"}, {`{"description":"` + strings.Repeat("x", 300_000) + `"}`, "larger"},
 		{`{"$defs":{` + wide.String() + `"d18":{}},"$ref":"#/$defs/d0"}`, "too large"},
-		{`{"$defs":{` + top.String() + `"d18":{}},"$ref":"#/$defs/d0"}`, "too large"},
+		{`{"$defs":{` + top.String() + `"d28":{}},"$ref":"#/$defs/d0"}`, "too large"},
 	} {
 		r := schema.Rules{Profile: schema.Gemini}
 		if out, err := r.Apply(json.RawMessage(tt.in)); err == nil || !strings.Contains(err.Error(), tt.want) {
