@@ -57,7 +57,7 @@ func TestSend(t *testing.T) {
 func TestSendWhileItRuns(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript(
-		llmtest.Step{Parts: []llm.Part{llm.Text("A long answer")}, Fault: llmtest.Fault{Hang: llmtest.HangMiddle}, Chunk: 4},
+		llmtest.Step{Parts: []llm.Part{llm.Text("A long answer")}, Fault: llmtest.Fault{Hang: llmtest.HangMiddle}, Chunk: 4}, llmtest.Say("woken"),
 	))
 	msg := wire.ChatSend{SessionKey: "main", Message: "hello", IdempotencyKey: "k1"}
 	methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, msg)
@@ -94,14 +94,15 @@ func TestSendWhileItRuns(t *testing.T) {
 		t.Errorf("abort: %+v, want both", got)
 	}
 	states := map[string]string{}
-	for len(states) < 2 {
+	for len(states) < 3 {
 		e := <-h.Events()
 		var c wire.Chat
 		if e.Name == wire.EventChat && e.Decode(&c) == nil && c.State != wire.StateDelta {
-			states[c.RunID] = c.State
+			name, _, _ := strings.Cut(c.RunID, ":")
+			states[name] = c.State
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"k1": wire.StateAborted, "k2": wire.StateFinal}, states); diff != "" {
+	if diff := cmp.Diff(map[string]string{"k1": wire.StateAborted, "k2": wire.StateFinal, "wake": wire.StateFinal}, states); diff != "" {
 		t.Error(diff)
 	}
 	idle := methodtest.Do[wire.ChatAborted](t, h, wire.MethodChatAbort, wire.ChatAbort{SessionKey: "main"})
