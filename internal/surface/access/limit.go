@@ -96,7 +96,7 @@ func (l *limiter) evictLocked(now time.Time) {
 // because one host may own all of it.
 func network(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
-	if a.Is6() && !a.IsLoopback() {
+	if a.Is6() {
 		if p, err := a.Prefix(64); err == nil {
 			return p.Addr()
 		}

@@ -300,6 +300,24 @@ func TestResume(t *testing.T) {
 			}
 		})
 	})
+	t.Run("somebody else's connection is not replaced", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			tb := newTable(t, nil)
+			first := tb.dial("first")
+			first.say(t, connectFrame(t, `{"caps":["event-cursor"]}`))
+			synctest.Wait()
+			tb.pipe = gateway.NewPipe()
+			defer tb.pipe.Close()
+			go tb.server.Serve(tb.pipe, tb.server.Upgrade(gateway.Trust(chela.Owner("device:other"))))
+			second := tb.dial("second")
+			from := first.hello
+			second.say(t, connectFrame(t, fmt.Sprintf(`{"caps":["event-cursor"],"resume":{"bootId":%q,"connId":%q,"cursor":%d}}`, from.Server.BootID, from.Server.ConnID, from.Cursor)))
+			synctest.Wait()
+			if r := second.hello.Resumed; r == nil || r.Reset != wire.ResetGone || !tb.server.Connected("process", "") || tb.server.Clients() != 2 {
+				t.Errorf("resumed %+v, %d clients", r, tb.server.Clients())
+			}
+		})
+	})
 	t.Run("a slow client is disconnected and told that it missed events", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			tb := newTable(t, func(o *gateway.Options) { o.MaxBuffered = 64 << 10 })

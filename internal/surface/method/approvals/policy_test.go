@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,8 +176,19 @@ func TestSetPolicy(t *testing.T) {
 	}
 	now := rulesOf(t, h)
 	now.File.Defaults.Ask = ""
-	if _, err := set(wire.ExecPolicySet{File: now.File, BaseHash: now.Hash}); err != nil {
+	list := now.File.Agents["main"]
+	list.Allowlist = append(list.Allowlist, wire.ExecEntry{Pattern: "rg", Source: wire.AllowAlways, Text: "rg x"}, wire.ExecEntry{Pattern: "jq"})
+	now.File.Agents["main"] = list
+	written, err := set(wire.ExecPolicySet{File: now.File, BaseHash: now.Hash})
+	if err != nil {
 		t.Fatal(err)
+	}
+	var patterns []string // without commands allowed always, which are not part of the document
+	for _, e := range written.File.Agents["main"].Allowlist {
+		patterns = append(patterns, e.Pattern)
+	}
+	if !slices.Equal(patterns, []string{"make", "jq"}) {
+		t.Errorf("on the allowlist: %q", patterns)
 	}
 	if b, _ := os.ReadFile(first.Path); !strings.Contains(string(b), `"note": "mine"`) || !strings.Contains(string(b), `"token": "secret"`) {
 		t.Errorf("the document is %s", b)

@@ -550,7 +550,7 @@ func TestCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.End(id)
-		if got := compact(); got.Compacted != (i > 0) || got.Compacted == (got.Reason != "") {
+		if got := compact(); !got.OK || got.Key != "agent:main:work" || got.Compacted != (i > 0) || got.Compacted == (got.Reason != "") {
 			t.Errorf("after %d turns: %+v", i+1, got)
 		}
 	}

@@ -19,6 +19,7 @@ func TestClean(t *testing.T) {
 		{"hyperlink", "\x1b]8;;http://evil\x1b\\text\x1b]8;;\x1b\\", "text"},
 		{"clipboard", "\x1b]52;c;aGk=\x07ok", "ok"},
 		{"C1 controls", "a\u009b31mb\u009d0;x\u009cc", "abc"},
+		{"all C1 strings", "a\u0090q#0\u009cb\u0098x\u009cc\u009ey\u009cd\u009fz\u009ce", "abcde"},
 		{"cursor movement", "a\x1b[2J\x1b[1;1Hb", "ab"},
 		{"an unterminated sequence ends at the end of the line", "a\x1b]0;never ended\nb", "a\nb"},
 		{"an incomplete sequence at the end", "a\x1b", "a"},
