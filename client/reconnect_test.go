@@ -167,6 +167,12 @@ func TestReconnect(t *testing.T) {
 			if err := c.Call(t.Context(), wire.MethodSessionsMessagesSubscribe, wire.SessionKey{Key: "work"}, nil); err != nil {
 				t.Fatal(err)
 			}
+			h.begins("a")
+			for range 9 { // so that this gateway has sent more than the other
+				h.says("a", "word ")
+				time.Sleep(time.Second)
+			}
+			seen(c)
 			first := c.Hello().Server.BootID
 			other := newTestGateway(watch(subscribed))
 			defer other.server.Shutdown(context.Background(), wire.Shutdown{Reason: "gateway stopping"})
@@ -176,7 +182,7 @@ func TestReconnect(t *testing.T) {
 			if got := c.Hello().Server.BootID; got == first {
 				t.Error("the hello is the first connection's")
 			}
-			l.cut(other) // the client goes on where this gateway is
+			l.cut(other) // the client continues where the other gateway is
 			time.Sleep(5 * time.Second)
 			wants(t, c, client.EventLost, client.EventResumed)
 			if len(subscribed) != 2 || <-subscribed != "work" || <-subscribed != "work" {

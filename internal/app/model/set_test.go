@@ -215,6 +215,13 @@ func TestProviderErrors(t *testing.T) {
 		if err != nil || api != standard.OpenAI || c.BaseURL != "http://h/v1" || c.Header.Get("X-Team") != "a" {
 			t.Errorf("%+v %v", c, err)
 		}
+		m, err = begin(t, conf{"models": `{"providers": {"deepseek": {"baseUrl": "http://h", "api": "anthropic-messages"}}}`}, on(t, nil, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if api, c, err := m.config("deepseek", key{}); err != nil || api != standard.Anthropic || c.BaseURL != "http://h" {
+			t.Errorf("a known service with other settings: %s %+v %v", api, c, err)
+		}
 		_, a, _ := m.Resolve("acme/m")
 		if _, b, _ := m.Resolve("acme/m"); a != b {
 			t.Error("a provider was made twice")

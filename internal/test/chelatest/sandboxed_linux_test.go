@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
@@ -364,6 +365,15 @@ func TestSandboxedSessions(t *testing.T) {
 		if !e.Elevated.Allowed || e.Elevated.Level != "off" || !strings.Contains(string(gates), `{"key":"tools.elevated.enabled","value":true}`) ||
 			!strings.Contains(string(gates), `{"key":"tools.elevated.allowFrom","value":{"open":["boss"]}}`) {
 			t.Errorf("elevated: %+v", e.Elevated)
+		}
+		reader, err := client.Dial(t.Context(), client.Options{Dial: s.Dial, Once: true, Scopes: []string{wire.ScopeRead}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		var less wire.SandboxExplained
+		if err := reader.Call(t.Context(), wire.MethodSandboxExplain, wire.SandboxGet{SessionKey: "agent:main:open:group:g1"}, &less); err != nil || less.Elevated.Allowed || !less.Sandboxed {
+			t.Errorf("for a client that only reads: %+v, %v", less.Elevated, err)
 		}
 		e = wire.SandboxExplained{}
 		s.must(wire.MethodSandboxExplain, wire.SandboxGet{SessionKey: "main"}, &e)

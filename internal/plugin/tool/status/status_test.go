@@ -37,12 +37,13 @@ func TestText(t *testing.T) {
 			t.Skip(err)
 		}
 		tl := status.New(status.Options{Status: full, Location: zone})
+		time.Sleep(6 * time.Hour) // until the afternoon there
 		r, err := tl.Run(t.Context(), tool.Call{Args: json.RawMessage(`{}`), Session: "agent:main:main", Dir: "/ws", Update: func(string) {}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := strings.Join([]string{
-			"Time: Saturday, 1 January 2000, 08:00:00 +08:00 (Asia/Shanghai)", "Model: anthropic/claude", "Context: 50000 of 200000 tokens (25%)",
+			"Time: Saturday, 1 January 2000, 14:00:00 +08:00 (Asia/Shanghai)", "Model: anthropic/claude", "Context: 50000 of 200000 tokens (25%)",
 			"Tokens: 1234 in, 567 out", "Cost: 0.0123 USD", "Session: agent:main:main", "Session id: s1", "Workspace: /ws", "Queue: steer", "Up: 1m30s", "Version: 1.0",
 		}, "\n")
 		if got := r.Content[0].Text; got != want {
