@@ -342,10 +342,9 @@ func (g *Generation) Model(m session.Meta) llm.Model {
 }
 
 // Think returns the thinking level of an agent's sessions with a model that set none
-// themselves: that of the model, or that of the agent. It does no I/O.
+// themselves. It does no I/O.
 func (g *Generation) Think(id chela.AgentID, info llm.Model) llm.Level {
-	agent, _ := g.Settings.Of(id)
-	return cmp.Or(g.AgentModels(id).Think(info), llm.Level(agent.Think))
+	return g.Settings.Think(id, g.AgentModels(id).Think(info))
 }
 
 // Inherited returns the settings of a session that sets none itself.

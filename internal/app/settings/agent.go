@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 )
@@ -28,9 +29,9 @@ type Agent struct {
 	ID        string       `json:"id"`
 	Older     string       `json:"agentId"` // the older spelling of ID
 	Name      string       `json:"name"`
-	Workspace string       `json:"workspace"` // "": workspace-<id> in the state directory
-	Model     model.Choice `json:"model"`     // "": the model of agents.defaults
-	Think     string       `json:"thinkingDefault"`
+	Workspace string       `json:"workspace"`       // "": workspace-<id> in the state directory
+	Model     model.Choice `json:"model"`           // "": the model of agents.defaults
+	Think     string       `json:"thinkingDefault"` // see [Settings.Think]
 	Verbose   string       `json:"verboseDefault"`
 	Identity  struct {
 		Name  string `json:"name"`
@@ -110,11 +111,19 @@ func (o *Settings) Roster() []chela.AgentID {
 func (o *Settings) Has(id chela.AgentID) bool { return slices.Contains(o.Roster(), id) }
 
 // Of returns the configuration of an agent and its path. Settings that the agent
-// does not have come from agents.defaults, except the model, which stays empty.
+// does not have come from agents.defaults, except the model and the
+// thinking level, which stay empty.
 func (o *Settings) Of(id chela.AgentID) (Agent, string) {
 	a, at := o.Agents.find(id)
-	a.Think, a.Verbose = cmp.Or(a.Think, o.Agent.Think), cmp.Or(a.Verbose, o.Agent.Verbose)
+	a.Verbose = cmp.Or(a.Verbose, o.Agent.Verbose)
 	return a, at
+}
+
+// Think returns the thinking level of an agent's sessions that set none themselves:
+// that of the agent, else that of the model, which may be empty, else that of all.
+func (o *Settings) Think(id chela.AgentID, model llm.Level) llm.Level {
+	a, _ := o.Agents.find(id)
+	return cmp.Or(llm.Level(a.Think), model, llm.Level(o.Agent.Think))
 }
 
 // Workspace is an agent's home and working directory. A relative path in the

@@ -112,7 +112,7 @@ func TestLevels(t *testing.T) {
 		x, y string
 		get  func(*Settings, Agent) string
 	}{
-		{"thinkingDefault", "ops", "low", "high", func(_ *Settings, a Agent) string { return a.Think }},
+		{"thinkingDefault", "ops", "low", "high", func(o *Settings, _ Agent) string { return string(o.Think("ops", "")) }},
 		{"verboseDefault", "ops", "on", "full", func(_ *Settings, a Agent) string { return a.Verbose }},
 		{"model", chela.DefaultAgent, "p/x", "p/y", func(o *Settings, _ Agent) string { return o.ModelOptions("", nil).Model.Primary }},
 	} {

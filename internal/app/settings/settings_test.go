@@ -206,7 +206,7 @@ func TestRoster(t *testing.T) {
 		{"gone", "agents.entries.gone", "", "", "low", "on"},
 	} {
 		a, at := o.Of(tt.id)
-		if at != tt.at || a.Name != tt.name || a.Model.Primary != tt.model || a.Think != tt.think || a.Verbose != tt.v {
+		if at != tt.at || a.Name != tt.name || a.Model.Primary != tt.model || string(o.Think(tt.id, "")) != tt.think || a.Verbose != tt.v {
 			t.Errorf("%s: %s %+v", tt.id, at, a)
 		}
 	}

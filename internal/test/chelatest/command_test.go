@@ -85,14 +85,17 @@ func TestCommands(t *testing.T) {
 			t.Error("the level was stored")
 		}
 	})
-	for _, tt := range []struct{ name, more, level string }{
-		{"of the agent", "", "low"},
-		{"of the model", `, "models": {"mock/m": {"params": {"thinking": "medium"}}}`, "medium"},
+	const ofModel = `, "models": {"mock/m": {"params": {"thinking": "medium"}}}`
+	for _, tt := range []struct{ name, more, own, level string }{
+		{"of all agents", "", "", "low"},
+		{"of the model", ofModel, "", "medium"},
+		{"of the agent", ofModel, `"thinkingDefault": "low"`, "low"},
 	} {
 		t.Run("THINK-04 default shows the inherited level "+tt.name, func(t *testing.T) {
 			model := echoing()
 			c := Start(t, Options{Model: model, Config: Config{
 				"agents.defaults": json.RawMessage(`{"model": "mock/m", "thinkingDefault": "low"` + tt.more + `}`),
+				"agents.entries":  json.RawMessage(`{"main": {` + tt.own + `}}`),
 				"models":          json.RawMessage(`{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}]}}}`),
 			}}).Client()
 			for _, step := range []struct{ say, answer, level string }{
