@@ -249,11 +249,11 @@ func TestWithoutPerson(t *testing.T) {
 	x.in <- "make it"
 	x.sees("denied without asking: there is no terminal (use --yes to allow): ")
 	x.sees("denied\n")
+	watch := open(t, g, repl.Options{Interactive: true, Session: "agent:main:third"}).run()
 	other := dial(t, g)
 	if _, err := other.Send(t.Context(), "agent:main:other", "make it"); err != nil { // takes the step of the second call
 		t.Fatal(err)
 	}
-	watch := open(t, g, repl.Options{Interactive: true, Session: "agent:main:third"}).run()
 	watch.sees("touch second")
 	y := open(t, g, repl.Options{Yes: true}).run()
 	y.in <- "make it"
