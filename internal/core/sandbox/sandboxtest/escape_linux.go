@@ -355,21 +355,11 @@ func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream 
 			t.Logf("no listener on %s %s: %v", network, address, err)
 			return ""
 		}
-		t.Cleanup(func() { _ = l.Close() })
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					defer c.Close()
-					_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\n"+name+" "+canary+"\n") // the other side may be gone
-					_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
-					_, _ = io.Copy(io.Discard, c) // as above
-				}()
-			}
-		}()
+		answer(t, l, func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\n"+name+" "+canary+"\n") // the other side may be gone
+			_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+			_, _ = io.Copy(io.Discard, c) // as above
+		})
 		return l.Addr().String()
 	}
 	port := func(addr string) string { _, p, _ := net.SplitHostPort(addr); return p }

@@ -17,6 +17,15 @@ func openProxy(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	answer(t, l, func(c net.Conn) {
+		_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+		allowAll(c)
+	})
+	return l.Addr().String()
+}
+
+// answer serves the connections of a listener until the test ends.
+func answer(t *testing.T, l net.Listener, serve func(net.Conn)) {
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -26,12 +35,10 @@ func openProxy(t *testing.T) string {
 			}
 			go func() {
 				defer c.Close()
-				_ = c.SetDeadline(time.Now().Add(3 * time.Second))
-				allowAll(c)
+				serve(c)
 			}()
 		}
 	}()
-	return l.Addr().String()
 }
 
 // allowAll speaks SOCKS and HTTP. The other side may go at any time.
