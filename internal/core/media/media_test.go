@@ -253,14 +253,7 @@ func TestCorner(t *testing.T) {
 		if orientation < 2 {
 			continue
 		}
-		data, _, err := media.Scale(rotated(jpg, byte(orientation)), 60)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := jpeg.Decode(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := upright(t, jpg, orientation)
 		for _, at := range []image.Point{{}, {X: 1}, {Y: 1}, {X: 1, Y: 1}} {
 			_, g, _, _ := m.At(3+at.X*(m.Bounds().Dx()-7), 3+at.Y*(m.Bounds().Dy()-7)).RGBA()
 			if red := g < 0x8000; red != (at == corner) {
@@ -270,20 +263,27 @@ func TestCorner(t *testing.T) {
 	}
 }
 
+// upright returns a picture with this orientation as it is scaled for a model.
+func upright(t *testing.T, jpg []byte, orientation int) image.Image {
+	t.Helper()
+	data, _, err := media.Scale(rotated(jpg, byte(orientation)), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := jpeg.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // TestOrientation checks the side of the red half for each orientation.
 func TestOrientation(t *testing.T) {
 	t.Parallel()
 	jpg := encoded(t, media.JPEG, picture(64, 32))
 	red := [...]string{1: "left", 2: "right", 3: "right", 4: "left", 5: "top", 6: "top", 7: "bottom", 8: "bottom"}
 	for orientation := 1; orientation <= 8; orientation++ {
-		data, _, err := media.Scale(rotated(jpg, byte(orientation)), 60)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := jpeg.Decode(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := upright(t, jpg, orientation)
 		w, h := m.Bounds().Dx(), m.Bounds().Dy()
 		at := map[string]image.Point{"left": {2, h / 2}, "right": {w - 3, h / 2}, "top": {w / 2, 2}, "bottom": {w / 2, h - 3}}[red[orientation]]
 		if r, _, b, _ := m.At(at.X, at.Y).RGBA(); r < b {

@@ -311,16 +311,7 @@ func leakTool(t *testing.T, state, in string, asks bool, hooks []hook.Before) {
 	}
 	c.Close()
 	g.Stop()
-	for _, name := range []string{"chela.db", "chela.db-wal"} {
-		b, _ := os.ReadFile(filepath.Join(state, name)) // may be deleted by now
-		all = append(all, b...)
-	}
-	if i := bytes.Index(all, []byte(canary)); i >= 0 {
-		t.Errorf("…%s…", all[max(0, i-200):i+len(canary)])
-	}
-	if !bytes.Contains(all, []byte("[redacted]")) {
-		t.Error("the rest of the text is missing, too")
-	}
+	wantRedacted(t, canary, "[redacted]", all, database(state))
 }
 
 // TestPersonTexts sends a known key in every text of a person, and searches for it in
