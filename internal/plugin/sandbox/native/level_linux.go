@@ -16,6 +16,10 @@ import (
 // tryOut runs the probe.
 func (b *Broker) tryOut(ctx context.Context) (sandbox.Level, []sandbox.Effect) {
 	none := sandbox.Level{Name: "none"}
+	if _, err := filter(false); err != nil { // the processor has none
+		none.Reason = err.Error()
+		return none, nil
+	}
 	err := os.MkdirAll(b.o.Layers, 0o700)
 	var dir string
 	if err == nil {

@@ -294,12 +294,7 @@ func (p *privateFiles) covers() []mount {
 // private reports whether a folder outside of the workspace is not shown: it
 // has a private name in its path, or is or holds a folder of this process.
 func (p *privateFiles) private(dir string) bool {
-	for part := dir; part != "/" && part != "."; part = filepath.Dir(part) {
-		if pathpolicy.Private(filepath.Base(part)) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(p.never, func(n string) bool { return pathpolicy.Inside(n, dir) || pathpolicy.Inside(dir, n) })
+	return pathpolicy.HasPrivate(dir) || slices.ContainsFunc(p.never, func(n string) bool { return pathpolicy.Inside(n, dir) || pathpolicy.Inside(dir, n) })
 }
 
 func exists(name string) bool {

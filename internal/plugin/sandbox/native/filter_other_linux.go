@@ -1,0 +1,19 @@
+//go:build !amd64 && !arm && !arm64 && !riscv64
+
+package native
+
+import (
+	"errors"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// filter returns an error, so that there are no cages: the numbers of system calls
+// depend on the processor.
+func filter(bool) ([]unix.SockFilter, error) {
+	return nil, errors.New("the filter for system calls is not available for this processor (" + runtime.GOARCH + ")")
+}
+
+// enterFilter returns an error.
+func enterFilter([]unix.SockFilter) error { return errors.ErrUnsupported }
