@@ -47,6 +47,18 @@ func TestCheck(t *testing.T) {
 			t.Error(all)
 		}
 	})
+	t.Run("a workspace file that is not in the prompt", func(t *testing.T) {
+		s := home(t, offlineConf)
+		ws := filepath.Join(s.State, "workspace")
+		write(t, filepath.Join(ws, "AGENTS.md"), "rules")
+		if err := os.Symlink(".env", filepath.Join(ws, "SOUL.md")); err != nil {
+			t.Skip("symbolic links are not supported:", err)
+		}
+		write(t, filepath.Join(ws, ".env"), "KEY=canary")
+		if got, all := found(t, s); got["workspace"] != warn || !strings.Contains(all, "SOUL.md is not in the prompt: it is a private file") || strings.Contains(all, "canary") {
+			t.Error(all)
+		}
+	})
 	t.Run("problems are found without showing a key", func(t *testing.T) {
 		s := home(t, `{agents: {defaults: {model: "openai/gpt-5"}}, models: {providers: {groq: {apiKey: "sk-canary"}}}, nonsense: 1}`)
 		write(t, filepath.Join(s.State, standard.New().DefaultStore().File), strings.Repeat("this is no database. ", 300))

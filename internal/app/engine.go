@@ -31,6 +31,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/task"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/deliver"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
@@ -38,6 +39,8 @@ import (
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/engine/spawn"
+	"github.com/chela-ai/chela/internal/engine/tasks"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/surface/gateway"
@@ -97,6 +100,8 @@ type Engine struct {
 	direct   *invoke.Direct // for tool calls that no model makes
 	delivery *deliver.Worker
 	channels *channels.Supervisor
+	spawner  *spawn.Spawner
+	dispatch *dispatch.Dispatcher
 	metrics  *metrics.Metrics
 	gateway  *methods.Gateway
 	started  time.Time
@@ -161,9 +166,17 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
 		Track:   e.holder.Track, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
 	})
+	e.spawner = spawn.New(spawn.Options{
+		Log: o.Log, Store: e.store, Bus: e.bus, Config: &e.current,
+		Stop: func(tx store.Tx, key chela.SessionKey) (func(), error) { return e.dispatch.StopIn(tx, key) },
+		Delete: func(ctx context.Context, key chela.SessionKey) error {
+			_, err := e.dispatch.DeleteSession(ctx, key, nil)
+			return err
+		},
+	})
 	if e.profiles, err = profile.NewFactory(profile.Options{
 		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Environ: o.Environ, Getenv: o.Env, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
-		Delivery: e.delivery, Channels: e.channelErrors, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe,
+		Delivery: e.delivery, Spawner: e.spawner, Channels: e.channelErrors, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe,
 	}, o.Config); err != nil {
 		return nil, err
 	}
@@ -220,14 +233,23 @@ func (e *Engine) assemble(ctx context.Context) error {
 		Executor: e.executor, Store: e.store, Default: chela.DefaultAgent, Agent: e.current.HasAgent,
 		Direct: e.current.Direct, Scope: e.current.Scope,
 	})
-	dispatcher := dispatch.New(dispatch.Options{Lanes: e.lanes, Runner: runner.Options{
-		Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Executor: e.executor,
-		Profiles: &e.current, Ended: []runner.Ended{e.delivery.Ended}, Step: o.Step,
-	}})
-	in := e.inbound(dispatcher)
+	e.dispatch = dispatch.New(dispatch.Options{
+		Lanes: e.lanes, Stopping: e.spawner.Stop, Deleting: e.spawner.Deleted,
+		Runner: runner.Options{
+			Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Executor: e.executor,
+			Profiles: &e.current, Ended: []runner.Ended{e.delivery.Ended, e.spawner.Ended}, Children: e.spawner.Open, Step: o.Step,
+		},
+	})
+	list := tasks.New(tasks.Options{
+		Store: e.store, Abort: e.dispatch.Abort, Kill: e.profiles.KillCommand,
+		Changed: func(t task.Task) {
+			e.bus.Publish(chela.Event{Session: t.Requester, Stream: chela.StreamTask, Text: t.ID})
+		},
+	})
+	in := e.inbound(e.dispatch)
 	e.gateway = methods.New(methods.Options{
 		Log: o.Log, Version: Version, State: o.State, Database: e.databasePath(), Instance: e.instance, Started: e.started,
-		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Dispatcher: dispatcher, Direct: e.direct, Channels: e.channels,
+		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Tasks: list,
 		Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup,
 	})
 	e.makers = e.serviceMakers()
@@ -235,11 +257,11 @@ func (e *Engine) assemble(ctx context.Context) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	return e.run(dispatcher, in)
+	return e.run(in)
 }
 
 // run starts everything that works in the background, and serves connections.
-func (e *Engine) run(dispatcher *dispatch.Dispatcher, in *inbound.Gate) error {
+func (e *Engine) run(in *inbound.Gate) error {
 	o := &e.o
 	accounts, err := e.channels.Prepare(o.Config.Section)
 	if err != nil {
@@ -254,7 +276,8 @@ func (e *Engine) run(dispatcher *dispatch.Dispatcher, in *inbound.Gate) error {
 			return e.sweepErr
 		})
 	}
-	e.work.Start("dispatcher", together(dispatcher.Run, e.profiles.RunCommands))
+	e.work.Start("dispatcher", together(e.dispatch.Run, e.profiles.RunCommands))
+	e.work.Start("subagents", e.spawner.Run)
 	e.work.Start("configuration", e.watch)
 	e.work.Start("channels", func(ctx context.Context) error { return e.channels.Run(ctx, in.Receive) })
 	plan, err := e.work.Prepare(e.makers, o.Config.Section)
@@ -291,7 +314,7 @@ func together(a, b func(context.Context) error) func(context.Context) error {
 func (e *Engine) inbound(d *dispatch.Dispatcher) *inbound.Gate {
 	return inbound.New(inbound.Options{
 		Log: e.o.Log, Store: e.store, Bus: e.bus, Version: Version, Started: e.started,
-		Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, Abort: d.Abort, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
+		Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, Abort: d.Abort, StopChildren: d.StopOthers, Subagents: e.spawner, Agents: e.current.Agents, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
 		Route: e.current.Route, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset,
 		Catalog: e.current.Catalog, Model: e.current.Model, Inherit: e.current.Inherited, Elevated: e.current.Elevated,
 	})

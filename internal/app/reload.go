@@ -19,6 +19,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/engine/spawn"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/kit/watch"
 	"github.com/chela-ai/chela/wire"
@@ -77,7 +79,8 @@ func (e *Engine) prepare(ctx context.Context, t *config.Tree) (*candidate, error
 // adopt puts a Generation in force for the next runs.
 func (e *Engine) adopt(g *profile.Generation) {
 	e.o.Secrets.Add(g.Models.Keys()...)
-	e.lanes.Set("main", g.Settings.Concurrent())
+	e.lanes.Set(runner.MainLane, g.Settings.Concurrent())
+	e.lanes.Set(spawn.Lane, g.Settings.Agent.Subagents.Concurrent())
 	e.current.Store(g)
 	ref, why := g.Models.Default()
 	e.o.Log.Debug("model chosen", "model", ref.String(), "why", why)

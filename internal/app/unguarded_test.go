@@ -12,7 +12,7 @@ import (
 )
 
 func TestUnguarded(t *testing.T) {
-	s := home(t, `{agents: {defaults: {model: "offline/assistant", skipBootstrap: true}}, tools: {sessions: {visibility: "self"}, subagents: {tools: {deny: ["exec"]}}}, gateway: {auth: {token: "sk-canary", rateLimit: {maxAttempts: 3}}}}`)
+	s := home(t, `{agents: {defaults: {model: "offline/assistant", skipBootstrap: true}}, accessGroups: {}, tools: {message: {crossContext: {}}}, gateway: {auth: {token: "sk-canary", rateLimit: {maxAttempts: 3}}}}`)
 	t.Run("the check reports each key", func(t *testing.T) {
 		var got []string
 		for _, f := range (doctor.Doctor{Registry: standard.New()}).Check(t.Context(), s) {
@@ -21,7 +21,7 @@ func TestUnguarded(t *testing.T) {
 			}
 		}
 		all := strings.Join(got, "\n")
-		for _, want := range []string{"gateway.auth.rateLimit: has no effect", "tools.sessions: has no effect", "tools.subagents: has no effect in this version: it does not keep any tool from being used"} {
+		for _, want := range []string{"gateway.auth.rateLimit: has no effect", "accessGroups: has no effect", "tools.message: has no effect in this version: it does not keep any message from being sent"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("%q is not reported:\n%s", want, all)
 			}
@@ -34,7 +34,7 @@ func TestUnguarded(t *testing.T) {
 		var log bytes.Buffer
 		s.Log = slog.New(slog.NewTextHandler(&log, nil))
 		begun(t, s)
-		if n := strings.Count(log.String(), `keys="gateway.auth.rateLimit, tools.sessions, tools.subagents"`); n != 1 || strings.Contains(log.String(), "canary") {
+		if n := strings.Count(log.String(), `keys="accessGroups, gateway.auth.rateLimit, tools.message"`); n != 1 || strings.Contains(log.String(), "canary") {
 			t.Errorf("logged %d times:\n%s", n, log.String())
 		}
 	})

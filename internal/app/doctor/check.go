@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -205,6 +206,9 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 		c.fail("configuration", "chela config validate", "%v", err)
 		return
 	}
+	if opts.NoDefault() {
+		c.warn("agents", settings.SetDefault, "agents.list has no default agent: messages of channels without a binding are refused")
+	}
 	o := opts.ModelOptions(s.State, settings.Environ(tree))
 	o.Log, o.HTTP, o.NewProvider = s.Log, model.HTTPClient(o.Config, o.Env), c.Registry.NewProvider
 	m, err := model.Open(ctx, o)
@@ -236,5 +240,10 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 		c.warn("workspace", "", "%s has no AGENTS.md", dir)
 	} else {
 		c.ok("workspace", "%s", dir)
+	}
+	for _, f := range prompt.Open(dir, tree.Own).Files(true) {
+		if f.Problem != "" {
+			c.warn("workspace", "", "%s is not in the prompt: %s", filepath.Join(dir, f.Name), f.Problem)
+		}
 	}
 }

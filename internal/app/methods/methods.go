@@ -24,6 +24,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/tasks"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/method/agents"
 	"github.com/chela-ai/chela/internal/surface/method/approvals"
@@ -38,6 +39,7 @@ import (
 	sandboxmethods "github.com/chela-ai/chela/internal/surface/method/sandbox"
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
 	"github.com/chela-ai/chela/internal/surface/method/system"
+	taskmethods "github.com/chela-ai/chela/internal/surface/method/tasks"
 	"github.com/chela-ai/chela/internal/surface/method/tools"
 	"github.com/chela-ai/chela/internal/surface/method/usage"
 	"github.com/chela-ai/chela/internal/surface/rpc"
@@ -61,6 +63,7 @@ type Options struct {
 	Dispatcher *dispatch.Dispatcher
 	Direct     *invoke.Direct
 	Channels   *channels.Supervisor
+	Tasks      *tasks.List
 
 	Current *profile.Current // the Generation in force
 	Config  Configuration
@@ -121,6 +124,14 @@ func New(o Options) *Gateway {
 		},
 		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
 			return sessions.Options{Store: o.Store, Rows: rows}.Describe(ctx, key, false)
+		},
+		Tasks: func(ctx context.Context, e chela.Event) ([]wire.Task, error) {
+			list, err := o.Tasks.ChangedBy(ctx, e)
+			var out []wire.Task
+			for _, t := range list {
+				out = append(out, wireview.Task(t))
+			}
+			return out, err
 		},
 		Show: o.Files.FillScaled, Models: o.catalog().Snapshot, ConfigPath: o.Config.Path(), StateDir: o.State,
 	})
@@ -198,6 +209,7 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 		channelmethods.Methods(channelmethods.Options{States: o.channelStates}),
 		o.configMethods(),
 		system.Methods(g.system),
+		taskmethods.Methods(taskmethods.Options{Store: o.Store, List: o.Tasks, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Show: o.Files.FillScaled}),
 		usage.Methods(usage.Options{Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
 		logs.Methods(logs.Options{Path: filepath.Join(o.State, "logs", "chela.log")}),
 	)

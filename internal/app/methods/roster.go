@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/route"
 	"github.com/chela-ai/chela/internal/surface/method/agents"
 )
 
@@ -31,7 +32,13 @@ func (r roster) At(id chela.AgentID) (path string, listed bool) {
 
 // Set implements agents.Roster.
 func (r roster) Set(ctx context.Context, values ...agents.Value) error {
+	return r.edit(ctx, func(*config.Tree) []agents.Value { return values })
+}
+
+// edit writes the values that it gets for the current configuration, and applies them.
+func (r roster) edit(ctx context.Context, of func(now *config.Tree) []agents.Value) error {
 	return r.o.Config.Edit(ctx, func(now *config.Tree) (*config.Draft, error) {
+		values := of(now)
 		var edits []config.Edit
 		for _, v := range values {
 			e := config.Edit{Path: v.Path}
@@ -63,20 +70,18 @@ func (r roster) Forget(ctx context.Context, id chela.AgentID) (bindings int, err
 			return 0, err
 		}
 	}
-	var all []struct {
-		Agent string `json:"agentId"`
-	}
-	if raw := r.o.Config.Tree().Section("bindings"); raw != nil && json.Unmarshal(raw, &all) != nil {
-		return 0, nil // bindings in another form have no effect
-	}
-	var values []agents.Value
-	for i, b := range slices.Backward(all) {
-		if chela.AgentIDOf(b.Agent) == id {
-			values = append(values, agents.Value{Path: fmt.Sprintf("bindings[%d]", i)})
+	err = r.edit(ctx, func(now *config.Tree) (values []agents.Value) {
+		var all []route.Binding
+		if raw := now.Section("bindings"); raw != nil && json.Unmarshal(raw, &all) != nil {
+			return nil // refused when it was loaded
 		}
-	}
-	if len(values) == 0 {
-		return 0, nil
-	}
-	return len(values), r.Set(ctx, values...)
+		for i, b := range slices.Backward(all) {
+			if b.Agent.ID() == id {
+				values = append(values, agents.Value{Path: fmt.Sprintf("bindings[%d]", i)})
+			}
+		}
+		bindings = len(values)
+		return values
+	})
+	return bindings, err
 }

@@ -36,12 +36,14 @@ import (
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/deliver"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/engine/spawn"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 )
 
@@ -58,6 +60,7 @@ type Options struct {
 	Bus      *bus.Bus
 	Files    *media.Files
 	Delivery *deliver.Worker
+	Spawner  *spawn.Spawner
 	Channels func() map[string]string // configured channels, with why one is not running
 	Redact   func(string) string      // removes known secrets from a text
 
@@ -94,7 +97,9 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	f := &Factory{
 		o: o, started: time.Now(), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{}, folders: map[string]bool{},
 		commands: exec.NewCommands(c.CommandOptions(exec.CommandOptions{
-			Log: o.Log, Dir: filepath.Join(o.State, "cache", "output"), Defer: dispatch.Defer(o.Store, o.Instance, o.Redact),
+			Log: o.Log, Dir: filepath.Join(o.State, "cache", "output"), Defer: dispatch.Defer(o.Store, o.Instance, o.Redact, func(it queue.Item) {
+				o.Bus.Publish(chela.Event{Session: it.Session, Stream: chela.StreamTask, Text: it.ID})
+			}),
 		})),
 	}
 	if t, ok := s.(*config.Tree); ok {
@@ -108,6 +113,12 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	}
 	f.backends = o.Registry.NewBackends(standard.SandboxEnv{State: o.State, Home: home, Never: f.private, Log: o.Log, Getenv: getenv})
 	return f, nil
+}
+
+// KillCommand ends the background command of a tool call. It reports false if no such
+// command runs in this process.
+func (f *Factory) KillCommand(ctx context.Context, call string) (bool, error) {
+	return f.commands.Kill(ctx, call)
 }
 
 // RunCommands ends the commands in the background when ctx ends, and those of a
@@ -144,6 +155,7 @@ type Generation struct {
 	Models   *model.Set
 	Allowed  *allowlist.Source // rules about commands
 
+	routes      *route.Table
 	agentModels map[chela.AgentID]*model.Set // of agents with models of their own
 	tools       map[chela.AgentID]tool.Set
 	home        string
@@ -159,6 +171,9 @@ func (f *Factory) New(ctx context.Context, c Config, opts *settings.Settings, be
 	}
 	if opts.Compat == "openclaw" {
 		f.o.Log.Warn(`compat is "openclaw": commands run without approval unless tools.exec says otherwise`)
+	}
+	if opts.NoDefault() {
+		f.o.Log.Warn("agents.list has no default agent: messages of channels without a binding are refused", "hint", settings.SetDefault)
 	}
 	for _, id := range opts.Roster() { // so that Ready succeeds for a session's first run
 		_, _, _ = g.AgentModels(id).Resolve("")
@@ -189,10 +204,21 @@ func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, 
 		return nil, err
 	}
 	g.Allowed = opts.CommandRules(f.rules, g.home)
+	g.routes = opts.Routing(f.channelName)
 	if err := g.checkSandboxes(); err != nil {
 		return nil, err
 	}
 	return g, g.makeTools(c)
+}
+
+// channelName returns the name of a channel from its name or an alias.
+func (f *Factory) channelName(name string) string {
+	for _, c := range f.o.Registry.Channels() {
+		if c.Named(name) {
+			return c.Name
+		}
+	}
+	return name
 }
 
 // openModels chooses the default model and opens the models of agents that have
@@ -307,20 +333,25 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 	if box != nil {
 		dir = box.Workspace
 	}
+	answer, rounds := run.AnswerTo(r.Origin), g.Settings.Agent.MaxRounds
+	if m.Bounds.Depth > 0 {
+		answer, rounds = run.Answer{Token: run.AnnounceSkip}, cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
+	}
 	return &runner.Profile{
 		Provider: provider, Model: info, Tools: tools, Dir: dir, Sandbox: g.elevate(m, box),
 		Policy: func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
 		Files:  g.Folder(workspace),
+		Spawns: m.Bounds.Depth < g.Settings.Subagents(m.Agent).Depth(),
 		Prompt: prompt.Input{
 			MaxFile: g.Settings.Agent.FileChars, MaxFiles: g.Settings.Agent.TotalChars,
 			Zone: g.zone, Host: g.host, OS: runtime.GOOS, Arch: runtime.GOARCH, Sandbox: note(box),
 		},
 		Budget:      g.Settings.RunBudget(),
 		Loop:        g.Settings.Tools.Loop,
-		Answer:      run.AnswerTo(r.Origin),
+		Answer:      answer,
 		Timeout:     g.Settings.Timeout(),
 		MaxAttempts: g.Settings.Agent.MaxLoops,
-		MaxRounds:   g.Settings.Agent.MaxRounds,
+		MaxRounds:   rounds,
 		MaxCalls:    g.Settings.Agent.MaxCalls,
 		MaxTokens:   info.MaxOutput,
 		Think:       g.Think(m.Agent, info),
@@ -362,7 +393,7 @@ func (f *Factory) Folder(dir string) *prompt.Workspace {
 	defer f.mu.Unlock()
 	w := f.files[dir]
 	if w == nil {
-		w = prompt.Open(dir)
+		w = prompt.Open(dir, f.private)
 		f.files[dir] = w
 	}
 	return w
@@ -387,7 +418,10 @@ func toolSets(shared []tool.Tool, own map[chela.AgentID][]tool.Tool) map[chela.A
 // Generation before a method is called.
 type Current struct{ p atomic.Pointer[Generation] }
 
-var _ runner.Profiles = (*Current)(nil)
+var (
+	_ runner.Profiles = (*Current)(nil)
+	_ spawn.Config    = (*Current)(nil)
+)
 
 // Load returns the Generation.
 func (c *Current) Load() *Generation { return c.p.Load() }
@@ -397,6 +431,18 @@ func (c *Current) Store(g *Generation) { c.p.Store(g) }
 
 // HasAgent reports whether an agent exists.
 func (c *Current) HasAgent(id chela.AgentID) bool { return c.Load().Settings.Has(id) }
+
+// Agents returns the agents, the default one first.
+func (c *Current) Agents() []chela.Agent { return c.Load().agents() }
+
+func (g *Generation) agents() []chela.Agent {
+	var out []chela.Agent
+	for _, id := range g.Settings.Roster() {
+		a, _ := g.Settings.Of(id)
+		out = append(out, chela.Agent{ID: id, Name: cmp.Or(a.Identity.Name, a.Name), Model: g.Model(session.Meta{Agent: id}).Ref()})
+	}
+	return out
+}
 
 // Resolve implements runner.Profiles.
 func (c *Current) Resolve(_ context.Context, m session.Meta, r run.Run) (*runner.Profile, error) {
@@ -416,17 +462,36 @@ func (c *Current) Policy(m session.Meta, _ chela.Address) queue.Policy {
 // Gen implements runner.Profiles.
 func (c *Current) Gen() uint64 { return c.Load().number }
 
-// Route returns the session for messages from an address.
-func (c *Current) Route(a chela.Address) route.Route {
-	t := route.Table{DMScope: route.DMScope(c.Load().Settings.Session.DMScope)}
-	return t.Resolve(a)
-}
+// Route returns the agent and the session for a message.
+func (c *Current) Route(q route.Query) route.Route { return c.Load().routes.Resolve(q) }
 
 // Access decides whether a principal may use the agent, and returns the principal
 // to act as.
 func (c *Current) Access(who chela.Principal, in chela.Inbound) (chela.Principal, error) {
 	return c.Load().Settings.Senders().Access(who, in)
 }
+
+// Subagents implements spawn.Config.
+func (c *Current) Subagents(id chela.AgentID) subagent.Config { return c.Load().Settings.Subagents(id) }
+
+// CheckModel implements spawn.Config.
+func (c *Current) CheckModel(id chela.AgentID, ref string) error {
+	_, err := c.Load().AgentModels(id).Info(ref)
+	return err
+}
+
+// Types implements spawn.Config. Files that define none are logged.
+func (c *Current) Types(id chela.AgentID) []subagent.Type {
+	g := c.Load()
+	types, problems := g.Folder(g.Workspace(id)).Types()
+	for _, p := range problems {
+		g.o.Log.Warn("agent type", "agent", id, "problem", p)
+	}
+	return types
+}
+
+// Sandboxed implements spawn.Config.
+func (c *Current) Sandboxed(m session.Meta) bool { return c.Load().isSandboxed(m) }
 
 // Reset returns when sessions start a new transcript.
 func (c *Current) Reset(session.Meta) session.ResetPolicy { return c.Load().Settings.Session.Reset }

@@ -1,9 +1,9 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -16,7 +16,8 @@ import (
 
 // rules returns the rules about tools for a principal in a session.
 func (g *Generation) rules(m session.Meta, model llm.Model, who chela.Principal) policy.Pipeline {
-	return g.pipeline(m.Agent, policy.Conversation{Provider: model.Provider, Model: model.ID, Sender: sender(who), Sandboxed: g.isSandboxed(m)})
+	return g.pipeline(m.Agent, policy.Conversation{Provider: model.Provider, Model: model.ID, Sender: sender(who), Sandboxed: g.isSandboxed(m),
+		Depth: m.Bounds.Depth, MaxDepth: g.Settings.Subagents(m.Agent).Depth()})
 }
 
 // pipeline returns the rules about tools for a conversation of an agent.
@@ -65,6 +66,7 @@ func (g *Generation) Rules(ctx context.Context, who chela.Principal, key chela.S
 		c.Sender = sender(who)
 	}
 	c.Sandboxed = c.Sandboxed || g.isSandboxed(m)
+	c.Depth, c.MaxDepth = cmp.Or(c.Depth, m.Bounds.Depth), cmp.Or(c.MaxDepth, g.Settings.Subagents(m.Agent).Depth())
 	return g.pipeline(m.Agent, c), llm.Ref{Provider: c.Provider, Model: c.Model}, nil
 }
 
@@ -78,11 +80,7 @@ func (g *Generation) Offered(ctx context.Context, who chela.Principal, key chela
 // Scope returns the tools of a session outside of its runs, with the rules for a
 // principal.
 func (g *Generation) Scope(ctx context.Context, who chela.Principal, key chela.SessionKey) (invoke.Scope, error) {
-	var c policy.Conversation
-	if strings.Contains(string(key), ":subagent:") {
-		c.Depth, c.MaxDepth = strings.Count(string(key), ":subagent:"), 1
-	}
-	rules, _, err := g.Rules(ctx, who, key, c)
+	rules, _, err := g.Rules(ctx, who, key, policy.Conversation{})
 	if err != nil {
 		return invoke.Scope{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/plugin/tool/sessions"
 	"github.com/chela-ai/chela/internal/plugin/tool/status"
 )
 
@@ -30,6 +31,13 @@ func (g *Generation) makeTools(c Config) error {
 		Broker:  broker, Never: g.private, Commands: g.commands, Rules: g.Allowed.Rules, RecordUse: g.recordUse,
 		Status: g.status, Location: g.zone, Vision: g.vision, RecordUsage: g.recordUsage, ImageSide: g.Settings.Agent.ImageSide,
 		Channels: g.o.Channels, Chunks: g.o.Delivery.Chunks, Await: g.o.Delivery.Await,
+	}
+	if g.o.Spawner != nil {
+		env.Spawner = g.o.Spawner
+	}
+	env.Sessions = sessions.ReadOptions{
+		Store: g.o.Store, Sharing: g.sharing, Agents: g.agents, Redact: g.o.Redact,
+		Allowed: func(from, to chela.AgentID) bool { return g.Settings.Subagents(from).Allows(from, to) },
 	}
 	env.Backends = g.backends
 	if b := g.backends[sandbox.Native]; b != nil {
@@ -50,6 +58,18 @@ func (g *Generation) makeTools(c Config) error {
 		g.o.Log.Warn("tools", "note", note)
 	}
 	return nil
+}
+
+// sharing returns the rule about the other sessions that a session may see.
+func (g *Generation) sharing(m session.Meta) session.Sharing {
+	t := g.Settings.Tools
+	s := session.Sharing{Visibility: t.Sessions.Visibility, Sandboxed: g.isSandboxed(m), Viewer: m.Agent}
+	if t.AgentToAgent.Enabled {
+		if s.Agents = t.AgentToAgent.Allow; len(s.Agents) == 0 {
+			s.Agents = []string{"*"}
+		}
+	}
+	return s
 }
 
 // recordUse records that entries of the allowlist let a command run.

@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/subagent"
 )
 
 // Agents is agents: the configuration of single agents.
@@ -28,6 +29,7 @@ type Agents struct {
 type Agent struct {
 	ID        string       `json:"id"`
 	Older     string       `json:"agentId"` // the older spelling of ID
+	Default   bool         `json:"default"` // see [Settings.DefaultAgent]
 	Name      string       `json:"name"`
 	Workspace string       `json:"workspace"`       // "": workspace-<id> in the state directory
 	Model     model.Choice `json:"model"`           // "": the model of agents.defaults
@@ -37,15 +39,23 @@ type Agent struct {
 		Name  string `json:"name"`
 		Emoji string `json:"emoji"`
 	} `json:"identity"`
-	Params  json.RawMessage `json:"params"`
-	Sandbox sandbox.Config  `json:"sandbox"`
-	Tools   struct {
+	Params    json.RawMessage `json:"params"`
+	Subagents subagent.Config `json:"subagents"` // see [Settings.Subagents]
+	Sandbox   sandbox.Config  `json:"sandbox"`
+	Tools     struct {
 		policy.Config
 		Exec allowlist.Config `json:"exec"`
 		FS   FS               `json:"fs"`
 
 		Elevated Elevated `json:"elevated"`
 	} `json:"tools"`
+}
+
+// Subagents returns the settings for the children of an agent's sessions. Settings that
+// the agent does not have come from agents.defaults.
+func (o *Settings) Subagents(id chela.AgentID) subagent.Config {
+	a, _ := o.Agents.find(id)
+	return a.Subagents.Or(o.Agent.Subagents)
 }
 
 // find returns the configuration of an agent and its path.
@@ -63,6 +73,16 @@ func (a Agents) find(id chela.AgentID) (Agent, string) {
 	return Agent{}, entry(string(id))
 }
 
+// has reports whether an agent is configured.
+func (a Agents) has(id chela.AgentID) bool {
+	for name := range a.Entries {
+		if chela.AgentIDOf(name) == id {
+			return true
+		}
+	}
+	return slices.ContainsFunc(a.List, func(o Agent) bool { return o.named() == id })
+}
+
 // entry is the path of one of agents.entries.
 func entry(name string) string {
 	if strings.ContainsAny(name, ".[]\"'\\ ") {
@@ -76,11 +96,7 @@ func entry(name string) string {
 // element of agents.list, which must contain the agent's id.
 func (o *Settings) At(id chela.AgentID) (path string, listed bool) {
 	_, path = o.Agents.find(id)
-	known := strings.HasPrefix(path, "agents.list[")
-	for name := range o.Agents.Entries {
-		known = known || chela.AgentIDOf(name) == id
-	}
-	if n := len(o.Agents.List); !known && n > 0 {
+	if n := len(o.Agents.List); !o.Agents.has(id) && n > 0 {
 		path = fmt.Sprintf("agents.list[%d]", n)
 	}
 	return path, strings.HasPrefix(path, "agents.list[")

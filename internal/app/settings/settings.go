@@ -14,8 +14,10 @@ import (
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/route"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
@@ -41,6 +43,7 @@ type Settings struct {
 	Reload   Reload
 	Slash    Slash
 	Channels map[string]Channel
+	Bindings []route.Binding
 }
 
 // Slash is commands: what slash commands may do.
@@ -51,7 +54,9 @@ type Slash struct {
 // Channel is the part of channels.<name> that the engine reads. The channel reads
 // the rest.
 type Channel struct {
-	AllowFrom []Person `json:"allowFrom"` // "*" for everybody
+	AllowFrom []Person                   `json:"allowFrom"` // "*" for everybody
+	Default   chela.AccountID            `json:"defaultAccount"`
+	Accounts  map[string]json.RawMessage `json:"accounts"`
 }
 
 // Person is the id of a person on a channel.
@@ -82,23 +87,24 @@ func (o *Settings) Senders() inbound.Senders {
 // Defaults is agents.defaults.
 type Defaults struct {
 	model.Defaults
-	Workspace      string         `json:"workspace"`
-	MaxConcurrent  int            `json:"maxConcurrent"` // 0: 4 × cores
-	MaxRounds      int            `json:"maxToolRounds"`
-	MaxCalls       int            `json:"maxToolCallsPerTurn"`
-	MaxLoops       int            `json:"maxRunLoopIterations"`
-	TimeoutSeconds *int           `json:"timeoutSeconds"` // nil: 48 h; 0: none
-	Think          string         `json:"thinkingDefault"`
-	Verbose        string         `json:"verboseDefault"`
-	ContextTokens  int            `json:"contextTokens"`
-	FileChars      int            `json:"bootstrapMaxChars"`
-	TotalChars     int            `json:"bootstrapTotalMaxChars"`
-	SkipBootstrap  bool           `json:"skipBootstrap"`
-	Timezone       string         `json:"userTimezone"`
-	ImageSide      int            `json:"imageMaxDimensionPx"` // 0: 1200
-	Budget         Budget         `json:"budget"`
-	Sandbox        sandbox.Config `json:"sandbox"`
-	Elevated       string         `json:"elevatedDefault"` // "": off
+	Workspace      string          `json:"workspace"`
+	MaxConcurrent  int             `json:"maxConcurrent"` // 0: 4 × cores
+	MaxRounds      int             `json:"maxToolRounds"`
+	MaxCalls       int             `json:"maxToolCallsPerTurn"`
+	MaxLoops       int             `json:"maxRunLoopIterations"`
+	TimeoutSeconds *int            `json:"timeoutSeconds"` // nil: 48 h; 0: none
+	Think          string          `json:"thinkingDefault"`
+	Verbose        string          `json:"verboseDefault"`
+	ContextTokens  int             `json:"contextTokens"`
+	FileChars      int             `json:"bootstrapMaxChars"`
+	TotalChars     int             `json:"bootstrapTotalMaxChars"`
+	SkipBootstrap  bool            `json:"skipBootstrap"`
+	Timezone       string          `json:"userTimezone"`
+	ImageSide      int             `json:"imageMaxDimensionPx"` // 0: 1200
+	Budget         Budget          `json:"budget"`
+	Sandbox        sandbox.Config  `json:"sandbox"`
+	Elevated       string          `json:"elevatedDefault"` // "": off
+	Subagents      subagent.Config `json:"subagents"`
 }
 
 // Budget limits a run. 0 stands for the default, a negative number for no limit.
@@ -125,8 +131,9 @@ type Reload struct {
 
 // Session is session.
 type Session struct {
-	DMScope string              `json:"dmScope"`
-	Reset   session.ResetPolicy `json:"reset"`
+	DMScope route.DMScope         `json:"dmScope"`
+	Links   map[string][]route.ID `json:"identityLinks"` // addresses ("channel:id") of a person
+	Reset   session.ResetPolicy   `json:"reset"`
 }
 
 // Messages is messages.
@@ -152,6 +159,14 @@ type Tools struct {
 	FS   FS                 `json:"fs"`
 
 	Elevated Elevated `json:"elevated"`
+
+	Sessions struct {
+		Visibility session.Visibility `json:"visibility"`
+	} `json:"sessions"`
+	AgentToAgent struct {
+		Enabled bool     `json:"enabled"`
+		Allow   []string `json:"allow"` // none: all
+	} `json:"agentToAgent"`
 }
 
 // FS is tools.fs, of all agents or of one.
@@ -185,6 +200,7 @@ func Read(s Sections) (Settings, error) {
 		{"gateway.reload", &o.Reload},
 		{"channels", &o.Channels},
 		{"commands", &o.Slash},
+		{"bindings", &o.Bindings},
 	} {
 		raw := s.Section(part.path)
 		if raw == nil {

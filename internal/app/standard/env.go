@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/chunk"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
+	"github.com/chela-ai/chela/internal/plugin/tool/sessions"
 	"github.com/chela-ai/chela/internal/plugin/tool/status"
 )
 
@@ -45,6 +46,10 @@ type ToolEnv struct {
 	Vision      func(ctx context.Context, key chela.SessionKey) (llm.Model, llm.Provider, error)
 	RecordUsage func(ctx context.Context, c tool.Call, m llm.Model, u llm.Usage) error
 	ImageSide   int // pixels of the longer side that a picture is sent with; 0: the default
+
+	// For tools about other sessions.
+	Spawner  sessions.Spawner
+	Sessions sessions.ReadOptions // without a store: there are no such tools
 
 	// For tools that send messages.
 	Channels func() map[string]string // configured channels, with why one is not running

@@ -40,6 +40,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
 	"github.com/chela-ai/chela/internal/plugin/tool/media"
 	"github.com/chela-ai/chela/internal/plugin/tool/message"
+	"github.com/chela-ai/chela/internal/plugin/tool/sessions"
 	"github.com/chela-ai/chela/internal/plugin/tool/status"
 	"github.com/chela-ai/chela/internal/plugin/tool/web"
 )
@@ -92,6 +93,18 @@ func Tools(r *Registry) {
 	})
 	r.Tool("session_status", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		return one(status.New(status.Options{Status: env.Status, Location: env.Location}), nil)
+	})
+	r.Tool("sessions_spawn", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+		if env.Spawner == nil {
+			return nil, nil
+		}
+		return []tool.Tool{sessions.NewSpawn(env.Spawner), sessions.NewSubagents(env.Spawner), sessions.NewYield(env.Spawner)}, nil
+	})
+	r.Tool("sessions_list", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+		if env.Sessions.Store == nil {
+			return nil, nil
+		}
+		return sessions.NewRead(env.Sessions), nil
 	})
 	r.Tool("web_fetch", "tools.web.fetch", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		return web.ConfiguredFetch(raw, env.Log, env.Getenv)
@@ -280,6 +293,9 @@ func recoverSQLite(ctx context.Context, path string) ([]string, error) {
 		rows += n
 	}
 	report := []string{fmt.Sprintf("saved %d rows; %d of %d pages could not be read completely", rows, r.Bad, r.Pages)}
+	if r.Changed > 0 {
+		report = append(report, humanize.Many(r.Changed, "row")+" left out: the damage changed their content")
+	}
 	for _, key := range r.Damaged {
 		report = append(report, fmt.Sprintf("session %s is incomplete", key))
 	}

@@ -19,6 +19,7 @@ const (
 	StreamCommand   Stream = "command"   // the answer to a slash command, in Text
 	StreamApproval  Stream = "approval"  // requested, resolved; approval.Request
 	StreamOperation Stream = "operation" // start, end; work on a session other than a run; Operation
+	StreamTask      Stream = "task"      // tasks may have changed: the one with the id Text, or those that belong to Run; without a phase
 	StreamSession   Stream = "session"   // created, reset, patched (perhaps with session.Meta), deleted, queued, absorbed, compacted
 )
 

@@ -12,6 +12,13 @@ type AgentID string
 // DefaultAgent is the agent if the configuration names none.
 const DefaultAgent AgentID = "main"
 
+// Agent describes an agent in lists.
+type Agent struct {
+	ID    AgentID
+	Name  string // for people; empty: the id
+	Model string // provider/model that its sessions use by default
+}
+
 // RunID identifies one run. A run started by a client's message has the
 // client's idempotency key as its id.
 type RunID string

@@ -78,6 +78,13 @@ type Inbound struct {
 	Think   string     `json:"think,omitempty"`   // thinking level for the run this message starts
 	Time    time.Time  `json:"time"`
 
+	// What the platform knows for the routing; empty: none, or unknown.
+	Guild string   `json:"guild,omitempty"` // the server that contains the conversation
+	Team  string   `json:"team,omitempty"`  // the workspace that contains it
+	Roles []string `json:"roles,omitempty"` // the roles of the sender in the guild
+
+	// Task marks a message whose run is a task in the background.
+	Task bool `json:"task,omitempty"`
 	// Edited marks a message whose text was changed after it was sent:
 	// commands in it are ignored.
 	Edited bool `json:"edited,omitempty"`

@@ -31,7 +31,7 @@ func mainArgument(name string, fields map[string]any) string {
 	case "apply_patch":
 		return oneLine(patchedFiles(text("input")))
 	}
-	for _, key := range [...]string{"command", "path", "file_path", "pattern", "query", "url", "name", "text"} {
+	for _, key := range [...]string{"command", "label", "task", "path", "file_path", "pattern", "query", "url", "name", "text"} {
 		if s := oneLine(text(key)); s != "" {
 			return s
 		}
@@ -52,8 +52,11 @@ func patchedFiles(patch string) string {
 	return strings.Join(files, ", ")
 }
 
-// oneLine returns the first line of a text, with an ellipsis if the text is truncated.
-func oneLine(s string) string {
+func oneLine(s string) string { return Line(s, maxTitle) }
+
+// Line returns the first line of a text without control characters, with an ellipsis if
+// the text is truncated. It has at most limit characters.
+func Line(s string, limit int) string {
 	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -64,8 +67,8 @@ func oneLine(s string) string {
 		}
 		return -1 // control characters and characters that reorder text
 	}, s)
-	if rs := []rune(s); len(rs) > maxTitle {
-		s, more = string(rs[:maxTitle]), true
+	if rs := []rune(s); len(rs) > limit {
+		s, more = string(rs[:limit]), true
 	}
 	if more {
 		s += "…"

@@ -119,7 +119,7 @@ func TestTypes(t *testing.T) {
 func TestUnknownKeys(t *testing.T) {
 	t.Parallel()
 	t.Run("CF-03 an unknown key is reported and preserved, but cannot be added", func(t *testing.T) {
-		dir := write(t, map[string]string{"chela.json": "{gatway: {port: 1}, agents: {defaults: {modle: 'a/b', sandbox: {docker: {imgae: 'x', memory: 1}}}, entries: {ann: {sandbx: 1}}}, messages: {queue: {mode: 'steer'}}}"})
+		dir := write(t, map[string]string{"chela.json": "{gatway: {port: 1}, agents: {defaults: {modle: 'a/b', sandbox: {docker: {imgae: 'x', memory: 1}}}, entries: {ann: {sandbx: 1, sandbox: {docker: {ntework: 'x', cpus: 1}}}}}, messages: {queue: {mode: 'steer'}}}"})
 		file := filepath.Join(dir, "chela.json")
 		tr, err := Options{Env: env()}.Load(file)
 		if err != nil {
@@ -128,6 +128,7 @@ func TestUnknownKeys(t *testing.T) {
 		want := []string{
 			"agents.defaults.modle: unknown key; did you mean agents.defaults.model?",
 			"agents.defaults.sandbox.docker.imgae: unknown key; did you mean agents.defaults.sandbox.docker.image?",
+			"agents.entries.ann.sandbox.docker.ntework: unknown key; did you mean agents.entries.ann.sandbox.docker.network?",
 			"agents.entries.ann.sandbx: unknown key; did you mean agents.entries.ann.sandbox?",
 			"gatway: unknown key; did you mean gateway?",
 		}
@@ -148,8 +149,8 @@ func TestUnknownKeys(t *testing.T) {
 		if got := read(t, file); !strings.Contains(got, "gatway: {port: 1}") || string(next.Section("messages.queue.mode")) != `"collect"` {
 			t.Errorf("after another write the file is %s", got)
 		}
-		if ps := (Options{Env: env()}).Validate(file); len(ps) != 4 || !ps[0].Unknown || ps[0].Fatal {
-			t.Errorf("Validate = %+v, want the four unknown keys", ps)
+		if ps := (Options{Env: env()}).Validate(file); len(ps) != 5 || !ps[0].Unknown || ps[0].Fatal {
+			t.Errorf("Validate = %+v, want the five unknown keys", ps)
 		}
 	})
 	t.Run("keys of OpenClaw are known and reported as unused", func(t *testing.T) {
@@ -163,7 +164,7 @@ func TestUnknownKeys(t *testing.T) {
 		}
 	})
 	t.Run("unused security keys are reported one by one", func(t *testing.T) {
-		tr := mustLoad(t, `{tools: {subagents: {tools: {deny: ["exec"]}}, alsoAllow: ["x"], elevated: {enabled: false}, fs: {maxReadBytes: 1}}, gateway: {port: 1, auth: {mode: "token", rateLimit: {}}},
+		tr := mustLoad(t, `{session: {sendPolicy: {}}, tools: {subagents: {tools: {deny: ["exec"]}}, alsoAllow: ["x"], elevated: {enabled: false}, fs: {maxReadBytes: 1}}, gateway: {port: 1, auth: {mode: "token", rateLimit: {}}},
 			agents: {defaults: {sandbox: {mode: "all", ssh: {}}}, list: [{id: "x", tools: {deny: ["exec"]}}], entries: {ann: {sandbox: {mode: "all", sessionToolsVisibility: "all"}}}},
 			channels: {telegram: {dmPolicy: "allowlist", allowFrom: [1], accounts: {work: {dmPolicy: "pairing", name: "w"}}}}, commands: null}`, "CHELA_LOG_LEVEL", "info")
 		want := []string{
@@ -172,7 +173,7 @@ func TestUnknownKeys(t *testing.T) {
 			"channels.telegram.accounts.work.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
 			"channels.telegram.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
 			"gateway.auth.rateLimit: has no effect in this version: it does not keep any client from connecting",
-			"tools.subagents: has no effect in this version: it does not keep any tool from being used",
+			"session.sendPolicy: has no effect in this version: it does not keep any message from being sent",
 		}
 		if diff := cmp.Diff(want, texts(tr.Unguarded())); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)

@@ -28,6 +28,12 @@ var table = sync.OnceValue(func() []Key {
 			keys = append(keys, k)
 		}
 	}
+	for _, above := range [...]string{"agents.defaults.subagents.", "agents.list[].subagents."} {
+		for _, k := range subagents {
+			k.Path = above + k.Path
+			keys = append(keys, k)
+		}
+	}
 	return keys
 })
 
@@ -58,7 +64,6 @@ var (
 const (
 	guardTools     = "keep any tool from being used"
 	guardSandboxes = "put anything into a sandbox"
-	guardAgents    = "keep sessions apart"
 	guardSending   = "keep any message from being sent"
 	guardSenders   = "keep anybody from writing to the assistant"
 	guardClients   = "keep any client from connecting"
@@ -73,7 +78,7 @@ var preserved = [...]struct {
 	names  string
 }{
 	{"", "", `
-		acp approvals audio auth bindings broadcast browser canvas canvasHost channels.* channels.*.* channels.*.accounts
+		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser canvas canvasHost channels.* channels.*.* channels.*.accounts
 		channels.*.accounts.* channels.*.accounts.*.* cli commands cron diagnostics discovery env.shellEnv gateway.auth.allowTailscale
 		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks logging.maxFiles mcp media memory
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
@@ -86,24 +91,25 @@ var preserved = [...]struct {
 		cliBackends compaction contextInjection contextLimits contextPruning embeddedHarness embeddedPi envelopeElapsed envelopeTimestamp
 		envelopeTimezone experimental fastModeDefault heartbeat humanDelay imageGenerationModel maxHistoryMessages mediaMaxMb mediaModels
 		memorySearch musicGenerationModel pdfMaxBytesMb pdfMaxPages pdfModel reasoningDefault repoRoot skills skipOptionalBootstrapFiles
-		startupContext subagents systemPromptOverride timeFormat toolProgressDetail typingIntervalSeconds typingMode utilityModel
+		startupContext systemPromptOverride timeFormat toolProgressDetail typingIntervalSeconds typingMode utilityModel
 		videoGenerationModel
 	`},
 	{"", "agents.list[].", `
 		agentDir compaction contextLimits contextTokens description fastModeDefault groupChat heartbeat humanDelay memorySearch models
-		reasoningDefault runtime skills subagents systemPromptOverride typingMode userTimezone
+		reasoningDefault runtime skills systemPromptOverride typingMode userTimezone
 	`},
 	{"", "gateway.", `
 		allowRealIpFallback channelHealthCheckMinutes channelMaxRestartsPerHour channelStaleEventThresholdMinutes handshakeTimeoutMs http
 		push tailscale webchat
 	`},
 	{"", "messages.", "ackReaction ackReactionScope groupChat messagePrefix removeAckAfterReply statusReactions suppressToolErrors tts"},
+	{"", "agents.defaults.subagents.", "announceTimeoutMs skillsSection"},
+	{"", "agents.list[].subagents.", "announceTimeoutMs skillsSection"},
 	{"", "session.", `
 		agentToAgent groupScope idleMinutes maintenance parentForkMaxTokens resetByChannel resetByType scope store threadBindings
 		typingIntervalSeconds typingMode writeLock
 	`},
 	{"", "tools.", "codeMode experimental links media sessions_spawn swarm toolSearch updatePlan"},
-	{guardAgents, "", "tools.agentToAgent tools.sessions"},
 	{guardClients, "", "gateway.auth.rateLimit gateway.securityPathPrefixes"},
 	{guardNodes, "", "gateway.nodes"},
 	{guardSandboxes, "agents.defaults.sandbox.", "browser docker.dangerouslyAllowReservedContainerTargets openshell sessionToolsVisibility ssh"},
@@ -113,7 +119,6 @@ var preserved = [...]struct {
 	{guardSenders, "channels.*.accounts.*.", "allowFrom dm dmPolicy groupAllowFrom groupPolicy groups"},
 	{guardSending, "", "session.sendPolicy tools.message"},
 	{guardSettings, "", "security"},
-	{guardTools, "", "tools.subagents"},
 }
 
 // containers is the settings of containers, below sandbox.docker.
@@ -145,6 +150,20 @@ var containers = [...]Key{
 	{Path: "dangerouslyAllowExternalBindSources", Kind: Bool, Default: "false", Doc: "allow binds of folders outside the workspaces"},
 }
 
+// subagents is the settings of subagents, below subagents.
+var subagents = [...]Key{
+	{Path: "maxSpawnDepth", Kind: Int, Default: "1", Doc: "greatest depth of subagents of subagents, 1 to 5"},
+	{Path: "maxChildrenPerAgent", Kind: Int, Default: "5", Doc: "running subagents of one session, 1 to 20"},
+	{Path: "maxConcurrent", Kind: Int, Default: "8", Doc: "runs of subagents at once; only in agents.defaults"},
+	{Path: "runTimeoutSeconds", Kind: Seconds, Default: "0", Doc: "time limit of a subagent; 0: unlimited"},
+	{Path: "archiveAfterMinutes", Kind: Int, Default: "60", Doc: "time after which the session of a subagent that has ended is archived; 0: never"},
+	{Path: "maxToolRounds", Kind: Int, Default: "0", Doc: "rounds of tool calls per run of a subagent; 0: as for other runs"},
+	{Path: "model", Kind: Any, Doc: "model of subagents: provider/model, or an object with primary; default: the agent's"},
+	{Path: "thinking", Kind: Text, Values: thinking, Doc: "thinking level of subagents"},
+	{Path: "allowAgents", Kind: Texts, Doc: "other agents whose subagents may be started; *: all"},
+	{Path: "requireAgentId", Kind: Bool, Default: "false", Doc: "a subagent is started only with the name of its agent"},
+}
+
 // documented is the other known keys. The values of idle ones are checked, too.
 var documented = [...]Key{
 	{Path: "$schema", Kind: Text, Doc: "schema for editors"},
@@ -170,6 +189,7 @@ var documented = [...]Key{
 	{Path: "agents.defaults.thinkingDefault", Kind: Text, Values: thinking, Default: `"off"`, Doc: "thinking level of sessions without their own"},
 	{Path: "agents.defaults.verboseDefault", Kind: Text, Values: verbose, Default: `"off"`, Doc: "tool notices in chats without their own setting"},
 	{Path: "agents.defaults.imageModel", Kind: Model, Doc: "model for pictures when the session's model takes none, with fallbacks"},
+	{Path: "agents.defaults.subagents", Kind: Object, Doc: "subagents"},
 	{Path: "agents.defaults.imageMaxDimensionPx", Kind: Int, Default: "1200", Doc: "maximum length in pixels of the longer side of a picture sent to a model"},
 	{Path: "agents.defaults.contextTokens", Kind: Int, Doc: "maximum context window to use; default: the model's"},
 	{Path: "agents.defaults.bootstrapMaxChars", Kind: Int, Default: "20000", Doc: "maximum characters of a workspace file in the prompt"},
@@ -195,6 +215,7 @@ var documented = [...]Key{
 	{Path: "agents.defaults.sandbox.prune", Kind: Object, Doc: "when unused containers are removed"},
 	{Path: "agents.defaults.sandbox.prune.idleHours", Kind: Number, Default: "24", Doc: "hours without a command; 0: never"},
 	{Path: "agents.defaults.sandbox.prune.maxAgeDays", Kind: Number, Default: "7", Doc: "days since a container was created; 0: never"},
+	{Path: "agents.list[].subagents", Kind: Object, Doc: "as in agents.defaults.subagents, for this agent"},
 	{Path: "agents.list[].sandbox", Kind: Object, Doc: "as in agents.defaults.sandbox, for this agent"},
 	{Path: "agents.list[].sandbox.mode", Kind: Text, Values: sandboxMode, Doc: "off, non-main or all"},
 	{Path: "agents.list[].sandbox.scope", Kind: Text, Values: sandboxScope, Doc: "session, agent or shared"},
@@ -207,7 +228,7 @@ var documented = [...]Key{
 	{Path: "agents.list", Kind: List, Doc: "agents, as an array"},
 	{Path: "agents.list[].id", Kind: Text, Doc: "the agent's id, which is part of session keys"},
 	{Path: "agents.list[].agentId", Kind: Text, Doc: "the same as id (older name)"},
-	{Path: "agents.list[].default", Kind: Bool, Idle: true, Doc: "use this agent for messages without a binding"},
+	{Path: "agents.list[].default", Kind: Bool, Default: "false", Doc: "use this agent for messages without a binding"},
 	{Path: "agents.list[].name", Kind: Text, Doc: "display name"},
 	{Path: "agents.list[].workspace", Kind: Text, Doc: "home directory; default: workspace-<id>"},
 	{Path: "agents.list[].model", Kind: Model, Doc: "model, with fallbacks; default: that of agents.defaults"},
@@ -226,16 +247,31 @@ var documented = [...]Key{
 	{Path: "agents.list[].tools.*", Kind: Any, Doc: "as in tools"},
 	{Path: "agents.entries", Kind: Object, Doc: "agents by id, with the keys of agents.list"},
 
+	{Path: "bindings", Kind: List, Doc: "which agent answers which messages of channels"},
+	{Path: "bindings[].agentId", Kind: Text, Doc: "the agent"},
+	{Path: "bindings[].type", Kind: Text, Values: []string{"route", "acp"}, Default: `"route"`, Doc: "bindings of another type than route have no effect"},
+	{Path: "bindings[].match", Kind: Object, Doc: "what a message must have: all fields that are set"},
+	{Path: "bindings[].match.channel", Kind: Text, Doc: "name of the channel"},
+	{Path: "bindings[].match.accountId", Kind: Any, Doc: "account of the channel; *: any; default: its default account"},
+	{Path: "bindings[].match.peer", Kind: Object, Doc: "the conversation"},
+	{Path: "bindings[].match.peer.kind", Kind: Text, Values: []string{"direct", "group", "channel", "dm"}, Doc: "direct, group or channel"},
+	{Path: "bindings[].match.peer.id", Kind: Any, Doc: "id of the person, group, room or thread; *: every conversation of the kind"},
+	{Path: "bindings[].match.guildId", Kind: Any, Doc: "the server that contains the conversation"},
+	{Path: "bindings[].match.teamId", Kind: Any, Doc: "the workspace that contains the conversation"},
+	{Path: "bindings[].match.roles", Kind: Texts, Doc: "roles of the sender, one of which is enough"},
+	{Path: "bindings[].session", Kind: Object, Doc: "sessions of these messages"},
+	{Path: "bindings[].session.dmScope", Kind: Text, Values: dmScope, Doc: "as session.dmScope; default: that one"},
+
 	// session and messages
-	{Path: "session.dmScope", Kind: Text, Values: dmScope, Default: `"main"`, Idle: true, Guards: guardAgents, Doc: "which direct messages share a session"},
+	{Path: "session.dmScope", Kind: Text, Values: dmScope, Default: `"main"`, Doc: "which direct messages share a session: all, those of a person, of a person on a channel, or of a person on an account"},
 	{Path: "session.mainKey", Kind: Text, Default: `"main"`, Idle: true, Doc: "name of the main session"},
 	{Path: "session.reset", Kind: Object, Doc: "when a session is reset automatically"},
 	{Path: "session.reset.mode", Kind: Text, Values: resetMode, Default: `"none"`, Doc: "none, daily or idle"},
 	{Path: "session.reset.atHour", Kind: Int, Default: "4", Doc: "hour of the daily reset"},
 	{Path: "session.reset.idleMinutes", Kind: Int, Doc: "minutes without a message until an idle session is reset"},
 	{Path: "session.resetTriggers", Kind: Texts, Default: `["/new","/reset"]`, Idle: true, Doc: "messages that reset the session"},
-	{Path: "session.identityLinks", Kind: Object, Idle: true, Doc: "a person's addresses on several channels, by name"},
-	{Path: "session.identityLinks.*", Kind: Texts, Idle: true, Doc: "addresses of a person: telegram:1, discord:2"},
+	{Path: "session.identityLinks", Kind: Object, Doc: "a person's addresses on several channels, by name"},
+	{Path: "session.identityLinks.*", Kind: Texts, Doc: "addresses of a person: telegram:1, discord:2"},
 	{Path: "messages.queue", Kind: Object, Doc: "how messages to a busy session are queued"},
 	{Path: "messages.queue.mode", Kind: Text, Values: queueMode, Default: `"collect"`, Doc: "steer, followup, collect, steer-backlog or interrupt"},
 	{Path: "messages.queue.debounceMs", Kind: Millis, Default: "1000", Doc: "time without a message before a follow-up starts"},
@@ -274,6 +310,11 @@ var documented = [...]Key{
 	{Path: "tools.byProvider", Kind: Any, Doc: "profile, allow, alsoAllow and deny by provider, or provider/model"},
 	{Path: "tools.toolsBySender", Kind: Any, Doc: "allow and deny by sender: id:7, channel:telegram:7, username:ada, *"},
 	{Path: "commands.config", Kind: Bool, Default: "false", Doc: "let the owner show and change the configuration with /config in a chat"},
+	{Path: "tools.sessions", Kind: Object, Doc: "tools about other sessions"},
+	{Path: "tools.sessions.visibility", Kind: Text, Values: []string{"self", "tree", "agent", "all"}, Default: `"tree"`, Doc: "sessions that these tools see: none but their own, those started from it, those of the agent, or all"},
+	{Path: "tools.agentToAgent", Kind: Object, Doc: "sessions of other agents, with visibility all"},
+	{Path: "tools.agentToAgent.enabled", Kind: Bool, Default: "false", Doc: "agents may see sessions of each other"},
+	{Path: "tools.agentToAgent.allow", Kind: Texts, Doc: "the agents that may, and whose sessions may be seen; default: all"},
 	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
 	{Path: "tools.exec.host", Kind: Text, Default: `"auto"`, Doc: "where commands run: auto, sandbox, or gateway; commands are refused if it is not available"},
 	{Path: "tools.exec.sandbox", Kind: Bool, Default: "false", Doc: "same as host sandbox"},
@@ -310,6 +351,7 @@ var documented = [...]Key{
 	{Path: "tools.elevated.allowFrom", Kind: Object, Doc: "people by channel"},
 	{Path: "tools.elevated.allowFrom.*", Kind: Any, Doc: "ids of people on the channel; *: everybody"},
 	{Path: "tools.sandbox", Kind: Object, Doc: "tools of sandboxed sessions"},
+	{Path: "tools.subagents.tools", Kind: Any, Doc: "allow and deny for subagents; allow only narrows"},
 	{Path: "tools.sandbox.tools", Kind: Any, Doc: "allow, alsoAllow and deny for sandboxed sessions"},
 	{Path: "tools.loopDetection", Kind: Object, Doc: "detection of repeated tool calls"},
 	{Path: "tools.loopDetection.enabled", Kind: Bool, Default: "true", Doc: "detect loops"},
@@ -399,4 +441,5 @@ var documented = [...]Key{
 	{Path: "logging.redactSensitive", Kind: Text, Values: []string{"off", "tools"}, Default: `"tools"`, Doc: "redact text in the log that looks like a secret"},
 	{Path: "logging.redactPatterns", Kind: Texts, Doc: "additional regular expressions of secrets"},
 	{Path: "channels", Kind: Any, Idle: true, Doc: "chat channels, by name"},
+	{Path: "channels.*.defaultAccount", Kind: Text, Doc: "account for bindings that name none; default: default, else the first one"},
 }

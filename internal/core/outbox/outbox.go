@@ -12,7 +12,7 @@ import (
 // State is the delivery state of a row.
 type State string
 
-// The states. Sent, Failed and Ambiguous are final.
+// The states. The last four are final.
 const (
 	Draft     State = "draft"     // the preview of a run in progress; PlatformID is the message that is edited
 	Pending   State = "pending"   // to be sent, at NotBefore or later
@@ -20,6 +20,7 @@ const (
 	Sent      State = "sent"      // the platform confirmed it
 	Failed    State = "failed"    // refused permanently, or out of attempts
 	Ambiguous State = "ambiguous" // the connection was lost during the attempt; the message may have been sent, and is not retried
+	Dismissed State = "dismissed" // a person gave up the delivery
 )
 
 // Row is one part of an answer. It becomes one message on the platform.
@@ -48,6 +49,8 @@ type Reader interface {
 	Get(key string) (Row, error)
 	// Open returns at most limit rows (0: all) that are not final, ordered by Seq.
 	Open(limit int) ([]Row, error)
+	// Undelivered returns the newest n rows that are Failed or Ambiguous, newest first.
+	Undelivered(n int) ([]Row, error)
 	// OfRun returns the rows of a run, ordered by Part.
 	OfRun(chela.RunID) ([]Row, error)
 }

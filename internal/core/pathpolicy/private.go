@@ -31,6 +31,11 @@ func Private(name string) bool {
 	return false
 }
 
+// HasPrivate reports whether an element of a path has a private name; see [Private].
+func HasPrivate(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, string(filepath.Separator)), Private)
+}
+
 // PrivatePath reports whether an absolute path is private: it has a private
 // name or is below such a folder, is a hidden file of a home folder, holds the
 // passwords of the system, or shows the memory and files of a process.

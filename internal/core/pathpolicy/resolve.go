@@ -15,6 +15,7 @@ type resolver struct {
 	workspace string // the agent's
 	real      string // the workspace without links
 	home      string
+	noSecrets bool       // private names in the workspace are refused
 	extra     []string   // further private paths, without links
 	roots     []*os.Root // folders opened so far
 	planned   locations  // of all paths of the call; nil: it has no plan
@@ -81,8 +82,12 @@ func (r *resolver) private(path string) bool {
 }
 
 // refused reports whether a path in the workspace is one of the rule's private
-// files. A private folder that holds the workspace does not count.
+// files, or has a private name that the rule refuses. A private folder that holds
+// the workspace does not count.
 func (r *resolver) refused(path string) bool {
+	if rel, err := filepath.Rel(r.real, path); r.noSecrets && (err != nil || HasPrivate(rel)) {
+		return true
+	}
 	return slices.ContainsFunc(r.extra, func(dir string) bool { return within(dir, r.real) && within(path, dir) })
 }
 

@@ -21,7 +21,8 @@ import (
 // Rule is which files the tools of an agent may use. The zero Rule confines
 // them to the workspace.
 type Rule struct {
-	Outside bool // files outside the workspace are allowed
+	Outside   bool // files outside the workspace are allowed
+	NoSecrets bool // files in the workspace that have private names are refused; see [Private]
 	// Private returns further files and folders that are private, such as Chela's
 	// state directory, and refused inside a workspace. A link does not stand for what
 	// it leads to; see [Trail]. It is called for every call of a tool. nil: there are
@@ -43,7 +44,7 @@ func (r Rule) Open(c tool.Call) (*Dir, error) {
 		d.Close()
 		return nil, err
 	}
-	if slices.ContainsFunc(res.extra, func(path string) bool { return within(path, res.real) }) {
+	if r.NoSecrets || slices.ContainsFunc(res.extra, func(path string) bool { return within(path, res.real) }) {
 		d.hidden = func(name string) bool { return res.refused(filepath.Join(res.real, name)) }
 	}
 	if c.Sandbox != nil {
@@ -64,7 +65,7 @@ func (r Rule) resolver(dir string) (*resolver, error) {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
 	home, _ := os.UserHomeDir() // "": no path is in it
-	res := &resolver{workspace: dir, real: real, home: home}
+	res := &resolver{workspace: dir, real: real, home: home, noSecrets: r.NoSecrets}
 	if r.Private == nil {
 		return res, nil
 	}

@@ -39,6 +39,7 @@ const (
 // part.
 type Input struct {
 	Tools []llm.ToolSpec // tools that the policy allows
+	Types []string       // agent types of sessions_spawn: "name: description"
 
 	Dir      string // the workspace
 	Sandbox  string // what the tools cannot do because the session is sandboxed
@@ -94,7 +95,7 @@ func (b *Builder) Build(in Input) []llm.Block {
 // sameStable reports whether the stable parts of two prompts are equal. It compares
 // every field that stable reads.
 func sameStable(a, b Input) bool {
-	return a.Dir == b.Dir && a.Sandbox == b.Sandbox && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && slices.Equal(a.Files, b.Files) &&
+	return a.Dir == b.Dir && a.Sandbox == b.Sandbox && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && slices.Equal(a.Files, b.Files) && slices.Equal(a.Types, b.Types) &&
 		slices.EqualFunc(a.Tools, b.Tools, func(a, b llm.ToolSpec) bool { return a.Name == b.Name && a.Description == b.Description })
 }
 
@@ -117,7 +118,7 @@ func stable(in Input) string {
 	var b strings.Builder
 	b.WriteString("You are a personal assistant running inside Chela.\n")
 	if len(in.Tools) > 0 {
-		section(&b, "Tooling", tooling(in.Tools))
+		section(&b, "Tooling", tooling(in.Tools, in.Types))
 		section(&b, "Tool call style", styleText)
 	}
 	section(&b, "Safety", safetyText)
@@ -148,7 +149,7 @@ func section(b *strings.Builder, title, text string) {
 }
 
 // tooling lists the tools, sorted by name, one line each.
-func tooling(tools []llm.ToolSpec) string {
+func tooling(tools []llm.ToolSpec, types []string) string {
 	tools = slices.Clone(tools)
 	slices.SortFunc(tools, func(a, b llm.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
 	tools = slices.CompactFunc(tools, func(a, b llm.ToolSpec) bool { return a.Name == b.Name })
@@ -160,6 +161,9 @@ func tooling(tools []llm.ToolSpec) string {
 	b.WriteString(waitingText)
 	if slices.ContainsFunc(tools, func(t llm.ToolSpec) bool { return t.Name == "sessions_spawn" }) {
 		b.WriteString(spawningText)
+		for _, t := range types {
+			b.WriteString("- agentType " + t + "\n")
+		}
 	}
 	return b.String()
 }

@@ -8,5 +8,6 @@
 //
 // A [Workspace] is the agent's directory. Its bootstrap files are checked each
 // turn, so that an edit takes effect immediately, and cached while they do not
-// change. [Seed] writes the files of a new workspace and overwrites nothing.
+// change. Private files are not read, not even through links. [Seed] writes the
+// files of a new workspace and overwrites nothing.
 package prompt

@@ -3,6 +3,7 @@ package prompt
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -64,16 +65,25 @@ func (w *Workspace) Read(name string) (Info, string, error) {
 	if err != nil || info.Missing {
 		return info, "", err
 	}
-	root, err := os.OpenRoot(w.dir)
+	d, err := w.open()
 	if err != nil {
 		return info, "", fmt.Errorf("workspace: %w", err)
 	}
-	defer root.Close()
-	b, err := root.ReadFile(name)
+	defer d.Close()
+	_, target, err := d.Resolve(name)
+	if err != nil {
+		return info, "", chela.Errorf(chela.CodeInvalid, "%s is a private file or a link to one", name)
+	}
+	f, _, err := d.OpenFile(name, target)
 	if err != nil {
 		return info, "", fmt.Errorf("workspace: %w", err)
 	}
-	return info, strings.ToValidUTF8(string(b[:min(len(b), maxRead)]), "\ufffd"), nil
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxRead))
+	if err != nil {
+		return info, "", fmt.Errorf("workspace: %w", err)
+	}
+	return info, strings.ToValidUTF8(string(b), "\ufffd"), nil
 }
 
 // Write creates or replaces a bootstrap file.

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("identity(%q) = %q, %q; want %q, %q", tt.text, name, emoji, tt.name, tt.emoji)
 		}
 	}
-	w := Open(t.TempDir())
+	w := Open(t.TempDir(), nil)
 	if _, err := Seed(w.Dir()); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func second(_, b string) string { return b }
 // TestEdit reads and writes the files of a workspace.
 func TestEdit(t *testing.T) {
 	t.Parallel()
-	w := Open(filepath.Join(t.TempDir(), "workspace"))
+	w := Open(filepath.Join(t.TempDir(), "workspace"), nil)
 	for _, name := range []string{"notes.md", "agents.md", "", "../AGENTS.md", "memory/x.md"} {
 		_, err := w.Stat(name)
 		_, _, rerr := w.Read(name)
@@ -112,7 +113,7 @@ func TestEdit(t *testing.T) {
 
 func TestSetIdentity(t *testing.T) {
 	t.Parallel()
-	w := Open(t.TempDir())
+	w := Open(t.TempDir(), nil)
 	if _, err := Seed(w.Dir()); err != nil {
 		t.Fatal(err)
 	}
@@ -132,5 +133,19 @@ func TestSetIdentity(t *testing.T) {
 	}
 	if got := withValue("I am a crab.", "Name", "Ops"); got != "I am a crab.\n- **Name:** Ops\n" {
 		t.Errorf("file without the line: %q", got)
+	}
+	if runtime.GOOS == "windows" { // links need rights, and are not counted
+		return
+	}
+	env, identity := filepath.Join(w.Dir(), ".env"), filepath.Join(w.Dir(), "IDENTITY.md")
+	put(t, env, "KEY=secret")
+	for name, link := range map[string]func(string, string) error{"a link": os.Symlink, "a hard link": os.Link} {
+		if err := errors.Join(os.Remove(identity), link(env, identity)); err != nil {
+			t.Fatal(err)
+		}
+		err := w.SetIdentity("Eve", "")
+		if b, _ := os.ReadFile(identity); err == nil || string(b) != "KEY=secret" {
+			t.Errorf("%s to a private file: %v, and IDENTITY.md is %q; want an error and no copy", name, err, b)
+		}
 	}
 }

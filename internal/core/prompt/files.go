@@ -55,6 +55,12 @@ func files(in Input) string {
 }
 
 // isSoul reports whether f is a SOUL.md with content.
+// ForChildren returns the files that subagents get: those about the work, and not those
+// about the person and the persona.
+func ForChildren(files []File) []File {
+	return slices.DeleteFunc(slices.Clone(files), func(f File) bool { return f.Name != "AGENTS.md" && f.Name != "TOOLS.md" })
+}
+
 func isSoul(f File) bool { return strings.EqualFold(f.Name, "SOUL.md") && f.Text != "" }
 
 // shorten returns at most limit characters of a text. It replaces the middle of a

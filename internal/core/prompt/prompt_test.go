@@ -280,7 +280,7 @@ func TestWorkspace(t *testing.T) {
 	})
 	t.Run("WS-07 an edit takes effect in the next turn", func(t *testing.T) {
 		dir := t.TempDir()
-		w := Open(dir)
+		w := Open(dir, nil)
 		soul := filepath.Join(dir, "SOUL.md")
 		put(t, soul, "one")
 		if got := file(w, "SOUL.md").Text; got != "one" {
@@ -313,7 +313,7 @@ func TestWorkspace(t *testing.T) {
 	})
 	t.Run("WS-08 a missing AGENTS.md is one line", func(t *testing.T) {
 		for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
-			got := text(Input{Files: Open(dir).Files(true)})
+			got := text(Input{Files: Open(dir, nil).Files(true)})
 			if n := strings.Count(got, "Missing files: AGENTS.md"); n != 1 {
 				t.Errorf("the line occurs %d times, want once:\n%s", n, got)
 			}
@@ -322,10 +322,10 @@ func TestWorkspace(t *testing.T) {
 	t.Run("WS-04 MEMORY.md is for private sessions", func(t *testing.T) {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, "MEMORY.md"), "her birthday")
-		if got := text(Input{Files: Open(dir).Files(false)}); strings.Contains(got, "birthday") {
+		if got := text(Input{Files: Open(dir, nil).Files(false)}); strings.Contains(got, "birthday") {
 			t.Error("MEMORY.md is in the prompt of a group")
 		}
-		if got := text(Input{Files: Open(dir).Files(true)}); !strings.Contains(got, "birthday") {
+		if got := text(Input{Files: Open(dir, nil).Files(true)}); !strings.Contains(got, "birthday") {
 			t.Error("MEMORY.md is not in the prompt of a private session")
 		}
 	})
@@ -333,7 +333,7 @@ func TestWorkspace(t *testing.T) {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, "AGENTS.md"), "\ufeffa\r\nb\xff\r\n \r\n")
 		put(t, filepath.Join(dir, "USER.md"), " \n\t\n")
-		w := Open(dir)
+		w := Open(dir, nil)
 		if got, want := file(w, "AGENTS.md").Text, "a\nb\ufffd"; got != want {
 			t.Errorf("AGENTS.md is %q, want %q", got, want)
 		}
@@ -343,7 +343,7 @@ func TestWorkspace(t *testing.T) {
 	})
 	t.Run("WS-07 a file becomes a link, a directory, and a file again", func(t *testing.T) {
 		dir := t.TempDir()
-		w := Open(dir)
+		w := Open(dir, nil)
 		agents := filepath.Join(dir, "AGENTS.md")
 		other := filepath.Join(dir, "other.md")
 		put(t, other, "of the same size")
@@ -387,14 +387,14 @@ func TestWorkspace(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, "SOUL.md"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		got := text(Input{Files: Open(dir).Files(true)})
+		got := text(Input{Files: Open(dir, nil).Files(true)})
 		if strings.Contains(got, "outside") || !strings.Contains(got, "AGENTS.md is omitted") || !strings.Contains(got, "SOUL.md is omitted") {
 			t.Errorf("want the link and the directory to be omitted:\n%s", got)
 		}
 	})
 	t.Run("a file that was missing is read again, also with the same size and time", func(t *testing.T) {
 		dir := t.TempDir()
-		w, soul, at := Open(dir), filepath.Join(dir, "SOUL.md"), time.Now().Add(-time.Hour)
+		w, soul, at := Open(dir, nil), filepath.Join(dir, "SOUL.md"), time.Now().Add(-time.Hour)
 		for _, text := range []string{"one", "two"} {
 			put(t, soul, text)
 			if err := os.Chtimes(soul, at, at); err != nil {
@@ -414,7 +414,7 @@ func TestWorkspace(t *testing.T) {
 	t.Run("the middle of a huge file is skipped", func(t *testing.T) {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, "AGENTS.md"), "HEAD"+strings.Repeat("x", 3<<20)+"TAIL")
-		got := file(Open(dir), "AGENTS.md").Text
+		got := file(Open(dir, nil), "AGENTS.md").Text
 		if len(got) > maxRead || !strings.HasPrefix(got, "HEAD") || !strings.HasSuffix(got, "TAIL") {
 			t.Errorf("%d bytes, from %q to %q", len(got), got[:4], got[len(got)-4:])
 		}

@@ -1,15 +1,21 @@
 package prompt
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 // templates are the files of a new workspace.
@@ -80,7 +86,8 @@ type File struct {
 
 // Workspace is an agent's directory. It is safe for concurrent use.
 type Workspace struct {
-	dir string
+	dir  string
+	rule pathpolicy.Rule
 
 	mu    sync.Mutex
 	cache map[string]cached
@@ -97,8 +104,13 @@ func (k cached) is(fi fs.FileInfo) bool {
 	return k.info != nil && fi.Mode().IsRegular() && k.info.Size() == fi.Size() && k.info.ModTime().Equal(fi.ModTime())
 }
 
-// Open returns the workspace in dir, which need not exist.
-func Open(dir string) *Workspace { return &Workspace{dir: dir, cache: map[string]cached{}} }
+// Open returns the workspace in dir, which need not exist. A file that is a link to a
+// private one is never read: to a file with a private name or below one of the paths
+// that private returns; nil: there are none. The same holds for hard links, because
+// the other name may be anywhere.
+func Open(dir string, private func() []string) *Workspace {
+	return &Workspace{dir: dir, rule: pathpolicy.Rule{NoSecrets: true, Private: private}, cache: map[string]cached{}}
+}
 
 // Dir returns the directory.
 func (w *Workspace) Dir() string { return w.dir }
@@ -120,6 +132,44 @@ func (w *Workspace) Files(private bool) []File {
 	return files
 }
 
+// TypesDir is the folder of the agent types in a workspace.
+const TypesDir = "agents"
+
+// maxTypes is the maximum number of agent types in a workspace.
+const maxTypes = 64
+
+// Types returns the agent types of the workspace and the built-in ones, sorted by name,
+// and what is wrong with files that contain none.
+func (w *Workspace) Types() (types []subagent.Type, problems []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entries, err := os.ReadDir(filepath.Join(w.dir, TypesDir))
+	if err != nil {
+		return subagent.MergeTypes(nil), nil
+	}
+	if len(entries) > maxTypes {
+		entries = entries[:maxTypes]
+	}
+	for _, e := range entries {
+		base, ok := strings.CutSuffix(e.Name(), ".md")
+		if !ok {
+			continue
+		}
+		f := w.fileLocked(path.Join(TypesDir, e.Name()))
+		if f.Problem != "" || f.Missing {
+			problems = append(problems, fmt.Sprintf("%s/%s: %s", TypesDir, e.Name(), cmp.Or(f.Problem, "it is missing")))
+			continue
+		}
+		t, err := subagent.ParseType(base, []byte(f.Text))
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("%s/%s: %v", TypesDir, e.Name(), err))
+			continue
+		}
+		types = append(types, t)
+	}
+	return subagent.MergeTypes(types), problems
+}
+
 // fileLocked returns a file, from the cache if it has not changed.
 func (w *Workspace) fileLocked(name string) File {
 	fi, err := os.Lstat(filepath.Join(w.dir, name))
@@ -130,17 +180,20 @@ func (w *Workspace) fileLocked(name string) File {
 	case err == nil && w.cache[name].is(fi):
 		return File{Name: name, Text: w.cache[name].text}
 	}
-	root, err := os.OpenRoot(w.dir)
+	d, err := w.open()
 	if err != nil {
 		return File{Name: name, Missing: true}
 	}
-	defer root.Close()
-	return w.readLocked(root, name)
+	defer d.Close()
+	return w.readLocked(d, name)
 }
 
+// open opens the directory under the rule about private files.
+func (w *Workspace) open() (*pathpolicy.Dir, error) { return w.rule.Open(tool.Call{Dir: w.dir}) }
+
 // readLocked returns a file that may be new or a link within the workspace.
-func (w *Workspace) readLocked(root *os.Root, name string) File {
-	fi, err := root.Stat(name)
+func (w *Workspace) readLocked(d *pathpolicy.Dir, name string) File {
+	fi, err := d.Root.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		delete(w.cache, name)
@@ -149,10 +202,17 @@ func (w *Workspace) readLocked(root *os.Root, name string) File {
 		return File{Name: name, Problem: "it cannot be read, or it is a link that leaves the workspace"}
 	case !fi.Mode().IsRegular():
 		return File{Name: name, Problem: "it is not a regular file"}
+	case pathpolicy.Links(fi) > 1:
+		return File{Name: name, Problem: "it has more than one name (hard links), and another may be that of a private file"}
+	}
+	_, target, err := d.Resolve(name)
+	switch {
+	case err != nil:
+		return File{Name: name, Problem: "it is a private file or a link to one"}
 	case w.cache[name].is(fi):
 		return File{Name: name, Text: w.cache[name].text}
 	}
-	text, err := readText(root, name, fi.Size())
+	text, err := readText(d, target)
 	if err != nil {
 		return File{Name: name, Problem: "it cannot be read"}
 	}
@@ -162,8 +222,8 @@ func (w *Workspace) readLocked(root *os.Root, name string) File {
 
 // readText returns the content of a file without a byte order mark and carriage
 // returns, and with invalid UTF-8 replaced.
-func readText(root *os.Root, name string, size int64) (string, error) {
-	f, err := root.Open(name)
+func readText(d *pathpolicy.Dir, name string) (string, error) {
+	f, info, err := d.OpenFile(name, name)
 	if err != nil {
 		return "", err
 	}
@@ -172,7 +232,7 @@ func readText(root *os.Root, name string, size int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if size > maxRead {
+	if size := info.Size(); size > maxRead {
 		tail := make([]byte, maxRead/2)
 		n, err := f.ReadAt(tail, size-int64(len(tail)))
 		if err != nil && !errors.Is(err, io.EOF) {

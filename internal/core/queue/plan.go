@@ -75,7 +75,8 @@ func Lead(items []Item) Item {
 //   - Events join any new run. They add text to it and never rights. They join a run in
 //     progress if their mode steers, except events of the schedule and the heartbeat.
 //   - Only messages of persons interrupt a run or replace a suspended run. A suspended
-//     run is resumed by the events that it waits for; other events wait.
+//     run is resumed by the events that it waits for; other events wait. The result of
+//     a subagent joins only runs that answer to the address where it was started.
 //   - Events with Next set do not start a run. If there are more than [MaxNext], the
 //     oldest are dropped and counted in Skipped of the oldest remaining event.
 //
@@ -187,15 +188,25 @@ func (w *planner) suspended(r run.Run) {
 	}
 	w.messages = slices.DeleteFunc(slices.Clone(w.messages), func(it Item) bool { return !it.fromPerson() })
 	w.turn(false)
+	events := eventsFor(w.events, r.Address)
 	if len(w.Start) == 0 && r.Waits == run.WaitsChildren &&
-		slices.ContainsFunc(w.events, func(it Item) bool { return it.Root == r.Tree() && !it.Next }) {
-		w.Resume = w.events
+		slices.ContainsFunc(events, func(it Item) bool { return it.Root == r.Tree() && !it.Next }) {
+		w.Resume = events
 	}
+}
+
+// eventsFor returns the events that may join a run that answers to an address: all but
+// the results of subagents that were started from another address.
+func eventsFor(events []Item, to chela.Address) []Item {
+	return slices.DeleteFunc(slices.Clone(events), func(it Item) bool {
+		from := it.Inbound.Address
+		return it.Origin.Kind == chela.OriginSubagent && from != to && !(from.Local() && to.Local())
+	})
 }
 
 // live decides which items join the run in progress.
 func (w *planner) live(l Live) {
-	for _, it := range w.events {
+	for _, it := range eventsFor(w.events, l.Run.Address) {
 		if m := w.modeOf(it); l.takesEvent(it) && (m == Steer || m == SteerBacklog) {
 			w.Steer = append(w.Steer, it)
 		}
@@ -260,10 +271,11 @@ func (w *planner) turn(start bool) {
 		w.wait(until)
 		return
 	}
-	w.Start = slices.Clone(w.events)
 	for _, b := range group {
 		w.Start = append(w.Start, b.items...)
 	}
+	to := Lead(slices.Concat(w.Start, w.events)).Inbound.Address
+	w.Start = append(eventsFor(w.events, to), w.Start...)
 	if len(group) > 0 && len(dropped) > 0 && w.Policy.Drop == Summarize {
 		w.Decision.Drop, w.Summary = append(w.Decision.Drop, dropped...), summary(dropped)
 	}

@@ -349,6 +349,21 @@ func TestNextRun(t *testing.T) {
 // TestAnnounce checks the effect of a child's announcement on its parent.
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
+	t.Run("SUB-31 results of subagents of two chats get two turns", func(t *testing.T) {
+		waiting := words("a:x1@1", "a:y1@2", "a:x2@1", "s:e@3", "n:n@3")
+		if s := flat(Plan(Policy{Mode: Steer}, liveRun(chela.OriginPerson), waiting, t0)); s != "steer e n" {
+			t.Errorf("a run for another chat: %q", s)
+		}
+		if s := flat(Plan(Policy{}, nil, waiting, t0)); s != "start x1 x2 e n" {
+			t.Errorf("first turn: %q", s)
+		}
+		if s := flat(Plan(Policy{}, nil, waiting[1:2], t0)); s != "start y1" {
+			t.Errorf("second turn: %q", s)
+		}
+		if s := flat(Plan(Policy{}, nil, append(waiting, words("m@2")...), t0)); s != "start y1 e n m" {
+			t.Errorf("a message of the second chat: %q", s)
+		}
+	})
 	for _, c := range []struct {
 		name string
 		p    Policy
@@ -391,6 +406,8 @@ func TestSuspended(t *testing.T) {
 		{"a person's message replaces a run that waits for children", children, words("a:done", "m"), "start done m"},
 		{"other events join with a child's result", children, words("s:e", "a:done", "n:x"), "resume e done x"},
 		{"an event for the next run does not resume", children, words("n:x"), ""},
+		{"the result of a subagent of another chat waits", children, words("a:x@2", "s:e@2", "a:done"), "resume e done"},
+		{"the result of a subagent of another chat does not resume", children, words("a:x@2"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if s := flat(Plan(Policy{}, c.live, c.waiting, t0)); s != c.want {

@@ -50,7 +50,7 @@ type Item struct {
 	Root      chela.RunID     // the first run of the tree that Parent belongs to; empty: none
 	State     State
 	Run       chela.RunID // the run that took it
-	Note      string      // reason for Dropped or Cancelled; of a command, its answer
+	Note      string      // reason for Dropped or Cancelled; of a command, its answer; of a resolved item, its Result
 	Created   time.Time
 	Seq       int64 // order of arrival, assigned by the table
 }
@@ -83,6 +83,12 @@ type Reader interface {
 	ByKey(key string) (Item, error)
 	// Deferred returns the items of all sessions in the state Deferred, ordered by Seq.
 	Deferred() ([]Item, error)
+	// Background returns the newest n items of work in the background, newest first:
+	// those that are or were deferred, and messages with Inbound.Task.
+	Background(n int) ([]Item, error)
+	// OfRun returns the items that a run took, except the one that started it, ordered
+	// by Seq.
+	OfRun(chela.RunID) ([]Item, error)
 	// Sessions returns the keys of the sessions with waiting items.
 	Sessions() ([]chela.SessionKey, error)
 }

@@ -31,8 +31,8 @@ func TestResolve(t *testing.T) {
 		{"blanks", Table{}, with(func(a *chela.Address) { a.Peer = chela.Peer{Kind: chela.Group, ID: "a b\n"} }), "agent:main:telegram:group:a%20b%0A"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := c.table.Resolve(c.a)
-			if got.Session != c.want || got.Agent != c.want.Agent() || got.MatchedBy != "default" {
+			got := c.table.Resolve(Query{Address: c.a})
+			if got.Session != c.want || got.Agent != c.want.Agent() || got.MatchedBy != ByDefault {
 				t.Errorf("got %+v, want %s", got, c.want)
 			}
 			if _, err := chela.ParseSessionKey(string(got.Session), "main"); err != nil {
@@ -49,7 +49,7 @@ func TestDifferentIDs(t *testing.T) {
 	ids := []string{"a b", "a%20b", "a%2520b", "a%", "a%25", "a\tb", "a%09b", "g:thread:7", "g%3Athread%3A7", "g:thread%3A7", "%", " ", "%20"}
 	seen := map[chela.SessionKey]string{}
 	for _, id := range ids {
-		key := new(Table).Resolve(chela.Address{Channel: "c", Peer: chela.Peer{Kind: chela.Group, ID: id}}).Session
+		key := new(Table).Resolve(Query{Address: chela.Address{Channel: "c", Peer: chela.Peer{Kind: chela.Group, ID: id}}}).Session
 		if other, ok := seen[key]; ok {
 			t.Errorf("%q and %q have the session %s", id, other, key)
 		}

@@ -11,7 +11,8 @@ import (
 // inherits the bounds of its parent, narrowed by the limits given when it was spawned.
 // The zero Bounds limits nothing.
 type Bounds struct {
-	Tools     []run.Tools      `json:"tools,omitempty"` // every element must permit a tool
+	Tools     []run.Tools      `json:"tools,omitempty"`    // every element must permit a tool
+	ReadOnly  bool             `json:"readOnly,omitempty"` // calls that could change something are refused
 	Lane      string           `json:"lane,omitempty"`
 	Sandbox   string           `json:"sandbox,omitempty"` // sandbox mode; empty: the agent's
 	SpawnedBy chela.SessionKey `json:"spawnedBy,omitempty"`

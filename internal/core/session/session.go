@@ -46,6 +46,8 @@ type Meta struct {
 
 	// Bounds limits every run of the session.
 	Bounds Bounds `json:"bounds,omitzero"`
+	// Prompt is a part of the system prompt of every run: the task of a subagent.
+	Prompt string `json:"prompt,omitempty"`
 
 	// Counters of the current ID.
 	Tokens  llm.Usage `json:"usage,omitzero"`
@@ -54,6 +56,9 @@ type Meta struct {
 	Priced  bool      `json:"priced,omitempty"` // every model call had a price
 	Calls   int64     `json:"modelCalls,omitempty"`
 	Aborted bool      `json:"abortedLastRun,omitempty"`
+	// Children is what subagents of the session, and theirs, have used. It is counted
+	// when each of them ends.
+	Children Spent `json:"children,omitzero"`
 
 	// Interrupted is the run that a message interrupted. The next run of a person
 	// replaces it. It is empty after that run has begun.
@@ -62,6 +67,20 @@ type Meta struct {
 	// Fallback is the model that gave the last answer instead of the configured one.
 	// It is empty if the configured model answered.
 	Fallback string `json:"fallbackModel,omitempty"`
+}
+
+// Spent is a sum of usage.
+type Spent struct {
+	Runs    int       `json:"runs,omitempty"`
+	Tokens  llm.Usage `json:"usage,omitzero"`
+	NanoUSD int64     `json:"nanoUSD,omitempty"`
+	// Unpriced is set if a model call had no price, so that NanoUSD is incomplete.
+	Unpriced bool `json:"unpriced,omitempty"`
+}
+
+// Add returns the sum of s and t.
+func (s Spent) Add(t Spent) Spent {
+	return Spent{Runs: s.Runs + t.Runs, Tokens: s.Tokens.Add(t.Tokens), NanoUSD: s.NanoUSD + t.NanoUSD, Unpriced: s.Unpriced || t.Unpriced}
 }
 
 // EventPayload marks the session as the data of an event.

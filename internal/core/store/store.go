@@ -31,6 +31,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/usage"
 )
 
@@ -93,6 +94,7 @@ type Reader interface {
 	Outbox() outbox.Reader
 	Usage() usage.Reader
 	Devices() pairing.Reader
+	Children() subagent.Reader
 	// Media returns the file references (see package media) in all rows. It may
 	// contain duplicates.
 	Media() ([]string, error)
@@ -111,6 +113,7 @@ type Tx interface {
 	Outbox() outbox.Table
 	Usage() usage.Table
 	Devices() pairing.Table
+	Children() subagent.Table
 	Setting(name string) (string, error)
 	SetSetting(name, value string) error
 	// Wake notifies the readers of Wakes after the commit.

@@ -59,10 +59,12 @@ type Call struct {
 	Agent   chela.AgentID
 	Session chela.SessionKey
 	Run     chela.RunID
-	Dir     string       // the agent's workspace, absolute
-	Plan    *Plan        // the plan that was allowed, for a Planner
-	Rights  []string     // rights beyond the tool's default ones, sorted; see Blocked
-	Update  func(string) // reports new output while the call runs; never nil, safe for concurrent use
+	Dir     string   // the agent's workspace, absolute
+	Plan    *Plan    // the plan that was allowed, for a Planner
+	Rights  []string // rights beyond the tool's default ones, sorted; see Blocked
+	// ReadOnly says that the plan is refused if its effect is not Reads.
+	ReadOnly bool
+	Update   func(string) // reports new output while the call runs; never nil, safe for concurrent use
 
 	Sandbox *sandbox.Session // the session's sandbox, whose Workspace is Dir; nil: the session is not sandboxed
 
@@ -75,6 +77,9 @@ type Result struct {
 	Content []llm.Part      // text and images for the model
 	Details json.RawMessage // for surfaces; never sent to a model; nil: none
 	IsError bool
+	// Yield suspends the run after the calls of the same message, until a child of the
+	// run ends.
+	Yield bool
 	// Args are the arguments that were used, if a hook changed those of the
 	// call. The executor sets it.
 	Args json.RawMessage

@@ -112,6 +112,7 @@ type Reason string
 const (
 	Done      Reason = "done"      // the model answered; the last Assistant event has the text
 	Suspended Reason = "suspended" // a call waits for a decision
+	Yielded   Reason = "yielded"   // the run waits for its children, see tool.Result.Yield
 	Stopped   Reason = "stopped"   // tool.ErrStop: a budget is spent or a loop was detected
 	Aborted   Reason = "aborted"   // ctx ended
 	Failed    Reason = "failed"    // a model call or the ledger failed; Err is often an *llm.Error

@@ -50,6 +50,10 @@ func (l *loop) execute(ctx context.Context, calls []llm.ToolCall, steering func(
 	l.take(steered)
 	l.rounds++
 	l.closing = l.atLimit()
+	if l.yielded && len(steered) == 0 {
+		return &Event{Kind: End, Reason: Yielded}
+	}
+	l.yielded = false // what arrived comes first
 	return nil
 }
 
@@ -233,6 +237,7 @@ func (g *group) take(ctx context.Context, r report) {
 	g.ended[r.call] = &r
 	switch {
 	case r.err == nil:
+		g.l.yielded = g.l.yielded || r.result.Yield
 	case errors.Is(r.err, tool.ErrStop):
 		g.end(Stopped, r.err)
 	case errors.Is(r.err, tool.ErrSuspended):

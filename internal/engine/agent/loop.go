@@ -46,6 +46,7 @@ type loop struct {
 	rounds  int            // rounds of tool calls so far, including earlier ones
 	calls   int            // calls executed so far, including earlier ones
 	closing bool           // a limit is reached: the next model call is the last
+	yielded bool           // a call asked to wait for the children of the run
 
 	specs    []llm.ToolSpec // all tools; nil: not requested yet
 	current  []llm.ToolSpec // tools of the present model call

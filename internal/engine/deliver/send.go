@@ -71,8 +71,8 @@ func (w delivery) step(ctx context.Context, row outbox.Row) (done bool, err erro
 	if row.PlatformID != "" {
 		sync = store.Ordered // an edit, which can be repeated
 	}
-	if err := w.put(ctx, sync, row); err != nil {
-		return false, err
+	if open, err := w.putOpen(ctx, sync, row); err != nil || !open {
+		return err == nil, err
 	}
 	if row.PlatformID != "" {
 		return w.replacePreview(ctx, row)
@@ -199,7 +199,8 @@ func (w delivery) channelMissing(ctx context.Context, row outbox.Row) (bool, err
 	err := fmt.Errorf("channel %s/%s is not running", row.Address.Channel, row.Address.Account)
 	if age := time.Since(row.Created); age <= maxAge {
 		row.NotBefore, row.Error = time.Now().Add(min(max(age/2, recheck), time.Hour)), err.Error()
-		return false, w.put(ctx, store.Ordered, row)
+		open, err := w.putOpen(ctx, store.Ordered, row)
+		return err == nil && !open, err
 	}
 	if row.State == outbox.Attempted {
 		return true, w.ambiguous(ctx, row, err)
@@ -261,6 +262,7 @@ func (w delivery) fail(ctx context.Context, row outbox.Row, cause error) (bool, 
 	}
 	w.o.Log.Error("delivery failed", "key", row.Key, "channel", row.Address.Channel, "attempts", row.Attempts, "err", cause)
 	w.o.Bus.Publish(chela.Event{Session: row.Session, Stream: chela.StreamNotice, Phase: chela.PhaseError, Text: text})
+	w.publish(row)
 	return true, nil
 }
 

@@ -2,7 +2,9 @@ package deliver
 
 import (
 	"context"
+	"errors"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/store"
 )
@@ -16,7 +18,7 @@ type Sent func(outbox.Row) func(store.Tx) error
 
 // closed reports whether the row is final.
 func closed(row outbox.Row) bool {
-	return row.State == outbox.Sent || row.State == outbox.Failed || row.State == outbox.Ambiguous
+	return row.State == outbox.Sent || row.State == outbox.Failed || row.State == outbox.Ambiguous || row.State == outbox.Dismissed
 }
 
 // putTx stores a row, with the writes of Options.Sent if the row is closed.
@@ -33,9 +35,40 @@ func (w *Worker) putTx(tx store.Tx, row outbox.Row) error {
 	return tx.Outbox().Put(row)
 }
 
+// putOpen stores a row unless it was dismissed since it was read. It reports whether the
+// row is still to be sent.
+func (w delivery) putOpen(ctx context.Context, s store.Sync, row outbox.Row) (open bool, err error) {
+	err = w.update(ctx, s, func(tx store.Tx) error {
+		have, err := tx.Outbox().Get(row.Key)
+		open = err == nil && have.State != outbox.Dismissed
+		switch {
+		case errors.Is(err, chela.ErrNotFound):
+			return nil
+		case !open:
+			return err
+		}
+		return w.putTx(tx, row)
+	})
+	if err == nil && open {
+		w.publish(row)
+	}
+	return open, err
+}
+
+// publish says that the task of a row may have changed, after the row was stored.
+func (w *Worker) publish(row outbox.Row) {
+	if row.Run != "" && (closed(row) || row.Error != "") {
+		w.o.Bus.Publish(chela.Event{Run: row.Run, Session: row.Session, Stream: chela.StreamTask})
+	}
+}
+
 // put stores a row.
 func (w delivery) put(ctx context.Context, s store.Sync, row outbox.Row) error {
-	return w.update(ctx, s, func(tx store.Tx) error { return w.putTx(tx, row) })
+	err := w.update(ctx, s, func(tx store.Tx) error { return w.putTx(tx, row) })
+	if err == nil {
+		w.publish(row)
+	}
+	return err
 }
 
 // drop deletes a row that has nothing to send.

@@ -14,25 +14,98 @@ import (
 
 // Abort stops work of a session and returns the ids of what it stopped: the
 // waiting message or the run with the id, or, for the empty id, all waiting
-// messages and all runs. It does not wait for a run in progress to end.
+// messages and all runs, and those of the sessions that Options.Stopping returns. It
+// does not wait for a run in progress to end.
 func (d *Dispatcher) Abort(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error) {
-	ids, running, err := d.abortRows(ctx, key, id)
+	var stopped []stoppedWork
+	err := d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		var err error
+		stopped, err = d.stopTree(tx, key, id)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	w := d.worker(key)
+	return d.stopped(stopped, id), nil
+}
+
+// stopTree stops work of a session and, for the empty id, that of the sessions that
+// Options.Stopping returns.
+func (d *Dispatcher) stopTree(tx store.Tx, key chela.SessionKey, id chela.RunID) (list []stoppedWork, err error) {
+	if id == "" {
+		if list, err = d.stopOthers(tx, key); err != nil {
+			return nil, err
+		}
+	}
+	s, err := d.stopRows(tx, key, id)
+	return append([]stoppedWork{s}, list...), err
+}
+
+// StopIn stops all work of a session, and of the sessions that Options.Stopping
+// returns, in a synced transaction. It returns a function to be called after the commit.
+func (d *Dispatcher) StopIn(tx store.Tx, key chela.SessionKey) (after func(), err error) {
+	list, err := d.stopTree(tx, key, "")
+	return func() { d.stopped(list, "") }, err
+}
+
+// StopOthers stops, in a commit that stops all work of a session, the work of the
+// sessions that Options.Stopping returns. It returns their number, and a function to
+// be called after the commit.
+func (d *Dispatcher) StopOthers(tx store.Tx, key chela.SessionKey) (n int, after func(), err error) {
+	list, err := d.stopOthers(tx, key)
+	return len(list), func() { d.stopped(list, "") }, err
+}
+
+func (d *Dispatcher) stopOthers(tx store.Tx, key chela.SessionKey) ([]stoppedWork, error) {
+	keys, err := d.stopping(tx, key)
+	if err != nil {
+		return nil, err
+	}
+	var list []stoppedWork
+	for _, k := range keys {
+		s, err := d.stopRows(tx, k, "")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// stopped publishes what a commit has stopped, stops the runs that this process
+// carries out, and returns the ids of all.
+func (d *Dispatcher) stopped(list []stoppedWork, id chela.RunID) (ids []chela.RunID) {
+	for _, s := range list {
+		d.runner.PublishAbsorbed(s.cancelled...)
+		d.runner.PublishStopped(s.runs, s.withdrawn)
+		ids = append(ids, d.halt(s, id)...)
+	}
+	return ids
+}
+
+// halt stops the run of a session that this process carries out, and returns the ids
+// of all that was stopped.
+func (d *Dispatcher) halt(s stoppedWork, id chela.RunID) []chela.RunID {
+	var ids []chela.RunID
+	for _, it := range s.cancelled {
+		ids = append(ids, chela.RunID(it.ID))
+	}
+	for _, r := range s.runs {
+		ids = append(ids, r.ID)
+	}
+	w := d.worker(s.session)
 	switch {
-	case running != "":
-		ids = append(ids, running)
+	case s.running != "":
+		ids = append(ids, s.running)
 		if w != nil {
-			w.halt(running)
+			w.halt(s.running)
 		}
 	case w != nil: // a detached call may be in progress
 		if id, ok := w.stop(id, runner.ErrStopped); ok {
 			ids = append(ids, id)
 		}
 	}
-	return ids, nil
+	return ids
 }
 
 // Revoke stops the runs that a credential began, because it was revoked.
@@ -47,52 +120,46 @@ func (d *Dispatcher) Revoke(ctx context.Context, credential string) error {
 	return err
 }
 
-// abortRows cancels waiting messages and stops suspended runs. It returns their
-// ids, and the id of the run that is marked as running, whose stop is requested.
-func (d *Dispatcher) abortRows(ctx context.Context, key chela.SessionKey, id chela.RunID) (ids []chela.RunID, running chela.RunID, err error) {
-	var cancelled []queue.Item
-	var stopped []run.Run
-	var withdrawn []approval.Request
-	err = d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		ids, running, cancelled = nil, "", nil
-		waiting, err := tx.Queue().Waiting(key)
-		if err != nil {
-			return err
-		}
-		for _, it := range waiting {
-			if it.Kind == queue.Message && (id == "" || it.ID == string(id)) {
-				it.Note = "stopped before it began"
-				cancelled = append(cancelled, it)
-				ids = append(ids, chela.RunID(it.ID))
-			}
-		}
-		if err := tx.Queue().Set(queue.Cancelled, cancelled...); err != nil {
-			return err
-		}
-		active, err := tx.Runs().Active(key)
-		if err != nil {
-			return err
-		}
-		for _, r := range active {
-			if r.State != run.Running || id != "" && r.ID != id {
-				continue
-			}
-			running = r.ID
-			if _, err := tx.Runs().RequestStop(r.ID, "stopped"); err != nil { // another process may carry it out
-				return err
-			}
-			tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
-		}
-		stopped, withdrawn, err = d.runner.StopSuspended(tx, key, id)
-		for _, r := range stopped {
-			ids = append(ids, r.ID)
-		}
-		return err
-	})
+// stoppedWork is what a commit stopped in a session.
+type stoppedWork struct {
+	session   chela.SessionKey
+	cancelled []queue.Item       // messages that were waiting
+	runs      []run.Run          // suspended runs, which ended
+	withdrawn []approval.Request // of these runs
+	running   chela.RunID        // the run that is marked as running, whose stop is requested; empty: none
+}
+
+// stopRows cancels waiting messages, stops suspended runs, and requests the stop of the
+// run in progress.
+func (d *Dispatcher) stopRows(tx store.Tx, key chela.SessionKey, id chela.RunID) (stoppedWork, error) {
+	s := stoppedWork{session: key}
+	waiting, err := tx.Queue().Waiting(key)
 	if err != nil {
-		return nil, "", err
+		return s, err
 	}
-	d.runner.PublishAbsorbed(cancelled...)
-	d.runner.PublishStopped(stopped, withdrawn)
-	return ids, running, nil
+	for _, it := range waiting {
+		if it.Kind == queue.Message && (id == "" || it.ID == string(id)) {
+			it.Note = "stopped before it began"
+			s.cancelled = append(s.cancelled, it)
+		}
+	}
+	if err := tx.Queue().Set(queue.Cancelled, s.cancelled...); err != nil {
+		return s, err
+	}
+	active, err := tx.Runs().Active(key)
+	if err != nil {
+		return s, err
+	}
+	for _, r := range active {
+		if r.State != run.Running || id != "" && r.ID != id {
+			continue
+		}
+		s.running = r.ID
+		if _, err := tx.Runs().RequestStop(r.ID, "stopped"); err != nil { // another process may carry it out
+			return s, err
+		}
+		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
+	}
+	s.runs, s.withdrawn, err = d.runner.StopSuspended(tx, key, id)
+	return s, err
 }

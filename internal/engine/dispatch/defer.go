@@ -18,12 +18,13 @@ import (
 // Defer returns a function with which a tool defers an event for the session of
 // its call, such as the end of a background command. The event is stored with text
 // before the function returns; it is released with that text at the next start if
-// this process, the owner, ends first. resolve puts the event into the queue with another
-// text, or cancels it for the empty text. The event's run has the principal and
+// this process, the owner, ends first. resolve stores how the work ended, and puts the
+// event into the queue with another text, or cancels it for the empty text. The event's run has the principal and
 // the address of the run that made the call. A run that waits for the end of the command
 // is resumed in both cases. redact removes secrets from the texts.
-func Defer(st store.Store, owner string, redact func(string) string) func(ctx context.Context, c tool.Call, text string) (resolve func(context.Context, string) error, err error) {
-	return func(ctx context.Context, c tool.Call, text string) (func(context.Context, string) error, error) {
+// changed is called after the item was stored and after it was resolved.
+func Defer(st store.Store, owner string, redact func(string) string, changed func(queue.Item)) func(ctx context.Context, c tool.Call, text string) (resolve func(context.Context, string, queue.Result) error, err error) {
+	return func(ctx context.Context, c tool.Call, text string) (func(context.Context, string, queue.Result) error, error) {
 		id := "owed:" + uuid.NewString()
 		it := queue.Item{
 			ID: id, Key: id, Session: c.Session, Kind: queue.Event, Call: c.ID, Parent: c.Run,
@@ -40,14 +41,16 @@ func Defer(st store.Store, owner string, redact func(string) string) func(ctx co
 			return err
 		})
 		if errors.Is(err, chela.ErrNotFound) { // the call was made outside of a run
-			return func(context.Context, string) error { return nil }, nil
+			return func(context.Context, string, queue.Result) error { return nil }, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("defer an event: %w", err)
 		}
-		return func(ctx context.Context, text string) error {
-			return st.Update(ctx, store.Ordered, func(tx store.Tx) error {
-				waits, err := queue.Resolve(tx.Queue(), id, redact(text), time.Now())
+		changed(it)
+		return func(ctx context.Context, text string, r queue.Result) error {
+			r.Summary = redact(r.Summary)
+			err := st.Update(ctx, store.Ordered, func(tx store.Tx) error {
+				waits, err := queue.Resolve(tx.Queue(), id, redact(text), r)
 				if err == nil && !waits {
 					waits, err = resumeWaiting(tx, it)
 				}
@@ -56,6 +59,10 @@ func Defer(st store.Store, owner string, redact func(string) string) func(ctx co
 				}
 				return err
 			})
+			if err == nil {
+				changed(it)
+			}
+			return err
 		}, nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -23,9 +24,9 @@ import (
 // call of the answer.
 func starts(t *testing.T, answer string, last func()) (h *harness, resolve func(text string)) {
 	t.Helper()
-	var end func(context.Context, string) error
+	var end func(context.Context, string, queue.Result) error
 	command := newTool("command", tool.Acts, func(ctx context.Context, c tool.Call) (_ tool.Result, err error) {
-		end, err = dispatch.Defer(h.st, "boot1", strings.TrimSpace)(ctx, c, "the process died")
+		end, err = dispatch.Defer(h.st, "boot1", strings.TrimSpace, func(queue.Item) {})(ctx, c, "the process died")
 		return tool.Text("started"), err
 	})
 	h = newHarness(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
@@ -42,7 +43,7 @@ func starts(t *testing.T, answer string, last func()) (h *harness, resolve func(
 	h.observeEnds()
 	return h, func(text string) {
 		t.Helper()
-		if err := end(t.Context(), text); err != nil {
+		if err := end(t.Context(), text, queue.Result{Outcome: chela.OutcomeOK, Ended: time.Now()}); err != nil {
 			t.Error(err)
 		}
 	}

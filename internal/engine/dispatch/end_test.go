@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/runner"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 )
 
 // syncs is a store that knows how the transaction in progress is committed.
@@ -65,11 +66,16 @@ func TestEndIsObservedOnce(t *testing.T) {
 		h.suspended()
 	}
 	// reinterrupt makes the run with the id, or a copy of it with another id, look
-	// interrupted, and starts the engine again.
+	// interrupted while no engine runs, and starts the engine again.
 	reinterrupt := func(h *harness, id chela.RunID, change func(*run.Run)) {
 		h.open()
 		h.ask(string(id), "hi")
-		err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
+		h.stop()
+		db, err := sqlite.Open(h.t.Context(), sqlite.Options{Path: h.path})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		err = db.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
 			r, err := tx.Runs().Get(id)
 			r.State, r.Ended = run.Running, time.Time{}
 			change(&r)
@@ -84,10 +90,9 @@ func TestEndIsObservedOnce(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
+		if err := errors.Join(err, db.Close()); err != nil {
 			h.t.Fatal(err)
 		}
-		h.stop()
 		h.events = nil
 		h.open()
 		h.wait("m1")
@@ -164,13 +169,10 @@ func TestEndIsObservedOnce(t *testing.T) {
 		}, "+aborted", 1},
 		{"the deletion of the session", func(h *harness) {
 			suspend(h)
-			err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
-				return errors.Join(h.con.EndSession(tx, key), tx.Sessions().Delete(key))
-			})
-			if err != nil {
-				h.t.Fatal(err)
+			if deleted, err := h.con.DeleteSession(h.t.Context(), key, nil); err != nil || !deleted {
+				h.t.Fatal(deleted, err)
 			}
-		}, "+aborted", 0},
+		}, "+aborted", 1},
 		{"too many crashes", func(h *harness) {
 			reinterrupt(h, "m1", func(r *run.Run) { r.Attempts = 3 })
 		}, "+error", 1},

@@ -47,7 +47,9 @@ type harness struct {
 	bus  *bus.Bus
 	gate *inbound.Gate
 	con  *dispatch.Dispatcher
-	stop func()
+
+	lanes *lane.Lanes
+	stop  func()
 
 	wrap     func(store.Store) store.Store                // the store that open opens
 	outer    func(store.Store) store.Store                // any store
@@ -56,6 +58,8 @@ type harness struct {
 	step     func(string)
 	ended    []runner.Ended
 	children func(store.Tx, run.Run) (bool, error)
+	stopping func(store.Tx, chela.SessionKey) ([]chela.SessionKey, error)
+	deleting func(store.Tx, chela.SessionKey) error
 	ttl      time.Duration // of the leases; 0: no other process uses the store
 	drain    time.Duration
 
@@ -103,12 +107,13 @@ func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
 	})
 	lanes := new(lane.Lanes)
 	lanes.Set("main", 8)
+	h.lanes = lanes
 	h.boots++
 	own, err := leaseholder.New(context.Background(), leaseholder.Options{Log: log, Store: h.st, ID: fmt.Sprint("boot", h.boots), TTL: h.ttl, Step: h.step})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.con = dispatch.New(dispatch.Options{Lanes: lanes, Drain: h.drain, Runner: runner.Options{
+	h.con = dispatch.New(dispatch.Options{Lanes: lanes, Drain: h.drain, Stopping: h.stopping, Deleting: h.deleting, Runner: runner.Options{
 		Log: log, Store: h.st, Bus: h.bus, Owner: own,
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: h.ended, Children: h.children, Step: h.step, Profiles: h,
 	}})
@@ -227,7 +232,10 @@ func (h *harness) view(f func(store.Reader) error) {
 }
 
 // entries returns the transcript of the main session.
-func (h *harness) entries() []session.Entry {
+func (h *harness) entries() []session.Entry { return h.entriesOf(key) }
+
+// entriesOf returns the transcript of a session.
+func (h *harness) entriesOf(key chela.SessionKey) []session.Entry {
 	h.t.Helper()
 	var es []session.Entry
 	h.view(func(r store.Reader) error {

@@ -22,7 +22,7 @@ func TestPromptFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.p.Files, h.p.Prompt = prompt.Open(h.p.Dir), prompt.Input{Host: "box"}
+	h.p.Files, h.p.Prompt = prompt.Open(h.p.Dir, nil), prompt.Input{Host: "box"}
 	h.open()
 	at := func(kind chela.PeerKind) func(*queue.Item) {
 		return func(it *queue.Item) {

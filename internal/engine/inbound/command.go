@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // Command is a slash command.
@@ -31,13 +32,13 @@ type Command struct {
 	inline  bool                                         // may also be used inside a text
 	message bool                                         // the rest is a message, which may have attachments
 	within  func(args string) bool                       // reports whether it is a directive inside the text args
-	before  func(context.Context, *call) (string, error) // replaces run; executed before the commit
+	before  func(context.Context, *call) (string, error) // executed before the commit; its answer replaces run
 	run     func(*call) (string, error)
 }
 
 // Commands returns all commands, in the order of /commands.
 func Commands() []Command {
-	return slices.Concat(sessionCommands(), modelCommands(), infoCommands())
+	return slices.Concat(sessionCommands(), modelCommands(), agentCommands(), infoCommands())
 }
 
 // usage returns the syntax of the command.
@@ -76,6 +77,7 @@ type call struct {
 	meta   session.Meta
 	begun  bool          // a run for the message was started
 	stop   []chela.RunID // runs to be stopped after the commit
+	after  []func()      // to be called after the commit
 	events []chela.Event // to be published after the commit
 	follow bool          // the rest of the command is a message
 	then   string        // text of that message
@@ -162,6 +164,9 @@ func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) 
 	for _, e := range done.events {
 		g.o.Bus.Publish(e)
 	}
+	for _, f := range done.after {
+		f()
+	}
 	for _, id := range done.stop {
 		if _, err := g.o.Abort(context.WithoutCancel(ctx), k.key, id); err != nil {
 			g.o.Log.Error("stop a run", "run", id, "session", k.key, "err", err)
@@ -216,7 +221,7 @@ func (k *call) commit(c Command) (Receipt, error) {
 		return Receipt{}, err
 	}
 	if k.follow {
-		return k.enqueueRest()
+		return k.enqueueRest(c, reply)
 	}
 	it.Note = reply
 	rec, err := k.putItem(it)
@@ -228,7 +233,7 @@ func (k *call) commit(c Command) (Receipt, error) {
 
 // answer runs the command and returns its answer, which may be a refusal.
 func (k *call) answer(c Command) (string, error) {
-	if c.before != nil {
+	if c.run == nil || k.result != "" {
 		return k.result, nil
 	}
 	reply, err := c.run(k)
@@ -246,14 +251,18 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// enqueueRest puts the message that follows the command.
-func (k *call) enqueueRest() (Receipt, error) {
+// enqueueRest puts the message that follows the command, after the answer to the
+// command.
+func (k *call) enqueueRest(c Command, reply string) (Receipt, error) {
 	k.in.Text = k.then
 	k.in.Mode = cmp.Or(string(k.mode), k.in.Mode)
 	inside := k.g.takeDirectives(k)
 	it := k.g.item(k.who, k.key, k.in, k.now)
 	rec, _, err := k.put(it)
 	if err != nil || !rec.New {
+		return rec, err
+	}
+	if err := k.reply(chela.RunID(it.ID+":"+c.Name), "", reply); err != nil {
 		return rec, err
 	}
 	if err := k.shortcuts(it.ID, inside); err != nil {
@@ -293,12 +302,44 @@ func (k *call) publish(e chela.Event) {
 	k.events = append(k.events, e)
 }
 
-// cancel cancels the waiting messages and stops the active runs. It returns the
-// number of each.
-func (k *call) cancel(why string) (messages, runs int, err error) {
+// cancelled is how much work of a session was stopped.
+type cancelled struct{ messages, runs, children, results int }
+
+// String returns a sentence for the person; empty: nothing was stopped.
+func (n cancelled) String() string {
+	var parts []string
+	if n.runs > 0 {
+		parts = append(parts, "the run in progress")
+	}
+	if n.children > 0 {
+		parts = append(parts, humanize.Many(n.children, "subagent"))
+	}
+	if n.messages > 0 {
+		parts = append(parts, humanize.Many(n.messages, "waiting message"))
+	}
+	var out string
+	if len(parts) > 0 {
+		out = "Stopped " + strings.Join(parts, " and ") + "."
+	}
+	if n.results > 0 {
+		out = strings.TrimSpace(out + " Discarded " + humanize.Many(n.results, "result") + " of subagents.")
+	}
+	return out
+}
+
+// cancel cancels the waiting messages, and stops the active runs and the subagents.
+func (k *call) cancel(why string) (n cancelled, err error) {
+	var after func()
+	if n.children, after, err = k.g.o.StopChildren(k.tx, k.key); err != nil {
+		return n, err
+	}
+	k.after = append(k.after, after)
+	if err := k.recount(); err != nil {
+		return n, err
+	}
 	waiting, err := k.tx.Queue().Waiting(k.key)
 	if err != nil {
-		return 0, 0, err
+		return n, err
 	}
 	var items []queue.Item
 	for _, it := range waiting {
@@ -311,14 +352,39 @@ func (k *call) cancel(why string) (messages, runs int, err error) {
 	}
 	if len(items) > 0 {
 		if err := k.tx.Queue().Set(queue.Cancelled, items...); err != nil {
-			return 0, 0, err
+			return n, err
 		}
 	}
 	active, err := k.tx.Runs().Active(k.key)
 	for _, r := range active {
 		k.stop = append(k.stop, r.ID)
 	}
-	return len(items), len(active), err
+	n.messages, n.runs = len(items), len(active)
+	return n, err
+}
+
+// leave is [call.cancel] for a session that gets another transcript: it also discards
+// the results of subagents that wait, because they belong to the old one.
+func (k *call) leave(why string) (cancelled, error) {
+	n, err := k.cancel(why)
+	if err != nil {
+		return n, err
+	}
+	waiting, err := k.tx.Queue().Waiting(k.key)
+	if err != nil {
+		return n, err
+	}
+	for _, it := range waiting {
+		if it.Kind != queue.Event || it.Origin.Kind != chela.OriginSubagent {
+			continue
+		}
+		it.Note = why
+		if err := k.tx.Queue().Set(queue.Cancelled, it); err != nil {
+			return n, err
+		}
+		n.results++
+	}
+	return n, nil
 }
 
 // note adds an entry about a change of settings to the transcript.

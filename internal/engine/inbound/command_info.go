@@ -108,6 +108,13 @@ func (k *call) status() (string, error) {
 		tokens += " · " + usage.USD(m.NanoUSD)
 	}
 	lines = append(lines, tokens)
+	if c := m.Children; c.Runs > 0 {
+		below := humanize.Many(c.Runs, "subagent") + ": " + usage.Tokens(c.Tokens)
+		if !c.Unpriced {
+			below += " · " + usage.USD(c.NanoUSD)
+		}
+		lines = append(lines, below)
+	}
 	lines = append(lines, fmt.Sprintf("Thinking: %s · verbose: %s · usage: %s",
 		cmp.Or(m.Think, string(in.Think), "off"), cmp.Or(m.Verbose, in.Verbose, "off"), cmp.Or(m.Usage, in.Usage, "off")))
 	state := "idle"

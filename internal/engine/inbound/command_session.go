@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
@@ -32,8 +34,8 @@ func sessionCommands() []Command {
 			run:  (*call).halt,
 		},
 		{
-			Name: "steer", message: true, Aliases: []string{"tell"}, Group: group, Args: "<message>",
-			Help: "send a message to the run in progress",
+			Name: "steer", message: true, Aliases: []string{"tell"}, Group: group, Args: "[subagent] <message>",
+			Help: "send a message to the run in progress, or to a subagent",
 			run:  (*call).steer,
 		},
 		{
@@ -68,7 +70,8 @@ func (k *call) reset(reason string) (string, error) {
 		}
 		model, text = m.Ref(), rest
 	}
-	if _, _, err := k.cancel("a new conversation was started"); err != nil {
+	stopped, err := k.leave("a new conversation was started")
+	if err != nil {
 		return "", err
 	}
 	m, err := session.Reset(k.tx.Sessions(), k.key, reason, k.now)
@@ -81,14 +84,14 @@ func (k *call) reset(reason string) (string, error) {
 	k.meta = m
 	k.then, k.follow = text, text != "" || len(k.in.Media) > 0
 	k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhaseReset})
+	if k.follow {
+		return stopped.String(), nil
+	}
 	reply := "New conversation with " + k.g.o.Model(m).Ref() + "."
 	if m.Previous != "" {
 		reply += " /new undo restores the previous one."
 	}
-	if len(k.stop) > 0 {
-		reply = "The run in progress was stopped. " + reply
-	}
-	return reply, nil
+	return strings.TrimSpace(stopped.String() + " " + reply), nil
 }
 
 // undo is /new undo.
@@ -96,7 +99,8 @@ func (k *call) undo() (string, error) {
 	if k.meta.Previous == "" {
 		return "", refuse{"There is no previous conversation to restore."}
 	}
-	if _, _, err := k.cancel("the previous conversation was restored"); err != nil {
+	stopped, err := k.leave("the previous conversation was restored")
+	if err != nil {
 		return "", err
 	}
 	m, err := session.UndoReset(k.tx.Sessions(), k.key, k.now)
@@ -105,33 +109,34 @@ func (k *call) undo() (string, error) {
 	}
 	k.meta = m
 	k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhaseReset})
-	return "The previous conversation is restored. Use /new undo again to return to the other one.", nil
+	return strings.TrimSpace(stopped.String() + " The previous conversation is restored. Use /new undo again to return to the other one."), nil
 }
 
 // halt is /stop.
 func (k *call) halt() (string, error) {
-	messages, runs, err := k.cancel("stopped before it started")
+	n, err := k.cancel("stopped before it started")
 	if err != nil {
 		return "", err
 	}
-	var parts []string
-	if runs > 0 {
-		parts = append(parts, "the run in progress")
-	}
-	if messages > 0 {
-		parts = append(parts, humanize.Many(messages, "waiting message"))
-	}
-	if len(parts) == 0 {
-		return "No run is in progress.", nil
-	}
-	return "Stopped " + strings.Join(parts, " and ") + ".", nil
+	return cmp.Or(n.String(), "No run is in progress."), nil
 }
 
 // steer is /steer: its message steers the run in progress, regardless of the queue
-// mode. In an idle session it is an ordinary message.
+// mode. In an idle session it is an ordinary message. If the first word names an open
+// subagent of the session, the rest is sent to that subagent.
 func (k *call) steer() (string, error) {
 	if k.args == "" && len(k.in.Media) == 0 {
-		return "", refuse{"Usage: /steer <message>"}
+		return "", refuse{"Usage: /steer [subagent] <message>"}
+	}
+	word, rest := cut(k.args)
+	if rest != "" && len(k.in.Media) == 0 && k.who.May(chela.ScopeWrite) && k.g.o.Subagents != nil {
+		l, err := k.children()
+		if err != nil {
+			return "", err
+		}
+		if c, ok := subagent.Named(l.Children, word); ok && l.Role.Controls() {
+			return k.message(string(c.ID), rest, queue.Steer)
+		}
 	}
 	k.follow, k.then, k.mode = true, k.args, queue.Steer
 	return "", nil

@@ -12,7 +12,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/route"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
@@ -25,6 +27,7 @@ const (
 	MaxMedia = 16       // attachments
 	MaxBytes = 20 << 20 // bytes of all attachments
 	maxID    = 256      // bytes of an id or of a part of an address
+	maxRoles = 500      // roles of a sender
 )
 
 // Receipt is the outcome of admitting a message.
@@ -78,6 +81,9 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
+	if key == "" {
+		return Receipt{}, g.refuseUnrouted(ctx, in)
+	}
 	g.clean(&in)
 	if in.Time.IsZero() {
 		in.Time = time.Now()
@@ -129,7 +135,11 @@ func check(in chela.Inbound) error {
 		return chela.Errorf(chela.CodeInvalid, "message: neither text nor attachment")
 	}
 	a := in.Address
-	for _, s := range [...]string{in.ID, a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread, in.Sender.ID, in.ReplyTo} {
+	if len(in.Roles) > maxRoles {
+		return chela.Errorf(chela.CodeInvalid, "message: the sender has %d roles, at most %d", len(in.Roles), maxRoles)
+	}
+	ids := append([]string{in.ID, a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread, in.Sender.ID, in.ReplyTo, in.Guild, in.Team}, in.Roles...)
+	for _, s := range ids {
 		if len(s) > maxID || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return chela.Errorf(chela.CodeInvalid, "message: an id has more than %d bytes or contains control characters", maxID)
 		}
@@ -151,9 +161,37 @@ func (g *Gate) clean(in *chela.Inbound) {
 	}
 }
 
-// session returns the session that the message belongs to.
+// noAgent is the answer to a message without a route.
+const noAgent = "No agent is configured for this chat. The owner of the assistant can select one with: chela agents bind"
+
+// refuseUnrouted answers a message without a route, and returns why it was refused. It
+// does not answer messages that are not addressed to the assistant.
+func (g *Gate) refuseUnrouted(ctx context.Context, in chela.Inbound) error {
+	refused := chela.Errorf(chela.CodeInvalid, "no agent is bound to the chat, and none is the default")
+	if in.Edited || !g.addressed(in) {
+		return refused
+	}
+	a := in.Address
+	row := outbox.Row{
+		Key:     strings.Join([]string{"unrouted", a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread, in.ID}, "\x1f"),
+		Address: a, ReplyTo: in.ID, Created: time.Now(), Text: noAgent, State: outbox.Pending,
+	}
+	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		if _, err := tx.Outbox().Get(row.Key); !errors.Is(err, chela.ErrNotFound) {
+			return err // the platform delivered the message again
+		}
+		tx.Wake(store.Topic{Kind: store.TopicOutbox})
+		return tx.Outbox().Put(row)
+	})
+	if err != nil {
+		return fmt.Errorf("refuse message: %w", err)
+	}
+	return refused
+}
+
+// session returns the session that the message belongs to; "": it has no route.
 func (g *Gate) session(who chela.Principal, in chela.Inbound) (chela.SessionKey, error) {
-	r := g.o.Route(in.Address)
+	r := g.o.Route(route.QueryOf(in))
 	if in.Session == "" {
 		return r.Session, nil
 	}

@@ -479,7 +479,7 @@ func TestAdmit(t *testing.T) {
 	})
 	t.Run("a session key without an agent is of the address's agent", func(t *testing.T) {
 		b := newBench(t)
-		b.o.Route = func(chela.Address) route.Route {
+		b.o.Route = func(route.Query) route.Route {
 			return route.Route{Agent: "work", Session: "agent:work:main"}
 		}
 		in := b.local("hello")

@@ -25,8 +25,9 @@ type Options struct {
 	Store store.Store
 	Bus   *bus.Bus
 
-	// Route returns the session for an address; nil: that of the zero route.Table.
-	Route func(chela.Address) route.Route
+	// Route returns the agent and the session for a message; nil: those of the zero
+	// route.Table. A message without a route is refused.
+	Route func(route.Query) route.Route
 
 	// Access decides whether a principal may write, and returns it with the scopes
 	// that it has. An error refuses the message; nil: the empty Senders.
@@ -51,6 +52,13 @@ type Options struct {
 
 	// Abort stops a run of the session; nil: runs are not stopped.
 	Abort func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error)
+	// StopChildren stops the subagents of a session in a commit. It returns their
+	// number, and what is to be done after the commit; nil: there are none.
+	StopChildren func(store.Tx, chela.SessionKey) (n int, after func(), err error)
+	// Subagents starts and controls subagents; nil: there are none.
+	Subagents Subagents
+	// Agents returns the agents; nil: none are listed.
+	Agents func() []chela.Agent
 	// Decide decides an approval as the principal of ctx; nil: there are none.
 	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
 
@@ -123,6 +131,12 @@ func New(o Options) *Gate {
 	}
 	if o.Abort == nil {
 		o.Abort = func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error) { return nil, nil }
+	}
+	if o.StopChildren == nil {
+		o.StopChildren = func(store.Tx, chela.SessionKey) (int, func(), error) { return 0, func() {}, nil }
+	}
+	if o.Agents == nil {
+		o.Agents = func() []chela.Agent { return nil }
 	}
 	if o.Tools == nil {
 		o.Tools = func(context.Context, chela.Principal, chela.SessionKey) ([]tool.Spec, error) { return nil, nil }

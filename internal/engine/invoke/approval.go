@@ -20,6 +20,9 @@ func (k *call) checkApproval(ctx context.Context) *verdict {
 			return v
 		}
 	}
+	if k.v.s.ReadOnly && k.effect != tool.Reads {
+		return k.refuse(session.DecisionDenied, "bounds", "this subagent only reads, and the call could change something")
+	}
 	k.addHookAsks()
 	switch {
 	case k.plan == nil || !k.plan.Ask:
@@ -38,7 +41,7 @@ func (k *call) makePlan(ctx context.Context, p tool.Planner) *verdict {
 		return &verdict{err: ctx.Err()}
 	case err != nil:
 		return k.refuse(session.DecisionRefused, "plan", err.Error())
-	case plan.Deny != "":
+	case plan.Deny != "" && !(k.v.s.ReadOnly && plan.Effect != tool.Reads):
 		return k.refuse(session.DecisionDenied, "plan", plan.Deny)
 	}
 	plan.Hash = cmp.Or(plan.Hash, k.key())

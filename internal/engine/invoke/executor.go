@@ -65,6 +65,7 @@ type Scope struct {
 	Budget     usage.Budget
 	Loop       LoopOptions
 	Ledger     Ledger           // nil: nothing is recorded, and calls that need an approval are denied
+	ReadOnly   bool             // calls that could change something are refused
 	Unattended bool             // nobody can be asked: calls that need an approval are denied
 	Started    time.Time        // start of the run, for its time budget
 	Spent      func() usage.Sum // usage of the run's model calls so far; nil: none

@@ -78,6 +78,9 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 	case end.Reason == agent.Suspended:
 		row.State, row.Waits, row.Ended = run.Suspended, run.WaitsApproval, time.Time{}
 		return
+	case end.Reason == agent.Yielded:
+		row.State, row.Waits, row.Ended = run.Suspended, run.WaitsChildren, time.Time{}
+		return
 	case end.Reason == agent.Aborted && errors.Is(cause, errTimeout):
 		row.State, row.Error = run.TimedOut, fmt.Sprintf("the run took longer than %s and was stopped", e.timeout())
 	case end.Reason == agent.Aborted && errors.Is(cause, ErrSuperseded):
@@ -245,7 +248,8 @@ func closeCalls(tx store.Tx, e *Execution) (results []*session.Entry, withdrawn 
 	return results, withdrawn, err
 }
 
-// suspend records that the run waits for a decision about one of its calls.
+// suspend records that the run waits for a decision about one of its calls, or for its
+// children.
 func (r *Runner) suspend(ctx context.Context, e *Execution) error {
 	r.o.Step("run.suspend")
 	var row run.Run

@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/sandbox"
@@ -286,15 +287,32 @@ func (r *Runner) earlier(ctx context.Context, e *Execution) (rounds, made int, e
 func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []llm.Block {
 	in, to := e.profile.Prompt, e.run.Address
 	if e.profile.Files != nil && e.run.Overrides.Context != run.ContextLight {
-		in.Files = e.profile.Files.Files(to.Local() || to.Peer.Kind == chela.Direct)
+		child := e.meta.Bounds.Depth > 0
+		in.Files = e.profile.Files.Files(!child && (to.Local() || to.Peer.Kind == chela.Direct))
+		if child {
+			in.Files = prompt.ForChildren(in.Files)
+		}
 	}
-	in.Tools, in.Dir, in.Extra, in.Now = tools, e.profile.Dir, e.run.Overrides.Prompt, time.Now()
+	if e.profile.Files != nil && e.profile.Spawns {
+		in.Types = typeLines(e.profile.Files)
+	}
+	in.Tools, in.Dir, in.Now = tools, e.profile.Dir, time.Now()
+	in.Extra = strings.TrimSpace(e.meta.Prompt + "\n\n" + e.run.Overrides.Prompt)
 	in.Agent, in.Model, in.Channel, in.Thinking = string(e.meta.Agent), e.profile.Model.Ref(), to.Channel, think
 	blocks := slices.Clone(r.prompts.Build(in)) // the files may repeat a secret
 	for i := range blocks {
 		blocks[i].Text = r.o.Executor.Redact(blocks[i].Text)
 	}
 	return blocks
+}
+
+// typeLines describes the agent types of a workspace, one line each.
+func typeLines(w *prompt.Workspace) (lines []string) {
+	types, _ := w.Types()
+	for _, t := range types {
+		lines = append(lines, t.Name+": "+t.Description)
+	}
+	return lines
 }
 
 // scope returns what the executor has to know about the run.
@@ -310,7 +328,7 @@ func (r *Runner) scope(e *Execution) invoke.Scope {
 	return invoke.Scope{
 		Agent: e.run.Agent, Session: e.run.Session, Run: e.run.ID, Dir: e.profile.Dir, Sandbox: box,
 		Principal: e.run.Principal, Tools: e.permitted(), Policy: rules, Budget: e.profile.Budget, Loop: e.profile.Loop,
-		Ledger:  ledger{r, e},
+		ReadOnly: e.meta.Bounds.ReadOnly, Ledger: ledger{r, e},
 		Started: time.Now(), // the time that a person took to decide does not count
 		Spent: func() usage.Sum {
 			return usage.Sum{Tokens: e.spent.tokens, NanoUSD: e.spent.nanoUSD, Calls: e.spent.calls}

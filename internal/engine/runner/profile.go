@@ -25,6 +25,7 @@ type Profile struct {
 	Model    llm.Model
 	Prompt   prompt.Input      // the system prompt, as far as the run does not determine it
 	Files    *prompt.Workspace // the files in the prompt; nil: none
+	Spawns   bool              // the run may start subagents, whose types are in the prompt
 	Tools    tool.Set
 	Policy   func(chela.Principal) policy.Pipeline // which tools a principal may use; nil: all
 	Dir      string                                // the agent's workspace, absolute

@@ -9,28 +9,70 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/route"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
 
 func (c *commands) agents() *cobra.Command {
-	return group("agents", "Manage agents", c.agentsList(), c.agentsAdd(), c.agentsSetIdentity(), c.agentsDelete())
+	return group("agents", "Manage agents", c.agentsList(), c.agentsAdd(), c.agentsSetIdentity(), c.agentsDelete(),
+		c.agentsBind(), c.agentsUnbind(), c.agentsBindings())
 }
 
 func (c *commands) agentsList() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "list", Short: "List the agents", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return query(cmd.Context(), c, wire.MethodAgentsList, wire.None{}, func(l wire.AgentsList) {
-			rows := [][]string{{"AGENT", "NAME", "MODEL", "WORKSPACE"}}
-			for _, a := range l.Agents {
-				name := a.Name
-				if a.Identity != nil && a.Identity.Emoji != "" {
-					name += " " + a.Identity.Emoji
-				}
-				rows = append(rows, []string{a.ID, ansi.Line(name), ansi.Line(a.Model.Primary), ansi.Line(a.Workspace)})
+	var bindings bool
+	cmd := &cobra.Command{Use: "list", Short: "List the agents", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+		var all []route.Binding
+		if bindings {
+			var err error
+			if all, err = c.bindings(); err != nil {
+				return err
 			}
-			c.printTable(rows)
+		}
+		return c.withLink(cmd.Context(), func(l *link) error {
+			return callOn(cmd.Context(), l, wire.MethodAgentsList, wire.None{}, func(out wire.AgentsList) error {
+				var v any = out
+				if bindings {
+					v = struct {
+						wire.AgentsList
+						Bindings []route.Binding `json:"bindings"`
+					}{out, append([]route.Binding{}, all...)}
+				}
+				return c.print(v, func() { c.printAgents(out, bindings, all) })
+			})
 		})
-	}})
+	}}
+	cmd.Flags().BoolVar(&bindings, "bindings", false, "also list which messages of channels the agents answer")
+	return c.withJSON(cmd)
+}
+
+// printAgents prints a table of agents, with the bindings if wanted.
+func (c *commands) printAgents(l wire.AgentsList, bindings bool, all []route.Binding) {
+	rows := [][]string{{"AGENT", "NAME", "MODEL", "WORKSPACE"}}
+	if bindings {
+		rows[0] = append(rows[0], "ANSWERS")
+	}
+	for _, a := range l.Agents {
+		name := a.Name
+		if a.Identity != nil && a.Identity.Emoji != "" {
+			name += " " + a.Identity.Emoji
+		}
+		row := []string{a.ID, ansi.Line(name), ansi.Line(a.Model.Primary), ansi.Line(a.Workspace)}
+		if bindings {
+			var of []string
+			for _, b := range all {
+				if string(b.Agent.ID()) == a.ID {
+					of = append(of, b.Match.String())
+				}
+			}
+			if a.ID == l.DefaultID {
+				of = append(of, "everything else")
+			}
+			row = append(row, ansi.Line(strings.Join(of, ", ")))
+		}
+		rows = append(rows, row)
+	}
+	c.printTable(rows)
 }
 
 func (c *commands) agentsAdd() *cobra.Command {
@@ -107,7 +149,10 @@ func (c *commands) agentsDelete() *cobra.Command {
 
 // unknownAgent adds a hint to an error about an agent that does not exist.
 func (c *commands) unknownAgent(err error, id string) error {
-	if err != nil && strings.HasSuffix(errorText(err), fmt.Sprintf("agent %q not found", id)) {
+	if err == nil {
+		return nil
+	}
+	if text := errorText(err); strings.HasSuffix(text, fmt.Sprintf("agent %q not found", id)) || strings.HasSuffix(text, fmt.Sprintf("unknown agent %q", id)) {
 		return c.suggest(err, "agents list")
 	}
 	return err

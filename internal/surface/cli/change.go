@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,6 +17,15 @@ import (
 // makes them and applies the new configuration; without one, this process
 // writes the file.
 func (c *commands) change(ctx context.Context, edits ...config.Edit) error {
+	return c.changeBy(ctx, func(func(string) json.RawMessage) ([]config.Edit, error) { return edits, nil })
+}
+
+// editor returns the edits to make in a configuration, whose sections it gets by path.
+// It may be called more than once.
+type editor func(section func(path string) json.RawMessage) ([]config.Edit, error)
+
+// changeBy is [commands.change] for edits that depend on the present configuration.
+func (c *commands) changeBy(ctx context.Context, by editor) error {
 	s, err := c.start()
 	if err != nil {
 		return err
@@ -26,7 +36,7 @@ func (c *commands) change(ctx context.Context, edits ...config.Edit) error {
 			return err
 		}
 		defer l.Close()
-		done, err := c.changeRemote(ctx, l, s.Config, edits)
+		done, err := c.changeRemote(ctx, l, s.Config, by)
 		if done || err != nil {
 			return err
 		}
@@ -36,6 +46,10 @@ func (c *commands) change(ctx context.Context, edits ...config.Edit) error {
 		return err
 	}
 	now := t.Now()
+	edits, err := by(now.Section)
+	if err != nil || len(edits) == 0 {
+		return err
+	}
 	d, err := now.Draft(edits...)
 	if err != nil {
 		return err
@@ -73,7 +87,7 @@ const maxAttempts = 3
 
 // changeRemote asks a running engine to make the changes. It reports false if
 // the engine uses another configuration file.
-func (c *commands) changeRemote(ctx context.Context, l *client.Client, file string, edits []config.Edit) (done bool, err error) {
+func (c *commands) changeRemote(ctx context.Context, l *client.Client, file string, by editor) (done bool, err error) {
 	for range maxAttempts {
 		var now wire.ConfigSnapshot
 		if err := l.Call(ctx, wire.MethodConfigGet, wire.None{}, &now); err != nil || now.Path != file {
@@ -81,6 +95,10 @@ func (c *commands) changeRemote(ctx context.Context, l *client.Client, file stri
 		}
 		if !now.Valid {
 			return false, c.suggest(errors.New("the configuration file is invalid; correct it first"), "config validate")
+		}
+		edits, err := by(func(path string) json.RawMessage { return config.At(now.Parsed, path) })
+		if err != nil || len(edits) == 0 {
+			return err == nil, err
 		}
 		text, err := config.Edited(now.Parsed, edits...)
 		if err != nil {

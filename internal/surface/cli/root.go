@@ -91,7 +91,7 @@ func (c *commands) root() *cobra.Command {
 	f.BoolVar(&c.noColor, "no-color", false, "disable colors")
 
 	root.AddCommand(c.chat(), c.agent(), c.gateway(), c.health(), c.logs(), c.configuration(), c.status(), c.security(), c.doctor(), c.backup(), c.version(), c.completion())
-	root.AddCommand(c.sessions(), c.tools(), c.sandbox(), c.approvals(), c.execPolicy(), c.models(), c.agents(), c.devices(), c.nodes())
+	root.AddCommand(c.sessions(), c.tasks(), c.tools(), c.sandbox(), c.approvals(), c.execPolicy(), c.models(), c.agents(), c.devices(), c.nodes())
 	return root
 }
 

@@ -30,6 +30,14 @@ func (s *Server) observe(e chela.Event) {
 	case chela.StreamSession:
 		s.session(e)
 	}
+	switch e.Stream {
+	case chela.StreamTask, chela.StreamSession:
+		s.tasks.add(e)
+	case chela.StreamLifecycle:
+		if e.Phase != chela.PhaseModel {
+			s.tasks.add(e)
+		}
+	}
 }
 
 // audience selects the subscribers that receive an event.

@@ -66,6 +66,9 @@ type Options struct {
 	// session does not exist.
 	Session func(context.Context, chela.SessionKey) (*wire.Session, error)
 
+	// Tasks returns the tasks that an event may have changed; nil: none.
+	Tasks func(context.Context, chela.Event) ([]wire.Task, error)
+
 	// Show loads the pictures of messages.
 	Show wireview.Show
 
@@ -106,6 +109,7 @@ type Server struct {
 
 	streams  streams
 	changes  changes
+	tasks    tasks
 	presence presence
 	health   healthMonitor
 }
@@ -122,10 +126,12 @@ func New(o Options) *Server {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.streams.init(s)
 	s.changes.init(s)
+	s.tasks.init(s)
 	s.presence.init(s)
 	s.cancel = o.Bus.Subscribe(s.observe)
 	s.wg.Go(s.tick)
 	s.wg.Go(s.changes.run)
+	s.wg.Go(s.tasks.run)
 	s.wg.Go(s.presence.run)
 	s.wg.Go(func() { s.health.run(s) })
 	return s

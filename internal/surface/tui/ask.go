@@ -85,8 +85,7 @@ func (s *screen) question() string {
 	if r.SessionKey != s.feed.Session {
 		title += " in another session"
 	}
-	title += ": "
-	return s.styles.Warn.Paint(title) + ansi.Truncate(ansi.Line(command), s.width-len(title)) + "\n" + ansi.Truncate("  "+keys, s.width)
+	return ansi.Truncate(s.styles.Warn.Paint(title+": ")+ansi.Line(command), s.width) + "\n" + ansi.Wrap("  "+keys, s.width)
 }
 
 // answer handles a key as the answer to a question. It reports false if the

@@ -121,7 +121,7 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("without a question: %q", s.question())
 	}
 	long := approval("a", "agent:main:\x1b[2Jother")
-	long.Request.Reason, long.Request.Command = "it\nchanges \x1b[2Jfiles", "\n do a\nand b\n"
+	long.Request.Reason, long.Request.Command = "it\nchanges \x1b[2Jfiles", "\n do \x1b[2Ja\nand b\n"
 	s.ask(long)
 	s.ask(long) // again, in the list after a reconnect
 	b := approval("b", own)
@@ -152,6 +152,9 @@ func TestQuestions(t *testing.T) {
 ┃ do c`
 	var got []string
 	for _, l := range s.scroll.lines {
+		if strings.Contains(l, "\x1b[2J") {
+			t.Errorf("%q is printed", l)
+		}
 		got = append(got, strings.TrimRight(ansi.Clean(l), " "))
 	}
 	if d := cmp.Diff(want, strings.Join(got, "\n")); d != "" {

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -451,33 +450,37 @@ func TestApproval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, width := range []int{40, 80, 160} {
+		for _, width := range []int{20, 30, 40, 80, 160} {
 			g, _ := workspace(t, call, llmtest.Call("c2", "exec", string(long)), llmtest.Say("done"), llmtest.Say("done"))
 			other := open(t, g, nil)
 			other.types("make it")
 			other.sees("? allow: writes made")
 			x := open(t, g, func(o *tui.Options) { o.Session = "agent:main:other" })
 			x.resize(width, 24)
-			x.sees("? allow in another session: writes")
+			x.sees("? allow in another")
 			x.types("make more")
-			x.sees("? allow (1 of 2): writes")
+			x.sees("? allow (1 of 2): w")
 			want := strings.ReplaceAll(strings.NewReplacer("\x1b", `\x1b`, "\u202e", `\u202e`).Replace(command), " ", "")
-			x.until("the whole plan, once", func() bool {
+			plans := func() int {
 				var plan strings.Builder
 				for _, l := range strings.Split(strings.Join(x.printed, "\n"), "\n") {
 					if text, ok := strings.CutPrefix(l, "┃ "); ok {
 						plan.WriteString(strings.ReplaceAll(text, " ", ""))
 					}
 				}
-				return strings.Count(plan.String(), want) == 1
-			})
-			lines := strings.Split(x.all(), "\n")
-			at := slices.IndexFunc(lines, func(l string) bool { return l == "  y once  s session  a always  n no" })
-			if at < 0 || !strings.HasPrefix(lines[at-1], "? allow (1 of 2): writes") || !strings.HasPrefix(lines[at+1], "──") {
+				return strings.Count(plan.String(), want)
+			}
+			x.until("the whole plan", func() bool { return plans() > 0 })
+			_, below, _ := strings.Cut(x.all(), "? allow (1 of 2): w")
+			question, _, above := strings.Cut(below, "\n──") // the line above the input
+			if _, keys, _ := strings.Cut(question, "\n"); !above || strings.Join(strings.Fields(keys), " ") != "y once s session a always n no" {
 				t.Errorf("width %d: the keys are not above the input:\n%s", width, x.all())
 			}
 			x.answers('n')
-			x.sees("✗ denied: writes made")
+			x.sees("✗ denied: ")
+			if n := plans(); n != 1 {
+				t.Errorf("width %d: the plan is shown %d times", width, n)
+			}
 		}
 	})
 	t.Run("yes allows without a question", func(t *testing.T) {

@@ -48,8 +48,8 @@ var order = map[string][][]string{
 		{"lease", "llm", "run", "sandbox", "shell"},
 		{"queue"},
 		{"**"},
-		{"compact", "pathpolicy"},
-		{"store"},
+		{"compact", "pathpolicy", "subagent"},
+		{"prompt", "store"},
 	},
 	"internal/engine": {
 		{"leaseholder"},

@@ -118,10 +118,10 @@ func usedKeys() []string {
 		}
 	}
 	return slices.DeleteFunc(all, func(p string) bool {
-		if p == "agents.defaults.model" || p == "agents.defaults.models" || p == "agents.list[].model" || p == "agents.list[].sandbox.docker" || strings.HasSuffix(p, ".headers") {
+		if p == "agents.defaults.model" || p == "agents.defaults.models" || p == "agents.list[].model" || p == "agents.list[].sandbox.docker" || p == "agents.list[].subagents" || strings.HasSuffix(p, ".headers") {
 			return false // documented as one value
 		}
-		return strings.HasPrefix(p, "agents.defaults.model.") || strings.HasPrefix(p, "agents.defaults.models.") || strings.HasPrefix(p, "agents.list[].model.") || strings.HasPrefix(p, "agents.list[].sandbox.docker.") || p == "agents.entries" || strings.HasSuffix(p, ".headers.*") ||
+		return strings.HasPrefix(p, "agents.defaults.model.") || strings.HasPrefix(p, "agents.defaults.models.") || strings.HasPrefix(p, "agents.list[].model.") || strings.HasPrefix(p, "agents.list[].sandbox.docker.") || strings.HasPrefix(p, "agents.list[].subagents.") || p == "agents.entries" || strings.HasSuffix(p, ".headers.*") ||
 			slices.ContainsFunc(all, func(q string) bool { return strings.HasPrefix(q, p+".") || strings.HasPrefix(q, p+"[].") })
 	})
 }

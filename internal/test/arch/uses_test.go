@@ -89,10 +89,8 @@ func TestPaths(t *testing.T) {
 	checkUses(t, func(p string) bool { return slices.Contains(rooted, p) }, names, map[string]string{
 		"internal/core/pathpolicy Open os.OpenRoot":                   "opens the workspace",
 		"internal/core/pathpolicy openDir os.OpenRoot":                "opens the root of the file system",
-		"internal/core/prompt Read os.OpenRoot":                       "opens the workspace",
 		"internal/core/prompt Stat os.OpenRoot":                       "opens the workspace",
 		"internal/core/prompt Write os.OpenRoot":                      "opens the workspace",
-		"internal/core/prompt fileLocked os.OpenRoot":                 "opens the workspace",
 		"internal/surface/method/agents open os.OpenRoot":             "opens the workspace",
 		"internal/surface/method/files open os.OpenRoot":              "opens the workspace",
 		"internal/core/pathpolicy IsLink os.Lstat":                    "changes only how a file is displayed",
@@ -104,6 +102,7 @@ func TestPaths(t *testing.T) {
 		"internal/core/prompt Seed os.MkdirAll":                       "makes the workspace",
 		"internal/core/prompt Seed os.Lstat":                          "a new workspace is empty",
 		"internal/core/prompt create os.OpenFile":                     "O_EXCL does not follow links",
+		"internal/core/prompt Types os.ReadDir":                       "lists names; the files are read through the root",
 		"internal/core/prompt fileLocked os.Lstat":                    "finds out whether a file changed; it is read through the root",
 		"internal/core/prompt Write os.MkdirAll":                      "makes the workspace",
 		"internal/surface/method/agents trash os.MkdirAll":            "in the state directory",

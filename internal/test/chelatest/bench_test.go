@@ -44,12 +44,16 @@ func cpu() time.Duration {
 // report adds quantiles of the times, and the processor time per operation, to
 // the results of a benchmark.
 func report(b *testing.B, times []time.Duration, used time.Duration) {
-	slices.Sort(times)
-	q := func(f float64) float64 { return float64(times[int(f*float64(len(times)-1))]) / 1e6 }
-	b.ReportMetric(q(0.5), "p50-ms")
-	b.ReportMetric(q(0.95), "p95-ms")
+	b.ReportMetric(quantile(times, 0.5), "p50-ms")
+	b.ReportMetric(quantile(times, 0.95), "p95-ms")
 	b.ReportMetric(float64(used)/1e6/float64(len(times)), "cpu-ms/turn")
 	b.ReportMetric(0, "ns/op")
+}
+
+// quantile returns a quantile of times in milliseconds. It sorts them.
+func quantile(times []time.Duration, f float64) float64 {
+	slices.Sort(times)
+	return float64(times[int(f*float64(len(times)-1))]) / 1e6
 }
 
 // echo is a model that always gives the same answer immediately.

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +54,10 @@ type Options struct {
 	// it. TestMain of the test must call native.Launch. nil: commands are not
 	// confined.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	Log  *slog.Logger // nil: the log of the test, from level warn
+	// Grant is a folder that confined commands can change besides what they are
+	// meant to; "": there is none.
+	Grant string
+	Log   *slog.Logger // nil: the log of the test, from level warn
 }
 
 // registry returns the standard parts and those of the test.
@@ -60,7 +66,11 @@ func (o *Options) registry() *standard.Registry {
 	if o.Dial != nil {
 		r.Launches = true
 		r.Sandbox("test", standard.Sandbox{Confine: func(env standard.SandboxEnv) sandbox.Backend {
-			return native.New(native.Options{Home: cmp.Or(o.Home, o.Dir), Layers: filepath.Join(env.State, "cache", "sandbox"), Never: env.Never, Dial: o.Dial})
+			var b sandbox.Backend = native.New(native.Options{Home: cmp.Or(o.Home, o.Dir), Layers: filepath.Join(env.State, "cache", "sandbox"), Never: env.Never, Dial: o.Dial})
+			if o.Grant != "" {
+				b = generous{b, o.Grant}
+			}
+			return b
 		}})
 	}
 	standard.Register(r)
@@ -75,6 +85,22 @@ func (o *Options) registry() *standard.Registry {
 		o.Register(r)
 	}
 	return r
+}
+
+// generous is a sandbox in which all programs can also change a folder.
+type generous struct {
+	sandbox.Backend
+	folder string
+}
+
+// Start starts a plan with more rights.
+func (g generous) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandbox.Process, error) {
+	if p.Rights != nil {
+		r := *p.Rights
+		r.Change = append(slices.Clip(r.Change), g.folder)
+		p.Rights = &r
+	}
+	return g.Backend.Start(ctx, p, out)
 }
 
 // Account returns a factory of a channel that has one instance for all
@@ -115,6 +141,21 @@ func TryStart(t testing.TB, o Options) (*Gateway, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
+	ao, err := o.app()
+	if err != nil {
+		t.Fatalf("configuration: %v", err)
+	}
+	e, err := app.New(t.Context(), ao)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{Engine: e, Dir: o.Dir, t: t}
+	t.Cleanup(g.Stop)
+	return g, nil
+}
+
+// app returns the options of the application. It has no socket.
+func (o *Options) app() (app.Options, error) {
 	c := Config{}
 	maps.Copy(c, o.Config)
 	ao := app.Options{
@@ -129,17 +170,8 @@ func TryStart(t testing.TB, o Options) (*Gateway, error) {
 	}
 	ao.ConfigPath = cmp.Or(o.File, filepath.Join(o.Dir, "chela.json"))
 	tree, err := config.Options{Env: ao.Env, Overrides: c}.Load(ao.ConfigPath)
-	if err != nil {
-		t.Fatalf("configuration: %v", err)
-	}
 	ao.Config = tree
-	e, err := app.New(t.Context(), ao)
-	if err != nil {
-		return nil, err
-	}
-	g := &Gateway{Engine: e, Dir: o.Dir, t: t}
-	t.Cleanup(g.Stop)
-	return g, nil
+	return ao, err
 }
 
 // merge returns an object with the members of def that it lacks.
@@ -245,6 +277,29 @@ func (c *Client) Await(run string) Ended {
 			return end
 		case <-limit:
 			c.t.Fatalf("run %s did not end in 5 min", run)
+		}
+	}
+}
+
+// answer waits for an answer that contains a text, in any run.
+func (c *Client) answer(piece string) string {
+	c.t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case ev, ok := <-c.Events():
+			if !ok {
+				c.t.Fatalf("the connection was closed: %v", c.Err())
+			}
+			var chat wire.Chat
+			if ev.Name != wire.EventChat || ev.Decode(&chat) != nil || chat.State != wire.StateFinal || chat.Message == nil {
+				continue
+			}
+			if text := chat.Message.Text(); strings.Contains(text, piece) {
+				return text
+			}
+		case <-limit:
+			c.t.Fatalf("no answer with %q", piece)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package chelatest
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -53,6 +54,83 @@ func TestPrompt(t *testing.T) {
 	}
 	if strings.Contains(text, "## Sandbox") {
 		t.Errorf("a session without a sandbox has one: %s", text)
+	}
+}
+
+// TestPrivateFilesInPrompt replaces a file of the workspace, between two turns, by
+// links to private files.
+func TestPrivateFilesInPrompt(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("links need rights")
+	}
+	const secret = "a6c9d2e4-private"
+	model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("ok") })
+	dir := t.TempDir()
+	ws := filepath.Join(dir, "workspace")
+	for name, text := range map[string]string{
+		"conf/chela.json": `{session: {$include: "./more.json"}} // `, "conf/more.json": "{} // ", "conf/chela.json.bak": "{} // ", ".env": "KEY=", "keys/id_ed25519": "", ".ssh/config": "", "../exec-approvals.json": `{"version": 1} // `,
+	} {
+		plant(t, filepath.Join(ws, name), text+secret)
+	}
+	soul, other := filepath.Join(ws, "SOUL.md"), filepath.Join(ws, "other.md")
+	plant(t, soul, "the first character")
+	plant(t, other, "an ordinary file")
+	if err := os.Symlink("conf", filepath.Join(ws, "at")); err != nil {
+		t.Fatal(err)
+	}
+	g := Start(t, Options{Dir: dir, File: filepath.Join(ws, "at", "chela.json"), Model: model})
+	c := g.Client()
+	system := func() string {
+		t.Helper()
+		if end := c.Ask("main", "hi"); end.Text != "ok" {
+			t.Fatalf("%s %q %s", end.State, end.Text, end.Error)
+		}
+		rs := model.Requests()
+		var b strings.Builder
+		for _, block := range rs[len(rs)-1].System {
+			b.WriteString(block.Text)
+		}
+		return b.String()
+	}
+	if text := system(); !strings.Contains(text, "the first character") {
+		t.Fatalf("SOUL.md is not in the prompt: %s", text)
+	}
+	const omitted = "SOUL.md is omitted"
+	for _, tt := range []struct {
+		name   string
+		link   func(target, name string) error
+		target string
+		want   string // in the prompt
+	}{
+		{"E7 a link to the configuration", os.Symlink, "conf/chela.json", omitted},
+		{"E7 a link through a link to its folder", os.Symlink, "at/chela.json", omitted},
+		{"E7 a link to what it includes", os.Symlink, "conf/more.json", omitted},
+		{"E7 a link to an earlier version of it", os.Symlink, "conf/chela.json.bak", omitted},
+		{"E7 a link to .env", os.Symlink, ".env", omitted},
+		{"E7 a link to a key", os.Symlink, "keys/id_ed25519", omitted},
+		{"E7 a link into .ssh", os.Symlink, ".ssh/config", omitted},
+		{"E7 a link to the state directory", os.Symlink, "../exec-approvals.json", omitted},
+		{"E7 a hard link to the configuration", os.Link, filepath.Join(ws, "conf/chela.json"), omitted},
+		{"E7 a hard link to the state directory", os.Link, filepath.Join(dir, "exec-approvals.json"), omitted},
+		{"E7 a hard link to .env", os.Link, filepath.Join(ws, ".env"), omitted},
+		{"a link to an ordinary file", os.Symlink, "other.md", "an ordinary file"},
+		{"E7 a link to a file that became a link", os.Symlink, "other.md", omitted},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := errors.Join(os.Remove(soul), tt.link(tt.target, soul)); err != nil {
+				t.Fatal(err)
+			}
+			if text := system(); strings.Contains(text, secret) || !strings.Contains(text, tt.want) || strings.Contains(text, "the first character") {
+				t.Errorf("want %q in %s", tt.want, text)
+			}
+			if tt.want == omitted {
+				return
+			}
+			if err := errors.Join(os.Remove(other), os.Symlink(".env", other)); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	childDir      = "CHELA_TEST_CHILD"     // state directory; if set, the process is the engine
 	childStep     = "CHELA_TEST_KILL_STEP" // name:count of the step before which it dies
 	childPlatform = "CHELA_TEST_PLATFORM"  // URL of a platform of the channel "platform"
+	childConfined = "CHELA_TEST_CONFINED"  // JSON of confinedOptions; if set, the process is this engine
 )
 
 // TestMain makes the test binary the engine that is killed, and the launcher of
@@ -49,7 +50,37 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if text := os.Getenv(childConfined); text != "" {
+		if err := confinedChild(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
+}
+
+// confinedOptions are those of an engine whose model executes what it is told,
+// and whose commands are confined.
+type confinedOptions struct {
+	Dir, Home, File, Grant string
+	Config                 Config
+	Environ                []string
+}
+
+func confinedChild(text string) error {
+	var c confinedOptions
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	o := Options{Dir: c.Dir, Home: c.Home, File: c.File, Grant: c.Grant, Config: c.Config, Environ: c.Environ, Model: executes(), Dial: noHosts}
+	o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ao, err := o.app()
+	if err != nil {
+		return err
+	}
+	ao.NoSocket = false
+	return serve(ao, new(killSwitch))
 }
 
 // child is the engine, until it is killed.
@@ -63,6 +94,11 @@ func child(dir string) error {
 	if url := os.Getenv(childPlatform); url != "" {
 		o.Registry.Channel(Account("platform", platformChannel{url, s.step}, channel.Limits{}))
 	}
+	return serve(o, &s)
+}
+
+// serve runs an engine until its input ends.
+func serve(o app.Options, s *killSwitch) error {
 	e, err := app.New(context.Background(), o)
 	for end := time.Now().Add(5 * time.Second); errors.Is(err, statedir.ErrOwned) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
@@ -144,8 +180,15 @@ type subprocess struct {
 // spawn starts an engine and waits until it is ready, or dead.
 func spawn(t testing.TB, dir, step string, env ...string) *subprocess {
 	t.Helper()
-	p := &subprocess{Cmd: exec.Command(os.Args[0])}
-	p.Env = append(append(os.Environ(), childDir+"="+dir, childStep+"="+step, "GORACE=halt_on_error=1"), env...)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), childDir+"="+dir, childStep+"="+step, "GORACE=halt_on_error=1"), env...)
+	return start(t, cmd, step)
+}
+
+// start starts the command of an engine.
+func start(t testing.TB, cmd *exec.Cmd, step string) *subprocess {
+	t.Helper()
+	p := &subprocess{Cmd: cmd}
 	p.Stderr = os.Stderr
 	var err error
 	if p.in, err = p.StdinPipe(); err != nil {
@@ -190,6 +233,11 @@ func (p *subprocess) kill() {
 	p.Process.Kill()
 	p.Wait()
 	p.in.Close()
+}
+
+// noHosts is the network of a cage without hosts.
+func noHosts(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("no network")
 }
 
 func dial(dir string) func(context.Context) (net.Conn, error) {

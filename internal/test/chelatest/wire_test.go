@@ -2,6 +2,7 @@ package chelatest
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -148,6 +149,14 @@ func (c *Client) describe(key string) wire.Session {
 func writeFile(t *testing.T, g *Gateway, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(g.Dir, "workspace", name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plant writes a file and makes its folder.
+func plant(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -24,6 +24,7 @@ var ours = map[string]string{
 	"sandbox.recreate":     "OpenClaw's command line does it without the gateway",
 	"tools.calls":          "the outcome of each tool call, and which rule decided",
 	"sessions.unsubscribe": "OpenClaw has it too, but not in the schema",
+	"tasks.history":        "OpenClaw has it too, but not in the schema",
 }
 
 // resultless are the methods for which the schema only defines parameters.
@@ -55,6 +56,11 @@ var irregular = map[string]string{
 	"exec.approvals.set result": "ExecApprovalsSnapshot",
 	"sessions.steer params":     "SessionsSendParams",
 	"chat.startup params":       "ChatHistoryParams",
+
+	"tasks.retry params":   "TasksRecoveryParams",
+	"tasks.retry result":   "TasksRecoveryResult",
+	"tasks.dismiss params": "TasksRecoveryParams",
+	"tasks.dismiss result": "TasksRecoveryResult",
 }
 
 // definition returns the name of the definition of a method's parameters or
@@ -143,6 +149,13 @@ func (g *golden) calls() []call {
 		{"agent", m{"message": "echo hi", "idempotencyKey": "agent", "sessionKey": talked}, nil},
 		{"chat.abort", m{"sessionKey": talked}, nil},
 
+		{"tasks.list", m{"sessionKey": talked, "status": []string{"completed", "failed"}}, nil},
+		{"tasks.get", m{"taskId": "agent"}, nil},
+		{"tasks.history", m{"taskId": "agent"}, nil},
+		{"tasks.cancel", m{"taskId": "agent"}, nil},
+		{"tasks.retry", m{"taskIds": []string{"agent"}}, nil},
+		{"tasks.dismiss", m{"taskIds": []string{"agent"}}, nil},
+
 		{"sessions.subscribe", m{}, nil},
 		{"sessions.list", m{"includeDerivedTitles": true, "includeLastMessage": true}, row},
 		{"sessions.describe", m{"key": talked}, row},
@@ -227,6 +240,7 @@ func events() map[string][]part {
 		wire.EventNodePairResolved:  nil,
 		wire.EventModelsSnapshot:    {{"catalog.models[]", "ModelChoice"}},
 		wire.EventConfigChanged:     nil,
+		wire.EventTask:              {{"task", "TaskSummary"}},
 		wire.EventPairRequested:     {{"", "DevicePairRequestedEvent"}},
 		wire.EventPairResolved:      {{"", "DevicePairResolvedEvent"}},
 	}

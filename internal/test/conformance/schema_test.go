@@ -77,6 +77,13 @@ func (s *schema) allow() {
 	}
 	add(s.Definitions["HelloOk"].Properties["auth"], "method") // how a client was authenticated
 	add(s.Definitions["AgentEvent"], "sessionKey", "agentId")  // location of a run
+	property := func(definition, name string) *jsonschema.Schema { return s.Definitions[definition].Properties[name] }
+	for _, task := range []*jsonschema.Schema{
+		s.Definitions["TaskSummary"], property("TasksListResult", "tasks").Items, property("TasksGetResult", "task"),
+		property("TasksCancelResult", "task"), property("TasksRecoveryResult", "results").Items.Properties["task"],
+	} {
+		add(task, "execution", "hasTranscript") // in lists of work in the background
+	}
 }
 
 // named returns the name of the definition for a method, as in sessions.list,

@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"usage", testUsage},
 		{"holds", testHolds},
 		{"devices", testDevices},
+		{"children", testChildren},
 		{"media", testMedia},
 		{"settings", testSettings},
 		{"transactions", testTransactions},

@@ -223,7 +223,7 @@ func testDeferred(t *testing.T, s store.Store) {
 	resolve := func(id, text string, want bool) {
 		t.Helper()
 		update(t, s, func(tx store.Tx) error {
-			resolved, err := queue.Resolve(tx.Queue(), id, text, at(30))
+			resolved, err := queue.Resolve(tx.Queue(), id, text, queue.Result{Outcome: chela.OutcomeTimeout, Ended: at(30), Summary: "timed out"})
 			same(t, "resolve "+id, resolved, want)
 			return err
 		})
@@ -237,6 +237,28 @@ func testDeferred(t *testing.T, s store.Store) {
 	want.ID, want.Key, want.Kind, want.State, want.Owner = "item-20:told", "key-20:told", queue.Event, queue.Waiting, ""
 	want.Seq, want.Created, want.Inbound.Text = told.Seq, at(30), "the end"
 	same(t, "told", told, want)
+	for id, state := range map[string]queue.State{ids[0]: queue.Done, ids[1]: queue.Cancelled} {
+		it := get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(id) })
+		result, ok := it.Result()
+		if !ok || it.State != state || result.Outcome != chela.OutcomeTimeout || !result.Ended.Equal(at(30)) || result.Summary != "timed out" {
+			t.Errorf("result of %s, %s: %v %+v", id, it.State, ok, result)
+		}
+	}
+	marked := item(keyB, 23)
+	marked.Owner, marked.Inbound.Task = "", true
+	plain := item(keyB, 24)
+	plain.Owner, plain.Inbound.Text = "", `"task":true`
+	update(t, s, func(tx store.Tx) error {
+		_, err1 := tx.Queue().Put(marked)
+		_, err2 := tx.Queue().Put(plain)
+		return errors.Join(err1, err2, tx.Queue().Set(queue.Cancelled, marked, plain))
+	})
+	background := get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Background(3) })
+	var got []string
+	for _, it := range background {
+		got = append(got, it.ID)
+	}
+	same(t, "in the background, newest first", got, []string{marked.ID, ids[2], ids[1]})
 	update(t, s, func(tx store.Tx) error {
 		for _, live := range []bool{true, false} {
 			items, err := queue.Release(tx.Queue(), func(owner string) (bool, error) { return live && owner == "process-1", nil })
@@ -812,6 +834,14 @@ func testOutbox(t *testing.T, s store.Store) {
 	rows[0].Attempts, rows[0].NotBefore, rows[0].PlatformID, rows[0].Error, rows[0].ReplyTo = 2, at(7), "q", "f", "8"
 	update(t, s, func(tx store.Tx) error { return tx.Outbox().Put(rows[0]) })
 	same(t, "changed, with the same seq", openRows(0), rows[:2])
+	undelivered := func(n int) []outbox.Row {
+		return get(t, s, func(r store.Reader) ([]outbox.Row, error) { return r.Outbox().Undelivered(n) })
+	}
+	same(t, "none is undelivered", undelivered(9), nil)
+	failed, dismissed := part(4, outbox.Failed), part(5, outbox.Dismissed)
+	update(t, s, func(tx store.Tx) error { return tx.Outbox().Put(failed, dismissed) })
+	same(t, "undelivered", len(undelivered(9)), 1)
+	update(t, s, func(tx store.Tx) error { return tx.Outbox().Delete(failed.Key, dismissed.Key) })
 	rows[0].State = outbox.Ambiguous
 	update(t, s, func(tx store.Tx) error {
 		if err := tx.Outbox().Put(rows[0]); err != nil {

@@ -167,6 +167,13 @@ var corpus = []struct {
 	{"fetch https://example.com/a?b=c", []string{`web_fetch {"url":"https://example.com/a?b=c"}`}},
 	{"open example.com", []string{`web_fetch {"url":"https://example.com"}`}},
 	{"打开 https://example.com 看看", []string{`web_fetch {"url":"https://example.com"}`}},
+	{"look through docs and src at the same time and tell me where the word budget occurs", []string{
+		`sessions_spawn {"label":"docs","task":"search for \"budget\" in docs"}`, `sessions_spawn {"label":"src","task":"search for \"budget\" in src"}`}},
+	{"search docs, src & cmd in parallel for TODO", []string{
+		`sessions_spawn {"label":"docs","task":"search for \"TODO\" in docs"}`, `sessions_spawn {"label":"src","task":"search for \"TODO\" in src"}`,
+		`sessions_spawn {"label":"cmd","task":"search for \"TODO\" in cmd"}`}},
+	{"同时在 docs 和 src 里搜索 TODO", []string{
+		`sessions_spawn {"label":"docs","task":"search for \"TODO\" in docs"}`, `sessions_spawn {"label":"src","task":"search for \"TODO\" in src"}`}},
 	{"start a subagent to check the links", []string{`sessions_spawn {"task":"check the links"}`}},
 	{"启动一个子代理去检查链接", []string{`sessions_spawn {"task":"检查链接"}`}},
 	{"remind me in 20 minutes to call Ann", []string{`cron {"action":"add","text":"remind me in 20 minutes to call Ann"}`}},

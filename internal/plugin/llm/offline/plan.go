@@ -2,6 +2,8 @@ package offline
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -140,7 +142,41 @@ func clock(*turn, match) *step {
 func remind(_ *turn, m match) *step {
 	return callStep("cron", "action", "add", "text", m.expand(m.text))
 }
-func spawn(_ *turn, m match) *step { return callStep("sessions_spawn", "task", m.get("task")) }
+func spawn(_ *turn, m match) *step {
+	s := callStep("sessions_spawn", "task", m.get("task"))
+	s.render = started
+	return s
+}
+
+// started formats the result of sessions_spawn.
+func started(t *turn, r result) string {
+	var a struct{ Label string }
+	if json.Unmarshal([]byte(r.text), &a) != nil || a.Label == "" {
+		return t.show(r)
+	}
+	return t.localize(startedText, a.Label)
+}
+
+// folderList separates the folders of a list.
+var folderList = lazy(`\s*(?:,|，|、|&|\band\b|和|与|及)\s*`)
+
+// spawnEach starts a subagent for each of several folders.
+func spawnEach(_ *turn, m match) *step {
+	q := m.quoted("q")
+	dirs := folderList().Split(m.get("dirs"), -1)
+	if q == "" || len(dirs) < 2 || len(dirs) > maxFolders {
+		return nil
+	}
+	s := &step{render: started}
+	for _, dir := range dirs {
+		s.calls = append(s.calls, callStep("sessions_spawn", "task", fmt.Sprintf("search for %q in %s", q, dir), "label", dir).calls...)
+	}
+	return s
+}
+
+// maxFolders is how many folders are searched at the same time.
+const maxFolders = 5
+
 func fetch(_ *turn, m match) *step {
 	s := &step{}
 	for _, u := range m.all(urlMark) {

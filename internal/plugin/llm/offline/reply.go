@@ -162,6 +162,11 @@ var (
 		"I understood your request (%s), but I cannot do it here: the tool `%s` is not available.",
 		"我明白你的意思（%s），但在这里做不到：没有工具 `%s`。",
 	}
+	startedText = localized{"Started the subagent %q. Its result will appear here.", "已启动子代理 %q，结果会出现在这里。"}
+	reportText  = localized{"The subagent %q has finished:\n\n%s", "子代理 %q 已完成：\n\n%s"}
+
+	reportFailedText = localized{"The subagent %q ended with the status %s:\n\n%s", "子代理 %q 已结束（%s）：\n\n%s"}
+
 	waitsText   = localized{"%s is waiting for your approval (%s). Nothing has been run yet.", "%s 正在等待你的批准（%s），还没有执行。"}
 	failedText  = localized{"%s failed: %s", "%s 没有成功：%s"}
 	nothingText = localized{"Nothing was found for %s.", "没有找到 %s。"}

@@ -65,6 +65,10 @@ func table() []row {
 			\b(?:remind(?:er)?|alarm|timer|wake me|alert me|notify me|ping me)\b
 			\b(?:every|each) (?:\w+ )?(?:minute|hour|day|morning|evening|night|week|month|\w+day)s?\b.*\btell me\b|\btell me to\b
 			提醒|闹钟|闹铃|定时|(?:每隔?|[点分钟时天].*后|明天|后天|点半?).*(?:叫|通知|告诉)我`},
+		{intent: "spawn each", needs: "sessions_spawn", freeText: true, example: localized{"look through docs and src at the same time for TODO", "同时在 docs 和 src 里搜索 TODO"}, plan: spawnEach, patterns: `
+			^{seek}\s+(?:through |inside |in )?(?P<dirs>[^?]+?),?\s+(?:at the same time|in parallel|at once),?\s+(?:(?:and )?(?:tell|show) me )?(?:for
+			|where)\s+{the}(?P<q>{X}|[\w\-]+)(?:\s.*)?$
+			^(?:同时|并行)地?(?:在)?(?P<dirs>.+?)(?:里面?|中|下)?(?:同时|并行)?{搜}(?P<q>.+)$`},
 		{intent: "spawn", needs: "sessions_spawn", freeText: true, example: localized{"start a subagent to check the links", "启动一个子代理去检查链接"}, plan: spawn, patterns: `
 			\b(?:sub-?\s?agents?|(?:another|an|new|helper|background) (?:agent|task|job))\b[\s,:]*(?:(?:to|for|that|which
 			|and have it)\s+)?(?P<task>.*?)(?:\s+(?:while|as) we\b.*)?$

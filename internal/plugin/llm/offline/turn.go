@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/subagent"
 )
 
 // turn is a conversation whose last message is to be answered.
@@ -30,7 +31,10 @@ func newTurn(rows []row, r *llm.Request) *turn {
 	for _, spec := range r.Tools {
 		t.tools[spec.Name] = true
 	}
-	open, path := true, "" // not open: the next message starts another exchange
+	for _, b := range r.System { // only the main assistant introduces itself
+		t.disclosed = t.disclosed || strings.Contains(b.Text, subagent.Heading)
+	}
+	open, path, earlier := true, "", "" // not open: the next message starts another exchange
 	for _, m := range r.Messages {
 		text := m.PlainText()
 		switch notice, isNotice := strings.CutPrefix(text, llm.EventPrefix); m.Role {
@@ -39,6 +43,7 @@ func newTurn(rows []row, r *llm.Request) *turn {
 				continue
 			}
 			if !open {
+				earlier = cmp.Or(t.text, earlier)
 				t.text, t.notices, t.rounds, t.path, open = "", nil, nil, path, true
 			}
 			if isNotice {
@@ -64,8 +69,25 @@ func newTurn(rows []row, r *llm.Request) *turn {
 			t.setResult(m)
 		}
 	}
-	t.chinese = isChinese(t.text)
+	t.chinese = isChinese(t.text) || t.text == "" && isChinese(earlier)
 	return t
+}
+
+// report returns the reply to messages from Chela itself.
+func (t *turn) report() string {
+	var out []string
+	for _, notice := range t.notices {
+		a, ok := subagent.ParseAnnouncement(notice)
+		switch {
+		case !ok:
+			out = append(out, notice)
+		case a.Status == "ok":
+			out = append(out, t.localize(reportText, a.Label, a.Result))
+		default:
+			out = append(out, t.localize(reportFailedText, a.Label, a.Status, a.Result))
+		}
+	}
+	return strings.Join(out, "\n\n")
 }
 
 // topic returns the file that "it" refers to after a call.
@@ -172,7 +194,7 @@ func (s *step) readOnly() bool {
 // against the plan.
 func (t *turn) run() (string, []llm.ToolCall) {
 	if strings.TrimSpace(t.text) == "" && len(t.notices) > 0 {
-		return strings.Join(t.notices, "\n\n"), nil
+		return t.report(), nil
 	}
 	var said []string
 	plan := t.plan(t.text)

@@ -13,7 +13,7 @@ type approvals struct{ c *conn }
 var _ approval.Table = approvals{}
 
 func (t approvals) list(where string, args ...any) ([]approval.Request, error) {
-	return collect(t.c, scanJSON[approval.Request], "SELECT request FROM approval WHERE "+where, args...)
+	return collect(t.c, scanJSON[approval.Request], "SELECT request, intact(n, id, session, run, tool, hash, decision, created, request, crc) FROM approval WHERE "+where, args...)
 }
 
 // Get returns a request.

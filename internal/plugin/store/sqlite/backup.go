@@ -32,7 +32,7 @@ func (d *DB) copy(ctx context.Context, dst string) error {
 		return err
 	}
 	defer c.Close()
-	if err := c.script(ctx, "PRAGMA query_only = OFF"); err != nil { // the new file is opened for writing too
+	if err := c.script(ctx, "PRAGMA query_only = OFF; PRAGMA trusted_schema = ON"); err != nil { // the new file is written
 		return err
 	}
 	return copyTo(ctx, c, dst)

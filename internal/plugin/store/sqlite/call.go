@@ -14,10 +14,13 @@ type calls struct{ c *conn }
 
 var _ session.Calls = calls{}
 
-const callColumns = "id, run, session, wire, name, args, raw, state, effect, approval, detached, updated, rights"
+const (
+	callColumns = "n, id, run, session, wire, name, args, raw, state, effect, approval, detached, updated, who, ran, decision, rule, outcome, took, rights"
+	callIntact  = "intact(" + callColumns + ", crc)"
+)
 
 func (t calls) list(where string, args ...any) ([]session.Call, error) {
-	return collect(t.c, scanCall, "SELECT n, "+callColumns+", who, ran, decision, rule, outcome, took FROM call WHERE "+where, args...)
+	return collect(t.c, scanCall, "SELECT "+callColumns+", "+callIntact+" FROM call WHERE "+where, args...)
 }
 
 func scanCall(r *row) (session.Call, error) {
@@ -25,9 +28,8 @@ func scanCall(r *row) (session.Call, error) {
 	c.Wire.ID, c.Wire.Name, c.Wire.Args, c.Wire.Raw = r.text(), r.text(), raw(r.text()), r.text()
 	c.State, c.Effect, c.Approval = session.CallState(r.text()), r.text(), r.text()
 	c.Detached, c.Updated = r.bool(), r.time()
-	err := decodeSet(r.text(), &c.Rights)
 	c.Outcome = session.Outcome{Who: r.text(), Ran: r.text(), Decision: session.Decision(r.text()), Rule: r.text(), Result: session.Result(r.text()), Took: time.Duration(r.int())}
-	return c, err
+	return c, decodeSet(r.text(), &c.Rights)
 }
 
 // Call returns a call.
@@ -63,7 +65,8 @@ func (t calls) Recent(q session.CallQuery) ([]session.Call, error) {
 	return t.list(where+" ORDER BY n DESC LIMIT ?", append(args, max(q.Limit, 0))...)
 }
 
-const insertCall = "INSERT INTO call (" + callColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+const insertCall = `INSERT INTO call (id, run, session, wire, name, args, raw, state, effect, approval, detached, updated, rights,
+who, ran, decision, rule, outcome, took) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', '', '', '', 0) `
 
 func (t calls) insert(sql string, c session.Call) (int, error) {
 	rights, err := encodeSet(c.Rights, len(c.Rights) == 0)
@@ -106,7 +109,7 @@ func (t calls) Move(id string, to session.CallState, from ...session.CallState) 
 
 // Close stores the outcome of a call.
 func (t calls) Close(id string, o session.Outcome) error {
-	n, err := t.c.exec("UPDATE call SET state = 'closed', updated = ?, who = ?, ran = ?, decision = ?, rule = ?, outcome = ?, took = ? WHERE id = ?",
+	n, err := t.c.exec("UPDATE call SET state = 'closed', updated = ?, who = ?, ran = ?, decision = ?, rule = ?, outcome = ?, took = ? WHERE id = ? AND "+callIntact,
 		time.Now(), o.Who, o.Ran, string(o.Decision), o.Rule, string(o.Result), int64(o.Took), id)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("tool call %s: %w", id, chela.ErrNotFound)
@@ -118,6 +121,6 @@ func (t calls) Close(id string, o session.Outcome) error {
 func (t calls) Put(c session.Call) error {
 	_, err := t.insert(insertCall+`ON CONFLICT (id) DO UPDATE SET run = excluded.run, session = excluded.session,
 wire = excluded.wire, name = excluded.name, args = excluded.args, raw = excluded.raw, state = excluded.state,
-effect = excluded.effect, approval = excluded.approval, detached = excluded.detached, updated = excluded.updated, rights = excluded.rights`, c)
+effect = excluded.effect, approval = excluded.approval, detached = excluded.detached, updated = excluded.updated, rights = excluded.rights WHERE `+callIntact, c)
 	return err
 }

@@ -88,7 +88,8 @@ func (d *DB) newest(c *conn) string {
 	return at[0].Local().Format(time.DateTime)
 }
 
-// integrity runs SQLite's integrity check. The error contains the first findings.
+// integrity runs SQLite's integrity check, whose first findings the error contains, and
+// checks the checksums of all rows.
 func integrity(ctx context.Context, c *conn, path string) error {
 	var found []string
 	defer c.interrupt(ctx)()
@@ -97,7 +98,8 @@ func integrity(ctx context.Context, c *conn, path string) error {
 		return err
 	}
 	if len(found) == 1 && found[0] == "ok" {
-		return nil
+		err := checkRows(c)
+		return cmp.Or(ctx.Err(), err)
 	}
 	return &DamagedError{Path: path, Err: errors.New(strings.Join(found, "; "))}
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -18,6 +19,7 @@ import (
 type conn struct {
 	*lib.Conn
 	memo  *session.Memo        // shared by all connections of the database
+	sums  *summer              // of the checksums of rows
 	stmts map[string]*lib.Stmt // prepared statements by their text
 
 	// txErr is the error that ended the transaction: SQLite rolls back by itself
@@ -46,7 +48,11 @@ func connect(path, vfs string, more lib.OpenFlags) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, memo: new(session.Memo), stmts: make(map[string]*lib.Stmt)}, nil
+	sums, err := newSummer(c)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &conn{Conn: c, memo: new(session.Memo), sums: sums, stmts: make(map[string]*lib.Stmt)}, nil
 }
 
 // Close closes the connection and its statements.
@@ -125,13 +131,14 @@ func (c *conn) run(f func(*row) error, sql string, args []any) error {
 	for i, a := range args {
 		bind(s, i+1, a)
 	}
-	return c.note(each(s, f))
+	return c.note(c.each(s, f))
 }
 
-func each(s *lib.Stmt, f func(*row) error) error {
+func (c *conn) each(s *lib.Stmt, f func(*row) error) error {
 	r := row{s: s}
 	for {
 		found, err := s.Step()
+		err = cmp.Or(err, c.sums.failed())
 		if !found || err != nil {
 			return err
 		}

@@ -18,8 +18,10 @@ func (t devices) Device(id string) (pairing.Device, error) {
 	return get(t.list, "device", "id = ? AND device <> ''", id)
 }
 
+const deviceIntact = "intact(n, id, created, removed, device, request, crc)"
+
 func (t devices) list(where string, args ...any) ([]pairing.Device, error) {
-	return collect(t.c, scanJSON[pairing.Device], "SELECT device FROM device WHERE "+where, args...)
+	return collect(t.c, scanJSON[pairing.Device], "SELECT device, "+deviceIntact+" FROM device WHERE "+where, args...)
 }
 
 // Devices returns all devices including tombstones, by time of creation.
@@ -42,7 +44,7 @@ func (t devices) Request(id string) (pairing.Request, error) {
 
 // Requests returns all requests, oldest first.
 func (t devices) Requests() ([]pairing.Request, error) {
-	list, err := collect(t.c, scanJSON[pairing.Request], "SELECT request FROM device WHERE request <> '' ORDER BY n")
+	list, err := collect(t.c, scanJSON[pairing.Request], "SELECT request, "+deviceIntact+" FROM device WHERE request <> '' ORDER BY n")
 	slices.SortStableFunc(list, func(a, b pairing.Request) int { return a.Time.Compare(b.Time) })
 	return list, err
 }
@@ -54,7 +56,7 @@ func (t devices) PutDevice(v pairing.Device) error {
 		return fmt.Errorf("device %s: %w", v.ID, err)
 	}
 	_, err = t.c.exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, ?, ?, ?, '')
-ON CONFLICT (id) DO UPDATE SET created = excluded.created, removed = excluded.removed, device = excluded.device`,
+ON CONFLICT (id) DO UPDATE SET created = excluded.created, removed = excluded.removed, device = excluded.device WHERE `+deviceIntact,
 		v.ID, v.Created, v.Removed, device)
 	return err
 }
@@ -66,7 +68,7 @@ func (t devices) PutRequest(v pairing.Request) error {
 		return fmt.Errorf("request %s: %w", v.ID, err)
 	}
 	_, err = t.c.exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, 0, 0, '', ?)
-ON CONFLICT (id) DO UPDATE SET request = excluded.request`, v.Device, request)
+ON CONFLICT (id) DO UPDATE SET request = excluded.request WHERE `+deviceIntact, v.Device, request)
 	return err
 }
 

@@ -21,7 +21,8 @@
 // (see repair.go). The process stays up and continues when the disk works again.
 //
 // A file with unexpected content is reported as a *[DamagedError]; from then on no
-// commit is accepted. Open compares the log with the index that a killed process
+// commit is accepted. Each row has a checksum (see checksum.go), which is checked
+// when the row is read. Open compares the log with the index that a killed process
 // leaves, because SQLite ignores what follows a damaged frame. [Restore]
 // replaces it by a backup; [Recover] replaces it by its readable rows, which
 // [Salvage] copies. [DB.Check] reads the whole file in the background.

@@ -24,8 +24,11 @@ const (
 	flagMedia // the entry refers to files: see refs
 )
 
-const entryColumns = `pos, id, kind, time, run, role, text, parts, provider, model, stop, call, tool, flags, note, first,
+const (
+	entryColumns = `pos, id, kind, time, run, role, text, parts, provider, model, stop, call, tool, flags, note, first,
 details, sender, sender_name, item, input, output, cache_read, cache_write, cost, origin, voids`
+	entryIntact = "intact(" + entryColumns + ", crc)"
+)
 
 // seqOfLast selects the number of entries of transcript n, NULL for none.
 const seqOfLast = "(SELECT max(pos) FROM entry WHERE pos > n << 32 AND pos < (n + 1) << 32) & 0xffffffff"
@@ -63,7 +66,7 @@ func (t sessions) Entries(id string, after int64, limit int) ([]session.Entry, e
 	err = t.c.query(func(r *row) error {
 		list = append(list, session.Entry{})
 		return in.scan(r, &list[len(list)-1])
-	}, "SELECT "+entryColumns+" FROM entry WHERE pos > ? AND pos < ? ORDER BY pos LIMIT ?",
+	}, "SELECT "+entryColumns+", "+entryIntact+" FROM entry WHERE pos > ? AND pos < ? ORDER BY pos LIMIT ?",
 		n<<seqBits+max(after, 0), (n+1)<<seqBits, left)
 	return list, err
 }

@@ -23,11 +23,12 @@ func fatal(err error) bool {
 
 // damaged reports whether err says that the database file is damaged.
 func damaged(err error) bool {
-	switch lib.ErrCode(err).ToPrimary() {
+	code := lib.ErrCode(err)
+	switch code.ToPrimary() {
 	case lib.ResultCorrupt, lib.ResultNotADB:
 		return true
 	}
-	return errors.As(err, new(*DamagedError))
+	return code == lib.ResultIOErrShortRead || errors.As(err, new(*DamagedError))
 }
 
 // unsynced reports whether the content of the disk is unknown after err. The log

@@ -12,13 +12,15 @@ type leases struct{ c *conn }
 
 var _ lease.Table = leases{}
 
+const leaseIntact = "intact(name, owner, fence, since, crc)"
+
 // Get returns the lease of a name.
 func (t leases) Get(name string) (lease.Lease, error) {
 	l := lease.Lease{Name: name}
 	_, err := t.c.one(func(r *row) error {
 		l.Owner, l.Fence = r.text(), r.int()
 		return nil
-	}, "SELECT owner, fence FROM lease WHERE name = ?", name)
+	}, "SELECT owner, fence, "+leaseIntact+" FROM lease WHERE name = ?", name)
 	return l, err
 }
 
@@ -36,7 +38,7 @@ func (t leases) Acquire(name, owner string) (lease.Lease, bool, error) {
 		return nil
 	}, `INSERT INTO lease (name, owner, fence, since) VALUES (?1, ?2, 1, ?3)
 ON CONFLICT DO UPDATE SET owner = excluded.owner, fence = fence + 1, since = excluded.since
-WHERE owner = '' OR owner = ?2 OR NOT EXISTS (SELECT 1 FROM beat WHERE beat.owner = lease.owner AND expires > ?3) RETURNING fence`, name, owner, time.Now())
+WHERE `+leaseIntact+` AND (owner = '' OR owner = ?2 OR NOT EXISTS (SELECT 1 FROM beat WHERE beat.owner = lease.owner AND expires > ?3)) RETURNING fence`, name, owner, time.Now())
 	if err != nil || ok {
 		return l, ok, err
 	}
@@ -46,7 +48,7 @@ WHERE owner = '' OR owner = ?2 OR NOT EXISTS (SELECT 1 FROM beat WHERE beat.owne
 
 // Release frees the lease unless it was acquired again.
 func (t leases) Release(l lease.Lease) error {
-	_, err := t.c.exec("UPDATE lease SET owner = '' WHERE name = ? AND owner = ? AND fence = ?", l.Name, l.Owner, l.Fence)
+	_, err := t.c.exec("UPDATE lease SET owner = '' WHERE name = ? AND owner = ? AND fence = ? AND "+leaseIntact, l.Name, l.Owner, l.Fence)
 	return err
 }
 

@@ -3,18 +3,14 @@ package sqlite
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/store"
 )
 
 // killedBase returns the files that a killed process leaves: sessions in the database,
@@ -173,87 +169,6 @@ func TestDamagedLog(t *testing.T) {
 			t.Errorf("log: %s", said.String())
 		}
 	})
-}
-
-// TestDamagedPage damages a page of 30 copies of a database, or of CHELA_TEST_DAMAGE.
-// The damage is reported at the start, when the page is read, or by Check, and then
-// nothing is stored. The pages that continue a long text are left out: SQLite has no
-// checksums, and they have no structure.
-func TestDamagedPage(t *testing.T) {
-	t.Parallel()
-	copies := 30
-	if s := os.Getenv("CHELA_TEST_DAMAGE"); s != "" {
-		var err error
-		if copies, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := filepath.Join(tempDir(t), "chela.db")
-	d := openAt(t, path)
-	conversations(t, d, 0, 40)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
-	base, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := readSessions(t, path)
-	rnd := rand.New(rand.NewPCG(1, 2))
-	found := make(map[string]int)
-	for n := range copies {
-		b := bytes.Clone(base)
-		page := b[rnd.IntN(len(b)/4096)*4096:][:4096]
-		if page[0] == 0 {
-			continue
-		}
-		kind := [...]string{"zeros", "noise", "another page", "header"}[rnd.IntN(4)]
-		switch kind {
-		case "zeros":
-			clear(page)
-		case "noise":
-			for i := range page {
-				page[i] = byte(rnd.Uint32())
-			}
-		case "another page":
-			copy(page, base[rnd.IntN(len(b)/4096)*4096:][:4096])
-		case "header":
-			page[rnd.IntN(8)] ^= 1 << rnd.IntN(8)
-		}
-		if bytes.Equal(b, base) {
-			continue
-		}
-		when := func() string {
-			d, err := Open(t.Context(), Options{Path: put(t, b, nil)})
-			if err != nil {
-				return "at the start"
-			}
-			defer d.Close()
-			var got map[chela.SessionKey]sessionData
-			err = d.View(t.Context(), func(r store.Reader) error { got, err = sessionsOf(r); return err })
-			when := "when it was read"
-			if err == nil {
-				err, when = d.Check(t.Context()), "by the check"
-			}
-			switch {
-			case err == nil && fmt.Sprint(whole) != fmt.Sprint(got):
-				return "never"
-			case err == nil:
-				return "not, and nothing is different"
-			}
-			if errors.As(err, new(*DamagedError)) && d.Update(t.Context(), store.Synced, func(store.Tx) error { return nil }) == nil {
-				t.Errorf("copy %d (%s): the damage was found %s, and a commit was accepted", n, kind, when)
-			}
-			return when
-		}()
-		if found[when]++; when == "never" {
-			t.Errorf("copy %d (%s): sessions differ, and the damage was not found", n, kind)
-		}
-	}
-	t.Logf("%d copies: %v", copies, found)
-	if found["when it was read"] < copies/8 {
-		t.Error("too little damage was found")
-	}
 }
 
 // BenchmarkCheckLog reads the longest log that a killed process leaves.

@@ -171,7 +171,11 @@ VALUES (?, 's', 'message', '{}', '{}', '', 'taken', ?, '', 0)`, it.id, it.run); 
 		}
 	})
 	t.Run("rows of version 8 keep their values", func(t *testing.T) {
-		testVersion8(t, version8(t, steps))
+		path := version8(t, steps)
+		if s, err := Verify(t.Context(), path); err != nil || s.Version != 8 {
+			t.Errorf("verify, without checksums: %+v, %v", s, err)
+		}
+		testVersion8(t, path)
 	})
 	t.Run("recovered rows of version 8 keep their values", func(t *testing.T) {
 		path := version8(t, steps)
@@ -267,6 +271,9 @@ INSERT INTO session (key, id, agent, updated, entries, search, meta) VALUES ('s'
 // testVersion8 checks the rows of version8 after a migration or a recovery.
 func testVersion8(t *testing.T, path string) {
 	d := openAt(t, path)
+	if err := d.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
 	if err := d.View(t.Context(), func(r store.Reader) error {
 		waiting, err1 := r.Queue().Waiting("s")
 		deferred, err2 := r.Queue().Deferred()
@@ -293,7 +300,7 @@ func testVersion8(t *testing.T, path string) {
 		want := []string{
 			"m message person high", "wake event process ", "resume resume  ", "owed event process ",
 			"r1 turn person low ", "r2 turn process  approval",
-			`e1 hi "" { }`, `e2 [System] a command ended "system" { }`, "s {Tools:[] Lane: Sandbox: SpawnedBy: Depth:0}",
+			`e1 hi "" { }`, `e2 [System] a command ended "system" { }`, "s {Tools:[] ReadOnly:false Lane: Sandbox: SpawnedBy: Depth:0}",
 			"{Name:session:s Owner:process-1 Fence:3}, 1 orphans",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

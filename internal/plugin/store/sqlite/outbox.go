@@ -14,11 +14,13 @@ type outboxTable struct{ c *conn }
 
 var _ outbox.Table = outboxTable{}
 
-const outboxColumns = `key, run, session, address, reply_to, part, text, media, state, attempts, not_before, platform,
-error, created, origin`
+const (
+	outboxColumns = "key, run, session, address, reply_to, part, text, media, state, attempts, not_before, platform, error, created, origin"
+	outboxIntact  = "intact(seq, " + outboxColumns + ", crc)"
+)
 
 func (t outboxTable) list(where string, args ...any) ([]outbox.Row, error) {
-	return collect(t.c, scanOutbox, "SELECT seq, "+outboxColumns+" FROM outbox WHERE "+where, args...)
+	return collect(t.c, scanOutbox, "SELECT seq, "+outboxColumns+", "+outboxIntact+" FROM outbox WHERE "+where, args...)
 }
 
 func scanOutbox(r *row) (outbox.Row, error) {
@@ -43,6 +45,11 @@ func (t outboxTable) Open(limit int) ([]outbox.Row, error) {
 		limit = -1 // no limit in SQLite
 	}
 	return t.list("state IN ('draft', 'pending', 'attempted') ORDER BY seq LIMIT ?", limit)
+}
+
+// Undelivered returns the newest n rows that are failed or ambiguous, newest first.
+func (t outboxTable) Undelivered(n int) ([]outbox.Row, error) {
+	return t.list("state IN ('failed', 'ambiguous') ORDER BY seq DESC LIMIT ?", n)
 }
 
 // OfRun returns the rows of a run, by Part.
@@ -89,5 +96,5 @@ func (t outboxTable) Delete(keys ...string) error {
 
 // Prune deletes final rows created before tm and returns how many.
 func (t outboxTable) Prune(tm time.Time) (int, error) {
-	return t.c.exec("DELETE FROM outbox WHERE state IN ('sent', 'failed', 'ambiguous') AND created < ?", tm)
+	return t.c.exec("DELETE FROM outbox WHERE state IN ('sent', 'failed', 'ambiguous', 'dismissed') AND created < ?", tm)
 }

@@ -14,7 +14,10 @@ type items struct{ c *conn }
 
 var _ queue.Table = items{}
 
-const itemColumns = "seq, id, key, session, kind, principal, inbound, call, state, run, note, created, origin, overrides, next, skipped, owner, parent, root"
+const (
+	itemColumns = "seq, id, key, session, kind, principal, inbound, call, state, run, note, created, origin, overrides, next, skipped, owner, parent, root"
+	itemIntact  = "intact(" + itemColumns + ", crc)"
+)
 
 func scanItem(r *row) (queue.Item, error) {
 	it := queue.Item{Seq: r.int(), ID: r.text(), Key: r.text(), Session: chela.SessionKey(r.text()), Kind: queue.Kind(r.text())}
@@ -28,7 +31,7 @@ func scanItem(r *row) (queue.Item, error) {
 }
 
 func (t items) list(where string, args ...any) ([]queue.Item, error) {
-	return collect(t.c, scanItem, "SELECT "+itemColumns+" FROM item WHERE "+where, args...)
+	return collect(t.c, scanItem, "SELECT "+itemColumns+", "+itemIntact+" FROM item WHERE "+where, args...)
 }
 
 // Waiting returns the items of the session in state Waiting, by Seq.
@@ -46,6 +49,16 @@ func (t items) ByKey(key string) (queue.Item, error) {
 
 // Deferred returns the items of all sessions in state Deferred, by Seq.
 func (t items) Deferred() ([]queue.Item, error) { return t.list("state = 'owed' ORDER BY seq") }
+
+// Background returns the newest n items of work in the background, newest first.
+func (t items) Background(n int) ([]queue.Item, error) {
+	return t.list(`(owner <> '' OR instr(inbound, '"task":true')) ORDER BY seq DESC LIMIT ?`, n)
+}
+
+// OfRun returns the items that joined a run, by Seq.
+func (t items) OfRun(id chela.RunID) ([]queue.Item, error) {
+	return t.list("run = ? AND run <> '' AND run <> id ORDER BY seq", str(id))
+}
 
 // Sessions returns the keys of the sessions with waiting items.
 func (t items) Sessions() ([]chela.SessionKey, error) {
@@ -86,7 +99,7 @@ origin, overrides, next, skipped, owner, parent, root) VALUES (?, ?, ?, ?, ?, ?,
 // Set moves items to a state and stores their Run, Note and Skipped.
 func (t items) Set(s queue.State, list ...queue.Item) error {
 	for _, it := range list {
-		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ?, skipped = ? WHERE id = ?", str(s), str(it.Run), it.Note, it.Skipped, it.ID)
+		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ?, skipped = ? WHERE id = ? AND "+itemIntact, str(s), str(it.Run), it.Note, it.Skipped, it.ID)
 		if err != nil {
 			return err
 		}
@@ -100,7 +113,7 @@ func (t items) Set(s queue.State, list ...queue.Item) error {
 // Take is Set for waiting items. It reports whether all of them were waiting.
 func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
 	for _, it := range list {
-		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ? AND state = 'waiting'", str(s), str(it.Run), it.Note, it.ID)
+		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact, str(s), str(it.Run), it.Note, it.ID)
 		if err != nil || n == 0 {
 			return false, err
 		}
@@ -111,12 +124,12 @@ func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
 // Finish moves the items that a run took to Done: the item whose id equals the
 // run's, and others, which an index finds.
 func (t items) Finish(id chela.RunID) error {
-	if _, err := t.c.exec("UPDATE item SET state = 'done' WHERE id = ?1 AND run = ?1 AND state = 'taken'", str(id)); err != nil {
+	if _, err := t.c.exec("UPDATE item SET state = 'done' WHERE id = ?1 AND run = ?1 AND state = 'taken' AND "+itemIntact, str(id)); err != nil {
 		return err
 	}
 	others, err := t.c.number("SELECT count(*) FROM item WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'", str(id))
 	if err == nil && others > 0 {
-		_, err = t.c.exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'", str(id))
+		_, err = t.c.exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND run <> id AND state = 'taken' AND "+itemIntact, str(id))
 	}
 	return err
 }

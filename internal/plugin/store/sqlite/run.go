@@ -14,11 +14,14 @@ type runs struct{ c *conn }
 
 var _ run.Table = runs{}
 
-const runColumns = `id, session, transcript, agent, origin, lane, state, principal, address, model, attempts,
+const (
+	runColumns = `id, session, transcript, agent, origin, lane, state, principal, address, model, attempts,
 error, text, footer, silent, started, ended, fence, kind, parent, root, replaces, waits, stop, overrides`
+	runIntact = "intact(n, " + runColumns + ", crc)"
+)
 
 func (t runs) list(rest string, args ...any) ([]run.Run, error) {
-	return collect(t.c, scanRun, "SELECT "+runColumns+" FROM run "+rest, args...)
+	return collect(t.c, scanRun, "SELECT "+runColumns+", "+runIntact+" FROM run "+rest, args...)
 }
 
 func scanRun(r *row) (run.Run, error) {
@@ -79,7 +82,7 @@ func (t runs) Put(v run.Run) error {
 ON CONFLICT (id) DO UPDATE SET lane = excluded.lane, state = excluded.state, principal = excluded.principal,
 address = excluded.address, model = excluded.model, attempts = excluded.attempts,
 error = excluded.error, text = excluded.text, footer = excluded.footer, silent = excluded.silent,
-ended = excluded.ended, fence = excluded.fence, waits = excluded.waits, overrides = excluded.overrides`,
+ended = excluded.ended, fence = excluded.fence, waits = excluded.waits, overrides = excluded.overrides WHERE `+runIntact,
 		str(v.ID), str(v.Session), v.SessionID, str(v.Agent), origin, v.Lane, str(v.State), principal, address,
 		v.Model, v.Attempts, v.Error, v.Text, v.Footer, v.Silent, v.Started, v.Ended, v.Fence,
 		str(v.Kind), str(v.Parent), str(v.Root), str(v.Replaces), str(v.Waits), v.Stop, overrides)
@@ -88,7 +91,7 @@ ended = excluded.ended, fence = excluded.fence, waits = excluded.waits, override
 
 // RequestStop sets Run.Stop of a run that is not final.
 func (t runs) RequestStop(id chela.RunID, reason string) (bool, error) {
-	n, err := t.c.exec("UPDATE run SET stop = ? WHERE id = ? AND state IN ('running', 'suspended')", reason, str(id))
+	n, err := t.c.exec("UPDATE run SET stop = ? WHERE id = ? AND state IN ('running', 'suspended') AND "+runIntact, reason, str(id))
 	return n > 0, err
 }
 

@@ -23,6 +23,7 @@ import (
 type Report struct {
 	Pages    int                // pages of the file
 	Bad      int                // unreadable pages and rows
+	Changed  int                // rows left out because they do not match their checksums
 	Rows     map[string]int     // recovered rows by table
 	Damaged  []chela.SessionKey // sessions with missing rows
 	Orphaned []string           // ids of recovered transcripts without a session
@@ -33,7 +34,8 @@ type Report struct {
 // dst, which must not exist. It does not change src, which must not be open. It
 // does not use indexes but reads the rows of every page, so that only the rows of a
 // damaged page are lost. If the pages that lead to a row are damaged, the row is
-// assigned to the only table that it fits.
+// assigned to the only table that it fits. A row that does not match its checksum is
+// left out.
 func Salvage(ctx context.Context, src, dst string) (Report, error) {
 	report := Report{Rows: make(map[string]int)}
 	if _, err := os.Stat(dst); !errors.Is(err, fs.ErrNotExist) {
@@ -109,10 +111,13 @@ func rebuild(ctx context.Context, p *page.File, path string, report *Report) err
 	if err := c.script(ctx, common+"PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF"); err != nil {
 		return err
 	}
-	for i, sql := range steps[:version] {
-		if err := step(c, sql, int64(i+1)); err != nil {
-			return err
-		}
+	if version == int64(len(steps)) {
+		err = create(c, path, steps)
+	} else {
+		err = migrate(c, path, steps[:version])
+	}
+	if err != nil {
+		return err
 	}
 	if err := c.script(ctx, "BEGIN"); err != nil {
 		return err
@@ -148,8 +153,11 @@ type table struct {
 // insert returns the statement that inserts a row of n values. The other columns
 // were added later and have defaults.
 func (t *table) insert(n int) string {
-	return "INSERT OR IGNORE INTO " + t.name + " (" + strings.Join(t.names[:n], ", ") + ") VALUES (" + strings.Repeat("?, ", n-1) + "?)"
+	return "INSERT OR IGNORE INTO " + t.name + " (" + strings.Join(t.names[:n], ", ") + ") VALUES (" + params(n) + ")"
 }
+
+// params returns n parameters.
+func params(n int) string { return strings.Repeat("?, ", n-1) + "?" }
 
 // tables returns the tables with rowids.
 func tables(c *conn) ([]*table, error) {
@@ -166,7 +174,7 @@ func tables(c *conn) ([]*table, error) {
 		t.types = append(t.types, kind)
 		t.names = append(t.names, column)
 		return nil
-	}, `SELECT m.name, i.name, i.type, i.pk FROM sqlite_schema m, pragma_table_info(m.name) i
+	}, `SELECT m.name, i.name, i.type, i.pk FROM sqlite_schema m, pragma_table_xinfo(m.name) i
 WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.sql NOT LIKE '%WITHOUT ROWID' ORDER BY m.name, i.cid`)
 	return all, err
 }
@@ -192,6 +200,17 @@ func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error 
 		if t == nil {
 			report.Bad++
 			continue
+		}
+		if last := len(r.Values) - 1; t.names[last] == "crc" {
+			same, err := c.number("SELECT crc32c("+params(last)+") = ?", r.Values...)
+			if err != nil {
+				return err
+			}
+			if same == 0 {
+				report.Changed++
+				continue
+			}
+			r.Values = r.Values[:last] // SQLite computes the checksum again
 		}
 		n, err := c.exec(t.insert(len(r.Values)), r.Values...)
 		if fatal(err) {

@@ -26,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite/page"
 )
@@ -189,9 +190,9 @@ func owners(tb testing.TB, path string) map[string]chela.SessionKey {
 		}
 		name := fmt.Sprint(len(r.Values), r.ID, r.Values)
 		switch len(r.Values) {
-		case 3, 4, 10, 26: // transcript, lease, session, run: written in the order of the sessions
+		case 4, 5, 11, 27: // transcript, lease, session, run: written in the order of the sessions
 			of[name] = key(r.ID - 1)
-		case 27:
+		case 28:
 			of[name] = key(r.ID>>seqBits - 1)
 		}
 	}
@@ -432,11 +433,10 @@ func TestSalvageClosesGaps(t *testing.T) {
 	}
 }
 
-// TestSalvageTables salvages one row of each table with rowids except devices,
-// which are not recovered.
-func TestSalvageTables(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "chela.db")
+// oneRowEach creates a database with one row in each table.
+func oneRowEach(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(tempDir(t), "chela.db")
 	d, err := Open(t.Context(), Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
@@ -444,14 +444,17 @@ func TestSalvageTables(t *testing.T) {
 	now := time.Now().Round(0).UTC()
 	hold := usage.Hold{ID: "h", Run: "r", Scopes: []usage.Scope{{Name: "tree:r"}}, Nano: 7, Created: now}
 	if err := d.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-		_, err1 := tx.Queue().Put(queue.Item{ID: "i", Session: "s", Kind: queue.Event, Next: true, Skipped: 3, Overrides: run.Overrides{Think: "low"}})
+		_, err1 := tx.Queue().Put(queue.Item{ID: "i", Key: "k", Session: "s", Kind: queue.Event, Next: true, Skipped: 3, Overrides: run.Overrides{Think: "low"}})
 		_, _, err2 := tx.Leases().Acquire(lease.Session("s"), "me")
 		return errors.Join(err1, err2, tx.SetSetting("a", "1"), usage.Reserve(tx.Usage(), hold), tx.Leases().Beat("me", time.Hour),
 			tx.Usage().Add(usage.Row{Run: "r", Session: "s", Agent: "main", Time: now}),
 			tx.Runs().Put(run.Run{ID: "r", Session: "s", SessionID: "t", State: run.Running, Kind: run.Turn, Started: now}),
-			tx.Calls().Plan(session.Call{ID: "c", Run: "r", Session: "s", Rights: []string{"net"}}),
+			tx.Calls().Plan(session.Call{ID: "c", Run: "r", Session: "s", Rights: []string{"net"}, Detached: true}),
 			tx.Approvals().Put(approval.Request{ID: "a", Session: "s", Created: now}),
 			tx.Outbox().Put(outbox.Row{Key: "r:0", Run: "r", Session: "s", Origin: chela.Origin{Kind: chela.OriginCron, ID: "job"}, State: outbox.Pending}),
+			tx.Devices().PutDevice(pairing.Device{ID: "d", Created: now}),
+			tx.Devices().PutRequest(pairing.Request{ID: "q", Device: "d"}),
+			tx.Children().Put(subagent.Child{ID: "c", Session: "agent:main:subagent:c", Requester: "s"}),
 			tx.Sessions().Append("t", &session.Entry{ID: "e", Kind: session.KindVoid, Voids: session.Ref{Run: "old"}}),
 			tx.Sessions().Put(session.Meta{Key: "s", ID: "t", Agent: "main", Updated: now}),
 			tx.Sessions().Archive("s", session.Past{ID: "t"}))
@@ -461,19 +464,60 @@ func TestSalvageTables(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// TestSalvageChanged salvages a database with a changed entry, which is left out.
+func TestSalvageChanged(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(tempDir(t), "chela.db")
+	d := openAt(t, path)
+	conversations(t, d, 0, 4)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := readSessions(t, path)
+	forge(t, path, 1, "UPDATE entry SET text = 'changed' WHERE pos = (3 << 32) + 2")
+	report, err := Recover(t.Context(), path)
+	if err != nil || report.Changed != 1 || report.Bad > 0 || !slices.Equal(report.Damaged, []chela.SessionKey{"agent:main:s-02"}) {
+		t.Fatalf("recover: %+v, %v", report, err)
+	}
+	got := readSessions(t, path)
+	for key, w := range want {
+		entries := got[key].Entries
+		if key == "agent:main:s-02" {
+			w.Entries = slices.Delete(w.Entries, 1, 2)
+			entries = entries[:len(entries)-1] // the notice
+		}
+		for i, e := range w.Entries {
+			if i >= len(entries) || entries[i].ID != e.ID || entries[i].Message.PlainText() != e.Message.PlainText() {
+				t.Errorf("%s: entry %d is not %s", key, i, e.ID)
+			}
+		}
+	}
+	if _, err := Verify(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSalvageTables salvages one row of each table with rowids except devices,
+// which are not recovered.
+func TestSalvageTables(t *testing.T) {
+	t.Parallel()
+	path := oneRowEach(t)
 	report, err := Recover(t.Context(), path)
 	if err != nil || report.Bad > 0 || len(report.Damaged) > 0 {
 		t.Fatalf("recover: %+v, %v", report, err)
 	}
 	for _, name := range []string{
 		"setting", "transcript", "lease", "past", "hold", "approval", "session",
-		"usage", "outbox", "item", "call", "run", "entry",
+		"usage", "outbox", "item", "call", "run", "entry", "child",
 	} {
 		if report.Rows[name] != 1 {
 			t.Errorf("%s: %d rows, want 1", name, report.Rows[name])
 		}
 	}
-	if len(report.Rows) != 13 {
+	if len(report.Rows) != 14 {
 		t.Errorf("rows of %d tables: %v", len(report.Rows), report.Rows)
 	}
 	if err := openAt(t, path).View(t.Context(), func(r store.Reader) error {

@@ -1,17 +1,22 @@
 -- The tables of the store at the newest version. A new database is created with
 -- this file; the files in migrations lead an older database to the same tables.
 -- Times are nanoseconds since 1970 in UTC, 0 for none.
+--
+-- crc is the last column of each table: a checksum of all other columns, in order.
+-- A migration that adds a column to a table creates the table anew, as 012 does.
 
 CREATE TABLE setting (
   name  TEXT NOT NULL PRIMARY KEY,
-  value TEXT NOT NULL
+  value TEXT NOT NULL,
+  crc   INTEGER NOT NULL AS (crc32c(name, value)) STORED
 ) STRICT;
 
 -- Entries of a transcript are adjacent and ordered: pos is n << 32 | seq.
 CREATE TABLE transcript (
   n       INTEGER PRIMARY KEY,
   id      TEXT NOT NULL UNIQUE,
-  created INTEGER NOT NULL
+  created INTEGER NOT NULL,
+  crc     INTEGER NOT NULL AS (crc32c(n, id, created)) STORED
 ) STRICT;
 
 -- A lease belongs to a session, an account of a channel, or the schedule. since is
@@ -20,7 +25,8 @@ CREATE TABLE lease (
   name  TEXT NOT NULL PRIMARY KEY,
   owner TEXT NOT NULL,
   fence INTEGER NOT NULL,
-  since INTEGER NOT NULL DEFAULT 0
+  since INTEGER NOT NULL,
+  crc   INTEGER NOT NULL AS (crc32c(name, owner, fence, since)) STORED
 ) STRICT;
 
 -- entries is the number of entries of the transcript when the row was written.
@@ -35,8 +41,10 @@ CREATE TABLE session (
   entries  INTEGER NOT NULL,
   search   TEXT NOT NULL,
   meta     TEXT NOT NULL,
-  active   INTEGER NOT NULL DEFAULT 0,
-  archived INTEGER NOT NULL DEFAULT 0
+  active   INTEGER NOT NULL,
+  archived INTEGER NOT NULL,
+  crc      INTEGER NOT NULL AS (crc32c(n, key, id, agent, updated, entries, search, meta, active,
+    archived)) STORED
 ) STRICT;
 CREATE INDEX session_updated ON session (archived, updated);
 
@@ -49,6 +57,7 @@ CREATE TABLE past (
   ended   INTEGER NOT NULL,
   reason  TEXT NOT NULL,
   entries INTEGER NOT NULL,
+  crc     INTEGER NOT NULL AS (crc32c(n, session, id, started, ended, reason, entries)) STORED,
   UNIQUE (session, id)
 ) STRICT;
 
@@ -61,7 +70,9 @@ CREATE TABLE approval (
   hash     TEXT NOT NULL,
   decision TEXT NOT NULL,
   created  INTEGER NOT NULL,
-  request  TEXT NOT NULL
+  request  TEXT NOT NULL,
+  crc      INTEGER NOT NULL AS (crc32c(n, id, session, run, tool, hash, decision, created, request))
+    STORED
 ) STRICT;
 CREATE INDEX approval_pending ON approval (created) WHERE decision = '';
 CREATE INDEX approval_run ON approval (run);
@@ -81,16 +92,19 @@ CREATE TABLE item (
   run       TEXT NOT NULL,
   note      TEXT NOT NULL,
   created   INTEGER NOT NULL,
-  origin    TEXT NOT NULL DEFAULT '',
-  overrides TEXT NOT NULL DEFAULT '',
-  next      INTEGER NOT NULL DEFAULT 0,
-  skipped   INTEGER NOT NULL DEFAULT 0,
-  owner     TEXT NOT NULL DEFAULT '',
-  parent    TEXT NOT NULL DEFAULT '',
-  root      TEXT NOT NULL DEFAULT ''
+  origin    TEXT NOT NULL,
+  overrides TEXT NOT NULL,
+  next      INTEGER NOT NULL,
+  skipped   INTEGER NOT NULL,
+  owner     TEXT NOT NULL,
+  parent    TEXT NOT NULL,
+  root      TEXT NOT NULL,
+  crc       INTEGER NOT NULL AS (crc32c(seq, id, key, session, kind, principal, inbound, call,
+    state, run, note, created, origin, overrides, next, skipped, owner, parent, root)) STORED
 ) STRICT;
 CREATE INDEX item_waiting ON item (session, seq) WHERE state = 'waiting';
 CREATE INDEX item_owed ON item (seq) WHERE state = 'owed';
+CREATE INDEX item_background ON item (seq) WHERE owner <> '' OR instr(inbound, '"task":true');
 -- The id of a run equals the id of its first item, so that this index needs only the
 -- other items.
 CREATE INDEX item_run ON item (run) WHERE run <> '' AND run <> id;
@@ -110,13 +124,15 @@ CREATE TABLE call (
   approval TEXT NOT NULL,
   detached INTEGER NOT NULL,
   updated  INTEGER NOT NULL,
-  who      TEXT NOT NULL DEFAULT '',
-  ran      TEXT NOT NULL DEFAULT '',
-  decision TEXT NOT NULL DEFAULT '',
-  rule     TEXT NOT NULL DEFAULT '',
-  outcome  TEXT NOT NULL DEFAULT '',
-  took     INTEGER NOT NULL DEFAULT 0,
-  rights   TEXT NOT NULL DEFAULT ''
+  who      TEXT NOT NULL,
+  ran      TEXT NOT NULL,
+  decision TEXT NOT NULL,
+  rule     TEXT NOT NULL,
+  outcome  TEXT NOT NULL,
+  took     INTEGER NOT NULL,
+  rights   TEXT NOT NULL,
+  crc      INTEGER NOT NULL AS (crc32c(n, id, run, session, wire, name, args, raw, state, effect,
+    approval, detached, updated, who, ran, decision, rule, outcome, took, rights)) STORED
 ) STRICT;
 CREATE INDEX call_run ON call (run);
 CREATE INDEX call_detached ON call (session) WHERE detached AND state <> 'closed';
@@ -136,7 +152,9 @@ CREATE TABLE usage (
   cache_write INTEGER NOT NULL,
   estimated   INTEGER NOT NULL,
   cost        INTEGER NOT NULL,
-  priced      INTEGER NOT NULL
+  priced      INTEGER NOT NULL,
+  crc         INTEGER NOT NULL AS (crc32c(n, run, session, agent, provider, model, time, input,
+    output, cache_read, cache_write, estimated, cost, priced)) STORED
 ) STRICT;
 
 -- Parts of messages to channels. origin is notified of the outcome.
@@ -156,11 +174,14 @@ CREATE TABLE outbox (
   platform   TEXT NOT NULL,
   error      TEXT NOT NULL,
   created    INTEGER NOT NULL,
-  origin     TEXT NOT NULL DEFAULT ''
+  origin     TEXT NOT NULL,
+  crc        INTEGER NOT NULL AS (crc32c(seq, key, run, session, address, reply_to, part, text,
+    media, state, attempts, not_before, platform, error, created, origin)) STORED
 ) STRICT;
 CREATE INDEX outbox_open ON outbox (seq) WHERE state IN ('draft', 'pending', 'attempted');
 CREATE INDEX outbox_run ON outbox (run, part);
-CREATE INDEX outbox_final ON outbox (created) WHERE state IN ('sent', 'failed', 'ambiguous');
+CREATE INDEX outbox_final ON outbox (created) WHERE state IN ('sent', 'failed', 'ambiguous', 'dismissed');
+CREATE INDEX outbox_undelivered ON outbox (seq) WHERE state IN ('failed', 'ambiguous');
 
 CREATE TABLE run (
   n          INTEGER PRIMARY KEY,
@@ -182,13 +203,16 @@ CREATE TABLE run (
   started    INTEGER NOT NULL,
   ended      INTEGER NOT NULL,
   fence      INTEGER NOT NULL,
-  kind       TEXT NOT NULL DEFAULT 'turn',
-  parent     TEXT NOT NULL DEFAULT '',
-  root       TEXT NOT NULL DEFAULT '',
-  replaces   TEXT NOT NULL DEFAULT '',
-  waits      TEXT NOT NULL DEFAULT '',
-  stop       TEXT NOT NULL DEFAULT '',
-  overrides  TEXT NOT NULL DEFAULT ''
+  kind       TEXT NOT NULL,
+  parent     TEXT NOT NULL,
+  root       TEXT NOT NULL,
+  replaces   TEXT NOT NULL,
+  waits      TEXT NOT NULL,
+  stop       TEXT NOT NULL,
+  overrides  TEXT NOT NULL,
+  crc        INTEGER NOT NULL AS (crc32c(n, id, session, transcript, agent, origin, lane, state,
+    principal, address, model, attempts, error, text, footer, silent, started, ended, fence, kind,
+    parent, root, replaces, waits, stop, overrides)) STORED
 ) STRICT;
 CREATE INDEX run_active ON run (session) WHERE state IN ('running', 'suspended');
 
@@ -221,7 +245,10 @@ CREATE TABLE entry (
   cache_write INTEGER,
   cost        INTEGER,
   origin      TEXT,
-  voids       TEXT
+  voids       TEXT,
+  crc         INTEGER NOT NULL AS (crc32c(pos, id, kind, time, run, role, text, parts, provider,
+    model, stop, call, tool, flags, note, first, details, sender, sender_name, item, input, output,
+    cache_read, cache_write, cost, origin, voids)) STORED
 ) STRICT;
 -- Entries that refer to files: bit 5 of their flags.
 CREATE INDEX entry_media ON entry (flags) WHERE flags & 32;
@@ -235,7 +262,8 @@ CREATE TABLE device (
   created INTEGER NOT NULL,
   removed INTEGER NOT NULL,
   device  TEXT NOT NULL,
-  request TEXT NOT NULL
+  request TEXT NOT NULL,
+  crc     INTEGER NOT NULL AS (crc32c(n, id, created, removed, device, request)) STORED
 ) STRICT;
 CREATE INDEX device_waiting ON device (n) WHERE request <> '';
 
@@ -243,7 +271,8 @@ CREATE INDEX device_waiting ON device (n) WHERE request <> '';
 -- salvage skips it and every owner counts as dead afterwards.
 CREATE TABLE beat (
   owner   TEXT NOT NULL PRIMARY KEY,
-  expires INTEGER NOT NULL
+  expires INTEGER NOT NULL,
+  crc     INTEGER NOT NULL AS (crc32c(owner, expires)) STORED
 ) STRICT, WITHOUT ROWID;
 
 -- Money reserved before a model call, one row for each budget. spent equals nano
@@ -257,6 +286,21 @@ CREATE TABLE hold (
   spent   INTEGER NOT NULL,
   settled INTEGER NOT NULL,
   created INTEGER NOT NULL,
+  crc     INTEGER NOT NULL AS (crc32c(n, id, run, scope, nano, spent, settled, created)) STORED,
   UNIQUE (id, scope)
 ) STRICT;
 CREATE INDEX hold_scope ON hold (scope);
+
+-- Subagents. child is the whole record.
+CREATE TABLE child (
+  n         INTEGER PRIMARY KEY,
+  id        TEXT NOT NULL UNIQUE,
+  session   TEXT NOT NULL UNIQUE,
+  requester TEXT NOT NULL,
+  ended     INTEGER NOT NULL,
+  archived  INTEGER NOT NULL,
+  child     TEXT NOT NULL,
+  crc       INTEGER NOT NULL AS (crc32c(n, id, session, requester, ended, archived, child)) STORED
+) STRICT;
+CREATE INDEX child_open ON child (requester) WHERE ended = 0;
+CREATE INDEX child_kept ON child (requester) WHERE archived = 0;

@@ -13,13 +13,15 @@ type sessions struct{ c *conn }
 
 var _ session.Table = sessions{}
 
+const sessionIntact = "intact(n, key, id, agent, updated, entries, search, meta, active, archived, crc)"
+
 // Get returns a session.
 func (t sessions) Get(key chela.SessionKey) (session.Meta, error) {
 	var m session.Meta
 	ok, err := t.c.one(func(r *row) (err error) {
 		m, err = t.c.memo.Read(key, r.text())
 		return err
-	}, "SELECT meta FROM session WHERE key = ?", str(key))
+	}, "SELECT meta, "+sessionIntact+" FROM session WHERE key = ?", str(key))
 	if err == nil && !ok {
 		err = fmt.Errorf("session %s: %w", key, chela.ErrNotFound)
 	}
@@ -45,7 +47,7 @@ func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
 	if q.Order == session.ByActive {
 		order = "active"
 	}
-	list, err := collect(t.c, scanJSON[session.Meta], "SELECT meta FROM session WHERE "+where+" ORDER BY "+order+" DESC, key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
+	list, err := collect(t.c, scanJSON[session.Meta], "SELECT meta, "+sessionIntact+" FROM session WHERE "+where+" ORDER BY "+order+" DESC, key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
 	return list, int(n), err
 }
 
@@ -95,7 +97,7 @@ search = excluded.search, meta = excluded.meta, active = excluded.active, archiv
 func (t sessions) Past(key chela.SessionKey) ([]session.Past, error) {
 	return collect(t.c, func(r *row) (session.Past, error) {
 		return session.Past{ID: r.text(), Started: r.time(), Ended: r.time(), Reason: r.text(), Entries: int(r.int())}, nil
-	}, "SELECT id, started, ended, reason, entries FROM past WHERE session = ? ORDER BY ended DESC, n DESC", str(key))
+	}, "SELECT id, started, ended, reason, entries, intact(n, session, id, started, ended, reason, entries, crc) FROM past WHERE session = ? ORDER BY ended DESC, n DESC", str(key))
 }
 
 // Archive records an archived transcript.
@@ -135,12 +137,12 @@ func (t sessions) Delete(key chela.SessionKey) error {
 	}
 	for _, sql := range [...]string{
 		"DELETE FROM past WHERE session = ?",
-		"UPDATE call SET args = NULL, raw = '', ran = '', approval = '', state = 'closed' WHERE session = ?",
+		"UPDATE call SET args = NULL, raw = '', ran = '', approval = '', state = 'closed' WHERE session = ? AND " + callIntact,
 		"DELETE FROM approval WHERE session = ?",
 		"DELETE FROM outbox WHERE session = ?",
 		"DELETE FROM run WHERE session = ?",
-		"UPDATE item SET inbound = '{}', note = 'session deleted', state = iif(state IN ('owed', 'waiting', 'taken'), 'cancelled', state) WHERE session = ?",
-		"UPDATE lease SET fence = fence + 1, owner = '', since = 0 WHERE name = 'session:' || ?",
+		"UPDATE item SET inbound = '{}', note = 'session deleted', state = iif(state IN ('owed', 'waiting', 'taken'), 'cancelled', state) WHERE session = ? AND " + itemIntact,
+		"UPDATE lease SET fence = fence + 1, owner = '', since = 0 WHERE name = 'session:' || ? AND " + leaseIntact,
 		"DELETE FROM session WHERE key = ?",
 	} {
 		if _, err := t.c.exec(sql, str(key)); err != nil {

@@ -113,15 +113,14 @@ func (d *DB) prepareWriter(c *conn) error {
 	return create(c, d.opts.Path, steps)
 }
 
-// The settings of every connection, and those of the writer. Freed pages are
-// overwritten with zeros, so that deleted text is gone and salvage does not find
-// it.
+// The settings of every connection, and those of the writer and of readers. Freed pages
+// are overwritten with zeros, so that deleted text is gone and salvage does not find
+// it. The schema may call functions where rows are written: crc32c.
 const (
-	common = `PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
-PRAGMA cell_size_check = ON;`
+	common  = `PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON;`
 	writing = `PRAGMA cache_size = -1024; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
 PRAGMA journal_size_limit = 8388608; PRAGMA secure_delete = ON;`
-	reading = `PRAGMA cache_size = -512; PRAGMA query_only = ON;`
+	reading = `PRAGMA cache_size = -512; PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;`
 )
 
 // View runs f on a consistent snapshot.

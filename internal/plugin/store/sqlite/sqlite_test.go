@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -30,5 +31,13 @@ func openAt(tb testing.TB, path string) *DB {
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) store.Store { return open(t) })
+	storetest.Run(t, func(t *testing.T) store.Store {
+		d := open(t)
+		t.Cleanup(func() {
+			if err := d.Check(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return d
+	})
 }

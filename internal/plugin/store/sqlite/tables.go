@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/usage"
 )
 
@@ -28,6 +29,7 @@ func (r reader) Approvals() approval.Reader          { return approvals(r) }
 func (r reader) Outbox() outbox.Reader               { return outboxTable(r) }
 func (r reader) Usage() usage.Reader                 { return usageTable(r) }
 func (r reader) Devices() pairing.Reader             { return devices(r) }
+func (r reader) Children() subagent.Reader           { return children(r) }
 func (r reader) Media() ([]string, error)            { return refs(r.c) }
 func (r reader) Setting(name string) (string, error) { return setting(r.c, name) }
 
@@ -46,6 +48,7 @@ func (t tx) Approvals() approval.Table           { return approvals{t.c} }
 func (t tx) Outbox() outbox.Table                { return outboxTable{t.c} }
 func (t tx) Usage() usage.Table                  { return usageTable{t.c} }
 func (t tx) Devices() pairing.Table              { return devices{t.c} }
+func (t tx) Children() subagent.Table            { return children{t.c} }
 func (t tx) Setting(name string) (string, error) { return setting(t.c, name) }
 
 func (t tx) SetSetting(name, value string) error {
@@ -58,7 +61,7 @@ ON CONFLICT DO UPDATE SET value = excluded.value`, name, value)
 func (t tx) Wake(topic store.Topic) { *t.wakes = append(*t.wakes, topic) }
 
 func setting(c *conn, name string) (string, error) {
-	return c.text("SELECT value FROM setting WHERE name = ?", name)
+	return c.text("SELECT value, intact(name, value, crc) FROM setting WHERE name = ?", name)
 }
 
 // refs returns the file references in all rows. An index finds the entries with
@@ -68,8 +71,8 @@ func refs(c *conn) ([]string, error) {
 	err := c.query(func(r *row) error {
 		list = media.Refs(list, r.text())
 		return nil
-	}, `SELECT parts FROM entry WHERE flags & 32 UNION ALL SELECT inbound FROM item WHERE instr(inbound, '"ref":"')
-UNION ALL SELECT media FROM outbox WHERE media <> ''`)
+	}, "SELECT parts, "+entryIntact+" FROM entry WHERE flags & 32 UNION ALL SELECT inbound, "+itemIntact+` FROM item WHERE instr(inbound, '"ref":"')
+UNION ALL SELECT media, `+outboxIntact+" FROM outbox WHERE media <> ''")
 	return list, err
 }
 

@@ -13,7 +13,10 @@ type usageTable struct{ c *conn }
 
 var _ usage.Table = usageTable{}
 
-const sums = `count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), max(estimated), sum(cost), sum(NOT priced)`
+const (
+	sums        = "count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), max(estimated), sum(cost), sum(NOT priced)"
+	usageIntact = "intact(n, run, session, agent, provider, model, time, input, output, cache_read, cache_write, estimated, cost, priced, crc)"
+)
 
 // Add stores a row.
 func (t usageTable) Add(v usage.Row) error {
@@ -34,7 +37,7 @@ func scanSum(r *row, s *usage.Sum) {
 // Sums returns sums by day and model, oldest first.
 func (t usageTable) Sums(q usage.Query) ([]usage.Sum, error) {
 	const query = "SELECT date(time / 1000000000 + ?1, 'unixepoch') AS day, CASE WHEN ?2 THEN session ELSE '' END AS of, provider, model, " + sums +
-		" FROM usage WHERE n >= ?3 AND time >= ?3 AND (?4 = 0 OR time < ?4) AND (?5 = '' OR session = ?5)" +
+		" FROM usage WHERE n >= ?3 AND time >= ?3 AND (?4 = 0 OR time < ?4) AND (?5 = '' OR session = ?5) AND " + usageIntact +
 		" GROUP BY of, day, provider, model ORDER BY of, day, provider, model"
 	return collect(t.c, func(r *row) (usage.Sum, error) {
 		s := usage.Sum{Day: r.text(), Session: chela.SessionKey(r.text()), Provider: r.text(), Model: r.text()}
@@ -51,7 +54,7 @@ func (t usageTable) OfRun(id chela.RunID) (usage.Sum, error) {
 	_, err := t.c.one(func(r *row) error {
 		scanSum(r, &s)
 		return nil
-	}, "SELECT "+sums+" FROM usage WHERE run = ?1 AND n >= ifnull((SELECT started - 60000000000 FROM run WHERE id = ?1), 0)", str(id))
+	}, "SELECT "+sums+" FROM usage WHERE run = ?1 AND n >= ifnull((SELECT started - 60000000000 FROM run WHERE id = ?1), 0) AND "+usageIntact, str(id))
 	return s, err
 }
 
@@ -77,7 +80,7 @@ func (t usageTable) PutHold(h usage.Hold) error {
 
 // SettleHold replaces a hold by the amount spent.
 func (t usageTable) SettleHold(id string, nano int64) error {
-	n, err := t.c.exec("UPDATE hold SET spent = ?, settled = 1 WHERE id = ? AND settled = 0", nano, id)
+	n, err := t.c.exec("UPDATE hold SET spent = ?, settled = 1 WHERE id = ? AND settled = 0 AND intact(n, id, run, scope, nano, spent, settled, created, crc)", nano, id)
 	if err == nil && n == 0 {
 		err = chela.Errorf(chela.CodeConflict, "hold %s: is settled or does not exist", id)
 	}

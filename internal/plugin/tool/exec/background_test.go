@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/tool/tooltest"
@@ -58,7 +59,7 @@ func newBackgroundFixture(t *testing.T, c exec.CommandOptions, o exec.Options) *
 }
 
 // deferResult implements exec.Defer.
-func (r *backgroundFixture) deferResult(_ context.Context, _ tool.Call, text string) (func(context.Context, string) error, error) {
+func (r *backgroundFixture) deferResult(_ context.Context, _ tool.Call, text string) (func(context.Context, string, queue.Result) error, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.deferErr != nil {
@@ -67,7 +68,7 @@ func (r *backgroundFixture) deferResult(_ context.Context, _ tool.Call, text str
 		}
 	}
 	r.deferred = append(r.deferred, text)
-	return func(_ context.Context, text string) error {
+	return func(_ context.Context, text string, _ queue.Result) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.resolved = append(r.resolved, text)

@@ -29,6 +29,7 @@ const idleTime = 15 * time.Second
 type command struct {
 	id      string // set once it is in the background
 	session chela.SessionKey
+	call    string // id of the tool call that started it
 	owner   string // id of the principal that started it
 	text    string // the command as given
 	dir     string
@@ -48,6 +49,7 @@ type command struct {
 	input    input // nil: none, or closed
 	waiters  int   // polls that wait for the end and will report it
 	notified bool  // the end was reported to the session
+	stopped  bool  // somebody ended it
 
 	// The result, valid after done is closed.
 	exit     sandbox.Exit
@@ -67,7 +69,7 @@ type input interface {
 func (t *execTool) start(ctx context.Context, j job, c tool.Call) (*command, error) {
 	life, cancel := lifetime(ctx, j.timeout)
 	k := &command{
-		session: c.Session, owner: chela.PrincipalFrom(ctx).ID, text: j.text, dir: j.plan.Dir, began: time.Now(), tty: j.tty, cancel: cancel,
+		session: c.Session, call: c.ID, owner: chela.PrincipalFrom(ctx).ID, text: j.text, dir: j.plan.Dir, began: time.Now(), tty: j.tty, cancel: cancel,
 		done: make(chan struct{}), record: &record{}, out: newOutput(t.MaxOutput, c.Update),
 	}
 	if t.Commands != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
 
@@ -21,9 +22,9 @@ const maxRetained = 2_000_000
 
 // Defer stores a deferred result for a session: after it returns, the session
 // will be notified with text at the next start if this process ends before
-// the command does. resolve replaces the text and delivers it now; an empty
-// text cancels the notification.
-type Defer func(ctx context.Context, c tool.Call, text string) (resolve func(ctx context.Context, text string) error, err error)
+// the command does. resolve stores how the command ended, replaces the text and
+// delivers it now; an empty text cancels the notification.
+type Defer func(ctx context.Context, c tool.Call, text string) (resolve func(ctx context.Context, text string, r queue.Result) error, err error)
 
 // CommandOptions configure background commands. The zero value is ready to
 // use.
@@ -113,7 +114,7 @@ func (s *Commands) detach(ctx context.Context, c tool.Call, k *command) error {
 	s.addLocked(k)
 	s.wg.Add(1) // under the lock, so before Run begins to wait
 	s.mu.Unlock()
-	resolve := func(context.Context, string) error { return nil }
+	resolve := func(context.Context, string, queue.Result) error { return nil }
 	if s.o.Defer != nil {
 		deferred, err := s.o.Defer(ctx, c, fmt.Sprintf(
 			"Chela stopped while the background command %s was running. The command was ended and its output is lost.\nCommand: %s", k.id, oneLine(k.text, 200)))
@@ -154,7 +155,7 @@ func (s *Commands) addLocked(k *command) {
 
 // notifyEnd notifies the session of the end of a command, unless it was
 // reported already.
-func (s *Commands) notifyEnd(ctx context.Context, k *command, resolve func(context.Context, string) error) {
+func (s *Commands) notifyEnd(ctx context.Context, k *command, resolve func(context.Context, string, queue.Result) error) {
 	s.mu.Lock()
 	closed := s.closed
 	if s.byID[k.id] == k {
@@ -171,9 +172,25 @@ func (s *Commands) notifyEnd(ctx context.Context, k *command, resolve func(conte
 	if quiet := k.exit.Code == 0 && k.exit.Signal == "" && k.exit.Left == 0 && k.err == nil && !k.timedOut && k.record.empty(); !known && (!quiet || s.o.NotifySilent) {
 		text = k.endNotice()
 	}
-	if err := resolve(ctx, text); err != nil {
+	if err := resolve(ctx, text, k.result()); err != nil {
 		s.o.Log.Error("notify session of the end of a background command", "session", k.session, "command", k.id, "err", err)
 	}
+}
+
+// result returns how the command has ended.
+func (k *command) result() queue.Result {
+	r := queue.Result{Outcome: chela.OutcomeOK, Ended: k.ended, Summary: k.status()}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.stopped:
+		r.Outcome = chela.OutcomeAborted
+	case k.timedOut:
+		r.Outcome = chela.OutcomeTimeout
+	case k.err != nil || k.exit.Code != 0 || k.exit.Signal != "":
+		r.Outcome = chela.OutcomeError
+	}
+	return r
 }
 
 // endNotice returns the notification of the end.
@@ -224,7 +241,7 @@ func (s *Commands) forget(k *command) {
 func (s *Commands) Forget(key chela.SessionKey) {
 	for _, k := range s.list(key) {
 		k.setNotified()
-		k.cancel()
+		k.stop()
 		s.forget(k)
 	}
 }
@@ -233,8 +250,44 @@ func (s *Commands) Forget(key chela.SessionKey) {
 // notified.
 func (k *command) end() {
 	k.setNotified()
-	k.cancel()
+	k.stop()
 	<-k.done
+}
+
+// stop ends the command. It does not wait until it has ended.
+func (k *command) stop() {
+	k.mu.Lock()
+	k.stopped = k.stopped || k.running()
+	k.mu.Unlock()
+	k.cancel()
+}
+
+// Kill ends the background command of a tool call and waits until it has ended. Its
+// session is notified. It reports false if no command of the call runs in this process.
+func (s *Commands) Kill(ctx context.Context, call string) (bool, error) {
+	s.mu.Lock()
+	var found *command
+	for _, k := range s.byID {
+		if k.call == call && k.running() {
+			found = k
+		}
+	}
+	s.mu.Unlock()
+	switch {
+	case found == nil:
+		return false, nil
+	case !found.visibleTo(chela.PrincipalFrom(ctx)):
+		return false, chela.Errorf(chela.CodeForbidden, "the command %s was started by somebody else", found.id)
+	}
+	found.stop()
+	select {
+	case <-found.done:
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-time.After(removeTimeout):
+		return false, fmt.Errorf("the command %s does not end", found.id)
+	}
 }
 
 // setNotified records that the session knows of the end.

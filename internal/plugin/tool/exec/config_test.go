@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
 
@@ -18,7 +19,9 @@ func TestConfig(t *testing.T) {
 	if o := c.Options(Options{Interactive: true}); o.MaxTimeout != time.Minute || o.MaxOutput != 500 || !o.Interactive {
 		t.Errorf("options %+v", o)
 	}
-	deferred := func(context.Context, tool.Call, string) (func(context.Context, string) error, error) { return nil, nil }
+	deferred := func(context.Context, tool.Call, string) (func(context.Context, string, queue.Result) error, error) {
+		return nil, nil
+	}
 	if o := c.CommandOptions(CommandOptions{Defer: deferred}); o.TTL != 2*time.Second || o.Defer != nil || o.NotifySilent {
 		t.Errorf("command options %+v", o)
 	}

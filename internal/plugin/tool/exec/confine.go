@@ -300,7 +300,7 @@ func (q request) privatePath(path string, certain bool) bool {
 		}
 	}
 	if rel, err := filepath.Rel(workspace, path); err == nil && filepath.IsLocal(rel) {
-		return slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), pathpolicy.Private)
+		return pathpolicy.HasPrivate(rel)
 	}
 	if !certain {
 		return false

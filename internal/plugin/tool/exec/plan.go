@@ -59,6 +59,15 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 		return tool.Plan{Effect: tool.Acts, Deny: refusal}, nil
 	}
 	policy = box.policy(policy)
+	if c.ReadOnly {
+		if box.container() {
+			return tool.Plan{Effect: tool.Acts, Deny: "commands in a container could change something"}, nil
+		}
+		if policy.Security != allowlist.Deny {
+			policy.Security = allowlist.Listed
+		}
+		policy.Ask, policy.Reads, policy.Work = allowlist.Off, true, false
+	}
 	if box.leaves {
 		c.Dir = c.Sandbox.AgentWorkspace
 	}

@@ -31,7 +31,7 @@ func FuzzWorkspacePath(f *testing.F) {
 	for _, s := range []string{"a", "../secret", "up/secret", "./up/../secret", "/a", "//..//secret", "a/../up/secret", "..", "\x00", "up/inside/a", dir + "/secret"} {
 		f.Add(s)
 	}
-	m := methods{Options{Default: chela.DefaultAgent, Agents: func() []Agent { return []Agent{{ID: chela.DefaultAgent, Files: prompt.Open(inside)}} }}}
+	m := methods{Options{Default: chela.DefaultAgent, Agents: func() []Agent { return []Agent{{ID: chela.DefaultAgent, Files: prompt.Open(inside, nil)}} }}}
 	f.Fuzz(func(t *testing.T, p string) {
 		var peer rpc.Peer
 		got, err := m.content(t.Context(), peer, wire.WorkspaceGet{AgentID: "main", Path: p})

@@ -25,9 +25,12 @@ func (m methods) agent(ctx context.Context, p rpc.Peer, in wire.AgentRun) (any, 
 	rec, err := m.admit(ctx, p, wire.ChatSend{
 		SessionKey: in.SessionKey, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
 		Thinking: in.Thinking, Attachments: in.Attachments,
-	})
+	}, true)
 	if err != nil {
 		return nil, err
+	}
+	if rec.New && !rec.Command {
+		m.o.Bus.Publish(chela.Event{Session: rec.Session, Stream: chela.StreamTask, Text: string(rec.Run)})
 	}
 	if rec.Command {
 		return commandResult(rec), nil

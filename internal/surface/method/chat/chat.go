@@ -73,7 +73,7 @@ func (m methods) key(key, agent string) (chela.SessionKey, error) {
 }
 
 func (m methods) send(ctx context.Context, p rpc.Peer, in wire.ChatSend) (wire.ChatSent, error) {
-	rec, err := m.admit(ctx, p, in)
+	rec, err := m.admit(ctx, p, in, false)
 	if err != nil {
 		return wire.ChatSent{}, err
 	}
@@ -95,8 +95,8 @@ func (m methods) sendTo(mode string) func(context.Context, rpc.Peer, wire.Sessio
 	}
 }
 
-// admit queues a message.
-func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend) (inbound.Receipt, error) {
+// admit queues a message. task says that its run is a task in the background.
+func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend, task bool) (inbound.Receipt, error) {
 	if in.IdempotencyKey == "" {
 		return inbound.Receipt{}, rpc.Invalid("at /idempotencyKey: must NOT have fewer than 1 characters")
 	}
@@ -109,7 +109,7 @@ func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend) (inbou
 	rec, err := m.o.Gate.Admit(ctx, chela.Inbound{
 		ID: in.IdempotencyKey, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
 		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: wireview.Media(in.Attachments),
-		Mode: in.QueueMode, Think: in.Thinking, Seen: seen(in),
+		Mode: in.QueueMode, Think: in.Thinking, Seen: seen(in), Task: task,
 	})
 	if errors.Is(err, session.ErrChanged) {
 		return rec, errTranscriptChanged
@@ -155,7 +155,7 @@ func (m methods) status(ctx context.Context, rec inbound.Receipt) (string, error
 }
 
 func (m methods) abort(ctx context.Context, _ rpc.Peer, in wire.ChatAbort) (wire.ChatAborted, error) {
-	key, err := m.key(in.SessionKey, in.AgentID)
+	key, err := m.storedKey(ctx, in.SessionKey, in.AgentID)
 	if err != nil {
 		return wire.ChatAborted{}, err
 	}

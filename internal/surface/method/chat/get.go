@@ -18,7 +18,7 @@ func (m methods) get(ctx context.Context, _ rpc.Peer, in wire.SessionsGet) (wire
 	if name == "" {
 		return out, rpc.Invalid("must have required property 'key'")
 	}
-	key, err := m.key(name, in.AgentID)
+	key, err := m.storedKey(ctx, name, in.AgentID)
 	if err != nil {
 		return out, err
 	}

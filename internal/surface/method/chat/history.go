@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -76,8 +77,26 @@ func (m methods) byShortID(ctx context.Context, in wire.ChatHistory) (string, er
 	return key, err
 }
 
+// storedKey is [methods.key] for requests that begin no run. The session of a deleted
+// agent may be named if it exists.
+func (m methods) storedKey(ctx context.Context, key, agent string) (chela.SessionKey, error) {
+	k, unknown := m.key(key, agent)
+	if unknown == nil {
+		return k, nil
+	}
+	k, err := rpc.SessionKey(key, agent, m.o.Default)
+	if err != nil {
+		return "", err
+	}
+	_, err = store.Get(ctx, m.o.Store, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(k) })
+	if errors.Is(err, chela.ErrNotFound) {
+		return "", unknown
+	}
+	return k, err
+}
+
 func (m methods) read(ctx context.Context, in wire.ChatHistory) (any, error) {
-	key, err := m.key(in.SessionKey, in.AgentID)
+	key, err := m.storedKey(ctx, in.SessionKey, in.AgentID)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ const maxMessage = wire.MaxPayload - 1<<20
 
 // message returns one complete message.
 func (m methods) message(ctx context.Context, _ rpc.Peer, in wire.ChatMessageGet) (wire.ChatMessage, error) {
-	key, err := m.key(in.SessionKey, in.AgentID)
+	key, err := m.storedKey(ctx, in.SessionKey, in.AgentID)
 	if err != nil {
 		return wire.ChatMessage{}, err
 	}

@@ -24,7 +24,7 @@ func Methods(o Options) []rpc.Method {
 }
 
 // categories maps the registry's categories to those of the protocol.
-var categories = map[string]string{"session": "session", "model": "options", "info": "status"}
+var categories = map[string]string{"session": "session", "model": "options", "agents": "management", "info": "status"}
 
 func (o Options) list(_ context.Context, _ rpc.Peer, in wire.CommandsGet) (wire.CommandsList, error) {
 	if _, err := rpc.AgentOf(in.AgentID, in.SessionKey, o.Default, o.Agent); err != nil {

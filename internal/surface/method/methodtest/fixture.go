@@ -200,7 +200,7 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 		}),
 		files.Methods(files.Options{Store: h.Store, Default: main, Agent: known, Workspace: func(chela.AgentID) string { return h.Workspace }}),
 		agents.Methods(agents.Options{Default: main, Scope: "per-sender", Agents: func() []agents.Agent {
-			return []agents.Agent{{ID: main, Name: "Chela", Files: prompt.Open(h.Workspace), Model: model}}
+			return []agents.Agent{{ID: main, Name: "Chela", Files: prompt.Open(h.Workspace, nil), Model: model}}
 		}}),
 		commands.Methods(commands.Options{Default: main, Agent: known}),
 		toolmethods.Methods(toolmethods.Options{

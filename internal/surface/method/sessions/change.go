@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -372,48 +371,8 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 		return sameTranscript(meta, in.SessionID)
 	}
 	out := wire.SessionDeleted{OK: true, Key: string(key), Archived: []string{}}
-	there, err := m.expect(ctx, key, may)
-	if err != nil {
-		return wire.SessionDeleted{}, err
-	}
-	if !there {
-		return out, nil
-	}
-	if err := m.abort(ctx, key); err != nil {
-		return wire.SessionDeleted{}, err
-	}
-	var asked []approval.Request // pending approvals of the session
-	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		out.Deleted, asked = false, nil
-		meta, err := session.Lookup(tx.Sessions(), key)
-		if err != nil || meta.ID == "" {
-			return err
-		}
-		if err := may(meta); err != nil {
-			return err
-		}
-		out.Deleted = true
-		if asked, err = tx.Approvals().Pending(key); err != nil {
-			return err
-		}
-		if err := m.o.Dispatcher.EndSession(tx, key); err != nil {
-			return err
-		}
-		return tx.Sessions().Delete(key)
-	})
-	if err == nil && out.Deleted {
-		m.notify(key, chela.PhaseDeleted)
-		m.withdrawn(asked)
-	}
+	out.Deleted, err = m.o.Dispatcher.DeleteSession(ctx, key, may)
 	return out, err
-}
-
-// withdrawn publishes that approvals are no longer pending.
-func (m methods) withdrawn(asked []approval.Request) {
-	for _, q := range asked {
-		q.Decision, q.Decided, q.By = approval.Withdrawn, time.Now(), "stop"
-		m.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
-	}
 }
 
 // expect checks a session before its run is aborted, and reports whether it

@@ -55,7 +55,7 @@ func conversation(in wire.ToolsExplainGet) (policy.Conversation, error) {
 	if in.Depth < 0 || in.Depth > 100 || in.MaxDepth < 0 || in.MaxDepth > 100 {
 		return policy.Conversation{}, fmt.Errorf("subagent and maxSpawnDepth must be between 0 and 100")
 	}
-	c := policy.Conversation{Sandboxed: in.Sandboxed, Depth: in.Depth, MaxDepth: max(in.MaxDepth, 1)}
+	c := policy.Conversation{Sandboxed: in.Sandboxed, Depth: in.Depth, MaxDepth: in.MaxDepth}
 	if in.Model != "" {
 		ref, err := llm.ParseRef(in.Model)
 		if err != nil {

@@ -1,0 +1,73 @@
+package subagent
+
+import (
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+// Request is what a child is started with.
+type Request struct {
+	ID        chela.RunID // of the child; a second spawn with the same id changes nothing
+	Requester chela.SessionKey
+	Run       chela.RunID     // the run that spawns; empty: none
+	Principal chela.Principal // without a run: whose rights the child gets
+	Address   chela.Address   // without a run: where the requester's answers go
+
+	Task    string
+	Label   string // empty: "Task N"
+	Name    string // of the task, for targets
+	Type    string
+	Agent   chela.AgentID // empty: the requester's
+	Model   string        // provider/model; empty: the configured one
+	Think   string
+	Timeout *time.Duration // 0: none; nil: the configured one
+	Cleanup Cleanup
+	Sandbox string // "require": only if the child is sandboxed
+	Folder  string // in the workspace, where the child works
+}
+
+// Receipt is what the requester is told about a spawn.
+type Receipt struct {
+	Child   Child
+	Running int    // open children of the requester, with this one
+	Warning string // about something that was not done as requested; empty: none
+}
+
+// Limits of a request.
+const (
+	maxTask  = 64 << 10 // bytes
+	MaxLabel = 120      // characters of a label
+)
+
+// Check returns what is wrong with the request, and cleans it.
+func (r *Request) Check() error {
+	r.Task = strings.TrimSpace(r.Task)
+	switch {
+	case r.Task == "":
+		return chela.Errorf(chela.CodeInvalid, "task is required: say what the subagent is to do")
+	case len(r.Task) > maxTask:
+		return chela.Errorf(chela.CodeInvalid, "task has %s, at most %s are allowed", humanize.Bytes(int64(len(r.Task))), humanize.Bytes(maxTask))
+	case r.Timeout != nil && *r.Timeout < 0:
+		return chela.Errorf(chela.CodeInvalid, "runTimeoutSeconds must not be negative")
+	}
+	switch r.Cleanup {
+	case Keep, Delete:
+	case "":
+		r.Cleanup = Keep
+	default:
+		return chela.Errorf(chela.CodeInvalid, "cleanup %q: want keep or delete", r.Cleanup)
+	}
+	if r.Name != "" && !validName(r.Name) {
+		return chela.Errorf(chela.CodeInvalid, "taskName %q: want a lower-case letter, then up to 63 letters, digits, - and _", r.Name)
+	}
+	r.Label = humanize.Truncate(strings.Join(strings.Fields(r.Label), " "), MaxLabel)
+	return nil
+}
+
+// validName reports whether s matches [a-z][a-z0-9_-]{0,63}.
+func validName(s string) bool {
+	return chela.ValidAgentID(s) && (s[0] < '0' || s[0] > '9')
+}

@@ -1,0 +1,144 @@
+package subagent
+
+import (
+	"bytes"
+	_ "embed" // the prompts
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/run"
+)
+
+// Type is a kind of subagent: what it is good for, which tools it has, and what it is
+// told.
+type Type struct {
+	Name        string // lower case
+	Description string // when to use it, in one line
+	Tools       run.Tools
+	ReadOnly    bool   // it changes nothing; see session.Bounds
+	Model       string // provider/model; empty: the configured one
+	Think       string // thinking level; empty: the configured one
+	Prompt      string
+}
+
+var (
+	//go:embed explore.md
+	exploreText string
+	//go:embed plan.md
+	planText string
+)
+
+// readers are the tools of types that only read. Others of their tools would change
+// something.
+var readers = []string{"group:fs", "exec", "web_fetch", "web_search", "image", "session_status", "memory_search", "memory_get"}
+
+// writers are the tools of group:fs that change files.
+var writers = []string{"write", "edit", "apply_patch"}
+
+// Builtin returns the types that always exist.
+func Builtin() []Type {
+	tools := run.Tools{Allow: readers, Deny: writers}
+	return []Type{
+		{Name: "general", Description: "any task, with the same tools as you"},
+		{Name: "explore", Description: "searches files and pages quickly and reports; changes nothing", Tools: tools, ReadOnly: true, Prompt: exploreText},
+		{Name: "plan", Description: "reads what is there and returns a plan of steps; changes nothing", Tools: tools, ReadOnly: true, Prompt: planText},
+	}
+}
+
+// maxDescription is the maximum length of a description, in characters.
+const maxDescription = 200
+
+// ParseType parses a type in a Markdown file with YAML front matter: name, description,
+// tools (a list, or names separated by commas), readOnly, model and thinking. The rest of the
+// file is the prompt. file is the name of the file without its ending, which is the
+// default name.
+func ParseType(file string, text []byte) (Type, error) {
+	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
+	rest, ok := bytes.CutPrefix(text, []byte("---\n"))
+	head, body, ok2 := bytes.Cut(rest, []byte("\n---\n"))
+	if !ok || !ok2 {
+		return Type{}, errors.New("it does not begin with front matter between two lines ---")
+	}
+	var f struct {
+		Name        string `yaml:"name"`
+		Description string `yaml:"description"`
+		Tools       names  `yaml:"tools"`
+		Disallowed  names  `yaml:"disallowedTools"`
+		ReadOnly    bool   `yaml:"readOnly"`
+		Model       string `yaml:"model"`
+		Think       string `yaml:"thinking"`
+	}
+	if err := yaml.Unmarshal(head, &f); err != nil {
+		return Type{}, fmt.Errorf("front matter: %w", err)
+	}
+	if f.Name == "" {
+		f.Name = file
+	}
+	t := Type{
+		Name: strings.ToLower(strings.TrimSpace(f.Name)), Description: strings.Join(strings.Fields(f.Description), " "),
+		Tools: run.Tools{Allow: f.Tools, Deny: f.Disallowed}, ReadOnly: f.ReadOnly, Model: f.Model, Think: f.Think, Prompt: strings.TrimSpace(string(body)),
+	}
+	if t.Model == "inherit" {
+		t.Model = ""
+	}
+	if r := []rune(t.Description); len(r) > maxDescription {
+		t.Description = string(r[:maxDescription-1]) + "…"
+	}
+	switch {
+	case !chela.ValidAgentID(t.Name):
+		return Type{}, fmt.Errorf("name %q: want lower-case letters, digits, - and _", t.Name)
+	case t.Description == "":
+		return Type{}, errors.New("it has no description")
+	}
+	return t, nil
+}
+
+// names is a list in YAML, or a text of names separated by commas.
+type names []string
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (n *names) UnmarshalYAML(v *yaml.Node) error {
+	var list []string
+	if v.Kind == yaml.ScalarNode {
+		list = strings.Split(v.Value, ",")
+	} else if err := v.Decode(&list); err != nil {
+		return err
+	}
+	*n = nil
+	for _, s := range list {
+		if s = strings.TrimSpace(s); s != "" {
+			*n = append(*n, s)
+		}
+	}
+	return nil
+}
+
+// FindType returns the type with a name, in any case. An error lists those that exist.
+func FindType(list []Type, name string) (Type, error) {
+	var known []string
+	for _, t := range list {
+		if strings.EqualFold(t.Name, strings.TrimSpace(name)) {
+			return t, nil
+		}
+		known = append(known, t.Name)
+	}
+	return Type{}, chela.Errorf(chela.CodeNotFound, "there is no agent type %q; there are %s", name, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+}
+
+// MergeTypes returns the types of a workspace and the built-in ones that they do not
+// replace, sorted by name.
+func MergeTypes(own []Type) []Type {
+	list := slices.Clone(own)
+	for _, b := range Builtin() {
+		if !slices.ContainsFunc(own, func(t Type) bool { return t.Name == b.Name }) {
+			list = append(list, b)
+		}
+	}
+	slices.SortFunc(list, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}

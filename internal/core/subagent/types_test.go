@@ -1,0 +1,78 @@
+package subagent_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/subagent"
+)
+
+func TestParseType(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text string
+		want subagent.Type
+		err  string
+	}{
+		{"---\nname: Critic\ndescription: |\n  reads a text\n  and says what is weak\ntools: read, grep ,\nmodel: mock/m\nthinking: low\nreadOnly: true\n---\n\nBe strict.\n", subagent.Type{
+			Name: "critic", Description: "reads a text and says what is weak", Tools: run.Tools{Allow: []string{"read", "grep"}}, Model: "mock/m", Think: "low", ReadOnly: true, Prompt: "Be strict.",
+		}, ""},
+		{"\ufeff---\r\ndescription: d\r\ntools:\r\n  - read\r\n  - 'web_*'\r\ndisallowedTools: [exec]\r\nmodel: inherit\r\n---\r\n", subagent.Type{
+			Name: "file", Description: "d", Tools: run.Tools{Allow: []string{"read", "web_*"}, Deny: []string{"exec"}},
+		}, ""},
+		{"Be strict.", subagent.Type{}, "it does not begin with front matter"},
+		{"---\nname: x\n", subagent.Type{}, "it does not begin with front matter"},
+		{"---\nname: x\n---\n", subagent.Type{}, "it has no description"},
+		{"---\nname: a b\ndescription: d\n---\n", subagent.Type{}, `name "a b"`},
+		{"---\nname: [\n---\n", subagent.Type{}, "front matter: "},
+		{"---\ndescription: d\ntools: {a: 1}\n---\n", subagent.Type{}, "front matter: "},
+	} {
+		got, err := subagent.ParseType("file", []byte(tc.text))
+		if text := errorText(err); (text == "") != (tc.err == "") || !strings.HasPrefix(text, tc.err) {
+			t.Errorf("%q: error %q, want %q", tc.text, text, tc.err)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%q: -want +got\n%s", tc.text, diff)
+		}
+	}
+	long, err := subagent.ParseType("x", []byte("---\ndescription: "+strings.Repeat("长", 300)+"\n---\n"))
+	if err != nil || len([]rune(long.Description)) != 200 || !strings.HasSuffix(long.Description, "…") {
+		t.Errorf("long description: %d characters, %v", len([]rune(long.Description)), err)
+	}
+}
+
+func FuzzParseType(f *testing.F) {
+	f.Add("---\nname: x\ndescription: d\ntools: [a, b]\n---\nbody")
+	f.Add("---\na: &a [*a]\n---\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		got, err := subagent.ParseType("x", []byte(s))
+		if err == nil && (got.Name == "" || got.Description == "" || strings.Contains(got.Description, "\n")) {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	list := subagent.MergeTypes([]subagent.Type{{Name: "critic", Description: "c"}, {Name: "plan", Description: "mine"}})
+	var names []string
+	for _, k := range list {
+		names = append(names, k.Name)
+	}
+	if !slices.Equal(names, []string{"critic", "explore", "general", "plan"}) {
+		t.Errorf("types %v", names)
+	}
+	if k, err := subagent.FindType(list, " EXPLORE"); err != nil || !k.ReadOnly || k.Prompt == "" {
+		t.Errorf("explore: %+v, %v", k, err)
+	}
+	if k, _ := subagent.FindType(list, "plan"); k.Description != "mine" {
+		t.Errorf("a type of the workspace does not replace the built-in one: %+v", k)
+	}
+	if _, err := subagent.FindType(list, "pilot"); errorText(err) != `there is no agent type "pilot"; there are critic, explore, general, plan` {
+		t.Errorf("unknown: %v", err)
+	}
+}

@@ -1,0 +1,100 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+)
+
+// stopTimeout is how long a deletion waits for the runs of a session to end.
+const stopTimeout = 10 * time.Second
+
+// DeleteSession stops the runs of a session and deletes it. It reports false if the
+// session does not exist. may, if it is not nil, refuses the deletion; it is called
+// before the runs are stopped, and in the transaction.
+func (d *Dispatcher) DeleteSession(ctx context.Context, key chela.SessionKey, may func(session.Meta) error) (deleted bool, err error) {
+	if may == nil {
+		may = func(session.Meta) error { return nil }
+	}
+	there, err := d.mayDelete(ctx, key, may)
+	if err != nil || !there {
+		return false, err
+	}
+	if err := d.abortAndWait(ctx, key); err != nil {
+		return false, err
+	}
+	var asked []approval.Request // pending approvals of the session
+	err = d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		deleted, asked = false, nil
+		meta, err := session.Lookup(tx.Sessions(), key)
+		if err != nil || meta.ID == "" {
+			return err
+		}
+		if err := may(meta); err != nil {
+			return err
+		}
+		deleted = true
+		if asked, err = tx.Approvals().Pending(key); err != nil {
+			return err
+		}
+		if err := d.deleting(tx, key); err != nil {
+			return err
+		}
+		if err := d.runner.EndSession(tx, key); err != nil {
+			return err
+		}
+		return tx.Sessions().Delete(key)
+	})
+	if err != nil || !deleted {
+		return false, err
+	}
+	d.o.Bus.Publish(chela.Event{Session: key, Stream: chela.StreamSession, Phase: chela.PhaseDeleted})
+	for _, q := range asked {
+		q.Decision, q.Decided, q.By = approval.Withdrawn, time.Now(), "stop"
+		d.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
+	}
+	return true, nil
+}
+
+// mayDelete reports whether the session exists, and why it may not be deleted.
+func (d *Dispatcher) mayDelete(ctx context.Context, key chela.SessionKey, may func(session.Meta) error) (there bool, err error) {
+	err = d.o.Store.View(ctx, func(r store.Reader) error {
+		meta, err := session.Lookup(r.Sessions(), key)
+		if there = meta.ID != ""; err != nil || !there {
+			return err
+		}
+		return may(meta)
+	})
+	return there, err
+}
+
+// abortAndWait stops the runs of a session that is to be deleted, and waits for their
+// ends.
+func (d *Dispatcher) abortAndWait(ctx context.Context, key chela.SessionKey) error {
+	var stopped stoppedWork
+	err := d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		err := d.deleting(tx, key) // what waits must not start another run
+		if err == nil {
+			stopped, err = d.stopRows(tx, key, "")
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("abort the run of %s: %w", key, err)
+	}
+	ids := d.stopped([]stoppedWork{stopped}, "")
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	for _, id := range ids {
+		if _, err := d.Wait(ctx, id); err != nil && !errors.Is(err, chela.ErrNotFound) {
+			return fmt.Errorf("abort the run of %s: %w", key, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,336 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
+)
+
+// Ended closes the record of a child whose last run ends, and announces its result.
+// It observes the ends of runs, see runner.Ended.
+func (s *Spawner) Ended(row run.Run) func(store.Tx) error {
+	if row.Kind != run.Turn {
+		return nil
+	}
+	return func(tx store.Tx) error {
+		c, err := openIn(tx, row.Session)
+		if err != nil || !c.Open() || c.ID == "" {
+			return err
+		}
+		goesOn, err := s.goesOn(tx, row)
+		if err != nil || goesOn {
+			return err
+		}
+		c.Outcome, c.Result, c.Error, c.Ended = row.State.Outcome(), row.Text, row.Error, row.Ended
+		switch {
+		case row.Silent:
+			c.Silent = subagent.Skipped
+		case row.State == run.Aborted:
+			c.Silent = subagent.Stopped
+			if err := discard(tx, c.Session); err != nil {
+				return err
+			}
+		}
+		if c.Result == "" && !row.Silent {
+			if c.Result, err = lastResult(tx, row.SessionID); err != nil {
+				return err
+			}
+		}
+		return s.close(tx, c)
+	}
+}
+
+// openIn returns the open child in a session; the zero Child if there is none.
+func openIn(tx store.Tx, key chela.SessionKey) (subagent.Child, error) {
+	c, err := tx.Children().In(key)
+	if errors.Is(err, chela.ErrNotFound) {
+		return subagent.Child{}, nil
+	}
+	return c, err
+}
+
+// goesOn reports whether a child has more to do after a run: another run replaces it,
+// or a message to it waits.
+func (s *Spawner) goesOn(tx store.Tx, row run.Run) (bool, error) {
+	switch row.State {
+	case run.Superseded:
+		return true, nil
+	case run.Aborted:
+		return false, nil
+	}
+	waiting, err := tx.Queue().Waiting(row.Session)
+	return slices.ContainsFunc(waiting, func(it queue.Item) bool {
+		return it.ID != string(row.ID) && !it.Next && (it.Kind == queue.Message || it.Kind == queue.Event)
+	}), err
+}
+
+// lastEntries is how many entries are read for the last result of a tool.
+const lastEntries = 8
+
+// lastResult returns the result of the last tool of a transcript.
+func lastResult(tx store.Tx, id string) (string, error) {
+	entries, err := tx.Sessions().Last(id, lastEntries)
+	var messages []*llm.Message
+	for _, e := range entries {
+		if e.Kind == session.KindMessage {
+			messages = append(messages, e.Message)
+		}
+	}
+	return subagent.ResultText(messages), err
+}
+
+// store stores a child that ended, and counts what it has used.
+func (s *Spawner) store(tx store.Tx, c *subagent.Child) error {
+	m, err := session.Lookup(tx.Sessions(), c.Session)
+	if err != nil {
+		return err
+	}
+	c.Tokens, c.NanoUSD, c.Priced = m.Tokens, m.NanoUSD, m.Priced
+	if err := tx.Children().Put(*c); err != nil {
+		return err
+	}
+	to, err := s.target(tx, *c)
+	if err != nil {
+		return err
+	}
+	return count(tx, to, m)
+}
+
+// close stores a child that ended, and tells the requester.
+func (s *Spawner) close(tx store.Tx, c subagent.Child) error {
+	if err := s.store(tx, &c); err != nil {
+		return err
+	}
+	to, err := s.target(tx, c)
+	if err != nil {
+		return err
+	}
+	waits, err := waitingRun(tx, to, c)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Silent == "", c.Silent == subagent.Stopped && waits != "": // a run that waits for it has to know
+	case waits != "":
+		return resume(tx, to, c, waits)
+	default:
+		return nil
+	}
+	open, err := tx.Children().Open(to)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Queue().Put(queue.Item{
+		ID: c.AnnounceKey(), Key: c.AnnounceKey(), Session: to, Kind: queue.Event, State: queue.Waiting, Created: c.Ended,
+		Origin: chela.Origin{Kind: chela.OriginSubagent, ID: string(c.Session)}, Principal: c.Principal, Parent: c.ID, Root: c.Root,
+		Inbound: chela.Inbound{Text: c.Announcement(len(open)), Address: c.Address},
+	})
+	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: to})
+	return err
+}
+
+// target returns the session that gets the result of a child: its requester, or the
+// nearest session above it that exists. Without any it is the main session of the
+// requester's agent.
+func (s *Spawner) target(tx store.Tx, c subagent.Child) (chela.SessionKey, error) {
+	key := c.Requester
+	for range maxAncestors {
+		_, err := tx.Sessions().Get(key)
+		if err == nil || !errors.Is(err, chela.ErrNotFound) {
+			return key, err
+		}
+		above, err := tx.Children().In(key)
+		if errors.Is(err, chela.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		key = above.Requester
+	}
+	return chela.MainSession(c.Requester.Agent()), nil
+}
+
+// maxAncestors bounds walks up a tree of sessions.
+const maxAncestors = 16
+
+// count adds what a child has used to the session that its result belongs to.
+func count(tx store.Tx, to chela.SessionKey, child session.Meta) error {
+	m, err := tx.Sessions().Get(to)
+	if errors.Is(err, chela.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	own := session.Spent{Runs: 1, Tokens: child.Tokens, NanoUSD: child.NanoUSD, Unpriced: child.Calls > 0 && !child.Priced}
+	m.Children = m.Children.Add(own).Add(child.Children)
+	return tx.Sessions().Put(m)
+}
+
+// waitingRun returns the suspended run of a session that waits for a child which has
+// ended, if the child was the last one that it waits for; empty: there is none.
+func waitingRun(tx store.Tx, key chela.SessionKey, c subagent.Child) (chela.RunID, error) {
+	active, err := tx.Runs().Active(key)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(active, func(r run.Run) bool {
+		return r.State == run.Suspended && r.Waits == run.WaitsChildren && r.Tree() == c.Root
+	})
+	if i < 0 {
+		return "", nil
+	}
+	open, err := tx.Children().Open(key)
+	if slices.ContainsFunc(open, func(o subagent.Child) bool { return o.Root == c.Root }) {
+		return "", err
+	}
+	return active[i].ID, err
+}
+
+// resume puts an item that resumes the run that waits for a child.
+func resume(tx store.Tx, key chela.SessionKey, c subagent.Child, id chela.RunID) error {
+	name := "resume:" + c.AnnounceKey()
+	_, err := tx.Queue().Put(queue.Item{
+		ID: name, Key: name, Session: key, Kind: queue.Resume, Principal: c.Principal, Parent: id, State: queue.Waiting, Created: time.Now(),
+	})
+	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
+	return err
+}
+
+// Open reports whether a run that is about to end has open children, or announcements
+// that wait for it. See runner.Options.Children.
+func (s *Spawner) Open(tx store.Tx, row run.Run) (bool, error) {
+	n, err := pending(tx.Children(), tx.Queue(), row)
+	return n > 0, err
+}
+
+// Waiting returns the number of open children of a run and of announcements that wait
+// for it.
+func (s *Spawner) Waiting(ctx context.Context, id chela.RunID) (int, error) {
+	return store.Get(ctx, s.o.Store, func(r store.Reader) (int, error) {
+		row, err := r.Runs().Get(id)
+		if err != nil {
+			return 0, err
+		}
+		return pending(r.Children(), r.Queue(), row)
+	})
+}
+
+func pending(children subagent.Reader, items queue.Reader, row run.Run) (n int, err error) {
+	open, err := children.Open(row.Session)
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range open {
+		if c.Root == row.Tree() {
+			n++
+		}
+	}
+	waiting, err := items.Waiting(row.Session)
+	for _, it := range waiting {
+		if it.Kind == queue.Event && it.Origin.Kind == chela.OriginSubagent && it.Root == row.Tree() {
+			n++
+		}
+	}
+	return n, err
+}
+
+// Stop closes, in the commit that stops all work of a session, the child in it and all
+// open children below. They are not announced. It returns the sessions of the
+// children below, whose work has to be stopped too.
+func (s *Spawner) Stop(tx store.Tx, key chela.SessionKey) ([]chela.SessionKey, error) {
+	now := time.Now()
+	var below []subagent.Child // from the top to the bottom
+	sessions := []chela.SessionKey{key}
+	for i := 0; i < len(sessions); i++ {
+		open, err := tx.Children().Open(sessions[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range open {
+			below, sessions = append(below, c), append(sessions, c.Session)
+		}
+	}
+	sessions = sessions[1:]
+	for _, c := range slices.Backward(below) { // usage is counted upwards
+		c.Ended, c.Outcome, c.Silent = now, chela.OutcomeAborted, subagent.Stopped
+		if err := errors.Join(s.store(tx, &c), discard(tx, c.Session)); err != nil { // its requester is stopped as well and gets no result
+			return nil, err
+		}
+	}
+	own, err := openIn(tx, key)
+	if err != nil || own.ID == "" || !own.Open() {
+		return sessions, err
+	}
+	own.Ended, own.Outcome, own.Silent = now, chela.OutcomeAborted, subagent.Stopped
+	return sessions, errors.Join(discard(tx, key), s.close(tx, own))
+}
+
+// discard cancels what waits for a child that is stopped, so that nothing starts
+// another run there.
+func discard(tx store.Tx, key chela.SessionKey) error {
+	waiting, err := tx.Queue().Waiting(key)
+	var events []queue.Item
+	for _, it := range waiting {
+		if it.Kind == queue.Event && (it.Origin.Kind == chela.OriginSubagent || it.Origin.Kind == chela.OriginAgent) {
+			it.Note = "the subagent was stopped"
+			events = append(events, it)
+		}
+	}
+	return errors.Join(err, tx.Queue().Set(queue.Cancelled, events...))
+}
+
+// Deleted moves, in the commit that deletes a session, what its children owe it to the
+// session above: announcements that wait, and later results.
+func (s *Spawner) Deleted(tx store.Tx, key chela.SessionKey) error {
+	own, err := openIn(tx, key)
+	if err != nil {
+		return err
+	}
+	if own.ID != "" && own.Open() { // nothing can be announced any more
+		own.Ended, own.Outcome, own.Silent = time.Now(), chela.OutcomeAborted, subagent.Lost
+		if err := s.close(tx, own); err != nil {
+			return err
+		}
+	}
+	if own.ID != "" && own.Archived.IsZero() {
+		own.Archived = time.Now()
+		if err := tx.Children().Put(own); err != nil {
+			return err
+		}
+	}
+	waiting, err := tx.Queue().Waiting(key)
+	if err != nil {
+		return err
+	}
+	to := own.Requester
+	if to == "" {
+		to = chela.MainSession(key.Agent())
+	}
+	for _, it := range waiting {
+		if it.Kind != queue.Event || it.Origin.Kind != chela.OriginSubagent {
+			continue
+		}
+		it.Note = "moved to " + string(to)
+		if err := tx.Queue().Set(queue.Cancelled, it); err != nil {
+			return err
+		}
+		it.ID, it.Key = it.ID+subagent.MovedUp, it.Key+subagent.MovedUp
+		it.Session, it.State, it.Note = to, queue.Waiting, ""
+		if _, err := tx.Queue().Put(it); err != nil {
+			return err
+		}
+		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: to})
+	}
+	return nil
+}

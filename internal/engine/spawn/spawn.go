@@ -1,0 +1,245 @@
+package spawn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+// Lane is the lane of the runs of children.
+const Lane = "subagent"
+
+// Options are the dependencies of a Spawner. All are required.
+type Options struct {
+	Log    *slog.Logger
+	Store  store.Store
+	Bus    *bus.Bus
+	Config Config
+	// Stop stops all work of a session and of its children in a synced transaction, see
+	// Spawner.Stop. It returns what is to be done after the commit.
+	Stop func(store.Tx, chela.SessionKey) (after func(), err error)
+	// Delete deletes a session.
+	Delete func(context.Context, chela.SessionKey) error
+}
+
+// Config is what a Spawner needs of the configuration in force. Its methods do no I/O
+// unless stated otherwise.
+type Config interface {
+	// Subagents returns the settings for the children of an agent.
+	Subagents(chela.AgentID) subagent.Config
+	// HasAgent reports whether an agent exists.
+	HasAgent(chela.AgentID) bool
+	// Types returns the agent types that an agent may start. It may read files.
+	Types(chela.AgentID) []subagent.Type
+	// CheckModel returns why an agent cannot use a model.
+	CheckModel(id chela.AgentID, ref string) error
+	// Sandboxed reports whether the session is sandboxed.
+	Sandboxed(session.Meta) bool
+}
+
+// Spawner starts and stops children. It is safe for concurrent use.
+type Spawner struct{ o Options }
+
+// New returns a Spawner.
+func New(o Options) *Spawner { return &Spawner{o} }
+
+// Spawn starts a child. The requester is told in the same commit: a repeated call
+// returns the receipt of the child that exists. An error is for the model or the
+// person who asked.
+func (s *Spawner) Spawn(ctx context.Context, r subagent.Request) (subagent.Receipt, error) {
+	if err := r.Check(); err != nil {
+		return subagent.Receipt{}, err
+	}
+	kind, err := s.kind(ctx, r)
+	if err != nil {
+		return subagent.Receipt{}, err
+	}
+	var out subagent.Receipt
+	var after func()
+	err = s.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
+		var err error
+		out, after, err = s.spawnIn(tx, r, kind)
+		return err
+	})
+	if err != nil {
+		return subagent.Receipt{}, err
+	}
+	after()
+	return out, nil
+}
+
+// SpawnIn is [Spawner.Spawn] in a transaction, for a child without a type. The function
+// that it returns is to be called after the commit.
+func (s *Spawner) SpawnIn(tx store.Tx, r subagent.Request) (subagent.Receipt, func(), error) {
+	if err := r.Check(); err != nil {
+		return subagent.Receipt{}, nil, err
+	}
+	r.Type = "" // types are read from files
+	return s.spawnIn(tx, r, subagent.Type{})
+}
+
+func (s *Spawner) spawnIn(tx store.Tx, r subagent.Request, kind subagent.Type) (subagent.Receipt, func(), error) {
+	out, isNew, err := s.spawn(tx, r, kind, time.Now())
+	return out, func() {
+		if isNew {
+			s.o.Bus.Publish(chela.Event{Session: out.Child.Session, Stream: chela.StreamSession, Phase: chela.PhaseCreated})
+		}
+	}, err
+}
+
+// kind returns the type of the child.
+func (s *Spawner) kind(ctx context.Context, r subagent.Request) (subagent.Type, error) {
+	if r.Type == "" {
+		return subagent.Type{}, nil
+	}
+	m, err := store.Get(ctx, s.o.Store, func(rd store.Reader) (session.Meta, error) { return session.Lookup(rd.Sessions(), r.Requester) })
+	if err != nil {
+		return subagent.Type{}, err
+	}
+	return subagent.FindType(s.o.Config.Types(cmp.Or(r.Agent, m.Agent)), r.Type)
+}
+
+// spawn writes a child. It reports false if the child exists already.
+func (s *Spawner) spawn(tx store.Tx, r subagent.Request, kind subagent.Type, now time.Time) (subagent.Receipt, bool, error) {
+	switch have, err := tx.Children().Get(r.ID); {
+	case err == nil:
+		open, err := tx.Children().Open(r.Requester)
+		return subagent.Receipt{Child: have, Running: len(open)}, false, err
+	case !errors.Is(err, chela.ErrNotFound):
+		return subagent.Receipt{}, false, err
+	}
+	parent, err := session.Lookup(tx.Sessions(), r.Requester)
+	if err != nil {
+		return subagent.Receipt{}, false, err
+	}
+	agent := cmp.Or(r.Agent, parent.Agent)
+	c := s.o.Config.Subagents(parent.Agent)
+	siblings, err := tx.Children().Of(r.Requester)
+	if err != nil {
+		return subagent.Receipt{}, false, err
+	}
+	open, err := tx.Children().Open(r.Requester)
+	if err != nil {
+		return subagent.Receipt{}, false, err
+	}
+	if err := s.permitted(c, parent, agent, len(open), r); err != nil {
+		return subagent.Receipt{}, false, err
+	}
+	child := subagent.Child{
+		ID: r.ID, Requester: r.Requester, Parent: r.Run, Root: r.ID, Principal: r.Principal, Address: r.Address,
+		Task: r.Task, Label: cmp.Or(r.Label, r.Name, fmt.Sprintf("Task %d", len(siblings)+1)), Name: r.Name, Type: kind.Name,
+		Timeout: c.Timeout(), Cleanup: r.Cleanup, Created: now, Session: keyOf(r.Requester, agent),
+	}
+	if r.Timeout != nil {
+		child.Timeout = *r.Timeout
+	}
+	if r.Run != "" {
+		by, err := tx.Runs().Get(r.Run)
+		if err != nil {
+			return subagent.Receipt{}, false, fmt.Errorf("the run that spawns: %w", err)
+		}
+		child.Root, child.Principal, child.Address = by.Tree(), by.Principal, by.Address
+	}
+	out := subagent.Receipt{Running: len(open) + 1}
+	child.Model, out.Warning = s.model(c, agent, r.Model, kind.Model)
+	meta := s.session(parent, child, kind, agent, r, now)
+	if r.Sandbox == "require" && !s.o.Config.Sandboxed(meta) {
+		return subagent.Receipt{}, false, chela.Errorf(chela.CodeForbidden, "the subagent would not be sandboxed, but sandbox is %q", r.Sandbox)
+	}
+	out.Child = child
+	_, err = tx.Queue().Put(queue.Item{
+		ID: string(child.ID), Key: "spawn:" + string(child.ID), Session: child.Session, Kind: queue.Message, State: queue.Waiting, Created: now,
+		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(r.Requester)}, Principal: child.Principal, Parent: r.Run, Root: child.Root,
+		Inbound:   chela.Inbound{Text: r.Task, Time: now, Address: chela.Address{Channel: chela.LocalChannel}},
+		Overrides: run.Overrides{Timeout: child.Timeout, Deliver: run.Delivery{Mode: run.DeliverNowhere}},
+	})
+	if err == nil {
+		err = errors.Join(tx.Sessions().Put(meta), tx.Children().Put(child))
+	}
+	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: child.Session})
+	return out, err == nil, err
+}
+
+// permitted returns why a session may not start a child.
+func (s *Spawner) permitted(c subagent.Config, parent session.Meta, agent chela.AgentID, open int, r subagent.Request) error {
+	switch depth := parent.Bounds.Depth; {
+	case depth >= c.Depth():
+		return &chela.Error{
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("a session at depth %d cannot start subagents: agents.defaults.subagents.maxSpawnDepth is %d", depth, c.Depth()),
+		}
+	case open >= c.Children():
+		return chela.Errorf(chela.CodeForbidden, "%s of this session are running, and at most %d may (agents.defaults.subagents.maxChildrenPerAgent). "+
+			"Wait for a result, or stop one", humanize.Many(open, "subagent"), c.Children())
+	case r.Agent == "" && c.Requires():
+		return chela.Errorf(chela.CodeInvalid, "agentId is required here (agents.defaults.subagents.requireAgentId)")
+	case !s.o.Config.HasAgent(agent):
+		return chela.Errorf(chela.CodeNotFound, "there is no agent %q", agent)
+	case !c.Allows(parent.Agent, agent):
+		return chela.Errorf(chela.CodeForbidden, "the agent %q may not be used for subagents of %q (agents.defaults.subagents.allowAgents)", agent, parent.Agent)
+	case s.o.Config.Sandboxed(parent) && !s.o.Config.Sandboxed(session.Meta{Key: keyOf(parent.Key, agent), Agent: agent}):
+		return chela.Errorf(chela.CodeForbidden, "this session is sandboxed, and a subagent of %q would not be", agent)
+	}
+	return nil
+}
+
+// model returns the model of a child, and a warning if it is not the requested one.
+func (s *Spawner) model(c subagent.Config, agent chela.AgentID, asked, ofType string) (ref, warning string) {
+	if asked != "" {
+		err := s.o.Config.CheckModel(agent, asked)
+		if err == nil {
+			return asked, ""
+		}
+		warning = fmt.Sprintf("the model %q cannot be used (%v); the default model is used instead", asked, err)
+	}
+	for _, ref := range [...]string{ofType, string(c.Model)} {
+		if ref != "" && s.o.Config.CheckModel(agent, ref) == nil {
+			return ref, warning
+		}
+	}
+	return "", warning
+}
+
+// session returns the session of a child.
+func (s *Spawner) session(parent session.Meta, child subagent.Child, kind subagent.Type, agent chela.AgentID, r subagent.Request, now time.Time) session.Meta {
+	c := s.o.Config.Subagents(parent.Agent)
+	m := session.Meta{
+		Key: child.Session, ID: uuid.NewString(), Agent: agent, Label: child.Label, Title: humanize.Truncate(child.Task, subagent.MaxLabel),
+		Created: now, Started: now, Updated: now,
+		Model: child.Model, Think: cmp.Or(r.Think, kind.Think, c.Think),
+		Bounds: parent.Bounds.Narrow(parent.Key, kind.Tools),
+	}
+	m.Bounds.Lane, m.Bounds.ReadOnly = Lane, m.Bounds.ReadOnly || kind.ReadOnly
+	by := "the main agent"
+	if parent.Bounds.Depth > 0 {
+		by = fmt.Sprintf("the subagent %q", parent.Label)
+	}
+	m.Prompt = subagent.Context{
+		Child: child, Role: c.RoleAt(m.Bounds.Depth), MaxDepth: c.Depth(), ByAgent: by, Folder: r.Folder, Type: kind.Prompt,
+	}.Prompt()
+	return m
+}
+
+// keyOf returns a new key for the session of a child of an agent. The key of a child
+// of the same agent's child begins with the key of that one.
+func keyOf(requester chela.SessionKey, agent chela.AgentID) chela.SessionKey {
+	prefix := "agent:" + string(agent)
+	if requester.Agent() == agent && strings.Contains(string(requester), subagent.KeyPart) {
+		prefix = string(requester)
+	}
+	return chela.SessionKey(prefix + subagent.KeyPart + uuid.NewString())
+}

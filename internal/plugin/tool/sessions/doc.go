@@ -1,0 +1,4 @@
+// Package sessions implements the tools with which a model works with other sessions:
+// sessions_spawn starts a subagent, subagents lists, stops and steers those that were
+// started, and sessions_yield waits for their results.
+package sessions

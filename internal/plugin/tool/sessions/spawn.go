@@ -1,0 +1,121 @@
+package sessions
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/internal/core/tool"
+)
+
+// Spawner starts children and controls them. Errors are for the model.
+type Spawner interface {
+	// Spawn starts a child. A second call with the same Request.ID changes nothing.
+	Spawn(context.Context, subagent.Request) (subagent.Receipt, error)
+	// List returns the children that a session may see.
+	List(context.Context, chela.SessionKey) (subagent.List, error)
+	// Kill stops the children that the target names, and all below them. It returns
+	// those that were open.
+	Kill(ctx context.Context, key chela.SessionKey, target string) ([]subagent.Child, error)
+	// Waiting returns the number of results that a run waits for.
+	Waiting(context.Context, chela.RunID) (int, error)
+	// Steer sends a message to the open child that the target names.
+	Steer(ctx context.Context, key chela.SessionKey, target, message string) (subagent.Child, error)
+}
+
+//go:embed spawn.md
+var spawnDescription string
+
+// NewSpawn returns the tool sessions_spawn.
+func NewSpawn(s Spawner) tool.Tool { return spawnTool{s} }
+
+type spawnTool struct{ Spawner }
+
+func (t spawnTool) Spec() tool.Spec {
+	return tool.Spec{
+		Name:        "sessions_spawn",
+		Label:       "Start subagent",
+		Description: strings.TrimSpace(spawnDescription),
+		Effect:      tool.Writes,
+		Keyed:       true,
+		Aliases:     map[string]string{"prompt": "task", "message": "task", "name": "taskName", "timeoutSeconds": "runTimeoutSeconds", "agent_id": "agentId"},
+		Volatile:    []string{"runId", "childSessionKey", "running"},
+		Schema: json.RawMessage(`{"type":"object","required":["task"],"properties":{
+			"task":{"type":"string","description":"what to do, complete in itself"},
+			"label":{"type":"string","description":"a few words for lists (default: Task N)"},
+			"taskName":{"type":"string","description":"short name for targets: [a-z][a-z0-9_-]*"},
+			"agentType":{"type":"string","description":"kind of subagent (default: general)"},
+			"agentId":{"type":"string","description":"agent (default: yours)"},
+			"model":{"type":"string","description":"provider/model (default: the configured one)"},
+			"thinking":{"type":"string","description":"thinking level"},
+			"runTimeoutSeconds":{"type":"number","minimum":0,"description":"time limit; 0: none"},
+			"cleanup":{"type":"string","enum":["keep","delete"],"description":"what happens to its session (default: keep)"},
+			"sandbox":{"type":"string","enum":["inherit","require"],"description":"require: only if it is sandboxed"},
+			"cwd":{"type":"string","description":"folder of the workspace to work in"}},
+			"additionalProperties":false}`),
+	}
+}
+
+type spawnArgs struct {
+	Task    string   `json:"task"`
+	Label   string   `json:"label"`
+	Name    string   `json:"taskName"`
+	Type    string   `json:"agentType"`
+	Agent   string   `json:"agentId"`
+	Model   string   `json:"model"`
+	Think   string   `json:"thinking"`
+	Timeout *float64 `json:"runTimeoutSeconds"`
+	Cleanup string   `json:"cleanup"`
+	Sandbox string   `json:"sandbox"`
+	Folder  string   `json:"cwd"`
+}
+
+// accepted is the result of sessions_spawn.
+type accepted struct {
+	Status  string           `json:"status"`
+	Run     chela.RunID      `json:"runId"`
+	Session chela.SessionKey `json:"childSessionKey"`
+	Label   string           `json:"label"`
+	Model   string           `json:"model,omitempty"`
+	Running int              `json:"running"`
+	Warning string           `json:"warning,omitempty"`
+}
+
+func (t spawnTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
+	a, err := tool.Decode[spawnArgs](c.Args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r := subagent.Request{
+		ID: subagent.IDOf(c.ID), Requester: c.Session, Run: c.Run, Principal: chela.PrincipalFrom(ctx),
+		Task: a.Task, Label: a.Label, Name: a.Name, Type: a.Type, Agent: chela.AgentID(strings.TrimSpace(a.Agent)), Model: a.Model, Think: a.Think,
+		Cleanup: subagent.Cleanup(a.Cleanup), Sandbox: a.Sandbox, Folder: a.Folder,
+	}
+	if a.Timeout != nil {
+		limit := time.Duration(*a.Timeout * float64(time.Second))
+		r.Timeout = &limit
+	}
+	out, err := t.Spawn(ctx, r)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return encoded(accepted{
+		Status: "accepted", Run: out.Child.ID, Session: out.Child.Session, Label: out.Child.Label, Model: out.Child.Model, Running: out.Running, Warning: out.Warning,
+	})
+}
+
+// encoded returns a result whose text is v as JSON.
+func encoded(v any) (tool.Result, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("encode the result: %w", err)
+	}
+	r := tool.Text(string(raw))
+	r.Details = raw
+	return r, nil
+}
