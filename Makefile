@@ -29,10 +29,10 @@ kill: ## 2,000 kills, and the tests with many clients at full size
 	CHELA_TEST_KILLS=2000 go test -run '^TestKillStarting$$' -timeout 60m -v ./cmd/chela
 
 damage: ## 300 damaged copies of a database
-	CHELA_TEST_DAMAGE=300 go test -run '^TestDamaged' -v ./internal/plugin/store/sqlite
+	CHELA_TEST_DAMAGE=300 go test -run '^TestDamage$$' -v ./internal/test/chelatest
 
-commands: ## a day's commands, which must not ask, and hostile ones, which must have no effect
-	go test -tags conformance -run '^Test(Everyday|Attacks)$$' -timeout 60m -v ./internal/test/chelatest
+commands: ## a day's commands, which must not ask, and hostile ones, which must have no effect, also as strace records them
+	CHELA_TEST_TRACED=1000 go test -tags conformance -run '^Test(Everyday|Attacks|TracedAttacks)$$' -timeout 180m -v ./internal/test/chelatest
 
 conformance: ## OpenClaw's own clients, installed from npm, against the gateway
 	go test -tags conformance -timeout 30m -parallel 4 -v ./internal/test/conformance

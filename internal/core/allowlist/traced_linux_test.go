@@ -5,15 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/shell"
+	"github.com/chela-ai/chela/internal/test/strace"
 )
 
 // The programs of a traced machine that run. All others do nothing.
@@ -63,12 +62,6 @@ type started struct {
 	argv []string
 }
 
-var (
-	// traceLine is the line of a process: a program that it started, or another process.
-	traceLine = regexp.MustCompile(`(?m)^(\d+) +(?:execve\("([^"]*)", \[(.*)\], 0x[0-9a-f]+ /\* \d+ vars \*/(?: <unfinished \.\.\.>|\)\s*= 0)|.*(?:clone3?|v?fork)(?:\(| resumed).*= (\d+))$`)
-	argument  = regexp.MustCompile(`"([^"]*)"`)
-)
-
 // workspace makes the files that commands of the corpus read.
 func workspace(t *testing.T, dir string) {
 	t.Helper()
@@ -89,51 +82,37 @@ func trace(t *testing.T, pl allowlist.Env, command string) []started {
 	log := filepath.Join(t.TempDir(), "log")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "strace", "-f", "--seccomp-bpf", "-qq", "-xx", "-s", "20000", "-e", "trace=execve,execveat,clone,clone3,fork,vfork", "-e", "signal=none", "-o", log, "/bin/bash", "-c", command)
+	args := append(strace.Arguments(log, 20000, "execve", "execveat", "clone", "clone3", "fork", "vfork"), "/bin/bash", "-c", command)
+	cmd := exec.CommandContext(ctx, "strace", args...)
 	cmd.Dir, cmd.Env = pl.Workspace, []string{"PATH=" + pl.Path[0], "HOME=" + pl.Workspace, "LANG=C.UTF-8"}
 	out, err := cmd.CombinedOutput()
-	b, readErr := os.ReadFile(log)
-	if readErr != nil {
+	if _, err := os.Stat(log); err != nil {
 		t.Skipf("strace does not work here: %v %s", err, out)
 	}
 	var list []started
-	lines := traceLine.FindAllStringSubmatch(string(b), -1)
-	parent := map[string]string{} // vfork returns after the child has started its program
-	for _, m := range lines {
-		parent[m[4]] = m[1]
-	}
-	owned := map[string]bool{} // processes that run an owner, or that such a process started
-	for _, m := range lines {
-		pid, child := m[1], m[4]
-		if _, known := owned[pid]; !known {
-			owned[pid] = owned[parent[pid]]
+	owned := map[*strace.Process]bool{} // processes that run an owner, or that such a process started
+	readErr := strace.Read(log, func(c *strace.Call) {
+		if _, known := owned[c.Process]; !known {
+			owned[c.Process] = owned[c.Process.Parent]
 		}
-		if child != "" {
-			owned[child] = owned[child] || owned[pid]
+		if c.Child != nil {
+			owned[c.Child] = owned[c.Child] || owned[c.Process]
 		}
-		if child != "" || owned[pid] {
-			continue
+		if owned[c.Process] || c.Failed() || c.Makes() {
+			return
 		}
-		p := started{path: hex(t, m[2])}
-		for _, a := range argument.FindAllStringSubmatch(m[3], -1) {
-			p.argv = append(p.argv, hex(t, a[1]))
-		}
-		owned[pid] = slices.Contains(strings.Fields(owners), filepath.Base(p.path))
+		p := started{argv: strace.Words(c.Arg(1))}
+		p.path, _ = strace.Text(c.Arg(0))
+		owned[c.Process] = slices.Contains(strings.Fields(owners), filepath.Base(p.path))
 		list = append(list, p)
+	})
+	if readErr != nil {
+		t.Fatal(readErr)
 	}
 	if len(list) == 0 {
 		t.Fatalf("%q: no program was traced: %v %s", command, err, out)
 	}
 	return list[1:]
-}
-
-func hex(t *testing.T, s string) string {
-	t.Helper()
-	u, err := strconv.Unquote(`"` + s + `"`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 // planned reports whether a program is among those that a plan names, with

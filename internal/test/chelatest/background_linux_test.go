@@ -28,29 +28,6 @@ func eventModel() *llmtest.Script {
 	})
 }
 
-// answer waits for an answer that contains a text, in any run.
-func (c *Client) answer(piece string) string {
-	c.t.Helper()
-	limit := time.After(20 * time.Second)
-	for {
-		select {
-		case ev, ok := <-c.Events():
-			if !ok {
-				c.t.Fatalf("the connection was closed: %v", c.Err())
-			}
-			var chat wire.Chat
-			if ev.Name != wire.EventChat || ev.Decode(&chat) != nil || chat.State != wire.StateFinal || chat.Message == nil {
-				continue
-			}
-			if text := chat.Message.Text(); strings.Contains(text, piece) {
-				return text
-			}
-		case <-limit:
-			c.t.Fatalf("no answer with %q", piece)
-		}
-	}
-}
-
 func TestBackground(t *testing.T) {
 	full := Config{"tools": json.RawMessage(`{"exec": {"mode": "full"}}`)}
 	dir := t.TempDir()

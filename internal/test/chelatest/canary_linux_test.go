@@ -2,16 +2,13 @@ package chelatest
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -24,11 +21,6 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// noHosts is the network of a cage without hosts.
-func noHosts(context.Context, string, string) (net.Conn, error) {
-	return nil, errors.New("no network")
-}
-
 // answered sends a call and answers its questions.
 func (c *Client) answered(call, decision string, asks int) Ended {
 	c.t.Helper()
@@ -37,14 +29,6 @@ func (c *Client) answered(call, decision string, asks int) Ended {
 		c.decide(c.question().ID, decision)
 	}
 	return c.Await(run)
-}
-
-// plant writes a file.
-func plant(t *testing.T, path, text string) {
-	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // encodings are the forms of a secret that a program may print.

@@ -296,6 +296,32 @@ func TestDocker(t *testing.T) {
 			t.Errorf("%d containers; after one was removed by hand: %+v\n%s", len(left), r, log(dir))
 		}
 	})
+	t.Run("SB-08 a container in which a command runs is kept when the settings change, and created again afterwards", func(t *testing.T) {
+		dir := t.TempDir()
+		s := newDocker(t, dir, "", `"mode": "all"`)
+		_, id, _ := strings.Cut(s.Ask("main", execCall("sleep 600", `, "background": true`)).Text, "sessionId ")
+		id, _, _ = strings.Cut(id, ",")
+		s.patch(`{"agents": {"list": [{"id": "main", "sandbox": {"docker": {"memory": "3g"}}}]}}`)
+		for range 2 {
+			if got := s.Ask("main", execCall("echo beside", "")).Text; !strings.Contains(got, "beside") || count(dir, "rm") != 0 || count(dir, "create") != 1 {
+				t.Errorf("while a command runs: %q\n%s", got, log(dir))
+			}
+		}
+		kept, _ := filepath.Glob(filepath.Join(dir, "c-*"))
+		state, err := os.ReadFile(strings.Join(kept, " "))
+		list, lerr := os.ReadFile(filepath.Join(s.Dir, "sandbox", "docker.json"))
+		if _, hash, _ := strings.Cut(strings.TrimSpace(string(state)), " "); err != nil || lerr != nil || !strings.Contains(string(list), `"`+hash+`"`) {
+			t.Errorf("the container is %q, %v; listed as %s, %v", state, err, list, lerr)
+		}
+		if got := s.Ask("main", `process {"action":"kill","sessionId":"`+id+`"}`).Text; !strings.Contains(got, "Ended") {
+			t.Fatalf("the command was not ended: %q", got)
+		}
+		for range 2 {
+			if got := s.Ask("main", execCall("echo after", "")).Text; !strings.Contains(got, "after") || count(dir, "rm") != 1 || count(dir, "create") != 2 || !strings.Contains(log(dir), "[3g]") {
+				t.Errorf("afterwards: %q\n%s", got, log(dir))
+			}
+		}
+	})
 	t.Run("podman is called like docker", func(t *testing.T) {
 		dir := t.TempDir()
 		s := newContainers(t, "podman", dir, "", `"mode": "all"`)
