@@ -10,6 +10,7 @@
 package subagent
 
 import (
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -87,8 +88,8 @@ const MovedUp = ":up"
 // AnnounceKey returns the key of the queue item that announces the child's result.
 func (c Child) AnnounceKey() string { return "announce:" + string(c.ID) }
 
-// Open reports whether the child has not ended.
-func (c Child) Open() bool { return c.Ended.IsZero() }
+// Open reports whether the child exists and has not ended.
+func (c Child) Open() bool { return c.ID != "" && c.Ended.IsZero() }
 
 // Reader reads children.
 type Reader interface {
@@ -106,6 +107,16 @@ type Reader interface {
 	// Ended returns the children that ended before t and are not archived, oldest
 	// first.
 	Ended(t time.Time) ([]Child, error)
+}
+
+// Lookup returns the child whose session has the key; the zero Child if it is not the
+// session of a child.
+func Lookup(r Reader, key chela.SessionKey) (Child, error) {
+	c, err := r.In(key)
+	if errors.Is(err, chela.ErrNotFound) {
+		return Child{}, nil
+	}
+	return c, err
 }
 
 // Table reads and writes children in a transaction.

@@ -293,7 +293,7 @@ func TestSpawnLife(t *testing.T) {
 		remove(t, h, child(t, st, "boss").Session)
 		close(release)
 		idle(t, st, alive)
-		if c := child(t, st, "boss"); c.Silent != subagent.Lost || c.Archived.IsZero() {
+		if c := child(t, st, "boss"); c.Silent != subagent.Lost || c.Archived.IsZero() || c.Tokens == (llm.Usage{}) {
 			t.Errorf("boss: %+v", c)
 		}
 		var told []string

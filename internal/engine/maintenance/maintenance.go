@@ -82,6 +82,7 @@ func (w Worker) prune(ctx context.Context, t time.Time) error {
 		{"outbox", func(tx store.Tx) (int, error) { return tx.Outbox().Prune(t) }},
 		{"holds", func(tx store.Tx) (int, error) { return tx.Usage().PruneHolds(t) }},
 		{"runs", func(tx store.Tx) (int, error) { return tx.Runs().Prune(t) }},
+		{"subagents", func(tx store.Tx) (int, error) { return tx.Children().Prune(t) }},
 	} {
 		var n int
 		err := w.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/test/power"
 )
@@ -28,6 +29,7 @@ func TestMaintenance(t *testing.T) {
 			err := db.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
 				_, err := tx.Queue().Put(queue.Item{ID: id, Key: id, Kind: queue.Message, State: queue.Done, Created: time.Now()})
 				return errors.Join(err,
+					tx.Children().Put(subagent.Child{ID: chela.RunID(id), Session: chela.SessionKey(id), Ended: time.Now(), Archived: time.Now()}),
 					tx.Runs().Put(run.Run{ID: chela.RunID(id), State: run.OK, Started: time.Now(), Ended: time.Now()}),
 					tx.Outbox().Put(outbox.Row{Key: id, State: outbox.Sent, Created: time.Now()}),
 					tx.Usage().PutHold(usage.Hold{ID: id, Scopes: []usage.Scope{{Name: id}}, Nano: 1, Created: time.Now()}))
@@ -41,9 +43,10 @@ func TestMaintenance(t *testing.T) {
 				_, err1 := r.Queue().Get(id)
 				_, err2 := r.Runs().Get(chela.RunID(id))
 				_, err3 := r.Outbox().Get(id)
+				_, err4 := r.Children().Get(chela.RunID(id))
 				held, err := r.Usage().Committed(id)
 				n = int(held)
-				for _, err := range [...]error{err1, err2, err3} {
+				for _, err := range [...]error{err1, err2, err3, err4} {
 					if err == nil {
 						n++
 					}
@@ -71,13 +74,13 @@ func TestMaintenance(t *testing.T) {
 		}()
 		time.Sleep(startDelay - time.Second)
 		synctest.Wait()
-		if checks.Load() != 0 || left("old") != 4 {
-			t.Errorf("in the first minute: %d checks, %d old rows, want 0 and 4", checks.Load(), left("old"))
+		if checks.Load() != 0 || left("old") != 5 {
+			t.Errorf("in the first minute: %d checks, %d old rows, want 0 and 5", checks.Load(), left("old"))
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if checks.Load() != 1 || left("old") != 0 || left("new") != 4 {
-			t.Errorf("after it: %d checks, %d old and %d new rows, want 1, 0 and 4", checks.Load(), left("old"), left("new"))
+		if checks.Load() != 1 || left("old") != 0 || left("new") != 5 {
+			t.Errorf("after it: %d checks, %d old and %d new rows, want 1, 0 and 5", checks.Load(), left("old"), left("new"))
 		}
 		time.Sleep(retention)
 		time.Sleep(pruneEvery)

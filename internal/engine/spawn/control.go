@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
@@ -83,7 +84,7 @@ func (s *Spawner) KillIn(tx store.Tx, key chela.SessionKey, target string) ([]su
 		if !c.Open() {
 			continue
 		}
-		tree, err := below(tx, c)
+		tree, err := below(tx.Children(), c.Session)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -91,26 +92,13 @@ func (s *Spawner) KillIn(tx store.Tx, key chela.SessionKey, target string) ([]su
 		if err != nil {
 			return nil, nil, fmt.Errorf("stop the subagent %q: %w", c.Label, err)
 		}
-		killed, after = append(killed, tree...), append(after, f)
+		killed, after = append(append(killed, c), tree...), append(after, f)
 	}
 	return killed, func() {
 		for _, f := range after {
 			f()
 		}
 	}, nil
-}
-
-// below returns an open child and all open ones below it.
-func below(tx store.Tx, c subagent.Child) ([]subagent.Child, error) {
-	list := []subagent.Child{c}
-	for i := 0; i < len(list); i++ {
-		open, err := tx.Children().Open(list[i].Session)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, open...)
-	}
-	return list, nil
 }
 
 // maxMessage is the maximum length of a message to a child, in bytes.
@@ -163,9 +151,6 @@ func (s *Spawner) SendIn(tx store.Tx, key chela.SessionKey, m subagent.Message) 
 // sweepEvery is how often Run looks for children to archive.
 const sweepEvery = time.Minute
 
-// keepFor is how long the records of archived children are kept.
-const keepFor = 30 * 24 * time.Hour
-
 // Run archives and deletes the sessions of children that have ended, and closes the
 // records of children that nothing works for any more, until ctx ends.
 func (s *Spawner) Run(ctx context.Context) error {
@@ -209,31 +194,31 @@ func (s *Spawner) sweep(ctx context.Context, now time.Time) error {
 			errs = append(errs, s.archive(ctx, c, now))
 		}
 	}
-	errs = append(errs, s.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
-		_, err := tx.Children().Prune(now.Add(-keepFor))
-		return err
-	}))
 	return errors.Join(errs...)
 }
 
 // reconcile closes the record of a child whose session has neither a run nor a
 // message: its message was cancelled, or its session is gone.
 func (s *Spawner) reconcile(ctx context.Context, c subagent.Child, now time.Time) error {
+	busy := func(runs run.Reader, items queue.Reader) (bool, error) {
+		active, err1 := runs.Active(c.Session)
+		waiting, err2 := items.Waiting(c.Session)
+		return len(active)+len(waiting) > 0, errors.Join(err1, err2)
+	}
+	works, err := store.Get(ctx, s.o.Store, func(r store.Reader) (bool, error) { return busy(r.Runs(), r.Queue()) })
+	if err != nil || works {
+		return err
+	}
 	return s.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
 		c, err := tx.Children().Get(c.ID)
 		if err != nil || !c.Open() {
 			return err
 		}
-		active, err := tx.Runs().Active(c.Session)
-		if err != nil || len(active) > 0 {
-			return err
-		}
-		waiting, err := tx.Queue().Waiting(c.Session)
-		if err != nil || len(waiting) > 0 {
+		if works, err := busy(tx.Runs(), tx.Queue()); err != nil || works {
 			return err
 		}
 		c.Ended, c.Outcome, c.Error = now, chela.OutcomeError, "it was cancelled before it began, or its session is gone"
-		return s.close(tx, c)
+		return report(tx, c)
 	})
 }
 

@@ -22,11 +22,11 @@ func (s *Spawner) Ended(row run.Run) func(store.Tx) error {
 		return nil
 	}
 	return func(tx store.Tx) error {
-		c, err := openIn(tx, row.Session)
-		if err != nil || !c.Open() || c.ID == "" {
+		c, err := subagent.Lookup(tx.Children(), row.Session)
+		if err != nil || !c.Open() {
 			return err
 		}
-		goesOn, err := s.goesOn(tx, row)
+		goesOn, err := goesOn(tx, row)
 		if err != nil || goesOn {
 			return err
 		}
@@ -45,22 +45,13 @@ func (s *Spawner) Ended(row run.Run) func(store.Tx) error {
 				return err
 			}
 		}
-		return s.close(tx, c)
+		return report(tx, c)
 	}
-}
-
-// openIn returns the open child in a session; the zero Child if there is none.
-func openIn(tx store.Tx, key chela.SessionKey) (subagent.Child, error) {
-	c, err := tx.Children().In(key)
-	if errors.Is(err, chela.ErrNotFound) {
-		return subagent.Child{}, nil
-	}
-	return c, err
 }
 
 // goesOn reports whether a child has more to do after a run: another run replaces it,
 // or a message to it waits.
-func (s *Spawner) goesOn(tx store.Tx, row run.Run) (bool, error) {
+func goesOn(tx store.Tx, row run.Run) (bool, error) {
 	switch row.State {
 	case run.Superseded:
 		return true, nil
@@ -88,29 +79,27 @@ func lastResult(tx store.Tx, id string) (string, error) {
 	return subagent.ResultText(messages), err
 }
 
-// store stores a child that ended, and counts what it has used.
-func (s *Spawner) store(tx store.Tx, c *subagent.Child) error {
+// closeRecord stores a child that ended, with what it has used, and counts that to the
+// session that its result belongs to, which it returns.
+func closeRecord(tx store.Tx, c *subagent.Child) (chela.SessionKey, error) {
 	m, err := session.Lookup(tx.Sessions(), c.Session)
 	if err != nil {
-		return err
+		return "", err
 	}
 	c.Tokens, c.NanoUSD, c.Priced = m.Tokens, m.NanoUSD, m.Priced
 	if err := tx.Children().Put(*c); err != nil {
-		return err
+		return "", err
 	}
-	to, err := s.target(tx, *c)
+	to, err := target(tx, *c)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return count(tx, to, m)
+	return to, count(tx, to, m)
 }
 
-// close stores a child that ended, and tells the requester.
-func (s *Spawner) close(tx store.Tx, c subagent.Child) error {
-	if err := s.store(tx, &c); err != nil {
-		return err
-	}
-	to, err := s.target(tx, c)
+// report closes the record of a child that ended, and tells the requester.
+func report(tx store.Tx, c subagent.Child) error {
+	to, err := closeRecord(tx, &c)
 	if err != nil {
 		return err
 	}
@@ -141,19 +130,19 @@ func (s *Spawner) close(tx store.Tx, c subagent.Child) error {
 // target returns the session that gets the result of a child: its requester, or the
 // nearest session above it that exists. Without any it is the main session of the
 // requester's agent.
-func (s *Spawner) target(tx store.Tx, c subagent.Child) (chela.SessionKey, error) {
+func target(tx store.Tx, c subagent.Child) (chela.SessionKey, error) {
 	key := c.Requester
 	for range maxAncestors {
 		_, err := tx.Sessions().Get(key)
 		if err == nil || !errors.Is(err, chela.ErrNotFound) {
 			return key, err
 		}
-		above, err := tx.Children().In(key)
-		if errors.Is(err, chela.ErrNotFound) {
-			break
-		}
+		above, err := subagent.Lookup(tx.Children(), key)
 		if err != nil {
 			return "", err
+		}
+		if above.ID == "" {
+			break
 		}
 		key = above.Requester
 	}
@@ -250,30 +239,38 @@ func pending(children subagent.Reader, items queue.Reader, row run.Run) (n int, 
 // children below, whose work has to be stopped too.
 func (s *Spawner) Stop(tx store.Tx, key chela.SessionKey) ([]chela.SessionKey, error) {
 	now := time.Now()
-	var below []subagent.Child // from the top to the bottom
-	sessions := []chela.SessionKey{key}
-	for i := 0; i < len(sessions); i++ {
-		open, err := tx.Children().Open(sessions[i])
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range open {
-			below, sessions = append(below, c), append(sessions, c.Session)
-		}
+	tree, err := below(tx.Children(), key)
+	if err != nil {
+		return nil, err
 	}
-	sessions = sessions[1:]
-	for _, c := range slices.Backward(below) { // usage is counted upwards
+	var sessions []chela.SessionKey
+	for _, c := range tree {
+		sessions = append(sessions, c.Session)
+	}
+	for _, c := range slices.Backward(tree) { // usage is counted upwards
 		c.Ended, c.Outcome, c.Silent = now, chela.OutcomeAborted, subagent.Stopped
-		if err := errors.Join(s.store(tx, &c), discard(tx, c.Session)); err != nil { // its requester is stopped as well and gets no result
+		_, err := closeRecord(tx, &c) // its requester is stopped as well and gets no result
+		if err := errors.Join(err, discard(tx, c.Session)); err != nil {
 			return nil, err
 		}
 	}
-	own, err := openIn(tx, key)
-	if err != nil || own.ID == "" || !own.Open() {
+	own, err := subagent.Lookup(tx.Children(), key)
+	if err != nil || !own.Open() {
 		return sessions, err
 	}
 	own.Ended, own.Outcome, own.Silent = now, chela.OutcomeAborted, subagent.Stopped
-	return sessions, errors.Join(discard(tx, key), s.close(tx, own))
+	return sessions, errors.Join(discard(tx, key), report(tx, own))
+}
+
+// below returns the open children below a session, each before those below it.
+func below(children subagent.Reader, key chela.SessionKey) ([]subagent.Child, error) {
+	tree, err := children.Open(key)
+	for i := 0; i < len(tree) && err == nil; i++ {
+		var open []subagent.Child
+		open, err = children.Open(tree[i].Session)
+		tree = append(tree, open...)
+	}
+	return tree, err
 }
 
 // discard cancels what waits for a child that is stopped, so that nothing starts
@@ -293,21 +290,23 @@ func discard(tx store.Tx, key chela.SessionKey) error {
 // Deleted moves, in the commit that deletes a session, what its children owe it to the
 // session above: announcements that wait, and later results.
 func (s *Spawner) Deleted(tx store.Tx, key chela.SessionKey) error {
-	own, err := openIn(tx, key)
+	own, err := subagent.Lookup(tx.Children(), key)
 	if err != nil {
 		return err
 	}
-	if own.ID != "" && own.Open() { // nothing can be announced any more
-		own.Ended, own.Outcome, own.Silent = time.Now(), chela.OutcomeAborted, subagent.Lost
-		if err := s.close(tx, own); err != nil {
-			return err
-		}
+	now, wasOpen := time.Now(), own.Open()
+	if own.Archived.IsZero() {
+		own.Archived = now
 	}
-	if own.ID != "" && own.Archived.IsZero() {
-		own.Archived = time.Now()
-		if err := tx.Children().Put(own); err != nil {
-			return err
-		}
+	switch {
+	case wasOpen: // nothing can be announced any more
+		own.Ended, own.Outcome, own.Silent = now, chela.OutcomeAborted, subagent.Lost
+		err = report(tx, own)
+	case own.ID != "":
+		err = tx.Children().Put(own)
+	}
+	if err != nil {
+		return err
 	}
 	waiting, err := tx.Queue().Waiting(key)
 	if err != nil {

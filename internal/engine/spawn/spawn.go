@@ -133,11 +133,13 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, kind subagent.Type, now
 	if err != nil {
 		return subagent.Receipt{}, false, err
 	}
-	open, err := tx.Children().Open(r.Requester)
-	if err != nil {
-		return subagent.Receipt{}, false, err
+	open := 0
+	for _, c := range siblings {
+		if c.Open() {
+			open++
+		}
 	}
-	if err := s.permitted(c, parent, agent, len(open), r); err != nil {
+	if err := s.permitted(c, parent, agent, open, r); err != nil {
 		return subagent.Receipt{}, false, err
 	}
 	child := subagent.Child{
@@ -155,9 +157,9 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, kind subagent.Type, now
 		}
 		child.Root, child.Principal, child.Address = by.Tree(), by.Principal, by.Address
 	}
-	out := subagent.Receipt{Running: len(open) + 1}
+	out := subagent.Receipt{Running: open + 1}
 	child.Model, out.Warning = s.model(c, agent, r.Model, kind.Model)
-	meta := s.session(parent, child, kind, agent, r, now)
+	meta := sessionOf(c, parent, child, kind, agent, r)
 	if r.Sandbox == "require" && !s.o.Config.Sandboxed(meta) {
 		return subagent.Receipt{}, false, chela.Errorf(chela.CodeForbidden, "the subagent would not be sandboxed, but sandbox is %q", r.Sandbox)
 	}
@@ -214,12 +216,11 @@ func (s *Spawner) model(c subagent.Config, agent chela.AgentID, asked, ofType st
 	return "", warning
 }
 
-// session returns the session of a child.
-func (s *Spawner) session(parent session.Meta, child subagent.Child, kind subagent.Type, agent chela.AgentID, r subagent.Request, now time.Time) session.Meta {
-	c := s.o.Config.Subagents(parent.Agent)
+// sessionOf returns the session of a child.
+func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kind subagent.Type, agent chela.AgentID, r subagent.Request) session.Meta {
 	m := session.Meta{
 		Key: child.Session, ID: uuid.NewString(), Agent: agent, Label: child.Label, Title: humanize.Truncate(child.Task, subagent.MaxLabel),
-		Created: now, Started: now, Updated: now,
+		Created: child.Created, Started: child.Created, Updated: child.Created,
 		Model: child.Model, Think: cmp.Or(r.Think, kind.Think, c.Think),
 		Bounds: parent.Bounds.Narrow(parent.Key, kind.Tools),
 	}
