@@ -142,7 +142,7 @@ func (id identity) tree(path string, mapped bool) (*os.File, error) {
 // what is not secret.
 func systemPath(path string) bool {
 	if pathpolicy.Inside(path, "/dev") {
-		return true
+		return !pathpolicy.Inside(path, "/dev/shm") // where people keep files too
 	}
 	for _, dir := range systemDirs {
 		if pathpolicy.Inside(path, dir) {

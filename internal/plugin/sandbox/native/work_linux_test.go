@@ -214,6 +214,29 @@ func TestWorkspaceInToolchain(t *testing.T) {
 	}
 }
 
+// A workspace can be in the memory that people use as a disk.
+func TestWorkspaceInMemory(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("/dev/shm", "chela-*")
+	if err != nil {
+		t.Skip("not run: ", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	for _, write := range []bool{true, false} {
+		w := newWork(t, native.Options{})
+		w.rights.Workspace, w.rights.Write = filepath.Join(dir, "work"), write
+		w.write(w.rights.Workspace, "a.txt", "one\n")
+		w.write(dir, "beside.txt", "canary\n")
+		w.expect("cat a.txt", "one\n")
+		w.fails("cat ../beside.txt")
+		if write {
+			w.expect("echo two > a.txt; cat a.txt", "two\n")
+		} else {
+			w.fails("echo three > a.txt")
+		}
+	}
+}
+
 func TestSockets(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
