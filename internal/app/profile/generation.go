@@ -496,6 +496,9 @@ func (c *Current) Sandboxed(m session.Meta) bool { return c.Load().isSandboxed(m
 // Reset returns when sessions start a new transcript.
 func (c *Current) Reset(session.Meta) session.ResetPolicy { return c.Load().Settings.Session.Reset }
 
+// Focus returns whether chats may be focused on subagents.
+func (c *Current) Focus() session.FocusPolicy { return c.Load().Settings.Session.Focus }
+
 // Catalog returns the models that can be named.
 func (c *Current) Catalog() llm.Catalog { return c.Load().Models.Catalog() }
 

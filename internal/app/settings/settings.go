@@ -134,6 +134,7 @@ type Session struct {
 	DMScope route.DMScope         `json:"dmScope"`
 	Links   map[string][]route.ID `json:"identityLinks"` // addresses ("channel:id") of a person
 	Reset   session.ResetPolicy   `json:"reset"`
+	Focus   session.FocusPolicy   `json:"threadBindings"`
 }
 
 // Messages is messages.

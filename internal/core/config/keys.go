@@ -106,7 +106,7 @@ var preserved = [...]struct {
 	{"", "agents.defaults.subagents.", "announceTimeoutMs skillsSection"},
 	{"", "agents.list[].subagents.", "announceTimeoutMs skillsSection"},
 	{"", "session.", `
-		agentToAgent groupScope idleMinutes maintenance parentForkMaxTokens resetByChannel resetByType scope store threadBindings
+		agentToAgent groupScope idleMinutes maintenance parentForkMaxTokens resetByChannel resetByType scope store
 		typingIntervalSeconds typingMode writeLock
 	`},
 	{"", "tools.", "codeMode experimental links media sessions_spawn swarm toolSearch updatePlan"},
@@ -270,6 +270,10 @@ var documented = [...]Key{
 	{Path: "session.reset.atHour", Kind: Int, Default: "4", Doc: "hour of the daily reset"},
 	{Path: "session.reset.idleMinutes", Kind: Int, Doc: "minutes without a message until an idle session is reset"},
 	{Path: "session.resetTriggers", Kind: Texts, Default: `["/new","/reset"]`, Idle: true, Doc: "messages that reset the session"},
+	{Path: "session.threadBindings", Kind: Object, Doc: "chats whose messages go to a subagent (/focus)"},
+	{Path: "session.threadBindings.enabled", Kind: Bool, Default: "true", Doc: "whether a chat may be focused on a subagent"},
+	{Path: "session.threadBindings.idleHours", Kind: Number, Default: "24", Doc: "hours without a message until the focus ends; 0: none"},
+	{Path: "session.threadBindings.maxAgeHours", Kind: Number, Default: "0", Doc: "hours until the focus ends; 0: none"},
 	{Path: "session.identityLinks", Kind: Object, Doc: "a person's addresses on several channels, by name"},
 	{Path: "session.identityLinks.*", Kind: Texts, Doc: "addresses of a person: telegram:1, discord:2"},
 	{Path: "messages.queue", Kind: Object, Doc: "how messages to a busy session are queued"},

@@ -64,6 +64,9 @@ type Meta struct {
 	// replaces it. It is empty after that run has begun.
 	Interrupted chela.RunID `json:"interruptedRun,omitempty"`
 
+	// Focus is the chats of the session whose messages go to sessions of subagents.
+	Focus []Focus `json:"focus,omitempty"`
+
 	// Fallback is the model that gave the last answer instead of the configured one.
 	// It is empty if the configured model answered.
 	Fallback string `json:"fallbackModel,omitempty"`

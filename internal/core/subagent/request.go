@@ -27,6 +27,7 @@ type Request struct {
 	Cleanup Cleanup
 	Sandbox string // "require": only if the child is sandboxed
 	Folder  string // in the workspace, where the child works
+	Thread  bool   // the thread in which the child is started is focused on it
 }
 
 // Receipt is what the requester is told about a spawn.

@@ -29,6 +29,7 @@ type Child struct {
 	Root      chela.RunID      `json:"rootRunId,omitempty"`   // of the tree of runs
 	Principal chela.Principal  `json:"principal"`             // whose rights it has
 	Address   chela.Address    `json:"requesterOrigin,omitzero"`
+	Thread    chela.Address    `json:"boundThread,omitzero"` // the chat that is focused on it; its result goes there
 
 	Task     string        `json:"task"`
 	Label    string        `json:"label"`
@@ -117,6 +118,16 @@ func Lookup(r Reader, key chela.SessionKey) (Child, error) {
 		return Child{}, nil
 	}
 	return c, err
+}
+
+// Release takes a chat from the child whose session has the key, if it is bound to it.
+func Release(t Table, key chela.SessionKey, a chela.Address) error {
+	c, err := Lookup(t, key)
+	if err != nil || c.ID == "" || c.Thread != a {
+		return err
+	}
+	c.Thread = chela.Address{}
+	return t.Put(c)
 }
 
 // Table reads and writes children in a transaction.

@@ -40,6 +40,7 @@ func (d depth) Subagents(chela.AgentID) subagent.Config {
 func (depth) HasAgent(chela.AgentID) bool            { return true }
 func (depth) Types(chela.AgentID) []subagent.Type    { return subagent.Builtin() }
 func (depth) CheckModel(chela.AgentID, string) error { return nil }
+func (depth) Focus() session.FocusPolicy             { return session.FocusPolicy{} }
 func (depth) Sandboxed(session.Meta) bool            { return false }
 
 // mortal is the store of a process that dies after a number of commits.

@@ -29,6 +29,7 @@ type Command struct {
 	// Scope is required in addition to the permission to write.
 	Scope chela.Scope
 
+	home    bool                                         // executed in the session of the chat, also if the chat is focused
 	inline  bool                                         // may also be used inside a text
 	message bool                                         // the rest is a message, which may have attachments
 	within  func(args string) bool                       // reports whether it is a directive inside the text args
@@ -38,7 +39,7 @@ type Command struct {
 
 // Commands returns all commands, in the order of /commands.
 func Commands() []Command {
-	return slices.Concat(sessionCommands(), modelCommands(), agentCommands(), infoCommands())
+	return slices.Concat(sessionCommands(), modelCommands(), agentCommands(), focusCommands(), infoCommands())
 }
 
 // usage returns the syntax of the command.
@@ -69,7 +70,8 @@ type call struct {
 	g    *Gate
 	tx   store.Tx
 	who  chela.Principal
-	key  chela.SessionKey
+	home chela.SessionKey // of the chat
+	key  chela.SessionKey // home, or the session that the chat is focused on
 	in   chela.Inbound
 	args string
 	now  time.Time
@@ -133,7 +135,7 @@ func (c Command) allowed(who chela.Principal) bool { return c.Scope == "" || who
 func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) {
 	result := ""
 	if c.before != nil {
-		known, err := g.known(ctx, dedupeKey(k.who, k.key, k.in))
+		known, err := g.known(ctx, dedupeKey(k.who, k.home, k.in))
 		if err != nil || known.Session != "" {
 			return known, err
 		}
@@ -187,7 +189,7 @@ func (g *Gate) known(ctx context.Context, key string) (Receipt, error) {
 
 // commit writes the command: its key, its changes and its answer.
 func (k *call) commit(c Command) (Receipt, error) {
-	it := k.g.item(k.who, k.key, k.in, k.now)
+	it := k.item(k.now)
 	it.Kind, it.State = queue.Command, queue.Done
 	it.Inbound.Media = nil
 	old, err := k.tx.Queue().ByKey(it.Key)
@@ -257,7 +259,7 @@ func (k *call) enqueueRest(c Command, reply string) (Receipt, error) {
 	k.in.Text = k.then
 	k.in.Mode = cmp.Or(string(k.mode), k.in.Mode)
 	inside := k.g.takeDirectives(k)
-	it := k.g.item(k.who, k.key, k.in, k.now)
+	it := k.item(k.now)
 	rec, _, err := k.put(it)
 	if err != nil || !rec.New {
 		return rec, err

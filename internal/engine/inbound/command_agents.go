@@ -95,12 +95,12 @@ func (k *call) subagents() (string, error) {
 		"steer <target> <message> or spawn <task>. A target is a number of the list, an id, a label or a task name."}
 }
 
-// children returns the subagents of the session.
-func (k *call) children() (subagent.List, error) {
+// children returns the subagents of a session.
+func (k *call) children(key chela.SessionKey) (subagent.List, error) {
 	if k.g.o.Subagents == nil {
 		return subagent.List{}, refuse{"Subagents are not enabled."}
 	}
-	return k.g.o.Subagents.ListIn(k.tx, k.key)
+	return k.g.o.Subagents.ListIn(k.tx, key)
 }
 
 // refusal returns an error for the person as one that is the answer to the command.
@@ -116,7 +116,7 @@ const maxListed = 30
 
 // listChildren is /subagents list.
 func (k *call) listChildren() (string, error) {
-	l, err := k.children()
+	l, err := k.children(k.key)
 	if err != nil {
 		return "", err
 	}
@@ -145,9 +145,11 @@ func (k *call) state(c subagent.Child) string {
 	return c.Status() + " after " + at
 }
 
-// child returns the subagent that a target names.
-func (k *call) child(target string) (subagent.Child, error) {
-	l, err := k.children()
+// child returns the subagent of the session that a target names.
+func (k *call) child(target string) (subagent.Child, error) { return k.childOf(k.key, target) }
+
+func (k *call) childOf(key chela.SessionKey, target string) (subagent.Child, error) {
+	l, err := k.children(key)
 	if err != nil {
 		return subagent.Child{}, err
 	}
@@ -200,7 +202,7 @@ func (k *call) spawn(args string) (string, error) {
 }
 
 // id returns an id that depends only on the command.
-func (k *call) id() chela.RunID { return subagent.IDOf("command\x1f" + dedupeKey(k.who, k.key, k.in)) }
+func (k *call) id() chela.RunID { return subagent.IDOf("command\x1f" + dedupeKey(k.who, k.home, k.in)) }
 
 // killChildren stops the subagents that a target names.
 func (k *call) killChildren(target string) (string, error) {

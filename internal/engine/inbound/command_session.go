@@ -130,7 +130,7 @@ func (k *call) steer() (string, error) {
 	}
 	word, rest := cut(k.args)
 	if rest != "" && len(k.in.Media) == 0 && k.who.May(chela.ScopeWrite) && k.g.o.Subagents != nil {
-		l, err := k.children()
+		l, err := k.children(k.key)
 		if err != nil {
 			return "", err
 		}

@@ -77,12 +77,16 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	key, err := g.session(who, in)
+	home, err := g.session(who, in)
 	if err != nil {
 		return Receipt{}, err
 	}
-	if key == "" {
+	if home == "" {
 		return Receipt{}, g.refuseUnrouted(ctx, in)
+	}
+	key, err := g.focused(ctx, home, in.Address)
+	if err != nil {
+		return Receipt{}, err
 	}
 	g.clean(&in)
 	if in.Time.IsZero() {
@@ -91,9 +95,11 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	if in.ID == "" {
 		in.ID = uuid.NewString()
 	}
-	k := call{g: g, who: who, key: key, in: in}
+	k := call{g: g, who: who, home: home, key: key, in: in}
 	if c, w, is := g.command(key, in); is != text {
-		k.args = w.args
+		if k.args = w.args; c.home {
+			k.key = home
+		}
 		return g.handleCommand(ctx, c, k, is)
 	}
 	if !g.addressed(in) {
@@ -227,9 +233,10 @@ func dedupeKey(who chela.Principal, key chela.SessionKey, in chela.Inbound) stri
 }
 
 // item returns the queue item of the message.
-func (g *Gate) item(who chela.Principal, key chela.SessionKey, in chela.Inbound, now time.Time) queue.Item {
+func (k *call) item(now time.Time) queue.Item {
+	who, in := k.who, k.in
 	it := queue.Item{
-		ID: in.ID, Key: dedupeKey(who, key, in), Session: key, Kind: queue.Message,
+		ID: in.ID, Key: dedupeKey(who, k.home, in), Session: k.key, Kind: queue.Message,
 		Origin:    chela.Origin{Kind: chela.OriginPerson, ID: cmp.Or(in.Sender.ID, who.ID)},
 		Principal: who, Inbound: in, State: queue.Waiting, Created: now,
 	}
@@ -272,7 +279,7 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 	if !k.in.Edited {
 		inside = g.takeDirectives(&k)
 	}
-	it := g.item(k.who, k.key, k.in, time.Now())
+	it := k.item(time.Now())
 	reserved := g.o.Reserve(k.key)
 	if reserved != nil {
 		it.State, it.Run = queue.Taken, chela.RunID(it.ID)

@@ -40,6 +40,10 @@ type Options struct {
 	// Reset returns when the session is reset automatically; nil: never.
 	Reset func(session.Meta) session.ResetPolicy
 
+	// Focus returns whether chats may be focused on subagents; nil: the zero
+	// FocusPolicy.
+	Focus func() session.FocusPolicy
+
 	// Reserve is [dispatch.Dispatcher.Reserve]. If it returns nil, the message
 	// waits for the dispatcher; if the field is nil, all messages do.
 	Reserve func(chela.SessionKey) *dispatch.Reservation
@@ -119,6 +123,9 @@ func New(o Options) *Gate {
 	}
 	if o.Always == nil {
 		o.Always = func(chela.Address) bool { return false }
+	}
+	if o.Focus == nil {
+		o.Focus = func() session.FocusPolicy { return session.FocusPolicy{} }
 	}
 	if o.Reserve == nil {
 		o.Reserve = func(chela.SessionKey) *dispatch.Reservation { return nil }

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -121,7 +122,7 @@ func report(tx store.Tx, c subagent.Child) error {
 	_, err = tx.Queue().Put(queue.Item{
 		ID: c.AnnounceKey(), Key: c.AnnounceKey(), Session: to, Kind: queue.Event, State: queue.Waiting, Created: c.Ended,
 		Origin: chela.Origin{Kind: chela.OriginSubagent, ID: string(c.Session)}, Principal: c.Principal, Parent: c.ID, Root: c.Root,
-		Inbound: chela.Inbound{Text: c.Announcement(len(open)), Address: c.Address},
+		Inbound: chela.Inbound{Text: c.Announcement(len(open)), Address: cmp.Or(c.Thread, c.Address)},
 	})
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: to})
 	return err

@@ -48,6 +48,8 @@ type Config interface {
 	Types(chela.AgentID) []subagent.Type
 	// CheckModel returns why an agent cannot use a model.
 	CheckModel(id chela.AgentID, ref string) error
+	// Focus returns whether threads may be bound to children.
+	Focus() session.FocusPolicy
 	// Sandboxed reports whether the session is sandboxed.
 	Sandboxed(session.Meta) bool
 }
@@ -157,6 +159,11 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, kind subagent.Type, now
 		}
 		child.Root, child.Principal, child.Address = by.Tree(), by.Principal, by.Address
 	}
+	if r.Thread {
+		if err := s.bind(tx, parent, &child); err != nil {
+			return subagent.Receipt{}, false, err
+		}
+	}
 	out := subagent.Receipt{Running: open + 1}
 	child.Model, out.Warning = s.model(c, agent, r.Model, kind.Model)
 	meta := sessionOf(c, parent, child, kind, agent, r)
@@ -175,6 +182,20 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, kind subagent.Type, now
 	}
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: child.Session})
 	return out, err == nil, err
+}
+
+// bind focuses the thread in which a child is started on it.
+func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child) error {
+	switch {
+	case !s.o.Config.Focus().On():
+		return chela.Errorf(chela.CodeForbidden, "threads cannot be bound to subagents (session.threadBindings.enabled is false); start it without thread")
+	case parent.Bounds.Depth > 0 || c.Address.Local() || c.Address.Thread == "":
+		return chela.Errorf(chela.CodeInvalid, "this chat is not a thread; start the subagent without thread")
+	}
+	err := subagent.Release(tx.Children(), parent.Focused(c.Address).Session, c.Address)
+	c.Thread = c.Address
+	parent.SetFocus(session.Focus{Address: c.Address, Session: c.Session, Since: c.Created})
+	return errors.Join(err, tx.Sessions().Put(parent))
 }
 
 // permitted returns why a session may not start a child.

@@ -44,6 +44,9 @@ func newRouted(t *testing.T, conf string) *routed {
 				return llmtest.Call("call_"+text, r.calls[n][0], r.calls[n][1])
 			}
 		}
+		if strings.HasSuffix(q.Messages[len(q.Messages)-1].PlainText(), "slowly") {
+			return llmtest.Step{Parts: []llm.Part{llm.Text(q.Model)}, Delay: 30 * time.Second}
+		}
 		return llmtest.Say(q.Model)
 	})
 	dir := t.TempDir()
@@ -143,6 +146,9 @@ func TestRouting(t *testing.T) {
 		"RT-12 a binding to an unknown agent is refused at the start and while running":     unknownAgent,
 		"RT-13 SESS-02 senders with sessions of their own do not see each other's messages": ownSessions,
 		"RT-14 SESS-03 linked addresses of a person share a session":                        linkedPerson,
+		"RT-17 /focus sends the messages of a thread to a subagent, and /unfocus ends it":   focusedThread,
+		"SUB-26 a result goes to the bound thread, and without one to the requester's chat": boundResult,
+		"sessions_spawn binds the thread in which it is called":                             spawnInThread,
 		"an answer leaves through the account that received the message":                    receivingAccount,
 		"a binding grants no access":                                                        noAccess,
 		"without a default agent, a message is refused with one notice":                     noDefaultAgent,
@@ -229,6 +235,116 @@ func linkedPerson(t *testing.T) {
 	r.say(from(func(in *chela.Inbound) { in.Address.Peer.ID, in.Sender.ID = "bob", "bob" }))
 	if got, want := r.keys(), []string{"agent:main:direct:ann", "agent:main:direct:bob"}; !slices.Equal(got, want) {
 		t.Errorf("sessions %q, want %q", got, want)
+	}
+	r.stop()
+}
+
+// inThread returns a message of ann in a thread of her conversation.
+func inThread(thread, text string) chela.Inbound {
+	return from(func(in *chela.Inbound) { in.Address.Thread, in.Text = thread, text })
+}
+
+// typed returns a message of ann.
+func typed(text string) chela.Inbound { return from(func(in *chela.Inbound) { in.Text = text }) }
+
+func focusedThread(t *testing.T) {
+	r := newRouted(t, agentsConf+`, session: {threadBindings: {idleHours: 2, maxAgeHours: 5}}`)
+	r.say(typed("/subagents spawn --model mock/work look"))
+	r.want(inThread("1", "hello"), "m")
+	r.want(inThread("1", "/focus nobody"), `there is no child "nobody": 1 (Task 1)`)
+	r.want(inThread("1", "/focus"), "/focus <target> sends the messages of this chat to a subagent. /subagents lists them.")
+	r.want(inThread("1", "/focus 1"), `Messages in this chat go to the subagent "Task 1" now. /unfocus ends that.`)
+	again := inThread("1", "hello")
+	again.ID = "again"
+	r.want(again, "work")
+	r.want(inThread("1", "/focus"), `Messages in this chat go to the subagent "Task 1". /unfocus ends that.`)
+	r.want(inThread("2", "hello"), "m")
+	r.want(typed("hello"), "m")
+	if got := r.say(inThread("1", "/status")); !strings.Contains(got, "mock/work") {
+		t.Errorf("/status is not about the subagent: %q", got)
+	}
+	r.stop()
+	r.Gateway = Start(t, r.options(r.Dir))
+	r.Client = r.Gateway.Client()
+	r.want(inThread("1", "hello"), "work")
+	r.want(inThread("1", "/unfocus"), "Messages in this chat go to its own session again.")
+	r.want(again, "") // the platform delivers it again
+	r.want(inThread("1", "hello"), "m")
+	r.want(inThread("1", "/unfocus"), "This chat is not focused on a subagent.")
+	r.say(inThread("1", "/focus 1"))
+	for range 4 {
+		time.Sleep(time.Hour)
+		r.want(inThread("1", "hello"), "work")
+	}
+	time.Sleep(70 * time.Minute) // over 5 hours after /focus
+	r.want(inThread("1", "hello"), "m")
+	r.say(typed("/subagents spawn --model mock/work look")) // the other one is archived
+	r.say(inThread("1", "/focus 1"))
+	time.Sleep(125 * time.Minute)
+	r.want(inThread("1", "hello"), "m")
+	r.say(typed("/subagents spawn --model mock/work look"))
+	r.say(inThread("1", "/focus 1"))
+	r.want(inThread("1", "hello"), "work")
+	r.patch(`{"session": {"threadBindings": {"enabled": false}}}`)
+	r.want(inThread("1", "hello"), "m")
+	r.want(inThread("1", "/focus 1"), "Chats cannot be focused here: session.threadBindings.enabled is false.")
+	r.patch(`{"session": {"threadBindings": {"enabled": true}}}`)
+	window := r.Gateway.Client()
+	if got := window.Ask("main", "/focus 1").Text; !strings.Contains(got, "chela chat --session agent:main:subagent:") {
+		t.Errorf("a local client: %q", got)
+	}
+	window.Close()
+	r.stop()
+}
+
+func boundResult(t *testing.T) {
+	r := newRouted(t, agentsConf)
+	home := func(text string) chela.Inbound { // another chat of the same session
+		in := typed(text)
+		in.Address.Account = "home"
+		return in
+	}
+	for _, focus := range []bool{false, true} {
+		r.say(typed("/subagents spawn --model mock/work slowly"))
+		if focus {
+			r.say(home("/focus 1"))
+		}
+		here, there := len(r.fakes["talk"].Texts(typed("").Address)), len(r.fakes["talk"].Texts(home("").Address))
+		time.Sleep(time.Minute)
+		here, there = len(r.fakes["talk"].Texts(typed("").Address))-here, len(r.fakes["talk"].Texts(home("").Address))-there
+		if want := map[bool][2]int{false: {1, 0}, true: {0, 1}}[focus]; want != [2]int{here, there} {
+			t.Errorf("focused %v: %d and %d answers, want %v", focus, here, there, want)
+		}
+	}
+	r.stop()
+}
+
+func spawnInThread(t *testing.T) {
+	r := newRouted(t, agentsConf)
+	r.calls = [][2]string{
+		{"sessions_spawn", `{"task":"look","model":"mock/work","thread":true,"mode":"session"}`},
+		{"sessions_spawn", `{"task":"look","mode":"session"}`},
+	}
+	r.say(inThread("1", "call 0"))
+	r.want(inThread("1", "hello"), "work")
+	r.want(inThread("1", "/unfocus"), "Messages in this chat go to its own session again.")
+	r.want(inThread("1", "hello"), "m")
+	for _, call := range []string{"call 0", "call 1"} { // not in a thread, and without thread
+		if got := r.say(typed(call)); got != "m" {
+			t.Errorf("%s: %q", call, got)
+		}
+		r.want(typed("hello"), "m")
+	}
+	var texts []string
+	for _, q := range r.model.Requests() {
+		if last := q.Messages[len(q.Messages)-1]; last.Role == llm.RoleTool {
+			texts = append(texts, last.PlainText())
+		}
+	}
+	for i, want := range []string{`"status":"accepted"`, "this chat is not a thread", "mode session needs thread"} {
+		if i >= len(texts) || !strings.Contains(texts[i], want) {
+			t.Errorf("results %q, want %q in number %d", texts, want, i)
+		}
 	}
 	r.stop()
 }

@@ -56,7 +56,9 @@ func (t spawnTool) Spec() tool.Spec {
 			"runTimeoutSeconds":{"type":"number","minimum":0,"description":"time limit; 0: none"},
 			"cleanup":{"type":"string","enum":["keep","delete"],"description":"what happens to its session (default: keep)"},
 			"sandbox":{"type":"string","enum":["inherit","require"],"description":"require: only if it is sandboxed"},
-			"cwd":{"type":"string","description":"folder of the workspace to work in"}},
+			"cwd":{"type":"string","description":"folder of the workspace to work in"},
+			"thread":{"type":"boolean","description":"in a thread of a chat: its messages go to the subagent until /unfocus"},
+			"mode":{"type":"string","enum":["run","session"],"description":"session: it goes on after its result; needs thread"}},
 			"additionalProperties":false}`),
 	}
 }
@@ -73,6 +75,8 @@ type spawnArgs struct {
 	Cleanup string   `json:"cleanup"`
 	Sandbox string   `json:"sandbox"`
 	Folder  string   `json:"cwd"`
+	Thread  bool     `json:"thread"`
+	Mode    string   `json:"mode"`
 }
 
 // accepted is the result of sessions_spawn.
@@ -94,7 +98,10 @@ func (t spawnTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	r := subagent.Request{
 		ID: subagent.IDOf(c.ID), Requester: c.Session, Run: c.Run, Principal: chela.PrincipalFrom(ctx),
 		Task: a.Task, Label: a.Label, Name: a.Name, Type: a.Type, Agent: chela.AgentID(strings.TrimSpace(a.Agent)), Model: a.Model, Think: a.Think,
-		Cleanup: subagent.Cleanup(a.Cleanup), Sandbox: a.Sandbox, Folder: a.Folder,
+		Cleanup: subagent.Cleanup(a.Cleanup), Sandbox: a.Sandbox, Folder: a.Folder, Thread: a.Thread,
+	}
+	if a.Mode == "session" && !a.Thread {
+		return tool.Result{}, chela.Errorf(chela.CodeInvalid, "mode session needs thread: true")
 	}
 	if a.Timeout != nil {
 		limit := time.Duration(*a.Timeout * float64(time.Second))
