@@ -337,11 +337,11 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 	if m.Bounds.Depth > 0 {
 		answer, rounds = run.Answer{Token: run.AnnounceSkip}, cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
 	}
-	return &runner.Profile{
+	p := &runner.Profile{
 		Provider: provider, Model: info, Tools: tools, Dir: dir, Sandbox: g.elevate(m, box),
-		Policy: func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
-		Files:  g.Folder(workspace),
-		Spawns: m.Bounds.Depth < g.Settings.Subagents(m.Agent).Depth(),
+		Policy:   func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
+		Files:    g.Folder(workspace),
+		MaxDepth: g.Settings.Subagents(m.Agent).Depth(),
 		Prompt: prompt.Input{
 			MaxFile: g.Settings.Agent.FileChars, MaxFiles: g.Settings.Agent.TotalChars,
 			Zone: g.zone, Host: g.host, OS: runtime.GOOS, Arch: runtime.GOARCH, Sandbox: note(box),
@@ -360,6 +360,11 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 		For:         runner.SettingsOf(m),
 		Gen:         g.number,
 	}
+	if m.Forked() {
+		from := session.Meta{Key: m.Fork.Session, Agent: m.Agent, Bounds: m.Fork.Bounds}
+		p.ForkPolicy = func(who chela.Principal) policy.Pipeline { return g.rules(from, info, who) }
+	}
+	return p
 }
 
 // Model returns the model of the session's next run. It does no I/O, so that

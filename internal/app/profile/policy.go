@@ -37,7 +37,7 @@ func (g *Generation) pipeline(id chela.AgentID, c policy.Conversation) policy.Pi
 // isSandboxed reports whether a session is sandboxed.
 func (g *Generation) isSandboxed(m session.Meta) bool {
 	c, _ := g.Settings.Sandbox(m.Agent, g.home)
-	return c.Applies(m.Key)
+	return c.Applies(sandboxKey(m, c))
 }
 
 // sender returns the sender on a channel, whose principal has the id

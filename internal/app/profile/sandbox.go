@@ -21,10 +21,19 @@ import (
 // Sandbox returns the sandbox of a session; nil: the session is not sandboxed.
 func (g *Generation) Sandbox(m session.Meta) *sandbox.Session {
 	c, _ := g.Settings.Sandbox(m.Agent, g.home)
-	if !c.Applies(m.Key) {
+	if m.Key = sandboxKey(m, c); !c.Applies(m.Key) {
 		return nil
 	}
 	return g.sandboxOf(m, c)
+}
+
+// sandboxKey returns the key of the session whose sandbox a session uses. A session
+// that was forked from a sandboxed one uses the sandbox of that one.
+func sandboxKey(m session.Meta, c sandbox.Config) chela.SessionKey {
+	if home := m.Home(); c.Applies(home) {
+		return home
+	}
+	return m.Key
 }
 
 // sandboxOf returns the sandbox of a session with a configuration.
@@ -126,8 +135,9 @@ func (g *Generation) ExplainSandbox(ctx context.Context, who chela.Principal, ke
 		return methods.Explained{}, err
 	}
 	c, _ := g.Settings.Sandbox(m.Agent, g.home)
+	m.Key = sandboxKey(m, c)
 	s := g.sandboxOf(m, c)
-	e := methods.Explained{Session: g.elevate(m, s)(who), Applies: c.Applies(key), Mode: c.Mode}
+	e := methods.Explained{Session: g.elevate(m, s)(who), Applies: c.Applies(m.Key), Mode: c.Mode}
 	e.AllowKey, e.DenyKey = g.Settings.SandboxToolKeys(m.Agent)
 	for _, gate := range g.Settings.ElevatedGates(m.Agent) {
 		e.Gates = append(e.Gates, wire.SandboxGate{Key: gate.Key, Value: gate.Value})

@@ -69,6 +69,7 @@ func Reset(t Table, key chela.SessionKey, reason string, now time.Time) (Meta, e
 	m.ID, m.Started, m.Updated, m.Active = uuid.NewString(), now, now, now
 	m.Title, m.Tokens, m.Context, m.NanoUSD = "", llm.Usage{}, 0, 0
 	m.Priced, m.Calls, m.Aborted, m.Children = false, 0, false, Spent{}
+	m.EndFork()
 	if err := t.Put(m); err != nil {
 		return m, fmt.Errorf("reset session %s: %w", key, err)
 	}

@@ -48,6 +48,8 @@ type Meta struct {
 	Bounds Bounds `json:"bounds,omitzero"`
 	// Prompt is a part of the system prompt of every run: the task of a subagent.
 	Prompt string `json:"prompt,omitempty"`
+	// Fork is set for a session that was forked from a run of another one.
+	Fork *Fork `json:"fork,omitempty"`
 
 	// Counters of the current ID.
 	Tokens  llm.Usage `json:"usage,omitzero"`

@@ -25,10 +25,20 @@ type Request struct {
 	Think   string
 	Timeout *time.Duration // 0: none; nil: the configured one
 	Cleanup Cleanup
+	Context History
 	Sandbox string // "require": only if the child is sandboxed
 	Folder  string // in the workspace, where the child works
 	Thread  bool   // the thread in which the child is started is focused on it
 }
+
+// History is what a child knows of the conversation of its requester.
+type History string
+
+// The values of [History].
+const (
+	Isolated History = "isolated" // nothing
+	Fork     History = "fork"     // what the model of the requester was sent
+)
 
 // Receipt is what the requester is told about a spawn.
 type Receipt struct {
@@ -60,6 +70,18 @@ func (r *Request) Check() error {
 		r.Cleanup = Keep
 	default:
 		return chela.Errorf(chela.CodeInvalid, "cleanup %q: want keep or delete", r.Cleanup)
+	}
+	switch {
+	case r.Context == "":
+		r.Context = Isolated
+	case r.Context != Isolated && r.Context != Fork:
+		return chela.Errorf(chela.CodeInvalid, "context %q: want isolated or fork", r.Context)
+	case r.Context == Fork && r.Run == "":
+		return chela.Errorf(chela.CodeInvalid, "context fork: there is no turn to fork from; leave context out")
+	case r.Context == Fork && r.Type != "" && !strings.EqualFold(r.Type, "general"):
+		return chela.Errorf(chela.CodeInvalid, "context fork: a fork has the prompt and the tools of its requester; leave agentType out, or use context isolated")
+	case r.Context == Fork && r.Think != "":
+		return chela.Errorf(chela.CodeInvalid, "context fork: a fork has the thinking level of its requester; leave thinking out, or use context isolated")
 	}
 	if r.Name != "" && !validName(r.Name) {
 		return chela.Errorf(chela.CodeInvalid, "taskName %q: want a lower-case letter, then up to 63 letters, digits, - and _", r.Name)

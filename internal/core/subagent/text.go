@@ -30,9 +30,33 @@ const Heading = "# Subagent Context"
 func (c Context) Prompt() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, Heading+"\n\nYou are a subagent that was started by %s for one task.\n", c.ByAgent)
-	fmt.Fprintf(&b, "\n## Your role\n\n- Your task: %s\n- Complete this task. Nothing else is expected of you.\n- You are not the main agent, and do not take its place.\n", c.Task)
+	fmt.Fprintf(&b, "\n## Your role\n\n- Your task: %s\n", c.Task)
+	c.writeRules(&b)
+	if c.Type != "" {
+		b.WriteString("\n" + strings.TrimSpace(c.Type) + "\n")
+	}
+	return b.String()
+}
+
+// Directive returns the message that follows the inherited history of a fork.
+func (c Context) Directive() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, Heading+"\n\nFrom here on you are a subagent, forked from the conversation above by %s for one task. You know the conversation, but its requests are not yours.\n", c.ByAgent)
+	b.WriteString("\n## Your role\n\n- Your task is at the end of this message.\n")
+	c.writeRules(&b)
+	b.WriteString("- Tools that a subagent may not use are refused.\n\n## Your task\n\n" + c.Task)
+	return b.String()
+}
+
+// OpenCall is the result of a call in the inherited history of a fork which its
+// requester had not finished.
+const OpenCall = "(not finished when the subagent was forked; the result goes to its requester)"
+
+// writeRules writes what every child is told.
+func (c Context) writeRules(b *strings.Builder) {
+	b.WriteString("- Complete this task. Nothing else is expected of you.\n- You are not the main agent, and do not take its place.\n")
 	if c.Folder != "" {
-		fmt.Fprintf(&b, "- Work in the folder %s of the workspace.\n", c.Folder)
+		fmt.Fprintf(b, "- Work in the folder %s of the workspace.\n", c.Folder)
 	}
 	b.WriteString(rules)
 	switch {
@@ -45,12 +69,8 @@ func (c Context) Prompt() string {
 	for _, line := range [...][2]string{
 		{"Label", c.Label}, {"Requester session", string(c.Requester)}, {"Requester channel", cmp.Or(c.Address.Channel, chela.LocalChannel)}, {"Your session", string(c.Session)},
 	} {
-		fmt.Fprintf(&b, "- %s: %s\n", line[0], line[1])
+		fmt.Fprintf(b, "- %s: %s\n", line[0], line[1])
 	}
-	if c.Type != "" {
-		b.WriteString("\n" + strings.TrimSpace(c.Type) + "\n")
-	}
-	return b.String()
 }
 
 const rules = `

@@ -21,6 +21,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
@@ -349,6 +351,23 @@ func TestSpawnLife(t *testing.T) {
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+	})
+	on("a subagent has at most the tools of the run that starts it", func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
+		err := h.st.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+			tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
+			_, err := tx.Queue().Put(queue.Item{
+				ID: "m1", Key: "m1", Session: key, Kind: queue.Message, State: queue.Waiting, Created: time.Now(), Principal: chela.Owner("test"),
+				Inbound: chela.Inbound{Text: spawnLine("a", `act {"by":"a"}`)}, Overrides: run.Overrides{Tools: run.Tools{Deny: []string{"act"}}},
+			})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle(t, st, alive)
+		if c := child(t, st, "a"); c.Outcome != chela.OutcomeOK || len(w.effects) != 0 {
+			t.Errorf("subagent %+v, effects %v", c, w.effects)
 		}
 	})
 	on("SUB-29 the session of an ended subagent is archived after an hour", func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {

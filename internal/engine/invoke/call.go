@@ -181,6 +181,11 @@ func (k *call) findTool(context.Context) *verdict {
 		k.id, k.rights = rec.ID, rec.Rights
 		return nil
 	}
+	if s := k.v.s.Shown; s != nil {
+		if _, ok := s.Get(policy.Name(k.wire.Name)); ok {
+			return k.refuse(session.DecisionRefused, "fork", "a subagent may not use this tool, only its requester. Do without it, or say in your report what the requester has to do")
+		}
+	}
 	if _, ok := k.v.s.Tools.Get(k.wire.Name); ok {
 		return k.notAllowed()
 	}

@@ -62,6 +62,7 @@ type Scope struct {
 	Principal  chela.Principal  // the zero Principal may use no tool
 	Tools      tool.Set
 	Policy     policy.Pipeline // which of the tools are allowed; the zero Pipeline: all
+	Shown      *tool.Set       // that the model is told of; calls of those that are not allowed are refused; nil: the allowed ones
 	Budget     usage.Budget
 	Loop       LoopOptions
 	Ledger     Ledger           // nil: nothing is recorded, and calls that need an approval are denied
@@ -160,6 +161,9 @@ type View struct {
 // only tools that read if readOnly is set. Callers must not modify the slice.
 func (v *View) Specs(readOnly bool) []llm.ToolSpec {
 	tools := v.tools
+	if v.s.Shown != nil {
+		tools = *v.s.Shown
+	}
 	if readOnly {
 		tools = tools.Filter(func(sp tool.Spec) bool { return sp.Effect <= tool.Reads })
 	}

@@ -225,7 +225,7 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 		Model: guarded{p.Provider, e.alive},
 		Prompt: llm.Request{
 			Model: p.Model.ID, Messages: msgs, MaxTokens: p.MaxTokens,
-			System: r.system(e, view.Specs(false), think), Thinking: think, Cache: p.Cache, Session: e.meta.ID,
+			System: r.system(e, view.Specs(false), think), Thinking: think, Cache: p.Cache, Session: e.meta.ForkOf(e.run).Transcript,
 		},
 		Tools:         view,
 		Steer:         func(ctx context.Context) ([]*llm.Message, error) { return r.steer(ctx, e) },
@@ -283,21 +283,23 @@ func (r *Runner) earlier(ctx context.Context, e *Execution) (rounds, made int, e
 }
 
 // system returns the system prompt of a run that may use the tools. In a group it
-// does not contain the files that are private to the person.
+// does not contain the files that are private to the person. The prompt of a forked
+// session is that of the run that it was forked from.
 func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []llm.Block {
-	in, to := e.profile.Prompt, e.run.Address
-	if e.profile.Files != nil && e.run.Overrides.Context != run.ContextLight {
-		child := e.meta.Bounds.Depth > 0
+	from := e.meta.ForkOf(e.run)
+	in, to := e.profile.Prompt, from.Address
+	if e.profile.Files != nil && from.Overrides.Context != run.ContextLight {
+		child := from.Bounds.Depth > 0
 		in.Files = e.profile.Files.Files(!child && (to.Local() || to.Peer.Kind == chela.Direct))
 		if child {
 			in.Files = prompt.ForChildren(in.Files)
 		}
 	}
-	if e.profile.Files != nil && e.profile.Spawns {
+	if e.profile.Files != nil && from.Bounds.Depth < e.profile.MaxDepth {
 		in.Types = typeLines(e.profile.Files)
 	}
 	in.Tools, in.Dir, in.Now = tools, e.profile.Dir, time.Now()
-	in.Extra = strings.TrimSpace(e.meta.Prompt + "\n\n" + e.run.Overrides.Prompt)
+	in.Extra = strings.TrimSpace(from.Prompt + "\n\n" + from.Overrides.Prompt)
 	in.Agent, in.Model, in.Channel, in.Thinking = string(e.meta.Agent), e.profile.Model.Ref(), to.Channel, think
 	blocks := slices.Clone(r.prompts.Build(in)) // the files may repeat a secret
 	for i := range blocks {
@@ -325,23 +327,29 @@ func (r *Runner) scope(e *Execution) invoke.Scope {
 	if e.profile.Sandbox != nil {
 		box = e.profile.Sandbox(e.run.Principal)
 	}
-	return invoke.Scope{
+	s := invoke.Scope{
 		Agent: e.run.Agent, Session: e.run.Session, Run: e.run.ID, Dir: e.profile.Dir, Sandbox: box,
-		Principal: e.run.Principal, Tools: e.permitted(), Policy: rules, Budget: e.profile.Budget, Loop: e.profile.Loop,
+		Principal: e.run.Principal, Tools: e.permitted(e.meta.Bounds, e.run.Overrides), Policy: rules, Budget: e.profile.Budget, Loop: e.profile.Loop,
 		ReadOnly: e.meta.Bounds.ReadOnly, Ledger: ledger{r, e},
 		Started: time.Now(), // the time that a person took to decide does not count
 		Spent: func() usage.Sum {
 			return usage.Sum{Tokens: e.spent.tokens, NanoUSD: e.spent.nanoUSD, Calls: e.spent.calls}
 		},
 	}
+	if e.meta.Forked() && e.profile.ForkPolicy != nil {
+		from := e.meta.ForkOf(e.run)
+		shown, _ := invoke.Allowed(e.permitted(from.Bounds, from.Overrides), e.profile.ForkPolicy(e.run.Principal), e.run.Principal)
+		s.Shown = &shown
+	}
+	return s
 }
 
-// permitted returns the tools that the session's bounds and the run's overrides
+// permitted returns the tools that the bounds of a session and the overrides of a run
 // permit.
-func (e *Execution) permitted() tool.Set {
-	if len(e.meta.Bounds.Tools) == 0 && e.run.Overrides.Tools.IsZero() {
+func (e *Execution) permitted(b session.Bounds, o run.Overrides) tool.Set {
+	if len(b.Tools) == 0 && o.Tools.IsZero() {
 		return e.profile.Tools
 	}
-	names := session.Permitted(e.profile.Tools.Names(), e.meta.Bounds, e.run.Overrides, policy.Match)
+	names := session.Permitted(e.profile.Tools.Names(), b, o, policy.Match)
 	return e.profile.Tools.Filter(func(s tool.Spec) bool { return slices.Contains(names, s.Name) })
 }

@@ -25,10 +25,13 @@ type Profile struct {
 	Model    llm.Model
 	Prompt   prompt.Input      // the system prompt, as far as the run does not determine it
 	Files    *prompt.Workspace // the files in the prompt; nil: none
-	Spawns   bool              // the run may start subagents, whose types are in the prompt
+	MaxDepth int               // of subagents; above it, the prompt has their types
 	Tools    tool.Set
 	Policy   func(chela.Principal) policy.Pipeline // which tools a principal may use; nil: all
-	Dir      string                                // the agent's workspace, absolute
+	// ForkPolicy is the Policy of the session that the session was forked from; nil: it
+	// was not forked.
+	ForkPolicy func(chela.Principal) policy.Pipeline
+	Dir        string // the agent's workspace, absolute
 	// Sandbox returns the sandbox of the session, whose Workspace is Dir, as it is
 	// for a principal; nil: the session is not sandboxed.
 	Sandbox func(chela.Principal) *sandbox.Session

@@ -80,11 +80,20 @@ func (r *Runner) cutHistory(ctx context.Context, e *Execution, reason string) (b
 		{ID: uuid.NewString(), Kind: session.KindCut, Time: now, Run: e.run.ID, First: from},
 		{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: e.run.ID, Text: text},
 	}
-	err = r.update(ctx, e, store.Ordered, func(tx store.Tx) error { return tx.Sessions().Append(e.run.SessionID, entries...) })
+	meta := e.meta
+	err = r.update(ctx, e, store.Ordered, func(tx store.Tx) error {
+		if err := tx.Sessions().Append(e.run.SessionID, entries...); err != nil {
+			return err
+		}
+		if meta, err = session.Lookup(tx.Sessions(), e.run.Session); err != nil || meta.ID != e.run.SessionID || !meta.EndFork() {
+			return err
+		}
+		return tx.Sessions().Put(meta)
+	})
 	if err != nil {
 		return false, err
 	}
-	r.cache.Append(e.run.SessionID, entries...)
+	r.publishStored(e, meta, entries...)
 	r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: text})
 	return true, nil
 }

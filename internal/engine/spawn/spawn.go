@@ -67,15 +67,19 @@ func (s *Spawner) Spawn(ctx context.Context, r subagent.Request) (subagent.Recei
 	if err := r.Check(); err != nil {
 		return subagent.Receipt{}, err
 	}
-	kind, err := s.kind(ctx, r)
-	if err != nil {
+	var p prepared
+	var err error
+	if p.kind, err = s.kind(ctx, r); err != nil {
+		return subagent.Receipt{}, err
+	}
+	if p.history, err = s.history(ctx, r); err != nil {
 		return subagent.Receipt{}, err
 	}
 	var out subagent.Receipt
 	var after func()
 	err = s.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
 		var err error
-		out, after, err = s.spawnIn(tx, r, kind)
+		out, after, err = s.spawnIn(tx, r, p)
 		return err
 	})
 	if err != nil {
@@ -85,18 +89,24 @@ func (s *Spawner) Spawn(ctx context.Context, r subagent.Request) (subagent.Recei
 	return out, nil
 }
 
-// SpawnIn is [Spawner.Spawn] in a transaction, for a child without a type. The function
-// that it returns is to be called after the commit.
+// prepared is what is read before the commit of a spawn.
+type prepared struct {
+	kind    subagent.Type
+	history []*session.Entry // that a fork inherits
+}
+
+// SpawnIn is [Spawner.Spawn] in a transaction, for an isolated child without a type. The
+// function that it returns is to be called after the commit.
 func (s *Spawner) SpawnIn(tx store.Tx, r subagent.Request) (subagent.Receipt, func(), error) {
 	if err := r.Check(); err != nil {
 		return subagent.Receipt{}, nil, err
 	}
-	r.Type = "" // types are read from files
-	return s.spawnIn(tx, r, subagent.Type{})
+	r.Type, r.Context = "", subagent.Isolated // what the others need is read before the transaction
+	return s.spawnIn(tx, r, prepared{})
 }
 
-func (s *Spawner) spawnIn(tx store.Tx, r subagent.Request, kind subagent.Type) (subagent.Receipt, func(), error) {
-	out, isNew, err := s.spawn(tx, r, kind, time.Now())
+func (s *Spawner) spawnIn(tx store.Tx, r subagent.Request, p prepared) (subagent.Receipt, func(), error) {
+	out, isNew, err := s.spawn(tx, r, p, time.Now())
 	return out, func() {
 		if isNew {
 			s.o.Bus.Publish(chela.Event{Session: out.Child.Session, Stream: chela.StreamSession, Phase: chela.PhaseCreated})
@@ -117,7 +127,7 @@ func (s *Spawner) kind(ctx context.Context, r subagent.Request) (subagent.Type, 
 }
 
 // spawn writes a child. It reports false if the child exists already.
-func (s *Spawner) spawn(tx store.Tx, r subagent.Request, kind subagent.Type, now time.Time) (subagent.Receipt, bool, error) {
+func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Time) (subagent.Receipt, bool, error) {
 	switch have, err := tx.Children().Get(r.ID); {
 	case err == nil:
 		open, err := tx.Children().Open(r.Requester)
@@ -146,15 +156,15 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, kind subagent.Type, now
 	}
 	child := subagent.Child{
 		ID: r.ID, Requester: r.Requester, Parent: r.Run, Root: r.ID, Principal: r.Principal, Address: r.Address,
-		Task: r.Task, Label: cmp.Or(r.Label, r.Name, fmt.Sprintf("Task %d", len(siblings)+1)), Name: r.Name, Type: kind.Name,
+		Task: r.Task, Label: cmp.Or(r.Label, r.Name, fmt.Sprintf("Task %d", len(siblings)+1)), Name: r.Name, Type: p.kind.Name,
 		Timeout: c.Timeout(), Cleanup: r.Cleanup, Created: now, Session: keyOf(r.Requester, agent),
 	}
 	if r.Timeout != nil {
 		child.Timeout = *r.Timeout
 	}
+	var by run.Run
 	if r.Run != "" {
-		by, err := tx.Runs().Get(r.Run)
-		if err != nil {
+		if by, err = tx.Runs().Get(r.Run); err != nil {
 			return subagent.Receipt{}, false, fmt.Errorf("the run that spawns: %w", err)
 		}
 		child.Root, child.Principal, child.Address = by.Tree(), by.Principal, by.Address
@@ -165,8 +175,18 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, kind subagent.Type, now
 		}
 	}
 	out := subagent.Receipt{Running: open + 1}
-	child.Model, out.Warning = s.model(c, agent, r.Model, kind.Model)
-	meta := sessionOf(c, parent, child, kind, agent, r)
+	child.Model, out.Warning = s.model(c, agent, r.Model, p.kind.Model)
+	meta, about := sessionOf(c, parent, child, p.kind, agent, r)
+	if !by.Overrides.Tools.IsZero() { // the child has at most the tools of the run
+		meta.Bounds.Tools = append(meta.Bounds.Tools, by.Overrides.Tools)
+	}
+	text := r.Task
+	if r.Context == subagent.Fork {
+		if err := s.fork(&meta, parent, by, r); err != nil {
+			return subagent.Receipt{}, false, err
+		}
+		child.Model, out.Warning, text = meta.Model, "", about.Directive()
+	}
 	if r.Sandbox == "require" && !s.o.Config.Sandboxed(meta) {
 		return subagent.Receipt{}, false, chela.Errorf(chela.CodeForbidden, "the subagent would not be sandboxed, but sandbox is %q", r.Sandbox)
 	}
@@ -174,11 +194,11 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, kind subagent.Type, now
 	_, err = tx.Queue().Put(queue.Item{
 		ID: string(child.ID), Key: "spawn:" + string(child.ID), Session: child.Session, Kind: queue.Message, State: queue.Waiting, Created: now,
 		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(r.Requester)}, Principal: child.Principal, Parent: r.Run, Root: child.Root,
-		Inbound:   chela.Inbound{Text: r.Task, Time: now, Address: chela.Address{Channel: chela.LocalChannel}},
+		Inbound:   chela.Inbound{Text: text, Time: now, Address: chela.Address{Channel: chela.LocalChannel}},
 		Overrides: run.Overrides{Timeout: child.Timeout, Deliver: run.Delivery{Mode: run.DeliverNowhere}},
 	})
 	if err == nil {
-		err = errors.Join(tx.Sessions().Put(meta), tx.Children().Put(child))
+		err = errors.Join(tx.Sessions().Put(meta), tx.Sessions().Append(meta.ID, p.history...), tx.Children().Put(child))
 	}
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: child.Session})
 	return out, err == nil, err
@@ -237,8 +257,8 @@ func (s *Spawner) model(c subagent.Config, agent chela.AgentID, asked, ofType st
 	return "", warning
 }
 
-// sessionOf returns the session of a child.
-func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kind subagent.Type, agent chela.AgentID, r subagent.Request) session.Meta {
+// sessionOf returns the session of a child, and what the child is told.
+func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kind subagent.Type, agent chela.AgentID, r subagent.Request) (session.Meta, subagent.Context) {
 	m := session.Meta{
 		Key: child.Session, ID: uuid.NewString(), Agent: agent, Label: child.Label, Title: humanize.Truncate(child.Task, subagent.MaxLabel),
 		Created: child.Created, Started: child.Created, Updated: child.Created,
@@ -250,10 +270,11 @@ func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kin
 	if parent.Bounds.Depth > 0 {
 		by = fmt.Sprintf("the subagent %q", parent.Label)
 	}
-	m.Prompt = subagent.Context{
+	about := subagent.Context{
 		Child: child, Role: c.RoleAt(m.Bounds.Depth), MaxDepth: c.Depth(), ByAgent: by, Folder: r.Folder, Type: kind.Prompt,
-	}.Prompt()
-	return m
+	}
+	m.Prompt = about.Prompt()
+	return m, about
 }
 
 // keyOf returns a new key for the session of a child of an agent. The key of a child

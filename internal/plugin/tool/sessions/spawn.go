@@ -55,6 +55,7 @@ func (t spawnTool) Spec() tool.Spec {
 			"thinking":{"type":"string","description":"thinking level"},
 			"runTimeoutSeconds":{"type":"number","minimum":0,"description":"time limit; 0: none"},
 			"cleanup":{"type":"string","enum":["keep","delete"],"description":"what happens to its session (default: keep)"},
+			"context":{"type":"string","enum":["isolated","fork"],"description":"fork: it knows this conversation (same agent and model only); default: isolated"},
 			"sandbox":{"type":"string","enum":["inherit","require"],"description":"require: only if it is sandboxed"},
 			"cwd":{"type":"string","description":"folder of the workspace to work in"},
 			"thread":{"type":"boolean","description":"in a thread of a chat: its messages go to the subagent until /unfocus"},
@@ -73,6 +74,7 @@ type spawnArgs struct {
 	Think   string   `json:"thinking"`
 	Timeout *float64 `json:"runTimeoutSeconds"`
 	Cleanup string   `json:"cleanup"`
+	Context string   `json:"context"`
 	Sandbox string   `json:"sandbox"`
 	Folder  string   `json:"cwd"`
 	Thread  bool     `json:"thread"`
@@ -98,7 +100,7 @@ func (t spawnTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	r := subagent.Request{
 		ID: subagent.IDOf(c.ID), Requester: c.Session, Run: c.Run, Principal: chela.PrincipalFrom(ctx),
 		Task: a.Task, Label: a.Label, Name: a.Name, Type: a.Type, Agent: chela.AgentID(strings.TrimSpace(a.Agent)), Model: a.Model, Think: a.Think,
-		Cleanup: subagent.Cleanup(a.Cleanup), Sandbox: a.Sandbox, Folder: a.Folder, Thread: a.Thread,
+		Cleanup: subagent.Cleanup(a.Cleanup), Context: subagent.History(a.Context), Sandbox: a.Sandbox, Folder: a.Folder, Thread: a.Thread,
 	}
 	if a.Mode == "session" && !a.Thread {
 		return tool.Result{}, chela.Errorf(chela.CodeInvalid, "mode session needs thread: true")

@@ -78,6 +78,7 @@ func cutTx(tx store.Tx, key chela.SessionKey, now time.Time) (cut, string, error
 		{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Text: text, NanoUSD: -1},
 	}}
 	meta.Updated = now
+	meta.EndFork()
 	if err := tx.Sessions().Append(meta.ID, c.entries...); err != nil {
 		return cut{}, "", err
 	}
