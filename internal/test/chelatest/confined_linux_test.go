@@ -76,6 +76,44 @@ func TestConfined(t *testing.T) {
 			c.Await(run)
 		}
 	})
+	t.Run("a hostile repository that is looked at changes nothing", func(t *testing.T) {
+		g := confined(t, nil)
+		c := g.Client()
+		ws := filepath.Join(g.Dir, "workspace")
+		for _, args := range [][]string{
+			{"init", "-q", "."}, {"config", "user.name", "a"}, {"config", "user.email", "a@b"}, {"add", "AGENTS.md"}, {"commit", "-qm", "first"},
+			{"config", "core.fsmonitor", "touch hit; echo x >> AGENTS.md; echo fsmonitor >&2"}, {"config", "diff.external", "touch hit; echo external >&2"}, {"config", "core.pager", "touch hit; cat"},
+			{"config", "diff.x.textconv", "touch hit; cat"}, {"config", "alias.status", "!touch hit"},
+		} {
+			cmd := exec.Command("git", args...)
+			cmd.Dir = ws
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("git %q: %v\n%s", args, err, out)
+			}
+		}
+		file := filepath.Join(ws, "AGENTS.md")
+		if err := errors.Join(os.WriteFile(file, []byte("changed\n"), 0o600), os.WriteFile(filepath.Join(ws, ".gitattributes"), []byte("* diff=x\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		for command, want := range map[string]string{
+			"git status": "modified:   AGENTS.md", "git diff": "external", "git log": "first", "git show HEAD | head -3; git blame AGENTS.md": "Author: a",
+			"cd . && git --no-pager diff --no-ext-diff && git status --short": "changed", "git -C . status": "modified:   AGENTS.md",
+		} {
+			if got := c.runs("main", command); !strings.Contains(got, want) {
+				t.Errorf("%s: answered %q", command, got)
+			}
+			if _, err := os.Stat(filepath.Join(ws, "hit")); err == nil {
+				t.Fatalf("%s ran a program of the repository that changed the workspace", command)
+			}
+		}
+		if b, err := os.ReadFile(file); err != nil || string(b) != "changed\n" {
+			t.Errorf("%q, %v", b, err)
+		}
+		c.runs("main", "git diff --output=out.diff; git stash list")
+		if _, err := os.Stat(filepath.Join(ws, "out.diff")); err != nil {
+			t.Errorf("a command that writes has no right to: %v", err)
+		}
+	})
 	t.Run("what a command makes and other programs would run is renamed, and the model is told", func(t *testing.T) {
 		g := confined(t, nil)
 		got := g.Client().runs("main", "mkdir -p .idea lib/.git/hooks && echo x > .idea/a && echo x > lib/.git/hooks/pre-push")

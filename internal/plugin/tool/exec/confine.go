@@ -52,6 +52,36 @@ func (t *execTool) rights(ctx context.Context, c tool.Call, write bool) (*sandbo
 	return r, nil
 }
 
+// shows reports whether a command is meant to change nothing: its programs read, or are
+// git commands that show something. Git runs the programs that the configuration of the
+// repository names. Since such a command cannot change the workspace, these programs
+// cannot either.
+func shows(p shell.Plan) bool {
+	return p.Undecidable == "" && !slices.ContainsFunc(p.Segments, func(s shell.Segment) bool {
+		writes := slices.ContainsFunc(s.Redirects, func(r shell.Redirect) bool { return r.Writes })
+		return writes || len(s.Argv) > 0 && !shell.Reads(s.Argv) && !gitShows(s.Argv)
+	})
+}
+
+// gitShows reports whether a program is git with a subcommand that shows something.
+func gitShows(argv []shell.Word) bool {
+	if slices.ContainsFunc(argv, func(w shell.Word) bool { return !w.Literal || strings.HasPrefix(w.Text, "--output") }) || filepath.Base(argv[0].Text) != "git" {
+		return false
+	}
+	for argv = argv[1:]; len(argv) > 0; argv = argv[1:] {
+		switch argv[0].Text {
+		case "-C":
+			argv = argv[min(1, len(argv)-1):]
+		case "--no-pager", "-P", "--no-optional-locks":
+		case "blame", "cat-file", "describe", "diff", "grep", "log", "ls-files", "ls-tree", "rev-list", "rev-parse", "shortlog", "show", "status":
+			return true
+		default:
+			return false
+		}
+	}
+	return false
+}
+
 // describe says what rights let a command do.
 func describe(rights []string) string {
 	words := make([]string, len(rights))

@@ -128,7 +128,7 @@ func TestPlace(t *testing.T) {
 	}{
 		{"auto", `{"command":"make"}`, "runs", "", nil},
 		{"auto", `{"command":"ls"}`, "runs, reading", "", nil},
-		{"auto", `{"command":"ls","background":true}`, "runs", "", func(o *Options) { o.Commands = NewCommands(CommandOptions{}) }},
+		{"auto", `{"command":"ls","background":true}`, "runs, reading", "", func(o *Options) { o.Commands = NewCommands(CommandOptions{}) }},
 		{"auto", `{"command":"make","workdir":"R/outside"}`, "asks outside", "", nil},
 		{"auto", `{"command":"make","host":"gateway"}`, "asks outside", "it is to run outside of the sandbox", nil},
 		{"auto", `{"command":"ls","host":"local"}`, "asks outside", "it is to run outside of the sandbox", nil},

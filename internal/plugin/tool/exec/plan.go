@@ -130,7 +130,7 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	if p.confine {
 		j.repeat = sp.Changes == "" || repeatable(sp)
 		j.moves = slices.ContainsFunc(sp.Segments, func(s shell.Segment) bool { return s.Dir != dir })
-		if j.plan.Rights, err = t.rights(ctx, c, p.Effect != tool.Reads && (c.Sandbox == nil || c.Sandbox.Writable())); err != nil {
+		if j.plan.Rights, err = t.rights(ctx, c, p.Effect != tool.Reads && !shows(sp) && (c.Sandbox == nil || c.Sandbox.Writable())); err != nil {
 			return tool.Plan{}, err
 		}
 		if j.cage = t.Cage; box.cage != nil {
