@@ -18,13 +18,19 @@ import (
 //	read FILE    reads the file with a tool and answers with its result
 //	run COMMAND  runs the command with a tool and answers with its result
 //	wait         begins an answer and hangs
+//	spawn TASK   starts the subagent "helper" with the task, and answers that it did
 //	fail         fails with an error that is not retried
 //
 // All other messages are answered with greeting.
 func script(_ int, r llmtest.ReceivedRequest) llmtest.Step {
 	role, text := last(r.Body)
-	if role == "tool" {
+	switch {
+	case role == "tool" && strings.Contains(text, `"childSessionKey"`):
+		return llmtest.Say("A helper was started.")
+	case role == "tool":
 		return llmtest.Say("The tool said: " + strings.TrimSpace(text))
+	case strings.Contains(text, `The subagent "helper" has finished`):
+		return llmtest.Say("The helper has ended.")
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch word {
@@ -36,6 +42,8 @@ func script(_ int, r llmtest.ReceivedRequest) llmtest.Step {
 		return llmtest.Call(callID(r), "read", object("path", rest))
 	case "run":
 		return llmtest.Call(callID(r), "exec", object("command", rest))
+	case "spawn":
+		return llmtest.Call(callID(r), "sessions_spawn", fmt.Sprintf(`{"task":%q,"label":"helper"}`, rest))
 	case "wait":
 		s := count()
 		s.Fault.Hang = llmtest.HangMiddle
