@@ -495,6 +495,16 @@ func (c *Current) Types(id chela.AgentID) []subagent.Type {
 	return types
 }
 
+// Workspace implements spawn.Config.
+func (c *Current) Workspace(m session.Meta) (string, error) {
+	g := c.Load()
+	box := g.Sandbox(m)
+	if box == nil {
+		return g.Workspace(m.Agent), nil
+	}
+	return box.Workspace, g.makeFolder(box)
+}
+
 // Sandboxed implements spawn.Config.
 func (c *Current) Sandboxed(m session.Meta) bool { return c.Load().isSandboxed(m) }
 

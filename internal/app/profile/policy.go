@@ -96,6 +96,6 @@ func (g *Generation) Scope(ctx context.Context, who chela.Principal, key chela.S
 		dir, box = box.Workspace, g.elevate(m, box)(who)
 	}
 	return invoke.Scope{
-		Agent: key.Agent(), Dir: dir, Sandbox: box, Tools: g.tools[key.Agent()], Policy: rules, Budget: g.Settings.RunBudget(), Loop: g.Settings.Tools.Loop,
+		Agent: key.Agent(), Dir: dir, Folder: m.Bounds.Folder, Sandbox: box, Tools: g.tools[key.Agent()], Policy: rules, Budget: g.Settings.RunBudget(), Loop: g.Settings.Tools.Loop,
 	}, nil
 }

@@ -94,11 +94,17 @@ func Tools(r *Registry) {
 	r.Tool("session_status", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		return one(status.New(status.Options{Status: env.Status, Location: env.Location}), nil)
 	})
-	r.Tool("sessions_spawn", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+	r.Tool("sessions_spawn", "tools.sessions_spawn", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		if env.Spawner == nil {
 			return nil, nil
 		}
-		return []tool.Tool{sessions.NewSpawn(env.Spawner), sessions.NewSubagents(env.Spawner), sessions.NewYield(env.Spawner)}, nil
+		var o sessions.SpawnOptions
+		if len(raw) > 0 {
+			if err := json.Unmarshal(raw, &o); err != nil {
+				return nil, err
+			}
+		}
+		return []tool.Tool{sessions.NewSpawn(env.Spawner, o), sessions.NewSubagents(env.Spawner), sessions.NewYield(env.Spawner)}, nil
 	})
 	r.Tool("sessions_list", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		if env.Sessions.Store == nil {

@@ -109,7 +109,7 @@ var preserved = [...]struct {
 		agentToAgent groupScope idleMinutes maintenance parentForkMaxTokens resetByChannel resetByType scope store
 		typingIntervalSeconds typingMode writeLock
 	`},
-	{"", "tools.", "codeMode experimental links media sessions_spawn swarm toolSearch updatePlan"},
+	{"", "tools.", "codeMode experimental links media swarm toolSearch updatePlan"},
 	{guardClients, "", "gateway.auth.rateLimit gateway.securityPathPrefixes"},
 	{guardNodes, "", "gateway.nodes"},
 	{guardSandboxes, "agents.defaults.sandbox.", "browser docker.dangerouslyAllowReservedContainerTargets openshell sessionToolsVisibility ssh"},
@@ -314,6 +314,13 @@ var documented = [...]Key{
 	{Path: "tools.byProvider", Kind: Any, Doc: "profile, allow, alsoAllow and deny by provider, or provider/model"},
 	{Path: "tools.toolsBySender", Kind: Any, Doc: "allow and deny by sender: id:7, channel:telegram:7, username:ada, *"},
 	{Path: "commands.config", Kind: Bool, Default: "false", Doc: "let the owner show and change the configuration with /config in a chat"},
+	{Path: "tools.sessions_spawn", Kind: Object, Doc: "starting subagents"},
+	{Path: "tools.sessions_spawn.attachments", Kind: Object, Doc: "files that a subagent is given"},
+	{Path: "tools.sessions_spawn.attachments.enabled", Kind: Bool, Default: "false", Doc: "whether the model may attach files"},
+	{Path: "tools.sessions_spawn.attachments.maxTotalBytes", Kind: Int, Default: "5242880", Doc: "bytes of all files of a subagent"},
+	{Path: "tools.sessions_spawn.attachments.maxFiles", Kind: Int, Default: "50", Doc: "files of a subagent"},
+	{Path: "tools.sessions_spawn.attachments.maxFileBytes", Kind: Int, Default: "1048576", Doc: "bytes of a file"},
+	{Path: "tools.sessions_spawn.attachments.retainOnSessionKeep", Kind: Bool, Default: "false", Doc: "the files stay after the session of the subagent was archived, unless it is deleted"},
 	{Path: "tools.sessions", Kind: Object, Doc: "tools about other sessions"},
 	{Path: "tools.sessions.visibility", Kind: Text, Values: []string{"self", "tree", "agent", "all"}, Default: `"tree"`, Doc: "sessions that these tools see: none but their own, those started from it, those of the agent, or all"},
 	{Path: "tools.agentToAgent", Kind: Object, Doc: "sessions of other agents, with visibility all"},

@@ -15,6 +15,7 @@ type Bounds struct {
 	ReadOnly  bool             `json:"readOnly,omitempty"` // calls that could change something are refused
 	Lane      string           `json:"lane,omitempty"`
 	Sandbox   string           `json:"sandbox,omitempty"` // sandbox mode; empty: the agent's
+	Folder    string           `json:"folder,omitempty"`  // in the workspace, where commands start; empty: the workspace
 	SpawnedBy chela.SessionKey `json:"spawnedBy,omitempty"`
 	Depth     int              `json:"depth,omitempty"` // number of ancestors
 }

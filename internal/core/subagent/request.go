@@ -27,8 +27,10 @@ type Request struct {
 	Cleanup Cleanup
 	Context History
 	Sandbox string // "require": only if the child is sandboxed
-	Folder  string // in the workspace, where the child works
-	Thread  bool   // the thread in which the child is started is focused on it
+	Folder  string // where commands of the child start: in the workspace, or absolute; empty: the workspace
+	Files   []Attachment
+	Retain  bool // the files stay when the session is archived
+	Thread  bool // the thread in which the child is started is focused on it
 }
 
 // History is what a child knows of the conversation of its requester.

@@ -38,6 +38,8 @@ type Child struct {
 	Model    string        `json:"model,omitempty"`     // provider/model; empty: the agent's
 	Timeout  time.Duration `json:"runTimeoutNs,omitempty"`
 	Cleanup  Cleanup       `json:"cleanup"`
+	Files    []string      `json:"attachments,omitempty"` // names of the files in FilesFolder
+	Retain   bool          `json:"retainAttachments,omitempty"`
 	Created  time.Time     `json:"createdAt"`
 	Ended    time.Time     `json:"endedAt,omitzero"`   // zero: open
 	Archived time.Time     `json:"cleanedAt,omitzero"` // its session was archived or deleted

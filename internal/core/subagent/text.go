@@ -3,6 +3,7 @@ package subagent
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ type Context struct {
 	Role     Role   // of the child
 	MaxDepth int    // greatest depth at which a child may exist
 	ByAgent  string // what spawned it: "the main agent", or "the subagent NAME"
-	Folder   string // in the workspace, where it works; empty: the workspace
+	Folder   string // in the workspace, where its commands start; empty: the workspace
 	Type     string // prompt of its type; empty: none
 }
 
@@ -56,7 +57,10 @@ const OpenCall = "(not finished when the subagent was forked; the result goes to
 func (c Context) writeRules(b *strings.Builder) {
 	b.WriteString("- Complete this task. Nothing else is expected of you.\n- You are not the main agent, and do not take its place.\n")
 	if c.Folder != "" {
-		fmt.Fprintf(b, "- Work in the folder %s of the workspace.\n", c.Folder)
+		fmt.Fprintf(b, "- Work in the folder %s of the workspace. Commands start there; paths for other tools begin at the workspace.\n", c.Folder)
+	}
+	if len(c.Files) > 0 {
+		fmt.Fprintf(b, "- Files for the task are in the folder %s of the workspace: %s\n", filepath.ToSlash(c.FilesFolder()), strings.Join(c.Files, ", "))
 	}
 	b.WriteString(rules)
 	switch {

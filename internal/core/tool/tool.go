@@ -60,6 +60,7 @@ type Call struct {
 	Session chela.SessionKey
 	Run     chela.RunID
 	Dir     string   // the agent's workspace, absolute
+	Folder  string   // in Dir, where commands start; empty: Dir
 	Plan    *Plan    // the plan that was allowed, for a Planner
 	Rights  []string // rights beyond the tool's default ones, sorted; see Blocked
 	// ReadOnly says that the plan is refused if its effect is not Reads.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,18 +33,20 @@ import (
 	"github.com/chela-ai/chela/internal/test/power"
 )
 
-// depth is a configuration whose subagents may be that deep.
-type depth int
+// spawnConfig is a configuration whose subagents may be at depth 2 and have a workspace.
+type spawnConfig string
 
-func (d depth) Subagents(chela.AgentID) subagent.Config {
-	n, children := int(d), 20
-	return subagent.Config{MaxDepth: &n, MaxChildren: &children}
+func (spawnConfig) Subagents(chela.AgentID) subagent.Config {
+	depth, children := 2, 20
+	return subagent.Config{MaxDepth: &depth, MaxChildren: &children}
 }
-func (depth) HasAgent(chela.AgentID) bool            { return true }
-func (depth) Types(chela.AgentID) []subagent.Type    { return subagent.Builtin() }
-func (depth) CheckModel(chela.AgentID, string) error { return nil }
-func (depth) Focus() session.FocusPolicy             { return session.FocusPolicy{} }
-func (depth) Sandboxed(session.Meta) bool            { return false }
+func (spawnConfig) HasAgent(chela.AgentID) bool            { return true }
+func (spawnConfig) Types(chela.AgentID) []subagent.Type    { return subagent.Builtin() }
+func (spawnConfig) CheckModel(chela.AgentID, string) error { return nil }
+func (spawnConfig) Focus() session.FocusPolicy             { return session.FocusPolicy{} }
+func (spawnConfig) Sandboxed(session.Meta) bool            { return false }
+
+func (c spawnConfig) Workspace(session.Meta) (string, error) { return string(c), nil }
 
 // mortal is the store of a process that dies after a number of commits.
 type mortal struct {
@@ -120,6 +123,8 @@ type spawnWorld struct {
 	mu      sync.Mutex
 	effects map[string]int // by the argument of the tool act
 	spawner *spawn.Spawner // of the last process
+
+	workspace string
 }
 
 // boot starts a process on the store that dies after a number of commits; 0: it does
@@ -138,7 +143,7 @@ func (w *spawnWorld) boot(t *testing.T, st store.Store, commits int64, number in
 	var h *harness
 	log := slog.New(slog.DiscardHandler)
 	sp := spawn.New(spawn.Options{
-		Log: log, Store: m, Config: depth(2), Bus: bus.New(log),
+		Log: log, Store: m, Config: spawnConfig(w.workspace), Bus: bus.New(log),
 		Stop: func(tx store.Tx, key chela.SessionKey) (func(), error) { return h.con.StopIn(tx, key) },
 		Delete: func(ctx context.Context, key chela.SessionKey) error {
 			_, err := h.con.DeleteSession(ctx, key, nil)
@@ -146,7 +151,7 @@ func (w *spawnWorld) boot(t *testing.T, st store.Store, commits int64, number in
 		},
 	})
 	w.spawner = sp
-	h = newHarness(t, spawnModel(), append(tools, act, sessions.NewSpawn(sp), sessions.NewSubagents(sp), sessions.NewYield(sp))...)
+	h = newHarness(t, spawnModel(), append(tools, act, sessions.NewSpawn(sp, sessions.SpawnOptions{Attachments: subagent.Attachments{Enabled: true}}), sessions.NewSubagents(sp), sessions.NewYield(sp))...)
 	h.boots, h.drain = number, time.Millisecond
 	h.ended = append(h.ended, sp.Ended)
 	h.children, h.stopping, h.deleting = sp.Open, sp.Stop, sp.Deleted
@@ -251,7 +256,7 @@ func TestSpawnLife(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := &spawnWorld{effects: map[string]int{}}
+				w := &spawnWorld{effects: map[string]int{}, workspace: t.TempDir()}
 				st := power.New(t).Open(t)
 				release := make(chan struct{})
 				stall := newTool("stall", tool.Reads, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
@@ -371,8 +376,9 @@ func TestSpawnLife(t *testing.T) {
 		}
 	})
 	on("SUB-29 the session of an ended subagent is archived after an hour", func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
-		h.ask("m1", spawnLine("a", "say a"))
+		h.ask("m1", `sessions_spawn {"task":"say a","label":"a","attachments":[{"name":"x","content":"y"}]}`)
 		idle(t, st, alive)
+		file := filepath.Join(w.workspace, child(t, st, "a").FilesFolder(), "x")
 		listed := func() int {
 			l, err := w.spawner.List(t.Context(), key)
 			if err != nil {
@@ -383,6 +389,9 @@ func TestSpawnLife(t *testing.T) {
 		time.Sleep(59 * time.Minute)
 		synctest.Wait()
 		c := child(t, st, "a")
+		if b, err := os.ReadFile(file); err != nil || string(b) != "y" {
+			t.Errorf("the attachment after 59 minutes: %q, %v", b, err)
+		}
 		if !c.Archived.IsZero() || listed() != 1 {
 			t.Errorf("after 59 minutes: archived %s, %d listed", c.Archived, listed())
 		}
@@ -393,17 +402,23 @@ func TestSpawnLife(t *testing.T) {
 		if err != nil || c.Archived.IsZero() || m.Archived.IsZero() || listed() != 0 {
 			t.Errorf("after 61 minutes: archived %s, session %s, %d listed, %v", c.Archived, m.Archived, listed(), err)
 		}
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the attachment after 61 minutes: %v", err)
+		}
 		n, err := store.Get(t.Context(), st, func(r store.Reader) (int, error) { return r.Sessions().Count(m.ID) })
 		if err != nil || n < 2 {
 			t.Errorf("the transcript has %d entries, %v", n, err)
 		}
 	})
-	on("SUB-12 the session of a subagent with cleanup delete is deleted when its result was taken", func(t *testing.T, _ *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
-		h.ask("m1", `sessions_spawn {"task":"say a","label":"a","cleanup":"delete"}`)
+	on("SUB-12 the session of a subagent with cleanup delete is deleted when its result was taken", func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
+		h.ask("m1", `sessions_spawn {"task":"say a","label":"a","cleanup":"delete","attachments":[{"name":"x","content":"y"}]}`)
 		idle(t, st, alive)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		c := child(t, st, "a")
+		if _, err := os.Stat(filepath.Join(w.workspace, c.FilesFolder())); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the attachment: %v", err)
+		}
 		_, err := store.Get(t.Context(), st, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(c.Session) })
 		if !errors.Is(err, chela.ErrNotFound) || c.Archived.IsZero() || told(h) != 1 {
 			t.Errorf("%v, archived %s, told %d times", err, c.Archived, told(h))
@@ -445,7 +460,7 @@ func TestSpawnKilled(t *testing.T) {
 	requesters := map[string]string{"a": "main", "b": "main", "boss": "main", "leaf": "boss"}
 	cycle := func(t *testing.T, first, second int64) (completed bool) {
 		synctest.Test(t, func(t *testing.T) {
-			w := &spawnWorld{effects: map[string]int{}}
+			w := &spawnWorld{effects: map[string]int{}, workspace: t.TempDir()}
 			st := power.New(t).Open(t)
 			for i, commits := range []int64{first, second, 0} {
 				h, m := w.boot(t, st, commits, i)

@@ -280,7 +280,7 @@ func (k *call) run(ctx context.Context) (res tool.Result, err error) {
 func (k *call) toolCall() tool.Call {
 	s := &k.v.s
 	return tool.Call{
-		ID: k.id, Args: k.args, Agent: s.Agent, Session: s.Session, Run: s.Run, Dir: s.Dir, Sandbox: s.Sandbox,
+		ID: k.id, Args: k.args, Agent: s.Agent, Session: s.Session, Run: s.Run, Dir: s.Dir, Folder: s.Folder, Sandbox: s.Sandbox,
 		Plan: k.plan, Rights: k.rights, ReadOnly: s.ReadOnly, Update: k.update, HasTool: k.v.hasTool,
 	}
 }

@@ -58,6 +58,7 @@ type Scope struct {
 	Session    chela.SessionKey
 	Run        chela.RunID      // empty: a single call, without loop detection
 	Dir        string           // the agent's workspace, absolute
+	Folder     string           // in Dir, where commands start; empty: Dir
 	Sandbox    *sandbox.Session // nil: the session is not sandboxed
 	Principal  chela.Principal  // the zero Principal may use no tool
 	Tools      tool.Set

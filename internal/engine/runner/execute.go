@@ -328,7 +328,7 @@ func (r *Runner) scope(e *Execution) invoke.Scope {
 		box = e.profile.Sandbox(e.run.Principal)
 	}
 	s := invoke.Scope{
-		Agent: e.run.Agent, Session: e.run.Session, Run: e.run.ID, Dir: e.profile.Dir, Sandbox: box,
+		Agent: e.run.Agent, Session: e.run.Session, Run: e.run.ID, Dir: e.profile.Dir, Folder: e.meta.Bounds.Folder, Sandbox: box,
 		Principal: e.run.Principal, Tools: e.permitted(e.meta.Bounds, e.run.Overrides), Policy: rules, Budget: e.profile.Budget, Loop: e.profile.Loop,
 		ReadOnly: e.meta.Bounds.ReadOnly, Ledger: ledger{r, e},
 		Started: time.Now(), // the time that a person took to decide does not count

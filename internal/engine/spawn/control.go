@@ -191,7 +191,7 @@ func (s *Spawner) sweep(ctx context.Context, now time.Time) error {
 		case c.Cleanup == subagent.Delete:
 			errs = append(errs, s.remove(ctx, c))
 		case keep > 0 && now.Sub(c.Ended) >= keep:
-			errs = append(errs, s.archive(ctx, c, now))
+			errs = append(errs, s.removeFiles(c, session.Meta{Key: c.Session, Agent: c.Session.Agent()}), s.archive(ctx, c, now))
 		}
 	}
 	return errors.Join(errs...)
@@ -252,6 +252,9 @@ func (s *Spawner) remove(ctx context.Context, c subagent.Child) error {
 		return it.State == queue.Waiting || it.State == queue.Taken, err
 	})
 	if err != nil || waits {
+		return err
+	}
+	if err := s.removeFiles(c, session.Meta{Key: c.Session, Agent: c.Session.Agent()}); err != nil {
 		return err
 	}
 	return s.o.Delete(ctx, c.Session)

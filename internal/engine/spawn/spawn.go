@@ -50,6 +50,8 @@ type Config interface {
 	CheckModel(id chela.AgentID, ref string) error
 	// Focus returns whether threads may be bound to children.
 	Focus() session.FocusPolicy
+	// Workspace returns the folder of a session's tools, which exists. It may write files.
+	Workspace(session.Meta) (string, error)
 	// Sandboxed reports whether the session is sandboxed.
 	Sandboxed(session.Meta) bool
 }
@@ -67,12 +69,8 @@ func (s *Spawner) Spawn(ctx context.Context, r subagent.Request) (subagent.Recei
 	if err := r.Check(); err != nil {
 		return subagent.Receipt{}, err
 	}
-	var p prepared
-	var err error
-	if p.kind, err = s.kind(ctx, r); err != nil {
-		return subagent.Receipt{}, err
-	}
-	if p.history, err = s.history(ctx, r); err != nil {
+	p, err := s.prepare(ctx, &r)
+	if err != nil {
 		return subagent.Receipt{}, err
 	}
 	var out subagent.Receipt
@@ -83,16 +81,50 @@ func (s *Spawner) Spawn(ctx context.Context, r subagent.Request) (subagent.Recei
 		return err
 	})
 	if err != nil {
+		p.discard()
 		return subagent.Receipt{}, err
 	}
 	after()
 	return out, nil
 }
 
-// prepared is what is read before the commit of a spawn.
+// prepared is what is read and written before the commit of a spawn.
 type prepared struct {
+	session chela.SessionKey // of the child; empty: a new one
 	kind    subagent.Type
 	history []*session.Entry // that a fork inherits
+	files   string           // folder with the attachments, absolute; empty: there are none
+}
+
+// prepare does for a spawn what cannot be done in its transaction.
+func (s *Spawner) prepare(ctx context.Context, r *subagent.Request) (p prepared, err error) {
+	var parent session.Meta
+	exists := false
+	err = s.o.Store.View(ctx, func(rd store.Reader) error {
+		_, err := rd.Children().Get(r.ID)
+		if exists = err == nil; exists || !errors.Is(err, chela.ErrNotFound) {
+			return err
+		}
+		parent, err = session.Lookup(rd.Sessions(), r.Requester)
+		return err
+	})
+	if err != nil || exists {
+		return p, err
+	}
+	agent := cmp.Or(r.Agent, parent.Agent)
+	p.session = keyOf(r.Requester, agent)
+	if r.Type != "" {
+		if p.kind, err = subagent.FindType(s.o.Config.Types(agent), r.Type); err != nil {
+			return p, err
+		}
+	}
+	if p.history, err = s.history(ctx, *r); err != nil {
+		return p, err
+	}
+	if (r.Folder != "" || len(r.Files) > 0) && s.o.Config.HasAgent(agent) { // otherwise the spawn is refused
+		p.files, err = s.place(session.Meta{Key: p.session, Agent: agent}, r)
+	}
+	return p, err
 }
 
 // SpawnIn is [Spawner.Spawn] in a transaction, for an isolated child without a type. The
@@ -101,7 +133,7 @@ func (s *Spawner) SpawnIn(tx store.Tx, r subagent.Request) (subagent.Receipt, fu
 	if err := r.Check(); err != nil {
 		return subagent.Receipt{}, nil, err
 	}
-	r.Type, r.Context = "", subagent.Isolated // what the others need is read before the transaction
+	r.Type, r.Context, r.Folder, r.Files = "", subagent.Isolated, "", nil // what the others need is done before the transaction
 	return s.spawnIn(tx, r, prepared{})
 }
 
@@ -112,18 +144,6 @@ func (s *Spawner) spawnIn(tx store.Tx, r subagent.Request, p prepared) (subagent
 			s.o.Bus.Publish(chela.Event{Session: out.Child.Session, Stream: chela.StreamSession, Phase: chela.PhaseCreated})
 		}
 	}, err
-}
-
-// kind returns the type of the child.
-func (s *Spawner) kind(ctx context.Context, r subagent.Request) (subagent.Type, error) {
-	if r.Type == "" {
-		return subagent.Type{}, nil
-	}
-	m, err := store.Get(ctx, s.o.Store, func(rd store.Reader) (session.Meta, error) { return session.Lookup(rd.Sessions(), r.Requester) })
-	if err != nil {
-		return subagent.Type{}, err
-	}
-	return subagent.FindType(s.o.Config.Types(cmp.Or(r.Agent, m.Agent)), r.Type)
 }
 
 // spawn writes a child. It reports false if the child exists already.
@@ -157,7 +177,10 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 	child := subagent.Child{
 		ID: r.ID, Requester: r.Requester, Parent: r.Run, Root: r.ID, Principal: r.Principal, Address: r.Address,
 		Task: r.Task, Label: cmp.Or(r.Label, r.Name, fmt.Sprintf("Task %d", len(siblings)+1)), Name: r.Name, Type: p.kind.Name,
-		Timeout: c.Timeout(), Cleanup: r.Cleanup, Created: now, Session: keyOf(r.Requester, agent),
+		Timeout: c.Timeout(), Cleanup: r.Cleanup, Retain: r.Retain, Created: now, Session: cmp.Or(p.session, keyOf(r.Requester, agent)),
+	}
+	for _, f := range r.Files {
+		child.Files = append(child.Files, f.Name)
 	}
 	if r.Timeout != nil {
 		child.Timeout = *r.Timeout
@@ -266,12 +289,15 @@ func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kin
 		Bounds: parent.Bounds.Narrow(parent.Key, kind.Tools),
 	}
 	m.Bounds.Lane, m.Bounds.ReadOnly = Lane, m.Bounds.ReadOnly || kind.ReadOnly
+	if m.Bounds.Folder = r.Folder; r.Folder == "" && agent == parent.Agent {
+		m.Bounds.Folder = parent.Bounds.Folder
+	}
 	by := "the main agent"
 	if parent.Bounds.Depth > 0 {
 		by = fmt.Sprintf("the subagent %q", parent.Label)
 	}
 	about := subagent.Context{
-		Child: child, Role: c.RoleAt(m.Bounds.Depth), MaxDepth: c.Depth(), ByAgent: by, Folder: r.Folder, Type: kind.Prompt,
+		Child: child, Role: c.RoleAt(m.Bounds.Depth), MaxDepth: c.Depth(), ByAgent: by, Folder: m.Bounds.Folder, Type: kind.Prompt,
 	}
 	m.Prompt = about.Prompt()
 	return m, about

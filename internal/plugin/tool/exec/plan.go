@@ -72,7 +72,7 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 		c.Dir = c.Sandbox.AgentWorkspace
 	}
 	scratch := box.scratch(&a)
-	dir, inside, err := workdir(c.Dir, box.hostPath(a.Workdir))
+	dir, inside, err := workdir(c.Dir, box.hostPath(startIn(c.Folder, a.Workdir)))
 	if err != nil {
 		return tool.Plan{}, err
 	}
@@ -226,6 +226,15 @@ func workdir(workspace, dir string) (string, bool, error) {
 		return "", false, fmt.Errorf("working directory: %w", err)
 	}
 	return abs, pathpolicy.Inside(real, root), nil
+}
+
+// startIn returns the working directory that a call names. It is relative to the folder
+// in which the session's commands start.
+func startIn(folder, dir string) string {
+	if folder == "" || filepath.IsAbs(dir) || dir == "~" || strings.HasPrefix(dir, "~/") {
+		return dir
+	}
+	return filepath.Join(folder, dir)
 }
 
 // maxYield limits how long a call waits for a command that may go to the

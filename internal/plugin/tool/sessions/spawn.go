@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	_ "embed"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -31,12 +32,30 @@ type Spawner interface {
 //go:embed spawn.md
 var spawnDescription string
 
-// NewSpawn returns the tool sessions_spawn.
-func NewSpawn(s Spawner) tool.Tool { return spawnTool{s} }
+// SpawnOptions is tools.sessions_spawn.
+type SpawnOptions struct {
+	Attachments subagent.Attachments `json:"attachments"`
+}
 
-type spawnTool struct{ Spawner }
+// NewSpawn returns the tool sessions_spawn.
+func NewSpawn(s Spawner, o SpawnOptions) tool.Tool { return spawnTool{s, o} }
+
+type spawnTool struct {
+	Spawner
+	o SpawnOptions
+}
+
+// attachmentsSchema is the parameter attachments, if it is switched on.
+const attachmentsSchema = `,
+			"attachments":{"type":"array","description":"files for the subagent","items":{"type":"object","required":["name","content"],"properties":{
+				"name":{"type":"string"},"content":{"type":"string"},"encoding":{"type":"string","enum":["utf8","base64"],"description":"of content (default: utf8)"},
+				"mimeType":{"type":"string"}},"additionalProperties":false}}`
 
 func (t spawnTool) Spec() tool.Spec {
+	attachments := ""
+	if t.o.Attachments.Enabled {
+		attachments = attachmentsSchema
+	}
 	return tool.Spec{
 		Name:        "sessions_spawn",
 		Label:       "Start subagent",
@@ -57,9 +76,9 @@ func (t spawnTool) Spec() tool.Spec {
 			"cleanup":{"type":"string","enum":["keep","delete"],"description":"what happens to its session (default: keep)"},
 			"context":{"type":"string","enum":["isolated","fork"],"description":"fork: it knows this conversation (same agent and model only); default: isolated"},
 			"sandbox":{"type":"string","enum":["inherit","require"],"description":"require: only if it is sandboxed"},
-			"cwd":{"type":"string","description":"folder of the workspace to work in"},
+			"cwd":{"type":"string","description":"folder of the workspace where its commands start"},
 			"thread":{"type":"boolean","description":"in a thread of a chat: its messages go to the subagent until /unfocus"},
-			"mode":{"type":"string","enum":["run","session"],"description":"session: it goes on after its result; needs thread"}},
+			"mode":{"type":"string","enum":["run","session"],"description":"session: it goes on after its result; needs thread"}` + attachments + `},
 			"additionalProperties":false}`),
 	}
 }
@@ -79,6 +98,31 @@ type spawnArgs struct {
 	Folder  string   `json:"cwd"`
 	Thread  bool     `json:"thread"`
 	Mode    string   `json:"mode"`
+
+	Attachments []attachment `json:"attachments"`
+}
+
+// attachment is an element of the parameter attachments.
+type attachment struct {
+	Name     string `json:"name"`
+	Content  string `json:"content"`
+	Encoding string `json:"encoding"`
+}
+
+// files returns the decoded attachments.
+func (a spawnArgs) files() ([]subagent.Attachment, error) {
+	var out []subagent.Attachment
+	for _, f := range a.Attachments {
+		data := []byte(f.Content)
+		if f.Encoding == "base64" {
+			var err error
+			if data, err = base64.StdEncoding.DecodeString(f.Content); err != nil {
+				return nil, fmt.Errorf("attachment %q: %w", f.Name, err)
+			}
+		}
+		out = append(out, subagent.Attachment{Name: f.Name, Data: data})
+	}
+	return out, nil
 }
 
 // accepted is the result of sessions_spawn.
@@ -109,6 +153,13 @@ func (t spawnTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		limit := time.Duration(*a.Timeout * float64(time.Second))
 		r.Timeout = &limit
 	}
+	if r.Files, err = a.files(); err != nil {
+		return tool.Result{}, err
+	}
+	if err := t.o.Attachments.Check(r.Files); err != nil {
+		return tool.Result{}, err
+	}
+	r.Retain = t.o.Attachments.Retain
 	out, err := t.Spawn(ctx, r)
 	if err != nil {
 		return tool.Result{}, err
