@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -225,6 +226,30 @@ func TestRecover(t *testing.T) {
 		}
 		if resolved != 3 {
 			t.Errorf("the profile was resolved %d times, want once for each attempt", resolved)
+		}
+	})
+	t.Run("a call that was repeated is not reported as not run when its turn is given up", func(t *testing.T) {
+		put := newTool("put", tool.Writes, nil)
+		put.spec.Keyed = true
+		h := newHarness(t, asksOnce("put"), put)
+		for n := range 3 {
+			c := newCrash("tool.end", 1)
+			h.step, h.wrap, h.drain = c.hook, c.wrap, time.Millisecond
+			h.open()
+			if n == 0 {
+				h.send("m1", "use it")
+			}
+			<-c.died
+			h.stop()
+		}
+		h.step, h.wrap, h.drain = nil, nil, 0
+		h.open()
+		if r := h.wait("m1"); r.State != run.Failed || put.count() != 3 {
+			t.Errorf("run %s, the tool ran %d times", r.State, put.count())
+		}
+		results := slices.DeleteFunc(h.lines(), func(l string) bool { return !strings.HasPrefix(l, "tool") })
+		if len(results) != 1 || !strings.Contains(results[0], "outcome is unknown") {
+			t.Errorf("results %q", results)
 		}
 	})
 }

@@ -248,15 +248,16 @@ func (k *call) checkLoop(context.Context) *verdict {
 	return nil
 }
 
-// start records the start of a call that cannot simply be repeated after a crash,
-// and of every call that was approved.
+// start records the start of a call that cannot simply be repeated after a crash, of a
+// keyed one, so that it is not said to have never run if it is not repeated, and of every
+// call that was approved.
 func (k *call) start(ctx context.Context) *verdict {
 	effect := k.effect
-	if k.spec.Keyed {
-		effect = tool.Reads // recovery repeats it
-	}
 	if k.v.s.Ledger == nil || effect == tool.Reads && (k.plan == nil || !k.plan.Ask) {
 		return nil
+	}
+	if k.spec.Keyed {
+		effect = tool.Reads // recovery repeats it
 	}
 	err := k.v.s.Ledger.Start(ctx, k.wire, effect)
 	switch {

@@ -233,7 +233,7 @@ func closeCalls(tx store.Tx, e *Execution) (results []*session.Entry, withdrawn 
 	}
 	for _, k := range open {
 		text := "Not run: " + cmp.Or(e.run.Error, "the turn has ended") + "."
-		if k.State == session.Started {
+		if k.State == session.Started || k.State == session.Planned && k.Effect != "" { // the latter was to be repeated
 			text = unknownText
 		}
 		results = append(results, resultEntry(e.run.ID, k, text, true, e.run.Ended))
