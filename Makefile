@@ -24,8 +24,9 @@ fuzz: ## every fuzz target for FUZZTIME
 bench: ## the figures of docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./internal/test/chelatest ./internal/plugin/store/sqlite ./internal/surface/gateway ./internal/plugin/llm/...
 
-kill: ## 2,000 kills, and the tests with many clients at full size
+kill: ## 2,000 kills, 4,000 of subagents, and the tests with many clients at full size
 	CHELA_TEST_KILLS=2000 go test -run '^Test(Kill|KillClients|Cuts)$$' -timeout 60m -v ./internal/test/chelatest
+	CHELA_TEST_KILLS=4000 go test -run '^TestKillSubagents$$' -timeout 60m -v ./internal/test/chelatest
 	CHELA_TEST_KILLS=2000 go test -run '^TestKillStarting$$' -timeout 60m -v ./cmd/chela
 
 damage: ## 300 damaged copies of a database

@@ -41,7 +41,24 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")
 	}
-	cycles := 200
+	cycles, seed := killCycles(t, 200)
+	drivers := max(3, cycles/100)
+	for i := range drivers {
+		work := [...]workload{oneSession, severalSessions, mixedWork}[i%3]
+		name := map[workload]string{
+			oneSession: "before each step, one session", severalSessions: "at any time, several sessions",
+			mixedWork: "at any time, with approvals, commands in the background, and runs that are steered and interrupted",
+		}[work]
+		t.Run("REC-05 killed "+name+": no accepted message lost, none answered twice, no effect twice", func(t *testing.T) {
+			t.Parallel()
+			drive(t, rand.New(rand.NewPCG(seed, uint64(i))), work, cycles/drivers, cycles >= 200)
+		})
+	}
+}
+
+// killCycles returns the number of kills, and the seed.
+func killCycles(t *testing.T, cycles int) (int, uint64) {
+	t.Helper()
 	if s := os.Getenv(cyclesEnv); s != "" {
 		var err error
 		if cycles, err = strconv.Atoi(s); err != nil {
@@ -50,47 +67,48 @@ func TestKill(t *testing.T) {
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d kills", seed, cycles)
-	drivers := max(3, cycles/100)
-	for i := range drivers {
-		single, mixed := i%3 == 0, i%3 == 2
-		name := "at any time, several sessions"
-		switch {
-		case single:
-			name = "before each step, one session"
-		case mixed:
-			name = "at any time, with approvals, commands in the background, and runs that are steered and interrupted"
+	return cycles, seed
+}
+
+// drive kills engines a number of times, and checks the ledger. enough is set if the
+// kills have to make everything happen that the ledger judges.
+func drive(t *testing.T, rnd *rand.Rand, work workload, cycles int, enough bool) {
+	d := newDriver(t, rnd, work)
+	for k := range cycles {
+		if d.cycle(k); t.Failed() {
+			return
 		}
-		t.Run("REC-05 killed "+name+": no accepted message lost, none answered twice, no effect twice", func(t *testing.T) {
-			t.Parallel()
-			d := newDriver(t, rand.New(rand.NewPCG(seed, uint64(i))), single, mixed)
-			for k := range cycles / drivers {
-				if d.cycle(k); t.Failed() {
-					return
-				}
-			}
-			d.finish()
-			if cycles >= 200 && !d.l.covers(single, mixed) {
-				t.Error("the kills missed a case")
-			}
-		})
+	}
+	d.finish()
+	if enough && !d.l.covers(work) {
+		t.Error("the kills missed a case")
 	}
 }
+
+// workload is what the engines of a driver do.
+type workload int
+
+const (
+	oneSession      workload = iota // one session, killed before steps
+	severalSessions                 // killed at any time
+	mixedWork                       // with approvals, commands in the background, steering and interrupting; a session for each
+	familyWork                      // with subagents
+)
 
 // driver sends messages to engines and kills them.
 type driver struct {
 	t      *testing.T
 	dir    string
 	rnd    *rand.Rand
-	single bool // one session, killed before steps; else several, killed at any time
-	mixed  bool // with approvals, commands in the background, steering and interrupting; a session for each
+	work   workload
 	l      *ledger
 	p      *platform
 	serial int    // of sessions
 	url    string // of the platform
 }
 
-func newDriver(t *testing.T, rnd *rand.Rand, single, mixed bool) *driver {
-	d := &driver{t: t, dir: t.TempDir(), rnd: rnd, single: single, mixed: mixed}
+func newDriver(t *testing.T, rnd *rand.Rand, work workload) *driver {
+	d := &driver{t: t, dir: t.TempDir(), rnd: rnd, work: work}
 	workspace := filepath.Join(d.dir, "workspace")
 	if err := os.Mkdir(workspace, 0o700); err != nil {
 		t.Fatal(err)
@@ -103,10 +121,14 @@ func newDriver(t *testing.T, rnd *rand.Rand, single, mixed bool) *driver {
 	srv := httptest.NewServer(d.p)
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	d.url = srv.URL
-	c := serveModel(t, &toolModel{wait: d.l.hold, seen: d.l.request})
+	c := serveModel(t, &toolModel{wait: d.l.hold, seen: d.l.request, child: d.l.child})
 	c["channels"] = json.RawMessage(`{"platform": {"allowFrom": ["p"]}}`)
-	c["agents"] = json.RawMessage(`{"defaults": ` + string(c["agents.defaults"]) + `, "list": [{"id": "main", "default": true},
-		{"id": "asker", "workspace": ` + strconv.Quote(workspace) + `, "tools": {"exec": {"mode": "ask"}}}]}`)
+	if work == familyWork {
+		c["agents.defaults"] = merge(c["agents.defaults"], `{"subagents": {"maxSpawnDepth": 2, "maxChildrenPerAgent": 20}}`)
+		c["messages"] = json.RawMessage(`{"queue": {"mode": "steer", "cap": 10000}}`) // for the results of subagents
+	}
+	c["agents.list"] = json.RawMessage(`[{"id": "main", "default": true},
+		{"id": "asker", "workspace": ` + strconv.Quote(workspace) + `, "tools": {"exec": {"mode": "ask"}}}]`)
 	writeConfig(t, d.dir, c)
 	return d
 }
@@ -115,7 +137,7 @@ func newDriver(t *testing.T, rnd *rand.Rand, single, mixed bool) *driver {
 // finish all accepted messages first, without another message.
 func (d *driver) cycle(k int) {
 	step, first := "", ""
-	if d.single {
+	if d.work == oneSession {
 		name := steps[k%len(steps)]
 		if strings.HasPrefix(name, "channel.") && d.rnd.IntN(3) > 0 {
 			name = "tool.start" // a delivery is repeated only after a pause, which takes time
@@ -126,8 +148,12 @@ func (d *driver) cycle(k int) {
 		}
 		first = step
 	}
-	if d.mixed && d.rnd.IntN(2) == 0 {
+	if d.work == mixedWork && d.rnd.IntN(2) == 0 {
 		step = mixedSteps[d.rnd.IntN(len(mixedSteps))] + ":" + strconv.Itoa(1+d.rnd.IntN(3))
+		first = step
+	}
+	if d.work == familyWork && k%2 == 0 {
+		step = familySteps[k/2%len(familySteps)] + ":" + strconv.Itoa(1+d.rnd.IntN(6))
 		first = step
 	}
 	settles := d.rnd.IntN(2) == 0
@@ -155,19 +181,19 @@ func (d *driver) cycle(k int) {
 	}
 	after := time.Second // killed by the step, or idle
 	switch {
-	case d.mixed && step != "":
+	case d.work != oneSession && step != "":
 		after = 200 * time.Millisecond
-	case !d.single:
+	case d.work != oneSession:
 		after = time.Duration(1+d.rnd.IntN(60)) * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(d.t.Context(), after)
 	defer cancel()
 	d.l.release(false)
 	d.connect(ctx, false, func(c *client.Client) {
-		for range 4 {
+		for range d.messages() {
 			d.send(ctx, c)
 		}
-		if d.await(ctx, c, true) {
+		if d.await(ctx, c, true) && d.awaitFamilies(ctx, c) {
 			cancel() // the step was not reached
 		}
 	})
@@ -178,7 +204,15 @@ func (d *driver) cycle(k int) {
 		name = ""
 		kill()
 	}
-	d.l.killed(name, d.single)
+	d.l.killed(name, d.work == oneSession)
+}
+
+// messages returns how many messages an engine is sent.
+func (d *driver) messages() int {
+	if d.work == familyWork { // each is several turns
+		return 1 + d.rnd.IntN(2)
+	}
+	return 4
 }
 
 // decide decides about the approvals that are pending and those that are requested, until
@@ -226,7 +260,7 @@ func (d *driver) connect(ctx context.Context, all bool, f func(*client.Client)) 
 	}
 	var recording sync.WaitGroup
 	requested := make(chan struct{}, 1)
-	if d.mixed {
+	if d.work == mixedWork {
 		rnd := rand.New(rand.NewPCG(d.rnd.Uint64(), 0))
 		recording.Go(func() { d.decide(ctx, c, requested, rnd, all) })
 	}
@@ -260,8 +294,8 @@ func (d *driver) ended(chat wire.Chat) {
 	if _, err := fmt.Sscanf(chat.RunID, "m%d", &n); err != nil || "m"+strconv.Itoa(n) != chat.RunID {
 		found := donePattern.FindStringSubmatch(text)
 		switch {
-		case d.mixed, found == nil && strings.Contains(chat.ErrorMessage, "given up"):
-			return // a run that began with a report
+		case d.work == mixedWork, d.work == familyWork, found == nil && strings.Contains(chat.ErrorMessage, "given up"):
+			return // a run that began with a report, or that of a subagent
 		case found == nil:
 			d.l.fault("run %s ended: %s %q", chat.RunID, chat.ErrorMessage, text)
 			return
@@ -277,8 +311,12 @@ func (d *driver) send(ctx context.Context, c *client.Client) {
 		d.offer(ctx, c, again[d.rnd.IntN(len(again))], false)
 		return
 	}
-	if d.mixed {
+	switch d.work {
+	case mixedWork:
 		d.sendMixed(ctx, c)
+		return
+	case familyWork:
+		d.sendFamily(ctx, c)
 		return
 	}
 	kind := [...]string{"plain", "read", "effect", "effect", "pair"}[d.rnd.IntN(5)]
@@ -287,7 +325,7 @@ func (d *driver) send(ctx context.Context, c *client.Client) {
 		return
 	}
 	session := "agent:main:main"
-	if !d.single {
+	if d.work != oneSession {
 		session = "agent:main:s" + strconv.Itoa(d.rnd.IntN(3))
 	}
 	d.offer(ctx, c, d.l.add(kind, session, false), d.rnd.IntN(4) == 0)
@@ -327,6 +365,9 @@ func (d *driver) offer(ctx context.Context, c *client.Client, n int, lost bool) 
 		return // its turn comes
 	}
 	mode := ""
+	if d.work == familyWork {
+		mode = "followup"
+	}
 	if m.base > 0 {
 		mode, _, _ = strings.Cut(m.text, " ")
 	}
@@ -395,7 +436,9 @@ func (d *driver) settle() (ok bool) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 20*time.Second)
 	defer cancel()
 	d.l.release(true)
-	d.connect(ctx, true, func(c *client.Client) { ok = d.await(ctx, c, false) && d.awaitBackground(ctx, c) })
+	d.connect(ctx, true, func(c *client.Client) {
+		ok = d.await(ctx, c, false) && d.awaitBackground(ctx, c) && d.awaitFamilies(ctx, c)
+	})
 	if !ok {
 		for _, n := range d.l.open(false) {
 			d.l.fault("message %d was accepted, but the next engine did not finish it: %+v", n, d.l.message(n))
@@ -421,15 +464,22 @@ func (d *driver) finish() {
 		}
 		d.await(ctx, c, true)
 		d.awaitBackground(ctx, c)
-		users, answers := d.history(ctx, c)
-		d.l.check(users, answers)
+		d.awaitFamilies(ctx, c)
+		d.l.check(d.history(ctx, c))
+		d.idle(ctx, c)
 	})
 	p.stop(d.t)
 }
 
-// history counts the messages and the answers that the engine shows.
-func (d *driver) history(ctx context.Context, c *client.Client) (users, answers map[int]int) {
-	users, answers = map[int]int{}, map[int]int{}
+// shown is how often the histories that the engine shows have something.
+type shown struct {
+	users, answers map[int]int    // messages, or tasks of subagents, and their answers
+	told           map[string]int // results of subagents, by the id of the call that started it
+}
+
+// history counts what the engine shows.
+func (d *driver) history(ctx context.Context, c *client.Client) shown {
+	s := shown{map[int]int{}, map[int]int{}, map[string]int{}}
 	for _, session := range d.l.sessions() {
 		for offset := 0; ; {
 			var h wire.History
@@ -438,9 +488,12 @@ func (d *driver) history(ctx context.Context, c *client.Client) (users, answers 
 				d.t.Fatal(err)
 			}
 			for _, m := range h.Messages {
-				pattern, count := messagePattern, users
+				for _, found := range tellPattern.FindAllStringSubmatch(m.Text(), -1) {
+					s.told[found[1]]++
+				}
+				pattern, count := messagePattern, s.users
 				if m.Role == wire.RoleAssistant {
-					pattern, count = donePattern, answers
+					pattern, count = donePattern, s.answers
 				}
 				for _, found := range pattern.FindAllStringSubmatch(m.Text(), -1) {
 					n, err := strconv.Atoi(found[len(found)-1])
@@ -455,5 +508,5 @@ func (d *driver) history(ctx context.Context, c *client.Client) (users, answers 
 			offset = h.NextOffset
 		}
 	}
-	return users, answers
+	return s
 }

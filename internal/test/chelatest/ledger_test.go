@@ -35,6 +35,7 @@ type ledger struct {
 
 	repeated, resumed, planned, unknown, abandoned int // to see that a test did what it is for
 	asked, decided, steered, interrupted, ended    int // to see that kills came between
+	families                                       familyCounts
 }
 
 // ledgerMessage is a message, with its number as index in the ledger.
@@ -54,11 +55,17 @@ type ledgerMessage struct {
 	follower int    // the message that steers or interrupts the run of this one; 0: none
 	stopped  int    // the engine that stopped waiting for the answer, plus 1; 0: none
 	base     int    // the message whose run this one steers or interrupts, plus 1; 0: none
+	spawned  string // the call that starts the subagent whose task this is; "": a message of a person
+	answered bool   // the subagent's model gave an answer
+	lost     int    // kills since then, before the result was told
 }
 
 // ledgerCall is a call that the model requested.
 type ledgerCall struct {
 	n       int      // the message
+	name    string   // of the tool
+	child   int      // the task of the subagent that it starts, plus 1; 0: none
+	session string   // key of that subagent's session, according to the result
 	acts    bool     // it has an effect
 	kills   []string // steps before which an engine was killed before the result was known
 	begun   bool     // the call could have started at one of them
@@ -80,6 +87,7 @@ const (
 	callDenied     = "denied"
 	callBackground = "background"
 	callAbandoned  = "abandoned"
+	callSkipped    = "skipped" // for a result of a subagent that steered the run
 )
 
 // denied reports whether the person denies the call of a message.
@@ -177,7 +185,7 @@ func (l *ledger) accept(n int) {
 }
 
 // request records a request that reached the model, and the calls in its answer.
-func (l *ledger) request(r modelRequest, ids []string) {
+func (l *ledger) request(r modelRequest, made []modelCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, n := range r.users {
@@ -205,14 +213,15 @@ func (l *ledger) request(r modelRequest, ids []string) {
 		}
 		c.heard = true
 	}
-	if r.heard != "" {
+	if len(r.users) == 0 && r.heard == "" {
+		l.fault("the model was sent no message")
+		return
+	}
+	l.announced(r)
+	if r.heard != "" || len(r.news) > 0 && r.done[r.n] {
 		for _, id := range r.calls {
 			l.told(r.n, id, r.results[id])
 		}
-		return
-	}
-	if len(r.users) == 0 {
-		l.fault("the model was sent no message")
 		return
 	}
 	m := l.messages[r.n]
@@ -224,21 +233,28 @@ func (l *ledger) request(r modelRequest, ids []string) {
 			l.interrupted++
 		}
 	}
-	if strings.Contains(m.outcome, "given up") && len(r.events) > 0 {
-		return // a report to a session whose message was not answered
+	report := strings.Contains(m.outcome, "given up") // perhaps to a session whose message was not answered
+	if report && len(r.events) > 0 {
+		return
 	}
-	if m.outcome != "" {
+	if m.outcome != "" && !(report && len(r.told) > 0) {
 		l.fault("the model was asked message %d again after the outcome %q", r.n, m.outcome)
 	}
 	if m.asked++; m.asked > 1 && m.engine != l.engine {
-		l.resumed++
+		if l.resumed++; m.spawned != "" {
+			l.families.resumed++
+		}
 	}
 	m.engine = l.engine
 	for _, id := range r.calls {
 		l.told(r.n, id, r.results[id])
 	}
-	for _, id := range ids {
-		l.calls[id] = &ledgerCall{n: r.n, acts: r.kind != "read" && r.kind != "base"}
+	m.answered = len(made) == 0
+	for _, call := range made {
+		if l.calls[call.id] == nil {
+			l.calls[call.id] = &ledgerCall{n: r.n, acts: call.name == "exec"}
+		}
+		l.calls[call.id].name = call.name
 	}
 }
 
@@ -255,6 +271,10 @@ func (l *ledger) told(asked int, id, text string) {
 		result = callUnknown
 	case strings.Contains(text, "given up") && l.messages[c.n].kills >= 3:
 		result = callAbandoned
+	case l.families.started > 0 && strings.HasPrefix(text, "Skipped due to queued"):
+		result = callSkipped
+	case c.name == "sessions_spawn" || c.name == "sessions_yield":
+		result = l.started(id, c, text)
 	case l.messages[c.n].follower > 0: // it may be skipped or stopped for the next message
 	case strings.HasPrefix(l.messages[c.n].text, "ask") && denied(c.n):
 		if result = callDenied; !strings.Contains(text, "not run: denied") || !c.offered {
@@ -429,7 +449,7 @@ func (l *ledger) decide(n int, answer, why string) {
 		if m.outcome == "" {
 			l.abandoned++
 		}
-	} else if answer != fmt.Sprint("done ", n) {
+	} else if answer != fmt.Sprint("done ", n) && !(strings.HasPrefix(m.text, "boss ") && strings.HasPrefix(answer, "heard ")) {
 		l.fault("message %d was answered %q", n, answer)
 	}
 	if m.outcome != "" && m.outcome != outcome {
@@ -448,6 +468,10 @@ func (l *ledger) killed(step string, single bool) {
 	for _, m := range l.messages {
 		if m.offers > 0 && m.outcome == "" {
 			m.kills++
+		}
+		if m.spawned != "" && m.outcome == "" {
+			by := l.calls[m.spawned]
+			l.families.killed(by, m, l.messages[by.n].outcome == "")
 		}
 	}
 	ran := l.effects()
@@ -476,7 +500,7 @@ func (l *ledger) open(said bool) (list []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for n, m := range l.messages {
-		if m.outcome == "" && (m.accepted || m.channel && said) {
+		if m.outcome == "" && m.spawned == "" && (m.accepted || m.channel && said) {
 			list = append(list, n)
 		}
 	}
@@ -507,7 +531,7 @@ func (l *ledger) sessions() (keys []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, m := range l.messages {
-		if !slices.Contains(keys, m.session) {
+		if m.session != "" && !slices.Contains(keys, m.session) {
 			keys = append(keys, m.session)
 		}
 	}
@@ -521,13 +545,17 @@ func (l *ledger) message(n int) ledgerMessage {
 }
 
 // covers reports whether the kills made everything happen that the ledger judges.
-func (l *ledger) covers(single, mixed bool) bool {
+func (l *ledger) covers(work workload) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if mixed {
+	switch work {
+	case mixedWork:
 		return l.resumed > 0 && l.unknown > 0 && l.asked > 0 && l.decided > 0 && l.steered > 0 && l.interrupted > 0 && l.ended > 0
+	case familyWork:
+		f := l.families
+		return l.unknown > 0 && f.resumed > 0 && f.starting > 0 && f.working > 0 && f.owing > 0 && f.steered > 0
 	}
-	return l.repeated > 0 && l.resumed > 0 && l.unknown > 0 && (l.planned > 0 || !single)
+	return l.repeated > 0 && l.resumed > 0 && l.unknown > 0 && (l.planned > 0 || work != oneSession)
 }
 
 // effects counts the effects of each call.
@@ -543,12 +571,17 @@ func (l *ledger) effects() map[string]int {
 	return out
 }
 
-// check compares the account of all messages after all work is done. history has the
-// messages of persons and the answers that the engine shows.
-func (l *ledger) check(users, answers map[int]int) {
+// check compares the account of all messages after all work is done with the histories
+// that the engine shows.
+func (l *ledger) check(h shown) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	users, answers := h.users, h.answers
 	for n, m := range l.messages {
+		if m.spawned != "" {
+			l.checkChild(n, h)
+			continue
+		}
 		failed := strings.Contains(m.outcome, "given up")
 		if !m.accepted || m.outcome == "" {
 			l.fault("message %d (%s): accepted %v, outcome %q", n, m.text, m.accepted, m.outcome)
@@ -579,7 +612,7 @@ func (l *ledger) check(users, answers map[int]int) {
 		if c.acts && c.result == callRan && effects[id] != 1 {
 			l.fault("the model was told that %s ran, but it had its effect %d times", id, effects[id])
 		}
-		if n := effects[id]; n > 0 && (c.result == callDenied || c.result == callAbandoned && !c.begun) {
+		if n := effects[id]; n > 0 && (c.result == callDenied || c.result == callSkipped || c.result == callAbandoned && !c.begun) {
 			l.fault("%s was %s, but it had its effect %d times", id, c.result, n)
 		}
 		if c.approval != "" && !c.offered && !strings.Contains(l.messages[c.n].outcome, "given up") {
@@ -590,6 +623,10 @@ func (l *ledger) check(users, answers map[int]int) {
 		}
 	}
 	l.t.Logf("%d approvals requested and %d decided, %d runs steered and %d interrupted, %d reports from the background", l.asked, l.decided, l.steered, l.interrupted, l.ended)
+	if f := l.families; f.started > 0 {
+		l.t.Logf("%d subagents, %d results told, %d of them to a run in progress; kills found %d subagents being started, %d at work and %d not yet told; %d were resumed, %d failed",
+			f.started, f.told, f.steered, f.starting, f.working, f.owing, f.resumed, f.failed)
+	}
 	l.t.Logf("%d messages, %d offered again after the model was asked, %d runs resumed, %d planned calls carried out after a kill, %d calls of %d unknown, %d messages given up, %d effects",
 		len(l.messages), l.repeated, l.resumed, l.planned, l.unknown, len(l.calls), l.abandoned, len(effects))
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,9 +21,13 @@ import (
 // and answers "done N" after their results.
 type toolModel struct {
 	wait   func(context.Context, modelRequest) // delays the answer; nil: not at all
-	seen   func(modelRequest, []string)        // called with each request and the ids of the calls in its answer; nil: none
+	seen   func(modelRequest, []modelCall)     // called with each request and the calls in its answer; nil: none
+	child  func(n int, id, kind string) int    // numbers the task of the subagent that a call for message n is to start
 	serial atomic.Int64                        // of answers with calls: no id is used twice
 }
+
+// modelCall is a call in an answer of the model.
+type modelCall struct{ id, name string }
 
 // modelRequest is a request that reached the model.
 type modelRequest struct {
@@ -35,7 +40,14 @@ type modelRequest struct {
 	done    map[int]bool      // the messages that were answered
 	events  []string          // ids of the calls whose commands in the background have ended
 	heard   string            // the last of events, if it is newer than all messages and their answers
+	session string            // key of the session, if it is that of a subagent
+	told    []announcement    // results of subagents
+	news    []announcement    // those of told that are newer than all answers
+	last    string            // the newest result of a call
 }
+
+// announcement is what a request says about the end of a subagent.
+type announcement struct{ id, status, session, result string }
 
 // kinds are the messages that the model understands, with the commands that it
 // answers them with. %s is the id of the call.
@@ -50,12 +62,28 @@ var kinds = map[string][]struct{ name, args string }{
 	"base":       {{"read", `{"path":"notes.txt"}`}}, // followed by one of the next
 	"steer":      nil,
 	"interrupt":  nil,
+
+	// Subagents. The message of the one in the middle of a tree is "boss" or "chief".
+	"start": {spawns("effect"), spawns("read")},
+	"nest":  {spawns("boss"), spawns("pair")},
+	"yield": {spawns("chief"), spawns("effect"), {"sessions_yield", `{}`}},
+	"boss":  {spawns("effect"), spawns("plain")},
+	"chief": {spawns("read"), spawns("effect"), {"sessions_yield", `{}`}},
+}
+
+// spawns returns the call that starts a subagent. %d is the number of its task, which is
+// a message like those of persons.
+func spawns(kind string) struct{ name, args string } {
+	return struct{ name, args string }{"sessions_spawn", `{"task":"` + kind + ` %d","label":"%s"}`}
 }
 
 var (
-	messagePattern = regexp.MustCompile(`\b(plain|read|effect|pair|ask|background|base|steer|interrupt) (\d+)`)
+	messagePattern = regexp.MustCompile(`\b(plain|read|effect|pair|ask|background|base|steer|interrupt|start|nest|yield|boss|chief) (\d+)`)
 	eventPattern   = regexp.MustCompile(`background command .*?(?:has ended|was running).*?(call_\d+_\d+_\d+)`)
 	donePattern    = regexp.MustCompile(`^done (\d+)$`)
+	tellPattern    = regexp.MustCompile(`(?s)The subagent "(call_\d+_\d+_\d+)" (.*?)\.\nSession: (\S+) .*?\n<result>\n(.*?)\n</result>`)
+	childPattern   = regexp.MustCompile(`Your session: (\S+)`)
+	taskPattern    = regexp.MustCompile(`"task":"(\w+) %d"`)
 )
 
 // serveModel starts a toolModel and returns the configuration that uses it.
@@ -90,7 +118,15 @@ func parseModelRequest(body io.Reader) (modelRequest, error) {
 	}
 	for _, m := range in.Messages {
 		switch m.Role {
+		case "system":
+			if found := childPattern.FindStringSubmatch(contentText(m.Content)); found != nil {
+				r.session = found[1]
+			}
 		case "user":
+			for _, found := range tellPattern.FindAllStringSubmatch(contentText(m.Content), -1) {
+				a := announcement{found[1], found[2], found[3], found[4]}
+				r.told, r.news = append(r.told, a), append(r.news, a)
+			}
 			for _, found := range messagePattern.FindAllStringSubmatch(string(m.Content), -1) {
 				r.kind = found[1]
 				r.n, _ = strconv.Atoi(found[2])
@@ -103,21 +139,49 @@ func parseModelRequest(body io.Reader) (modelRequest, error) {
 				}
 			}
 		case "assistant":
-			var text string
-			if json.Unmarshal(m.Content, &text) == nil {
-				if found := donePattern.FindStringSubmatch(text); found != nil {
-					n, _ := strconv.Atoi(found[1])
-					r.done[n] = true
-				}
+			r.news = nil
+			if found := donePattern.FindStringSubmatch(contentText(m.Content)); found != nil {
+				n, _ := strconv.Atoi(found[1])
+				r.done[n] = true
 			}
 			for _, c := range m.ToolCalls {
 				r.calls = append(r.calls, c.ID)
 			}
 		case "tool":
-			r.results[m.ToolCallID], r.ended = string(m.Content), true
+			r.last = contentText(m.Content)
+			r.results[m.ToolCallID], r.ended = r.last, true
 		}
 	}
 	return r, nil
+}
+
+// contentText returns the text of a message.
+func contentText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	json.Unmarshal(raw, &parts) // else there is no text
+	for _, p := range parts {
+		text += p.Text + "\n"
+	}
+	return text
+}
+
+// waits reports whether subagents that the newest message asked for have not been told,
+// and the message is of a kind that waits for them.
+func (r *modelRequest) waits() bool {
+	uses := kinds[r.kind]
+	if !r.ended || len(uses) == 0 || uses[len(uses)-1].name != "sessions_yield" || strings.Contains(r.last, "nothing to wait for") {
+		return false
+	}
+	return slices.ContainsFunc(r.calls, func(id string) bool {
+		return strings.HasPrefix(id, fmt.Sprintf("call_%d_", r.n)) && strings.Contains(r.results[id], `"accepted"`) &&
+			!slices.ContainsFunc(r.told, func(a announcement) bool { return a.id == id })
+	})
 }
 
 // ServeHTTP implements http.Handler.
@@ -131,23 +195,34 @@ func (m *toolModel) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		m.wait(req.Context(), r)
 	}
 	delta, finish := fmt.Sprintf(`{"content":"done %d"}`, r.n), "stop"
-	if r.heard != "" {
-		delta = fmt.Sprintf(`{"content":"heard %s"}`, r.heard)
+	uses := kinds[r.kind]
+	switch {
+	case r.heard != "":
+		delta, uses = fmt.Sprintf(`{"content":"heard %s"}`, r.heard), nil
+	case len(r.news) > 0 && r.done[r.n]:
+		delta, uses = fmt.Sprintf(`{"content":"heard %s"}`, r.news[len(r.news)-1].id), nil
+	case r.waits():
+		uses = uses[len(uses)-1:]
+	case r.ended:
+		uses = nil
 	}
-	var ids []string
-	if uses := kinds[r.kind]; len(uses) > 0 && !r.ended && r.heard == "" {
+	var made []modelCall
+	if len(uses) > 0 {
 		serial := m.serial.Add(1)
 		var calls []string
 		for i, u := range uses {
 			id := fmt.Sprintf("call_%d_%d_%d", r.n, serial, i)
+			if found := taskPattern.FindStringSubmatch(u.args); found != nil {
+				u.args = strings.ReplaceAll(u.args, "%d", strconv.Itoa(m.child(r.n, id, found[1])))
+			}
 			args, _ := json.Marshal(strings.ReplaceAll(u.args, "%s", id))
-			ids = append(ids, id)
+			made = append(made, modelCall{id, u.name})
 			calls = append(calls, fmt.Sprintf(`{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}`, i, id, u.name, args))
 		}
 		delta, finish = `{"tool_calls":[`+strings.Join(calls, ",")+`]}`, "tool_calls"
 	}
 	if m.seen != nil {
-		m.seen(r, ids)
+		m.seen(r, made)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, choice := range [...]string{`"delta":` + delta + `,"finish_reason":null`, `"delta":{},"finish_reason":"` + finish + `"`} {

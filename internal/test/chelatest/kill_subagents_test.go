@@ -1,0 +1,245 @@
+//go:build unix
+
+package chelatest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/wire"
+)
+
+// familySteps are the points of the life of a subagent before which the process is
+// killed: its requester's call, its run, the end that also announces it, and the run
+// that takes the announcement.
+var familySteps = [...]string{
+	"tool.start", "tool.run", "tool.end", "run.begin", "run.execute", "model.end", "run.suspend", "run.end", "run.ended",
+	"run.resume", "run.steer",
+}
+
+// TestKillSubagents kills engines 400 times (or CHELA_TEST_KILLS times) while
+// subagents, some of which have subagents, are started, work and report. The ledger of
+// TestKill decides.
+func TestKillSubagents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes")
+	}
+	cycles, seed := killCycles(t, 400)
+	drivers := max(2, cycles/100)
+	for i := range drivers {
+		t.Run("D11 SUB-10 each call started one subagent, whose result was told once, and no effect happened twice", func(t *testing.T) {
+			t.Parallel()
+			drive(t, rand.New(rand.NewPCG(seed, uint64(i))), familyWork, cycles/drivers, cycles/drivers >= 100)
+		})
+	}
+}
+
+// sendFamily offers a message that starts subagents. One whose turn waits for them has a
+// session of its own, because another message would replace that turn.
+func (d *driver) sendFamily(ctx context.Context, c *client.Client) {
+	kind := [...]string{"start", "start", "nest", "yield"}[d.rnd.IntN(4)]
+	session := "agent:main:f" + strconv.Itoa(d.rnd.IntN(3))
+	if kind == "yield" {
+		d.serial++
+		session = "agent:main:y" + strconv.Itoa(d.serial)
+	}
+	d.offer(ctx, c, d.l.add(kind, session, false), d.rnd.IntN(4) == 0)
+}
+
+// awaitFamilies waits until the model has been told the result of every subagent.
+func (d *driver) awaitFamilies(ctx context.Context, c *client.Client) bool {
+	for {
+		n, ok := d.l.owed()
+		if !ok {
+			return true
+		}
+		select {
+		case <-d.l.changed:
+		case <-c.Done():
+			return false
+		case <-ctx.Done():
+			if _, ok := ctx.Deadline(); ok && d.l.allFree() {
+				d.l.fault("the result of the subagent with task %d (%s) was not told: %+v", n, d.l.message(n).text, d.l.message(n))
+			}
+			return false
+		}
+	}
+}
+
+// idle checks that nothing is in progress or waits.
+func (d *driver) idle(ctx context.Context, c *client.Client) {
+	var page wire.TasksPage
+	if err := c.Call(ctx, wire.MethodTasksList, wire.TasksList{Turns: true, Status: wire.Strings{wire.TaskQueued, wire.TaskRunning}}, &page); err != nil {
+		d.t.Fatal(err)
+	}
+	for _, task := range page.Tasks {
+		d.l.fault("after all work is done, %q is %s", task.Title, task.Status)
+	}
+}
+
+// familyCounts are numbers of subagents, to see that a test did what it is for.
+type familyCounts struct {
+	started, told, steered, failed    int
+	starting, working, owing, resumed int // at kills
+}
+
+// killed counts a subagent whose result was not told when the engine was killed. open is set if the turn of its requester has no
+// outcome yet.
+func (f *familyCounts) killed(by *ledgerCall, m *ledgerMessage, open bool) {
+	switch {
+	case m.answered:
+		m.lost++
+		f.owing++
+	case m.asked > 0:
+		f.working++
+	case by.result == "" && open:
+		f.starting++
+	}
+}
+
+// child adds the task of the subagent that a call is to start, and returns its number.
+func (l *ledger) child(n int, id, kind string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	task := len(l.messages)
+	l.messages = append(l.messages, &ledgerMessage{text: fmt.Sprint(kind, " ", task), spawned: id, accepted: true, offers: 1})
+	l.calls[id] = &ledgerCall{n: n, child: task + 1}
+	return task
+}
+
+// started returns the result of a call that starts a subagent or waits for some.
+func (l *ledger) started(id string, c *ledgerCall, text string) string {
+	var out struct {
+		Status  string `json:"status"`
+		Session string `json:"childSessionKey"`
+		Label   string `json:"label"`
+	}
+	err := json.Unmarshal([]byte(text), &out) // an error is text
+	switch {
+	case c.name == "sessions_yield" && (out.Status == "yielded" || strings.Contains(text, "nothing to wait for")):
+		return callRan
+	case c.name == "sessions_spawn" && err == nil && out.Status == "accepted" && out.Label == id:
+		if c.result == "" {
+			l.families.started++
+		}
+		l.childIs(c, out.Session)
+		return callRan
+	}
+	if !strings.Contains(l.messages[c.n].outcome, "given up") {
+		l.fault("the result of %s (%s) is %q", id, c.name, text)
+	}
+	return text
+}
+
+// childIs records the session of the subagent that a call started.
+func (l *ledger) childIs(c *ledgerCall, session string) {
+	if c.session != "" && c.session != session {
+		l.fault("a call started two subagents, %s and %s", c.session, session)
+	}
+	c.session = session
+	l.messages[c.child-1].session = session
+}
+
+// announced records the results of subagents in a request, and whose request it is.
+func (l *ledger) announced(r modelRequest) {
+	if first := l.messages[r.users[0]]; r.session != "" || first.spawned != "" {
+		if first.spawned == "" || r.session == "" {
+			l.fault("message %d is in the session %q", r.users[0], r.session)
+			return
+		}
+		l.childIs(l.calls[first.spawned], r.session)
+	}
+	seen := map[string]bool{}
+	for _, a := range r.told {
+		c := l.calls[a.id]
+		switch {
+		case c == nil || c.child == 0:
+			l.fault("the model was told the result of %s, which did not start a subagent", a.id)
+			return
+		case seen[a.id]:
+			l.fault("the model was told the result of the subagent of %s twice", a.id)
+		case r.results[a.id] == "":
+			l.fault("the result of the subagent of %s was told in another session", a.id)
+		}
+		seen[a.id] = true
+		l.childIs(c, a.session)
+		n := c.child - 1
+		m := l.messages[n]
+		ok := strings.Contains(a.status, "(status: ok)")
+		if m.outcome == "" {
+			l.families.told++
+			if !r.done[r.n] && r.ended {
+				l.families.steered++
+			}
+			if !ok {
+				l.families.failed++
+			}
+		}
+		if ok {
+			l.decide(n, a.result, "")
+			l.endedAfter(n)
+		} else {
+			l.decide(n, "", a.status)
+		}
+		l.signal()
+	}
+}
+
+// endedAfter checks that a subagent ended after those that it started.
+func (l *ledger) endedAfter(n int) {
+	for id, c := range l.calls {
+		if c.n == n && c.child > 0 && c.result == callRan && l.messages[c.child-1].outcome == "" {
+			l.fault("the subagent with task %d ended before its own of %s", n, id)
+		}
+	}
+}
+
+// owed returns a subagent that was started, and whose result was not told.
+func (l *ledger) owed() (n int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n, m := range l.messages {
+		if m.spawned != "" && m.outcome == "" && (m.asked > 0 || l.calls[m.spawned].result == callRan) && m.lost < 3 { // else the turn that was told may have been given up
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// allFree reports whether the driver waits for all work.
+func (l *ledger) allFree() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.free
+}
+
+// checkChild compares the account of a subagent after all work is done.
+func (l *ledger) checkChild(n int, h shown) {
+	m := l.messages[n]
+	c := l.calls[m.spawned]
+	given := strings.Contains(m.outcome, "given up")
+	gone := strings.Contains(l.messages[c.n].outcome, "given up") // then the requester may not know that it started it
+	switch there := m.asked > 0 || h.told[m.spawned] > 0; {
+	case c.result == callRan:
+	case !there:
+		return
+	case c.result != callUnknown && c.result != "" || !gone:
+		l.fault("the subagent with task %d (%s) worked, although the result of its requester's call %s is %q; message %d: %+v", n, m.text, m.spawned, c.result, c.n, l.messages[c.n])
+		return
+	}
+	if m.outcome == "" && m.lost < 3 || h.told[m.spawned] != 1 {
+		l.fault("the result of the subagent with task %d (%s), %q, is in the histories %d times", n, m.text, m.outcome, h.told[m.spawned])
+	}
+	if h.users[n] != 1 {
+		l.fault("the task %d (%s) is in the history of its subagent %d times", n, m.text, h.users[n])
+	}
+	if !given && h.answers[n] != 1 || h.answers[n] > 1 {
+		l.fault("task %d (%s): the model was asked %d times, and its answer is in the history %d times", n, m.text, m.asked, h.answers[n])
+	}
+}
