@@ -257,6 +257,9 @@ func (r *Runner) suspend(ctx context.Context, e *Execution) error {
 		if err := tx.Runs().Put(e.run); err != nil {
 			return err
 		}
+		if err := r.resumeDone(tx, e.run); err != nil {
+			return err
+		}
 		var err error
 		row, err = tx.Runs().Get(e.run.ID)
 		return errors.Join(err, tx.Leases().Release(e.lease))
@@ -280,6 +283,24 @@ func (r *Runner) suspend(ctx context.Context, e *Execution) error {
 	if err == nil {
 		r.PublishStopped(stopped, withdrawn)
 	}
+	return err
+}
+
+// resumeDone puts an item that resumes a run which is about to wait for children, if the
+// last one has ended since the run asked, without an announcement.
+func (r *Runner) resumeDone(tx store.Tx, row run.Run) error {
+	if row.Waits != run.WaitsChildren || r.o.Children == nil {
+		return nil
+	}
+	open, err := r.o.Children(tx, row)
+	if err != nil || open {
+		return err
+	}
+	id := "resume:" + uuid.NewString()
+	_, err = tx.Queue().Put(queue.Item{
+		ID: id, Key: id, Session: row.Session, Kind: queue.Resume, State: queue.Waiting, Created: time.Now(), Principal: row.Principal, Parent: row.ID,
+	})
+	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: row.Session})
 	return err
 }
 

@@ -190,7 +190,6 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 		if by, err = tx.Runs().Get(r.Run); err != nil {
 			return subagent.Receipt{}, false, fmt.Errorf("the run that spawns: %w", err)
 		}
-		child.Root, child.Principal, child.Address = by.Tree(), by.Principal, by.Address
 	}
 	if r.Thread {
 		if err := s.bind(tx, parent, &child); err != nil {
