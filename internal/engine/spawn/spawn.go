@@ -190,6 +190,9 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 		if by, err = tx.Runs().Get(r.Run); err != nil {
 			return subagent.Receipt{}, false, fmt.Errorf("the run that spawns: %w", err)
 		}
+		if by.Stop != "" || by.State.Final() { // what stopped it has stopped the children that it had then
+			return subagent.Receipt{}, false, chela.Errorf(chela.CodeConflict, "the turn was stopped; no subagent was started")
+		}
 	}
 	if r.Thread {
 		if err := s.bind(tx, parent, &child); err != nil {

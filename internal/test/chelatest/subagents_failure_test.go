@@ -431,6 +431,37 @@ func TestSubagentFailures(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a kill that races a subagent's starts of others leaves nothing behind", func(t *testing.T) {
+		t.Parallel()
+		h := newHousehold(t, `{"maxSpawnDepth": 2, "maxChildrenPerAgent": 20}`, Options{})
+		for i := range 60 {
+			hold := fmt.Sprint("round ", i)
+			lines := []string{"hold " + hold}
+			for range 8 {
+				lines = append(lines, task("hang"))
+			}
+			boss := fmt.Sprint("boss", i)
+			h.Ask("main", task(strings.Join(lines, "\n"), "label", boss))
+			h.waitHeld(t, hold)
+			h.release(hold)
+			time.Sleep(rand.N(4 * time.Millisecond))
+			h.Ask("main", "/kill "+boss)
+		}
+		h.quiet()
+		h.toldOnce("main")
+		started := 0
+		for _, c := range h.children() {
+			if c.Silent != subagent.Stopped {
+				t.Errorf("%s is %q: %s", c.Label, c.Silent, c.Outcome)
+			}
+			if c.Label[0] != 'b' {
+				started++
+			}
+		}
+		if started == 0 || started == 60*8 {
+			t.Errorf("no kill came while subagents were started: %d", started)
+		}
+	})
 	t.Run("two kills of a subagent at once", func(t *testing.T) {
 		t.Parallel()
 		h := newHousehold(t, "", Options{})
