@@ -265,13 +265,24 @@ func (s *Spawner) Stop(tx store.Tx, key chela.SessionKey) ([]chela.SessionKey, e
 
 // below returns the open children below a session, each before those below it.
 func below(children subagent.Reader, key chela.SessionKey) ([]subagent.Child, error) {
-	tree, err := children.Open(key)
-	for i := 0; i < len(tree) && err == nil; i++ {
-		var open []subagent.Child
-		open, err = children.Open(tree[i].Session)
-		tree = append(tree, open...)
+	var tree []subagent.Child
+	seen := map[chela.SessionKey]bool{key: true} // records that form a cycle end the walk
+	for i := -1; i < len(tree); i++ {
+		if i >= 0 {
+			key = tree[i].Session
+		}
+		open, err := children.Open(key)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range open {
+			if !seen[c.Session] {
+				seen[c.Session] = true
+				tree = append(tree, c)
+			}
+		}
 	}
-	return tree, err
+	return tree, nil
 }
 
 // discard cancels what waits for a child that is stopped, so that nothing starts

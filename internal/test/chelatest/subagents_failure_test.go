@@ -520,4 +520,38 @@ func TestSubagentFailures(t *testing.T) {
 			t.Errorf("after the end: %q", end.Text)
 		}
 	})
+	t.Run("subagents whose requesters form a cycle", func(t *testing.T) {
+		t.Parallel()
+		h := newHousehold(t, `{"maxSpawnDepth": 3}`, Options{})
+		h.Ask("main", task("hang", "label", "kid"))
+		kid := h.childWhere("kid", exists)
+		keys := [2]chela.SessionKey{"agent:main:subagent:one", "agent:main:subagent:two"}
+		err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error { // the product does not make these rows
+			var errs []error
+			for i, key := range keys {
+				c := kid
+				c.ID, c.Session, c.Requester, c.Label = chela.RunID(fmt.Sprint("cycle", i)), key, keys[1-i], fmt.Sprint("cycle", i)
+				m := session.Meta{Key: key, ID: fmt.Sprint("t", i), Agent: "main", Created: time.Now(), Bounds: session.Bounds{SpawnedBy: keys[1-i], Depth: 1}}
+				errs = append(errs, tx.Children().Put(c), tx.Sessions().Put(m))
+			}
+			return errors.Join(errs...)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stopped wire.TaskStopped
+		h.must(wire.MethodTasksCancel, wire.TaskCancel{ID: "cycle0"}, &stopped)
+		if !stopped.Cancelled {
+			t.Errorf("cancel: %+v", stopped)
+		}
+		h.must(wire.MethodSessionsDelete, wire.SessionsDelete{Key: string(keys[0])}, nil)
+		h.must(wire.MethodSessionsDelete, wire.SessionsDelete{Key: string(keys[1])}, nil)
+		h.Ask("main", "/stop")
+		h.quiet()
+		for _, c := range h.children() {
+			if c.Silent != subagent.Stopped {
+				t.Errorf("%s is %q: %s", c.Label, c.Silent, c.Outcome)
+			}
+		}
+	})
 }
