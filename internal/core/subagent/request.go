@@ -53,6 +53,7 @@ type Receipt struct {
 const (
 	maxTask  = 64 << 10 // bytes
 	MaxLabel = 120      // characters of a label
+	MaxTree  = 200      // children of one tree of runs, at all depths, that are not archived
 )
 
 // Check returns what is wrong with the request, and cleans it.

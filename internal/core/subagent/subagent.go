@@ -105,6 +105,8 @@ type Reader interface {
 	// Open returns the open children of a requester, or of all sessions for the
 	// empty key, oldest first.
 	Open(requester chela.SessionKey) ([]Child, error)
+	// Tree returns the number of children of a tree of runs that are not archived.
+	Tree(root chela.RunID) (int, error)
 	// Recent returns at most n children of all sessions, newest first.
 	Recent(n int) ([]Child, error)
 	// Ended returns the children that ended before t and are not archived, oldest

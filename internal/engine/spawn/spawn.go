@@ -193,6 +193,14 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 		if by.Stop != "" || by.State.Final() { // what stopped it has stopped the children that it had then
 			return subagent.Receipt{}, false, chela.Errorf(chela.CodeConflict, "the turn was stopped; no subagent was started")
 		}
+		// Results begin turns, which may start further subagents, and so on.
+		if n, err := tx.Children().Tree(by.Tree()); err != nil {
+			return subagent.Receipt{}, false, err
+		} else if n >= subagent.MaxTree {
+			return subagent.Receipt{}, false, chela.Errorf(chela.CodeForbidden, "%d subagents were started for this request already, which is the limit. "+
+				"Report what there is; more can be started when the user asks again", n)
+		}
+		child.Root, child.Principal, child.Address = by.Tree(), by.Principal, by.Address
 	}
 	if r.Thread {
 		if err := s.bind(tx, parent, &child); err != nil {

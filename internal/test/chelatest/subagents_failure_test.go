@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
@@ -552,6 +554,31 @@ func TestSubagentFailures(t *testing.T) {
 			if c.Silent != subagent.Stopped {
 				t.Errorf("%s is %q: %s", c.Label, c.Silent, c.Outcome)
 			}
+		}
+	})
+	t.Run("R22 a model that starts subagents for ever is ended with one message", func(t *testing.T) {
+		t.Parallel()
+		n := 0
+		model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+			n++
+			return llmtest.Call(fmt.Sprint("c", n), "sessions_spawn", fmt.Sprintf(`{"task":"go on %d"}`, n))
+		})
+		h := &household{t: t, family: &family{Script: model}}
+		h.start(`{"maxSpawnDepth": 2}`, Options{Model: model, Config: Config{"agents.defaults": json.RawMessage(`{"budget": {"failures": 3}}`)}})
+		end := h.Ask("main", "start subagents for ever")
+		if end.State != wire.StateError || !strings.Contains(end.Error, "tool calls in a row failed") {
+			t.Errorf("%s: %q", end.State, end.Error)
+		}
+		h.quiet()
+		notices := 0
+		for _, ev := range end.Seen {
+			var e wire.Chat
+			if ev.Name == wire.EventChat && ev.Decode(&e) == nil && e.RunID == end.Run && e.ErrorMessage != "" {
+				notices++
+			}
+		}
+		if all := len(h.children()); notices != 1 || all != subagent.MaxTree {
+			t.Errorf("%d messages, %d subagents", notices, all)
 		}
 	})
 }

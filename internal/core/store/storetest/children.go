@@ -55,12 +55,18 @@ func testChildren(t *testing.T, s store.Store) {
 	same(t, "open of a requester", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Open(keyA) }), []chela.RunID{"a"})
 	same(t, "open", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Open("") }), []chela.RunID{"a", "c"})
 	same(t, "recent", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Recent(2) }), []chela.RunID{"c", "b"})
+	tree := func(root chela.RunID) int {
+		return get(t, s, func(r store.Reader) (int, error) { return r.Children().Tree(root) })
+	}
+	same(t, "of a tree", tree("run-0"), 3)
+	same(t, "of another tree", tree("run-1"), 0)
 	same(t, "ended before their end", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Ended(at(5)) }), nil)
 	same(t, "ended", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Ended(at(6)) }), []chela.RunID{"b"})
 
 	b.Archived, b.Outcome, b.Silent, b.Result, b.Error = at(7), chela.OutcomeOK, subagent.Skipped, "found", "none"
 	b.Tokens, b.NanoUSD, b.Priced, b.Requester = llm.Usage{Input: 1, Output: 2}, 3, true, keyB
 	update(t, s, func(tx store.Tx) error { return tx.Children().Put(b) })
+	same(t, "of a tree, without those that are archived", tree("run-0"), 2)
 	got, _ = one(func(r subagent.Reader) (subagent.Child, error) { return r.Get("b") })
 	same(t, "replaced", got, b)
 	same(t, "archived of its requester", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Of(keyB) }), []chela.RunID{"c"})

@@ -40,6 +40,12 @@ func (t children) Open(requester chela.SessionKey) ([]subagent.Child, error) {
 	return t.list("ended = 0 AND (?1 = '' OR requester = ?1) ORDER BY n", str(requester))
 }
 
+// Tree returns the number of children of a tree of runs that are not archived.
+func (t children) Tree(root chela.RunID) (int, error) {
+	n, err := t.c.number("SELECT count(*) FROM child WHERE archived = 0 AND CASE WHEN json_valid(child) THEN json_extract(child, '$.rootRunId') END = ?", str(root))
+	return int(n), err
+}
+
 // Recent returns at most n children of all sessions, newest first.
 func (t children) Recent(n int) ([]subagent.Child, error) {
 	return t.list("1 ORDER BY n DESC LIMIT ?", n)
