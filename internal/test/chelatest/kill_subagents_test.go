@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/wire"
@@ -72,21 +74,55 @@ func (d *driver) awaitFamilies(ctx context.Context, c *client.Client) bool {
 	}
 }
 
-// idle checks that nothing is in progress or waits.
+// answered waits until the model has answered the results that it was told: the turn of
+// a result that a kill interrupted is resumed, or the person is told that it was given up.
+func (d *driver) answered(ctx context.Context, c *client.Client) {
+	for _, session := range d.l.heardIn() {
+		for {
+			var h wire.History
+			err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 20}, &h)
+			if err != nil {
+				d.l.fault("results in %s were not answered: %v", session, err)
+				return
+			}
+			last := slices.IndexFunc(h.Messages, func(m wire.Message) bool { return tellPattern.MatchString(m.Text()) })
+			for i := last; i >= 0 && i < len(h.Messages); i++ {
+				switch m := h.Messages[i]; {
+				case tellPattern.MatchString(m.Text()):
+					last = i
+				case m.Role == wire.RoleAssistant || strings.Contains(m.Text(), "given up"):
+					last = -1
+				}
+			}
+			if last < 0 {
+				break
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+}
+
+// idle waits until nothing is in progress or waits.
 func (d *driver) idle(ctx context.Context, c *client.Client) {
 	var page wire.TasksPage
-	if err := c.Call(ctx, wire.MethodTasksList, wire.TasksList{Turns: true, Status: wire.Strings{wire.TaskQueued, wire.TaskRunning}}, &page); err != nil {
-		d.t.Fatal(err)
-	}
-	for _, task := range page.Tasks {
-		d.l.fault("after all work is done, %q is %s", task.Title, task.Status)
+	for {
+		err := c.Call(ctx, wire.MethodTasksList, wire.TasksList{Turns: true, Status: wire.Strings{wire.TaskQueued, wire.TaskRunning}}, &page)
+		if err == nil && len(page.Tasks) == 0 {
+			return
+		}
+		if err != nil || ctx.Err() != nil {
+			d.l.fault("after all results were told, this is in progress: %+v, %v", page.Tasks, err)
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
 	}
 }
 
 // familyCounts are numbers of subagents, to see that a test did what it is for.
 type familyCounts struct {
 	started, told, steered, failed    int
-	starting, working, owing, resumed int // at kills
+	starting, working, owing, resumed int             // at kills
+	heard                             map[string]bool // sessions that were told results
 }
 
 // killed counts a subagent whose result was not told when the engine was killed. open is set if the turn of its requester has no
@@ -168,6 +204,7 @@ func (l *ledger) announced(r modelRequest) {
 			l.fault("the result of the subagent of %s was told in another session", a.id)
 		}
 		seen[a.id] = true
+		l.families.heard[l.messages[c.n].session] = true
 		l.childIs(c, a.session)
 		n := c.child - 1
 		m := l.messages[n]
@@ -198,6 +235,17 @@ func (l *ledger) endedAfter(n int) {
 			l.fault("the subagent with task %d ended before its own of %s", n, id)
 		}
 	}
+}
+
+// heardIn returns the sessions that were told results since it was last called.
+func (l *ledger) heardIn() (keys []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key := range l.families.heard {
+		keys = append(keys, key)
+	}
+	clear(l.families.heard)
+	return keys
 }
 
 // owed returns a subagent that was started, and whose result was not told.

@@ -438,6 +438,10 @@ func (d *driver) settle() (ok bool) {
 	d.l.release(true)
 	d.connect(ctx, true, func(c *client.Client) {
 		ok = d.await(ctx, c, false) && d.awaitBackground(ctx, c) && d.awaitFamilies(ctx, c)
+		if ok && d.work == familyWork {
+			d.idle(ctx, c)
+			d.answered(ctx, c)
+		}
 	})
 	if !ok {
 		for _, n := range d.l.open(false) {
@@ -466,7 +470,10 @@ func (d *driver) finish() {
 		d.awaitBackground(ctx, c)
 		d.awaitFamilies(ctx, c)
 		d.l.check(d.history(ctx, c))
-		d.idle(ctx, c)
+		if d.work == familyWork {
+			d.idle(ctx, c)
+			d.answered(ctx, c)
+		}
 	})
 	p.stop(d.t)
 }

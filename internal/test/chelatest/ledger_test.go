@@ -94,7 +94,7 @@ const (
 func denied(n int) bool { return n%4 == 0 }
 
 func newLedger(t testing.TB, file string) *ledger {
-	return &ledger{t: t, file: file, changed: make(chan struct{}, 1), moved: make(chan struct{}), calls: map[string]*ledgerCall{}}
+	return &ledger{t: t, file: file, changed: make(chan struct{}, 1), moved: make(chan struct{}), calls: map[string]*ledgerCall{}, families: familyCounts{heard: map[string]bool{}}}
 }
 
 func (l *ledger) fault(format string, args ...any) {
