@@ -14,11 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/channel/channeltest"
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/wire"
 )
 
 // family is a model for a session and its subagents. A message of a person, or the task
@@ -584,6 +588,58 @@ func TestSubagents(t *testing.T) {
 			if want == "accepted" && !strings.Contains(end.Text, `"childSessionKey":"agent:ops:subagent:`) {
 				t.Errorf("%s: %q", allow, end.Text)
 			}
+		}
+	})
+	t.Run("SUB-31 results that were asked for from two chats of a busy session get two turns", func(t *testing.T) {
+		t.Parallel()
+		gate, f, chat := make(chan struct{}), newFamily(), new(channeltest.Fake)
+		g := Start(t, Options{
+			Model: f, Tools: []tool.Tool{waiter("stall", gate)}, Channels: map[string]channel.Channel{"fake": chat.Plain()},
+			Config: Config{
+				"channels": json.RawMessage(`{"fake": {"allowFrom": ["p", "q"]}}`),
+				"messages": json.RawMessage(`{"queue": {"mode": "collect", "debounceMs": 0}}`),
+			},
+		})
+		c := g.Client()
+		in := func(peer string) chela.Address {
+			return chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: peer}}
+		}
+		serial := 0
+		say := func(peer, text string) {
+			t.Helper()
+			serial++
+			err := chat.Say(t.Context(), chela.Inbound{ID: fmt.Sprint(serial), Address: in(peer), Sender: chela.Sender{ID: peer}, Text: text})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		texts := func(peer string, n int) []string {
+			t.Helper()
+			for end := time.Now().Add(20 * time.Second); len(chat.Texts(in(peer))) < n; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("chat %s has %q", peer, chat.Texts(in(peer)))
+				}
+			}
+			return chat.Texts(in(peer))
+		}
+		say("p", task("hold x\nsay 1", "label", "x1")+"\n"+task("hold x\nsay 2", "label", "x2"))
+		texts("p", 1)
+		say("q", task("hold y\nsay 3", "label", "y1"))
+		texts("q", 1)
+		say("p", "stall {}\nthen say not busy any more")
+		f.waitHeld(t, "x")
+		f.waitHeld(t, "y")
+		f.release("x")
+		f.release("y")
+		for _, label := range []string{"x1", "x2", "y1"} {
+			c.taskWhere("completed", labeled(label, wire.TaskCompleted))
+		}
+		close(gate)
+		if got := texts("p", 3)[1:]; !slices.Equal(got, []string{"not busy any more", "told x1 ok, x2 ok"}) {
+			t.Errorf("the first chat shows %q", got)
+		}
+		if got := texts("q", 2)[1:]; !slices.Equal(got, []string{"told y1 ok"}) {
+			t.Errorf("the second chat shows %q", got)
 		}
 	})
 	t.Run("SUB-07 a message reaches a subagent that runs, which is announced once", func(t *testing.T) {
