@@ -123,6 +123,7 @@ type spawnWorld struct {
 	mu      sync.Mutex
 	effects map[string]int // by the argument of the tool act
 	spawner *spawn.Spawner // of the last process
+	ttl     time.Duration  // of leases; 0: one process has the store
 
 	workspace string
 }
@@ -152,7 +153,7 @@ func (w *spawnWorld) boot(t *testing.T, st store.Store, commits int64, number in
 	})
 	w.spawner = sp
 	h = newHarness(t, spawnModel(), append(tools, act, sessions.NewSpawn(sp, sessions.SpawnOptions{Attachments: subagent.Attachments{Enabled: true}}), sessions.NewSubagents(sp), sessions.NewYield(sp))...)
-	h.boots, h.drain = number, time.Millisecond
+	h.boots, h.drain, h.ttl = number, time.Millisecond, w.ttl
 	h.ended = append(h.ended, sp.Ended)
 	h.children, h.stopping, h.deleting = sp.Open, sp.Stop, sp.Deleted
 	h.start(m, log, func() error { return nil })
@@ -448,6 +449,56 @@ func TestSpawnLife(t *testing.T) {
 			t.Errorf("transcript %q", h.lines())
 		}
 	})
+}
+
+// TestSpawnShared has two processes share a store. The requester's turn is in progress in
+// one of them when its subagent ends.
+func TestSpawnShared(t *testing.T) {
+	t.Parallel()
+	for name, dies := range map[string]bool{"the result waits for the end of the turn": false, "the process of the turn dies": true} {
+		t.Run("a requester in another process: "+name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := &spawnWorld{effects: map[string]int{}, workspace: t.TempDir(), ttl: ttl}
+				st := power.New(t).Open(t)
+				release := make(chan struct{})
+				var hs [2]*harness
+				var ms [2]*mortal
+				for i := range hs {
+					hs[i], ms[i] = w.boot(t, st, 0, 100*(i+1), newTool("stall", tool.Reads, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+						select {
+						case <-release:
+							return tool.Text("went on"), nil
+						case <-ctx.Done():
+							return tool.Result{}, ctx.Err()
+						}
+					}))
+					hs[i].q.Mode = queue.Followup
+					defer hs[i].stop()
+				}
+				synctest.Wait()
+				hs[0].send("m1", spawnLine("kid", `act {"x":"1"}`)+"\nstall {}")
+				synctest.Wait()
+				time.Sleep(3 * ttl)
+				kid := child(t, st, "kid")
+				hs[1].view(func(r store.Reader) error {
+					it, err1 := r.Queue().ByKey(kid.AnnounceKey())
+					row, err2 := r.Runs().Get("m1")
+					if kid.Open() || it.State != queue.Waiting || row.State != run.Running || row.Attempts != 1 {
+						t.Errorf("subagent %+v, announcement %s, run %s", kid, it.State, row.State)
+					}
+					return errors.Join(err1, err2)
+				})
+				if dies {
+					ms[0].dead.Store(true)
+					time.Sleep(3 * ttl)
+				}
+				close(release)
+				idle(t, st, func() bool { return false })
+				w.check(t, st, map[string]string{"kid": "main"})
+			})
+		})
+	}
 }
 
 // TestSpawnKilled kills the process after each commit of a turn that starts subagents,
