@@ -335,7 +335,7 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 	}
 	answer, rounds := run.AnswerTo(r.Origin), g.Settings.Agent.MaxRounds
 	if m.Bounds.Depth > 0 {
-		answer, rounds = run.Answer{Token: run.AnnounceSkip}, cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
+		answer, rounds = run.AnswerTo(chela.Origin{Kind: chela.OriginAgent}), cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
 	}
 	p := &runner.Profile{
 		Provider: provider, Model: info, Tools: tools, Dir: dir, Sandbox: g.elevate(m, box),

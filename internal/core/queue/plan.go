@@ -71,9 +71,11 @@ func Lead(items []Item) Item {
 //     principal, address and overrides. Any other message gets a separate run.
 //   - A message steers only a run that a person started with the same principal,
 //     rights and address, and only if it has no overrides or the overrides of the run.
-//     So the address of the answer never changes.
+//     So the address of the answer never changes. A message of another session has no
+//     address; it steers only if its tools are not limited, or as those of the run.
 //   - Events join any new run. They add text to it and never rights. They join a run in
 //     progress if their mode steers, except events of the schedule and the heartbeat.
+//     They do not join a run whose answer goes to another session.
 //   - Only messages of persons interrupt a run or replace a suspended run. A suspended
 //     run is resumed by the events that it waits for; other events wait. The result of
 //     a subagent joins only runs that answer to the address where it was started.
@@ -240,15 +242,20 @@ func (w *planner) live(l Live) {
 
 // takesEvent reports whether an event may join the live run.
 func (l Live) takesEvent(it Item) bool {
-	return l.Steerable && l.Run.Kind != run.Compact && it.Origin.Kind != chela.OriginCron && it.Origin.Kind != chela.OriginHeartbeat
+	return l.Steerable && l.Run.Kind != run.Compact && l.Run.Overrides.Deliver.Mode != run.DeliverSession && it.Origin.Kind != chela.OriginCron && it.Origin.Kind != chela.OriginHeartbeat
 }
 
 // takesMessage reports whether a message may join the live run.
 func (l Live) takesMessage(it Item) bool {
 	r := l.Run
-	return l.Steerable && r.Kind != run.Compact && r.Origin.Kind == chela.OriginPerson && it.fromPerson() &&
-		it.Principal.ID == r.Principal.ID && it.Principal.Covers(r.Principal) && r.Principal.Covers(it.Principal) &&
-		(it.Inbound.Address == r.Address || it.Inbound.Address.Local() && r.Address.Local()) &&
+	if !l.Steerable || r.Kind == run.Compact || r.Origin.Kind != chela.OriginPerson ||
+		it.Principal.ID != r.Principal.ID || !it.Principal.Covers(r.Principal) || !r.Principal.Covers(it.Principal) {
+		return false
+	}
+	if it.toSession() {
+		return it.Overrides.Tools.IsZero() || it.Overrides.Tools.Equal(r.Overrides.Tools)
+	}
+	return it.fromPerson() && (it.Inbound.Address == r.Address || it.Inbound.Address.Local() && r.Address.Local()) &&
 		(it.Overrides.IsZero() || it.Overrides.Equal(r.Overrides))
 }
 
@@ -274,8 +281,10 @@ func (w *planner) turn(start bool) {
 	for _, b := range group {
 		w.Start = append(w.Start, b.items...)
 	}
-	to := Lead(slices.Concat(w.Start, w.events)).Inbound.Address
-	w.Start = append(eventsFor(w.events, to), w.Start...)
+	if len(w.Start) == 0 || !w.Start[0].toSession() {
+		to := Lead(slices.Concat(w.Start, w.events)).Inbound.Address
+		w.Start = append(eventsFor(w.events, to), w.Start...)
+	}
 	if len(group) > 0 && len(dropped) > 0 && w.Policy.Drop == Summarize {
 		w.Decision.Drop, w.Summary = append(w.Decision.Drop, dropped...), summary(dropped)
 	}

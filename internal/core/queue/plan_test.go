@@ -19,7 +19,8 @@ var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // words makes waiting messages of "id[@address][!principal][~model][=mode][+ms][*]":
 // +ms after t0, * for an attachment. A prefix selects another kind of item: s: an
 // event, n: an event with Next, a: a child's announce, j: an event of a job, r: a
-// decided call, k: a compaction, h: a message of the heartbeat, c: a message of a job.
+// decided call, k: a compaction, h: a message of the heartbeat, c: a message of a job,
+// x: a message of another session.
 func words(specs ...string) []Item {
 	var out []Item
 	for i, s := range specs {
@@ -44,6 +45,8 @@ func words(specs ...string) []Item {
 				it.Origin.Kind = chela.OriginHeartbeat
 			case "c":
 				it.Origin.Kind = chela.OriginCron
+			case "x":
+				it.Origin.Kind, it.Overrides.Deliver.Mode = chela.OriginAgent, run.DeliverSession
 			}
 		}
 		if rest, ok := strings.CutSuffix(s, "*"); ok {
@@ -298,6 +301,46 @@ func TestJoin(t *testing.T) {
 				t.Errorf("got %q, want %q", s, c.want)
 			}
 		})
+	}
+}
+
+// TestOtherSession checks what messages of other sessions join, and what joins their runs.
+func TestOtherSession(t *testing.T) {
+	t.Parallel()
+	owner := func(l *Live) { l.Run.Principal.Scopes = []chela.Scope{chela.ScopeAdmin} }
+	answers := func(l *Live) { l.Run.Overrides.Deliver.Mode = run.DeliverSession }
+	limited := words("x:m")
+	limited[0].Overrides.Tools.Deny = []string{"exec"}
+	const person, agent = chela.OriginPerson, chela.OriginAgent
+	for _, c := range []struct {
+		name    string
+		mode    Mode
+		live    *Live
+		waiting []Item
+		want    string
+	}{
+		{"steer", Steer, liveRun(person), words("x:m"), "steer m"},
+		{"steer from another address", Steer, liveRun(person, func(l *Live) { l.Run.Address.Channel = "fake" }), words("x:m"), "steer m"},
+		{"steer-backlog", SteerBacklog, liveRun(person), words("x:m"), "steer m, later m:later"},
+		{"collect", Collect, liveRun(person), words("x:m"), ""},
+		{"followup", Followup, liveRun(person), words("x:m"), ""},
+		{"interrupt", Interrupt, liveRun(person), words("x:m", "x:n=interrupt"), ""},
+		{"a later turn of an exchange", Steer, liveRun(person), words("x:m=followup"), ""},
+		{"another principal", Steer, liveRun(person), words("x:m!bob"), ""},
+		{"a run with more rights", Steer, liveRun(person, owner), words("x:m"), ""},
+		{"a run with fewer rights", Steer, liveRun(person), admin(words("x:m")), ""},
+		{"a run with other tools", Steer, liveRun(person), limited, ""},
+		{"a run with the same tools", Steer, liveRun(person, func(l *Live) { l.Run.Overrides.Tools = limited[0].Overrides.Tools }), limited, "steer m"},
+		{"the run of a child", Steer, liveRun(agent), words("x:m"), ""},
+		{"its own run takes nothing else", Steer, liveRun(agent, answers), words("s:r", "a:done", "m", "x:n"), ""},
+		{"and begins alone", Collect, nil, words("s:r", "n:e", "x:m", "x:n", "p"), "start m"},
+		{"after what came before", Collect, nil, words("s:r", "p", "x:m", "q"), "start r p q"},
+		{"events wait for the next run", Collect, nil, words("s:r", "n:e"), "start r e"},
+		{"it does not end a suspended run", Collect, liveRun(person, func(l *Live) { l.Run.State = run.Suspended }), words("x:m"), ""},
+	} {
+		if s := flat(Plan(Policy{Mode: c.mode}, c.live, c.waiting, t0)); s != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, s, c.want)
+		}
 	}
 }
 
@@ -557,6 +600,9 @@ func (w *simulation) start(items []Item) {
 	if lead.Next {
 		w.t.Fatalf("%s started a run", lead.ID)
 	}
+	if lead.toSession() && len(items) > 1 {
+		w.t.Fatalf("%s share a run of another session", ids(items))
+	}
 	if w.live != nil && lead.Kind != Compact && !lead.fromPerson() {
 		w.t.Fatalf("%s %s replaced a suspended run", lead.Origin.Kind, lead.ID)
 	}
@@ -597,7 +643,10 @@ func (w *simulation) start(items []Item) {
 func (w *simulation) steers(it Item) {
 	r := w.live.Run
 	switch {
+	case r.Overrides.Deliver.Mode == run.DeliverSession:
+		w.t.Fatalf("%s steered into a run of another session", it.ID)
 	case it.Kind == Event && it.Origin.Kind != chela.OriginCron && it.Origin.Kind != chela.OriginHeartbeat:
+	case it.toSession() && r.Origin.Kind == chela.OriginPerson && it.Principal.ID == r.Principal.ID:
 	case !it.fromPerson() || r.Origin.Kind != chela.OriginPerson || it.Principal.ID != r.Principal.ID ||
 		it.Inbound.Address != r.Address || !it.Overrides.IsZero() && !it.Overrides.Equal(r.Overrides):
 		w.t.Fatalf("%s of %s steered into a run of %s", it.ID, it.Origin.Kind, r.Origin.Kind)
@@ -634,7 +683,9 @@ func testPlan(t *testing.T, r interface{ IntN(int) int }, n int) {
 		case 2:
 			it.Kind = Resume
 		case 3:
-			it.Origin.Kind = origins[r.IntN(len(origins))]
+			if it.Origin.Kind = origins[r.IntN(len(origins))]; one(2) {
+				it.Origin.Kind, it.Overrides.Deliver.Mode = chela.OriginAgent, run.DeliverSession
+			}
 		case 4:
 			if one(3) {
 				it.Kind = Compact

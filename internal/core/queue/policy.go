@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/run"
 )
 
 // Mode determines what happens to a message while the session has a run in progress.
@@ -114,19 +115,28 @@ func (p Policy) Effective() Policy {
 }
 
 // modeOf returns the mode of an item. Messages that are not from a person get a separate
-// run, and only messages interrupt.
+// run, except that those of another session may steer, and only messages of persons
+// interrupt.
 func (p Policy) modeOf(it Item) Mode {
-	if it.Kind == Message && !it.fromPerson() {
-		return Followup
-	}
 	m := p.Mode
 	if own, ok := ParseMode(it.Inbound.Mode); ok {
 		m = own
 	}
-	if m == Interrupt && it.Kind != Message {
+	switch {
+	case it.toSession() && (m == Steer || m == SteerBacklog):
+		return m
+	case it.Kind == Message && !it.fromPerson():
+		return Followup
+	case m == Interrupt && it.Kind != Message:
 		return Collect
 	}
 	return m
+}
+
+// toSession reports whether the item is a message of another session, which gets the
+// answer.
+func (it Item) toSession() bool {
+	return it.Kind == Message && it.Overrides.Deliver.Mode == run.DeliverSession
 }
 
 // fromPerson reports whether a person wrote the item.

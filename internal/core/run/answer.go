@@ -1,6 +1,7 @@
 package run
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -10,15 +11,16 @@ import (
 const (
 	NoReply      = "NO_REPLY"      // of any run
 	HeartbeatOK  = "HEARTBEAT_OK"  // of a heartbeat
-	AnnounceSkip = "ANNOUNCE_SKIP" // of a run that reports the result of a child
+	AnnounceSkip = "ANNOUNCE_SKIP" // of a run that reports the result of a child, or of an exchange between sessions
+	ReplySkip    = "REPLY_SKIP"    // of a run that answers another session
 )
 
 // Answer determines which answers of a run are silent, which means that they are stored
 // in the transcript but not delivered. The zero value recognizes only NoReply. Tokens are
 // compared ignoring case and surrounding white space.
 type Answer struct {
-	Token string // an additional token of silent answers; empty: none
-	// MaxAck is the maximum number of other characters in a silent answer with Token.
+	Tokens []string // additional tokens of silent answers
+	// MaxAck is the maximum number of other characters in a silent answer with a token.
 	MaxAck int
 }
 
@@ -29,9 +31,11 @@ const defaultMaxAck = 300
 func AnswerTo(o chela.Origin) Answer {
 	switch o.Kind {
 	case chela.OriginHeartbeat:
-		return Answer{Token: HeartbeatOK, MaxAck: defaultMaxAck}
+		return Answer{Tokens: []string{HeartbeatOK}, MaxAck: defaultMaxAck}
 	case chela.OriginSubagent:
-		return Answer{Token: AnnounceSkip}
+		return Answer{Tokens: []string{AnnounceSkip}}
+	case chela.OriginAgent:
+		return Answer{Tokens: []string{AnnounceSkip, ReplySkip}}
 	}
 	return Answer{}
 }
@@ -42,13 +46,18 @@ func (a Answer) Silent(text string) bool {
 	if strings.EqualFold(text, NoReply) {
 		return true
 	}
-	n := len(a.Token)
-	if n == 0 || len(text) < n {
+	return slices.ContainsFunc(a.Tokens, func(token string) bool { return a.has(text, token) })
+}
+
+// has reports whether a text begins or ends with a token, and contains little else.
+func (a Answer) has(text, token string) bool {
+	n := len(token)
+	if len(text) < n {
 		return false
 	}
 	rest := text[n:]
-	if !strings.EqualFold(text[:n], a.Token) {
-		if rest = text[:len(text)-n]; !strings.EqualFold(text[len(rest):], a.Token) {
+	if !strings.EqualFold(text[:n], token) {
+		if rest = text[:len(text)-n]; !strings.EqualFold(text[len(rest):], token) {
 			return false
 		}
 	}
@@ -61,5 +70,7 @@ func (a Answer) MayBeSilent(text string) bool {
 	if strings.HasPrefix(NoReply, text) {
 		return true
 	}
-	return a.Token != "" && (strings.HasPrefix(a.Token, text) || strings.HasPrefix(text, a.Token) && a.Silent(text))
+	return slices.ContainsFunc(a.Tokens, func(token string) bool {
+		return strings.HasPrefix(token, text) || strings.HasPrefix(text, token) && a.has(text, token)
+	})
 }

@@ -9,8 +9,8 @@ import (
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	heartbeat := run.Answer{Token: run.HeartbeatOK, MaxAck: 10}
-	skip := run.Answer{Token: run.AnnounceSkip}
+	heartbeat := run.Answer{Tokens: []string{run.HeartbeatOK}, MaxAck: 10}
+	skip := run.Answer{Tokens: []string{run.AnnounceSkip, run.ReplySkip}}
 	for _, c := range []struct {
 		a      run.Answer
 		text   string
@@ -30,11 +30,13 @@ func TestAnswer(t *testing.T) {
 		{heartbeat, "The disk is full. HEARTBEAT_OK", false},
 		{skip, "ANNOUNCE_SKIP", true},
 		{skip, "ANNOUNCE_SKIP done", false},
+		{skip, "reply_skip\n", true},
+		{skip, "The answer is REPLY_SKIP", false},
 	} {
 		if got := c.a.Silent(c.text); got != c.silent {
 			t.Errorf("%+v: %q is silent: %t, want %t", c.a, c.text, got, c.silent)
 		}
-		if first, _, _ := strings.Cut(strings.TrimSpace(c.text), " "); c.silent && strings.HasPrefix(c.a.Token+run.NoReply, strings.ToUpper(first)) && !c.a.MayBeSilent(first) {
+		if first, _, _ := strings.Cut(strings.TrimSpace(c.text), " "); c.silent && strings.HasPrefix(strings.Join(c.a.Tokens, "")+run.NoReply, strings.ToUpper(first)) && !c.a.MayBeSilent(first) {
 			t.Errorf("%+v: MayBeSilent(%q) is false", c.a, first)
 		}
 	}

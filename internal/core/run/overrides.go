@@ -68,6 +68,7 @@ const (
 	DeliverReply   DeliveryMode = ""        // to the address of the answered message
 	DeliverTo      DeliveryMode = "to"      // to Delivery.Address, or the session's last address
 	DeliverNowhere DeliveryMode = "nowhere" // the answer is only stored in the transcript
+	DeliverSession DeliveryMode = "session" // to the session that sent the message
 )
 
 // IsZero reports whether o replaces no setting.

@@ -50,7 +50,7 @@ func Draft(m session.Meta, items []queue.Item) run.Run {
 	}
 	deliver := lead.Overrides.Deliver
 	switch {
-	case deliver.Mode == run.DeliverNowhere:
+	case deliver.Mode == run.DeliverNowhere, deliver.Mode == run.DeliverSession:
 		r.Address = chela.Address{}
 	case deliver.Mode == run.DeliverTo && !deliver.Last:
 		r.Address = deliver.Address
