@@ -152,7 +152,7 @@ func sandbox(agent, global source) Step {
 func subagentDeny(c Conversation) []string {
 	deny := []string{"gateway", "agents_list", "cron", "message", "sessions_send", "sessions_delete"}
 	if c.Depth >= c.MaxDepth {
-		deny = append(deny, "sessions_list", "sessions_history", "sessions_spawn")
+		deny = append(deny, "sessions_list", "sessions_history", "sessions_search", "sessions_spawn")
 	}
 	return deny
 }

@@ -419,7 +419,7 @@ func TestBuiltInLists(t *testing.T) {
 		{"denied in a sandbox", New(none, none, "", boxed)[0].Deny, "browser canvas nodes computer mobile_ui cron gateway message"},
 		{"allowed in a sandbox", New(none, none, "", boxed)[0].Allow, "read write edit apply_patch ls find grep exec process image sessions_list sessions_history " +
 			"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status"},
-		{"denied to a child", New(none, none, "", leaf)[0].Deny, "gateway agents_list cron message sessions_send sessions_delete sessions_list sessions_history sessions_spawn"},
+		{"denied to a child", New(none, none, "", leaf)[0].Deny, "gateway agents_list cron message sessions_send sessions_delete sessions_list sessions_history sessions_search sessions_spawn"},
 		{"the profile coding", New(config(t, `{"profile":"coding"}`), none, "", talk())[0].Allow, "read write edit apply_patch ls find grep exec process code_execution terminal " +
 			"web_search web_fetch x_search sessions_list sessions_history sessions_send sessions_spawn sessions_search sessions_yield subagents session_status memory_search memory_get " +
 			"agents_list get_goal create_goal update_goal progress_card ask_user skill_workshop cron image image_generate music_generate video_generate"},

@@ -65,3 +65,27 @@ func Above(r Reader, m Meta) ([]chela.SessionKey, error) {
 	}
 	return keys, nil
 }
+
+// Sees reports whether a session may see another one.
+func (s Sharing) Sees(r Reader, viewer, target Meta) (bool, error) {
+	above, err := Above(r, target)
+	return err == nil && s.May(viewer.Key, target, above), err
+}
+
+// Find returns a session that viewer may see. Sessions that it may not see and those
+// that do not exist give the same error.
+func (s Sharing) Find(r Reader, viewer Meta, key chela.SessionKey) (Meta, error) {
+	m, err := Lookup(r, key)
+	if err != nil {
+		return m, err
+	}
+	if ok, err := s.Sees(r, viewer, m); m.ID != "" && ok || err != nil {
+		return m, err
+	}
+	return m, Unseen(key)
+}
+
+// Unseen returns the error about a session that does not exist or that may not be seen.
+func Unseen(key chela.SessionKey) error {
+	return chela.Errorf(chela.CodeNotFound, "there is no session %s, or this session may not see it (tools.sessions.visibility, tools.agentToAgent)", key)
+}

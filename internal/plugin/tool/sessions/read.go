@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,19 +37,14 @@ type ReadOptions struct {
 	Redact  func(string) string               // removes known secrets
 }
 
-// NewRead returns the tools sessions_list, sessions_history and agents_list.
+// NewRead returns the tools sessions_list, sessions_history, sessions_search and
+// agents_list.
 func NewRead(o ReadOptions) []tool.Tool {
-	return []tool.Tool{listTool{o}, historyTool{o}, agentsTool{o}}
+	return []tool.Tool{listTool{o}, historyTool{o}, searchTool{o}, agentsTool{o}}
 }
 
 // redact removes known secrets, and what looks like one.
 func (o ReadOptions) redact(s string) string { return secret.RedactCredentials(o.Redact(s)) }
-
-// visible reports whether a session may see another one.
-func (o ReadOptions) visible(r session.Reader, viewer, target session.Meta) (bool, error) {
-	above, err := session.Above(r, target)
-	return err == nil && o.Sharing(viewer).May(viewer.Key, target, above), err
-}
 
 type listTool struct{ ReadOptions }
 
@@ -111,12 +105,13 @@ func (t listTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if err != nil {
 			return err
 		}
+		sharing := t.Sharing(viewer)
 		all, _, err := r.Sessions().List(q)
 		for _, m := range all {
 			if len(out.Sessions) == cmp.Or(a.Limit, defaultList) {
 				break
 			}
-			ok, err := t.visible(r.Sessions(), viewer, m)
+			ok, err := sharing.Sees(r.Sessions(), viewer, m)
 			if err != nil {
 				return err
 			}
@@ -223,7 +218,7 @@ func (t historyTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) 
 		if err != nil {
 			return err
 		}
-		m, err := t.target(r.Sessions(), viewer, key)
+		m, err := t.Sharing(viewer).Find(r.Sessions(), viewer, key)
 		if err != nil {
 			return err
 		}
@@ -234,22 +229,6 @@ func (t historyTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) 
 		return tool.Result{}, err
 	}
 	return t.history(key, a, entries)
-}
-
-// target returns a session that another one may see. Sessions that it may not see and
-// those that do not exist give the same error.
-func (o ReadOptions) target(r session.Reader, viewer session.Meta, key chela.SessionKey) (session.Meta, error) {
-	m, err := r.Get(key)
-	if err != nil && !errors.Is(err, chela.ErrNotFound) {
-		return m, err
-	}
-	if err == nil {
-		ok, err := o.visible(r, viewer, m)
-		if ok || err != nil {
-			return m, err
-		}
-	}
-	return m, fmt.Errorf("there is no session %s, or this session may not see it (tools.sessions.visibility, tools.agentToAgent)", key)
 }
 
 // history returns the requested messages of a transcript.

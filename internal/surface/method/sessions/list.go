@@ -3,18 +3,15 @@ package sessions
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/rpc"
-	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -196,7 +193,7 @@ func (m methods) previewOf(r session.Reader, name string, limit, chars int) (wir
 		return p, err
 	}
 	for _, e := range entries {
-		if text := said(e); text != "" {
+		if text := session.Said(e); text != "" {
 			p.Items = append(p.Items, wire.PreviewItem{Role: string(e.Message.Role), Text: humanize.Truncate(text, chars)})
 		}
 	}
@@ -215,22 +212,9 @@ func lastText(r session.Reader, id string) (string, error) {
 		return "", err
 	}
 	for _, e := range slices.Backward(entries) {
-		if text := said(e); text != "" {
+		if text := session.Said(e); text != "" {
 			return humanize.Truncate(text, previewChars), nil
 		}
 	}
 	return "", nil
-}
-
-// said returns the text of a person's or the assistant's message; "" for other
-// entries.
-func said(e session.Entry) string {
-	if e.Kind != session.KindMessage || e.Message == nil || e.Message.Role == llm.RoleTool {
-		return ""
-	}
-	text := strings.TrimSpace(e.Message.PlainText())
-	if wireview.Silent(text, true) {
-		return ""
-	}
-	return text
 }

@@ -6,13 +6,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
-	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
 )
@@ -21,12 +18,6 @@ import (
 const (
 	defaultHits = 10
 	maxHits     = 25
-	maxQuery    = 4096   // bytes
-	maxNamed    = 200    // sessions named or searched
-	perSession  = 2000   // newest entries per session
-	allSearched = 20_000 // entries in total
-	lead        = 60     // characters of a snippet before the match
-	trail       = 140    // and from its start
 )
 
 // search finds messages that contain all words, in the recently changed
@@ -38,35 +29,21 @@ func (m methods) search(ctx context.Context, p rpc.Peer, in wire.SessionsSearch)
 		return out, err
 	}
 	p.Yield()
-	words := newWords(in.Query)
+	find := session.Search{Query: in.Query, Limit: cmp.Or(in.Limit, defaultHits)}
 	err = m.o.Store.View(ctx, func(r store.Reader) error {
-		out.Results, out.Truncated = out.Results[:0], false
 		metas, err := m.candidates(r.Sessions(), in, q)
 		if err != nil {
 			return err
 		}
-		left := allSearched
-		for _, meta := range metas {
-			n := min(left, perSession)
-			if out.Truncated = out.Truncated || n == 0; n == 0 || ctx.Err() != nil {
-				return ctx.Err()
-			}
-			entries, err := r.Sessions().Last(meta.ID, n)
-			if err != nil {
-				return err
-			}
-			left -= len(entries)
-			out.Truncated = out.Truncated || len(entries) == n
-			out.Results = append(out.Results, words.hits(meta, entries)...)
+		hits, more, err := find.In(ctx, r.Sessions(), metas)
+		out.Results, out.Truncated = out.Results[:0], more
+		for _, h := range hits {
+			out.Results = append(out.Results, wire.SessionHit{
+				Key: string(h.Key), SessionID: h.Transcript, MessageID: h.Entry, Role: string(h.Role), Time: wire.At(h.Time), Score: float64(h.Score), Snippet: h.Snippet,
+			})
 		}
-		return nil
+		return err
 	})
-	slices.SortStableFunc(out.Results, func(a, b wire.SessionHit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Time, a.Time))
-	})
-	if limit := cmp.Or(in.Limit, defaultHits); len(out.Results) > limit {
-		out.Results, out.Truncated = out.Results[:limit], true
-	}
 	if err == nil && in.Scope != nil {
 		out.Sessions, err = m.rowsOf(ctx, out.Results)
 	}
@@ -78,19 +55,19 @@ func (m methods) searchQuery(in wire.SessionsSearch) (session.Query, error) {
 	switch {
 	case strings.TrimSpace(in.Query) == "":
 		return session.Query{}, rpc.Invalid("at /query: must NOT have fewer than 1 characters")
-	case len(in.Query) > maxQuery:
-		return session.Query{}, rpc.Invalid("at /query: must NOT have more than %d characters", maxQuery)
+	case len(in.Query) > session.MaxQuery:
+		return session.Query{}, rpc.Invalid("at /query: must NOT have more than %d characters", session.MaxQuery)
 	case in.Limit < 0 || in.Limit > maxHits:
 		return session.Query{}, rpc.Invalid("at /limit: must be <= %d", maxHits)
-	case len(in.Keys) > maxNamed:
-		return session.Query{}, rpc.Invalid("at /sessionKeys: must NOT have more than %d items", maxNamed)
+	case len(in.Keys) > session.MaxSearched:
+		return session.Query{}, rpc.Invalid("at /sessionKeys: must NOT have more than %d items", session.MaxSearched)
 	}
 	scope := wire.SessionsList{}
 	if in.Scope != nil {
 		scope = *in.Scope
 	}
 	q, err := query(scope, time.Now())
-	q.Agent, q.Limit = cmp.Or(chela.AgentID(in.AgentID), q.Agent), maxNamed
+	q.Agent, q.Limit = cmp.Or(chela.AgentID(in.AgentID), q.Agent), session.MaxSearched
 	return q, err
 }
 
@@ -143,57 +120,4 @@ func (m methods) rowsOf(ctx context.Context, hits []wire.SessionHit) ([]wire.Ses
 		return nil
 	})
 	return out, err
-}
-
-// words is a search query.
-type words struct {
-	phrase string // all words, in lower case
-	each   []string
-}
-
-func newWords(query string) words {
-	w := words{each: strings.Fields(lower(query))}
-	w.phrase = strings.Join(w.each, " ")
-	return w
-}
-
-// lower returns s in lower case with the same number of characters.
-func lower(s string) string { return strings.Map(unicode.ToLower, s) }
-
-// hits returns the messages of a session that contain all words.
-func (w words) hits(meta session.Meta, entries []session.Entry) (out []wire.SessionHit) {
-	for _, e := range entries {
-		text := strings.Join(strings.Fields(said(e)), " ")
-		low := lower(text)
-		if !w.in(low) {
-			continue
-		}
-		h := wire.SessionHit{
-			Key: string(meta.Key), SessionID: meta.ID, MessageID: e.ID, Role: string(e.Message.Role), Time: wire.At(e.Time), Score: 1,
-		}
-		at := strings.Index(low, w.phrase)
-		if at >= 0 {
-			h.Score = 2
-		} else {
-			at = strings.Index(low, w.each[0])
-		}
-		h.Snippet = around(text, utf8.RuneCountInString(low[:at]))
-		out = append(out, h)
-	}
-	return out
-}
-
-// in reports whether a text contains all words.
-func (w words) in(text string) bool {
-	return text != "" && !slices.ContainsFunc(w.each, func(word string) bool { return !strings.Contains(text, word) })
-}
-
-// around returns a snippet around a character of a text.
-func around(text string, at int) string {
-	begin := max(0, at-lead)
-	s := humanize.Truncate(string([]rune(text)[begin:]), at+trail-begin)
-	if begin > 0 {
-		s = "…" + s
-	}
-	return s
 }
