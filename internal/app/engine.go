@@ -38,6 +38,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
+	"github.com/chela-ai/chela/internal/engine/relay"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
 	"github.com/chela-ai/chela/internal/engine/tasks"
@@ -101,6 +102,7 @@ type Engine struct {
 	delivery *deliver.Worker
 	channels *channels.Supervisor
 	spawner  *spawn.Spawner
+	relay    *relay.Relay
 	dispatch *dispatch.Dispatcher
 	metrics  *metrics.Metrics
 	gateway  *methods.Gateway
@@ -174,9 +176,13 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 			return err
 		},
 	})
+	e.relay = relay.New(relay.Options{
+		Store: e.store, Bus: e.bus, Config: &e.current,
+		Redact: func(s string) string { return secret.RedactCredentials(e.o.Secrets.Redact(s)) },
+	})
 	if e.profiles, err = profile.NewFactory(profile.Options{
 		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Environ: o.Environ, Getenv: o.Env, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
-		Delivery: e.delivery, Spawner: e.spawner, Channels: e.channelErrors, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe,
+		Delivery: e.delivery, Spawner: e.spawner, Relay: e.relay, Channels: e.channelErrors, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe,
 	}, o.Config); err != nil {
 		return nil, err
 	}
@@ -237,7 +243,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 		Lanes: e.lanes, Stopping: e.spawner.Stop, Deleting: e.spawner.Deleted,
 		Runner: runner.Options{
 			Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Executor: e.executor,
-			Profiles: &e.current, Ended: []runner.Ended{e.delivery.Ended, e.spawner.Ended}, Children: e.spawner.Open, Step: o.Step,
+			Profiles: &e.current, Ended: []runner.Ended{e.delivery.Ended, e.spawner.Ended, e.relay.Ended}, Children: e.spawner.Open, Step: o.Step,
 		},
 	})
 	list := tasks.New(tasks.Options{

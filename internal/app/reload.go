@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/inbound"
+	"github.com/chela-ai/chela/internal/engine/relay"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
 	"github.com/chela-ai/chela/internal/kit/secret"
@@ -80,6 +81,7 @@ func (e *Engine) prepare(ctx context.Context, t *config.Tree) (*candidate, error
 func (e *Engine) adopt(g *profile.Generation) {
 	e.o.Secrets.Add(g.Models.Keys()...)
 	e.lanes.Set(runner.MainLane, g.Settings.Concurrent())
+	e.lanes.Set(relay.Lane, g.Settings.Concurrent())
 	e.lanes.Set(spawn.Lane, g.Settings.Agent.Subagents.Concurrent())
 	e.current.Store(g)
 	ref, why := g.Models.Default()

@@ -26,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/policy"
@@ -42,6 +43,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/relay"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
@@ -61,6 +63,7 @@ type Options struct {
 	Files    *media.Files
 	Delivery *deliver.Worker
 	Spawner  *spawn.Spawner
+	Relay    *relay.Relay
 	Channels func() map[string]string // configured channels, with why one is not running
 	Redact   func(string) string      // removes known secrets from a text
 
@@ -426,6 +429,7 @@ type Current struct{ p atomic.Pointer[Generation] }
 var (
 	_ runner.Profiles = (*Current)(nil)
 	_ spawn.Config    = (*Current)(nil)
+	_ relay.Config    = (*Current)(nil)
 )
 
 // Load returns the Generation.
@@ -507,6 +511,12 @@ func (c *Current) Workspace(m session.Meta) (string, error) {
 
 // Sandboxed implements spawn.Config.
 func (c *Current) Sandboxed(m session.Meta) bool { return c.Load().isSandboxed(m) }
+
+// Sharing implements relay.Config.
+func (c *Current) Sharing(m session.Meta) session.Sharing { return c.Load().sharing(m) }
+
+// Exchange implements relay.Config.
+func (c *Current) Exchange() exchange.Config { return c.Load().Settings.Session.AgentToAgent }
 
 // Reset returns when sessions start a new transcript.
 func (c *Current) Reset(session.Meta) session.ResetPolicy { return c.Load().Settings.Session.Reset }

@@ -35,6 +35,9 @@ func (g *Generation) makeTools(c Config) error {
 	if g.o.Spawner != nil {
 		env.Spawner = g.o.Spawner
 	}
+	if g.o.Relay != nil {
+		env.Sender = g.o.Relay
+	}
 	env.Sessions = sessions.ReadOptions{
 		Store: g.o.Store, Sharing: g.sharing, Agents: g.agents, Redact: g.o.Redact,
 		Allowed: func(from, to chela.AgentID) bool { return g.Settings.Subagents(from).Allows(from, to) },

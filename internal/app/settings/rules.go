@@ -15,7 +15,7 @@ func (o *Settings) Check() error {
 	}
 	errs := []error{
 		o.Tools.Config.Check("tools"), commandsAt("tools.exec", o.Tools.Exec.Config), o.Agent.Sandbox.Check("agents.defaults.sandbox"), o.checkElevated(),
-		o.Agent.Subagents.Check("agents.defaults.subagents"), o.checkBindings(),
+		o.Agent.Subagents.Check("agents.defaults.subagents"), o.Session.AgentToAgent.Check("session.agentToAgent"), o.checkBindings(),
 	}
 	for id, a := range o.Agents.Entries {
 		at := "agents.entries." + id + ".tools"

@@ -11,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -135,6 +136,8 @@ type Session struct {
 	Links   map[string][]route.ID `json:"identityLinks"` // addresses ("channel:id") of a person
 	Reset   session.ResetPolicy   `json:"reset"`
 	Focus   session.FocusPolicy   `json:"threadBindings"`
+
+	AgentToAgent exchange.Config `json:"agentToAgent"`
 }
 
 // Messages is messages.

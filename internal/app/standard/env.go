@@ -49,6 +49,7 @@ type ToolEnv struct {
 
 	// For tools about other sessions.
 	Spawner  sessions.Spawner
+	Sender   sessions.Sender
 	Sessions sessions.ReadOptions // without a store: there are no such tools
 
 	// For tools that send messages.

@@ -106,6 +106,12 @@ func Tools(r *Registry) {
 		}
 		return []tool.Tool{sessions.NewSpawn(env.Spawner, o), sessions.NewSubagents(env.Spawner), sessions.NewYield(env.Spawner)}, nil
 	})
+	r.Tool("sessions_send", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+		if env.Sender == nil {
+			return nil, nil
+		}
+		return one(sessions.NewSend(env.Sender), nil)
+	})
 	r.Tool("sessions_list", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		if env.Sessions.Store == nil {
 			return nil, nil

@@ -80,6 +80,13 @@ func (k SessionKey) Agent() AgentID {
 	return AgentID(id)
 }
 
+// Around returns the session of the chat that contains the thread or topic of the key;
+// empty: the key is not that of a thread.
+func (k SessionKey) Around() SessionKey {
+	at := max(strings.LastIndex(string(k), ":thread:"), strings.LastIndex(string(k), ":topic:"))
+	return k[:max(at, 0)]
+}
+
 // ValidAgentID reports whether s is a valid AgentID.
 func ValidAgentID(s string) bool {
 	if s == "" || len(s) > 64 || s[0] == '-' || s[0] == '_' {

@@ -106,7 +106,7 @@ var preserved = [...]struct {
 	{"", "agents.defaults.subagents.", "announceTimeoutMs skillsSection"},
 	{"", "agents.list[].subagents.", "announceTimeoutMs skillsSection"},
 	{"", "session.", `
-		agentToAgent groupScope idleMinutes maintenance parentForkMaxTokens resetByChannel resetByType scope store
+		groupScope idleMinutes maintenance parentForkMaxTokens resetByChannel resetByType scope store
 		typingIntervalSeconds typingMode writeLock
 	`},
 	{"", "tools.", "codeMode experimental links media swarm toolSearch updatePlan"},
@@ -270,6 +270,8 @@ var documented = [...]Key{
 	{Path: "session.reset.atHour", Kind: Int, Default: "4", Doc: "hour of the daily reset"},
 	{Path: "session.reset.idleMinutes", Kind: Int, Doc: "minutes without a message until an idle session is reset"},
 	{Path: "session.resetTriggers", Kind: Texts, Default: `["/new","/reset"]`, Idle: true, Doc: "messages that reset the session"},
+	{Path: "session.agentToAgent", Kind: Object, Doc: "exchanges between sessions (sessions_send)"},
+	{Path: "session.agentToAgent.maxPingPongTurns", Kind: Int, Default: "5", Doc: "turns in which two sessions answer each other after the reply, 0 to 5"},
 	{Path: "session.threadBindings", Kind: Object, Doc: "chats whose messages go to a subagent (/focus)"},
 	{Path: "session.threadBindings.enabled", Kind: Bool, Default: "true", Doc: "whether a chat may be focused on a subagent"},
 	{Path: "session.threadBindings.idleHours", Kind: Number, Default: "24", Doc: "hours without a message until the focus ends; 0: none"},
@@ -324,7 +326,7 @@ var documented = [...]Key{
 	{Path: "tools.sessions", Kind: Object, Doc: "tools about other sessions"},
 	{Path: "tools.sessions.visibility", Kind: Text, Values: []string{"self", "tree", "agent", "all"}, Default: `"tree"`, Doc: "sessions that these tools see: none but their own, those started from it, those of the agent, or all"},
 	{Path: "tools.agentToAgent", Kind: Object, Doc: "sessions of other agents, with visibility all"},
-	{Path: "tools.agentToAgent.enabled", Kind: Bool, Default: "false", Doc: "agents may see sessions of each other"},
+	{Path: "tools.agentToAgent.enabled", Kind: Bool, Default: "false", Doc: "agents may see sessions of each other, and send messages to them"},
 	{Path: "tools.agentToAgent.allow", Kind: Texts, Doc: "the agents that may, and whose sessions may be seen; default: all"},
 	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
 	{Path: "tools.exec.host", Kind: Text, Default: `"auto"`, Doc: "where commands run: auto, sandbox, or gateway; commands are refused if it is not available"},

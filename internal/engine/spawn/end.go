@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -51,7 +52,8 @@ func (s *Spawner) Ended(row run.Run) func(store.Tx) error {
 }
 
 // goesOn reports whether a child has more to do after a run: another run replaces it,
-// or a message to it waits.
+// or a message of its requester waits. Messages of other sessions are answered after
+// the result.
 func goesOn(tx store.Tx, row run.Run) (bool, error) {
 	switch row.State {
 	case run.Superseded:
@@ -61,7 +63,7 @@ func goesOn(tx store.Tx, row run.Run) (bool, error) {
 	}
 	waiting, err := tx.Queue().Waiting(row.Session)
 	return slices.ContainsFunc(waiting, func(it queue.Item) bool {
-		return it.ID != string(row.ID) && !it.Next && (it.Kind == queue.Message || it.Kind == queue.Event)
+		return it.ID != string(row.ID) && !it.Next && !exchange.Is(it.ID) && (it.Kind == queue.Message || it.Kind == queue.Event)
 	}), err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -69,7 +70,7 @@ func message(m *wire.Message, e session.Entry) {
 	m.Content = contents(e.Message.Parts)
 	switch e.Message.Role {
 	case llm.RoleUser:
-		if k := e.Origin.Kind; e.ItemID == "" && k != "" && k != chela.OriginPerson {
+		if k := e.Origin.Kind; (e.ItemID == "" || exchange.Is(e.ItemID)) && k != "" && k != chela.OriginPerson {
 			m.Role, m.Meta.Kind = wire.RoleSystem, string(session.KindNotice)
 			return
 		}
@@ -164,11 +165,11 @@ func Status(outcome chela.Outcome) string {
 	return wire.StatusError
 }
 
-// Silent reports whether s is the silent reply token or, unless whole, may
-// become it.
+// Silent reports whether s is a token that stands for no answer or, unless whole, may
+// become the one that every run may give.
 func Silent(s string, whole bool) bool {
 	if whole {
-		return run.Answer{}.Silent(s)
+		return run.AnswerTo(chela.Origin{Kind: chela.OriginAgent}).Silent(s)
 	}
 	return run.Answer{}.MayBeSilent(s)
 }
