@@ -365,6 +365,14 @@ func TestExchange(t *testing.T) {
 			if got := k.turns(); len(got) != 5 {
 				t.Errorf("turns: %q", got)
 			}
+			k.view(func(r store.Reader) error {
+				for _, row := range k.runs(r, "agent:main:main") {
+					if strings.HasSuffix(string(row.ID), ":1") && strings.HasSuffix(string(row.Parent), ":later") != (mode == queue.SteerBacklog) {
+						t.Errorf("the reply is that of the run %s", row.Parent)
+					}
+				}
+				return nil
+			})
 		})
 	}
 	talk(t, "a sender with fewer scopes gives the target no more, and steers no run with more",
