@@ -291,6 +291,15 @@ func TestExchange(t *testing.T) {
 		if end := k.Await(asking); !strings.Contains(end.Text, `"status":"error"`) {
 			t.Errorf("deleted while it answers: %q", end.Text)
 		}
+		k.Ask(work, "say plan")
+		k.Send(work, "hang")
+		k.settle()
+		asking = k.Send("main", send(work, "say x", 300))
+		k.settle()
+		k.must(wire.MethodSessionsDelete, map[string]any{"key": work}, nil)
+		if end := k.Await(asking); !strings.Contains(end.Text, `"status":"error"`) {
+			t.Errorf("deleted before it answers: %q", end.Text)
+		}
 	})
 	talk(t, "a run without a visible text returns no_reply, and nothing follows", nil, func(t *testing.T, k *talkers) {
 		for _, text := range []string{"say NO_REPLY", "say REPLY_SKIP", "say"} {
