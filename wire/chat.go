@@ -117,6 +117,7 @@ type History struct {
 	Thinking     string        `json:"thinkingLevel,omitempty"`
 	Verbose      string        `json:"verboseLevel,omitempty"`
 	InFlight     *InFlight     `json:"inFlightRun,omitempty"`
+	Plan         *Plan         `json:"plan,omitempty"`     // nil: there is none
 	Metadata     *ChatMetadata `json:"metadata,omitempty"` // chat.startup only
 }
 
@@ -150,6 +151,7 @@ type HistoryDelta struct {
 	Cursor       string           `json:"deltaCursor,omitempty"`
 	Info         *Session         `json:"sessionInfo,omitempty"`
 	InFlight     *InFlight        `json:"inFlightRun,omitempty"`
+	Plan         *Plan            `json:"plan,omitempty"` // nil: there is none
 }
 
 // Kinds of a [HistoryDelta].

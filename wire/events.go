@@ -61,6 +61,7 @@ const (
 	StreamThinking  = "thinking"
 	StreamTool      = "tool"
 	StreamNotice    = "notice"
+	StreamPlan      = "plan"
 )
 
 // Phases of [Lifecycle] and [ToolStep].
@@ -125,6 +126,32 @@ type ToolOutput struct {
 type Notice struct {
 	Text string `json:"text"`
 }
+
+// Plan is the data of stream plan, and the plan of a session in the history: the steps
+// of the work that the model has set out to do. Without steps there is no plan.
+type Plan struct {
+	Phase     string     `json:"phase"` // PhaseUpdate
+	Title     string     `json:"title"` // one line: how far it is
+	Steps     []PlanStep `json:"steps"`
+	UpdatedAt Millis     `json:"updatedAt,omitempty"`
+}
+
+// PlanStep is a step of a [Plan].
+type PlanStep struct {
+	ID     string   `json:"id"`
+	Step   string   `json:"step"`            // its title
+	Status string   `json:"status"`          // PlanPending, …
+	After  []string `json:"after,omitempty"` // ids of the steps that it depends on
+}
+
+// States of a [PlanStep]. The last three are final.
+const (
+	PlanPending    = "pending"
+	PlanInProgress = "in_progress"
+	PlanCompleted  = "completed"
+	PlanFailed     = "failed"
+	PlanCancelled  = "cancelled"
+)
 
 // SessionMessage is the payload of session.message: a stored message. The
 // session is in Row and, once more, inlined beside the other properties.

@@ -67,6 +67,7 @@ type Session struct {
 	Aborted   bool     `json:"abortedLastRun"`
 	Queued    int      `json:"queuedMessages,omitempty"`
 	Leaf      string   `json:"activeLeafEntryId,omitempty"` // last entry of the transcript; in chat.history
+	Plan      *Plan    `json:"plan,omitempty"`              // in sessions.describe; nil: there is none
 }
 
 // SessionModel is a model and its thinking levels.

@@ -40,6 +40,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
 	"github.com/chela-ai/chela/internal/plugin/tool/media"
 	"github.com/chela-ai/chela/internal/plugin/tool/message"
+	"github.com/chela-ai/chela/internal/plugin/tool/plan"
 	"github.com/chela-ai/chela/internal/plugin/tool/sessions"
 	"github.com/chela-ai/chela/internal/plugin/tool/status"
 	"github.com/chela-ai/chela/internal/plugin/tool/web"
@@ -93,6 +94,12 @@ func Tools(r *Registry) {
 	})
 	r.Tool("session_status", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		return one(status.New(status.Options{Status: env.Status, Location: env.Location}), nil)
+	})
+	r.Tool("plan", "tools.updatePlan", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
+		if env.Publish == nil {
+			return nil, nil
+		}
+		return plan.Configured(raw, plan.Options{Store: env.Store, Publish: env.Publish})
 	})
 	r.Tool("sessions_spawn", "tools.sessions_spawn", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		if env.Spawner == nil {

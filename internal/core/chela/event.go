@@ -15,6 +15,7 @@ const (
 	StreamThinking  Stream = "thinking"
 	StreamTool      Stream = "tool"      // start, update, result
 	StreamNotice    Stream = "notice"    // a line for the person, for example about a retry
+	StreamPlan      Stream = "plan"      // the session has another plan, without a phase; plan.Plan
 	StreamMessage   Stream = "message"   // an entry was stored, without a phase; session.Entry
 	StreamCommand   Stream = "command"   // the answer to a slash command, in Text
 	StreamApproval  Stream = "approval"  // requested, resolved; approval.Request

@@ -109,7 +109,7 @@ var preserved = [...]struct {
 		groupScope idleMinutes maintenance parentForkMaxTokens resetByChannel resetByType scope store
 		typingIntervalSeconds typingMode writeLock
 	`},
-	{"", "tools.", "codeMode experimental links media swarm toolSearch updatePlan"},
+	{"", "tools.", "codeMode experimental links media swarm toolSearch"},
 	{guardClients, "", "gateway.auth.rateLimit gateway.securityPathPrefixes"},
 	{guardNodes, "", "gateway.nodes"},
 	{guardSandboxes, "agents.defaults.sandbox.", "browser docker.dangerouslyAllowReservedContainerTargets openshell sessionToolsVisibility ssh"},
@@ -324,6 +324,7 @@ var documented = [...]Key{
 	{Path: "tools.sessions_spawn.attachments.maxFileBytes", Kind: Int, Default: "1048576", Doc: "bytes of a file"},
 	{Path: "tools.sessions_spawn.attachments.retainOnSessionKeep", Kind: Bool, Default: "false", Doc: "the files stay after the session of the subagent was archived, unless it is deleted"},
 	{Path: "tools.sessions", Kind: Object, Doc: "tools about other sessions"},
+	{Path: "tools.updatePlan", Kind: Bool, Default: "true", Doc: "offer the tool `plan`"},
 	{Path: "tools.sessions.visibility", Kind: Text, Values: []string{"self", "tree", "agent", "all"}, Default: `"tree"`, Doc: "sessions that these tools see: none but their own, those started from it, those of the agent, or all"},
 	{Path: "tools.agentToAgent", Kind: Object, Doc: "sessions of other agents, with visibility all"},
 	{Path: "tools.agentToAgent.enabled", Kind: Bool, Default: "false", Doc: "agents may see sessions of each other, and send messages to them"},

@@ -19,7 +19,7 @@ var groups = map[string][]string{
 	"group:automation": {"cron", "gateway", "heartbeat_respond"},
 	"group:messaging":  {"message"},
 	"group:nodes":      {"nodes", "computer", "mobile_ui"},
-	"group:agents":     {"agents_list", "get_goal", "create_goal", "update_goal", "progress_card", "ask_user", "skill_workshop"},
+	"group:agents":     {"agents_list", "get_goal", "create_goal", "update_goal", "plan", "ask_user", "skill_workshop"},
 	"group:media":      {"image", "image_generate", "tts", "music_generate", "video_generate"},
 }
 
@@ -56,7 +56,8 @@ func ProfilesOf(name string) []string {
 }
 
 // aliases maps alternative names of tools to their names.
-var aliases = map[string]string{"bash": "exec", "shell": "exec", "automations": "cron", "view_image": "image", "list_dir": "ls"}
+var aliases = map[string]string{"bash": "exec", "shell": "exec", "automations": "cron", "view_image": "image", "list_dir": "ls",
+	"update_plan": "plan", "progress_card": "plan"}
 
 // Name returns the canonical name of a tool: lower case and without aliases.
 func Name(name string) string {

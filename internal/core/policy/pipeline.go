@@ -121,7 +121,7 @@ func sender(c Conversation, scopes ...scope) source {
 
 // Defaults of a sandbox.
 var (
-	sandboxAllow = []string{"group:fs", "exec", "process", "image", "sessions_list", "sessions_history", "sessions_search", "sessions_send", "sessions_spawn", "sessions_yield", "subagents", "session_status"}
+	sandboxAllow = []string{"group:fs", "exec", "process", "image", "sessions_list", "sessions_history", "sessions_search", "sessions_send", "sessions_spawn", "sessions_yield", "subagents", "session_status", "plan"}
 	sandboxDeny  = []string{"browser", "canvas", "group:nodes", "cron", "gateway", "message"}
 )
 

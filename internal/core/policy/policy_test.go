@@ -418,11 +418,11 @@ func TestBuiltInLists(t *testing.T) {
 			"conversations_list conversations_send conversations_turn cron gateway plugins nodes computer mobile_ui"},
 		{"denied in a sandbox", New(none, none, "", boxed)[0].Deny, "browser canvas nodes computer mobile_ui cron gateway message"},
 		{"allowed in a sandbox", New(none, none, "", boxed)[0].Allow, "read write edit apply_patch ls find grep exec process image sessions_list sessions_history " +
-			"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status"},
+			"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status plan"},
 		{"denied to a child", New(none, none, "", leaf)[0].Deny, "gateway agents_list cron message sessions_send sessions_delete sessions_list sessions_history sessions_search sessions_spawn"},
 		{"the profile coding", New(config(t, `{"profile":"coding"}`), none, "", talk())[0].Allow, "read write edit apply_patch ls find grep exec process code_execution terminal " +
 			"web_search web_fetch x_search sessions_list sessions_history sessions_send sessions_spawn sessions_search sessions_yield subagents session_status memory_search memory_get " +
-			"agents_list get_goal create_goal update_goal progress_card ask_user skill_workshop cron image image_generate music_generate video_generate"},
+			"agents_list get_goal create_goal update_goal plan ask_user skill_workshop cron image image_generate music_generate video_generate"},
 		{"the profile messaging", New(config(t, `{"profile":"messaging"}`), none, "", talk())[0].Allow, "message sessions_list sessions_history sessions_send sessions_spawn subagents session_status"},
 		{"other groups", expand([]string{"group:ui", "group:automation", "group:media"}), "browser canvas screen dashboard show_widget portal cron gateway heartbeat_respond " +
 			"image image_generate tts music_generate video_generate"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/plan"
 )
 
 // defaultResetHour is the hour of the day at which sessions are reset daily.
@@ -50,7 +51,8 @@ func Expired(p ResetPolicy, m Meta, now time.Time) string {
 }
 
 // Reset starts a new transcript of the session and returns the session. The old
-// transcript is archived with the reason. Settings are kept; counters are cleared.
+// transcript is archived with the reason. Settings are kept; counters and the
+// plan are cleared.
 func Reset(t Table, key chela.SessionKey, reason string, now time.Time) (Meta, error) {
 	m, err := t.Get(key)
 	if err != nil {
@@ -69,6 +71,7 @@ func Reset(t Table, key chela.SessionKey, reason string, now time.Time) (Meta, e
 	m.ID, m.Started, m.Updated, m.Active = uuid.NewString(), now, now, now
 	m.Title, m.Tokens, m.Context, m.NanoUSD = "", llm.Usage{}, 0, 0
 	m.Priced, m.Calls, m.Aborted, m.Children = false, 0, false, Spent{}
+	m.Plan = plan.Plan{}
 	m.EndFork()
 	if err := t.Put(m); err != nil {
 		return m, fmt.Errorf("reset session %s: %w", key, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/plan"
 	"github.com/chela-ai/chela/internal/core/queue"
 )
 
@@ -65,6 +66,9 @@ type Meta struct {
 	// Interrupted is the run that a message interrupted. The next run of a person
 	// replaces it. It is empty after that run has begun.
 	Interrupted chela.RunID `json:"interruptedRun,omitempty"`
+
+	// Plan is what the model has set out to do. It belongs to the current ID.
+	Plan plan.Plan `json:"plan,omitzero"`
 
 	// Focus is the chats of the session whose messages go to sessions of subagents.
 	Focus []Focus `json:"focus,omitempty"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/plan"
 )
 
 // UndoReset restores the transcript before the last reset and returns the changed
@@ -42,6 +43,7 @@ func UndoReset(t Table, key chela.SessionKey, now time.Time) (Meta, error) {
 		return m, fmt.Errorf("undo reset of session %s: %w", key, err)
 	}
 	m.count(entries)
+	m.Plan = plan.Plan{}
 	m.Updated, m.Active = now, now
 	return m, t.Put(m)
 }

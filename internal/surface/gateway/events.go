@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/plan"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
@@ -19,6 +20,8 @@ func (s *Server) observe(e chela.Event) {
 	switch e.Stream {
 	case chela.StreamAssistant, chela.StreamThinking, chela.StreamLifecycle, chela.StreamTool, chela.StreamNotice:
 		s.streams.forEvent(e).observe(e)
+	case chela.StreamPlan:
+		s.plan(e)
 	case chela.StreamMessage:
 		s.message(e)
 	case chela.StreamCommand:
@@ -185,6 +188,16 @@ func (s *Server) tool(e chela.Event) {
 	step := func() any { return agentEvent(e, toolStep(e.Tool, e.Phase)) }
 	s.broadcast(func(v *subscriber) bool { return readers(v) && v.ownsRun(e.Run) }, drop, wire.EventAgent, step)
 	s.broadcast(func(v *subscriber) bool { return readers(v) && !v.ownsRun(e.Run) && v.watchesAll() }, drop, wire.EventSessionTool, step)
+}
+
+// plan sends the new plan of a session.
+func (s *Server) plan(e chela.Event) {
+	p, ok := e.Data.(plan.Plan)
+	if !ok {
+		return
+	}
+	s.streams.flushRun(e.Run)
+	s.agent(e, false, wireview.PlanOf(p))
 }
 
 // message sends a stored message to the session's subscribers.

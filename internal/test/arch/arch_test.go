@@ -45,7 +45,7 @@ var order = map[string][][]string{
 	"internal/kit": {{"**"}},
 	"internal/core": {
 		{"chela"},
-		{"lease", "llm", "run", "sandbox", "shell"},
+		{"lease", "llm", "plan", "run", "sandbox", "shell"},
 		{"queue"},
 		{"**"},
 		{"compact", "pathpolicy", "subagent"},

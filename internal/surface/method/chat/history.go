@@ -138,7 +138,7 @@ func (m methods) page(key chela.SessionKey, in wire.ChatHistory, pg page, flight
 		SessionKey: string(key), SessionID: pg.meta.ID, Messages: messages, Pending: pending(pg.pending, in.Before),
 		Receipts: pg.all, Consumptions: pg.consumed, Total: pg.total, Offset: pg.offset,
 		Info: &pg.row, Thinking: cmp.Or(pg.row.Thinking, pg.row.Default), Verbose: pg.row.Verbose, InFlight: flight,
-		Cursor: cursor(pg.meta.ID, pg.total),
+		Cursor: cursor(pg.meta.ID, pg.total), Plan: wireview.Plan(pg.meta.Plan),
 	}
 	h.Activity = wireview.Activity(h.Messages)
 	defaults := m.o.Rows.Model(session.Meta{Key: key, Agent: key.Agent()})
@@ -254,7 +254,7 @@ func (m methods) since(ctx context.Context, key chela.SessionKey, in wire.ChatHi
 	waiting := pending(pg.pending, in.Before)
 	d := wire.HistoryDelta{
 		Kind: wire.KindDelta, Messages: []wire.SessionMessage{}, Pending: &waiting, Receipts: pg.all, Consumptions: pg.consumed,
-		Cursor: cursor(id, pg.total), Info: &pg.row, InFlight: flight,
+		Cursor: cursor(id, pg.total), Info: &pg.row, InFlight: flight, Plan: wireview.Plan(pg.meta.Plan),
 	}
 	for _, e := range pg.entries {
 		for _, msg := range wireview.Messages(e) {

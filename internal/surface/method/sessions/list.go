@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/plan"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -131,15 +133,23 @@ func (m methods) describe(ctx context.Context, _ rpc.Peer, in wire.SessionsDescr
 	if err != nil {
 		return wire.SessionDescribed{}, err
 	}
-	row, err := m.o.Describe(ctx, key, in.Preview)
+	row, p, err := m.o.describe(ctx, key, in.Preview)
+	if row != nil {
+		row.Plan = wireview.Plan(p)
+	}
 	return wire.SessionDescribed{Session: row}, err
 }
 
-// Describe returns a session's row, with its last message if preview is set;
-// nil if the session does not exist.
+// Describe returns a session's row, without its plan, and with its last message if
+// preview is set; nil if the session does not exist.
 func (o Options) Describe(ctx context.Context, key chela.SessionKey, preview bool) (*wire.Session, error) {
-	var row *wire.Session
-	err := o.Store.View(ctx, func(r store.Reader) error {
+	row, _, err := o.describe(ctx, key, preview)
+	return row, err
+}
+
+// describe returns a session's row, as [Options.Describe] does, and its plan.
+func (o Options) describe(ctx context.Context, key chela.SessionKey, preview bool) (row *wire.Session, p plan.Plan, err error) {
+	err = o.Store.View(ctx, func(r store.Reader) error {
 		row = nil
 		meta, err := session.Lookup(r.Sessions(), key)
 		if err != nil || meta.ID == "" {
@@ -152,10 +162,10 @@ func (o Options) Describe(ctx context.Context, key chela.SessionKey, preview boo
 		if preview {
 			s.Preview, err = lastText(r.Sessions(), meta.ID)
 		}
-		row = &s
+		row, p = &s, meta.Plan
 		return err
 	})
-	return row, err
+	return row, p, err
 }
 
 func (m methods) preview(ctx context.Context, _ rpc.Peer, in wire.SessionsPreview) (wire.SessionPreviews, error) {
