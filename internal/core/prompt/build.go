@@ -58,6 +58,10 @@ type Input struct {
 	Model    string // provider/model
 	Channel  string
 	Thinking llm.Level // empty: off
+
+	// What is open in the session. It changes more often than everything above.
+	Plan     string // see plan.Plan.Prompt
+	Children string // see subagent.Prompt
 }
 
 // Builder builds system prompts. It caches the parts of the last prompt, which
@@ -104,7 +108,7 @@ func sameStable(a, b Input) bool {
 func sameVolatile(a, b Input) bool {
 	return sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && a.Extra == b.Extra &&
 		a.Agent == b.Agent && a.Host == b.Host && a.Repo == b.Repo && a.OS == b.OS && a.Arch == b.Arch &&
-		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking
+		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking && a.Plan == b.Plan && a.Children == b.Children
 }
 
 // sameDay reports whether both times give the same text in a prompt.
@@ -138,6 +142,8 @@ func volatile(in Input) string {
 	}
 	section(&b, "Context", in.Extra)
 	section(&b, "Runtime", runtimeLine(in))
+	section(&b, "Plan", in.Plan)
+	section(&b, "Subagents", in.Children)
 	return strings.TrimLeft(b.String(), "\n")
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -108,6 +109,43 @@ const mayNotStart = `
 
 You are a leaf and CANNOT start subagents. Do the work yourself.
 `
+
+// Running is an open child and what it does.
+type Running struct {
+	Child
+	State string // running, queued, waiting for an approval, waiting for its own subagents
+}
+
+// StateOf returns what an open child does, given the runs of its session that have not
+// ended.
+func StateOf(active []run.Run) string {
+	state := "queued"
+	for _, r := range active {
+		switch {
+		case r.State != run.Suspended:
+			return "running"
+		case r.Waits == run.WaitsChildren:
+			state = "waiting for its own subagents or commands"
+		default:
+			state = "waiting for an approval"
+		}
+	}
+	return state
+}
+
+// Prompt returns the part of a requester's system prompt about its open children; "" if
+// there are none. It does not change until one of them does.
+func Prompt(open []Running) string {
+	if len(open) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("You have started these subagents, and they have not ended. Their results will be sent to you: do not poll for them, and do not do their work yourself.\n")
+	for _, c := range open {
+		fmt.Fprintf(&b, "- %q, %s, since %s: %s\n", c.Label, c.State, c.Created.UTC().Format("2006-01-02 15:04 UTC"), c.Session)
+	}
+	return b.String()
+}
 
 // maxResult is the maximum length of a result in an announcement, in characters. The
 // whole result is in the child's transcript.

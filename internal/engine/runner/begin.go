@@ -120,7 +120,9 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 		return nil, err
 	}
 	e.started.input = append(e.started.input, entries...)
-	return e, tx.Runs().Put(e.run)
+	open, err := readOpenWork(e.meta, tx.Children(), tx.Runs())
+	e.open = &open
+	return e, errors.Join(err, tx.Runs().Put(e.run))
 }
 
 // started is what the commit that began a run wrote, to be published after it.

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/plan"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -21,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/agent"
@@ -46,6 +48,9 @@ type Execution struct {
 	spent   spent
 	limited bool // one of its limits ended the run
 
+	// open is what had not ended in the session when the run began or was resumed; nil:
+	// it must be read.
+	open *openWork
 	// newest is the Seq of the transcript's last entry as the commit that began
 	// the run left it; 0: not known, there may be newer ones.
 	newest int64
@@ -217,6 +222,10 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 	if err != nil {
 		return agent.Event{}, err
 	}
+	open, err := r.openWork(context.WithoutCancel(ctx), e)
+	if err != nil {
+		return agent.Event{}, err
+	}
 	scope := r.scope(e)
 	scope.Earlier = made
 	p, view := e.profile, r.o.Executor.For(scope)
@@ -225,7 +234,7 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 		Model: guarded{p.Provider, e.alive},
 		Prompt: llm.Request{
 			Model: p.Model.ID, Messages: msgs, MaxTokens: p.MaxTokens,
-			System: r.system(e, view.Specs(false), think), Thinking: think, Cache: p.Cache, Session: e.meta.ForkOf(e.run).Transcript,
+			System: r.system(e, view.Specs(false), think, open), Thinking: think, Cache: p.Cache, Session: e.meta.ForkOf(e.run).Transcript,
 		},
 		Tools:         view,
 		Steer:         func(ctx context.Context) ([]*llm.Message, error) { return r.steer(ctx, e) },
@@ -284,8 +293,8 @@ func (r *Runner) earlier(ctx context.Context, e *Execution) (rounds, made int, e
 
 // system returns the system prompt of a run that may use the tools. In a group it
 // does not contain the files that are private to the person. The prompt of a forked
-// session is that of the run that it was forked from.
-func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []llm.Block {
+// session is that of the run that it was forked from, except for what is open in it.
+func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level, open openWork) []llm.Block {
 	from := e.meta.ForkOf(e.run)
 	in, to := e.profile.Prompt, from.Address
 	if e.profile.Files != nil && from.Overrides.Context != run.ContextLight {
@@ -301,11 +310,53 @@ func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []l
 	in.Tools, in.Dir, in.Now = tools, e.profile.Dir, time.Now()
 	in.Extra = strings.TrimSpace(from.Prompt + "\n\n" + from.Overrides.Prompt)
 	in.Agent, in.Model, in.Channel, in.Thinking = string(e.meta.Agent), e.profile.Model.Ref(), to.Channel, think
+	in.Children = subagent.Prompt(open.children)
+	if slices.ContainsFunc(tools, func(t llm.ToolSpec) bool { return t.Name == planTool }) {
+		in.Plan = open.plan.Prompt()
+	}
 	blocks := slices.Clone(r.prompts.Build(in)) // the files may repeat a secret
 	for i := range blocks {
 		blocks[i].Text = r.o.Executor.Redact(blocks[i].Text)
 	}
 	return blocks
+}
+
+// planTool is the name of the tool with which the model keeps its plan.
+const planTool = "plan"
+
+// openWork is what has not ended in a session: it is in the system prompt of each
+// attempt, so that the model knows it even if the messages about it are no longer sent.
+type openWork struct {
+	plan     plan.Plan
+	children []subagent.Running
+}
+
+// openWork returns what has not ended in the session of a run: what the commit that began
+// or resumed the run read, or, in later attempts, what the rows say now.
+func (r *Runner) openWork(ctx context.Context, e *Execution) (openWork, error) {
+	if w := e.open; w != nil {
+		e.open = nil
+		return *w, nil
+	}
+	return store.Get(ctx, r.o.Store, func(rd store.Reader) (openWork, error) {
+		m, err := session.Lookup(rd.Sessions(), e.run.Session)
+		if err != nil {
+			return openWork{}, err
+		}
+		return readOpenWork(m, rd.Children(), rd.Runs())
+	})
+}
+
+// readOpenWork reads what has not ended in a session.
+func readOpenWork(m session.Meta, children subagent.Reader, runs run.Reader) (openWork, error) {
+	w := openWork{plan: m.Plan}
+	open, err := children.Open(m.Key)
+	for i := 0; i < len(open) && err == nil; i++ {
+		var active []run.Run
+		active, err = runs.Active(open[i].Session)
+		w.children = append(w.children, subagent.Running{Child: open[i], State: subagent.StateOf(active)})
+	}
+	return w, err
 }
 
 // typeLines describes the agent types of a workspace, one line each.

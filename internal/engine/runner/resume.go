@@ -166,7 +166,11 @@ func (r *Runner) resume(ctx context.Context, meta session.Meta, p *Profile, row 
 		if err := r.checkProfile(p, e.meta); err != nil {
 			return err
 		}
-		stored, err = e.load(tx, taken, time.Now())
+		if stored, err = e.load(tx, taken, time.Now()); err != nil {
+			return err
+		}
+		open, err := readOpenWork(e.meta, tx.Children(), tx.Runs())
+		e.open = &open
 		return err
 	})
 	if err != nil {

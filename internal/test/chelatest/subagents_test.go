@@ -31,6 +31,7 @@ import (
 //	TOOL JSON   calls the tool; successive lines are calls of one answer
 //	hold NAME   answers after release(NAME)
 //	hang        never answers
+//	overflow    fails once because the prompt is too long
 //	say TEXT    answers with the text, which is also the answer if nothing else is left
 //
 // A new result of a subagent is answered with "told " and the labels and states of all
@@ -40,6 +41,8 @@ type family struct {
 	mu    sync.Mutex
 	holds map[string]chan struct{}
 	held  map[string]chan struct{} // closed when the model holds
+
+	overflowed bool
 }
 
 var announced = regexp.MustCompile(`The subagent "([^"]+)".*?\(status: (\w+)\)`)
@@ -85,6 +88,14 @@ func newFamily() *family {
 				f.hold(rest)
 			case verb == "hang":
 				return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangBody}}
+			case verb == "overflow":
+				f.mu.Lock()
+				again := f.overflowed
+				f.overflowed = true
+				f.mu.Unlock()
+				if !again {
+					return llmtest.Status(400, "prompt is too long: 250000 tokens")
+				}
 			case verb == "say":
 				return llmtest.Say(rest)
 			}

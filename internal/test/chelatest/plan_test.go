@@ -1,0 +1,225 @@
+package chelatest
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/wire"
+)
+
+// Two states of a plan.
+const (
+	firstPlan  = `plan {"steps":[{"id":"read","title":"read the code","state":"in_progress"},{"id":"fix","title":"fix it","after":["read"]}]}`
+	secondPlan = `plan {"steps":[{"id":"read","title":"read the code","state":"completed"},{"id":"fix","title":"fix it","state":"in_progress","after":["read"]}]}`
+	lastPlan   = `plan {"steps":[{"id":"read","title":"read the code","state":"completed"},{"id":"fix","title":"fix it","state":"completed","after":["read"]}]}`
+)
+
+// own returns the requests that are not those of subagents.
+func (f *family) own() []*llm.Request {
+	return slices.DeleteFunc(f.Requests(), func(r *llm.Request) bool { return strings.Contains(systemOf(r), "# Subagent Context") })
+}
+
+// volatile returns the part of the last request's system prompt behind the cache
+// boundary, and checks that what precedes it is that of the first request.
+func (f *family) volatile(t testing.TB) string {
+	t.Helper()
+	all := f.own()
+	first, last := all[0].System, all[len(all)-1].System
+	if len(last) != 2 || !last[0].Cache || last[1].Cache || last[0].Text != first[0].Text {
+		t.Errorf("the stable part of the prompt changed, or is not the only cached one: %d blocks", len(last))
+	}
+	return last[1].Text
+}
+
+// planOf returns the plan in an event; nil if the event is another one.
+func planOf(t testing.TB, e wire.Event) *wire.Plan {
+	t.Helper()
+	var a wire.Agent
+	if e.Name != wire.EventAgent || e.Decode(&a) != nil || a.Stream != wire.StreamPlan {
+		return nil
+	}
+	p := new(wire.Plan)
+	if err := json.Unmarshal(a.Data, p); err != nil {
+		t.Fatal(err)
+	}
+	p.UpdatedAt = 0
+	return p
+}
+
+func TestPlan(t *testing.T) {
+	t.Run("the model writes it, and clients are told of each change", func(t *testing.T) {
+		t.Parallel()
+		g := Start(t, Options{Model: newFamily()})
+		c := g.Client()
+		var seen []*wire.Plan
+		for _, text := range []string{firstPlan, firstPlan, secondPlan} {
+			end := c.Ask("main", text)
+			for _, e := range end.Seen {
+				if p := planOf(t, e); p != nil {
+					seen = append(seen, p)
+				}
+			}
+		}
+		plan := func(title, read, fix string) *wire.Plan {
+			return &wire.Plan{Phase: "update", Title: title, Steps: []wire.PlanStep{
+				{ID: "read", Step: "read the code", Status: read}, {ID: "fix", Step: "fix it", Status: fix, After: []string{"read"}},
+			}}
+		}
+		want := []*wire.Plan{plan("plan 0/2", "in_progress", "pending"), plan("plan 1/2", "completed", "in_progress")}
+		if d := cmp.Diff(want, seen); d != "" {
+			t.Errorf("events -want +got:\n%s", d)
+		}
+		var h wire.History
+		var d wire.SessionDescribed
+		c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h)
+		c.must(wire.MethodSessionsDescribe, wire.SessionsDescribe{Key: "main"}, &d)
+		for _, p := range []*wire.Plan{h.Plan, d.Session.Plan} {
+			if p != nil {
+				p.UpdatedAt = 0
+			}
+			if d := cmp.Diff(want[1], p); d != "" {
+				t.Errorf("on loading -want +got:\n%s", d)
+			}
+		}
+	})
+	t.Run("what is wrong with it is said, and changes nothing", func(t *testing.T) {
+		t.Parallel()
+		g := Start(t, Options{Model: newFamily()})
+		c := g.Client()
+		c.Ask("main", firstPlan)
+		for args, want := range map[string]string{
+			`{"steps":[{"id":"a","title":"A","after":["z"]}]}`:                                      `depends on \"z\", but the plan has no step with that id`,
+			`{"steps":[{"id":"a","title":"A","after":["b"]},{"id":"b","title":"B","after":["a"]}]}`: `form a cycle: a → b → a`,
+			`{"steps":[{"id":"a","title":"A","state":"finished"}]}`:                                 `pending`,
+			`{"steps":[` + strings.TrimSuffix(strings.Repeat(`{"title":"x"},`, 51), ",") + `]}`:     `50`,
+		} {
+			if end := c.Ask("main", "plan "+args); !strings.Contains(end.Text, want) {
+				t.Errorf("%.80s: %s", args, end.Text)
+			}
+		}
+		var h wire.History
+		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan == nil || h.Plan.Steps[0].ID != "read" {
+			t.Errorf("the plan is %+v", h.Plan)
+		}
+	})
+	t.Run("its open steps are in the prompt behind the cache boundary, until it is finished or the conversation ends", func(t *testing.T) {
+		t.Parallel()
+		f := newFamily()
+		g := Start(t, Options{Model: f})
+		c := g.Client()
+		c.Ask("main", "say hello")
+		if got := f.volatile(t); strings.Contains(got, "## Plan") {
+			t.Errorf("without a plan: %s", got)
+		}
+		c.Ask("main", firstPlan)
+		c.Ask("main", secondPlan)
+		c.Ask("main", "say hello")
+		got := f.volatile(t)
+		if !strings.Contains(got, "## Plan\n\nYour plan in this session (1 of 2 steps are done).") || !strings.Contains(got, "\n- fix: fix it (in_progress)") || strings.Contains(got, "- read") {
+			t.Errorf("with a plan: %s", got)
+		}
+		c.Ask("main", lastPlan)
+		c.Ask("main", "say hello")
+		if got := f.volatile(t); strings.Contains(got, "## Plan") {
+			t.Errorf("with a finished plan: %s", got)
+		}
+		c.Ask("main", firstPlan)
+		c.Ask("main", "/new")
+		c.Ask("main", "say hello")
+		if got := f.volatile(t); strings.Contains(got, "## Plan") {
+			t.Errorf("in a new conversation: %s", got)
+		}
+		var h wire.History
+		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan != nil {
+			t.Errorf("the new conversation has the plan %+v", h.Plan)
+		}
+	})
+	t.Run("subagents have a plan of their own", func(t *testing.T) {
+		t.Parallel()
+		f := newFamily()
+		g := Start(t, Options{Model: f})
+		c := g.Client()
+		c.Ask("main", firstPlan)
+		c.Ask("main", task(`plan {"steps":[{"id":"own","title":"my own step"}]}`, "label", "leaf"))
+		c.answer("told leaf ok")
+		var h wire.History
+		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan == nil || h.Plan.Steps[0].ID != "read" {
+			t.Errorf("the plan of the requester is %+v", h.Plan)
+		}
+		for _, r := range f.Requests() {
+			if s := systemOf(r); strings.Contains(s, "# Subagent Context") && strings.Contains(s, "## Plan") {
+				t.Error("the subagent is told the plan of its requester")
+			}
+		}
+	})
+	t.Run("it can be switched off, and denied by both of its names", func(t *testing.T) {
+		t.Parallel()
+		for _, config := range []string{`{"updatePlan": false}`, `{"deny": ["plan"]}`, `{"deny": ["update_plan"]}`} {
+			f := newFamily()
+			c := Start(t, Options{Model: f, Config: Config{"tools": json.RawMessage(config)}}).Client()
+			c.Ask("main", "say hello")
+			if slices.Contains(toolNames(f.Requests()[0]), "plan") {
+				t.Errorf("%s: the tool is offered", config)
+			}
+		}
+	})
+}
+
+// openSubagents is the section of the prompt about the open subagents.
+var openSubagents = regexp.MustCompile(`## Subagents\n\nYou have started these subagents, .*\n- "watcher", running, since \d{4}-\d\d-\d\d \d\d:\d\d UTC: agent:main:subagent:[-0-9a-f]{36}\n$`)
+
+// What is open is told to the model even if the messages about it are no longer sent to it.
+func TestOpenWork(t *testing.T) {
+	t.Parallel()
+	f := newFamily()
+	o := Options{Model: f, Dir: t.TempDir()}
+	g := Start(t, o)
+	c := g.Client()
+	c.Ask("main", "say hello")
+	if got := f.volatile(t); strings.Contains(got, "## Subagents") {
+		t.Errorf("without subagents: %s", got)
+	}
+	c.Ask("main", firstPlan+"\n"+task("hang", "label", "watcher"))
+	for f.childRequest("hang") == nil {
+		time.Sleep(time.Millisecond)
+	}
+	check := func(at, message string) {
+		t.Helper()
+		c.Ask("main", message)
+		all := f.own()
+		last := all[len(all)-1]
+		if got := f.volatile(t); !openSubagents.MatchString(got) || !strings.Contains(got, "- fix: fix it (pending, after read)") {
+			t.Errorf("%s: %s", at, got)
+		}
+		spawned := slices.ContainsFunc(last.Messages, func(m *llm.Message) bool {
+			return slices.ContainsFunc(m.Calls(), func(k llm.ToolCall) bool { return k.Name == "sessions_spawn" })
+		})
+		if cut := at != "at first"; spawned == cut {
+			t.Errorf("%s: the call that started the subagent is in the messages: %v", at, spawned)
+		}
+	}
+	check("at first", "say still here")
+	check("after a model refused a prompt that is too long", "overflow\nsay "+strings.Repeat("long ", 1000))
+	c.Ask("main", "say one more turn")
+	var out wire.SessionCompacted
+	if c.must(wire.MethodSessionsCompact, wire.SessionKey{Key: "main"}, &out); !out.Compacted {
+		t.Fatalf("not compacted: %s", out.Reason)
+	}
+	check("after a compaction", "say still here")
+	g.Stop()
+	g = Start(t, o)
+	c = g.Client()
+	check("after a restart", "say still here")
+	c.Ask("main", `subagents {"action":"kill","target":"watcher"}`)
+	c.Ask("main", "say hello")
+	if got := f.volatile(t); strings.Contains(got, "## Subagents") {
+		t.Errorf("after its end: %s", got)
+	}
+}
