@@ -295,6 +295,22 @@ func TestTalk(t *testing.T) {
 	t.Run("notices of Chela are passed on", func(t *testing.T) {
 		has(t, newTalk(t).say(llm.EventPrefix+"the command rm a.txt ended: ok"), "the command rm a.txt ended: ok")
 	})
+	t.Run("a notice beside a request is passed on after the answer", func(t *testing.T) {
+		k := newTalk(t)
+		k.files["a.txt"] = "alpha\n"
+		k.messages = []*llm.Message{llm.User(llm.EventPrefix + "the command x ended: ok")}
+		has(t, k.say("show a.txt"), "alpha", "the command x ended: ok")
+		if again := k.say("show a.txt"); strings.Contains(again, "the command x") {
+			t.Errorf("the notice is repeated: %s", again)
+		}
+	})
+	t.Run("a notice during a request does not end it", func(t *testing.T) {
+		r := request(allTools, llm.User("run make all"),
+			&llm.Message{Role: llm.RoleAssistant, Provider: Name, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "exec", Args: json.RawMessage(`{"command":"make all"}`)}}}},
+			&llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "exec", Parts: []llm.Part{llm.Text("made")}},
+			llm.User(llm.EventPrefix+"the command x ended: ok"))
+		has(t, collect(t, New(), r).PlainText(), "made", "the command x ended: ok")
+	})
 	t.Run("appending changes nothing else", func(t *testing.T) {
 		k := newTalk(t)
 		k.files["l.txt"] = "a\nb\na\n\na\n"

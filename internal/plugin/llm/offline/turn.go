@@ -35,6 +35,7 @@ func newTurn(rows []row, r *llm.Request) *turn {
 		t.disclosed = t.disclosed || strings.Contains(b.Text, subagent.Heading)
 	}
 	open, path, earlier := true, "", "" // not open: the next message starts another exchange
+	working := false                    // calls were made that are not answered with a text yet
 	for _, m := range r.Messages {
 		text := m.PlainText()
 		switch notice, isNotice := strings.CutPrefix(text, llm.EventPrefix); m.Role {
@@ -42,7 +43,7 @@ func newTurn(rows []row, r *llm.Request) *turn {
 			if text == llm.LimitText {
 				continue
 			}
-			if !open {
+			if !open && !(isNotice && working) {
 				earlier = cmp.Or(t.text, earlier)
 				t.text, t.notices, t.rounds, t.path, open = "", nil, nil, path, true
 			}
@@ -52,7 +53,7 @@ func newTurn(rows []row, r *llm.Request) *turn {
 				t.text = strings.TrimPrefix(t.text+"\n"+text, "\n")
 			}
 		case llm.RoleAssistant:
-			open = false
+			open, working = false, len(m.Calls()) > 0
 			t.disclosed = t.disclosed || text != "" && m.Provider == Name
 			if m.Provider != Name && m.Provider != "" {
 				continue // another model's calls do not follow our plan
@@ -223,6 +224,9 @@ func (t *turn) run() (string, []llm.ToolCall) {
 			said = append(said, t.localize(restText))
 			break
 		}
+	}
+	if news := t.report(); news != "" {
+		said = append(said, news)
 	}
 	return strings.Join(said, "\n\n"), nil
 }
