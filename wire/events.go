@@ -234,6 +234,9 @@ type ApprovalRequest struct {
 	AgentID    string `json:"agentId,omitempty"`
 	SessionKey string `json:"sessionKey,omitempty"`
 	RunID      string `json:"runId,omitempty"`
+	// RootRunID is the run from which the work of RunID was started, through subagents.
+	// It is not in OpenClaw's protocol.
+	RootRunID string `json:"rootRunId,omitempty"`
 	// Once says that "allow always" is not available.
 	Once bool `json:"once,omitempty"`
 }

@@ -47,6 +47,7 @@ type Request struct {
 	Rights    []string         `json:"rights,omitempty"` // additional rights that the plan needs beyond those of its run; part of Hash
 	Once      bool             `json:"once,omitempty"`   // only AllowOnce and Deny are possible
 	Asked     chela.SessionKey `json:"asked,omitempty"`  // the session whose chat displays the request: the root of the tree; empty: Session
+	Root      chela.RunID      `json:"root,omitempty"`   // the root of the tree of runs; empty: Run
 	Requester chela.Principal  `json:"requester"`
 	Created   time.Time        `json:"createdAt"`
 	Expires   time.Time        `json:"expiresAt"`

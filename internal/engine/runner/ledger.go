@@ -143,6 +143,9 @@ func (l ledger) Suspend(ctx context.Context, k llm.ToolCall, p tool.Plan) error 
 		if root.Session != req.Session {
 			req.Asked = root.Session
 		}
+		if tree := l.e.run.Tree(); tree != req.Run {
+			req.Root = tree
+		}
 		if err := tx.Approvals().Put(req); err != nil {
 			return err
 		}
