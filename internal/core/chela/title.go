@@ -2,6 +2,7 @@ package chela
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode"
 )
@@ -30,6 +31,8 @@ func mainArgument(name string, fields map[string]any) string {
 		return oneLine(text("action") + " " + text("sessionId"))
 	case "apply_patch":
 		return oneLine(patchedFiles(text("input")))
+	case "plan":
+		return oneLine(planTitle(fields))
 	}
 	for _, key := range [...]string{"command", "label", "task", "path", "file_path", "pattern", "query", "url", "name", "text"} {
 		if s := oneLine(text(key)); s != "" {
@@ -37,6 +40,22 @@ func mainArgument(name string, fields map[string]any) string {
 		}
 	}
 	return ""
+}
+
+// planTitle returns how far a plan is, and its steps in progress.
+func planTitle(fields map[string]any) string {
+	steps, _ := fields["steps"].([]any)
+	done, now := 0, []string{}
+	for _, s := range steps {
+		step, _ := s.(map[string]any)
+		switch title, _ := step["title"].(string); step["state"] {
+		case "completed", "failed", "cancelled":
+			done++
+		case "in_progress":
+			now = append(now, title)
+		}
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d/%d %s", done, len(steps), strings.Join(now, ", ")))
 }
 
 // patchedFiles returns the names of the files in a patch.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ type chatFlags struct {
 	session sessionFlags
 	plain   bool
 	yes     bool
+	wait    time.Duration
 }
 
 func (c *commands) chat() *cobra.Command {
@@ -38,6 +40,7 @@ func (c *commands) chat() *cobra.Command {
 	fs := cmd.Flags()
 	c.addSessionFlags(cmd, &f.session)
 	fs.BoolVar(&f.plain, "plain", false, "read and write plain lines, even in a terminal")
+	fs.DurationVar(&f.wait, "wait", 10*time.Minute, "if the input is not a terminal: at its end, wait at most this long for the results of subagents")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "allow every action that needs approval")
 	return cmd
 }
@@ -73,7 +76,7 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 		fmt.Fprintln(c.stderr, line)
 	}
 	o := c.talk(l, key, f.yes)
-	o.Input, o.Prompt = repl.Lines(c.stdin), isTerminal(c.stderr)
+	o.Input, o.Prompt, o.Wait = repl.Lines(c.stdin), isTerminal(c.stderr), f.wait
 	t := repl.New(o)
 	t.AskPending(ctx)
 	return t.Run(ctx)

@@ -244,3 +244,28 @@ func TestGatewaySignals(t *testing.T) {
 		s.exits(0)
 	})
 }
+
+// TestPlainBackground types a line in two parts, between which a subagent ends.
+func TestPlainBackground(t *testing.T) {
+	t.Parallel()
+	s := start(t, "chat", "--plain")
+	s.sees("built-in assistant: ")
+	s.types("\n")
+	s.sees("› ")
+	s.types("start a subagent to run `echo made by it`\n")
+	s.sees("Its result will appear here.")
+	s.types("hel")
+	s.sees("\a") // the result waits
+	s.types("lo\n")
+	s.sees("What shall I do?")
+	t.Run("SEED-05 the line is whole, and the result precedes its answer", func(t *testing.T) {
+		got := strings.ReplaceAll(s.seen(), "\a", "")
+		line := strings.Index(got, "hello\r\n")
+		told, answer := strings.Index(got, `The subagent "Task 1" has finished:`), strings.Index(got, "What shall I do?")
+		if line < 0 || told < line || answer < told {
+			t.Errorf("the terminal shows %q", got)
+		}
+	})
+	s.types("\x04")
+	s.exits(0)
+}

@@ -179,6 +179,9 @@ func (s *screen) showHistory(h wire.History) {
 		}
 		s.showStored(m, results)
 	}
+	if s.plan = (wire.Plan{}); h.Plan != nil && feed.PlanOpen(*h.Plan) {
+		s.plan = *h.Plan
+	}
 	s.active, s.suspended = "", false
 	s.feed.Reset()
 	if !s.inFlight(h) {
@@ -239,7 +242,10 @@ func (s *screen) showStored(m wire.Message, results map[string]wire.Message) {
 		}
 		for _, c := range m.Content {
 			if r, ok := results[c.ID]; ok && c.Type == wire.ContentCall {
-				s.printTool(feed.Tool{Label: chela.CallTitle(c.Name, c.Arguments), Output: attach.Text(r), Failed: r.IsError})
+				s.printTool(feed.Tool{Name: c.Name, Label: chela.CallTitle(c.Name, c.Arguments), Output: attach.Text(r), Failed: r.IsError})
+				if p := feed.PlanOfCall(c.Arguments); c.Name == feed.PlanTool && !r.IsError && !feed.PlanOpen(p) {
+					s.planChanged(p)
+				}
 			}
 		}
 	}
@@ -334,6 +340,8 @@ func (s *screen) step(st feed.Step) tea.Cmd {
 		s.notice("the gateway is stopping: " + st.Text)
 	case feed.SessionChanged:
 		s.session = st.Session
+	case feed.PlanChanged:
+		s.planChanged(st.Plan)
 	}
 	return nil
 }

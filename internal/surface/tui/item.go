@@ -174,6 +174,9 @@ func (s *screen) markdown(text string) string {
 // printTool prints a line for a completed tool call, with its output if details
 // are shown.
 func (s *screen) printTool(t feed.Tool) {
+	if t.Name == feed.PlanTool && !t.Failed {
+		return // the plan itself is shown
+	}
 	s.scroll.add(tools, s.toolLine(t))
 	if s.detail {
 		s.scroll.extend(s.output(t.Output, maxLines))

@@ -35,6 +35,7 @@ type screen struct {
 	lastText  string            // last complete message of the run
 	detail    bool              // tool output is shown
 	folded    []feed.Tool       // tool calls of this turn whose output was not shown
+	plan      wire.Plan         // open plan of the session; without steps: there is none
 	session   *wire.Session     // nil: not known yet
 	model     wire.SessionModel // model of a session that does not exist yet
 

@@ -774,3 +774,63 @@ func TestFailure(t *testing.T) {
 		t.Errorf("no hint:\n%s", x.all())
 	}
 }
+
+// A result of background work is printed between the answers, and leaves the line that is
+// being typed as it is.
+func TestBackground(t *testing.T) {
+	child, answer, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+		last := r.Messages[len(r.Messages)-1]
+		switch text := last.PlainText(); {
+		case strings.Contains(r.System[1].Text, "# Subagent Context"):
+			<-child
+			return llmtest.Say("done")
+		case last.Role == llm.RoleTool:
+			return llmtest.Say("started")
+		case text == "spawn":
+			return llmtest.Call("c", "sessions_spawn", `{"task":"work","label":"w"}`)
+		case text == "slow":
+			close(asked)
+			<-answer
+			return llmtest.Say("first half and second half")
+		}
+		return llmtest.Say("told w")
+	})
+	g := chelatest.Start(t, chelatest.Options{Model: model})
+	x := open(t, g, nil)
+	x.types("spawn")
+	x.sees("started")
+	x.idle()
+	x.types("slow")
+	x.until("the model is asked", func() bool { return closed(asked) })
+	x.update(tea.PasteMsg{Content: "half a line"})
+	close(child)
+	watch := dial(t, g)
+	x.until("the result waits", func() bool {
+		var page wire.TasksPage
+		err := watch.Call(t.Context(), wire.MethodTasksList, wire.TasksList{}, &page)
+		return err == nil && len(page.Tasks) == 1 && page.Tasks[0].Delivery == wire.DeliveryQueued
+	})
+	close(answer)
+	x.sees("told w")
+	x.idle()
+	t.Run("SEED-05 a result is printed after the answer", func(t *testing.T) {
+		if got := strings.Join(x.printed, "\n"); !strings.Contains(blanks.ReplaceAllString(ansi.Clean(got), ""), "❯ slow\n\nfirst half and second half\n\ntold w") {
+			t.Errorf("printed:\n%s", got)
+		}
+	})
+	t.Run("SEED-05 a result leaves the line that is typed", func(t *testing.T) {
+		if got := x.model.View().Content; !strings.Contains(ansi.Clean(got), "› half a line") {
+			t.Errorf("drawn:\n%s", got)
+		}
+	})
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
+	"github.com/chela-ai/chela/internal/surface/tui/feed"
 )
 
 // View returns the current drawing.
@@ -34,6 +35,9 @@ func (s *screen) draw() tea.View {
 	}
 	if q := s.question(); q != "" {
 		below = append(strings.Split(q, "\n"), below...)
+	}
+	if plan := s.planLines(min(s.height-s.room()-len(below)-2, max(s.height/3, 2))); plan != nil {
+		below = append(plan, below...)
 	}
 	above := s.tailLines(s.height - s.room() - len(below) - 1)
 	v := tea.NewView(strings.Join(append(above, below...), "\n"))
@@ -89,6 +93,9 @@ func (s *screen) itemLines(it *item) []string {
 // running returns the line of a tool call, with the end of its output if
 // details are shown.
 func (s *screen) running(it *item) []string {
+	if it.tool.Name == feed.PlanTool && !it.tool.Failed {
+		return nil // the plan itself is shown
+	}
 	if it.done {
 		return []string{s.toolLine(*it.tool)}
 	}

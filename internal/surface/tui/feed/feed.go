@@ -30,6 +30,7 @@ const (
 	ApprovalResolved                  // Approval is set, Text is the decision
 	Stopping                          // the gateway is stopping; Text is the reason
 	SessionChanged                    // Session is set: its model, label or size may have changed
+	PlanChanged                       // Plan is set; without steps there is no plan any more
 )
 
 // Step is one step of a conversation.
@@ -41,6 +42,7 @@ type Step struct {
 	End      End
 	Approval wire.Approval
 	Session  *wire.Session
+	Plan     wire.Plan
 }
 
 // Tool is a tool call.
@@ -109,6 +111,9 @@ func (f *Feed) Reset() {
 	clear(f.streaming)
 	clear(f.tools)
 }
+
+// Ended reports whether the end of the run was seen.
+func (f *Feed) Ended(run string) bool { return f.ended[run] }
 
 // MarkEnded records that the run has ended and is shown completely.
 func (f *Feed) MarkEnded(run string) { f.ended[run] = true }
@@ -186,7 +191,7 @@ func (f *Feed) chat(c wire.Chat) []Step {
 }
 
 func (f *Feed) agent(a wire.Agent) []Step {
-	if a.SessionKey != f.Session || f.ended[a.RunID] || a.Seq <= f.lastSeq[a.RunID] {
+	if a.SessionKey != f.Session || f.ended[a.RunID] || a.Seq <= f.lastSeq[a.RunID] && a.RunID != "" {
 		return nil
 	}
 	switch a.Stream {
@@ -204,6 +209,11 @@ func (f *Feed) agent(a wire.Agent) []Step {
 		var t wire.ToolStep
 		if json.Unmarshal(a.Data, &t) == nil {
 			return f.tool(a.RunID, t)
+		}
+	case wire.StreamPlan:
+		var p wire.Plan
+		if json.Unmarshal(a.Data, &p) == nil {
+			return []Step{{Kind: PlanChanged, Run: a.RunID, Plan: p}}
 		}
 	case wire.StreamNotice:
 		var n wire.Notice
@@ -292,5 +302,9 @@ func (f *Feed) changed(c wire.SessionsChanged) []Step {
 	if c.SessionKey != f.Session || c.Row == nil {
 		return nil
 	}
-	return []Step{{Kind: SessionChanged, Session: c.Row}}
+	steps := []Step{{Kind: SessionChanged, Session: c.Row}}
+	if c.Reason == wire.ChangeReset {
+		steps = append(steps, Step{Kind: PlanChanged})
+	}
+	return steps
 }

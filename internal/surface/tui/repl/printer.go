@@ -1,8 +1,10 @@
 package repl
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,7 @@ type Printer struct {
 
 	shown string // the part of the current message that was written
 	last  string // the last complete message of the run
+	plan  wire.Plan
 }
 
 // text writes the new part of a growing message.
@@ -67,6 +70,7 @@ func (p *Printer) Warn(s string) {
 func (p *Printer) tool(t feed.Tool, ended bool) {
 	label := ansi.Line(t.Label)
 	switch {
+	case t.Name == feed.PlanTool && !t.Failed: // the plan itself is written
 	case !ended:
 		p.Note("· " + label)
 	case t.Failed:
@@ -87,10 +91,46 @@ func (p *Printer) Step(s feed.Step) {
 		p.tool(s.Tool, false)
 	case feed.ToolEnded:
 		p.tool(s.Tool, true)
+	case feed.PlanChanged:
+		p.planChanged(s.Plan)
 	case feed.Notice:
 		p.Note(ansi.Line(s.Text))
 	case feed.RunEnded:
 		p.end(s.End)
+	}
+}
+
+// marks are the states of steps of a plan.
+var marks = map[string]string{
+	wire.PlanPending: "[ ]", wire.PlanInProgress: "[>]", wire.PlanCompleted: "[x]", wire.PlanFailed: "[!]", wire.PlanCancelled: "[-]",
+}
+
+// planChanged writes how much of a plan is done and its steps, or those that changed if
+// the plan has the same steps as before.
+func (p *Printer) planChanged(next wire.Plan) {
+	before := p.plan.Steps
+	p.plan = next
+	same := slices.EqualFunc(before, next.Steps, func(a, b wire.PlanStep) bool {
+		return a.ID == b.ID && a.Step == b.Step && slices.Equal(a.After, b.After)
+	})
+	var lines []string
+	for i, s := range next.Steps {
+		if same && before[i].Status == s.Status {
+			continue
+		}
+		title, after := feed.PlanStepText(next, s)
+		line := "  " + cmp.Or(marks[s.Status], "[?]") + " " + ansi.Line(title)
+		if after != "" {
+			line += " (" + ansi.Line(after) + ")"
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 { // nothing changed, or the plan was removed
+		return
+	}
+	p.Note(feed.PlanCount(next))
+	for _, l := range lines {
+		p.Note(l)
 	}
 }
 

@@ -5,6 +5,7 @@ package repl
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -39,6 +40,9 @@ type Options struct {
 	Prompt      bool          // print a prompt; requires Interactive
 	Input       <-chan string // lines that were typed; closed at the end of input
 	Printer     Printer
+	// Wait is how long to wait at the end of the input, without a person, for the results
+	// of subagents. 0: not at all.
+	Wait time.Duration
 }
 
 // Chat is a line-based conversation. Use [New].
@@ -54,14 +58,23 @@ type Chat struct {
 	stop        chan os.Signal  // interrupts
 	asked       []wire.Approval // unanswered, in order
 	last        time.Time       // time of the last interrupt
+
+	wait    time.Duration
+	running map[string]bool // runs of the session that have started and not ended
+	held    []feed.Step     // of background work, to be told before the next message
 }
 
 // New returns a conversation.
 func New(o Options) *Chat {
-	return &Chat{
+	c := &Chat{
 		client: o.Client, session: o.Session, feed: feed.New(o.Session), printer: o.Printer, yes: o.Yes, lines: o.Input,
 		interactive: o.Interactive, showPrompt: o.Interactive && o.Prompt, stop: make(chan os.Signal, 1),
+		running: map[string]bool{},
 	}
+	if !o.Interactive {
+		c.wait = o.Wait
+	}
+	return c
 }
 
 // Lines returns a channel with the lines of r, closed at its end. The reading
@@ -86,7 +99,9 @@ func Lines(r io.Reader) <-chan string {
 }
 
 // Run sends each line and waits for its answer, until the input ends or the
-// line is /quit. It returns an error if the last message was not answered.
+// line is /quit. Results of background work are told between the answers. Without a
+// person it waits for them at the end of the input. It returns an error if the last
+// message was not answered, or if that wait took too long.
 func (c *Chat) Run(ctx context.Context) error {
 	signal.Notify(c.stop, os.Interrupt)
 	defer signal.Stop(c.stop)
@@ -97,7 +112,7 @@ func (c *Chat) Run(ctx context.Context) error {
 			return err
 		}
 		if !ok {
-			return failed
+			return cmp.Or(failed, c.awaitResults(ctx))
 		}
 		switch strings.TrimSpace(line) {
 		case "":
@@ -136,6 +151,7 @@ func (c *Chat) next(ctx context.Context) (string, bool, error) {
 		asking = len(c.asked) > 0
 		select {
 		case line, ok := <-lines:
+			c.tellHeld()
 			return line, ok, nil
 		case line, ok := <-c.decisions():
 			if err := c.decide(ctx, line, ok); err != nil || !ok {
@@ -145,10 +161,8 @@ func (c *Chat) next(ctx context.Context) (string, bool, error) {
 			if !ok {
 				return "", false, c.client.Err()
 			}
-			for _, s := range c.feed.Steps(e) {
-				if err := c.approve(ctx, s); err != nil {
-					return "", false, err
-				}
+			if _, err := c.background(ctx, e); err != nil {
+				return "", false, err
 			}
 		case <-c.stop:
 			return "", false, ErrInterrupted
@@ -220,12 +234,26 @@ func (c *Chat) event(ctx context.Context, run string, e wire.Event) (bool, error
 		c.feed.Reset()
 		return c.missed(ctx, run)
 	}
-	for _, s := range c.feed.Steps(e) {
+	for _, s := range c.steps(e) {
 		if done, err := c.show(ctx, run, s); done || err != nil {
 			return done, err
 		}
 	}
 	return false, nil
+}
+
+// steps returns the steps of an event, and notes which runs are in progress.
+func (c *Chat) steps(e wire.Event) []feed.Step {
+	steps := c.feed.Steps(e)
+	for _, s := range steps {
+		switch s.Kind {
+		case feed.RunStarted:
+			c.running[s.Run] = true
+		case feed.RunEnded, feed.Suspended:
+			delete(c.running, s.Run)
+		}
+	}
+	return steps
 }
 
 // show shows a step and reports whether it ended the run.
@@ -256,6 +284,7 @@ func (c *Chat) missed(ctx context.Context, run string) (bool, error) {
 	if w.Status == wire.StatusTimeout {
 		return false, nil
 	}
+	c.feed.MarkEnded(run)
 	end := feed.End{State: wire.StateFinal, Error: w.Error}
 	if w.Status != wire.StatusOK {
 		end.State = wire.StateError
@@ -266,9 +295,10 @@ func (c *Chat) missed(ctx context.Context, run string) (bool, error) {
 	return c.show(ctx, run, feed.Step{Kind: feed.RunEnded, Run: run, End: end})
 }
 
-// approve handles approval requests. With Yes, a request of this session is
-// allowed. Otherwise the person is asked if there is one; if not, requests of
-// this client's runs are denied, because nobody would answer them.
+// approve handles approval requests. With Yes, a request of this session or of its
+// subagents is allowed. Otherwise the person is asked if there is one; if not,
+// requests of this client's runs and of their subagents are denied, because nobody
+// would answer them.
 func (c *Chat) approve(ctx context.Context, s feed.Step) error {
 	switch {
 	case s.Kind == feed.ApprovalResolved:
@@ -276,7 +306,7 @@ func (c *Chat) approve(ctx context.Context, s feed.Step) error {
 		return nil
 	case s.Kind != feed.ApprovalRequested:
 		return nil
-	case c.yes && s.Approval.Request.SessionKey == c.session:
+	case c.yes && (s.Approval.Request.SessionKey == c.session || c.owns(s.Approval)):
 		c.printer.Note("allowed (--yes): " + ansi.Line(s.Approval.Request.Command))
 		return c.resolve(ctx, s.Approval.ID, wire.AllowOnce)
 	case c.interactive:
@@ -285,11 +315,17 @@ func (c *Chat) approve(ctx context.Context, s feed.Step) error {
 			c.question()
 		}
 		return nil
-	case c.feed.Owns(s.Run):
+	case c.owns(s.Approval):
 		c.printer.Warn("denied without asking: there is no terminal (use --yes to allow): " + ansi.Line(s.Approval.Request.Command))
 		return c.resolve(ctx, s.Approval.ID, wire.Deny)
 	}
 	return nil
+}
+
+// owns reports whether an approval is for a run of this client, or for a subagent that
+// was started from one.
+func (c *Chat) owns(a wire.Approval) bool {
+	return c.feed.Owns(a.Request.RunID) || a.Request.RootRunID != "" && c.feed.Owns(a.Request.RootRunID)
 }
 
 // decidedElsewhere removes an approval that another client decided, so that the
