@@ -14,6 +14,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/plan"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
@@ -214,9 +215,14 @@ func TestUndoReset(t *testing.T) {
 		if back, err := session.UndoReset(s, key, day); err != nil || back.ID != "old" || back.Previous != "" {
 			t.Errorf("undo with an empty transcript: %+v, %v", back, err)
 		}
-		fresh, err := session.Reset(s, key, "daily", day)
-		if err != nil {
+		planned, err := s.Get(key)
+		planned.Plan = plan.Plan{Steps: []plan.Step{{ID: "a", Title: "a", State: plan.Pending}}}
+		if err := errors.Join(err, s.Put(planned)); err != nil {
 			return err
+		}
+		fresh, err := session.Reset(s, key, "daily", day)
+		if err != nil || fresh.Plan.Open() {
+			t.Errorf("the plan after a reset: %+v, %v", fresh.Plan, err)
 		}
 		next := history("u:new", "a:unpriced", "a:priced")
 		next[1].Usage, next[1].NanoUSD = &llm.Usage{Input: 1}, -1

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/subagent"
 )
 
@@ -72,6 +73,31 @@ func TestConfig(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestPromptOfRequester(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		want   string
+		active []run.Run
+	}{
+		{"queued", nil},
+		{"running", []run.Run{{State: run.Running}}},
+		{"waiting for an approval", []run.Run{{State: run.Suspended, Waits: run.WaitsApproval}}},
+		{"waiting for its own subagents or commands", []run.Run{{State: run.Suspended, Waits: run.WaitsChildren}}},
+		{"running", []run.Run{{State: run.Suspended, Waits: run.WaitsApproval}, {State: run.Running}}},
+	} {
+		if got := subagent.StateOf(tt.active); got != tt.want {
+			t.Errorf("runs %v: %s, want %s", tt.active, got, tt.want)
+		}
+	}
+	if got := subagent.Prompt(nil); got != "" {
+		t.Errorf("without subagents: %q", got)
+	}
+	c := subagent.Child{Label: "a\n- \"b\"", Session: "agent:main:subagent:1", Created: time.Date(2026, 3, 1, 1, 30, 59, 0, time.FixedZone("", 3600))}
+	if got := subagent.Prompt([]subagent.Running{{Child: c, State: "queued"}}); !strings.HasSuffix(got, "\n- \"a\\n- \\\"b\\\"\", queued, since 2026-03-01 00:30 UTC: agent:main:subagent:1\n") {
+		t.Errorf("the prompt is %q", got)
+	}
 }
 
 func errorText(err error) string {

@@ -10,7 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/plugin/tool/plan"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -67,12 +72,12 @@ func TestPlan(t *testing.T) {
 				}
 			}
 		}
-		plan := func(title, read, fix string) *wire.Plan {
+		planned := func(title, read, fix string) *wire.Plan {
 			return &wire.Plan{Phase: "update", Title: title, Steps: []wire.PlanStep{
 				{ID: "read", Step: "read the code", Status: read}, {ID: "fix", Step: "fix it", Status: fix, After: []string{"read"}},
 			}}
 		}
-		want := []*wire.Plan{plan("plan 0/2", "in_progress", "pending"), plan("plan 1/2", "completed", "in_progress")}
+		want := []*wire.Plan{planned("plan 0/2", "in_progress", "pending"), planned("plan 1/2", "completed", "in_progress")}
 		if d := cmp.Diff(want, seen); d != "" {
 			t.Errorf("events -want +got:\n%s", d)
 		}
@@ -139,6 +144,38 @@ func TestPlan(t *testing.T) {
 		var h wire.History
 		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan != nil {
 			t.Errorf("the new conversation has the plan %+v", h.Plan)
+		}
+	})
+	t.Run("a plan that a run wrote is in its prompt after its history was cut", func(t *testing.T) {
+		t.Parallel()
+		_, args, _ := strings.Cut(firstPlan, " ")
+		model := llmtest.NewScript(llmtest.Say("one"), llmtest.Say("two"), llmtest.Call("c", "plan", args), llmtest.Status(400, "prompt is too long: 250000 tokens"), llmtest.Say("done"))
+		c := Start(t, Options{Model: model}).Client()
+		for _, text := range []string{"first", "second", "third"} {
+			c.Ask("main", text)
+		}
+		all := model.Requests()
+		if len(all) != 5 || strings.Contains(systemOf(all[3]), "## Plan") || !strings.Contains(systemOf(all[4]), "- fix: fix it (pending, after read)") {
+			t.Errorf("%d requests; the last prompt is %s", len(all), systemOf(all[len(all)-1]))
+		}
+	})
+	t.Run("a run that is over cannot write it", func(t *testing.T) {
+		t.Parallel()
+		var rows store.Store
+		g := Start(t, Options{Model: newFamily(), Wrap: func(s store.Store) store.Store { rows = s; return s }})
+		c := g.Client()
+		ended := c.Ask("main", firstPlan).Run
+		tools, err := plan.Configured(nil, plan.Options{Store: rows, Publish: func(chela.Event) {}})
+		if err != nil || len(tools) != 1 {
+			t.Fatal(tools, err)
+		}
+		_, args, _ := strings.Cut(secondPlan, " ")
+		if _, err = tools[0].Run(t.Context(), tool.Call{Session: "agent:main:main", Run: chela.RunID(ended), Args: json.RawMessage(args)}); chela.CodeOf(err) != chela.CodeConflict {
+			t.Errorf("the error is %v", err)
+		}
+		var h wire.History
+		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan == nil || h.Plan.Title != "plan 0/2" {
+			t.Errorf("the plan is %+v", h.Plan)
 		}
 	})
 	t.Run("subagents have a plan of their own", func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/plan"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -286,6 +287,7 @@ func meta(key chela.SessionKey, n int) session.Meta {
 			Tools: []run.Tools{{Allow: []string{"read"}}, {Deny: []string{"exec"}}}, Lane: "subagent", Sandbox: "all", SpawnedBy: keyB, Depth: 2,
 		},
 		Queue:  queue.Prefs{Mode: "steer", Debounce: time.Second, Cap: 3, Drop: "old"},
+		Plan:   plan.Plan{Steps: []plan.Step{{ID: "a", Title: "first", State: plan.Completed}, {ID: "b", Title: "second", State: plan.InProgress, After: []string{"a"}}}, Updated: at(3)},
 		Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, Context: 5, NanoUSD: 6, Priced: true, Calls: 7, Aborted: true, Interrupted: "r1",
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/plan"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -194,7 +195,9 @@ func (m methods) load(ctx context.Context, key chela.SessionKey, in wire.ChatHis
 		if err != nil {
 			return err
 		}
-		pg.meta.ID = id
+		if id != pg.meta.ID { // the plan is that of the current transcript
+			pg.meta.ID, pg.meta.Plan = id, plan.Plan{}
+		}
 		if pg.row.Leaf, err = session.LastID(r.Sessions(), id); err != nil {
 			return err
 		}
