@@ -237,6 +237,9 @@ type ApprovalRequest struct {
 	// RootRunID is the run from which the work of RunID was started, through subagents.
 	// It is not in OpenClaw's protocol.
 	RootRunID string `json:"rootRunId,omitempty"`
+	// AskedKey is the session of RootRunID, where a person is asked. It is not in OpenClaw's
+	// protocol; "": SessionKey.
+	AskedKey string `json:"askedSessionKey,omitempty"`
 	// Once says that "allow always" is not available.
 	Once bool `json:"once,omitempty"`
 }

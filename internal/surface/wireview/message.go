@@ -150,7 +150,7 @@ func Resolved(r approval.Request) wire.ApprovalResolved {
 func approvalRequest(r approval.Request) wire.ApprovalRequest {
 	return wire.ApprovalRequest{
 		Command: r.Text, Reason: r.Reason, Tool: r.Tool, Once: r.Once,
-		AgentID: string(r.Session.Agent()), SessionKey: string(r.Session), RunID: string(r.Run), RootRunID: string(r.Root),
+		AgentID: string(r.Session.Agent()), SessionKey: string(r.Session), RunID: string(r.Run), RootRunID: string(r.Root), AskedKey: string(r.Asked),
 	}
 }
 

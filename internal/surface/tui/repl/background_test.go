@@ -154,6 +154,28 @@ func TestBackground(t *testing.T) {
 		x.ends(nil)
 		close(p.child)
 	})
+	t.Run("--yes allows what a subagent of the session waits for already", func(t *testing.T) {
+		t.Parallel()
+		p := newParent(touch("made"))
+		g := chelatest.Start(t, chelatest.Options{Model: p})
+		c := g.Client()
+		c.Ask("main", "spawn")
+		close(p.child)
+		for pending := []wire.Approval(nil); len(pending) == 0; time.Sleep(time.Millisecond) {
+			if err := c.Call(t.Context(), wire.MethodApprovalList, wire.None{}, &pending); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := hour
+		o.Yes = true
+		x := open(t, g, o)
+		x.chat.AskPending(t.Context())
+		close(x.in)
+		x.run().ends(nil)
+		if out, err := x.written(); out != "told w\n" || !strings.Contains(err, "allowed (--yes)") || !made(g, "made") {
+			t.Errorf("written: %q\n%q", out, err)
+		}
+	})
 	t.Run("approvals of a subagent are denied if there is no person", func(t *testing.T) {
 		t.Parallel()
 		p := newParent(touch("made"))

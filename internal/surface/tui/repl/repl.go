@@ -306,7 +306,7 @@ func (c *Chat) approve(ctx context.Context, s feed.Step) error {
 		return nil
 	case s.Kind != feed.ApprovalRequested:
 		return nil
-	case c.yes && (s.Approval.Request.SessionKey == c.session || c.owns(s.Approval)):
+	case c.yes && (s.Approval.Request.SessionKey == c.session || s.Approval.Request.AskedKey == c.session):
 		c.printer.Note("allowed (--yes): " + ansi.Line(s.Approval.Request.Command))
 		return c.resolve(ctx, s.Approval.ID, wire.AllowOnce)
 	case c.interactive:
@@ -425,12 +425,16 @@ func (c *Chat) resolve(ctx context.Context, id, decision string) error {
 	return err
 }
 
-// AskPending asks about approvals that are already pending.
+// AskPending asks about approvals that are already pending. With Yes, it allows those of
+// this session and of its subagents instead.
 func (c *Chat) AskPending(ctx context.Context) {
 	var all []wire.Approval
-	if !c.interactive || c.client.Call(ctx, wire.MethodApprovalList, wire.None{}, &all) != nil || len(all) == 0 {
+	if !c.interactive && !c.yes || c.client.Call(ctx, wire.MethodApprovalList, wire.None{}, &all) != nil {
 		return
 	}
-	c.asked = all
-	c.question()
+	for _, a := range all {
+		if c.approve(ctx, feed.Step{Kind: feed.ApprovalRequested, Run: a.Request.RunID, Approval: a}) != nil {
+			return // the connection is lost, which the conversation reports
+		}
+	}
 }
