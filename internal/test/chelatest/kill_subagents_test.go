@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,10 +35,25 @@ func TestKillSubagents(t *testing.T) {
 	}
 	cycles, seed := killCycles(t, 400)
 	drivers := max(2, cycles/100)
+	var mu sync.Mutex
+	kills := map[string]int{} // by step
+	t.Cleanup(func() {
+		t.Logf("kills before steps: %v", kills)
+		for _, step := range familySteps {
+			if kills[step] == 0 && cycles >= 400 && !t.Failed() {
+				t.Errorf("no kill before %s", step)
+			}
+		}
+	})
 	for i := range drivers {
 		t.Run("D11 SUB-10 each call started one subagent, whose result was told once, and no effect happened twice", func(t *testing.T) {
 			t.Parallel()
-			drive(t, rand.New(rand.NewPCG(seed, uint64(i))), familyWork, cycles/drivers, cycles/drivers >= 100)
+			l := drive(t, rand.New(rand.NewPCG(seed, uint64(i))), familyWork, cycles/drivers, cycles/drivers >= 100)
+			mu.Lock()
+			defer mu.Unlock()
+			for step, n := range l.families.steps {
+				kills[step] += n
+			}
 		})
 	}
 }
@@ -123,10 +139,11 @@ type familyCounts struct {
 	started, told, steered, failed    int
 	starting, working, owing, resumed int             // at kills
 	heard                             map[string]bool // sessions that were told results
+	steps                             map[string]int  // kills before them
 }
 
-// killed counts a subagent whose result was not told when the engine was killed. open is set if the turn of its requester has no
-// outcome yet.
+// killed counts a subagent whose result was not told when the engine was killed. open is
+// set if the turn of its requester has no outcome yet.
 func (f *familyCounts) killed(by *ledgerCall, m *ledgerMessage, open bool) {
 	switch {
 	case m.answered:

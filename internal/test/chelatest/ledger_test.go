@@ -94,7 +94,7 @@ const (
 func denied(n int) bool { return n%4 == 0 }
 
 func newLedger(t testing.TB, file string) *ledger {
-	return &ledger{t: t, file: file, changed: make(chan struct{}, 1), moved: make(chan struct{}), calls: map[string]*ledgerCall{}, families: familyCounts{heard: map[string]bool{}}}
+	return &ledger{t: t, file: file, changed: make(chan struct{}, 1), moved: make(chan struct{}), calls: map[string]*ledgerCall{}, families: familyCounts{heard: map[string]bool{}, steps: map[string]int{}}}
 }
 
 func (l *ledger) fault(format string, args ...any) {
@@ -465,6 +465,7 @@ func (l *ledger) killed(step string, single bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.engine++
+	l.families.steps[step]++
 	for _, m := range l.messages {
 		if m.offers > 0 && m.outcome == "" {
 			m.kills++
