@@ -58,11 +58,26 @@ func TestKillSubagents(t *testing.T) {
 	}
 }
 
+// familyReach returns how many times a message has an engine reach a step, or more.
+func familyReach(step string) int {
+	switch step {
+	case "run.suspend", "run.steer", "run.resume":
+		return 2
+	}
+	return 4
+}
+
 // sendFamily offers a message that starts subagents. One whose turn waits for them has a
 // session of its own, because another message would replace that turn.
 func (d *driver) sendFamily(ctx context.Context, c *client.Client) {
 	kind := [...]string{"start", "start", "nest", "yield"}[d.rnd.IntN(4)]
 	session := "agent:main:f" + strconv.Itoa(d.rnd.IntN(3))
+	switch d.step {
+	case "run.suspend", "run.resume":
+		kind = "yield"
+	case "run.steer": // a turn is in progress when a result comes
+		kind, session = "start", "agent:main:f0"
+	}
 	if kind == "yield" {
 		d.serial++
 		session = "agent:main:y" + strconv.Itoa(d.serial)

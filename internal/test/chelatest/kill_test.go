@@ -105,6 +105,7 @@ type driver struct {
 	l      *ledger
 	p      *platform
 	serial int    // of sessions
+	step   string // before which the engine is killed, for familyWork; "": any time
 	url    string // of the platform
 }
 
@@ -138,6 +139,7 @@ func newDriver(t *testing.T, rnd *rand.Rand, work workload) *driver {
 // finish all accepted messages first, without another message.
 func (d *driver) cycle(k int) {
 	step, first := "", ""
+	d.step = ""
 	if d.work == oneSession {
 		name := steps[k%len(steps)]
 		if strings.HasPrefix(name, "channel.") && d.rnd.IntN(3) > 0 {
@@ -154,7 +156,8 @@ func (d *driver) cycle(k int) {
 		first = step
 	}
 	if d.work == familyWork && k%2 == 0 {
-		step = familySteps[k/2%len(familySteps)] + ":" + strconv.Itoa(1+d.rnd.IntN(6))
+		d.step = familySteps[k/2%len(familySteps)]
+		step = d.step + ":" + strconv.Itoa(1+d.rnd.IntN(familyReach(d.step)))
 		first = step
 	}
 	settles := d.rnd.IntN(2) == 0
@@ -182,6 +185,8 @@ func (d *driver) cycle(k int) {
 	}
 	after := time.Second // killed by the step, or idle
 	switch {
+	case d.work == familyWork && step != "":
+		after = 2 * time.Second
 	case d.work != oneSession && step != "":
 		after = 200 * time.Millisecond
 	case d.work != oneSession:
@@ -210,7 +215,10 @@ func (d *driver) cycle(k int) {
 
 // messages returns how many messages an engine is sent.
 func (d *driver) messages() int {
-	if d.work == familyWork { // each is several turns
+	switch {
+	case d.work == familyWork && d.step == "run.steer":
+		return 3
+	case d.work == familyWork: // each is several turns
 		return 1 + d.rnd.IntN(3)/2
 	}
 	return 4
