@@ -98,7 +98,9 @@ func (d *driver) awaitFamilies(ctx context.Context, c *client.Client) bool {
 			return false
 		case <-ctx.Done():
 			if _, ok := ctx.Deadline(); ok && d.l.allFree() {
-				d.l.fault("the result of the subagent with task %d (%s) was not told: %+v", n, d.l.message(n).text, d.l.message(n))
+				by := d.l.requester(n)
+				h, err := c.History(d.t.Context(), by.session, 10)
+				d.l.fault("the result of the subagent with task %d was not told: %+v; its requester: %+v, %+v, %v", n, d.l.message(n), by, h.Messages, err)
 			}
 			return false
 		}
@@ -292,6 +294,13 @@ func (l *ledger) owed() (n int, ok bool) {
 	return 0, false
 }
 
+// requester returns the message whose turn started a subagent.
+func (l *ledger) requester(n int) ledgerMessage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return *l.messages[l.calls[l.messages[n].spawned].n]
+}
+
 // allFree reports whether the driver waits for all work.
 func (l *ledger) allFree() bool {
 	l.mu.Lock()
@@ -304,7 +313,9 @@ func (l *ledger) checkChild(n int, h shown) {
 	m := l.messages[n]
 	c := l.calls[m.spawned]
 	given := strings.Contains(m.outcome, "given up")
-	gone := strings.Contains(l.messages[c.n].outcome, "given up") // then the requester may not know that it started it
+	// A turn that was given up may not know what it started, also if a result that waited
+	// for its session began another one.
+	gone := strings.Contains(l.messages[c.n].outcome, "given up") || l.messages[c.n].kills >= 3
 	switch there := m.asked > 0 || h.told[m.spawned] > 0; {
 	case c.result == callRan:
 	case !there:

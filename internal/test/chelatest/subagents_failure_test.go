@@ -89,7 +89,7 @@ func hasEnded(c subagent.Child) bool { return !c.Open() }
 func (h *household) quiet() {
 	h.t.Helper()
 	busy := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		err := h.st.View(h.t.Context(), func(r store.Reader) error {
 			active, err1 := r.Runs().Active("")
 			keys, err2 := r.Queue().Sessions()
@@ -558,9 +558,9 @@ func TestSubagentFailures(t *testing.T) {
 	})
 	t.Run("R22 a model that starts subagents for ever is ended with one message", func(t *testing.T) {
 		t.Parallel()
-		n := 0
+		var serial atomic.Int64
 		model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
-			n++
+			n := serial.Add(1)
 			return llmtest.Call(fmt.Sprint("c", n), "sessions_spawn", fmt.Sprintf(`{"task":"go on %d"}`, n))
 		})
 		h := &household{t: t, family: &family{Script: model}}

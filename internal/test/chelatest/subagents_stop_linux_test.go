@@ -39,6 +39,10 @@ func TestStopFamilies(t *testing.T) {
 	command := func(n int) string { // a command that forks twice, into a session of its own, and ignores TERM
 		return fmt.Sprintf(`exec {"command":"(setsid sh -c 'trap \"\" TERM HUP INT; sleep %s.%03d' &); sleep 60; echo tree%dx"}`, mark, n, n)
 	}
+	longest := 300 * time.Millisecond // until the stop
+	if raced {
+		longest *= 10
+	}
 	stops := make([]time.Time, trees)
 	var all sync.WaitGroup
 	limit := make(chan struct{}, 25) // trees at once
@@ -50,7 +54,7 @@ func TestStopFamilies(t *testing.T) {
 			key := fmt.Sprint("tree", n)
 			leaf := task(command(n))
 			c.Send(key, strings.Join([]string{task(command(n)), task(leaf + "\n" + command(n)), task(leaf + "\nsessions_yield {}"), command(n)}, "\n"))
-			time.Sleep(rand.N(300 * time.Millisecond))
+			time.Sleep(rand.N(longest))
 			c.must(wire.MethodChatAbort, wire.ChatAbort{SessionKey: "agent:main:" + key}, nil)
 			stops[n] = time.Now()
 			time.Sleep(2 * time.Second)
