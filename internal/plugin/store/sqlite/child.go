@@ -16,7 +16,13 @@ var _ subagent.Table = children{}
 const childIntact = "intact(n, id, session, requester, ended, archived, child, crc)"
 
 func (t children) list(where string, args ...any) ([]subagent.Child, error) {
-	return collect(t.c, scanJSON[subagent.Child], "SELECT child, "+childIntact+" FROM child WHERE "+where, args...)
+	return t.listBy("", where, args...)
+}
+
+// listBy is list with an index. SQLite reads the whole table in the order of its rows
+// when a list is sorted by n, unless the index is named.
+func (t children) listBy(index, where string, args ...any) ([]subagent.Child, error) {
+	return collect(t.c, scanJSON[subagent.Child], "SELECT child, "+childIntact+" FROM child "+index+" WHERE "+where, args...)
 }
 
 // Get returns a child by its id.
@@ -37,7 +43,7 @@ func (t children) Of(requester chela.SessionKey) ([]subagent.Child, error) {
 // Open returns the open children of a requester, oldest first. An empty key selects
 // those of all sessions.
 func (t children) Open(requester chela.SessionKey) ([]subagent.Child, error) {
-	return t.list("ended = 0 AND (?1 = '' OR requester = ?1) ORDER BY n", str(requester))
+	return t.listBy("INDEXED BY child_open", "ended = 0 AND (?1 = '' OR requester = ?1) ORDER BY n", str(requester))
 }
 
 // Tree returns the number of children of a tree of runs that are not archived.
@@ -53,7 +59,7 @@ func (t children) Recent(n int) ([]subagent.Child, error) {
 
 // Ended returns the children that ended before tm and are not archived, oldest first.
 func (t children) Ended(tm time.Time) ([]subagent.Child, error) {
-	return t.list("ended > 0 AND archived = 0 AND ended < ? ORDER BY n", tm)
+	return t.listBy("INDEXED BY child_kept", "ended > 0 AND archived = 0 AND ended < ? ORDER BY n", tm)
 }
 
 // Put inserts or replaces a child by its id.
