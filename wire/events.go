@@ -66,14 +66,15 @@ const (
 
 // Phases of [Lifecycle] and [ToolStep].
 const (
-	PhaseStart     = "start"
-	PhaseModel     = "model"
-	PhaseSuspended = "suspended"
-	PhaseResume    = "resume"
-	PhaseUpdate    = "update"
-	PhaseResult    = "result"
-	PhaseEnd       = "end"
-	PhaseError     = "error"
+	PhaseStart      = "start"
+	PhaseModel      = "model"
+	PhaseSuspended  = "suspended"
+	PhaseResume     = "resume"
+	PhaseUpdate     = "update"
+	PhaseCompaction = "compaction" // the history was shortened, and the run goes on
+	PhaseResult     = "result"
+	PhaseEnd        = "end"
+	PhaseError      = "error"
 )
 
 // Lifecycle is the data of stream lifecycle.

@@ -10,7 +10,7 @@ type Stream string
 
 // The streams. The comments list the phases, and the type of Event.Data if it is set.
 const (
-	StreamLifecycle Stream = "lifecycle" // start and resume with the run's Address, model with a ModelRef, suspended, end, error
+	StreamLifecycle Stream = "lifecycle" // start and resume with the run's Address, model with a ModelRef, compaction, suspended, end, error
 	StreamAssistant Stream = "assistant" // text as it is generated
 	StreamThinking  Stream = "thinking"
 	StreamTool      Stream = "tool"      // start, update, result
@@ -29,23 +29,26 @@ type Phase string
 
 // The phases.
 const (
-	PhaseStart     Phase = "start"
-	PhaseModel     Phase = "model" // a model call begins
-	PhaseUpdate    Phase = "update"
-	PhaseResult    Phase = "result"
-	PhaseSuspended Phase = "suspended" // the run waits for a decision
-	PhaseResume    Phase = "resume"    // the run continues under the same id
-	PhaseEnd       Phase = "end"
-	PhaseError     Phase = "error"
-	PhaseRequested Phase = "requested"
-	PhaseResolved  Phase = "resolved"
-	PhaseCreated   Phase = "created"
-	PhaseReset     Phase = "reset" // the session has a new transcript
-	PhasePatched   Phase = "patched"
-	PhaseDeleted   Phase = "deleted"
-	PhaseCompacted Phase = "compacted"
-	PhaseQueued    Phase = "queued"   // a message waits
-	PhaseAbsorbed  Phase = "absorbed" // the message with the id Run joined another run or was dropped; it gets no separate answer
+	PhaseStart  Phase = "start"
+	PhaseModel  Phase = "model" // a model call begins
+	PhaseUpdate Phase = "update"
+	// PhaseCompaction is published after the history was shortened during a run, before
+	// the model is called again.
+	PhaseCompaction Phase = "compaction"
+	PhaseResult     Phase = "result"
+	PhaseSuspended  Phase = "suspended" // the run waits for a decision
+	PhaseResume     Phase = "resume"    // the run continues under the same id
+	PhaseEnd        Phase = "end"
+	PhaseError      Phase = "error"
+	PhaseRequested  Phase = "requested"
+	PhaseResolved   Phase = "resolved"
+	PhaseCreated    Phase = "created"
+	PhaseReset      Phase = "reset" // the session has a new transcript
+	PhasePatched    Phase = "patched"
+	PhaseDeleted    Phase = "deleted"
+	PhaseCompacted  Phase = "compacted"
+	PhaseQueued     Phase = "queued"   // a message waits
+	PhaseAbsorbed   Phase = "absorbed" // the message with the id Run joined another run or was dropped; it gets no separate answer
 )
 
 // Event is an event of a run, published to observers after it was committed. Observers

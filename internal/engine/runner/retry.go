@@ -94,6 +94,7 @@ func (r *Runner) cutHistory(ctx context.Context, e *Execution, reason string) (b
 		return false, err
 	}
 	r.publishStored(e, meta, entries...)
+	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseCompaction})
 	r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: text})
 	return true, nil
 }
