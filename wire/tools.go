@@ -86,6 +86,7 @@ type ToolsExplainGet struct {
 	Sandboxed  bool   `json:"sandboxed,omitempty"`
 	Depth      int    `json:"subagent,omitempty"` // depth of the subagent; 0: not a subagent
 	MaxDepth   int    `json:"maxSpawnDepth,omitempty"`
+	Type       string `json:"agentType,omitempty"` // of a subagent; "": general
 }
 
 // ToolsExplained is the result of tools.explain.
@@ -95,6 +96,7 @@ type ToolsExplained struct {
 	Profile  string          `json:"profile"`
 	Tools    []ToolExplained `json:"tools"`
 	Warnings []string        `json:"warnings,omitempty"` // about the configuration
+	ReadOnly bool            `json:"readOnly,omitempty"` // calls that could change something are refused
 }
 
 // ToolExplained says whether a tool is allowed, and which rules decided.

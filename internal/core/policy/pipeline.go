@@ -33,7 +33,11 @@ func New(global, agent Config, agentKey string, c Conversation) Pipeline {
 		p = append(p, sandbox(own.sandbox(), all.sandbox()))
 	}
 	if c.Depth > 0 {
-		p = append(p, Step{Label: "subagent", Deny: subagentDeny(c)}, lists("subagent", all.subagents()), lists("subagent", own.subagents()))
+		p = append(p, subagentNever)
+		if c.Depth >= c.MaxDepth {
+			p = append(p, subagentLeaf)
+		}
+		p = append(p, lists("subagent", all.subagents()), lists("subagent", own.subagents()))
 	}
 	return slices.DeleteFunc(p, Step.empty)
 }
@@ -46,6 +50,12 @@ const Owner = "owner"
 
 // OwnerOnly returns the step that denies tools to everyone except the owner.
 func OwnerOnly(names ...string) Step { return Step{Label: Owner, Deny: expand(names)} }
+
+// Limit returns the step of rules that are not in the configuration, such as those of
+// an agent type. Its lists may contain groups.
+func Limit(label string, allow, deny []string) Step {
+	return Step{Label: label, Allow: expand(allow), Deny: expand(deny)}
+}
 
 // scope is a section of the configuration with its path.
 type scope struct {
@@ -146,13 +156,10 @@ func sandbox(agent, global source) Step {
 	return s
 }
 
-// subagentDeny returns the tools that a subagent never has: those that send
-// messages or change the gateway and, at the maximum depth, those that create
-// and list children.
-func subagentDeny(c Conversation) []string {
-	deny := []string{"gateway", "agents_list", "cron", "message", "sessions_send", "sessions_delete"}
-	if c.Depth >= c.MaxDepth {
-		deny = append(deny, "sessions_list", "sessions_history", "sessions_search", "sessions_spawn")
-	}
-	return deny
-}
+// The tools that subagents do not have.
+var (
+	// subagentNever removes those that send messages or change the gateway.
+	subagentNever = Step{Label: "every subagent", Deny: []string{"gateway", "agents_list", "cron", "message", "sessions_send", "sessions_delete"}}
+	// subagentLeaf removes those that create and list children, at the greatest depth.
+	subagentLeaf = Step{Label: "subagent that may start none (maxSpawnDepth)", Deny: []string{"sessions_list", "sessions_history", "sessions_search", "sessions_spawn"}}
+)

@@ -381,7 +381,7 @@ func TestOutcome(t *testing.T) {
 	}
 	child := talk()
 	child.Depth = 1
-	if e := New(Config{}, Config{}, "", child).Explain("cron", []string{"cron"}); e.By != "subagent" {
+	if e := New(Config{}, Config{}, "", child).Explain("cron", []string{"cron"}); e.By != "every subagent" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -419,7 +419,8 @@ func TestBuiltInLists(t *testing.T) {
 		{"denied in a sandbox", New(none, none, "", boxed)[0].Deny, "browser canvas nodes computer mobile_ui cron gateway message"},
 		{"allowed in a sandbox", New(none, none, "", boxed)[0].Allow, "read write edit apply_patch ls find grep exec process image sessions_list sessions_history " +
 			"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status plan"},
-		{"denied to a child", New(none, none, "", leaf)[0].Deny, "gateway agents_list cron message sessions_send sessions_delete sessions_list sessions_history sessions_search sessions_spawn"},
+		{"denied to a child", New(none, none, "", leaf)[0].Deny, "gateway agents_list cron message sessions_send sessions_delete"},
+		{"denied to a child that may have none", New(none, none, "", leaf)[1].Deny, "sessions_list sessions_history sessions_search sessions_spawn"},
 		{"the profile coding", New(config(t, `{"profile":"coding"}`), none, "", talk())[0].Allow, "read write edit apply_patch ls find grep exec process code_execution terminal " +
 			"web_search web_fetch x_search sessions_list sessions_history sessions_send sessions_spawn sessions_search sessions_yield subagents session_status memory_search memory_get " +
 			"agents_list get_goal create_goal update_goal plan ask_user skill_workshop cron image image_generate music_generate video_generate"},

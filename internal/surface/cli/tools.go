@@ -25,7 +25,8 @@ func conversationFlags(cmd *cobra.Command, p *wire.ToolsExplainGet) {
 	f.StringVar(&p.Sender, "sender", "", "for messages from `CHANNEL:ID`")
 	f.BoolVar(&p.Sandboxed, "sandboxed", false, "for a sandboxed session")
 	f.IntVar(&p.Depth, "subagent", 0, "for a subagent at depth `N`")
-	f.IntVar(&p.MaxDepth, "max-depth", 0, "assume that subagents are allowed down to depth `N` (default 1)")
+	f.IntVar(&p.MaxDepth, "max-depth", 0, "assume that subagents are allowed down to depth `N` (default: the configured one)")
+	f.StringVar(&p.Type, "type", "", "for a subagent of the type `NAME`; implies --subagent 1")
 }
 
 func (c *commands) toolsList() *cobra.Command {
@@ -58,6 +59,9 @@ func (c *commands) toolsExplain() *cobra.Command {
 			return c.explainTools(cmd.Context(), p, func(e wire.ToolsExplained) {
 				for _, t := range e.Tools {
 					c.printTool(e, t)
+				}
+				if e.ReadOnly {
+					fmt.Fprintln(c.stdout, "This type of subagent only reads: a call that could change something is refused.")
 				}
 			})
 		},

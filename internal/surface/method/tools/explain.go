@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -39,8 +40,18 @@ func (o Options) explain(ctx context.Context, _ rpc.Peer, in wire.ToolsExplainGe
 		return wire.ToolsExplained{}, err
 	}
 	rules = invoke.Rules(set, rules, who)
+	var kind subagent.Type
+	if in.Type != "" {
+		if kind, err = o.Type(key.Agent(), in.Type); err != nil {
+			return wire.ToolsExplained{}, rpc.Invalid("%v", err)
+		}
+		if !kind.Tools.IsZero() {
+			rules = append(rules, policy.Limit("type "+kind.Name, kind.Tools.Allow, kind.Tools.Deny))
+		}
+	}
 	out := wire.ToolsExplained{
-		AgentID: string(key.Agent()), Model: model.String(), Profile: rules.Profile(), Tools: []wire.ToolExplained{},
+		ReadOnly: kind.ReadOnly,
+		AgentID:  string(key.Agent()), Model: model.String(), Profile: rules.Profile(), Tools: []wire.ToolExplained{},
 		Warnings: rules.Apply(set.Names()).Warnings,
 	}
 	for _, n := range names {
@@ -54,6 +65,9 @@ func (o Options) explain(ctx context.Context, _ rpc.Peer, in wire.ToolsExplainGe
 func conversation(in wire.ToolsExplainGet) (policy.Conversation, error) {
 	if in.Depth < 0 || in.Depth > 100 || in.MaxDepth < 0 || in.MaxDepth > 100 {
 		return policy.Conversation{}, fmt.Errorf("subagent and maxSpawnDepth must be between 0 and 100")
+	}
+	if in.Type != "" { // only subagents have a type
+		in.Depth = max(in.Depth, 1)
 	}
 	c := policy.Conversation{Sandboxed: in.Sandboxed, Depth: in.Depth, MaxDepth: in.MaxDepth}
 	if in.Model != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -28,6 +29,8 @@ type Options struct {
 	// session, and its model. The properties of c take precedence over the
 	// session's.
 	Rules func(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error)
+	// Type returns a type of subagents of an agent.
+	Type func(id chela.AgentID, name string) (subagent.Type, error)
 	// Invoke executes a tool call made by a client.
 	Invoke func(context.Context, chela.Principal, invoke.DirectCall) (invoke.Answer, error)
 	Store  store.Store // contains the calls
