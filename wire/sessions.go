@@ -68,6 +68,11 @@ type Session struct {
 	Queued    int      `json:"queuedMessages,omitempty"`
 	Leaf      string   `json:"activeLeafEntryId,omitempty"` // last entry of the transcript; in chat.history
 	Plan      *Plan    `json:"plan,omitempty"`              // in sessions.describe; nil: there is none
+
+	SpawnedBy    string `json:"spawnedBy,omitempty"` // key of the session that started it
+	SpawnDepth   int    `json:"spawnDepth,omitempty"`
+	Role         string `json:"subagentRole,omitempty"`         // main, orchestrator, leaf
+	ControlScope string `json:"subagentControlScope,omitempty"` // children or none: the subagents that it may stop and steer
 }
 
 // SessionModel is a model and its thinking levels.

@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
@@ -112,7 +113,7 @@ type Gateway struct {
 // New makes the gateway.
 func New(o Options) *Gateway {
 	g := &Gateway{o: o}
-	rows := wireview.Rows{Model: o.sessionModel, Show: o.Files.FillScaled}
+	rows := wireview.Rows{Model: o.sessionModel, Show: o.Files.FillScaled, Subagents: o.Current.Subagents}
 	g.system = g.systemOptions(rows)
 	g.Server = gateway.New(gateway.Options{
 		Log: o.Log, Version: o.Version, Methods: g.methods(rows), Bus: o.Bus, Health: g.system.Health,
@@ -188,6 +189,9 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent,
 			Tools: func(id chela.AgentID) tool.Set { return o.Current.Load().Tools(id) },
 			Rules: o.Current.Rules, Invoke: o.Direct.Do, Store: o.Store,
+			Type: func(id chela.AgentID, name string) (subagent.Type, error) {
+				return subagent.FindType(o.Current.Types(id), name)
+			},
 		}),
 		sandboxmethods.Methods(sandboxmethods.Options{
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent,

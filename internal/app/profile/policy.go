@@ -16,8 +16,18 @@ import (
 
 // rules returns the rules about tools for a principal in a session.
 func (g *Generation) rules(m session.Meta, model llm.Model, who chela.Principal) policy.Pipeline {
-	return g.pipeline(m.Agent, policy.Conversation{Provider: model.Provider, Model: model.ID, Sender: sender(who), Sandboxed: g.isSandboxed(m),
-		Depth: m.Bounds.Depth, MaxDepth: g.Settings.Subagents(m.Agent).Depth()})
+	return g.sessionRules(m, policy.Conversation{Provider: model.Provider, Model: model.ID, Sender: sender(who), Sandboxed: g.isSandboxed(m),
+		Depth: m.Depth(), MaxDepth: g.Settings.Subagents(m.Agent).Depth()})
+}
+
+// sessionRules returns the rules about tools for a conversation in a session: those of
+// its agent, and those of the agents from whose sessions it was started.
+func (g *Generation) sessionRules(m session.Meta, c policy.Conversation) policy.Pipeline {
+	rules := g.pipeline(m.Agent, c)
+	for _, id := range m.Bounds.Agents {
+		rules = append(rules, g.pipeline(id, c)...)
+	}
+	return rules
 }
 
 // pipeline returns the rules about tools for a conversation of an agent.
@@ -66,8 +76,12 @@ func (g *Generation) Rules(ctx context.Context, who chela.Principal, key chela.S
 		c.Sender = sender(who)
 	}
 	c.Sandboxed = c.Sandboxed || g.isSandboxed(m)
-	c.Depth, c.MaxDepth = cmp.Or(c.Depth, m.Bounds.Depth), cmp.Or(c.MaxDepth, g.Settings.Subagents(m.Agent).Depth())
-	return g.pipeline(m.Agent, c), llm.Ref{Provider: c.Provider, Model: c.Model}, nil
+	c.Depth, c.MaxDepth = cmp.Or(c.Depth, m.Depth()), cmp.Or(c.MaxDepth, g.Settings.Subagents(m.Agent).Depth())
+	rules := g.sessionRules(m, c)
+	for _, t := range m.Bounds.Tools {
+		rules = append(rules, policy.Limit("session", t.Allow, t.Deny))
+	}
+	return rules, llm.Ref{Provider: c.Provider, Model: c.Model}, nil
 }
 
 // Offered returns the tools of a run that a principal starts in a session.

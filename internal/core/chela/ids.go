@@ -87,6 +87,10 @@ func (k SessionKey) Around() SessionKey {
 	return k[:max(at, 0)]
 }
 
+// Depth returns the number of ancestors in the key of the session of a subagent. The
+// key does not name those of other agents. It is 0 for other sessions.
+func (k SessionKey) Depth() int { return strings.Count(string(k), ":subagent:") }
+
 // ValidAgentID reports whether s is a valid AgentID.
 func ValidAgentID(s string) bool {
 	if s == "" || len(s) > 64 || s[0] == '-' || s[0] == '_' {

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -18,6 +20,48 @@ type Bounds struct {
 	Folder    string           `json:"folder,omitempty"`  // in the workspace, where commands start; empty: the workspace
 	SpawnedBy chela.SessionKey `json:"spawnedBy,omitempty"`
 	Depth     int              `json:"depth,omitempty"` // number of ancestors
+	// Agents are the agents of the ancestors that are not the session's own. Their rules
+	// about tools apply, too.
+	Agents []chela.AgentID `json:"agents,omitempty"`
+}
+
+// Depth returns the depth of the session in its tree, as far as its own record says:
+// the stored one, else that of its key. [DepthIn] also looks at its ancestors.
+func (m Meta) Depth() int { return cmp.Or(m.Bounds.Depth, m.Key.Depth()) }
+
+// DepthIn returns the depth of a session in its tree: the stored one, else one more
+// than that of the session that it was spawned by. If that one does not exist, or if
+// the ancestors form a cycle, it is the depth of the key.
+func DepthIn(r Reader, m Meta) (int, error) {
+	seen := map[chela.SessionKey]bool{}
+	for n, at := 0, m; ; n++ {
+		if at.Bounds.Depth > 0 || at.Bounds.SpawnedBy == "" {
+			return n + at.Depth(), nil
+		}
+		if seen[at.Key] || n > maxAbove {
+			return m.Key.Depth(), nil
+		}
+		seen[at.Key] = true
+		above, err := r.Get(at.Bounds.SpawnedBy)
+		if errors.Is(err, chela.ErrNotFound) {
+			return m.Key.Depth(), nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		at = above
+	}
+}
+
+// ForChild returns the bounds of a child of m, which has the tools t of those that m
+// may use. It may be one of another agent.
+func (m Meta) ForChild(agent chela.AgentID, t run.Tools) Bounds {
+	b := m.Bounds.Narrow(m.Key, t)
+	b.Agents = slices.Clone(b.Agents)
+	if m.Agent != agent && !slices.Contains(b.Agents, m.Agent) {
+		b.Agents = append(b.Agents, m.Agent)
+	}
+	return b
 }
 
 // Narrow returns the bounds of a child session. b are the bounds of the parent, key is

@@ -19,6 +19,7 @@ type Config struct {
 	TimeoutSeconds *int     `json:"runTimeoutSeconds"`   // 0: none
 	ArchiveMinutes *int     `json:"archiveAfterMinutes"` // 0: never
 	MaxRounds      *int     `json:"maxToolRounds"`       // 0: the parent's
+	AnnounceMS     *int     `json:"announceTimeoutMs"`   // of an attempt to send the answer that reports a result
 	Model          ModelRef `json:"model"`
 	Think          string   `json:"thinking"`
 	AllowAgents    []string `json:"allowAgents"` // "*": every agent; empty: only the same one
@@ -50,6 +51,7 @@ const (
 	maxMaxChildren        = 20
 	defaultMaxConcurrent  = 8
 	defaultArchiveMinutes = 60
+	defaultAnnounceMS     = 120_000
 )
 
 // Check returns an error that names the first value out of its range. key is the path
@@ -66,6 +68,7 @@ func (c Config) Check(key string) error {
 		{"runTimeoutSeconds", c.TimeoutSeconds, 0, 30 * 24 * 3600},
 		{"archiveAfterMinutes", c.ArchiveMinutes, 0, 365 * 24 * 60},
 		{"maxToolRounds", c.MaxRounds, 0, 10_000},
+		{"announceTimeoutMs", c.AnnounceMS, 1000, 3_600_000},
 	} {
 		if v.value != nil && (*v.value < v.min || *v.value > v.max) {
 			path := key + "." + v.name
@@ -83,7 +86,7 @@ func (c Config) Or(d Config) Config {
 	return Config{
 		MaxDepth: cmp.Or(c.MaxDepth, d.MaxDepth), MaxChildren: cmp.Or(c.MaxChildren, d.MaxChildren),
 		MaxConcurrent: cmp.Or(c.MaxConcurrent, d.MaxConcurrent), TimeoutSeconds: cmp.Or(c.TimeoutSeconds, d.TimeoutSeconds),
-		ArchiveMinutes: cmp.Or(c.ArchiveMinutes, d.ArchiveMinutes), MaxRounds: cmp.Or(c.MaxRounds, d.MaxRounds),
+		ArchiveMinutes: cmp.Or(c.ArchiveMinutes, d.ArchiveMinutes), MaxRounds: cmp.Or(c.MaxRounds, d.MaxRounds), AnnounceMS: cmp.Or(c.AnnounceMS, d.AnnounceMS),
 		Model: cmp.Or(c.Model, d.Model), Think: cmp.Or(c.Think, d.Think),
 		AllowAgents: slices.Clone(firstSet(c.AllowAgents, d.AllowAgents)), RequireAgent: cmp.Or(c.RequireAgent, d.RequireAgent),
 	}
@@ -127,6 +130,12 @@ func (c Config) Archive() time.Duration {
 // other runs.
 func (c Config) Rounds() int { return value(c.MaxRounds, 0) }
 
+// AnnounceTimeout returns the time limit for an attempt to send the answer that
+// reports the result of a child to a channel.
+func (c Config) AnnounceTimeout() time.Duration {
+	return time.Duration(value(c.AnnounceMS, defaultAnnounceMS)) * time.Millisecond
+}
+
 // Requires reports whether a spawn must name the agent.
 func (c Config) Requires() bool { return c.RequireAgent != nil && *c.RequireAgent }
 
@@ -159,3 +168,12 @@ func (c Config) RoleAt(depth int) Role {
 
 // Controls reports whether a session with the role may stop and steer children.
 func (r Role) Controls() bool { return r != Leaf }
+
+// ControlScope returns which children a session with the role may stop and steer:
+// "children" or "none".
+func (r Role) ControlScope() string {
+	if r.Controls() {
+		return "children"
+	}
+	return "none"
+}

@@ -152,10 +152,13 @@ type List struct {
 
 // Message is a message to a child.
 type Message struct {
-	ID     string // of its queue item; a second one with the same id changes nothing
-	Target string // see [Find]
-	Text   string
-	Mode   queue.Mode // queue.Steer joins a run in progress; queue.Followup waits for its end
+	ID string // of its queue item; a second one with the same id changes nothing
+	// Principal is on whose behalf it is sent: the one whose rights the child has, or
+	// the owner.
+	Principal chela.Principal
+	Target    string // see [Find]
+	Text      string
+	Mode      queue.Mode // queue.Steer joins a run in progress; queue.Followup waits for its end
 }
 
 // Status returns the state of the child for lists: running, done, error, timeout or

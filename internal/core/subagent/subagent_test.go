@@ -32,6 +32,7 @@ func TestConfig(t *testing.T) {
 			`{"runTimeoutSeconds": -1}`:    "x.runTimeoutSeconds: -1 is out of range, it must be between 0 and 2592000",
 			`{"archiveAfterMinutes": -1}`:  "x.archiveAfterMinutes: -1 is out of range, it must be between 0 and 525600",
 			`{"maxToolRounds": 10001}`:     "x.maxToolRounds: 10001 is out of range, it must be between 0 and 10000",
+			`{"announceTimeoutMs": 999}`:   "x.announceTimeoutMs: 999 is out of range, it must be between 1000 and 3600000",
 			`{"maxSpawnDepth": 5}`:         "",
 			`{"maxChildrenPerAgent": 20}`:  "",
 			`{"maxSpawnDepth": 1, "x": 2}`: "",

@@ -237,7 +237,7 @@ func (k *call) message(target, text string, mode queue.Mode) (string, error) {
 		return "", refuse{"Subagents are not enabled."}
 	}
 	c, err := k.g.o.Subagents.SendIn(k.tx, k.key, subagent.Message{
-		ID: "send:" + string(k.id()), Target: target, Text: text, Mode: mode,
+		ID: "send:" + string(k.id()), Principal: k.who, Target: target, Text: text, Mode: mode,
 	})
 	if err != nil {
 		return "", refusal(err)

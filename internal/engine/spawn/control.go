@@ -29,7 +29,7 @@ func (s *Spawner) ListIn(tx store.Tx, key chela.SessionKey) (subagent.List, erro
 }
 
 func (s *Spawner) list(sessions session.Reader, children subagent.Reader, key chela.SessionKey) (subagent.List, error) {
-	m, err := session.Lookup(sessions, key)
+	m, err := withDepth(sessions, key)
 	if err != nil {
 		return subagent.List{}, err
 	}
@@ -106,13 +106,14 @@ const maxMessage = 16 << 10
 
 // Steer sends a message to an open child of a session. It joins the run in progress
 // before the next model call, or else the next run. The child is announced once, after
-// the run that took the message.
+// the run that took the message. Its sender, the
+// principal in ctx, must be the one whose rights the child has, or the owner.
 func (s *Spawner) Steer(ctx context.Context, key chela.SessionKey, target, message string) (subagent.Child, error) {
 	id := "steer:" + uuid.NewString()
 	var c subagent.Child
 	err := s.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		var err error
-		c, err = s.SendIn(tx, key, subagent.Message{ID: id, Target: target, Text: message, Mode: queue.Steer})
+		c, err = s.SendIn(tx, key, subagent.Message{ID: id, Principal: chela.PrincipalFrom(ctx), Target: target, Text: message, Mode: queue.Steer})
 		return err
 	})
 	return c, err
@@ -138,6 +139,9 @@ func (s *Spawner) SendIn(tx store.Tx, key chela.SessionKey, m subagent.Message) 
 	c := named[0]
 	if !c.Open() {
 		return subagent.Child{}, chela.Errorf(chela.CodeConflict, "the subagent %q has ended (%s); start another one", c.Label, c.Outcome)
+	}
+	if who := m.Principal; !who.Covers(c.Principal) || who.ID != c.Principal.ID && !who.IsOwner() { // the child has rights of its own
+		return subagent.Child{}, chela.Errorf(chela.CodeForbidden, "the subagent %q was started by somebody else, whose rights it has; start another one", c.Label)
 	}
 	_, err = tx.Queue().Put(queue.Item{
 		ID: m.ID, Key: m.ID, Session: c.Session, Kind: queue.Event, State: queue.Waiting, Created: time.Now(),

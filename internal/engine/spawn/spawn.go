@@ -155,7 +155,7 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 	case !errors.Is(err, chela.ErrNotFound):
 		return subagent.Receipt{}, false, err
 	}
-	parent, err := session.Lookup(tx.Sessions(), r.Requester)
+	parent, err := withDepth(tx.Sessions(), r.Requester)
 	if err != nil {
 		return subagent.Receipt{}, false, err
 	}
@@ -237,6 +237,15 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 	return out, err == nil, err
 }
 
+// withDepth returns the session under the key, with its depth in the tree.
+func withDepth(r session.Reader, key chela.SessionKey) (session.Meta, error) {
+	m, err := session.Lookup(r, key)
+	if err == nil {
+		m.Bounds.Depth, err = session.DepthIn(r, m)
+	}
+	return m, err
+}
+
 // bind focuses the thread in which a child is started on it.
 func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child) error {
 	switch {
@@ -296,7 +305,7 @@ func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kin
 		Key: child.Session, ID: uuid.NewString(), Agent: agent, Label: child.Label, Title: humanize.Truncate(child.Task, subagent.MaxLabel),
 		Created: child.Created, Started: child.Created, Updated: child.Created,
 		Model: child.Model, Think: cmp.Or(r.Think, kind.Think, c.Think),
-		Bounds: parent.Bounds.Narrow(parent.Key, kind.Tools),
+		Bounds: parent.ForChild(agent, kind.Tools),
 	}
 	m.Bounds.Lane, m.Bounds.ReadOnly = Lane, m.Bounds.ReadOnly || kind.ReadOnly
 	if m.Bounds.Folder = r.Folder; r.Folder == "" && agent == parent.Agent {

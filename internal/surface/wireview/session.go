@@ -10,6 +10,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -19,6 +20,9 @@ type Rows struct {
 	Model func(session.Meta) wire.SessionModel
 	// Show loads the pictures of messages.
 	Show Show
+	// Subagents returns the settings of the subagents of an agent; nil: rows do not
+	// say what a session may do with subagents.
+	Subagents func(chela.AgentID) subagent.Config
 }
 
 // Session returns the row of a session, reading its runs and queue from r.
@@ -64,6 +68,11 @@ func (s Rows) Row(m session.Meta, active []run.Run, waiting int) wire.Session {
 	if m.Priced {
 		c := Dollars(m.NanoUSD)
 		row.Cost = &c
+	}
+	row.SpawnedBy, row.SpawnDepth = string(m.Bounds.SpawnedBy), m.Depth()
+	if s.Subagents != nil {
+		role := s.Subagents(cmp.Or(m.Agent, m.Key.Agent())).RoleAt(m.Depth())
+		row.Role, row.ControlScope = string(role), role.ControlScope()
 	}
 	for _, r := range active {
 		if r.State == run.Suspended {
