@@ -30,6 +30,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/egress"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/task"
 	"github.com/chela-ai/chela/internal/engine/channels"
@@ -167,6 +168,12 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		Log: o.Log, Store: e.store, Bus: e.bus, Load: e.files.Load, Typing: true,
 		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
 		Track:   e.holder.Track, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
+		Timeout: func(row outbox.Row) time.Duration {
+			if row.Origin.Kind != chela.OriginSubagent {
+				return 0
+			}
+			return e.current.Subagents(row.Session.Agent()).AnnounceTimeout()
+		},
 	})
 	e.spawner = spawn.New(spawn.Options{
 		Log: o.Log, Store: e.store, Bus: e.bus, Config: &e.current,
@@ -336,7 +343,7 @@ func (e *Engine) serviceMakers() []services.Maker {
 			}
 			return nil
 		},
-		Sweep: e.sweepMedia,
+		Sweep: e.sweepMedia, DeleteSession: e.dispatch.DeleteIdle,
 	}
 	return e.registry.Services(env)
 }

@@ -13,11 +13,13 @@ import (
 	"github.com/chela-ai/chela/internal/app/services"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/service"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
@@ -254,6 +256,9 @@ type ServiceEnv struct {
 
 	Check func(context.Context) error        // reads the whole database
 	Sweep func(context.Context) (int, error) // removes media files that nothing refers to
+	// DeleteSession deletes a session in which no run is in progress, if the function
+	// permits it in the transaction, and reports whether it did.
+	DeleteSession func(context.Context, chela.SessionKey, func(store.Tx, session.Meta) (bool, error)) (bool, error)
 }
 
 // ServiceFunc makes a service; nil: the service is off.

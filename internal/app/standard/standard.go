@@ -188,6 +188,10 @@ func Services(r *Registry) {
 			return maintenance.Worker{Log: env.Log, Store: env.Store, Check: env.Check, Sweep: env.Sweep, Deleted: deleted}.Run(ctx)
 		}), nil
 	})
+	r.Service("sessions", "session.maintenance", func(env ServiceEnv, raw json.RawMessage) (service.Service, error) {
+		c, err := maintenance.ParseSessionConfig(raw)
+		return maintenance.Sessions{Log: env.Log, Store: env.Store, Bus: env.Bus, Config: c, Delete: env.DeleteSession}, err
+	})
 	r.Service("memory", "", func(env ServiceEnv, _ json.RawMessage) (service.Service, error) {
 		return service.Func(func(ctx context.Context) error { return maintenance.ReleaseMemory(ctx, env.Bus) }), nil
 	})

@@ -103,10 +103,11 @@ var preserved = [...]struct {
 		push tailscale webchat
 	`},
 	{"", "messages.", "ackReaction ackReactionScope groupChat messagePrefix removeAckAfterReply statusReactions suppressToolErrors tts"},
-	{"", "agents.defaults.subagents.", "announceTimeoutMs skillsSection"},
-	{"", "agents.list[].subagents.", "announceTimeoutMs skillsSection"},
+	{"", "agents.defaults.subagents.", "skillsSection"},
+	{"", "agents.list[].subagents.", "skillsSection"},
+	{"", "session.maintenance.", "highWaterBytes maxDiskBytes pruneAfter pruneDays resetArchiveRetention rotateBytes"},
 	{"", "session.", `
-		groupScope idleMinutes maintenance parentForkMaxTokens resetByChannel resetByType scope store
+		groupScope idleMinutes parentForkMaxTokens resetByChannel resetByType scope store
 		typingIntervalSeconds typingMode writeLock
 	`},
 	{"", "tools.", "codeMode experimental links media swarm toolSearch"},
@@ -158,6 +159,7 @@ var subagents = [...]Key{
 	{Path: "runTimeoutSeconds", Kind: Seconds, Default: "0", Doc: "time limit of a subagent; 0: unlimited"},
 	{Path: "archiveAfterMinutes", Kind: Int, Default: "60", Doc: "time after which the session of a subagent that has ended is archived; 0: never"},
 	{Path: "maxToolRounds", Kind: Int, Default: "0", Doc: "rounds of tool calls per run of a subagent; 0: as for other runs"},
+	{Path: "announceTimeoutMs", Kind: Millis, Default: "120000", Doc: "time limit for an attempt to send the answer that reports a result, 1000 to 3600000"},
 	{Path: "model", Kind: Any, Doc: "model of subagents: provider/model, or an object with primary; default: the agent's"},
 	{Path: "thinking", Kind: Text, Values: thinking, Doc: "thinking level of subagents"},
 	{Path: "allowAgents", Kind: Texts, Doc: "other agents whose subagents may be started; *: all"},
@@ -272,6 +274,9 @@ var documented = [...]Key{
 	{Path: "session.resetTriggers", Kind: Texts, Default: `["/new","/reset"]`, Idle: true, Doc: "messages that reset the session"},
 	{Path: "session.agentToAgent", Kind: Object, Doc: "exchanges between sessions (sessions_send)"},
 	{Path: "session.agentToAgent.maxPingPongTurns", Kind: Int, Default: "5", Doc: "turns in which two sessions answer each other after the reply, 0 to 5"},
+	{Path: "session.maintenance", Kind: Object, Doc: "old sessions"},
+	{Path: "session.maintenance.mode", Kind: Text, Values: []string{"warn", "enforce"}, Default: `"warn"`, Doc: "whether old sessions are deleted (enforce), or their number is only logged"},
+	{Path: "session.maintenance.maxEntries", Kind: Int, Default: "500", Doc: "sessions of an agent, 1 to 100000"},
 	{Path: "session.threadBindings", Kind: Object, Doc: "chats whose messages go to a subagent (/focus)"},
 	{Path: "session.threadBindings.enabled", Kind: Bool, Default: "true", Doc: "whether a chat may be focused on a subagent"},
 	{Path: "session.threadBindings.idleHours", Kind: Number, Default: "24", Doc: "hours without a message until the focus ends; 0: none"},

@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +90,7 @@ func (w delivery) send(ctx context.Context, row outbox.Row) (bool, error) {
 	if err != nil {
 		return w.fail(ctx, row, err)
 	}
-	r, err := w.call(ctx, w.alive, func(ctx context.Context) (channel.Receipt, error) {
+	r, err := w.callWithin(ctx, w.timeout(row), w.alive, func(ctx context.Context) (channel.Receipt, error) {
 		return w.in.Channel.Send(ctx, channel.Part{
 			Key: row.Key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text, Media: media,
 		})
@@ -135,7 +136,7 @@ func (w delivery) replacePreview(ctx context.Context, row outbox.Row) (bool, err
 	}
 	err := channel.ErrGone
 	if e, ok := w.in.Channel.(channel.Editor); ok {
-		_, err = w.call(ctx, w.alive, func(ctx context.Context) (channel.Receipt, error) {
+		_, err = w.callWithin(ctx, w.timeout(row), w.alive, func(ctx context.Context) (channel.Receipt, error) {
 			return channel.Receipt{}, e.Edit(ctx, row.Address, row.PlatformID, row.Text)
 		})
 	}
@@ -266,13 +267,26 @@ func (w delivery) fail(ctx context.Context, row outbox.Row, cause error) (bool, 
 	return true, nil
 }
 
-// call calls a method of a channel with a time limit, or returns errNotAlive. A
+// timeout returns the time limit for sending a row once.
+func (w *Worker) timeout(row outbox.Row) time.Duration {
+	if w.o.Timeout == nil {
+		return sendTimeout
+	}
+	return cmp.Or(w.o.Timeout(row), sendTimeout)
+}
+
+// call is callWithin with the usual time limit.
+func (w *Worker) call(ctx context.Context, alive func() bool, f func(context.Context) (channel.Receipt, error)) (channel.Receipt, error) {
+	return w.callWithin(ctx, sendTimeout, alive, f)
+}
+
+// callWithin calls a method of a channel with a time limit, or returns errNotAlive. A
 // channel is a plug-in and may hang or panic; then the outcome is unknown.
-func (w *Worker) call(ctx context.Context, alive func() bool, f func(context.Context) (channel.Receipt, error)) (r channel.Receipt, err error) {
+func (w *Worker) callWithin(ctx context.Context, limit time.Duration, alive func() bool, f func(context.Context) (channel.Receipt, error)) (r channel.Receipt, err error) {
 	if !alive() {
 		return r, errNotAlive
 	}
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
@@ -281,7 +295,7 @@ func (w *Worker) call(ctx context.Context, alive func() bool, f func(context.Con
 	}()
 	r, err = f(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer within %s: %w", sendTimeout, channel.ErrAmbiguous)
+		err = fmt.Errorf("no answer within %s: %w", limit, channel.ErrAmbiguous)
 	}
 	return r, err
 }

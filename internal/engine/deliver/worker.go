@@ -50,6 +50,10 @@ type Options struct {
 	// rows contain their attachments.
 	Load func(chela.Media) (chela.Media, error)
 
+	// Timeout returns the time limit for sending a row once; 0: the usual one. nil: the
+	// usual one for all rows.
+	Timeout func(outbox.Row) time.Duration
+
 	// Sent are called for each row that is closed.
 	Sent []Sent
 

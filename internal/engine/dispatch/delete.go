@@ -29,6 +29,22 @@ func (d *Dispatcher) DeleteSession(ctx context.Context, key chela.SessionKey, ma
 	if err := d.abortAndWait(ctx, key); err != nil {
 		return false, err
 	}
+	return d.deleteIf(ctx, key, func(_ store.Tx, m session.Meta) (bool, error) { return true, may(m) })
+}
+
+// DeleteIdle deletes a session in which no run is in progress, if may permits it in the
+// transaction. It reports whether it was deleted.
+func (d *Dispatcher) DeleteIdle(ctx context.Context, key chela.SessionKey, may func(store.Tx, session.Meta) (bool, error)) (deleted bool, err error) {
+	return d.deleteIf(ctx, key, func(tx store.Tx, m session.Meta) (bool, error) {
+		if active, err := tx.Runs().Active(key); err != nil || len(active) > 0 {
+			return false, err
+		}
+		return may(tx, m)
+	})
+}
+
+// deleteIf deletes a session that exists, if may permits it.
+func (d *Dispatcher) deleteIf(ctx context.Context, key chela.SessionKey, may func(store.Tx, session.Meta) (bool, error)) (deleted bool, err error) {
 	var asked []approval.Request // pending approvals of the session
 	err = d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		deleted, asked = false, nil
@@ -36,7 +52,7 @@ func (d *Dispatcher) DeleteSession(ctx context.Context, key chela.SessionKey, ma
 		if err != nil || meta.ID == "" {
 			return err
 		}
-		if err := may(meta); err != nil {
+		if ok, err := may(tx, meta); err != nil || !ok {
 			return err
 		}
 		deleted = true

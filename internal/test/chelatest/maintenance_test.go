@@ -1,0 +1,143 @@
+package chelatest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
+)
+
+// crowd is 501 sessions of an agent, the oldest of which are kept for a reason.
+func crowd(t *testing.T, st store.Store) {
+	t.Helper()
+	begin := time.Now().Add(-1000 * time.Hour)
+	err := st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+		var errs []error
+		for i := range 500 {
+			m := session.Meta{Key: chela.SessionKey(fmt.Sprintf("agent:main:s%d", i)), ID: fmt.Sprint("id", i), Agent: "main", Created: begin, Updated: begin.Add(time.Duration(i) * time.Hour)}
+			switch i {
+			case 0:
+				m.Pinned = begin
+			case 1:
+				m.Archived = begin
+			case 2:
+				m.Key = "agent:main:talk:group:7"
+			case 3: // of a subagent whose requester works
+				m.Key, m.Bounds = "agent:main:subagent:a", session.Bounds{SpawnedBy: "agent:main:busy", Depth: 1}
+				errs = append(errs, tx.Children().Put(subagent.Child{ID: "a", Session: m.Key, Requester: "agent:main:busy", Ended: begin, Outcome: "ok"}))
+			}
+			errs = append(errs, tx.Sessions().Put(m))
+		}
+		busy := session.Meta{Key: "agent:main:busy", ID: "busy", Agent: "main", Created: begin, Updated: begin}
+		return errors.Join(append(errs, tx.Sessions().Put(busy))...)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lockedBuffer is a buffer for a log.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestSessionMaintenance(t *testing.T) {
+	for mode, gone := range map[string][]string{"enforce": {"agent:main:s4"}, "warn": nil} {
+		t.Run("SESS-08 501 sessions in mode "+mode, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+					if r.Messages[0].PlainText() == "work" {
+						<-release
+					}
+					return llmtest.Say("ok")
+				})
+				var st store.Store
+				var log lockedBuffer
+				g := Start(t, Options{
+					Model: model, Config: section("session", `{"maintenance": {"mode": "`+mode+`"}}`),
+					Wrap: func(s store.Store) store.Store { st = s; return s }, Log: slog.New(slog.NewTextHandler(&log, nil)),
+				})
+				crowd(t, st)
+				c := g.Client()
+				run := c.Send("busy", "work")
+				keys := func() (all []string) {
+					err := st.View(t.Context(), func(r store.Reader) error {
+						list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: 1000})
+						for _, m := range list {
+							all = append(all, string(m.Key))
+						}
+						return err
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					slices.Sort(all)
+					return all
+				}
+				before := keys()
+				if len(before) != 501 {
+					t.Fatalf("%d sessions", len(before))
+				}
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				after := keys()
+				removed := slices.DeleteFunc(before, func(k string) bool { return slices.Contains(after, k) })
+				if !slices.Equal(removed, gone) {
+					t.Errorf("removed %q, want %q", removed, gone)
+				}
+				if warned := strings.Count(log.String(), "more sessions than session.maintenance.maxEntries"); warned > 1 || warned == 1 != (mode == "warn") {
+					t.Errorf("%d warnings:\n%s", warned, log.String())
+				}
+				close(release)
+				if end := c.Await(run); end.Text != "ok" {
+					t.Errorf("the session that worked: %s %q", end.State, end.Error)
+				}
+				// The requester does not work any more, and there is one session more.
+				c.Ask("new", "hello")
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				if left := keys(); mode == "enforce" && (len(left) != 500 || slices.Contains(left, "agent:main:subagent:a")) {
+					t.Errorf("%d sessions, with that of the subagent %t", len(left), slices.Contains(left, "agent:main:subagent:a"))
+				}
+				c.Close()
+				g.Stop()
+			})
+		})
+	}
+	t.Run("limits out of range are errors", func(t *testing.T) {
+		for _, v := range []string{`{"maxEntries": 0}`, `{"maxEntries": 100001}`} {
+			_, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: Config{"session.maintenance": json.RawMessage(v)}})
+			if err == nil || !strings.Contains(err.Error(), "session.maintenance.maxEntries: ") || !strings.Contains(err.Error(), "between 1 and 100000") {
+				t.Errorf("%s: %v", v, err)
+			}
+		}
+	})
+}
