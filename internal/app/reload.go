@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -80,6 +81,11 @@ func (e *Engine) prepare(ctx context.Context, t *config.Tree) (*candidate, error
 // adopt puts a Generation in force for the next runs.
 func (e *Engine) adopt(g *profile.Generation) {
 	e.o.Secrets.Add(g.Models.Keys()...)
+	for _, id := range g.Settings.Roster() {
+		if m := g.AgentModels(id); m != g.Models {
+			e.o.Secrets.Add(m.Keys()...)
+		}
+	}
 	e.lanes.Set(runner.MainLane, g.Settings.Concurrent())
 	e.lanes.Set(relay.Lane, g.Settings.Concurrent())
 	e.lanes.Set(spawn.Lane, g.Settings.Agent.Subagents.Concurrent())
@@ -117,12 +123,25 @@ func (e *Engine) view() config.View {
 }
 
 // keysChanged returns when a key of a model provider was last saved or removed.
-func keysChanged(state string) time.Time {
-	info, err := os.Stat(settings.KeyDir(state))
-	if err != nil {
-		return time.Time{} // there are none
+func keysChanged(state string) (last time.Time) {
+	for _, dir := range keyDirs(state) {
+		if info, err := os.Stat(dir); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
 	}
-	return info.ModTime()
+	return last
+}
+
+// keyDirs returns the directories of saved keys: the shared one, and those of agents.
+func keyDirs(state string) []string {
+	dirs := []string{settings.KeyDir(state)}
+	entries, _ := os.ReadDir(dirs[0]) // there may be none
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(dirs[0], e.Name()))
+		}
+	}
+	return dirs
 }
 
 // watch puts edits of the configuration files in force until ctx ends.
@@ -141,7 +160,7 @@ func (e *Engine) watch(ctx context.Context) error {
 			}
 			return defaultDebounce
 		},
-		Names:   func() []string { return append(e.tree().Files(), e.tree().Path(), settings.KeyDir(e.o.State)) },
+		Names:   func() []string { return append(append(e.tree().Files(), e.tree().Path()), keyDirs(e.o.State)...) },
 		Changed: func() { e.reread(ctx) },
 	}.Run(ctx)
 }

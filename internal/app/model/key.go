@@ -18,6 +18,7 @@ import (
 const (
 	inConfig = "the configuration"
 	inSaved  = "the saved keys"
+	inOwn    = "the saved keys of the agent"
 )
 
 // key is a key of a provider.
@@ -42,12 +43,42 @@ func (m *Set) Keys() []secret.Value {
 // maxNumbered is the highest number of a numbered variable.
 const maxNumbered = 9
 
-// keys returns the provider's keys: the configured one, else those of the
-// environment and then the saved ones.
+// keys returns the provider's keys: the agent's own, then the configured one, else
+// those of the environment and then the saved ones.
 func (m *Set) keys(id string) []key { return m.keysWith(id, m.saved) }
 
 // keysWith is keys with a function that lists the files of saved keys.
 func (m *Set) keysWith(id string, saved func() map[string][]string) []key {
+	own := m.own(id)
+	if len(own) == 0 {
+		return m.shared(id, saved)
+	}
+	names := map[string]bool{} // of the keys that replace a shared one
+	for _, file := range savedIn(m.o.Own)[id] {
+		names[savedID(id, file)] = true
+	}
+	for _, k := range m.shared(id, saved) {
+		if !names[k.id] && !slices.ContainsFunc(own, func(o key) bool { return o.value.Equal(k.value) }) {
+			own = append(own, k)
+		}
+	}
+	return own
+}
+
+// own returns the saved keys of the agent. Their ids differ from those of the shared
+// ones, so that each has a cooldown of its own.
+func (m *Set) own(id string) (out []key) {
+	for _, file := range savedIn(m.o.Own)[id] {
+		b, err := os.ReadFile(file)
+		if v := secret.New(strings.TrimSpace(string(b))); err == nil && !v.IsZero() {
+			out = append(out, key{savedID(id, file) + "@" + filepath.Base(m.o.Own), v, inOwn})
+		}
+	}
+	return out
+}
+
+// shared returns the keys of all agents.
+func (m *Set) shared(id string, saved func() map[string][]string) []key {
 	// a variable that is not set remains in the text
 	if v, err := m.o.Providers[id].APIKey.Resolve(m.o.Env); err == nil && !v.IsZero() && !strings.Contains(v.Reveal(), "${") {
 		return []key{{id + ":config", v, inConfig}}

@@ -21,6 +21,7 @@ type Options struct {
 	Env         func(string) string     // environment variables
 	HTTP        *http.Client            // for providers
 	Keys        string                  // directory of the saved keys
+	Own         string                  // directory of saved keys that are tried first; "": none
 	Cooldowns   string                  // file of the keys' cooldowns; "": they are lost with the process
 	Log         *slog.Logger            // nil: nothing is logged
 	Image       Image                   // of messages that refer to images; nil: there are none

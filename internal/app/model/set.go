@@ -107,15 +107,19 @@ func (m *Set) follow(b *Set) {
 
 // With returns the Set of an agent with its own default model, unless choice has
 // none, and with its own fields of requests. at is the path of the agent's
-// configuration. Both Sets share the cooldowns of keys.
-func (m *Set) With(choice Choice, params json.RawMessage, at string) (*Set, error) {
-	if choice.Primary == "" && len(params) == 0 && len(m.o.AgentParams) == 0 {
+// configuration. The saved keys in the directory own are tried before the others; ""
+// stands for none. Both Sets share the cooldowns of keys.
+func (m *Set) With(choice Choice, params json.RawMessage, at, own string) (*Set, error) {
+	if len(savedIn(own)) == 0 {
+		own = ""
+	}
+	if choice.Primary == "" && len(params) == 0 && len(m.o.AgentParams) == 0 && own == "" {
 		return m, nil
 	}
 	n := &Set{
 		o: m.o, compat: m.compat, catalog: m.catalog, choice: m.choice, why: m.why, health: m.health, made: map[string]llm.Provider{},
 	}
-	n.o.AgentParams = params
+	n.o.AgentParams, n.o.Own = params, own
 	if choice.Primary == "" {
 		return n, nil
 	}

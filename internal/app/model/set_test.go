@@ -237,11 +237,11 @@ func TestWith(t *testing.T) {
 			"a": {BaseURL: "http://127.0.0.1:1", Models: []Entry{{ID: "one"}, {ID: "two"}}}, "b": {BaseURL: "http://127.0.0.1:1", Models: []Entry{{ID: "three"}}},
 		}},
 	})
-	same, err := base.With(Choice{}, nil, "agents.list[0]")
+	same, err := base.With(Choice{}, nil, "agents.list[0]", "")
 	if err != nil || same != base {
 		t.Errorf("an agent without configuration: %v", err)
 	}
-	own, err := base.With(Choice{Primary: "b/three", Fallbacks: []string{"a/one"}}, nil, "agents.list[0]")
+	own, err := base.With(Choice{Primary: "b/three", Fallbacks: []string{"a/one"}}, nil, "agents.list[0]", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestWith(t *testing.T) {
 	if info, _, err := own.Resolve(""); err != nil || info.ID != "three" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if _, err := base.With(Choice{Primary: "b/three", Fallbacks: []string{"/"}}, nil, "agents.list[0]"); err == nil || !strings.Contains(err.Error(), "agents.list[0].model.fallbacks[0]") {
+	if _, err := base.With(Choice{Primary: "b/three", Fallbacks: []string{"/"}}, nil, "agents.list[0]", ""); err == nil || !strings.Contains(err.Error(), "agents.list[0].model.fallbacks[0]") {
 		t.Errorf("an unknown fallback: %v", err)
 	}
 	next := open(t, Options{Defaults: Defaults{Model: Choice{Primary: "offline/assistant"}}, Before: base})

@@ -241,7 +241,7 @@ func (g *Generation) openModels(ctx context.Context, c Config, before *Generatio
 	}
 	for _, id := range g.Settings.Roster()[1:] {
 		a, at := g.Settings.Of(id)
-		if g.agentModels[id], err = g.Models.With(a.Model, a.Params, at); err != nil {
+		if g.agentModels[id], err = g.Models.With(a.Model, a.Params, at, settings.AgentKeyDir(g.o.State, id)); err != nil {
 			return err
 		}
 	}

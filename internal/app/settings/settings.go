@@ -232,6 +232,11 @@ func (o *Settings) ModelOptions(state string, env func(string) string) model.Opt
 // KeyDir is the directory of the saved keys of model providers.
 func KeyDir(state string) string { return filepath.Join(state, "credentials") }
 
+// AgentKeyDir is the directory of the saved keys that only an agent uses.
+func AgentKeyDir(state string, id chela.AgentID) string {
+	return filepath.Join(KeyDir(state), string(id))
+}
+
 // Queueing is the queue policy of sessions that set none.
 func (o *Settings) Queueing() queue.Policy {
 	p := queue.Policy{Cap: o.Messages.Queue.Cap, Debounce: time.Second}
