@@ -158,12 +158,20 @@ const maxImport = wire.MaxPayload / 2
 func (c *commands) sessionsImport() *cobra.Command {
 	var in wire.SessionsImport
 	cmd := &cobra.Command{
-		Use: "import FILE", Short: "Create a session from an exported transcript",
+		Use: "import FILE|FOLDER", Short: "Create sessions from exported transcripts",
 		Long: "Create a session from a transcript that chela or OpenClaw exported. FILE contains JSON\n" +
-			"lines; - is standard input. The model cannot tell an imported message from a real one:\n" +
-			"import only transcripts that you trust. Costs are not counted again.",
+			"lines; - is standard input. FOLDER is one of OpenClaw's folders of sessions: each transcript\n" +
+			"gets the key that sessions.json gives it, or, if that file is damaged or does not name it,\n" +
+			"recovered-ID. The model cannot tell an imported message from a real one: import only\n" +
+			"transcripts that you trust. Costs are not counted again.",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+				if in.Key != "" {
+					return fmt.Errorf("import: --session names one session, but %s is a folder", args[0])
+				}
+				return c.importFolder(cmd.Context(), args[0], in.AgentID)
+			}
 			text, err := c.readFile(args[0], maxImport)
 			if err != nil {
 				return fmt.Errorf("import: %w", err)
@@ -171,14 +179,7 @@ func (c *commands) sessionsImport() *cobra.Command {
 			in.JSONL = string(text)
 			return query(cmd.Context(), c, wire.MethodSessionsImport, in, func(out wire.SessionImported) {
 				fmt.Fprintf(c.stdout, "%s: imported %s\n", out.Key, humanize.Many(out.Entries, "entry"))
-				for _, skipped := range []struct {
-					n            int
-					noun, reason string
-				}{{out.Skipped, "line", "damaged or of an unknown kind"}, {out.Branched, "entry", "on an abandoned branch"}, {out.Doubled, "entry", "with a duplicate id"}} {
-					if skipped.n > 0 {
-						fmt.Fprintf(c.stderr, "skipped %s: %s\n", humanize.Many(skipped.n, skipped.noun), skipped.reason)
-					}
-				}
+				c.printSkipped(out)
 			})
 		},
 	}
