@@ -41,6 +41,9 @@ type family struct {
 	mu    sync.Mutex
 	holds map[string]chan struct{}
 	held  map[string]chan struct{} // closed when the model holds
+	// merge has the model wait for the other subagents when it gets a result, and then
+	// answer with "merged " and all results.
+	merge bool
 
 	overflowed bool
 }
@@ -60,6 +63,9 @@ func newFamily() *family {
 		}
 		if len(news) > 0 {
 			slices.Sort(news)
+			if f.merge {
+				return merged(r)
+			}
 			return llmtest.Say("told " + strings.Join(news, ", "))
 		}
 		last := r.Messages[len(r.Messages)-1]
@@ -106,6 +112,24 @@ func newFamily() *family {
 		return llmtest.Say("answer to " + last.PlainText())
 	})
 	return f
+}
+
+var resultBlock = regexp.MustCompile(`(?s)<result>\n(.*?)\n</result>`)
+
+// merged returns the answer of a model that reports when the last result is there.
+func merged(r *llm.Request) llmtest.Step {
+	last := r.Messages[len(r.Messages)-1].PlainText()
+	if strings.Contains(last, "still running") {
+		return llmtest.Call(fmt.Sprint("y", len(r.Messages)), "sessions_yield", "{}")
+	}
+	var all []string
+	for _, m := range r.Messages {
+		for _, b := range resultBlock.FindAllStringSubmatch(m.PlainText(), -1) {
+			all = append(all, b[1])
+		}
+	}
+	slices.Sort(all)
+	return llmtest.Say("merged " + strings.Join(all, ", "))
 }
 
 func (f *family) gate(m map[string]chan struct{}, name string) chan struct{} {
