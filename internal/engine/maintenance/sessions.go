@@ -37,13 +37,13 @@ func ParseSessionConfig(raw json.RawMessage) (SessionConfig, error) {
 	var c SessionConfig
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &c); err != nil {
-			return c, fmt.Errorf("session.maintenance: %w", err)
+			return c, err
 		}
 	}
 	if c.MaxEntries != nil && (*c.MaxEntries < 1 || *c.MaxEntries > maxEntries) {
 		return c, &chela.Error{
 			Code:    chela.CodeInvalid,
-			Message: fmt.Sprintf("session.maintenance.maxEntries: %d is out of range, it must be between 1 and %d", *c.MaxEntries, maxEntries),
+			Message: fmt.Sprintf("maxEntries: %d is out of range, it must be between 1 and %d", *c.MaxEntries, maxEntries),
 			Hint:    "chela config set session.maintenance.maxEntries 500",
 		}
 	}

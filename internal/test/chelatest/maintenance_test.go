@@ -135,7 +135,7 @@ func TestSessionMaintenance(t *testing.T) {
 	t.Run("limits out of range are errors", func(t *testing.T) {
 		for _, v := range []string{`{"maxEntries": 0}`, `{"maxEntries": 100001}`} {
 			_, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: Config{"session.maintenance": json.RawMessage(v)}})
-			if err == nil || !strings.Contains(err.Error(), "session.maintenance.maxEntries: ") || !strings.Contains(err.Error(), "between 1 and 100000") {
+			if err == nil || !strings.Contains(err.Error(), "session.maintenance: maxEntries: ") || !strings.Contains(err.Error(), "between 1 and 100000") {
 				t.Errorf("%s: %v", v, err)
 			}
 		}
