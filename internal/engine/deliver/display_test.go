@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,6 +55,19 @@ type before struct {
 func (b before) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) error {
 	b.call()
 	return b.Store.Update(ctx, s, f)
+}
+
+// failing is a store whose commits sometimes fail.
+type failing struct {
+	store.Store
+	fails func() bool
+}
+
+func (f failing) Update(ctx context.Context, s store.Sync, g func(store.Tx) error) error {
+	if f.fails() {
+		return errors.New("disk I/O error")
+	}
+	return f.Store.Update(ctx, s, g)
 }
 
 // refusals is a platform that at first refuses to delete messages.
@@ -137,6 +151,23 @@ func TestPreview(t *testing.T) {
 			b.shown("the answer")
 		})
 	}
+	on(t, "D4 the id of the preview cannot be stored", func(t *testing.T, b *bench) {
+		failed := false
+		b.w.o.Store = failing{b.db, func() bool { // the first commit after it was sent
+			fails := !failed && len(b.fake.Calls("send")) == 1
+			failed = failed || fails
+			return fails
+		}}
+		b.start()
+		r := b.live(chela.PhaseStart)
+		b.delta("half an")
+		time.Sleep(5 * time.Second)
+		b.shown()
+		r.Text = "half an answer"
+		b.finish(r)
+		time.Sleep(time.Minute)
+		b.shown("half an answer")
+	})
 	on(t, "a quick answer is sent once", func(t *testing.T, b *bench) {
 		b.start()
 		r := b.live(chela.PhaseStart)

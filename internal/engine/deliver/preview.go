@@ -165,7 +165,23 @@ func (p *preview) send(ctx context.Context, row outbox.Row) error {
 	}
 	row.PlatformID = r.ID
 	p.row = row
-	return p.change(ctx, func(d *outbox.Row) { d.PlatformID = r.ID })
+	err = p.change(ctx, func(d *outbox.Row) { d.PlatformID = r.ID })
+	if err != nil { // without the id, the answer becomes a new message
+		err = errors.Join(err, p.withdraw(ctx))
+	}
+	return err
+}
+
+// withdraw deletes the message of the preview, if the channel can do that.
+func (p *preview) withdraw(ctx context.Context) error {
+	d, ok := p.ch.(channel.Deleter)
+	if !ok {
+		return nil
+	}
+	_, err := p.w.call(ctx, p.w.o.Track(), func(ctx context.Context) (channel.Receipt, error) {
+		return channel.Receipt{}, d.Delete(ctx, p.row.Address, p.row.PlatformID)
+	})
+	return err
 }
 
 // change changes the row of the preview, even if the run ended meanwhile and made
