@@ -327,7 +327,7 @@ func together(a, b func(context.Context) error) func(context.Context) error {
 func (e *Engine) inbound(d *dispatch.Dispatcher) *inbound.Gate {
 	return inbound.New(inbound.Options{
 		Log: e.o.Log, Store: e.store, Bus: e.bus, Version: Version, Started: e.started,
-		Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, Abort: d.Abort, StopChildren: d.StopOthers, Subagents: e.spawner, Agents: e.current.Agents, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
+		Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, StopRuns: d.StopRuns, StopChildren: d.StopOthers, Subagents: e.spawner, Agents: e.current.Agents, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
 		Route: e.current.Route, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset, Focus: e.current.Focus,
 		Catalog: e.current.Catalog, Model: e.current.Model, Inherit: e.current.Inherited, Elevated: e.current.Elevated,
 	})

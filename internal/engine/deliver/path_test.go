@@ -78,7 +78,7 @@ func (p *path) start() {
 		}},
 	}})
 	gate := inbound.New(inbound.Options{
-		Log: log, Store: db, Bus: events, Live: d.Live, Abort: d.Abort, Chunks: worker.Chunks,
+		Log: log, Store: db, Bus: events, Live: d.Live, StopRuns: d.StopRuns, Chunks: worker.Chunks,
 		Route: (&route.Table{DMScope: route.PerPeer}).Resolve,
 		Access: func(who chela.Principal, _ chela.Inbound) (chela.Principal, error) {
 			who.Scopes = []chela.Scope{chela.ScopeWrite}

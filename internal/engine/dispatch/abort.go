@@ -56,6 +56,23 @@ func (d *Dispatcher) StopOthers(tx store.Tx, key chela.SessionKey) (n int, after
 	return len(list), func() { d.stopped(list, "") }, err
 }
 
+// StopRuns stops, in a synced commit, the runs of a session that have not ended, and
+// cancels its waiting messages. It returns the number of runs, and a function to be
+// called after the commit.
+func (d *Dispatcher) StopRuns(tx store.Tx, key chela.SessionKey) (n int, after func(), err error) {
+	s, err := d.stopRows(tx, key, "")
+	if n = len(s.runs); s.running != "" {
+		n++
+	}
+	return n, func() {
+		d.runner.PublishAbsorbed(s.cancelled...)
+		d.runner.PublishStopped(s.runs, s.withdrawn)
+		if w := d.worker(key); w != nil && s.running != "" { // a later run goes on
+			w.halt(s.running)
+		}
+	}, err
+}
+
 func (d *Dispatcher) stopOthers(tx store.Tx, key chela.SessionKey) ([]stoppedWork, error) {
 	keys, err := d.stopping(tx, key)
 	if err != nil {

@@ -117,7 +117,7 @@ func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
 		Log: log, Store: h.st, Bus: h.bus, Owner: own,
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: h.ended, Children: h.children, Step: h.step, Profiles: h,
 	}})
-	h.gate = inbound.New(inbound.Options{Log: log, Store: h.st, Bus: h.bus, Live: h.con.Live, Reserve: h.reserve})
+	h.gate = inbound.New(inbound.Options{Log: log, Store: h.st, Bus: h.bus, Live: h.con.Live, Reserve: h.reserve, StopRuns: h.con.StopRuns})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	leases, end := context.WithCancel(context.Background())

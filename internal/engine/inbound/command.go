@@ -78,7 +78,6 @@ type call struct {
 
 	meta   session.Meta
 	begun  bool          // a run for the message was started
-	stop   []chela.RunID // runs to be stopped after the commit
 	after  []func()      // to be called after the commit
 	events []chela.Event // to be published after the commit
 	follow bool          // the rest of the command is a message
@@ -168,11 +167,6 @@ func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) 
 	}
 	for _, f := range done.after {
 		f()
-	}
-	for _, id := range done.stop {
-		if _, err := g.o.Abort(context.WithoutCancel(ctx), k.key, id); err != nil {
-			g.o.Log.Error("stop a run", "run", id, "session", k.key, "err", err)
-		}
 	}
 	return rec, nil
 }
@@ -336,9 +330,6 @@ func (k *call) cancel(why string) (n cancelled, err error) {
 		return n, err
 	}
 	k.after = append(k.after, after)
-	if err := k.recount(); err != nil {
-		return n, err
-	}
 	waiting, err := k.tx.Queue().Waiting(k.key)
 	if err != nil {
 		return n, err
@@ -357,12 +348,12 @@ func (k *call) cancel(why string) (n cancelled, err error) {
 			return n, err
 		}
 	}
-	active, err := k.tx.Runs().Active(k.key)
-	for _, r := range active {
-		k.stop = append(k.stop, r.ID)
+	n.messages = len(items)
+	if n.runs, after, err = k.g.o.StopRuns(k.tx, k.key); err != nil {
+		return n, err
 	}
-	n.messages, n.runs = len(items), len(active)
-	return n, err
+	k.after = append(k.after, after)
+	return n, k.recount()
 }
 
 // leave is [call.cancel] for a session that gets another transcript: it also discards

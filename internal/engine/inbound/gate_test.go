@@ -68,11 +68,13 @@ func newBench(t *testing.T) *bench {
 	b.o = Options{
 		Log: slog.New(slog.DiscardHandler), Store: db, Bus: events, Version: "1.2.3", Started: time.Now(),
 		Live: func(chela.SessionKey) bool { return b.live },
-		Abort: func(ctx context.Context, _ chela.SessionKey, id chela.RunID) ([]chela.RunID, error) {
-			if ctx.Err() == nil {
-				b.ended = append(b.ended, id)
-			}
-			return []chela.RunID{id}, ctx.Err()
+		StopRuns: func(tx store.Tx, key chela.SessionKey) (int, func(), error) {
+			active, err := tx.Runs().Active(key)
+			return len(active), func() {
+				for _, r := range active {
+					b.ended = append(b.ended, r.ID)
+				}
+			}, err
 		},
 		Catalog: func() llm.Catalog { return cat },
 		Model: func(m session.Meta) llm.Model {

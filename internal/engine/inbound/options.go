@@ -54,8 +54,9 @@ type Options struct {
 	// Live reports whether a run of the session is in progress; nil: never.
 	Live func(chela.SessionKey) bool
 
-	// Abort stops a run of the session; nil: runs are not stopped.
-	Abort func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error)
+	// StopRuns stops the active runs of a session in a synced commit. It returns their
+	// number, and what is to be done after the commit; nil: runs are not stopped.
+	StopRuns func(store.Tx, chela.SessionKey) (n int, after func(), err error)
 	// StopChildren stops the subagents of a session in a commit. It returns their
 	// number, and what is to be done after the commit; nil: there are none.
 	StopChildren func(store.Tx, chela.SessionKey) (n int, after func(), err error)
@@ -136,8 +137,8 @@ func New(o Options) *Gate {
 	if o.Live == nil {
 		o.Live = func(chela.SessionKey) bool { return false }
 	}
-	if o.Abort == nil {
-		o.Abort = func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error) { return nil, nil }
+	if o.StopRuns == nil {
+		o.StopRuns = func(store.Tx, chela.SessionKey) (int, func(), error) { return 0, func() {}, nil }
 	}
 	if o.StopChildren == nil {
 		o.StopChildren = func(store.Tx, chela.SessionKey) (int, func(), error) { return 0, func() {}, nil }

@@ -1,0 +1,51 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/store"
+)
+
+// faulty is a store of which one commit fails.
+type faulty struct {
+	store.Store
+	in atomic.Int64 // number of commits until the one that fails; 0: none fails
+}
+
+func (f *faulty) Update(ctx context.Context, s store.Sync, g func(store.Tx) error) error {
+	if f.in.Load() > 0 && f.in.Add(-1) == 0 {
+		return errors.New("disk I/O error")
+	}
+	return f.Store.Update(ctx, s, g)
+}
+
+// openFaulty starts the engine on a store of which a commit can be made to fail.
+func (h *harness) openFaulty() *faulty {
+	f := new(faulty)
+	h.outer = func(s store.Store) store.Store { f.Store = s; return f }
+	h.open()
+	return f
+}
+
+func TestStopCommand(t *testing.T) {
+	t.Run("L3 a stop that was accepted ends the run, even if the next commit fails", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(t, llmtest.NewScript(llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangBody}}))
+			f := h.openFaulty()
+			defer h.stop()
+			id := h.send("m1", "hi")
+			synctest.Wait() // the model hangs
+			f.in.Store(2)
+			h.send("stop", "/stop")
+			if r := h.wait(id); r.State != run.Aborted {
+				t.Errorf("the run is %s: %s", r.State, r.Error)
+			}
+		})
+	})
+}
