@@ -7,7 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
 )
@@ -45,6 +47,33 @@ func TestStopCommand(t *testing.T) {
 			h.send("stop", "/stop")
 			if r := h.wait(id); r.State != run.Aborted {
 				t.Errorf("the run is %s: %s", r.State, r.Error)
+			}
+		})
+	})
+	t.Run("D3 an event that waits for a suspended run is handled after a stop", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(t, asksOnce("act"), mustAsk("act")).open()
+			defer h.stop()
+			h.send("m1", "use it")
+			h.suspended()
+			err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+				_, err := tx.Queue().Put(queue.Item{
+					ID: "e1", Key: "e1", Session: key, Kind: queue.Event, State: queue.Waiting, Principal: chela.Owner("test"),
+					Origin: chela.Origin{Kind: chela.OriginProcess}, Inbound: chela.Inbound{Text: "it has ended"},
+				})
+				tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if n := len(h.waiting()); n != 1 {
+				t.Fatalf("%d items wait, want the event", n)
+			}
+			h.send("stop", "/stop")
+			if r := h.wait("e1"); r.State != run.OK {
+				t.Errorf("the run of the event is %s: %s", r.State, r.Error)
 			}
 		})
 	})

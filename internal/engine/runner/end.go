@@ -328,7 +328,8 @@ func (r *Runner) publishEnd(e *Execution) {
 	}})
 }
 
-// StopSuspended stops the suspended runs of a session, or the one with the id.
+// StopSuspended stops the suspended runs of a session, or the one with the id. The
+// session is woken, because events may have waited for their end.
 func (r *Runner) StopSuspended(tx store.Tx, key chela.SessionKey, id chela.RunID) (stopped []run.Run, withdrawn []approval.Request, err error) {
 	active, err := tx.Runs().Active(key)
 	if err != nil {
@@ -344,6 +345,9 @@ func (r *Runner) StopSuspended(tx store.Tx, key chela.SessionKey, id chela.RunID
 			return nil, nil, err
 		}
 		stopped, withdrawn = append(stopped, row), append(withdrawn, w...)
+	}
+	if len(stopped) > 0 {
+		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
 	}
 	return stopped, withdrawn, nil
 }
