@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -73,6 +72,9 @@ func New(o Options) *Dispatcher {
 	return d
 }
 
+// recoverPause is the pause before the next attempt to find unfinished work.
+const recoverPause = time.Second
+
 // Run serves sessions until ctx ends. Then it starts nothing new, waits up to
 // Options.Drain for the runs in progress, and returns when all its goroutines have
 // ended.
@@ -84,9 +86,15 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Unlock()
 
 	wakes := d.o.Store.Wakes(ctx, store.TopicQueue)
-	if err := d.recover(ctx); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("find unfinished work: %w", err)
+	var again <-chan time.Time // after an error of the store
+	find := func(of string) {
+		again = nil
+		if err := d.recover(ctx); err != nil && ctx.Err() == nil {
+			d.o.Log.Error("find unfinished work"+of+"; retrying", "err", err)
+			again = time.After(recoverPause)
+		}
 	}
+	find("")
 	d.expire(ctx)
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -100,10 +108,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 			}
 		case <-tick.C:
 			d.expire(ctx)
+		case <-again:
+			find("")
 		case <-others: // another process may have ended
-			if err := d.recover(ctx); err != nil && ctx.Err() == nil {
-				d.o.Log.Error("find unfinished work of other processes; retrying", "err", err)
-			}
+			find(" of other processes")
 		case <-ctx.Done():
 		}
 	}

@@ -78,3 +78,30 @@ func TestStopCommand(t *testing.T) {
 		})
 	})
 }
+
+func TestUnfinishedWorkIsLookedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, llmtest.NewScript(llmtest.Say("hello")))
+		h.apart = true
+		h.open()
+		put := func(it queue.Item) {
+			t.Helper()
+			if err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error { _, err := tx.Queue().Put(it); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(queue.Item{
+			ID: "e1", Key: "e1", Session: key, Kind: queue.Event, State: queue.Deferred, Owner: "an earlier process", Principal: chela.Owner("test"),
+			Inbound: chela.Inbound{Text: "it was lost"},
+		})
+		h.stop()
+		f := new(faulty)
+		f.in.Store(1) // the release of the event
+		h.outer = func(s store.Store) store.Store { f.Store = s; return f }
+		h.open()
+		defer h.stop()
+		if r := h.wait("e1"); r.State != run.OK {
+			t.Errorf("the run of the event is %s: %s", r.State, r.Error)
+		}
+	})
+}
