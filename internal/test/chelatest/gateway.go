@@ -50,6 +50,7 @@ type Options struct {
 	Wrap     func(store.Store) store.Store
 	Listen   *endpoint.Listen         // opens the port; nil: no port
 	Register func(*standard.Registry) // additional parts; nil: none
+	Store    *standard.Store          // nil: the stock one
 	// Dial confines commands, which reach the hosts that they are allowed through
 	// it. TestMain of the test must call native.Launch. nil: commands are not
 	// confined.
@@ -72,6 +73,9 @@ func (o *Options) registry() *standard.Registry {
 			}
 			return b
 		}})
+	}
+	if o.Store != nil {
+		r.Store("test", *o.Store) // the first one is used
 	}
 	standard.Register(r)
 	for name, ch := range o.Channels {
