@@ -2,7 +2,7 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
-.PHONY: build test race lint fuzz bench kill damage commands conformance ci
+.PHONY: build test race lint fuzz bench kill sim damage commands conformance ci
 
 build: ## one stripped binary
 	go build -trimpath -ldflags "-s -w" -o bin/chela ./cmd/chela
@@ -28,6 +28,9 @@ kill: ## 2,000 kills, 4,000 of subagents, and the tests with many clients at ful
 	CHELA_TEST_KILLS=2000 go test -run '^Test(Kill|KillClients|Cuts)$$' -timeout 60m -v ./internal/test/chelatest
 	CHELA_TEST_KILLS=4000 go test -run '^TestKillSubagents$$' -timeout 60m -v ./internal/test/chelatest
 	CHELA_TEST_KILLS=2000 go test -run '^TestKillStarting$$' -timeout 60m -v ./cmd/chela
+
+sim: ## 10,000 simulated days
+	CHELA_SIM_SEEDS=10000 go test -run '^TestDays$$' -timeout 12h ./internal/test/sim
 
 damage: ## 300 damaged copies of a database
 	CHELA_TEST_DAMAGE=300 go test -run '^TestDamage$$' -v ./internal/test/chelatest

@@ -1,0 +1,37 @@
+// Package sim simulates days of a whole gateway, and checks the promises of the
+// product after each.
+//
+// A day is made from one seed: people write in several chats of two channels and in a
+// terminal, models answer, call tools and start subagents, services, channels and the
+// store fail, and the process is killed, loses power, or is restarted. Everything runs in
+// one process under testing/synctest, with its own clock and connections in memory.
+//
+// The world outside of the gateway has a ledger: what was sent and acknowledged, what the
+// model was asked and answered, which effects the tools had, and what the channels
+// received. At the end of a day nothing fails any more, the gateway gets time to finish,
+// and the checker compares the ledger with the rows of the store:
+//
+//   - Each accepted message is in a transcript exactly once and has reached a final
+//     state, and its sender was told. Nothing is left in progress: no run, queue item,
+//     deferred item, subagent, lease, approval or delivery.
+//   - A reply is sent at most once, and exactly once if its row says that it was sent.
+//   - A tool call has its effect at most once. Its result says that it ran, or that the
+//     outcome is unknown, if it had one; a denied call has none.
+//   - The result of a subagent reaches the session that it is owed to exactly once. One
+//     that was stopped, or has nothing to announce, is not announced. What it used is
+//     counted once.
+//   - A stop ends all work of its session and of the subagents below. Every place of every
+//     lane is free at the end, and no run exceeds its limits. The gateway stops in time
+//     and leaves no goroutines.
+//
+// A killed gateway is one whose store, model, tools, channels and connections fail from
+// one moment on, so that nothing that it still does has an effect. A power loss also
+// loses the commits that were not synced, by means of package power.
+//
+// A day that fails prints its events in order, and the command that repeats it. What
+// happens at the same instant is not in a fixed order, so that a rare failure may need
+// several repetitions.
+//
+// CHELA_SIM_SEED=n runs only that day, and CHELA_SIM_SEEDS=n runs that many, which are
+// longer.
+package sim

@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// Variables of the environment that choose the days.
+const (
+	seedEnv  = "CHELA_SIM_SEED"  // of the only day
+	seedsEnv = "CHELA_SIM_SEEDS" // number of days
+)
+
+// TestDays simulates 200 days. With CHELA_SIM_SEEDS there are that many longer ones.
+func TestDays(t *testing.T) {
+	days, s := 200, size{messages: 7, crashes: 3}
+	if raced {
+		days = 20
+	}
+	first := 1
+	switch text := os.Getenv(seedsEnv); {
+	case os.Getenv(seedEnv) != "":
+		n, err := strconv.Atoi(os.Getenv(seedEnv))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, days = n, 1
+		if text != "" {
+			s = large
+		}
+	case text != "":
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		days, s = n, large
+	case testing.Short():
+		days = 20
+	}
+	for seed := first; seed < first+days; seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			simulate(t, uint64(seed), s)
+		})
+	}
+}
+
+// large is the size of the days of `make sim`.
+var large = size{messages: 60, crashes: 4}
+
+// simulate simulates a day, and tells its story if a promise was broken.
+func simulate(t *testing.T, seed uint64, s size) {
+	dir := tempDir(t)
+	var w *world
+	synctest.Test(t, func(t *testing.T) {
+		w = newWorld(t, seed, dir)
+		w.day(s)
+	})
+	if len(w.faults) == 0 && os.Getenv(seedEnv) == "" {
+		return
+	}
+	more := ""
+	if s == large {
+		more = " " + seedsEnv + "=1"
+	}
+	t.Logf("the day:\n%s\nrepeat it with: %s=%d%s go test -run '^TestDays$' ./internal/test/sim", strings.Join(w.log, "\n"), seedEnv, seed, more)
+	for _, f := range w.faults {
+		t.Error(f)
+	}
+}
+
+// tempDir is t.TempDir on a RAM disk if the system has one.
+func tempDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "chela-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove: %v", err)
+		}
+	})
+	return dir
+}
