@@ -287,8 +287,10 @@ func (l *ledger) owed() (n int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for n, m := range l.messages {
-		if m.spawned != "" && m.outcome == "" && (m.asked > 0 || l.calls[m.spawned].result == callRan) && m.lost < 3 { // else the turn that was told may have been given up
-			return n, true
+		if m.spawned != "" && m.outcome == "" && m.lost < 3 { // else the turn that was told may have been given up
+			if c := l.calls[m.spawned]; (m.asked > 0 || c.result == callRan) && !l.gaveUp(c.n) {
+				return n, true
+			}
 		}
 	}
 	return 0, false
@@ -299,6 +301,14 @@ func (l *ledger) requester(n int) ledgerMessage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return *l.messages[l.calls[l.messages[n].spawned].n]
+}
+
+// gaveUp reports whether a turn for a message may have been given up: then it does not
+// know what it started and was told, but the person, or its requester, is told that it
+// failed. A result that waited for its session begins another turn there.
+func (l *ledger) gaveUp(n int) bool {
+	m := l.messages[n]
+	return strings.Contains(m.outcome, "given up") || m.kills >= 3
 }
 
 // allFree reports whether the driver waits for all work.
@@ -313,9 +323,7 @@ func (l *ledger) checkChild(n int, h shown) {
 	m := l.messages[n]
 	c := l.calls[m.spawned]
 	given := strings.Contains(m.outcome, "given up")
-	// A turn that was given up may not know what it started, also if a result that waited
-	// for its session began another one.
-	gone := strings.Contains(l.messages[c.n].outcome, "given up") || l.messages[c.n].kills >= 3
+	gone := l.gaveUp(c.n) // then the requester may not know that it started it
 	switch there := m.asked > 0 || h.told[m.spawned] > 0; {
 	case c.result == callRan:
 	case !there:
@@ -324,7 +332,7 @@ func (l *ledger) checkChild(n int, h shown) {
 		l.fault("the subagent with task %d (%s) worked, although the result of its requester's call %s is %q; message %d: %+v", n, m.text, m.spawned, c.result, c.n, l.messages[c.n])
 		return
 	}
-	if m.outcome == "" && m.lost < 3 || h.told[m.spawned] != 1 {
+	if m.outcome == "" && m.lost < 3 && !gone || h.told[m.spawned] != 1 {
 		l.fault("the result of the subagent with task %d (%s), %q, is in the histories %d times", n, m.text, m.outcome, h.told[m.spawned])
 	}
 	if h.users[n] != 1 {
