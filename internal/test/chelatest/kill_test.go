@@ -218,8 +218,8 @@ func (d *driver) messages() int {
 	switch {
 	case d.work == familyWork && d.step == "run.steer":
 		return 3
-	case d.work == familyWork: // each is several turns
-		return 1 + d.rnd.IntN(3)/2
+	case d.work == familyWork: // it is several turns
+		return 1
 	}
 	return 4
 }
