@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 // faulty is a store of which one commit fails.
@@ -76,6 +78,33 @@ func TestStopCommand(t *testing.T) {
 				t.Errorf("the run of the event is %s: %s", r.State, r.Error)
 			}
 		})
+	})
+}
+
+func TestStopAfterCrash(t *testing.T) {
+	t.Run("D5 the outcome of a call that had started is unknown, and a call that had not started was not run", func(t *testing.T) {
+		var h *harness
+		act := newTool("act", tool.Acts, func(context.Context, tool.Call) (tool.Result, error) {
+			err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+				_, err := tx.Runs().RequestStop("m1", "stopped")
+				return err
+			})
+			return tool.Text("acted"), err
+		})
+		h = newHarness(t, llmtest.NewScript(llmtest.Calls(llmtest.ToolCall("c1", "act", "{}"), llmtest.ToolCall("c2", "act", "{}"))), act)
+		h.crashAt("tool.end", 1, func() { h.send("m1", "hi") })
+		if r := h.wait("m1"); r.State != run.Aborted {
+			t.Errorf("the run is %s: %s", r.State, r.Error)
+		}
+		var results []string
+		for _, l := range h.lines() {
+			if text, ok := strings.CutPrefix(l, "toolResult: "); ok {
+				results = append(results, text)
+			}
+		}
+		if len(results) != 2 || !strings.Contains(results[0], "outcome is unknown") || !strings.HasPrefix(results[1], "Not run") {
+			t.Errorf("results %q", results)
+		}
 	})
 }
 

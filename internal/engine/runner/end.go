@@ -370,10 +370,14 @@ func (r *Runner) stop(tx store.Tx, row *run.Run, now time.Time) ([]approval.Requ
 		return nil, err
 	}
 	for _, k := range open {
-		if err := tx.Sessions().Append(row.SessionID, resultEntry(row.ID, k, "Not run: the person stopped this.", true, now)); err != nil {
+		text, outcome := "Not run: the person stopped this.", session.Outcome{}
+		if k.State == session.Started { // by a process that did not record its end
+			text, outcome = unknownText, unknownOutcome(*row)
+		}
+		if err := tx.Sessions().Append(row.SessionID, resultEntry(row.ID, k, text, true, now)); err != nil {
 			return nil, err
 		}
-		if err := tx.Calls().Move(k.ID, session.Closed); err != nil {
+		if err := tx.Calls().Close(k.ID, outcome); err != nil {
 			return nil, err
 		}
 	}

@@ -242,13 +242,18 @@ func (e *Execution) loadCalls(tx store.Tx, now time.Time) (results []*session.En
 		default:
 			e.attempt.unknown = true
 			results = append(results, resultEntry(e.run.ID, k, unknownText, true, now))
-			err = tx.Calls().Close(k.ID, session.Outcome{Who: e.run.Principal.ID, Decision: session.DecisionAllowed, Rule: "default", Result: session.ResultUnknown})
+			err = tx.Calls().Close(k.ID, unknownOutcome(e.run))
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return results, nil
+}
+
+// unknownOutcome is the outcome of a call that had started before a crash.
+func unknownOutcome(row run.Run) session.Outcome {
+	return session.Outcome{Who: row.Principal.ID, Decision: session.DecisionAllowed, Rule: "default", Result: session.ResultUnknown}
 }
 
 // loadAnswer notes whether the newest message of the run is an answer that asks for no
