@@ -525,7 +525,7 @@ func (s *state) checkChildren() {
 				}
 			}
 			if n == 1 && !s.above(c, where[string(c.Session)]) {
-				s.w.broken("D11: the result of %s reached %s, which is not above it", c.Label, where[string(c.Session)])
+				s.w.broken("D11: the result of %s reached %s, which is not above it any more", c.Label, where[string(c.Session)])
 			}
 		case subagent.Skipped:
 			if n > 0 {
@@ -586,8 +586,12 @@ func (s *state) ancestors(c subagent.Child) (keys []chela.SessionKey) {
 	return keys
 }
 
-// above reports whether the result of a child is owed to a session.
+// above reports whether the result of a child is owed to a session. A session of a
+// subagent that is newer than the child was deleted in between, and nobody reads it.
 func (s *state) above(c subagent.Child, key chela.SessionKey) bool {
+	if m, ok := s.metas[key]; ok && strings.Contains(string(key), subagent.KeyPart) && m.Created.After(c.Created) {
+		return false
+	}
 	if c.Requester == key {
 		return true
 	}

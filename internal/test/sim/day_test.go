@@ -76,7 +76,7 @@ type event struct {
 func (w *world) day(s size) {
 	w.meet()
 	r := w.rnd("day")
-	length := seconds(r, 100, 100+100*float64(s.messages))
+	length := seconds(r, 60, 60+40*float64(s.messages))
 	var events []event
 	count := s.messages/2 + r.IntN(s.messages/2+1)
 	for i := 0; i < count; {
@@ -147,12 +147,15 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 			how = pick(r, weighted[string]{4, "step"}, weighted[string]{3, "commit"}, weighted[string]{2, "kill"}, weighted[string]{2, "restart"})
 			switch how {
 			case "step":
-				c.step, c.n, c.after = steps[r.IntN(len(steps))], int64(1+r.IntN(4)), r.IntN(3) == 0
+				c.step, c.n, c.after = steps[r.IntN(len(steps))], int64(1+r.IntN(4)), r.IntN(2) == 0
+				if c.step == "run.steer" { // it is rare
+					c.n = 1
+				}
 			case "commit":
 				c.n, c.after = int64(8+r.IntN(60)), r.IntN(2) == 0
 			}
 			c.power, c.torn = disk != nil && r.IntN(3) > 0, r.IntN(2) == 0
-			limit.Reset(seconds(r, 20, length.Seconds()/float64(crashes)))
+			limit.Reset(seconds(r, 10, length.Seconds()/float64(crashes)))
 		}
 		l := w.start(n, c, disk, config)
 		for tries := 0; l == nil; l = w.start(n, crash{}, disk, config) {
@@ -212,7 +215,7 @@ func (w *world) connect() {
 		for e := range w.client.Events() {
 			var a wire.Approval
 			if e.Name == wire.EventApprovalRequested && e.Decode(&a) == nil {
-				w.sending.Go(func() { w.decide(a) })
+				w.do(func() { w.decide(a) })
 			}
 		}
 	}()
@@ -272,9 +275,9 @@ func (w *world) send(c *chat, id, sender, text, mode string, mentioned bool, acc
 		w.mu.Lock()
 		accepted()
 		w.mu.Unlock()
-		w.sending.Done()
+		w.done()
 	}
-	w.sending.Add(1)
+	w.expect()
 	if !c.address.Local() {
 		w.platforms[c.address.Channel].say(&offer{accepted: done, in: chela.Inbound{
 			ID: id, Address: c.address, Sender: chela.Sender{ID: sender, Name: sender}, Text: text, Time: time.Now(), Mentioned: mentioned,
@@ -335,7 +338,7 @@ func (w *world) delete(key chela.SessionKey) {
 		return
 	}
 	w.tell("terminal: deletes %s", key)
-	w.sending.Go(func() {
+	w.do(func() {
 		for range 5 {
 			err := w.client.Call(context.Background(), wire.MethodSessionsDelete, wire.SessionsDelete{Key: string(key)}, nil)
 			if err == nil {
@@ -366,15 +369,18 @@ func (w *world) deleteChild(at time.Duration) {
 	w.delete(open[max(i, 0)].Session)
 }
 
-// await waits until everything that was sent is accepted.
+// await waits until nothing is pending.
 func (w *world) await(who string) {
-	done := make(chan struct{})
-	go func() { w.sending.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(time.Hour):
-		panic(who + " wait for an answer of the gateway:\n" + strings.Join(w.log, "\n"))
+	for range 3600 {
+		w.mu.Lock()
+		n := w.pending
+		w.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		time.Sleep(time.Second)
 	}
+	panic(who + " wait for an answer of the gateway:\n" + strings.Join(w.log, "\n"))
 }
 
 // settle waits until the gateway has finished all work.

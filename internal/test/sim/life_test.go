@@ -135,7 +135,7 @@ func (g gate) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) 
 	}
 	percent := 1.5
 	if n <= 6 && g.l.n > 1 { // starts are rare
-		percent = 15
+		percent = 25
 	}
 	if g.l.w.chance(percent, "store", g.l.n, n) {
 		g.l.w.tell("store: commit %d fails", n)

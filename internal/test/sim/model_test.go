@@ -76,7 +76,7 @@ func (w *world) planOf(tag string) plan {
 			var calls []planned
 			for range 1 + r.IntN(3) {
 				calls = append(calls, planned{tool: pick(r, weighted[string]{3, "look"}, weighted[string]{2, "put"}, weighted[string]{3, "act"},
-					weighted[string]{2, "wait"}, weighted[string]{2, "ask"}, weighted[string]{2, "later"})})
+					weighted[string]{2, "wait"}, weighted[string]{2, "ask"}, weighted[string]{3, "later"})})
 			}
 			add(calls...)
 		}

@@ -47,7 +47,7 @@ type world struct {
 	platforms map[string]*platform
 	chats     []*chat
 	client    *client.Client
-	sending   sync.WaitGroup // messages that were not accepted yet
+	pending   int // messages that were not accepted, and decisions that were not made
 }
 
 // message is a message of a person.
@@ -145,6 +145,28 @@ func (w *world) broken(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	w.faults = append(w.faults, text)
 	w.tellLocked("BROKEN: %s", text)
+}
+
+// do runs f on a goroutine. Until it returns, something is pending.
+func (w *world) do(f func()) {
+	w.expect()
+	go func() {
+		defer w.done()
+		f()
+	}()
+}
+
+// expect says that something is pending, until done is called.
+func (w *world) expect() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending++
+}
+
+func (w *world) done() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending--
 }
 
 // setLife makes a gateway the one that runs.
