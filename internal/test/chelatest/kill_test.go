@@ -129,8 +129,8 @@ func newDriver(t *testing.T, rnd *rand.Rand, work workload) *driver {
 		c["agents.defaults"] = merge(c["agents.defaults"], `{"subagents": {"maxSpawnDepth": 2, "maxChildrenPerAgent": 20}}`)
 		c["messages"] = json.RawMessage(`{"queue": {"mode": "steer", "cap": 10000}}`) // for the results of subagents
 	}
-	c["agents.list"] = json.RawMessage(`[{"id": "main", "default": true},
-		{"id": "asker", "workspace": ` + strconv.Quote(workspace) + `, "tools": {"exec": {"mode": "ask"}}}]`)
+	c["agents"] = json.RawMessage(`{"defaults": ` + string(c["agents.defaults"]) + `, "list": [{"id": "main", "default": true},
+		{"id": "asker", "workspace": ` + strconv.Quote(workspace) + `, "tools": {"exec": {"mode": "ask"}}}]}`)
 	writeConfig(t, d.dir, c)
 	return d
 }

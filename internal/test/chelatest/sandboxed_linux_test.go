@@ -241,7 +241,7 @@ func TestSandboxedSessions(t *testing.T) {
 		}
 		s.say(groupOf("g1"), "boss", "hello")
 		want := []string{"apply_patch", "edit", "exec", "find", "grep", "image", "ls", "plan", "process", "read",
-			"session_status", "sessions_history", "sessions_list", "sessions_spawn", "sessions_yield", "subagents", "write"}
+			"session_status", "sessions_history", "sessions_list", "sessions_search", "sessions_send", "sessions_spawn", "sessions_yield", "subagents", "write"}
 		if got := s.offered(); !slices.Equal(got, want) {
 			t.Errorf("the group has %q, want %q", got, want)
 		}
