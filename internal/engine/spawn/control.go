@@ -84,7 +84,7 @@ func (s *Spawner) KillIn(tx store.Tx, key chela.SessionKey, target string) ([]su
 		if !c.Open() {
 			continue
 		}
-		tree, err := below(tx.Children(), c.Session)
+		tree, err := newDescent(tx.Children(), c.Session).open()
 		if err != nil {
 			return nil, nil, err
 		}

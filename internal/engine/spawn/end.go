@@ -238,22 +238,28 @@ func pending(children subagent.Reader, items queue.Reader, row run.Run) (n int, 
 }
 
 // Stop closes, in the commit that stops all work of a session, the child in it and all
-// open children below. They are not announced. It returns the sessions of the
-// children below, whose work has to be stopped too.
+// open children below. They are not announced. It returns the sessions below with work
+// that has to be stopped too: those of the open children, and of children that have
+// ended and work again, because something was sent to them.
 func (s *Spawner) Stop(tx store.Tx, key chela.SessionKey) ([]chela.SessionKey, error) {
 	now := time.Now()
-	tree, err := below(tx.Children(), key)
+	d := newDescent(tx.Children(), key)
+	open, err := d.open()
 	if err != nil {
 		return nil, err
 	}
-	var sessions []chela.SessionKey
-	for _, c := range tree {
-		sessions = append(sessions, c.Session)
-	}
-	for _, c := range slices.Backward(tree) { // usage is counted upwards
+	for _, c := range slices.Backward(open) { // usage is counted upwards
 		c.Ended, c.Outcome, c.Silent = now, chela.OutcomeAborted, subagent.Stopped
-		_, err := closeRecord(tx, &c) // its requester is stopped as well and gets no result
-		if err := errors.Join(err, discard(tx, c.Session)); err != nil {
+		if _, err := closeRecord(tx, &c); err != nil { // its requester is stopped as well and gets no result
+			return nil, err
+		}
+	}
+	sessions, err := d.working(open, tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range sessions {
+		if err := discard(tx, k); err != nil {
 			return nil, err
 		}
 	}
@@ -263,28 +269,6 @@ func (s *Spawner) Stop(tx store.Tx, key chela.SessionKey) ([]chela.SessionKey, e
 	}
 	own.Ended, own.Outcome, own.Silent = now, chela.OutcomeAborted, subagent.Stopped
 	return sessions, errors.Join(discard(tx, key), report(tx, own))
-}
-
-// below returns the open children below a session, each before those below it.
-func below(children subagent.Reader, key chela.SessionKey) ([]subagent.Child, error) {
-	var tree []subagent.Child
-	seen := map[chela.SessionKey]bool{key: true} // records that form a cycle end the walk
-	for i := -1; i < len(tree); i++ {
-		if i >= 0 {
-			key = tree[i].Session
-		}
-		open, err := children.Open(key)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range open {
-			if !seen[c.Session] {
-				seen[c.Session] = true
-				tree = append(tree, c)
-			}
-		}
-	}
-	return tree, nil
 }
 
 // discard cancels what waits for a child that is stopped, so that nothing starts

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
@@ -435,6 +436,59 @@ func TestSubagents(t *testing.T) {
 		if got := c.answer("told "); got != "told later ok" {
 			t.Errorf("told %q", got)
 		}
+	})
+	t.Run("L3 a stop also ends subagents of one that has ended, and what that does since", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+				last := r.Messages[len(r.Messages)-1]
+				switch text := r.Messages[0].PlainText(); {
+				case strings.Contains(last.PlainText(), `The subagent "boss"`):
+					return llmtest.Say("told")
+				case last.Role == llm.RoleTool && text == "go":
+					return llmtest.Say("started")
+				case text == "go":
+					return llmtest.Call("c1", "sessions_spawn", `{"task":"lead","label":"boss","runTimeoutSeconds":5}`)
+				case text == "lead" && len(r.Messages) == 1:
+					return llmtest.Calls(llmtest.ToolCall("c2", "sessions_spawn", `{"task":"hang","label":"one"}`),
+						llmtest.ToolCall("c3", "sessions_spawn", `{"task":"short","label":"two","runTimeoutSeconds":20}`))
+				}
+				return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangBody}}
+			})
+			var st store.Store
+			g := Start(t, Options{
+				Model: model, Config: Config{"agents.defaults": json.RawMessage(`{"subagents": {"maxSpawnDepth": 2}}`)},
+				Wrap: func(s store.Store) store.Store { st = s; return s },
+			})
+			c := g.Client()
+			defer func() { c.Close(); g.Stop() }()
+			c.Ask("main", "go")
+			time.Sleep(time.Minute) // the boss reaches its time limit, and its session then works on the result of the second one
+			open := func() (labels []string, working int) {
+				t.Helper()
+				err := st.View(t.Context(), func(r store.Reader) error {
+					children, err := r.Children().Open("")
+					for _, c := range children {
+						labels = append(labels, c.Label)
+					}
+					active, err2 := r.Runs().Active("")
+					working = len(active)
+					return errors.Join(err, err2)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return labels, working
+			}
+			if labels, n := open(); !slices.Equal(labels, []string{"one"}) || n != 2 {
+				t.Fatalf("open before the stop: %v, %d runs", labels, n)
+			}
+			c.Ask("main", "/stop")
+			synctest.Wait()
+			if labels, n := open(); len(labels) > 0 || n > 0 {
+				t.Errorf("open after the stop: %v, %d runs", labels, n)
+			}
+		})
 	})
 	t.Run("sessions_yield waits for the results, which the same turn reports", func(t *testing.T) {
 		t.Parallel()
