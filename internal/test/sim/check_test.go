@@ -711,7 +711,8 @@ func (s *state) checkStops() {
 			}
 		}
 		for _, r := range s.runs {
-			if r.Session == key && r.Started.Before(st.sent) && r.Ended.After(late.Add(5*time.Second)) && r.Kind == run.Turn {
+			// A run that nobody carries out ends when its lane has a place, and does nothing until then.
+			if r.Session == key && r.Started.Before(st.sent) && r.Ended.After(late.Add(5*time.Second)) && r.Kind == run.Turn && r.State != run.Aborted {
 				s.w.broken("L3: %s of %s at %s, and the run of %s ended %s at %s", st.text, st.chat.name, s.at(st.accepted), s.at(r.Started), r.State, s.at(r.Ended))
 			}
 		}
