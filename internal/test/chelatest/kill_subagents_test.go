@@ -135,19 +135,26 @@ func (d *driver) answered(ctx context.Context, c *client.Client) {
 	}
 }
 
-// idle waits until nothing is in progress or waits.
+// idle waits until nothing is in progress or waits, also no result of a subagent.
 func (d *driver) idle(ctx context.Context, c *client.Client) {
-	var page wire.TasksPage
 	for {
-		err := c.Call(ctx, wire.MethodTasksList, wire.TasksList{Turns: true, Status: wire.Strings{wire.TaskQueued, wire.TaskRunning}}, &page)
-		if err == nil && len(page.Tasks) == 0 {
+		var page wire.TasksPage
+		err := c.Call(ctx, wire.MethodTasksList, wire.TasksList{Turns: true, Limit: 500}, &page) // the newest ones
+		open := slices.IndexFunc(page.Tasks, func(t wire.Task) bool {
+			return t.Status == wire.TaskQueued || t.Status == wire.TaskRunning || t.Delivery == wire.DeliveryPending || t.Delivery == wire.DeliveryQueued
+		})
+		switch {
+		case err == nil && open < 0:
 			return
+		case err == nil && ctx.Err() == nil:
+			time.Sleep(2 * time.Millisecond)
+			continue
+		case open >= 0:
+			d.l.fault("this is in progress although all results were told: %+v, %v", page.Tasks[open], err)
+		default:
+			d.l.fault("tasks in progress: %v", err)
 		}
-		if err != nil || ctx.Err() != nil {
-			d.l.fault("after all results were told, this is in progress: %+v, %v", page.Tasks, err)
-			return
-		}
-		time.Sleep(2 * time.Millisecond)
+		return
 	}
 }
 

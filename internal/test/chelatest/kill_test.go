@@ -478,11 +478,11 @@ func (d *driver) finish() {
 		d.await(ctx, c, true)
 		d.awaitBackground(ctx, c)
 		d.awaitFamilies(ctx, c)
-		d.l.check(d.history(ctx, c))
 		if d.work == familyWork {
 			d.idle(ctx, c)
 			d.answered(ctx, c)
 		}
+		d.l.check(d.history(ctx, c))
 	})
 	p.stop(d.t)
 }

@@ -449,8 +449,8 @@ func (l *ledger) decide(n int, answer, why string) {
 		if m.outcome == "" {
 			l.abandoned++
 		}
-	} else if answer != fmt.Sprint("done ", n) && !strings.HasPrefix(answer, fmt.Sprintf("heard call_%d_", n)) { // a result of its own subagents may have joined its run
-		l.fault("message %d (%s) was answered %q", n, m.text, answer)
+	} else if answer != fmt.Sprint("done ", n) && !strings.HasPrefix(answer, "heard call_") { // a result joined the turn at its end
+		l.fault("message %d was answered %q", n, answer)
 	}
 	if m.outcome != "" && m.outcome != outcome {
 		l.fault("message %d: %q, and before %q", n, outcome, m.outcome)
