@@ -330,7 +330,7 @@ func (l *ledger) checkChild(n int, h shown) {
 	m := l.messages[n]
 	c := l.calls[m.spawned]
 	given := strings.Contains(m.outcome, "given up") || m.kills >= 3 && strings.HasPrefix(m.outcome, "heard ") // another turn reported
-	gone := l.gaveUp(c.n) // then the requester may not know that it started it
+	gone := l.gaveUp(c.n)                                                                                      // then the requester may not know that it started it
 	switch there := m.asked > 0 || h.told[m.spawned] > 0; {
 	case c.result == callRan:
 	case !there:
