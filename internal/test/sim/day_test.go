@@ -260,6 +260,13 @@ func (w *world) order(c *chat, text string) {
 	w.stops = append(w.stops, s)
 	w.mu.Unlock()
 	w.tell("%s: %s", c.name, text)
+	if l, _ := w.current(); l != nil && w.chance(40, "after", text, c.name, c.serial) { // what follows the commit of a command is critical
+		if w.rnd("how", c.name, c.serial).IntN(2) == 0 {
+			l.armed.Store(true)
+		} else {
+			l.fault.Store(2)
+		}
+	}
 	id, sender := fmt.Sprint(c.serial), ""
 	if c.address.Local() {
 		id = fmt.Sprint("order-", c.name, c.serial)

@@ -38,8 +38,9 @@ type life struct {
 
 	killed  atomic.Bool
 	commits atomic.Int64
-	armed   atomic.Bool // the process is killed after the next commit
-	steps   sync.Map    // name → *atomic.Int64
+	armed   atomic.Bool  // the process is killed after the next commit
+	fault   atomic.Int64 // number of commits until the one that fails; 0: chance decides
+	steps   sync.Map     // name → *atomic.Int64
 	// crash is the point at which the process is killed; the zero crash is none.
 	crash crash
 	once  sync.Once
@@ -137,7 +138,7 @@ func (g gate) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) 
 	if n <= 6 && g.l.n > 1 { // starts are rare
 		percent = 25
 	}
-	if g.l.w.chance(percent, "store", g.l.n, n) {
+	if g.l.fault.Load() > 0 && g.l.fault.Add(-1) == 0 || g.l.w.chance(percent, "store", g.l.n, n) {
 		g.l.w.tell("store: commit %d fails", n)
 		return errFault
 	}
