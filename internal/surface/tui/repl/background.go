@@ -129,18 +129,24 @@ func (c *Chat) untold(ctx context.Context, seen map[string]bool) (int, error) {
 			}
 		}
 	}
+	again := false                // the list may be older than an event that nothing follows
 	for queued := true; queued; { // what precedes the list
 		select {
 		case e, ok := <-c.client.Events():
 			if !ok {
 				return 0, c.client.Err()
 			}
-			if _, err := c.background(ctx, e); err != nil {
+			changed, err := c.background(ctx, e)
+			if err != nil {
 				return 0, err
 			}
+			again = again || changed
 		default:
 			queued = false
 		}
+	}
+	if again {
+		return c.untold(ctx, seen)
 	}
 	n := 0
 	for _, t := range slices.SortedFunc(maps.Values(list), func(a, b wire.Task) int { return cmp.Compare(a.EndedAt, b.EndedAt) }) {
