@@ -141,11 +141,11 @@ func TestSubagentFiles(t *testing.T) {
 		}
 		const leaf = "exec {\"command\":\"pwd\"}\nthen say leaf"
 		for name, folder := range map[string]string{"relative": "proj", "absolute": filepath.Join(g.Dir, "workspace", "proj")} {
-			work := "exec {\"command\":\"pwd\"}\nexec {\"command\":\"pwd\",\"workdir\":\"src\"}\n" + task(leaf, "label", name+" leaf") + "\nthen say " + name
+			work := "exec {\"command\":\"pwd\"}\nexec {\"command\":\"pwd\",\"workdir\":\"src\"}\n" + task(leaf, "label", name+" leaf") + "\nsessions_yield {}"
 			c.Ask("main", spawnWith(map[string]any{"task": work, "label": name, "cwd": folder}))
-			c.answer("told " + name)
+			c.answer("told " + name + " ok")
 			got := f.resultsOf(work)
-			if len(got) != 3 || !strings.HasSuffix(strings.TrimSpace(got[0]), "/workspace/proj") || !strings.HasSuffix(strings.TrimSpace(got[1]), "/workspace/proj/src") {
+			if len(got) < 2 || !strings.HasSuffix(strings.TrimSpace(got[0]), "/workspace/proj") || !strings.HasSuffix(strings.TrimSpace(got[1]), "/workspace/proj/src") {
 				t.Errorf("%s: %q", name, got)
 			}
 			if got := f.resultsOf(leaf); len(got) != 1 || !strings.HasSuffix(strings.TrimSpace(got[0]), "/workspace/proj") {
@@ -153,7 +153,7 @@ func TestSubagentFiles(t *testing.T) {
 			}
 		}
 		for folder, want := range map[string]string{"none": "no such folder", "../..": "no such folder", "/etc": "not in the workspace", "AGENTS.md": "is not a folder"} {
-			if end := c.Ask("main", spawnWith(map[string]any{"task": "say never", "cwd": folder})); !strings.Contains(end.Text, want) {
+			if end := c.Ask("other", spawnWith(map[string]any{"task": "say never", "cwd": folder})); !strings.Contains(end.Text, want) {
 				t.Errorf("%s: answered %q", folder, end.Text)
 			}
 		}
