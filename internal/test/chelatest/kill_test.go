@@ -80,7 +80,7 @@ func drive(t *testing.T, rnd *rand.Rand, work workload, cycles int, enough bool)
 		}
 	}
 	d.finish()
-	if enough && !d.l.covers(work) {
+	if enough && !raced && !d.l.covers(work) { // with the race detector, engines get less far until they are killed
 		t.Error("the kills missed a case")
 	}
 	return d.l
