@@ -40,7 +40,7 @@ func TestKillSubagents(t *testing.T) {
 	t.Cleanup(func() {
 		t.Logf("kills before steps: %v", kills)
 		for _, step := range familySteps {
-			if kills[step] == 0 && cycles >= 400 && !t.Failed() {
+			if kills[step] == 0 && cycles >= 400 && !raced && !t.Failed() {
 				t.Errorf("no kill before %s", step)
 			}
 		}
