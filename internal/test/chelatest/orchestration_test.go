@@ -405,6 +405,21 @@ func orchestrator(t *testing.T) {
 	}
 }
 
+// eventModel returns a model that uses tools and repeats the events it is told.
+func eventModel() *llmtest.Script {
+	return llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+		last := r.Messages[len(r.Messages)-1]
+		if text, ok := strings.CutPrefix(last.PlainText(), "[System] "); ok {
+			return llmtest.Say("heard: " + text)
+		}
+		if last.Role == llm.RoleTool {
+			return llmtest.Say(last.PlainText())
+		}
+		name, args, _ := strings.Cut(last.PlainText(), " ")
+		return llmtest.Call("c"+last.PlainText()[:1]+time.Now().Format("150405.000000"), name, args)
+	})
+}
+
 func longJob(t *testing.T) {
 	g := Start(t, Options{Model: eventModel(), Config: full()})
 	c := g.Client()
