@@ -207,9 +207,11 @@ func TestFork(t *testing.T) {
 			c.Close()
 			g.Stop()
 			close(gate)
-			o.Model, o.Tools = f, []tool.Tool{blocking("stall", make(chan struct{}), gate)}
+			connected := make(chan struct{})
+			o.Model, o.Tools = f, []tool.Tool{blocking("stall", make(chan struct{}), connected)}
 			g = Start(t, o)
 			c = g.Client()
+			close(connected)
 			if got := c.answer("told "); got != "told twin ok" {
 				t.Errorf("told %q", got)
 			}
