@@ -254,6 +254,7 @@ func TestPlainBackground(t *testing.T) {
 	s.sees("› ")
 	s.types("start a subagent to run `echo made by it`\n")
 	s.sees("Its result will appear here.")
+	s.counts("› ", 2) // what is typed earlier is shown before the prompt
 	s.types("hel")
 	s.sees("\a") // the result waits
 	s.types("lo\n")

@@ -91,15 +91,21 @@ func (x *terminal) run() *terminal {
 // sees waits until text was written.
 func (x *terminal) sees(text string) {
 	x.t.Helper()
+	x.counts(text, 1)
+}
+
+// counts waits until text was written n times.
+func (x *terminal) counts(text string, n int) {
+	x.t.Helper()
 	for limit := time.After(30 * time.Second); ; {
 		out, err := x.written()
-		if strings.Contains(out+err, text) {
+		if strings.Count(out+err, text) >= n {
 			return
 		}
 		select {
 		case <-x.wrote:
 		case <-limit:
-			x.t.Fatalf("%q was not written\n%s\n%s", text, out, err)
+			x.t.Fatalf("%q was not written %d times\n%s\n%s", text, n, out, err)
 		}
 	}
 }
@@ -119,7 +125,8 @@ func (x *terminal) ends(want error) {
 			x.t.Errorf("the conversation ended with %v, want %v", got, want)
 		}
 	case <-time.After(30 * time.Second):
-		x.t.Fatal("the conversation did not end")
+		out, err := x.written()
+		x.t.Fatalf("the conversation did not end\n%s\n%s", out, err)
 	}
 }
 
@@ -279,7 +286,7 @@ func TestWithoutPerson(t *testing.T) {
 		z.run()
 		z.in <- "y"
 		z.sees("› ")
-		watch.sees("decided elsewhere: allow-once")
+		watch.counts("decided elsewhere: allow-once", 3)
 		z.in <- "/quit"
 		z.ends(nil)
 		watch.in <- "/quit"
