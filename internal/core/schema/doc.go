@@ -7,7 +7,9 @@
 // union by one schema that accepts all of its alternatives, const by an enum of
 // one value. The result may accept more than the tool does, so package invoke
 // validates arguments against the tool's own schema. Names of arguments remain,
-// even those of keywords. Where a service restricts names, others are replaced
+// even those of keywords, but for optional arguments that are marked as deprecated: the
+// tool accepts them from models that know them from elsewhere, and others need not read
+// about them. Where a service restricts names, others are replaced
 // by names that [Fold] maps to the original.
 //
 // The functions are pure and total: depth, size and references are limited, and

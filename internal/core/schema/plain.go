@@ -64,6 +64,10 @@ func (i *inspector) keyword(keyword string, v any, levels int) bool {
 		return typesOf(node{"type": v}) != nil
 	case "title", "description":
 		return isText
+	case "deprecated":
+		_, isBool := v.(bool)
+		i.common = i.common && v != true
+		return isBool
 	case "pattern":
 		_, err := syntax.Parse(text, syntax.Perl)
 		return isText && err == nil

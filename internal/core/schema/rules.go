@@ -182,7 +182,7 @@ func (c *cleaner) clean(s any, base string, depth int) (any, error) {
 		return c.inline(m, base, depth)
 	}
 	base = rebase(m, base)
-	out := maps.Clone(m)
+	out := withoutDeprecated(m)
 	null := c.withoutNull(out)
 	err := each(out, func(keyword string, s any) (any, error) {
 		supported := c.supports(keyword, s)
@@ -201,6 +201,24 @@ func (c *cleaner) clean(s any, base string, depth int) (any, error) {
 		out = addNull(out)
 	}
 	return c.finish(out), nil
+}
+
+// withoutDeprecated returns a copy of m without the optional properties that are
+// deprecated.
+func withoutDeprecated(m node) node {
+	out := maps.Clone(m)
+	properties, ok := out["properties"].(node)
+	if !ok {
+		return out
+	}
+	required := names(m["required"])
+	properties = maps.Clone(properties)
+	maps.DeleteFunc(properties, func(name string, p any) bool {
+		s, _ := p.(node)
+		return s["deprecated"] == true && !slices.Contains(required, name)
+	})
+	out["properties"] = properties
+	return out
 }
 
 // inline returns the target of a reference, merged with the keywords beside it.

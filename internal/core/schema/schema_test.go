@@ -183,6 +183,10 @@ func TestRules(t *testing.T) {
 	} {
 		check(t, schema.Rules{Profile: tt.profile}, object(tt.in), object(tt.want))
 	}
+	for _, p := range schema.Profiles() {
+		check(t, schema.Rules{Profile: p}, `{"type":"object","properties":{"a":{"type":"string","deprecated":true},"b":{"type":"string"}}}`, `{"type":"object","properties":{"b":{"type":"string"}}}`)
+	}
+	check(t, schema.Rules{}, `{"type":"object","properties":{"a":{"deprecated":true}},"required":["a"]}`, `{"type":"object","properties":{"a":{"deprecated":true}},"required":["a"]}`)
 	check(t, schema.Rules{Without: []string{"oneOf"}}, object(`{"oneOf":[{"type":"string"},{"type":"integer"}]}`), object(`{"anyOf":[{"type":"string"},{"type":"integer"}]}`))
 	check(t, schema.Rules{Profile: schema.Gemini}, `{"type":"object","$defs":{"s":{"type":"string"}},"properties":{"a":{"$id":"https://x.example/a","type":"integer"},"b":{"$ref":"#/$defs/s"}}}`,
 		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}}`)

@@ -70,18 +70,18 @@ func processSpec() tool.Spec {
 		Aliases:     map[string]string{"id": "sessionId", "timeoutMs": "timeout", "input": "data"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","enum":["list","poll","log","write","send-keys","submit","paste","kill","clear","remove"]},
-			"sessionId":{"type":"string","description":"id of the command; required except for list"},
+			"sessionId":{"type":"string","description":"required except for list"},
 			"timeout":{"type":"number","minimum":0,"description":"poll: milliseconds to wait for the end"},
 			"offset":{"type":"integer","minimum":0,"description":"log: first line, counted from 0"},
 			"limit":{"type":"integer","minimum":1,"description":"log: number of lines"},
-			"stream":{"type":"string","enum":["stdout","stderr"],"description":"log: only this stream; for commands started in the background"},
+			"stream":{"type":"string","enum":["stdout","stderr"],"description":"log: only this stream"},
 			"data":{"type":"string","description":"write: input text; end a line with \n"},
 			"eof":{"type":"boolean","description":"write: close the input afterwards"},
-			"keys":{"type":"array","items":{"type":"string"},"description":"send-keys: Enter, Tab, Escape, C-c, M-x, Up, F5, …, or text"},
+			"keys":{"type":"array","items":{"type":"string"},"description":"send-keys: Enter, C-c, M-x, Up, F5, …, or text"},
 			"hex":{"type":"array","items":{"type":"string"},"description":"send-keys: bytes"},
 			"literal":{"type":"string","description":"send-keys: literal text"},
 			"text":{"type":"string","description":"paste: the text"},
-			"bracketed":{"type":"boolean","description":"paste: use bracketed paste (default: if the program enabled it)"}},
+			"bracketed":{"type":"boolean","description":"paste: bracketed (default: if the program enabled it)"}},
 			"required":["action"],"additionalProperties":false}`),
 	}
 }

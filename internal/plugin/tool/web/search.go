@@ -177,14 +177,14 @@ func (s *searcher) Spec() tool.Spec {
 		Volatile:    []string{"tookMs", "cached"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"query":{"type":"string","minLength":1,"maxLength":400,"description":"search query"},
-			"count":{"type":"integer","description":"number of results, 1 to 10 (default 5)"},
-			"country":{"type":"string","pattern":"^[A-Za-z]{2}$","description":"country of the results, such as DE"},
-			"language":{"type":"string","pattern":"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$","description":"language of the results, such as de"},
-			"search_lang":{"type":"string","pattern":"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$","description":"same as language"},
-			"ui_lang":{"type":"string","pattern":"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$","description":"language of the user interface"},
+			"count":{"type":"integer","description":"1 to 10 (default 5)"},
+			"country":{"type":"string","pattern":"^[A-Za-z]{2}$","description":"such as DE"},
+			"language":{"type":"string","pattern":"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$","description":"such as de"},
+			"search_lang":{"type":"string","pattern":"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$","deprecated":true,"description":"same as language"},
+			"ui_lang":{"type":"string","pattern":"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$","deprecated":true,"description":"language of the user interface"},
 			"freshness":{"type":"string","enum":["day","week","month","year"],"description":"maximum age of results"},
-			"date_after":{"type":"string","pattern":"^\\d{4}-\\d{2}-\\d{2}$","description":"only results after this date, YYYY-MM-DD"},
-			"date_before":{"type":"string","pattern":"^\\d{4}-\\d{2}-\\d{2}$","description":"only results before this date, YYYY-MM-DD"}},
+			"date_after":{"type":"string","pattern":"^\\d{4}-\\d{2}-\\d{2}$","description":"YYYY-MM-DD"},
+			"date_before":{"type":"string","pattern":"^\\d{4}-\\d{2}-\\d{2}$","description":"YYYY-MM-DD"}},
 			"required":["query"],"additionalProperties":false}`),
 	}
 }
