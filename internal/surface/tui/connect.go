@@ -13,6 +13,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/task"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/internal/surface/tui/attach"
 	"github.com/chela-ai/chela/internal/surface/tui/feed"
@@ -24,6 +25,7 @@ type (
 	// attached is the state of the session on the gateway.
 	attached struct {
 		history   wire.History
+		subagents []wire.Task // those that have not ended
 		commands  []wire.Command
 		approvals []wire.Approval
 		err       error
@@ -78,6 +80,12 @@ func (s *screen) attach() tea.Cmd {
 		}
 		if a.err == nil {
 			a.history, a.err = c.History(ctx, session, 200)
+		}
+		if a.err == nil {
+			var page wire.TasksPage
+			open := wire.TasksList{SessionKey: session, Limit: 100, Status: wire.Strings{wire.TaskQueued, wire.TaskRunning}}
+			a.err = c.Repeat(ctx, wire.MethodTasksList, open, &page)
+			a.subagents = page.Tasks
 		}
 		a.commands = cs.Commands
 		return a
@@ -137,6 +145,10 @@ func (s *screen) join(a attached) tea.Cmd {
 	s.commands = append(a.commands, ownCommands()...)
 	s.connectionRestored()
 	s.showHistory(a.history)
+	clear(s.subagents)
+	for _, t := range a.subagents {
+		s.subagentChanged(t)
+	}
 	s.asked = nil
 	cmds := []tea.Cmd{listen(s.client)}
 	for _, q := range a.approvals {
@@ -342,8 +354,21 @@ func (s *screen) step(st feed.Step) tea.Cmd {
 		s.session = st.Session
 	case feed.PlanChanged:
 		s.planChanged(st.Plan)
+	case feed.SubagentChanged:
+		s.subagentChanged(st.Task)
 	}
 	return nil
+}
+
+// subagentChanged notes whether a subagent of the session is at work.
+func (s *screen) subagentChanged(t wire.Task) {
+	switch {
+	case t.Kind != string(task.Subagent) || t.SessionKey != s.feed.Session:
+	case t.EndedAt == 0:
+		s.subagents[t.ID] = true
+	default:
+		delete(s.subagents, t.ID)
+	}
 }
 
 func (s *screen) runStarted(run string) {

@@ -36,6 +36,7 @@ type screen struct {
 	detail    bool              // tool output is shown
 	folded    []feed.Tool       // tool calls of this turn whose output was not shown
 	plan      wire.Plan         // open plan of the session; without steps: there is none
+	subagents map[string]bool   // open subagents of the session, by task
 	session   *wire.Session     // nil: not known yet
 	model     wire.SessionModel // model of a session that does not exist yet
 
@@ -68,7 +69,7 @@ type message struct {
 func newScreen(ctx context.Context, o Options) *screen {
 	s := &screen{
 		o: o, ctx: ctx, client: o.Client, feed: feed.New(o.Session), styles: o.Styles, width: 80, height: 24,
-		input: newInput(o.Styles), history: openHistory(o.History),
+		input: newInput(o.Styles), history: openHistory(o.History), subagents: map[string]bool{},
 	}
 	s.scroll.busy = true // until the first drawing
 	for _, l := range o.Lines {

@@ -422,6 +422,14 @@ func TestLinesAroundTheInput(t *testing.T) {
 			s.session = &wire.Session{TotalTokens: 20, Cost: new(float64)}
 		}, "── main · p/m ─", "ready · context 20 · ctrl+o"},
 		{"an empty session", func(s *screen) { s.session = &wire.Session{ContextWindow: 6000, Cost: &cost} }, "── main ─", "ready · ctrl+o"},
+		{"subagents", func(s *screen) {
+			for _, id := range []string{"a", "b", "c"} {
+				s.subagentChanged(wire.Task{ID: id, Kind: "subagent", SessionKey: s.feed.Session})
+			}
+			s.subagentChanged(wire.Task{ID: "b", Kind: "subagent", SessionKey: s.feed.Session, EndedAt: 1})
+			s.subagentChanged(wire.Task{ID: "d", Kind: "subagent", SessionKey: "agent:main:other"})
+			s.subagentChanged(wire.Task{ID: "e", Kind: "command", SessionKey: s.feed.Session})
+		}, "", "ready · 2 subagents at work · ctrl+o"},
 		{"a run", func(s *screen) { s.active = "r" }, "", "answering · ctrl+o details · ctrl+c stop"},
 		{"a message on its way", func(s *screen) { s.sent = []message{{}} }, "", "answering · ctrl+o details · ctrl+c stop"},
 		{"a run that waits", func(s *screen) { s.active, s.suspended = "r", true }, "", "waiting for approval · ctrl+o details · ctrl+c stop"},

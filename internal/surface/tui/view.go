@@ -178,6 +178,9 @@ func (s *screen) footer() string {
 	default:
 		parts = append(parts, "ready")
 	}
+	if n := len(s.subagents); n > 0 {
+		parts = append(parts, humanize.Many(n, "subagent")+" at work")
+	}
 	parts = append(parts, s.usage()...)
 	parts = append(parts, "ctrl+o details", "ctrl+c "+map[bool]string{true: "stop", false: "quit"}[s.inProgress()])
 	return s.styles.Dim.Paint(ansi.Truncate(strings.Join(parts, " · "), s.width))

@@ -72,6 +72,7 @@ func message(m *wire.Message, e session.Entry) {
 	case llm.RoleUser:
 		if k := e.Origin.Kind; (e.ItemID == "" || exchange.Is(e.ItemID)) && k != "" && k != chela.OriginPerson {
 			m.Role, m.Meta.Kind = wire.RoleSystem, string(session.KindNotice)
+			m.Content = event(m.Content, k)
 			return
 		}
 		if e.ItemID != "" {
@@ -90,6 +91,20 @@ func message(m *wire.Message, e session.Entry) {
 		m.Details = e.Details
 		m.Meta.Truncated = e.Cut
 	}
+}
+
+// event returns what a person is shown of an event for the model. The result of a subagent
+// is left out: the model tells it in its own words.
+func event(c wire.Contents, from chela.OriginKind) wire.Contents {
+	if len(c) == 0 {
+		return c
+	}
+	text := strings.TrimPrefix(c[0].Text, llm.EventPrefix)
+	if from == chela.OriginSubagent {
+		text, _, _ = strings.Cut(text, "\n")
+	}
+	c[0].Text = text
+	return c
 }
 
 func usageOf(e session.Entry) *wire.Usage {

@@ -115,16 +115,27 @@ func TestOrigin(t *testing.T) {
 		e    session.Entry
 		want string
 	}{
+		{"the result of a subagent", session.Entry{Origin: chela.Origin{Kind: chela.OriginSubagent}}, wire.RoleSystem},
 		{"a person", session.Entry{ItemID: "i", Origin: chela.Origin{Kind: chela.OriginPerson}}, wire.RoleUser},
 		{"a person, without an item", session.Entry{Origin: chela.Origin{Kind: chela.OriginPerson}}, wire.RoleUser},
 		{"unknown", session.Entry{}, wire.RoleUser},
 		{"a background command", session.Entry{Origin: chela.Origin{Kind: chela.OriginProcess, ID: "c"}}, wire.RoleSystem},
 		{"system events", session.Entry{Origin: chela.Origin{Kind: chela.OriginSystem}}, wire.RoleSystem},
 	} {
-		tt.e.Kind, tt.e.Message = session.KindMessage, llm.User("[System] text")
+		tt.e.Kind, tt.e.Message = session.KindMessage, llm.User(llm.EventPrefix+"first\nand more")
 		m, ok := wireview.Message(tt.e)
 		if isNotice := m.Meta.Kind == string(session.KindNotice); !ok || m.Role != tt.want || isNotice != (tt.want == wire.RoleSystem) {
 			t.Errorf("%s: role %s, kind %s", tt.name, m.Role, m.Meta.Kind)
+		}
+		text := llm.EventPrefix + "first\nand more"
+		switch {
+		case tt.e.Origin.Kind == chela.OriginSubagent: // the model tells the result
+			text = "first"
+		case tt.want == wire.RoleSystem:
+			text = "first\nand more"
+		}
+		if m.Text() != text {
+			t.Errorf("%s: text %q, want %q", tt.name, m.Text(), text)
 		}
 	}
 }

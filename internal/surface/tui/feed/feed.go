@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/task"
 	"github.com/chela-ai/chela/internal/surface/tui/attach"
 	"github.com/chela-ai/chela/wire"
 )
@@ -31,6 +32,7 @@ const (
 	Stopping                          // the gateway is stopping; Text is the reason
 	SessionChanged                    // Session is set: its model, label or size may have changed
 	PlanChanged                       // Plan is set; without steps there is no plan any more
+	SubagentChanged                   // Task is set: a subagent of the session
 )
 
 // Step is one step of a conversation.
@@ -43,6 +45,7 @@ type Step struct {
 	Approval wire.Approval
 	Session  *wire.Session
 	Plan     wire.Plan
+	Task     wire.Task
 }
 
 // Tool is a tool call.
@@ -147,6 +150,8 @@ func (f *Feed) Steps(e wire.Event) []Step {
 		return decode(e, func(a wire.ApprovalResolved) []Step {
 			return []Step{{Kind: ApprovalResolved, Run: a.Request.RunID, Text: a.Decision, Approval: wire.Approval{ID: a.ID, Request: a.Request}}}
 		})
+	case wire.EventTask:
+		return decode(e, f.task)
 	case wire.EventShutdown:
 		return decode(e, func(s wire.Shutdown) []Step { return []Step{{Kind: Stopping, Text: s.Reason}} })
 	}
@@ -296,6 +301,13 @@ func (f *Feed) message(m wire.SessionMessage) []Step {
 func RunOf(m wire.Message) string {
 	run, _ := strings.CutSuffix(m.IdempotencyKey, ":user")
 	return run
+}
+
+func (f *Feed) task(c wire.TaskChanged) []Step {
+	if c.Task.Kind != string(task.Subagent) || c.Task.SessionKey != f.Session {
+		return nil
+	}
+	return []Step{{Kind: SubagentChanged, Task: c.Task}}
 }
 
 func (f *Feed) changed(c wire.SessionsChanged) []Step {

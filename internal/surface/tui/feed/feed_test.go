@@ -95,6 +95,11 @@ func TestFeed(t *testing.T) {
 			event(t, wire.EventSessionsChanged, wire.SessionsChanged{SessionKey: key}), // it is gone
 			event(t, wire.EventSessionsChanged, wire.SessionsChanged{SessionKey: key, Row: &wire.Session{Label: "l"}}),
 		}, []Step{{Kind: SessionChanged, Session: &wire.Session{Label: "l"}}}},
+		{"a subagent of this session", nil, []wire.Event{
+			event(t, wire.EventTask, wire.TaskChanged{Task: wire.Task{ID: "a", Kind: "subagent", SessionKey: "agent:main:other"}}),
+			event(t, wire.EventTask, wire.TaskChanged{Task: wire.Task{ID: "b", Kind: "command", SessionKey: key}}),
+			event(t, wire.EventTask, wire.TaskChanged{Task: wire.Task{ID: "c", Kind: "subagent", SessionKey: key}}),
+		}, []Step{{Kind: SubagentChanged, Task: wire.Task{ID: "c", Kind: "subagent", SessionKey: key}}}},
 		{"a run ends once", nil, []wire.Event{
 			chat(t, "r", 1, wire.StateError, ""), chat(t, "r", 1, wire.StateError, ""), chat(t, "r", 2, wire.StateDelta, "late"),
 			agent(t, "r", 3, wire.StreamNotice, wire.Notice{Text: "late"}),

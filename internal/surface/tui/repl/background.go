@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/task"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/feed"
 	"github.com/chela-ai/chela/wire"
@@ -124,7 +125,7 @@ func (c *Chat) untold(ctx context.Context, seen map[string]bool) (int, error) {
 			return 0, err
 		}
 		for _, t := range page.Tasks {
-			if t.Kind == "subagent" && t.SessionKey == c.session {
+			if t.Kind == string(task.Subagent) && t.SessionKey == c.session {
 				list[t.ID] = t
 			}
 		}
