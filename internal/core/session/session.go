@@ -300,6 +300,15 @@ func Lookup(r Reader, key chela.SessionKey) (Meta, error) {
 	return m, err
 }
 
+// SetPlan replaces the plan of a session, and reports whether it is another one.
+func SetPlan(t Table, m Meta, p plan.Plan) (changed bool, err error) {
+	if p.Equal(m.Plan) {
+		return false, nil
+	}
+	m.Plan = p
+	return true, t.Put(m)
+}
+
 // Table reads and writes sessions in a transaction.
 type Table interface {
 	Reader

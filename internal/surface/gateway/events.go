@@ -197,7 +197,19 @@ func (s *Server) plan(e chela.Event) {
 		return
 	}
 	s.streams.flushRun(e.Run)
-	s.agent(e, false, wireview.PlanOf(p))
+	if e.Run != "" { // otherwise a person changed it, and there is no run to which the event belongs
+		s.agent(e, false, wireview.PlanOf(p))
+	}
+	s.broadcast(followers(e.Session), false, wire.EventProgressChanged, func() any {
+		c := wire.ProgressChanged{SessionKey: string(e.Session)}
+		if n := wireview.Revision(p); n > 0 {
+			c.Revision = &n
+		}
+		if e.Run == "" {
+			c.Plan = wireview.Plan(p)
+		}
+		return c
+	})
 }
 
 // message sends a stored message to the session's subscribers.

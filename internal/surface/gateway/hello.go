@@ -18,6 +18,7 @@ var events = [...]string{
 	wire.EventSessionMessage, wire.EventSessionTool, wire.EventSessionOperation, wire.EventSessionsChanged,
 	wire.EventApprovalRequested, wire.EventApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
 	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot, wire.EventConfigChanged, wire.EventTask,
+	wire.EventProgressChanged,
 }
 
 // maxAttachment is the maximum size of an attachment: one frame holds it in

@@ -54,22 +54,6 @@ func (c *Client) denied(session, call string) (end Ended, asked string) {
 	return end, asked
 }
 
-// nextEvent returns the next event of a name.
-func (c *Client) nextEvent(name string) wire.Event {
-	c.t.Helper()
-	limit := time.After(20 * time.Second)
-	for {
-		select {
-		case ev, ok := <-c.Events():
-			if !ok || ev.Name == name {
-				return ev
-			}
-		case <-limit:
-			c.t.Fatal("no event ", name)
-		}
-	}
-}
-
 // signal is a log that reports a message.
 type signal struct {
 	slog.Handler

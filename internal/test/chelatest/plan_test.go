@@ -94,6 +94,72 @@ func TestPlan(t *testing.T) {
 			}
 		}
 	})
+	t.Run("other clients see, replace and remove it as the progress card of the session", func(t *testing.T) {
+		t.Parallel()
+		g := Start(t, Options{Model: newFamily()})
+		c := g.Client()
+		card := func(want ...wire.ProgressStep) *wire.ProgressCard {
+			t.Helper()
+			var f wire.ProgressFound
+			c.must(wire.MethodProgressGet, wire.ProgressGet{SessionKey: "main"}, &f)
+			if f.Card == nil {
+				f.Card = &wire.ProgressCard{}
+			}
+			if d := cmp.Diff(want, f.Card.Steps); d != "" {
+				t.Errorf("card -want +got:\n%s", d)
+			}
+			return f.Card
+		}
+		changed := func() (p wire.ProgressChanged) {
+			t.Helper()
+			if err := c.nextEvent(wire.EventProgressChanged).Decode(&p); err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		card()
+		c.Send("main", `plan {"steps":[{"title":"read"},{"title":"write","state":"failed"},{"title":"sleep","state":"cancelled"}]}`)
+		revision := changed().Revision
+		first := card(wire.ProgressStep{Step: "read", Status: "pending"}, wire.ProgressStep{Step: "write (failed)", Status: "completed"}, wire.ProgressStep{Step: "sleep (cancelled)", Status: "completed"})
+		if revision == nil || first.Revision != *revision || first.SessionKey != "agent:main:main" || first.UpdatedAt == 0 {
+			t.Errorf("card %+v, event with revision %v", first, revision)
+		}
+		put := func(p wire.ProgressPut) *wire.ProgressCard {
+			t.Helper()
+			var f wire.ProgressFound
+			p.SessionKey = "main"
+			c.must(wire.MethodProgressPut, p, &f)
+			return f.Card
+		}
+		if got := put(wire.ProgressPut{ExpectedRevision: first.Revision - 1}); got == nil || got.Revision != first.Revision {
+			t.Errorf("another plan than the expected one was replaced: %+v", got)
+		}
+		put(wire.ProgressPut{ExpectedRevision: first.Revision, Plan: []wire.ProgressStep{{Step: "ours", Status: "in_progress"}}})
+		if e := changed(); e.Plan == nil || len(e.Plan.Steps) != 1 || e.Plan.Steps[0].Step != "ours" {
+			t.Errorf("event %+v", e)
+		}
+		second := card(wire.ProgressStep{Step: "ours", Status: "in_progress"})
+		var asked wire.ProgressRefreshed
+		c.must(wire.MethodProgressRefresh, wire.ProgressRefresh{SessionKey: "main", IdempotencyKey: "refresh"}, &asked)
+		if end := c.Await("refresh"); asked.Status != "accepted" || asked.RunID != "refresh" || asked.Revision != second.Revision || end.State != wire.StateFinal {
+			t.Errorf("asked %+v, ended %+v", asked, end)
+		}
+		if got := put(wire.ProgressPut{ExpectedRevision: second.Revision}); got != nil || changed().Revision != nil {
+			t.Errorf("the plan was not removed: %+v", got)
+		}
+		card()
+		reader := g.with(wire.ScopeRead)
+		for method, p := range map[string]any{
+			wire.MethodProgressPut: wire.ProgressPut{SessionKey: "main"}, wire.MethodProgressRefresh: wire.ProgressRefresh{SessionKey: "main", IdempotencyKey: "x"},
+		} {
+			if err := reader.Call(t.Context(), method, p, nil); err == nil {
+				t.Errorf("%s: permitted without the scope write", method)
+			}
+		}
+		if err := c.Call(t.Context(), wire.MethodProgressRefresh, wire.ProgressRefresh{SessionKey: "main", IdempotencyKey: "y"}, nil); err == nil || !strings.Contains(err.Error(), "has no plan") {
+			t.Errorf("refresh without a plan: %v", err)
+		}
+	})
 	t.Run("what is wrong with it is said, and changes nothing", func(t *testing.T) {
 		t.Parallel()
 		g := Start(t, Options{Model: newFamily()})

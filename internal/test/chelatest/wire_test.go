@@ -126,6 +126,22 @@ func (c *Client) lines(session string) []string {
 	return out
 }
 
+// nextEvent returns the next event of a name.
+func (c *Client) nextEvent(name string) wire.Event {
+	c.t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case ev, ok := <-c.Events():
+			if !ok || ev.Name == name {
+				return ev
+			}
+		case <-limit:
+			c.t.Fatal("no event ", name)
+		}
+	}
+}
+
 // must calls a method and fails the test on an error.
 func (c *Client) must(method string, params, result any) {
 	c.t.Helper()

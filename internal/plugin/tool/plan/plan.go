@@ -82,11 +82,8 @@ func (t planTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if err := current(tx, m, c.Run); err != nil {
 			return err
 		}
-		if changed = !p.Equal(m.Plan); !changed {
-			return nil
-		}
-		m.Plan = p
-		return tx.Sessions().Put(m)
+		changed, err = session.SetPlan(tx.Sessions(), m, p)
+		return err
 	})
 	if err != nil {
 		return tool.Result{}, err

@@ -54,6 +54,9 @@ func Methods(o Options) []rpc.Method {
 			Ignoring("timeoutMs", "mentions"),
 		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey).Ignoring("clearQueued"),
 		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).StartsWork().Ignoring("deliver", "sessionId", "lane", "bestEffortDeliver"),
+		rpc.New(wire.MethodProgressGet, op, chela.ScopeRead, m.progress),
+		rpc.New(wire.MethodProgressPut, op, chela.ScopeWrite, m.putProgress),
+		rpc.New(wire.MethodProgressRefresh, op, chela.ScopeWrite, m.refreshProgress).StartsWork(),
 		rpc.New(wire.MethodAgentWait, op, chela.ScopeWrite, m.wait),
 	}
 }

@@ -152,6 +152,8 @@ func (f *Feed) Steps(e wire.Event) []Step {
 		})
 	case wire.EventTask:
 		return decode(e, f.task)
+	case wire.EventProgressChanged:
+		return decode(e, f.progress)
 	case wire.EventShutdown:
 		return decode(e, func(s wire.Shutdown) []Step { return []Step{{Kind: Stopping, Text: s.Reason}} })
 	}
@@ -308,6 +310,19 @@ func (f *Feed) task(c wire.TaskChanged) []Step {
 		return nil
 	}
 	return []Step{{Kind: SubagentChanged, Task: c.Task}}
+}
+
+// progress returns a change of the plan that another client made.
+func (f *Feed) progress(c wire.ProgressChanged) []Step {
+	switch {
+	case c.SessionKey != f.Session:
+		return nil
+	case c.Plan != nil:
+		return []Step{{Kind: PlanChanged, Plan: *c.Plan}}
+	case c.Revision == nil:
+		return []Step{{Kind: PlanChanged}}
+	}
+	return nil
 }
 
 func (f *Feed) changed(c wire.SessionsChanged) []Step {
