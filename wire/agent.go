@@ -67,6 +67,7 @@ type AgentWait struct {
 // progress both have status timeout.
 type AgentWaited struct {
 	RunID     string `json:"runId"`
+	TakenBy   string `json:"takenBy,omitempty"` // not in OpenClaw: the run that took the message, if it is another one
 	Status    string `json:"status"`
 	StartedAt Millis `json:"startedAt,omitempty"`
 	EndedAt   Millis `json:"endedAt,omitempty"`

@@ -61,6 +61,5 @@ type ProgressRefreshed struct {
 // ProgressChanged is the payload of progressCard.changed.
 type ProgressChanged struct {
 	SessionKey string `json:"sessionKey"`
-	Revision   *int64 `json:"revision"`       // nil: there is no card any more
-	Plan       *Plan  `json:"plan,omitempty"` // not in OpenClaw: set if a client has written it, not a run
+	Revision   *int64 `json:"revision"` // nil: there is no card any more
 }

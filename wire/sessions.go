@@ -71,7 +71,7 @@ type Session struct {
 
 	SpawnedBy    string `json:"spawnedBy,omitempty"` // key of the session that started it
 	SpawnDepth   int    `json:"spawnDepth,omitempty"`
-	Role         string `json:"subagentRole,omitempty"`         // main, orchestrator, leaf
+	Role         string `json:"subagentRole,omitempty"`         // orchestrator, leaf
 	ControlScope string `json:"subagentControlScope,omitempty"` // children or none: the subagents that it may stop and steer
 }
 

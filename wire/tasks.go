@@ -59,7 +59,6 @@ type Task struct {
 	Summary         string        `json:"terminalSummary,omitempty"`
 	Error           string        `json:"error,omitempty"`
 	Delivery        string        `json:"deliveryStatus"`
-	AnswerRunID     string        `json:"answerRunId,omitempty"`     // not in OpenClaw: the run that tells the result
 	Outcome         string        `json:"terminalOutcome,omitempty"` // succeeded, blocked
 	Result          string        `json:"result,omitempty"`          // in tasks.get
 	Prompt          string        `json:"prompt,omitempty"`          // in tasks.get

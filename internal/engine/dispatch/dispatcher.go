@@ -211,7 +211,7 @@ func (d *Dispatcher) Wait(ctx context.Context, id chela.RunID) (run.Run, error) 
 	})
 	defer cancel()
 	for {
-		r, err := store.Get(ctx, d.o.Store, func(rd store.Reader) (run.Run, error) { return find(rd, id) })
+		r, err := d.Find(ctx, id)
 		if err != nil || r.State.Final() {
 			return r, err
 		}
@@ -221,6 +221,12 @@ func (d *Dispatcher) Wait(ctx context.Context, id chela.RunID) (run.Run, error) 
 			return r, ctx.Err()
 		}
 	}
+}
+
+// Find returns the run with the id, or the run that took the message with the id. An
+// unknown id is chela.ErrNotFound.
+func (d *Dispatcher) Find(ctx context.Context, id chela.RunID) (run.Run, error) {
+	return store.Get(ctx, d.o.Store, func(rd store.Reader) (run.Run, error) { return find(rd, id) })
 }
 
 // find returns the run with the id, or the run that took the message with the id.

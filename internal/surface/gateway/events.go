@@ -205,9 +205,6 @@ func (s *Server) plan(e chela.Event) {
 		if n := wireview.Revision(p); n > 0 {
 			c.Revision = &n
 		}
-		if e.Run == "" {
-			c.Plan = wireview.Plan(p)
-		}
 		return c
 	})
 }

@@ -70,7 +70,7 @@ func (s Rows) Row(m session.Meta, active []run.Run, waiting int) wire.Session {
 		row.Cost = &c
 	}
 	row.SpawnedBy, row.SpawnDepth = string(m.Bounds.SpawnedBy), m.Depth()
-	if s.Subagents != nil {
+	if s.Subagents != nil && m.Depth() > 0 {
 		role := s.Subagents(cmp.Or(m.Agent, m.Key.Agent())).RoleAt(m.Depth())
 		row.Role, row.ControlScope = string(role), role.ControlScope()
 	}

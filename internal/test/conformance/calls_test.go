@@ -25,6 +25,7 @@ var ours = map[string]string{
 	"tools.calls":          "the outcome of each tool call, and which rule decided",
 	"sessions.unsubscribe": "OpenClaw has it too, but not in the schema",
 	"tasks.history":        "OpenClaw has it too, but not in the schema",
+	"progressCard.refresh": "OpenClaw has it too, but not in the schema",
 }
 
 // resultless are the methods for which the schema only defines parameters.
@@ -156,6 +157,10 @@ func (g *golden) calls() []call {
 		{"tasks.retry", m{"taskIds": []string{"agent"}}, nil},
 		{"tasks.dismiss", m{"taskIds": []string{"agent"}}, nil},
 
+		{"progressCard.put", m{"sessionKey": talked, "plan": []m{{"step": "boil water", "status": "in_progress"}, {"step": "pour it", "status": "pending"}}}, nil},
+		{"progressCard.get", m{"sessionKey": talked}, nil},
+		{"progressCard.refresh", m{"sessionKey": talked, "idempotencyKey": "refresh"}, nil},
+
 		{"sessions.subscribe", m{}, nil},
 		{"sessions.list", m{"includeDerivedTitles": true, "includeLastMessage": true}, row},
 		{"sessions.describe", m{"key": talked}, row},
@@ -241,6 +246,7 @@ func events() map[string][]part {
 		wire.EventModelsSnapshot:    {{"catalog.models[]", "ModelChoice"}},
 		wire.EventConfigChanged:     nil,
 		wire.EventTask:              {{"task", "TaskSummary"}},
+		wire.EventProgressChanged:   {{"", "ProgressCardChangedEvent"}},
 		wire.EventPairRequested:     {{"", "DevicePairRequestedEvent"}},
 		wire.EventPairResolved:      {{"", "DevicePairResolvedEvent"}},
 	}

@@ -144,7 +144,7 @@ func (l *line) Ask(method string, params any) frame {
 	l.t.Helper()
 	id := l.send(method, params)
 	return l.Await("the response to "+method, 0, func(f frame) bool {
-		return f.ID == id && !strings.Contains(string(f.Payload), `"status":"accepted"`)
+		return f.ID == id && (method != wire.MethodAgent || !strings.Contains(string(f.Payload), `"status":"accepted"`)) // which precedes the result
 	})
 }
 

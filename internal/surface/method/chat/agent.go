@@ -113,13 +113,20 @@ func (m methods) wait(ctx context.Context, p rpc.Peer, in wire.AgentWait) (wire.
 	}
 	wctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	r, err := m.o.Dispatcher.Wait(wctx, chela.RunID(in.RunID))
+	id := chela.RunID(in.RunID)
+	r, err := m.o.Dispatcher.Find(ctx, id) // whatever the limit, which may be short
+	if err == nil && !r.State.Final() {
+		r, err = m.o.Dispatcher.Wait(wctx, id)
+	}
 	out := wire.AgentWaited{RunID: in.RunID, Status: wire.StatusTimeout, StartedAt: wire.At(r.Started)}
 	if errors.Is(err, chela.ErrNotFound) || err != nil && wctx.Err() != nil && ctx.Err() == nil {
 		return out, nil
 	}
 	if err != nil {
 		return out, err
+	}
+	if string(r.ID) != in.RunID {
+		out.TakenBy = string(r.ID)
 	}
 	out.Status, out.EndedAt, out.Error = wireview.Status(r.State.Outcome()), wire.At(r.Ended), r.Error
 	switch r.State {

@@ -22,9 +22,9 @@ var needs = map[chela.Scope][]string{
 		"health", "status", "system-presence", "system.info", "channels.status", "agents.list", "agent.identity.get",
 		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
 		"tools.explain", "tools.calls", "sandbox.status", "sandbox.explain", "usage.cost", "usage.status", "sessions.usage", "node.list", "node.describe",
-		"device.scopes.requestUpgrade", "device.scopes.waitUpgrade",
+		"device.scopes.requestUpgrade", "device.scopes.waitUpgrade", "progressCard.get",
 	},
-	chela.ScopeWrite: {"tools.invoke", "wake"},
+	chela.ScopeWrite: {"tools.invoke", "wake", "progressCard.put", "progressCard.refresh"},
 	chela.ScopePairing: {
 		"device.pair.list", "device.pair.approve", "device.pair.reject", "device.pair.remove", "device.pair.rename", "device.token.rotate",
 		"device.token.revoke", "node.rename", "node.pair.list", "node.pair.approve", "node.pair.reject", "node.pair.remove",

@@ -312,17 +312,13 @@ func (f *Feed) task(c wire.TaskChanged) []Step {
 	return []Step{{Kind: SubagentChanged, Task: c.Task}}
 }
 
-// progress returns a change of the plan that another client made.
+// progress returns the end of a plan that another client removed. The plan of a run is in
+// its own event.
 func (f *Feed) progress(c wire.ProgressChanged) []Step {
-	switch {
-	case c.SessionKey != f.Session:
+	if c.SessionKey != f.Session || c.Revision != nil {
 		return nil
-	case c.Plan != nil:
-		return []Step{{Kind: PlanChanged, Plan: *c.Plan}}
-	case c.Revision == nil:
-		return []Step{{Kind: PlanChanged}}
 	}
-	return nil
+	return []Step{{Kind: PlanChanged}}
 }
 
 func (f *Feed) changed(c wire.SessionsChanged) []Step {

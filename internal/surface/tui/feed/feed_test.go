@@ -100,6 +100,11 @@ func TestFeed(t *testing.T) {
 			event(t, wire.EventTask, wire.TaskChanged{Task: wire.Task{ID: "b", Kind: "command", SessionKey: key}}),
 			event(t, wire.EventTask, wire.TaskChanged{Task: wire.Task{ID: "c", Kind: "subagent", SessionKey: key}}),
 		}, []Step{{Kind: SubagentChanged, Task: wire.Task{ID: "c", Kind: "subagent", SessionKey: key}}}},
+		{"the plan of this session was removed", nil, []wire.Event{
+			event(t, wire.EventProgressChanged, wire.ProgressChanged{SessionKey: "agent:main:other"}),
+			event(t, wire.EventProgressChanged, wire.ProgressChanged{SessionKey: key, Revision: new(int64)}),
+			event(t, wire.EventProgressChanged, wire.ProgressChanged{SessionKey: key}),
+		}, []Step{{Kind: PlanChanged}}},
 		{"a run ends once", nil, []wire.Event{
 			chat(t, "r", 1, wire.StateError, ""), chat(t, "r", 1, wire.StateError, ""), chat(t, "r", 2, wire.StateDelta, "late"),
 			agent(t, "r", 3, wire.StreamNotice, wire.Notice{Text: "late"}),

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/task"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/feed"
@@ -152,8 +154,8 @@ func (c *Chat) untold(ctx context.Context, seen map[string]bool) (int, error) {
 	n := 0
 	for _, t := range slices.SortedFunc(maps.Values(list), func(a, b wire.Task) int { return cmp.Compare(a.EndedAt, b.EndedAt) }) {
 		open := t.EndedAt == 0 || t.Delivery == wire.DeliveryQueued || t.Delivery == wire.DeliveryPending
-		if !open && seen[t.ID] && t.AnswerRunID != "" && !c.feed.Ended(t.AnswerRunID) {
-			told, err := c.missed(ctx, t.AnswerRunID)
+		if answer := (subagent.Child{ID: chela.RunID(t.ID)}).AnnounceKey(); !open && seen[t.ID] && t.Delivery == wire.DeliveryDelivered && !c.feed.Ended(answer) {
+			told, err := c.missed(ctx, answer)
 			if err != nil && !errors.Is(err, ErrReported) {
 				return 0, err
 			}

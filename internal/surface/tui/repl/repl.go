@@ -274,8 +274,8 @@ func (c *Chat) show(ctx context.Context, run string, s feed.Step) (bool, error) 
 	return true, nil
 }
 
-// missed reports whether the run ended while the connection was lost. If so, it
-// shows the answer.
+// missed reports whether a run, or the one that took the message with that id, has ended.
+// It shows the answer if the event with it was missed.
 func (c *Chat) missed(ctx context.Context, run string) (bool, error) {
 	var w wire.AgentWaited
 	if err := c.client.Repeat(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 1}, &w); err != nil {
@@ -284,10 +284,18 @@ func (c *Chat) missed(ctx context.Context, run string) (bool, error) {
 	if w.Status == wire.StatusTimeout {
 		return false, nil
 	}
-	c.feed.MarkEnded(run)
 	end := feed.End{State: wire.StateFinal, Error: w.Error}
 	if w.Status != wire.StatusOK {
 		end.State = wire.StateError
+	}
+	taken := cmp.Or(w.TakenBy, run)
+	switch {
+	case !c.feed.Ended(taken):
+		c.feed.MarkEnded(taken)
+	case end.State == wire.StateError:
+		return true, ErrReported
+	default:
+		return true, nil
 	}
 	if w.Reply != nil {
 		end.Text = w.Reply.Text
