@@ -174,6 +174,13 @@ func TestControlUI(t *testing.T) {
 		b.write(field, "spawn echo found it")
 		b.Shows("The helper has ended.")
 	})
+	step("the plan of a conversation is shown beside it", func(t *testing.T) {
+		const steps = `[...document.querySelectorAll(".session-progress-card__step")].map(e => e.innerText.trim()).join()`
+		b.write(`[...document.querySelectorAll("textarea")].filter(e => e.offsetParent).at(-1)`, "plan")
+		b.Await("the steps of the plan are not shown", steps+` == "water the plants,feed the fish"`)
+		b.do("reload", chromedp.Reload())
+		b.Await("the plan is not there after a reload", steps+` == "water the plants,feed the fish"`)
+	})
 	step("pictures are shown, sent from here and from elsewhere", func(t *testing.T) {
 		const shown = `[...document.querySelectorAll("img")].filter(e => e.naturalWidth == 3 && e.naturalHeight == 2).length`
 		s.File("dot.png", picture(t, 3, 2))
