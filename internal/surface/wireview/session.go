@@ -70,9 +70,12 @@ func (s Rows) Row(m session.Meta, active []run.Run, waiting int) wire.Session {
 		row.Cost = &c
 	}
 	row.SpawnedBy, row.SpawnDepth = string(m.Bounds.SpawnedBy), m.Depth()
-	if s.Subagents != nil && m.Depth() > 0 {
+	if s.Subagents != nil {
 		role := s.Subagents(cmp.Or(m.Agent, m.Key.Agent())).RoleAt(m.Depth())
-		row.Role, row.ControlScope = string(role), role.ControlScope()
+		row.ControlScope = role.ControlScope()
+		if role != subagent.Main { // which the protocol does not know as a role
+			row.Role = string(role)
+		}
 	}
 	for _, r := range active {
 		if r.State == run.Suspended {

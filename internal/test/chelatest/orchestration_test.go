@@ -181,7 +181,7 @@ func rolesByDepth(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for key, want := range map[chela.SessionKey]standing{
-			"agent:main:main": {"", "main", "children", 0},
+			"agent:main:main": {"", "", "children", 0}, // no role: the protocol has none for the main session
 			boss.Session:      {"agent:main:main", "orchestrator", "children", 1},
 			leaf.Session:      {string(boss.Session), "leaf", "none", 2},
 		} {
