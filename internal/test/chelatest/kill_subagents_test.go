@@ -118,10 +118,10 @@ func (d *driver) answered(ctx context.Context, c *client.Client) {
 				d.l.fault("results in %s were not answered: %v", session, err)
 				return
 			}
-			last := slices.IndexFunc(h.Messages, func(m wire.Message) bool { return tellPattern.MatchString(m.Text()) })
+			last := slices.IndexFunc(h.Messages, func(m wire.Message) bool { return toldPattern.MatchString(m.Text()) })
 			for i := last; i >= 0 && i < len(h.Messages); i++ {
 				switch m := h.Messages[i]; {
-				case tellPattern.MatchString(m.Text()):
+				case toldPattern.MatchString(m.Text()):
 					last = i
 				case m.Role == wire.RoleAssistant || strings.Contains(m.Text(), "given up"):
 					last = -1
@@ -346,6 +346,6 @@ func (l *ledger) checkChild(n int, h shown) {
 		l.fault("the task %d (%s) is in the history of its subagent %d times", n, m.text, h.users[n])
 	}
 	if !given && h.answers[n] != 1 || h.answers[n] > 1 {
-		l.fault("task %d (%s): the model was asked %d times, and its answer is in the history %d times", n, m.text, m.asked, h.answers[n])
+		l.fault("task %d (%s): the model was asked %d times, and its answer is in the history %d times; %+v", n, m.text, m.asked, h.answers[n], *m)
 	}
 }

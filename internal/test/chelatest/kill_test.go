@@ -507,7 +507,7 @@ func (d *driver) history(ctx context.Context, c *client.Client) shown {
 				d.t.Fatal(err)
 			}
 			for _, m := range h.Messages {
-				for _, found := range tellPattern.FindAllStringSubmatch(m.Text(), -1) {
+				for _, found := range toldPattern.FindAllStringSubmatch(m.Text(), -1) {
 					s.told[found[1]]++
 				}
 				pattern, count := messagePattern, s.users

@@ -109,7 +109,7 @@ func (h *household) quiet() {
 	h.t.Fatal("something is left to do: " + busy)
 }
 
-var tells = regexp.MustCompile(`The subagent "([^"]+)" [^\n]*\nSession: `)
+var tells = regexp.MustCompile(`^The subagent "([^"]+)" `)
 
 // told counts, by label, the results of subagents in the transcript of a session.
 func (h *household) told(key string) map[string]int {

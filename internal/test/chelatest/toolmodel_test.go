@@ -82,6 +82,7 @@ var (
 	eventPattern   = regexp.MustCompile(`background command .*?(?:has ended|was running).*?(call_\d+_\d+_\d+)`)
 	donePattern    = regexp.MustCompile(`^done (\d+)$`)
 	tellPattern    = regexp.MustCompile(`(?s)The subagent "(call_\d+_\d+_\d+)" (.*?)\.\nSession: (\S+) .*?\n<result>\n(.*?)\n</result>`)
+	toldPattern    = regexp.MustCompile(`^The subagent "(call_\d+_\d+_\d+)" `) // the same in the history
 	childPattern   = regexp.MustCompile(`Your session: (\S+)`)
 	taskPattern    = regexp.MustCompile(`"task":"(\w+) %d"`)
 )
