@@ -329,8 +329,8 @@ func (l *ledger) allFree() bool {
 func (l *ledger) checkChild(n int, h shown) {
 	m := l.messages[n]
 	c := l.calls[m.spawned]
-	given := strings.Contains(m.outcome, "given up") || m.kills >= 3 && strings.HasPrefix(m.outcome, "heard ") // another turn reported
-	gone := l.gaveUp(c.n)                                                                                      // then the requester may not know that it started it
+	gone := l.gaveUp(c.n) // then the requester may not know that it started it, nor how it ended
+	given := strings.Contains(m.outcome, "given up") || h.givenUp[m.session] || m.kills >= 3 && strings.HasPrefix(m.outcome, "heard ") // another turn reported
 	switch there := m.asked > 0 || h.told[m.spawned] > 0; {
 	case c.result == callRan:
 	case !there:
@@ -346,6 +346,6 @@ func (l *ledger) checkChild(n int, h shown) {
 		l.fault("the task %d (%s) is in the history of its subagent %d times", n, m.text, h.users[n])
 	}
 	if !given && h.answers[n] != 1 || h.answers[n] > 1 {
-		l.fault("task %d (%s): the model was asked %d times, and its answer is in the history %d times; %+v", n, m.text, m.asked, h.answers[n], *m)
+		l.fault("task %d (%s): the model was asked %d times, and its answer is in the history %d times", n, m.text, m.asked, h.answers[n])
 	}
 }

@@ -492,13 +492,14 @@ func (d *driver) finish() {
 
 // shown is how often the histories that the engine shows have something.
 type shown struct {
-	users, answers map[int]int    // messages, or tasks of subagents, and their answers
-	told           map[string]int // results of subagents, by the id of the call that started it
+	users, answers map[int]int     // messages, or tasks of subagents, and their answers
+	told           map[string]int  // results of subagents, by the id of the call that started it
+	givenUp        map[string]bool // sessions with a turn that was given up
 }
 
 // history counts what the engine shows.
 func (d *driver) history(ctx context.Context, c *client.Client) shown {
-	s := shown{map[int]int{}, map[int]int{}, map[string]int{}}
+	s := shown{map[int]int{}, map[int]int{}, map[string]int{}, map[string]bool{}}
 	for _, session := range d.l.sessions() {
 		for offset := 0; ; {
 			var h wire.History
@@ -509,6 +510,9 @@ func (d *driver) history(ctx context.Context, c *client.Client) shown {
 			for _, m := range h.Messages {
 				for _, found := range toldPattern.FindAllStringSubmatch(m.Text(), -1) {
 					s.told[found[1]]++
+				}
+				if m.Role == wire.RoleSystem && strings.Contains(m.Text(), "given up") {
+					s.givenUp[session] = true
 				}
 				pattern, count := messagePattern, s.users
 				if m.Role == wire.RoleAssistant {
