@@ -88,10 +88,10 @@ func (r *Relay) next(tx store.Tx, it queue.Item, row run.Run) error {
 	first := it
 	if step.Turn > 0 {
 		var err error
-		if first, err = tx.Queue().Get(step.First().ID()); err != nil {
-			if errors.Is(err, chela.ErrNotFound) { // the target was deleted
-				err = nil
-			}
+		switch first, err = tx.Queue().Get(step.First().ID()); {
+		case errors.Is(err, chela.ErrNotFound), err == nil && first.Inbound.Text == "": // the target was deleted, and a step would create it again
+			return nil
+		case err != nil:
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package chelatest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -300,6 +301,26 @@ func TestExchange(t *testing.T) {
 		if end := k.Await(asking); !strings.Contains(end.Text, `"status":"error"`) {
 			t.Errorf("deleted before it answers: %q", end.Text)
 		}
+	})
+	talk(t, "a target that was deleted after its reply does not come back", nil, func(t *testing.T, k *talkers) {
+		k.Ask(work, "say plan")
+		k.Ask("main", send(work, "say hold it", 20))
+		k.settle()
+		if got := k.turns(); len(got) != 1 {
+			t.Fatalf("turns: %q", got)
+		}
+		k.must(wire.MethodSessionsDelete, map[string]any{"key": work}, nil)
+		k.release("it")
+		k.settle()
+		if got := append(k.turns()[1:], k.asked("has ended")...); len(got) > 0 {
+			t.Errorf("then: %q", got)
+		}
+		k.view(func(r store.Reader) error {
+			if m, err := r.Sessions().Get(work); !errors.Is(err, chela.ErrNotFound) {
+				t.Errorf("the session is there: %+v, %v", m, err)
+			}
+			return nil
+		})
 	})
 	talk(t, "a run without a visible text returns no_reply, and nothing follows", nil, func(t *testing.T, k *talkers) {
 		for _, text := range []string{"say NO_REPLY", "say REPLY_SKIP", "say"} {
