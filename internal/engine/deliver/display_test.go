@@ -436,24 +436,27 @@ func TestPreview(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.shown("the answer")
 	})
-	on(t, "a crash after the preview was sent, before its id was stored", func(t *testing.T, b *bench) {
-		r := b.live(chela.PhaseStart)
-		row := outbox.Row{Key: "r1:0", Run: r.ID, Session: r.Session, Address: r.Address, State: outbox.Draft}
-		if _, err := b.fake.Send(t.Context(), channel.Part{Key: previewKey(row), Address: r.Address, Text: "half an"}); err != nil {
-			t.Fatal(err)
-		}
-		b.update(func(tx store.Tx) error { return tx.Outbox().Put(row) })
-		b.fake.FailEdits(channeltest.Limited(5 * time.Second))
-		b.start()
-		b.live(chela.PhaseResume)
-		b.delta("half again")
-		time.Sleep(time.Minute)
-		b.shown("half again")
-		r.Text = "the answer"
-		b.finish(r)
-		time.Sleep(time.Minute)
-		b.shown("the answer")
-	})
+	for _, fail := range []int{0, 2} {
+		on(t, fmt.Sprintf("a crash after the preview was sent, before its id was stored (%d lookups fail)", fail), func(t *testing.T, b *bench) {
+			b.view = &lookups{Fake: b.fake, fail: fail}
+			r := b.live(chela.PhaseStart)
+			row := outbox.Row{Key: "r1:0", Run: r.ID, Session: r.Session, Address: r.Address, State: outbox.Draft}
+			if _, err := b.fake.Send(t.Context(), channel.Part{Key: previewKey(row), Address: r.Address, Text: "half an"}); err != nil {
+				t.Fatal(err)
+			}
+			b.update(func(tx store.Tx) error { return tx.Outbox().Put(row) })
+			b.fake.FailEdits(channeltest.Limited(5 * time.Second))
+			b.start()
+			b.live(chela.PhaseResume)
+			b.delta("half again")
+			time.Sleep(time.Minute)
+			b.shown("half again")
+			r.Text = "the answer"
+			b.finish(r)
+			time.Sleep(time.Minute)
+			b.shown("the answer")
+		})
+	}
 	for _, latency := range []time.Duration{0, 3 * time.Second} {
 		on(t, fmt.Sprintf("a steering message moves the run to another chat (latency %v)", latency), func(t *testing.T, b *bench) {
 			b.fake.Latency = latency

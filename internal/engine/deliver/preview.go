@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -129,7 +130,11 @@ func (p *preview) create(ctx context.Context, text string) error {
 		return err
 	}
 	if f, ok := p.ch.(channel.Finder); ok && existed && row.PlatformID == "" {
-		if r, found, err := f.Find(ctx, row.Address, previewKey(row)); err == nil && found {
+		r, found, err := f.Find(ctx, row.Address, previewKey(row))
+		if err != nil { // a second one is not sent before this is known
+			return &channel.Error{RetryAfter: max(p.interval, time.Second), Err: fmt.Errorf("look the preview up: %w", err)}
+		}
+		if found {
 			row.PlatformID = r.ID
 		}
 	}
