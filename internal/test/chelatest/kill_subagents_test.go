@@ -329,7 +329,7 @@ func (l *ledger) allFree() bool {
 func (l *ledger) checkChild(n int, h shown) {
 	m := l.messages[n]
 	c := l.calls[m.spawned]
-	gone := l.gaveUp(c.n) // then the requester may not know that it started it, nor how it ended
+	gone := l.gaveUp(c.n)                                                                                                              // then the requester may not know that it started it, nor how it ended
 	given := strings.Contains(m.outcome, "given up") || h.givenUp[m.session] || m.kills >= 3 && strings.HasPrefix(m.outcome, "heard ") // another turn reported
 	switch there := m.asked > 0 || h.told[m.spawned] > 0; {
 	case c.result == callRan:
