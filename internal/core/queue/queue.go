@@ -55,6 +55,10 @@ type Item struct {
 	Seq       int64 // order of arrival, assigned by the table
 }
 
+// SessionDeleted is the Note of the items of a session that was deleted, whose texts are
+// gone, whatever their Note was.
+const SessionDeleted = "session deleted"
+
 // Messages returns the number of messages among items. Events and other kinds do not
 // count: no person waits for their answer.
 func Messages(items []Item) int {

@@ -85,15 +85,12 @@ func (r *Relay) next(tx store.Tx, it queue.Item, row run.Run) error {
 	if step.Announce {
 		return nil
 	}
-	first := it
-	if step.Turn > 0 {
-		var err error
-		switch first, err = tx.Queue().Get(step.First().ID()); {
-		case errors.Is(err, chela.ErrNotFound), err == nil && first.Inbound.Text == "": // the target was deleted, and a step would create it again
-			return nil
-		case err != nil:
-			return err
-		}
+	first, err := tx.Queue().Get(step.First().ID())
+	if errors.Is(err, chela.ErrNotFound) {
+		return nil // an old message, which was pruned
+	}
+	if gone, gerr := deleted(tx, first); err != nil || gerr != nil || gone {
+		return errors.Join(err, gerr)
 	}
 	result := r.resultOf(row)
 	if step.Turn == 0 {
@@ -119,6 +116,20 @@ func (r *Relay) next(tx store.Tx, it queue.Item, row run.Run) error {
 		return err
 	}
 	return announce(tx, step, first, reply, result, row)
+}
+
+// deleted reports whether the target or the sender of an exchange was deleted since the
+// message was sent. Then nothing follows: another step would create the session again.
+func deleted(tx store.Tx, first queue.Item) (bool, error) {
+	if first.Note == queue.SessionDeleted {
+		return true, nil
+	}
+	step, _ := exchange.ParseStep(first.ID)
+	reply, err := tx.Queue().ByKey(step.ReplyKey())
+	if errors.Is(err, chela.ErrNotFound) {
+		return false, nil
+	}
+	return reply.Note == queue.SessionDeleted, err
 }
 
 // replied records the reply, or why there is none. It reports whether no turns follow:

@@ -322,6 +322,22 @@ func TestExchange(t *testing.T) {
 			return nil
 		})
 	})
+	talk(t, "a reply for a sender that was deleted after it stopped waiting ends the turn", nil, func(t *testing.T, k *talkers) {
+		k.Ask(work, "say plan")
+		k.Ask("agent:main:asker", send(work, "hold it\nsay forty-two", 1))
+		k.must(wire.MethodSessionsDelete, map[string]any{"key": "agent:main:asker"}, nil)
+		k.release("it")
+		k.settle()
+		k.view(func(r store.Reader) error {
+			if active, err := r.Runs().Active(""); len(active) > 0 || err != nil {
+				t.Errorf("still running: %+v, %v", active, err)
+			}
+			return nil
+		})
+		if end := k.Ask(work, "say next"); end.Text != "next" {
+			t.Errorf("then: %+v", end)
+		}
+	})
 	talk(t, "a run without a visible text returns no_reply, and nothing follows", nil, func(t *testing.T, k *talkers) {
 		for _, text := range []string{"say NO_REPLY", "say REPLY_SKIP", "say"} {
 			end := k.Ask("main", send(guest, text, 20))

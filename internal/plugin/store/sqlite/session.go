@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 )
 
@@ -141,7 +142,7 @@ func (t sessions) Delete(key chela.SessionKey) error {
 		"DELETE FROM approval WHERE session = ?",
 		"DELETE FROM outbox WHERE session = ?",
 		"DELETE FROM run WHERE session = ?",
-		"UPDATE item SET inbound = '{}', note = 'session deleted', state = iif(state IN ('owed', 'waiting', 'taken'), 'cancelled', state) WHERE session = ? AND " + itemIntact,
+		"UPDATE item SET inbound = '{}', note = '" + queue.SessionDeleted + "', state = iif(state IN ('owed', 'waiting', 'taken'), 'cancelled', state) WHERE session = ? AND " + itemIntact,
 		"UPDATE lease SET fence = fence + 1, owner = '', since = 0 WHERE name = 'session:' || ? AND " + leaseIntact,
 		"DELETE FROM session WHERE key = ?",
 	} {
