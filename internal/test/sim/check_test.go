@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/outbox"
@@ -74,6 +76,8 @@ type state struct {
 	byLabel  map[string][]subagent.Child
 	runs     map[chela.RunID]run.Run
 	items    map[string]queue.Item // by the tag of the message
+	orders   map[*stop]queue.Item
+	messages map[string]*relayed // between sessions, by the id of the item
 	rows     map[chela.RunID][]outbox.Row
 	announce map[string]queue.Item // by the id of the child
 	decided  []approval.Request
@@ -83,7 +87,7 @@ type state struct {
 func (w *world) read(r store.Reader) (*state, error) {
 	s := &state{
 		w: w, metas: map[chela.SessionKey]session.Meta{}, past: map[chela.SessionKey]int{}, entries: map[string][]session.Entry{}, home: map[string]chela.SessionKey{},
-		byLabel: map[string][]subagent.Child{}, runs: map[chela.RunID]run.Run{}, items: map[string]queue.Item{}, rows: map[chela.RunID][]outbox.Row{}, announce: map[string]queue.Item{},
+		byLabel: map[string][]subagent.Child{}, runs: map[chela.RunID]run.Run{}, items: map[string]queue.Item{}, orders: map[*stop]queue.Item{}, messages: map[string]*relayed{}, rows: map[chela.RunID][]outbox.Row{}, announce: map[string]queue.Item{},
 	}
 	list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: 10_000})
 	if err != nil {
@@ -170,8 +174,126 @@ func (w *world) read(r store.Reader) (*state, error) {
 			}
 		}
 	}
+	if err := s.readMessages(r, getRun); err != nil {
+		return nil, err
+	}
+	for _, st := range w.stops {
+		it, err := r.Queue().ByKey(keyOf(&message{chat: st.chat, id: st.id, sender: st.sender}))
+		if errors.Is(err, chela.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.orders[st] = it
+		id := chela.RunID(it.ID)
+		if s.rows[id], err = r.Outbox().OfRun(id); err != nil {
+			return nil, err
+		}
+	}
 	s.decided, err = r.Approvals().Decided("", 10_000)
 	return s, err
+}
+
+// relayed is a message between sessions with its reply and the event that brings a late
+// one. Zero items do not exist.
+type relayed struct {
+	first, reply, late queue.Item
+}
+
+// readMessages reads the messages between sessions that a transcript mentions.
+func (s *state) readMessages(r store.Reader, getRun func(chela.RunID) error) error {
+	get := func(id string) (queue.Item, error) {
+		it, err := r.Queue().Get(id)
+		if errors.Is(err, chela.ErrNotFound) {
+			err = nil
+		}
+		return it, err
+	}
+	for _, list := range s.entries {
+		for _, e := range list {
+			id := e.ItemID
+			if e.Message != nil && e.Message.ToolName == "sessions_send" && e.Message.Role == llm.RoleTool {
+				var result struct{ RunID string }
+				if json.Unmarshal([]byte(e.Message.PlainText()), &result) == nil {
+					id = result.RunID
+				}
+			}
+			step, ok := exchange.ParseStep(id)
+			if id = step.First().ID(); !ok || s.messages[id] != nil {
+				continue
+			}
+			m := new(relayed)
+			var errs [6]error
+			m.first, errs[0] = get(id)
+			m.reply, errs[1] = get(step.ReplyKey())
+			m.late, errs[2] = get(step.LateKey())
+			errs[3], errs[4], errs[5] = getRun(m.first.Run), getRun(m.first.Parent), getRun(m.late.Run)
+			if err := errors.Join(errs[:]...); err != nil {
+				return err
+			}
+			s.messages[id] = m
+		}
+	}
+	return nil
+}
+
+// checkExchanges checks that each message between sessions is in the transcript of the
+// target once, and that its reply reached the sender once.
+func (s *state) checkExchanges() {
+	count := map[string]int{} // entries by item
+	told := map[string]int{}  // late replies by sender and tag
+	for id, list := range s.entries {
+		for _, e := range list {
+			if e.Kind != session.KindMessage || e.Message.Role != llm.RoleUser {
+				continue
+			}
+			text := e.Message.PlainText()
+			if exchange.Is(e.ItemID) {
+				count[e.ItemID+string(s.home[id])]++
+			} else if strings.Contains(text, exchange.Marker) && strings.Contains(text, "had no reply in time") {
+				for _, tag := range tagsIn(text) {
+					told[string(s.home[id])+tag]++
+				}
+			}
+		}
+	}
+	owed := map[string]int{}
+	for id, m := range s.messages {
+		it := m.first
+		from := chela.SessionKey(it.Origin.ID)
+		if it.ID == "" || s.lostWith(it.Session) || s.lostWith(from) {
+			continue
+		}
+		tag := strings.Join(tagsIn(it.Inbound.Text), " ")
+		switch n := count[id+string(it.Session)]; {
+		case it.State == queue.Done && n != 1, it.State != queue.Done && n != 0:
+			s.w.broken("D1: the message %s of another session is %s, and in the transcript %d times", tag, it.State, n)
+		case it.State != queue.Done && it.State != queue.Cancelled && it.State != queue.Dropped:
+			s.w.broken("D3: the message %s of another session is %s", tag, it.State)
+		}
+		var result exchange.Result
+		if m.reply.ID != "" && json.Unmarshal([]byte(m.reply.Note), &result) != nil {
+			s.w.broken("D3: the reply to %s is %q", tag, m.reply.Note)
+		}
+		by, answered := s.runs[it.Parent], s.runs[it.Run]
+		stopped := by.State == run.Aborted || by.Stop != ""
+		final := it.State == queue.Done && answered.State.Final() && answered.State != run.Superseded
+		if final && m.reply.ID == "" {
+			s.w.broken("D3: the message %s of another session was answered, and the reply is not recorded", tag)
+		}
+		if final && result.Status == exchange.Late && !stopped && m.late.ID == "" {
+			s.w.broken("D3: the sender of %s was told that a reply comes later, and it does not come", tag)
+		}
+		if m.late.ID != "" {
+			owed[string(from)+tag]++
+		}
+	}
+	for what, n := range owed {
+		if told[what] != n {
+			s.w.broken("D3: %d late replies are owed, and %d were told: %s", n, told[what], what)
+		}
+	}
 }
 
 // keyOf returns the key under which a message is accepted once.
@@ -199,6 +321,9 @@ func (w *world) check(l *life) {
 		w.broken("D3: left at the end: %s", text)
 	}
 	s.checkMessages()
+	s.checkOrders()
+	s.checkBackground()
+	s.checkExchanges()
 	s.checkDeliveries()
 	s.checkCalls()
 	s.checkChildren()
@@ -331,7 +456,8 @@ func (s *state) checkDeliveries() {
 	for _, p := range s.w.platforms {
 		for _, m := range p.sent {
 			byKey[m.key] = append(byKey[m.key], m)
-			if m.gone {
+			// The id of a preview is not synced, so that a crash may leave the preview behind.
+			if m.gone || strings.Contains(m.key, ":preview") && m.edits == 0 && m.by.crashed.Load() {
 				continue
 			}
 			for token := range s.w.answers {
@@ -353,6 +479,9 @@ func (s *state) checkDeliveries() {
 	}
 	for id, rows := range s.rows {
 		for _, row := range rows {
+			if r := s.runs[id]; (r.State == run.Aborted || r.State == run.Superseded) && row.Key == fmt.Sprintf("%s:%d", id, row.Part) && len(byKey[row.Key]) > 0 {
+				s.w.broken("L3: run %s is %s, and %q was sent as its answer", id, r.State, row.Text)
+			}
 			n := 0
 			for _, m := range byKey[row.Key] {
 				if !m.gone && m.to == row.Address {
@@ -369,10 +498,101 @@ func (s *state) checkDeliveries() {
 			}
 		}
 	}
+}
+
+// checkOrders checks that each command was carried out and answered once.
+func (s *state) checkOrders() {
+	answered := map[string]int{} // by id of the item
+	for _, list := range s.entries {
+		for _, e := range list {
+			if e.Kind == session.KindCommand {
+				answered[e.ItemID]++
+			}
+		}
+	}
+	total, carried := map[string]int{}, map[string]int{} // by chat and text
 	for _, st := range s.w.stops {
 		if st.accepted.IsZero() {
 			s.w.broken("D1: %s of %s was never accepted", st.text, st.chat.name)
 		}
+		if s.gone(st.chat.session) {
+			continue
+		}
+		it, ok := s.orders[st]
+		if !ok || it.Kind != queue.Command || it.State != queue.Done {
+			s.w.broken("D1: %s of %s was accepted, and the queue has the %s item %q, which is %q", st.text, st.chat.name, it.Kind, it.ID, it.State)
+			continue
+		}
+		if n := answered[it.ID]; n != 1 {
+			s.w.broken("D1: the answer to %s of %s is in the transcripts %d times", st.text, st.chat.name, n)
+		}
+		if rows := s.rows[chela.RunID(it.ID)]; !st.chat.address.Local() && len(rows) == 0 {
+			s.w.broken("D3: nothing is delivered as the answer to %s of %s", st.text, st.chat.name)
+		}
+		total[st.chat.name+st.text]++
+	}
+	for id, list := range s.entries {
+		for _, e := range list {
+			text, _, _ := strings.Cut(e.Text, "\n")
+			if e.Kind != session.KindCommand || s.gone(s.home[id]) {
+				continue
+			}
+			for _, c := range s.w.chats {
+				if c.session == s.home[id] {
+					carried[c.name+text]++
+				}
+			}
+		}
+	}
+	for what, n := range carried {
+		if n > total[what] {
+			s.w.broken("D1: %q was given %d times, and carried out %d times", what, total[what], n)
+		}
+	}
+}
+
+// checkBackground checks that the end of each work in the background was told once, in
+// the session of its call. Forks have copies of a transcript.
+func (s *state) checkBackground() {
+	began, told := map[string]int{}, map[string]int{}
+	for id, list := range s.entries {
+		for _, e := range list {
+			if e.Kind != session.KindMessage || e.Message.Role != llm.RoleUser && e.Message.ToolName != "later" {
+				continue
+			}
+			text := e.Message.PlainText()
+			if key, ok := strings.CutPrefix(text, "did "); ok && s.home[id] == s.w.background[key] {
+				began[key]++
+			}
+			for _, key := range backgroundsIn(text) {
+				if s.home[id] == s.w.background[key] {
+					told[key]++
+				}
+			}
+		}
+	}
+	for key, in := range s.w.background {
+		if _, there := s.metas[in]; !there || s.gone(in) {
+			continue
+		}
+		if n := told[key]; n < began[key] || n > max(began[key], s.w.callLocked(key).effects) {
+			s.w.broken("D3: the background work %s began %d times, and its end was told %d times", key, began[key], n)
+		}
+	}
+}
+
+// backgroundsIn returns the keys of the work in the background whose end a text tells.
+func backgroundsIn(text string) (keys []string) {
+	for {
+		_, rest, ok := strings.Cut(text, "background ")
+		if !ok {
+			return keys
+		}
+		key, after, ok := strings.Cut(rest, " ")
+		if !ok {
+			return keys
+		}
+		keys, text = append(keys, key), after
 	}
 }
 

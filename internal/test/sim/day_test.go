@@ -37,10 +37,11 @@ func (w *world) config() chelatest.Config {
 	inbound := pick(r, weighted[int]{2, 0}, weighted[int]{1, 2000})
 	limit := pick(r, weighted[int]{3, 20}, weighted[int]{1, 2})
 	drop := pick(r, weighted[string]{2, "summarize"}, weighted[string]{1, "old"}, weighted[string]{1, "new"})
+	turns := r.IntN(3)
 	return chelatest.Config{
 		"agents.defaults": fmt.Appendf(nil, `{"skipBootstrap": true, "maxConcurrent": %d, "maxToolRounds": %d, "timeoutSeconds": 400,
 			"subagents": {"maxConcurrent": %d, "maxSpawnDepth": 2, "runTimeoutSeconds": 300, "archiveAfterMinutes": 60}}`, width, maxRounds, width),
-		"session":  json.RawMessage(`{"dmScope": "per-channel-peer", "reset": {"mode": "none"}}`),
+		"session":  fmt.Appendf(nil, `{"dmScope": "per-channel-peer", "reset": {"mode": "none"}, "agentToAgent": {"maxPingPongTurns": %d}}`, turns),
 		"messages": fmt.Appendf(nil, `{"queue": {"mode": %q, "cap": %d, "drop": %q, "debounceMs": 500}, "inbound": {"debounceMs": %d}}`, mode, limit, drop, inbound),
 		"channels": json.RawMessage(`{"able": {"allowFrom": ["ann", "bob", "eve"]}, "plain": {"allowFrom": ["ann", "bob", "eve"]}}`),
 		"gateway":  json.RawMessage(`{"reload": {"mode": "off"}}`), // the files do not change
@@ -81,8 +82,10 @@ func (w *world) day(s size) {
 	count := s.messages/2 + r.IntN(s.messages/2+1)
 	for i := 0; i < count; {
 		at, c := seconds(r, 1, length.Seconds()), w.chats[r.IntN(len(w.chats))]
+		last := at
 		for range pick(r, weighted[int]{4, 1}, weighted[int]{2, 2}, weighted[int]{1, 4}) { // a burst
 			m := w.newMessage(i, c)
+			last = at
 			events = append(events, event{at, func() { w.say(m) }})
 			at += pick(r, weighted[time.Duration]{1, 0}, weighted[time.Duration]{1, seconds(r, 0, 1)}, weighted[time.Duration]{2, seconds(r, 1, 30)})
 			i++
@@ -94,6 +97,9 @@ func (w *world) day(s size) {
 		case n == 2:
 			text := "/queue " + pick(r, weighted[string]{1, "steer"}, weighted[string]{1, "collect"}, weighted[string]{1, "interrupt"}, weighted[string]{1, "followup"})
 			events = append(events, event{at, func() { w.order(c, text) }})
+		case n == 5:
+			text := pick(r, settings...)
+			events = append(events, event{last, func() { w.order(c, text) }})
 		case n == 3:
 			events = append(events, event{at + seconds(r, 5, 60), func() { w.deleteChild(at) }})
 		case n == 4:
@@ -135,7 +141,7 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 		crashes = r.IntN(s.crashes + 1)
 	}
 	var disk *power.Disk
-	if crashes > 0 && r.IntN(4) == 0 {
+	if crashes > 0 && r.IntN(3) == 0 {
 		disk = power.New(w.t)
 	}
 	config := w.config()
@@ -154,7 +160,10 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 			case "commit":
 				c.n, c.after = int64(8+r.IntN(60)), r.IntN(2) == 0
 			}
-			c.power, c.torn = disk != nil && r.IntN(3) > 0, r.IntN(2) == 0
+			if c.power = disk != nil && r.IntN(3) > 0; c.power && r.IntN(2) == 0 {
+				c = crash{step: learned[r.IntN(len(learned))], n: int64(1 + r.IntN(4)), power: true}
+			}
+			c.torn = r.IntN(2) == 0
 			limit.Reset(seconds(r, 10, length.Seconds()/float64(crashes)))
 		}
 		l := w.start(n, c, disk, config)
@@ -254,34 +263,62 @@ func (w *world) say(m *message) {
 
 // order sends a command.
 func (w *world) order(c *chat, text string) {
-	c.serial++
 	s := &stop{chat: c, text: text, sent: time.Now()}
 	w.mu.Lock()
+	c.serial++
+	serial := c.serial
 	w.stops = append(w.stops, s)
 	w.mu.Unlock()
 	w.tell("%s: %s", c.name, text)
-	if l, _ := w.current(); l != nil && w.chance(40, "after", text, c.name, c.serial) { // what follows the commit of a command is critical
-		if w.rnd("how", c.name, c.serial).IntN(2) == 0 {
+	if l, _ := w.current(); l != nil && w.chance(40, "after", text, c.name, serial) { // what follows the commit of a command is critical
+		if w.rnd("how", c.name, serial).IntN(2) == 0 {
 			l.armed.Store(true)
 		} else {
 			l.fault.Store(2)
 		}
 	}
-	id, sender := fmt.Sprint(c.serial), ""
+	id, sender := fmt.Sprint(serial), ""
 	if c.address.Local() {
-		id = fmt.Sprint("order-", c.name, c.serial)
+		id = fmt.Sprint("order-", c.name, serial)
 	} else {
 		sender = c.senders[0]
 	}
+	s.id, s.sender = id, sender
 	w.send(c, id, sender, text, "", true, func() { s.accepted = time.Now() })
 }
+
+// react makes a person give one of the commands at once, sometimes, because of something
+// that happened in a chat.
+func (w *world) react(c *chat, what string, commands ...weighted[string]) {
+	if c != nil && w.chance(6, "react", what) {
+		w.do(func() { w.order(c, pick(w.rnd("reaction", what), commands...)) })
+	}
+}
+
+// chatOf returns the chat from which a call comes, or nil.
+func (w *world) chatOf(key string) *chat {
+	tag, _, _ := strings.Cut(key, ".")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.byTag[tag]; m != nil {
+		return m.chat
+	}
+	return nil
+}
+
+// settings are commands that change a setting of a session.
+var settings = []weighted[string]{{1, "/usage tokens"}, {1, "/usage off"}}
 
 // send sends a text until it is accepted.
 func (w *world) send(c *chat, id, sender, text, mode string, mentioned bool, accepted func()) {
 	done := func() {
 		w.mu.Lock()
 		accepted()
+		l := w.life
 		w.mu.Unlock()
+		if l != nil {
+			l.step("accepted")
+		}
 		w.done()
 	}
 	w.expect()
@@ -319,6 +356,7 @@ func (w *world) decide(a wire.Approval) {
 	}
 	time.Sleep(seconds(r, 1, 200))
 	w.tell("terminal: %s for %s", decision, key)
+	w.react(w.chatOf(key), "decision "+key, settings...)
 	for {
 		err := w.client.Call(context.Background(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: a.ID, Decision: decision}, nil)
 		if we, ok := errors.AsType[*wire.Error](err); ok && we.Code != wire.InvalidRequest && w.failures() > 0 {

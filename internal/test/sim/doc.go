@@ -2,9 +2,11 @@
 // product after each.
 //
 // A day is made from one seed: people write in several chats of two channels and in a
-// terminal, models answer, call tools and start subagents, services, channels and the
-// store fail, and the process is killed, loses power, or is restarted. Everything runs in
-// one process under testing/synctest, with its own clock and connections in memory.
+// terminal, and react to what they see; models answer, call tools, start subagents and
+// send messages to other sessions; services, channels and the store fail or are slow; and
+// the process is killed, loses power, or is restarted, also right after the outside has
+// learned something. Everything runs in one process under testing/synctest, with its own
+// clock and connections in memory.
 //
 // The world outside of the gateway has a ledger: what was sent and acknowledged, what the
 // model was asked and answered, which effects the tools had, and what the channels
@@ -14,9 +16,14 @@
 //   - Each accepted message is in a transcript exactly once and has reached a final
 //     state, and its sender was told. Nothing is left in progress: no run, queue item,
 //     deferred item, subagent, lease, approval or delivery.
+//   - A command is carried out and answered once, also if the platform offers it again.
 //   - A reply is sent at most once, and exactly once if its row says that it was sent.
+//     A run that was stopped sends none. A preview that a crash left behind is no reply.
 //   - A tool call has its effect at most once. Its result says that it ran, or that the
 //     outcome is unknown, if it had one; a denied call has none.
+//   - The end of work in the background is told once, in the session of its call, also
+//     after a new conversation began there. A message of another session is in the
+//     transcript once, and a late reply reaches its sender once.
 //   - The result of a subagent reaches the session that it is owed to exactly once. One
 //     that was stopped, or has nothing to announce, is not announced. What it used is
 //     counted once.

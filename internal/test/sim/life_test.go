@@ -36,8 +36,10 @@ type life struct {
 	g   *chelatest.Gateway
 	db  store.Store // the store without failures
 
-	killed  atomic.Bool
+	killed  atomic.Bool // the process is dead
+	crashed atomic.Bool // it was killed, not stopped
 	commits atomic.Int64
+	views   atomic.Int64
 	armed   atomic.Bool  // the process is killed after the next commit
 	fault   atomic.Int64 // number of commits until the one that fails; 0: chance decides
 	steps   sync.Map     // name → *atomic.Int64
@@ -62,8 +64,12 @@ type crash struct {
 // steps are the points of a run at which the process is killed.
 var steps = [...]string{
 	"run.begin", "run.execute", "model.end", "tool.start", "tool.run", "tool.end", "run.end", "run.ended", "run.steer", "run.steer", "run.steer", "run.suspend",
-	"approval.ask", "approval.decide", "run.resume", "channel.send", "channel.sent", "detached.end",
+	"approval.ask", "approval.decide", "run.resume", "channel.send", "channel.sent", "detached.end", "tool.effect", "accepted",
 }
+
+// learned are the points at which the outside has just learned something, which must not
+// be lost with the power.
+var learned = [...]string{"tool.effect", "channel.sent", "accepted"}
 
 func (l *life) dead() bool { return l.killed.Load() }
 
@@ -74,6 +80,7 @@ func (l *life) kill(why string) {
 	}
 	l.once.Do(func() {
 		l.killed.Store(true)
+		l.crashed.Store(true)
 		if l.disk != nil {
 			switch {
 			case l.crash.power && l.crash.torn:
@@ -114,10 +121,19 @@ var errFault = errors.New("disk I/O error")
 
 // View implements store.Store.
 func (g gate) View(ctx context.Context, f func(store.Reader) error) error {
+	g.delay("view", g.l.views.Add(1))
 	if g.l.dead() {
 		return errDead
 	}
 	return g.Store.View(ctx, f)
+}
+
+// delay makes the nth use of the store slow sometimes, so that other work is done
+// meanwhile.
+func (g gate) delay(what string, n int64) {
+	if g.l.w.chance(15, what, g.l.n, n) {
+		time.Sleep(seconds(g.l.w.rnd("delay", what, g.l.n, n), 0, 0.05))
+	}
 }
 
 // Update implements store.Store.
@@ -126,6 +142,7 @@ func (g gate) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) 
 		return errDead
 	}
 	n := g.l.commits.Add(1)
+	g.delay("before", n)
 	c := g.l.crash
 	here := c.step == "" && c.n == n
 	if here && !c.after {
@@ -143,6 +160,7 @@ func (g gate) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) 
 		return errFault
 	}
 	err := g.Store.Update(ctx, s, f)
+	g.delay("after", n)
 	if err == nil && g.l.armed.Load() {
 		g.l.kill(fmt.Sprintf("after the commit that follows %s %d", c.step, c.n))
 	}
@@ -175,6 +193,13 @@ func (w *world) start(n int, crash crash, disk *power.Disk, config chelatest.Con
 		if err := os.WriteFile(filepath.Join(w.dir, "chela.db"), []byte("on the simulated disk"), 0o600); err != nil {
 			w.broken("%v", err)
 		}
+		disk.Fail(func(n int, op power.Op, _ string) power.Fault {
+			if op == power.Sync && w.failures() > 0 { // commits that arrive meanwhile share the next one
+				r := w.rnd("sync", l.n, n)
+				time.Sleep(pick(r, weighted[time.Duration]{7, seconds(r, 0, 0.03)}, weighted[time.Duration]{1, seconds(r, 0, 1)}))
+			}
+			return power.None
+		})
 		o.Store = &standard.Store{File: "chela.db", Open: func(ctx context.Context, _ string, log *slog.Logger) (standard.Database, error) {
 			o := disk.Options()
 			o.Log = log
@@ -303,12 +328,16 @@ func (f fakeTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		w.callLocked(a.Key).effects++
 		w.tellLocked("tool: %s has its effect, %s, session %s", f.name, a.Key, c.Session)
 		w.mu.Unlock()
+		w.react(w.chatOf(a.Key), "effect "+a.Key, weighted[string]{2, "/stop"}, weighted[string]{1, "/new"})
+		if l.step("tool.effect"); l.dead() {
+			return tool.Result{}, errDead
+		}
 	}
 	if f.name == "later" {
 		return l.background(ctx, c, a.Key, seconds(rnd, 1, 200))
 	}
 	select {
-	case <-time.After(seconds(rnd, 0, 1)):
+	case <-time.After(pick(rnd, weighted[time.Duration]{3, seconds(rnd, 0, 1)}, weighted[time.Duration]{1, seconds(rnd, 1, 40)})):
 	case <-ctx.Done():
 		return tool.Result{}, ctx.Err()
 	case <-l.ctx.Done():
@@ -330,6 +359,16 @@ func (l *life) background(ctx context.Context, c tool.Call, key string, takes ti
 	resolve, err := dispatch.Defer(gate{l.db, l}, fmt.Sprint("sim", l.n), func(s string) string { return s }, func(queue.Item) {})(ctx, c, "background "+key+" was lost")
 	if err != nil {
 		return tool.Result{}, err
+	}
+	l.w.mu.Lock()
+	l.w.background[key] = c.Session
+	l.w.mu.Unlock()
+	if from := l.w.chatOf(key); from != nil && l.w.chance(15, "during", key) {
+		l.w.do(func() {
+			r := l.w.rnd("during", key)
+			time.Sleep(seconds(r, 0.5, takes.Seconds()))
+			l.w.order(from, pick(r, weighted[string]{1, "/stop"}, weighted[string]{2, "/new"}))
+		})
 	}
 	l.work.Go(func() {
 		select {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/subagent"
@@ -42,8 +44,10 @@ func (w *world) planOf(tag string) plan {
 		return w.probePlan(tag)
 	case strings.HasPrefix(tag, "p."):
 		return plan{kind: "probe"}
+	case strings.HasSuffix(tag, ".x"): // a message of another session
+		kind = pick(r, weighted[string]{6, "say"}, weighted[string]{3, "read"}, weighted[string]{1, "silent"}, weighted[string]{1, "hang"}, weighted[string]{1, "refuse"})
 	case depth == 0:
-		kind = pick(r, weighted[string]{26, "say"}, weighted[string]{26, "tools"}, weighted[string]{26, "spawn"}, weighted[string]{5, "silent"},
+		kind = pick(r, weighted[string]{26, "say"}, weighted[string]{26, "tools"}, weighted[string]{26, "spawn"}, weighted[string]{10, "send"}, weighted[string]{5, "silent"},
 			weighted[string]{5, "hang"}, weighted[string]{5, "refuse"}, weighted[string]{3, "overflow"}, weighted[string]{4, "loop"})
 		if w.byTagKind(tag) != "" {
 			kind = w.byTagKind(tag)
@@ -106,11 +110,25 @@ func (w *world) planOf(tag string) plan {
 		case 0:
 			add(planned{tool: "wait"})
 			add(planned{tool: "subagents", args: map[string]any{"action": "kill", "target": first}})
+		case 2:
+			add(planned{tool: "wait"})
+			add(planned{key: first + ".x", tool: "sessions_send", args: w.sendArgs(r, "label", first, first+".x")})
 		case 1:
 			add(planned{tool: "subagents", args: map[string]any{"action": "steer", "target": first, "message": "also consider the <<" + first + ".steer>>"}})
 		}
 		if r.IntN(2) == 0 {
 			add(planned{tool: "sessions_yield", args: map[string]any{}})
+		}
+	case "read":
+		p.end = "say"
+		add(planned{tool: pick(r, weighted[string]{1, "look"}, weighted[string]{1, "wait"})})
+	case "send":
+		p.end = "say"
+		to := pick(r, weighted[string]{6, "main:main"}, weighted[string]{2, "main:second"}, weighted[string]{1, "main:able:direct:ann"},
+			weighted[string]{1, "main:able:group:club"}, weighted[string]{1, "main:plain:direct:bob"})
+		add(planned{key: tag + ".x", tool: "sessions_send", args: w.sendArgs(r, "sessionKey", "agent:"+to, tag+".x")})
+		if r.IntN(2) == 0 {
+			add(planned{tool: pick(r, weighted[string]{1, "look"}, weighted[string]{1, "wait"})})
 		}
 	case "loop":
 		for i := range 3 * maxRounds {
@@ -119,6 +137,13 @@ func (w *world) planOf(tag string) plan {
 		p.end = "say"
 	}
 	return p
+}
+
+// sendArgs returns the arguments of a message to another session.
+func (w *world) sendArgs(r *rand.Rand, by, target, tag string) map[string]any {
+	return map[string]any{
+		by: target, "message": "tell me about <<" + tag + ">>", "timeoutSeconds": pick(r, weighted[int]{1, 0}, weighted[int]{2, 5}, weighted[int]{1, 60}),
+	}
 }
 
 func (w *world) byTagKind(tag string) string {
@@ -210,6 +235,9 @@ func (w *world) answerTo(ctx context.Context, r *llm.Request) llmtest.Step {
 			continue
 		}
 		text := m.PlainText()
+		if strings.Contains(text, exchange.Marker) && !strings.Contains(text, "Your answer is sent to that session") { // it repeats an earlier message
+			continue
+		}
 		if strings.HasPrefix(text, subagent.Heading) { // of a fork: what precedes it is not its task
 			tags, news = nil, nil
 		}

@@ -48,6 +48,7 @@ type sent struct {
 	text    string
 	gone    bool
 	edits   int
+	by      *life
 }
 
 func newPlatform(w *world, name string) *platform {
@@ -137,6 +138,11 @@ func (a account) Send(ctx context.Context, part channel.Part) (channel.Receipt, 
 	w := a.p.w
 	n := a.p.attempts(part.Text)
 	rnd := w.rnd("send", part.Text, n)
+	for _, c := range w.chats {
+		if c.address == part.Address { // what waited begins now
+			w.react(c, "send "+part.Text, settings...)
+		}
+	}
 	if err := a.wait(ctx, seconds(rnd, 0, 3)); err != nil {
 		return channel.Receipt{}, err
 	}
@@ -159,7 +165,7 @@ func (a account) Send(ctx context.Context, part channel.Part) (channel.Receipt, 
 			return channel.Receipt{}, err
 		}
 	}
-	id := a.p.deliver(part)
+	id := a.p.deliver(part, a.l)
 	a.l.step("channel.sent")
 	if a.l.dead() {
 		return channel.Receipt{}, errDead
@@ -190,9 +196,9 @@ func (p *platform) attempts(key string) int {
 }
 
 // deliver creates a message on the platform.
-func (p *platform) deliver(part channel.Part) string {
+func (p *platform) deliver(part channel.Part, by *life) string {
 	p.mu.Lock()
-	s := &sent{id: fmt.Sprint(p.name, len(p.sent)+1), key: part.Key, to: part.Address, text: part.Text}
+	s := &sent{id: fmt.Sprint(p.name, len(p.sent)+1), key: part.Key, to: part.Address, text: part.Text, by: by}
 	p.sent = append(p.sent, s)
 	p.mu.Unlock()
 	p.w.tell("%s: %s gets %q", p.name, chatName(part.Address), part.Text)
@@ -248,6 +254,9 @@ func (a able) Typing(context.Context, chela.Address) error { return nil }
 func (a able) Find(_ context.Context, _ chela.Address, key string) (channel.Receipt, bool, error) {
 	if a.l.dead() {
 		return channel.Receipt{}, false, errDead
+	}
+	if !strings.HasSuffix(key, ":preview") && a.p.w.chance(15, "find fails", key, a.p.attempts("find "+key)) {
+		return channel.Receipt{}, false, &channel.Error{Err: errors.New("try again")}
 	}
 	a.p.mu.Lock()
 	defer a.p.mu.Unlock()

@@ -42,7 +42,9 @@ type world struct {
 	serial   int // of answers
 	starts   []toolStart
 	deleted  map[chela.SessionKey]time.Time
-	probes   map[string]*probe
+	// background is the session of the work in the background, by the key of its call.
+	background map[string]chela.SessionKey
+	probes     map[string]*probe
 
 	platforms map[string]*platform
 	chats     []*chat
@@ -64,10 +66,12 @@ type message struct {
 	accepted time.Time // zero: it was not
 }
 
-// stop is a command that ends the work of a session.
+// stop is a command, such as one that ends the work of a session.
 type stop struct {
 	chat     *chat
 	text     string
+	id       string // on the platform, or of the client
+	sender   string
 	sent     time.Time
 	accepted time.Time
 }
@@ -104,7 +108,7 @@ func newWorld(t testing.TB, seed uint64, dir string) *world {
 	return &world{
 		t: t, seed: seed, dir: dir, cost: 1, begun: time.Now(), changed: make(chan struct{}), byTag: map[string]*message{},
 		calls: map[string]*call{}, effects: map[string]int{}, issued: map[string]int{}, answers: map[string]*answer{}, asked: map[string]int{},
-		used: map[string]llm.Usage{}, deleted: map[chela.SessionKey]time.Time{}, probes: map[string]*probe{},
+		used: map[string]llm.Usage{}, deleted: map[chela.SessionKey]time.Time{}, background: map[string]chela.SessionKey{}, probes: map[string]*probe{},
 	}
 }
 
