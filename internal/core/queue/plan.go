@@ -197,13 +197,16 @@ func (w *planner) suspended(r run.Run) {
 	}
 }
 
-// eventsFor returns the events that may join a run that answers to an address: all but
-// the results of subagents that were started from another address.
+// eventsFor returns the events that may join a run that answers to an address.
 func eventsFor(events []Item, to chela.Address) []Item {
-	return slices.DeleteFunc(slices.Clone(events), func(it Item) bool {
-		from := it.Inbound.Address
-		return it.Origin.Kind == chela.OriginSubagent && from != to && !(from.Local() && to.Local())
-	})
+	return slices.DeleteFunc(slices.Clone(events), func(it Item) bool { return !it.Joins(to) })
+}
+
+// Joins reports whether an event may join a run that answers to an address: unless it is
+// the result of a subagent that was started from another address.
+func (it Item) Joins(to chela.Address) bool {
+	from := it.Inbound.Address
+	return it.Origin.Kind != chela.OriginSubagent || from == to || from.Local() && to.Local()
 }
 
 // live decides which items join the run in progress.

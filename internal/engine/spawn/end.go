@@ -111,9 +111,9 @@ func report(tx store.Tx, c subagent.Child) error {
 		return err
 	}
 	switch {
-	case c.Silent == "", c.Silent == subagent.Stopped && waits != "": // a run that waits for it has to know
-	case waits != "":
-		return resume(tx, to, c, waits)
+	case c.Silent == "", c.Silent == subagent.Stopped && waits.ID != "": // a run that waits for it has to know
+	case waits.ID != "":
+		return resume(tx, to, c, waits.ID)
 	default:
 		return nil
 	}
@@ -121,13 +121,40 @@ func report(tx store.Tx, c subagent.Child) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Queue().Put(queue.Item{
+	at, err := addressIn(tx.Children(), c, to)
+	if err != nil {
+		return err
+	}
+	it := queue.Item{
 		ID: c.AnnounceKey(), Key: c.AnnounceKey(), Session: to, Kind: queue.Event, State: queue.Waiting, Created: c.Ended,
 		Origin: chela.Origin{Kind: chela.OriginSubagent, ID: string(c.Session)}, Principal: c.Principal, Parent: c.ID, Root: c.Root,
-		Inbound: chela.Inbound{Text: c.Announcement(len(open)), Address: cmp.Or(c.Thread, c.Address)},
-	})
+		Inbound: chela.Inbound{Text: c.Announcement(len(open)), Address: at},
+	}
+	_, err = tx.Queue().Put(it)
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: to})
+	if err == nil && waits.ID != "" && !it.Joins(waits.Address) { // a later run takes it
+		err = resume(tx, to, c, waits.ID)
+	}
 	return err
+}
+
+// addressIn returns the address to which a session answers the result of a child: that
+// of the child of this session which it is below, or its own.
+func addressIn(children subagent.Reader, c subagent.Child, to chela.SessionKey) (chela.Address, error) {
+	for range maxAncestors {
+		if c.Requester == to {
+			break
+		}
+		above, err := subagent.Lookup(children, c.Requester)
+		if err != nil {
+			return chela.Address{}, err
+		}
+		if above.ID == "" {
+			break
+		}
+		c = above
+	}
+	return cmp.Or(c.Thread, c.Address), nil
 }
 
 // target returns the session that gets the result of a child: its requester, or the
@@ -170,23 +197,23 @@ func count(tx store.Tx, to chela.SessionKey, child session.Meta) error {
 }
 
 // waitingRun returns the suspended run of a session that waits for a child which has
-// ended, if the child was the last one that it waits for; empty: there is none.
-func waitingRun(tx store.Tx, key chela.SessionKey, c subagent.Child) (chela.RunID, error) {
+// ended, if the child was the last one that it waits for; without an id: there is none.
+func waitingRun(tx store.Tx, key chela.SessionKey, c subagent.Child) (run.Run, error) {
 	active, err := tx.Runs().Active(key)
 	if err != nil {
-		return "", err
+		return run.Run{}, err
 	}
 	i := slices.IndexFunc(active, func(r run.Run) bool {
 		return r.State == run.Suspended && r.Waits == run.WaitsChildren && r.Tree() == c.Root
 	})
 	if i < 0 {
-		return "", nil
+		return run.Run{}, nil
 	}
 	open, err := tx.Children().Open(key)
 	if slices.ContainsFunc(open, func(o subagent.Child) bool { return o.Root == c.Root }) {
-		return "", err
+		return run.Run{}, err
 	}
-	return active[i].ID, err
+	return active[i], err
 }
 
 // resume puts an item that resumes the run that waits for a child.
@@ -230,7 +257,7 @@ func pending(children subagent.Reader, items queue.Reader, row run.Run) (n int, 
 	}
 	waiting, err := items.Waiting(row.Session)
 	for _, it := range waiting {
-		if it.Kind == queue.Event && it.Origin.Kind == chela.OriginSubagent && it.Root == row.Tree() {
+		if it.Kind == queue.Event && it.Origin.Kind == chela.OriginSubagent && it.Root == row.Tree() && it.Joins(row.Address) {
 			n++
 		}
 	}
@@ -324,6 +351,9 @@ func (s *Spawner) Deleted(tx store.Tx, key chela.SessionKey) error {
 		}
 		it.ID, it.Key = it.ID+subagent.MovedUp, it.Key+subagent.MovedUp
 		it.Session, it.State, it.Note = to, queue.Waiting, ""
+		if own.ID != "" {
+			it.Inbound.Address = cmp.Or(own.Thread, own.Address)
+		}
 		if _, err := tx.Queue().Put(it); err != nil {
 			return err
 		}
