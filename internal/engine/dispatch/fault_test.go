@@ -10,7 +10,9 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/test/power"
 )
 
@@ -90,4 +92,37 @@ func faultAt(t *testing.T, n int, op power.Op, fault power.Fault) bool {
 		t.Errorf("fault %d: the message is in the transcript %d times", n, asked)
 	}
 	return hit.Load()
+}
+
+// TestRetryPause ends runs while a row of their ends cannot be written. They are tried
+// again with pauses, although another message waits.
+func TestRetryPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, echoes())
+		var tries, most atomic.Int64
+		most.Store(1000)
+		h.ended = []runner.Ended{func(run.Run) func(store.Tx) error {
+			return func(store.Tx) error {
+				if tries.Add(1) < most.Load() {
+					return errors.New("not now")
+				}
+				return nil
+			}
+		}}
+		h.startOn(power.New(t).Open(t))
+		defer h.stop()
+		h.send("m1", "one")
+		h.send("m2", "two")
+		time.Sleep(time.Minute)
+		if n := tries.Load(); n < 5 || n > 10 {
+			t.Errorf("%d attempts in a minute", n)
+		}
+		most.Store(0)
+		for _, id := range []chela.RunID{"m1", "m2"} {
+			if r := h.wait(id); r.State != run.OK {
+				t.Errorf("%s is %s: %s", id, r.State, r.Error)
+			}
+		}
+	})
 }

@@ -41,7 +41,8 @@ func (d *Dispatcher) serve(ctx context.Context, w *sessionWorker, first func(con
 		case err != nil:
 			pause = min(max(2*pause, time.Second), 10*time.Second)
 			d.o.Log.Error("serve session; retrying", "session", w.key, "err", err, "in", pause)
-			next = time.Now().Add(pause)
+			w.rest(ctx, pause, d.isClosing)
+			next = time.Now()
 		default:
 			pause = 0
 		}

@@ -115,6 +115,22 @@ func (w *sessionWorker) sleep(ctx context.Context, t time.Time) {
 	}
 }
 
+// rest sleeps after an error, also if there are wakes, which come from the failed attempt
+// itself, too. It returns early when the dispatcher is closing.
+func (w *sessionWorker) rest(ctx context.Context, d time.Duration, closing func() bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for !closing() {
+		select {
+		case <-w.hint:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Changed implements runner.Session.
 func (w *sessionWorker) Changed() bool { return w.changed.Swap(false) }
 
