@@ -141,7 +141,7 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 		crashes = r.IntN(s.crashes + 1)
 	}
 	var disk *power.Disk
-	if crashes > 0 && r.IntN(3) == 0 {
+	if crashes > 0 && r.IntN(2) == 0 {
 		disk = power.New(w.t)
 	}
 	config := w.config()
@@ -160,11 +160,19 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 			case "commit":
 				c.n, c.after = int64(8+r.IntN(60)), r.IntN(2) == 0
 			}
-			if c.power = disk != nil && r.IntN(3) > 0; c.power && r.IntN(2) == 0 {
-				c = crash{step: learned[r.IntN(len(learned))], n: int64(1 + r.IntN(4)), power: true}
+			if c.power = disk != nil && r.IntN(4) > 0; c.power && r.IntN(3) > 0 {
+				how, c = "learned", crash{step: learned[r.IntN(len(learned))], n: int64(1 + r.IntN(3)), power: true}
+				if c.shared = r.IntN(2) == 0; c.shared { // they are rare
+					c.n = 1
+				}
 			}
 			c.torn = r.IntN(2) == 0
-			limit.Reset(seconds(r, 10, length.Seconds()/float64(crashes)))
+			switch within := length.Seconds() / float64(crashes); how {
+			case "kill", "restart":
+				limit.Reset(seconds(r, 10, within))
+			default: // the point comes before that, as a rule
+				limit.Reset(seconds(r, within, 2*within))
+			}
 		}
 		l := w.start(n, c, disk, config)
 		for tries := 0; l == nil; l = w.start(n, crash{}, disk, config) {
@@ -363,6 +371,11 @@ func (w *world) decide(a wire.Approval) {
 			time.Sleep(3 * time.Second)
 			continue
 		}
+		if _, refused := errors.AsType[*wire.Error](err); err != nil && !refused { // it may have been carried out
+			w.mu.Lock()
+			w.callLocked(key).unsure = true
+			w.mu.Unlock()
+		}
 		if err == nil {
 			w.mu.Lock()
 			c := w.callLocked(key)
@@ -431,7 +444,7 @@ func (w *world) await(who string) {
 // settle waits until the gateway has finished all work.
 func (w *world) settle(l *life) {
 	var left []string
-	for pause, end := 10*time.Second, time.Now().Add(80*time.Minute); time.Now().Before(end); pause = min(2*pause, 2*time.Minute) {
+	for pause, end := 10*time.Second, time.Now().Add(4*time.Hour); time.Now().Before(end); pause = min(2*pause, 2*time.Minute) {
 		time.Sleep(pause)
 		if left = w.left(l); len(left) == 0 {
 			w.tell("quiet")

@@ -40,6 +40,8 @@ type life struct {
 	crashed atomic.Bool // it was killed, not stopped
 	commits atomic.Int64
 	views   atomic.Int64
+	updates atomic.Int64 // in progress
+	shared  atomic.Bool  // the last synced commit was made at the same time as others
 	armed   atomic.Bool  // the process is killed after the next commit
 	fault   atomic.Int64 // number of commits until the one that fails; 0: chance decides
 	steps   sync.Map     // name → *atomic.Int64
@@ -58,7 +60,10 @@ type crash struct {
 	n     int64
 	after bool
 	power bool // power is lost
-	torn  bool // a part of what was not synced is on the disk
+	// shared counts only the passes of the step that follow a synced commit which was
+	// made at the same time as others.
+	shared bool
+	torn   bool // a part of what was not synced is on the disk
 }
 
 // steps are the points of a run at which the process is killed.
@@ -98,7 +103,7 @@ func (l *life) kill(why string) {
 
 // step is called at named points.
 func (l *life) step(name string) {
-	if l.dead() || l.crash.step == "" {
+	if l.dead() || l.crash.step == "" || l.crash.shared && !l.shared.Load() {
 		return
 	}
 	c, _ := l.steps.LoadOrStore(name, new(atomic.Int64))
@@ -159,7 +164,11 @@ func (g gate) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) 
 		g.l.w.tell("store: commit %d fails", n)
 		return errFault
 	}
+	others := g.l.updates.Add(1) > 1
 	err := g.Store.Update(ctx, s, f)
+	if others = g.l.updates.Add(-1) > 0 || others; err == nil && s == store.Synced {
+		g.l.shared.Store(others)
+	}
 	g.delay("after", n)
 	if err == nil && g.l.armed.Load() {
 		g.l.kill(fmt.Sprintf("after the commit that follows %s %d", c.step, c.n))
@@ -193,10 +202,11 @@ func (w *world) start(n int, crash crash, disk *power.Disk, config chelatest.Con
 		if err := os.WriteFile(filepath.Join(w.dir, "chela.db"), []byte("on the simulated disk"), 0o600); err != nil {
 			w.broken("%v", err)
 		}
+		usual := pick(w.rnd("disk", l.n), weighted[float64]{1, 0.03}, weighted[float64]{1, 0.3})
 		disk.Fail(func(n int, op power.Op, _ string) power.Fault {
 			if op == power.Sync && w.failures() > 0 { // commits that arrive meanwhile share the next one
 				r := w.rnd("sync", l.n, n)
-				time.Sleep(pick(r, weighted[time.Duration]{7, seconds(r, 0, 0.03)}, weighted[time.Duration]{1, seconds(r, 0, 1)}))
+				time.Sleep(pick(r, weighted[time.Duration]{7, seconds(r, 0, usual)}, weighted[time.Duration]{1, seconds(r, 0, 1)}))
 			}
 			return power.None
 		})

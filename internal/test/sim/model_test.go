@@ -235,8 +235,11 @@ func (w *world) answerTo(ctx context.Context, r *llm.Request) llmtest.Step {
 			continue
 		}
 		text := m.PlainText()
-		if strings.Contains(text, exchange.Marker) && !strings.Contains(text, "Your answer is sent to that session") { // it repeats an earlier message
-			continue
+		if strings.Contains(text, exchange.Marker) {
+			if !strings.Contains(text, "Your answer is sent to that session") { // it repeats an earlier message
+				continue
+			}
+			tags = nil // in a fork that was stopped before it began, they are those of the requester
 		}
 		if strings.HasPrefix(text, subagent.Heading) { // of a fork: what precedes it is not its task
 			tags, news = nil, nil

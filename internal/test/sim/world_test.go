@@ -82,6 +82,7 @@ type call struct {
 	effects int
 	denied  bool
 	allowed bool
+	unsure  bool // a decision was sent, and not answered
 }
 
 // answer is a final answer of the model.
