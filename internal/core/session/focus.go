@@ -16,6 +16,9 @@ type Focus struct {
 	Address chela.Address    `json:"address"`
 	Session chela.SessionKey `json:"sessionKey"`
 	Since   time.Time        `json:"since"`
+	// Idle and MaxAge replace the limits of the FocusPolicy. nil: they do not, 0: no limit.
+	Idle   *time.Duration `json:"idle,omitempty"`
+	MaxAge *time.Duration `json:"maxAge,omitempty"`
 }
 
 // FocusPolicy is session.threadBindings: whether chats may be focused, and for how long.
@@ -31,18 +34,31 @@ const defaultFocusIdle = 24
 // On reports whether chats may be focused.
 func (p FocusPolicy) On() bool { return p.Enabled == nil || *p.Enabled }
 
+// Limits returns how long a focus lasts without a message, and in all. 0: any time.
+func (p FocusPolicy) Limits(f Focus) (idle, maxAge time.Duration) {
+	hours := func(n float64) time.Duration { return time.Duration(n * float64(time.Hour)) }
+	idle, maxAge = hours(defaultFocusIdle), hours(p.MaxAgeHours)
+	if p.IdleHours != nil {
+		idle = hours(*p.IdleHours)
+	}
+	if f.Idle != nil {
+		idle = *f.Idle
+	}
+	if f.MaxAge != nil {
+		maxAge = *f.MaxAge
+	}
+	return idle, maxAge
+}
+
 // Ended reports whether a focus has ended at now. to is the session that it names.
 func (p FocusPolicy) Ended(f Focus, to Meta, now time.Time) bool {
-	idle := float64(defaultFocusIdle)
-	if p.IdleHours != nil {
-		idle = *p.IdleHours
-	}
+	idle, maxAge := p.Limits(f)
 	used := f.Since
 	if to.Active.After(used) {
 		used = to.Active
 	}
-	over := func(t time.Time, hours float64) bool { return hours > 0 && now.Sub(t).Hours() >= hours }
-	return !p.On() || over(used, idle) || over(f.Since, p.MaxAgeHours)
+	over := func(t time.Time, limit time.Duration) bool { return limit > 0 && now.Sub(t) >= limit }
+	return !p.On() || over(used, idle) || over(f.Since, maxAge)
 }
 
 // Focused returns the focus of a chat; the zero Focus if it has none.

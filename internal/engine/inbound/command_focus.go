@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +9,11 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 func focusCommands() []Command {
@@ -26,6 +29,11 @@ func focusCommands() []Command {
 			Help: "send the messages of this chat to its own session again",
 			run:  (*call).unfocus,
 		},
+		{
+			Name: "session", Group: group, Args: "[idle | max-age] [<duration> | off | default]", Scope: chela.ScopeWrite, home: true,
+			Help: "show or set when /focus ends here: after a time without a message, or in all",
+			run:  (*call).focusLimits,
+		},
 	}
 }
 
@@ -40,20 +48,25 @@ func (g *Gate) focused(ctx context.Context, home chela.SessionKey, a chela.Addre
 		if err != nil {
 			return home, err
 		}
-		f := m.Focused(a)
-		if f.Session == "" {
-			return home, nil
-		}
-		switch to, err := r.Sessions().Get(f.Session); {
-		case errors.Is(err, chela.ErrNotFound):
-			return home, nil
-		case err != nil:
-			return home, err
-		case g.o.Focus().Ended(f, to, time.Now()):
-			return home, nil
-		}
-		return f.Session, nil
+		f, err := g.focusOf(r.Sessions(), m, a)
+		return cmp.Or(f.Session, home), err
 	})
+}
+
+// focusOf returns the focus of a chat; the zero Focus if it has none, or if it has ended.
+func (g *Gate) focusOf(sessions session.Reader, m session.Meta, a chela.Address) (session.Focus, error) {
+	f := m.Focused(a)
+	if f.Session == "" {
+		return f, nil
+	}
+	to, err := sessions.Get(f.Session)
+	if errors.Is(err, chela.ErrNotFound) {
+		return session.Focus{}, nil
+	}
+	if err != nil || g.o.Focus().Ended(f, to, time.Now()) {
+		return session.Focus{}, err
+	}
+	return f, nil
 }
 
 // focus is /focus.
@@ -99,12 +112,11 @@ func (k *call) focusTarget(target string) (subagent.Child, error) {
 // showFocus says which subagent gets the messages of the chat.
 func (k *call) showFocus() (string, error) {
 	const usage = "/focus <target> sends the messages of this chat to a subagent. /subagents lists them."
-	f := k.meta.Focused(k.in.Address)
-	if f.Session == "" {
-		return usage, nil
+	f, err := k.g.focusOf(k.tx.Sessions(), k.meta, k.in.Address)
+	if err != nil || f.Session == "" {
+		return usage, err
 	}
-	c, err := subagent.Lookup(k.tx.Children(), f.Session)
-	return fmt.Sprintf("Messages in this chat go to the subagent %q. /unfocus ends that.", c.Label), err
+	return k.focusState(f)
 }
 
 // unfocus is /unfocus.
@@ -118,4 +130,58 @@ func (k *call) unfocus() (string, error) {
 	}
 	k.meta.SetFocus(session.Focus{Address: a})
 	return "Messages in this chat go to its own session again.", nil
+}
+
+// focusLimits is /session.
+func (k *call) focusLimits() (string, error) {
+	f, err := k.g.focusOf(k.tx.Sessions(), k.meta, k.in.Address)
+	switch {
+	case err != nil:
+		return "", err
+	case f.Session == "":
+		return "", refuse{"This chat is not focused on a subagent. /focus <target> does that."}
+	}
+	name, value, _ := strings.Cut(strings.ToLower(k.args), " ")
+	var limit **time.Duration
+	switch name {
+	case "":
+		return k.focusState(f)
+	case "idle":
+		limit = &f.Idle
+	case "max-age":
+		limit = &f.MaxAge
+	default:
+		return "", refuse{"/session idle <duration> and /session max-age <duration> set when /focus ends here."}
+	}
+	switch value = strings.TrimSpace(value); value {
+	case "":
+		return k.focusState(f)
+	case "default":
+		*limit = nil
+	case "off":
+		*limit = new(time.Duration)
+	default:
+		d, err := config.ParseDuration(value)
+		if err != nil || d == 0 {
+			return "", refusef("%q is no duration. Examples: 90m, 12h, 2d, off.", value)
+		}
+		*limit = &d
+	}
+	k.meta.SetFocus(f)
+	return k.focusState(f)
+}
+
+// focusState says to which subagent the messages of the chat go, and until when.
+func (k *call) focusState(f session.Focus) (string, error) {
+	c, err := subagent.Lookup(k.tx.Children(), f.Session)
+	text := fmt.Sprintf("Messages in this chat go to the subagent %q", c.Label)
+	switch idle, age := k.g.o.Focus().Limits(f); {
+	case idle > 0 && age > 0:
+		text += fmt.Sprintf(" until there is none for %s, at most until %s after /focus", humanize.Span(idle), humanize.Span(age))
+	case idle > 0:
+		text += fmt.Sprintf(" until there is none for %s", humanize.Span(idle))
+	case age > 0:
+		text += fmt.Sprintf(" until %s after /focus", humanize.Span(age))
+	}
+	return text + ". /unfocus ends that.", err
 }
