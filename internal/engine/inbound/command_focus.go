@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
@@ -161,7 +160,7 @@ func (k *call) focusLimits() (string, error) {
 	case "off":
 		*limit = new(time.Duration)
 	default:
-		d, err := config.ParseDuration(value)
+		d, err := humanize.ParseDuration(value)
 		if err != nil || d == 0 {
 			return "", refusef("%q is no duration. Examples: 90m, 12h, 2d, off.", value)
 		}

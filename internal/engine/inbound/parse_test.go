@@ -114,7 +114,7 @@ func TestRegistry(t *testing.T) {
 		"help": "", "commands": "", "tools": "", "whoami": "", "models": "", "stop": "", "steer": "", "status": chela.ScopeRead,
 		"new": chela.ScopeWrite, "reset": chela.ScopeWrite, "queue": chela.ScopeWrite, "name": chela.ScopeWrite, "usage": chela.ScopeWrite,
 		"model": chela.ScopeWrite, "think": chela.ScopeWrite, "elevated": chela.ScopeWrite, "verbose": chela.ScopeWrite,
-		"subagents": chela.ScopeWrite, "kill": chela.ScopeWrite, "focus": chela.ScopeWrite, "unfocus": chela.ScopeWrite, "agents": chela.ScopeRead, "approve": chela.ScopeApprovals, "config": chela.ScopeAdmin,
+		"subagents": chela.ScopeWrite, "kill": chela.ScopeWrite, "focus": chela.ScopeWrite, "unfocus": chela.ScopeWrite, "session": chela.ScopeWrite, "agents": chela.ScopeRead, "approve": chela.ScopeApprovals, "config": chela.ScopeAdmin,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("scopes (-want +got):\n%s", diff)

@@ -1,4 +1,5 @@
-// Package humanize formats numbers, sizes and durations for people.
+// Package humanize formats numbers, sizes and durations for people, and reads the
+// durations that they write.
 package humanize
 
 import (
