@@ -367,14 +367,16 @@ func (w *world) decide(a wire.Approval) {
 	w.react(w.chatOf(key), "decision "+key, settings...)
 	for {
 		err := w.client.Call(context.Background(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: a.ID, Decision: decision}, nil)
-		if we, ok := errors.AsType[*wire.Error](err); ok && we.Code != wire.InvalidRequest && w.failures() > 0 {
-			time.Sleep(3 * time.Second)
-			continue
-		}
-		if _, refused := errors.AsType[*wire.Error](err); err != nil && !refused { // it may have been carried out
+		we, answered := errors.AsType[*wire.Error](err)
+		again := answered && we.Code != wire.InvalidRequest && w.failures() > 0
+		if err != nil && (again || !answered) { // it may have been carried out
 			w.mu.Lock()
 			w.callLocked(key).unsure = true
 			w.mu.Unlock()
+		}
+		if again {
+			time.Sleep(3 * time.Second)
+			continue
 		}
 		if err == nil {
 			w.mu.Lock()
