@@ -39,6 +39,6 @@
 // happens at the same instant is not in a fixed order, so that a rare failure may need
 // several repetitions.
 //
-// CHELA_SIM_SEED=n runs only that day, and CHELA_SIM_SEEDS=n runs that many, which are
-// longer.
+// CHELA_SIM_SEED=n runs only that day, and tells it. CHELA_SIM_SEEDS=n runs that many,
+// which are longer; both together begin with another day than the first.
 package sim

@@ -12,8 +12,8 @@ import (
 
 // Variables of the environment that choose the days.
 const (
-	seedEnv  = "CHELA_SIM_SEED"  // of the only day
-	seedsEnv = "CHELA_SIM_SEEDS" // number of days
+	seedEnv  = "CHELA_SIM_SEED"  // of the first day
+	seedsEnv = "CHELA_SIM_SEEDS" // number of days, which are long
 )
 
 // TestMain collects garbage less often, because each day begins with an empty heap.
@@ -29,29 +29,28 @@ func TestDays(t *testing.T) {
 		days = 20
 	}
 	first := 1
-	switch text := os.Getenv(seedsEnv); {
-	case os.Getenv(seedEnv) != "":
-		n, err := strconv.Atoi(os.Getenv(seedEnv))
-		if err != nil {
-			t.Fatal(err)
+	number := func(name string, n int) int {
+		if text := os.Getenv(name); text != "" {
+			var err error
+			if n, err = strconv.Atoi(text); err != nil {
+				t.Fatal(err)
+			}
 		}
-		first, days = n, 1
-		if text != "" {
+		return n
+	}
+	switch {
+	case os.Getenv(seedEnv) != "" || os.Getenv(seedsEnv) != "":
+		first, days = number(seedEnv, 1), number(seedsEnv, 1)
+		if os.Getenv(seedsEnv) != "" {
 			s = large
 		}
-	case text != "":
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		days, s = n, large
 	case testing.Short():
 		days = 20
 	}
 	for seed := first; seed < first+days; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			simulate(t, uint64(seed), s)
+			simulate(t, uint64(seed), s, os.Getenv(seedEnv) != "" && days == 1)
 		})
 	}
 }
@@ -59,15 +58,15 @@ func TestDays(t *testing.T) {
 // large is the size of the days of `make sim`.
 var large = size{messages: 60, crashes: 4}
 
-// simulate simulates a day, and tells its story if a promise was broken.
-func simulate(t *testing.T, seed uint64, s size) {
+// simulate simulates a day, and tells its story if a promise was broken, or if told.
+func simulate(t *testing.T, seed uint64, s size, told bool) {
 	dir := tempDir(t)
 	var w *world
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, seed, dir)
 		w.day(s)
 	})
-	if len(w.faults) == 0 && os.Getenv(seedEnv) == "" {
+	if len(w.faults) == 0 && !told {
 		return
 	}
 	more := ""
