@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
@@ -43,43 +44,46 @@ func (d *lossy) Wakes(ctx context.Context, kind store.TopicKind) <-chan store.To
 // without a wake, and does not read the queue in transactions of its own.
 func TestLostWake(t *testing.T) {
 	t.Parallel()
-	const rounds = 10
-	var h *harness
-	d := new(lossy)
-	var calls, views int64
-	counted := make(chan struct{})
-	look := newTool("look", tool.Reads, func(context.Context, tool.Call) (tool.Result, error) {
-		switch calls++; calls {
-		case 1:
-			views = d.views.Load()
-		case rounds - 1:
-			views = d.views.Load() - views
-			close(counted)
-			h.send("m2", "and this", mode("steer"))
+	synctest.Test(t, func(t *testing.T) {
+		const rounds = 10
+		var h *harness
+		d := new(lossy)
+		var calls, views int64
+		counted := make(chan struct{})
+		look := newTool("look", tool.Reads, func(context.Context, tool.Call) (tool.Result, error) {
+			switch calls++; calls {
+			case 1:
+				synctest.Wait() // until the dispatcher has read what it reads at the beginning
+				views = d.views.Load()
+			case rounds - 1:
+				views = d.views.Load() - views
+				close(counted)
+				h.send("m2", "and this", mode("steer"))
+			}
+			return tool.Text("seen"), nil
+		})
+		heard := 0 // number of the model call with the message
+		h = newHarness(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			if last := r.Messages[len(r.Messages)-1]; last.Role == llm.RoleUser && n > 0 {
+				heard = n
+			}
+			if n < rounds {
+				return llmtest.Call(fmt.Sprint("c", n), "look", `{}`)
+			}
+			return llmtest.Say("done")
+		}), look)
+		h.wrap = func(s store.Store) store.Store { d.Store = s; return d }
+		h.open()
+		id := h.send("m1", "look around")
+		<-counted // h.wait reads, too
+		if r := h.wait(id); r.State != run.OK {
+			t.Errorf("run is %s: %s", r.State, r.Error)
 		}
-		return tool.Text("seen"), nil
+		if heard != rounds-1 {
+			t.Errorf("the message was sent with model call %d, want %d: the one after it arrived", heard, rounds-1)
+		}
+		if views > 0 {
+			t.Errorf("%d reads in %d rounds, want none", views, rounds-2)
+		}
 	})
-	heard := 0 // number of the model call with the message
-	h = newHarness(t, llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
-		if last := r.Messages[len(r.Messages)-1]; last.Role == llm.RoleUser && n > 0 {
-			heard = n
-		}
-		if n < rounds {
-			return llmtest.Call(fmt.Sprint("c", n), "look", `{}`)
-		}
-		return llmtest.Say("done")
-	}), look)
-	h.wrap = func(s store.Store) store.Store { d.Store = s; return d }
-	h.open()
-	id := h.send("m1", "look around")
-	<-counted // h.wait reads, too
-	if r := h.wait(id); r.State != run.OK {
-		t.Errorf("run is %s: %s", r.State, r.Error)
-	}
-	if heard != rounds-1 {
-		t.Errorf("the message was sent with model call %d, want %d: the one after it arrived", heard, rounds-1)
-	}
-	if views > 0 {
-		t.Errorf("%d reads in %d rounds, want none", views, rounds-2)
-	}
 }
