@@ -10,6 +10,7 @@
 package subagent
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -90,6 +91,9 @@ const MovedUp = ":up"
 
 // AnnounceKey returns the key of the queue item that announces the child's result.
 func (c Child) AnnounceKey() string { return "announce:" + string(c.ID) }
+
+// ReplyAddress returns the address to which the requester answers the child's result.
+func (c Child) ReplyAddress() chela.Address { return cmp.Or(c.Thread, c.Address) }
 
 // Open reports whether the child exists and has not ended.
 func (c Child) Open() bool { return c.ID != "" && c.Ended.IsZero() }

@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -83,26 +82,25 @@ func lastResult(tx store.Tx, id string) (string, error) {
 }
 
 // closeRecord stores a child that ended, with what it has used, and counts that to the
-// session that its result belongs to, which it returns.
-func closeRecord(tx store.Tx, c *subagent.Child) (chela.SessionKey, error) {
+// session that its result belongs to. It returns what [target] does.
+func closeRecord(tx store.Tx, c *subagent.Child) (to chela.SessionKey, at chela.Address, err error) {
 	m, err := session.Lookup(tx.Sessions(), c.Session)
 	if err != nil {
-		return "", err
+		return "", at, err
 	}
 	c.Tokens, c.NanoUSD, c.Priced = m.Tokens, m.NanoUSD, m.Priced
 	if err := tx.Children().Put(*c); err != nil {
-		return "", err
+		return "", at, err
 	}
-	to, err := target(tx, *c)
-	if err != nil {
-		return "", err
+	if to, at, err = target(tx, *c); err != nil {
+		return "", at, err
 	}
-	return to, count(tx, to, m)
+	return to, at, count(tx, to, m)
 }
 
 // report closes the record of a child that ended, and tells the requester.
 func report(tx store.Tx, c subagent.Child) error {
-	to, err := closeRecord(tx, &c)
+	to, at, err := closeRecord(tx, &c)
 	if err != nil {
 		return err
 	}
@@ -121,10 +119,6 @@ func report(tx store.Tx, c subagent.Child) error {
 	if err != nil {
 		return err
 	}
-	at, err := addressIn(tx.Children(), c, to)
-	if err != nil {
-		return err
-	}
 	it := queue.Item{
 		ID: c.AnnounceKey(), Key: c.AnnounceKey(), Session: to, Kind: queue.Event, State: queue.Waiting, Created: c.Ended,
 		Origin: chela.Origin{Kind: chela.OriginSubagent, ID: string(c.Session)}, Principal: c.Principal, Parent: c.ID, Root: c.Root,
@@ -138,45 +132,26 @@ func report(tx store.Tx, c subagent.Child) error {
 	return err
 }
 
-// addressIn returns the address to which a session answers the result of a child: that
-// of the child of this session which it is below, or its own.
-func addressIn(children subagent.Reader, c subagent.Child, to chela.SessionKey) (chela.Address, error) {
+// target returns the session that gets the result of a child, and the address to which
+// that session answers it. It is the requester of the child, or the nearest session above
+// it that exists. Without any it is the main session of the requester's agent.
+func target(tx store.Tx, c subagent.Child) (chela.SessionKey, chela.Address, error) {
+	main := chela.MainSession(c.Requester.Agent())
 	for range maxAncestors {
-		if c.Requester == to {
-			break
+		_, err := tx.Sessions().Get(c.Requester)
+		if err == nil || !errors.Is(err, chela.ErrNotFound) {
+			return c.Requester, c.ReplyAddress(), err
 		}
-		above, err := subagent.Lookup(children, c.Requester)
+		above, err := subagent.Lookup(tx.Children(), c.Requester)
 		if err != nil {
-			return chela.Address{}, err
+			return "", chela.Address{}, err
 		}
 		if above.ID == "" {
 			break
 		}
 		c = above
 	}
-	return cmp.Or(c.Thread, c.Address), nil
-}
-
-// target returns the session that gets the result of a child: its requester, or the
-// nearest session above it that exists. Without any it is the main session of the
-// requester's agent.
-func target(tx store.Tx, c subagent.Child) (chela.SessionKey, error) {
-	key := c.Requester
-	for range maxAncestors {
-		_, err := tx.Sessions().Get(key)
-		if err == nil || !errors.Is(err, chela.ErrNotFound) {
-			return key, err
-		}
-		above, err := subagent.Lookup(tx.Children(), key)
-		if err != nil {
-			return "", err
-		}
-		if above.ID == "" {
-			break
-		}
-		key = above.Requester
-	}
-	return chela.MainSession(c.Requester.Agent()), nil
+	return main, c.ReplyAddress(), nil
 }
 
 // maxAncestors bounds walks up a tree of sessions.
@@ -277,7 +252,7 @@ func (s *Spawner) Stop(tx store.Tx, key chela.SessionKey) ([]chela.SessionKey, e
 	}
 	for _, c := range slices.Backward(open) { // usage is counted upwards
 		c.Ended, c.Outcome, c.Silent = now, chela.OutcomeAborted, subagent.Stopped
-		if _, err := closeRecord(tx, &c); err != nil { // its requester is stopped as well and gets no result
+		if _, _, err := closeRecord(tx, &c); err != nil { // its requester is stopped as well and gets no result
 			return nil, err
 		}
 	}
@@ -352,7 +327,7 @@ func (s *Spawner) Deleted(tx store.Tx, key chela.SessionKey) error {
 		it.ID, it.Key = it.ID+subagent.MovedUp, it.Key+subagent.MovedUp
 		it.Session, it.State, it.Note = to, queue.Waiting, ""
 		if own.ID != "" {
-			it.Inbound.Address = cmp.Or(own.Thread, own.Address)
+			it.Inbound.Address = own.ReplyAddress()
 		}
 		if _, err := tx.Queue().Put(it); err != nil {
 			return err
