@@ -587,19 +587,7 @@ func (s *state) checkBackground() {
 }
 
 // backgroundsIn returns the keys of the work in the background whose end a text tells.
-func backgroundsIn(text string) (keys []string) {
-	for {
-		_, rest, ok := strings.Cut(text, "background ")
-		if !ok {
-			return keys
-		}
-		key, after, ok := strings.Cut(rest, " ")
-		if !ok {
-			return keys
-		}
-		keys, text = append(keys, key), after
-	}
-}
+func backgroundsIn(text string) []string { return between(text, "background ", " ") }
 
 // edited reports whether the text of a row is in a message that was a preview.
 func (s *state) edited(row outbox.Row) bool {

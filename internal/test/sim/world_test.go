@@ -218,17 +218,20 @@ func seconds(r *rand.Rand, from, to float64) time.Duration {
 	return time.Duration((from + r.Float64()*(to-from)) * float64(time.Second))
 }
 
-// tagIn returns the tags in a text, such as m12 and m12.c0.
-func tagsIn(text string) (tags []string) {
+// tagsIn returns the tags in a text, such as m12 and m12.c0.
+func tagsIn(text string) []string { return between(text, "<<", ">>") }
+
+// between returns the parts of a text that are between two marks.
+func between(text, begin, end string) (parts []string) {
 	for {
-		_, rest, ok := strings.Cut(text, "<<")
+		_, rest, ok := strings.Cut(text, begin)
 		if !ok {
-			return tags
+			return parts
 		}
-		tag, after, ok := strings.Cut(rest, ">>")
+		part, after, ok := strings.Cut(rest, end)
 		if !ok {
-			return tags
+			return parts
 		}
-		tags, text = append(tags, tag), after
+		parts, text = append(parts, part), after
 	}
 }
