@@ -72,6 +72,14 @@ func send(target, text string, timeout int) string {
 	return "sessions_send " + string(b)
 }
 
+// say lets a person write in a direct chat.
+func (k *talkers) say(id string, a chela.Address, text string) {
+	k.t.Helper()
+	if err := k.chat.Say(k.t.Context(), chela.Inbound{ID: id, Address: a, Sender: chela.Sender{ID: a.Peer.ID}, Text: text}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
 // settle waits until nothing happens any more.
 func (k *talkers) settle() { time.Sleep(time.Minute) }
 
@@ -217,9 +225,7 @@ func TestExchange(t *testing.T) {
 	})
 	talk(t, "the target announces the outcome in its chat, and ANNOUNCE_SKIP posts nothing", nil, func(t *testing.T, k *talkers) {
 		ann := chela.Address{Channel: "chat", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
-		if err := k.chat.Say(t.Context(), chela.Inbound{ID: "1", Address: ann, Sender: chela.Sender{ID: "ann"}, Text: "say hi"}); err != nil {
-			t.Fatal(err)
-		}
+		k.say("1", ann, "say hi")
 		k.settle()
 		k.Ask(work, send("agent:main:main", "say say REPLY_SKIP", 20))
 		k.settle()
@@ -353,9 +359,7 @@ func TestExchange(t *testing.T) {
 	talk(t, "a reply that comes after the timeout reaches the sender once, and its answer the chat", nil, func(t *testing.T, k *talkers) {
 		ann := chela.Address{Channel: "chat", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
 		say := func(id, text string) {
-			if err := k.chat.Say(t.Context(), chela.Inbound{ID: id, Address: ann, Sender: chela.Sender{ID: "ann"}, Text: text}); err != nil {
-				t.Fatal(err)
-			}
+			k.say(id, ann, text)
 			k.settle()
 		}
 		say("1", send(guest, "hold it\nsay forty-two", 2)+"\nthen say no reply yet")

@@ -36,9 +36,7 @@ func TestMovedResult(t *testing.T) {
 	boss := task(task("hold leaf\nsay done", "label", "leaf"), "label", "boss")
 	bob := chela.Address{Channel: "chat", Peer: chela.Peer{Kind: chela.Direct, ID: "bob"}}
 	say := func(k *talkers, a chela.Address, text string) {
-		if err := k.chat.Say(k.t.Context(), chela.Inbound{ID: "1", Address: a, Sender: chela.Sender{ID: a.Peer.ID}, Text: text}); err != nil {
-			k.t.Fatal(err)
-		}
+		k.say("1", a, text)
 		time.Sleep(30 * time.Second)
 	}
 	remove := func(k *talkers, label string) {
