@@ -137,6 +137,8 @@ func (k *call) focusLimits() (string, error) {
 	switch {
 	case err != nil:
 		return "", err
+	case f.Session == "" && k.in.Address.Local():
+		return "", refuse{"This window shows one session, and is not focused on a subagent."}
 	case f.Session == "":
 		return "", refuse{"This chat is not focused on a subagent. /focus <target> does that."}
 	}

@@ -308,6 +308,9 @@ func focusedThread(t *testing.T) {
 	r.want(inThread("1", "/focus 1"), "Chats cannot be focused here: session.threadBindings.enabled is false.")
 	r.patch(`{"session": {"threadBindings": {"enabled": true}}}`)
 	window := r.Gateway.Client()
+	if got := window.Ask("main", "/session idle 3d").Text; got != "This window shows one session, and is not focused on a subagent." {
+		t.Errorf("a local client: %q", got)
+	}
 	if got := window.Ask("main", "/focus 1").Text; !strings.Contains(got, "chela chat --session agent:main:subagent:") {
 		t.Errorf("a local client: %q", got)
 	}
