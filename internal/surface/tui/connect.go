@@ -178,10 +178,13 @@ func (s *screen) showHistory(h wire.History) {
 			results[m.ToolCallID] = m
 		}
 	}
+	shown, own := s.feed.Seq, false
 	for _, m := range h.Messages {
-		if m.Meta.Seq <= s.feed.Seq {
+		// A slash command and its answer have the same Seq. The answer to an own one was shown.
+		if m.Meta.Seq <= shown || m.Meta.Seq == s.feed.Seq && own {
 			continue
 		}
+		own = s.feed.Owns(feed.RunOf(m))
 		s.feed.Seq = m.Meta.Seq
 		s.accepted(feed.RunOf(m))
 		if cut && m.Role == wire.RoleAssistant {
@@ -250,7 +253,9 @@ func (s *screen) showStored(m wire.Message, results map[string]wire.Message) {
 	case wire.RoleAssistant:
 		if text := m.Text(); strings.TrimSpace(text) != "" {
 			s.scroll.add(block, s.markdown(text))
-			s.lastText = text
+			if m.Meta.RunID != "" { // the same command may follow, with the same answer
+				s.lastText = text
+			}
 		}
 		for _, c := range m.Content {
 			if r, ok := results[c.ID]; ok && c.Type == wire.ContentCall {

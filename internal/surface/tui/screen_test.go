@@ -730,6 +730,7 @@ func TestShowHistory(t *testing.T) {
 	result := stored(3, wire.RoleToolResult, "r", `{"error": "gone"}`)
 	result.ToolCallID, result.IsError = "c", true
 	turn := []wire.Message{stored(1, wire.RoleUser, "r", "he\x1b[2Jllo"), stored(2, wire.RoleAssistant, "r", "I **look**", call, open), result}
+	command := []wire.Message{stored(2, wire.RoleUser, "c", "/x"), stored(2, wire.RoleAssistant, "", "an answer")}
 	for _, tt := range []struct {
 		name    string
 		before  func(s *screen)
@@ -743,6 +744,9 @@ func TestShowHistory(t *testing.T) {
 		{"earlier messages", nil, wire.History{SessionID: "s", HasMore: true, NextOffset: 7, Messages: turn[:1]}, "… 7 earlier entries\n\n❯ hello", "ready", ""},
 		{"what is on the screen already", func(s *screen) { s.feed.Seq = 1 }, wire.History{SessionID: "s", HasMore: true, NextOffset: 7, Messages: turn}, "I look\n\n✗ read a.go: gone", "ready", ""},
 		{"another transcript", func(s *screen) { s.feed.ID, s.feed.Seq = "old", 9 }, wire.History{SessionID: "s", Messages: turn[:1]}, "❯ hello", "ready", ""},
+		{"a command and its answer", nil, wire.History{SessionID: "s", Messages: command}, "❯ /x\n\nan answer", "ready", ""},
+		{"an own command", func(s *screen) { s.feed.Own("c") }, wire.History{SessionID: "s", Messages: append(command[:2:2], stored(3, wire.RoleAssistant, "q", "next"))}, "next", "ready", ""},
+		{"a command that is on the screen already", func(s *screen) { s.feed.Seq = 2 }, wire.History{SessionID: "s", Messages: command}, "", "", ""},
 		{"an own message", func(s *screen) { s.feed.Own("r"); s.sent = []message{{run: "x"}, {run: "r"}} }, wire.History{SessionID: "s", Messages: turn[:1]}, "", "", ""},
 		{"a run in progress", func(s *screen) { s.active, s.suspended = "old", true }, wire.History{SessionID: "s", Messages: turn[:1], InFlight: &wire.InFlight{RunID: "r", Text: "I begin\n\nto", Seq: 7}},
 			"❯ hello\n\nI begin", "\nto\n", "r"},
@@ -780,6 +784,15 @@ func TestShowHistory(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a command with the same answer follows", func(t *testing.T) {
+		s := alone(t)
+		s.showHistory(wire.History{SessionID: "s", Messages: command})
+		s.step(feed.Step{Kind: feed.Text, Run: "d", Text: "an answer"})
+		s.step(feed.Step{Kind: feed.TextEnded, Run: "d"})
+		if got := strings.Join(s.scroll.lines, "\n"); got != "❯ /x\n\nan answer\n\nan answer" {
+			t.Errorf("%q", got)
+		}
+	})
 	t.Run("late events", func(t *testing.T) {
 		s := alone(t)
 		s.showHistory(wire.History{SessionID: "s", Messages: append(turn[:3:3], stored(4, wire.RoleAssistant, "r", "So")), InFlight: &wire.InFlight{RunID: "q", Text: "Now", Seq: 5}})
