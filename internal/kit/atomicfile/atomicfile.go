@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,13 +38,54 @@ func WriteIn(root *os.Root, name string, data []byte, perm fs.FileMode) error {
 
 // writeIn calls before with the name of each step. Tests return an error from
 // it to simulate a crash.
-func writeIn(root *os.Root, name string, data []byte, perm fs.FileMode, before func(step string) error) (err error) {
+func writeIn(root *os.Root, name string, data []byte, perm fs.FileMode, before func(step string) error) error {
 	perm = cmp.Or(perm, 0o600)
 	old, err := root.Lstat(name)
 	exists := err == nil && old.Mode().IsRegular()
 	if exists {
 		perm = old.Mode().Perm()
 	}
+	return place(root, name, perm, before, func(f *os.File) error {
+		if exists && runtime.GOOS != "windows" { // OpenFile applied the umask
+			if err := f.Chmod(perm); err != nil {
+				return err
+			}
+		}
+		if err := before("write"); err != nil {
+			return err
+		}
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+// CreateIn creates a file inside root with what write writes, and returns when it is on
+// disk. The file appears when it is complete; until then its content is in a file whose
+// name begins with .tmp-. If the name exists, the error wraps fs.ErrExist.
+func CreateIn(root *os.Root, name string, perm fs.FileMode, write func(io.Writer) error) error {
+	return createIn(root, name, perm, write, func(string) error { return nil })
+}
+
+func createIn(root *os.Root, name string, perm fs.FileMode, write func(io.Writer) error, before func(step string) error) error {
+	check := func(step string) error {
+		if err := before(step); err != nil || step != "create" && step != "rename" {
+			return err
+		}
+		if _, err := root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			return cmp.Or(err, fs.ErrExist)
+		}
+		return nil
+	}
+	return place(root, name, cmp.Or(perm, 0o600), check, func(f *os.File) error {
+		if err := before("write"); err != nil {
+			return err
+		}
+		return write(f)
+	})
+}
+
+// place writes a temporary file and renames it to name.
+func place(root *os.Root, name string, perm fs.FileMode, before func(step string) error, write func(*os.File) error) (err error) {
 	dir := filepath.Dir(name)
 	temp := filepath.Join(dir, ".tmp-"+rand.Text())
 	defer func() {
@@ -59,7 +101,14 @@ func writeIn(root *os.Root, name string, data []byte, perm fs.FileMode, before f
 	if err != nil {
 		return err
 	}
-	if err := fill(f, data, perm, exists, before); err != nil {
+	err = write(f)
+	if err == nil {
+		err = before("sync")
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if err := f.Close(); err != nil {
@@ -75,24 +124,6 @@ func writeIn(root *os.Root, name string, data []byte, perm fs.FileMode, before f
 		return err
 	}
 	return syncDir(root, dir)
-}
-
-func fill(f *os.File, data []byte, perm fs.FileMode, exists bool, before func(string) error) error {
-	if exists && runtime.GOOS != "windows" { // OpenFile applied the umask
-		if err := f.Chmod(perm); err != nil {
-			return err
-		}
-	}
-	if err := before("write"); err != nil {
-		return err
-	}
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := before("sync"); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 // syncDir makes the rename durable. It does nothing on Windows, and ignores

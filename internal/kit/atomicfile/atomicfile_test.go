@@ -2,6 +2,7 @@ package atomicfile
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -142,5 +143,59 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("interrupted before %q: %d files, want %d", stop, entries, want)
 			}
 		}
+	}
+}
+
+// TestCreateIn stops CreateIn before each step, as a crash does, and looks for the file.
+func TestCreateIn(t *testing.T) {
+	t.Parallel()
+	create := func(stop, old string) (content string, files int, err error) {
+		dir := t.TempDir()
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		if old != "" {
+			if err := root.WriteFile("f", []byte(old), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = createIn(root, "f", 0, func(w io.Writer) error {
+			_, err1 := io.WriteString(w, "first ")
+			if _, err := root.Lstat("f"); old == "" && err == nil {
+				t.Error("the file is there before it is complete")
+			}
+			if stop == "middle" {
+				return errors.New("interrupted")
+			}
+			_, err2 := io.WriteString(w, "second")
+			return errors.Join(err1, err2)
+		}, func(step string) error {
+			if step == "rename" && stop == "other" { // another program creates it now
+				return root.WriteFile("f", []byte("theirs"), 0o600)
+			}
+			if step == stop {
+				return errors.New("interrupted")
+			}
+			return nil
+		})
+		data, _ := root.ReadFile("f")
+		es, _ := os.ReadDir(dir)
+		return string(data), len(es), err
+	}
+	if got, n, err := create("", ""); got != "first second" || n != 1 || err != nil {
+		t.Errorf("%q, %d files, %v", got, n, err)
+	}
+	for _, stop := range []string{"create", "write", "middle", "sync", "rename"} {
+		if got, n, err := create(stop, ""); got != "" || n != 0 || err == nil {
+			t.Errorf("stopped at %q: %q, %d files, %v", stop, got, n, err)
+		}
+	}
+	if got, n, err := create("", "old"); got != "old" || n != 1 || !errors.Is(err, fs.ErrExist) {
+		t.Errorf("an existing file: %q, %d files, %v", got, n, err)
+	}
+	if got, n, err := create("other", ""); got != "theirs" || n != 1 || !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that appears meanwhile: %q, %d files, %v", got, n, err)
 	}
 }

@@ -3,6 +3,7 @@
 package backoff
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"strconv"
@@ -36,6 +37,21 @@ func (p Policy) Delay(attempt int, rnd float64) time.Duration {
 	full = min(full, float64(p.Max))
 	jitter := min(max(p.Jitter, 0), 1)
 	return time.Duration(full * (1 - jitter*(1-min(max(rnd, 0), 1))))
+}
+
+// Sleep waits for d, or returns the error of ctx when it ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // longest is the longest delay accepted from a server.

@@ -49,6 +49,35 @@ func Split(text string, o Options) []string {
 	return out
 }
 
+// Cut returns the length in bytes of the beginning of a growing text that can be sent as a
+// piece of its own: at least least long, at most as long as the limit, in the unit of Size,
+// and outside of code blocks. It ends between paragraphs; or, if the text is longer than the
+// limit, between lines, sentences or words. 0: there is no such beginning yet.
+func Cut(text string, least int, o Options) int {
+	if o.Limit < 1 {
+		o.Limit = Limit
+	}
+	s := splitter{o: o, text: text, fences: fences(text, o.Limit/8)}
+	most := s.most(o.Limit)
+	var best [4]int // by kind: the last position
+	n := 0
+	for i, r := range text[:most] {
+		if k, ok := s.kind(i); ok && n >= least && s.at(i) == nil {
+			best[k] = i
+		}
+		n += o.size(r)
+	}
+	if most == len(text) {
+		return best[paragraph]
+	}
+	for _, i := range best {
+		if i > 0 {
+			return i
+		}
+	}
+	return 0
+}
+
 // piece is a part of the text and the fence lines that are added around it.
 type piece struct{ open, text, shut string }
 
