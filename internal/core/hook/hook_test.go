@@ -22,6 +22,42 @@ func anything(json.RawMessage) error { return nil }
 
 func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
+// points is hooks around tool calls.
+type points struct{ *hook.Points }
+
+func chain(log *slog.Logger, before []hook.Before, after ...hook.After) points {
+	p := hook.New(log)
+	for _, h := range before {
+		p.BeforeToolCall.Add(h)
+	}
+	for _, h := range after {
+		p.AfterToolCall.Add(h)
+	}
+	return points{p}
+}
+
+// decision is what the hooks before a tool call decided.
+type decision struct {
+	Block  string // why the call is blocked; empty: it is not
+	By     string
+	Asks   []hook.Ask
+	Args   json.RawMessage // to use
+	Change []string
+}
+
+func (p points) before(ctx context.Context, call hook.Call, valid func(json.RawMessage) error) (decision, error) {
+	call.Valid = valid
+	out, err := p.BeforeToolCall.Decide(ctx, call)
+	d := decision{By: out.By, Asks: out.Answer.Asks, Args: call.Args, Change: out.Changed}
+	if out.Answer.Args != nil {
+		d.Args = out.Answer.Args
+	}
+	if out.Answer.Block {
+		d.Block = out.Answer.Reason
+	}
+	return d, err
+}
+
 // says returns a hook that always gives the same verdict.
 func says(name string, priority int, v hook.Verdict) hook.Before {
 	return hook.Before{Name: name, Priority: priority, Func: func(context.Context, hook.Call) (hook.Verdict, error) { return v, nil }}
@@ -42,30 +78,30 @@ func TestBefore(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		hooks []hook.Before
-		want  hook.Decision
+		want  decision
 	}{
-		{"none", nil, hook.Decision{Args: json.RawMessage("x")}},
-		{"a zero verdict", []hook.Before{says("a", 0, hook.Verdict{})}, hook.Decision{Args: json.RawMessage("x")}},
+		{"none", nil, decision{Args: json.RawMessage("x")}},
+		{"a zero verdict", []hook.Before{says("a", 0, hook.Verdict{})}, decision{Args: json.RawMessage("x")}},
 		{"HOOK-01 the first hook that blocks decides, and later ones are not called",
-			[]hook.Before{never, says("guard", 50, hook.Verdict{Block: true, Reason: "no"})}, hook.Decision{Block: "no", By: "guard", Args: json.RawMessage("x")}},
+			[]hook.Before{never, says("guard", 50, hook.Verdict{Block: true, Reason: "no"})}, decision{Block: "no", By: "guard", Args: json.RawMessage("x")}},
 		{"a block without a reason", []hook.Before{says("guard", 0, hook.Verdict{Block: true})},
-			hook.Decision{Block: "the hook guard blocked it", By: "guard", Args: json.RawMessage("x")}},
+			decision{Block: "the hook guard blocked it", By: "guard", Args: json.RawMessage("x")}},
 		{"a later block overrides an earlier request for approval",
 			[]hook.Before{says("late", 1, hook.Verdict{Block: true, Reason: "no"}), says("early", 2, hook.Verdict{Ask: true, Reason: "look"})},
-			hook.Decision{Block: "no", By: "late", Asks: []hook.Ask{{Hook: "early", Reason: "look"}}, Args: json.RawMessage("x")}},
+			decision{Block: "no", By: "late", Asks: []hook.Ask{{Hook: "early", Reason: "look"}}, Args: json.RawMessage("x")}},
 		{"requests for approval and changed arguments are collected",
 			[]hook.Before{says("a", 2, hook.Verdict{Ask: true, Reason: "look", Args: json.RawMessage("y")}), says("b", 1, hook.Verdict{Ask: true})},
-			hook.Decision{Asks: []hook.Ask{{Hook: "a", Reason: "look"}, {Hook: "b"}}, Args: json.RawMessage("y"), Change: []string{"a"}}},
+			decision{Asks: []hook.Ask{{Hook: "a", Reason: "look"}, {Hook: "b"}}, Args: json.RawMessage("y"), Change: []string{"a"}}},
 		{"arguments are passed on by priority, then by order", []hook.Before{adds("c", 0), adds("b", 5), adds("d", 0), adds("a", 9)},
-			hook.Decision{Args: json.RawMessage("xabcd"), Change: []string{"a", "b", "c", "d"}}},
-		{"a hook that panics is skipped", []hook.Before{never, adds("b", 0)}, hook.Decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
+			decision{Args: json.RawMessage("xabcd"), Change: []string{"a", "b", "c", "d"}}},
+		{"a hook that panics is skipped", []hook.Before{never, adds("b", 0)}, decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
 		{"a hook that fails is skipped, whatever it returned", []hook.Before{fails("a"), quick(fails("b")), adds("c", 0)},
-			hook.Decision{Args: json.RawMessage("xc"), Change: []string{"c"}}},
-		{"a quick hook that panics is skipped", []hook.Before{quick(never), quick(adds("b", 0))}, hook.Decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
+			decision{Args: json.RawMessage("xc"), Change: []string{"c"}}},
+		{"a quick hook that panics is skipped", []hook.Before{quick(never), quick(adds("b", 0))}, decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := hook.New(silent(), tt.hooks, nil).Before(t.Context(), hook.Call{Args: json.RawMessage("x")}, anything)
+			got, err := chain(silent(), tt.hooks).before(t.Context(), hook.Call{Args: json.RawMessage("x")}, anything)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,9 +111,9 @@ func TestBefore(t *testing.T) {
 		})
 	}
 	t.Run("arguments that are invalid", func(t *testing.T) {
-		c := hook.New(silent(), []hook.Before{adds("a", 0)}, nil)
-		d, err := c.Before(t.Context(), hook.Call{}, func(json.RawMessage) error { return errors.New("want a path") })
-		if err != nil || d.By != "a" || !strings.Contains(d.Block, "want a path") || d.Args != nil {
+		c := chain(silent(), []hook.Before{adds("a", 0)})
+		d, err := c.before(t.Context(), hook.Call{}, func(json.RawMessage) error { return errors.New("want a path") })
+		if err != nil || d.By != "a" || !strings.Contains(d.Block, "want a path") || string(d.Args) != "" {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
@@ -89,7 +125,7 @@ func TestBefore(t *testing.T) {
 					time.Sleep(time.Hour)
 					return hook.Verdict{}, nil
 				}}
-				d, err := hook.New(silent(), []hook.Before{deaf, adds("next", 0)}, nil).Before(t.Context(), hook.Call{}, anything)
+				d, err := chain(silent(), []hook.Before{deaf, adds("next", 0)}).before(t.Context(), hook.Call{}, anything)
 				if err != nil || !strings.Contains(d.Block, want.String()) || d.By != "deaf" || d.Change != nil || time.Since(begun) != want {
 					t.Errorf("after %v: %+v, %v", time.Since(begun), d, err)
 				}
@@ -108,7 +144,7 @@ func TestBefore(t *testing.T) {
 				kept = ctx
 				return hook.Verdict{}, nil
 			}}
-			d, err := hook.New(silent(), []hook.Before{patient, keeps}, nil).Before(t.Context(), hook.Call{}, anything)
+			d, err := chain(silent(), []hook.Before{patient, keeps}).before(t.Context(), hook.Call{}, anything)
 			if err != nil || d.Block != "" || len(d.Asks) != 1 || kept.Err() == nil {
 				t.Errorf("%+v, %v", d, err)
 			}
@@ -120,7 +156,7 @@ func TestBefore(t *testing.T) {
 			cancel()
 			return hook.Verdict{Block: true}, nil
 		}}
-		if d, err := hook.New(silent(), []hook.Before{stop}, nil).Before(ctx, hook.Call{}, anything); !errors.Is(err, context.Canceled) || d.Block != "" {
+		if d, err := chain(silent(), []hook.Before{stop}).before(ctx, hook.Call{}, anything); !errors.Is(err, context.Canceled) || d.Block != "" {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
@@ -143,20 +179,24 @@ func TestAfter(t *testing.T) {
 	t.Parallel()
 	t.Run("in order, once each, and only failures where requested", func(t *testing.T) {
 		var all, bad []string
-		note := func(to *[]string) func(context.Context, hook.Call, hook.Done) error {
-			return func(ctx context.Context, c hook.Call, d hook.Done) error {
+		note := func(to *[]string) func(context.Context, hook.Done) (hook.None, error) {
+			return func(ctx context.Context, d hook.Done) (hook.None, error) {
 				if ctx.Err() != nil {
-					return ctx.Err()
+					return hook.None{}, ctx.Err()
 				}
-				*to = append(*to, fmt.Sprint(c.Tool, " ", d.Took, " ", d.Err))
-				return nil
+				*to = append(*to, fmt.Sprint(d.Tool, " ", d.Took, " ", d.Err))
+				return hook.None{}, nil
 			}
 		}
-		c := hook.New(silent(), nil, []hook.After{{Name: "all", Func: note(&all)}, {Name: "bad", Failures: true, Func: note(&bad)}})
+		c := chain(silent(), nil, hook.After{Name: "all", Func: note(&all)})
+		c.ToolCallFailed.Add(hook.After{Name: "bad", Func: note(&bad)})
 		aborted, cancel := context.WithCancel(t.Context())
 		cancel() // the call was aborted, but the hooks learn of it
 		for i := range 5 {
-			c.After(aborted, hook.Call{Tool: fmt.Sprint("t", i)}, hook.Done{IsError: i == 3, Took: time.Second})
+			d := hook.Done{Call: hook.Call{Tool: fmt.Sprint("t", i)}, Took: time.Second}
+			if c.AfterToolCall.Notify(aborted, d); i == 3 {
+				c.ToolCallFailed.Notify(aborted, d)
+			}
 			if i == 2 { // nothing is pending now
 				c.Wait(t.Context())
 			}
@@ -172,14 +212,14 @@ func TestAfter(t *testing.T) {
 	t.Run("a quick hook runs synchronously", func(t *testing.T) {
 		var log bytes.Buffer
 		calls := 0 // not guarded: the race detector reports another goroutine
-		c := hook.New(slog.New(slog.NewTextHandler(&log, nil)), nil, []hook.After{{Name: "count", Quick: true, Func: func(context.Context, hook.Call, hook.Done) error {
+		c := chain(slog.New(slog.NewTextHandler(&log, nil)), nil, hook.After{Name: "count", Quick: true, Func: func(context.Context, hook.Done) (hook.None, error) {
 			if calls++; calls > 1 {
 				panic("oh")
 			}
-			return nil
-		}}})
+			return hook.None{}, nil
+		}})
 		for n := range 2 {
-			if c.After(t.Context(), hook.Call{}, hook.Done{}); calls != n+1 {
+			if c.AfterToolCall.Notify(t.Context(), hook.Done{}); calls != n+1 {
 				t.Errorf("%d calls, want %d", calls, n+1)
 			}
 		}
@@ -195,18 +235,20 @@ func TestAfter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				calls := 0
-				c := hook.New(slog.New(slog.NewTextHandler(&log, nil)), nil, []hook.After{
-					{Name: "deaf", Timeout: limit, Func: func(context.Context, hook.Call, hook.Done) error { time.Sleep(time.Hour); return nil }},
-					{Name: "bad", Func: func(context.Context, hook.Call, hook.Done) error {
+				c := chain(slog.New(slog.NewTextHandler(&log, nil)), nil,
+					hook.After{Name: "deaf", Timeout: limit, Func: func(context.Context, hook.Done) (hook.None, error) {
+						time.Sleep(time.Hour)
+						return hook.None{}, nil
+					}},
+					hook.After{Name: "bad", Func: func(context.Context, hook.Done) (hook.None, error) {
 						if calls++; calls > 1 {
 							panic("oh")
 						}
-						return errors.New("no disk")
-					}},
-				})
+						return hook.None{}, errors.New("no disk")
+					}})
 				begun := time.Now()
 				for range 2 {
-					c.After(t.Context(), hook.Call{}, hook.Done{})
+					c.AfterToolCall.Notify(t.Context(), hook.Done{})
 				}
 				if time.Since(begun) > 0 {
 					t.Errorf("the call waited for %v", time.Since(begun))
@@ -229,17 +271,16 @@ func TestAfter(t *testing.T) {
 	t.Run("a slow hook misses calls", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n, log := 0, bytes.Buffer{}
-			never := hook.After{Name: "failed", Failures: true}
-			c := hook.New(slog.New(slog.NewTextHandler(&log, nil)), nil, []hook.After{never, {Name: "slow", Func: func(context.Context, hook.Call, hook.Done) error {
+			c := chain(slog.New(slog.NewTextHandler(&log, nil)), nil, hook.After{Name: "slow", Func: func(context.Context, hook.Done) (hook.None, error) {
 				time.Sleep(time.Second)
 				n++
-				return nil
-			}}})
+				return hook.None{}, nil
+			}})
 			for range 1000 {
-				c.After(t.Context(), hook.Call{}, hook.Done{})
+				c.AfterToolCall.Notify(t.Context(), hook.Done{})
 			}
 			c.Wait(t.Context())
-			if n < 256 || n > 257 || !strings.Contains(log.String(), "a call was dropped") {
+			if n < 256 || n > 257 || !strings.Contains(log.String(), "an event was dropped") {
 				t.Errorf("%d calls, want 256 or 257; log: %.200s", n, log.String())
 			}
 		})
@@ -259,7 +300,7 @@ func FuzzBefore(f *testing.F) {
 		for i, b := range plan {
 			hooks = append(hooks, behaves(fmt.Sprint(i), b))
 		}
-		got, err := hook.New(silent(), hooks, nil).Before(t.Context(), hook.Call{Args: json.RawMessage("")}, func(a json.RawMessage) error {
+		got, err := chain(silent(), hooks).before(t.Context(), hook.Call{Args: json.RawMessage("")}, func(a json.RawMessage) error {
 			if bytes.HasSuffix(a, []byte("!")) {
 				return errors.New("bad")
 			}
@@ -268,7 +309,7 @@ func FuzzBefore(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(expected(plan), got, cmp.Transformer("decision", func(d hook.Decision) []string {
+		if diff := cmp.Diff(expected(plan), got, cmp.Transformer("decision", func(d decision) []string {
 			return []string{fmt.Sprint(d.Block != ""), d.By, fmt.Sprint(d.Asks), string(d.Args), fmt.Sprint(d.Change)}
 		})); diff != "" {
 			t.Errorf("%x: %s", plan, diff)
@@ -302,8 +343,8 @@ func behaves(name string, b byte) hook.Before {
 
 // expected is a reference implementation: it repeatedly takes the remaining hook
 // with the highest priority.
-func expected(plan []byte) hook.Decision {
-	d := hook.Decision{Args: json.RawMessage("")}
+func expected(plan []byte) decision {
+	d := decision{Args: json.RawMessage("")}
 	left := make([]int, len(plan))
 	for i := range left {
 		left[i] = i
