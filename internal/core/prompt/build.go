@@ -1,73 +1,94 @@
 package prompt
 
 import (
-	"cmp"
-	_ "embed" // the texts
-	"fmt"
 	"slices"
-	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm"
-	"github.com/chela-ai/chela/internal/kit/humanize"
-)
-
-// Texts of the prompt.
-var (
-	//go:embed text/tooling.md
-	toolingText string
-	//go:embed text/waiting.md
-	waitingText string
-	//go:embed text/spawning.md
-	spawningText string
-	//go:embed text/style.md
-	styleText string
-	//go:embed text/safety.md
-	safetyText string
-	//go:embed text/persona.md
-	personaText string
 )
 
 // Default limits of the workspace files in a prompt, in characters.
 const (
 	DefaultMaxFile  = 20_000
 	DefaultMaxFiles = 150_000
+	maxUser         = 4_000 // of USER.md
+)
+
+// Mode is how much a prompt contains.
+type Mode string
+
+// The modes.
+const (
+	Full    Mode = "full"    // everything; also ""
+	Minimal Mode = "minimal" // for subagents: nothing about the person, messages and heartbeats
+	None    Mode = "none"    // one line
+)
+
+// ParseMode returns the mode with a name. It reports false for an unknown one.
+func ParseMode(s string) (Mode, bool) {
+	m := Mode(s)
+	return m, m == "" || m == Full || m == Minimal || m == None
+}
+
+// Truncation is whether a prompt mentions that workspace files were truncated. The
+// omitted part is marked in each case.
+type Truncation string
+
+// The values of [Truncation].
+const (
+	WarnOnce   Truncation = "once"   // in one line for all files; also ""
+	WarnAlways Truncation = "always" // also before each truncated file
+	WarnOff    Truncation = "off"
 )
 
 // Input is everything that a prompt depends on. A field that is zero omits its
 // part.
 type Input struct {
-	Tools []llm.ToolSpec // tools that the policy allows
-	Types []string       // agent types of sessions_spawn: "name: description"
+	Mode Mode
+
+	Tools   []llm.ToolSpec // tools that the policy allows
+	Types   []string       // agent types of sessions_spawn: "name: description"
+	Skills  string         // see skill.Prompt
+	Docs    string         // path of the documentation for the tool read
+	Aliases []string       // of models: "alias: provider/model"
+	Owners  []string       // ids of the persons who own the assistant
 
 	Dir      string // the workspace
 	Sandbox  string // what the tools cannot do because the session is sandboxed
 	Files    []File // see Workspace.Files
 	MaxFile  int    // characters of one file; 0: DefaultMaxFile
 	MaxFiles int    // characters of all files; 0: DefaultMaxFiles
+	Warn     Truncation
 
-	Now      time.Time      // only the date is used, in Zone
-	Zone     *time.Location // the person's time zone; nil: that of Now, which is not named
-	Extra    string         // context of a group or a subagent's task
-	Agent    string
-	Host     string
-	Repo     string
-	OS       string // with version, for example "linux 6.12"
-	Arch     string
-	Model    string // provider/model
-	Channel  string
-	Thinking llm.Level // empty: off
-
-	// What is open in the session. It changes more often than everything above.
-	Plan     string // see plan.Plan.Prompt
-	Children string // see subagent.Prompt
+	Now       time.Time      // only the date is used, in Zone
+	Zone      *time.Location // the person's time zone; nil: that of Now, which is not named
+	Hints     []string       // about the channel
+	Heartbeat bool           // the agent has periodic checks
+	Group     bool           // the conversation is a group's
+	Title     string         // of the group; "": unknown
+	Extra     string         // context of a group or a subagent's task
+	Agent     string
+	Host      string
+	Repo      string
+	OS        string // with version, for example "linux 6.12"
+	Arch      string
+	Model     string // provider/model
+	Channel   string
+	Thinking  llm.Level // empty: off
+	Reasoning string    // whether the person sees the thinking; empty: off
 }
 
-// Builder builds system prompts. It caches the parts of the last prompt, which
-// rarely differ from those of the next one. The zero value is ready to use. It is
-// safe for concurrent use.
-type Builder struct{ last atomic.Pointer[built] }
+// Builder builds system prompts. It caches the parts of the last prompts: sessions
+// differ in little from each other, and from one run to the next. The zero value is
+// ready to use. It is safe for concurrent use.
+type Builder struct {
+	mu   sync.Mutex
+	last []*built // the most recently used one first
+}
+
+// maxBuilt is the number of prompts in the cache.
+const maxBuilt = 8
 
 // built is the parts of a prompt and the input that they were built from.
 type built struct {
@@ -78,37 +99,58 @@ type built struct {
 // Build returns the system prompt: the stable part, marked for caching, and the
 // volatile part.
 func (b *Builder) Build(in Input) []llm.Block {
+	if in.Mode == None {
+		return []llm.Block{{Text: identityLine, Cache: true}}
+	}
 	if in.Zone != nil {
 		in.Now = in.Now.In(in.Zone)
 	}
-	k := b.last.Load()
-	reuse := k != nil && sameStable(k.from, in)
-	if !reuse || !sameVolatile(k.from, in) {
-		fresh := &built{from: in, volatile: volatile(in)}
-		if reuse {
-			fresh.stable = k.stable
-		} else {
-			fresh.stable = stable(in)
-		}
-		b.last.Store(fresh)
-		k = fresh
-	}
+	k := b.find(in)
 	return []llm.Block{{Text: k.stable, Cache: true}, {Text: k.volatile}}
+}
+
+// find returns the parts of a prompt, as far as possible from the cache.
+func (b *Builder) find(in Input) *built {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fresh := &built{from: in}
+	for i, k := range b.last {
+		same := sameStable(k.from, in)
+		if same && sameVolatile(k.from, in) {
+			copy(b.last[1:], b.last[:i])
+			b.last[0] = k
+			return k
+		}
+		if same && fresh.stable == "" {
+			fresh.stable = k.stable
+		}
+	}
+	if fresh.stable == "" {
+		fresh.stable = stable(in)
+	}
+	fresh.volatile = volatile(in)
+	b.last = slices.Insert(b.last, 0, fresh)
+	if len(b.last) > maxBuilt {
+		b.last = slices.Delete(b.last, maxBuilt, len(b.last))
+	}
+	return fresh
 }
 
 // sameStable reports whether the stable parts of two prompts are equal. It compares
 // every field that stable reads.
 func sameStable(a, b Input) bool {
-	return a.Dir == b.Dir && a.Sandbox == b.Sandbox && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && slices.Equal(a.Files, b.Files) && slices.Equal(a.Types, b.Types) &&
+	return a.Mode == b.Mode && a.Dir == b.Dir && a.Sandbox == b.Sandbox && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && a.Warn == b.Warn &&
+		a.Docs == b.Docs && a.Skills == b.Skills && slices.Equal(a.Files, b.Files) && slices.Equal(a.Types, b.Types) &&
+		slices.Equal(a.Aliases, b.Aliases) && slices.Equal(a.Owners, b.Owners) &&
 		slices.EqualFunc(a.Tools, b.Tools, func(a, b llm.ToolSpec) bool { return a.Name == b.Name && a.Description == b.Description })
 }
 
 // sameVolatile reports whether the volatile parts of two prompts are equal. It
 // compares every field that volatile reads.
 func sameVolatile(a, b Input) bool {
-	return sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && a.Extra == b.Extra &&
+	return sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && a.Extra == b.Extra && a.Group == b.Group && a.Title == b.Title && a.Heartbeat == b.Heartbeat &&
 		a.Agent == b.Agent && a.Host == b.Host && a.Repo == b.Repo && a.OS == b.OS && a.Arch == b.Arch &&
-		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking && a.Plan == b.Plan && a.Children == b.Children
+		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking && a.Reasoning == b.Reasoning && slices.Equal(a.Hints, b.Hints)
 }
 
 // sameDay reports whether both times give the same text in a prompt.
@@ -116,106 +158,4 @@ func sameDay(a, b time.Time) bool {
 	_, x := a.Zone()
 	_, y := b.Zone()
 	return x == y && a.YearDay() == b.YearDay() && a.Year() == b.Year() && a.IsZero() == b.IsZero()
-}
-
-func stable(in Input) string {
-	var b strings.Builder
-	b.WriteString("You are a personal assistant running inside Chela.\n")
-	if len(in.Tools) > 0 {
-		section(&b, "Tooling", tooling(in.Tools, in.Types))
-		section(&b, "Tool call style", styleText)
-	}
-	section(&b, "Safety", safetyText)
-	if in.Dir != "" {
-		section(&b, "Workspace", "Your working directory is: "+Name(in.Dir)+
-			"\nUse it for all files unless instructed otherwise.")
-	}
-	section(&b, "Sandbox", in.Sandbox)
-	section(&b, "Workspace files", files(in))
-	return b.String()
-}
-
-func volatile(in Input) string {
-	var b strings.Builder
-	if zone := clock(in); zone != "" {
-		section(&b, "Date and time", zone)
-	}
-	section(&b, "Context", in.Extra)
-	section(&b, "Runtime", runtimeLine(in))
-	section(&b, "Plan", in.Plan)
-	section(&b, "Subagents", in.Children)
-	return strings.TrimLeft(b.String(), "\n")
-}
-
-// section writes a section unless it is empty.
-func section(b *strings.Builder, title, text string) {
-	if text = strings.TrimSpace(text); text != "" {
-		fmt.Fprintf(b, "\n## %s\n\n%s\n", title, text)
-	}
-}
-
-// tooling lists the tools, sorted by name, one line each.
-func tooling(tools []llm.ToolSpec, types []string) string {
-	tools = slices.Clone(tools)
-	slices.SortFunc(tools, func(a, b llm.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
-	tools = slices.CompactFunc(tools, func(a, b llm.ToolSpec) bool { return a.Name == b.Name })
-	var b strings.Builder
-	b.WriteString(toolingText)
-	for _, t := range tools {
-		fmt.Fprintf(&b, "- %s: %s\n", t.Name, humanize.Sentence(t.Description, maxSummary))
-	}
-	b.WriteString(waitingText)
-	if slices.ContainsFunc(tools, func(t llm.ToolSpec) bool { return t.Name == "sessions_spawn" }) {
-		b.WriteString(spawningText)
-		for _, t := range types {
-			b.WriteString("- agentType " + t + "\n")
-		}
-	}
-	return b.String()
-}
-
-// maxSummary is the maximum length of a tool's summary, in characters.
-const maxSummary = 160
-
-// zoneName returns the name of the person's time zone, or its offset if it has none.
-func zoneName(in Input) string {
-	if in.Zone == nil {
-		return ""
-	}
-	if name := in.Zone.String(); name != "" && name != "Local" {
-		return Name(name)
-	}
-	return in.Now.Format("UTC-07:00")
-}
-
-// clock returns the lines with the date and the time zone. The time of day is
-// omitted because it would change the prompt every minute.
-func clock(in Input) string {
-	var lines []string
-	if !in.Now.IsZero() {
-		lines = append(lines, "Today is "+in.Now.Format("Monday, 2 January 2006")+". Use a tool to get the time of day.")
-	}
-	if zone := zoneName(in); zone != "" {
-		lines = append(lines, "Time zone: "+zone)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// runtimeLine returns the facts about this run as one line, without empty parts.
-func runtimeLine(in Input) string {
-	system := Name(in.OS)
-	if system != "" && in.Arch != "" {
-		system += " (" + Name(in.Arch) + ")"
-	}
-	thinking := cmp.Or(in.Thinking, llm.Off)
-	var parts []string
-	for _, p := range [][2]string{
-		{"agent", Name(in.Agent)}, {"host", Name(in.Host)}, {"repo", Name(in.Repo)}, {"os", system},
-		{"model", Name(in.Model)}, {"channel", Name(in.Channel)}, {"thinking", string(thinking)},
-	} {
-		if p[1] != "" {
-			parts = append(parts, p[0]+"="+p[1])
-		}
-	}
-	return "Runtime: " + strings.Join(parts, " | ")
 }

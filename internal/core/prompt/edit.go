@@ -19,7 +19,7 @@ import (
 const MaxWrite = maxRead
 
 // Names returns the names of the bootstrap files, in the order of the prompt.
-func Names() []string { return append(slices.Clone(seeded[:]), memoryFile) }
+func Names() []string { return append(slices.Clone(seeded[:]), ritualFile, memoryFile) }
 
 // Info describes a bootstrap file.
 type Info struct {
@@ -32,7 +32,7 @@ type Info struct {
 
 // Stat returns the description of a bootstrap file.
 func (w *Workspace) Stat(name string) (Info, error) {
-	info := Info{Name: name, Optional: name == memoryFile}
+	info := Info{Name: name, Optional: name == heartbeatFile || name == ritualFile || name == memoryFile}
 	if !slices.Contains(Names(), name) {
 		return info, chela.Errorf(chela.CodeInvalid, "unsupported file %q", name)
 	}
@@ -108,19 +108,9 @@ func (w *Workspace) Write(name, text string) (Info, error) {
 	return w.Stat(name)
 }
 
-// identityFile contains the agent's name and emoji.
-const identityFile = "IDENTITY.md"
-
 // Identity returns the agent's name and emoji from the workspace's IDENTITY.md. A
 // value that has not been filled in is empty.
-func (w *Workspace) Identity() (name, emoji string) {
-	for _, f := range w.Files(false) {
-		if f.Name == identityFile {
-			return identity(f.Text)
-		}
-	}
-	return "", ""
-}
+func (w *Workspace) Identity() (name, emoji string) { return identity(w.File(identityFile).Text) }
 
 // SetIdentity writes a name and an emoji into IDENTITY.md. An empty value leaves
 // the present one unchanged.

@@ -28,7 +28,7 @@ func TestIdentity(t *testing.T) {
 		}
 	}
 	w := Open(t.TempDir(), nil)
-	if _, err := Seed(w.Dir()); err != nil {
+	if _, err := Seed(w.Dir(), false); err != nil {
 		t.Fatal(err)
 	}
 	if name, emoji := w.Identity(); name != "" || emoji != "" {
@@ -98,7 +98,7 @@ func TestEdit(t *testing.T) {
 		return
 	}
 	seeds := filepath.Join(t.TempDir(), "seeded")
-	if _, err := Seed(seeds); err != nil {
+	if _, err := Seed(seeds, false); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]fs.FileMode{ // nobody else may read them
@@ -114,7 +114,7 @@ func TestEdit(t *testing.T) {
 func TestSetIdentity(t *testing.T) {
 	t.Parallel()
 	w := Open(t.TempDir(), nil)
-	if _, err := Seed(w.Dir()); err != nil {
+	if _, err := Seed(w.Dir(), false); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ name, emoji, wantName, wantEmoji string }{

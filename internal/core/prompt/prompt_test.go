@@ -58,9 +58,6 @@ func TestBuilder(t *testing.T) {
 		func() { in.Now, in.Zone, in.Model = in.Now.AddDate(0, 0, 1), time.UTC, "a/b" },
 		func() { in.Dir = "/elsewhere" },
 		func() { in.Sandbox = "No network." },
-		func() { in.Plan = "- fix: fix it (pending)" },
-		func() { in.Children = "- a subagent" },
-		func() { in.Plan = "- fix: fix it (in_progress)" },
 		func() { in.Files = append(slices.Clone(in.Files[:3]), File{Name: "TOOLS.md", Text: "New."}) },
 		func() { in.Files = in.Files[:2] },
 		func() { in.MaxFile = 3 },
@@ -84,8 +81,26 @@ func TestBuilder(t *testing.T) {
 		func() { in.Model = "c/d" },
 		func() { in.Channel = "irc" },
 		func() { in.Thinking = llm.Max },
+		func() { in.Reasoning = "on" },
+		func() { in.Tools = []llm.ToolSpec{{Name: "read"}} },
+		func() { in.Skills = "<available_skills>" },
+		func() { in.Docs = "docs:" },
+		func() { in.Aliases = []string{"a: b/c"} },
+		func() { in.Owners = []string{"irc:ann"} },
+		func() { in.Files = []File{{Name: "A.md", Text: "long enough"}}; in.MaxFiles = 5 },
+		func() { in.Warn = WarnAlways },
+		func() { in.Warn = WarnOff },
+		func() { in.Hints = []string{"No markup."} },
+		func() { in.Heartbeat = true },
+		func() { in.Group = true },
+		func() { in.Types = []string{"x: y"} },
+		func() { in.Mode = Minimal },
+		func() { in.Mode = None },
 	} {
 		change()
+		if b.Build(in); len(b.last) > maxBuilt {
+			t.Errorf("%d prompts are kept", len(b.last))
+		}
 		if diff := cmp.Diff(new(Builder).Build(in), b.Build(in)); diff != "" {
 			t.Error(diff)
 		}
@@ -109,28 +124,182 @@ func BenchmarkBuild(b *testing.B) {
 	})
 }
 
+// everything returns an Input with every section.
+func everything() Input {
+	in := input()
+	for _, name := range []string{"sessions_spawn", "subagents", "sessions_send", "memory_search", "memory_get"} {
+		in.Tools = append(in.Tools, llm.ToolSpec{Name: name, Description: "Do " + name + "."})
+	}
+	in.Types = []string{"explore: looks around"}
+	in.Skills = "<available_skills>\n<skill><name>weather</name><description>Tell the weather.</description><location>skills/weather/SKILL.md</location></skill>\n</available_skills>\n"
+	in.Docs, in.Aliases, in.Owners = "docs:", []string{"opus: anthropic/claude-opus-4-5"}, []string{"telegram:4711"}
+	in.Sandbox = "Commands work in a sandbox."
+	in.Files = nil
+	for _, name := range []string{"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "HEARTBEAT.md", "BOOTSTRAP.md", "MEMORY.md"} {
+		in.Files = append(in.Files, File{Name: name, Text: "Content of " + name + "."})
+	}
+	in.Hints, in.Heartbeat, in.Group, in.Extra = []string{"Markdown is shown as plain text."}, true, true, "You are in the group Cooks."
+	in.Repo = "/home/ann/src"
+	return in
+}
+
+// minimal returns the Input of a subagent.
+func minimal() Input {
+	in := everything()
+	in.Mode, in.Files, in.Group, in.Skills = Minimal, ForChildren(in.Files), false, ""
+	in.Extra = "# Subagent Context\n\nYour task: cook."
+	return in
+}
+
+// BenchmarkLarge builds the prompt of an agent with 8 files, 40 tools and 60 skills.
+func BenchmarkLarge(b *testing.B) {
+	in := everything()
+	for i := range in.Files {
+		in.Files[i].Text = strings.Repeat("A line of a file, as people write it.\n", 500)
+	}
+	for i := range 40 {
+		in.Tools = append(in.Tools, llm.ToolSpec{Name: "tool" + strings.Repeat("x", i), Description: strings.Repeat("What it does. ", 20)})
+	}
+	in.Skills = strings.Repeat("<skill><name>n</name><description>what it does and when it is used</description><location>skills/n/SKILL.md</location></skill>\n", 60)
+	b.Run("uncached", func(b *testing.B) {
+		for b.Loop() {
+			new(Builder).Build(in)
+		}
+	})
+	b.Run("unchanged", func(b *testing.B) {
+		var builder Builder
+		for b.Loop() {
+			builder.Build(in)
+		}
+	})
+}
+
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	blocks := new(Builder).Build(input())
-	got := blocks[0].Text + "=== cache boundary ===\n" + blocks[1].Text
-	file := filepath.Join("testdata", "full.golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+	for name, in := range map[string]Input{"full": everything(), "minimal": minimal(), "plain": input()} {
+		blocks := new(Builder).Build(in)
+		got := blocks[0].Text + "=== cache boundary ===\n" + blocks[1].Text
+		file := filepath.Join("testdata", name+".golden")
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s: -want +got (-update writes the file):\n%s", name, diff)
+		}
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// sectionsOf returns the titles of the sections of a prompt.
+func sectionsOf(s string) (titles []string) {
+	for line := range strings.Lines(s) {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			titles = append(titles, strings.TrimSpace(title))
+		}
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-want +got (-update writes the file):\n%s", diff)
-	}
+	return titles
+}
+
+func TestModes(t *testing.T) {
+	t.Parallel()
+	t.Run("PROMPT-14 sections and files stand in a fixed order", func(t *testing.T) {
+		want := []string{
+			"Tooling", "Tool call style", "Safety", "Chela commands", "Skills (mandatory)", "Memory recall", "Self-update", "Model aliases", "Workspace",
+			"Documentation", "Sandbox", "User identity", "Workspace files", "Project context",
+			"Date and time", "Messaging", "Silent replies", "Heartbeats", "Group chat context", "Runtime",
+		}
+		if diff := cmp.Diff(want, sectionsOf(text(everything()))); diff != "" {
+			t.Errorf("full: -want +got:\n%s", diff)
+		}
+		var files []string
+		for line := range strings.Lines(text(everything())) {
+			if name, ok := strings.CutPrefix(line, "### "); ok {
+				files = append(files, strings.TrimSpace(name))
+			}
+		}
+		if diff := cmp.Diff([]string{"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "HEARTBEAT.md", "BOOTSTRAP.md", "MEMORY.md"}, files); diff != "" {
+			t.Errorf("files: -want +got:\n%s", diff)
+		}
+		want = []string{
+			"Tooling", "Tool call style", "Safety", "Workspace", "Sandbox", "Workspace files", "Project context",
+			"Date and time", "Runtime",
+		}
+		if diff := cmp.Diff(want, sectionsOf(text(minimal()))); diff != "" {
+			t.Errorf("minimal: -want +got:\n%s", diff)
+		}
+	})
+	t.Run("PROMPT-01 a subagent's prompt has its task and the safety section, and nothing about the person", func(t *testing.T) {
+		got := text(minimal())
+		for want, n := range map[string]int{"\n# Subagent Context\n": 1, "## Safety": 1, "Skills": 0, "Memory recall": 0, "Heartbeats": 0, "NO_REPLY": 0, "4711": 0} {
+			if strings.Count(got, want) != n {
+				t.Errorf("%q occurs %d times, want %d", want, strings.Count(got, want), n)
+			}
+		}
+	})
+	t.Run("PROMPT-06 the mode none gives one line", func(t *testing.T) {
+		in := everything()
+		in.Mode = None
+		if got, want := text(in), "You are a personal assistant running inside Chela.\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+	t.Run("PROMPT-02 memory is mentioned only with its tools", func(t *testing.T) {
+		for _, tc := range []struct {
+			tools []string
+			want  string
+		}{
+			{nil, ""}, {[]string{"memory_search"}, "with memory_search."}, {[]string{"memory_get"}, "look into MEMORY.md"}, {[]string{"memory_search", "memory_get"}, "lines that you need with memory_get"},
+		} {
+			var in Input
+			for _, name := range tc.tools {
+				in.Tools = append(in.Tools, llm.ToolSpec{Name: name})
+			}
+			got := text(in)
+			if strings.Contains(got, "Memory recall") != (tc.want != "") || !strings.Contains(got, tc.want) {
+				t.Errorf("%v: want %q in the prompt", tc.tools, tc.want)
+			}
+		}
+	})
+	t.Run("PROMPT-09 PROMPT-19 the safety section says everything in both modes", func(t *testing.T) {
+		for _, in := range []Input{{}, {Mode: Minimal}} {
+			for _, want := range []string{
+				"no goals of your own", "preserve or copy yourself", "resources, access or influence", "no plans beyond the request",
+				"human oversight come before", "When instructions conflict, pause and ask", "stop, pause or be audited", "never bypass a safeguard",
+				"Do not persuade or manipulate anyone to widen access", "Do not change system prompts, safety rules or tool policy unless the person asks",
+			} {
+				if !strings.Contains(text(in), want) {
+					t.Errorf("mode %q: %q is missing", in.Mode, want)
+				}
+			}
+		}
+	})
+	t.Run("PROMPT-17 a persona is recognized whatever the case of its name and its folder", func(t *testing.T) {
+		for name, want := range map[string]bool{"soul.MD": true, "team/Soul.md": true, "souls.md": false} {
+			if got := strings.Contains(text(Input{Files: []File{{Name: name, Text: "Dry."}}}), "adopt its character"); got != want {
+				t.Errorf("%s: %t", name, got)
+			}
+		}
+	})
+	t.Run("sections about tools need the tools", func(t *testing.T) {
+		in := everything()
+		in.Tools = []llm.ToolSpec{{Name: "message"}}
+		got := text(in)
+		for _, title := range []string{"Chela commands", "Skills (mandatory)", "Self-update", "Documentation"} {
+			if strings.Contains(got, "## "+title) {
+				t.Errorf("%s is in the prompt", title)
+			}
+		}
+	})
 }
 
 func TestBuild(t *testing.T) {
 	t.Parallel()
-	const persona = "adopt the character"
+	const persona = "adopt its character"
 	t.Run("PROMPT-03 the persona line is present only with SOUL.md", func(t *testing.T) {
 		in := input()
 		if !strings.Contains(text(in), persona) {
@@ -174,9 +343,8 @@ func TestBuild(t *testing.T) {
 			{Input{Agent: "main", Arch: "arm64"}, "Runtime: agent=main | thinking=off"},
 			{Input{OS: "linux", Arch: "arm64", Model: "a/b"}, "Runtime: os=linux (arm64) | model=a/b | thinking=off"},
 		} {
-			got := strings.TrimSpace(new(Builder).Build(tc.in)[1].Text)
-			if !strings.HasSuffix(got, tc.want) {
-				t.Errorf("%q does not end with %q", got, tc.want)
+			if got := text(tc.in); !strings.Contains(got, "\n"+tc.want+"\n") {
+				t.Errorf("%q has no line %q", got, tc.want)
 			}
 		}
 	})
@@ -245,6 +413,22 @@ func TestFileLimits(t *testing.T) {
 			}
 		}
 	})
+	t.Run("bootstrapPromptTruncationWarning", func(t *testing.T) {
+		const notice = "Truncated because of their length"
+		for warn, want := range map[Truncation]int{"": 1, WarnOnce: 1, WarnAlways: 3, WarnOff: 0} {
+			fs := []File{{Name: "AGENTS.md", Text: strings.Repeat("x", 300)}, {Name: "TOOLS.md", Text: strings.Repeat("y", 300)}, {Name: "SOUL.md", Text: "z"}}
+			got := text(Input{Files: fs, MaxFile: 200, Warn: warn})
+			if n := strings.Count(got, notice); n != want || strings.Count(got, "omitted …]") != 2 {
+				t.Errorf("%q: %d notices, want %d:\n%s", warn, n, want, got)
+			}
+		}
+	})
+	t.Run("USER.md has a limit of its own", func(t *testing.T) {
+		got := text(Input{Files: []File{{Name: "USER.md", Text: strings.Repeat("€", 9_000)}}})
+		if n := strings.Count(got, "€"); n > maxUser || n < maxUser-200 {
+			t.Errorf("%d characters are shown, want close to %d", n, maxUser)
+		}
+	})
 	t.Run("WS-03 the total is bounded", func(t *testing.T) {
 		var fs []File
 		for range 10 {
@@ -264,8 +448,11 @@ func TestWorkspace(t *testing.T) {
 	t.Parallel()
 	t.Run("WS-01 seeding writes once and overwrites nothing", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "new", "workspace")
-		wrote, err := Seed(dir)
-		if diff := cmp.Diff(seeded[:], wrote); err != nil || diff != "" {
+		if !IsNew(dir) {
+			t.Error("a folder that does not exist is not new")
+		}
+		wrote, err := Seed(dir, true)
+		if diff := cmp.Diff(append(seeded[:], "BOOTSTRAP.md"), wrote); err != nil || diff != "" || IsNew(dir) {
 			t.Fatalf("Seed: %v; -want +got:\n%s", err, diff)
 		}
 		soul := filepath.Join(dir, "SOUL.md")
@@ -273,12 +460,21 @@ func TestWorkspace(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, "USER.md")); err != nil {
 			t.Fatal(err)
 		}
-		wrote, err = Seed(dir)
-		if err != nil || wrote != nil {
-			t.Errorf("the second Seed wrote %v, %v; want nothing", wrote, err)
+		wrote, err = Seed(dir, false)
+		if err != nil || !slices.Equal(wrote, []string{"USER.md"}) {
+			t.Errorf("the second Seed wrote %v, %v; want the missing file", wrote, err)
 		}
 		if b, _ := os.ReadFile(soul); string(b) != "mine" {
 			t.Errorf("SOUL.md is %q, want it unchanged", b)
+		}
+	})
+	t.Run("a workspace with memories gets no BOOTSTRAP.md", func(t *testing.T) {
+		for _, name := range []string{"MEMORY.md", "memory.md", "memory"} {
+			dir := t.TempDir()
+			put(t, filepath.Join(dir, name), "")
+			if wrote, err := Seed(dir, true); err != nil || slices.Contains(wrote, "BOOTSTRAP.md") {
+				t.Errorf("%s: %v, %v", name, wrote, err)
+			}
 		}
 	})
 	t.Run("WS-07 an edit takes effect in the next turn", func(t *testing.T) {
@@ -332,9 +528,20 @@ func TestWorkspace(t *testing.T) {
 			t.Error("MEMORY.md is not in the prompt of a private session")
 		}
 	})
+	t.Run("memory.md is used only without MEMORY.md", func(t *testing.T) {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, "memory.md"), "the old one")
+		if got := text(Input{Files: Open(dir, nil).Files(true)}); !strings.Contains(got, "the old one") {
+			t.Error("memory.md is not in the prompt")
+		}
+		put(t, filepath.Join(dir, "MEMORY.md"), "the new one")
+		if got := text(Input{Files: Open(dir, nil).Files(true)}); strings.Contains(got, "the old one") || !strings.Contains(got, "the new one") {
+			t.Error("memory.md is in the prompt beside MEMORY.md")
+		}
+	})
 	t.Run("text is normalized", func(t *testing.T) {
 		dir := t.TempDir()
-		put(t, filepath.Join(dir, "AGENTS.md"), "\ufeffa\r\nb\xff\r\n \r\n")
+		put(t, filepath.Join(dir, "AGENTS.md"), "\ufeffa\r\nb\xff\r\n \x00\u202e\x1b\u2069\r\n")
 		put(t, filepath.Join(dir, "USER.md"), " \n\t\n")
 		w := Open(dir, nil)
 		if got, want := file(w, "AGENTS.md").Text, "a\nb\ufffd"; got != want {
@@ -456,4 +663,15 @@ func file(w *Workspace, name string) File {
 		}
 	}
 	return File{}
+}
+
+func TestNote(t *testing.T) {
+	t.Parallel()
+	if got := Note("", " \n"); got != "" {
+		t.Errorf("nothing is open: %q", got)
+	}
+	want := "<session-state>\nAdded by Chela to this request. The person did not write it and does not see it.\n\n## Plan\n\n- fix: fix it (pending)\n\n## Subagents\n\n- a subagent\n</session-state>"
+	if got := Note("- fix: fix it (pending)\n", "- a subagent"); got != want {
+		t.Errorf("got %q", got)
+	}
 }

@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"unicode"
 
+	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -23,30 +25,50 @@ import (
 //go:embed files/*.md
 var templates embed.FS
 
-// seeded are the files that Seed writes, in the order of the prompt.
-var seeded = [...]string{"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"}
+// The bootstrap files.
+const (
+	agentsFile    = "AGENTS.md"
+	soulFile      = "SOUL.md"
+	identityFile  = "IDENTITY.md" // the agent's name and emoji
+	userFile      = "USER.md"
+	toolsFile     = "TOOLS.md"
+	heartbeatFile = "HEARTBEAT.md"
+	ritualFile    = "BOOTSTRAP.md" // what to do first; the agent deletes it
+	memoryFile    = "MEMORY.md"    // the long-term memory
+	oldMemoryFile = "memory.md"    // used if there is no MEMORY.md
+)
 
-// memoryFile contains the long-term memory. It is used in private sessions only.
-const memoryFile = "MEMORY.md"
+// seeded are the files that each new workspace gets, in the order of the prompt.
+// HEARTBEAT.md is empty.
+var seeded = [...]string{agentsFile, soulFile, identityFile, userFile, toolsFile, heartbeatFile}
 
 // maxRead is the number of bytes that are read from one file. The middle of a
 // longer file is skipped.
 const maxRead = 1 << 20
 
-// Seed creates dir with the files of a new workspace and returns the names of the
-// files that it wrote. It never modifies an existing file. If dir already contains
-// one of the files, Seed writes nothing.
-func Seed(dir string) ([]string, error) {
+// IsNew reports whether dir contains none of the files that Seed creates.
+func IsNew(dir string) bool {
+	for _, name := range append(seeded[:], ritualFile) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Seed creates dir and those of the first files of a workspace that are missing, and
+// returns their names. It never changes a file. BOOTSTRAP.md, with which the agent
+// introduces itself, is created only if first is set and there are no memories.
+func Seed(dir string, first bool) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
-	for _, name := range seeded {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return nil, nil
-		}
+	names := seeded[:]
+	if first && !hasMemories(dir) {
+		names = append(names, ritualFile)
 	}
 	var wrote []string
-	for _, name := range seeded {
+	for _, name := range names {
 		text, err := templates.ReadFile("files/" + name)
 		if err != nil {
 			return wrote, fmt.Errorf("workspace: %w", err)
@@ -61,6 +83,16 @@ func Seed(dir string) ([]string, error) {
 		}
 	}
 	return wrote, nil
+}
+
+// hasMemories reports whether a workspace contains memories of an earlier one.
+func hasMemories(dir string) bool {
+	for _, name := range [...]string{memoryFile, oldMemoryFile, memoryDir} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // create writes a file that must not exist yet.
@@ -91,6 +123,7 @@ type Workspace struct {
 
 	mu    sync.Mutex
 	cache map[string]cached
+	beat  [2]string // HEARTBEAT.md as it was last read, and without its tasks
 }
 
 // cached is the content of a file when it was last read.
@@ -115,21 +148,47 @@ func Open(dir string, private func() []string) *Workspace {
 // Dir returns the directory.
 func (w *Workspace) Dir() string { return w.dir }
 
-// Files returns the current bootstrap files, in the order of the prompt. It
-// includes MEMORY.md only if the file exists and private is set.
+// Files returns the current bootstrap files, in the order of the prompt. BOOTSTRAP.md
+// and MEMORY.md are only for private conversations. HEARTBEAT.md comes without its list of
+// tasks: a heartbeat names those that are due. They and HEARTBEAT.md are left out
+// if they are missing.
 func (w *Workspace) Files(private bool) []File {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	files := make([]File, 0, len(seeded)+1)
+	files := make([]File, 0, len(seeded)+2)
+	add := func(name string) bool {
+		f := w.fileLocked(name)
+		switch {
+		case f.Missing:
+			return false
+		case name == heartbeatFile:
+			if w.beat[0] != f.Text {
+				w.beat = [2]string{f.Text, heartbeat.ParseFile(f.Text).Text}
+			}
+			f.Text = w.beat[1]
+		}
+		files = append(files, f)
+		return true
+	}
 	for _, name := range seeded {
-		files = append(files, w.fileLocked(name))
+		if !add(name) && name != heartbeatFile {
+			files = append(files, File{Name: name, Missing: true})
+		}
 	}
 	if private {
-		if f := w.fileLocked(memoryFile); !f.Missing {
-			files = append(files, f)
+		add(ritualFile)
+		if !add(memoryFile) {
+			add(oldMemoryFile)
 		}
 	}
 	return files
+}
+
+// File returns a file of the workspace that is not in every prompt.
+func (w *Workspace) File(name string) File {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fileLocked(name)
 }
 
 // TypesDir is the folder of the agent types in a workspace.
@@ -138,14 +197,14 @@ const TypesDir = "agents"
 // maxTypes is the maximum number of agent types in a workspace.
 const maxTypes = 64
 
-// Types returns the agent types of the workspace and the built-in ones, sorted by name,
-// and what is wrong with files that contain none.
+// Types returns the agent types of the workspace, and what is wrong with files that
+// contain none.
 func (w *Workspace) Types() (types []subagent.Type, problems []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entries, err := os.ReadDir(filepath.Join(w.dir, TypesDir))
 	if err != nil {
-		return subagent.MergeTypes(nil), nil
+		return nil, nil
 	}
 	if len(entries) > maxTypes {
 		entries = entries[:maxTypes]
@@ -167,7 +226,7 @@ func (w *Workspace) Types() (types []subagent.Type, problems []string) {
 		}
 		types = append(types, t)
 	}
-	return subagent.MergeTypes(types), problems
+	return types, problems
 }
 
 // fileLocked returns a file, from the cache if it has not changed.
@@ -193,54 +252,91 @@ func (w *Workspace) open() (*pathpolicy.Dir, error) { return w.rule.Open(tool.Ca
 
 // readLocked returns a file that may be new or a link within the workspace.
 func (w *Workspace) readLocked(d *pathpolicy.Dir, name string) File {
-	fi, err := d.Root.Stat(name)
+	fi, target, f := check(d, name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case f.Missing:
 		delete(w.cache, name)
-		return File{Name: name, Missing: true}
-	case err != nil:
-		return File{Name: name, Problem: "it cannot be read, or it is a link that leaves the workspace"}
-	case !fi.Mode().IsRegular():
-		return File{Name: name, Problem: "it is not a regular file"}
-	case pathpolicy.Links(fi) > 1:
-		return File{Name: name, Problem: "it has more than one name (hard links), and another may be that of a private file"}
-	}
-	_, target, err := d.Resolve(name)
-	switch {
-	case err != nil:
-		return File{Name: name, Problem: "it is a private file or a link to one"}
+		return f
+	case f.Problem != "":
+		return f
 	case w.cache[name].is(fi):
 		return File{Name: name, Text: w.cache[name].text}
 	}
-	text, err := readText(d, target)
+	if f = read(d, name, target, maxRead); f.Problem == "" {
+		w.cache[name] = cached{fi, f.Text}
+	}
+	return f
+}
+
+// check returns the description of a file that may be read, and its name without links;
+// or why it may not.
+func check(d *pathpolicy.Dir, name string) (fi fs.FileInfo, target string, f File) {
+	f.Name = name
+	fi, err := d.Root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Missing = true
+		return nil, "", f
+	case err != nil:
+		f.Problem = "it cannot be read, or it is a link that leaves the workspace"
+		return nil, "", f
+	case !fi.Mode().IsRegular():
+		f.Problem = "it is not a regular file"
+		return nil, "", f
+	case pathpolicy.Links(fi) > 1:
+		f.Problem = "it has more than one name (hard links), and another may be that of a private file"
+		return nil, "", f
+	}
+	if _, target, err = d.Resolve(name); err != nil {
+		f.Problem = "it is a private file or a link to one"
+	}
+	return fi, target, f
+}
+
+// read returns the content of a file that check allowed, at most n bytes of it.
+func read(d *pathpolicy.Dir, name, target string, n int) File {
+	text, err := readText(d, target, n)
 	if err != nil {
 		return File{Name: name, Problem: "it cannot be read"}
 	}
-	w.cache[name] = cached{fi, text}
 	return File{Name: name, Text: text}
 }
 
-// readText returns the content of a file without a byte order mark and carriage
-// returns, and with invalid UTF-8 replaced.
-func readText(d *pathpolicy.Dir, name string) (string, error) {
+// readText returns the content of a file as [cleanText]. The middle of a file with more
+// than n bytes is left out.
+func readText(d *pathpolicy.Dir, name string, n int) (string, error) {
 	f, info, err := d.OpenFile(name, name)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxRead))
+	b, err := io.ReadAll(io.LimitReader(f, int64(n)))
 	if err != nil {
 		return "", err
 	}
-	if size := info.Size(); size > maxRead {
-		tail := make([]byte, maxRead/2)
-		n, err := f.ReadAt(tail, size-int64(len(tail)))
+	if size := info.Size(); size > int64(n) {
+		tail := make([]byte, n/2)
+		m, err := f.ReadAt(tail, size-int64(len(tail)))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", err
 		}
-		b = append(b[:maxRead/2], tail[:n]...)
+		b = append(b[:n/2], tail[:m]...)
 	}
-	s := strings.ToValidUTF8(string(b), "\ufffd")
-	s = strings.ReplaceAll(strings.TrimPrefix(s, "\ufeff"), "\r\n", "\n")
-	return strings.TrimSpace(s), nil
+	return cleanText(string(b)), nil
+}
+
+// cleanText returns a text without a byte order mark, carriage returns, control
+// characters and characters that change the direction of text, with which a file could
+// look different to a person. Invalid UTF-8 is replaced.
+func cleanText(s string) string {
+	s = strings.ReplaceAll(strings.TrimPrefix(strings.ToValidUTF8(s, "\ufffd"), "\ufeff"), "\r\n", "\n")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
+			return -1
+		}
+		return r
+	}, s))
 }

@@ -1,5 +1,6 @@
 // Package usage records the cost of model calls: one [Row] per call, sums of rows, the
-// [Budget] of a run, and the [Hold] that reserves money before a call.
+// [Budget] of a run, the [Limits] of money, and the [Hold] that reserves money before a
+// call.
 package usage
 
 import (
@@ -22,10 +23,19 @@ type Row struct {
 	Priced   bool  // false: no price known, NanoUSD is 0
 }
 
+// RowOf returns the row of a call of a model, at its present price. The caller sets for
+// whom the call was.
+func RowOf(m llm.Model, u llm.Usage, now time.Time) Row {
+	row := Row{Provider: m.Provider, Model: m.ID, Time: now, Tokens: u}
+	row.NanoUSD, row.Priced = m.Cost(u)
+	return row
+}
+
 // Sum is the total usage of several calls.
 type Sum struct {
 	Day      string           // YYYY-MM-DD; empty in a total
-	Session  chela.SessionKey // with Query.BySession only
+	Session  chela.SessionKey // with Query.BySession and of Reader.OfTree only
+	Run      chela.RunID      // of Reader.OfTree only
 	Provider string
 	Model    string
 	Calls    int64
@@ -52,6 +62,11 @@ type Reader interface {
 	// Committed returns the amount spent or held in the named scope. Only calls for
 	// which a hold was stored are included.
 	Committed(scope string) (int64, error)
+	// Held returns the part of Committed that is held and not settled.
+	Held(scope string) (int64, error)
+	// OfTree returns the usage of a run and of all runs below it, a sum for each run and
+	// model, in the order of the runs' first calls.
+	OfTree(root chela.RunID) ([]Sum, error)
 }
 
 // Table reads and writes usage in a transaction.
@@ -75,6 +90,5 @@ type Budget struct {
 	Failures  int           // consecutive failed tool calls
 	Identical int           // calls of one tool with the same arguments, other than polls
 	Tokens    int64         // of all model calls
-	NanoUSD   int64         // of all model calls with a price
 	Time      time.Duration // wall time
 }
