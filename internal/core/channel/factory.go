@@ -2,12 +2,16 @@ package channel
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
+
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // Factory describes a kind of channel and makes its accounts.
@@ -20,9 +24,26 @@ type Factory struct {
 	Aliases []string // other names that addresses may use
 	Limits  Limits
 
-	// Can is a nil pointer of the channel's type. Abilities such as [Editor] are
-	// found by assertion on it before an account exists; nil: not known.
+	// Can is a nil pointer of the channel's type, or a value of it that is never used.
+	// Abilities such as [Editor] are found by [As] on it before an account exists; nil:
+	// not known.
 	Can Channel
+
+	// Hints are sentences for the model about its messages on the channel, such as
+	// which markup is shown and how buttons are made.
+	Hints []string
+
+	// Revision identifies the program that implements the channel. When it changes, the
+	// accounts are restarted; "": the channel is part of this build.
+	Revision string
+
+	// Setup are the settings that an account needs, in the order in which a person is asked
+	// for them.
+	Setup []Setting
+
+	// Internal says that the channel has no section in the configuration and is not
+	// shown to people. Its only account is started when something is sent to it.
+	Internal bool
 
 	// Accounts returns the ids of the accounts in the channel's section. The id ""
 	// stands for one instance that serves every account. nil: the accounts that
@@ -38,11 +59,54 @@ type Factory struct {
 	New func(env Env, account string, raw json.RawMessage) (Channel, error)
 }
 
+// Setting is a setting of an account.
+type Setting struct {
+	Key      string // in the section of the account, such as botToken or imap.host
+	Title    string // in a few words
+	Help     string // where a person gets it; may be empty
+	Env      string // environment variable that the account "default" uses if the key is not set; "": none
+	Secret   bool
+	Required bool
+}
+
 // Env is what a channel may use.
 type Env struct {
 	Log  *slog.Logger
 	HTTP *http.Client // the way out, under the egress rules
 	Dir  string       // directory for files of this account; made by the channel when needed
+
+	// Trusted is like HTTP, and also reaches the named hosts ("name" or "name:port")
+	// wherever they are: those of URLs in the account's configuration. Dial makes other
+	// connections under the same rules.
+	Trusted func(hosts ...string) *http.Client
+	Dial    func(ctx context.Context, addr string, hosts ...string) (net.Conn, error)
+
+	Getenv func(string) string // environment variables
+
+	// Moved tells that the platform has given a group another id.
+	Moved func(from, to string)
+
+	// Report tells whether the connection to the platform works: nil each time that it
+	// was made, or why it was lost. The channel continues to reconnect.
+	Report func(error)
+}
+
+// Variable returns the environment variable with a name for the account "default", and ""
+// for other accounts: a variable cannot be meant for all of them.
+func (e Env) Variable(account, name string) string {
+	if account != "default" || e.Getenv == nil {
+		return ""
+	}
+	return e.Getenv(name)
+}
+
+// Secret returns a secret of an account: that of the configuration, or else the
+// environment variable with a name, if name is not empty. The zero value is no error.
+func (e Env) Secret(account string, ref secret.Ref, name string) (secret.Value, error) {
+	if ref.IsZero() && name != "" {
+		return secret.New(e.Variable(account, name)), nil
+	}
+	return ref.Resolve(e.Getenv)
 }
 
 // Sections returns the sections of a channel's accounts by their ids: each
@@ -113,7 +177,15 @@ func (f *Factory) AccountSections(raw json.RawMessage) (map[string]json.RawMessa
 	return out, nil
 }
 
-// Named reports whether name is the channel's name or one of its aliases.
-func (f *Factory) Named(name string) bool {
-	return name == f.Name || slices.Contains(f.Aliases, name)
+// Find returns the factory of a channel by its name, or else by an alias; nil: there is
+// none.
+func Find(factories []Factory, name string) *Factory {
+	i := slices.IndexFunc(factories, func(f Factory) bool { return f.Name == name })
+	if i < 0 {
+		i = slices.IndexFunc(factories, func(f Factory) bool { return slices.Contains(f.Aliases, name) })
+	}
+	if i < 0 {
+		return nil
+	}
+	return &factories[i]
 }

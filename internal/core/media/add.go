@@ -3,8 +3,6 @@ package media
 import (
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -18,9 +16,9 @@ const (
 	MaxFile   = 20 << 20   // bytes of any other file
 )
 
-// DetectType returns the MIME type of data. It uses the claimed type only if the
-// content is not conclusive. It returns an error if the content is not accepted.
-func DetectType(data []byte, claimed string) (kind string, err error) {
+// DetectType returns the MIME type of data: by the content, else by the extension of
+// its name, else the claimed one. It returns an error if the content is not accepted.
+func DetectType(data []byte, name, claimed string) (kind string, err error) {
 	info, err := Probe(data)
 	switch {
 	case err == nil && len(data) > MaxImage:
@@ -32,13 +30,7 @@ func DetectType(data []byte, claimed string) (kind string, err error) {
 	case !errors.Is(err, ErrNotImage):
 		return info.Type, err
 	}
-	kind, _, _ = strings.Cut(http.DetectContentType(data), ";")
-	claimed, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(claimed)), ";")
-	inconclusive := kind == "application/octet-stream" || kind == "text/plain" || kind == "application/zip"
-	if inconclusive && claimed != "" && !strings.HasPrefix(claimed, "image/") {
-		kind = claimed
-	}
-	return kind, nil
+	return typeOf(data, name, claimed), nil
 }
 
 // Store stores the content of an attachment and returns the attachment with a
@@ -48,7 +40,7 @@ func (f *Files) Store(m chela.Media) (chela.Media, error) {
 	if m.Ref != "" || len(m.Data) == 0 {
 		return m, nil
 	}
-	kind, err := DetectType(m.Data, m.Type)
+	kind, err := DetectType(m.Data, m.Name, m.Type)
 	m.Type = kind
 	if err != nil {
 		return m, chela.Errorf(chela.CodeInvalid, "attachment %q: %w", m.Name, err)
@@ -59,6 +51,21 @@ func (f *Files) Store(m chela.Media) (chela.Media, error) {
 	}
 	m.Ref, m.Bytes, m.Data = ref, len(m.Data), nil
 	return m, nil
+}
+
+// Stored returns the attachment that a person or a model named as media:<ref>. It reports
+// false if s isn't such a name.
+func (f *Files) Stored(s string) (m chela.Media, ok bool, err error) {
+	ref, ok := ParseRef(s)
+	if !ok {
+		return m, false, nil
+	}
+	data, err := f.Read(ref)
+	if err != nil {
+		return m, true, chela.Errorf(chela.CodeInvalid, "%s: no such file, or it was removed", s)
+	}
+	kind, err := DetectType(data, s, "")
+	return chela.Media{Type: kind, Ref: ref, Bytes: len(data)}, true, err
 }
 
 // StorePart is like Store for the image in a part of a message. An image that is not

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -158,6 +159,7 @@ func (f *Files) Sweep(ctx context.Context, rows func(context.Context) ([]string,
 	if err != nil {
 		return 0, fmt.Errorf("media: %w", err)
 	}
+	outputs := int64(0)
 	live := make(map[string]bool, len(refs))
 	for _, ref := range refs {
 		live[ref] = true
@@ -166,11 +168,17 @@ func (f *Files) Sweep(ctx context.Context, rows func(context.Context) ([]string,
 	if err != nil {
 		return 0, err
 	}
+	names = f.newestFirst(names)
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return n, ctx.Err()
 		}
-		ref, _, _ := strings.Cut(name, "-") // scaled images belong to the original
+		ref, kind, _ := strings.Cut(name, "-") // scaled images belong to the original
+		if kind == outputKind && live[ref] {
+			if outputs += f.sizeOf(name); outputs > MaxOutputs {
+				live[ref] = false
+			}
+		}
 		if live[ref] || !isRef(ref) && !strings.HasPrefix(name, ".tmp-") {
 			continue
 		}
@@ -197,6 +205,60 @@ func (f *Files) remove(name string, before time.Time) (bool, error) {
 		return false, fmt.Errorf("media: %w", err)
 	}
 	return true, nil
+}
+
+// Each calls visit with the name and the reference of every file until it returns an
+// error. A complete output and a scaled image have names of their own, and the reference
+// of their original.
+func (f *Files) Each(ctx context.Context, visit func(name, ref string) error) error {
+	names, err := f.names()
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		ref, _, _ := strings.Cut(name, "-")
+		if !isRef(ref) {
+			continue
+		}
+		if err := cmp.Or(ctx.Err(), visit(name, ref)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadName returns the content of a file that [Files.Each] has visited.
+func (f *Files) ReadName(name string) ([]byte, error) {
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("media: %w", err)
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxFile))
+}
+
+// Delete removes a file and what was made of it. Rows may still refer to it. It reports
+// whether there was one.
+func (f *Files) Delete(ctx context.Context, ref string) (bool, error) {
+	var names []string
+	err := f.Each(ctx, func(name, of string) error {
+		if of == ref {
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("media: %w", err)
+		}
+	}
+	return len(names) > 0, nil
 }
 
 func (f *Files) names() ([]string, error) {

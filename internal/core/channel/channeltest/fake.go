@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,14 +52,18 @@ type Message struct {
 	ReplyTo string
 	Text    string
 	Media   []chela.Media
+	Buttons [][]channel.Button
+	Poll    *channel.Poll // nil: it is none
 	Time    time.Time
 	Edits   int
+	Emoji   string // the reaction of the account; "": none
+	Pinned  bool
 	Gone    bool // deleted
 }
 
 // Call is one call that the fake received.
 type Call struct {
-	Op      string // send, edit, delete, typing, react
+	Op      string // send, poll, edit, delete, typing, react, pin, unpin, thread, read, search
 	Address chela.Address
 	Key     string
 	ID      string
@@ -71,12 +76,14 @@ type Call struct {
 // ready to use; set the fields before using it. [Fake.Plain] and [Fake.Editing]
 // are the same platform with fewer abilities. It is safe for concurrent use.
 type Fake struct {
-	Latency time.Duration // of each call
-	Once    bool          // sending one Part.Key repeatedly creates one message
+	Latency time.Duration   // of each call
+	Once    bool            // sending one Part.Key repeatedly creates one message
+	Entries []channel.Entry // of the directory; names are found by parts of them
 
 	mu       sync.Mutex
 	faults   []Fault // of the next sends
 	edits    []Fault // of the next edits
+	others   []Fault // of the next other calls
 	messages []Message
 	calls    []Call
 	sink     channel.Sink
@@ -85,13 +92,18 @@ type Fake struct {
 }
 
 var (
-	_ channel.Channel = (*Fake)(nil)
-	_ channel.Editor  = (*Fake)(nil)
-	_ channel.Deleter = (*Fake)(nil)
-	_ channel.Typer   = (*Fake)(nil)
-	_ channel.Reactor = (*Fake)(nil)
-	_ channel.Finder  = (*Fake)(nil)
-	_ channel.Prober  = (*Fake)(nil)
+	_ channel.Channel   = (*Fake)(nil)
+	_ channel.Editor    = (*Fake)(nil)
+	_ channel.Deleter   = (*Fake)(nil)
+	_ channel.Typer     = (*Fake)(nil)
+	_ channel.Reactor   = (*Fake)(nil)
+	_ channel.Finder    = (*Fake)(nil)
+	_ channel.Prober    = (*Fake)(nil)
+	_ channel.Poller    = (*Fake)(nil)
+	_ channel.Pinner    = (*Fake)(nil)
+	_ channel.Threader  = (*Fake)(nil)
+	_ channel.Reader    = (*Fake)(nil)
+	_ channel.Directory = (*Fake)(nil)
 )
 
 // Plain is a Fake that can only send and receive.
@@ -136,6 +148,13 @@ func (f *Fake) FailEdits(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.edits = append(f.edits, faults...)
+}
+
+// FailOthers makes the next reactions, deletions, pins, threads, reads and searches fail.
+func (f *Fake) FailOthers(faults ...Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.others = append(f.others, faults...)
 }
 
 // Messages returns the visible messages at an address, oldest first; at all
@@ -231,19 +250,22 @@ func (f *Fake) Send(ctx context.Context, p channel.Part) (channel.Receipt, error
 	if p.Text == "" && len(p.Media) == 0 {
 		return channel.Receipt{}, &channel.Error{Permanent: true, Err: errors.New("message is empty")}
 	}
+	return f.putLocked("send", Message{Key: p.Key, Address: p.Address, ReplyTo: p.ReplyTo, Text: p.Text, Media: p.Media, Buttons: p.Buttons})
+}
+
+// putLocked sends a message, unless the next fault prevents it.
+func (f *Fake) putLocked(op string, in Message) (channel.Receipt, error) {
 	fault := take(&f.faults)
-	m := f.keyLocked(p)
+	m := f.keyLocked(in)
 	if m == nil && (fault.Err == nil || fault.Accept) {
-		f.messages = append(f.messages, Message{
-			ID: fmt.Sprint("m", len(f.messages)+1), Key: p.Key, Address: p.Address, ReplyTo: p.ReplyTo,
-			Text: p.Text, Media: p.Media, Time: time.Now(),
-		})
+		in.ID, in.Time = fmt.Sprint("m", len(f.messages)+1), time.Now()
+		f.messages = append(f.messages, in)
 		m = &f.messages[len(f.messages)-1]
 	}
 	if fault.Drop {
 		f.dropLocked()
 	}
-	c := Call{Op: "send", Address: p.Address, Key: p.Key, Text: p.Text, Err: fault.Err}
+	c := Call{Op: op, Address: in.Address, Key: in.Key, Text: in.Text, Err: fault.Err}
 	if m != nil {
 		c.ID = m.ID
 	}
@@ -255,7 +277,7 @@ func (f *Fake) Send(ctx context.Context, p channel.Part) (channel.Receipt, error
 }
 
 // keyLocked returns the message that was already sent with the key of p.
-func (f *Fake) keyLocked(p channel.Part) *Message {
+func (f *Fake) keyLocked(p Message) *Message {
 	for i := range f.messages {
 		if m := &f.messages[i]; f.Once && p.Key != "" && m.Key == p.Key && m.Address == p.Address {
 			return m
@@ -287,20 +309,26 @@ func (f *Fake) Edit(ctx context.Context, a chela.Address, id, text string) error
 
 // Delete implements channel.Deleter.
 func (f *Fake) Delete(ctx context.Context, a chela.Address, id string) error {
+	return f.change(ctx, Call{Op: "delete", Address: a, ID: id}, func(m *Message) { m.Gone = true })
+}
+
+// change changes a message, unless the next fault prevents it.
+func (f *Fake) change(ctx context.Context, c Call, do func(*Message)) error {
 	if err := f.wait(ctx); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m := f.findLocked(id)
-	var err error
-	if m == nil {
-		err = fmt.Errorf("message %s: %w", id, channel.ErrGone)
-	} else {
-		m.Gone = true
+	fault := take(&f.others)
+	m := f.findLocked(c.ID)
+	if c.Err = fault.Err; m == nil {
+		c.Err = fmt.Errorf("message %s: %w", c.ID, channel.ErrGone)
 	}
-	f.noteLocked(Call{Op: "delete", Address: a, ID: id, Err: err})
-	return err
+	if m != nil && (c.Err == nil || fault.Accept) {
+		do(m)
+	}
+	f.noteLocked(c)
+	return c.Err
 }
 
 // Typing implements channel.Typer.
@@ -314,15 +342,86 @@ func (f *Fake) Typing(ctx context.Context, a chela.Address) error {
 	return nil
 }
 
-// React implements channel.Reactor.
+// React implements channel.Reactor. The message may be one of a person, which the fake does
+// not keep.
 func (f *Fake) React(ctx context.Context, a chela.Address, id, emoji string) error {
+	if err := f.other(ctx, Call{Op: "react", Address: a, ID: id, Text: emoji}); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m := f.findLocked(id); m != nil {
+		m.Emoji = emoji
+	}
+	return nil
+}
+
+// Pin implements channel.Pinner.
+func (f *Fake) Pin(ctx context.Context, a chela.Address, id string, pinned bool) error {
+	op := "unpin"
+	if pinned {
+		op = "pin"
+	}
+	return f.change(ctx, Call{Op: op, Address: a, ID: id}, func(m *Message) { m.Pinned = pinned })
+}
+
+// Poll implements channel.Poller.
+func (f *Fake) Poll(ctx context.Context, p channel.Poll) (channel.Receipt, error) {
+	if err := f.wait(ctx); err != nil {
+		return channel.Receipt{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.putLocked("poll", Message{Key: p.Key, Address: p.Address, Text: p.Question, Poll: &p})
+}
+
+// Thread implements channel.Threader.
+func (f *Fake) Thread(ctx context.Context, a chela.Address, name string) (chela.Address, error) {
+	if err := f.other(ctx, Call{Op: "thread", Address: a, Text: name}); err != nil {
+		return a, err
+	}
+	a.Thread = "t-" + name
+	return a, nil
+}
+
+// other records a call that changes no message. It fails with the next fault.
+func (f *Fake) other(ctx context.Context, c Call) error {
 	if err := f.wait(ctx); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.noteLocked(Call{Op: "react", Address: a, ID: id, Text: emoji})
-	return nil
+	c.Err = take(&f.others).Err
+	f.noteLocked(c)
+	return c.Err
+}
+
+// Read implements channel.Reader. It returns the messages of the account.
+func (f *Fake) Read(ctx context.Context, a chela.Address, n int) ([]channel.Message, error) {
+	if err := f.other(ctx, Call{Op: "read", Address: a}); err != nil {
+		return nil, err
+	}
+	var out []channel.Message
+	for _, m := range f.Messages(a) {
+		out = append(out, channel.Message{ID: m.ID, Own: true, Text: m.Text, Time: m.Time})
+	}
+	return out[max(0, len(out)-n):], nil
+}
+
+// Search implements channel.Directory.
+func (f *Fake) Search(ctx context.Context, kind chela.PeerKind, query string, n int) ([]channel.Entry, error) {
+	if err := f.other(ctx, Call{Op: "search", Text: query}); err != nil {
+		return nil, err
+	}
+	query = strings.ToLower(query)
+	var out []channel.Entry
+	for _, e := range f.Entries {
+		fits := strings.Contains(strings.ToLower(e.Name), query) || strings.Contains(strings.ToLower(e.Handle), query)
+		if fits && (kind == "" || kind == e.Peer.Kind) && len(out) < n {
+			out = append(out, e)
+		}
+	}
+	return out, nil
 }
 
 // Find implements channel.Finder.

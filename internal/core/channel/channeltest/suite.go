@@ -125,7 +125,7 @@ func testOnce(t *testing.T, h Harness) {
 }
 
 func testEdit(t *testing.T, h Harness) {
-	e, ok := h.Channel.(channel.Editor)
+	e, ok := channel.As[channel.Editor](h.Channel)
 	if !ok {
 		t.Skip("not an Editor")
 	}
@@ -141,7 +141,7 @@ func testEdit(t *testing.T, h Harness) {
 }
 
 func testDelete(t *testing.T, h Harness) {
-	d, ok := h.Channel.(channel.Deleter)
+	d, ok := channel.As[channel.Deleter](h.Channel)
 	if !ok {
 		t.Skip("not a Deleter")
 	}
@@ -150,7 +150,7 @@ func testDelete(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	shown(t, h, h.Address)
-	if e, ok := h.Channel.(channel.Editor); ok {
+	if e, ok := channel.As[channel.Editor](h.Channel); ok {
 		if err := e.Edit(t.Context(), h.Address, r.ID, "x"); !errors.Is(err, channel.ErrGone) {
 			t.Errorf("edit of a deleted message: got %v, want ErrGone", err)
 		}
@@ -158,7 +158,7 @@ func testDelete(t *testing.T, h Harness) {
 }
 
 func testFind(t *testing.T, h Harness) {
-	f, ok := h.Channel.(channel.Finder)
+	f, ok := channel.As[channel.Finder](h.Channel)
 	if !ok {
 		t.Skip("not a Finder")
 	}
@@ -176,7 +176,7 @@ func testFind(t *testing.T, h Harness) {
 }
 
 func testTyping(t *testing.T, h Harness) {
-	ty, ok := h.Channel.(channel.Typer)
+	ty, ok := channel.As[channel.Typer](h.Channel)
 	if !ok {
 		t.Skip("not a Typer")
 	}
