@@ -131,6 +131,20 @@ func (p Policy) WithFallback(word string) (Policy, error) {
 	return p, nil
 }
 
+// Narrow returns p combined with a security and an ask, of a call or of a session. It can only
+// be stricter.
+func (p Policy) Narrow(security string, ask any) (Policy, error) {
+	requested, err := p.WithSecurity(security)
+	if err != nil {
+		return p, err
+	}
+	p = p.Stricter(requested)
+	if requested, err = p.WithAsk(ask); err != nil {
+		return p, err
+	}
+	return p.Stricter(requested), nil
+}
+
 // Stricter returns a policy with the stricter of each setting.
 func (p Policy) Stricter(o Policy) Policy {
 	return Policy{

@@ -21,6 +21,8 @@ const (
 	StreamApproval  Stream = "approval"  // requested, resolved; approval.Request
 	StreamOperation Stream = "operation" // start, end; work on a session other than a run; Operation
 	StreamTask      Stream = "task"      // tasks may have changed: the one with the id Text, or those that belong to Run; without a phase
+	StreamCron      Stream = "cron"      // a scheduled job has changed, without a phase and outside a session; job.Event
+	StreamHeartbeat Stream = "heartbeat" // a heartbeat ended or was skipped, without a phase; heartbeat.Result
 	StreamSession   Stream = "session"   // created, reset, patched (perhaps with session.Meta), deleted, queued, absorbed, compacted
 )
 

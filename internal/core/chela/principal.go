@@ -22,6 +22,10 @@ const (
 	ScopeSessionsWrite Scope = "operator.sessions.write"
 )
 
+// ScopeOwnerTools is a permission of Chela's own: to use the tools that are for the owner
+// only. It is not part of the protocol, and no client can ask for it.
+const ScopeOwnerTools Scope = "chela.owner-tools"
+
 // wider returns the scopes that include s, except admin, which includes all scopes.
 func (s Scope) wider() []Scope {
 	switch s {
@@ -73,6 +77,10 @@ func (p Principal) May(s Scope) bool {
 func (p Principal) Covers(q Principal) bool {
 	return !slices.ContainsFunc(q.Scopes, func(s Scope) bool { return !p.May(s) })
 }
+
+// WebhookCredential is the credential of principals that stand for webhooks: other
+// programs.
+const WebhookCredential = "webhook"
 
 type principalKey struct{}
 

@@ -96,6 +96,10 @@ func TestTypes(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{"{gateway: {port: 'x y'}}", `gateway.port: want a whole number, not "x y"`},
 		{"{gateway: 7}", "gateway: want an object, not 7"},
+		{"{session: {sendPolicy: {default: 'no'}}}", `session.sendPolicy.default: want one of allow, deny, not "no"`},
+		{"{session: {sendPolicy: {rules: [{action: 'denny'}]}}}", `session.sendPolicy.rules[0].action: want one of allow, deny, not "denny"`},
+		{"{session: {sendPolicy: {rules: [{match: {chatType: 'grup'}}]}}}", `session.sendPolicy.rules[0].match.chatType: want one of direct, group, channel, dm, not "grup"`},
+		{"{agents: {entries: {work: {contextPruning: {mode: 'on'}}}}}", `agents.entries.work.contextPruning.mode: want one of off, cache-ttl, not "on"`},
 		{"{gateway: {bind: 'lann'}}", `gateway.bind: want one of loopback, lan, tailnet, auto, custom, not "lann"`},
 		{"{agents: {defaults: {timeoutSeconds: 'soon'}}}", "agents.defaults.timeoutSeconds: want a number of seconds"},
 		{"{agents: {list: {}}}", "agents.list: want an array, not an object"},
@@ -153,36 +157,34 @@ func TestUnknownKeys(t *testing.T) {
 		}
 	})
 	t.Run("keys of OpenClaw are known and reported as unused", func(t *testing.T) {
-		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true}, agents: {defaults: {compaction: {mode: "auto"}, contextPruning: {mode: "cache-ttl"}}, list: [{id: "x"}]}, plugins: {allow: ["x"]}, gateway: {port: 1}, tools: {fs: {maxReadBytes: 1}}, session: {dmScope: "main"}}`)
+		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true}, agents: {defaults: {experimental: {a: 1}, contextInjection: "always"}, list: [{id: "x"}]}, plugins: {slots: {contextEngine: "none"}}, gateway: {port: 1}, tools: {fs: {maxReadBytes: 1}}, session: {dmScope: "main"}}`)
 		if got := tr.Warnings(); len(got) != 0 {
 			t.Errorf("warnings %v, want none", got)
 		}
-		want := []string{"agents.defaults.compaction", "agents.defaults.contextPruning", "browser", "meta", "plugins.allow", "tools.fs.maxReadBytes"}
+		want := []string{"agents.defaults.contextInjection", "agents.defaults.experimental", "browser", "meta", "plugins.slots.contextEngine", "tools.fs.maxReadBytes"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("unused security keys are reported one by one", func(t *testing.T) {
-		tr := mustLoad(t, `{session: {sendPolicy: {}}, tools: {subagents: {tools: {deny: ["exec"]}}, alsoAllow: ["x"], elevated: {enabled: false}, fs: {maxReadBytes: 1}}, gateway: {port: 1, auth: {mode: "token", rateLimit: {}}},
+		tr := mustLoad(t, `{tools: {message: {}, subagents: {tools: {deny: ["exec"]}}, alsoAllow: ["x"], elevated: {enabled: false}, fs: {maxReadBytes: 1}}, gateway: {port: 1, auth: {mode: "token", rateLimit: {}}},
 			agents: {defaults: {sandbox: {mode: "all", ssh: {}}}, list: [{id: "x", tools: {deny: ["exec"]}}], entries: {ann: {sandbox: {mode: "all", sessionToolsVisibility: "all"}}}},
 			channels: {telegram: {dmPolicy: "allowlist", allowFrom: [1], accounts: {work: {dmPolicy: "pairing", name: "w"}}}}, commands: null}`, "CHELA_LOG_LEVEL", "info")
 		want := []string{
 			"agents.defaults.sandbox.ssh: has no effect in this version: it does not put anything into a sandbox",
 			"agents.entries.ann.sandbox.sessionToolsVisibility: has no effect in this version: it does not put anything into a sandbox",
-			"channels.telegram.accounts.work.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
-			"channels.telegram.dmPolicy: has no effect in this version: it does not keep anybody from writing to the assistant",
 			"gateway.auth.rateLimit: has no effect in this version: it does not keep any client from connecting",
-			"session.sendPolicy: has no effect in this version: it does not keep any message from being sent",
+			"tools.message: has no effect in this version: it does not keep any message from being sent",
 		}
 		if diff := cmp.Diff(want, texts(tr.Unguarded())); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		want = []string{"channels", "tools.fs.maxReadBytes"}
+		want = []string{"tools.fs.maxReadBytes"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("unused: -want +got:\n%s", diff)
 		}
-		if got := texts((Options{Env: env()}).Validate(tr.Path())); len(got) != 6 {
-			t.Errorf("Validate = %v, want six problems", got)
+		if got := texts((Options{Env: env()}).Validate(tr.Path())); len(got) != 4 {
+			t.Errorf("Validate = %v, want four problems", got)
 		}
 		if got := mustLoad(t, `{tools: {exec: {mode: "deny"}, loopDetection: {enabled: true}}}`).Unguarded(); len(got) != 0 {
 			t.Errorf("security keys that are used: %v", got)

@@ -26,6 +26,18 @@ type Draft struct {
 // Tree returns the resulting configuration.
 func (d *Draft) Tree() *Tree { return d.tree }
 
+// Texts returns the new texts of the files that the draft changes. The caller must not
+// change them.
+func (d *Draft) Texts() map[string][]byte { return d.changed }
+
+// Replaced prepares the replacement of the texts of files, such as earlier ones.
+func (t *Tree) Replaced(texts map[string][]byte) (*Draft, error) {
+	if t.broken != nil {
+		return nil, broken(t.broken)
+	}
+	return t.drafted(maps.Clone(texts))
+}
+
 // Write writes the files and returns the new configuration. It fails with
 // [chela.CodeConflict] when a file has changed since the draft was made.
 func (d *Draft) Write() (*Tree, error) {

@@ -22,42 +22,55 @@ var table = sync.OnceValue(func() []Key {
 			keys = append(keys, Key{Path: p.above + name, Kind: Any, Guards: p.guards})
 		}
 	}
-	for _, above := range [...]string{"agents.defaults.sandbox.docker.", "agents.list[].sandbox.docker."} {
-		for _, k := range containers {
-			k.Path = above + k.Path
-			keys = append(keys, k)
+	for _, below := range [...]struct {
+		name string
+		keys []Key
+	}{
+		{"sandbox.docker.", containers[:]}, {"subagents.", subagents[:]}, {"budget.", budgets[:]}, {"heartbeat.", heartbeats[:]}, {"", delivery[:]}, {"memorySearch.", memorySearch[:]},
+		{"compaction.", compaction[:]}, {"contextPruning.", contextPruning[:]},
+	} {
+		for _, above := range [...]string{"agents.defaults.", "agents.list[]."} {
+			for _, k := range below.keys {
+				k.Path = above + below.name + k.Path
+				keys = append(keys, k)
+			}
 		}
 	}
-	for _, above := range [...]string{"agents.defaults.subagents.", "agents.list[].subagents."} {
-		for _, k := range subagents {
-			k.Path = above + k.Path
-			keys = append(keys, k)
-		}
+	for _, k := range visibility {
+		k.Path = "channels.*.heartbeat." + k.Path
+		keys = append(keys, k)
 	}
 	return keys
 })
 
 var (
-	thinking       = []string{"off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"}
-	verbose        = []string{"off", "on", "full"}
-	queueMode      = []string{"steer", "followup", "collect", "steer-backlog", "steer+backlog", "interrupt", "queue"}
-	dropMode       = []string{"old", "new", "summarize"}
-	usageMode      = []string{"off", "tokens", "full"}
-	resetMode      = []string{"none", "daily", "idle"}
-	dmScope        = []string{"main", "per-peer", "per-channel-peer", "per-account-channel-peer"}
-	bindMode       = []string{"loopback", "lan", "tailnet", "auto", "custom"}
-	authMode       = []string{"none", "token", "password", "trusted-proxy"}
-	elevated       = []string{"off", "on", "ask", "full"}
-	sandboxMode    = []string{"off", "non-main", "all"}
-	sandboxScope   = []string{"session", "agent", "shared"}
-	sandboxAccess  = []string{"none", "ro", "rw"}
-	sandboxBackend = []string{"native", "docker", "podman", "ssh", "openshell"}
-	search         = []string{"brave", "tavily", "searxng", "duckduckgo"}
-	logLevel       = []string{"silent", "fatal", "error", "warn", "info", "debug", "trace"}
-	security       = []string{"deny", "allowlist", "full", "off", "ask", "review", "sudo"}
-	askMode        = []string{"off", "on-miss", "always", "true", "false"}
-	execMode       = []string{"deny", "allowlist", "always", "ask", "auto", "full"}
-	dialects       = []string{"anthropic-messages", "openai-completions", "openai-responses", "google-generative-ai", "ollama", "offline"}
+	thinking           = []string{"off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"}
+	fastModes          = []string{"off", "on", "auto", "true", "false"}
+	verbose            = []string{"off", "on", "full"}
+	queueMode          = []string{"steer", "followup", "collect", "steer-backlog", "steer+backlog", "interrupt", "queue"}
+	dropMode           = []string{"old", "new", "summarize"}
+	usageMode          = []string{"off", "tokens", "full"}
+	resetMode          = []string{"none", "daily", "idle"}
+	dmScope            = []string{"main", "per-peer", "per-channel-peer", "per-account-channel-peer"}
+	bindMode           = []string{"loopback", "lan", "tailnet", "auto", "custom"}
+	authMode           = []string{"none", "token", "password", "trusted-proxy"}
+	reasoning          = []string{"off", "on", "stream"}
+	elevated           = []string{"off", "on", "ask", "full"}
+	sendAction         = []string{"allow", "deny"}
+	sandboxMode        = []string{"off", "non-main", "all"}
+	compactionModes    = []string{"auto", "default", "safeguard"}
+	compactionPolicy   = []string{"strict", "off", "custom"}
+	compactionThinking = append([]string{"inherit"}, thinking...)
+	sandboxScope       = []string{"session", "agent", "shared"}
+	sandboxAccess      = []string{"none", "ro", "rw"}
+	sandboxBackend     = []string{"native", "docker", "podman", "ssh", "openshell"}
+	search             = []string{"brave", "tavily", "searxng", "duckduckgo"}
+	pruning            = []string{"off", "cache-ttl"}
+	logLevel           = []string{"silent", "fatal", "error", "warn", "info", "debug", "trace"}
+	security           = []string{"deny", "allowlist", "full", "off", "ask", "review", "sudo"}
+	askMode            = []string{"off", "on-miss", "always", "true", "false"}
+	execMode           = []string{"deny", "allowlist", "always", "ask", "auto", "full"}
+	dialects           = []string{"anthropic-messages", "openai-completions", "openai-responses", "google-generative-ai", "ollama", "offline"}
 )
 
 // What unused security keys do not do; see [Key.Guards].
@@ -78,48 +91,140 @@ var preserved = [...]struct {
 	names  string
 }{
 	{"", "", `
-		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser canvas canvasHost channels.* channels.*.* channels.*.accounts
-		channels.*.accounts.* channels.*.accounts.*.* cli commands cron diagnostics discovery env.shellEnv gateway.auth.allowTailscale
-		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks logging.maxFiles mcp media memory
+		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser canvas canvasHost
+		cli commands diagnostics discovery env.shellEnv gateway.auth.allowTailscale
+		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks.gmail.* logging.maxFiles mcp.* mcp.servers.*.* media memory
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
 		models.providers.*.authHeader nodeHost plugins.* plugins.entries.*.* plugins.entries.*.config.*
-		plugins.entries.*.config.webSearch.* routing secrets session.reset.* skills talk tools.exec.approvalRunningNoticeMs
-		tools.exec.node tools.loopDetection.postCompactionGuard tools.web.* tools.web.fetch.* tools.web.search.* tts ui update web wizard
+		plugins.entries.*.config.webSearch.* routing secrets session.reset.* skills.entries.*.* skills.install skills.limits.* skills.load.* skills.workshop.* talk tools.exec.approvalRunningNoticeMs
+		tools.exec.node tools.web.* tools.web.fetch.* tools.web.search.* tts ui update web
 	`},
 	{"", "agents.defaults.", `
-		agentRuntime blockStreamingBreak blockStreamingChunk blockStreamingCoalesce blockStreamingDefault bootstrapPromptTruncationWarning
-		cliBackends compaction contextInjection contextLimits contextPruning embeddedHarness embeddedPi envelopeElapsed envelopeTimestamp
-		envelopeTimezone experimental fastModeDefault heartbeat humanDelay imageGenerationModel maxHistoryMessages mediaMaxMb mediaModels
-		memorySearch musicGenerationModel pdfMaxBytesMb pdfMaxPages pdfModel reasoningDefault repoRoot skills skipOptionalBootstrapFiles
-		startupContext systemPromptOverride timeFormat toolProgressDetail typingIntervalSeconds typingMode utilityModel
+		agentRuntime blockStreamingChunk.breakPreference blockStreamingCoalesce
+		cliBackends contextInjection contextLimits.* embeddedHarness embeddedPi envelopeElapsed envelopeTimestamp
+		envelopeTimezone experimental imageGenerationModel mediaMaxMb mediaModels
+		musicGenerationModel pdfMaxBytesMb pdfMaxPages pdfModel skipOptionalBootstrapFiles
+		systemPromptOverride timeFormat toolProgressDetail utilityModel
 		videoGenerationModel
 	`},
 	{"", "agents.list[].", `
-		agentDir compaction contextLimits contextTokens description fastModeDefault groupChat heartbeat humanDelay memorySearch models
-		reasoningDefault runtime skills systemPromptOverride typingMode userTimezone
+		agentDir contextLimits contextTokens description models
+		runtime systemPromptOverride userTimezone
 	`},
+	{"", "agents.defaults.memorySearch.", memoryPreserved},
+	{"", "agents.list[].memorySearch.", memoryPreserved},
+	{"", "hooks.", "internal.handlers internal.installs"},
 	{"", "gateway.", `
 		allowRealIpFallback channelHealthCheckMinutes channelMaxRestartsPerHour channelStaleEventThresholdMinutes handshakeTimeoutMs http
 		push tailscale webchat
 	`},
-	{"", "messages.", "ackReaction ackReactionScope groupChat messagePrefix removeAckAfterReply statusReactions suppressToolErrors tts"},
-	{"", "agents.defaults.subagents.", "skillsSection"},
-	{"", "agents.list[].subagents.", "skillsSection"},
-	{"", "session.maintenance.", "highWaterBytes maxDiskBytes pruneAfter pruneDays resetArchiveRetention rotateBytes"},
+	{"", "messages.", "messagePrefix statusReactions suppressToolErrors tts"},
+	{"", "session.maintenance.", "pruneDays rotateBytes"},
 	{"", "session.", `
-		groupScope idleMinutes parentForkMaxTokens resetByChannel resetByType scope store
-		typingIntervalSeconds typingMode writeLock
+		groupScope idleMinutes resetByChannel resetByType scope store
+		writeLock
 	`},
-	{"", "tools.", "codeMode experimental links media swarm toolSearch"},
+	{"", "tools.", "codeMode experimental links swarm toolSearch"},
 	{guardClients, "", "gateway.auth.rateLimit gateway.securityPathPrefixes"},
 	{guardNodes, "", "gateway.nodes"},
 	{guardSandboxes, "agents.defaults.sandbox.", "browser docker.dangerouslyAllowReservedContainerTargets openshell sessionToolsVisibility ssh"},
 	{guardSandboxes, "agents.list[].sandbox.", "browser docker.dangerouslyAllowReservedContainerTargets openshell sessionToolsVisibility ssh"},
-	{guardSenders, "", "accessGroups commands.allowFrom commands.ownerAllowFrom"},
-	{guardSenders, "channels.*.", "dm dmPolicy groupAllowFrom groupPolicy groups guilds"},
-	{guardSenders, "channels.*.accounts.*.", "allowFrom dm dmPolicy groupAllowFrom groupPolicy groups"},
-	{guardSending, "", "session.sendPolicy tools.message"},
+	{guardSenders, "", "commands.useAccessGroups"},
+	{guardSending, "", "tools.message"},
 	{guardSettings, "", "security"},
+}
+
+// memoryPreserved is the keys of memorySearch that are not used.
+const memoryPreserved = "experimental local remote.batch sources store sync"
+
+// memorySearch is the search of notes, below memorySearch of all agents and of one.
+var memorySearch = [...]Key{
+	{Path: "enabled", Kind: Bool, Default: "true", Doc: "offer memory_search and memory_get"},
+	{Path: "extraPaths", Kind: Texts, Doc: "further Markdown files and folders with notes; relative ones are in the workspace"},
+	{Path: "provider", Kind: Text, Default: `"none"`, Doc: "service that gets the notes and makes vectors of them, with which notes are found by their meaning; none: they are found by their words; auto: the first of openai, gemini, voyage and mistral with a key"},
+	{Path: "model", Kind: Text, Doc: "model that makes the vectors; default: that of the provider"},
+	{Path: "fallback", Kind: Text, Default: `"none"`, Doc: "provider that is used when the other one fails"},
+	{Path: "remote", Kind: Object, Doc: "how the provider is reached"},
+	{Path: "remote.baseUrl", Kind: Text, Doc: "its address; default: that of the provider"},
+	{Path: "remote.apiKey", Kind: Secret, Doc: "its key: the key itself, ${NAME}, env:NAME or file:path; default: that of the provider"},
+	{Path: "remote.headers", Kind: Object, Doc: "HTTP headers of the requests"},
+	{Path: "remote.headers.*", Kind: Secret, Doc: "an HTTP header"},
+	{Path: "query.maxResults", Kind: Int, Default: "6", Doc: "passages that a search returns"},
+	{Path: "query.minScore", Kind: Number, Default: "0.35", Doc: "least score of a passage, from 0 to 1"},
+	{Path: "query.hybrid", Kind: Object, Doc: "search by words and vectors together"},
+	{Path: "query.hybrid.enabled", Kind: Bool, Default: "true", Doc: "false: by vectors alone, when there are any"},
+	{Path: "query.hybrid.vectorWeight", Kind: Number, Default: "0.7", Doc: "weight of the similarity of the vectors in a score"},
+	{Path: "query.hybrid.textWeight", Kind: Number, Default: "0.3", Doc: "weight of the words in a score"},
+	{Path: "query.hybrid.candidateMultiplier", Kind: Int, Default: "4", Doc: "passages that are compared for each one that is returned, at most 20"},
+	{Path: "query.hybrid.mmr", Kind: Object, Doc: "different passages instead of similar ones"},
+	{Path: "query.hybrid.mmr.enabled", Kind: Bool, Default: "true", Doc: "put a passage that says nearly the same as a better one behind others"},
+	{Path: "query.hybrid.mmr.lambda", Kind: Number, Default: "0.7", Doc: "0: different passages, 1: the best ones"},
+	{Path: "query.hybrid.temporalDecay", Kind: Object, Doc: "newer notes before older ones"},
+	{Path: "query.hybrid.temporalDecay.enabled", Kind: Bool, Default: "true", Doc: "put older daily notes behind newer ones that answer as well"},
+	{Path: "query.hybrid.temporalDecay.halfLifeDays", Kind: Number, Default: "30", Doc: "age at which half of the difference is reached"},
+	{Path: "cache", Kind: Object, Doc: "vectors of texts that are not in the notes any more"},
+	{Path: "cache.enabled", Kind: Bool, Default: "true", Doc: "keep them for the case that the texts return"},
+	{Path: "cache.maxEntries", Kind: Int, Default: "50000", Doc: "how many are kept"},
+}
+
+// budgets is the limits of runs, below budget of all agents and of one.
+var budgets = [...]Key{
+	{Path: "toolCalls", Kind: Int, Default: "500", Doc: "tool calls per run; negative: unlimited"},
+	{Path: "failures", Kind: Int, Default: "20", Doc: "consecutive failed tool calls per run; negative: unlimited"},
+	{Path: "identicalCalls", Kind: Int, Default: "100", Doc: "identical tool calls per run; negative: unlimited"},
+	{Path: "minutes", Kind: Int, Default: "240", Doc: "working time of a run, without waiting for approvals; negative: unlimited"},
+	{Path: "tokens", Kind: Int, Default: "20000000", Doc: "tokens per run; negative: unlimited"},
+	{Path: "usd", Kind: Number, Doc: "US dollars per run; default: unlimited"},
+	{Path: "usdPerTask", Kind: Number, Doc: "US dollars per run together with the subagents and runs that it causes; default: unlimited"},
+	{Path: "usdPerDay", Kind: Number, Doc: "US dollars of the agent per day; default: unlimited"},
+}
+
+// compaction is the settings of summaries, below compaction of all agents and of one.
+var compaction = [...]Key{
+	{Path: "enabled", Kind: Bool, Default: "true", Doc: "summarize conversations before they are too long; if false, the oldest messages are replaced by a note when a model refuses the conversation"},
+	{Path: "mode", Kind: Text, Values: compactionModes, Default: `"safeguard"`, Doc: "safeguard keeps the newest turns whole; default and auto keep a number of tokens"},
+	{Path: "targetTokens", Kind: Number, Default: "0.7", Doc: "part of the context window that is used at most after a compaction"},
+	{Path: "model", Kind: Text, Doc: "model that writes summaries, provider/model or an alias; default: the one of the session, with its fallbacks"},
+	{Path: "thinkingLevel", Kind: Text, Values: compactionThinking, Default: `"low"`, Doc: "thinking level of summaries; inherit: the one of the session"},
+	{Path: "timeoutSeconds", Kind: Seconds, Default: "180", Doc: "time limit of a model call for a summary"},
+	{Path: "keepRecentTokens", Kind: Int, Default: "20000", Doc: "newest tokens that are not summarized"},
+	{Path: "recentTurnsPreserve", Kind: Int, Default: "3", Doc: "newest turns that are not summarized, in mode safeguard"},
+	{Path: "reserveTokens", Kind: Int, Default: "16384", Doc: "tokens of the context window that stay free"},
+	{Path: "reserveTokensFloor", Kind: Int, Default: "20000", Doc: "smallest value of reserveTokens; at most a quarter of the window is reserved"},
+	{Path: "identifierPolicy", Kind: Text, Values: compactionPolicy, Default: `"strict"`, Doc: "strict: ids, names, numbers, paths and links stay literal; custom: identifierInstructions say how; off"},
+	{Path: "identifierInstructions", Kind: Text, Doc: "what the model is told about identifiers, with the policy custom"},
+	{Path: "qualityGuard", Kind: Object, Doc: "repetition of bad summaries"},
+	{Path: "qualityGuard.enabled", Kind: Bool, Default: "true", Doc: "request a bad summary again"},
+	{Path: "qualityGuard.maxRetries", Kind: Int, Default: "1", Doc: "how often, at most 5"},
+	{Path: "postCompactionSections", Kind: Texts, Default: `["Session Startup","Red Lines"]`, Doc: "sections of AGENTS.md that follow a summary, up to 1,800 characters; []: none"},
+	{Path: "notifyUser", Kind: Bool, Default: "false", Doc: "say in the chat when a conversation was summarized"},
+	{Path: "midTurnPrecheck", Kind: Object, Doc: "check of the size between the calls of a turn"},
+	{Path: "midTurnPrecheck.enabled", Kind: Bool, Default: "false", Doc: "summarize between the calls of a turn, before a model refuses one"},
+	{Path: "maxActiveTranscriptBytes", Kind: Any, Doc: "size of the messages that are sent above which they are summarized: bytes, or a text such as 2mb; default: no limit"},
+	{Path: "memoryFlush", Kind: Object, Doc: "notes that the model saves before a summary"},
+	{Path: "memoryFlush.enabled", Kind: Bool, Default: "true", Doc: "let the model save notes in memory/ before a summary"},
+	{Path: "memoryFlush.softThresholdTokens", Kind: Int, Default: "4000", Doc: "how many tokens before a summary"},
+	{Path: "memoryFlush.prompt", Kind: Text, Doc: "message that asks for the notes"},
+	{Path: "memoryFlush.systemPrompt", Kind: Text, Doc: "addition to the system prompt for that; it makes the call more expensive, because the cache of the provider is not used"},
+	{Path: "memoryFlush.model", Kind: Text, Doc: "model that saves the notes; default: the one of the session"},
+	{Path: "memoryFlush.forceFlushTranscriptBytes", Kind: Any, Doc: "size of the messages above which notes are saved in any case: bytes, or a text such as 2mb"},
+}
+
+// contextPruning is the settings of pruning, below contextPruning of all agents and of one.
+var contextPruning = [...]Key{
+	{Path: "mode", Kind: Text, Values: pruning, Doc: "cache-ttl: after a pause in which the provider's cache expired; off: never; default: cache-ttl for models of Anthropic"},
+	{Path: "ttl", Kind: Seconds, Default: "300", Doc: "pause after which the provider's cache has expired; default with long cache retention: 1h"},
+	{Path: "keepLastAssistants", Kind: Int, Default: "3", Doc: "newest answers of the model after which no result is shortened"},
+	{Path: "softTrimRatio", Kind: Number, Default: "0.3", Doc: "part of the window in use above which results are trimmed"},
+	{Path: "hardClearRatio", Kind: Number, Default: "0.5", Doc: "part of the window in use above which results are cleared"},
+	{Path: "minPrunableToolChars", Kind: Int, Default: "50000", Doc: "characters of old results below which none is cleared"},
+	{Path: "softTrim.maxChars", Kind: Int, Default: "4000", Doc: "characters of a result above which it is trimmed"},
+	{Path: "softTrim.headChars", Kind: Int, Default: "1500", Doc: "characters retained of its beginning"},
+	{Path: "softTrim.tailChars", Kind: Int, Default: "1500", Doc: "characters retained of its end"},
+	{Path: "hardClear.enabled", Kind: Bool, Default: "true", Doc: "clear old results"},
+	{Path: "hardClear.placeholder", Kind: Text, Default: `"[Old tool result content cleared]"`, Doc: "text instead of a cleared result"},
+	{Path: "tools.allow", Kind: Texts, Doc: "tools whose results may be shortened; none: all"},
+	{Path: "tools.deny", Kind: Texts, Doc: "tools whose results are never shortened"},
 }
 
 // containers is the settings of containers, below sandbox.docker.
@@ -164,6 +269,46 @@ var subagents = [...]Key{
 	{Path: "thinking", Kind: Text, Values: thinking, Doc: "thinking level of subagents"},
 	{Path: "allowAgents", Kind: Texts, Doc: "other agents whose subagents may be started; *: all"},
 	{Path: "requireAgentId", Kind: Bool, Default: "false", Doc: "a subagent is started only with the name of its agent"},
+	{Path: "skillsSection", Kind: Bool, Default: "false", Doc: "the system prompt of subagents lists the skills, too"},
+}
+
+// delivery is how answers appear in chats, of all agents and of one.
+var delivery = [...]Key{
+	{Path: "typingMode", Kind: Text, Values: []string{"never", "instant", "thinking", "message"}, Doc: "when the typing indicator begins; default: instant in direct chats and for mentions, message in groups"},
+	{Path: "typingIntervalSeconds", Kind: Seconds, Default: "6", Doc: "how often the typing indicator is repeated"},
+	{Path: "humanDelay", Kind: Object, Doc: "pauses between the messages of an answer"},
+	{Path: "humanDelay.mode", Kind: Text, Values: []string{"off", "natural", "custom"}, Default: `"off"`, Doc: "natural: 0.8 to 2.5 s; custom: minMs to maxMs"},
+	{Path: "humanDelay.minMs", Kind: Millis, Doc: "shortest pause"},
+	{Path: "humanDelay.maxMs", Kind: Millis, Doc: "longest pause, at most a minute"},
+}
+
+// heartbeats is the settings of heartbeats, below heartbeat.
+var heartbeats = [...]Key{
+	{Path: "every", Kind: Any, Default: `"30m"`, Doc: "interval, at least 1m; a number is in minutes; 0m: no interval"},
+	{Path: "model", Kind: Text, Doc: "model of heartbeats; default: that of the session"},
+	{Path: "prompt", Kind: Text, Doc: "message of a heartbeat; default: a built-in one"},
+	{Path: "session", Kind: Text, Default: `"main"`, Doc: "session of heartbeats"},
+	{Path: "target", Kind: Text, Default: `"owner"`, Doc: "chat that gets alerts: owner, last, none, or the name of a channel"},
+	{Path: "to", Kind: Text, Doc: "chat on the channel that is the target"},
+	{Path: "accountId", Kind: Text, Doc: "account of the channel that is the target"},
+	{Path: "directPolicy", Kind: Text, Values: []string{"allow", "block"}, Default: `"allow"`, Doc: "block: alerts do not go to direct chats"},
+	{Path: "ackMaxChars", Kind: Int, Default: "300", Doc: "characters besides HEARTBEAT_OK up to which an answer is not delivered"},
+	{Path: "activeHours", Kind: Object, Doc: "part of the day with heartbeats"},
+	{Path: "activeHours.start", Kind: Text, Default: `"00:00"`, Doc: "first minute"},
+	{Path: "activeHours.end", Kind: Text, Default: `"24:00"`, Doc: "end; equal to start: never"},
+	{Path: "activeHours.timezone", Kind: Text, Default: `"user"`, Doc: "time zone; user: userTimezone; local: that of the machine"},
+	{Path: "lightContext", Kind: Bool, Default: "false", Doc: "without the files of the workspace in the prompt, except HEARTBEAT.md"},
+	{Path: "isolatedSession", Kind: Bool, Default: "false", Doc: "a session of their own without a history"},
+	{Path: "includeReasoning", Kind: Bool, Default: "false", Doc: "send the model's reasoning before an alert"},
+	{Path: "timeoutSeconds", Kind: Seconds, Default: "0", Doc: "time limit of a heartbeat; 0: that of other runs"},
+	{Path: "suppressToolErrorWarnings", Kind: Bool, Idle: true, Doc: "no notices about failed tools; heartbeats send none"},
+}
+
+// visibility is what a channel shows of heartbeats, below heartbeat.
+var visibility = [...]Key{
+	{Path: "showOk", Kind: Bool, Default: "false", Doc: "send HEARTBEAT_OK if nothing needs attention"},
+	{Path: "showAlerts", Kind: Bool, Default: "true", Doc: "send alerts"},
+	{Path: "useIndicator", Kind: Bool, Default: "true", Doc: "clients of the gateway show the outcome"},
 }
 
 // documented is the other known keys. The values of idle ones are checked, too.
@@ -189,22 +334,39 @@ var documented = [...]Key{
 	{Path: "agents.defaults.maxRunLoopIterations", Kind: Int, Default: "24", Doc: "attempts of a run after recoverable errors"},
 	{Path: "agents.defaults.timeoutSeconds", Kind: Seconds, Default: "172800", Doc: "time limit of a run; 0: unlimited"},
 	{Path: "agents.defaults.thinkingDefault", Kind: Text, Values: thinking, Default: `"off"`, Doc: "thinking level of sessions without their own"},
+	{Path: "agents.defaults.fastModeDefault", Kind: Text, Values: fastModes, Default: `"off"`, Doc: "faster tier of the model's service, at a higher price, in sessions without their own setting: on, off, or auto, where a person waits"},
+	{Path: "agents.defaults.reasoningDefault", Kind: Text, Values: reasoning, Default: `"off"`, Doc: "thoughts of the model in chats without their own setting"},
 	{Path: "agents.defaults.verboseDefault", Kind: Text, Values: verbose, Default: `"off"`, Doc: "tool notices in chats without their own setting"},
 	{Path: "agents.defaults.imageModel", Kind: Model, Doc: "model for pictures when the session's model takes none, with fallbacks"},
 	{Path: "agents.defaults.subagents", Kind: Object, Doc: "subagents"},
+	{Path: "agents.defaults.heartbeat", Kind: Object, Doc: "periodic checks"},
+	{Path: "agents.defaults.compaction", Kind: Object, Doc: "summaries of long conversations"},
 	{Path: "agents.defaults.imageMaxDimensionPx", Kind: Int, Default: "1200", Doc: "maximum length in pixels of the longer side of a picture sent to a model"},
 	{Path: "agents.defaults.contextTokens", Kind: Int, Doc: "maximum context window to use; default: the model's"},
+	{Path: "agents.defaults.maxHistoryMessages", Kind: Int, Default: "0", Doc: "newest messages of the history that are sent, with those of the turn in progress; 0: all"},
+	{Path: "agents.defaults.contextLimits", Kind: Object, Doc: "limits of parts of the context"},
+	{Path: "agents.defaults.contextLimits.toolResultMaxChars", Kind: Int, Doc: "maximum characters of a tool result; default: 16000, 32000 or 64000, by the context window"},
+	{Path: "agents.defaults.contextPruning", Kind: Object, Doc: "how old tool results are shortened"},
 	{Path: "agents.defaults.bootstrapMaxChars", Kind: Int, Default: "20000", Doc: "maximum characters of a workspace file in the prompt"},
 	{Path: "agents.defaults.bootstrapTotalMaxChars", Kind: Int, Default: "150000", Doc: "maximum characters of all workspace files in the prompt"},
 	{Path: "agents.defaults.skipBootstrap", Kind: Bool, Default: "false", Doc: "do not create workspace files"},
+	{Path: "agents.defaults.bootstrapPromptTruncationWarning", Kind: Text, Values: []string{"off", "once", "always"}, Default: `"once"`, Doc: "whether the prompt mentions truncated workspace files: not, in one line, or also at each file"},
+	{Path: "agents.defaults.skills", Kind: Texts, Doc: "names of the skills that agents use; default: all"},
+	{Path: "agents.defaults.repoRoot", Kind: Text, Doc: "repository named in the prompt; default: the one that the workspace is in"},
+	{Path: "agents.defaults.startupContext", Kind: Object, Doc: "daily notes with which a conversation after /new or /reset begins"},
+	{Path: "agents.defaults.startupContext.enabled", Kind: Bool, Default: "true", Doc: "add the notes"},
+	{Path: "agents.defaults.startupContext.applyOn", Kind: Texts, Default: `["new","reset"]`, Doc: "commands after which they are added"},
+	{Path: "agents.defaults.startupContext.dailyMemoryDays", Kind: Int, Default: "2", Doc: "number of days, with today; at most 14"},
+	{Path: "agents.defaults.startupContext.maxFileBytes", Kind: Int, Default: "16384", Doc: "maximum bytes that are read of a file"},
+	{Path: "agents.defaults.startupContext.maxFileChars", Kind: Int, Default: "1200", Doc: "maximum characters of a file"},
+	{Path: "agents.defaults.startupContext.maxTotalChars", Kind: Int, Default: "2800", Doc: "maximum characters of all files"},
+	{Path: "agents.defaults.blockStreamingDefault", Kind: Text, Values: []string{"on", "off"}, Default: `"off"`, Doc: "on: channels.*.streaming is block where it is not set"},
+	{Path: "agents.defaults.blockStreamingBreak", Kind: Text, Values: []string{"text_end", "message_end"}, Default: `"text_end"`, Doc: "block: send paragraphs while the model writes, or each of its messages when it is complete"},
+	{Path: "agents.defaults.blockStreamingChunk", Kind: Object, Doc: "length of the messages of block"},
+	{Path: "agents.defaults.blockStreamingChunk.minChars", Kind: Int, Default: "800", Doc: "least length"},
+	{Path: "agents.defaults.blockStreamingChunk.maxChars", Kind: Int, Default: "1200", Doc: "greatest length"},
 	{Path: "agents.defaults.userTimezone", Kind: Text, Doc: "your time zone, for example Europe/Berlin; default: the host's"},
 	{Path: "agents.defaults.budget", Kind: Object, Doc: "limits of a run"},
-	{Path: "agents.defaults.budget.toolCalls", Kind: Int, Default: "500", Doc: "tool calls per run; negative: unlimited"},
-	{Path: "agents.defaults.budget.failures", Kind: Int, Default: "20", Doc: "consecutive failed tool calls per run; negative: unlimited"},
-	{Path: "agents.defaults.budget.identicalCalls", Kind: Int, Default: "100", Doc: "identical tool calls per run; negative: unlimited"},
-	{Path: "agents.defaults.budget.minutes", Kind: Int, Default: "240", Doc: "working time of a run, without waiting for approvals; negative: unlimited"},
-	{Path: "agents.defaults.budget.tokens", Kind: Int, Default: "20000000", Doc: "tokens per run; negative: unlimited"},
-	{Path: "agents.defaults.budget.usd", Kind: Number, Doc: "US dollars per run; default: unlimited"},
 	{Path: "agents.defaults.params", Kind: Any, Doc: "fields added to the requests to any model"},
 	{Path: "agents.defaults.elevatedDefault", Kind: Text, Values: elevated, Default: `"off"`, Doc: "whether commands of sandboxed sessions run on the host, for those who may allow it: off, on, ask, full"},
 	{Path: "agents.defaults.sandbox", Kind: Object, Doc: "where the tools of sessions work"},
@@ -217,7 +379,12 @@ var documented = [...]Key{
 	{Path: "agents.defaults.sandbox.prune", Kind: Object, Doc: "when unused containers are removed"},
 	{Path: "agents.defaults.sandbox.prune.idleHours", Kind: Number, Default: "24", Doc: "hours without a command; 0: never"},
 	{Path: "agents.defaults.sandbox.prune.maxAgeDays", Kind: Number, Default: "7", Doc: "days since a container was created; 0: never"},
+	{Path: "agents.list[].budget", Kind: Object, Doc: "as in agents.defaults.budget, for this agent"},
+	{Path: "agents.list[].skills", Kind: Texts, Doc: "names of the skills that this agent uses, instead of those of agents.defaults; []: none"},
 	{Path: "agents.list[].subagents", Kind: Object, Doc: "as in agents.defaults.subagents, for this agent"},
+	{Path: "agents.list[].compaction", Kind: Object, Doc: "as in agents.defaults.compaction, for this agent"},
+	{Path: "agents.list[].contextPruning", Kind: Object, Doc: "as in agents.defaults.contextPruning, for this agent"},
+	{Path: "agents.list[].heartbeat", Kind: Object, Doc: "as in agents.defaults.heartbeat, for this agent"},
 	{Path: "agents.list[].sandbox", Kind: Object, Doc: "as in agents.defaults.sandbox, for this agent"},
 	{Path: "agents.list[].sandbox.mode", Kind: Text, Values: sandboxMode, Doc: "off, non-main or all"},
 	{Path: "agents.list[].sandbox.scope", Kind: Text, Values: sandboxScope, Doc: "session, agent or shared"},
@@ -237,6 +404,10 @@ var documented = [...]Key{
 	{Path: "agents.list[].model.primary", Kind: Text, Doc: "provider/model"},
 	{Path: "agents.list[].model.fallbacks", Kind: Texts, Doc: "models to use when the primary one fails, in order"},
 	{Path: "agents.list[].thinkingDefault", Kind: Text, Values: thinking, Doc: "thinking level"},
+	{Path: "agents.list[].fastModeDefault", Kind: Text, Values: fastModes, Doc: "faster tier of the model's service"},
+	{Path: "agents.list[].groupChat", Kind: Object, Doc: "messages of groups"},
+	{Path: "agents.list[].groupChat.mentionPatterns", Kind: Texts, Doc: "as messages.groupChat.mentionPatterns"},
+	{Path: "agents.list[].reasoningDefault", Kind: Text, Values: reasoning, Doc: "thoughts of the model"},
 	{Path: "agents.list[].verboseDefault", Kind: Text, Values: verbose, Doc: "tool notices"},
 	{Path: "agents.list[].identity.name", Kind: Text, Doc: "display name; overrides name and IDENTITY.md"},
 	{Path: "agents.list[].identity.emoji", Kind: Text, Doc: "emoji"},
@@ -272,30 +443,84 @@ var documented = [...]Key{
 	{Path: "session.reset.atHour", Kind: Int, Default: "4", Doc: "hour of the daily reset"},
 	{Path: "session.reset.idleMinutes", Kind: Int, Doc: "minutes without a message until an idle session is reset"},
 	{Path: "session.resetTriggers", Kind: Texts, Default: `["/new","/reset"]`, Idle: true, Doc: "messages that reset the session"},
+	{Path: "session.parentForkMaxTokens", Kind: Int, Default: "100000", Doc: "tokens of the longest conversation that a subagent with context fork inherits; 0: no limit"},
 	{Path: "session.agentToAgent", Kind: Object, Doc: "exchanges between sessions (sessions_send)"},
 	{Path: "session.agentToAgent.maxPingPongTurns", Kind: Int, Default: "5", Doc: "turns in which two sessions answer each other after the reply, 0 to 5"},
 	{Path: "session.maintenance", Kind: Object, Doc: "old sessions"},
 	{Path: "session.maintenance.mode", Kind: Text, Values: []string{"warn", "enforce"}, Default: `"warn"`, Doc: "whether old sessions are deleted (enforce), or their number is only logged"},
+	{Path: "session.maintenance.pruneAfter", Kind: Any, Default: `"30d"`, Doc: "time after its last use until a session is deleted, in mode enforce; 0: never"},
+	{Path: "session.maintenance.resetArchiveRetention", Kind: Any, Doc: "time after a reset until the transcript before it is deleted, in mode enforce; default: pruneAfter"},
+	{Path: "session.maintenance.maxDiskBytes", Kind: Any, Doc: "size of all transcripts, such as 500mb; larger ones are logged, or in mode enforce the oldest are deleted"},
+	{Path: "session.maintenance.highWaterBytes", Kind: Any, Default: `"80%"`, Doc: "size at which that deletion stops, also as a percentage of maxDiskBytes"},
 	{Path: "session.maintenance.maxEntries", Kind: Int, Default: "500", Doc: "sessions of an agent, 1 to 100000"},
+	{Path: "session.sendPolicy", Kind: Object, Doc: "which sessions send to chats; /send of a session decides before it"},
+	{Path: "session.sendPolicy.rules", Kind: List, Doc: "rules; one that denies decides before those that allow"},
+	{Path: "session.sendPolicy.rules[]", Kind: Object, Doc: "a rule"},
+	{Path: "session.sendPolicy.rules[].action", Kind: Text, Values: sendAction, Default: `"allow"`, Doc: "allow or deny"},
+	{Path: "session.sendPolicy.rules[].match", Kind: Object, Doc: "what is sent: all fields that are set must match"},
+	{Path: "session.sendPolicy.rules[].match.channel", Kind: Text, Doc: "name of the channel"},
+	{Path: "session.sendPolicy.rules[].match.chatType", Kind: Text, Values: []string{"direct", "group", "channel", "dm"}, Doc: "direct, group or channel"},
+	{Path: "session.sendPolicy.rules[].match.keyPrefix", Kind: Text, Doc: "beginning of the session's key, with or without agent:<id>:"},
+	{Path: "session.sendPolicy.rules[].match.rawKeyPrefix", Kind: Text, Doc: "beginning of the session's whole key"},
+	{Path: "session.sendPolicy.default", Kind: Text, Values: sendAction, Default: `"allow"`, Doc: "for what no rule matches: allow or deny"},
 	{Path: "session.threadBindings", Kind: Object, Doc: "chats whose messages go to a subagent (/focus)"},
 	{Path: "session.threadBindings.enabled", Kind: Bool, Default: "true", Doc: "whether a chat may be focused on a subagent"},
 	{Path: "session.threadBindings.idleHours", Kind: Number, Default: "24", Doc: "hours without a message until the focus ends; 0: none"},
 	{Path: "session.threadBindings.maxAgeHours", Kind: Number, Default: "0", Doc: "hours until the focus ends; 0: none"},
 	{Path: "session.identityLinks", Kind: Object, Doc: "a person's addresses on several channels, by name"},
 	{Path: "session.identityLinks.*", Kind: Texts, Doc: "addresses of a person: telegram:1, discord:2"},
+	{Path: "session.typingMode", Kind: Text, Values: []string{"never", "instant", "thinking", "message"}, Doc: "older place of agents.defaults.typingMode"},
+	{Path: "session.typingIntervalSeconds", Kind: Seconds, Doc: "older place of agents.defaults.typingIntervalSeconds"},
 	{Path: "messages.queue", Kind: Object, Doc: "how messages to a busy session are queued"},
 	{Path: "messages.queue.mode", Kind: Text, Values: queueMode, Default: `"collect"`, Doc: "steer, followup, collect, steer-backlog or interrupt"},
 	{Path: "messages.queue.debounceMs", Kind: Millis, Default: "1000", Doc: "time without a message before a follow-up starts"},
 	{Path: "messages.queue.cap", Kind: Int, Default: "20", Doc: "maximum number of queued messages per session"},
 	{Path: "messages.queue.drop", Kind: Text, Values: dropMode, Default: `"summarize"`, Doc: "what to drop when the queue is full"},
-	{Path: "messages.queue.byChannel", Kind: Object, Idle: true, Doc: "queue mode by channel"},
-	{Path: "messages.queue.byChannel.*", Kind: Text, Values: queueMode, Idle: true, Doc: "queue mode of a channel"},
+	{Path: "messages.queue.byChannel", Kind: Object, Doc: "queue mode by channel"},
+	{Path: "messages.queue.byChannel.*", Kind: Text, Values: queueMode, Doc: "queue mode of a channel"},
 	{Path: "messages.responseUsage", Kind: Text, Values: usageMode, Default: `"off"`, Doc: "usage line below replies"},
-	{Path: "messages.responsePrefix", Kind: Text, Idle: true, Doc: "prefix of each reply; auto: [the agent's name]"},
-	{Path: "messages.inbound", Kind: Object, Idle: true, Doc: "joining of a sender's consecutive messages"},
-	{Path: "messages.inbound.debounceMs", Kind: Millis, Idle: true, Doc: "time without a message before the joined messages are processed"},
-	{Path: "messages.inbound.byChannel", Kind: Object, Idle: true, Doc: "debounceMs by channel"},
-	{Path: "messages.inbound.byChannel.*", Kind: Millis, Idle: true, Doc: "debounceMs of a channel"},
+	{Path: "messages.responsePrefix", Kind: Text, Doc: "text before each answer in a chat, which may contain {model}, {modelFull}, {provider} and {identity.name}; auto: [the agent's name]"},
+	{Path: "messages.ackReaction", Kind: Text, Default: `"👀"`, Doc: "emoji with which a message in a chat is acknowledged; default: identity.emoji of the agent, else 👀"},
+	{Path: "messages.ackReactionScope", Kind: Text, Values: []string{"group-mentions", "group-all", "direct", "all", "off", "none"}, Default: `"group-mentions"`, Doc: "messages that are acknowledged"},
+	{Path: "messages.removeAckAfterReply", Kind: Bool, Default: "false", Doc: "remove the emoji after the answer"},
+	{Path: "messages.inbound", Kind: Object, Doc: "joining of a sender's consecutive messages"},
+	{Path: "messages.inbound.debounceMs", Kind: Millis, Doc: "time without a message before the joined messages are processed"},
+	{Path: "messages.inbound.byChannel", Kind: Object, Doc: "debounceMs by channel"},
+	{Path: "messages.inbound.byChannel.*", Kind: Millis, Doc: "debounceMs of a channel"},
+
+	// schedule
+	{Path: "budget", Kind: Object, Doc: "what model calls may cost, and what happens when a budget is used up"},
+	{Path: "budget.usdPerDay", Kind: Number, Doc: "US dollars of all agents per day; default: unlimited"},
+	{Path: "budget.warnAt", Kind: Number, Default: "0.8", Doc: "share of a budget at which you are told; 0: never"},
+	{Path: "budget.ladder", Kind: Texts, Default: `["wait"]`, Doc: "what is tried, in order, when a model call does not fit a budget: cheaper (another model), smaller (less of the conversation), wait (until the next day)"},
+	{Path: "budget.model", Kind: Text, Doc: "provider/model for the step cheaper; default: the cheapest of the fallbacks and of agents.defaults.modelPolicy.allow"},
+	{Path: "budget.unpriced", Kind: Text, Values: []string{"block", "allow"}, Default: `"block"`, Doc: "models without a known price while there is a budget: block refuses them, allow counts them as free"},
+
+	{Path: "cron", Kind: Object, Doc: "scheduled jobs"},
+	{Path: "cron.enabled", Kind: Bool, Default: "true", Doc: "whether jobs run"},
+	{Path: "cron.maxConcurrentRuns", Kind: Int, Default: "8", Doc: "jobs that run at once, 1 to 256"},
+	{Path: "cron.missedRuns", Kind: Text, Values: []string{"once", "skip", "all"}, Default: `"once"`, Doc: "what happens to slots that were missed while Chela was not running: the latest runs, none, or the latest ten"},
+	{Path: "cron.retry", Kind: Object, Doc: "how failing jobs are repeated"},
+	{Path: "cron.retry.maxAttempts", Kind: Int, Default: "3", Doc: "repetitions of a job with one slot after a failure that may pass"},
+	{Path: "cron.retry.backoffMs", Kind: Any, Default: "[30000,60000,300000,900000,3600000]", Doc: "pauses after the first, second, … consecutive failure"},
+	{Path: "cron.retry.retryOn", Kind: Texts, Idle: true, Doc: "kinds of failures that are repeated"},
+	{Path: "cron.failureAlert", Kind: Any, Doc: "when somebody is told about failing jobs; false: never"},
+	{Path: "cron.failureAlert.enabled", Kind: Bool, Default: "true", Doc: "whether somebody is told"},
+	{Path: "cron.failureAlert.after", Kind: Int, Default: "2", Doc: "consecutive failures before an alert"},
+	{Path: "cron.failureAlert.cooldownMs", Kind: Millis, Default: "3600000", Doc: "shortest time between two alerts of a job"},
+	{Path: "cron.failureAlert.includeSkipped", Kind: Bool, Default: "false", Doc: "skipped slots count, too"},
+	{Path: "cron.failureAlert.mode", Kind: Text, Values: []string{"announce", "webhook"}, Doc: "how alerts are sent; default: to a chat"},
+	{Path: "cron.failureAlert.channel", Kind: Text, Doc: "channel of alerts; default: where the answer of the job goes"},
+	{Path: "cron.failureAlert.to", Kind: Text, Doc: "chat on the channel, or the URL of a webhook"},
+	{Path: "cron.failureAlert.accountId", Kind: Text, Doc: "account of the channel"},
+	{Path: "cron.webhookToken", Kind: Secret, Doc: "token of outgoing webhooks, which also signs them: the token itself, ${NAME}, env:NAME or file:path"},
+	{Path: "cron.webhookSsrfPolicy", Kind: Object, Doc: "where webhooks may go besides the public internet"},
+	{Path: "cron.webhookSsrfPolicy.allowedHostnames", Kind: Texts, Doc: "private hosts, with or without a port"},
+	{Path: "cron.sessionRetention", Kind: Any, Default: `"24h"`, Doc: "how long transcripts of isolated jobs are kept; false: for ever"},
+	{Path: "cron.runLog", Kind: Object, Doc: "the history of jobs"},
+	{Path: "cron.runLog.keepLines", Kind: Int, Default: "2000", Doc: "runs of a job that are kept"},
+	{Path: "cron.runLog.maxBytes", Kind: Bytes, Idle: true, Doc: "maximum size of the history of a job"},
+	{Path: "cron.store", Kind: Text, Doc: "file with jobs, which are imported whenever it changes"},
 
 	// models
 	{Path: "models.mode", Kind: Text, Values: []string{"merge", "replace"}, Default: `"merge"`, Doc: "replace: use only the providers configured here"},
@@ -320,6 +545,16 @@ var documented = [...]Key{
 	{Path: "tools.deny", Kind: Texts, Doc: "denied tools; overrides allow"},
 	{Path: "tools.byProvider", Kind: Any, Doc: "profile, allow, alsoAllow and deny by provider, or provider/model"},
 	{Path: "tools.toolsBySender", Kind: Any, Doc: "allow and deny by sender: id:7, channel:telegram:7, username:ada, *"},
+	{Path: "commands.text", Kind: Bool, Default: "true", Doc: "slash commands in chat apps; false: they are ordinary text there"},
+	{Path: "commands.bash", Kind: Bool, Default: "false", Doc: "let the owner run commands with /bash and ! in a chat"},
+	{Path: "commands.bashForegroundMs", Kind: Millis, Default: "2000", Doc: "time after which such a command continues in the background"},
+	{Path: "commands.mcp", Kind: Bool, Default: "false", Doc: "let the owner list the MCP servers with /mcp in a chat"},
+	{Path: "commands.plugins", Kind: Bool, Default: "false", Doc: "let the owner list, enable and disable plug-ins with /plugins in a chat"},
+	{Path: "commands.restart", Kind: Bool, Default: "true", Doc: "let the owner restart the gateway with /restart in a chat"},
+	{Path: "commands.ownerAllowFrom", Kind: Texts, Doc: "ids of people in chat apps, or channel:id, who may use every command"},
+	{Path: "commands.allowFrom", Kind: Object, Doc: "who may use commands and directives in chat apps; default: those whom the channel lists"},
+	{Path: "commands.allowFrom.*", Kind: Texts, Doc: "ids of people on the channel (*: all channels, or everybody)"},
+	{Path: "commands.debug", Kind: Bool, Default: "false", Doc: "let the owner override the configuration with /debug in a chat until the gateway stops"},
 	{Path: "commands.config", Kind: Bool, Default: "false", Doc: "let the owner show and change the configuration with /config in a chat"},
 	{Path: "tools.sessions_spawn", Kind: Object, Doc: "starting subagents"},
 	{Path: "tools.sessions_spawn.attachments", Kind: Object, Doc: "files that a subagent is given"},
@@ -372,6 +607,59 @@ var documented = [...]Key{
 	{Path: "tools.sandbox", Kind: Object, Doc: "tools of sandboxed sessions"},
 	{Path: "tools.subagents.tools", Kind: Any, Doc: "allow and deny for subagents; allow only narrows"},
 	{Path: "tools.sandbox.tools", Kind: Any, Doc: "allow, alsoAllow and deny for sandboxed sessions"},
+	{Path: "tools.media", Kind: Object, Doc: "reading of attachments that the model cannot read itself; see docs/media.md"},
+	{Path: "tools.media.concurrency", Kind: Int, Default: "2", Doc: "attachments that are read at once"},
+	{Path: "tools.media.models", Kind: List, Doc: "services and programs that read attachments, in order: type (provider or cli), provider, model, capabilities (image, audio, video), command, args, baseUrl, headers, prompt, language, maxBytes, maxChars, timeoutSeconds"},
+	{Path: "tools.media.attachments", Kind: Object, Doc: "which attachments of a message are read"},
+	{Path: "tools.media.attachments.mode", Kind: Text, Values: []string{"first", "all"}, Default: `"first"`, Doc: "first: one of each kind, and up to 8 documents"},
+	{Path: "tools.media.attachments.maxAttachments", Kind: Int, Default: "10", Doc: "maximum of each kind with mode all"},
+	{Path: "tools.media.attachments.prefer", Kind: Text, Values: []string{"first", "last"}, Default: `"first"`, Doc: "which are read if there are more"},
+	{Path: "tools.media.scope", Kind: Any, Doc: "where attachments are read: default (allow or deny), and rules with action and match (channel, chatType, keyPrefix)"},
+	{Path: "tools.media.image", Kind: Object, Doc: "reading of pictures, for models without image input"},
+	{Path: "tools.media.image.enabled", Kind: Bool, Default: "true", Doc: "read them"},
+	{Path: "tools.media.image.maxBytes", Kind: Bytes, Default: "10485760", Doc: "maximum size; larger ones are skipped"},
+	{Path: "tools.media.image.maxChars", Kind: Int, Default: "500", Doc: "maximum characters of the text"},
+	{Path: "tools.media.image.timeoutSeconds", Kind: Seconds, Default: "60", Doc: "time limit of one attempt"},
+	{Path: "tools.media.image.scope", Kind: Any, Doc: "as tools.media.scope; both must allow"},
+	{Path: "tools.media.image.models", Kind: List, Doc: "as tools.media.models; tried before them"},
+	{Path: "tools.media.image.preferredModel", Kind: Text, Doc: "provider/model that is tried first"},
+	{Path: "tools.media.image.prompt", Kind: Text, Doc: "request to the model or program"},
+	{Path: "tools.media.image.language", Kind: Text, Doc: "language of the speech, such as de"},
+	{Path: "tools.media.image.attachments", Kind: Any, Doc: "as tools.media.attachments"},
+	{Path: "tools.media.audio", Kind: Object, Doc: "reading of recordings"},
+	{Path: "tools.media.audio.enabled", Kind: Bool, Default: "true", Doc: "read them"},
+	{Path: "tools.media.audio.maxBytes", Kind: Bytes, Default: "20971520", Doc: "maximum size; larger ones are skipped"},
+	{Path: "tools.media.audio.maxChars", Kind: Int, Doc: "maximum characters of the text"},
+	{Path: "tools.media.audio.timeoutSeconds", Kind: Seconds, Default: "60", Doc: "time limit of one attempt"},
+	{Path: "tools.media.audio.scope", Kind: Any, Doc: "as tools.media.scope; both must allow"},
+	{Path: "tools.media.audio.models", Kind: List, Doc: "as tools.media.models; tried before them"},
+	{Path: "tools.media.audio.preferredModel", Kind: Text, Doc: "provider/model that is tried first"},
+	{Path: "tools.media.audio.prompt", Kind: Text, Doc: "request to the model or program"},
+	{Path: "tools.media.audio.language", Kind: Text, Doc: "language of the speech, such as de"},
+	{Path: "tools.media.audio.attachments", Kind: Any, Doc: "as tools.media.attachments"},
+	{Path: "tools.media.video", Kind: Object, Doc: "reading of videos, with programs only"},
+	{Path: "tools.media.video.enabled", Kind: Bool, Default: "true", Doc: "read them"},
+	{Path: "tools.media.video.maxBytes", Kind: Bytes, Default: "52428800", Doc: "maximum size; larger ones are skipped"},
+	{Path: "tools.media.video.maxChars", Kind: Int, Default: "500", Doc: "maximum characters of the text"},
+	{Path: "tools.media.video.timeoutSeconds", Kind: Seconds, Default: "120", Doc: "time limit of one attempt"},
+	{Path: "tools.media.video.scope", Kind: Any, Doc: "as tools.media.scope; both must allow"},
+	{Path: "tools.media.video.models", Kind: List, Doc: "as tools.media.models; tried before them"},
+	{Path: "tools.media.video.preferredModel", Kind: Text, Doc: "provider/model that is tried first"},
+	{Path: "tools.media.video.prompt", Kind: Text, Doc: "request to the model or program"},
+	{Path: "tools.media.video.language", Kind: Text, Doc: "language of the speech, such as de"},
+	{Path: "tools.media.video.attachments", Kind: Any, Doc: "as tools.media.attachments"},
+	{Path: "tools.media.document", Kind: Object, Doc: "reading of PDF, text, HTML, JSON and Word documents"},
+	{Path: "tools.media.document.enabled", Kind: Bool, Default: "true", Doc: "read them"},
+	{Path: "tools.media.document.maxBytes", Kind: Bytes, Default: "20971520", Doc: "maximum size; larger ones are skipped"},
+	{Path: "tools.media.document.maxChars", Kind: Int, Default: "40000", Doc: "maximum characters of the text"},
+	{Path: "tools.media.document.timeoutSeconds", Kind: Seconds, Default: "30", Doc: "time limit of one attempt"},
+	{Path: "tools.media.document.scope", Kind: Any, Doc: "as tools.media.scope; both must allow"},
+	{Path: "tools.media.document.attachments", Kind: Any, Doc: "as tools.media.attachments"},
+	{Path: "tools.media.audio.echoTranscript", Kind: Bool, Default: "false", Doc: "send the transcript of a voice note to the chat"},
+	{Path: "tools.media.audio.echoFormat", Kind: Text, Default: `"📝 \"{transcript}\""`, Doc: "text that is sent"},
+	{Path: "messages.groupChat", Kind: Object, Doc: "messages of groups"},
+	{Path: "messages.groupChat.historyLimit", Kind: Int, Default: "50", Doc: "messages of a group that the assistant sees as context; 0: none"},
+	{Path: "messages.groupChat.mentionPatterns", Kind: Texts, Doc: "regular expressions of texts that address the agent; default: its identity.name"},
 	{Path: "tools.loopDetection", Kind: Object, Doc: "detection of repeated tool calls"},
 	{Path: "tools.loopDetection.enabled", Kind: Bool, Default: "true", Doc: "detect loops"},
 	{Path: "tools.loopDetection.historySize", Kind: Int, Default: "30", Doc: "number of recent calls that are compared"},
@@ -380,6 +668,9 @@ var documented = [...]Key{
 	{Path: "tools.loopDetection.globalCircuitBreakerThreshold", Kind: Int, Default: "30", Doc: "repetitions after which the run ends"},
 	{Path: "tools.loopDetection.detectors", Kind: Object, Doc: "detected patterns"},
 	{Path: "tools.loopDetection.detectors.*", Kind: Bool, Default: "true", Doc: "detect this pattern"},
+	{Path: "tools.loopDetection.postCompactionGuard", Kind: Object, Doc: "end of runs that loop after their conversation was summarized"},
+	{Path: "tools.loopDetection.postCompactionGuard.enabled", Kind: Bool, Default: "true", Doc: "end them"},
+	{Path: "tools.loopDetection.postCompactionGuard.windowSize", Kind: Int, Default: "3", Doc: "equal calls after the summary that are a loop"},
 	{Path: "tools.web", Kind: Object, Doc: "web tools"},
 	{Path: "tools.web.fetch", Kind: Object, Doc: "fetching of pages"},
 	{Path: "tools.web.fetch.enabled", Kind: Bool, Default: "true", Doc: "offer web_fetch"},
@@ -406,9 +697,71 @@ var documented = [...]Key{
 	{Path: "tools.web.search.maxResults", Kind: Int, Default: "5", Doc: "default number of results"},
 	{Path: "tools.web.search.timeoutSeconds", Kind: Seconds, Default: "30", Doc: "time limit of a call"},
 	{Path: "tools.web.search.cacheTtlMinutes", Kind: Number, Default: "15", Doc: "how long results are cached; 0: not cached"},
+	{Path: "agents.defaults.memorySearch", Kind: Object, Doc: "search of the notes in MEMORY.md and memory/"},
+	{Path: "agents.list[].memorySearch", Kind: Object, Doc: "as in agents.defaults.memorySearch, for this agent"},
+	{Path: "undo.enabled", Kind: Bool, Default: "true", Doc: "record changes of files, settings and jobs"},
+	{Path: "undo.days", Kind: Number, Default: "90", Doc: "days for which changes are kept"},
+	{Path: "undo.maxBytes", Kind: Number, Default: "536870912", Doc: "bytes of all contents that are kept; the oldest changes are deleted beyond it"},
+	{Path: "skills", Kind: Object, Doc: "skills: folders with a SKILL.md"},
+	{Path: "skills.load.extraDirs", Kind: Texts, Doc: "further folders of skills; relative to the state directory"},
+	{Path: "skills.allowBundled", Kind: Texts, Doc: "bundled skills that are used; default: all"},
+	{Path: "skills.entries", Kind: Object, Doc: "skills, by name or by the skillKey of their metadata"},
+	{Path: "skills.entries.*.enabled", Kind: Bool, Default: "true", Doc: "use the skill"},
+	{Path: "skills.entries.*.apiKey", Kind: Secret, Doc: "value of the variable that the skill names in primaryEnv: the key itself, ${NAME}, env:NAME or file:path"},
+	{Path: "skills.entries.*.env", Kind: Object, Doc: "variables that commands get, of agents that use the skill"},
+	{Path: "skills.entries.*.env.*", Kind: Secret, Doc: "a variable: the value itself, ${NAME}, env:NAME or file:path"},
+	{Path: "skills.entries.*.config", Kind: Any, Doc: "settings of the skill's own; Chela does not read them, but a skill may require them"},
+	{Path: "skills.workshop", Kind: Object, Doc: "skills that the assistant proposes"},
+	{Path: "skills.workshop.approvalPolicy", Kind: Text, Values: []string{"pending", "auto"}, Default: `"pending"`, Doc: "pending: you are asked before the assistant applies a proposal; auto: not for skills that only the assistant has written"},
+	{Path: "skills.limits.maxSkillsPromptChars", Kind: Int, Default: "18000", Doc: "maximum characters of the list of skills in the prompt"},
+	{Path: "skills.limits.maxSkillsInPrompt", Kind: Int, Default: "150", Doc: "maximum number of skills that the prompt describes; the others are named"},
+	{Path: "skills.registry.url", Kind: Text, Doc: "registry that skills are searched in and installed from, such as https://skills.example.org; default: none"},
+	{Path: "skills.registry.token", Kind: Secret, Doc: "token for the registry: the token itself, ${NAME}, env:NAME or file:path"},
 	{Path: "plugins", Kind: Object, Doc: "configuration of plug-ins"},
+	{Path: "plugins.enabled", Kind: Bool, Default: "true", Doc: "use plug-ins"},
+	{Path: "plugins.allow", Kind: Texts, Doc: "only these plug-ins are used; default: all that are enabled"},
+	{Path: "plugins.deny", Kind: Texts, Doc: "these plug-ins are not used, whatever else is set"},
+	{Path: "plugins.load.paths", Kind: Texts, Doc: "folders of plug-ins, or folders of such folders; these plug-ins are on unless their entry says otherwise"},
+	{Path: "plugins.slots.memory", Kind: Text, Doc: "plug-in that has the tools of memory; none: there are none"},
+	{Path: "plugins.slots.contextEngine", Kind: Text, Idle: true, Doc: "plug-in that chooses what a model sees"},
+	{Path: "plugins.entries", Kind: Object, Doc: "settings of plug-ins, by id"},
+	{Path: "plugins.entries.*", Kind: Object, Doc: "settings of a plug-in"},
+	{Path: "plugins.entries.*.enabled", Kind: Bool, Doc: "use the plug-in; default: no, except for those of plugins.load.paths"},
+	{Path: "plugins.entries.*.sha256", Kind: Text, Doc: "content of the plug-in when it was enabled; a plug-in with another content is not used"},
+	{Path: "plugins.entries.*.sandbox", Kind: Bool, Default: "true", Doc: "confine its programs; false: they have your rights"},
+	{Path: "plugins.entries.*.permissions", Kind: Object, Doc: "what its confined programs may use besides what the manifest names"},
+	{Path: "plugins.entries.*.permissions.hosts", Kind: Texts, Doc: "hosts that they may connect to: NAME, NAME:PORT or *.DOMAIN"},
+	{Path: "plugins.entries.*.permissions.read", Kind: Texts, Doc: "files and folders that they may read"},
+	{Path: "plugins.entries.*.permissions.write", Kind: Texts, Doc: "files and folders that they may change"},
+	{Path: "plugins.entries.*.hooks", Kind: Object, Doc: "settings of its hooks"},
+	{Path: "plugins.entries.*.hooks.allowConversationAccess", Kind: Bool, Default: "false", Doc: "events may contain conversations"},
+	{Path: "plugins.entries.*.hooks.allowPromptInjection", Kind: Bool, Default: "false", Doc: "its hooks may change the system prompt"},
+	{Path: "plugins.entries.*.hooks.timeoutMs", Kind: Millis, Doc: "time limit of a call, at most 600000; default: that of the event"},
+	{Path: "plugins.entries.*.env", Kind: Object, Doc: "environment variables of its programs"},
+	{Path: "plugins.entries.*.env.*", Kind: Text, Doc: "a variable"},
+	{Path: "plugins.entries.*.apiKey", Kind: Secret, Doc: "a key that its programs get as CHELA_PLUGIN_API_KEY"},
+	{Path: "plugins.entries.*.config", Kind: Any, Doc: "configuration that the plug-in defines"},
 	{Path: "plugins.entries.*.config.webSearch.apiKey", Kind: Secret, Doc: "API key of a search service"},
 	{Path: "plugins.entries.*.config.webSearch.baseUrl", Kind: Text, Doc: "base URL of a search service"},
+	{Path: "mcp", Kind: Object, Doc: "servers of the Model Context Protocol"},
+	{Path: "mcp.sessionIdleTtlMs", Kind: Millis, Default: "600000", Doc: "a server without calls is stopped after it"},
+	{Path: "mcp.servers", Kind: Object, Doc: "servers by name; their tools are NAME__TOOL"},
+	{Path: "mcp.servers.*", Kind: Object, Doc: "a server: a program (command), or one on the network (url); one of a plug-in with the same name is replaced"},
+	{Path: "mcp.servers.*.enabled", Kind: Bool, Default: "true", Doc: "use the server"},
+	{Path: "mcp.servers.*.command", Kind: Text, Doc: "program: its name in PATH, or its path"},
+	{Path: "mcp.servers.*.args", Kind: Texts, Doc: "arguments"},
+	{Path: "mcp.servers.*.env", Kind: Object, Doc: "environment variables of the program"},
+	{Path: "mcp.servers.*.env.*", Kind: Text, Doc: "a variable"},
+	{Path: "mcp.servers.*.cwd", Kind: Text, Doc: "working directory; default: the state directory"},
+	{Path: "mcp.servers.*.url", Kind: Text, Doc: "address of a server on the network"},
+	{Path: "mcp.servers.*.transport", Kind: Text, Values: []string{"stdio", "streamable-http", "sse"}, Doc: "how to talk to it; default: stdio with command, sse with url"},
+	{Path: "mcp.servers.*.headers", Kind: Object, Doc: "headers of requests"},
+	{Path: "mcp.servers.*.headers.*", Kind: Secret, Doc: "a header"},
+	{Path: "mcp.servers.*.connectionTimeoutMs", Kind: Millis, Default: "30000", Doc: "time limit of a start"},
+	{Path: "mcp.servers.*.requestTimeoutMs", Kind: Millis, Default: "60000", Doc: "time limit of a call"},
+	{Path: "mcp.servers.*.supportsParallelToolCalls", Kind: Bool, Default: "false", Doc: "several calls may run at once"},
+	{Path: "mcp.servers.*.toolFilter.include", Kind: Texts, Doc: "tools that are offered, by their names at the server; * stands for any text; default: all"},
+	{Path: "mcp.servers.*.toolFilter.exclude", Kind: Texts, Doc: "tools that are not offered"},
 	{Path: "tools.fs", Kind: Object, Doc: "file tools"},
 	{Path: "tools.message.crossContext.allowWithinProvider", Kind: Bool, Default: "true", Doc: "let the tool message write from a chat to other chats on the same channel"},
 	{Path: "tools.message.crossContext.allowAcrossProviders", Kind: Bool, Default: "false", Doc: "also to chats on other channels"},
@@ -451,6 +804,82 @@ var documented = [...]Key{
 	{Path: "gateway.tools.deny", Kind: Texts, Doc: "additional denied tools"},
 	{Path: "gateway.tools.allow", Kind: Texts, Doc: "tools of the built-in deny list that the owner may call"},
 
+	// hooks
+	{Path: "hooks.enabled", Kind: Bool, Default: "false", Doc: "accept requests of other programs (webhooks)"},
+	{Path: "hooks.token", Kind: Secret, Doc: "token of webhooks, which is required; not that of the gateway"},
+	{Path: "hooks.path", Kind: Text, Default: `"/hooks"`, Doc: "path of webhooks on the gateway's port"},
+	{Path: "hooks.maxBodyBytes", Kind: Bytes, Default: "262144", Doc: "maximum size of a request, at most 4 MB"},
+	{Path: "hooks.defaultSessionKey", Kind: Text, Doc: "session of requests that name none; default: a new one for each"},
+	{Path: "hooks.allowRequestSessionKey", Kind: Bool, Default: "false", Doc: "requests may name a session (sessionKey)"},
+	{Path: "hooks.allowedSessionKeyPrefixes", Kind: Texts, Default: `["hook:"]`, Doc: "beginnings of the session keys that requests, and values in templates, may give"},
+	{Path: "hooks.allowedAgentIds", Kind: Texts, Doc: "agents that webhooks may use; default: all; an empty list: none"},
+	{Path: "hooks.presets", Kind: Texts, Doc: "mappings that are known by name: gmail"},
+	{Path: "hooks.transformsDir", Kind: Text, Doc: "directory of the programs of transforms; default: hooks/transforms in the state directory"},
+	{Path: "hooks.mappings", Kind: List, Doc: "what requests to /hooks/NAME do; the first mapping that matches decides"},
+	{Path: "hooks.mappings[].id", Kind: Text, Doc: "name of the mapping in logs and labels"},
+	{Path: "hooks.mappings[].match", Kind: Object, Doc: "which requests the mapping is for"},
+	{Path: "hooks.mappings[].match.path", Kind: Text, Doc: "NAME; default: any"},
+	{Path: "hooks.mappings[].match.source", Kind: Text, Doc: "value of source in the payload; default: any"},
+	{Path: "hooks.mappings[].action", Kind: Text, Values: []string{"wake", "agent"}, Default: `"agent"`, Doc: "wake: an event of the main session; agent: a run"},
+	{Path: "hooks.mappings[].agentId", Kind: Text, Default: `"main"`, Doc: "agent"},
+	{Path: "hooks.mappings[].wakeMode", Kind: Text, Values: []string{"now", "next-heartbeat"}, Default: `"now"`, Doc: "when the main session gets the event, or the result"},
+	{Path: "hooks.mappings[].name", Kind: Text, Doc: "name for people, a template"},
+	{Path: "hooks.mappings[].sessionKey", Kind: Text, Doc: "session, a template"},
+	{Path: "hooks.mappings[].sessionMode", Kind: Text, Values: []string{"isolated", "persistent"}, Default: `"isolated"`, Doc: "persistent: a run reads what earlier ones wrote"},
+	{Path: "hooks.mappings[].messageTemplate", Kind: Text, Doc: "text of a run, with values of the payload: {{a.b[0].c}}"},
+	{Path: "hooks.mappings[].textTemplate", Kind: Text, Doc: "text of an event (action wake)"},
+	{Path: "hooks.mappings[].idempotencyKey", Kind: Text, Doc: "template of the key of a request: requests with the same key are accepted once"},
+	{Path: "hooks.mappings[].deliver", Kind: Bool, Default: "true", Doc: "send the answer to channel and to"},
+	{Path: "hooks.mappings[].channel", Kind: Text, Doc: "channel of the answer; last: the chat that the agent used last"},
+	{Path: "hooks.mappings[].to", Kind: Any, Doc: "chat of the answer, a template"},
+	{Path: "hooks.mappings[].accountId", Kind: Any, Doc: "account of the channel"},
+	{Path: "hooks.mappings[].model", Kind: Text, Doc: "model of the run"},
+	{Path: "hooks.mappings[].thinking", Kind: Text, Values: thinking, Doc: "thinking level of the run"},
+	{Path: "hooks.mappings[].timeoutSeconds", Kind: Seconds, Doc: "time limit of the run"},
+	{Path: "hooks.mappings[].allowUnsafeExternalContent", Kind: Bool, Default: "false", Doc: "do not label the text as foreign"},
+	{Path: "hooks.mappings[].transform", Kind: Object, Doc: "program that rewrites what the mapping does"},
+	{Path: "hooks.mappings[].transform.module", Kind: Text, Doc: "its file in hooks.transformsDir"},
+	{Path: "hooks.mappings[].transform.export", Kind: Text, Doc: "its argument"},
+	{Path: "hooks.mappings[].secret", Kind: Secret, Doc: "secret of signatures: requests are authenticated by a signature and not by the token"},
+	{Path: "hooks.mappings[].signature", Kind: Text, Values: []string{"generic", "github", "stripe"}, Default: `"generic"`, Doc: "headers of signatures"},
+	{Path: "hooks.mappings[].signatureTolerance", Kind: Seconds, Default: "300", Doc: "greatest difference between the time of a signature and now, at most an hour"},
+	{Path: "hooks.gmail.model", Kind: Text, Doc: "model of the preset gmail"},
+	{Path: "hooks.gmail.thinking", Kind: Text, Values: thinking, Doc: "thinking level of the preset gmail"},
+	{Path: "hooks.gmail.allowUnsafeExternalContent", Kind: Bool, Default: "false", Doc: "do not label mails as foreign"},
+	{Path: "hooks", Kind: Object, Doc: "hooks: programs that run at named points"},
+	{Path: "hooks.internal", Kind: Object, Doc: "hooks in folders with a HOOK.md, and those that are part of Chela"},
+	{Path: "hooks.internal.enabled", Kind: Bool, Default: "true", Doc: "use them"},
+	{Path: "hooks.internal.entries", Kind: Object, Doc: "settings of hooks, by name"},
+	{Path: "hooks.internal.entries.*", Kind: Object, Doc: "settings of a hook"},
+	{Path: "hooks.internal.entries.*.enabled", Kind: Bool, Doc: "use the hook; default: yes for folders that you installed, else no"},
+	{Path: "hooks.internal.entries.*.env", Kind: Object, Doc: "environment variables of its program"},
+	{Path: "hooks.internal.entries.*.env.*", Kind: Text, Doc: "a variable"},
+	{Path: "hooks.internal.entries.*.timeoutMs", Kind: Millis, Doc: "time limit of a call, at most 600000; default: that of the event"},
+	{Path: "hooks.internal.entries.*.priority", Kind: Int, Default: "0", Doc: "hooks with a higher priority are called first"},
+	{Path: "hooks.internal.entries.*.tools", Kind: Texts, Doc: "only for events of these tools; default: all"},
+	{Path: "hooks.internal.entries.*.allowConversationAccess", Kind: Bool, Doc: "events may contain conversations; default: true, false for hooks of a workspace"},
+	{Path: "hooks.internal.entries.*.allowPromptInjection", Kind: Bool, Doc: "the hook may change the system prompt; default: true, false for hooks of a workspace"},
+	{Path: "hooks.internal.entries.*.sha256", Kind: Text, Doc: "content of a hook of a workspace when it was enabled"},
+	{Path: "hooks.internal.entries.*.*", Kind: Any, Doc: "a setting that the hook defines"},
+	{Path: "hooks.internal.load", Kind: Object, Doc: "where hooks are looked for"},
+	{Path: "hooks.internal.load.extraDirs", Kind: Texts, Doc: "further folders with hooks"},
+	{Path: "hooks.points", Kind: List, Doc: "programs and HTTP endpoints that run at points, as an array"},
+	{Path: "hooks.points[].point", Kind: Text, Doc: "the point, such as before_tool_call or command:new"},
+	{Path: "hooks.points[].name", Kind: Text, Doc: "name of the hook, for the log"},
+	{Path: "hooks.points[].command", Kind: Any, Doc: "a program with its arguments, or a line for the shell"},
+	{Path: "hooks.points[].cwd", Kind: Text, Doc: "working directory of the program; default: the state directory"},
+	{Path: "hooks.points[].env", Kind: Object, Doc: "environment variables of the program"},
+	{Path: "hooks.points[].env.*", Kind: Text, Doc: "a variable"},
+	{Path: "hooks.points[].url", Kind: Text, Doc: "an HTTP endpoint, instead of a program"},
+	{Path: "hooks.points[].headers", Kind: Object, Doc: "headers of its requests"},
+	{Path: "hooks.points[].headers.*", Kind: Text, Doc: "a header"},
+	{Path: "hooks.points[].timeoutMs", Kind: Millis, Doc: "time limit of a call, at most 600000; default: that of the point"},
+	{Path: "hooks.points[].priority", Kind: Int, Default: "0", Doc: "hooks with a higher priority are called first"},
+	{Path: "hooks.points[].tools", Kind: Texts, Doc: "only for events of these tools; default: all"},
+	{Path: "hooks.points[].enabled", Kind: Bool, Default: "true", Doc: "use the hook"},
+	{Path: "hooks.points[].allowConversationAccess", Kind: Bool, Default: "true", Doc: "events may contain conversations"},
+	{Path: "hooks.points[].allowPromptInjection", Kind: Bool, Default: "true", Doc: "the hook may change the system prompt"},
+
 	// logging and channels
 	{Path: "logging.level", Kind: Text, Env: "LOG_LEVEL", Values: logLevel, Default: `"info"`, Doc: "level of the log file"},
 	{Path: "logging.file", Kind: Text, Idle: true, Doc: "the log file; default: below the state directory"},
@@ -459,6 +888,38 @@ var documented = [...]Key{
 	{Path: "logging.consoleStyle", Kind: Text, Values: []string{"pretty", "compact", "json"}, Default: `"pretty"`, Doc: "format of the terminal's log"},
 	{Path: "logging.redactSensitive", Kind: Text, Values: []string{"off", "tools"}, Default: `"tools"`, Doc: "redact text in the log that looks like a secret"},
 	{Path: "logging.redactPatterns", Kind: Texts, Doc: "additional regular expressions of secrets"},
-	{Path: "channels", Kind: Any, Idle: true, Doc: "chat channels, by name"},
-	{Path: "channels.*.defaultAccount", Kind: Text, Doc: "account for bindings that name none; default: default, else the first one"},
+	{Path: "wizard", Kind: Any, Doc: "when and how chela onboard was run last; it writes that itself"},
+	{Path: "channels", Kind: Object, Doc: "chat apps, by name; defaults: all of them"},
+	{Path: "channels.*", Kind: Object, Doc: "a chat app"},
+	{Path: "channels.*.*", Kind: Any, Doc: "other settings of the chat app; see its page"},
+	{Path: "channels.*.accounts", Kind: Any, Doc: "accounts, by id"},
+	{Path: "channels.*.accounts.*", Kind: Any, Doc: "an account"},
+	{Path: "channels.*.accounts.*.*", Kind: Any, Doc: "a setting of the account"},
+	{Path: "channels.*.dmPolicy", Kind: Text, Values: []string{"pairing", "allowlist", "open", "disabled"}, Default: `"pairing"`, Doc: "what happens to people who write in private and are not listed"},
+	{Path: "channels.*.dm", Kind: Any, Doc: "older form of dmPolicy and allowFrom: {policy, allowFrom}"},
+	{Path: "channels.*.allowFrom", Kind: Any, Doc: "ids of people who may write; *: everybody, accessGroup:<name>: a group of people"},
+	{Path: "channels.*.groupPolicy", Kind: Text, Values: []string{"allowlist", "open", "disabled"}, Default: `"allowlist"`, Doc: "who may write in groups"},
+	{Path: "channels.*.groupAllowFrom", Kind: Any, Doc: "ids of people who may write in groups; default: allowFrom"},
+	{Path: "channels.*.groups", Kind: Any, Doc: "the groups that are open, by id or *, with requireMention, allowFrom and others; default: all"},
+	{Path: "channels.*.guilds", Kind: Any, Doc: "servers with their rooms, as groups"},
+	{Path: "channels.*.channels", Kind: Any, Doc: "rooms, as groups"},
+	{Path: "channels.*.direct", Kind: Any, Doc: "private chats, by id or *, with systemPrompt, skills, tools and toolsBySender"},
+	{Path: "channels.*.allowBots", Kind: Any, Default: "false", Doc: "hear programs on the platform: true, false or mentions"},
+	{Path: "channels.*.historyLimit", Kind: Int, Default: "50", Doc: "messages of a group that the assistant sees as context"},
+	{Path: "channels.*.contextVisibility", Kind: Text, Values: []string{"all", "allowlist", "allowlist_quote"}, Default: `"all"`, Doc: "quotes of people who may not write that the assistant sees"},
+	{Path: "channels.*.reactionNotifications", Kind: Text, Values: []string{"off", "own", "all", "allowlist"}, Default: `"own"`, Doc: "whether the assistant learns of reactions to its messages; all and allowlist are own"},
+	{Path: "channels.*.streaming", Kind: Any, Doc: "what a chat shows of an answer before it is complete: off, partial, block or progress; default: partial in direct chats, off in groups"},
+	{Path: "channels.*.streamMode", Kind: Any, Doc: "older form of streaming"},
+	{Path: "channels.*.blockStreaming", Kind: Bool, Doc: "true: streaming is block, unless it is set"},
+	{Path: "channels.*.blockStreamingCoalesce", Kind: Any, Doc: "as agents.defaults.blockStreamingChunk, for the channel"},
+	{Path: "channels.*.replyToMode", Kind: Text, Values: []string{"off", "first", "all", "batched"}, Default: `"off"`, Doc: "messages of an answer that quote the message they answer"},
+	{Path: "channels.*.textChunkLimit", Kind: Int, Doc: "length of a message, if it is less than the limit of the platform"},
+	{Path: "channels.*.ackReaction", Kind: Text, Doc: "as messages.ackReaction, for the channel"},
+	{Path: "channels.*.responsePrefix", Kind: Text, Doc: "as messages.responsePrefix, for the channel"},
+	{Path: "accessGroups", Kind: Any, Doc: "named groups of people: {<name>: {members: {<channel or *>: [ids]}}}"},
+	{Path: "channels.*.heartbeat", Kind: Object, Doc: "what the channel shows of heartbeats; channels.defaults: all channels"},
+	{Path: "channels.*.accounts.*.heartbeat", Kind: Any, Doc: "as in channels.*.heartbeat, for this account"},
+	{Path: "channels.*.defaultAccount", Kind: Text, Doc: "account for bindings and messages that name none; default: default, else the first one, or the only one for messages"},
+	{Path: "channels.*.actions", Kind: Any, Doc: "what the message tool and chela message may not do: {<action>: false}"},
+	{Path: "channels.*.accounts.*.actions", Kind: Any, Doc: "as in channels.*.actions, for this account"},
 }

@@ -21,6 +21,8 @@ type Options struct {
 	Env       func(string) string        // nil: os.Getenv
 	LastGood  string                     // file that [Tree.SaveLastGood] writes, used when the configuration is invalid; empty: none
 	Overrides map[string]json.RawMessage // by path; from the command line
+
+	live overrides // see [Tree.Override]
 }
 
 // Load reads a configuration. A missing file is an empty configuration. When the
@@ -34,6 +36,12 @@ func (o Options) Load(path string) (*Tree, error) {
 	if err == nil || o.LastGood == "" {
 		return t, err
 	}
+	return o.previous(path, err)
+}
+
+// previous returns the configuration of the last good file, which is used instead of
+// one that cannot be used because of err. If there is none, it returns err.
+func (o Options) previous(path string, err error) (*Tree, error) {
 	if _, serr := os.Stat(o.LastGood); serr != nil {
 		return nil, err
 	}
@@ -44,6 +52,25 @@ func (o Options) Load(path string) (*Tree, error) {
 	good.broken = err
 	return good, nil
 }
+
+// Previous returns the last good configuration, to be used instead of t with which the
+// program could not start because of err. It returns err if there is none, or if it is
+// the same.
+func (t *Tree) Previous(err error) (*Tree, error) {
+	if t.opts.LastGood == "" || t.broken != nil {
+		return nil, err
+	}
+	good, perr := t.opts.previous(t.path, err)
+	if perr != nil || len(good.Changes(t)) == 0 {
+		return nil, err
+	}
+	good.failed = t.hash
+	return good, nil
+}
+
+// Failed reports whether t is used instead of another configuration, with which the
+// program could not start.
+func (t *Tree) Failed(other *Tree) bool { return t.failed != "" && t.failed == other.hash }
 
 // Tree is a configuration. It is immutable and safe for concurrent use.
 type Tree struct {
@@ -60,6 +87,7 @@ type Tree struct {
 	unguarded []Problem
 	issues    []Problem
 	broken    error
+	failed    string // hash of the configuration instead of which it is used, see Previous
 }
 
 // load reads the configuration for path from file. The texts in edited are used
@@ -70,23 +98,31 @@ func (o Options) load(path, file string, edited map[string][]byte) (*Tree, error
 	if err != nil {
 		return nil, t.unusable(file, Problem{Message: err.Error(), Fatal: true})
 	}
+	if err := t.build(file, raw); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// build makes the effective configuration from that of a file.
+func (t *Tree) build(file string, raw any) error {
 	root, ok := raw.(map[string]any)
 	if !ok {
-		return nil, t.unusable(file, Problem{Message: "want an object, not " + describe(raw), Fatal: true})
+		return t.unusable(file, Problem{Message: "want an object, not " + describe(raw), Fatal: true})
 	}
 	t.raw = clone(raw)
 	t.root = t.substituted(root)
 	if err := t.layers(); err != nil {
-		return nil, t.unusable(file, Problem{Message: err.Error(), Fatal: true})
+		return t.unusable(file, Problem{Message: err.Error(), Fatal: true})
 	}
 	c := &checker{hidden: func(path string) bool { return t.sources[path] == FromEnv }}
 	c.walk(t.root, t.known, nil)
 	t.issues = append(t.issues, c.problems...)
 	t.unused, t.unguarded = c.unused, c.unguarded
 	if slices.ContainsFunc(t.issues, func(p Problem) bool { return p.Fatal }) {
-		return nil, t.unusable(file, t.issues...)
+		return t.unusable(file, t.issues...)
 	}
-	return t, nil
+	return nil
 }
 
 // unusable returns the error about a file that cannot be used.
@@ -163,8 +199,13 @@ func (t *Tree) layers() error {
 			t.sources[k.Path] = FromEnv
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(t.opts.Overrides)) { // so that an object comes before its members
-		value := t.opts.Overrides[path]
+	return errors.Join(t.override(t.opts.Overrides), t.override(t.opts.live))
+}
+
+// override puts values in force.
+func (t *Tree) override(values map[string]json.RawMessage) error {
+	for _, path := range slices.Sorted(maps.Keys(values)) { // so that an object comes before its members
+		value := values[path]
 		steps, err := ParsePath(path)
 		if err != nil || len(steps) == 0 {
 			return fmt.Errorf("override %q: %w", path, err)

@@ -221,3 +221,30 @@ func (t *Tree) SaveLastGood() error {
 	}
 	return nil
 }
+
+// MarkUntried notes that the files will hold this configuration, and that the program
+// has not started with it yet; see [Tree.Untried].
+func (t *Tree) MarkUntried() error {
+	if t.opts.LastGood == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(t.opts.LastGood), 0o700); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	if err := atomicfile.Write(t.untried(), []byte(t.hash+"\n"), 0o600); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	return nil
+}
+
+// Untried reports whether the running program wrote this configuration, and the program
+// has not started with it since.
+func (t *Tree) Untried() bool {
+	if t.opts.LastGood == "" {
+		return false
+	}
+	b, err := os.ReadFile(t.untried())
+	return err == nil && string(bytes.TrimSpace(b)) == t.hash
+}
+
+func (t *Tree) untried() string { return t.opts.LastGood + ".untried" }

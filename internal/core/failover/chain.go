@@ -33,6 +33,29 @@ type Chain struct {
 // New returns a chain. A request names the first candidate's model.
 func New(h *Health, candidates ...Candidate) *Chain { return &Chain{h, candidates} }
 
+// Models returns the models of the candidates that can be called.
+func (ch *Chain) Models() []llm.Model {
+	var out []llm.Model
+	for i := range ch.candidates {
+		if c := &ch.candidates[i]; c.Err == nil {
+			out = append(out, c.Model)
+		}
+	}
+	return out
+}
+
+// Priced returns a chain with only the candidates whose price is known; nil: none has one.
+func (ch *Chain) Priced() *Chain {
+	own := slices.DeleteFunc(slices.Clone(ch.candidates), func(c Candidate) bool { return c.Err != nil || c.Model.Price == nil })
+	switch len(own) {
+	case 0:
+		return nil
+	case len(ch.candidates):
+		return ch
+	}
+	return &Chain{ch.health, own}
+}
+
 // attempt is a call of one candidate with one key.
 type attempt struct {
 	candidate *Candidate
@@ -160,12 +183,13 @@ func (c *call) try(ctx context.Context, a attempt) (done bool) {
 }
 
 // request returns r adapted to the candidate's model, which may support less
-// thinking and fewer output tokens. The dialects leave out content that the
+// thinking, no faster tier and fewer output tokens. The dialects leave out content that the
 // model cannot read.
 func (c *Candidate) request(r *llm.Request) *llm.Request {
 	own := *r
 	own.Model = c.Model.ID
 	own.Thinking = c.Model.Level(r.Thinking)
+	own.Fast = r.Fast && c.Model.Fast > 0
 	if c.Model.MaxOutput > 0 && own.MaxTokens > c.Model.MaxOutput {
 		own.MaxTokens = c.Model.MaxOutput
 	}

@@ -1,5 +1,5 @@
-// Package lease determines which process acts for a name: a session, an account of a
-// channel, or the schedule. An owner (a process, with a new id at each start) acquires
+// Package lease determines which process acts for a name: a session, or an
+// account of a channel. An owner (a process, with a new id at each start) acquires
 // the [Lease] of a name and presents its fence with every write.
 //
 // Several processes may share one store. Each of them sends heartbeats: it renews a row
@@ -24,9 +24,6 @@ type Lease struct {
 	Owner string // empty: the lease is free
 	Fence int64  // increases with each Acquire
 }
-
-// Cron is the lease name of the schedule.
-const Cron = "cron"
 
 // Session returns the lease name of a session.
 func Session(key chela.SessionKey) string { return "session:" + string(key) }

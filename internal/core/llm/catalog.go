@@ -137,5 +137,8 @@ func Known() Catalog {
 	if err := json.Unmarshal([]byte(catalogJSON), &c); err != nil {
 		panic(err) // the catalog is part of the program
 	}
+	for i := range c.Models {
+		c.Models[i].Price = c.Models[i].Price.WithReads()
+	}
 	return c
 }

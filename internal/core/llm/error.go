@@ -65,6 +65,20 @@ func ClassOf(err error) Class {
 	return ""
 }
 
+// Transient reports whether an error may pass by itself: the service is busy or cannot be
+// reached, or it failed.
+func Transient(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Class {
+	case ClassRate, ClassOverload, ClassNetwork, ClassTimeout:
+		return true
+	}
+	return e.Status >= 500
+}
+
 // Attempt is a failed call.
 type Attempt struct {
 	Provider string
@@ -108,7 +122,7 @@ func (x *Exhausted) Unwrap() error { return x.Attempts[0].Err }
 var overflowWords = [...]string{
 	"context length", "context_length", "context window", "maximum context", "prompt is too long",
 	"input is too long", "request_too_large", "too many tokens", "exceeds the model's maximum",
-	"available context size", "exceed_context_size", "context the overflows", "too large for model with",
+	"available context size", "exceed_context_size", "context the overflows", "too large for model with", "too large to process",
 }
 
 // modelWords identify refusals of an unknown model.

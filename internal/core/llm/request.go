@@ -16,15 +16,29 @@ type Provider interface {
 	Stream(ctx context.Context, r *Request) iter.Seq2[Event, error]
 }
 
+// ModelsOf returns the models that may answer a request to a provider for m. A provider
+// that may call others has a method Models.
+func ModelsOf(p Provider, m Model) []Model {
+	if s, ok := p.(interface{ Models() []Model }); ok {
+		return s.Models()
+	}
+	return []Model{m}
+}
+
 // Request is one call of a model. A provider must not modify it.
 type Request struct {
 	Model    string     // id as the provider knows it, without the provider's name
 	System   []Block    // system prompt; a block may end with a cache marker
 	Messages []*Message // valid: see session.Compile
-	Tools    []ToolSpec // sorted by name; nil: the request has no tools field
+	// Note is what the model has to know about the state of the conversation now. It
+	// follows the last message, and is not part of the cached prefix; empty: none.
+	Note  string
+	Tools []ToolSpec // sorted by name; nil: the request has no tools field
 
 	MaxTokens      int     // 0: the dialect's default for the model
+	Ceiling        int     // of all output, thinking included, whatever else allows more; 0: none
 	Thinking       Level   // "" or "off": none
+	Fast           bool    // ask for the faster tier of the service; ignored where the model has none
 	Temperature    float64 // used if HasTemperature
 	HasTemperature bool
 
@@ -102,6 +116,9 @@ type Usage struct {
 	CacheRead  int64 `json:"cacheRead,omitempty"`
 	CacheWrite int64 `json:"cacheWrite,omitempty"`
 	Estimated  bool  `json:"estimated,omitempty"` // not reported by the provider
+	// Fast is set for a call that the faster tier of a service answered, whose tokens have
+	// another price: see Model.Fast. A sum never has it.
+	Fast bool `json:"fast,omitempty"`
 }
 
 // Prompt returns the size of the prompt in tokens.

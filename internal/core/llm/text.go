@@ -8,6 +8,9 @@ const (
 	EventPrefix = "[System] "
 	// EventsHeading begins a user message that lists the events since the last turn.
 	EventsHeading = "[System events since the last turn]"
+	// OverheardHeading begins a user message with the messages of a chat since the last
+	// answer that did not address the assistant.
+	OverheardHeading = "[Messages in this chat since your last answer, which are context and not addressed to you]"
 	// WaitingPrefix begins the result of a call that waits for a decision. The id of
 	// the approval follows.
 	WaitingPrefix = "waiting for approval "

@@ -4,6 +4,7 @@
 package outbox
 
 import (
+	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -33,6 +34,8 @@ type Row struct {
 	Part       int // 0-based; the parts of a run are sent in this order
 	Text       string
 	Media      []chela.Media
+	Buttons    [][]chela.Button // below the text, in rows; nil on platforms without buttons
+	Poll       *Poll            // sent instead of Text, which shows it to people and hooks; nil: none
 	State      State
 	Attempts   int
 	NotBefore  time.Time
@@ -43,6 +46,20 @@ type Row struct {
 	Seq        int64        // order of writing, assigned by the table
 }
 
+// Poll is a question with answers to choose from.
+type Poll struct {
+	Question string        `json:"question"`
+	Options  []string      `json:"options"`
+	Multiple bool          `json:"multiple,omitempty"` // several answers may be chosen
+	Public   bool          `json:"public,omitempty"`   // everybody sees who chose what
+	Open     time.Duration `json:"open,omitempty"`     // 0: until it is closed by hand
+}
+
+// String returns the question, and each answer on a line of its own.
+func (p Poll) String() string {
+	return p.Question + "\n- " + strings.Join(p.Options, "\n- ")
+}
+
 // Reader reads the outbox.
 type Reader interface {
 	// Get returns a row, or chela.ErrNotFound.
@@ -51,6 +68,9 @@ type Reader interface {
 	Open(limit int) ([]Row, error)
 	// Undelivered returns the newest n rows that are Failed or Ambiguous, newest first.
 	Undelivered(n int) ([]Row, error)
+	// SentAs returns the row that became the message with an id in a chat, in any of its
+	// threads, or chela.ErrNotFound. It is only as old as Prune permits.
+	SentAs(a chela.Address, id string) (Row, error)
 	// OfRun returns the rows of a run, ordered by Part.
 	OfRun(chela.RunID) ([]Row, error)
 }

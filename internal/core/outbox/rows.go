@@ -1,16 +1,20 @@
 package outbox
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/chunk"
 )
 
 // Rows splits text into parts and returns a pending copy of base for each part, with
-// the key "<base.Key>:<part>". Blank parts are omitted, so an empty text has no rows.
+// the key "<base.Key>:<part>". Blank parts are omitted, so an empty text has no rows. The
+// files of base go with the first part, and its buttons with the last one.
 func Rows(base Row, text string, o chunk.Options) []Row {
 	var out []Row
 	for _, part := range chunk.Split(text, o) {
@@ -21,7 +25,46 @@ func Rows(base Row, text string, o chunk.Options) []Row {
 		r := base
 		r.Part, r.Text, r.State = len(out), part, Pending
 		r.Key = fmt.Sprintf("%s:%d", base.Key, len(out))
+		r.Buttons = nil
+		if len(out) > 0 {
+			r.Media = nil
+		}
 		out = append(out, r)
+	}
+	if len(out) > 0 {
+		out[len(out)-1].Buttons = base.Buttons
+	}
+	return out
+}
+
+// Labels returns a text with buttons as lines below it, for platforms without buttons. A
+// person answers with a label, or types the command.
+func Labels(text string, buttons [][]chela.Button) string {
+	var lines []string
+	for _, row := range buttons {
+		for _, b := range row {
+			line := "- " + b.Label
+			switch {
+			case b.URL != "":
+				line += ": " + b.URL
+			case strings.HasPrefix(b.Data, "/"):
+				line += ": " + b.Data
+			}
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return text
+	}
+	return strings.TrimLeft(strings.TrimRight(text, "\n")+"\n\n"+strings.Join(lines, "\n"), "\n")
+}
+
+// Join returns the rows of two texts of one message as those of one text.
+func Join(a, b []Row) []Row {
+	out := slices.Concat(a, b)
+	for i := range out {
+		key := out[i].Key[:strings.LastIndexByte(out[i].Key, ':')]
+		out[i].Part, out[i].Key = i, fmt.Sprintf("%s:%d", key, i)
 	}
 	return out
 }
@@ -48,4 +91,76 @@ func AlreadySent(rows []Row, a chela.Address, text string) bool {
 		}
 	}
 	return false
+}
+
+// BlockKey returns the key of a message with a part of an answer that is sent before the
+// answer is complete. n counts the messages that begin with now.
+func BlockKey(id chela.RunID, now time.Time, n int) string {
+	return fmt.Sprintf("%s%s%d:%d", id, blockInfix, now.UnixNano(), n)
+}
+
+// blockInfix separates the run from the rest in the key of a part of an answer.
+const blockInfix = ":block:"
+
+// IsBlock reports whether the row is a part of an answer that was sent before the answer
+// was complete.
+func (r Row) IsBlock() bool { return strings.HasPrefix(r.Key, string(r.Run)+blockInfix) }
+
+// Rest returns what remains of an answer to an address after the parts that rows contain.
+// Only white space and the markers of code blocks, which are repeated where a block is
+// divided, may differ.
+func Rest(rows []Row, a chela.Address, text string) string {
+	var blocks []Row
+	for _, r := range rows {
+		if r.IsBlock() && r.Address == a {
+			blocks = append(blocks, r)
+		}
+	}
+	slices.SortFunc(blocks, func(a, b Row) int { return cmp.Compare(a.Seq, b.Seq) })
+	for i := range blocks { // the first ones may belong to earlier messages of the model
+		rest, ok := text, true
+		for _, r := range blocks[i:] {
+			if rest, ok = cutWords(rest, r.Text); !ok {
+				break
+			}
+		}
+		if ok {
+			return rest
+		}
+	}
+	return text
+}
+
+// cutWords removes the words of prefix from the beginning of a text. It reports false if
+// the text begins with other words.
+func cutWords(text, prefix string) (rest string, ok bool) {
+	rest = text
+	for {
+		want, more := word(prefix)
+		if want == "" {
+			return rest, true
+		}
+		have, after := word(rest)
+		if have != want {
+			return text, false
+		}
+		prefix, rest = more, after
+	}
+}
+
+// word returns the first word of a text that is not the marker of a code block, and what
+// follows it.
+func word(text string) (first, rest string) {
+	for {
+		text = strings.TrimLeftFunc(text, unicode.IsSpace)
+		n := strings.IndexFunc(text, unicode.IsSpace)
+		if n < 0 {
+			n = len(text)
+		}
+		first, rest = text[:n], text[n:]
+		if !strings.HasPrefix(first, "```") && !strings.HasPrefix(first, "~~~") {
+			return first, rest
+		}
+		text = rest
+	}
 }

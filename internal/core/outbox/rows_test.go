@@ -32,6 +32,32 @@ func TestRows(t *testing.T) {
 	}
 }
 
+func TestRowsWithMore(t *testing.T) {
+	t.Parallel()
+	yes := [][]chela.Button{{{Label: "Yes", Data: "yes"}}}
+	rows := Rows(Row{Key: "r", Media: []chela.Media{{Name: "a"}}, Buttons: yes}, "one two\n\n\n\nthree", chunk.Options{Limit: 8})
+	if len(rows) != 2 || len(rows[0].Media) != 1 || len(rows[1].Media) != 0 {
+		t.Fatalf("the file is not with the first part only: %+v", rows)
+	}
+	if rows[0].Buttons != nil || !cmp.Equal(rows[1].Buttons, yes) {
+		t.Errorf("the buttons are not with the last part only: %+v", rows)
+	}
+}
+
+func TestLabels(t *testing.T) {
+	t.Parallel()
+	buttons := [][]chela.Button{{{Label: "Yes", Data: "yes"}, {Label: "Never", Data: "/deny 1"}}, {}, {{Label: "Help", URL: "https://a.example"}}}
+	const lines = "- Yes\n- Never: /deny 1\n- Help: https://a.example"
+	for text, want := range map[string]string{"Sure?\n": "Sure?\n\n" + lines, "": lines} {
+		if got := Labels(text, buttons); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	if got := Labels("a\n", [][]chela.Button{{}}); got != "a\n" {
+		t.Errorf("without buttons: %q", got)
+	}
+}
+
 func TestAlreadySent(t *testing.T) {
 	t.Parallel()
 	here := chela.Address{Channel: "fake", Account: "a", Thread: "t", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}

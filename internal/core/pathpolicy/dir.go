@@ -21,12 +21,18 @@ type Dir struct {
 
 	resolver *resolver                        // finds other folders; nil: paths stay in this one
 	hidden   func(name string) bool           // reports private names; nil: none is
+	unshared func(name string) bool           // reports names that only private calls use; nil: none is
 	hostPath func(path string) (string, bool) // finds a file by its path in a container; nil: none has one
+	library  func() []string                  // see Rule.Library
+	opened   []*os.Root                       // folders of the library
 }
 
 // Close closes the folder and the folders that were opened through it.
 func (d *Dir) Close() {
 	_ = d.Root.Close() // it was only used to open files
+	for _, root := range d.opened {
+		_ = root.Close() // as above
+	}
 	if d.resolver != nil {
 		for _, root := range d.resolver.roots {
 			_ = root.Close() // as above
@@ -36,7 +42,18 @@ func (d *Dir) Close() {
 
 // Hides reports whether the file of that name is private although the folder
 // is not. Searches skip it.
-func (d *Dir) Hides(name string) bool { return d.hidden != nil && d.hidden(name) }
+func (d *Dir) Hides(name string) bool { return d.refusal(name, name) != nil }
+
+// refusal returns why the file of a name, which has no links, is not used; nil: it may be.
+func (d *Dir) refusal(name, path string) error {
+	switch {
+	case d.unshared != nil && d.unshared(name):
+		return unsharedError(path)
+	case d.hidden != nil && d.hidden(name):
+		return refusedError(path)
+	}
+	return nil
+}
 
 // IsLink reports whether the path itself is a symbolic link.
 func (d *Dir) IsLink(path string) bool {
@@ -58,10 +75,14 @@ func (d *Dir) IsLink(path string) bool {
 func (d *Dir) Resolve(path string) (*Dir, string, error) {
 	if d.resolver == nil {
 		name, err := d.name(path)
-		if err == nil && d.hidden != nil {
-			if name = d.ResolveLinks(name); d.hidden(name) {
-				err = refusedError(path)
+		if err != nil {
+			if at, rest, ok := d.inLibrary(path); ok {
+				return at, rest, nil
 			}
+		}
+		if err == nil && (d.hidden != nil || d.unshared != nil) {
+			name = d.ResolveLinks(name)
+			err = d.refusal(name, path)
 		}
 		return d, name, err
 	}
@@ -75,9 +96,30 @@ func (d *Dir) Resolve(path string) (*Dir, string, error) {
 	return d, loc.rel, nil
 }
 
+// inLibrary returns the folder of the library that a path is in, and the name in it.
+func (d *Dir) inLibrary(path string) (*Dir, string, bool) {
+	if d.library == nil || !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		return nil, "", false
+	}
+	path = filepath.Clean(path)
+	for _, dir := range d.library() {
+		if !Inside(path, dir) {
+			continue
+		}
+		root, err := openDir(Real(dir))
+		if err != nil {
+			return nil, "", false
+		}
+		d.opened = append(d.opened, root)
+		rel, err := filepath.Rel(dir, path)
+		return &Dir{Root: root, Path: dir, Outside: true}, rel, err == nil
+	}
+	return nil, "", false
+}
+
 // strict reports whether the names in the folder were checked and have no
 // links, so that a link on the way is a change by another program.
-func (d *Dir) strict() bool { return d.Outside || d.hidden != nil }
+func (d *Dir) strict() bool { return d.Outside || d.hidden != nil || d.unshared != nil }
 
 // Enter opens the folder that a name is in and returns it with the last element
 // of the name. It follows links only if what they lead to need not be checked.
@@ -89,8 +131,8 @@ func (d *Dir) Enter(name string) (*os.Root, string, error) {
 		root, err := d.Root.OpenRoot(dir)
 		return root, base, err
 	}
-	if d.hidden != nil && d.hidden(name) {
-		return nil, "", refusedError(name)
+	if err := d.refusal(name, name); err != nil {
+		return nil, "", err
 	}
 	root, err := d.Root.OpenRoot(".")
 	if err == nil && dir != "." {

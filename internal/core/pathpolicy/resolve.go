@@ -15,8 +15,10 @@ type resolver struct {
 	workspace string // the agent's
 	real      string // the workspace without links
 	home      string
-	noSecrets bool       // private names in the workspace are refused
-	extra     []string   // further private paths, without links
+	noSecrets bool     // private names in the workspace are refused
+	extra     []string // further private paths, without links
+	unshared  []string // see Rule.Unshared
+	library   func() []string
 	roots     []*os.Root // folders opened so far
 	planned   locations  // of all paths of the call; nil: it has no plan
 }
@@ -53,6 +55,9 @@ func (r *resolver) resolve(path string) (location, error) {
 	if err != nil {
 		return location{}, fmt.Errorf("%s: %w", Show(path), cause(err))
 	}
+	if r.isUnshared(real) {
+		return location{}, unsharedError(path)
+	}
 	if rel, err := filepath.Rel(r.real, real); err == nil && filepath.IsLocal(rel) {
 		if r.refused(real) {
 			return location{}, refusedError(path)
@@ -78,6 +83,9 @@ func (r *resolver) abs(path string) string {
 
 // private reports whether a path is private.
 func (r *resolver) private(path string) bool {
+	if r.library != nil && slices.ContainsFunc(r.library(), func(dir string) bool { return Inside(path, Real(dir)) }) {
+		return false
+	}
 	return slices.ContainsFunc(r.extra, func(dir string) bool { return within(path, dir) }) || PrivatePath(path, r.home)
 }
 
@@ -90,6 +98,19 @@ func (r *resolver) refused(path string) bool {
 	}
 	return slices.ContainsFunc(r.extra, func(dir string) bool { return within(dir, r.real) && within(path, dir) })
 }
+
+// isUnshared reports whether a path is one of the files and folders of Rule.Unshared.
+func (r *resolver) isUnshared(path string) bool {
+	return slices.ContainsFunc(r.unshared, func(dir string) bool { return within(path, dir) })
+}
+
+// unsharedError is the error about a path that only private calls use.
+func unsharedError(path string) error {
+	return fmt.Errorf("%s: %s", Show(path), UnsharedText)
+}
+
+// UnsharedText says why a path of [Rule].Unshared is not used.
+const UnsharedText = "private notes are read and changed only in a private chat with the person, and others read this one"
 
 // refusedError is the error about a path in the workspace that is refused.
 func refusedError(path string) error {
@@ -208,6 +229,9 @@ func (r *resolver) open(p location) (*Dir, string, error) {
 		return nil, "", fmt.Errorf("%s: %w", Show(p.path), err)
 	}
 	d := &Dir{Root: root, Path: dir, Outside: true}
+	if len(r.unshared) > 0 {
+		d.unshared = func(name string) bool { return r.isUnshared(filepath.Join(dir, name)) }
+	}
 	if !p.private { // access to a private folder covers its content
 		d.hidden = func(name string) bool {
 			path := filepath.Join(dir, name)
@@ -241,6 +265,35 @@ func descend(root *os.Root, name string) (*os.Root, error) {
 		root = next
 	}
 	return root, nil
+}
+
+// OpenParent opens the folder that holds a file, for an absolute path without links,
+// element by element, so that a link created in the meantime is not followed. It returns
+// it with the last element of the path. Folders that do not exist are made with the
+// permissions perm; 0: they are an error. The caller closes the folder.
+func OpenParent(path string, perm fs.FileMode) (*os.Root, string, error) {
+	dir, base := filepath.Split(filepath.Clean(path))
+	top := filepath.VolumeName(dir) + string(filepath.Separator)
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return nil, "", err
+	}
+	for part := range strings.SplitSeq(strings.TrimPrefix(dir, top), string(filepath.Separator)) {
+		if part == "" {
+			continue
+		}
+		next, err := openSubdir(root, part)
+		if errors.Is(err, fs.ErrNotExist) && perm != 0 {
+			if err = root.Mkdir(part, perm); err == nil {
+				next, err = openSubdir(root, part)
+			}
+		}
+		if err := errors.Join(err, root.Close()); err != nil {
+			return nil, "", err
+		}
+		root = next
+	}
+	return root, base, nil
 }
 
 // openSubdir opens a folder in a folder.

@@ -28,6 +28,14 @@ type Rule struct {
 	// it leads to; see [Trail]. It is called for every call of a tool. nil: there are
 	// none.
 	Private func() []string
+	// Library returns folders whose files may be read, wherever they are and also if
+	// they are private, such as those of skills. Tools that change files have none. It
+	// is called for calls with absolute paths. nil: there are none.
+	Library func() []string
+	// Unshared returns files and folders, without links, that only calls with
+	// [tool.Call].Private use, such as private notes. It is called for every other call.
+	// nil: there are none.
+	Unshared func() []string
 }
 
 // Open opens the workspace of a call. If the call was planned by [Rule.Guard],
@@ -38,11 +46,14 @@ func (r Rule) Open(c tool.Call) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
-	d := &Dir{Root: root, Path: c.Dir}
-	res, err := r.resolver(c.Dir)
+	d := &Dir{Root: root, Path: c.Dir, library: r.Library}
+	res, err := r.resolver(c)
 	if err != nil {
 		d.Close()
 		return nil, err
+	}
+	if len(res.unshared) > 0 {
+		d.unshared = func(name string) bool { return res.isUnshared(filepath.Join(res.real, name)) }
 	}
 	if r.NoSecrets || slices.ContainsFunc(res.extra, func(path string) bool { return within(path, res.real) }) {
 		d.hidden = func(name string) bool { return res.refused(filepath.Join(res.real, name)) }
@@ -58,14 +69,18 @@ func (r Rule) Open(c tool.Call) (*Dir, error) {
 	return d, nil
 }
 
-// resolver returns a resolver for a workspace.
-func (r Rule) resolver(dir string) (*resolver, error) {
+// resolver returns a resolver for the workspace of a call.
+func (r Rule) resolver(c tool.Call) (*resolver, error) {
+	dir := c.Dir
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
 	home, _ := os.UserHomeDir() // "": no path is in it
-	res := &resolver{workspace: dir, real: real, home: home, noSecrets: r.NoSecrets}
+	res := &resolver{workspace: dir, real: real, home: home, noSecrets: r.NoSecrets, library: r.Library}
+	if r.Unshared != nil && !c.Private {
+		res.unshared = r.Unshared()
+	}
 	if r.Private == nil {
 		return res, nil
 	}
@@ -156,7 +171,7 @@ func (g guarded) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	res, err := g.rule.resolver(c.Dir)
+	res, err := g.rule.resolver(c)
 	if err != nil {
 		return tool.Plan{}, err
 	}

@@ -19,9 +19,16 @@ var groups = map[string][]string{
 	"group:automation": {"cron", "gateway", "heartbeat_respond"},
 	"group:messaging":  {"message"},
 	"group:nodes":      {"nodes", "computer", "mobile_ui"},
-	"group:agents":     {"agents_list", "get_goal", "create_goal", "update_goal", "plan", "ask_user", "skill_workshop"},
+	"group:agents":     {"agents_list", "get_goal", "create_goal", "update_goal", "plan", "ask_user", "skill_workshop", "skills"},
 	"group:media":      {"image", "image_generate", "tts", "music_generate", "video_generate"},
 }
+
+// Names in lists that stand for tools of plug-ins: those of the servers at
+// mcp.servers, and those of all plug-ins.
+const (
+	MCP        = "bundle-mcp"
+	allPlugins = "group:plugins"
+)
 
 // agentTools returns the tools of "group:openclaw": all except files and
 // commands.
@@ -40,18 +47,18 @@ func agentTools() []string {
 var profiles = map[string][]string{
 	"minimal": {"session_status"},
 	"coding": {"group:fs", "group:runtime", "group:web", "group:sessions", "group:memory", "group:agents",
-		"cron", "image", "image_generate", "music_generate", "video_generate"},
-	"messaging": {"group:messaging", "sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "subagents", "session_status"},
+		"cron", "image", "image_generate", "music_generate", "video_generate", MCP},
+	"messaging": {"group:messaging", "sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "subagents", "session_status", MCP},
 }
 
 // Profiles returns the names of the profiles.
 func Profiles() []string { return []string{"minimal", "coding", "messaging", "full"} }
 
 // ProfilesOf returns the names of the profiles that include the tool.
-func ProfilesOf(name string) []string {
+func ProfilesOf(t Tool) []string {
 	return slices.DeleteFunc(Profiles(), func(p string) bool {
 		allow, limited := profiles[p]
-		return limited && match(expand(allow), Name(name)) == ""
+		return limited && t.canonical().match(expand(allow)) == ""
 	})
 }
 
@@ -106,8 +113,12 @@ func match(patterns []string, name string) string {
 // tool.
 func Match(patterns []string, name string) bool { return match(expand(patterns), Name(name)) != "" }
 
-// known reports whether the pattern matches a tool in groups.
+// known reports whether the pattern matches a tool in groups, or may match tools of
+// plug-ins, which need not exist yet.
 func known(pattern string) bool {
+	if pattern == MCP || pattern == allPlugins || strings.Contains(pattern, "__") {
+		return true
+	}
 	for _, names := range groups {
 		if slices.ContainsFunc(names, func(n string) bool { return match([]string{pattern}, n) != "" }) {
 			return true

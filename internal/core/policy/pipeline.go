@@ -92,20 +92,20 @@ func lists(label string, p source) Step {
 // profile returns the step of the first source with a profile, extended by the
 // first alsoAllow.
 func profile(label string, sources ...source) Step {
+	var also []string
+	if j := slices.IndexFunc(sources, func(p source) bool { return len(p.AlsoAllow) > 0 }); j >= 0 {
+		also = expand(sources[j].AlsoAllow)
+	}
 	i := slices.IndexFunc(sources, func(p source) bool { return p.profile() != "" })
 	if i < 0 {
-		return Step{}
+		return Step{Label: label, Also: also}
 	}
 	name := sources[i].profile()
 	allow, limited := profiles[name]
 	if !limited {
-		return Step{}
+		return Step{Label: label, Also: also}
 	}
-	s := Step{Label: label, Key: sources[i].key + ".profile", Profile: name, Allow: expand(allow)}
-	if j := slices.IndexFunc(sources, func(p source) bool { return len(p.AlsoAllow) > 0 }); j >= 0 {
-		s.Allow = append(s.Allow, expand(sources[j].AlsoAllow)...)
-	}
-	return s
+	return Step{Label: label, Key: sources[i].key + ".profile", Profile: name, Allow: append(expand(allow), also...)}
 }
 
 // chat returns the chat's rules for the sender, or else for everyone.
@@ -148,10 +148,11 @@ func sandbox(agent, global source) Step {
 			s.Key, s.Deny = p.key, p.Deny
 		}
 	}
-	s.Allow, s.Deny = expand(slices.Concat(s.Allow, also)), expand(s.Deny)
+	also = expand(also)
+	s.Allow, s.Deny, s.Also = append(expand(s.Allow), also...), expand(s.Deny), also
 	// An explicit alsoAllow overrides the default deny list.
 	if len(agent.Deny) == 0 && len(global.Deny) == 0 {
-		s.Deny = slices.DeleteFunc(s.Deny, func(n string) bool { return match(expand(also), n) != "" })
+		s.Deny = slices.DeleteFunc(s.Deny, func(n string) bool { return match(also, n) != "" })
 	}
 	return s
 }
@@ -159,7 +160,7 @@ func sandbox(agent, global source) Step {
 // The tools that subagents do not have.
 var (
 	// subagentNever removes those that send messages or change the gateway.
-	subagentNever = Step{Label: "every subagent", Deny: []string{"gateway", "agents_list", "cron", "message", "sessions_send", "sessions_delete"}}
+	subagentNever = Step{Label: "every subagent", Deny: []string{"gateway", "agents_list", "cron", "message", "sessions_send", "sessions_delete", "skills"}}
 	// subagentLeaf removes those that create and list children, at the greatest depth.
 	subagentLeaf = Step{Label: "subagent that may start none (maxSpawnDepth)", Deny: []string{"sessions_list", "sessions_history", "sessions_search", "sessions_spawn"}}
 )

@@ -12,26 +12,74 @@ type Step struct {
 	Profile string   // profile of the step; "": none
 	Allow   []string // if not empty, all other tools are removed
 	Deny    []string // takes precedence over Allow
+	Also    []string // optional tools of plug-ins that are allowed; removes nothing
+}
+
+// Tool is a tool that rules decide about.
+type Tool struct {
+	Name     string
+	Plugin   string // id of the plug-in that it belongs to; "": it is part of Chela
+	Optional bool   // rules must allow it by its name, its plug-in or group:plugins
 }
 
 // allows reports whether the step allows the tool, and the pattern that
 // decided, or "".
-func (s Step) allows(name string) (bool, string) {
-	if p := match(s.Deny, name); p != "" {
+func (s Step) allows(t Tool) (bool, string) {
+	if p := t.match(s.Deny); p != "" {
 		return false, p
 	}
 	if len(s.Allow) == 0 {
 		return true, ""
 	}
-	p := match(s.Allow, name)
-	if p == "" && name == "apply_patch" { // apply_patch writes files
+	p := t.match(s.Allow)
+	if p == "" && t.Name == "apply_patch" { // apply_patch writes files
 		p = match(s.Allow, "write")
 	}
 	return p != "", p
 }
 
-// empty reports whether the step removes nothing.
-func (s Step) empty() bool { return len(s.Allow) == 0 && len(s.Deny) == 0 }
+// match returns the first pattern that matches the tool or its plug-in, or "".
+func (t Tool) match(patterns []string) string {
+	if p := match(patterns, t.Name); p != "" || t.Plugin == "" {
+		return p
+	}
+	if i := slices.IndexFunc(patterns, t.isOwner); i >= 0 {
+		return patterns[i]
+	}
+	return ""
+}
+
+// isOwner reports whether a pattern stands for the tools of the tool's plug-in.
+func (t Tool) isOwner(pattern string) bool { return pattern == t.Plugin || pattern == allPlugins }
+
+// isNamed reports whether the configuration allows the optional tool. What a model
+// asks for its subagents does not.
+func (p Pipeline) isNamed(t Tool) bool {
+	named := func(pattern string) bool { return pattern == t.Name || t.isOwner(pattern) }
+	return slices.ContainsFunc(p, func(s Step) bool {
+		return s.Key != "" && slices.ContainsFunc(s.Allow, named) || slices.ContainsFunc(s.Also, named)
+	})
+}
+
+// optional returns the step that removes the optional tools that no step allows.
+func (p Pipeline) optional(tools []Tool) Step {
+	s := Step{Label: "optional", Key: "tools.alsoAllow"}
+	for _, t := range tools {
+		if t = t.canonical(); t.Optional && !p.isNamed(t) {
+			s.Deny = append(s.Deny, t.Name)
+		}
+	}
+	return s
+}
+
+// canonical returns the tool with its canonical name.
+func (t Tool) canonical() Tool {
+	t.Name = Name(t.Name)
+	return t
+}
+
+// empty reports whether the step has no effect.
+func (s Step) empty() bool { return len(s.Allow) == 0 && len(s.Deny) == 0 && len(s.Also) == 0 }
 
 // Pipeline is the ordered steps of a conversation. The zero Pipeline removes
 // nothing.
@@ -64,18 +112,19 @@ type Outcome struct {
 // Apply applies the pipeline to the tools. An allow list that contains only
 // unknown tools is ignored with a warning, because a misspelled name must not
 // remove everything else.
-func (p Pipeline) Apply(names []string) Outcome {
-	o := Outcome{Allowed: slices.Clone(names)}
-	for _, s := range p {
-		s, warning := s.withoutUnknown(names)
+func (p Pipeline) Apply(tools []Tool) Outcome {
+	o := Outcome{}
+	left := slices.Clone(tools)
+	for _, s := range p.complete(tools) {
+		s, warning := s.withoutUnknown(tools)
 		if warning != "" {
 			o.Warnings = append(o.Warnings, warning)
 		}
 		r := Removal{Label: s.Label, Key: s.Key}
-		o.Allowed = slices.DeleteFunc(o.Allowed, func(n string) bool {
-			allow, _ := s.allows(Name(n))
+		left = slices.DeleteFunc(left, func(t Tool) bool {
+			allow, _ := s.allows(t.canonical())
 			if !allow {
-				r.Names = append(r.Names, n)
+				r.Names = append(r.Names, t.Name)
 			}
 			return !allow
 		})
@@ -83,15 +132,26 @@ func (p Pipeline) Apply(names []string) Outcome {
 			o.Removed = append(o.Removed, r)
 		}
 	}
+	for _, t := range left {
+		o.Allowed = append(o.Allowed, t.Name)
+	}
 	return o
+}
+
+// complete returns the steps with the one about optional tools, if it has an effect.
+func (p Pipeline) complete(tools []Tool) Pipeline {
+	if s := p.optional(tools); !s.empty() {
+		return append(slices.Clip(p), s)
+	}
+	return p
 }
 
 // withoutUnknown returns the step without its allow list if that has only
 // unknown names, and a warning about unknown names.
-func (s Step) withoutUnknown(names []string) (Step, string) {
+func (s Step) withoutUnknown(tools []Tool) (Step, string) {
 	var unknown []string
 	for _, p := range s.Allow {
-		if !known(p) && !slices.ContainsFunc(names, func(n string) bool { return match([]string{p}, Name(n)) != "" }) {
+		if !known(p) && !slices.ContainsFunc(tools, func(t Tool) bool { return t.canonical().match([]string{p}) != "" }) {
 			unknown = append(unknown, p)
 		}
 	}
@@ -122,13 +182,16 @@ type Explanation struct {
 	Steps   []Decision // up to the step that removed it
 }
 
-// Explain returns the decisions about one tool.
-func (p Pipeline) Explain(name string, names []string) Explanation {
-	name = Name(name)
-	e := Explanation{Name: name, Allowed: true}
-	for _, s := range p {
-		s, _ = s.withoutUnknown(names)
-		allow, pattern := s.allows(name)
+// Explain returns the decisions about one of the tools.
+func (p Pipeline) Explain(name string, tools []Tool) Explanation {
+	t := Tool{Name: Name(name)}
+	if i := slices.IndexFunc(tools, func(other Tool) bool { return Name(other.Name) == t.Name }); i >= 0 {
+		t = tools[i].canonical()
+	}
+	e := Explanation{Name: t.Name, Allowed: true}
+	for _, s := range p.complete(tools) {
+		s, _ = s.withoutUnknown(tools)
+		allow, pattern := s.allows(t)
 		e.Steps = append(e.Steps, Decision{s.Label, s.Key, allow, pattern})
 		if !allow {
 			e.Allowed, e.By = false, s.Label

@@ -28,11 +28,20 @@ func config(t *testing.T, text string) Config {
 	return c
 }
 
+// named returns tools of Chela.
+func named(names ...string) []Tool {
+	var out []Tool
+	for _, n := range names {
+		out = append(out, Tool{Name: n})
+	}
+	return out
+}
+
 // remaining returns the tools that a pipeline leaves of allTools, and the step
 // and key that removed each other tool.
 func remaining(t *testing.T, global, agent string, c Conversation) ([]string, map[string]string) {
 	t.Helper()
-	o := New(config(t, global), config(t, agent), "agents.entries.main", c).Apply(allTools)
+	o := New(config(t, global), config(t, agent), "agents.entries.main", c).Apply(named(allTools...))
 	by := map[string]string{}
 	for _, r := range o.Removed {
 		for _, n := range r.Names {
@@ -289,7 +298,7 @@ func TestSections(t *testing.T) {
 			if slices.Contains(got, "exec") || by["exec"] != tt.by {
 				t.Errorf("exec removed by %q, want %q", by["exec"], tt.by)
 			}
-			e := New(config(t, tt.global), config(t, tt.agent), "agents.entries.main", tt.c).Explain("Exec", allTools)
+			e := New(config(t, tt.global), config(t, tt.agent), "agents.entries.main", tt.c).Explain("Exec", named(allTools...))
 			if last := e.Steps[len(e.Steps)-1]; e.Allowed || last.Label+" "+last.Key != tt.by || e.By != last.Label {
 				t.Errorf("explained by %+v", e)
 			}
@@ -310,7 +319,7 @@ func TestNamesIgnoreCase(t *testing.T) {
 		"denied": New(config(t, `{"deny":["files__Delete*"]}`), Config{}, "agents.entries.main", talk()),
 		Owner:    {OwnerOnly("Files__Delete", "Files__DELETE_ALL")},
 	} {
-		o := p.Apply([]string{"Files__Read", "Files__Delete", "files__delete_all"})
+		o := p.Apply(named("Files__Read", "Files__Delete", "files__delete_all"))
 		if !slices.Equal(o.Allowed, []string{"Files__Read"}) {
 			t.Errorf("%s: available: %q", label, o.Allowed)
 		}
@@ -356,7 +365,7 @@ func TestUnknownNames(t *testing.T) {
 		{`["x_search"]`, 0, ""}, // a known tool that this machine does not have
 		{`["EXEC","canv*"]`, 2, ""},
 	} {
-		o := New(config(t, `{"allow":`+tt.allow+`}`), Config{}, "agents.entries.main", talk()).Apply(allTools)
+		o := New(config(t, `{"allow":`+tt.allow+`}`), Config{}, "agents.entries.main", talk()).Apply(named(allTools...))
 		if len(o.Allowed) != tt.left || strings.Join(o.Warnings, "|") != tt.warns {
 			t.Errorf("%s: left %d, warns %q", tt.allow, len(o.Allowed), o.Warnings)
 		}
@@ -369,19 +378,19 @@ func TestOutcome(t *testing.T) {
 	names := []string{"read", "exec", "files__get"}
 	p := New(config(t, `{"profile":"full","allow":["read","files__*"],"deny":["browser"]}`), config(t, `{"deny":["process"]}`), "agents.entries.main", talk())
 	want := Outcome{Allowed: []string{"read", "files__get"}, Removed: []Removal{{Label: "global", Key: "tools", Names: []string{"exec"}}}}
-	if diff := cmp.Diff(want, p.Apply(names)); diff != "" {
+	if diff := cmp.Diff(want, p.Apply(named(names...))); diff != "" {
 		t.Error(diff)
 	}
-	e := p.Explain("BASH", names)
+	e := p.Explain("BASH", named(names...))
 	if e.Name != "exec" || e.By != "global" || e.Allowed {
 		t.Errorf("%+v", e)
 	}
-	if e := (Pipeline{OwnerOnly("exec")}).Explain("exec", names); e.By != "owner" {
+	if e := (Pipeline{OwnerOnly("exec")}).Explain("exec", named(names...)); e.By != "owner" {
 		t.Errorf("%+v", e)
 	}
 	child := talk()
 	child.Depth = 1
-	if e := New(Config{}, Config{}, "", child).Explain("cron", []string{"cron"}); e.By != "every subagent" {
+	if e := New(Config{}, Config{}, "", child).Explain("cron", named("cron")); e.By != "every subagent" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -394,7 +403,7 @@ func TestProfiles(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"Bash": "coding full", "session_status": "minimal coding messaging full", "browser": "full"} {
-		if got := strings.Join(ProfilesOf(name), " "); got != want {
+		if got := strings.Join(ProfilesOf(Tool{Name: name}), " "); got != want {
 			t.Errorf("%s: profiles %q, want %q", name, got, want)
 		}
 	}
@@ -419,12 +428,12 @@ func TestBuiltInLists(t *testing.T) {
 		{"denied in a sandbox", New(none, none, "", boxed)[0].Deny, "browser canvas nodes computer mobile_ui cron gateway message"},
 		{"allowed in a sandbox", New(none, none, "", boxed)[0].Allow, "read write edit apply_patch ls find grep exec process image sessions_list sessions_history " +
 			"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status plan"},
-		{"denied to a child", New(none, none, "", leaf)[0].Deny, "gateway agents_list cron message sessions_send sessions_delete"},
+		{"denied to a child", New(none, none, "", leaf)[0].Deny, "gateway agents_list cron message sessions_send sessions_delete skills"},
 		{"denied to a child that may have none", New(none, none, "", leaf)[1].Deny, "sessions_list sessions_history sessions_search sessions_spawn"},
 		{"the profile coding", New(config(t, `{"profile":"coding"}`), none, "", talk())[0].Allow, "read write edit apply_patch ls find grep exec process code_execution terminal " +
 			"web_search web_fetch x_search sessions_list sessions_history sessions_send sessions_spawn sessions_search sessions_yield subagents session_status memory_search memory_get " +
-			"agents_list get_goal create_goal update_goal plan ask_user skill_workshop cron image image_generate music_generate video_generate"},
-		{"the profile messaging", New(config(t, `{"profile":"messaging"}`), none, "", talk())[0].Allow, "message sessions_list sessions_history sessions_send sessions_spawn subagents session_status"},
+			"agents_list get_goal create_goal update_goal plan ask_user skill_workshop skills cron image image_generate music_generate video_generate bundle-mcp"},
+		{"the profile messaging", New(config(t, `{"profile":"messaging"}`), none, "", talk())[0].Allow, "message sessions_list sessions_history sessions_send sessions_spawn subagents session_status bundle-mcp"},
 		{"other groups", expand([]string{"group:ui", "group:automation", "group:media"}), "browser canvas screen dashboard show_widget portal cron gateway heartbeat_respond " +
 			"image image_generate tts music_generate video_generate"},
 	} {
@@ -447,17 +456,17 @@ func FuzzPipeline(f *testing.F) {
 		c := talk()
 		c.Sandboxed, c.Depth, c.MaxDepth, c.Sender.ID = bits&1 != 0, int(bits>>1&1), 1, "7"
 		p := New(g, a, "agents.list[0]", c)
-		o := p.Apply(allTools)
-		if diff := cmp.Diff(o, p.Apply(allTools)); diff != "" {
+		o := p.Apply(named(allTools...))
+		if diff := cmp.Diff(o, p.Apply(named(allTools...))); diff != "" {
 			t.Error(diff)
 		}
 		for i := range p {
-			if fewer := p[:i].Apply(allTools); !contains(fewer.Allowed, o.Allowed) {
+			if fewer := p[:i].Apply(named(allTools...)); !contains(fewer.Allowed, o.Allowed) {
 				t.Errorf("%d steps left %v, all left %v", i, fewer.Allowed, o.Allowed)
 			}
 		}
 		for _, n := range allTools {
-			if e := p.Explain(n, allTools); e.Allowed != slices.Contains(o.Allowed, n) {
+			if e := p.Explain(n, named(allTools...)); e.Allowed != slices.Contains(o.Allowed, n) {
 				t.Errorf("%s: explained %+v, left %v", n, e, o.Allowed)
 			}
 		}
@@ -474,6 +483,61 @@ func BenchmarkApply(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		New(g, Config{}, "agents.entries.main", talk()).Apply(allTools)
+		New(g, Config{}, "agents.entries.main", talk()).Apply(named(allTools...))
 	}
+}
+
+func TestPlugins(t *testing.T) {
+	t.Parallel()
+	tools := append(named("read", "exec"), Tool{Name: "Weather_Now", Plugin: "weather"}, Tool{Name: "weather_week", Plugin: "weather", Optional: true},
+		Tool{Name: "docs__search", Plugin: MCP}, Tool{Name: "docs__drop", Plugin: MCP})
+	boxed := talk()
+	boxed.Sandboxed = true
+	for _, tt := range []struct {
+		name, global, agent string
+		c                   Conversation
+		want                []string
+		warnings            int
+	}{
+		{"an optional tool must be named", "", "", talk(), []string{"read", "exec", "Weather_Now", "docs__search", "docs__drop"}, 0},
+		{"by its name", `{"alsoAllow": ["weather_week"]}`, "", talk(), []string{"read", "exec", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
+		{"by its plug-in, for an agent", "", `{"alsoAllow": ["weather"]}`, talk(), []string{"read", "exec", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
+		{"in a list of all tools", `{"allow": ["read", "group:plugins"]}`, "", talk(), []string{"read", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
+		{"a pattern does not name it", `{"allow": ["weather*"]}`, "", talk(), []string{"Weather_Now"}, 0},
+		{"neither does what denies another", `{"deny": ["weather_now"]}`, "", talk(), []string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"deny takes precedence", `{"alsoAllow": ["weather"], "deny": ["weather_week"]}`, "", talk(), []string{"read", "exec", "Weather_Now", "docs__search", "docs__drop"}, 0},
+		{"all plug-ins are denied", `{"deny": ["group:plugins"]}`, "", talk(), []string{"read", "exec"}, 0},
+		{"one plug-in is denied", `{"deny": ["weather"]}`, "", talk(), []string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"servers of the configuration are denied", `{"deny": ["bundle-mcp"]}`, "", talk(), []string{"read", "exec", "Weather_Now"}, 0},
+		{"the profile coding has tools of servers", `{"profile": "coding"}`, "", talk(), []string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"the profile minimal has none", `{"profile": "minimal"}`, "", talk(), nil, 0},
+		{"a profile and a plug-in", `{"profile": "minimal", "alsoAllow": ["weather"]}`, "", talk(), []string{"Weather_Now", "weather_week"}, 0},
+		{"TP-07 in a sandbox they are absent", "", "", boxed, []string{"read", "exec"}, 0},
+		{"TP-07 until the sandbox's list names the servers", `{"sandbox": {"tools": {"alsoAllow": ["bundle-mcp"]}}}`, "", boxed, []string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"TP-07 or the plug-in", `{"sandbox": {"tools": {"alsoAllow": ["weather"]}}}`, "", boxed, []string{"read", "exec", "Weather_Now", "weather_week"}, 0},
+		{"TP-07 or group:plugins", `{"sandbox": {"tools": {"alsoAllow": ["group:plugins"]}}}`, "", boxed, []string{"read", "exec", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
+		{"TP-07 or one server", `{"sandbox": {"tools": {"alsoAllow": ["docs__*"]}}}`, "", boxed, []string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"a server that is not known yet keeps its list", `{"allow": ["notes__*"]}`, "", talk(), nil, 0},
+	} {
+		p := New(config(t, tt.global), config(t, tt.agent), "agents.entries.main", tt.c)
+		o := p.Apply(tools)
+		if !slices.Equal(o.Allowed, tt.want) || len(o.Warnings) != tt.warnings {
+			t.Errorf("%s: %q, warnings %q; want %q", tt.name, o.Allowed, o.Warnings, tt.want)
+		}
+		for _, tool := range tools {
+			if e := p.Explain(tool.Name, tools); e.Allowed != slices.Contains(o.Allowed, tool.Name) {
+				t.Errorf("%s: %s is explained as %+v", tt.name, tool.Name, e)
+			}
+		}
+	}
+	t.Run("a subagent's list does not name it", func(t *testing.T) {
+		t.Parallel()
+		p := append(New(Config{}, Config{}, "agents.entries.main", talk()), Limit("session", []string{"weather_week", "read"}, nil))
+		if o := p.Apply(tools); !slices.Equal(o.Allowed, []string{"read"}) {
+			t.Errorf("%q", o.Allowed)
+		}
+		if e := p.Explain("weather_week", tools); e.By != "optional" {
+			t.Errorf("%+v", e)
+		}
+	})
 }

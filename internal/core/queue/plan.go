@@ -67,27 +67,43 @@ func Lead(items []Item) Item {
 // live is the session's running or suspended run, or nil.
 //
 // The rules for joining a run:
+//
 //   - Messages share a run only if they are messages of persons with the same
 //     principal, address and overrides. Any other message gets a separate run.
+//
 //   - A message steers only a run that a person started with the same principal,
 //     rights and address, and only if it has no overrides or the overrides of the run.
 //     So the address of the answer never changes. A message of another session has no
 //     address; it steers only if its tools are not limited, or as those of the run.
+//
 //   - Events join any new run. They add text to it and never rights. They join a run in
 //     progress if their mode steers, except events of the schedule and the heartbeat.
 //     They do not join a run whose answer goes to another session.
+//
 //   - Only messages of persons interrupt a run or replace a suspended run. A suspended
 //     run is resumed by the events that it waits for; other events wait. The result of
 //     a subagent joins only runs that answer to the address where it was started.
+//
 //   - Events with Next set do not start a run. If there are more than [MaxNext], the
-//     oldest are dropped and counted in Skipped of the oldest remaining event.
+//     oldest are dropped and counted in Skipped of the oldest remaining event. Overheard
+//     messages are such events, without the limit.
+//
+//   - A message whose recordings are not transcribed yet waits, and so do the later
+//     messages of its principal at its address.
 //
 // Messages of one target keep their order, except that a message that steers or
 // interrupts overtakes waiting messages. Only messages above the cap and Next events
 // above their limit are dropped.
 func Plan(p Policy, live *Live, waiting []Item, now time.Time) Decision {
 	w := planner{Policy: p.Effective(), now: now}
+	unread := map[writer]bool{}
 	for _, it := range waiting {
+		if it.Kind == Message && it.fromPerson() {
+			from := writer{it.Principal.ID, it.Inbound.Address}
+			if unread[from] = unread[from] || it.Inbound.Unread; unread[from] {
+				continue
+			}
+		}
 		switch it.Kind {
 		case Resume:
 			w.resume = append(w.resume, it)
@@ -112,6 +128,12 @@ func Plan(p Policy, live *Live, waiting []Item, now time.Time) Decision {
 	return w.Decision
 }
 
+// writer identifies who sends messages, and in which chat.
+type writer struct {
+	principal string
+	address   chela.Address
+}
+
 // planner is the state of one call of Plan.
 type planner struct {
 	Policy
@@ -126,7 +148,7 @@ type planner struct {
 func (w *planner) limitNext() {
 	over := -MaxNext
 	for _, it := range w.events {
-		if it.Next {
+		if it.Next && !it.Inbound.Overheard { // those have a limit of their own
 			over++
 		}
 	}
@@ -137,6 +159,7 @@ func (w *planner) limitNext() {
 	var kept []Item
 	for _, it := range w.events {
 		switch {
+		case it.Inbound.Overheard:
 		case it.Next && over > 0:
 			over--
 			count += it.Skipped

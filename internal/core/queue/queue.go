@@ -29,7 +29,7 @@ const (
 	Event   Kind = "event"   // a notification for the model, such as the end of a background command
 	Resume  Kind = "resume"  // a suspended run can continue: its call Item.Call was decided, or a background command of the run Item.Parent ended
 	Compact Kind = "compact" // the transcript is to be compacted
-	Command Kind = "command" // a slash command; stored as Done, for its key only
+	Command Kind = "command" // a slash command; stored as Done, for its key only, or waiting for its answer
 )
 
 // Item is one piece of work of a session.
@@ -55,16 +55,33 @@ type Item struct {
 	Seq       int64 // order of arrival, assigned by the table
 }
 
+// NewEvent returns an event that joins the session's next run and starts none. The id is
+// also its key: an event with the same id is accepted once. The transaction that puts it
+// has to wake store.TopicQueue for the session, so that older events above [MaxNext] are
+// dropped.
+func NewEvent(id string, key chela.SessionKey, from chela.Origin, text string, now time.Time) Item {
+	return Item{
+		ID: id, Key: id, Session: key, Kind: Event, Next: true, Origin: from, State: Waiting, Created: now,
+		Inbound: chela.Inbound{Text: text},
+	}
+}
+
 // SessionDeleted is the Note of the items of a session that was deleted, whose texts are
 // gone, whatever their Note was.
 const SessionDeleted = "session deleted"
 
-// Messages returns the number of messages among items. Events and other kinds do not
-// count: no person waits for their answer.
+// IsInput reports whether the item is a message that is listed as waiting: any except that
+// of a heartbeat.
+func (it Item) IsInput() bool {
+	return it.Kind == Message && it.Origin.Kind != chela.OriginHeartbeat
+}
+
+// Messages returns the number of messages among items. Events, heartbeats and other kinds
+// do not count: no person waits for their answer.
 func Messages(items []Item) int {
 	n := 0
 	for _, it := range items {
-		if it.Kind == Message {
+		if it.IsInput() {
 			n++
 		}
 	}
@@ -95,6 +112,12 @@ type Reader interface {
 	OfRun(chela.RunID) ([]Item, error)
 	// Sessions returns the keys of the sessions with waiting items.
 	Sessions() ([]chela.SessionKey, error)
+	// Unfinished returns the first n waiting items of all sessions that belong to no run
+	// yet, ordered by Seq: messages with Inbound.Unread set, and commands.
+	Unfinished(n int) ([]Item, error)
+	// WaitingOf returns the number of items of all sessions in the state Waiting that
+	// have an origin of the kind.
+	WaitingOf(chela.OriginKind) (int, error)
 }
 
 // Table reads and writes the queue in a transaction.
@@ -107,6 +130,9 @@ type Table interface {
 	Set(State, ...Item) error
 	// Take is Set for waiting items. It reports whether all items were waiting.
 	Take(State, ...Item) (bool, error)
+	// Replace stores the Kind, Inbound, Overrides, State and Note of a waiting item. It
+	// reports false, and stores nothing, if the item does not wait any more.
+	Replace(Item) (bool, error)
 	// Finish moves the items that a run took to Done.
 	Finish(chela.RunID) error
 	// Prune deletes final items created before t and returns their number.

@@ -49,6 +49,28 @@ func (a Answer) Silent(text string) bool {
 	return slices.ContainsFunc(a.Tokens, func(token string) bool { return a.has(text, token) })
 }
 
+// Strip removes [HeartbeatOK] from the beginning and the end of a text for people. Models
+// repeat it outside of heartbeats, too.
+func Strip(text string) string {
+	for {
+		t := strings.TrimSpace(text)
+		n := len(HeartbeatOK)
+		switch {
+		case len(t) >= n && strings.EqualFold(t[:n], HeartbeatOK) && !wordAt(t[n:]):
+			text = strings.TrimLeft(t[n:], " \t\n.,:;!-")
+		case len(t) >= n && strings.EqualFold(t[len(t)-n:], HeartbeatOK):
+			text = strings.TrimRight(t[:len(t)-n], " \t\n")
+		default:
+			return text
+		}
+	}
+}
+
+// wordAt reports whether a text continues a word.
+func wordAt(s string) bool {
+	return s != "" && (s[0] == '_' || s[0] >= '0' && s[0] <= '9' || s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z')
+}
+
 // has reports whether a text begins or ends with a token, and contains little else.
 func (a Answer) has(text, token string) bool {
 	n := len(token)

@@ -44,3 +44,16 @@ func TestAnswer(t *testing.T) {
 		t.Error("MayBeSilent is true for an answer that cannot become silent")
 	}
 }
+
+func TestStrip(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "hello": "hello", " hello ": " hello ", "HEARTBEAT_OK": "", "heartbeat_ok\n": "", "HEARTBEAT_OK HEARTBEAT_OK": "",
+		"HEARTBEAT_OK. The disk is full": "The disk is full", "The disk is full\n\nHEARTBEAT_OK": "The disk is full", "HEARTBEAT_OK both HEARTBEAT_OK": "both",
+		"not HEARTBEAT_OK at all": "not HEARTBEAT_OK at all", "HEARTBEAT_OKAY then": "HEARTBEAT_OKAY then", "NO_REPLY": "NO_REPLY",
+	} {
+		if got := run.Strip(text); got != want {
+			t.Errorf("Strip(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -9,14 +9,25 @@ import (
 
 // Overrides replaces settings of the session for one run. Zero fields have no effect.
 type Overrides struct {
-	Model   string        `json:"model,omitempty"` // provider/model
-	Think   string        `json:"think,omitempty"` // thinking level
-	Lane    string        `json:"lane,omitempty"`
-	Timeout time.Duration `json:"timeoutNs,omitempty"`
-	Tools   Tools         `json:"tools,omitzero"`
-	Prompt  string        `json:"prompt,omitempty"` // appended to the system prompt
-	Context Context       `json:"context,omitempty"`
-	Deliver Delivery      `json:"deliver,omitzero"`
+	Model string `json:"model,omitempty"` // provider/model
+	Think string `json:"think,omitempty"` // thinking level
+	// Fast, Verbose, Reasoning and Elevated have the values of the session's settings.
+	Fast      string `json:"fast,omitempty"`
+	Verbose   string `json:"verbose,omitempty"`
+	Reasoning string `json:"reasoning,omitempty"`
+	Elevated  string `json:"elevated,omitempty"`
+	Exec      Exec   `json:"exec,omitzero"`
+
+	Lane       string        `json:"lane,omitempty"`
+	Timeout    time.Duration `json:"timeoutNs,omitempty"`
+	Tools      Tools         `json:"tools,omitzero"`
+	Prompt     string        `json:"prompt,omitempty"`     // appended to the system prompt
+	PromptMode string        `json:"promptMode,omitempty"` // a prompt.Mode; empty: that of the session
+	Context    Context       `json:"context,omitempty"`
+	Deliver    Delivery      `json:"deliver,omitzero"`
+	// Shared says that others than one person read the answer, although the run has no
+	// address of a group: it gets no private notes.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Context determines how much of the conversation a run gets.
@@ -27,7 +38,14 @@ const (
 	ContextFull  Context = ""      // the whole conversation
 	ContextLight Context = "light" // without the workspace's bootstrap files
 	ContextFresh Context = "fresh" // a new transcript
+	ContextBare  Context = "bare"  // a new transcript, without the bootstrap files
 )
+
+// Light reports whether the bootstrap files are left out.
+func (c Context) Light() bool { return c == ContextLight || c == ContextBare }
+
+// Fresh reports whether the run begins a new transcript.
+func (c Context) Fresh() bool { return c == ContextFresh || c == ContextBare }
 
 // Tools permits and denies tools. Its lists contain names, groups and patterns. The zero
 // Tools permits every tool.
@@ -58,6 +76,7 @@ type Delivery struct {
 	Mode    DeliveryMode  `json:"mode,omitempty"`
 	Address chela.Address `json:"address,omitzero"` // of DeliverTo
 	Last    bool          `json:"last,omitempty"`   // of DeliverTo: use the last address of the session instead
+	Next    bool          `json:"next,omitempty"`   // of DeliverMain: the event starts no run
 }
 
 // DeliveryMode is the kind of a Delivery.
@@ -69,6 +88,7 @@ const (
 	DeliverTo      DeliveryMode = "to"      // to Delivery.Address, or the session's last address
 	DeliverNowhere DeliveryMode = "nowhere" // the answer is only stored in the transcript
 	DeliverSession DeliveryMode = "session" // to the session that sent the message
+	DeliverMain    DeliveryMode = "main"    // to the main session of the agent, as an event
 )
 
 // IsZero reports whether o replaces no setting.
@@ -76,6 +96,6 @@ func (o Overrides) IsZero() bool { return o.Equal(Overrides{}) }
 
 // Equal reports whether o and p replace the same settings with the same values.
 func (o Overrides) Equal(p Overrides) bool {
-	return o.Model == p.Model && o.Think == p.Think && o.Lane == p.Lane && o.Timeout == p.Timeout &&
-		o.Tools.Equal(p.Tools) && o.Prompt == p.Prompt && o.Context == p.Context && o.Deliver == p.Deliver
+	return o.Model == p.Model && o.Think == p.Think && o.Fast == p.Fast && o.Verbose == p.Verbose && o.Reasoning == p.Reasoning && o.Elevated == p.Elevated && o.Exec == p.Exec && o.Lane == p.Lane && o.Timeout == p.Timeout &&
+		o.Tools.Equal(p.Tools) && o.Prompt == p.Prompt && o.PromptMode == p.PromptMode && o.Context == p.Context && o.Deliver == p.Deliver && o.Shared == p.Shared
 }

@@ -13,8 +13,8 @@ import (
 func TestOverridesEqual(t *testing.T) {
 	t.Parallel()
 	all := run.Overrides{
-		Model: "a/b", Think: "low", Lane: "cron", Timeout: time.Minute, Tools: run.Tools{Allow: []string{"read"}, Deny: []string{"exec"}},
-		Prompt: "Be short.", Context: run.ContextLight, Deliver: run.Delivery{Mode: run.DeliverNowhere},
+		Model: "a/b", Think: "low", Fast: "on", Exec: run.Exec{Ask: "always"}, Verbose: "on", Reasoning: "on", Elevated: "ask", Lane: "cron", Timeout: time.Minute, Tools: run.Tools{Allow: []string{"read"}, Deny: []string{"exec"}},
+		Prompt: "Be short.", PromptMode: "none", Context: run.ContextLight, Deliver: run.Delivery{Mode: run.DeliverNowhere}, Shared: true,
 	}
 	if !all.Equal(all) || all.IsZero() || !(run.Overrides{}).IsZero() {
 		t.Error("a value is not equal to itself")

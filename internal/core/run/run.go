@@ -69,10 +69,27 @@ type Run struct {
 	Error     string        // one sentence for people, if the run failed
 	Text      string        // the final answer of an ended run; empty: nothing is delivered
 	Footer    string        // one line about usage that follows the answer; empty: none
+	Reasoning string        // the thoughts that precede the answer, if the person wants them; not stored
 	Silent    bool          // the model chose not to answer
 	Started   time.Time
 	Ended     time.Time
 	Fence     int64 // of the session's lease under which it runs
+
+	// Transient is set at the end of a run that failed for a reason that may pass, such
+	// as an overloaded model. It is not stored.
+	Transient bool
+
+	// Until is set at the end of a run for which the budget of a day was used up: the time
+	// from which there is a new one. It is not stored.
+	Until time.Time
+
+	Decided Decided // by hooks about the end of the run; not stored
+}
+
+// Decided is what hooks decided about the end of a run.
+type Decided struct {
+	Outgoing *string        // the text that is sent instead of the answer; nil: the answer
+	Announce *chela.Address // where the result of a child is announced; nil: the usual place
 }
 
 // Tree returns the id of the root of the tree of runs of r.

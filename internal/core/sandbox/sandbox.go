@@ -17,11 +17,13 @@ import (
 // Plan is a command that is ready to start. Nothing in it is looked up or
 // expanded later.
 type Plan struct {
-	Path  string    // absolute path of the program
-	Argv  []string  // including argv[0]
-	Dir   string    // absolute working directory
-	Env   []string  // the whole environment
-	Stdin io.Reader // nil: empty input
+	Path string   // absolute path of the program
+	Argv []string // including argv[0]
+	Dir  string   // absolute working directory
+	Env  []string // the whole environment
+	// Stdin is the input; nil: empty input. A broker may still read from it when the
+	// program has ended, until it gets an error. The error of a read ends the input.
+	Stdin io.Reader
 
 	// Stderr receives the standard error. If it is nil, standard error goes to the
 	// same writer as standard output, in order.
@@ -50,6 +52,8 @@ type Rights struct {
 	Write     bool     // the program may change the workspace, except for protected names
 	Read      []string // other files and folders that it may read
 	Change    []string // other files and folders that it may change
+	Hide      []string // files and folders in the workspace, without links, that it does not see
+	Own       string   // folder of the program, which it may change also in a folder that is never shown; empty: none
 	Hosts     []string // hosts it may connect to: NAME, NAME:PORT or *.DOMAIN
 }
 
@@ -61,6 +65,12 @@ func (p *Plan) Hash() string {
 	if r := p.Rights; r != nil {
 		parts = append(parts, "confined", r.Workspace, strconv.FormatBool(r.Write),
 			strings.Join(r.Read, "\x00"), strings.Join(r.Change, "\x00"), strings.Join(r.Hosts, "\x00"))
+		if len(r.Hide) > 0 {
+			parts = append(parts, "hide", strings.Join(r.Hide, "\x00"))
+		}
+		if r.Own != "" {
+			parts = append(parts, "own", r.Own)
+		}
 	}
 	if s := p.Session; s != nil {
 		parts = append(parts, "sandbox", s.Backend, s.Key, s.Container, string(s.Settings))

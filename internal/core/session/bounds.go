@@ -18,11 +18,23 @@ type Bounds struct {
 	Lane      string           `json:"lane,omitempty"`
 	Sandbox   string           `json:"sandbox,omitempty"` // sandbox mode; empty: the agent's
 	Folder    string           `json:"folder,omitempty"`  // in the workspace, where commands start; empty: the workspace
+	Exec      run.Exec         `json:"exec,omitzero"`
 	SpawnedBy chela.SessionKey `json:"spawnedBy,omitempty"`
 	Depth     int              `json:"depth,omitempty"` // number of ancestors
 	// Agents are the agents of the ancestors that are not the session's own. Their rules
 	// about tools apply, too.
 	Agents []chela.AgentID `json:"agents,omitempty"`
+	// Chat is the chat of the first ancestor that has one. Its rules about tools apply, too.
+	Chat chela.Address `json:"chat,omitzero"`
+	// Shared says that others than one person read what comes of the session, as in a
+	// group: it gets no private notes.
+	Shared bool `json:"shared,omitempty"`
+}
+
+// Shared reports whether others than one person read what comes of a run in the session,
+// which gets no private notes then.
+func (m Meta) Shared(r run.Run) bool {
+	return m.Bounds.Shared || r.Overrides.Shared || !m.Address.Private() || !r.Address.Private()
 }
 
 // Depth returns the depth of the session in its tree, as far as its own record says:
@@ -57,7 +69,11 @@ func DepthIn(r Reader, m Meta) (int, error) {
 // may use. It may be one of another agent.
 func (m Meta) ForChild(agent chela.AgentID, t run.Tools) Bounds {
 	b := m.Bounds.Narrow(m.Key, t)
+	b.Exec = m.Exec.Within(b.Exec).ForChild()
 	b.Agents = slices.Clone(b.Agents)
+	if b.Chat.Local() {
+		b.Chat = m.Address
+	}
 	if m.Agent != agent && !slices.Contains(b.Agents, m.Agent) {
 		b.Agents = append(b.Agents, m.Agent)
 	}

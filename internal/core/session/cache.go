@@ -34,6 +34,25 @@ func NewCache(limit int) *Cache {
 // after; it is called only for entries that are not cached. A cached transcript
 // always includes all entries up to its last one.
 func (c *Cache) Messages(id string, newest int64, load func(after int64) ([]Entry, error)) ([]*llm.Message, error) {
+	it, err := c.current(id, newest, load)
+	if err != nil {
+		return nil, err
+	}
+	return it.t.Messages(), nil
+}
+
+// Sent is like Messages, but returns the messages with their entries.
+func (c *Cache) Sent(id string, newest int64, load func(after int64) ([]Entry, error)) ([]Sent, error) {
+	it, err := c.current(id, newest, load)
+	if err != nil {
+		return nil, err
+	}
+	return it.t.Sent(), nil
+}
+
+// current returns the transcript with the id after it has loaded the entries that are
+// not cached.
+func (c *Cache) current(id string, newest int64, load func(after int64) ([]Entry, error)) (*cached, error) {
 	it := c.use(id)
 	it.mu.Lock()
 	defer it.mu.Unlock()
@@ -45,7 +64,7 @@ func (c *Cache) Messages(id string, newest int64, load func(after int64) ([]Entr
 		it.t.Append(entries...)
 	}
 	c.count(it)
-	return it.t.Messages(), nil
+	return it, nil
 }
 
 // Append adds committed entries to a cached transcript, so that the next list contains
@@ -94,6 +113,15 @@ func (c *Cache) count(it *cached) {
 	c.size += n - it.size
 	it.size = n
 	for c.size > c.limit && c.lru.Len() > 0 {
+		c.removeLocked(c.lru.Back())
+	}
+}
+
+// Clear forgets all transcripts. Lists that were returned stay valid.
+func (c *Cache) Clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.lru.Len() > 0 {
 		c.removeLocked(c.lru.Back())
 	}
 }

@@ -360,7 +360,7 @@ func TestReset(t *testing.T) {
 	}
 	want := was
 	want.Title, want.Tokens, want.Calls, want.NanoUSD, want.Context, want.Aborted = "", llm.Usage{}, 0, 0, 0, false
-	want.ID, want.Previous = now.ID, "old"
+	want.ID, want.Previous, want.Opened = now.ID, "old", "new"
 	want.Started, want.Updated, want.Active = at.Add(time.Hour), at.Add(time.Hour), at.Add(time.Hour)
 	if d := cmp.Diff(want, now); d != "" || now.ID == "old" {
 		t.Errorf("(-want +got)\n%s", d)

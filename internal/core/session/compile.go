@@ -28,7 +28,11 @@ const (
 //   - no two calls have the same id, and no part is empty.
 //
 // Entries that a KindVoid entry refers to, directly or by their run, are omitted,
-// wherever in the transcript the KindVoid entry is. A voided cut has no effect.
+// wherever in the transcript the KindVoid entry is. A voided cut has no effect, except
+// that thinking parts before it stay omitted. The message of a cut, which has a summary
+// of what is not sent any more, is the first message. What a KindPrune entry names is
+// sent in a shorter form from then on, also if the entry or its run is voided, because
+// that does not restore the provider's cache.
 //
 // The list may end with an assistant message; the caller then has to append a user
 // message or results. Messages that need no repair are not copied.
@@ -56,19 +60,20 @@ type Transcript struct {
 // cut is an entry of KindCut.
 type cut struct {
 	source
-	first int64 // Seq of the first entry that is still sent
+	first int64        // Seq of the first entry that is still sent
+	msg   *llm.Message // replaces the entries before it; nil: nothing does
 }
 
 // source identifies the entry from which a message in the list was made.
 type source struct {
 	id  string
 	run chela.RunID
+	seq int64
 }
 
 // block is a user or assistant message, with the results of its calls.
 type block struct {
 	source
-	seq     int64
 	msg     *llm.Message
 	calls   []llm.ToolCall // of msg, as sent
 	wire    []string       // ids of the calls as the model wrote them
@@ -106,23 +111,43 @@ func (t *Transcript) Messages() []*llm.Message {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := make([]*llm.Message, 0, 2*len(t.blocks)+1)
-	first := t.firstLocked()
+	t.eachLocked(func(_ source, m *llm.Message) { list = append(list, m) })
+	return list
+}
+
+// Sent returns the message list with the entries that the messages were made from.
+func (t *Transcript) Sent() []Sent {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]Sent, 0, 2*len(t.blocks)+1)
+	t.eachLocked(func(s source, m *llm.Message) { list = append(list, Sent{s.seq, s.run, m}) })
+	return list
+}
+
+// eachLocked calls f for each message of the list, with the entry that it was made from.
+func (t *Transcript) eachLocked(f func(source, *llm.Message)) {
+	first, summary := t.firstLocked()
+	begun := summary != nil
+	if begun {
+		f(source{}, summary)
+	}
 	for _, b := range t.blocks {
 		if b.seq < first || t.voidLocked(b.source) {
 			continue
 		}
-		if len(list) == 0 && b.msg.Role != llm.RoleUser {
-			list = append(list, t.openingLocked())
+		if !begun && b.msg.Role != llm.RoleUser {
+			f(source{}, t.openingLocked())
 		}
-		list = append(list, b.msg)
+		begun = true
+		f(b.source, b.msg)
 		for i, r := range b.results {
-			if r == nil || t.voidLocked(b.sources[i]) {
-				r = b.missingResult(i)
+			from := b.sources[i]
+			if r == nil || t.voidLocked(from) {
+				r, from = b.missingResult(i), source{run: b.run}
 			}
-			list = append(list, r)
+			f(from, r)
 		}
 	}
-	return list
 }
 
 func (t *Transcript) appendLocked(e *Entry) {
@@ -135,9 +160,11 @@ func (t *Transcript) appendLocked(e *Entry) {
 			t.voided = make(map[Ref]bool)
 		}
 		t.voided[e.Voids] = true
+	case e.Kind == KindPrune && e.Prune != nil:
+		t.pruneLocked(e.Prune)
 	case e.Kind != KindMessage || e.Message == nil:
 	case e.Message.Role == llm.RoleTool:
-		t.resultLocked(e.Message, source{e.ID, e.Run})
+		t.resultLocked(e.Message, source{e.ID, e.Run, e.Seq})
 	default:
 		t.messageLocked(e)
 	}
@@ -148,22 +175,28 @@ func (t *Transcript) voidLocked(s source) bool {
 	return len(t.voided) > 0 && (t.voided[Ref{Entry: s.id}] || s.run != "" && t.voided[Ref{Run: s.run}])
 }
 
-// firstLocked returns the Seq of the first entry that is sent, according to the last
-// cut that was not voided.
-func (t *Transcript) firstLocked() int64 {
+// firstLocked returns the Seq of the first entry that is sent, and the message before
+// it, according to the last cut that was not voided.
+func (t *Transcript) firstLocked() (int64, *llm.Message) {
 	for _, c := range slices.Backward(t.cuts) {
 		if !t.voidLocked(c.source) {
-			return c.first
+			return c.first, c.msg
 		}
 	}
-	return 0
+	return 0, nil
 }
 
 // cutLocked adds a cut. It removes the thinking parts of earlier messages, because their
 // signatures belong to a prompt that no longer exists. The turn in progress keeps its
 // thinking parts, because providers require them together with the results.
 func (t *Transcript) cutLocked(e *Entry) {
-	t.cuts = append(t.cuts, cut{source{e.ID, e.Run}, e.First})
+	c := cut{source{e.ID, e.Run, e.Seq}, e.First, nil}
+	if m := e.Message; m != nil && m.Role == llm.RoleUser {
+		if c.msg = cleanUser(m); c.msg != nil {
+			t.size += 2 * c.msg.Size()
+		}
+	}
+	t.cuts = append(t.cuts, c)
 	done := len(t.blocks)
 	if done > 0 && len(t.blocks[done-1].calls) > 0 {
 		for done > 0 && t.blocks[done-1].msg.Role != llm.RoleUser {
@@ -206,7 +239,7 @@ func (t *Transcript) resultLocked(m *llm.Message, from source) {
 // messageLocked adds a block for a user or assistant message.
 func (t *Transcript) messageLocked(e *Entry) {
 	m := e.Message
-	b := &block{source: source{e.ID, e.Run}, seq: e.Seq}
+	b := &block{source: source{e.ID, e.Run, e.Seq}}
 	switch m.Role {
 	case llm.RoleUser:
 		b.msg = cleanUser(m)

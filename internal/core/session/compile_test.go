@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,6 +31,8 @@ import (
 //	n:text  a notice                        p:text   a partial answer
 //	cut:n   a cut with entry n as the first entry kept
 //	v:n     a void of entry n            vr:id    a void of a run
+//	i:text  a user message with an image
+//	pr:n    a prune of the entries up to n: odd ones are trimmed, even ones cleared
 //
 // A kind followed by "@" and a run id makes an entry of that run.
 func history(words ...string) []session.Entry {
@@ -67,6 +70,23 @@ func history(words ...string) []session.Entry {
 			m, e.Kind, e.Voids = nil, session.KindVoid, session.Ref{Entry: fmt.Sprintf("%08x", n)}
 		case "vr":
 			m, e.Kind, e.Voids = nil, session.KindVoid, session.Ref{Run: chela.RunID(text)}
+		case "i":
+			m.Role = llm.RoleUser
+			m.Parts = append(m.Parts, llm.Image("image/png", []byte{1, 2, 3}))
+		case "pr":
+			p := &session.Prune{Cause: session.PruneTTL, Head: 2, Tail: 3, Placeholder: "[cleared]"}
+			var n int64
+			fmt.Sscan(text, &n)
+			for seq := range int64(i) {
+				switch {
+				case seq+1 > n:
+				case seq%2 == 0:
+					p.Trim, p.Images = append(p.Trim, seq+1), append(p.Images, seq+1)
+				default:
+					p.Clear, p.Images = append(p.Clear, seq+1), append(p.Images, seq+1)
+				}
+			}
+			m, e.Kind, e.Prune = nil, session.KindPrune, p
 		case "n":
 			m, e.Kind, e.Text = nil, session.KindNotice, text
 		}
@@ -354,7 +374,7 @@ func fromBytes(data []byte) []session.Entry {
 	for i := 0; i+1 < len(data) && len(words) < 64; i += 2 {
 		n := int(data[i+1])
 		id := fmt.Sprint(n % 5)
-		switch data[i] % 15 {
+		switch data[i] % 17 {
 		case 0, 1:
 			words = append(words, "u:hello "+id)
 		case 2:
@@ -379,6 +399,10 @@ func fromBytes(data []byte) []session.Entry {
 			words = append(words, "n:notice")
 		case 13:
 			words = append(words, fmt.Sprintf("v:%d", n%20))
+		case 15:
+			words = append(words, "i:look "+id)
+		case 16:
+			words = append(words, fmt.Sprintf("pr:%d", n%40))
 		case 14:
 			words = append(words, "a@"+id+":of a run", "vr:"+id)
 		}
@@ -510,5 +534,51 @@ func BenchmarkMessages(b *testing.B) {
 		if len(tr.Messages()) != 2000 {
 			b.Fatal("short")
 		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	es := history("u:1", "t:1", "u:2", "a:2", "u:3", "a:3")
+	add := func(e session.Entry) {
+		e.Seq = int64(len(es) + 1)
+		es = append(es, e)
+	}
+	texts := func() (out []string) {
+		for _, m := range session.Compile(es) {
+			out = append(out, m.PlainText())
+		}
+		return out
+	}
+	all := texts()
+	first := *session.NewCompaction(3, " the first summary ", "rules", session.Compaction{TokensBefore: 9, TokensAfter: 5}, time.Time{})
+	add(first)
+	once := texts()
+	if len(once) != 5 || once[1] != "2" || !strings.Contains(once[0], "<summary>\nthe first summary\n</summary>\n\nrules") {
+		t.Errorf("after a compaction %q", once)
+	}
+	if first.Text != "the first summary" || session.CompactionOf(first).TokensBefore != 9 {
+		t.Errorf("%+v", first)
+	}
+	second := *session.NewCompaction(5, "the second", "", session.Compaction{}, time.Time{})
+	add(second)
+	if got := texts(); len(got) != 3 || !strings.Contains(got[0], "the second") || strings.Contains(got[0], "the first") {
+		t.Errorf("after two compactions %q", got)
+	}
+	add(session.Entry{Kind: session.KindVoid, Voids: session.Ref{Entry: second.ID}})
+	if got := texts(); !slices.Equal(got, once) {
+		t.Errorf("after undo %q, want %q", got, once)
+	}
+	add(session.Entry{Kind: session.KindVoid, Voids: session.Ref{Entry: first.ID}})
+	if got := texts(); !slices.Equal(got, all) {
+		t.Errorf("after undo of both %q, want %q", got, all)
+	}
+	add(*session.NewCompaction(5, "", "ignored", session.Compaction{}, time.Time{}))
+	if got := texts(); len(got) != 2 || got[0] != "3" {
+		t.Errorf("after a compaction without a summary %q", got)
+	}
+	cut, sent := session.SentEntries(es)
+	if cut == nil || cut.First != 5 || len(sent) != 2 {
+		t.Errorf("%+v, %d entries", cut, len(sent))
 	}
 }

@@ -44,6 +44,7 @@ type row struct {
 	Summary   *string         `json:"summary,omitempty"`          // compaction, branch_summary
 	FirstKept string          `json:"firstKeptEntryId,omitempty"` // compaction
 	Tokens    *int64          `json:"tokensBefore,omitempty"`     // compaction
+	Details   json.RawMessage `json:"details,omitempty"`          // compaction
 	Provider  string          `json:"provider,omitempty"`         // model_change
 	ModelID   string          `json:"modelId,omitempty"`          // model_change
 	Level     string          `json:"thinkingLevel,omitempty"`    // thinking_level_change
@@ -101,61 +102,125 @@ const (
 	customNotice  = "chela.notice"
 	customCommand = "chela.command"
 	customVoid    = "chela.void"
+	customPrune   = "chela.prune"
 )
 
 // Export writes a transcript in the exchange format.
 func Export(w io.Writer, m Meta, entries []Entry) error {
-	out := bufio.NewWriter(w)
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(header{
+	refs := make([]EntryRef, len(entries))
+	for i := range entries {
+		refs[i] = RefOf(&entries[i])
+	}
+	x, err := NewExporter(w, m, refs)
+	for i := 0; i < len(entries) && err == nil; i++ {
+		err = x.Entry(&entries[i])
+	}
+	if err != nil {
+		return err
+	}
+	return x.Flush()
+}
+
+// EntryRef names an entry of a transcript.
+type EntryRef struct {
+	ID  string
+	Seq int64
+}
+
+// RefOf returns the name of an entry.
+func RefOf(e *Entry) EntryRef { return EntryRef{e.ID, e.Seq} }
+
+// Exporter writes a transcript in the exchange format, one entry at a time.
+type Exporter struct {
+	key  chela.SessionKey
+	out  *bufio.Writer
+	enc  *json.Encoder
+	refs []EntryRef
+	ids  []string // of the rows of refs
+	used map[string]bool
+	next int    // in refs
+	last string // id of the row that was written last
+}
+
+// NewExporter writes the header. entries names all entries that will be written, in their
+// order, because entries refer to each other.
+func NewExporter(w io.Writer, m Meta, entries []EntryRef) (*Exporter, error) {
+	x := &Exporter{key: m.Key, out: bufio.NewWriter(w), refs: entries, used: make(map[string]bool, len(entries))}
+	x.enc = json.NewEncoder(x.out)
+	x.enc.SetEscapeHTML(false)
+	for i := range entries {
+		x.ids = append(x.ids, x.shortID(entries[i].ID, i))
+	}
+	err := x.enc.Encode(header{
 		Type: "session", Version: exchangeVersion, ID: m.ID, Timestamp: stamp(m.Started), Parent: m.Previous,
 	})
 	if err != nil {
-		return fmt.Errorf("export session %s: %w", m.Key, err)
+		return nil, fmt.Errorf("export session %s: %w", m.Key, err)
 	}
-	ids := shortIDs(entries)
-	for i := range entries {
-		r := rowOf(&entries[i])
-		if entries[i].Kind == KindCut {
-			if at := slices.IndexFunc(entries, func(e Entry) bool { return e.Seq >= entries[i].First }); at >= 0 {
-				r.FirstKept = ids[at]
-			}
-		}
-		if v := entries[i].Voids; entries[i].Kind == KindVoid {
-			if at := slices.IndexFunc(entries, func(e Entry) bool { return e.ID == v.Entry }); at >= 0 {
-				v.Entry = ids[at]
-			}
-			r.Data = encoded(v)
-		}
-		r.ID = ids[i]
-		if i > 0 {
-			r.ParentID = &ids[i-1]
-		}
-		if err := enc.Encode(r); err != nil {
-			return fmt.Errorf("export session %s: entry %d: %w", m.Key, entries[i].Seq, err)
+	return x, nil
+}
+
+// Entry writes the next entry.
+func (x *Exporter) Entry(e *Entry) error {
+	r := rowOf(e)
+	if e.Kind == KindCut {
+		if at := slices.IndexFunc(x.refs, func(r EntryRef) bool { return r.Seq >= e.First }); at >= 0 {
+			r.FirstKept = x.ids[at]
 		}
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("export session %s: %w", m.Key, err)
+	if p := e.Prune; p != nil {
+		r.Data = encoded(prunedRows(p, x.refs, x.ids))
+	}
+	if v := e.Voids; e.Kind == KindVoid {
+		if at := slices.IndexFunc(x.refs, func(r EntryRef) bool { return r.ID == v.Entry }); at >= 0 {
+			v.Entry = x.ids[at]
+		}
+		r.Data = encoded(v)
+	}
+	r.ID = x.ids[x.next]
+	x.next++
+	return x.write(r)
+}
+
+// Custom writes a row of a type of its own, which [Import] skips.
+func (x *Exporter) Custom(kind string, at time.Time, data any) error {
+	r := row{Type: "custom", Custom: kind, Timestamp: stamp(at), Data: encoded(data)}
+	r.ID = x.shortID(fmt.Sprintf("%s after %s", kind, x.last), x.next)
+	return x.write(r)
+}
+
+// Last returns the id of the row that was written last.
+func (x *Exporter) Last() string { return x.last }
+
+// Flush writes what is buffered.
+func (x *Exporter) Flush() error {
+	if err := x.out.Flush(); err != nil {
+		return fmt.Errorf("export session %s: %w", x.key, err)
 	}
 	return nil
 }
 
-// shortIDs returns a unique id of eight hex digits for each entry, derived from its id.
-func shortIDs(entries []Entry) []string {
-	used := make(map[string]bool, len(entries))
-	ids := make([]string, len(entries))
-	for i := range entries {
-		id := entries[i].ID
-		for n := 0; !isShortID(id) || used[id]; n++ {
-			sum := sha256.Sum256(fmt.Appendf(nil, "%d:%d:%s", n, i, entries[i].ID))
-			id = hex.EncodeToString(sum[:4])
-		}
-		used[id] = true
-		ids[i] = id
+// write writes a row behind the last one.
+func (x *Exporter) write(r row) error {
+	if last := x.last; last != "" {
+		r.ParentID = &last
 	}
-	return ids
+	x.last = r.ID
+	if err := x.enc.Encode(r); err != nil {
+		return fmt.Errorf("export session %s: %w", x.key, err)
+	}
+	return nil
+}
+
+// shortID returns a unique id of eight hex digits, derived from an id and a position.
+func (x *Exporter) shortID(id string, at int) string {
+	from := id
+	for n := 0; !isShortID(id) || x.used[id]; n++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d:%d:%s", n, at, from))
+		id = hex.EncodeToString(sum[:4])
+	}
+	x.used[id] = true
+	return id
 }
 
 func isShortID(s string) bool {
@@ -175,7 +240,10 @@ func rowOf(e *Entry) row {
 			r.Message = messageRow(e)
 		}
 	case KindCut:
-		r.Type, r.Summary, r.Tokens = "compaction", &e.Text, new(int64)
+		r.Type, r.Summary, r.Tokens = "compaction", &e.Text, new(int64(CompactionOf(*e).TokensBefore))
+		if len(e.Details) > 0 && json.Valid(e.Details) {
+			r.Details = e.Details
+		}
 	case KindModel:
 		r.Type = "model_change"
 		r.Provider, r.ModelID, _ = strings.Cut(e.Text, "/")
@@ -184,7 +252,9 @@ func rowOf(e *Entry) row {
 	case KindCommand:
 		r.Type, r.Custom, r.Data = "custom", customCommand, textData(e.Text)
 	case KindVoid:
-		r.Type, r.Custom = "custom", customVoid // Export sets Data, which refers to another row
+		r.Type, r.Custom = "custom", customVoid // Exporter.Entry sets Data, which refers to another row
+	case KindPrune:
+		r.Type, r.Custom = "custom", customPrune // Exporter.Entry sets Data, which refers to other rows
 	default:
 		r.Type, r.Custom, r.Data = "custom", customNotice, textData(e.Text)
 	}

@@ -271,7 +271,7 @@ func TestImport(t *testing.T) {
 		if got.Name != "Trip" || got.Skipped != 1 || got.Started.Year() != 2026 {
 			t.Errorf("%+v", got)
 		}
-		want := []string{"user [Summary of the conversation before this]\nthey talked", "user kept", "user from a plug-in", "user [The person ran a command]\n$ ls\na b"}
+		want := []string{"user " + session.NewCompaction(1, "they talked", "", session.Compaction{}, time.Time{}).Message.PlainText(), "user kept", "user from a plug-in", "user [The person ran a command]\n$ ls\na b"}
 		if d := cmp.Diff(want, lines(session.Compile(got.Entries))); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}

@@ -14,6 +14,7 @@ type Fork struct {
 	Bounds     Bounds           `json:"bounds,omitzero"`
 	Prompt     string           `json:"prompt,omitempty"`
 	Address    chela.Address    `json:"address,omitzero"`
+	Group      string           `json:"group,omitempty"`
 	Overrides  run.Overrides    `json:"overrides,omitzero"`
 
 	// Over is set when the beginning of the inherited history is no longer sent. The
@@ -26,7 +27,7 @@ func (m Meta) ForkOf(r run.Run) Fork {
 	if m.Forked() {
 		return *m.Fork
 	}
-	return Fork{Session: m.Home(), Transcript: r.SessionID, Bounds: m.Bounds, Prompt: m.Prompt, Address: r.Address, Overrides: r.Overrides}
+	return Fork{Session: m.Home(), Transcript: r.SessionID, Bounds: m.Bounds, Prompt: m.Prompt, Address: r.Address, Group: m.Group, Overrides: r.Overrides}
 }
 
 // Forked reports whether requests of the session begin like those of the run that it

@@ -64,7 +64,8 @@ type importer struct {
 	Imported
 	started bool
 	rows    []row
-	at      map[string]int // id → index in rows
+	at      map[string]int   // id → index in rows
+	seqs    map[string]int64 // id → Seq
 }
 
 // line adds one line. A damaged last line is half-written and is not counted.
@@ -124,26 +125,19 @@ func (imp *importer) entries() {
 	path := imp.path()
 	imp.Branched = len(imp.rows) - len(path)
 
-	// A summary becomes an entry before the first entry that its compaction keeps;
-	// everything before that entry is cut.
-	summaries := make(map[string][]*row) // id of the first kept entry → compactions
+	kept := make(map[string]bool) // ids of the first entries that compactions keep
 	for _, i := range path {
 		if r := &imp.rows[i]; r.Type == "compaction" {
-			summaries[r.FirstKept] = append(summaries[r.FirstKept], r)
+			kept[r.FirstKept] = true
 		}
 	}
-	first := make(map[*row]int64)
+	first := make(map[string]int64) // their Seqs
 	for _, i := range path {
 		r := &imp.rows[i]
-		for _, c := range summaries[r.ID] {
-			first[c] = int64(len(imp.Entries)) + 1
-			if c.Summary != nil && strings.TrimSpace(*c.Summary) != "" {
-				e := c.entry()
-				e.ID, e.Kind, e.Message = c.ID+"-summary", KindMessage, llm.User("[Summary of the conversation before this]\n"+*c.Summary)
-				imp.add(e)
-			}
+		if kept[r.ID] {
+			first[r.ID] = int64(len(imp.Entries)) + 1
 		}
-		imp.row(r, first[r])
+		imp.row(r, first[r.FirstKept])
 	}
 }
 
@@ -161,6 +155,11 @@ func (imp *importer) row(r *row, first int64) {
 			first = int64(len(imp.Entries)) + 2
 		}
 		e.Kind, e.First = KindCut, first
+		if r.Summary != nil {
+			e.Text = strings.TrimSpace(*r.Summary)
+			e.Message = summaryMessage(e.Text, "")
+		}
+		e.Details = r.compaction()
 	case "branch_summary":
 		if r.Summary == nil {
 			return
@@ -176,7 +175,9 @@ func (imp *importer) row(r *row, first int64) {
 		imp.Name = r.Name
 		return
 	case "custom":
-		if !r.custom(&e) {
+		if r.Custom == customPrune {
+			e.Kind, e.Prune = KindPrune, imp.pruned(r.Data)
+		} else if !r.custom(&e) {
 			imp.Skipped++
 			return
 		}
@@ -189,6 +190,10 @@ func (imp *importer) row(r *row, first int64) {
 
 func (imp *importer) add(e Entry) {
 	e.Seq = int64(len(imp.Entries)) + 1
+	if imp.seqs == nil {
+		imp.seqs = make(map[string]int64)
+	}
+	imp.seqs[e.ID] = e.Seq
 	imp.Entries = append(imp.Entries, e)
 }
 
@@ -325,4 +330,16 @@ func parseTime(s string) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
+}
+
+// compaction returns the Details of a compaction: those of Chela, or else the size that
+// another program recorded.
+func (r *row) compaction() json.RawMessage {
+	switch {
+	case len(r.Details) > 0 && len(r.Details) <= MaxDetails && CompactionOf(Entry{Details: r.Details}).TokensAfter > 0:
+		return r.Details
+	case r.Tokens != nil && *r.Tokens > 0:
+		return encoded(Compaction{TokensBefore: int(*r.Tokens)})
+	}
+	return nil
 }

@@ -46,7 +46,7 @@ func (k *Memo) Read(key chela.SessionKey, text string) (Meta, error) {
 func (k *Memo) Store(m Meta, text string) {
 	// Remove the monotonic clock readings, which the stored JSON does not contain.
 	for _, t := range [...]*time.Time{
-		&m.Created, &m.Started, &m.Updated, &m.Active, &m.Answered, &m.Pinned, &m.Archived, &m.Read, &m.Unread,
+		&m.Created, &m.Started, &m.Updated, &m.Active, &m.Answered, &m.Pinned, &m.Archived, &m.Read, &m.Unread, &m.Flushed,
 	} {
 		*t = t.Round(0)
 	}

@@ -50,6 +50,17 @@ func Expired(p ResetPolicy, m Meta, now time.Time) string {
 	return ""
 }
 
+// Soft is the reason of a reset that keeps the transcript.
+const Soft = "soft"
+
+// Refresh makes the next run of a person begin like the first one of a transcript: with
+// the daily notes. The transcript is kept.
+func (m *Meta) Refresh() {
+	if m.Opened == "" {
+		m.Opened = Soft
+	}
+}
+
 // Reset starts a new transcript of the session and returns the session. The old
 // transcript is archived with the reason. Settings are kept; counters and the
 // plan are cleared.
@@ -71,7 +82,8 @@ func Reset(t Table, key chela.SessionKey, reason string, now time.Time) (Meta, e
 	m.ID, m.Started, m.Updated, m.Active = uuid.NewString(), now, now, now
 	m.Title, m.Tokens, m.Context, m.NanoUSD = "", llm.Usage{}, 0, 0
 	m.Priced, m.Calls, m.Aborted, m.Children = false, 0, false, Spent{}
-	m.Plan = plan.Plan{}
+	m.Compactions, m.Flushed, m.FlushCount = 0, time.Time{}, 0
+	m.Plan, m.Opened = plan.Plan{}, reason
 	m.EndFork()
 	if err := t.Put(m); err != nil {
 		return m, fmt.Errorf("reset session %s: %w", key, err)

@@ -3,12 +3,14 @@ package session
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/plan"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 )
 
 // Meta describes the conversation under a key. A reset changes ID; Table.Past lists the
@@ -17,15 +19,24 @@ type Meta struct {
 	Key      chela.SessionKey `json:"key"`
 	ID       string           `json:"sessionId"`          // of the current transcript
 	Previous string           `json:"previous,omitempty"` // transcript before the last reset, for undo
-	Agent    chela.AgentID    `json:"agentId"`
-	Label    string           `json:"label,omitempty"`
-	Title    string           `json:"title,omitempty"` // first words of the first message
-	Created  time.Time        `json:"createdAt"`
-	Started  time.Time        `json:"sessionStartedAt"` // of the current ID
-	Updated  time.Time        `json:"updatedAt"`
-	Active   time.Time        `json:"lastInteractionAt"`     // time of the last message of a person
-	Answered time.Time        `json:"lastAnswerAt,omitzero"` // time of the end of the last run
-	Address  chela.Address    `json:"lastAddress,omitzero"`
+	// Opened is why the transcript began, until a person's first run in it has begun:
+	// the reason of the reset. After [Refresh] it is [Soft].
+	Opened string `json:"openedBy,omitempty"`
+
+	Agent    chela.AgentID `json:"agentId"`
+	Label    string        `json:"label,omitempty"`
+	Title    string        `json:"title,omitempty"` // first words of the first message
+	Created  time.Time     `json:"createdAt"`
+	Started  time.Time     `json:"sessionStartedAt"` // of the current ID
+	Updated  time.Time     `json:"updatedAt"`
+	Active   time.Time     `json:"lastInteractionAt"`     // time of the last message of a person
+	Answered time.Time     `json:"lastAnswerAt,omitzero"` // time of the end of the last run
+	Address  chela.Address `json:"lastAddress,omitzero"`
+	Group    string        `json:"group,omitempty"` // title of the group of Address, as the platform says
+
+	// Isolated is set if each run of the session begins anew, as those of webhooks do. Its
+	// transcripts are deleted after some time.
+	Isolated bool `json:"isolated,omitempty"`
 
 	// Presentation in lists.
 	Category string    `json:"category,omitempty"`
@@ -39,11 +50,18 @@ type Meta struct {
 	// Settings of this session; empty: inherited.
 	Model   string      `json:"model,omitempty"` // provider/model, pinned by a person
 	Think   string      `json:"thinkingLevel,omitempty"`
+	Fast    string      `json:"fastMode,omitempty"`      // off, on, auto
 	Verbose string      `json:"verboseLevel,omitempty"`  // off, on, full
 	Usage   string      `json:"responseUsage,omitempty"` // off, tokens, full
 	Queue   queue.Prefs `json:"queue,omitzero"`
 	// Elevated is whether commands leave the sandbox: off, on, ask, full.
-	Elevated string `json:"elevatedLevel,omitempty"`
+	Elevated  string `json:"elevatedLevel,omitempty"`
+	Reasoning string `json:"reasoningLevel,omitempty"` // off, on, stream
+	// Exec restricts the commands of its runs.
+	Exec run.Exec `json:"exec,omitzero"`
+	Send string   `json:"sendPolicy,omitempty"` // SendOn or SendOff; see [SendPolicy]
+	// Activation is which messages of a group are answered: mention, always.
+	Activation string `json:"groupActivation,omitempty"`
 
 	// Bounds limits every run of the session.
 	Bounds Bounds `json:"bounds,omitzero"`
@@ -59,6 +77,13 @@ type Meta struct {
 	Priced  bool      `json:"priced,omitempty"` // every model call had a price
 	Calls   int64     `json:"modelCalls,omitempty"`
 	Aborted bool      `json:"abortedLastRun,omitempty"`
+
+	// Compactions counts those of the current ID. Before the next one the model is asked
+	// once to save notes: Flushed is the time, and FlushCount was Compactions then.
+	Compactions int       `json:"compactionCount,omitempty"`
+	Flushed     time.Time `json:"memoryFlushAt,omitzero"` // zero: not yet
+	FlushCount  int       `json:"memoryFlushCompactionCount,omitempty"`
+
 	// Children is what subagents of the session, and theirs, have used. It is counted
 	// when each of them ends.
 	Children Spent `json:"children,omitzero"`
@@ -73,9 +98,61 @@ type Meta struct {
 	// Focus is the chats of the session whose messages go to sessions of subagents.
 	Focus []Focus `json:"focus,omitempty"`
 
+	// Learned is what model calls have shown about the window of the model.
+	Learned Learned `json:"learnedWindow,omitzero"`
+
 	// Fallback is the model that gave the last answer instead of the configured one.
 	// It is empty if the configured model answered.
 	Fallback string `json:"fallbackModel,omitempty"`
+	// Media says how the attachments of the last run's messages were read; empty: there
+	// were none.
+	Media string `json:"mediaResults,omitempty"`
+}
+
+// Learned is what the model calls of a session have shown. It is kept when a session gets
+// another transcript.
+type Learned struct {
+	Model string    `json:"model,omitempty"`      // provider/model of the last call
+	Ratio float64   `json:"tokenRatio,omitempty"` // of its real tokens to the estimated ones; 0: unknown
+	Last  time.Time `json:"lastCallAt,omitzero"`  // when it was called
+	// Limits are the windows in tokens that providers named in errors, by provider/model.
+	Limits []Limit `json:"limits,omitempty"`
+}
+
+// Limit is the window of a model that its provider named.
+type Limit struct {
+	Model  string `json:"model"` // provider/model
+	Tokens int    `json:"tokens"`
+}
+
+// maxLimits is the number of models whose limits a session retains.
+const maxLimits = 8
+
+// Limit returns the window of a model in tokens that its provider named; 0: none.
+func (l Learned) Limit(model string) int {
+	for _, k := range l.Limits {
+		if k.Model == model {
+			return k.Tokens
+		}
+	}
+	return 0
+}
+
+// RatioOf returns the ratio for a model; 0: unknown.
+func (l Learned) RatioOf(model string) float64 {
+	if l.Model != model {
+		return 0
+	}
+	return l.Ratio
+}
+
+// WithLimit returns l with the window that the provider of a model named. It retains
+// those of the last eight models.
+func (l Learned) WithLimit(model string, tokens int) Learned {
+	limits := slices.DeleteFunc(slices.Clone(l.Limits), func(k Limit) bool { return k.Model == model })
+	limits = append(limits, Limit{model, tokens})
+	l.Limits = limits[max(0, len(limits)-maxLimits):]
+	return l
 }
 
 // Spent is a sum of usage.
@@ -107,10 +184,11 @@ type Past struct {
 // Kind is the kind of an entry.
 type Kind string
 
-// The kinds of entries. Only messages, cuts and voids change what a model is sent.
+// The kinds of entries. Only messages, cuts, prunes and voids change what a model is sent.
 const (
 	KindMessage Kind = "message" // Message is set
-	KindCut     Kind = "cut"     // entries before First are no longer sent
+	KindCut     Kind = "cut"     // entries before First are no longer sent, but Message, if it is set
+	KindPrune   Kind = "prune"   // the entries that Prune names are sent in a shorter form
 	KindNotice  Kind = "notice"  // Text was shown to the person; never sent
 	KindCommand Kind = "command" // a slash command and its answer; never sent
 	KindModel   Kind = "model_change"
@@ -125,14 +203,15 @@ type Entry struct {
 	Kind    Kind
 	Time    time.Time
 	Run     chela.RunID  // the run that wrote the entry; empty: none
-	Message *llm.Message // of KindMessage; immutable
-	Text    string       // of notices, commands, and changes of the model or thinking level
+	Message *llm.Message // of KindMessage, and of KindCut with a summary; immutable
+	Text    string       // of notices, commands, and changes of the model or thinking level; the summary of KindCut
 	First   int64        // of KindCut: Seq of the first entry that is still sent
 	Voids   Ref          // of KindVoid
+	Prune   *Prune       // of KindPrune; immutable
 	Origin  chela.Origin // of the queue item for which it was written
 
-	// Details of a tool result, for surfaces; never sent to a model. Cut reports that
-	// they were truncated to MaxDetails bytes.
+	// Details of a tool result, for surfaces, or the Compaction of KindCut; never sent to
+	// a model. Cut reports that they were truncated to MaxDetails bytes.
 	Details json.RawMessage
 	Cut     bool
 
@@ -288,6 +367,8 @@ type Reader interface {
 	Last(id string, n int) ([]Entry, error)
 	// Count returns the number of entries of a transcript.
 	Count(id string) (int, error)
+	// Size returns the size of a transcript in bytes, without files that it refers to.
+	Size(id string) (int64, error)
 }
 
 // Lookup returns the session under the key. For a session that is not stored yet, it
@@ -318,6 +399,9 @@ type Table interface {
 	Append(id string, entries ...*Entry) error
 	// Archive adds a transcript to the past transcripts of a session.
 	Archive(key chela.SessionKey, p Past) error
+	// PrunePast deletes the past transcripts of a session that ended before t, and returns
+	// their number.
+	PrunePast(key chela.SessionKey, t time.Time) (int, error)
 	// Unarchive removes a transcript from the past transcripts of a session.
 	Unarchive(key chela.SessionKey, id string) error
 	// Delete removes a session with its past transcripts and all its rows. Its calls

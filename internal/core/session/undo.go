@@ -31,7 +31,7 @@ func UndoReset(t Table, key chela.SessionKey, now time.Time) (Meta, error) {
 			return m, fmt.Errorf("undo reset of session %s: %w", key, err)
 		}
 	}
-	m.ID, m.Previous, m.Started = m.Previous, "", now
+	m.ID, m.Previous, m.Started, m.Opened = m.Previous, "", now, ""
 	if n > 0 {
 		m.Previous = left
 	}
@@ -51,8 +51,13 @@ func UndoReset(t Table, key chela.SessionKey, now time.Time) (Meta, error) {
 // count computes the counters from the entries of a transcript.
 func (m *Meta) count(entries []Entry) {
 	m.Tokens, m.Context, m.NanoUSD, m.Priced, m.Calls, m.Aborted = llm.Usage{}, 0, 0, false, 0, false
+	m.Compactions, m.Flushed, m.FlushCount = 0, time.Time{}, 0
 	priced := true
 	for _, e := range entries {
+		if e.Kind == KindCut {
+			m.Compactions++
+			m.Context = int64(CompactionOf(e).TokensAfter)
+		}
 		if e.Usage == nil {
 			continue
 		}

@@ -23,8 +23,12 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/chela-ai/chela/internal/core/admission"
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/job"
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/pairing"
@@ -57,6 +61,9 @@ type TopicKind string
 const (
 	TopicQueue  TopicKind = "queue"  // an item was added for Session
 	TopicOutbox TopicKind = "outbox" // a row was added for delivery
+	TopicJobs   TopicKind = "jobs"   // a job or the run of a job was changed
+
+	TopicHeartbeat TopicKind = "heartbeat" // a wake was requested
 )
 
 // Store is the durable state. It is safe for concurrent use.
@@ -94,7 +101,11 @@ type Reader interface {
 	Outbox() outbox.Reader
 	Usage() usage.Reader
 	Devices() pairing.Reader
+	Guests() admission.Reader
 	Children() subagent.Reader
+	Jobs() job.Reader
+	Heartbeats() heartbeat.Reader
+	Changes() journal.Reader
 	// Media returns the file references (see package media) in all rows. It may
 	// contain duplicates.
 	Media() ([]string, error)
@@ -113,7 +124,11 @@ type Tx interface {
 	Outbox() outbox.Table
 	Usage() usage.Table
 	Devices() pairing.Table
+	Guests() admission.Table
 	Children() subagent.Table
+	Jobs() job.Table
+	Heartbeats() heartbeat.Table
+	Changes() journal.Table
 	Setting(name string) (string, error)
 	SetSetting(name, value string) error
 	// Wake notifies the readers of Wakes after the commit.
@@ -134,4 +149,34 @@ func Held(ctx context.Context, s Store, l lease.Lease, sync Sync, f func(Tx) err
 		}
 		return f(tx)
 	})
+}
+
+// Texts is a Store whose texts can be read and replaced in all tables, so that what a
+// person wants to be forgotten is found wherever it was written.
+type Texts interface {
+	// Texts calls f with every text that is not empty, until it returns an error. The
+	// texts are those of one moment.
+	Texts(ctx context.Context, f func(Text) error) error
+	// Replace replaces texts in one synced commit, and returns how many. A text that has
+	// changed since it was read stays.
+	Replace(ctx context.Context, texts []Replacement) (int, error)
+	// Scrub removes what was replaced or deleted from the files of the store. It waits
+	// for readers, but not longer than ctx.
+	Scrub(ctx context.Context) error
+}
+
+// Text is a text in a table.
+type Text struct {
+	Table, Column string
+	Row           int64
+	ID            string           // of the row; "": it has none
+	Session       chela.SessionKey // that the row belongs to; "": none
+	Fixed         bool             // it identifies something and cannot be replaced
+	Value         string
+}
+
+// Replacement is a text and what replaces it.
+type Replacement struct {
+	Text
+	New string
 }

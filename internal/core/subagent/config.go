@@ -24,6 +24,7 @@ type Config struct {
 	Think          string   `json:"thinking"`
 	AllowAgents    []string `json:"allowAgents"` // "*": every agent; empty: only the same one
 	RequireAgent   *bool    `json:"requireAgentId"`
+	SkillsSection  *bool    `json:"skillsSection"` // children are told of the skills
 }
 
 // ModelRef is a model in the configuration: "provider/model", or an object whose
@@ -89,6 +90,7 @@ func (c Config) Or(d Config) Config {
 		ArchiveMinutes: cmp.Or(c.ArchiveMinutes, d.ArchiveMinutes), MaxRounds: cmp.Or(c.MaxRounds, d.MaxRounds), AnnounceMS: cmp.Or(c.AnnounceMS, d.AnnounceMS),
 		Model: cmp.Or(c.Model, d.Model), Think: cmp.Or(c.Think, d.Think),
 		AllowAgents: slices.Clone(firstSet(c.AllowAgents, d.AllowAgents)), RequireAgent: cmp.Or(c.RequireAgent, d.RequireAgent),
+		SkillsSection: cmp.Or(c.SkillsSection, d.SkillsSection),
 	}
 }
 
@@ -138,6 +140,9 @@ func (c Config) AnnounceTimeout() time.Duration {
 
 // Requires reports whether a spawn must name the agent.
 func (c Config) Requires() bool { return c.RequireAgent != nil && *c.RequireAgent }
+
+// Skills reports whether children are told of the skills.
+func (c Config) Skills() bool { return c.SkillsSection != nil && *c.SkillsSection }
 
 // Allows reports whether a session of the agent from may start children of the agent
 // to.

@@ -12,9 +12,10 @@ import (
 type Request struct {
 	ID        chela.RunID // of the child; a second spawn with the same id changes nothing
 	Requester chela.SessionKey
-	Run       chela.RunID     // the run that spawns; empty: none
-	Principal chela.Principal // without a run: whose rights the child gets
-	Address   chela.Address   // without a run: where the requester's answers go
+	Session   chela.SessionKey // of the child; empty: a new one
+	Run       chela.RunID      // the run that spawns; empty: none
+	Principal chela.Principal  // without a run: whose rights the child gets
+	Address   chela.Address    // without a run: where the requester's answers go
 
 	Task    string
 	Label   string // empty: "Task N"

@@ -1,7 +1,6 @@
 package subagent
 
 import (
-	"bytes"
 	_ "embed" // the prompts
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/frontmatter"
 	"github.com/chela-ai/chela/internal/core/run"
 )
 
@@ -58,12 +58,6 @@ const maxDescription = 200
 // file is the prompt. file is the name of the file without its ending, which is the
 // default name.
 func ParseType(file string, text []byte) (Type, error) {
-	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
-	rest, ok := bytes.CutPrefix(text, []byte("---\n"))
-	head, body, ok2 := bytes.Cut(rest, []byte("\n---\n"))
-	if !ok || !ok2 {
-		return Type{}, errors.New("it does not begin with front matter between two lines ---")
-	}
 	var f struct {
 		Name        string `yaml:"name"`
 		Description string `yaml:"description"`
@@ -73,15 +67,16 @@ func ParseType(file string, text []byte) (Type, error) {
 		Model       string `yaml:"model"`
 		Think       string `yaml:"thinking"`
 	}
-	if err := yaml.Unmarshal(head, &f); err != nil {
-		return Type{}, fmt.Errorf("front matter: %w", err)
+	body, err := frontmatter.Decode(text, &f)
+	if err != nil {
+		return Type{}, err
 	}
 	if f.Name == "" {
 		f.Name = file
 	}
 	t := Type{
 		Name: strings.ToLower(strings.TrimSpace(f.Name)), Description: strings.Join(strings.Fields(f.Description), " "),
-		Tools: run.Tools{Allow: f.Tools, Deny: f.Disallowed}, ReadOnly: f.ReadOnly, Model: f.Model, Think: f.Think, Prompt: strings.TrimSpace(string(body)),
+		Tools: run.Tools{Allow: f.Tools, Deny: f.Disallowed}, ReadOnly: f.ReadOnly, Model: f.Model, Think: f.Think, Prompt: body,
 	}
 	if t.Model == "inherit" {
 		t.Model = ""
@@ -130,13 +125,13 @@ func FindType(list []Type, name string) (Type, error) {
 	return Type{}, chela.Errorf(chela.CodeNotFound, "there is no agent type %q; there are %s", name, strings.Join(slices.Sorted(slices.Values(known)), ", "))
 }
 
-// MergeTypes returns the types of a workspace and the built-in ones that they do not
-// replace, sorted by name.
-func MergeTypes(own []Type) []Type {
-	list := slices.Clone(own)
-	for _, b := range Builtin() {
-		if !slices.ContainsFunc(own, func(t Type) bool { return t.Name == b.Name }) {
-			list = append(list, b)
+// MergeTypes returns the types of a workspace, the built-in ones that they do not
+// replace, and those of plug-ins that have other names, sorted by name.
+func MergeTypes(own, plugins []Type) []Type {
+	var list []Type
+	for _, t := range slices.Concat(own, Builtin(), plugins) {
+		if !slices.ContainsFunc(list, func(other Type) bool { return other.Name == t.Name }) {
+			list = append(list, t)
 		}
 	}
 	slices.SortFunc(list, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })

@@ -58,21 +58,27 @@ func FuzzParseType(f *testing.F) {
 
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	list := subagent.MergeTypes([]subagent.Type{{Name: "critic", Description: "c"}, {Name: "plan", Description: "mine"}})
+	list := subagent.MergeTypes([]subagent.Type{{Name: "critic", Description: "c"}, {Name: "plan", Description: "mine"}},
+		[]subagent.Type{{Name: "general", Description: "a plug-in's"}, {Name: "critic", Description: "a plug-in's"}, {Name: "tester", Description: "t"}})
 	var names []string
 	for _, k := range list {
 		names = append(names, k.Name)
 	}
-	if !slices.Equal(names, []string{"critic", "explore", "general", "plan"}) {
+	if !slices.Equal(names, []string{"critic", "explore", "general", "plan", "tester"}) {
 		t.Errorf("types %v", names)
 	}
 	if k, err := subagent.FindType(list, " EXPLORE"); err != nil || !k.ReadOnly || k.Prompt == "" {
 		t.Errorf("explore: %+v, %v", k, err)
 	}
+	for _, name := range [...]string{"critic", "general"} {
+		if k, _ := subagent.FindType(list, name); k.Description == "a plug-in's" {
+			t.Errorf("a plug-in replaces the type %s", name)
+		}
+	}
 	if k, _ := subagent.FindType(list, "plan"); k.Description != "mine" {
 		t.Errorf("a type of the workspace does not replace the built-in one: %+v", k)
 	}
-	if _, err := subagent.FindType(list, "pilot"); errorText(err) != `there is no agent type "pilot"; there are critic, explore, general, plan` {
+	if _, err := subagent.FindType(list, "pilot"); errorText(err) != `there is no agent type "pilot"; there are critic, explore, general, plan, tester` {
 		t.Errorf("unknown: %v", err)
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 )
 
@@ -35,6 +37,8 @@ type Spec struct {
 	Effect      Effect          // of a call, unless its Plan has another one
 	Parallel    bool            // calls may overlap with other parallel calls
 	OwnerOnly   bool            // only for principals that hold every scope
+	Plugin      string          // id of the plug-in that it belongs to; "": it is part of Chela
+	Optional    bool            // the policy must name it, its plug-in or group:plugins
 
 	// Keyed says that a call has its effect at most once per Call.ID: a second
 	// Run with the same id changes nothing and returns the result of the first.
@@ -65,9 +69,18 @@ type Call struct {
 	Rights  []string // rights beyond the tool's default ones, sorted; see Blocked
 	// ReadOnly says that the plan is refused if its effect is not Reads.
 	ReadOnly bool
+	Private  bool         // only the person reads what comes of it, and not a group
 	Update   func(string) // reports new output while the call runs; never nil, safe for concurrent use
 
 	Sandbox *sandbox.Session // the session's sandbox, whose Workspace is Dir; nil: the session is not sandboxed
+
+	Exec run.Exec // restricts commands
+
+	Env map[string]string // variables for a command, which hooks added
+
+	// Room is the number of characters of text that the result may have; the middle of a
+	// longer one is removed. 0: unlimited.
+	Room int
 
 	// HasTool reports whether the run has a tool with the name; nil: it has all.
 	HasTool func(name string) bool
@@ -119,15 +132,16 @@ type Planner interface {
 // Plan describes exactly what a call would do.
 type Plan struct {
 	Effect     Effect
-	Ask        bool     // a person must approve it first
-	Deny       string   // why it must not run; empty: it may
-	Reason     string   // why a person is asked
-	Text       string   // the complete plan for people, never truncated
-	Hash       string   // identifies the plan, with the call's rights; an approval is bound to it
-	Rights     []string // Call.Rights that an approval grants; set by the executor
-	Once       bool     // an approval is valid for this call only and is not remembered
-	Unattended bool     // it may run without an approval where nobody can be asked
-	Value      any      // the tool's own resolved plan, for Run
+	Ask        bool          // a person must approve it first
+	Deny       string        // why it must not run; empty: it may
+	Reason     string        // why a person is asked
+	Text       string        // the complete plan for people, never truncated
+	Hash       string        // identifies the plan, with the call's rights; an approval is bound to it
+	Rights     []string      // Call.Rights that an approval grants; set by the executor
+	Once       bool          // an approval is valid for this call only and is not remembered
+	Wait       time.Duration // until the request for the approval expires; 0: the usual time
+	Unattended bool          // it may run without an approval where nobody can be asked
+	Value      any           // the tool's own resolved plan, for Run
 }
 
 // Errors of a call that the executor and the agent loop branch on.

@@ -89,11 +89,14 @@ func Conversation() []Named {
 	}
 	closing := *full
 	closing.Tools, closing.Thinking, closing.Cache, closing.Params = nil, llm.Off, "none", nil
+	noted := &llm.Request{Model: "golden-1", System: system, Messages: msgs[:4], Tools: tools, Note: "The plan is open."}
 	return []Named{
 		{"plain.json", &llm.Request{Model: "golden-1", Messages: []*llm.Message{llm.User("Hi")}}},
 		{"tools.json", &llm.Request{Model: "golden-1", System: system, Messages: msgs[:4], Tools: tools}},
 		{"everything.json", full},
 		{"closing.json", &closing},
+		{"note.json", noted},
+		{"fast.json", &llm.Request{Model: "golden-1", Messages: []*llm.Message{llm.User("Hi")}, Fast: true}},
 	}
 }
 

@@ -65,3 +65,20 @@ func (l *Listener) Client() *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx) }
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial, MaxIdleConnsPerHost: 16}}
 }
+
+// ServePipe serves over memory. It returns the URL of the server, a client that reaches
+// nothing else, and a function that ends both. It works in a bubble of testing/synctest.
+func ServePipe(hs *http.Server) (url string, hc *http.Client, stop func()) {
+	l := Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = hs.Serve(l) // until stop
+	}()
+	hc = l.Client()
+	return "http://" + l.Addr().String(), hc, func() {
+		hc.CloseIdleConnections()
+		_ = hs.Close()
+		<-done
+	}
+}

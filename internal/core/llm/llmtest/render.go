@@ -36,6 +36,16 @@ func modelOf(request []byte) string {
 	return r.Model
 }
 
+// isFast reports whether a request asks for the faster tier.
+func isFast(request []byte) bool {
+	var r struct {
+		Speed string `json:"speed"`
+		Tier  string `json:"service_tier"`
+	}
+	_ = json.Unmarshal(request, &r) // validated before
+	return r.Speed == "fast" || r.Tier == "priority" || r.Tier == "fast"
+}
+
 // anthropicEvents returns the events of a step in the Messages format.
 func anthropicEvents(request []byte, s *Step) [][]byte {
 	var all [][]byte
@@ -53,6 +63,9 @@ func anthropicEvents(request []byte, s *Step) [][]byte {
 			"input_tokens": u.Input, "output_tokens": 1,
 			"cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite,
 		}
+	}
+	if usage, ok := start["usage"].(object); ok && isFast(request) {
+		usage["speed"] = map[bool]string{true: "fast", false: "standard"}[s.Usage == nil || s.Usage.Fast]
 	}
 	add("message_start", object{"message": start})
 	for i := range s.Parts {

@@ -13,6 +13,7 @@ type stream struct {
 	chunk int
 	at    wiretest.Service // its response format
 	calls int
+	tier  string // that answers; "": not said
 	all   [][]byte
 }
 
@@ -23,6 +24,9 @@ func openaiEvents(request []byte, s *Step, at *wiretest.Service) [][]byte {
 	w := &stream{model: modelOf(request), chunk: s.Chunk, at: wiretest.Service{Thought: wiretest.ThoughtContent, Usage: wiretest.UsageLast}}
 	if at != nil {
 		w.at = *at
+	}
+	if isFast(request) {
+		w.tier = map[bool]string{true: "priority", false: "default"}[s.Usage == nil || s.Usage.Fast]
 	}
 	if f.Whole {
 		return [][]byte{encode(openaiWhole(w.model, s, u))}
@@ -45,6 +49,9 @@ func (w *stream) send(o object) { w.all = append(w.all, fmt.Appendf(nil, "data: 
 func (w *stream) choice(delta object, finish any, more object) {
 	o := openaiHead(w.model, "chat.completion.chunk")
 	o["choices"] = []any{object{"index": 0, "delta": delta, "finish_reason": finish}}
+	if w.tier != "" {
+		o["service_tier"] = w.tier
+	}
 	for k, v := range more {
 		o[k] = v
 	}

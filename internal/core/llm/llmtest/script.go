@@ -110,7 +110,7 @@ func (s *Script) play(ctx context.Context, r *llm.Request, step Step, yield func
 	if f.Hang == HangHeaders || f.Hang == HangBody {
 		<-ctx.Done()
 	}
-	if err := sleep(ctx, step.Delay); err != nil {
+	if err := backoff.Sleep(ctx, step.Delay); err != nil {
 		yield(llm.Event{}, err)
 		return
 	}
@@ -127,7 +127,7 @@ func (s *Script) play(ctx context.Context, r *llm.Request, step Step, yield func
 		if i > 0 {
 			gap = step.Gap
 		}
-		if err := sleep(ctx, gap); err != nil {
+		if err := backoff.Sleep(ctx, gap); err != nil {
 			yield(llm.Event{}, err)
 			return
 		}
@@ -184,21 +184,6 @@ func (s *Step) events() []llm.Event {
 		}
 	}
 	return all
-}
-
-// sleep waits for d, or returns ctx's error if that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // promptSize returns the number of characters in a request.

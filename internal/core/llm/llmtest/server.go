@@ -44,6 +44,11 @@ type Server struct {
 	// Service determines the response format and rules; nil: the known service
 	// at the requested host, if any.
 	Service *wiretest.Service
+	// Forget: Requests returns nothing. It saves memory in long tests.
+	Forget bool
+	// Cache computes the input tokens of steps without Usage, in the Anthropic format;
+	// nil: nothing is cached.
+	Cache *wiretest.PromptCache
 
 	t      testing.TB // nil: outside of a test
 	wire   Wire
@@ -95,20 +100,9 @@ func (s *Server) Listen() (url string, hc *http.Client) {
 // Pipe serves over memory and returns its URL and a client. It works in a
 // bubble of testing/synctest.
 func (s *Server) Pipe() (url string, hc *http.Client) {
-	l := Pipe()
-	hs := &http.Server{Handler: s, ConnState: s.count}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = hs.Serve(l) // until Close
-	}()
-	hc = l.Client()
-	s.onClose(func() {
-		hc.CloseIdleConnections()
-		_ = hs.Close()
-		<-done
-	})
-	return "http://" + l.Addr().String(), hc
+	url, hc, stop := ServePipe(&http.Server{Handler: s, ConnState: s.count})
+	s.onClose(stop)
+	return url, hc
 }
 
 func (s *Server) onClose(f func()) {
@@ -170,7 +164,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	got := ReceivedRequest{Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Err: s.check(r, body)}
 	s.mu.Lock()
-	s.received = append(s.received, got)
+	if !s.Forget {
+		s.received = append(s.received, got)
+	}
 	s.active++
 	s.mu.Unlock()
 	defer func() {
@@ -220,8 +216,10 @@ func (s *Server) check(r *http.Request, body []byte) error {
 func (s *Server) valid(r *http.Request, body []byte) error {
 	at := s.service(r)
 	switch {
-	case s.wire == Anthropic:
+	case s.wire == Anthropic && r.Host == "api.anthropic.com":
 		return wiretest.Anthropic(body)
+	case s.wire == Anthropic:
+		return wiretest.AnthropicCompatible(body)
 	case at != nil:
 		return at.Valid(r.Header, body)
 	case r.Host == "api.openai.com":
@@ -298,6 +296,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, ste
 	if f.Hang == HangBody {
 		s.hang(w, r, f.Ping)
 		return
+	}
+	if s.Cache != nil && s.wire == Anthropic && step.Usage == nil {
+		use := s.Cache.Use(body, time.Now())
+		u := step.usage(len(body))
+		u.Input, u.CacheRead, u.CacheWrite = use.Input, use.Read, use.Write
+		step.Usage = &u
 	}
 	s.play(w, r, step, s.events(body, step, s.service(r)))
 }

@@ -14,7 +14,7 @@ import (
 type Step struct {
 	Parts []llm.Part     // content, in order
 	Stop  llm.StopReason // "": determined by Parts
-	Usage *llm.Usage     // nil: a quarter of the number of characters
+	Usage *llm.Usage     // nil: a quarter of the number of characters; Fast matters if the request asks for it
 	Chunk int            // bytes of text per delta; 0: 24
 
 	Delay time.Duration // before the answer

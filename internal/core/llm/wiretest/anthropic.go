@@ -33,6 +33,7 @@ type anthropicRequest struct {
 	Stop         []string        `json:"stop_sequences"`
 	Metadata     json.RawMessage `json:"metadata"`
 	ServiceTier  string          `json:"service_tier"`
+	Speed        string          `json:"speed"`
 	ToolChoice   json.RawMessage `json:"tool_choice"`
 	OutputConfig json.RawMessage `json:"output_config"`
 	Thinking     *struct {
@@ -80,6 +81,21 @@ type wireBlock struct {
 	} `json:"source"`
 }
 
+// anthropicFast are the models with a fast mode that needs no beta header.
+var anthropicFast = [...]string{"claude-opus-5-5", "claude-fable-5-2", "claude-mythos-5-2"}
+
+// AnthropicCompatible is like Anthropic, for another service with the format.
+func AnthropicCompatible(body []byte) error {
+	var r anthropicRequest
+	if err := strict(body, &r); err != nil {
+		return err
+	}
+	if r.Speed+r.ServiceTier != "" {
+		return errors.New("PROV-10: a field that only Anthropic's own host knows: speed, service_tier")
+	}
+	return Anthropic(body)
+}
+
 // Anthropic returns why the Messages API would reject the body of a request. It
 // also rejects what our dialect must not send: strings instead of content
 // blocks, unknown fields, and requests without streaming.
@@ -97,6 +113,10 @@ func Anthropic(body []byte) error {
 		return errors.New("stream: want true")
 	case r.Temperature != nil && (*r.Temperature < 0 || *r.Temperature > 1):
 		return errors.New("temperature: want 0 to 1")
+	case r.Speed != "" && r.Speed != "standard" && r.Speed != "fast":
+		return errors.New("speed: want standard or fast")
+	case r.Speed == "fast" && !slices.Contains(anthropicFast[:], r.Model):
+		return &Refusal{"speed", "fast is not supported for " + r.Model}
 	}
 	for _, check := range []func() error{r.thinking, r.tools, r.system, r.messages, r.markers} {
 		if err := check(); err != nil {

@@ -99,6 +99,9 @@ func OpenAI(body []byte) error {
 	if err != nil {
 		return err
 	}
+	if r.Tier != nil && !slices.Contains([]string{"auto", "default", "flex", "priority", "fast"}, *r.Tier) {
+		return &Refusal{"service_tier", "invalid value: " + *r.Tier}
+	}
 	return r.foreign(nil)
 }
 

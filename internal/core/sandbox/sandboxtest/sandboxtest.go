@@ -191,6 +191,15 @@ func (s suite) stdin(t *testing.T) {
 	if out, _ := s.run(t.Context(), t, p); out != "some input" {
 		t.Errorf("got %q", out)
 	}
+	// A program may end before its input does.
+	r, w := io.Pipe()
+	defer w.Close()
+	p = s.plan(t, "read -r line; echo $line")
+	p.Stdin = r
+	go func() { _, _ = io.WriteString(w, "one line\n") }() // the output shows it
+	if out, _ := s.run(t.Context(), t, p); out != "one line\n" {
+		t.Errorf("got %q", out)
+	}
 }
 
 func (s suite) signal(t *testing.T) {

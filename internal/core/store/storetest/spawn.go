@@ -108,6 +108,7 @@ func testHolds(t *testing.T, s store.Store) {
 	row := usage.Row{Run: "run-0", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(1), Tokens: llm.Usage{Input: 1}, NanoUSD: 10, Priced: true}
 	update(t, s, func(tx store.Tx) error { return hold(0, 60).Settle(tx.Usage(), row) })
 	same(t, "after settling one of two holds", committed(scopes[1].Name), 50)
+	same(t, "held", get(t, s, func(r store.Reader) (int64, error) { return r.Usage().Held(scopes[1].Name) }), 40)
 	same(t, "the usage row", get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("run-0") }).NanoUSD, 10)
 	err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Usage().SettleHold("run-0:1", 1) })
 	if chela.CodeOf(err) != chela.CodeConflict {

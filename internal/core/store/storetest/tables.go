@@ -32,7 +32,7 @@ var origin = chela.Origin{Kind: chela.OriginCron, ID: "job <1>", Address: addres
 
 // overrides has all fields set.
 var overrides = run.Overrides{
-	Model: "anthropic/x", Think: "low", Lane: "cron", Timeout: 5 * time.Minute,
+	Model: "anthropic/x", Think: "low", Verbose: "full", Reasoning: "stream", Elevated: "on", Fast: "auto", Exec: run.Exec{Host: "sandbox", Security: "deny", Ask: "always"}, Lane: "cron", Timeout: 5 * time.Minute,
 	Tools:  run.Tools{Allow: []string{"read", "group:web"}, Deny: []string{"exec"}},
 	Prompt: "Be short.\n\"世界\"", Context: run.ContextFresh,
 	Deliver: run.Delivery{Mode: run.DeliverTo, Address: address, Last: true},
@@ -68,6 +68,16 @@ func testQueue(t *testing.T, s store.Store) {
 	})
 	same(t, "waiting of a", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[0], items[2]})
 	same(t, "sessions", get(t, s, func(r store.Reader) ([]chela.SessionKey, error) { return r.Queue().Sessions() }), []chela.SessionKey{keyA, keyB})
+	waiting := func(k chela.OriginKind) int {
+		return get(t, s, func(r store.Reader) (int, error) { return r.Queue().WaitingOf(k) })
+	}
+	same(t, "waiting of an origin", []int{waiting(chela.OriginWebhook), waiting(chela.OriginPerson) - waiting("none")}, []int{0, waiting(chela.OriginPerson)})
+	hooked := item(keyA, 90)
+	hooked.Origin = chela.Origin{Kind: chela.OriginWebhook, ID: "x"}
+	update(t, s, func(tx store.Tx) error { _, err := tx.Queue().Put(hooked); return err })
+	same(t, "waiting of webhooks", waiting(chela.OriginWebhook), 1)
+	update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, hooked) })
+	same(t, "waiting of webhooks after it is done", waiting(chela.OriginWebhook), 0)
 	same(t, "by id", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get("item-2") }), items[1])
 	same(t, "by key", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().ByKey("key-3") }), items[2])
 
@@ -109,7 +119,51 @@ func testQueue(t *testing.T, s store.Store) {
 		err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, queue.Item{ID: "none"}) })
 		fails(t, "set", err, chela.ErrNotFound)
 	})
+	t.Run("a waiting item is replaced", func(t *testing.T) { testReplace(t, s) })
 	t.Run("prune takes old final items only", func(t *testing.T) { testQueuePrune(t, s, items) })
+}
+
+func testReplace(t *testing.T, s store.Store) {
+	text := item(keyB, 70)
+	text.Inbound.Text = `"unread":true`
+	first, second := item(keyB, 71), item(keyB, 72)
+	first.Inbound.Unread, second.Inbound.Unread = true, true
+	unread := func(n int) (ids []string) {
+		for _, it := range get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Unfinished(n) }) {
+			ids = append(ids, it.ID)
+		}
+		return ids
+	}
+	update(t, s, func(tx store.Tx) error {
+		for _, it := range []*queue.Item{&text, &first, &second} {
+			r, err := tx.Queue().Put(*it)
+			if err != nil {
+				return err
+			}
+			it.Seq = r.Item.Seq
+		}
+		return nil
+	})
+	same(t, "unread", unread(9), []string{first.ID, second.ID})
+	same(t, "the first unread", unread(1), []string{first.ID})
+	first.Kind, first.State, first.Note, first.Overrides = queue.Command, queue.Done, "the answer", run.Overrides{Think: "high"}
+	first.Inbound = chela.Inbound{Text: "/status"}
+	replace := func(it queue.Item) (ok bool) {
+		update(t, s, func(tx store.Tx) error {
+			var err error
+			ok, err = tx.Queue().Replace(it)
+			return err
+		})
+		return ok
+	}
+	same(t, "replaced", replace(first), true)
+	same(t, "as stored", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(first.ID) }), first)
+	same(t, "unread after one was replaced", unread(9), []string{second.ID})
+	again := first
+	again.Note = "other"
+	same(t, "an item that does not wait is replaced", replace(again), false)
+	update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, text, second) })
+	same(t, "unread after all are done", unread(9), []string(nil))
 }
 
 func testQueuePrune(t *testing.T, s store.Store, items []queue.Item) {
@@ -356,6 +410,29 @@ func testSessions(t *testing.T, s store.Store) {
 		})
 		same(t, "after undo", get(t, s, past), []session.Past{p1})
 		same(t, "of another", get(t, s, func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past(keyB) }), nil)
+		update(t, s, func(tx store.Tx) error {
+			return errors.Join(tx.Sessions().Archive(keyA, p2), tx.Sessions().Append("p2", &session.Entry{ID: "old", Kind: session.KindNotice, Time: at(2)}))
+		})
+		for _, want := range []int{1, 0} {
+			update(t, s, func(tx store.Tx) error {
+				n, err := tx.Sessions().PrunePast(keyA, at(9))
+				same(t, "pruned", n, want)
+				return err
+			})
+		}
+		size := func(id string) int64 {
+			return get(t, s, func(r store.Reader) (int64, error) { return r.Sessions().Size(id) })
+		}
+		same(t, "size of a pruned transcript", size("p2"), 0)
+		update(t, s, func(tx store.Tx) error {
+			return tx.Sessions().Append("sized", &session.Entry{ID: "a", Kind: session.KindMessage, Message: llm.User(strings.Repeat("é", 5000))},
+				&session.Entry{ID: "b", Kind: session.KindNotice, Text: strings.Repeat("x", 2000)})
+		})
+		if n := size("sized"); n < 12_000 || n > 13_000 {
+			t.Errorf("the size of a transcript with 12,000 bytes is %d", n)
+		}
+		same(t, "after pruning", get(t, s, past), []session.Past{p1})
+		same(t, "entries of a pruned transcript", get(t, s, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Last("p2", 9) }), nil)
 	})
 	t.Run("unknown sessions and transcripts", func(t *testing.T) {
 		view(t, s, func(r store.Reader) error {
@@ -387,6 +464,9 @@ func entries() []*session.Entry {
 		{ID: "e5", Kind: session.KindMessage, Time: at(5), Message: &llm.Message{Role: llm.RoleAssistant}, Usage: &llm.Usage{}},
 		{ID: "e6", Kind: session.KindMessage, Time: at(6), Message: llm.User("")},
 		{ID: "e7", Kind: session.KindCut, Time: at(7), First: 3},
+		{ID: "e11", Kind: session.KindPrune, Time: at(9), Run: "run-2", Prune: &session.Prune{
+			Cause: session.PruneGuard, Trim: []int64{1, 3}, Clear: []int64{2}, Images: []int64{4}, Head: 5, Tail: 6, Placeholder: "[<cleared>]",
+		}},
 		{ID: "e8", Kind: session.KindNotice, Time: at(8), Text: "resumed"},
 		{ID: "e9", Kind: session.KindCommand, Text: "/status\nok"},
 		{ID: "e10", Kind: session.KindVoid, Time: at(9), Run: "run-2", Voids: session.Ref{Entry: "e7", Run: "run-1"}},
@@ -420,7 +500,7 @@ func testTranscripts(t *testing.T, s store.Store) {
 	last := func(n int) []session.Entry {
 		return get(t, s, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Last("t1", n) })
 	}
-	same(t, "last", last(2), want[8:])
+	same(t, "last", last(2), want[9:])
 	same(t, "last with a large limit", last(100), want)
 	same(t, "last none", last(0), nil)
 	count := func(id string) int {
@@ -812,6 +892,8 @@ func testOutbox(t *testing.T, s store.Store) {
 		return outbox.Row{
 			Key: fmt.Sprintf("run-1/%d", n), Run: "run-1", Session: keyA, Address: address, ReplyTo: "9", Part: n, Text: "text <&>",
 			Media: []chela.Media{{Name: "a", Type: "image/png", Data: []byte{1}}}, State: state, Attempts: 1, NotBefore: at(20 - n), PlatformID: "p", Error: "e", Created: at(n), Origin: origin,
+			Buttons: [][]chela.Button{{{Label: "Yes <&>", Data: "yes", Style: chela.Danger}}, {{Label: "Help", URL: "https://a.example"}}},
+			Poll:    &outbox.Poll{Question: "Tea?", Options: []string{"yes", "no"}, Multiple: true, Public: true, Open: time.Hour},
 		}
 	}
 	rows := []outbox.Row{part(2, outbox.Pending), part(0, outbox.Draft), part(1, outbox.Sent)}
@@ -827,12 +909,22 @@ func testOutbox(t *testing.T, s store.Store) {
 	if !(rows[0].Seq < rows[1].Seq && rows[1].Seq < rows[2].Seq) {
 		t.Errorf("order of writing: %d %d %d", rows[0].Seq, rows[1].Seq, rows[2].Seq)
 	}
+	sentAs := func(thread, id string) (outbox.Row, error) {
+		a := address
+		a.Thread = thread
+		return store.Get(t.Context(), s, func(r store.Reader) (outbox.Row, error) { return r.Outbox().SentAs(a, id) })
+	}
+	got, err := sentAs("another", "p")
+	same(t, "sent as", got, rows[2])
+	fails(t, "sent as", err, nil)
+	_, err = sentAs("", "q")
+	fails(t, "never sent", err, chela.ErrNotFound)
 	openRows := func(n int) []outbox.Row {
 		return get(t, s, func(r store.Reader) ([]outbox.Row, error) { return r.Outbox().Open(n) })
 	}
 	same(t, "open, by seq", openRows(0), rows[:2])
 	same(t, "open, limited", openRows(1), rows[:1])
-	rows[0].State, rows[0].Text, rows[0].Media = outbox.Attempted, "changed", nil
+	rows[0].State, rows[0].Text, rows[0].Media, rows[0].Buttons, rows[0].Poll = outbox.Attempted, "changed", nil, nil, nil
 	rows[0].Attempts, rows[0].NotBefore, rows[0].PlatformID, rows[0].Error, rows[0].ReplyTo = 2, at(7), "q", "f", "8"
 	update(t, s, func(tx store.Tx) error { return tx.Outbox().Put(rows[0]) })
 	same(t, "changed, with the same seq", openRows(0), rows[:2])
@@ -906,6 +998,17 @@ func testUsage(t *testing.T, s store.Store) {
 	total := get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("r1") })
 	total.Provider, total.Model = "p", "m" // these fields may be empty in a total
 	same(t, "of a run", total, first)
+	update(t, s, func(tx store.Tx) error {
+		return each(tx.Runs().Put, run.Run{ID: "r1", Session: keyA, State: run.OK, Started: at(0)}, run.Run{ID: "r2", Session: keyB, Root: "r1", Parent: "r1", State: run.OK, Started: at(1)},
+			run.Run{ID: "r3", Session: keyA, State: run.OK, Started: day2})
+	})
+	first.Run, first.Session, other.Run, other.Session, other.Day = "r1", keyA, "r2", keyB, ""
+	tree := func(id chela.RunID) []usage.Sum {
+		return get(t, s, func(r store.Reader) ([]usage.Sum, error) { return r.Usage().OfTree(id) })
+	}
+	same(t, "of a tree", tree("r1"), []usage.Sum{first, other})
+	same(t, "of a tree of one run", len(tree("r3")), 1)
+	same(t, "of a run without a row", tree("none"), nil)
 }
 
 func testSettings(t *testing.T, s store.Store) {
