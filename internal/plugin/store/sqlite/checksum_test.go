@@ -10,6 +10,10 @@ import (
 
 	lib "zombiezen.com/go/sqlite"
 
+	"github.com/chela-ai/chela/internal/core/admission"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/job"
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -164,6 +168,9 @@ func TestChecksumUses(t *testing.T) {
 		{name: "devices.PutDevice", table: "device", update: func(v w) error { return v.Devices().PutDevice(pairing.Device{ID: "d"}) }},
 		{name: "devices.PutRequest", table: "device", update: func(v w) error { return v.Devices().PutRequest(pairing.Request{ID: "p", Device: "d"}) }},
 		{name: "devices.DropRequest", table: "device", update: func(v w) error { return v.Devices().DropRequest("q") }},
+		{name: "guests.Get", table: "guest", view: func(v r) error { return second(v.Guests().Get("c", "a", "g")) }},
+		{name: "guests.List", table: "guest", view: func(v r) error { return second(v.Guests().List()) }},
+		{name: "guests.Put", table: "guest", update: func(v w) error { return v.Guests().Put(admission.Guest{Channel: "c", Account: "a", ID: "g"}) }},
 		{name: "children.Get", table: "child", view: func(v r) error { return second(v.Children().Get("c")) }},
 		{name: "children.In", table: "child", view: func(v r) error { return second(v.Children().In("agent:main:subagent:c")) }},
 		{name: "children.Of", table: "child", view: func(v r) error { return second(v.Children().Of("s")) }},
@@ -171,9 +178,31 @@ func TestChecksumUses(t *testing.T) {
 		{name: "children.Recent", table: "child", view: func(v r) error { return second(v.Children().Recent(9)) }},
 		{name: "children.Ended", table: "child", prepare: "UPDATE child SET ended = 1", view: func(v r) error { return second(v.Children().Ended(time.Now())) }},
 		{name: "children.Put", table: "child", update: func(v w) error { return v.Children().Put(subagent.Child{ID: "c", Session: "agent:main:subagent:c"}) }},
+		{name: "jobs.Get", table: "job", view: func(v r) error { return second(v.Jobs().Get("j")) }},
+		{name: "jobs.List", table: "job", view: func(v r) error { return second(v.Jobs().List()) }},
+		{name: "jobs.Due", table: "job", view: func(v r) error { return second(v.Jobs().Due(time.Now(), 9)) }},
+		{name: "jobs.Put", table: "job", update: func(v w) error { return v.Jobs().Put(job.Job{ID: "j"}) }},
+		{name: "jobs.Run", table: "job_run", view: func(v r) error { return second(v.Jobs().Run("k")) }},
+		{name: "jobs.OpenRuns", table: "job_run", view: func(v r) error { return second(v.Jobs().OpenRuns()) }},
+		{name: "jobs.Runs", table: "job_run", prepare: "UPDATE job_run SET ended = 1", view: func(v r) error { _, _, err := v.Jobs().Runs(job.Query{Limit: 1}); return err }},
+		{name: "jobs.Runs, with a condition", table: "job_run", prepare: "UPDATE job_run SET ended = 1", view: func(v r) error { _, _, err := v.Jobs().Runs(job.Query{Limit: 1, Text: "x"}); return err }},
+		{name: "jobs.PutRun", table: "job_run", update: func(v w) error { return v.Jobs().PutRun(job.Run{ID: "k"}) }},
+		{name: "heartbeats.Wakes", table: "wake", view: func(v r) error { return second(v.Heartbeats().Wakes()) }},
+		{name: "heartbeats.Wake", table: "wake", view: func(v r) error { return second(v.Heartbeats().Wake("s")) }},
+		{name: "heartbeats.PutWake", table: "wake", update: func(v w) error { return v.Heartbeats().PutWake(heartbeat.Wake{Session: "s"}) }},
+		{name: "heartbeats.States", table: "heartbeat", view: func(v r) error { return second(v.Heartbeats().States()) }},
+		{name: "heartbeats.State", table: "heartbeat", view: func(v r) error { return second(v.Heartbeats().State("main")) }},
+		{name: "heartbeats.PutState", table: "heartbeat", update: func(v w) error { return v.Heartbeats().PutState(heartbeat.State{Agent: "main"}) }},
+		{name: "changes.Get", table: "change", view: func(v r) error { return second(v.Changes().Get("c")) }},
+		{name: "changes.List", table: "change", view: func(v r) error { return second(v.Changes().List(journal.Query{})) }},
+		{name: "changes.Open", table: "change", prepare: "UPDATE change SET state = 'planned'", view: func(v r) error { return second(v.Changes().Open()) }},
+		{name: "changes.Latest", table: "change", view: func(v r) error { return second(v.Changes().Latest("/w")) }},
+		{name: "changes.Set", table: "change", update: func(v w) error { return v.Changes().Set(journal.Change{ID: "c"}) }},
+		{name: "changes.Prune", table: "change", update: func(v w) error { return second(v.Changes().Prune(time.Now(), 1<<30)) }},
 		{name: "media of entries", table: "entry", prepare: "UPDATE entry SET flags = 32", view: func(v r) error { return second(v.Media()) }},
 		{name: "media of items", table: "item", prepare: `UPDATE item SET inbound = '{"ref":"x"}'`, view: func(v r) error { return second(v.Media()) }},
 		{name: "media of parts", table: "outbox", prepare: "UPDATE outbox SET media = '[]'", view: func(v r) error { return second(v.Media()) }},
+		{name: "media of changes", table: "change", prepare: `UPDATE change SET kept = 1, change = '{"ref":"x"}'`, view: func(v r) error { return second(v.Media()) }},
 		{name: "setting", table: "setting", view: func(v r) error { return second(v.Setting("a")) }},
 	} {
 		t.Run(use.name, func(t *testing.T) {

@@ -50,6 +50,20 @@ func (t sessions) Count(id string) (int, error) {
 	return int(entries), err
 }
 
+// Size returns the size of a transcript in bytes.
+func (t sessions) Size(id string) (size int64, err error) {
+	n, _, err := t.transcript(id)
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.c.one(func(r *row) error {
+		size = r.int()
+		return nil
+	}, "SELECT ifnull(sum(100 + ifnull(octet_length(text), 0) + ifnull(octet_length(parts), 0) + ifnull(octet_length(note), 0) + ifnull(octet_length(details), 0)), 0) FROM entry WHERE pos > ? AND pos < ?",
+		n<<seqBits, (n+1)<<seqBits)
+	return size, err
+}
+
 // Entries returns the entries of a transcript with Seq > after, in order, at most
 // limit (0: all).
 func (t sessions) Entries(id string, after int64, limit int) ([]session.Entry, error) {
@@ -137,6 +151,14 @@ func (t sessions) insert(pos int64, e *session.Entry) error {
 	}
 	set(e.Cut, flagCut)
 	set(e.Partial, flagPartial)
+	details := optional(e.Details)
+	if e.Prune != nil {
+		s, err := encode(e.Prune)
+		if err != nil {
+			return err
+		}
+		details = optional(s)
+	}
 	origin, err1 := encodeSet(e.Origin, e.Origin == chela.Origin{})
 	voids, err2 := encodeSet(e.Voids, e.Voids == session.Ref{})
 	if err := errors.Join(err1, err2); err != nil {
@@ -144,7 +166,7 @@ func (t sessions) insert(pos int64, e *session.Entry) error {
 	}
 	_, err := t.c.exec("INSERT INTO entry ("+entryColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		pos, e.ID, str(e.Kind), e.Time, opt(e.Run), role, text, parts, opt(m.Provider), opt(m.Model), opt(m.Stop), opt(m.CallID), opt(m.ToolName),
-		flags, opt(e.Text), nonzero(e.First), optional(e.Details), opt(e.Sender.ID), opt(e.Sender.Name), opt(e.ItemID), u[0], u[1], u[2], u[3], nonzero(e.NanoUSD), optional(origin), optional(voids))
+		flags, opt(e.Text), nonzero(e.First), details, opt(e.Sender.ID), opt(e.Sender.Name), opt(e.ItemID), u[0], u[1], u[2], u[3], nonzero(e.NanoUSD), optional(origin), optional(voids))
 	return err
 }
 
@@ -187,7 +209,14 @@ func (in interned) scan(r *row, e *session.Entry) error {
 	}
 	e.Cut, e.Partial = flags&flagCut != 0, flags&flagPartial != 0
 	e.Text, e.First = r.text(), r.int()
-	e.Details = raw(r.text())
+	if details := r.text(); e.Kind != session.KindPrune {
+		e.Details = raw(details)
+	} else if details != "" {
+		e.Prune = new(session.Prune)
+		if err := decode(details, e.Prune); err != nil {
+			return fmt.Errorf("entry %d: %w", e.Seq, err)
+		}
+	}
 	e.Sender = chela.Sender{ID: in.word(r.text()), Name: in.word(r.text())}
 	e.ItemID = r.text()
 	u := llm.Usage{Input: r.int(), Output: r.int(), CacheRead: r.int(), CacheWrite: r.int(), Estimated: flags&flagEstimated != 0}

@@ -300,7 +300,7 @@ func testVersion8(t *testing.T, path string) {
 		want := []string{
 			"m message person high", "wake event process ", "resume resume  ", "owed event process ",
 			"r1 turn person low ", "r2 turn process  approval",
-			`e1 hi "" { }`, `e2 [System] a command ended "system" { }`, "s {Tools:[] ReadOnly:false Lane: Sandbox: Folder: SpawnedBy: Depth:0 Agents:[]}",
+			`e1 hi "" { }`, `e2 [System] a command ended "system" { }`, "s {Tools:[] ReadOnly:false Lane: Sandbox: Folder: Exec:{Host: Security: Ask:} SpawnedBy: Depth:0 Agents:[] Chat:{Channel: Account: Peer:{Kind: ID:} Thread:} Shared:false}",
 			"{Name:session:s Owner:process-1 Fence:3}, 1 orphans",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -15,7 +15,7 @@ type outboxTable struct{ c *conn }
 var _ outbox.Table = outboxTable{}
 
 const (
-	outboxColumns = "key, run, session, address, reply_to, part, text, media, state, attempts, not_before, platform, error, created, origin"
+	outboxColumns = "key, run, session, address, reply_to, part, text, media, state, attempts, not_before, platform, error, created, origin, buttons, poll"
 	outboxIntact  = "intact(seq, " + outboxColumns + ", crc)"
 )
 
@@ -30,7 +30,7 @@ func scanOutbox(r *row) (outbox.Row, error) {
 	err = errors.Join(err, decodeSet(r.text(), &v.Media))
 	v.State, v.Attempts, v.NotBefore = outbox.State(r.text()), int(r.int()), r.time()
 	v.PlatformID, v.Error, v.Created = r.text(), r.text(), r.time()
-	err = errors.Join(err, decodeSet(r.text(), &v.Origin))
+	err = errors.Join(err, decodeSet(r.text(), &v.Origin), decodeSet(r.text(), &v.Buttons), decodeSet(r.text(), &v.Poll))
 	return v, err
 }
 
@@ -52,6 +52,20 @@ func (t outboxTable) Undelivered(n int) ([]outbox.Row, error) {
 	return t.list("state IN ('failed', 'ambiguous') ORDER BY seq DESC LIMIT ?", n)
 }
 
+// SentAs returns the row that became a message in a chat.
+func (t outboxTable) SentAs(a chela.Address, id string) (outbox.Row, error) {
+	rows, err := t.list("platform = ? AND state = 'sent' ORDER BY seq DESC", id)
+	if err != nil {
+		return outbox.Row{}, err
+	}
+	for _, r := range rows {
+		if a.Thread = r.Address.Thread; r.Address == a {
+			return r, nil
+		}
+	}
+	return outbox.Row{}, fmt.Errorf("message %s in the outbox: %w", id, chela.ErrNotFound)
+}
+
 // OfRun returns the rows of a run, by Part.
 func (t outboxTable) OfRun(id chela.RunID) ([]outbox.Row, error) {
 	return t.list("run = ? ORDER BY part, seq", str(id))
@@ -71,16 +85,18 @@ func (t outboxTable) put(v outbox.Row) error {
 	address, err1 := encode(v.Address)
 	origin, err2 := encodeSet(v.Origin, v.Origin == chela.Origin{})
 	media, err3 := encodeSet(v.Media, len(v.Media) == 0)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	buttons, err4 := encodeSet(v.Buttons, len(v.Buttons) == 0)
+	poll, err5 := encodeSet(v.Poll, v.Poll == nil)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return err
 	}
-	_, err := t.c.exec("INSERT INTO outbox ("+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := t.c.exec("INSERT INTO outbox ("+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET run = excluded.run, session = excluded.session, address = excluded.address,
 reply_to = excluded.reply_to, part = excluded.part, text = excluded.text, media = excluded.media, state = excluded.state,
 attempts = excluded.attempts, not_before = excluded.not_before, platform = excluded.platform, error = excluded.error,
-created = excluded.created, origin = excluded.origin`,
+created = excluded.created, origin = excluded.origin, buttons = excluded.buttons, poll = excluded.poll`,
 		v.Key, str(v.Run), str(v.Session), address, v.ReplyTo, v.Part, v.Text, media, str(v.State), v.Attempts, v.NotBefore,
-		v.PlatformID, v.Error, v.Created, origin)
+		v.PlatformID, v.Error, v.Created, origin, buttons, poll)
 	return err
 }
 

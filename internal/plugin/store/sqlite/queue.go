@@ -65,6 +65,35 @@ func (t items) Sessions() ([]chela.SessionKey, error) {
 	return collect(t.c, scanText[chela.SessionKey], "SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session")
 }
 
+// WaitingOf returns the number of items in state Waiting with an origin of the kind.
+func (t items) WaitingOf(k chela.OriginKind) (int, error) {
+	n, err := collect(t.c, func(r *row) (int, error) { return int(r.int()), nil },
+		"SELECT count(*) FROM item WHERE state = 'waiting' AND instr(origin, ?) = 1", `{"kind":"`+str(k)+`"`)
+	if err != nil || len(n) == 0 {
+		return 0, err
+	}
+	return n[0], nil
+}
+
+// Unfinished returns the first n waiting messages with Inbound.Unread set and commands,
+// by Seq.
+func (t items) Unfinished(n int) ([]queue.Item, error) {
+	return t.list(`state = 'waiting' AND (kind = 'command' OR instr(inbound, '"unread":true')) ORDER BY seq LIMIT ?`, n)
+}
+
+// Replace stores the Kind, Inbound, Overrides, State and Note of a waiting item. It
+// reports whether the item was waiting.
+func (t items) Replace(it queue.Item) (bool, error) {
+	inbound, err1 := encode(it.Inbound)
+	overrides, err2 := encodeSet(it.Overrides, it.Overrides.IsZero())
+	if err := errors.Join(err1, err2); err != nil {
+		return false, fmt.Errorf("queue item %s: %w", it.ID, err)
+	}
+	n, err := t.c.exec("UPDATE item SET kind = ?, inbound = ?, overrides = ?, state = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact,
+		str(it.Kind), inbound, overrides, str(it.State), it.Note, it.ID)
+	return n > 0, err
+}
+
 // Put stores a new item. If the key exists already, it returns the receipt of the
 // existing item. An item without a key is always new.
 func (t items) Put(it queue.Item) (queue.Receipt, error) {

@@ -298,7 +298,7 @@ const lostText = "A part of this conversation was lost when the database was dam
 // repairSessions restores the invariants between the recovered rows and reports the
 // sessions with missing rows.
 func repairSessions(c *conn, report *Report) error {
-	for _, f := range [...]func(*conn, *Report) error{nameTranscripts, restoreSessions, closeGaps, removeDevices} {
+	for _, f := range [...]func(*conn, *Report) error{nameTranscripts, restoreSessions, closeGaps, removeDevices, removeGuests} {
 		if err := f(c, report); err != nil {
 			return err
 		}

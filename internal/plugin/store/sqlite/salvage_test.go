@@ -16,8 +16,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/core/admission"
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/job"
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/outbox"
@@ -454,7 +458,11 @@ func oneRowEach(t *testing.T) (path string) {
 			tx.Outbox().Put(outbox.Row{Key: "r:0", Run: "r", Session: "s", Origin: chela.Origin{Kind: chela.OriginCron, ID: "job"}, State: outbox.Pending}),
 			tx.Devices().PutDevice(pairing.Device{ID: "d", Created: now}),
 			tx.Devices().PutRequest(pairing.Request{ID: "q", Device: "d"}),
+			tx.Guests().Put(admission.Guest{Channel: "c", Account: "a", ID: "g"}),
 			tx.Children().Put(subagent.Child{ID: "c", Session: "agent:main:subagent:c", Requester: "s"}),
+			tx.Jobs().Put(job.Job{ID: "j", Enabled: true, State: job.State{Next: 1}}), claim(tx, job.Run{ID: "k", Job: "j", Slot: 1}),
+			tx.Heartbeats().PutWake(heartbeat.Wake{Session: "s"}), tx.Heartbeats().PutState(heartbeat.State{Agent: "main"}),
+			tx.Changes().Add(journal.Change{ID: "c", Kind: journal.File, Target: "/w/f", State: journal.Done, After: journal.Version{Exists: true}}),
 			tx.Sessions().Append("t", &session.Entry{ID: "e", Kind: session.KindVoid, Voids: session.Ref{Run: "old"}}),
 			tx.Sessions().Put(session.Meta{Key: "s", ID: "t", Agent: "main", Updated: now}),
 			tx.Sessions().Archive("s", session.Past{ID: "t"}))
@@ -465,6 +473,11 @@ func oneRowEach(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func claim(tx store.Tx, r job.Run) error {
+	_, err := tx.Jobs().Claim(r)
+	return err
 }
 
 // TestSalvageChanged salvages a database with a changed entry, which is left out.
@@ -500,8 +513,8 @@ func TestSalvageChanged(t *testing.T) {
 	}
 }
 
-// TestSalvageTables salvages one row of each table with rowids except devices,
-// which are not recovered.
+// TestSalvageTables salvages one row of each table with rowids except devices
+// and guests, which are not recovered.
 func TestSalvageTables(t *testing.T) {
 	t.Parallel()
 	path := oneRowEach(t)
@@ -511,13 +524,13 @@ func TestSalvageTables(t *testing.T) {
 	}
 	for _, name := range []string{
 		"setting", "transcript", "lease", "past", "hold", "approval", "session",
-		"usage", "outbox", "item", "call", "run", "entry", "child",
+		"usage", "outbox", "item", "call", "run", "entry", "child", "job", "job_run", "wake", "heartbeat", "change",
 	} {
 		if report.Rows[name] != 1 {
 			t.Errorf("%s: %d rows, want 1", name, report.Rows[name])
 		}
 	}
-	if len(report.Rows) != 14 {
+	if len(report.Rows) != 19 {
 		t.Errorf("rows of %d tables: %v", len(report.Rows), report.Rows)
 	}
 	if err := openAt(t, path).View(t.Context(), func(r store.Reader) error {
@@ -533,7 +546,7 @@ func TestSalvageTables(t *testing.T) {
 	}
 }
 
-// TestSalvageDevices salvages what lets devices in. A row may be an old version, so
+// TestSalvageDevices salvages what lets devices and people in. A row may be an old version, so
 // that only refusals are kept.
 func TestSalvageDevices(t *testing.T) {
 	t.Parallel()
@@ -550,6 +563,7 @@ func TestSalvageDevices(t *testing.T) {
 			at.PutRequest(pairing.Request{ID: "q", Device: "new"}),
 			at.PutRequest(pairing.Request{ID: "u", Device: "paired"}),
 			at.PutInvites([]pairing.Invite{{ID: "i"}}),
+			tx.Guests().Put(admission.Guest{Channel: "c", Account: "a", ID: "g", Admitted: time.Now()}),
 			tx.SetSetting("other", "1"))
 	}); err != nil {
 		t.Fatal(err)
@@ -566,10 +580,11 @@ func TestSalvageDevices(t *testing.T) {
 		asked, err2 := r.Devices().Requests()
 		invited, err3 := r.Devices().Invites()
 		other, err4 := r.Setting("other")
-		if len(all) != 1 || all[0].ID != "revoked" || all[0].Removed.IsZero() || len(asked)+len(invited) > 0 || other != "1" {
+		guests, err5 := r.Guests().List()
+		if len(all) != 1 || all[0].ID != "revoked" || all[0].Removed.IsZero() || len(asked)+len(invited)+len(guests) > 0 || other != "1" {
 			t.Errorf("devices %+v, requests %+v, invitations %+v, the other setting %q", all, asked, invited, other)
 		}
-		return errors.Join(err1, err2, err3, err4)
+		return errors.Join(err1, err2, err3, err4, err5)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -175,8 +175,10 @@ CREATE TABLE outbox (
   error      TEXT NOT NULL,
   created    INTEGER NOT NULL,
   origin     TEXT NOT NULL,
+  buttons    TEXT NOT NULL,
+  poll       TEXT NOT NULL,
   crc        INTEGER NOT NULL AS (crc32c(seq, key, run, session, address, reply_to, part, text,
-    media, state, attempts, not_before, platform, error, created, origin)) STORED
+    media, state, attempts, not_before, platform, error, created, origin, buttons, poll)) STORED
 ) STRICT;
 CREATE INDEX outbox_open ON outbox (seq) WHERE state IN ('draft', 'pending', 'attempted');
 CREATE INDEX outbox_run ON outbox (run, part);
@@ -304,3 +306,75 @@ CREATE TABLE child (
 ) STRICT;
 CREATE INDEX child_open ON child (requester) WHERE ended = 0;
 CREATE INDEX child_kept ON child (requester) WHERE archived = 0;
+
+-- Scheduled jobs. job is the whole record; due is its next slot if it is enabled, else 0.
+CREATE TABLE job (
+  n       INTEGER PRIMARY KEY,
+  id      TEXT NOT NULL UNIQUE,
+  due     INTEGER NOT NULL,
+  job     TEXT NOT NULL,
+  crc     INTEGER NOT NULL AS (crc32c(n, id, due, job)) STORED
+) STRICT;
+CREATE INDEX job_due ON job (due) WHERE due > 0;
+
+-- Runs of jobs. A row is the claim of a slot, so that a slot has one run. run is the
+-- whole record; ended is 0 while the run is open.
+CREATE TABLE job_run (
+  n       INTEGER PRIMARY KEY,
+  job     TEXT NOT NULL,
+  slot    INTEGER NOT NULL,
+  id      TEXT NOT NULL UNIQUE,
+  ended   INTEGER NOT NULL,
+  run     TEXT NOT NULL,
+  crc     INTEGER NOT NULL AS (crc32c(n, job, slot, id, ended, run)) STORED,
+  UNIQUE (job, slot)
+) STRICT;
+CREATE INDEX job_run_open ON job_run (n) WHERE ended = 0;
+CREATE INDEX job_run_of ON job_run (job, n);
+
+-- Requests for heartbeats, at most one for each session. wake is the whole record.
+CREATE TABLE wake (
+  n       INTEGER PRIMARY KEY,
+  session TEXT NOT NULL UNIQUE,
+  due     INTEGER NOT NULL,
+  wake    TEXT NOT NULL,
+  crc     INTEGER NOT NULL AS (crc32c(n, session, due, wake)) STORED
+) STRICT;
+
+-- What is remembered of the heartbeats of each agent.
+CREATE TABLE heartbeat (
+  n     INTEGER PRIMARY KEY,
+  agent TEXT NOT NULL UNIQUE,
+  state TEXT NOT NULL,
+  crc   INTEGER NOT NULL AS (crc32c(n, agent, state)) STORED
+) STRICT;
+
+-- The journal of what the assistant changed. change is the whole record; kept is the
+-- number of bytes of the contents in files to which it refers.
+CREATE TABLE change (
+  n      INTEGER PRIMARY KEY,
+  id     TEXT NOT NULL UNIQUE,
+  time   INTEGER NOT NULL,
+  home   TEXT NOT NULL,
+  unit   TEXT NOT NULL,
+  target TEXT NOT NULL,
+  state  TEXT NOT NULL,
+  kept   INTEGER NOT NULL,
+  change TEXT NOT NULL,
+  crc    INTEGER NOT NULL AS (crc32c(n, id, time, home, unit, target, state, kept, change)) STORED
+) STRICT;
+CREATE INDEX change_target ON change (target, n);
+CREATE INDEX change_home ON change (home, n);
+CREATE INDEX change_unit ON change (unit);
+CREATE INDEX change_open ON change (n) WHERE state = 'planned';
+
+-- People who ask to be admitted on channels, or were admitted. guest is the whole record.
+CREATE TABLE guest (
+  n       INTEGER PRIMARY KEY,
+  channel TEXT NOT NULL,
+  account TEXT NOT NULL,
+  id      TEXT NOT NULL,
+  guest   TEXT NOT NULL,
+  crc     INTEGER NOT NULL AS (crc32c(n, channel, account, id, guest)) STORED,
+  UNIQUE (channel, account, id)
+) STRICT;

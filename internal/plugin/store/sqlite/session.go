@@ -3,6 +3,7 @@ package sqlite
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -107,6 +108,22 @@ func (t sessions) Archive(key chela.SessionKey, p session.Past) error {
 ON CONFLICT DO UPDATE SET started = excluded.started, ended = excluded.ended, reason = excluded.reason, entries = excluded.entries`,
 		str(key), p.ID, p.Started, p.Ended, p.Reason, p.Entries)
 	return err
+}
+
+// PrunePast deletes the past transcripts of a session that ended before tm, and returns
+// their number.
+func (t sessions) PrunePast(key chela.SessionKey, tm time.Time) (n int, err error) {
+	past, err := t.Past(key)
+	for _, p := range past {
+		if err != nil || !p.Ended.Before(tm) {
+			continue
+		}
+		if err = t.drop(p.ID); err == nil {
+			_, err = t.c.exec("DELETE FROM past WHERE session = ? AND id = ?", str(key), p.ID)
+			n++
+		}
+	}
+	return n, err
 }
 
 // Unarchive removes an archived transcript from the list.

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/chela-ai/chela/internal/core/admission"
 	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/job"
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/outbox"
@@ -29,7 +33,11 @@ func (r reader) Approvals() approval.Reader          { return approvals(r) }
 func (r reader) Outbox() outbox.Reader               { return outboxTable(r) }
 func (r reader) Usage() usage.Reader                 { return usageTable(r) }
 func (r reader) Devices() pairing.Reader             { return devices(r) }
+func (r reader) Guests() admission.Reader            { return guests(r) }
 func (r reader) Children() subagent.Reader           { return children(r) }
+func (r reader) Jobs() job.Reader                    { return jobs(r) }
+func (r reader) Heartbeats() heartbeat.Reader        { return heartbeats(r) }
+func (r reader) Changes() journal.Reader             { return changes(r) }
 func (r reader) Media() ([]string, error)            { return refs(r.c) }
 func (r reader) Setting(name string) (string, error) { return setting(r.c, name) }
 
@@ -48,7 +56,11 @@ func (t tx) Approvals() approval.Table           { return approvals{t.c} }
 func (t tx) Outbox() outbox.Table                { return outboxTable{t.c} }
 func (t tx) Usage() usage.Table                  { return usageTable{t.c} }
 func (t tx) Devices() pairing.Table              { return devices{t.c} }
+func (t tx) Guests() admission.Table             { return guests{t.c} }
 func (t tx) Children() subagent.Table            { return children{t.c} }
+func (t tx) Jobs() job.Table                     { return jobs{t.c} }
+func (t tx) Heartbeats() heartbeat.Table         { return heartbeats{t.c} }
+func (t tx) Changes() journal.Table              { return changes{t.c} }
 func (t tx) Setting(name string) (string, error) { return setting(t.c, name) }
 
 func (t tx) SetSetting(name, value string) error {
@@ -72,7 +84,7 @@ func refs(c *conn) ([]string, error) {
 		list = media.Refs(list, r.text())
 		return nil
 	}, "SELECT parts, "+entryIntact+" FROM entry WHERE flags & 32 UNION ALL SELECT inbound, "+itemIntact+` FROM item WHERE instr(inbound, '"ref":"')
-UNION ALL SELECT media, `+outboxIntact+" FROM outbox WHERE media <> ''")
+UNION ALL SELECT media, `+outboxIntact+" FROM outbox WHERE media <> '' UNION ALL SELECT change, "+changeIntact+" FROM change WHERE kept > 0")
 	return list, err
 }
 

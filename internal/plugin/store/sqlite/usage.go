@@ -63,6 +63,25 @@ func (t usageTable) Committed(scope string) (int64, error) {
 	return t.c.number("SELECT ifnull(sum(spent), 0) FROM hold WHERE scope = ?", scope)
 }
 
+// Held returns the amount that is held in a scope and not settled.
+func (t usageTable) Held(scope string) (int64, error) {
+	return t.c.number("SELECT ifnull(sum(spent), 0) FROM hold WHERE scope = ? AND settled = 0", scope)
+}
+
+// OfTree returns the usage of a run and of all runs below it. Like OfRun it finds the
+// rows by time.
+func (t usageTable) OfTree(root chela.RunID) ([]usage.Sum, error) {
+	const query = "SELECT run, session, provider, model, " + sums + ` FROM usage
+WHERE (run = ?1 OR run IN (SELECT id FROM run WHERE root = ?1))
+AND n >= ifnull((SELECT started - 60000000000 FROM run WHERE id = ?1), 0) AND ` + usageIntact + `
+GROUP BY run, provider, model ORDER BY min(n)`
+	return collect(t.c, func(r *row) (usage.Sum, error) {
+		s := usage.Sum{Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text()), Provider: r.text(), Model: r.text()}
+		scanSum(r, &s)
+		return s, nil
+	}, query, str(root))
+}
+
 // PutHold stores a hold, one row for each of its scopes.
 func (t usageTable) PutHold(h usage.Hold) error {
 	for _, s := range h.Scopes {

@@ -13,8 +13,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 )
 
-// job is an Update that waits for its commit.
-type job struct {
+// update is an Update that waits for its commit.
+type update struct {
 	ctx   context.Context
 	sync  store.Sync
 	f     func(store.Tx) error
@@ -24,7 +24,7 @@ type job struct {
 }
 
 // writer commits groups of jobs, one group at a time. A caller that finds the
-// writer idle commits its own job; the goroutine of the writer commits the jobs
+// writer idle commits its own update; the goroutine of the writer commits those
 // that arrive meanwhile and those without a waiting caller.
 type writer struct {
 	d           *DB
@@ -38,7 +38,7 @@ type writer struct {
 
 	mu      sync.Mutex
 	busy    bool // a commit is in progress; its goroutine owns the fields above
-	waiting []*job
+	waiting []*update
 	closed  bool
 	handoff chan struct{} // a token passes the ownership of busy to the goroutine
 }
@@ -59,7 +59,7 @@ func (w *writer) do(ctx context.Context, s store.Sync, f func(store.Tx) error) e
 	if err := cmp.Or(ctx.Err(), w.d.Damage()); err != nil {
 		return err
 	}
-	j := &job{ctx: ctx, sync: s, f: f}
+	j := &update{ctx: ctx, sync: s, f: f}
 	w.mu.Lock()
 	switch {
 	case w.closed:
@@ -73,7 +73,7 @@ func (w *writer) do(ctx context.Context, s store.Sync, f func(store.Tx) error) e
 	default:
 		w.busy = true
 		w.mu.Unlock()
-		w.serve([]*job{j})
+		w.serve([]*update{j})
 	}
 	return j.err
 }
@@ -115,9 +115,9 @@ func (w *writer) run() {
 	}
 }
 
-// serve commits the group, sends the results, and releases the writer. A job may
+// serve commits the group, sends the results, and releases the writer. An update may
 // end the goroutine with runtime.Goexit, as t.FailNow does.
-func (w *writer) serve(group []*job) {
+func (w *writer) serve(group []*update) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -134,7 +134,7 @@ func (w *writer) serve(group []*job) {
 }
 
 // finish sends the wakes of the committed jobs and then the results.
-func (w *writer) finish(group []*job) {
+func (w *writer) finish(group []*update) {
 	for _, j := range group {
 		if j.err == nil {
 			for _, t := range j.wakes {
@@ -160,9 +160,9 @@ func (w *writer) yield() {
 	w.busy = false
 }
 
-// commit sets the result of every job. If a transaction with several jobs fails,
-// each job is retried alone.
-func (w *writer) commit(group []*job) {
+// commit sets the result of every update. If a transaction with several updates fails,
+// each update is retried alone.
+func (w *writer) commit(group []*update) {
 	group = uncanceled(group)
 	if len(group) == 0 {
 		return
@@ -173,7 +173,7 @@ func (w *writer) commit(group []*job) {
 	}
 	if len(group) > 1 {
 		for _, j := range group {
-			w.commit([]*job{j})
+			w.commit([]*update{j})
 		}
 		return
 	}
@@ -182,8 +182,8 @@ func (w *writer) commit(group []*job) {
 
 // uncanceled returns the jobs whose context has not ended. They are then run to
 // completion.
-func uncanceled(group []*job) []*job {
-	list := make([]*job, 0, len(group))
+func uncanceled(group []*update) []*update {
+	list := make([]*update, 0, len(group))
 	for _, j := range group {
 		if j.err = j.ctx.Err(); j.err == nil {
 			list = append(list, j)
@@ -194,7 +194,7 @@ func uncanceled(group []*job) []*job {
 
 // try commits the jobs in one transaction. An error means that none of them was
 // stored; errors of single jobs are stored in the jobs.
-func (w *writer) try(group []*job) error {
+func (w *writer) try(group []*update) error {
 	if err := w.prepare(group); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (w *writer) try(group []*job) error {
 	}
 	stored := 0
 	for _, j := range group {
-		err := w.runJob(j, len(group) > 1)
+		err := w.runUpdate(j, len(group) > 1)
 		if w.c.txErr != nil {
 			return w.rollback(w.c.txErr)
 		}
@@ -221,31 +221,31 @@ func (w *writer) try(group []*job) error {
 	return nil
 }
 
-// runJob runs a job. In a batch it uses a savepoint, so that the job can fail alone.
-func (w *writer) runJob(j *job, batched bool) error {
+// runUpdate runs an update. In a batch it uses a savepoint, so that it can fail alone.
+func (w *writer) runUpdate(j *update, batched bool) error {
 	j.wakes = nil
 	if !batched {
 		return w.invoke(j)
 	}
-	if _, err := w.c.exec("SAVEPOINT job"); err != nil {
+	if _, err := w.c.exec("SAVEPOINT part"); err != nil {
 		return err
 	}
 	err := w.invoke(j)
 	if err != nil {
-		if _, rerr := w.c.exec("ROLLBACK TO job"); rerr != nil {
+		if _, rerr := w.c.exec("ROLLBACK TO part"); rerr != nil {
 			return errors.Join(err, rerr)
 		}
 	}
-	if _, rerr := w.c.exec("RELEASE job"); rerr != nil {
+	if _, rerr := w.c.exec("RELEASE part"); rerr != nil {
 		w.c.txErr = rerr
 		return rerr
 	}
 	return err
 }
 
-// invoke runs the function of a job. It converts a panic to an error, so that neither
+// invoke runs the function of an update. It converts a panic to an error, so that neither
 // the other jobs nor the process fail.
-func (w *writer) invoke(j *job) (err error) {
+func (w *writer) invoke(j *update) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.d.log.Error("panic in an update", "panic", p, "stack", string(debug.Stack()))
@@ -268,13 +268,13 @@ func (w *writer) rollback(why error) error {
 }
 
 // prepare repairs the log if needed and sets the sync mode of the group's commit.
-func (w *writer) prepare(group []*job) error {
+func (w *writer) prepare(group []*update) error {
 	if w.needsRepair || w.c == nil {
 		if err := w.repair(); err != nil {
 			return &chela.Error{Code: chela.CodeUnavailable, Message: "storage could not be repaired after a failed write", Err: err}
 		}
 	}
-	synced := slices.ContainsFunc(group, func(j *job) bool { return bool(j.sync) })
+	synced := slices.ContainsFunc(group, func(j *update) bool { return bool(j.sync) })
 	return w.setSync(synced)
 }
 

@@ -1,0 +1,51 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTextColumns lists the columns whose texts can be forgotten. Whoever adds a column
+// decides whether it is one of them, or identifies something.
+func TestTextColumns(t *testing.T) {
+	d, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "chela.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	c, err := d.openReader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tables, err := textTables(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, table := range tables {
+		fixed := strings.Fields(fixedColumns[table.name])
+		for _, name := range fixed {
+			if !slices.Contains(table.columns, name) {
+				t.Errorf("%s has no column %s", table.name, name)
+			}
+		}
+		rest := slices.DeleteFunc(slices.Clone(table.columns), func(name string) bool { return slices.Contains(fixed, name) })
+		if len(rest) > 0 {
+			got[table.name] = strings.Join(rest, " ")
+		}
+	}
+	want := map[string]string{
+		"approval": "request", "call": "args raw ran outcome rights", "change": "change", "child": "child", "device": "device request",
+		"guest": "guest", "entry": "text parts note details sender_name origin", "heartbeat": "state", "item": "principal inbound call note origin overrides",
+		"job": "job", "job_run": "run", "outbox": "address text media error origin buttons poll", "run": "origin principal address error text footer waits overrides",
+		"session": "search meta", "setting": "value", "wake": "wake",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+}
