@@ -66,7 +66,9 @@ func New(o Options) *Provider {
 	if err == nil {
 		u.Path = strings.TrimSuffix(u.Path, "/v1") + "/v1/messages"
 	}
-	p.client = dialect.NewClient(o, u, err, header(o, u), func(id string) bool { return dialect.SupportsImages(p.model(id)) })
+	home := err == nil && u.Host == host
+	p.client = dialect.NewClient(o, u, err, header(o, u), func(id string) bool { return dialect.SupportsImages(p.model(id)) },
+		func(id string) bool { return home && p.model(id).Fast > 0 })
 	return p
 }
 

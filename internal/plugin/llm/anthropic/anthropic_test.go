@@ -13,6 +13,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/llm/wiretest"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/plugin/llm/anthropic"
 )
@@ -153,6 +154,36 @@ func TestUnfinishedAnswer(t *testing.T) {
 	}
 }
 
+// TestFast checks where the faster tier is asked for.
+func TestFast(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, base, model string
+		factor            float64
+		want              string
+	}{
+		{"at home", "", "claude-opus-5-5", 2, `"fast"`},
+		{"a model without it", "", "claude-sonnet-5", 0, ""},
+		{"PROV-10 a proxy", "https://proxy.example.org", "claude-opus-5-5", 2, ""},
+		{"PROV-10 a name similar to Anthropic's", "https://api.anthropic.com.example.org", "claude-opus-5-5", 2, ""},
+	} {
+		srv := llmtest.NewServer(t, llmtest.Anthropic, llmtest.Say("ok"))
+		url, hc := srv.Pipe()
+		p := anthropic.New(anthropic.Options{
+			BaseURL: tt.base, HTTP: llmtest.RerouteClient(url, hc), Model: func(id string) llm.Model { return llm.Model{ID: id, Fast: tt.factor} },
+		})
+		r := llmtest.Ask("Hi")
+		r.Model, r.Fast = tt.model, true
+		c, err := llmtest.Collect(t.Context(), p, r)
+		if err != nil || c.Err != nil {
+			t.Fatalf("%s: %v, %v", tt.name, err, c.Err)
+		}
+		if got := field(t, srv.Requests()[0].Body, "speed"); got != tt.want || c.Usage.Fast != (tt.want != "") {
+			t.Errorf("%s: speed = %s, usage %+v; want %s", tt.name, got, c.Usage, tt.want)
+		}
+	}
+}
+
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -190,26 +221,70 @@ func TestCacheMarkers(t *testing.T) {
 	for range 5 {
 		r.System = append(r.System, llm.Block{Text: "Some text.", Cache: true}, llm.Block{Text: " \n", Cache: true})
 	}
+	first := slices.Clone(r.Messages)
 	for _, tt := range []struct {
 		retention, marker string
-		count             int
+		first, later      int
 	}{
-		{"", `"cache_control":{"type":"ephemeral"}`, 4},
-		{"short", `"cache_control":{"type":"ephemeral"}`, 4},
-		{"long", `"cache_control":{"ttl":"1h","type":"ephemeral"}`, 4},
-		{"none", `cache_control`, 0},
+		{"", `"cache_control":{"type":"ephemeral"}`, 3, 4},
+		{"short", `"cache_control":{"type":"ephemeral"}`, 3, 4},
+		{"long", `"cache_control":{"ttl":"1h","type":"ephemeral"}`, 3, 4},
+		{"none", `cache_control`, 0, 0},
 	} {
 		name := "retention " + tt.retention
 		if tt.retention == "none" {
 			name = "CACHE-02 none sends no marker"
 		}
 		t.Run(name, func(t *testing.T) {
-			r.Cache = tt.retention
+			r.Cache, r.Messages, r.Note = tt.retention, first, ""
 			body := sent(t, anthropic.Options{}, r).Body
-			if n := bytes.Count(body, []byte(tt.marker)); n != tt.count {
-				t.Errorf("%d markers, want %d: %s", n, tt.count, body)
+			if n := bytes.Count(body, []byte(tt.marker)); n != tt.first {
+				t.Errorf("%d markers, want %d: %s", n, tt.first, body)
+			}
+			r.Messages = append(slices.Clip(first), &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("Hello.")}}, llm.User("And?"))
+			r.Note = "A note."
+			body = sent(t, anthropic.Options{}, r).Body
+			if n := bytes.Count(body, []byte(tt.marker)); n != tt.later {
+				t.Errorf("%d markers in a longer conversation, want %d: %s", n, tt.later, body)
+			}
+			if end := `{"text":"A note.","type":"text"}],"role":"user"}]}`; !bytes.HasSuffix(body, []byte(end)) {
+				t.Errorf("the note is not the last block, without a marker: %s", body)
 			}
 		})
+	}
+}
+
+// A conversation with rounds of many calls, the note of which changes with every
+// request, reads from the cache what was sent before.
+func TestPromptCache(t *testing.T) {
+	t.Parallel()
+	var cache wiretest.PromptCache
+	srv := llmtest.ServerFunc(t, llmtest.Anthropic, func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("ok") })
+	srv.Cache = &cache
+	u, hc := srv.Pipe()
+	p := anthropic.New(anthropic.Options{BaseURL: u, HTTP: hc})
+	r := llmtest.Ask("Hi")
+	r.Tools = []llm.ToolSpec{llmtest.Tool("look")}
+	r.System = []llm.Block{{Text: strings.Repeat("Some rule. ", 600), Cache: true}, {Text: "It is Monday."}}
+	var before int64
+	for round := range 12 {
+		r.Note = fmt.Sprint("Round ", round)
+		c, err := llmtest.Collect(t.Context(), p, r)
+		if err != nil || c.Err != nil {
+			t.Fatal(err, c.Err)
+		}
+		if got := c.Usage.CacheRead; got < before {
+			t.Errorf("round %d: %d tokens were read from the cache, and %d were in the request before", round, got, before)
+		}
+		before = c.Usage.CacheRead + c.Usage.CacheWrite
+		var calls []llm.ToolCall
+		var results []*llm.Message
+		for i := range 15 {
+			id := fmt.Sprint("c", round, "x", i)
+			calls = append(calls, llmtest.ToolCall(id, "look", fmt.Sprintf(`{"at":%d}`, i)))
+			results = append(results, llmtest.Result(id, strings.Repeat("line ", 50)))
+		}
+		r.Messages = append(append(r.Messages, &llm.Message{Role: llm.RoleAssistant, Parts: llmtest.Calls(calls...).Parts}), results...)
 	}
 }
 

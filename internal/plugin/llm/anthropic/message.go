@@ -44,7 +44,12 @@ func (e encoder) encode(msgs []*llm.Message) [][]byte {
 
 // addMessages appends the list of messages. Consecutive messages of one role
 // become one message of the service. It reports whether there is any.
-func addMessages(b *dialect.Body, msgs []*llm.Message, enc [][]byte, marker string) bool {
+//
+// One cache marker is behind the last message, and one where the previous request of
+// the run ended: the service looks for a cached prefix only a few blocks before a marker,
+// and one round of tools can be longer. The note is behind the markers.
+func addMessages(b *dialect.Body, msgs []*llm.Message, enc [][]byte, marker, note string) bool {
+	earlier := previousEnd(msgs, enc)
 	b.AddString("[")
 	begun, user := false, false
 	turn := func(asUser bool) {
@@ -72,6 +77,10 @@ func addMessages(b *dialect.Body, msgs []*llm.Message, enc [][]byte, marker stri
 			b.AddString(",")
 		}
 		b.Add(enc[i])
+		if i == earlier && marker != "" {
+			b.Trim(1)
+			b.AddString(marker + "}")
+		}
 	}
 	if !begun {
 		return false
@@ -84,8 +93,28 @@ func addMessages(b *dialect.Body, msgs []*llm.Message, enc [][]byte, marker stri
 		b.Trim(1)
 		b.AddString(marker + "}")
 	}
+	if note != "" {
+		b.AddString(",")
+		b.Add(appendText(nil, note))
+	}
 	b.AddString(closeUser + "]}")
 	return true
+}
+
+// previousEnd returns the index of the last message before the last assistant message;
+// -1: there is none. A request that ended with it was probably sent.
+func previousEnd(msgs []*llm.Message, enc [][]byte) int {
+	answered := false
+	for i := len(msgs) - 1; i >= 0; i-- {
+		switch {
+		case len(enc[i]) == 0:
+		case msgs[i].Role == llm.RoleAssistant:
+			answered = true
+		case answered:
+			return i
+		}
+	}
+	return -1
 }
 
 // message returns the content blocks of m, separated by commas.

@@ -26,6 +26,9 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 	o.String("model", r.Model)
 	o.Int("max_tokens", t.maxTokens)
 	o.Raw("stream", "true")
+	if r.Fast {
+		o.String("speed", "fast")
+	}
 	o.Raw("thinking", t.thinking)
 	o.Raw("output_config", t.output)
 	if allowed := model.Compat.SupportsTemperature; r.HasTemperature && (allowed == nil || *allowed) && t.thinking == "" && !math.IsNaN(r.Temperature) && !math.IsInf(r.Temperature, 0) {
@@ -44,7 +47,7 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 		o.Piece("system", p.system.Encode(prompt{system, marker}, samePrompt, encodeSystem))
 	}
 	body := o.Body("messages")
-	if !addMessages(body, r.Messages, enc, marker) {
+	if !addMessages(body, r.Messages, enc, marker, r.Note) {
 		return nil, dialect.ErrNoMessages
 	}
 	return body, nil
@@ -86,9 +89,9 @@ func encodeTools(o toolList) []byte {
 	return append(b, ']')
 }
 
-// maxSystemMarkers leaves two of the four allowed markers: one for the tools
-// and one for the history.
-const maxSystemMarkers = 2
+// maxSystemMarkers leaves three of the four allowed markers: one for the tools and two
+// for the history.
+const maxSystemMarkers = 1
 
 // texts returns the nonempty blocks. The marker of an empty block moves to the
 // block before. If there are too many markers, the last ones are retained, which

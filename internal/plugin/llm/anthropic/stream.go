@@ -46,6 +46,8 @@ type usage struct {
 	Output     int64 `json:"output_tokens"`
 	CacheRead  int64 `json:"cache_read_input_tokens"`
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
+
+	Speed dialect.Speed `json:"speed"` // fast, standard
 }
 
 // decoder decodes one stream.
@@ -105,6 +107,9 @@ func (u usage) addTo(a *dialect.Answer) {
 	a.Usage.Output = cmp.Or(u.Output, a.Usage.Output)
 	a.Usage.CacheRead = cmp.Or(u.CacheRead, a.Usage.CacheRead)
 	a.Usage.CacheWrite = cmp.Or(u.CacheWrite, a.Usage.CacheWrite)
+	if u.Speed != "" {
+		a.Fast = u.Speed == "fast"
+	}
 	a.Reported = a.Reported || a.Usage != (llm.Usage{})
 }
 

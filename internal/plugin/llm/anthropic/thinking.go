@@ -76,6 +76,9 @@ func think(r *llm.Request, m llm.Model, replays bool) thinking {
 		return t
 	}
 	limit := cmp.Or(m.MaxOutput, unknownLimit)
+	if r.Ceiling > 0 {
+		limit = min(limit, r.Ceiling)
+	}
 	total := min(t.maxTokens+budget(level), max(limit, t.maxTokens))
 	tokens := min(budget(level), total-minBudget)
 	if tokens < minBudget {

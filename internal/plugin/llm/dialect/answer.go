@@ -26,6 +26,7 @@ type Answer struct {
 	Stop     llm.StopReason // "": not known yet
 	Usage    llm.Usage
 	Reported bool // the service reported Usage
+	Fast     bool // the faster tier of the service answers: as the service reported, or else as requested
 
 	HTMLEntities bool // arguments have &amp; for &; they are yielded at the end, when they can be decoded
 
@@ -216,9 +217,10 @@ func (a *Answer) reportedUsage() llm.Usage {
 			return llm.Usage{}
 		}
 	}
-	if !a.Reported {
+	if !a.Reported || u == (llm.Usage{}) {
 		return llm.Usage{}
 	}
+	u.Fast = a.Fast
 	return u
 }
 
@@ -231,5 +233,5 @@ func (a *Answer) usage(prompt int) llm.Usage {
 	for _, p := range a.pieces {
 		out += len(p.text) + len(p.Name)
 	}
-	return llm.Usage{Input: int64(prompt+3) / 4, Output: int64(out+3) / 4, Estimated: true}
+	return llm.Usage{Input: int64(prompt+3) / 4, Output: int64(out+3) / 4, Estimated: true, Fast: a.Fast}
 }

@@ -39,6 +39,7 @@ type Decoder interface {
 // Client calls an endpoint of a service.
 type Client struct {
 	images    Images
+	tiers     Tiers
 	name      string
 	err       error // set if there is no valid URL
 	transport http.RoundTripper
@@ -50,8 +51,9 @@ type Client struct {
 // error of each call. The header h is sent with each request, overridden by the
 // options. The key and the values of the options' headers are kept out of errors. Only the transport of the HTTP client
 // is used: redirects are not followed, because they would get the key. vision
-// reports whether a model supports images; see [Images].
-func NewClient(o Options, u *url.URL, err error, h http.Header, vision func(model string) bool) *Client {
+// reports whether a model supports images; see [Images]. fast reports whether the service has
+// a faster tier for a model; see [Tiers].
+func NewClient(o Options, u *url.URL, err error, h http.Header, vision, fast func(model string) bool) *Client {
 	h = h.Clone()
 	if h == nil {
 		h = http.Header{}
@@ -65,7 +67,7 @@ func NewClient(o Options, u *url.URL, err error, h http.Header, vision func(mode
 		h.Set("User-Agent", "chela")
 	}
 	c := &Client{name: o.Name, err: err, transport: noTransport{}, template: &http.Request{Method: http.MethodPost, URL: u, Header: h}}
-	c.images.Load, c.images.Vision = o.Image, vision
+	c.images.Load, c.images.Vision, c.tiers.Has = o.Image, vision, fast
 	if o.HTTP != nil && o.HTTP.Transport != nil {
 		c.transport = o.HTTP.Transport
 	}
@@ -115,19 +117,28 @@ func (c *Client) Stream(ctx context.Context, r *llm.Request, build func(*llm.Req
 		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		r = c.images.fill(r)
+		r = c.tiers.fill(c.images.fill(r))
 		body, err := build(r)
-		a := &Answer{yield: yield}
+		a := &Answer{Fast: r.Fast, yield: yield}
 		if err == nil {
 			err = c.stream(inner, cancel, r.Model, body, d, a)
 		} else {
 			err = &llm.Error{Class: llm.ClassFormat, Message: err.Error()}
 		}
-		if retry, note := c.images.without(r, body, c.serviceError(err)); retry != nil {
-			if body, berr := build(retry); berr == nil {
-				a = &Answer{yield: withNote(note, yield)}
-				err = c.stream(inner, cancel, r.Model, body, d, a)
+		again := func(retry *llm.Request, note string) {
+			next, berr := build(retry)
+			if berr != nil {
+				return
 			}
+			yield := withNote(note, a.yield)
+			r, body, a = retry, next, &Answer{Fast: retry.Fast, yield: yield}
+			err = c.stream(inner, cancel, r.Model, body, d, a)
+		}
+		if retry, note := c.tiers.without(r, c.serviceError(err)); retry != nil {
+			again(retry, note)
+		}
+		if retry, note := c.images.without(r, body, c.serviceError(err)); retry != nil {
+			again(retry, note)
 		}
 		switch {
 		case err == nil, errors.Is(err, errBroken):
@@ -155,7 +166,7 @@ func (c *Client) serviceError(err error) *llm.Error {
 func withNote(note string, yield func(llm.Event, error) bool) func(llm.Event, error) bool {
 	return func(e llm.Event, err error) bool {
 		if e.Kind == llm.Done {
-			e.Note = note
+			e.Note = strings.TrimPrefix(e.Note+"; "+note, "; ")
 		}
 		return yield(e, err)
 	}

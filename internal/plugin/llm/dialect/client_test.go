@@ -42,7 +42,7 @@ func ask(ctx context.Context, t *testing.T, base string, hc *http.Client, key st
 	u, err := BaseURL(base, "")
 	h := http.Header{}
 	h.Set("X-Api-Key", key)
-	c := NewClient(Options{Name: "lab", HTTP: hc, Key: secret.New(key)}, u, err, h, nil)
+	c := NewClient(Options{Name: "lab", HTTP: hc, Key: secret.New(key)}, u, err, h, nil, nil)
 	body := &Body{}
 	body.AddString(`{"hello":"world"}`)
 	var text string
@@ -264,7 +264,7 @@ func TestWords(t *testing.T) {
 
 func TestErrorIsOneShortLine(t *testing.T) {
 	t.Parallel()
-	c := NewClient(Options{Name: "lab", Key: secret.New("topsecret")}, &url.URL{Scheme: "http", Host: "h"}, nil, nil, nil)
+	c := NewClient(Options{Name: "lab", Key: secret.New("topsecret")}, &url.URL{Scheme: "http", Host: "h"}, nil, nil, nil, nil)
 	e := c.Error("m", &llm.Error{Class: llm.ClassAuth, Message: "a\n\tb topsecret " + strings.Repeat("世", 400)})
 	if !strings.HasPrefix(e.Message, "a b [redacted] 世") || len(e.Message) > 510 || strings.Contains(e.Message, "\ufffd") {
 		t.Errorf("message = %q", e.Message)
@@ -291,7 +291,7 @@ func TestErrorsWithoutSecrets(t *testing.T) {
 			answers = answers[1:]
 			return next()
 		})},
-	}, u, err, nil, nil)
+	}, u, err, nil, nil, nil)
 	reply := func(status int, text string) func() (*http.Response, error) {
 		return func() (*http.Response, error) {
 			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
@@ -403,7 +403,7 @@ func TestImplausibleUsage(t *testing.T) {
 		u, err := BaseURL("http://lab.test", "")
 		c := NewClient(Options{Name: "lab", HTTP: &http.Client{Transport: service(func() (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("data: hi\n\ndata: end\n\n"))}, nil
-		})}}, u, err, http.Header{}, nil)
+		})}}, u, err, http.Header{}, nil, nil)
 		var got llm.Usage
 		body := &Body{}
 		body.AddString("{}")

@@ -124,7 +124,7 @@ func TestClientHeaders(t *testing.T) {
 		"chela":  {Header: http.Header{"x-key": {"mine"}}},
 		"custom": {Header: http.Header{"X-Key": {"mine"}, "user-agent": {"custom"}, "Accept": {"text/html"}}},
 	} {
-		got := NewClient(o, &url.URL{Scheme: "https", Host: "host"}, nil, own, nil).template.Header
+		got := NewClient(o, &url.URL{Scheme: "https", Host: "host"}, nil, own, nil, nil).template.Header
 		want := http.Header{"X-Version": {"1"}, "X-Key": {"mine"}, "User-Agent": {name}, "Content-Type": {"application/json"}, "Accept": {"text/event-stream"}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)

@@ -16,6 +16,6 @@ func BenchmarkAnswer(b *testing.B) {
 	p := New()
 	r := request(allTools, llm.User("look for \"apple pie\" in notes.txt, then show it"))
 	for b.Loop() {
-		p.answer(r)
+		p.answer(r, testNow)
 	}
 }

@@ -2,7 +2,9 @@ package offline
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 )
@@ -10,8 +12,17 @@ import (
 // allTools are the tools of the corpus.
 var allTools = []string{"cron", "edit", "exec", "find", "grep", "ls", "read", "session_status", "sessions_spawn", "web_fetch", "write"}
 
+// withNotes are the tools of an assistant with a memory.
+var withNotes = slices.Sorted(slices.Values(append([]string{"memory_get", "memory_search"}, allTools...)))
+
+// testNow is Wednesday, 25 November 2026, 10:30 in Europe/Berlin, the zone of request.
+var testNow = time.Date(2026, 11, 25, 9, 30, 0, 0, time.UTC)
+
 func request(tools []string, messages ...*llm.Message) *llm.Request {
-	r := &llm.Request{Model: "assistant", Messages: messages}
+	r := &llm.Request{
+		Model: "assistant", Messages: messages,
+		System: []llm.Block{{Text: "Be nice.\n", Cache: true}, {Text: "## Date and time\n\nToday is Wednesday.\nTime zone: Europe/Berlin\n\n## Runtime\n\nagent=main\n"}},
+	}
 	for _, n := range tools {
 		r.Tools = append(r.Tools, llm.ToolSpec{Name: n, Schema: json.RawMessage(`{"type":"object"}`)})
 	}
@@ -23,13 +34,13 @@ func TestCorpus(t *testing.T) {
 	t.Parallel()
 	p := New()
 	for _, tc := range corpus {
-		text, calls := p.answer(request(allTools, llm.User(tc.say)))
+		text, calls := p.answer(request(allTools, llm.User(tc.say)), testNow)
 		var got []string
 		for _, c := range calls {
 			got = append(got, c.Name+" "+string(c.Args))
 		}
 		if len(got) == 0 {
-			got = []string{intentOf(p, tc.say)}
+			got = []string{intentOf(p, tc.say, allTools)}
 		}
 		if len(got) != len(tc.want) {
 			t.Errorf("%q: got %q (%.60q), want %q", tc.say, got, text, tc.want)
@@ -44,8 +55,8 @@ func TestCorpus(t *testing.T) {
 }
 
 // intentOf returns the intent of the first step of a request.
-func intentOf(p *Provider, text string) string {
-	tn := newTurn(p.rows, request(allTools, llm.User(text)))
+func intentOf(p *Provider, text string, tools []string) string {
+	tn := newTurn(p.rows, request(tools, llm.User(text)), testNow)
 	if s := tn.plan(text)[0][0]; s.row != nil {
 		return s.row.intent
 	}
@@ -176,8 +187,10 @@ var corpus = []struct {
 		`sessions_spawn {"label":"docs","task":"search for \"TODO\" in docs"}`, `sessions_spawn {"label":"src","task":"search for \"TODO\" in src"}`}},
 	{"start a subagent to check the links", []string{`sessions_spawn {"task":"check the links"}`}},
 	{"启动一个子代理去检查链接", []string{`sessions_spawn {"task":"检查链接"}`}},
-	{"remind me in 20 minutes to call Ann", []string{`cron {"action":"add","text":"remind me in 20 minutes to call Ann"}`}},
-	{"每天早上8点提醒我吃药", []string{`cron {"action":"add","text":"每天早上8点提醒我吃药"}`}},
+	{"remind me in 20 minutes to call Ann", []string{`cron {"action":"add","job":{"deleteAfterRun":true,"name":"call Ann","payload":{"kind":"systemEvent","text":"call Ann"},` +
+		`"schedule":{"at":"2026-11-25T10:50:00+01:00","kind":"at"},"sessionTarget":"main","wakeMode":"now"}}`}},
+	{"每天早上8点提醒我吃药", []string{`cron {"action":"add","job":{"name":"吃药","payload":{"kind":"systemEvent","text":"吃药"},` +
+		`"schedule":{"expr":"0 8 * * *","kind":"cron","staggerMs":0,"tz":"Europe/Berlin"},"sessionTarget":"main","wakeMode":"now"}}`}},
 	// conversation
 	{"hi", []string{"greet"}}, {"你好", []string{"greet"}}, {"hello there!", []string{"greet"}}, {"早上好", []string{"greet"}},
 	{"help", []string{"help"}}, {"what can you do?", []string{"help"}}, {"你能做什么？", []string{"help"}}, {"帮助", []string{"help"}},

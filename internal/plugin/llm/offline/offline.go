@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 )
@@ -23,6 +24,11 @@ const deltaSize = 24
 
 // Stream implements [llm.Provider].
 func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	return p.stream(ctx, r, time.Now())
+}
+
+// stream answers a request at a time.
+func (p *Provider) stream(ctx context.Context, r *llm.Request, now time.Time) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		send := func(e llm.Event) bool {
 			if err := ctx.Err(); err != nil {
@@ -31,7 +37,7 @@ func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Eve
 			}
 			return yield(e, nil)
 		}
-		text, calls := p.answer(r)
+		text, calls := p.answer(r, now)
 		m := &llm.Message{Role: llm.RoleAssistant, Provider: Name, Model: r.Model, Stop: llm.StopEnd}
 		if text != "" {
 			m.Parts = append(m.Parts, llm.Text(text))
@@ -73,9 +79,12 @@ func size(m *llm.Message) int {
 	return n
 }
 
-// answer returns the reply, or the calls to make.
-func (p *Provider) answer(r *llm.Request) (string, []llm.ToolCall) {
-	t := newTurn(p.rows, r)
+// answer returns the reply, or the calls to make, at a time.
+func (p *Provider) answer(r *llm.Request, now time.Time) (string, []llm.ToolCall) {
+	if text, ok := summary(r); ok {
+		return text, nil
+	}
+	t := newTurn(p.rows, r, now)
 	text, calls := t.run()
 	if calls != nil {
 		return "", calls

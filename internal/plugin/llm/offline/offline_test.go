@@ -6,12 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	corerun "github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/untrusted"
 )
 
 // talk is a conversation with the assistant, with simulated tools.
@@ -21,6 +26,8 @@ type talk struct {
 	tools    []string
 	files    map[string]string
 	exec     func(command string) (string, bool)
+	jobs     string // result of listing the jobs; empty: jobs
+	cron     string // error of other calls of cron
 	messages []*llm.Message
 	log      []string // the calls of the last turn
 }
@@ -58,8 +65,9 @@ func (k *talk) say(text string) string {
 // call runs a simulated tool.
 func (k *talk) call(c llm.ToolCall) (string, bool) {
 	var a struct {
-		Path, Pattern, OldText, NewText, Content, Command string
-		Offset, Limit                                     int
+		Path, Pattern, OldText, NewText, Content, Command, Action string
+		Query                                                     string
+		Offset, Limit, From, Lines                                int
 	}
 	if err := json.Unmarshal(c.Args, &a); err != nil {
 		k.t.Fatalf("%s: %v", c.Args, err)
@@ -80,6 +88,15 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 		}
 		k.files[a.Path] = strings.Replace(text, a.OldText, a.NewText, 1)
 		return "Edited " + a.Path + ".", true
+	case "memory_search":
+		return k.search(a.Query), true
+	case "memory_get":
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		part := strings.Join(lines[a.From-1:min(a.From-1+a.Lines, len(lines))], "\n")
+		if strings.HasPrefix(a.Path, "memory/imports/") {
+			part = untrusted.New().Wrap(a.Path, "imported, "+untrusted.Data, part)
+		}
+		return part, there
 	case "ls":
 		return "[folder] src\n[file] a.txt (3 bytes)\n[file] b.txt (3 bytes)", true
 	case "grep":
@@ -92,6 +109,11 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 		return "a.txt:1: " + a.Pattern + "\nb.txt:7: " + a.Pattern, true
 	case "find":
 		return "x/one.go\nx/two.go", true
+	case "cron":
+		if a.Action == "list" {
+			return cmp.Or(k.jobs, jobs), true
+		}
+		return cmp.Or(k.cron, "{}"), k.cron == ""
 	case "session_status":
 		return "Time: Wednesday, 4 March 2026, 12:00:00 +00:00 (UTC)\nModel: offline/assistant", true
 	case "web_fetch":
@@ -103,6 +125,22 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 		return k.exec(a.Command)
 	}
 	return "no such tool", false
+}
+
+// search is memory_search with the words of a question.
+func (k *talk) search(question string) string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(k.files)) {
+		if found, text := false, k.files[path]; path == memoryFile || strings.HasPrefix(path, "memory/") {
+			for _, w := range keys(question) {
+				found = found || share(strings.ToLower(text), []string{w}) > 0
+			}
+			if found {
+				fmt.Fprintf(&b, "%s:1-%d (score 0.80, changed 2026-11-20)\n%s\n\n", path, strings.Count(text, "\n"), strings.TrimSpace(text))
+			}
+		}
+	}
+	return cmp.Or(strings.TrimSpace(b.String()), "No note answers that.")
 }
 
 // matches returns the lines of a file that match a pattern.
@@ -140,7 +178,7 @@ func collect(t *testing.T, p *Provider, r *llm.Request) *llm.Message {
 	var text strings.Builder
 	var m *llm.Message
 	args := map[int]string{}
-	for e, err := range p.Stream(t.Context(), r) {
+	for e, err := range p.stream(t.Context(), r, testNow) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,6 +333,17 @@ func TestTalk(t *testing.T) {
 	t.Run("notices of Chela are passed on", func(t *testing.T) {
 		has(t, newTalk(t).say(llm.EventPrefix+"the command rm a.txt ended: ok"), "the command rm a.txt ended: ok")
 	})
+	t.Run("a heartbeat", func(t *testing.T) {
+		if got := newTalk(t).say(heartbeat.DefaultPrompt); got != corerun.HeartbeatOK {
+			t.Errorf("nothing happened: %q", got)
+		}
+		k := newTalk(t)
+		k.messages = []*llm.Message{llm.User(llm.EventsHeading + "\n- the build is red")}
+		text := heartbeat.Settings{}.Message(heartbeat.Wake{Reason: "wake"}, nil, true)
+		if got := k.say(text); !strings.Contains(got, "the build is red") || strings.Contains(got, "not a language model") {
+			t.Errorf("an event: %q", got)
+		}
+	})
 	t.Run("a notice beside a request is passed on after the answer", func(t *testing.T) {
 		k := newTalk(t)
 		k.files["a.txt"] = "alpha\n"
@@ -386,7 +435,7 @@ func TestTalk(t *testing.T) {
 	})
 	t.Run("help shows every available example, and each example is understood", func(t *testing.T) {
 		k := newTalk(t)
-		k.tools = allTools
+		k.tools = withNotes
 		en, zh := k.say("help"), k.say("帮助")
 		for _, r := range k.p.rows {
 			if r.example.en == "" {
@@ -395,7 +444,7 @@ func TestTalk(t *testing.T) {
 			has(t, en, r.example.en)
 			has(t, zh, r.example.zh)
 			for _, say := range []string{r.example.en, r.example.zh} {
-				if got := intentOf(k.p, say); got != r.intent {
+				if got := intentOf(k.p, say, withNotes); got != r.intent {
 					t.Errorf("%q has the intent %s, want %s", say, got, r.intent)
 				}
 			}
@@ -433,7 +482,7 @@ func TestTalk(t *testing.T) {
 		p := New()
 		for i := range p.rows {
 			if r := &p.rows[i]; r.example.en != "" {
-				_, calls := p.answer(request(allTools, llm.User(r.example.en)))
+				_, calls := p.answer(request(allTools, llm.User(r.example.en)), testNow)
 				for _, c := range calls {
 					if !strings.Contains(" "+r.needs+" ", " "+c.Name+" ") {
 						t.Errorf("%s calls %s and needs %q", r.intent, c.Name, r.needs)
@@ -466,8 +515,8 @@ func TestDeterministic(t *testing.T) {
 	t.Parallel()
 	a, b := New(), New()
 	for _, tc := range corpus[:40] {
-		x, xs := a.answer(request(allTools, llm.User(tc.say)))
-		y, ys := b.answer(request(allTools, llm.User(tc.say)))
+		x, xs := a.answer(request(allTools, llm.User(tc.say)), testNow)
+		y, ys := b.answer(request(allTools, llm.User(tc.say)), testNow)
 		if x != y || fmt.Sprint(xs) != fmt.Sprint(ys) {
 			t.Errorf("%q is in the corpus twice", tc.say)
 		}
@@ -481,7 +530,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("read \"unclosed and `code\n\n；；，，")
 	p := New()
 	f.Fuzz(func(t *testing.T, say string) {
-		text, calls := p.answer(request(allTools, llm.User(say)))
+		text, calls := p.answer(request(allTools, llm.User(say)), testNow)
 		if text == "" && len(calls) == 0 {
 			t.Fatalf("%q has no reply", say)
 		}

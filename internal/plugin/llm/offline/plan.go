@@ -139,9 +139,6 @@ func clock(*turn, match) *step {
 	return s
 }
 
-func remind(_ *turn, m match) *step {
-	return callStep("cron", "action", "add", "text", m.expand(m.text))
-}
 func spawn(_ *turn, m match) *step {
 	s := callStep("sessions_spawn", "task", m.get("task"))
 	s.render = started
@@ -234,7 +231,7 @@ func addLine(path, bullet, line string) *step {
 	}
 	line = bullet + line
 	s := callStep("read", "path", path)
-	s.allowMissing = true
+	s.allowMissing, s.hidden = true, true
 	s.then = func(r result) []llm.ToolCall {
 		if r.failed || strings.HasSuffix(r.text, "is empty.") {
 			return callStep("write", "path", path, "content", line+"\n").calls
@@ -245,41 +242,6 @@ func addLine(path, bullet, line string) *step {
 			end = shown // oldText of an edit must be unique
 		}
 		return callStep("edit", "path", path, "oldText", end, "newText", end+"\n"+line).calls
-	}
-	return s
-}
-
-// memoryFile is the file with notes.
-const memoryFile = "MEMORY.md"
-
-func remember(_ *turn, m match) *step {
-	text := strings.Join(strings.Fields(m.get("t")), " ")
-	s := addLine(memoryFile, "- ", text)
-	s.render = func(t *turn, _ result) string { return t.localize(savedText, text) }
-	return s
-}
-
-// fillers are words that are not specific in a question.
-var fillers = lazy(`(?i)'s\b|\b(?:\w\w?|the|mine|your?|our|about|that|this|what|when|where|which|who|was|were|are|did|does|have|has|had|say|said|told|know|` +
-	`anything|everything|favou?rite|for|with|and|once)\b|[^\p{L}\p{N}]+|[我你的是吗了过在有呢和]|什么|哪[些天里儿]?|多少|关于|来着|时候|知道|最?喜欢|名字|事情?`)
-
-// recall searches notes for the specific words of a question. Without any it
-// returns all notes.
-func recall(_ *turn, m match) *step {
-	if len(m.all(pathMark)) > 0 {
-		return nil
-	}
-	s := callStep("read", "path", memoryFile)
-	if keys := strings.Fields(fillers().ReplaceAllString(m.get("q"), " ")); len(keys) > 0 {
-		s = callStep("grep", "path", memoryFile, "pattern", strings.Join(keys, "|"), "ignoreCase", true)
-	}
-	s.allowMissing = true
-	s.render = func(t *turn, r result) string {
-		notes := strings.Join(noteLine().FindAllString(numbered().ReplaceAllString(r.text, ""), -1), "\n")
-		if notes == "" || r.failed {
-			return t.localize(blankText)
-		}
-		return t.localize(recallText, t.fence(notes))
 	}
 	return s
 }

@@ -11,7 +11,7 @@ import (
 var (
 	numbered    = lazy(`(?m)^ *\d+\t|^MEMORY\.md:\d+: `)
 	exitFailure = lazy(`\[(?:exit code|timed out|ended by)[^\]]*\]$`)
-	noteLine    = lazy(`(?m)^[-*] .*$`)
+	noteLines   = lazy(`(?m)^[-*] .*$`)
 )
 
 // reply returns the text about the results of a step.
@@ -23,7 +23,7 @@ func (t *turn) reply(s *step) string {
 			parts = append(parts, t.localize(waitsText, subject(r), strings.Trim(strings.TrimPrefix(r.text, llm.WaitingPrefix), " .")))
 		case r.failed && !(s.allowMissing && r.isMissing()):
 			parts = append(parts, t.localize(failedText, subject(r), clip(firstLine(r.text), 300)))
-		case i+1 < len(s.done) && s.allowMissing, s.missingTool != "": // an intermediate result
+		case i+1 < len(s.done) && s.hidden, s.missingTool != "": // an intermediate result
 		case s.render != nil:
 			parts = append(parts, s.render(t, r))
 		default:
@@ -38,7 +38,10 @@ func (t *turn) reply(s *step) string {
 
 // subject names the object of a call.
 func subject(r result) string {
-	for _, name := range []string{"command", "pattern", "path", "url", "task", "text"} {
+	if text := r.job().Payload.Content(); r.call.Name == "cron" && text != "" {
+		return "`" + clip(firstLine(text), 120) + "`"
+	}
+	for _, name := range []string{"command", "pattern", "path", "url", "task", "text", "query"} {
 		if v := r.arg(name); v != "" {
 			return "`" + clip(firstLine(v), 120) + "`"
 		}
@@ -100,18 +103,20 @@ func clip(s string, n int) string {
 	return s
 }
 
-// localized is a text in both languages. Its arguments are formatted with %s,
-// in order.
+// localized is a text in both languages. Its arguments are formatted with
+// %s, in order.
 type localized struct{ en, zh string }
 
-// localize returns a text in the language of the request.
-func (t *turn) localize(w localized, args ...any) string {
-	s := w.en
+// pick returns a text in the language of the request.
+func (t *turn) pick(w localized) string {
 	if t.chinese {
-		s = w.zh
+		return w.zh
 	}
-	return fmt.Sprintf(s, args...)
+	return w.en
 }
+
+// localize returns a text with arguments in the language of the request.
+func (t *turn) localize(w localized, args ...any) string { return fmt.Sprintf(t.pick(w), args...) }
 
 // help lists the available intents with an example each.
 func (t *turn) help() string {
@@ -189,11 +194,21 @@ var (
 		"可以一次提出几件事（“……，然后……”）。我按固定规则工作，没有用到语言模型：不会写作、翻译和推理。\n" +
 			"配置模型（API 密钥或本机服务）之后，同一个会话就会由模型来回答。",
 	}
-	greetText  = localized{"Hello! What shall I do? For example:\n%s", "你好！需要我做什么？例如：\n%s"}
-	thanksText = localized{"You are welcome.", "不客气。"}
-	savedText  = localized{"I saved it in MEMORY.md: %s", "已记在 MEMORY.md：%s"}
-	recallText = localized{"These are my notes:\n%s", "我记得这些：\n%s"}
-	blankText  = localized{"I have no notes about that.", "关于这个，我没有记录。"}
-	timeText   = localized{"It is %s.", "现在是 %s。"}
-	askText    = localized{"I need more information for that. For example: %s", "还缺少一些信息。例如：%s"}
+	greetText    = localized{"Hello! What shall I do? For example:\n%s", "你好！需要我做什么？例如：\n%s"}
+	thanksText   = localized{"You are welcome.", "不客气。"}
+	savedText    = localized{"I saved it in MEMORY.md: %s", "已记在 MEMORY.md：%s"}
+	recallText   = localized{"These are my notes:\n%s", "我记得这些：\n%s"}
+	sourceText   = localized{"I know it from these lines of my notes:\n%s", "我是从这些记录里知道的：\n%s"}
+	noSourceText = localized{"I have not looked anything up in my notes before.", "我之前没有查过我的记录。"}
+	forgetText   = localized{"These lines of my notes would be removed. Say “yes” to remove them:\n%s", "将从我的记录里删除这些行。回复“是”就删除：\n%s"}
+	keptText     = localized{"Nothing was removed.", "什么都没有删除。"}
+
+	forgottenText = localized{
+		"I removed %s line(s) from my notes. What was said in conversations is still in their transcripts; /forget removes it there, too.",
+		"已从我的记录里删除 %s 行。之前的对话里仍然保留着；用 /forget 可以一并删除。",
+	}
+	stayText  = localized{"Those lines were changed meanwhile, so I removed nothing.", "这些行已经变了，所以什么都没有删除。"}
+	blankText = localized{"I have no notes about that.", "关于这个，我没有记录。"}
+	timeText  = localized{"It is %s.", "现在是 %s。"}
+	askText   = localized{"I need more information for that. For example: %s", "还缺少一些信息。例如：%s"}
 )

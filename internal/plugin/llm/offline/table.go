@@ -36,6 +36,10 @@ var macros = strings.NewReplacer(
 	"{change}", `(?:replace|substitute|swap|change|turn|correct|fix|update|modify)\s+(?:the )?(?:word |text |value |line )?`,
 	"{to}", `\s+(?:with|by|for|to|into)\s+`, "{改}", `\s*(?:全部|都|统统)?(?:改成|改为|替换[成为]|换[成为]|修改[成为])\s*`,
 	"{fact}", `(?:\s+(?:that|this|the following|of|down|for later))*\s*[:,]?\s*`,
+	"{cancel}", `(?:cancel|delete|remove|drop|stop|forget|clear|kill|turn off|get rid of)`, "{all}", `(?:(?:the|my|that|this|all|any|every|of|scheduled|cron)\s+)*`,
+	"{job}", `(?:reminders?|alarms?|timers?|(?:scheduled |cron )?jobs?|watch)`, "{about}", `\s*(?:(?:about|to|for|of|named|called|that|when|with|is)\b\s*)*[:,]?\s*`,
+	"{取消}", `(?:取消|删除|删掉?|去掉|移除|撤[销掉]|停[止掉]|关[掉闭]|清除)`, "{那}", `(?:一下|掉|那[个些]|这[个些]|我的?|所有|全部|的|\s)*`,
+	"{提醒}", `(?:提醒|闹[钟铃]|定时(?:任务|器)?|计时器?|计划(?:任务)?|日程|安排|监视|监控)`, "{页}", `(?:文件|网页|页面|网站|网址|链接)?`,
 	"{prog}", `(?:git|npm|pip3?|docker|df|du|ps|pwd|whoami|uname|uptime|echo|curl|python3?|cargo|kubectl|wc|head|tail|mkdir|rm|mv|cp|touch|chmod|`+
 		`sed|awk|grep -\w+|ls -\w+|free -\w+|go (?:test|build|run|vet|version|env|mod|fmt|list)|make (?:test|build|all|clean|lint))\b`,
 	"{搜}", `(?:搜索|检索|查找|寻找|搜|查|找|grep)(?:一下|下|出|到|找)?(?:所有|全部)?(?:包含|含有|提到|出现)?的?(?:关键[词字]|文字|内容)?[:：\s]*`,
@@ -51,6 +55,12 @@ func table() []row {
 			^(?:帮助|使用说明|说明|功能(?:列表)?|菜单|命令列表)$|(?:什么|哪些|啥)(?:功能|本事|能力|命令|技能)|怎么用你?$|(?:能|会|可以)(?:帮我|为我|[做干]|些|点|一些)*(?:什么|啥|哪些)
 			^(?:who|what) are (?:you|u)\b|are you (?:an? )?(?:ai|bot|robot|human|real|llm|language model|chatgpt|gpt|claude)|your name
 			你(?:到底|究竟)?是(?:谁|什么|啥|不是|真人|人|机器)|你叫(?:什么|啥)|介绍(?:一下)?你?自己`},
+		{intent: "accept", wholeMessage: true, plan: accept, patterns: `
+			^(?:yes|y|yep|yeah|sure|ok(?:ay)?|do (?:it|that)|go ahead|confirm(?:ed)?|(?:remove|delete|forget) (?:it|them|that))[\s.!]*$
+			^(?:是的?|好的?|对的?|确定|确认|可以|行|嗯|同意|删吧|删除吧?|删掉吧?)[\s。！!]*$`},
+		{intent: "decline", wholeMessage: true, plan: decline, patterns: `
+			^(?:no|n|nope|cancel|stop|don'?t|do not|keep (?:it|them))[\s.!]*$
+			^(?:不|不要|不是|不用|不行|别|取消|算了|留着)[\s。！!吧]*$`},
 		{intent: "greet", wholeMessage: true, plan: greet, patterns: `
 			^(?:(?:hi+|hello+|hey+|hiya|yo|howdy|greetings|good (?:morning|afternoon|evening|day)|morning|there|chela|again|everyone
 			|all)[\s,.!?~]*)+$
@@ -61,10 +71,38 @@ func table() []row {
 			|(?:i )?appreciate it)\b[\w\s,.!']{0,40}$
 			^(?:well done|good (?:job|work)|great|perfect|awesome|nice|cool|excellent)[\s!.]*$
 			^(?:好的?|太|真是?|非常|十分|麻烦你?了?|[，,\s])*(?:谢谢|谢[啦了]|多谢|感谢|感激|辛苦|太?棒了|干得好|做得好)(?:谢谢|多谢|感谢|[你您啦了的]|大家|[\s!！。.~，,])*$`},
+		{intent: "planned", needs: "cron", example: localized{"what is planned?", "有什么计划？"}, plan: planned, patterns: `
+			^what(?:'?s| is| are| do i have| have you| did you| have i)?(?: currently)? (?:plan(?:ned)?|scheduled?|coming up|on (?:my|the|your) (?:schedule|agenda|list of reminders))\b[^\x{E000}-\x{E3FF}]{0,30}$|^(?:my |the )?(?:reminders|schedule|agenda|alarms)$
+			^(?:list|show|see|display|view|check|which|what|are there|do i have|have i)\b{w}*\b(?:reminders|alarms|timers|(?:scheduled|cron|planned) (?:jobs|tasks)|what(?:'?s| is) planned){w}*$
+			^(?:list|show|see|display|view|check)(?: me)?(?: my| the)? (?:schedule|agenda)$
+			^(?:我|都|还|现在|目前|今天|明天|一共)*有(?:什么|哪些|没有|啥|几个|多少)?(?:个)?{提醒}$|^(?:我的)?{提醒}(?:列表|清单|(?:都|总共)?有(?:哪些|什么|多少|几个))?$|(?:有|设了?|定了?)(?:什么|哪些|多少|几个){提醒}
+			^(?:列出|列一下|查看|显示|看看|看一?下)(?:一下|所有|全部|我的|有哪些|的)*{提醒}(?:列表|清单)?$`},
+		{intent: "cancel", needs: "cron", freeText: true, example: localized{"cancel the reminder about Ann", "取消关于小安的提醒"}, plan: cancel, patterns: `
+			^{cancel}\s+{all}{job}\b{about}(?P<q>.*)$|^{cancel}\s+{all}(?P<q2>.+?)\s+{job}$
+			^stop\s+(?:reminding|telling|notifying|alerting)\s+me\b{about}(?P<q>.*)$|^(?:stop|quit)\s+(?:watching|monitoring)\s+(?:the )?(?:file |page |site )?(?P<q2>.+)$
+			^(?:cancel|stop|delete) (?P<last>it|that|this)$
+			^{取消}{那}{提醒}[:：，,\s]*(?P<q>.*)$|^{取消}{那}(?:关于|有关)?(?P<q2>.+?)(?:的|那个|这个)*{提醒}$|^[把将](?:关于)?(?P<q3>.*?)(?:的|那个|这个)*{提醒}(?:都|给)?{取消}[掉了吧]*$
+			^(?:别|不要|不用|不必|停止)再?(?:提醒|通知|告诉|叫)我(?P<q>.*?)了?$|^(?:别|不要|不用|停止|取消)再?(?:监视|监控|盯着?|关注)(?:文件|网页)?(?P<q2>.+?)了?$`},
+		{intent: "pause", needs: "cron", freeText: true, example: localized{"pause the reminder about Ann", "暂停关于小安的提醒"}, plan: pause, patterns: `
+			^(?:pause|suspend|disable|deactivate|mute)\s+{all}{job}\b{about}(?P<q>.*)$|^(?:pause|suspend|disable|deactivate|mute)\s+{all}(?P<q2>.+?)\s+{job}$|^(?:pause|suspend|disable) (?P<last>it|that|this)$
+			^(?:暂停|停用|禁用|先停[掉下])(?:一下)?{那}{提醒}[:：，,\s]*(?P<q>.*)$|^(?:暂停|停用|禁用|先停[掉下])(?:一下)?{那}(?:关于|有关)?(?P<q2>.+?)(?:的|那个|这个)*{提醒}$`},
+		{intent: "resume", needs: "cron", freeText: true, example: localized{"resume the reminder about Ann", "恢复关于小安的提醒"}, plan: resume, patterns: `
+			^(?:resume|unpause|(?:re-?)?enable|(?:re)?activate|continue)\s+{all}{job}\b{about}(?P<q>.*)$|^(?:resume|unpause|(?:re-?)?enable|(?:re)?activate|continue)\s+{all}(?P<q2>.+?)\s+{job}$|^(?:resume|unpause|enable|reactivate) (?P<last>it|that|this)$
+			^(?:重新)?(?:恢复|启用|继续|开启)(?:一下)?{那}{提醒}[:：，,\s]*(?P<q>.*)$|^(?:重新)?(?:恢复|启用|继续|开启)(?:一下)?{那}(?:关于|有关)?(?P<q2>.+?)(?:的|那个|这个)*{提醒}$`},
+		{intent: "run now", needs: "cron", freeText: true, example: localized{"run the reminder about Ann now", "立即执行关于小安的提醒"}, plan: runNow, patterns: `
+			^(?:run|trigger|fire|execute)\s+(?:the|my|that|this)\s+(?:scheduled |cron )?{job}\b{about}(?P<q>.*?)(?:\s+(?:right )?now)?$
+			^(?:run|trigger|fire|execute)\s+(?:the|my|that|this)\s+(?P<q>[^\x{E000}-\x{E3FF}]+?)\s+(?:reminder|alarm|scheduled job|cron job)(?:\s+(?:right )?now)?$
+			^(?:现在|立即|立刻|马上)*(?:就)?(?:运行|执行|触发)(?:一下)?{那}(?:关于|有关)?(?P<q>.*?)的?{提醒}$`},
+		{intent: "watch", needs: "cron", freeText: true, example: localized{"tell me when notes.txt changes", "notes.txt 变化时告诉我"}, plan: watch, patterns: `
+			^(?:watch|monitor|observe|track|keep (?:an eye on|watching))\s+(?:(?:the|a|my|this|web|file|page|site|website|url|document)\s+)*(?P<x>{X})(?:\s+for (?:any )?(?:changes?|updates?))?(?:,?\s*(?:and|then)\s+(?:tell|let|notify|alert|inform|ping|remind|warn)\s+me\b.*)?$
+			^(?:(?:tell|notify|alert|inform|ping|message|warn|remind) me\s+|let me know\s+)?(?:when(?:ever)?|if|once|as soon as|(?:each|every|any) ?time)\s+(?:(?:the|a|my|this|web|file|page|site|website|url|document)\s+)*(?P<x>{X})\s+(?:(?:is|gets|was|has been|has|are)\s+)?(?:chang(?:es?|ed)|modified|updated?s?|edited|touched)(?:,?\s*(?:then\s+|please\s+)*(?P<do>.*))?$
+			^(?:当|如果|一旦|只要|要是|等到?)?\s*(?:这个|那个)?{页}\s*(?P<x>{X})\s*(?:这个)?{页}的?(?:内容)?\s*(?:有了?|发生了?|被|一)?(?:任何)?(?:变化|改变|更新|修改|改动|变动|变|改)了?(?:的?时候?|以?后|的话|就|时)*[，,\s]*(?:请|就|要|马上|立即)*(?:(?P<tell>告诉|通知|提醒|叫)我(?:一声|一下)?)?(?P<do>.*)$
+			^(?:监视|监控|监测|监听|关注|盯[着住]?|留意|看着|观察)(?:一下)?\s*{页}\s*(?P<x>{X})\s*(?:的?(?:变化|更新|改动|修改))?(?:[，,].*)?$`},
 		{intent: "remind", needs: "cron", freeText: true, example: localized{"remind me in 20 minutes to call Ann", "20分钟后提醒我给小安打电话"}, plan: remind, patterns: `
-			\b(?:remind(?:er)?|alarm|timer|wake me|alert me|notify me|ping me)\b
-			\b(?:every|each) (?:\w+ )?(?:minute|hour|day|morning|evening|night|week|month|\w+day)s?\b.*\btell me\b|\btell me to\b
-			提醒|闹钟|闹铃|定时|(?:每隔?|[点分钟时天].*后|明天|后天|点半?).*(?:叫|通知|告诉)我`},
+			\b(?:remind|wake|alert|notify|ping|nudge|text|message|warn|tell)\s+me\b|\blet\s+me\s+know\b|\b(?:reminder|alarm|timer)\b
+			^(?:every|each|in|at|on|after|by|next|tomorrow|tonight|today|daily|hourly|weekly|monthly|{w}*day)\b|^\d
+			提醒|闹钟|闹铃|定时|计时|(?:通知|告诉|叫|喊|催)(?:一下|一声)?(?:我|咱)
+			^(?:每|再?过|[\d零一二两三四五六七八九十半下这本周星今明后早晚上中下凌傍工])`},
 		{intent: "spawn each", needs: "sessions_spawn", freeText: true, example: localized{"look through docs and src at the same time for TODO", "同时在 docs 和 src 里搜索 TODO"}, plan: spawnEach, patterns: `
 			^{seek}\s+(?:through |inside |in )?(?P<dirs>[^?]+?),?\s+(?:at the same time|in parallel|at once),?\s+(?:(?:and )?(?:tell|show) me )?(?:for
 			|where)\s+{the}(?P<q>{X}|[\w\-]+)(?:\s.*)?$
@@ -75,6 +113,16 @@ func table() []row {
 			^(?:run )?(?:this |it )?in the background[,:]?\s*(?P<task>.+)$|^delegate:?\s+(?P<task2>.+)$
 			(?:启动|开|派|安排|让|叫|用|找|新建|创建|起).{0,12}(?:子任务|后台任务|代理|智能体)(?:去|来|帮我|在后台|[，,：:\s])*(?P<task>.*?)(?:[，,]\s*我们.*)?$
 			^在?后台(?P<task>.+)$`},
+		{intent: "why", needs: "memory_search memory_get", freeText: true, plan: why, example: localized{"how do you know that?", "你怎么知道的？"}, patterns: `
+			^(?:how|where|from where)(?: from)? (?:do|did|would) you (?:know|learn|get)\b(?:\s+(?:that|this|it|about|of|from))*\s*(?P<q>.*?)(?:\s+from)?$
+			^(?:why|what makes you)(?: do you| did you| would you)? (?:think|say|know|believe|remember)\b(?:\s+(?:that|so|this|it))*\s*(?P<q>.*)$
+			^where (?:does|did|is) (?:that|this|it) (?:come )?from$|^what(?:'?s| is) (?:your|the) source$|^(?:why|source)$
+			^你?(?:是)?(?:怎么|从哪[里儿]?|为什么|为何)(?:会|能)?(?:知道|晓得|这么说|得知|记得)的?(?P<q>.*?)的?$|^(?:出处|来源|依据)(?:是(?:什么|哪里))?$|^为什么$`},
+		{intent: "forget", needs: "memory_search memory_get read edit", freeText: true, plan: forget, example: localized{"forget that my car is blue", "忘掉我的车是蓝色的"}, patterns: `
+			^forget\b(?:\s+(?:that|about|everything|all|what|you know|i (?:said|told you)|the (?:fact|note|thing)s?|it|this)\b)*\s*(?P<q>.*)$
+			^(?:delete|remove|erase)\s+(?P<q>.+?)\s+from (?:your |my |the )?(?:memory|memories|notes)$
+			^忘[掉了记]?(?:关于|有关)?(?P<q>.*?)(?:的?事情?)?$|^(?:不用|不要)再?记(?:住|着|得)?(?:关于|有关)?(?P<q2>.+)$
+			^[把将]\s*(?P<q>.+?)\s*(?:忘掉|忘了|忘记)$|从?(?:你的|我的)?(?:记忆|记录|笔记)[里中](?:删除|删掉|去掉|移除)(?P<q2>.+)$|^[把将]\s*(?P<q3>.+?)\s*从(?:你的|我的)?(?:记忆|记录|笔记)[里中]?(?:删除|删掉|去掉|移除)$`},
 		{intent: "recall", needs: "read grep", freeText: true, example: localized{"what do you remember about my car?", "你还记得我的车吗？"}, plan: recall, patterns: `
 			\bwhat\b.*\b(?:do you|you|did i|have i|i(?:'ve)?) (?:know|remember|recall|told|tell|say|said|noted?)\b(?: you| me)?(?:\s*(?:about|of|on
 			|regarding))?\s*(?P<q>.*)$
@@ -83,6 +131,8 @@ func table() []row {
 			|saved notes)$
 			^(?:what|when|where|who|which)(?:'?s| is| are| was| were| do| did)?\s+(?P<q>(?:my|our|\w+ (?:is|are|was) (?:my|our)|am i)\b.*)$|^(?:where
 			|when|what) (?:do|did) i (?P<q2>\w+)$
+			^(?:what|which) (?:day|date|month|year)(?: of the \w+)? (?:is|was|are|were|does|did|do|will) (?P<q>.+)$
+			^(?:when|where|who|what)(?: is| are| was| were|'?s) (?P<q>[^?]*\w's \w.*)$
 			(?:还|是否|能|记不)记得(?P<q>.+)$|^(?:你|都|还)*(?:记住|记得|知道|记)了?(?P<q>.*?)(?:什么|哪些|啥|多少|吗).*$|^(?:回忆|回想)(?:一下)?(?P<q2>.*)$
 			我?(?:之前|以前|上次|曾经|刚才)(?:[跟和对]你)?(?:说过|说的|提过|告诉过?你?|让你记[住下])的?(?P<q>.*)$|(?:你的|我的|长期)记忆
 			^我(?P<q>的?.+?)(?:是|叫|在|有)?(?:什么|哪[天里儿一]|多少|谁|啥|几号).*$`},
@@ -157,9 +207,9 @@ func table() []row {
 			^(?:在)?{搜}(?P<p>{P}|[\w./\-]+)\s*(?:目录|文件夹|文件)?(?:里面?|中|下)(?:有没有|的|包含|提到|出现|所有)*\s*(?P<q>.+)$
 			^(?:全局)?{搜}(?P<q>.+)$|^(?P<q2>{X}|\w+)\s*(?:都)?(?:在|被)?(?:哪里|哪些文件|哪些地方|什么地方)[里中]?(?:用到|使用|提到|定义|出现|调用)|^(?:搜索|查找)$`},
 		{intent: "time", needs: "session_status", example: localized{"what time is it?", "现在几点了？"}, plan: clock, patterns: `
-			what(?:'?s| is)?(?: the)?(?: current| local)? (?:time|date|day)\b|\btoday'?s (?:date|day)|\b(?:which|what) day\b|^(?:the )?(?:time|date
+			what(?:'?s| is)?(?: the)?(?: current| local)? (?:time|date|day)\b|\btoday'?s (?:date|day)|\b(?:which|what) day\b|^(?:tell me )?(?:the )?(?:time|date
 			|clock)$|do you have the time|what is today
-			几点|现在的?(?:是)?什么?时间|今天(?:是|的)*(?:几[号月]|星期几|周几|日期|哪天|多少号|什么日子)|当前的?(?:时间|日期)|星期几|周几|^(?:时间|日期)$|什么时候了`},
+			几点|现在的?(?:是)?(?:什么)?时间|今天(?:是|的)*(?:几[号月]|星期几|周几|日期|哪天|多少号|什么日子)|当前的?(?:时间|日期)|星期几|周几|^(?:时间|日期)$|什么时候了`},
 		{intent: "status", needs: "session_status", example: localized{"status", "状态"}, plan: status, patterns: `
 			^(?:/?status|usage|tokens?|costs?|context|model)$|(?:which|what)(?:'s| is)?(?: the| your| current| language)* (?:model|llm)\b
 			|\bmodel (?:are you|is)|\b(?:session|your|current|system)\b.*\bstatus\b
@@ -184,6 +234,9 @@ func table() []row {
 			|its contents?|the contents?(?: of it)?))?(?: again| back| to me)?$
 			(?:看|读|打开|显示|展示|念|瞧|瞅|给我|输出|查).*{P}|{P}.*(?:内容|看|读|打开|显示|给我|念|瞧|瞅|什么|啥|哪些)
 			^(?:把它?)?(?:看|读|打开|显示|展示)(?:看|读|一下)?(?:它|(?:这个|那个)?文件|内容)?(?:的?内容|给我看?)?$`},
+		{intent: "ask notes", needs: "memory_search memory_get", plan: askNotes, patterns: `
+			^(?:what|when|where|who|whom|whose|which|why|how|is|are|was|were|do|does|did|has|have|should)\b.*$|\?\s*$
+			什么|哪|谁|几|多少|怎么|吗|是否|有没有|何时`},
 	}
 	for i := range rows {
 		rows[i].compile()

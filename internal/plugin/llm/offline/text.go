@@ -45,17 +45,17 @@ var (
 		`|"([^"\n]*)"|“([^”]*)”|‘([^’]*)’|「([^」]*)」|《([^》]*)》|\B'([^'\n]*)'\B` +
 		`|\b((?:https?://|www\.)[^\s<>"'“”，。！？；、（）\p{Han}]*[^\s<>"'“”，。！？；、（）\p{Han}.,:;!?)])` +
 		`|\b((?:[a-z][a-z0-9\-]*\.)+(?:com|org|net|io|dev|cn|edu|gov)\b(?:/[\w./?=&%\-]*\w)?)` +
-		`|([\p{Han}\w\-]*\p{Han}[\p{Han}\w\-]*\.[a-z][a-z0-9]{0,5}|[\w~.*\-+@/]*/\p{Han}[\p{Han}\w./\-]*)|([\w~.*/\-][\w~.*/\-+@]*)`)
+		`|([\p{Han}\w\-]*\p{Han}[\p{Han}\w\-]*\.[a-z][a-z0-9]{0,5}|[\w~.*\-+@/]*/\p{Han}[\p{Han}\w./\-]*)|((?:\bskills:)?[\w~.*/\-][\w~.*/\-+@]*)`)
 	entityKinds = [...]rune{codeMark, codeMark, quoteMark, quoteMark, quoteMark, quoteMark, quoteMark, quoteMark, quoteMark,
 		urlMark, urlMark, pathMark, pathMark}
 	anyMark    = lazy(`[\x{E000}-\x{E3FF}]`)
 	quoteMarks = lazy(`[\x{E100}-\x{E1FF}\x{E300}-\x{E3FF}]`)
 	pathForm   = lazy(`(?i)^(?:\.?[\w\-+*]+(?:\.[\w\-]+)*\.[a-z][a-z0-9]{0,9}|\.[a-z][\w\-]+|readme|makefile|dockerfile|license|changelog|` +
-		`\.\.?|~|/|\./\.\.\.|[\w~.*\-+@/]*/[\w~.*\-+@/\p{Han}]*[a-z\p{Han}][\w~.*\-+@/\p{Han}]*|[\p{L}\w\-]+(?: [\p{L}\w\-]+){0,4}\.[a-z]{2,4})$`)
+		`\.\.?|~|/|\./\.\.\.|skills:[\w./\-]+|[\w~.*\-+@/]*/[\w~.*\-+@/\p{Han}]*[a-z\p{Han}][\w~.*\-+@/\p{Han}]*|[\p{L}\w\-]+(?: [\p{L}\w\-]+){0,4}\.[a-z]{2,4})$`)
 	noPath = lazy(`(?i)^(?:e\.g|i\.e|a\.m|p\.m|and/or|yes/no|he/she|n/a|tcp/ip|i/o|//.*)$`)
 	// The words before a name in Chinese, and the end of a folder's name.
 	beforeName = lazy(`^.*(?:知道|[帮给]我|一下|看看|看下|读读|读取|打开|查看|显示|展示|[创新]建|建立|生成|编辑|修改|删除|搜索|查找|` +
-		`[写存放加记][到成为进入]|保存|追加|添加|一[个份]|有个|叫做?|名为|里的|文件|我的|这个|那个|和|与|、)|^[请把将在往向从给叫读看写的个我到]+`)
+		`[写存放加记][到成为进入]|保存|追加|添加|一[个份]|有个|如果|一旦|只要|要是|监[视控测听]|关注|盯[着住]?|留意|叫做?|名为|里的|文件|我的|这个|那个|和|与|、)|^[请把将当在往向从给叫读看写的个我到]+`)
 	afterName = lazy(`^(\S*?/\p{Han}+?)(?:目录|文件夹|里|下面|中|的|有|$)`)
 )
 

@@ -7,9 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/prompt"
+	corerun "github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/internal/core/untrusted"
 )
 
 // turn is a conversation whose last message is to be answered.
@@ -18,15 +23,23 @@ type turn struct {
 	tools     map[string]bool
 	count     int        // number of messages, for the ids of calls
 	text      string     // the user's last message
-	notices   []string   // messages from Chela itself
+	notices   []notice   // messages from Chela itself
+	events    []notice   // texts that only a heartbeat reports
 	rounds    [][]result // tool calls since then
 	disclosed bool       // an earlier reply said that this is not a language model
 	path      string     // the file that "it" refers to
+	job       string     // the planned job that "it" refers to: its text or id
+	nested    bool       // a part of a request is read
+	due       bool       // the message is that of a job
+	heartbeat bool       // the message is that of a heartbeat
+	asked     remarks    // what was said before
 	chinese   bool
+	now       time.Time // in the person's time zone
+	zone      string    // name of the time zone; empty: it has none
 }
 
-// newTurn reads a conversation.
-func newTurn(rows []row, r *llm.Request) *turn {
+// newTurn reads a conversation at a time.
+func newTurn(rows []row, r *llm.Request, now time.Time) *turn {
 	t := &turn{rows: rows, count: len(r.Messages), tools: map[string]bool{}}
 	for _, spec := range r.Tools {
 		t.tools[spec.Name] = true
@@ -35,25 +48,23 @@ func newTurn(rows []row, r *llm.Request) *turn {
 		t.disclosed = t.disclosed || strings.Contains(b.Text, subagent.Heading)
 	}
 	open, path, earlier := true, "", "" // not open: the next message starts another exchange
-	working := false                    // calls were made that are not answered with a text yet
+	var said remarks
+	working := false // calls were made that are not answered with a text yet
 	for _, m := range r.Messages {
 		text := m.PlainText()
-		switch notice, isNotice := strings.CutPrefix(text, llm.EventPrefix); m.Role {
+		switch event, isNotice := strings.CutPrefix(text, llm.EventPrefix); m.Role {
 		case llm.RoleUser:
 			if text == llm.LimitText {
 				continue
 			}
 			if !open && !(isNotice && working) {
-				earlier = cmp.Or(t.text, earlier)
-				t.text, t.notices, t.rounds, t.path, open = "", nil, nil, path, true
+				earlier, t.heartbeat = cmp.Or(t.text, earlier), false
+				t.text, t.notices, t.events, t.rounds, t.path, t.asked, open = "", nil, nil, nil, path, said, true
 			}
-			if isNotice {
-				t.notices = append(t.notices, notice)
-			} else if !strings.HasPrefix(text, llm.EventsHeading) {
-				t.text = strings.TrimPrefix(t.text+"\n"+text, "\n")
-			}
+			t.hear(text, event, isNotice)
 		case llm.RoleAssistant:
 			open, working = false, len(m.Calls()) > 0
+			said.hearOwn(m)
 			t.disclosed = t.disclosed || text != "" && m.Provider == Name
 			if m.Provider != Name && m.Provider != "" {
 				continue // another model's calls do not follow our plan
@@ -62,6 +73,7 @@ func newTurn(rows []row, r *llm.Request) *turn {
 			for _, c := range m.Calls() {
 				round = append(round, result{c, "there is no result", true})
 				path = cmp.Or(topic(c), path)
+				t.job = cmp.Or(result{call: c}.job().Payload.Content(), t.job)
 			}
 			if round != nil {
 				t.rounds = append(t.rounds, round)
@@ -71,17 +83,89 @@ func newTurn(rows []row, r *llm.Request) *turn {
 		}
 	}
 	t.chinese = isChinese(t.text) || t.text == "" && isChinese(earlier)
+	t.setTime(r.System, now)
+	unasked := t.due || t.heartbeat || t.text == "" && slices.ContainsFunc(t.notices, func(n notice) bool { return n.due != nil })
+	t.disclosed = t.disclosed || unasked // a reminder is nothing but that
 	return t
 }
+
+// notice is a message from Chela itself.
+type notice struct {
+	text string
+	due  *job.Due // a reminder; nil: another message
+}
+
+// hear adds a user message to the turn. event is its text without the prefix of events.
+func (t *turn) hear(text, event string, isNotice bool) {
+	d, isDue := job.ParseDue(event)
+	if isDue {
+		t.job = string(d.Job)
+	}
+	switch {
+	case isDue && d.Turn:
+		text = d.Text
+		t.due = t.text == ""
+		t.text = strings.TrimPrefix(t.text+"\n"+text, "\n")
+	case isDue:
+		t.notices = append(t.notices, notice{due: &d})
+	case isNotice:
+		t.notices = append(t.notices, notice{text: event})
+	case strings.HasPrefix(text, llm.EventsHeading):
+		due := job.SplitDue(text)
+		for _, d := range due {
+			t.job = string(d.Job)
+			t.notices = append(t.notices, notice{due: &d})
+		}
+		if len(due) == 0 {
+			t.events = append(t.events, notice{text: strings.TrimSpace(strings.TrimPrefix(text, llm.EventsHeading))})
+		}
+	case strings.Contains(text, "answer only "+corerun.HeartbeatOK):
+		t.heartbeat = true
+	default:
+		if task, ok := untrusted.TaskIn(text); ok {
+			text = task
+		}
+		t.due = false
+		t.text = strings.TrimPrefix(t.text+"\n"+text, "\n")
+	}
+}
+
+// setTime sets the time and the zone of the turn. The first call of a turn has the time
+// in its id, so that the turn is planned as at first if it goes on later.
+func (t *turn) setTime(system []llm.Block, now time.Time) {
+	if len(t.rounds) > 0 {
+		var count, n int
+		var ms int64
+		if k, err := fmt.Sscanf(t.rounds[0][0].call.ID, idForm, &count, &n, &ms); err == nil && k == 3 {
+			now = time.UnixMilli(ms)
+		}
+	}
+	loc, name, ok := prompt.Zone(system, now)
+	if !ok {
+		loc = time.Local
+	}
+	t.now, t.zone = now.Truncate(time.Millisecond).In(loc), name
+}
+
+// idForm is the form of the ids of calls: the number of messages before, that of the call
+// in its round, and the time of the turn in milliseconds.
+const idForm = "offline_%d_%d_%d"
 
 // report returns the reply to messages from Chela itself.
 func (t *turn) report() string {
 	var out []string
-	for _, notice := range t.notices {
-		a, ok := subagent.ParseAnnouncement(notice)
+	for _, n := range t.notices {
+		a, ok := subagent.ParseAnnouncement(n.text)
+		title, note, answer, isResult := job.ParseResult(n.text)
 		switch {
+		case isResult:
+			out = append(out, strings.TrimSpace(t.localize(jobResultText, title, answer)+"\n\n"+note))
+		case n.due != nil && isChinese(n.due.Text):
+			out = append(out, fmt.Sprintf(dueText.zh, n.due.Text))
+		case n.due != nil:
+			out = append(out, fmt.Sprintf(dueText.en, n.due.Text))
 		case !ok:
-			out = append(out, notice)
+			out = append(out, n.text)
 		case a.Status == "ok":
 			out = append(out, t.localize(reportText, a.Label, a.Result))
 		default:
@@ -154,6 +238,7 @@ type step struct {
 	calls        []llm.ToolCall                 // next calls
 	then         func(result) []llm.ToolCall    // returns the calls that follow the first result
 	allowMissing bool                           // a missing file is not a failure
+	hidden       bool                           // only the last result is shown
 	render       func(t *turn, r result) string // formats a result; nil: show
 	missingTool  string                         // required tool that is not available
 	done         []result
@@ -194,8 +279,15 @@ func (s *step) readOnly() bool {
 // run returns the reply or the next calls. It replays the rounds made so far
 // against the plan.
 func (t *turn) run() (string, []llm.ToolCall) {
-	if strings.TrimSpace(t.text) == "" && len(t.notices) > 0 {
+	switch {
+	case strings.TrimSpace(t.text) != "":
+	case t.heartbeat && len(t.events)+len(t.notices) > 0:
+		t.notices = append(t.notices, t.events...)
 		return t.report(), nil
+	case len(t.notices) > 0:
+		return t.report(), nil
+	case t.heartbeat:
+		return corerun.HeartbeatOK, nil
 	}
 	var said []string
 	plan := t.plan(t.text)
@@ -245,7 +337,7 @@ func (t *turn) nextCalls(group []*step) []llm.ToolCall {
 				s.missingTool = c.Name
 				return nil
 			}
-			c.ID = fmt.Sprintf("offline_%d_%d", t.count, len(out)+1)
+			c.ID = fmt.Sprintf(idForm, t.count, len(out)+1, t.now.UnixMilli())
 			out = append(out, c)
 		}
 	}
@@ -265,6 +357,9 @@ func (t *turn) plan(text string) [][]*step {
 	c, path := markEntities(text), t.path
 	whole := t.parse(c)
 	if whole != nil && (whole.row.wholeMessage || whole.row.freeText) {
+		if lines := t.lines(c); lines != nil {
+			return lines
+		}
 		return [][]*step{{whole}}
 	}
 	t.path = path
@@ -285,8 +380,33 @@ func (t *turn) plan(text string) [][]*step {
 			groups = append(groups, []*step{s})
 		}
 	}
+	if groups == nil && whole == nil && t.due {
+		return [][]*step{{{answer: t.localize(undoneText, text)}}}
+	}
 	if groups == nil {
 		return [][]*step{{cmp.Or(whole, &step{answer: t.suggestions(unknownText)})}}
+	}
+	return groups
+}
+
+// lines plans several messages that were sent together, one a line. It returns nil if a
+// line is not understood.
+func (t *turn) lines(c clause) [][]*step {
+	var groups [][]*step
+	path := t.path
+	for line := range strings.Lines(c.text) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		s := t.parse(c.with(line))
+		if s == nil || s.asks || len(groups) == maxParts {
+			t.path = path
+			return nil
+		}
+		groups = append(groups, []*step{s})
+	}
+	if len(groups) < 2 {
+		return nil
 	}
 	return groups
 }

@@ -49,9 +49,9 @@ func (e encoder) key() string {
 
 // add appends the nonempty messages and the end of the request. Images of tool
 // results follow the last result of their turn, in a user message. The last
-// user text gets the cache marker, if there is one. add reports whether there
-// is a message.
-func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker string) bool {
+// user text gets the cache marker, if there is one. The note, if there is one, is the
+// last message. add reports whether there is a message.
+func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker, note string) bool {
 	t := turns{body: b, quirks: e.quirks}
 	key := e.key()
 	marked := -1
@@ -71,6 +71,9 @@ func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker string) bool {
 	t.flush()
 	if t.last == llm.RoleAssistant {
 		t.put(llm.RoleUser, []byte(continuation))
+	}
+	if note != "" && t.last != "" {
+		t.put(llm.RoleUser, append(dialect.AppendString([]byte(contentStart), note), behindText...))
 	}
 	t.write()
 	b.AddString("]}")

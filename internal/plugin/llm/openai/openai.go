@@ -51,7 +51,7 @@ func New(o Options) *Provider {
 	if !o.Key.IsZero() {
 		h.Set("Authorization", "Bearer "+o.Key.Reveal())
 	}
-	p.client = dialect.NewClient(o, u, err, h, p.vision)
+	p.client = dialect.NewClient(o, u, err, h, p.vision, p.fast)
 	return p
 }
 
@@ -69,6 +69,9 @@ func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Eve
 func (p *Provider) vision(id string) bool {
 	return dialect.SupportsImages(p.model(id)) && !p.quirksFor(id).stringContent
 }
+
+// fast reports whether the service has a faster tier for a model.
+func (p *Provider) fast(id string) bool { return p.quirks.tier && p.model(id).Fast > 0 }
 
 // quirksFor returns the quirks of the service for a model.
 func (p *Provider) quirksFor(model string) *quirks {

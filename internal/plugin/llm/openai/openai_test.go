@@ -29,7 +29,7 @@ func openHome(url string, hc *http.Client) llm.Provider {
 }
 
 func thinks(id string) llm.Model {
-	return llm.Model{ID: id, Images: true, Levels: []llm.Level{llm.Minimal, llm.Low, llm.Medium, llm.High}}
+	return llm.Model{ID: id, Images: true, Fast: 2, Levels: []llm.Level{llm.Minimal, llm.Low, llm.Medium, llm.High}}
 }
 
 func TestSuite(t *testing.T) { llmtest.Suite(t, llmtest.OpenAI, open) }
@@ -58,7 +58,7 @@ func full() *llm.Request {
 	call := llmtest.ToolCall("call_1", "look", `{}`)
 	return &llm.Request{
 		Model: "m", System: []llm.Block{{Text: "You are Chela."}}, MaxTokens: 100, Thinking: llm.High,
-		Temperature: 0.5, HasTemperature: true, Session: "s1", Tools: []llm.ToolSpec{llmtest.Tool("look")},
+		Temperature: 0.5, HasTemperature: true, Session: "s1", Fast: true, Tools: []llm.ToolSpec{llmtest.Tool("look")},
 		Messages: []*llm.Message{
 			llm.User("Hi"),
 			{Role: llm.RoleAssistant, Provider: "p", Parts: []llm.Part{
@@ -77,7 +77,7 @@ func TestHosts(t *testing.T) {
 	}{
 		{
 			"home", "", "/v1/chat/completions",
-			[]string{`"max_completion_tokens":100`, `"role":"developer"`, `"reasoning_effort":"high"`, `"prompt_cache_key":"s1"`, `"tool_call_id":"call_1"`},
+			[]string{`"max_completion_tokens":100`, `"role":"developer"`, `"reasoning_effort":"high"`, `"prompt_cache_key":"s1"`, `"service_tier":"priority"`, `"tool_call_id":"call_1"`},
 			[]string{`"max_tokens"`, "Thought.", `"temperature"`, `"store"`},
 		},
 		{
@@ -90,15 +90,15 @@ func TestHosts(t *testing.T) {
 		{"with the whole path", "https://box/x/chat/completions", "/x/chat/completions", nil, nil},
 		{
 			"a name similar to OpenAI's", "https://api.openai.com.example.org", "/v1/chat/completions",
-			[]string{`"role":"system"`}, []string{"reasoning_effort"},
+			[]string{`"role":"system"`}, []string{"reasoning_effort", "service_tier"},
 		},
 		{
 			"deepseek requires reasoning sent back", "https://api.deepseek.com", "/v1/chat/completions",
-			[]string{`"reasoning_content":"Thought."`, `"thinking":{"type":"enabled"},"reasoning_effort":"high"`}, []string{"max_completion_tokens"},
+			[]string{`"reasoning_content":"Thought."`, `"thinking":{"type":"enabled"},"reasoning_effort":"high"`}, []string{"max_completion_tokens", "service_tier"},
 		},
 		{
 			"openrouter requires reasoning as an object", "https://openrouter.ai/api/v1", "/api/v1/chat/completions",
-			[]string{`"reasoning":{"effort":"high"}`, `"max_tokens":100`}, []string{"reasoning_effort", "Thought."},
+			[]string{`"reasoning":{"effort":"high"}`, `"max_tokens":100`}, []string{"reasoning_effort", "Thought.", "service_tier"},
 		},
 		{
 			"mistral requires ids of nine characters", "https://api.mistral.ai", "/v1/chat/completions",

@@ -17,6 +17,7 @@ type quirks struct {
 	noUsage        bool                  // rejects stream_options; reports usage anyway
 	developer      bool                  // system prompt of a thinking model has role developer
 	cacheKey       bool                  // accepts prompt_cache_key
+	tier           bool                  // accepts the service_tier priority
 	markers        bool                  // accepts cache markers, for models of anthropic/
 	ownTemperature ownTemperature        // which models reject a temperature
 	maxTemp        float64               // maximum temperature; 0: 2
@@ -82,7 +83,7 @@ type service struct {
 // models are strict about roles, and their servers fail if a template does.
 var services = [...]service{
 	{hosts: []string{"api.openai.com"}, quirks: quirks{
-		limit: "max_completion_tokens", developer: true, cacheKey: true, ownTemperature: ownAble, form: effort,
+		limit: "max_completion_tokens", developer: true, cacheKey: true, tier: true, ownTemperature: ownAble, form: effort,
 	}},
 	{hosts: []string{"openrouter.ai"}, quirks: quirks{
 		markers: true, form: router, thinkingField: details, tags: true,

@@ -31,6 +31,9 @@ func (p *Provider) body(r *llm.Request, q *quirks) (*dialect.Body, error) {
 	if !q.noUsage {
 		o.Raw("stream_options", `{"include_usage":true}`)
 	}
+	if r.Fast {
+		o.String("service_tier", "priority")
+	}
 	if r.MaxTokens > 0 {
 		o.Int(cmp.Or(q.limit, "max_tokens"), r.MaxTokens)
 	}
@@ -49,8 +52,12 @@ func (p *Provider) body(r *llm.Request, q *quirks) (*dialect.Body, error) {
 	marker := q.cacheMarker(r)
 	body := o.Body("messages")
 	body.AddString("[")
-	body.Add(p.system.Encode(prompt{q.systemRole(model), r.System, marker}, samePrompt, encodeSystem))
-	if !e.add(body, r.Messages, marker) {
+	system, note := r.System, r.Note
+	if n := len(r.Messages); note != "" && (q.bridge || q.merge) && n > 0 && r.Messages[n-1].Role == llm.RoleTool {
+		system, note = append(slices.Clip(system), llm.Block{Text: note}), "" // a user message may not follow results
+	}
+	body.Add(p.system.Encode(prompt{q.systemRole(model), system, marker}, samePrompt, encodeSystem))
+	if !e.add(body, r.Messages, marker, note) {
 		return nil, dialect.ErrNoMessages
 	}
 	return body, nil

@@ -12,10 +12,11 @@ import (
 // chunk is an event of a stream, or the whole answer of a server that does not
 // stream.
 type chunk struct {
-	Model   string   `json:"model"`
-	Choices []choice `json:"choices"`
-	Usage   *usage   `json:"usage"`
-	Timings *timings `json:"timings"`
+	Model   string        `json:"model"`
+	Choices []choice      `json:"choices"`
+	Usage   *usage        `json:"usage"`
+	Tier    dialect.Speed `json:"service_tier"` // that answers
+	Timings *timings      `json:"timings"`
 	Groq    struct {
 		Usage *usage `json:"usage"`
 	} `json:"x_groq"`
@@ -141,6 +142,9 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 		return false, err
 	}
 	a.Model = cmp.Or(a.Model, c.Model)
+	if c.Tier != "" {
+		a.Fast = c.Tier == "priority" || c.Tier == "fast"
+	}
 	c.count(a)
 	for i := range c.Choices {
 		o := &c.Choices[i]

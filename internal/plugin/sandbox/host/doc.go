@@ -5,9 +5,12 @@
 // On Linux, descendants are found in /proc by four criteria: the program's
 // session, a mark in the environment, a descriptor that all of them inherit,
 // and a parent that is one of them. This finds a process that forked twice,
-// left the session and ignores TERM. It does not find one that also cleared
-// its environment and closed all descriptors before its parent ended; only a
-// sandbox can contain that. On other Unix systems the process group is ended.
+// left the session and ignores TERM. One that starts others and ends while
+// they are looked for, or executes a program at that moment, is found too: the
+// search goes on until no process was started meanwhile. It does not find one
+// that also cleared its environment and closed all descriptors before its
+// parent ended; only a sandbox can contain that. On other Unix systems the
+// process group is ended.
 // On Windows a program runs in a job object, which limits the number of
 // processes and what they can do to the desktop, and is ended. This has not
 // been verified on Windows.

@@ -55,30 +55,55 @@ func (b Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandb
 	}
 	t := &tree{mark: markName + "=" + b.owner + rand.Text(), tty: p.Terminal != nil}
 	cmd := &exec.Cmd{
-		Path:  p.Path,
-		Args:  p.Argv,
-		Dir:   p.Dir,
-		Env:   append(p.Env[:len(p.Env):len(p.Env)], t.mark),
-		Stdin: p.Stdin,
-		// Do not wait for a descendant that holds the standard input.
-		WaitDelay: drainTime,
+		Path: p.Path,
+		Args: p.Argv,
+		Dir:  p.Dir,
+		Env:  append(p.Env[:len(p.Env):len(p.Env)], t.mark),
 	}
 	s, err := stdio.Open(p, out)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Started()
-	if cmd.Stdout, cmd.Stderr = s.Out, s.Err; s.In != nil {
-		cmd.Stdin = s.In
+	copyInput, err := input(cmd, p.Stdin, s.In)
+	if err != nil {
+		s.Close()
+		return nil, err
 	}
+	cmd.Stdout, cmd.Stderr = s.Out, s.Err
 	if err := t.run(cmd, s); err != nil {
 		s.Close()
 		return nil, startError(p, err)
 	}
+	copyInput()
 	pr := &process{cmd: cmd, tree: t, streams: s, grace: stdio.Grace(p), ended: make(chan struct{})}
 	s.Copy()
 	pr.unwatch = context.AfterFunc(ctx, pr.end)
 	return s.Terminal(pr), nil
+}
+
+// input connects the standard input of a program, which is a terminal if there is
+// one. The function that it returns starts to copy the input. Nothing waits for the
+// copying, because from may block until its owner closes it.
+func input(cmd *exec.Cmd, from io.Reader, terminal *os.File) (start func(), err error) {
+	switch f, isFile := from.(*os.File); {
+	case terminal != nil:
+		cmd.Stdin = terminal
+	case isFile:
+		cmd.Stdin = f
+	case from != nil:
+		w, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, fmt.Errorf("input: %w", err)
+		}
+		return func() {
+			go func() {
+				_, _ = io.Copy(w, from) // the program may not read all of it
+				_ = w.Close()           // Wait closes it too
+			}()
+		}, nil
+	}
+	return func() {}, nil
 }
 
 // startError explains why a plan did not start. A missing directory and a
@@ -135,7 +160,7 @@ func (p *process) Wait() (sandbox.Exit, error) {
 	defer close(p.ended)
 	defer p.unwatch()
 	err := p.cmd.Wait()
-	if _, ok := errors.AsType[*exec.ExitError](err); ok || errors.Is(err, exec.ErrWaitDelay) {
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = nil
 	}
 	exit := status(p.cmd.ProcessState)

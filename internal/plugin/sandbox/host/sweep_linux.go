@@ -78,7 +78,13 @@ func (s *sweep) gone(sig syscall.Signal) bool {
 // signal sends a signal to all orphans, TERM only once per process, and
 // reports whether there are any.
 func (s *sweep) signal(sig syscall.Signal) bool {
-	orphans := s.orphans()
+	var orphans []proc
+	for range 3 { // an orphan may have started another one and ended before it was looked at
+		newest := newestID()
+		if orphans = s.orphans(); len(orphans) > 0 || newestID() == newest {
+			break
+		}
+	}
 	for _, p := range orphans {
 		if handle, ok := s.found[p.identity()]; ok {
 			if sig == syscall.SIGKILL {
@@ -164,7 +170,7 @@ func (s *sweep) orphans() []proc {
 // orphan reports whether the environment of a process has the mark with the
 // name of a process that no longer exists.
 func (s *sweep) orphan(pid int) bool {
-	for v := range environ(pid) {
+	for v := range bytes.SplitSeq(environ(pid), []byte{0}) {
 		if rest, ok := bytes.CutPrefix(v, []byte(s.prefix)); ok {
 			owner, _, ok := strings.Cut(string(rest), ".")
 			return ok && !running(owner)

@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"fmt"
-	"iter"
 	"os"
 	"os/exec"
 	"slices"
@@ -50,14 +49,10 @@ func (t *tree) run(cmd *exec.Cmd, s *stdio.Streams) error {
 
 func (t *tree) term() { t.signal(syscall.SIGTERM) }
 
-// kill sends KILL until no process is left: one may have forked between the
-// scan and the signal.
+// kill sends KILL until no process is left.
 func (t *tree) kill() {
 	wait := time.Millisecond
-	for end := time.Now().Add(killTime); time.Now().Before(end); wait = min(2*wait, 20*time.Millisecond) {
-		if t.signal(syscall.SIGKILL) == 0 && t.gone() {
-			return
-		}
+	for end := time.Now().Add(killTime); time.Now().Before(end) && !t.gone(syscall.SIGKILL); wait = min(2*wait, 20*time.Millisecond) {
 		time.Sleep(wait)
 	}
 }
@@ -68,14 +63,17 @@ func (t *tree) reap(grace time.Duration) int {
 	if adopts() {
 		defer t.reapZombies()
 	}
-	left := t.signal(syscall.SIGTERM)
+	left, sure := t.signal(syscall.SIGTERM)
+	for end := time.Now().Add(execTime); left == 0 && !sure && time.Now().Before(end); left, sure = t.signal(syscall.SIGTERM) {
+		time.Sleep(time.Millisecond)
+	}
 	if left == 0 {
 		return 0
 	}
 	end := time.Now().Add(grace)
 	for wait := time.Millisecond; time.Now().Before(end); wait = min(2*wait, 50*time.Millisecond) {
 		time.Sleep(wait)
-		if t.gone() {
+		if t.gone(0) {
 			return left
 		}
 	}
@@ -83,73 +81,115 @@ func (t *tree) reap(grace time.Duration) int {
 	return left
 }
 
-// signal signals every process of the tree and returns how many there are.
-func (t *tree) signal(s syscall.Signal) int {
-	all := t.alive()
+// execTime is how long a process may take to execute a program. In that time its
+// environment cannot be read.
+const execTime = 500 * time.Millisecond
+
+// signal signals every process of the tree, and returns how many there are. It is sure
+// if none can have been missed.
+func (t *tree) signal(s syscall.Signal) (n int, sure bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, p := range all {
-		if t.seen == nil {
-			t.seen = map[int]uint64{}
-		}
+	if t.seen == nil {
+		t.seen = map[int]uint64{}
+	}
+	sure = t.scan(func(p proc) {
+		n++
 		t.seen[p.id] = p.began
 		_ = syscall.Kill(p.id, s) // the process may have ended
-	}
-	return len(all)
+	})
+	return n, sure
 }
 
-// known reports whether a process was signalled as one of the tree. Since
-// then it may have lost the property by which it was found, such as its
-// parent.
-func (t *tree) known(p proc) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.seen[p.id] == p.began
-}
-
-// gone reports whether no process is left. It scans twice, because one scan
-// can miss a process that forks and exits.
-func (t *tree) gone() bool {
+// gone signals the remaining processes, and reports whether there are none. It looks
+// twice, because some systems do not tell which process is the newest.
+func (t *tree) gone(s syscall.Signal) bool {
 	for range 2 {
-		if len(t.alive()) > 0 {
+		if n, sure := t.signal(s); n > 0 || !sure {
 			return false
 		}
 	}
 	return true
 }
 
-// alive returns the running processes of the tree, including the program
-// itself until it ends.
-func (t *tree) alive() []proc {
+// maxRounds is how often a scan looks for processes that were started meanwhile.
+const maxRounds = 100
+
+// scan calls f with each running process of the tree, including the program itself until
+// it ends. A process that ends before the scan has reached it may have started another
+// one. So the scan goes on with the processes that were started meanwhile, until there
+// are none. It reports false if there always were, or if a process was executing a
+// program. t.mu must be held.
+func (t *tree) scan(f func(proc)) (sure bool) {
+	sure = true
+	newest := newestID()
+	pids := t.candidates(newest)
 	var ours, others []proc
-	for _, pid := range t.candidates() {
-		p, ok := readProcess(pid)
-		switch {
-		case !ok || p.began < t.began || pid == os.Getpid():
-		case p.session == t.session || t.known(p) || t.marked(pid) || !beforeExec(p) && t.holds(pid):
-			ours = append(ours, p)
-		default:
-			others = append(others, p)
+	for range maxRounds {
+		told := len(ours)
+		for _, pid := range pids {
+			p, ok := readProcess(pid)
+			if !ok || p.began < t.began || pid == os.Getpid() || slices.ContainsFunc(ours, p.same) {
+				continue
+			}
+			mine, known := t.has(p)
+			sure = sure && known
+			if mine {
+				ours = append(ours, p)
+			} else {
+				others = append(others, p)
+			}
 		}
+		ours = family(ours, others)
+		for _, p := range ours[told:] {
+			f(p)
+		}
+		before := newest
+		if newest = newestID(); newest == before {
+			return sure
+		}
+		pids = idsBetween(before+1, newest)
 	}
-	return family(ours, others)
+	return false
+}
+
+// has reports whether a process is one of the tree, by all criteria but its parent. It is
+// not sure about one that is executing a program.
+func (t *tree) has(p proc) (mine, sure bool) {
+	// One that was signalled may have lost since then the property by which it was found.
+	if p.session == t.session || t.seen[p.id] == p.began {
+		return true, true
+	}
+	marked, sure := t.marked(p)
+	if marked || !beforeExec(p) && t.holds(p.id) {
+		return true, true
+	}
+	return false, sure || p.parent == os.Getpid() && !adopts() // which is another program of ours
 }
 
 // candidates returns the process ids that descendants can have. Ids are
 // assigned in sequence, so shortly after the start these are the few ids from
 // the program's to the newest.
-func (t *tree) candidates() []int {
-	newest := newestID()
-	if n := newest - t.session; n >= 0 && n < 200 && time.Since(t.start) < 2*time.Second {
-		var pids []int
-		for pid := t.session; pid <= newest; pid++ {
-			if isProcess(pid) {
-				pids = append(pids, pid)
-			}
-		}
-		return pids
+func (t *tree) candidates(newest int) []int {
+	if time.Since(t.start) < 2*time.Second {
+		return idsBetween(t.session, newest)
 	}
 	return processes()
+}
+
+// idsBetween returns the ids of the processes that were started from one to another, or
+// of all processes if there may be many or the ids have begun again.
+func idsBetween(first, last int) []int {
+	if n := last - first; n < 0 || n >= 200 {
+		return processes()
+	}
+	var pids []int
+	for pid := first; pid <= last; pid++ {
+		if isProcess(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // processes returns the ids of all processes.
@@ -219,24 +259,39 @@ func family(ours, others []proc) []proc {
 	return ours
 }
 
-// marked reports whether a process has the mark in its environment.
-func (t *tree) marked(pid int) bool {
-	for v := range environ(pid) {
-		if string(v) == t.mark {
+// marked reports whether a process has the mark in its environment. It is not sure if the
+// process is executing a program.
+func (t *tree) marked(p proc) (marked, sure bool) {
+	for range 2 { // the program may be another one than when the file was opened
+		env := environ(p.id)
+		if len(env) > 0 {
+			return hasVariable(env, t.mark), true
+		}
+	}
+	if now, ok := readProcess(p.id); ok && now.began == p.began && now.executing && ownedByUser(p.id) {
+		return false, false
+	}
+	return hasVariable(environ(p.id), t.mark), true
+}
+
+// hasVariable reports whether an environment has a variable, NAME=value.
+func hasVariable(env []byte, v string) bool {
+	for have := range bytes.SplitSeq(env, []byte{0}) {
+		if string(have) == v {
 			return true
 		}
 	}
 	return false
 }
 
-// environ returns the variables of a process, NAME=value. There are none if they
-// cannot be read.
-func environ(pid int) iter.Seq[[]byte] {
+// environ returns the variables of a process, NAME=value, each with a zero byte at its
+// end. There are none if they cannot be read.
+func environ(pid int) []byte {
 	env, err := readProc(strconv.Itoa(pid) + "/environ")
 	if err != nil {
-		env = nil
+		return nil
 	}
-	return bytes.SplitSeq(env, []byte{0})
+	return env
 }
 
 // holds reports whether a process holds the inherited descriptor.
@@ -286,7 +341,11 @@ func ticks() uint64 {
 type proc struct {
 	id, parent, session int
 	began               uint64
+	executing           bool // a program, and its environment is not there yet; or it cannot be read
 }
+
+// same reports whether two descriptions are of one process.
+func (p proc) same(o proc) bool { return p.id == o.id && p.began == o.began }
 
 // readProcess reads a process. It reports false for a process that does not
 // exist or is a zombie.
@@ -303,7 +362,8 @@ func readAny(pid int) (p proc, state byte) {
 		return proc{}, 0
 	}
 	// id (name) state parent group session …; the name may contain any character.
-	// The start time is the 22nd field.
+	// The start time is the 22nd field, the size of the memory the 23rd, and the end of
+	// the environment the 51st.
 	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(f) < 20 {
 		return proc{}, 0
@@ -311,5 +371,6 @@ func readAny(pid int) (p proc, state byte) {
 	parent, _ := strconv.Atoi(string(f[1]))
 	session, _ := strconv.Atoi(string(f[3]))
 	began, _ := strconv.ParseUint(string(f[19]), 10, 64)
-	return proc{pid, parent, session, began}, f[0][0]
+	executing := len(f) > 48 && string(f[20]) != "0" && string(f[48]) == "0"
+	return proc{pid, parent, session, began, executing}, f[0][0]
 }

@@ -379,8 +379,8 @@ func (b *Broker) layers(workspace string) string {
 
 // wants returns what a plan with some rights and a PATH needs.
 func (b *Broker) wants(r sandbox.Rights, path []string) want {
-	never := b.o.never()
+	never := slices.Concat(b.o.never(), r.Hide)
 	return want{rights: r, path: path, never: never, key: strings.Join([]string{
-		r.Workspace, fmt.Sprint(r.Write), strings.Join(r.Read, "\x00"), strings.Join(r.Change, "\x00"), strings.Join(path, "\x00"), strings.Join(never, "\x00"),
+		r.Workspace, fmt.Sprint(r.Write), strings.Join(r.Read, "\x00"), strings.Join(r.Change, "\x00"), r.Own, strings.Join(path, "\x00"), strings.Join(never, "\x00"),
 	}, "\xff")}
 }

@@ -59,6 +59,9 @@ func (l *list) rights(r sandbox.Rights, found *privateFiles) {
 	for _, p := range r.Change {
 		l.add(mount{Kind: bind, From: p, To: p, Write: true})
 	}
+	if r.Own != "" {
+		l.add(mount{Kind: bind, From: r.Own, To: r.Own, Write: true})
+	}
 }
 
 // program adds a folder of programs that a person installed outside of the

@@ -57,7 +57,7 @@ func (s *seatbelt) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sa
 	if p.Rights == nil {
 		return nil, errors.New("the sandbox runs plans with rights only")
 	}
-	never := s.o.never()
+	never := slices.Concat(s.o.never(), p.Rights.Hide)
 	found, err := findPrivate(ctx, p.Rights.Workspace, never, false)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)

@@ -32,7 +32,7 @@ func (t *execTool) rights(ctx context.Context, c tool.Call, write bool) (*sandbo
 		}
 		given = slices.Compact(slices.Sorted(slices.Values(slices.Concat(given, standing))))
 	}
-	r := &sandbox.Rights{Workspace: workspace, Write: write}
+	r := &sandbox.Rights{Workspace: workspace, Write: write, Hide: t.notes(c)}
 	for _, right := range given {
 		switch kind, value, _ := strings.Cut(right, ":"); kind {
 		case "net":
@@ -199,6 +199,15 @@ func words(s shell.Segment) []shell.Word {
 	return out
 }
 
+// notes returns the files and folders that a call does not use because others read what
+// comes of it.
+func (t *execTool) notes(c tool.Call) []string {
+	if t.Notes == nil || c.Private {
+		return nil
+	}
+	return t.Notes()
+}
+
 // own returns Chela's own files and folders.
 func (t *execTool) own() []string {
 	if t.Never == nil {
@@ -209,7 +218,11 @@ func (t *execTool) own() []string {
 
 // ownFile returns the first path in the command that leads to one of Chela's own
 // files, or "".
-func (q request) ownFile() string {
+func (q request) ownFile() string { return q.namedOf(q.own) }
+
+// namedOf returns the first path in the command that leads to one of some files and
+// folders, or "". A folder that holds the workspace does not count.
+func (q request) namedOf(files []string) string {
 	workspace := pathpolicy.Real(q.programs.Workspace)
 	for _, s := range q.shell.Segments {
 		for _, w := range words(s) {
@@ -222,7 +235,7 @@ func (q request) ownFile() string {
 					continue
 				}
 				real := pathpolicy.Real(path)
-				if slices.ContainsFunc(q.own, func(n string) bool {
+				if slices.ContainsFunc(files, func(n string) bool {
 					return pathpolicy.Inside(real, n) && !(pathpolicy.Inside(real, workspace) && pathpolicy.Inside(workspace, n))
 				}) {
 					return path

@@ -17,16 +17,11 @@ func environment(from, prepend []string) []string {
 	path := ""
 	for _, kv := range from {
 		name, value, _ := strings.Cut(kv, "=")
-		switch strings.ToUpper(name) {
-		case "PATH":
+		switch {
+		case strings.EqualFold(name, "PATH"):
 			path = value
-		case "HOME", "USER", "LOGNAME", "LANG", "TERM", "TMPDIR", "SHELL", "TZ",
-			"SYSTEMROOT", "USERPROFILE", "TEMP": // required by programs on Windows
+		case passed(name):
 			vars[name] = value
-		default:
-			if strings.HasPrefix(name, "LC_") {
-				vars[name] = value
-			}
 		}
 	}
 	if path == "" {
@@ -38,6 +33,22 @@ func environment(from, prepend []string) []string {
 		env = append(env, name+"="+vars[name])
 	}
 	return append(env, "CHELA_SHELL=exec", "OPENCLAW_SHELL=exec")
+}
+
+// passed reports whether commands get a variable of this process, besides PATH.
+func passed(name string) bool {
+	switch strings.ToUpper(name) {
+	case "HOME", "USER", "LOGNAME", "LANG", "TERM", "TMPDIR", "SHELL", "TZ",
+		"SYSTEMROOT", "USERPROFILE", "TEMP": // required by programs on Windows
+		return true
+	}
+	return strings.HasPrefix(name, "LC_")
+}
+
+// MayAdd reports whether a variable may be added to those of commands: it has a valid
+// name, commands do not have it already, and it does not change which code runs.
+func MayAdd(name string) bool {
+	return varName().MatchString(name) && !passed(name) && !loadsCode(strings.ToUpper(name))
 }
 
 var varName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })

@@ -33,12 +33,18 @@ type Options struct {
 	// Never returns Chela's own files and folders, which a confined command gets no
 	// right to. It is called for every call. nil: there are none.
 	Never func() []string
+	// Notes returns files and folders, without links, that only calls with
+	// [tool.Call].Private use. Other calls do not name them, and confined commands do not
+	// see them. nil: there are none.
+	Notes func() []string
 
 	// Rules returns the rules for the commands of an agent. If it returns an
 	// error, no command runs. nil: allowlist.Default.
 	Rules func(chela.AgentID) (*allowlist.Rules, error)
 	// RecordUse is called with the allowlist entries that allowed a command. It may be nil.
-	RecordUse   func(uses []allowlist.Use, command string)
+	RecordUse func(uses []allowlist.Use, command string)
+	// Starts is called before a command starts; nil: nobody is told.
+	Starts      func(context.Context)
 	Host        string // configured host: "" or auto, sandbox, or gateway (or local); commands are refused if it is not the broker's
 	Interactive bool   // a person can be asked; if not, commands that need approval are refused
 
@@ -137,17 +143,17 @@ func spec() tool.Spec {
 		},
 		Volatile: []string{"durationMs", "sessionId", "pid", "startedAt"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"command":{"type":"string","minLength":1,"description":"shell command"},
-			"workdir":{"type":"string","description":"folder to run in (default: the workspace)"},
-			"env":{"type":"object","additionalProperties":{"type":"string"},"description":"additional environment variables"},
-			"timeoutSeconds":{"type":"number","minimum":0,"description":"end the command after this time; 0: never"},
-			"background":{"type":"boolean","description":"return immediately and keep it running"},
-			"yieldMs":{"type":"number","minimum":0,"description":"move it to the background if it takes longer (default 10000)"},
-			"pty":{"type":"boolean","description":"run it in a terminal, for programs that need one"},
-			"host":{"type":"string","description":"auto, sandbox, or gateway: outside of the sandbox, after approval"},
+			"command":{"type":"string","minLength":1},
+			"workdir":{"type":"string"},
+			"env":{"type":"object","additionalProperties":{"type":"string"}},
+			"timeoutSeconds":{"type":"number","minimum":0,"description":"0: no limit"},
+			"background":{"type":"boolean"},
+			"yieldMs":{"type":"number","minimum":0},
+			"pty":{"type":"boolean"},
+			"host":{"type":"string","description":"gateway: outside the sandbox, after approval"},
 			"sandbox":{"type":"boolean","deprecated":true,"description":"same as host sandbox"},
 			"security":{"type":"string","enum":["deny","allowlist","full","off","ask","sudo","review"],"deprecated":true,"description":"can only be stricter than the configuration"},
-			"ask":{"type":["string","boolean"],"description":"always: ask a person first"},
+			"ask":{"type":["string","boolean"],"description":"always"},
 			"elevated":{"type":"boolean","deprecated":true,"description":"same as host gateway: run outside of the sandbox, after approval"}},
 			"required":["command"],"additionalProperties":false}`),
 	}
@@ -173,6 +179,9 @@ func (t *execTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 			return tool.Result{}, errors.New("the command was not approved")
 		}
 		j = p.Value.(job)
+	}
+	if t.Starts != nil {
+		t.Starts(ctx)
 	}
 	return t.run(ctx, j, c)
 }

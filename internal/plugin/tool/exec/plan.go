@@ -12,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -47,14 +48,18 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	policy, err := harden(rules.Policy, a)
+	policy, err := rules.Policy.Narrow(c.Exec.Security, c.Exec.Ask)
 	if err != nil {
+		return tool.Plan{}, fmt.Errorf("/exec: %w", err)
+	}
+	if policy, err = policy.Narrow(a.Security, a.Ask); err != nil {
 		return tool.Plan{}, err
 	}
 	if err := t.checkHost(a); err != nil {
 		return tool.Plan{}, err
 	}
-	box, refusal := t.sandboxed(ctx, c.Sandbox, a)
+	a.Host = t.hostOf(c.Exec.Host, a)
+	box, refusal := t.sandboxed(ctx, c.Sandbox, a, c.Exec.Host == run.HostSandbox)
 	if refusal != "" {
 		return tool.Plan{Effect: tool.Acts, Deny: refusal}, nil
 	}
@@ -88,15 +93,15 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	sp := judge.Parse(a.Command)
 	env, path := slices.Clip(t.env), strings.TrimPrefix(t.env[0], "PATH=")
 	p := t.judge(request{
-		shell: sp, home: home, rules: rules, policy: policy, inside: inside, env: vars, own: t.own(),
+		shell: sp, home: home, rules: rules, policy: policy, inside: inside, env: vars, own: t.own(), notes: t.notes(c),
 		programs: allowlist.Env{Path: filepath.SplitList(path), Workspace: c.Dir, Home: home},
-		confined: box.cage != nil || inside && c.Sandbox == nil && t.Cage != nil && (policy.Security == allowlist.Listed || sp.Unclear) && t.Cage.Level(ctx).Complete,
-		leaves:   box.leaves || a.leaves(), sandboxed: box.cage != nil,
+		confined: box.kept() || inside && c.Sandbox == nil && t.Cage != nil && (policy.Security == allowlist.Listed || sp.Unclear) && t.Cage.Level(ctx).Complete,
+		leaves:   box.leaves || a.leaves(), sandboxed: box.kept(),
 	})
 	switch {
-	case box.cage != nil && !inside:
+	case box.kept() && !inside:
 		return tool.Plan{}, fmt.Errorf("working directory %s: it is not in the sandbox", shell.Escape(dir))
-	case box.cage != nil:
+	case box.kept():
 		p.confine = true // whatever was decided
 	case box.leaves:
 		p.confine = false
@@ -125,7 +130,11 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 		j.plan.Path, j.plan.Argv = file, argv
 		env = append(env, "PWD="+dir) // a shell would set it
 	}
-	j.plan.Env = append(env, vars...)
+	added, err := callEnv(c.Env)
+	if err != nil {
+		return tool.Plan{}, fmt.Errorf("hook: %w", err)
+	}
+	j.plan.Env = slices.Concat(env, added, vars)
 	j.used = p.match.Used
 	if p.confine {
 		j.repeat = sp.Changes == "" || repeatable(sp)
@@ -182,6 +191,16 @@ func (t *execTool) checkHost(a args) error {
 		a.Host = "sandbox"
 	}
 	return t.checkHostName(a.Host)
+}
+
+// hostOf returns the host that a call asks for. A call that names none asks for that of its
+// session, unless the configuration keeps commands in the sandbox.
+func (t *execTool) hostOf(session string, a args) string {
+	named := a.Sandbox || a.Elevated || a.Host != "" && a.Host != "auto"
+	if named || session != run.HostGateway || t.Host == run.HostSandbox {
+		return a.Host
+	}
+	return session
 }
 
 // checkHostName returns an error if commands cannot run on a host.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
@@ -22,20 +23,6 @@ func (t *execTool) rules(id chela.AgentID) (*allowlist.Rules, error) {
 	return t.Rules(id)
 }
 
-// harden returns the policy combined with the settings of a call. A call can
-// only make it stricter.
-func harden(p allowlist.Policy, a args) (allowlist.Policy, error) {
-	requested, err := p.WithSecurity(a.Security)
-	if err != nil {
-		return p, err
-	}
-	p = p.Stricter(requested)
-	if requested, err = p.WithAsk(a.Ask); err != nil {
-		return p, err
-	}
-	return p.Stricter(requested), nil
-}
-
 // request is a command to be judged.
 type request struct {
 	shell  shell.Plan
@@ -46,6 +33,7 @@ type request struct {
 	env    []string         // variables set by the call
 
 	own       []string      // Chela's own files and folders
+	notes     []string      // files and folders that the call does not use
 	programs  allowlist.Env // where programs are looked up
 	confined  bool          // it can be confined
 	leaves    bool          // the call asks for the host
@@ -72,10 +60,14 @@ func (t *execTool) judge(q request) decision {
 		p.Deny = "This command is never allowed: " + q.shell.Denied + "."
 		return p
 	case q.policy.Security == allowlist.Deny:
-		p.Deny = "Running commands is disabled (tools.exec.mode or security is deny)."
+		p.Deny = "Running commands is disabled (tools.exec.mode, or security in tools.exec or /exec, is deny)."
 		return p
 	case refusedCommand(q.shell) != "":
 		p.Deny = refusedCommand(q.shell)
+		return p
+	}
+	if note := q.namedOf(q.notes); note != "" {
+		p.Deny = "It uses " + shell.Escape(note) + ": " + pathpolicy.UnsharedText + "."
 		return p
 	}
 	outside, allowed := q.outside(), false
@@ -127,6 +119,9 @@ func (t *execTool) judge(q request) decision {
 	if p.Ask {
 		p.match, p.confine, p.direct = allowlist.Match{}, false, "" // a person approves the command as written
 		p.Unattended = inline == "" && q.policy.Fallback == allowlist.Full
+		if changes != "" {
+			p.Reason += "; this cannot be undone"
+		}
 	}
 	return p
 }

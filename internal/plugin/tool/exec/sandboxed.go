@@ -16,18 +16,26 @@ type box struct {
 	session *sandbox.Session
 	cage    sandbox.Broker // the command runs in it; nil: it does not run in the session's sandbox
 	leaves  bool           // the command runs on the host, because elevated rights apply
+	only    bool           // the command runs in the cage, because its session allows nothing else
 }
+
+// kept reports whether the command runs in a sandbox, whatever it needs.
+func (b box) kept() bool { return b.cage != nil || b.only }
 
 // leaves reports whether a call asks for the host.
 func (a args) leaves() bool { return a.Elevated || a.Host == "gateway" || a.Host == "local" }
 
 // sandboxed returns how the sandbox of a session affects a call, or why the call
-// is refused.
-func (t *execTool) sandboxed(ctx context.Context, s *sandbox.Session, a args) (b box, refusal string) {
-	if s == nil {
-		return box{}, ""
-	}
+// is refused. only says that the session allows no command outside of a sandbox.
+func (t *execTool) sandboxed(ctx context.Context, s *sandbox.Session, a args, only bool) (b box, refusal string) {
 	switch {
+	case only && a.leaves():
+		return box{}, "The commands of this session may not leave the sandbox: /exec host=sandbox is set."
+	case only && s == nil:
+		return t.onlyCaged(ctx)
+	case s == nil:
+		return box{}, ""
+	case only:
 	case s.Elevated.Leaves(a.leaves()):
 		return box{session: s, leaves: true}, ""
 	case a.leaves():
@@ -46,6 +54,18 @@ func (t *execTool) sandboxed(ctx context.Context, s *sandbox.Session, a args) (b
 		return box{}, text
 	}
 	return box{session: s, cage: backend}, ""
+}
+
+// onlyCaged is sandboxed for a session without a sandbox of its own, whose commands run in the
+// cage only.
+func (t *execTool) onlyCaged(ctx context.Context) (b box, refusal string) {
+	if t.Cage == nil {
+		return box{}, "The commands of this session run in the sandbox only (/exec host=sandbox), but commands are not sandboxed here."
+	}
+	if level := t.Cage.Level(ctx); !level.Complete {
+		return box{}, "The commands of this session run in the sandbox only (/exec host=sandbox), but the sandbox does not work here: " + level.Reason + "."
+	}
+	return box{only: true}, ""
 }
 
 // policy returns the policy for a command. One that leaves the sandbox needs

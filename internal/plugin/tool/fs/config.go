@@ -2,7 +2,10 @@ package fs
 
 import (
 	"encoding/json"
+	"io/fs"
+	"os"
 
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
@@ -14,13 +17,15 @@ type Config struct {
 }
 
 // Configured returns the tools for a section of the configuration (nil: the
-// defaults) and the rule of an agent.
-func Configured(raw json.RawMessage, rule pathpolicy.Rule) ([]tool.Tool, error) {
+// defaults) and the rule of an agent. output opens the complete outputs of tools. docs is
+// the documentation, skills the bundled skills, and rec records changes; nil: there is
+// none.
+func Configured(raw json.RawMessage, rule pathpolicy.Rule, output func(ref string) (*os.File, error), docs, skills fs.FS, rec journal.Recorder) ([]tool.Tool, error) {
 	var c Config
 	if raw != nil {
 		if err := json.Unmarshal(raw, &c); err != nil {
 			return nil, err
 		}
 	}
-	return New(Options{NoPatch: c.Enabled != nil && !*c.Enabled, PatchOutside: c.Inside != nil && !*c.Inside, Paths: rule}), nil
+	return New(Options{NoPatch: c.Enabled != nil && !*c.Enabled, PatchOutside: c.Inside != nil && !*c.Inside, Paths: rule, Output: output, Docs: docs, Skills: skills, Journal: rec}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -32,14 +33,14 @@ func newEdit(o Options) tool.Tool {
 		Label:  "Edit file",
 		Effect: tool.Writes,
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"path":{"type":"string","minLength":1,"description":"file to edit"},
-			"oldText":{"type":"string","minLength":1,"description":"text that occurs exactly once"},
-			"newText":{"type":"string","description":"replacement text"}},
+			"path":{"type":"string","minLength":1},
+			"oldText":{"type":"string","minLength":1},
+			"newText":{"type":"string"}},
 			"required":["path","oldText","newText"],"additionalProperties":false}`),
 	}, edit)
 }
 
-func edit(_ context.Context, w *workspace, a editArgs) (tool.Result, error) {
+func edit(ctx context.Context, w *workspace, a editArgs) (tool.Result, error) {
 	if a.Old == "" {
 		return tool.Result{}, errors.New("oldText is empty; use write for a new file")
 	}
@@ -50,6 +51,11 @@ func edit(_ context.Context, w *workspace, a editArgs) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+	unlock, err := w.journal.Lock(ctx, w.real(name))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer unlock()
 	data, info, err := w.readForEdit(a.Path, name)
 	if err != nil {
 		return tool.Result{}, err
@@ -69,7 +75,8 @@ func edit(_ context.Context, w *workspace, a editArgs) (tool.Result, error) {
 	if err := w.unchanged(a.Path, name, info); err != nil {
 		return tool.Result{}, err
 	}
-	if err := w.write(a.Path, name, out, 0o644); err != nil {
+	e := w.edit(name, content(data, info), out, 0o644)
+	if err := w.record(ctx, []journal.Edit{e}, func(int) error { return w.write(a.Path, name, out, 0o644) }); err != nil {
 		return tool.Result{}, err
 	}
 	line := 1 + bytes.Count(data[:at], []byte("\n"))

@@ -37,9 +37,9 @@ func newFind(o Options) tool.Tool {
 		Parallel: true,
 		Aliases:  map[string]string{"glob": "pattern", "name": "pattern", "dir": "path", "directory": "path"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"pattern":{"type":"string","minLength":1,"description":"glob: *, **, ?, [a-z], {a,b}"},
-			"path":{"type":"string","description":"folder to search (default: the workspace)"},
-			"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"maximum number of results (default 200)"}},
+			"pattern":{"type":"string","minLength":1},
+			"path":{"type":"string"},
+			"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"default 200"}},
 			"required":["pattern"],"additionalProperties":false}`),
 	}, find)
 }

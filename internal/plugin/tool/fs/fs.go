@@ -4,7 +4,11 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"io/fs"
+	"os"
 
+	"github.com/chela-ai/chela/internal/core/journal"
+	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
@@ -13,6 +17,14 @@ import (
 type Options struct {
 	MaxImage int64 // size of the largest image shown to a model, in bytes; 0: 3.75 MB
 	NoPatch  bool  // omit apply_patch
+
+	// Output opens the complete output of a tool that media:<ref> refers to; nil: there
+	// are none.
+	Output func(ref string) (*os.File, error)
+	Docs   fs.FS // pages of the documentation, see DocsPath; nil: none
+	Skills fs.FS // bundled skills, see skill.BundledPath; nil: none
+
+	Journal journal.Recorder // records changes; nil: nothing is recorded
 
 	Paths        pathpolicy.Rule // files that the tools may use
 	PatchOutside bool            // replaces Paths.Outside for apply_patch
@@ -23,6 +35,9 @@ var texts embed.FS
 
 // New returns the tools: read, write, edit, apply_patch, ls, find, grep.
 func New(o Options) []tool.Tool {
+	if o.Journal == nil {
+		o.Journal = journal.Off{}
+	}
 	if o.MaxImage == 0 {
 		o.MaxImage = 3_750_000 // limit of providers, allowing for base64
 	}
@@ -34,6 +49,14 @@ func New(o Options) []tool.Tool {
 	return tools
 }
 
+// filesOf returns the paths without references to complete outputs.
+func filesOf(path string) []string {
+	if _, ref := media.ParseRef(path); ref {
+		return nil
+	}
+	return []string{path}
+}
+
 // paths are arguments that name files.
 type paths interface{ paths() []string }
 
@@ -42,6 +65,7 @@ type fileTool[A paths] struct {
 	spec tool.Spec
 	run  func(ctx context.Context, w *workspace, args A) (tool.Result, error)
 	rule pathpolicy.Rule
+	jour journal.Recorder
 }
 
 // newTool returns a tool. Its description is embedded from the file NAME.md.
@@ -54,8 +78,10 @@ func newTool[A paths](o Options, s tool.Spec, run func(context.Context, *workspa
 	use := pathpolicy.Changes
 	if s.Effect == tool.Reads {
 		use = pathpolicy.Reads
+	} else {
+		o.Paths.Library = nil
 	}
-	return o.Paths.Guard(&fileTool[A]{s, run, o.Paths}, use, func(raw json.RawMessage) ([]string, error) {
+	return o.Paths.Guard(&fileTool[A]{s, run, o.Paths, o.Journal}, use, func(raw json.RawMessage) ([]string, error) {
 		args, err := tool.Decode[A](raw)
 		if err != nil {
 			return nil, err
@@ -79,14 +105,18 @@ func (t *fileTool[A]) Run(ctx context.Context, c tool.Call) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	defer dir.Close()
-	return t.run(ctx, &workspace{Dir: dir}, args)
+	return t.run(ctx, &workspace{Dir: dir, room: c.Room, journal: t.jour, fixed: !pathpolicy.MayChangeSelf(ctx, c.Private)}, args)
 }
 
 // workspace is the folder that a tool works in: the agent's workspace or, for
 // tools that may leave it, a folder outside.
 type workspace struct {
 	*pathpolicy.Dir
-	hidden int // number of private files skipped by a search
+	hidden int  // number of private files skipped by a search
+	room   int  // see tool.Call.Room
+	fixed  bool // the files of the assistant itself cannot be changed
+
+	journal journal.Recorder
 }
 
 // resolve returns the folder through which a path is accessed, and the file's
@@ -99,5 +129,5 @@ func (w *workspace) resolve(path string) (*workspace, string, error) {
 	case dir == w.Dir:
 		return w, name, nil
 	}
-	return &workspace{Dir: dir}, name, nil
+	return &workspace{Dir: dir, room: w.room, journal: w.journal, fixed: w.fixed}, name, nil
 }

@@ -792,7 +792,7 @@ func TestConfigured(t *testing.T) {
 		if raw != "" {
 			section = json.RawMessage(raw)
 		}
-		tools, err := fs.Configured(section, pathpolicy.Rule{})
+		tools, err := fs.Configured(section, pathpolicy.Rule{}, nil, nil, nil, nil)
 		got := "none"
 		if err != nil {
 			got = "error"

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -36,7 +37,7 @@ type grepArgs struct {
 	Limit      int    `json:"limit"`
 }
 
-func (a grepArgs) paths() []string { return []string{a.Path} }
+func (a grepArgs) paths() []string { return filesOf(a.Path) }
 
 func newGrep(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
@@ -49,15 +50,40 @@ func newGrep(o Options) tool.Tool {
 			"case_insensitive": "ignoreCase", "max_results": "limit",
 		},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"pattern":{"type":"string","minLength":1,"description":"regular expression, or plain text with literal"},
-			"path":{"type":"string","description":"file or folder to search (default: the workspace)"},
-			"glob":{"type":"string","description":"search only matching files, e.g. *.go"},
-			"literal":{"type":"boolean","description":"the pattern is plain text"},
+			"pattern":{"type":"string","minLength":1,"description":"RE2"},
+			"path":{"type":"string"},
+			"glob":{"type":"string","description":"such as *.go"},
+			"literal":{"type":"boolean"},
 			"ignoreCase":{"type":"boolean"},
-			"context":{"type":"integer","minimum":0,"maximum":20,"description":"lines before and after a match"},
-			"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"maximum number of matches (default 100)"}},
+			"context":{"type":"integer","minimum":0,"maximum":20},
+			"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"default 100"}},
 			"required":["pattern"],"additionalProperties":false}`),
-	}, grep)
+	}, func(ctx context.Context, w *workspace, a grepArgs) (tool.Result, error) {
+		if ref, ok := media.ParseRef(a.Path); ok {
+			return grepOutput(ctx, w, a, o, ref)
+		}
+		return grep(ctx, w, a)
+	})
+}
+
+// grepOutput searches the complete output of a tool.
+func grepOutput(ctx context.Context, w *workspace, a grepArgs, o Options, ref string) (tool.Result, error) {
+	if o.Output == nil {
+		return tool.Result{}, fmt.Errorf("%s: %w", a.Path, media.ErrRemoved)
+	}
+	s, err := newSearch(w, a)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	f, err := o.Output(ref)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer f.Close()
+	if err := s.scan(ctx, a.Path, wrappedLines(nil, f)); err != nil && !errors.Is(err, errStop) {
+		return tool.Result{}, err
+	}
+	return s.result(), nil
 }
 
 func grep(ctx context.Context, w *workspace, a grepArgs) (tool.Result, error) {

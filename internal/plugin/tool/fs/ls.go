@@ -31,7 +31,7 @@ func newLs(o Options) tool.Tool {
 		Parallel: true,
 		Aliases:  map[string]string{"dir": "path", "directory": "path"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"path":{"type":"string","description":"folder to list (default: the workspace)"}},
+			"path":{"type":"string"}},
 			"additionalProperties":false}`),
 	}, ls)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
@@ -39,25 +40,30 @@ func newPatch(o Options) tool.Tool {
 		Effect:  tool.Writes,
 		Aliases: map[string]string{"patch": "input", "diff": "input", "text": "input"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"input":{"type":"string","minLength":1,"description":"the patch, from *** Begin Patch to *** End Patch"}},
+			"input":{"type":"string","minLength":1}},
 			"required":["input"],"additionalProperties":false}`),
 	}, patch)
 }
 
 // patch computes the new content of all files, and writes them if everything
 // fits.
-func patch(_ context.Context, w *workspace, a patchArgs) (tool.Result, error) {
+func patch(ctx context.Context, w *workspace, a patchArgs) (tool.Result, error) {
 	sections, err := parsePatch(a.Input)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	t := &tree{w: w, files: map[string]*file{}}
+	unlock, err := t.lock(ctx, sections)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer unlock()
 	for _, s := range sections {
 		if err := t.apply(s); err != nil {
 			return tool.Result{}, fmt.Errorf("%w; nothing was changed", err)
 		}
 	}
-	return t.write()
+	return t.write(ctx)
 }
 
 // tree holds the files as changed by a patch.
@@ -76,6 +82,24 @@ type file struct {
 	after      []byte
 	deleted    bool
 	from       *file // file that was moved here; nil: none
+}
+
+// lock waits until no other change of the files of a patch is in progress.
+func (t *tree) lock(ctx context.Context, sections []section) (unlock func(), err error) {
+	var targets []string
+	for _, s := range sections {
+		for _, path := range [...]string{s.path, s.to} {
+			if path == "" {
+				continue
+			}
+			w, name, err := t.w.target(path)
+			if err != nil {
+				return nil, fmt.Errorf("%w; nothing was changed", err)
+			}
+			targets = append(targets, w.real(name))
+		}
+	}
+	return t.w.journal.Lock(ctx, targets...)
 }
 
 // get returns a file in its current state.
@@ -149,29 +173,34 @@ func (t *tree) apply(s section) error {
 }
 
 // write writes the files one after another. Deletions come last.
-func (t *tree) write() (tool.Result, error) {
+func (t *tree) write(ctx context.Context) (tool.Result, error) {
 	for _, f := range t.order { // before the first write
 		if err := f.w.unchanged(f.path, f.name, f.info); err != nil {
 			return tool.Result{}, fmt.Errorf("%w; nothing was changed", err)
 		}
 	}
-	var done []string
+	var files []*file
+	var edits []journal.Edit
 	for _, deleted := range [...]bool{false, true} {
 		for _, f := range t.order {
-			if f.deleted != deleted {
-				continue
-			}
-			line, err := f.write()
-			if err != nil {
-				return tool.Result{}, t.partialError(done, err)
-			}
-			if line != "" {
-				done = append(done, line)
+			if f.deleted == deleted && f.changed() {
+				files, edits = append(files, f), append(edits, f.edit())
 			}
 		}
 	}
-	if len(done) == 0 {
+	if len(files) == 0 {
 		return tool.Text("The patch changes nothing."), nil
+	}
+	var done []string
+	err := t.w.record(ctx, edits, func(i int) error {
+		line, err := files[i].write()
+		if err == nil {
+			done = append(done, line)
+		}
+		return err
+	})
+	if err != nil {
+		return tool.Result{}, t.partialError(done, err)
 	}
 	return tool.Text("Done:\n" + strings.Join(done, "\n")), nil
 }
@@ -184,14 +213,39 @@ func (t *tree) partialError(done []string, err error) error {
 	return fmt.Errorf("%w; these changes were made before:\n%s", err, strings.Join(done, "\n"))
 }
 
-// write writes or deletes the file and returns a line that describes the
-// change.
+// changed reports whether the patch changes the file.
+func (f *file) changed() bool {
+	if f.info == nil {
+		return !f.deleted // otherwise it is added and deleted in the same patch
+	}
+	return f.deleted || !bytes.Equal(f.after, f.before)
+}
+
+// perm returns the permissions of the file if it is new.
+func (f *file) perm() fs.FileMode {
+	if f.from != nil && f.from.info != nil {
+		return f.from.info.Mode().Perm()
+	}
+	return 0o644
+}
+
+// edit returns the change of the file, for the journal.
+func (f *file) edit() journal.Edit {
+	e := f.w.edit(f.name, content(f.before, f.info), f.after, f.perm())
+	if f.deleted {
+		e.After = journal.Content{}
+	}
+	if f.from != nil && f.info == nil {
+		e.From = f.from.w.real(f.from.name)
+	}
+	return e
+}
+
+// write writes or deletes the file, which the patch changes, and returns a line that
+// describes the change.
 func (f *file) write() (string, error) {
 	w := f.w
-	switch {
-	case f.deleted && f.info == nil: // added and deleted in the same patch
-		return "", nil
-	case f.deleted:
+	if f.deleted {
 		dir, base, err := w.Enter(f.name)
 		if err == nil {
 			err = errors.Join(dir.Remove(base), dir.Close())
@@ -200,18 +254,13 @@ func (f *file) write() (string, error) {
 			return "", w.PathError(f.path, err)
 		}
 		return "D " + pathpolicy.Show(f.path), nil
-	case f.info != nil && bytes.Equal(f.after, f.before):
-		return "", nil
 	}
-	perm, line := fs.FileMode(0o644), "A "+pathpolicy.Show(f.path)
+	line := "A " + pathpolicy.Show(f.path)
 	switch {
 	case f.info != nil:
 		line = "M " + pathpolicy.Show(f.path)
 	case f.from != nil:
 		line += " (from " + pathpolicy.Show(f.from.path) + ")"
-		if f.from.info != nil {
-			perm = f.from.info.Mode().Perm()
-		}
 	}
-	return line, w.write(f.path, f.name, f.after, perm)
+	return line, w.write(f.path, f.name, f.after, f.perm())
 }

@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/skill"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -31,7 +33,7 @@ type readArgs struct {
 	Limit  int    `json:"limit"`
 }
 
-func (a readArgs) paths() []string { return []string{a.Path} }
+func (a readArgs) paths() []string { return filesOf(a.Path) }
 
 func newRead(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
@@ -40,11 +42,20 @@ func newRead(o Options) tool.Tool {
 		Effect:   tool.Reads,
 		Parallel: true,
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"path":{"type":"string","description":"file to read"},
-			"offset":{"type":"integer","minimum":1,"description":"first line, counted from 1"},
-			"limit":{"type":"integer","minimum":1,"description":"number of lines (default 2000)"}},
+			"path":{"type":"string"},
+			"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},
+			"limit":{"type":"integer","minimum":1}},
 			"required":["path"],"additionalProperties":false}`),
 	}, func(ctx context.Context, w *workspace, a readArgs) (tool.Result, error) {
+		if ref, ok := media.ParseRef(a.Path); ok {
+			return readOutput(ctx, w, a, o, ref)
+		}
+		if o.Docs != nil && strings.HasPrefix(a.Path, DocsPath) {
+			return docs{o.Docs}.read(ctx, a, w.room)
+		}
+		if name, ok := strings.CutPrefix(a.Path, skill.BundledPath); ok && o.Skills != nil {
+			return readBundled(ctx, o.Skills, name, a, w.room)
+		}
 		return read(ctx, w, a, o.MaxImage)
 	})
 }
@@ -72,11 +83,41 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 	case binary(head):
 		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime, humanize.Bytes(info.Size()))), nil
 	}
-	p := &page{path: a.Path, first: max(a.Offset, 1), limit: cmp.Or(max(a.Limit, 0), defaultLines)}
+	p := newPage(a, w.room)
 	if pathpolicy.Secret(w.ResolveLinks(name)) {
 		p.mask = &masker{}
 	}
 	if err := p.fill(ctx, newLines(head, rest)); err != nil {
+		return tool.Result{}, err
+	}
+	return p.result(), nil
+}
+
+// readOutput reads the complete output of a tool.
+func readOutput(ctx context.Context, w *workspace, a readArgs, o Options, ref string) (tool.Result, error) {
+	if o.Output == nil {
+		return tool.Result{}, fmt.Errorf("%s: %w", a.Path, media.ErrRemoved)
+	}
+	f, err := o.Output(ref)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	head, rest, err := readHead(f, info.Size())
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if mime := http.DetectContentType(head); isImage(mime) {
+		return image(f, head, mime, a.Path, info.Size(), o.MaxImage)
+	} else if binary(head) {
+		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime, humanize.Bytes(info.Size()))), nil
+	}
+	p := newPage(a, w.room)
+	if err := p.fill(ctx, wrappedLines(head, rest)); err != nil {
 		return tool.Result{}, err
 	}
 	return p.result(), nil
@@ -110,6 +151,7 @@ func image(f *os.File, head []byte, mime, path string, n, maxSize int64) (tool.R
 type page struct {
 	path         string
 	first, limit int
+	most         int     // bytes of text
 	mask         *masker // nil: the file holds no secrets
 
 	text   strings.Builder
@@ -118,6 +160,16 @@ type page struct {
 	crlf   bool   // a line ended with CR LF
 	masked int    // number of masked values
 	more   string // note about omitted text; "": none
+}
+
+// newPage returns an empty page with the lines that were asked for. room is the number
+// of characters that a result may have; 0: unlimited.
+func newPage(a readArgs, room int) *page {
+	p := &page{path: a.Path, first: max(a.Offset, 1), limit: cmp.Or(max(a.Limit, 0), defaultLines), most: maxRead}
+	if room > 0 {
+		p.most = min(p.most, room*9/10) // line numbers and notes have room, too
+	}
+	return p
 }
 
 func (p *page) fill(ctx context.Context, l *lines) error {
@@ -137,7 +189,7 @@ func (p *page) fill(ctx context.Context, l *lines) error {
 		switch {
 		case p.seen < p.first:
 			continue
-		case p.lines == p.limit || p.text.Len()+len(text) > maxRead && p.lines > 0:
+		case p.lines == p.limit || p.text.Len()+len(text) > p.most && p.lines > 0:
 			p.more = fmt.Sprintf("More lines follow: use offset %d.", p.seen)
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
@@ -45,7 +46,7 @@ func TestUnchanged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			patch := &tree{w: &workspace{Dir: dir}, files: map[string]*file{}}
+			patch := &tree{w: &workspace{Dir: dir, journal: journal.Off{}}, files: map[string]*file{}}
 			for _, s := range sections {
 				if err := patch.apply(s); err != nil {
 					t.Fatal(err)
@@ -54,7 +55,7 @@ func TestUnchanged(t *testing.T) {
 			if err := meanwhile(path); err != nil {
 				t.Fatal(err)
 			}
-			_, err = patch.write()
+			_, err = patch.write(t.Context())
 			data, _ := os.ReadFile(path)
 			if name == "nothing" {
 				if err != nil || string(data) != "two\n" {

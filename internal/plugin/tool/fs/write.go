@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"unicode"
 
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
@@ -29,29 +29,42 @@ func newWrite(o Options) tool.Tool {
 		Label:  "Write file",
 		Effect: tool.Writes,
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"path":{"type":"string","minLength":1,"description":"file to write"},
-			"content":{"type":"string","description":"the whole content"}},
+			"path":{"type":"string","minLength":1},
+			"content":{"type":"string"}},
 			"required":["path","content"],"additionalProperties":false}`),
 	}, write)
 }
 
-func write(_ context.Context, w *workspace, a writeArgs) (tool.Result, error) {
+func write(ctx context.Context, w *workspace, a writeArgs) (tool.Result, error) {
 	w, name, err := w.target(a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
+	unlock, err := w.journal.Lock(ctx, w.real(name))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer unlock()
 	had, err := w.existing(a.Path, name)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	verb := "Created"
+	before, err := w.before(a.Path, name, had)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	verb, note := "Created", ""
 	if had != nil {
 		verb = "Replaced"
 	}
-	if err := w.write(a.Path, name, []byte(a.Content), 0o644); err != nil {
+	if before.Large > 0 {
+		note = fmt.Sprintf(" Its earlier content (%s) is not kept, so that this cannot be undone.", humanize.Bytes(before.Large))
+	}
+	e := w.edit(name, before, []byte(a.Content), 0o644)
+	if err := w.record(ctx, []journal.Edit{e}, func(int) error { return w.write(a.Path, name, []byte(a.Content), 0o644) }); err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Text(fmt.Sprintf("%s %s (%s).", verb, pathpolicy.Show(a.Path), humanize.Bytes(int64(len(a.Content))))), nil
+	return tool.Text(fmt.Sprintf("%s %s (%s).%s", verb, pathpolicy.Show(a.Path), humanize.Bytes(int64(len(a.Content))), note)), nil
 }
 
 // write writes a file and the folders that it is in.
@@ -117,17 +130,12 @@ func (w *workspace) target(path string) (*workspace, string, error) {
 		whole = filepath.Join(w.Path, name)
 	}
 	for part := range strings.SplitSeq(filepath.ToSlash(whole), "/") {
-		if part = strings.ToLower(strings.Map(visible, part)); part == ".git" || part == "git~1" {
+		if part = strings.ToLower(strings.Map(pathpolicy.Visible, part)); part == ".git" || part == "git~1" {
 			return nil, "", fmt.Errorf("%s is inside .git, which file tools do not write; use git through exec", pathpolicy.Show(path))
 		}
 	}
-	return w, name, nil
-}
-
-// visible drops characters that some file systems ignore in names.
-func visible(r rune) rune {
-	if unicode.Is(unicode.Cf, r) {
-		return -1
+	if w.fixed && !w.Outside && pathpolicy.Self(name) {
+		return nil, "", fmt.Errorf("%s belongs to the assistant itself: only its owner can have it changed, or a person in a direct chat", pathpolicy.Show(path))
 	}
-	return r
+	return w, name, nil
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	pictures "github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
@@ -32,10 +31,9 @@ type Options struct {
 	Paths pathpolicy.Rule // files that the tool may read
 	Side  int             // maximum length of a picture's longer side in pixels; 0: pictures.MaxSide
 
-	// Model returns a model with image input for a session.
-	Model func(ctx context.Context, key chela.SessionKey) (llm.Model, llm.Provider, error)
-	// Spent records the usage of a model call. It may be nil.
-	RecordUsage func(ctx context.Context, c tool.Call, m llm.Model, u llm.Usage) error
+	// Model returns a model with image input for a call, and its provider, which records
+	// the usage.
+	Model func(ctx context.Context, c tool.Call) (llm.Model, llm.Provider, error)
 }
 
 //go:embed image.md
@@ -60,9 +58,9 @@ func (t imageTool) Spec() tool.Spec {
 			"image": "path", "images": "paths", "files": "paths", "question": "prompt",
 		},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"path":{"type":"string","description":"file in the workspace, or media:…"},
-			"paths":{"type":"array","items":{"type":"string"},"maxItems":20,"description":"several pictures"},
-			"prompt":{"type":"string","description":"your question about them"}},
+			"path":{"type":"string"},
+			"paths":{"type":"array","items":{"type":"string"},"maxItems":20},
+			"prompt":{"type":"string"}},
 			"additionalProperties":false}`),
 	}
 }
@@ -106,7 +104,7 @@ func (t imageTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if strings.TrimSpace(args.Prompt) == "" {
 		args.Prompt = "Describe the picture."
 	}
-	model, provider, err := t.Model(ctx, c.Session)
+	model, provider, err := t.Model(ctx, c)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -114,7 +112,7 @@ func (t imageTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	done, err := ask(ctx, provider, &llm.Request{
+	done, err := llm.Complete(ctx, provider, &llm.Request{
 		Model: model.ID, System: []llm.Block{{Text: system}}, Messages: []*llm.Message{msg}, MaxTokens: maxTokens,
 	})
 	if err != nil {
@@ -122,11 +120,6 @@ func (t imageTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 	if done.By != nil {
 		model = *done.By
-	}
-	if t.RecordUsage != nil {
-		if err := t.RecordUsage(ctx, c, model, done.Usage); err != nil {
-			return tool.Result{}, err
-		}
 	}
 	return result(done, model, len(args.Paths))
 }
@@ -180,22 +173,6 @@ func (t imageTool) picture(c tool.Call, path string) ([]byte, string, error) {
 		return nil, "", fmt.Errorf("%s: %w", path, err)
 	}
 	return data, kind, nil
-}
-
-// ask makes the model call and returns its last event.
-func ask(ctx context.Context, p llm.Provider, r *llm.Request) (llm.Event, error) {
-	for e, err := range p.Stream(ctx, r) {
-		if err != nil {
-			return e, err
-		}
-		if e.Kind == llm.Done && e.Message != nil {
-			return e, nil
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return llm.Event{}, err
-	}
-	return llm.Event{}, errors.New("the image model gave no answer")
 }
 
 // result returns the model's answer as a result.

@@ -3,12 +3,13 @@ package message
 import (
 	"encoding/json"
 
+	"github.com/chela-ai/chela/internal/core/action"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 // Config is the section tools.message of the configuration.
 type Config struct {
-	CrossContext CrossContext `json:"crossContext"`
+	CrossContext action.CrossContext `json:"crossContext"`
 }
 
 // Configured returns the tool for a section of the configuration. nil means

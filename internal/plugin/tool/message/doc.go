@@ -1,8 +1,7 @@
-// Package message implements the tool message, with which the model writes to
-// a chat.
+// Package message implements the tool message, with which the model writes to a chat, and
+// reacts to, edits, deletes, pins and reads what stands there.
 //
-// Messages are rows of the outbox, like answers: they are stored under a key
-// before they are sent, and package deliver sends them. The tool waits
-// briefly for the result, so that the model learns it. A message to a local
-// chat, which clients read, becomes an entry in its transcript.
+// The tool only reads its arguments and files. Package engine/message carries the actions
+// out. The description and the schema contain only what the configured channels support,
+// because both are part of each request to the model.
 package message

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"image"
 	"image/png"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/core/action"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
@@ -30,6 +33,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/tool/tooltest"
 	"github.com/chela-ai/chela/internal/engine/deliver"
+	enginemessage "github.com/chela-ai/chela/internal/engine/message"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/plugin/tool/message"
 )
@@ -50,6 +54,7 @@ type fixture struct {
 	st     syncs // of the tool
 	files  *media.Files
 	worker *deliver.Worker
+	actor  *enginemessage.Actor
 	events []chela.Event
 	dir    string
 	stop   func()
@@ -58,6 +63,10 @@ type fixture struct {
 	mu       sync.Mutex
 	channels map[string]*channeltest.Fake
 	down     map[string]string
+	held     lease.Lease
+	view     func(*channeltest.Fake) channel.Channel // the abilities of the channels
+	section  string                                  // configuration of each account
+	buttons  bool                                    // the platforms have buttons
 }
 
 // syncs records how updates were requested.
@@ -92,30 +101,56 @@ func (h *fixture) durable() {
 }
 
 // change sets the channels and rules of the tool.
-func (h *fixture) change(cross message.CrossContext, names ...string) {
+func (h *fixture) change(cross action.CrossContext, names ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.channels, h.down = map[string]*channeltest.Fake{}, map[string]string{}
 	for _, name := range names {
 		h.channels[name] = &channeltest.Fake{}
 	}
-	h.Tool = message.New(message.Options{
-		Store: &h.st, Files: h.files, Publish: func(e chela.Event) { h.events = append(h.events, e) }, Chunks: h.worker.Chunks, Await: h.worker.Await,
-		CrossContext: cross, Channels: h.states,
+	h.actor = enginemessage.New(enginemessage.Options{
+		Store: &h.st, Publish: func(e chela.Event) { h.events = append(h.events, e) }, Chunks: h.worker.Chunks, Await: h.worker.Await,
+		Accounts: h.accounts, Acquire: h.acquire, Track: func() func() bool { return func() bool { return true } },
 	})
+	o := message.Options{Do: h.actor.Do, Files: h.files, CrossContext: cross}
+	if len(names) > 0 {
+		o.Actions = action.All()
+	}
+	h.Tool = message.New(o)
 }
 
-func (h *fixture) states() map[string]string {
+// accounts returns three accounts of each channel.
+func (h *fixture) accounts() []channel.Account {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := map[string]string{}
-	for name := range h.channels {
-		out[name] = h.down[name]
+	var out []channel.Account
+	for _, name := range slices.Sorted(maps.Keys(h.channels)) {
+		for _, id := range []chela.AccountID{"bot", "second", "third"} {
+			a := channel.Account{Channel: name, ID: id, Usual: id == "bot", Section: json.RawMessage(h.section), Limits: h.limits(name), Can: h.view(h.channels[name])}
+			if why := h.down[name]; why != "" {
+				a.Err = errors.New(why)
+			}
+			out = append(out, a)
+		}
 	}
 	return out
 }
 
-func build(t *testing.T, dir string, cross message.CrossContext, names ...string) *fixture {
+func (h *fixture) acquire(_ context.Context, name string, _ chela.AccountID) (channel.Instance, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f, ok := h.channels[name]
+	if !ok {
+		return channel.Instance{}, chela.ErrNotFound
+	}
+	return channel.Instance{Channel: h.view(f), Lease: h.held, Release: func() {}}, nil
+}
+
+func plain(f *channeltest.Fake) channel.Channel { return f.Plain() }
+
+func (h *fixture) limits(string) channel.Limits { return channel.Limits{Text: 100, Buttons: h.buttons} }
+
+func build(t *testing.T, dir string, cross action.CrossContext, names ...string) *fixture {
 	t.Helper()
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(dir, "chela.db")})
 	if err != nil {
@@ -125,27 +160,18 @@ func build(t *testing.T, dir string, cross message.CrossContext, names ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &fixture{t: t, db: db, st: syncs{Store: db}, files: files, dir: dir}
+	h := &fixture{t: t, db: db, st: syncs{Store: db}, files: files, dir: dir, view: func(f *channeltest.Fake) channel.Channel { return f }}
 	log := slog.New(slog.DiscardHandler)
-	var held lease.Lease
 	h.update(func(tx store.Tx) (err error) {
-		held, _, err = tx.Leases().Acquire(lease.Channel("fake", "bot"), "boot")
+		h.held, _, err = tx.Leases().Acquire(lease.Channel("fake", "bot"), "boot")
 		return err
 	})
 	rows := listened{db, make(chan struct{})}
 	h.worker = deliver.New(deliver.Options{
 		Log: log, Store: rows, Bus: bus.New(log), Load: files.Load,
-		Track: func() func() bool { return func() bool { return true } },
-		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Instance, error) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			f, ok := h.channels[name]
-			if !ok {
-				return channel.Instance{}, chela.ErrNotFound
-			}
-			return channel.Instance{Channel: f, Lease: held, Release: func() {}}, nil
-		},
-		Limits: func(string) channel.Limits { return channel.Limits{Text: 100} },
+		Track:   func() func() bool { return func() bool { return true } },
+		Channel: h.acquire,
+		Limits:  h.limits,
 	})
 	h.change(cross, names...)
 	now := time.Now()
@@ -199,7 +225,7 @@ func (h *fixture) call(here chela.Address, args map[string]any) (tool.Result, er
 }
 
 // on runs a subtest with fake time.
-func on(t *testing.T, name string, cross message.CrossContext, names []string, f func(*testing.T, *fixture)) {
+func on(t *testing.T, name string, cross action.CrossContext, names []string, f func(*testing.T, *fixture)) {
 	t.Run(name, func(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
@@ -229,7 +255,7 @@ func detailsOf(t *testing.T, r tool.Result) details {
 type m = map[string]any
 
 func TestSuite(t *testing.T) {
-	h := build(t, t.TempDir(), message.CrossContext{}, "fake")
+	h := build(t, t.TempDir(), action.CrossContext{}, "fake")
 	defer h.stop()
 	h.update(func(tx store.Tx) error {
 		return tx.Sessions().Put(session.Meta{Key: "agent:main:test", ID: "x", Agent: "main"})
@@ -241,7 +267,7 @@ func TestSuite(t *testing.T) {
 
 func TestSend(t *testing.T) {
 	one := []string{"fake"}
-	on(t, "MS-01 to the current chat, returns the platform's id", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
+	on(t, "MS-01 to the current chat, returns the platform's id", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		r, err := h.call(at("fake", "1"), m{"action": "send", "message": "hello"})
 		if err != nil || r.IsError {
 			t.Fatalf("%+v %v", r, err)
@@ -254,7 +280,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("delivered %q", got)
 		}
 	})
-	on(t, "LOOP-13 the same text is not sent again", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
+	on(t, "LOOP-13 the same text is not sent again", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		if _, err := h.call(at("fake", "1"), m{"message": "hello"}); err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +300,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("another text: delivered %q", got)
 		}
 	})
-	on(t, "LOOP-13 a text sent to another chat is still sent to this one", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
+	on(t, "LOOP-13 a text sent to another chat is still sent to this one", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		if _, err := h.call(at("fake", "1"), m{"message": "done", "to": "2"}); err != nil {
 			t.Fatal(err)
 		}
@@ -286,7 +312,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("delivered %q", got)
 		}
 	})
-	on(t, "a long message in parts, with files on the first", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
+	on(t, "a long message in parts, with files on the first", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		var b bytes.Buffer
 		if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 3))); err != nil {
 			t.Fatal(err)
@@ -313,7 +339,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("the file: %+v", f)
 		}
 	})
-	on(t, "only a file", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
+	on(t, "only a file", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		if err := os.WriteFile(filepath.Join(h.dir, "note.txt"), []byte("a note"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +350,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("delivered %+v", got)
 		}
 	})
-	on(t, "a text over the limit is refused", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
+	on(t, "a text over the limit is refused", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		const limit = 100_000
 		_, err := h.call(at("fake", "1"), m{"message": strings.Repeat("w", limit+1)})
 		if err == nil || !strings.Contains(err.Error(), "100001 bytes is too long; the limit is 100000") || h.rows() != 0 {
@@ -334,7 +360,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("as long as allowed: %v", err)
 		}
 	})
-	on(t, "MS-09 dry run", message.CrossContext{}, one, func(t *testing.T, h *fixture) {
+	on(t, "MS-09 dry run", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		r, err := h.call(local, m{"message": "hi", "to": "fake:group:g1", "dryRun": true})
 		if err != nil || !detailsOf(t, r).DryRun || !strings.Contains(r.Content[0].Text, `fake:g1: "hi"`) || h.rows() != 0 {
 			t.Errorf("%+v %v, %d rows", r, err, h.rows())
@@ -369,7 +395,7 @@ func TestOutcome(t *testing.T) {
 		{"rate limited", channeltest.Limited(time.Hour), false, "queued", false, "do not send it again"},
 		{"temporary failure", channeltest.Temporary(), false, "sent", false, "Sent"},
 	} {
-		on(t, c.name, message.CrossContext{}, []string{"fake"}, func(t *testing.T, h *fixture) {
+		on(t, c.name, action.CrossContext{}, []string{"fake"}, func(t *testing.T, h *fixture) {
 			h.channels["fake"].Fail(c.fault)
 			r, err := h.call(at("fake", "1"), m{"message": "hello"})
 			if err != nil || detailsOf(t, r).Status != c.status || r.IsError != c.isErr || !strings.Contains(r.Content[0].Text, c.words) {
@@ -387,8 +413,9 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
-	h := build(t, t.TempDir(), message.CrossContext{})
+	h := build(t, t.TempDir(), action.CrossContext{})
 	defer func() { h.t = t; h.stop() }()
+	h.view = plain // its ids are not looked up
 	yes, no := true, false
 	group := chela.Address{Channel: "fake", Account: "second", Peer: chela.Peer{Kind: chela.Group, ID: "g1"}}
 	err := h.db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
@@ -403,50 +430,50 @@ func TestTarget(t *testing.T) {
 		name     string
 		channels []string
 		here     chela.Address
-		cross    message.CrossContext
+		cross    action.CrossContext
 		args     m
 		to       chela.Address
 		err      string
 	}{
-		{"this chat", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{}, at("fake", "1"), ""},
-		{"channel name before the id", []string{"fake", "irc"}, local, message.CrossContext{}, m{"to": "fake:7"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
-		{"the only channel", []string{"fake"}, local, message.CrossContext{}, m{"to": "user:7"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
-		{"known chat", []string{"fake"}, local, message.CrossContext{}, m{"to": "g1"}, group, ""},
-		{"a room", []string{"fake"}, local, message.CrossContext{}, m{"to": "channel:c9", "channel": "FAKE"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Room, ID: "c9"}}, ""},
-		{"a topic", []string{"fake"}, local, message.CrossContext{}, m{"to": "-100:topic:5"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "-100"}, Thread: "5"}, ""},
-		{"an id with a colon", []string{"fake"}, local, message.CrossContext{}, m{"to": "!room:server"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "!room:server"}}, ""},
-		{"an id with a dot and a colon", []string{"fake"}, local, message.CrossContext{}, m{"to": "a.b:c"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "a.b:c"}}, ""},
-		{"a channel with digits", []string{"fake", "b2-b"}, local, message.CrossContext{}, m{"to": "b2-b:7"}, chela.Address{Channel: "b2-b", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
-		{"a topic of this chat", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
-		{"another chat of this channel", []string{"fake"}, at("fake", "1"), message.CrossContext{Within: &yes}, m{"to": "2"}, at("fake", "2"), ""},
-		{"another channel, allowed", []string{"fake", "irc"}, at("irc", "x"), message.CrossContext{Across: true}, m{"to": "fake:2"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "2"}}, ""},
-		{"a topic instead of that in the target", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"to": "1:topic:5", "threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
-		{"the topic of this chat", []string{"fake"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, message.CrossContext{}, m{}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, ""},
-		{"the last of two topics", []string{"fake"}, local, message.CrossContext{}, m{"to": "-100:topic:5:topic:6"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "-100:topic:5"}, Thread: "6"}, ""},
-		{"an account", []string{"fake"}, local, message.CrossContext{}, m{"to": "g1", "accountId": "third"}, chela.Address{Channel: "fake", Account: "third", Peer: group.Peer}, ""},
-		{"a group with the id of this chat", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"to": "group:1"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}}, ""},
-		{"a person with the id of a known group", []string{"fake"}, local, message.CrossContext{}, m{"to": "user:g1"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "g1"}}, ""},
-		{"a chat that is known to another agent", []string{"fake"}, local, message.CrossContext{}, m{"to": "g9"}, chela.Address{Channel: "fake", Peer: chela.Peer{Kind: chela.Direct, ID: "g9"}}, ""},
-		{"the channel of this chat", []string{"fake", "irc"}, at("irc", "x"), message.CrossContext{}, m{"to": "y"}, at("irc", "y"), ""},
-		{"this chat, although others are not allowed", []string{"fake"}, at("fake", "1"), message.CrossContext{Within: &no}, m{}, at("fake", "1"), ""},
+		{"this chat", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{}, at("fake", "1"), ""},
+		{"channel name before the id", []string{"fake", "irc"}, local, action.CrossContext{}, m{"to": "fake:7"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"the only channel", []string{"fake"}, local, action.CrossContext{}, m{"to": "user:7"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"known chat", []string{"fake"}, local, action.CrossContext{}, m{"to": "g1"}, group, ""},
+		{"a room", []string{"fake"}, local, action.CrossContext{}, m{"to": "channel:c9", "channel": "FAKE"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Room, ID: "c9"}}, ""},
+		{"a topic", []string{"fake"}, local, action.CrossContext{}, m{"to": "-100:topic:5"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "-100"}, Thread: "5"}, ""},
+		{"an id with a colon", []string{"fake"}, local, action.CrossContext{}, m{"to": "!room:server"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "!room:server"}}, ""},
+		{"an id with a dot and a colon", []string{"fake"}, local, action.CrossContext{}, m{"to": "a.b:c"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "a.b:c"}}, ""},
+		{"a channel with digits", []string{"fake", "b2-b"}, local, action.CrossContext{}, m{"to": "b2-b:7"}, chela.Address{Channel: "b2-b", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"a topic of this chat", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
+		{"another chat of this channel", []string{"fake"}, at("fake", "1"), action.CrossContext{Within: &yes}, m{"to": "2"}, at("fake", "2"), ""},
+		{"another channel, allowed", []string{"fake", "irc"}, at("irc", "x"), action.CrossContext{Across: true}, m{"to": "fake:2"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "2"}}, ""},
+		{"a topic instead of that in the target", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"to": "1:topic:5", "threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
+		{"the topic of this chat", []string{"fake"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, action.CrossContext{}, m{}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, ""},
+		{"the last of two topics", []string{"fake"}, local, action.CrossContext{}, m{"to": "-100:topic:5:topic:6"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "-100:topic:5"}, Thread: "6"}, ""},
+		{"an account", []string{"fake"}, local, action.CrossContext{}, m{"to": "g1", "accountId": "third"}, chela.Address{Channel: "fake", Account: "third", Peer: group.Peer}, ""},
+		{"a group with the id of this chat", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"to": "group:1"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}}, ""},
+		{"a person with the id of a known group", []string{"fake"}, local, action.CrossContext{}, m{"to": "user:g1"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "g1"}}, ""},
+		{"a chat that is known to another agent", []string{"fake"}, local, action.CrossContext{}, m{"to": "g9"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "g9"}}, ""},
+		{"the channel of this chat", []string{"fake", "irc"}, at("irc", "x"), action.CrossContext{}, m{"to": "y"}, at("irc", "y"), ""},
+		{"this chat, although others are not allowed", []string{"fake"}, at("fake", "1"), action.CrossContext{Within: &no}, m{}, at("fake", "1"), ""},
 
-		{"MS-02 no channel is configured", nil, local, message.CrossContext{}, m{"to": "7"}, chela.Address{}, "no channel is configured"},
-		{"MS-02 two channels, none named", []string{"fake", "irc"}, local, message.CrossContext{}, m{"to": "7"}, chela.Address{}, "choose one of fake, irc"},
-		{"MS-02 unknown channel", []string{"fake", "irc"}, local, message.CrossContext{}, m{"to": "7", "channel": "telegram"}, chela.Address{}, "available are fake, irc, and local"},
-		{"MS-03 the target contradicts the channel", []string{"whatsapp", "telegram"}, local, message.CrossContext{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram, but the channel is whatsapp"},
-		{"MS-03 contradiction between unconfigured channels", nil, local, message.CrossContext{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram"},
-		{"MS-08 another action", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "action": "poll"}, chela.Address{}, `action "poll" is not supported; use send`},
-		{"no chat", []string{"fake"}, local, message.CrossContext{}, m{"channel": "fake"}, chela.Address{}, "give a chat on fake"},
-		{"another channel, not allowed", []string{"fake", "irc"}, at("irc", "x"), message.CrossContext{}, m{"to": "fake:2"}, chela.Address{}, "allowAcrossProviders"},
-		{"from a channel to a local session", []string{"fake"}, at("fake", "1"), message.CrossContext{}, m{"to": "agent:main:other"}, chela.Address{}, "allowAcrossProviders"},
-		{"another chat on the channel, not allowed", []string{"fake"}, at("fake", "1"), message.CrossContext{Within: &no}, m{"to": "2"}, chela.Address{}, "allowWithinProvider"},
-		{"another agent's session", nil, local, message.CrossContext{}, m{"to": "agent:ops:main"}, chela.Address{}, "belongs to another agent"},
-		{"unknown session", nil, local, message.CrossContext{}, m{"to": "agent:main:none"}, chela.Address{}, "there is no session"},
-		{"nothing to send", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "message": " "}, chela.Address{}, "neither text nor a file"},
-		{"MS-05 a file outside the workspace", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "media": []string{"/etc/hosts"}}, chela.Address{}, "outside the workspace"},
-		{"MS-05 a file above the workspace", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "media": []string{"../x"}}, chela.Address{}, "outside the workspace"},
-		{"no such file", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "media": []string{"none.png"}}, chela.Address{}, "none.png does not exist"},
-		{"no such reference", []string{"fake"}, local, message.CrossContext{}, m{"to": "7", "media": []string{"media:" + strings.Repeat("0", 32)}}, chela.Address{}, "it was removed"},
+		{"MS-02 no channel is configured", nil, local, action.CrossContext{}, m{"to": "7"}, chela.Address{}, "no channel is configured"},
+		{"MS-02 two channels, none named", []string{"fake", "irc"}, local, action.CrossContext{}, m{"to": "7"}, chela.Address{}, "choose one of fake, irc"},
+		{"MS-02 unknown channel", []string{"fake", "irc"}, local, action.CrossContext{}, m{"to": "7", "channel": "telegram"}, chela.Address{}, "available: fake, irc, local"},
+		{"MS-03 the target contradicts the channel", []string{"whatsapp", "telegram"}, local, action.CrossContext{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram, but the channel is whatsapp"},
+		{"MS-03 contradiction between unconfigured channels", nil, local, action.CrossContext{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram"},
+		{"MS-08 another action", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "action": "kick"}, chela.Address{}, `action "kick" is not supported; use send, broadcast, poll, react`},
+		{"no chat", []string{"fake"}, local, action.CrossContext{}, m{"channel": "fake"}, chela.Address{}, "give a chat on fake"},
+		{"another channel, not allowed", []string{"fake", "irc"}, at("irc", "x"), action.CrossContext{}, m{"to": "fake:2"}, chela.Address{}, "allowAcrossProviders"},
+		{"from a channel to a local session", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"to": "agent:main:other"}, chela.Address{}, "allowAcrossProviders"},
+		{"another chat on the channel, not allowed", []string{"fake"}, at("fake", "1"), action.CrossContext{Within: &no}, m{"to": "2"}, chela.Address{}, "allowWithinProvider"},
+		{"another agent's session", nil, local, action.CrossContext{}, m{"to": "agent:ops:main"}, chela.Address{}, "belongs to another agent"},
+		{"unknown session", nil, local, action.CrossContext{}, m{"to": "agent:main:none"}, chela.Address{}, "there is no session"},
+		{"nothing to send", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "message": " "}, chela.Address{}, "neither text nor a file"},
+		{"MS-05 a file outside the workspace", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "media": []string{"/etc/hosts"}}, chela.Address{}, "outside the workspace"},
+		{"MS-05 a file above the workspace", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "media": []string{"../x"}}, chela.Address{}, "outside the workspace"},
+		{"no such file", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "media": []string{"none.png"}}, chela.Address{}, "none.png does not exist"},
+		{"no such reference", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "media": []string{"media:" + strings.Repeat("0", 32)}}, chela.Address{}, "it was removed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h.t = t
@@ -472,7 +499,7 @@ func TestTarget(t *testing.T) {
 	}
 	t.Run("a channel that is not running", func(t *testing.T) {
 		h.t = t
-		h.change(message.CrossContext{}, "fake")
+		h.change(action.CrossContext{}, "fake")
 		h.down["fake"] = "connection lost"
 		if _, err := h.call(local, m{"message": "x", "to": "7"}); err == nil || !strings.Contains(err.Error(), "not running: connection lost") {
 			t.Errorf("%v", err)
@@ -485,7 +512,7 @@ func TestLocal(t *testing.T) {
 		"MS-10 without a channel": {"message": "hi"}, "MS-10 OpenClaw's names": {"message": "hi", "channel": "repl", "to": "default"},
 		"MS-10 another session": {"message": "hi", "to": "agent:main:other"}, "MS-10 by its short name": {"message": "hi", "channel": "local", "to": "other"},
 	} {
-		on(t, name, message.CrossContext{}, nil, func(t *testing.T, h *fixture) {
+		on(t, name, action.CrossContext{}, nil, func(t *testing.T, h *fixture) {
 			key := home
 			if s, _ := args["to"].(string); strings.HasSuffix(s, "other") {
 				key = "agent:main:other"

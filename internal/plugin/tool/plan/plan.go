@@ -51,11 +51,11 @@ func (t planTool) Spec() tool.Spec {
 		Effect: tool.Writes, Keyed: true,
 		Aliases: map[string]string{"plan": "steps", "todos": "steps"},
 		Schema: json.RawMessage(`{"type":"object","required":["steps"],"properties":{
-			"steps":{"type":"array","maxItems":50,"description":"all steps, in order","items":{"type":"object","required":["title"],"properties":{
-				"id":{"type":"string","description":"short name (default: its position)"},
-				"title":{"type":"string","description":"what is done in it, a few words"},
-				"state":{"type":"string","enum":["pending","in_progress","completed","failed","cancelled"],"description":"default: pending"},
-				"after":{"type":"array","items":{"type":"string"},"description":"ids of the steps that it depends on"}},
+			"steps":{"type":"array","maxItems":50,"items":{"type":"object","required":["title"],"properties":{
+				"id":{"type":"string","description":"default: its position"},
+				"title":{"type":"string"},
+				"state":{"type":"string","enum":["pending","in_progress","completed","failed","cancelled"]},
+				"after":{"type":"array","items":{"type":"string"},"description":"ids it depends on"}},
 				"additionalProperties":false}}},
 			"additionalProperties":false}`),
 	}

@@ -54,8 +54,8 @@ func (t listTool) Spec() tool.Spec {
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"kinds":{"type":"array","items":{"type":"string","enum":["main","group","cron","hook","subagent","other"]}},
 			"activeMinutes":{"type":"number","minimum":1},
-			"limit":{"type":"integer","minimum":1,"maximum":200,"description":"default: 50"},
-			"messageLimit":{"type":"integer","minimum":0,"maximum":20,"description":"last messages of each"},
+			"limit":{"type":"integer","minimum":1,"maximum":200,"description":"default 50"},
+			"messageLimit":{"type":"integer","minimum":0,"maximum":20},
 			"search":{"type":"string"},"label":{"type":"string"},"agentId":{"type":"string"}},
 			"additionalProperties":false}`),
 	}
@@ -173,9 +173,9 @@ func (t historyTool) Spec() tool.Spec {
 		Name: "sessions_history", Label: "Read session", Description: strings.TrimSpace(historyDescription), Effect: tool.Reads, Parallel: true,
 		Schema: json.RawMessage(`{"type":"object","required":["sessionKey"],"properties":{
 			"sessionKey":{"type":"string"},
-			"limit":{"type":"integer","minimum":1,"maximum":200,"description":"newest messages (default: 50)"},
-			"offset":{"type":"integer","minimum":0,"description":"newest messages to skip"},
-			"includeTools":{"type":"boolean","description":"also results of tools"}},
+			"limit":{"type":"integer","minimum":1,"maximum":200,"description":"default 50"},
+			"offset":{"type":"integer","minimum":0,"description":"newest to skip"},
+			"includeTools":{"type":"boolean"}},
 			"additionalProperties":false}`),
 	}
 }

@@ -24,9 +24,9 @@ func (t searchTool) Spec() tool.Spec {
 		Name: "sessions_search", Label: "Search sessions", Description: strings.TrimSpace(searchDescription), Effect: tool.Reads, Parallel: true,
 		Schema: json.RawMessage(`{"type":"object","required":["query"],"properties":{
 			"query":{"type":"string","minLength":1,"maxLength":1000},
-			"sessionKey":{"type":"string","description":"only this session"},
+			"sessionKey":{"type":"string"},
 			"label":{"type":"string"},"agentId":{"type":"string"},
-			"limit":{"type":"integer","minimum":1,"maximum":25,"description":"default: 10"}},
+			"limit":{"type":"integer","minimum":1,"maximum":25,"description":"default 10"}},
 			"additionalProperties":false}`),
 	}
 }

@@ -39,10 +39,10 @@ func (t sendTool) Spec() tool.Spec {
 		Volatile:    []string{"runId"},
 		Schema: json.RawMessage(`{"type":"object","required":["message"],"properties":{
 			"sessionKey":{"type":"string"},
-			"label":{"type":"string","description":"of the session, instead of its key"},
-			"agentId":{"type":"string","description":"its main session, or the agent of the label"},
+			"label":{"type":"string"},
+			"agentId":{"type":"string"},
 			"message":{"type":"string"},
-			"timeoutSeconds":{"type":"number","minimum":0,"maximum":600,"description":"how long to wait for the reply (default: 30); 0: not at all"}},
+			"timeoutSeconds":{"type":"number","minimum":0,"maximum":600,"description":"default 30"}},
 			"additionalProperties":false}`),
 	}
 }

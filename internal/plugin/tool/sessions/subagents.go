@@ -28,10 +28,10 @@ func (t subagentsTool) Spec() tool.Spec {
 		Effect:      tool.Writes,
 		Volatile:    []string{"runtime", "tokens"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"action":{"type":"string","enum":["list","kill","cancel","steer"],"description":"default: list"},
-			"target":{"type":"string","description":"of kill and steer"},
-			"message":{"type":"string","description":"of steer"},
-			"recentMinutes":{"type":"number","minimum":1,"description":"of list: also those that ended within this time (default: 30)"}},
+			"action":{"type":"string","enum":["list","kill","cancel","steer"]},
+			"target":{"type":"string"},
+			"message":{"type":"string"},
+			"recentMinutes":{"type":"number","minimum":1,"description":"list: also ended ones (30)"}},
 			"additionalProperties":false}`),
 	}
 }

@@ -26,7 +26,7 @@ func (t yieldTool) Spec() tool.Spec {
 		Effect:      tool.Reads,
 		Volatile:    []string{"waiting"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"message":{"type":"string","description":"note to yourself about what to do with the results"}},
+			"message":{"type":"string","description":"note to yourself"}},
 			"additionalProperties":false}`),
 	}
 }

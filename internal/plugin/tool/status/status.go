@@ -64,7 +64,7 @@ func (t statusTool) Spec() tool.Spec {
 		Volatile:    []string{"time"},
 		Aliases:     map[string]string{"session": "sessionKey"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"sessionKey":{"type":"string","description":"key of this session (optional)"}},
+			"sessionKey":{"type":"string"}},
 			"additionalProperties":false}`),
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/egress"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/core/untrusted"
 	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
@@ -65,15 +66,18 @@ func NewFetch(o FetchOptions) tool.Tool {
 	o.Timeout = cmp.Or(o.Timeout, defaultTime)
 	o.CacheTTL = cmp.Or(o.CacheTTL, defaultTTL)
 	o.UserAgent = cmp.Or(o.UserAgent, userAgent)
-	f := &fetcher{FetchOptions: o, label: newLabeler(), cache: newCache[*page](o.CacheTTL, cacheBytes)}
+	f := &fetcher{FetchOptions: o, label: untrusted.New(), cache: newCache[*page](o.CacheTTL, cacheBytes)}
 	f.header = f.headers()
 	return f
 }
 
+// webNote is what a model is told about text from the web.
+const webNote = "Text from the web: " + untrusted.Data
+
 type fetcher struct {
 	FetchOptions
 	header http.Header
-	label  labeler
+	label  untrusted.Labeler
 	cache  *cache[*page]
 }
 
@@ -121,10 +125,10 @@ func (f *fetcher) Spec() tool.Spec {
 		Aliases:     map[string]string{"mode": "extractMode"},
 		Volatile:    []string{"fetchedAt", "tookMs", "cached"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"url":{"type":"string","minLength":1,"description":"http or https URL"},
-			"extractMode":{"type":"string","enum":["markdown","text"],"description":"format of pages (default markdown)"},
-			"maxChars":{"type":"integer","minimum":100,"description":"maximum number of characters"},
-			"offset":{"type":"integer","minimum":0,"description":"number of characters to skip, to continue a cut text"}},
+			"url":{"type":"string","minLength":1},
+			"extractMode":{"type":"string","enum":["markdown","text"]},
+			"maxChars":{"type":"integer","minimum":100},
+			"offset":{"type":"integer","minimum":0,"description":"characters to skip"}},
 			"required":["url"],"additionalProperties":false}`),
 	}
 }
@@ -278,7 +282,7 @@ func (f *fetcher) result(a fetchArgs, p *page, cached bool, took time.Duration) 
 		text = "Title: " + p.title + "\n\n" + text
 	}
 	if text = strings.TrimSpace(text); text != "" {
-		head += "\n" + f.label.wrap("web_fetch", text)
+		head += "\n" + f.label.Wrap("web_fetch", webNote, text)
 	}
 	r := tool.Detailed(head, d)
 	if p.image != nil {

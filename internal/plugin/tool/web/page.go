@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -99,6 +100,18 @@ func (f *fetcher) read(ctx context.Context, p *page, body []byte, contentType st
 		p.extractor = "none"
 		p.warn(fmt.Sprintf("%s, %d bytes: the content is not text", cmp.Or(kind, "an unknown type"), len(body)))
 	}
+}
+
+// Text returns the text of a document of a type: an HTML page as Markdown, the text of a
+// PDF, or text in any encoding.
+func Text(ctx context.Context, kind string, body []byte) (string, error) {
+	p := &page{kind: kind}
+	f := &fetcher{FetchOptions: FetchOptions{Whole: true}}
+	f.read(ctx, p, body, kind, &url.URL{}, true)
+	if p.text == "" && p.warning != "" {
+		return "", errors.New(p.warning)
+	}
+	return p.text, ctx.Err()
 }
 
 func (p *page) warn(s string) {

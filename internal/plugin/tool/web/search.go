@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/core/untrusted"
 	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
@@ -107,7 +108,7 @@ func NewSearch(o SearchOptions) (tool.Tool, error) {
 	o.MaxResults = min(cmp.Or(max(o.MaxResults, 0), 5), maxResults)
 	o.Timeout = cmp.Or(o.Timeout, defaultTime)
 	o.CacheTTL = cmp.Or(o.CacheTTL, defaultTTL)
-	s := &searcher{SearchOptions: o, label: newLabeler(), cache: newCache[[]hit](o.CacheTTL, cacheBytes/4)}
+	s := &searcher{SearchOptions: o, label: untrusted.New(), cache: newCache[[]hit](o.CacheTTL, cacheBytes/4)}
 	for _, e := range engines() {
 		service := o.Services[e.name]
 		ready := !e.opt && (e.keyed && !service.Key.IsZero() || e.base == "" && service.BaseURL != "")
@@ -162,7 +163,7 @@ type searcher struct {
 	engine engine // the zero value: none is configured
 	base   string
 	key    secret.Value
-	label  labeler
+	label  untrusted.Labeler
 	cache  *cache[[]hit]
 }
 
@@ -176,13 +177,13 @@ func (s *searcher) Spec() tool.Spec {
 		Aliases:     map[string]string{"q": "query", "search": "query", "limit": "count", "max_results": "count", "lang": "language"},
 		Volatile:    []string{"tookMs", "cached"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
-			"query":{"type":"string","minLength":1,"maxLength":400,"description":"search query"},
+			"query":{"type":"string","minLength":1,"maxLength":400},
 			"count":{"type":"integer","description":"1 to 10 (default 5)"},
 			"country":{"type":"string","pattern":"^[A-Za-z]{2}$","description":"such as DE"},
 			"language":{"type":"string","pattern":"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$","description":"such as de"},
 			"search_lang":{"type":"string","pattern":"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$","deprecated":true,"description":"same as language"},
 			"ui_lang":{"type":"string","pattern":"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?$","deprecated":true,"description":"language of the user interface"},
-			"freshness":{"type":"string","enum":["day","week","month","year"],"description":"maximum age of results"},
+			"freshness":{"type":"string","enum":["day","week","month","year"]},
 			"date_after":{"type":"string","pattern":"^\\d{4}-\\d{2}-\\d{2}$","description":"YYYY-MM-DD"},
 			"date_before":{"type":"string","pattern":"^\\d{4}-\\d{2}-\\d{2}$","description":"YYYY-MM-DD"}},
 			"required":["query"],"additionalProperties":false}`),
@@ -357,7 +358,7 @@ func (s *searcher) errorResult(ctx context.Context, q query, err error) (tool.Re
 	if key := s.key.Reveal(); key != "" {
 		message = strings.ReplaceAll(message, key, secret.Redacted)
 	}
-	r := tool.Detailed(fmt.Sprintf("The search service %s failed.\n%s", s.engine.name, s.label.wrap("web_search", message)), searchDetails{
+	r := tool.Detailed(fmt.Sprintf("The search service %s failed.\n%s", s.engine.name, s.label.Wrap("web_search", webNote, message)), searchDetails{
 		Kind: "error", Provider: s.engine.name, Query: q.Query, Results: []hit{}, Error: "provider_error", Message: message,
 		External: external{Untrusted: true, Source: "web_search", Wrapped: true, Provider: s.engine.name},
 	})
@@ -382,7 +383,7 @@ func (s *searcher) result(q query, hits []hit, cached bool, took time.Duration) 
 		head += ", which does not support dates"
 	}
 	if len(hits) > 0 {
-		head += "\n" + s.label.wrap("web_search", strings.TrimSuffix(b.String(), "\n"))
+		head += "\n" + s.label.Wrap("web_search", webNote, strings.TrimSuffix(b.String(), "\n"))
 	}
 	return tool.Detailed(head, searchDetails{
 		Kind: "results", Provider: s.engine.name, Query: q.Query, Count: len(hits), TookMS: took.Milliseconds(), Results: hits, Cached: cached,
