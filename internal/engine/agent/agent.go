@@ -25,6 +25,11 @@ type Request struct {
 	// call, but not while open calls are executed; nil: no messages arrive.
 	Steer func(context.Context) ([]*llm.Message, error)
 
+	// Fit is called before each model call with the conversation, and returns the one to
+	// send from now on, which may be the same. An error ends the run as Failed. nil: the
+	// conversation is sent as it is.
+	Fit func(context.Context, []*llm.Message) ([]*llm.Message, error)
+
 	// MaxRounds limits the rounds of tool calls, MaxCalls the single calls; 0: no
 	// limit. At a limit the model is called once more, without tools, with a note
 	// to answer now.

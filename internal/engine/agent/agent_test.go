@@ -273,7 +273,7 @@ func TestLoop(t *testing.T) {
 			}
 		}
 		same(t, len(over), 4)
-		same(t, strings.HasPrefix(over[0], "end 5: "), true)
+		same(t, strings.HasPrefix(over[0], "end 5-3: "), true)
 		same(t, m.reqs[3].Tools, nil)
 		same(t, lines[len(lines)-2:], []string{"assistant enough", "end of run: done"})
 	})
@@ -310,7 +310,7 @@ func TestLoop(t *testing.T) {
 		r.MaxRounds = 1
 		lines, end := run(t.Context(), r)
 		same(t, len(k.invoked), 1)
-		same(t, lines[len(lines)-2], "end 1: "+agent.OverLimitText)
+		same(t, lines[len(lines)-2], "end 1-2: "+agent.OverLimitText)
 		if end.Reason != agent.Failed || !errors.Is(end.Err, agent.ErrEmpty) {
 			t.Errorf("ended %v %v, want failed, empty", end.Reason, end.Err)
 		}
@@ -909,4 +909,26 @@ func TestSpent(t *testing.T) {
 			t.Errorf("%s: reported %d times", name, events)
 		}
 	}
+}
+
+// A service that repeats the ids of calls gets its calls back with ids of their own,
+// before and after it repeats one.
+func TestRepeatedIDs(t *testing.T) {
+	t.Parallel()
+	s := &script{steps: []step{use("read:1", "read:2"), use("read:2", "read:3"), use("read:2"), say("done")}}
+	r := request(s, tools("read"))
+	run(t.Context(), r)
+	last := s.reqs[len(s.reqs)-1].Messages
+	var calls, results []string
+	for _, m := range last {
+		for _, c := range m.Calls() {
+			calls = append(calls, c.ID)
+		}
+		if m.Role == llm.RoleTool {
+			results = append(results, m.CallID)
+		}
+	}
+	want := []string{"1", "2", "2-2", "3", "2-3"}
+	same(t, calls, want)
+	same(t, results, want)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -75,6 +76,9 @@ func (l *loop) run(ctx context.Context) *Event {
 	}
 	for {
 		if end := l.steer(ctx); end != nil {
+			return end
+		}
+		if end := l.fit(ctx); end != nil {
 			return end
 		}
 		m, end := l.ask(ctx)
@@ -148,6 +152,22 @@ func (l *loop) take(ms []*llm.Message) {
 	}
 	l.msgs = append(l.msgs, ms...)
 	l.emit(&Event{Kind: Steered, Messages: ms})
+}
+
+// fit lets the request's Fit change the conversation.
+func (l *loop) fit(ctx context.Context) *Event {
+	if l.req.Fit == nil {
+		return nil
+	}
+	ms, err := l.req.Fit(ctx, l.msgs)
+	switch {
+	case ctx.Err() != nil:
+		return aborted(ctx)
+	case err != nil:
+		return failed(err)
+	}
+	l.msgs = ms
+	return nil
 }
 
 // ask makes one model call and returns its message, or the End event. An empty
@@ -230,6 +250,7 @@ func (l *loop) stream(ctx context.Context, req *llm.Request) (llm.Event, *Event)
 			if e.Message == nil {
 				return e, failed(errNoAnswer)
 			}
+			e.Message = l.distinct(e.Message)
 			return e, nil
 		}
 	}
@@ -238,6 +259,46 @@ func (l *loop) stream(ctx context.Context, req *llm.Request) (llm.Event, *Event)
 		return llm.Event{}, aborted(ctx)
 	}
 	return llm.Event{}, failed(errNoAnswer)
+}
+
+// distinct returns the message with other ids for calls whose ids occur in the
+// conversation already. Some services repeat ids in each turn, and others reject such a
+// conversation.
+func (l *loop) distinct(m *llm.Message) *llm.Message {
+	calls := m.Calls()
+	if len(calls) == 0 {
+		return m
+	}
+	earlier, used := map[string]bool{}, map[string]bool{}
+	for _, old := range l.msgs {
+		for i := range old.Parts {
+			if c := old.Parts[i].Call; c != nil {
+				earlier[c.ID], used[c.ID] = true, true
+			}
+		}
+	}
+	repeated := false
+	for _, c := range calls {
+		repeated = repeated || earlier[c.ID]
+		used[c.ID] = true
+	}
+	if !repeated {
+		return m
+	}
+	own := &llm.Message{Role: m.Role, Parts: slices.Clone(m.Parts), Provider: m.Provider, Model: m.Model, Stop: m.Stop}
+	for i := range own.Parts {
+		c := own.Parts[i].Call
+		if c == nil || !earlier[c.ID] {
+			continue
+		}
+		call := *c
+		for n := 2; used[call.ID]; n++ {
+			call.ID = c.ID + "-" + strconv.Itoa(n)
+		}
+		used[call.ID] = true
+		own.Parts[i].Call = &call
+	}
+	return own
 }
 
 // spent yields the usage of a model call without an answer.

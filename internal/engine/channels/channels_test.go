@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -131,7 +130,7 @@ func startOn(t *testing.T, c conf, st store.Store, h *leaseholder.Holder, events
 	second := first
 	second.Name, second.Aliases = "post", nil
 	s = New(Options{
-		Log: slog.New(slog.DiscardHandler), Store: st, Owner: h, HTTP: func() *http.Client { return nil }, Factories: []channel.Factory{first, second}, Dir: "files",
+		Log: slog.New(slog.DiscardHandler), Store: st, Owner: h, Factories: []channel.Factory{first, second}, Dir: "files",
 	})
 	change = func(c conf) {
 		t.Helper()
@@ -311,6 +310,54 @@ func TestSupervisor(t *testing.T) {
 			}
 		})
 	})
+	t.Run("channels of a plan come, are restarted with a new revision, and go", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, events, _, stop := start(t, two)
+			defer stop()
+			events.take()
+			apply := func(more ...channel.Factory) {
+				t.Helper()
+				p, err := s.Prepare(func(path string) json.RawMessage {
+					if path == "channels.box" {
+						return json.RawMessage(`{"key": "x"}`)
+					}
+					return conf(two).section(path)
+				}, more...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Apply(p)
+				synctest.Wait()
+			}
+			box := func(revision string) channel.Factory {
+				return channel.Factory{Name: "box", Revision: revision, Limits: channel.Limits{Text: 7}, New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) {
+					return line{"box" + revision, "", events}, nil
+				}}
+			}
+			for i, tt := range []struct {
+				more []channel.Factory
+				want []string
+			}{
+				{[]channel.Factory{box("1")}, []string{"run box1"}},
+				{[]channel.Factory{box("1")}, nil},
+				{[]channel.Factory{box("2")}, []string{"end box1", "run box2"}},
+				{nil, []string{"end box2"}},
+				{[]channel.Factory{box("2")}, []string{"run box2"}},
+			} {
+				apply(tt.more...)
+				if got := events.take(); !slices.Equal(got, tt.want) {
+					t.Errorf("step %d: %q, want %q", i, got, tt.want)
+				}
+				limit, has := 0, len(tt.more) > 0
+				if has {
+					limit = 7
+				}
+				if got := s.Limits("box").Text; got != limit || s.Has("box", "default") != has {
+					t.Errorf("step %d: limit %d, there is an account: %v", i, got, s.Has("box", "default"))
+				}
+			}
+		})
+	})
 	t.Run("an account is told of each change, also of one that is taken back", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, events, change, stop := start(t, `{"accounts": {"a": {"key": "1", "live": true}, "b": {"key": "1"}}}`)
@@ -366,5 +413,48 @@ func TestSupervisor(t *testing.T) {
 				t.Errorf("limits %+v", l)
 			}
 		})
+	})
+}
+
+func TestAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, events, change, stop := start(t, `{"key": "1", "actions": {"react": false}}`)
+		defer stop()
+		events.broken = make(chan error)
+		synctest.Wait()
+		show := func() (out []string) {
+			for _, a := range s.Accounts() {
+				out = append(out, a.String()+" "+string(a.ID)+" "+strings.Join(a.Aliases, ","))
+				if a.Usual {
+					out[len(out)-1] += " usual"
+				}
+				if a.Can == nil || a.Limits.Text != 10 || len(a.Section) == 0 {
+					t.Errorf("account %s: %+v", a, a)
+				}
+			}
+			return out
+		}
+		for _, c := range []struct {
+			conf conf
+			want []string
+		}{
+			{`{"key": "1", "actions": {"react": false}}`, []string{"line/default default wire usual"}},
+			{`{"accounts": {"b": {"key": "1"}}}`, []string{"line/b b wire usual"}},
+			{`{"accounts": {"b": {"key": "1"}, "a": {"key": "2"}}}`, []string{"line/a a wire", "line/b b wire"}},
+			{`{"accounts": {"b": {"key": "1"}, "a": {"key": "2"}, "default": {"key": "3"}}}`, []string{"line/a a wire", "line/b b wire", "line/default default wire usual"}},
+			{`{"defaultAccount": "b", "accounts": {"b": {"key": "1"}, "default": {"key": "3"}}}`, []string{"line/b b wire usual", "line/default default wire"}},
+		} {
+			change(c.conf)
+			if got := show(); !slices.Equal(got, c.want) {
+				t.Errorf("%s: %q, want %q", c.conf, got, c.want)
+			}
+		}
+		change(`{"key": "1"}`)
+		synctest.Wait()
+		events.broken <- errors.New("connection lost")
+		synctest.Wait()
+		if list := s.Accounts(); len(list) != 1 || list[0].Err == nil || list[0].Err.Error() != "connection lost" {
+			t.Errorf("an account that ended: %+v", list)
+		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/backoff"
 )
 
 // retryAfter is how long an account waits after the store refused a write.
@@ -28,7 +29,7 @@ func (s *Supervisor) hold(ctx context.Context, k key, a *account) bool {
 			if ctx.Err() == nil {
 				s.o.Log.Error("take the lease of an account; retrying", "channel", k.String(), "err", err)
 			}
-			sleep(ctx, retryAfter)
+			_ = backoff.Sleep(ctx, retryAfter)
 			continue
 		}
 		s.mu.Lock()
@@ -87,7 +88,9 @@ func (s *Supervisor) watch(ctx context.Context, k key, a *account) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.accounts[k] == a {
-			s.replaceLocked(k, newAccount(a.raw, a.create))
+			next := newAccount(a.raw, a.create)
+			next.rev = a.rev
+			s.replaceLocked(k, next)
 		}
 		return
 	}
@@ -112,14 +115,5 @@ func (s *Supervisor) release(k key, a *account) {
 	err := s.o.Store.Update(s.ctx, store.Ordered, func(tx store.Tx) error { return tx.Leases().Release(a.lease) })
 	if err != nil && s.ctx.Err() == nil {
 		s.o.Log.Error("free the lease of a removed account", "lease", a.lease.Name, "err", err)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

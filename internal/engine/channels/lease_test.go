@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -184,7 +183,7 @@ func TestPower(t *testing.T) {
 			}
 			connected := make(chan struct{})
 			v := New(Options{
-				Log: slog.New(slog.DiscardHandler), Store: s, Owner: h, HTTP: func() *http.Client { return nil },
+				Log: slog.New(slog.DiscardHandler), Store: s, Owner: h,
 				Factories: []channel.Factory{{Name: "line", New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) {
 					return connecting{run: func() {
 						report(func(r store.Reader) error {

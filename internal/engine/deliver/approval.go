@@ -45,7 +45,7 @@ func (w *Worker) requestApprovals(ctx context.Context) error {
 // approvalRows returns the rows that ask for a decision. There are none if the
 // request is shown on no channel, or if the rows exist.
 func (w *Worker) approvalRows(r store.Reader, q approval.Request) ([]outbox.Row, error) {
-	key, to, err := approvalChat(r, q)
+	key, to, err := w.approvalChat(r, q)
 	if errors.Is(err, chela.ErrNotFound) || err == nil && to.Local() || !time.Now().Before(q.Expires) {
 		return nil, nil
 	}
@@ -56,14 +56,32 @@ func (w *Worker) approvalRows(r store.Reader, q approval.Request) ([]outbox.Row,
 	if _, err := r.Outbox().Get(base.Key + ":0"); !errors.Is(err, chela.ErrNotFound) {
 		return nil, err
 	}
+	if w.o.Limits(to.Channel).Buttons {
+		base.Buttons = approvalButtons(q)
+	}
 	return outbox.Rows(base, approvalText(q), w.Chunks(to)), nil
+}
+
+// approvalButtons returns buttons with the commands that decide about a request.
+func approvalButtons(q approval.Request) [][]chela.Button {
+	button := func(label, decision string, style chela.ButtonStyle) chela.Button {
+		return chela.Button{Label: label, Data: "/approve " + q.ID + " " + decision, Style: style}
+	}
+	row := []chela.Button{button("Allow once", "allow-once", chela.Success)}
+	if !q.Once {
+		row = append(row, button("Always", "allow-always", ""))
+	}
+	return [][]chela.Button{append(row, button("Deny", "deny", chela.Danger))}
 }
 
 // approvalChat returns the session and the address where the request is shown:
 // the chat of the session that is asked, or else the address of the run.
-func approvalChat(r store.Reader, q approval.Request) (chela.SessionKey, chela.Address, error) {
+func (w *Worker) approvalChat(r store.Reader, q approval.Request) (chela.SessionKey, chela.Address, error) {
 	if q.Asked != "" {
 		m, err := r.Sessions().Get(q.Asked)
+		if err == nil && !w.o.Sends(m, m.Address) {
+			m.Address = chela.Address{}
+		}
 		return q.Asked, m.Address, err
 	}
 	v, err := r.Runs().Get(q.Run)

@@ -2,11 +2,14 @@ package deliver
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -45,6 +48,29 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("visible texts: %q, want %q", got, want)
 		}
 	})
+	for _, buttons := range []bool{true, false} {
+		on(t, fmt.Sprintf("AP-17 with buttons where a platform has them: %v", buttons), func(t *testing.T, b *bench) {
+			b.w.o.Limits = func(string) channel.Limits { return channel.Limits{Buttons: buttons} }
+			b.start()
+			suspend(b, "a1", at("1"))
+			b.event(chela.Event{Stream: chela.StreamApproval, Phase: chela.PhaseRequested})
+			var got []string
+			for _, m := range b.fake.Messages(at("1")) {
+				for _, row := range m.Buttons {
+					for _, k := range row {
+						got = append(got, k.Label+": "+k.Data)
+					}
+				}
+			}
+			want := []string{"Allow once: /approve a1 allow-once", "Always: /approve a1 allow-always", "Deny: /approve a1 deny"}
+			if !buttons {
+				want = nil
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("buttons %q, want %q", got, want)
+			}
+		})
+	}
 	on(t, "a request is sent after a crash", func(t *testing.T, b *bench) {
 		suspend(b, "a1", at("1"))
 		for range 2 {
@@ -70,6 +96,23 @@ func TestApprovals(t *testing.T) {
 		b.start()
 		if got := strings.Join(b.fake.Texts(at("2")), "\n"); got != want {
 			t.Errorf("visible texts: %q, want %q", got, want)
+		}
+	})
+	on(t, "no request to the chat of a root that does not send", func(t *testing.T, b *bench) {
+		suspend(b, "a1", chela.Address{Channel: chela.LocalChannel})
+		b.update(func(tx store.Tx) error {
+			q, err := tx.Approvals().Get("a1")
+			if err != nil {
+				return err
+			}
+			q.Asked = "agent:main:root"
+			err = tx.Sessions().Put(session.Meta{Key: q.Asked, ID: "t", Agent: "main", Address: at("2"), Send: session.SendOff})
+			return errors.Join(err, tx.Approvals().Put(q))
+		})
+		b.start()
+		time.Sleep(time.Minute)
+		if got := b.fake.Texts(at("2")); len(got) > 0 {
+			t.Errorf("visible texts: %q", got)
 		}
 	})
 	on(t, "no request for a client, and none that has expired", func(t *testing.T, b *bench) {

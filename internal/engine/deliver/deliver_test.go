@@ -45,6 +45,7 @@ type bench struct {
 	held    atomic.Int64    // instances that are not released
 	notices []string
 	sent    []Sent
+	style   Style
 	wrap    func(store.Store) store.Store // nil: the worker uses the database itself
 
 	stop func()
@@ -73,9 +74,9 @@ func (b *bench) open() {
 		return err
 	})
 	b.w = New(Options{
-		Log: slog.New(slog.DiscardHandler), Store: st, Bus: b.bus, Typing: true, Sent: b.sent,
-		Preview: func(chela.Address) bool { return true },
-		Track:   func() func() bool { return func() bool { return true } },
+		Log: slog.New(slog.DiscardHandler), Store: st, Bus: b.bus, Sent: b.sent,
+		Style: func(chela.AgentID, chela.Address) Style { return b.style },
+		Track: func() func() bool { return func() bool { return true } },
 		Channel: func(_ context.Context, name string, _ chela.AccountID) (channel.Instance, error) {
 			if name != "fake" || b.gone {
 				return channel.Instance{}, chela.ErrNotFound

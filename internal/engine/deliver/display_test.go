@@ -129,13 +129,14 @@ func TestPreview(t *testing.T) {
 	})
 	for name, change := range map[string]func(*bench){
 		"the channel cannot edit":       func(b *bench) { b.view = b.fake.Plain() },
-		"the chat wants none":           func(b *bench) { b.w.o.Preview = func(a chela.Address) bool { return a != at("1") } },
-		"no chat wants any":             func(b *bench) { b.w.o.Preview = nil },
+		"the chat wants none":           func(b *bench) { b.style.Stream = StreamOff },
 		"the account is not configured": func(b *bench) { b.gone = true },
 	} {
 		on(t, "no preview: "+name, func(t *testing.T, b *bench) {
 			change(b)
-			b.w.o.Typing = b.gone // else there is no indicator either
+			if !b.gone { // else there is no indicator either
+				b.style.Typing = TypingNever
+			}
 			b.start()
 			r := b.live(chela.PhaseStart)
 			b.delta("half an")
@@ -524,7 +525,7 @@ func TestTools(t *testing.T) {
 		b.shown("let me look", "🔧 read a")
 	})
 	on(t, "THINK-03 full adds the beginning of the output", func(t *testing.T, b *bench) {
-		b.w.o.Typing, b.w.o.Preview = false, nil // lines depend on neither
+		b.style = Style{Stream: StreamOff, Typing: TypingNever} // lines depend on neither
 		b.start()
 		b.live(chela.PhaseStart)
 		b.used("a", "full")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,7 +48,7 @@ func launch(t *testing.T, st store.Store, fake *channeltest.Fake, id, stopAt str
 		t.Fatal(err)
 	}
 	accounts := channels.New(channels.Options{
-		Log: log, Store: g, Owner: h, HTTP: func() *http.Client { return nil },
+		Log: log, Store: g, Owner: h,
 		Factories: []channel.Factory{{Name: "fake", New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) {
 			return g, nil
 		}}},

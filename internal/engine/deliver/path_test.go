@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/admission"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
@@ -62,7 +63,7 @@ func (p *path) start() {
 	}
 	held := acquire(p.t, db, own.ID())
 	worker := deliver.New(deliver.Options{
-		Log: log, Store: db, Bus: events, Typing: true, Preview: func(chela.Address) bool { return true },
+		Log: log, Store: db, Bus: events,
 		Track: own.Track, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
 			return channel.Instance{Channel: p.fake, Lease: held, Release: func() {}}, nil
 		},
@@ -80,6 +81,9 @@ func (p *path) start() {
 	gate := inbound.New(inbound.Options{
 		Log: log, Store: db, Bus: events, Live: d.Live, StopRuns: d.StopRuns, Chunks: worker.Chunks,
 		Route: (&route.Table{DMScope: route.PerPeer}).Resolve,
+		Rules: func(chela.Address) *admission.Rules {
+			return &admission.Rules{DM: admission.Open, Allow: []string{admission.Everybody}}
+		},
 		Access: func(who chela.Principal, _ chela.Inbound) (chela.Principal, error) {
 			who.Scopes = []chela.Scope{chela.ScopeWrite}
 			return who, nil

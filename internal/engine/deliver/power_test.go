@@ -77,7 +77,7 @@ func TestPower(t *testing.T) {
 		held := acquire(t, s, "boot")
 		var mu sync.Mutex // held until what a commit promises is reported
 		w := deliver.New(deliver.Options{
-			Log: slog.New(slog.DiscardHandler), Store: waiting{s, &mu}, Bus: events, Preview: func(chela.Address) bool { return true },
+			Log: slog.New(slog.DiscardHandler), Store: waiting{s, &mu}, Bus: events, Style: func(chela.AgentID, chela.Address) deliver.Style { return deliver.Style{Stream: deliver.StreamPartial} },
 			Track: func() func() bool { return func() bool { return true } }, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
 				return channel.Instance{Channel: reportingChannel{fake, report}, Lease: held, Release: func() {}}, nil
 			},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
@@ -18,6 +19,7 @@ import (
 type preview struct {
 	w        *Worker
 	d        *display
+	style    Style
 	ch       channel.Channel // during update
 	chunks   chunk.Options
 	interval time.Duration // minimum time between edits
@@ -27,6 +29,42 @@ type preview struct {
 	off      bool      // no further updates
 	finished int       // earlier previews of this run
 	lines    int       // lines about tools so far
+	blocks   int       // messages of StreamBlock so far
+	sent     int       // bytes of the current message that they contain
+}
+
+// advance shows what the model has written and the tools have done since the last time. It
+// returns the time after which to try again; 0: when there is something new.
+func (p *preview) advance(ctx context.Context) time.Duration {
+	p.w.mu.Lock()
+	whole, answer := p.d.whole, p.d.answer
+	p.d.whole = nil
+	if p.d.over {
+		p.d.over, p.sent = false, 0
+	}
+	answer = shownSoFar(answer)
+	for i := range whole {
+		whole[i], _ = directives(whole[i])
+	}
+	steps := strings.Join(p.d.steps, "\n")
+	p.w.mu.Unlock()
+	switch {
+	case p.off:
+	case p.style.Stream == StreamBlock:
+		p.last = time.Now()
+		if err := p.writeBlocks(ctx, whole, answer); err != nil {
+			p.off = true
+			if !errors.Is(err, errEnded) && ctx.Err() == nil {
+				p.w.o.Log.Error("store a part of an answer", "run", p.d.run, "err", err)
+			}
+		}
+	case p.style.Stream == StreamProgress && steps == "":
+	case p.style.Stream == StreamProgress:
+		return p.update(ctx, steps)
+	case answer != "":
+		return p.update(ctx, p.style.Prefix+answer)
+	}
+	return 0
 }
 
 // update changes the preview to the text. It returns the time after which to try
@@ -83,7 +121,7 @@ func (p *preview) show(ctx context.Context, text string) error {
 	if p.row.PlatformID == "" {
 		return p.create(ctx, text)
 	}
-	editor, ok := p.ch.(channel.Editor)
+	editor, ok := channel.As[channel.Editor](p.ch)
 	if !ok {
 		return errors.New("the channel cannot edit messages any more")
 	}
@@ -103,7 +141,7 @@ func (p *preview) show(ctx context.Context, text string) error {
 // message's id in the row.
 func (p *preview) create(ctx context.Context, text string) error {
 	row := outbox.Row{
-		Key: string(p.d.run) + ":0", Run: p.d.run, Session: p.row.Session, Address: p.row.Address,
+		Key: string(p.d.run) + ":0", Run: p.d.run, Session: p.row.Session, Address: p.row.Address, ReplyTo: p.row.ReplyTo,
 		Text: text, State: outbox.Draft, Created: time.Now(),
 	}
 	existed := false // an earlier process created the row
@@ -129,7 +167,7 @@ func (p *preview) create(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	if f, ok := p.ch.(channel.Finder); ok && existed && row.PlatformID == "" {
+	if f, ok := channel.As[channel.Finder](p.ch); ok && existed && row.PlatformID == "" {
 		r, found, err := f.Find(ctx, row.Address, previewKey(row))
 		if err != nil { // a second one is not sent before this is known
 			return &channel.Error{RetryAfter: max(p.interval, time.Second), Err: fmt.Errorf("look the preview up: %w", err)}
@@ -158,9 +196,9 @@ func (p *preview) send(ctx context.Context, row outbox.Row) error {
 		key += strconv.Itoa(p.finished)
 	}
 	r, err := p.w.call(ctx, p.w.o.Track(), func(ctx context.Context) (channel.Receipt, error) {
-		return p.ch.Send(ctx, channel.Part{Key: key, Address: row.Address, Text: row.Text})
+		return p.ch.Send(ctx, channel.Part{Key: key, Address: row.Address, ReplyTo: p.row.ReplyTo, Text: row.Text})
 	})
-	if f, ok := p.ch.(channel.Finder); ok && errors.Is(err, channel.ErrAmbiguous) {
+	if f, ok := channel.As[channel.Finder](p.ch); ok && errors.Is(err, channel.ErrAmbiguous) {
 		if found, ok, ferr := f.Find(ctx, row.Address, key); ferr == nil && ok {
 			r, err = found, nil
 		}
@@ -179,7 +217,7 @@ func (p *preview) send(ctx context.Context, row outbox.Row) error {
 
 // withdraw deletes the message of the preview, if the channel can do that.
 func (p *preview) withdraw(ctx context.Context) error {
-	d, ok := p.ch.(channel.Deleter)
+	d, ok := channel.As[channel.Deleter](p.ch)
 	if !ok {
 		return nil
 	}

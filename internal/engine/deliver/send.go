@@ -78,7 +78,7 @@ func (w delivery) step(ctx context.Context, row outbox.Row) (done bool, err erro
 	if row.PlatformID != "" {
 		return w.replacePreview(ctx, row)
 	}
-	if row.Text == "" && len(row.Media) == 0 {
+	if row.Text == "" && len(row.Media) == 0 && row.Poll == nil {
 		return true, w.drop(ctx, row) // a preview that was never sent
 	}
 	return w.send(ctx, row)
@@ -91,8 +91,11 @@ func (w delivery) send(ctx context.Context, row outbox.Row) (bool, error) {
 		return w.fail(ctx, row, err)
 	}
 	r, err := w.callWithin(ctx, w.timeout(row), w.alive, func(ctx context.Context) (channel.Receipt, error) {
+		if row.Poll != nil {
+			return w.poll(ctx, row)
+		}
 		return w.in.Channel.Send(ctx, channel.Part{
-			Key: row.Key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text, Media: media,
+			Key: row.Key, Address: row.Address, ReplyTo: row.ReplyTo, Text: row.Text, Media: media, Buttons: row.Buttons,
 		})
 	})
 	if ctx.Err() != nil && err != nil {
@@ -102,6 +105,18 @@ func (w delivery) send(ctx context.Context, row outbox.Row) (bool, error) {
 		return w.lookUp(ctx, row, err)
 	}
 	return w.outcome(ctx, row, r, err)
+}
+
+// poll sends the poll of a row.
+func (w delivery) poll(ctx context.Context, row outbox.Row) (channel.Receipt, error) {
+	p, ok := channel.As[channel.Poller](w.in.Channel)
+	if !ok {
+		return channel.Receipt{}, &channel.Error{Permanent: true, Err: fmt.Errorf("channel %s has no polls", row.Address.Channel)}
+	}
+	return p.Poll(ctx, channel.Poll{
+		Key: row.Key, Address: row.Address, Question: row.Poll.Question, Options: row.Poll.Options,
+		Multiple: row.Poll.Multiple, Public: row.Poll.Public, Open: row.Poll.Open,
+	})
 }
 
 // media returns the attachments of a row with their content.
@@ -124,7 +139,7 @@ func (w *Worker) media(row outbox.Row) ([]chela.Media, error) {
 // row is sent as a new message.
 func (w delivery) replacePreview(ctx context.Context, row outbox.Row) (bool, error) {
 	if row.Text == "" {
-		if d, ok := w.in.Channel.(channel.Deleter); ok {
+		if d, ok := channel.As[channel.Deleter](w.in.Channel); ok {
 			_, err := w.call(ctx, w.alive, func(ctx context.Context) (channel.Receipt, error) {
 				return channel.Receipt{}, d.Delete(ctx, row.Address, row.PlatformID)
 			})
@@ -135,7 +150,7 @@ func (w delivery) replacePreview(ctx context.Context, row outbox.Row) (bool, err
 		return true, w.drop(ctx, row)
 	}
 	err := channel.ErrGone
-	if e, ok := w.in.Channel.(channel.Editor); ok {
+	if e, ok := channel.As[channel.Editor](w.in.Channel); ok {
 		_, err = w.callWithin(ctx, w.timeout(row), w.alive, func(ctx context.Context) (channel.Receipt, error) {
 			return channel.Receipt{}, e.Edit(ctx, row.Address, row.PlatformID, row.Text)
 		})
@@ -164,7 +179,7 @@ func (w delivery) lookUp(ctx context.Context, row outbox.Row, cause error) (bool
 		row.State = outbox.Pending
 		return false, w.put(ctx, store.Ordered, row)
 	}
-	f, ok := w.in.Channel.(channel.Finder)
+	f, ok := channel.As[channel.Finder](w.in.Channel)
 	if !ok {
 		return true, w.ambiguous(ctx, row, cause)
 	}
@@ -264,6 +279,7 @@ func (w delivery) fail(ctx context.Context, row outbox.Row, cause error) (bool, 
 	w.o.Log.Error("delivery failed", "key", row.Key, "channel", row.Address.Channel, "attempts", row.Attempts, "err", cause)
 	w.o.Bus.Publish(chela.Event{Session: row.Session, Stream: chela.StreamNotice, Phase: chela.PhaseError, Text: text})
 	w.publish(row)
+	w.notifySent(ctx, row)
 	return true, nil
 }
 

@@ -67,6 +67,7 @@ func (w delivery) put(ctx context.Context, s store.Sync, row outbox.Row) error {
 	err := w.update(ctx, s, func(tx store.Tx) error { return w.putTx(tx, row) })
 	if err == nil {
 		w.publish(row)
+		w.notifySent(ctx, row)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -33,6 +34,16 @@ func toolLine(e chela.Event) string {
 		return chunk.Fenced(humanize.Truncate(t.Output, maxOutput))
 	}
 	return ""
+}
+
+// step returns the line of a message about progress for a tool that starts. It does not
+// show commands, which may contain anything.
+func step(t *chela.ToolEvent) string {
+	label := t.Label
+	if label == "" || t.Name == "exec" || t.Name == "process" {
+		label = t.Name
+	}
+	return "🔧 " + humanize.Truncate(strings.Join(strings.Fields(label), " "), maxStep)
 }
 
 // writeLines writes rows for the pending lines. A preview before them remains as

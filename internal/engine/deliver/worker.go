@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -10,7 +11,9 @@ import (
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/backoff"
 )
@@ -54,13 +57,18 @@ type Options struct {
 	// usual one for all rows.
 	Timeout func(outbox.Row) time.Duration
 
+	// Sends reports whether what a session says is sent to a chat. Rows that exist are
+	// sent in any case; nil: [session.SendAlways].
+	Sends func(session.Meta, chela.Address) bool
+
+	// Hooks decide about answers and are told of sent messages; nil: there are none.
+	Hooks *hook.Points
+
 	// Sent are called for each row that is closed.
 	Sent []Sent
 
-	// Typing and Preview enable the indicators of runs in progress, on channels
-	// that support them.
-	Typing  bool
-	Preview func(chela.Address) bool // nil: nowhere
+	// Style returns how answers of an agent appear in a chat; nil: as by default.
+	Style func(chela.AgentID, chela.Address) Style
 }
 
 // Worker sends the rows of the outbox.
@@ -73,18 +81,25 @@ type Worker struct {
 	mu       sync.Mutex
 	busy     map[chela.Address]bool // addresses that a goroutine is sending to
 	displays map[chela.RunID]*display
-	stopping bool          // no further goroutine is started
-	changed  chan struct{} // closed and replaced whenever a row changes
+	pauses   map[chela.Address]pause // between the messages of an answer
+	stopping bool                    // no further goroutine is started
+	changed  chan struct{}           // closed and replaced whenever a row changes
 	wg       sync.WaitGroup
 }
 
 // New returns a Worker. It sends nothing before Run; Ended and Chunks can be
 // used.
 func New(o Options) *Worker {
+	if o.Sends == nil {
+		o.Sends = session.SendAlways
+	}
+	if o.Hooks == nil {
+		o.Hooks = hook.New(o.Log)
+	}
 	return &Worker{
 		o: o, retry: backoff.Policy{First: time.Second, Max: time.Minute, Jitter: 0.3},
 		scanAgain: make(chan struct{}, 1), approvals: make(chan struct{}, 1), changed: make(chan struct{}),
-		busy: map[chela.Address]bool{}, displays: map[chela.RunID]*display{},
+		busy: map[chela.Address]bool{}, displays: map[chela.RunID]*display{}, pauses: map[chela.Address]pause{},
 	}
 }
 
@@ -156,7 +171,7 @@ func (w *Worker) scan(ctx, calls context.Context, slots chan struct{}) (next tim
 			continue
 		}
 		rows := queues[a]
-		if at := rows[0].NotBefore; at.After(now) {
+		if at := later(rows[0].NotBefore, w.pausedUntil(rows[0])); at.After(now) {
 			if next.IsZero() || at.Before(next) {
 				next = at
 			}
@@ -236,26 +251,54 @@ func (w *Worker) release(a chela.Address) {
 // drain sends the rows of one address until one of them has to wait.
 func (w *Worker) drain(ctx, calls context.Context, rows []outbox.Row) {
 	for _, row := range rows {
-		if ctx.Err() != nil || row.NotBefore.After(time.Now()) {
+		if ctx.Err() != nil || later(row.NotBefore, w.pausedUntil(row)).After(time.Now()) {
 			return
 		}
 		done, err := w.process(calls, row.Key)
 		if err != nil {
 			w.o.Log.Error("deliver a message; retrying", "key", row.Key, "channel", row.Address.Channel, "err", err)
-			w.pause(ctx)
+			_ = backoff.Sleep(ctx, w.retry.Delay(1, rand.Float64()))
 		}
 		if !done {
 			return
 		}
+		w.pauseAfter(row)
 	}
 }
 
-// pause waits before the next attempt after a row could not be written.
-func (w *Worker) pause(ctx context.Context) {
-	t := time.NewTimer(w.retry.Delay(1, rand.Float64()))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
+// pause is how long the next message of a run waits, so that people can read the one
+// before it.
+type pause struct {
+	run   chela.RunID
+	until time.Time
+}
+
+// pauseAfter begins the pause after a row that was sent.
+func (w *Worker) pauseAfter(row outbox.Row) {
+	s := w.style(row.Session.Agent(), row.Address)
+	if row.Run == "" || s.PauseMax == 0 {
+		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(w.pauses, func(_ chela.Address, p pause) bool { return !p.until.After(now) })
+	w.pauses[row.Address] = pause{row.Run, now.Add(s.PauseMin + rand.N(s.PauseMax-s.PauseMin+1))}
+}
+
+// pausedUntil returns the end of the pause before a row; zero: there is none.
+func (w *Worker) pausedUntil(row outbox.Row) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.pauses[row.Address]; p.run == row.Run && row.Run != "" {
+		return p.until
+	}
+	return time.Time{}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -142,7 +143,7 @@ type stoppedWork struct {
 	session   chela.SessionKey
 	cancelled []queue.Item       // messages that were waiting
 	runs      []run.Run          // suspended runs, which ended
-	withdrawn []approval.Request // of these runs
+	withdrawn []approval.Request // of all these runs
 	running   chela.RunID        // the run that is marked as running, whose stop is requested; empty: none
 }
 
@@ -175,8 +176,15 @@ func (d *Dispatcher) stopRows(tx store.Tx, key chela.SessionKey, id chela.RunID)
 		if _, err := tx.Runs().RequestStop(r.ID, "stopped"); err != nil { // another process may carry it out
 			return s, err
 		}
+		w, err := runner.Withdraw(tx, r, time.Now()) // from now on nobody can allow its calls
+		if err != nil {
+			return s, err
+		}
+		s.withdrawn = append(s.withdrawn, w...)
 		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
 	}
-	s.runs, s.withdrawn, err = d.runner.StopSuspended(tx, key, id)
+	var withdrawn []approval.Request
+	s.runs, withdrawn, err = d.runner.StopSuspended(tx, key, id)
+	s.withdrawn = append(s.withdrawn, withdrawn...)
 	return s, err
 }

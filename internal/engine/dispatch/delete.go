@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 )
@@ -77,6 +78,32 @@ func (d *Dispatcher) deleteIf(ctx context.Context, key chela.SessionKey, may fun
 	}
 	return true, nil
 }
+
+// StopRunning stops the run of a session that is in progress and waits for its end. What
+// waits stays.
+func (d *Dispatcher) StopRunning(ctx context.Context, key chela.SessionKey) error {
+	active, err := store.Get(ctx, d.o.Store, func(r store.Reader) ([]run.Run, error) { return r.Runs().Active(key) })
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	for _, r := range active {
+		if r.State != run.Running {
+			continue
+		}
+		if _, err := d.Abort(ctx, key, r.ID); err != nil {
+			return err
+		}
+		if _, err := d.Wait(ctx, r.ID); err != nil && !errors.Is(err, chela.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropTranscripts is [runner.Runner.DropTranscripts].
+func (d *Dispatcher) DropTranscripts() { d.runner.DropTranscripts() }
 
 // mayDelete reports whether the session exists, and why it may not be deleted.
 func (d *Dispatcher) mayDelete(ctx context.Context, key chela.SessionKey, may func(session.Meta) error) (there bool, err error) {

@@ -109,7 +109,11 @@ func TestWaitsForCommands(t *testing.T) {
 				}
 			})
 			h.open()
-			h.put(item("job", queue.Message, c.origin))
+			job := item("job", queue.Message, c.origin)
+			if c.origin == chela.OriginWebhook { // otherwise nobody is owed the result
+				job.Overrides.Deliver.Mode = run.DeliverMain
+			}
+			h.put(job)
 			c.then(h, resolve)
 			r := h.wait("job")
 			if r.State != run.OK || r.Text != c.want || r.Waits != "" || r.Silent != (c.answer == run.NoReply) {

@@ -182,15 +182,17 @@ func (d *Dispatcher) Live(key chela.SessionKey) bool {
 	return w != nil && w.activeRun() != ""
 }
 
+// Aside is [runner.Runner.Aside].
+func (d *Dispatcher) Aside(ctx context.Context, it queue.Item, question string) (string, error) {
+	return d.runner.Aside(ctx, it, question)
+}
+
 // Notify queues an event that joins the session's next run and starts none. The
 // newest [queue.MaxNext] are kept.
 func (d *Dispatcher) Notify(ctx context.Context, key chela.SessionKey, text string) error {
 	id := uuid.NewString()
 	return d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		_, err := tx.Queue().Put(queue.Item{
-			ID: id, Key: id, Session: key, Kind: queue.Event, Next: true, Inbound: chela.Inbound{Text: text},
-			Origin: chela.Origin{Kind: chela.OriginHook}, State: queue.Waiting, Created: time.Now(),
-		})
+		_, err := tx.Queue().Put(queue.NewEvent(id, key, chela.Origin{Kind: chela.OriginHook}, text, time.Now()))
 		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key}) // so that older ones are dropped
 		return err
 	})

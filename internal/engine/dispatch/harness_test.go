@@ -20,10 +20,12 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/budget"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
+	"github.com/chela-ai/chela/internal/engine/notice"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/runner/runnertest"
 	"github.com/chela-ai/chela/internal/kit/lane"
@@ -116,6 +118,7 @@ func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
 	h.con = dispatch.New(dispatch.Options{Lanes: lanes, Drain: h.drain, Stopping: h.stopping, Deleting: h.deleting, Runner: runner.Options{
 		Log: log, Store: h.st, Bus: h.bus, Owner: own,
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: h.ended, Children: h.children, Step: h.step, Profiles: h,
+		Budgets: budget.New(budget.Options{Store: h.st, Bus: h.bus, Notices: notice.New(notice.Options{})}),
 	}})
 	h.gate = inbound.New(inbound.Options{Log: log, Store: h.st, Bus: h.bus, Live: h.con.Live, Reserve: h.reserve, StopRuns: h.con.StopRuns})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -167,6 +170,9 @@ func (h *harness) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 func (h *harness) Policy(m session.Meta, _ chela.Address) queue.Policy {
 	return h.q.With(m.Queue)
 }
+
+// Sends implements runner.Profiles.
+func (h *harness) Sends(m session.Meta, to chela.Address) bool { return session.SendAlways(m, to) }
 
 // Gen implements runner.Profiles.
 func (h *harness) Gen() uint64 { return h.gen.Load() }

@@ -366,7 +366,9 @@ func TestHeartbeatOK(t *testing.T) {
 func TestCompactRun(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, asksOnce("act"), mustAsk("act")).open()
-	h.ask("m1", "hi")
+	for i := range 4 {
+		h.ask(fmt.Sprint("m1-", i), strings.Repeat("hello ", 400))
+	}
 	h.ask("m2", "hello")
 	id := h.send("m3", "use it")
 	q := h.pending()
@@ -427,7 +429,7 @@ func TestDraft(t *testing.T) {
 	} {
 		want := base
 		c.want(&want)
-		if diff := cmp.Diff(want, runner.Draft(m, c.items)); diff != "" {
+		if diff := cmp.Diff(want, runner.Draft(m, c.items, session.SendAlways)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}

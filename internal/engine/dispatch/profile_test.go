@@ -195,14 +195,23 @@ func TestReadyTakesOneCommit(t *testing.T) {
 	}
 }
 
+// runBudgets are budgets of a run for about one and a half model calls.
+var runBudgets = []struct {
+	name   string
+	budget usage.Budget
+	limits usage.Limits
+	want   string // in the error
+	calls  int    // of the model, without an approval
+}{
+	{"tokens", usage.Budget{Tokens: 1500}, usage.Limits{}, "the budget of this run is spent", 2},
+	{"money", usage.Budget{}, usage.Limits{Run: 1500}, "the budget of this run is used up", 1},
+}
+
 // TestResumeKeepsSpent has a run ask for an approval after it used most of its
 // budget.
 func TestResumeKeepsSpent(t *testing.T) {
 	t.Parallel()
-	for name, budget := range map[string]usage.Budget{
-		"tokens": {Tokens: 1500},
-		"money":  {NanoUSD: 1500},
-	} {
+	for _, c := range runBudgets {
 		for _, restart := range []bool{false, true} {
 			act := mustAsk("act")
 			model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
@@ -211,7 +220,7 @@ func TestResumeKeepsSpent(t *testing.T) {
 				return step
 			})
 			h := newHarness(t, model)
-			h.p.Tools, h.p.Budget = tool.NewSet(act), budget
+			h.p.Tools, h.p.Budget, h.p.Limits = tool.NewSet(act), c.budget, c.limits
 			h.p.Model.Price = &llm.Price{Input: 0.001}
 			h.open()
 			id := h.send("m1", "use it")
@@ -223,8 +232,8 @@ func TestResumeKeepsSpent(t *testing.T) {
 			}
 			h.decide(q.ID, "allow-once")
 			r := h.wait(id)
-			if r.State != run.Failed || !strings.Contains(r.Error, "the budget of this run is spent") || act.count() != 1 {
-				t.Errorf("%s, restart %t: run is %s after %d calls: %s", name, restart, r.State, act.count(), r.Error)
+			if r.State != run.Failed || !strings.Contains(r.Error, c.want) || act.count() != 1 {
+				t.Errorf("%s, restart %t: run is %s after %d calls: %s", c.name, restart, r.State, act.count(), r.Error)
 			}
 			h.stop()
 		}
@@ -235,11 +244,8 @@ func TestResumeKeepsSpent(t *testing.T) {
 // before its first tool call starts.
 func TestInterruptedKeepsSpent(t *testing.T) {
 	t.Parallel()
-	for name, budget := range map[string]usage.Budget{
-		"tokens": {Tokens: 1500},
-		"money":  {NanoUSD: 1500},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range runBudgets {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			model := llmtest.ScriptFunc(func(n int, _ *llm.Request) llmtest.Step {
 				step := llmtest.Call(fmt.Sprint("c", n), "act", fmt.Sprintf(`{"x":"%d"}`, n))
@@ -247,10 +253,10 @@ func TestInterruptedKeepsSpent(t *testing.T) {
 				return step
 			})
 			h := newHarness(t, model, newTool("act", tool.Acts, nil))
-			h.p.Budget, h.p.Model.Price = budget, &llm.Price{Input: 0.001}
+			h.p.Budget, h.p.Limits, h.p.Model.Price = c.budget, c.limits, &llm.Price{Input: 0.001}
 			h.crashAt("tool.start", 1, func() { h.send("m1", "use it") })
 			r := h.wait("m1")
-			if n := len(model.Requests()); r.State != run.Failed || !strings.Contains(r.Error, "the budget of this run is spent") || r.Attempts != 2 || n != 2 {
+			if n := len(model.Requests()); r.State != run.Failed || !strings.Contains(r.Error, c.want) || r.Attempts != 2 || n != c.calls {
 				t.Errorf("run is %s after %d attempts and %d model calls: %s", r.State, r.Attempts, n, r.Error)
 			}
 		})

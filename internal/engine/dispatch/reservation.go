@@ -39,8 +39,8 @@ func (d *Dispatcher) Reserve(key chela.SessionKey) *Reservation {
 
 // Begin begins a run for the item in tx, a synced transaction that put the item in
 // state Taken by the run of its id. It reports false, and has written nothing, when
-// the item has to wait: for other work of the session, for more messages, or for a
-// profile that cannot be resolved without I/O.
+// the item has to wait: for other work of the session, for more messages, for a
+// profile that cannot be resolved without I/O, or for its attachments to be read.
 func (r *Reservation) Begin(tx store.Tx, m session.Meta, it queue.Item) (bool, error) {
 	p, err := r.d.readWork(m.Key, tx.Runs(), tx.Queue(), tx.Sessions())
 	if err != nil || !p.idle() {
@@ -50,9 +50,9 @@ func (r *Reservation) Begin(tx store.Tx, m session.Meta, it queue.Item) (bool, e
 	if len(r.d.plan(&p).Start) == 0 {
 		return false, nil
 	}
-	draft := runner.Draft(m, p.items)
+	draft := runner.Draft(m, p.items, r.d.o.Profiles.Sends)
 	profile, ready := r.d.o.Profiles.Ready(m, draft)
-	if !ready || draft.Lane != runner.MainLane {
+	if !ready || draft.Lane != runner.MainLane || profile.Reads != nil && profile.Reads(draft, it.Inbound.Media) {
 		return false, nil
 	}
 	r.e, err = r.d.runner.Begin(tx, store.Synced, runner.Start{

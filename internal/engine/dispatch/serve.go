@@ -113,12 +113,12 @@ func (d *Dispatcher) plan(p *pendingWork) queue.Decision {
 }
 
 // lane returns the lane of what comes first.
-func (p *pendingWork) lane(decision queue.Decision) string {
+func (d *Dispatcher) lane(p *pendingWork, decision queue.Decision) string {
 	switch {
 	case p.orphan.ID != "":
 		return p.orphan.Lane
 	case len(decision.Start) > 0:
-		return runner.Draft(p.meta, decision.Start).Lane
+		return runner.Draft(p.meta, decision.Start, d.o.Profiles.Sends).Lane
 	}
 	for _, a := range p.active {
 		return a.Lane
@@ -154,7 +154,7 @@ func (d *Dispatcher) step(ctx context.Context, w *sessionWorker) (time.Time, err
 	}
 	read := time.Now()
 	var next time.Time
-	err = d.lanes.Do(ctx, p.lane(decision), string(w.key), func(ctx context.Context) error {
+	err = d.lanes.Do(ctx, d.lane(&p, decision), string(w.key), func(ctx context.Context) error {
 		if d.isClosing() {
 			return nil
 		}

@@ -43,8 +43,10 @@ func (spawnConfig) Subagents(chela.AgentID) subagent.Config {
 func (spawnConfig) HasAgent(chela.AgentID) bool            { return true }
 func (spawnConfig) Types(chela.AgentID) []subagent.Type    { return subagent.Builtin() }
 func (spawnConfig) CheckModel(chela.AgentID, string) error { return nil }
-func (spawnConfig) Focus() session.FocusPolicy             { return session.FocusPolicy{} }
-func (spawnConfig) Sandboxed(session.Meta) bool            { return false }
+func (spawnConfig) ForkTokens() int64                      { return 0 }
+
+func (spawnConfig) Focus() session.FocusPolicy  { return session.FocusPolicy{} }
+func (spawnConfig) Sandboxed(session.Meta) bool { return false }
 
 func (c spawnConfig) Workspace(session.Meta) (string, error) { return string(c), nil }
 

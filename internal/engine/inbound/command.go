@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -31,15 +32,27 @@ type Command struct {
 
 	home    bool                                         // executed in the session of the chat, also if the chat is focused
 	inline  bool                                         // may also be used inside a text
+	later   bool                                         // answered after the commit, see answerLater
+	unnamed bool                                         // what follows its name is not stored
 	message bool                                         // the rest is a message, which may have attachments
-	within  func(args string) bool                       // reports whether it is a directive inside the text args
+	within  func(k *call, args string) bool              // reports whether it is a directive inside the text args
 	before  func(context.Context, *call) (string, error) // executed before the commit; its answer replaces run
 	run     func(*call) (string, error)
 }
 
-// Commands returns all commands, in the order of /commands.
+// Commands returns all commands by their groups, in the order of /commands.
 func Commands() []Command {
-	return slices.Concat(sessionCommands(), modelCommands(), agentCommands(), focusCommands(), infoCommands())
+	all := slices.Concat(sessionCommands(), undoCommands(), exportCommands(), modelCommands(), agentCommands(), focusCommands(), forgetCommands(), infoCommands(), groupCommands(), asideCommands(), skillCommands(), adminCommands(), moneyCommands())
+	var groups []string
+	for _, c := range all {
+		if !slices.Contains(groups, c.Group) {
+			groups = append(groups, c.Group)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Command) int {
+		return cmp.Compare(slices.Index(groups, a.Group), slices.Index(groups, b.Group))
+	})
+	return all
 }
 
 // usage returns the syntax of the command.
@@ -67,23 +80,32 @@ func byName() map[string]Command {
 // call is a message or command being processed in one transaction. A transaction
 // may be repeated with a new copy of the call.
 type call struct {
-	g    *Gate
-	tx   store.Tx
-	who  chela.Principal
-	home chela.SessionKey // of the chat
-	key  chela.SessionKey // home, or the session that the chat is focused on
-	in   chela.Inbound
-	args string
-	now  time.Time
+	g      *Gate
+	tx     store.Tx
+	who    chela.Principal
+	writer chela.Principal  // of a command: who wrote it, with the rights of messages
+	home   chela.SessionKey // of the chat
+	key    chela.SessionKey // home, or the session that the chat is focused on
+	in     chela.Inbound
+	args   string
+	now    time.Time
 
-	meta   session.Meta
-	begun  bool          // a run for the message was started
-	after  []func()      // to be called after the commit
-	events []chela.Event // to be published after the commit
-	follow bool          // the rest of the command is a message
-	then   string        // text of that message
-	mode   queue.Mode    // queue mode of that message; "": the session's
-	result string        // answer of Command.before
+	meta      session.Meta
+	begun     bool             // a run for the message was started
+	after     []func()         // to be called after the commit
+	events    []chela.Event    // to be published after the commit
+	resets    []reset          // transcripts that ended
+	follow    bool             // the rest of the command is a message
+	shrink    bool             // the rest of the command is for a compaction
+	then      string           // text of that message
+	mode      queue.Mode       // queue mode of that message; "": the session's
+	result    string           // answer of Command.before
+	spawned   chela.SessionKey // of the subagent about which Command.before has asked hooks
+	rule      ExecRule         // of /exec, see readExecRule
+	overrides run.Overrides    // of the run that the message starts
+	heard     *queue.Item      // the waiting message whose transcript is processed; nil: it was written
+
+	unaddressed bool // the message may address the agent only in a recording
 }
 
 // refuse is an error whose text is the answer to a command that changed nothing.
@@ -105,15 +127,24 @@ const (
 
 // command parses a message that is a command as a whole.
 func (g *Gate) command(key chela.SessionKey, in chela.Inbound) (Command, commandLine, kind) {
-	if strings.EqualFold(strings.TrimSpace(in.Text), "stop") && g.addressed(in) && g.o.Live(key) {
+	if strings.EqualFold(strings.TrimSpace(in.Text), "stop") && g.addressed(key.Agent(), in, "") && g.o.Live(key) {
 		return g.names["stop"], commandLine{}, ours
+	}
+	if !g.allowed().Text && !in.Address.Local() {
+		return Command{}, commandLine{}, text
+	}
+	if line, ok := bang(in.Text); ok && g.allowed().Bash && in.Address.Peer.Kind != chela.Group && in.Address.Peer.Kind != chela.Room {
+		in.Text = line
 	}
 	w, ok := parse(in.Text)
 	if !ok {
 		return Command{}, w, text
 	}
 	c, ok := g.names[w.name]
-	if !ok || c.within != nil && c.within(w.args) || len(in.Media) > 0 && !c.message {
+	if s, rest, is := g.skillCommand(key.Agent(), w); is {
+		c, w, ok = ofSkill(s), rest, true
+	}
+	if !ok || c.within != nil && c.within(&call{g: g, key: key}, w.args) || len(in.Media) > 0 && !c.message {
 		return Command{}, w, text
 	}
 	if w.bot == "" {
@@ -134,13 +165,19 @@ func (c Command) allowed(who chela.Principal) bool { return c.Scope == "" || who
 func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) {
 	result := ""
 	if c.before != nil {
-		known, err := g.known(ctx, dedupeKey(k.who, k.home, k.in))
-		if err != nil || known.Session != "" {
-			return known, err
+		if k.heard == nil {
+			known, err := g.known(ctx, dedupeKey(k.who, k.home, k.in))
+			if err != nil || known.Session != "" {
+				return known, err
+			}
 		}
-		if result, err = c.before(ctx, &k); err != nil {
+		var err error
+		if result, err = c.before(k.sourced(ctx, c), &k); err != nil {
 			result = explain(err)
 		}
+	}
+	if c.unnamed {
+		k.in.Text, k.args = "/"+c.Name, ""
 	}
 	if c.message {
 		if err := g.storeMedia(&k.in); err != nil {
@@ -156,17 +193,28 @@ func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) 
 		rec, err = done.commit(c)
 		return err
 	})
+	if errors.Is(err, errUnheard) {
+		return Receipt{}, nil
+	}
 	if err != nil {
 		return Receipt{}, fmt.Errorf("command /%s: %w", c.Name, err)
 	}
 	if !rec.New {
 		return rec, nil
 	}
+	if c.later {
+		g.wakeHearing()
+	}
 	for _, e := range done.events {
 		g.o.Bus.Publish(e)
 	}
 	for _, f := range done.after {
 		f()
+	}
+	done.notifyResets(ctx)
+	done.notifyCommand(ctx, c, string(rec.Run))
+	if done.follow {
+		done.notifyMessage(ctx, false)
 	}
 	return rec, nil
 }
@@ -186,18 +234,28 @@ func (k *call) commit(c Command) (Receipt, error) {
 	it := k.item(k.now)
 	it.Kind, it.State = queue.Command, queue.Done
 	it.Inbound.Media = nil
+	if k.heard != nil {
+		it.ID, it.Key = k.heard.ID, k.heard.Key
+	}
 	old, err := k.tx.Queue().ByKey(it.Key)
+	if err == nil && k.heard != nil && old.State == queue.Waiting && old.Inbound.Unread {
+		err = chela.ErrNotFound
+	}
 	if err == nil {
 		return receipt(queue.Receipt{Item: old}), nil
 	}
 	if !errors.Is(err, chela.ErrNotFound) {
 		return Receipt{}, err
 	}
+	if c.later {
+		it.State = queue.Waiting
+		return k.putItem(it)
+	}
 	if err := session.CheckSeen(k.tx.Sessions(), k.key, k.in.Seen); err != nil {
 		return Receipt{}, err
 	}
 	k.in.Seen = chela.Seen{} // the command itself may change it
-	m, created, err := k.g.open(k.tx, k.key, k.now)
+	m, created, err := k.open(k.key)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -215,6 +273,9 @@ func (k *call) commit(c Command) (Receipt, error) {
 	k.touch()
 	if err := k.tx.Sessions().Put(k.meta); err != nil {
 		return Receipt{}, err
+	}
+	if k.shrink {
+		return k.enqueueCompaction()
 	}
 	if k.follow {
 		return k.enqueueRest(c, reply)
@@ -251,9 +312,15 @@ func explain(err error) string {
 // command.
 func (k *call) enqueueRest(c Command, reply string) (Receipt, error) {
 	k.in.Text = k.then
+	if k.writer.ID != "" {
+		k.who = k.writer
+	}
 	k.in.Mode = cmp.Or(string(k.mode), k.in.Mode)
 	inside := k.g.takeDirectives(k)
 	it := k.item(k.now)
+	if k.heard != nil {
+		it.ID = k.heard.ID
+	}
 	rec, _, err := k.put(it)
 	if err != nil || !rec.New {
 		return rec, err

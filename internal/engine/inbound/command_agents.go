@@ -25,6 +25,7 @@ import (
 // code have changed nothing and are for the person.
 type Subagents interface {
 	ListIn(store.Tx, chela.SessionKey) (subagent.List, error)
+	Ask(context.Context, subagent.Request) (subagent.Request, error)
 	SpawnIn(store.Tx, subagent.Request) (subagent.Receipt, func(), error)
 	KillIn(tx store.Tx, key chela.SessionKey, target string) ([]subagent.Child, func(), error)
 	SendIn(store.Tx, chela.SessionKey, subagent.Message) (subagent.Child, error)
@@ -58,14 +59,24 @@ func agentCommands() []Command {
 	}
 }
 
-// maySpawn answers /subagents spawn if the tool for it is not available.
+// maySpawn answers /subagents spawn if the tool for it is not available, or hooks forbid
+// the subagent.
 func maySpawn(ctx context.Context, k *call) (string, error) {
-	if verb, _ := cut(k.args); !strings.EqualFold(verb, "spawn") {
+	verb, rest := cut(k.args)
+	if !strings.EqualFold(verb, "spawn") {
 		return "", nil
 	}
 	specs, err := k.g.o.Tools(ctx, k.who, k.key)
-	if err != nil || slices.ContainsFunc(specs, func(s tool.Spec) bool { return s.Name == "sessions_spawn" }) {
+	if err != nil {
 		return "", err
+	}
+	if slices.ContainsFunc(specs, func(s tool.Spec) bool { return s.Name == "sessions_spawn" }) {
+		r, err := k.spawnRequest(rest)
+		if err == nil {
+			r, err = k.g.o.Subagents.Ask(ctx, r)
+			k.spawned = r.Session
+		}
+		return "", refusal(err)
 	}
 	return "Subagents cannot be started here: the tool sessions_spawn is not available in this session. /tools lists those that are.", nil
 }
@@ -163,14 +174,14 @@ func (k *call) childOf(key chela.SessionKey, target string) (subagent.Child, err
 	return found[0], nil
 }
 
-// spawn is /subagents spawn.
-func (k *call) spawn(args string) (string, error) {
+// spawnRequest parses the arguments of /subagents spawn.
+func (k *call) spawnRequest(args string) (subagent.Request, error) {
 	const syntax = "Usage: /subagents spawn [--agent <id>] [--model <name>] [--thinking <level>] <task>"
 	if k.g.o.Subagents == nil {
-		return "", refuse{"Subagents are not enabled."}
+		return subagent.Request{}, refuse{"Subagents are not enabled."}
 	}
 	r := subagent.Request{
-		ID: k.id(), Requester: k.key, Principal: k.who, Address: k.in.Address,
+		ID: k.id(), Requester: k.key, Session: k.spawned, Principal: k.who, Address: k.in.Address,
 	}
 	for strings.HasPrefix(args, "--") {
 		name, rest := cut(args)
@@ -183,11 +194,20 @@ func (k *call) spawn(args string) (string, error) {
 		case "--thinking":
 			r.Think = value
 		default:
-			return "", refuse{syntax}
+			return r, refuse{syntax}
 		}
 	}
 	if r.Task = args; r.Task == "" {
-		return "", refuse{syntax}
+		return r, refuse{syntax}
+	}
+	return r, nil
+}
+
+// spawn is /subagents spawn.
+func (k *call) spawn(args string) (string, error) {
+	r, err := k.spawnRequest(args)
+	if err != nil {
+		return "", err
 	}
 	out, after, err := k.g.o.Subagents.SpawnIn(k.tx, r)
 	if err != nil {

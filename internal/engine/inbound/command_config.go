@@ -20,6 +20,48 @@ type Configuration interface {
 	Unset(ctx context.Context, path string) (bool, error)
 }
 
+// Overrides is the target of /debug: values that are in force instead of those of the
+// files, until the gateway stops. It neither returns nor accepts values that may be
+// secrets.
+type Overrides interface {
+	// Show returns a line for each override.
+	Show() string
+	Set(ctx context.Context, path, value string) error
+	// Unset ends an override; "": all of them.
+	Unset(ctx context.Context, path string) error
+}
+
+// debug is /debug.
+func debug(ctx context.Context, k *call) (string, error) {
+	o := k.g.o.Debug()
+	if o == nil {
+		return "/debug is disabled. To enable it, run `chela config set commands.debug true`.", nil
+	}
+	switch verb, path, value := change(k.args); {
+	case path == "" && (verb == "" || verb == "show"):
+		if text := o.Show(); text != "" {
+			return chunk.Fenced(strings.TrimSpace(text)), nil
+		}
+		return "Nothing of the configuration is overridden.", nil
+	case verb == "set" && path != "" && value != "":
+		return path + " is overridden until the gateway stops.", o.Set(ctx, path, value)
+	case verb == "unset" && path != "" && value == "":
+		return path + " is not overridden any more.", o.Unset(ctx, path)
+	case verb == "reset" && path == "":
+		return "Nothing of the configuration is overridden any more.", o.Unset(ctx, "")
+	}
+	return "Usage: /debug show, set <path> <value>, unset <path> or reset", nil
+}
+
+// change parses the arguments of /config and /debug: a verb, a path and a value.
+func change(args string) (verb, path, value string) {
+	verb, path = cut(args)
+	if i := strings.IndexFunc(path, func(r rune) bool { return r == '=' || unicode.IsSpace(r) }); i >= 0 {
+		path, value = path[:i], strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(path[i:]), "="))
+	}
+	return strings.ToLower(verb), path, value
+}
+
 // configure is /config. A change is not part of the command's commit, because it
 // is written to the configuration file.
 func configure(ctx context.Context, k *call) (string, error) {
@@ -27,14 +69,10 @@ func configure(ctx context.Context, k *call) (string, error) {
 	if c == nil {
 		return "/config is disabled. To enable it, run `chela config set commands.config true`.", nil
 	}
-	verb, rest := cut(k.args)
-	path, value := rest, ""
-	if i := strings.IndexFunc(rest, func(r rune) bool { return r == '=' || unicode.IsSpace(r) }); i >= 0 {
-		path, value = rest[:i], strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest[i:]), "="))
-	}
+	verb, path, value := change(k.args)
 	var immediate bool
 	var err error
-	switch verb = strings.ToLower(verb); {
+	switch {
 	case value == "" && (verb == "" || verb == "show" || verb == "get" && path != ""):
 		text, err := c.Get(path)
 		return chunk.Fenced(text), err

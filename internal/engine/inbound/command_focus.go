@@ -38,18 +38,20 @@ func focusCommands() []Command {
 
 // focused returns the session that the messages of a chat go to: that of a subagent
 // if the chat is focused, otherwise home.
-func (g *Gate) focused(ctx context.Context, home chela.SessionKey, a chela.Address) (chela.SessionKey, error) {
+func (g *Gate) focused(ctx context.Context, home chela.SessionKey, a chela.Address) (key chela.SessionKey, activation string, err error) {
 	if a.Local() {
-		return home, nil
+		return home, "", nil
 	}
-	return store.Get(ctx, g.o.Store, func(r store.Reader) (chela.SessionKey, error) {
+	key, err = store.Get(ctx, g.o.Store, func(r store.Reader) (chela.SessionKey, error) {
 		m, err := session.Lookup(r.Sessions(), home)
 		if err != nil {
 			return home, err
 		}
+		activation = m.Activation
 		f, err := g.focusOf(r.Sessions(), m, a)
 		return cmp.Or(f.Session, home), err
 	})
+	return key, activation, err
 }
 
 // focusOf returns the focus of a chat; the zero Focus if it has none, or if it has ended.

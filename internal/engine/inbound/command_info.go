@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -31,13 +31,13 @@ func infoCommands() []Command {
 			run: (*call).status,
 		},
 		{
-			Name: "tools", Group: group, Args: "[verbose]", Help: "list the tools available here",
-			before: tools,
+			Name: "context", Group: group, Args: "[list | detail | json]", Scope: chela.ScopeRead,
+			Help:   "show what the model is sent and how full its window is",
+			before: showContext,
 		},
 		{
-			Name: "usage", Group: group, Args: "[off | tokens | full | default | cost]", Scope: chela.ScopeWrite,
-			Help: "show a usage line below each answer; cost shows the usage so far",
-			run:  (*call).usage,
+			Name: "tools", Group: group, Args: "[verbose]", Help: "list the tools available here",
+			before: tools,
 		},
 		{
 			Name: "whoami", Aliases: []string{"id"}, Group: group, Help: "show your identity and permissions", inline: true,
@@ -52,6 +52,11 @@ func infoCommands() []Command {
 			Name: "config", Group: group, Args: "show [path] | get <path> | set <path> <value> | unset <path>", Scope: chela.ScopeAdmin,
 			Help:   "show or change the configuration, if commands.config is true",
 			before: configure,
+		},
+		{
+			Name: "debug", Group: group, Args: "show | set <path> <value> | unset <path> | reset", Scope: chela.ScopeAdmin,
+			Help:   "override the configuration until the gateway stops, if commands.debug is true",
+			before: debug,
 		},
 	}
 }
@@ -73,6 +78,11 @@ func (k *call) list() string {
 		}
 		if !c.allowed(k.who) {
 			b.WriteString(" (not permitted)")
+		}
+		if c.Name == "skill" {
+			for _, s := range k.g.skillsOf(k.key.Agent()) {
+				b.WriteString("\n- /" + s.Name + " [input]: " + humanize.Sentence(s.Skill.Description, maxSummary))
+			}
 		}
 	}
 	return b.String()
@@ -101,8 +111,10 @@ func (k *call) status() (string, error) {
 		name += " (" + m.Fallback + " answered instead)"
 	}
 	lines = append(lines, name)
-	window := int64(model.Window())
-	lines = append(lines, fmt.Sprintf("Context: %s of %s (%d%%)", humanize.Count(m.Context), humanize.Count(window), 100*m.Context/window))
+	lines = append(lines, "Context: "+k.fill())
+	if m.Compactions > 0 {
+		lines = append(lines, fmt.Sprintf("🧹 Compactions: %d", m.Compactions))
+	}
 	tokens := "Tokens: " + usage.Tokens(m.Tokens)
 	if m.Priced && m.Calls > 0 {
 		tokens += " · " + usage.USD(m.NanoUSD)
@@ -115,8 +127,22 @@ func (k *call) status() (string, error) {
 		}
 		lines = append(lines, below)
 	}
-	lines = append(lines, fmt.Sprintf("Thinking: %s · verbose: %s · usage: %s",
-		cmp.Or(m.Think, string(in.Think), "off"), cmp.Or(m.Verbose, in.Verbose, "off"), cmp.Or(m.Usage, in.Usage, "off")))
+	lines = append(lines, fmt.Sprintf("Thinking: %s · fast: %s · verbose: %s · reasoning: %s · usage: %s",
+		cmp.Or(m.Think, string(in.Think), "off"), fastState(cmp.Or(m.Fast, string(in.Fast), "off"), model), cmp.Or(m.Verbose, in.Verbose, "off"), cmp.Or(m.Reasoning, in.Reasoning, "off"), cmp.Or(m.Usage, in.Usage, "off")))
+	if e := m.Exec; !e.IsZero() {
+		lines = append(lines, fmt.Sprintf("Commands: host %s · security %s · ask %s",
+			cmp.Or(e.Host, "default"), cmp.Or(e.Security, "default"), cmp.Or(e.Ask, "default")))
+	}
+	if k.sending(m) == session.SendOff {
+		from := "this session"
+		if m.Send == "" {
+			from = "default"
+		}
+		lines = append(lines, "Sending: off ("+from+"); answers are only stored")
+	}
+	if m.Media != "" {
+		lines = append(lines, "Attachments: "+m.Media)
+	}
 	state := "idle"
 	if len(active) > 0 {
 		state = "busy"
@@ -128,80 +154,6 @@ func (k *call) status() (string, error) {
 		fmt.Sprintf("Queue: %s, %s, %s waiting", p.Mode, state, humanize.Many(queue.Messages(waiting), "message")),
 		"Session: "+string(k.key))
 	return strings.Join(lines, "\n- "), nil
-}
-
-// usage is /usage.
-func (k *call) usage() (string, error) {
-	if strings.EqualFold(k.args, "cost") {
-		return k.cost()
-	}
-	return k.set(setting{"Usage line", &k.meta.Usage, k.g.o.Inherit(k.meta).Usage, []string{"off", "tokens", "full"}})
-}
-
-// cost is /usage cost: the usage of this session.
-func (k *call) cost() (string, error) {
-	day := k.now.UTC().Truncate(24 * time.Hour)
-	since := day.AddDate(0, 0, -29)
-	sums, err := k.tx.Usage().Sums(usage.Query{Session: k.key, Since: since})
-	if err != nil {
-		return "", err
-	}
-	if len(sums) == 0 {
-		return "No usage in the last 30 days.", nil
-	}
-	var lines []string
-	for _, span := range []struct {
-		name string
-		days int
-	}{{"Today", 1}, {"7 days", 7}, {"30 days", 30}} {
-		from := day.AddDate(0, 0, 1-span.days).Format(time.DateOnly)
-		var in []usage.Sum
-		for _, s := range sums {
-			if s.Day >= from {
-				in = append(in, s)
-			}
-		}
-		lines = append(lines, "- "+span.name+": "+spent(usage.Total(in...)))
-	}
-	lines = append(lines, "", "By model:")
-	for _, s := range byModel(sums) {
-		lines = append(lines, "- "+s.Provider+"/"+s.Model+": "+spent(s))
-	}
-	return strings.Join(lines, "\n"), nil
-}
-
-// byModel returns the usage of each model, in order of first use.
-func byModel(sums []usage.Sum) []usage.Sum {
-	var out []usage.Sum
-	at := map[string]int{}
-	for _, s := range sums {
-		ref := s.Provider + "/" + s.Model
-		i, ok := at[ref]
-		if !ok {
-			i = len(out)
-			at[ref] = i
-			out = append(out, usage.Sum{Provider: s.Provider, Model: s.Model})
-		}
-		t := usage.Total(out[i], s)
-		t.Provider, t.Model = s.Provider, s.Model
-		out[i] = t
-	}
-	return out
-}
-
-// spent formats a sum. It shows no cost if the price is unknown.
-func spent(s usage.Sum) string {
-	if s.Calls == 0 {
-		return "no calls"
-	}
-	out := humanize.Many(s.Calls, "call") + ", " + usage.Tokens(s.Tokens)
-	switch {
-	case s.Priced():
-		out += " · " + usage.USD(s.NanoUSD)
-	case s.Unpriced < s.Calls:
-		out += " · " + usage.USD(s.NanoUSD) + " and " + humanize.Many(s.Unpriced, "call") + " without a known price"
-	}
-	return out
 }
 
 // whoami is /whoami.

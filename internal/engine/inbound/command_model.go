@@ -20,6 +20,10 @@ func modelCommands() []Command {
 			Name: "model", Group: group, Args: "[name | number | list | status | default]", Scope: chela.ScopeWrite,
 			Help: "show or select the model of this conversation",
 			run:  (*call).chooseModel,
+			within: func(k *call, args string) bool {
+				word, rest := cut(args)
+				return rest != "" && k.isModel(word)
+			},
 		},
 		{
 			Name: "models", Group: group,
@@ -30,7 +34,7 @@ func modelCommands() []Command {
 			Name: "think", Aliases: []string{"thinking", "t"}, Group: group, Args: "[level | default]", Scope: chela.ScopeWrite,
 			Help: "show or set the thinking level",
 			run:  (*call).think,
-			within: func(args string) bool {
+			within: func(_ *call, args string) bool {
 				word, rest := cut(args)
 				_, whole := parseLevel(args)
 				_, ok := parseLevel(word)
@@ -38,21 +42,58 @@ func modelCommands() []Command {
 			},
 		},
 		{
+			Name: "fast", Group: group, Args: "[off | on | auto | default]", Scope: chela.ScopeWrite,
+			Help: "use the faster tier of the model's service, at a higher price; auto does so where a person waits",
+			run:  (*call).fast, within: oneOf(llm.FastModes[:]),
+		},
+		{
 			Name: "elevated", Group: group, Args: "[off | on | ask | full | default]", Scope: chela.ScopeWrite,
 			Help: "let the commands of a sandboxed conversation run on the host, with approval",
 			run:  (*call).elevated,
-			within: func(args string) bool {
+			within: func(_ *call, args string) bool {
 				word, rest := cut(args)
 				return rest != "" && slices.Contains(sandbox.ElevatedLevels, strings.ToLower(word))
+			},
+		},
+		{
+			Name: "exec", Group: group, Args: "[host=… security=… ask=… | default]", Scope: chela.ScopeWrite,
+			Help:   "show or restrict where the commands of this conversation run, which of them run, and when a person is asked",
+			before: readExecRule, run: (*call).exec,
+			within: func(_ *call, args string) bool {
+				_, n := takeExec(args)
+				return n > 0 && strings.TrimSpace(args[n:]) != ""
 			},
 		},
 		{
 			Name: "verbose", Aliases: []string{"v"}, Group: group, Args: "[off | on | full | default]", Scope: chela.ScopeWrite,
 			Help: "show tool calls; full also shows their output",
 			run: func(k *call) (string, error) {
-				return k.set(setting{"Verbose", &k.meta.Verbose, k.g.o.Inherit(k.meta).Verbose, []string{"off", "on", "full"}})
+				return k.set(setting{"Verbose", &k.meta.Verbose, k.g.o.Inherit(k.meta).Verbose, verboseLevels})
 			},
+			within: oneOf(verboseLevels),
 		},
+		{
+			Name: "reasoning", Aliases: []string{"reason"}, Group: group, Args: "[off | on | stream | default]", Scope: chela.ScopeWrite,
+			Help: "show the thoughts of the model before its answer; stream also shows them while it thinks",
+			run: func(k *call) (string, error) {
+				return k.set(setting{"Reasoning", &k.meta.Reasoning, k.g.o.Inherit(k.meta).Reasoning, reasoningLevels})
+			},
+			within: oneOf(reasoningLevels),
+		},
+	}
+}
+
+var (
+	verboseLevels   = []string{"off", "on", "full"}
+	reasoningLevels = []string{"off", "on", "stream"}
+)
+
+// oneOf returns a function that reports whether a text begins with one of the words and
+// goes on.
+func oneOf(words []string) func(*call, string) bool {
+	return func(_ *call, args string) bool {
+		word, rest := cut(args)
+		return rest != "" && slices.Contains(words, strings.ToLower(word))
 	}
 }
 
@@ -171,6 +212,36 @@ func (k *call) think() (string, error) {
 	return reply, k.note(session.KindThink, cmp.Or(k.meta.Think, s.inherited))
 }
 
+// fast is /fast.
+func (k *call) fast() (string, error) {
+	m := k.g.o.Model(k.meta)
+	arg := strings.ToLower(k.args)
+	if (arg == "on" || arg == "auto") && m.Fast == 0 {
+		return "", refusef("%s", noFast(m))
+	}
+	reply, err := k.set(setting{"Fast", &k.meta.Fast, string(k.g.o.Inherit(k.meta).Fast), llm.FastModes[:]})
+	if err != nil {
+		return "", err
+	}
+	if m.Fast == 0 {
+		return reply + " " + noFast(m), nil
+	}
+	return fmt.Sprintf("%s In the fast tier, tokens of %s cost %v times the usual price.", reply, m.Ref(), m.Fast), nil
+}
+
+// noFast says that a model has no faster tier.
+func noFast(m llm.Model) string {
+	return m.Ref() + " has no faster tier, or none that Chela knows: some models of Anthropic and OpenAI have one, on the hosts of these services."
+}
+
+// fastState returns a fast mode as /status shows it.
+func fastState(mode string, m llm.Model) string {
+	if mode != "off" && m.Fast == 0 {
+		return mode + " (this model has none)"
+	}
+	return mode
+}
+
 // setting is a setting that a session may override.
 type setting struct {
 	name      string
@@ -190,6 +261,10 @@ func (k *call) set(s setting) (string, error) {
 		*s.own = ""
 	case slices.Contains(s.values, arg):
 		*s.own = arg
+		if peer := k.in.Address.Peer.Kind; arg != "off" && (peer == chela.Group || peer == chela.Room) && (s.own == &k.meta.Verbose || s.own == &k.meta.Reasoning) {
+			k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhasePatched})
+			return s.state() + " Everybody in this group sees it.", nil
+		}
 	default:
 		return "", refusef("%s has no value %q.%s", s.name, k.args, options)
 	}

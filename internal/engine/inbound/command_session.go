@@ -24,9 +24,20 @@ func sessionCommands() []Command {
 			run:  func(k *call) (string, error) { return k.reset("new") },
 		},
 		{
-			Name: "reset", message: true, Group: group, Args: "[text]", Scope: chela.ScopeWrite,
-			Help: "start a new conversation with the same settings",
-			run:  func(k *call) (string, error) { return k.reset("reset") },
+			Name: "reset", message: true, Group: group, Args: "[text] | soft [text]", Scope: chela.ScopeWrite,
+			Help: "start a new conversation with the same settings; soft keeps it, and begins the next message like the first one",
+			run: func(k *call) (string, error) {
+				if word, rest := cut(k.args); strings.EqualFold(word, session.Soft) {
+					return k.refresh(rest)
+				}
+				return k.reset("reset")
+			},
+		},
+		{
+			Name: "compact", Group: group, Args: "[what to keep] | undo | explain", Scope: chela.ScopeWrite,
+			Help:   "summarize the conversation to free context; undo restores it, explain shows what was kept",
+			before: explainCompaction,
+			run:    (*call).compact,
 		},
 		{
 			Name: "stop", Aliases: []string{"abort"}, Group: group,
@@ -42,7 +53,7 @@ func sessionCommands() []Command {
 			Name: "queue", Group: group, Args: "[mode] [debounce:2s] [cap:20] [drop:summarize|old|new] | default", Scope: chela.ScopeWrite,
 			Help: "set how messages are queued while a run is in progress",
 			run:  (*call).queue,
-			within: func(args string) bool {
+			within: func(_ *call, args string) bool {
 				word, rest := cut(args)
 				_, ok := queue.ParseMode(word)
 				return ok && slices.ContainsFunc(strings.Fields(rest), func(w string) bool { return !strings.ContainsAny(w, ":：") })
@@ -52,6 +63,11 @@ func sessionCommands() []Command {
 			Name: "name", Aliases: []string{"title"}, Group: group, Args: "[name]", Scope: chela.ScopeWrite,
 			Help: "show or set the name of this conversation",
 			run:  (*call).name,
+		},
+		{
+			Name: "send", Group: group, Args: "[on | off | inherit]", Scope: chela.ScopeWrite,
+			Help: "send answers to this chat, or only store them",
+			run:  (*call).send,
 		},
 	}
 }
@@ -81,6 +97,7 @@ func (k *call) reset(reason string) (string, error) {
 	if model != "" {
 		m.Model = model
 	}
+	k.ended(reason, k.meta, m)
 	k.meta = m
 	k.then, k.follow = text, text != "" || len(k.in.Media) > 0
 	k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhaseReset})
@@ -94,6 +111,17 @@ func (k *call) reset(reason string) (string, error) {
 	return strings.TrimSpace(stopped.String() + " " + reply), nil
 }
 
+// refresh is /reset soft. It stops nothing. Its message gets a run of its own, because the
+// one in progress keeps the system prompt that it began with.
+func (k *call) refresh(text string) (string, error) {
+	k.meta.Refresh()
+	if k.then, k.follow = text, text != "" || len(k.in.Media) > 0; k.follow {
+		k.mode = queue.Followup
+		return "", nil
+	}
+	return "The conversation is kept. The next message starts with the workspace files, skills and daily notes as they are then.", nil
+}
+
 // undo is /new undo.
 func (k *call) undo() (string, error) {
 	if k.meta.Previous == "" {
@@ -103,10 +131,12 @@ func (k *call) undo() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	old := k.meta
 	m, err := session.UndoReset(k.tx.Sessions(), k.key, k.now)
 	if err != nil {
 		return "", err
 	}
+	k.ended("undo", old, m)
 	k.meta = m
 	k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhaseReset})
 	return strings.TrimSpace(stopped.String() + " The previous conversation is restored. Use /new undo again to return to the other one."), nil
@@ -249,4 +279,24 @@ func cut(s string) (word, rest string) {
 		return s, ""
 	}
 	return s[:i], strings.TrimSpace(s[i:])
+}
+
+// send is /send.
+func (k *call) send() (string, error) {
+	inherited := k.meta
+	inherited.Send = ""
+	return k.set(setting{"Sending", &k.meta.Send, k.sending(inherited), []string{session.SendOn, session.SendOff}})
+}
+
+// sending returns whether what a session says is sent to the chat of the command, or, if
+// a client wrote it, to the last chat of the session.
+func (k *call) sending(m session.Meta) string {
+	to := k.in.Address
+	if to.Local() {
+		to = m.Address
+	}
+	if k.g.o.Sends(m, to) {
+		return session.SendOn
+	}
+	return session.SendOff
 }

@@ -195,7 +195,7 @@ func TestCommands(t *testing.T) {
 	})
 	t.Run("the answer goes to the address of the command", func(t *testing.T) {
 		b := newBench(t)
-		in := dm("1", "boss", "/commands")
+		in := dm("1", "boss", "/help")
 		for range 3 {
 			if err := b.gate.Receive(t.Context(), in); err != nil {
 				t.Fatal(err)
@@ -210,7 +210,7 @@ func TestCommands(t *testing.T) {
 				t.Errorf("row %+v", rows[0])
 			}
 			es, err2 := r.Sessions().Entries(b.meta().ID, 0, 0)
-			if len(es) != 1 || es[0].Kind != session.KindCommand || !strings.HasPrefix(es[0].Text, "/commands\n") || es[0].Sender.ID != "boss" {
+			if len(es) != 1 || es[0].Kind != session.KindCommand || !strings.HasPrefix(es[0].Text, "/help\n") || es[0].Sender.ID != "boss" {
 				t.Errorf("entries %+v", es)
 			}
 			if it, err := r.Queue().Get(es[0].ItemID); err != nil || it.Kind != queue.Command {
@@ -532,7 +532,7 @@ func TestInfo(t *testing.T) {
 	t.Run("status", func(t *testing.T) {
 		b := newBench(t)
 		got := b.replied("/status", "Chela 1.2.3, up ", "Model: acme/sonnet-5", "Context: 0 of 200k (0%)",
-			"Thinking: low · verbose: off · usage: full", "Queue: collect, idle, 0 messages waiting", "Session: agent:main:main")
+			"Thinking: low · fast: off · verbose: off · reasoning: off · usage: full", "Queue: collect, idle, 0 messages waiting", "Session: agent:main:main")
 		if strings.Contains(got, "$") {
 			t.Errorf("USAGE-03: a dollar sign without a price: %q", got)
 		}
@@ -548,7 +548,7 @@ func TestInfo(t *testing.T) {
 			return tx.Sessions().Put(m)
 		})
 		b.running("r1")
-		b.replied("/status", "Model: acme/sonnet-5 (acme/plain answered instead)", "Thinking: high · verbose: on · usage: tokens", "busy", "out 100\n")
+		b.replied("/status", "Model: acme/sonnet-5 (acme/plain answered instead)", "Thinking: high · fast: off · verbose: on · reasoning: off · usage: tokens", "busy", "out 100\n")
 		b.live = false
 		b.replied("/status", "Queue: collect, running,") // by another process
 	})

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/route"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
@@ -28,6 +31,8 @@ const (
 	MaxBytes = 20 << 20 // bytes of all attachments
 	maxID    = 256      // bytes of an id or of a part of an address
 	maxRoles = 500      // roles of a sender
+
+	maxReaction = 64 // bytes
 )
 
 // Receipt is the outcome of admitting a message.
@@ -70,10 +75,13 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	if who.ID == "" {
 		return Receipt{}, chela.Errorf(chela.CodeForbidden, "message without a principal")
 	}
+	if !in.Address.Local() {
+		in.Media = bounded(in.Media)
+	}
 	if err := check(in); err != nil {
 		return Receipt{}, err
 	}
-	who, err := g.o.Access(who, in)
+	who, verdict, err := g.enter(ctx, who, &in)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -84,7 +92,7 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	if home == "" {
 		return Receipt{}, g.refuseUnrouted(ctx, in)
 	}
-	key, err := g.focused(ctx, home, in.Address)
+	key, activation, err := g.focused(ctx, home, in.Address)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -96,16 +104,29 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 		in.ID = uuid.NewString()
 	}
 	k := call{g: g, who: who, home: home, key: key, in: in}
+	if in.Reaction != "" {
+		return Receipt{Session: key}, g.react(ctx, k)
+	}
 	if c, w, is := g.command(key, in); is != text {
 		if k.args = w.args; c.home {
 			k.key = home
 		}
+		k.writer, k.who = who, g.rights(who, in)
 		return g.handleCommand(ctx, c, k, is)
 	}
-	if !g.addressed(in) {
-		return Receipt{Session: key}, nil
+	k.unaddressed = !g.addressed(home.Agent(), in, activation)
+	if k.unaddressed && !(g.hasMentions(home.Agent()) && g.transcribes(k.item(in.Time))) {
+		return Receipt{Session: key}, g.overhear(ctx, k, verdict.History)
 	}
 	return g.enqueue(ctx, k)
+}
+
+// rights returns the principal as which somebody uses commands and directives.
+func (g *Gate) rights(who chela.Principal, in chela.Inbound) chela.Principal {
+	if g.o.Rights == nil {
+		return who
+	}
+	return g.o.Rights(who, in)
 }
 
 // handleCommand executes a command, unless it is addressed to another bot, edited,
@@ -120,6 +141,30 @@ func (g *Gate) handleCommand(ctx context.Context, c Command, k call, is kind) (R
 		return Receipt{}, chela.Errorf(chela.CodeForbidden, "/%s needs the scope %s", c.Name, c.Scope)
 	}
 	return Receipt{Session: k.key}, nil // do not reveal commands to strangers
+}
+
+// bounded returns the attachments of a channel's message without those above the limits.
+// A person would not see that the message was refused, so that it is accepted without
+// them and says so.
+func bounded(list []chela.Media) []chela.Media {
+	if n := len(list) - (MaxMedia - 1); n > 1 {
+		list = append(slices.Clip(list[:MaxMedia-1]), chela.Media{
+			Name: humanize.Many(n, "further attachment"), Lost: fmt.Sprintf("a message can have at most %d", MaxMedia-1),
+		})
+	}
+	total := 0
+	for i, m := range list {
+		if total += len(m.Data); total <= MaxBytes {
+			continue
+		}
+		total -= len(m.Data)
+		list = slices.Clone(list)
+		list[i] = chela.Media{
+			Name: m.Name, Type: m.Type, Bytes: len(m.Data),
+			Lost: fmt.Sprintf("skipped: %s, the attachments of a message can have at most %s", humanize.Bytes(int64(len(m.Data))), humanize.Bytes(MaxBytes)),
+		}
+	}
+	return list
 }
 
 // check rejects a message that is too large or malformed.
@@ -137,7 +182,10 @@ func check(in chela.Inbound) error {
 	if n > MaxBytes {
 		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of attachments, at most %d", n, MaxBytes)
 	}
-	if strings.TrimSpace(in.Text) == "" && len(in.Media) == 0 {
+	if len(in.Reaction) > maxReaction || in.Reaction != "" && in.ReplyTo == "" {
+		return chela.Errorf(chela.CodeInvalid, "reaction: it is too long, or to no message")
+	}
+	if strings.TrimSpace(in.Text) == "" && len(in.Media) == 0 && in.Reaction == "" {
 		return chela.Errorf(chela.CodeInvalid, "message: neither text nor attachment")
 	}
 	a := in.Address
@@ -159,7 +207,7 @@ func check(in chela.Inbound) error {
 func (g *Gate) clean(in *chela.Inbound) {
 	in.Text = g.o.Redact(in.Text)
 	short := func(s string) string { return humanize.TruncateBytes(g.o.Redact(s), maxID) }
-	in.Sender.Name = short(in.Sender.Name)
+	in.Sender.Name, in.Group = short(in.Sender.Name), short(in.Group)
 	in.Media = slices.Clone(in.Media)
 	for i := range in.Media {
 		m := &in.Media[i]
@@ -174,7 +222,7 @@ const noAgent = "No agent is configured for this chat. The owner of the assistan
 // does not answer messages that are not addressed to the assistant.
 func (g *Gate) refuseUnrouted(ctx context.Context, in chela.Inbound) error {
 	refused := chela.Errorf(chela.CodeInvalid, "no agent is bound to the chat, and none is the default")
-	if in.Edited || !g.addressed(in) {
+	if in.Edited || !g.addressed("", in, "") {
 		return refused
 	}
 	a := in.Address
@@ -211,11 +259,25 @@ func (g *Gate) session(who chela.Principal, in chela.Inbound) (chela.SessionKey,
 	return key, nil
 }
 
-// addressed reports whether the message is addressed to the agent.
-func (g *Gate) addressed(in chela.Inbound) bool {
+// addressed reports whether a message is addressed to the agent. activation is what the
+// session of the chat says; "": nothing.
+func (g *Gate) addressed(agent chela.AgentID, in chela.Inbound, activation string) bool {
 	a := in.Address
 	group := !a.Local() && (a.Peer.Kind == chela.Group || a.Peer.Kind == chela.Room)
-	return !group || in.Mentioned || g.o.Always(a)
+	switch {
+	case !group || in.Mentioned || activation == Always:
+		return true
+	case activation != Mention && g.unprompted(in):
+		return true
+	case agent == "" || g.o.Mentions == nil:
+		return false
+	}
+	return slices.ContainsFunc(g.o.Mentions(agent), func(p *regexp.Regexp) bool { return p.MatchString(in.Text) })
+}
+
+// hasMentions reports whether a text can address the agent.
+func (g *Gate) hasMentions(agent chela.AgentID) bool {
+	return g.o.Mentions != nil && len(g.o.Mentions(agent)) > 0
 }
 
 // dedupeKey returns the key under which the message is accepted once. Ids of
@@ -240,12 +302,58 @@ func (k *call) item(now time.Time) queue.Item {
 		Origin:    chela.Origin{Kind: chela.OriginPerson, ID: cmp.Or(in.Sender.ID, who.ID)},
 		Principal: who, Inbound: in, State: queue.Waiting, Created: now,
 	}
+	it.Overrides = k.overrides
 	it.Overrides.Think, it.Inbound.Think = in.Think, ""
+	it.Overrides.Fast, it.Inbound.Fast = in.Fast, ""
+	it.Overrides.PromptMode, it.Inbound.PromptMode = in.PromptMode, ""
+	if it.Inbound.Light = false; in.Light {
+		it.Overrides.Context = run.ContextLight
+	}
 	if !in.Address.Local() {
 		it.ID = uuid.NewString() // ids of platforms are unique within a chat only
 		it.Origin.Address = in.Address
 	}
 	return it
+}
+
+// fetchTime is the time limit for getting one attachment.
+const fetchTime = time.Minute
+
+// fetch gets the attachments that the channel announced. One that cannot be had is
+// described instead.
+func (g *Gate) fetch(ctx context.Context, in *chela.Inbound) error {
+	left := MaxBytes
+	for i, m := range in.Media { // a copy, see clean
+		if m.Source == "" {
+			left -= len(m.Data)
+			continue
+		}
+		lost := func(why string) { in.Media[i] = chela.Media{Name: m.Name, Type: m.Type, Bytes: m.Bytes, Lost: why} }
+		switch {
+		case g.o.Fetch == nil:
+			lost("it cannot be downloaded here")
+			continue
+		case m.Bytes > left:
+			lost(fmt.Sprintf("skipped: %s, the attachments of a message can have at most %s", humanize.Bytes(int64(m.Bytes)), humanize.Bytes(MaxBytes)))
+			continue
+		}
+		within, cancel := context.WithTimeout(ctx, fetchTime)
+		got, err := g.o.Fetch(within, in.Address, m, left)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			g.o.Log.Warn("attachment not downloaded", "channel", in.Address.Channel, "name", m.Name, "err", err)
+			lost("it could not be downloaded")
+		case len(got.Data) > left:
+			lost("it has more than " + humanize.Bytes(int64(left)))
+		default:
+			in.Media[i] = chela.Media{Name: m.Name, Type: cmp.Or(m.Type, humanize.TruncateBytes(got.Type, maxID)), Data: got.Data}
+			left -= len(got.Data)
+		}
+	}
+	return nil
 }
 
 // storeMedia stores the attachments, before the row that refers to them. If an
@@ -260,6 +368,8 @@ func (g *Gate) storeMedia(in *chela.Inbound) error {
 		switch {
 		case err == nil:
 			in.Media[i] = stored
+		case errors.Is(err, syscall.ENOSPC): // the message is answered without it
+			in.Media[i] = chela.Media{Name: m.Name, Type: m.Type, Bytes: len(m.Data), Lost: "it could not be stored: the disk is full"}
 		case chela.CodeOf(err) != chela.CodeInvalid || in.Address.Local():
 			return err
 		default:
@@ -272,6 +382,14 @@ func (g *Gate) storeMedia(in *chela.Inbound) error {
 // enqueue commits the message as a queue item, and executes the commands inside
 // its text.
 func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
+	if slices.ContainsFunc(k.in.Media, func(m chela.Media) bool { return m.Source != "" }) {
+		if rec, err := g.known(ctx, dedupeKey(k.who, k.home, k.in)); err != nil || rec.Run != "" {
+			return rec, err
+		}
+		if err := g.fetch(ctx, &k.in); err != nil {
+			return Receipt{}, err
+		}
+	}
 	if err := g.storeMedia(&k.in); err != nil {
 		return Receipt{}, err
 	}
@@ -280,7 +398,14 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 		inside = g.takeDirectives(&k)
 	}
 	it := k.item(time.Now())
-	reserved := g.o.Reserve(k.key)
+	it.Inbound.Unread = g.transcribes(it)
+	var reserved *dispatch.Reservation
+	if !it.Inbound.Unread {
+		if k.unaddressed { // its content is no recording
+			return Receipt{Session: k.key}, nil
+		}
+		reserved = g.o.Reserve(k.key)
+	}
 	if reserved != nil {
 		it.State, it.Run = queue.Taken, chela.RunID(it.ID)
 	}
@@ -290,7 +415,20 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		done = k
 		done.tx, done.now = tx, it.Created
+		it := it
 		var err error
+		if it.Inbound.Unread {
+			if it.Inbound.Unread, err = mayWait(tx.Queue(), k.key); err != nil {
+				return err
+			}
+		}
+		if k.unaddressed {
+			rec = Receipt{Session: k.key}
+			if it.Inbound.Unread {
+				rec, err = done.putItem(it)
+			}
+			return err
+		}
 		rec, created, err = done.put(it)
 		if err != nil || !rec.New {
 			return err
@@ -311,6 +449,19 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 	}
 	for _, e := range done.events {
 		g.o.Bus.Publish(e)
+	}
+	if it.Inbound.Unread {
+		g.wakeHearing()
+	}
+	if k.unaddressed {
+		return Receipt{Session: k.key}, nil
+	}
+	if rec.New {
+		done.notifyResets(ctx)
+		done.notifyMessage(ctx, it.Inbound.Unread)
+		for _, name := range inside {
+			done.notifyCommand(ctx, g.names[name], it.ID+":"+name)
+		}
 	}
 	if rec.New && g.o.Live(k.key) {
 		g.o.Bus.Publish(chela.Event{Run: rec.Run, Session: k.key, Stream: chela.StreamSession, Phase: chela.PhaseQueued})
@@ -338,16 +489,30 @@ func (k *call) begin(reserved *dispatch.Reservation, it queue.Item) error {
 // returns the commands to be executed with the message. A sender who may not
 // change the settings of the session may not change those of a message either.
 func (g *Gate) takeDirectives(k *call) []string {
-	d := parseDirectives(k.in.Text, k.who.May(chela.ScopeWrite), func(name string) bool {
-		c, ok := g.names[name]
-		return ok && c.inline && c.allowed(k.who)
-	})
+	who := g.rights(k.who, k.in)
+	p := directiveRules{
+		settings: who.May(chela.ScopeWrite), model: k.isModel,
+		inline: func(name string) bool {
+			c, ok := g.names[name]
+			return ok && c.inline && c.allowed(who)
+		},
+		elevated: g.o.Elevated(k.who, session.Meta{Key: k.key, Agent: k.key.Agent()}).Reason == "",
+	}
+	d := parseDirectives(k.in.Text, p)
 	if d.text == "" {
 		return nil
 	}
 	k.in.Text = d.text
 	k.in.Think = cmp.Or(k.in.Think, string(d.think))
+	k.in.Fast = cmp.Or(k.in.Fast, d.fast)
 	k.in.Mode = cmp.Or(k.in.Mode, string(d.mode))
+	k.overrides.Verbose, k.overrides.Reasoning, k.overrides.Elevated = d.verbose, d.reasoning, d.elevated
+	k.overrides.Exec = d.exec
+	if d.model != "" {
+		if m, err := k.pick(d.model); err == nil {
+			k.overrides.Model = m.Ref()
+		}
+	}
 	return d.names
 }
 
@@ -361,13 +526,13 @@ func (k *call) put(it queue.Item) (rec Receipt, created bool, err error) {
 	if err := session.CheckSeen(k.tx.Sessions(), it.Session, it.Inbound.Seen); err != nil {
 		return rec, false, err
 	}
-	k.meta, created, err = k.g.open(k.tx, it.Session, k.now)
+	k.meta, created, err = k.open(it.Session)
 	if err != nil {
 		return rec, created, err
 	}
 	k.touch()
 	if k.meta.Title == "" {
-		k.meta.Title = title(it.Inbound.Text)
+		k.meta.Title = title(cmp.Or(it.Inbound.Text, transcript(it.Inbound.Media)))
 	}
 	return rec, created, k.tx.Sessions().Put(k.meta)
 }
@@ -375,6 +540,10 @@ func (k *call) put(it queue.Item) (rec Receipt, created bool, err error) {
 // putItem stores the item. The id of a run is unique, so an id that belongs to
 // another message is rejected.
 func (k *call) putItem(it queue.Item) (Receipt, error) {
+	if k.heard != nil {
+		r, err := k.replaceHeard(it)
+		return receipt(r), err
+	}
 	r, err := k.tx.Queue().Put(it)
 	if chela.CodeOf(err) == chela.CodeConflict {
 		err = chela.Errorf(chela.CodeInvalid, "message id %s: already used", it.ID)
@@ -387,6 +556,7 @@ func (k *call) touch() {
 	k.meta.Updated, k.meta.Active = k.now, k.now
 	if !k.in.Address.Local() {
 		k.meta.Address = k.in.Address
+		k.meta.Group = cmp.Or(k.in.Group, k.meta.Group)
 	}
 }
 
@@ -400,7 +570,8 @@ func receipt(r queue.Receipt) Receipt {
 
 // open returns the session of a message. It creates a session that does not exist,
 // and resets one that has expired unless a run of it is active.
-func (g *Gate) open(tx store.Tx, key chela.SessionKey, now time.Time) (m session.Meta, created bool, err error) {
+func (k *call) open(key chela.SessionKey) (m session.Meta, created bool, err error) {
+	g, tx, now := k.g, k.tx, k.now
 	m, err = tx.Sessions().Get(key)
 	if errors.Is(err, chela.ErrNotFound) {
 		return session.Meta{
@@ -418,7 +589,9 @@ func (g *Gate) open(tx store.Tx, key chela.SessionKey, now time.Time) (m session
 	if err != nil || len(active) > 0 {
 		return m, false, err
 	}
+	old := m
 	m, err = session.Reset(tx.Sessions(), key, reason, now)
+	k.ended(reason, old, m)
 	return m, false, err
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/core/admission"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -90,15 +91,30 @@ func newBench(t *testing.T) *bench {
 			case "boss":
 				p.Scopes = []chela.Scope{chela.ScopeAdmin}
 			case "friend": // may only write
-			default:
-				return Senders(nil).Access(p, in)
+				p.Scopes = nil
 			}
 			return p, nil
 		},
-		Bot: func(chela.Address) string { return "ChelaBot" },
+		Rules: friends(false),
+		Bot:   func(chela.Address) string { return "ChelaBot" },
 	}
 	b.gate = New(b.o)
 	return b
+}
+
+// friends are the rules of an account on which two people may write.
+func friends(unprompted bool) func(chela.Address) *admission.Rules {
+	return func(chela.Address) *admission.Rules {
+		return &admission.Rules{
+			Allow: []string{"boss", "friend"}, DM: admission.Listed, History: 2,
+			Chats: map[string]admission.Chat{admission.Everybody: {Unprompted: &unprompted}},
+		}
+	}
+}
+
+// everybody are the rules of an account on which all people may write.
+func everybody(chela.Address) *admission.Rules {
+	return &admission.Rules{DM: admission.Open, Allow: []string{admission.Everybody}}
 }
 
 // owner returns a context with the owner as principal.
@@ -162,6 +178,9 @@ func (b *bench) waiting(key chela.SessionKey) []string {
 		items, err := r.Queue().Waiting(key)
 		for _, it := range items {
 			s := it.Inbound.Text
+			if it.Inbound.Overheard {
+				s = "(" + s + ")"
+			}
 			if it.Inbound.Mode != "" {
 				s += " =" + it.Inbound.Mode
 			}
@@ -245,7 +264,7 @@ func TestMention(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			b := newBench(t)
-			b.o.Always = func(chela.Address) bool { return c.always }
+			b.o.Rules = friends(c.always)
 			in := dm("1", "5", "hello")
 			in.Address.Peer.Kind, in.Mentioned = c.kind, c.mention
 			if r, err := New(b.o).Admit(owner(t), in); err != nil || r.New != c.want {
@@ -274,6 +293,7 @@ func TestReceive(t *testing.T) {
 		p.Scopes = []chela.Scope{chela.ScopeWrite}
 		return p, nil
 	}
+	b.o.Rules = everybody
 	b.gate = New(b.o)
 	long := dm("1", "5", strings.Repeat("x", MaxText+1))
 	nobody := dm("2", "", "hello")
@@ -377,8 +397,10 @@ func TestBounds(t *testing.T) {
 	}
 	bounds := []change{
 		{"text", 1 << 20, func(in *chela.Inbound, n int) { in.Text = strings.Repeat("x", n) }},
-		{"attachments", 16, func(in *chela.Inbound, n int) { in.Media = files(n, 1) }},
-		{"bytes of attachments", 20 << 20, func(in *chela.Inbound, n int) { in.Media = append(files(1, n-10), files(1, 10)...) }},
+		{"attachments", 16, func(in *chela.Inbound, n int) { in.Address, in.Media = chela.Address{}, files(n, 1) }},
+		{"bytes of attachments", 20 << 20, func(in *chela.Inbound, n int) {
+			in.Address, in.Media = chela.Address{}, append(files(1, n-10), files(1, 10)...)
+		}},
 	}
 	for name, at := range map[string]func(*chela.Inbound) *string{
 		"id":      func(in *chela.Inbound) *string { return &in.ID },
@@ -414,6 +436,30 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a channel's message is accepted without the attachments above the limits", func(t *testing.T) {
+		for _, c := range []struct {
+			in                 []chela.Media
+			stored, lost, left int
+		}{
+			{files(16, 1), 16, 0, 0}, {files(17, 1), 15, 1, 2}, {files(200, 1), 15, 1, 185}, {append(files(1, 20<<20), files(2, 1)...), 1, 2, 0}, {append(files(1, 21<<20), files(2, 1)...), 2, 1, 0},
+		} {
+			list := bounded(c.in)
+			stored, lost := 0, 0
+			for _, m := range list {
+				if m.Lost != "" {
+					lost++
+				} else {
+					stored++
+				}
+			}
+			if stored != c.stored || lost != c.lost || c.left > 0 && !strings.HasPrefix(list[len(list)-1].Name, fmt.Sprint(c.left, " further")) {
+				t.Errorf("%d attachments: %d stored, %d lost, the last is %q", len(c.in), stored, lost, list[len(list)-1].Name)
+			}
+			if check(chela.Inbound{Media: list}) != nil {
+				t.Errorf("%d attachments are refused", len(c.in))
+			}
+		}
+	})
 	t.Run("names are cut", func(t *testing.T) {
 		b := newBench(t)
 		long := strings.Repeat("x", 1000)
@@ -547,7 +593,7 @@ func TestAdmit(t *testing.T) {
 	})
 	t.Run("LANE-07 the same id under another account, thread or sender is another message", func(t *testing.T) {
 		b := newBench(t)
-		b.o.Always = func(chela.Address) bool { return true }
+		b.o.Rules = friends(true)
 		b.gate = New(b.o)
 		first := group("7", "friend", "m0")
 		ins := []chela.Inbound{first, first, first, first, first, first}
@@ -649,11 +695,11 @@ func TestAdmit(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		b.o.Always = func(chela.Address) bool { return true }
+		b.o.Rules = friends(true)
 		if err := New(b.o).Receive(t.Context(), group("3", "friend", "always")); err != nil {
 			t.Error(err)
 		}
-		if got := b.waiting(groupKey); !slices.Equal(got, []string{"for you", "always"}) {
+		if got := b.waiting(groupKey); !slices.Equal(got, []string{"(not for you)", "for you", "always"}) {
 			t.Errorf("%q are waiting", got)
 		}
 	})

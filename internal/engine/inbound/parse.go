@@ -1,12 +1,15 @@
 package inbound
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 )
 
 // commandLine is a parsed slash command.
@@ -62,16 +65,25 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 
 // directives are the settings and commands inside a message.
 type directives struct {
-	text  string // the message without them
-	think llm.Level
-	mode  queue.Mode
-	names []string // commands to be executed with the message
+	text                                      string // the message without them
+	think                                     llm.Level
+	exec                                      run.Exec
+	mode                                      queue.Mode
+	fast, verbose, reasoning, elevated, model string
+	names                                     []string // commands to be executed with the message
 }
 
-// parseDirectives removes directives from a text: "/think low" and "/queue steer"
-// with a valid value if settings is true, and commands for which inline reports
-// true. A directive without a valid value remains in the text.
-func parseDirectives(text string, settings bool, inline func(name string) bool) directives {
+// directiveRules is what a sender may write inside a message.
+type directiveRules struct {
+	settings bool                   // directives
+	elevated bool                   // the directive /elevated
+	inline   func(name string) bool // commands
+	model    func(name string) bool // reports whether a word names a model
+}
+
+// parseDirectives removes directives from a text, such as "/think low" and "/queue
+// steer", and commands. A directive without a valid value remains in the text.
+func parseDirectives(text string, p directiveRules) directives {
 	d := directives{text: text}
 	if !strings.Contains(text, "/") {
 		return d
@@ -86,7 +98,7 @@ func parseDirectives(text string, settings bool, inline func(name string) bool) 
 		}
 		out.WriteString(rest[:i])
 		rest = rest[i:]
-		n := d.take(rest, settings, inline)
+		n := d.take(rest, p)
 		if n == 0 {
 			out.WriteByte('/')
 			rest, start = rest[1:], false
@@ -119,10 +131,10 @@ func slash(s string, start bool) int {
 
 // take parses the directive at the beginning of s and returns its length; 0: there
 // is none.
-func (d *directives) take(s string, settings bool, inline func(string) bool) int {
+func (d *directives) take(s string, p directiveRules) int {
 	n := 1 + wordLen(s[1:])
 	name, after := strings.ToLower(s[1:n]), s[n:]
-	if inline(name) {
+	if p.inline(name) {
 		if end := len(after) - len(strings.TrimLeft(after, ":：")); ends(after[end:]) {
 			d.names = append(d.names, name)
 			return n + end
@@ -130,10 +142,23 @@ func (d *directives) take(s string, settings bool, inline func(string) bool) int
 		return 0
 	}
 	gap := len(after) - len(strings.TrimLeft(after, ":： \t"))
-	if gap == 0 || !settings {
+	if gap == 0 || !p.settings {
 		return 0
 	}
+	if name == "exec" {
+		e, end := takeExec(after[gap:])
+		if end == 0 {
+			return 0
+		}
+		d.exec = e
+		return n + gap + end
+	}
 	size := wordLen(after[gap:])
+	if name == "model" { // names of models have other signs
+		if size = strings.IndexFunc(after[gap:], unicode.IsSpace); size < 0 {
+			size = len(after) - gap
+		}
+	}
 	value := after[gap : gap+size]
 	if !ends(after[gap+size:]) {
 		return 0
@@ -151,10 +176,37 @@ func (d *directives) take(s string, settings bool, inline func(string) bool) int
 			return 0
 		}
 		d.mode = mode
+	case "fast":
+		return d.set(&d.fast, value, llm.FastModes[:], n+gap+size)
+	case "verbose", "v":
+		return d.set(&d.verbose, value, verboseLevels, n+gap+size)
+	case "reasoning", "reason":
+		return d.set(&d.reasoning, value, reasoningLevels, n+gap+size)
+	case "elevated":
+		if !p.elevated {
+			return 0
+		}
+		return d.set(&d.elevated, value, sandbox.ElevatedLevels, n+gap+size)
+	case "model":
+		if !p.model(value) {
+			return 0
+		}
+		d.model = value
 	default:
 		return 0
 	}
 	return n + gap + size
+}
+
+// set sets a directive to one of its values. It returns the length of the directive; 0:
+// the value is not valid.
+func (d *directives) set(to *string, value string, values []string, n int) int {
+	value = strings.ToLower(value)
+	if !slices.Contains(values, value) {
+		return 0
+	}
+	*to = value
+	return n
 }
 
 // ends reports whether s starts with the end of a word.

@@ -10,6 +10,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 )
 
 func TestParse(t *testing.T) {
@@ -48,6 +49,7 @@ func TestParse(t *testing.T) {
 func TestParseDirectives(t *testing.T) {
 	t.Parallel()
 	inline := func(name string) bool { return name == "status" || name == "help" }
+	isModel := func(name string) bool { return name == "mock/m:1.5" }
 	for _, c := range []struct {
 		in, text string
 		think    llm.Level
@@ -71,10 +73,40 @@ func TestParseDirectives(t *testing.T) {
 		{"1 / 2 /thinks low", "1 / 2 /thinks low", "", "", ""},
 		{"two  spaces\n\nstay", "two  spaces\n\nstay", "", "", ""},
 		{"", "", "", "", ""},
+		{"go /verbose on /reasoning stream /elevated FULL /model mock/m:1.5 on", "go on", "", "", ""},
+		{"go /verbose loud /reasoning maybe /elevated no /model other", "go /verbose loud /reasoning maybe /elevated no /model other", "", "", ""},
 	} {
-		got := parseDirectives(c.in, true, inline)
+		got := parseDirectives(c.in, directiveRules{settings: true, elevated: true, inline: inline, model: isModel})
 		if got.text != c.text || got.think != c.think || got.mode != c.mode || strings.Join(got.names, " ") != c.names {
 			t.Errorf("parseDirectives(%q) = %+v", c.in, got)
+		}
+	}
+}
+
+// TestParseExec parses the settings of /exec inside a message.
+func TestParseExec(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in, text string
+		want     run.Exec
+	}{
+		{"go /exec host=sandbox ask=always on", "go on", run.Exec{Host: "sandbox", Ask: "always"}},
+		{"/exec security=DENY\tgo", "go", run.Exec{Security: "deny"}},
+		{"/exec: ask=off ask=on-miss go", "go", run.Exec{Ask: "on-miss"}},
+		{"/exec ask=default go", "go", run.Exec{}},
+		{"/exec host=node go", "/exec host=node go", run.Exec{}},
+		{"/exec ask=always, go", "/exec ask=always, go", run.Exec{}},
+		{"/exec host go", "/exec host go", run.Exec{}},
+		{"/exec color=red go", "/exec color=red go", run.Exec{}},
+		{"/execute ask=always go", "/execute ask=always go", run.Exec{}},
+		{"x/exec ask=always go", "x/exec ask=always go", run.Exec{}},
+	} {
+		d := parseDirectives(c.in, directiveRules{settings: true, inline: func(string) bool { return false }, model: func(string) bool { return false }})
+		if d.text != c.text || d.exec != c.want {
+			t.Errorf("%q: %q, %+v", c.in, d.text, d.exec)
+		}
+		if d := parseDirectives(c.in, directiveRules{inline: func(string) bool { return false }}); d.text != c.in || !d.exec.IsZero() {
+			t.Errorf("%q without the right to change settings: %q, %+v", c.in, d.text, d.exec)
 		}
 	}
 }
@@ -99,7 +131,7 @@ func TestRegistry(t *testing.T) {
 				t.Errorf("/%s cannot be parsed", n)
 			}
 		}
-		if c.Help == "" || c.Group == "" || c.run == nil && c.before == nil {
+		if c.Help == "" || c.Group == "" || c.run == nil && c.before == nil && !c.later {
 			t.Errorf("/%s is incomplete: %+v", c.Name, c)
 		}
 	}
@@ -111,10 +143,12 @@ func TestRegistry(t *testing.T) {
 		got[c.Name] = c.Scope
 	}
 	want := map[string]chela.Scope{
-		"help": "", "commands": "", "tools": "", "whoami": "", "models": "", "stop": "", "steer": "", "status": chela.ScopeRead,
-		"new": chela.ScopeWrite, "reset": chela.ScopeWrite, "queue": chela.ScopeWrite, "name": chela.ScopeWrite, "usage": chela.ScopeWrite,
-		"model": chela.ScopeWrite, "think": chela.ScopeWrite, "elevated": chela.ScopeWrite, "verbose": chela.ScopeWrite,
-		"subagents": chela.ScopeWrite, "kill": chela.ScopeWrite, "focus": chela.ScopeWrite, "unfocus": chela.ScopeWrite, "session": chela.ScopeWrite, "agents": chela.ScopeRead, "approve": chela.ScopeApprovals, "config": chela.ScopeAdmin,
+		"help": "", "commands": "", "tools": "", "whoami": "", "models": "", "stop": "", "steer": "", "status": chela.ScopeRead, "budget": chela.ScopeRead,
+		"new": chela.ScopeWrite, "compact": chela.ScopeWrite, "reset": chela.ScopeWrite, "queue": chela.ScopeWrite, "name": chela.ScopeWrite, "usage": chela.ScopeWrite,
+		"model": chela.ScopeWrite, "think": chela.ScopeWrite, "elevated": chela.ScopeWrite, "fast": chela.ScopeWrite, "exec": chela.ScopeWrite, "verbose": chela.ScopeWrite,
+		"subagents": chela.ScopeWrite, "kill": chela.ScopeWrite, "focus": chela.ScopeWrite, "unfocus": chela.ScopeWrite, "session": chela.ScopeWrite, "skill": "", "undo": chela.ScopeAdmin, "forget": chela.ScopeAdmin, "agents": chela.ScopeRead, "approve": chela.ScopeApprovals, "config": chela.ScopeAdmin, "debug": chela.ScopeAdmin, "export-session": chela.ScopeAdmin, "export-trajectory": chela.ScopeAdmin, "context": chela.ScopeRead,
+		"btw": "", "reasoning": chela.ScopeWrite, "send": chela.ScopeWrite, "activation": chela.ScopeWrite, "tasks": chela.ScopeRead,
+		"bash": chela.ScopeAdmin, "mcp": chela.ScopeAdmin, "plugins": chela.ScopeAdmin, "restart": chela.ScopeAdmin, "diagnostics": chela.ScopeAdmin,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("scopes (-want +got):\n%s", diff)
@@ -132,7 +166,7 @@ func FuzzCommand(f *testing.F) {
 		if ok && (w.name == "" || w.name != strings.ToLower(w.name) || strings.TrimSpace(w.args) != w.args || !strings.Contains(s, w.args)) {
 			t.Errorf("parse(%q) = %+v", s, w)
 		}
-		d := parseDirectives(s, true, func(n string) bool { return n == "status" })
+		d := parseDirectives(s, directiveRules{settings: true, inline: func(n string) bool { return n == "status" }, model: func(string) bool { return false }})
 		if d.think == "" && d.mode == "" && len(d.names) == 0 && d.text != s {
 			t.Errorf("parseDirectives(%q) found nothing but returned %q", s, d.text)
 		}

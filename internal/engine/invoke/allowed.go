@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/schema"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
 
@@ -19,17 +20,23 @@ func Allowed(set tool.Set, p policy.Pipeline, who chela.Principal) (tool.Set, po
 		return tool.Set{}, policy.Outcome{}
 	}
 	p = Rules(set, p, who)
-	if len(p) == 0 {
-		return set, policy.Outcome{Allowed: set.Names()}
-	}
-	o := p.Apply(set.Names())
+	o := p.Apply(PolicyTools(set))
 	return set.Filter(func(sp tool.Spec) bool { return slices.Contains(o.Allowed, sp.Name) }), o
+}
+
+// PolicyTools returns the tools of a set as rules see them.
+func PolicyTools(set tool.Set) []policy.Tool {
+	var out []policy.Tool
+	for _, s := range set.Specs() {
+		out = append(out, policy.Tool{Name: s.Name, Plugin: s.Plugin, Optional: s.Optional})
+	}
+	return out
 }
 
 // Rules returns the pipeline for the principal: the configured one, and for all
 // but the owner a rule that removes the tools that only the owner may use.
 func Rules(set tool.Set, p policy.Pipeline, who chela.Principal) policy.Pipeline {
-	if who.IsOwner() {
+	if who.May(chela.ScopeOwnerTools) {
 		return p
 	}
 	var own []string
@@ -82,8 +89,11 @@ func (x *Executor) modelSpecs(tools []tool.Spec) []llm.ToolSpec {
 	}
 	c := &specCache{tools: tools}
 	for _, sp := range tools {
-		if schema, ok := x.schemas.forModel(sp, x.log); ok {
-			c.specs = append(c.specs, llm.ToolSpec{Name: sp.Name, Description: sp.Description, Schema: schema})
+		if text, ok := x.schemas.forModel(sp, x.log); ok {
+			if sp.Plugin == "" { // calls are validated, and our descriptions say what matters
+				text = schema.Brief(text)
+			}
+			c.specs = append(c.specs, llm.ToolSpec{Name: sp.Name, Description: sp.Description, Schema: text})
 		}
 	}
 	x.specs.Store(c)

@@ -155,10 +155,10 @@ func TestBlocked(t *testing.T) {
 				tt.change(&s)
 			}
 			notified := 0
-			x := invoke.New(invoke.Options{After: []hook.After{{Name: "f", Quick: true, Func: func(context.Context, hook.Call, hook.Done) error {
+			x := invoke.New(invoke.Options{Hooks: points(nil, nil, hook.After{Name: "f", Quick: true, Func: func(context.Context, hook.Done) (hook.None, error) {
 				notified++
-				return nil
-			}}}})
+				return hook.None{}, nil
+			}})})
 			r, err := x.For(s).Invoke(t.Context(), call("x", "{}"), nil)
 			if !errors.Is(err, tt.want.err) {
 				t.Errorf("error %v, want %v", err, tt.want.err)

@@ -71,9 +71,6 @@ func (k *call) checkBudget(context.Context) *verdict {
 	if b.Tokens > 0 && used.Tokens.Total() >= b.Tokens {
 		return k.halt("budget", spent(fmt.Sprintf("%d of %d tokens", used.Tokens.Total(), b.Tokens), "tokens"))
 	}
-	if b.NanoUSD > 0 && used.NanoUSD >= b.NanoUSD {
-		return k.halt("budget", spent(fmt.Sprintf("$%.4f of $%.4f", float64(used.NanoUSD)/1e9, float64(b.NanoUSD)/1e9), "usd"))
-	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/hook"
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -39,8 +41,9 @@ type call struct {
 	checked bool   // loop detection has seen the call
 	keyed   string // cached result of key
 
-	asks    []hook.Ask // hooks that require an approval
-	changed []string   // hooks that changed the arguments
+	env     map[string]string // that hooks added
+	asks    []hook.Ask        // hooks that require an approval
+	changed []string          // hooks that changed the arguments
 
 	decision session.Decision // for the record
 	rule     string           // for the record: what decided
@@ -112,12 +115,11 @@ func (k *call) execute(ctx context.Context) (tool.Result, error) {
 	return k.ended(ctx, res, err, time.Since(started)), nil
 }
 
-// ended returns the result of a call whose tool has run, and passes it to the
-// After hooks.
+// ended returns the result of a call whose tool has run, and tells hooks of it.
 func (k *call) ended(ctx context.Context, res tool.Result, err error, took time.Duration) tool.Result {
-	res = bounded(res, k.v.s.MaxResult)
-	k.v.x.hooks.After(ctx, k.hookCall(), hook.Done{Content: res.Content, Details: res.Details, IsError: res.IsError, Err: err, Took: took})
-	return k.withNotice(res)
+	res = k.v.x.bounded(res, k.v.s.MaxResult)
+	k.observe(ctx, res, err, took)
+	return k.withNotice(k.persisted(ctx, res))
 }
 
 // finish adds the call's outcome to the run's history, which may add a warning to
@@ -182,7 +184,9 @@ func (k *call) findTool(context.Context) *verdict {
 		return nil
 	}
 	if s := k.v.s.Shown; s != nil {
-		if _, ok := s.Get(policy.Name(k.wire.Name)); ok {
+		if _, ok := s.Get(policy.Name(k.wire.Name)); ok && k.v.s.Withheld != "" {
+			return k.refuse(session.DecisionRefused, "withheld", k.v.s.Withheld)
+		} else if ok {
 			return k.refuse(session.DecisionRefused, "fork", "a subagent may not use this tool, only its requester. Do without it, or say in your report what the requester has to do")
 		}
 	}
@@ -202,7 +206,7 @@ func (k *call) findTool(context.Context) *verdict {
 // notAllowed refuses a tool that exists but is not allowed.
 func (k *call) notAllowed() *verdict {
 	set := k.v.s.Tools
-	e := Rules(set, k.v.s.Policy, k.v.s.Principal).Explain(k.wire.Name, set.Names())
+	e := Rules(set, k.v.s.Policy, k.v.s.Principal).Explain(k.wire.Name, PolicyTools(set))
 	if e.Allowed || e.By == policy.Owner {
 		return k.refuse(session.DecisionRefused, "owner-only", "only the owner may use this tool")
 	}
@@ -274,6 +278,8 @@ func (k *call) start(ctx context.Context) *verdict {
 // run runs the tool.
 func (k *call) run(ctx context.Context) (res tool.Result, err error) {
 	defer k.recovered(&err)
+	s := &k.v.s
+	ctx = journal.WithSource(ctx, journal.Source{Agent: s.Agent, Session: s.Session, Run: s.Run, Call: k.id, Tool: k.spec.Name, By: s.Principal.ID})
 	return k.tool.Run(ctx, k.toolCall())
 }
 
@@ -281,8 +287,8 @@ func (k *call) run(ctx context.Context) (res tool.Result, err error) {
 func (k *call) toolCall() tool.Call {
 	s := &k.v.s
 	return tool.Call{
-		ID: k.id, Args: k.args, Agent: s.Agent, Session: s.Session, Run: s.Run, Dir: s.Dir, Folder: s.Folder, Sandbox: s.Sandbox,
-		Plan: k.plan, Rights: k.rights, ReadOnly: s.ReadOnly, Update: k.update, HasTool: k.v.hasTool,
+		ID: k.id, Args: k.args, Agent: s.Agent, Session: s.Session, Run: s.Run, Dir: s.Dir, Folder: s.Folder, Sandbox: s.Sandbox, Exec: s.Exec,
+		Env: k.env, Plan: k.plan, Rights: k.rights, ReadOnly: s.ReadOnly, Private: s.Private, Update: k.update, HasTool: k.v.hasTool, Room: cmp.Or(max(s.MaxResult, 0), defaultMaxResult),
 	}
 }
 

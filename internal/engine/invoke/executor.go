@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -20,14 +21,16 @@ import (
 
 // Options configures an Executor. The zero value works.
 type Options struct {
-	Log    *slog.Logger // nil: nothing is logged
-	Before []hook.Before
-	After  []hook.After
+	Log   *slog.Logger // nil: nothing is logged
+	Hooks *hook.Points // nil: there are none
 	// Redact removes known secrets from results; nil: results are not changed.
 	Redact func(string) string
 	// StoreImage stores an image of a result and returns a part that refers to
 	// it; nil: results contain their images.
 	StoreImage func(llm.Part) llm.Part
+	// StoreOutput stores the text of a result that is too long to be sent, and
+	// returns a reference to it; nil: the middle of such a text is lost.
+	StoreOutput func(text string) (ref string, err error)
 }
 
 // Ledger records the calls of one run on disk. It is safe for concurrent use.
@@ -56,18 +59,24 @@ type Ledger interface {
 type Scope struct {
 	Agent      chela.AgentID
 	Session    chela.SessionKey
-	Run        chela.RunID      // empty: a single call, without loop detection
-	Dir        string           // the agent's workspace, absolute
-	Folder     string           // in Dir, where commands start; empty: Dir
-	Sandbox    *sandbox.Session // nil: the session is not sandboxed
-	Principal  chela.Principal  // the zero Principal may use no tool
+	Run        chela.RunID              // empty: a single call, without loop detection
+	Dir        string                   // the agent's workspace, absolute
+	Folder     string                   // in Dir, where commands start; empty: Dir
+	Sandbox    *sandbox.Session         // nil: the session is not sandboxed
+	Exec       run.Exec                 // restricts commands
+	Env        func() map[string]string // variables of commands outside of a sandbox, called for each; nil: none
+	Principal  chela.Principal          // the zero Principal may use no tool
+	Requester  *hook.Requester          // the Principal, for hooks
+	Transcript string                   // id of the transcript, for hooks
 	Tools      tool.Set
 	Policy     policy.Pipeline // which of the tools are allowed; the zero Pipeline: all
 	Shown      *tool.Set       // that the model is told of; calls of those that are not allowed are refused; nil: the allowed ones
+	Withheld   string          // what the model is told of a call of a tool that is in Shown and not allowed; "": that only its requester may use it
 	Budget     usage.Budget
 	Loop       LoopOptions
 	Ledger     Ledger           // nil: nothing is recorded, and calls that need an approval are denied
 	ReadOnly   bool             // calls that could change something are refused
+	Private    bool             // only the person reads the answer
 	Unattended bool             // nobody can be asked: calls that need an approval are denied
 	Started    time.Time        // start of the run, for its time budget
 	Spent      func() usage.Sum // usage of the run's model calls so far; nil: none
@@ -78,11 +87,14 @@ type Scope struct {
 // Executor is the only way to run a tool. It is safe for concurrent use.
 type Executor struct {
 	log        *slog.Logger
-	hooks      *hook.Chain
+	hooks      *hook.Points
 	redact     func(string) string // never nil
 	storeImage func(llm.Part) llm.Part
-	schemas    schemas
-	specs      atomic.Pointer[specCache]
+
+	storeOutput func(text string) (string, error)
+
+	schemas schemas
+	specs   atomic.Pointer[specCache]
 
 	mu     sync.Mutex
 	logged map[chela.AgentID]string // tools that the policy last removed, as logged
@@ -97,7 +109,7 @@ const maxRuns = 1024
 // New returns an Executor.
 func New(o Options) *Executor {
 	x := &Executor{
-		log: o.Log, redact: o.Redact, storeImage: o.StoreImage,
+		log: o.Log, redact: o.Redact, storeImage: o.StoreImage, storeOutput: o.StoreOutput,
 		runs: make(map[chela.RunID]*runState), logged: make(map[chela.AgentID]string),
 	}
 	if x.log == nil {
@@ -106,12 +118,14 @@ func New(o Options) *Executor {
 	if x.redact == nil {
 		x.redact = func(s string) string { return s }
 	}
-	x.hooks = hook.New(x.log, o.Before, o.After)
+	if x.hooks = o.Hooks; x.hooks == nil {
+		x.hooks = hook.New(x.log)
+	}
 	return x
 }
 
-// Wait returns when the After hooks have processed all calls that ended, or when
-// ctx ends.
+// Wait returns when the hooks that observe have processed all events, or when ctx
+// ends.
 func (x *Executor) Wait(ctx context.Context) { x.hooks.Wait(ctx) }
 
 // runState is the state shared by the calls of a run.
@@ -148,6 +162,17 @@ func (x *Executor) state(s Scope) *runState {
 	x.runs[s.Run] = st
 	x.order = append(x.order, s.Run)
 	return st
+}
+
+// Compacted says that the conversation of a run was shortened. If the run then only
+// repeats a call with the same result, it is caught in a loop, and ends.
+func (x *Executor) Compacted(id chela.RunID) {
+	x.mu.Lock()
+	st := x.runs[id]
+	x.mu.Unlock()
+	if st != nil && st.loop != nil {
+		st.loop.compacted()
+	}
 }
 
 // View executes the tool calls of one run. It is safe for concurrent use.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -16,28 +18,124 @@ import (
 
 // hookCall returns the call as hooks get it.
 func (k *call) hookCall() hook.Call {
-	s := &k.v.s
-	return hook.Call{Agent: s.Agent, Session: s.Session, Run: s.Run, ID: k.wire.ID, Tool: k.spec.Name, Args: k.args}
+	return hook.Call{Context: k.v.hookContext(), ID: k.wire.ID, Tool: k.spec.Name, Args: k.args, Valid: k.validate}
 }
 
-// runHooks runs the Before hooks.
+// hookContext says to hooks for whom the calls of the view are.
+func (v *View) hookContext() hook.Context {
+	return hook.Context{Agent: v.s.Agent, Session: v.s.Session, SessionID: v.s.Transcript, Run: v.s.Run, Workspace: v.s.Dir, Requester: v.s.Requester}
+}
+
+// runHooks runs the hooks before a call, and those that add variables to a command.
 func (k *call) runHooks(ctx context.Context) *verdict {
-	d, err := k.v.x.hooks.Before(ctx, k.hookCall(), k.validate)
+	if v := k.decide(ctx); v != nil {
+		return v
+	}
+	return k.addEnv(ctx)
+}
+
+// execTool is the name of the tool that runs commands.
+const execTool = "exec"
+
+// addEnv gives a command the variables of the scope, and asks hooks for more, which
+// replace them.
+func (k *call) addEnv(ctx context.Context) *verdict {
+	point := &k.v.x.hooks.ResolveExecEnv
+	if k.spec.Name != execTool {
+		return nil
+	}
+	if k.v.s.Env != nil && k.v.s.Sandbox == nil {
+		k.env = k.v.s.Env()
+	}
+	if !point.Any() {
+		return nil
+	}
+	var args struct{ Command, Workdir string }
+	_ = json.Unmarshal(k.args, &args) // they are valid
+	out, err := point.Decide(ctx, hook.ResolveExecEnv{Context: k.v.hookContext(), Tool: k.spec.Name, Command: args.Command, Dir: args.Workdir})
+	if err != nil {
+		return &verdict{err: err}
+	}
+	env := maps.Clone(k.env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, out.Answer.Env)
+	k.env = env
+	return nil
+}
+
+// decide runs the hooks before a call.
+func (k *call) decide(ctx context.Context) *verdict {
+	point := &k.v.x.hooks.BeforeToolCall
+	if !point.Any() {
+		return nil
+	}
+	d, err := point.Decide(ctx, k.hookCall())
 	switch {
 	case err != nil:
 		return &verdict{err: err}
-	case d.Block != "":
-		return k.refuse(session.DecisionBlocked, "hook:"+d.By, "blocked: "+d.Block)
+	case d.Answer.Block:
+		return k.refuse(session.DecisionBlocked, "hook:"+d.By, "blocked: "+d.Answer.Reason)
 	}
-	k.asks = d.Asks
-	if d.Change == nil {
+	k.asks = d.Answer.Asks
+	if d.Changed == nil {
 		return nil
 	}
-	k.rule, k.changed = "hook:"+strings.Join(d.Change, ","), d.Change
-	k.v.x.log.Info("hook changed tool arguments", "hook", strings.Join(d.Change, ","), "tool", k.spec.Name,
-		"was", k.v.x.shortArgs(k.args), "args", k.v.x.shortArgs(d.Args))
-	k.args = d.Args
+	k.rule, k.changed = "hook:"+strings.Join(d.Changed, ","), d.Changed
+	k.v.x.log.Info("hook changed tool arguments", "hook", strings.Join(d.Changed, ","), "tool", k.spec.Name,
+		"was", k.v.x.shortArgs(k.args), "args", k.v.x.shortArgs(d.Answer.Args))
+	k.args = d.Answer.Args
 	return nil
+}
+
+// observe tells hooks that a call has ended.
+func (k *call) observe(ctx context.Context, res tool.Result, err error, took time.Duration) {
+	h := k.v.x.hooks
+	if !h.AfterToolCall.Any() && (!res.IsError || !h.ToolCallFailed.Any()) {
+		return
+	}
+	d := hook.Done{
+		Call: k.hookCall(), Content: res.Content, Details: res.Details, IsError: res.IsError, Err: err, Took: took, Millis: took.Milliseconds(),
+	}
+	switch {
+	case err != nil:
+		d.Error = err.Error()
+	case res.IsError:
+		d.Error = text(res)
+	}
+	h.AfterToolCall.Notify(ctx, d)
+	if res.IsError {
+		h.ToolCallFailed.Notify(ctx, d)
+	}
+}
+
+// text returns the text of a result.
+func text(res tool.Result) string { return (&llm.Message{Parts: res.Content}).PlainText() }
+
+// persisted returns a result as the hooks before it is stored leave it.
+func (k *call) persisted(ctx context.Context, res tool.Result) tool.Result {
+	point := &k.v.x.hooks.ToolResultPersist
+	if !point.Any() {
+		return res
+	}
+	e := hook.ToolResultPersist{Context: k.v.hookContext(), ID: k.wire.ID, Tool: k.spec.Name, Text: text(res), IsError: res.IsError}
+	d, err := point.Decide(ctx, e)
+	switch {
+	case err != nil || d.Answer.Text == nil && !d.Answer.Block:
+		return res
+	case d.Answer.Block:
+		d.Answer.Text = new(string)
+		*d.Answer.Text = "[The hook " + d.By + " removed the result]"
+	}
+	content := []llm.Part{llm.Text(*d.Answer.Text)}
+	for _, p := range res.Content {
+		if p.Kind != llm.PartText && !d.Answer.Block {
+			content = append(content, p)
+		}
+	}
+	res.Content, res.Details = content, nil
+	return res
 }
 
 // validate checks arguments against the schema of the tool.
@@ -64,6 +162,9 @@ func (k *call) addHookAsks() {
 	}
 	for _, a := range k.asks {
 		why = append(why, cmp.Or(a.Reason, "required by the hook "+a.Hook))
+		if a.Wait > 0 && (k.plan.Wait == 0 || a.Wait < k.plan.Wait) {
+			k.plan.Wait = a.Wait
+		}
 	}
 	k.plan.Ask, k.plan.Once, k.plan.Unattended, k.plan.Reason = true, true, false, strings.Join(why, "; ")
 }

@@ -375,6 +375,24 @@ func TestResults(t *testing.T) {
 			t.Errorf("%d characters", n)
 		}
 	})
+	t.Run("a long result is stored, without secrets, and says where", func(t *testing.T) {
+		stored := ""
+		x := invoke.New(invoke.Options{
+			Redact:      func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
+			StoreOutput: func(s string) (string, error) { stored = s; return "0123", nil },
+		})
+		r, err := x.For(scope(open("x", give(tool.Result{Content: []llm.Part{llm.Text("a hunter2"), llm.Text(strings.Repeat("b", 100_000)), llm.Text("c")}})))).Invoke(t.Context(), call("x", "{}"), nil)
+		if err != nil || len(r.Content) != 1 || r.Content[0].Ref != "0123" || r.Content[0].Bytes != 100_012 {
+			t.Fatalf("%+v, %v", r.Content, err)
+		}
+		if want := "a ***\n" + strings.Repeat("b", 100_000) + "\nc"; stored != want {
+			t.Errorf("stored %d characters, %.20q", len(stored), stored)
+		}
+		got := r.Content[0].Text
+		if !strings.Contains(got, "media:0123") || !strings.HasSuffix(got, "b\nc") || !strings.HasPrefix(got, "a ***") || len(got) > 64_300 {
+			t.Errorf("%d characters: %.20q", len(got), got)
+		}
+	})
 	t.Run("the parts of a result share one limit", func(t *testing.T) {
 		long := llm.Text(strings.Repeat("x", 40_000))
 		if r := text(run(t, give(tool.Result{Content: []llm.Part{long, long, long}}))); len(r) > 65_000 {
@@ -394,7 +412,7 @@ func TestResults(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	spent := func() usage.Sum { return usage.Sum{Tokens: llm.Usage{Input: 900, Output: 100}, NanoUSD: 2e9} }
+	spent := func() usage.Sum { return usage.Sum{Tokens: llm.Usage{Input: 900, Output: 100}} }
 	for _, c := range []struct {
 		name   string
 		budget usage.Budget
@@ -403,7 +421,6 @@ func TestBudget(t *testing.T) {
 		{"no limit", usage.Budget{}, ""},
 		{"tokens", usage.Budget{Tokens: 1000}, "1000 of 1000 tokens"},
 		{"tokens left", usage.Budget{Tokens: 1001}, ""},
-		{"money", usage.Budget{NanoUSD: 1e9}, "$2.0000 of $1.0000"},
 		{"time", usage.Budget{Time: time.Minute}, "1m0s"},
 		{"time left", usage.Budget{Time: 3 * time.Minute}, ""},
 	} {
@@ -481,12 +498,25 @@ func TestBudget(t *testing.T) {
 	})
 }
 
+// points returns hooks around tool calls.
+func points(log *slog.Logger, before []hook.Before, after ...hook.After) *hook.Points {
+	p := hook.New(log)
+	for _, h := range before {
+		p.BeforeToolCall.Add(h)
+	}
+	for _, h := range after {
+		p.AfterToolCall.Add(h)
+	}
+	return p
+}
+
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	// executor returns an Executor with the hooks.
 	type f = func(context.Context, hook.Call) (hook.Verdict, error)
 	executor := func(log *bytes.Buffer, hooks ...hook.Before) *invoke.Executor {
-		return invoke.New(invoke.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Before: hooks})
+		l := slog.New(slog.NewTextHandler(log, nil))
+		return invoke.New(invoke.Options{Log: l, Hooks: points(l, hooks)})
 	}
 	args := func(s string) f {
 		return func(context.Context, hook.Call) (hook.Verdict, error) {
@@ -574,17 +604,17 @@ func TestHooks(t *testing.T) {
 	t.Run("TH-12 After hooks are called once, with the duration, and change nothing", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var all, failures []string
-			d := invoke.New(invoke.Options{After: []hook.After{
-				{Name: "all", Func: func(_ context.Context, c hook.Call, r hook.Done) error {
-					all = append(all, fmt.Sprint(c.Tool, " ", r.IsError, " ", r.Err, " ", r.Took))
-					return nil
+			p := points(nil, nil,
+				hook.After{Name: "all", Func: func(_ context.Context, r hook.Done) (hook.None, error) {
+					all = append(all, fmt.Sprint(r.Tool, " ", r.IsError, " ", r.Err, " ", r.Took))
+					return hook.None{}, nil
 				}},
-				{Name: "failures", Failures: true, Func: func(_ context.Context, c hook.Call, r hook.Done) error {
-					failures = append(failures, fmt.Sprint(c.Tool, " ", string(c.Args), " ", r.Err))
-					return nil
-				}},
-				{Name: "bad", Func: func(context.Context, hook.Call, hook.Done) error { panic("oh") }},
+				hook.After{Name: "bad", Func: func(context.Context, hook.Done) (hook.None, error) { panic("oh") }})
+			p.ToolCallFailed.Add(hook.After{Name: "failures", Func: func(_ context.Context, r hook.Done) (hook.None, error) {
+				failures = append(failures, fmt.Sprint(r.Tool, " ", string(r.Args), " ", r.Err))
+				return hook.None{}, nil
 			}})
+			d := invoke.New(invoke.Options{Hooks: p})
 			v := d.For(scope(
 				open("good", func(context.Context, tool.Call) (tool.Result, error) {
 					time.Sleep(200 * time.Millisecond)
@@ -610,10 +640,12 @@ func TestHooks(t *testing.T) {
 	})
 	t.Run("HOOK-10 SEED-10 a cancelled call is not reported to hooks as a failure", func(t *testing.T) {
 		calls := 0
-		d := invoke.New(invoke.Options{After: []hook.After{{Name: "f", Failures: true, Func: func(context.Context, hook.Call, hook.Done) error {
+		p := points(nil, nil)
+		p.ToolCallFailed.Add(hook.After{Name: "f", Func: func(context.Context, hook.Done) (hook.None, error) {
 			calls++
-			return nil
-		}}}})
+			return hook.None{}, nil
+		}})
+		d := invoke.New(invoke.Options{Hooks: p})
 		ctx, cancel := context.WithCancel(t.Context())
 		v := d.For(scope(open("x", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			cancel()
@@ -634,14 +666,14 @@ func TestHookAsks(t *testing.T) {
 	t.Parallel()
 	d := invoke.New(invoke.Options{
 		Redact: func(s string) string { return strings.ReplaceAll(s, "s3cret", "[redacted]") },
-		Before: []hook.Before{
+		Hooks: points(nil, []hook.Before{
 			{Name: "change", Priority: 1, Func: func(context.Context, hook.Call) (hook.Verdict, error) {
 				return hook.Verdict{Args: json.RawMessage(`{"path":"s3cret"}`)}, nil
 			}},
 			{Name: "careful", Func: func(context.Context, hook.Call) (hook.Verdict, error) {
 				return hook.Verdict{Ask: true, Reason: "it looks odd"}, nil
 			}},
-		},
+		}),
 	})
 	planned := &planner{fake: fake{spec: read().spec}, plan: func() (tool.Plan, error) {
 		return tool.Plan{Effect: tool.Acts, Ask: true, Reason: "outside s3cret", Text: "all of it", Hash: "h"}, nil
@@ -691,9 +723,9 @@ func TestRedacted(t *testing.T) {
 	t.Parallel()
 	x := invoke.New(invoke.Options{
 		Redact: func(s string) string { return strings.ReplaceAll(s, "s3cret", "[redacted]") },
-		Before: []hook.Before{{Name: "change", Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+		Hooks: points(nil, []hook.Before{{Name: "change", Func: func(context.Context, hook.Call) (hook.Verdict, error) {
 			return hook.Verdict{Args: json.RawMessage(`{"path":"s3cret"}`)}, nil
-		}}},
+		}}}),
 	})
 	tl := open("show", func(_ context.Context, c tool.Call) (tool.Result, error) {
 		c.Update("half s3cret")
@@ -940,8 +972,8 @@ func BenchmarkInvoke(b *testing.B) {
 	}
 	d := invoke.New(invoke.Options{
 		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)), Redact: secrets.Redact,
-		Before: []hook.Before{{Name: "secrets", Func: before}, {Name: "other", Func: before}},
-		After:  []hook.After{{Name: "count", Func: func(context.Context, hook.Call, hook.Done) error { return nil }}},
+		Hooks: points(nil, []hook.Before{{Name: "secrets", Func: before}, {Name: "other", Func: before}},
+			hook.After{Name: "count", Func: func(context.Context, hook.Done) (hook.None, error) { return hook.None{}, nil }}),
 	})
 	v := d.For(s)
 	c := call("read", `{"path": "internal/invoke/call.go", "limit": 200}`)

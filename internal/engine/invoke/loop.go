@@ -25,6 +25,13 @@ type LoopOptions struct {
 		KnownPollNoProgress *bool `json:"knownPollNoProgress,omitempty"`
 		PingPong            *bool `json:"pingPong,omitempty"`
 	} `json:"detectors,omitzero"` // each nil: true
+
+	// PostCompaction ends a run whose first calls after its conversation was compacted
+	// are all the same, with the same result.
+	PostCompaction struct {
+		Enabled    *bool `json:"enabled,omitempty"`    // nil: true
+		WindowSize int   `json:"windowSize,omitempty"` // the number of these calls; 0: 3
+	} `json:"postCompactionGuard,omitzero"`
 }
 
 // Validate checks the thresholds: each must be above the previous one, and the
@@ -64,6 +71,8 @@ type history struct {
 	o       LoopOptions
 	past    []outcome // oldest first, at most o.HistorySize
 	stale   int       // consecutive calls without a new outcome, including blocked ones
+	guard   []outcome // since a compaction, if all of them are equal; nil: no guard
+	stuck   string    // the tool of a call that was repeated after a compaction
 	turn    int       // model calls so far
 	blocked int       // turn in which a call was blocked; -1: none
 }
@@ -78,7 +87,7 @@ type outcome struct {
 
 func newHistory(o LoopOptions) *history {
 	if o.Validate() != nil {
-		o = LoopOptions{Detectors: o.Detectors}
+		o = LoopOptions{Detectors: o.Detectors, PostCompaction: o.PostCompaction}
 	}
 	return &history{o: o.filled(), blocked: -1}
 }
@@ -96,6 +105,9 @@ func (h *history) next() {
 func (h *history) judge(call, name string) (text string, stop bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.stuck != "" {
+		return fmt.Sprintf("%s: %s was called again and again with the same result after the conversation was compacted", compactionLoop, h.stuck), true
+	}
 	if h.stale >= h.o.BreakerThreshold {
 		return fmt.Sprintf("stopped: the last %d tool calls had no new results", h.stale), true
 	}
@@ -115,10 +127,34 @@ func (h *history) judge(call, name string) (text string, stop bool) {
 	return fmt.Sprintf("blocked: %s %s %d times with the same result. Try something else, or report what you have and ask the person", name, what, n), false
 }
 
+// compactionLoop is why a run ends that a compaction did not get out of a loop.
+const compactionLoop = "compaction_loop_persisted"
+
+// guardWindow is how many equal calls after a compaction are a loop.
+const guardWindow = 3
+
+// compacted arms the guard for the next calls.
+func (h *history) compacted() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if isTrue(h.o.PostCompaction.Enabled) {
+		h.guard = []outcome{}
+	}
+}
+
 // record adds an outcome and returns a warning if the calls look like a loop.
 func (h *history) record(o outcome) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	switch {
+	case h.guard == nil:
+	case len(h.guard) > 0 && h.guard[0] != o || o.poll:
+		h.guard = nil
+	default:
+		if h.guard = append(h.guard, o); len(h.guard) >= cmp.Or(h.o.PostCompaction.WindowSize, guardWindow) {
+			h.stuck = o.tool
+		}
+	}
 	known := slices.ContainsFunc(h.past, func(p outcome) bool { return p.call == o.call && p.result == o.result })
 	if known {
 		h.stale++

@@ -203,9 +203,9 @@ func TestLoopDetection(t *testing.T) {
 		want(t, fs, blocked, 21)
 	})
 	t.Run("LOOPDET-09 the arguments after the hooks count", func(t *testing.T) {
-		d := invoke.New(invoke.Options{Before: []hook.Before{{Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+		d := invoke.New(invoke.Options{Hooks: points(nil, []hook.Before{{Func: func(context.Context, hook.Call) (hook.Verdict, error) {
 			return hook.Verdict{Args: json.RawMessage(`{"x":0}`)}, nil
-		}}}})
+		}}})})
 		var cs []llm.ToolCall
 		for i := range 21 {
 			cs = append(cs, call("same", fmt.Sprintf(`{"x":%d}`, i)))
@@ -222,5 +222,34 @@ func TestLoopDetection(t *testing.T) {
 	})
 	t.Run("the order of arguments does not matter", func(t *testing.T) {
 		want(t, callOutcomes(t, executor().For(scope(same)), true, times(5, call("same", `{"a":1,"b":2}`), call("same", `{ "b":2, "a":1 }`))...), warned, 10)
+	})
+}
+
+func TestCompactionLoop(t *testing.T) {
+	t.Parallel()
+	same, other := open("same", nil), open("other", func(context.Context, tool.Call) (tool.Result, error) { return tool.Text("another"), nil })
+	a, b := call("same", `{"x":1}`), call("other", `{}`)
+	run := func(s invoke.Scope, calls ...llm.ToolCall) []callOutcome {
+		x := invoke.New(invoke.Options{})
+		v := x.For(s)
+		before := callOutcomes(t, v, true, a, a)
+		x.Compacted(s.Run)
+		return append(before, callOutcomes(t, v, true, calls...)...)
+	}
+	t.Run("three equal calls after a compaction end the run", func(t *testing.T) {
+		want(t, run(scope(same, other), times(5, a)...), stopped, 6)
+	})
+	t.Run("a file that is read again is no loop", func(t *testing.T) {
+		want(t, run(scope(same, other), a, a, b, a, a, a, a), stopped, 0)
+	})
+	t.Run("the guard can be switched off", func(t *testing.T) {
+		s := scope(same, other)
+		s.Loop.PostCompaction.Enabled = new(bool)
+		want(t, run(s, times(5, a)...), stopped, 0)
+	})
+	t.Run("its window can be set", func(t *testing.T) {
+		s := scope(same, other)
+		s.Loop.PostCompaction.WindowSize = 5
+		want(t, run(s, times(7, a)...), stopped, 8)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,22 @@ import (
 type SessionConfig struct {
 	Mode       string `json:"mode"`       // warn, enforce; "": warn
 	MaxEntries *int   `json:"maxEntries"` // sessions of an agent, 1 to 100,000; nil: 500
+
+	// Durations, such as "30d"; 0: no limit.
+	PruneAfter json.RawMessage `json:"pruneAfter"`            // since the last use of a session; nil: 30 days
+	Retention  json.RawMessage `json:"resetArchiveRetention"` // since the reset that ended a transcript; nil: PruneAfter
+
+	// Sizes, such as "500mb".
+	MaxDisk   json.RawMessage `json:"maxDiskBytes"`   // of all transcripts; nil or 0: no limit
+	HighWater json.RawMessage `json:"highWaterBytes"` // at which deletion stops; also a percentage; nil: 80 % of MaxDisk
+
+	limits limits
+}
+
+// limits is the parsed form of a SessionConfig; 0: no limit.
+type limits struct {
+	age, archive    time.Duration
+	disk, highWater int64
 }
 
 // The limits of SessionConfig.MaxEntries.
@@ -47,7 +64,46 @@ func ParseSessionConfig(raw json.RawMessage) (SessionConfig, error) {
 			Hint:    "chela config set session.maintenance.maxEntries 500",
 		}
 	}
-	return c, nil
+	var err error
+	c.limits, err = c.parseLimits()
+	return c, err
+}
+
+// parseLimits reads the durations and sizes, which are strings or numbers.
+func (c SessionConfig) parseLimits() (l limits, err error) {
+	text := func(raw json.RawMessage) string { return strings.Trim(string(raw), `" `) }
+	l.age, l.disk = 30*24*time.Hour, 0
+	if len(c.PruneAfter) > 0 {
+		if l.age, err = humanize.ParseDuration(text(c.PruneAfter)); err != nil {
+			return l, fmt.Errorf("pruneAfter: %w", err)
+		}
+	}
+	l.archive = l.age
+	if len(c.Retention) > 0 {
+		if l.archive, err = humanize.ParseDuration(text(c.Retention)); err != nil {
+			return l, fmt.Errorf("resetArchiveRetention: %w", err)
+		}
+	}
+	if len(c.MaxDisk) > 0 {
+		if l.disk, err = humanize.ParseBytes(text(c.MaxDisk)); err != nil {
+			return l, fmt.Errorf("maxDiskBytes: %w", err)
+		}
+	}
+	l.highWater = l.disk / 5 * 4
+	switch percent, ok := strings.CutSuffix(text(c.HighWater), "%"); {
+	case ok:
+		n, err := strconv.Atoi(strings.TrimSpace(percent))
+		if err != nil || n < 1 || n > 100 {
+			return l, fmt.Errorf("highWaterBytes: %q: want a size or a percentage, for example 80%%", text(c.HighWater))
+		}
+		l.highWater = l.disk / 100 * int64(n)
+	case percent != "":
+		if l.highWater, err = humanize.ParseBytes(percent); err != nil {
+			return l, fmt.Errorf("highWaterBytes: %w", err)
+		}
+	}
+	l.highWater = min(l.highWater, l.disk)
+	return l, nil
 }
 
 func (c SessionConfig) entries() int {
@@ -57,8 +113,8 @@ func (c SessionConfig) entries() int {
 	return *c.MaxEntries
 }
 
-// Sessions keeps the number of sessions of each agent below a limit. All fields are
-// required.
+// Sessions keeps the number of sessions of each agent, their age, and the size of their
+// transcripts below limits. All fields are required.
 type Sessions struct {
 	Log    *slog.Logger
 	Store  store.Store
@@ -69,8 +125,8 @@ type Sessions struct {
 	Delete func(context.Context, chela.SessionKey, func(store.Tx, session.Meta) (bool, error)) (bool, error)
 }
 
-// Run checks the number of sessions a minute after the start, and a minute after
-// sessions were created, until ctx ends.
+// Run checks the limits a minute after the start, a minute after sessions were created,
+// and every six hours, until ctx ends.
 func (s Sessions) Run(ctx context.Context) error {
 	created := make(chan struct{}, 1)
 	defer s.Bus.Subscribe(func(e chela.Event) {
@@ -84,7 +140,7 @@ func (s Sessions) Run(ctx context.Context) error {
 	})()
 	t := time.NewTimer(startDelay)
 	defer t.Stop()
-	for warned := false; ; {
+	for warned, warnedSize := false, false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -102,28 +158,36 @@ func (s Sessions) Run(ctx context.Context) error {
 			warned = true
 			s.Log.Warn("there are more sessions than session.maintenance.maxEntries", "over", over, "hint", `chela config set session.maintenance.mode enforce`)
 		}
+		size, err := s.reclaim(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.Log.Warn("delete old transcripts; retrying later", "err", err)
+		}
+		if size > 0 && !warnedSize {
+			warnedSize = true
+			s.Log.Warn("the transcripts are larger than session.maintenance.maxDiskBytes", "size", humanize.Bytes(size), "limit", humanize.Bytes(s.Config.limits.disk), "hint", `chela config set session.maintenance.mode enforce`)
+		}
+		t.Reset(pruneEvery)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-created:
+			t.Reset(startDelay)
+		case <-t.C:
+			t.Reset(0)
 		}
-		t.Reset(startDelay)
 	}
 }
 
 // sweep deletes the oldest sessions of agents that have too many. It returns how many
 // more there are that it may not delete because of the mode.
 func (s Sessions) sweep(ctx context.Context) (over int, err error) {
-	all, err := store.Get(ctx, s.Store, func(r store.Reader) ([]session.Meta, error) {
-		_, total, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: 1})
-		if err != nil || total <= s.Config.entries() { // no agent has more
-			return nil, err
-		}
-		list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: total})
-		return list, err
-	})
+	all, err := s.all(ctx)
 	if err != nil {
 		return 0, err
+	}
+	old := func(m session.Meta) bool {
+		age := s.Config.limits.age
+		return s.Config.Mode == "enforce" && age > 0 && time.Since(m.Updated) > age
 	}
 	excess := map[chela.AgentID]int{}
 	for _, m := range all {
@@ -134,29 +198,52 @@ func (s Sessions) sweep(ctx context.Context) (over int, err error) {
 	}
 	for _, m := range slices.Backward(all) {
 		switch {
-		case excess[m.Agent] <= 0:
+		case excess[m.Agent] <= 0 && !old(m):
 			continue
 		case s.Config.Mode != "enforce":
 			over++
 			excess[m.Agent]--
 			continue
 		}
-		deleted, err := s.Delete(ctx, m.Key, func(tx store.Tx, now session.Meta) (bool, error) {
-			if now.ID != m.ID || now.Updated.After(m.Updated) { // somebody uses it
-				return false, nil
-			}
-			keep, err := protected(tx, now)
-			return !keep, err
-		})
+		deleted, err := s.remove(ctx, m)
 		if err != nil {
-			return over, fmt.Errorf("session %s: %w", m.Key, err)
+			return over, err
 		}
 		if deleted {
 			excess[m.Agent]--
-			s.Log.Info("deleted an old session", "session", m.Key, "updated", m.Updated, "limit", humanize.Many(s.Config.entries(), "session"))
 		}
 	}
 	return over, nil
+}
+
+// all returns all sessions, the last one used first.
+func (s Sessions) all(ctx context.Context) ([]session.Meta, error) {
+	return store.Get(ctx, s.Store, func(r store.Reader) ([]session.Meta, error) {
+		_, total, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: 1})
+		if err != nil || total == 0 {
+			return nil, err
+		}
+		list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: total})
+		return list, err
+	})
+}
+
+// remove deletes a session unless it is protected or was used after it was read.
+func (s Sessions) remove(ctx context.Context, m session.Meta) (bool, error) {
+	deleted, err := s.Delete(ctx, m.Key, func(tx store.Tx, now session.Meta) (bool, error) {
+		if now.ID != m.ID || now.Updated.After(m.Updated) { // somebody uses it
+			return false, nil
+		}
+		keep, err := protected(tx, now)
+		return !keep, err
+	})
+	if err != nil {
+		return false, fmt.Errorf("session %s: %w", m.Key, err)
+	}
+	if deleted {
+		s.Log.Info("deleted an old session", "session", m.Key, "updated", m.Updated)
+	}
+	return deleted, nil
 }
 
 // protected reports whether a session is kept although it is old: main sessions, those

@@ -232,7 +232,7 @@ func putStep(tx store.Tx, step exchange.Step, to, from chela.SessionKey, text st
 		Inbound: chela.Inbound{
 			Text: text, Time: row.Ended, Mode: string(queue.Followup), Address: chela.Address{Channel: chela.LocalChannel},
 		},
-		Overrides: run.Overrides{Lane: Lane, Tools: first.Overrides.Tools, Deliver: run.Delivery{Mode: deliver, Last: deliver == run.DeliverTo}},
+		Overrides: run.Overrides{Lane: Lane, Tools: first.Overrides.Tools, Deliver: run.Delivery{Mode: deliver, Last: deliver == run.DeliverTo}, Shared: first.Overrides.Shared},
 	})
 }
 

@@ -110,7 +110,7 @@ func (r *Relay) put(tx store.Tx, q exchange.Request, now time.Time) (queue.Item,
 		Inbound: chela.Inbound{
 			Text: exchange.MessageText(from.Key, q.Text), Time: now, Address: chela.Address{Channel: chela.LocalChannel},
 		},
-		Overrides: run.Overrides{Lane: Lane, Tools: by.Overrides.Tools, Deliver: run.Delivery{Mode: run.DeliverSession}},
+		Overrides: run.Overrides{Lane: Lane, Tools: by.Overrides.Tools, Deliver: run.Delivery{Mode: run.DeliverSession}, Shared: from.Shared(by)},
 	}
 	if by.ID != "" {
 		it.Root = by.Tree()

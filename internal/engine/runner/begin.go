@@ -36,8 +36,9 @@ type Start struct {
 
 // Draft returns the run that answers the items, as far as the session and the
 // items determine it; [queue.Lead] returns the item that does. [Runner.Begin] adds
-// the time, the lease and the rights that the principal has by then.
-func Draft(m session.Meta, items []queue.Item) run.Run {
+// the time, the lease and the rights that the principal has by then. sends is
+// [Profiles].Sends: a run whose session does not send has no address.
+func Draft(m session.Meta, items []queue.Item, sends func(session.Meta, chela.Address) bool) run.Run {
 	lead := queue.Lead(items)
 	r := run.Run{
 		ID: chela.RunID(lead.ID), Session: m.Key, SessionID: m.ID, Agent: m.Agent,
@@ -50,12 +51,15 @@ func Draft(m session.Meta, items []queue.Item) run.Run {
 	}
 	deliver := lead.Overrides.Deliver
 	switch {
-	case deliver.Mode == run.DeliverNowhere, deliver.Mode == run.DeliverSession:
+	case deliver.Mode == run.DeliverNowhere, deliver.Mode == run.DeliverSession, deliver.Mode == run.DeliverMain:
 		r.Address = chela.Address{}
 	case deliver.Mode == run.DeliverTo && !deliver.Last:
 		r.Address = deliver.Address
 	case deliver.Mode == run.DeliverTo, lead.Kind == queue.Event && lead.Inbound.Address == (chela.Address{}):
 		r.Address = m.Address
+	}
+	if !sends(m, r.Address) {
+		r.Address = chela.Address{}
 	}
 	return r
 }
@@ -73,7 +77,7 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 		return nil, err
 	}
 	e := &Execution{
-		alive: r.o.Owner.Track(), run: Draft(s.Meta, s.Items), meta: s.Meta, profile: s.Profile, phase: chela.PhaseStart, noneWaiting: s.NoneWaiting,
+		alive: r.o.Owner.Track(), run: Draft(s.Meta, s.Items, r.o.Profiles.Sends), meta: s.Meta, profile: s.Profile, phase: chela.PhaseStart, noneWaiting: s.NoneWaiting,
 		started: started{items: s.Items, dropped: s.Drop},
 	}
 	var err error
@@ -100,7 +104,7 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 			return nil, err
 		}
 	}
-	if e.run.Overrides.Context == run.ContextFresh {
+	if e.run.Overrides.Context.Fresh() {
 		if e.meta, err = session.Reset(tx.Sessions(), e.meta.Key, "new", now); err != nil {
 			return nil, err
 		}
@@ -114,6 +118,12 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 	}
 	if err := r.replaceSuspended(tx, e, s.Active, now); err != nil {
 		return nil, err
+	}
+	if about := mediaSummary(s.Items); about != e.meta.Media {
+		e.meta.Media = about
+		if err := tx.Sessions().Put(e.meta); err != nil {
+			return nil, err
+		}
 	}
 	entries := inputEntries(s.Items, s.Summary, e.run.ID, now)
 	if err := tx.Sessions().Append(e.meta.ID, entries...); err != nil {
@@ -134,12 +144,16 @@ type started struct {
 	withdrawn []approval.Request
 }
 
-// Start resolves the profile of a new run, and begins it in a commit of its own. It
+// Start resolves the profile of a new run, reads the attachments of its items, and
+// begins it in a commit of its own. It
 // sets the fields Meta, Active and Profile of s; Meta.Key is given.
 func (r *Runner) Start(ctx context.Context, s Start) (*Execution, error) {
 	var err error
 	key := s.Meta.Key
-	if s.Profile, err = r.resolve(ctx, s.Meta, Draft(s.Meta, s.Items)); err != nil {
+	if s.Profile, err = r.resolve(ctx, s.Meta, Draft(s.Meta, s.Items, r.o.Profiles.Sends), s.Items...); err != nil {
+		return nil, err
+	}
+	if s.Items, err = readAttachments(ctx, s.Profile, Draft(s.Meta, s.Items, r.o.Profiles.Sends), s.Items); err != nil {
 		return nil, err
 	}
 	r.o.Step("run.begin")

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/agent"
 )
@@ -89,21 +90,29 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 		row.State, row.Error = run.Aborted, "stopped"
 	case end.Reason == agent.Stopped:
 		row.State, row.Error, e.limited = run.Failed, cmp.Or(errorText(end.Err), "the run reached one of its limits and was ended"), true
+	case end.Reason == agent.Failed && overBudget(end.Err):
+		row.State, row.Error, e.limited = run.Failed, errorText(end.Err), true
+		row.Silent = e.isSilent(end.Err)
 	case end.Reason == agent.Failed && text == "" && e.attempt.failed != "" && llm.ClassOf(end.Err) == "":
 		row.State, row.Text = run.OK, "⚠️ "+e.attempt.failed // the model had nothing to say about a tool that failed
 	case end.Reason == agent.Failed:
-		row.State, row.Error = run.Failed, failureText(end.Err)
+		row.State, row.Error, row.Transient = run.Failed, failureText(end.Err), llm.Transient(end.Err)
+		row.Silent = e.isSilent(end.Err)
 	default:
 		row.State = run.OK
 	}
 	row.Error = r.o.Executor.Redact(row.Error)
+	if e.run.Silent { // a hook answered with silence
+		return
+	}
 	if e.profile.Answer.Silent(text) {
 		row.Silent, row.Text = true, ""
 		return
 	}
 	if text != "" {
-		row.Text = text
+		row.Text = run.Strip(text)
 	}
+	row.Reasoning = r.o.Executor.Redact(e.reasoning.all)
 	if row.State == run.OK && row.Text != "" {
 		if mode := cmp.Or(e.meta.Usage, e.profile.Usage); mode == "tokens" || mode == "full" {
 			row.Footer = usage.Footer(mode, e.spent.tokens, e.spent.nanoUSD, e.spent.priced)
@@ -113,6 +122,9 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 
 // close writes the end of a run whose outcome is set, and publishes it.
 func (r *Runner) close(ctx context.Context, e *Execution) error {
+	if r.o.Ending != nil {
+		r.o.Ending(ctx, &e.run)
+	}
 	end := r.End(e.run)
 	var (
 		meta      session.Meta
@@ -120,10 +132,16 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 		withdrawn []approval.Request
 		waits     bool // for children or commands; then the run is suspended and not ended
 	)
+	if e.run.Kind == run.Turn && e.profile.Compaction.Automatic() {
+		var err error
+		if e.compactions.bytes, err = r.activeBytes(context.WithoutCancel(ctx), e); err != nil {
+			return err
+		}
+	}
 	r.o.Step("run.end")
 	err := r.update(ctx, e, store.Synced, func(tx store.Tx) error {
 		var err error
-		if meta, entries, err = writeLast(tx, e); err != nil {
+		if meta, entries, err = r.writeLast(tx, e); err != nil {
 			return err
 		}
 		if waits, err = r.suspendOpen(tx, e); err != nil || waits {
@@ -136,7 +154,7 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 			}
 			entries = append(entries, results...)
 		}
-		return errors.Join(end(tx), tx.Leases().Release(e.lease))
+		return errors.Join(e.queueCompaction(tx, meta), end(tx), tx.Leases().Release(e.lease))
 	})
 	if err != nil {
 		return err
@@ -148,6 +166,7 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 	r.publishStored(e, meta, entries...)
 	if last != nil {
 		r.publishNotice(e, last)
+		r.o.Budgets.Publish(last.events)
 	}
 	if waits {
 		r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseSuspended})
@@ -155,13 +174,15 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 	}
 	r.publishWithdrawn(withdrawn)
 	r.publishEnd(e)
+	r.notifyEnd(e)
 	return nil
 }
 
 // suspendOpen suspends a run that owes its result to another one and has children or
 // background commands that have not ended. It reports whether it did.
 func (r *Runner) suspendOpen(tx store.Tx, e *Execution) (bool, error) {
-	owes := e.meta.Bounds.SpawnedBy != "" || e.run.Origin.Kind == chela.OriginCron || e.run.Origin.Kind == chela.OriginWebhook
+	origin := e.run.Origin.Kind
+	owes := e.meta.Bounds.SpawnedBy != "" || origin == chela.OriginCron || origin == chela.OriginWebhook && e.run.Overrides.Deliver.Mode != run.DeliverReply
 	if !owes || e.run.State != run.OK {
 		return false, nil
 	}
@@ -191,9 +212,9 @@ func hasCommands(tx store.Tx, row run.Run) (bool, error) {
 }
 
 // writeLast writes the last entries of a run and the session's counters.
-func writeLast(tx store.Tx, e *Execution) (meta session.Meta, entries []*session.Entry, err error) {
+func (r *Runner) writeLast(tx store.Tx, e *Execution) (meta session.Meta, entries []*session.Entry, err error) {
 	if p := e.pending; p != nil && (len(p.entry.Message.Parts) > 0 || p.entry.Usage.Total() > 0) {
-		if meta, err = writeMessage(tx, e, p); err != nil {
+		if meta, err = r.writeMessage(tx, e, p); err != nil {
 			return meta, nil, err
 		}
 		entries = p.entries()
@@ -201,7 +222,7 @@ func writeLast(tx store.Tx, e *Execution) (meta session.Meta, entries []*session
 		return meta, nil, err
 	}
 	updated := e.meta.Updated
-	if e.run.Error != "" {
+	if e.run.Error != "" && !(e.run.Silent && e.run.Origin.Kind == chela.OriginHeartbeat) {
 		notice := &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: e.run.Ended, Run: e.run.ID, Text: e.run.Error}
 		if err := tx.Sessions().Append(e.run.SessionID, notice); err != nil {
 			return meta, nil, err
@@ -211,17 +232,31 @@ func writeLast(tx store.Tx, e *Execution) (meta session.Meta, entries []*session
 	if err := e.checkWaiting(tx); err != nil {
 		return meta, nil, err
 	}
-	if e.run.Silent && e.run.Origin.Kind == chela.OriginHeartbeat { // as if it had not been asked
-		void := &session.Entry{ID: uuid.NewString(), Kind: session.KindVoid, Time: e.run.Ended, Run: e.run.ID, Voids: session.Ref{Run: e.run.ID}}
+	if e.run.Silent && e.run.Origin.Kind == chela.OriginHeartbeat {
 		meta.Updated = updated
+		if acted, err := hasActed(tx, e.run.ID); err != nil || acted { // the model would do it again if it did not see it
+			return meta, entries, errors.Join(err, tx.Sessions().Put(meta))
+		}
+		// as if it had not been asked
+		void := &session.Entry{ID: uuid.NewString(), Kind: session.KindVoid, Time: e.run.Ended, Run: e.run.ID, Voids: session.Ref{Run: e.run.ID}}
 		return meta, append(entries, void), errors.Join(tx.Sessions().Append(e.run.SessionID, void), tx.Sessions().Put(meta))
+	}
+	if e.run.Kind == run.Compact && e.run.Silent { // nobody sees it
+		meta.Updated = updated
+		return meta, entries, tx.Sessions().Put(meta)
 	}
 	meta.Updated, meta.Answered = e.run.Ended, e.run.Ended
 	meta.Aborted = e.run.State == run.Aborted && meta.ID == e.run.SessionID // a run of the present transcript
-	if e.run.State == run.Superseded {
+	if e.run.State == run.Superseded && e.run.Kind == run.Turn {
 		meta.Interrupted = e.run.ID
 	}
 	return meta, entries, tx.Sessions().Put(meta)
+}
+
+// hasActed reports whether a run has begun a call that can change something.
+func hasActed(tx store.Tx, id chela.RunID) (bool, error) {
+	calls, err := callsOf(tx.Calls(), id)
+	return slices.ContainsFunc(calls, func(c session.Call) bool { return c.Effect != "" && c.Effect != tool.Reads.String() }), err
 }
 
 // closeCalls closes the calls that a run left open, with results, and withdraws its
@@ -244,7 +279,7 @@ func closeCalls(tx store.Tx, e *Execution) (results []*session.Entry, withdrawn 
 	if err := tx.Sessions().Append(e.run.SessionID, results...); err != nil {
 		return nil, nil, err
 	}
-	withdrawn, err = withdraw(tx, e.run, e.run.Ended)
+	withdrawn, err = Withdraw(tx, e.run, e.run.Ended)
 	return results, withdrawn, err
 }
 
@@ -381,7 +416,7 @@ func (r *Runner) stop(tx store.Tx, row *run.Run, now time.Time) ([]approval.Requ
 			return nil, err
 		}
 	}
-	withdrawn, err := withdraw(tx, *row, now)
+	withdrawn, err := Withdraw(tx, *row, now)
 	if err != nil {
 		return nil, err
 	}
@@ -389,8 +424,9 @@ func (r *Runner) stop(tx store.Tx, row *run.Run, now time.Time) ([]approval.Requ
 	return withdrawn, r.End(*row)(tx)
 }
 
-// withdraw closes the pending approvals of a run.
-func withdraw(tx store.Tx, row run.Run, now time.Time) ([]approval.Request, error) {
+// Withdraw closes the pending approvals of a run that was stopped or has ended, and
+// returns them.
+func Withdraw(tx store.Tx, row run.Run, now time.Time) ([]approval.Request, error) {
 	pending, err := tx.Approvals().Pending(row.Session)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
-	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -28,8 +27,8 @@ func resultEntry(id chela.RunID, k session.Call, text string, isError bool, now 
 }
 
 // inputEntries returns the entries of items that join a run, in the order in which the
-// model reads them: events for the next run in one list, the summary of dropped
-// messages, then the other items.
+// model reads them: events for the next run in one list, what was said in the chat in
+// another one, the summary of dropped messages, then the other items.
 func inputEntries(items []queue.Item, summary string, id chela.RunID, now time.Time) []*session.Entry {
 	var out []*session.Entry
 	add := func(m *llm.Message) *session.Entry {
@@ -39,6 +38,9 @@ func inputEntries(items []queue.Item, summary string, id chela.RunID, now time.T
 	}
 	if list := nextEvents(items); list != "" {
 		add(llm.User(llm.EventsHeading + list)).Origin = chela.Origin{Kind: chela.OriginSystem}
+	}
+	if list := overheard(items); list != "" {
+		add(llm.User(llm.OverheardHeading + list)).Origin = chela.Origin{Kind: chela.OriginSystem}
 	}
 	if summary != "" {
 		add(llm.User(summary))
@@ -71,6 +73,9 @@ func inputEntries(items []queue.Item, summary string, id chela.RunID, now time.T
 func nextEvents(items []queue.Item) string {
 	var b strings.Builder
 	for _, it := range items {
+		if it.Inbound.Overheard {
+			continue
+		}
 		if it.Next && it.Skipped > 0 {
 			fmt.Fprintf(&b, "\n- (%d earlier events were dropped)", it.Skipped)
 		}
@@ -79,6 +84,40 @@ func nextEvents(items []queue.Item) string {
 		}
 	}
 	return b.String()
+}
+
+// overheard returns the list of the messages of a chat that did not address the agent.
+func overheard(items []queue.Item) string {
+	var b strings.Builder
+	for _, it := range items {
+		if !it.Inbound.Overheard {
+			continue
+		}
+		text := attachedTo(it.Inbound.Media).text(quoted(it.Inbound))
+		b.WriteString("\n" + said(it.Inbound.Sender) + strings.ReplaceAll(text, "\n", "\n  "))
+	}
+	return b.String()
+}
+
+// said returns the name of a sender before what they said.
+func said(s chela.Sender) string {
+	if s.Name == "" {
+		return ""
+	}
+	return "[" + oneLine(s.Name, 64) + "] "
+}
+
+// quoted returns the text of a message after what it quotes and whose message it
+// forwards.
+func quoted(in chela.Inbound) string {
+	text := in.Text
+	if in.Forwarded != "" {
+		text = "[forwarded from " + oneLine(in.Forwarded, 64) + "]\n" + text
+	}
+	if q := in.Quote; q.Text != "" {
+		text = fmt.Sprintf("[replying to %s%s]\n%s", said(q.Sender), oneLine(q.Text, 500), text)
+	}
+	return text
 }
 
 // originOf returns the item's origin, with the address that it was written at.
@@ -91,20 +130,15 @@ func originOf(it queue.Item) chela.Origin {
 }
 
 // userMessage returns a person's message for the model. In groups the text begins
-// with the sender's name. Attachments that the model cannot read are described.
+// with the sender's name. What was read in attachments follows the text; attachments
+// that the model cannot read are described.
 func userMessage(in chela.Inbound) *llm.Message {
-	text := in.Text
-	if in.Address.Peer.Kind != "" && in.Address.Peer.Kind != chela.Direct && in.Sender.Name != "" {
-		text = "[" + oneLine(in.Sender.Name, 64) + "] " + text
+	a := attachedTo(in.Media)
+	text := a.text(quoted(in))
+	if in.Address.Peer.Kind != "" && in.Address.Peer.Kind != chela.Direct {
+		text = said(in.Sender) + text
 	}
-	m := &llm.Message{Role: llm.RoleUser}
-	for _, a := range in.Media {
-		if strings.HasPrefix(a.Type, "image/") && a.Lost == "" {
-			m.Parts = append(m.Parts, media.Part(a))
-		} else {
-			text += fmt.Sprintf("\n[attachment %s, %s, %d bytes: %s]", oneLine(a.Name, 100), oneLine(a.Type, 60), a.Size(), cmp.Or(oneLine(a.Lost, 200), "not readable here"))
-		}
-	}
+	m := &llm.Message{Role: llm.RoleUser, Parts: a.pictures}
 	if text != "" || len(m.Parts) == 0 {
 		m.Parts = append(m.Parts, llm.Text(text))
 	}

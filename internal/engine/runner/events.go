@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/estimate"
+	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -25,13 +27,14 @@ func (r *Runner) handle(ctx context.Context, e *Execution, ev agent.Event) error
 	}
 	switch ev.Kind {
 	case agent.TurnStart:
-		e.attempt.shown = false
+		e.attempt.shown, e.attempt.length = false, 0
 		r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseModel, Data: chela.ModelRef(e.profile.Model.Ref())})
 	case agent.Text:
 		e.attempt.shown = true
+		e.attempt.length += len(ev.Delta)
 		r.publish(e, chela.Event{Stream: chela.StreamAssistant, Delta: ev.Delta})
 	case agent.Thinking:
-		r.publish(e, chela.Event{Stream: chela.StreamThinking, Delta: ev.Delta})
+		r.publish(e, chela.Event{Stream: chela.StreamThinking, Delta: ev.Delta, Text: e.streamReasoning(ev.Delta)})
 	case agent.Restarted:
 		e.attempt.shown = false
 		r.publish(e, chela.Event{Stream: chela.StreamAssistant})
@@ -43,7 +46,7 @@ func (r *Runner) handle(ctx context.Context, e *Execution, ev agent.Event) error
 	case agent.ToolStart:
 		r.publish(e, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{
 			ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Call.Args, Label: chela.CallTitle(ev.Call.Name, ev.Call.Args),
-			Verbose: cmp.Or(e.meta.Verbose, e.profile.Verbose),
+			Verbose: cmp.Or(e.run.Overrides.Verbose, e.meta.Verbose, e.profile.Verbose),
 		}})
 	case agent.ToolUpdate:
 		r.publish(e, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseUpdate, Tool: &chela.ToolEvent{
@@ -62,9 +65,15 @@ func (r *Runner) assistant(ctx context.Context, e *Execution, ev agent.Event) er
 	e.calls.round++
 	now := time.Now()
 	u := ev.Usage
+	if ev.Partial && u.Total() == 0 {
+		u = e.estimatedUsage(estimate.Messages(ev.Message))
+	}
+	if r.o.Hooks.LLMOutput.Any() {
+		r.o.Hooks.LLMOutput.Notify(ctx, hook.LLMOutput{Context: e.hookContext(), Model: e.profile.Model.Ref(), Message: ev.Message, Usage: u})
+	}
 	entry := &session.Entry{
 		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: e.run.ID,
-		Message: ev.Message, Usage: &u, NanoUSD: -1, Partial: ev.Partial,
+		Message: r.rewritten(ctx, e, ev.Message), Usage: &u, NanoUSD: -1, Partial: ev.Partial,
 	}
 	answered, fallback := e.profile.Model, ""
 	switch {
@@ -73,7 +82,8 @@ func (r *Runner) assistant(ctx context.Context, e *Execution, ev agent.Event) er
 	case ev.Partial: // which model was about to answer is not known
 		fallback = e.meta.Fallback
 	}
-	p := &pendingMessage{entry: entry, usage: e.usage(answered, u, now), fallback: fallback, notice: e.notice(fallback, ev, now)}
+	p := &pendingMessage{entry: entry, usage: e.usage(answered, u, now), reserved: e.reserved, estimated: e.attempt.estimate.tokens, fallback: fallback, notice: e.notice(fallback, ev, now)}
+	e.reserved = nil
 	if p.usage.Priced {
 		entry.NanoUSD = p.usage.NanoUSD
 	}
@@ -87,6 +97,7 @@ func (r *Runner) assistant(ctx context.Context, e *Execution, ev agent.Event) er
 		e.calls.byWire[k.ID] = call
 		p.calls = append(p.calls, call)
 	}
+	e.addReasoning(ev.Message)
 	e.pending = p
 	if len(p.calls) > 0 {
 		e.calls.open = true
@@ -105,7 +116,7 @@ func (r *Runner) flush(ctx context.Context, e *Execution) error {
 	var meta session.Meta
 	err := r.update(ctx, e, store.Ordered, func(tx store.Tx) error {
 		var err error
-		if meta, err = writeMessage(tx, e, p); err != nil {
+		if meta, err = r.writeMessage(tx, e, p); err != nil {
 			return err
 		}
 		return errors.Join(e.checkWaiting(tx), tx.Sessions().Put(meta))
@@ -115,6 +126,7 @@ func (r *Runner) flush(ctx context.Context, e *Execution) error {
 	}
 	r.publishStored(e, meta, p.entries()...)
 	r.publishNotice(e, p)
+	r.o.Budgets.Publish(p.events)
 	e.pending = nil
 	return nil
 }
@@ -129,12 +141,11 @@ func (e *Execution) checkWaiting(tx store.Tx) error {
 
 // writeMessage writes an assistant message, its calls and its usage, and returns
 // the session with the usage counted.
-func writeMessage(tx store.Tx, e *Execution, p *pendingMessage) (session.Meta, error) {
-	meta, err := countUsage(tx, e, p.usage)
-	if err != nil {
+func (r *Runner) writeMessage(tx store.Tx, e *Execution, p *pendingMessage) (meta session.Meta, err error) {
+	if err := tx.Sessions().Append(e.run.SessionID, p.entries()...); err != nil {
 		return meta, err
 	}
-	if err := tx.Sessions().Append(e.run.SessionID, p.entries()...); err != nil {
+	if meta, p.events, err = r.countUsage(tx, e, p.reserved, p.usage); err != nil {
 		return meta, err
 	}
 	if len(p.calls) > 0 {
@@ -142,8 +153,12 @@ func writeMessage(tx store.Tx, e *Execution, p *pendingMessage) (session.Meta, e
 			return meta, err
 		}
 	}
-	if n := p.usage.Tokens.Prompt(); n > 0 && meta.ID == e.run.SessionID {
+	guess := p.entry.Partial && p.usage.Tokens.Estimated
+	if n := p.usage.Tokens.Prompt(); n > 0 && !guess && meta.ID == e.run.SessionID {
 		meta.Context = n
+	}
+	if p.fallback == "" && !p.usage.Tokens.Estimated {
+		meta.Learned = calibrated(meta.Learned, e.profile.Model.Ref(), p.usage.Tokens.Prompt(), p.estimated)
 	}
 	meta.Updated, meta.Fallback = p.entry.Time, p.fallback
 	return meta, nil
@@ -210,13 +225,18 @@ func (r *Runner) toolEnd(ctx context.Context, e *Execution, ev agent.Event) erro
 func (r *Runner) messages(ctx context.Context, e *Execution) ([]*llm.Message, error) {
 	newest := e.newest
 	e.newest = 0
-	msgs, err := r.cache.Messages(e.run.SessionID, newest, func(after int64) ([]session.Entry, error) {
-		return store.Get(ctx, r.o.Store, func(rd store.Reader) ([]session.Entry, error) {
-			return rd.Sessions().Entries(e.run.SessionID, after, 0)
-		})
-	})
+	msgs, err := r.cache.Messages(e.run.SessionID, newest, r.loadEntries(ctx, e))
 	if err != nil {
 		return nil, fmt.Errorf("transcript %s: %w", e.run.SessionID, err)
 	}
 	return msgs, nil
+}
+
+// loadEntries returns a function that reads the entries of the run's transcript.
+func (r *Runner) loadEntries(ctx context.Context, e *Execution) func(after int64) ([]session.Entry, error) {
+	return func(after int64) ([]session.Entry, error) {
+		return store.Get(ctx, r.o.Store, func(rd store.Reader) ([]session.Entry, error) {
+			return rd.Sessions().Entries(e.run.SessionID, after, 0)
+		})
+	}
 }

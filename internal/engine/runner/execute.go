@@ -5,28 +5,23 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/estimate"
+	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
-	"github.com/chela-ai/chela/internal/core/plan"
-	"github.com/chela-ai/chela/internal/core/policy"
-	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
-	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
-	"github.com/chela-ai/chela/internal/core/subagent"
-	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/agent"
-	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/budget"
 )
 
 // Execution is a run that this process carries out.
@@ -42,11 +37,20 @@ type Execution struct {
 	started started     // of a new run
 	resumed bool
 
-	calls   calls
-	attempt attempt
-	pending *pendingMessage // the last assistant message, not committed yet
-	spent   spent
-	limited bool // one of its limits ended the run
+	hooked hooked
+	calls  calls
+
+	compactions compactions
+	quiet       bool // nobody sees the turn: only its messages are published
+	attempt     attempt
+	pending     *pendingMessage // the last assistant message, not committed yet
+	spent       spent
+	reasoning   reasoning
+	limited     bool // one of its limits ended the run
+
+	asked    *llm.Request        // of the last model call
+	reserved *budget.Reservation // for the model call in progress; nil: none
+	steps    int                 // of Profile.Ladder that were taken
 
 	// open is what had not ended in the session when the run began or was resumed; nil:
 	// it must be read.
@@ -74,17 +78,22 @@ type attempt struct {
 	unknown  bool           // a call has an unknown outcome: only reading tools at first
 	answered bool           // the transcript ends with the answer already
 	shown    bool           // text of the current turn was published
+	length   int            // of that text, in bytes
 	failed   string         // the last tool that failed, with its error
+	estimate calibration    // of the next request
 }
 
 // pendingMessage is an assistant message that is committed together with what
 // follows it.
 type pendingMessage struct {
-	entry    *session.Entry
-	usage    usage.Row
-	calls    []session.Call
-	fallback string         // the model that answered instead of the selected one
-	notice   *session.Entry // tells the person about a fallback; nil: nothing changed
+	entry     *session.Entry
+	usage     usage.Row
+	estimated int // tokens of its request; 0: unknown
+	calls     []session.Call
+	reserved  *budget.Reservation // for the model call; nil: none
+	events    []chela.Event       // about budgets, to publish after the commit
+	fallback  string              // the model that answered instead of the selected one
+	notice    *session.Entry      // tells the person about a fallback; nil: nothing changed
 }
 
 // entries returns the transcript entries of the message.
@@ -129,6 +138,9 @@ func (e *Execution) timeout() time.Duration {
 func (r *Runner) Execute(ctx context.Context, e *Execution, s Session) error {
 	e.session = s
 	ctx = chela.WithPrincipal(ctx, e.run.Principal)
+	if n := hookDepth(e.run); n > 0 {
+		ctx = hook.WithDepth(ctx, n)
+	}
 	if timeout := e.timeout(); timeout > 0 {
 		from := e.run.Started
 		if e.phase == chela.PhaseResume { // the time that a person took to decide does not count
@@ -141,7 +153,11 @@ func (r *Runner) Execute(ctx context.Context, e *Execution, s Session) error {
 	if !e.resumed {
 		r.publishStarted(e)
 	}
-	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: e.phase, Data: e.run.Address})
+	to := e.run.Address
+	if e.run.Kind == run.Compact && e.run.Origin.Kind != chela.OriginPerson { // nobody waits for an answer
+		to = chela.Address{}
+	}
+	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: e.phase, Data: to})
 	switch {
 	case !e.resumed:
 		r.publishEntries(e, e.started.input...)
@@ -174,13 +190,19 @@ func (r *Runner) attempts(ctx context.Context, e *Execution) error {
 		return r.finish(ctx, e, agent.Event{Kind: agent.End, Reason: agent.Failed, Err: u.err})
 	}
 	if e.run.Kind == run.Compact {
-		if _, err := r.cutHistory(ctx, e, ""); err != nil {
-			return err
-		}
-		return r.finish(ctx, e, agent.Event{Kind: agent.End, Reason: agent.Done})
+		return r.compactRun(ctx, e)
 	}
 	if e.attempt.answered {
 		return r.finish(ctx, e, agent.Event{Kind: agent.End, Reason: agent.Done})
+	}
+	if err := r.checkWindow(e); err != nil {
+		return r.finish(ctx, e, agent.Event{Kind: agent.End, Reason: agent.Failed, Err: err})
+	}
+	if done, err := r.begins(ctx, e); done || err != nil {
+		return err
+	}
+	if err := r.addNotes(ctx, e); err != nil {
+		return err
 	}
 	limit := e.profile.MaxAttempts
 	if limit <= 0 {
@@ -188,15 +210,24 @@ func (r *Runner) attempts(ctx context.Context, e *Execution) error {
 	}
 	retries := 0
 	for n := 1; ; n++ {
+		if err := r.checkSize(ctx, e); err != nil {
+			return err
+		}
 		end, err := r.attempt(ctx, e)
 		if err != nil {
 			return err
 		}
 		switch {
 		case errors.Is(context.Cause(ctx), ErrShutdown) && end.Reason == agent.Aborted:
-			return ErrShutdown // the next start resumes the run from its rows
+			// the next start resumes the run from its rows
+			return errors.Join(ErrShutdown, r.settleAborted(ctx, e))
 		case errors.Is(end.Err, errNotAlive):
 			return errNotAlive
+		}
+		if again, err := r.revise(ctx, e, end); err != nil {
+			return err
+		} else if again {
+			continue
 		}
 		if end.Reason == agent.Failed && n < limit && ctx.Err() == nil {
 			recovered, err := r.recoverModelError(ctx, e, end.Err, &retries)
@@ -205,6 +236,16 @@ func (r *Runner) attempts(ctx context.Context, e *Execution) error {
 			}
 			if recovered {
 				continue
+			}
+			if ctx.Err() != nil {
+				if end, err = aborted(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		if over, ok := errors.AsType[*usage.BudgetError](end.Err); ok {
+			if err := r.exhausted(ctx, e, over); err != nil {
+				return err
 			}
 		}
 		return r.finish(ctx, e, end)
@@ -229,15 +270,15 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 	scope := r.scope(e)
 	scope.Earlier = made
 	p, view := e.profile, r.o.Executor.For(scope)
-	think := p.think(e.meta, e.run)
+	prompt := r.request(e, view.Specs(false), open)
+	e.attempt.estimate.base = estimate.Request(&prompt)
+	prompt.Messages = e.withContext(msgs)
 	req := &agent.Request{
-		Model: guarded{p.Provider, e.alive},
-		Prompt: llm.Request{
-			Model: p.Model.ID, Messages: msgs, MaxTokens: p.MaxTokens,
-			System: r.system(e, view.Specs(false), think, open), Thinking: think, Cache: p.Cache, Session: e.meta.ForkOf(e.run).Transcript,
-		},
+		Model:         r.sized(e, r.provider(e)),
+		Prompt:        prompt,
 		Tools:         view,
 		Steer:         func(ctx context.Context) ([]*llm.Message, error) { return r.steer(ctx, e) },
+		Fit:           func(ctx context.Context, ms []*llm.Message) ([]*llm.Message, error) { return r.fit(ctx, e, ms) },
 		MaxRounds:     p.MaxRounds,
 		MaxCalls:      p.MaxCalls,
 		EarlierRounds: rounds,
@@ -247,7 +288,21 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 	for _, k := range e.attempt.open {
 		req.Open = append(req.Open, k.Wire)
 	}
-	var end agent.Event
+	end, err := r.loop(ctx, e, req)
+	if err == nil {
+		e.attempt.open, e.attempt.unknown = nil, false
+	}
+	return end, err
+}
+
+// provider returns the model of a run: it is sent the newest messages of the history,
+// while the process holds the run's lease, and paid.
+func (r *Runner) provider(e *Execution) llm.Provider {
+	return limited{r.guard(e, e.profile.Provider), e.profile.MaxHistory}
+}
+
+// loop runs the agent loop and commits what its events say. It returns the last event.
+func (r *Runner) loop(ctx context.Context, e *Execution, req *agent.Request) (end agent.Event, err error) {
 	for ev := range agent.Run(ctx, req) {
 		if ev.Kind == agent.End {
 			end = ev
@@ -260,8 +315,15 @@ func (r *Runner) attempt(ctx context.Context, e *Execution) (agent.Event, error)
 	if err := e.calls.err.Load(); err != nil {
 		return end, *err
 	}
-	e.attempt.open, e.attempt.unknown = nil, false
-	return end, nil
+	if errors.Is(end.Err, errNotAlive) {
+		return end, nil
+	}
+	return end, r.release(ctx, e)
+}
+
+// callsOf returns all calls of a run, newest first.
+func callsOf(r session.CallReader, id chela.RunID) ([]session.Call, error) {
+	return r.Recent(session.CallQuery{Run: id, Limit: math.MaxInt32})
 }
 
 // earlier returns the rounds of tool calls that the run has completed, and the calls
@@ -272,7 +334,7 @@ func (r *Runner) earlier(ctx context.Context, e *Execution) (rounds, made int, e
 		return 0, 0, nil
 	}
 	list, err := store.Get(ctx, r.o.Store, func(rd store.Reader) ([]session.Call, error) {
-		return rd.Calls().Recent(session.CallQuery{Run: e.run.ID, Limit: math.MaxInt32})
+		return callsOf(rd.Calls(), e.run.ID)
 	})
 	closed := map[string]bool{} // by round
 	for _, k := range list {
@@ -289,118 +351,4 @@ func (r *Runner) earlier(ctx context.Context, e *Execution) (rounds, made int, e
 		}
 	}
 	return rounds, made, err
-}
-
-// system returns the system prompt of a run that may use the tools. In a group it
-// does not contain the files that are private to the person. The prompt of a forked
-// session is that of the run that it was forked from, except for what is open in it.
-func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level, open openWork) []llm.Block {
-	from := e.meta.ForkOf(e.run)
-	in, to := e.profile.Prompt, from.Address
-	if e.profile.Files != nil && from.Overrides.Context != run.ContextLight {
-		child := from.Bounds.Depth > 0
-		in.Files = e.profile.Files.Files(!child && (to.Local() || to.Peer.Kind == chela.Direct))
-		if child {
-			in.Files = prompt.ForChildren(in.Files)
-		}
-	}
-	if e.profile.Files != nil && from.Bounds.Depth < e.profile.MaxDepth {
-		in.Types = typeLines(e.profile.Files)
-	}
-	in.Tools, in.Dir, in.Now = tools, e.profile.Dir, time.Now()
-	in.Extra = strings.TrimSpace(from.Prompt + "\n\n" + from.Overrides.Prompt)
-	in.Agent, in.Model, in.Channel, in.Thinking = string(e.meta.Agent), e.profile.Model.Ref(), to.Channel, think
-	in.Children = subagent.Prompt(open.children)
-	if slices.ContainsFunc(tools, func(t llm.ToolSpec) bool { return t.Name == planTool }) {
-		in.Plan = open.plan.Prompt()
-	}
-	blocks := slices.Clone(r.prompts.Build(in)) // the files may repeat a secret
-	for i := range blocks {
-		blocks[i].Text = r.o.Executor.Redact(blocks[i].Text)
-	}
-	return blocks
-}
-
-// planTool is the name of the tool with which the model keeps its plan.
-const planTool = "plan"
-
-// openWork is what has not ended in a session: it is in the system prompt of each
-// attempt, so that the model knows it even if the messages about it are no longer sent.
-type openWork struct {
-	plan     plan.Plan
-	children []subagent.Running
-}
-
-// openWork returns what has not ended in the session of a run: what the commit that began
-// or resumed the run read, or, in later attempts, what the rows say now.
-func (r *Runner) openWork(ctx context.Context, e *Execution) (openWork, error) {
-	if w := e.open; w != nil {
-		e.open = nil
-		return *w, nil
-	}
-	return store.Get(ctx, r.o.Store, func(rd store.Reader) (openWork, error) {
-		m, err := session.Lookup(rd.Sessions(), e.run.Session)
-		if err != nil {
-			return openWork{}, err
-		}
-		return readOpenWork(m, rd.Children(), rd.Runs())
-	})
-}
-
-// readOpenWork reads what has not ended in a session.
-func readOpenWork(m session.Meta, children subagent.Reader, runs run.Reader) (openWork, error) {
-	w := openWork{plan: m.Plan}
-	open, err := children.Open(m.Key)
-	for i := 0; i < len(open) && err == nil; i++ {
-		var active []run.Run
-		active, err = runs.Active(open[i].Session)
-		w.children = append(w.children, subagent.Running{Child: open[i], State: subagent.StateOf(active)})
-	}
-	return w, err
-}
-
-// typeLines describes the agent types of a workspace, one line each.
-func typeLines(w *prompt.Workspace) (lines []string) {
-	types, _ := w.Types()
-	for _, t := range types {
-		lines = append(lines, t.Name+": "+t.Description)
-	}
-	return lines
-}
-
-// scope returns what the executor has to know about the run.
-func (r *Runner) scope(e *Execution) invoke.Scope {
-	var rules policy.Pipeline
-	if e.profile.Policy != nil {
-		rules = e.profile.Policy(e.run.Principal)
-	}
-	var box *sandbox.Session
-	if e.profile.Sandbox != nil {
-		box = e.profile.Sandbox(e.run.Principal)
-	}
-	s := invoke.Scope{
-		Agent: e.run.Agent, Session: e.run.Session, Run: e.run.ID, Dir: e.profile.Dir, Folder: e.meta.Bounds.Folder, Sandbox: box,
-		Principal: e.run.Principal, Tools: e.permitted(e.meta.Bounds, e.run.Overrides), Policy: rules, Budget: e.profile.Budget, Loop: e.profile.Loop,
-		ReadOnly: e.meta.Bounds.ReadOnly, Ledger: ledger{r, e},
-		Started: time.Now(), // the time that a person took to decide does not count
-		Spent: func() usage.Sum {
-			return usage.Sum{Tokens: e.spent.tokens, NanoUSD: e.spent.nanoUSD, Calls: e.spent.calls}
-		},
-	}
-	if e.meta.Forked() && e.profile.ForkPolicy != nil {
-		from := e.meta.ForkOf(e.run)
-		shown, _ := invoke.Allowed(e.permitted(from.Bounds, from.Overrides), e.profile.ForkPolicy(e.run.Principal), e.run.Principal)
-		s.Shown = &shown
-	}
-	return s
-}
-
-// permitted returns the tools that the bounds of a session and the overrides of a run
-// permit.
-func (e *Execution) permitted(b session.Bounds, o run.Overrides) tool.Set {
-	if len(b.Tools) == 0 && o.Tools.IsZero() {
-		return e.profile.Tools
-	}
-	names := session.Permitted(e.profile.Tools.Names(), b, o, policy.Match)
-	return e.profile.Tools.Filter(func(s tool.Spec) bool { return slices.Contains(names, s.Name) })
 }

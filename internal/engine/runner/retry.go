@@ -3,16 +3,10 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/compact"
 	"github.com/chela-ai/chela/internal/core/llm"
-	"github.com/chela-ai/chela/internal/core/session"
-	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/kit/backoff"
 )
 
@@ -27,9 +21,18 @@ var retryDelay = backoff.Policy{First: 500 * time.Millisecond, Max: 8 * time.Sec
 // attempt is worthwhile: a prompt that is too long is cut, and an overloaded or
 // unreachable service is asked again after a delay.
 func (r *Runner) recoverModelError(ctx context.Context, e *Execution, err error, retries *int) (bool, error) {
+	if errors.Is(err, errGrown) {
+		return true, r.compactGrown(ctx, e)
+	}
+	if over, ok := errors.AsType[*usage.BudgetError](err); ok {
+		return r.stepDown(ctx, e, over)
+	}
 	switch llm.ClassOf(err) {
 	case llm.ClassContext:
-		return r.cutHistory(ctx, e, fmt.Sprintf("the conversation is too long for %s: ", e.profile.Model.Ref()))
+		if err := r.learnLimit(ctx, e, err); err != nil {
+			return false, err
+		}
+		return r.shrink(ctx, e)
 	case llm.ClassNetwork, llm.ClassOverload, llm.ClassRate:
 	default:
 		return false, nil
@@ -54,47 +57,4 @@ func (r *Runner) recoverModelError(ctx context.Context, e *Execution, err error,
 	case <-ctx.Done():
 		return false, nil
 	}
-}
-
-// cutHistory removes the oldest turns from what is sent to the model, and reports
-// whether there were any. They stay in the transcript. reason begins the notice to
-// the person.
-func (r *Runner) cutHistory(ctx context.Context, e *Execution, reason string) (bool, error) {
-	ctx = context.WithoutCancel(ctx)
-	if err := r.flush(ctx, e); err != nil {
-		return false, err
-	}
-	all, err := store.Get(ctx, r.o.Store, func(rd store.Reader) ([]session.Entry, error) {
-		return rd.Sessions().Entries(e.run.SessionID, 0, 0)
-	})
-	if err != nil {
-		return false, err
-	}
-	from, turns, ok := compact.Cut(all)
-	if !ok {
-		return false, nil
-	}
-	now := time.Now()
-	text := fmt.Sprintf("%sthe oldest %d turns are no longer sent to the model (they stay in the history)", reason, turns)
-	entries := []*session.Entry{
-		{ID: uuid.NewString(), Kind: session.KindCut, Time: now, Run: e.run.ID, First: from},
-		{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: e.run.ID, Text: text},
-	}
-	meta := e.meta
-	err = r.update(ctx, e, store.Ordered, func(tx store.Tx) error {
-		if err := tx.Sessions().Append(e.run.SessionID, entries...); err != nil {
-			return err
-		}
-		if meta, err = session.Lookup(tx.Sessions(), e.run.Session); err != nil || meta.ID != e.run.SessionID || !meta.EndFork() {
-			return err
-		}
-		return tx.Sessions().Put(meta)
-	})
-	if err != nil {
-		return false, err
-	}
-	r.publishStored(e, meta, entries...)
-	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseCompaction})
-	r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: text})
-	return true, nil
 }

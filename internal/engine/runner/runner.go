@@ -6,22 +6,26 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/budget"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
+	"github.com/chela-ai/chela/internal/engine/notice"
 )
 
-// Options are the dependencies of a Runner. All fields but Ended, Children and Step
-// are required.
+// Options are the dependencies of a Runner. Fields that may be nil say so; the
+// others are required.
 type Options struct {
 	Log      *slog.Logger
 	Store    store.Store
@@ -29,7 +33,13 @@ type Options struct {
 	Owner    *leaseholder.Holder // this process
 	Executor *invoke.Executor
 	Profiles Profiles
+	Budgets  *budget.Budgets // nil: those of the store
 	Ended    []Ended
+	// Hooks run at the points of a run; nil: there are none.
+	Hooks *hook.Points
+	// Ending is called before the commit that ends a run. It asks hooks and sets
+	// run.Run.Decided. nil: nothing is decided.
+	Ending func(context.Context, *run.Run)
 	// Children reports whether a run that is about to end has children that have
 	// not ended. A run that owes its result to a schedule, a webhook or a parent
 	// then waits for them. nil: no run has children.
@@ -51,6 +61,8 @@ type Runner struct {
 	o       Options
 	cache   *session.Cache
 	prompts prompt.Builder
+
+	smallWindows sync.Map // models that were checked, by provider/model
 }
 
 // cacheBytes limits the memory for compiled transcripts of all sessions together.
@@ -58,6 +70,12 @@ const cacheBytes = 48 << 20
 
 // New returns a Runner.
 func New(o Options) *Runner {
+	if o.Hooks == nil {
+		o.Hooks = hook.New(o.Log)
+	}
+	if o.Budgets == nil {
+		o.Budgets = budget.New(budget.Options{Store: o.Store, Bus: o.Bus, Notices: notice.New(notice.Options{})})
+	}
 	if o.Step == nil {
 		o.Step = func(string) {}
 	}
@@ -116,6 +134,9 @@ func (r *Runner) update(ctx context.Context, e *Execution, sync store.Sync, f fu
 
 // publish sends an event of the run to its observers.
 func (r *Runner) publish(e *Execution, ev chela.Event) {
+	if e.quiet && ev.Stream != chela.StreamMessage { // surfaces hide messages themselves
+		return
+	}
 	ev.Run, ev.Session = e.run.ID, e.run.Session
 	r.o.Bus.Publish(ev)
 }
@@ -148,3 +169,7 @@ func (r *Runner) publishWithdrawn(list []approval.Request) {
 		r.o.Bus.Publish(chela.Event{Session: q.Session, Stream: chela.StreamApproval, Phase: chela.PhaseResolved, Data: q})
 	}
 }
+
+// DropTranscripts forgets the cached transcripts, because entries were changed in the
+// store. Runs in progress keep theirs.
+func (r *Runner) DropTranscripts() { r.cache.Clear() }

@@ -34,6 +34,9 @@ func (r *Runner) takeSteering(ctx context.Context, e *Execution) ([]*llm.Message
 	if err := r.flush(ctx, e); err != nil {
 		return nil, err
 	}
+	if items, err = readAttachments(ctx, e.profile, e.run, items); err != nil {
+		return nil, err
+	}
 	entries := inputEntries(items, "", e.run.ID, time.Now())
 	r.o.Step("run.steer")
 	err = store.Held(ctx, r.o.Store, e.lease, store.Ordered, func(tx store.Tx) error {

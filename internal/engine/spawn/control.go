@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -158,6 +159,9 @@ const sweepEvery = time.Minute
 // Run archives and deletes the sessions of children that have ended, and closes the
 // records of children that nothing works for any more, until ctx ends.
 func (s *Spawner) Run(ctx context.Context) error {
+	var told sync.WaitGroup
+	told.Go(func() { s.notifyEnded(ctx) })
+	defer told.Wait()
 	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
 	for {
@@ -222,7 +226,7 @@ func (s *Spawner) reconcile(ctx context.Context, c subagent.Child, now time.Time
 			return err
 		}
 		c.Ended, c.Outcome, c.Error = now, chela.OutcomeError, "it was cancelled before it began, or its session is gone"
-		return report(tx, c)
+		return report(tx, c, nil)
 	})
 }
 

@@ -46,7 +46,7 @@ func (s *Spawner) Ended(row run.Run) func(store.Tx) error {
 				return err
 			}
 		}
-		return report(tx, c)
+		return report(tx, c, row.Decided.Announce)
 	}
 }
 
@@ -98,11 +98,15 @@ func closeRecord(tx store.Tx, c *subagent.Child) (to chela.SessionKey, at chela.
 	return to, at, count(tx, to, m)
 }
 
-// report closes the record of a child that ended, and tells the requester.
-func report(tx store.Tx, c subagent.Child) error {
+// report closes the record of a child that ended, and tells the requester. The answer to
+// the result goes to elsewhere, if it is not nil.
+func report(tx store.Tx, c subagent.Child, elsewhere *chela.Address) error {
 	to, at, err := closeRecord(tx, &c)
 	if err != nil {
 		return err
+	}
+	if elsewhere != nil {
+		at = *elsewhere
 	}
 	waits, err := waitingRun(tx, to, c)
 	if err != nil {
@@ -270,7 +274,7 @@ func (s *Spawner) Stop(tx store.Tx, key chela.SessionKey) ([]chela.SessionKey, e
 		return sessions, err
 	}
 	own.Ended, own.Outcome, own.Silent = now, chela.OutcomeAborted, subagent.Stopped
-	return sessions, errors.Join(discard(tx, key), report(tx, own))
+	return sessions, errors.Join(discard(tx, key), report(tx, own, nil))
 }
 
 // discard cancels what waits for a child that is stopped, so that nothing starts
@@ -301,7 +305,7 @@ func (s *Spawner) Deleted(tx store.Tx, key chela.SessionKey) error {
 	switch {
 	case wasOpen: // nothing can be announced any more
 		own.Ended, own.Outcome, own.Silent = now, chela.OutcomeAborted, subagent.Lost
-		err = report(tx, own)
+		err = report(tx, own, nil)
 	case own.ID != "":
 		err = tx.Children().Put(own)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/estimate"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -22,11 +23,9 @@ const maxHistory = 4 << 20
 
 // history returns the entries with the history that a fork inherits: the messages that
 // the model of the requester was sent, with a result for each call. They are copies, so
-// that nothing that happens to the requester's transcript later changes them.
-func (s *Spawner) history(ctx context.Context, r subagent.Request) ([]*session.Entry, error) {
-	if r.Context != subagent.Fork {
-		return nil, nil
-	}
+// that nothing that happens to the requester's transcript later changes them. A
+// conversation that is too long is not inherited; the warning says so.
+func (s *Spawner) history(ctx context.Context, r subagent.Request, parent session.Meta) (list []*session.Entry, warning string, err error) {
 	entries, err := store.Get(ctx, s.o.Store, func(rd store.Reader) ([]session.Entry, error) {
 		by, err := rd.Runs().Get(r.Run)
 		if err != nil {
@@ -35,16 +34,23 @@ func (s *Spawner) history(ctx context.Context, r subagent.Request) ([]*session.E
 		return rd.Sessions().Entries(by.SessionID, 0, 0)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the history of the run that spawns: %w", err)
+		return nil, "", fmt.Errorf("the history of the run that spawns: %w", err)
 	}
-	return inherited(entries, time.Now())
+	messages := session.Compile(withResults(entries))
+	limit := s.o.Config.ForkTokens()
+	if n := cmp.Or(parent.Context, int64(estimate.Messages(messages...))); limit > 0 && n > limit {
+		return nil, fmt.Sprintf("the subagent begins without this conversation, because it has %s tokens and a subagent inherits at most %s (session.parentForkMaxTokens); send it what it has to know",
+			humanize.Count(n), humanize.Count(limit)), nil
+	}
+	list, err = inherited(messages, time.Now())
+	return list, "", err
 }
 
-// inherited returns the history that a fork inherits from a transcript.
-func inherited(entries []session.Entry, now time.Time) ([]*session.Entry, error) {
+// inherited returns the history that a fork inherits.
+func inherited(messages []*llm.Message, now time.Time) ([]*session.Entry, error) {
 	var out []*session.Entry
 	size := 0
-	for _, m := range session.Compile(withResults(entries)) {
+	for _, m := range messages {
 		size += m.Size()
 		out = append(out, &session.Entry{ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Message: m, NanoUSD: -1})
 	}
@@ -86,6 +92,6 @@ func (s *Spawner) fork(m *session.Meta, parent session.Meta, by run.Run, r subag
 		return chela.Errorf(chela.CodeForbidden, "context fork: a subagent is sandboxed here and this session is not, so that it would work in another folder; use context isolated")
 	}
 	f := parent.ForkOf(by)
-	m.Fork, m.Model, m.Think, m.Context = &f, model, cmp.Or(by.Overrides.Think, parent.Think), parent.Context
+	m.Fork, m.Model, m.Think, m.Fast, m.Context = &f, model, cmp.Or(by.Overrides.Think, parent.Think), cmp.Or(by.Overrides.Fast, parent.Fast), parent.Context
 	return nil
 }

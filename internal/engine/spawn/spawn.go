@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -24,7 +26,7 @@ import (
 // Lane is the lane of the runs of children.
 const Lane = "subagent"
 
-// Options are the dependencies of a Spawner. All are required.
+// Options are the dependencies of a Spawner. All but Hooks are required.
 type Options struct {
 	Log    *slog.Logger
 	Store  store.Store
@@ -35,6 +37,8 @@ type Options struct {
 	Stop func(store.Tx, chela.SessionKey) (after func(), err error)
 	// Delete deletes a session.
 	Delete func(context.Context, chela.SessionKey) error
+	// Hooks decide about children and are told of them; nil: there are none.
+	Hooks *hook.Points
 }
 
 // Config is what a Spawner needs of the configuration in force. Its methods do no I/O
@@ -48,6 +52,9 @@ type Config interface {
 	Types(chela.AgentID) []subagent.Type
 	// CheckModel returns why an agent cannot use a model.
 	CheckModel(id chela.AgentID, ref string) error
+	// ForkTokens returns the tokens of the longest conversation that a child inherits; 0:
+	// no limit.
+	ForkTokens() int64
 	// Focus returns whether threads may be bound to children.
 	Focus() session.FocusPolicy
 	// Workspace returns the folder of a session's tools, which exists. It may write files.
@@ -57,10 +64,20 @@ type Config interface {
 }
 
 // Spawner starts and stops children. It is safe for concurrent use.
-type Spawner struct{ o Options }
+type Spawner struct {
+	o Options
+
+	mu     sync.Mutex
+	untold map[chela.SessionKey]chan struct{} // children of whose start hooks are being told; closed when they were
+}
 
 // New returns a Spawner.
-func New(o Options) *Spawner { return &Spawner{o} }
+func New(o Options) *Spawner {
+	if o.Hooks == nil {
+		o.Hooks = hook.New(o.Log)
+	}
+	return &Spawner{o: o, untold: map[chela.SessionKey]chan struct{}{}}
+}
 
 // Spawn starts a child. The requester is told in the same commit: a repeated call
 // returns the receipt of the child that exists. An error is for the model or the
@@ -73,6 +90,12 @@ func (s *Spawner) Spawn(ctx context.Context, r subagent.Request) (subagent.Recei
 	if err != nil {
 		return subagent.Receipt{}, err
 	}
+	if err := s.spawning(ctx, r, &p); err != nil {
+		p.discard()
+		return subagent.Receipt{}, err
+	}
+	s.telling(p.session)
+	defer s.told(p.session)
 	var out subagent.Receipt
 	var after func()
 	err = s.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
@@ -93,7 +116,9 @@ type prepared struct {
 	session chela.SessionKey // of the child; empty: a new one
 	kind    subagent.Type
 	history []*session.Entry // that a fork inherits
+	thread  string           // in which the child is bound, made by a hook; empty: that of the chat
 	files   string           // folder with the attachments, absolute; empty: there are none
+	warning string           // why the child is no fork although one was requested; empty: it is as requested
 }
 
 // prepare does for a spawn what cannot be done in its transaction.
@@ -118,8 +143,13 @@ func (s *Spawner) prepare(ctx context.Context, r *subagent.Request) (p prepared,
 			return p, err
 		}
 	}
-	if p.history, err = s.history(ctx, *r); err != nil {
-		return p, err
+	if r.Context == subagent.Fork {
+		if p.history, p.warning, err = s.history(ctx, *r, parent); err != nil {
+			return p, err
+		}
+		if p.warning != "" {
+			r.Context = subagent.Isolated
+		}
 	}
 	if (r.Folder != "" || len(r.Files) > 0) && s.o.Config.HasAgent(agent) { // otherwise the spawn is refused
 		p.files, err = s.place(session.Meta{Key: p.session, Agent: agent}, r)
@@ -127,21 +157,50 @@ func (s *Spawner) prepare(ctx context.Context, r *subagent.Request) (p prepared,
 	return p, err
 }
 
-// SpawnIn is [Spawner.Spawn] in a transaction, for an isolated child without a type. The
-// function that it returns is to be called after the commit.
+// Ask asks hooks about a child that SpawnIn is to start, because they cannot be asked in a
+// transaction. It returns the request for SpawnIn.
+func (s *Spawner) Ask(ctx context.Context, r subagent.Request) (subagent.Request, error) {
+	if !s.o.Hooks.SubagentSpawning.Any() {
+		return r, nil
+	}
+	if err := r.Check(); err != nil {
+		return r, err
+	}
+	r = plain(r)
+	p, err := s.prepare(ctx, &r)
+	if err == nil {
+		err = s.spawning(ctx, r, &p)
+	}
+	r.Session = p.session
+	return r, err
+}
+
+// plain returns the request for an isolated child without a type. What the others need is
+// done before the transaction.
+func plain(r subagent.Request) subagent.Request {
+	r.Type, r.Context, r.Folder, r.Files = "", subagent.Isolated, "", nil
+	return r
+}
+
+// SpawnIn is [Spawner.Spawn] in a transaction, for an isolated child without a type, after
+// [Spawner.Ask]. The function that it returns is to be called after the commit.
 func (s *Spawner) SpawnIn(tx store.Tx, r subagent.Request) (subagent.Receipt, func(), error) {
 	if err := r.Check(); err != nil {
 		return subagent.Receipt{}, nil, err
 	}
-	r.Type, r.Context, r.Folder, r.Files = "", subagent.Isolated, "", nil // what the others need is done before the transaction
-	return s.spawnIn(tx, r, prepared{})
+	if _, err := tx.Children().Get(r.ID); err != nil && r.Session == "" && s.o.Hooks.SubagentSpawning.Any() { // they came after Ask
+		return subagent.Receipt{}, nil, chela.Errorf(chela.CodeUnavailable, "hooks that decide about subagents have just been added; try again")
+	}
+	return s.spawnIn(tx, plain(r), prepared{session: r.Session})
 }
 
 func (s *Spawner) spawnIn(tx store.Tx, r subagent.Request, p prepared) (subagent.Receipt, func(), error) {
 	out, isNew, err := s.spawn(tx, r, p, time.Now())
 	return out, func() {
+		defer s.told(out.Child.Session)
 		if isNew {
 			s.o.Bus.Publish(chela.Event{Session: out.Child.Session, Stream: chela.StreamSession, Phase: chela.PhaseCreated})
+			s.o.Hooks.SubagentSpawned.Notify(context.Background(), hook.SubagentSpawned{Subagent: aboutChild(out.Child), Task: out.Child.Task})
 		}
 	}, err
 }
@@ -203,13 +262,15 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 		child.Root, child.Principal, child.Address = by.Tree(), by.Principal, by.Address
 	}
 	if r.Thread {
-		if err := s.bind(tx, parent, &child); err != nil {
+		if err := s.bind(tx, parent, &child, p.thread); err != nil {
 			return subagent.Receipt{}, false, err
 		}
 	}
 	out := subagent.Receipt{Running: open + 1}
 	child.Model, out.Warning = s.model(c, agent, r.Model, p.kind.Model)
 	meta, about := sessionOf(c, parent, child, p.kind, agent, r)
+	meta.Bounds.Shared = parent.Shared(by)
+	meta.Bounds.Exec = by.Overrides.Exec.Within(meta.Bounds.Exec).ForChild()
 	if !by.Overrides.Tools.IsZero() { // the child has at most the tools of the run
 		meta.Bounds.Tools = append(meta.Bounds.Tools, by.Overrides.Tools)
 	}
@@ -219,6 +280,9 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 			return subagent.Receipt{}, false, err
 		}
 		child.Model, out.Warning, text = meta.Model, "", about.Directive()
+	}
+	if p.warning != "" {
+		out.Warning = strings.TrimPrefix(out.Warning+"; "+p.warning, "; ")
 	}
 	if r.Sandbox == "require" && !s.o.Config.Sandboxed(meta) {
 		return subagent.Receipt{}, false, chela.Errorf(chela.CodeForbidden, "the subagent would not be sandboxed, but sandbox is %q", r.Sandbox)
@@ -246,17 +310,20 @@ func withDepth(r session.Reader, key chela.SessionKey) (session.Meta, error) {
 	return m, err
 }
 
-// bind focuses the thread in which a child is started on it.
-func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child) error {
+// bind focuses a thread on a child: the one in which it is started, or the one that a
+// hook made for it.
+func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child, made string) error {
+	at := c.Address
+	at.Thread = cmp.Or(made, at.Thread)
 	switch {
 	case !s.o.Config.Focus().On():
 		return chela.Errorf(chela.CodeForbidden, "threads cannot be bound to subagents (session.threadBindings.enabled is false); start it without thread")
-	case parent.Bounds.Depth > 0 || c.Address.Local() || c.Address.Thread == "":
+	case parent.Bounds.Depth > 0 || at.Local() || at.Thread == "":
 		return chela.Errorf(chela.CodeInvalid, "this chat is not a thread; start the subagent without thread")
 	}
-	err := subagent.Release(tx.Children(), parent.Focused(c.Address).Session, c.Address)
-	c.Thread = c.Address
-	parent.SetFocus(session.Focus{Address: c.Address, Session: c.Session, Since: c.Created})
+	err := subagent.Release(tx.Children(), parent.Focused(at).Session, at)
+	c.Thread = at
+	parent.SetFocus(session.Focus{Address: at, Session: c.Session, Since: c.Created})
 	return errors.Join(err, tx.Sessions().Put(parent))
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -82,6 +83,12 @@ func ofMessage(it queue.Item, r run.Run) task.Task {
 	}
 	if it.Inbound.Task {
 		t.Kind = task.Agent
+	}
+	if it.Origin.Kind == chela.OriginCron {
+		t.Kind = task.Cron
+		if due, ok := job.ParseDue(it.Inbound.Text); ok {
+			t.Title = due.Name
+		}
 	}
 	switch {
 	case r.ID != "":

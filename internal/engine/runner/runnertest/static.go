@@ -33,5 +33,8 @@ func (s Static) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 // Policy returns the policy with the session's own preferences.
 func (s Static) Policy(m session.Meta, _ chela.Address) queue.Policy { return s.Queue.With(m.Queue) }
 
+// Sends reports whether the session sends to chats.
+func (s Static) Sends(m session.Meta, to chela.Address) bool { return session.SendAlways(m, to) }
+
 // Gen returns 0.
 func (s Static) Gen() uint64 { return 0 }

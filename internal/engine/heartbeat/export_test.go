@@ -1,0 +1,4 @@
+package heartbeat
+
+// StepOf does what is due once.
+var StepOf = (*Service).step

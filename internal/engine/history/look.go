@@ -1,0 +1,311 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/journal"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/store"
+)
+
+// Limits of the files that make an assistant.
+const (
+	maxFiles = 5000
+	maxFile  = 1 << 20 // bytes
+	maxRuns  = 1000    // with commands at once
+)
+
+// looks is what is known about the files that make the assistants.
+type looks struct {
+	mu    sync.Mutex // held during a look
+	known map[chela.AgentID]map[string]stamp
+
+	runsMu sync.Mutex
+	runs   map[chela.RunID]journal.Source // in progress, with commands
+	ended  []journal.Source
+	wake   chan struct{} // capacity 1
+}
+
+// stamp is the state of a file when its last record was compared with it.
+type stamp struct {
+	size     int64
+	modified time.Time
+}
+
+// Started is called before a command of a run starts.
+func (h *History) Started(ctx context.Context, s journal.Source) {
+	if !h.o.Config().On() || s.Run == "" {
+		return
+	}
+	h.look.runsMu.Lock()
+	_, later := h.look.runs[s.Run]
+	h.look.runsMu.Unlock()
+	if later {
+		return
+	}
+	if err := h.Look(ctx, s.Agent); err != nil && ctx.Err() == nil {
+		h.o.Log.Warn("look for changes of the workspace", "agent", s.Agent, "err", err)
+	}
+	h.look.runsMu.Lock()
+	defer h.look.runsMu.Unlock()
+	if len(h.look.runs) < maxRuns {
+		s.Call, s.Tool = "", ""
+		h.look.runs[s.Run] = s
+	}
+}
+
+// Ended is called after a run has ended. It returns immediately.
+func (h *History) Ended(id chela.RunID) {
+	h.look.runsMu.Lock()
+	defer h.look.runsMu.Unlock()
+	s, ok := h.look.runs[id]
+	if !ok {
+		return
+	}
+	delete(h.look.runs, id)
+	h.look.ended = append(h.look.ended, s)
+	select {
+	case h.look.wake <- struct{}{}:
+	default:
+	}
+}
+
+// When all workspaces are compared.
+const (
+	startDelay = time.Minute // avoids slowing down the start
+	lookEvery  = 6 * time.Hour
+)
+
+// Run compares workspaces with their last records: some time after the start, at intervals,
+// and after each run with commands. It returns when ctx ends.
+func (h *History) Run(ctx context.Context) error {
+	t := time.NewTimer(startDelay)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+			h.lookAll(ctx)
+			t.Reset(lookEvery)
+		case <-h.look.wake:
+			if err := h.lookEnded(ctx); err != nil && ctx.Err() == nil {
+				h.o.Log.Warn("look for changes of the workspace", "err", err)
+			}
+		}
+	}
+}
+
+// lookEnded looks for what the commands of ended runs changed.
+func (h *History) lookEnded(ctx context.Context) error {
+	h.look.mu.Lock()
+	defer h.look.mu.Unlock()
+	return h.lookEndedLocked(ctx)
+}
+
+func (h *History) lookEndedLocked(ctx context.Context) error {
+	h.look.runsMu.Lock()
+	ended := h.look.ended
+	h.look.ended = nil
+	h.look.runsMu.Unlock()
+	var errs []error
+	for _, s := range ended {
+		errs = append(errs, h.lookLocked(ctx, s))
+	}
+	return errors.Join(errs...)
+}
+
+func (h *History) lookAll(ctx context.Context) {
+	for agent := range h.o.Workspaces() {
+		if err := h.Look(ctx, agent); err != nil && ctx.Err() == nil {
+			h.o.Log.Warn("look for changes of the workspace", "agent", agent, "err", err)
+		}
+	}
+}
+
+// Look compares the files that make an agent with their last records, and records the
+// differences: the Markdown files of its workspace, and the folders memory and skills. If a
+// single run with commands is in progress, or has just ended, it is named as the one during
+// which they were made.
+func (h *History) Look(ctx context.Context, agent chela.AgentID) error {
+	h.look.mu.Lock()
+	defer h.look.mu.Unlock()
+	if err := h.lookEndedLocked(ctx); err != nil {
+		return err
+	}
+	s := journal.Source{Agent: agent}
+	h.look.runsMu.Lock()
+	n := 0
+	for _, r := range h.look.runs {
+		if r.Agent == agent {
+			s, n = r, n+1
+		}
+	}
+	h.look.runsMu.Unlock()
+	if n > 1 {
+		s = journal.Source{Agent: agent}
+	}
+	return h.lookLocked(ctx, s)
+}
+
+// lookLocked looks at the files of the agent of a source.
+func (h *History) lookLocked(ctx context.Context, s journal.Source) error {
+	dir := h.o.Workspaces()[s.Agent]
+	if dir == "" || !h.o.Config().On() {
+		return nil
+	}
+	dir = pathpolicy.Real(dir)
+	files := list(dir)
+	known, first := h.look.known[s.Agent], false
+	if known == nil {
+		first = true // that the agent is looked at, unless a look has left a record
+		known = map[string]stamp{}
+		latest, err := store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Change, error) { return r.Changes().Latest(dir) })
+		if err != nil {
+			return err
+		}
+		for _, c := range latest {
+			first = first && !c.Found()
+			if !c.After.Exists || !part(dir, c.Target) {
+				continue
+			}
+			known[c.Target] = stamp{c.After.Size, c.After.Modified}
+		}
+		h.look.known[s.Agent] = known
+	}
+	for path := range known {
+		if _, ok := files[path]; ok {
+			continue
+		}
+		if err := h.compare(ctx, path, s, stamp{}, false); err != nil {
+			delete(h.look.known, s.Agent)
+			return err
+		}
+		delete(known, path)
+	}
+	for path, now := range files {
+		if old, ok := known[path]; ok && old.size == now.size && old.modified.Equal(now.modified) {
+			continue
+		}
+		if err := h.compare(ctx, path, s, now, first); err != nil {
+			delete(h.look.known, s.Agent)
+			return err
+		}
+		known[path] = now
+	}
+	return ctx.Err()
+}
+
+// compare compares a file with its last record, and records the difference. first says that
+// a file without a record may have been there before.
+func (h *History) compare(ctx context.Context, path string, s journal.Source, now stamp, first bool) error {
+	unlock, err := h.Lock(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := h.present(path)
+	if err != nil || c.Large > 0 || len(c.Data) > maxFile {
+		return nil //nolint:nilerr // a link or another file that is not kept
+	}
+	v := versionOf(c)
+	last, err := store.Get(ctx, h.o.Store, func(r store.Reader) (journal.Change, error) {
+		list, err := r.Changes().List(journal.Query{Target: path, Limit: 20})
+		for _, c := range list {
+			if c.State == journal.Done {
+				return c, err
+			}
+		}
+		return journal.Change{Target: path}, err
+	})
+	if err != nil || last.ID != "" && last.After.Same(v) || last.ID == "" && !v.Exists {
+		return err
+	}
+	if v, err = h.keep(journal.File, c); err != nil {
+		return err
+	}
+	v.Modified = now.modified
+	return h.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
+		at := time.Now()
+		if first && last.ID == "" {
+			id := uuid.NewString()
+			return tx.Changes().Add(journal.Change{
+				ID: id, Time: at, Unit: id, Source: journal.Source{Agent: s.Agent}, Kind: journal.File, Target: path, Before: v, After: v, State: journal.Done,
+			})
+		}
+		next := found(last, s.Agent, v, at)
+		if s.Run != "" {
+			base, err := Stamp(tx, s, at)
+			if err != nil {
+				return err
+			}
+			next = stamped(next, base)
+		}
+		return tx.Changes().Add(next)
+	})
+}
+
+// parts are the folders of a workspace that make the assistant.
+var parts = [...]string{"memory", "skills", filepath.Join(".agents", "skills")}
+
+// part reports whether a path is that of a file that makes the assistant.
+func part(dir, path string) bool {
+	if filepath.Dir(path) == dir {
+		return strings.EqualFold(filepath.Ext(path), ".md")
+	}
+	for _, name := range parts {
+		if pathpolicy.Inside(path, filepath.Join(dir, name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// list returns the files that make an assistant. Links are not followed.
+func list(dir string) map[string]stamp {
+	out := map[string]stamp{}
+	add := func(path string, e fs.DirEntry) {
+		if !e.Type().IsRegular() || len(out) >= maxFiles || strings.HasPrefix(e.Name(), ".tmp-") {
+			return
+		}
+		info, err := e.Info()
+		if err == nil && info.Size() <= maxFile {
+			out[path] = stamp{info.Size(), info.ModTime()}
+		}
+	}
+	top, _ := os.ReadDir(dir) // a workspace that does not exist yet has no files
+	for _, e := range top {
+		if path := filepath.Join(dir, e.Name()); part(dir, path) {
+			add(path, e)
+		}
+	}
+	for _, name := range parts {
+		root := filepath.Join(dir, name)
+		if pathpolicy.Real(root) != root {
+			continue
+		}
+		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist), len(out) >= maxFiles:
+				return fs.SkipAll
+			case err != nil:
+				return fs.SkipDir
+			case e.IsDir() && path != root && strings.HasPrefix(e.Name(), "."): // what is being installed or was replaced, or a repository
+				return fs.SkipDir
+			}
+			add(path, e)
+			return nil
+		})
+	}
+	return out
+}
