@@ -10,6 +10,8 @@ type AgentRun struct {
 	Thinking       string       `json:"thinking,omitempty"`
 	Timeout        int          `json:"timeout,omitempty"` // seconds to wait for the end; 0: no limit
 	Attachments    []Attachment `json:"attachments,omitempty"`
+	PromptMode     string       `json:"promptMode,omitempty"`           // how much the system prompt contains: full, minimal, none; "": as usual in the session
+	ContextMode    string       `json:"bootstrapContextMode,omitempty"` // full; lightweight: without the files of the workspace
 }
 
 // Accepted is the first answer to agent.

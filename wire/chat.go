@@ -14,6 +14,7 @@ type ChatSend struct {
 	IdempotencyKey string       `json:"idempotencyKey"`
 	AgentID        string       `json:"agentId,omitempty"`
 	Thinking       string       `json:"thinking,omitempty"`
+	Fast           any          `json:"fastMode,omitempty"`  // true, false or auto, for this message
 	QueueMode      string       `json:"queueMode,omitempty"` // steer, followup, collect, interrupt
 	Attachments    []Attachment `json:"attachments,omitempty"`
 

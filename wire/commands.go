@@ -24,7 +24,7 @@ type Command struct {
 	Aliases     []string     `json:"textAliases,omitempty"` // with the slash, the name first: /name
 	Description string       `json:"description"`
 	Category    string       `json:"category,omitempty"` // session, options, status, management, media, tools
-	Source      string       `json:"source"`             // native
+	Source      string       `json:"source"`             // native, skill
 	Scope       string       `json:"scope"`              // both
 	AcceptsArgs bool         `json:"acceptsArgs"`
 	Args        []CommandArg `json:"args,omitempty"`

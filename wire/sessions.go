@@ -47,9 +47,12 @@ type Session struct {
 	Options       []string `json:"thinkingOptions,omitempty"`
 	Default       string   `json:"thinkingDefault,omitempty"`
 	Thinking      string   `json:"thinkingLevel,omitempty"`
+	Fast          any      `json:"fastMode,omitempty"` // true, false or auto; nil: inherited
 	Verbose       string   `json:"verboseLevel,omitempty"`
 	UsageLine     string   `json:"responseUsage,omitempty"`
 	QueueMode     string   `json:"queueMode,omitempty"`
+	SessionExec
+	SendPolicy string `json:"sendPolicy,omitempty"` // allow, deny: whether answers are sent to the chat; empty: there is no chat
 
 	InputTokens  int64    `json:"inputTokens"`
 	OutputTokens int64    `json:"outputTokens"`
@@ -247,6 +250,7 @@ type SessionsCreate struct {
 	Category    string       `json:"category,omitempty"`
 	Model       string       `json:"model,omitempty"`
 	Thinking    string       `json:"thinkingLevel,omitempty"`
+	Fast        any          `json:"fastMode,omitempty"`         // true, false or auto
 	Parent      string       `json:"parentSessionKey,omitempty"` // its settings are copied
 	Fork        bool         `json:"fork,omitempty"`             // copy its transcript, too
 	Message     string       `json:"message,omitempty"`          // first message
@@ -264,9 +268,11 @@ type SessionEntry struct {
 	Color      string `json:"color,omitempty"`
 	Model      string `json:"modelOverride,omitempty"`
 	Thinking   string `json:"thinkingLevel,omitempty"`
+	Fast       any    `json:"fastMode,omitempty"` // true, false or auto; nil: inherited
 	Verbose    string `json:"verboseLevel,omitempty"`
 	UsageLine  string `json:"responseUsage,omitempty"`
 	QueueMode  string `json:"queueMode,omitempty"`
+	SendPolicy string `json:"sendPolicy,omitempty"` // allow, deny; empty: that of the configuration
 	CreatedAt  Millis `json:"createdAt,omitempty"`
 	SinceAt    Millis `json:"sessionStartedAt,omitempty"`
 	UpdatedAt  Millis `json:"updatedAt"`
@@ -274,6 +280,16 @@ type SessionEntry struct {
 	PinnedAt   Millis `json:"pinnedAt,omitempty"`
 	ReadAt     Millis `json:"lastReadAt,omitempty"`
 	UnreadAt   Millis `json:"markedUnreadAt,omitempty"`
+
+	Compactions int `json:"compactionCount,omitempty"`
+	SessionExec
+}
+
+// SessionExec restricts the commands of a session. Empty fields restrict nothing.
+type SessionExec struct {
+	ExecHost     string `json:"execHost,omitempty"`     // sandbox, gateway
+	ExecSecurity string `json:"execSecurity,omitempty"` // deny, allowlist, full
+	ExecAsk      string `json:"execAsk,omitempty"`      // off, on-miss, always
 }
 
 // SessionCreated is the result of sessions.create.
@@ -291,25 +307,29 @@ type SessionCreated struct {
 // SessionsPatch holds the parameters of sessions.patch. Absent properties are
 // left unchanged; null and "" restore the inherited value.
 type SessionsPatch struct {
-	Key       string           `json:"key"`
-	AgentID   string           `json:"agentId,omitempty"`
-	SessionID string           `json:"expectedSessionId,omitempty"` // refused if the session has another transcript
-	Label     Optional[string] `json:"label,omitzero"`
-	Category  Optional[string] `json:"category,omitzero"`
-	Icon      Optional[string] `json:"icon,omitzero"`
-	Color     Optional[string] `json:"color,omitzero"`
-	Archived  Optional[bool]   `json:"archived,omitzero"`
-	Pinned    Optional[bool]   `json:"pinned,omitzero"`
-	Unread    Optional[bool]   `json:"unread,omitzero"`
-	Model     Optional[string] `json:"model,omitzero"`
-	Thinking  Optional[string] `json:"thinkingLevel,omitzero"`
-	Verbose   Optional[string] `json:"verboseLevel,omitzero"`
-	UsageLine Optional[string] `json:"responseUsage,omitzero"`
-	QueueMode Optional[string] `json:"queueMode,omitzero"`
+	Key          string           `json:"key"`
+	AgentID      string           `json:"agentId,omitempty"`
+	SessionID    string           `json:"expectedSessionId,omitempty"` // refused if the session has another transcript
+	Label        Optional[string] `json:"label,omitzero"`
+	Category     Optional[string] `json:"category,omitzero"`
+	Icon         Optional[string] `json:"icon,omitzero"`
+	Color        Optional[string] `json:"color,omitzero"`
+	Archived     Optional[bool]   `json:"archived,omitzero"`
+	Pinned       Optional[bool]   `json:"pinned,omitzero"`
+	Unread       Optional[bool]   `json:"unread,omitzero"`
+	Model        Optional[string] `json:"model,omitzero"`
+	Thinking     Optional[string] `json:"thinkingLevel,omitzero"`
+	Fast         Optional[any]    `json:"fastMode,omitzero"` // true, false or auto
+	Verbose      Optional[string] `json:"verboseLevel,omitzero"`
+	UsageLine    Optional[string] `json:"responseUsage,omitzero"`
+	QueueMode    Optional[string] `json:"queueMode,omitzero"`
+	ExecHost     Optional[string] `json:"execHost,omitzero"`
+	ExecSecurity Optional[string] `json:"execSecurity,omitzero"`
+	ExecAsk      Optional[string] `json:"execAsk,omitzero"`
+	Send         Optional[string] `json:"sendPolicy,omitzero"` // allow, deny
 
 	// Properties that Chela does not support: setting them is an error.
 	Runtime    any `json:"agentRuntime,omitempty"`
-	Fast       any `json:"fastMode,omitempty"`
 	Permission any `json:"permissionMode,omitempty"`
 }
 
@@ -370,6 +390,23 @@ type SessionCompacted struct {
 	Key       string `json:"key"`
 	Compacted bool   `json:"compacted"`
 	Reason    string `json:"reason,omitempty"` // why it was not compacted
+
+	Result *CompactionResult `json:"result,omitempty"` // of a summary
+}
+
+// CompactionResult describes a summary.
+type CompactionResult struct {
+	Summary      string `json:"summary"`
+	FirstKept    string `json:"firstKeptEntryId"`
+	TokensBefore int    `json:"tokensBefore"` // estimates
+	TokensAfter  int    `json:"tokensAfter"`
+}
+
+// SessionsCompact holds the parameters of sessions.compact.
+type SessionsCompact struct {
+	Key      string `json:"key"`
+	AgentID  string `json:"agentId,omitempty"`
+	MaxLines int    `json:"maxLines,omitempty"` // keep only about the newest entries, without a summary; 0: summarize
 }
 
 // SessionReset is the result of sessions.reset.
@@ -414,12 +451,20 @@ type PreviewItem struct {
 	Text string `json:"text"`
 }
 
-// SessionExported is the result of sessions.export.
+// SessionsExport holds the parameters of sessions.export.
+type SessionsExport struct {
+	Key     string `json:"key"`
+	AgentID string `json:"agentId,omitempty"`
+	Format  string `json:"format,omitempty"` // jsonl (also ""), html, trajectory
+}
+
+// SessionExported is the result of sessions.export. A trajectory consists of JSON lines.
 type SessionExported struct {
 	Key       string `json:"key"`
 	SessionID string `json:"sessionId"`
 	FileName  string `json:"fileName"`
-	JSONL     string `json:"jsonl"`
+	JSONL     string `json:"jsonl,omitempty"`
+	HTML      string `json:"html,omitempty"`
 }
 
 // SessionsImport holds the parameters of sessions.import.

@@ -38,8 +38,10 @@ type ToolInfo struct {
 	ID          string   `json:"id"`
 	Label       string   `json:"label"`
 	Description string   `json:"description"`
-	Source      string   `json:"source"` // core
-	Risk        string   `json:"risk"`   // low, medium, high
+	Source      string   `json:"source"` // core, plugin
+	PluginID    string   `json:"pluginId,omitempty"`
+	Optional    bool     `json:"optional,omitempty"` // the configuration must allow it by name
+	Risk        string   `json:"risk"`               // low, medium, high
 	Profiles    []string `json:"defaultProfiles"`
 }
 
@@ -59,7 +61,7 @@ type ToolsEffective struct {
 
 // EffectiveGroup is the tools from one source.
 type EffectiveGroup struct {
-	ID     string          `json:"id"` // core
+	ID     string          `json:"id"` // core, plugin, mcp
 	Label  string          `json:"label"`
 	Source string          `json:"source"`
 	Tools  []EffectiveTool `json:"tools"`
@@ -72,6 +74,7 @@ type EffectiveTool struct {
 	Description string `json:"description"`    // one line
 	Raw         string `json:"rawDescription"` // as the model gets it
 	Source      string `json:"source"`
+	PluginID    string `json:"pluginId,omitempty"`
 	Risk        string `json:"risk"`
 }
 

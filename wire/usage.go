@@ -4,6 +4,7 @@ package wire
 const (
 	MethodUsageCost       = "usage.cost"
 	MethodUsageStatus     = "usage.status"
+	MethodUsageReceipt    = "usage.receipt"
 	MethodSessionsUsage   = "sessions.usage"
 	MethodUsageTimeseries = "sessions.usage.timeseries"
 	MethodUsageLogs       = "sessions.usage.logs"
