@@ -55,7 +55,7 @@ type ProxyOptions struct {
 // Authenticator authenticates clients. Use [New].
 type Authenticator struct {
 	o        Options
-	limit    limiter
+	limit    *Limiter
 	failures atomic.Int64
 }
 
@@ -64,7 +64,7 @@ func New(o Options) *Authenticator {
 	if o.Mode == "" {
 		o.Mode = ModeToken
 	}
-	return &Authenticator{o: o, limit: limiter{hosts: map[netip.Addr]*failures{}}}
+	return &Authenticator{o: o, limit: NewLimiter(maxFailures, window, lockout)}
 }
 
 // Mode returns the authentication mode.
@@ -107,7 +107,7 @@ func (d *Authenticator) isSharedSecret(token, password string) bool {
 // countFailure counts a wrong credential.
 func (d *Authenticator) countFailure(f Source) {
 	d.failures.Add(1)
-	if d.limit.add(f.Addr) {
+	if d.limit.Add(f.Addr) {
 		d.o.Log.Warn("too many wrong credentials", "from", f.Addr.String(), "locked out for", lockout.String())
 	}
 }

@@ -108,7 +108,7 @@ func (d *Authenticator) inspect(r *http.Request) (Source, *refusal) {
 	if no := d.forwarded(r, &f); no != nil {
 		return f, no
 	}
-	f.locked = d.limit.locked(f.Addr)
+	f.locked = d.limit.Locked(f.Addr)
 	for name := range r.URL.Query() {
 		if isCredential(name) {
 			return f, &refusal{http.StatusBadRequest, "invalid_request_error", "credentials in a URL are not accepted: URLs are logged", 0}

@@ -83,15 +83,15 @@ func TestEviction(t *testing.T) {
 		d := New(Options{Log: slog.New(slog.DiscardHandler)})
 		host := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 3, byte(i >> 8), byte(i)}) }
 		for range maxFailures {
-			d.limit.add(host(0))
+			d.limit.Add(host(0))
 		}
-		d.limit.add(host(1))
+		d.limit.Add(host(1))
 		time.Sleep(window + time.Second)
 		for i := range maxHosts - 2 {
-			d.limit.add(host(2 + i))
+			d.limit.Add(host(2 + i))
 		}
-		d.limit.add(host(maxHosts))
-		if d.limit.locked(host(0)) == 0 {
+		d.limit.Add(host(maxHosts))
+		if d.limit.Locked(host(0)) == 0 {
 			t.Error("the address that is locked out was forgotten")
 		}
 		if len(d.limit.hosts) != maxHosts || d.limit.hosts[host(1)] != nil {
@@ -105,45 +105,45 @@ func TestLimiter(t *testing.T) {
 		d := New(Options{Log: slog.New(slog.DiscardHandler)})
 		a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 		for range maxFailures - 1 {
-			d.limit.add(a)
+			d.limit.Add(a)
 		}
-		if d.limit.locked(a) != 0 {
+		if d.limit.Locked(a) != 0 {
 			t.Error("locked out after nine failures")
 		}
 		time.Sleep(window + time.Second)
-		d.limit.add(a)
-		if d.limit.locked(a) != 0 {
+		d.limit.Add(a)
+		if d.limit.Locked(a) != 0 {
 			t.Error("failures of an earlier minute count")
 		}
 		for range maxFailures {
-			d.limit.add(a)
+			d.limit.Add(a)
 		}
-		if got := d.limit.locked(a); got != lockout {
+		if got := d.limit.Locked(a); got != lockout {
 			t.Errorf("locked out for %v, want %v", got, lockout)
 		}
-		if d.limit.locked(b) != 0 {
+		if d.limit.Locked(b) != 0 {
 			t.Error("another address is locked out")
 		}
-		if d.limit.locked(netip.MustParseAddr("::ffff:192.0.2.1")) == 0 {
+		if d.limit.Locked(netip.MustParseAddr("::ffff:192.0.2.1")) == 0 {
 			t.Error("the same address as IPv6 is not locked out")
 		}
 		for range maxFailures {
-			d.limit.add(netip.MustParseAddr("2001:db8::1"))
+			d.limit.Add(netip.MustParseAddr("2001:db8::1"))
 		}
-		if d.limit.locked(netip.MustParseAddr("2001:db8::2")) == 0 {
+		if d.limit.Locked(netip.MustParseAddr("2001:db8::2")) == 0 {
 			t.Error("an address in the same network is not locked out")
 		}
 		for i := range 3 * maxHosts {
-			d.limit.add(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))
+			d.limit.Add(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))
 		}
 		if n := len(d.limit.hosts); n > maxHosts {
 			t.Errorf("%d addresses are stored, want at most %d", n, maxHosts)
 		}
-		if d.limit.locked(a) == 0 {
+		if d.limit.Locked(a) == 0 {
 			t.Error("a locked-out address was evicted")
 		}
 		time.Sleep(lockout)
-		if d.limit.locked(a) != 0 {
+		if d.limit.Locked(a) != 0 {
 			t.Error("locked out for longer than five minutes")
 		}
 	})
@@ -157,7 +157,7 @@ func TestManyLockouts(t *testing.T) {
 		const more = 20
 		for i := range maxHosts + more {
 			for range maxFailures {
-				d.limit.add(host(i))
+				d.limit.Add(host(i))
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -166,7 +166,7 @@ func TestManyLockouts(t *testing.T) {
 		}
 		forgotten := 0
 		for i := range maxHosts + more {
-			if d.limit.locked(host(i)) == 0 {
+			if d.limit.Locked(host(i)) == 0 {
 				forgotten++
 				if i >= more {
 					t.Errorf("address %d is not locked out any more, although others were before it", i)

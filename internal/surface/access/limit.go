@@ -14,10 +14,20 @@ const (
 	maxHosts    = 4096 // addresses stored
 )
 
-// limiter counts failures by address.
-type limiter struct {
+// Limiter counts failures by address, and locks an address out after too many of them.
+// Use [NewLimiter]. It is safe for concurrent use.
+type Limiter struct {
+	most            int // failures in a window that lock out
+	window, lockout time.Duration
+
 	mu    sync.Mutex
 	hosts map[netip.Addr]*failures
+}
+
+// NewLimiter returns a Limiter that locks an address out for a time after a number of
+// failures in a window.
+func NewLimiter(most int, window, lockout time.Duration) *Limiter {
+	return &Limiter{most: most, window: window, lockout: lockout, hosts: map[netip.Addr]*failures{}}
 }
 
 // failures is the failures of an address.
@@ -27,9 +37,9 @@ type failures struct {
 	until time.Time // end of the lockout
 }
 
-// locked returns the remaining lockout of the address; 0 if it is not locked
+// Locked returns the remaining lockout of the address; 0 if it is not locked
 // out.
-func (l *limiter) locked(a netip.Addr) time.Duration {
+func (l *Limiter) Locked(a netip.Addr) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.hosts[network(a)]
@@ -39,8 +49,8 @@ func (l *limiter) locked(a netip.Addr) time.Duration {
 	return max(0, time.Until(t.until))
 }
 
-// add counts a failure and reports whether the address is now locked out.
-func (l *limiter) add(a netip.Addr) (out bool) {
+// Add counts a failure and reports whether the address is now locked out.
+func (l *Limiter) Add(a netip.Addr) (out bool) {
 	a = network(a)
 	now := time.Now()
 	l.mu.Lock()
@@ -51,11 +61,11 @@ func (l *limiter) add(a netip.Addr) (out bool) {
 		t = &failures{first: now}
 		l.hosts[a] = t
 	}
-	if now.Sub(t.first) > window {
+	if now.Sub(t.first) > l.window {
 		t.first, t.n = now, 0
 	}
-	if t.n++; t.n >= maxFailures {
-		t.until, t.n, t.first = now.Add(lockout), 0, now
+	if t.n++; t.n >= l.most {
+		t.until, t.n, t.first = now.Add(l.lockout), 0, now
 		return true
 	}
 	return false
@@ -63,12 +73,12 @@ func (l *limiter) add(a netip.Addr) (out bool) {
 
 // evictLocked removes addresses until there is room for one more, expired ones
 // first. If all are locked out, it removes the one whose lockout ends first.
-func (l *limiter) evictLocked(now time.Time) {
+func (l *Limiter) evictLocked(now time.Time) {
 	if len(l.hosts) < maxHosts {
 		return
 	}
 	for a, t := range l.hosts {
-		if now.After(t.until) && now.Sub(t.first) > window {
+		if now.After(t.until) && now.Sub(t.first) > l.window {
 			delete(l.hosts, a)
 		}
 	}

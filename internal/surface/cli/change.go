@@ -24,6 +24,15 @@ func (c *commands) change(ctx context.Context, edits ...config.Edit) error {
 // It may be called more than once.
 type editor func(section func(path string) json.RawMessage) ([]config.Edit, error)
 
+// setting is the change of the value at a path, which is plain.
+func setting(value any, path ...string) config.Edit {
+	b, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return config.Edit{Path: config.FormatPath(path), Value: b}
+}
+
 // changeBy is [commands.change] for edits that depend on the present configuration.
 func (c *commands) changeBy(ctx context.Context, by editor) error {
 	s, err := c.start()

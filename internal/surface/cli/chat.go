@@ -69,6 +69,7 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 			return err
 		}
 	}
+	defer func() { l.remindOfJobs(context.WithoutCancel(ctx)) }()
 	if person && isTerminal(c.stdout) && !f.plain && c.getenv("TERM") != "dumb" {
 		return c.screen(ctx, l, s, key, f.yes, lines)
 	}

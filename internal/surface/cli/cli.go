@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/engine/webhook"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/wire"
 )
@@ -37,6 +39,7 @@ type Listen struct {
 	Bind     string // loopback, lan, tailnet, auto, custom
 	Insecure bool   // accept other machines without encryption
 	Force    bool   // stop another chela process of this user that is in the way
+	Restart  bool   // start with the last good configuration if that of the file fails
 }
 
 // Gateway is an engine that listens on a port.
@@ -79,6 +82,10 @@ type App struct {
 	// Validate returns the error with which an engine would refuse a
 	// configuration, without starting one; nil: only the keys are checked.
 	Validate func(context.Context, Start, *config.Tree) error
+	// Channels are the chat apps of this build.
+	Channels []channel.Factory
+	// Webhooks returns the configured webhooks.
+	Webhooks func(Start) (*webhook.Hooks, error)
 	// Check inspects an installation without starting an engine.
 	Check func(context.Context, Start) []Finding
 	// Audit lists the security weaknesses of an installation. With fix, it

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"net"
 	"os"
@@ -22,8 +23,11 @@ import (
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/plugin/channel/discord/discordtest"
+	"github.com/chela-ai/chela/internal/plugin/channel/telegram/telegramtest"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/surface/cli"
 	"github.com/chela-ai/chela/wire"
@@ -49,17 +53,57 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: false,
 		// The deadline ends hanging commands with a stack trace.
-		Deadline: time.Now().Add(5 * time.Minute),
+		Deadline: time.Now().Add(15 * time.Minute),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TERM", "dumb")
 			port, err := freePort()
 			e.Setenv("PORT", port)
 			e.Setenv("CHELA_GATEWAY_PORT", port) // do not find a gateway of this machine
+			platform := telegramtest.New()
+			e.Defer(platform.Close)
+			platform.Chat(7, "private")
+			platform.Chat(8, "private")
+			root, _ := platform.Listen()
+			e.Setenv("TELEGRAM", fmt.Sprintf(`{"telegram": {"botToken": %q, "apiRoot": %q, "allowFrom": ["7"]}}`, telegramtest.Token, root))
+			e.Values["telegram"] = platform
+			e.Setenv("TELEGRAM_ROOT", root)
+			e.Setenv("TELEGRAM_TOKEN", telegramtest.Token)
+			e.Setenv("MODEL", modelServer(t)+"/v1")
+			other, errOther := discordtest.Listen()
+			if errOther != nil {
+				return errOther
+			}
+			e.Defer(other.Close)
+			ann := discordtest.User{ID: "7", Username: "ann", GlobalName: "Ann Lee"}
+			other.AddUser(ann)
+			other.AddGuild("50", discordtest.Channel{ID: "101", Name: "general"}, discordtest.Channel{ID: "102", Name: "ops"})
+			other.AddMember("50", discordtest.Member{User: &ann})
+			e.Setenv("DISCORD", fmt.Sprintf(`{"discord": {"token": %q, "apiRoot": %q}}`, discordtest.Token, other.Root()))
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys, "asks": asks},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys, "asks": asks, "chat": chat, "says": says},
 	})
+}
+
+// modelServer returns the address of a server with a model, whose key is "right".
+func modelServer(t *testing.T) string {
+	s := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, r llmtest.ReceivedRequest) llmtest.Step {
+		var body struct {
+			Messages []struct{ Role, Content json.RawMessage }
+		}
+		_ = json.Unmarshal(r.Body, &body)
+		text := "ok"
+		for _, m := range body.Messages {
+			if strings.Contains(string(m.Content), "hello") {
+				text = "re: hello"
+			}
+		}
+		return llmtest.Say(text)
+	})
+	s.Key = "right"
+	url, _ := s.Listen()
+	return url
 }
 
 // freePort returns a free port.
@@ -71,6 +115,22 @@ func freePort() (string, error) {
 	defer l.Close()
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	return port, err
+}
+
+// chat checks that one of the messages that the chat 7 shows is the text; with !, none is.
+func chat(ts *testscript.TestScript, neg bool, args []string) {
+	got := ts.Value("telegram").(*telegramtest.Server).Texts(7)
+	if slices.Contains(got, args[0]) == neg {
+		ts.Fatalf("the chat shows %q", got)
+	}
+}
+
+// says lets the person 7 write to the bot.
+func says(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: says text")
+	}
+	ts.Value("telegram").(*telegramtest.Server).Say(7, telegramtest.Person(7, "Ann"), args[0], nil)
 }
 
 // waits runs a command until it succeeds: waits chela health.

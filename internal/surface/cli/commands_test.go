@@ -22,7 +22,7 @@ import (
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	optional := regexp.MustCompile(`\s\[([^]]*)\](\.\.\.)?`)
-	option := regexp.MustCompile(`--?\w+ [A-Z]+`)
+	option := regexp.MustCompile(`--?[\w-]+ [A-Z]+`)
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {

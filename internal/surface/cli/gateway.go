@@ -87,6 +87,7 @@ func (c *commands) serve(ctx context.Context, l Listen) error {
 		if err := withStopTimeout(ctx, g.CloseForRestart); err != nil {
 			return err
 		}
+		l.Restart = true
 	}
 }
 

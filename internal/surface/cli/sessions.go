@@ -19,7 +19,7 @@ import (
 
 func (c *commands) sessions() *cobra.Command {
 	return group("sessions", "List, show, export, import, reset and delete sessions",
-		c.sessionsList(), c.sessionsShow(), c.sessionsExport(), c.sessionsImport(), c.sessionsReset(), c.sessionsDelete())
+		c.sessionsList(), c.sessionsShow(), c.sessionsExport(), c.sessionsExportTrajectory(), c.sessionsImport(), c.sessionsReset(), c.sessionsDelete())
 }
 
 func (c *commands) sessionsList() *cobra.Command {
@@ -126,29 +126,60 @@ func (c *commands) withSession(ctx context.Context, name string, f func(l *link,
 }
 
 func (c *commands) sessionsExport() *cobra.Command {
+	var out, format string
+	cmd := &cobra.Command{
+		Use: "export KEY", Short: "Write the transcript of a session as JSON lines or as an HTML page",
+		Long: "Write the transcript of a session.\n\n" +
+			"jsonl is OpenClaw's format, one JSON object per line; chela sessions import reads it.\n" +
+			"html is one page for reading, with the system prompt, the tools and the whole transcript.",
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "jsonl" && format != "html" {
+				return c.suggest(fmt.Errorf("export: no format %q: use jsonl or html", format), "sessions export "+shell.Quote(args[0])+" --format html")
+			}
+			return c.exportSession(cmd, args[0], format, out)
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
+	cmd.Flags().StringVar(&format, "format", "jsonl", "`FORMAT` of the file: jsonl or html")
+	return cmd
+}
+
+func (c *commands) sessionsExportTrajectory() *cobra.Command {
 	var out string
-	cmd := &cobra.Command{Use: "export KEY", Short: "Write the transcript of a session as JSON lines", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
-			var e wire.SessionExported
-			if err := l.Call(cmd.Context(), wire.MethodSessionsExport, wire.SessionKey{Key: key}, &e); err != nil {
-				return err
-			}
-			if out == "" {
-				_, err := fmt.Fprint(c.stdout, e.JSONL)
-				return err
-			}
-			if _, err := os.Lstat(out); err == nil {
-				return c.suggest(fmt.Errorf("%s already exists", out), "sessions export "+shell.Quote(args[0])+" --output FILE")
-			}
-			if err := atomicfile.Write(out, []byte(e.JSONL), 0o600); err != nil {
-				return fmt.Errorf("export: %w", err)
-			}
-			fmt.Fprintln(c.stdout, out)
-			return nil
-		})
-	}}
+	cmd := &cobra.Command{
+		Use: "export-trajectory KEY", Short: "Write a session for an error report or an evaluation",
+		Long: "Write a session as JSON lines for an error report or an evaluation: the transcript, the\n" +
+			"system prompt, the tools, and a summary of each model request, run and tool call. Known\n" +
+			"secrets are removed; the messages are not. Read the file before you send it to somebody.",
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.exportSession(cmd, args[0], "trajectory", out) },
+	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
 	return cmd
+}
+
+// exportSession writes a session to a file that does not exist; "": to standard output.
+func (c *commands) exportSession(cmd *cobra.Command, name, format, out string) error {
+	return c.withSession(cmd.Context(), name, func(l *link, key string) error {
+		var e wire.SessionExported
+		if err := l.Call(cmd.Context(), wire.MethodSessionsExport, wire.SessionsExport{Key: key, Format: format}, &e); err != nil {
+			return err
+		}
+		text := e.JSONL + e.HTML // one of them
+		if out == "" {
+			_, err := fmt.Fprint(c.stdout, text)
+			return err
+		}
+		if _, err := os.Lstat(out); err == nil {
+			return c.suggest(fmt.Errorf("%s already exists", out), "sessions "+cmd.Name()+" "+shell.Quote(name)+" --output FILE")
+		}
+		if err := atomicfile.Write(out, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		fmt.Fprintln(c.stdout, out)
+		return nil
+	})
 }
 
 // maxImport is the maximum size of a transcript, which must fit into one frame

@@ -14,12 +14,16 @@ import (
 func (c *commands) status() *cobra.Command {
 	return c.withJSON(&cobra.Command{Use: "status", Short: "Show the model, active runs and pending work", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		return c.withLink(cmd.Context(), func(l *link) error {
-			return queryOn(cmd.Context(), l, wire.MethodStatus, wire.None{}, func(s wire.Status) { c.printStatus(s, l.Hello()) })
+			var channels wire.ChannelsStatus
+			if err := l.Call(cmd.Context(), wire.MethodChannelsStatus, wire.ChannelsGet{}, &channels); err != nil {
+				return err
+			}
+			return queryOn(cmd.Context(), l, wire.MethodStatus, wire.None{}, func(s wire.Status) { c.printStatus(s, l.Hello(), channels) })
 		})
 	}})
 }
 
-func (c *commands) printStatus(s wire.Status, h wire.Hello) {
+func (c *commands) printStatus(s wire.Status, h wire.Hello, channels wire.ChannelsStatus) {
 	d := s.Sessions.Defaults
 	model := strings.Trim(d.Provider+"/"+d.Model, "/")
 	if d.Reason != "" {
@@ -36,6 +40,17 @@ func (c *commands) printStatus(s wire.Status, h wire.Hello) {
 		c.printRow("", fmt.Sprintf("%s %s, started %s", r.SessionKey, r.State, ago(r.StartedAt.Time())))
 	}
 	c.printRow("pending", humanize.Many(s.Queued, "message")+", "+humanize.Many(s.Approvals, "approval")+", "+humanize.Many(s.Undelivered, "delivery"))
+	title := "channels"
+	for _, name := range channels.Order {
+		for _, a := range channels.Accounts[name] {
+			which := name
+			if len(channels.Accounts[name]) > 1 {
+				which += "/" + a.ID
+			}
+			c.printRow(title, which+": "+accountState(a))
+			title = ""
+		}
+	}
 	c.printRow("memory", humanize.Bytes(int64(s.Memory)))
 }
 

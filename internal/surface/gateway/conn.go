@@ -276,6 +276,7 @@ type call struct {
 	*conn
 	id    string
 	yield func() // starts the next request
+	holds bool   // events are kept back until the answer
 }
 
 var _ rpc.Peer = (*call)(nil)
@@ -289,7 +290,7 @@ func (c *call) run(ctx context.Context, req wire.Request) {
 	if err != nil && chela.CodeOf(err) == chela.CodeInternal && !isExpected(err) && ctx.Err() == nil {
 		c.s.o.Log.Warn("method failed", "method", req.Method, "err", err)
 	}
-	c.respond(req.ID, res, err)
+	c.answer(res, err)
 	if _, ok := errors.AsType[*rpc.RoleError](err); ok && c.roleErrors.Add(1) > maxRoleErrors {
 		c.dropped.Store(true)
 		c.close(wire.ClosePolicy, "repeated unauthorized calls")
@@ -316,15 +317,30 @@ func (c *call) invoke(ctx context.Context, method string, params json.RawMessage
 
 // Accept implements [rpc.Peer].
 func (c *call) Accept(payload any) {
-	c.respond(c.id, payload, nil)
+	c.answer(payload, nil)
 	c.Yield()
+}
+
+// answer answers the request, and sends the events that were kept back for it.
+func (c *call) answer(payload any, err error) {
+	c.respond(c.id, payload, err)
+	if c.holds {
+		c.holds = false
+		c.release()
+	}
 }
 
 // Yield implements [rpc.Peer].
 func (c *call) Yield() { c.yield() }
 
 // TrackRun implements [rpc.Peer].
-func (c *call) TrackRun(id chela.RunID) { c.trackRun(id) }
+func (c *call) TrackRun(id chela.RunID) {
+	if !c.holds {
+		c.holds = true
+		c.hold()
+	}
+	c.trackRun(id)
+}
 
 // Subscribe implements [rpc.Peer].
 func (c *call) Subscribe(key chela.SessionKey, on bool) { c.subscribe(key, on) }

@@ -158,6 +158,7 @@ func testMethods() []rpc.Method {
 		rpc.New("nodes.only", wire.RoleNode, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{}, nil }),
 		rpc.New("start", op, chela.ScopeWrite, func(_ context.Context, p rpc.Peer, in echo) (wire.OK, error) {
 			p.TrackRun(chela.RunID(in.Text))
+			time.Sleep(time.Duration(in.Times) * time.Second)
 			return wire.OK{OK: true}, nil
 		}),
 		rpc.New("slow", op, chela.ScopeRead, func(_ context.Context, _ rpc.Peer, in echo) (echo, error) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/plan"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/surface/wireview"
@@ -30,6 +32,14 @@ func (s *Server) observe(e chela.Event) {
 		s.approval(e)
 	case chela.StreamOperation:
 		s.operation(e)
+	case chela.StreamCron:
+		if c, ok := e.Data.(job.Event); ok {
+			s.broadcast(readers, false, wire.EventCron, func() any { return wireview.CronEvent(c) })
+		}
+	case chela.StreamHeartbeat:
+		if r, ok := e.Data.(heartbeat.Result); ok {
+			s.broadcast(everyone, false, wire.EventHeartbeat, func() any { return wireview.Heartbeat(r) })
+		}
 	case chela.StreamSession:
 		s.session(e)
 	}
@@ -289,6 +299,7 @@ func agentEvent(e chela.Event, data any) wire.Agent {
 	return wire.Agent{
 		RunID: string(e.Run), SessionKey: string(e.Session), AgentID: string(e.Session.Agent()),
 		Stream: string(e.Stream), Data: mustEncode(data), Seq: e.Seq, Time: wire.At(e.Time),
+		Heartbeat: heartbeat.IsRun(e.Run),
 	}
 }
 

@@ -17,8 +17,8 @@ var events = [...]string{
 	wire.EventChallenge, wire.EventTick, wire.EventShutdown, wire.EventChat, wire.EventAgent,
 	wire.EventSessionMessage, wire.EventSessionTool, wire.EventSessionOperation, wire.EventSessionsChanged,
 	wire.EventApprovalRequested, wire.EventApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
-	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot, wire.EventConfigChanged, wire.EventTask,
-	wire.EventProgressChanged,
+	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot, wire.EventConfigChanged, wire.EventTask, wire.EventCron,
+	wire.EventProgressChanged, wire.EventHeartbeat,
 }
 
 // maxAttachment is the maximum size of an attachment: one frame holds it in

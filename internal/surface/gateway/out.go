@@ -57,7 +57,9 @@ type out struct {
 
 	omu     sync.Mutex
 	queue   []item
-	bytes   int
+	held    []item // events that follow the answers of calls that start runs
+	holds   int    // such calls without an answer
+	bytes   int    // of both
 	seq     int64
 	writing bool // a writer is active
 	ended   bool // no more frames are accepted
@@ -78,7 +80,24 @@ func (o *out) push(f frame, counted bool, pos int64) {
 		o.seq++
 		it.seq = o.seq
 	}
-	o.enqueueLocked(it, f.drop)
+	o.enqueueLocked(it, f.drop, o.holds > 0)
+}
+
+// hold keeps events back until release is called as often as hold.
+func (o *out) hold() {
+	o.omu.Lock()
+	defer o.omu.Unlock()
+	o.holds++
+}
+
+// release queues the events that were kept back.
+func (o *out) release() {
+	o.omu.Lock()
+	defer o.omu.Unlock()
+	if o.holds--; o.holds == 0 && len(o.held) > 0 {
+		o.queue, o.held = append(o.queue, o.held...), nil
+		o.startLocked()
+	}
 }
 
 // send queues a complete frame.
@@ -86,21 +105,25 @@ func (o *out) send(b []byte) {
 	o.omu.Lock()
 	defer o.omu.Unlock()
 	if !o.ended {
-		o.enqueueLocked(item{data: b, seq: -1}, false)
+		o.enqueueLocked(item{data: b, seq: -1}, false, false)
 	}
 }
 
-func (o *out) enqueueLocked(it item, drop bool) {
+func (o *out) enqueueLocked(it item, drop, hold bool) {
 	if o.bytes+len(it.data) > o.max {
 		if !drop {
-			o.queue, o.bytes = nil, 0
+			o.queue, o.held, o.bytes = nil, nil, 0
 			o.endLocked(wire.ClosePolicy, "slow consumer")
 			o.work.Go(func() { o.ws.Close(wire.ClosePolicy, "slow consumer") }) // the writer may be blocked
 		}
 		return
 	}
-	o.queue = append(o.queue, it)
 	o.bytes += len(it.data)
+	if hold {
+		o.held = append(o.held, it)
+		return
+	}
+	o.queue = append(o.queue, it)
 	o.startLocked()
 }
 
@@ -119,6 +142,9 @@ func (o *out) take() (items []item, code int, reason string, more bool) {
 	defer o.omu.Unlock()
 	items = o.queue
 	o.queue, o.bytes = nil, 0
+	for _, it := range o.held {
+		o.bytes += len(it.data)
+	}
 	o.writing = len(items) > 0 || o.code != 0
 	return items, o.code, o.reason, o.writing
 }
@@ -184,7 +210,7 @@ func (o *out) writeItems(items []item) (err error) {
 // abandon drops a connection that cannot be written to.
 func (o *out) abandon() {
 	o.omu.Lock()
-	o.queue, o.bytes, o.ended = nil, 0, true
+	o.queue, o.held, o.bytes, o.ended = nil, nil, 0, true
 	o.omu.Unlock()
 	o.ws.CloseNow()
 }

@@ -236,7 +236,7 @@ func (st *stream) sendLocked(whole bool) {
 		st.sendText(&st.thinking.retained[0], e, delta, false) // thinking has no replace flag: clients use the complete text
 	}
 	e := st.text.event
-	if !st.text.dirty || wireview.Silent(e.Text, whole) {
+	if !st.text.dirty || wireview.Silent(e.Text, e.Run, whole) {
 		return
 	}
 	st.last = time.Now()

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/surface/access"
@@ -12,12 +13,14 @@ const (
 	Anyone            = "anyone"
 	LocalOrCredential = "this machine, or a credential"
 	Credential        = "a credential"
+	WebhookToken      = "the token of the webhooks, or a signature"
+	Platform          = "a chat platform, whose channel checks the request"
 )
 
 // Route is an HTTP route.
 type Route struct {
 	Pattern    string // of http.ServeMux
-	For        string // Anyone, LocalOrCredential or Credential
+	For        string // Anyone, LocalOrCredential, Credential, or WebhookToken or Platform, which the handler checks
 	StartsWork bool   // a request may start a tool; other routes have no effect
 
 	serve http.HandlerFunc
@@ -47,10 +50,45 @@ func Routes(o Options) []Route {
 		out = append(out, Route{Pattern: "POST /tools/invoke", For: Credential, StartsWork: true, serve: s.invoke},
 			get("/tools/invoke", Anyone, notAllowed(http.MethodPost)))
 	}
+	if h := o.Webhooks; h != nil {
+		out = append(out, Route{Pattern: "POST " + h.Path + "/", For: WebhookToken, StartsWork: true, serve: h.Handler.ServeHTTP},
+			get(h.Path+"/", Anyone, h.Handler.ServeHTTP))
+	}
+	if o.Post != nil {
+		out = append(out, Route{Pattern: "POST /", For: Platform, StartsWork: true, serve: s.post()})
+	}
 	if o.UI == nil {
 		return append(out, get("/{$}", Anyone, s.noUI))
 	}
-	return append(out, o.UI.routes()...)
+	for _, r := range o.UI.routes() {
+		if !slices.ContainsFunc(out, func(have Route) bool { return have.Pattern == r.Pattern }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// maxPosts is the maximum number of posts of chat platforms at the same time.
+const maxPosts = 64
+
+// post returns the handler of the posts of chat platforms.
+func (s server) post() http.HandlerFunc {
+	slots := make(chan struct{}, maxPosts)
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := s.o.Post(r.URL.Path)
+		if h == nil {
+			http.NotFound(w, r)
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			h.ServeHTTP(w, r)
+		default:
+			w.Header().Set("Retry-After", "1")
+			access.Error(w, http.StatusServiceUnavailable, "unavailable", "too many requests at once; try again later")
+		}
+	}
 }
 
 // get returns a GET route, which has no effect.
@@ -61,7 +99,7 @@ func get(path, who string, serve http.HandlerFunc) Route {
 // admit returns the handler of a route, restricted to its audience.
 func (s server) admit(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ok := route.For == Anyone
+		ok := route.For == Anyone || route.For == WebhookToken || route.For == Platform
 		switch route.For {
 		case LocalOrCredential:
 			ok = s.mayInspect(r)

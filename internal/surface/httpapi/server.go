@@ -30,6 +30,17 @@ type Options struct {
 	Invoke func(context.Context, chela.Principal, invoke.DirectCall) (invoke.Answer, error)
 	// UI is the Control UI; nil: none.
 	UI *UI
+	// Webhooks are the requests of other programs; nil: none.
+	Webhooks *Webhooks
+	// Post returns what receives the posts of a chat platform to a path, which
+	// authenticates them itself; nil: nothing does.
+	Post func(path string) http.Handler
+}
+
+// Webhooks are the webhooks, which authenticate their requests themselves.
+type Webhooks struct {
+	Path    string // without a slash at its end
+	Handler http.Handler
 }
 
 // Stage is a stage in the life of a gateway.
@@ -49,13 +60,19 @@ func New(o Options) http.Handler {
 	for _, r := range Routes(o) {
 		mux.HandleFunc(r.Pattern, s.admit(r))
 	}
-	return o.Auth.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	guarded := o.Auth.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 			o.Upgrade.ServeHTTP(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	}), probes[:]...)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 { // also the rest of a body that no handler reads is read, before the answer
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every connection supports deadlines
+		}
+		guarded.ServeHTTP(w, r)
+	})
 }
 
 type server struct{ o Options }

@@ -21,7 +21,9 @@ type Peer interface {
 	// executed one after another, so a long call should yield.
 	Yield()
 	// TrackRun records that this connection starts the run. The connection
-	// will receive the run's tool events.
+	// will receive the run's tool events. It receives no event before the
+	// answer of the call: clients take the run for active from the answer
+	// on.
 	TrackRun(chela.RunID)
 	// Subscribe starts or ends the connection's subscription to the
 	// messages and changes of a session. The empty key stands for all

@@ -15,12 +15,25 @@ import (
 
 // paramSpec describes the properties of a struct of parameters.
 type paramSpec struct {
+	any      bool // see Any
 	known    map[string]bool
 	required []string // in the order of the struct
 }
 
+// Any is the parameters of a method that reads them itself. It accepts all properties.
+type Any struct{ Raw json.RawMessage }
+
+// UnmarshalJSON keeps the parameters.
+func (a *Any) UnmarshalJSON(b []byte) error {
+	a.Raw = slices.Clone(b)
+	return nil
+}
+
 // specOf returns the paramSpec of a struct type.
 func specOf(method string, t reflect.Type) paramSpec {
+	if t == reflect.TypeFor[Any]() {
+		return paramSpec{any: true}
+	}
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("rpc: parameters of %s are %v, want a struct", method, t))
 	}
@@ -62,6 +75,9 @@ func (s paramSpec) check(raw json.RawMessage, path string) error {
 	}
 	if raw[0] != '{' {
 		return Invalid("at root: must be object")
+	}
+	if s.any {
+		return nil
 	}
 	var faults, strange []string
 	there := make([]bool, len(s.required))

@@ -9,6 +9,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/exchange"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -45,8 +47,14 @@ func Message(e session.Entry) (wire.Message, bool) {
 	}
 	switch e.Kind {
 	case session.KindMessage:
-		if e.Message == nil || silent(e.Message) {
+		if e.Message == nil || silent(e.Message, e.Run) {
 			return m, false
+		}
+		if strings.HasPrefix(string(e.Run), session.AutoCompact) {
+			return m, false
+		}
+		if heartbeat.IsRun(e.Run) && (e.Message.Role != llm.RoleAssistant || len(e.Message.Calls()) > 0) {
+			return m, false // only the alert is shown
 		}
 		message(&m, e)
 	case session.KindNotice, session.KindCommand:
@@ -60,8 +68,8 @@ func Message(e session.Entry) (wire.Message, bool) {
 }
 
 // silent reports whether an answer is only the silent reply token.
-func silent(m *llm.Message) bool {
-	return m.Role == llm.RoleAssistant && len(m.Calls()) == 0 && Silent(m.PlainText(), true)
+func silent(m *llm.Message, of chela.RunID) bool {
+	return m.Role == llm.RoleAssistant && len(m.Calls()) == 0 && Silent(m.PlainText(), of, true)
 }
 
 // message sets the role and the content of a message.
@@ -94,13 +102,15 @@ func message(m *wire.Message, e session.Entry) {
 }
 
 // event returns what a person is shown of an event for the model. The result of a subagent
-// is left out: the model tells it in its own words.
+// or a job is left out: the model tells it in its own words.
 func event(c wire.Contents, from chela.OriginKind) wire.Contents {
 	if len(c) == 0 {
 		return c
 	}
 	text := strings.TrimPrefix(c[0].Text, llm.EventPrefix)
-	if from == chela.OriginSubagent {
+	if due, ok := job.ParseDue(text); ok && from == chela.OriginCron {
+		text = "⏰ " + due.Text
+	} else if from == chela.OriginSubagent || from == chela.OriginCron {
 		text, _, _ = strings.Cut(text, "\n")
 	}
 	c[0].Text = text
@@ -180,9 +190,13 @@ func Status(outcome chela.Outcome) string {
 	return wire.StatusError
 }
 
-// Silent reports whether s is a token that stands for no answer or, unless whole, may
-// become the one that every run may give.
-func Silent(s string, whole bool) bool {
+// Silent reports whether s is a token that stands for no answer of a run or, unless whole,
+// may become the one that every run may give.
+func Silent(s string, of chela.RunID, whole bool) bool {
+	if heartbeat.IsRun(of) {
+		a := run.AnswerTo(chela.Origin{Kind: chela.OriginHeartbeat})
+		return a.Silent(s) || !whole && a.MayBeSilent(s)
+	}
 	if whole {
 		return run.AnswerTo(chela.Origin{Kind: chela.OriginAgent}).Silent(s)
 	}

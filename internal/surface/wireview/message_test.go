@@ -31,10 +31,10 @@ func TestSilent(t *testing.T) {
 		{"Now", false, false},
 		{"ＮO_REPLY", false, false},
 	} {
-		if got := wireview.Silent(tc.text, false); got != tc.mayBecome {
+		if got := wireview.Silent(tc.text, "", false); got != tc.mayBecome {
 			t.Errorf("Silent(%q, in part) = %v", tc.text, got)
 		}
-		if got := wireview.Silent(tc.text, true); got != tc.silent {
+		if got := wireview.Silent(tc.text, "", true); got != tc.silent {
 			t.Errorf("Silent(%q, whole) = %v", tc.text, got)
 		}
 	}

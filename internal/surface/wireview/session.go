@@ -23,6 +23,9 @@ type Rows struct {
 	// Subagents returns the settings of the subagents of an agent; nil: rows do not
 	// say what a session may do with subagents.
 	Subagents func(chela.AgentID) subagent.Config
+	// Sends reports whether what a session says is sent to a chat; nil:
+	// [session.SendAlways].
+	Sends func(session.Meta, chela.Address) bool
 }
 
 // Session returns the row of a session, reading its runs and queue from r.
@@ -53,14 +56,17 @@ func (s Rows) Row(m session.Meta, active []run.Run, waiting int) wire.Session {
 		Archived: !m.Archived.IsZero(), ArchivedAt: wire.At(m.Archived), Pinned: !m.Pinned.IsZero(), PinnedAt: wire.At(m.Pinned),
 		Provider: model.Provider, Model: model.Model, ContextWindow: model.ContextWindow,
 		Levels: model.Levels, Options: model.Options, Default: model.Default,
-		Thinking: m.Think, Verbose: m.Verbose, UsageLine: m.Usage, QueueMode: m.Queue.Mode,
+		Thinking: m.Think, Fast: llm.Fast(m.Fast).Wire(), Verbose: m.Verbose, UsageLine: m.Usage, QueueMode: m.Queue.Mode,
 		InputTokens: m.Tokens.Input, OutputTokens: m.Tokens.Output, CacheRead: m.Tokens.CacheRead, CacheWrite: m.Tokens.CacheWrite,
 		TotalTokens: m.Context, TotalFresh: m.Context > 0,
 		Runs: []string{}, Aborted: m.Aborted, Queued: waiting,
 	}
-	row.ChatType = row.Kind
+	row.ChatType, row.SessionExec = row.Kind, execOf(m)
 	if row.Main {
 		row.Class = chela.MainKey
+	}
+	if !m.Address.Local() {
+		row.SendPolicy = sendAction(s.sends(m))
 	}
 	if m.Model != "" {
 		row.Override = "user"
@@ -86,6 +92,21 @@ func (s Rows) Row(m session.Meta, active []run.Run, waiting int) wire.Session {
 		row.Runs = append(row.Runs, string(r.ID))
 	}
 	return row
+}
+
+func (s Rows) sends(m session.Meta) bool {
+	if s.Sends == nil {
+		return session.SendAlways(m, m.Address)
+	}
+	return s.Sends(m, m.Address)
+}
+
+// sendAction returns the protocol's word for whether answers are sent.
+func sendAction(sends bool) string {
+	if sends {
+		return "allow"
+	}
+	return "deny"
 }
 
 // unread reports whether there is an answer that no person has read.
@@ -114,12 +135,23 @@ func SessionModel(m llm.Model, think llm.Level) wire.SessionModel {
 
 // Entry returns a session as returned by methods that change it.
 func Entry(m session.Meta) wire.SessionEntry {
+	send := ""
+	if m.Send != "" {
+		send = sendAction(m.Send != session.SendOff)
+	}
 	return wire.SessionEntry{
-		SessionID: m.ID, Label: m.Label, Category: m.Category, Icon: m.Icon, Color: m.Color,
-		Model: m.Model, Thinking: m.Think, Verbose: m.Verbose, UsageLine: m.Usage, QueueMode: m.Queue.Mode,
+		SendPolicy: send,
+		SessionID:  m.ID, Label: m.Label, Category: m.Category, Icon: m.Icon, Color: m.Color,
+		Model: m.Model, Thinking: m.Think, Fast: llm.Fast(m.Fast).Wire(), Verbose: m.Verbose, UsageLine: m.Usage, QueueMode: m.Queue.Mode,
 		CreatedAt: wire.At(m.Created), SinceAt: wire.At(m.Started), UpdatedAt: wire.At(m.Updated),
 		ArchivedAt: wire.At(m.Archived), PinnedAt: wire.At(m.Pinned), ReadAt: wire.At(m.Read), UnreadAt: wire.At(m.Unread),
+		Compactions: m.Compactions, SessionExec: execOf(m),
 	}
+}
+
+// execOf returns the restrictions of the commands of a session.
+func execOf(m session.Meta) wire.SessionExec {
+	return wire.SessionExec{ExecHost: m.Exec.Host, ExecSecurity: m.Exec.Security, ExecAsk: m.Exec.Ask}
 }
 
 // Reply says whether a run ended with visible output.

@@ -15,8 +15,8 @@ func Task(t task.Task) wire.Task {
 		Summary: t.Summary, Error: t.Error, Delivery: string(t.Delivery), Execution: wire.TaskExecution{State: "unknown"},
 	}
 	switch t.Kind {
-	case task.Subagent:
-		out.Runtime = string(task.Subagent)
+	case task.Subagent, task.Cron:
+		out.Runtime = string(t.Kind)
 	case task.Agent:
 		out.Kind = out.Runtime
 	}

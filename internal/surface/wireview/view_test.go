@@ -41,7 +41,7 @@ func TestFullRow(t *testing.T) {
 		Category: "category", Icon: "icon", Color: "color", Main: true,
 		CreatedAt: 1, SinceAt: 2, UpdatedAt: 3, ActiveAt: 4, AnsweredAt: 5, Pinned: true, PinnedAt: 6, Archived: true, ArchivedAt: 7,
 		ReadAt: 8, Unread: true, UnreadAt: 9, Provider: "mock", Model: "m1", Override: "user", ContextWindow: 1000,
-		Levels: model.Levels, Options: model.Options, Default: "off", Thinking: "high", Verbose: "full", UsageLine: "tokens", QueueMode: "collect",
+		Levels: model.Levels, Options: model.Options, Default: "off", Thinking: "high", Verbose: "full", UsageLine: "tokens", QueueMode: "collect", SendPolicy: "allow",
 		InputTokens: 11, OutputTokens: 12, CacheRead: 13, CacheWrite: 14, TotalTokens: 15, TotalFresh: true, Cost: &cost,
 		Active: true, Runs: []string{"r1", "r2"}, Status: "running", Waiting: true, StartedAt: 22, Aborted: true, Queued: 17,
 	}

@@ -58,7 +58,7 @@ func (m methods) ask(ctx context.Context, p rpc.Peer, in wire.ApprovalAsk) (wire
 	} else {
 		p.Yield()
 	}
-	return m.await(ctx, r.ID, decided)
+	return m.await(ctx, r, decided)
 }
 
 // maxID limits an id chosen by a client, in bytes.
@@ -98,14 +98,15 @@ func plan(in wire.ApprovalAsk) string {
 func (m methods) wait(ctx context.Context, p rpc.Peer, in wire.ApprovalID) (wire.ApprovalDecided, error) {
 	decided, stop := m.decisions()
 	defer stop()
-	if _, err := m.request(ctx, in.ID); err != nil {
+	r, err := m.request(ctx, in.ID)
+	if err != nil {
 		if errors.Is(err, chela.ErrNotFound) {
 			err = wire.Errorf(wire.InvalidRequest, "approval expired or not found")
 		}
 		return wire.ApprovalDecided{}, err
 	}
 	p.Yield()
-	return m.await(ctx, in.ID, decided)
+	return m.await(ctx, r, decided)
 }
 
 // decisions returns a channel that receives a value after each decision.
@@ -123,12 +124,11 @@ func (m methods) decisions() (<-chan struct{}, func()) {
 	return c, stop
 }
 
-// await waits until an approval is resolved or has expired.
-func (m methods) await(ctx context.Context, id string, decided <-chan struct{}) (wire.ApprovalDecided, error) {
-	var r approval.Request
+// await waits until a stored approval is resolved or has expired.
+func (m methods) await(ctx context.Context, r approval.Request, decided <-chan struct{}) (wire.ApprovalDecided, error) {
 	for {
-		now, err := m.request(ctx, id)
-		if errors.Is(err, chela.ErrNotFound) && r.ID != "" {
+		now, err := m.request(ctx, r.ID)
+		if errors.Is(err, chela.ErrNotFound) {
 			return outcome(r), nil // deleted along with its session: nobody can decide any more
 		}
 		if err != nil {

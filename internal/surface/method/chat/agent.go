@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -22,10 +23,16 @@ const defaultWait = 30 * time.Second
 
 // agent accepts a message and answers a second time when its run has ended.
 func (m methods) agent(ctx context.Context, p rpc.Peer, in wire.AgentRun) (any, error) {
+	if _, ok := prompt.ParseMode(in.PromptMode); !ok {
+		return nil, rpc.Invalid("at /promptMode: must be full, minimal or none")
+	}
+	if in.ContextMode != "" && in.ContextMode != "full" && in.ContextMode != "lightweight" {
+		return nil, rpc.Invalid("at /bootstrapContextMode: must be full or lightweight")
+	}
 	rec, err := m.admit(ctx, p, wire.ChatSend{
 		SessionKey: in.SessionKey, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
 		Thinking: in.Thinking, Attachments: in.Attachments,
-	}, true)
+	}, chela.Inbound{Task: true, PromptMode: in.PromptMode, Light: in.ContextMode == "lightweight"})
 	if err != nil {
 		return nil, err
 	}

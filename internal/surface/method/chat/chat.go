@@ -9,6 +9,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -40,7 +41,7 @@ func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodChatSend, op, chela.ScopeWrite, m.send).StartsWork().
 			Ignoring("deliver", "timeoutMs", "mentions", "workContext", "originatingChannel", "originatingTo",
-				"originatingAccountId", "originatingThreadId", "replyToId", "fastMode", "fastAutoOnSeconds",
+				"originatingAccountId", "originatingThreadId", "replyToId", "fastAutoOnSeconds",
 				"expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
 		rpc.New(wire.MethodChatAbort, op, chela.ScopeWrite, m.abort).Ignoring("preserveSideRuns"),
 		rpc.New(wire.MethodChatHistory, op, chela.ScopeRead, m.history),
@@ -76,7 +77,7 @@ func (m methods) key(key, agent string) (chela.SessionKey, error) {
 }
 
 func (m methods) send(ctx context.Context, p rpc.Peer, in wire.ChatSend) (wire.ChatSent, error) {
-	rec, err := m.admit(ctx, p, in, false)
+	rec, err := m.admit(ctx, p, in, chela.Inbound{})
 	if err != nil {
 		return wire.ChatSent{}, err
 	}
@@ -98,8 +99,8 @@ func (m methods) sendTo(mode string) func(context.Context, rpc.Peer, wire.Sessio
 	}
 }
 
-// admit queues a message. task says that its run is a task in the background.
-func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend, task bool) (inbound.Receipt, error) {
+// admit queues a message. as has the fields that only some methods set.
+func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend, as chela.Inbound) (inbound.Receipt, error) {
 	if in.IdempotencyKey == "" {
 		return inbound.Receipt{}, rpc.Invalid("at /idempotencyKey: must NOT have fewer than 1 characters")
 	}
@@ -109,11 +110,15 @@ func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend, task b
 	}
 	run := chela.RunID(in.IdempotencyKey)
 	p.TrackRun(run) // before the run can start
-	rec, err := m.o.Gate.Admit(ctx, chela.Inbound{
-		ID: in.IdempotencyKey, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
-		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: wireview.Media(in.Attachments),
-		Mode: in.QueueMode, Think: in.Thinking, Seen: seen(in), Task: task,
-	})
+	as.ID, as.Address, as.Session = in.IdempotencyKey, chela.Address{Channel: chela.LocalChannel}, key
+	as.Sender, as.Text, as.Media = chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, in.Message, wireview.Media(in.Attachments)
+	fast, err := llm.ParseFast(in.Fast)
+	if err != nil {
+		return inbound.Receipt{}, rpc.Invalid("at /fastMode: must be true, false or auto")
+	}
+	as.Fast = string(fast)
+	as.Mode, as.Think, as.Seen = in.QueueMode, in.Thinking, seen(in)
+	rec, err := m.o.Gate.Admit(ctx, as)
 	if errors.Is(err, session.ErrChanged) {
 		return rec, errTranscriptChanged
 	}

@@ -102,7 +102,7 @@ func TestSendWhileItRuns(t *testing.T) {
 			states[name] = c.State
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"k1": wire.StateAborted, "k2": wire.StateFinal, "wake": wire.StateFinal}, states); diff != "" {
+	if diff := cmp.Diff(map[string]string{"k1": wire.StateAborted, "k2": wire.StateFinal, "heartbeat": wire.StateFinal}, states); diff != "" {
 		t.Error(diff)
 	}
 	idle := methodtest.Do[wire.ChatAborted](t, h, wire.MethodChatAbort, wire.ChatAbort{SessionKey: "main"})

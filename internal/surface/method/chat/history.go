@@ -367,7 +367,7 @@ func (m methods) inFlight(key chela.SessionKey) *wire.InFlight {
 	if live := m.o.Bus.Live(key); len(live) > 0 {
 		l := live[0]
 		f := &wire.InFlight{RunID: string(l.Run), Text: l.Text, StartedAt: wire.At(l.Started), Seq: l.Seq}
-		if wireview.Silent(l.Text, false) {
+		if wireview.Silent(l.Text, l.Run, false) {
 			f.Text = ""
 		}
 		return f

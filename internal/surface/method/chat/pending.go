@@ -21,7 +21,7 @@ func pending(items []queue.Item, before int64) wire.PendingInputs {
 	out := wire.PendingInputs{Items: []wire.PendingInput{}}
 	var seqs []int64
 	for _, it := range items {
-		if it.Kind != queue.Message {
+		if !it.IsInput() {
 			continue
 		}
 		out.Total++

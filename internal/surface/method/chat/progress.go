@@ -84,6 +84,6 @@ func (m methods) refreshProgress(ctx context.Context, p rpc.Peer, in wire.Progre
 	if err != nil {
 		return wire.ProgressRefreshed{}, err
 	}
-	_, err = m.admit(ctx, p, wire.ChatSend{SessionKey: in.SessionKey, AgentID: in.AgentID, Message: refreshText, IdempotencyKey: in.IdempotencyKey}, false)
+	_, err = m.admit(ctx, p, wire.ChatSend{SessionKey: in.SessionKey, AgentID: in.AgentID, Message: refreshText, IdempotencyKey: in.IdempotencyKey}, chela.Inbound{})
 	return wire.ProgressRefreshed{RunID: in.IdempotencyKey, Status: "accepted", Revision: wireview.Revision(now)}, err
 }

@@ -119,6 +119,7 @@ func TestBrokenStore(t *testing.T) {
 	methodtest.Do[wire.None](t, h, wire.MethodChatSend, json.RawMessage(`{"sessionKey":"one","message":"hi","idempotencyKey":"r1"}`))
 	h.End("r1")
 
+	// sessions.compact is not here: it waits for a run, which is repeated after an error.
 	c := dialAs(t, h, wire.RoleOperator, []chela.Scope{chela.ScopeAdmin})
 	for _, call := range strings.Split(strings.TrimSpace(`
 sessions.create {"key":"two"}
@@ -149,7 +150,6 @@ chat.abort {"sessionKey":"one"}
 agent.wait {"runId":"r1"}
 sessions.patch {"key":"one","label":"y"}
 sessions.resolve {"label":"y"}
-sessions.compact {"key":"long"}
 sessions.reset {"key":"one"}
 sessions.delete {"key":"long"}
 usage.cost {}

@@ -52,7 +52,8 @@ func TestDurable(t *testing.T) {
 		{call: `chat.send {"sessionKey":"one","message":"/think high","idempotencyKey":"m1"}`, before: create},
 		{call: `chat.abort {"sessionKey":"one"}`, before: `chat.send {"sessionKey":"one","message":"hang","idempotencyKey":"m1"}`, work: true},
 		{call: `system-event {"text":"rain"}`},
-		{call: `wake {"mode":"next-heartbeat","text":"rain"}`},
+		{call: `wake {"mode":"next-heartbeat","text":"rain"}`, work: true}, // the service drops the wake, because there is no interval
+		{call: `set-heartbeats {"enabled":false}`},
 		{call: `wake {"mode":"now","text":"rain"}`, work: true},
 		{call: `tools.invoke {"name":"edit"}`, work: true},
 		{call: `exec.approval.request {"id":"a","command":"ls","twoPhase":true}`},

@@ -13,23 +13,33 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/action"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	coreheartbeat "github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/hookdir"
+	"github.com/chela-ai/chela/internal/core/job/jobtest"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/skill"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
+	"github.com/chela-ai/chela/internal/engine/export"
+	"github.com/chela-ai/chela/internal/engine/heartbeat"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/runner/runnertest"
+	"github.com/chela-ai/chela/internal/kit/chunk"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/surface/gateway"
@@ -38,8 +48,11 @@ import (
 	"github.com/chela-ai/chela/internal/surface/method/channels"
 	"github.com/chela-ai/chela/internal/surface/method/chat"
 	"github.com/chela-ai/chela/internal/surface/method/commands"
+	cronmethods "github.com/chela-ai/chela/internal/surface/method/cron"
 	"github.com/chela-ai/chela/internal/surface/method/devices"
 	"github.com/chela-ai/chela/internal/surface/method/files"
+	"github.com/chela-ai/chela/internal/surface/method/hooks"
+	"github.com/chela-ai/chela/internal/surface/method/messages"
 	"github.com/chela-ai/chela/internal/surface/method/models"
 	sandboxmethods "github.com/chela-ai/chela/internal/surface/method/sandbox"
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
@@ -66,10 +79,16 @@ type Fixture struct {
 	Pipe   *gateway.Pipe
 	// Workspace is the agent's workspace.
 	Workspace string
-	// Channels is the result of channels.status.
-	Channels map[string]wire.ChannelState
+	// Accounts are those of channels, and Probe asks whether one works.
+	Accounts []channel.Account
+	Probe    func(ctx context.Context, name string, id chela.AccountID) (bool, error)
+	// Act carries out actions on chats; nil: it refuses all.
+	Act func(context.Context, action.Request) (action.Result, error)
 	// ToolRules is the tool policy of the configuration.
 	ToolRules policy.Config
+
+	// Jobs are the scheduled jobs.
+	Jobs jobtest.Scheduler
 
 	// ModelKeys are the keys by provider.
 	ModelKeys map[string][]models.Key
@@ -120,15 +139,20 @@ func On(t testing.TB, st store.Store, path string, p llm.Provider, tools ...tool
 	if err != nil {
 		t.Fatal(err)
 	}
+	beats := heartbeat.New(heartbeat.Options{
+		Log: log, Store: st, Bus: h.Bus, Config: noHeartbeats{}, Ready: func(chela.Address) bool { return false },
+		Chunks: func(chela.Address) chunk.Options { return chunk.Options{} },
+	})
 	dispatcher := dispatch.New(dispatch.Options{Lanes: lanes, Drain: 50 * time.Millisecond, Runner: runner.Options{
-		Log: log, Store: st, Bus: h.Bus, Owner: own,
+		Log: log, Store: st, Bus: h.Bus, Owner: own, Ended: []runner.Ended{beats.Ended},
 		Executor: invoke.New(invoke.Options{Log: log}), Profiles: runnertest.Static{Profile: profile},
 	}})
 	gate := inbound.New(inbound.Options{Log: log, Store: st, Bus: h.Bus, Live: dispatcher.Live})
 	h.serve(log, parts{path, dispatcher, gate, profile.Tools})
 
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
+	done := make(chan error, 2)
+	go func() { done <- beats.Run(ctx) }()
 	go func() { done <- dispatcher.Run(ctx) }()
 	t.Cleanup(func() {
 		h.Close()
@@ -136,7 +160,7 @@ func On(t testing.TB, st store.Store, path string, p llm.Provider, tools ...tool
 		defer end()
 		err := h.Server.Shutdown(stop, wire.Shutdown{Reason: "gateway stopping"})
 		cancel()
-		if err := errors.Join(err, <-done); err != nil {
+		if err := errors.Join(err, <-done, <-done); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 	})
@@ -153,6 +177,23 @@ type parts struct {
 }
 
 const main = chela.DefaultAgent
+
+// noHeartbeats is the configuration of an agent whose heartbeat has no interval.
+type noHeartbeats struct{}
+
+func (noHeartbeats) Heartbeats() []coreheartbeat.Settings {
+	s := coreheartbeat.Config{Target: coreheartbeat.TargetNone}.Settings(main, time.UTC)
+	s.Every = 0
+	return []coreheartbeat.Settings{s}
+}
+
+func (noHeartbeats) HeartbeatFile(chela.AgentID) (string, bool) { return "", false }
+
+func (noHeartbeats) HeartbeatVisibility(chela.Address) (v coreheartbeat.Visibility) { return v }
+
+func (noHeartbeats) IsOwnerChat(chela.Address) bool { return false }
+
+func (noHeartbeats) Sends(session.Meta, chela.Address) bool { return true }
 
 func known(id chela.AgentID) bool { return id == main }
 
@@ -193,7 +234,10 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 		}),
 		sessions.Methods(sessions.Options{
 			Store: h.Store, Path: p.path, Bus: h.Bus, Gate: p.gate, Dispatcher: p.dispatcher, Rows: rows, Default: main,
-			Agent: known, Export: session.Export, StorePart: pictures.StorePart, Model: func(s string) (string, error) {
+			Agent: known, Export: export.New(export.Options{
+				Store: h.Store, Version: "1.2.3", Preview: p.dispatcher.Preview, Fill: pictures.Fill, Scaled: pictures.FillScaled,
+				Files: func(chela.AgentID) (pathpolicy.Rule, string) { return pathpolicy.Rule{}, h.Workspace },
+			}).Write, StorePart: pictures.StorePart, Model: func(s string) (string, error) {
 				ref, err := llm.ParseRef(s)
 				return ref.String(), err
 			},
@@ -202,13 +246,18 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 		agents.Methods(agents.Options{Default: main, Scope: "per-sender", Agents: func() []agents.Agent {
 			return []agents.Agent{{ID: main, Name: "Chela", Files: prompt.Open(h.Workspace, nil), Model: model}}
 		}}),
-		commands.Methods(commands.Options{Default: main, Agent: known}),
+		commands.Methods(commands.Options{Default: main, Agent: known, Skills: func(chela.AgentID) []*skill.Skill { return nil }}),
 		toolmethods.Methods(toolmethods.Options{
 			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return p.tools },
 			Store: h.Store, Invoke: h.direct(p.tools).Do,
 			Rules: func(_ context.Context, _ chela.Principal, _ chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
 				return policy.New(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
 			},
+		}),
+		hooks.Methods(hooks.Options{
+			Default: main, Agent: known, Workspace: func(chela.AgentID) string { return h.Workspace }, Managed: h.Workspace,
+			Hooks:   func() []hookdir.Hook { return nil },
+			Install: func(context.Context, string, bool) (hookdir.Hook, error) { return hookdir.Hook{}, nil },
 		}),
 		sandboxmethods.Methods(sandboxmethods.Options{
 			Default: main, Agent: known, Config: func(chela.AgentID) sandbox.Config { return sandbox.Config{}.Or(sandbox.Config{}) },
@@ -227,8 +276,12 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 			Endpoint:  func() (string, string) { return "token", h.URL },
 			Connected: func(credential, role string) bool { return h.Server.Connected(credential, role) },
 		}),
-		channels.Methods(channels.Options{States: func() map[string]wire.ChannelState { return h.Channels }}),
+		channels.Methods(channels.Options{Store: h.Store, Accounts: func() []channel.Account { return h.Accounts }, Probe: func(ctx context.Context, name string, id chela.AccountID) (bool, error) {
+			return h.Probe(ctx, name, id)
+		}}),
+		messages.Methods(messages.Options{Do: h.act, Files: pictures}),
 		system.Methods(state),
+		cronmethods.Methods(cronmethods.Options{Scheduler: &h.Jobs, Store: h.Store, Default: main, Agent: known, Database: p.path, Instance: "boot"}),
 		usage.Methods(usage.Options{Store: h.Store, Default: main, Agent: known}),
 	)
 }
@@ -276,6 +329,13 @@ func (h *Fixture) direct(tools tool.Set) *invoke.Direct {
 			return invoke.Scope{Agent: key.Agent(), Dir: h.Workspace, Tools: tools}, nil
 		},
 	})
+}
+
+func (h *Fixture) act(ctx context.Context, r action.Request) (action.Result, error) {
+	if h.Act == nil {
+		return action.Result{}, chela.Errorf(chela.CodeInvalid, "no channel is configured")
+	}
+	return h.Act(ctx, r)
 }
 
 func (h *Fixture) announce(event string, payload any) {

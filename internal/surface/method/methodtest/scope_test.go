@@ -21,11 +21,13 @@ var needs = map[chela.Scope][]string{
 	chela.ScopeRead: {
 		"health", "status", "system-presence", "system.info", "channels.status", "agents.list", "agent.identity.get",
 		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
-		"tools.explain", "tools.calls", "sandbox.status", "sandbox.explain", "usage.cost", "usage.status", "sessions.usage", "node.list", "node.describe",
-		"device.scopes.requestUpgrade", "device.scopes.waitUpgrade", "progressCard.get",
+		"tools.explain", "tools.calls", "sandbox.status", "sandbox.explain", "hooks.status", "usage.cost", "usage.status", "usage.receipt", "budget.status", "sessions.usage", "node.list", "node.describe",
+		"cron.list", "cron.get", "cron.status", "cron.runs",
+		"last-heartbeat", "device.scopes.requestUpgrade", "device.scopes.waitUpgrade", "progressCard.get",
 	},
-	chela.ScopeWrite: {"tools.invoke", "wake", "progressCard.put", "progressCard.refresh"},
+	chela.ScopeWrite: {"tools.invoke", "wake", "progressCard.put", "progressCard.refresh", "send", "poll", "message.action"},
 	chela.ScopePairing: {
+		"guests.list", "guests.approve", "guests.dismiss", "guests.remove",
 		"device.pair.list", "device.pair.approve", "device.pair.reject", "device.pair.remove", "device.pair.rename", "device.token.rotate",
 		"device.token.revoke", "node.rename", "node.pair.list", "node.pair.approve", "node.pair.reject", "node.pair.remove",
 	},
@@ -35,8 +37,9 @@ var needs = map[chela.Scope][]string{
 	},
 	chela.ScopeQuestions: {"question.list"},
 	chela.ScopeAdmin: {
-		"system-event", "backup.create", "agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
-		"models.probe", "models.authLogout", "sandbox.test", "sandbox.recreate",
+		"system-event", "set-heartbeats", "backup.create", "agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
+		"budget.set", "models.probe", "models.authLogout", "sandbox.test", "sandbox.recreate", "hooks.install",
+		"cron.add", "cron.update", "cron.remove", "cron.run", "cron.scratch.get", "cron.scratch.set", "cron.export", "cron.import",
 	},
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/surface/rpc"
@@ -43,6 +44,7 @@ func (m methods) create(ctx context.Context, p rpc.Peer, in wire.SessionsCreate)
 	changes := wire.SessionsPatch{Key: string(key)}
 	changes.Label, changes.Category = some(cmp.Or(in.Label, in.DisplayName)), some(in.Category)
 	changes.Model, changes.Thinking = some(in.Model), some(in.Thinking)
+	changes.Fast = wire.Optional[any]{Set: in.Fast != nil, Value: in.Fast}
 	from := origin{make: true, parent: in.Parent, fork: in.Fork}
 	if in.Fork && in.Parent == "" {
 		return wire.SessionCreated{}, rpc.Invalid("fork requires parentSessionKey")
@@ -111,6 +113,7 @@ func (m methods) patchMany(ctx context.Context, peer rpc.Peer, in wire.SessionsP
 		Unread   wire.Optional[bool]   `json:"unread,omitzero"`
 		Model    wire.Optional[string] `json:"model,omitzero"`
 		Thinking wire.Optional[string] `json:"thinkingLevel,omitzero"`
+		Fast     wire.Optional[any]    `json:"fastMode,omitzero"`
 	}
 	p, err := rpc.Params[patch](in.Patch, "patch")
 	if err != nil {
@@ -120,7 +123,7 @@ func (m methods) patchMany(ctx context.Context, peer rpc.Peer, in wire.SessionsP
 	for _, t := range in.Targets {
 		_, err := m.patch(ctx, peer, wire.SessionsPatch{
 			Key: t.Key, AgentID: t.AgentID, SessionID: t.SessionID, Label: p.Label, Category: p.Category,
-			Archived: p.Archived, Pinned: p.Pinned, Unread: p.Unread, Model: p.Model, Thinking: p.Thinking,
+			Archived: p.Archived, Pinned: p.Pinned, Unread: p.Unread, Model: p.Model, Thinking: p.Thinking, Fast: p.Fast,
 		})
 		o := wire.SessionOutcome{OK: err == nil, Key: t.Key}
 		if err != nil {
@@ -190,7 +193,8 @@ func (m methods) newSession(t session.Table, key chela.SessionKey, from origin, 
 	if err != nil {
 		return meta, err
 	}
-	meta.Model, meta.Think, meta.Verbose, meta.Usage, meta.Queue = old.Model, old.Think, old.Verbose, old.Usage, old.Queue
+	meta.Exec = old.Exec
+	meta.Model, meta.Think, meta.Fast, meta.Verbose, meta.Usage, meta.Queue = old.Model, old.Think, old.Fast, old.Verbose, old.Usage, old.Queue
 	if !from.fork {
 		return meta, nil
 	}
@@ -226,7 +230,7 @@ func sameTranscript(meta session.Meta, want string) error {
 // write scope is enough for how a session is shown and for its model; other
 // settings need the admin scope.
 func (m methods) check(ctx context.Context, in wire.SessionsPatch) (wire.SessionsPatch, error) {
-	if in.Verbose.Set || in.UsageLine.Set || in.QueueMode.Set {
+	if in.Verbose.Set || in.UsageLine.Set || in.QueueMode.Set || in.ExecHost.Set || in.ExecSecurity.Set || in.ExecAsk.Set || in.Send.Set {
 		if err := rpc.Need(ctx, chela.ScopeAdmin); err != nil {
 			return in, err
 		}
@@ -234,7 +238,7 @@ func (m methods) check(ctx context.Context, in wire.SessionsPatch) (wire.Session
 	for _, f := range []struct {
 		name  string
 		value any
-	}{{"agentRuntime", in.Runtime}, {"fastMode", in.Fast}, {"permissionMode", in.Permission}} {
+	}{{"agentRuntime", in.Runtime}, {"permissionMode", in.Permission}} {
 		if f.value != nil && f.value != false {
 			return in, rpc.Invalid("at /%s: not supported per session by this gateway", f.name)
 		}
@@ -253,6 +257,11 @@ func (m methods) check(ctx context.Context, in wire.SessionsPatch) (wire.Session
 		}
 		in.Model.Value = ref
 	}
+	fast, err := llm.ParseFast(in.Fast.Value)
+	if err != nil {
+		return in, rpc.Invalid("at /fastMode: must be true, false or auto")
+	}
+	in.Fast.Value = string(fast)
 	levels, modes := names(llm.Levels[:]), names(queue.Modes[:])
 	for _, f := range []struct {
 		name, value string
@@ -262,6 +271,10 @@ func (m methods) check(ctx context.Context, in wire.SessionsPatch) (wire.Session
 		{"verboseLevel", in.Verbose.Value, []string{"off", "on", "full"}},
 		{"responseUsage", in.UsageLine.Value, []string{"off", "tokens", "full"}},
 		{"queueMode", in.QueueMode.Value, modes},
+		{"execHost", in.ExecHost.Value, []string{run.HostSandbox, run.HostGateway}},
+		{"execSecurity", in.ExecSecurity.Value, []string{"deny", "allowlist", "full"}},
+		{"execAsk", in.ExecAsk.Value, []string{"off", "on-miss", "always"}},
+		{"sendPolicy", in.Send.Value, []string{"allow", "deny"}},
 	} {
 		if f.value != "" && !slices.Contains(f.of, f.value) {
 			return in, rpc.Invalid("at /%s: must be one of %s", f.name, strings.Join(f.of, ", "))
@@ -289,10 +302,18 @@ func apply(meta *session.Meta, in wire.SessionsPatch, now time.Time) bool {
 		{&meta.Label, in.Label}, {&meta.Category, in.Category}, {&meta.Icon, in.Icon}, {&meta.Color, in.Color},
 		{&meta.Model, in.Model}, {&meta.Think, in.Thinking},
 		{&meta.Verbose, in.Verbose}, {&meta.Usage, in.UsageLine}, {&meta.Queue.Mode, in.QueueMode},
+		{&meta.Exec.Host, in.ExecHost}, {&meta.Exec.Security, in.ExecSecurity}, {&meta.Exec.Ask, in.ExecAsk},
 	} {
 		if f.from.Set {
 			*f.to, changed = f.from.Value, true
 		}
+	}
+	if in.Fast.Set {
+		meta.Fast, _ = in.Fast.Value.(string) // see check
+		changed = true
+	}
+	if in.Send.Set {
+		meta.Send, changed = map[string]string{"allow": session.SendOn, "deny": session.SendOff}[in.Send.Value], true
 	}
 	mark := func(to *time.Time, from wire.Optional[bool]) {
 		switch {

@@ -3,86 +3,160 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/compact"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
 )
 
-// compact excludes the older half of a conversation from what is sent to the
-// model. The transcript retains it.
-func (m methods) compact(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (wire.SessionCompacted, error) {
+// compact replaces the older part of a conversation by a summary in what is sent to
+// the model, or with maxLines by nothing. The transcript retains it.
+func (m methods) compact(ctx context.Context, _ rpc.Peer, in wire.SessionsCompact) (wire.SessionCompacted, error) {
 	key, err := m.key(in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionCompacted{}, err
 	}
+	out := wire.SessionCompacted{OK: true, Key: string(key)}
+	if in.MaxLines > 0 {
+		err = m.keepLast(ctx, key, in.MaxLines, &out)
+	} else {
+		err = m.summarize(ctx, key, &out)
+	}
+	if err != nil {
+		return wire.SessionCompacted{}, fmt.Errorf("compact session %s: %w", key, err)
+	}
+	return out, nil
+}
+
+// summarize queues a compaction, and waits for its end.
+func (m methods) summarize(ctx context.Context, key chela.SessionKey, out *wire.SessionCompacted) error {
+	who := chela.PrincipalFrom(ctx)
+	id := uuid.NewString()
+	it := queue.Item{
+		ID: id, Key: "sessions.compact:" + id, Session: key, Kind: queue.Compact, State: queue.Waiting, Created: time.Now(),
+		Principal: who, Origin: chela.Origin{Kind: chela.OriginPerson, ID: who.ID},
+	}
+	it.Overrides.Deliver.Mode = run.DeliverNowhere
+	var transcript string
+	err := m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		meta, err := find(tx.Sessions(), key)
+		if err != nil {
+			return err
+		}
+		transcript, out.Reason = meta.ID, ""
+		active, err := tx.Runs().Active(key)
+		if err != nil {
+			return err
+		}
+		for _, r := range active {
+			if r.State == run.Running {
+				out.Reason = "a run is in progress"
+				return nil
+			}
+		}
+		_, err = tx.Queue().Put(it)
+		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
+		return err
+	})
+	if err != nil || out.Reason != "" {
+		return err
+	}
+	row, err := m.o.Dispatcher.Wait(ctx, chela.RunID(id))
+	if err != nil {
+		return err
+	}
+	if row.State != run.OK {
+		out.Reason = row.Error
+		return nil
+	}
+	entry, made, err := m.compactionOf(ctx, transcript, row.ID)
+	if err != nil || !made {
+		out.Reason = strings.TrimSuffix(strings.TrimPrefix(row.Text, "Nothing was compacted: "), ".")
+		return err
+	}
+	out.Compacted, out.Result = true, &entry
+	return nil
+}
+
+// compactionOf returns what a run stored of a compaction.
+func (m methods) compactionOf(ctx context.Context, transcript string, id chela.RunID) (out wire.CompactionResult, ok bool, err error) {
+	err = m.o.Store.View(ctx, func(r store.Reader) error {
+		e, found, err := session.LastCompaction(r.Sessions(), transcript)
+		c := session.CompactionOf(e)
+		if ok = found && c.Run == id; err != nil || !ok {
+			return err
+		}
+		first, err := r.Sessions().Entries(transcript, e.First-1, 1)
+		if err != nil {
+			return err
+		}
+		out = wire.CompactionResult{Summary: e.Text, TokensBefore: c.TokensBefore, TokensAfter: c.TokensAfter}
+		if len(first) > 0 {
+			out.FirstKept = first[0].ID
+		}
+		return nil
+	})
+	return out, ok, err
+}
+
+// keepLast excludes all but about the newest n entries.
+func (m methods) keepLast(ctx context.Context, key chela.SessionKey, n int, out *wire.SessionCompacted) error {
 	op := chela.Operation{ID: uuid.NewString(), Name: "compact"}
 	m.operation(key, chela.PhaseStart, op)
-	out := wire.SessionCompacted{OK: true, Key: string(key)}
-	var stored cut
-	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+	err := m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		var err error
-		stored, out.Reason, err = cutTx(tx, key, time.Now())
+		out.Reason, err = keepLastTx(tx, key, n, time.Now())
 		return err
 	})
 	out.Compacted = err == nil && out.Reason == ""
 	op.Completed, op.Reason = out.Compacted, out.Reason
 	m.operation(key, chela.PhaseEnd, op)
-	if err != nil {
-		return wire.SessionCompacted{}, fmt.Errorf("compact session %s: %w", key, err)
-	}
-	for _, e := range stored.entries {
-		m.o.Bus.Publish(chela.Event{
-			Session: key, Stream: chela.StreamMessage, Transcript: stored.transcript, Data: *e,
-		})
-	}
 	if out.Compacted {
 		m.notify(key, chela.PhaseCompacted)
 	}
-	return out, nil
+	return err
 }
 
-// cut is the result of a compaction.
-type cut struct {
-	transcript string
-	entries    []*session.Entry
-}
-
-// cutTx stores the compaction, or returns why there is none.
-func cutTx(tx store.Tx, key chela.SessionKey, now time.Time) (cut, string, error) {
+// keepLastTx stores a cut without a summary, or returns why there is none.
+func keepLastTx(tx store.Tx, key chela.SessionKey, n int, now time.Time) (string, error) {
 	meta, err := find(tx.Sessions(), key)
 	if err != nil {
-		return cut{}, "", err
+		return "", err
 	}
 	active, err := tx.Runs().Active(key)
 	if err != nil || len(active) > 0 {
-		return cut{}, "a run is in progress", err
+		return "a run is in progress", err
 	}
 	entries, err := tx.Sessions().Entries(meta.ID, 0, 0)
 	if err != nil {
-		return cut{}, "", err
+		return "", err
 	}
-	from, turns, ok := compact.Cut(entries)
+	p, ok := compact.KeepLast(entries, n)
 	if !ok {
-		return cut{}, "there is only one turn", nil
+		return "there are not more lines", nil
 	}
-	text := fmt.Sprintf("the oldest %d turns are left out from now on (they stay in the history)", turns)
-	c := cut{meta.ID, []*session.Entry{
-		{ID: uuid.NewString(), Kind: session.KindCut, Time: now, First: from, NanoUSD: -1},
-		{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Text: text, NanoUSD: -1},
-	}}
+	c := session.Compaction{Reason: session.CompactManual, TokensBefore: p.Before, TokensAfter: p.Stays, Compacted: p.Replaced()}
+	text := fmt.Sprintf("the oldest %d messages are left out from now on (they stay in the history)", p.Replaced())
+	if err := tx.Sessions().Append(meta.ID,
+		session.NewCompaction(p.First, p.Previous, "", c, now),
+		&session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Text: text, NanoUSD: -1},
+	); err != nil {
+		return "", err
+	}
 	meta.Updated = now
+	meta.Compactions++
+	meta.Context = max(meta.Context-int64(p.Before-p.Stays), 0)
 	meta.EndFork()
-	if err := tx.Sessions().Append(meta.ID, c.entries...); err != nil {
-		return cut{}, "", err
-	}
-	return c, "", tx.Sessions().Put(meta)
+	return "", tx.Sessions().Put(meta)
 }
 
 func (m methods) operation(key chela.SessionKey, phase chela.Phase, op chela.Operation) {

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
+	"github.com/chela-ai/chela/internal/engine/export"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/internal/surface/wireview"
@@ -33,8 +34,8 @@ type Options struct {
 	// Model returns the full name of a model; the error for an unknown one
 	// lists the models.
 	Model func(name string) (string, error)
-	// Export writes a transcript as JSON lines.
-	Export func(w io.Writer, m session.Meta, entries []session.Entry) error
+	// Export is [export.Exporter.Write].
+	Export func(context.Context, io.Writer, export.Format, export.Target) error
 	// StorePart stores the content of a picture and returns a part that
 	// refers to it.
 	StorePart func(llm.Part) llm.Part
@@ -63,7 +64,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSessionsReset, op, chela.ScopeAdmin, m.reset),
 		rpc.New(wire.MethodSessionsDelete, op, chela.ScopeWrite, m.delete).
 			Ignoring("deleteTranscript", "emitLifecycleHooks", "expectedLifecycleRevision", "expectedSessionUpdatedAt"),
-		rpc.New(wire.MethodSessionsCompact, op, chela.ScopeAdmin, m.compact).StartsWork().Ignoring("maxLines"),
+		rpc.New(wire.MethodSessionsCompact, op, chela.ScopeAdmin, m.compact).StartsWork(),
 		rpc.New(wire.MethodSessionsSubscribe, op, chela.ScopeRead, m.subscribe(true)),
 		rpc.New(wire.MethodSessionsUnsubscribe, op, chela.ScopeRead, m.subscribe(false)),
 		rpc.New(wire.MethodSessionsMessagesSubscribe, op, chela.ScopeRead, m.follow(true)).
@@ -115,29 +116,34 @@ func missing(key chela.SessionKey) error {
 // maxExport limits an export, which is sent in one frame.
 const maxExport = wire.MaxPayload - 1<<20
 
-func (m methods) export(ctx context.Context, _ rpc.Peer, in wire.SessionKey) (wire.SessionExported, error) {
+func (m methods) export(ctx context.Context, _ rpc.Peer, in wire.SessionsExport) (wire.SessionExported, error) {
 	key, err := m.key(in.Key, in.AgentID)
 	if err != nil {
 		return wire.SessionExported{}, err
 	}
-	var meta session.Meta
-	var entries []session.Entry
-	err = m.o.Store.View(ctx, func(r store.Reader) error {
-		var err error
-		if meta, err = find(r.Sessions(), key); err != nil {
-			return err
-		}
-		entries, err = r.Sessions().Entries(meta.ID, 0, 0)
-		return err
-	})
+	f, err := export.ParseFormat(in.Format)
+	if err != nil {
+		return wire.SessionExported{}, err
+	}
+	meta, err := store.Get(ctx, m.o.Store, func(r store.Reader) (session.Meta, error) { return find(r.Sessions(), key) })
 	if err != nil {
 		return wire.SessionExported{}, err
 	}
 	w := &bounded{most: maxExport}
-	if err := m.o.Export(w, meta, entries); err != nil {
+	if err := m.o.Export(ctx, w, f, export.Target{Key: key, Who: chela.PrincipalFrom(ctx)}); err != nil {
 		return wire.SessionExported{}, fmt.Errorf("export session %s: %w", key, err)
 	}
-	return wire.SessionExported{Key: string(key), SessionID: meta.ID, FileName: meta.ID + ".jsonl", JSONL: string(w.b)}, nil
+	out := wire.SessionExported{Key: string(key), SessionID: meta.ID, FileName: meta.ID + f.Extension()}
+	switch f {
+	case export.HTML:
+		out.HTML = string(w.b)
+	case export.Trajectory:
+		out.FileName = "trajectory-" + out.FileName
+		fallthrough
+	default:
+		out.JSONL = string(w.b)
+	}
+	return out, nil
 }
 
 // bounded is a buffer with a maximum size.
@@ -149,7 +155,7 @@ type bounded struct {
 // Write appends p.
 func (w *bounded) Write(p []byte) (int, error) {
 	if len(w.b)+len(p) > w.most {
-		return 0, chela.Errorf(chela.CodeInvalid, "the transcript is larger than %d MiB", w.most>>20)
+		return 0, chela.Errorf(chela.CodeInvalid, "the export is larger than %d MiB; /export-session and /export-trajectory write files of any size", w.most>>20)
 	}
 	w.b = append(w.b, p...)
 	return len(p), nil

@@ -176,15 +176,26 @@ func TestCreateAndPatch(t *testing.T) {
 	if again.SessionID != made.SessionID || again.Entry.Label != "Work" || again.RunStarted {
 		t.Errorf("created again %+v", again)
 	}
-	fresh := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{})
+	fresh := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Fast: false})
+	if fresh.Entry.Fast != false {
+		t.Errorf("created with fastMode false: %v", fresh.Entry.Fast)
+	}
+	for method, params := range map[string]map[string]any{
+		wire.MethodSessionsPatch: {"key": "work", "fastMode": "loud"}, wire.MethodSessionsCreate: {"fastMode": 1},
+		wire.MethodChatSend: {"sessionKey": "work", "message": "x", "idempotencyKey": "x", "fastMode": "loud"},
+	} {
+		if err := h.Call(t.Context(), method, params, nil); err == nil || !strings.Contains(err.Error(), "at /fastMode: must be true, false or auto") {
+			t.Errorf("%s %v: %v", method, params, err)
+		}
+	}
 	if !strings.HasPrefix(fresh.Key, "agent:main:chat-") {
 		t.Errorf("a session without a name has the key %q", fresh.Key)
 	}
 
 	patched := methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, map[string]any{
-		"key": "work", "label": nil, "model": "mock/m2", "agentRuntime": nil, "fastMode": false, "verboseLevel": "full", "queueMode": "collect", "responseUsage": "tokens",
+		"key": "work", "label": nil, "model": "mock/m2", "agentRuntime": nil, "fastMode": "auto", "execHost": "sandbox", "execSecurity": "deny", "execAsk": "always", "verboseLevel": "full", "queueMode": "collect", "responseUsage": "tokens", "sendPolicy": "deny",
 	})
-	want := wire.SessionEntry{Model: "mock/m2", Thinking: "high", Verbose: "full", UsageLine: "tokens", QueueMode: "collect"}
+	want := wire.SessionEntry{Model: "mock/m2", Thinking: "high", Fast: "auto", SessionExec: wire.SessionExec{ExecHost: "sandbox", ExecSecurity: "deny", ExecAsk: "always"}, Verbose: "full", UsageLine: "tokens", QueueMode: "collect", SendPolicy: "deny"}
 	if diff := cmp.Diff(want, patched.Entry, cmpopts.IgnoreFields(wire.SessionEntry{}, "SessionID", "CreatedAt", "SinceAt", "UpdatedAt", "ReadAt")); diff != "" {
 		t.Errorf("patched (-want +got):\n%s", diff)
 	}
@@ -194,6 +205,7 @@ func TestCreateAndPatch(t *testing.T) {
 		want   string
 	}{
 		{map[string]any{"key": "work", "verboseLevel": "loud"}, "invalid sessions.patch params: at /verboseLevel: must be one of off, on, full"},
+		{map[string]any{"key": "work", "sendPolicy": "off"}, "invalid sessions.patch params: at /sendPolicy: must be one of allow, deny"},
 		{map[string]any{"key": "work", "permissionMode": "full"}, "invalid sessions.patch params: at /permissionMode: not supported per session by this gateway"},
 		{map[string]any{"key": "work", "thinkingLevel": "hard"}, "invalid sessions.patch params: at /thinkingLevel: must be one of off, minimal, low, medium, high, xhigh, adaptive, max"},
 		{map[string]any{"key": "nope", "label": "x"}, "no session agent:main:nope: not found"},
@@ -226,6 +238,9 @@ func TestScopes(t *testing.T) {
 		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Label: wire.Some("x")}, ""},
 		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Thinking: wire.Some("high")}, ""},
 		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Verbose: wire.Some("on")}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", ExecAsk: wire.Some("always")}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", ExecHost: wire.Some("")}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", ExecSecurity: wire.Some("full")}, wire.ScopeAdmin},
 		{writer, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Model: "mock/m2"}, ""},
 		{writer, wire.MethodSessionsCompact, wire.SessionKey{Key: "s0"}, wire.ScopeAdmin},
 		{writer, wire.MethodSessionsReset, wire.SessionsReset{Key: "s0"}, wire.ScopeAdmin},
@@ -535,7 +550,7 @@ func TestFork(t *testing.T) {
 
 func TestCompact(t *testing.T) {
 	t.Parallel()
-	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok"), llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}))
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok"), llmtest.Say("The user said hello many times."), llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}))
 	c := h.Dial(client.Options{})
 	defer c.Close()
 	if err := c.Call(t.Context(), wire.MethodSessionsSubscribe, nil, nil); err != nil {
@@ -545,7 +560,7 @@ func TestCompact(t *testing.T) {
 		return methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact, wire.SessionKey{Key: "work"})
 	}
 	for i := range 2 {
-		id, err := h.Send(t.Context(), "work", "hello")
+		id, err := h.Send(t.Context(), "work", strings.Repeat("hello ", 400))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -565,7 +580,7 @@ func TestCompact(t *testing.T) {
 			break
 		}
 	}
-	want := []string{"compact start false", "compact end false", "compact start false", "compact end true"}
+	want := []string{"compact start false", "compact end true"} // the first time there is nothing to do
 	if diff := cmp.Diff(want, phases); diff != "" {
 		t.Error(diff)
 	}

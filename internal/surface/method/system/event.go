@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/surface/rpc"
@@ -52,7 +53,8 @@ func (m methods) event(ctx context.Context, _ rpc.Peer, in wire.SystemEvent) (wi
 	return wire.OK{OK: true}, m.o.Notify(ctx, key, text)
 }
 
-// wake queues a line of text for a session's next run, or starts a run for it.
+// wake queues a line of text for a session, and requests a heartbeat for it: now, or with
+// the next tick.
 func (m methods) wake(ctx context.Context, _ rpc.Peer, in wire.Wake) (wire.OK, error) {
 	text, key, err := m.line(in.Text, in.AgentID, in.SessionKey)
 	if err != nil {
@@ -60,20 +62,26 @@ func (m methods) wake(ctx context.Context, _ rpc.Peer, in wire.Wake) (wire.OK, e
 	}
 	switch in.Mode {
 	case wire.WakeNext:
-		return wire.OK{OK: true}, m.o.Notify(ctx, key, text)
+		return wire.OK{OK: true}, m.put(ctx, key, text, heartbeat.NextTick)
 	case wire.WakeNow:
 	default:
 		return wire.OK{}, rpc.Invalid("at /mode: must be equal to one of the allowed values")
 	}
+	return wire.OK{OK: true}, m.put(ctx, key, text, heartbeat.Now)
+}
+
+// put queues an event for the session's next run, and requests a heartbeat for it.
+func (m methods) put(ctx context.Context, key chela.SessionKey, text string, mode heartbeat.Mode) error {
 	id := "wake:" + uuid.NewString()
-	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		_, err := tx.Queue().Put(queue.Item{
-			ID: id, Key: id, Session: key, Kind: queue.Event,
-			Origin: chela.Origin{Kind: chela.OriginSystem}, Principal: chela.PrincipalFrom(ctx), State: queue.Waiting,
-			Created: time.Now(), Inbound: chela.Inbound{Text: text},
+	return m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		now := time.Now()
+		if _, err := tx.Queue().Put(queue.NewEvent(id, key, chela.Origin{Kind: chela.OriginSystem}, text, now)); err != nil {
+			return err
+		}
+		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key}) // so that older events are dropped
+		tx.Wake(store.Topic{Kind: store.TopicHeartbeat})
+		return heartbeat.Request(tx.Heartbeats(), heartbeat.Wake{
+			Session: key, Reason: heartbeat.ReasonWake, Mode: mode, Principal: chela.PrincipalFrom(ctx), At: now,
 		})
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
-		return err
 	})
-	return wire.OK{OK: err == nil}, err
 }

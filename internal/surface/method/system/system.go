@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -31,6 +32,9 @@ type Options struct {
 	Roster  func() []wire.Presence
 	Folder  func() string                                         // the default agent's workspace
 	Notify  func(context.Context, chela.SessionKey, string) error // queues an event for the session's next run
+
+	// Heartbeats returns the settings of the heartbeats of all agents. nil: there are none.
+	Heartbeats func() []heartbeat.Settings
 
 	// Redact removes known secrets from the texts of events; nil: they are not changed.
 	Redact func(string) string
@@ -71,6 +75,8 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodBackupCreate, op, chela.ScopeAdmin, m.backup),
 		rpc.New(wire.MethodSystemEvent, op, chela.ScopeAdmin, m.event),
 		rpc.New(wire.MethodWake, op, chela.ScopeWrite, m.wake).StartsWork(),
+		rpc.New(wire.MethodLastHeartbeat, op, chela.ScopeRead, m.last),
+		rpc.New(wire.MethodSetHeartbeats, op, chela.ScopeAdmin, m.set),
 	}...)
 }
 
@@ -100,6 +106,11 @@ func (o Options) Health(ctx context.Context) (wire.Health, error) {
 			return err
 		}
 		h.Agents, err = o.agents(r, now, h.Sessions)
+		for _, a := range h.Agents {
+			if ms := a.Heartbeat.EveryMs; a.Default && ms != nil {
+				h.HeartbeatSeconds = int(*ms / 1000)
+			}
+		}
 		return err
 	})
 	h.OK = err == nil
@@ -111,17 +122,20 @@ func (o Options) Health(ctx context.Context) (wire.Health, error) {
 func (o Options) agents(r store.Reader, now time.Time, all wire.SessionsHealth) ([]wire.AgentHealth, error) {
 	out := []wire.AgentHealth{}
 	ids := o.Agents()
+	beats, err := o.heartbeats(r)
+	if err != nil {
+		return nil, err
+	}
 	for _, id := range ids {
 		of := all
 		if len(ids) > 1 {
-			var err error
 			if of, err = o.sessions(r, id, now); err != nil {
 				return nil, err
 			}
 		}
 		out = append(out, wire.AgentHealth{
 			AgentID: string(id), Default: id == o.Default, Sessions: of,
-			Heartbeat: wire.AgentHeartbeatInterval{Every: "off", Target: "none"}, // there are no heartbeats yet
+			Heartbeat: interval(beats[id]),
 		})
 	}
 	return out, nil
@@ -170,6 +184,14 @@ func (m methods) read(r store.Reader, s *wire.Status, now time.Time) error {
 	s.Sessions.Count = all.Count
 	if s.Sessions.ByAgent, err = m.o.agents(r, now, all); err != nil {
 		return err
+	}
+	s.Heartbeat.Agents = []wire.AgentHeartbeat{}
+	for _, a := range s.Sessions.ByAgent {
+		h := wire.AgentHeartbeat{AgentID: a.AgentID, Enabled: a.Heartbeat.Enabled, Every: a.Heartbeat.Every}
+		if ms := a.Heartbeat.EveryMs; ms != nil {
+			h.EveryMs = *ms
+		}
+		s.Heartbeat.Agents = append(s.Heartbeat.Agents, h)
 	}
 	metas, _, err := r.Sessions().List(session.Query{Limit: recent})
 	if err != nil {

@@ -49,14 +49,15 @@ func (o Options) explain(ctx context.Context, _ rpc.Peer, in wire.ToolsExplainGe
 			rules = append(rules, policy.Limit("type "+kind.Name, kind.Tools.Allow, kind.Tools.Deny))
 		}
 	}
+	all := invoke.PolicyTools(set)
 	out := wire.ToolsExplained{
 		ReadOnly: kind.ReadOnly,
 		AgentID:  string(key.Agent()), Model: model.String(), Profile: rules.Profile(), Tools: []wire.ToolExplained{},
-		Warnings: rules.Apply(set.Names()).Warnings,
+		Warnings: rules.Apply(all).Warnings,
 	}
 	for _, n := range names {
 		t, _ := set.Get(n)
-		out.Tools = append(out.Tools, explained(rules.Explain(n, set.Names()), humanize.Sentence(t.Spec().Description, maxSummary)))
+		out.Tools = append(out.Tools, explained(rules.Explain(n, all), humanize.Sentence(t.Spec().Description, maxSummary)))
 	}
 	return out, nil
 }

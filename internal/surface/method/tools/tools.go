@@ -75,8 +75,8 @@ func (o Options) catalog(_ context.Context, _ rpc.Peer, in wire.ToolsGet) (wire.
 			t, _ := set.Get(n)
 			if s := t.Spec(); s.Effect == g.effect {
 				group.Tools = append(group.Tools, wire.ToolInfo{
-					ID: s.Name, Label: cmp.Or(s.Label, s.Name), Description: humanize.Sentence(s.Description, maxSummary), Source: "core",
-					Risk: g.risk, Profiles: policy.ProfilesOf(s.Name),
+					ID: s.Name, Label: cmp.Or(s.Label, s.Name), Description: humanize.Sentence(s.Description, maxSummary), Source: catalogSource(s),
+					PluginID: s.Plugin, Optional: s.Optional, Risk: g.risk, Profiles: policy.ProfilesOf(policy.Tool{Name: s.Name, Plugin: s.Plugin}),
 				})
 			}
 		}
@@ -99,18 +99,43 @@ func (o Options) effective(ctx context.Context, _ rpc.Peer, in wire.ToolsEffecti
 	}
 	set, _ := invoke.Allowed(o.Tools(key.Agent()), rules, who)
 	out := wire.ToolsEffective{AgentID: string(key.Agent()), Profile: rules.Profile(), Groups: []wire.EffectiveGroup{}}
-	group := wire.EffectiveGroup{ID: "core", Label: "Built-in tools", Source: "core"}
-	for _, n := range set.Names() {
-		t, _ := set.Get(n)
-		s := t.Spec()
-		group.Tools = append(group.Tools, wire.EffectiveTool{
-			ID: s.Name, Label: cmp.Or(s.Label, s.Name), Description: humanize.Sentence(s.Description, maxSummary), Raw: s.Description, Source: "core", Risk: risk(s.Effect),
-		})
-	}
-	if group.Tools != nil {
-		out.Groups = append(out.Groups, group)
+	for _, source := range sources {
+		group := wire.EffectiveGroup{ID: source.id, Label: source.label, Source: source.id}
+		for _, s := range set.Specs() {
+			if sourceOf(s) == source.id {
+				group.Tools = append(group.Tools, wire.EffectiveTool{
+					ID: s.Name, Label: cmp.Or(s.Label, s.Name), Description: humanize.Sentence(s.Description, maxSummary), Raw: s.Description, Source: source.id,
+					PluginID: s.Plugin, Risk: risk(s.Effect),
+				})
+			}
+		}
+		if group.Tools != nil {
+			out.Groups = append(out.Groups, group)
+		}
 	}
 	return out, nil
+}
+
+// sources are where tools come from.
+var sources = [...]struct{ id, label string }{{"core", "Built-in tools"}, {"plugin", "Tools of plug-ins"}, {"mcp", "Tools of MCP servers"}}
+
+// sourceOf returns the id of where a tool comes from.
+func sourceOf(s tool.Spec) string {
+	switch s.Plugin {
+	case "":
+		return "core"
+	case policy.MCP:
+		return "mcp"
+	}
+	return "plugin"
+}
+
+// catalogSource is sourceOf for the catalog, which knows no servers.
+func catalogSource(s tool.Spec) string {
+	if s.Plugin == "" {
+		return "core"
+	}
+	return "plugin"
 }
 
 // session returns the session named in a request, of an existing agent.

@@ -1,4 +1,5 @@
-// Package usage implements the methods that report usage and cost.
+// Package usage implements the methods that report usage and cost, and those about
+// budgets.
 package usage
 
 import (
@@ -20,15 +21,22 @@ import (
 type Options struct {
 	Store   store.Store
 	Default chela.AgentID
-	Agent   func(chela.AgentID) bool // reports whether the agent exists
+	Agent   func(chela.AgentID) bool         // reports whether the agent exists
+	Limits  func(chela.AgentID) usage.Limits // of an agent; nil: there are none
 }
 
 // Methods returns the methods.
 func Methods(o Options) []rpc.Method {
+	if o.Limits == nil {
+		o.Limits = func(chela.AgentID) usage.Limits { return usage.Limits{} }
+	}
 	m := methods{o}
 	const op = wire.RoleOperator
 	return []rpc.Method{
 		rpc.New(wire.MethodUsageCost, op, chela.ScopeRead, m.cost),
+		rpc.New(wire.MethodUsageReceipt, op, chela.ScopeRead, m.receipt),
+		rpc.New(wire.MethodBudgetStatus, op, chela.ScopeRead, m.budget),
+		rpc.New(wire.MethodBudgetSet, op, chela.ScopeAdmin, m.setBudget),
 		rpc.New(wire.MethodUsageStatus, op, chela.ScopeRead, m.status),
 		rpc.New(wire.MethodSessionsUsage, op, chela.ScopeRead, m.sessions).
 			Ignoring("agentScope", "creatorKey", "groupBy", "includeHistorical", "includeContextWeight", "timeZone"),

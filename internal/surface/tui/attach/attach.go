@@ -67,7 +67,7 @@ func ReadFile(path string) (wire.Attachment, error) {
 	if err != nil {
 		return wire.Attachment{}, fmt.Errorf("picture %s: %w", path, err)
 	}
-	kind, err := media.DetectType(data, "")
+	kind, err := media.DetectType(data, filepath.Base(path), "")
 	if err == nil && !strings.HasPrefix(kind, "image/") {
 		err = media.ErrNotImage
 	}

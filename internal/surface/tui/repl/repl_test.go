@@ -189,7 +189,7 @@ func TestDecide(t *testing.T) {
 		{"s", true, false, wire.AllowSession}, {"session", true, false, wire.AllowSession}, {"a", true, false, wire.AllowAlways}, {"always", true, false, wire.AllowAlways},
 	} {
 		t.Run(tt.answer, func(t *testing.T) {
-			g, _ := workspace(t, touch("made"), llmtest.Say("done"), llmtest.Call("c2", "exec", `{"command": "touch made"}`), llmtest.Say("done again"))
+			g, _ := workspace(t, touch("made"), llmtest.Say("finished"), llmtest.Call("c2", "exec", `{"command": "touch made"}`), llmtest.Say("finished again"))
 			watch := g.Client()
 			x := open(t, g, repl.Options{Interactive: true, Prompt: true}).run()
 			x.in <- "make it"
@@ -197,7 +197,7 @@ func TestDecide(t *testing.T) {
 			x.sees("\n  touch made\n")
 			x.sees("\n[y] once  [s] this session  [a] always  [n] no: ")
 			x.in <- tt.answer
-			x.sees("done")
+			x.sees("finished")
 			if got := made(g, "made"); got != tt.made {
 				t.Errorf("made %v, want %v", got, tt.made)
 			}
@@ -209,7 +209,7 @@ func TestDecide(t *testing.T) {
 				x.sees("? exec needs approval: ")
 				close(x.in) // denies
 			}
-			x.sees("done again")
+			x.sees("finished again")
 			if _, err := x.written(); strings.Count(err, "[y]") != map[bool]int{true: 2, false: 1}[tt.again] || !strings.HasPrefix(err, "› ") {
 				t.Errorf("asked:\n%s", err)
 			}
