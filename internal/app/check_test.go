@@ -59,6 +59,33 @@ func TestCheck(t *testing.T) {
 			t.Error(all)
 		}
 	})
+	t.Run("HEARTBEAT.md with a secret and a task without a prompt", func(t *testing.T) {
+		s := home(t, offlineConf)
+		write(t, filepath.Join(s.State, "workspace", "HEARTBEAT.md"), "log in with PASSWORD=hunter2hunter2\ntasks:\n- name: mail\n  interval: 1h\n")
+		got, all := found(t, s)
+		if got["heartbeat"] != warn || !strings.Contains(all, "seems to contain a secret") || !strings.Contains(all, `task "mail": name and prompt are required`) || strings.Contains(all, "hunter2") {
+			t.Error(all)
+		}
+	})
+	t.Run("notes with secrets", func(t *testing.T) {
+		s := home(t, offlineConf)
+		ws := filepath.Join(s.State, "workspace")
+		write(t, filepath.Join(ws, "MEMORY.md"), "- likes tea\n- the Wi-Fi password is hunter2hunter2\n")
+		write(t, filepath.Join(ws, "memory", "2026-11-20.md"), "# Keys\n\nsk-hunter2hunter2hunter2\n")
+		write(t, filepath.Join(ws, "memory", "cn.md"), "路由器密码是hunter2hunter2\n")
+		write(t, filepath.Join(ws, "memory", "plain.md"), "I forgot the password of the router. Keys are under the mat.\n")
+		got, all := found(t, s)
+		if got["notes"] != warn || !strings.Contains(all, "MEMORY.md:2, memory/2026-11-20.md:3, memory/cn.md:1") || strings.Contains(all, "hunter2") || strings.Contains(all, "plain.md") {
+			t.Error(all)
+		}
+		write(t, filepath.Join(ws, "MEMORY.md"), "- likes tea\n")
+		if err := os.RemoveAll(filepath.Join(ws, "memory")); err != nil {
+			t.Fatal(err)
+		}
+		if got, all := found(t, s); got["notes"] != "" {
+			t.Error(all)
+		}
+	})
 	t.Run("problems are found without showing a key", func(t *testing.T) {
 		s := home(t, `{agents: {defaults: {model: "openai/gpt-5"}}, models: {providers: {groq: {apiKey: "sk-canary"}}}, nonsense: 1}`)
 		write(t, filepath.Join(s.State, standard.New().DefaultStore().File), strings.Repeat("this is no database. ", 300))

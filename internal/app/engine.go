@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"encoding/json"
+
 	"github.com/chela-ai/chela/internal/app/backup"
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/app/methods"
@@ -24,27 +27,45 @@ import (
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/app/trigger"
 	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/egress"
+	"github.com/chela-ai/chela/internal/core/hook"
+	"github.com/chela-ai/chela/internal/core/hookdir"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/proposal"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/task"
+	"github.com/chela-ai/chela/internal/engine/budget"
 	"github.com/chela-ai/chela/internal/engine/channels"
+	"github.com/chela-ai/chela/internal/engine/cron"
 	"github.com/chela-ai/chela/internal/engine/deliver"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
+	"github.com/chela-ai/chela/internal/engine/export"
+	"github.com/chela-ai/chela/internal/engine/forget"
+	"github.com/chela-ai/chela/internal/engine/heartbeat"
+	"github.com/chela-ai/chela/internal/engine/history"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
+	"github.com/chela-ai/chela/internal/engine/message"
+	"github.com/chela-ai/chela/internal/engine/notice"
 	"github.com/chela-ai/chela/internal/engine/relay"
+	"github.com/chela-ai/chela/internal/engine/restart"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
 	"github.com/chela-ai/chela/internal/engine/tasks"
+	"github.com/chela-ai/chela/internal/engine/webhook"
+	"github.com/chela-ai/chela/internal/kit/chunk"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/kit/secret"
+	webhookchannel "github.com/chela-ai/chela/internal/plugin/channel/webhook"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
 	"github.com/chela-ai/chela/internal/surface/rpc"
@@ -74,11 +95,13 @@ type Options struct {
 	// Registry lists the parts of the build; nil: standard.New().
 	Registry *standard.Registry
 
-	HTTP      *http.Client                  // for model providers; nil: the network
+	HTTP      *http.Client                  // for model providers and the hosts of channels; nil: the network
 	Providers map[string]llm.Provider       // used instead of the configured providers, by id
 	NoProbe   bool                          // do not look for model servers on this machine
+	NoGit     bool                          // do not make repositories of new workspaces
 	NoSocket  bool                          // other processes cannot attach
 	Step      func(string)                  // called at named points of a run; see runner.Options
+	Now       func() time.Time              // the wall clock of the schedule; nil: time.Now
 	Wrap      func(store.Store) store.Store // replaces the engine's store; nil: it is used as it is
 }
 
@@ -89,26 +112,40 @@ func (o *Options) endpointEnv() endpoint.Env {
 
 // Engine is the running application.
 type Engine struct {
-	o        Options
-	registry *standard.Registry
-	lock     *statedir.Lock
-	db       standard.Database
-	store    store.Store // db, or what Options.Wrap made of it
-	files    *media.Files
-	holder   *leaseholder.Holder // of the leases of this start
-	bus      *bus.Bus
-	lanes    *lane.Lanes
-	executor *invoke.Executor
-	direct   *invoke.Direct // for tool calls that no model makes
-	delivery *deliver.Worker
-	channels *channels.Supervisor
-	spawner  *spawn.Spawner
-	relay    *relay.Relay
-	dispatch *dispatch.Dispatcher
-	metrics  *metrics.Metrics
-	gateway  *methods.Gateway
-	started  time.Time
-	instance string // id of this start
+	o         Options
+	registry  *standard.Registry
+	lock      *statedir.Lock
+	db        standard.Database
+	store     store.Store // db, or what Options.Wrap made of it
+	files     *media.Files
+	holder    *leaseholder.Holder // of the leases of this start
+	bus       *bus.Bus
+	lanes     *lane.Lanes
+	hooks     *hook.Points
+	found     atomic.Pointer[[]hookdir.Hook] // the hooks of folders
+	active    hookSessions
+	executor  *invoke.Executor
+	direct    *invoke.Direct // for tool calls that no model makes
+	delivery  *deliver.Worker
+	actor     *message.Actor
+	notices   notice.Writer
+	budgets   *budget.Budgets
+	channels  *channels.Supervisor
+	spawner   *spawn.Spawner
+	relay     *relay.Relay
+	restarts  restart.Requests
+	proposed  *proposal.Shelf // proposals of skills
+	asked     bool            // the assistant asked for this start
+	cron      *cron.Scheduler
+	history   *history.History
+	webhooks  *webhook.Acceptor
+	beats     *heartbeat.Service
+	dispatch  *dispatch.Dispatcher
+	forgetter *forget.Forgetter
+	metrics   *metrics.Metrics
+	gateway   *methods.Gateway
+	started   time.Time
+	instance  string // id of this start
 
 	profiles *profile.Factory
 	current  profile.Current // of the configuration in force
@@ -160,36 +197,61 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.holder, err = leaseholder.New(ctx, leaseholder.Options{Log: o.Log, Store: e.store, ID: e.instance, Step: o.Step}); err != nil {
 		return nil, err
 	}
-	e.bus, e.lanes = bus.New(o.Log), new(lane.Lanes)
+	e.bus, e.lanes, e.hooks = bus.New(o.Log), new(lane.Lanes), hook.New(o.Log)
+	// The parts that follow need each other: messages are divided as the channel wants, and
+	// the owner is told about a channel in another one.
+	e.notices = notice.New(notice.Options{OwnerChat: e.current.IsOwnerChat, Sends: e.current.Sends, Chunks: func(a chela.Address) chunk.Options { return e.delivery.Chunks(a) }})
 	e.channels = channels.New(channels.Options{
-		Log: o.Log, Store: e.store, Owner: e.holder, Factories: e.registry.Channels(), HTTP: e.publicHTTP(), Dir: filepath.Join(o.State, "channels"),
+		Log: o.Log, Store: e.store, Bus: e.bus, Notices: e.notices, Moved: e.groupMoved, Owner: e.holder, Factories: append(e.registry.Channels(), e.outgoingWebhooks()), Env: channelEnv(o.Env, o.HTTP), Dir: filepath.Join(o.State, "channels"), Menu: menu(),
 	})
 	e.delivery = deliver.New(deliver.Options{
-		Log: o.Log, Store: e.store, Bus: e.bus, Load: e.files.Load, Typing: true,
-		Preview: func(a chela.Address) bool { return a.Peer.Kind == chela.Direct },
-		Track:   e.holder.Track, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
+		Log: o.Log, Store: e.store, Bus: e.bus, Hooks: e.hooks, Load: e.files.Load, Style: e.current.Style, Sends: e.current.Sends,
+		Track: e.holder.Track, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
 		Timeout: func(row outbox.Row) time.Duration {
 			if row.Origin.Kind != chela.OriginSubagent {
 				return 0
 			}
 			return e.current.Subagents(row.Session.Agent()).AnnounceTimeout()
 		},
+		Sent: []deliver.Sent{
+			func(row outbox.Row) func(store.Tx) error { return e.beats.Sent(row) },
+			func(row outbox.Row) func(store.Tx) error { return e.cron.Sent(row) },
+		},
+	})
+	e.actor = message.New(message.Options{
+		Store: e.store, Publish: e.bus.Publish, Accounts: e.channels.Accounts, Acquire: e.channels.Acquire, Track: e.holder.Track,
+		Chunks: e.delivery.Chunks, Await: e.delivery.Await, Sends: e.current.Sends,
+	})
+	e.budgets = budget.New(budget.Options{Store: e.store, Bus: e.bus, Notices: e.notices})
+	e.beats = heartbeat.New(heartbeat.Options{
+		Log: o.Log, Store: e.store, Bus: e.bus, Hooks: e.hooks, Config: &e.current, Ready: e.channels.Ready, Chunks: e.delivery.Chunks, Step: o.Step,
 	})
 	e.spawner = spawn.New(spawn.Options{
-		Log: o.Log, Store: e.store, Bus: e.bus, Config: &e.current,
+		Log: o.Log, Store: e.store, Bus: e.bus, Config: &e.current, Hooks: e.hooks,
 		Stop: func(tx store.Tx, key chela.SessionKey) (func(), error) { return e.dispatch.StopIn(tx, key) },
 		Delete: func(ctx context.Context, key chela.SessionKey) error {
 			_, err := e.dispatch.DeleteSession(ctx, key, nil)
 			return err
 		},
 	})
+	e.cron = e.scheduler()
+	e.history = e.newHistory()
 	e.relay = relay.New(relay.Options{
 		Store: e.store, Bus: e.bus, Config: &e.current,
 		Redact: func(s string) string { return secret.RedactCredentials(e.o.Secrets.Redact(s)) },
 	})
+	e.restarts = restart.New(restart.Options{Store: e.store, Owner: e.instance, Sends: e.current.Sends, Chunks: e.delivery.Chunks})
+	e.proposed = &proposal.Shelf{
+		Dir: filepath.Join(o.State, "proposals"), Step: o.Step, Record: e.recordSkill,
+		Skills: func(id chela.AgentID) string { return e.now().SkillsDir(id) },
+	}
+	if err := e.newWebhooks(); err != nil {
+		return nil, err
+	}
 	if e.profiles, err = profile.NewFactory(profile.Options{
-		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Environ: o.Environ, Getenv: o.Env, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
-		Delivery: e.delivery, Spawner: e.spawner, Relay: e.relay, Channels: e.channelErrors, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe,
+		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Hooks: e.hooks, Budgets: e.budgets, Environ: o.Environ, Getenv: o.Env, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
+		Spawner: e.spawner, Schedule: e.cron, Journal: e.history, Skills: skillRegistry{e}, Relay: e.relay, Gateway: e.assistantGateway(), Proposals: e.proposed, Act: e.actor.Do, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe, NoGit: o.NoGit,
+		ToolsChanged: func() { e.remake("tools of MCP servers changed") },
 	}, o.Config); err != nil {
 		return nil, err
 	}
@@ -235,22 +297,28 @@ func (e *Engine) now() *profile.Generation { return e.current.Load() }
 // assemble makes the other parts and starts them.
 func (e *Engine) assemble(ctx context.Context) error {
 	o := &e.o
-	hooks, err := e.registry.NewHooks(standard.HookEnv{Log: o.Log, Redact: o.Secrets.Redact}, o.Config.Section)
+	hooks, err := e.makeHooks(o.Config, e.now(), o.Env)
 	if err != nil {
 		return err
 	}
-	e.executor = invoke.New(invoke.Options{
-		Log: o.Log, Redact: o.Secrets.Redact, StoreImage: e.files.StorePart, Before: hooks.Before, After: append(hooks.After, e.metrics.Hook()),
-	})
+	e.useHooks(hooks)
+	e.observeSessions()
+	e.watchRuns()
+	own := hook.New(o.Log)
+	own.AfterToolCall.Add(e.metrics.Hook())
+	e.hooks.Use("metrics", own)
+	e.executor = invoke.New(invoke.Options{Log: o.Log, Redact: o.Secrets.Redact, StoreImage: e.files.StorePart, StoreOutput: e.files.PutOutput, Hooks: e.hooks})
 	e.direct = invoke.NewDirect(invoke.DirectOptions{
 		Executor: e.executor, Store: e.store, Default: chela.DefaultAgent, Agent: e.current.HasAgent,
 		Direct: e.current.Direct, Scope: e.current.Scope,
 	})
 	e.dispatch = dispatch.New(dispatch.Options{
-		Lanes: e.lanes, Stopping: e.spawner.Stop, Deleting: e.spawner.Deleted,
+		Lanes: e.lanes, Stopping: e.spawner.Stop, Deleting: func(tx store.Tx, key chela.SessionKey) error {
+			return errors.Join(e.spawner.Deleted(tx, key), tx.Heartbeats().DeleteWake(key))
+		},
 		Runner: runner.Options{
-			Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Executor: e.executor,
-			Profiles: &e.current, Ended: []runner.Ended{e.delivery.Ended, e.spawner.Ended, e.relay.Ended}, Children: e.spawner.Open, Step: o.Step,
+			Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Executor: e.executor, Hooks: e.hooks, Ending: e.ending,
+			Profiles: &e.current, Budgets: e.budgets, Ended: []runner.Ended{e.beats.Ended, e.delivery.Ended, e.spawner.Ended, e.relay.Ended, e.cron.Ended, e.webhooks.Ended}, Children: e.spawner.Open, Step: o.Step,
 		},
 	})
 	list := tasks.New(tasks.Options{
@@ -259,11 +327,14 @@ func (e *Engine) assemble(ctx context.Context) error {
 			e.bus.Publish(chela.Event{Session: t.Requester, Stream: chela.StreamTask, Text: t.ID})
 		},
 	})
-	in := e.inbound(e.dispatch)
+	exporter := e.exporter()
+	e.forgetter = e.makeForgetter()
+	in := e.inbound(e.dispatch, exporter)
 	e.gateway = methods.New(methods.Options{
 		Log: o.Log, Version: Version, State: o.State, Database: e.databasePath(), Instance: e.instance, Started: e.started,
-		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Tasks: list,
-		Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup,
+		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Proposals: e.proposed, Export: exporter.Write, Forget: e.forgetter, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Act: e.actor.Do, Tasks: list, Scheduler: e.cron, History: e.history,
+		Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup, Heartbeats: e.beats.Settings,
+		Hooks: func() []hookdir.Hook { return *e.found.Load() }, InstallHook: e.installHook, InstallPlugin: e.installPlugin, SkillSource: e.skillSource, MayInstallSkill: func(ctx context.Context, from string) error { return e.mayInstall(ctx, "skill", from) }, RecordSkill: e.recordSkill, RemovePlugin: e.removePlugin, RefreshPlugins: func() { e.remake(pluginsChanged) },
 	})
 	e.makers = e.serviceMakers()
 	e.outbound, e.work = services.New(ctx, o.Log), services.New(ctx, o.Log)
@@ -276,7 +347,13 @@ func (e *Engine) assemble(ctx context.Context) error {
 // run starts everything that works in the background, and serves connections.
 func (e *Engine) run(in *inbound.Gate) error {
 	o := &e.o
-	accounts, err := e.channels.Prepare(o.Config.Section)
+	if e.lock.Killed() {
+		e.recoverSkills()
+	}
+	if err := e.history.Recover(context.Background()); err != nil { // before anything changes files
+		return fmt.Errorf("journal: %w", err)
+	}
+	accounts, err := e.channels.Prepare(o.Config.Section, e.now().Channels...)
 	if err != nil {
 		o.Log.Error("channels", "err", err) // the others run
 	}
@@ -289,9 +366,20 @@ func (e *Engine) run(in *inbound.Gate) error {
 			return e.sweepErr
 		})
 	}
+	if err := e.answerRestarts(); err != nil {
+		o.Log.Error("tell who waits for this start", "err", err)
+	}
 	e.work.Start("dispatcher", together(e.dispatch.Run, e.profiles.RunCommands))
+	e.work.Start("recordings", in.Run)
+	e.work.Start("forgetting", e.resumeForgetting)
+	e.work.Start("history", e.history.Run)
 	e.work.Start("subagents", e.spawner.Run)
+	e.work.Start("cron", e.cron.Run)
+	e.work.Start("heartbeats", e.beats.Run)
 	e.work.Start("configuration", e.watch)
+	e.work.Start("hooks", e.watchHooks)
+	e.work.Start("plug-ins", e.watchPlugins)
+	e.discoverServers()
 	e.work.Start("channels", func(ctx context.Context) error { return e.channels.Run(ctx, in.Receive) })
 	plan, err := e.work.Prepare(e.makers, o.Config.Section)
 	if err != nil {
@@ -300,6 +388,7 @@ func (e *Engine) run(in *inbound.Gate) error {
 	e.work.Apply(plan)
 	e.pipe = gateway.NewPipe()
 	e.serve(e.pipe, e.gateway.Upgrade(owner("process")))
+	e.startHooks()
 	if o.NoSocket {
 		return nil
 	}
@@ -308,6 +397,79 @@ func (e *Engine) run(in *inbound.Gate) error {
 	}
 	e.serve(e.socket, e.gateway.Upgrade(owner("socket")))
 	return nil
+}
+
+// jobFile returns the content of a file of jobs, if it has changed.
+func (e *Engine) jobFile(path, since string) (raw []byte, stamp string, err error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(e.o.State, path)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, "", err
+	}
+	stamp = fmt.Sprint(path, " ", info.Size(), " ", info.ModTime().UnixNano())
+	if stamp == since {
+		return nil, stamp, nil
+	}
+	raw, err = os.ReadFile(path)
+	return raw, stamp, err
+}
+
+// outgoingWebhooks returns the internal channel that sends the webhooks of jobs.
+func (e *Engine) outgoingWebhooks() channel.Factory {
+	return webhookchannel.Factory(cron.WebhookChannel, webhookchannel.Options{
+		Token: func() secret.Value {
+			v, err := e.current.Cron().Token.Resolve(e.o.Env)
+			if err != nil {
+				e.o.Log.Warn("cron.webhookToken; webhooks are sent without it", "err", err)
+			}
+			return v
+		},
+		Client: func() *http.Client {
+			return egress.Client(egress.Options{
+				Policy: egress.Policy{Hosts: e.current.Cron().Webhook.Hosts}, Proxy: egress.Proxies(e.o.Env), ProxyResolves: true,
+			})
+		},
+	})
+}
+
+// scheduler makes the scheduler of jobs.
+func (e *Engine) scheduler() *cron.Scheduler {
+	commands := sync.OnceValue(func() *invoke.Direct { // there is no executor yet
+		return invoke.NewDirect(invoke.DirectOptions{
+			Executor: e.executor, Store: e.store, Default: chela.DefaultAgent, Agent: e.current.HasAgent, Scope: e.current.Scope,
+			Direct: func() (deny, allow []string) { return nil, []string{"exec"} },
+		})
+	})
+	checks := trigger.New(trigger.Options{
+		Files: e.current.Files, HTTP: e.publicHTTP(),
+		Run: func(ctx context.Context, who chela.Principal, agent chela.AgentID, command string) (string, error) {
+			args, err := json.Marshal(map[string]string{"command": command})
+			if err != nil {
+				return "", err
+			}
+			a, err := commands().Do(ctx, who, invoke.DirectCall{Tool: "exec", Args: args, Agent: string(agent)})
+			if err == nil && a.Refusal != "" {
+				err = errors.New(a.Text)
+			}
+			return trigger.Text(a.Result), err
+		},
+	})
+	return cron.New(cron.Options{
+		Log: e.o.Log, Store: e.store, Bus: e.bus, Hooks: e.hooks, Config: &e.current, Has: e.channels.Has, Check: checks.Check, Ready: e.channels.Settled,
+		Rows: func(base outbox.Row, text string) []outbox.Row {
+			return outbox.Rows(base, text, e.delivery.Chunks(base.Address))
+		},
+		Abort: func(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error) {
+			return e.dispatch.Abort(ctx, key, id)
+		},
+		Delete: func(ctx context.Context, key chela.SessionKey, may func(store.Tx, session.Meta) (bool, error)) (bool, error) {
+			return e.dispatch.DeleteIdle(ctx, key, may)
+		},
+		Journal: func() bool { return e.now().Settings.Undo.On() },
+		File:    e.jobFile, Now: e.o.Now, Step: e.o.Step,
+	})
 }
 
 // together runs two functions at the same time. The runs in progress wait for
@@ -324,12 +486,30 @@ func together(a, b func(context.Context) error) func(context.Context) error {
 }
 
 // inbound makes the part that admits messages.
-func (e *Engine) inbound(d *dispatch.Dispatcher) *inbound.Gate {
+func (e *Engine) inbound(d *dispatch.Dispatcher, x *export.Exporter) *inbound.Gate {
 	return inbound.New(inbound.Options{
 		Log: e.o.Log, Store: e.store, Bus: e.bus, Version: Version, Started: e.started,
-		Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, StopRuns: d.StopRuns, StopChildren: d.StopOthers, Subagents: e.spawner, Agents: e.current.Agents, Decide: d.Decide, Configuration: e.chatConfig, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store,
-		Route: e.current.Route, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset, Focus: e.current.Focus,
-		Catalog: e.current.Catalog, Model: e.current.Model, Inherit: e.current.Inherited, Elevated: e.current.Elevated,
+		Hooks: e.hooks, Workspace: func(id chela.AgentID) string { return e.now().Workspace(id) }, Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, StopRuns: d.StopRuns, StopChildren: d.StopOthers, Subagents: e.spawner, Agents: e.current.Agents, Decide: d.Decide, Configuration: e.chatConfig, Debug: e.chatDebug, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store, Fetch: e.channels.Fetch,
+		Route: e.current.Route, Rules: e.current.Admission, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset, Focus: e.current.Focus,
+		Transcribes: e.current.Transcribes, Transcribe: e.current.Transcribe, Echo: e.current.EchoTranscript, Mentions: e.current.Mentions,
+		Aside: d.Aside, Rights: e.current.Rights, Allowed: e.current.Commands, Admin: e.chatAdmin, Bash: e.shell().run, Skills: e.current.Skills, CallSkill: e.callSkill,
+		Catalog: e.current.Catalog, Model: e.current.Model, Window: e.current.Window, Inspect: d.Inspect, Export: x.Save, Undo: e.history, Zone: e.current.Location, Inherit: e.current.Inherited, Forget: e.forgetter, Sends: e.current.Sends, Limits: e.current.Limits, OwnerChat: e.current.IsOwnerChat, Elevated: e.current.Elevated, Exec: e.current.Exec,
+	})
+}
+
+// exporter makes the part that exports sessions. Exports leave the machine, so that
+// whatever looks like a credential is hidden, too.
+func (e *Engine) exporter() *export.Exporter {
+	masker := sync.OnceValue(func() *secret.Masker { // an export is rare, and a start is not
+		m, err := secret.NewMasker()
+		if err != nil {
+			panic(err) // only further patterns can be invalid
+		}
+		return m
+	})
+	return export.New(export.Options{
+		Store: e.store, Version: Version, Preview: e.dispatch.Preview, Fill: e.files.Fill, Scaled: e.files.FillScaled, Files: e.current.Files,
+		Redact: func(s string) string { return string(masker().Mask([]byte(e.o.Secrets.Redact(s)))) },
 	})
 }
 
@@ -354,6 +534,38 @@ func (e *Engine) publicHTTP() func() *http.Client {
 	return sync.OnceValue(func() *http.Client {
 		return egress.Client(egress.Options{Proxy: egress.Proxies(e.o.Env), ProxyResolves: true})
 	})
+}
+
+// menu returns the commands that chat apps list: those for which nobody has to be an
+// administrator.
+func menu() []channel.Command {
+	var out []channel.Command
+	for _, c := range inbound.Commands() {
+		if c.Scope != chela.ScopeAdmin {
+			out = append(out, channel.Command{Name: c.Name, Doc: c.Help})
+		}
+	}
+	return out
+}
+
+// channelEnv returns what all channels may use. trusted reaches the hosts that the
+// configuration names; nil: a client under the egress rules.
+func channelEnv(getenv func(string) string, trusted *http.Client) channel.Env {
+	options := func(hosts []string) egress.Options {
+		return egress.Options{Policy: egress.Policy{Hosts: hosts}, Proxy: egress.Proxies(getenv), ProxyResolves: true}
+	}
+	return channel.Env{
+		Getenv: getenv, HTTP: egress.Client(options(nil)),
+		Trusted: func(hosts ...string) *http.Client {
+			if trusted != nil {
+				return trusted
+			}
+			return egress.Client(options(hosts))
+		},
+		Dial: func(ctx context.Context, addr string, hosts ...string) (net.Conn, error) {
+			return egress.New(options(hosts)).Dial(ctx, "tcp", addr)
+		},
+	}
 }
 
 // sweepMedia removes the media files that no row refers to.
@@ -437,8 +649,8 @@ func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 			e.o.Log.Warn("work did not end in time; it resumes at the next start")
 		}
 		orderly = orderly && e.sweepErr == nil
-		e.executor.Wait(ctx)
 	}
+	e.stopHooks(ctx, why.RestartMs > 0)
 	last, cancel := atLeast(ctx, disconnectTime)
 	defer cancel()
 	if e.outbound != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,10 +21,12 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/engine/channels"
+	"github.com/chela-ai/chela/internal/engine/cron"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/relay"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
+	"github.com/chela-ai/chela/internal/engine/webhook"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/kit/watch"
 	"github.com/chela-ai/chela/wire"
@@ -49,6 +53,8 @@ type candidate struct {
 	generation *profile.Generation
 	accounts   *channels.Plan
 	services   *services.Plan
+	webhooks   *webhook.Hooks
+	hooks      *madeHooks
 }
 
 // prepare makes everything from a configuration without putting it in force.
@@ -68,13 +74,19 @@ func (e *Engine) prepare(ctx context.Context, t *config.Tree) (*candidate, error
 		return nil, err
 	}
 	c := new(candidate)
+	if c.webhooks, err = e.parseWebhooks(t, o.Env); err != nil {
+		return nil, err
+	}
 	if c.generation, err = e.profiles.New(ctx, profile.Config{Sections: t, Env: o.Env}, &opts, e.now()); err != nil {
 		return nil, err
 	}
-	if c.accounts, err = e.channels.Prepare(t.Section); err != nil {
+	if c.accounts, err = e.channels.Prepare(t.Section, c.generation.Channels...); err != nil {
 		return nil, err
 	}
-	c.services, err = e.work.Prepare(e.makers, t.Section)
+	if c.services, err = e.work.Prepare(e.makers, t.Section); err != nil {
+		return nil, err
+	}
+	c.hooks, err = e.makeHooks(t, c.generation, o.Env)
 	return c, err
 }
 
@@ -88,8 +100,12 @@ func (e *Engine) adopt(g *profile.Generation) {
 	}
 	e.lanes.Set(runner.MainLane, g.Settings.Concurrent())
 	e.lanes.Set(relay.Lane, g.Settings.Concurrent())
+	e.lanes.Set(webhook.Lane, min(webhook.Width, g.Settings.Concurrent()))
 	e.lanes.Set(spawn.Lane, g.Settings.Agent.Subagents.Concurrent())
+	e.lanes.Set(cron.Lane, g.Settings.Cron.MaxConcurrent())
 	e.current.Store(g)
+	g.UseServers()
+	e.beats.Changed()
 	ref, why := g.Models.Default()
 	e.o.Log.Debug("model chosen", "model", ref.String(), "why", why)
 }
@@ -177,6 +193,9 @@ func (e *Engine) reread(ctx context.Context) {
 	if err == nil && next.Hash() == e.tree().Hash() && e.tree().Broken() == nil && r.reported == "" && keys.Equal(r.keys) {
 		return // this program wrote the files
 	}
+	if err == nil && e.tree().Failed(next) {
+		return // it is as it was when the gateway could not start with it
+	}
 	if err == nil && next.Hash() != e.tree().Hash() && e.now().Settings.Reload.Mode == "off" {
 		log.Info("configuration was edited; the change takes effect after a restart, as gateway.reload.mode is off")
 		return
@@ -196,7 +215,7 @@ func (e *Engine) reread(ctx context.Context) {
 		return
 	}
 	r.reported, r.keys = "", keys
-	e.applyLocked(next, c)
+	e.applyLocked(next, c, e.requestRestart)
 }
 
 // outcome is what a change of the configuration did.
@@ -207,8 +226,9 @@ type outcome struct {
 	restarts bool     // the gateway restarts by itself
 }
 
-// applyLocked puts a configuration in force and returns the changes.
-func (e *Engine) applyLocked(next *config.Tree, c *candidate) outcome {
+// applyLocked puts a configuration in force and returns the changes. restart requests a
+// restart if they need one, and reports whether it did.
+func (e *Engine) applyLocked(next *config.Tree, c *candidate, restart func(outcome) bool) outcome {
 	out := outcome{tree: next, changed: e.tree().Changes(next)}
 	for _, path := range out.changed {
 		if config.Cold(path) {
@@ -218,11 +238,18 @@ func (e *Engine) applyLocked(next *config.Tree, c *candidate) outcome {
 	before := e.now()
 	e.adopt(c.generation)
 	before.Models.CloseIdle()
+	e.webhooks.SetHooks(c.webhooks)
 	e.channels.Apply(c.accounts)
 	e.work.Apply(c.services)
+	// Otherwise only keys were saved, and hooks that run go on.
+	if len(out.changed) > 0 || !reflect.DeepEqual(c.hooks.found, *e.found.Load()) {
+		e.useHooks(c.hooks)
+	}
 	log := e.o.Log.With("file", next.Path())
-	if err := next.SaveLastGood(); err != nil {
-		log.Warn("save the configuration as the last good one", "err", err)
+	if started, ok := e.o.Config.(*config.Tree); ok && !slices.ContainsFunc(started.Changes(next), config.Cold) { // otherwise a restart may fail
+		if err := next.SaveLastGood(); err != nil {
+			log.Warn("save the configuration as the last good one", "err", err)
+		}
 	}
 	for _, w := range next.Warnings() {
 		log.Warn("configuration", "problem", w.String())
@@ -231,7 +258,7 @@ func (e *Engine) applyLocked(next *config.Tree, c *candidate) outcome {
 		return out
 	}
 	log.Info("configuration changed", "keys", strings.Join(out.changed, ", "))
-	out.restarts = e.requestRestart(out)
+	out.restarts = restart(out)
 	if len(out.cold) > 0 && !out.restarts {
 		log.Warn("these keys take effect after a restart", "keys", strings.Join(out.cold, ", "))
 	}
@@ -242,17 +269,27 @@ func (e *Engine) applyLocked(next *config.Tree, c *candidate) outcome {
 // requestRestart requests a restart when a change needs one and the
 // configuration allows it, and reports whether it did.
 func (e *Engine) requestRestart(o outcome) bool {
-	mode := e.now().Settings.Reload.Mode
-	if e.port == nil || mode == "off" || mode == "hot" || len(o.cold) == 0 && mode != "restart" {
+	if !e.mustRestart(o) {
 		return false
 	}
-	time.AfterFunc(restartDelay, func() { // the client that changed the configuration gets its answer first
+	e.restartAfter(restartDelay) // the client that changed the configuration gets its answer first
+	return true
+}
+
+// mustRestart reports whether a change needs a restart, and the configuration allows it.
+func (e *Engine) mustRestart(o outcome) bool {
+	mode := e.now().Settings.Reload.Mode
+	return e.port != nil && mode != "off" && mode != "hot" && (len(o.cold) > 0 || mode == "restart")
+}
+
+// restartAfter requests a restart after a delay.
+func (e *Engine) restartAfter(d time.Duration) {
+	time.AfterFunc(d, func() {
 		select {
 		case e.restart <- struct{}{}:
 		default: // it was requested already
 		}
 	})
-	return true
 }
 
 // restartDelay is the time between a change and the restart that it needs.
@@ -264,8 +301,14 @@ func (e *Engine) RestartRequested() <-chan struct{} { return e.restart }
 
 // change edits the files of the configuration and puts the result in force. A
 // configuration that the engine cannot use is not written. base is the hash of
-// the configuration that the edit was made from.
-func (e *Engine) change(ctx context.Context, base string, edit func(now *config.Tree) (*config.Draft, error)) (outcome, error) {
+// the configuration that the edit was made from. restart is that of applyLocked.
+func (e *Engine) change(ctx context.Context, base string, edit func(now *config.Tree) (*config.Draft, error), restart func(outcome) bool) (outcome, error) {
+	return e.changeFiles(ctx, base, edit, e.recordConfig, restart)
+}
+
+// changeFiles is change with a function that records what is about to be written, and
+// returns what is called with the number of files that were written.
+func (e *Engine) changeFiles(ctx context.Context, base string, edit func(now *config.Tree) (*config.Draft, error), record func(context.Context, *config.Draft) (func(int), error), restart func(outcome) bool) (outcome, error) {
 	r := &e.reload
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,12 +327,40 @@ func (e *Engine) change(ctx context.Context, base string, edit func(now *config.
 	if err != nil {
 		return outcome{}, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
 	}
-	next, err := d.Write()
+	if slices.ContainsFunc(now.Changes(d.Tree()), config.Cold) {
+		if err := d.Tree().MarkUntried(); err != nil {
+			return outcome{}, err
+		}
+	}
+	done, err := record(ctx, d)
 	if err != nil {
 		return outcome{}, err
 	}
+	next, err := d.Write()
+	if err != nil {
+		done(0)
+		return outcome{}, err
+	}
+	done(len(d.Texts()))
 	r.reported = ""
-	return e.applyLocked(next, c), nil
+	return e.applyLocked(next, c, restart), nil
+}
+
+// override puts overrides of the configuration in force, which are in no file.
+func (e *Engine) override(ctx context.Context, change func(now *config.Tree) (*config.Tree, error)) error {
+	r := &e.reload
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next, err := change(e.tree())
+	if err != nil {
+		return err
+	}
+	c, err := e.prepare(ctx, next)
+	if err != nil {
+		return chela.Errorf(chela.CodeInvalid, "refused: %w", err)
+	}
+	e.applyLocked(next, c, func(outcome) bool { return false }) // a restart would end the overrides
+	return nil
 }
 
 // anyBase is the base of a change that applies to any configuration.
@@ -303,7 +374,7 @@ func (c configuration) Tree() *config.Tree { return c.e.tree() }
 func (c configuration) View() config.View  { return c.e.view() }
 
 func (c configuration) Edit(ctx context.Context, edit func(now *config.Tree) (*config.Draft, error)) error {
-	_, err := c.e.change(ctx, anyBase, edit)
+	_, err := c.e.change(ctx, anyBase, edit, c.e.requestRestart)
 	return err
 }
 
@@ -319,7 +390,7 @@ func (c configuration) Rewrite(ctx context.Context, r methods.Change) (wire.Conf
 			return now.Merge([]byte(r.Text), r.Replace)
 		}
 		return now.Rewrite([]byte(r.Text))
-	})
+	}, c.e.requestRestart)
 	if err != nil {
 		return wire.ConfigWritten{}, err
 	}
@@ -351,7 +422,16 @@ func (e *Engine) chatConfig() inbound.Configuration {
 		return nil
 	}
 	return chatconfig.Config{Tree: e.tree, Change: func(ctx context.Context, edit func(*config.Tree) (*config.Draft, error)) (bool, error) {
-		out, err := e.change(ctx, anyBase, edit)
+		out, err := e.change(ctx, anyBase, edit, e.requestRestart)
 		return len(out.cold) == 0, err
 	}}
+}
+
+// chatDebug returns the overrides of the configuration as /debug changes them; nil when
+// that is disabled.
+func (e *Engine) chatDebug() inbound.Overrides {
+	if e.tree() == nil || !e.now().Settings.Slash.Debug {
+		return nil
+	}
+	return chatconfig.Overrides{Tree: e.tree, Change: e.override}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
+	hookapi "github.com/chela-ai/chela/internal/surface/webhook"
 )
 
 // port is where other programs connect to the gateway.
@@ -109,6 +110,10 @@ func (e *Engine) routes(p *port) (httpapi.Options, error) {
 		Log: e.o.Log, Auth: p.auth, Upgrade: e.gateway.Upgrade(p.auth.Connect), Started: e.started,
 		Stage: e.stage, Ready: e.ready, Invoke: e.direct.Do,
 		Metrics: func(ctx context.Context) ([]httpapi.Metric, error) { return e.readMetrics(ctx, p) },
+	}
+	o.Post = e.channels.Poster
+	if h := e.webhooks.Hooks(); h.Path() != "/"+strings.Trim(g.UI.Base, "/") {
+		o.Webhooks = &httpapi.Webhooks{Path: h.Path(), Handler: hookapi.New(hookapi.Options{Log: e.o.Log, Hooks: e.webhooks.Hooks, Accept: e.webhooks.Accept})}
 	}
 	if g.UI.Root == "" || g.UI.Enabled != nil && !*g.UI.Enabled {
 		return o, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/engine/webhook"
 	"github.com/chela-ai/chela/internal/kit/process"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
@@ -29,8 +30,8 @@ import (
 func Build(r *standard.Registry) cli.App {
 	s := starter{r}
 	return cli.App{
-		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Providers: model.Known(), SaveKey: saveKey,
-		Validate: s.validate, Check: doctor.Doctor{Registry: r, Validate: s.validate}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
+		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
+		Webhooks: webhooks, Validate: s.validate, Check: doctor.Doctor{Registry: r, Validate: s.validate}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
 		Store: backup.Database{Store: r.DefaultStore(), Version: Version, Attach: attach},
 	}
 }
@@ -48,7 +49,11 @@ func (b starter) start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		e, err := b.begin(ctx, s, nil)
+		tree, err := load(s)
+		if err != nil {
+			return nil, err
+		}
+		e, err := b.begin(ctx, s, nil, tree)
 		if !errors.Is(err, statedir.ErrOwned) {
 			if err != nil {
 				return nil, err
@@ -86,13 +91,41 @@ func Attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no gateway is running", Hint: "chela gateway run", Err: err}
 }
 
-// serve starts an engine that also serves its port. With l.Force it ends other
-// chela processes of this user that own the directory or the port.
+// serve starts an engine that also serves its port. If it cannot start with a
+// configuration that a running engine was to restart with, it starts with the last
+// good one.
 func (b starter) serve(ctx context.Context, s cli.Start, l cli.Listen) (cli.Gateway, error) {
+	tree, err := load(s)
+	if err != nil {
+		return nil, err
+	}
+	e, err := b.serveWith(ctx, s, l, tree)
+	if err == nil {
+		return e, nil
+	}
+	if ctx.Err() != nil || !l.Restart && !tree.Untried() {
+		return nil, err
+	}
+	good, err := tree.Previous(err)
+	if err != nil {
+		return nil, err
+	}
+	s.Log.Error("start; trying again with the last good configuration", "err", good.Broken(), "file", s.Config)
+	if e, err = b.serveWith(ctx, s, l, good); err != nil {
+		s.Log.Error("start with the last good configuration", "err", err)
+		return nil, good.Broken()
+	}
+	return e, nil
+}
+
+// serveWith starts an engine that also serves its port, with a configuration. With
+// l.Force it ends other chela processes of this user that own the directory or the
+// port.
+func (b starter) serveWith(ctx context.Context, s cli.Start, l cli.Listen, tree *config.Tree) (*Engine, error) {
 	listen := &endpoint.Listen{Port: l.Port, Bind: l.Bind, Insecure: l.Insecure}
 	const most = 2 // one may own the directory, and another one the port
 	for ended := 0; ; ended++ {
-		e, err := b.beginExclusive(ctx, s, listen)
+		e, err := b.beginExclusive(ctx, s, listen, tree)
 		if err == nil {
 			return e, nil
 		}
@@ -113,9 +146,9 @@ func (b starter) serve(ctx context.Context, s cli.Start, l cli.Listen) (cli.Gate
 
 // beginExclusive starts an engine on a state directory that no other process
 // owns. It waits for an owner that does not answer, because that is stopping.
-func (b starter) beginExclusive(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error) {
+func (b starter) beginExclusive(ctx context.Context, s cli.Start, l *endpoint.Listen, tree *config.Tree) (*Engine, error) {
 	for limit := time.Now().Add(startLimit); ; {
-		e, err := b.begin(ctx, s, l)
+		e, err := b.begin(ctx, s, l, tree)
 		if !errors.Is(err, statedir.ErrOwned) {
 			return e, err
 		}
@@ -140,20 +173,29 @@ func (b starter) beginExclusive(ctx context.Context, s cli.Start, l *endpoint.Li
 // local returns the address of the gateway's port according to the configuration,
 // and the credential for it.
 func local(s cli.Start) (cli.Port, error) {
-	tree, err := (config.Options{LastGood: s.LastGood}).Load(s.Config)
+	tree, err := load(s)
 	if err != nil {
 		return cli.Port{}, err
 	}
 	return endpoint.Local(tree.Section("gateway"), endpoint.Env{State: s.State, Env: settings.Environ(tree)})
 }
 
-// begin starts an engine in this process, with a port unless l is nil.
-func (b starter) begin(ctx context.Context, s cli.Start, l *endpoint.Listen) (*Engine, error) {
-	o := config.Options{LastGood: s.LastGood}
-	tree, err := o.Load(s.Config)
+// webhooks returns the configured webhooks.
+func webhooks(s cli.Start) (*webhook.Hooks, error) {
+	tree, err := load(s)
 	if err != nil {
 		return nil, err
 	}
+	return webhook.Parse(tree.Section("hooks"), settings.Environ(tree), s.State)
+}
+
+// load reads the configuration.
+func load(s cli.Start) (*config.Tree, error) {
+	return (config.Options{LastGood: s.LastGood}).Load(s.Config)
+}
+
+// begin starts an engine in this process, with a port unless l is nil.
+func (b starter) begin(ctx context.Context, s cli.Start, l *endpoint.Listen, tree *config.Tree) (*Engine, error) {
 	if err := tree.Broken(); err != nil {
 		s.Log.Warn("configuration is broken; continuing with the last good one", "err", err)
 	}

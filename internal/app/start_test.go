@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app/methods"
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/statedir"
@@ -273,4 +275,81 @@ func TestSaveKey(t *testing.T) {
 	if err := saveKey(s, "openai", "", "sk-canary"); err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// TestFallback starts a gateway with a configuration that cannot be used.
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, busy, _ := net.SplitHostPort(taken.Addr().String())
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, free, _ := net.SplitHostPort(other.Addr().String())
+	other.Close()
+	conf := func(port string) string {
+		return strings.Replace(offlineConf, "{agents", "{gateway: {port: "+port+"}, agents", 1)
+	}
+	s := home(t, conf(free))
+	serve := func(l cli.Listen) (*Engine, error) {
+		t.Helper()
+		g, err := standardBuild.serve(t.Context(), s, l)
+		if err != nil {
+			return nil, err
+		}
+		e := g.(*Engine) //nolint:forcetypeassert // it panics
+		return e, nil
+	}
+	closed := func(e *Engine) {
+		t.Helper()
+		if err := e.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := serve(cli.Listen{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (configuration{first}).Rewrite(t.Context(), methods.Change{Text: "{gateway: {port: " + busy + "}}", Base: anyBase, Merge: true}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-first.RestartRequested():
+	case <-time.After(10 * time.Second):
+		t.Fatal("no restart was requested")
+	}
+	closed(first)
+	for name, l := range map[string]cli.Listen{"the restart": {Restart: true}, "a start after a kill": {}} {
+		e, err := serve(l)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !strings.HasSuffix(e.URL(), ":"+free) || e.tree().Broken() == nil || !strings.Contains(e.tree().Broken().Error(), busy) {
+			t.Errorf("%s: %s, %v", name, e.URL(), e.tree().Broken())
+		}
+		e.reread(t.Context())
+		select {
+		case <-e.RestartRequested():
+			t.Errorf("%s: it restarts again", name)
+		case <-time.After(2 * restartDelay):
+		}
+		closed(e)
+	}
+	if b, _ := os.ReadFile(s.Config); !strings.Contains(string(b), busy) {
+		t.Errorf("the file is\n%s", b)
+	}
+	write(t, s.Config, conf(busy)+"// by hand")
+	if e, err := serve(cli.Listen{}); err == nil {
+		t.Errorf("it starts at %s with what a person wrote and cannot be used", e.URL())
+	}
+	last, err := serve(cli.Listen{Restart: true})
+	if err != nil {
+		t.Fatalf("a restart: %v", err)
+	}
+	closed(last)
 }

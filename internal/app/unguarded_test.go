@@ -12,7 +12,7 @@ import (
 )
 
 func TestUnguarded(t *testing.T) {
-	s := home(t, `{agents: {defaults: {model: "offline/assistant", skipBootstrap: true}}, accessGroups: {}, tools: {message: {crossContext: {}}}, gateway: {auth: {token: "sk-canary", rateLimit: {maxAttempts: 3}}}}`)
+	s := home(t, `{agents: {defaults: {model: "offline/assistant", skipBootstrap: true}}, tools: {message: {crossContext: {}}}, gateway: {auth: {token: "sk-canary", rateLimit: {maxAttempts: 3}}}}`)
 	t.Run("the check reports each key", func(t *testing.T) {
 		var got []string
 		for _, f := range (doctor.Doctor{Registry: standard.New()}).Check(t.Context(), s) {
@@ -21,12 +21,12 @@ func TestUnguarded(t *testing.T) {
 			}
 		}
 		all := strings.Join(got, "\n")
-		for _, want := range []string{"gateway.auth.rateLimit: has no effect", "accessGroups: has no effect", "tools.message: has no effect in this version: it does not keep any message from being sent"} {
+		for _, want := range []string{"gateway.auth.rateLimit: has no effect", "tools.message: has no effect in this version: it does not keep any message from being sent"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("%q is not reported:\n%s", want, all)
 			}
 		}
-		if len(got) != 3 || strings.Contains(all, "canary") {
+		if len(got) != 2 || strings.Contains(all, "canary") {
 			t.Errorf("findings:\n%s", all)
 		}
 	})
@@ -34,7 +34,7 @@ func TestUnguarded(t *testing.T) {
 		var log bytes.Buffer
 		s.Log = slog.New(slog.NewTextHandler(&log, nil))
 		begun(t, s)
-		if n := strings.Count(log.String(), `keys="accessGroups, gateway.auth.rateLimit, tools.message"`); n != 1 || strings.Contains(log.String(), "canary") {
+		if n := strings.Count(log.String(), `keys="gateway.auth.rateLimit, tools.message"`); n != 1 || strings.Contains(log.String(), "canary") {
 			t.Errorf("logged %d times:\n%s", n, log.String())
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/egress"
 	"github.com/chela-ai/chela/internal/engine/channels"
+	"github.com/chela-ai/chela/internal/engine/webhook"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -33,19 +34,23 @@ func (b starter) validate(ctx context.Context, s cli.Start, t *config.Tree) erro
 	if _, err := g.Host(); err != nil {
 		return err
 	}
+	if _, err := webhook.Parse(t.Section("hooks"), env, s.State); err != nil {
+		return err
+	}
 	f, err := profile.NewFactory(profile.Options{Log: log, State: s.State, Registry: r, NoProbe: true}, t)
 	if err != nil {
 		return err
 	}
-	if err := f.Validate(ctx, profile.Config{Sections: t, Env: env}, &opts); err != nil {
+	more, err := f.Validate(ctx, profile.Config{Sections: t, Env: env}, &opts)
+	if err != nil {
 		return err
 	}
 	if _, err := r.NewHooks(standard.HookEnv{Log: log, Redact: func(s string) string { return s }}, t.Section); err != nil {
 		return err
 	}
 	client := func() *http.Client { return egress.Client(egress.Options{}) }
-	accounts := channels.New(channels.Options{Log: log, Factories: r.Channels(), HTTP: client, Dir: filepath.Join(s.State, "channels")})
-	if _, err := accounts.Prepare(t.Section); err != nil {
+	accounts := channels.New(channels.Options{Log: log, Factories: r.Channels(), Env: channelEnv(env, nil), Dir: filepath.Join(s.State, "channels")})
+	if _, err := accounts.Prepare(t.Section, more...); err != nil {
 		return err
 	}
 	_, err = services.New(ctx, log).Prepare(r.Services(standard.ServiceEnv{Log: log, State: s.State, HTTP: client}), t.Section)

@@ -66,3 +66,35 @@ func (c Config) Set(ctx context.Context, path, text string) (bool, error) {
 func (c Config) Unset(ctx context.Context, path string) (bool, error) {
 	return c.Change(ctx, func(now *config.Tree) (*config.Draft, error) { return now.Draft(config.Edit{Path: path}) })
 }
+
+// Overrides shows and changes values that are in force instead of those of the files,
+// until the process ends. Both fields are required.
+type Overrides struct {
+	// Tree returns the configuration in use.
+	Tree func() *config.Tree
+	// Change puts the result in force.
+	Change func(ctx context.Context, change func(now *config.Tree) (*config.Tree, error)) error
+}
+
+// Show returns a line for each override.
+func (o Overrides) Show() string {
+	var b bytes.Buffer
+	for _, v := range o.Tree().Overrides() {
+		b.WriteString(v.Path + " = " + string(v.Value) + "\n")
+	}
+	return b.String()
+}
+
+// Set overrides a value with one that a person typed.
+func (o Overrides) Set(ctx context.Context, path, text string) error {
+	value, err := json5.Literal(text)
+	if err != nil {
+		return err
+	}
+	return o.Change(ctx, func(now *config.Tree) (*config.Tree, error) { return now.Override(path, value) })
+}
+
+// Unset ends an override; "": all of them.
+func (o Overrides) Unset(ctx context.Context, path string) error {
+	return o.Change(ctx, func(now *config.Tree) (*config.Tree, error) { return now.WithoutOverride(path) })
+}

@@ -246,4 +246,6 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 			c.warn("workspace", "", "%s is not in the prompt: %s", filepath.Join(dir, f.Name), f.Problem)
 		}
 	}
+	c.heartbeats(&opts, s.State, home, tree.Own)
+	c.notes(&opts, s.State, home, tree.Own)
 }

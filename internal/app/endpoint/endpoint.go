@@ -56,6 +56,8 @@ type Options struct {
 		Origins []string `json:"allowedOrigins"`
 	} `json:"controlUi"`
 	Proxies []string `json:"trustedProxies"`
+
+	listener net.Listener // see Listen.Listener
 }
 
 // Listen says where the gateway listens. Fields that are empty come from the
@@ -64,6 +66,8 @@ type Listen struct {
 	Port     int    // 0: gateway.port; -1: any free port
 	Bind     string // loopback, lan, tailnet, auto, custom
 	Insecure bool   // allows connections from other machines without TLS
+	// Listener is used instead of a socket; nil: a socket is opened.
+	Listener net.Listener
 }
 
 // Env is the installation of an endpoint.
@@ -89,7 +93,7 @@ func (t *TakenError) Unwrap() error { return t.Err }
 // Read decodes the section; nil: it is absent. Fields that are set in l override
 // it.
 func Read(section json.RawMessage, l Listen) (Options, error) {
-	var g Options
+	g := Options{listener: l.Listener}
 	if section != nil {
 		if err := json.Unmarshal(section, &g); err != nil {
 			return g, fmt.Errorf("configuration, gateway: %w", err)
@@ -235,6 +239,9 @@ func (g *Options) Open(ctx context.Context, env Env, host netip.Addr) (l net.Lis
 		}
 		fingerprint = cert.Fingerprint(c.Leaf.Raw)
 		secure = &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	if g.listener != nil {
+		return g.listener, "", nil
 	}
 	network := "tcp6"
 	if host.Is4() {

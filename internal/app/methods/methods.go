@@ -5,17 +5,28 @@ package methods
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"path/filepath"
 	"time"
 
 	"github.com/chela-ai/chela/internal/app/profile"
+	"github.com/chela-ai/chela/internal/app/skillsource"
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/action"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/hookdir"
+	"github.com/chela-ai/chela/internal/core/installdir"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/memory"
+	"github.com/chela-ai/chela/internal/core/plugindir"
+	"github.com/chela-ai/chela/internal/core/proposal"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -23,6 +34,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
+	"github.com/chela-ai/chela/internal/engine/export"
+	"github.com/chela-ai/chela/internal/engine/history"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/tasks"
@@ -33,16 +46,22 @@ import (
 	"github.com/chela-ai/chela/internal/surface/method/chat"
 	"github.com/chela-ai/chela/internal/surface/method/commands"
 	configmethods "github.com/chela-ai/chela/internal/surface/method/config"
+	cronmethods "github.com/chela-ai/chela/internal/surface/method/cron"
 	"github.com/chela-ai/chela/internal/surface/method/devices"
 	"github.com/chela-ai/chela/internal/surface/method/files"
+	"github.com/chela-ai/chela/internal/surface/method/hooks"
 	"github.com/chela-ai/chela/internal/surface/method/logs"
+	memorymethods "github.com/chela-ai/chela/internal/surface/method/memory"
+	"github.com/chela-ai/chela/internal/surface/method/messages"
 	"github.com/chela-ai/chela/internal/surface/method/models"
+	"github.com/chela-ai/chela/internal/surface/method/proposals"
 	sandboxmethods "github.com/chela-ai/chela/internal/surface/method/sandbox"
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
 	"github.com/chela-ai/chela/internal/surface/method/system"
 	taskmethods "github.com/chela-ai/chela/internal/surface/method/tasks"
 	"github.com/chela-ai/chela/internal/surface/method/tools"
 	"github.com/chela-ai/chela/internal/surface/method/usage"
+	"github.com/chela-ai/chela/internal/surface/method/workspace"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
@@ -61,16 +80,35 @@ type Options struct {
 	Bus        *bus.Bus
 	Files      *media.Files
 	Inbound    *inbound.Gate
+	Export     func(context.Context, io.Writer, export.Format, export.Target) error
+	Forget     memorymethods.Forgetter
 	Dispatcher *dispatch.Dispatcher
 	Direct     *invoke.Direct
 	Channels   *channels.Supervisor
+	Act        func(context.Context, action.Request) (action.Result, error)
 	Tasks      *tasks.List
+	Proposals  *proposal.Shelf
+	Scheduler  cronmethods.Scheduler
+	History    *history.History
 
 	Current *profile.Current // the Generation in force
 	Config  Configuration
 	Redact  func(string) string // removes known secrets from a text
-	Port    Port
-	Backup  func(ctx context.Context, file string) error
+	// Heartbeats returns the settings of the heartbeats of all agents, as they are now.
+	Heartbeats func() []heartbeat.Settings
+	Port       Port
+	Backup     func(ctx context.Context, file string) error
+
+	Hooks       func() []hookdir.Hook // of folders and of Chela, as they are in force
+	InstallHook func(ctx context.Context, path string, replace bool) (hookdir.Hook, error)
+
+	InstallPlugin   func(ctx context.Context, path string, replace bool) (plugindir.Plugin, error)
+	RemovePlugin    func(id string) error
+	SkillSource     func() *skillsource.Fetcher
+	MayInstallSkill func(ctx context.Context, from string) error
+	RecordSkill     func(ctx context.Context, agent chela.AgentID) installdir.Record
+
+	RefreshPlugins func() // looks for plug-ins that were added, changed or removed
 }
 
 // Configuration is the configuration of the running gateway.
@@ -107,16 +145,18 @@ type Port interface {
 type Gateway struct {
 	*gateway.Server
 	system system.Options
+	set    rpc.Set
 	o      Options
 }
 
 // New makes the gateway.
 func New(o Options) *Gateway {
 	g := &Gateway{o: o}
-	rows := wireview.Rows{Model: o.sessionModel, Show: o.Files.FillScaled, Subagents: o.Current.Subagents}
+	rows := wireview.Rows{Model: o.sessionModel, Show: o.Files.FillScaled, Subagents: o.Current.Subagents, Sends: o.Current.Sends}
 	g.system = g.systemOptions(rows)
+	g.set = g.methods(rows)
 	g.Server = gateway.New(gateway.Options{
-		Log: o.Log, Version: o.Version, Methods: g.methods(rows), Bus: o.Bus, Health: g.system.Health,
+		Log: o.Log, Version: o.Version, Methods: g.set, Bus: o.Bus, Health: g.system.Health,
 		Defaults: func() wire.SessionDefaults {
 			return wire.SessionDefaults{
 				Agent: string(chela.DefaultAgent), MainKey: chela.MainKey,
@@ -156,7 +196,7 @@ func (g *Gateway) systemOptions(rows wireview.Rows) system.Options {
 	return system.Options{
 		Store: o.Store, Path: o.Database, Version: o.Version, Started: o.Started, Default: chela.DefaultAgent,
 		Agents: func() []chela.AgentID { return o.Current.Load().Settings.Roster() },
-		Rows:   rows, Notify: o.Dispatcher.Notify, Redact: o.Redact, Channels: o.channelStates,
+		Rows:   rows, Notify: o.Dispatcher.Notify, Heartbeats: o.Heartbeats, Redact: o.Redact, Channels: o.channelStates,
 		Roster: func() []wire.Presence { return g.Roster() },
 		Backup: o.Backup, URL: o.Port.URL, Port: o.Port.Number, Instance: o.Instance,
 		Reason: func() string { _, why := o.Current.Load().Models.Default(); return why },
@@ -171,12 +211,12 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 		chat.Methods(chat.Options{
 			Store: o.Store, Bus: o.Bus, Gate: o.Inbound, Dispatcher: o.Dispatcher, Rows: rows, Redact: o.Redact,
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Metadata: func() wire.ChatMetadata {
-				return wire.ChatMetadata{Models: o.catalog().List(false).Models, Commands: commands.List(true).Commands}
+				return wire.ChatMetadata{Models: o.catalog().List(false).Models, Commands: commands.List(o.Current.Load().Skills(chela.DefaultAgent), true).Commands}
 			},
 		}),
 		sessions.Methods(sessions.Options{
 			Store: o.Store, Path: o.Database, Bus: o.Bus, Gate: o.Inbound, Dispatcher: o.Dispatcher, Rows: rows,
-			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Export: o.export, StorePart: o.Files.StorePart,
+			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Export: o.Export, StorePart: o.Files.StorePart,
 			Model: func(name string) (string, error) { return o.Current.Load().Models.Name(name) },
 		}),
 		files.Methods(files.Options{
@@ -184,7 +224,8 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			Workspace: func(id chela.AgentID) string { return o.Current.Load().Workspace(id) },
 		}),
 		agents.Methods(o.agentOptions()),
-		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
+		o.skillMethods(),
+		commands.Methods(commands.Options{Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Skills: o.Current.Skills}),
 		tools.Methods(tools.Options{
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent,
 			Tools: func(id chela.AgentID) tool.Set { return o.Current.Load().Tools(id) },
@@ -201,6 +242,11 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 				return o.Current.Load().ExplainSandbox(ctx, who, key)
 			},
 		}),
+		hooks.Methods(hooks.Options{
+			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Managed: standard.HookDir(o.State), Hooks: o.Hooks, Install: o.InstallHook,
+			Workspace: func(id chela.AgentID) string { return o.Current.Load().Workspace(id) },
+		}),
+		o.pluginMethods(),
 		approvals.Methods(approvals.Options{
 			Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Publish: o.Bus.Publish, Subscribe: o.Bus.Subscribe,
 			Decide: o.Dispatcher.Decide, Rules: func() *allowlist.Source { return o.Current.Load().Allowed }, Redact: o.Redact,
@@ -210,11 +256,27 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			Store: o.Store, Announce: g.announce, Drop: func(credential string, last func()) { g.Drop(credential, last) }, Endpoint: o.Port.Remote, Stop: o.Dispatcher.Revoke,
 			Connected: func(credential, role string) bool { return g.Connected(credential, role) },
 		}),
-		channelmethods.Methods(channelmethods.Options{States: o.channelStates}),
+		channelmethods.Methods(o.guests(channelmethods.Options{Store: o.Store, Accounts: o.Channels.Accounts, Probe: o.probeChannel})),
+		messages.Methods(messages.Options{Do: o.Act, Files: o.Files}),
 		o.configMethods(),
 		system.Methods(g.system),
 		taskmethods.Methods(taskmethods.Options{Store: o.Store, List: o.Tasks, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Show: o.Files.FillScaled}),
-		usage.Methods(usage.Options{Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
+		cronmethods.Methods(cronmethods.Options{
+			Scheduler: o.Scheduler, Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Database: o.Database, Instance: o.Instance,
+		}),
+		usage.Methods(usage.Options{Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Limits: o.Current.Limits}),
+		memorymethods.Methods(memorymethods.Options{
+			Default: chela.DefaultAgent, Agent: o.Current.HasAgent,
+			Workspace: func(id chela.AgentID) string { return o.Current.Load().Workspace(id) },
+			Index:     func(id chela.AgentID) memory.Index { return o.Current.Load().Memory(id) },
+			Forget:    o.Forget,
+		}),
+		workspace.Methods(workspace.Options{
+			History: o.History, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Zone: o.Current.Location, Redact: o.Redact,
+		}),
+		proposals.Methods(proposals.Options{
+			Shelf: o.Proposals, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Skills: o.workspaceSkills,
+		}),
 		logs.Methods(logs.Options{Path: filepath.Join(o.State, "logs", "chela.log")}),
 	)
 }
@@ -224,6 +286,20 @@ func (o *Options) sessionModel(m session.Meta) wire.SessionModel {
 	g := o.Current.Load()
 	info := g.Model(m)
 	return wireview.SessionModel(info, g.Think(m.Agent, info))
+}
+
+// probeChannel asks the platform of an account whether it works.
+func (o *Options) probeChannel(ctx context.Context, name string, id chela.AccountID) (asked bool, err error) {
+	in, err := o.Channels.Acquire(ctx, name, id)
+	if err != nil {
+		return !errors.Is(err, chela.ErrFenced), err // another process may run it
+	}
+	defer in.Release()
+	p, ok := channel.As[channel.Prober](in.Channel)
+	if !ok {
+		return false, nil
+	}
+	return true, p.Probe(ctx)
 }
 
 // channelStates returns the state of the configured channels. One with several
@@ -253,14 +329,4 @@ func (o *Options) configMethods() []rpc.Method {
 		Snapshot: func() (wire.ConfigSnapshot, error) { return o.Config.View().Snapshot() },
 		Schema:   o.Config.View().Schema, Lookup: config.Lookup, Change: o.Config.Rewrite,
 	})
-}
-
-// export writes a transcript with its pictures.
-func (o *Options) export(w io.Writer, m session.Meta, entries []session.Entry) error {
-	for i := range entries {
-		if entries[i].Message != nil {
-			entries[i].Message = o.Files.Fill(entries[i].Message)
-		}
-	}
-	return session.Export(w, m, entries)
 }

@@ -51,7 +51,7 @@ func (m *Metrics) Watch(b *bus.Bus) {
 
 // Hook returns a hook that counts tool calls.
 func (m *Metrics) Hook() hook.After {
-	return hook.After{Name: "metrics", Quick: true, Func: func(_ context.Context, _ hook.Call, d hook.Done) error {
+	return hook.After{Name: "metrics", Quick: true, Func: func(_ context.Context, d hook.Done) (hook.None, error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if d.IsError {
@@ -60,7 +60,7 @@ func (m *Metrics) Hook() hook.After {
 			m.calls["ok"]++
 		}
 		m.took += d.Took
-		return nil
+		return hook.None{}, nil
 	}}
 }
 

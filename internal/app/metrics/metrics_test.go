@@ -23,7 +23,7 @@ func TestMetrics(t *testing.T) {
 	}
 	b.Publish(chela.Event{Stream: chela.StreamAssistant, Delta: "x"})
 	for _, d := range []hook.Done{{Took: time.Second}, {IsError: true, Err: errors.New("boom"), Took: time.Second}} {
-		if err := m.Hook().Func(t.Context(), hook.Call{}, d); err != nil {
+		if _, err := m.Hook().Func(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,10 @@ import (
 // Hosts returns the host:port of the configured and the known services and of the
 // model servers on this machine. A host without a port stands for all its ports, when
 // the provider's request.allowPrivateNetwork is set.
-func (c Config) Hosts() []string {
+func (c Config) Hosts() []string { return c.hosts(nil) }
+
+// hosts is Hosts with those of other URLs.
+func (c Config) hosts(urls []string) []string {
 	var hosts []string
 	add := func(text string, all bool) {
 		u, err := url.Parse(text)
@@ -36,15 +39,18 @@ func (c Config) Hosts() []string {
 	for _, s := range slices.Concat(services[:], locals[:]) {
 		add(s.url, false)
 	}
+	for _, u := range urls {
+		add(u, false)
+	}
 	return hosts
 }
 
-// HTTPClient returns the client for the providers of a configuration. It reaches
-// their hosts wherever those are, limits the time to connect, and waits for an
+// HTTPClient returns the client for the providers of a configuration and for other
+// configured URLs. It reaches their hosts wherever those are, limits the time to connect, and waits for an
 // answer as long as its caller does.
-func HTTPClient(c Config, env func(string) string) *http.Client {
+func HTTPClient(c Config, env func(string) string, urls ...string) *http.Client {
 	return egress.Client(egress.Options{
-		Policy: egress.Policy{Hosts: c.Hosts()}, Proxy: egress.Proxies(env), ProxyResolves: true,
+		Policy: egress.Policy{Hosts: c.hosts(urls)}, Proxy: egress.Proxies(env), ProxyResolves: true,
 		ConnectTimeout: 30 * time.Second, MaxIdlePerHost: 64,
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/failover"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 )
 
 // Vision returns the model that describes pictures for a session with the model ref
@@ -38,6 +39,25 @@ func (m *Set) Vision(ref string) (llm.Model, llm.Provider, error) {
 		return cs[0].Model, nil, cs[0].Err
 	}
 	return cs[0].Model, failover.New(m.health, cs...), nil
+}
+
+// Sighted returns the models of services with a key that take pictures, one of each
+// service.
+func (m *Set) Sighted() (out []llm.Ref) {
+	for _, s := range services {
+		ref := llm.Ref{Provider: s.id, Model: s.model}
+		if k := m.first(s.id); !k.value.IsZero() && m.info(ref.Provider, ref.Model).Images {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// Endpoint returns how a provider is called with its first key, for calls other than
+// those of its models.
+func (m *Set) Endpoint(id string) (dialect.Options, error) {
+	_, o, err := m.config(id, m.first(id))
+	return o, err
 }
 
 // all returns the models of a choice, in order.

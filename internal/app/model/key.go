@@ -32,7 +32,11 @@ type key struct {
 func (m *Set) Keys() []secret.Value {
 	var out []secret.Value
 	saved := sync.OnceValue(m.saved)
-	for _, id := range m.ids() {
+	ids := m.ids()
+	for _, s := range embedders {
+		ids = append(ids, s.id)
+	}
+	for _, id := range ids {
 		for _, k := range m.keysWith(id, saved) {
 			out = append(out, k.value)
 		}

@@ -105,7 +105,7 @@ func TestProbe(t *testing.T) {
 		var got []string
 		for _, x := range m.Catalog().Models {
 			if slices.ContainsFunc(locals[:], func(l service) bool { return l.id == x.Provider }) {
-				got = append(got, x.Ref(), window(x))
+				got = append(got, x.Ref(), describe(x))
 			}
 		}
 		want := []string{"lmstudio/gpt-oss", "20000", "lmstudio/see", "4096 images", "llamacpp/gemma", "16384", "vllm/Qwen/Qwen3-8B", "32768"}
@@ -136,7 +136,7 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-func window(m llm.Model) string {
+func describe(m llm.Model) string {
 	s := strconv.Itoa(m.Context)
 	if m.Images {
 		s += " images"

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
@@ -121,6 +122,9 @@ func (p *Provider) model(provider string, e *Entry) (llm.Model, error) {
 	}
 	if e.ContextTokens > 0 && (m.Context == 0 || e.ContextTokens < m.Context) {
 		m.Context = e.ContextTokens
+	}
+	if serviceOf(provider).id != "" || p.API == standard.Anthropic { // what they charge for reads is known
+		m.Price = m.Price.WithReads()
 	}
 	if e.Reasoning {
 		m.Levels = llm.Levels[:]

@@ -7,8 +7,10 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/window"
 )
 
 // params is the configured fields of requests to a model. Some have the same name
@@ -18,11 +20,18 @@ type params struct {
 	maxTokens   int
 	cache       string
 	thinking    llm.Level // default level; see [Set.Think]
+	fast        llm.Fast  // likewise; see [Set.Fast]
+	window      int       // contextTokensOverride
+	million     bool      // context1m
 	body        json.RawMessage
+	limited     json.RawMessage // body without the fields that set a limit of the answer; nil: it has none
 }
 
+// limits are the names that services use for the limit of an answer.
+var limits = [...]string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
+
 // ours is names that services do not know. They are not sent.
-var ours = [...]string{"fastMode", "transport", "extra_body"}
+var ours = [...]string{"transport", "extra_body"}
 
 // paramsOf returns the fields of requests to a model. A field that is configured more
 // than once has the value of the most specific section.
@@ -55,7 +64,7 @@ func (m *Set) paramsOf(info llm.Model) (*params, error) {
 // take separates the fields that have a meaning for every service.
 func take(all map[string]json.RawMessage) (*params, error) {
 	p := &params{}
-	for name, to := range map[string]any{"temperature": &p.temperature, "maxTokens": &p.maxTokens, "cacheRetention": &p.cache} {
+	for name, to := range map[string]any{"temperature": &p.temperature, "maxTokens": &p.maxTokens, "cacheRetention": &p.cache, "fastMode": &p.fast, "contextTokensOverride": &p.window, "context1m": &p.million} {
 		raw, ok := all[name]
 		if !ok || string(raw) == "null" && name == "temperature" {
 			continue
@@ -88,6 +97,15 @@ func take(all map[string]json.RawMessage) (*params, error) {
 			return nil, fmt.Errorf("params: %w", err)
 		}
 		p.body = body
+		n := len(all)
+		for _, name := range limits {
+			delete(all, name)
+		}
+		if len(all) < n {
+			if p.limited, err = json.Marshal(all); err != nil {
+				return nil, fmt.Errorf("params: %w", err)
+			}
+		}
 	}
 	return p, nil
 }
@@ -100,6 +118,41 @@ func (m *Set) Think(info llm.Model) llm.Level {
 		return ""
 	}
 	return p.thinking
+}
+
+// Fast returns the fast mode that params set for a model of sessions that choose none; "":
+// none is set.
+func (m *Set) Fast(info llm.Model) llm.Fast {
+	p, err := m.paramsOf(info)
+	if err != nil || p == nil {
+		return ""
+	}
+	return p.fast
+}
+
+// Claims returns what is known about the window of a model: its parameters, its
+// configured size, or what the catalog or the model server says.
+func (m *Set) Claims(info llm.Model) window.Claims {
+	c := window.Claims{Model: info.Context}
+	for _, e := range m.o.Providers[info.Provider].Models {
+		if strings.EqualFold(e.ID, info.ID) && (e.Context > 0 || e.ContextTokens > 0) {
+			c.Config = info.Context
+		}
+	}
+	if p, err := m.paramsOf(info); err == nil && p != nil {
+		c.Override, c.Million = p.window, p.million
+	}
+	return c
+}
+
+// Retention returns how long the provider caches prompts of a model, as params set it;
+// "": nothing is set.
+func (m *Set) Retention(info llm.Model) string {
+	p, err := m.paramsOf(info)
+	if err != nil || p == nil {
+		return ""
+	}
+	return p.cache
 }
 
 // apply returns the request with the configured fields.
@@ -116,6 +169,12 @@ func (p *params) apply(r *llm.Request) *llm.Request {
 	}
 	if len(p.body) > 0 {
 		own.Params = p.body
+	}
+	if r.Ceiling > 0 {
+		own.MaxTokens = min(own.MaxTokens, r.Ceiling)
+		if len(p.limited) > 0 {
+			own.Params = p.limited
+		}
 	}
 	return &own
 }

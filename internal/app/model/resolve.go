@@ -62,6 +62,68 @@ func (m *Set) Resolve(ref string) (llm.Model, llm.Provider, error) {
 	return r.model, r.provider, nil
 }
 
+// ResolvePriced is Resolve with only the models whose price is known.
+func (m *Set) ResolvePriced(ref string) (llm.Model, llm.Provider, error) {
+	info, p, err := m.Resolve(ref)
+	if err != nil {
+		return info, p, err
+	}
+	return Priced(info, p)
+}
+
+// Priced returns a resolved model without the candidates whose price is not known.
+func Priced(info llm.Model, p llm.Provider) (llm.Model, llm.Provider, error) {
+	chain, ok := p.(*failover.Chain)
+	if !ok {
+		return info, p, nil
+	}
+	if chain = chain.Priced(); chain == nil {
+		return info, nil, &chela.Error{
+			Code:    chela.CodeInvalid,
+			Message: fmt.Sprintf("there is a budget, but the price of %s is not known: set models.providers.%s.models[].cost, or allow models without a price", info.Ref(), info.Provider),
+			Hint:    "chela config set budget.unpriced allow",
+		}
+	}
+	return chain.Models()[0], chain, nil
+}
+
+// Cheapest returns the cheapest of the models that can be used and have a price: the
+// model named, or else one of the default model, its fallbacks and the models that people
+// may choose. It reports false if none is cheaper than the model than.
+func (m *Set) Cheapest(named string, than llm.Model) (llm.Model, llm.Provider, bool) {
+	names := []string{named}
+	if named == "" {
+		names = nil
+		for _, r := range m.line() {
+			names = append(names, r.String())
+		}
+		for _, name := range m.o.ModelPolicy.Allow {
+			if _, ok := m.Catalog().Lookup(name); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	var best llm.Model
+	var provider llm.Provider
+	for _, name := range names {
+		info, err := m.Catalog().Resolve(name)
+		if err != nil || info.Price == nil || than.Price != nil && !cheaper(info, than) || best.Price != nil && !cheaper(info, best) {
+			continue
+		}
+		if _, p, err := m.Resolve(info.Ref()); err == nil {
+			best, provider = m.info(info.Provider, info.ID), p
+		}
+	}
+	return best, provider, provider != nil
+}
+
+// cheaper reports whether the typical call of a, with much more input than output, costs
+// less than that of b.
+func cheaper(a, b llm.Model) bool {
+	typical := llm.Usage{Input: 10, Output: 1}
+	return a.Price.Cost(typical) < b.Price.Cost(typical)
+}
+
 // Info returns the model that Resolve chooses for a reference. It does no I/O.
 func (m *Set) Info(ref string) (llm.Model, error) {
 	if ref == "" {

@@ -44,7 +44,7 @@ var locals = [...]service{
 // serviceOf returns the known service or server with the id; the zero service if
 // there is none.
 func serviceOf(id string) service {
-	for _, s := range slices.Concat(services[:], locals[:]) {
+	for _, s := range slices.Concat(services[:], locals[:], embedders[:]) {
 		if s.id == id {
 			return s
 		}

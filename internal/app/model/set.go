@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -159,7 +160,10 @@ func (m *Set) Name(s string) (string, error) {
 // known returns the models that can be named: the configured ones, the table of
 // common ones, and the built-in assistant.
 func (m *Set) known() (llm.Catalog, error) {
-	out := llm.Catalog{Aliases: map[string]string{}}
+	out, common := llm.Catalog{Aliases: map[string]string{}}, llm.Known()
+	if m.o.Mode == "replace" {
+		common = llm.Catalog{}
+	}
 	for _, id := range slices.Sorted(maps.Keys(m.o.Providers)) {
 		p := m.o.Providers[id]
 		c, err := compat(p.Compat)
@@ -172,20 +176,26 @@ func (m *Set) known() (llm.Catalog, error) {
 			if err != nil {
 				return out, &chela.Error{Code: chela.CodeInvalid, Message: err.Error()}
 			}
+			if known, ok := common.Lookup(info.Ref()); ok && info.Context == 0 {
+				info.Context = known.Context
+			}
+			if known, ok := common.Lookup(m.serviceOf(id) + "/" + info.ID); ok {
+				info.Fast = known.Fast
+			}
 			m.checkProfile(&info)
 			out.Models = append(out.Models, info)
 		}
 	}
-	if m.o.Mode != "replace" {
-		common := llm.Known()
-		for _, c := range common.Models {
-			if _, configured := out.Lookup(c.Ref()); !configured {
-				c.Compat = m.compat[c.Provider]
-				out.Models = append(out.Models, c)
+	for _, c := range common.Models {
+		if _, configured := out.Lookup(c.Ref()); !configured {
+			c.Compat = m.compat[c.Provider]
+			if m.serviceOf(c.Provider) != c.Provider { // a proxy may not know the faster tier
+				c.Fast = 0
 			}
+			out.Models = append(out.Models, c)
 		}
-		maps.Copy(out.Aliases, common.Aliases)
 	}
+	maps.Copy(out.Aliases, common.Aliases)
 	out.Models = append(out.Models, llm.Model{
 		Provider: Offline.Provider, ID: Offline.Model, Name: "built-in assistant (not a language model)", Price: &llm.Price{},
 	})
@@ -195,6 +205,25 @@ func (m *Set) known() (llm.Catalog, error) {
 		}
 	}
 	return withImages(out, m.o.ImageModel), nil
+}
+
+// serviceOf returns the id of the known service that a provider is: that of its host. It
+// returns "" for a proxy or another server.
+func (m *Set) serviceOf(id string) string {
+	base := m.o.Providers[id].BaseURL
+	if base == "" {
+		return serviceOf(id).id
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return ""
+	}
+	for _, s := range services {
+		if own, err := url.Parse(s.url); err == nil && own.Scheme == u.Scheme && own.Host == u.Host {
+			return s.id
+		}
+	}
+	return ""
 }
 
 // checkProfile removes an unknown schema profile.

@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,31 +22,51 @@ import (
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/action"
+	"github.com/chela-ai/chela/internal/core/admission"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/bus"
+	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/exchange"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/hook"
+	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/mcp"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/plugindir"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/prompt"
+	"github.com/chela-ai/chela/internal/core/proposal"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/route"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/skill"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/engine/budget"
+	"github.com/chela-ai/chela/internal/engine/cron"
 	"github.com/chela-ai/chela/internal/engine/deliver"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
+	engineheartbeat "github.com/chela-ai/chela/internal/engine/heartbeat"
+	"github.com/chela-ai/chela/internal/engine/history"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/relay"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
+	"github.com/chela-ai/chela/internal/plugin/tool/gateway"
+	mcptool "github.com/chela-ai/chela/internal/plugin/tool/mcp"
+	"github.com/chela-ai/chela/internal/plugin/tool/skills"
+	"github.com/chela-ai/chela/internal/plugin/understanding"
 )
 
 // Options is what all Generations of an engine have in common.
@@ -61,15 +81,26 @@ type Options struct {
 	Store    store.Store
 	Bus      *bus.Bus
 	Files    *media.Files
-	Delivery *deliver.Worker
 	Spawner  *spawn.Spawner
+	Schedule *cron.Scheduler  // nil: there is none
+	Journal  *history.History // nil: changes are not recorded
+	Skills   skills.Registry  // nil: there is none
 	Relay    *relay.Relay
-	Channels func() map[string]string // configured channels, with why one is not running
-	Redact   func(string) string      // removes known secrets from a text
+	Gateway  gateway.Gateway // of the tool gateway; nil: there is none
+	// Proposals holds the proposals of skills; nil: there is no tool for them.
+	Proposals *proposal.Shelf
+	Redact    func(string) string // removes known secrets from a text
+	// Act carries out an action on a chat.
+	Act     func(context.Context, action.Request) (action.Result, error)
+	Hooks   *hook.Points    // nil: there are none
+	Budgets *budget.Budgets // nil: there are none
+	// ToolsChanged is called when the tools of MCP servers have changed.
+	ToolsChanged func()
 
 	HTTP      *http.Client            // for model providers; nil: one under the egress rules
 	Providers map[string]llm.Provider // used instead of the configured providers, by id
 	NoProbe   bool                    // do not look for model servers on this machine
+	NoGit     bool                    // do not make repositories of new workspaces
 }
 
 // Factory makes Generations. Some parts live longer than one of them: the
@@ -81,13 +112,23 @@ type Factory struct {
 	commands *exec.Commands
 	rules    *allowlist.File
 	backends map[string]sandbox.Backend // that confine commands, by name
+	mcp      *mcptool.Pool              // nil: configurations are only checked
+	broker   sandbox.Broker             // likewise; runs programs of Chela itself
+	fresh    chan string                // workspaces that were made, for makeRepositories
 
 	generations atomic.Uint64 // that were made
+	understood  understanding.Cache
 
 	mu      sync.Mutex
 	own     []string                     // files that the configuration was read from; see Protect
 	files   map[string]*prompt.Workspace // by directory
 	folders map[string]bool              // private folders of sandboxes that exist
+	warned  map[string]bool              // problems of plug-ins and skills that were logged
+	finder  skill.Finder
+
+	programs *programs
+
+	memories memories
 }
 
 // NewFactory returns a Factory. The options of background commands come from the
@@ -98,7 +139,7 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 		return nil, fmt.Errorf("configuration, tools.exec: %w", err)
 	}
 	f := &Factory{
-		o: o, started: time.Now(), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{}, folders: map[string]bool{},
+		o: o, started: time.Now(), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{}, folders: map[string]bool{}, warned: map[string]bool{}, fresh: make(chan string, maxFresh),
 		commands: exec.NewCommands(c.CommandOptions(exec.CommandOptions{
 			Log: o.Log, Dir: filepath.Join(o.State, "cache", "output"), Defer: dispatch.Defer(o.Store, o.Instance, o.Redact, func(it queue.Item) {
 				o.Bus.Publish(chela.Event{Session: it.Session, Stream: chela.StreamTask, Text: it.ID})
@@ -108,6 +149,12 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	if t, ok := s.(*config.Tree); ok {
 		f.Protect(t.Own()...)
 	}
+	if skills := o.Registry.BundledSkills(); skills != nil {
+		if f.finder.Bundled, err = skill.ParseBundled(skills); err != nil {
+			return nil, fmt.Errorf("bundled skills: %w", err)
+		}
+	}
+	f.programs = newPrograms(f.Environ())
 	f.host, _ = os.Hostname()
 	home, _ := os.UserHomeDir() // without one, the sandbox has no toolchains
 	getenv := o.Getenv
@@ -115,7 +162,17 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 		getenv = os.Getenv
 	}
 	f.backends = o.Registry.NewBackends(standard.SandboxEnv{State: o.State, Home: home, Never: f.private, Log: o.Log, Getenv: getenv})
-	return f, nil
+	if o.Store == nil {
+		return f, nil
+	}
+	if err := (understanding.Programs{Dir: attachmentDir(o.State)}).Clean(); err != nil {
+		o.Log.Warn("files of programs that read attachments", "err", err)
+	}
+	if err := plugindir.Recover(plugindir.Dir(o.State)); err != nil {
+		o.Log.Warn("plug-ins", "err", err)
+	}
+	f.mcp, err = f.newPool(s)
+	return f, err
 }
 
 // KillCommand ends the background command of a tool call. It reports false if no such
@@ -136,8 +193,11 @@ func (f *Factory) RunCommands(ctx context.Context) error {
 	for _, b := range f.backends {
 		defer b.Close()
 	}
+	defer f.closeServers()
+	defer f.memories.close()
 	var pruning sync.WaitGroup
 	pruning.Go(func() { f.prune(ctx) })
+	pruning.Go(func() { f.makeRepositories(ctx) })
 	defer pruning.Wait()
 	return f.commands.Run(ctx)
 }
@@ -157,12 +217,25 @@ type Generation struct {
 	Config   settings.Sections
 	Models   *model.Set
 	Allowed  *allowlist.Source // rules about commands
+	Plugins  []plugindir.Plugin
+	Servers  map[string]mcp.Server
+	Channels []channel.Factory // of plug-ins
 
-	routes      *route.Table
-	agentModels map[chela.AgentID]*model.Set // of agents with models of their own
-	tools       map[chela.AgentID]tool.Set
-	home        string
-	zone        *time.Location
+	routes       *route.Table
+	agentModels  map[chela.AgentID]*model.Set // of agents with models of their own
+	tools        map[chela.AgentID]tool.Set
+	pluginTypes  []subagent.Type
+	foundPlugins []plugindir.Plugin  // as Find returned them
+	refused      map[string][]string // why tools of plug-ins are not offered, by plug-in
+	idle         time.Duration       // after which an MCP server without calls is stopped
+	facts        facts
+	skills       skillLists
+	home         string
+	env          func(name string) string // variables of this process
+	zone         *time.Location
+	mentions     map[chela.AgentID][]*regexp.Regexp
+	media        understanding.Config
+	reader       *understanding.Understander // of attachments
 }
 
 // New makes a Generation. It takes over what is known of models from before,
@@ -181,20 +254,24 @@ func (f *Factory) New(ctx context.Context, c Config, opts *settings.Settings, be
 	for _, id := range opts.Roster() { // so that Ready succeeds for a session's first run
 		_, _, _ = g.AgentModels(id).Resolve("")
 	}
-	return g, g.makeWorkspaces()
+	return g, g.makeWorkspaces(ctx)
 }
 
 // Validate returns the error of New without an effect on the state directory and the
-// workspaces. It needs only Log, State, Registry and NoProbe of the options.
-func (f *Factory) Validate(ctx context.Context, c Config, opts *settings.Settings) error {
-	_, err := f.build(ctx, c, opts, nil)
-	return err
+// workspaces, or the channels of plug-ins. It needs only Log, State, Registry and NoProbe
+// of the options.
+func (f *Factory) Validate(ctx context.Context, c Config, opts *settings.Settings) ([]channel.Factory, error) {
+	g, err := f.build(ctx, c, opts, nil)
+	if err != nil {
+		return nil, err
+	}
+	return g.Channels, nil
 }
 
 // build makes a Generation from a configuration. It writes nothing.
 func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, before *Generation) (*Generation, error) {
 	g := &Generation{
-		Factory: f, number: f.generations.Add(1), Settings: opts, Config: c.Sections, agentModels: map[chela.AgentID]*model.Set{}, home: c.Env("HOME"),
+		Factory: f, number: f.generations.Add(1), Settings: opts, Config: c.Sections, agentModels: map[chela.AgentID]*model.Set{}, home: c.Env("HOME"), env: c.Env, refused: map[string][]string{},
 	}
 	if err := g.openModels(ctx, c, before); err != nil {
 		return nil, err
@@ -206,22 +283,41 @@ func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, 
 	if err := opts.Check(); err != nil {
 		return nil, err
 	}
+	g.mentions = map[chela.AgentID][]*regexp.Regexp{}
+	for _, id := range opts.Roster() {
+		if g.mentions[id], err = opts.Mentions(id); err != nil {
+			return nil, err
+		}
+	}
 	g.Allowed = opts.CommandRules(f.rules, g.home)
-	g.routes = opts.Routing(f.channelName)
+	if err := g.findPlugins(c); err != nil {
+		return nil, err
+	}
+	g.routes = opts.Routing(g.channelName)
 	if err := g.checkSandboxes(); err != nil {
 		return nil, err
 	}
+	for _, err := range opts.Skills.Resolve(c.Env) {
+		f.o.Log.Warn("skills", "err", err)
+	}
+	g.facts = g.findFacts()
 	return g, g.makeTools(c)
 }
 
 // channelName returns the name of a channel from its name or an alias.
-func (f *Factory) channelName(name string) string {
-	for _, c := range f.o.Registry.Channels() {
-		if c.Named(name) {
-			return c.Name
-		}
+func (g *Generation) channelName(name string) string {
+	if c := g.channel(name); c != nil {
+		return c.Name
 	}
 	return name
+}
+
+// channel returns the factory of a channel by its name or an alias; nil: there is none.
+func (g *Generation) channel(name string) *channel.Factory {
+	if c := channel.Find(g.o.Registry.Channels(), name); c != nil {
+		return c
+	}
+	return channel.Find(g.Channels, name)
 }
 
 // openModels chooses the default model and opens the models of agents that have
@@ -230,7 +326,11 @@ func (g *Generation) openModels(ctx context.Context, c Config, before *Generatio
 	o := g.Settings.ModelOptions(g.o.State, c.Env)
 	o.HTTP, o.Log, o.Image, o.NoProbe, o.Made, o.NewProvider = g.o.HTTP, g.o.Log, g.o.Files.Scaled, g.o.NoProbe, g.o.Providers, g.o.Registry.NewProvider
 	if o.HTTP == nil {
-		o.HTTP = model.HTTPClient(o.Config, c.Env)
+		conf, err := understanding.ParseConfig(c.Sections.Section("tools.media"))
+		if err != nil {
+			return fmt.Errorf("configuration, tools.media: %w", err)
+		}
+		o.HTTP = model.HTTPClient(o.Config, c.Env, append(conf.URLs(), g.Settings.MemoryURLs()...)...)
 	}
 	if before != nil {
 		o.Before = before.Models
@@ -243,26 +343,6 @@ func (g *Generation) openModels(ctx context.Context, c Config, before *Generatio
 		a, at := g.Settings.Of(id)
 		if g.agentModels[id], err = g.Models.With(a.Model, a.Params, at, settings.AgentKeyDir(g.o.State, id)); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// makeWorkspaces makes the agents' directories and their first files.
-func (g *Generation) makeWorkspaces() error {
-	for _, id := range g.Settings.Roster() {
-		dir := g.Workspace(id)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("workspace: %w", err)
-		}
-		if err := g.claimConfig(dir); err != nil {
-			return err
-		}
-		if g.Settings.Agent.SkipBootstrap {
-			continue
-		}
-		if _, err := prompt.Seed(dir); err != nil {
-			g.o.Log.Warn("workspace files", "dir", dir, "err", err) // a read-only workspace still works
 		}
 	}
 	return nil
@@ -290,7 +370,11 @@ func (g *Generation) Resolve(m session.Meta, r run.Run) (*runner.Profile, error)
 		return nil, &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("the agent %q was deleted", m.Agent), Hint: "chela agents list"}
 	}
 	ref := cmp.Or(r.Overrides.Model, m.Model)
-	info, provider, err := g.AgentModels(m.Agent).Resolve(ref)
+	resolve := g.AgentModels(m.Agent).Resolve
+	if g.pricedOnly(m.Agent) {
+		resolve = g.AgentModels(m.Agent).ResolvePriced
+	}
+	info, provider, err := resolve(ref)
 	if err != nil {
 		if ref == "" || ref != m.Model {
 			return nil, err
@@ -307,12 +391,18 @@ func (g *Generation) Resolve(m session.Meta, r run.Run) (*runner.Profile, error)
 // Ready makes the profile of a run without I/O. It reports false when Resolve
 // must be used.
 func (g *Generation) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
-	if !g.Settings.Has(m.Agent) {
+	if !g.Settings.Has(m.Agent) || g.o.Hooks != nil && g.o.Hooks.BeforeModelResolve.Any() {
 		return nil, false
 	}
 	info, provider, ok := g.AgentModels(m.Agent).Resolved(cmp.Or(r.Overrides.Model, m.Model))
 	if !ok {
 		return nil, false
+	}
+	if g.pricedOnly(m.Agent) {
+		var err error
+		if info, provider, err = model.Priced(info, provider); err != nil {
+			return nil, false
+		}
 	}
 	box := g.Sandbox(m)
 	if !g.hasFolder(box) {
@@ -324,8 +414,9 @@ func (g *Generation) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 // profile returns the profile of a run with a resolved model. It does no I/O.
 func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider llm.Provider, box *sandbox.Session) *runner.Profile {
 	agent, _ := g.Settings.Of(m.Agent)
-	if limit := g.Settings.Agent.ContextTokens; limit > 0 && (info.Context == 0 || info.Context > limit) {
-		info.Context = limit
+	window := g.window(m, info)
+	if !window.Assumed() {
+		info.Context = window.Tokens
 	}
 	tools := g.tools[m.Agent]
 	if !info.Compat.Tools() {
@@ -337,19 +428,33 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 		dir = box.Workspace
 	}
 	answer, rounds := run.AnswerTo(r.Origin), g.Settings.Agent.MaxRounds
+	if r.Origin.Kind == chela.OriginHeartbeat {
+		answer.MaxAck = g.Settings.Heartbeat(m.Agent).MaxAck
+	}
 	if m.Bounds.Depth > 0 {
 		answer, rounds = run.AnswerTo(chela.Origin{Kind: chela.OriginAgent}), cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
 	}
 	p := &runner.Profile{
-		Provider: provider, Model: info, Tools: tools, Dir: dir, Sandbox: g.elevate(m, box),
-		Policy:   func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
-		Files:    g.Folder(workspace),
-		MaxDepth: g.Settings.Subagents(m.Agent).Depth(),
-		Prompt: prompt.Input{
-			MaxFile: g.Settings.Agent.FileChars, MaxFiles: g.Settings.Agent.TotalChars,
-			Zone: g.zone, Host: g.host, OS: runtime.GOOS, Arch: runtime.GOARCH, Sandbox: note(box),
+		Provider: provider, Model: info, Window: window, MaxHistory: g.Settings.Agent.MaxHistory,
+		MaxResult: g.Settings.Agent.Limits.MaxResult, Pruning: g.Settings.Pruning(m.Agent), Caches: g.caches(info),
+		Tools: tools, Dir: dir, Sandbox: g.elevate(elevatedAs(m, r), box),
+		Policy: func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
+		Files:  g.Folder(workspace),
+		Types: func() []subagent.Type {
+			types, _ := g.types(m.Agent)
+			return types
 		},
-		Budget:      g.Settings.RunBudget(),
+		MaxDepth:    g.Settings.Subagents(m.Agent).Depth(),
+		Prompt:      g.promptInput(m.Agent, dir, box),
+		Skills:      func() string { return g.skillList(m.Agent, g.Settings.Chat(m.Address).Skills, dir) },
+		Chat:        func(a chela.Address) string { return g.Settings.Chat(a).Prompt },
+		Env:         func() map[string]string { return g.SkillEnv(m.Agent) },
+		ChildSkills: g.Settings.Subagents(m.Agent).Skills(),
+		Startup:     g.Settings.Agent.Startup,
+		Hints:       g.hints,
+		Budget:      g.Settings.RunBudget(m.Agent),
+		Limits:      g.Settings.Limits(m.Agent, g.zone),
+		Ladder:      g.Settings.Ladder(),
 		Loop:        g.Settings.Tools.Loop,
 		Answer:      answer,
 		Timeout:     g.Settings.Timeout(),
@@ -358,16 +463,46 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 		MaxCalls:    g.Settings.Agent.MaxCalls,
 		MaxTokens:   info.MaxOutput,
 		Think:       g.Think(m.Agent, info),
+		Fast:        g.Fast(m.Agent, info),
+		Compaction:  runner.Compaction{Config: g.Settings.Compaction(m.Agent), Model: g.AgentModels(m.Agent).Resolve},
 		Verbose:     agent.Verbose,
+		Reasoning:   agent.Reasoning,
 		Usage:       g.Settings.Messages.ResponseUsage,
+		Cache:       g.AgentModels(m.Agent).Retention(info),
 		For:         runner.SettingsOf(m),
 		Gen:         g.number,
 	}
+	p.Cheaper = func() *runner.Profile {
+		other, provider, ok := g.AgentModels(m.Agent).Cheapest(g.Settings.Money.Model, info)
+		if !ok {
+			return nil
+		}
+		return g.profile(m, r, other, provider, box)
+	}
+	p.Reads, p.Read = g.understand(m, info)
 	if m.Forked() {
 		from := session.Meta{Key: m.Fork.Session, Agent: m.Agent, Bounds: m.Fork.Bounds}
 		p.ForkPolicy = func(who chela.Principal) policy.Pipeline { return g.rules(from, info, who) }
 	}
 	return p
+}
+
+// pricedOnly reports whether the runs of an agent use only models whose price is known.
+func (g *Generation) pricedOnly(id chela.AgentID) bool {
+	return g.Settings.PricedOnly() && g.Settings.Limits(id, g.zone).Any()
+}
+
+// elevatedAs returns the session with the elevated level of a run.
+func elevatedAs(m session.Meta, r run.Run) session.Meta {
+	m.Elevated = cmp.Or(r.Overrides.Elevated, m.Elevated)
+	return m
+}
+
+// types returns the agent types that an agent may start, and what is wrong with files
+// of its workspace that define none.
+func (g *Generation) types(id chela.AgentID) ([]subagent.Type, []string) {
+	own, problems := g.Folder(g.Workspace(id)).Types()
+	return subagent.MergeTypes(own, g.pluginTypes), problems
 }
 
 // Model returns the model of the session's next run. It does no I/O, so that
@@ -386,13 +521,29 @@ func (g *Generation) Think(id chela.AgentID, info llm.Model) llm.Level {
 	return g.Settings.Think(id, g.AgentModels(id).Think(info))
 }
 
+// Fast returns when an agent's sessions with a model that set nothing themselves ask for the
+// faster tier of its service. It does no I/O.
+func (g *Generation) Fast(id chela.AgentID, info llm.Model) llm.Fast {
+	return g.Settings.Fast(id, g.AgentModels(id).Fast(info))
+}
+
 // Inherited returns the settings of a session that sets none itself.
 func (g *Generation) Inherited(m session.Meta) inbound.Settings {
 	agent, _ := g.Settings.Of(m.Agent)
+	model := g.Model(m)
 	return inbound.Settings{
-		Think: g.Think(m.Agent, g.Model(m)), Verbose: agent.Verbose,
-		Usage: g.Settings.Messages.ResponseUsage, Queue: g.Settings.Queueing(),
+		Think: g.Think(m.Agent, model), Fast: g.Fast(m.Agent, model), Verbose: agent.Verbose, Reasoning: agent.Reasoning,
+		Usage: g.Settings.Messages.ResponseUsage, Queue: g.Settings.Queueing(m.Address.Channel),
 	}
+}
+
+// Sends reports whether what a session says is sent to a chat.
+func (g *Generation) Sends(m session.Meta, to chela.Address) bool {
+	p, chat := g.Settings.Session.Send, m.Key
+	if len(p.Rules) > 0 {
+		chat = g.routes.Resolve(route.Query{Address: to}).Session
+	}
+	return to.Local() || p.Allows(m, to, chat)
 }
 
 // Folder returns the files of a workspace, which cache what they read.
@@ -409,16 +560,7 @@ func (f *Factory) Folder(dir string) *prompt.Workspace {
 
 // queueMode is the queue mode of a session.
 func (g *Generation) queueMode(m session.Meta) string {
-	return cmp.Or(m.Queue.Mode, string(g.Settings.Queueing().Mode), "collect")
-}
-
-// toolSets joins the tools that all agents share with those of each agent.
-func toolSets(shared []tool.Tool, own map[chela.AgentID][]tool.Tool) map[chela.AgentID]tool.Set {
-	out := map[chela.AgentID]tool.Set{}
-	for id, tools := range own {
-		out[id] = tool.NewSet(slices.Concat(shared, tools)...)
-	}
-	return out
+	return cmp.Or(m.Queue.Mode, string(g.Settings.Queueing(m.Address.Channel).Mode), "collect")
 }
 
 // Current is the Generation in force. Its methods are those of the Generation at
@@ -430,6 +572,8 @@ var (
 	_ runner.Profiles = (*Current)(nil)
 	_ spawn.Config    = (*Current)(nil)
 	_ relay.Config    = (*Current)(nil)
+
+	_ engineheartbeat.Config = (*Current)(nil)
 )
 
 // Load returns the Generation.
@@ -440,6 +584,20 @@ func (c *Current) Store(g *Generation) { c.p.Store(g) }
 
 // HasAgent reports whether an agent exists.
 func (c *Current) HasAgent(id chela.AgentID) bool { return c.Load().Settings.Has(id) }
+
+// Rights returns the principal as which somebody who may write uses slash commands.
+func (c *Current) Rights(who chela.Principal, in chela.Inbound) chela.Principal {
+	return c.Load().Settings.Slash.Rights(who, in)
+}
+
+// Commands returns which slash commands are permitted.
+func (c *Current) Commands() inbound.Allowed { return c.Load().Settings.Slash.Allowed() }
+
+// Skills returns the skills that an agent uses.
+func (c *Current) Skills(id chela.AgentID) []*skill.Skill { return c.Load().Skills(id) }
+
+// Mentions returns the patterns of texts that address an agent in a group.
+func (c *Current) Mentions(id chela.AgentID) []*regexp.Regexp { return c.Load().mentions[id] }
 
 // Agents returns the agents, the default one first.
 func (c *Current) Agents() []chela.Agent { return c.Load().agents() }
@@ -464,9 +622,12 @@ func (c *Current) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 }
 
 // Policy implements runner.Profiles.
-func (c *Current) Policy(m session.Meta, _ chela.Address) queue.Policy {
-	return c.Load().Settings.Queueing().With(m.Queue)
+func (c *Current) Policy(m session.Meta, a chela.Address) queue.Policy {
+	return c.Load().Settings.Queueing(a.Channel).With(m.Queue)
 }
+
+// Sends implements runner.Profiles, and Config of the engine's heartbeat and cron.
+func (c *Current) Sends(m session.Meta, to chela.Address) bool { return c.Load().Sends(m, to) }
 
 // Gen implements runner.Profiles.
 func (c *Current) Gen() uint64 { return c.Load().number }
@@ -474,11 +635,17 @@ func (c *Current) Gen() uint64 { return c.Load().number }
 // Route returns the agent and the session for a message.
 func (c *Current) Route(q route.Query) route.Route { return c.Load().routes.Resolve(q) }
 
-// Access decides whether a principal may use the agent, and returns the principal
-// to act as.
+// Access returns the principal to act as for somebody who may write.
 func (c *Current) Access(who chela.Principal, in chela.Inbound) (chela.Principal, error) {
-	return c.Load().Settings.Senders().Access(who, in)
+	o := c.Load().Settings
+	if in.Address.Peer.Kind == chela.Direct && o.Slash.IsOwner(who) {
+		who.Scopes = append(slices.Clip(who.Scopes), chela.ScopeOwnerTools)
+	}
+	return who, nil
 }
+
+// Admission returns who may write on the account of an address.
+func (c *Current) Admission(a chela.Address) *admission.Rules { return c.Load().Settings.Admission(a) }
 
 // Subagents implements spawn.Config.
 func (c *Current) Subagents(id chela.AgentID) subagent.Config { return c.Load().Settings.Subagents(id) }
@@ -489,10 +656,36 @@ func (c *Current) CheckModel(id chela.AgentID, ref string) error {
 	return err
 }
 
+// Heartbeats implements heartbeat.Config of the engine.
+func (c *Current) Heartbeats() []heartbeat.Settings {
+	g := c.Load()
+	return g.Settings.Heartbeats(g.zone)
+}
+
+// HeartbeatFile implements heartbeat.Config of the engine.
+func (c *Current) HeartbeatFile(id chela.AgentID) (string, bool) {
+	g := c.Load()
+	f := g.Folder(g.Workspace(id)).File(heartbeat.FileName)
+	return f.Text, !f.Missing && f.Problem == ""
+}
+
+// HeartbeatVisibility implements heartbeat.Config of the engine.
+func (c *Current) HeartbeatVisibility(a chela.Address) heartbeat.Visibility {
+	return c.Load().Settings.HeartbeatVisibility(a)
+}
+
+// Style returns how the answers of an agent appear in a chat.
+func (c *Current) Style(id chela.AgentID, a chela.Address) deliver.Style {
+	return c.Load().Settings.Style(id, a)
+}
+
+// IsOwnerChat implements heartbeat.Config of the engine.
+func (c *Current) IsOwnerChat(a chela.Address) bool { return c.Load().Settings.IsOwnerChat(a) }
+
 // Types implements spawn.Config. Files that define none are logged.
 func (c *Current) Types(id chela.AgentID) []subagent.Type {
 	g := c.Load()
-	types, problems := g.Folder(g.Workspace(id)).Types()
+	types, problems := g.types(id)
 	for _, p := range problems {
 		g.o.Log.Warn("agent type", "agent", id, "problem", p)
 	}
@@ -521,6 +714,9 @@ func (c *Current) Exchange() exchange.Config { return c.Load().Settings.Session.
 // Reset returns when sessions start a new transcript.
 func (c *Current) Reset(session.Meta) session.ResetPolicy { return c.Load().Settings.Session.Reset }
 
+// ForkTokens implements spawn.Config.
+func (c *Current) ForkTokens() int64 { return c.Load().Settings.Session.ForkTokens() }
+
 // Focus returns whether chats may be focused on subagents.
 func (c *Current) Focus() session.FocusPolicy { return c.Load().Settings.Session.Focus }
 
@@ -533,10 +729,21 @@ func (c *Current) Model(m session.Meta) llm.Model { return c.Load().Model(m) }
 // Inherited returns the settings of a session that sets none itself.
 func (c *Current) Inherited(m session.Meta) inbound.Settings { return c.Load().Inherited(m) }
 
+// Limits returns the budgets of money of an agent.
+func (c *Current) Limits(id chela.AgentID) usage.Limits {
+	g := c.Load()
+	return g.Settings.Limits(id, g.zone)
+}
+
 // Elevated returns whether commands of a principal may leave the sandbox of a
 // session.
 func (c *Current) Elevated(who chela.Principal, m session.Meta) sandbox.Elevated {
 	return c.Load().Settings.ElevatedFor(m.Agent, who, m.Elevated)
+}
+
+// Exec returns what /exec chooses from for a principal in a session.
+func (c *Current) Exec(ctx context.Context, who chela.Principal, key chela.SessionKey) (inbound.ExecRule, error) {
+	return c.Load().Exec(ctx, who, key)
 }
 
 // Offered returns the tools of a run that a principal starts in a session.
@@ -558,4 +765,16 @@ func (c *Current) Scope(ctx context.Context, who chela.Principal, key chela.Sess
 func (c *Current) Direct() (deny, allow []string) {
 	d := c.Load().Settings.Direct
 	return d.Deny, d.Allow
+}
+
+// Cron implements cron.Config.
+func (c *Current) Cron() job.Config { return c.Load().Settings.Cron }
+
+// Location implements cron.Config.
+func (c *Current) Location() *time.Location { return c.Load().zone }
+
+// Files returns which files an agent may use, and its workspace.
+func (c *Current) Files(id chela.AgentID) (pathpolicy.Rule, string) {
+	g := c.Load()
+	return g.Settings.Paths(id, g.private), g.Workspace(id)
 }

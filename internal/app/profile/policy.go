@@ -8,6 +8,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -23,6 +24,11 @@ func (g *Generation) rules(m session.Meta, model llm.Model, who chela.Principal)
 // sessionRules returns the rules about tools for a conversation in a session: those of
 // its agent, and those of the agents from whose sessions it was started.
 func (g *Generation) sessionRules(m session.Meta, c policy.Conversation) policy.Pipeline {
+	chat := g.Settings.Chat(m.Bounds.Chat)
+	if m.Bounds.Chat.Local() {
+		chat = g.Settings.Chat(m.Address)
+	}
+	c.Chat, c.ChatKey = chat.Rules, chat.Key
 	rules := g.pipeline(m.Agent, c)
 	for _, id := range m.Bounds.Agents {
 		rules = append(rules, g.pipeline(id, c)...)
@@ -110,6 +116,7 @@ func (g *Generation) Scope(ctx context.Context, who chela.Principal, key chela.S
 		dir, box = box.Workspace, g.elevate(m, box)(who)
 	}
 	return invoke.Scope{
-		Agent: key.Agent(), Dir: dir, Folder: m.Bounds.Folder, Sandbox: box, Tools: g.tools[key.Agent()], Policy: rules, Budget: g.Settings.RunBudget(), Loop: g.Settings.Tools.Loop,
+		Env:   func() map[string]string { return g.SkillEnv(key.Agent()) },
+		Agent: key.Agent(), Dir: dir, Folder: m.Bounds.Folder, Sandbox: box, Private: !m.Shared(run.Run{}), Exec: m.Exec.Within(m.Bounds.Exec), Tools: g.tools[key.Agent()], Policy: rules, Budget: g.Settings.RunBudget(key.Agent()), Loop: g.Settings.Tools.Loop,
 	}, nil
 }

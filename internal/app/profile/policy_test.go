@@ -24,7 +24,7 @@ func TestPatchOfSomeModels(t *testing.T) {
 		provider, model string
 		offered         bool
 	}{{"openai", "gpt-5", true}, {"anthropic", "opus", true}, {"anthropic", "haiku", false}, {"other", "opus", false}} {
-		e := p.pipeline("main", policy.Conversation{Provider: tt.provider, Model: tt.model}).Explain("apply_patch", []string{"apply_patch", "read"})
+		e := p.pipeline("main", policy.Conversation{Provider: tt.provider, Model: tt.model}).Explain("apply_patch", []policy.Tool{{Name: "apply_patch"}, {Name: "read"}})
 		if e.Allowed != tt.offered || !e.Allowed && e.Steps[len(e.Steps)-1].Key != "tools.exec.applyPatch.allowModels" {
 			t.Errorf("%s/%s: %+v", tt.provider, tt.model, e)
 		}

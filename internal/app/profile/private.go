@@ -41,6 +41,9 @@ func (f *Factory) private() []string {
 	return out
 }
 
+// Private returns the files and folders that tools and hooks do not read.
+func (f *Factory) Private() []string { return f.private() }
+
 // claimConfig creates the file of the configuration if it is missing and would be
 // in a workspace, so that no command can create it there.
 func (g *Generation) claimConfig(workspace string) error {

@@ -3,17 +3,21 @@ package profile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/action"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/llm"
-	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
-	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/engine/budget"
 	"github.com/chela-ai/chela/internal/plugin/tool/sessions"
 	"github.com/chela-ai/chela/internal/plugin/tool/status"
 )
@@ -25,12 +29,27 @@ func (g *Generation) makeTools(c Config) error {
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
+	if err := g.makeUnderstander(c, broker); err != nil {
+		return err
+	}
 	env := standard.ToolEnv{
 		Log: g.o.Log, Getenv: c.Env, Environ: g.o.Environ, Store: g.o.Store, Files: g.o.Files, Publish: g.o.Bus.Publish,
 		Plugins: c.Sections.Section("plugins"),
-		Broker:  broker, Never: g.private, Commands: g.commands, Rules: g.Allowed.Rules, RecordUse: g.recordUse,
-		Status: g.status, Location: g.zone, Vision: g.vision, RecordUsage: g.recordUsage, ImageSide: g.Settings.Agent.ImageSide,
-		Channels: g.o.Channels, Chunks: g.o.Delivery.Chunks, Await: g.o.Delivery.Await,
+		Broker:  broker, Never: g.private, Notes: g.notes, Commands: g.commands, Rules: g.Allowed.Rules, RecordUse: g.recordUse,
+		Status: g.status, Location: g.zone, Vision: g.vision, ImageSide: g.Settings.Agent.ImageSide,
+		Memory:  g.Memory,
+		Gateway: g.o.Gateway, Proposals: g.o.Proposals,
+		Act: g.o.Act, Actions: g.actions(c),
+	}
+	if g.Settings.Skills.Registry.URL != "" && g.o.Skills != nil {
+		env.Skills = g.o.Skills
+	}
+	if g.o.Schedule != nil {
+		env.Scheduler = g.o.Schedule
+	}
+	if g.o.Journal != nil {
+		env.Journal = g.o.Journal
+		env.CommandStarts = func(ctx context.Context) { g.o.Journal.Started(ctx, journal.SourceFrom(ctx)) }
 	}
 	if g.o.Spawner != nil {
 		env.Spawner = g.o.Spawner
@@ -42,25 +61,53 @@ func (g *Generation) makeTools(c Config) error {
 		Store: g.o.Store, Sharing: g.sharing, Agents: g.agents, Redact: g.o.Redact,
 		Allowed: func(from, to chela.AgentID) bool { return g.Settings.Subagents(from).Allows(from, to) },
 	}
+	if g.mcp != nil {
+		env.Servers = func() []tool.Tool { return g.mcp.Tools(g.Servers) }
+	}
 	env.Backends = g.backends
-	if b := g.backends[sandbox.Native]; b != nil {
+	if b := g.Cage(); b != nil {
 		env.Cage = b
 	}
 	shared, err := g.o.Registry.NewTools(env, c.Sections.Section)
 	if err != nil {
 		return err
 	}
-	own := map[chela.AgentID][]tool.Tool{}
+	g.tools = map[chela.AgentID]tool.Set{}
 	for _, id := range g.Settings.Roster() {
-		if own[id], err = g.o.Registry.NewFileTools(env, g.Settings.Paths(id, g.private), c.Sections.Section); err != nil {
+		rule := g.Settings.Paths(id, g.private)
+		rule.Library = func() []string { return g.libraries(id) }
+		rule.Unshared = g.notes
+		own, err := g.o.Registry.NewFileTools(env, rule, c.Sections.Section)
+		if err != nil {
 			return err
 		}
+		g.tools[id] = g.joinTools(shared, own)
+		if g.Settings.Memory(id).Off() {
+			g.tools[id] = g.tools[id].Filter(func(s tool.Spec) bool { return !policy.Match([]string{"group:memory"}, s.Name) })
+		}
 	}
-	g.tools = toolSets(shared, own)
 	for _, note := range g.tools[chela.DefaultAgent].Notes() {
 		g.o.Log.Warn("tools", "note", note)
 	}
 	return nil
+}
+
+// actions returns what the configured channels support and the configuration allows; nil:
+// no channel is configured.
+func (g *Generation) actions(c Config) []action.Action {
+	can := map[action.Action]bool{}
+	for _, f := range g.o.Registry.Channels() {
+		sections, err := f.AccountSections(c.Sections.Section("channels." + f.Name))
+		if f.Internal || err != nil { // the supervisor of the channels reports it
+			continue
+		}
+		for _, section := range sections {
+			for _, a := range action.Of(f.Can) {
+				can[a] = can[a] || action.Allowed(section, a)
+			}
+		}
+	}
+	return slices.DeleteFunc(action.All(), func(a action.Action) bool { return !can[a] })
 }
 
 // sharing returns the rule about the other sessions that a session may see.
@@ -102,7 +149,7 @@ func (g *Generation) status(ctx context.Context, key chela.SessionKey) (status.S
 		return status.Status{}, err
 	}
 	s := status.Status{
-		Model: info.Ref(), Context: int(m.Context), Window: info.Context, Input: m.Tokens.Prompt(), Output: m.Tokens.Output,
+		Model: info.Ref(), Context: int(m.Context), Window: g.window(m, info).Tokens, Input: m.Tokens.Prompt(), Output: m.Tokens.Output,
 		Session: key, SessionID: m.ID, Queue: g.queueMode(m), Version: g.o.Version, Uptime: time.Since(g.started),
 	}
 	if m.Priced {
@@ -111,22 +158,19 @@ func (g *Generation) status(ctx context.Context, key chela.SessionKey) (status.S
 	return s, nil
 }
 
-// vision returns the model that looks at pictures for a session.
-func (g *Generation) vision(ctx context.Context, key chela.SessionKey) (llm.Model, llm.Provider, error) {
-	m, err := g.meta(ctx, key)
+// vision returns the model that looks at pictures for a call of a tool. Its usage is
+// recorded, and counts against the budgets.
+func (g *Generation) vision(ctx context.Context, c tool.Call) (llm.Model, llm.Provider, error) {
+	m, err := g.meta(ctx, c.Session)
 	if err != nil {
 		return llm.Model{}, nil, err
 	}
-	return g.Models.Vision(m.Model)
-}
-
-// recordUsage records a model call that a tool made.
-func (g *Generation) recordUsage(ctx context.Context, c tool.Call, m llm.Model, u llm.Usage) error {
-	row := usage.Row{
-		Run: c.Run, Session: c.Session, Agent: c.Agent, Provider: m.Provider, Model: m.ID, Time: time.Now(), Tokens: u, Priced: m.Price != nil,
+	info, p, err := g.Models.Vision(m.Model)
+	if err == nil && g.pricedOnly(c.Agent) {
+		info, p, err = model.Priced(info, p)
 	}
-	if row.Priced {
-		row.NanoUSD = m.Price.Cost(u)
+	if err != nil {
+		return llm.Model{}, nil, err
 	}
-	return g.o.Store.Update(context.WithoutCancel(ctx), store.Ordered, func(tx store.Tx) error { return tx.Usage().Add(row) })
+	return info, g.o.Budgets.Provider(p, info, budget.Call{Run: c.Run, Agent: c.Agent, Session: c.Session}, g.Settings.Limits(c.Agent, g.zone)), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
@@ -34,15 +35,27 @@ type Agent struct {
 	Workspace string       `json:"workspace"`       // "": workspace-<id> in the state directory
 	Model     model.Choice `json:"model"`           // "": the model of agents.defaults
 	Think     string       `json:"thinkingDefault"` // see [Settings.Think]
+	Fast      llm.Fast     `json:"fastModeDefault"` // see [Settings.Fast]
 	Verbose   string       `json:"verboseDefault"`
+	Reasoning string       `json:"reasoningDefault"`
 	Identity  struct {
 		Name  string `json:"name"`
 		Emoji string `json:"emoji"`
 	} `json:"identity"`
-	Params    json.RawMessage `json:"params"`
-	Subagents subagent.Config `json:"subagents"` // see [Settings.Subagents]
-	Sandbox   sandbox.Config  `json:"sandbox"`
-	Tools     struct {
+	Delivery
+	GroupChat GroupChat         `json:"groupChat"`
+	Params    json.RawMessage   `json:"params"`
+	Budget    Budget            `json:"budget"`
+	Subagents subagent.Config   `json:"subagents"` // see [Settings.Subagents]
+	Sandbox   sandbox.Config    `json:"sandbox"`
+	Heartbeat *heartbeat.Config `json:"heartbeat"`    // see [Settings.Heartbeats]
+	Memory    Memory            `json:"memorySearch"` // see [Settings.Memory]
+	Skills    []string          `json:"skills"`       // see [Settings.SkillNames]
+	// Own values of the sections of agents.defaults; see [Settings.Compaction] and
+	// [Settings.Pruning].
+	OwnCompaction json.RawMessage `json:"compaction"`
+	OwnPruning    json.RawMessage `json:"contextPruning"`
+	Tools         struct {
 		policy.Config
 		Exec allowlist.Config `json:"exec"`
 		FS   FS               `json:"fs"`
@@ -56,6 +69,15 @@ type Agent struct {
 func (o *Settings) Subagents(id chela.AgentID) subagent.Config {
 	a, _ := o.Agents.find(id)
 	return a.Subagents.Or(o.Agent.Subagents)
+}
+
+// SkillNames returns the names of the skills that an agent uses; nil: all. Its own list
+// replaces that of agents.defaults.
+func (o *Settings) SkillNames(id chela.AgentID) []string {
+	if a, _ := o.Agents.find(id); a.Skills != nil {
+		return a.Skills
+	}
+	return o.Agent.Skills
 }
 
 // find returns the configuration of an agent and its path.
@@ -127,11 +149,12 @@ func (o *Settings) Roster() []chela.AgentID {
 func (o *Settings) Has(id chela.AgentID) bool { return slices.Contains(o.Roster(), id) }
 
 // Of returns the configuration of an agent and its path. Settings that the agent
-// does not have come from agents.defaults, except the model and the
-// thinking level, which stay empty.
+// does not have come from agents.defaults, except the model, the
+// thinking level and the fast mode, which stay empty.
 func (o *Settings) Of(id chela.AgentID) (Agent, string) {
 	a, at := o.Agents.find(id)
 	a.Verbose = cmp.Or(a.Verbose, o.Agent.Verbose)
+	a.Reasoning = cmp.Or(a.Reasoning, o.Agent.Reasoning)
 	return a, at
 }
 
@@ -140,6 +163,13 @@ func (o *Settings) Of(id chela.AgentID) (Agent, string) {
 func (o *Settings) Think(id chela.AgentID, model llm.Level) llm.Level {
 	a, _ := o.Agents.find(id)
 	return cmp.Or(llm.Level(a.Think), model, llm.Level(o.Agent.Think))
+}
+
+// Fast returns when the sessions of an agent that set nothing themselves ask for the faster
+// tier of a service: as the agent says, else as params of the model say, else as for all.
+func (o *Settings) Fast(id chela.AgentID, model llm.Fast) llm.Fast {
+	a, _ := o.Agents.find(id)
+	return cmp.Or(a.Fast, model, o.Agent.Fast)
 }
 
 // Workspace is an agent's home and working directory. A relative path in the

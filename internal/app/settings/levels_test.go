@@ -40,7 +40,7 @@ func calls(t *testing.T, o *Settings) string {
 	t.Helper()
 	a, at := o.Of("ops")
 	c := policy.Conversation{Provider: "p", Model: "m", Sender: policy.Sender{Channel: "telegram", ID: "5"}, Sandboxed: true, Depth: 1, MaxDepth: 2}
-	names := policy.New(o.Tools.Config, a.Tools.Config, at, c).Apply([]string{"exec", "read", "write"}).Allowed
+	names := policy.New(o.Tools.Config, a.Tools.Config, at, c).Apply([]policy.Tool{{Name: "exec"}, {Name: "read"}, {Name: "write"}}).Allowed
 	return strings.Join(names, " ")
 }
 
@@ -113,6 +113,7 @@ func TestLevels(t *testing.T) {
 		get  func(*Settings, Agent) string
 	}{
 		{"thinkingDefault", "ops", "low", "high", func(o *Settings, _ Agent) string { return string(o.Think("ops", "")) }},
+		{"fastModeDefault", "ops", "on", "auto", func(o *Settings, _ Agent) string { return string(o.Fast("ops", "")) }},
 		{"verboseDefault", "ops", "on", "full", func(_ *Settings, a Agent) string { return a.Verbose }},
 		{"model", chela.DefaultAgent, "p/x", "p/y", func(o *Settings, _ Agent) string { return o.ModelOptions("", nil).Model.Primary }},
 	} {

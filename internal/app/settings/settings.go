@@ -3,23 +3,33 @@ package settings
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/compact"
 	"github.com/chela-ai/chela/internal/core/exchange"
+	"github.com/chela-ai/chela/internal/core/heartbeat"
+	"github.com/chela-ai/chela/internal/core/job"
+	"github.com/chela-ai/chela/internal/core/journal"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/route"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/skill"
 	"github.com/chela-ai/chela/internal/core/subagent"
-	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/core/window"
+	"github.com/chela-ai/chela/internal/engine/deliver"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 )
@@ -43,13 +53,80 @@ type Settings struct {
 	Direct   Direct
 	Reload   Reload
 	Slash    Slash
+	Cron     job.Config
+	Skills   skill.Config
+	Money    Money
+	Undo     journal.Options
 	Channels map[string]Channel
 	Bindings []route.Binding
+
+	contexts map[chela.AgentID]agentContext // of agents with settings of their own
+	accounts map[string]map[string]account  // by channel and account; account "": all others
 }
 
 // Slash is commands: what slash commands may do.
 type Slash struct {
-	Config bool `json:"config"` // /config shows and changes the configuration
+	Text      *bool               `json:"text"`   // commands in chat apps; nil: true
+	Config    bool                `json:"config"` // /config shows and changes the configuration
+	Debug     bool                `json:"debug"`  // /debug overrides it
+	Bash      bool                `json:"bash"`
+	BashMS    *int                `json:"bashForegroundMs"` // nil: 2000
+	MCP       bool                `json:"mcp"`
+	Plugins   bool                `json:"plugins"`
+	Restart   *bool               `json:"restart"`        // nil: true
+	Owners    []Person            `json:"ownerAllowFrom"` // ids of people, or channel:id, who may use every command
+	AllowFrom map[string][]Person `json:"allowFrom"`      // who may use commands and directives, by channel or "*"; nil: who is listed on the channel
+}
+
+// Allowed returns which commands are permitted.
+func (s Slash) Allowed() inbound.Allowed {
+	return inbound.Allowed{
+		Text: s.Text == nil || *s.Text, Bash: s.Bash, MCP: s.MCP, Plugins: s.Plugins, Restart: s.Restart == nil || *s.Restart,
+	}
+}
+
+// Foreground is the time after which a command of /bash continues in the background.
+func (s Slash) Foreground() time.Duration {
+	if s.BashMS == nil {
+		return 2 * time.Second
+	}
+	return time.Duration(*s.BashMS) * time.Millisecond
+}
+
+// IsOwner reports whether somebody who writes on a channel is listed as an owner.
+func (s Slash) IsOwner(who chela.Principal) bool {
+	from, ok := chela.ParseChannelSender(who.ID)
+	return ok && lists(s.Owners, from)
+}
+
+// lists reports whether a list contains the sender.
+func lists(list []Person, from chela.ChannelSender) bool {
+	return slices.ContainsFunc(list, func(p Person) bool {
+		return string(p) == from.ID || string(p) == from.Channel+":"+from.ID
+	})
+}
+
+// Rights returns the principal as which somebody who may write on a channel uses slash
+// commands.
+func (s Slash) Rights(who chela.Principal, in chela.Inbound) chela.Principal {
+	from, ok := chela.ParseChannelSender(who.ID)
+	if !ok || in.Address.Local() {
+		return who
+	}
+	if lists(s.Owners, from) {
+		return chela.Principal{ID: who.ID, Credential: who.Credential, Scopes: []chela.Scope{chela.ScopeAdmin}}
+	}
+	if s.AllowFrom == nil {
+		return who
+	}
+	list, named := s.AllowFrom[from.Channel]
+	if !named {
+		list = s.AllowFrom["*"]
+	}
+	if !lists(list, from) && !slices.Contains(list, "*") {
+		who.Scopes = nil
+	}
+	return who
 }
 
 // Channel is the part of channels.<name> that the engine reads. The channel reads
@@ -58,6 +135,7 @@ type Channel struct {
 	AllowFrom []Person                   `json:"allowFrom"` // "*" for everybody
 	Default   chela.AccountID            `json:"defaultAccount"`
 	Accounts  map[string]json.RawMessage `json:"accounts"`
+	Heartbeat heartbeat.Visibility       `json:"heartbeat"`
 }
 
 // Person is the id of a person on a channel.
@@ -74,9 +152,9 @@ func (p *Person) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Senders returns the people who may write on channels.
-func (o *Settings) Senders() inbound.Senders {
-	s := inbound.Senders{}
+// Senders returns the ids of the people whom the configuration lists, by channel.
+func (o *Settings) Senders() map[string][]string {
+	s := map[string][]string{}
 	for name, c := range o.Channels {
 		for _, id := range c.AllowFrom {
 			s[name] = append(s[name], string(id))
@@ -88,34 +166,43 @@ func (o *Settings) Senders() inbound.Senders {
 // Defaults is agents.defaults.
 type Defaults struct {
 	model.Defaults
-	Workspace      string          `json:"workspace"`
-	MaxConcurrent  int             `json:"maxConcurrent"` // 0: 4 × cores
-	MaxRounds      int             `json:"maxToolRounds"`
-	MaxCalls       int             `json:"maxToolCallsPerTurn"`
-	MaxLoops       int             `json:"maxRunLoopIterations"`
-	TimeoutSeconds *int            `json:"timeoutSeconds"` // nil: 48 h; 0: none
-	Think          string          `json:"thinkingDefault"`
-	Verbose        string          `json:"verboseDefault"`
-	ContextTokens  int             `json:"contextTokens"`
-	FileChars      int             `json:"bootstrapMaxChars"`
-	TotalChars     int             `json:"bootstrapTotalMaxChars"`
-	SkipBootstrap  bool            `json:"skipBootstrap"`
-	Timezone       string          `json:"userTimezone"`
-	ImageSide      int             `json:"imageMaxDimensionPx"` // 0: 1200
-	Budget         Budget          `json:"budget"`
-	Sandbox        sandbox.Config  `json:"sandbox"`
-	Elevated       string          `json:"elevatedDefault"` // "": off
-	Subagents      subagent.Config `json:"subagents"`
+	Workspace      string            `json:"workspace"`
+	MaxConcurrent  int               `json:"maxConcurrent"` // 0: 4 × cores
+	MaxRounds      int               `json:"maxToolRounds"`
+	MaxCalls       int               `json:"maxToolCallsPerTurn"`
+	MaxLoops       int               `json:"maxRunLoopIterations"`
+	TimeoutSeconds *int              `json:"timeoutSeconds"` // nil: 48 h; 0: none
+	Think          string            `json:"thinkingDefault"`
+	Fast           llm.Fast          `json:"fastModeDefault"` // "": off
+	Verbose        string            `json:"verboseDefault"`
+	Reasoning      string            `json:"reasoningDefault"`
+	ContextTokens  int               `json:"contextTokens"`
+	MaxHistory     int               `json:"maxHistoryMessages"` // 0: all
+	Pruning        window.Pruning    `json:"contextPruning"`
+	Limits         ContextLimits     `json:"contextLimits"`
+	FileChars      int               `json:"bootstrapMaxChars"`
+	TotalChars     int               `json:"bootstrapTotalMaxChars"`
+	SkipBootstrap  bool              `json:"skipBootstrap"`
+	Truncation     prompt.Truncation `json:"bootstrapPromptTruncationWarning"` // "": once
+	Startup        prompt.Startup    `json:"startupContext"`
+	RepoRoot       string            `json:"repoRoot"` // "": found from the workspace
+	Timezone       string            `json:"userTimezone"`
+	ImageSide      int               `json:"imageMaxDimensionPx"` // 0: 1200
+	Budget         Budget            `json:"budget"`
+	Sandbox        sandbox.Config    `json:"sandbox"`
+	Elevated       string            `json:"elevatedDefault"` // "": off
+	Subagents      subagent.Config   `json:"subagents"`
+	Heartbeat      *heartbeat.Config `json:"heartbeat"`
+	Compaction     compact.Config    `json:"compaction"`
+	Memory         Memory            `json:"memorySearch"`
+	Delivery
+	Blocks
+	Skills []string `json:"skills"` // names of the skills that agents use; nil: all
 }
 
-// Budget limits a run. 0 stands for the default, a negative number for no limit.
-type Budget struct {
-	Calls     int     `json:"toolCalls"`
-	Failures  int     `json:"failures"`
-	Identical int     `json:"identicalCalls"`
-	Minutes   int     `json:"minutes"`
-	Tokens    int64   `json:"tokens"`
-	USD       float64 `json:"usd"` // 0: no limit
+// ContextLimits is agents.defaults.contextLimits.
+type ContextLimits struct {
+	MaxResult int `json:"toolResultMaxChars"` // of one result of a tool; 0: by the window
 }
 
 // Direct is gateway.tools: the tools that may be called without a model.
@@ -136,8 +223,23 @@ type Session struct {
 	Links   map[string][]route.ID `json:"identityLinks"` // addresses ("channel:id") of a person
 	Reset   session.ResetPolicy   `json:"reset"`
 	Focus   session.FocusPolicy   `json:"threadBindings"`
+	Send    session.SendPolicy    `json:"sendPolicy"`
 
 	AgentToAgent exchange.Config `json:"agentToAgent"`
+
+	Typing        deliver.Typing `json:"typingMode"` // older place of agents.defaults.typingMode
+	TypingSeconds int            `json:"typingIntervalSeconds"`
+
+	ParentForkMaxTokens *int64 `json:"parentForkMaxTokens"` // nil: 100,000; 0: no limit
+}
+
+// ForkTokens returns the tokens of the longest conversation that a subagent inherits; 0:
+// no limit.
+func (s *Session) ForkTokens() int64 {
+	if s.ParentForkMaxTokens == nil {
+		return 100_000
+	}
+	return max(0, *s.ParentForkMaxTokens)
 }
 
 // Messages is messages.
@@ -147,11 +249,17 @@ type Messages struct {
 		DebounceMS *int   `json:"debounceMs"`
 		Cap        int    `json:"cap"`
 		Drop       string `json:"drop"`
+
+		ByChannel map[string]string `json:"byChannel"` // modes
 	} `json:"queue"`
 	Inbound struct {
-		DebounceMS int `json:"debounceMs"`
+		DebounceMS int            `json:"debounceMs"`
+		ByChannel  map[string]int `json:"byChannel"`
 	} `json:"inbound"`
 	ResponseUsage string `json:"responseUsage"`
+	Prefix        string `json:"responsePrefix"` // before answers in chats
+	Acknowledgement
+	GroupChat GroupChat `json:"groupChat"`
 }
 
 // Tools is the part of tools that decides which calls are allowed. The tools read
@@ -205,6 +313,10 @@ func Read(s Sections) (Settings, error) {
 		{"channels", &o.Channels},
 		{"commands", &o.Slash},
 		{"bindings", &o.Bindings},
+		{"cron", &o.Cron},
+		{"skills", &o.Skills},
+		{"budget", &o.Money},
+		{"undo", &o.Undo},
 	} {
 		raw := s.Section(part.path)
 		if raw == nil {
@@ -214,7 +326,7 @@ func Read(s Sections) (Settings, error) {
 			return o, fmt.Errorf("configuration, %s: %w", part.path, err)
 		}
 	}
-	return o, nil
+	return o, errors.Join(o.joinAccounts(s), o.joinContexts(), o.checkDelivery(), o.Cron.Check(), o.checkMoney())
 }
 
 // ModelOptions returns the options of the models, with the files of a state
@@ -237,10 +349,10 @@ func AgentKeyDir(state string, id chela.AgentID) string {
 	return filepath.Join(KeyDir(state), string(id))
 }
 
-// Queueing is the queue policy of sessions that set none.
-func (o *Settings) Queueing() queue.Policy {
+// Queueing is the queue policy of sessions that set none, for messages of a channel.
+func (o *Settings) Queueing(channel string) queue.Policy {
 	p := queue.Policy{Cap: o.Messages.Queue.Cap, Debounce: time.Second}
-	if m, ok := queue.ParseMode(o.Messages.Queue.Mode); ok {
+	if m, ok := queue.ParseMode(cmp.Or(o.Messages.Queue.ByChannel[channel], o.Messages.Queue.Mode)); ok {
 		p.Mode = m
 	}
 	if d, ok := queue.ParseDrop(o.Messages.Queue.Drop); ok {
@@ -249,7 +361,11 @@ func (o *Settings) Queueing() queue.Policy {
 	if ms := o.Messages.Queue.DebounceMS; ms != nil {
 		p.Debounce = time.Duration(*ms) * time.Millisecond
 	}
-	p.Inbound = time.Duration(o.Messages.Inbound.DebounceMS) * time.Millisecond
+	ms, ok := o.Messages.Inbound.ByChannel[channel]
+	if !ok {
+		ms = o.Messages.Inbound.DebounceMS
+	}
+	p.Inbound = time.Duration(ms) * time.Millisecond
 	return p
 }
 
@@ -281,16 +397,6 @@ func (o *Settings) Timeout() time.Duration {
 		return 48 * time.Hour
 	}
 	return time.Duration(*o.Agent.TimeoutSeconds) * time.Second
-}
-
-// RunBudget limits what a run may use. Without configuration there are limits
-// too, because nobody may be present to stop a run.
-func (o *Settings) RunBudget() usage.Budget {
-	b := o.Agent.Budget
-	return usage.Budget{
-		ToolCalls: cmp.Or(b.Calls, 500), Failures: cmp.Or(b.Failures, 20), Identical: cmp.Or(b.Identical, 100),
-		Time: time.Duration(cmp.Or(b.Minutes, 240)) * time.Minute, Tokens: cmp.Or(b.Tokens, 20_000_000), NanoUSD: int64(b.USD * 1e9),
-	}
 }
 
 // Paths is the rule about the files that the tools of an agent may name. private

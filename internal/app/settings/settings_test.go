@@ -67,13 +67,13 @@ func TestBadOptions(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	o := read(t, nil)
-	if diff := cmp.Diff(queue.Policy{Debounce: time.Second}, o.Queueing()); diff != "" {
+	if diff := cmp.Diff(queue.Policy{Debounce: time.Second}, o.Queueing("")); diff != "" {
 		t.Errorf("policy: %s", diff)
 	}
 	if got := o.Timeout(); got != 48*time.Hour {
 		t.Errorf("timeout %s", got)
 	}
-	if diff := cmp.Diff(usage.Budget{ToolCalls: 500, Failures: 20, Identical: 100, Time: 4 * time.Hour, Tokens: 20_000_000}, o.RunBudget()); diff != "" {
+	if diff := cmp.Diff(usage.Budget{ToolCalls: 500, Failures: 20, Identical: 100, Time: 4 * time.Hour, Tokens: 20_000_000}, o.RunBudget("main")); diff != "" {
 		t.Errorf("budget: %s", diff)
 	}
 	if got := o.Concurrent(); got != 4*runtime.NumCPU() {
@@ -139,16 +139,16 @@ func TestSet(t *testing.T) {
 		"agents.defaults": `{"timeoutSeconds": 0, "maxConcurrent": 3, "budget": {"toolCalls": 9, "tokens": 1000, "usd": 0.5}}`,
 		"messages":        `{"queue": {"mode": "followup", "debounceMs": 0, "cap": 7, "drop": "old"}, "inbound": {"debounceMs": 250}}`,
 		"tools":           `{"exec": {"mode": "full", "timeoutSeconds": 60, "maxOutputChars": 500}}`,
-		"channels":        `{"telegram": {"allowFrom": ["*"]}, "signal": {"allowFrom": ["+49", 12345678901]}}`,
+		"channels":        `{"telegram": {"allowFrom": ["*"]}, "signal": {"allowFrom": ["+49", 12345678901]}, "irc": {"channels": ["#family"], "allowFrom": ["ann"]}}`,
 	})
 	want := queue.Policy{Mode: queue.Followup, Drop: queue.DropOld, Cap: 7, Inbound: 250 * time.Millisecond}
-	if diff := cmp.Diff(want, o.Queueing()); diff != "" {
+	if diff := cmp.Diff(want, o.Queueing("")); diff != "" {
 		t.Errorf("policy: %s", diff)
 	}
 	if got := o.Timeout(); got != 0 {
 		t.Errorf("timeout %s", got)
 	}
-	if diff := cmp.Diff(usage.Budget{ToolCalls: 9, Failures: 20, Identical: 100, Time: 4 * time.Hour, Tokens: 1000, NanoUSD: 500_000_000}, o.RunBudget()); diff != "" {
+	if diff := cmp.Diff(usage.Budget{ToolCalls: 9, Failures: 20, Identical: 100, Time: 4 * time.Hour, Tokens: 1000}, o.RunBudget("main")); diff != "" {
 		t.Errorf("budget: %s", diff)
 	}
 	if got := o.Concurrent(); got != 3 {
@@ -157,7 +157,7 @@ func TestSet(t *testing.T) {
 	if got := policyOf(t, o, "main"); got.Security != allowlist.Full || got.Ask != allowlist.Off {
 		t.Errorf("commands %+v", got)
 	}
-	if diff := cmp.Diff(map[string][]string{"telegram": {"*"}, "signal": {"+49", "12345678901"}}, map[string][]string(o.Senders())); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"telegram": {"*"}, "signal": {"+49", "12345678901"}, "irc": {"ann"}}, map[string][]string(o.Senders())); diff != "" {
 		t.Errorf("senders: %s", diff)
 	}
 }

@@ -2,15 +2,37 @@ package standard
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 
+	"github.com/chela-ai/chela/internal/core/plugindir"
+	"github.com/chela-ai/chela/internal/plugin/tool/web"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
 // Doctors registers the checks of chela doctor.
 func Doctors(r *Registry) {
 	r.Doctor("programs", func(context.Context, DoctorEnv) []cli.Finding { return programs() })
+	r.Doctor("plugins", func(_ context.Context, env DoctorEnv) []cli.Finding { return plugins(env) })
+}
+
+// plugins looks for plug-ins that are enabled and cannot be used, except in workspaces.
+func plugins(env DoctorEnv) []cli.Finding {
+	var c plugindir.Config
+	if raw := env.Section("plugins"); len(raw) > 0 && json.Unmarshal(raw, &c) != nil {
+		return nil // the configuration is invalid, which another check says
+	}
+	var out []cli.Finding
+	for _, p := range plugindir.Find(plugindir.Options{Config: c, State: env.State, Home: env.Getenv("HOME"), Known: web.Providers(), Getenv: env.Getenv}) {
+		switch {
+		case p.Loadable():
+			out = append(out, cli.Finding{Name: "plug-in " + p.ID, Status: cli.StatusOK, Text: p.Dir})
+		case p.Enabled && len(p.Reasons) > 0 && p.Source != plugindir.Missing:
+			out = append(out, cli.Finding{Name: "plug-in " + p.ID, Status: cli.StatusWarn, Text: p.Reasons[0], Hint: "chela plugins info " + p.ID})
+		}
+	}
+	return out
 }
 
 // programs looks for the programs that commands use.

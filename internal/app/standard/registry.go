@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -45,6 +46,7 @@ type Registry struct {
 	services list[serviceEntry]
 	hooks    list[hookEntry]
 	doctors  list[Doctor]
+	skills   fs.FS
 }
 
 // list is the parts of one kind in the order of their registration.
@@ -72,6 +74,13 @@ func (r *Registry) Channel(f channel.Factory) { r.channels.add("channel", f.Name
 
 // Channels returns the kinds of channels.
 func (r *Registry) Channels() []channel.Factory { return r.channels.parts }
+
+// Skills replaces the bundled skills, a folder each. nil: there
+// are none.
+func (r *Registry) Skills(fsys fs.FS) { r.skills = fsys }
+
+// BundledSkills returns the bundled skills; nil: there are none.
+func (r *Registry) BundledSkills() fs.FS { return r.skills }
 
 // Provider makes a model provider.
 type Provider func(dialect.Options) llm.Provider
@@ -286,41 +295,27 @@ func (r *Registry) Services(env ServiceEnv) []services.Maker {
 	return all
 }
 
-// HookEnv is what a hook may use.
-type HookEnv struct {
-	Log    *slog.Logger
-	Redact func(string) string // replaces the secrets in a text
-}
-
-// HookSet is the hooks of one factory, or of all.
-type HookSet struct {
-	Before []hook.Before
-	After  []hook.After
-}
-
-// HookFunc makes hooks of tool calls.
-type HookFunc func(env HookEnv, raw json.RawMessage) (HookSet, error)
+// HookFunc adds hooks.
+type HookFunc func(env HookEnv, raw json.RawMessage, to *hook.Points) error
 
 type hookEntry struct {
 	section string
 	make    HookFunc
 }
 
-// Hook registers hooks of tool calls. They are made when the engine starts: a
-// change of their section takes effect after a restart.
+// Hook registers hooks. They are made when the engine starts and when the
+// configuration changes.
 func (r *Registry) Hook(name, section string, f HookFunc) {
 	r.hooks.add("hook", name, hookEntry{section, f})
 }
 
 // NewHooks makes the hooks.
-func (r *Registry) NewHooks(env HookEnv, section func(path string) json.RawMessage) (HookSet, error) {
-	var all HookSet
+func (r *Registry) NewHooks(env HookEnv, section func(path string) json.RawMessage) (*hook.Points, error) {
+	all := hook.New(env.Log)
 	for _, h := range r.hooks.parts {
-		hooks, err := h.make(env, sectionAt(section, h.section))
-		if err != nil {
-			return all, fmt.Errorf("configuration, %s: %w", h.section, err)
+		if err := h.make(env, sectionAt(section, h.section), all); err != nil {
+			return nil, fmt.Errorf("configuration, %s: %w", h.section, err)
 		}
-		all.Before, all.After = append(all.Before, hooks.Before...), append(all.After, hooks.After...)
 	}
 	return all, nil
 }

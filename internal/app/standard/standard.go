@@ -16,10 +16,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/chela-ai/chela/docs"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/egress"
-	"github.com/chela-ai/chela/internal/core/hook"
+	"github.com/chela-ai/chela/internal/core/job"
+	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
@@ -28,6 +30,14 @@ import (
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/maintenance"
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/plugin/channel/discord"
+	"github.com/chela-ai/chela/internal/plugin/channel/email"
+	"github.com/chela-ai/chela/internal/plugin/channel/httpchat"
+	"github.com/chela-ai/chela/internal/plugin/channel/irc"
+	"github.com/chela-ai/chela/internal/plugin/channel/matrix"
+	"github.com/chela-ai/chela/internal/plugin/channel/signal"
+	"github.com/chela-ai/chela/internal/plugin/channel/slack"
+	"github.com/chela-ai/chela/internal/plugin/channel/telegram"
 	"github.com/chela-ai/chela/internal/plugin/llm/anthropic"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 	"github.com/chela-ai/chela/internal/plugin/llm/offline"
@@ -35,15 +45,21 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/sandbox/docker"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
+	bundledskills "github.com/chela-ai/chela/internal/plugin/skill/bundled"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
+	"github.com/chela-ai/chela/internal/plugin/tool/cron"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
+	"github.com/chela-ai/chela/internal/plugin/tool/gateway"
 	"github.com/chela-ai/chela/internal/plugin/tool/media"
+	"github.com/chela-ai/chela/internal/plugin/tool/memory"
 	"github.com/chela-ai/chela/internal/plugin/tool/message"
 	"github.com/chela-ai/chela/internal/plugin/tool/plan"
 	"github.com/chela-ai/chela/internal/plugin/tool/sessions"
+	"github.com/chela-ai/chela/internal/plugin/tool/skills"
 	"github.com/chela-ai/chela/internal/plugin/tool/status"
 	"github.com/chela-ai/chela/internal/plugin/tool/web"
+	"github.com/chela-ai/chela/internal/plugin/tool/workshop"
 )
 
 // New returns a Registry of the standard parts.
@@ -62,6 +78,20 @@ func Register(r *Registry) {
 	Hooks(r)
 	Services(r)
 	Doctors(r)
+	Channels(r)
+	r.Skills(bundledskills.Skills)
+}
+
+// Channels registers the channels.
+func Channels(r *Registry) {
+	r.Channel(discord.Factory())
+	r.Channel(email.Factory())
+	r.Channel(httpchat.Factory())
+	r.Channel(irc.Factory())
+	r.Channel(matrix.Factory())
+	r.Channel(signal.Factory(programsOf))
+	r.Channel(slack.Factory())
+	r.Channel(telegram.Factory())
 }
 
 // The dialects, as the configuration names them (models.providers.<id>.api).
@@ -82,7 +112,7 @@ func Providers(r *Registry) {
 func Tools(r *Registry) {
 	r.Tool("exec", "tools.exec", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		t, err := exec.Configured(raw, exec.Options{
-			Broker: env.Broker, Cage: env.Cage, Backends: env.Backends, Granted: granted(env.Store), Never: env.Never, Commands: env.Commands, Rules: env.Rules, RecordUse: env.RecordUse, Environ: env.Environ, Interactive: true,
+			Broker: env.Broker, Cage: env.Cage, Backends: env.Backends, Granted: granted(env.Store), Never: env.Never, Notes: env.Notes, Commands: env.Commands, Rules: env.Rules, RecordUse: env.RecordUse, Starts: env.CommandStarts, Environ: env.Environ, Interactive: true,
 		})
 		return one(t, err)
 	})
@@ -125,27 +155,75 @@ func Tools(r *Registry) {
 		}
 		return sessions.NewRead(env.Sessions), nil
 	})
+	r.Tool("skills", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+		if env.Skills == nil {
+			return nil, nil
+		}
+		return one(skills.New(env.Skills), nil)
+	})
+	r.Tool("cron", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+		if env.Scheduler == nil {
+			return nil, nil
+		}
+		return one(cron.New(cron.Options{Scheduler: env.Scheduler, Store: env.Store, Location: env.Location}), nil)
+	})
+	r.Tool("gateway", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+		if env.Gateway == nil {
+			return nil, nil
+		}
+		return one(gateway.New(env.Gateway), nil)
+	})
+	r.Tool("skill_workshop", "skills.workshop", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
+		if env.Proposals == nil {
+			return nil, nil
+		}
+		return one(workshop.Configured(raw, env.Proposals))
+	})
+	r.Tool("memory_search", "plugins.slots", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
+		var slots struct {
+			Memory string `json:"memory"`
+		}
+		if len(raw) > 0 {
+			if err := json.Unmarshal(raw, &slots); err != nil {
+				return nil, err
+			}
+		}
+		if env.Memory == nil || slots.Memory == "none" {
+			return nil, nil
+		}
+		return memory.New(memory.Options{Index: env.Memory}), nil
+	})
 	r.Tool("web_fetch", "tools.web.fetch", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		return web.ConfiguredFetch(raw, env.Log, env.Getenv)
 	})
 	r.Tool("web_search", "tools.web.search", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		return web.ConfiguredSearch(raw, env.Plugins, env.Getenv)
 	})
-	r.FileTool("fs", "tools.exec.applyPatch", func(_ ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
-		return fs.Configured(raw, rule)
+	r.Tool("mcp", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+		if env.Servers == nil {
+			return nil, nil
+		}
+		return env.Servers(), nil
+	})
+	r.FileTool("fs", "tools.exec.applyPatch", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
+		var output func(string) (*os.File, error)
+		if env.Files != nil {
+			output = env.Files.OpenOutput
+		}
+		return fs.Configured(raw, rule, output, docs.Pages, r.BundledSkills(), env.Journal)
 	})
 	r.FileTool("image", "", func(env ToolEnv, rule pathpolicy.Rule, _ json.RawMessage) ([]tool.Tool, error) {
 		if env.Vision == nil {
 			return nil, nil
 		}
-		return one(media.New(media.Options{Files: env.Files, Paths: rule, Side: env.ImageSide, Model: env.Vision, RecordUsage: env.RecordUsage}), nil)
+		return one(media.New(media.Options{Files: env.Files, Paths: rule, Side: env.ImageSide, Model: env.Vision}), nil)
 	})
 	r.FileTool("message", "tools.message", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
-		if env.Await == nil {
+		if env.Act == nil {
 			return nil, nil
 		}
 		t, err := message.Configured(raw, message.Options{
-			Store: env.Store, Files: env.Files, Paths: rule, Publish: env.Publish, Channels: env.Channels, Chunks: env.Chunks, Await: env.Await,
+			Do: env.Act, Files: env.Files, Paths: rule, Actions: env.Actions,
 		})
 		return one(t, err)
 	})
@@ -157,26 +235,6 @@ func one(t tool.Tool, err error) ([]tool.Tool, error) {
 		return nil, err
 	}
 	return []tool.Tool{t}, nil
-}
-
-// Hooks registers the hooks of tool calls.
-func Hooks(r *Registry) {
-	r.Hook("secrets", "", func(env HookEnv, _ json.RawMessage) (HookSet, error) {
-		return HookSet{Before: []hook.Before{secretsHook(env.Redact)}}, nil
-	})
-}
-
-// secretsHook asks a person before a tool gets a secret that Chela stores: a
-// command, the address of a page or a file would give it away. It is called
-// last, when the arguments are final.
-func secretsHook(redact func(string) string) hook.Before {
-	return hook.Before{Name: "secrets", Priority: -1000, Quick: true, Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
-		args := string(c.Args)
-		return hook.Verdict{
-			Ask:    redact(args) != args,
-			Reason: "its arguments contain a secret that Chela stores (a key of a service, or the gateway's credential)",
-		}, nil
-	}}
 }
 
 // Services registers the services.
@@ -191,6 +249,24 @@ func Services(r *Registry) {
 	r.Service("sessions", "session.maintenance", func(env ServiceEnv, raw json.RawMessage) (service.Service, error) {
 		c, err := maintenance.ParseSessionConfig(raw)
 		return maintenance.Sessions{Log: env.Log, Store: env.Store, Bus: env.Bus, Config: c, Delete: env.DeleteSession}, err
+	})
+	r.Service("journal", "undo", func(env ServiceEnv, raw json.RawMessage) (service.Service, error) {
+		var c journal.Options
+		if len(raw) > 0 {
+			if err := json.Unmarshal(raw, &c); err != nil {
+				return nil, err
+			}
+		}
+		return maintenance.Journal{Log: env.Log, Store: env.Store, Config: c}, nil
+	})
+	r.Service("isolated sessions", "cron", func(env ServiceEnv, raw json.RawMessage) (service.Service, error) {
+		var c job.Config
+		if len(raw) > 0 {
+			if err := json.Unmarshal(raw, &c); err != nil {
+				return nil, err
+			}
+		}
+		return maintenance.Isolated{Log: env.Log, Store: env.Store, Retain: c.Retain(), Delete: env.DeleteSession}, nil
 	})
 	r.Service("memory", "", func(env ServiceEnv, _ json.RawMessage) (service.Service, error) {
 		return service.Func(func(ctx context.Context) error { return maintenance.ReleaseMemory(ctx, env.Bus) }), nil
@@ -266,6 +342,19 @@ func containers(r *Registry, program string) {
 	r.Sandbox(program, Sandbox{Containers: true, Confine: func(env SandboxEnv) sandbox.Backend {
 		return docker.New(docker.Options{Log: env.Log, Program: program, Host: host.Broker{}, Getenv: env.Getenv, State: env.State, Never: env.Never})
 	}})
+}
+
+// programsOf returns what starts the programs of a directory, after it has ended those that
+// a process left which no longer exists.
+func programsOf(ctx context.Context, log *slog.Logger, dir string) (sandbox.Broker, error) {
+	mark, err := markOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := host.Sweep(ctx, log, mark); err != nil {
+		return nil, err
+	}
+	return host.New(mark), nil
 }
 
 // markOf returns the mark of a state directory; "": there is no directory, and so
