@@ -26,6 +26,7 @@ var rooms = []struct {
 	name   string
 	height int
 }{
+	{"docs", 0},
 	{"wire", 0},
 	{"client", 1},
 	{"internal/kit", 0},
@@ -45,21 +46,22 @@ var order = map[string][][]string{
 	"internal/kit": {{"**"}},
 	"internal/core": {
 		{"chela"},
-		{"lease", "llm", "plan", "run", "sandbox", "shell"},
-		{"queue"},
+		{"frontmatter", "lease", "llm", "plan", "run", "sandbox", "shell"},
+		{"estimate", "media", "queue"},
 		{"**"},
-		{"compact", "pathpolicy", "subagent"},
-		{"prompt", "store"},
+		{"action", "compact", "pathpolicy", "subagent"},
+		{"plugindir", "prompt", "skill", "store"},
+		{"proposal", "window"},
 	},
 	"internal/engine": {
-		{"leaseholder"},
+		{"history", "leaseholder", "notice"},
 		{"**"},
 		{"runner"},
 		{"dispatch"},
 		{"inbound"},
 	},
 	"internal/plugin": {
-		{"llm/dialect", "sandbox/stdio", "tool/web/pdf"},
+		{"channel/chatjson", "llm/dialect", "sandbox/stdio", "tool/web/pdf"},
 		{"store/sqlite/*"},
 		{"**"},
 	},

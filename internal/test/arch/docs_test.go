@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/action"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 )
@@ -33,8 +36,8 @@ func TestDocs(t *testing.T) {
 		}
 	})
 	t.Run("the chat page lists every command with its aliases", func(t *testing.T) {
-		row := regexp.MustCompile("(?m)^\\| `/(\\w+)[^|]*\\|(.*)\\|$")
-		alias := regexp.MustCompile("`/(\\w+)`")
+		row := regexp.MustCompile("(?m)^\\| `/([\\w-]+)[^|]*\\|(.*)\\|$")
+		alias := regexp.MustCompile("`/([\\w-]+)`")
 		got := map[string][]string{}
 		for _, m := range row.FindAllStringSubmatch(doc(t, "docs/chat.md"), -1) {
 			aliases := got[m[1]] // one command may have several rows
@@ -49,6 +52,29 @@ func TestDocs(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-commands +page:\n%s", diff)
+		}
+	})
+	t.Run("the page about messages lists what each channel can do", func(t *testing.T) {
+		_, table, _ := strings.Cut(doc(t, "docs/messages.md"), "\n| action |")
+		table, _, _ = strings.Cut(table, "\n\n")
+		lines := strings.Split(table, "\n")
+		got, want := map[string][]action.Action{}, map[string][]action.Action{}
+		names := strings.Split(strings.Trim(lines[0], " |"), " | ")
+		for _, line := range lines[2:] {
+			head, cells, _ := strings.Cut(strings.Trim(line, "|"), "|")
+			for i, cell := range strings.Split(cells, "|") {
+				for _, m := range regexp.MustCompile("`([\\w-]+)`").FindAllStringSubmatch(head, -1) {
+					if name := strings.ToLower(names[i]); strings.TrimSpace(cell) != "–" {
+						got[name] = append(got[name], action.Action(m[1]))
+					}
+				}
+			}
+		}
+		for _, f := range standard.New().Channels() {
+			want[f.Name] = action.Of(f.Can)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b action.Action) bool { return a < b })); diff != "" {
+			t.Errorf("-channels +page:\n%s", diff)
 		}
 	})
 	t.Run("the path of a message names what exists", func(t *testing.T) {
@@ -118,10 +144,10 @@ func usedKeys() []string {
 		}
 	}
 	return slices.DeleteFunc(all, func(p string) bool {
-		if p == "agents.defaults.model" || p == "agents.defaults.models" || p == "agents.list[].model" || p == "agents.list[].sandbox.docker" || p == "agents.list[].subagents" || strings.HasSuffix(p, ".headers") {
+		if p == "agents.defaults.model" || p == "agents.defaults.models" || p == "agents.list[].model" || p == "agents.list[].sandbox.docker" || p == "agents.list[].subagents" || p == "agents.list[].heartbeat" || p == "agents.list[].memorySearch" || p == "agents.list[].compaction" || p == "agents.list[].contextPruning" || strings.HasSuffix(p, ".headers") && !strings.HasPrefix(p, "agents.list[].memorySearch.") {
 			return false // documented as one value
 		}
-		return strings.HasPrefix(p, "agents.defaults.model.") || strings.HasPrefix(p, "agents.defaults.models.") || strings.HasPrefix(p, "agents.list[].model.") || strings.HasPrefix(p, "agents.list[].sandbox.docker.") || strings.HasPrefix(p, "agents.list[].subagents.") || p == "agents.entries" || strings.HasSuffix(p, ".headers.*") ||
+		return strings.HasPrefix(p, "agents.defaults.model.") || strings.HasPrefix(p, "agents.defaults.models.") || strings.HasPrefix(p, "agents.list[].model.") || strings.HasPrefix(p, "agents.list[].sandbox.docker.") || strings.HasPrefix(p, "agents.list[].subagents.") || strings.HasPrefix(p, "agents.list[].heartbeat.") || strings.HasPrefix(p, "agents.list[].memorySearch.") || strings.HasPrefix(p, "agents.list[].compaction.") || strings.HasPrefix(p, "agents.list[].contextPruning.") || p == "agents.entries" || strings.HasSuffix(p, ".headers.*") ||
 			slices.ContainsFunc(all, func(q string) bool { return strings.HasPrefix(q, p+".") || strings.HasPrefix(q, p+"[].") })
 	})
 }

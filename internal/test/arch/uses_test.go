@@ -71,6 +71,8 @@ func TestConstantTime(t *testing.T) {
 	checkUses(t, func(string) bool { return true }, []string{"subtle.ConstantTimeCompare", "hmac.Equal"}, map[string]string{
 		"internal/kit/secret Equal subtle.ConstantTimeCompare":     "any two secrets",
 		"internal/core/pairing accepts subtle.ConstantTimeCompare": "the tokens of a device",
+		"internal/engine/webhook verify hmac.Equal":                "signatures of requests",
+		"internal/core/signature Valid hmac.Equal":                 "signatures of requests",
 		"internal/core/pairing Accept subtle.ConstantTimeCompare":  "invitations",
 	})
 }
@@ -88,6 +90,7 @@ func TestPaths(t *testing.T) {
 	}
 	checkUses(t, func(p string) bool { return slices.Contains(rooted, p) }, names, map[string]string{
 		"internal/core/pathpolicy Open os.OpenRoot":                   "opens the workspace",
+		"internal/core/pathpolicy OpenParent os.OpenRoot":             "opens the root of the file system",
 		"internal/core/pathpolicy openDir os.OpenRoot":                "opens the root of the file system",
 		"internal/core/prompt Stat os.OpenRoot":                       "opens the workspace",
 		"internal/core/prompt Write os.OpenRoot":                      "opens the workspace",
@@ -100,7 +103,8 @@ func TestPaths(t *testing.T) {
 		"internal/core/pathpolicy open os.Lstat":                      "finds the folder, which is opened element by element afterwards",
 		"internal/core/pathpolicy Trail os.Readlink":                  "names what is refused or hidden; nothing is opened",
 		"internal/core/prompt Seed os.MkdirAll":                       "makes the workspace",
-		"internal/core/prompt Seed os.Lstat":                          "a new workspace is empty",
+		"internal/core/prompt IsNew os.Lstat":                         "a new workspace is empty",
+		"internal/core/prompt hasMemories os.Lstat":                   "a new workspace is empty",
 		"internal/core/prompt create os.OpenFile":                     "O_EXCL does not follow links",
 		"internal/core/prompt Types os.ReadDir":                       "lists names; the files are read through the root",
 		"internal/core/prompt fileLocked os.Lstat":                    "finds out whether a file changed; it is read through the root",

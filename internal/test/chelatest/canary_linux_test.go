@@ -64,7 +64,7 @@ func TestCanary(t *testing.T) {
 		plant(t, file, fmt.Sprintf(`{
 			env: {vars: {HARMLESS: %q, DB_URL: "postgres://me:%s@db/x"}},
 			channels: {telegram: {botToken: %q, accounts: {two: {token: %q}}}}, plugins: {entries: {brave: {config: {webSearch: {apiKey: %q}}}, x: {config: {password: %q}}}},
-			tools: {web: {fetch: {headers: {"X-Odd": %q}, ssrfPolicy: {allowedHostnames: ["127.0.0.1"]}}}}, gateway: {remote: {token: %q}}, hooks: {token: %q}, mcp: {servers: {s: {env: {PLAIN: %q}}}},
+			tools: {web: {fetch: {headers: {"X-Odd": %q}, ssrfPolicy: {allowedHostnames: ["127.0.0.1"]}}}}, gateway: {remote: {token: %q}}, hooks: {token: %q}, mcp: {servers: {s: {command: "/bin/false", env: {PLAIN: %q}}}},
 		}`, fresh(), url.QueryEscape(fresh()), fresh(), fresh(), fresh(), fresh(), fresh(), fresh(), fresh(), fresh()))
 		const control = "control-4711-control"
 		var lines strings.Builder

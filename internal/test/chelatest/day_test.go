@@ -44,6 +44,12 @@ func newDay() *day {
 			d.overflow = false
 			return llmtest.Status(400, "prompt is too long: 250000 tokens")
 		}
+		if isSummary(r) {
+			s := llmtest.Say(goodSummary + " The first one was 0 is the number of this message.")
+			s.Usage = &llm.Usage{Input: 1000, Output: 100}
+			d.used = d.used.Add(*s.Usage)
+			return s
+		}
 		var said []string
 		for i := len(r.Messages) - 1; i >= 0 && r.Messages[i].Role == llm.RoleUser; i-- {
 			n, _, _ := strings.Cut(r.Messages[i].PlainText(), " ")

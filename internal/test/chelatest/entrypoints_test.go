@@ -63,7 +63,18 @@ type entry struct {
 	key     ed25519.PrivateKey
 }
 
-const entryPointToken = "the-token-of-the-entry-points"
+const (
+	entryPointToken     = "the-token-of-the-entry-points"
+	entryPointHookToken = "the-token-of-the-webhooks"
+)
+
+// tokenFor returns the credential that a route accepts.
+func tokenFor(r httpapi.Route) string {
+	if r.For == httpapi.WebhookToken {
+		return entryPointHookToken
+	}
+	return entryPointToken
+}
 
 // TestEntryPoints tries everything forbidden at every entry point of the real
 // application. A refused request must have no effect: nothing in the state
@@ -76,7 +87,7 @@ func TestEntryPoints(t *testing.T) {
 	e := &entry{t: t, model: new(counted)}
 	e.g = chelatest.Start(t, chelatest.Options{
 		Model: e.model, Listen: &endpoint.Listen{Port: -1},
-		Config: chelatest.Config{"gateway": json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}, "controlUi": {"root": %q}}`, entryPointToken, ui))},
+		Config: chelatest.Config{"hooks": json.RawMessage(`{"enabled": true, "token": "` + entryPointHookToken + `"}`), "gateway": json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}, "controlUi": {"root": %q}}`, entryPointToken, ui))},
 	})
 	e.methods, e.routes = e.g.EntryPoints()
 	e.url = "http" + strings.TrimPrefix(e.g.URL(), "ws")
@@ -114,8 +125,8 @@ func (e *entry) control(t *testing.T) {
 	e.settle()
 	before = e.state()
 	for _, r := range e.routes {
-		if r.StartsWork {
-			e.refusedHTTP(t, r.Pattern, r, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+entryPointToken) }, http.StatusOK)
+		if r.StartsWork && r.For != httpapi.Platform { // see TestPosts
+			e.refusedHTTP(t, r.Pattern, r, "", func(req *http.Request) { req.Header.Set("Authorization", "Bearer "+tokenFor(r)) }, http.StatusOK)
 		}
 	}
 	if e.state() == before {
@@ -205,7 +216,7 @@ func (e *entry) declared(t *testing.T) {
 	}
 	for _, r := range e.routes {
 		switch method, _ := at(r); {
-		case r.StartsWork && (r.For != httpapi.Credential || method != http.MethodPost):
+		case r.StartsWork && (r.For != httpapi.Credential && r.For != httpapi.WebhookToken && r.For != httpapi.Platform || method != http.MethodPost):
 			t.Errorf("route %s starts work for %s", r.Pattern, r.For)
 		case !r.StartsWork && method != http.MethodGet:
 			t.Errorf("route %s: only GET has no effect", r.Pattern)
@@ -322,7 +333,10 @@ func (e *entry) refusedHTTP(t *testing.T, what string, r httpapi.Route, query st
 	t.Helper()
 	method, path := at(r)
 	var body io.Reader
-	if r.StartsWork {
+	if r.For == httpapi.WebhookToken {
+		path += "agent"
+		body = strings.NewReader(`{"message": "do something"}`)
+	} else if r.StartsWork {
 		body = strings.NewReader(`{"tool": "write", "args": {"path": "made.txt", "content": "x"}}`)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), method, e.url+path+query, body)
@@ -368,9 +382,9 @@ func (e *entry) foreign(t *testing.T) {
 	e.quiet(t, "foreign requests", func() {
 		for what, way := range ways {
 			for _, r := range e.routes {
-				e.refusedHTTP(t, r.Pattern+", "+what, r, "", func(r *http.Request) {
-					r.Header.Set("Authorization", "Bearer "+entryPointToken)
-					way(r)
+				e.refusedHTTP(t, r.Pattern+", "+what, r, "", func(req *http.Request) {
+					req.Header.Set("Authorization", "Bearer "+tokenFor(r))
+					way(req)
 				}, http.StatusForbidden)
 				e.refusedHTTP(t, r.Pattern+" as a WebSocket, "+what, r, "", func(r *http.Request) {
 					upgrade(r)
@@ -453,8 +467,11 @@ func (e *entry) noCredential(t *testing.T) {
 			}
 		}
 		for _, r := range e.routes {
-			if r.For == httpapi.Credential {
+			if r.For == httpapi.Credential || r.For == httpapi.WebhookToken {
 				e.refusedHTTP(t, r.Pattern, r, "", func(*http.Request) {}, http.StatusUnauthorized)
+			}
+			if r.For == httpapi.WebhookToken { // the gateway's own token is another one
+				e.refusedHTTP(t, r.Pattern, r, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+entryPointToken) }, http.StatusUnauthorized)
 			}
 		}
 	})
@@ -469,7 +486,7 @@ func (e *entry) wrongCredential(t *testing.T) {
 	}
 	e.quiet(t, "with a wrong credential", func() {
 		for _, r := range e.routes {
-			if r.For == httpapi.Credential {
+			if r.For == httpapi.Credential || r.For == httpapi.WebhookToken {
 				e.refusedHTTP(t, r.Pattern, r, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, http.StatusUnauthorized, http.StatusTooManyRequests)
 			}
 		}

@@ -387,6 +387,8 @@ func (b *failoverTest) checkRequests(f *serviceFault, who string, before, after 
 		least, most = 3, 3
 	case b.help == alone && f.rotates():
 		most = 5 // three retries
+	case f.class == llm.ClassContext:
+		most = 3 // once more, with less of the conversation
 	}
 	if first < least || first > most {
 		b.errorf("%s was asked %d times, want %d to %d", b.first.name, first, least, most)

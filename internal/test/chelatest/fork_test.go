@@ -147,9 +147,33 @@ func TestFork(t *testing.T) {
 			t.Errorf("an unknown context: %q", end.Text)
 		}
 	})
-	t.Run("a fork of a long conversation is refused", func(t *testing.T) {
+	t.Run("SESS-12 a subagent inherits no conversation of more than 100,000 tokens, and says so", func(t *testing.T) {
 		t.Parallel()
-		_, c, _ := started(t, Options{})
+		for limit, inherits := range map[string]bool{"": false, "150000": true, "0": true} {
+			o := Options{}
+			if limit != "" {
+				o.Config = section("session", `{"parentForkMaxTokens": `+limit+`}`)
+			}
+			f, c, _ := started(t, o)
+			c.Ask("main", "say it\n"+strings.Repeat("many words ", 44_000)) // 121,000 tokens
+			end := c.Ask("main", fork("say x", "label", "twin"))
+			if got := strings.Contains(end.Text, "begins without this conversation, because it has 12"); got == inherits {
+				t.Errorf("limit %s: the result is %.400q", limit, end.Text)
+			}
+			if got := c.answer("told "); got != "told twin ok" {
+				t.Errorf("limit %s: told %q", limit, got)
+			}
+			child := f.childRequest("say x")
+			if inherits == (child != nil) || inherits != (len(forks(f, "say x")) > 0) {
+				t.Errorf("limit %s: the subagent began without the conversation: %v", limit, child != nil)
+			}
+		}
+	})
+	t.Run("a fork of a conversation of more than 4 MB is refused", func(t *testing.T) {
+		t.Parallel()
+		_, c, _ := started(t, Options{Config: Config{
+			"session": json.RawMessage(`{"parentForkMaxTokens": 0}`), "agents.defaults": json.RawMessage(`{"compaction": {"enabled": false}}`),
+		}})
 		for range 5 {
 			c.Ask("main", "say it\n"+strings.Repeat("many words ", 90_000))
 		}
@@ -201,7 +225,7 @@ func TestFork(t *testing.T) {
 			c.Ask("main", fork("stall {}", "label", "twin"))
 			<-begun
 			var out wire.SessionCompacted
-			if c.must(wire.MethodSessionsCompact, wire.SessionKey{Key: "main"}, &out); !out.Compacted {
+			if c.must(wire.MethodSessionsCompact, wire.SessionsCompact{Key: "main", MaxLines: 2}, &out); !out.Compacted {
 				t.Fatalf("not compacted: %s", out.Reason)
 			}
 			c.Close()
@@ -244,7 +268,7 @@ func TestFork(t *testing.T) {
 			t.Fatal("the fork is not listed")
 		}
 		var out wire.SessionCompacted
-		if c.must(wire.MethodSessionsCompact, wire.SessionKey{Key: l.Sessions[i].Key}, &out); !out.Compacted {
+		if c.must(wire.MethodSessionsCompact, wire.SessionsCompact{Key: l.Sessions[i].Key, MaxLines: 2}, &out); !out.Compacted {
 			t.Fatalf("not compacted: %s", out.Reason)
 		}
 		c.Ask(l.Sessions[i].Key, "say after the cut")

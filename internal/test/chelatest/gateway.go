@@ -46,10 +46,15 @@ type Options struct {
 	Tools    []tool.Tool // in addition to the stock ones
 	Before   []hook.Before
 	After    []hook.After
+	Failed   []hook.After
+	Hooks    func(*hook.Points) // adds further hooks
 	Step     func(string)
+	Now      func() time.Time // the wall clock of the schedule; nil: time.Now
 	Wrap     func(store.Store) store.Store
 	Listen   *endpoint.Listen         // opens the port; nil: no port
 	Register func(*standard.Registry) // additional parts; nil: none
+	Git      bool                     // make repositories of new workspaces
+	Bundled  bool                     // with the bundled skills
 	Store    *standard.Store          // nil: the stock one
 	// Dial confines commands, which reach the hosts that they are allowed through
 	// it. TestMain of the test must call native.Launch. nil: commands are not
@@ -78,12 +83,27 @@ func (o *Options) registry() *standard.Registry {
 		r.Store("test", *o.Store) // the first one is used
 	}
 	standard.Register(r)
+	if !o.Bundled {
+		r.Skills(nil)
+	}
 	for name, ch := range o.Channels {
 		r.Channel(Account(name, ch, o.Limits[name]))
 	}
 	r.Tool("test", "", func(standard.ToolEnv, json.RawMessage) ([]tool.Tool, error) { return o.Tools, nil })
-	r.Hook("test", "", func(standard.HookEnv, json.RawMessage) (standard.HookSet, error) {
-		return standard.HookSet{Before: o.Before, After: o.After}, nil
+	r.Hook("test", "", func(_ standard.HookEnv, _ json.RawMessage, to *hook.Points) error {
+		for _, h := range o.Before {
+			to.BeforeToolCall.Add(h)
+		}
+		for _, h := range o.After {
+			to.AfterToolCall.Add(h)
+		}
+		for _, h := range o.Failed {
+			to.ToolCallFailed.Add(h)
+		}
+		if o.Hooks != nil {
+			o.Hooks(to)
+		}
+		return nil
 	})
 	if o.Register != nil {
 		o.Register(r)
@@ -165,7 +185,7 @@ func (o *Options) app() (app.Options, error) {
 	ao := app.Options{
 		Log: o.Log, State: o.Dir, HTTP: o.HTTP, Env: func(name string) string { return o.Env[name] },
 		Environ: append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmp.Or(o.Home, o.Dir)}, o.Environ...),
-		Step:    o.Step, Wrap: o.Wrap, NoSocket: true, NoProbe: true, Listen: o.Listen, Registry: o.registry(),
+		Step:    o.Step, Now: o.Now, Wrap: o.Wrap, NoSocket: true, NoProbe: true, NoGit: !o.Git, Listen: o.Listen, Registry: o.registry(),
 	}
 	if o.Model != nil {
 		ao.Providers = map[string]llm.Provider{"mock": o.Model}
@@ -224,7 +244,8 @@ func (g *Gateway) Client() *Client {
 // Client is a connection that behaves like a terminal.
 type Client struct {
 	*client.Client
-	t testing.TB
+	t     testing.TB
+	ended []Ended // what ended while something else was awaited
 }
 
 // Ended is the answer to a message, as a client sees it.
@@ -255,7 +276,13 @@ func (c *Client) Ask(session, text string) Ended {
 // Await reads events until the run ends.
 func (c *Client) Await(run string) Ended {
 	c.t.Helper()
-	end := Ended{Run: run}
+	for i, end := range c.ended {
+		if end.Run == run {
+			c.ended = slices.Delete(c.ended, i, i+1)
+			return end
+		}
+	}
+	var seen []wire.Event
 	limit := time.After(5 * time.Minute)
 	for {
 		select {
@@ -263,7 +290,7 @@ func (c *Client) Await(run string) Ended {
 			if !ok {
 				c.t.Fatalf("the connection was closed during run %s: %v", run, c.Err())
 			}
-			end.Seen = append(end.Seen, ev)
+			seen = append(seen, ev)
 			if ev.Name != wire.EventChat {
 				continue
 			}
@@ -271,14 +298,17 @@ func (c *Client) Await(run string) Ended {
 			if err := ev.Decode(&chat); err != nil {
 				c.t.Fatalf("chat event: %v", err)
 			}
-			if chat.RunID != run || chat.State == wire.StateDelta {
+			if chat.State == wire.StateDelta {
 				continue
 			}
-			end.State, end.Error = chat.State, chat.ErrorMessage
+			end := Ended{Run: chat.RunID, State: chat.State, Error: chat.ErrorMessage, Seen: seen}
 			if chat.Message != nil {
 				end.Text = chat.Message.Text()
 			}
-			return end
+			if chat.RunID == run {
+				return end
+			}
+			c.ended = append(c.ended, end)
 		case <-limit:
 			c.t.Fatalf("run %s did not end in 5 min", run)
 		}
@@ -288,6 +318,12 @@ func (c *Client) Await(run string) Ended {
 // answer waits for an answer that contains a text, in any run.
 func (c *Client) answer(piece string) string {
 	c.t.Helper()
+	for i, end := range c.ended {
+		if end.State == wire.StateFinal && strings.Contains(end.Text, piece) {
+			c.ended = c.ended[i+1:]
+			return end.Text
+		}
+	}
 	limit := time.After(20 * time.Second)
 	for {
 		select {

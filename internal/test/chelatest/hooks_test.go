@@ -159,6 +159,24 @@ func TestHooks(t *testing.T) {
 			g.Stop()
 		})
 	})
+	t.Run("an approval that a hook requires is denied after the shortest time that hooks give", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := Start(t, Options{Model: uses(), Tools: []tool.Tool{done{name: "act"}}, Before: []hook.Before{
+				says("patient", "act", hook.Verdict{Ask: true, Wait: time.Hour}), says("hasty", "act", hook.Verdict{Ask: true, Wait: 90 * time.Second}), says("usual", "act", hook.Verdict{Ask: true}),
+			}})
+			c := g.Client()
+			begun := time.Now()
+			run := c.Send("main", `act {}`)
+			if q := c.question(); q.Expires.Time().Sub(begun).Round(time.Second) != 90*time.Second {
+				t.Errorf("it expires after %s", q.Expires.Time().Sub(begun))
+			}
+			if end := c.Await(run); !strings.Contains(end.Text, "expired without an answer") || time.Since(begun) > 3*time.Minute {
+				t.Errorf("after %s: %q %s", time.Since(begun), end.Text, end.Error)
+			}
+			c.Close()
+			g.Stop()
+		})
+	})
 	t.Run("a stored secret is only passed to a tool after approval", secretKept)
 }
 
@@ -202,12 +220,12 @@ func rewritten(t *testing.T) {
 func afterHooks(t *testing.T) {
 	var mu sync.Mutex
 	var all, failures []string
-	note := func(to *[]string) func(context.Context, hook.Call, hook.Done) error {
-		return func(_ context.Context, c hook.Call, d hook.Done) error {
+	note := func(to *[]string) func(context.Context, hook.Done) (hook.None, error) {
+		return func(_ context.Context, d hook.Done) (hook.None, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			*to = append(*to, fmt.Sprint(c.Tool, " ", string(c.Args), " ", d.Err, " ", d.Took.Round(100*time.Millisecond)))
-			return nil
+			*to = append(*to, fmt.Sprint(d.Tool, " ", string(d.Args), " ", d.Err, " ", d.Took.Round(100*time.Millisecond)))
+			return hook.None{}, nil
 		}
 	}
 	act := done{"act", func(_ context.Context, c tool.Call) (tool.Result, error) {
@@ -218,9 +236,8 @@ func afterHooks(t *testing.T) {
 		return tool.Text("good"), nil
 	}}
 	g := Start(t, Options{Model: uses(), Tools: []tool.Tool{act}, After: []hook.After{
-		{Name: "all", Func: note(&all)}, {Name: "failures", Failures: true, Func: note(&failures)},
-		{Name: "broken", Func: func(context.Context, hook.Call, hook.Done) error { panic("oh") }},
-	}})
+		{Name: "all", Func: note(&all)}, {Name: "broken", Func: func(context.Context, hook.Done) (hook.None, error) { panic("oh") }},
+	}, Failed: []hook.After{{Name: "failures", Func: note(&failures)}}})
 	c := g.Client()
 	if end := c.Ask("main", `act {"x":"good"}`); end.Text != "good" {
 		t.Errorf("%q %s", end.Text, end.Error)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
@@ -24,7 +25,7 @@ import (
 // steps are the points of a run and a delivery before which the process is killed.
 // run.resume follows a step that interrupts a run.
 var steps = [...]string{
-	"run.begin", "run.execute", "model.end", "tool.start", "tool.run", "run.resume", "tool.end", "run.end", "run.ended",
+	"run.begin", "run.execute", "model.reserve", "model.reserved", "model.end", "tool.start", "tool.run", "run.resume", "tool.end", "run.end", "run.ended",
 	"channel.send", "channel.sent",
 }
 
@@ -128,6 +129,8 @@ func newDriver(t *testing.T, rnd *rand.Rand, work workload) *driver {
 	d.url = srv.URL
 	c := serveModel(t, &toolModel{wait: d.l.hold, seen: d.l.request, child: d.l.child})
 	c["channels"] = json.RawMessage(`{"platform": {"allowFrom": ["p"]}}`)
+	c["models"] = json.RawMessage(strings.Replace(string(c["models"]), `"contextWindow"`, `"cost": {"input": 1, "output": 5}, "contextWindow"`, 1))
+	c["budget"] = json.RawMessage(`{"usdPerDay": 1000000}`) // so that money is reserved for each call
 	if work == familyWork {
 		c["agents.defaults"] = merge(c["agents.defaults"], `{"subagents": {"maxSpawnDepth": 2, "maxChildrenPerAgent": 20}}`)
 		c["messages"] = json.RawMessage(`{"queue": {"mode": "steer", "cap": 10000}}`) // for the results of subagents
@@ -486,8 +489,24 @@ func (d *driver) finish() {
 			d.answered(ctx, c)
 		}
 		d.l.check(d.history(ctx, c))
+		d.checkMoney(ctx, c)
 	})
 	p.stop(d.t)
+}
+
+// checkMoney compares the budget with the stored usage: what is not reserved for calls
+// that a kill interrupted was used.
+func (d *driver) checkMoney(ctx context.Context, c *client.Client) {
+	var used wire.UsageReport
+	var b wire.BudgetStatus
+	if err := errors.Join(c.Call(ctx, wire.MethodUsageCost, wire.UsageCost{Mode: "gateway", Days: 1}, &used), c.Call(ctx, wire.MethodBudgetStatus, wire.BudgetGet{}, &b)); err != nil {
+		d.t.Errorf("usage: %v", err)
+		return
+	}
+	if len(b.Budgets) != 1 || b.Budgets[0].Spent == 0 || math.Abs(b.Budgets[0].Spent-used.Totals.Cost) > 1e-6 {
+		d.t.Errorf("budget %+v, used %v", b.Budgets, used.Totals.Cost)
+	}
+	d.t.Logf("$%.4f are spent, and $%.4f reserved for calls that a kill interrupted", b.Budgets[0].Spent, b.Budgets[0].Held)
 }
 
 // shown is how often the histories that the engine shows have something.

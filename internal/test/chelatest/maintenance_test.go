@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/wire"
 )
 
 // crowd is 501 sessions of an agent, the oldest of which are kept for a reason.
@@ -82,7 +83,7 @@ func TestSessionMaintenance(t *testing.T) {
 				var st store.Store
 				var log lockedBuffer
 				g := Start(t, Options{
-					Model: model, Config: section("session", `{"maintenance": {"mode": "`+mode+`"}}`),
+					Model: model, Config: section("session", `{"maintenance": {"pruneAfter": 0, "mode": "`+mode+`"}}`),
 					Wrap: func(s store.Store) store.Store { st = s; return s }, Log: slog.New(slog.NewTextHandler(&log, nil)),
 				})
 				crowd(t, st)
@@ -136,6 +137,87 @@ func TestSessionMaintenance(t *testing.T) {
 		for _, v := range []string{`{"maxEntries": 0}`, `{"maxEntries": 100001}`} {
 			_, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: Config{"session.maintenance": json.RawMessage(v)}})
 			if err == nil || !strings.Contains(err.Error(), "session.maintenance: maxEntries: ") || !strings.Contains(err.Error(), "between 1 and 100000") {
+				t.Errorf("%s: %v", v, err)
+			}
+		}
+	})
+}
+
+// The size and the age of transcripts.
+func TestTranscriptLimits(t *testing.T) {
+	for _, tc := range []struct {
+		name, config string
+		left         []string // sessions
+		past         int      // transcripts that resets ended, of all sessions
+		warnings     int
+	}{
+		{"SESS-14 more than maxDiskBytes in mode warn", `{"maxDiskBytes": "100kb"}`, []string{"a", "b", "c", "d", "main"}, 2, 1},
+		{"less than maxDiskBytes", `{"maxDiskBytes": "1mb"}`, []string{"a", "b", "c", "d", "main"}, 2, 0},
+		{"transcripts that resets ended are deleted first", `{"mode": "enforce", "maxDiskBytes": "170kb", "highWaterBytes": "90%"}`, []string{"a", "b", "c", "d", "main"}, 1, 0},
+		{"then sessions, but not those that are pinned or the main one", `{"mode": "enforce", "maxDiskBytes": 100000, "highWaterBytes": "70kb"}`, []string{"a", "d", "main"}, 0, 0},
+		{"by age", `{"mode": "enforce", "pruneAfter": "5h", "resetArchiveRetention": "0"}`, []string{"a", "c", "d", "main"}, 2, 0},
+		{"ended transcripts by age", `{"mode": "enforce", "resetArchiveRetention": "30m"}`, []string{"a", "b", "c", "d", "main"}, 1, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("ok") })
+				var log lockedBuffer
+				dir := t.TempDir()
+				g := Start(t, Options{Dir: dir, Model: model})
+				c := g.Client()
+				large := strings.Repeat("large ", 5000) // 30 KB
+				c.Ask("main", "hello "+large)
+				for _, key := range []string{"a", "b", "c", "d"} {
+					time.Sleep(2 * time.Hour)
+					c.Ask(key, "hello "+large)
+				}
+				c.must(wire.MethodSessionsPatch, json.RawMessage(`{"key": "a", "pinned": true}`), nil)
+				time.Sleep(time.Hour)
+				c.Ask("d", "/new")
+				c.Ask("d", "hello "+large)
+				time.Sleep(time.Hour)
+				c.Ask("d", "/new")
+				c.Ask("d", "hello")
+				time.Sleep(time.Minute)
+				c.Close()
+				g.Stop()
+
+				var st store.Store
+				g = Start(t, Options{
+					Dir: dir, Model: model, Config: section("session", `{"maintenance": `+tc.config+`}`),
+					Wrap: func(s store.Store) store.Store { st = s; return s }, Log: slog.New(slog.NewTextHandler(&log, nil)),
+				})
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				var left []string
+				past := 0
+				err := st.View(t.Context(), func(r store.Reader) error {
+					list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: 100})
+					for _, m := range list {
+						left = append(left, strings.TrimPrefix(string(m.Key), "agent:main:"))
+						p, err := r.Sessions().Past(m.Key)
+						if err != nil {
+							return err
+						}
+						past += len(p)
+					}
+					return err
+				})
+				slices.Sort(left)
+				if err != nil || !slices.Equal(left, tc.left) || past != tc.past {
+					t.Errorf("%q and %d ended transcripts are left, want %q and %d (%v)\n%s", left, past, tc.left, tc.past, err, log.String())
+				}
+				if n := strings.Count(log.String(), "larger than session.maintenance.maxDiskBytes"); n != tc.warnings {
+					t.Errorf("%d warnings, want %d:\n%s", n, tc.warnings, log.String())
+				}
+				g.Stop()
+			})
+		})
+	}
+	t.Run("values that are none are errors", func(t *testing.T) {
+		for _, v := range []string{`{"maxDiskBytes": "much"}`, `{"pruneAfter": "soon"}`, `{"resetArchiveRetention": "x"}`, `{"maxDiskBytes": "1mb", "highWaterBytes": "0%"}`} {
+			_, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: Config{"session.maintenance": json.RawMessage(v)}})
+			if err == nil || !strings.Contains(err.Error(), "session.maintenance: ") {
 				t.Errorf("%s: %v", v, err)
 			}
 		}

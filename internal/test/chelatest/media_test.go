@@ -103,7 +103,11 @@ func (c *Client) copied() int64 {
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	const size = 3 << 20
-	srv := llmtest.ServerFunc(t, llmtest.Anthropic, func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("I see noise") })
+	srv := llmtest.ServerFunc(t, llmtest.Anthropic, func(int, llmtest.ReceivedRequest) llmtest.Step {
+		s := llmtest.Say("I see noise")
+		s.Usage = &llm.Usage{Input: 20_000, Output: 5}
+		return s
+	})
 	url, hc := srv.Listen()
 	dir, pic := t.TempDir(), photo(t, size)
 	conf := seeing(llmtest.Anthropic, url)
@@ -199,7 +203,7 @@ func TestPictureKinds(t *testing.T) {
 		if shown := c.history("typed")[0].Content[0]; shown.MIME != "image/png" || !bytes.Equal(shown.Data, dot(t)) {
 			t.Errorf("shown: %+v", shown)
 		}
-		if end := c.show("typed", "no picture", []byte("#!/bin/sh\n")); !strings.Contains(end.Text, "[attachment a.jpg, text/plain, 10 bytes: not readable here]") {
+		if end := c.show("typed", "no picture", []byte("#!/bin/sh\n")); !strings.Contains(end.Text, "[Document a.jpg]\n<untrusted-content ") || !strings.Contains(end.Text, "#!/bin/sh") {
 			t.Errorf("%q", end.Text)
 		}
 	})
@@ -281,6 +285,7 @@ func TestVisionModel(t *testing.T) {
 		"models": json.RawMessage(fmt.Sprintf(`{"providers": {
 			"blind": {"baseUrl": %q, "api": "openai-completions", "models": [{"id": "m", "contextWindow": 100000}]},
 			"eye": {"baseUrl": %q, "api": "anthropic-messages", "apiKey": "sk-x", "models": [{"id": "see", "contextWindow": 100000}]}}}`, url1+"/v1", url2)),
+		"tools": json.RawMessage(`{"media": {"image": {"enabled": false}}}`), // or else a description is in the message
 	}
 	c := Start(t, Options{Config: conf}).Client()
 	end := c.show("main", "what is it?", dot(t))

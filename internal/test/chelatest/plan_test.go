@@ -31,16 +31,16 @@ func (f *family) own() []*llm.Request {
 	return slices.DeleteFunc(f.Requests(), func(r *llm.Request) bool { return strings.Contains(systemOf(r), "# Subagent Context") })
 }
 
-// volatile returns the part of the last request's system prompt behind the cache
-// boundary, and checks that what precedes it is that of the first request.
-func (f *family) volatile(t testing.TB) string {
+// note returns the note of the last request, and checks that its system prompt is that of
+// the first request.
+func (f *family) note(t testing.TB) string {
 	t.Helper()
 	all := f.own()
-	first, last := all[0].System, all[len(all)-1].System
-	if len(last) != 2 || !last[0].Cache || last[1].Cache || last[0].Text != first[0].Text {
-		t.Errorf("the stable part of the prompt changed, or is not the only cached one: %d blocks", len(last))
+	first, last := all[0], all[len(all)-1]
+	if len(last.System) != 2 || !last.System[0].Cache || last.System[1].Cache || systemOf(last) != systemOf(first) {
+		t.Errorf("the system prompt changed, or its first part is not the only cached one: %d blocks", len(last.System))
 	}
-	return last[1].Text
+	return last.Note
 }
 
 // planOf returns the plan in an event; nil if the event is another one.
@@ -180,31 +180,31 @@ func TestPlan(t *testing.T) {
 			t.Errorf("the plan is %+v", h.Plan)
 		}
 	})
-	t.Run("its open steps are in the prompt behind the cache boundary, until it is finished or the conversation ends", func(t *testing.T) {
+	t.Run("its open steps are in the note, until it is finished or the conversation ends", func(t *testing.T) {
 		t.Parallel()
 		f := newFamily()
 		g := Start(t, Options{Model: f})
 		c := g.Client()
 		c.Ask("main", "say hello")
-		if got := f.volatile(t); strings.Contains(got, "## Plan") {
+		if got := f.note(t); strings.Contains(got, "## Plan") {
 			t.Errorf("without a plan: %s", got)
 		}
 		c.Ask("main", firstPlan)
 		c.Ask("main", secondPlan)
 		c.Ask("main", "say hello")
-		got := f.volatile(t)
+		got := f.note(t)
 		if !strings.Contains(got, "## Plan\n\nYour plan in this session (1 of 2 steps are done).") || !strings.Contains(got, "\n- fix: fix it (in_progress)") || strings.Contains(got, "- read") {
 			t.Errorf("with a plan: %s", got)
 		}
 		c.Ask("main", lastPlan)
 		c.Ask("main", "say hello")
-		if got := f.volatile(t); strings.Contains(got, "## Plan") {
+		if got := f.note(t); strings.Contains(got, "## Plan") {
 			t.Errorf("with a finished plan: %s", got)
 		}
 		c.Ask("main", firstPlan)
 		c.Ask("main", "/new")
 		c.Ask("main", "say hello")
-		if got := f.volatile(t); strings.Contains(got, "## Plan") {
+		if got := f.note(t); strings.Contains(got, "## Plan") {
 			t.Errorf("in a new conversation: %s", got)
 		}
 		var h wire.History
@@ -212,7 +212,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("the new conversation has the plan %+v", h.Plan)
 		}
 	})
-	t.Run("a plan that a run wrote is in its prompt after its history was cut", func(t *testing.T) {
+	t.Run("a plan that a run wrote is in its note after its history was cut", func(t *testing.T) {
 		t.Parallel()
 		_, args, _ := strings.Cut(firstPlan, " ")
 		model := llmtest.NewScript(llmtest.Say("one"), llmtest.Say("two"), llmtest.Call("c", "plan", args), llmtest.Status(400, "prompt is too long: 250000 tokens"), llmtest.Say("done"))
@@ -221,8 +221,8 @@ func TestPlan(t *testing.T) {
 			c.Ask("main", text)
 		}
 		all := model.Requests()
-		if len(all) != 5 || strings.Contains(systemOf(all[3]), "## Plan") || !strings.Contains(systemOf(all[4]), "- fix: fix it (pending, after read)") {
-			t.Errorf("%d requests; the last prompt is %s", len(all), systemOf(all[len(all)-1]))
+		if len(all) != 5 || strings.Contains(all[3].Note, "## Plan") || !strings.Contains(all[4].Note, "- fix: fix it (pending, after read)") {
+			t.Errorf("%d requests; the last note is %s", len(all), all[len(all)-1].Note)
 		}
 	})
 	t.Run("a run that is over cannot write it", func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("the plan of the requester is %+v", h.Plan)
 		}
 		for _, r := range f.Requests() {
-			if s := systemOf(r); strings.Contains(s, "# Subagent Context") && strings.Contains(s, "## Plan") {
+			if strings.Contains(systemOf(r), "# Subagent Context") && strings.Contains(r.Note, "## Plan\n\nYour plan in this session (0 of 2") {
 				t.Error("the subagent is told the plan of its requester")
 			}
 		}
@@ -276,7 +276,7 @@ func TestPlan(t *testing.T) {
 }
 
 // openSubagents is the section of the prompt about the open subagents.
-var openSubagents = regexp.MustCompile(`## Subagents\n\nYou have started these subagents, .*\n- "watcher", running, since \d{4}-\d\d-\d\d \d\d:\d\d UTC: agent:main:subagent:[-0-9a-f]{36}\n$`)
+var openSubagents = regexp.MustCompile(`## Subagents\n\nYou have started these subagents, .*\n- "watcher", running, since \d{4}-\d\d-\d\d \d\d:\d\d UTC: agent:main:subagent:[-0-9a-f]{36}\n</session-state>$`)
 
 // What is open is told to the model even if the messages about it are no longer sent to it.
 func TestOpenWork(t *testing.T) {
@@ -286,7 +286,7 @@ func TestOpenWork(t *testing.T) {
 	g := Start(t, o)
 	c := g.Client()
 	c.Ask("main", "say hello")
-	if got := f.volatile(t); strings.Contains(got, "## Subagents") {
+	if got := f.note(t); strings.Contains(got, "## Subagents") {
 		t.Errorf("without subagents: %s", got)
 	}
 	c.Ask("main", firstPlan+"\n"+task("hang", "label", "watcher"))
@@ -298,7 +298,7 @@ func TestOpenWork(t *testing.T) {
 		c.Ask("main", message)
 		all := f.own()
 		last := all[len(all)-1]
-		if got := f.volatile(t); !openSubagents.MatchString(got) || !strings.Contains(got, "- fix: fix it (pending, after read)") {
+		if got := f.note(t); !openSubagents.MatchString(got) || !strings.Contains(got, "- fix: fix it (pending, after read)") {
 			t.Errorf("%s: %s", at, got)
 		}
 		spawned := slices.ContainsFunc(last.Messages, func(m *llm.Message) bool {
@@ -310,7 +310,9 @@ func TestOpenWork(t *testing.T) {
 	}
 	check("at first", "say still here")
 	check("after a model refused a prompt that is too long", "overflow\nsay "+strings.Repeat("long ", 1000))
-	c.Ask("main", "say one more turn")
+	for range 5 {
+		c.Ask("main", "say one more turn, "+strings.Repeat("long ", 400))
+	}
 	var out wire.SessionCompacted
 	if c.must(wire.MethodSessionsCompact, wire.SessionKey{Key: "main"}, &out); !out.Compacted {
 		t.Fatalf("not compacted: %s", out.Reason)
@@ -322,7 +324,7 @@ func TestOpenWork(t *testing.T) {
 	check("after a restart", "say still here")
 	c.Ask("main", `subagents {"action":"kill","target":"watcher"}`)
 	c.Ask("main", "say hello")
-	if got := f.volatile(t); strings.Contains(got, "## Subagents") {
+	if got := f.note(t); strings.Contains(got, "## Subagents") {
 		t.Errorf("after its end: %s", got)
 	}
 }

@@ -109,9 +109,10 @@ func TestRegisteredService(t *testing.T) {
 
 func TestRegisteredHook(t *testing.T) {
 	_, c := configuredWith(t, `{curfew: {tools: ["ls"]}}`, Options{Model: uses(), Register: func(r *standard.Registry) {
-		r.Hook("curfew", "curfew", func(_ standard.HookEnv, raw json.RawMessage) (standard.HookSet, error) {
+		r.Hook("curfew", "curfew", func(_ standard.HookEnv, raw json.RawMessage, to *hook.Points) error {
 			h, err := curfew.New(raw)
-			return standard.HookSet{Before: []hook.Before{h}}, err
+			to.BeforeToolCall.Add(h)
+			return err
 		})
 	}})
 	if got := c.Ask("main", `ls {"path":"."}`).Text; !strings.Contains(got, "not after midnight") {

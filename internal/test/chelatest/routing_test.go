@@ -32,7 +32,7 @@ type routed struct {
 }
 
 // routedConf is the configuration besides the agents and the bindings.
-const routedConf = `channels: {talk: {allowFrom: ["ann", "bob"], accounts: {home: {}, default: {}}}, mail: {allowFrom: ["ann@x"]}}`
+const routedConf = `channels: {talk: {dmPolicy: "allowlist", allowFrom: ["ann", "bob"], accounts: {home: {}, default: {}}}, mail: {allowFrom: ["ann@x"]}}`
 
 // newRouted starts a gateway with the members of a configuration file.
 func newRouted(t *testing.T, conf string) *routed {

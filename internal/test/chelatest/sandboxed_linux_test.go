@@ -131,8 +131,6 @@ func (s *boxed) offered() []string {
 	return names
 }
 
-func groupOf(id string) chela.Peer { return chela.Peer{Kind: chela.Group, ID: id} }
-
 func TestSandboxedSessions(t *testing.T) {
 	const nonMain = `{"defaults": {"sandbox": {"mode": "non-main"}}}`
 	outside := func(s *boxed) string { // a file of the host that no sandbox shows
@@ -307,6 +305,53 @@ func TestSandboxedSessions(t *testing.T) {
 		}
 		if got := s.say(groupOf("g1"), "boss", execCall("pwd", "")); strings.Contains(got, "sandboxes") || !strings.Contains(got, "workspace") {
 			t.Errorf("full, with mode full: %q", got)
+		}
+	})
+	t.Run("TP /exec host=sandbox keeps the commands of a session in the sandbox, and host=gateway needs elevated rights", func(t *testing.T) {
+		s := newBoxed(t, nonMain, `{"elevated": {"allowFrom": {"open": ["id:boss"]}}, "exec": {"mode": "full"}}`, Options{})
+		s.needsCage()
+		path := filepath.Join(t.TempDir(), "other.txt")
+		if err := os.WriteFile(path, []byte("elsewhere\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		read := execCall("cat "+path+"; echo hi > here.txt; cat here.txt", "")
+		if got := s.Ask("main", read).Text; !strings.Contains(got, "elsewhere") || !strings.Contains(got, "hi") {
+			t.Errorf("before: %q", got)
+		}
+		if got := s.Ask("main", "/exec host=sandbox "+read).Text; strings.Contains(got, "elsewhere") || !strings.Contains(got, "hi") {
+			t.Errorf("for one message: %q", got)
+		}
+		if got := s.Ask("main", "/exec host=sandbox").Text; !strings.HasPrefix(got, "Commands: host sandbox, security full (default)") {
+			t.Errorf("/exec host=sandbox: %q", got)
+		}
+		if got := s.Ask("main", read).Text; strings.Contains(got, "elsewhere") || !strings.Contains(got, "hi") {
+			t.Errorf("in the sandbox: %q", got)
+		}
+		for _, more := range []string{`, "host": "gateway"`, `, "elevated": true`} {
+			if got := s.Ask("main", execCall("cat "+path, more)).Text; !strings.Contains(got, "may not leave the sandbox: /exec host=sandbox is set") {
+				t.Errorf("%s: %q", more, got)
+			}
+		}
+		if got := s.say(groupOf("g1"), "mate", "/exec host=gateway"); !strings.Contains(got, "Commands may not run outside of the sandbox: the sender is not in tools.elevated.allowFrom.open") {
+			t.Errorf("a sender who is not listed: %q", got)
+		}
+		if got := s.say(groupOf("g1"), "mate", "/exec host=gateway "+execCall("pwd", "")); !strings.Contains(got, "may not leave the sandbox") {
+			t.Errorf("in the message of a sender who is not listed: %q", got)
+		}
+		s.say(groupOf("g1"), "boss", "/elevated full")
+		if got := s.say(groupOf("g1"), "boss", execCall("pwd", "")); strings.Contains(got, "sandboxes") {
+			t.Errorf("elevated: %q", got)
+		}
+		s.say(groupOf("g1"), "boss", "/exec host=sandbox")
+		if got := s.say(groupOf("g1"), "boss", execCall("pwd", "")); !strings.Contains(got, "sandboxes") {
+			t.Errorf("elevated, with host=sandbox: %q", got)
+		}
+		if got := s.say(groupOf("g1"), "boss", "/exec host=gateway"); !strings.HasPrefix(got, "Commands: host gateway,") {
+			t.Errorf("a listed sender: %q", got)
+		}
+		s.say(groupOf("g1"), "boss", "/elevated off")
+		if got := s.say(groupOf("g1"), "mate", execCall("pwd", "")); !strings.Contains(got, "may not leave the sandbox") {
+			t.Errorf("the stored host, for a sender who is not listed: %q", got)
 		}
 	})
 	t.Run("E2 a sandbox that is missing or does not work does not open the host", func(t *testing.T) {

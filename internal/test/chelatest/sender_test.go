@@ -1,6 +1,7 @@
 package chelatest
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func newSenders(t *testing.T, model *llmtest.Script, conf Config) *senders {
 	s := &senders{t: t, model: model, fakes: map[string]*channeltest.Fake{"open": {}, "closed": {}}}
 	o := Options{
 		Model: model, Channels: map[string]channel.Channel{"open": s.fakes["open"], "closed": s.fakes["closed"]},
-		Config: section("channels", `{"open": {"allowFrom": ["boss", "*"]}, "closed": {"allowFrom": ["boss"]}}`),
+		Config: section("channels", `{"open": {"allowFrom": ["boss", "*"]}, "closed": {"dmPolicy": "allowlist", "allowFrom": ["boss"]}}`),
 	}
 	for name, raw := range conf {
 		o.Config[name] = raw
@@ -151,10 +152,10 @@ func noSettings(t *testing.T) {
 	key := "agent:main:open:group:g1"
 	before := s.describe(key)
 	settings := func(x wire.Session) string {
-		return strings.Join([]string{x.SessionID, x.Model, x.Thinking, x.Verbose, x.Label, x.UsageLine, x.QueueMode}, "|")
+		return strings.Join([]string{x.SessionID, x.Model, x.Thinking, x.Verbose, x.Label, x.UsageLine, x.QueueMode, fmt.Sprint(x.Fast, x.SessionExec)}, "|")
 	}
 	for _, text := range []string{
-		"/elevated on hi", "/think high hi", "hi /think high", "hi /queue interrupt", "/queue interrupt hi", "/exec security=full hi",
+		"/elevated on hi", "/think high hi", "hi /think high", "hi /queue interrupt", "/queue interrupt hi", "/exec security=full hi", "/exec security=deny hi", "hi /fast on",
 	} {
 		if got := s.say("open", groupChat, "friend", "@"+text); !slices.Equal(got, []string{"re: " + text}) {
 			// Without a text a setting is a command, which is ignored.
@@ -166,7 +167,7 @@ func noSettings(t *testing.T) {
 		}
 	}
 	n := len(s.model.Requests())
-	for _, text := range []string{"/think high", "/elevated on", "/model other", "/verbose full", "/queue interrupt", "/new", "/reset", "/name x", "/usage off", "/approve x allow-once"} {
+	for _, text := range []string{"/think high", "/elevated on", "/exec security=deny", "/exec default", "/fast on", "/model other", "/verbose full", "/queue interrupt", "/new", "/reset", "/name x", "/usage off", "/approve x allow-once"} {
 		if got := s.say("open", groupChat, "friend", "@"+text); len(got) > 0 {
 			t.Errorf("%s: %q, want silence", text, got)
 		}

@@ -1,6 +1,7 @@
 package chelatest
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -73,6 +75,31 @@ func TestSlashSubagents(t *testing.T) {
 		says(t, c, "main", "/subagents steer 1", "Usage: ")
 		if got := says(t, c, "agent:main:other", "/subagents"); !strings.HasPrefix(got, "This session has no subagents.") {
 			t.Errorf("another session lists %q", got)
+		}
+	})
+	t.Run("hooks decide about /subagents spawn", func(t *testing.T) {
+		t.Parallel()
+		var asked []hook.SubagentSpawning
+		f, c, _ := start(t, Options{Hooks: func(p *hook.Points) {
+			p.SubagentSpawning.Add(hook.Hook[hook.SubagentSpawning, hook.Spawning]{Name: "h", Func: func(_ context.Context, e hook.SubagentSpawning) (hook.Spawning, error) {
+				asked = append(asked, e)
+				if strings.Contains(e.Task, "evil") {
+					return hook.Spawning{Status: "error", Error: "no room for it"}, nil
+				}
+				return hook.Spawning{}, nil
+			}})
+		}})
+		says(t, c, "main", "/subagents spawn evil", "no subagent was started: no room for it")
+		says(t, c, "main", "/subagents spawn hold a\nsay done", `Started the subagent "Task 1"; 1 running.`)
+		says(t, c, "main", "/subagents spawn", "Usage: ")
+		f.waitHeld(t, "a")
+		if len(asked) != 2 || asked[1].Parent != "agent:main:main" || !strings.HasPrefix(string(asked[1].Child), "agent:main:subagent:") {
+			t.Fatalf("asked %+v", asked)
+		}
+		says(t, c, "main", "/subagents info 1", "Session: "+string(asked[1].Child))
+		f.release("a")
+		if got := c.answer("told"); got != "told Task 1 ok" {
+			t.Errorf("told %q", got)
 		}
 	})
 	t.Run("SUB-22 with sessions_spawn denied nothing starts", func(t *testing.T) {

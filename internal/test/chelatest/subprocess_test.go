@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/app"
+	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/channel"
@@ -34,6 +35,7 @@ const (
 	childDir      = "CHELA_TEST_CHILD"     // state directory; if set, the process is the engine
 	childStep     = "CHELA_TEST_KILL_STEP" // name:count of the step before which it dies
 	childPlatform = "CHELA_TEST_PLATFORM"  // URL of a platform of the channel "platform"
+	childListen   = "CHELA_TEST_LISTEN"    // not empty: the engine opens a port, whose URL it writes to url.txt
 	childConfined = "CHELA_TEST_CONFINED"  // JSON of confinedOptions; if set, the process is this engine
 )
 
@@ -52,6 +54,13 @@ func TestMain(m *testing.M) {
 	}
 	if text := os.Getenv(childConfined); text != "" {
 		if err := confinedChild(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if names := os.Getenv(childTools); names != "" {
+		if err := serveTools(names); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -90,6 +99,9 @@ func child(dir string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	o := app.Options{Log: log, State: dir, Config: fileConfig(dir), Env: func(string) string { return "" }, Step: s.step,
 		Registry: standard.New()}
+	if os.Getenv(childListen) != "" {
+		o.Listen = &endpoint.Listen{Port: -1}
+	}
 	o.Registry.Channel(Account("file", fileChannel{dir, s.step}, channel.Limits{}))
 	if url := os.Getenv(childPlatform); url != "" {
 		o.Registry.Channel(Account("platform", platformChannel{url, s.step}, channel.Limits{}))
@@ -106,6 +118,11 @@ func serve(o app.Options, s *killSwitch) error {
 	}
 	if err != nil {
 		return err
+	}
+	if o.Listen != nil {
+		if err := os.WriteFile(filepath.Join(o.State, "url.txt"), []byte(e.URL()), 0o600); err != nil {
+			return err
+		}
 	}
 	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); { // the driver closes it to stop the engine gracefully

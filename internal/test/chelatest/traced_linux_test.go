@@ -91,7 +91,7 @@ func (g *machine) trace(lines []trial, mode, grant string) *witness {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	c := &Client{cl, g.t}
+	c := &Client{Client: cl, t: g.t}
 	c.execute("first", "true "+attackSecret, wire.Deny)
 	effective := 0
 	for _, l := range lines {

@@ -54,6 +54,10 @@ func TestCommandLine(t *testing.T) {
 		t.Parallel()
 		approve(t)
 	})
+	t.Run("skills workshop apply", func(t *testing.T) {
+		t.Parallel()
+		applySkill(t)
+	})
 	t.Run("logs --follow", func(t *testing.T) {
 		t.Parallel()
 		follow(t, s)
@@ -80,8 +84,10 @@ func commonCommands() []command {
 		typed("agent --agent main -m hello", greeting),
 		refused("gateway call no.such.method", "no.such.method"),
 		typed("system event --text rain --mode now --json", `"ok": true`),
-		refused("system heartbeat last", "last-heartbeat"),
-		refused("cron list", "cron.list"),
+		typed("cron add --name tea --every 1d --message hello --no-deliver --json", `"name": "tea"`, `"everyMs": 86400000`),
+		typed("cron list", "tea", "every 1d"),
+		typed("cron status --json", `"enabled": true`, `"jobs":`),
+		typed("system heartbeat last"),
 		refused("secrets reload", "secrets.reload"),
 		refused("audit", "audit.list"),
 	}
@@ -96,8 +102,10 @@ func special(where string) []command {
 	}
 	return []command{
 		typed("models list", "mock/m"),
-		refused("skills list", "skills.status"),
-		refused("message send --channel telegram --target 1 --message hi", "message.action"),
+		typed("skills list", "summarize"),
+		typed("skills info weather", "weather"),
+		typed("skills check", "Eligible"),
+		{args: strings.Fields("message send --channel telegram --target 1 --message hi"), fails: true, shows: []string{"no channels are configured"}},
 	}
 }
 
@@ -176,6 +184,21 @@ func approve(t *testing.T) {
 	p.try(typed("nodes approve "+nodes.Pending[0].ID, d.ID))
 	p.try(typed("nodes status", "Known: 1 · Paired: 1 · Connected: 1"))
 	p.try(typed("nodes describe --node "+d.ID, "camera.snap"))
+}
+
+// applySkill applies a proposal of a skill.
+func applySkill(t *testing.T) {
+	s := newGateway(t, nil)
+	var made wire.ProposalContent
+	s.operator(t).Must(wire.MethodProposalsCreate, wire.ProposalCreate{Name: "brew", Description: "Make tea.", Content: "Boil water."}, &made)
+	p := newPerson(t, current(), s.remoteConfig())
+	p.try(typed("skills workshop apply "+made.Record.ID, "brew"))
+	if _, err := os.Stat(filepath.Join(s.Work, "skills", "brew", "SKILL.md")); err != nil {
+		t.Error(err)
+	}
+	again := typed("skills workshop apply "+made.Record.ID, "is applied")
+	again.fails = true
+	p.try(again)
 }
 
 // follow waits until a line of the log appears.

@@ -68,6 +68,14 @@ func (b *browser) menu(item string) {
 	})()`, chosen))
 }
 
+// press clicks a button.
+func (b *browser) press(label string) {
+	b.t.Helper()
+	find := fmt.Sprintf(`[...document.querySelectorAll("button")].find(e => e.offsetParent && !e.disabled && e.innerText.trim() == %s)`, quote(label))
+	b.Await("no button "+label, "!!"+find)
+	b.do(label, chromedp.Evaluate[chromedp.Void](find+".click()"))
+}
+
 // picture returns a PNG of the given size.
 func picture(t testing.TB, w, h int) string {
 	t.Helper()
@@ -195,6 +203,43 @@ func TestControlUI(t *testing.T) {
 		b.Shows("seen here")
 		b.Await("not both pictures are shown", shown+" > 1")
 	})
+	step("an automation can be created, run, paused, resumed and removed", func(t *testing.T) {
+		const switched = `[...document.querySelectorAll("wa-switch")].find(e => e.innerText.includes("Morning brief"))`
+		set := func(id, text string) {
+			b.do("fill in "+id, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
+				const e = document.getElementById(%q);
+				Object.getOwnPropertyDescriptor(Object.getPrototypeOf(e), "value").set.call(e, %q);
+				e.dispatchEvent(new Event("input", {bubbles: true}));
+			})()`, id, text)))
+		}
+		b.do("open", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("a")].find(e => e.innerText.trim() == "Automations").click()`))
+		b.press("New automation")
+		b.Await("no form", `!!document.getElementById("cron-payload-text")`)
+		set("cron-payload-text", "echo good morning")
+		set("cron-name", "Morning brief")
+		b.press("Create & run now")
+		b.Await("the automation is not shown with its run", `!!document.querySelector(".cron-table__row .cron-last-glyph--ok")`)
+		if list := s.Chela("cron", "runs", "Morning brief"); !strings.Contains(list, "ok") {
+			t.Errorf("runs:\n%s", list)
+		}
+		b.do("pause", chromedp.Evaluate[chromedp.Void](switched+".click()"))
+		b.Await("it is not paused", `document.querySelector(".cron-table__row").innerText.includes("Paused")`)
+		if list := s.Chela("cron", "list", "--all"); !strings.Contains(list, "off") {
+			t.Errorf("jobs:\n%s", list)
+		}
+		b.do("resume", chromedp.Evaluate[chromedp.Void](switched+".click()"))
+		b.Await("it is not resumed", `!document.querySelector(".cron-table__row").innerText.includes("Paused")`)
+		s.Chela("cron", "edit", "Morning brief", "--name", "Evening brief") // the page hears of it
+		b.Shows("Evening brief")
+		b.do("open the menu", chromedp.Evaluate[chromedp.Void](`document.querySelector('[aria-label="More actions for Evening brief"]').click()`))
+		b.do("remove", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("wa-dropdown-item")].find(e => e.innerText.trim() == "Remove").click()`))
+		b.press("Remove")
+		b.Await("it is still shown", `!document.body.innerText.includes("Evening brief")`)
+		if list := s.Chela("cron", "list", "--all"); strings.Contains(list, "brief") {
+			t.Errorf("jobs:\n%s", list)
+		}
+		b.do("back", chromedp.Evaluate[chromedp.Void](`history.back()`))
+	})
 	step("an idle page does not poll", func(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		n := len(b.Frames(0))
@@ -211,16 +256,19 @@ func TestControlUI(t *testing.T) {
 			}
 		}
 	})
-	t.Run("advertised methods succeed", func(t *testing.T) {
-		method := map[string]string{}
-		for _, f := range b.Frames(0) {
-			if f.Sent {
-				method[f.ID] = f.Method
-			} else if f.Type == wire.TypeResponse && f.Error != nil && !strings.HasPrefix(f.Error.Message, "unknown method: ") {
-				t.Errorf("%s: %v", method[f.ID], f.Error)
-			}
+	t.Run("advertised methods succeed", func(t *testing.T) { b.succeeded(t) })
+}
+
+// succeeded checks that the gateway refused nothing but methods that it does not have.
+func (b *browser) succeeded(t *testing.T) {
+	method := map[string]string{}
+	for _, f := range b.Frames(0) {
+		if f.Sent {
+			method[f.ID] = f.Method
+		} else if f.Type == wire.TypeResponse && f.Error != nil && !strings.HasPrefix(f.Error.Message, "unknown method: ") {
+			t.Errorf("%s: %v", method[f.ID], f.Error)
 		}
-	})
+	}
 }
 
 // attempt is what a page of another origin received.

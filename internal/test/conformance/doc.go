@@ -1,6 +1,12 @@
 // Package conformance runs the published programs of OpenClaw against a gateway:
 // its command line, terminal interface, Control UI and reference client. It
-// validates each answer against the published schema.
+// validates each answer against the published schema. It also runs the gateway with
+// other people's servers: mail goes through Dovecot and Postfix, if they are installed.
+//
+// It also checks the channels and their fakes against the programs of others: a
+// gateway talks to people on ngircd, an IRC server, and a bot of grammY, a library
+// for Telegram, uses the fake of Telegram. The tests with ngircd are skipped if it
+// is not installed.
 //
 // The tests need npm, so they have the build tag conformance: `make
 // conformance` runs them, `go test ./...` does not. Each test starts its own

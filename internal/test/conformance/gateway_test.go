@@ -68,6 +68,7 @@ type gateway struct {
 	Port  int
 	Model *llmtest.Server
 
+	vars []string // further environment variables
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
 	log  output
@@ -77,11 +78,12 @@ type gateway struct {
 type section map[string]any
 
 // newGateway starts a gateway that is stopped at the end of the test. conf is
-// merged into its configuration; it may be nil.
-func newGateway(t testing.TB, conf section) *gateway {
+// merged into its configuration; it may be nil. vars are further environment
+// variables of the program, such as NAME=value.
+func newGateway(t testing.TB, conf section, vars ...string) *gateway {
 	t.Helper()
 	dir := t.TempDir()
-	s := &gateway{t: t, State: filepath.Join(dir, "state"), Work: filepath.Join(dir, "work"), Port: freePort(t)}
+	s := &gateway{t: t, State: filepath.Join(dir, "state"), Work: filepath.Join(dir, "work"), Port: freePort(t), vars: vars}
 	for _, d := range []string{s.State, s.Work} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -95,6 +97,7 @@ func newGateway(t testing.TB, conf section) *gateway {
 			"baseUrl": url + "/v1", "api": "openai-completions", "apiKey": "none", "models": []section{{"id": "m", "name": "Mock", "input": []string{"text", "image"}}},
 		}}},
 		"tools":   section{"exec": section{"mode": "full"}},
+		"budget":  section{"usdPerDay": 100, "unpriced": "allow"},
 		"gateway": section{"port": s.Port, "auth": section{"mode": "token", "token": token}},
 	}, conf))
 	t.Cleanup(func() {
@@ -158,7 +161,7 @@ func (s *gateway) Chela(args ...string) string {
 }
 
 func (s *gateway) env() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Dir(s.State), "CHELA_STATE_DIR=" + s.State, "NO_COLOR=1"}
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Dir(s.State), "CHELA_STATE_DIR=" + s.State, "NO_COLOR=1"}, s.vars...)
 }
 
 // Start starts the gateway and waits until it listens.

@@ -3,9 +3,19 @@
 package conformance
 
 import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/plugin/channel/telegram/telegramtest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -24,6 +34,9 @@ type golden struct {
 	paired   string // id of a device, also of its last request
 	device   *line  // id of another device
 	widened  string // id of its request for more scopes, which was approved
+	change   string // id of the change of tide.txt
+	undo     string // hash of the plan that undoes the last message
+	proposed map[string]wire.ProposalContent
 }
 
 const (
@@ -35,12 +48,43 @@ const (
 // notes is a file in the workspace.
 const notes = "the tide turns at six\n"
 
+// weatherServer is an MCP server with one tool.
+const weatherServer = `while IFS= read -r line; do
+	id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+	case $line in
+	*'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"weather","version":"1"}}' ;;
+	*'"tools/list"'*) result='{"tools":[{"name":"now","inputSchema":{"type":"object"}}]}' ;;
+	*) result='{}' ;;
+	esac
+	[ -z "$id" ] || printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+`
+
 // newGolden has a gateway handle a text, a tool call, an abort, an error, an
 // approval, a reset, a patch and pairings.
 func newGolden(t testing.TB) *golden {
 	t.Helper()
-	s := newGateway(t, section{"tools": section{"exec": section{"mode": "ask"}}})
+	platform := telegramtest.New()
+	t.Cleanup(platform.Close)
+	platform.Chat(7, "private")
+	root, _ := platform.Listen()
+	s := newGateway(t, section{
+		"channels": section{"telegram": section{"botToken": telegramtest.Token, "apiRoot": root, "allowFrom": []string{"7"}}},
+		"tools":    section{"exec": section{"mode": "ask"}},
+		"skills":   section{"registry": section{"url": registry(t)}},
+		"plugins":  section{"entries": section{"weather": section{"sandbox": false}}}, // a machine may have none
+	})
 	s.File("notes.txt", notes)
+	s.File("MEMORY.md", "Ann likes green tea.\n")
+	for _, dir := range []string{"greeter", "weather"} {
+		if err := os.Mkdir(filepath.Join(s.Work, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.File("weather/chela.plugin.json", `{"id": "weather", "configSchema": {}, "contracts": {"tools": ["now"]}, "process": {"command": "sh", "args": ["./server.sh"]}}`)
+	s.File("weather/server.sh", weatherServer)
+	s.File("greeter/HOOK.md", "---\nname: greeter\nmetadata: {openclaw: {events: [gateway:startup]}}\n---\n")
+	s.File("greeter/handler.sh", "exit 0\n")
 	g := &golden{gateway: s, line: s.operator(t), t: t}
 	p := hello(wire.ScopeAdmin)
 	p.Catalog = json.RawMessage(`{"sessionKey":"main"}`)
@@ -57,11 +101,77 @@ func newGolden(t testing.TB) *golden {
 	g.Must("sessions.reset", map[string]any{"key": aside}, nil)
 	g.devices()
 	g.widen()
+	g.changes()
+	g.proposals()
 	var h wire.History
 	g.Must("chat.history", wire.ChatHistory{SessionKey: talked}, &h)
 	g.message = h.Messages[0].Meta.ID
 	g.Must(wire.MethodConfigGet, wire.None{}, &g.config)
 	return g
+}
+
+// registry serves a registry with the skill tea. It returns its address.
+func registry(t testing.TB) string {
+	t.Helper()
+	var archive bytes.Buffer
+	z := zip.NewWriter(&archive)
+	w, err := z.Create("tea/SKILL.md")
+	if err == nil {
+		_, err = w.Write([]byte("---\nname: tea\ndescription: Make tea.\n---\nBoil water.\n"))
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	detail := map[string]any{
+		"slug": "tea", "name": "Tea", "description": "makes tea", "version": "1.0",
+		"versions": []any{map[string]any{
+			"version": "1.0", "sha256": fmt.Sprintf("%x", sha256.Sum256(archive.Bytes())), "url": "files/tea.zip", "createdAt": "2026-01-02T03:04:05Z", "changelog": "It brews.",
+		}},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/skills":
+			_ = json.NewEncoder(w).Encode(map[string]any{"skills": []any{detail}})
+		case "/v1/skills/tea":
+			_ = json.NewEncoder(w).Encode(detail)
+		case "/files/tea.zip":
+			_, _ = w.Write(archive.Bytes())
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// changes has the model change files.
+func (g *golden) changes() {
+	g.t.Helper()
+	g.chat(talked, "tide", "write tide.txt", wire.StateFinal)
+	g.chat(talked, "moon", "write moon.txt", wire.StateFinal)
+	var log wire.WorkspaceChanges
+	g.Must(wire.MethodWorkspaceLog, wire.WorkspaceLog{Path: "tide.txt"}, &log)
+	g.change = log.Changes[0].ID
+	var plan wire.UndoPlanned
+	g.Must(wire.MethodUndoPlan, wire.UndoPlan{SessionKey: talked, Turns: 1}, &plan)
+	g.undo = plan.Hash
+}
+
+// proposals makes a proposal for each method that changes one. Those of update and rollback
+// are applied.
+func (g *golden) proposals() {
+	g.t.Helper()
+	g.proposed = map[string]wire.ProposalContent{}
+	for _, name := range []string{"revise", "apply", "reject", "quarantine", "rollback", "update"} {
+		var p wire.ProposalContent
+		g.Must(wire.MethodProposalsCreate, wire.ProposalCreate{
+			Name: name, Description: "Make tea.", Content: "Boil water.", Files: []wire.SkillFile{{Path: "references/sorts.md", Content: "Oolong\n"}}, Goal: "tea",
+		}, &p)
+		g.proposed[name] = p
+		if name == "rollback" || name == "update" {
+			g.Must(wire.MethodProposalsApply, wire.ProposalDecision{ID: p.Record.ID, Hash: p.Hash}, nil)
+		}
+	}
 }
 
 func (g *golden) chat(session, run, text, state string) {

@@ -16,6 +16,7 @@ import (
 //	echo TEXT    answers with the text
 //	count        answers "1 2 3 … 40 ", in forty pieces over about a second
 //	read FILE    reads the file with a tool and answers with its result
+//	write FILE   writes the file with a tool and answers with its result
 //	run COMMAND  runs the command with a tool and answers with its result
 //	wait         begins an answer and hangs
 //	spawn TASK   starts the subagent "helper" with the task, and answers that it did
@@ -40,6 +41,8 @@ func script(_ int, r llmtest.ReceivedRequest) llmtest.Step {
 		return count()
 	case "read":
 		return llmtest.Call(callID(r), "read", object("path", rest))
+	case "write":
+		return llmtest.Call(callID(r), "write", fmt.Sprintf(`{"path":%q,"content":"the tide turns at seven\n"}`, rest))
 	case "run":
 		return llmtest.Call(callID(r), "exec", object("command", rest))
 	case "spawn":
@@ -85,7 +88,8 @@ func object(key, value string) string {
 // callID returns an id that no other call of the conversation has.
 func callID(r llmtest.ReceivedRequest) string { return fmt.Sprintf("call_%d", len(r.Body)) }
 
-// last returns the role and the text of the last message of a request.
+// last returns the role and the text of the last message of a request, before the note
+// about the state of the session, if there is one.
 func last(body []byte) (role, text string) {
 	var r struct {
 		Messages []struct {
@@ -97,6 +101,9 @@ func last(body []byte) (role, text string) {
 		return "", ""
 	}
 	m := r.Messages[len(r.Messages)-1]
+	if n := len(r.Messages); n > 1 && strings.Contains(string(m.Content), "session-state") {
+		m = r.Messages[n-2]
+	}
 	if json.Unmarshal(m.Content, &text) == nil {
 		return m.Role, text
 	}

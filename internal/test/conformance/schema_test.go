@@ -75,8 +75,9 @@ func (s *schema) allow() {
 			d.Properties[name] = &jsonschema.Schema{}
 		}
 	}
-	add(s.Definitions["HelloOk"].Properties["auth"], "method") // how a client was authenticated
-	add(s.Definitions["AgentEvent"], "sessionKey", "agentId")  // location of a run
+	add(s.Definitions["HelloOk"].Properties["auth"], "method")         // how a client was authenticated
+	add(s.Definitions["AgentEvent"], "sessionKey", "agentId")          // location of a run
+	add(s.Definitions["SkillsProposalsListResult"], "installedSkills") // on the page of the workshop
 	property := func(definition, name string) *jsonschema.Schema { return s.Definitions[definition].Properties[name] }
 	for _, task := range []*jsonschema.Schema{
 		s.Definitions["TaskSummary"], property("TasksListResult", "tasks").Items, property("TasksGetResult", "task"),

@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/exchange"
+	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/outbox"
@@ -57,7 +58,19 @@ func (w *world) left(l *life) (left []string) {
 		for _, q := range asked {
 			add("approval %s is pending", q.Text)
 		}
-		return errors.Join(err1, err2, err3, err4, err5, err6)
+		open, err7 := r.Jobs().OpenRuns()
+		for _, o := range open {
+			add("run %s of job %s is open", o.ID, o.Name)
+		}
+		jobs, err8 := r.Jobs().List()
+		for _, j := range jobs {
+			if j.Enabled && j.State.Next != 0 {
+				add("job %s is due at %s", j.Name, j.State.Next.Time())
+			}
+		}
+		beats, err9 := leftBeats(r)
+		left = append(left, beats...)
+		return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9)
 	})
 	if err != nil {
 		add("read: %v", err)
@@ -81,6 +94,11 @@ type state struct {
 	rows     map[chela.RunID][]outbox.Row
 	announce map[string]queue.Item // by the id of the child
 	decided  []approval.Request
+	jobs     map[string]job.Job // by name
+	jobRuns  map[string][]jobRun
+	webhooks map[string]webhookRow // by tag
+	beats    []queue.Item          // of heartbeats
+	kept     map[chela.RunID]bool  // heartbeats whose alert was kept as an event
 }
 
 // read reads the rows.
@@ -88,6 +106,7 @@ func (w *world) read(r store.Reader) (*state, error) {
 	s := &state{
 		w: w, metas: map[chela.SessionKey]session.Meta{}, past: map[chela.SessionKey]int{}, entries: map[string][]session.Entry{}, home: map[string]chela.SessionKey{},
 		byLabel: map[string][]subagent.Child{}, runs: map[chela.RunID]run.Run{}, items: map[string]queue.Item{}, orders: map[*stop]queue.Item{}, messages: map[string]*relayed{}, rows: map[chela.RunID][]outbox.Row{}, announce: map[string]queue.Item{},
+		kept: map[chela.RunID]bool{},
 	}
 	list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: 10_000})
 	if err != nil {
@@ -190,6 +209,9 @@ func (w *world) read(r store.Reader) (*state, error) {
 		if s.rows[id], err = r.Outbox().OfRun(id); err != nil {
 			return nil, err
 		}
+	}
+	if err := errors.Join(s.readJobs(r, getRun), s.readWebhooks(r, getRun), s.readBeats(r)); err != nil {
+		return nil, err
 	}
 	s.decided, err = r.Approvals().Decided("", 10_000)
 	return s, err
@@ -335,6 +357,10 @@ func (w *world) check(l *life) {
 	s.checkCosts()
 	s.checkStops()
 	s.checkRuns()
+	s.checkJobs()
+	s.checkHooks()
+	s.checkWebhooks()
+	s.checkBeats()
 }
 
 // gone reports whether a session was deleted.
@@ -378,7 +404,7 @@ func (s *state) checkMessages() {
 			s.w.broken("D1: %s was never accepted", m.tag)
 			continue
 		case m.ignored:
-			if ok || tagged[m.tag] > 0 {
+			if ok && !it.Inbound.Overheard || tagged[m.tag] > 0 {
 				s.w.broken("D1: %s was not addressed to the assistant, and it became work", m.tag)
 			}
 			continue

@@ -25,6 +25,7 @@ import (
 type size struct {
 	messages int // at most; at least a half of it
 	crashes  int // at most
+	jobs     int // at most
 }
 
 // width is the number of places of each lane.
@@ -38,15 +39,23 @@ func (w *world) config() chelatest.Config {
 	limit := pick(r, weighted[int]{3, 20}, weighted[int]{1, 2})
 	drop := pick(r, weighted[string]{2, "summarize"}, weighted[string]{1, "old"}, weighted[string]{1, "new"})
 	turns := r.IntN(3)
-	return chelatest.Config{
+	c := chelatest.Config{
 		"agents.defaults": fmt.Appendf(nil, `{"skipBootstrap": true, "maxConcurrent": %d, "maxToolRounds": %d, "timeoutSeconds": 400,
 			"subagents": {"maxConcurrent": %d, "maxSpawnDepth": 2, "runTimeoutSeconds": 300, "archiveAfterMinutes": 60}}`, width, maxRounds, width),
 		"session":  fmt.Appendf(nil, `{"dmScope": "per-channel-peer", "reset": {"mode": "none"}, "agentToAgent": {"maxPingPongTurns": %d}}`, turns),
 		"messages": fmt.Appendf(nil, `{"queue": {"mode": %q, "cap": %d, "drop": %q, "debounceMs": 500}, "inbound": {"debounceMs": %d}}`, mode, limit, drop, inbound),
 		"channels": json.RawMessage(`{"able": {"allowFrom": ["ann", "bob", "eve"]}, "plain": {"allowFrom": ["ann", "bob", "eve"]}}`),
+		"cron":     fmt.Appendf(nil, `{"maxConcurrentRuns": %d}`, width),
 		"gateway":  json.RawMessage(`{"reload": {"mode": "off"}}`), // the files do not change
 		"tools":    json.RawMessage(`{"sessions": {"visibility": "all"}}`),
 	}
+	if len(w.webhooks) > 0 {
+		c["hooks"] = fmt.Appendf(nil, `{"enabled": true, "token": %q}`, webhookToken)
+	}
+	if w.beats != nil {
+		c["agents.defaults.heartbeat"] = fmt.Appendf(nil, `{"every": %q, "prompt": "check the house <<%s>>", "target": "able", "to": "ann"}`, w.beats.every, beatTag)
+	}
+	return c
 }
 
 // meet makes the chats.
@@ -76,6 +85,7 @@ type event struct {
 // day simulates a day and checks it.
 func (w *world) day(s size) {
 	w.meet()
+	w.plan(s)
 	r := w.rnd("day")
 	length := seconds(r, 60, 60+40*float64(s.messages))
 	var events []event
@@ -112,6 +122,8 @@ func (w *world) day(s size) {
 	managed := make(chan *life)
 	go func() { managed <- w.manage(s, length, stop) }()
 	w.connect()
+	w.schedule(length)
+	w.automate(length)
 	for _, e := range events {
 		time.Sleep(time.Until(w.begun.Add(e.at)))
 		e.f()
@@ -123,6 +135,7 @@ func (w *world) day(s size) {
 	w.mu.Unlock()
 	close(stop)
 	last := <-managed
+	w.clockAhead()
 	w.await("the people")
 	w.settle(last)
 	w.probe(last)
@@ -130,6 +143,49 @@ func (w *world) day(s size) {
 	w.client.Close()
 	last.stop()
 	synctest.Wait()
+	time.Sleep(hookHang) // of hooks that hang, and connections that were closed
+}
+
+// automate sends the webhooks and the events during the day.
+func (w *world) automate(length time.Duration) {
+	r := w.rnd("automate")
+	at := func(f func()) {
+		after := seconds(r, 1, length.Seconds())
+		w.do(func() {
+			time.Sleep(time.Until(w.begun.Add(after)))
+			f()
+		})
+	}
+	for _, h := range w.webhooks {
+		at(func() { w.callWebhook(h) })
+	}
+	if w.beats != nil {
+		for _, e := range w.beats.events {
+			at(func() { w.ring(e) })
+		}
+		if w.beats.file {
+			w.fill(r.IntN(4) == 0)
+			for range 1 + r.IntN(4) {
+				full := r.IntN(3) == 0
+				at(func() { w.fill(full) })
+			}
+		}
+	}
+}
+
+// ownSteps returns the points at which the process is killed on days with jobs, webhooks
+// and heartbeats.
+func (w *world) ownSteps() (steps []string) {
+	if len(w.jobs) > 0 {
+		steps = append(steps, "cron.claimed")
+	}
+	if len(w.webhooks) > 0 {
+		steps = append(steps, "webhook.accept", "webhook.accepted")
+	}
+	if w.beats != nil {
+		steps = append(steps, "heartbeat.claim", "heartbeat.claimed")
+	}
+	return steps
 }
 
 // manage starts and kills gateways until stop is closed. It returns the last one, which
@@ -154,6 +210,9 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 			switch how {
 			case "step":
 				c.step, c.n, c.after = steps[r.IntN(len(steps))], int64(1+r.IntN(4)), r.IntN(2) == 0
+				if own := w.ownSteps(); len(own) > 0 && r.IntN(4) == 0 {
+					c.step = own[r.IntN(len(own))]
+				}
 				if c.step == "run.steer" { // it is rare
 					c.n = 1
 				}
@@ -164,6 +223,12 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 				how, c = "learned", crash{step: learned[r.IntN(len(learned))], n: int64(1 + r.IntN(3)), power: true}
 				if c.shared = r.IntN(2) == 0; c.shared { // they are rare
 					c.n = 1
+				}
+				if len(w.jobs) > 0 && r.IntN(2) == 0 {
+					c.step, c.shared = "cron.acked", false
+				}
+				if len(w.webhooks) > 0 && r.IntN(2) == 0 {
+					c.step, c.n, c.shared = "webhook.acked", 1, false
 				}
 			}
 			c.torn = r.IntN(2) == 0
@@ -195,6 +260,9 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 		l.stop()
 		if disk != nil && l.image != nil {
 			disk = l.image.Disk(w.t)
+		}
+		if len(w.jobs) > 0 && r.IntN(8) == 0 {
+			w.setClock(skew(r))
 		}
 		select {
 		case <-time.After(pick(r, weighted[time.Duration]{4, seconds(r, 0, 5)}, weighted[time.Duration]{2, seconds(r, 5, 300)}, weighted[time.Duration]{1, seconds(r, 300, 4000)})):
@@ -452,6 +520,9 @@ func (w *world) settle(l *life) {
 			w.tell("quiet")
 			return
 		}
+		if w.endless() {
+			break
+		}
 	}
 	for _, text := range left {
 		w.broken("D3: not finished: %s", text)
@@ -460,20 +531,14 @@ func (w *world) settle(l *life) {
 
 // probe checks that all places of the lanes are free.
 func (w *world) probe(l *life) {
-	expect := func(lane string, tags []string, chats ...*chat) {
+	expect := func(lane string, tags []string, begin func()) {
 		p := &probe{want: width, all: make(chan struct{})}
 		w.mu.Lock()
 		for _, tag := range tags {
 			w.probes[tag] = p
 		}
 		w.mu.Unlock()
-		for _, c := range chats {
-			tag := tags[0]
-			if lane != "main" {
-				tag = fmt.Sprint("probe.", width)
-			}
-			w.send(c, "probe-"+lane+c.name, "", "please do <<"+tag+">>", "", true, func() {})
-		}
+		begin()
 		select {
 		case <-p.all:
 		case <-time.After(6 * time.Minute):
@@ -488,12 +553,27 @@ func (w *world) probe(l *life) {
 	for i := range width {
 		chats = append(chats, &chat{name: fmt.Sprint("probe", i), session: chela.SessionKey(fmt.Sprint("agent:main:probe", i))})
 	}
-	expect("main", []string{"probe.m"}, chats...)
+	ask := func(c *chat, lane, tag string) {
+		w.send(c, "probe-"+lane+c.name, "", "please do <<"+tag+">>", "", true, func() {})
+	}
+	expect("main", []string{"probe.m"}, func() {
+		for _, c := range chats {
+			ask(c, "main", "probe.m")
+		}
+	})
 	var labels []string
 	for i := range width {
 		labels = append(labels, fmt.Sprintf("p.probe.%d.%d", width, i))
 	}
 	w.settle(l)
-	expect("subagent", labels, chats[0])
+	expect("subagent", labels, func() { ask(chats[0], "subagent", fmt.Sprint("probe.", width)) })
 	w.settle(l)
+	if len(w.jobs) > 0 {
+		expect("cron", []string{"probe.c"}, w.probeJobs)
+		w.settle(l)
+	}
+	if w.beats != nil {
+		w.probeBeats(l)
+		w.settle(l)
+	}
 }

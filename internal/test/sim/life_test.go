@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -51,6 +52,8 @@ type life struct {
 	image power.Image // of the disk, at the crash
 	disk  *power.Disk // nil: power is never lost
 	work  sync.WaitGroup
+	span  *span             // guarded by the mutex of the world
+	web   *llmtest.Listener // the port; nil: there is none
 }
 
 // crash is a point at which the process is killed: before the nth pass of a step or after
@@ -96,13 +99,26 @@ func (l *life) kill(why string) {
 				l.image = l.disk.AfterKill()
 			}
 		}
+		l.over()
 		l.w.tell("gateway %d: killed %s, power lost: %t", l.n, why, l.crash.power)
 		l.end()
 	})
 }
 
+// over notes that the gateway does not run any more.
+func (l *life) over() {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	if l.span.to.IsZero() {
+		l.span.to = time.Now()
+	}
+}
+
 // step is called at named points.
 func (l *life) step(name string) {
+	if name == "heartbeat.claimed" {
+		l.w.beatClaimed(l)
+	}
 	if l.dead() || l.crash.step == "" || l.crash.shared && !l.shared.Load() {
 		return
 	}
@@ -161,7 +177,7 @@ func (g gate) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) 
 		percent = 25
 	}
 	if g.l.fault.Load() > 0 && g.l.fault.Add(-1) == 0 || g.l.w.chance(percent, "store", g.l.n, n) {
-		g.l.w.tell("store: commit %d fails", n)
+		g.l.w.failsAt(n)
 		return errFault
 	}
 	others := g.l.updates.Add(1) > 1
@@ -182,20 +198,35 @@ func (g gate) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) 
 	return err
 }
 
+// failsAt notes that a commit fails.
+func (w *world) failsAt(n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = append(w.failed, time.Now())
+	w.tellLocked("store: commit %d fails", n)
+}
+
 // start starts a gateway. It returns nil if that was killed while it started.
 func (w *world) start(n int, crash crash, disk *power.Disk, config chelatest.Config) *life {
-	l := &life{w: w, n: n, crash: crash, disk: disk}
+	l := &life{w: w, n: n, crash: crash, disk: disk, span: &span{n: n, born: time.Now()}}
+	w.mu.Lock()
+	w.spans = append(w.spans, l.span)
+	w.mu.Unlock()
 	l.ctx, l.end = context.WithCancel(context.Background())
 	tools := []tool.Tool{
 		l.tool("look", tool.Reads, true), l.tool("wait", tool.Reads, false), l.tool("put", tool.Writes, false), l.tool("act", tool.Acts, false),
 		asking{l.tool("ask", tool.Acts, false)}, l.tool("later", tool.Acts, false),
 	}
 	o := chelatest.Options{
-		Dir: w.dir, Model: model{l}, Config: config, Step: l.step, Tools: tools,
+		Dir: w.dir, Model: model{l}, Config: config, Step: l.step, Now: w.wall, Tools: tools, Hooks: l.hooks, Listen: l.listen(),
 		Channels: map[string]channel.Channel{"able": able{account{w.platforms["able"], l}}, "plain": account{w.platforms["plain"], l}},
 		Limits:   map[string]channel.Limits{"plain": {Text: 200}},
-		Wrap:     func(s store.Store) store.Store { l.db = s; return gate{s, l} },
-		Log:      slog.New(slog.NewTextHandler(storyWriter{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Wrap: func(s store.Store) store.Store {
+			l.db = s
+			w.beatClaimed(l) // those that the life before could not note
+			return gate{s, l}
+		},
+		Log: slog.New(slog.NewTextHandler(storyWriter{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if disk != nil {
 		// The start looks for the file of the stock store.
@@ -221,23 +252,32 @@ func (w *world) start(n int, crash crash, disk *power.Disk, config chelatest.Con
 		if !l.dead() && !errors.Is(err, errFault) {
 			w.broken("start: gateway %d does not start: %v", n, err)
 		}
+		l.over()
 		l.end()
 		l.work.Wait()
 		return nil
 	}
 	l.g = g
+	w.mu.Lock()
+	l.span.from = time.Now()
+	w.mu.Unlock()
 	w.tell("gateway %d: started", n)
 	w.setLife(l)
 	return l
 }
 
-// stopTime is how long a gateway may take to stop.
-const stopTime = 10 * time.Second
+// stopTime is how long the work of a gateway may take to end when it is stopped. Then
+// programs of hooks have another second, and clients half a second.
+const (
+	stopTime = 10 * time.Second
+	lastTime = 2 * time.Second
+)
 
 // stop ends a gateway, which is dead or stopped gracefully.
 func (l *life) stop() {
 	graceful := !l.dead()
 	begun := time.Now()
+	l.over()
 	l.w.setLife(nil)
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
@@ -249,7 +289,7 @@ func (l *life) stop() {
 	l.work.Wait()
 	if graceful {
 		l.w.tell("gateway %d: stopped in %s, %v", l.n, took, err)
-		if took > stopTime+time.Second {
+		if took > stopTime+lastTime {
 			l.w.broken("L8: the gateway stopped in %s", took)
 		}
 	}

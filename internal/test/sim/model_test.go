@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/subagent"
 )
 
@@ -44,13 +46,17 @@ func (w *world) planOf(tag string) plan {
 		return w.probePlan(tag)
 	case strings.HasPrefix(tag, "p."):
 		return plan{kind: "probe"}
+	case tag == beatTag, strings.HasPrefix(tag, "b"):
+		return plan{kind: tag, end: "say"}
+	case strings.HasPrefix(tag, "w"): // a webhook
+		kind = pick(r, weighted[string]{10, "say"}, weighted[string]{4, "read"}, weighted[string]{4, "tools"}, weighted[string]{2, "silent"}, weighted[string]{2, "refuse"}, weighted[string]{2, "hang"})
 	case strings.HasSuffix(tag, ".x"): // a message of another session
 		kind = pick(r, weighted[string]{6, "say"}, weighted[string]{3, "read"}, weighted[string]{1, "silent"}, weighted[string]{1, "hang"}, weighted[string]{1, "refuse"})
 	case depth == 0:
 		kind = pick(r, weighted[string]{26, "say"}, weighted[string]{26, "tools"}, weighted[string]{26, "spawn"}, weighted[string]{10, "send"}, weighted[string]{5, "silent"},
 			weighted[string]{5, "hang"}, weighted[string]{5, "refuse"}, weighted[string]{3, "overflow"}, weighted[string]{4, "loop"})
-		if w.byTagKind(tag) != "" {
-			kind = w.byTagKind(tag)
+		if own := cmp.Or(w.byTagKind(tag), w.jobKind(tag)); own != "" {
+			kind = own
 		}
 	case depth == 1:
 		kind = pick(r, weighted[string]{20, "say"}, weighted[string]{25, "tools"}, weighted[string]{25, "spawn"}, weighted[string]{8, "hang"},
@@ -318,11 +324,18 @@ func (w *world) step(tags, news []string, label string, made map[string]bool, to
 			return w.issue(round)
 		}
 	}
+	if len(tags) > 0 && tags[len(tags)-1] == beatTag && len(news) == 0 {
+		end = w.beatAnswer(rnd.IntN(1000))
+	}
 	switch end {
+	case "ok":
+		return llmtest.Say(run.HeartbeatOK)
 	case "hang":
 		return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangBody}}
 	case "refuse":
 		return llmtest.Status(400, "refused for what it says")
+	case "busy":
+		return llmtest.Status(503, "overloaded")
 	case "overflow":
 		return llmtest.Status(400, "prompt is too long")
 	case "nothing":

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 // TestDays simulates 200 days. With CHELA_SIM_SEEDS there are that many longer ones.
 func TestDays(t *testing.T) {
-	days, s := 200, size{messages: 6, crashes: 3}
+	days, s := 200, size{messages: 6, crashes: 3, jobs: 3}
 	if raced {
 		days = 20
 	}
@@ -56,7 +56,7 @@ func TestDays(t *testing.T) {
 }
 
 // large is the size of the days of `make sim`.
-var large = size{messages: 60, crashes: 4}
+var large = size{messages: 60, crashes: 4, jobs: 10}
 
 // simulate simulates a day, and tells its story if a promise was broken, or if told.
 func simulate(t *testing.T, seed uint64, s size, told bool) {

@@ -45,6 +45,13 @@ type world struct {
 	// background is the session of the work in the background, by the key of its call.
 	background map[string]chela.SessionKey
 	probes     map[string]*probe
+	jobs       []*scheduled
+	webhooks   []*webhook
+	beats      *beats  // nil: there are no heartbeats
+	hooked     *hooked // nil: there are no hooks
+	clock      []clockStep
+	spans      []*span     // of the gateways
+	failed     []time.Time // commits of the store
 
 	platforms map[string]*platform
 	chats     []*chat
@@ -109,7 +116,7 @@ func newWorld(t testing.TB, seed uint64, dir string) *world {
 	return &world{
 		t: t, seed: seed, dir: dir, cost: 1, begun: time.Now(), changed: make(chan struct{}), byTag: map[string]*message{},
 		calls: map[string]*call{}, effects: map[string]int{}, issued: map[string]int{}, answers: map[string]*answer{}, asked: map[string]int{},
-		used: map[string]llm.Usage{}, deleted: map[chela.SessionKey]time.Time{}, background: map[string]chela.SessionKey{}, probes: map[string]*probe{},
+		used: map[string]llm.Usage{}, clock: []clockStep{{}}, deleted: map[chela.SessionKey]time.Time{}, background: map[string]chela.SessionKey{}, probes: map[string]*probe{},
 	}
 }
 
