@@ -20,7 +20,12 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// kit is a set of npm packages that are installed together.
+// kit is a set of npm packages that are installed together. testdata/locks has the
+// versions of all that they depend on, in a file with the name of the kit, which
+//
+//	npm install --package-lock-only --omit-lockfile-registry-resolved
+//
+// makes. A kit without such a file depends on nothing.
 type kit struct {
 	name      string
 	Needs     map[string]string `json:"dependencies"`
@@ -105,11 +110,19 @@ func install(ctx context.Context, k kit) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	lockfile, err := os.ReadFile(filepath.Join("testdata", "locks", k.name+".json"))
+	command := "ci"
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		command = "install"
+	case err != nil:
+		return "", err
+	}
 	root, err := cacheDir()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, fmt.Sprintf("%s-%x", k.name, sha256.Sum256(manifest))[:len(k.name)+13])
+	dir := filepath.Join(root, fmt.Sprintf("%s-%x", k.name, sha256.Sum256(append(lockfile, manifest...)))[:len(k.name)+13])
 	done := filepath.Join(dir, "installed")
 
 	installing.Lock()
@@ -125,9 +138,14 @@ func install(ctx context.Context, k kit) (string, error) {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Join(dir, "tmp"), 0o755), os.WriteFile(filepath.Join(dir, "package.json"), manifest, 0o644)); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	if len(lockfile) > 0 {
+		if err := os.WriteFile(filepath.Join(dir, "package-lock.json"), lockfile, 0o644); err != nil {
+			return "", err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	cmd := exec.CommandContext(ctx, "npm", command, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("npm install: %w\n%s", err, bytes.TrimSpace(out))
