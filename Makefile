@@ -2,7 +2,7 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
-.PHONY: build test race lint fuzz bench kill sim damage commands conformance ci
+.PHONY: build test race lint fuzz bench kill sim damage commands conformance ci full
 
 build: ## one stripped binary
 	go build -trimpath -ldflags "-s -w" -o bin/chela ./cmd/chela
@@ -24,22 +24,30 @@ fuzz: ## every fuzz target for FUZZTIME
 bench: ## the figures of docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./internal/test/chelatest ./internal/plugin/store/sqlite ./internal/surface/gateway ./internal/plugin/llm/...
 
-kill: ## 2,000 kills, 4,000 of subagents, and the tests with many clients at full size
-	CHELA_TEST_KILLS=2000 go test -run '^Test(Kill|KillClients|Cuts)$$' -timeout 60m -v ./internal/test/chelatest
-	CHELA_TEST_KILLS=4000 go test -run '^TestKillSubagents$$' -timeout 60m -v ./internal/test/chelatest
-	CHELA_TEST_KILLS=2000 go test -run '^TestKillStarting$$' -timeout 60m -v ./cmd/chela
+# The counts of `make full` are those that fit into its 75 minutes.
+KILLS ?= $(if $(FULL),300,2000)
+SEEDS ?= $(if $(FULL),300,10000)
+TRACED ?= $(if $(FULL),200,1000)
 
-sim: ## 10,000 simulated days
-	CHELA_SIM_SEEDS=10000 go test -run '^TestDays$$' -timeout 12h ./internal/test/sim
+kill: ## KILLS kills, twice as many of subagents, and the tests with many clients at full size
+	CHELA_TEST_KILLS=$(KILLS) go test -run '^Test(Kill|KillClients|Cuts)$$' -timeout 60m -v ./internal/test/chelatest
+	CHELA_TEST_KILLS=$$((2 * $(KILLS))) go test -run '^TestKillSubagents$$' -timeout 60m -v ./internal/test/chelatest
+	CHELA_TEST_KILLS=$(KILLS) go test -run '^TestKillStarting$$' -timeout 60m -v ./cmd/chela
+
+sim: ## SEEDS simulated days
+	CHELA_SIM_SEEDS=$(SEEDS) go test -run '^TestDays$$' -timeout 12h ./internal/test/sim
 
 damage: ## 300 damaged copies of a database
 	CHELA_TEST_DAMAGE=300 go test -run '^TestDamage$$' -v ./internal/test/chelatest
 
-commands: ## a day's commands, which must not ask, and hostile ones, which must have no effect, also as strace records them
-	CHELA_TEST_TRACED=1000 go test -tags conformance -run '^Test(Everyday|Attacks|TracedAttacks)$$' -timeout 180m -v ./internal/test/chelatest
+commands: ## a day's commands, which must not ask, and hostile ones, which must have no effect, also TRACED of them as strace records them
+	CHELA_TEST_TRACED=$(TRACED) go test -tags conformance -run '^Test(Everyday|Attacks|TracedAttacks)$$' -timeout 180m -v ./internal/test/chelatest
 
 conformance: ## OpenClaw's own clients, installed from npm, against the gateway
 	go test -tags conformance -timeout 30m -parallel 4 -v ./internal/test/conformance
 
-ci:
+ci: ## what decides whether a change lands
 	bash .ci/run
+
+full: ## what ci leaves out, within 75 minutes
+	bash .ci/run-full
