@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -90,6 +91,11 @@ const tuning = `{
 func tune(t *testing.T, text string, listen *endpoint.Listen, more ...says) *tuned {
 	t.Helper()
 	e := &tuned{t: t}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log: %s", e.log.String())
+		}
+	})
 	o := on(t, nil, nil)
 	e.path = filepath.Join(o.State, "chela.json")
 	write(t, e.path, text)
@@ -137,7 +143,7 @@ func (e *tuned) send(session string) string {
 // wait waits for the end of a run and returns the last answer in the session.
 func (e *tuned) wait(session, id string) string {
 	e.t.Helper()
-	e.must("agent.wait", map[string]any{"runId": id, "timeoutMs": 20_000}, nil)
+	e.must("agent.wait", map[string]any{"runId": id, "timeoutMs": waittest.Limit.Milliseconds()}, nil)
 	var raw json.RawMessage
 	e.must("chat.history", map[string]any{"sessionKey": session, "limit": 1}, &raw)
 	_, last, _ := strings.Cut(string(raw), "I am ")
@@ -152,16 +158,6 @@ func (e *tuned) snapshot() (s wire.ConfigSnapshot) {
 	e.t.Helper()
 	e.must(wire.MethodConfigGet, nil, &s)
 	return s
-}
-
-// soon waits until a condition holds.
-func (e *tuned) soon(what string, holds func() bool) {
-	e.t.Helper()
-	for limit := time.Now().Add(10 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(limit) {
-			e.t.Fatalf("%s; the log: %s", what, e.log.String())
-		}
-	}
 }
 
 // model returns the default model.
@@ -268,7 +264,7 @@ func TestReload(t *testing.T) {
 		<-slow.asks
 		begun := time.Now()
 		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
-		e.soon("the edit has no effect", func() bool { return e.model() == "two/m" })
+		waittest.Until(t, "an effect of the edit", func() bool { return e.model() == "two/m" })
 		if took := time.Since(begun); took >= 2*time.Second {
 			t.Errorf("after %s", took)
 		}
@@ -296,7 +292,10 @@ func TestReload(t *testing.T) {
 			t.Errorf("the log: %s", said)
 		}
 		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
-		e.soon("the repaired file is not used", func() bool { return e.ask("main") == "two" })
+		waittest.Until(t, "the use of the repaired file", func() bool { return e.model() == "two/m" })
+		if got := e.ask("main"); got != "two" {
+			t.Errorf("%q answers", got)
+		}
 	})
 	bubble(t, "a client repairs a broken file", func(t *testing.T) {
 		e := tune(t, tuning, nil)
@@ -328,7 +327,7 @@ func TestReload(t *testing.T) {
 			t.Fatalf("%s answers", got)
 		}
 		write(t, s.Config, tuning)
-		w.soon("it is not taken", func() bool { return w.model() == "one/m" })
+		waittest.Until(t, "the use of the repaired file", func() bool { return w.model() == "one/m" })
 	})
 	t.Run("CF-07 the mode decides how an edit is applied", func(t *testing.T) {
 		t.Parallel()
@@ -351,8 +350,7 @@ func TestReload(t *testing.T) {
 			write(t, e.path, with(edited, want.port))
 			t.Run(want.mode+" with port "+want.port, func(t *testing.T) { // all wait together
 				t.Parallel()
-				e.t = t
-				e.soon("nothing is logged", func() bool { return strings.Contains(e.log.String(), want.said) })
+				waittest.Until(t, "a line of the log with "+want.said, func() bool { return strings.Contains(e.log.String(), want.said) })
 				if got := e.model(); got != want.model {
 					t.Errorf("%s answers, want %s", got, want.model)
 				}
@@ -361,18 +359,14 @@ func TestReload(t *testing.T) {
 				if kept := strings.Contains(string(good), `"two/m"`); kept != (want.model == "two/m" && want.port == "1") {
 					t.Errorf("the edit is kept as the last good configuration: %v, %v", kept, err)
 				}
-				limit := 2 * restartDelay
 				if want.starts {
-					limit = 10 * time.Second
+					waittest.For(t, "the request to restart", e.RestartRequested())
+					return
 				}
-				starts := false
 				select {
 				case <-e.RestartRequested():
-					starts = true
-				case <-time.After(limit):
-				}
-				if starts != want.starts {
-					t.Errorf("it restarts: %v, want %v", starts, want.starts)
+					t.Error("it restarts")
+				case <-time.After(2 * restartDelay):
 				}
 			})
 		}

@@ -40,13 +40,13 @@ func Build(r *standard.Registry) cli.App {
 type starter struct{ registry *standard.Registry }
 
 // startLimit is how long a start waits for a process that owns the state directory
-// and does not answer.
-const startLimit = 5 * time.Second
+// and does not answer. Tests wait longer, so that a slow machine does not decide.
+var startLimit = 5 * time.Second
 
 // start returns an engine for the state directory: one in this process, or a
 // connection to the one of the process that owns the directory.
 func (b starter) start(ctx context.Context, s cli.Start) (cli.Engine, error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	limited, cancel := context.WithTimeout(ctx, startLimit) // not for the start itself, which may take longer
 	defer cancel()
 	for {
 		tree, err := load(s)
@@ -60,13 +60,13 @@ func (b starter) start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 			}
 			return e, nil
 		}
-		a, err := attach(ctx, s)
+		a, err := attach(limited, s)
 		if err == nil {
 			return a, nil
 		}
 		select { // the owner is starting or stopping
 		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
+		case <-limited.Done():
 			return nil, unanswered(s.State, statedir.Owner(s.State), err)
 		}
 	}

@@ -20,9 +20,12 @@ import (
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/cli"
 	"github.com/chela-ai/chela/wire"
 )
+
+func init() { startLimit = waittest.Limit }
 
 // home returns a state directory with a configuration.
 func home(t *testing.T, text string) cli.Start {
@@ -91,7 +94,7 @@ func TestStart(t *testing.T) {
 		}
 		health(t, third)
 	})
-	t.Run("LOOP-14 an owner that does not answer is reported in time", func(t *testing.T) {
+	t.Run("LOOP-14 an owner that does not answer is reported", func(t *testing.T) {
 		s := home(t, offlineConf)
 		l, err := statedir.Own(s.State)
 		if err != nil {
@@ -119,7 +122,7 @@ func TestStart(t *testing.T) {
 				return closer{e}, err
 			},
 			"work without an engine": func(s cli.Start) (io.Closer, error) {
-				return statedir.OwnIdle(t.Context(), s.State)
+				return statedir.OwnIdle(waittest.Context(t), s.State)
 			},
 		} {
 			s := home(t, offlineConf)
@@ -157,7 +160,7 @@ func TestStart(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "already serves "+s.State) {
 			t.Errorf("a gateway: %v", err)
 		}
-		if _, err := statedir.OwnIdle(t.Context(), s.State); !errors.Is(err, statedir.ErrOwned) {
+		if _, err := statedir.OwnIdle(waittest.Context(t), s.State); !errors.Is(err, statedir.ErrOwned) {
 			t.Errorf("work without an engine: %v", err)
 		}
 	})
@@ -318,11 +321,7 @@ func TestFallback(t *testing.T) {
 	if _, err := (configuration{first}).Rewrite(t.Context(), methods.Change{Text: "{gateway: {port: " + busy + "}}", Base: anyBase, Merge: true}); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-first.RestartRequested():
-	case <-time.After(10 * time.Second):
-		t.Fatal("no restart was requested")
-	}
+	waittest.For(t, "the request to restart", first.RestartRequested())
 	closed(first)
 	for name, l := range map[string]cli.Listen{"the restart": {Restart: true}, "a start after a kill": {}} {
 		e, err := serve(l)

@@ -83,10 +83,14 @@ func Own(dir string) (*Lock, error) {
 }
 
 // OwnIdle is [Own] for work that needs no engine. It returns ErrOwned when the owner
-// answers, or has not released the lock in time.
+// answers, or has not released the lock when ctx ends, or after two seconds if ctx has
+// no deadline.
 func OwnIdle(ctx context.Context, dir string) (*Lock, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
+	if _, ok := ctx.Deadline(); !ok {
+		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		ctx = limited
+	}
 	for {
 		l, err := Own(dir)
 		if !errors.Is(err, ErrOwned) || Ask(ctx, dir) == nil {

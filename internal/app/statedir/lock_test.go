@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 func TestOwn(t *testing.T) {
@@ -135,7 +136,7 @@ func TestOwnIdle(t *testing.T) {
 			defer conn.Close()
 			if answers {
 				_, err = conn.Write([]byte("HTTP/1.0 200 OK\r\n\r\n"))
-				conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+				conn.SetReadDeadline(time.Now().Add(waittest.Limit))
 				if _, gone := io.Copy(io.Discard, conn); errors.Is(gone, os.ErrDeadlineExceeded) {
 					t.Error("the connection stays open after the answer")
 				}
@@ -146,7 +147,7 @@ func TestOwnIdle(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		next, err := OwnIdle(t.Context(), dir)
+		next, err := OwnIdle(waittest.Context(t), dir)
 		l.Close() // if it was not asked
 		<-done
 		if answers {
