@@ -189,9 +189,8 @@ func with(t *testing.T, name string, test func(t *testing.T, f *fixture)) {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	channeltest.Suite(t, func(t *testing.T) channeltest.Harness {
+	channeltest.Bubble(t, func(t *testing.T) channeltest.Harness {
 		s := discordtest.New()
-		s.SetHeartbeat(100 * time.Millisecond)
 		f := open(t, s)
 		t.Cleanup(f.close)
 		return channeltest.Harness{

@@ -1,7 +1,6 @@
 package discord_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/channel/discord/discordtest"
 )
 
@@ -372,9 +372,7 @@ func TestSocket(t *testing.T) {
 	f := open(t, s)
 	defer f.close()
 	f.run()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := f.Say(ctx, discordtest.Post{Channel: room, Person: ann, Text: "hello"}); err != nil {
+	if err := f.Say(waittest.Context(t), discordtest.Post{Channel: room, Person: ann, Text: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	f.texts("hello")

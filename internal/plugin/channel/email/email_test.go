@@ -47,7 +47,7 @@ func (p *person) Run(ctx context.Context, sink channel.Sink) error {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	channeltest.Suite(t, func(t *testing.T) channeltest.Harness {
+	channeltest.Bubble(t, func(t *testing.T) channeltest.Harness {
 		s := emailtest.New()
 		s.Saves = true
 		r := newRig(t, s)

@@ -177,7 +177,6 @@ func TestHostile(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.close()
-			began := time.Now()
 			if !strings.Contains(tt.answer, "STRUCTURE") {
 				if m, err := l.read(t.Context(), 1); err == nil {
 					t.Errorf("got %+v", m)
@@ -192,9 +191,6 @@ func TestHostile(t *testing.T) {
 				t.Errorf("got %+v", c)
 			} else if tt.want != "" && err.Error() != "email: read a mail: "+tt.want {
 				t.Errorf("got %v", err)
-			}
-			if d := time.Since(began); d > 20*time.Second {
-				t.Errorf("it takes %s", d)
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/plugin/channel/external"
 	"github.com/chela-ai/chela/internal/plugin/channel/external/externaltest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
@@ -141,7 +142,7 @@ const example = "../../../../docs/examples/folderchat"
 
 func TestSuitePython(t *testing.T) {
 	if sandbox.Look(os.Environ())("python3") == "" {
-		t.Skip("there is no python3: the example of docs/channel-plugin.md is not tested")
+		needtest.Missing(t, "python3")
 	}
 	script, err := filepath.Abs(filepath.Join(example, "folderchat.py"))
 	if err != nil {

@@ -122,7 +122,7 @@ func body(in chela.Inbound) string {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	channeltest.Suite(t, func(t *testing.T) channeltest.Harness {
+	channeltest.Bubble(t, func(t *testing.T) channeltest.Harness {
 		s := httpchattest.New(key)
 		t.Cleanup(s.Close)
 		r := open(t, s, "default", everything)

@@ -128,7 +128,7 @@ func (l *live) Run(ctx context.Context, s channel.Sink) error {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	channeltest.Suite(t, func(t *testing.T) channeltest.Harness {
+	channeltest.Bubble(t, func(t *testing.T) channeltest.Harness {
 		r := newRig(t, irctest.New(), "")
 		l := &live{Channel: r.c, ready: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 		ctx, cancel := context.WithCancel(t.Context())

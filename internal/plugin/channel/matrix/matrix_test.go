@@ -128,7 +128,7 @@ func address(room string) chela.Address {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	channeltest.Suite(t, func(t *testing.T) channeltest.Harness {
+	channeltest.Bubble(t, func(t *testing.T) channeltest.Harness {
 		r := newRig(t)
 		return channeltest.Harness{
 			Channel: r.open(token), Address: address(group), Other: address(other), Once: true,

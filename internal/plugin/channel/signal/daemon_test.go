@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/channel/signal/signaltest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 )
@@ -301,13 +302,13 @@ func TestProcess(t *testing.T) {
 	box := make(chan chela.Inbound, 1)
 	c := r.open(own + fmt.Sprintf(`, "cliPath": %q, "httpPort": %s`, self, port))
 	stop := channeltest.Run(r.t.Context(), c, func(_ context.Context, in chela.Inbound) error { box <- in; return nil })
-	select {
-	case in := <-box:
-		if in.Text != "--receive-mode=on-connection" {
-			t.Errorf("got %q", in.Text)
+	defer func() {
+		if t.Failed() {
+			t.Log(r.logged())
 		}
-	case <-time.After(time.Minute):
-		t.Errorf("no message\n%s", r.logged())
+	}()
+	if in := waittest.For(t, "a message", box); in.Text != "--receive-mode=on-connection" {
+		t.Errorf("got %q", in.Text)
 	}
 	if err := stop(); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run: %v", err)

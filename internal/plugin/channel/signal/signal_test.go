@@ -26,7 +26,7 @@ import (
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	channeltest.Suite(t, func(t *testing.T) channeltest.Harness {
+	channeltest.Bubble(t, func(t *testing.T) channeltest.Harness {
 		r := newRig(t)
 		return channeltest.Harness{
 			Channel: r.open(keys), Address: group(team), Other: group(other), Once: true,

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/channel/slack/slacktest"
 )
 
@@ -190,9 +191,8 @@ func person(id string) chela.Address {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	channeltest.Suite(t, func(t *testing.T) channeltest.Harness {
+	channeltest.Bubble(t, func(t *testing.T) channeltest.Harness {
 		s := slacktest.New(t)
-		s.Repeats = []time.Duration{10 * time.Millisecond, 10 * time.Millisecond, 10 * time.Millisecond}
 		b := open(t, s, s.Pipe(), &reports{}, "")
 		return channeltest.Harness{
 			Channel: b, Address: room("C1"), Other: person("U1"), Once: true,
@@ -214,6 +214,7 @@ func TestSuite(t *testing.T) {
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	s := slacktest.New(t)
+	s.Patience = waittest.Limit
 	b := open(t, s, s.Listen(), &reports{}, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	got, done := make(chan chela.Inbound, 1), make(chan error, 1)

@@ -45,7 +45,7 @@ func (r *rig) harness() channeltest.Harness {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	channeltest.Suite(t, func(t *testing.T) channeltest.Harness { return newRig(t, "").harness() })
+	channeltest.Bubble(t, func(t *testing.T) channeltest.Harness { return newRig(t, "").harness() })
 }
 
 func TestSocket(t *testing.T) {

@@ -74,6 +74,9 @@ type Call struct {
 type Server struct {
 	// Repeats are the pauses after which an event that was not acknowledged is repeated.
 	Repeats []time.Duration
+	// Patience is how long an acknowledgement is awaited, as long as by Slack in [New]. Where
+	// time is real, it should be so long that a busy machine is not too slow.
+	Patience time.Duration
 
 	t    testing.TB
 	base string
@@ -108,7 +111,7 @@ type upload struct {
 // (random), the private channel G1, and the direct conversations D1 and D2.
 func New(t testing.TB) *Server {
 	s := &Server{
-		Repeats: []time.Duration{time.Second, time.Minute, 5 * time.Minute}, t: t,
+		Repeats: []time.Duration{time.Second, time.Minute, 5 * time.Minute}, Patience: 3 * time.Second, t: t,
 		people:  map[string]string{"U1": "Ann", "U2": "Bob", "7": "Seven", BotUser: "chela"},
 		chats:   map[string]*Chat{},
 		faults:  map[string][]Fault{},

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // conn is a connection of Socket Mode.
@@ -83,7 +85,7 @@ func (s *Server) link(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) write(c *conn, v object) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit)
 	defer cancel()
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -122,7 +124,7 @@ func (s *Server) Raw(frame string) {
 	conns := append([]*conn(nil), s.conns...)
 	s.mu.Unlock()
 	for _, c := range conns {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit)
 		_ = c.ws.Write(ctx, websocket.MessageText, []byte(frame))
 		cancel()
 	}
@@ -191,7 +193,7 @@ func (s *Server) push(ctx context.Context, env object) error {
 		}
 	}
 	err := s.write(c, env)
-	t := time.NewTimer(3 * time.Second)
+	t := time.NewTimer(s.Patience)
 	defer t.Stop()
 	if err == nil {
 		select {
