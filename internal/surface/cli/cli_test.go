@@ -26,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/channel/discord/discordtest"
 	"github.com/chela-ai/chela/internal/plugin/channel/telegram/telegramtest"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
@@ -52,8 +53,6 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		UpdateScripts:       *update,
 		RequireExplicitExec: false,
-		// The deadline ends hanging commands with a stack trace.
-		Deadline: time.Now().Add(15 * time.Minute),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TERM", "dumb")
@@ -138,13 +137,11 @@ func waits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: waits command...")
 	}
-	for range 100 {
-		if ts.Exec(args[0], args[1:]...) == nil {
-			return
+	for end := time.Now().Add(waittest.Limit); ts.Exec(args[0], args[1:]...) != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			ts.Fatalf("%v did not succeed", args)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	ts.Fatalf("%v did not succeed", args)
 }
 
 // lines checks that each line of the output is JSON: lines json.

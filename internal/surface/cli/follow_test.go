@@ -13,9 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -26,8 +26,7 @@ func TestFollow(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := waittest.Context(t)
 	dir := t.TempDir()
 	log := filepath.Join(dir, "logs", "chela.log")
 	conf := `{logging: {level: "debug", maxFileBytes: 3000}}`

@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,10 +12,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // terminal is a pseudo-terminal in which chela runs.
@@ -64,6 +66,9 @@ func startIn(t *testing.T, home string, args ...string) *terminal {
 		}
 	}()
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the terminal showed:\n%q", s.seen())
+		}
 		s.cmd.Process.Kill()
 		s.cmd.Wait()
 		s.tty.Close()
@@ -80,38 +85,25 @@ func (s *terminal) seen() string {
 // sees waits until the terminal shows the text.
 func (s *terminal) sees(text string) {
 	s.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(s.seen(), text); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatalf("%q did not appear within 30 s\n%q", text, s.seen())
-		}
-	}
+	s.counts(text, 1)
 }
 
 // counts waits until the terminal shows the text n times.
 func (s *terminal) counts(text string, n int) {
 	s.t.Helper()
-	for end := time.Now().Add(30 * time.Second); strings.Count(s.seen(), text) < n; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatalf("%q did not appear %d times within 30 s\n%q", text, n, s.seen())
-		}
-	}
+	waittest.Until(s.t, fmt.Sprintf("%d times %q", n, text), func() bool { return strings.Count(s.seen(), text) >= n })
 }
 
 // hides waits until the terminal does not echo input.
 func (s *terminal) hides() {
 	s.t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	waittest.Until(s.t, "the terminal not to echo input", func() bool {
 		m, err := unix.IoctlGetTermios(int(s.tty.Fd()), getTermios)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if m.Lflag&unix.ECHO == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			s.t.Fatal("the terminal echoes input")
-		}
-	}
+		return m.Lflag&unix.ECHO == 0
+	})
 }
 
 func (s *terminal) types(text string) {
@@ -126,13 +118,9 @@ func (s *terminal) exits(code int) {
 	s.t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- s.cmd.Wait() }()
-	select {
-	case <-done:
-		if got := s.cmd.ProcessState.ExitCode(); got != code {
-			s.t.Errorf("exit code %d, want %d\n%q", got, code, s.seen())
-		}
-	case <-time.After(30 * time.Second):
-		s.t.Fatalf("chela did not exit within 30 s\n%q", s.seen())
+	waittest.For(s.t, "the end of chela", done)
+	if got := s.cmd.ProcessState.ExitCode(); got != code {
+		s.t.Errorf("exit code %d, want %d\n%q", got, code, s.seen())
 	}
 }
 

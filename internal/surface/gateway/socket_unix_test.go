@@ -18,6 +18,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
@@ -36,7 +37,7 @@ func serveSocket(tb testing.TB, o gateway.Options) (*gateway.Server, func() *web
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l, s.Upgrade(gateway.Trust(chela.Owner("socket")))) }()
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit)
 		defer cancel()
 		s.Shutdown(ctx, wire.Shutdown{Reason: "gateway stopping"}) // drops clients that do not read
 		if err := <-served; err != nil {
@@ -77,14 +78,8 @@ func TestSocketIsFull(t *testing.T) {
 	go readAll(quick)
 	text := strings.Repeat("x", 300)
 	events.Publish(start("r"))
-	var longest time.Duration
-	for i := range n {
-		begin := time.Now()
+	for i := range n { // it would wait for ever for the client that reads below
 		events.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamNotice, Text: fmt.Sprint(i, text)})
-		longest = max(longest, time.Since(begin))
-	}
-	if longest > time.Second {
-		t.Errorf("an event was published in %v", longest)
 	}
 	// The pong is sent between two frames.
 	pong := make(chan error, 1)

@@ -29,6 +29,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/kit/secret"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/gateway"
@@ -107,7 +108,7 @@ func newTestServer(t *testing.T, change func(*access.Options)) *testServer {
 		}))
 	}()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit)
 		defer cancel()
 		s.gate.Shutdown(ctx, wire.Shutdown{Reason: "gateway stopping"})
 		if err := <-served; err != nil {

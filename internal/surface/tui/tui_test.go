@@ -25,6 +25,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/tui"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/internal/test/chelatest"
@@ -160,13 +161,13 @@ func (x *terminal) check() {
 // until runs the screen until f is true.
 func (x *terminal) until(what string, f func() bool) {
 	x.t.Helper()
-	limit := time.After(10 * time.Second)
+	limit := time.After(waittest.Limit)
 	for !f() {
 		select {
 		case m := <-x.msgs:
 			x.update(m)
 		case <-limit:
-			x.t.Fatalf("%s: timeout after 10 s\n%s", what, x.all())
+			x.t.Fatalf("waited %v in vain: %s\n%s", waittest.Limit, what, x.all())
 		}
 	}
 }
@@ -177,7 +178,22 @@ func (x *terminal) sees(text string) {
 	x.until("to see "+text, func() bool { return strings.Contains(x.all(), text) })
 }
 
-// idle runs the screen until nothing is in progress and everything is printed.
+// showsOnce runs the screen until each text is visible, and checks that none is twice.
+func (x *terminal) showsOnce(texts ...string) {
+	x.t.Helper()
+	for _, text := range texts {
+		x.sees(text)
+	}
+	x.idle()
+	for _, text := range texts {
+		if n := strings.Count(x.all(), text); n != 1 {
+			x.t.Errorf("%q is shown %d times\n%s", text, n, x.all())
+		}
+	}
+}
+
+// idle runs the screen until nothing is in progress, and lets it print what is left,
+// which a busy machine may do later.
 func (x *terminal) idle() {
 	x.t.Helper()
 	x.until("to be idle", func() bool { return !x.model.(screen).Busy() })
@@ -238,28 +254,39 @@ var prompts = regexp.MustCompile(`context [0-9.]+k`)
 
 var times = regexp.MustCompile(`  \d+\.\d+s`)
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	got = times.ReplaceAllString(got, "")
-	got = prompts.ReplaceAllString(got, "context Nk")
-	var lines []string
-	for l := range strings.SplitSeq(got, "\n") {
-		lines = append(lines, strings.TrimRight(l, " "))
-	}
-	got = strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
+// golden runs the screen until it shows the content of a file.
+func (x *terminal) golden(name string) {
+	x.t.Helper()
+	x.idle()
 	file := filepath.Join("testdata", name+".golden")
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
+		if err := os.WriteFile(file, []byte(x.lasting()), 0o644); err != nil {
+			x.t.Fatal(err)
 		}
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		x.t.Fatal(err)
 	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("(-want +got)\n%s", d)
+	for limit := time.After(waittest.Limit); x.lasting() != string(want); {
+		select {
+		case m := <-x.msgs:
+			x.update(m)
+		case <-limit:
+			x.t.Fatalf("(-want +got)\n%s", cmp.Diff(string(want), x.lasting()))
+		}
 	}
+}
+
+// lasting returns the printed and drawn text without what differs from run to run.
+func (x *terminal) lasting() string {
+	text := times.ReplaceAllString(x.all(), "")
+	text = prompts.ReplaceAllString(text, "context Nk")
+	var lines []string
+	for l := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, strings.TrimRight(l, " "))
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
 // workspace returns a gateway whose model follows the script, and its workspace
@@ -282,21 +309,16 @@ func TestConversation(t *testing.T) {
 	x := open(t, g, func(o *tui.Options) { o.Lines = []string{"chela · mock/m"} })
 	x.types("what do my notes say?\nboth of them")
 	x.sees("That is all.")
-	x.idle()
-	golden(t, "conversation", x.all())
+	x.golden("conversation")
 
 	t.Run("ctrl+o shows the tool output of this turn", func(t *testing.T) {
 		x.press(ctrlO)
-		x.idle()
-		if n := strings.Count(x.all(), "  │ "); n < 2 {
-			t.Errorf("got %d lines of output\n%s", n, x.all())
-		}
+		x.until("two lines of output", func() bool { return strings.Count(x.all(), "  │ ") >= 2 })
 	})
 	t.Run("another screen shows the same conversation", func(t *testing.T) {
 		y := open(t, g, nil)
 		y.sees("That is all.")
-		y.idle()
-		golden(t, "later", y.all())
+		y.golden("later")
 	})
 }
 
@@ -589,13 +611,7 @@ func TestReconnect(t *testing.T) {
 	x.sees("connection refused")
 	l.cut(g.Dial)
 	x.sees("and its end")
-	x.idle()
-	all := x.all()
-	for _, once := range []string{"connection lost", "reconnected", "zeroth", "❯ tell me", "begin of a long answer", "and its end"} {
-		if n := strings.Count(all, once); n != 1 {
-			t.Errorf("%q is shown %d times\n%s", once, n, all)
-		}
-	}
+	x.showsOnce("connection lost", "reconnected", "zeroth", "❯ tell me", "begin of a long answer", "and its end")
 	x.types("and then?")
 	x.sees("third")
 }
@@ -616,12 +632,7 @@ func TestAnswerMissed(t *testing.T) {
 	other.sees("and its end")
 	l.cut(g.Dial)
 	x.sees("the script has no step") // the answer to the second message
-	x.idle()
-	for _, once := range []string{"begin of a long answer", "and its end", "❯ and then?"} {
-		if n := strings.Count(x.all(), once); n != 1 {
-			t.Errorf("%q is shown %d times\n%s", once, n, x.all())
-		}
-	}
+	x.showsOnce("begin of a long answer", "and its end", "❯ and then?")
 }
 
 // lossy is a connection that never delivers sessions.changed: these events are
@@ -661,12 +672,7 @@ func anotherGateway(t *testing.T, wrap func(net.Conn) net.Conn) {
 	next := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(llmtest.Say("second answer"))})
 	l.cut(next.Dial)
 	x.sees("second answer")
-	x.idle()
-	for _, once := range []string{"❯ tell me", "❯ and then?", "first answer", "second answer", "connection lost", "reconnected"} {
-		if n := strings.Count(x.all(), once); n != 1 {
-			t.Errorf("%q is shown %d times\n%s", once, n, x.all())
-		}
-	}
+	x.showsOnce("❯ tell me", "❯ and then?", "first answer", "second answer", "connection lost", "reconnected")
 }
 
 func TestInput(t *testing.T) {
@@ -675,10 +681,8 @@ func TestInput(t *testing.T) {
 	x := open(t, g, func(o *tui.Options) { o.History = file })
 	x.press(key('a'), newline, key('b'), enter)
 	x.sees("one")
+	x.sees("❯ a\n  b\n")
 	x.idle()
-	if !strings.Contains(x.all(), "❯ a\n  b\n") {
-		t.Errorf("multi-line message:\n%s", x.all())
-	}
 	x.update(tea.PasteMsg{Content: "draft"})
 	x.press(up)
 	if !strings.Contains(x.all(), "› a\n  b") {
@@ -741,10 +745,7 @@ func TestPicture(t *testing.T) {
 	x := open(t, g, nil)
 	x.types("/image " + file + " what is it?")
 	x.sees("I see a picture of type image/png")
-	x.idle()
-	if !strings.Contains(x.all(), "what is it?") {
-		t.Errorf("the message is not shown:\n%s", x.all())
-	}
+	x.sees("what is it?")
 }
 
 func TestSizes(t *testing.T) {
@@ -769,10 +770,7 @@ func TestFailure(t *testing.T) {
 	x := open(t, g, nil)
 	x.types("hi")
 	x.sees("refused the key")
-	x.idle()
-	if !strings.Contains(x.all(), "/model") {
-		t.Errorf("no hint:\n%s", x.all())
-	}
+	x.sees("/model") // the hint
 }
 
 // A result of background work is printed between the answers, and leaves the line that is
@@ -815,9 +813,10 @@ func TestBackground(t *testing.T) {
 	x.sees("told w")
 	x.idle()
 	t.Run("SEED-05 a result is printed after the answer", func(t *testing.T) {
-		if got := strings.Join(x.printed, "\n"); !strings.Contains(blanks.ReplaceAllString(ansi.Clean(got), ""), "❯ slow\n\nfirst half and second half\n\ntold w") {
-			t.Errorf("printed:\n%s", got)
-		}
+		x.until("to print the result", func() bool {
+			printed := blanks.ReplaceAllString(ansi.Clean(strings.Join(x.printed, "\n")), "")
+			return strings.Contains(printed, "❯ slow\n\nfirst half and second half\n\ntold w")
+		})
 	})
 	t.Run("SEED-05 a result leaves the line that is typed", func(t *testing.T) {
 		if got := x.model.View().Content; !strings.Contains(ansi.Clean(got), "› half a line") {

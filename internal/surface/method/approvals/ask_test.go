@@ -105,10 +105,9 @@ func TestAskInvisibleCharacters(t *testing.T) {
 func TestAskInTime(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
-	begin := time.Now()
 	got := methodtest.Do[wire.ApprovalDecided](t, h, wire.MethodApprovalAsk, wire.ApprovalAsk{Command: "ls", TimeoutMs: 30})
-	if got.Decision != nil || time.Since(begin) > 5*time.Second || got.ID == "" {
-		t.Errorf("not decided: %+v after %v", got, time.Since(begin))
+	if got.Decision != nil || got.ID == "" {
+		t.Errorf("not decided: %+v", got)
 	}
 	asked := methodtest.Do[wire.ApprovalAsked](t, h, wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "two", Command: "ls", TimeoutMs: 60_000, TwoPhase: true})
 	if asked.Status != wire.StatusAccepted || asked.ID != "two" || asked.Expires.Time().Sub(asked.Created.Time()) != time.Minute {

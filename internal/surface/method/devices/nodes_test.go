@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/method/methodtest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -105,11 +106,7 @@ func TestNodeApproval(t *testing.T) {
 	}
 	connected := connect(t, h, pairing.Access{Device: "n1", Role: wire.RoleNode})
 	methodtest.Do[wire.NodeID](t, h, wire.MethodNodePairRemove, wire.NodeID{ID: "n1"})
-	select {
-	case <-connected.Done():
-	case <-time.After(time.Minute):
-		t.Error("a removed node stays connected")
-	}
+	waittest.For(t, "the end of the connection of a removed node", connected.Done())
 	if got := methodtest.Do[wire.Nodes](t, h, wire.MethodNodeList, nil); len(got.Nodes) != 0 {
 		t.Errorf("after removal: %+v", got)
 	}

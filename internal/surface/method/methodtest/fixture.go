@@ -41,6 +41,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/runner/runnertest"
 	"github.com/chela-ai/chela/internal/kit/chunk"
 	"github.com/chela-ai/chela/internal/kit/lane"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/method/agents"
@@ -156,7 +157,7 @@ func On(t testing.TB, st store.Store, path string, p llm.Provider, tools ...tool
 	go func() { done <- dispatcher.Run(ctx) }()
 	t.Cleanup(func() {
 		h.Close()
-		stop, end := context.WithTimeout(context.Background(), 5*time.Second)
+		stop, end := context.WithTimeout(context.Background(), waittest.Limit)
 		defer end()
 		err := h.Server.Shutdown(stop, wire.Shutdown{Reason: "gateway stopping"})
 		cancel()

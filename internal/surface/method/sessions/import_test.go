@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/method/methodtest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -44,7 +45,7 @@ func TestImport(t *testing.T) {
 		h := methodtest.New(t, model)
 		ask := func(key, text string) {
 			started := methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: key, Message: text, IdempotencyKey: text})
-			if w := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: started.RunID, TimeoutMs: 5000}); w.Status != wire.StatusOK {
+			if w := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: started.RunID, TimeoutMs: waittest.Limit.Milliseconds()}); w.Status != wire.StatusOK {
 				t.Fatalf("%q ended %+v", text, w)
 			}
 		}

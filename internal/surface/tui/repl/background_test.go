@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/tui/repl"
 	"github.com/chela-ai/chela/internal/test/chelatest"
 	"github.com/chela-ai/chela/wire"
@@ -53,18 +54,13 @@ func newParent(work llmtest.Step) *parent {
 func taskIs(t *testing.T, g *chelatest.Gateway, delivery string) {
 	t.Helper()
 	c := g.Client()
-	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	waittest.Until(t, "the end of the task with the delivery "+delivery, func() bool {
 		var page wire.TasksPage
 		if err := c.Call(t.Context(), wire.MethodTasksList, wire.TasksList{}, &page); err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Tasks) == 1 && page.Tasks[0].EndedAt > 0 && page.Tasks[0].Delivery == delivery {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("the tasks are %+v", page.Tasks)
-		}
-	}
+		return len(page.Tasks) == 1 && page.Tasks[0].EndedAt > 0 && page.Tasks[0].Delivery == delivery
+	})
 }
 
 func TestBackground(t *testing.T) {
@@ -161,11 +157,13 @@ func TestBackground(t *testing.T) {
 		c := g.Client()
 		c.Ask("main", "spawn")
 		close(p.child)
-		for pending := []wire.Approval(nil); len(pending) == 0; time.Sleep(time.Millisecond) {
+		waittest.Until(t, "a pending approval", func() bool {
+			var pending []wire.Approval
 			if err := c.Call(t.Context(), wire.MethodApprovalList, wire.None{}, &pending); err != nil {
 				t.Fatal(err)
 			}
-		}
+			return len(pending) > 0
+		})
 		o := hour
 		o.Yes = true
 		x := open(t, g, o)

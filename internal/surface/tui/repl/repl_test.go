@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/tui/feed"
 	"github.com/chela-ai/chela/internal/surface/tui/repl"
 	"github.com/chela-ai/chela/internal/test/chelatest"
@@ -97,7 +98,7 @@ func (x *terminal) sees(text string) {
 // counts waits until text was written n times.
 func (x *terminal) counts(text string, n int) {
 	x.t.Helper()
-	for limit := time.After(30 * time.Second); ; {
+	for limit := time.After(waittest.Limit); ; {
 		out, err := x.written()
 		if strings.Count(out+err, text) >= n {
 			return
@@ -119,14 +120,9 @@ func (x *terminal) written() (out, err string) {
 // ends waits until the conversation has ended with the error.
 func (x *terminal) ends(want error) {
 	x.t.Helper()
-	select {
-	case got := <-x.end:
-		if !errors.Is(got, want) {
-			x.t.Errorf("the conversation ended with %v, want %v", got, want)
-		}
-	case <-time.After(30 * time.Second):
+	if got := waittest.For(x.t, "the end of the conversation", x.end); !errors.Is(got, want) {
 		out, err := x.written()
-		x.t.Fatalf("the conversation did not end\n%s\n%s", out, err)
+		x.t.Errorf("the conversation ended with %v, want %v\n%s\n%s", got, want, out, err)
 	}
 }
 
@@ -220,15 +216,11 @@ func TestDecide(t *testing.T) {
 // decision returns the next decision.
 func decision(t *testing.T, c *chelatest.Client) string {
 	t.Helper()
-	for limit := time.After(30 * time.Second); ; {
-		select {
-		case e := <-c.Events():
-			var r wire.ApprovalResolved
-			if e.Name == wire.EventApprovalResolved && e.Decode(&r) == nil {
-				return r.Decision
-			}
-		case <-limit:
-			t.Fatal("no decision")
+	for {
+		e := waittest.For(t, "a decision", c.Events())
+		var r wire.ApprovalResolved
+		if e.Name == wire.EventApprovalResolved && e.Decode(&r) == nil {
+			return r.Decision
 		}
 	}
 }
@@ -386,7 +378,7 @@ func TestOnce(t *testing.T) {
 func stopped(t *testing.T, g *chelatest.Gateway, a repl.Answer) {
 	t.Helper()
 	var w wire.AgentWaited
-	err := g.Client().Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: a.RunID, TimeoutMs: 60_000}, &w)
+	err := g.Client().Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: a.RunID, TimeoutMs: waittest.Limit.Milliseconds()}, &w)
 	if err != nil || w.Status == wire.StatusTimeout {
 		t.Errorf("the run was not stopped: %+v, %v", w, err)
 	}
