@@ -15,6 +15,8 @@ import (
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -208,7 +210,7 @@ func TestLong(t *testing.T) {
 				t.Errorf("%q: %d bytes of %d", unit, len(out), n)
 			}
 		}
-		if d := time.Since(begin); d > 30*time.Second {
+		if d := time.Since(begin); d > waittest.Limit {
 			t.Errorf("%q took %v", unit, d)
 		} else if testing.Verbose() {
 			t.Log(unit, d)

@@ -894,20 +894,22 @@ func TestSpent(t *testing.T) {
 		"a stop before any text": {stopped(""), agent.Spent},
 		"others answer after it": {second, agent.Spent},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		events := 0
-		for e := range agent.Run(ctx, request(&script{steps: []step{tt.step}}, nil)) {
-			if e.Usage == used {
-				events++
-				if e.Kind != tt.kind || e.By != other {
-					t.Errorf("%s: reported by an event of kind %d by %v, want %d", name, e.Kind, e.By, tt.kind)
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			events := 0
+			for e := range agent.Run(ctx, request(&script{steps: []step{tt.step}}, nil)) {
+				if e.Usage == used {
+					events++
+					if e.Kind != tt.kind || e.By != other {
+						t.Errorf("%s: reported by an event of kind %d by %v, want %d", name, e.Kind, e.By, tt.kind)
+					}
 				}
 			}
-		}
-		if events != 1 {
-			t.Errorf("%s: reported %d times", name, events)
-		}
+			if events != 1 {
+				t.Errorf("%s: reported %d times", name, events)
+			}
+		})
 	}
 }
 

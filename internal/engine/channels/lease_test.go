@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/test/power"
 )
 
@@ -205,11 +206,7 @@ func TestPower(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); _ = v.Run(ctx, nil) }()
-			select {
-			case <-connected:
-			case <-time.After(time.Minute):
-				t.Fatalf("the account of %s did not connect", id)
-			}
+			waittest.For(t, "the connection of the account of "+id, connected)
 			cancel()
 			<-done
 		}

@@ -12,6 +12,10 @@ const (
 
 // escapeActs are the attempts to get out, by class.
 func escapeActs() []act {
+	forks := `bash -c "ulimit -u 100 && exec $X forkbomb 200"` // a limit holds for this user; the next act looks at the limit itself
+	if Count(0, 1) > 0 {
+		forks = `$X forkbomb 6000`
+	}
 	var all []act
 	add := func(class string, acts ...act) {
 		for _, a := range acts {
@@ -119,16 +123,16 @@ func escapeActs() []act {
 	}...)
 	add("network", []act{
 		{name: "TCP to the host's loopback", script: `$X dial tcp4 127.0.0.1:$PORT`}, {name: "TCP over IPv6", script: `$X dial tcp6 "[::1]:$PORT6"`}, {name: "localhost by name", script: `$X dial tcp localhost:$PORT`}, {name: "0.0.0.0", script: `$X dial tcp4 0.0.0.0:$PORT`},
-		{name: "mapped address", script: `$X dial tcp "[::ffff:127.0.0.1]:$PORT"`}, {name: "127.1.2.3", script: `$X dial tcp4 127.0.0.1:$PORT || $X dial tcp4 127.1.2.3:$PORT`}, {name: "UDP", script: `$X send udp4 127.0.0.1:$UDP; sleep 0.1`, trace: "$OUT/udp"},
-		{name: "bash's /dev/tcp", script: `bash -c 'exec 3<>/dev/tcp/127.0.0.1/$PORT; cat <&3' | grep -q "$CANARY"`}, {name: "curl without the proxy", script: `curl -s --noproxy '*' -m 3 http://127.0.0.1:$PORT/ | grep -q "$CANARY"`}, {name: "interfaces of the host", script: `ls /sys/class/net 2>/dev/null | grep -qv '^lo$' || grep -q '[a-z0-9]*: ' /proc/net/dev && [ "$(grep -c : /proc/net/dev)" -gt 1 ]`},
+		{name: "mapped address", script: `$X dial tcp "[::ffff:127.0.0.1]:$PORT"`}, {name: "127.1.2.3", script: `$X dial tcp4 127.0.0.1:$PORT || $X dial tcp4 127.1.2.3:$PORT`}, {name: "UDP", script: `$X send udp4 127.0.0.1:$UDP`, trace: "$OUT/udp"},
+		{name: "bash's /dev/tcp", script: `bash -c 'exec 3<>/dev/tcp/127.0.0.1/$PORT; cat <&3' | grep -q "$CANARY"`}, {name: "curl without the proxy", script: `curl -s --noproxy '*' -m 30 http://127.0.0.1:$PORT/ | grep -q "$CANARY"`}, {name: "interfaces of the host", script: `ls /sys/class/net 2>/dev/null | grep -qv '^lo$' || grep -q '[a-z0-9]*: ' /proc/net/dev && [ "$(grep -c : /proc/net/dev)" -gt 1 ]`},
 		{name: "a route", script: `[ "$(wc -l < /proc/net/route)" -gt 1 ]`}, {name: "the host's sockets", script: `grep -q "$(printf '%04X' $PORT)" /proc/net/tcp`}, {name: "the host's unix sockets", script: `grep -q "$A" /proc/net/unix`},
 		{name: "DNS", script: `$X dns`, control: "there may be no name server"}, {name: "raw socket", script: `$X socket 2 3 1`, control: inBox}, {name: "packet socket", script: `$X socket 17 3 768`, control: inBox}, {name: "netlink audit", script: `$X socket 16 3 9`},
 		{name: "netlink netfilter", script: `$X socket 16 3 12`}, {name: "netlink kobject", script: `$X socket 16 3 15`}, {name: "netlink generic", script: `$X socket 16 3 16`}, {name: "add an address", script: `ip link add dummy0 type dummy`, control: inBox},
 		{name: "vsock", script: `$X socket 40 1 0`}, {name: "crypto sockets", script: `$X socket 38 5 0`}, {name: "bluetooth", script: `$X socket 31 3 1`}, {name: "CAN", script: `$X socket 29 3 1`},
 		{name: "multipath TCP", script: `$X socket 2 1 262`}, {name: "SCTP", script: `$X socket 2 1 132`}, {name: "XDP", script: `$X socket 44 3 0`, control: inBox},
 		{name: "unix stream socket outside", script: `$X dial unix "$OUT/s.sock"`}, {name: "the gateway's socket", script: `$X dial unix "$STATE/gateway.sock"`}, {name: "unix stream socket in the workspace", script: `$X dial unix "$WS/s.sock"`}, {name: "abstract socket", script: `$X dial unix "$ABS"`},
-		{name: "unix datagram outside", script: `$X send unixgram "$OUT/d.sock"; sleep 0.1`, trace: "$OUT/dgram-out"}, {name: "unix datagram in the workspace", script: `$X send unixgram "$WS/d.sock"; sleep 0.1`, trace: "$OUT/dgram-ws"},
-		{name: "unix datagram, abstract", script: `$X send unixgram "$ABS-d"; sleep 0.1`, trace: "$OUT/dgram-abs"}, {name: "datagram from a socket pair", script: `$X pairsend "$WS/pair.sock"; sleep 0.1`, trace: "$OUT/dgram-pair"},
+		{name: "unix datagram outside", script: `$X send unixgram "$OUT/d.sock"`, trace: "$OUT/dgram-out"}, {name: "unix datagram in the workspace", script: `$X send unixgram "$WS/d.sock"`, trace: "$OUT/dgram-ws"},
+		{name: "unix datagram, abstract", script: `$X send unixgram "$ABS-d"`, trace: "$OUT/dgram-abs"}, {name: "datagram from a socket pair", script: `$X pairsend "$WS/pair.sock"`, trace: "$OUT/dgram-pair"},
 		{name: "socket through /proc/self/root", script: `$X dial unix "/proc/self/root$WS/s.sock"`}, {name: "socket through a symlink", script: `ln -s "$WS/s.sock" $T/l && $X dial unix $T/l`}, {name: "D-Bus and docker", script: `$X dial unix /run/dbus/system_bus_socket || $X dial unix /var/run/docker.sock`, control: "this host may have neither"},
 		{name: "mDNS and multicast", script: `$X send udp4 224.0.0.251:5353`, control: "it is a datagram to the network"}, {name: "to the internet", script: `$X dial tcp4 1.1.1.1:443`, control: "this host may have no network"},
 	}...)
@@ -140,7 +144,9 @@ func escapeActs() []act {
 		{name: "process_madvise", script: `$X madvise 1`, control: inBox},
 	}...)
 	add("bombs", []act{
-		{name: "processes", script: `$X forkbomb 6000`, control: "it takes thousands of processes", alone: true}, {name: "terminals", script: `$X ptybomb 600`, alone: true}, {name: "a large file", script: `truncate -s 20G "$T/big"`, control: "it depends on this file system"},
+		{name: "processes", script: forks, control: "it depends on this host's limits", alone: true},
+		{name: "limit of processes", script: `n=$(sed -n 's/^Max processes *[^ ]* *\([^ ]*\).*/\1/p' /proc/self/limits); [ "$n" = unlimited ] || [ "$n" -gt 4096 ]`, control: "it depends on this host's limits"},
+		{name: "terminals", script: `$X ptybomb 600`, alone: true}, {name: "a large file", script: `truncate -s 20G "$T/big"`, control: "it depends on this file system"},
 		{name: "files in /tmp", script: `[ "$(df --output=itotal /tmp | tail -n 1)" -gt 250000 ]`}, {name: "memory is taken from it first", script: `[ "$(cat /proc/self/oom_score_adj)" -lt 500 ]`},
 		{name: "a core file", script: `[ "$(ulimit -Hc)" != 0 ]`, control: "it depends on this host's limits"},
 	}...)
@@ -216,7 +222,7 @@ func proxyActs() []act {
 		{name: "user information", script: `$X http "GET http://allowed.test@127.0.0.1:$PORT/ HTTP/1.1\r\n\r\n"`}, {name: "null byte", script: `$X http 'CONNECT other.test\x00.allowed.test:443 HTTP/1.1\r\n\r\n'`},
 		{name: "origin form", script: `$X http "GET / HTTP/1.1\r\nHost: 127.0.0.1:$PORT\r\n\r\n"`}, {name: "other scheme", script: `$X http 'GET file:///etc/passwd HTTP/1.1\r\nHost: allowed.test\r\n\r\n'`},
 		{name: "SOCKS5 to another host", script: `$X socks other.test 443`}, {name: "SOCKS5 to loopback", script: `$X socks 127.0.0.1 $PORT`}, {name: "SOCKS5 BIND", script: `$X socksbind`}, {name: "SOCKS4", script: `$X socks4 $PORT`},
-		{name: "the gateway's own port", script: `curl -s -m 3 -x "$HTTP_PROXY" http://127.0.0.1:$PORT/ | grep -q "$CANARY"`}, {name: "the gateway's port by SOCKS", script: `curl -s -m 3 -x "socks5h://${HTTP_PROXY#http://}" http://localhost:$PORT/ | grep -q "$CANARY"`},
+		{name: "the gateway's own port", script: `curl -s -m 30 -x "$HTTP_PROXY" http://127.0.0.1:$PORT/ | grep -q "$CANARY"`}, {name: "the gateway's port by SOCKS", script: `curl -s -m 30 -x "socks5h://${HTTP_PROXY#http://}" http://localhost:$PORT/ | grep -q "$CANARY"`},
 		{name: "pipelined second request", script: `$X pipeline "$PORT"`}, {name: "proxy of another sandbox", script: `$X dial tcp4 127.0.0.1:$PORT`},
 	}
 }

@@ -21,6 +21,9 @@ import (
 // actArg is the argument that makes a test binary carry out an act.
 const actArg = "__act"
 
+// patience is how long an act waits for an answer. It ends before the act is ended.
+const patience = actLimit / 2
+
 // Act carries out an act if this process was started for one, and returns its
 // exit code. It must be the first call of TestMain of a package that calls
 // RunEscapes. Code 0 means that the act worked.
@@ -191,10 +194,8 @@ var calls = map[string]func([]string) error{
 	"http":      func(a []string) error { return dialCanary("tcp", proxyOf(), unescape(a[0])) },
 	"socks":     func(a []string) error { return socks(1, a[0], number(a[1])) },
 	"socksbind": func([]string) error { return socks(2, "allowed.test", 80) },
-	"socks4": func(a []string) error {
-		return dialCanary("tcp", proxyOf(), "\x04\x01"+port(number(a[0]))+"\x7f\x00\x00\x01\x00")
-	},
-	"pipeline": pipeline,
+	"socks4":    socks4,
+	"pipeline":  pipeline,
 	"bpf": func([]string) error {
 		a := [16]uint32{1, 4, 4, 1}
 		return sys(unix.SYS_BPF, 0, uintptr(unsafe.Pointer(&a)), 64, 0, 0, 0)
@@ -317,20 +318,25 @@ func openTreeAttr() error {
 // dialCanary connects, sends text, and wants the greeting of a listener of the
 // host or the success of a proxy.
 func dialCanary(network, addr, text string) error {
-	c, err := net.DialTimeout(network, addr, time.Second)
+	c, err := net.DialTimeout(network, addr, patience)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(c, text); err != nil {
 		return err
 	}
+	return awaitAnswer(c, func(got string) bool { return strings.Contains(got, canary) || strings.HasPrefix(got, "HTTP/1.1 200") })
+}
+
+// awaitAnswer reads until what was read is what an act wants.
+func awaitAnswer(c net.Conn, wanted func(string) bool) error {
 	var got bytes.Buffer
 	for b := make([]byte, 4096); ; {
 		n, err := c.Read(b)
 		got.Write(b[:n])
-		if strings.Contains(got.String(), canary) || strings.HasPrefix(got.String(), "HTTP/1.1 200") || strings.HasPrefix(got.String(), "\x00\x5a") {
+		if wanted(got.String()) {
 			return nil
 		}
 		if err != nil {
@@ -373,11 +379,11 @@ func unescape(s string) string {
 func port(n int) string { return string([]byte{byte(n >> 8), byte(n)}) }
 
 func socks(command byte, host string, p int) error {
-	c, err := net.DialTimeout("tcp", proxyOf(), time.Second)
+	c, err := net.DialTimeout("tcp", proxyOf(), patience)
 	if err != nil {
 		return err
 	}
-	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	answer := make([]byte, 12)
 	if _, err := io.WriteString(c, "\x05\x01\x00\x05"+string(command)+"\x00\x03"+string(byte(len(host)))+host+port(p)); err != nil {
 		return err
@@ -391,22 +397,34 @@ func socks(command byte, host string, p int) error {
 	return nil
 }
 
-// pipeline asks for a second host on a connection that was for an allowed one.
-func pipeline(a []string) error {
-	c, err := net.DialTimeout("tcp", proxyOf(), time.Second)
+// socks4 asks for a port of loopback. A proxy that waits for more learns that there is none.
+func socks4(a []string) error {
+	c, err := net.DialTimeout("tcp", proxyOf(), patience)
 	if err != nil {
 		return err
 	}
-	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(c, "\x04\x01"+port(number(a[0]))+"\x7f\x00\x00\x01\x00"); err != nil {
+		return err
+	}
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		return err
+	}
+	return awaitAnswer(c, func(got string) bool { return strings.Contains(got, canary) || strings.HasPrefix(got, "\x00\x5a") })
+}
+
+// pipeline asks for a second host on a connection that was for an allowed one.
+func pipeline(a []string) error {
+	c, err := net.DialTimeout("tcp", proxyOf(), patience)
+	if err != nil {
+		return err
+	}
+	_ = c.SetDeadline(time.Now().Add(patience))
 	_, err = fmt.Fprintf(c, "GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nConnection: keep-alive\r\n\r\nGET http://127.0.0.1:%s/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", a[0])
 	if err != nil {
 		return err
 	}
-	got, err := io.ReadAll(c)
-	if !strings.Contains(string(got), "host "+canary) {
-		return fmt.Errorf("answered %.80q: %w", got, err)
-	}
-	return nil
+	return awaitAnswer(c, func(got string) bool { return strings.Contains(got, "host "+canary) })
 }
 
 // i386 writes a program that makes a system call of the other table (getpid

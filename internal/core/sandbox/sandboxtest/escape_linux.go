@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // Arena is a part of a host that a caged program must neither read nor change,
@@ -45,13 +46,19 @@ type Escapes struct {
 
 // Report is the result of an attack.
 type Report struct {
-	Tried, Held int
-	Escaped     []string
-	NotRun      []string // acts that show nothing here, each with the reason
+	Acts      int // for a sandbox with this right
+	Inside    int // of these, carried out in the sandbox
+	Effective int // of these acts, with an effect outside of the sandbox
+	Tried     int // in the sandbox, with an effect outside or here
+	Held      int // of these, without an effect
+	Escaped   []string
+	Missed    []string // acts with an effect outside that were not carried out in the sandbox, each with the reason
+	NotRun    []string // acts that show nothing here, each with the reason
 }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d acts tried, %d held, %d escaped, %d not run", r.Tried, r.Held, len(r.Escaped), len(r.NotRun))
+	return fmt.Sprintf("%d acts: %d carried out inside; %d have an effect outside, of which %d were missed; %d held, %d escaped; %d show nothing on this machine",
+		r.Acts, r.Inside, r.Effective, len(r.Missed), r.Held, len(r.Escaped), len(r.NotRun))
 }
 
 // canary is the content of what a caged program must not read.
@@ -79,20 +86,31 @@ func RunEscapes(t *testing.T, e Escapes) Report {
 		if !a.suits(e.Write) {
 			continue
 		}
+		r.Acts++
 		name, in := a.class+": "+a.name, inside[i]
+		if in.ran {
+			r.Inside++
+		}
 		outside := controls.host
 		if a.where() == inBox {
 			outside = controls.box
 		}
 		out, hasControl := outside[i]
+		if out.worked {
+			r.Effective++
+		}
 		switch {
 		case in.worked:
 			r.Tried++
 			r.Escaped = append(r.Escaped, name+" ("+in.text+")")
+		case !in.ran && out.worked:
+			r.Missed = append(r.Missed, name+": "+in.text)
 		case !in.ran:
 			r.NotRun = append(r.NotRun, name+": it did not start in the sandbox: "+in.text)
 		case !hasControl:
 			r.NotRun = append(r.NotRun, name+": "+a.control)
+		case !out.ran:
+			r.NotRun = append(r.NotRun, name+": it could not be tried outside: "+out.text)
 		case !out.worked:
 			r.NotRun = append(r.NotRun, name+": it does not work outside either: "+out.text)
 		default:
@@ -148,7 +166,7 @@ type outcome struct {
 func attack(t *testing.T, e Escapes, list []act, where string) map[int]outcome {
 	t.Helper()
 	a := newArena(t, list)
-	env, upstream := a.serve(t, e.Host)
+	env, upstream, received := a.serve(t, e.Host)
 	b := e.Host
 	if where == "" {
 		b = e.Broker(t, a, upstream)
@@ -164,15 +182,22 @@ func attack(t *testing.T, e Escapes, list []act, where string) map[int]outcome {
 			together = append(together, i)
 		}
 	}
-	a.try(t, e, b, where, env, list, together, all)
+	a.try(t, e, b, where, env, received, list, together, all)
 	for _, i := range alone {
-		a.try(t, e, b, where, env, list, []int{i}, all)
+		a.try(t, e, b, where, env, received, list, []int{i}, all)
 	}
 	return all
 }
 
+// notEnded is the exit code of an act that was ended because it exceeded actLimit.
+const notEnded = 124
+
+// actLimit is how long an act may take. What is tried within it must not depend on how
+// busy the machine is.
+const actLimit = waittest.Limit
+
 // driver runs the acts that its arguments name and prints how each ended.
-const driver = `
+var driver = `
 P="${TMPDIR:-/tmp}/act-"
 [ -w "$A/tmp" ] && P="$A/tmp/"
 for N; do set -- "$@" "$P$N"; shift; done
@@ -181,15 +206,15 @@ for T; do
 	N="${T#"$P"}"
 	export N T D="$OUT/$N" L="$WS/d/$N"
 	if ! [ -w "$T" ]; then echo "@ $N 127 no folder for what it writes"; continue; fi
-	(cd "$WS" && exec timeout -s KILL 5 sh "$KIT/acts/$N.sh") </dev/null >"$T.out" 2>&1
+	(cd "$WS" && exec timeout -k 5 ` + fmt.Sprint(int(actLimit.Seconds())) + ` sh "$KIT/acts/$N.sh") </dev/null >"$T.out" 2>&1
 	echo "@ $N $?"
-	tail -c 160 "$T.out"
-	echo
+	[ -s "$T.out" ] && tail -c 160 "$T.out" && echo
 done
 `
 
-// try carries out some acts in one program.
-func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env []string, list []act, numbers []int, all map[int]outcome) {
+// try carries out some acts in one program. received waits until the host has received
+// what they have sent.
+func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env []string, received func(), list []act, numbers []int, all map[int]outcome) {
 	t.Helper()
 	if len(numbers) == 0 {
 		return
@@ -209,25 +234,30 @@ func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env 
 	case inBox:
 		p.Path, p.Argv = "/usr/bin/unshare", slices.Concat([]string{"unshare", "-Urmpfniu", "--mount-proc"}, []string{"/bin/sh"}, argv[1:])
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	var out bytes.Buffer
-	pr, err := b.Start(ctx, p, &out)
+	pr, err := b.Start(t.Context(), p, &out) // each act has a limit, together they have none
 	if err != nil {
-		if where == "" {
+		if where != inBox {
 			t.Fatalf("start: %v", err)
 		}
-		return // the acts have no control
+		for _, i := range numbers { // what a user may do in namespaces depends on the machine
+			all[i] = outcome{text: err.Error()}
+		}
+		return
 	}
 	if _, err := pr.Wait(); err != nil {
 		t.Errorf("wait: %v", err)
 	}
+	received()
 	last := -1
 	for line := range strings.Lines(out.String()) {
 		var i, code int
 		if n, _ := fmt.Sscanf(line, "@ %d %d", &i, &code); n == 2 && slices.Contains(numbers, i) {
 			last = i
 			all[i] = outcome{ran: code != 126 && code != 127, worked: code == 0 && list[i].trace == "", text: fmt.Sprintf("exit %d:", code)}
+			if code == notEnded { // so it is not known what it would have done
+				all[i] = outcome{text: fmt.Sprintf("it did not end within %v:", actLimit)}
+			}
 		} else if text := strings.TrimSpace(line); text != "" && last >= 0 {
 			o := all[last]
 			o.text += " " + text
@@ -236,13 +266,20 @@ func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env 
 	}
 	for _, i := range numbers {
 		o, ok := all[i]
-		if !ok && list[i].alone {
+		switch {
+		case !ok && list[i].alone:
 			o.ran = true // it ended the driver with it
+		case !ok && last < 0 && where == inBox: // the box was not made
+			o.text = strings.TrimSpace(out.String())
+		case !ok:
+			o.text = "the programs that carry out the acts ended before"
 		}
 		if list[i].trace != "" {
 			o.worked = a.trace(env, list[i], i) != before[i]
 		}
-		all[i] = o
+		if all[i] = o; where == onHost && o.text != "" && !o.ran && !strings.HasPrefix(o.text, "exit ") {
+			t.Errorf("outside: %s: %s: %s", list[i].class, list[i].name, o.text)
+		}
 	}
 }
 
@@ -340,9 +377,10 @@ func copyFile(to, from string) error {
 }
 
 // serve starts what the programs of the host offer: listeners, which greet with
-// the canary, and a process. It returns the environment of the acts and the
-// address that allowed.test stands for.
-func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream string) {
+// the canary, sockets for datagrams, and a process. It returns the environment of
+// the acts, the address that allowed.test stands for, and a function that waits until
+// all datagrams that were sent have been received.
+func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream string, received func()) {
 	t.Helper()
 	abstract := "escape-" + filepath.Base(a.Root)
 	env = []string{
@@ -357,7 +395,8 @@ func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream 
 		}
 		answer(t, l, func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\n"+name+" "+canary+"\n") // the other side may be gone
-			_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+			_ = c.(interface{ CloseWrite() error }).CloseWrite()                     // as above
+			_ = c.SetReadDeadline(time.Now().Add(actLimit))
 			_, _ = io.Copy(io.Discard, c) // as above
 		})
 		return l.Addr().String()
@@ -369,6 +408,13 @@ func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream 
 	greet("unix", filepath.Join(a.Workspace, "s.sock"), "workspace")
 	greet("unix", filepath.Join(a.Outside, "s.sock"), "outside")
 	greet("unix", filepath.Join(a.State, "gateway.sock"), "gateway")
+	const last = "the last datagram"
+	var waits []func()
+	received = func() {
+		for _, wait := range waits {
+			wait()
+		}
+	}
 	datagram := func(network, address, file string) string {
 		c, err := net.ListenPacket(network, address)
 		if err != nil {
@@ -376,12 +422,28 @@ func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream 
 			return ""
 		}
 		t.Cleanup(func() { _ = c.Close() })
+		own, err := net.Dial(network, c.LocalAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = own.Close() })
+		lasts := make(chan struct{})
+		waits = append(waits, func() { // what was sent before was received before
+			if _, err := io.WriteString(own, last); err != nil {
+				t.Fatal(err)
+			}
+			waittest.For(t, "the last datagram of "+file, lasts)
+		})
 		go func() {
 			b := make([]byte, 1500)
 			for {
 				n, _, err := c.ReadFrom(b)
 				if err != nil {
 					return
+				}
+				if string(b[:n]) == last {
+					lasts <- struct{}{}
+					continue
 				}
 				_ = os.WriteFile(filepath.Join(a.Outside, file), b[:n], 0o644) // what the act's trace shows
 			}
@@ -405,5 +467,5 @@ func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream 
 		victim.Kill()
 		_, _ = victim.Wait()
 	})
-	return append(env, "VICTIM="+strconv.Itoa(victim.PID())), upstream
+	return append(env, "VICTIM="+strconv.Itoa(victim.PID())), upstream, received
 }

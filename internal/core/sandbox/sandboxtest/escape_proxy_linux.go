@@ -18,7 +18,7 @@ func openProxy(t *testing.T) string {
 		t.Fatal(err)
 	}
 	answer(t, l, func(c net.Conn) {
-		_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(actLimit))
 		allowAll(c)
 	})
 	return l.Addr().String()

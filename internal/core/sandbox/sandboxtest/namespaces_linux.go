@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"github.com/chela-ai/chela/internal/kit/needtest"
 )
 
 // NeedsNamespaces skips the test where this user cannot make namespaces and mounts
@@ -18,6 +20,7 @@ func NeedsNamespaces(t testing.TB) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("not run: there are no namespaces here: %v %s", err, out)
+		t.Logf("%v: %s", err, out)
+		needtest.Missing(t, "user namespaces")
 	}
 }

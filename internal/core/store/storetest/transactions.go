@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 func set(name, value string) func(store.Tx) error {
@@ -316,29 +317,22 @@ func testWakes(t *testing.T, s store.Store) {
 	})
 	t.Run("the end of the context closes the channel", func(t *testing.T) {
 		cancel()
-		for {
+		waittest.Until(t, "the end of the wakes", func() bool {
 			select {
 			case _, ok := <-wakes:
-				if !ok {
-					return
-				}
-			case <-time.After(10 * time.Second):
-				t.Fatal("still open")
+				return !ok
+			default:
+				return false
 			}
-		}
+		})
 	})
 }
 
 func next(t *testing.T, c <-chan store.Topic) store.Topic {
 	t.Helper()
-	select {
-	case got, ok := <-c:
-		if !ok {
-			t.Fatal("wakes are closed")
-		}
-		return got
-	case <-time.After(10 * time.Second):
-		t.Fatal("no wake")
+	got := waittest.For(t, "a wake", c)
+	if got == (store.Topic{}) {
+		t.Fatal("wakes are closed")
 	}
-	return store.Topic{}
+	return got
 }

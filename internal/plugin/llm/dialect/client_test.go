@@ -18,6 +18,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/kit/secret"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // plainText decodes events that are text. The last event is "end".
@@ -146,11 +147,7 @@ func TestServerStaysOpen(t *testing.T) {
 	if got, err := ask(t.Context(), t, srv.URL, srv.Client(), "k"); got != "x" || err != nil {
 		t.Errorf("answer = %q, %v", got, err)
 	}
-	select {
-	case <-closed:
-	case <-time.After(5 * time.Second):
-		t.Error("the connection is still open")
-	}
+	waittest.For(t, "the end of the connection", closed)
 }
 
 func TestConnectionRefused(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/tool/tooltest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
 )
 
@@ -132,7 +133,7 @@ func attackAll(t *testing.T) {
 				n++
 				began := time.Now()
 				r, err := s.call(name, args)
-				if d := time.Since(began); d > 30*time.Second {
+				if d := time.Since(began); d > waittest.Limit {
 					t.Errorf("%s %q took %v", name, path, d)
 				}
 				for _, p := range r.Content {

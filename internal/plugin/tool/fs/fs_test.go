@@ -24,6 +24,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/tool/tooltest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
 )
 
@@ -720,11 +721,7 @@ func TestOddFiles(t *testing.T) {
 			t.Errorf("ls: %q", got)
 		}
 	}()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Fatal("a tool blocks on a pipe")
-	}
+	waittest.For(t, "the tools, which do not open a pipe", done)
 }
 
 // Readers see the old or the new content, never a mix.
@@ -822,9 +819,9 @@ func TestAbort(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	tl, _ := b.set.Get("read")
-	began := time.Now()
+	// To the end of 50 GB it would take longer than the test may.
 	_, err := tl.Run(ctx, tool.Call{Args: json.RawMessage(`{"path":"f","offset":1000}`), Dir: b.dir, Update: func(string) {}})
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 15*time.Second {
-		t.Errorf("%v after %v", err, time.Since(began))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
 	}
 }

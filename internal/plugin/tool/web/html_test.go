@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // prose returns a typical page of about n bytes: scripts, a menu, and
@@ -179,7 +180,7 @@ func TestHostile(t *testing.T) {
 			if strings.Contains(page, words) && !strings.Contains(text, "some words, and more of them.") {
 				t.Errorf("the text is missing: %.100q by %s", text, by)
 			}
-			if took := time.Since(began); took > slow*6*time.Second {
+			if took := time.Since(began); took > waittest.Limit {
 				t.Errorf("%d bytes by %s took %v", len(page), by, took)
 			} else if took > 500*time.Millisecond {
 				t.Logf("%d bytes by %s took %v", len(page), by, took)
@@ -246,7 +247,7 @@ func FuzzExtract(f *testing.F) {
 		for _, markdown := range []bool{true, false} {
 			began := time.Now()
 			_, text, by := extract(body, contentType, at, markdown, true)
-			if took := time.Since(began); took > slow*10*time.Second {
+			if took := time.Since(began); took > waittest.Limit {
 				t.Errorf("%d bytes by %s took %v", len(body), by, took)
 			}
 			if !utf8.ValidString(text) {

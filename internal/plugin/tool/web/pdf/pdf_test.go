@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/tool/web/pdf"
 )
 
@@ -190,7 +191,7 @@ func TestHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			text, _, _ := pdf.Text(t.Context(), file)
-			if took := time.Since(began); took > slow*6*time.Second || len(text) > 3<<20 {
+			if took := time.Since(began); took > waittest.Limit || len(text) > 3<<20 {
 				t.Errorf("took %v, %d bytes", took, len(text))
 			}
 		})
@@ -212,11 +213,9 @@ func FuzzText(f *testing.F) {
 		stream("", "1 beginbfrange <01> <05> <41> endbfrange")))
 	f.Add([]byte("1 0 obj << /Type /ObjStm /N 1 /First 4 >> stream\n5 0 <</Type/Page/Contents 1 0 R>>endstream"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		ctx, cancel := context.WithTimeout(t.Context(), slow*5*time.Second)
-		defer cancel()
-		text, pages, err := pdf.Text(ctx, data)
+		text, pages, err := pdf.Text(waittest.Context(t), data)
 		if errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%d bytes took more than 5 s", len(data))
+			t.Errorf("%d bytes took more than %v", len(data), waittest.Limit)
 		}
 		if err != nil && (text != "" || pages != 0) {
 			t.Errorf("text with an error: %v", err)
