@@ -31,6 +31,10 @@ func Act() (code int, ok bool) {
 	if len(os.Args) < 3 || os.Args[1] != actArg {
 		return 0, false
 	}
+	if os.Args[2] == "drive" {
+		drive(os.Args[3:])
+		return 0, true
+	}
 	f := calls[os.Args[2]]
 	if f == nil {
 		return 127, true

@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,17 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/kit/waittest"
@@ -196,21 +201,51 @@ const notEnded = 124
 // busy the machine is.
 const actLimit = waittest.Limit
 
-// driver runs the acts that its arguments name and prints how each ended.
-var driver = `
-P="${TMPDIR:-/tmp}/act-"
-[ -w "$A/tmp" ] && P="$A/tmp/"
-for N; do set -- "$@" "$P$N"; shift; done
-mkdir -p "$@" 2>/dev/null
-for T; do
-	N="${T#"$P"}"
-	export N T D="$OUT/$N" L="$WS/d/$N"
-	if ! [ -w "$T" ]; then echo "@ $N 127 no folder for what it writes"; continue; fi
-	(cd "$WS" && exec timeout -k 5 ` + fmt.Sprint(int(actLimit.Seconds())) + ` sh "$KIT/acts/$N.sh") </dev/null >"$T.out" 2>&1
-	echo "@ $N $?"
-	[ -s "$T.out" ] && tail -c 160 "$T.out" && echo
-done
-`
+// drive runs acts, one after the other, and prints how each ended. It is itself run
+// where the acts are to be tried.
+func drive(numbers []string) {
+	temp := cmp.Or(os.Getenv("TMPDIR"), "/tmp") + "/act-"
+	if dir := os.Getenv("A") + "/tmp/"; unix.Access(dir, unix.W_OK) == nil {
+		temp = dir
+	}
+	for _, n := range numbers {
+		dir := temp + n
+		_ = os.Mkdir(dir, 0o755) // it may be there
+		out, err := os.Create(dir + ".out")
+		if err != nil || unix.Access(dir, unix.W_OK) != nil {
+			fmt.Printf("@ %s 127 no folder for what it writes\n", n)
+			continue
+		}
+		cmd := exec.Command("sh", os.Getenv("KIT")+"/acts/"+n+".sh")
+		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = os.Getenv("WS"), out, out, &syscall.SysProcAttr{Setpgid: true}
+		cmd.Env = append(os.Environ(), "N="+n, "T="+dir, "D="+os.Getenv("OUT")+"/"+n, "L="+os.Getenv("WS")+"/d/"+n)
+		code := 126
+		if err = cmd.Start(); err == nil {
+			late := time.AfterFunc(actLimit, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+			_ = cmd.Wait() // its status says more
+			status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+			if code = status.ExitStatus(); status.Signaled() {
+				code = 128 + int(status.Signal())
+			}
+			if !late.Stop() {
+				code = notEnded
+			}
+		}
+		text := make([]byte, 160)
+		k, _ := out.ReadAt(text, max(0, sizeOf(out)-int64(len(text)))) // there may be no output
+		fmt.Printf("@ %s %d\n%s\n", n, code, text[:k])
+		_ = out.Close() // what was written has been read
+	}
+}
+
+// sizeOf returns the size of a file.
+func sizeOf(f *os.File) int64 {
+	n, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0
+	}
+	return n
+}
 
 // try carries out some acts in one program. received waits until the host has received
 // what they have sent.
@@ -220,19 +255,19 @@ func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env 
 		return
 	}
 	before := map[int]string{}
-	argv := []string{"sh", "-c", driver, "sh"}
+	argv := []string{filepath.Join(a.Kit, "x"), actArg, "drive"}
 	for _, i := range numbers {
 		argv = append(argv, strconv.Itoa(i))
 		before[i] = a.trace(env, list[i], i)
 	}
-	p := sandbox.Plan{Path: "/bin/sh", Argv: argv, Dir: a.Workspace, Env: env}
+	p := sandbox.Plan{Path: argv[0], Argv: argv, Dir: a.Workspace, Env: env}
 	switch where {
 	case "":
 		p.Rights = &sandbox.Rights{Workspace: a.Workspace, Write: e.Write, Read: []string{a.Kit}, Hosts: []string{"allowed.test", "loopback.test", "metadata.test"}}
 	case onHost:
 		p.Env = append(slices.Clone(env), "HTTP_PROXY=http://"+openProxy(t))
 	case inBox:
-		p.Path, p.Argv = "/usr/bin/unshare", slices.Concat([]string{"unshare", "-Urmpfniu", "--mount-proc"}, []string{"/bin/sh"}, argv[1:])
+		p.Path, p.Argv = "/usr/bin/unshare", slices.Concat([]string{"unshare", "-Urmpfniu", "--mount-proc"}, argv)
 	}
 	var out bytes.Buffer
 	pr, err := b.Start(t.Context(), p, &out) // each act has a limit, together they have none

@@ -17,6 +17,8 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/sandbox/sandboxtest"
+	"github.com/chela-ai/chela/internal/kit/needtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 )
 
@@ -83,10 +85,12 @@ func TestLauncherKilled(t *testing.T) {
 // life. The command runs once or not at all, the caller is told, nothing of it
 // is left, and the next command works.
 func TestLauncherKilledAnywhere(t *testing.T) {
+	pgrep := needtest.Program(t, "pgrep")
 	w := newWork(t, native.Options{})
 	w.run("true")
 	log := filepath.Join(w.rights.Workspace, "log")
 	const marker = "86421.5"
+	const running = -1 // instead of a time: as soon as the command runs
 	life := func(after time.Duration) (sandbox.Exit, error) {
 		w.broker.Settle()
 		w.broker.Forget()
@@ -103,15 +107,24 @@ func TestLauncherKilledAnywhere(t *testing.T) {
 					pid = children[0]
 				}
 			}
+			if after == running {
+				for b := []byte(nil); len(b) == 0; b, _ = os.ReadFile(log) {
+					time.Sleep(time.Millisecond)
+				}
+			}
 			select {
 			case <-time.After(after):
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			case <-done:
 			}
 		}()
+		pause := "0.01"
+		if after == running { // it would not end by itself
+			pause = "9999"
+		}
 		var out bytes.Buffer
 		p, err := w.broker.Start(t.Context(), sandbox.Plan{
-			Path: "/bin/sh", Argv: []string{"sh", "-c", "echo run >> log; (trap '' TERM; exec sleep " + marker + ") & sleep 0.01; echo end >> log"},
+			Path: "/bin/sh", Argv: []string{"sh", "-c", "echo run >> log; (trap '' TERM; exec sleep " + marker + ") & sleep " + pause + "; echo end >> log"},
 			Dir: w.rights.Workspace, Env: []string{"PATH=/bin:/usr/bin"}, Rights: &w.rights, Grace: 10 * time.Millisecond,
 		}, &out)
 		var e sandbox.Exit
@@ -122,7 +135,7 @@ func TestLauncherKilledAnywhere(t *testing.T) {
 		}
 		close(done)
 		<-killed
-		if left, _ := exec.CommandContext(t.Context(), "pgrep", "-f", "sleep "+marker).Output(); len(left) > 0 {
+		if left, _ := exec.CommandContext(t.Context(), pgrep, "-f", "sleep "+marker).Output(); len(left) > 0 {
 			t.Errorf("killed after %v: left are the processes %s", after, left)
 		}
 		return e, err
@@ -132,9 +145,9 @@ func TestLauncherKilledAnywhere(t *testing.T) {
 		t.Fatalf("without a kill: %v, %+v", err, e)
 	}
 	whole := time.Since(began)
-	points := 40
-	if testing.Short() {
-		points = 12
+	points := sandboxtest.Count(12, 40)
+	if e, err := life(running); err != nil || e.Signal != "SIGKILL" {
+		t.Errorf("killed while it runs: %v, %+v", err, e)
 	}
 	counts := map[string]int{}
 	for i := range points {
@@ -159,7 +172,7 @@ func TestLauncherKilledAnywhere(t *testing.T) {
 		}
 	}
 	t.Logf("in %v: %v", whole, counts)
-	if !testing.Short() && (counts["not started"] == 0 || counts["killed"] == 0) {
+	if sandboxtest.Count(0, 1) > 0 && (counts["not started"] == 0 || counts["killed"] == 0) { // it is up to chance
 		t.Errorf("not all points were met: %v", counts)
 	}
 	w.expect("echo fine", "fine\n")
@@ -201,38 +214,32 @@ func TestGatewayKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	beat := filepath.Join(dir, "beat")
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // it is another process
-		if info, err := os.Stat(beat); err == nil && info.Size() > 4 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the command does not run")
-		}
-	}
+	waittest.Until(t, "the command runs", func() bool { // it is another process
+		info, err := os.Stat(beat)
+		return err == nil && info.Size() > 4
+	})
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	last := int64(-1)
-	for deadline := time.Now().Add(5 * time.Second); ; {
+	waittest.Until(t, "the command writes no more", func() bool {
 		info, err := os.Stat(beat)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if info.Size() == last {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the command still runs")
+			return true
 		}
 		last = info.Size()
 		time.Sleep(200 * time.Millisecond) // the absence of a write has no event; ten periods
-	}
+		return false
+	})
 }
 
-// TestManyCommands starts 200 commands at once.
+// TestManyCommands starts many commands at once.
 func TestManyCommands(t *testing.T) {
 	w := newWork(t, native.Options{})
 	var wg sync.WaitGroup
-	for range 200 {
+	for range sandboxtest.Count(12, 200) {
 		wg.Go(func() {
 			var out bytes.Buffer
 			p, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo x"}, Dir: w.rights.Workspace, Env: []string{"PATH=/bin"}, Rights: &w.rights}, &out)
@@ -269,13 +276,10 @@ func TestDiskBomb(t *testing.T) {
 // TestMemoryBomb ends a command that takes all memory of the gateway's group, and
 // not the gateway.
 func TestMemoryBomb(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not run: it takes much memory")
-	}
 	if os.Getenv("CHELA_TEST_MEMORY") == "" {
 		group, limit := memoryGroup(t)
-		if err := os.WriteFile(filepath.Join(group, limit), []byte("300M"), 0); err != nil {
-			t.Skip("not run: ", err)
+		if err := os.WriteFile(filepath.Join(group, limit), fmt.Appendf(nil, "%dM", sandboxtest.Count(100, 300)), 0); err != nil {
+			t.Skip("needs a group of processes whose memory can be limited: ", err)
 		}
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$1" -test.run='^TestMemoryBomb$' -test.v`, group, "/proc/self/exe")
 		self, err := os.Executable()
@@ -315,7 +319,7 @@ func memoryGroup(t *testing.T) (dir, limit string) {
 			return dir, limit
 		}
 	}
-	t.Skip("not run: no group with a limit of memory can be made here")
+	t.Skip("needs a group of processes whose memory can be limited")
 	return "", ""
 }
 
@@ -323,15 +327,20 @@ func memoryGroup(t *testing.T) (dir, limit string) {
 // else. If the user has used up the processes elsewhere, the command cannot start
 // any.
 func TestForkBomb(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not run: it takes thousands of processes")
-	}
 	w := newWork(t, native.Options{})
+	// By default the bomb is small: the command lowers its own limit, which shows that such
+	// a limit holds for it. What the limit is when it starts is looked at.
+	limit, forks, lower := sandboxtest.Count(60, 4096), sandboxtest.Count(100, 6000), ""
+	if limit < 4096 {
+		lower = fmt.Sprintf("ulimit -u %d; ", limit)
+	}
+	w.expect("grep -qE '^Max processes +([0-9]{1,3}|[1-3][0-9]{3}|40[0-9][0-6]) +([0-9]{1,3}|[1-3][0-9]{3}|40[0-9][0-6]) ' /proc/self/limits", "")
 	beside, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/sh", Argv: []string{"sh", "-c", "read x; echo $x > beside"}, Dir: w.rights.Workspace, Env: []string{"PATH=/bin"}, Rights: &w.rights, Stdin: strings.NewReader("fine\n")}, new(bytes.Buffer))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, e := w.run("mkfifo /tmp/f; i=0; while [ $i -lt 6000 ]; do (read x < /tmp/f) & i=$((i+1)); done"); e.Code == 0 || e.Left > 4096 || e.Left == 0 && !strings.Contains(out, "fork") {
+	bomb := fmt.Sprintf("mkfifo /tmp/f; i=0; while [ $i -lt %d ]; do (read x < /tmp/f) & i=$((i+1)); done", forks)
+	if out, e := w.run("exec bash -c '" + lower + `exec sh -c "$0"' '` + bomb + "'"); e.Code == 0 || e.Left > limit || e.Left == 0 && !strings.Contains(out, "fork") {
 		t.Errorf("%+v %.200q", e, out)
 	}
 	if e, err := beside.Wait(); err != nil || e.Code != 0 {
@@ -360,11 +369,7 @@ func TestIdle(t *testing.T) {
 	w.broker.SetReadyTime(50 * time.Millisecond)
 	w.run("true")
 	w.broker.Settle()
-	for deadline := time.Now().Add(10 * time.Second); w.broker.Ready(); time.Sleep(10 * time.Millisecond) { // its launcher is another process
-		if time.Now().After(deadline) {
-			t.Fatal("the cage is still there")
-		}
-	}
+	waittest.Until(t, "the cage is gone", func() bool { return !w.broker.Ready() }) // its launcher is another process
 }
 
 // TestWithoutLandlock confines commands by namespaces and the filter alone.
