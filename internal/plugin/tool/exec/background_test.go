@@ -3,6 +3,7 @@
 package exec_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/tool/tooltest"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 )
@@ -44,6 +47,7 @@ type backgroundFixture struct {
 func newBackgroundFixture(t *testing.T, c exec.CommandOptions, o exec.Options) *backgroundFixture {
 	t.Helper()
 	r := &backgroundFixture{session: "agent:main:main"}
+	o.Yield = cmp.Or(o.Yield, time.Hour) // on a busy machine a command could go to the background by default
 	if c.Defer == nil {
 		c.Defer = r.deferResult
 	}
@@ -79,17 +83,14 @@ func (r *backgroundFixture) deferResult(_ context.Context, _ tool.Call, text str
 // await returns the resolved results once there are n of them.
 func (r *backgroundFixture) await(n int) []string {
 	r.t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	var results []string
+	waittest.Until(r.t, fmt.Sprintf("%d resolved results", n), func() bool {
 		r.mu.Lock()
-		results := append([]string(nil), r.resolved...)
-		r.mu.Unlock()
-		if len(results) >= n {
-			return results
-		}
-		if time.Now().After(end) {
-			r.t.Fatalf("%d of %d results were resolved", len(results), n)
-		}
-	}
+		defer r.mu.Unlock()
+		results = append([]string(nil), r.resolved...)
+		return len(results) >= n
+	})
+	return results
 }
 
 // call calls a tool of the session.
@@ -143,23 +144,47 @@ func (r *backgroundFixture) poll(id string, timeout int) (string, m) {
 	return r.do(m{"action": "poll", "sessionId": id, "timeout": timeout})
 }
 
+// end polls until a command has ended, and returns its new output. A poll waits for half
+// a minute at most, which a busy machine can exceed.
+func (r *backgroundFixture) end(id string) (string, m) {
+	r.t.Helper()
+	before := ""
+	for deadline := time.Now().Add(waittest.Limit); ; {
+		text, d := r.poll(id, 30_000)
+		if d["status"] == "running" {
+			if time.Now().After(deadline) {
+				r.t.Fatalf("%s did not end: %q", id, before+text)
+			}
+			if output, _, _ := strings.Cut(text, "\n\n[running]"); output != "(no new output)" {
+				before += output + "\n"
+			}
+			continue
+		}
+		if rest, ok := strings.CutPrefix(text, "(no new output)"); ok && before != "" {
+			return strings.TrimSuffix(before, "\n") + rest, d
+		}
+		return before + text, d
+	}
+}
+
 // see polls until the output of the last started command contains a string.
 func (r *backgroundFixture) see(id, piece string) string {
 	r.t.Helper()
 	all := r.firstOutput
 	r.firstOutput = ""
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	defer func() {
+		if r.t.Failed() {
+			r.t.Logf("the output is %q", all)
+		}
+	}()
+	waittest.Until(r.t, fmt.Sprintf("output with %q", piece), func() bool {
 		text, _ := r.poll(id, 0)
 		if !strings.Contains(text, "(no new output)") {
 			all += text
 		}
-		if strings.Contains(all, piece) {
-			return all
-		}
-		if time.Now().After(end) {
-			r.t.Fatalf("waiting for %q: the output is %q", piece, all)
-		}
-	}
+		return strings.Contains(all, piece)
+	})
+	return all
 }
 
 // fails calls process, which must fail.
@@ -179,27 +204,42 @@ func TestBackground(t *testing.T) {
 	t.Parallel()
 	t.Run("EX-05 without the process tool a command ends at its time limit", func(t *testing.T) {
 		t.Parallel()
-		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{Timeout: 300 * time.Millisecond, Yield: 50 * time.Millisecond})
-		raw, _ := json.Marshal(m{"command": "echo partial; sleep 60", "background": true, "pty": true})
-		res, err := r.tool.Run(t.Context(), tool.Call{
-			Args: raw, Dir: r.dir, Session: r.session, Update: func(string) {}, HasTool: func(name string) bool { return name != "process" },
+		limited(300*time.Millisecond, func(limit time.Duration) bool {
+			r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{Timeout: limit, Yield: 50 * time.Millisecond})
+			raw, _ := json.Marshal(m{"command": "echo partial; sleep 9999", "background": true, "pty": true})
+			res, err := r.tool.Run(t.Context(), tool.Call{
+				Args: raw, Dir: r.dir, Session: r.session, Update: func(string) {}, HasTool: func(name string) bool { return name != "process" },
+			})
+			if err != nil || !strings.Contains(res.Content[0].Text, "timed out after "+humanize.Span(limit)) || !strings.Contains(res.Content[0].Text, "in the foreground") {
+				t.Errorf("%+v, %v", res, err)
+			}
+			if text, _ := r.do(m{"action": "list"}); !strings.Contains(text, "no background commands") {
+				t.Errorf("list: %q", text)
+			}
+			printed := strings.Contains(res.Content[0].Text, "partial")
+			if !printed && limit == maxLimit {
+				t.Errorf("the output is lost: %+v", res)
+			}
+			return printed
 		})
-		if err != nil || !strings.Contains(res.Content[0].Text, "partial") || !strings.Contains(res.Content[0].Text, "timed out after 300ms") ||
-			!strings.Contains(res.Content[0].Text, "in the foreground") {
-			t.Errorf("%+v, %v", res, err)
-		}
-		if text, _ := r.do(m{"action": "list"}); !strings.Contains(text, "no background commands") {
-			t.Errorf("list: %q", text)
-		}
 	})
 	t.Run("EX-06 a long command goes to the background", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		began := time.Now()
-		text, d, err := r.call(r.tool, m{"command": "echo up; sleep 15", "yieldMs": 300})
-		if took := time.Since(began); err != nil || took < 300*time.Millisecond || took > 3*time.Second || d["status"] != "running" || d["tail"] != "up" || !strings.HasPrefix(text, "up\n\n[still running") {
-			t.Errorf("after %v: %q %v, %v", took, text, d, err)
-		}
+		var d m
+		limited(300*time.Millisecond, func(yield time.Duration) bool {
+			began := time.Now()
+			text, details, err := r.call(r.tool, m{"command": "echo up; sleep 9999", "yieldMs": yield.Milliseconds()})
+			if took := time.Since(began); err != nil || took < yield || details["status"] != "running" || !strings.Contains(text, "[still running") {
+				t.Errorf("after %v: %q %v, %v", took, text, details, err)
+			}
+			printed := details["tail"] == "up" && strings.HasPrefix(text, "up\n\n[still running")
+			if !printed && yield == maxLimit {
+				t.Errorf("%q %v", text, details)
+			}
+			d = details
+			return printed
+		})
 		if pid := int(d["pid"].(float64)); !alive(pid) {
 			t.Error("the command is not running")
 		}
@@ -211,27 +251,24 @@ func TestBackground(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		text, d, err := "", m(nil), error(nil)
-		for wait := 200; wait <= 25_600 && err == nil && !strings.Contains(text, "20000\n\n["); wait *= 2 { // a busy machine takes longer
-			text, d, err = r.call(r.tool, m{"command": "seq 20000; until test -e go; do sleep 0.05; done; echo later", "yieldMs": wait})
-		}
+		limited(200*time.Millisecond, func(yield time.Duration) bool {
+			text, d, err = r.call(r.tool, m{"command": "seq 20000; until test -e go; do sleep 0.05; done; echo later", "yieldMs": yield.Milliseconds()})
+			return err != nil || strings.Contains(text, "20000\n\n[")
+		})
 		if err != nil || len(text) > 10_300 || !strings.HasPrefix(text, "1\n2\n") || !strings.Contains(text, "20000\n\n[still running") {
 			t.Fatalf("%v: %d bytes, which end with %q", err, len(text), text[max(0, len(text)-200):])
 		}
 		if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if text, _ := r.poll(d["sessionId"].(string), 20_000); !strings.HasPrefix(text, "later\n\n[exit code 0") {
+		if text, _ := r.end(d["sessionId"].(string)); !strings.HasPrefix(text, "later\n\n[exit code 0") {
 			t.Errorf("poll: %q", text)
 		}
 	})
 	t.Run("EX-07 background returns immediately", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		began := time.Now()
-		r.start(m{"command": "sleep 15"})
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("took %v", took)
-		}
+		r.start(m{"command": "sleep 9999"}) // without "background" this would wait for an hour
 		p, _, err := r.plan(m{"command": "sleep 15", "background": true, "timeoutSeconds": 0})
 		if err != nil || p.Effect != tool.Acts || !strings.Contains(p.Text, "without a time limit, in the background") {
 			t.Errorf("plan: %+v, %v", p, err)
@@ -240,10 +277,16 @@ func TestBackground(t *testing.T) {
 	t.Run("EX-08 time limit in the background", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & wait", "timeoutSeconds": 0.5})
-		if results := r.await(1); !strings.Contains(results[0], id+" has ended: timed out after") {
-			t.Errorf("resolved %q", results)
-		}
+		ended := 0
+		limited(500*time.Millisecond, func(limit time.Duration) bool {
+			id := r.start(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & wait", "timeoutSeconds": limit.Seconds()})
+			ended++
+			if results := r.await(ended); !strings.Contains(results[ended-1], id+" has ended: timed out after") {
+				t.Errorf("resolved %q", results)
+			}
+			_, err := os.Stat(filepath.Join(r.dir, "beat"))
+			return err == nil
+		})
 		r.ended(t)
 	})
 	t.Run("EX-15 notification of the end, except after a silent success", func(t *testing.T) {
@@ -269,14 +312,26 @@ func TestBackground(t *testing.T) {
 	})
 	t.Run("EX-15 no notification after a poll that waited for the end", func(t *testing.T) {
 		t.Parallel()
-		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "sleep 0.2; echo x; exit 1"})
-		if text, _ := r.poll(id, 20_000); !strings.HasPrefix(text, "x\n\n[exit code 1 after") {
-			t.Errorf("poll: %q", text)
-		}
-		if results := r.await(1); results[0] != "" {
-			t.Errorf("resolved %q", results[0])
-		}
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			broker := &silentBroker{t: t}
+			r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{Broker: broker})
+			r.dir = dir
+			id := r.start(m{"command": "a"})
+			go func() {
+				time.Sleep(time.Second) // the poll waits
+				if _, err := broker.out.Write([]byte("x\n")); err != nil {
+					t.Error(err)
+				}
+				broker.kill()
+			}()
+			if text, _ := r.end(id); !strings.HasPrefix(text, "x\n\n[exit code -1 after") {
+				t.Errorf("poll: %q", text)
+			}
+			if results := r.await(1); results[0] != "" {
+				t.Errorf("resolved %q", results[0])
+			}
+		})
 	})
 	t.Run("EX-16 all of 3 MB of output is readable", func(t *testing.T) {
 		t.Parallel()
@@ -299,7 +354,7 @@ func TestBackground(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		r.deferErr = func() error { return os.ErrClosed }
-		if _, _, err := r.call(r.tool, m{"command": "echo $$ > pid; sleep 60", "background": true}); err == nil || !strings.Contains(err.Error(), "was ended") {
+		if _, _, err := r.call(r.tool, m{"command": "echo $$ > pid; sleep 9999", "background": true}); err == nil || !strings.Contains(err.Error(), "was ended") {
 			t.Errorf("error %v", err)
 		}
 		if text, _ := r.do(m{"action": "list"}); !strings.Contains(text, "no background") {
@@ -309,16 +364,16 @@ func TestBackground(t *testing.T) {
 	t.Run("limit of running commands", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{MaxRunning: 2}, exec.Options{})
-		r.start(m{"command": "sleep 60"})
-		id := r.start(m{"command": "sleep 60"})
-		if _, _, err := r.call(r.tool, m{"command": "sleep 60", "background": true}); err == nil || !strings.Contains(err.Error(), "too many") {
+		r.start(m{"command": "sleep 9999"})
+		id := r.start(m{"command": "sleep 9999"})
+		if _, _, err := r.call(r.tool, m{"command": "sleep 9999", "background": true}); err == nil || !strings.Contains(err.Error(), "too many") {
 			t.Errorf("error %v", err)
 		}
 		if text, _, err := r.call(r.tool, m{"command": "sleep 0.3; echo here", "yieldMs": 50}); err != nil || text != "here" {
 			t.Errorf("command that cannot go to the background: %q, %v", text, err)
 		}
 		r.do(m{"action": "kill", "sessionId": id})
-		r.start(m{"command": "sleep 60"})
+		r.start(m{"command": "sleep 9999"})
 	})
 	t.Run("commands end with Run, and their results stay deferred", func(t *testing.T) {
 		t.Parallel()
@@ -326,7 +381,7 @@ func TestBackground(t *testing.T) {
 		c := exec.NewCommands(exec.CommandOptions{Defer: r.deferResult})
 		r.fixture = newFixture(t, exec.Options{Commands: c})
 		r.process = c.Tool()
-		id := r.start(m{"command": "trap '' TERM; echo $$ > pid; (setsid sh -c 'while :; do echo x >> beat; sleep 0.05; done' &); sleep 60"})
+		id := r.start(m{"command": "trap '' TERM; echo $$ > pid; (setsid sh -c 'while :; do echo x >> beat; sleep 0.05; done' &); sleep 9999"})
 		file(t, filepath.Join(r.dir, "beat"))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -337,17 +392,17 @@ func TestBackground(t *testing.T) {
 		if len(r.resolved) > 0 || len(r.deferred) != 1 || !strings.Contains(r.deferred[0], id) {
 			t.Errorf("resolved %q, deferred %q", r.resolved, r.deferred)
 		}
-		if _, _, err := r.call(r.tool, m{"command": "sleep 60", "background": true}); err == nil {
+		if _, _, err := r.call(r.tool, m{"command": "sleep 9999", "background": true}); err == nil {
 			t.Error("a command was started after Run")
 		}
 	})
 	t.Run("commands end with their session", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "echo $$ > pid; exec sleep 60"})
+		id := r.start(m{"command": "echo $$ > pid; exec sleep 9999"})
 		pid, _ := strconv.Atoi(file(t, filepath.Join(r.dir, "pid")))
 		r.session = "agent:main:other"
-		other := r.start(m{"command": "sleep 60"})
+		other := r.start(m{"command": "sleep 9999"})
 		r.commands.Forget("agent:main:main")
 		if results := r.await(1); results[0] != "" || alive(pid) {
 			t.Errorf("resolved %q; alive: %v", results, alive(pid))
@@ -372,14 +427,12 @@ func TestBackground(t *testing.T) {
 // file waits until a file has content, and returns the content.
 func file(t *testing.T, path string) string {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if b, _ := os.ReadFile(path); len(b) > 0 {
-			return strings.TrimSpace(string(b))
-		}
-		if time.Now().After(end) {
-			t.Fatalf("waiting for %s", path)
-		}
-	}
+	var b []byte
+	waittest.Until(t, "content of "+path, func() bool {
+		b, _ = os.ReadFile(path)
+		return len(b) > 0
+	})
+	return strings.TrimSpace(string(b))
 }
 
 func TestProcess(t *testing.T) {
@@ -392,7 +445,7 @@ func TestProcess(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		two, d := r.poll(id, 20_000)
+		two, d := r.end(id)
 		if strings.Contains(one, "2") || strings.Contains(two, "1\n") || !strings.HasPrefix(two, "2\n3\n\n[exit code 0 after ") || d["exitCode"] != 0.0 || d["status"] != "completed" {
 			t.Errorf("%q, then %q %v", one, two, d)
 		}
@@ -404,7 +457,7 @@ func TestProcess(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": "seq 500"})
-		r.poll(id, 20_000)
+		r.end(id)
 		lines := func(from, to int) string {
 			var b strings.Builder
 			for i := from; i <= to; i++ {
@@ -429,12 +482,12 @@ func TestProcess(t *testing.T) {
 			}
 		}
 		long := r.start(m{"command": "for i in 1 2 3 4 5 6 7 8 9; do head -c 20000 /dev/zero | tr '\\0' $i; echo; done"})
-		r.poll(long, 20_000)
+		r.end(long)
 		if text, _ := r.do(m{"action": "log", "sessionId": long}); len(text) > 60_000 || !strings.Contains(text, "9\n\n[") {
 			t.Errorf("%d bytes, without the end", len(text))
 		}
 		many := r.start(m{"command": "for i in $(seq 100); do printf '%03d%0996d\\n' $i 0; done"})
-		r.poll(many, 20_000)
+		r.end(many)
 		for _, c := range []struct {
 			args        m
 			first, note string
@@ -455,18 +508,18 @@ func TestProcess(t *testing.T) {
 		r.do(m{"action": "write", "sessionId": id, "data": "hi\n"})
 		r.see(id, "hi")
 		r.do(m{"action": "write", "sessionId": id, "data": "bye\n", "eof": true})
-		if text, d := r.poll(id, 20_000); !strings.HasPrefix(text, "bye\n\n[exit code 0") || d["exitCode"] != 0.0 {
+		if text, d := r.end(id); !strings.HasPrefix(text, "bye\n\n[exit code 0") || d["exitCode"] != 0.0 {
 			t.Errorf("%q %v", text, d)
 		}
 		if text, _ := r.do(m{"action": "log", "sessionId": id}); !strings.HasPrefix(text, "hi\nbye\n") {
 			t.Errorf("log: %q", text)
 		}
 		r.fails(m{"action": "write", "sessionId": id, "data": "x"}, "has ended")
-		open := r.start(m{"command": "cat >/dev/null; sleep 60"})
+		open := r.start(m{"command": "cat >/dev/null; sleep 9999"})
 		r.do(m{"action": "write", "sessionId": open, "eof": true})
 		r.fails(m{"action": "write", "sessionId": open, "data": "x"}, "is closed")
 		r.fails(m{"action": "send-keys", "sessionId": open, "keys": []string{"Enter"}}, "no terminal")
-		yielded := r.start(m{"command": "sleep 60", "yieldMs": 20})
+		yielded := r.start(m{"command": "sleep 9999", "yieldMs": 20})
 		r.fails(m{"action": "submit", "sessionId": yielded}, "is closed")
 	})
 	t.Run("PR-04 keys and submit in a terminal", func(t *testing.T) {
@@ -479,7 +532,7 @@ func TestProcess(t *testing.T) {
 		if text := r.see(id, "30 120"); !strings.Contains(text, "/dev/") || !strings.Contains(text, "xterm-256color") {
 			t.Errorf("got %q", text)
 		}
-		r.do(m{"action": "send-keys", "sessionId": id, "literal": "sh -c 'echo on$((6*8)); exec sleep 60' && echo no", "keys": []string{}})
+		r.do(m{"action": "send-keys", "sessionId": id, "literal": "sh -c 'echo on$((6*8)); exec sleep 9999' && echo no", "keys": []string{}})
 		r.do(m{"action": "send-keys", "sessionId": id, "keys": []string{"Enter"}})
 		r.see(id, "on48")
 		r.do(m{"action": "send-keys", "sessionId": id, "keys": []string{"C-c"}})
@@ -488,7 +541,7 @@ func TestProcess(t *testing.T) {
 		r.do(m{"action": "paste", "sessionId": id, "text": "printf '<%s>\\n' $((6*7))\r"})
 		r.see(id, "<42>")
 		r.do(m{"action": "write", "sessionId": id, "eof": true})
-		if text, _ := r.poll(id, 20_000); !strings.Contains(text, "[exit code") {
+		if text, _ := r.end(id); !strings.Contains(text, "[exit code") {
 			t.Errorf("after the end of input: %q", text)
 		}
 	})
@@ -496,14 +549,14 @@ func TestProcess(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		id := r.start(m{"command": `stty -echo; sleep 0.5; for i in 1 2; do printf '\033[6n'; read -rsd R x; echo "<${x#*[}>"; done`, "pty": true, "background": true})
-		if text, _ := r.poll(id, 20_000); !strings.HasPrefix(text, "<1;1>\n<1;1>\n\n[exit code 0") {
+		if text, _ := r.end(id); !strings.HasPrefix(text, "<1;1>\n<1;1>\n\n[exit code 0") {
 			t.Errorf("got %q", text)
 		}
 	})
 	t.Run("PR-05 another session's command is not found", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "sleep 60"})
+		id := r.start(m{"command": "sleep 9999"})
 		r.session = "agent:other:main"
 		for _, a := range []string{"poll", "log", "write", "send-keys", "submit", "paste", "kill", "clear", "remove"} {
 			r.fails(m{"action": a, "sessionId": id, "data": "x", "text": "x", "keys": []string{"x"}}, "there is no command")
@@ -542,7 +595,7 @@ func TestProcess(t *testing.T) {
 		if text, err := call(chela.Owner("device:1"), r.process, `{"action":"poll","sessionId":"`+id+`"}`); err != nil || !strings.Contains(text, "[running]") {
 			t.Errorf("the owner: %q, %v", text, err)
 		}
-		if _, err := call(ann, r.tool, `{"command":"sleep 60","background":true}`); err != nil {
+		if _, err := call(ann, r.tool, `{"command":"sleep 9999","background":true}`); err != nil {
 			t.Fatal(err)
 		}
 		if text, _ := call(chela.Owner("socket"), r.process, `{"action":"list"}`); strings.Count(text, "\n") != 1 {
@@ -556,7 +609,7 @@ func TestProcess(t *testing.T) {
 			r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 			r.dir = dir
 			id := r.start(m{"command": "echo x"})
-			r.poll(id, 20_000)
+			r.end(id)
 			time.Sleep(29 * time.Minute)
 			if text, _ := r.do(m{"action": "list"}); !strings.Contains(text, id) {
 				t.Errorf("after 29 minutes: %q", text)
@@ -573,7 +626,7 @@ func TestProcess(t *testing.T) {
 		var ids []string
 		for i := range 51 {
 			id := r.start(m{"command": fmt.Sprintf("echo %d", i)})
-			r.poll(id, 20_000)
+			r.end(id)
 			ids = append(ids, id)
 		}
 		r.await(51)
@@ -585,7 +638,7 @@ func TestProcess(t *testing.T) {
 	t.Run("PR-08 kill ends all descendants", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "(setsid sh -c 'trap \"\" TERM; while :; do echo x >> beat; sleep 0.05; done' &) ; sleep 60 & wait"})
+		id := r.start(m{"command": "(setsid sh -c 'trap \"\" TERM; while :; do echo x >> beat; sleep 0.05; done' &) ; sleep 9999 & wait"})
 		file(t, filepath.Join(r.dir, "beat"))
 		if text, _ := r.do(m{"action": "kill", "sessionId": id}); !strings.HasPrefix(text, "Ended "+id+": ended by SIG") {
 			t.Errorf("kill: %q", text)
@@ -647,7 +700,7 @@ func TestProcess(t *testing.T) {
 	t.Run("PR-10 clear is for ended commands, remove for all", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "echo $$ > pid; exec sleep 60"})
+		id := r.start(m{"command": "echo $$ > pid; exec sleep 9999"})
 		pid, _ := strconv.Atoi(file(t, filepath.Join(r.dir, "pid")))
 		r.fails(m{"action": "clear", "sessionId": id}, "still running")
 		if !alive(pid) {
@@ -659,7 +712,7 @@ func TestProcess(t *testing.T) {
 		}
 		r.fails(m{"action": "poll", "sessionId": id}, "there is no command")
 		id = r.start(m{"command": "true"})
-		r.poll(id, 20_000)
+		r.end(id)
 		r.do(m{"action": "clear", "sessionId": id})
 		r.fails(m{"action": "log", "sessionId": id}, "there is no command")
 	})
@@ -672,9 +725,7 @@ func TestProcess(t *testing.T) {
 			return text
 		}
 		r.do(m{"action": "submit", "sessionId": id})
-		for end := time.Now().Add(10 * time.Second); !strings.HasPrefix(stream("stderr"), "bad\n") && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		waittest.Until(t, "the first half", func() bool { return strings.HasPrefix(stream("stderr"), "bad\n") })
 		r.do(m{"action": "submit", "sessionId": id})
 		r.await(1)
 		text, d := r.poll(id, 0)
@@ -698,7 +749,7 @@ func TestProcess(t *testing.T) {
 	t.Run("canceled poll", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "sleep 60"})
+		id := r.start(m{"command": "sleep 9999"})
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		raw, _ := json.Marshal(m{"action": "poll", "sessionId": id, "timeout": 30_000})
@@ -718,8 +769,9 @@ func TestProcess(t *testing.T) {
 
 // silentBroker starts programs that do nothing until they are killed.
 type silentBroker struct {
-	t   *testing.T
-	out io.Writer // of the last program
+	t    *testing.T
+	out  io.Writer // of the last program
+	kill func()    // ends the last program
 }
 
 func (*silentBroker) Name() string { return "silent" }
@@ -733,8 +785,8 @@ func (b *silentBroker) Start(ctx context.Context, p sandbox.Plan, out io.Writer)
 		}
 		b.t.Cleanup(func() { syscall.Close(fd) })
 	}
-	ctx, kill := context.WithCancel(ctx)
-	return silentProcess{ctx, kill}, nil
+	ctx, b.kill = context.WithCancel(ctx)
+	return silentProcess{ctx, b.kill}, nil
 }
 
 type silentProcess struct {
