@@ -8,6 +8,7 @@ import (
 
 	core "github.com/chela-ai/chela/internal/core/mcp"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/internal/plugin/tool/mcp"
 )
@@ -19,7 +20,8 @@ func TestCage(t *testing.T) {
 	cage := native.New(native.Options{Home: home, Layers: t.TempDir()})
 	defer cage.Close()
 	if l := cage.Level(t.Context()); !l.Complete {
-		t.Skip(l.Reason)
+		t.Log(l.Reason)
+		needtest.Missing(t, "user namespaces")
 	}
 	s := program(t, "good")
 	s.Dir, s.Plugin = filepath.Join(home, "work"), "notes"

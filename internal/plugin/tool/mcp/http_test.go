@@ -12,12 +12,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	core "github.com/chela-ai/chela/internal/core/mcp"
 	"github.com/chela-ai/chela/internal/core/untrusted"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/tool/mcp"
 )
 
@@ -37,6 +37,11 @@ func httpPool(t *testing.T, changed func()) *mcp.Pool {
 		transport.CloseIdleConnections()
 	})
 	return p
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 func TestHTTP(t *testing.T) {
@@ -87,7 +92,7 @@ func TestHTTP(t *testing.T) {
 			defer srv.CloseClientConnections()
 			changed, notify := signal()
 			p := httpPool(t, notify)
-			s := core.Server{URL: srv.URL + "/mcp", Transport: tt.transport, Headers: map[string]string{"Authorization": "Bearer t0ken"}, ConnectMS: 5000, RequestMS: 5000}
+			s := core.Server{URL: srv.URL + "/mcp", Transport: tt.transport, Headers: map[string]string{"Authorization": "Bearer t0ken"}, ConnectMS: patientMS, RequestMS: patientMS}
 			tools := inForce(t, p, map[string]core.Server{"srv": s}, changed, 1)
 			for range 3 {
 				if text, err := call(t, tools["srv__echo"], "hello"); err != nil || !strings.Contains(text, "hello") {
@@ -95,13 +100,23 @@ func TestHTTP(t *testing.T) {
 				}
 			}
 			file := filepath.Join(t.TempDir(), "cancelled")
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if _, err := run(ctx, tools["srv__wait"], file); !errors.Is(err, context.DeadlineExceeded) {
+			done := make(chan error, 1)
+			go func() {
+				_, err := run(ctx, tools["srv__wait"], file)
+				done <- err
+			}()
+			waittest.Until(t, "the call has begun", func() bool { return exists(file + ".begun") })
+			cancel()
+			if err := waittest.For(t, "the cancelled call", done); !errors.Is(err, context.Canceled) {
 				t.Errorf("cancelled: %v", err)
 			}
 			if tt.name != "stateless" { // which cannot know whose call is cancelled
-				eventually(t, func() bool { _, err := os.Stat(file); return err == nil })
+				waittest.Until(t, "the server was told", func() bool { return exists(file) })
+			}
+			if err := os.WriteFile(file+".end", nil, 0o600); err != nil {
+				t.Fatal(err)
 			}
 			if st := p.Status()[0]; st.State != mcp.Running || st.PID != 0 {
 				t.Errorf("%+v", st)
@@ -112,7 +127,7 @@ func TestHTTP(t *testing.T) {
 				t.Errorf("a server that is gone: %v", err)
 			}
 			down.Store(false)
-			eventually(t, func() bool { _, err := call(t, tools["srv__echo"], ""); return err == nil })
+			waittest.Until(t, "a call of the server that is back", func() bool { _, err := call(t, tools["srv__echo"], ""); return err == nil })
 
 			wrong := s
 			wrong.Headers = nil
@@ -142,7 +157,7 @@ func TestHTTPFlood(t *testing.T) {
 	}))
 	defer srv.Close()
 	p := httpPool(t, nil)
-	_, err := p.Probe(t.Context(), "srv", core.Server{URL: srv.URL, Transport: core.HTTP})
+	_, err := p.Probe(t.Context(), "srv", core.Server{URL: srv.URL, Transport: core.HTTP, ConnectMS: patientMS, RequestMS: patientMS})
 	if err == nil || !strings.Contains(err.Error(), "larger than 16 MB") {
 		t.Errorf("error %v", err)
 	}

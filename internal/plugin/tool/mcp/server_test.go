@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	core "github.com/chela-ai/chela/internal/core/mcp"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/internal/plugin/tool/mcp"
 )
@@ -79,11 +80,16 @@ func good() *sdk.Server {
 	add(&sdk.Tool{Name: "wait"}, func(ctx context.Context, r *sdk.CallToolRequest, a echoArgs) *sdk.CallToolResult {
 		p := &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: "step\x1b 1", Progress: 1, Total: 2}
 		_ = r.Session.NotifyProgress(ctx, p)
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second): // some transports do not cancel
-			return text("nobody cancelled it")
+		if a.Text != "" {
+			_ = os.WriteFile(a.Text+".begun", nil, 0o600)
+			for ctx.Err() == nil {
+				if _, err := os.Stat(a.Text + ".end"); err == nil { // some transports do not cancel
+					return text("nobody cancelled it")
+				}
+				time.Sleep(time.Millisecond)
+			}
 		}
+		<-ctx.Done()
 		if a.Text != "" {
 			_ = os.WriteFile(a.Text, []byte("cancelled"), 0o600)
 		}
@@ -190,7 +196,7 @@ func bad(mode string) {
 			fmt.Println("{this is not JSON}")
 		case mode == "closes":
 			_ = os.Stdout.Close()
-			time.Sleep(time.Minute)
+			time.Sleep(time.Hour)
 		case mode == "hangs":
 			time.Sleep(time.Hour) // select {} would end as a deadlock
 		}
@@ -209,11 +215,7 @@ func inForce(t testing.TB, p *mcp.Pool, servers map[string]core.Server, changed 
 		if len(tools) >= n {
 			return tools
 		}
-		select {
-		case <-changed:
-		case <-time.After(30 * time.Second):
-			t.Fatalf("the tools are not listed: %+v", p.Status())
-		}
+		waittest.For(t, "the list of tools", changed)
 	}
 }
 
@@ -248,15 +250,4 @@ func content(r tool.Result) string {
 		}
 	}
 	return b.String()
-}
-
-func eventually(t *testing.T, ok func() bool) {
-	t.Helper()
-	for range 1000 {
-		if ok() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("it does not happen")
 }
