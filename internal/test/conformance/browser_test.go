@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"github.com/chela-ai/chela/internal/kit/needtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -53,7 +55,7 @@ func chromium(t testing.TB) string {
 			return path
 		}
 	}
-	t.Skip("skipped: Chromium is not installed")
+	needtest.Missing(t, "Chromium")
 	return ""
 }
 
@@ -130,7 +132,7 @@ func (b *browser) Open(url string) {
 
 func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, waittest.Limit)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.t.Fatalf("%s: %v", what, err)
@@ -140,9 +142,9 @@ func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 // Await waits until a JavaScript expression is true.
 func (b *browser) Await(what, expr string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 40*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, waittest.Limit+10*time.Second)
 	defer cancel()
-	poll := chromedp.Poll[bool](expr, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(30*time.Second))
+	poll := chromedp.Poll[bool](expr, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(waittest.Limit))
 	if _, err := chromedp.Run(ctx, poll); err != nil {
 		b.t.Fatalf("%s: %v", what, err)
 	}
@@ -166,7 +168,7 @@ func quote(s string) string {
 // evaluate returns the value of an expression, which may be a promise.
 func evaluate[T any](b *browser, expr string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, waittest.Limit)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expr, chromedp.EvalAwaitPromise))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -64,7 +65,7 @@ func newReference(t testing.TB, s *gateway) *reference {
 	}()
 	t.Cleanup(func() {
 		in.Close() // closed when it ends
-		limit := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		limit := time.AfterFunc(waittest.Limit, func() { _ = cmd.Process.Kill() })
 		defer limit.Stop()
 		<-done
 		if err := cmd.Wait(); err != nil {
@@ -103,7 +104,7 @@ func (r *reference) Said() []said {
 // Await returns the first line, from index n, that f accepts.
 func (r *reference) Await(what string, n int, f func(said) bool) said {
 	r.t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(waittest.Limit)
 	for {
 		r.mu.Lock()
 		all, more := r.all, r.more

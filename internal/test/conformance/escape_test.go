@@ -7,13 +7,13 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/sandbox/sandboxtest"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 )
 
@@ -61,10 +61,7 @@ func TestEscapesElsewhere(t *testing.T) {
 // bwrap is bubblewrap with the directories of the system, the workspace and
 // nothing else.
 func bwrap(t testing.TB, a sandboxtest.Arena, write bool) []string {
-	path, err := exec.LookPath("bwrap")
-	if err != nil {
-		t.Skip("not run: no bwrap")
-	}
+	path := needtest.Program(t, "bwrap")
 	args := []string{path, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", a.Home}
 	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt"} {
 		args = append(args, "--ro-bind-try", dir, dir)
@@ -81,7 +78,7 @@ func bwrap(t testing.TB, a sandboxtest.Arena, write bool) []string {
 func runtimeSandbox(t testing.TB, a sandboxtest.Arena, write bool) []string {
 	dir := os.Getenv("CHELA_TEST_SRT")
 	if dir == "" {
-		t.Skip("not run: CHELA_TEST_SRT is not set")
+		needtest.Missing(t, "sandbox-runtime (CHELA_TEST_SRT)")
 	}
 	const tmp = "/tmp/claude" // its TMPDIR
 	if err := os.MkdirAll(tmp, 0o700); err != nil {

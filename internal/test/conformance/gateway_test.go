@@ -23,6 +23,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/sandbox/sandboxtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // chela is the program under test.
@@ -189,13 +190,8 @@ func (s *gateway) Start() {
 		close(s.done)
 		up <- false
 	}()
-	select {
-	case ok := <-up:
-		if !ok {
-			s.t.Fatalf("the gateway did not start:\n%s", s.log.String())
-		}
-	case <-time.After(20 * time.Second):
-		s.t.Fatalf("the gateway did not start in time:\n%s", s.log.String())
+	if !waittest.For(s.t, "the start of the gateway", up) {
+		s.t.Fatalf("the gateway did not start:\n%s", s.log.String())
 	}
 }
 
@@ -211,7 +207,7 @@ func (s *gateway) Stop() {
 	}
 	select {
 	case <-s.done:
-	case <-time.After(15 * time.Second):
+	case <-time.After(waittest.Limit):
 		s.t.Error("the gateway did not stop in time")
 		_ = s.cmd.Process.Kill()
 		<-s.done

@@ -26,11 +26,10 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	core "github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/needtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/channel/irc"
 )
-
-// ircTimeout is how long a line of the IRC server is awaited.
-const ircTimeout = 30 * time.Second
 
 // program returns the path of a program that is not part of this repository. The
 // test is skipped if it is not installed.
@@ -41,7 +40,7 @@ func program(t testing.TB, name string) string {
 			return p
 		}
 	}
-	t.Skipf("%s is not installed (on Debian: apt-get install %s)", name, name)
+	needtest.Missing(t, name)
 	return ""
 }
 
@@ -138,7 +137,7 @@ func (s *ngircd) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 // Await waits until the log contains a text.
 func (s *ngircd) Await(text string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), ircTimeout)
+	ctx, cancel := context.WithTimeout(s.t.Context(), waittest.Limit)
 	defer cancel()
 	if err := s.log.Await(ctx, text); err != nil {
 		s.t.Fatal(err)
@@ -220,7 +219,7 @@ func (p *chatter) say(format string, args ...any) {
 func (p *chatter) await(text string) string {
 	p.t.Helper()
 	var seen []string
-	limit := time.After(ircTimeout)
+	limit := time.After(waittest.Limit)
 	for {
 		select {
 		case l, ok := <-p.lines:
@@ -256,7 +255,7 @@ func TestIRC(t *testing.T) {
 		newGateway(t, ircSection(section{"port": s.Port, "tls": false, "password": "sesame"}))
 		s.Await(`User "chela!~chela@127.0.0.1" registered`)
 		c, _ := ircChannel(t, section{"host": "127.0.0.1", "port": s.Port, "tls": false, "nick": "ben", "password": "wrong"})
-		ctx, cancel := context.WithTimeout(t.Context(), ircTimeout)
+		ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 		defer cancel()
 		var refusal *channel.Error
 		err := c.Run(ctx, func(context.Context, core.Inbound) error { return nil })
@@ -306,7 +305,7 @@ func converse(t *testing.T, s *ngircd, g *gateway) {
 // names waits until a nick is in a channel.
 func (p *chatter) names(room, nick string) {
 	p.t.Helper()
-	limit := time.Now().Add(ircTimeout)
+	limit := time.Now().Add(waittest.Limit)
 	for {
 		p.say("NAMES %s", room)
 		found := false
@@ -371,7 +370,7 @@ func TestIRCErrors(t *testing.T) {
 	}
 	ann.names("#quiet", "chela_")
 	send := func(kind core.PeerKind, to, text string) error {
-		ctx, cancel := context.WithTimeout(t.Context(), ircTimeout)
+		ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 		defer cancel()
 		_, err := c.Send(ctx, channel.Part{Address: core.Address{Channel: irc.Name, Account: "default", Peer: core.Peer{Kind: kind, ID: to}}, Text: text})
 		return err

@@ -19,10 +19,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	core "github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/needtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/channel/email"
 )
 
@@ -134,16 +135,14 @@ postlog unix-dgram n - n - 1 postlogd
 func newMailServer(t *testing.T) *mailServer {
 	t.Helper()
 	for _, program := range []string{"dovecot", "postfix"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("skipped: %s is not installed", program)
-		}
+		needtest.Program(t, program)
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: the mail servers start as root only")
 	}
 	owner, err := user.Lookup("mail")
 	if err != nil {
-		t.Skipf("skipped: %v", err)
+		needtest.Missing(t, "a user mail")
 	}
 	dir, err := os.MkdirTemp("", "chela-mail-") // other users have to reach it, unlike t.TempDir
 	if err != nil {
@@ -170,7 +169,7 @@ func newMailServer(t *testing.T) *mailServer {
 	s.start(exec.Command("dovecot", "-F", "-c", filepath.Join(dir, "dovecot.conf")), nil)
 	s.start(exec.Command("postfix", "-c", filepath.Join(dir, "postfix"), "start-fg"), exec.Command("postfix", "-c", filepath.Join(dir, "postfix"), "stop"))
 	for _, port := range []int{s.imap, s.smtp} {
-		s.await("the server does not listen", func() bool {
+		waittest.Until(s.t, "the server to listen", func() bool {
 			c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 			if err == nil {
 				c.Close()
@@ -216,15 +215,6 @@ func (s *mailServer) start(cmd, end *exec.Cmd) {
 	})
 }
 
-func (s *mailServer) await(what string, f func() bool) {
-	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatal(what)
-		}
-	}
-}
-
 // submit sends a mail of somebody to the account.
 func (s *mailServer) submit(from, raw string) {
 	s.t.Helper()
@@ -267,13 +257,13 @@ func (s *mailServer) section() section {
 func TestMailGateway(t *testing.T) {
 	s := newMailServer(t)
 	g := newGateway(t, section{"channels": section{"email": s.section()}})
-	s.await("the account does not begin to read", func() bool {
+	waittest.Until(s.t, "the account to begin to read", func() bool {
 		_, err := os.Stat(filepath.Join(g.State, "channels", "email", "default", "mail.json"))
 		return err == nil
 	})
 	s.submit("eve@friends.example", "Subject: Re: x\nMessage-ID: <0@friends.example>\n\necho not for eve\n")
 	s.submit(mailAnn, "Subject: Re: Lunch\nMessage-ID: <1@friends.example>\n\necho at *noon*\n")
-	s.await("no answer", func() bool { return len(s.mails()) == 1 })
+	waittest.Until(s.t, "an answer", func() bool { return len(s.mails()) == 1 })
 	if h := s.mails()[0].Header; h.Get("Subject") != "Re: Lunch" || h.Get("In-Reply-To") != "<1@friends.example>" || h.Get("Auto-Submitted") != "auto-replied" {
 		t.Errorf("the header is %v", h)
 	}
@@ -318,16 +308,10 @@ func TestMailChannel(t *testing.T) {
 	}
 	next := func() core.Inbound {
 		t.Helper()
-		select {
-		case in := <-got:
-			return in
-		case <-time.After(30 * time.Second):
-			t.Fatal("no mail")
-			return core.Inbound{}
-		}
+		return waittest.For(t, "a mail", got)
 	}
 	s.submit(mailAnn, "Subject: before\n\nbefore\n")
-	s.await("no mail before", func() bool { return s.stored("") == 1 })
+	waittest.Until(s.t, "the mail before", func() bool { return s.stored("") == 1 })
 	c := open()
 	if err := c.(channel.Prober).Probe(t.Context()); err != nil {
 		t.Fatal(err)
@@ -344,14 +328,14 @@ func TestMailChannel(t *testing.T) {
 	if err != nil || string(m.Data) != "1,2,3" {
 		t.Errorf("got %q, %v", m.Data, err)
 	}
-	s.await("the mail is not marked as read", func() bool { return s.read(1) })
+	waittest.Until(s.t, "the mail to be marked as read", func() bool { return s.read(1) })
 
 	part := channel.Part{Key: "k", Address: in.Address, ReplyTo: in.ID, Text: "**Ja**\n.\n", Media: []core.Media{{Name: "a.txt", Type: "text/plain", Data: []byte("text")}}}
 	r, err := c.Send(t.Context(), part)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.await("Ann gets no answer", func() bool { return len(s.mails()) == 1 })
+	waittest.Until(s.t, "the answer to Ann", func() bool { return len(s.mails()) == 1 })
 	if h := s.mails()[0].Header; h.Get("Message-Id") != "<"+r.ID+">" || h.Get("In-Reply-To") != "<1@friends.example>" {
 		t.Errorf("the header is %v", h)
 	}
@@ -376,7 +360,7 @@ func TestMailChannel(t *testing.T) {
 	// While it does not run, a mail arrives, and the server numbers the mails anew.
 	end()
 	s.submit(mailAnn, "Subject: Re: x\nMessage-ID: <2@friends.example>\n\nsecond\n")
-	s.await("the second mail does not arrive", func() bool { return s.stored("") == 3 })
+	waittest.Until(s.t, "the second mail", func() bool { return s.stored("") == 3 })
 	list := filepath.Join(s.dir, "mail", mailAccount, "dovecot-uidlist")
 	text, err := os.ReadFile(list)
 	if err != nil {

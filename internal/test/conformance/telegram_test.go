@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/channel/telegram/telegramtest"
 )
 
@@ -70,16 +71,11 @@ func newBot(t *testing.T, k kit, script string, args ...string) *bot {
 // Await returns the details of the next line, which must have the name.
 func (b *bot) Await(name string) []any {
 	b.t.Helper()
-	select {
-	case l, ok := <-b.lines:
-		if !ok || len(l) == 0 || l[0] != name {
-			b.t.Fatalf("the bot says %v, want %s\n%s", l, name, b.errs.String())
-		}
-		return l[1:]
-	case <-time.After(30 * time.Second):
-		b.t.Fatalf("the bot does not say %s\n%s", name, b.errs.String())
+	l := waittest.For(b.t, "what the bot says of "+name, b.lines)
+	if len(l) == 0 || l[0] != name {
+		b.t.Fatalf("the bot says %v, want %s\n%s", l, name, b.errs.String())
 	}
-	return nil
+	return l[1:]
 }
 
 // Want compares the details of the next line.

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chela-ai/chela/internal/kit/needtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // terminal is a separate tmux server with one window.
@@ -21,10 +24,7 @@ type terminal struct {
 // newTerminal runs a command in a terminal, or skips the test.
 func newTerminal(t testing.TB, cmd *exec.Cmd) *terminal {
 	t.Helper()
-	tmux, err := exec.LookPath("tmux")
-	if err != nil {
-		t.Skip("skipped: tmux is not installed")
-	}
+	tmux := needtest.Program(t, "tmux")
 	w := &terminal{t: t, tmux: tmux, socket: filepath.Join(t.TempDir(), "tmux")}
 	args := []string{"-f", "/dev/null", "new-session", "-d", "-x", "110", "-y", "50", "-c", cmd.Dir, "env", "-i"}
 	w.run(append(append(args, cmd.Env...), cmd.Args...)...)
@@ -62,7 +62,7 @@ func (w *terminal) Screen() string {
 func (w *terminal) Await(pattern string) string {
 	w.t.Helper()
 	want := regexp.MustCompile(pattern)
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(waittest.Limit); ; time.Sleep(50 * time.Millisecond) {
 		screen := w.Screen()
 		if want.MatchString(screen) {
 			return screen

@@ -19,6 +19,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -100,7 +101,7 @@ func (l *line) Frames() []frame {
 // Await returns the first frame, from index n, that f accepts.
 func (l *line) Await(what string, n int, f func(frame) bool) frame {
 	l.t.Helper()
-	limit := time.After(45 * time.Second)
+	limit := time.After(waittest.Limit)
 	for {
 		l.mu.Lock()
 		frames, more, closed := l.frames, l.more, l.closed
