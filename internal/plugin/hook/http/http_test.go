@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/hook"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	hookhttp "github.com/chela-ai/chela/internal/plugin/hook/http"
 )
 
@@ -38,17 +39,17 @@ func TestEndpoint(t *testing.T) {
 		}
 	}))
 	t.Cleanup(srv.Close)
-	call := func(path string) (string, error) {
+	call := func(path string, limit time.Duration) (string, error) {
 		f := hookhttp.Endpoint{
 			URL: srv.URL + path, Headers: map[string]string{"X-Key": "k"}, Client: srv.Client(),
 			Redact: func(s string) string { return strings.ReplaceAll(s, "s3cret", "[redacted]") },
 		}.Func()
-		ctx, cancel := context.WithTimeoutCause(hook.WithDepth(t.Context(), 2), 300*time.Millisecond, errors.New("the time is over"))
+		ctx, cancel := context.WithTimeoutCause(hook.WithDepth(t.Context(), 2), limit, errors.New("the time is over"))
 		defer cancel()
 		answer, err := f(ctx, []byte(`{"text": "s3cret"}`))
 		return string(answer), err
 	}
-	answer, err := call("/")
+	answer, err := call("/", waittest.Limit)
 	if err != nil || answer != `{"block": true}` {
 		t.Errorf("%q %v", answer, err)
 	}
@@ -56,7 +57,11 @@ func TestEndpoint(t *testing.T) {
 		t.Errorf("request %s %v %s", got.Method, got.Header, body)
 	}
 	for path, want := range map[string]string{"/fails": "500", "/big": "more than", "/hangs": "the time is over", "/moved": ""} {
-		if answer, err := call(path); err == nil || answer != "" || !strings.Contains(err.Error(), want) {
+		limit := waittest.Limit
+		if path == "/hangs" {
+			limit = 300 * time.Millisecond
+		}
+		if answer, err := call(path, limit); err == nil || answer != "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %q %v", path, answer, err)
 		}
 	}

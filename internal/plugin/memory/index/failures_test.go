@@ -17,6 +17,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/chela-ai/chela/internal/core/memory"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/plugin/memory/index"
 )
 
@@ -77,7 +78,7 @@ func TestNotes(t *testing.T) {
 		v := newVault(t, map[string]string{"outside/secret.md": "The zeppelin.\n", "memory/a.md": "The cat.\n"})
 		for name, to := range map[string]string{"memory/link.md": "../outside/secret.md", "memory/folder": "../outside", "memory/loop": ".", "MEMORY.md": "outside/secret.md"} {
 			if err := os.Symlink(to, filepath.Join(v.dir, filepath.FromSlash(name))); err != nil {
-				t.Skip(err)
+				needtest.Missing(t, "symbolic links")
 			}
 		}
 		if got := v.paths("zeppelin"); len(got) > 0 {
@@ -103,7 +104,7 @@ func TestNotes(t *testing.T) {
 			t.Parallel()
 			v := newVault(t, map[string]string{"MEMORY.md": "The zeppelin.\n"})
 			if err := make(filepath.Join(v.dir, "memory")); err != nil {
-				t.Skip(err)
+				needtest.Missing(t, "files as the test makes them: "+err.Error())
 			}
 			if got := v.paths("zeppelin"); fmt.Sprint(got) != "[MEMORY.md]" {
 				t.Errorf("the other notes: %v", got)
@@ -323,9 +324,9 @@ func TestIndexFile(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		begun := time.Now()
-		if _, err := v.Search(ctx, memory.Query{Text: "zeppelin"}); err == nil || time.Since(begun) > 3*time.Second {
-			t.Errorf("%v after %v", err, time.Since(begun))
+		// It ends although the other process does not.
+		if _, err := v.Search(ctx, memory.Query{Text: "zeppelin"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -336,9 +337,8 @@ func TestIndexFile(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		begun = time.Now()
-		if _, err := v.Search(soon, memory.Query{Text: "router"}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 2*time.Second {
-			t.Errorf("while another search waits: %v after %v", err, time.Since(begun))
+		if _, err := v.Search(soon, memory.Query{Text: "router"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while another search waits: %v", err)
 		}
 		if err := sqlitex.ExecuteTransient(c, "ROLLBACK", nil); err != nil {
 			t.Error(err)

@@ -66,7 +66,6 @@ const (
 	format   = 3                     // of the file; another one is replaced
 	idle     = 10 * time.Second      // after which the file is closed
 	pause    = time.Second           // in which the files are not compared again
-	busyFor  = 5 * time.Second       // waited for another process
 	busyStep = 50 * time.Millisecond // after which a caller may give up
 	batch    = 1 << 20               // bytes of the notes that are written at once
 )
@@ -160,6 +159,9 @@ func (x *Index) rest() {
 	}
 	x.timer.Reset(idle)
 }
+
+// busyFor is waited for another process. Tests wait longer.
+var busyFor = 5 * time.Second
 
 // busy reports whether another process writes to the file.
 func busy(err error) bool { return sqlite.ErrCode(err).ToPrimary() == sqlite.ResultBusy }
