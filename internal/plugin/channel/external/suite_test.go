@@ -86,7 +86,8 @@ func (l *live) pass(ctx context.Context, in chela.Inbound) error {
 	return ctx.Err()
 }
 
-// suite runs the conformance tests with a program that is a chat in folders.
+// suite runs the conformance tests with a program that is a chat in folders, whose order
+// is that of the real time.
 func suite(t *testing.T, options func(dir string) external.Options) {
 	t.Parallel()
 	channeltest.Suite(t, func(t *testing.T) channeltest.Harness {
