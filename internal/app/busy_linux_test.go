@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/kit/process"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
@@ -26,10 +27,11 @@ func stranger(t *testing.T) (pid, port int) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	needtest.Program(t, "sleep")
 	cmd := exec.Command("sleep", "600")
 	cmd.ExtraFiles = []*os.File{f}
 	if err := cmd.Start(); err != nil {
-		t.Skipf("no other program: %v", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	return cmd.Process.Pid, l.Addr().(*net.TCPAddr).Port

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/app/doctor"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -52,7 +53,7 @@ func TestCheck(t *testing.T) {
 		ws := filepath.Join(s.State, "workspace")
 		write(t, filepath.Join(ws, "AGENTS.md"), "rules")
 		if err := os.Symlink(".env", filepath.Join(ws, "SOUL.md")); err != nil {
-			t.Skip("symbolic links are not supported:", err)
+			needtest.Missing(t, "symbolic links")
 		}
 		write(t, filepath.Join(ws, ".env"), "KEY=canary")
 		if got, all := found(t, s); got["workspace"] != warn || !strings.Contains(all, "SOUL.md is not in the prompt: it is a private file") || strings.Contains(all, "canary") {
@@ -109,7 +110,7 @@ func TestCheck(t *testing.T) {
 	})
 	t.Run("a directory that cannot be created", func(t *testing.T) {
 		if _, err := os.Stat("/proc/self"); err != nil {
-			t.Skip("there is no /proc")
+			needtest.Missing(t, "/proc")
 		}
 		s := home(t, "{}")
 		s.State = "/proc/none/chela"

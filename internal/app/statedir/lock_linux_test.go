@@ -5,6 +5,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/chela-ai/chela/internal/kit/needtest"
 )
 
 // TestLeaveOrder watches the lock file while its owner leaves. The file must be empty
@@ -17,7 +19,7 @@ func TestLeaveOrder(t *testing.T) {
 	}
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
-		t.Skipf("inotify: %v", err)
+		needtest.Missing(t, "inotify")
 	}
 	defer syscall.Close(fd)
 	if _, err := syscall.InotifyAddWatch(fd, l.Path(), syscall.IN_MODIFY|syscall.IN_CLOSE); err != nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/chela-ai/chela/internal/kit/needtest"
 )
 
 func TestSchedule(t *testing.T) {
@@ -69,7 +71,7 @@ func TestHours(t *testing.T) {
 	t.Parallel()
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
-		t.Skip(err)
+		needtest.Missing(t, "time zones")
 	}
 	for _, c := range []struct {
 		hours Hours

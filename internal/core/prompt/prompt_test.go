@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -592,7 +593,7 @@ func TestWorkspace(t *testing.T) {
 		dir, out := t.TempDir(), filepath.Join(t.TempDir(), "secret")
 		put(t, out, "outside")
 		if err := os.Symlink(out, filepath.Join(dir, "AGENTS.md")); err != nil {
-			t.Skip("symbolic links are not supported:", err)
+			needtest.Missing(t, "symbolic links")
 		}
 		if err := os.Mkdir(filepath.Join(dir, "SOUL.md"), 0o700); err != nil {
 			t.Fatal(err)

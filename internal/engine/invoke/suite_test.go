@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 )
 
 // suiteDir returns the directory of the JSON Schema test suite for 2020-12 in the
@@ -18,7 +19,7 @@ func suiteDir(t *testing.T) string {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/google/jsonschema-go").Output()
 	dir := filepath.Join(strings.TrimSpace(string(out)), "jsonschema", "testdata", "draft2020-12")
 	if err != nil || strings.TrimSpace(string(out)) == "" {
-		t.Skipf("the module is not in the module cache: %v", err)
+		needtest.Missing(t, "the module github.com/google/jsonschema-go in the module cache")
 	}
 	return dir
 }

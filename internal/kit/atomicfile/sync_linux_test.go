@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/chela-ai/chela/internal/kit/needtest"
 )
 
 // TestDiskFails checks that the failure is reported in a process whose disk
@@ -84,11 +86,11 @@ func breakDisk(t *testing.T) {
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
-		t.Skip(errno)
+		needtest.Missing(t, "filters of system calls: "+errno.Error())
 	}
 }
 
@@ -101,7 +103,7 @@ func TestFilesAreClosed(t *testing.T) {
 	}
 	open, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil || len(open) == 0 {
-		t.Skip(err)
+		needtest.Missing(t, "/proc")
 	}
 	for _, fd := range open {
 		if name, err := os.Readlink(fd); err == nil && strings.HasPrefix(name, dir) {

@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
@@ -51,7 +52,7 @@ func startIn(t *testing.T, home string, args ...string) *terminal {
 	s.cmd = exec.Command(name, args...)
 	s.cmd.Env = []string{"HOME=" + s.home, "TERM=xterm", "PATH=" + os.Getenv("PATH")}
 	if s.tty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 100}); err != nil {
-		t.Skipf("no terminal: %v", err)
+		needtest.Missing(t, "pseudo-terminals: "+err.Error())
 	}
 	go func() {
 		buf := make([]byte, 4096)

@@ -24,6 +24,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/tool/tooltest"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
 )
@@ -216,7 +217,7 @@ func TestHugeFiles(t *testing.T) {
 		b := newFixture(t)
 		b.write("f", numbered(10))
 		if err := os.Truncate(filepath.Join(b.dir, "f"), 10<<30); err != nil {
-			t.Skip(err)
+			needtest.Missing(t, "sparse files")
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -467,7 +468,7 @@ func TestEdit(t *testing.T) {
 		for size, says := range map[int64]string{32 << 20: "does not occur", 32<<20 + 1: "too large to edit"} {
 			b.write("f", "")
 			if err := os.Truncate(filepath.Join(b.dir, "f"), size); err != nil {
-				t.Skip(err)
+				needtest.Missing(t, "sparse files")
 			}
 			b.fails("edit", m{"path": "f", "oldText": "a", "newText": "b"}, says)
 		}
@@ -516,7 +517,7 @@ func TestLs(t *testing.T) {
 		t.Chdir(b.dir) // the path of a socket must be short
 		l, err := net.Listen("unix", "s")
 		if err != nil {
-			t.Skip(err)
+			needtest.Missing(t, "unix sockets")
 		}
 		defer l.Close()
 		if got := b.text("ls", m{}); got != "[socket] s" {
@@ -678,7 +679,7 @@ func TestEscape(t *testing.T) {
 	}
 	t.Run("hard links", func(t *testing.T) {
 		if err := os.Link(secret, filepath.Join(b.dir, "hard")); err != nil {
-			t.Skip(err)
+			needtest.Missing(t, "hard links")
 		}
 		b.fails("read", m{"path": "hard"}, "hard link")
 		b.fails("write", m{"path": "hard", "content": "evil"}, "hard link")
@@ -705,7 +706,7 @@ func TestOddFiles(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	if err := syscall.Mkfifo(filepath.Join(b.dir, "pipe"), 0o644); err != nil {
-		t.Skip(err)
+		needtest.Missing(t, "named pipes")
 	}
 	done := make(chan struct{})
 	go func() {
@@ -814,7 +815,7 @@ func TestAbort(t *testing.T) {
 	b := newFixture(t)
 	b.write("f", "x\n")
 	if err := os.Truncate(filepath.Join(b.dir, "f"), 50<<30); err != nil {
-		t.Skip(err)
+		needtest.Missing(t, "sparse files")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
