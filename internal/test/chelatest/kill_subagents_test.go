@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/wire"
@@ -26,21 +25,29 @@ var familySteps = [...]string{
 	"run.resume", "run.steer",
 }
 
-// TestKillSubagents kills engines 400 times (or CHELA_TEST_KILLS times) while
-// subagents, some of which have subagents, are started, work and report. The ledger of
-// TestKill decides.
+// TestKillSubagents kills engines while subagents, some of which have subagents, are
+// started, work and report: four times before each step, and as often at any time; with
+// CHELA_TEST_KILLS that often in all. The ledger of TestKill decides.
 func TestKillSubagents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")
 	}
-	cycles, seed := killCycles(t, 400)
-	drivers := max(2, cycles/100)
+	drivers, each := 2, 2*2*len(familySteps)
+	if raced {
+		each /= 2
+	}
+	if thorough() {
+		cycles := killCount(t, 0)
+		drivers = max(drivers, cycles/100)
+		each = cycles / drivers
+	}
+	seed := randomSeed(t)
 	var mu sync.Mutex
 	kills := map[string]int{} // by step
 	t.Cleanup(func() {
 		t.Logf("kills before steps: %v", kills)
 		for _, step := range familySteps {
-			if kills[step] == 0 && cycles >= 400 && !raced && !t.Failed() {
+			if kills[step] == 0 && thorough() && drivers*each >= 400 && !raced && !t.Failed() {
 				t.Errorf("no kill before %s", step)
 			}
 		}
@@ -48,7 +55,7 @@ func TestKillSubagents(t *testing.T) {
 	for i := range drivers {
 		t.Run("D11 SUB-10 each call started one subagent, whose result was told once, and no effect happened twice", func(t *testing.T) {
 			t.Parallel()
-			l := drive(t, rand.New(rand.NewPCG(seed, uint64(i))), familyWork, cycles/drivers, cycles/drivers >= 100)
+			l := drive(t, rand.New(rand.NewPCG(seed, uint64(i))), familyWork, each)
 			mu.Lock()
 			defer mu.Unlock()
 			for step, n := range l.families.steps {
@@ -85,23 +92,27 @@ func (d *driver) sendFamily(ctx context.Context, c *client.Client) {
 	d.offer(ctx, c, d.l.add(kind, session, false), d.rnd.IntN(4) == 0)
 }
 
-// awaitFamilies waits until the model has been told the result of every subagent.
+// awaitFamilies waits until the model has been told the result of every subagent, or the
+// turn that was to tell it was given up.
 func (d *driver) awaitFamilies(ctx context.Context, c *client.Client) bool {
 	for {
 		n, ok := d.l.owed()
 		if !ok {
 			return true
 		}
-		select {
-		case <-d.l.changed:
-		case <-c.Done():
-			return false
-		case <-ctx.Done():
-			if _, ok := ctx.Deadline(); ok && d.l.allFree() {
-				by := d.l.requester(n)
-				h, err := c.History(d.t.Context(), by.session, 10)
-				d.l.fault("the result of the subagent with task %d was not told: %+v; its requester: %+v, %+v, %v", n, d.l.message(n), by, h.Messages, err)
+		by, id := d.l.requester(n), d.l.message(n).spawned
+		ok, late := d.wait(ctx, c, func() bool {
+			if d.l.message(n).outcome != "" {
+				return true
 			}
+			h, err := d.transcript(ctx, c, by.session)
+			return err == nil && h.lost(toldPattern, id) && d.l.lose(id)
+		})
+		if late {
+			h, err := d.transcript(ctx, c, by.session)
+			d.l.fault("the result of the subagent with task %d was not told: %+v; its requester: %+v, %+v, %v", n, d.l.message(n), by, h, err)
+		}
+		if !ok {
 			return false
 		}
 	}
@@ -109,14 +120,13 @@ func (d *driver) awaitFamilies(ctx context.Context, c *client.Client) bool {
 
 // answered waits until the model has answered the results that it was told: the turn of
 // a result that a kill interrupted is resumed, or the person is told that it was given up.
-func (d *driver) answered(ctx context.Context, c *client.Client) {
+func (d *driver) answered(ctx context.Context, c *client.Client) bool {
 	for _, session := range d.l.heardIn() {
-		for {
-			var h wire.History
-			err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 20}, &h)
-			if err != nil {
-				d.l.fault("results in %s were not answered: %v", session, err)
-				return
+		var h wire.History
+		ok, late := d.wait(ctx, c, func() bool {
+			h = wire.History{}
+			if err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 20}, &h); err != nil {
+				return false
 			}
 			last := slices.IndexFunc(h.Messages, func(m wire.Message) bool { return toldPattern.MatchString(m.Text()) })
 			for i := last; i >= 0 && i < len(h.Messages); i++ {
@@ -127,35 +137,33 @@ func (d *driver) answered(ctx context.Context, c *client.Client) {
 					last = -1
 				}
 			}
-			if last < 0 {
-				break
-			}
-			time.Sleep(2 * time.Millisecond)
+			return last < 0
+		})
+		if late {
+			d.l.fault("results in %s were not answered: %+v", session, h.Messages)
+		}
+		if !ok {
+			return false
 		}
 	}
+	return true
 }
 
 // idle waits until nothing is in progress or waits, also no result of a subagent.
-func (d *driver) idle(ctx context.Context, c *client.Client) {
-	for {
-		var page wire.TasksPage
+func (d *driver) idle(ctx context.Context, c *client.Client) bool {
+	var page wire.TasksPage
+	ok, late := d.wait(ctx, c, func() bool {
+		page = wire.TasksPage{}
 		err := c.Call(ctx, wire.MethodTasksList, wire.TasksList{Turns: true, Limit: 500}, &page) // the newest ones
-		open := slices.IndexFunc(page.Tasks, func(t wire.Task) bool {
-			return t.Status == wire.TaskQueued || t.Status == wire.TaskRunning || t.Delivery == wire.DeliveryPending || t.Delivery == wire.DeliveryQueued
+		page.Tasks = slices.DeleteFunc(page.Tasks, func(t wire.Task) bool {
+			return t.Status != wire.TaskQueued && t.Status != wire.TaskRunning && t.Delivery != wire.DeliveryPending && t.Delivery != wire.DeliveryQueued
 		})
-		switch {
-		case err == nil && open < 0:
-			return
-		case err == nil && ctx.Err() == nil:
-			time.Sleep(2 * time.Millisecond)
-			continue
-		case open >= 0:
-			d.l.fault("this is in progress although all results were told: %+v, %v", page.Tasks[open], err)
-		default:
-			d.l.fault("tasks in progress: %v", err)
-		}
-		return
+		return err == nil && len(page.Tasks) == 0
+	})
+	if late {
+		d.l.fault("this is in progress although all results were told: %+v", page.Tasks)
 	}
+	return ok
 }
 
 // familyCounts are numbers of subagents, to see that a test did what it is for.
@@ -163,6 +171,7 @@ type familyCounts struct {
 	started, told, steered, failed    int
 	starting, working, owing, resumed int             // at kills
 	heard                             map[string]bool // sessions that were told results
+	untold                            map[string]bool // calls whose subagents ended, as it seems, after the one that made the call
 	steps                             map[string]int  // kills before them
 }
 
@@ -171,7 +180,6 @@ type familyCounts struct {
 func (f *familyCounts) killed(by *ledgerCall, m *ledgerMessage, open bool) {
 	switch {
 	case m.answered:
-		m.lost++
 		f.owing++
 	case m.asked > 0:
 		f.working++
@@ -269,11 +277,12 @@ func (l *ledger) announced(r modelRequest) {
 	}
 }
 
-// endedAfter checks that a subagent ended after those that it started.
+// endedAfter checks that a subagent ended after those that it started. The turn that took
+// the result of one of them may have been given up; check looks whether it was.
 func (l *ledger) endedAfter(n int) {
 	for id, c := range l.calls {
 		if c.n == n && c.child > 0 && c.result == callRan && l.messages[c.child-1].outcome == "" {
-			l.fault("the subagent with task %d ended before its own of %s", n, id)
+			l.families.untold[id] = true
 		}
 	}
 }
@@ -289,15 +298,14 @@ func (l *ledger) heardIn() (keys []string) {
 	return keys
 }
 
-// owed returns a subagent that was started, and whose result was not told.
+// owed returns a subagent that was started, and whose result the model was not told, and
+// still has to be.
 func (l *ledger) owed() (n int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for n, m := range l.messages {
-		if m.spawned != "" && m.outcome == "" && m.lost < 3 { // else the turn that was told may have been given up
-			if c := l.calls[m.spawned]; (m.asked > 0 || c.result == callRan) && !l.gaveUp(c.n) {
-				return n, true
-			}
+		if m.spawned != "" && m.outcome == "" && !m.lost && (m.asked > 0 || l.calls[m.spawned].result == callRan) {
+			return n, true
 		}
 	}
 	return 0, false
@@ -318,13 +326,6 @@ func (l *ledger) gaveUp(n int) bool {
 	return strings.Contains(m.outcome, "given up") || m.kills >= 3
 }
 
-// allFree reports whether the driver waits for all work.
-func (l *ledger) allFree() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.free
-}
-
 // checkChild compares the account of a subagent after all work is done.
 func (l *ledger) checkChild(n int, h shown) {
 	m := l.messages[n]
@@ -339,8 +340,8 @@ func (l *ledger) checkChild(n int, h shown) {
 		l.fault("the subagent with task %d (%s) worked, although the result of its requester's call %s is %q; message %d: %+v", n, m.text, m.spawned, c.result, c.n, l.messages[c.n])
 		return
 	}
-	if m.outcome == "" && m.lost < 3 && !gone || h.told[m.spawned] != 1 {
-		l.fault("the result of the subagent with task %d (%s), %q, is in the histories %d times", n, m.text, m.outcome, h.told[m.spawned])
+	if m.outcome == "" && !h.lost[m.spawned] || h.told[m.spawned] != 1 {
+		l.fault("the result of the subagent with task %d (%s), %q, is in the histories %d times; the turn that took it was given up: %t", n, m.text, m.outcome, h.told[m.spawned], h.lost[m.spawned])
 	}
 	if h.users[n] != 1 {
 		l.fault("the task %d (%s) is in the history of its subagent %d times", n, m.text, h.users[n])

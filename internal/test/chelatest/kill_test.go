@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +22,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -34,49 +38,41 @@ var mixedSteps = [...]string{
 	"approval.ask", "run.suspend", "approval.decide", "run.resume", "run.execute", "run.steer", "tool.start", "tool.run", "tool.end", "run.end",
 }
 
-// TestKill kills engines 200 times (or CHELA_TEST_KILLS times) while they have work,
-// and lets the last one finish. A ledger outside of the engines decides. The drivers
-// of the third kind ask a person, leave commands in the background, and steer and
-// interrupt runs.
+// TestKill kills engines while they have work, and lets the last one finish: three times
+// before each step, and some more at any time; with CHELA_TEST_KILLS that often in all. A
+// ledger outside of the engines decides. The drivers of the third kind ask a person, leave
+// commands in the background, and steer and interrupt runs.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")
 	}
-	cycles, seed := killCycles(t, 200)
-	drivers := max(3, cycles/100)
+	each := [...]int{oneSession: 3 * len(steps), severalSessions: 16, mixedWork: 24}
+	if raced { // it looks for something else, and makes each start several times slower
+		each = [...]int{oneSession: len(steps), severalSessions: 6, mixedWork: 10}
+	}
+	drivers := len(each)
+	if thorough() {
+		cycles := killCount(t, 0)
+		drivers = max(drivers, cycles/100)
+		each = [...]int{cycles / drivers, cycles / drivers, cycles / drivers}
+	}
+	seed := randomSeed(t)
 	for i := range drivers {
-		work := [...]workload{oneSession, severalSessions, mixedWork}[i%3]
+		work := workload(i % len(each))
 		name := map[workload]string{
 			oneSession: "before each step, one session", severalSessions: "at any time, several sessions",
 			mixedWork: "at any time, with approvals, commands in the background, and runs that are steered and interrupted",
 		}[work]
 		t.Run("REC-05 killed "+name+": no accepted message lost, none answered twice, no effect twice", func(t *testing.T) {
 			t.Parallel()
-			drive(t, rand.New(rand.NewPCG(seed, uint64(i))), work, cycles/drivers, cycles >= 200)
+			drive(t, rand.New(rand.NewPCG(seed, uint64(i))), work, each[work])
 		})
 	}
 }
 
-// killCycles returns the number of kills, and the seed. With the race detector, which
-// looks for something else and makes each start several times slower, there are fewer.
-func killCycles(t *testing.T, cycles int) (int, uint64) {
-	t.Helper()
-	if s := os.Getenv(cyclesEnv); s != "" {
-		var err error
-		if cycles, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	} else if raced {
-		cycles /= 4
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d, %d kills", seed, cycles)
-	return cycles, seed
-}
-
-// drive kills engines a number of times, and checks the ledger. enough is set if the
+// drive kills engines a number of times, and checks the ledger. In a thorough run, the
 // kills have to make everything happen that the ledger judges.
-func drive(t *testing.T, rnd *rand.Rand, work workload, cycles int, enough bool) *ledger {
+func drive(t *testing.T, rnd *rand.Rand, work workload, cycles int) *ledger {
 	d := newDriver(t, rnd, work)
 	for k := range cycles {
 		if d.cycle(k); t.Failed() {
@@ -84,7 +80,7 @@ func drive(t *testing.T, rnd *rand.Rand, work workload, cycles int, enough bool)
 		}
 	}
 	d.finish()
-	if enough && !raced && !d.l.covers(work) { // with the race detector, engines get less far until they are killed
+	if thorough() && cycles >= 60 && !raced && !d.l.covers(work) { // with the race detector, engines get less far until they are killed
 		t.Error("the kills missed a case")
 	}
 	return d.l
@@ -108,13 +104,15 @@ type driver struct {
 	work   workload
 	l      *ledger
 	p      *platform
-	serial int    // of sessions
-	step   string // before which the engine is killed, for familyWork; "": any time
-	url    string // of the platform
+	model  *toolModel
+	conf   Config    // without the model server
+	begun  time.Time // of the test
+	serial int       // of sessions
+	step   string    // before which the engine is killed, for familyWork; "": any time
 }
 
 func newDriver(t *testing.T, rnd *rand.Rand, work workload) *driver {
-	d := &driver{t: t, dir: t.TempDir(), rnd: rnd, work: work}
+	d := &driver{t: t, dir: t.TempDir(), rnd: rnd, work: work, begun: time.Now()}
 	workspace := filepath.Join(d.dir, "workspace")
 	if err := os.Mkdir(workspace, 0o700); err != nil {
 		t.Fatal(err)
@@ -124,10 +122,8 @@ func newDriver(t *testing.T, rnd *rand.Rand, work workload) *driver {
 	}
 	d.l = newLedger(t, filepath.Join(workspace, "effects.txt"))
 	d.p = newPlatform(d.l, rand.New(rand.NewPCG(rnd.Uint64(), 0)))
-	srv := httptest.NewServer(d.p)
-	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
-	d.url = srv.URL
-	c := serveModel(t, &toolModel{wait: d.l.hold, seen: d.l.request, child: d.l.child})
+	d.model = &toolModel{wait: d.l.hold, seen: d.l.request, child: d.l.child}
+	c := toolModelConfig(modelURL)
 	c["channels"] = json.RawMessage(`{"platform": {"allowFrom": ["p"]}}`)
 	c["models"] = json.RawMessage(strings.Replace(string(c["models"]), `"contextWindow"`, `"cost": {"input": 1, "output": 5}, "contextWindow"`, 1))
 	c["budget"] = json.RawMessage(`{"usdPerDay": 1000000}`) // so that money is reserved for each call
@@ -137,8 +133,46 @@ func newDriver(t *testing.T, rnd *rand.Rand, work workload) *driver {
 	}
 	c["agents"] = json.RawMessage(`{"defaults": ` + string(c["agents.defaults"]) + `, "list": [{"id": "main", "default": true},
 		{"id": "asker", "workspace": ` + strconv.Quote(workspace) + `, "tools": {"exec": {"mode": "ask"}}}]}`)
-	writeConfig(t, d.dir, c)
+	d.conf = c
 	return d
+}
+
+// modelURL stands for the URL of the model server, which each engine has for itself.
+const modelURL = "http://model.invalid"
+
+// running is an engine of a driver, with the servers that only it talks to.
+type running struct {
+	*subprocess
+	died    chan struct{} // closed when the process has ended
+	servers []*httptest.Server
+}
+
+// spawn starts an engine.
+func (d *driver) spawn(step string) *running {
+	model, platform := httptest.NewServer(d.model), httptest.NewServer(d.p)
+	c := maps.Clone(d.conf)
+	c["models"] = json.RawMessage(strings.Replace(string(c["models"]), modelURL, model.URL, 1))
+	writeConfig(d.t, d.dir, c)
+	e := &running{
+		subprocess: spawn(d.t, d.dir, step, childPlatform+"="+platform.URL),
+		died:       make(chan struct{}), servers: []*httptest.Server{model, platform},
+	}
+	go func() { _ = e.Wait(); close(e.died) }()
+	d.t.Cleanup(e.kill)
+	return e
+}
+
+// kill kills the engine, if it is alive. Everything that it has said is recorded then, and
+// nothing more of it comes: the next engine must not be mistaken for it.
+func (e *running) kill() {
+	_ = e.Process.Kill()
+	<-e.died
+	_ = e.in.Close()
+	for _, srv := range e.servers {
+		srv.CloseClientConnections()
+		srv.Close() // waits for the handlers
+	}
+	e.servers = nil
 }
 
 // cycle starts an engine, sends it messages, and kills it. Some engines have to
@@ -148,7 +182,7 @@ func (d *driver) cycle(k int) {
 	d.step = ""
 	if d.work == oneSession {
 		name := steps[k%len(steps)]
-		if strings.HasPrefix(name, "channel.") && d.rnd.IntN(3) > 0 {
+		if thorough() && strings.HasPrefix(name, "channel.") && d.rnd.IntN(3) > 0 {
 			name = "tool.start" // a delivery is repeated only after a pause, which takes time
 		}
 		step = name + ":" + strconv.Itoa(1+d.rnd.IntN(2))
@@ -174,14 +208,10 @@ func (d *driver) cycle(k int) {
 		first = ""
 		d.p.hold(true)
 	}
-	p := spawn(d.t, d.dir, first, childPlatform+"="+d.url)
-	died := make(chan struct{})
-	go func() { p.Wait(); close(died) }()
-	kill := func() { p.Process.Kill(); <-died }
-	defer p.in.Close()
+	p := d.spawn(first)
 	if settles {
 		if !d.settle() {
-			kill()
+			p.kill()
 			return
 		}
 		if step != "" {
@@ -211,11 +241,11 @@ func (d *driver) cycle(k int) {
 	})
 	name, _, _ := strings.Cut(step, ":")
 	select {
-	case <-died:
+	case <-p.died:
 	case <-ctx.Done():
 		name = ""
-		kill()
 	}
+	p.kill()
 	d.l.killed(name, d.work == oneSession)
 }
 
@@ -402,44 +432,69 @@ func (d *driver) offer(ctx context.Context, c *client.Client, n int, lost bool) 
 func (d *driver) await(ctx context.Context, c *client.Client, said bool) bool {
 	for _, n := range d.l.open(said) {
 		m := d.l.message(n)
-		for m.channel && m.outcome == "" {
-			select {
-			case <-d.l.changed:
-			case <-c.Done():
-				return false
-			case <-ctx.Done():
+		ok, late := d.wait(ctx, c, func() bool {
+			if m.channel {
+				return d.l.message(n).outcome != ""
+			}
+			var w wire.AgentWaited
+			err := c.Call(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: "m" + strconv.Itoa(n), TimeoutMs: 1000}, &w)
+			if err != nil || w.Status == wire.StatusTimeout {
 				return false
 			}
-			m = d.l.message(n)
+			d.l.waited(n, w)
+			return true
+		})
+		if late {
+			d.l.fault("message %d was accepted, but the next engine did not finish it: %+v", n, d.l.message(n))
 		}
-		if m.channel {
-			continue
-		}
-		var w wire.AgentWaited
-		err := c.Call(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: "m" + strconv.Itoa(n), TimeoutMs: 30_000}, &w)
-		if err != nil || w.Status == wire.StatusTimeout {
+		if !ok {
 			return false
 		}
-		d.l.waited(n, w)
 	}
 	return true
 }
 
+// wait waits until f reports true, and then does so, too. It reports false when the
+// connection or ctx ends. late is set if it has waited in vain for too long, which only a
+// defect explains.
+func (d *driver) wait(ctx context.Context, c *client.Client, f func() bool) (ok, late bool) {
+	for begin := time.Now(); !f(); {
+		select {
+		case <-d.l.changed:
+		case <-time.After(10 * time.Millisecond): // not everything is signaled
+		case <-c.Done():
+			return false, false
+		case <-ctx.Done():
+			return false, false
+		}
+		if time.Since(begin) > waittest.Limit {
+			return false, true
+		}
+	}
+	return true, false
+}
+
 // awaitBackground waits until the model has been told about the end of every command in the
-// background.
+// background, or the turn that was to tell it was given up.
 func (d *driver) awaitBackground(ctx context.Context, c *client.Client) bool {
 	for {
 		id, ok := d.l.running()
 		if !ok {
 			return true
 		}
-		select {
-		case <-d.l.changed:
-		case <-c.Done():
-			return false
-		case <-ctx.Done():
-			h, err := c.History(d.t.Context(), d.l.sessionOf(id), 20)
-			d.l.fault("the model was not told that the command of %s has ended: %+v, %v", id, h.Messages, err)
+		session := d.l.sessionOf(id)
+		ok, late := d.wait(ctx, c, func() bool {
+			if d.l.heard(id) {
+				return true
+			}
+			h, err := d.transcript(ctx, c, session)
+			return err == nil && h.lost(eventPattern, id) && d.l.lose(id)
+		})
+		if late {
+			h, err := d.transcript(ctx, c, session)
+			d.l.fault("the model was not told that the command of %s has ended: %+v, %v", id, h, err)
+		}
+		if !ok {
 			return false
 		}
 	}
@@ -447,51 +502,59 @@ func (d *driver) awaitBackground(ctx context.Context, c *client.Client) bool {
 
 // settle waits until the engine has finished every accepted message. It sends
 // nothing, so that nothing else makes the engine look for work.
-func (d *driver) settle() (ok bool) {
-	ctx, cancel := context.WithTimeout(d.t.Context(), 20*time.Second)
-	defer cancel()
+func (d *driver) settle() bool {
 	d.l.release(true)
-	d.connect(ctx, true, func(c *client.Client) {
-		ok = d.await(ctx, c, false) && d.awaitBackground(ctx, c) && d.awaitFamilies(ctx, c)
-		if ok && d.work == familyWork {
-			d.idle(ctx, c)
-			d.answered(ctx, c)
-		}
-	})
-	if !ok {
-		for _, n := range d.l.open(false) {
-			d.l.fault("message %d was accepted, but the next engine did not finish it: %+v", n, d.l.message(n))
+	return d.patiently(d.settled)
+}
+
+// settled waits until everything is finished that was accepted.
+func (d *driver) settled(ctx context.Context, c *client.Client) bool {
+	ok := d.await(ctx, c, false) && d.awaitBackground(ctx, c) && d.awaitFamilies(ctx, c)
+	return ok && (d.work != familyWork || d.idle(ctx, c) && d.answered(ctx, c))
+}
+
+// patiently connects until f succeeds, or there is a fault. A machine that is very busy may
+// lose a connection.
+func (d *driver) patiently(f func(context.Context, *client.Client) bool) (ok bool) {
+	for begin := time.Now(); !ok && !d.t.Failed(); time.Sleep(10 * time.Millisecond) {
+		d.connect(d.t.Context(), true, func(c *client.Client) { ok = f(d.t.Context(), c) })
+		if !ok && time.Since(begin) > waittest.Limit {
+			d.l.fault("the engine does not keep a connection")
 		}
 	}
-	return ok
+	return ok && !d.t.Failed()
 }
 
 // finish lets an engine finish everything and checks the ledger.
 func (d *driver) finish() {
 	d.p.hold(true)
-	p := spawn(d.t, d.dir, "", childPlatform+"="+d.url)
+	p := d.spawn("")
 	if !d.settle() {
-		p.kill()
 		return
 	}
-	ctx, cancel := context.WithTimeout(d.t.Context(), 60*time.Second)
-	defer cancel()
 	d.p.update(func() { d.p.held, d.p.exact = false, true })
-	d.connect(ctx, true, func(c *client.Client) {
+	ok := d.patiently(func(ctx context.Context, c *client.Client) bool {
 		for _, n := range d.clients(d.l.unaccepted()) {
 			d.offer(ctx, c, n, false)
 		}
-		d.await(ctx, c, true)
-		d.awaitBackground(ctx, c)
-		d.awaitFamilies(ctx, c)
-		if d.work == familyWork {
-			d.idle(ctx, c)
-			d.answered(ctx, c)
+		if !d.await(ctx, c, true) || !d.settled(ctx, c) {
+			return false
 		}
-		d.l.check(d.history(ctx, c))
+		h, err := d.history(ctx, c)
+		if err != nil {
+			return false
+		}
+		d.l.check(h)
 		d.checkMoney(ctx, c)
+		return true
 	})
-	p.stop(d.t)
+	if !ok {
+		return
+	}
+	_ = p.in.Close()
+	if <-p.died; p.ProcessState.ExitCode() != 0 {
+		d.t.Errorf("the engine did not stop gracefully: %s", p.ProcessState)
+	}
 }
 
 // checkMoney compares the budget with the stored usage: what is not reserved for calls
@@ -503,6 +566,9 @@ func (d *driver) checkMoney(ctx context.Context, c *client.Client) {
 		d.t.Errorf("usage: %v", err)
 		return
 	}
+	if time.Now().UTC().YearDay() != d.begun.UTC().YearDay() {
+		return // the budget is that of a new day
+	}
 	if len(b.Budgets) != 1 || b.Budgets[0].Spent == 0 || math.Abs(b.Budgets[0].Spent-used.Totals.Cost) > 1e-6 {
 		d.t.Errorf("budget %+v, used %v", b.Budgets, used.Totals.Cost)
 	}
@@ -513,42 +579,86 @@ func (d *driver) checkMoney(ctx context.Context, c *client.Client) {
 type shown struct {
 	users, answers map[int]int     // messages, or tasks of subagents, and their answers
 	told           map[string]int  // results of subagents, by the id of the call that started it
+	events         map[string]int  // ends of commands in the background, by the id of the call
+	lost           map[string]bool // those of told and events that belong to a turn that was given up
 	givenUp        map[string]bool // sessions with a turn that was given up
 }
 
 // history counts what the engine shows.
-func (d *driver) history(ctx context.Context, c *client.Client) shown {
-	s := shown{map[int]int{}, map[int]int{}, map[string]int{}, map[string]bool{}}
+func (d *driver) history(ctx context.Context, c *client.Client) (shown, error) {
+	s := shown{map[int]int{}, map[int]int{}, map[string]int{}, map[string]int{}, map[string]bool{}, map[string]bool{}}
 	for _, session := range d.l.sessions() {
-		for offset := 0; ; {
-			var h wire.History
-			err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 1000, Offset: offset}, &h)
-			if err != nil {
-				d.t.Fatal(err)
+		all, err := d.transcript(ctx, c, session)
+		if err != nil {
+			return s, err
+		}
+		s.givenUp[session] = len(all.givenUp()) > 0
+		for run, resumed := range all.givenUp() {
+			if resumed != 2 {
+				d.l.fault("run %s in %s was given up after it was resumed %d times: %+v", run, session, resumed, all)
 			}
-			for _, m := range h.Messages {
-				for _, found := range toldPattern.FindAllStringSubmatch(m.Text(), -1) {
-					s.told[found[1]]++
-				}
-				if m.Role == wire.RoleSystem && strings.Contains(m.Text(), "given up") {
-					s.givenUp[session] = true
-				}
-				pattern, count := messagePattern, s.users
-				if m.Role == wire.RoleAssistant {
-					pattern, count = donePattern, s.answers
-				}
+		}
+		for _, m := range all {
+			for pattern, count := range map[*regexp.Regexp]map[string]int{toldPattern: s.told, eventPattern: s.events} {
 				for _, found := range pattern.FindAllStringSubmatch(m.Text(), -1) {
-					n, err := strconv.Atoi(found[len(found)-1])
-					if err == nil && (m.Role == wire.RoleUser || m.Role == wire.RoleAssistant) {
-						count[n]++
-					}
+					count[found[1]]++
+					s.lost[found[1]] = s.lost[found[1]] || all.lost(pattern, found[1])
 				}
 			}
-			if !h.HasMore {
-				break
+			pattern, count := messagePattern, s.users
+			if m.Role == wire.RoleAssistant {
+				pattern, count = donePattern, s.answers
 			}
-			offset = h.NextOffset
+			for _, found := range pattern.FindAllStringSubmatch(m.Text(), -1) {
+				n, err := strconv.Atoi(found[len(found)-1])
+				if err == nil && (m.Role == wire.RoleUser || m.Role == wire.RoleAssistant) {
+					count[n]++
+				}
+			}
 		}
 	}
-	return s
+	return s, nil
+}
+
+// transcript is what the engine shows of a session, one page after another.
+type transcript []wire.Message
+
+// transcript reads what the engine shows of a session.
+func (d *driver) transcript(ctx context.Context, c *client.Client, session string) (all transcript, err error) {
+	for h := (wire.History{HasMore: true}); h.HasMore; {
+		offset := h.NextOffset
+		h = wire.History{}
+		if err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 1000, Offset: offset}, &h); err != nil {
+			return all, err
+		}
+		all = append(all, h.Messages...)
+	}
+	return all, nil
+}
+
+// givenUp returns the runs that were given up, and how often each was resumed before.
+func (all transcript) givenUp() map[string]int {
+	runs := map[string]int{}
+	for _, m := range all {
+		if m.Role != wire.RoleSystem || m.Meta.Kind != "notice" || !strings.Contains(m.Text(), "it was given up") || toldPattern.MatchString(m.Text()) {
+			continue
+		}
+		runs[m.Meta.RunID] = 0
+		for _, other := range all {
+			if other.Meta.RunID == m.Meta.RunID && other.Role == wire.RoleSystem && strings.Contains(other.Text(), "interrupted by a restart; resuming") {
+				runs[m.Meta.RunID]++
+			}
+		}
+	}
+	return runs
+}
+
+// lost reports whether the run that has taken what the pattern finds for a call was given
+// up. Then it is in the history, and perhaps the model was not asked after it.
+func (all transcript) lost(pattern *regexp.Regexp, id string) bool {
+	gone := all.givenUp()
+	return slices.ContainsFunc(all, func(m wire.Message) bool {
+		_, given := gone[m.Meta.RunID]
+		return given && slices.ContainsFunc(pattern.FindAllStringSubmatch(m.Text(), -1), func(found []string) bool { return found[1] == id })
+	})
 }

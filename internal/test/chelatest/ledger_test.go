@@ -54,10 +54,11 @@ type ledgerMessage struct {
 	seen     bool   // it was in a transcript
 	follower int    // the message that steers or interrupts the run of this one; 0: none
 	stopped  int    // the engine that stopped waiting for the answer, plus 1; 0: none
+	ended    int    // the engine that said the outcome "ended"
 	base     int    // the message whose run this one steers or interrupts, plus 1; 0: none
 	spawned  string // the call that starts the subagent whose task this is; "": a message of a person
 	answered bool   // the subagent's model gave an answer
-	lost     int    // kills since then, before the result was told
+	lost     bool   // the turn that took the result was given up, before the model was asked
 }
 
 // ledgerCall is a call that the model requested.
@@ -77,7 +78,7 @@ type ledgerCall struct {
 	offers   int    // how often
 	decided  bool   // the decision was acknowledged
 	heard    bool   // the model was told about the end of the command in the background
-	lost     int    // kills since the command is in the background
+	lost     bool   // the turn that took that was given up, before the model was asked
 }
 
 // Results of calls.
@@ -94,7 +95,7 @@ const (
 func denied(n int) bool { return n%4 == 0 }
 
 func newLedger(t testing.TB, file string) *ledger {
-	return &ledger{t: t, file: file, changed: make(chan struct{}, 1), moved: make(chan struct{}), calls: map[string]*ledgerCall{}, families: familyCounts{heard: map[string]bool{}, steps: map[string]int{}}}
+	return &ledger{t: t, file: file, changed: make(chan struct{}, 1), moved: make(chan struct{}), calls: map[string]*ledgerCall{}, families: familyCounts{heard: map[string]bool{}, untold: map[string]bool{}, steps: map[string]int{}}}
 }
 
 func (l *ledger) fault(format string, args ...any) {
@@ -237,7 +238,9 @@ func (l *ledger) request(r modelRequest, made []modelCall) {
 	if report && len(r.events) > 0 {
 		return
 	}
-	if m.outcome != "" && !(report && len(r.told) > 0) {
+	// A request that was canceled because its run was interrupted may come late.
+	late := m.follower > 0 && m.outcome == "ended" && m.ended == l.engine
+	if m.outcome != "" && !late && !(report && len(r.told) > 0) {
 		l.fault("the model was asked message %d again after the outcome %q", r.n, m.outcome)
 	}
 	if m.asked++; m.asked > 1 && m.engine != l.engine {
@@ -376,11 +379,33 @@ func (l *ledger) running() (id string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, c := range l.calls {
-		if c.result == callBackground && !c.heard && c.lost < 3 { // else the report may have been given up
+		if c.result == callBackground && !c.heard && !c.lost {
 			return id, true
 		}
 	}
 	return "", false
+}
+
+// heard reports whether the model was told about the end of a call's command in the
+// background.
+func (l *ledger) heard(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls[id].heard
+}
+
+// lose records that the turn that was to tell the end of a call's command, or the result of
+// its subagent, was given up. It returns true.
+func (l *ledger) lose(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.calls[id]
+	if c.child > 0 {
+		l.messages[c.child-1].lost = true
+	} else {
+		c.lost = true
+	}
+	return true
 }
 
 // end records the last event of a message: its answer, or why there is none.
@@ -406,7 +431,7 @@ func (l *ledger) waited(n int, w wire.AgentWaited) {
 	}
 	switch m := l.messages[n]; {
 	case m.follower > 0 && (answer == fmt.Sprint("done ", n) || answer == fmt.Sprint("done ", m.follower) || w.Stop == "rpc"):
-		m.outcome = "ended"
+		m.outcome, m.ended = "ended", l.engine
 	case m.follower > 0 && strings.Contains(w.Error, "given up") && m.kills < 3,
 		m.base > 0 && strings.Contains(w.Error, "given up") && m.kills < 3 && l.messages[m.base-1].kills < 3:
 		l.fault("message %d failed after %d kills: %s", n, m.kills, w.Error)
@@ -477,9 +502,6 @@ func (l *ledger) killed(step string, single bool) {
 	}
 	ran := l.effects()
 	for id, c := range l.calls {
-		if c.result == callBackground {
-			c.lost++
-		}
 		if c.result != "" {
 			continue
 		}
@@ -599,6 +621,11 @@ func (l *ledger) check(h shown) {
 			l.fault("message %d (%s): the model was asked %d times, and its answer is in the history %d times", n, m.text, m.asked, answers[n])
 		}
 	}
+	for id := range l.families.untold {
+		if !h.lost[id] {
+			l.fault("the subagent with task %d ended before its own of %s", l.calls[id].n, id)
+		}
+	}
 	effects := l.effects()
 	for id, n := range effects {
 		c := l.calls[id]
@@ -617,6 +644,9 @@ func (l *ledger) check(h shown) {
 		}
 		if n := effects[id]; n > 0 && (c.result == callDenied || c.result == callSkipped || c.result == callAbandoned && !c.begun) {
 			l.fault("%s was %s, but it had its effect %d times", id, c.result, n)
+		}
+		if c.result == callBackground && (h.events[id] != 1 || !c.heard && !h.lost[id]) {
+			l.fault("the end of the command of %s is in the history %d times; the model was told: %t", id, h.events[id], c.heard)
 		}
 		if c.approval != "" && !c.offered && !strings.Contains(l.messages[c.n].outcome, "given up") {
 			l.fault("the approval of %s was not decided, and its result is %q", id, c.result)

@@ -20,8 +20,8 @@ import (
 // toolModel is a model server. It requests the tools that the newest message names,
 // and answers "done N" after their results.
 type toolModel struct {
-	wait   func(context.Context, modelRequest) // delays the answer; nil: not at all
 	seen   func(modelRequest, []modelCall)     // called with each request and the calls in its answer; nil: none
+	wait   func(context.Context, modelRequest) // delays the answer after that; nil: not at all
 	child  func(n int, id, kind string) int    // numbers the task of the subagent that a call for message n is to start
 	serial atomic.Int64                        // of answers with calls: no id is used twice
 }
@@ -79,7 +79,7 @@ func spawns(kind string) struct{ name, args string } {
 
 var (
 	messagePattern = regexp.MustCompile(`\b(plain|read|effect|pair|ask|background|base|steer|interrupt|start|nest|yield|boss|chief) (\d+)`)
-	eventPattern   = regexp.MustCompile(`background command .*?(?:has ended|was running).*?(call_\d+_\d+_\d+)`)
+	eventPattern   = regexp.MustCompile(`(?s)background command .*?(?:has ended|was running).*?(call_\d+_\d+_\d+)`)
 	donePattern    = regexp.MustCompile(`^done (\d+)$`)
 	tellPattern    = regexp.MustCompile(`(?s)The subagent "(call_\d+_\d+_\d+)" (.*?)\.\nSession: (\S+) .*?\n<result>\n(.*?)\n</result>`)
 	toldPattern    = regexp.MustCompile(`^The subagent "(call_\d+_\d+_\d+)" `) // the same in the history
@@ -92,12 +92,18 @@ func serveModel(t testing.TB, m *toolModel) Config {
 	t.Helper()
 	srv := httptest.NewServer(m)
 	t.Cleanup(srv.Close)
+	return toolModelConfig(srv.URL)
+}
+
+// toolModelConfig returns the configuration that uses a toolModel at a URL. Commands have
+// any time to end in the foreground.
+func toolModelConfig(url string) Config {
 	return Config{
 		"agents.defaults": json.RawMessage(`{"model": "mock/m", "skipBootstrap": true}`),
 		"messages":        json.RawMessage(`{"queue": {"mode": "followup", "cap": 10000}}`),
-		"tools":           json.RawMessage(`{"exec": {"mode": "full"}}`),
+		"tools":           json.RawMessage(`{"exec": {"mode": "full", "backgroundMs": 600000}}`),
 		"models": json.RawMessage(fmt.Sprintf(
-			`{"providers": {"mock": {"baseUrl": %q, "api": "openai-completions", "models": [{"id": "m", "contextWindow": 1000000}]}}}`, srv.URL+"/v1")),
+			`{"providers": {"mock": {"baseUrl": %q, "api": "openai-completions", "models": [{"id": "m", "contextWindow": 1000000}]}}}`, url+"/v1")),
 	}
 }
 
@@ -192,9 +198,6 @@ func (m *toolModel) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if m.wait != nil {
-		m.wait(req.Context(), r)
-	}
 	delta, finish := fmt.Sprintf(`{"content":"done %d"}`, r.n), "stop"
 	uses := kinds[r.kind]
 	switch {
@@ -224,6 +227,9 @@ func (m *toolModel) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	if m.seen != nil {
 		m.seen(r, made)
+	}
+	if m.wait != nil {
+		m.wait(req.Context(), r)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, choice := range [...]string{`"delta":` + delta + `,"finish_reason":null`, `"delta":{},"finish_reason":"` + finish + `"`} {
