@@ -6,9 +6,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -57,17 +57,18 @@ func TestBackground(t *testing.T) {
 // awaitHistory waits for an answer in the history that contains a text.
 func awaitHistory(t *testing.T, c *Client, piece string) string {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	found := ""
+	waittest.Until(t, "an answer with "+piece, func() bool {
 		var h wire.History
 		c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h)
 		for _, m := range h.Messages {
 			if text := m.Text(); m.Role == "assistant" && strings.HasPrefix(text, "heard: ") && strings.Contains(text, piece) {
-				return text
+				found = text
 			}
 		}
-	}
-	t.Fatalf("no answer with %q", piece)
-	return ""
+		return found != ""
+	})
+	return found
 }
 
 // TestBackgroundKilled kills an engine with a command in the background. The
@@ -94,11 +95,7 @@ func TestBackgroundKilled(t *testing.T) {
 	}
 	next := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client()
 	awaitHistory(t, next, "it was ended")
-	for end := time.Now().Add(10 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the command is still running")
-		}
-	}
+	waittest.Until(t, "the command has ended", func() bool { return !alive(pid) })
 	var h wire.History
 	next.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h)
 	told := 0

@@ -98,10 +98,15 @@ func TestCanary(t *testing.T) {
 			{`exec {"command":"env; echo ` + control + `","host":"gateway"}`, 1},
 			{`grep {"pattern":"control"}`, 0},
 			{`web_fetch {"url":"` + site.URL + `/found.txt"}`, 0},
-			{`exec {"command":"cat found.txt; sleep 60","yieldMs":1500}`, 0}, // it goes on in the background
-			{`read {"path":"` + control + secrets[5] + `"}`, 0},              // a person writes it
+			{`exec {"command":"cat found.txt; sleep 9999","yieldMs":1500}`, 0}, // it goes on in the background
+			{`read {"path":"` + control + secrets[5] + `"}`, 0},                // a person writes it
 		} {
 			end := c.answered(do.call, wire.AllowOnce, do.asks)
+			for _, later := range []string{`"yieldMs":15000`, `"yieldMs":100000`} { // a busy machine prints it later
+				if strings.Contains(do.call, "yieldMs") && !strings.Contains(end.Text, control) {
+					end = c.answered(strings.Replace(do.call, `"yieldMs":1500`, later, 1), wire.AllowOnce, do.asks)
+				}
+			}
 			if end.State != wire.StateFinal || !strings.Contains(end.Text, control) || strings.Contains(do.call, "found.txt") && strings.Count(end.Text, "[redacted]") < 20 {
 				t.Errorf("%s: %s %q %s", do.call, end.State, end.Text, end.Error)
 			}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -132,9 +133,7 @@ func TestConfined(t *testing.T) {
 		c.Await(run)
 	})
 	t.Run("a host that is refused becomes a question about this host", func(t *testing.T) {
-		if _, err := exec.LookPath("curl"); err != nil {
-			t.Skip(err)
-		}
+		needtest.Program(t, "curl")
 		g := confined(t, nil)
 		c := g.Client()
 		run, q := c.prompts("main", "curl -sS http://example.org/a") // it succeeds with any page

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/wire"
 )
@@ -27,11 +27,11 @@ func TestFullDisk(t *testing.T) {
 
 func fullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("mounting a small file system needs root")
+		t.Skip("needs root, to mount a small file system")
 	}
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=3m,mode=0700"); err != nil {
-		t.Skipf("mount: %v", err)
+		t.Skipf("needs a mount of a small file system: %v", err)
 	}
 	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
 	held, proceed := make(chan struct{}), make(chan struct{})
@@ -101,13 +101,8 @@ func fullDisk(t *testing.T) {
 			told++
 		}
 	}
-	for limit := time.After(20 * time.Second); told == 0; {
-		select {
-		case ev := <-c.Events():
-			count(ev)
-		case <-limit:
-			t.Fatal("the user is not told about the run in progress")
-		}
+	for told == 0 {
+		count(waittest.For(t, "the user is told about the run in progress", c.Events()))
 	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
@@ -124,7 +119,7 @@ func fullDisk(t *testing.T) {
 	}
 	for id := range accepted {
 		var w wire.AgentWaited
-		if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: fmt.Sprint("m", id+1), TimeoutMs: 20_000}, &w); err != nil || w.Status != "ok" {
+		if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: fmt.Sprint("m", id+1), TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil || w.Status != "ok" {
 			t.Errorf("m%d was accepted and ended %q: %v %s", id+1, w.Status, err, w.Error)
 		}
 	}

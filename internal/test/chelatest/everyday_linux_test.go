@@ -5,12 +5,12 @@ package chelatest
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -19,9 +19,7 @@ import (
 // program.
 func TestEveryday(t *testing.T) {
 	for _, name := range []string{"git", "go", "make", "python3"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skip(err)
-		}
+		needtest.Program(t, name)
 	}
 	home := t.TempDir()
 	ws := filepath.Join(home, "workspace")

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -179,7 +180,7 @@ func (r *recorded) sent() string {
 func (c *Client) refuseAll(run string) (asked int, end Ended) {
 	c.t.Helper()
 	end.Run = run
-	for limit := time.After(2 * time.Minute); ; {
+	for limit := time.After(2 * waittest.Limit); ; {
 		select {
 		case ev, ok := <-c.Events():
 			if !ok {

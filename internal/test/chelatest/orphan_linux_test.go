@@ -8,9 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -40,16 +40,12 @@ func TestOrphan(t *testing.T) {
 	}
 
 	next := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client()
-	for end := time.Now().Add(10 * time.Second); alive(pids[0]) || alive(pids[1]); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the command is still running")
-		}
-	}
+	waittest.Until(t, "the command has ended", func() bool { return !alive(pids[0]) && !alive(pids[1]) })
 	if _, err := os.Stat(filepath.Join(dir, "workspace", "done")); err == nil {
 		t.Error("the command ran to its end")
 	}
 	var waited wire.AgentWaited
-	next.must(wire.MethodAgentWait, wire.AgentWait{RunID: "wait", TimeoutMs: 20_000}, &waited)
+	next.must(wire.MethodAgentWait, wire.AgentWait{RunID: "wait", TimeoutMs: waittest.Limit.Milliseconds()}, &waited)
 	if waited.Status != wire.StatusOK {
 		t.Errorf("the interrupted run ended %s: %s", waited.Status, waited.Error)
 	}
@@ -61,12 +57,12 @@ func TestOrphan(t *testing.T) {
 // number waits for a file with a number.
 func number(t *testing.T, path string) int {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	n := 0
+	waittest.Until(t, "a number in "+path, func() bool {
 		b, _ := os.ReadFile(path)
-		if n, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
-			return n
-		}
-	}
-	t.Fatalf("%s: no number in the file", path)
-	return 0
+		var err error
+		n, err = strconv.Atoi(strings.TrimSpace(string(b)))
+		return err == nil
+	})
+	return n
 }

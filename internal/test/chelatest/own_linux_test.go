@@ -13,13 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -288,11 +288,7 @@ func TestOwnFiles(t *testing.T) {
 		plant(t, file, `{gateway: {reload: {debounceMs: 1}}, session: {$include: "./late.json"}}`)
 		c.nextEvent(wire.EventConfigChanged)
 		plant(t, file, `{gateway: {reload: {debounceMs: 1}, port: "x"}, session: {$include: "./bad.json"}}`)
-		select {
-		case <-log.logged:
-		case <-time.After(20 * time.Second):
-			t.Fatal("the configuration was not refused")
-		}
+		waittest.For(t, "the configuration is refused", log.logged)
 		c.decide(q.ID, wire.AllowOnce)
 		c.Await(run)
 		rs := model.Requests()

@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/cli"
 	"github.com/chela-ai/chela/wire"
 )
@@ -79,7 +80,7 @@ func takeover(t *testing.T) {
 		t.Fatal("no process took over")
 	}
 	var w wire.AgentWaited
-	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: "m7", TimeoutMs: 20_000}, &w); err != nil || w.Status != "ok" {
+	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: "m7", TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil || w.Status != "ok" {
 		t.Errorf("the turn ended %q: %v", w.Status, err)
 	}
 	h, err := c.History(t.Context(), "main", 100)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app/standard"
@@ -20,6 +19,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/needtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -102,13 +103,9 @@ func (s *boxed) say(p chela.Peer, sender, text string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if texts := s.fake.Texts(a); len(texts) > before {
-			return texts[before]
-		}
-	}
-	s.t.Fatalf("no answer to %s", text)
-	return ""
+	var texts []string
+	waittest.Until(s.t, "an answer to "+text, func() bool { texts = s.fake.Texts(a); return len(texts) > before })
+	return texts[before]
 }
 
 // needsCage skips the test if this host cannot confine commands.
@@ -117,7 +114,8 @@ func (s *boxed) needsCage() {
 	var st wire.SandboxStatus
 	s.must(wire.MethodSandboxStatus, wire.SandboxGet{}, &st)
 	if !st.Backends[0].Complete {
-		s.t.Skipf("not run: %s", st.Backends[0].Reason)
+		s.t.Log(st.Backends[0].Reason)
+		needtest.Missing(s.t, "user namespaces")
 	}
 }
 
@@ -288,9 +286,10 @@ func TestSandboxedSessions(t *testing.T) {
 		q := s.question() // although tools.exec.mode is full
 		s.decide(q.ID, wire.AllowOnce)
 		var got string
-		for end := time.Now().Add(time.Minute); time.Now().Before(end) && !strings.Contains(got, "got:"); time.Sleep(5 * time.Millisecond) {
+		waittest.Until(t, "the result", func() bool {
 			got = strings.Join(s.fake.Texts(a)[before:], "\n")
-		}
+			return strings.Contains(got, "got:")
+		})
 		if !strings.Contains(got, filepath.Join(s.Dir, "workspace")) || strings.Contains(got, "sandboxes") {
 			t.Errorf("elevated: %q", got)
 		}

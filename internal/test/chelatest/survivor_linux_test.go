@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -28,7 +28,7 @@ func TestSurvivors(t *testing.T) {
 	model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
 		results := 0
 		if r.Messages[0].PlainText() == "a stopped call" {
-			return call(n, "sleep 60; echo stopped"+mark, "")
+			return call(n, "sleep 9999; echo stopped"+mark, "")
 		}
 		for _, m := range r.Messages {
 			if m.Role == llm.RoleTool {
@@ -39,9 +39,9 @@ func TestSurvivors(t *testing.T) {
 		case 0:
 			return call(n, fmt.Sprint("echo ", n), "")
 		case 1:
-			return call(n, fmt.Sprint("sleep 60; echo ", n), `,"timeoutSeconds":1`)
+			return call(n, fmt.Sprint("sleep 9999; echo ", n), `,"timeoutSeconds":1`)
 		case 2:
-			return call(n, fmt.Sprint("exec sleep 60.", n), `,"background":true,"timeoutSeconds":1`)
+			return call(n, fmt.Sprint("exec sleep 9999.", n), `,"background":true,"timeoutSeconds":1`)
 		}
 		return llmtest.Say("done")
 	})
@@ -52,15 +52,11 @@ func TestSurvivors(t *testing.T) {
 	for i := range sessions {
 		runs = append(runs, c.Send(fmt.Sprint("s", i), "go"))
 	}
-	for end := time.Now().Add(10 * time.Second); len(survivors(t, "stopped"+mark)) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the command to stop is not running")
-		}
-	}
+	waittest.Until(t, "the command to stop runs", func() bool { return len(survivors(t, "stopped"+mark)) > 0 })
 	c.must(wire.MethodChatAbort, wire.ChatAbort{SessionKey: "stopped", RunID: stopped}, nil)
 	for _, run := range runs {
 		var w wire.AgentWaited
-		c.must(wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 60_000}, &w)
+		c.must(wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: waittest.Limit.Milliseconds()}, &w)
 		if w.Status != wire.StatusOK {
 			t.Errorf("run %s ended %s: %s", run, w.Status, w.Error)
 		}
@@ -68,14 +64,20 @@ func TestSurvivors(t *testing.T) {
 	c.Close()
 	g.Stop()
 	t.Run("R18 no surviving process and no zombie", func(t *testing.T) {
-		var left []string
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			if left = survivors(t, mark); len(left) == 0 {
-				return
-			}
-		}
-		t.Errorf("left: %q", left)
+		none(t, func() []string { return survivors(t, mark) })
 	})
+}
+
+// none waits until there are no processes.
+func none(t *testing.T, processes func() []string) {
+	t.Helper()
+	var left []string
+	defer func() {
+		if len(left) > 0 {
+			t.Logf("left: %q", left)
+		}
+	}()
+	waittest.Until(t, "the processes have ended", func() bool { left = processes(); return len(left) == 0 })
 }
 
 // survivors returns the processes with the mark in their arguments, and the

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/kit/needtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/test/strace"
 	"github.com/chela-ai/chela/wire"
 )
@@ -21,8 +23,9 @@ import (
 // are looked for. CHELA_TEST_TRACED is the number of commands; the default is a
 // sample.
 func TestTracedAttacks(t *testing.T) {
-	if out, err := exec.Command("strace", append(strace.Arguments(os.DevNull, 64, witnessed()...), "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no system calls are recorded, because strace is not installed or does not work here: %v %s", err, out)
+	if out, err := exec.Command(needtest.Program(t, "strace"), append(strace.Arguments(os.DevNull, 64, witnessed()...), "true")...).CombinedOutput(); err != nil {
+		t.Logf("strace: %v %s", err, out)
+		needtest.Missing(t, "strace that may trace processes")
 	}
 	needsNamespaces(t)
 	t.Parallel()
@@ -102,7 +105,7 @@ func (g *machine) trace(lines []trial, mode, grant string) *witness {
 		}
 	}
 	cl.Close()
-	late := time.AfterFunc(time.Minute, p.kill) // strace ends with the last process
+	late := time.AfterFunc(waittest.Limit, p.kill) // strace ends with the last process
 	p.stop(g.t)
 	if !late.Stop() {
 		g.t.Error("processes were left when the gateway had ended")
