@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/memory"
@@ -132,33 +133,35 @@ func TestOtherWords(t *testing.T) {
 
 func TestFollowsFiles(t *testing.T) {
 	t.Parallel()
-	v := newVault(t, household)
-	if got := v.paths("submarine"); len(got) > 0 {
-		t.Errorf("before: %v", got)
-	}
-	wait := func() { time.Sleep(1100 * time.Millisecond) } // files are not compared again within a second
-	v.write("memory/garden.md", "# Garden\n\nA submarine in the pond.\n")
-	v.write("memory/new.md", "The yellow zeppelin.\n")
-	wait()
-	if got := fmt.Sprint(v.paths("submarine"), v.paths("zeppelin"), v.paths("hedge")); got != "[memory/garden.md] [memory/new.md] []" {
-		t.Errorf("MEM-02 after an edit: %s", got)
-	}
-	if err := os.Remove(filepath.Join(v.dir, "memory", "new.md")); err != nil {
-		t.Fatal(err)
-	}
-	wait()
-	if got := v.paths("zeppelin"); len(got) > 0 {
-		t.Errorf("deleted: %v", got)
-	}
-	if err := os.RemoveAll(filepath.Join(v.dir, "cache")); err != nil {
-		t.Fatal(err)
-	}
-	if err := v.Rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := v.paths("submarine"); len(got) != 1 {
-		t.Errorf("rebuilt: %v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		v := newVault(t, household)
+		if got := v.paths("submarine"); len(got) > 0 {
+			t.Errorf("before: %v", got)
+		}
+		wait := func() { time.Sleep(1100 * time.Millisecond) } // files are not compared again within a second
+		v.write("memory/garden.md", "# Garden\n\nA submarine in the pond.\n")
+		v.write("memory/new.md", "The yellow zeppelin.\n")
+		wait()
+		if got := fmt.Sprint(v.paths("submarine"), v.paths("zeppelin"), v.paths("hedge")); got != "[memory/garden.md] [memory/new.md] []" {
+			t.Errorf("MEM-02 after an edit: %s", got)
+		}
+		if err := os.Remove(filepath.Join(v.dir, "memory", "new.md")); err != nil {
+			t.Fatal(err)
+		}
+		wait()
+		if got := v.paths("zeppelin"); len(got) > 0 {
+			t.Errorf("deleted: %v", got)
+		}
+		if err := os.RemoveAll(filepath.Join(v.dir, "cache")); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Rebuild(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := v.paths("submarine"); len(got) != 1 {
+			t.Errorf("rebuilt: %v", got)
+		}
+	})
 }
 
 func TestDamagedIndex(t *testing.T) {
