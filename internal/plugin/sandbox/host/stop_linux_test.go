@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 )
 
@@ -33,9 +34,9 @@ func TestRestless(t *testing.T) {
 		stop         bool
 	}{
 		{"a relay, and the program ends", relay + "sleep 0.05", false},
-		{"a relay, and it is stopped", relay + "sleep 60", true},
+		{"a relay, and it is stopped", relay + "sleep 9999", true},
 		{"programs, and the program ends", detach + "sleep 0.05", false},
-		{"programs, and it is stopped", detach + "sleep 60", true},
+		{"programs, and it is stopped", detach + "sleep 9999", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 10 {
@@ -50,7 +51,7 @@ func TestRestless(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				await(t, "its processes run", func() bool { return size(dir) > 0 })
+				waittest.Until(t, "its processes run", func() bool { return size(dir) > 0 })
 				if c.stop {
 					cancel()
 				}

@@ -17,10 +17,14 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/sandbox/stdio"
 )
 
-// killTime is how long a process may take to die after KILL. A process that
-// waits for a disk dies when the disk has answered, and on a busy machine a
-// process must be scheduled first.
-const killTime = 2 * time.Second
+// How long Sweep waits. Tests are more patient.
+var (
+	graceTime = stdio.DefaultGrace
+	// killTime is how long a process may take to die after KILL. A process that
+	// waits for a disk dies when the disk has answered, and on a busy machine a
+	// process must be scheduled first.
+	killTime = 2 * time.Second
+)
 
 // Sweep ends the commands under the mark whose owner process no longer
 // exists, with their descendants: TERM, grace period, KILL. It returns the
@@ -38,7 +42,7 @@ func Sweep(ctx context.Context, log *slog.Logger, mark string) (int, error) {
 	if !s.signal(syscall.SIGTERM) {
 		return 0, nil
 	}
-	grace, cancel := context.WithTimeout(ctx, stdio.DefaultGrace)
+	grace, cancel := context.WithTimeout(ctx, graceTime)
 	defer cancel()
 	for wait := time.Millisecond; grace.Err() == nil; wait = min(2*wait, 50*time.Millisecond) {
 		select {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 )
 
@@ -47,6 +48,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	default:
+		host.SetSweepTime(waittest.Limit)
 		flag.Parse()
 		if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait for processes
 			panic(err)
@@ -92,7 +94,7 @@ func orphan(t *testing.T, dir, text string, pids int) []int {
 		t.Fatal(err)
 	}
 	var left []int
-	await(t, "the script runs", func() bool {
+	waittest.Until(t, "the script runs", func() bool {
 		left = nil
 		names, _ := filepath.Glob(filepath.Join(dir, "*.pid"))
 		for _, name := range names {
@@ -113,15 +115,6 @@ func orphan(t *testing.T, dir, text string, pids int) []int {
 	}
 	_ = cmd.Wait()
 	return left
-}
-
-func await(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-	}
 }
 
 // runs reports whether a process exists and is not a zombie.
@@ -145,10 +138,10 @@ func TestSweep(t *testing.T) {
 		name, script string
 		pids         int
 	}{
-		{"a child", "sleep 300 & echo $! >a.pid; wait", 1},
-		{"another session, forked twice", "(setsid sh -c 'sleep 300 & echo $! >a.pid; wait' &) ; sleep 300 & echo $! >b.pid; wait", 2},
-		{"a cleared environment below a marked parent", "env -i sh -c '/bin/sleep 300 & echo $! >a.pid; wait'; true", 1},
-		{"a cleared environment, ignores TERM", "env -i sh -c '(trap \"\" TERM; exec /bin/sleep 300) & echo $! >a.pid; wait'; true", 1},
+		{"a child", "sleep 9999 & echo $! >a.pid; wait", 1},
+		{"another session, forked twice", "(setsid sh -c 'sleep 9999 & echo $! >a.pid; wait' &) ; sleep 9999 & echo $! >b.pid; wait", 2},
+		{"a cleared environment below a marked parent", "env -i sh -c '/bin/sleep 9999 & echo $! >a.pid; wait'; true", 1},
+		{"a cleared environment, ignores TERM", "env -i sh -c '(trap \"\" TERM; exec /bin/sleep 9999) & echo $! >a.pid; wait'; true", 1},
 		{"ignores TERM", "trap '' TERM; echo $$ >a.pid; while :; do sleep 0.01; done", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,7 +182,7 @@ func TestSweep(t *testing.T) {
 	})
 	t.Run("processes of another directory are not touched", func(t *testing.T) {
 		t.Parallel()
-		pids := orphan(t, t.TempDir(), "echo $$ >a.pid; exec sleep 300", 1)
+		pids := orphan(t, t.TempDir(), "echo $$ >a.pid; exec sleep 9999", 1)
 		if n, err := sweepDir(t.Context(), io.Discard, t.TempDir()); n != 0 || err != nil {
 			t.Errorf("Sweep = %d, %v", n, err)
 		}
@@ -207,7 +200,7 @@ func TestSweep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := host.New(mark).Start(t.Context(), plan(dir, "sleep 300"), io.Discard)
+		p, err := host.New(mark).Start(t.Context(), plan(dir, "sleep 9999"), io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,12 +215,12 @@ func TestSweep(t *testing.T) {
 	t.Run("a sweep started by a command does not end its ancestors", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		text := fmt.Sprintf("echo $$ >a.pid; while kill -0 $PPID 2>/dev/null && [ ! -e go ]; do sleep 0.01; done; %s=%s %s; echo on >after; exec sleep 300", sweepEnv, dir, os.Args[0])
+		text := fmt.Sprintf("echo $$ >a.pid; while kill -0 $PPID 2>/dev/null && [ ! -e go ]; do sleep 0.01; done; %s=%s %s; echo on >after; exec sleep 9999", sweepEnv, dir, os.Args[0])
 		pids := orphan(t, dir, text, 1)
 		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the parent continues after the sweep", func() bool {
+		waittest.Until(t, "the parent continues after the sweep", func() bool {
 			_, err := os.Stat(filepath.Join(dir, "after"))
 			return err == nil
 		})

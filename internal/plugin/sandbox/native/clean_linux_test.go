@@ -3,12 +3,12 @@ package native_test
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 )
 
@@ -72,7 +72,7 @@ func TestTmp(t *testing.T) {
 	w := newWork(t, native.Options{})
 	dir, err := os.MkdirTemp("/opt", "chela-test-")
 	if err != nil {
-		t.Skip("not run: ", err)
+		t.Skip("needs a folder in /opt: ", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -200,9 +200,7 @@ func TestFirstProcess(t *testing.T) {
 // one of the next command.
 func TestLateConnection(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip(err)
-	}
+	needtest.Program(t, "python3")
 	w := newWork(t, native.Options{})
 	const many = `PATH=/usr/bin:/usr/local/bin python3 -c 'import socket, os
 for i in range(100):

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/sandbox/sandboxtest"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 )
 
@@ -219,7 +219,7 @@ func TestWorkspaceInMemory(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("/dev/shm", "chela-*")
 	if err != nil {
-		t.Skip("not run: ", err)
+		t.Skip("needs a folder in /dev/shm: ", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	for _, write := range []bool{true, false} {
@@ -239,9 +239,7 @@ func TestWorkspaceInMemory(t *testing.T) {
 
 func TestSockets(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip(err)
-	}
+	needtest.Program(t, "python3")
 	w := newWork(t, native.Options{})
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(w.rights.Workspace, "host.sock"))
 	if err != nil {
@@ -266,9 +264,7 @@ func TestSockets(t *testing.T) {
 
 func TestHosts(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip(err)
-	}
+	needtest.Program(t, "curl")
 	site := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.Write([]byte("hello from " + r.Host)) }))
 	defer site.Close()
 	var asked []string
@@ -401,7 +397,7 @@ func TestNever(t *testing.T) {
 		t.Parallel()
 		state, err := os.MkdirTemp("/opt", "chela-test-")
 		if err != nil {
-			t.Skip("not run: ", err)
+			t.Skip("needs a folder in /opt: ", err)
 		}
 		defer os.RemoveAll(state)
 		conf := filepath.Join(state, "conf.json")
