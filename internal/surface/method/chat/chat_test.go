@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/method/methodtest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -165,7 +166,7 @@ func TestAgent(t *testing.T) {
 		t.Errorf("the same key gets another result:\n%s", diff)
 	}
 
-	waited := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a1"})
+	waited := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a1", TimeoutMs: waittest.Limit.Milliseconds()})
 	if waited.Status != wire.StatusOK || waited.Reply == nil || waited.Reply.Text != "Hello yourself" || waited.EndedAt == 0 {
 		t.Errorf("agent.wait: %+v", waited)
 	}
@@ -178,7 +179,7 @@ func TestAgent(t *testing.T) {
 	if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.Unavailable || !strings.Contains(we.Message, "no such thing") {
 		t.Errorf("agent with a failed run: %v", err)
 	}
-	failed := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a2"})
+	failed := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a2", TimeoutMs: waittest.Limit.Milliseconds()})
 	if failed.Status != wire.StatusError || failed.Error == "" {
 		t.Errorf("agent.wait for a failed run: %+v", failed)
 	}
@@ -212,7 +213,7 @@ func TestAgentWaits(t *testing.T) {
 		if err := h.Await(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "hello", IdempotencyKey: "a1"}, accepted, &res); err != nil {
 			t.Fatal(err)
 		}
-		if w := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a1"}); w.Status != wire.StatusOK {
+		if w := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a1", TimeoutMs: waittest.Limit.Milliseconds()}); w.Status != wire.StatusOK {
 			t.Errorf("afterwards: %+v", w)
 		}
 	})
