@@ -1,13 +1,11 @@
 package chelatest
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -38,9 +36,7 @@ func TestApprovalLife(t *testing.T) {
 		c := g.Client()
 		run := c.Send("main", "touch one")
 		c.Ask("main", "/approve "+c.question().ID[:8]+" allow-always")
-		var w wire.AgentWaited
-		c.must(wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 20_000}, &w)
-		if w.Status != wire.StatusOK || !there(g, "one") {
+		if w := c.waited(run); w.Status != wire.StatusOK || !there(g, "one") {
 			t.Errorf("%+v", w)
 		}
 		for _, ev := range c.Ask("main", "touch one").Seen {
@@ -161,9 +157,7 @@ func TestApprovalLife(t *testing.T) {
 		asker := g.Client()
 		go func() {
 			var d wire.ApprovalDecided
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			_ = asker.Call(ctx, wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "make tea", SessionKey: "work"}, &d)
+			_ = asker.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "make tea", SessionKey: "work"}, &d)
 			decided <- d
 		}()
 		c.question()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -27,7 +28,7 @@ func shell() *llmtest.Script {
 // question waits until the client gets an approval request.
 func (c *Client) question() wire.Approval {
 	c.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(waittest.Limit)
 	for {
 		select {
 		case ev := <-c.Events():
@@ -158,9 +159,7 @@ func TestApprovals(t *testing.T) {
 		if end := c.Ask("main", "/approve "+q.ID+" allow-once"); !isCommand(final(t, end)) {
 			t.Errorf("answer %q", end.Text)
 		}
-		var w wire.AgentWaited
-		c.must(wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 20_000}, &w)
-		if w.Status != wire.StatusOK || count(g) != 1 {
+		if w := c.waited(run); w.Status != wire.StatusOK || count(g) != 1 {
 			t.Errorf("%+v, ran %d times", w, count(g))
 		}
 	})

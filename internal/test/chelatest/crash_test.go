@@ -33,10 +33,8 @@ func TestCrash(t *testing.T) {
 			crash(t, dir, conf)
 
 			c := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client()
-			var waited wire.AgentWaited
-			c.must(wire.MethodAgentWait, wire.AgentWait{RunID: "second", TimeoutMs: 20_000}, &waited)
-			if waited.Status != wire.StatusOK {
-				t.Errorf("the interrupted run ended %s: %s", waited.Status, waited.Error)
+			if w := c.waited("second"); w.Status != wire.StatusOK {
+				t.Errorf("the interrupted run ended %s: %s", w.Status, w.Error)
 			}
 			if end := c.Ask("main", "third"); end.Text != "third answer" {
 				t.Errorf("next: %s %q %s", end.State, end.Text, end.Error)

@@ -28,6 +28,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/internal/test/chelatest"
@@ -116,7 +117,7 @@ func (e *entry) control(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w wire.AgentWaited
-	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 30_000}, &w); err != nil {
+	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil {
 		t.Fatal(err)
 	}
 	if e.state() == before || e.model.n.Load() == 0 {

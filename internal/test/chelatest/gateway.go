@@ -26,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/wire"
 )
@@ -219,7 +220,7 @@ func (g *Gateway) Stop() {
 	if g.Engine == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit)
 	defer cancel()
 	if err := g.Engine.Close(ctx); err != nil {
 		g.t.Errorf("stop: %v", err)
@@ -273,6 +274,9 @@ func (c *Client) Ask(session, text string) Ended {
 	return c.Await(c.Send(session, text))
 }
 
+// patience is how long the end of a run is awaited, which may have many steps.
+const patience = 5 * waittest.Limit
+
 // Await reads events until the run ends.
 func (c *Client) Await(run string) Ended {
 	c.t.Helper()
@@ -283,7 +287,7 @@ func (c *Client) Await(run string) Ended {
 		}
 	}
 	var seen []wire.Event
-	limit := time.After(5 * time.Minute)
+	limit := time.After(patience)
 	for {
 		select {
 		case ev, ok := <-c.Events():
@@ -310,7 +314,7 @@ func (c *Client) Await(run string) Ended {
 			}
 			c.ended = append(c.ended, end)
 		case <-limit:
-			c.t.Fatalf("run %s did not end in 5 min", run)
+			c.t.Fatalf("run %s did not end in %v", run, patience)
 		}
 	}
 }
@@ -324,7 +328,7 @@ func (c *Client) answer(piece string) string {
 			return end.Text
 		}
 	}
-	limit := time.After(20 * time.Second)
+	limit := time.After(waittest.Limit)
 	for {
 		select {
 		case ev, ok := <-c.Events():

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -61,9 +62,7 @@ func TestGiveUp(t *testing.T) {
 			for start := range 2 { // the turn ends, and stays ended
 				g := Start(t, Options{Dir: dir, HTTP: hc, Config: conf})
 				cl := g.Client()
-				var w wire.AgentWaited
-				cl.must(wire.MethodAgentWait, wire.AgentWait{RunID: "m1", TimeoutMs: 20_000}, &w)
-				if w.Status != wire.StatusError || !strings.Contains(w.Error, "interrupted 3 times") {
+				if w := cl.waited("m1"); w.Status != wire.StatusError || !strings.Contains(w.Error, "interrupted 3 times") {
 					t.Errorf("start %d: the turn is %s: %q", start, w.Status, w.Error)
 				}
 				if n := strings.Count(strings.Join(cl.lines("main"), "\n"), "system: interrupted 3 times"); n != 1 {
@@ -93,7 +92,7 @@ func TestGiveUp(t *testing.T) {
 // died waits until a process has been killed.
 func died(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	late := time.AfterFunc(20*time.Second, func() { cmd.Process.Signal(syscall.SIGTERM) })
+	late := time.AfterFunc(waittest.Limit, func() { cmd.Process.Signal(syscall.SIGTERM) })
 	defer late.Stop()
 	_ = cmd.Wait()
 	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGKILL {

@@ -28,6 +28,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/test/chelatest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -199,10 +200,9 @@ func TestFailingChannel(t *testing.T) {
 			}
 			return res.StatusCode, string(b)
 		}
-		status, body := get("/readyz", "")
-		for end := time.Now().Add(5 * time.Second); status == http.StatusOK && time.Now().Before(end); {
-			status, body = get("/readyz", "")
-		}
+		var status int
+		var body string
+		waittest.Until(t, "the gateway is not ready", func() bool { status, body = get("/readyz", ""); return status != http.StatusOK })
 		if status != http.StatusServiceUnavailable || !strings.Contains(body, "broken") {
 			t.Errorf("/readyz: %d %s, want 503 with the channel", status, body)
 		}
@@ -228,9 +228,7 @@ func TestFailingChannel(t *testing.T) {
 		if err := c.Call(t.Context(), wire.MethodConfigPatch, patch, nil); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(10 * time.Second); status != http.StatusOK && time.Now().Before(end); {
-			status, body = get("/readyz", "")
-		}
+		waittest.Until(t, "the gateway is ready", func() bool { status, body = get("/readyz", ""); return status == http.StatusOK })
 		if status != http.StatusOK || !strings.Contains(body, `"ready":true`) {
 			t.Errorf("/readyz after the channel is connected: %d %s, want 200", status, body)
 		}
@@ -352,24 +350,16 @@ func TestPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w wire.AgentWaited
-	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 20_000}, &w); err != nil || w.Status != wire.StatusOK {
+	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil || w.Status != wire.StatusOK {
 		t.Fatalf("the run ended with %q, %v", w.Status, err)
 	}
 	t.Run("ME-01 a turn increments the counter of runs", func(t *testing.T) {
 		for _, want := range []string{"chela_runs_total{outcome=\"ok\"} 1\n", "chela_auth_failures_total 1\n", "chela_sessions 1\n"} {
-			got := get("/metrics")
-			for end := time.Now().Add(5 * time.Second); !strings.Contains(got, want) && time.Now().Before(end); { // it is counted after it is stored
-				got = get("/metrics")
-			}
-			if !strings.Contains(got, want) {
-				t.Errorf("no %q in\n%s", want, got)
-			}
+			waittest.Until(t, "the metric "+want, func() bool { return strings.Contains(get("/metrics"), want) }) // it is counted after it is stored
 		}
 	})
 	t.Run("GW-06 clients are notified before the stop", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		if err := g.Close(ctx); err != nil {
+		if err := g.Close(waittest.Context(t)); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 		g.Engine = nil

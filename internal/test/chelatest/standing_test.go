@@ -72,9 +72,7 @@ func (c *Client) allow(session, text, decision string) {
 	run := c.Send(session, text)
 	id := c.question().ID
 	c.Ask(session, "/approve "+id+" "+decision)
-	var w wire.AgentWaited
-	c.must(wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 20_000}, &w)
-	if w.Status != wire.StatusOK {
+	if w := c.waited(run); w.Status != wire.StatusOK {
 		c.t.Fatalf("%s: %+v", text, w)
 	}
 }
@@ -171,9 +169,7 @@ func TestOlderDecisions(t *testing.T) {
 			g = Start(t, Options{Model: uses(), Tools: tools, Dir: g.Dir, Config: config})
 			c = g.Client()
 			c.decide(q.ID, wire.AllowAlways)
-			var w wire.AgentWaited
-			c.must(wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 20_000}, &w)
-			if w.Status != wire.StatusOK || ran.Load() != 1 {
+			if w := c.waited(run); w.Status != wire.StatusOK || ran.Load() != 1 {
 				t.Errorf("%+v, ran %d times", w, ran.Load())
 			}
 			if end := c.Ask("main", `act {"n":1}`); !strings.Contains(end.Text, "does not allow this tool") || ran.Load() != 1 {

@@ -143,8 +143,7 @@ func (h *hooked) refused(a hookAnswer, status int, part string) {
 // ended waits for the end of a run.
 func (h *hooked) ended(id string) wire.AgentWaited {
 	h.t.Helper()
-	var w wire.AgentWaited
-	h.Client().must(wire.MethodAgentWait, wire.AgentWait{RunID: id, TimeoutMs: 20_000}, &w)
+	w := h.Client().waited(id)
 	if w.Status != wire.StatusOK {
 		h.t.Fatalf("run %s: %s %s", id, w.Status, w.Error)
 	}
@@ -260,8 +259,7 @@ func TestWebhooks(t *testing.T) {
 			t.Fatalf("%+v %v", a, err)
 		}
 		c := g.Client()
-		var w wire.AgentWaited
-		c.must(wire.MethodAgentWait, wire.AgentWait{RunID: a.Run, TimeoutMs: 20_000}, &w)
+		c.waited(a.Run)
 		if lines := c.lines(a.Session); len(lines) == 0 || !strings.Contains(lines[0], "sort the mail") {
 			t.Errorf("%s: %q", a.Session, lines)
 		}
@@ -860,8 +858,7 @@ func TestWebhookFlood(t *testing.T) {
 	close(proceed)
 	c := h.Client()
 	for _, id := range runs {
-		var w wire.AgentWaited
-		if c.must(wire.MethodAgentWait, wire.AgentWait{RunID: id, TimeoutMs: 20_000}, &w); w.Status != wire.StatusOK {
+		if w := c.waited(id); w.Status != wire.StatusOK {
 			t.Fatalf("run %s: %+v", id, w)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -81,7 +82,7 @@ func (c *Client) awaitAll(runs ...string) []wire.Event {
 		left[run] = true
 	}
 	var seen []wire.Event
-	limit := time.After(time.Minute)
+	limit := time.After(patience)
 	for len(left) > 0 {
 		select {
 		case ev, ok := <-c.Events():
@@ -98,6 +99,14 @@ func (c *Client) awaitAll(runs ...string) []wire.Event {
 		}
 	}
 	return seen
+}
+
+// waited waits until a run has ended, and returns how.
+func (c *Client) waited(run string) wire.AgentWaited {
+	c.t.Helper()
+	var w wire.AgentWaited
+	c.must(wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: waittest.Limit.Milliseconds()}, &w)
+	return w
 }
 
 // messages returns the transcript of a session.
@@ -129,7 +138,7 @@ func (c *Client) lines(session string) []string {
 // nextEvent returns the next event of a name.
 func (c *Client) nextEvent(name string) wire.Event {
 	c.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(waittest.Limit)
 	for {
 		select {
 		case ev, ok := <-c.Events():
