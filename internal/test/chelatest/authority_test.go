@@ -10,13 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -75,32 +75,29 @@ func (p *powers) say(who string, peer chela.Peer, text string) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
-		if got := p.fake.Texts(a); len(got) > before {
-			return got[len(got)-1]
-		}
-	}
-	p.t.Fatalf("no answer to %q", text)
-	return ""
+	var got []string
+	waittest.Until(p.t, "an answer to "+text, func() bool { got = p.fake.Texts(a); return len(got) > before })
+	return got[len(got)-1]
 }
 
 func direct(id string) chela.Peer { return chela.Peer{Kind: chela.Direct, ID: id} }
 
 // request returns the newest request with the text in a user message, of a subagent or
 // not.
-func (p *powers) request(text string, child bool) *llm.Request {
+func (p *powers) request(text string, child bool) (found *llm.Request) {
 	p.t.Helper()
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+	waittest.Until(p.t, "a request with "+text, func() bool {
 		for _, r := range slices.Backward(p.Requests()) {
 			if strings.Contains(systemOf(r), "# Subagent Context") == child && slices.ContainsFunc(r.Messages, func(m *llm.Message) bool {
 				return m.Role == llm.RoleUser && m.PlainText() == text
 			}) {
-				return r
+				found = r
+				return true
 			}
 		}
-	}
-	p.t.Fatalf("no request with %q", text)
-	return nil
+		return false
+	})
+	return found
 }
 
 // within checks that the subagent with the task has only tools that the request of its

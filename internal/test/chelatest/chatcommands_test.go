@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 func TestSideQuestion(t *testing.T) {
@@ -219,13 +220,9 @@ func TestBash(t *testing.T) {
 		if err := fake.Say(t.Context(), chela.Inbound{ID: id, Address: directVoice, Sender: chela.Sender{ID: "boss"}, Text: text}); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if got := fake.Texts(directVoice); len(got) > before {
-				return got[before]
-			}
-		}
-		t.Fatalf("%q is not answered", text)
-		return ""
+		var got []string
+		waittest.Until(t, "an answer to "+text, func() bool { got = fake.Texts(directVoice); return len(got) > before })
+		return got[before]
 	}
 	if got := say("1", "!poll"); !strings.Contains(got, "No command is in the background.") {
 		t.Errorf("poll: %q", got)

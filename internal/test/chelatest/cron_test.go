@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -802,7 +803,7 @@ func TestCronWebhook(t *testing.T) {
 			if !allowed {
 				want = "not-delivered"
 			}
-			s.until(func() bool { r := s.runs(id); return len(r) == 1 && r[0].Delivery == want })
+			waittest.Until(t, "the end of the delivery", func() bool { r := s.runs(id); return len(r) == 1 && r[0].Delivery == want })
 			mu.Lock()
 			defer mu.Unlock()
 			if !allowed {
@@ -823,16 +824,6 @@ func TestCronWebhook(t *testing.T) {
 				t.Errorf("body %s", got[0].raw)
 			}
 		})
-	}
-}
-
-// until waits for something that happens outside of a bubble.
-func (s *scheduled) until(ok func() bool) {
-	s.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatal("it did not happen within 20 s")
-		}
 	}
 }
 

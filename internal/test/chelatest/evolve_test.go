@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -95,13 +96,9 @@ func (v *evolving) say(who string, to chela.Address, text string) string {
 // texts returns what a chat has got, once it has n messages.
 func (v *evolving) texts(to chela.Address, n int) []string {
 	v.t.Helper()
-	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
-		if got := v.fake.Texts(to); len(got) >= n {
-			return got
-		}
-	}
-	v.t.Fatalf("%s has %d messages, want %d: %q", to.Peer.ID, len(v.fake.Texts(to)), n, v.fake.Texts(to))
-	return nil
+	var got []string
+	waittest.Until(v.t, fmt.Sprint(n, " messages in the chat of ", to.Peer.ID), func() bool { got = v.fake.Texts(to); return len(got) >= n })
+	return got
 }
 
 // offered returns the names of the tools of the last request.
@@ -263,11 +260,7 @@ func TestEvolveRestart(t *testing.T) {
 	}
 	requested := func(v *evolving) {
 		v.t.Helper()
-		select {
-		case <-v.RestartRequested():
-		case <-time.After(20 * time.Second):
-			v.t.Fatal("no restart was requested")
-		}
+		waittest.For(v.t, "the request for a restart", v.RestartRequested())
 	}
 	again := func(v *evolving) {
 		v.t.Helper()

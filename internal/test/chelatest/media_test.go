@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/wire"
 )
@@ -155,11 +156,7 @@ func TestPictures(t *testing.T) {
 		}
 		c.must(wire.MethodSessionsReset, map[string]any{"key": "agent:main:other"}, nil)
 		c.must(wire.MethodSessionsDelete, map[string]any{"key": "agent:main:other"}, nil)
-		for end := time.Now().Add(10 * time.Second); len(pictures(t, dir)) != 1; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("kept: %q", pictures(t, dir))
-			}
-		}
+		waittest.Until(t, "only one picture", func() bool { return len(pictures(t, dir)) == 1 })
 		if end := c.Ask("main", "still there?"); end.Text != "I see noise" {
 			t.Errorf("%s %q %s", end.State, end.Text, end.Error)
 		}

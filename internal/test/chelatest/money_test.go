@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -400,7 +401,7 @@ func TestTaskMoney(t *testing.T) {
 		c.Await(run)
 		// A child that has ended is not announced at once.
 		announced, n := "", 0
-		for limit := time.Now().Add(20 * time.Second); n < 2 && time.Now().Before(limit); {
+		waittest.Until(t, "two announcements", func() bool {
 			c.settled()
 			for _, r := range model.Requests() {
 				n = 0
@@ -410,7 +411,8 @@ func TestTaskMoney(t *testing.T) {
 					}
 				}
 			}
-		}
+			return n >= 2
+		})
 		expect(t, announced, "Stats: ", "in 10k · out 2k, $0.2000")
 		expect(t, c.Ask("main", "/status").Text, "2 subagents: in 20k · out 4k · $0.4000")
 		receipt := c.Ask("main", "/usage receipt").Text
@@ -486,14 +488,9 @@ func TestTaskMoney(t *testing.T) {
 // settled waits until no session has work.
 func (c *Client) settled() {
 	c.t.Helper()
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	waittest.Until(c.t, "the end of all work", func() bool {
 		var s wire.Status
 		c.must(wire.MethodStatus, nil, &s)
-		if len(s.Runs) == 0 && s.Queued == 0 {
-			return
-		}
-		if time.Now().After(limit) {
-			c.t.Fatalf("work is left: %+v", s.Runs)
-		}
-	}
+		return len(s.Runs) == 0 && s.Queued == 0
+	})
 }

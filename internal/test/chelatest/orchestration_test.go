@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -52,22 +53,17 @@ func subagents(settings string) Config {
 }
 
 // waitEnded waits until the subagent with the label has ended, and returns its record.
-func (tr *tree) waitEnded(label string) subagent.Child {
+func (tr *tree) waitEnded(label string) (c subagent.Child) {
 	tr.t.Helper()
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
-		if c := tr.child(label); c.ID != "" && !c.Open() {
-			return c
-		}
-	}
-	tr.t.Fatalf("the subagent %q has not ended", label)
-	return subagent.Child{}
+	waittest.Until(tr.t, "the end of the subagent "+label, func() bool { c = tr.child(label); return c.ID != "" && !c.Open() })
+	return c
 }
 
 // settle waits until the main session has told all results: a message that is sent
 // earlier would be answered together with them.
 func (tr *tree) settle() {
 	tr.t.Helper()
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+	waittest.Until(tr.t, "the end of the work of the main session", func() bool {
 		busy, err := store.Get(tr.t.Context(), tr.st, func(r store.Reader) (int, error) {
 			items, err1 := r.Queue().Waiting("agent:main:main")
 			active, err2 := r.Runs().Active("agent:main:main")
@@ -76,11 +72,8 @@ func (tr *tree) settle() {
 		if err != nil {
 			tr.t.Fatal(err)
 		}
-		if busy == 0 {
-			return
-		}
-	}
-	tr.t.Fatal("the main session has no end")
+		return busy == 0
+	})
 }
 
 // child returns the record of the newest subagent with the label.

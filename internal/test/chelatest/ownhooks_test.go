@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
@@ -27,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -594,13 +594,8 @@ func TestPoints(t *testing.T) {
 		}}).Client()
 		c.Ask("agent:main:other", `act {}`)
 		c.must(wire.MethodSessionsDelete, wire.SessionsDelete{Key: "agent:main:other"}, nil)
-		select {
-		case e := <-ended:
-			if e.Session != "agent:main:other" || e.Reason != hook.EndDeleted {
-				t.Errorf("%+v", e)
-			}
-		case <-time.After(20 * time.Second):
-			t.Error("nobody was told")
+		if e := waittest.For(t, "the hook", ended); e.Session != "agent:main:other" || e.Reason != hook.EndDeleted {
+			t.Errorf("%+v", e)
 		}
 	})
 	t.Run("before_model_resolve chooses the model", func(t *testing.T) {
@@ -625,13 +620,5 @@ func TestPoints(t *testing.T) {
 // settles waits until get returns what is wanted.
 func settles[T comparable](t *testing.T, what string, want T, get func() T) {
 	t.Helper()
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		got := get()
-		if got == want {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("%s: %v, want %v", what, got, want)
-		}
-	}
+	waittest.Until(t, fmt.Sprint(what, " becomes ", want), func() bool { return get() == want })
 }

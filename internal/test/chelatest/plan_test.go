@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/tool/plan"
 	"github.com/chela-ai/chela/wire"
 )
@@ -290,9 +290,7 @@ func TestOpenWork(t *testing.T) {
 		t.Errorf("without subagents: %s", got)
 	}
 	c.Ask("main", firstPlan+"\n"+task("hang", "label", "watcher"))
-	for f.childRequest("hang") == nil {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the subagent", func() bool { return f.childRequest("hang") != nil })
 	check := func(at, message string) {
 		t.Helper()
 		c.Ask("main", message)

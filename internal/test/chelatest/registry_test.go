@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	coreservice "github.com/chela-ai/chela/internal/core/service"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/test/toy/curfew"
 	"github.com/chela-ai/chela/internal/test/toy/greeter"
 	"github.com/chela-ai/chela/internal/test/toy/metronome"
@@ -57,15 +57,13 @@ func (c *Client) hash() string {
 // eventually waits until get returns want.
 func eventually(t *testing.T, what string, want []string, get func() []string) {
 	t.Helper()
-	for limit := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		got := get()
-		if slices.Equal(got, want) {
-			return
+	var got []string
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s: %s", what, cmp.Diff(want, got))
 		}
-		if time.Now().After(limit) {
-			t.Fatalf("%s: %s", what, cmp.Diff(want, got))
-		}
-	}
+	}()
+	waittest.Until(t, what, func() bool { got = get(); return slices.Equal(got, want) })
 }
 
 func TestRegisteredTool(t *testing.T) {

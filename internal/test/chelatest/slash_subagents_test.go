@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -223,8 +224,7 @@ func TestSlashSubagents(t *testing.T) {
 		c.Send("main", "/queue followup")
 		c.Send("main", task("say early", "label", "early")+"\nstall {}")
 		<-started
-		for !strings.Contains(c.Ask("main", "/subagents").Text, "early: done") {
-		}
+		waittest.Until(t, "the end of the subagent", func() bool { return strings.Contains(c.Ask("main", "/subagents").Text, "early: done") })
 		says(t, c, "main", "/reset", "Stopped the run in progress. Discarded 1 result of subagents. New conversation")
 		close(gate)
 		if got := c.Ask("main", "say fresh").Text; got != "fresh" {

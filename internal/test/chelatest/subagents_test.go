@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -158,11 +159,7 @@ func (f *family) release(name string) { close(f.gate(f.holds, name)) }
 // waitHeld waits until the model holds.
 func (f *family) waitHeld(t testing.TB, name string) {
 	t.Helper()
-	select {
-	case <-f.gate(f.held, name):
-	case <-time.After(time.Minute):
-		t.Fatalf("the model does not hold at %q", name)
-	}
+	waittest.For(t, "the model holds at "+name, f.gate(f.held, name))
 }
 
 // task returns a line that calls sessions_spawn.
@@ -315,9 +312,7 @@ func TestSubagents(t *testing.T) {
 			}
 			return n
 		}
-		for running() < 2 {
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Until(t, "two subagents", func() bool { return running() >= 2 })
 		c.Ask("main", "say something") // as much time as a turn takes
 		if n := running(); n != 2 {
 			t.Errorf("%d run", n)
@@ -335,9 +330,9 @@ func TestSubagents(t *testing.T) {
 		f, c, _ := start(t, "")
 		c.Ask("main", task("say ANNOUNCE_SKIP", "label", "silent")+"\n"+task("hold b\nsay 2", "label", "b"))
 		list := func() string { return c.Ask("main", `subagents {"action":"list"}`).Text }
-		for !strings.Contains(list(), `"label":"silent","task":"say ANNOUNCE_SKIP","status":"done"`) {
-			time.Sleep(5 * time.Millisecond)
-		}
+		waittest.Until(t, "the end of the silent subagent", func() bool {
+			return strings.Contains(list(), `"label":"silent","task":"say ANNOUNCE_SKIP","status":"done"`)
+		})
 		f.release("b")
 		if got := c.answer("told "); got != "told b ok" {
 			t.Errorf("told %q", got)
@@ -424,9 +419,9 @@ func TestSubagents(t *testing.T) {
 		t.Parallel()
 		f, c, _ := start(t, `{"maxSpawnDepth": 2}`)
 		c.Ask("main", task("hang", "label", "a")+"\n"+task(task("hang", "label", "c")+"\nsessions_yield {}", "label", "b"))
-		for f.childRequest("hang") == nil || f.childRequest(task("hang", "label", "c")+"\nsessions_yield {}") == nil {
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Until(t, "the subagents", func() bool {
+			return f.childRequest("hang") != nil && f.childRequest(task("hang", "label", "c")+"\nsessions_yield {}") != nil
+		})
 		c.Ask("main", "/stop")
 		list := c.Ask("main", `subagents {"action":"list"}`).Text
 		if strings.Count(list, `"status":"killed"`) != 2 || !strings.Contains(list, `"active":[]`) {
@@ -704,11 +699,7 @@ func TestSubagents(t *testing.T) {
 		}
 		texts := func(peer string, n int) []string {
 			t.Helper()
-			for end := time.Now().Add(20 * time.Second); len(chat.Texts(in(peer))) < n; time.Sleep(time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatalf("chat %s has %q", peer, chat.Texts(in(peer)))
-				}
-			}
+			waittest.Until(t, fmt.Sprint(n, " messages in the chat of ", peer), func() bool { return len(chat.Texts(in(peer))) >= n })
 			return chat.Texts(in(peer))
 		}
 		say("p", task("hold x\nsay 1", "label", "x1")+"\n"+task("hold x\nsay 2", "label", "x2"))

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -55,15 +56,7 @@ func TestWorkspaceHistory(t *testing.T) {
 		u.write("workspace/memory/a.md", "one\ntwo\n", 0o640)
 		u.ask(`exec {"command":"rm memory/b.md; echo x > memory/c.md; echo y > other.txt"}`)
 		var l []wire.Change
-		for range 200 { // the end of a run is not delayed
-			if l = u.log(""); len(l) == 3 {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if len(l) != 3 {
-			t.Fatalf("changes: %+v", l)
-		}
+		waittest.Until(t, "three changes", func() bool { l = u.log(""); return len(l) == 3 }) // the end of a run is not delayed
 		byPath := map[string]wire.Change{}
 		for _, c := range l {
 			byPath[c.Path] = c
@@ -187,13 +180,11 @@ func TestWorkspaceHistory(t *testing.T) {
 			return llmtest.Say("fine")
 		})})
 		u.ask("delegate")
-		for range 500 {
-			if _, err := os.Stat(filepath.Join(u.Dir, "workspace", "child.txt")); err == nil {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		time.Sleep(100 * time.Millisecond)
+		waittest.Until(t, "the file of the subagent", func() bool {
+			_, err := os.Stat(filepath.Join(u.Dir, "workspace", "child.txt"))
+			return err == nil
+		})
+		u.settled()
 		u.undo("", "child.txt: delete")
 	})
 }
