@@ -28,6 +28,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/wire"
 )
@@ -385,7 +386,7 @@ func BenchmarkInit(b *testing.B) {
 // anonymous, and resident.
 func BenchmarkIdle(b *testing.B) {
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
-		b.Skip("no /proc/self/smaps_rollup")
+		needtest.Missing(b, "/proc/self/smaps_rollup")
 	}
 	url, _ := mock(b)
 	for b.Loop() {

@@ -2,6 +2,7 @@ package chelatest
 
 import (
 	"fmt"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"slices"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func TestCronDaylightSaving(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					zone, err := time.LoadLocation(c.zone)
 					if err != nil {
-						t.Skip(err)
+						needtest.Missing(t, "the time zone "+c.zone)
 					}
 					at := func(s string) time.Time {
 						v, err := time.Parse(time.RFC3339, s)

@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -158,7 +159,7 @@ func TestExportSession(t *testing.T) {
 	t.Run("a path may not leave the workspace, and nothing is replaced", func(t *testing.T) {
 		outside := t.TempDir()
 		if err := os.Symlink(outside, filepath.Join(g.Dir, "workspace", "away")); err != nil {
-			t.Skip(err)
+			needtest.Missing(t, "symbolic links")
 		}
 		g.writeIn("workspace/mine.html", "mine")
 		for path, want := range map[string]string{

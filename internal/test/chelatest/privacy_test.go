@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -78,7 +79,7 @@ func TestPrivateNotes(t *testing.T) {
 			k.g.writeIn("workspace/memory/house.md", "The garage code is "+code+".")
 			k.g.writeIn("workspace/open.md", "The code of the public library has no digits.")
 			if err := os.Symlink("MEMORY.md", filepath.Join(k.g.Dir, "workspace", "link.md")); err != nil {
-				t.Skip(err)
+				needtest.Missing(t, "symbolic links")
 			}
 			if err := k.chat.Say(t.Context(), chela.Inbound{ID: "hello", Address: group, Sender: chela.Sender{ID: "ann"}, Mentioned: true, Text: "say hello"}); err != nil {
 				t.Fatal(err)

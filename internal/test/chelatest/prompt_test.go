@@ -20,6 +20,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/needtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -189,15 +191,13 @@ func TestFirstRun(t *testing.T) {
 	})
 	t.Run("a new workspace becomes a Git repository", func(t *testing.T) {
 		t.Parallel()
+		needtest.Program(t, "git")
 		dir := t.TempDir()
 		Start(t, Options{Dir: dir, Model: sayOK(), Git: true})
-		for range 200 {
-			if _, err := os.Stat(filepath.Join(dir, "workspace", ".git", "HEAD")); err == nil {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		t.Skip("there is no git")
+		waittest.Until(t, "a Git repository", func() bool {
+			_, err := os.Stat(filepath.Join(dir, "workspace", ".git", "HEAD"))
+			return err == nil
+		})
 	})
 	t.Run("a read-only workspace does not stop a run", func(t *testing.T) {
 		t.Parallel()

@@ -24,6 +24,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -517,7 +518,7 @@ func TestSkillMethods(t *testing.T) {
 func gitSkill(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/usr/bin/git"); err != nil {
-		t.Skip(err)
+		needtest.Missing(t, "git")
 	}
 	repo, mark := t.TempDir(), filepath.Join(t.TempDir(), "mark")
 	writeUnder(t, repo, "skills/tea/SKILL.md", head("tea", "d"))
