@@ -121,7 +121,7 @@ func TestHooks(t *testing.T) {
 		}
 	})
 	t.Run("TH-02 TOOL-04 two hooks change the arguments, and everything after them sees the arguments that were run", rewritten)
-	t.Run("TH-12 SEED-10 hooks after a call are called, and hooks after a failure if they request it", afterHooks)
+	t.Run("TH-12 SEED-10 hooks after a call are called, and hooks after a failure if they request it", func(t *testing.T) { synctest.Test(t, afterHooks) })
 	t.Run("a hook can require approval: the call is asked about, allowed and run", func(t *testing.T) {
 		g := Start(t, Options{Model: uses(), Before: []hook.Before{says("careful", "write", hook.Verdict{Ask: true, Reason: "it is Sunday"})}})
 		c := g.Client()
@@ -224,7 +224,7 @@ func afterHooks(t *testing.T) {
 		return func(_ context.Context, d hook.Done) (hook.None, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			*to = append(*to, fmt.Sprint(d.Tool, " ", string(d.Args), " ", d.Err, " ", d.Took.Round(100*time.Millisecond)))
+			*to = append(*to, fmt.Sprint(d.Tool, " ", string(d.Args), " ", d.Err, " ", d.Took))
 			return hook.None{}, nil
 		}
 	}
@@ -245,6 +245,7 @@ func afterHooks(t *testing.T) {
 	if end := c.Ask("main", `act {"x":"bad"}`); end.State != wire.StateFinal || !strings.Contains(end.Text, "boom") {
 		t.Errorf("the run did not continue: %s %q %s", end.State, end.Text, end.Error)
 	}
+	c.Close()
 	g.Stop()
 	mu.Lock()
 	defer mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -82,12 +82,10 @@ func TestProgram(t *testing.T) {
 		t.Helper()
 		says(do(`process {"action":"write","sessionId":"`+id+`","data":"`+name+`\n"}`), "Sent")
 		seen := ""
-		for limit := time.Now().Add(20 * time.Second); !strings.Contains(seen, want); {
-			if time.Now().After(limit) {
-				t.Fatalf("no %q in %q", want, seen)
-			}
+		waittest.Until(t, "the output "+want, func() bool {
 			seen += do(`process {"action":"poll","sessionId":"` + id + `","timeout":200}`)
-		}
+			return strings.Contains(seen, want)
+		})
 	}
 	id, _ := serve()
 	visit(id, "ada", "hello ada")
@@ -104,7 +102,5 @@ func TestProgram(t *testing.T) {
 	visit(id, "eve", "good morning eve")
 	says(do(`process {"action":"list"}`), id+"  running", "ended by")
 	says(do(`process {"action":"kill","sessionId":"`+id+`"}`), "Ended "+id)
-	if alive(pid) {
-		t.Error("the server is still running")
-	}
+	waittest.Until(t, "the end of the server", func() bool { return !alive(pid) })
 }
