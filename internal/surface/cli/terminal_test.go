@@ -241,10 +241,17 @@ func TestPlainBackground(t *testing.T) {
 	s.sees("built-in assistant: ")
 	s.types("\n")
 	s.sees("› ")
-	s.types("start a subagent to run `echo made by it`\n")
+	pipe := filepath.Join(s.home, ".chela", "workspace", "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.types("start a subagent to run `cat pipe`\n")
 	s.sees("Its result will appear here.")
 	s.counts("› ", 2) // what is typed earlier is shown before the prompt
 	s.types("hel")
+	if err := os.WriteFile(pipe, []byte("made by it"), 0o600); err != nil { // the subagent ends
+		t.Fatal(err)
+	}
 	s.sees("\a") // the result waits
 	s.types("lo\n")
 	s.sees("What shall I do?")
