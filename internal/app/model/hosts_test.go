@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/egress"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 func TestHosts(t *testing.T) {
@@ -27,7 +27,7 @@ func TestHosts(t *testing.T) {
 		if err := json.Unmarshal([]byte(conf), &c); err != nil {
 			t.Fatal(err)
 		}
-		hc := egress.Client(egress.Options{Policy: egress.Policy{Hosts: c.Hosts()}, ConnectTimeout: 5 * time.Second})
+		hc := egress.Client(egress.Options{Policy: egress.Policy{Hosts: c.Hosts()}, ConnectTimeout: waittest.Limit})
 		res, err := hc.Get(url)
 		if err == nil {
 			_ = res.Body.Close()

@@ -212,8 +212,8 @@ func attackSwapped(t *testing.T) {
 			}
 		}
 	})
-	succeeded := 0
-	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
+	succeeded := 0 // without one, nothing would be tested
+	for round := 0; round < 200 || succeeded == 0; round++ {
 		for _, path := range []string{"swap/single", "one", "swap/made"} {
 			for name, list := range calls(path) {
 				r, err := s.call(name, list[0])
@@ -232,8 +232,5 @@ func attackSwapped(t *testing.T) {
 	wg.Wait()
 	if diff := cmp.Diff(before, tooltest.Tree(t, s.outside)); diff != "" {
 		t.Errorf("files outside were changed: %s", diff)
-	}
-	if succeeded == 0 {
-		t.Error("no call succeeded, so nothing is tested")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/method/methodtest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -88,7 +89,7 @@ func TestAsk(t *testing.T) {
 func TestAskInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
-	go h.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "rm \u202ex\x1b[2J", Warning: "\u200bhm", TimeoutMs: 60_000}, nil)
+	go h.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "rm \u202ex\x1b[2J", Warning: "\u200bhm", TimeoutMs: waittest.Limit.Milliseconds()}, nil)
 	for e := range h.Events() {
 		var asked wire.Approval
 		if e.Name != wire.EventApprovalRequested {
