@@ -290,7 +290,7 @@ func TestMoneyInBackground(t *testing.T) {
 		before := len(b.tg.Texts(beatOwner))
 		c := b.Client()
 		var job wire.CronJob
-		c.must(wire.MethodCronAdd, json.RawMessage(`{"name": "x", "schedule": {"kind": "every", "everyMs": 60000}, "payload": {"kind": "agentTurn", "message": "work"},
+		c.must(wire.MethodCronAdd, json.RawMessage(`{"name": "x", "schedule": {"kind": "every", "everyMs": 300000}, "payload": {"kind": "agentTurn", "message": "work"},
 			"sessionTarget": "isolated", "wakeMode": "now", "delivery": {"mode": "none"}}`), &job)
 		var once wire.CronJob
 		c.must(wire.MethodCronAdd, json.RawMessage(`{"name": "reminder", "schedule": {"kind": "at", "at": "2000-01-01T01:00:00Z"}, "payload": {"kind": "agentTurn", "message": "remind"},

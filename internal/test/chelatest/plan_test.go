@@ -279,8 +279,9 @@ func TestPlan(t *testing.T) {
 var openSubagents = regexp.MustCompile(`## Subagents\n\nYou have started these subagents, .*\n- "watcher", running, since \d{4}-\d\d-\d\d \d\d:\d\d UTC: agent:main:subagent:[-0-9a-f]{36}\n</session-state>$`)
 
 // What is open is told to the model even if the messages about it are no longer sent to it.
-func TestOpenWork(t *testing.T) {
-	t.Parallel()
+func TestOpenWork(t *testing.T) { bubble(t, openWork) }
+
+func openWork(t *testing.T) {
 	f := newFamily()
 	o := Options{Model: f, Dir: t.TempDir()}
 	g := Start(t, o)
