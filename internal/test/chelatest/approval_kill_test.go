@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -48,13 +49,7 @@ func TestApprovalKilled(t *testing.T) {
 			}
 			done := make(chan struct{})
 			go func() { cmd.Wait(); close(done) }()
-			select {
-			case <-done:
-			case <-time.After(10 * time.Second):
-				t.Error("the step was not reached")
-				cmd.Process.Kill()
-				<-done
-			}
+			waittest.For(t, "the step", done)
 			s.finish(t, tt.decided, tt.begun)
 		})
 	}
@@ -78,14 +73,14 @@ func newKillTarget(t *testing.T) *killTarget {
 	})
 	url, _ := srv.Listen()
 	s := &killTarget{dir: t.TempDir(), srv: srv, conf: modelConfig(llmtest.OpenAI, url)}
-	s.conf["tools"] = json.RawMessage(`{"exec": {"mode": "ask"}}`)
+	s.conf["tools"] = json.RawMessage(`{"exec": {"mode": "ask", "backgroundMs": 600000}}`)
 	return s
 }
 
 // questioned waits until the client gets an approval request; false if the
 // engine died before.
 func questioned(c *Client) (wire.Approval, bool) {
-	limit := time.After(20 * time.Second)
+	limit := time.After(waittest.Limit)
 	for {
 		select {
 		case ev, ok := <-c.Events():
@@ -109,7 +104,7 @@ func (s *killTarget) finish(t *testing.T, decided, begun bool) {
 	c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "count", IdempotencyKey: "count"}, nil)
 	var waited wire.AgentWaited
 	questions := 0
-	for end := time.Now().Add(20 * time.Second); ; {
+	waittest.Until(t, "the end of the run", func() bool {
 		var list []wire.Approval
 		c.must(wire.MethodApprovalList, nil, &list)
 		for _, q := range list {
@@ -117,13 +112,8 @@ func (s *killTarget) finish(t *testing.T, decided, begun bool) {
 			c.decide(q.ID, wire.AllowOnce)
 		}
 		c.must(wire.MethodAgentWait, wire.AgentWait{RunID: "count", TimeoutMs: 100}, &waited)
-		if waited.Status != wire.StatusTimeout {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the run does not end")
-		}
-	}
+		return waited.Status != wire.StatusTimeout
+	})
 	if waited.Status != wire.StatusOK {
 		t.Errorf("the run ended %s: %s", waited.Status, waited.Error)
 	}

@@ -42,6 +42,8 @@ func (s dbFiles) write(t *testing.T) (path string) {
 	return path
 }
 
+const damageEnv = "CHELA_TEST_DAMAGE" // number of copies; set by `make damage`
+
 // TestDamage damages 60 copies of a database (20 with the race detector, or
 // CHELA_TEST_DAMAGE) at a random place of
 // its file, its log or the log's index. The damage is reported at the start, when the
@@ -53,7 +55,7 @@ func TestDamage(t *testing.T) {
 	if raced {
 		copies = 20
 	}
-	if s := os.Getenv("CHELA_TEST_DAMAGE"); s != "" {
+	if s := os.Getenv(damageEnv); s != "" {
 		var err error
 		if copies, err = strconv.Atoi(s); err != nil {
 			t.Fatal(err)
@@ -90,6 +92,9 @@ func TestDamage(t *testing.T) {
 		}
 	})
 	t.Logf("%d copies, damage found: %v", copies, found)
+	if os.Getenv(damageEnv) == "" {
+		return // few copies: what they show is chance
+	}
 	for _, when := range []string{"at the start", "when it was read", "by the check"} {
 		if found[when] == 0 {
 			t.Errorf("no damage was found %s", when)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
@@ -17,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -116,11 +116,7 @@ func TestDay(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for limit := time.Now().Add(time.Minute); len(fake.Texts(a)) < n/2+1; time.Sleep(time.Millisecond) {
-				if time.Now().After(limit) {
-					t.Fatalf("%d: no answer in %q", n, fake.Texts(a))
-				}
-			}
+			waittest.Until(t, fmt.Sprintf("an answer to message %d", n), func() bool { return len(fake.Texts(a)) > n/2 })
 		}
 
 		var want []string

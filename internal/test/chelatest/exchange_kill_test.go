@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // TestExchangeKill kills the engine at each step of an exchange. The next engine goes
@@ -46,7 +48,8 @@ func TestExchangeKill(t *testing.T) {
 	} {
 		t.Run("the reply comes once after a kill at "+c.step+" of: "+c.want[0], func(t *testing.T) {
 			t.Parallel()
-			srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, r llmtest.ReceivedRequest) llmtest.Step { return converse(r.Body) })
+			talk := &exchangeModel{told: make(chan struct{})}
+			srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, r llmtest.ReceivedRequest) llmtest.Step { return talk.answer(r.Body) })
 			url, _ := srv.Listen()
 			dir := t.TempDir()
 			conf := modelConfig(llmtest.OpenAI, url)
@@ -68,11 +71,10 @@ func TestExchangeKill(t *testing.T) {
 			var st store.Store
 			Start(t, Options{Dir: dir, Config: conf, Wrap: func(s store.Store) store.Store { st = s; return s }})
 			var told map[string]int
-			for end := time.Now().Add(30 * time.Second); told["announced"] == 0 || told[c.want[5]] == 0; time.Sleep(20 * time.Millisecond) {
-				if told = texts(t, st, c.want, "agent:main:main", "agent:main:work"); time.Now().After(end) {
-					t.Fatalf("the exchange does not go on: %v", told)
-				}
-			}
+			waittest.Until(t, "the end of the exchange", func() bool {
+				told = texts(t, st, c.want, "agent:main:main", "agent:main:work")
+				return told["announced"] > 0 && told[c.want[5]] > 0
+			})
 			for _, what := range c.want {
 				if told[what] != 1 {
 					t.Errorf("%q: %d times", what, told[what])
@@ -82,8 +84,13 @@ func TestExchangeKill(t *testing.T) {
 	}
 }
 
-// converse is the model of both sessions.
-func converse(body []byte) llmtest.Step {
+// exchangeModel is the model of both sessions.
+type exchangeModel struct {
+	once sync.Once
+	told chan struct{} // closed when the sender knows that the reply is late
+}
+
+func (m *exchangeModel) answer(body []byte) llmtest.Step {
 	var r struct {
 		Messages []struct {
 			Role    string
@@ -97,9 +104,12 @@ func converse(body []byte) llmtest.Step {
 	text := string(last.Content)
 	switch {
 	case last.Role == "tool":
+		if strings.Contains(text, "timeout") {
+			m.once.Do(func() { close(m.told) })
+		}
 		return llmtest.Say("told")
 	case strings.Contains(text, "ask the session work"):
-		return llmtest.Call("call_1", "sessions_send", `{"sessionKey": "agent:main:work", "message": "what is it?", "timeoutSeconds": 60}`)
+		return llmtest.Call("call_1", "sessions_send", `{"sessionKey": "agent:main:work", "message": "what is it?", "timeoutSeconds": 600}`)
 	case strings.Contains(text, "ask work, but"):
 		return llmtest.Call("call_1", "sessions_send", `{"sessionKey": "agent:main:work", "message": "what is it, after a while?", "timeoutSeconds": 0.2}`)
 	case strings.Contains(text, "has ended"):
@@ -109,7 +119,11 @@ func converse(body []byte) llmtest.Step {
 	case strings.Contains(text, "had no reply in time"):
 		return llmtest.Say("passed on")
 	case strings.Contains(text, "after a while"):
-		return llmtest.Step{Parts: []llm.Part{llm.Text("forty-two")}, Delay: time.Second}
+		select { // else a slow sender would have the reply in time
+		case <-m.told:
+		case <-time.After(waittest.Limit):
+		}
+		return llmtest.Step{Parts: []llm.Part{llm.Text("forty-two")}, Delay: 300 * time.Millisecond}
 	}
 	return llmtest.Say("forty-two")
 }

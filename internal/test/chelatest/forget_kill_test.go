@@ -5,10 +5,10 @@ package chelatest
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -46,16 +46,13 @@ func TestForgetKill(t *testing.T) {
 			}
 			var st store.Store
 			g := Start(t, Options{Dir: dir, Config: modelConfig(llmtest.OpenAI, url), Wrap: func(s store.Store) store.Store { st = s; return s }})
-			for range 500 {
+			waittest.Until(t, "the end of the removal", func() bool {
 				left, err := store.Get(t.Context(), st, func(r store.Reader) (string, error) { return r.Setting("forget") })
 				if err != nil {
 					t.Fatal(err)
 				}
-				if left == "" {
-					break
-				}
-				time.Sleep(20 * time.Millisecond)
-			}
+				return left == ""
+			})
 			if names := containing(t, dir, "zanzibar"); len(names) > 0 {
 				t.Errorf("%q contain it", names)
 			}

@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -47,15 +47,13 @@ func TestHeartbeatKill(t *testing.T) {
 				Channels: map[string]channel.Channel{"file": fileChannel{dir, func(string) {}}},
 			})
 			var state heartbeat.State
-			for end := time.Now().Add(20 * time.Second); state.Last.Run == "" || len(undelivered(t, st)) > 0; time.Sleep(20 * time.Millisecond) {
+			waittest.Until(t, "the end of the heartbeat", func() bool {
 				var err error
 				if state, err = store.Get(t.Context(), st, func(r store.Reader) (heartbeat.State, error) { return r.Heartbeats().State("main") }); err != nil {
 					t.Fatal(err)
 				}
-				if time.Now().After(end) {
-					t.Fatalf("the heartbeat did not end: %+v", state)
-				}
-			}
+				return state.Last.Run != "" && len(undelivered(t, st)) == 0
+			})
 			if state.Last.Status != heartbeat.StatusSent || len(state.Runs) > 0 {
 				t.Errorf("state %+v", state)
 			}
@@ -108,12 +106,10 @@ func TestReminderKill(t *testing.T) {
 		c.must(wire.MethodCronAdd, json.RawMessage(`{"name":"next","schedule":{"kind":"every","everyMs":36000000},"payload":{"kind":"systemEvent","text":"stand up"},"sessionTarget":"main","wakeMode":"next-heartbeat"}`), &job)
 		c.must(wire.MethodCronRun, map[string]any{"id": job.ID, "mode": "force"}, nil)
 		var page wire.CronRunsPage
-		for end := time.Now().Add(20 * time.Second); len(page.Entries) == 0; time.Sleep(10 * time.Millisecond) {
+		waittest.Until(t, "the run of the job", func() bool {
 			c.must(wire.MethodCronRuns, map[string]any{"id": job.ID}, &page)
-			if time.Now().After(end) {
-				t.Fatal("the job did not run")
-			}
-		}
+			return len(page.Entries) > 0
+		})
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

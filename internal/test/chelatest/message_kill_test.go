@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -78,23 +78,11 @@ func TestMessageKill(t *testing.T) {
 				Dir: dir, Config: conf, Wrap: func(s store.Store) store.Store { st = s; return s },
 				Channels: map[string]channel.Channel{"file": fileChannel{dir, func(string) {}}},
 			}).Client()
-			for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-				if msgs := c2.history("main"); len(msgs) > 0 && msgs[len(msgs)-1].Text() == "done" {
-					break
-				}
-				if time.Now().After(end) {
-					t.Fatalf("the run did not continue: %+v", c2.history("main"))
-				}
-			}
-			var rows []outbox.Row
-			for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-				if rows = undelivered(t, st); len(rows) == 0 || time.Now().After(end) {
-					break
-				}
-			}
-			if len(rows) > 0 {
-				t.Errorf("still to be sent: %+v", rows)
-			}
+			waittest.Until(t, "the end of the run", func() bool {
+				msgs := c2.history("main")
+				return len(msgs) > 0 && msgs[len(msgs)-1].Text() == "done"
+			})
+			waittest.Until(t, "an empty outbox", func() bool { return len(undelivered(t, st)) == 0 })
 			b, _ := os.ReadFile(filepath.Join(dir, "sent.txt"))
 			n := strings.Count(string(b), "ping")
 			if want := map[string]int{"once": 1, "never": 0}[c.sent]; n != want {

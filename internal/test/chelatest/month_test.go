@@ -215,16 +215,14 @@ func examFacts() []fact {
 	return all
 }
 
-// TestMonth is a month of a conversation: 25 turns a day (100 in thorough runs) with three models whose windows
-// are small, a restart each night, and compactions.
+// TestMonth is twelve days of a conversation with 15 turns each, or, in a thorough run, a
+// month with 100 turns a day, with three models whose windows are small, a restart each
+// night, and compactions.
 func TestMonth(t *testing.T) {
 	t.Parallel()
-	days, perDay := 30, 25
-	switch {
-	case thorough():
-		perDay = 100
-	case raced:
-		days, perDay = 12, 15
+	days, perDay := 12, 15
+	if thorough() {
+		days, perDay = 30, 100
 	}
 	synctest.Test(t, func(t *testing.T) {
 		l := newLongTalk(t, `{"skipBootstrap": true}`, map[string]int{"claude-sonnet-4-5": 44_000, "gpt-5": 40_000, "gpt-4.1": 36_000})
@@ -298,9 +296,9 @@ func TestCachedDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLongTalk(t, `{"skipBootstrap": true}`, map[string]int{"claude-sonnet-4-5": 200_000, "gpt-5": 200_000, "gpt-4.1": 200_000})
 		l.every, l.rounds, l.lines = 2, 3, 200
-		turns, least := 200, 0.92
-		if raced {
-			turns, least = 60, 0.85 // a compaction costs more of a short day
+		turns, least := 60, 0.85
+		if thorough() {
+			turns, least = 200, 0.92 // a compaction costs less of a long day
 		}
 		for n := range turns {
 			if n == turns*3/5 {

@@ -26,6 +26,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 )
 
@@ -112,7 +113,7 @@ func child(dir string) error {
 // serve runs an engine until its input ends.
 func serve(o app.Options, s *killSwitch) error {
 	e, err := app.New(context.Background(), o)
-	for end := time.Now().Add(5 * time.Second); errors.Is(err, statedir.ErrOwned) && time.Now().Before(end); {
+	for end := time.Now().Add(waittest.Limit); errors.Is(err, statedir.ErrOwned) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 		e, err = app.New(context.Background(), o)
 	}
@@ -129,7 +130,7 @@ func serve(o app.Options, s *killSwitch) error {
 		s.arm(in.Text())
 		fmt.Println("armed")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit)
 	defer cancel()
 	return e.Close(ctx)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -28,14 +29,11 @@ func (c *Client) tasks(status ...string) []wire.Task {
 func (c *Client) taskWhere(what string, is func(wire.Task) bool) wire.Task {
 	c.t.Helper()
 	var have []wire.Task
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+	waittest.Until(c.t, "a task that is "+what, func() bool {
 		have = c.tasks()
-		if i := slices.IndexFunc(have, is); i >= 0 {
-			return have[i]
-		}
-	}
-	c.t.Fatalf("no task that is %s: %+v", what, have)
-	return wire.Task{}
+		return slices.ContainsFunc(have, is)
+	})
+	return have[slices.IndexFunc(have, is)]
 }
 
 // labeled returns the test for a task with the title and the status.
@@ -68,9 +66,7 @@ func TestTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.waitHeld(t, "a")
-		for len(chat.Texts(here)) == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Until(t, "an answer", func() bool { return len(chat.Texts(here)) > 0 })
 		before := len(chat.Texts(here))
 		chat.Fail(channeltest.Permanent(), channeltest.Permanent())
 		f.release("a")
@@ -281,7 +277,7 @@ func TestTasks(t *testing.T) {
 		c, reader := g.Client(), g.with(wire.ScopeRead)
 		c.Ask("main", task("hold a\nsay done", "label", "worker"))
 		var seen []string
-		limit := time.After(time.Minute)
+		limit := time.After(waittest.Limit)
 		for !slices.Contains(seen, "completed delivered") {
 			select {
 			case ev := <-reader.Events():

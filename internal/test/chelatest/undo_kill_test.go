@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -76,13 +76,7 @@ func TestUndoKilled(t *testing.T) {
 			}
 			done := make(chan struct{})
 			go func() { cmd.Wait(); close(done) }()
-			select {
-			case <-done:
-			case <-time.After(20 * time.Second):
-				t.Error("the step was not reached")
-				cmd.Process.Kill()
-				<-done
-			}
+			waittest.For(t, "the step", done)
 			files("when it was killed", tt.killed)
 			if tt.edit {
 				writeUnder(t, dir, "workspace/a.txt", mine)
