@@ -29,6 +29,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/runner/runnertest"
 	"github.com/chela-ai/chela/internal/kit/lane"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 )
 
@@ -218,9 +219,7 @@ func mode(m string) func(*chela.Inbound) { return func(in *chela.Inbound) { in.M
 // wait waits for a run's end.
 func (h *harness) wait(id chela.RunID) run.Run {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
-	defer cancel()
-	r, err := h.con.Wait(ctx, id)
+	r, err := h.con.Wait(waittest.Context(h.t), id)
 	if err != nil {
 		h.t.Fatalf("wait for %s: %v (%+v)", id, err, r)
 	}
@@ -302,7 +301,7 @@ func (h *harness) until(what string, f func() bool) {
 		}
 	})
 	defer cancel()
-	limit := time.After(20 * time.Second)
+	limit := time.After(waittest.Limit)
 	for !f() {
 		select {
 		case <-changed:
@@ -318,7 +317,7 @@ func (h *harness) pass(what string, to chan<- struct{}) {
 	h.t.Helper()
 	select {
 	case to <- struct{}{}:
-	case <-time.After(time.Minute):
+	case <-time.After(waittest.Limit):
 		h.t.Fatalf("never happened: %s\n%s", what, strings.Join(h.lines(), "\n"))
 	}
 }

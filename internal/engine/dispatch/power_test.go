@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/test/power"
 )
 
@@ -92,11 +93,7 @@ func TestPowerTakeover(t *testing.T) {
 		first.send("m1", "hi")
 		report(accepted("m1"))
 		close(taken)
-		select {
-		case <-begun:
-		case <-time.After(time.Minute):
-			t.Fatal("the first process did not call the model")
-		}
+		waittest.For(t, "a call of the model by the first process", begun)
 		first.stop()
 		second := start(2, llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
 			report(fenced(2))

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // crash makes the engine die at the nth call of a step: the store refuses all
@@ -64,11 +65,7 @@ func (h *harness) crashAt(step string, n int64, send func()) {
 	h.step, h.wrap, h.drain = c.hook, c.wrap, time.Millisecond
 	h.open()
 	send()
-	select {
-	case <-c.died:
-	case <-time.After(20 * time.Second):
-		h.t.Fatalf("the step %s was not reached", step)
-	}
+	waittest.For(h.t, "the step "+step, c.died)
 	h.stop()
 	h.step, h.wrap, h.drain = nil, nil, 0
 	h.mu.Lock()
@@ -136,7 +133,9 @@ func TestRecover(t *testing.T) {
 	})
 	t.Run("a run completes before the engine is stopped", func(t *testing.T) {
 		model := llmtest.NewScript(llmtest.Step{Parts: []llm.Part{llm.Text("late")}, Delay: 300 * time.Millisecond})
-		h := newHarness(t, model).open()
+		h := newHarness(t, model)
+		h.drain = waittest.Limit
+		h.open()
 		h.send("m1", "hi")
 		h.until("the model is asked", func() bool { return len(model.Requests()) > 0 })
 		h.stop()

@@ -537,7 +537,7 @@ func TestSpawnKilled(t *testing.T) {
 		return completed
 	}
 	kills := 0
-	limit := 400
+	limit := 100
 	if n, err := strconv.Atoi(os.Getenv("CHELA_TEST_KILLS")); err == nil {
 		limit = 2 * n
 	}

@@ -230,13 +230,12 @@ func TestStop(t *testing.T) {
 		h := newHarness(t, model, slow, after).open()
 		id := h.send("m1", "go")
 		<-begun
-		at := time.Now()
 		if ids, err := h.con.Abort(t.Context(), key, ""); err != nil || !slices.Contains(ids, id) {
 			t.Fatalf("abort: %v %v", ids, err)
 		}
 		r := h.wait(id)
-		if r.State != run.Aborted || time.Since(at) > time.Second {
-			t.Errorf("run is %s after %s", r.State, time.Since(at))
+		if r.State != run.Aborted {
+			t.Errorf("run is %s", r.State)
 		}
 		if after.count() != 0 {
 			t.Error("a tool was started after the stop")

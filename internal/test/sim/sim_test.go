@@ -22,11 +22,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestDays simulates 200 days. With CHELA_SIM_SEEDS there are that many longer ones.
+// TestDays simulates 40 days. With CHELA_SIM_SEEDS there are that many longer ones.
 func TestDays(t *testing.T) {
-	days, s := 200, size{messages: 6, crashes: 3, jobs: 3}
+	days, s := 40, size{messages: 6, crashes: 3, jobs: 3}
 	if raced {
-		days = 20
+		days = 10
 	}
 	first := 1
 	number := func(name string, n int) int {
