@@ -143,8 +143,12 @@ func (l *ledger) hold(ctx context.Context, r modelRequest) {
 		case <-moved:
 		case <-ctx.Done():
 			l.mu.Lock()
-			l.messages[r.n].stopped = engine
-			l.mu.Unlock()
+			defer l.mu.Unlock()
+			m := l.messages[r.n]
+			m.stopped = engine
+			if f := l.messages[m.follower]; strings.HasPrefix(f.text, "interrupt") && f.asked > 0 && f.engine == l.engine {
+				l.interrupted++ // the request of the other run came first
+			}
 			return
 		}
 	}
