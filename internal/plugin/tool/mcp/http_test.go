@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -20,6 +21,9 @@ import (
 	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/tool/mcp"
 )
+
+// patientMS is a time limit of a server that only a defect exceeds.
+const patientMS = int(2 * waittest.Limit / time.Millisecond)
 
 // httpPool returns a Pool that reaches servers with a client of its own.
 func httpPool(t *testing.T, changed func()) *mcp.Pool {

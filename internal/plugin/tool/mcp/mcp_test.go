@@ -55,9 +55,6 @@ func newPool(t testing.TB, o mcp.Options) *mcp.Pool {
 }
 
 // program returns the description of this test binary as a server.
-// patientMS is a time limit of a server that only a defect exceeds.
-const patientMS = int(2 * waittest.Limit / time.Millisecond)
-
 func program(t testing.TB, mode string) core.Server {
 	t.Helper()
 	exe, err := os.Executable()
