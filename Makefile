@@ -2,7 +2,7 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
-.PHONY: build test race lint fuzz bench kill sim damage commands conformance ci full
+.PHONY: build test race lint fuzz bench kill sim cage damage commands conformance ci full
 
 build: ## one stripped binary
 	go build -trimpath -ldflags "-s -w" -o bin/chela ./cmd/chela
@@ -30,12 +30,15 @@ SEEDS ?= $(if $(FULL),300,10000)
 TRACED ?= $(if $(FULL),200,1000)
 
 kill: ## KILLS kills, twice as many of subagents, and the tests with many clients at full size
-	CHELA_TEST_KILLS=$(KILLS) go test -run '^Test(Kill|KillClients|Cuts)$$' -timeout 60m -v ./internal/test/chelatest
+	CHELA_TEST_KILLS=$(KILLS) go test -run '^Test(Kill|KillClients|Cuts|SubagentFailures)$$' -timeout 60m -v ./internal/test/chelatest
 	CHELA_TEST_KILLS=$$((2 * $(KILLS))) go test -run '^TestKillSubagents$$' -timeout 60m -v ./internal/test/chelatest
 	CHELA_TEST_KILLS=$(KILLS) go test -run '^TestKillStarting$$' -timeout 60m -v ./cmd/chela
 
 sim: ## SEEDS simulated days
 	CHELA_SIM_SEEDS=$(SEEDS) go test -run '^TestDays$$' -timeout 12h ./internal/test/sim
+
+cage: ## floods of processes, memory and sandboxes
+	CHELA_TEST_CAGE=1 go test -timeout 60m -v ./internal/core/sandbox/... ./internal/plugin/sandbox/... ./internal/plugin/tool/exec
 
 damage: ## 300 damaged copies of a database
 	CHELA_TEST_DAMAGE=300 go test -run '^TestDamage$$' -v ./internal/test/chelatest
