@@ -44,17 +44,13 @@ func (s dbFiles) write(t *testing.T) (path string) {
 
 const damageEnv = "CHELA_TEST_DAMAGE" // number of copies; set by `make damage`
 
-// TestDamage damages 60 copies of a database (20 with the race detector, or
-// CHELA_TEST_DAMAGE) at a random place of
+// TestDamage damages 20 copies of a database (or CHELA_TEST_DAMAGE) at a random place of
 // its file, its log or the log's index. The damage is reported at the start, when the
 // database is read, or by the check in the background. Otherwise every row is unchanged,
 // because the place was not in use.
 func TestDamage(t *testing.T) {
 	t.Parallel()
-	copies := 60
-	if raced {
-		copies = 20
-	}
+	copies := 20
 	if s := os.Getenv(damageEnv); s != "" {
 		var err error
 		if copies, err = strconv.Atoi(s); err != nil {

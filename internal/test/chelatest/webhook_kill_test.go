@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/kit/waittest"
 )
 
 // TestWebhookKill kills the engine while it accepts a request. The sender repeats the
@@ -56,11 +56,10 @@ func TestWebhookKill(t *testing.T) {
 				t.Fatalf("repeated: %+v %v, after %+v", second, err, first)
 			}
 			sent := filepath.Join(dir, "sent.txt")
-			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-				if b, _ := os.ReadFile(sent); len(b) > 0 {
-					break
-				}
-			}
+			waittest.Until(t, "the answer", func() bool {
+				b, _ := os.ReadFile(sent)
+				return len(b) > 0
+			})
 			p.stop(t)
 			if b, err := os.ReadFile(sent); string(b) != "done\n" {
 				t.Errorf("sent %q %v", b, err)
