@@ -30,8 +30,9 @@ SEEDS ?= $(if $(FULL),300,10000)
 TRACED ?= $(if $(FULL),200,1000)
 
 kill: ## KILLS kills, twice as many of subagents, and the tests with many clients at full size
-	CHELA_TEST_KILLS=$(KILLS) go test -run '^Test(Kill|KillClients|Cuts|SubagentFailures)$$' -timeout 60m -v ./internal/test/chelatest
+	CHELA_TEST_KILLS=$(KILLS) go test -run '^Test(Kill|KillClients|Cuts|SubagentFailures|Month|CachedDay)$$' -timeout 60m -v ./internal/test/chelatest
 	CHELA_TEST_KILLS=$$((2 * $(KILLS))) go test -run '^TestKillSubagents$$' -timeout 60m -v ./internal/test/chelatest
+	CHELA_TEST_KILLS=$(KILLS) go test -run '^TestSpawnKilled$$' -timeout 60m -v ./internal/engine/dispatch
 	CHELA_TEST_KILLS=$(KILLS) go test -run '^TestKillStarting$$' -timeout 60m -v ./cmd/chela
 
 sim: ## SEEDS simulated days
