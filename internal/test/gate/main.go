@@ -28,7 +28,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) > 1 && args[0] == "test":
 		return test(ctx, os.Stdout, args[1:])
 	}
-	return errors.New("usage: gate types | gate test ARG ...")
+	return errors.New("usage: gate types, or gate test and the arguments of go test")
 }
 
 // test runs go test with the arguments, looks at failed tests a second time, and
