@@ -32,6 +32,7 @@ type Error struct {
 	Status     int           // HTTP status; 0: none
 	Message    string        // of the provider; one line, without secrets
 	RetryAfter time.Duration // 0: not given
+	Unreached  bool          // there was no connection to the service
 	Err        error         // cause; may be nil
 }
 

@@ -45,7 +45,11 @@ func failureText(err error) string {
 	case llm.ClassTimeout:
 		return fmt.Sprintf("%s did not answer in time", who)
 	case llm.ClassNetwork:
-		return fmt.Sprintf("%s cannot be reached: %s", who, cmp.Or(oneLine(e.Message, 400), errorText(e.Err), "the connection broke"))
+		what := "failed to answer"
+		if e.Unreached {
+			what = "cannot be reached"
+		}
+		return fmt.Sprintf("%s %s: %s", who, what, cmp.Or(oneLine(e.Message, 400), errorText(e.Err), "the connection broke"))
 	}
 	return fmt.Sprintf("%s refused the request: %s", who, oneLine(e.Message, 300))
 }

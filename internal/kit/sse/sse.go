@@ -20,9 +20,10 @@ var ErrTooLong = errors.New("sse: event is too long")
 
 // Read returns the data of the events of r: their data lines, joined by LF. It is
 // valid until the next iteration. As the standard requires, Read drops an event
-// without data and a final event that is not followed by a blank line. limit is
-// the maximum size in bytes of a line and of an event's data; 0 means
-// [DefaultLimit].
+// without data. Unlike the standard, it returns a final event that EOF ends
+// instead of a blank line, because many servers omit it; such an event may be
+// truncated. limit is the maximum size in bytes of a line and of an event's data;
+// 0 means [DefaultLimit].
 //
 // The iterator ends at EOF, or after an error: of r, or [ErrTooLong]. It
 // returns an event as soon as it has arrived, without waiting for what follows.
@@ -60,8 +61,11 @@ func Read(r io.Reader, limit int) iter.Seq2[[]byte, error] {
 		if errors.Is(err, bufio.ErrTooLong) {
 			err = ErrTooLong
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			yield(nil, err)
+		case some:
+			yield(data, nil)
 		}
 	}
 }
@@ -75,8 +79,8 @@ type splitter struct {
 	searched int  // number of bytes without a line end
 }
 
-// split is a [bufio.SplitFunc]. It drops a final line without an end. A line that
-// ends in CR is returned before it is known whether LF follows.
+// split is a [bufio.SplitFunc]. A final line may have no end. A line that ends in
+// CR is returned before it is known whether LF follows.
 func (s *splitter) split(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	start := 0
 	switch {
@@ -91,7 +95,11 @@ func (s *splitter) split(data []byte, atEOF bool) (advance int, line []byte, err
 	}
 	from := max(start, s.searched)
 	n := bytes.IndexAny(data[from:], "\r\n")
-	if n < 0 {
+	switch {
+	case n < 0 && atEOF && start < len(data):
+		*s = splitter{begun: true}
+		return len(data), data[start:], nil
+	case n < 0:
 		s.searched = len(data)
 		return 0, nil, nil
 	}

@@ -45,8 +45,10 @@ func TestRead(t *testing.T) {
 		{"a second mark is part of the name", "\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", nil},
 		{"other fields", "id: 7\nretry: 1500\ndata: a\n\nretry: 1x\ndata: b\n\n", []string{"a", "b"}},
 		{"unknown field", "datum: x\ndata : y\ndata: a\n\n", []string{"a"}},
-		{"unfinished event", "data: a\n\ndata: b\n", []string{"a"}},
-		{"unfinished line", "data: a\n\ndata: b", []string{"a"}},
+		{"the last event has no blank line", "data: a\n\ndata: b\n", []string{"a", "b"}},
+		{"the last line has no end", "data: a\n\ndata: b\ndata: c", []string{"a", "b\nc"}},
+		{"the last line ends in CR", "data: a\r\n\r\ndata: b\r", []string{"a", "b"}},
+		{"a last comment has no end", "data: a\n\n: ping", []string{"a"}},
 		{"invalid UTF-8 passes", "data: \xff\n\n", []string{"\xff"}},
 	} {
 		got, err := read(strings.NewReader(tt.in), 0)
@@ -110,6 +112,7 @@ func TestErrors(t *testing.T) {
 		want   error
 	}{
 		{"reader", io.MultiReader(strings.NewReader("data: a\n\ndata"), iotest.ErrReader(broken)), 0, 1, broken},
+		{"reader, after a whole line", io.MultiReader(strings.NewReader("data: a\n\ndata: b\n"), iotest.ErrReader(broken)), 0, 1, broken},
 		{"data with the error", iotest.DataErrReader(strings.NewReader("data: a\n\n")), 0, 1, nil},
 		{"long line", strings.NewReader("data: a\n\ndata: " + strings.Repeat("x", 9000) + "\n\n"), 8000, 1, ErrTooLong},
 		{"long line without end", strings.NewReader(strings.Repeat("x", 9000)), 8000, 0, ErrTooLong},

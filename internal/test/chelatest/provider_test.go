@@ -1,8 +1,13 @@
 package chelatest
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -32,19 +37,20 @@ func TestProviders(t *testing.T) {
 		fault llmtest.Fault
 		again int    // number of times that the service fails
 		want  string // final state of the run
+		says  string // part of the error that the person sees
 	}{
-		{"hangs before the headers", llmtest.Fault{Hang: llmtest.HangHeaders}, 1, wire.StateError},
-		{"hangs after the headers, sending keep-alives", llmtest.Fault{Hang: llmtest.HangBody, Ping: time.Second}, 1, wire.StateError},
-		{"stalls in the middle of an event", llmtest.Fault{Hang: llmtest.HangMiddle}, 1, wire.StateError},
-		{"breaks off in the middle", llmtest.Fault{Cut: true, CutAt: 1500, Abort: true}, 1, wire.StateError},
-		{"ends too early, but normally", llmtest.Fault{Cut: true, CutAt: 1500}, 1, wire.StateError},
-		{"is overloaded once", llmtest.Fault{Status: 529}, 1, wire.StateFinal},
-		{"is overloaded permanently", llmtest.Fault{Status: 529}, 9, wire.StateError},
-		{"limits the rate once", llmtest.Fault{Status: 429, RetryAfter: "2"}, 1, wire.StateFinal},
-		{"limits the rate for an hour", llmtest.Fault{Status: 429, RetryAfter: "3600"}, 1, wire.StateError},
-		{"rejects the key", llmtest.Fault{Status: 401}, 1, wire.StateError},
-		{"fails internally once", llmtest.Fault{Status: 500}, 1, wire.StateFinal},
-		{"rejects the request", llmtest.Fault{Status: 400, Message: "no"}, 1, wire.StateError},
+		{"hangs before the headers", llmtest.Fault{Hang: llmtest.HangHeaders}, 1, wire.StateError, ""},
+		{"hangs after the headers, sending keep-alives", llmtest.Fault{Hang: llmtest.HangBody, Ping: time.Second}, 1, wire.StateError, ""},
+		{"stalls in the middle of an event", llmtest.Fault{Hang: llmtest.HangMiddle}, 1, wire.StateError, ""},
+		{"breaks off in the middle", llmtest.Fault{Cut: true, CutAt: 1500, Abort: true}, 1, wire.StateError, "mock/m failed to answer: the answer was cut off"},
+		{"ends too early, but normally", llmtest.Fault{Cut: true, CutAt: 1500}, 1, wire.StateError, "mock/m failed to answer: "},
+		{"is overloaded once", llmtest.Fault{Status: 529}, 1, wire.StateFinal, ""},
+		{"is overloaded permanently", llmtest.Fault{Status: 529}, 9, wire.StateError, "mock/m is overloaded"},
+		{"limits the rate once", llmtest.Fault{Status: 429, RetryAfter: "2"}, 1, wire.StateFinal, ""},
+		{"limits the rate for an hour", llmtest.Fault{Status: 429, RetryAfter: "3600"}, 1, wire.StateError, ""},
+		{"rejects the key", llmtest.Fault{Status: 401}, 1, wire.StateError, "refused the key"},
+		{"fails internally once", llmtest.Fault{Status: 500}, 1, wire.StateFinal, ""},
+		{"rejects the request", llmtest.Fault{Status: 400, Message: "no"}, 1, wire.StateError, ""},
 	}
 	for _, w := range []llmtest.Wire{llmtest.Anthropic, llmtest.OpenAI} {
 		t.Run(string(w), func(t *testing.T) {
@@ -95,6 +101,9 @@ func TestProviders(t *testing.T) {
 						if end.State == wire.StateError && (end.Error == "" || strings.ContainsAny(end.Error, "\n{}")) {
 							t.Errorf("not an error for people: %q", end.Error)
 						}
+						if !strings.Contains(end.Error, f.says) || strings.Contains(end.Error, "reached") {
+							t.Errorf("the person is told %q, want %q", end.Error, f.says)
+						}
 						if took := time.Since(begun); took > 90*time.Second {
 							t.Errorf("took %s", took)
 						}
@@ -112,4 +121,51 @@ func TestProviders(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUnfinishedStreams runs a turn with streams that lack their end, whose calls must
+// not be made twice.
+func TestUnfinishedStreams(t *testing.T) {
+	for _, w := range []llmtest.Wire{llmtest.Anthropic, llmtest.OpenAI} {
+		for name, body := range map[string]func([]byte) []byte{
+			"no blank line after the last event": func(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\n")) },
+			"no line end after the last event":   func(b []byte) []byte { return bytes.TrimRight(b, "\n") },
+			"no last event": func(b []byte) []byte {
+				return b[:bytes.LastIndex(bytes.TrimRight(b, "\n"), []byte("\n\n"))]
+			},
+		} {
+			t.Run(string(w)+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					call := llmtest.Call("call_1", "write", `{"path":"a.txt","content":"alpha"}`)
+					call.Fault.Body = body
+					srv := llmtest.NewServer(t, w, call, llmtest.Say("done"))
+					url, hc := srv.Pipe()
+					g := Start(t, Options{HTTP: hc, Config: modelConfig(w, url)})
+					c := g.Client()
+					end := c.Ask("main", "write a file")
+					if n := len(srv.Requests()); end.Text != "done" || n != 2 {
+						t.Errorf("after %d calls: %s %q %s; want 2", n, end.State, end.Text, end.Error)
+					}
+					c.Close()
+					g.Stop()
+				})
+			})
+		}
+	}
+}
+
+// TestUnreachable checks what the person is told if there is no connection to the service.
+func TestUnreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hc := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("connection refused")
+		}}}
+		g := Start(t, Options{HTTP: hc, Config: modelConfig(llmtest.OpenAI, "http://127.0.0.1:1/v1")})
+		c := g.Client()
+		if end := c.Ask("main", "hi"); end.Error != "mock/m cannot be reached: connection refused" {
+			t.Errorf("%s: %q", end.State, end.Error)
+		}
+		c.Close()
+		g.Stop()
+	})
 }

@@ -368,15 +368,19 @@ func (s suite) bodies(t *testing.T) {
 		body func([]byte) []byte
 		text string
 	}{
-		"CRLF":               {replace("\n", "\r\n"), want},
-		"CR":                 {replace("\n", "\r"), want},
-		"byte order mark":    {func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) }, want},
-		"comments":           {replace("\n\n", "\n\n: ping\n\n"), want},
-		"no space":           {replace(": ", ":"), want},
-		"invalid UTF-8":      {replace("Some", "S\xffme"), "S\ufffdme text"},
-		"half a character":   {replace("Some", `S\ud800me`), "S\ufffdme text"},
-		"unknown events":     {func(b []byte) []byte { return append([]byte("event: new\ndata: {\"type\":\"new\"}\n\n"), b...) }, want},
-		"last event doubled": {double, want},
+		"CRLF":                     {replace("\n", "\r\n"), want},
+		"CR":                       {replace("\n", "\r"), want},
+		"byte order mark":          {func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) }, want},
+		"comments":                 {replace("\n\n", "\n\n: ping\n\n"), want},
+		"no space":                 {replace(": ", ":"), want},
+		"invalid UTF-8":            {replace("Some", "S\xffme"), "S\ufffdme text"},
+		"half a character":         {replace("Some", `S\ud800me`), "S\ufffdme text"},
+		"unknown events":           {func(b []byte) []byte { return append([]byte("event: new\ndata: {\"type\":\"new\"}\n\n"), b...) }, want},
+		"last event doubled":       {double, want},
+		"no blank line at the end": {func(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\n")) }, want},
+		"no line end at the end":   {func(b []byte) []byte { return bytes.TrimRight(b, "\n") }, want},
+		"no last event":            {withoutLast, want},
+		"half of the last event":   {func(b []byte) []byte { return b[:len(b)-7] }, want},
 		"more behind the end": {func(b []byte) []byte {
 			return append(b, "data: not even JSON\n\n"...)
 		}, want},
@@ -391,6 +395,12 @@ func (s suite) bodies(t *testing.T) {
 			}, step)
 		})
 	}
+}
+
+// withoutLast drops the last event, which only says that there is no other.
+func withoutLast(b []byte) []byte {
+	b = bytes.TrimRight(b, "\n")
+	return b[:bytes.LastIndex(b, []byte("\n\n"))]
 }
 
 // double repeats the last two events.

@@ -56,8 +56,9 @@ type decoder struct {
 	inputs map[int]json.RawMessage // of calls whose start contains the arguments
 }
 
-// Complete implements dialect.Decoder. Only message_stop ends an answer.
-func (d *decoder) Complete(*dialect.Answer) bool { return false }
+// Complete implements dialect.Decoder. An answer with a stop reason, which follows
+// all blocks, is complete, even without message_stop.
+func (d *decoder) Complete(a *dialect.Answer) bool { return a.Stop != "" }
 
 // Decode implements dialect.Decoder.
 func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {

@@ -54,7 +54,8 @@ func TestServers(t *testing.T) {
 		{"blocks of another kind", []string{`{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","input":{}}}`, args, close, text, llo, stop}, "Hello", nil, ""},
 		{"a delta of another kind", []string{text, `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"x"}}`, stop}, "", nil, llm.ClassNetwork},
 		{"deltas of a kind to come", []string{text, `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta"}}`, llo, stop}, "Hello", nil, ""},
-		{"no last event", []string{text, llo, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`}, "", nil, llm.ClassNetwork},
+		{"no last event", []string{text, llo, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`}, "Hello", nil, ""},
+		{"no last event and no stop reason", []string{text, llo, `{"type":"content_block_stop","index":0}`}, "", nil, llm.ClassNetwork},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := answer(t, tt.data...)

@@ -10,8 +10,10 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -30,7 +32,8 @@ const (
 type Decoder interface {
 	// Decode decodes the data of an event and adds it to a. It reports whether
 	// this was the last event. An error of type *[llm.Error] was reported by
-	// the service; any other error means that the data is invalid.
+	// the service; any other error means that the data is invalid. Invalid data
+	// after a complete answer is ignored.
 	Decode(data []byte, a *Answer) (last bool, err error)
 	// Complete reports whether an answer may end here, without a last event.
 	Complete(a *Answer) bool
@@ -195,11 +198,23 @@ func (c *Client) post(ctx context.Context, body *Body) (*http.Response, error) {
 	if c.err != nil {
 		return nil, &llm.Error{Class: llm.ClassFormat, Message: c.err.Error()}
 	}
-	req := c.template.WithContext(ctx)
+	var connected atomic.Bool
+	req := c.template.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	}))
 	req.Body, req.ContentLength = body.Reader(), int64(body.Size())
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
-	return c.transport.RoundTrip(req)
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil && !connected.Load() {
+		return nil, &unreached{err}
+	}
+	return resp, err
 }
+
+// unreached is the error of a request for which there was no connection.
+type unreached struct{ error }
+
+func (u *unreached) Unwrap() error { return u.error }
 
 // ErrNoMessages is the error of a request without any message to send.
 var ErrNoMessages = errors.New("the request has no message to send")
@@ -227,7 +242,11 @@ func read(resp *http.Response, d Decoder, a *Answer) error {
 			if err != nil {
 				return fmt.Errorf("%w: %w", errCut, err)
 			}
-			if last, err := d.Decode(data, a); err != nil || last {
+			last, err := d.Decode(data, a)
+			if err != nil && d.Complete(a) && !isReported(err) {
+				return nil
+			}
+			if err != nil || last {
 				return err
 			}
 		}
@@ -236,6 +255,13 @@ func read(resp *http.Response, d Decoder, a *Answer) error {
 		return errCut
 	}
 	return nil
+}
+
+// isReported reports whether an error of a Decoder is of the service, or of the
+// caller, rather than of the data.
+func isReported(err error) bool {
+	_, ok := errors.AsType[*llm.Error](err)
+	return ok || errors.Is(err, errBroken)
 }
 
 // limited is a reader that fails at its limit, where an io.LimitReader returns
@@ -279,10 +305,11 @@ func (c *Client) responseError(resp *http.Response) error {
 func (c *Client) Error(model string, err error) *llm.Error {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
+		_, never := errors.AsType[*unreached](err)
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the URL may contain a password or a key
 		}
-		e = &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err}
+		e = &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err, Unreached: never}
 		if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
 			e.Class = llm.ClassTimeout
 		}
