@@ -87,16 +87,17 @@ type Config struct {
 
 // Provider is models.providers.<id>.
 type Provider struct {
-	BaseURL        string            `json:"baseUrl"`
-	APIKey         secret.Ref        `json:"apiKey"`
-	API            string            `json:"api"`
-	Headers        map[string]string `json:"headers"`
-	TimeoutSeconds int               `json:"timeoutSeconds"`
-	MaxTokens      int               `json:"maxTokens"` // of an answer, for models without their own
-	Params         json.RawMessage   `json:"params"`
-	Compat         json.RawMessage   `json:"compat"` // for models without their own
-	Models         []Entry           `json:"models"`
-	Request        struct {
+	BaseURL          string            `json:"baseUrl"`
+	APIKey           secret.Ref        `json:"apiKey"`
+	API              string            `json:"api"`
+	Headers          map[string]string `json:"headers"`
+	TimeoutSeconds   int               `json:"timeoutSeconds"`
+	KeepAliveSeconds int               `json:"keepAliveSeconds"`
+	MaxTokens        int               `json:"maxTokens"` // of an answer, for models without their own
+	Params           json.RawMessage   `json:"params"`
+	Compat           json.RawMessage   `json:"compat"` // for models without their own
+	Models           []Entry           `json:"models"`
+	Request          struct {
 		Private bool `json:"allowPrivateNetwork"` // all ports of its host can be reached
 	} `json:"request"`
 }

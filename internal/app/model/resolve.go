@@ -217,8 +217,12 @@ func (m *Set) candidateLocked(r llm.Ref) failover.Candidate {
 	return c
 }
 
-// maxAnswer limits the duration of a streamed answer.
-const maxAnswer = time.Hour
+// Limits of the duration of a streamed answer.
+const (
+	silence   = 120 * time.Second // without anything from the service
+	keepAlive = 15 * time.Minute  // with nothing but keep-alives, as of a model that thinks
+	maxAnswer = time.Hour
+)
 
 // providerLocked returns the provider with the id for one of its keys. It makes the
 // provider at the first use.
@@ -234,11 +238,21 @@ func (m *Set) providerLocked(id string, k key) (llm.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := 120 * time.Second
-	if s := m.o.Providers[id].TimeoutSeconds; s > 0 {
-		first = time.Duration(s) * time.Second
-	}
-	p = llm.Watch(p, llm.Timeouts{First: first, Idle: first, Total: max(maxAnswer, 2*first)})
+	configured := m.o.Providers[id]
+	p = llm.Watch(p, configured.timeouts())
 	m.made[k.id] = p
 	return p, nil
+}
+
+// timeouts returns the limits of an answer of the provider.
+func (c *Provider) timeouts() llm.Timeouts {
+	idle, only := silence, keepAlive
+	if s := c.TimeoutSeconds; s > 0 {
+		idle = time.Duration(s) * time.Second
+	}
+	if s := c.KeepAliveSeconds; s > 0 {
+		only = time.Duration(s) * time.Second
+	}
+	only = max(only, idle)
+	return llm.Timeouts{First: idle, Idle: idle, KeepAlive: only, Total: max(maxAnswer, 2*only)}
 }

@@ -531,6 +531,7 @@ var documented = [...]Key{
 	{Path: "models.providers.*.headers", Kind: Object, Doc: "additional HTTP headers"},
 	{Path: "models.providers.*.headers.*", Kind: Secret, Doc: "an HTTP header"},
 	{Path: "models.providers.*.timeoutSeconds", Kind: Seconds, Doc: "time without data after which a request fails"},
+	{Path: "models.providers.*.keepAliveSeconds", Kind: Seconds, Default: "900", Doc: "time with nothing but keep-alives after which a request fails"},
 	{Path: "models.providers.*.maxTokens", Kind: Int, Doc: "maximum tokens of an answer, for models without their own"},
 	{Path: "models.providers.*.params", Kind: Any, Doc: "fields added to requests to the service"},
 	{Path: "models.providers.*.compat", Kind: Any, Doc: "deviations of the service from its API protocol"},

@@ -10,16 +10,35 @@ import (
 
 // Timeouts limit the duration of an answer. A zero field sets no limit.
 type Timeouts struct {
-	First time.Duration // until the first event
-	Idle  time.Duration // between two events
-	Total time.Duration // of the whole answer
+	First     time.Duration // until the service sends anything
+	Idle      time.Duration // without anything from the service, later
+	KeepAlive time.Duration // without an event, while the service sends only keep-alives
+	Total     time.Duration // of the whole answer
+}
+
+// aliveKey is the key of a context's function for [Alive].
+type aliveKey struct{}
+
+// withAlive returns a context whose function for [Alive] is f.
+func withAlive(ctx context.Context, f func()) context.Context {
+	return context.WithValue(ctx, aliveKey{}, f)
+}
+
+// Alive returns a function that a provider calls, in [Provider.Stream], whenever it
+// has received something from its service, even if that is no event, such as a
+// keep-alive or a part of an event. A model that thinks for long is told from a
+// service that hangs by this.
+func Alive(ctx context.Context) func() {
+	if f, ok := ctx.Value(aliveKey{}).(func()); ok {
+		return f
+	}
+	return func() {}
 }
 
 // Watch returns a provider that ends an answer of p if it takes too long, with
-// an *[Error] of class [ClassTimeout], and closes its connection. Only events
-// count as progress, keep-alives do not. The time that the caller spends on an
-// event counts only towards Total. The error contains the result of p's method
-// Name, if it has one.
+// an *[Error] of class [ClassTimeout] that says which limit was exceeded, and closes
+// its connection. The time that the caller spends on an event counts only towards
+// Total. The error contains the result of p's method Name, if it has one.
 func Watch(p Provider, t Timeouts) Provider { return watched{p, t} }
 
 type watched struct {
@@ -40,28 +59,35 @@ func (w watched) Stream(ctx context.Context, r *Request) iter.Seq2[Event, error]
 				cancel()
 			})
 		}
-		total := bound("no complete answer within %v", w.t.Total)
+		total := bound("there was no complete answer within %v", w.t.Total)
 		defer total.Stop()
-		first := bound("no answer within %v", w.t.First)
+		first := bound("nothing was received for %v", w.t.First)
 		defer first.Stop()
-		idle := bound("no progress for %v", w.t.Idle)
+		idle := bound("nothing was received for %v", w.t.Idle)
 		idle.Stop()
 		defer idle.Stop()
+		keepAlive := bound("only keep-alives were received for %v", w.t.KeepAlive)
+		defer keepAlive.Stop()
+		inner = withAlive(inner, func() {
+			first.Stop()
+			reset(idle, w.t.Idle)
+		})
 
 		for e, err := range w.Provider.Stream(inner, r) {
 			first.Stop()
 			idle.Stop()
+			keepAlive.Stop()
 			if why := late.Load(); err != nil && why != nil && ctx.Err() == nil {
 				err = &Error{Class: ClassTimeout, Provider: w.name(), Model: r.Model, Message: *why}
 			}
 			if !yield(e, err) {
 				return
 			}
-			switch {
-			case e.Kind == Restart && w.t.First > 0:
-				first.Reset(w.t.First)
-			case e.Kind != Restart && w.t.Idle > 0:
-				idle.Reset(w.t.Idle)
+			reset(keepAlive, w.t.KeepAlive)
+			if e.Kind == Restart {
+				reset(first, w.t.First)
+			} else {
+				reset(idle, w.t.Idle)
 			}
 		}
 	}
@@ -75,6 +101,13 @@ func timer(d time.Duration, f func()) *time.Timer {
 		return t
 	}
 	return time.AfterFunc(d, f)
+}
+
+// reset restarts a timer, unless d is 0.
+func reset(t *time.Timer, d time.Duration) {
+	if d > 0 {
+		t.Reset(d)
+	}
 }
 
 // name returns the provider's name, if it has one.

@@ -43,7 +43,7 @@ func failureText(err error) string {
 	case llm.ClassNoModel:
 		return fmt.Sprintf("%s does not exist or may not be used; /model list shows the others", who)
 	case llm.ClassTimeout:
-		return fmt.Sprintf("%s did not answer in time", who)
+		return strings.TrimSuffix(fmt.Sprintf("%s did not answer in time: %s", who, oneLine(e.Message, 200)), ": ")
 	case llm.ClassNetwork:
 		what := "failed to answer"
 		if e.Unreached {

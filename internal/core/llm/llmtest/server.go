@@ -276,7 +276,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, ste
 		s.hang(w, r, 0)
 		return
 	}
-	if !s.sleep(r, step.Delay) {
+	thinks := f.Ping > 0 && f.Hang == HangNever
+	if !thinks && !s.sleep(r, step.Delay) {
 		return
 	}
 	if f.Status != 0 {
@@ -296,6 +297,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, ste
 	if f.Hang == HangBody {
 		s.hang(w, r, f.Ping)
 		return
+	}
+	for waited := time.Duration(0); thinks && waited < step.Delay; waited += f.Ping {
+		if !s.ping(w, r, f.Ping) {
+			return
+		}
 	}
 	if s.Cache != nil && s.wire == Anthropic && step.Usage == nil {
 		use := s.Cache.Use(body, time.Now())
@@ -377,20 +383,27 @@ func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
 
 // hang sends nothing, or only keep-alives, until the client disconnects.
 func (s *Server) hang(w http.ResponseWriter, r *http.Request, ping time.Duration) {
-	for ping > 0 && s.sleep(r, ping) {
-		beat := ": keep-alive\n\n"
-		if s.wire == Anthropic {
-			beat = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
-		}
-		if _, err := io.WriteString(w, beat); err != nil {
-			return
-		}
-		flush(w)
+	for ping > 0 && s.ping(w, r, ping) {
 	}
 	select {
 	case <-r.Context().Done():
 	case <-s.closed:
 	}
+}
+
+// ping sends a keep-alive after a time. It reports whether the client is still
+// connected.
+func (s *Server) ping(w http.ResponseWriter, r *http.Request, after time.Duration) bool {
+	beat := ": keep-alive\n\n"
+	if s.wire == Anthropic {
+		beat = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+	}
+	if !s.sleep(r, after) {
+		return false
+	}
+	_, err := io.WriteString(w, beat)
+	flush(w)
+	return err == nil
 }
 
 // sleep waits and reports whether the client is still connected.

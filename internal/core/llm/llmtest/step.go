@@ -31,7 +31,7 @@ type Fault struct {
 
 	Error bool          // the stream ends after Parts with an error event (Kind, Message)
 	Hang  Hang          // the response stops there until the client disconnects
-	Ping  time.Duration // interval of keep-alives while it hangs after the headers
+	Ping  time.Duration // interval of keep-alives after the headers: while it hangs, or during Step.Delay
 
 	// The remaining fields apply to servers, not to scripts.
 	Drip    time.Duration               // delay between two bytes of the body

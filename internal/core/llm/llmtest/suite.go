@@ -39,6 +39,7 @@ func Suite(t *testing.T, w Wire, open Open) {
 		{"bodies", s.bodies},
 		{"cut", s.cut},
 		{"hang", s.hang},
+		{"keep-alives are no silence", s.thinks},
 		{"leave", s.stop},
 		{"usage", s.usage},
 		{"arguments", s.arguments},
@@ -445,18 +446,20 @@ func (s suite) cut(t *testing.T) {
 // hang tests R19: a response that stops ends within the time limit, releases
 // the connection, and the next call succeeds.
 func (s suite) hang(t *testing.T) {
-	limits := llm.Timeouts{First: 30 * time.Second, Idle: 20 * time.Second, Total: 5 * time.Minute}
-	say := strings.Repeat("Some text ", 40)
+	limits := llm.Timeouts{First: 30 * time.Second, Idle: 20 * time.Second, KeepAlive: 3 * time.Minute, Total: 5 * time.Minute}
+	say := strings.Repeat("Some text ", 60)
 	for name, tt := range map[string]struct {
 		fault Fault
 		limit time.Duration
+		says  string
 	}{
-		"R19 before the headers":     {Fault{Hang: HangHeaders}, limits.First},
-		"R19 behind the headers":     {Fault{Hang: HangBody}, limits.First},
-		"R19 in the middle":          {Fault{Hang: HangMiddle}, limits.Idle},
-		"R19 keep-alives only":       {Fault{Hang: HangBody, Ping: time.Second}, limits.First},
-		"R19 one byte a second":      {Fault{Drip: time.Second}, limits.Total},
-		"R19 one event in a quarter": {Fault{}, limits.Total},
+		"R19 before the headers":     {Fault{Hang: HangHeaders}, limits.First, "nothing was received for 30s"},
+		"R19 behind the headers":     {Fault{Hang: HangBody}, limits.Idle, "nothing was received for 20s"},
+		"R19 in the middle":          {Fault{Hang: HangMiddle}, limits.Idle, "nothing was received for 20s"},
+		"R19 keep-alives only":       {Fault{Hang: HangBody, Ping: 15 * time.Second}, limits.KeepAlive, "only keep-alives were received for 3m0s"},
+		"R19 rare keep-alives":       {Fault{Hang: HangBody, Ping: 25 * time.Second}, limits.Idle, "nothing was received for 20s"},
+		"R19 one byte a second":      {Fault{Drip: time.Second}, limits.Total, ""},
+		"R19 one event in a quarter": {Fault{}, limits.Total, "there was no complete answer within 5m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := Say(say)
@@ -468,8 +471,11 @@ func (s suite) hang(t *testing.T) {
 				started := time.Now()
 				c := ask(t, p, Ask("Hi"))
 				if took := time.Since(started); took > tt.limit+time.Second || llm.ClassOf(c.Err) != llm.ClassTimeout {
-					// One byte a second is idle between events first.
+					// One byte a second is without events first.
 					t.Errorf("ended after %v with %v, want a timeout by %v", took, c.Err, tt.limit)
+				}
+				if c.Err != nil && !strings.Contains(c.Err.Error(), tt.says) {
+					t.Errorf("error = %v, want %q", c.Err, tt.says)
 				}
 				synctest.Wait()
 				if n := srv.Active(); n != 0 {
@@ -479,6 +485,18 @@ func (s suite) hang(t *testing.T) {
 			}, step, Say("served"))
 		})
 	}
+}
+
+// thinks tests that a model may think for longer than a service may be silent.
+func (s suite) thinks(t *testing.T) {
+	step := Say("done")
+	step.Delay, step.Fault.Ping = 10*time.Minute, 15*time.Second
+	s.with(t, func(t *testing.T, _ *Server, p llm.Provider) {
+		p = llm.Watch(p, llm.Timeouts{First: 30 * time.Second, Idle: 20 * time.Second, KeepAlive: 15 * time.Minute})
+		if got := mustAnswer(t, p, Ask("Hi")).Message.PlainText(); got != "done" {
+			t.Errorf("answer = %q", got)
+		}
+	}, step)
 }
 
 // stop tests callers that cancel the context or break out of the range.

@@ -183,10 +183,12 @@ func (c *Client) stream(
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
+	alive := llm.Alive(ctx)
+	alive()
 	if resp.StatusCode != http.StatusOK {
 		return c.responseError(resp)
 	}
-	if err := read(resp, d, a); err != nil {
+	if err := read(resp, alive, d, a); err != nil {
 		return err
 	}
 	err = a.done(c.name, model, body.Size())
@@ -222,9 +224,10 @@ var ErrNoMessages = errors.New("the request has no message to send")
 // errCut is the error of an answer without a last event.
 var errCut = errors.New("the answer was cut off")
 
-// read passes the events of the response to d until the last one.
-func read(resp *http.Response, d Decoder, a *Answer) error {
-	in := &limited{r: resp.Body, left: maxAnswer}
+// read passes the events of the response to d until the last one. It calls alive
+// whenever something has arrived.
+func read(resp *http.Response, alive func(), d Decoder, a *Answer) error {
+	in := &limited{r: resp.Body, left: maxAnswer, alive: alive}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {
 	case "text/html":
@@ -265,10 +268,11 @@ func isReported(err error) bool {
 }
 
 // limited is a reader that fails at its limit, where an io.LimitReader returns
-// EOF.
+// EOF. It calls alive when it has read something.
 type limited struct {
-	r    io.Reader
-	left int64
+	r     io.Reader
+	left  int64
+	alive func()
 }
 
 func (l *limited) Read(p []byte) (int, error) {
@@ -277,6 +281,9 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)
+	if n > 0 {
+		l.alive()
+	}
 	return n, err
 }
 

@@ -422,7 +422,7 @@ func TestLimited(t *testing.T) {
 		left int64
 		ok   bool
 	}{{10, false}, {11, true}} {
-		got, err := io.ReadAll(&limited{r: bytes.NewReader(make([]byte, 10)), left: tt.left})
+		got, err := io.ReadAll(&limited{r: bytes.NewReader(make([]byte, 10)), left: tt.left, alive: func() {}})
 		if (err == nil) != tt.ok || len(got) != 10 {
 			t.Errorf("limit %d: %d bytes, %v", tt.left, len(got), err)
 		}
