@@ -2,6 +2,7 @@ package llm
 
 import (
 	"encoding/json"
+	"strings"
 	"sync/atomic"
 )
 
@@ -86,6 +87,21 @@ const (
 	StopAborted StopReason = "aborted"
 )
 
+// Cut reports whether the service ended the message before the model did. Its last
+// tool call may be incomplete, even if its arguments are valid JSON.
+func (s StopReason) Cut() bool { return s == StopLength || s == StopRefusal }
+
+// Note returns a sentence for people about a message that was cut; "" for others.
+func (s StopReason) Note() string {
+	switch s {
+	case StopLength:
+		return "This answer is incomplete: the model reached its output limit."
+	case StopRefusal:
+		return "This answer may be incomplete: the service of the model refused to go on."
+	}
+	return ""
+}
+
 // Message is one message of a conversation. It is immutable once it is in a
 // request or in the transcript.
 type Message struct {
@@ -152,6 +168,15 @@ func (m *Message) PlainText() string {
 		}
 	}
 	return s
+}
+
+// Noted returns the text of the message, followed by the note of its stop reason.
+func (m *Message) Noted() string {
+	text, note := m.PlainText(), m.Stop.Note()
+	if note == "" {
+		return text
+	}
+	return strings.TrimSpace(text + "\n\n⚠️ " + note)
 }
 
 // Calls returns the tool calls of an assistant message, in order.

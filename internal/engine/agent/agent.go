@@ -133,6 +133,10 @@ const (
 	NoToolsText = "Not run: no tools are available here."
 	// NotRunText is the result of calls after one that stopped the run.
 	NotRunText = "Not run: the turn was stopped."
+	// CutText is the result of calls in an answer that reached the output limit.
+	CutText = "Not run: your answer was cut off by the output limit, so a part of it is missing, and nothing of it was run. Send it again in smaller parts, for example a long file in several calls."
+	// RefusedText is the result of calls in an answer that the service ended.
+	RefusedText = "Not run: the service refused to go on with your answer, so a part of it is missing, and nothing of it was run."
 	// WithheldText is the result of calls that Request.ReadOnlyFirst withheld.
 	WithheldText = "Not run: the outcome of an earlier call is unknown, so only tools that read are available now. Check the current state first, then call the tool again if it is still needed."
 )

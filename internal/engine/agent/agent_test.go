@@ -63,6 +63,18 @@ func use(calls ...string) step {
 	}
 }
 
+// cut returns the step with another stop reason.
+func cut(why llm.StopReason, s step) step {
+	return func(ctx context.Context, yield func(llm.Event, error) bool) {
+		s(ctx, func(e llm.Event, err error) bool {
+			if e.Kind == llm.Done {
+				e.Message.Stop = why
+			}
+			return yield(e, err)
+		})
+	}
+}
+
 func toolCalls(calls ...string) []llm.ToolCall {
 	var cs []llm.ToolCall
 	for i, c := range calls {
@@ -328,6 +340,50 @@ func TestLoop(t *testing.T) {
 		same(t, len(m.reqs), 2)
 		if !errors.Is(end.Err, agent.ErrEmpty) {
 			t.Errorf("ended with %v, want %v", end.Err, agent.ErrEmpty)
+		}
+	})
+
+	t.Run("no call of an answer that was cut is run", func(t *testing.T) {
+		for why, text := range map[llm.StopReason]string{llm.StopLength: agent.CutText, llm.StopRefusal: agent.RefusedText} {
+			m, k := &script{steps: []step{cut(why, use("a:1", "p:2")), use("a:3"), say("done")}}, tools("a", "p")
+			lines, _ := run(t.Context(), request(m, k))
+			same(t, k.invoked, []string{"a"})
+			same(t, lines[2:4], []string{"end 1: " + text, "end 2: " + text})
+			same(t, wire(m.reqs[1])[2:], []string{"toolResult " + text + " (1)", "toolResult " + text + " (2)"})
+		}
+	})
+
+	t.Run("no call of a cut answer is run when the run is continued", func(t *testing.T) {
+		m, k := &script{steps: []step{say("done")}}, tools("a")
+		r := request(m, k)
+		r.Open = toolCalls("a:1")
+		r.Prompt.Messages = append(r.Prompt.Messages, &llm.Message{
+			Role: llm.RoleAssistant, Stop: llm.StopLength, Parts: []llm.Part{{Kind: llm.PartCall, Call: &r.Open[0]}},
+		})
+		lines, _ := run(t.Context(), r)
+		same(t, len(k.invoked), 0)
+		same(t, lines[0], "end 1: "+agent.CutText)
+	})
+
+	t.Run("the run ends if the model is cut three times in a row", func(t *testing.T) {
+		long := cut(llm.StopLength, use("a"))
+		m, k := &script{steps: []step{long, long, use("a"), long, long, long, say("never")}}, tools("a")
+		_, end := run(t.Context(), request(m, k))
+		same(t, len(k.invoked), 1)
+		same(t, len(m.reqs), 6)
+		if end.Reason != agent.Failed || !strings.Contains(fmt.Sprint(end.Err), "output limit 3 times") {
+			t.Errorf("ended %v %v", end.Reason, end.Err)
+		}
+	})
+
+	t.Run("an answer that was cut before its text is not requested again", func(t *testing.T) {
+		for why, text := range map[llm.StopReason]string{llm.StopLength: "output limit", llm.StopRefusal: "refused to answer"} {
+			m := &script{steps: []step{cut(why, say("")), say("never")}}
+			_, end := run(t.Context(), request(m, nil))
+			same(t, len(m.reqs), 1)
+			if !strings.Contains(fmt.Sprint(end.Err), text) {
+				t.Errorf("%s: ended with %v", why, end.Err)
+			}
 		}
 	})
 

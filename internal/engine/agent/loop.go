@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -13,6 +14,21 @@ import (
 
 // ErrEmpty says that the model answered twice with neither text nor calls.
 var ErrEmpty = errors.New("empty_response: the model answered with nothing")
+
+// maxCut is the number of cut answers in a row, with tool calls, after which a run ends.
+const maxCut = 3
+
+// errCut says that the model was cut off too often. It gets another request after each
+// of its calls.
+var errCut = fmt.Errorf("the model reached its output limit %d times in a row before its tool calls were complete; ask for smaller steps, or raise maxTokens of the model", maxCut)
+
+// noText returns the error of an answer that was cut before it had any text.
+func noText(why llm.StopReason) error {
+	if why == llm.StopRefusal {
+		return errors.New("the service of the model refused to answer")
+	}
+	return errors.New("the model reached its output limit before it answered; choose a lower thinking level, or raise maxTokens of the model")
+}
 
 // errNoAnswer says that a stream ended with neither a message nor an error, which
 // violates its contract.
@@ -47,6 +63,7 @@ type loop struct {
 	rounds  int            // rounds of tool calls so far, including earlier ones
 	calls   int            // calls executed so far, including earlier ones
 	closing bool           // a limit is reached: the next model call is the last
+	cut     int            // answers in a row that the service cut, with calls
 	yielded bool           // a call asked to wait for the children of the run
 
 	specs    []llm.ToolSpec // all tools; nil: not requested yet
@@ -69,7 +86,11 @@ func (l *loop) emit(e *Event) {
 
 // run returns the End event.
 func (l *loop) run(ctx context.Context) *Event {
-	if len(l.req.Open) > 0 {
+	switch open := l.req.Open; {
+	case len(open) == 0:
+	case l.lastStop().Cut():
+		l.refuse(open, l.lastStop())
+	default:
 		if end := l.execute(ctx, l.req.Open, noSteering); end != nil {
 			return end
 		}
@@ -93,11 +114,40 @@ func (l *loop) run(ctx context.Context) *Event {
 			return l.close(m, calls, NoToolsText)
 		case l.closing:
 			return l.close(m, calls, OverLimitText)
+		case m.Stop.Cut():
+			if l.refuse(calls, m.Stop); l.cut >= maxCut {
+				return failed(errCut)
+			}
+			continue
 		}
+		l.cut = 0
 		if end := l.execute(ctx, calls, l.steering); end != nil {
 			return end
 		}
 	}
+}
+
+// refuse answers the calls of a message that was cut. None of them is executed: what
+// the model meant is not known.
+func (l *loop) refuse(calls []llm.ToolCall, why llm.StopReason) {
+	text := CutText
+	if why == llm.StopRefusal {
+		text = RefusedText
+	}
+	l.skip(calls, text)
+	l.cut++
+	l.rounds++
+	l.closing = l.atLimit()
+}
+
+// lastStop returns the stop reason of the last answer.
+func (l *loop) lastStop() llm.StopReason {
+	for _, m := range slices.Backward(l.msgs) {
+		if m.Role == llm.RoleAssistant {
+			return m.Stop
+		}
+	}
+	return ""
 }
 
 // close ends a run whose model requests tools although it got none.
@@ -193,6 +243,9 @@ func (l *loop) ask(ctx context.Context) (*llm.Message, *Event) {
 			return done.Message, nil
 		}
 		l.emit(&Event{Kind: Restarted, Usage: done.Usage, By: done.By})
+		if why := done.Message.Stop; why.Cut() {
+			return nil, failed(noText(why))
+		}
 		if try > 0 {
 			return nil, failed(ErrEmpty)
 		}

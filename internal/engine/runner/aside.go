@@ -53,7 +53,7 @@ func (r *Runner) Aside(ctx context.Context, it queue.Item, question string) (str
 	if err != nil {
 		return "", errors.New(failureText(err))
 	}
-	if text := strings.TrimSpace(r.o.Executor.Redact(done.Message.PlainText())); text != "" {
+	if text := strings.TrimSpace(r.o.Executor.Redact(done.Message.Noted())); text != "" {
 		return text, nil
 	}
 	return "The model has no answer without a tool. Send the question as a message.", nil

@@ -111,6 +111,9 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 	}
 	if text != "" {
 		row.Text = run.Strip(text)
+		if note := e.attempt.stop.Note(); note != "" && row.State == run.OK {
+			row.Text = strings.TrimSpace(row.Text + "\n\n⚠️ " + note)
+		}
 	}
 	row.Reasoning = r.o.Executor.Redact(e.reasoning.all)
 	if row.State == run.OK && row.Text != "" {
@@ -349,6 +352,9 @@ func (e *Execution) ended() {
 
 func (r *Runner) publishEnd(e *Execution) {
 	phase, stop := chela.PhaseEnd, ""
+	if e.attempt.stop.Cut() {
+		stop = string(e.attempt.stop)
+	}
 	if e.run.State == run.Failed || e.run.State == run.TimedOut {
 		phase = chela.PhaseError
 	}

@@ -63,6 +63,7 @@ func (r *Runner) handle(ctx context.Context, e *Execution, ev agent.Event) error
 // calls that it asks for.
 func (r *Runner) assistant(ctx context.Context, e *Execution, ev agent.Event) error {
 	e.calls.round++
+	e.attempt.stop = ev.Message.Stop
 	now := time.Now()
 	u := ev.Usage
 	if ev.Partial && u.Total() == 0 {

@@ -77,6 +77,7 @@ type attempt struct {
 	open     []session.Call // calls without a result, of a resumed run
 	unknown  bool           // a call has an unknown outcome: only reading tools at first
 	answered bool           // the transcript ends with the answer already
+	stop     llm.StopReason // of the last answer
 	shown    bool           // text of the current turn was published
 	length   int            // of that text, in bytes
 	failed   string         // the last tool that failed, with its error

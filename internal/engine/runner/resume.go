@@ -270,7 +270,7 @@ func (e *Execution) loadAnswer(tx store.Tx) error {
 				continue
 			}
 			if m := entry.Message; m.Role == llm.RoleAssistant && len(m.Calls()) == 0 {
-				e.attempt.answered, e.run.Text = true, m.PlainText()
+				e.attempt.answered, e.attempt.stop, e.run.Text = true, m.Stop, m.PlainText()
 			}
 			return nil
 		}

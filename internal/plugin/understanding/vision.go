@@ -39,6 +39,6 @@ func Vision(m llm.Model, p llm.Provider, side int) media.Reader {
 			}
 			return media.Reading{}, errors.New(m.Ref() + " refused to describe it")
 		}
-		return media.Reading{Text: done.Message.PlainText()}, nil
+		return media.Reading{Text: done.Message.Noted()}, nil
 	})
 }

@@ -410,7 +410,7 @@ func (s *screen) runEnded(run string, e feed.End) {
 		return
 	}
 	if e.State == wire.StateFinal && e.Text != "" && e.Text != s.lastText {
-		s.text(e.Text)
+		s.text(feed.After(s.lastText, e.Text))
 	}
 	s.finish()
 	switch {

@@ -255,6 +255,7 @@ type Ended struct {
 	State string // final, aborted, error
 	Text  string // the final text that a client shows
 	Error string
+	Stop  string       // stop reason
 	Seen  []wire.Event // all events of the run
 }
 
@@ -305,7 +306,7 @@ func (c *Client) Await(run string) Ended {
 			if chat.State == wire.StateDelta {
 				continue
 			}
-			end := Ended{Run: chat.RunID, State: chat.State, Error: chat.ErrorMessage, Seen: seen}
+			end := Ended{Run: chat.RunID, State: chat.State, Error: chat.ErrorMessage, Stop: chat.Stop, Seen: seen}
 			if chat.Message != nil {
 				end.Text = chat.Message.Text()
 			}

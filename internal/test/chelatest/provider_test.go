@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,7 +25,7 @@ func modelConfig(w llmtest.Wire, url string) Config {
 	return Config{
 		"agents.defaults": json.RawMessage(`{"model": "mock/m"}`),
 		"models": json.RawMessage(fmt.Sprintf(
-			`{"providers": {"mock": {"baseUrl": %q, "api": %q, "apiKey": "k", "timeoutSeconds": 20, "models": [{"id": "m", "contextWindow": 200000}]}}}`, url, w)),
+			`{"providers": {"mock": {"baseUrl": %q, "api": %q, "apiKey": "k", "timeoutSeconds": 20, "keepAliveSeconds": 60, "models": [{"id": "m", "contextWindow": 200000}]}}}`, url, w)),
 	}
 }
 
@@ -39,9 +41,9 @@ func TestProviders(t *testing.T) {
 		want  string // final state of the run
 		says  string // part of the error that the person sees
 	}{
-		{"hangs before the headers", llmtest.Fault{Hang: llmtest.HangHeaders}, 1, wire.StateError, ""},
-		{"hangs after the headers, sending keep-alives", llmtest.Fault{Hang: llmtest.HangBody, Ping: time.Second}, 1, wire.StateError, ""},
-		{"stalls in the middle of an event", llmtest.Fault{Hang: llmtest.HangMiddle}, 1, wire.StateError, ""},
+		{"hangs before the headers", llmtest.Fault{Hang: llmtest.HangHeaders}, 1, wire.StateError, "mock/m did not answer in time: nothing was received for 20s"},
+		{"hangs after the headers, sending keep-alives", llmtest.Fault{Hang: llmtest.HangBody, Ping: time.Second}, 1, wire.StateError, "mock/m did not answer in time: only keep-alives were received for 1m0s"},
+		{"stalls in the middle of an event", llmtest.Fault{Hang: llmtest.HangMiddle}, 1, wire.StateError, "nothing was received for 20s"},
 		{"breaks off in the middle", llmtest.Fault{Cut: true, CutAt: 1500, Abort: true}, 1, wire.StateError, "mock/m failed to answer: the answer was cut off"},
 		{"ends too early, but normally", llmtest.Fault{Cut: true, CutAt: 1500}, 1, wire.StateError, "mock/m failed to answer: "},
 		{"is overloaded once", llmtest.Fault{Status: 529}, 1, wire.StateFinal, ""},
@@ -168,4 +170,64 @@ func TestUnreachable(t *testing.T) {
 		c.Close()
 		g.Stop()
 	})
+}
+
+// TestCutAnswers checks what happens to answers that the service ends before the model
+// does: no call is made, and everybody is told that a text is incomplete.
+func TestCutAnswers(t *testing.T) {
+	for _, w := range []llmtest.Wire{llmtest.Anthropic, llmtest.OpenAI} {
+		t.Run(string(w)+" calls", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				half := llmtest.Call("call_1", "write", `{"path":"a.txt","content":"alpha"`)
+				half.Stop = llm.StopLength
+				whole := llmtest.Call("call_2", "write", `{"path":"b.txt","content":"beta"}`)
+				whole.Stop = llm.StopLength
+				srv := llmtest.NewServer(t, w, half, whole, llmtest.Say("done"))
+				url, hc := srv.Pipe()
+				g := Start(t, Options{HTTP: hc, Config: modelConfig(w, url)})
+				c := g.Client()
+				if end := c.Ask("main", "write files"); end.Text != "done" {
+					t.Errorf("%s: %q %s", end.State, end.Text, end.Error)
+				}
+				for _, name := range []string{"a.txt", "b.txt"} {
+					if _, err := os.Stat(filepath.Join(g.Dir, "workspace", name)); err == nil {
+						t.Errorf("%s was written", name)
+					}
+				}
+				for _, r := range srv.Requests()[1:] {
+					if !bytes.Contains(r.Body, []byte("cut off by the output limit")) {
+						t.Errorf("the model is not told: %s", r.Body)
+					}
+				}
+				c.Close()
+				g.Stop()
+			})
+		})
+		for stop, note := range map[llm.StopReason]string{llm.StopLength: "reached its output limit", llm.StopRefusal: "refused to go on"} {
+			t.Run(string(w)+" "+string(stop), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					text := llmtest.Say("one, two")
+					text.Stop = stop
+					srv := llmtest.NewServer(t, w, text, text)
+					url, hc := srv.Pipe()
+					g := Start(t, Options{HTTP: hc, Config: modelConfig(w, url)})
+					c := g.Client()
+					end := c.Ask("main", "count to a thousand")
+					if !strings.HasPrefix(end.Text, "one, two\n\n") || !strings.Contains(end.Text, note) {
+						t.Errorf("%s: %q %s", end.State, end.Text, end.Error)
+					}
+					if end.Stop != string(stop) {
+						t.Errorf("stop reason %q, want %q", end.Stop, stop)
+					}
+					var res wire.AgentResult
+					err := c.Client.Await(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "again", SessionKey: "main", IdempotencyKey: "again"}, nil, &res)
+					if err != nil || res.Result == nil || res.Result.Meta.Stop != string(stop) || !strings.Contains(res.Result.Payloads[0].Text, note) {
+						t.Errorf("the result for programs: %+v, %v", res.Result, err)
+					}
+					c.Close()
+					g.Stop()
+				})
+			})
+		}
+	}
 }

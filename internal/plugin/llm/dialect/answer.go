@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -196,6 +197,9 @@ func (a *Answer) done(provider, model string, prompt int) error {
 			}
 		}
 	}
+	if a.Stop == "" && a.hasBroken() { // the service does not say that the limit was reached
+		a.Stop = llm.StopLength
+	}
 	if a.Calls() && (a.Stop == llm.StopEnd || a.Stop == "") {
 		a.Stop = llm.StopTools
 	}
@@ -203,6 +207,11 @@ func (a *Answer) done(provider, model string, prompt int) error {
 		a.Stop = llm.StopEnd
 	}
 	return a.emit(llm.Event{Kind: llm.Done, Message: a.message(provider, model), Usage: a.usage(prompt)})
+}
+
+// hasBroken reports whether the arguments of a call are not valid JSON.
+func (a *Answer) hasBroken() bool {
+	return slices.ContainsFunc(a.pieces, func(p *Piece) bool { return p.Kind == llm.PartCall && p.call(string(p.text)).Raw != "" })
 }
 
 // maxTokens is the maximum plausible number of tokens of a call.

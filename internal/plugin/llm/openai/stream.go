@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
@@ -200,7 +201,7 @@ func finishError(o *choice) error {
 		return o.Error.Err()
 	}
 	switch *o.Finish {
-	case "error", "abort":
+	case "error", "abort", "network_error":
 		return &llm.Error{Class: llm.ClassNetwork, Message: "the service ended its answer with an error"}
 	case "insufficient_system_resource":
 		return &llm.Error{Class: llm.ClassOverload, Message: "the service ended its answer for lack of resources"}
@@ -215,12 +216,12 @@ func (d *decoder) end(a *dialect.Answer) error {
 }
 
 func stopReason(s string) llm.StopReason {
-	switch s {
-	case "length", "model_length", "max_tokens":
+	switch strings.ToLower(s) {
+	case "length", "model_length", "max_tokens", "max_output_tokens":
 		return llm.StopLength
 	case "tool_calls", "function_call":
 		return llm.StopTools
-	case "content_filter":
+	case "content_filter", "refusal", "safety", "sensitive", "recitation", "prohibited_content":
 		return llm.StopRefusal
 	}
 	return llm.StopEnd // stop and synonyms

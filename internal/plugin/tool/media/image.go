@@ -181,8 +181,10 @@ func result(done llm.Event, m llm.Model, n int) (tool.Result, error) {
 	if text == "" {
 		return tool.Result{}, fmt.Errorf("%s returned no text about the picture", m.Ref())
 	}
-	if done.Note != "" {
-		text += "\n[" + done.Note + "]"
+	for _, note := range []string{done.Note, done.Message.Stop.Note()} {
+		if note != "" {
+			text += "\n[" + note + "]"
+		}
 	}
 	return tool.Detailed(text, map[string]any{"model": m.Ref(), "images": n, "usage": done.Usage}), nil
 }

@@ -3,13 +3,16 @@ package chat
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/inbound"
@@ -83,6 +86,10 @@ func (m methods) result(ctx context.Context, id chela.RunID, r run.Run) (any, er
 			Err:     wire.Errorf(wire.Unavailable, "%s", why),
 		}
 	}
+	stop, err := m.stopReason(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	sum, err := store.Get(ctx, m.o.Store, func(rd store.Reader) (usage.Sum, error) { return rd.Usage().OfRun(r.ID) })
 	if err != nil {
 		return nil, err
@@ -97,11 +104,31 @@ func (m methods) result(ctx context.Context, id chela.RunID, r run.Run) (any, er
 		Result: &wire.AgentOutput{
 			Payloads: payloads(r.Text),
 			Meta: wire.RunMeta{
-				DurationMs: r.Ended.Sub(r.Started).Milliseconds(), Stop: "stop",
+				DurationMs: r.Ended.Sub(r.Started).Milliseconds(), Stop: stop,
 				Agent: wire.AgentMeta{SessionID: r.SessionID, Provider: provider, Model: model, Usage: &u},
 			},
 		},
 	}, nil
+}
+
+// lastEntries is the number of entries that are read for the last message of a run.
+const lastEntries = 8
+
+// stopReason returns why the model ended the answer of a run: "stop", or the reason of the
+// service if it cut the answer.
+func (m methods) stopReason(ctx context.Context, r run.Run) (string, error) {
+	last, err := store.Get(ctx, m.o.Store, func(rd store.Reader) ([]session.Entry, error) {
+		return rd.Sessions().Last(r.SessionID, lastEntries)
+	})
+	for _, e := range slices.Backward(last) {
+		if e.Kind == session.KindMessage && e.Run == r.ID && e.Message.Role == llm.RoleAssistant {
+			if e.Message.Stop.Cut() {
+				return string(e.Message.Stop), err
+			}
+			break
+		}
+	}
+	return "stop", err
 }
 
 // payloads returns an answer as messages, none if it is empty.
@@ -138,7 +165,10 @@ func (m methods) wait(ctx context.Context, p rpc.Peer, in wire.AgentWait) (wire.
 	out.Status, out.EndedAt, out.Error = wireview.Status(r.State.Outcome()), wire.At(r.Ended), r.Error
 	switch r.State {
 	case run.OK:
-		out.Stop, out.Reply = "stop", wireview.Reply(r.Text, r.Silent)
+		if out.Stop, err = m.stopReason(ctx, r); err != nil {
+			return out, err
+		}
+		out.Reply = wireview.Reply(r.Text, r.Silent)
 	case run.Aborted, run.Superseded:
 		out.Stop = "rpc"
 	}

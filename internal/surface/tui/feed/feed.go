@@ -197,6 +197,16 @@ func (f *Feed) chat(c wire.Chat) []Step {
 	return []Step{{Kind: RunEnded, Run: c.RunID, End: end}}
 }
 
+// After returns what is left to show of an answer when a text has been shown: the
+// paragraphs that follow it, or the whole answer if it does not begin with the text.
+func After(shown, answer string) string {
+	shown = strings.TrimSpace(shown)
+	if rest, ok := strings.CutPrefix(strings.TrimSpace(answer), shown+"\n\n"); ok && shown != "" {
+		return rest
+	}
+	return answer
+}
+
 func (f *Feed) agent(a wire.Agent) []Step {
 	if a.SessionKey != f.Session || f.ended[a.RunID] || a.Seq <= f.lastSeq[a.RunID] && a.RunID != "" {
 		return nil

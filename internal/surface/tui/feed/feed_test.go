@@ -190,3 +190,15 @@ func TestReason(t *testing.T) {
 		}
 	}
 }
+
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ shown, answer, want string }{
+		{"one, two", "one, two\n\n⚠️ incomplete", "⚠️ incomplete"}, {"one, two\n", "one, two\n\nmore", "more"},
+		{"", "all", "all"}, {"one", "one and two", "one and two"}, {"else", "all", "all"},
+	} {
+		if got := After(tt.shown, tt.answer); got != tt.want {
+			t.Errorf("after %q of %q: %q, want %q", tt.shown, tt.answer, got, tt.want)
+		}
+	}
+}

@@ -30,6 +30,7 @@ type Answer struct {
 	Model      string      `json:"model,omitempty"`
 	DurationMs int64       `json:"durationMs,omitempty"`
 	Usage      *wire.Usage `json:"usage,omitempty"`
+	Stop       string      `json:"stopReason,omitempty"`
 	Error      string      `json:"error,omitempty"`
 }
 
@@ -116,7 +117,7 @@ func (a Answer) with(r wire.AgentResult) Answer {
 	}
 	a.Text = strings.Join(texts, "\n\n")
 	m := r.Result.Meta
-	a.DurationMs, a.Usage = m.DurationMs, m.Agent.Usage
+	a.DurationMs, a.Usage, a.Stop = m.DurationMs, m.Agent.Usage, m.Stop
 	a.Model = strings.Trim(m.Agent.Provider+"/"+m.Agent.Model, "/")
 	return a
 }

@@ -137,7 +137,7 @@ func (p *Printer) planChanged(next wire.Plan) {
 // end shows how a run ended.
 func (p *Printer) end(e feed.End) {
 	if e.State == wire.StateFinal && e.Text != "" && ansi.Clean(e.Text) != p.last {
-		p.text(e.Text)
+		p.text(feed.After(p.last, ansi.Clean(e.Text)))
 	}
 	p.Line()
 	p.last = ""
