@@ -33,6 +33,7 @@ type Provider struct {
 	adapter dialect.ToolAdapter
 	tools   dialect.Memo[toolList]
 	system  dialect.Memo[prompt]
+	repairs dialect.Repairs[omitted]
 }
 
 // toolList and prompt are the parts of a request before the conversation, with
@@ -62,6 +63,7 @@ func New(o Options) *Provider {
 	o = o.WithDefaults("anthropic")
 	p := &Provider{name: o.Name, model: o.Model}
 	p.adapter.Rules, p.adapter.Log = p.toolRules, o.Log
+	p.repairs.Fix, p.repairs.Log = repair, o.Log
 	u, err := dialect.BaseURL(o.BaseURL, "https://"+host)
 	if err == nil {
 		u.Path = strings.TrimSuffix(u.Path, "/v1") + "/v1/messages"
@@ -98,5 +100,32 @@ func (p *Provider) Name() string { return p.name }
 
 // Stream implements llm.Provider.
 func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
-	return p.client.Stream(ctx, r, p.body, &decoder{})
+	return p.repairs.Stream(r.Model, omitted{}, func(no omitted) iter.Seq2[llm.Event, error] {
+		return p.client.Stream(ctx, r, func(r *llm.Request) (*dialect.Body, error) { return p.body(r, no) }, &decoder{})
+	})
+}
+
+// omitted are fields that a service refused. Compatible services do not accept all of
+// them.
+type omitted struct{ thinking, output, cache, temperature bool }
+
+// repair leaves out the field that an error message names, and reports whether it did.
+func repair(no *omitted, message string) bool {
+	says := func(field string) bool { return dialect.Mentions(message, field) }
+	leave := func(field *bool) bool {
+		before := *field
+		*field = true
+		return !before
+	}
+	switch refuses := dialect.Refuses(message); {
+	case says("cache_control"):
+		return leave(&no.cache)
+	case says("output_config"), says("effort"):
+		return leave(&no.output)
+	case says("temperature"):
+		return leave(&no.temperature)
+	case refuses && (says("thinking") || says("budget_tokens")):
+		return leave(&no.thinking)
+	}
+	return false
 }

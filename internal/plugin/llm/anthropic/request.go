@@ -11,7 +11,7 @@ import (
 
 // body encodes the request. What changes with each turn is last, so that
 // successive requests of a conversation have the same prefix.
-func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
+func (p *Provider) body(r *llm.Request, no omitted) (*dialect.Body, error) {
 	o, err := dialect.NewObject(r.Params, "model", "messages", "stream")
 	if err != nil {
 		return nil, err
@@ -20,8 +20,16 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 	model := p.model(r.Model)
 	e := encoder{provider: p.name, images: dialect.SupportsImages(model)}
 	enc := e.encode(r.Messages)
+	if no.thinking {
+		off := *r
+		off.Thinking = llm.Off
+		r = &off
+	}
 	t := think(r, model, replays(r.Messages, enc))
 	marker := dialect.CacheMarker(r.Cache)
+	if no.cache {
+		marker = ""
+	}
 
 	o.String("model", r.Model)
 	o.Int("max_tokens", t.maxTokens)
@@ -30,8 +38,10 @@ func (p *Provider) body(r *llm.Request) (*dialect.Body, error) {
 		o.String("speed", "fast")
 	}
 	o.Raw("thinking", t.thinking)
-	o.Raw("output_config", t.output)
-	if allowed := model.Compat.SupportsTemperature; r.HasTemperature && (allowed == nil || *allowed) && t.thinking == "" && !math.IsNaN(r.Temperature) && !math.IsInf(r.Temperature, 0) {
+	if !no.output {
+		o.Raw("output_config", t.output)
+	}
+	if allowed := model.Compat.SupportsTemperature; r.HasTemperature && !no.temperature && (allowed == nil || *allowed) && t.thinking == "" && !math.IsNaN(r.Temperature) && !math.IsInf(r.Temperature, 0) {
 		o.Float("temperature", r.Temperature)
 	}
 	specs := r.Tools

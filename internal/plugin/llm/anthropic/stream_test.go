@@ -110,3 +110,41 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestRepairs checks that a field which a service refuses is left out from then on.
+func TestRepairs(t *testing.T) {
+	t.Parallel()
+	for message, field := range map[string]string{
+		"messages.0.content.0.cache_control: Extra inputs are not permitted": "cache_control",
+		"thinking: Extra inputs are not permitted":                           "thinking",
+		"temperature may not be set with this model":                         "temperature",
+	} {
+		srv := llmtest.ServerFunc(t, llmtest.Anthropic, func(n int, _ llmtest.ReceivedRequest) llmtest.Step {
+			if n == 0 {
+				return llmtest.Status(400, message)
+			}
+			return llmtest.Say("fine")
+		})
+		p := open(srv.Listen())
+		r := llmtest.Ask("Hi")
+		if field == "temperature" {
+			r.Temperature, r.HasTemperature = 0.5, true
+		} else {
+			r.Thinking = llm.High
+		}
+		for range 2 {
+			if c, err := llmtest.Collect(t.Context(), p, r); err != nil || c.Err != nil {
+				t.Fatalf("%v, %v", err, c.Err)
+			}
+		}
+		all := srv.Requests()
+		if len(all) != 3 {
+			t.Fatalf("%d requests for two answers, want 3", len(all))
+		}
+		for i, r := range all {
+			if has := bytes.Contains(r.Body, []byte(`"`+field+`"`)); has != (i == 0) {
+				t.Errorf("%s in request %d: %t", field, i, has)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -28,7 +29,6 @@ const (
 type encoder struct {
 	provider string
 	images   bool // the model supports images
-	thinks   bool // thinking is requested
 	quirks   *quirks
 }
 
@@ -39,12 +39,12 @@ func (e encoder) key() string {
 	for _, w := range [...]struct {
 		is   bool
 		word string
-	}{{!e.images, " without images"}, {e.thinks && q.requiresThinking, " thinking"}, {q.resultName, " named"}, {q.thinkingField != "", " " + q.thinkingField}} {
+	}{{!e.images, " without images"}, {q.resultName, " named"}, {q.thinkingField != "", " " + q.thinkingField}, {q.empty != "", " " + q.empty}} {
 		if w.is {
 			k += w.word
 		}
 	}
-	return k
+	return k + strconv.Itoa(int(q.demands)) + q.blank + strconv.Itoa(q.callID)
 }
 
 // add appends the nonempty messages and the end of the request. Images of tool
@@ -354,13 +354,13 @@ func (e encoder) appendThought(b []byte, m *llm.Message, calls bool) []byte {
 		if own {
 			return appendDetails(b, m)
 		}
-	case q.requiresThinking && e.thinks, q.thinkingField != "" && !q.requiresThinking && calls:
+	case q.thinkingField != "" && (calls || q.demands == ofAll):
 		var text string
 		if own {
 			text = thoughtOf(m)
 		}
-		if text != "" || q.requiresThinking {
-			return dialect.AppendString(append(b, `,"`+q.thinkingField+`":`...), text)
+		if text != "" || q.demands != ofNone {
+			return dialect.AppendString(append(b, `,"`+q.thinkingField+`":`...), cmp.Or(text, q.blank))
 		}
 	}
 	return b

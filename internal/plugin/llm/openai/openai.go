@@ -28,6 +28,7 @@ type Provider struct {
 	schema  string // the profile of the service's schemas
 	tools   dialect.Memo[[]llm.ToolSpec]
 	system  dialect.Memo[prompt]
+	repairs dialect.Repairs[quirks]
 }
 
 var _ llm.Provider = (*Provider)(nil)
@@ -37,6 +38,7 @@ func New(o Options) *Provider {
 	o = o.WithDefaults("openai")
 	p := &Provider{name: o.Name, model: o.Model}
 	p.adapter.Rules, p.adapter.Log = p.toolRules, o.Log
+	p.repairs.Fix, p.repairs.Log = repair, o.Log
 	u, err := dialect.BaseURL(o.BaseURL, "https://api.openai.com")
 	if err == nil {
 		p.quirks = quirksOf(p.name, u.Hostname())
@@ -60,7 +62,11 @@ func (p *Provider) Name() string { return p.name }
 
 // Stream implements llm.Provider.
 func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
-	q := p.quirksFor(r.Model)
+	return p.repairs.Stream(r.Model, *p.quirksFor(r.Model), func(q quirks) iter.Seq2[llm.Event, error] { return p.once(ctx, r, &q) })
+}
+
+// once makes a call with the quirks.
+func (p *Provider) once(ctx context.Context, r *llm.Request, q *quirks) iter.Seq2[llm.Event, error] {
 	body := func(r *llm.Request) (*dialect.Body, error) { return p.body(r, q) }
 	return p.client.Stream(ctx, r, body, &decoder{tags: q.tags, entities: p.htmlEntities(r.Model)})
 }
@@ -76,5 +82,5 @@ func (p *Provider) fast(id string) bool { return p.quirks.tier && p.model(id).Fa
 // quirksFor returns the quirks of the service for a model.
 func (p *Provider) quirksFor(model string) *quirks {
 	c := p.model(model).Compat
-	return p.quirks.with(&c)
+	return p.quirks.of(model).with(&c)
 }

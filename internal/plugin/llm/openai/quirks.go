@@ -27,18 +27,39 @@ type quirks struct {
 	header         map[string]string     // sent with each request
 
 	// Messages.
-	callID           int    // required length of call ids, letters and digits; 0: up to 40 characters
-	empty            string // content of an assistant message with only calls; "": null
-	stringContent    bool   // content must be a string, without parts
-	resultName       bool   // a tool result has the tool's name
-	bridge           bool   // an assistant message must follow tool results
-	merge            bool   // roles must alternate
-	thinkingField    string // field in which thinking that led to calls is sent back; "": none
-	requiresThinking bool   // assistant messages must have that field if thinking is on
+	callID        int    // required length of call ids, letters and digits; 0: up to 40 characters
+	empty         string // content of an assistant message with only calls; "": null
+	stringContent bool   // content must be a string, without parts
+	resultName    bool   // a tool result has the tool's name
+	bridge        bool   // an assistant message must follow tool results
+	merge         bool   // roles must alternate
+	thinkingField string // field in which thinking that led to calls is sent back; "": none
+	demands       demand // which assistant messages must have that field
+	blank         string // what stands there for thinking that is not known
+
+	unknown bool // neither the host nor the provider's name says which service it is
 
 	// Answers.
 	tags bool // thinking may be in tags at the beginning of the text
 }
+
+// demand is which assistant messages must have their thinking, also those of other
+// providers.
+type demand int
+
+// Values of demand.
+const (
+	ofNone  demand = iota
+	ofCalls        // those with calls
+	ofAll
+)
+
+const (
+	reasoning = "reasoning_content" // the usual field for thinking
+	// space is the least that Moonshot does not take for a missing field
+	// (https://github.com/theopenco/llmgateway/pull/2093).
+	space = " "
+)
 
 type quirkWords = map[llm.Level]string
 
@@ -74,8 +95,8 @@ const details = "reasoning_details"
 
 // service is a row of the table of quirks.
 type service struct {
-	hosts  []string // domains; none: a self-hosted server, known by the provider's id
-	ids    []string
+	hosts  []string // domains; none: a self-hosted server
+	ids    []string // ids of providers, or words of them, at other hosts, such as a proxy
 	quirks quirks
 }
 
@@ -85,25 +106,25 @@ var services = [...]service{
 	{hosts: []string{"api.openai.com"}, quirks: quirks{
 		limit: "max_completion_tokens", developer: true, cacheKey: true, tier: true, ownTemperature: ownAble, form: effort,
 	}},
-	{hosts: []string{"openrouter.ai"}, quirks: quirks{
+	{hosts: []string{"openrouter.ai"}, ids: []string{"openrouter"}, quirks: quirks{
 		markers: true, form: router, thinkingField: details, tags: true,
 		header: map[string]string{"HTTP-Referer": "https://github.com/chela-ai/chela", "X-Title": "Chela"},
 	}},
-	{hosts: []string{"groq.com"}, quirks: quirks{
+	{hosts: []string{"groq.com"}, ids: []string{"groq"}, quirks: quirks{
 		limit: "max_completion_tokens", form: effort, tags: true,
 		modelWords: map[string]quirkWords{"qwen/": {llm.Off: "none", llm.Adaptive: "default"}},
 	}},
-	{hosts: []string{"deepseek.com"}, quirks: quirks{
+	{hosts: []string{"deepseek.com"}, ids: []string{"deepseek"}, quirks: quirks{
 		form: deepseek, words: map[llm.Level]string{llm.High: "high", llm.XHigh: "max", llm.Max: "max"},
-		thinkingField: "reasoning_content", requiresThinking: true,
+		thinkingField: reasoning, demands: ofAll,
 	}},
-	{hosts: []string{"moonshot.ai", "moonshot.cn"}, quirks: quirks{thinkingField: "reasoning_content", tags: true}},
-	{hosts: []string{"mistral.ai"}, quirks: quirks{
+	{hosts: []string{"moonshot.ai", "moonshot.cn"}, ids: []string{"moonshot", "moonshotai", "kimi"}, quirks: quirks{thinkingField: reasoning, demands: ofCalls, blank: space, tags: true}},
+	{hosts: []string{"mistral.ai"}, ids: []string{"mistral"}, quirks: quirks{
 		noUsage: true, maxTemp: 1.5, ownTemperature: ownOn, form: effort, words: map[llm.Level]string{llm.Off: "none", llm.High: "high"},
 		callID: 9, bridge: true,
 	}},
-	{hosts: []string{"z.ai", "bigmodel.cn"}, quirks: quirks{form: switched, tags: true}},
-	{hosts: []string{"together.ai", "together.xyz"}, quirks: quirks{form: toggled, tags: true}},
+	{hosts: []string{"z.ai", "bigmodel.cn"}, ids: []string{"zai", "z-ai", "zhipu", "bigmodel"}, quirks: quirks{form: switched, tags: true}},
+	{hosts: []string{"together.ai", "together.xyz"}, ids: []string{"together", "togetherai"}, quirks: quirks{form: toggled, tags: true}},
 	{ids: []string{"vllm", "llamacpp", "llama-cpp"}, quirks: quirks{form: templated, bridge: true, merge: true, tags: true}},
 	{ids: []string{"lmstudio"}, quirks: quirks{form: effort, bridge: true, merge: true, tags: true}},
 	{ids: []string{"ollama"}, quirks: quirks{
@@ -112,8 +133,8 @@ var services = [...]service{
 	}},
 }
 
-// quirksOf returns the quirks of the service with the host, or of the server
-// that the provider's id names.
+// quirksOf returns the quirks of the service with the host, or else of the one that
+// the provider's id names.
 func quirksOf(id, host string) quirks {
 	host = strings.ToLower(host)
 	at := func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) }
@@ -123,11 +144,32 @@ func quirksOf(id, host string) quirks {
 		}
 	}
 	for i := range services {
-		if slices.Contains(services[i].ids, strings.ToLower(id)) {
+		if names(id, services[i].ids...) {
 			return services[i].quirks
 		}
 	}
-	return quirks{tags: true}
+	return quirks{tags: true, unknown: true}
+}
+
+// names reports whether an id, or a word of it, is one of the words.
+func names(id string, words ...string) bool {
+	id = strings.ToLower(id)
+	is := func(s string) bool { return slices.Contains(words, s) }
+	return is(id) || slices.ContainsFunc(strings.FieldsFunc(id, func(r rune) bool { return strings.ContainsRune("-_./: ", r) }), is)
+}
+
+// of returns q with what the models of a family require of an unknown service.
+func (q quirks) of(model string) quirks {
+	if !q.unknown {
+		return q
+	}
+	switch {
+	case names(model, "deepseek"):
+		q.thinkingField, q.demands = reasoning, ofAll
+	case names(model, "kimi", "moonshotai", "moonshot"):
+		q.thinkingField, q.demands, q.blank = reasoning, ofCalls, space
+	}
+	return q
 }
 
 // forms are the valid values of compat.thinkingFormat.
@@ -154,8 +196,8 @@ func (q quirks) with(c *llm.Compat) *quirks {
 		}
 	}
 	if r := c.RequiresReasoningContent; r != nil {
-		if q.thinkingField, q.requiresThinking = "", *r; *r {
-			q.thinkingField = "reasoning_content"
+		if q.thinkingField, q.demands = "", ofNone; *r {
+			q.thinkingField, q.demands = reasoning, ofAll
 		}
 	}
 	q.form = q.formOf(c)

@@ -25,7 +25,6 @@ func (p *Provider) body(r *llm.Request, q *quirks) (*dialect.Body, error) {
 	if w.on && q.form == router && strings.HasPrefix(r.Model, anthropicModels) && !e.replays(r.Messages) {
 		w = thought{} // the model requires the thinking of its last turn, which is another provider's
 	}
-	e.thinks = w.on
 	o.String("model", r.Model)
 	o.Raw("stream", "true")
 	if !q.noUsage {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -141,8 +142,8 @@ func TestQuirks(t *testing.T) {
 		{"groq", "words", func(q *quirks) { q.modelWords = nil }, "reasoning_effort"},
 		{"deepseek", "form", func(q *quirks) { q.form = effort }, "thinking"},
 		{"deepseek", "words", func(q *quirks) { q.words = map[llm.Level]string{llm.XHigh: "xhigh"} }, "reasoning_effort"},
-		{"deepseek", "replay", func(q *quirks) { q.thinkingField, q.requiresThinking = "", false }, "messages.3.reasoning_content"},
-		{"deepseek", "demands", func(q *quirks) { q.requiresThinking = false }, "messages.3.reasoning_content"},
+		{"deepseek", "replay", func(q *quirks) { q.thinkingField = "" }, "messages.3.reasoning_content"},
+		{"deepseek", "demands", func(q *quirks) { q.demands = ofNone }, "messages.3.reasoning_content"},
 		{"mistral", "usage", func(q *quirks) { q.noUsage = false }, "stream_options"},
 		{"mistral", "ids", func(q *quirks) { q.callID = 0 }, "messages.3.tool_calls.id"},
 		{"mistral", "bridge", func(q *quirks) { q.bridge = false }, "messages.5.role"},
@@ -201,6 +202,7 @@ func refused(t *testing.T, service string, off func(*quirks), field string) {
 		call := llmtest.Think("Hm.", "c2ln", llmtest.Call("abcDEF123", "look", `{}`))
 		own := &llm.Message{Role: llm.RoleAssistant, Provider: p.name, Parts: call.Parts}
 		own.Parts[0].Signature = `{"type":"reasoning.text","signature":"c2ln","index":0}`
+		prov.repairs.Fix = func(*quirks, string) bool { return false }
 		c, err := llmtest.Collect(t.Context(), prov, p.long(own))
 		no := refusal(srv)
 		if err != nil || no == nil || field != "" && no.Field != field {
@@ -259,7 +261,9 @@ func TestServiceErrors(t *testing.T) {
 		body := func([]byte) []byte { return []byte(tt.body) }
 		srv := llmtest.NewServer(t, llmtest.OpenAI, llmtest.Step{Fault: llmtest.Fault{Status: tt.status, Body: body}})
 		url, hc := srv.Pipe()
-		c, err := llmtest.Collect(t.Context(), New(Options{BaseURL: url, HTTP: hc}), llmtest.Ask("Hi"))
+		prov := New(Options{BaseURL: url, HTTP: hc})
+		prov.repairs.Fix = func(*quirks, string) bool { return false }
+		c, err := llmtest.Collect(t.Context(), prov, llmtest.Ask("Hi"))
 		if e, ok := errors.AsType[*llm.Error](c.Err); err != nil || !ok || e.Class != tt.class || !strings.Contains(e.Message, tt.words) {
 			t.Errorf("%s: %v (%v), want class %s and %q", tt.name, c.Err, err, tt.class, tt.words)
 		}
@@ -424,7 +428,7 @@ func TestRows(t *testing.T) {
 		want     string // a quirk of it
 	}{
 		{"vllm", "box", "merge"}, {"VLLM", "10.0.0.1", "merge"}, {"vllm", "api.groq.com", "limit"},
-		{"groq", "proxy", ""}, {"mine", "API.Mistral.AI", "callID"}, {"mine", "notmistral.ai", ""}, {"ollama", "box", "empty"},
+		{"groq", "proxy", "limit"}, {"my-mistral", "proxy", "callID"}, {"openai", "proxy", ""}, {"mine", "API.Mistral.AI", "callID"}, {"mine", "notmistral.ai", ""}, {"ollama", "box", "empty"},
 	} {
 		q := quirksOf(tt.id, tt.host)
 		got := ""
@@ -442,11 +446,6 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s at %s: %q, want %q", tt.id, tt.host, got, tt.want)
 		}
 	}
-	for i := range services {
-		if s := &services[i]; (len(s.hosts) == 0) == (len(s.ids) == 0) {
-			t.Errorf("row %d has hosts and ids, or neither", i)
-		}
-	}
 	h := http.Header{"X-Title": {"Mine"}}
 	var sent http.Header
 	p := New(Options{Name: "openrouter", HTTP: &http.Client{Transport: seen(func(r *http.Request) { sent = r.Header })}, BaseURL: "https://openrouter.ai/api/v1", Header: h})
@@ -454,6 +453,135 @@ func TestRows(t *testing.T) {
 	if sent.Get("X-Title") != "Mine" || sent.Get("HTTP-Referer") == "" {
 		t.Errorf("headers %v", sent)
 	}
+}
+
+// TestProxies tests services behind other hosts, which are known by the provider's name
+// or the model, and answers of other models in the conversation.
+func TestProxies(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ service, name, model string }{
+		{"deepseek", "deepseek", "deepseek-v4-pro"}, {"deepseek", "my-deepseek", "deepseek-v4-pro"},
+		{"mistral", "mistral", "mistral-small-latest"}, {"groq", "groq", "qwen/qwen3-32b"},
+	} {
+		t.Run(tt.name+" is known by its name", func(t *testing.T) {
+			for _, p := range testServices {
+				if p.name != tt.service {
+					continue
+				}
+				p.base = "http://proxy.local/v1"
+				srv := llmtest.NewServer(t, llmtest.OpenAI, llmtest.Say("one"), llmtest.Say("two"))
+				url, hc := srv.Pipe()
+				srv.Service = wiretest.Named(tt.service)
+				prov := New(Options{Name: tt.name, BaseURL: p.base, HTTP: llmtest.RerouteClient(url, hc), Model: func(id string) llm.Model { return llm.Model{ID: id, Levels: p.levels} }})
+				c, err := llmtest.Collect(t.Context(), prov, p.long(nil))
+				if err != nil || c.Err != nil {
+					t.Fatalf("%v, %v", err, c.Err)
+				}
+				r := p.long(c.Message)
+				r.Messages = append(r.Messages, llm.User("Next"))
+				if c, err := llmtest.Collect(t.Context(), prov, r); err != nil || c.Err != nil {
+					t.Errorf("%v, %v", err, c.Err)
+				}
+			}
+		})
+	}
+	call := llmtest.ToolCall("c1", "look", `{}`)
+	for model, want := range map[string]string{
+		"deepseek-v4-flash": `["user","","toolResult",""]`, "vendor/deepseek-r2:free": `["user","","toolResult",""]`,
+		"kimi-k2.5": `["user"," ","toolResult",null]`, "moonshotai/Kimi-K2-Thinking": `["user"," ","toolResult",null]`,
+		"llama-4": `["user",null,"toolResult",null]`,
+	} {
+		t.Run(model+" is known by its family", func(t *testing.T) {
+			prov := New(Options{Name: "mine", BaseURL: "http://proxy.local/v1"})
+			r := llmtest.Ask("")
+			r.Model = model
+			r.Messages = []*llm.Message{
+				llm.User("One"), {Role: llm.RoleAssistant, Provider: "another", Parts: []llm.Part{{Kind: llm.PartCall, Call: &call}}},
+				llmtest.Result(call.ID, "x"), {Role: llm.RoleAssistant, Provider: "another", Parts: []llm.Part{llm.Text("y")}}, llm.User("Two"),
+			}
+			b, err := prov.body(r, prov.quirksFor(model))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sent struct {
+				Messages []struct {
+					Role    string  `json:"role"`
+					Thought *string `json:"reasoning_content"`
+				} `json:"messages"`
+			}
+			if err := json.Unmarshal(b.Bytes(), &sent); err != nil {
+				t.Fatal(err)
+			}
+			got := []any{"user", sent.Messages[1].Thought, "toolResult", sent.Messages[3].Thought}
+			if enc, _ := json.Marshal(got); string(enc) != want {
+				t.Errorf("thinking of the messages: %s, want %s", enc, want)
+			}
+		})
+	}
+}
+
+// TestRepairs checks that a request which a service refuses because of a field is made
+// once more in another form, which is remembered.
+func TestRepairs(t *testing.T) {
+	t.Parallel()
+	call := llmtest.ToolCall("c1", "look", `{}`)
+	for _, tt := range []struct {
+		name, provider, message string
+		has, not                string // in the second request
+	}{
+		{"thinking is demanded", "mine", "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2", `"reasoning_content":" "`, ""},
+		{"thinking has to be passed back", "mine", "The `reasoning_content` in the thinking mode must be passed back to the API.", `"reasoning_content":" "`, ""},
+		{"thinking is refused", "deepseek", "'messages.1' : property 'reasoning_content' is unsupported", "", "reasoning_content"},
+		{"the limit has another name", "mine", "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", `"max_completion_tokens":1000`, "max_tokens\""},
+		{"the limit has its old name", "groq", "max_completion_tokens: Extra inputs are not permitted", `"max_tokens":1000`, "max_completion_tokens"},
+		{"usage is not reported in streams", "mine", "Unknown field: stream_options", "", "stream_options"},
+		{"a fixed temperature", "mine", "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.", "", "temperature"},
+		{"no thinking effort", "lmstudio", "Unrecognized request argument supplied: reasoning_effort", "", "reasoning_effort"},
+		{"ids of nine characters", "mine", "Tool call id was c1 but must be a-z, A-Z, 0-9, with a length of 9.", "", `"id":"c1"`},
+		{"no user after a tool", "mine", "Unexpected role 'user' after role 'tool'", "(Noted.)", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var all []string
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if all = append(all, string(body)); len(all) == 1 {
+					w.WriteHeader(http.StatusBadRequest)
+					_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": tt.message}})
+					return
+				}
+				_, _ = w.Write(llmtest.Body(llmtest.OpenAI, llmtest.Say("fine")))
+			}))
+			defer srv.Close()
+			prov := New(Options{Name: tt.provider, BaseURL: srv.URL + "/v1", HTTP: srv.Client()})
+			r := llmtest.Ask("")
+			r.MaxTokens, r.Thinking, r.Temperature, r.HasTemperature = 1000, llm.High, 0.5, true
+			r.Messages = []*llm.Message{
+				llm.User("One"), {Role: llm.RoleAssistant, Provider: "another", Parts: []llm.Part{{Kind: llm.PartCall, Call: &call}}},
+				llmtest.Result(call.ID, "x"), llm.User("Two"),
+			}
+			for range 2 {
+				if c, err := llmtest.Collect(t.Context(), prov, r); err != nil || c.Err != nil {
+					t.Fatalf("%v, %v", err, c.Err)
+				}
+			}
+			if len(all) != 3 {
+				t.Fatalf("%d requests for two answers, want 3", len(all))
+			}
+			for _, body := range all[1:] {
+				if !strings.Contains(body, tt.has) || tt.not != "" && strings.Contains(body, tt.not) {
+					t.Errorf("want %q and not %q: %s", tt.has, tt.not, body)
+				}
+			}
+		})
+	}
+	t.Run("what cannot be repaired is an error after one request", func(t *testing.T) {
+		srv := llmtest.NewServer(t, llmtest.OpenAI, llmtest.Status(400, "max_tokens must be at most 8192"))
+		url, hc := srv.Listen()
+		c, err := llmtest.Collect(t.Context(), New(Options{Name: "mine", BaseURL: url + "/v1", HTTP: hc}), llmtest.Ask("Hi"))
+		if err != nil || llm.ClassOf(c.Err) != llm.ClassFormat || len(srv.Requests()) != 1 {
+			t.Errorf("%v, %v after %d requests", err, c.Err, len(srv.Requests()))
+		}
+	})
 }
 
 type seen func(*http.Request)

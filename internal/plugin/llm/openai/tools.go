@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/schema"
@@ -11,20 +10,32 @@ import (
 // entities is the value of compat.toolCallArgumentsEncoding for HTML entities.
 const entities = "html-entities"
 
-// profileOf returns the schema profile of the service with the host, or of the
-// server that the provider's id names.
+// profiles are the schema profiles of services with one of their own, known by the
+// host or the provider's id.
+var profiles = [...]struct {
+	domain  string // "": self-hosted
+	ids     []string
+	profile string
+}{
+	{"deepseek.com", []string{"deepseek"}, schema.DeepSeek},
+	{"googleapis.com", []string{"gemini", "google"}, schema.Gemini},
+	{"x.ai", []string{"xai", "x-ai", "grok"}, schema.XAI},
+	{"", []string{"llamacpp", "llama-cpp", "lmstudio", "ollama"}, schema.LlamaCPP},
+}
+
+// profileOf returns the schema profile of the service with the host, or else of the
+// one that the provider's id names.
 func profileOf(id, host string) string {
 	host = strings.ToLower(host)
-	for _, s := range [...]struct{ domain, profile string }{
-		{"deepseek.com", schema.DeepSeek}, {"googleapis.com", schema.Gemini}, {"x.ai", schema.XAI},
-	} {
-		if host == s.domain || strings.HasSuffix(host, "."+s.domain) {
+	for _, s := range profiles {
+		if s.domain != "" && (host == s.domain || strings.HasSuffix(host, "."+s.domain)) {
 			return s.profile
 		}
 	}
-	switch strings.ToLower(id) {
-	case "llamacpp", "llama-cpp", "lmstudio", "ollama":
-		return schema.LlamaCPP
+	for _, s := range profiles {
+		if names(id, s.ids...) {
+			return s.profile
+		}
 	}
 	return schema.OpenAI
 }
@@ -33,8 +44,7 @@ func profileOf(id, host string) string {
 func (p *Provider) toolRules(id string) dialect.ToolRules {
 	c := p.model(id).Compat
 	profile := p.schema
-	words := strings.FieldsFunc(strings.ToLower(id), func(r rune) bool { return strings.ContainsRune("/:-.", r) })
-	if slices.Contains(words, "gemini") { // also through a router
+	if names(id, "gemini") { // also through a router
 		profile = schema.Gemini
 	}
 	rules := dialect.NewToolRules(c, profile)
