@@ -79,7 +79,7 @@ func (c *collector) text(s string, path []string, hidden bool) {
 		}
 	}
 	hidden = hidden || slices.Contains(path[:len(path)-1], "env")
-	if !hidden || unresolved(s) || sessionKey().MatchString(path[len(path)-1]) || !namedSecret(path) && ordinary().MatchString(s) {
+	if !hidden || unresolved(s) || sessionKey().MatchString(path[len(path)-1]) || !namedSecret(path) && harmless(s) {
 		return
 	}
 	c.resolve(secret.ParseRef(s))
@@ -101,7 +101,7 @@ func (c *collector) resolve(ref secret.Ref) {
 		if name, value, ok := strings.Cut(part, "="); ok && name != "" && strings.Trim(value, "=") != "" {
 			part = value
 		}
-		if !ordinary().MatchString(part) {
+		if !harmless(part) {
 			c.add(part)
 		}
 	}
@@ -110,11 +110,36 @@ func (c *collector) resolve(ref secret.Ref) {
 // maxParts is the highest number of parts that a secret is split into.
 const maxParts = 8
 
+// harmless reports whether the value of a variable or a header is plainly not secret:
+// one of the ordinary values, or words and numbers, such as 2.14.0-beta and team_42. A
+// key has long parts of mixed letters and digits.
+func harmless(s string) bool {
+	if ordinary().MatchString(s) {
+		return true
+	}
+	parts := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" -_.,:;/@+=()[]", r) })
+	mixed := 0
+	for _, p := range parts {
+		switch {
+		case !word().MatchString(p):
+			return false
+		case strings.ContainsAny(p, "0123456789") && strings.Trim(p, "0123456789") != "":
+			mixed++
+		}
+	}
+	return len(parts) > 0 && len(s) <= maxHarmless && mixed <= 2
+}
+
+// maxHarmless is the maximum length of a harmless value of several words, in bytes.
+const maxHarmless = 200
+
 func (c *collector) add(s string) { c.found = append(c.found, secret.New(s)) }
 
 var (
 	// sessionKey matches names that end in key and hold no secret.
 	sessionKey = pattern(`(?i)(session|main|cache|routing|sort)_?key$`)
+	// word matches a word or a number, or a word with a number, such as sha256, 4o and k8s.
+	word = pattern(`^(\pL{1,20}[0-9]{0,4}|[0-9]{1,10}|[0-9]{1,6}\pL{1,8}|\pL[0-9]{1,2}\pL)$`)
 	// ordinary matches values of variables and headers that are plainly not secret: a
 	// number or date, a word, a path, a plain URL, a host, a locale, a zone or media
 	// type.

@@ -689,3 +689,25 @@ func TestNew(t *testing.T) {
 		t.Error("mode yolo: no error")
 	}
 }
+
+// TestHiddenValues checks that commands do not write what stands for hidden values.
+func TestHiddenValues(t *testing.T) {
+	t.Parallel()
+	b := newFixture(t, exec.Options{})
+	for command, refused := range map[string]bool{
+		"cat > .env <<'EOF'\nAPI_KEY=***\nDEBUG=false\nEOF":  true,
+		"echo 'API_KEY=***' >> .env":                         true,
+		"printf 'A=1\\nB=***\\n' | tee .env":                 true,
+		"cat > app.conf <<EOF\nversion = [redacted]\nEOF":    true,
+		"sed -i 's/^token.*/token: [redacted]/' config.yaml": true,
+		"grep -F '[redacted]' chela.log":                     false,
+		"cat > page.md <<'EOF'\ntitle\n***\nEOF":             false,
+		"cat > .env.example <<'EOF'\nAPI_KEY=***\nEOF":       false,
+		"sed -i 's/^DEBUG=.*/DEBUG=false/' .env":             false,
+	} {
+		_, _, err := b.plan(m{"command": command})
+		if got := err != nil && strings.Contains(err.Error(), "that you were not shown"); got != refused || err != nil && !refused {
+			t.Errorf("%q: %v, refused %t", command, err, refused)
+		}
+	}
+}

@@ -91,6 +91,11 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	home, _ := os.UserHomeDir() // on failure ~ is still treated as a home folder
 	judge := shell.Judge{Deny: t.deny, Dir: dir, Home: home}
 	sp := judge.Parse(a.Command)
+	if sp.Changes != "" || sp.Unclear {
+		if err := pathpolicy.CheckCommand(a.Command); err != nil {
+			return tool.Plan{}, err
+		}
+	}
 	env, path := slices.Clip(t.env), strings.TrimPrefix(t.env[0], "PATH=")
 	p := t.judge(request{
 		shell: sp, home: home, rules: rules, policy: policy, inside: inside, env: vars, own: t.own(), notes: t.notes(c),

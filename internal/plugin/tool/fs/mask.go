@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 )
 
 // masker masks the values in a .env file, line by line. A quoted value may
@@ -12,7 +14,7 @@ type masker struct {
 	quote string // quote of an unfinished value
 }
 
-const mask = "***"
+const mask = pathpolicy.Mask
 
 // line returns the line with its values masked, and the number of masked
 // values.
