@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // maxEdit is the size of the largest file that can be edited. The file is
@@ -60,22 +62,33 @@ func edit(ctx context.Context, w *workspace, a editArgs) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	old, repl := []byte(a.Old), []byte(a.New)
+	raw := data
+	plain, err := openText(a.Path, w.ResolveLinks(name), raw)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	data = plain.text
+	old, repl := []byte(plain.typed(a.Old)), []byte(plain.typed(a.New))
 	if crlf(data) && !bytes.Contains(old, []byte("\r\n")) {
 		old, repl = toCRLF(old), toCRLF(repl)
 	}
 	switch n := occurrences(data, old); {
+	case n == 0 && (strings.Contains(a.Old, pathpolicy.Mask) && pathpolicy.Secret(plain.name) || strings.Contains(a.Old, secret.Redacted) || plain.hides() && strings.Contains(a.Old, "\ufffd")):
+		return tool.Result{}, fmt.Errorf("oldText contains what stands for hidden parts of %s; take a text without them", pathpolicy.Show(a.Path))
 	case n == 0:
 		return tool.Result{}, fmt.Errorf("oldText does not occur in %s; read the file again and copy the text exactly", pathpolicy.Show(a.Path))
 	case n > 1:
 		return tool.Result{}, fmt.Errorf("oldText occurs %d times in %s; nothing was changed: give a longer text that occurs once", n, pathpolicy.Show(a.Path))
 	}
 	at := bytes.Index(data, old)
-	out := bytes.Join([][]byte{data[:at], repl, data[at+len(old):]}, nil)
+	out, err := plain.encode(bytes.Join([][]byte{data[:at], repl, data[at+len(old):]}, nil))
+	if err != nil {
+		return tool.Result{}, err
+	}
 	if err := w.unchanged(a.Path, name, info); err != nil {
 		return tool.Result{}, err
 	}
-	e := w.edit(name, content(data, info), out, 0o644)
+	e := w.edit(name, content(raw, info), out, 0o644)
 	if err := w.record(ctx, []journal.Edit{e}, func(int) error { return w.write(a.Path, name, out, 0o644) }); err != nil {
 		return tool.Result{}, err
 	}

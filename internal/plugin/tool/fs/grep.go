@@ -160,10 +160,14 @@ func (s *search) file(ctx context.Context, name string) error {
 	}
 	defer f.Close()
 	head, rest, err := readHead(f, info.Size())
-	if err != nil || len(head) == 0 || binary(head) {
+	if err != nil || len(head) == 0 {
 		return nil
 	}
-	l := newLines(head, rest)
+	chars, ok := textCharset(head, rest == nil)
+	if !ok {
+		return nil
+	}
+	l := chars.lines(head, rest)
 	l.max = searchedLine
 	return s.scan(ctx, name, l)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/journal"
@@ -79,6 +80,7 @@ type file struct {
 	w          *workspace  // folder through which it is accessed
 	info       fs.FileInfo // existing file; nil: none
 	before     []byte
+	text       plainFile // before
 	after      []byte
 	deleted    bool
 	from       *file // file that was moved here; nil: none
@@ -120,7 +122,12 @@ func (t *tree) get(path string) (*file, error) {
 		if f.before, f.info, err = w.readForEdit(path, name); err != nil {
 			return nil, err
 		}
-		f.after, f.deleted = f.before, false
+		if f.text, err = openText(path, name, f.before); err != nil {
+			return nil, err
+		}
+		f.after, f.deleted = f.text.text, false
+	} else {
+		f.text = plainFile{path: path, name: name}
 	}
 	t.files[key] = f
 	t.order = append(t.order, f)
@@ -152,7 +159,7 @@ func (t *tree) apply(s section) error {
 		f.deleted = true
 		return nil
 	}
-	out, err := apply(string(f.after), s.hunks)
+	out, err := apply(string(f.after), f.text.hunks(s.hunks))
 	if err != nil {
 		return fmt.Errorf("%s: %w", pathpolicy.Show(s.path), err)
 	}
@@ -168,6 +175,7 @@ func (t *tree) apply(s section) error {
 		return fmt.Errorf("%s already exists; %s cannot be moved there", pathpolicy.Show(s.to), pathpolicy.Show(s.path))
 	}
 	to.after, to.deleted, to.from = []byte(out), false, f
+	to.text.charset, to.text.text = f.text.charset, f.text.text
 	f.deleted = true
 	return nil
 }
@@ -175,6 +183,12 @@ func (t *tree) apply(s section) error {
 // write writes the files one after another. Deletions come last.
 func (t *tree) write(ctx context.Context) (tool.Result, error) {
 	for _, f := range t.order { // before the first write
+		if !f.deleted {
+			var err error
+			if f.after, err = f.text.encode(f.after); err != nil {
+				return tool.Result{}, err
+			}
+		}
 		if err := f.w.unchanged(f.path, f.name, f.info); err != nil {
 			return tool.Result{}, fmt.Errorf("%w; nothing was changed", err)
 		}
@@ -263,4 +277,16 @@ func (f *file) write() (string, error) {
 		line += " (from " + pathpolicy.Show(f.from.path) + ")"
 	}
 	return line, w.write(f.path, f.name, f.after, f.perm())
+}
+
+// hunks returns changes with the characters that they mean, see typed.
+func (f *plainFile) hunks(in []hunk) []hunk {
+	out := slices.Clone(in)
+	for i := range out {
+		out[i].context, out[i].lines = f.typed(out[i].context), slices.Clone(out[i].lines)
+		for j := range out[i].lines {
+			out[i].lines[j].text = f.typed(out[i].lines[j].text)
+		}
+	}
+	return out
 }

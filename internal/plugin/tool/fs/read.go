@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -80,14 +81,23 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 		return tool.Text(pathpolicy.Show(a.Path) + " is empty."), nil
 	case isImage(mime):
 		return image(f, head, mime, a.Path, info.Size(), maxImage)
-	case binary(head):
+	}
+	if rest != nil && info.Size() <= sample { // then the encoding is certain
+		if head, err = io.ReadAll(io.MultiReader(bytes.NewReader(head), rest)); err != nil {
+			return tool.Result{}, w.PathError(a.Path, err)
+		}
+		rest = nil
+	}
+	chars, ok := textCharset(head, rest == nil)
+	if !ok {
 		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime, humanize.Bytes(info.Size()))), nil
 	}
 	p := newPage(a, w.room)
+	p.charset = chars.note()
 	if pathpolicy.Secret(w.ResolveLinks(name)) {
 		p.mask = &masker{}
 	}
-	if err := p.fill(ctx, newLines(head, rest)); err != nil {
+	if err := p.fill(ctx, chars.lines(head, rest)); err != nil {
 		return tool.Result{}, err
 	}
 	return p.result(), nil
@@ -153,6 +163,7 @@ type page struct {
 	first, limit int
 	most         int     // bytes of text
 	mask         *masker // nil: the file holds no secrets
+	charset      string  // note about the encoding; "": none
 
 	text   strings.Builder
 	lines  int    // number of lines in the text
@@ -240,6 +251,9 @@ func (p *page) result() tool.Result {
 	}
 	if p.crlf {
 		notes = append(notes, "Lines end with CR LF.")
+	}
+	if p.charset != "" {
+		notes = append(notes, p.charset)
 	}
 	if p.masked > 0 {
 		notes = append(notes, "Values are masked (***): the file may hold secrets.")

@@ -53,6 +53,10 @@ func write(ctx context.Context, w *workspace, a writeArgs) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
+	data, err := w.encoded(a, name, had)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	verb, note := "Created", ""
 	if had != nil {
 		verb = "Replaced"
@@ -60,11 +64,28 @@ func write(ctx context.Context, w *workspace, a writeArgs) (tool.Result, error) 
 	if before.Large > 0 {
 		note = fmt.Sprintf(" Its earlier content (%s) is not kept, so that this cannot be undone.", humanize.Bytes(before.Large))
 	}
-	e := w.edit(name, before, []byte(a.Content), 0o644)
-	if err := w.record(ctx, []journal.Edit{e}, func(int) error { return w.write(a.Path, name, []byte(a.Content), 0o644) }); err != nil {
+	e := w.edit(name, before, data, 0o644)
+	if err := w.record(ctx, []journal.Edit{e}, func(int) error { return w.write(a.Path, name, data, 0o644) }); err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Text(fmt.Sprintf("%s %s (%s).%s", verb, pathpolicy.Show(a.Path), humanize.Bytes(int64(len(a.Content))), note)), nil
+	return tool.Text(fmt.Sprintf("%s %s (%s).%s", verb, pathpolicy.Show(a.Path), humanize.Bytes(int64(len(data))), note)), nil
+}
+
+// encoded returns the content that a call writes, in the encoding of the file that it
+// replaces. had is the file's state; nil: it does not exist.
+func (w *workspace) encoded(a writeArgs, name string, had fs.FileInfo) ([]byte, error) {
+	var raw []byte
+	if had != nil && had.Size() <= maxEdit {
+		var err error
+		if raw, _, err = w.readForEdit(a.Path, name); err != nil {
+			raw = nil // it may be replaced, but not read
+		}
+	}
+	plain, err := openText(a.Path, name, raw)
+	if err != nil {
+		return nil, err
+	}
+	return plain.encode([]byte(plain.typed(a.Content)))
 }
 
 // write writes a file and the folders that it is in.
