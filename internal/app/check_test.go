@@ -48,6 +48,13 @@ func TestCheck(t *testing.T) {
 			t.Error(all)
 		}
 	})
+	t.Run("a file that defines no agent type", func(t *testing.T) {
+		s := home(t, offlineConf)
+		write(t, filepath.Join(s.State, "workspace", "agents", "pilot.md"), "---\ndescription: [\n---\n")
+		if got, all := found(t, s); got["agent types"] != warn || !strings.Contains(all, filepath.Join("agents", "pilot.md")+": front matter: line 2: ") {
+			t.Errorf("%v: %s", got, all)
+		}
+	})
 	t.Run("a workspace file that is not in the prompt", func(t *testing.T) {
 		s := home(t, offlineConf)
 		ws := filepath.Join(s.State, "workspace")

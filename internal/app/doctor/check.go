@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/prompt"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -244,6 +245,12 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 	for _, f := range prompt.Open(dir, tree.Own).Files(true) {
 		if f.Problem != "" {
 			c.warn("workspace", "", "%s is not in the prompt: %s", filepath.Join(dir, f.Name), f.Problem)
+		}
+	}
+	for _, id := range opts.Roster() {
+		dir := opts.Workspace(id, s.State, home)
+		for _, p := range subagent.Problems(prompt.Open(dir, tree.Own).Types()) {
+			c.warn("agent types", "", "%s", filepath.Join(dir, p))
 		}
 	}
 	c.heartbeats(&opts, s.State, home, tree.Own)

@@ -438,12 +438,9 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 		Provider: provider, Model: info, Window: window, MaxHistory: g.Settings.Agent.MaxHistory,
 		MaxResult: g.Settings.Agent.Limits.MaxResult, Pruning: g.Settings.Pruning(m.Agent), Caches: g.caches(info),
 		Tools: tools, Dir: dir, Sandbox: g.elevate(elevatedAs(m, r), box),
-		Policy: func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
-		Files:  g.Folder(workspace),
-		Types: func() []subagent.Type {
-			types, _ := g.types(m.Agent)
-			return types
-		},
+		Policy:      func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
+		Files:       g.Folder(workspace),
+		Types:       func() []subagent.Type { return g.types(m.Agent) },
 		MaxDepth:    g.Settings.Subagents(m.Agent).Depth(),
 		Prompt:      g.promptInput(m.Agent, dir, box),
 		Skills:      func() string { return g.skillList(m.Agent, g.Settings.Chat(m.Address).Skills, dir) },
@@ -498,11 +495,10 @@ func elevatedAs(m session.Meta, r run.Run) session.Meta {
 	return m
 }
 
-// types returns the agent types that an agent may start, and what is wrong with files
-// of its workspace that define none.
-func (g *Generation) types(id chela.AgentID) ([]subagent.Type, []string) {
-	own, problems := g.Folder(g.Workspace(id)).Types()
-	return subagent.MergeTypes(own, g.pluginTypes), problems
+// types returns the agent types that an agent may start, and the problems of files of
+// its workspace that define none.
+func (g *Generation) types(id chela.AgentID) []subagent.Type {
+	return subagent.MergeTypes(g.Folder(g.Workspace(id)).Types(), g.pluginTypes)
 }
 
 // Model returns the model of the session's next run. It does no I/O, so that
@@ -685,8 +681,8 @@ func (c *Current) IsOwnerChat(a chela.Address) bool { return c.Load().Settings.I
 // Types implements spawn.Config. Files that define none are logged.
 func (c *Current) Types(id chela.AgentID) []subagent.Type {
 	g := c.Load()
-	types, problems := g.types(id)
-	for _, p := range problems {
+	types := g.types(id)
+	for _, p := range subagent.Problems(types) {
 		g.o.Log.Warn("agent type", "agent", id, "problem", p)
 	}
 	return types

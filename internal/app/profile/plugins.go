@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/plugindir"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/untrusted"
 	"github.com/chela-ai/chela/internal/kit/secret"
@@ -103,9 +104,13 @@ func (g *Generation) findPlugins(c Config) (err error) {
 	for i := range g.Plugins {
 		p := &g.Plugins[i]
 		if p.Loadable() {
-			types, problems := p.AgentTypes()
-			g.pluginTypes = append(g.pluginTypes, types...)
-			p.Warnings = slices.Concat(p.Warnings, problems)
+			types := p.AgentTypes()
+			p.Warnings = slices.Concat(p.Warnings, subagent.Problems(types))
+			for _, t := range types {
+				if t.Problem == "" {
+					g.pluginTypes = append(g.pluginTypes, t)
+				}
+			}
 		}
 		for _, w := range p.Warnings {
 			g.warnPlugin(p.ID, w)

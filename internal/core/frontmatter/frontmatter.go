@@ -1,9 +1,10 @@
 // Package frontmatter reads Markdown files that begin with YAML between two lines
-// "---", such as HOOK.md and the files of agent types.
+// "---", such as SKILL.md, HOOK.md and the files of agent types.
 package frontmatter
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,24 +19,90 @@ const MaxHead = 64 << 10
 var ErrNone = errors.New("it does not begin with front matter between two lines ---")
 
 // Decode decodes the front matter of a file, and returns the rest of it without
-// surrounding white space. Lines may end with CRLF, and a byte order mark is skipped.
+// surrounding white space. What editors and people do to such files is accepted: a
+// byte order mark, empty lines at the beginning, CRLF, blanks after ---, no line end
+// at the end, tabs as indentation, and texts with a colon or another special character
+// that are not quoted. Errors name the line of the file.
 func Decode(text []byte, into any) (body string, err error) {
 	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
-	rest, ok := bytes.CutPrefix(text, []byte("---\n"))
-	if !ok {
+	lines := strings.SplitAfter(string(text), "\n")
+	from := 0
+	for from < len(lines) && strings.TrimSpace(lines[from]) == "" {
+		from++
+	}
+	if from == len(lines) || !isFence(lines[from]) {
 		return "", ErrNone
 	}
-	head, tail, ok := bytes.Cut(rest, []byte("\n---\n"))
-	if !ok {
-		if head, ok = bytes.CutSuffix(rest, []byte("\n---")); !ok {
-			return "", ErrNone
+	from++
+	to := from
+	for to < len(lines) && !isFence(lines[to]) {
+		to++
+	}
+	if to == len(lines) {
+		return "", ErrNone
+	}
+	head := lines[from:to]
+	if n := len(strings.Join(head, "")); n > MaxHead {
+		return "", fmt.Errorf("front matter: it has %d bytes, at most %d", n, MaxHead)
+	}
+	if err := decode(from, head, into); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(strings.Join(lines[to+1:], "")), nil
+}
+
+func isFence(line string) bool { return strings.TrimRight(line, " \t\n") == "---" }
+
+// decode decodes lines of YAML, of which the first is preceded by others in its file.
+func decode(before int, head []string, into any) error {
+	parse := func(head []string) error {
+		return yaml.Unmarshal([]byte(strings.Repeat("\n", before)+strings.Join(head, "")), into) // so that errors have the file's lines
+	}
+	err := parse(head)
+	if _, decoded := errors.AsType[*yaml.TypeError](err); err == nil || !decoded && parse(repaired(head)) == nil {
+		return nil
+	}
+	return fmt.Errorf("front matter: %s", strings.Join(strings.Fields(strings.NewReplacer("yaml: unmarshal errors:", "", "yaml: ", "").Replace(err.Error())), " "))
+}
+
+// repaired returns lines of YAML in which a value that is no valid YAML is a text, and
+// tabs at the beginning of lines are blanks. Values of several lines become one, followed
+// by empty lines.
+func repaired(head []string) []string {
+	var out []string
+	for len(head) > 0 {
+		n := 1 // lines of the value
+		for n < len(head) && (strings.TrimSpace(head[n]) == "" || strings.HasPrefix(head[n], " ") || strings.HasPrefix(head[n], "\t")) {
+			n++
 		}
+		out, head = append(out, repairedValue(head[:n])...), head[n:]
 	}
-	if len(head) > MaxHead {
-		return "", fmt.Errorf("front matter: it has %d bytes, at most %d", len(head), MaxHead)
+	return out
+}
+
+func repairedValue(lines []string) []string {
+	valid := func(lines []string) bool {
+		return yaml.Unmarshal([]byte(strings.Join(lines, "")), new(any)) == nil
 	}
-	if err := yaml.Unmarshal(head, into); err != nil {
-		return "", fmt.Errorf("front matter: %w", err)
+	if valid(lines) {
+		return lines
 	}
-	return strings.TrimSpace(string(tail)), nil
+	plain := make([]string, len(lines))
+	for i, l := range lines {
+		text := strings.TrimLeft(l, " \t")
+		plain[i] = strings.ReplaceAll(l[:len(l)-len(text)], "\t", "  ") + text
+	}
+	if valid(plain) {
+		return plain
+	}
+	name, value, ok := strings.Cut(strings.Join(lines, ""), ":")
+	value = strings.Join(strings.Fields(value), " ")
+	if !ok || value == "" || strings.ContainsAny(name, " \t{}[]\"'") || strings.ContainsRune("{[|>", rune(value[0])) {
+		return lines
+	}
+	quoted, err := json.Marshal(value) // a string of JSON is one of YAML
+	if err != nil {
+		return lines
+	}
+	return []string{name + ": " + string(quoted) + strings.Repeat("\n", len(lines))}
 }

@@ -145,16 +145,18 @@ func isFile(path string) bool {
 
 // agentTypes returns the names of the agent types.
 func (p *Plugin) agentTypes() (out []string) {
-	types, _ := p.AgentTypes()
-	for _, t := range types {
-		out = append(out, t.Name)
+	for _, t := range p.AgentTypes() {
+		if t.Problem == "" {
+			out = append(out, t.Name)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// AgentTypes returns the agent types, and what is wrong with files that contain none.
-func (p *Plugin) AgentTypes() (types []subagent.Type, problems []string) {
+// AgentTypes returns the agent types, and the problems of files that define none.
+func (p *Plugin) AgentTypes() (types []subagent.Type) {
+	taken := map[string]string{}
 	for _, dir := range p.Agents {
 		for _, name := range names(dir) {
 			base, ok := strings.CutSuffix(name, ".md")
@@ -162,15 +164,10 @@ func (p *Plugin) AgentTypes() (types []subagent.Type, problems []string) {
 			if !ok || !isFile(path) {
 				continue
 			}
-			t, err := subagent.ParseType(base, head(path))
-			if err != nil {
-				problems = append(problems, fmt.Sprintf("agent type %s: %v", name, err))
-				continue
-			}
-			types = append(types, t)
+			types = subagent.AddType(types, taken, "agent type "+name, base, head(path))
 		}
 	}
-	return types, problems
+	return types
 }
 
 // head returns the beginning of a file.

@@ -197,36 +197,39 @@ const TypesDir = "agents"
 // maxTypes is the maximum number of agent types in a workspace.
 const maxTypes = 64
 
-// Types returns the agent types of the workspace, and what is wrong with files that
-// contain none.
-func (w *Workspace) Types() (types []subagent.Type, problems []string) {
+// Types returns the agent types of the workspace, and the problems of files that define
+// none.
+func (w *Workspace) Types() (types []subagent.Type) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entries, err := os.ReadDir(filepath.Join(w.dir, TypesDir))
 	if err != nil {
-		return nil, nil
+		return nil
 	}
-	if len(entries) > maxTypes {
-		entries = entries[:maxTypes]
-	}
+	taken := map[string]string{}
 	for _, e := range entries {
-		base, ok := strings.CutSuffix(e.Name(), ".md")
+		base, ok := cutMarkdown(e.Name())
 		if !ok {
 			continue
 		}
+		name := TypesDir + "/" + e.Name()
+		if len(types) == maxTypes {
+			return append(types, subagent.Type{Name: strings.ToLower(base), Problem: fmt.Sprintf("%s: it is not read, because only %d files are", name, maxTypes)})
+		}
 		f := w.fileLocked(path.Join(TypesDir, e.Name()))
 		if f.Problem != "" || f.Missing {
-			problems = append(problems, fmt.Sprintf("%s/%s: %s", TypesDir, e.Name(), cmp.Or(f.Problem, "it is missing")))
+			types = append(types, subagent.Type{Name: strings.ToLower(base), Problem: name + ": " + cmp.Or(f.Problem, "it is missing")})
 			continue
 		}
-		t, err := subagent.ParseType(base, []byte(f.Text))
-		if err != nil {
-			problems = append(problems, fmt.Sprintf("%s/%s: %v", TypesDir, e.Name(), err))
-			continue
-		}
-		types = append(types, t)
+		types = subagent.AddType(types, taken, name, base, []byte(f.Text))
 	}
-	return types, problems
+	return types
+}
+
+// cutMarkdown returns the name of a Markdown file without its ending.
+func cutMarkdown(name string) (base string, ok bool) {
+	ext := path.Ext(name)
+	return strings.TrimSuffix(name, ext), strings.EqualFold(ext, ".md")
 }
 
 // fileLocked returns a file, from the cache if it has not changed.

@@ -1,7 +1,6 @@
 package skill
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -139,20 +138,15 @@ type head struct {
 	Metadata    any    `yaml:"metadata"`
 }
 
-// Parse parses a SKILL.md. folder is the default name. If the front matter is not valid
-// YAML, as with a colon in a description, the values are taken from its lines; the
-// warning says so.
+// Parse parses a SKILL.md. folder is the default name. The warning says what of the
+// front matter is not used.
 func Parse(folder string, text []byte) (s *Skill, warning string, err error) {
 	var h head
 	if len(text) > maxFile {
 		return nil, "", fmt.Errorf("it has %d bytes, at most %d", len(text), maxFile)
 	}
 	if _, err := frontmatter.Decode(text, &h); err != nil {
-		var ok bool
-		if h, ok = lines(text); !ok || errors.Is(err, frontmatter.ErrNone) {
-			return nil, "", err
-		}
-		warning = err.Error()
+		return nil, "", err
 	}
 	s = &Skill{
 		Name: OneLine(cmp.Or(h.Name, folder), maxName), Description: OneLine(h.Description, maxDescription), Hidden: h.Hidden,
@@ -238,47 +232,6 @@ func (m Metadata) bounded() Metadata {
 		i.Bins, i.OS = list(i.Bins), list(i.OS)
 	}
 	return m
-}
-
-// lines returns the values of lines like "name: …" of front matter. The value of
-// metadata may be on the lines below.
-func lines(text []byte) (h head, ok bool) {
-	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
-	front, _, ok := bytes.Cut(bytes.TrimPrefix(text, []byte("---\n")), []byte("\n---"))
-	if !ok {
-		return h, false
-	}
-	values, last := map[string]string{}, ""
-	for line := range strings.Lines(string(front)) {
-		name, v, ok := strings.Cut(line, ":")
-		switch {
-		case strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") || !ok || strings.ContainsAny(name, " \t{[\"'"):
-			if last == "metadata" {
-				values[last] += line
-			}
-		case values[name] == "":
-			values[name], last = unquote(v), name
-		}
-	}
-	h = head{
-		Name: values["name"], Description: values["description"], Homepage: values["homepage"], License: values["license"], Needs: values["compatibility"],
-		Hidden: values["disable-model-invocation"] == "true", Dispatch: values["command-dispatch"], Tool: values["command-tool"], ArgMode: values["command-arg-mode"],
-	}
-	if values["user-invocable"] == "false" {
-		h.Invocable = new(bool)
-	}
-	if m := strings.TrimSpace(values["metadata"]); m != "" {
-		h.Metadata = m
-	}
-	return h, h.Name != "" && h.Description != ""
-}
-
-func unquote(s string) string {
-	s = strings.TrimSpace(s)
-	if len(s) > 1 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		return s[1 : len(s)-1]
-	}
-	return s
 }
 
 // OneLine returns a text on one line, without characters that are not shown, and with n

@@ -23,7 +23,9 @@ func TestParse(t *testing.T) {
 		{"CRLF and a byte order mark", "\ufeff---\r\nname: tea\r\ndescription: Makes tea.\r\n---\r\n", "tea|Makes tea.|false", ""},
 		{"the folder's name", "---\ndescription: Makes tea.\n---\n", "folder|Makes tea.|false", ""},
 		{"hidden", "---\nname: a\ndescription: b\ndisable-model-invocation: true\n---\n", "a|b|true", ""},
-		{"a colon", "---\nname: 'tea'\ndescription: Use it: always\n---\n", "tea|Use it: always|false", "front matter"},
+		{"a colon", "---\nname: 'tea'\ndescription: Use it: always\n---\n", "tea|Use it: always|false", ""},
+		{"blanks after the lines", "---  \nname: tea\ndescription: Makes tea.\n--- \nBoil.", "tea|Makes tea.|false", ""},
+		{"no line end", "---\nname: tea\ndescription: Makes tea.\n---", "tea|Makes tea.|false", ""},
 		{"hostile characters", "---\nname: \"a\\u202e\\n# b\"\ndescription: \"c\\0\\u200bd\"\n---\n", "a # b|c d|false", ""},
 	} {
 		s, warning, err := Parse("folder", []byte(tc.text))

@@ -24,6 +24,32 @@ type Type struct {
 	Model       string // provider/model; empty: the configured one
 	Think       string // thinking level; empty: the configured one
 	Prompt      string
+	Problem     string // why its file does not define it, with the file and the line; empty: it does
+}
+
+// Problems returns the problems of types.
+func Problems(list []Type) (out []string) {
+	for _, t := range list {
+		if t.Problem != "" {
+			out = append(out, t.Problem)
+		}
+	}
+	return out
+}
+
+// AddType appends the type that a file defines, or its problem. name is the name of the
+// file, as people are told it, and base without its ending. taken are the names of the
+// files that defined a type so far, by its name.
+func AddType(list []Type, taken map[string]string, name, base string, text []byte) []Type {
+	t, err := ParseType(base, text)
+	if err != nil {
+		return append(list, Type{Name: strings.ToLower(base), Problem: fmt.Sprintf("%s: %v", name, err)})
+	}
+	if first, ok := taken[t.Name]; ok {
+		return append(list, Type{Name: t.Name, Problem: fmt.Sprintf("%s: the name %s is taken by %s", name, t.Name, first)})
+	}
+	taken[t.Name] = name
+	return append(list, t)
 }
 
 var (
@@ -113,27 +139,37 @@ func (n *names) UnmarshalYAML(v *yaml.Node) error {
 	return nil
 }
 
-// FindType returns the type with a name, in any case. An error lists those that exist.
+// FindType returns the type with a name, in any case. An error says what is wrong with
+// the type, or lists those that exist.
 func FindType(list []Type, name string) (Type, error) {
 	var known []string
+	problem := ""
 	for _, t := range list {
-		if strings.EqualFold(t.Name, strings.TrimSpace(name)) {
+		switch same := strings.EqualFold(t.Name, strings.TrimSpace(name)); {
+		case same && t.Problem == "":
 			return t, nil
+		case same:
+			problem = t.Problem
+		case t.Problem == "":
+			known = append(known, t.Name)
 		}
-		known = append(known, t.Name)
+	}
+	if problem != "" {
+		return Type{}, chela.Errorf(chela.CodeInvalid, "the agent type %q cannot be used: %s", name, problem)
 	}
 	return Type{}, chela.Errorf(chela.CodeNotFound, "there is no agent type %q; there are %s", name, strings.Join(slices.Sorted(slices.Values(known)), ", "))
 }
 
 // MergeTypes returns the types of a workspace, the built-in ones that they do not
-// replace, and those of plug-ins that have other names, sorted by name.
+// replace, and those of plug-ins that have other names, sorted by name. Types with a
+// problem follow others of their name.
 func MergeTypes(own, plugins []Type) []Type {
 	var list []Type
 	for _, t := range slices.Concat(own, Builtin(), plugins) {
-		if !slices.ContainsFunc(list, func(other Type) bool { return other.Name == t.Name }) {
+		if t.Problem != "" || !slices.ContainsFunc(list, func(other Type) bool { return other.Name == t.Name }) {
 			list = append(list, t)
 		}
 	}
-	slices.SortFunc(list, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(list, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

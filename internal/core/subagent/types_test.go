@@ -24,6 +24,7 @@ func TestParseType(t *testing.T) {
 		{"\ufeff---\r\ndescription: d\r\ntools:\r\n  - read\r\n  - 'web_*'\r\ndisallowedTools: [exec]\r\nmodel: inherit\r\n---\r\n", subagent.Type{
 			Name: "file", Description: "d", Tools: run.Tools{Allow: []string{"read", "web_*"}, Deny: []string{"exec"}},
 		}, ""},
+		{"--- \nname: critic\ndescription: use it for reviews: text and code\n---", subagent.Type{Name: "critic", Description: "use it for reviews: text and code"}, ""},
 		{"Be strict.", subagent.Type{}, "it does not begin with front matter"},
 		{"---\nname: x\n", subagent.Type{}, "it does not begin with front matter"},
 		{"---\nname: x\n---\n", subagent.Type{}, "it has no description"},
@@ -77,6 +78,23 @@ func TestTypes(t *testing.T) {
 	}
 	if k, _ := subagent.FindType(list, "plan"); k.Description != "mine" {
 		t.Errorf("a type of the workspace does not replace the built-in one: %+v", k)
+	}
+	var own []subagent.Type
+	taken := map[string]string{}
+	for _, f := range [...]struct{ name, text string }{
+		{"a", "---\nname: critic\ndescription: first\n---\n"}, {"b", "---\nname: Critic\ndescription: second\n---\n"}, {"plan", "---\ndescription: [\n---\n"},
+	} {
+		own = subagent.AddType(own, taken, "agents/"+f.name+".md", f.name, []byte(f.text))
+	}
+	broken := subagent.MergeTypes(own, nil)
+	if k, err := subagent.FindType(broken, "critic"); err != nil || k.Description != "first" {
+		t.Errorf("the first of two types with one name: %+v, %v", k, err)
+	}
+	if _, err := subagent.FindType(broken, "plan"); !strings.HasPrefix(errorText(err), `the agent type "plan" cannot be used: agents/plan.md: front matter: line `) {
+		t.Errorf("a type that is not valid: %v", err)
+	}
+	if got := subagent.Problems(broken); len(got) != 2 || got[0] != "agents/b.md: the name critic is taken by agents/a.md" || !strings.HasPrefix(got[1], "agents/plan.md: ") {
+		t.Errorf("problems %q", got)
 	}
 	if _, err := subagent.FindType(list, "pilot"); errorText(err) != `there is no agent type "pilot"; there are critic, explore, general, plan, tester` {
 		t.Errorf("unknown: %v", err)

@@ -101,6 +101,7 @@ type call struct {
 	mode      queue.Mode       // queue mode of that message; "": the session's
 	result    string           // answer of Command.before
 	spawned   chela.SessionKey // of the subagent about which Command.before has asked hooks
+	problems  []string         // of agent types, see readTypes
 	rule      ExecRule         // of /exec, see readExecRule
 	overrides run.Overrides    // of the run that the message starts
 	heard     *queue.Item      // the waiting message whose transcript is processed; nil: it was written

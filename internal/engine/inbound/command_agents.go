@@ -53,8 +53,9 @@ func agentCommands() []Command {
 		},
 		{
 			Name: "agents", Group: group, Scope: chela.ScopeRead,
-			Help: "list the agents, and what is running in this session and below it",
-			run:  (*call).agents,
+			Help:   "list the agents, and what is running in this session and below it",
+			before: readTypes,
+			run:    (*call).agents,
 		},
 	}
 }
@@ -79,6 +80,12 @@ func maySpawn(ctx context.Context, k *call) (string, error) {
 		return "", refusal(err)
 	}
 	return "Subagents cannot be started here: the tool sessions_spawn is not available in this session. /tools lists those that are.", nil
+}
+
+// readTypes reads what is wrong with the files of agent types.
+func readTypes(_ context.Context, k *call) (string, error) {
+	k.problems = subagent.Problems(k.g.o.Types(k.key.Agent()))
+	return "", nil
 }
 
 // subagents is /subagents.
@@ -363,6 +370,9 @@ func (k *call) agents() (string, error) {
 		if a.ID == k.meta.Agent {
 			b.WriteString(", this session's")
 		}
+	}
+	if len(k.problems) > 0 {
+		b.WriteString("\n\nTypes of subagents that cannot be used:\n- " + strings.Join(k.problems, "\n- "))
 	}
 	state, err := k.sessionState(k.key)
 	if err != nil {

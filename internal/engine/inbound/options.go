@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/skill"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/core/window"
@@ -72,6 +73,8 @@ type Options struct {
 	Subagents Subagents
 	// Agents returns the agents; nil: none are listed.
 	Agents func() []chela.Agent
+	// Types returns the agent types of an agent, see spawn.Config; nil: there are none.
+	Types func(chela.AgentID) []subagent.Type
 	// Decide decides an approval as the principal of ctx; nil: there are none.
 	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
 
@@ -228,6 +231,9 @@ func New(o Options) *Gate {
 	}
 	if o.StopChildren == nil {
 		o.StopChildren = func(store.Tx, chela.SessionKey) (int, func(), error) { return 0, func() {}, nil }
+	}
+	if o.Types == nil {
+		o.Types = func(chela.AgentID) []subagent.Type { return nil }
 	}
 	if o.Agents == nil {
 		o.Agents = func() []chela.Agent { return nil }

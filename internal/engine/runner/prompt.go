@@ -133,7 +133,9 @@ func readOpenWork(m session.Meta, children subagent.Reader, runs run.Reader) (op
 // typeLines describes agent types, one line each.
 func typeLines(types []subagent.Type) (lines []string) {
 	for _, t := range types {
-		lines = append(lines, t.Name+": "+t.Description)
+		if t.Problem == "" {
+			lines = append(lines, t.Name+": "+t.Description)
+		}
 	}
 	return lines
 }

@@ -529,6 +529,33 @@ func TestSubagents(t *testing.T) {
 			t.Errorf("tools %v", got)
 		}
 	})
+	t.Run("files that define no type are named with the line", func(t *testing.T) {
+		t.Parallel()
+		f, c, g := start(t, "")
+		dir := filepath.Join(g.Dir, "workspace", "agents")
+		for name, text := range map[string]string{
+			"critic.md": "--- \nname: critic\ndescription: for reviews: text and code\n---", "other.md": "---\nname: Critic\ndescription: d\n---\n",
+			"pilot.md": "---\nname: pilot\ndescription: [\n---\n",
+		} {
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end := c.Ask("main", task("say x", "agentType", "pilot"))
+		if !strings.Contains(end.Text, `the agent type \"pilot\" cannot be used: agents/pilot.md: front matter: line 3: `) {
+			t.Errorf("a type that is not valid: %q", end.Text)
+		}
+		main := systemOf(f.Requests()[0])
+		if !strings.Contains(main, "\n- agentType critic: for reviews: text and code\n") || strings.Contains(main, "pilot") {
+			t.Errorf("the prompt of the main session:\n%s", main)
+		}
+		list := c.Ask("main", "/agents").Text
+		for _, want := range []string{"- agents/other.md: the name critic is taken by agents/critic.md", "- agents/pilot.md: front matter: line 3: "} {
+			if !strings.Contains(list, want) {
+				t.Errorf("no %q in /agents: %s", want, list)
+			}
+		}
+	})
 	t.Run("SEED-08 an explorer has no tools that write, and its commands only look", func(t *testing.T) {
 		t.Parallel()
 		f := newFamily()
