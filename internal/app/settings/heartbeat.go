@@ -17,11 +17,12 @@ import (
 func (o *Settings) Heartbeats(zone *time.Location) []heartbeat.Settings {
 	ids := o.Roster()
 	own := slices.ContainsFunc(ids, func(id chela.AgentID) bool { a, _ := o.Agents.find(id); return a.Heartbeat != nil })
+	main := o.DefaultAgent()
 	var out []heartbeat.Settings
 	for _, id := range ids {
 		a, _ := o.Agents.find(id)
 		s := section(a.Heartbeat).Or(section(o.Agent.Heartbeat)).Settings(id, zone)
-		if own && a.Heartbeat == nil || !own && id != o.DefaultAgent() {
+		if own && a.Heartbeat == nil || !own && id != main {
 			s.Every = 0
 		}
 		s.NeedsFile = !own && o.Agent.Heartbeat == nil
