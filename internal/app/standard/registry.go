@@ -43,6 +43,9 @@ type Registry struct {
 	// Launches is set by a main that calls native.Launch first, so that commands can
 	// be confined.
 	Launches bool
+	// Shared is set where the process is not the engine's alone. Its memory is then not
+	// returned to the system when the engine is idle.
+	Shared   bool
 	services list[serviceEntry]
 	hooks    list[hookEntry]
 	doctors  list[Doctor]

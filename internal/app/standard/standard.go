@@ -268,6 +268,9 @@ func Services(r *Registry) {
 		}
 		return maintenance.Isolated{Log: env.Log, Store: env.Store, Retain: c.Retain(), Delete: env.DeleteSession}, nil
 	})
+	if r.Shared {
+		return
+	}
 	r.Service("memory", "", func(env ServiceEnv, _ json.RawMessage) (service.Service, error) {
 		return service.Func(func(ctx context.Context) error { return maintenance.ReleaseMemory(ctx, env.Bus) }), nil
 	})

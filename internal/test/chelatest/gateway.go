@@ -69,7 +69,7 @@ type Options struct {
 
 // registry returns the standard parts and those of the test.
 func (o *Options) registry() *standard.Registry {
-	r := new(standard.Registry)
+	r := &standard.Registry{Shared: true}
 	if o.Dial != nil {
 		r.Launches = true
 		r.Sandbox("test", standard.Sandbox{Confine: func(env standard.SandboxEnv) sandbox.Backend {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,6 +68,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	debug.SetGCPercent(400) // hundreds of engines start here, each with little memory
 	os.Exit(m.Run())
 }
 
