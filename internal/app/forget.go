@@ -19,7 +19,8 @@ func (e *Engine) makeForgetter() *forget.Forgetter {
 	texts, _ := e.db.(store.Texts)
 	return forget.New(forget.Options{
 		Log: e.o.Log, Store: e.store, Texts: texts, Files: e.files,
-		Workspaces: e.workspaces, Logs: []string{filepath.Join(e.o.State, "logs")}, Copies: e.databaseCopies, Own: e.configFiles(),
+		Workspaces: e.workspaces, Copies: e.databaseCopies, Own: e.configFiles(),
+		Inputs: []string{filepath.Join(e.o.State, "history")}, Logs: []string{filepath.Join(e.o.State, "logs")},
 		Step: e.o.Step, Stop: e.dispatch.StopRunning, Forgotten: e.forgotten,
 		RemoveJob: e.forgetJob,
 	})

@@ -1,6 +1,6 @@
 // Package forget removes what is known about a topic from all places where it was
 // written: transcripts and other rows of the store, notes, stored attachments and
-// outputs, scheduled jobs, logs and search indexes.
+// outputs, scheduled jobs, the input history of the terminal, logs and search indexes.
 //
 // [Forgetter.Find] lists what would be removed, and what would stay and why.
 // [Forgetter.Remove] removes it: runs that have it in their context are stopped, each

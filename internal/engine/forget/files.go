@@ -3,6 +3,7 @@ package forget
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -198,6 +199,24 @@ func IsNote(name string) bool {
 	return !below && strings.EqualFold(filepath.Ext(name), ".md") || below && (top == "memory" || top == "skills" || top == ".agents")
 }
 
+// inputs searches the input histories of terminals.
+func (p *pass) inputs(context.Context) error {
+	for _, path := range p.o.Inputs {
+		err := p.lines(path, func(line string) (string, []string) {
+			var text string
+			if json.Unmarshal([]byte(line), &text) != nil || !p.topic.In(text) {
+				return line, nil
+			}
+			p.add(Inputs, path, "", []string{humanize.Truncate(strings.Join(strings.Fields(text), " "), 100)})
+			return "", []string{text}
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // logs searches the log files.
 func (p *pass) logs(ctx context.Context) error {
 	for _, at := range p.o.Logs {
@@ -214,37 +233,43 @@ func (p *pass) logs(ctx context.Context) error {
 	return nil
 }
 
-// log searches a log file. It is changed in place, because it is being written: a line
-// keeps its length.
+// log searches a log file.
 func (p *pass) log(path string) error {
+	return p.lines(path, func(line string) (string, []string) {
+		rest, removed, _ := p.topic.CutText(line, forget.Removed)
+		if len(removed) == 0 && p.topic.In(line) {
+			rest, removed = forget.Removed, []string{line} // in a field that is fixed elsewhere
+		}
+		if len(removed) > 0 {
+			p.add(Logs, path, "", []string{humanize.Truncate(removed[0], 100)})
+		}
+		return fitting(rest, len(line)), removed
+	})
+}
+
+// lines searches a file of lines that others append to. It is changed in place: a line
+// keeps its length. cut returns what is left of a line, and what it removed.
+func (p *pass) lines(path string, cut func(line string) (rest string, removed []string)) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("search the log: %w", err)
+		return fmt.Errorf("search: %w", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(f)
 	if err != nil {
-		return fmt.Errorf("search the log %s: %w", path, err)
+		return fmt.Errorf("search: %w", err)
 	}
 	at, changed := int64(0), false
 	for line := range strings.Lines(string(data)) {
 		from := at
 		at += int64(len(line))
 		line = strings.TrimSuffix(line, "\n")
-		rest, removed, _ := p.topic.CutText(line, forget.Removed)
-		if len(removed) == 0 && p.topic.In(line) {
-			rest, removed = forget.Removed, []string{line} // in a field that is fixed elsewhere
-		}
-		if len(removed) == 0 {
+		rest, removed := cut(line)
+		if len(removed) == 0 || !p.remove {
 			continue
 		}
-		p.add(Logs, path, "", []string{humanize.Truncate(removed[0], 100)})
-		if !p.remove {
-			continue
-		}
-		rest = fitting(rest, len(line))
 		if _, err := f.WriteAt([]byte(rest+strings.Repeat(" ", len(line)-len(rest))), from); err != nil {
-			return fmt.Errorf("change the log %s: %w", path, err)
+			return fmt.Errorf("change: %w", err)
 		}
 		changed = true
 	}

@@ -27,6 +27,7 @@ const (
 	Records     Location = "records of runs, tool calls and deliveries"
 	Jobs        Location = "scheduled jobs"
 	Attachments Location = "attachments and outputs"
+	Inputs      Location = "what was typed in the terminal"
 	Logs        Location = "logs"
 	Copies      Location = "backups"
 	OwnFiles    Location = "other files of the workspace"
@@ -66,6 +67,9 @@ type Options struct {
 
 	// Workspaces returns the folders of the agents.
 	Workspaces func() []string
+	// Inputs are the input histories of terminals: a JSON string a line. They need not
+	// exist.
+	Inputs []string
 	// Logs are log files and folders with log files.
 	Logs []string
 	// Copies returns copies of the state that are not changed.
@@ -249,7 +253,7 @@ type pass struct {
 
 // report returns the findings in the order of the places.
 func (p *pass) report() Report {
-	order := []Location{Notes, Messages, Records, Jobs, Attachments, Logs, Names, OwnFiles, Copies}
+	order := []Location{Notes, Messages, Records, Jobs, Attachments, Inputs, Logs, Names, OwnFiles, Copies}
 	list := slices.Clone(p.found)
 	slices.SortStableFunc(list, func(a, b Finding) int {
 		return slices.Index(order, a.Location) - slices.Index(order, b.Location)
@@ -264,7 +268,7 @@ func (p *pass) all(ctx context.Context) error {
 		name string
 		run  func(context.Context) error
 	}{
-		{"outputs", p.outputs}, {"rows", p.rows}, {"attachments", p.attachments}, {"notes", p.notes}, {"own", p.own}, {"logs", p.logs}, {"copies", p.copies},
+		{"outputs", p.outputs}, {"rows", p.rows}, {"attachments", p.attachments}, {"notes", p.notes}, {"own", p.own}, {"inputs", p.inputs}, {"logs", p.logs}, {"copies", p.copies},
 	} {
 		if err := cmp.Or(step.run(ctx), ctx.Err()); err != nil {
 			return err

@@ -79,6 +79,7 @@ func TestForget(t *testing.T) {
 			g.writeIn("workspace/memory/2026-11-01.md", "# Day\n\nBooked zanzibar.\nBought tea.\n")
 			g.writeIn("workspace/novel.txt", "A ship to Zanzibar.\n")
 			g.writeIn("workspace/long.txt", strings.Repeat("a line of a long file without any news\n", 2000)+"Zanzibar at the end\n")
+			g.writeIn("history", "\"a trip\\nto Zanzibar\"\n\"a cup of tea\"\n\"/forget Zanzibar\"\n")
 			c := g.Client()
 			for _, text := range []string{
 				"we fly to Zanzibar", "Bob likes tea", `memory_search {"query": "zanzibar"}`, `read {"path": "long.txt"}`, `read {"path": "novel.txt"}`,
@@ -110,7 +111,7 @@ func TestForget(t *testing.T) {
 			list := say("m2", "/forget Zanzibar")
 			for _, want := range []string{
 				"notes (workspace/MEMORY.md): 1 line", "notes (memory/2026-11-01.md): 1 line", "conversations (agent:main:main)", "conversations (agent:main:other)",
-				"scheduled jobs", "attachments and outputs", "records of", "other files of the workspace (workspace/novel.txt): 1 line; it is your own file", "/forget yes",
+				"scheduled jobs", "attachments and outputs", "records of", "/history): 2 lines, for example: a trip to Zanzibar", "other files of the workspace (workspace/novel.txt): 1 line; it is your own file", "/forget yes",
 			} {
 				if !strings.Contains(list, want) {
 					t.Errorf("the list does not say %q:\n%s", want, list)
@@ -147,6 +148,9 @@ func TestForget(t *testing.T) {
 			}
 			if got := g.readIn("MEMORY.md"); got != "- The router runs on the NAS.\n" {
 				t.Errorf("MEMORY.md: %q", got)
+			}
+			if got, err := os.ReadFile(filepath.Join(g.Dir, "history")); err != nil || strings.Join(strings.Fields(string(got)), " ") != `"a cup of tea"` {
+				t.Errorf("input history: %q, %v", got, err)
 			}
 			if got := g.readIn("memory/plan.md"); got != "Coffee at five.\n" {
 				t.Errorf("plan.md: %q", got)
