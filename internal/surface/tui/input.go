@@ -3,6 +3,7 @@ package tui
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -194,15 +195,16 @@ func openHistory(file string) history {
 		return h
 	}
 	defer f.Close()
-	in := bufio.NewScanner(f)
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
+	in := bufio.NewReader(f)
+	for err == nil {
+		var line []byte
+		line, err = in.ReadBytes('\n')
 		var s string
-		if json.Unmarshal(in.Bytes(), &s) == nil {
+		if json.Unmarshal(line, &s) == nil {
 			h.lines = append(h.lines, s)
+			h.lines = h.lines[max(len(h.lines)-maxHistory, 0):]
 		}
 	}
-	h.lines = h.lines[max(len(h.lines)-maxHistory, 0):]
 	h.pos = len(h.lines)
 	return h
 }
@@ -225,11 +227,17 @@ func (h *history) save(s string) {
 	if err != nil || os.MkdirAll(filepath.Dir(h.file), 0o700) != nil {
 		return
 	}
-	f, err := os.OpenFile(h.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(h.file, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return
 	}
 	defer f.Close()
+	if end, err := f.Seek(0, io.SeekEnd); err == nil && end > 0 {
+		last := []byte{0}
+		if _, err := f.ReadAt(last, end-1); err == nil && last[0] != '\n' {
+			b = append([]byte{'\n'}, b...) // the last line was not written whole
+		}
+	}
 	_, _ = f.Write(append(b, '\n')) // losing history is acceptable
 }
 

@@ -369,6 +369,27 @@ func TestHistory(t *testing.T) {
 	if h := openHistory(file); len(h.lines) != maxHistory || h.lines[0] != "1" || h.pos != maxHistory {
 		t.Errorf("%d lines, the first %q", len(h.lines), h.lines[0])
 	}
+	t.Run("lines before and after a very long one are kept", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "history")
+		long := strings.Repeat("x", 3<<20)
+		for h := openHistory(file); len(h.lines) < 3; {
+			h.add([]string{"before", long, "after"}[len(h.lines)])
+		}
+		if h := openHistory(file); !slices.Equal(h.lines, []string{"before", long, "after"}) {
+			t.Errorf("%d lines are left", len(h.lines))
+		}
+	})
+	t.Run("a line that was not written whole does not take the next one with it", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "history")
+		if err := os.WriteFile(file, []byte("\"one\"\n\"tw"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h := openHistory(file)
+		h.add("three")
+		if h := openHistory(file); !slices.Equal(h.lines, []string{"one", "three"}) {
+			t.Errorf("lines %q", h.lines)
+		}
+	})
 }
 
 func TestCursorMovesBeforeHistory(t *testing.T) {
