@@ -320,7 +320,7 @@ func TestMenu(t *testing.T) {
 	}
 	s.input.Reset()
 	s.edit(tea.PasteMsg{Content: "/t"})
-	if got, want := strings.Join(s.menu.view(s.styles, 23), "\n"), "› /think        how mu…"; got != want {
+	if got, want := strings.Join(s.menu.view(s.styles, 23), "\n"), "› /think        how…"; got != want {
 		t.Errorf("menu %q, want %q", got, want)
 	}
 }

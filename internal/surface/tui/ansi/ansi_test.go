@@ -80,6 +80,8 @@ func TestTruncate(t *testing.T) {
 		want string
 	}{
 		{"short", 5, "short"}, {"longer", 5, "long…"}, {"你好世界", 5, "你好…"}, {"x", 0, ""}, {"xy", 1, "…"},
+		{"whole words are kept", 14, "whole words…"}, {"whole words are kept", 12, "whole words…"}, {"whole words are kept", 11, "whole…"},
+		{"a verylongwordwithoutspaces", 20, "a verylongwordwitho…"}, {"two  gaps", 5, "two…"},
 	} {
 		if got := Truncate(tt.in, tt.n); got != tt.want {
 			t.Errorf("Truncate(%q, %d) = %q, want %q", tt.in, tt.n, got, tt.want)

@@ -99,5 +99,19 @@ func HardWrap(s string, width int) string {
 	return b.String()
 }
 
-// Truncate returns s, a single line, cut to width columns with an ellipsis.
-func Truncate(s string, width int) string { return ansi.Truncate(s, width, "…") }
+// maxWord is the width of the longest word that Truncate leaves out whole.
+const maxWord = 24
+
+// Truncate returns s, a single line, cut to width columns with an ellipsis, between words
+// if possible.
+func Truncate(s string, width int) string {
+	if Width(s) <= width || width < 1 {
+		return ansi.Truncate(s, width, "…")
+	}
+	left := ansi.Strip(ansi.Truncate(s, width-1, ""))
+	rest := ansi.Strip(s)[len(left):]
+	if i := strings.LastIndexByte(left, ' '); i > 0 && !strings.HasPrefix(rest, " ") && Width(left[i:]) <= min(maxWord, width/2) {
+		left = left[:i]
+	}
+	return ansi.Truncate(s, Width(strings.TrimRight(left, " "))+1, "…")
+}

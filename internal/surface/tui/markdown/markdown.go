@@ -165,7 +165,7 @@ func (r *renderer) code(n ast.Node, lang string, width int) []string {
 	lines := r.indented(width, 0, gutter, gutter, func(w int) []string {
 		var out []string
 		for l := range strings.SplitSeq(body, "\n") {
-			for piece := range strings.SplitSeq(ansi.HardWrap(l, w), "\n") {
+			for piece := range strings.SplitSeq(ansi.Wrap(l, w), "\n") {
 				out = append(out, r.styles.Code.Paint(piece))
 			}
 		}

@@ -51,6 +51,15 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+func TestCode(t *testing.T) {
+	t.Run("lines that are too wide are broken between words, and keep their spaces", func(t *testing.T) {
+		got := Render("```\n  it ran in the sandbox;  host gateway asks the person\n```", Options{Width: 40})
+		if want := "│   it ran in the sandbox;  host gateway\n│ asks the person"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 // foreign matches escape sequences that are not style sequences.
 var ours = regexp.MustCompile(`\x1b\[[0-9;:]*m`)
 
