@@ -95,7 +95,7 @@ func (c *commands) talk(l *link, key string, yes bool) repl.Options {
 func (c *commands) screen(ctx context.Context, l *link, s Start, key string, yes bool, lines []string) error {
 	return tui.Run(ctx, tui.Options{
 		Client: l.Client, Session: key, Yes: yes, Styles: c.palette(c.stdout), Lines: lines,
-		History: filepath.Join(s.State, "history"), In: c.stdin, Out: c.stdout,
+		History: filepath.Join(s.State, "history"), In: c.stdin, Out: c.stdout, Getenv: c.getenv,
 	})
 }
 

@@ -6,14 +6,6 @@ package tui
 // New returns the model that Run runs.
 var New = newScreen
 
-// Drawn returns the message that reports the first drawing.
-func Drawn() any { return drawn{} }
-
-// SkipAnswerDelay lets the next key answer a question.
-func (s *screen) SkipAnswerDelay() {
-	s.typedAt, s.askedAt = s.typedAt.Add(-answerDelay), s.askedAt.Add(-answerDelay)
-}
-
 // Left reports whether the screen has quit, and with which error.
 func (s *screen) Left() (bool, error) { return s.quitting, s.failed }
 

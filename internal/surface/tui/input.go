@@ -70,7 +70,8 @@ func (s *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		s.toggleDetail()
 		return nil
 	case "ctrl+l":
-		return tea.ClearScreen
+		s.canvas.clear()
+		return nil
 	case "tab":
 		s.complete()
 		return nil

@@ -2,12 +2,10 @@ package tui
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
+	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/internal/surface/tui/feed"
 	"github.com/chela-ai/chela/internal/surface/tui/markdown"
@@ -182,6 +180,15 @@ func (s *screen) printTool(t feed.Tool) {
 		s.scroll.extend(s.output(t.Output, maxLines))
 		return
 	}
+	if t.Exit != "" {
+		lines, more := t.Head(feed.HeadLines)
+		if more > 0 {
+			lines = append(lines, fmt.Sprintf("… %s; ctrl+o shows the output", humanize.Many(more, "more line")))
+		}
+		for _, l := range lines {
+			s.scroll.extend(s.outputLine(l))
+		}
+	}
 	s.folded = append(s.folded, t)
 }
 
@@ -253,16 +260,11 @@ const (
 	tools                 // a line of a tool call
 )
 
-// scroll queues the text to print above the screen. It is printed in pieces,
-// one after the other, because concurrent prints are not ordered.
+// scroll queues the text to print above the drawing.
 type scroll struct {
 	lines []string
 	last  kind // kind of the last text
-	busy  bool // a piece is being printed
 }
-
-// printed reports that a piece was printed.
-type printed struct{}
 
 // add queues a text. An empty line separates blocks from everything else.
 func (s *scroll) add(k kind, text string) {
@@ -276,25 +278,16 @@ func (s *scroll) add(k kind, text string) {
 // extend queues a text that continues the last one.
 func (s *scroll) extend(text string) { s.lines = append(s.lines, strings.Split(text, "\n")...) }
 
-func (s *scroll) empty() bool { return len(s.lines) == 0 && !s.busy }
-
-// flush returns a command that prints up to room lines of at most width
-// columns; nil if there is nothing to print now.
-func (s *scroll) flush(room, width int) tea.Cmd {
-	if s.busy || len(s.lines) == 0 {
-		return nil
-	}
-	for i := 0; i < min(room, len(s.lines)); i++ {
-		if ansi.Width(s.lines[i]) > width { // the terminal is narrower than when the line was added
-			s.lines = slices.Replace(s.lines, i, i+1, strings.Split(ansi.Wrap(s.lines[i], width), "\n")...)
+// take returns the queued lines, none of which is wider than width columns, and empties the
+// queue.
+func (s *scroll) take(width int) (lines []string) {
+	for _, l := range s.lines {
+		if ansi.Width(l) > width { // the terminal is narrower than when the line was added
+			lines = append(lines, strings.Split(ansi.Wrap(l, width), "\n")...)
+			continue
 		}
+		lines = append(lines, l)
 	}
-	n := min(room, len(s.lines))
-	text := strings.Join(s.lines[:n], "\n")
-	s.lines = s.lines[n:]
-	s.busy = true
-	if text == "" {
-		text = " " // an empty text would not be printed
-	}
-	return tea.Sequence(tea.Println(text), func() tea.Msg { return printed{} })
+	s.lines = nil
+	return lines
 }

@@ -26,7 +26,8 @@ type screen struct {
 	width, height int
 
 	scroll    scroll
-	drawing   drawing
+	canvas    canvas
+	view      tea.View          // what the canvas shows
 	live      []*item           // items that are not printed yet, in order
 	active    string            // run in progress
 	startedAt time.Time         // start of the run in progress
@@ -40,8 +41,9 @@ type screen struct {
 	session   *wire.Session     // nil: not known yet
 	model     wire.SessionModel // model of a session that does not exist yet
 
-	asked   []wire.Approval // pending approvals
-	askedAt time.Time       // when the question was shown
+	asked []wire.Approval // pending approvals
+	told  map[string]bool // approvals that were printed, by id
+	turning
 
 	input    textarea.Model
 	history  history
@@ -69,13 +71,16 @@ type message struct {
 func newScreen(ctx context.Context, o Options) *screen {
 	s := &screen{
 		o: o, ctx: ctx, client: o.Client, feed: feed.New(o.Session), styles: o.Styles, width: 80, height: 24,
-		input: newInput(o.Styles), history: openHistory(o.History), subagents: map[string]bool{},
+		input: newInput(o.Styles), history: openHistory(o.History), subagents: map[string]bool{}, told: map[string]bool{},
 	}
-	s.scroll.busy = true // until the first drawing
+	s.canvas.out, s.canvas.reflows = o.Out, o.Getenv == nil || reflows(o.Getenv)
+	if w, h, ok := size(o.Out); ok {
+		s.resize(w, h)
+	}
 	for _, l := range o.Lines {
 		s.scroll.add(bare, l)
 	}
-	s.drawing.give(s.draw(), s.height-s.room())
+	s.show()
 	return s
 }
 
@@ -87,12 +92,21 @@ func (s *screen) Init() tea.Cmd {
 // Update handles a message.
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmds := []tea.Cmd{s.handle(msg)}
-	cmds = append(cmds, s.drawing.give(s.draw(), s.height-s.room()))
-	if s.quitting && s.scroll.empty() && s.drawing.stable() {
-		return s, tea.Sequence(append(cmds, tea.Quit)...)
+	if s.show(); s.quitting || s.canvas.err != nil {
+		return s, tea.Quit
 	}
-	cmds = append(cmds, s.scroll.flush(s.room(), s.width), s.tick())
+	cmds = append(cmds, s.tick())
 	return s, tea.Batch(slices.DeleteFunc(cmds, func(c tea.Cmd) bool { return c == nil })...)
+}
+
+// show prints the queued lines and draws what still changes.
+func (s *screen) show() {
+	if w, h, ok := size(s.o.Out); ok && (w != s.canvas.width || h != s.canvas.height) {
+		s.resize(w, h) // its message is on the way
+	}
+	lines := s.scroll.take(s.width)
+	s.view = s.draw()
+	s.canvas.show(lines, s.view)
 }
 
 func (s *screen) handle(msg tea.Msg) tea.Cmd {
@@ -102,14 +116,10 @@ func (s *screen) handle(msg tea.Msg) tea.Cmd {
 	case tea.KeyPressMsg:
 		return s.key(msg)
 	case tea.PasteMsg:
-		return s.edit(tea.PasteMsg{Content: ansi.Clean(msg.Content)})
-	case drawn:
-		s.scroll.busy = false
-	case printed:
-		s.scroll.busy = false
-		s.drawing.printed()
-	case flushed:
-		s.drawing.markFlushed()
+		s.turning = turning{}
+		cmd := s.edit(tea.PasteMsg{Content: ansi.Clean(msg.Content)})
+		s.menu.close() // Enter sends what was pasted as it is
+		return cmd
 	case tickMsg:
 		s.ticking = false
 		s.frame++
@@ -131,6 +141,7 @@ func (s *screen) handle(msg tea.Msg) tea.Cmd {
 
 func (s *screen) resize(width, height int) {
 	s.width, s.height = max(width, 4), max(height, 3)
+	s.canvas.resize(s.width, s.height)
 	s.input.MaxHeight = max(min(8, s.height/4), 1)
 	s.input.SetWidth(s.width)
 	for _, it := range s.live {
@@ -142,9 +153,7 @@ func (s *screen) resize(width, height int) {
 // are hard to read.
 func (s *screen) columns() int { return min(s.width, 110) }
 
-// room returns how many lines may be printed at once. The rest of the screen is
-// for the drawing. Together they must not exceed the screen, or the drawing
-// would end up in the scrollback.
+// room returns how many lines of the screen are left to printed text.
 func (s *screen) room() int { return max(s.height/3, 1) }
 
 // busy reports whether an answer is expected.
@@ -155,7 +164,7 @@ func (s *screen) busy() bool {
 // inProgress reports whether there is a run or message to stop.
 func (s *screen) inProgress() bool { return s.active != "" || len(s.sent) > 0 }
 
-// quit ends the screen once everything is printed.
+// quit ends the screen.
 func (s *screen) quit(err error) tea.Cmd {
 	s.quitting, s.failed = true, err
 	s.finish()

@@ -27,7 +27,7 @@ const own = "agent:main:main"
 func alone(t *testing.T) *screen {
 	t.Helper()
 	s := newScreen(t.Context(), Options{Session: own})
-	s.joined, s.scroll.busy = true, false
+	s.joined = true
 	s.feed.ID = "s"
 	s.input.Focus()
 	return s
@@ -462,7 +462,7 @@ func TestLinesAroundTheInput(t *testing.T) {
 			tt.set(s)
 			lines := strings.Split(ansi.Clean(s.draw().Content), "\n")
 			i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "── ") })
-			if !strings.HasPrefix(lines[i], tt.header) || ansi.Width(lines[i]) != 80 {
+			if !strings.HasPrefix(lines[i], tt.header) || ansi.Width(lines[i]) != maxRule {
 				t.Errorf("header %q, want %q", lines[i], tt.header)
 			}
 			if last := lines[len(lines)-1]; !strings.HasPrefix(last, tt.footer) {

@@ -1,13 +1,10 @@
 package tui
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"sync"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -24,68 +21,43 @@ type Options struct {
 	Lines   []string // printed first
 	History string   // input history file; "" for none
 
-	In  io.Reader
-	Out io.Writer
-}
-
-// drawn reports the first drawing of the screen. Nothing may be printed before
-// it: the renderer does not know the height of its drawing yet and would print
-// at the wrong position.
-type drawn struct{}
-
-// watchOutput returns a writer to w that calls f once, when the line above the
-// input is written.
-func watchOutput(w io.Writer, f func()) io.Writer {
-	once := sync.OnceFunc(f)
-	seen := func(p []byte) {
-		if bytes.Contains(p, []byte("──")) {
-			once()
-		}
-	}
-	if file, ok := w.(*os.File); ok {
-		return watchedFile{file, seen}
-	}
-	return watchedWriter{w, seen}
-}
-
-// watchedFile is a watched writer that is a file. The program asks the file for
-// the size of the terminal.
-type watchedFile struct {
-	*os.File
-	seen func([]byte)
-}
-
-// Write writes p and reports it to seen.
-func (t watchedFile) Write(p []byte) (int, error) {
-	defer t.seen(p)
-	return t.File.Write(p)
-}
-
-type watchedWriter struct {
-	io.Writer
-	seen func([]byte)
-}
-
-// Write writes p and reports it to seen.
-func (w watchedWriter) Write(p []byte) (int, error) {
-	defer w.seen(p)
-	return w.Writer.Write(p)
+	In     io.Reader
+	Out    io.Writer
+	Getenv func(string) string // the environment, which names the terminal
 }
 
 // Run shows the conversation until the person quits or the client is closed. It
 // does not close the client.
-func Run(ctx context.Context, o Options) error {
-	ctx, cancel := context.WithCancel(ctx)
+func Run(parent context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
+	restore, err := prepare(o.In, o.Out)
+	if err != nil {
+		return fmt.Errorf("terminal: %w", err)
+	}
+	defer restore()
 	s := newScreen(ctx, o)
-	var p *tea.Program
-	out := watchOutput(o.Out, func() { go p.Send(drawn{}) })
-	p = tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(out))
-	_, err := p.Run()
+	defer s.canvas.close()
+	keys, err := newKeyboard(o.In)
+	if err != nil {
+		return fmt.Errorf("terminal: %w", err)
+	}
+	defer keys.Close()
+	p := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(keys), tea.WithOutput(o.Out), tea.WithoutRenderer())
+	sized := make(chan struct{})
+	go func() {
+		defer close(sized)
+		watchSize(ctx, o.Out, func(w, h int) { p.Send(tea.WindowSizeMsg{Width: w, Height: h}) })
+	}()
+	_, err = p.Run()
+	cancel()
+	<-sized
 	switch {
 	case s.failed != nil:
 		return s.failed
-	case err != nil && !errors.Is(err, tea.ErrInterrupted) && ctx.Err() == nil:
+	case s.canvas.err != nil:
+		return fmt.Errorf("terminal: %w", s.canvas.err)
+	case err != nil && !errors.Is(err, tea.ErrInterrupted) && parent.Err() == nil:
 		return fmt.Errorf("terminal: %w", err)
 	}
 	return nil

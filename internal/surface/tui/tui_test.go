@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,21 +36,18 @@ import (
 
 var update = flag.Bool("update", false, "update the golden files")
 
-// terminal runs a screen without a program: it executes the commands, records
-// the printed lines, and checks the drawings.
+// terminal runs a screen without a program: it executes the commands, and checks what the
+// terminal shows.
 type terminal struct {
-	t       *testing.T
-	model   tea.Model
-	msgs    chan tea.Msg
-	printed []string
-	width   int
-	height  int
-	row     int // cursor row of the last drawing
+	t     *testing.T
+	model tea.Model
+	msgs  chan tea.Msg
+	vt    *vt
+	raw   bytes.Buffer // what was written
 }
 
 // screen is the part of the model that the tests use.
 type screen interface {
-	SkipAnswerDelay()
 	Left() (bool, error)
 	Busy() bool
 }
@@ -60,10 +59,11 @@ func open(t *testing.T, g *chelatest.Gateway, change func(*tui.Options)) *termin
 	if change != nil {
 		change(&o)
 	}
-	term := &terminal{t: t, model: tui.New(t.Context(), o), msgs: make(chan tea.Msg, 1024)}
+	term := &terminal{t: t, msgs: make(chan tea.Msg, 1024), vt: newVT(80, 24)}
+	o.Out = io.MultiWriter(term.vt, &term.raw)
+	term.model = tui.New(t.Context(), o)
 	term.run(term.model.Init())
-	term.resize(80, 24)
-	term.update(tui.Drawn())
+	term.update(tea.WindowSizeMsg{Width: 80, Height: 24})
 	return term
 }
 
@@ -78,7 +78,7 @@ func dial(t *testing.T, g *chelatest.Gateway) *client.Client {
 }
 
 func (x *terminal) resize(w, h int) {
-	x.width, x.height, x.row = w, h, 0
+	x.vt.resize(w, h)
 	x.update(tea.WindowSizeMsg{Width: w, Height: h})
 }
 
@@ -104,8 +104,6 @@ func (x *terminal) update(msg tea.Msg) {
 	case v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd](): // a batch or a sequence
 		x.each(v)
 		return
-	case strings.HasSuffix(v.Type().Name(), "printLineMessage"):
-		x.printed = append(x.printed, v.Field(0).String())
 	}
 	var cmd tea.Cmd
 	x.model, cmd = x.model.Update(msg)
@@ -135,28 +133,40 @@ func (x *terminal) each(v reflect.Value) {
 	}()
 }
 
-// check checks that the drawing fits the terminal: an extra line would end up in
-// the scrollback. It also checks that the drawing still contains the previous
-// cursor row, without which the renderer does not find the top of its drawing.
+// check checks that the terminal shows the drawing, where the cursor is, and nothing below
+// it.
 func (x *terminal) check() {
 	x.t.Helper()
+	if left, _ := x.model.(screen).Left(); left {
+		return
+	}
 	v := x.model.View()
 	lines := strings.Split(v.Content, "\n")
-	if len(lines) <= x.row {
-		x.t.Errorf("%d lines drawn, but the cursor was in row %d of the previous drawing", len(lines), x.row)
-	}
-	if x.row = len(lines) - 1; v.Cursor != nil {
-		x.row = v.Cursor.Y
-	}
-	if most := x.height - max(x.height/3, 1); len(lines) > max(most, 4) {
-		x.t.Errorf("%d lines drawn on a terminal with %d rows", len(lines), x.height)
-	}
 	for _, l := range lines {
-		if ansi.Width(l) > x.width {
-			x.t.Errorf("line %q is wider than %d columns", l, x.width)
+		if ansi.Width(l) > max(x.vt.width, 4) {
+			x.t.Errorf("line %q is wider than %d columns", l, x.vt.width)
 		}
 	}
+	if x.vt.width < 10 || x.vt.height < 10 {
+		return // there is no room for all
+	}
+	if most := x.vt.height - x.vt.height/3; len(lines) > most {
+		x.t.Errorf("%d lines drawn on a terminal with %d rows", len(lines), x.vt.height)
+	}
+	var shown []string
+	for _, l := range x.vt.lines[x.drawn():] {
+		shown = append(shown, l.String())
+	}
+	if d := cmp.Diff(strings.TrimRight(blanks.ReplaceAllString(ansi.Clean(v.Content), ""), "\n"), strings.TrimRight(strings.Join(shown, "\n"), "\n")); d != "" {
+		x.t.Errorf("the terminal does not show the drawing (-want +got)\n%s", d)
+	}
 }
+
+// drawn returns the first line of the drawing on the terminal.
+func (x *terminal) drawn() int { return max(x.vt.y-x.model.View().Cursor.Y, 0) }
+
+// printed returns the printed text.
+func (x *terminal) printed() string { return x.vt.before(x.drawn()) }
 
 // until runs the screen until f is true.
 func (x *terminal) until(what string, f func() bool) {
@@ -210,7 +220,10 @@ func (x *terminal) idle() {
 
 // all returns the printed and drawn text without styles.
 func (x *terminal) all() string {
-	all := ansi.Clean(strings.Join(x.printed, "\n") + "\n" + x.model.View().Content)
+	if left, _ := x.model.(screen).Left(); left {
+		return x.vt.before(len(x.vt.lines))
+	}
+	all := x.printed() + "\n" + ansi.Clean(x.model.View().Content)
 	return blanks.ReplaceAllString(all, "")
 }
 
@@ -228,11 +241,10 @@ func (x *terminal) types(text string) {
 	x.press(enter)
 }
 
-// answers presses a key as the answer to a question, as if after a delay.
-func (x *terminal) answers(r rune) {
+// answers turns to the question and presses keys as the answer.
+func (x *terminal) answers(keys ...tea.KeyPressMsg) {
 	x.t.Helper()
-	x.model.(screen).SkipAnswerDelay()
-	x.press(key(r))
+	x.press(append([]tea.KeyPressMsg{tab}, keys...)...)
 }
 
 var (
@@ -328,7 +340,7 @@ func TestModelOutputIsCleaned(t *testing.T) {
 	x.types("hi")
 	x.sees("safe text evil")
 	x.idle()
-	if all := strings.Join(x.printed, "\n"); strings.Contains(all, "\x1b]") || strings.Contains(all, "\x1b[2J") || strings.Contains(all, "\u202e") {
+	if all := x.raw.String(); strings.Contains(all, "\x1b]") || strings.Contains(all, "\x1b[2J") || strings.Contains(all, "\u202e") {
 		t.Errorf("printed: %q", all)
 	}
 }
@@ -337,14 +349,14 @@ func TestApproval(t *testing.T) {
 	call := llmtest.Call("c1", "exec", `{"command": "touch made"}`)
 	for _, tt := range []struct {
 		name string
-		key  rune
+		keys []tea.KeyPressMsg
 		made bool
 		said string
 	}{
-		{"y allows once", 'y', true, "✓ allowed once: writes made"},
-		{"s allows for the session", 's', true, "✓ allowed for this session: writes made"},
-		{"a allows always", 'a', true, "✓ allowed always: writes made"},
-		{"n denies", 'n', false, "✗ denied: writes made"},
+		{"y allows once", []tea.KeyPressMsg{key('y')}, true, "✓ allowed once: writes made"},
+		{"s and enter allow for the session", []tea.KeyPressMsg{key('s'), enter}, true, "✓ allowed for this session: writes made"},
+		{"a and enter allow always", []tea.KeyPressMsg{key('a'), enter}, true, "✓ allowed always: writes made"},
+		{"n denies", []tea.KeyPressMsg{key('n')}, false, "✗ denied: writes made"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g, dir := workspace(t, call, llmtest.Say("done"))
@@ -352,7 +364,7 @@ func TestApproval(t *testing.T) {
 			x.types("make it")
 			x.sees("? allow: writes made")
 			x.sees("┃ touch made") // the plan
-			x.answers(tt.key)
+			x.answers(tt.keys...)
 			x.sees(tt.said)
 			x.sees("done")
 			x.idle()
@@ -364,19 +376,22 @@ func TestApproval(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a key press right after typing is not an answer", func(t *testing.T) {
-		g, _ := workspace(t, call, llmtest.Say("done"))
+	t.Run("letters of a message are not an answer, and the message is sent", func(t *testing.T) {
+		g, dir := workspace(t, call, llmtest.Say("done"), llmtest.Say("done as well"))
 		x := open(t, g, nil)
 		x.types("make it")
 		x.sees("? allow: writes made")
-		x.press(key('y')) // at once
-		if !strings.Contains(x.all(), "› y") {
-			t.Errorf("the key did not go to the input\n%s", x.all())
+		for _, r := range "also check the tests" {
+			x.press(key(r))
 		}
-		x.answers('n')
-		if !strings.Contains(x.all(), "› yn") {
-			t.Errorf("the next key did not go to the input\n%s", x.all())
+		x.sees("› also check the tests")
+		x.press(enter)
+		x.sees("❯ also check the tests")
+		if _, err := os.Stat(filepath.Join(dir, "made")); err == nil || !strings.Contains(x.all(), "? allow: writes made") {
+			t.Errorf("the question was answered: %v\n%s", err, x.all())
 		}
+		x.answers(key('n'))
+		x.sees("✗ denied: writes made")
 	})
 	t.Run("a pending approval is shown by the next screen, even in another session", func(t *testing.T) {
 		g, dir := workspace(t, call, llmtest.Say("done"))
@@ -385,7 +400,7 @@ func TestApproval(t *testing.T) {
 		x.sees("? allow: writes made")
 		y := open(t, g, func(o *tui.Options) { o.Session = "agent:main:other" })
 		y.sees("needs approval in session agent:main:main")
-		y.answers('y')
+		y.answers(key('y'), enter)
 		x.sees("done")
 		x.idle()
 		if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
@@ -429,7 +444,7 @@ func TestApproval(t *testing.T) {
 				t.Fatal(err)
 			}
 			x.sees("(1 of 2)")
-			x.model.(screen).SkipAnswerDelay()
+			x.press(tab)
 			pending := func() (list []wire.Approval) {
 				if err := other.Call(t.Context(), wire.MethodApprovalList, nil, &list); err != nil {
 					t.Fatal(err)
@@ -446,7 +461,7 @@ func TestApproval(t *testing.T) {
 				t.Errorf("%d questions are pending, want the second one", n)
 			}
 			x.update(tea.KeyPressMsg(tea.Key{Code: tea.KeyBackspace}))
-			x.answers('y')
+			x.answers(key('y'), enter)
 			x.until("the second question to be decided", func() bool { return len(pending()) == 0 })
 			time.Sleep(time.Hour) // until the timers of the screen have ended
 		})
@@ -460,10 +475,11 @@ func TestApproval(t *testing.T) {
 		x := open(t, g, nil)
 		x.types("make it")
 		x.sees("? allow: runs python3")
+		x.press(tab)
 		if all := x.all(); strings.Contains(all, "a always") || !strings.Contains(all, "y once") {
 			t.Errorf("question:\n%s", all)
 		}
-		x.answers('a')
+		x.press(key('a'))
 		x.sees("› a") // the key went to the input
 	})
 	t.Run("at any width the whole plan is shown once, and the keys stand above the input", func(t *testing.T) {
@@ -481,11 +497,11 @@ func TestApproval(t *testing.T) {
 			x.resize(width, 24)
 			x.sees("? allow in another")
 			x.types("make more")
-			x.sees("? allow (1 of 2): w")
+			x.sees("? allow (1 of 2):")
 			want := strings.ReplaceAll(strings.NewReplacer("\x1b", `\x1b`, "\u202e", `\u202e`).Replace(command), " ", "")
 			plans := func() int {
 				var plan strings.Builder
-				for _, l := range strings.Split(strings.Join(x.printed, "\n"), "\n") {
+				for _, l := range strings.Split(x.printed(), "\n") {
 					if text, ok := strings.CutPrefix(l, "┃ "); ok {
 						plan.WriteString(strings.ReplaceAll(text, " ", ""))
 					}
@@ -493,12 +509,12 @@ func TestApproval(t *testing.T) {
 				return strings.Count(plan.String(), want)
 			}
 			x.until("the whole plan", func() bool { return plans() > 0 })
-			_, below, _ := strings.Cut(x.all(), "? allow (1 of 2): w")
+			_, below, _ := strings.Cut(x.all(), "? allow (1 of 2):")
 			question, _, above := strings.Cut(below, "\n──") // the line above the input
-			if _, keys, _ := strings.Cut(question, "\n"); !above || strings.Join(strings.Fields(keys), " ") != "y once s session a always n no" {
+			if _, keys, _ := strings.Cut(question, "\n"); !above || strings.Join(strings.Fields(keys), " ") != "tab to answer" {
 				t.Errorf("width %d: the keys are not above the input:\n%s", width, x.all())
 			}
-			x.answers('n')
+			x.answers(key('n'))
 			x.sees("✗ denied: ")
 			if n := plans(); n != 1 {
 				t.Errorf("width %d: the plan is shown %d times", width, n)
@@ -814,8 +830,7 @@ func TestBackground(t *testing.T) {
 	x.idle()
 	t.Run("SEED-05 a result is printed after the answer", func(t *testing.T) {
 		x.until("to print the result", func() bool {
-			printed := blanks.ReplaceAllString(ansi.Clean(strings.Join(x.printed, "\n")), "")
-			return strings.Contains(printed, "❯ slow\n\nfirst half and second half\n\ntold w")
+			return strings.Contains(x.printed(), "❯ slow\n\nfirst half and second half\n\ntold w")
 		})
 	})
 	t.Run("SEED-05 a result leaves the line that is typed", func(t *testing.T) {
@@ -832,4 +847,76 @@ func closed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// The input is at the bottom once there is enough text, and stays there.
+func TestBottom(t *testing.T) {
+	t.Run("a terminal that breaks lines again", func(t *testing.T) { testBottom(t, "xterm-256color", false) })
+	t.Run("a terminal that cuts lines", func(t *testing.T) { testBottom(t, "linux", true) })
+}
+
+func testBottom(t *testing.T, name string, cuts bool) {
+	long := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "paragraph %d of the answer\n\n", i)
+		}
+		return b.String()
+	}
+	g, _ := workspace(t, llmtest.Say(long(30)), llmtest.Call("c1", "exec", `{"command": "touch made"}`), llmtest.Say("done"))
+	x := open(t, g, func(o *tui.Options) {
+		o.Getenv = func(key string) string { return map[string]string{"TERM": name}[key] }
+	})
+	x.vt.cuts = cuts
+	x.types("tell me")
+	x.sees("paragraph 29")
+	x.idle()
+	bottom := func(when string) {
+		t.Helper()
+		if n := x.vt.blank(); n > 0 {
+			t.Errorf("%s: %d empty rows at the bottom\n%s", when, n, x.all())
+		}
+	}
+	bottom("after an answer")
+	x.press(key('/'))
+	bottom("menu")
+	x.press(tea.KeyPressMsg{Code: tea.KeyEscape})
+	bottom("menu closed")
+	x.press(newline, newline, newline)
+	bottom("several lines")
+	x.press(ctrlC)
+	bottom("one line")
+	x.types("make it")
+	x.sees("? allow")
+	bottom("question")
+	x.answers(key('n'))
+	x.sees("done")
+	x.idle()
+	bottom("answered")
+	for _, size := range [][2]int{{60, 24}, {40, 16}, {120, 16}, {120, 30}, {30, 12}, {80, 24}} {
+		x.resize(size[0], size[1])
+		x.idle()
+		t.Run(fmt.Sprintf("a terminal of %d columns and %d rows shows no rows twice", size[0], size[1]), func(t *testing.T) {
+			all := x.vt.before(len(x.vt.lines))
+			for _, once := range []string{"── main", "› message, or", "✗ denied: "} {
+				if n := strings.Count(all, once); n != 1 {
+					t.Errorf("%q is shown %d times\n%s", once, n, all)
+				}
+			}
+		})
+	}
+	t.Run("no printed line is lost or repeated", func(t *testing.T) {
+		all := x.vt.before(len(x.vt.lines))
+		for i := range 30 {
+			if n := strings.Count(all, fmt.Sprintf("paragraph %d of", i)); n != 1 {
+				t.Errorf("paragraph %d is shown %d times", i, n)
+			}
+		}
+	})
+	t.Run("at the end the drawing is removed", func(t *testing.T) {
+		x.types("/quit")
+		if all := x.vt.before(len(x.vt.lines)); strings.Contains(all, "── main") || strings.Contains(all, "› message") {
+			t.Errorf("left:\n%s", all)
+		}
+	})
 }

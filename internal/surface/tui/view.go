@@ -15,15 +15,13 @@ import (
 )
 
 // View returns the current drawing.
-func (s *screen) View() tea.View { return s.drawing.view }
+func (s *screen) View() tea.View { return s.view }
 
 // draw returns the parts that still change: the end of the turn, the approval
 // question, the input, and a status line.
 func (s *screen) draw() tea.View {
 	if s.quitting {
-		v := tea.NewView(" ") // the renderer loses its position if there are no rows
-		v.Cursor = tea.NewCursor(0, 0)
-		return v
+		return tea.NewView("")
 	}
 	below := []string{s.header()}
 	input := strings.Split(s.input.View(), "\n")
@@ -145,6 +143,11 @@ func (s *screen) tick() tea.Cmd {
 	return tea.Tick(100*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
+// maxRule is the width of the line above the input. It is short: while no row above the
+// cursor is wider than a terminal that becomes narrower, it does not matter whether the
+// terminal breaks rows.
+const maxRule = 40
+
 // header is the line above the input: the session and its model.
 func (s *screen) header() string {
 	name := strings.TrimPrefix(s.feed.Session, "agent:main:")
@@ -159,7 +162,7 @@ func (s *screen) header() string {
 		text += " · " + ansi.Line(m)
 	}
 	text = ansi.Truncate("── "+text+" ", s.width)
-	return s.styles.Dim.Paint(text + strings.Repeat("─", max(s.width-ansi.Width(text), 0)))
+	return s.styles.Dim.Paint(text + strings.Repeat("─", max(min(s.width, maxRule)-ansi.Width(text), 0)))
 }
 
 // footer is the line below the input.
