@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -14,21 +13,30 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// answerDelay is how long keys still go to the input after the last key press
-// and after a question appeared, so that typed text does not answer it.
-const answerDelay = 700 * time.Millisecond
+// turning says whether keys answer the first question. They go to the input unless
+// the person turned to the question, so that typed text decides nothing.
+type turning struct {
+	turned bool
+	chosen string // decision that waits for Enter; "": none
+}
 
 // ask shows an approval request. The complete action is printed to the
-// scrollback; the question stays above the input.
+// scrollback, once; the question stays above the input.
 func (s *screen) ask(a wire.Approval) tea.Cmd {
 	if slices.ContainsFunc(s.asked, func(b wire.Approval) bool { return b.ID == a.ID }) {
 		return nil
 	}
+	told := s.told[a.ID]
+	s.told[a.ID] = true
 	if s.o.Yes && a.Request.SessionKey == s.feed.Session {
-		s.notice("allowed: " + a.Request.Command)
+		if !told {
+			s.notice("allowed: " + a.Request.Command)
+		}
 		return s.resolve(a.ID, wire.AllowOnce)
 	}
-	s.printPlan(a.Request)
+	if !told {
+		s.printPlan(a.Request)
+	}
 	at := len(s.asked)
 	if a.Request.SessionKey == s.feed.Session { // those of this session are asked first
 		at = 0
@@ -37,7 +45,7 @@ func (s *screen) ask(a wire.Approval) tea.Cmd {
 		}
 	}
 	if s.asked = slices.Insert(s.asked, at, a); at == 0 {
-		s.askedAt = time.Now()
+		s.turning = turning{}
 	}
 	return nil
 }
@@ -70,14 +78,7 @@ func (s *screen) question() string {
 	if more {
 		command += " …"
 	}
-	keys := s.styles.Bold.Paint("y") + " once  "
-	if !r.Once {
-		keys += s.styles.Bold.Paint("s") + " session  " + s.styles.Bold.Paint("a") + " always  "
-	}
-	keys += s.styles.Bold.Paint("n") + " no"
-	if s.input.Value() != "" {
-		keys = s.styles.Dim.Paint("clear the input to answer y, s, a, n")
-	}
+	keys := s.answerKeys(r)
 	title := "? allow"
 	if n := len(s.asked); n > 1 {
 		title += " (1 of " + strconv.Itoa(n) + ")"
@@ -88,15 +89,54 @@ func (s *screen) question() string {
 	return ansi.Truncate(s.styles.Warn.Paint(title+": ")+ansi.Line(command), s.width) + "\n" + ansi.Wrap("  "+keys, s.width)
 }
 
-// answer handles a key as the answer to a question. It reports false if the
-// key is not an answer.
-func (s *screen) answer(key string) (tea.Cmd, bool) {
-	if len(s.asked) == 0 || s.input.Value() != "" || time.Since(s.typedAt) < answerDelay || time.Since(s.askedAt) < answerDelay {
-		return nil, false
+// answerKeys returns the keys that answer a question.
+func (s *screen) answerKeys(r wire.ApprovalRequest) string {
+	bold := s.styles.Bold.Paint
+	switch {
+	case s.chosen != "":
+		return bold("enter") + " " + choices[s.chosen] + "  " + bold("esc") + " back"
+	case s.turned && r.Once:
+		return bold("y") + " once  " + bold("n") + " no  " + bold("esc") + " back"
+	case s.turned:
+		return bold("y") + " once  " + bold("s") + " session  " + bold("a") + " always  " + bold("n") + " no  " + bold("esc") + " back"
+	case s.input.Value() != "":
+		return s.styles.Dim.Paint("clear the input, then tab to answer")
 	}
-	decision, ok := map[string]string{"y": wire.AllowOnce, "s": wire.AllowSession, "a": wire.AllowAlways, "n": wire.Deny}[key]
-	if !ok || s.lost || (key == "s" || key == "a") && s.asked[0].Request.Once {
+	return bold("tab") + " to answer"
+}
+
+// choices says what the decisions do.
+var choices = map[string]string{
+	wire.AllowOnce: "allow it once", wire.AllowSession: "allow it for its session", wire.AllowAlways: "allow it always", wire.Deny: "deny it",
+}
+
+// answer handles a key that concerns a question. It reports false if the key goes to the
+// input. Tab in an empty input turns to the question. Then y and n decide it, if it is one
+// of this session; everything that reaches further needs Enter, too. Any other key turns
+// back.
+func (s *screen) answer(key string) (tea.Cmd, bool) {
+	switch {
+	case len(s.asked) == 0 || s.lost:
 		return nil, false
+	case !s.turned:
+		s.turned = key == "tab" && s.input.Value() == ""
+		return nil, s.turned
+	}
+	r, chosen := s.asked[0].Request, s.chosen
+	decision := map[string]string{"y": wire.AllowOnce, "s": wire.AllowSession, "a": wire.AllowAlways, "n": wire.Deny}[key]
+	lasts := decision == wire.AllowSession || decision == wire.AllowAlways
+	s.turning = turning{}
+	switch {
+	case chosen != "" && key == "enter":
+		return s.resolve(s.asked[0].ID, chosen), true
+	case chosen != "" && key == "esc":
+		s.turned = true
+		return nil, true
+	case chosen != "" || decision == "" || lasts && r.Once:
+		return nil, key == "esc" || key == "tab" || key == "enter"
+	case lasts || r.SessionKey != s.feed.Session:
+		s.turning = turning{true, decision}
+		return nil, true
 	}
 	return s.resolve(s.asked[0].ID, decision), true
 }
@@ -136,8 +176,13 @@ func (s *screen) approvalResolved(a wire.Approval, decision string) {
 
 // withdraw removes a question and reports whether there was one.
 func (s *screen) withdraw(id string) bool {
-	n := len(s.asked)
-	s.asked = slices.DeleteFunc(s.asked, func(a wire.Approval) bool { return a.ID == id })
-	s.askedAt = time.Now()
-	return len(s.asked) < n
+	i := slices.IndexFunc(s.asked, func(a wire.Approval) bool { return a.ID == id })
+	if i < 0 {
+		return false
+	}
+	s.asked = slices.Delete(s.asked, i, i+1)
+	if i == 0 {
+		s.turning = turning{}
+	}
+	return true
 }

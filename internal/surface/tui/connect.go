@@ -310,7 +310,7 @@ func (s *screen) connectionLost(e wire.Event) {
 	if !s.lost {
 		s.notice("connection lost; reconnecting")
 	}
-	s.lost = true
+	s.lost, s.turning = true, turning{}
 }
 
 // connectionRestored shows that there is a connection again.

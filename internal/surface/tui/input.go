@@ -49,7 +49,6 @@ func (s *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	if name != "ctrl+c" {
 		s.note, s.interruptedAt = "", time.Time{}
 	}
-	s.typedAt = time.Now()
 	switch name {
 	case "ctrl+c":
 		return s.interrupt()

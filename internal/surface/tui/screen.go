@@ -50,11 +50,10 @@ type screen struct {
 	menu     menu
 	commands []wire.Command
 
-	joined        bool // the history is loaded
-	lost          bool // the connection is lost
-	ticking       bool // a tick is scheduled
-	frame         int  // frame of the spinner
-	typedAt       time.Time
+	joined        bool      // the history is loaded
+	lost          bool      // the connection is lost
+	ticking       bool      // a tick is scheduled
+	frame         int       // frame of the spinner
 	interruptedAt time.Time // time of the last ctrl+c
 	note          string    // temporary line below the input
 	quitting      bool
@@ -140,6 +139,9 @@ func (s *screen) handle(msg tea.Msg) tea.Cmd {
 }
 
 func (s *screen) resize(width, height int) {
+	if width == 0 || height == 0 {
+		return // it is not known
+	}
 	s.width, s.height = max(width, 4), max(height, 3)
 	s.canvas.resize(s.width, s.height)
 	s.input.MaxHeight = max(min(8, s.height/4), 1)

@@ -61,42 +61,64 @@ func approval(id, session string) wire.Approval {
 	return wire.Approval{ID: id, Request: wire.ApprovalRequest{Command: "do " + id, SessionKey: session}}
 }
 
-func TestAnswerDelay(t *testing.T) {
-	const early, late = answerDelay - time.Millisecond, answerDelay
+func TestAnswer(t *testing.T) {
+	const other = "agent:main:other"
 	for _, tt := range []struct {
-		name   string
-		act    func(s *screen) // an hour after the question of another session
-		wait   time.Duration
-		key    string
-		answer bool
+		name  string
+		of    string // session of the question
+		act   func(s *screen)
+		keys  string // names of keys
+		sent  bool   // a decision
+		input string
 	}{
-		{"nothing happened", func(*screen) {}, 0, "y", true},
-		{"a key was pressed", func(s *screen) { press(s, "left") }, early, "y", false},
-		{"a key was pressed before", func(s *screen) { press(s, "left") }, late, "y", true},
-		{"another question comes first", func(s *screen) { s.ask(approval("b", own)) }, early, "y", false},
-		{"another question came first before", func(s *screen) { s.ask(approval("b", own)) }, late, "y", true},
-		{"another question comes last", func(s *screen) { s.ask(approval("b", "agent:main:other")) }, 0, "y", true},
-		{"another question took its place", func(s *screen) { s.ask(approval("b", "agent:main:other")); s.withdraw("a") }, early, "y", false},
-		{"the input is not empty", func(s *screen) { s.input.SetValue("x") }, time.Hour, "y", false},
-		{"the connection is lost", func(s *screen) { s.lost = true }, time.Hour, "n", false},
-		{"an action that can only be allowed once, session", func(s *screen) { s.asked[0].Request.Once = true }, 0, "s", false},
-		{"an action that can only be allowed once, always", func(s *screen) { s.asked[0].Request.Once = true }, 0, "a", false},
-		{"an action that can only be allowed once, no", func(s *screen) { s.asked[0].Request.Once = true }, 0, "n", true},
-		{"session", func(*screen) {}, 0, "s", true},
-		{"always", func(*screen) {}, 0, "a", true},
-		{"not an answer", func(*screen) {}, 0, "x", false},
+		{"letters are text", own, nil, "a l s o", false, "also"},
+		{"y and n are text", own, nil, "y n", false, "yn"},
+		{"tab turns to the question, y allows once", own, nil, "tab y", true, ""},
+		{"tab turns to the question, n denies", own, nil, "tab n", true, ""},
+		{"always needs enter", own, nil, "tab a", false, ""},
+		{"always with enter", own, nil, "tab a enter", true, ""},
+		{"the session needs enter", own, nil, "tab s", false, ""},
+		{"the session with enter", own, nil, "tab s enter", true, ""},
+		{"always twice is not enough", own, nil, "tab a a", false, "a"},
+		{"esc takes a choice back", own, nil, "tab a esc enter", false, ""},
+		{"esc takes a choice back, another is made", own, nil, "tab a esc y", true, ""},
+		{"esc turns back", own, nil, "tab esc y", false, "y"},
+		{"tab turns back", own, nil, "tab tab y", false, "y"},
+		{"enter alone decides nothing", own, nil, "tab enter y", false, "y"},
+		{"any other key turns back", own, nil, "tab x y", false, "xy"},
+		{"of another session, once needs enter", other, nil, "tab y", false, ""},
+		{"of another session, once with enter", other, nil, "tab y enter", true, ""},
+		{"of another session, no needs enter", other, nil, "tab n", false, ""},
+		{"of another session, no with enter", other, nil, "tab n enter", true, ""},
+		{"with text in the input, tab does not turn", own, nil, "x tab y", false, "xy"},
+		{"a question that takes the first place is not answered", other, func(s *screen) { press(s, "tab"); s.ask(approval("b", own)) }, "y", false, "y"},
+		{"the next question is not answered", own, func(s *screen) { s.ask(approval("b", own)); press(s, "tab"); s.withdraw("a") }, "y", false, "y"},
+		{"a question that comes last changes nothing", own, func(s *screen) { press(s, "tab"); s.ask(approval("b", other)) }, "y", true, ""},
+		{"a later question that is withdrawn changes nothing", own, func(s *screen) { s.ask(approval("b", other)); press(s, "tab"); s.withdraw("b") }, "y", true, ""},
+		{"pasted text turns back", own, func(s *screen) { press(s, "tab"); s.handle(tea.PasteMsg{Content: "x"}) }, "y", false, "xy"},
+		{"the connection is lost", own, func(s *screen) { s.lost = true }, "tab y", false, "y"},
+		{"the connection was lost", own, func(s *screen) {
+			press(s, "tab")
+			s.handle(events{list: []wire.Event{{Name: client.EventLost}, {Name: client.EventResumed}}})
+		}, "y", false, "y"},
+		{"an action that can only be allowed once, session", own, func(s *screen) { s.asked[0].Request.Once = true }, "tab s enter", false, ""},
+		{"an action that can only be allowed once, always", own, func(s *screen) { s.asked[0].Request.Once = true }, "tab a enter", false, ""},
+		{"an action that can only be allowed once, no", own, func(s *screen) { s.asked[0].Request.Once = true }, "tab n", true, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := alone(t)
-				s.ask(approval("a", "agent:main:other"))
-				time.Sleep(time.Hour)
+			s := alone(t)
+			s.ask(approval("a", tt.of))
+			if tt.act != nil {
 				tt.act(s)
-				time.Sleep(tt.wait)
-				if _, got := s.answer(tt.key); got != tt.answer {
-					t.Errorf("an answer: %v, want %v", got, tt.answer)
-				}
-			})
+			}
+			s.joined = false // so that no message is sent
+			decided := false
+			for _, k := range strings.Fields(tt.keys) {
+				decided = press(s, k) != nil && s.input.Value() == "" && len(s.sent) == 0 || decided
+			}
+			if decided != tt.sent || s.input.Value() != tt.input && len(s.sent) == 0 {
+				t.Errorf("decided %v, want %v; input %q, want %q", decided, tt.sent, s.input.Value(), tt.input)
+			}
 		})
 	}
 }
@@ -161,17 +183,17 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("printed (-want +got)\n%s", d)
 	}
 	for _, want := range []string{
-		"? allow (1 of 4): do b\n  y once  s session  a always  n no",
-		"? allow (1 of 3): do c\n  y once  s session  a always  n no",
-		"? allow (1 of 2) in another session: do a …\n  y once  s session  a always  n no",
-		"? allow in another session: do d\n  y once  s session  a always  n no",
+		"? allow (1 of 4): do b\n  tab to answer",
+		"? allow (1 of 3): do c\n  tab to answer",
+		"? allow (1 of 2) in another session: do a …\n  tab to answer",
+		"? allow in another session: do d\n  tab to answer",
 	} {
 		if got := ansi.Clean(s.question()); got != want {
 			t.Errorf("question %q, want %q", got, want)
 		}
 		if len(s.asked) == 1 {
 			s.input.SetValue("x")
-			if !strings.HasSuffix(s.question(), "\n  clear the input to answer y, s, a, n") {
+			if !strings.HasSuffix(s.question(), "\n  clear the input, then tab to answer") {
 				t.Errorf("with a draft: %q", s.question())
 			}
 		}
@@ -181,9 +203,30 @@ func TestQuestions(t *testing.T) {
 	once.Request.Once = true
 	s.input.Reset()
 	s.ask(once)
-	if got := s.question(); got != "? allow: do e\n  y once  n no" {
+	press(s, "tab")
+	if got := s.question(); got != "? allow: do e\n  y once  n no  esc back" {
 		t.Errorf("an action that can only be allowed once: %q", got)
 	}
+	s.withdraw("e")
+	s.ask(approval("f", own))
+	press(s, "tab")
+	if got := s.question(); got != "? allow: do f\n  y once  s session  a always  n no  esc back" {
+		t.Errorf("turned to the question: %q", got)
+	}
+	press(s, "a")
+	if got := s.question(); got != "? allow: do f\n  enter allow it always  esc back" {
+		t.Errorf("a choice: %q", got)
+	}
+	t.Run("a question that is asked again after a reconnect is printed once", func(t *testing.T) {
+		s := alone(t)
+		s.client = &client.Client{}
+		for range 3 {
+			s.join(attached{approvals: []wire.Approval{approval("a", own)}, history: wire.History{SessionID: "s"}})
+		}
+		if n := strings.Count(strings.Join(s.scroll.lines, "\n"), "┃ do a"); n != 1 || len(s.asked) != 1 {
+			t.Errorf("printed %d times, %d questions", n, len(s.asked))
+		}
+	})
 }
 
 func TestDecisions(t *testing.T) {
