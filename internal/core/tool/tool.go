@@ -1,9 +1,11 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -108,6 +110,30 @@ func Detailed(s string, details any) Result {
 	r := Text(s)
 	r.Details, _ = json.Marshal(details)
 	return r
+}
+
+// CommandFailed returns how a command failed according to the details of a result, such as
+// "exit code 1"; "": the result is of no command, or it did not fail. To the tool, a
+// command that failed is no error: the model gets its output.
+func CommandFailed(details json.RawMessage) string {
+	var d struct {
+		Code       *int   `json:"exitCode"`
+		Signal     string `json:"signal"`
+		ExitSignal string `json:"exitSignal"`
+		TimedOut   bool   `json:"timedOut"`
+	}
+	if json.Unmarshal(details, &d) != nil || d.Code == nil {
+		return ""
+	}
+	switch signal := cmp.Or(d.Signal, d.ExitSignal); {
+	case d.TimedOut:
+		return "timed out"
+	case signal != "":
+		return "ended by " + signal
+	case *d.Code != 0:
+		return fmt.Sprintf("exit code %d", *d.Code)
+	}
+	return ""
 }
 
 // Tool is a function that a model can call.

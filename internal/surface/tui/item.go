@@ -203,8 +203,15 @@ func (s *screen) toolLine(t feed.Tool) string {
 	if !t.Failed {
 		return s.styles.Good.Paint("✓") + " " + ansi.Truncate(label, s.columns()-2-len(took)) + s.styles.Dim.Paint(took)
 	}
-	return s.styles.Bad.Paint("✗") + " " + ansi.Truncate(label+": "+ansi.Line(t.Reason()), s.columns()-2-len(took)) + s.styles.Dim.Paint(took)
+	lines := strings.Split(ansi.Wrap(label+": "+ansi.Line(t.Reason())+took, s.columns()-2), "\n")
+	if len(lines) > maxReason {
+		lines = append(lines[:maxReason-1], "…"+took)
+	}
+	return s.styles.Bad.Paint("✗") + " " + strings.Join(lines, "\n  ")
 }
+
+// maxReason is the maximum number of lines that say why a call failed.
+const maxReason = 4
 
 // output returns a tool's output with a gutter. If it has more than most lines,
 // the middle is left out.
@@ -219,9 +226,13 @@ func (s *screen) output(text string, most int) string {
 		lines = append(append(lines[:most/2:most/2], gap), lines[n-most+most/2+1:]...)
 	}
 	for i, l := range lines {
-		lines[i] = s.styles.Dim.Paint("  │ " + ansi.Truncate(l, s.columns()-4))
+		lines[i] = s.outputLine(l)
 	}
 	return strings.Join(lines, "\n")
+}
+
+func (s *screen) outputLine(l string) string {
+	return s.styles.Dim.Paint("  │ " + ansi.Truncate(l, s.columns()-4))
 }
 
 // toggleDetail turns details on or off. When they are turned on, it prints the

@@ -849,6 +849,28 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
+func TestFailedCommand(t *testing.T) {
+	command := llmtest.Call("c1", "exec", `{"command": "cat none; echo; printf 'two\\nthree\\nfour\\n'; false"}`)
+	g, _ := workspace(t, command, llmtest.Say("it failed"))
+	x := open(t, g, func(o *tui.Options) { o.Yes = true })
+	x.types("do it")
+	x.sees("it failed")
+	x.idle()
+	t.Run("a command that failed has a mark, its exit code and the first lines of its output", func(t *testing.T) {
+		if got := x.printed(); !strings.Contains(got, "✗ exec ") || strings.Contains(got, "✓") || !strings.Contains(got, "exit code 1") ||
+			!strings.Contains(got, "  │ cat: none: No such file or directory\n  │ two\n  │ three\n  │ … 1 more line; ctrl+o shows the output\n") {
+			t.Errorf("printed:\n%s", got)
+		}
+	})
+	t.Run("the history shows it in the same way", func(t *testing.T) {
+		y := open(t, g, nil)
+		y.sees("it failed")
+		if got := y.printed(); !strings.Contains(got, "✗ exec ") || !strings.Contains(got, "exit code 1\n  │ cat: none: No such") {
+			t.Errorf("printed:\n%s", got)
+		}
+	})
+}
+
 // The input is at the bottom once there is enough text, and stays there.
 func TestBottom(t *testing.T) {
 	t.Run("a terminal that breaks lines again", func(t *testing.T) { testBottom(t, "xterm-256color", false) })

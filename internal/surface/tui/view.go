@@ -95,7 +95,7 @@ func (s *screen) running(it *item) []string {
 		return nil // the plan itself is shown
 	}
 	if it.done {
-		return []string{s.toolLine(*it.tool)}
+		return strings.Split(s.toolLine(*it.tool), "\n")
 	}
 	if s.suspended {
 		return []string{s.styles.Warn.Paint("?") + " " + ansi.Truncate(ansi.Line(it.tool.Label), s.columns()-2)}

@@ -2,6 +2,7 @@ package wireview
 
 import (
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -21,7 +22,7 @@ func Activity(messages []wire.Message) []wire.Activity {
 			continue
 		}
 		status := "completed"
-		if m.IsError {
+		if m.IsError || tool.CommandFailed(m.Details) != "" {
 			status = "failed"
 		}
 		out = append(out, wire.Activity{MessageID: m.Meta.ID, Items: []wire.ActivityItem{{

@@ -7,6 +7,8 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/task"
+	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/internal/surface/tui/attach"
 	"github.com/chela-ai/chela/wire"
 )
@@ -54,13 +56,43 @@ type Tool struct {
 	Name   string
 	Label  string // one-line description
 	Output string // set by ToolEnded
-	Failed bool
+	Failed bool   // the call, or the command that it ran
+	Exit   string // how the command failed; "": it did not, or there is none
 	Took   time.Duration
+}
+
+// Ended returns t with the result of the call.
+func (t Tool) Ended(output string, failed bool, details json.RawMessage) Tool {
+	t.Output, t.Exit = output, tool.CommandFailed(details)
+	t.Failed = failed || t.Exit != ""
+	return t
+}
+
+// HeadLines is how many lines of output are shown of a command that failed.
+const HeadLines = 3
+
+// Head returns up to most of the first lines of the output of a command that failed, and
+// the number of lines after them. What the tool adds for the model is not among them.
+func (t Tool) Head(most int) (lines []string, more int) {
+	text := strings.TrimRight(ansi.Clean(t.Output), "\n ")
+	if i := strings.LastIndexByte(text, '\n') + 1; strings.HasPrefix(text[i:], "[") && strings.HasSuffix(text, "]") {
+		text = strings.TrimRight(text[:i], "\n ")
+	}
+	for l := range strings.SplitSeq(text, "\n") {
+		if strings.TrimSpace(l) != "" {
+			lines = append(lines, l)
+		}
+	}
+	n := min(most, len(lines))
+	return lines[:n], len(lines) - n
 }
 
 // Reason returns why the call failed, on one line, without the JSON that
 // surrounds the error in the output for the model.
 func (t Tool) Reason() string {
+	if t.Exit != "" {
+		return t.Exit
+	}
 	var e struct {
 		Error string `json:"error"`
 	}
@@ -281,7 +313,12 @@ func (f *Feed) tool(run string, t wire.ToolStep) []Step {
 		return []Step{{Kind: ToolOutput, Run: run, Tool: c, Text: output(t.Partial)}}
 	case wire.PhaseResult:
 		delete(f.tools, t.CallID)
-		c.Output, c.Failed, c.Took = output(t.Result), t.IsError, time.Duration(t.Ms)*time.Millisecond
+		var details json.RawMessage
+		if t.Result != nil {
+			details = t.Result.Details
+		}
+		c = c.Ended(output(t.Result), t.IsError, details)
+		c.Took = time.Duration(t.Ms) * time.Millisecond
 		return append(f.close(run), Step{Kind: ToolEnded, Run: run, Tool: c})
 	}
 	return nil

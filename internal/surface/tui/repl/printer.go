@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/internal/surface/tui/feed"
 	"github.com/chela-ai/chela/wire"
@@ -75,6 +76,15 @@ func (p *Printer) tool(t feed.Tool, ended bool) {
 		p.Note("· " + label)
 	case t.Failed:
 		p.Note("✗ " + label + ": " + ansi.Line(t.Reason()))
+		if t.Exit != "" {
+			lines, more := t.Head(feed.HeadLines)
+			for _, l := range lines {
+				p.Note("  │ " + l)
+			}
+			if more > 0 {
+				p.Note("  │ … " + humanize.Many(more, "more line"))
+			}
+		}
 	case t.Took >= time.Second:
 		p.Note("✓ " + label + " (" + t.Took.Round(100*time.Millisecond).String() + ")")
 	}
