@@ -74,8 +74,22 @@ func (c *commands) ask(ctx context.Context, f agentFlags) error {
 		if o.Interactive = o.Interactive && !o.Printer.Quiet; o.Interactive {
 			o.Input = repl.Lines(c.stdin)
 		}
-		out, err := repl.New(o).Once(ctx, repl.Question{Message: f.message, Files: files, Think: f.think, Timeout: f.timeout})
-		return c.printResult(out, err)
+		chat := repl.New(o)
+		q := repl.Question{Message: f.message, Files: files, Think: f.think, Timeout: f.timeout}
+		for {
+			out, err := chat.Once(ctx, q)
+			err = c.printResult(out, err)
+			more, ok := chat.Kept() // typed while a question was open
+			if ok && err == nil && !c.json {
+				q.Message, q.Files = more, nil
+				fmt.Fprintln(c.stderr, "› "+ansi.Line(more))
+				continue
+			}
+			for ; ok; more, ok = chat.Kept() { // after a failure, or with --json, whose result is one object
+				fmt.Fprintln(c.stderr, "not sent: "+ansi.Line(more))
+			}
+			return err
+		}
 	})
 }
 

@@ -30,6 +30,7 @@ func (c *Chat) background(ctx context.Context, e wire.Event) (bool, error) {
 	if e.Name == client.EventReset {
 		c.feed.Reset()
 		clear(c.running)
+		c.AskPending(ctx)
 		changed = true
 	}
 	for _, s := range c.steps(e) {

@@ -41,6 +41,7 @@ func (c *Chat) Once(ctx context.Context, q Question) (Answer, error) {
 	defer signal.Stop(c.stop)
 	run := rand.Text()
 	c.feed.Own(run)
+	c.single = true
 	out := Answer{RunID: run, Session: c.session}
 
 	var timeout <-chan time.Time

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,9 @@ type Chat struct {
 	printer     Printer
 	yes         bool
 	lines       <-chan string
+	ended       bool     // the input has ended
+	kept        []string // lines that were typed while no message was expected, in order
+	single      bool     // only one message is sent, see Once
 	interactive bool
 	showPrompt  bool
 	stop        chan os.Signal  // interrupts
@@ -137,11 +141,20 @@ func (c *Chat) prompt(s string) {
 	}
 }
 
-// next waits for the next message. While an approval is pending, input lines
-// are answers to it instead.
+// next waits for the next message. While an approval is pending, input lines may be
+// answers to it instead.
 func (c *Chat) next(ctx context.Context) (string, bool, error) {
 	events, asking := c.client.Events(), true
 	for {
+		if len(c.asked) == 0 && (len(c.kept) > 0 || c.ended) {
+			line, ok := c.Kept()
+			if ok {
+				c.prompt("› ")
+				c.echo(line)
+			}
+			c.tellHeld()
+			return line, ok, nil
+		}
 		lines := c.lines
 		if len(c.asked) > 0 {
 			lines = nil
@@ -154,7 +167,7 @@ func (c *Chat) next(ctx context.Context) (string, bool, error) {
 			c.tellHeld()
 			return line, ok, nil
 		case line, ok := <-c.decisions():
-			if err := c.decide(ctx, line, ok); err != nil || !ok {
+			if err := c.decide(ctx, line, ok); err != nil {
 				return "", false, err
 			}
 		case e, ok := <-events:
@@ -202,7 +215,7 @@ func (c *Chat) await(ctx context.Context, run string) error {
 			if done, err := c.event(ctx, run, e); done || err != nil {
 				return err
 			}
-		case line, ok := <-c.decisions():
+		case line, ok := <-c.typed():
 			if err := c.decide(ctx, line, ok); err != nil {
 				return err
 			}
@@ -232,6 +245,7 @@ func (c *Chat) event(ctx context.Context, run string, e wire.Event) (bool, error
 		}
 	case client.EventReset:
 		c.feed.Reset()
+		c.AskPending(ctx)
 		return c.missed(ctx, run)
 	}
 	for _, s := range c.steps(e) {
@@ -317,14 +331,20 @@ func (c *Chat) approve(ctx context.Context, s feed.Step) error {
 	case c.yes && (s.Approval.Request.SessionKey == c.session || s.Approval.Request.AskedKey == c.session):
 		c.printer.Note("allowed (--yes): " + ansi.Line(s.Approval.Request.Command))
 		return c.resolve(ctx, s.Approval.ID, wire.AllowOnce)
-	case c.interactive:
+	case slices.ContainsFunc(c.asked, func(a wire.Approval) bool { return a.ID == s.Approval.ID }):
+		return nil
+	case c.interactive && !c.dropEarly():
 		c.asked = append(c.asked, s.Approval)
 		if len(c.asked) == 1 {
 			c.question()
 		}
 		return nil
 	case c.owns(s.Approval):
-		c.printer.Warn("denied without asking: there is no terminal (use --yes to allow): " + ansi.Line(s.Approval.Request.Command))
+		why := "there is no terminal"
+		if c.ended {
+			why = "the input has ended"
+		}
+		c.printer.Warn("denied without asking: " + why + " (use --yes to allow): " + ansi.Line(s.Approval.Request.Command))
 		return c.resolve(ctx, s.Approval.ID, wire.Deny)
 	}
 	return nil
@@ -366,6 +386,15 @@ func (c *Chat) question() {
 	fmt.Fprint(c.printer.Err, p.Warn.Paint(choices(r.Once)))
 }
 
+// typed returns the channel of lines that a person types while an answer is awaited; nil
+// without a person, whose lines are messages for later.
+func (c *Chat) typed() <-chan string {
+	if !c.interactive {
+		return nil
+	}
+	return c.lines
+}
+
 // decisions returns the channel of answers to an approval; nil if none is
 // pending.
 func (c *Chat) decisions() <-chan string {
@@ -373,6 +402,50 @@ func (c *Chat) decisions() <-chan string {
 		return nil
 	}
 	return c.lines
+}
+
+// dropEarly says that a line was not sent that was typed before the first question about
+// a single message: it was meant for what comes after this program. It reports whether
+// the input has ended.
+func (c *Chat) dropEarly() (ended bool) {
+	if !c.single || len(c.asked) > 0 {
+		return false
+	}
+	select {
+	case line, ok := <-c.lines:
+		if ok && strings.TrimSpace(line) != "" {
+			c.printer.Warn("not sent, it was typed before the question: " + ansi.Line(line))
+		}
+		c.interactive = ok
+		return !ok
+	default:
+		return false
+	}
+}
+
+// keep keeps a line that is no answer as a message for later.
+func (c *Chat) keep(line string) {
+	if strings.TrimSpace(line) != "" {
+		c.kept = append(c.kept, line)
+	}
+}
+
+// Kept returns the first line that was typed while no message was expected, and forgets
+// it.
+func (c *Chat) Kept() (string, bool) {
+	if len(c.kept) == 0 {
+		return "", false
+	}
+	line := c.kept[0]
+	c.kept = c.kept[1:]
+	return line, true
+}
+
+// echo shows a line that is sent later than it was typed.
+func (c *Chat) echo(line string) {
+	if c.showPrompt {
+		fmt.Fprintln(c.printer.Err, ansi.Line(line))
+	}
 }
 
 // choices returns the possible answers. With once, those that last are not among
@@ -403,14 +476,30 @@ func parseDecision(line string, once bool) string {
 	return ""
 }
 
-// decide handles a typed answer. The end of input denies the request.
+// decide handles a typed line while no message is expected. A line that is no answer to a
+// question is kept as a message. The end of input denies the request.
 func (c *Chat) decide(ctx context.Context, line string, ok bool) error {
+	if !ok {
+		c.interactive, c.lines, c.ended = false, nil, true
+		for _, a := range c.asked {
+			if err := c.resolve(ctx, a.ID, wire.Deny); err != nil {
+				return err
+			}
+		}
+		c.asked = nil
+		return nil
+	}
+	if len(c.asked) == 0 {
+		c.keep(line)
+		return nil
+	}
 	once := c.asked[0].Request.Once
 	d := parseDecision(line, once)
-	switch {
-	case !ok:
-		c.interactive, c.lines, d = false, nil, wire.Deny
-	case d == "":
+	if d == "" {
+		if strings.TrimSpace(line) != "" && parseDecision(line, false) == "" {
+			c.keep(line)
+			c.printer.Warn("not an answer, kept for later: " + ansi.Line(line))
+		}
 		fmt.Fprint(c.printer.Err, c.printer.Styles.Warn.Paint(choices(once)))
 		return nil
 	}
@@ -433,12 +522,18 @@ func (c *Chat) resolve(ctx context.Context, id, decision string) error {
 	return err
 }
 
-// AskPending asks about approvals that are already pending. With Yes, it allows those of
-// this session and of its subagents instead.
+// AskPending asks about approvals that are already pending, and drops questions that are
+// not pending any more. With Yes, it allows those of this session and of its subagents
+// instead.
 func (c *Chat) AskPending(ctx context.Context) {
 	var all []wire.Approval
-	if !c.interactive && !c.yes || c.client.Call(ctx, wire.MethodApprovalList, wire.None{}, &all) != nil {
+	if c.client.Call(ctx, wire.MethodApprovalList, wire.None{}, &all) != nil {
 		return
+	}
+	for _, old := range slices.Clone(c.asked) {
+		if !slices.ContainsFunc(all, func(a wire.Approval) bool { return a.ID == old.ID }) {
+			c.decidedElsewhere(old.ID, "while the connection was lost")
+		}
 	}
 	for _, a := range all {
 		if c.approve(ctx, feed.Step{Kind: feed.ApprovalRequested, Run: a.Request.RunID, Approval: a}) != nil {

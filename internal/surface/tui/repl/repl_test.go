@@ -202,7 +202,7 @@ func TestDecide(t *testing.T) {
 			}
 			x.in <- "and again"
 			if tt.again {
-				x.sees("? exec needs approval: ")
+				x.counts("? exec needs approval: ", 2)
 				close(x.in) // denies
 			}
 			x.sees("finished again")
@@ -240,6 +240,68 @@ func TestOnlyOnce(t *testing.T) {
 	if _, err := x.written(); strings.Count(err, "[y] once  [n] no: ") != 6 || strings.Contains(err, "› ") {
 		t.Errorf("asked:\n%s", err)
 	}
+}
+
+// A line that is no answer to a question is a message.
+func TestOtherLines(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+		last := r.Messages[len(r.Messages)-1]
+		switch text := last.PlainText(); {
+		case last.Role == llm.RoleTool:
+			return llmtest.Say("finished")
+		case text == "make it":
+			close(begun)
+			<-release
+			return touch("made")
+		default:
+			return llmtest.Say("heard: " + text)
+		}
+	})
+	g := chelatest.Start(t, chelatest.Options{Model: model})
+	x := open(t, g, repl.Options{Interactive: true, Prompt: true}).run()
+	x.in <- "make it"
+	<-begun
+	x.in <- "y" // before the question: it is no answer
+	close(release)
+	x.sees("\n[y] once  [s] this session  [a] always  [n] no: ")
+	x.in <- "also check the tests"
+	x.sees("not an answer, kept for later: also check the tests")
+	x.counts("[n] no: ", 2)
+	if made(g, "made") {
+		t.Error("a line that was typed before the question answered it")
+	}
+	x.in <- "n"
+	x.sees("finished")
+	x.sees("heard: y")
+	x.sees("heard: also check the tests")
+	t.Run("they are shown again when they are sent", func(t *testing.T) {
+		if _, err := x.written(); !strings.Contains(err, "› y\n") || !strings.Contains(err, "› also check the tests\n") {
+			t.Errorf("written:\n%s", err)
+		}
+	})
+	t.Run("the end of the input denies what is pending and ends the conversation", func(t *testing.T) {
+		y := open(t, g, repl.Options{Interactive: true, Session: "agent:main:other"}).run()
+		y.in <- "good bye"
+		close(y.in)
+		y.sees("heard: good bye")
+		y.ends(nil)
+	})
+	t.Run("one message: the lines are left to the caller", func(t *testing.T) {
+		g, _ := workspace(t, touch("made"), llmtest.Say("the answer"))
+		y := open(t, g, repl.Options{Interactive: true})
+		go func() {
+			y.sees("[n] no: ")
+			y.in <- "also check the tests"
+			y.in <- "y"
+		}()
+		if a, err := y.chat.Once(t.Context(), repl.Question{Message: "make it"}); err != nil || a.Text != "the answer" {
+			t.Errorf("answer %+v, %v", a, err)
+		}
+		if line, ok := y.chat.Kept(); !ok || line != "also check the tests" {
+			t.Errorf("kept %q, %v", line, ok)
+		}
+	})
 }
 
 func TestWithoutPerson(t *testing.T) {
