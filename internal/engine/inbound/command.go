@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/spelling"
 )
 
 // Command is a slash command.
@@ -107,6 +109,7 @@ type call struct {
 	heard     *queue.Item      // the waiting message whose transcript is processed; nil: it was written
 
 	unaddressed bool // the message may address the agent only in a recording
+	literal     bool // the text is no command and has no directives
 }
 
 // refuse is an error whose text is the answer to a command that changed nothing.
@@ -156,6 +159,66 @@ func (g *Gate) command(key chela.SessionKey, in chela.Inbound) (Command, command
 		return c, w, foreign
 	}
 	return c, w, ours
+}
+
+// literal returns the text of a message with two slashes in front, which would be a command
+// with one.
+func literal(s string) (string, bool) {
+	s, ok := strings.CutPrefix(strings.TrimSpace(s), "/")
+	if ok {
+		_, ok = parse(s)
+	}
+	return s, ok
+}
+
+// terminalCommands are the commands that the terminal carries out itself.
+var terminalCommands = [...]string{"image", "quit", "exit"}
+
+// mistyped returns the answer to a message that has the form of a command but is none, so
+// that a model is not asked by mistake; "": it is an ordinary message.
+func (k *call) mistyped() string {
+	g, in := k.g, k.in
+	if k.literal || len(in.Media) > 0 || k.unaddressed || in.Sender.Bot || !g.allowed().Text && !in.Address.Local() {
+		return ""
+	}
+	if line, ok := bang(in.Text); ok && in.Address.Local() && !g.allowed().Bash && !strings.HasPrefix(strings.TrimSpace(in.Text), "! ") {
+		return fmt.Sprintf("Not run, and not sent to a model: lines with ! are commands only if commands.bash is true (`chela config set commands.bash true`). "+
+			"You can also ask for it in words: run `%s`", strings.TrimPrefix(line, "/bash "))
+	}
+	w, ok := parse(in.Text)
+	if w.name == "start" && !in.Address.Local() {
+		return "" // platforms send it when a person opens the chat
+	}
+	if _, known := g.names[w.name]; !ok || known || w.bot != "" && !strings.EqualFold(g.o.Bot(in.Address), w.bot) {
+		return ""
+	}
+	if _, _, is := g.skillCommand(k.key.Agent(), w); is {
+		return ""
+	}
+	best, at := "", 3
+	near := func(name string) {
+		if d := spelling.Distance(w.name, name); d < at && d < len(w.name) {
+			best, at = name, d
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.names)) {
+		if g.names[name].allowed(g.rights(k.who, in)) {
+			near(name)
+		}
+	}
+	for _, s := range g.skillsOf(k.key.Agent()) {
+		near(s.Name)
+	}
+	if in.Address.Local() {
+		for _, name := range terminalCommands {
+			near(name)
+		}
+	}
+	text := fmt.Sprintf("There is no command /%s, and the message was not sent to a model.", w.name)
+	if best != "" {
+		text += fmt.Sprintf(" Did you mean /%s?", best)
+	}
+	return text + fmt.Sprintf(" /commands lists the commands; //%s sends the line as text.", w.name)
 }
 
 // allowed reports whether the principal may use the command.

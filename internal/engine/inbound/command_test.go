@@ -99,8 +99,62 @@ func TestCommands(t *testing.T) {
 	t.Run("CMD-11 a path is text", func(t *testing.T) {
 		b := newBench(t)
 		b.say("/usr/bin is full")
-		b.say("/unknown thing")
-		b.waits("/usr/bin is full", "/unknown thing")
+		b.say("/ and // are slashes")
+		b.say("// a comment")
+		b.say("! is a mark")
+		b.waits("/usr/bin is full", "/ and // are slashes", "// a comment", "! is a mark")
+	})
+	t.Run("an unknown command is answered with a suggestion and not sent", func(t *testing.T) {
+		b := newBench(t)
+		for text, want := range map[string]string{
+			"/statsu": "Did you mean /status?", "/Modle plain": "Did you mean /model?", "/unknown thing": "/commands lists", "/tmp": "//tmp sends the line as text",
+			"/quti": "Did you mean /quit?", "/stat: x": "There is no command /stat",
+		} {
+			b.replied(text, want, "not sent to a model")
+		}
+		if got := b.replied("/unknown"); strings.Contains(got, "Did you mean") {
+			t.Errorf("replied %q", got)
+		}
+		b.replied("!ls -la", "not sent to a model", "commands.bash", "run `ls -la`")
+		b.waits()
+	})
+	t.Run("two slashes send the line with one as text", func(t *testing.T) {
+		b := newBench(t)
+		b.say("//statsu")
+		b.say("//status of the disk")
+		b.say("//think high about it")
+		b.waits("/statsu", "/status of the disk", "/think high about it")
+	})
+	t.Run("an unknown command of a chat is answered if it addresses the assistant", func(t *testing.T) {
+		b := newBench(t)
+		said := func(in chela.Inbound) {
+			t.Helper()
+			if err := b.gate.Receive(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said(dm("1", "boss", "/statsu"))
+		if got := b.replies(); len(got) != 1 || !strings.Contains(got[0], "Did you mean /status?") {
+			t.Errorf("replied %q", got)
+		}
+		said(group("2", "boss", "/weather"))
+		said(group("3", "boss", "/weather@otherbot"))
+		if got := b.replies(); len(got) != 1 {
+			t.Errorf("replied %q", got)
+		}
+		said(dm("4", "boss", "/tmp/x is full"))
+		said(dm("5", "boss", "!important"))
+		said(dm("6", "boss", "/start"))
+		b.waits("/tmp/x is full", "!important", "/start")
+	})
+	t.Run("a command that a sender may not use is not suggested", func(t *testing.T) {
+		b := newBench(t)
+		if err := b.gate.Receive(t.Context(), dm("1", "friend", "/confog")); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.replies(); len(got) != 1 || strings.Contains(got[0], "/config") {
+			t.Errorf("replied %q", got)
+		}
 	})
 	t.Run("CMD-12 case and colons do not matter", func(t *testing.T) {
 		b := newBench(t)

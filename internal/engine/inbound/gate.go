@@ -107,7 +107,9 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	if in.Reaction != "" {
 		return Receipt{Session: key}, g.react(ctx, k)
 	}
-	if c, w, is := g.command(key, in); is != text {
+	if rest, ok := literal(in.Text); ok && (g.allowed().Text || in.Address.Local()) {
+		k.in.Text, k.literal = rest, true
+	} else if c, w, is := g.command(key, in); is != text {
 		if k.args = w.args; c.home {
 			k.key = home
 		}
@@ -117,6 +119,10 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	k.unaddressed = !g.addressed(home.Agent(), in, activation)
 	if k.unaddressed && !(g.hasMentions(home.Agent()) && g.transcribes(k.item(in.Time))) {
 		return Receipt{Session: key}, g.overhear(ctx, k, verdict.History)
+	}
+	if reply := k.mistyped(); reply != "" {
+		k.writer, k.who = who, g.rights(who, in)
+		return g.handleCommand(ctx, Command{run: func(*call) (string, error) { return reply, nil }}, k, ours)
 	}
 	return g.enqueue(ctx, k)
 }
@@ -394,7 +400,7 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 		return Receipt{}, err
 	}
 	var inside []string
-	if !k.in.Edited {
+	if !k.in.Edited && !k.literal {
 		inside = g.takeDirectives(&k)
 	}
 	it := k.item(time.Now())

@@ -71,7 +71,7 @@ func endReason(reason string) string {
 
 // notifyCommand tells hooks of a command that was carried out, after its commit.
 func (k *call) notifyCommand(ctx context.Context, c Command, id string) {
-	if !k.g.o.Hooks.Command.Any() {
+	if c.Name == "" || !k.g.o.Hooks.Command.Any() {
 		return
 	}
 	e := hook.Command{
