@@ -43,7 +43,8 @@ func Run(parent context.Context, o Options) error {
 		return fmt.Errorf("terminal: %w", err)
 	}
 	defer keys.Close()
-	p := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(keys), tea.WithOutput(o.Out), tea.WithoutRenderer())
+	// Without a renderer, frames do nothing, but each would wake the process.
+	p := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(keys), tea.WithOutput(o.Out), tea.WithoutRenderer(), tea.WithFPS(1))
 	sized := make(chan struct{})
 	go func() {
 		defer close(sized)
