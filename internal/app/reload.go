@@ -229,7 +229,8 @@ type outcome struct {
 // applyLocked puts a configuration in force and returns the changes. restart requests a
 // restart if they need one, and reports whether it did.
 func (e *Engine) applyLocked(next *config.Tree, c *candidate, restart func(outcome) bool) outcome {
-	out := outcome{tree: next, changed: e.tree().Changes(next)}
+	was := e.tree()
+	out := outcome{tree: next, changed: was.Changes(next)}
 	for _, path := range out.changed {
 		if config.Cold(path) {
 			out.cold = append(out.cold, path)
@@ -258,6 +259,7 @@ func (e *Engine) applyLocked(next *config.Tree, c *candidate, restart func(outco
 		return out
 	}
 	log.Info("configuration changed", "keys", strings.Join(out.changed, ", "))
+	warnLoosened(log, was, next)
 	out.restarts = restart(out)
 	if len(out.cold) > 0 && !out.restarts {
 		log.Warn("these keys take effect after a restart", "keys", strings.Join(out.cold, ", "))

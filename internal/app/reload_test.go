@@ -313,6 +313,26 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s answers with\n%s", e.model(), b)
 		}
 	})
+	bubble(t, "an emptied file changes nothing, and what a change allows is said", func(t *testing.T) {
+		with := strings.Replace(tuning, "messages:", `tools: { deny: ["exec"] }, messages:`, 1)
+		e := tune(t, with, nil)
+		if err := e.tree().SaveLastGood(); err != nil {
+			t.Fatal(err)
+		}
+		write(t, e.path, "")
+		e.reread(t.Context())
+		if !slices.Equal(e.now().Settings.Tools.Deny, []string{"exec"}) || !strings.Contains(e.log.String(), "the file is empty") {
+			t.Errorf("denied are %q", e.now().Settings.Tools.Deny)
+		}
+		if s := e.snapshot(); s.Valid {
+			t.Error("clients are told that it is valid")
+		}
+		write(t, e.path, tuning)
+		e.reread(t.Context())
+		if said := e.log.String(); len(e.now().Settings.Tools.Deny) > 0 || !strings.Contains(said, `msg="the configuration allows more than before"`) || !strings.Contains(said, "keys=tools.deny") {
+			t.Errorf("denied are %q", e.now().Settings.Tools.Deny)
+		}
+	})
 	t.Run("an engine that started with the last good file uses the repaired one", func(t *testing.T) {
 		t.Parallel()
 		s := home(t, tuning)

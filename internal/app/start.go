@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -198,6 +199,8 @@ func load(s cli.Start) (*config.Tree, error) {
 func (b starter) begin(ctx context.Context, s cli.Start, l *endpoint.Listen, tree *config.Tree) (*Engine, error) {
 	if err := tree.Broken(); err != nil {
 		s.Log.Warn("configuration is broken; continuing with the last good one", "err", err)
+	} else if before := tree.Before(); before != nil {
+		warnLoosened(s.Log.With("file", s.Config), before, tree)
 	}
 	for _, w := range tree.Warnings() {
 		s.Log.Warn("configuration", "file", s.Config, "problem", w.String())
@@ -218,6 +221,13 @@ func (b starter) begin(ctx context.Context, s cli.Start, l *endpoint.Listen, tre
 		}
 	}
 	return e, nil
+}
+
+// warnLoosened logs what a configuration allows that the one before it did not.
+func warnLoosened(log *slog.Logger, before, now *config.Tree) {
+	if keys := before.Loosened(now); len(keys) > 0 {
+		log.Warn("the configuration allows more than before", "keys", strings.Join(keys, ", "))
+	}
 }
 
 // unguarded returns the security keys that are set and have no effect.

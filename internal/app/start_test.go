@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,49 @@ func TestStart(t *testing.T) {
 		}
 		if !strings.Contains(log.String(), "configuration is broken") || strings.Count(log.String(), s.Config) != 1 {
 			t.Errorf("log: %s", log.String())
+		}
+	})
+	t.Run("an emptied configuration drops no restriction, and the way back is said", func(t *testing.T) {
+		s := home(t, strings.Replace(offlineConf, "{agents", `{tools: {deny: ["exec"]}, agents`, 1))
+		if err := begun(t, s).Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		good, err := os.ReadFile(s.LastGood)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, s.Config, "")
+		var log bytes.Buffer
+		s.Log = slog.New(slog.NewTextHandler(&log, nil))
+		e := begun(t, s).(*Engine)
+		if !slices.Equal(e.now().Settings.Tools.Deny, []string{"exec"}) {
+			t.Errorf("denied are %q", e.now().Settings.Tools.Deny)
+		}
+		if said := log.String(); !strings.Contains(said, "the file is empty") || !strings.Contains(said, "cp "+s.LastGood) {
+			t.Errorf("log: %s", said)
+		}
+		if now, err := os.ReadFile(s.LastGood); err != nil || !bytes.Equal(now, good) {
+			t.Errorf("the last good configuration is now %s, %v", now, err)
+		}
+	})
+	t.Run("a start says in a line what it allows more than the one before", func(t *testing.T) {
+		s := home(t, strings.Replace(offlineConf, "{agents", `{tools: {deny: ["exec"], exec: {mode: "deny"}}, agents`, 1))
+		if err := begun(t, s).Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		write(t, s.Config, offlineConf)
+		var log bytes.Buffer
+		s.Log = slog.New(slog.NewTextHandler(&log, nil))
+		if err := begun(t, s).Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		const want = `msg="the configuration allows more than before"`
+		if said := log.String(); strings.Count(said, want) != 1 || !strings.Contains(said, `keys="tools.deny, tools.exec.mode"`) {
+			t.Errorf("log: %s", said)
+		}
+		log.Reset()
+		if begun(t, s); strings.Contains(log.String(), want) {
+			t.Errorf("the next start says it again: %s", log.String())
 		}
 	})
 	t.Run("a start with an unusable configuration leaves nothing behind", func(t *testing.T) {

@@ -128,9 +128,6 @@ func (c *checkup) space(dir string) {
 
 // config checks the configuration and returns it; nil: it cannot be used.
 func (c *checkup) config(ctx context.Context, s cli.Start) *config.Tree {
-	if _, err := os.Stat(s.Config); errors.Is(err, os.ErrNotExist) {
-		c.ok("configuration", "%s does not exist; defaults are used", s.Config)
-	}
 	tree, err := config.Options{LastGood: s.LastGood}.Load(s.Config)
 	if err != nil {
 		c.fail("configuration", "chela config validate", "%v", err)
@@ -150,6 +147,8 @@ func (c *checkup) config(ctx context.Context, s cli.Start) *config.Tree {
 		for _, w := range ws {
 			c.warn("configuration", "chela config validate", "%s", w)
 		}
+	} else if !tree.Exists() {
+		c.ok("configuration", "%s does not exist; defaults are used", s.Config)
 	} else {
 		c.ok("configuration", "valid")
 	}

@@ -54,5 +54,9 @@ func (g *Generation) claimConfig(workspace string) error {
 	if !pathpolicy.Inside(pathpolicy.Real(t.Path()), pathpolicy.Real(workspace)) {
 		return nil
 	}
-	return atomicfile.Write(t.Path(), []byte("{}\n"), 0o600)
+	var text []byte // which is as invalid as no file
+	if t.Broken() == nil {
+		text = []byte("{}\n")
+	}
+	return atomicfile.Write(t.Path(), text, 0o600)
 }

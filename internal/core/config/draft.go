@@ -69,15 +69,7 @@ func (t *Tree) Now() *Tree {
 }
 
 // Reload reads the files again. It fails when they are invalid.
-func (t *Tree) Reload() (*Tree, error) {
-	o := t.opts
-	o.LastGood = ""
-	now, err := o.load(t.path, t.path, nil)
-	if err == nil {
-		now.opts = t.opts
-	}
-	return now, err
-}
+func (t *Tree) Reload() (*Tree, error) { return t.opts.load(t.path, t.path, nil) }
 
 // Draft prepares changes of t, all of them or none. It refuses a result that cannot
 // be loaded, a new unknown key, a change of a value that is merged from several
@@ -103,9 +95,13 @@ func broken(err error) error {
 }
 
 // drafted returns the draft with the new texts of files. Files whose text stays
-// the same are left out.
+// the same are left out. An empty text becomes that of an empty object.
 func (t *Tree) drafted(changed map[string][]byte) (*Draft, error) {
 	for file, text := range changed {
+		if blank(text) {
+			text = []byte("{}\n")
+			changed[file] = text
+		}
 		if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, text) {
 			delete(changed, file)
 		}

@@ -45,6 +45,12 @@ func (r *reader) file(path string, chain []string) (any, error) {
 	}
 	r.files = append(r.files, path)
 	fmt.Fprintf(r.sum, "%q %q\n", path, src)
+	if blank(src) {
+		if len(chain) > 0 {
+			return nil, fmt.Errorf("include %s: the file is empty; write {} into it if it has no settings", path)
+		}
+		return nil, errBlank
+	}
 	v, err := decode(src)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -52,9 +58,17 @@ func (r *reader) file(path string, chain []string) (any, error) {
 	return r.resolve(v, append(chain[:len(chain):len(chain)], path))
 }
 
+// errBlank says that a file has no content.
+var errBlank = errors.New("the file is empty")
+
+// blank reports whether a text has no content.
+func blank(src []byte) bool {
+	return len(bytes.TrimSpace(bytes.TrimPrefix(src, []byte("\ufeff")))) == 0
+}
+
 // decode reads JSON5 into maps, arrays and json.Number.
 func decode(src []byte) (any, error) {
-	if len(bytes.TrimSpace(src)) == 0 {
+	if blank(src) {
 		return map[string]any{}, nil
 	}
 	b, err := json5.ToJSON(src)

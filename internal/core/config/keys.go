@@ -573,7 +573,7 @@ var documented = [...]Key{
 	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
 	{Path: "tools.exec.host", Kind: Text, Default: `"auto"`, Doc: "where commands run: auto, sandbox, or gateway; commands are refused if it is not available"},
 	{Path: "tools.exec.sandbox", Kind: Bool, Default: "false", Doc: "same as host sandbox"},
-	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Default: `"ask"`, Doc: "which commands may run, and which need approval"},
+	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Default: `"auto"`, Doc: "which commands may run, and which need approval"},
 	{Path: "tools.exec.security", Kind: Text, Values: security, Doc: "which commands may run: none, those of the allowlist, all"},
 	{Path: "tools.exec.ask", Kind: Text, Values: askMode, Doc: "when a command needs approval"},
 	{Path: "tools.exec.timeoutSec", Kind: Seconds, Doc: "other name of timeoutSeconds, which takes precedence"},

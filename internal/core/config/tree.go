@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/core/shell"
 )
 
 // Options says how a configuration is loaded. The zero Options uses the environment
@@ -25,24 +28,32 @@ type Options struct {
 	live overrides // see [Tree.Override]
 }
 
-// Load reads a configuration. A missing file is an empty configuration. When the
-// file is invalid and there is a last good file, Load returns the tree of that file,
-// and its [Tree.Broken] returns the error.
+// Load reads a configuration. A missing or empty file is an empty configuration,
+// but it is invalid when the last good file shows that there was one. When the file is invalid
+// and there is a last good file, Load returns the tree of that file, and its
+// [Tree.Broken] returns the error.
 func (o Options) Load(path string) (*Tree, error) {
-	if o.Env == nil {
-		o.Env = os.Getenv
-	}
-	t, err := o.load(path, path, nil)
+	t, err := o.Read(path)
 	if err == nil || o.LastGood == "" {
 		return t, err
 	}
-	return o.previous(path, err)
+	return o.withEnv().previous(path, err)
+}
+
+// Read is [Options.Load] that fails when the file is invalid.
+func (o Options) Read(path string) (*Tree, error) { return o.withEnv().load(path, path, nil) }
+
+func (o Options) withEnv() Options {
+	if o.Env == nil {
+		o.Env = os.Getenv
+	}
+	return o
 }
 
 // previous returns the configuration of the last good file, which is used instead of
 // one that cannot be used because of err. If there is none, it returns err.
 func (o Options) previous(path string, err error) (*Tree, error) {
-	if _, serr := os.Stat(o.LastGood); serr != nil {
+	if _, gerr := o.lastGood(path); gerr != nil {
 		return nil, err
 	}
 	good, gerr := o.load(path, o.LastGood, nil)
@@ -133,8 +144,7 @@ func (t *Tree) unusable(file string, problems ...Problem) error {
 // Validate returns all problems of a configuration. It can be loaded when none of
 // them is fatal.
 func (o Options) Validate(path string) []Problem {
-	o.LastGood = ""
-	t, err := o.Load(path)
+	t, err := o.Read(path)
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Problems
 	}
@@ -150,11 +160,32 @@ func (t *Tree) read(file string) (any, error) {
 	r := &reader{edited: t.edited, sum: sha256.New(), root: t.dir()}
 	v, err := r.file(abs, nil)
 	t.files, t.hash = r.files, hex.EncodeToString(r.sum.Sum(nil))
-	if errors.Is(err, fs.ErrNotExist) && len(r.files) == 0 {
+	if missing := errors.Is(err, fs.ErrNotExist) && len(r.files) == 0; missing || errors.Is(err, errBlank) {
 		t.files = []string{abs}
-		return map[string]any{}, nil
+		state := "is empty"
+		if missing {
+			state = "is missing"
+		}
+		return map[string]any{}, t.emptied(file, state)
 	}
 	return v, err
+}
+
+// emptied returns the error about a file without content, or without existence, when there
+// was a configuration; nil: there was none, so that the defaults apply.
+func (t *Tree) emptied(file, state string) error {
+	good := t.opts.LastGood
+	if good == "" {
+		return nil
+	}
+	if file == good {
+		return errBlank
+	}
+	if b, err := t.opts.lastGood(t.path); errors.Is(err, fs.ErrNotExist) || string(bytes.TrimSpace(b)) == "{}" {
+		return nil
+	}
+	return fmt.Errorf("the file %s, but there was a configuration. To get it back: cp %s %s; to begin with the defaults: echo '{}' > %s",
+		state, shell.Quote(good), shell.Quote(file), shell.Quote(file))
 }
 
 // dir returns the directory whose files may be included, without symbolic links.

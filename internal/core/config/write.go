@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
@@ -88,7 +89,7 @@ func (t *Tree) applyIn(changed map[string][]byte, file string, steps, rest []str
 		}
 		src = b
 	}
-	if len(bytes.TrimSpace(src)) == 0 {
+	if blank(src) {
 		src = []byte("{}\n")
 	}
 	doc, err := json5.Parse(src)
@@ -209,7 +210,7 @@ func (t *Tree) SaveLastGood() error {
 	if err != nil {
 		return fmt.Errorf("last good configuration: %w", err)
 	}
-	b = append(b, '\n')
+	b = fmt.Appendf(nil, "%s%q that was used last.\n%s\n", ofFile, t.absolute(), b)
 	if old, err := os.ReadFile(t.opts.LastGood); err == nil && bytes.Equal(old, b) {
 		return nil
 	}
@@ -220,6 +221,36 @@ func (t *Tree) SaveLastGood() error {
 		return fmt.Errorf("last good configuration: %w", err)
 	}
 	return nil
+}
+
+// ofFile begins the last good file and is followed by the path of its configuration.
+const ofFile = "// The configuration of "
+
+// lastGood returns the text of the last good file of a configuration. The error is
+// fs.ErrNotExist if it is that of another file.
+func (o Options) lastGood(path string) ([]byte, error) {
+	b, err := os.ReadFile(o.LastGood)
+	if err != nil {
+		return nil, err
+	}
+	if rest, ok := bytes.CutPrefix(b, []byte(ofFile)); ok {
+		quoted, err := strconv.QuotedPrefix(string(rest))
+		if of, _ := strconv.Unquote(quoted); err == nil && of != absolute(path) {
+			return nil, fs.ErrNotExist
+		}
+		_, b, _ = bytes.Cut(b, []byte("\n"))
+	}
+	return b, nil
+}
+
+func (t *Tree) absolute() string { return absolute(t.path) }
+
+// absolute returns a path as it is named in the last good file.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // MarkUntried notes that the files will hold this configuration, and that the program

@@ -27,7 +27,7 @@ func (c *commands) tree() (*config.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := config.Options{Env: c.env}.Load(s.Config)
+	t, err := config.Options{Env: c.env, LastGood: s.LastGood}.Read(s.Config)
 	if err != nil {
 		return nil, c.suggest(err, "config validate")
 	}
@@ -153,8 +153,9 @@ func (c *commands) configValidate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		problems := config.Options{Env: c.env}.Validate(s.Config)
-		if t, err := (config.Options{Env: c.env}).Load(s.Config); err == nil {
+		o := config.Options{Env: c.env, LastGood: s.LastGood}
+		problems := o.Validate(s.Config)
+		if t, err := o.Read(s.Config); err == nil {
 			if err := c.validate(cmd.Context(), s, t); err != nil {
 				problems = append(problems, config.Problem{Message: err.Error(), Fatal: true})
 			}

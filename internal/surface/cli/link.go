@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -35,9 +37,17 @@ type link struct {
 
 // connect starts or finds an engine and connects to it.
 func (c *commands) connect(ctx context.Context) (*link, error) {
-	e, err := c.launch(ctx)
+	s, err := c.start()
 	if err != nil {
 		return nil, err
+	}
+	warnings := c.warnings()
+	e, err := c.app.Start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warnings {
+		c.problem(config.Problem{Message: w})
 	}
 	l := &link{c: c, engine: e}
 	o := c.options(l.redial)
@@ -47,6 +57,23 @@ func (c *commands) connect(ctx context.Context) (*link, error) {
 		return nil, c.explainTimeout(ctx, err)
 	}
 	return l, nil
+}
+
+// warnings returns what people should know about the configuration that an engine starts
+// with.
+func (c *commands) warnings() []string {
+	if c.loaded == nil {
+		return nil
+	}
+	if err := c.loaded.Broken(); err != nil {
+		return []string{"the last good configuration is in use: " + err.Error()}
+	}
+	if before := c.loaded.Before(); before != nil {
+		if keys := before.Loosened(c.loaded); len(keys) > 0 {
+			return []string{"the configuration allows more than before: " + strings.Join(keys, ", ")}
+		}
+	}
+	return nil
 }
 
 // launch starts or finds an engine.

@@ -28,6 +28,7 @@ type logOptions struct {
 func (c *commands) logging(p config.Paths) (logOptions, error) {
 	var o logOptions
 	if t, err := (config.Options{Env: c.env, LastGood: p.LastGood}).Load(p.Config); err == nil {
+		c.loaded = t
 		c.secrets.Add(t.Secrets()...)
 		_ = json.Unmarshal(t.Section("logging"), &o) // types were validated by Load
 	}

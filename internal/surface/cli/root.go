@@ -41,6 +41,7 @@ type commands struct {
 	logToConsole bool            // also write the log to standard error
 	verbose      bool            // include debug messages there
 	secrets      secret.Redactor // secrets to remove from the log
+	loaded       *config.Tree    // the configuration; nil: there is no usable one
 }
 
 func (c *commands) run(ctx context.Context, args []string) int {
