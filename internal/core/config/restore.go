@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 
@@ -50,24 +51,46 @@ func (t *Tree) restored(steps []string, value json.RawMessage) (json.RawMessage,
 
 // restore is restored for a decoded value.
 func (t *Tree) restore(v any, steps []string) (any, error) {
-	var lost []string
-	v = restore(v, t.top().at(steps...), steps, &lost)
-	if lost != nil {
-		slices.Sort(lost)
-		return nil, chela.Errorf(chela.CodeInvalid, "%s: %s is not a value", strings.Join(lost, ", "), secret.Redacted)
+	var r restorer
+	v = r.restore(v, t.top().at(steps...), steps)
+	switch {
+	case r.lost != nil:
+		slices.Sort(r.lost)
+		return nil, chela.Errorf(chela.CodeInvalid, "%s: %s is not a value", strings.Join(r.lost, ", "), secret.Redacted)
+	case r.rounded != nil:
+		slices.Sort(r.rounded)
+		return nil, chela.Errorf(chela.CodeInvalid, "%s: a number of more than 15 digits, which a program may have rounded; put it in quotes", strings.Join(r.rounded, ", "))
 	}
 	return v, nil
 }
 
-func restore(v any, p position, path []string, lost *[]string) any {
+// restorer collects the paths of values that cannot be restored.
+type restorer struct {
+	lost    []string // what is redacted
+	rounded []string // numbers
+}
+
+func (r *restorer) restore(v any, p position, path []string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, e := range v {
-			v[k] = restore(e, p.at(k), join(path, k), lost)
+			v[k] = r.restore(e, p.at(k), join(path, k))
 		}
 	case []any:
+		ids := numbersOf(p.raw, v)
 		for i, e := range v {
-			v[i] = restore(e, p.partner(e, i, len(v)), join(path, itoa(i)), lost)
+			if n, ok := e.(json.Number); ok && !exact(n) && len(ids[double(n)]) > 0 {
+				v[i], ids[double(n)] = ids[double(n)][0], ids[double(n)][1:]
+				continue
+			}
+			v[i] = r.restore(e, p.partner(e, i, len(v)), join(path, itoa(i)))
+		}
+	case json.Number:
+		if old, ok := p.raw.(json.Number); ok && double(old) == double(v) {
+			return old
+		}
+		if !exact(v) {
+			r.rounded = append(r.rounded, FormatPath(path))
 		}
 	case string:
 		text, written := p.raw.(string)
@@ -75,10 +98,43 @@ func restore(v any, p position, path []string, lost *[]string) any {
 		case p.raw != nil && (v == secret.Redacted || v == p.shownRaw || v == p.shownEffective), written && v == p.effective && variable.MatchString(text):
 			return p.raw
 		case strings.Contains(v, secret.Redacted):
-			*lost = append(*lost, FormatPath(path))
+			r.lost = append(r.lost, FormatPath(path))
 		}
 	}
 	return v
+}
+
+// double returns a number as programs see it that have no other numbers.
+func double(n json.Number) float64 {
+	f, _ := n.Float64() // out of range: infinite
+	return f
+}
+
+// exact reports whether every program reads a number as it is written. Fractions count as
+// exact: they are no ids.
+func exact(n json.Number) bool { return math.Abs(double(n)) < 1<<53 }
+
+// numbersOf returns the inexact numbers of an array, by their doubles, in their order. Those
+// of which the new array has another count are left out: it is unknown which of them are
+// meant.
+func numbersOf(old any, next []any) map[float64][]json.Number {
+	count := func(list []any) map[float64][]json.Number {
+		out := map[float64][]json.Number{}
+		for _, e := range list {
+			if n, ok := e.(json.Number); ok && !exact(n) {
+				out[double(n)] = append(out[double(n)], n)
+			}
+		}
+		return out
+	}
+	list, _ := old.([]any)
+	out, want := count(list), count(next)
+	for f, have := range out {
+		if same := len(slices.Compact(slices.Sorted(slices.Values(have)))) == 1; len(have) != len(want[f]) && !same {
+			delete(out, f)
+		}
+	}
+	return out
 }
 
 // partner returns the earlier position of the element i of a new array of n: the

@@ -129,11 +129,31 @@ func (t *Tree) build(file string, raw any) error {
 	c := &checker{hidden: func(path string) bool { return t.sources[path] == FromEnv }}
 	c.walk(t.root, t.known, nil)
 	t.issues = append(t.issues, c.problems...)
+	warnInexact(t.root, nil, func(p Problem) { t.issues = append(t.issues, p) })
 	t.unused, t.unguarded = c.unused, c.unguarded
 	if slices.ContainsFunc(t.issues, func(p Problem) bool { return p.Fatal }) {
 		return t.unusable(file, t.issues...)
 	}
 	return nil
+}
+
+// warnInexact reports the numbers that programs may round when they change the
+// configuration.
+func warnInexact(v any, path []string, report func(Problem)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range sortedKeys(v) {
+			warnInexact(v[k], join(path, k), report)
+		}
+	case []any:
+		for i, e := range v {
+			warnInexact(e, join(path, itoa(i)), report)
+		}
+	case json.Number:
+		if !exact(v) {
+			report(Problem{Path: FormatPath(path), Message: "put this number in quotes: it has more digits than many programs keep when they change the configuration"})
+		}
+	}
 }
 
 // unusable returns the error about a file that cannot be used.
