@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,9 +9,12 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	lib "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -73,12 +77,26 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestLostDatabase empties or removes the database of a state directory that was used.
+// TestLostDatabase takes away the content of the database of a state directory that was used.
 func TestLostDatabase(t *testing.T) {
-	for name, lose := range map[string]func(string) error{
-		"an empty database": func(path string) error { return os.Truncate(path, 0) },
-		"no database":       os.Remove,
+	const lost, damaged = "was used before", "chela.db is damaged"
+	for name, c := range map[string]struct {
+		lose func(string) error
+		said string
+	}{
+		"an empty database":             {func(path string) error { return os.Truncate(path, 0) }, lost},
+		"no database":                   {os.Remove, lost},
+		"a database of one byte":        {func(path string) error { return os.Truncate(path, 1) }, damaged},
+		"another byte":                  {func(path string) error { return os.WriteFile(path, []byte{0}, 0o600) }, damaged},
+		"the begin of a header":         {func(path string) error { return os.Truncate(path, 16) }, damaged},
+		"a header":                      {func(path string) error { return os.Truncate(path, 100) }, damaged},
+		"the first page":                {func(path string) error { return os.Truncate(path, 4096) }, damaged},
+		"zeros":                         {func(path string) error { return os.WriteFile(path, make([]byte, 8192), 0o600) }, damaged},
+		"a text":                        {func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("text\n"), 2000), 0o600) }, damaged},
+		"a database without tables":     {func(path string) error { return instead(path, "PRAGMA user_version = 0") }, lost},
+		"a database of another program": {func(path string) error { return instead(path, "CREATE TABLE song (title TEXT)") }, damaged},
 	} {
+		lose := c.lose
 		t.Run(name+" beside a state that was used is refused, until it is salvaged", func(t *testing.T) {
 			s := home(t, offlineConf)
 			if err := begun(t, s).Close(t.Context()); err != nil {
@@ -89,8 +107,14 @@ func TestLostDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := standardBuild.start(t.Context(), s)
-			if err == nil || !strings.Contains(err.Error(), "was used before") || !strings.Contains(chela.HintOf(err), "chela backup salvage") {
+			if err == nil || strings.Count(err.Error(), c.said) != 1 || strings.Count(err.Error(), path) != 1 || !strings.Contains(chela.HintOf(err), "chela backup salvage") {
 				t.Fatalf("%v (%s)", err, chela.HintOf(err))
+			}
+			if again, err2 := standardBuild.start(t.Context(), s); err2 == nil || err2.Error() != err.Error() {
+				t.Fatalf("the second start: %v, %v", again, err2)
+			}
+			if _, err := sqlite.Verify(t.Context(), path); err == nil {
+				t.Error("it is a good backup")
 			}
 			store := Build(standardBuild.registry).Store
 			if err := store.Backup(t.Context(), s, filepath.Join(t.TempDir(), "b.db")); err == nil {
@@ -104,8 +128,21 @@ func TestLostDatabase(t *testing.T) {
 	}
 	t.Run("a new state directory is not refused", func(t *testing.T) {
 		s := home(t, offlineConf)
-		if err := statedir.CheckDatabase(s.State, "chela.db"); err != nil {
-			t.Error(err)
+		if statedir.Used(s.State) {
+			t.Error("it counts as used")
 		}
+		begun(t, s)
 	})
+}
+
+// instead replaces a database by another one.
+func instead(path, sql string) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	c, err := lib.OpenConn(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sqlitex.ExecuteScript(c, sql+";", nil), c.Close())
 }

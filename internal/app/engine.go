@@ -273,10 +273,7 @@ func (e *Engine) learn(s settings.Sections) {
 
 // openStore opens the database and the directory of media files.
 func (e *Engine) openStore(ctx context.Context, opts *settings.Settings) (err error) {
-	if err := statedir.CheckDatabase(e.o.State, e.registry.DefaultStore().File); err != nil {
-		return err
-	}
-	if e.db, err = e.registry.DefaultStore().Open(ctx, e.databasePath(), e.o.Log); err != nil {
+	if e.db, err = e.registry.DefaultStore().Open(ctx, e.databasePath(), standard.StoreOptions{Log: e.o.Log, Used: statedir.Used(e.o.State)}); err != nil {
 		return cmp.Or(statedir.Writable(e.o.State), err)
 	}
 	e.store = e.db

@@ -42,7 +42,7 @@ func (d Database) Backup(ctx context.Context, s cli.Start, dst string) error {
 	if err := statedir.CheckDatabase(s.State, d.Store.File); err != nil {
 		return err
 	}
-	db, err := d.Store.Open(ctx, d.path(s), s.Log)
+	db, err := d.Store.Open(ctx, d.path(s), standard.StoreOptions{Log: s.Log, Used: statedir.Used(s.State)})
 	if err != nil {
 		return err
 	}

@@ -165,11 +165,8 @@ func (c *checkup) config(ctx context.Context, s cli.Start) *config.Tree {
 func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
 	st := c.Registry.DefaultStore()
 	path := filepath.Join(s.State, st.File)
-	if err := statedir.CheckDatabase(s.State, st.File); err != nil {
-		c.fail("database", "chela backup salvage", "%v", err)
-		return
-	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+	used := statedir.Used(s.State)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && !used {
 		c.ok("database", "created at the first start")
 		return
 	}
@@ -177,14 +174,16 @@ func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
 		c.ok("database", "in use; the running process checks it")
 		return
 	}
-	if f, err := os.OpenFile(path, os.O_RDWR, 0); err != nil {
+	if f, err := os.OpenFile(path, os.O_RDWR, 0); errors.Is(err, os.ErrNotExist) {
+		// opening it tells more
+	} else if err != nil {
 		c.fail("database", "chmod u+rw "+path+"*", "%v", err)
 		return
 	} else if err := f.Close(); err != nil {
 		c.fail("database", "", "%v", err)
 		return
 	}
-	db, err := st.Open(ctx, path, s.Log)
+	db, err := st.Open(ctx, path, standard.StoreOptions{Log: s.Log, Used: used})
 	if err != nil {
 		c.fail("database", "chela backup salvage", "%v", err)
 		return

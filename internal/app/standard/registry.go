@@ -158,10 +158,16 @@ func sectionAt(section func(string) json.RawMessage, path string) json.RawMessag
 // closed. Open is required; an operation that is nil does not exist.
 type Store struct {
 	File    string // name of the database in the state directory
-	Open    func(ctx context.Context, path string, log *slog.Logger) (Database, error)
+	Open    func(ctx context.Context, path string, o StoreOptions) (Database, error)
 	Verify  func(ctx context.Context, file string) (summary string, err error)     // reads a copy
 	Restore func(ctx context.Context, copied, path string) (old string, err error) // replaces the database; old: the name of its copy
 	Recover func(ctx context.Context, path string) (report []string, err error)    // saves what can be read of a damaged one
+}
+
+// StoreOptions says how a database is opened.
+type StoreOptions struct {
+	Log  *slog.Logger
+	Used bool // the state directory was used before: a database without content is an error, and no new one is made
 }
 
 // Database is a store that is open. It may implement [Backuper] and [Checker].

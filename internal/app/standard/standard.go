@@ -377,10 +377,10 @@ func markOf(state string) (string, error) {
 func Stores(r *Registry) {
 	r.Store("sqlite", Store{
 		File: "chela.db",
-		Open: func(ctx context.Context, path string, log *slog.Logger) (Database, error) {
-			db, err := sqlite.Open(ctx, sqlite.Options{Path: path, Log: log})
+		Open: func(ctx context.Context, path string, o StoreOptions) (Database, error) {
+			db, err := sqlite.Open(ctx, sqlite.Options{Path: path, Log: o.Log, Used: o.Used})
 			if err != nil {
-				return nil, damaged(err)
+				return nil, err
 			}
 			return db, nil
 		},
@@ -418,12 +418,4 @@ func recoverSQLite(ctx context.Context, path string) ([]string, error) {
 		report = append(report, "transcript "+id+" belongs to a session that is lost")
 	}
 	return append(report, "the damaged file was renamed to "+r.Renamed), nil
-}
-
-// damaged adds a hint to the error about a damaged database.
-func damaged(err error) error {
-	if d, ok := errors.AsType[*sqlite.DamagedError](err); ok {
-		return &chela.Error{Code: chela.CodeInternal, Message: "the database is damaged", Hint: "chela backup salvage", Err: d}
-	}
-	return err
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -193,26 +192,11 @@ func Writable(dir string) error {
 	}
 }
 
-// CheckDatabase returns an error if a state directory was used before, and its
-// database, the file with that name, is missing or empty. A new one would be made, and
-// the loss would not be noticed.
-func CheckDatabase(dir, name string) error {
-	path := filepath.Join(dir, name)
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil // opening it tells more
-	}
-	if _, err := os.Stat(filepath.Join(dir, media.Dir)); err != nil { // which is made once the database is there
-		return nil
-	}
-	what := "empty"
-	if err != nil {
-		what = "missing"
-	}
-	return &chela.Error{
-		Code: chela.CodeUnavailable, Message: fmt.Sprintf("database %s is %s, but %s was used before", path, what, dir),
-		Hint: "chela backup restore FILE, or, to begin with what is left: chela backup salvage",
-	}
+// Used reports whether a state directory was used before, so that it must have a database:
+// a new one would be made, and the loss would not be noticed.
+func Used(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, media.Dir)) // which is made once the database is there
+	return err == nil
 }
 
 // Make creates the state directory, for its owner only.

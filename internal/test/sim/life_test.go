@@ -241,9 +241,9 @@ func (w *world) start(n int, crash crash, disk *power.Disk, config chelatest.Con
 			}
 			return power.None
 		})
-		o.Store = &standard.Store{File: "chela.db", Open: func(ctx context.Context, _ string, log *slog.Logger) (standard.Database, error) {
+		o.Store = &standard.Store{File: "chela.db", Open: func(ctx context.Context, _ string, so standard.StoreOptions) (standard.Database, error) {
 			o := disk.Options()
-			o.Log = log
+			o.Log = so.Log
 			return sqlite.Open(ctx, o)
 		}}
 	}

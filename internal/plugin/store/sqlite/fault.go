@@ -46,7 +46,10 @@ func (d *DB) explain(err error) error {
 			Err: fmt.Errorf("%w: %w", chela.ErrFull, err),
 		}
 	case damaged(err):
-		found := &DamagedError{Path: d.opts.Path, Err: err}
+		found, ok := errors.AsType[*DamagedError](err)
+		if !ok {
+			found = &DamagedError{Path: d.opts.Path, Err: err}
+		}
 		if d.damage.CompareAndSwap(nil, found) && d.log != nil {
 			d.log.Error("the database is damaged: nothing is stored from now on", "err", err, "hint", chela.HintOf(found))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -14,12 +15,14 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // Options are the options of [Open]. Path is required.
 type Options struct {
 	Path string       // of the file, which is created if it is missing; its directory must exist
 	Log  *slog.Logger // nil: no log
+	Used bool         // the database must have content: its directory was used before
 	VFS  string       // name of the SQLite VFS, "" for the default; tests inject faults with it
 }
 
@@ -50,7 +53,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	copied, err := checkLog(o.Path)
 	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", o.Path, d.explain(err))
+		return nil, d.opening(err)
+	}
+	if err := d.checkSize(); err != nil {
+		return nil, d.opening(err)
 	}
 	err = atomicfile.Create(o.Path)
 	if err == nil {
@@ -61,7 +67,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	c, err := d.openWriter()
 	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", o.Path, d.explain(err))
+		return nil, d.opening(err)
 	}
 	if copied != "" {
 		d.log.Error("the end of the database's log cannot be read: a power failure, or damage", "missing since", d.newest(c), "kept", copied)
@@ -74,6 +80,63 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return errors.Join(d.readers.close(), d.writer.close())
 	})
 	return d, nil
+}
+
+// opening returns an error of [Open] for callers.
+func (d *DB) opening(err error) error {
+	err = d.explain(err)
+	if _, ok := errors.AsType[*DamagedError](err); ok {
+		return err // which names the database
+	}
+	return fmt.Errorf("open database %s: %w", d.opts.Path, err)
+}
+
+// minSize is the least size of a database with content.
+const minSize = 512
+
+// checkSize returns the error about a file that cannot contain a database. SQLite takes a
+// file of one byte for an empty one.
+func (d *DB) checkSize() error {
+	info, err := os.Stat(d.opts.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return d.lost("missing")
+	case err != nil:
+		return nil // opening it tells more
+	case info.Size() == 0:
+		return d.lost("empty")
+	case info.Size() < minSize:
+		return &DamagedError{Path: d.opts.Path, Err: fmt.Errorf("it has only %s", humanize.Many(info.Size(), "byte"))}
+	}
+	return nil
+}
+
+// lost returns the error about a database whose content is gone; nil: it is new.
+func (d *DB) lost(what string) error {
+	if !d.opts.Used {
+		return nil
+	}
+	return &chela.Error{
+		Code: chela.CodeUnavailable, Message: fmt.Sprintf("it is %s, but %s was used before", what, d.dir()),
+		Hint: "chela backup restore FILE, or, to begin with what is left: chela backup salvage",
+	}
+}
+
+// checkTables returns the error about a database of which only an empty shell is left, and
+// about that of another program, neither of which gets tables.
+func (d *DB) checkTables(c *conn) error {
+	version, err := c.number("PRAGMA user_version")
+	if err != nil || version != 0 {
+		return err
+	}
+	tables, err := c.number("SELECT count(*) FROM sqlite_schema")
+	switch {
+	case err != nil:
+		return err
+	case tables > 0:
+		return &DamagedError{Path: d.opts.Path, Err: errors.New("it has tables of another program only")}
+	}
+	return d.lost("without content")
 }
 
 // Close waits for the commits and readers in progress and closes the file. Later
@@ -97,6 +160,9 @@ func (d *DB) openWriter() (*conn, error) {
 
 func (d *DB) prepareWriter(c *conn) error {
 	if err := c.script(context.Background(), common+writing); err != nil {
+		return err
+	}
+	if err := d.checkTables(c); err != nil {
 		return err
 	}
 	mode, err := c.text("PRAGMA journal_mode = WAL")
