@@ -216,7 +216,9 @@ func (p *page) entry(e *session.Entry) {
 	case session.KindPrune:
 		p.put("<p class=\"note\">%s</p>\n", pruned(e.Prune))
 	case session.KindVoid:
-		p.put("<p class=\"note\">%s</p>\n", voided(e.Voids))
+		if (e.Voids != session.Ref{}) {
+			p.put("<p class=\"note\">%s</p>\n", voided(e.Voids))
+		}
 	case session.KindModel:
 		p.put("<p class=\"note\">Model: %s</p>\n", e.Text)
 	case session.KindThink:

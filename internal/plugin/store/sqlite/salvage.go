@@ -298,7 +298,7 @@ const lostText = "A part of this conversation was lost when the database was dam
 // repairSessions restores the invariants between the recovered rows and reports the
 // sessions with missing rows.
 func repairSessions(c *conn, report *Report) error {
-	for _, f := range [...]func(*conn, *Report) error{nameTranscripts, restoreSessions, closeGaps, removeDevices, removeGuests} {
+	for _, f := range [...]func(*conn, *Report) error{nameTranscripts, restoreSessions, fillGaps, removeDevices, removeGuests} {
 		if err := f(c, report); err != nil {
 			return err
 		}
@@ -344,65 +344,52 @@ WHERE session NOT IN (SELECT key FROM session) GROUP BY session ORDER BY session
 	return err
 }
 
-// closeGaps renumbers the entries of transcripts with gaps and appends a notice.
-func closeGaps(c *conn, report *Report) error {
+// fillGaps puts entries in the places of the missing ones of a transcript, so that the
+// others keep their places, which other rows and clients refer to. The first one of each gap
+// is a notice.
+func fillGaps(c *conn, report *Report) error {
 	type gap struct {
-		n   int64
-		id  string
-		key chela.SessionKey
+		n, last int64
+		id      string
+		key     chela.SessionKey
 	}
 	gaps, err := collect(c, func(r *row) (gap, error) {
-		return gap{r.int(), r.text(), chela.SessionKey(r.text())}, nil
+		return gap{r.int(), r.int(), r.text(), chela.SessionKey(r.text())}, nil
 	}, `WITH have AS (SELECT pos >> 32 AS n, count(*) AS entries, max(pos) - (pos >> 32 << 32) AS last FROM entry GROUP BY pos >> 32),
 owner AS (SELECT id, key, entries FROM session UNION ALL SELECT id, session, entries FROM past)
-SELECT ifnull(t.n, 0), o.id, o.key FROM owner o LEFT JOIN transcript t ON t.id = o.id LEFT JOIN have h ON h.n = t.n
+SELECT ifnull(t.n, 0), max(o.entries, ifnull(h.last, 0)), o.id, o.key FROM owner o LEFT JOIN transcript t ON t.id = o.id LEFT JOIN have h ON h.n = t.n
 WHERE ifnull(h.entries, 0) < max(o.entries, ifnull(h.last, 0)) ORDER BY o.key`)
 	if err != nil {
 		return err
 	}
+	now := time.Now()
 	for _, g := range gaps {
 		report.Damaged = append(report.Damaged, g.key)
-		if g.n > 0 {
-			if err := renumber(c, g.n); err != nil {
+		if g.n == 0 { // all entries are lost, with the transcript
+			e := &session.Entry{ID: "lost", Kind: session.KindNotice, Time: now, Text: lostText}
+			if err := (sessions{c}).Append(g.id, e); err != nil {
 				return err
 			}
-		}
-		e := &session.Entry{ID: fmt.Sprintf("lost-%d", g.n), Kind: session.KindNotice, Time: time.Now(), Text: lostText}
-		if err := (sessions{c}).Append(g.id, e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// renumber closes the gaps of a transcript and adjusts its compaction entries.
-func renumber(c *conn, n int64) error {
-	base := n << seqBits
-	have, err := collect(c, func(r *row) (int64, error) { return r.int() - base, nil },
-		"SELECT pos FROM entry WHERE pos > ? AND pos < ? ORDER BY pos", base, base+1<<seqBits)
-	if err != nil {
-		return err
-	}
-	for i, seq := range have {
-		if seq == int64(i+1) {
 			continue
 		}
-		if _, err := c.exec("UPDATE entry SET pos = ? WHERE pos = ?", base+int64(i+1), base+seq); err != nil {
+		base := g.n << seqBits
+		have, err := collect(c, func(r *row) (int64, error) { return r.int() - base, nil },
+			"SELECT pos FROM entry WHERE pos > ? AND pos < ? ORDER BY pos", base, base+1<<seqBits)
+		if err != nil {
 			return err
 		}
-	}
-	cuts := make(map[int64]int64)
-	if err := c.query(func(r *row) error {
-		pos, first := r.int(), r.int()
-		i, _ := slices.BinarySearch(have, first)
-		cuts[pos] = int64(i + 1)
-		return nil
-	}, "SELECT pos, first FROM entry WHERE pos > ? AND pos < ? AND first > 0", base, base+1<<seqBits); err != nil {
-		return err
-	}
-	for pos, first := range cuts {
-		if _, err := c.exec("UPDATE entry SET first = ? WHERE pos = ?", first, pos); err != nil {
-			return err
+		before := int64(0)
+		for _, seq := range append(have, g.last+1) {
+			for lost := before + 1; lost < seq; lost++ {
+				e := &session.Entry{ID: fmt.Sprintf("lost-%d-%d", g.n, lost), Kind: session.KindVoid, Time: now} // of nothing
+				if lost == before+1 {
+					e.Kind, e.Text = session.KindNotice, lostText
+				}
+				if err := (sessions{c}).insert(base+lost, e); err != nil {
+					return err
+				}
+			}
+			before = seq
 		}
 	}
 	return nil

@@ -382,8 +382,9 @@ func TestValidText(t *testing.T) {
 	}
 }
 
-// TestSalvageClosesGaps deletes an entry in the middle of a transcript.
-func TestSalvageClosesGaps(t *testing.T) {
+// TestSalvageFillsGaps deletes entries in the middle and at the end of a transcript: the others
+// keep their ids and places.
+func TestSalvageFillsGaps(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "chela.db")
 	d, err := Open(t.Context(), Options{Path: path})
@@ -391,10 +392,13 @@ func TestSalvageClosesGaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = d.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-		for i := range 6 {
+		for i := range 8 {
 			e := &session.Entry{ID: fmt.Sprint(i), Kind: session.KindMessage, Message: llm.User("m")}
-			if i == 4 {
+			switch i {
+			case 4:
 				e = &session.Entry{ID: "cut", Kind: session.KindCut, First: 4}
+			case 5:
+				e = &session.Entry{ID: "prune", Kind: session.KindPrune, Prune: &session.Prune{Clear: []int64{4}}}
 			}
 			if err := tx.Sessions().Append("t", e); err != nil {
 				return err
@@ -405,7 +409,7 @@ func TestSalvageClosesGaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.writer.c.exec("DELETE FROM entry WHERE pos = 1 << 32 | 2"); err != nil {
+	if _, err := d.writer.c.exec("DELETE FROM entry WHERE pos IN (1 << 32 | 2, 1 << 32 | 3, 1 << 32 | 8)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {
@@ -428,11 +432,14 @@ func TestSalvageClosesGaps(t *testing.T) {
 		if e.Seq != int64(i+1) {
 			t.Errorf("entry %s: seq %d, want %d", e.ID, e.Seq, i+1)
 		}
-		if e.Kind == session.KindCut && e.First != 3 {
-			t.Errorf("first retained entry %d, want 3", e.First)
+		if e.Kind == session.KindCut && e.First != 4 || e.Kind == session.KindPrune && !slices.Equal(e.Prune.Clear, []int64{4}) || e.ID == "3" && e.Seq != 4 {
+			t.Errorf("another place: %+v", e)
+		}
+		if said := e.Text == lostText; said != (e.ID == "lost-1-2" || e.ID == "lost-1-8") {
+			t.Errorf("entry %s says %q", e.ID, e.Text)
 		}
 	}
-	if diff := cmp.Diff([]string{"0", "2", "3", "cut", "5", "lost-1"}, ids); diff != "" {
+	if diff := cmp.Diff([]string{"0", "lost-1-2", "lost-1-3", "3", "cut", "prune", "6", "lost-1-8"}, ids); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
 }
@@ -498,11 +505,13 @@ func TestSalvageChanged(t *testing.T) {
 	got := readSessions(t, path)
 	for key, w := range want {
 		entries := got[key].Entries
-		if key == "agent:main:s-02" {
-			w.Entries = slices.Delete(w.Entries, 1, 2)
-			entries = entries[:len(entries)-1] // the notice
-		}
 		for i, e := range w.Entries {
+			if key == "agent:main:s-02" && i == 1 {
+				if i >= len(entries) || entries[i].Text != lostText {
+					t.Errorf("%s: there is no notice in place of %s", key, e.ID)
+				}
+				continue
+			}
 			if i >= len(entries) || entries[i].ID != e.ID || entries[i].Message.PlainText() != e.Message.PlainText() {
 				t.Errorf("%s: entry %d is not %s", key, i, e.ID)
 			}
