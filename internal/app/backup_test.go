@@ -32,6 +32,28 @@ func TestBackup(t *testing.T) {
 			if what, err := store.Verify(t.Context(), file); err != nil || what == "" {
 				t.Errorf("the copy: %q, %v", what, err)
 			}
+			inside := filepath.Join(s.State, "workspace", "copy.db")
+			if err := os.MkdirAll(filepath.Dir(inside), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			link := filepath.Join(dir, "link")
+			if err := os.Symlink(filepath.Dir(inside), link); err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range []string{inside, filepath.Join(link, "copy.db")} {
+				if err := store.Backup(t.Context(), s, file); err == nil || !strings.Contains(err.Error(), "in the workspace of the agent main") {
+					t.Errorf("a copy where the assistant can read it: %v", err)
+				}
+				if _, err := os.Stat(inside); err == nil {
+					t.Error("it was written")
+				}
+			}
+			if err := os.Mkdir(filepath.Join(s.State, "backups"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Backup(t.Context(), s, filepath.Join(s.State, "backups", "copy.db")); err != nil {
+				t.Errorf("a copy in the state directory: %v", err)
+			}
 			if err := store.Backup(t.Context(), s, dir); err == nil {
 				t.Error("a copy in place of a folder is reported as made")
 			}

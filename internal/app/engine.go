@@ -578,6 +578,10 @@ func (e *Engine) backup(ctx context.Context, file string) error {
 	if !ok {
 		return chela.Errorf(chela.CodeInvalid, "this database cannot be copied while it is in use")
 	}
+	g := e.now()
+	if err := backup.Private(file, e.o.State, g.Home(), g.Settings); err != nil {
+		return err
+	}
 	return backup.WithMedia(e.o.State, file, func() error { return b.Backup(ctx, file) })
 }
 

@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/surface/cli"
 	"github.com/chela-ai/chela/wire"
 )
@@ -28,6 +31,36 @@ var _ cli.Maintenance = Database{}
 
 func (d Database) path(s cli.Start) string { return filepath.Join(s.State, d.Store.File) }
 
+// Private returns an error if a copy in file could be read by the tools of an assistant,
+// which may then tell one person what another one wrote: if it would be in a workspace.
+func Private(file, state, home string, opts *settings.Settings) error {
+	file, state = pathpolicy.Real(file), pathpolicy.Real(state)
+	for _, id := range opts.Roster() {
+		dir := pathpolicy.Real(opts.Workspace(id, state, home))
+		protected := pathpolicy.Inside(state, dir) && pathpolicy.Inside(file, state) // tools do not use the state directory
+		if pathpolicy.Inside(file, dir) && !protected {
+			return &chela.Error{
+				Code: chela.CodeInvalid, Message: fmt.Sprintf("%s is in the workspace of the agent %s, whose tools could read all conversations there", file, id),
+				Hint: "chela backup create, which writes it to " + filepath.Join(state, "backups"),
+			}
+		}
+	}
+	return nil
+}
+
+// private is [Private] with the configuration of an installation.
+func private(s cli.Start, file string) error {
+	tree, err := config.Options{LastGood: s.LastGood}.Load(s.Config)
+	if err != nil {
+		return err
+	}
+	opts, err := settings.Read(tree)
+	if err != nil {
+		return err
+	}
+	return Private(file, s.State, settings.Environ(tree)("HOME"), &opts)
+}
+
 // Backup lets the process that owns the state directory write the copy. It opens
 // the database itself only when there is no such process.
 func (d Database) Backup(ctx context.Context, s cli.Start, dst string) error {
@@ -39,7 +72,7 @@ func (d Database) Backup(ctx context.Context, s cli.Start, dst string) error {
 		return err
 	}
 	defer lock.Unlock()
-	if err := statedir.CheckDatabase(s.State, d.Store.File); err != nil {
+	if err := private(s, dst); err != nil {
 		return err
 	}
 	db, err := d.Store.Open(ctx, d.path(s), standard.StoreOptions{Log: s.Log, Used: statedir.Used(s.State)})

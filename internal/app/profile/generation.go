@@ -348,6 +348,9 @@ func (g *Generation) openModels(ctx context.Context, c Config, before *Generatio
 	return nil
 }
 
+// Home returns the home directory, which ~ stands for in paths of the configuration.
+func (g *Generation) Home() string { return g.home }
+
 // Workspace is the agent's home and working directory.
 func (g *Generation) Workspace(id chela.AgentID) string {
 	return g.Settings.Workspace(id, g.o.State, g.home)
