@@ -2,10 +2,8 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -115,12 +113,9 @@ func (e *Engine) routes(p *port) (httpapi.Options, error) {
 	if h := e.webhooks.Hooks(); h.Path() != "/"+strings.Trim(g.UI.Base, "/") {
 		o.Webhooks = &httpapi.Webhooks{Path: h.Path(), Handler: hookapi.New(hookapi.Options{Log: e.o.Log, Hooks: e.webhooks.Hooks, Accept: e.webhooks.Accept})}
 	}
-	if g.UI.Root == "" || g.UI.Enabled != nil && !*g.UI.Enabled {
-		return o, nil
-	}
-	root, err := os.OpenRoot(g.UI.Root) // so that links do not lead out of it
-	if err != nil {
-		return o, fmt.Errorf("gateway.controlUi.root: %w", err)
+	root, err := g.Files()
+	if err != nil || root == nil {
+		return o, err
 	}
 	e.ui = root
 	o.UI = &httpapi.UI{Files: root.FS(), Base: g.UI.Base, Bootstrap: func() httpapi.Bootstrap {

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/cert"
 	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
@@ -200,5 +203,47 @@ func TestCertificate(t *testing.T) {
 	}
 	if none, err := open(`{}`); err != nil || none != "" {
 		t.Errorf("without TLS: fingerprint %q, %v", none, err)
+	}
+}
+
+// TestCertificateOfPerson lacks a file of a configured pair, or has one that expired.
+func TestCertificateOfPerson(t *testing.T) {
+	for name, c := range map[string]struct {
+		section func(certPath, keyPath string) string
+		lose    func(certPath, keyPath string) error
+	}{
+		"no key":                             {func(c, k string) string { return `"certPath": "` + c + `", "keyPath": "` + k + `"` }, func(_, k string) error { return os.Remove(k) }},
+		"no certificate":                     {func(c, k string) string { return `"certPath": "` + c + `", "keyPath": "` + k + `"` }, func(c, _ string) error { return os.Remove(c) }},
+		"a key that is not one":              {func(c, k string) string { return `"certPath": "` + c + `", "keyPath": "` + k + `"` }, func(_, k string) error { return os.WriteFile(k, nil, 0o600) }},
+		"the key is where chela has its own": {func(c, _ string) string { return `"certPath": "` + c + `"` }, func(_, k string) error { return os.Remove(k) }},
+		"only the key is configured":         {func(_, k string) string { return `"keyPath": "` + k + `"` }, func(c, _ string) error { return os.Remove(c) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			certPath, keyPath := filepath.Join(dir, "mine.pem"), filepath.Join(dir, "mine-key.pem")
+			if err := errors.Join(cert.Make(certPath, keyPath, []string{"me"}), c.lose(certPath, keyPath)); err != nil {
+				t.Fatal(err)
+			}
+			read := func() string {
+				a, _ := os.ReadFile(certPath)
+				b, _ := os.ReadFile(keyPath)
+				return string(a) + "|" + string(b)
+			}
+			before := read()
+			g, err := Read([]byte(`{"tls": {"enabled": true, "autoGenerate": true, `+c.section(certPath, keyPath)+`}}`), Listen{Port: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, _, err := g.Open(t.Context(), Env{State: t.TempDir()}, netip.MustParseAddr("127.0.0.1"))
+			if err == nil {
+				l.Close()
+				t.Error("it listens with another certificate")
+			} else if !strings.Contains(chela.HintOf(err), "restore the files") {
+				t.Errorf("%v (%s)", err, chela.HintOf(err))
+			}
+			if read() != before {
+				t.Error("a file of the person was replaced")
+			}
+		})
 	}
 }

@@ -210,22 +210,49 @@ func (g *Options) Pair(state string) (certPath, keyPath string) {
 }
 
 // certificate returns the certificate of the port. With autoGenerate it is made
-// when it does not exist, and made again when it has expired.
+// when there is none, and made again when it has expired. A file of a person is never
+// replaced.
 func (g *Options) certificate(env Env, host netip.Addr) (tls.Certificate, error) {
 	certPath, keyPath := g.Pair(env.State)
 	c, err := cert.Load(certPath, keyPath)
-	if g.TLS.Make && (errors.Is(err, os.ErrNotExist) || errors.Is(err, cert.ErrExpired) && g.TLS.Cert == "") {
+	if err == nil {
+		return c, nil
+	}
+	if g.TLS.Make && g.makes(certPath, keyPath, err) {
 		if err := cert.Make(certPath, keyPath, append(names(), "localhost", "127.0.0.1", "::1", host.String())); err != nil {
 			return c, fmt.Errorf("gateway.tls: %w", err)
 		}
-		c, err = cert.Load(certPath, keyPath)
-	}
-	if err != nil {
-		return c, &chela.Error{
-			Code: chela.CodeInvalid, Message: "gateway.tls", Err: err, Hint: "chela config set gateway.tls.autoGenerate true",
+		if c, err = cert.Load(certPath, keyPath); err == nil {
+			return c, nil
 		}
 	}
-	return c, nil
+	return c, g.noCertificate(err)
+}
+
+// noCertificate returns the error about a certificate that could not be loaded because of
+// err.
+func (g *Options) noCertificate(err error) error {
+	hint := "chela config set gateway.tls.autoGenerate true"
+	if g.TLS.Make {
+		hint = "restore the files; or, for a certificate that chela makes: chela config set gateway.tls '{enabled: true, autoGenerate: true}'"
+	}
+	return &chela.Error{Code: chela.CodeInvalid, Message: "gateway.tls", Err: err, Hint: hint}
+}
+
+// makes reports whether a certificate is made that could not be loaded because of err: if
+// nothing is replaced, or only what this program made.
+func (g *Options) makes(certPath, keyPath string, err error) bool {
+	exists := func(path string) bool {
+		_, err := os.Lstat(path)
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	switch {
+	case !exists(certPath) && !exists(keyPath):
+		return true
+	case g.TLS.Cert != "" || g.TLS.Key != "":
+		return false
+	}
+	return !exists(certPath) /* making it was interrupted */ || errors.Is(err, cert.ErrExpired)
 }
 
 // Open listens on the port. It returns the fingerprint of the certificate; ""
@@ -286,36 +313,88 @@ func (g *Options) Guard(env Env) (a access.Options, err error) {
 	return a, err
 }
 
+// Check returns the error that keeps a gateway with this configuration from opening its
+// port, whatever else there is on this machine. It writes nothing, and leaves out
+// [Options.Safe], which the command line can overrule.
+func (g *Options) Check(env Env) error {
+	if _, err := g.Host(); err != nil {
+		return err
+	}
+	if _, err := g.credentials(env); err != nil {
+		return err
+	}
+	if g.TLS.Enabled {
+		certPath, keyPath := g.Pair(env.State)
+		if _, err := cert.Load(certPath, keyPath); err != nil && !(g.TLS.Make && g.makes(certPath, keyPath, err)) {
+			return g.noCertificate(err)
+		}
+	}
+	root, err := g.Files()
+	if err != nil || root == nil {
+		return err
+	}
+	return root.Close()
+}
+
+// Files opens the directory with the files of the Control UI; nil: there is none.
+func (g *Options) Files() (*os.Root, error) {
+	if g.UI.Root == "" || g.UI.Enabled != nil && !*g.UI.Enabled {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(g.UI.Root) // so that links do not lead out of it
+	if err != nil {
+		return nil, fmt.Errorf("gateway.controlUi.root: %w", err)
+	}
+	return root, nil
+}
+
 // Authenticator returns the authentication of clients. requested is called for
 // requests for pairing. made reports whether a token was made.
 func (g *Options) Authenticator(env Env, st store.Store, requested func(pairing.Admission)) (_ *access.Authenticator, token secret.Value, made bool, _ error) {
-	a, err := g.Guard(env)
+	a, err := g.credentials(env)
 	if err != nil {
 		return nil, token, false, err
 	}
 	a.Store, a.PairingRequested = st, requested
-	switch g.Auth.Mode {
-	case access.ModeToken:
+	if g.Auth.Mode == access.ModeToken {
 		if token, made, err = g.token(env); err != nil {
 			return nil, token, false, err
 		}
 		a.Token = token
+	}
+	if env.Secrets != nil {
+		env.Secrets.Add(a.Password)
+	}
+	return access.New(a), token, made, nil
+}
+
+// credentials returns the checks of connections, with the credential except a token that
+// must be made.
+func (g *Options) credentials(env Env) (access.Options, error) {
+	a, err := g.Guard(env)
+	if err != nil {
+		return a, err
+	}
+	switch g.Auth.Mode {
+	case access.ModeToken:
+		if a.Token, err = g.Known(env); err != nil {
+			return a, err
+		}
 	case access.ModePassword:
 		if a.Password, err = g.Auth.Password.Resolve(env.Env); err != nil {
-			return nil, token, false, fmt.Errorf("gateway.auth.password: %w", err)
-		}
-		if env.Secrets != nil {
-			env.Secrets.Add(a.Password)
+			return a, fmt.Errorf("gateway.auth.password: %w", err)
 		}
 		if a.Password.IsZero() {
-			return nil, token, false, errors.New("gateway.auth.mode is password, but gateway.auth.password is not set")
+			return a, &chela.Error{
+				Code: chela.CodeInvalid, Message: "gateway.auth.mode is password, but gateway.auth.password is not set", Hint: "chela config set gateway.auth.password -",
+			}
 		}
 	case access.ModeProxy:
 		if a.Proxy.UserHeader == "" || len(a.Proxies) == 0 {
-			return nil, token, false, errors.New("gateway.auth.mode is trusted-proxy: set gateway.auth.trustedProxy.userHeader and gateway.trustedProxies")
+			return a, errors.New("gateway.auth.mode is trusted-proxy: set gateway.auth.trustedProxy.userHeader and gateway.trustedProxies")
 		}
 	}
-	return access.New(a), token, made, nil
+	return a, nil
 }
 
 // Known returns the token of the configuration or of the state directory; the
